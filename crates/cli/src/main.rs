@@ -1,0 +1,2 @@
+//! The fibula command.
+fn main() {}

@@ -1,0 +1,59 @@
+//! Addresses, prefixes, routes and the engine contract of **fibula**.
+//!
+//! # Longest-prefix match in one page
+//!
+//! A *prefix* such as `10.1.0.0/16` names all addresses that begin with the same 16 bits. A *route*
+//! gives a prefix a *next hop*: what to do with packets (or log lines) whose address lies in it.
+//! Prefixes nest: `10.1.0.0/16` lies inside `10.0.0.0/8`, and an address in both belongs to the
+//! longer one. Finding that one is *longest-prefix match* (LPM).
+//!
+//! Two prefixes either nest or are disjoint, they never overlap in part. So a table of *n* routes
+//! cuts the address space into at most *2n + 1* *elementary intervals*, within each of which every
+//! address has the same answer ([`Routes::ranges`]). Interval searches (DXR, PlanB) look for the
+//! interval of a key; tries (radix, Poptrie) walk the key's bits; direct tables (DIR-24-8, SAIL)
+//! expand short prefixes until an array index is enough. All of them compile the same [`Routes`] and
+//! must give the same answers: the contract is [`Lookup`] and [`Engine`].
+//!
+//! ```
+//! use fibula_core::{Hop, Prefix, Routes};
+//!
+//! let routes: Routes<u32> = [
+//!     ("10.0.0.0/8".parse::<Prefix<u32>>()?, Hop::new(7)),
+//!     ("10.1.0.0/16".parse()?, Hop::new(9)),
+//! ]
+//! .into_iter()
+//! .collect();
+//!
+//! // The elementary intervals cover the whole space, gaps included.
+//! let hops: Vec<Hop> = routes.ranges().map(|r| r.hop).collect();
+//! assert_eq!(hops, [Hop::NONE, Hop::new(7), Hop::new(9), Hop::new(7), Hop::NONE]);
+//! # Ok::<(), fibula_core::PrefixError>(())
+//! ```
+//!
+//! The crate is `no_std` (with `alloc`), has no dependencies and no `unsafe` code.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod addr;
+mod engine;
+mod error;
+mod hop;
+mod persist;
+mod prefix;
+mod ranges;
+mod routes;
+mod update;
+
+pub use addr::{Addr, Family};
+pub use engine::{Engine, Lookup, Memory};
+pub use error::{BuildError, LoadError, PrefixError};
+pub use hop::Hop;
+pub use persist::{Persist, SharedBytes, TableRef, TableSource};
+pub use prefix::{AnyPrefix, Prefix};
+pub use ranges::{Range, Ranges};
+pub use routes::{Route, Routes};
+pub use update::{Attributes, BgpAttributes, Change, Update, Value};

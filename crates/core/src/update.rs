@@ -1,0 +1,71 @@
+use core::net::IpAddr;
+
+use crate::AnyPrefix;
+
+/// One change to a routing table as a decoder reports it, whatever the format it came in.
+///
+/// Borrows from the decoder's buffers: a consumer copies what it keeps.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Update<'a> {
+    /// The prefix that changes.
+    pub prefix: AnyPrefix,
+    /// The peer that speaks, as an index into the decoder's list of peers; 0 in formats without peers.
+    pub peer: u32,
+    /// The ADD-PATH identifier, 0 where the peer sends one path a prefix.
+    pub path_id: u32,
+    /// Microseconds since 1970 (UTC), 0 where the format has no time.
+    pub time: u64,
+    /// What happens to it.
+    pub change: Change<'a>,
+}
+
+/// What an [`Update`] does to its prefix.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Change<'a> {
+    /// The prefix is reachable with these attributes, in place of what the peer said before.
+    Announce(Attributes<'a>),
+    /// The peer no longer reaches the prefix.
+    Withdraw,
+}
+
+/// The attributes of a route.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Attributes<'a> {
+    /// From BGP.
+    Bgp(&'a BgpAttributes<'a>),
+    /// One value for each column that the source declares, in the same order.
+    Values(&'a [Value<'a>]),
+}
+
+/// The BGP path attributes that fibula keeps.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BgpAttributes<'a> {
+    /// The next hop; of an IPv6 pair (global, link-local) the global one.
+    pub next_hop: Option<IpAddr>,
+    /// The origin AS: the last of the path; `None` for an empty path or one that ends in a set of
+    /// several.
+    pub origin_as: Option<u32>,
+    /// Length of the AS path as BGP's decision counts it: a set counts once, confederations not.
+    pub as_path_len: u32,
+    /// The AS path as text, sets in braces: `"64500 64501 {64502,64503}"`; empty unless asked for.
+    pub as_path: &'a str,
+    /// LOCAL_PREF, if present.
+    pub local_pref: Option<u32>,
+    /// MULTI_EXIT_DISC, if present.
+    pub med: Option<u32>,
+    /// ORIGIN: 0 IGP, 1 EGP, 2 incomplete.
+    pub origin: Option<u8>,
+    /// Communities as text, `"64500:1 64500:2"`; empty unless asked for.
+    pub communities: &'a str,
+}
+
+/// A value of an attribute column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Value<'a> {
+    /// No value.
+    Null,
+    /// An unsigned integer.
+    Int(u64),
+    /// Text.
+    Str(&'a str),
+}
