@@ -1,0 +1,110 @@
+//! The architecture's rules that a compiler does not check: who may use whom, and where `unsafe`
+//! may stand. ARCHITECTURE.md says why.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What each crate may use of ours, besides itself and dev-dependencies. `any` holds for binaries.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("core", &[]),
+    ("simd", &[]),
+    ("engines", &["core", "simd"]),
+    ("rib", &["core"]),
+    ("ingest", &["core"]),
+    ("annotate", &["core", "rib"]),
+    ("testkit", &["core"]),
+    ("fibula", &["core", "engines", "rib"]),
+    ("cli", &["core", "simd", "engines", "rib", "ingest", "annotate", "testkit", "fibula"]),
+];
+
+/// Crates without any unsafe code, which say so to the compiler.
+const SAFE_CRATES: &[&str] = &["core", "ingest", "annotate", "testkit", "fibula", "cli"];
+
+/// Files outside those crates that may hold `unsafe`.
+const UNSAFE_ROOMS: &[&str] = &["simd/src/", "/batch.rs", "rib/src/snapshot/mapping.rs"];
+
+fn crates_dir() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("crates/fibula has a parent").into()
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+fn sources(dir: &Path, out: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display())) {
+        let path = entry.expect("a readable folder").path();
+        if path.is_dir() {
+            sources(&path, out);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            out.push(path);
+        }
+    }
+}
+
+/// Names of our crates in the `[dependencies]` sections (not dev-dependencies) of a manifest.
+fn own_dependencies(manifest: &str) -> Vec<String> {
+    let mut section = "";
+    let mut found = Vec::new();
+    for line in manifest.lines().map(str::trim) {
+        if line.starts_with('[') {
+            section = line;
+        }
+        let normal = section == "[dependencies]"
+            || section == "[build-dependencies]"
+            || (section.starts_with("[target.") && section.ends_with(".dependencies]"));
+        let name = line.split(['=', '.', ' ']).next().unwrap_or_default();
+        if normal && (name == "fibula" || name.starts_with("fibula-")) {
+            found.push(name.strip_prefix("fibula-").unwrap_or(name).to_string());
+        }
+    }
+    found
+}
+
+#[test]
+fn dependencies_point_one_way() {
+    let mut seen = 0;
+    for entry in fs::read_dir(crates_dir()).expect("the crates folder") {
+        let dir = entry.expect("a readable folder").path();
+        let name = dir.file_name().and_then(|n| n.to_str()).expect("a plain name").to_string();
+        let allowed = MAY_USE
+            .iter()
+            .find(|(n, _)| *n == name)
+            .unwrap_or_else(|| panic!("crate {name} has no line in MAY_USE"))
+            .1;
+        for used in own_dependencies(&read(&dir.join("Cargo.toml"))) {
+            assert!(allowed.contains(&used.as_str()), "{name} must not use {used}");
+        }
+        seen += 1;
+    }
+    assert_eq!(seen, MAY_USE.len());
+}
+
+#[test]
+fn safe_crates_say_so() {
+    for name in SAFE_CRATES {
+        let root = crates_dir().join(name).join("src");
+        let root = if *name == "cli" { root.join("main.rs") } else { root.join("lib.rs") };
+        assert!(read(&root).contains("#![forbid(unsafe_code)]"), "{}", root.display());
+    }
+}
+
+#[test]
+fn unsafe_stays_in_its_rooms() {
+    let mut files = Vec::new();
+    sources(&crates_dir(), &mut files);
+    assert!(files.len() > 30, "only {} sources found", files.len());
+    for file in files {
+        let path = file.to_string_lossy().replace('\\', "/");
+        if path.ends_with("house_rules.rs") || UNSAFE_ROOMS.iter().any(|room| path.contains(room)) {
+            continue;
+        }
+        for (number, line) in read(&file).lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            let used = ["unsafe {", "unsafe fn", "unsafe impl", "unsafe trait", "unsafe extern"]
+                .iter()
+                .any(|w| code.contains(w));
+            assert!(!used, "{path}:{}: unsafe outside its rooms", number + 1);
+        }
+    }
+}
