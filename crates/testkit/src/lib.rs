@@ -1,1 +1,27 @@
-//! (to be written)
+//! What fibula tests and measures itself with.
+//!
+//! - [`Oracle`]: the reference engine, slow, complete and obviously right.
+//! - [`tables`]: small hard tables; [`probes`]: the addresses where engines go wrong.
+//! - [`fib`]: tables of any size in the shape of the Internet's of a year.
+//! - [`traffic`]: streams of keys as the papers' benchmarks use them, and replay of a file.
+//! - [`check`](check::check): an engine against the oracle; [`conforms!`]: the suite that every
+//!   engine passes.
+//!
+//! Everything is seeded and gives the same result on every machine.
+#![forbid(unsafe_code)]
+
+pub mod check;
+pub mod conform;
+pub mod fib;
+mod hops;
+mod oracle;
+pub mod probes;
+mod rng;
+mod shape;
+pub mod tables;
+pub mod traffic;
+mod zipf;
+
+pub use oracle::Oracle;
+pub use rng::Rng;
+pub use shape::Shape;

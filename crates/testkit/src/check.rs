@@ -1,0 +1,189 @@
+//! Comparing an engine with the oracle.
+
+use std::fmt;
+
+use fibula_core::{Addr, Hop, Lookup};
+
+/// How a wrong answer was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// By `lookup`.
+    Single,
+    /// By `lookup_batch`, in a batch of this many addresses.
+    Batch(usize),
+}
+
+impl fmt::Display for How {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Single => f.write_str("single"),
+            Self::Batch(len) => write!(f, "batch of {len}"),
+        }
+    }
+}
+
+/// A wrong answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Difference<A> {
+    /// The address.
+    pub addr: A,
+    /// The oracle's answer.
+    pub expected: Hop,
+    /// The engine's.
+    pub got: Hop,
+    /// How it was asked.
+    pub how: How,
+}
+
+impl<A: Addr> fmt::Display for Difference<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { addr, expected, got, how } = self;
+        write!(f, "{}: expected {expected:?}, got {got:?} ({how})", addr.to_ip())
+    }
+}
+
+/// What [`check`] found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report<A> {
+    /// Addresses asked, each both singly and in a batch.
+    pub probes: u64,
+    /// Addresses answered wrongly, in either way or both.
+    pub wrong: u64,
+    /// The first differences, at most as many as [`check`] was told to keep.
+    pub first: Vec<Difference<A>>,
+}
+
+impl<A: Addr> Report<A> {
+    /// Whether every answer was right.
+    pub fn is_ok(&self) -> bool {
+        self.wrong == 0
+    }
+
+    /// Adds what another run found; keeps at most `keep` differences.
+    pub fn absorb(&mut self, other: Self, keep: usize) {
+        self.probes += other.probes;
+        self.wrong += other.wrong;
+        let room = keep.saturating_sub(self.first.len());
+        self.first.extend(other.first.into_iter().take(room));
+    }
+}
+
+impl<A: Addr> fmt::Display for Report<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} probes wrong", self.wrong, self.probes)?;
+        self.first.iter().try_for_each(|difference| write!(f, "\n  {difference}"))
+    }
+}
+
+/// Asks `engine` and `oracle` about every address of `probes`, singly and in batches, and reports
+/// where they differ; the first `keep` differences in full.
+///
+/// The batch lengths go round 1, 2, ... 130, so that a long run meets every remainder that a kernel
+/// of 4, 8, 16, 32 or 64 lanes can leave, with whatever addresses come.
+///
+/// ```
+/// use fibula_core::Routes;
+/// use fibula_testkit::{Oracle, check::check, probes, tables};
+///
+/// let routes: Routes<u32> = tables::dense(1, 100);
+/// let oracle = Oracle::new(&routes);
+/// let report = check(&oracle, &oracle, &mut probes::boundary(&routes), 10);
+/// assert!(report.is_ok(), "{report}");
+/// ```
+pub fn check<A: Addr>(
+    engine: &dyn Lookup<A>,
+    oracle: &dyn Lookup<A>,
+    probes: &mut dyn Iterator<Item = A>,
+    keep: usize,
+) -> Report<A> {
+    let mut report = Report { probes: 0, wrong: 0, first: Vec::new() };
+    let mut addrs: Vec<A> = Vec::with_capacity(LONGEST_BATCH);
+    for len in (1..=LONGEST_BATCH).cycle() {
+        addrs.clear();
+        addrs.extend((&mut *probes).take(len));
+        if addrs.is_empty() {
+            break;
+        }
+        check_batch(engine, oracle, &addrs, keep, &mut report);
+    }
+    report
+}
+
+/// Two rounds of 64 lanes and a remainder.
+pub(crate) const LONGEST_BATCH: usize = 130;
+
+/// One batch: `engine` is asked about all of `addrs` at once and about each alone.
+pub(crate) fn check_batch<A: Addr>(
+    engine: &dyn Lookup<A>,
+    oracle: &dyn Lookup<A>,
+    addrs: &[A],
+    keep: usize,
+    report: &mut Report<A>,
+) {
+    // Neither "none" nor a real hop: an element that the engine forgets to write shows.
+    let unwritten = Hop::new(Hop::MAX_INDEX);
+    let mut hops = vec![unwritten; addrs.len()];
+    engine.lookup_batch(addrs, &mut hops);
+    for (&addr, &in_batch) in addrs.iter().zip(&hops) {
+        let expected = oracle.lookup(addr);
+        let answers = [(How::Single, engine.lookup(addr)), (How::Batch(addrs.len()), in_batch)];
+        let mut wrong = false;
+        for (how, got) in answers {
+            if got != expected {
+                wrong = true;
+                if report.first.len() < keep {
+                    report.first.push(Difference { addr, expected, got, how });
+                }
+            }
+        }
+        report.probes += 1;
+        report.wrong += u64::from(wrong);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Oracle, probes, tables};
+    use fibula_core::{Memory, Prefix, Routes};
+
+    /// Wrong at the last address, in batches only at lengths that are no multiple of 8.
+    struct Wrong(Oracle<u32>);
+
+    impl Lookup<u32> for Wrong {
+        fn lookup(&self, addr: u32) -> Hop {
+            if addr == u32::MAX { Hop::NONE } else { self.0.lookup(addr) }
+        }
+        fn lookup_batch(&self, addrs: &[u32], hops: &mut [Hop]) {
+            let whole = addrs.len() / 8 * 8;
+            self.0.lookup_batch(&addrs[..whole], &mut hops[..whole]);
+        }
+        fn memory(&self) -> Memory {
+            Memory::default()
+        }
+    }
+
+    #[test]
+    fn finds_both_kinds_of_fault() {
+        let routes: Routes<u32> = [(Prefix::ALL, Hop::new(4))].into_iter().collect();
+        let oracle = Oracle::new(&routes);
+        let wrong = Wrong(oracle.clone());
+        let report = check(&wrong, &oracle, &mut [1, u32::MAX].into_iter(), 10);
+        assert_eq!((report.probes, report.wrong), (2, 2));
+        let hows: Vec<How> = report.first.iter().map(|d| d.how).collect();
+        assert_eq!(hows, [How::Batch(1), How::Single, How::Batch(1)]);
+        assert!(report.to_string().starts_with("2 of 2 probes wrong\n  0.0.0.1: expected"));
+        // Nothing kept, all counted.
+        let report = check(&wrong, &oracle, &mut (0..1000), 0);
+        assert!(report.first.is_empty() && report.wrong > 0 && !report.is_ok());
+    }
+
+    #[test]
+    fn asks_every_probe_once() {
+        let routes = tables::dense::<u128>(3, 500);
+        let oracle = Oracle::new(&routes);
+        let report = check(&oracle, &oracle, &mut probes::boundary(&routes), 1);
+        assert_eq!(report.probes, probes::boundary(&routes).count() as u64);
+        assert_eq!(report.wrong, 0);
+    }
+}

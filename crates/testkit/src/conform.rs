@@ -1,0 +1,242 @@
+//! The conformance suite: what every engine must answer, on tables that are hard.
+//!
+//! [`conforms!`](crate::conforms) makes a test module of it; the functions are for that macro.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use fibula_core::{Addr, BuildError, Engine, Hop, Lookup, Routes};
+
+use crate::check::{LONGEST_BATCH, Report, check, check_batch};
+use crate::fib::{FibSpec, HopModel};
+use crate::{Oracle, Rng, probes, tables, traffic};
+
+/// Builds one form of an engine: a scheme with its parameters and its instruction set.
+pub type Build<A> = Box<dyn Fn(&Routes<A>) -> Result<Box<dyn Lookup<A>>, BuildError>>;
+
+/// The forms to be tested, each with the label under which failures are reported.
+pub type Builders<A> = Vec<(String, Build<A>)>;
+
+/// The builder of an engine with a fixed configuration.
+///
+/// ```
+/// use fibula_testkit::{Oracle, conform};
+/// let builders: conform::Builders<u32> = vec![("oracle".into(), conform::builder::<u32, Oracle<u32>>(()))];
+/// ```
+pub fn builder<A: Addr, E: Engine<A> + 'static>(config: E::Config) -> Build<A>
+where
+    E::Config: 'static,
+{
+    Box::new(move |routes| Ok(Box::new(E::build(routes, &config)?)))
+}
+
+/// Makes a module of tests that runs the whole suite on each form of an engine.
+///
+/// `conforms!(name, A, builders)`: `name` is the module's, `A` is `u32` or `u128`, `builders` an
+/// expression of type [`conform::Builders<A>`](crate::conform::Builders). One form for each
+/// configuration and instruction set:
+///
+/// ```
+/// use fibula_testkit::{Oracle, conform, conforms};
+///
+/// conforms!(oracle_v4, u32, vec![
+///     ("oracle".to_string(), conform::builder::<u32, Oracle<u32>>(())),
+/// ]);
+/// # fn main() {}
+/// ```
+///
+/// An engine must take the hand-made and the dense tables. It may refuse the large ones with
+/// [`BuildError::Limit`]; the case is then
+/// skipped and the reason printed.
+#[macro_export]
+macro_rules! conforms {
+    ($(#[$attr:meta])* $name:ident, $addr:ty, $builders:expr $(,)?) => {
+        $(#[$attr])*
+        #[cfg(test)]
+        mod $name {
+            #[allow(unused_imports, reason = "the expression may name what lies around")]
+            use super::*;
+
+            fn builders() -> $crate::conform::Builders<$addr> {
+                $builders
+            }
+
+            #[test]
+            fn edge_tables() {
+                $crate::conform::edge_tables::<$addr>(&builders());
+            }
+            #[test]
+            fn dense_tables() {
+                $crate::conform::dense_tables::<$addr>(&builders());
+            }
+            #[test]
+            fn batch_lengths() {
+                $crate::conform::batch_lengths::<$addr>(&builders());
+            }
+            #[test]
+            fn unaligned_slices() {
+                $crate::conform::unaligned_slices::<$addr>(&builders());
+            }
+            #[test]
+            fn unequal_lengths_panic() {
+                $crate::conform::unequal_lengths_panic::<$addr>(&builders());
+            }
+            #[test]
+            fn realistic_tables() {
+                $crate::conform::realistic_tables::<$addr>(&builders());
+            }
+            #[test]
+            fn crowded_tables() {
+                $crate::conform::crowded_tables::<$addr>(&builders());
+            }
+        }
+    };
+}
+
+/// Differences printed for one failure.
+const KEEP: usize = 5;
+
+/// Builds the form; `None`, with a printed reason, if it refuses the table and may.
+fn build<A: Addr>(
+    (label, build): &(String, Build<A>),
+    table: &str,
+    routes: &Routes<A>,
+    may_refuse: bool,
+) -> Option<Box<dyn Lookup<A>>> {
+    match build(routes) {
+        Ok(engine) => Some(engine),
+        Err(error @ BuildError::Limit { .. }) if may_refuse => {
+            println!("{label}: skipped on {table}: {error}");
+            None
+        }
+        Err(error) => panic!("{label} must take {table}: {error}"),
+    }
+}
+
+/// Every boundary probe and `random` keys over the whole space, single and in batches.
+fn agree<A: Addr>(
+    builders: &Builders<A>,
+    table: &str,
+    routes: &Routes<A>,
+    random: usize,
+    may_refuse: bool,
+) {
+    let oracle = Oracle::new(routes);
+    for form in builders {
+        let Some(engine) = build(form, table, routes, may_refuse) else { continue };
+        let mut rng = Rng::new(0x5eed);
+        let keys = (0..random).map(|_| rng.addr());
+        let report = check(&*engine, &oracle, &mut probes::boundary(routes).chain(keys), KEEP);
+        assert!(report.is_ok(), "{} on {table}: {report}", form.0);
+        assert!(engine.memory().total() > 0 || routes.is_empty(), "{}: no memory", form.0);
+    }
+}
+
+/// The hand-made tables, the empty one first.
+pub fn edge_tables<A: Addr>(builders: &Builders<A>) {
+    for (name, routes) in tables::edge::<A>() {
+        agree(builders, name, &routes, 500, false);
+    }
+}
+
+/// Dense nested tables of several sizes.
+pub fn dense_tables<A: Addr>(builders: &Builders<A>) {
+    for (seed, prefixes) in
+        [1, 2, 3, 5, 8, 17, 40, 64, 100, 333, 1000, 2000].into_iter().enumerate()
+    {
+        let routes = tables::dense::<A>(seed as u64, prefixes);
+        agree(builders, &format!("dense table {seed}"), &routes, 2000, false);
+    }
+}
+
+/// Every batch length from 0 to 130, with boundary probes and random keys mixed.
+pub fn batch_lengths<A: Addr>(builders: &Builders<A>) {
+    let routes = tables::dense::<A>(77, 700);
+    let oracle = Oracle::new(&routes);
+    let keys = mixed_keys(&routes);
+    for form in builders {
+        let Some(engine) = build(form, "dense table 77", &routes, false) else { continue };
+        let mut report = Report::default();
+        for len in 0..=LONGEST_BATCH {
+            // Three places, so that a lane does not always hold the same key.
+            for start in [0, len, 2 * len + 1] {
+                check_batch(&*engine, &oracle, &keys[start..start + len], KEEP, &mut report);
+            }
+        }
+        assert!(report.is_ok(), "{}: {report}", form.0);
+    }
+}
+
+/// Slices of addresses and of hops that begin at any element, whose neighbours must stay untouched.
+pub fn unaligned_slices<A: Addr>(builders: &Builders<A>) {
+    let routes = tables::dense::<A>(78, 700);
+    let oracle = Oracle::new(&routes);
+    let keys = mixed_keys(&routes);
+    let guard = Hop::new(Hop::MAX_INDEX);
+    for form in builders {
+        let Some(engine) = build(form, "dense table 78", &routes, false) else { continue };
+        for offset in 0..=16 {
+            for len in [1, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100] {
+                // The two offsets differ, or both would be aligned alike.
+                let (at, out) = (offset, 16 - offset);
+                let mut hops = vec![guard; out + len + 17];
+                engine.lookup_batch(&keys[at..at + len], &mut hops[out..out + len]);
+                for (key, hop) in keys[at..at + len].iter().zip(&hops[out..]) {
+                    let expected = oracle.lookup(*key);
+                    assert_eq!(*hop, expected, "{}: {key:?}, offset {at}, batch of {len}", form.0);
+                }
+                let outside = hops[..out].iter().chain(&hops[out + len..]);
+                assert!(
+                    outside.into_iter().all(|hop| *hop == guard),
+                    "{}: wrote outside its slice, offset {out}, batch of {len}",
+                    form.0
+                );
+            }
+        }
+    }
+}
+
+/// `lookup_batch` panics if the slices differ in length, whichever is longer.
+pub fn unequal_lengths_panic<A: Addr>(builders: &Builders<A>) {
+    let routes = tables::dense::<A>(79, 20);
+    for form in builders {
+        let Some(engine) = build(form, "dense table 79", &routes, false) else { continue };
+        for (addrs, hops) in [(0, 1), (1, 0), (8, 9), (64, 63), (100, 16)] {
+            let (keys, mut hops) = (vec![A::MIN; addrs], vec![Hop::NONE; hops]);
+            let result = catch_unwind(AssertUnwindSafe(|| engine.lookup_batch(&keys, &mut hops)));
+            assert!(result.is_err(), "{}: {addrs} addresses, {} hops", form.0, hops.len());
+        }
+    }
+}
+
+/// Generated tables in the shape of the Internet's, and one with more hops than 16 bits number.
+pub fn realistic_tables<A: Addr>(builders: &Builders<A>) {
+    for (year, prefixes, hops) in [
+        (2010, 3_000, HopModel::Near(20)),
+        (2015, 20_000, HopModel::Hash(200)),
+        (2024, 40_000, HopModel::Near(64)),
+        (2024, 40_000, HopModel::Hash(4_000)),
+    ] {
+        let spec = FibSpec { year, prefixes, seed: 11, hops };
+        let routes = spec.generate::<A>();
+        agree(builders, &spec.to_string(), &routes, 20_000, true);
+        let oracle = Oracle::new(&routes);
+        for form in builders {
+            let Some(engine) = build(form, &spec.to_string(), &routes, true) else { continue };
+            let keys = traffic::keys(&routes, traffic::Traffic::Pfx, 20_000, 12);
+            let report = check(&*engine, &oracle, &mut keys.into_iter(), KEEP);
+            assert!(report.is_ok(), "{} on {spec}, PFX: {report}", form.0);
+        }
+    }
+}
+
+/// Tables beyond some schemes' limits: very many intervals in one chunk, very large hops.
+pub fn crowded_tables<A: Addr>(builders: &Builders<A>) {
+    agree(builders, "crowded table", &tables::crowded(), 1000, true);
+    agree(builders, "wide hops", &tables::wide_hops(80, 1500), 1000, true);
+}
+
+/// At least three batches of keys: boundary probes with random keys between them.
+fn mixed_keys<A: Addr>(routes: &Routes<A>) -> Vec<A> {
+    let mut rng = Rng::new(0x0a11);
+    probes::boundary(routes).flat_map(|probe| [probe, rng.addr()]).collect()
+}
