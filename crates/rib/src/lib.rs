@@ -1,1 +1,57 @@
-//! (to be written)
+//! Routing tables with attributes, and the snapshot file.
+//!
+//! What does this crate answer? "From everything that the feeds said, which routes are there, and what
+//! do they carry?", and "how does that get onto disk and back within milliseconds?"
+//!
+//! - [`TableBuilder`] takes [`Update`](fibula_core::Update)s from decoders, keeps the routes of every
+//!   peer, selects one peer and gives a [`Table`].
+//! - A [`Table`] is [`Routes`](fibula_core::Routes) of both families whose hops are row numbers of its
+//!   [`Columns`]: the distinct combinations of attributes.
+//! - [`write()`] stores a table and compiled engines as one immutable file; [`Snapshot::open`] maps it.
+//!   The format is described in [`snapshot`].
+//!
+//! The crate does not know the engines: it stores and returns their tables by name.
+//!
+//! ```
+//! use fibula_core::{Attributes, Change, Update, Value};
+//! use fibula_rib::{BuilderOptions, ColumnKind, EnginePart, Snapshot, TableBuilder};
+//!
+//! let mut builder = TableBuilder::new(BuilderOptions::default());
+//! builder.begin_source("countries", "text", &[("country".into(), ColumnKind::Str)], false, None);
+//! for (prefix, country) in [("192.0.2.0/24", "CH"), ("2001:db8::/32", "NL")] {
+//!     builder.apply(&Update {
+//!         prefix: prefix.parse()?,
+//!         peer: 0,
+//!         path_id: 0,
+//!         time: 0,
+//!         change: Change::Announce(Attributes::Values(&[Value::Str(country)])),
+//!     });
+//! }
+//! let table = builder.finish()?;
+//!
+//! // Without engines here; `EnginePart` carries the tables of a compiled one.
+//! let bytes = fibula_rib::to_bytes(&table, &EnginePart::none(), &EnginePart::none())?;
+//! let snapshot = Snapshot::from_bytes(bytes)?;
+//! let stored = snapshot.family::<u32>();
+//! let index = stored.matched(0xc000_0207).unwrap(); // 192.0.2.7
+//! let route = stored.get(index);
+//! assert_eq!(route.prefix.to_string(), "192.0.2.0/24");
+//! assert_eq!(snapshot.columns().value(0, route.hop.index().unwrap()), Value::Str("CH"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![deny(unsafe_code)]
+
+mod array;
+mod builder;
+mod columns;
+mod intern;
+pub mod snapshot;
+mod table;
+
+pub use array::AlignedBytes;
+pub use builder::{BuilderOptions, PeerChoice, TableBuilder};
+pub use columns::{ColumnKind, Columns, ColumnsBuilder};
+pub use snapshot::{
+    EnginePart, Snapshot, SnapshotError, StoredFamily, StoredRoutes, Written, to_bytes, write,
+};
+pub use table::{Provenance, SelectedPeer, SourceRecord, Table, TableError};

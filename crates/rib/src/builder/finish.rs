@@ -1,0 +1,146 @@
+//! Selection of the peer, and numbering of the attribute rows.
+
+use std::time::SystemTime;
+
+use fibula_core::{Addr, Hop, Prefix, Route, Routes, Value};
+
+use super::TableBuilder;
+use super::attributes::{AttributeSets, Cell};
+use super::peers::speaker;
+use super::store::Store;
+use crate::{
+    ColumnKind, ColumnsBuilder, Provenance, SelectedPeer, SourceRecord, Table, TableError,
+};
+
+pub(super) fn finish(builder: TableBuilder) -> Result<Table, TableError> {
+    if let Some(error) = builder.failed {
+        return Err(error);
+    }
+    let selected = select_peer(&builder)?;
+    let TableBuilder { options, sources, attributes, v4, v6, peers, .. } = builder;
+    let chosen = selected.as_ref().map(|(peer, _)| speaker(*peer));
+    let peer_text = selected.as_ref().map(|(peer, _)| {
+        let peer = &peers.peers[*peer];
+        peer.address.map_or_else(|| format!("AS{}", peer.asn), |a| a.to_string())
+    });
+
+    let mut rows = Rows::new(&attributes, options.columns.as_deref(), peer_text)?;
+    let v4 = rows.number(v4, chosen)?;
+    let v6 = rows.number(v6, chosen)?;
+    let columns = rows.columns.finish()?;
+    let provenance = provenance(sources, selected.map(|(_, peer)| peer));
+    Ok(Table { v4, v6, columns, provenance })
+}
+
+fn select_peer(builder: &TableBuilder) -> Result<Option<(usize, SelectedPeer)>, TableError> {
+    let TableBuilder { peers, v4, v6, .. } = builder;
+    let Some((at, routes)) = peers.select(|speaker| v4.count(speaker) + v6.count(speaker)) else {
+        return match peers.asked() {
+            None => Ok(None),
+            Some(asked) => {
+                let peers = peers.peers.iter().map(ToString::to_string).collect();
+                Err(TableError::NoPeer { asked, peers })
+            }
+        };
+    };
+    let peer = &peers.peers[at];
+    let of = peers.peers.len() as u32;
+    let (index, address, asn) = (peer.index, peer.address, peer.asn);
+    Ok(Some((at, SelectedPeer { index, address, asn, routes, of })))
+}
+
+fn provenance(sources: Vec<SourceRecord>, selected_peer: Option<SelectedPeer>) -> Provenance {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let created = now.map_or(0, |since| since.as_secs());
+    Provenance { created, sources, selected_peer, ..Provenance::default() }
+}
+
+/// Turns attribute sets into rows: sets that are equal in the columns that are kept become one row.
+struct Rows<'a> {
+    sets: &'a AttributeSets,
+    /// For each united column its place in the table.
+    place: Vec<Option<usize>>,
+    columns: ColumnsBuilder,
+    /// The row of each set, `u32::MAX` while it has none.
+    row_of: Vec<u32>,
+    /// The peer that BGP routes are from, and the column that says so.
+    peer: Option<(usize, String)>,
+    width: usize,
+}
+
+impl<'a> Rows<'a> {
+    fn new(
+        sets: &'a AttributeSets,
+        wanted: Option<&[String]>,
+        peer: Option<String>,
+    ) -> Result<Self, TableError> {
+        let order: Vec<usize> = match wanted {
+            None => (0..sets.columns.len()).collect(),
+            Some(wanted) => {
+                let find = |name: &String| {
+                    let at = sets.columns.iter().position(|c| c.name == *name);
+                    at.ok_or_else(|| TableError::NoColumn {
+                        asked: name.clone(),
+                        columns: sets.columns.iter().map(|c| c.name.clone()).collect(),
+                    })
+                };
+                wanted.iter().map(find).collect::<Result<_, _>>()?
+            }
+        };
+        let mut place = vec![None; sets.columns.len()];
+        let mut kinds: Vec<(&str, ColumnKind)> = Vec::new();
+        for at in order {
+            if place[at].is_none() {
+                place[at] = Some(kinds.len());
+                kinds.push((&sets.columns[at].name, sets.columns[at].kind));
+            }
+        }
+        let peer_place = sets.peer_column().and_then(|column| place[column as usize]);
+        Ok(Self {
+            sets,
+            columns: ColumnsBuilder::new(&kinds),
+            row_of: vec![u32::MAX; sets.len()],
+            peer: peer_place.zip(peer),
+            width: kinds.len(),
+            place,
+        })
+    }
+
+    /// The routes of a family, sorted, their sets turned into rows. Takes the store: its memory is
+    /// free for the next step.
+    fn number<A: Addr>(
+        &mut self,
+        store: Store<A>,
+        peer: Option<u32>,
+    ) -> Result<Routes<A>, TableError> {
+        let mut found: Vec<(Prefix<A>, u32)> = store.routes(peer, self.sets).collect();
+        drop(store);
+        found.sort_unstable_by_key(|&(prefix, _)| prefix);
+        let route = |(prefix, set)| Ok(Route { prefix, hop: Hop::new(self.row(set)?) });
+        let routes: Vec<_> = found.into_iter().map(route).collect::<Result<_, _>>()?;
+        Ok(Routes::from_unsorted(routes))
+    }
+
+    fn row(&mut self, set: u32) -> Result<u32, TableError> {
+        let known = self.row_of[set as usize];
+        if known != u32::MAX {
+            return Ok(known);
+        }
+        let mut values = vec![Value::Null; self.width];
+        for (column, cell) in self.sets.cells(set) {
+            let Some(at) = self.place[column as usize] else { continue };
+            values[at] = match cell {
+                Cell::Int(v) => Value::Int(v),
+                Cell::Str(id) => Value::Str(self.sets.string(id)),
+            };
+        }
+        if let Some((at, text)) = &self.peer
+            && self.sets.is_bgp(set)
+        {
+            values[*at] = Value::Str(text);
+        }
+        let row = self.columns.intern(&values)?;
+        self.row_of[set as usize] = row;
+        Ok(row)
+    }
+}

@@ -1,0 +1,173 @@
+//! The routes of one family, for every speaker.
+
+use std::collections::BTreeMap;
+
+use fibula_core::{Addr, Prefix};
+use hashbrown::{DefaultHashBuilder, HashTable};
+use std::hash::BuildHasher;
+
+use super::attributes::AttributeSets;
+
+/// The speaker that stands for all sources that are not BGP.
+pub(super) const LOCAL: u32 = 0;
+
+/// No attribute set.
+const NONE: u32 = u32::MAX;
+/// Prefixes in a page: 1 KiB, so that a peer with few routes costs little and a full feed 4 bytes
+/// a prefix.
+const PAGE: usize = 256;
+
+/// Prefixes numbered in order of first appearance, and what each speaker says of them.
+pub(super) struct Store<A: Addr> {
+    prefixes: Vec<Prefix<A>>,
+    numbers: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+    speakers: Vec<Spoken>,
+}
+
+impl<A: Addr> Default for Store<A> {
+    fn default() -> Self {
+        Self {
+            prefixes: Vec::new(),
+            numbers: HashTable::new(),
+            hasher: DefaultHashBuilder::default(),
+            speakers: Vec::new(),
+        }
+    }
+}
+
+impl<A: Addr> Store<A> {
+    /// The speaker now says this of the prefix; `None` withdraws. Returns `None` when there are too
+    /// many prefixes.
+    pub(super) fn set(
+        &mut self,
+        speaker: u32,
+        prefix: Prefix<A>,
+        path_id: u32,
+        attributes: Option<u32>,
+    ) -> Option<()> {
+        let speaker = speaker as usize;
+        match attributes {
+            Some(attributes) => {
+                let number = self.number(prefix)?;
+                if self.speakers.len() <= speaker {
+                    self.speakers.resize_with(speaker + 1, Spoken::default);
+                }
+                self.speakers[speaker].announce(number, path_id, attributes);
+            }
+            None => {
+                let spoken = self.speakers.get_mut(speaker);
+                let hash = self.hasher.hash_one(prefix);
+                let known = self.numbers.find(hash, |&n| self.prefixes[n as usize] == prefix);
+                if let (Some(spoken), Some(&number)) = (spoken, known) {
+                    spoken.withdraw(number, path_id);
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn number(&mut self, prefix: Prefix<A>) -> Option<u32> {
+        let Self { prefixes, numbers, hasher, .. } = self;
+        // Dumps list all peers of a prefix in a row.
+        if prefixes.last() == Some(&prefix) {
+            return Some(prefixes.len() as u32 - 1);
+        }
+        let hash = hasher.hash_one(prefix);
+        if let Some(&number) = numbers.find(hash, |&n| prefixes[n as usize] == prefix) {
+            return Some(number);
+        }
+        let number = u32::try_from(prefixes.len()).ok().filter(|&n| n != NONE)?;
+        prefixes.push(prefix);
+        numbers.insert_unique(hash, number, |&n| hasher.hash_one(prefixes[n as usize]));
+        Some(number)
+    }
+
+    /// How many prefixes the speaker has routes for.
+    pub(super) fn count(&self, speaker: u32) -> u64 {
+        self.speakers.get(speaker as usize).map_or(0, Spoken::count)
+    }
+
+    /// The prefixes with the attribute set of their route: the later one of what the peer and what
+    /// the other sources say. Not sorted.
+    pub(super) fn routes(
+        &self,
+        peer: Option<u32>,
+        sets: &AttributeSets,
+    ) -> impl Iterator<Item = (Prefix<A>, u32)> {
+        let local = self.speakers.get(LOCAL as usize);
+        let peer = peer.and_then(|p| self.speakers.get(p as usize));
+        self.prefixes.iter().zip(0..).filter_map(move |(&prefix, number)| {
+            let local = local.and_then(|s| s.best(number, sets));
+            let peer = peer.and_then(|s| s.best(number, sets));
+            let later = [local, peer].into_iter().flatten().max_by_key(|&set| sets.segment(set));
+            later.map(|set| (prefix, set))
+        })
+    }
+}
+
+/// What one speaker says: attribute sets by prefix number.
+#[derive(Default)]
+struct Spoken {
+    /// Paths with identifier 0, which is all of them without ADD-PATH.
+    pages: Vec<Option<Box<[u32; PAGE]>>>,
+    /// How many of them there are.
+    plain: u64,
+    /// Other paths, by prefix and identifier.
+    paths: BTreeMap<(u32, u32), u32>,
+}
+
+impl Spoken {
+    fn announce(&mut self, number: u32, path_id: u32, set: u32) {
+        if path_id != 0 {
+            self.paths.insert((number, path_id), set);
+            return;
+        }
+        let (page, at) = (number as usize / PAGE, number as usize % PAGE);
+        if self.pages.len() <= page {
+            self.pages.resize_with(page + 1, || None);
+        }
+        let slot = &mut self.pages[page].get_or_insert_with(|| Box::new([NONE; PAGE]))[at];
+        self.plain += u64::from(*slot == NONE);
+        *slot = set;
+    }
+
+    fn withdraw(&mut self, number: u32, path_id: u32) {
+        if path_id != 0 {
+            self.paths.remove(&(number, path_id));
+        } else if let Some(Some(page)) = self.pages.get_mut(number as usize / PAGE) {
+            let slot = &mut page[number as usize % PAGE];
+            self.plain -= u64::from(*slot != NONE);
+            *slot = NONE;
+        }
+    }
+
+    fn plain(&self, number: u32) -> Option<u32> {
+        let page = self.pages.get(number as usize / PAGE)?.as_ref()?;
+        Some(page[number as usize % PAGE]).filter(|&set| set != NONE)
+    }
+
+    fn best(&self, number: u32, sets: &AttributeSets) -> Option<u32> {
+        let plain = self.plain(number);
+        if self.paths.is_empty() {
+            return plain;
+        }
+        let others = self.paths.range((number, 0)..=(number, u32::MAX)).map(|(k, &set)| (k.1, set));
+        plain
+            .map(|set| (0, set))
+            .into_iter()
+            .chain(others)
+            .min_by_key(|&(path_id, set)| (sets.rank(set), path_id))
+            .map(|(_, set)| set)
+    }
+
+    fn count(&self) -> u64 {
+        let mut last = None;
+        let only_other = self.paths.keys().filter(|&&(number, _)| {
+            let first = last.replace(number) != Some(number);
+            first && self.plain(number).is_none()
+        });
+        let only_other = only_other.count() as u64;
+        self.plain + only_other
+    }
+}

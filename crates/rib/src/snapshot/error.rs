@@ -1,0 +1,136 @@
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What kind of thing is wrong with a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SnapshotErrorKind {
+    /// The operating system refused to read or write.
+    Io,
+    /// The file is something else.
+    NotSnapshot,
+    /// The format version is one that this program does not know.
+    Version,
+    /// It was written on a machine of the other byte order.
+    ByteOrder,
+    /// The file is shorter than it says.
+    Truncated,
+    /// A checksum differs.
+    Damaged,
+    /// The checksums agree, the content does not make sense.
+    Invalid,
+    /// The table or its engines cannot be stored.
+    Unstorable,
+}
+
+/// Why a snapshot could not be opened or written.
+///
+/// Its text names the file, the section, the byte offset, and what to do about it.
+#[derive(Debug)]
+pub struct SnapshotError {
+    kind: SnapshotErrorKind,
+    path: Option<PathBuf>,
+    section: Option<String>,
+    offset: Option<u64>,
+    reason: String,
+    source: Option<io::Error>,
+}
+
+impl SnapshotError {
+    pub(super) fn new(kind: SnapshotErrorKind, reason: impl Into<String>) -> Self {
+        Self { kind, path: None, section: None, offset: None, reason: reason.into(), source: None }
+    }
+
+    pub(super) fn invalid(reason: impl Into<String>) -> Self {
+        Self::new(SnapshotErrorKind::Invalid, reason)
+    }
+
+    pub(super) fn io(path: &Path, doing: &str, error: io::Error) -> Self {
+        let mut this = Self::new(SnapshotErrorKind::Io, doing).in_file(path);
+        this.source = Some(error);
+        this
+    }
+
+    pub(super) fn in_file(mut self, path: &Path) -> Self {
+        self.path.get_or_insert_with(|| path.to_owned());
+        self
+    }
+
+    pub(super) fn in_section(mut self, name: &str, offset: usize) -> Self {
+        self.section = Some(name.to_owned());
+        self.at(offset)
+    }
+
+    pub(super) fn at(mut self, offset: usize) -> Self {
+        self.offset.get_or_insert(offset as u64);
+        self
+    }
+
+    /// What kind of thing is wrong.
+    pub fn kind(&self) -> SnapshotErrorKind {
+        self.kind
+    }
+
+    /// The file, unless the snapshot was in memory.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// The section at fault.
+    pub fn section(&self) -> Option<&str> {
+        self.section.as_deref()
+    }
+
+    /// The byte offset in the file.
+    pub fn offset(&self) -> Option<u64> {
+        self.offset
+    }
+
+    /// What is wrong, without place and advice.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    fn advice(&self) -> Option<&'static str> {
+        Some(match self.kind {
+            SnapshotErrorKind::Io | SnapshotErrorKind::Unstorable => return None,
+            SnapshotErrorKind::NotSnapshot => "give a file that `fibula build` wrote",
+            SnapshotErrorKind::Version => {
+                "use the program version that wrote it, or build it again"
+            }
+            SnapshotErrorKind::ByteOrder => "build it again on this machine",
+            SnapshotErrorKind::Truncated
+            | SnapshotErrorKind::Damaged
+            | SnapshotErrorKind::Invalid => "copy the file again or build it again",
+        })
+    }
+}
+
+impl fmt::Display for SnapshotError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(path) = &self.path {
+            write!(f, "{}: ", path.display())?;
+        }
+        if let Some(section) = &self.section {
+            write!(f, "section {section}: ")?;
+        }
+        f.write_str(&self.reason)?;
+        if let Some(offset) = self.offset {
+            write!(f, " (at byte {offset})")?;
+        }
+        if let Some(source) = &self.source {
+            write!(f, ": {source}")?;
+        }
+        if let Some(advice) = self.advice() {
+            write!(f, "; {advice}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for SnapshotError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_ref().map(|e| e as _)
+    }
+}

@@ -1,0 +1,310 @@
+//! From a table to a file.
+
+use std::borrow::Cow;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use bytemuck::cast_slice;
+use fibula_core::{Family, TableRef};
+use serde::{Deserialize, Serialize};
+
+use super::error::SnapshotErrorKind as Kind;
+use super::format::{self, Section};
+use super::{SnapshotError, StoredFamily, routes};
+use crate::array::AlignedBytes;
+use crate::columns::Dictionary;
+use crate::{ColumnKind, Table};
+
+/// A compiled engine, to be stored with the table.
+#[derive(Clone, Default)]
+pub struct EnginePart<'a> {
+    /// The engine's name, by which a reader finds the code that uses the tables.
+    pub name: &'a str,
+    /// Its tables.
+    pub tables: Vec<TableRef<'a>>,
+}
+
+impl EnginePart<'_> {
+    /// No engine: readers compile one from the routes.
+    pub fn none() -> Self {
+        Self::default()
+    }
+}
+
+/// What was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// The table's digest; see [`Snapshot::digest`](super::Snapshot::digest).
+    pub digest: u128,
+    /// The sections with their bytes.
+    pub sections: Vec<(String, u64)>,
+}
+
+/// What the section `schema` says, as JSON.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Schema {
+    pub(super) rows: u32,
+    pub(super) columns: Vec<ColumnSchema>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct ColumnSchema {
+    pub(super) name: String,
+    pub(super) kind: ColumnKind,
+}
+
+/// What the section `engines` says, as JSON.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Engines {
+    pub(super) v4: String,
+    pub(super) v6: String,
+}
+
+/// Writes the table with its engines as the snapshot `path`.
+///
+/// The file appears whole or not at all: it is written under another name in the same directory,
+/// synced, and renamed. If anything fails the old file, if there is one, is as it was. Programs that
+/// have the old file open keep it. A symbolic link is followed. What is no regular file, such as
+/// `/dev/null` or a pipe, is written to directly.
+///
+/// # Errors
+/// If the operating system refuses, or if the table cannot be stored: a hop that is no row, a name
+/// that is too long.
+pub fn write(
+    path: &Path,
+    table: &Table,
+    v4: &EnginePart<'_>,
+    v6: &EnginePart<'_>,
+) -> Result<Written, SnapshotError> {
+    let plan = Plan::new(table, v4, v6).map_err(|e| e.in_file(path))?;
+    // Through a link, the file that it points to is what is replaced.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    match fs::metadata(&target) {
+        Ok(old) if old.is_dir() => {
+            let error = io::Error::from(io::ErrorKind::IsADirectory);
+            return Err(SnapshotError::io(path, "cannot write the snapshot", error));
+        }
+        Ok(old) if !old.is_file() => {
+            let file = OpenOptions::new().write(true).open(&target);
+            file.and_then(|mut file| plan.write_to(&mut file))
+                .map_err(|e| SnapshotError::io(path, "cannot write the snapshot", e))?;
+        }
+        old => replace(&target, old.ok().map(|m| m.permissions()), &plan)
+            .map_err(|(doing, e)| SnapshotError::io(path, doing, e))?,
+    }
+    Ok(plan.written())
+}
+
+/// The snapshot of the table in memory, as [`write()`] would write it.
+///
+/// # Errors
+/// If the table cannot be stored: a hop that is no row, a name that is too long.
+pub fn to_bytes(
+    table: &Table,
+    v4: &EnginePart<'_>,
+    v6: &EnginePart<'_>,
+) -> Result<AlignedBytes, SnapshotError> {
+    let plan = Plan::new(table, v4, v6)?;
+    let mut bytes = AlignedBytes::zeroed(plan.file_len);
+    let out = bytes.as_mut();
+    out[..plan.head.len()].copy_from_slice(&plan.head);
+    for (section, part) in plan.sections.iter().zip(&plan.parts) {
+        out[section.place.clone()].copy_from_slice(&part.1);
+    }
+    Ok(bytes)
+}
+
+/// A temporary file that is removed unless it became the real one.
+struct Temporary(Option<PathBuf>);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            // Nothing more can be done about a file that will not go.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+type Step<T> = Result<T, (&'static str, io::Error)>;
+
+fn replace(target: &Path, permissions: Option<fs::Permissions>, plan: &Plan<'_>) -> Step<()> {
+    let directory = match target.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let (mut file, mut temporary) = create(directory, target)?;
+    plan.write_to(&mut file).map_err(|e| ("cannot write the snapshot", e))?;
+    if let Some(permissions) = permissions {
+        // The old file may belong to somebody else; its mode is a courtesy, not a promise.
+        let _ = file.set_permissions(permissions);
+    }
+    file.sync_all().map_err(|e| ("cannot sync the snapshot", e))?;
+    if let Some(path) = &temporary.0 {
+        fs::rename(path, target).map_err(|e| ("cannot rename the new snapshot into place", e))?;
+        temporary.0 = None;
+    }
+    // The rename is on disk only when the directory is. Some file systems cannot sync directories.
+    if let Ok(directory) = File::open(directory) {
+        let _ = directory.sync_all();
+    }
+    Ok(())
+}
+
+fn create(directory: &Path, target: &Path) -> Step<(File, Temporary)> {
+    static COUNTER: AtomicU32 = AtomicU32::new(0);
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    let doing = "cannot make a temporary file beside the snapshot";
+    for _ in 0..100 {
+        let count = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let path = directory.join(format!(".{name}.{}.{count}.tmp", std::process::id()));
+        match OpenOptions::new().write(true).create_new(true).open(&path) {
+            Ok(file) => return Ok((file, Temporary(Some(path)))),
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err((doing, e)),
+        }
+    }
+    Err((doing, io::ErrorKind::AlreadyExists.into()))
+}
+
+/// Everything that goes into the file, and where.
+struct Plan<'a> {
+    parts: Vec<(String, Cow<'a, [u8]>)>,
+    sections: Vec<Section>,
+    head: Vec<u8>,
+    file_len: usize,
+}
+
+impl<'a> Plan<'a> {
+    fn new(
+        table: &'a Table,
+        v4: &'a EnginePart<'a>,
+        v6: &'a EnginePart<'a>,
+    ) -> Result<Self, SnapshotError> {
+        let unstorable = |reason: String| SnapshotError::new(Kind::Unstorable, reason);
+        table.check().map_err(|e| unstorable(e.to_string()))?;
+        let mut parts = Vec::new();
+        let engines = Engines { v4: v4.name.to_owned(), v6: v6.name.to_owned() };
+        parts.push(("provenance".to_owned(), json(&table.provenance)?));
+        parts.push(("engines".to_owned(), json(&engines)?));
+        columns(table, &mut parts)?;
+        family::<u32>(table, &mut parts)?;
+        family::<u128>(table, &mut parts)?;
+        for (family, engine) in [(Family::V4, v4), (Family::V6, v6)] {
+            for part in &engine.tables {
+                let name = format!("engine/{family}/{}", part.name);
+                parts.push((name, Cow::Borrowed(part.bytes)));
+            }
+        }
+        Self::lay_out(parts)
+    }
+
+    fn lay_out(parts: Vec<(String, Cow<'a, [u8]>)>) -> Result<Self, SnapshotError> {
+        let unstorable = |reason: String| SnapshotError::new(Kind::Unstorable, reason);
+        if parts.len() > format::MAX_SECTIONS {
+            return Err(unstorable(format!("{} sections are too many", parts.len())));
+        }
+        let mut end = format::HEADER + parts.len() * format::ENTRY;
+        let mut sections = Vec::with_capacity(parts.len());
+        for (name, bytes) in &parts {
+            if name.len() > format::NAME || !name.bytes().all(|b| b.is_ascii_graphic()) {
+                return Err(unstorable(format!("{name:?} cannot name a section")));
+            }
+            let too_large = || unstorable("the table exceeds the address space".to_owned());
+            let start = format::align(end).ok_or_else(too_large)?;
+            end = start.checked_add(bytes.len()).ok_or_else(too_large)?;
+            let checksum = format::checksum(bytes);
+            sections.push(Section { name: name.clone(), place: start..end, checksum });
+        }
+        let head = format::encode(&sections, end);
+        Ok(Self { parts, sections, head, file_len: end })
+    }
+
+    fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
+        out.write_all(&self.head)?;
+        let mut at = self.head.len();
+        for (section, (_, bytes)) in self.sections.iter().zip(&self.parts) {
+            out.write_all(&[0; format::ALIGN][..section.place.start - at])?;
+            out.write_all(bytes)?;
+            at = section.place.end;
+        }
+        out.flush()
+    }
+
+    fn written(&self) -> Written {
+        let size = |s: &Section| (s.name.clone(), s.place.len() as u64);
+        Written {
+            bytes: self.file_len as u64,
+            digest: format::digest(&self.sections),
+            sections: self.sections.iter().map(size).collect(),
+        }
+    }
+}
+
+fn json(value: &impl Serialize) -> Result<Cow<'static, [u8]>, SnapshotError> {
+    let unstorable = |reason: String| SnapshotError::new(Kind::Unstorable, reason);
+    let bytes = serde_json::to_vec(value).map_err(|e| unstorable(e.to_string()))?;
+    if bytes.len() > format::MAX_JSON {
+        return Err(unstorable(format!("{} bytes of names are too many", bytes.len())));
+    }
+    Ok(Cow::Owned(bytes))
+}
+
+fn columns<'a>(
+    table: &'a Table,
+    parts: &mut Vec<(String, Cow<'a, [u8]>)>,
+) -> Result<(), SnapshotError> {
+    let columns = &table.columns;
+    let schema = |c: &crate::columns::Column| ColumnSchema {
+        name: c.name.clone(),
+        kind: c.dictionary.kind(),
+    };
+    let schema =
+        Schema { rows: columns.len(), columns: columns.columns.iter().map(schema).collect() };
+    super::open::check_rows(&schema, table.v4.len() + table.v6.len())
+        .map_err(|e| SnapshotError::new(Kind::Unstorable, e.reason()))?;
+    parts.push(("schema".to_owned(), json(&schema)?));
+    for (i, column) in columns.columns.iter().enumerate() {
+        let mut put = |what: &str, bytes: &'a [u8]| {
+            parts.push((format!("column/{i}/{what}"), Cow::Borrowed(bytes)));
+        };
+        put("code", column.codes.as_bytes());
+        match &column.dictionary {
+            Dictionary::Int(values) => put("int", values.as_bytes()),
+            Dictionary::Str { offsets, text } => {
+                put("offset", offsets.as_bytes());
+                put("text", text.as_bytes());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn family<A: StoredFamily>(
+    table: &Table,
+    parts: &mut Vec<(String, Cow<'_, [u8]>)>,
+) -> Result<(), SnapshotError> {
+    let list = table.routes::<A>();
+    // Indices have 32 bits, and the largest stands for "no parent".
+    if list.len() >= u32::MAX as usize {
+        let reason = format!("{} routes are too many", list.len());
+        return Err(SnapshotError::new(Kind::Unstorable, reason));
+    }
+    let addrs: Vec<A> = list.iter().map(|r| r.prefix.addr()).collect();
+    let lens: Vec<u8> = list.iter().map(|r| r.prefix.len()).collect();
+    let hops: Vec<u32> = list.iter().map(|r| r.hop.to_bits()).collect();
+    let buckets = routes::buckets(&addrs, routes::bucket_bits(addrs.len()));
+    let mut put = |what: &str, bytes: Vec<u8>| {
+        parts.push((format!("{}/{what}", A::FAMILY), Cow::Owned(bytes)));
+    };
+    put("addr", cast_slice(&addrs).to_vec());
+    put("len", lens);
+    put("hop", cast_slice(&hops).to_vec());
+    put("parent", cast_slice(&routes::parents(list)).to_vec());
+    put("bucket", cast_slice(&buckets).to_vec());
+    Ok(())
+}

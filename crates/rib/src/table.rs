@@ -1,0 +1,199 @@
+use std::fmt;
+use std::net::IpAddr;
+
+use fibula_core::{Addr, Routes};
+use serde::{Deserialize, Serialize};
+
+use crate::Columns;
+
+/// A routing table with what its routes carry: ready to be compiled, stored, looked at.
+///
+/// Hops are row numbers of [`Table::columns`], shared by both families.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// The IPv4 routes.
+    pub v4: Routes<u32>,
+    /// The IPv6 routes.
+    pub v6: Routes<u128>,
+    /// The attributes that hops number.
+    pub columns: Columns,
+    /// Where the table comes from.
+    pub provenance: Provenance,
+}
+
+impl Table {
+    /// A table whose hops have no attributes: one integer column `hop` that repeats their numbers.
+    ///
+    /// ```
+    /// use fibula_core::{Hop, Prefix, Routes, Value};
+    /// use fibula_rib::Table;
+    /// let v4: Routes<u32> = [(Prefix::ALL, Hop::new(2))].into_iter().collect();
+    /// let table = Table::from_routes(v4, Routes::default());
+    /// assert_eq!(table.columns.value(0, 2), Value::Int(2));
+    /// ```
+    pub fn from_routes(v4: Routes<u32>, v6: Routes<u128>) -> Self {
+        let rows = v4.hop_count().max(v6.hop_count());
+        let columns = Columns::numbered("hop", rows);
+        Self { v4, v6, columns, provenance: Provenance::default() }
+    }
+
+    /// The routes of a family.
+    pub fn routes<A: crate::StoredFamily>(&self) -> &Routes<A> {
+        A::routes(self)
+    }
+
+    /// The BGP peer whose routes these are; `None` if no source was BGP.
+    pub fn selected_peer(&self) -> Option<&SelectedPeer> {
+        self.provenance.selected_peer.as_ref()
+    }
+
+    /// Checks that every hop is a row.
+    pub(crate) fn check(&self) -> Result<(), TableError> {
+        fn family<A: Addr>(routes: &Routes<A>, rows: u32) -> Result<(), TableError> {
+            let needed = routes.hop_count();
+            if needed > rows { Err(TableError::Rows { needed, rows }) } else { Ok(()) }
+        }
+        family(&self.v4, self.columns.len())?;
+        family(&self.v6, self.columns.len())
+    }
+}
+
+/// Where a table comes from. Stored with it; no lookup depends on it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Provenance {
+    /// What wrote it, such as `fibula 0.1.0`.
+    pub tool: String,
+    /// When it was built, in seconds since 1970 (UTC); 0 if unknown.
+    pub created: u64,
+    /// The sources, in the order in which they were merged.
+    pub sources: Vec<SourceRecord>,
+    /// The BGP peer whose routes were taken.
+    pub selected_peer: Option<SelectedPeer>,
+}
+
+impl Default for Provenance {
+    fn default() -> Self {
+        Self {
+            tool: concat!("fibula ", env!("CARGO_PKG_VERSION")).to_owned(),
+            created: 0,
+            sources: Vec::new(),
+            selected_peer: None,
+        }
+    }
+}
+
+/// One source of a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceRecord {
+    /// Its name, usually the file's.
+    pub name: String,
+    /// Its format, as the decoder calls it.
+    pub format: String,
+    /// Its date in seconds since 1970 (UTC), if known.
+    pub date: Option<u64>,
+    /// Routes that it announced, of all peers.
+    pub announced: u64,
+    /// Routes that it withdrew, of all peers.
+    pub withdrawn: u64,
+}
+
+/// A BGP peer whose routes became the table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SelectedPeer {
+    /// Its index in the first source with peers.
+    pub index: u32,
+    /// Its address, if the source says so.
+    pub address: Option<IpAddr>,
+    /// Its AS.
+    pub asn: u32,
+    /// Its routes, before other sources replaced any.
+    pub routes: u64,
+    /// Of how many peers it was chosen.
+    pub of: u32,
+}
+
+impl fmt::Display for SelectedPeer {
+    /// `192.0.2.1 AS64500, 577703 routes, of 12 peers`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.address {
+            Some(address) => write!(f, "{address} AS{}", self.asn)?,
+            None => write!(f, "AS{}", self.asn)?,
+        }
+        let (routes, of) = (self.routes, self.of);
+        let route = if routes == 1 { "route" } else { "routes" };
+        let peer = if of == 1 { "peer" } else { "peers" };
+        write!(f, ", {routes} {route}, of {of} {peer}")
+    }
+}
+
+/// Why no table could be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TableError {
+    /// The peer that was asked for is not in the sources.
+    NoPeer {
+        /// What was asked for.
+        asked: String,
+        /// The peers that there are.
+        peers: Vec<String>,
+    },
+    /// A column that was asked for is in no source.
+    NoColumn {
+        /// What was asked for.
+        asked: String,
+        /// The columns that there are.
+        columns: Vec<String>,
+    },
+    /// There is too much of something for its numbers, which have 32 bits.
+    Limit {
+        /// What there is too much of.
+        what: &'static str,
+    },
+    /// Text in an integer column.
+    Kind {
+        /// The column.
+        column: String,
+    },
+    /// A route's hop is no row of the columns.
+    Rows {
+        /// How many rows the routes need.
+        needed: u32,
+        /// How many there are.
+        rows: u32,
+    },
+}
+
+impl fmt::Display for TableError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoPeer { asked, peers } if peers.is_empty() => {
+                write!(f, "no peer {asked}: the sources have no peers")
+            }
+            Self::NoPeer { asked, peers } => {
+                write!(f, "no peer {asked}; there are: ")?;
+                list(f, peers)
+            }
+            Self::NoColumn { asked, columns } if columns.is_empty() => {
+                write!(f, "no column {asked}: the sources have no columns")
+            }
+            Self::NoColumn { asked, columns } => {
+                write!(f, "no column {asked}; there are: ")?;
+                list(f, columns)
+            }
+            Self::Limit { what } => write!(f, "more than 2^32 - 1 {what}"),
+            Self::Kind { column } => write!(f, "text in the integer column {column}"),
+            Self::Rows { needed, rows } => {
+                write!(f, "routes need {needed} attribute rows, there are {rows}")
+            }
+        }
+    }
+}
+
+/// At most 20 of the items: a collector can have hundreds of peers.
+fn list(f: &mut fmt::Formatter<'_>, items: &[String]) -> fmt::Result {
+    let shown = items.len().min(20);
+    f.write_str(&items[..shown].join(", "))?;
+    if shown < items.len() { write!(f, " and {} more", items.len() - shown) } else { Ok(()) }
+}
+
+impl std::error::Error for TableError {}
