@@ -1,1 +1,20 @@
-//! (to be written)
+//! The lookup engines of **fibula**: published longest-prefix-match schemes under one contract,
+//! [`fibula_core::Engine`].
+//!
+//! | engine | families | scheme | when to use it |
+//! |---|---|---|---|
+//! | [`planb`] | IPv6, IPv4 | elementary intervals in a linearised 9-ary (IPv4: 17-ary) B+-tree, one vector comparison a level | the default for IPv6 |
+//! | [`lower_bound`] | IPv6, IPv4 | the same intervals in a sorted array, branching binary search | the baseline that PlanB is compared with |
+//!
+//! Engines are chosen by name at run time through [`engines`] and [`find`], or by [`auto`], which
+//! takes the one that is best today for the table and says why.
+//!
+//! A folder an engine: `mod.rs` tells the scheme, `build.rs` compiles routes, `lookup.rs` looks up one
+//! address in plain safe code, `batch.rs` many over vector lanes. Engines never import each other.
+
+mod common;
+pub mod lower_bound;
+pub mod planb;
+mod registry;
+
+pub use registry::{Auto, BoxedEngine, EngineFamily, Entry, auto, engines, find};

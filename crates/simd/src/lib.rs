@@ -1,1 +1,49 @@
-//! (to be written)
+//! What fibula's engines need from the machine: [`Isa`] detection, kernels compiled once for each
+//! instruction set, compare-and-rank over cache lines, prefetching, aligned and huge-page
+//! [`Table`]s. Knows no addresses and no prefixes.
+//!
+//! # How a kernel is written
+//!
+//! A hot loop is written once, as the `run` method of a [`Kernel`], over the operations of [`Simd`].
+//! The engine turns an [`Isa`] into a [`Level`] when it is built and calls [`Level::run`] for each
+//! batch: one predictable branch, behind which the loop has been compiled with the instruction set's
+//! features. A level can only be made on a machine that has the instructions, so holding one is the
+//! proof that running them is sound, and the kernels need no `unsafe` for it.
+//!
+//! ```
+//! use fibula_simd::{Isa, Kernel, Simd};
+//!
+//! /// How many keys of a cache line are below another key.
+//! struct CountBelow<'a>(&'a [u64; 8], u64);
+//!
+//! impl Kernel for CountBelow<'_> {
+//!     type Output = usize;
+//!     #[inline(always)] // so that it is compiled into each instruction set's own entry function
+//!     fn run<S: Simd>(self, simd: S) -> usize {
+//!         simd.rank64(self.0, simd.splat64(self.1))
+//!     }
+//! }
+//!
+//! let line = [1, 3, 5, 7, 9, 11, u64::MAX, u64::MAX];
+//! for isa in Isa::available() {
+//!     assert_eq!(isa.level().run(CountBelow(&line, 6)), 3);
+//! }
+//! ```
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod isa;
+mod kernel;
+mod prefetch;
+mod table;
+
+#[cfg(target_arch = "x86_64")]
+pub use avx2::Avx2;
+#[cfg(target_arch = "x86_64")]
+pub use avx512::Avx512;
+pub use isa::{Isa, IsaError};
+pub use kernel::{Kernel, Level, Scalar, Simd};
+pub use prefetch::prefetch_read;
+pub use table::Table;

@@ -1,0 +1,122 @@
+use fibula_core::{BuildError, LoadError, TableRef, TableSource};
+use fibula_simd::Table;
+
+use super::{optional_table, table};
+
+const STARTS: &str = "long_starts";
+const LASTS: &str = "long_lasts";
+const CODES: &str = "long_codes";
+
+/// The networks whose key alone does not decide, because routes longer than the key lie in them:
+/// for each, the intervals of the low bits.
+///
+/// Block *b* has the intervals `starts[b]..starts[b + 1]`, sorted, the final one ending at the last
+/// low part. The searching engine stores for such a network a code that names its block.
+///
+/// Invariants: `starts` ascends strictly from 0 to the length of `lasts` and `codes`; within a block
+/// `lasts` ascends strictly and ends with [`u64::MAX`].
+pub(crate) struct Long {
+    starts: Table<u32>,
+    lasts: Table<u64>,
+    codes: Table<u32>,
+}
+
+impl Long {
+    /// Number of blocks, at least one.
+    pub(crate) fn blocks(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// The code of the low bits in the block.
+    #[cold]
+    pub(crate) fn find(&self, block: usize, low: u64) -> u32 {
+        let (start, end) = (self.starts[block] as usize, self.starts[block + 1] as usize);
+        self.codes[start + self.lasts[start..end].partition_point(|&last| last < low)]
+    }
+
+    pub(crate) fn tables(&self) -> [TableRef<'_>; 3] {
+        [
+            TableRef { name: STARTS, bytes: self.starts.as_bytes() },
+            TableRef { name: LASTS, bytes: self.lasts.as_bytes() },
+            TableRef { name: CODES, bytes: self.codes.as_bytes() },
+        ]
+    }
+
+    /// The stored tables, `None` if the routes had no need of them.
+    pub(crate) fn load(
+        tables: &dyn TableSource,
+        hop_count: u32,
+    ) -> Result<Option<Self>, LoadError> {
+        let Some(starts) = optional_table::<u32>(tables, STARTS)? else { return Ok(None) };
+        let long = Self { starts, lasts: table(tables, LASTS)?, codes: table(tables, CODES)? };
+        long.check(hop_count)?;
+        Ok(Some(long))
+    }
+
+    fn check(&self, hop_count: u32) -> Result<(), LoadError> {
+        let len = self.lasts.len();
+        if self.codes.len() != len {
+            return Err(LoadError::new(CODES, "is not as long as long_lasts"));
+        }
+        let ends = (self.starts.first(), self.starts.last());
+        let whole = ends.0 == Some(&0) && ends.1.is_some_and(|&end| end as usize == len);
+        if self.starts.len() < 2 || !whole || !self.starts.is_sorted_by(|a, b| a < b) {
+            return Err(LoadError::new(STARTS, "does not divide long_lasts into blocks"));
+        }
+        for block in self.starts.windows(2) {
+            let lasts = &self.lasts[block[0] as usize..block[1] as usize];
+            if !lasts.is_sorted_by(|a, b| a < b) || lasts.last() != Some(&u64::MAX) {
+                return Err(LoadError::new(
+                    LASTS,
+                    "a block is not sorted or does not end at the top",
+                ));
+            }
+        }
+        if self.codes.iter().any(|&code| code > hop_count) {
+            return Err(LoadError::new(CODES, "names a hop beyond the hop count"));
+        }
+        Ok(())
+    }
+}
+
+/// Collects the blocks of a [`Long`] in address order.
+#[derive(Default)]
+pub(crate) struct LongBuilder {
+    starts: Vec<u32>,
+    lasts: Vec<u64>,
+    codes: Vec<u32>,
+}
+
+impl LongBuilder {
+    /// Begins a block and gives back its number.
+    pub(crate) fn begin(&mut self) -> usize {
+        // Cut short beyond 2^32 intervals; `finish` refuses those.
+        self.starts.push(self.lasts.len() as u32);
+        self.starts.len() - 1
+    }
+
+    /// Adds an interval to the latest block.
+    pub(crate) fn push(&mut self, last: u64, code: u32) {
+        self.lasts.push(last);
+        self.codes.push(code);
+    }
+
+    /// The blocks, `None` if there are none.
+    pub(crate) fn finish(mut self, engine: &'static str) -> Result<Option<Long>, BuildError> {
+        if self.starts.is_empty() {
+            return Ok(None);
+        }
+        let end = u32::try_from(self.lasts.len()).map_err(|_| BuildError::Limit {
+            engine,
+            what: "intervals of routes longer than /64",
+            limit: u32::MAX.into(),
+            needed: self.lasts.len() as u64,
+        })?;
+        self.starts.push(end);
+        Ok(Some(Long {
+            starts: Table::from_vec(self.starts),
+            lasts: Table::from_vec(self.lasts),
+            codes: Table::from_vec(self.codes),
+        }))
+    }
+}

@@ -1,0 +1,119 @@
+use bytemuck::Pod;
+use fibula_core::{Hop, LoadError, TableRef, TableSource};
+use fibula_simd::Table;
+
+use super::{optional_table, table};
+
+const NARROW: &str = "values16";
+const WIDE: &str = "values32";
+
+/// The codes of the intervals (see [`Intervals`](super::Intervals)): of 16 bits where hops and
+/// blocks fit, for half the memory, else of 32.
+pub(crate) enum Values {
+    Narrow(Table<u16>),
+    Wide(Table<u32>),
+}
+
+impl Values {
+    pub(crate) fn new(codes: &[u32], hop_count: u32, blocks: usize) -> Self {
+        if hop_count as usize + blocks <= u16::MAX as usize {
+            // Cutting the high half off keeps hops as they are, and keeps blocks counted down from
+            // the top.
+            Self::Narrow(Table::with(codes.len(), |narrow| {
+                for (to, &from) in narrow.iter_mut().zip(codes) {
+                    *to = from as u16;
+                }
+            }))
+        } else {
+            Self::Wide(Table::from_slice(codes))
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Narrow(codes) => codes.len(),
+            Self::Wide(codes) => codes.len(),
+        }
+    }
+
+    /// The answer of interval `index`.
+    #[inline]
+    pub(crate) fn get(&self, index: usize, blocks: usize) -> Answer {
+        match self {
+            Self::Narrow(codes) => answer(codes[index], blocks),
+            Self::Wide(codes) => answer(codes[index], blocks),
+        }
+    }
+
+    pub(crate) fn table_ref(&self) -> TableRef<'_> {
+        match self {
+            Self::Narrow(codes) => TableRef { name: NARROW, bytes: codes.as_bytes() },
+            Self::Wide(codes) => TableRef { name: WIDE, bytes: codes.as_bytes() },
+        }
+    }
+
+    /// The stored codes, each of which names a hop below `hop_count`, none, or one of the blocks.
+    pub(crate) fn load(
+        tables: &dyn TableSource,
+        hop_count: u32,
+        blocks: usize,
+    ) -> Result<Self, LoadError> {
+        fn check<V: Value>(codes: &[V], hop_count: u32, blocks: usize) -> bool {
+            codes.iter().all(|&code| {
+                matches!(answer(code, blocks), Answer::Block(_)) || code.into() <= hop_count
+            })
+        }
+        let (values, sound) = match optional_table::<u16>(tables, NARROW)? {
+            Some(codes) => {
+                let sound = check(&codes, hop_count, blocks);
+                (Self::Narrow(codes), sound)
+            }
+            None => {
+                let codes = table::<u32>(tables, WIDE)?;
+                let sound = check(&codes, hop_count, blocks);
+                (Self::Wide(codes), sound)
+            }
+        };
+        if sound {
+            Ok(values)
+        } else {
+            Err(LoadError::new(values.table_ref().name, "names a hop beyond the hop count"))
+        }
+    }
+}
+
+/// What the code of an interval says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Hop(Hop),
+    /// The low bits decide, in this block of [`Long`](super::Long).
+    Block(usize),
+}
+
+/// A width of codes.
+pub(crate) trait Value: Pod + Into<u32> {
+    /// The largest code, that of block 0.
+    const TOP: u32;
+}
+
+impl Value for u16 {
+    const TOP: u32 = u16::MAX as u32;
+}
+
+impl Value for u32 {
+    const TOP: u32 = u32::MAX;
+}
+
+/// What a code says, where there are so many blocks.
+#[inline(always)]
+pub(crate) fn answer<V: Value>(code: V, blocks: usize) -> Answer {
+    let code = code.into();
+    let block = (V::TOP - code) as usize;
+    if block < blocks { Answer::Block(block) } else { Answer::Hop(hop(code)) }
+}
+
+/// The hop of a code that is not a block's.
+#[inline(always)]
+pub(crate) fn hop(code: u32) -> Hop {
+    Hop::from_bits(code.wrapping_sub(1))
+}

@@ -1,0 +1,37 @@
+use fibula_core::{LoadError, TableSource};
+use fibula_simd::Isa;
+
+use super::shape::Shape;
+use super::{KEYS, Line, PlanB};
+use crate::common::{Long, SearchAddr, SearchKey, Values, table};
+
+/// The stored tree, once every key has been compared with what the leaves dictate: then a search
+/// stays inside, whatever its key (see the invariants of the [module](super)).
+pub(super) fn load<A: SearchAddr>(
+    tables: &dyn TableSource,
+    hop_count: u32,
+    isa: Isa,
+) -> Result<PlanB<A>, LoadError> {
+    let keys = table::<Line<A>>(tables, KEYS)?;
+    let long = if A::LOW_MAX == 0 { None } else { Long::load(tables, hop_count)? };
+    let values = Values::load(tables, hop_count, long.as_ref().map_or(0, Long::blocks))?;
+    let intervals = values.len();
+    if intervals == 0 {
+        return Err(LoadError::new(KEYS, "there are no intervals"));
+    }
+    let shape = Shape::new::<A::Key>(intervals);
+    if keys.len() != shape.nodes() {
+        return Err(LoadError::new(KEYS, format!("is not a tree of {intervals} intervals")));
+    }
+    let leaves = shape.bases().last().map_or(0, |base| *base);
+    let lasts = &bytemuck::cast_slice::<_, A::Key>(&keys[leaves..])[..intervals];
+    if !lasts.is_sorted_by(|a, b| a < b) || lasts.last() != Some(&A::Key::MAX) {
+        return Err(LoadError::new(KEYS, "the leaves are not sorted or do not end at the top"));
+    }
+    let mut sound = true;
+    shape.for_each_key(lasts, |node, slot, key| sound &= keys[node].as_ref()[slot] == key);
+    if !sound {
+        return Err(LoadError::new(KEYS, "an inner key or the padding is not what it must be"));
+    }
+    Ok(PlanB { keys, values, long, shape, level: isa.level() })
+}

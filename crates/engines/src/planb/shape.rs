@@ -1,0 +1,76 @@
+use crate::common::SearchKey;
+
+/// Where the nodes of each level lie: a function of the number of intervals alone.
+///
+/// Levels are counted from the root; the final one has the leaves. A node is one cache line of keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// The first node of each level, counted in nodes; the root is node 0.
+    bases: Vec<usize>,
+    /// All nodes.
+    nodes: usize,
+}
+
+impl Shape {
+    /// The shape for so many intervals, at least one. A level has as many nodes as the one below
+    /// needs for parents, no more: what the paper calls the memory optimisation for trailing leaves,
+    /// at every level.
+    pub(super) fn new<K: SearchKey>(intervals: usize) -> Self {
+        let mut counts = vec![intervals.div_ceil(K::LANES)];
+        while let Some(&count) = counts.last()
+            && count > 1
+        {
+            counts.push(count.div_ceil(K::LANES + 1));
+        }
+        let mut nodes = 0;
+        let mut bases = Vec::with_capacity(counts.len());
+        for count in counts.into_iter().rev() {
+            bases.push(nodes);
+            nodes += count;
+        }
+        Self { bases, nodes }
+    }
+
+    pub(super) fn levels(&self) -> usize {
+        self.bases.len()
+    }
+
+    /// The first node of each level, the root's first.
+    #[inline(always)]
+    pub(super) fn bases(&self) -> &[usize] {
+        &self.bases
+    }
+
+    /// Number of nodes.
+    pub(super) fn nodes(&self) -> usize {
+        self.nodes
+    }
+
+    /// Writes the keys of the nodes one after the other, the leaves' copied from `lasts`.
+    ///
+    /// The key of slot *s* of an inner node is the final last under its child *s*, or the largest
+    /// key if the leaves end before that.
+    pub(super) fn for_each_key<K: SearchKey>(
+        &self,
+        lasts: &[K],
+        mut each: impl FnMut(usize, usize, K),
+    ) {
+        let ends = self.bases.iter().skip(1).copied().chain([self.nodes]);
+        for (level, (&base, end)) in self.bases.iter().zip(ends).enumerate() {
+            // Keys of leaves under one child of a node of this level; 1 stands for the key itself.
+            let mut under = 1usize;
+            for step in 0..self.levels() - 1 - level {
+                under = under.saturating_mul(if step == 0 { K::LANES } else { K::LANES + 1 });
+            }
+            let inner = level + 1 < self.levels();
+            for node in 0..end - base {
+                for slot in 0..K::LANES {
+                    let child = node * (K::LANES + usize::from(inner)) + slot;
+                    let last = (child + 1).saturating_mul(under) - 1;
+                    let key = lasts.get(last).copied().unwrap_or(K::MAX);
+                    each(base + node, slot, key);
+                }
+            }
+        }
+    }
+}

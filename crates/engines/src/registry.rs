@@ -1,0 +1,184 @@
+use fibula_core::{Addr, BuildError, Engine, LoadError, Persist, Routes, TableSource};
+use fibula_simd::Isa;
+
+use crate::common::grouped;
+use crate::lower_bound::{self, LowerBound};
+use crate::planb::{self, PlanB};
+
+/// An engine over a table, whichever it is.
+pub type BoxedEngine<A> = Box<dyn Persist<A>>;
+
+/// An engine that can be chosen by name.
+pub struct Entry<A: Addr> {
+    /// The name: lower case, unique in the family.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub summary: &'static str,
+    /// The instruction sets for which it has forms of its own; others run the best form below.
+    pub isas: &'static [Isa],
+    /// Compiles a table.
+    pub build: fn(&Routes<A>, Isa) -> Result<BoxedEngine<A>, BuildError>,
+    /// Checks stored tables and uses them in place; the integer is the hop count, see
+    /// [`Persist::load`].
+    pub load: fn(&dyn TableSource, u32, Isa) -> Result<BoxedEngine<A>, LoadError>,
+}
+
+/// The forms of an engine that is plain code on every machine.
+const SCALAR: &[Isa] = &[Isa::Scalar];
+
+/// One entry an engine, best known first.
+static V4: &[Entry<u32>] = &[
+    Entry {
+        name: "planb",
+        summary: "PlanB: elementary intervals in a linearised 17-ary B+-tree of 32-bit keys",
+        isas: &Isa::ALL,
+        build: |routes, isa| boxed(PlanB::build(routes, &planb::Config { isa })),
+        load: |tables, hops, isa| boxed(PlanB::load_for(tables, hops, isa)),
+    },
+    Entry {
+        name: "lower-bound",
+        summary: "elementary intervals in a sorted array, branching binary search",
+        isas: SCALAR,
+        build: |routes, isa| boxed(LowerBound::build(routes, &lower_bound::Config { isa })),
+        load: |tables, hops, _| boxed(LowerBound::load(tables, hops)),
+    },
+];
+
+/// One entry an engine, best known first.
+static V6: &[Entry<u128>] = &[
+    Entry {
+        name: "planb",
+        summary: "PlanB: elementary intervals in a linearised 9-ary B+-tree of 64-bit keys",
+        isas: &Isa::ALL,
+        build: |routes, isa| boxed(PlanB::build(routes, &planb::Config { isa })),
+        load: |tables, hops, isa| boxed(PlanB::load_for(tables, hops, isa)),
+    },
+    Entry {
+        name: "lower-bound",
+        summary: "elementary intervals in a sorted array, branching binary search",
+        isas: SCALAR,
+        build: |routes, isa| boxed(LowerBound::build(routes, &lower_bound::Config { isa })),
+        load: |tables, hops, _| boxed(LowerBound::load(tables, hops)),
+    },
+];
+
+/// What [`auto`] tries, in order, with what speaks for it. The last never refuses a table.
+const AUTO_V4: &[(&str, &str)] = &[("dxr18", "fastest for IPv4"), ("radix", "takes any table")];
+const AUTO_V6: &[(&str, &str)] = &[("planb", "fastest for IPv6"), ("radix", "takes any table")];
+
+/// Other names under which engines are found.
+const ALIASES: &[(&str, &str)] = &[("dxr", "dxr18")];
+
+fn boxed<A: Addr, E: Persist<A> + 'static, X>(engine: Result<E, X>) -> Result<BoxedEngine<A>, X> {
+    engine.map(|engine| Box::new(engine) as BoxedEngine<A>)
+}
+
+/// The families, with the engines that each has.
+pub trait EngineFamily: Addr {
+    /// The engines of this family, best known first.
+    fn engines() -> &'static [Entry<Self>];
+    /// The names that [`auto`] tries, in order, with what speaks for each.
+    #[doc(hidden)]
+    fn candidates() -> &'static [(&'static str, &'static str)];
+}
+
+impl EngineFamily for u32 {
+    fn engines() -> &'static [Entry<Self>] {
+        V4
+    }
+    fn candidates() -> &'static [(&'static str, &'static str)] {
+        AUTO_V4
+    }
+}
+
+impl EngineFamily for u128 {
+    fn engines() -> &'static [Entry<Self>] {
+        V6
+    }
+    fn candidates() -> &'static [(&'static str, &'static str)] {
+        AUTO_V6
+    }
+}
+
+/// The engines of a family, best known first.
+pub fn engines<A: EngineFamily>() -> &'static [Entry<A>] {
+    A::engines()
+}
+
+/// The engine of this name. `"dxr"` stands for `"dxr18"`; `"auto"` is no engine, see [`auto`].
+///
+/// ```
+/// assert_eq!(fibula_engines::find::<u128>("planb").map(|entry| entry.name), Some("planb"));
+/// assert!(fibula_engines::find::<u128>("no-such-engine").is_none());
+/// ```
+pub fn find<A: EngineFamily>(name: &str) -> Option<&'static Entry<A>> {
+    let name = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| name);
+    A::engines().iter().find(|entry| entry.name == name)
+}
+
+/// What [`auto`] chose.
+pub struct Auto<A: EngineFamily> {
+    /// The compiled table.
+    pub engine: BoxedEngine<A>,
+    /// The engine's entry.
+    pub entry: &'static Entry<A>,
+    /// Why this one, in a line: `"dxr18: fastest for IPv4, takes 577,703 routes to 3,771 hops"`.
+    pub reason: String,
+}
+
+/// Compiles the table with the engine that is best today for its family; if the table exceeds that
+/// one's limits, with the next.
+///
+/// ```
+/// use fibula_core::{Hop, Prefix, Routes};
+/// use fibula_simd::Isa;
+///
+/// let routes: Routes<u128> = [(Prefix::ALL, Hop::new(0))].into_iter().collect();
+/// let chosen = fibula_engines::auto(&routes, Isa::detect());
+/// assert_eq!(chosen.entry.name, "planb");
+/// assert_eq!(chosen.engine.lookup(1), Hop::new(0));
+/// assert_eq!(chosen.reason, "planb: fastest for IPv6, takes 1 route to 1 hop");
+/// ```
+///
+/// # Panics
+/// If even the engine of last resort refuses the table: one of 2^31 routes or more.
+pub fn auto<A: EngineFamily>(routes: &Routes<A>, isa: Isa) -> Auto<A> {
+    let mut refused = String::new();
+    for (name, merit) in A::candidates() {
+        let Some(entry) = find::<A>(name) else { continue };
+        match (entry.build)(routes, isa) {
+            Ok(engine) => {
+                let (routes, hops) =
+                    (counted(routes.len(), "route"), counted(routes.hop_count() as usize, "hop"));
+                let reason = format!("{name}: {merit}, takes {routes} to {hops}{refused}");
+                return Auto { engine, entry, reason };
+            }
+            Err(error) => refused += &format!("; {error}"),
+        }
+    }
+    panic!("no engine takes the table{refused}");
+}
+
+/// `"1 route"`, `"3,771 hops"`.
+fn counted(number: usize, what: &str) -> String {
+    format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names_are_unique_and_found<A: EngineFamily>() {
+        for (i, entry) in engines::<A>().iter().enumerate() {
+            assert!(engines::<A>()[..i].iter().all(|other| other.name != entry.name));
+            assert!(std::ptr::eq(find::<A>(entry.name).unwrap(), entry));
+            assert!(entry.isas.contains(&Isa::Scalar));
+        }
+    }
+
+    #[test]
+    fn names() {
+        names_are_unique_and_found::<u32>();
+        names_are_unique_and_found::<u128>();
+    }
+}

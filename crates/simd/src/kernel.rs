@@ -1,0 +1,177 @@
+use std::fmt;
+
+use crate::Isa;
+#[cfg(target_arch = "x86_64")]
+use crate::{Avx2, Avx512};
+
+/// The vector operations that kernels are written over. A value of an implementing type is the proof
+/// that the machine has the instructions.
+pub trait Simd: Copy + Send + Sync + 'static {
+    /// A 64-bit key in every lane.
+    type Splat64: Copy;
+    /// A 32-bit key in every lane.
+    type Splat32: Copy;
+
+    /// The instruction set.
+    const ISA: Isa;
+
+    /// Puts the key in every lane.
+    fn splat64(self, key: u64) -> Self::Splat64;
+    /// Puts the key in every lane.
+    fn splat32(self, key: u32) -> Self::Splat32;
+
+    /// How many of the line's keys are below the splat key (unsigned). Branch-free.
+    fn rank64(self, line: &[u64; 8], key: Self::Splat64) -> usize;
+    /// How many of the line's keys are below the splat key (unsigned). Branch-free.
+    fn rank32(self, line: &[u32; 16], key: Self::Splat32) -> usize;
+
+    /// Runs the kernel, compiled with the features of this instruction set.
+    fn run<K: Kernel>(self, kernel: K) -> K::Output;
+}
+
+/// A loop that is compiled once for each instruction set.
+pub trait Kernel {
+    /// What it gives back.
+    type Output;
+
+    /// The loop. Mark the implementation `#[inline(always)]`, and all generic functions that it
+    /// calls on its hot path: only what is inlined into the instruction set's entry function is
+    /// compiled with its features.
+    fn run<S: Simd>(self, simd: S) -> Self::Output;
+}
+
+/// Plain integer instructions.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Scalar;
+
+impl Simd for Scalar {
+    type Splat64 = u64;
+    type Splat32 = u32;
+
+    const ISA: Isa = Isa::Scalar;
+
+    #[inline(always)]
+    fn splat64(self, key: u64) -> u64 {
+        key
+    }
+    #[inline(always)]
+    fn splat32(self, key: u32) -> u32 {
+        key
+    }
+    #[inline(always)]
+    fn rank64(self, line: &[u64; 8], key: u64) -> usize {
+        line.iter().map(|&k| usize::from(k < key)).sum()
+    }
+    #[inline(always)]
+    fn rank32(self, line: &[u32; 16], key: u32) -> usize {
+        line.iter().map(|&k| usize::from(k < key)).sum()
+    }
+    #[inline(always)]
+    fn run<K: Kernel>(self, kernel: K) -> K::Output {
+        kernel.run(self)
+    }
+}
+
+/// A chosen instruction set together with the proof that the machine has it. Engines hold one from
+/// their building on, so that no lookup asks the machine again.
+#[derive(Clone, Copy)]
+pub struct Level(Proof);
+
+#[derive(Clone, Copy)]
+enum Proof {
+    Scalar(Scalar),
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
+    #[cfg(target_arch = "x86_64")]
+    Avx512(Avx512),
+}
+
+impl Level {
+    /// The wanted instruction set, or the best below it that the machine has.
+    pub fn new(wanted: Isa) -> Self {
+        #[cfg(target_arch = "x86_64")]
+        {
+            if wanted >= Isa::Avx512
+                && let Some(proof) = Avx512::new()
+            {
+                return Self(Proof::Avx512(proof));
+            }
+            if wanted >= Isa::Avx2
+                && let Some(proof) = Avx2::new()
+            {
+                return Self(Proof::Avx2(proof));
+            }
+        }
+        let _ = wanted;
+        Self(Proof::Scalar(Scalar))
+    }
+
+    /// The instruction set.
+    pub fn isa(self) -> Isa {
+        match self.0 {
+            Proof::Scalar(_) => Isa::Scalar,
+            #[cfg(target_arch = "x86_64")]
+            Proof::Avx2(_) => Isa::Avx2,
+            #[cfg(target_arch = "x86_64")]
+            Proof::Avx512(_) => Isa::Avx512,
+        }
+    }
+
+    /// Runs the kernel's form for this instruction set.
+    #[inline]
+    pub fn run<K: Kernel>(self, kernel: K) -> K::Output {
+        match self.0 {
+            Proof::Scalar(simd) => simd.run(kernel),
+            #[cfg(target_arch = "x86_64")]
+            Proof::Avx2(simd) => simd.run(kernel),
+            #[cfg(target_arch = "x86_64")]
+            Proof::Avx512(simd) => simd.run(kernel),
+        }
+    }
+}
+
+impl fmt::Debug for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Level({})", self.isa())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Ranks<'a>(&'a [u64; 8], &'a [u32; 16], u64, u32);
+
+    impl Kernel for Ranks<'_> {
+        type Output = (usize, usize);
+        #[inline(always)]
+        fn run<S: Simd>(self, simd: S) -> (usize, usize) {
+            let (a, b) = (simd.splat64(self.2), simd.splat32(self.3));
+            (simd.rank64(self.0, a), simd.rank32(self.1, b))
+        }
+    }
+
+    /// Unsigned order has its traps at the sign bit and at both ends.
+    #[test]
+    fn every_instruction_set_ranks_alike() {
+        let wide = [0, 1, u64::MAX >> 1, 1 << 63, (1 << 63) + 1, u64::MAX - 1, u64::MAX, u64::MAX];
+        let mut narrow = [u32::MAX; 16];
+        for (i, key) in narrow.iter_mut().take(14).enumerate() {
+            *key = (i as u32) * 0x1249_2492;
+        }
+        for isa in Isa::available() {
+            for key in wide.into_iter().flat_map(|k| [k.wrapping_sub(1), k, k.wrapping_add(1)]) {
+                for small in
+                    narrow.into_iter().flat_map(|k| [k.wrapping_sub(1), k, k.wrapping_add(1)])
+                {
+                    let expected = (
+                        wide.iter().filter(|&&k| k < key).count(),
+                        narrow.iter().filter(|&&k| k < small).count(),
+                    );
+                    let got = isa.level().run(Ranks(&wide, &narrow, key, small));
+                    assert_eq!(got, expected, "{isa} {key:#x} {small:#x}");
+                }
+            }
+        }
+    }
+}

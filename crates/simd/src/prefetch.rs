@@ -1,0 +1,16 @@
+/// Asks for the cache line of `slice[index]`, to be read soon. An index out of bounds asks for
+/// nothing; on machines without a prefetch instruction nothing happens.
+#[inline(always)]
+pub fn prefetch_read<T>(slice: &[T], index: usize) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // A prefetch of any address is harmless, so the pointer is computed without a bounds check.
+        let line = slice.as_ptr().wrapping_add(index);
+        // SAFETY: every x86-64 machine has SSE; a prefetch reads nothing that the program can see
+        // and does not fault, whatever the address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = (slice, index);
+}

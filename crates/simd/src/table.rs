@@ -1,0 +1,219 @@
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use bytemuck::Pod;
+
+/// Tables begin at a cache line.
+const LINE: usize = 64;
+/// The size of a huge page, and the size from which tables ask for them.
+const HUGE: usize = 2 << 20;
+
+/// An immutable array of plain integers that begins at a cache line: what engines look up in.
+///
+/// It owns its memory, or keeps alive the owner of the bytes that it points into (a mapped file).
+/// Large tables begin at a 2 MiB boundary and ask the system for huge pages, which saves a TLB miss
+/// for most lookups; a system that has none to give serves ordinary pages. Cloning shares.
+///
+/// ```
+/// use fibula_simd::Table;
+/// let table = Table::from_slice(&[1u32, 2, 3]);
+/// assert_eq!(table[2], 3);
+/// assert_eq!(table.as_ptr().addr() % 64, 0);
+/// assert_eq!(table.as_bytes().len(), 12);
+/// ```
+pub struct Table<T: Pod> {
+    start: NonNull<T>,
+    len: usize,
+    /// Keeps the memory at `start` alive and unchanged; never read.
+    _owner: Owner,
+    _marker: PhantomData<T>,
+}
+
+#[derive(Clone)]
+#[expect(dead_code, reason = "held for their drop")]
+enum Owner {
+    Heap(Arc<Heap>),
+    Shared(Arc<dyn AsRef<[u8]> + Send + Sync>),
+}
+
+// SAFETY: the memory behind `start` is not changed once the table exists, and is freed by the last
+// owner, which is itself `Send + Sync`; `T: Pod` are plain integers.
+unsafe impl<T: Pod> Send for Table<T> {}
+// SAFETY: as for `Send`; shared access only reads.
+unsafe impl<T: Pod> Sync for Table<T> {}
+
+impl<T: Pod> Table<T> {
+    /// A table of `len` zeroed elements that `fill` then writes.
+    ///
+    /// # Panics
+    /// If the size exceeds the address space.
+    pub fn with(len: usize, fill: impl FnOnce(&mut [T])) -> Self {
+        let heap = Heap::zeroed(len.checked_mul(size_of::<T>()).expect("table size overflows"));
+        let start = heap.start.cast::<T>();
+        // SAFETY: the allocation has `len * size_of::<T>()` bytes, all zero, which is a valid value
+        // of a `Pod`; it is aligned to 64, which `T`'s alignment divides (asserted in `ALIGNED`);
+        // nobody else has it yet.
+        fill(unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), len) });
+        let () = Self::ALIGNED;
+        Self { start, len, _owner: Owner::Heap(Arc::new(heap)), _marker: PhantomData }
+    }
+
+    /// A copy of the slice.
+    pub fn from_slice(slice: &[T]) -> Self {
+        Self::with(slice.len(), |table| table.copy_from_slice(slice))
+    }
+
+    /// A copy of the vector, whose own memory is not aligned to cache lines.
+    pub fn from_vec(vec: Vec<T>) -> Self {
+        Self::from_slice(&vec)
+    }
+
+    /// The bytes `start..start + len` of the owner as a table, in place. `None` unless they lie
+    /// within the owner, begin at a cache line and hold whole elements.
+    pub fn from_shared(
+        owner: Arc<dyn AsRef<[u8]> + Send + Sync>,
+        start: usize,
+        len: usize,
+    ) -> Option<Self> {
+        let () = Self::ALIGNED;
+        let bytes = (*owner).as_ref().get(start..start.checked_add(len)?)?;
+        if bytes.as_ptr().addr() % LINE != 0 || !len.is_multiple_of(size_of::<T>()) {
+            return None;
+        }
+        // The pointer outlives the borrow of the owner that it came from. That is sound: the slice
+        // may live as long as a shared borrow of the owner, and the reference count that we hold
+        // keeps the owner in place and prevents exclusive borrows for as long.
+        let start = NonNull::from(bytes).cast::<T>();
+        let len = len / size_of::<T>();
+        Some(Self { start, len, _owner: Owner::Shared(owner), _marker: PhantomData })
+    }
+
+    /// The bytes, in the machine's byte order.
+    pub fn as_bytes(&self) -> &[u8] {
+        bytemuck::cast_slice(self)
+    }
+
+    const ALIGNED: () = assert!(size_of::<T>() > 0 && LINE.is_multiple_of(align_of::<T>()));
+}
+
+impl<T: Pod> Deref for Table<T> {
+    type Target = [T];
+
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        // SAFETY: `start` points at `len` initialised elements (both constructors), aligned to a
+        // cache line, kept alive and unchanged by the owner.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl<T: Pod> Clone for Table<T> {
+    fn clone(&self) -> Self {
+        Self { start: self.start, len: self.len, _owner: self._owner.clone(), _marker: PhantomData }
+    }
+}
+
+impl<T: Pod> Default for Table<T> {
+    /// The empty table.
+    fn default() -> Self {
+        Self::from_slice(&[])
+    }
+}
+
+impl<T: Pod + fmt::Debug> fmt::Debug for Table<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Table({} x {})", self.len, std::any::type_name::<T>())
+    }
+}
+
+/// Aligned bytes on the heap.
+struct Heap {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: the memory belongs to this value alone; who may touch it is `Table`'s matter.
+unsafe impl Send for Heap {}
+// SAFETY: as for `Send`: it gives no access to the memory at all.
+unsafe impl Sync for Heap {}
+
+impl Heap {
+    fn zeroed(bytes: usize) -> Self {
+        let align = if bytes >= HUGE { HUGE } else { LINE };
+        // At least a line, so that the layout is never empty.
+        let layout = Layout::from_size_align(bytes.max(LINE), align).expect("table size overflows");
+        // SAFETY: the layout is not empty.
+        let Some(start) = NonNull::new(unsafe { alloc(layout) }) else {
+            handle_alloc_error(layout)
+        };
+        // Before the first touch: pages once served do not become huge by themselves.
+        ask_for_huge_pages(start, layout);
+        // SAFETY: the allocation has `layout.size()` bytes.
+        unsafe { start.as_ptr().write_bytes(0, layout.size()) };
+        Self { start, layout }
+    }
+}
+
+impl Drop for Heap {
+    fn drop(&mut self) {
+        // SAFETY: `start` came from `alloc` with this layout.
+        unsafe { dealloc(self.start.as_ptr(), self.layout) };
+    }
+}
+
+#[cfg(all(target_os = "linux", not(miri)))]
+fn ask_for_huge_pages(start: NonNull<u8>, layout: Layout) {
+    if layout.align() >= HUGE {
+        // SAFETY: the range is ours and page-aligned at its start; the advice changes how pages are
+        // served, not what they hold. A kernel without huge pages returns an error, which changes
+        // nothing either.
+        unsafe { libc::madvise(start.as_ptr().cast(), layout.size(), libc::MADV_HUGEPAGE) };
+    }
+}
+
+#[cfg(not(all(target_os = "linux", not(miri))))]
+fn ask_for_huge_pages(_: NonNull<u8>, _: Layout) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_and_large_tables_are_aligned() {
+        for len in [0, 1, 15, 16, 17, 1000] {
+            let table = Table::<u32>::with(len, |t| t.iter_mut().for_each(|x| *x = 7));
+            assert_eq!(table.len(), len);
+            assert!(table.iter().all(|&x| x == 7));
+            assert_eq!(table.as_ptr().addr() % LINE, 0);
+        }
+        let table = Table::<u64>::with(HUGE / 4, |t| t[5] = 1);
+        assert_eq!(table.as_ptr().addr() % HUGE, 0);
+        assert_eq!(table.iter().sum::<u64>(), 1);
+    }
+
+    #[test]
+    fn shared_bytes_are_used_in_place_or_refused() {
+        let bytes = Table::<u8>::from_slice(&(0..=255).collect::<Vec<u8>>());
+        struct Bytes(Table<u8>);
+        impl AsRef<[u8]> for Bytes {
+            fn as_ref(&self) -> &[u8] {
+                &self.0
+            }
+        }
+        let at = bytes.as_ptr().addr();
+        let owner: Arc<dyn AsRef<[u8]> + Send + Sync> = Arc::new(Bytes(bytes));
+        let table = Table::<u16>::from_shared(owner.clone(), 64, 6).unwrap();
+        assert_eq!(table.as_bytes(), [64, 65, 66, 67, 68, 69]);
+        assert_eq!(table.as_ptr().addr(), at + 64);
+        assert!(Table::<u16>::from_shared(owner.clone(), 64, 5).is_none(), "half an element");
+        assert!(Table::<u16>::from_shared(owner.clone(), 32, 6).is_none(), "not at a line");
+        assert!(Table::<u16>::from_shared(owner.clone(), 192, 66).is_none(), "past the end");
+        assert!(Table::<u16>::from_shared(owner.clone(), usize::MAX, 2).is_none());
+        drop(owner);
+        assert_eq!(table.clone()[1], u16::from_ne_bytes([66, 67]), "outlives the other owners");
+    }
+}
