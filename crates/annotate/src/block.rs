@@ -1,0 +1,152 @@
+//! A block of rows between decoding and writing.
+
+use crate::address::Address;
+
+/// Rows at most in a block: enough for full lookup batches, small enough that a block with its
+/// addresses, hops and output stays in the second-level cache.
+pub(crate) const MAX_ROWS: usize = 4096;
+
+/// What becomes of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Values are added for each of its addresses.
+    Annotate,
+    /// The same, but no separator goes before the first value: it enters an empty JSON object.
+    AnnotateEmpty,
+    /// The names of the added columns are added.
+    Header,
+    /// It is copied as it is.
+    Pass,
+}
+
+/// A row as it lies in its source: `start..insert`, then what is added, then `insert..end`. Rows lie
+/// one behind the other, without gaps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    pub(crate) start: usize,
+    pub(crate) insert: usize,
+    /// Behind the line end.
+    pub(crate) end: usize,
+    /// Empty fields to write first, so that the added ones come below their names.
+    pub(crate) pad: usize,
+    pub(crate) kind: Kind,
+}
+
+/// What decoders count.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) rows: u64,
+    pub(crate) unparsable: u64,
+    pub(crate) empty: u64,
+    pub(crate) damaged: u64,
+    pub(crate) truncated: u64,
+}
+
+/// The addresses of one family in a block, and the cells that they came from.
+#[derive(Debug, Default)]
+pub(crate) struct Keys<A> {
+    pub(crate) addrs: Vec<A>,
+    /// `cells[i]` is the cell of `addrs[i]`.
+    pub(crate) cells: Vec<u32>,
+}
+
+impl<A> Keys<A> {
+    fn clear(&mut self) {
+        self.addrs.clear();
+        self.cells.clear();
+    }
+}
+
+/// Rows and their address cells, row by row: with `k` address columns, the `i`-th annotated row has
+/// the cells `k * i..k * (i + 1)`.
+#[derive(Debug, Default)]
+pub(crate) struct Block {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) v4: Keys<u32>,
+    pub(crate) v6: Keys<u128>,
+    /// Number of cells so far.
+    pub(crate) cells: usize,
+    /// Rows that a decoder writes itself because the input has none (packets).
+    pub(crate) text: Vec<u8>,
+    pub(crate) tally: Tally,
+}
+
+/// The text is not an address.
+#[derive(Debug)]
+pub(crate) struct NotAnAddress;
+
+impl Block {
+    /// Empties the block; the tally goes on.
+    pub(crate) fn clear(&mut self) {
+        self.rows.clear();
+        self.v4.clear();
+        self.v6.clear();
+        self.cells = 0;
+        self.text.clear();
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.rows.len() >= MAX_ROWS
+    }
+
+    /// The next cell holds this text. Blanks around the address do not count.
+    #[inline]
+    pub(crate) fn cell(&mut self, text: &[u8]) -> Result<(), NotAnAddress> {
+        if let Some(address) = Address::parse(text) {
+            self.address(address);
+            return Ok(());
+        }
+        let trimmed = text.trim_ascii();
+        if trimmed.is_empty() {
+            self.empty();
+        } else if trimmed.len() < text.len() {
+            return self.cell(trimmed);
+        } else {
+            self.unparsable();
+            return Err(NotAnAddress);
+        }
+        Ok(())
+    }
+
+    /// The next cell holds this address.
+    #[inline]
+    pub(crate) fn address(&mut self, address: Address) {
+        // A block has fewer than 2^32 cells: MAX_ROWS times the address columns.
+        let cell = self.cells as u32;
+        match address {
+            Address::V4(addr) => {
+                self.v4.addrs.push(addr);
+                self.v4.cells.push(cell);
+            }
+            Address::V6(addr) => {
+                self.v6.addrs.push(addr);
+                self.v6.cells.push(cell);
+            }
+        }
+        self.cells += 1;
+    }
+
+    /// The next cell holds nothing.
+    pub(crate) fn empty(&mut self) {
+        self.tally.empty += 1;
+        self.cells += 1;
+    }
+
+    /// The next cell holds something that is not an address.
+    pub(crate) fn unparsable(&mut self) {
+        self.tally.unparsable += 1;
+        self.cells += 1;
+    }
+
+    /// The row whose cells were just given is complete.
+    #[inline]
+    pub(crate) fn row(&mut self, row: Row) {
+        self.tally.rows += u64::from(matches!(row.kind, Kind::Annotate | Kind::AnnotateEmpty));
+        self.rows.push(row);
+    }
+
+    /// A row that is copied as it is.
+    pub(crate) fn pass(&mut self, start: usize, end: usize) {
+        self.rows.push(Row { start, insert: end, end, pad: 0, kind: Kind::Pass });
+    }
+}

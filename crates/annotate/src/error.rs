@@ -1,0 +1,136 @@
+//! Why annotation stopped.
+
+use std::fmt;
+use std::io;
+
+use crate::{Column, Format};
+
+/// Why annotation could not begin, or stopped.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum AnnotateError {
+    /// The table has no value column of this name.
+    UnknownValue {
+        /// The name that was asked for.
+        name: String,
+        /// The names that there are.
+        known: Vec<String>,
+    },
+    /// The header has no column of this name.
+    UnknownColumn {
+        /// The name that was asked for.
+        name: String,
+        /// The names that there are.
+        known: Vec<String>,
+    },
+    /// The first row has fewer columns than the number that was asked for.
+    ColumnNumber {
+        /// The number that was asked for.
+        number: usize,
+        /// How many there are.
+        fields: usize,
+    },
+    /// The format cannot be asked for this column, for instance a list for a name.
+    ColumnKind {
+        /// The format.
+        format: Format,
+        /// The column.
+        column: Column,
+    },
+    /// No address column was asked for, and none can be found.
+    NoColumn {
+        /// The format.
+        format: Format,
+    },
+    /// The same column, or the same value, was asked for twice.
+    Twice {
+        /// Its name.
+        name: String,
+    },
+    /// The output would have two columns of this name.
+    NameTaken {
+        /// The name.
+        name: String,
+    },
+    /// A delimiter or quote that cannot be one, or the same byte for both.
+    Delimiter,
+    /// The text is not an address (strict).
+    Unparsable {
+        /// The line, counted from 1.
+        line: u64,
+        /// The column.
+        column: String,
+        /// The text, shortened.
+        text: String,
+    },
+    /// A record is damaged (strict).
+    Record {
+        /// The line, counted from 1; in a capture the packet.
+        line: u64,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A record is longer than what is kept in memory.
+    TooLong {
+        /// The line that it begins on, counted from 1; in a capture the packet.
+        line: u64,
+        /// The most bytes that a record may have.
+        limit: usize,
+    },
+    /// The input is not a capture.
+    NotACapture,
+    /// Reading failed.
+    Read(io::Error),
+    /// Writing failed. A reader that went away is not an error: see
+    /// [`Summary::output_closed`](crate::Summary::output_closed).
+    Write(io::Error),
+}
+
+impl fmt::Display for AnnotateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownValue { name, known } => {
+                write!(f, "the table has no value column {name:?}; it has: {}", known.join(", "))
+            }
+            Self::UnknownColumn { name, known } => {
+                write!(f, "the header has no column {name:?}; it has: {}", known.join(", "))
+            }
+            Self::ColumnNumber { number, fields } => {
+                write!(f, "column {number} was asked for, the first row has {fields}")
+            }
+            Self::ColumnKind { format, column: Column::Name(name) } => {
+                write!(f, "format {format} has no column {name:?} to ask for")
+            }
+            Self::ColumnKind { format, column: Column::Number(number) } => {
+                write!(f, "format {format} has no column numbers, {number} was asked for")
+            }
+            Self::NoColumn { format } => {
+                write!(f, "no address column found in the {format} input: name one")
+            }
+            Self::Twice { name } => write!(f, "{name:?} was asked for twice"),
+            Self::NameTaken { name } => write!(f, "the input already has a column {name:?}"),
+            Self::Delimiter => f.write_str(
+                "delimiter and quote must be two different characters, neither of them a line end",
+            ),
+            Self::Unparsable { line, column, text } => {
+                write!(f, "line {line}, column {column}: {text:?} is not an address")
+            }
+            Self::Record { line, what } => write!(f, "record at line {line}: {what}"),
+            Self::TooLong { line, limit } => {
+                write!(f, "the record at line {line} is longer than {limit} bytes")
+            }
+            Self::NotACapture => f.write_str("the input is neither pcap nor pcapng"),
+            Self::Read(error) => write!(f, "reading the input: {error}"),
+            Self::Write(error) => write!(f, "writing the output: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for AnnotateError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Read(error) | Self::Write(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! CSV and TSV: records keep their bytes, values are added as further fields.
+
+pub(crate) mod scan;
+
+use self::scan::{Dialect, Record, record, text, unquoted};
+use super::{Decoder, Fault};
+use crate::address::Address;
+use crate::block::{Block, Kind, Row};
+use crate::{AnnotateError, AnnotateOptions, Column, Format, Header};
+
+/// Decoder of delimited text. The first record says where the address columns are and how wide a row
+/// is; empty lines are copied as they are.
+pub(crate) struct Csv {
+    format: Format,
+    dialect: Dialect,
+    columns: Vec<Column>,
+    header: Header,
+    strict: bool,
+    /// The suffixes that the added columns will have, to see whether a name is taken.
+    add: Vec<String>,
+    layout: Option<Layout>,
+    names: Vec<String>,
+    /// The address fields of a record, by slot.
+    found: Vec<(usize, usize)>,
+}
+
+/// What the beginning of the input told.
+struct Layout {
+    /// The fields that hold addresses, counted from 0, ascending, each with its slot.
+    fields: Vec<(usize, usize)>,
+    width: usize,
+}
+
+/// A record in full, for the first two.
+struct Fields {
+    record: Record,
+    text: Vec<String>,
+}
+
+impl Csv {
+    pub(crate) fn new(options: &AnnotateOptions, add: Vec<String>) -> Result<Self, AnnotateError> {
+        let own = if options.format == Format::Tsv { b'\t' } else { b',' };
+        let delimiter = options.delimiter.unwrap_or(own);
+        let bad = |b: u8| b == b'\n' || b == b'\r';
+        if bad(delimiter) || options.quote.is_some_and(|quote| bad(quote) || quote == delimiter) {
+            return Err(AnnotateError::Delimiter);
+        }
+        let named = options.columns.iter().any(|column| matches!(column, Column::Name(_)));
+        let header = if named { Header::Present } else { options.header };
+        Ok(Self {
+            format: options.format,
+            dialect: Dialect { delimiter, quote: options.quote },
+            columns: options.columns.clone(),
+            header,
+            strict: options.strict,
+            add,
+            layout: None,
+            names: Vec::new(),
+            found: Vec::new(),
+        })
+    }
+
+    /// Reads the beginning of the input; `None` if more of it is needed. Returns where to go on.
+    fn begin(
+        &mut self,
+        data: &[u8],
+        end: bool,
+        block: &mut Block,
+    ) -> Result<Option<usize>, AnnotateError> {
+        // Empty lines before the first row say nothing.
+        let start = data.iter().position(|b| !b"\r\n".contains(b)).unwrap_or(data.len());
+        let Some(first) = self.fields(&data[start..], end) else {
+            return Ok((end && start == data.len()).then_some(start));
+        };
+        let header = match self.header {
+            Header::Present => true,
+            Header::Absent => false,
+            Header::Detect => !self.holds_address(&first),
+        };
+        let names = header.then_some(&first.text[..]);
+        let fields = if self.columns.is_empty() {
+            let second;
+            let sample = if header {
+                let rest = &data[start + first.record.next..];
+                let skip = rest.iter().position(|b| !b"\r\n".contains(b)).unwrap_or(rest.len());
+                second = self.fields(&rest[skip..], end);
+                match &second {
+                    Some(fields) => fields,
+                    None if end => &first,
+                    None => return Ok(None),
+                }
+            } else {
+                &first
+            };
+            self.detect(sample)?
+        } else {
+            self.resolve(&first, names)?
+        };
+        self.begin_rows(&first, names, fields)?;
+        if start > 0 {
+            block.pass(0, start);
+        }
+        if header {
+            let Record { content, next, .. } = first.record;
+            block.row(Row {
+                start,
+                insert: start + content,
+                end: start + next,
+                pad: 0,
+                kind: Kind::Header,
+            });
+            return Ok(Some(start + next));
+        }
+        Ok(Some(start))
+    }
+
+    /// Settles the layout and the names, which the header gives where there is one.
+    fn begin_rows(
+        &mut self,
+        first: &Fields,
+        header: Option<&[String]>,
+        columns: Vec<usize>,
+    ) -> Result<(), AnnotateError> {
+        self.names = columns
+            .iter()
+            .map(|&field| match header.and_then(|names| names.get(field)) {
+                Some(name) => name.clone(),
+                None => (field + 1).to_string(),
+            })
+            .collect();
+        for (at, name) in self.names.iter().enumerate() {
+            if self.names[..at].contains(name) {
+                return Err(AnnotateError::Twice { name: name.clone() });
+            }
+        }
+        if let Some(header) = header {
+            for name in self.names.iter().flat_map(|name| {
+                self.add.iter().map(move |add| crate::options::added_name(name, add))
+            }) {
+                if header.contains(&name) {
+                    return Err(AnnotateError::NameTaken { name });
+                }
+            }
+        }
+        let mut fields: Vec<_> =
+            columns.into_iter().enumerate().map(|(slot, field)| (field, slot)).collect();
+        fields.sort_unstable();
+        self.found = vec![(0, 0); fields.len()];
+        self.layout = Some(Layout { fields, width: first.record.fields });
+        Ok(())
+    }
+
+    fn fields(&self, data: &[u8], end: bool) -> Option<Fields> {
+        let mut found = Vec::new();
+        let quote = self.dialect.quote;
+        let record = record(data, end, self.dialect, |_, from, to| {
+            found.push(text(&data[from..to], quote));
+        })?;
+        Some(Fields { record, text: found })
+    }
+
+    /// Whether an address stands in one of the asked columns of the row (all, if none are asked for).
+    fn holds_address(&self, row: &Fields) -> bool {
+        let is_address = |text: &String| Address::parse(text.trim().as_bytes()).is_some();
+        if self.columns.is_empty() {
+            return row.text.iter().any(is_address);
+        }
+        self.columns.iter().any(|column| match column {
+            Column::Number(number) => row.text.get(number.wrapping_sub(1)).is_some_and(is_address),
+            Column::Name(_) => false,
+        })
+    }
+
+    /// The columns that hold an address in this row.
+    fn detect(&self, row: &Fields) -> Result<Vec<usize>, AnnotateError> {
+        let columns: Vec<usize> = (0..row.text.len())
+            .filter(|&i| Address::parse(row.text[i].trim().as_bytes()).is_some())
+            .collect();
+        if columns.is_empty() {
+            return Err(AnnotateError::NoColumn { format: self.format });
+        }
+        Ok(columns)
+    }
+
+    /// The places of the columns that were asked for.
+    fn resolve(
+        &self,
+        first: &Fields,
+        names: Option<&[String]>,
+    ) -> Result<Vec<usize>, AnnotateError> {
+        let fields = first.record.fields;
+        let place = |column: &Column| match column {
+            Column::Number(number) if (1..=fields).contains(number) => Ok(number - 1),
+            Column::Number(number) => Err(AnnotateError::ColumnNumber { number: *number, fields }),
+            Column::Name(name) => {
+                let known = names.unwrap_or_default();
+                // Blanks around a name do not count, as they do not around an address.
+                known.iter().position(|n| n == name || n.trim() == name).ok_or_else(|| {
+                    AnnotateError::UnknownColumn { name: name.clone(), known: known.to_vec() }
+                })
+            }
+        };
+        self.columns.iter().map(place).collect()
+    }
+}
+
+impl Decoder for Csv {
+    fn decode(&mut self, data: &[u8], end: bool, block: &mut Block) -> Result<usize, Fault> {
+        let mut start = 0;
+        if self.layout.is_none() {
+            match self.begin(data, end, block).map_err(Fault::Options)? {
+                Some(at) => start = at,
+                None => return Ok(0),
+            }
+        }
+        // No layout now: there is nothing but empty lines.
+        let Some(layout) = &self.layout else {
+            block.pass(0, start);
+            return Ok(start);
+        };
+        let quote = self.dialect.quote;
+        while !block.is_full() && start < data.len() {
+            let rest = &data[start..];
+            if rest[0] == b'\n' || rest.starts_with(b"\r\n") {
+                let next = if rest[0] == b'\n' { 1 } else { 2 };
+                block.pass(start, start + next);
+                start += next;
+                continue;
+            }
+            self.found.fill((0, 0));
+            let found = &mut self.found;
+            let mut wanted = layout.fields.iter();
+            let mut next = wanted.next();
+            let record = record(rest, end, self.dialect, |i, from, to| {
+                if let Some(&(field, slot)) = next
+                    && field == i
+                {
+                    found[slot] = (from, to);
+                    next = wanted.next();
+                }
+            });
+            let Some(record) = record else { break };
+            if record.fields != layout.width || record.open {
+                block.tally.damaged += 1;
+                if self.strict {
+                    return Err(Fault::Record { at: start, what: damage(record, layout.width) });
+                }
+            }
+            for (slot, &(from, to)) in self.found.iter().enumerate() {
+                let field = unquoted(&rest[from..to], quote);
+                if block.cell(field).is_err() && self.strict {
+                    return Err(Fault::Unparsable { at: start, slot, text: field.to_vec() });
+                }
+            }
+            block.row(Row {
+                start,
+                insert: start + record.content,
+                end: start + record.next,
+                pad: layout.width.saturating_sub(record.fields),
+                kind: Kind::Annotate,
+            });
+            start += record.next;
+        }
+        Ok(start)
+    }
+
+    fn names(&self) -> &[String] {
+        &self.names
+    }
+}
+
+fn damage(record: Record, width: usize) -> String {
+    if record.open {
+        return "a quote is open at the end of the input".to_owned();
+    }
+    format!("{} fields, the first row has {width}", record.fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn csv(columns: &[&str], header: Header) -> Csv {
+        let mut options = AnnotateOptions::new(Format::Csv);
+        options.columns = columns.iter().map(|c| c.parse().unwrap()).collect();
+        options.header = header;
+        Csv::new(&options, vec!["asn".into()]).unwrap()
+    }
+
+    fn decode(csv: &mut Csv, text: &str) -> Result<Block, Fault> {
+        let mut block = Block::default();
+        let used = csv.decode(text.as_bytes(), true, &mut block)?;
+        assert_eq!(used, text.len());
+        Ok(block)
+    }
+
+    #[test]
+    fn columns_by_name_number_and_by_looking() {
+        let text = "t,src,dst\r\n1,10.0.0.1,10.0.0.2\r\n2, 10.0.0.3 ,\"10.0.0.4\"\r\n";
+        for columns in [&["src", "dst"][..], &["2", "3"], &[]] {
+            let mut csv = csv(columns, Header::Detect);
+            let block = decode(&mut csv, text).unwrap();
+            assert_eq!(csv.names(), ["src", "dst"]);
+            assert_eq!(block.v4.addrs, [0x0a000001, 0x0a000002, 0x0a000003, 0x0a000004]);
+            assert_eq!(block.rows[0].kind, Kind::Header);
+        }
+        let mut csv = csv(&["3", "1"], Header::Detect);
+        let block = decode(&mut csv, "10.0.0.1,x,10.0.0.2\n").unwrap();
+        assert_eq!(
+            (csv.names(), &block.v4.addrs[..]),
+            (&["3".into(), "1".into()][..], &[0x0a000002, 0x0a000001][..])
+        );
+    }
+
+    #[test]
+    fn rows_of_other_widths() {
+        let mut csv = csv(&["b"], Header::Present);
+        let block = decode(&mut csv, "a,b,c\n1\n1,10.0.0.1,3,4\n\n").unwrap();
+        assert_eq!(block.rows.iter().map(|r| r.pad).collect::<Vec<_>>(), [0, 2, 0, 0]);
+        assert_eq!((block.tally.rows, block.tally.damaged, block.tally.empty), (2, 2, 1));
+        csv.strict = true;
+        let fault = decode(&mut csv, "1\n").unwrap_err();
+        assert!(matches!(fault, Fault::Record { at: 0, .. }));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let text = "src,src_asn\n10.0.0.1,5\n";
+        let refused =
+            |columns: &[&str], text: &str| match decode(&mut csv(columns, Header::Detect), text) {
+                Err(Fault::Options(error)) => error.to_string(),
+                other => panic!("{other:?}"),
+            };
+        assert_eq!(refused(&["src"], text), "the input already has a column \"src_asn\"");
+        assert_eq!(refused(&["x"], text), "the header has no column \"x\"; it has: src, src_asn");
+        assert_eq!(refused(&["9"], text), "column 9 was asked for, the first row has 2");
+        assert_eq!(refused(&["1", "1"], text), "\"src\" was asked for twice");
+        assert_eq!(
+            refused(&[], "a,b\n1,2\n"),
+            "no address column found in the csv input: name one"
+        );
+    }
+
+    #[test]
+    fn empty_inputs() {
+        for text in ["", "\n", "\r\n\n"] {
+            let mut csv = csv(&["src"], Header::Detect);
+            assert_eq!(decode(&mut csv, text).unwrap().tally.rows, 0);
+        }
+    }
+
+    proptest! {
+        /// Whatever the input and however it is cut, rows tile it and come out the same.
+        #[test]
+        fn cuts_do_not_matter(text in "(a,b\r?\n)?([0-9.,\"\r\n ]{0,12}|10\\.0\\.0\\.1|,|\n|\"){0,20}", cut in 0usize..80) {
+            let mut whole = csv(&["1"], Header::Detect);
+            let Ok(expected) = decode(&mut whole, &text) else { return Ok(()) };
+            let mut parts = csv(&["1"], Header::Detect);
+            let mut block = Block::default();
+            let data = text.as_bytes();
+            let used = parts.decode(&data[..cut.min(data.len())], false, &mut block).unwrap();
+            parts.decode(&data[used..], true, &mut block).unwrap();
+            prop_assert_eq!(&block.v4.addrs, &expected.v4.addrs);
+            prop_assert_eq!(block.tally.rows, expected.tally.rows);
+            let mut at = 0;
+            for row in &expected.rows {
+                prop_assert!(row.start == at && row.start <= row.insert && row.insert <= row.end);
+                at = row.end;
+            }
+            prop_assert_eq!(at, data.len());
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Plain lists and logs: one line a row, addresses at its beginning.
+
+use super::{Decoder, Fault, line_end};
+use crate::block::{Block, Kind, Row};
+use crate::{AnnotateError, AnnotateOptions, Column, Format};
+
+/// Words are parted by blanks, tabs, commas, semicolons and bars. Empty lines and lines that begin
+/// with `#` are copied as they are.
+pub(crate) struct List {
+    /// The words that hold addresses, counted from 0, ascending, each with its slot.
+    words: Vec<(usize, usize)>,
+    names: Vec<String>,
+    strict: bool,
+    /// The words found in a line, by slot.
+    found: Vec<(usize, usize)>,
+}
+
+impl List {
+    pub(crate) fn new(options: &AnnotateOptions) -> Result<Self, AnnotateError> {
+        let mut words = Vec::new();
+        for (slot, column) in options.columns.iter().enumerate() {
+            match column {
+                Column::Number(number) => words.push((number.saturating_sub(1), slot)),
+                Column::Name(_) => {
+                    return Err(AnnotateError::ColumnKind {
+                        format: Format::List,
+                        column: column.clone(),
+                    });
+                }
+            }
+        }
+        if words.is_empty() {
+            words.push((0, 0));
+        }
+        let names = words.iter().map(|(word, _)| (word + 1).to_string()).collect();
+        words.sort_unstable();
+        if let Some(pair) = words.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            return Err(AnnotateError::Twice { name: (pair[0].0 + 1).to_string() });
+        }
+        Ok(Self { found: vec![(0, 0); words.len()], words, names, strict: options.strict })
+    }
+
+    /// Finds the words of a line that hold addresses; those that are missing stay empty.
+    fn find(&mut self, line: &[u8]) {
+        self.found.fill((0, 0));
+        let mut at = line.len() - line.trim_ascii_start().len();
+        let mut wanted = self.words.iter().peekable();
+        for index in 0.. {
+            let Some(&&(word, slot)) = wanted.peek() else { return };
+            if at >= line.len() {
+                return;
+            }
+            let len = line[at..].iter().position(|&b| parts(b)).unwrap_or(line.len() - at);
+            if index == word {
+                self.found[slot] = (at, at + len);
+                wanted.next();
+            }
+            at += len;
+            // Any run of separators counts as one.
+            at += line[at..].iter().position(|&b| !parts(b)).unwrap_or(line.len() - at);
+        }
+    }
+}
+
+#[inline]
+fn parts(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b',' | b';' | b'|' | b'\r')
+}
+
+impl Decoder for List {
+    fn decode(&mut self, data: &[u8], end: bool, block: &mut Block) -> Result<usize, Fault> {
+        let mut start = 0;
+        while !block.is_full() {
+            let Some((content, next)) = line_end(&data[start..], end) else { break };
+            let line = &data[start..start + content];
+            if line.first().is_none_or(|&b| b == b'#') || line.trim_ascii().is_empty() {
+                block.pass(start, start + next);
+                start += next;
+                continue;
+            }
+            self.find(line);
+            for (slot, &(from, to)) in self.found.iter().enumerate() {
+                let word = &line[from..to];
+                if block.cell(word).is_err() && self.strict {
+                    return Err(Fault::Unparsable { at: start, slot, text: word.to_vec() });
+                }
+            }
+            block.row(Row {
+                start,
+                insert: start + content,
+                end: start + next,
+                pad: 0,
+                kind: Kind::Annotate,
+            });
+            start += next;
+        }
+        Ok(start)
+    }
+
+    fn names(&self) -> &[String] {
+        &self.names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn decode(columns: &[usize], text: &str) -> (Block, usize) {
+        let mut options = AnnotateOptions::new(Format::List);
+        options.columns = columns.iter().map(|&n| Column::Number(n)).collect();
+        let mut block = Block::default();
+        let used = List::new(&options).unwrap().decode(text.as_bytes(), true, &mut block).unwrap();
+        (block, used)
+    }
+
+    #[test]
+    fn first_words() {
+        let text = "# ips\n10.0.0.1\t7\r\n\n  10.0.0.2 - - [x]\n10.0.0.3,x\nhost\n2001:db8::1";
+        let (block, used) = decode(&[], text);
+        assert_eq!(used, text.len());
+        assert_eq!(block.v4.addrs, [0x0a00_0001, 0x0a00_0002, 0x0a00_0003]);
+        assert_eq!(block.v6.addrs.len(), 1);
+        assert_eq!((block.tally.rows, block.tally.unparsable), (5, 1));
+        assert_eq!(&text[block.rows[1].insert..block.rows[1].end], "\r\n");
+    }
+
+    #[test]
+    fn words_by_number_in_any_order() {
+        let (block, _) = decode(&[3, 1], "10.0.0.1  ->  10.0.0.2\n10.0.0.3\n");
+        assert_eq!(block.v4.addrs, [0x0a00_0002, 0x0a00_0001, 0x0a00_0003]);
+        assert_eq!(block.v4.cells, [0, 1, 3]);
+        assert_eq!(block.tally.empty, 1);
+    }
+
+    #[test]
+    fn an_incomplete_line_waits() {
+        let mut list = List::new(&AnnotateOptions::new(Format::List)).unwrap();
+        let mut block = Block::default();
+        assert_eq!(list.decode(b"10.0.0.1\n10.0.", false, &mut block).unwrap(), 9);
+    }
+
+    proptest! {
+        #[test]
+        fn rows_tile_the_input(text in "[0-9. \t\r\n,#a-f:]{0,200}") {
+            let (block, used) = decode(&[1, 2], &text);
+            prop_assert_eq!(used, text.len());
+            let mut at = 0;
+            for row in &block.rows {
+                prop_assert!(row.start == at && row.insert <= row.end && row.start <= row.insert);
+                at = row.end;
+            }
+            prop_assert_eq!(at, text.len());
+        }
+    }
+}

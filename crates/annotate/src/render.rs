@@ -1,0 +1,186 @@
+//! Added values as text.
+//!
+//! What is added for an address depends on its hop alone, apart from the prefix. So the text of a hop
+//! is made once and copied from then on.
+
+use fibula_core::{AnyPrefix, Hop, Value};
+use fibula_rib::Columns;
+
+use crate::formats::csv::scan::{Dialect, write_field};
+use crate::formats::json::write_string;
+use crate::write::{write_int, write_prefix};
+
+/// Bytes of rendered text kept at most, for each address column; beyond, it starts anew.
+const MAX_KEPT: usize = 32 << 20;
+
+/// What is added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Added {
+    /// The matched prefix.
+    Prefix,
+    /// A value column.
+    Value(usize),
+}
+
+/// How values are written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Style {
+    /// As fields.
+    Fields(Dialect),
+    /// As members of an object.
+    Members,
+}
+
+/// Writes the values that are added.
+pub(crate) struct Renderer<'a> {
+    columns: &'a Columns,
+    added: &'a [Added],
+    style: Style,
+    /// By address column and added column: what goes before the value.
+    labels: Vec<Vec<Vec<u8>>>,
+    /// By address column; one for all of them where the labels are the same.
+    kept: Vec<Kept>,
+}
+
+/// The text of hops.
+#[derive(Default)]
+struct Kept {
+    text: Vec<u8>,
+    /// By hop, the last for [`Hop::NONE`].
+    spans: Vec<Span>,
+}
+
+/// Where the text of a hop lies: `start..middle` goes before the prefix, `middle..end` behind it.
+#[derive(Clone, Copy)]
+struct Span {
+    start: u32,
+    middle: u32,
+    end: u32,
+}
+
+const UNKNOWN: Span = Span { start: u32::MAX, middle: 0, end: 0 };
+
+impl<'a> Renderer<'a> {
+    /// `names` are the names of the added columns, by address column.
+    pub(crate) fn new(
+        columns: &'a Columns,
+        added: &'a [Added],
+        style: Style,
+        names: &[Vec<String>],
+    ) -> Self {
+        let label = |name: &String| match style {
+            Style::Fields(dialect) => vec![dialect.delimiter],
+            Style::Members => {
+                let mut label = vec![b','];
+                write_string(name, &mut label);
+                label.push(b':');
+                label
+            }
+        };
+        let labels: Vec<Vec<_>> =
+            names.iter().map(|names| names.iter().map(label).collect()).collect();
+        let kinds = match style {
+            Style::Fields(_) => 1,
+            Style::Members => labels.len(),
+        };
+        let spans = columns.len() as usize + 1;
+        let kept =
+            (0..kinds).map(|_| Kept { text: Vec::new(), spans: vec![UNKNOWN; spans] }).collect();
+        Self { columns, added, style, labels, kept }
+    }
+
+    /// Appends the names of the added columns to a header.
+    pub(crate) fn header(&self, names: &[Vec<String>], out: &mut Vec<u8>) {
+        if let Style::Fields(dialect) = self.style {
+            for name in names.iter().flatten() {
+                out.push(dialect.delimiter);
+                write_field(name.as_bytes(), dialect, out);
+            }
+        }
+    }
+
+    /// Appends empty fields.
+    pub(crate) fn pad(&self, fields: usize, out: &mut Vec<u8>) {
+        if let Style::Fields(dialect) = self.style {
+            out.resize(out.len() + fields, dialect.delimiter);
+        }
+    }
+
+    /// Appends what is added for an address of the address column `slot`.
+    #[inline]
+    pub(crate) fn values(
+        &mut self,
+        slot: usize,
+        hop: Hop,
+        prefix: Option<AnyPrefix>,
+        out: &mut Vec<u8>,
+    ) {
+        let kind = slot.min(self.kept.len() - 1);
+        // A hop beyond the columns, which a sound snapshot does not have, counts as none.
+        let none = self.columns.len() as usize;
+        let at = hop.index().map_or(none, |row| row as usize).min(none);
+        let mut span = self.kept[kind].spans[at];
+        if span.start == UNKNOWN.start {
+            span = self.render(kind, slot, at);
+        }
+        let text = &self.kept[kind].text;
+        out.extend_from_slice(&text[span.start as usize..span.middle as usize]);
+        if let Some(place) = self.added.iter().position(|&added| added == Added::Prefix) {
+            out.extend_from_slice(&self.labels[slot][place]);
+            write_matched(self.style, prefix, out);
+            out.extend_from_slice(&text[span.middle as usize..span.end as usize]);
+        }
+    }
+
+    /// Makes the text of a hop.
+    #[cold]
+    fn render(&mut self, kind: usize, slot: usize, at: usize) -> Span {
+        let kept = &mut self.kept[kind];
+        if kept.text.len() > MAX_KEPT {
+            kept.text.clear();
+            kept.spans.fill(UNKNOWN);
+        }
+        let start = kept.text.len();
+        let mut middle = None;
+        for (i, added) in self.added.iter().enumerate() {
+            match *added {
+                Added::Prefix => middle = Some(kept.text.len()),
+                Added::Value(column) => {
+                    kept.text.extend_from_slice(&self.labels[slot][i]);
+                    // The row behind the last has no values.
+                    let value = self.columns.value(column, at as u32);
+                    write_value(self.style, value, &mut kept.text);
+                }
+            }
+        }
+        let end = kept.text.len();
+        // One row's text is below 4 GiB less what is kept: a column's text as a whole is.
+        let span =
+            Span { start: start as u32, middle: middle.unwrap_or(end) as u32, end: end as u32 };
+        kept.spans[at] = span;
+        span
+    }
+}
+
+fn write_matched(style: Style, prefix: Option<AnyPrefix>, out: &mut Vec<u8>) {
+    match (style, prefix) {
+        (Style::Fields(_), None) => {}
+        (Style::Fields(_), Some(prefix)) => write_prefix(prefix, out),
+        (Style::Members, None) => out.extend_from_slice(b"null"),
+        (Style::Members, Some(prefix)) => {
+            out.push(b'"');
+            write_prefix(prefix, out);
+            out.push(b'"');
+        }
+    }
+}
+
+fn write_value(style: Style, value: Value<'_>, out: &mut Vec<u8>) {
+    match (style, value) {
+        (Style::Fields(_), Value::Null) => {}
+        (Style::Members, Value::Null) => out.extend_from_slice(b"null"),
+        (_, Value::Int(int)) => write_int(int, out),
+        (Style::Fields(dialect), Value::Str(text)) => write_field(text.as_bytes(), dialect, out),
+        (Style::Members, Value::Str(text)) => write_string(text, out),
+    }
+}

@@ -1,0 +1,163 @@
+//! What annotation counted.
+
+use std::cmp::Reverse;
+
+use fibula_core::{Addr, AnyPrefix, Hop, Prefix, Value};
+use fibula_rib::{Snapshot, StoredFamily};
+
+use crate::render::Added;
+
+/// What was annotated, in numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Summary {
+    /// Data rows: lines, records or packets; not headers, comments and empty lines.
+    pub rows: u64,
+    /// Addresses looked up; a row has one for each address column, less those below.
+    pub addresses: u64,
+    /// Of these, IPv4 addresses, v4-mapped IPv6 ones included.
+    pub v4: u64,
+    /// Addresses that a route covers.
+    pub matched: u64,
+    /// Addresses that no route covers.
+    pub unmatched: u64,
+    /// Cells with text that is not an address.
+    pub unparsable: u64,
+    /// Cells without text: empty, missing, `null`, packets without addresses.
+    pub empty: u64,
+    /// Damaged records: rows of another width than the first, lines that are not JSON objects, damage
+    /// in a capture.
+    pub damaged: u64,
+    /// Packets that were captured too short to tell addresses or ports.
+    pub truncated: u64,
+    /// Bytes read.
+    pub bytes_read: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+    /// Whether the reader of the output went away before the end (a closed pipe). The counts end there.
+    pub output_closed: bool,
+    /// The most frequent values, by added column in output order.
+    pub top: Vec<Top>,
+}
+
+/// The most frequent values of an added column.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Top {
+    /// The added column's name.
+    pub column: String,
+    /// Values with the number of addresses that have them, most frequent first.
+    pub values: Vec<(String, u64)>,
+    /// Number of distinct values that occurred.
+    pub distinct: usize,
+}
+
+/// How often rows and routes were hit, for one address column. Memory is bounded by the table, not by
+/// the input.
+#[derive(Default)]
+pub(crate) struct Hits {
+    rows: Vec<u64>,
+    v4_routes: Vec<u64>,
+    v6_routes: Vec<u64>,
+}
+
+impl Hits {
+    pub(crate) fn new(snapshot: &Snapshot, prefixes: bool) -> Self {
+        let routes = |len: usize| if prefixes { vec![0; len] } else { Vec::new() };
+        Self {
+            rows: vec![0; snapshot.columns().len() as usize],
+            v4_routes: routes(snapshot.family::<u32>().len()),
+            v6_routes: routes(snapshot.family::<u128>().len()),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn hop(&mut self, hop: Hop) {
+        if let Some(row) = hop.index()
+            && let Some(count) = self.rows.get_mut(row as usize)
+        {
+            *count += 1;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn route<A: Addr>(&mut self, index: usize) {
+        let routes = if A::BITS == 32 { &mut self.v4_routes } else { &mut self.v6_routes };
+        if let Some(count) = routes.get_mut(index) {
+            *count += 1;
+        }
+    }
+
+    /// The most frequent values of an added column.
+    pub(crate) fn top(
+        &self,
+        snapshot: &Snapshot,
+        added: Added,
+        column: String,
+        limit: usize,
+    ) -> Top {
+        let mut found = match added {
+            Added::Prefix => self.prefixes(snapshot),
+            Added::Value(value) => self.values(snapshot, value),
+        };
+        let distinct = found.len();
+        // Equal counts in order of value, so that the summary does not depend on the table's order.
+        let order = |a: &(Ranked<'_>, u64), b: &(Ranked<'_>, u64)| {
+            (Reverse(a.1), a.0).cmp(&(Reverse(b.1), b.0))
+        };
+        if found.len() > limit && limit > 0 {
+            found.select_nth_unstable_by(limit - 1, order);
+        }
+        found.truncate(limit);
+        found.sort_unstable_by(order);
+        let values = found.into_iter().map(|(value, count)| (value.text(), count)).collect();
+        Top { column, values, distinct }
+    }
+
+    fn values<'s>(&self, snapshot: &'s Snapshot, column: usize) -> Vec<(Ranked<'s>, u64)> {
+        let columns = snapshot.columns();
+        let mut counts = vec![0u64; columns.distinct(column)];
+        for (row, &count) in self.rows.iter().enumerate().filter(|(_, count)| **count > 0) {
+            if let Some(code) = columns.code(column, row as u32)
+                && let Some(sum) = counts.get_mut(code as usize)
+            {
+                *sum += count;
+            }
+        }
+        let value = |code: usize| Ranked::Value(columns.decode(column, code as u32));
+        let hit = counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        hit.map(|(code, &count)| (value(code), count)).collect()
+    }
+
+    fn prefixes<'s>(&self, snapshot: &Snapshot) -> Vec<(Ranked<'s>, u64)> {
+        fn family<A: StoredFamily>(
+            snapshot: &Snapshot,
+            counts: &[u64],
+            any: fn(Prefix<A>) -> AnyPrefix,
+        ) -> Vec<(Ranked<'static>, u64)> {
+            let routes = snapshot.family::<A>();
+            let hit = counts.iter().enumerate().filter(|(_, count)| **count > 0);
+            hit.map(|(i, &count)| (Ranked::Prefix(any(routes.get(i).prefix)), count)).collect()
+        }
+        let mut found = family(snapshot, &self.v4_routes, AnyPrefix::V4);
+        found.extend(family(snapshot, &self.v6_routes, AnyPrefix::V6));
+        found
+    }
+}
+
+/// Something that occurred, in its natural order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Ranked<'s> {
+    Value(Value<'s>),
+    Prefix(AnyPrefix),
+}
+
+impl Ranked<'_> {
+    fn text(self) -> String {
+        match self {
+            Self::Value(Value::Null) => String::new(),
+            Self::Value(Value::Int(int)) => int.to_string(),
+            Self::Value(Value::Str(text)) => text.to_owned(),
+            Self::Prefix(prefix) => prefix.to_string(),
+        }
+    }
+}
