@@ -234,6 +234,9 @@ impl<'r> Run<'r> {
             self.out = out;
             written?;
         }
+        if let Some(fault) = self.block.first_fault.take() {
+            self.summary.first_fault = Some(self.error(fault, data).to_string());
+        }
         let used = decoded.map_err(|fault| self.error(fault, data))?;
         self.lines += count_lines(&data[..used]);
         Ok(used)
@@ -360,19 +363,20 @@ impl<'r> Run<'r> {
         out.extend_from_slice(&source[copied..end]);
     }
 
-    /// The line, or in a capture the packet, of an offset.
+    /// The line of an offset.
     fn line(&self, at: usize, data: &[u8]) -> u64 {
-        if self.decoder.writes_rows() {
-            self.block.tally.rows + 1
-        } else {
-            self.lines + count_lines(&data[..at]) + 1
-        }
+        self.lines + count_lines(&data[..at]) + 1
     }
 
     fn error(&self, fault: Fault, data: &[u8]) -> AnnotateError {
         match fault {
             Fault::Options(error) => error,
             Fault::Record { at, what } => AnnotateError::Record { line: self.line(at, data), what },
+            Fault::Packet { at, number, what } => AnnotateError::Packet {
+                packet: number,
+                offset: self.summary.bytes_read + at as u64,
+                what,
+            },
             Fault::Unparsable { at, slot, text } => AnnotateError::Unparsable {
                 line: self.line(at, data),
                 column: self.decoder.names().get(slot).cloned().unwrap_or_default(),

@@ -1,6 +1,7 @@
 //! A block of rows between decoding and writing.
 
 use crate::address::Address;
+use crate::formats::Fault;
 
 /// Rows at most in a block: enough for full lookup batches, small enough that a block with its
 /// addresses, hops and output stays in the second-level cache.
@@ -69,6 +70,9 @@ pub(crate) struct Block {
     /// Rows that a decoder writes itself because the input has none (packets).
     pub(crate) text: Vec<u8>,
     pub(crate) tally: Tally,
+    /// The first fault of the input, until it is taken.
+    pub(crate) first_fault: Option<Fault>,
+    faulty: bool,
 }
 
 /// The text is not an address.
@@ -143,6 +147,22 @@ impl Block {
     pub(crate) fn row(&mut self, row: Row) {
         self.tally.rows += u64::from(matches!(row.kind, Kind::Annotate | Kind::AnnotateEmpty));
         self.rows.push(row);
+    }
+
+    /// Something is wrong with the input: an error if strict, otherwise the first is kept.
+    pub(crate) fn fault(
+        &mut self,
+        strict: bool,
+        fault: impl FnOnce() -> Fault,
+    ) -> Result<(), Fault> {
+        if strict {
+            return Err(fault());
+        }
+        if !self.faulty {
+            self.faulty = true;
+            self.first_fault = Some(fault());
+        }
+        Ok(())
     }
 
     /// A row that is copied as it is.

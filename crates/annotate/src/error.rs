@@ -65,14 +65,23 @@ pub enum AnnotateError {
     },
     /// A record is damaged (strict).
     Record {
-        /// The line, counted from 1; in a capture the packet.
+        /// The line, counted from 1.
         line: u64,
         /// What is wrong with it.
         what: String,
     },
+    /// A capture is damaged (strict).
+    Packet {
+        /// The packet that would have come next, counted from 1.
+        packet: u64,
+        /// The byte at which the damaged record begins.
+        offset: u64,
+        /// What is wrong with it.
+        what: &'static str,
+    },
     /// A record is longer than what is kept in memory.
     TooLong {
-        /// The line that it begins on, counted from 1; in a capture the packet.
+        /// The line that it begins on, counted from 1.
         line: u64,
         /// The most bytes that a record may have.
         limit: usize,
@@ -116,6 +125,9 @@ impl fmt::Display for AnnotateError {
                 write!(f, "line {line}, column {column}: {text:?} is not an address")
             }
             Self::Record { line, what } => write!(f, "record at line {line}: {what}"),
+            Self::Packet { packet, offset, what } => {
+                write!(f, "packet {packet}, at byte {offset}: {what}")
+            }
             Self::TooLong { line, limit } => {
                 write!(f, "the record at line {line} is longer than {limit} bytes")
             }

@@ -10,7 +10,7 @@ use crate::formats::csv::scan::{Dialect, write_field};
 use crate::formats::json::write_string;
 use crate::write::{write_int, write_prefix};
 
-/// Bytes of rendered text kept at most, for each address column; beyond, it starts anew.
+/// Bytes of rendered text kept, for each address column; beyond, it starts anew.
 const MAX_KEPT: usize = 32 << 20;
 
 /// What is added.
@@ -40,6 +40,7 @@ pub(crate) struct Renderer<'a> {
     labels: Vec<Vec<Vec<u8>>>,
     /// By address column; one for all of them where the labels are the same.
     kept: Vec<Kept>,
+    max_kept: usize,
 }
 
 /// The text of hops.
@@ -53,12 +54,12 @@ struct Kept {
 /// Where the text of a hop lies: `start..middle` goes before the prefix, `middle..end` behind it.
 #[derive(Clone, Copy)]
 struct Span {
-    start: u32,
-    middle: u32,
-    end: u32,
+    start: usize,
+    middle: usize,
+    end: usize,
 }
 
-const UNKNOWN: Span = Span { start: u32::MAX, middle: 0, end: 0 };
+const UNKNOWN: Span = Span { start: usize::MAX, middle: 0, end: 0 };
 
 impl<'a> Renderer<'a> {
     /// `names` are the names of the added columns, by address column.
@@ -86,7 +87,7 @@ impl<'a> Renderer<'a> {
         let spans = columns.len() as usize + 1;
         let kept =
             (0..kinds).map(|_| Kept { text: Vec::new(), spans: vec![UNKNOWN; spans] }).collect();
-        Self { columns, added, style, labels, kept }
+        Self { columns, added, style, labels, kept, max_kept: MAX_KEPT }
     }
 
     /// Appends the names of the added columns to a header.
@@ -124,11 +125,11 @@ impl<'a> Renderer<'a> {
             span = self.render(kind, slot, at);
         }
         let text = &self.kept[kind].text;
-        out.extend_from_slice(&text[span.start as usize..span.middle as usize]);
+        out.extend_from_slice(&text[span.start..span.middle]);
         if let Some(place) = self.added.iter().position(|&added| added == Added::Prefix) {
             out.extend_from_slice(&self.labels[slot][place]);
             write_matched(self.style, prefix, out);
-            out.extend_from_slice(&text[span.middle as usize..span.end as usize]);
+            out.extend_from_slice(&text[span.middle..span.end]);
         }
     }
 
@@ -136,7 +137,7 @@ impl<'a> Renderer<'a> {
     #[cold]
     fn render(&mut self, kind: usize, slot: usize, at: usize) -> Span {
         let kept = &mut self.kept[kind];
-        if kept.text.len() > MAX_KEPT {
+        if kept.text.len() > self.max_kept {
             kept.text.clear();
             kept.spans.fill(UNKNOWN);
         }
@@ -154,9 +155,7 @@ impl<'a> Renderer<'a> {
             }
         }
         let end = kept.text.len();
-        // One row's text is below 4 GiB less what is kept: a column's text as a whole is.
-        let span =
-            Span { start: start as u32, middle: middle.unwrap_or(end) as u32, end: end as u32 };
+        let span = Span { start, middle: middle.unwrap_or(end), end };
         kept.spans[at] = span;
         span
     }
@@ -182,5 +181,39 @@ fn write_value(style: Style, value: Value<'_>, out: &mut Vec<u8>) {
         (_, Value::Int(int)) => write_int(int, out),
         (Style::Fields(dialect), Value::Str(text)) => write_field(text.as_bytes(), dialect, out),
         (Style::Members, Value::Str(text)) => write_string(text, out),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fibula_rib::{ColumnKind, ColumnsBuilder};
+
+    /// What is kept is a matter of speed alone: the text is the same when nothing stays.
+    #[test]
+    fn starting_anew_changes_nothing() {
+        let mut rows = ColumnsBuilder::new(&[("n", ColumnKind::Int), ("s", ColumnKind::Str)]);
+        for n in 0..50 {
+            rows.push(&[Value::Int(n), Value::Str("a,\"b\"")]).unwrap();
+        }
+        let columns = rows.finish().unwrap();
+        let added = [Added::Value(0), Added::Prefix, Added::Value(1)];
+        let names = ["a", "b"].map(|slot| ["n", "p", "s"].map(|n| format!("{slot}_{n}")).to_vec());
+        let prefix = Some("10.0.0.0/8".parse().unwrap());
+        for style in [Style::Members, Style::Fields(Dialect { delimiter: b',', quote: Some(b'"') })]
+        {
+            let text = |max_kept| {
+                let mut renderer = Renderer::new(&columns, &added, style, &names);
+                renderer.max_kept = max_kept;
+                let mut out = Vec::new();
+                for i in 0..500u32 {
+                    renderer.values((i % 2) as usize, Hop::new(i * 7 % 50), prefix, &mut out);
+                    renderer.values((i % 2) as usize, Hop::NONE, None, &mut out);
+                }
+                renderer.values(0, Hop::new(50), prefix, &mut out);
+                String::from_utf8(out).unwrap()
+            };
+            assert_eq!(text(MAX_KEPT), text(0));
+        }
     }
 }

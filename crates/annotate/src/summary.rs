@@ -30,6 +30,8 @@ pub struct Summary {
     pub damaged: u64,
     /// Packets that were captured too short to tell addresses or ports.
     pub truncated: u64,
+    /// The first that is unparsable or damaged, with its line.
+    pub first_fault: Option<String>,
     /// Bytes read.
     pub bytes_read: u64,
     /// Bytes written.

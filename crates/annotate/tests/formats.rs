@@ -98,6 +98,8 @@ fn lists_and_logs() {
     );
     let summary = summary.unwrap();
     assert_eq!((summary.rows, summary.matched, summary.unparsable), (4, 2, 1));
+    let fault = "line 5, column 1: \"host\" is not an address";
+    assert_eq!(summary.first_fault.as_deref(), Some(fault));
 }
 
 #[test]

@@ -81,8 +81,9 @@ impl Decoder for List {
             self.find(line);
             for (slot, &(from, to)) in self.found.iter().enumerate() {
                 let word = &line[from..to];
-                if block.cell(word).is_err() && self.strict {
-                    return Err(Fault::Unparsable { at: start, slot, text: word.to_vec() });
+                if block.cell(word).is_err() {
+                    let fault = || Fault::Unparsable { at: start, slot, text: word.to_vec() };
+                    block.fault(self.strict, fault)?;
                 }
             }
             block.row(Row {

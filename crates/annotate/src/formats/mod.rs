@@ -8,13 +8,15 @@ pub(crate) mod pcap;
 use crate::AnnotateError;
 use crate::block::Block;
 
-/// What stops a decoder; the driver adds the line.
+/// What is wrong with an input; the driver adds the line.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// Text at this offset of the data is not an address (strict).
+    /// Text in the record at this offset of the data is not an address.
     Unparsable { at: usize, slot: usize, text: Vec<u8> },
-    /// The record at this offset is damaged (strict).
+    /// The record at this offset is damaged.
     Record { at: usize, what: String },
+    /// The capture is damaged at this offset, before or in this packet, counted from 1.
+    Packet { at: usize, number: u64, what: &'static str },
     /// The options do not fit the input.
     Options(AnnotateError),
 }

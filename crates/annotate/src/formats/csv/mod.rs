@@ -242,14 +242,17 @@ impl Decoder for Csv {
             let Some(record) = record else { break };
             if record.fields != layout.width || record.open {
                 block.tally.damaged += 1;
-                if self.strict {
-                    return Err(Fault::Record { at: start, what: damage(record, layout.width) });
-                }
+                let width = layout.width;
+                block.fault(self.strict, || Fault::Record {
+                    at: start,
+                    what: damage(record, width),
+                })?;
             }
             for (slot, &(from, to)) in self.found.iter().enumerate() {
                 let field = unquoted(&rest[from..to], quote);
-                if block.cell(field).is_err() && self.strict {
-                    return Err(Fault::Unparsable { at: start, slot, text: field.to_vec() });
+                if block.cell(field).is_err() {
+                    let fault = || Fault::Unparsable { at: start, slot, text: field.to_vec() };
+                    block.fault(self.strict, fault)?;
                 }
             }
             block.row(Row {

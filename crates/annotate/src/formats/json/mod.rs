@@ -49,9 +49,8 @@ impl JsonLines {
                 Place::Address(address) => block.address(address),
                 Place::Other(text) => {
                     block.unparsable();
-                    if self.strict {
-                        return Err(Fault::Unparsable { at, slot, text: text.into_bytes() });
-                    }
+                    let fault = || Fault::Unparsable { at, slot, text: text.into_bytes() };
+                    block.fault(self.strict, fault)?;
                 }
             }
         }
@@ -73,9 +72,7 @@ impl Decoder for JsonLines {
             if let Err(error) = find(line, &self.names, &mut self.found) {
                 block.tally.rows += 1;
                 block.tally.damaged += 1;
-                if self.strict {
-                    return Err(Fault::Record { at: start, what: describe(&error) });
-                }
+                block.fault(self.strict, || Fault::Record { at: start, what: describe(&error) })?;
                 block.pass(start, start + next);
                 start += next;
                 continue;

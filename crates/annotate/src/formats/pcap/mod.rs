@@ -23,7 +23,8 @@ pub(crate) fn is_capture(head: &[u8]) -> bool {
 }
 
 /// Decoder of pcap and pcapng: Ethernet (VLAN, MPLS, PPPoE), raw IP, Linux cooked captures, BSD
-/// loopback. A packet that is not IP, or cut before its addresses, is a row without them.
+/// loopback, PPP, Cisco HDLC. A packet that is not IP, or cut before its addresses, is a row without
+/// them.
 pub(crate) struct Pcap {
     names: Vec<String>,
     /// For each slot whether it is the destination.
@@ -76,12 +77,10 @@ impl Pcap {
     }
 
     /// Counts damage at an offset of the data.
-    fn damaged(&self, at: usize, what: &str, block: &mut Block) -> Result<(), Fault> {
+    fn damaged(&self, at: usize, what: &'static str, block: &mut Block) -> Result<(), Fault> {
         block.tally.damaged += 1;
-        if self.strict {
-            return Err(Fault::Record { at, what: what.to_owned() });
-        }
-        Ok(())
+        let number = block.tally.rows + 1;
+        block.fault(self.strict, || Fault::Packet { at, number, what })
     }
 }
 
@@ -253,7 +252,7 @@ mod tests {
         let whole = capture(28);
         let cut = &whole[..whole.len() - 1];
         assert_eq!(decode(cut, false).unwrap().tally.damaged, 1);
-        assert!(matches!(decode(cut, true), Err(Fault::Record { at: 24, .. })));
+        assert!(matches!(decode(cut, true), Err(Fault::Packet { at: 24, number: 1, .. })));
         let refused = decode(b"10.0.0.1\n", false);
         assert!(matches!(refused, Err(Fault::Options(AnnotateError::NotACapture))));
         assert!(matches!(decode(b"", false), Err(Fault::Options(AnnotateError::NotACapture))));

@@ -39,6 +39,7 @@ impl Protocol {
             Self::Ip(4) => "ipip",
             Self::Ip(6) => "tcp",
             Self::Ip(17) => "udp",
+            Self::Ip(33) => "dccp",
             Self::Ip(41) => "ipv6",
             Self::Ip(47) => "gre",
             Self::Ip(50) => "esp",
@@ -48,6 +49,7 @@ impl Protocol {
             Self::Ip(103) => "pim",
             Self::Ip(112) => "vrrp",
             Self::Ip(132) => "sctp",
+            Self::Ip(136) => "udplite",
             _ => return None,
         })
     }
@@ -67,6 +69,12 @@ pub(super) fn flow(link: u32, data: &[u8]) -> Flow {
             Some(_) => Flow::default(),
             None => cut(Protocol::Unknown),
         },
+        // PPP, where address and control bytes may be left out, and Cisco HDLC.
+        9 | 50 => match data {
+            [0xff, 3, rest @ ..] => ppp(rest),
+            _ => ppp(data),
+        },
+        104 => after(u16_at(data, 2, true), from(4)),
         // Raw IP, with the numbers that BSDs used for it; IPv4; IPv6.
         12 | 14 | 101 | 228 | 229 => ip(data),
         // Linux cooked capture, versions 1 and 2.
@@ -93,10 +101,9 @@ fn after(ether_type: Option<u16>, data: &[u8]) -> Flow {
         0x0800 => ipv4(data),
         0x86dd => ipv6(data),
         0x8847 | 0x8848 => mpls(ether_type, data),
-        // PPPoE session: six bytes, then the PPP protocol.
-        0x8864 => match u16_at(data, 6, true) {
-            Some(0x0021 | 0x0057) => ip(&data[8..]),
-            Some(_) => Flow { protocol: Protocol::Ether(ether_type), ..Flow::default() },
+        // PPPoE session: six bytes, then PPP.
+        0x8864 => match data.get(6..) {
+            Some(rest) => ppp(rest),
             None => cut(Protocol::Ether(ether_type)),
         },
         // A length, not a type: IEEE 802.3 with LLC and SNAP, or something old.
@@ -111,6 +118,14 @@ fn after(ether_type: Option<u16>, data: &[u8]) -> Flow {
             _ => Flow::default(),
         },
         _ => Flow { protocol: Protocol::Ether(ether_type), ..Flow::default() },
+    }
+}
+
+fn ppp(data: &[u8]) -> Flow {
+    match u16_at(data, 0, true) {
+        Some(0x0021 | 0x0057) => ip(&data[2..]),
+        Some(_) => Flow::default(),
+        None => cut(Protocol::Unknown),
     }
 }
 
@@ -235,6 +250,9 @@ mod tests {
             (1, format!("{MACS} 0040 aaaa03000000 0800")),
             (0, "02000000".into()),
             (108, "00000002".into()),
+            (9, "ff03 0021".into()),
+            (50, "0021".into()),
+            (104, "0f00 0800".into()),
             (101, String::new()),
             (228, String::new()),
             (113, "0000 0001 0006 0000000000000000 0800".into()),
