@@ -22,6 +22,14 @@ pub(super) const ALIGN: usize = 64;
 /// More sections than any table needs (six fixed ones, ten for the families, three a column and a few
 /// for each engine); bounds the work that a hostile header can ask for.
 pub(super) const MAX_SECTIONS: usize = 4096;
+/// The longest name of an engine.
+const MAX_ENGINE_NAME: usize = 64;
+
+/// Whether this can be stored as an engine's name.
+pub(super) fn is_engine_name(name: &str) -> bool {
+    name.len() <= MAX_ENGINE_NAME && name.bytes().all(|b| b.is_ascii_graphic())
+}
+
 /// The most that a JSON section may hold.
 pub(super) const MAX_JSON: usize = 16 << 20;
 
@@ -114,22 +122,31 @@ pub(super) fn decode(file: &[u8]) -> Result<(Vec<Section>, u128), SnapshotError>
     let mut end = head.len();
     for (i, entry) in head[HEADER..].chunks_exact(ENTRY).enumerate() {
         let section = decode_entry(entry, end, file.len()).map_err(|e| e.at(HEADER + i * ENTRY))?;
+        if let Some(gap) = file[end..section.place.start].iter().position(|&b| b != 0) {
+            let error = SnapshotError::new(Kind::Damaged, "a gap between sections is not zero");
+            return Err(error.at(end + gap));
+        }
         end = section.place.end;
         sections.push(section);
     }
     if end != file.len() {
         return Err(SnapshotError::invalid("there are bytes after the last section").at(end));
     }
-    let mut names: Vec<&str> = sections.iter().map(|s| s.name.as_str()).collect();
-    names.sort_unstable();
-    if let Some(twice) = names.windows(2).find(|w| w[0] == w[1]) {
-        return Err(SnapshotError::invalid(format!("two sections are named {}", twice[0])));
+    if let Some(twice) = duplicate(&sections) {
+        return Err(SnapshotError::invalid(format!("two sections are named {twice}")));
     }
     let stored = file[32..].first_chunk().map_or(0, |b| u128::from_ne_bytes(*b));
     if digest(&sections) != stored {
         return Err(SnapshotError::invalid("the table digest differs from its sections").at(32));
     }
     Ok((sections, stored))
+}
+
+/// A name that two sections have.
+pub(super) fn duplicate(sections: &[Section]) -> Option<&str> {
+    let mut names: Vec<&str> = sections.iter().map(|s| s.name.as_str()).collect();
+    names.sort_unstable();
+    names.windows(2).find(|w| w[0] == w[1]).map(|w| w[0])
 }
 
 /// The number of sections; their table is inside the file.

@@ -1,17 +1,84 @@
 //! The snapshot file: a table, its attributes and its compiled engines in one immutable file that is
 //! mapped and used in place.
 //!
-//! (format page follows)
+//! # Format, version 1
+//!
+//! Numbers are in the byte order of the machine that wrote the file, so that they can be used where
+//! they lie; a machine of the other order refuses the file.
+//!
+//! ```text
+//! byte   0   8   magic: 89 'FIBULA' 0a
+//!        8   4   byte order mark: 0a0b0c0d
+//!       12   4   format version: 1
+//!       16   8   length of the file
+//!       24   8   number of sections, at most 4096
+//!       32  16   table digest: XXH3-128 of (name, 00, length, checksum) of the logical sections
+//!       48   8   zero
+//!       56   8   checksum of header and section table, these 8 bytes taken as zero
+//!       64       the section table, for each section:
+//!                   0  40   name: ASCII, padded with zeros
+//!                  40   8   offset of its first byte
+//!                  48   8   its length
+//!                  56   8   its checksum
+//!                then the sections
+//! ```
+//!
+//! Checksums are XXH3-64. Sections follow each other in the order of their table; each begins at the
+//! next multiple of 64, the gaps are zero, the file ends with the last one. So a section's offset
+//! follows from its predecessor, and sections that overlap, are misaligned or outside the file cannot
+//! be expressed. Names are unique.
+//!
+//! | section | logical | content |
+//! |---|---|---|
+//! | `provenance` | | [`Provenance`] as JSON |
+//! | `engines` | | the names of the engines as JSON: `{"v4":"dxr","v6":"planb"}`, empty if none |
+//! | `schema` | yes | the number of attribute rows, names and kinds of the columns, as JSON |
+//! | `column/N/code` | yes | u32 a row: an index into the column's values, `ffffffff` for none |
+//! | `column/N/int` | yes | u64 a value (integer columns) |
+//! | `column/N/offset`, `column/N/text` | yes | value *i* is the text from offset *i* to offset *i* + 1: u32, one more than values; UTF-8 (text columns) |
+//! | `v4/addr`, `v6/addr` | yes | the address of each prefix: u32, u128; sorted by address, then by length |
+//! | `v4/len`, `v6/len` | yes | the length of each prefix: u8 |
+//! | `v4/hop`, `v6/hop` | yes | the attribute row of each route: u32 |
+//! | `v4/parent`, `v6/parent` | | the longest prefix that covers each prefix, by index: u32, `ffffffff` for none |
+//! | `v4/bucket`, `v6/bucket` | | 2^*k* + 1 u32: how many prefixes have first *k* bits below each value |
+//! | `engine/FAMILY/TABLE` | | the engine's tables, as [`Persist`](fibula_core::Persist) gave them |
+//!
+//! The digest covers what the table says (the *logical* sections), not how it is looked up or where it
+//! is from: a table has the same digest whatever engine is stored with it. Sections with other names
+//! are checked for damage and otherwise left alone.
+//!
+//! # What is checked when
+//!
+//! At open, always, before anything is used:
+//! - magic, byte order, version, file length, number of sections;
+//! - the checksums of the header, the section table and every section, and the digest;
+//! - names and places of the sections;
+//! - prefixes: canonical, sorted, unique; hops: below the number of rows; parents: an earlier route,
+//!   so that climbing ends; buckets: ascending from 0 to the number of routes;
+//! - columns: a code for each row, below the number of values; texts: UTF-8, offsets ascending and
+//!   between characters; JSON: of bounded size.
+//!
+//! An engine checks its own tables when it is loaded ([`Persist::load`](fibula_core::Persist::load)).
+//!
+//! So a file that is truncated or damaged is refused. A file that was forged, checksums included, can
+//! say anything that a table can say, also give parents, buckets or engine tables that disagree with
+//! its prefixes, and then gives wrong answers; it cannot make a lookup read out of bounds, run long,
+//! or panic. Nothing is allocated by a size from the file beyond the file's own size.
+//!
+//! Not checked, because it cannot be: that nobody changes the file while it is mapped. [`write()`] never
+//! does, it renames a new file over the old one; see [`Snapshot::open`].
 
 mod error;
 mod format;
 mod mapping;
 mod open;
 mod routes;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
@@ -47,13 +114,14 @@ impl Snapshot {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
         let path = path.as_ref();
         let io = |e| SnapshotError::io(path, "cannot open the snapshot", e);
-        let file = File::open(path).map_err(io)?;
-        let metadata = file.metadata().map_err(io)?;
-        if !metadata.is_file() {
+        // Before it is opened: opening a pipe would wait for its writer.
+        if !fs::metadata(path).map_err(io)?.is_file() {
             let error = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
             return Err(io(error));
         }
-        let len = usize::try_from(metadata.len()).map_err(|e| io(io::Error::other(e)))?;
+        let file = File::open(path).map_err(io)?;
+        let len = file.metadata().map_err(io)?.len();
+        let len = usize::try_from(len).map_err(|e| io(io::Error::other(e)))?;
         let image = match len {
             0 => Image::Memory(AlignedBytes::zeroed(0)), // cannot be mapped
             _ => Image::Mapped(Mapped::new(&file, len).map_err(io)?),

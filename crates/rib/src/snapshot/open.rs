@@ -18,9 +18,6 @@ use crate::ColumnKind;
 use crate::array::{Array, Image};
 use crate::columns::{Column, Columns, Dictionary};
 
-/// The longest name of an engine.
-const MAX_ENGINE_NAME: usize = 64;
-
 type Result<T> = std::result::Result<T, SnapshotError>;
 
 pub(super) fn open(image: Image) -> Result<Snapshot> {
@@ -145,8 +142,8 @@ fn family<A: StoredFamily>(reader: &Reader, rows: u32, engine: String) -> Result
     }
     let bits = check_buckets(reader, &name("bucket"), &buckets, count)?;
     let tables = engine_tables(reader, A::FAMILY);
-    if engine.len() > MAX_ENGINE_NAME {
-        let error = SnapshotError::invalid("an engine's name is too long");
+    if !format::is_engine_name(&engine) {
+        let error = SnapshotError::invalid("an engine's name is too long or not plain ASCII");
         return Err(reader.blame("engines", error));
     }
     Ok(StoredRoutes { addrs, lens, hops, parents, buckets, bits, rows, engine, tables })

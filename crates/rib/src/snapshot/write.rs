@@ -188,6 +188,11 @@ impl<'a> Plan<'a> {
         let unstorable = |reason: String| SnapshotError::new(Kind::Unstorable, reason);
         table.check().map_err(|e| unstorable(e.to_string()))?;
         let mut parts = Vec::new();
+        for name in [v4.name, v6.name] {
+            if !format::is_engine_name(name) {
+                return Err(unstorable(format!("{name:?} cannot name an engine")));
+            }
+        }
         let engines = Engines { v4: v4.name.to_owned(), v6: v6.name.to_owned() };
         parts.push(("provenance".to_owned(), json(&table.provenance)?));
         parts.push(("engines".to_owned(), json(&engines)?));
@@ -219,6 +224,9 @@ impl<'a> Plan<'a> {
             end = start.checked_add(bytes.len()).ok_or_else(too_large)?;
             let checksum = format::checksum(bytes);
             sections.push(Section { name: name.clone(), place: start..end, checksum });
+        }
+        if let Some(twice) = format::duplicate(&sections) {
+            return Err(unstorable(format!("two tables of an engine are named {twice}")));
         }
         let head = format::encode(&sections, end);
         Ok(Self { parts, sections, head, file_len: end })
