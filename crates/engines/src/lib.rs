@@ -4,6 +4,8 @@
 //! | engine | families | scheme | when to use it |
 //! |---|---|---|---|
 //! | [`planb`] | IPv6, IPv4 | elementary intervals in a linearised 9-ary (IPv4: 17-ary) B+-tree, one vector comparison a level | the default for IPv6 |
+//! | [`dxr`] | IPv4 | a direct table over the first 16 to 20 bits, behind it range tables searched by bisection | the default for IPv4 |
+//! | [`radix`] | IPv4, IPv6 | path-compressed binary trie | the baseline of DXR's paper, and the last resort: it takes any table |
 //! | [`lower_bound`] | IPv6, IPv4 | the same intervals in a sorted array, branching binary search | the baseline that PlanB is compared with |
 //!
 //! Engines are chosen by name at run time through [`engines`] and [`find`], or by [`auto`], which
@@ -13,8 +15,10 @@
 //! address in plain safe code, `batch.rs` many over vector lanes. Engines never import each other.
 
 mod common;
+pub mod dxr;
 pub mod lower_bound;
 pub mod planb;
+pub mod radix;
 mod registry;
 
 pub use registry::{Auto, BoxedEngine, EngineFamily, Entry, auto, engines, find};

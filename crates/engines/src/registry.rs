@@ -2,8 +2,10 @@ use fibula_core::{Addr, BuildError, Engine, LoadError, Persist, Routes, TableSou
 use fibula_simd::Isa;
 
 use crate::common::grouped;
+use crate::dxr::{self, Dxr};
 use crate::lower_bound::{self, LowerBound};
 use crate::planb::{self, PlanB};
+use crate::radix::{self, Radix};
 
 /// An engine over a table, whichever it is.
 pub type BoxedEngine<A> = Box<dyn Persist<A>>;
@@ -28,6 +30,11 @@ const SCALAR: &[Isa] = &[Isa::Scalar];
 
 /// One entry an engine, best known first.
 static V4: &[Entry<u32>] = &[
+    dxr::<18>("dxr18", "DXR: direct table over 18 bits, then ranges by bisection (D18R)"),
+    dxr::<20>("dxr20", "DXR: direct table over 20 bits, then ranges by bisection (D20R)"),
+    dxr::<19>("dxr19", "DXR: direct table over 19 bits, then ranges by bisection (D19R)"),
+    dxr::<17>("dxr17", "DXR: direct table over 17 bits, then ranges by bisection (D17R)"),
+    dxr::<16>("dxr16", "DXR: direct table over 16 bits, then ranges by bisection (D16R)"),
     Entry {
         name: "planb",
         summary: "PlanB: elementary intervals in a linearised 17-ary B+-tree of 32-bit keys",
@@ -41,6 +48,13 @@ static V4: &[Entry<u32>] = &[
         isas: SCALAR,
         build: |routes, isa| boxed(LowerBound::build(routes, &lower_bound::Config { isa })),
         load: |tables, hops, _| boxed(LowerBound::load(tables, hops)),
+    },
+    Entry {
+        name: "radix",
+        summary: "path-compressed binary trie, the scheme of the BSD routing table",
+        isas: SCALAR,
+        build: |routes, isa| boxed(Radix::build(routes, &radix::Config { isa })),
+        load: |tables, hops, _| boxed(Radix::load(tables, hops)),
     },
 ];
 
@@ -60,6 +74,13 @@ static V6: &[Entry<u128>] = &[
         build: |routes, isa| boxed(LowerBound::build(routes, &lower_bound::Config { isa })),
         load: |tables, hops, _| boxed(LowerBound::load(tables, hops)),
     },
+    Entry {
+        name: "radix",
+        summary: "path-compressed binary trie, the scheme of the BSD routing table",
+        isas: SCALAR,
+        build: |routes, isa| boxed(Radix::build(routes, &radix::Config { isa })),
+        load: |tables, hops, _| boxed(Radix::load(tables, hops)),
+    },
 ];
 
 /// What [`auto`] tries, in order, with what speaks for it. The last never refuses a table.
@@ -68,6 +89,17 @@ const AUTO_V6: &[(&str, &str)] = &[("planb", "fastest for IPv6"), ("radix", "tak
 
 /// Other names under which engines are found.
 const ALIASES: &[(&str, &str)] = &[("dxr", "dxr18")];
+
+/// The entry of DXR with a direct table over the first `K` bits.
+const fn dxr<const K: u8>(name: &'static str, summary: &'static str) -> Entry<u32> {
+    Entry {
+        name,
+        summary,
+        isas: &Isa::ALL,
+        build: |routes, isa| boxed(Dxr::build(routes, &dxr::Config { k: K, isa })),
+        load: |tables, hops, isa| boxed(Dxr::load_for(tables, hops, isa)),
+    }
+}
 
 fn boxed<A: Addr, E: Persist<A> + 'static, X>(engine: Result<E, X>) -> Result<BoxedEngine<A>, X> {
     engine.map(|engine| Box::new(engine) as BoxedEngine<A>)

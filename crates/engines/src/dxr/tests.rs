@@ -1,0 +1,248 @@
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use fibula_core::{
+    BuildError, Engine, Hop, Lookup, Persist, Prefix, Routes, SharedBytes, TableRef, TableSource,
+};
+use fibula_simd::{Isa, Table};
+
+use super::format::{Chunk, Entry};
+use super::{Config, Dxr, Form, Stats, name};
+
+fn routes(list: &[(&str, u32)]) -> Routes<u32> {
+    list.iter().map(|(prefix, hop)| (prefix.parse().unwrap(), Hop::new(*hop))).collect()
+}
+
+fn build(routes: &Routes<u32>, k: u8) -> Dxr {
+    Dxr::build(routes, &Config { k, ..Config::default() }).unwrap()
+}
+
+/// The paper's table: A to D are hops 0 to 3.
+fn papers() -> Routes<u32> {
+    routes(&[
+        ("0.0.0.0/0", 0),
+        ("1.0.0.0/8", 1),
+        ("1.2.0.0/16", 2),
+        ("1.2.3.0/24", 3),
+        ("1.2.4.5/32", 2),
+    ])
+}
+
+/// Starts and hops of the chunk of an address; `None` for a direct entry.
+fn chunk(dxr: &Dxr, addr: u32) -> Option<(bool, Vec<(u32, u32)>)> {
+    let Form::Compact(tables) = &dxr.form else { panic!("wide") };
+    let entry = Entry(tables.lookup[(addr >> dxr.shift) as usize]);
+    if entry.direct().is_some() {
+        return None;
+    }
+    let chunk = Chunk::new(entry, tables.grain);
+    let entries = (0..chunk.size).map(|i| {
+        let entry = chunk.entry(&tables.ranges, i);
+        (chunk.start(entry), chunk.code(entry) - 1)
+    });
+    Some((chunk.long, entries.collect()))
+}
+
+/// Section 3.2: the chunk of 1.2.0.0/16 in the short format.
+#[test]
+fn papers_short_chunk() {
+    let dxr = build(&papers(), 16);
+    let expected = vec![(0x0000, 2), (0x0300, 3), (0x0400, 2)];
+    assert_eq!(chunk(&dxr, 0x0102_0000), Some((false, expected)));
+    assert_eq!(chunk(&dxr, 0x0101_0000), None);
+    assert_eq!(chunk(&dxr, 0x0103_0000), None);
+    let expected =
+        Stats { k: 16, full_chunks: 1, short_ranges: 4, largest_chunk: 3, ..stats(&dxr) };
+    assert_eq!(dxr.stats(), expected);
+    assert_eq!(dxr.lookup(0x0102_0405), Hop::new(2));
+    assert_eq!(dxr.lookup(0x0102_03ff), Hop::new(3));
+    assert_eq!(dxr.lookup(u32::MAX), Hop::new(0));
+}
+
+/// The same chunk in the long format, which a hop beyond 8 bits forces.
+#[test]
+fn papers_long_chunk() {
+    let mut list: Vec<_> = papers().iter().map(|r| (r.prefix, r.hop)).collect();
+    list[3].1 = Hop::new(255);
+    let dxr = build(&list.into_iter().collect(), 16);
+    let expected = vec![(0x0000, 2), (0x0300, 255), (0x0400, 2)];
+    assert_eq!(chunk(&dxr, 0x0102_0000), Some((true, expected)));
+    assert_eq!(dxr.stats().long_ranges, 3);
+    assert_eq!(dxr.lookup(0x0102_0301), Hop::new(255));
+}
+
+/// And because of a prefix longer than /24 that is not merged away.
+#[test]
+fn long_prefixes_make_long_chunks() {
+    let mut list: Vec<_> = papers().iter().map(|r| (r.prefix, r.hop)).collect();
+    list[4].1 = Hop::new(3);
+    let dxr = build(&list.into_iter().collect(), 18);
+    let expected = vec![(0, 2), (0x0300, 3), (0x0400, 2), (0x0405, 3), (0x0406, 2)];
+    assert_eq!(chunk(&dxr, 0x0102_0000), Some((true, expected)));
+    assert_eq!(chunk(&dxr, 0x0102_4000), None);
+}
+
+fn stats(dxr: &Dxr) -> Stats {
+    Stats { bytes: dxr.memory().total(), ..Stats::default() }
+}
+
+#[test]
+fn steps_of_bisection() {
+    let dxr = build(&papers(), 16);
+    let steps = [0x0101_0000, 0x0102_0000, 0x0102_0300, 0x0102_0400].map(|a| dxr.search_steps(a));
+    assert_eq!(steps, [0, 1, 2, 2]);
+}
+
+#[test]
+fn k_out_of_range() {
+    for k in [0, 15, 21, 32] {
+        let refused = Dxr::build(&papers(), &Config { k, isa: Isa::Scalar });
+        assert!(matches!(refused, Err(BuildError::Config { engine: "dxr", .. })));
+    }
+}
+
+/// Host routes in every other address from `block`: `2 * hosts + 1` ranges where they leave a gap.
+fn comb(block: u32, hosts: u32, hops: u32) -> impl Iterator<Item = (Prefix<u32>, Hop)> {
+    (0..hosts).map(move |i| (Prefix::host(block + 2 * i + 1), Hop::new(1 + i % hops)))
+}
+
+/// Compares with the ranges of the table: first, last and middle of each, single and in batches.
+fn check(dxr: &Dxr, routes: &Routes<u32>) {
+    let probes: Vec<(u32, Hop)> = routes
+        .ranges()
+        .flat_map(|r| [r.first, r.first + (r.last - r.first) / 2, r.last].map(|a| (a, r.hop)))
+        .collect();
+    let addrs: Vec<u32> = probes.iter().map(|p| p.0).collect();
+    let mut hops = vec![Hop::NONE; addrs.len()];
+    dxr.lookup_batch(&addrs, &mut hops);
+    for (&(addr, hop), &batch) in probes.iter().zip(&hops) {
+        assert_eq!(dxr.lookup(addr), hop, "{addr:#x}");
+        assert_eq!(batch, hop, "batch {addr:#x}");
+    }
+}
+
+/// A chunk of more than 4,095 ranges makes the grain grow; so does a range table of 2^19 words.
+#[test]
+fn grain_grows_with_the_table() {
+    for (hosts, grain) in [(2047, 0), (2048, 1), (4094, 1), (4095, 2), (16_379, 3)] {
+        let routes: Routes<u32> = comb(0x0a00_0000, hosts, 300).chain(papers_pairs()).collect();
+        for isa in Isa::available() {
+            let dxr = Dxr::build(&routes, &Config { k: 16, isa }).unwrap();
+            assert_eq!((dxr.stats().wide, dxr.stats().grain), (false, grain), "{hosts}");
+            check(&dxr, &routes);
+            check(&reload(&dxr, routes.hop_count()), &routes);
+        }
+    }
+    // 300 chunks of 2,049 long ranges: 614,700 words.
+    let many = (0..300u32).flat_map(|i| comb(0x2000_0000 + (i << 16), 1024, 7));
+    let routes: Routes<u32> = many.chain(papers_pairs()).collect();
+    let dxr = build(&routes, 16);
+    assert_eq!((dxr.stats().wide, dxr.stats().grain), (false, 1));
+    check(&dxr, &routes);
+}
+
+fn papers_pairs() -> impl Iterator<Item = (Prefix<u32>, Hop)> {
+    papers().iter().map(|r| (r.prefix, r.hop)).collect::<Vec<_>>().into_iter()
+}
+
+/// Chunks that no grain holds, and hops beyond 16 bits, take the wide form.
+#[test]
+fn wide_form() {
+    let full: Routes<u32> = comb(0x0a00_0000, 16_380, 300).chain(papers_pairs()).collect();
+    let mut list: Vec<_> = papers_pairs().collect();
+    list[3].1 = Hop::new(Hop::MAX_INDEX);
+    list[1].1 = Hop::new(65_535);
+    let hops: Routes<u32> = list.into_iter().collect();
+    for routes in [full, hops] {
+        for isa in Isa::available() {
+            let dxr = Dxr::build(&routes, &Config { k: 16, isa }).unwrap();
+            assert!(dxr.stats().wide);
+            check(&dxr, &routes);
+            check(&reload(&dxr, routes.hop_count()), &routes);
+        }
+    }
+    // The largest hop that the compact form holds.
+    let mut list: Vec<_> = papers_pairs().collect();
+    list[3].1 = Hop::new(65_534);
+    let routes = list.into_iter().collect();
+    let dxr = build(&routes, 16);
+    assert!(!dxr.stats().wide);
+    check(&dxr, &routes);
+}
+
+/// Stored tables by name.
+#[derive(Clone)]
+struct Stored(HashMap<&'static str, Vec<u8>>);
+
+struct Bytes(Table<u8>);
+
+impl AsRef<[u8]> for Bytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl TableSource for Stored {
+    fn table(&self, name: &str) -> Option<SharedBytes> {
+        let bytes = self.0.get(name)?;
+        SharedBytes::new(Arc::new(Bytes(Table::from_slice(bytes))), 0, bytes.len())
+    }
+}
+
+fn stored(dxr: &Dxr) -> Stored {
+    Stored(dxr.tables().iter().map(|TableRef { name, bytes }| (*name, bytes.to_vec())).collect())
+}
+
+fn reload(dxr: &Dxr, hop_count: u32) -> Dxr {
+    let loaded = Dxr::load(&stored(dxr), hop_count).unwrap();
+    assert_eq!(loaded.stats(), dxr.stats());
+    loaded
+}
+
+/// Replaces a 32-bit word and tells which table is blamed.
+fn blame(dxr: &Dxr, table: &'static str, word: usize, value: u32) -> String {
+    let mut tables = stored(dxr);
+    tables.0.get_mut(table).unwrap()[4 * word..][..4].copy_from_slice(&value.to_ne_bytes());
+    match Dxr::load(&tables, 4) {
+        Ok(_) => "accepted".into(),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn damaged_tables_are_refused() {
+    let dxr = build(&papers(), 16);
+    let (out_of_place, range) =
+        ("table lookup: a chunk is out of place", "table lookup: a hop is out of range");
+    assert_eq!(blame(&dxr, name::LOOKUP, 0x0102, Entry::new(false, 4, 0).0), "accepted");
+    for (size, position) in [(5, 0), (4095, 0), (3, 1), (3, (1 << 19) - 1)] {
+        let entry = Entry::new(false, size, position).0;
+        assert_eq!(blame(&dxr, name::LOOKUP, 0x0102, entry), out_of_place);
+    }
+    // A format bit without a size is no entry.
+    assert_eq!(blame(&dxr, name::LOOKUP, 0x0102, Entry::LONG), out_of_place);
+    // The long format of the same size reaches into the guard.
+    assert_eq!(blame(&dxr, name::LOOKUP, 0x0102, Entry::new(true, 3, 0).0), out_of_place);
+    // Codes are hops plus one: 4 is the last hop of a table of four.
+    assert_eq!(blame(&dxr, name::LOOKUP, 0, 4), "accepted");
+    assert_eq!(blame(&dxr, name::LOOKUP, 0, 5), range);
+    // A chunk that nobody refers to.
+    assert_eq!(
+        blame(&dxr, name::LOOKUP, 0x0102, 1),
+        "table ranges: has entries that no chunk owns"
+    );
+    let order = "table ranges: the ranges of a chunk are out of order";
+    assert_eq!(blame(&dxr, name::RANGES, 0, 0x0301_0103), order);
+    assert_eq!(blame(&dxr, name::RANGES, 0, 0x0504_0003), order);
+    assert_eq!(blame(&dxr, name::RANGES, 0, 0x0309_0003), "table ranges: a hop is out of range");
+    assert_eq!(blame(&dxr, name::SHAPE, 0, 17), "table lookup: has another length than k says");
+    assert_eq!(blame(&dxr, name::SHAPE, 0, 40), "table shape: k is out of range");
+    assert_eq!(blame(&dxr, name::SHAPE, 1, 4), "table shape: is of no known form");
+    for table in [name::SHAPE, name::LOOKUP, name::RANGES] {
+        let mut tables = stored(&dxr);
+        tables.0.get_mut(table).unwrap().pop();
+        assert_eq!(Dxr::load(&tables, 4).err().unwrap().table(), table);
+        tables.0.remove(table);
+        assert_eq!(Dxr::load(&tables, 4).err().unwrap().reason(), "is missing");
+    }
+}

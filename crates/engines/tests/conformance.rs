@@ -1,0 +1,58 @@
+//! The conformance suite on every engine of the registry, in every form that this machine can run,
+//! and on the chooser.
+
+use fibula_core::{Addr, Lookup};
+use fibula_engines::{EngineFamily, auto, find};
+use fibula_simd::Isa;
+use fibula_testkit::{conform, conforms};
+
+/// Each form of the engine that this machine has.
+fn forms<A: EngineFamily>(name: &str) -> conform::Builders<A> {
+    let entry = find::<A>(name).expect("the registry has the engine");
+    let build_for = |isa: Isa| -> (String, conform::Build<A>) {
+        let build = entry.build;
+        (format!("{name} {isa}"), Box::new(move |routes| Ok(unbox(build(routes, isa)?))))
+    };
+    entry.isas.iter().copied().filter(|isa| isa.is_supported()).map(build_for).collect()
+}
+
+fn chooser<A: EngineFamily>() -> conform::Builders<A> {
+    let build_for = |isa: Isa| -> (String, conform::Build<A>) {
+        (format!("auto {isa}"), Box::new(move |routes| Ok(unbox(auto(routes, isa).engine))))
+    };
+    Isa::available().into_iter().map(build_for).collect()
+}
+
+/// As the suite wants it: it needs no more than lookups.
+fn unbox<A: Addr>(engine: fibula_engines::BoxedEngine<A>) -> Box<dyn Lookup<A>> {
+    Box::new(engine)
+}
+
+conforms!(radix_v4, u32, forms("radix"));
+conforms!(radix_v6, u128, forms("radix"));
+conforms!(dxr16, u32, forms("dxr16"));
+conforms!(dxr17, u32, forms("dxr17"));
+conforms!(dxr18, u32, forms("dxr18"));
+conforms!(dxr19, u32, forms("dxr19"));
+conforms!(dxr20, u32, forms("dxr20"));
+conforms!(planb_v4, u32, forms("planb"));
+conforms!(planb_v6, u128, forms("planb"));
+conforms!(lower_bound_v4, u32, forms("lower-bound"));
+conforms!(lower_bound_v6, u128, forms("lower-bound"));
+conforms!(auto_v4, u32, chooser());
+conforms!(auto_v6, u128, chooser());
+
+/// A new engine needs its line above.
+#[test]
+fn every_engine_is_tested() {
+    let source = include_str!("conformance.rs");
+    fn names<A: EngineFamily>() -> impl Iterator<Item = &'static str> {
+        fibula_engines::engines::<A>().iter().map(|entry| entry.name)
+    }
+    for (name, family) in
+        names::<u32>().map(|name| (name, "u32")).chain(names::<u128>().map(|name| (name, "u128")))
+    {
+        let line = format!("{family}, forms(\"{name}\")");
+        assert!(source.contains(&line), "no conforms! line for {name} over {family}");
+    }
+}
