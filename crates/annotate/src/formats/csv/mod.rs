@@ -31,6 +31,30 @@ struct Layout {
     width: usize,
 }
 
+impl Layout {
+    /// Takes the record at the beginning of `data`, and notes where its address fields are; missing
+    /// ones are empty.
+    fn locate(
+        &self,
+        data: &[u8],
+        end: bool,
+        dialect: Dialect,
+        found: &mut [(usize, usize)],
+    ) -> Option<Record> {
+        found.fill((0, 0));
+        let mut wanted = self.fields.iter();
+        let mut next = wanted.next();
+        record(data, end, dialect, |i, from, to| {
+            if let Some(&(field, slot)) = next
+                && field == i
+            {
+                found[slot] = (from, to);
+                next = wanted.next();
+            }
+        })
+    }
+}
+
 /// A record in full, for the first two.
 struct Fields {
     record: Record,
@@ -78,23 +102,18 @@ impl Csv {
             Header::Detect => !self.holds_address(&first),
         };
         let names = header.then_some(&first.text[..]);
-        let fields = if self.columns.is_empty() {
-            let second;
-            let sample = if header {
-                let rest = &data[start + first.record.next..];
-                let skip = rest.iter().position(|b| !b"\r\n".contains(b)).unwrap_or(rest.len());
-                second = self.fields(&rest[skip..], end);
-                match &second {
-                    Some(fields) => fields,
-                    None if end => &first,
-                    None => return Ok(None),
-                }
-            } else {
-                &first
-            };
-            self.detect(sample)?
-        } else {
+        let fields = if !self.columns.is_empty() {
             self.resolve(&first, names)?
+        } else if header {
+            let rest = &data[start + first.record.next..];
+            let skip = rest.iter().position(|b| !b"\r\n".contains(b)).unwrap_or(rest.len());
+            match self.fields(&rest[skip..], end) {
+                Some(second) => self.detect(&second)?,
+                None if end => self.detect(&first)?,
+                None => return Ok(None),
+            }
+        } else {
+            self.detect(&first)?
         };
         self.begin_rows(&first, names, fields)?;
         if start > 0 {
@@ -227,18 +246,7 @@ impl Decoder for Csv {
                 start += next;
                 continue;
             }
-            self.found.fill((0, 0));
-            let found = &mut self.found;
-            let mut wanted = layout.fields.iter();
-            let mut next = wanted.next();
-            let record = record(rest, end, self.dialect, |i, from, to| {
-                if let Some(&(field, slot)) = next
-                    && field == i
-                {
-                    found[slot] = (from, to);
-                    next = wanted.next();
-                }
-            });
+            let record = layout.locate(rest, end, self.dialect, &mut self.found);
             let Some(record) = record else { break };
             if record.fields != layout.width || record.open {
                 block.tally.damaged += 1;
