@@ -1,0 +1,122 @@
+//! All 2^32 addresses, each IPv4 engine in each form, against a flat table: an array of the hops of
+//! all addresses, painted route by route in order of length, so that the longest stays on top. Takes
+//! minutes, so it runs on demand: `./dev exhaustive [ENGINE]`.
+//!
+//! The array is made in slabs; a test holds one of them at a time.
+
+use fibula_core::{Hop, Lookup, Routes};
+use fibula_engines::{engines, find};
+use fibula_testkit::fib::{FibSpec, HopModel};
+
+mod shared;
+
+/// Addresses of a slab: 128 MB of hops.
+const SLAB: usize = 1 << 25;
+/// Addresses that are looked up in mixed order, so that a batch meets several chunks.
+const WINDOW: usize = 1 << 20;
+const BATCH: usize = 1024;
+
+/// The real table with the most next hops if it is there, and a generated one.
+fn tables() -> Vec<(String, Routes<u32>)> {
+    let spec = FibSpec { year: 2024, prefixes: 900_000, seed: 1, hops: HopModel::Hash(256) };
+    let mut tables = vec![(format!("generated {spec}"), spec.generate())];
+    for file in shared::files() {
+        if shared::name(&file).starts_with("pch-") {
+            tables.push((shared::name(&file), shared::read(&file)));
+        }
+    }
+    tables
+}
+
+/// The hops of `flat.len()` addresses from `first`, by routes that are sorted by length.
+fn paint(by_length: &Routes<u32>, order: &[u32], first: u32, flat: &mut [Hop]) {
+    flat.fill(Hop::NONE);
+    let last = first + (flat.len() as u32 - 1);
+    for route in order.iter().map(|&i| by_length.as_slice()[i as usize]) {
+        let (from, to) = (route.prefix.first().max(first), route.prefix.last().min(last));
+        if from <= to {
+            flat[(from - first) as usize..=(to - first) as usize].fill(route.hop);
+        }
+    }
+}
+
+fn exhaustive(name: &str) {
+    let entry = find::<u32>(name).expect("the registry has the engine");
+    for (table, routes) in tables() {
+        let mut order: Vec<u32> = (0..routes.len() as u32).collect();
+        order.sort_by_key(|&i| routes.as_slice()[i as usize].prefix.len());
+        let isas = entry.isas.iter().filter(|isa| isa.is_supported());
+        let forms: Vec<_> = isas
+            .map(|&isa| (isa, (entry.build)(&routes, isa).expect("the engine takes the table")))
+            .collect();
+        let mut wrong = vec![0u64; forms.len() + 1];
+        let mut flat = vec![Hop::NONE; SLAB];
+        for slab in 0..1u64 << 32 >> SLAB.trailing_zeros() {
+            let first = (slab * SLAB as u64) as u32;
+            paint(&routes, &order, first, &mut flat);
+            for ((_, engine), wrong) in forms.iter().zip(&mut wrong) {
+                *wrong += differing(&**engine, first, &flat);
+            }
+            wrong[forms.len()] += differing_singly(&*forms[0].1, first, &flat);
+        }
+        for ((isa, _), wrong) in forms.iter().zip(&wrong) {
+            println!("{name} {isa}, batches, {table}: {} addresses, {wrong} wrong", 1u64 << 32);
+        }
+        let single = wrong[forms.len()];
+        println!("{name}, single, {table}: {} addresses, {single} wrong", 1u64 << 32);
+        assert!(wrong.iter().all(|&wrong| wrong == 0), "{name} on {table}");
+    }
+}
+
+fn differing<E: Lookup<u32> + ?Sized>(engine: &E, first: u32, flat: &[Hop]) -> u64 {
+    let (mut addrs, mut hops) = ([0; BATCH], [Hop::NONE; BATCH]);
+    let mut wrong = 0;
+    for (window, flat) in flat.chunks(WINDOW).enumerate() {
+        let first = first + (window * WINDOW) as u32;
+        // An odd factor visits every place of a power of two once.
+        let place = |i: usize| i.wrapping_mul(0x9e37_79b1) % WINDOW;
+        for begin in (0..WINDOW).step_by(BATCH) {
+            for (i, addr) in addrs.iter_mut().enumerate() {
+                *addr = first + place(begin + i) as u32;
+            }
+            engine.lookup_batch(&addrs, &mut hops);
+            wrong += (0..BATCH).filter(|&i| hops[i] != flat[place(begin + i)]).count() as u64;
+        }
+    }
+    wrong
+}
+
+fn differing_singly<E: Lookup<u32> + ?Sized>(engine: &E, first: u32, flat: &[Hop]) -> u64 {
+    let addrs = (0u32..).map(|i| first + i);
+    flat.iter().zip(addrs).filter(|&(&hop, addr)| engine.lookup(addr) != hop).count() as u64
+}
+
+macro_rules! exhaustive {
+    ($($test:ident $name:literal)*) => {
+        $(
+            #[test]
+            #[ignore = "all 2^32 addresses: ./dev exhaustive"]
+            fn $test() {
+                exhaustive($name);
+            }
+        )*
+
+        #[test]
+        fn every_engine_has_a_test() {
+            for entry in engines::<u32>() {
+                assert!([$($name),*].contains(&entry.name), "none for {}", entry.name);
+            }
+        }
+    };
+}
+
+exhaustive! {
+    radix "radix"
+    dxr16 "dxr16"
+    dxr17 "dxr17"
+    dxr18 "dxr18"
+    dxr19 "dxr19"
+    dxr20 "dxr20"
+    planb "planb"
+    lower_bound "lower-bound"
+}

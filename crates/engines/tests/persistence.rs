@@ -1,0 +1,208 @@
+//! Stored tables, for every engine: what was stored answers as before; what is damaged is refused,
+//! or answers without harm.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fibula_core::{Addr, Hop, Lookup, Persist, Routes, SharedBytes, TableSource};
+use fibula_engines::{EngineFamily, Entry, engines};
+use fibula_simd::{Isa, Table};
+use fibula_testkit::{Rng, probes, tables};
+
+/// Stored tables by name.
+#[derive(Clone)]
+struct Stored(BTreeMap<&'static str, Vec<u8>>);
+
+/// Bytes that begin at a cache line, as a snapshot's do.
+struct Aligned(Table<u8>);
+
+impl AsRef<[u8]> for Aligned {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl TableSource for Stored {
+    fn table(&self, name: &str) -> Option<SharedBytes> {
+        let bytes = self.0.get(name)?;
+        SharedBytes::new(Arc::new(Aligned(Table::from_slice(bytes))), 0, bytes.len())
+    }
+}
+
+fn store<A: Addr>(engine: &dyn Persist<A>) -> Stored {
+    let tables = engine.tables();
+    let stored: BTreeMap<_, _> = tables.iter().map(|t| (t.name, t.bytes.to_vec())).collect();
+    assert_eq!(stored.len(), tables.len(), "names are unique");
+    Stored(stored)
+}
+
+/// Boundaries and random addresses with the engine's answers.
+fn answers<A: Addr>(engine: &dyn Persist<A>, routes: &Routes<A>) -> Vec<(A, Hop)> {
+    let mut rng = Rng::new(3);
+    let random = (0..500).map(|_| rng.addr());
+    probes::boundary(routes).chain(random).map(|addr| (addr, engine.lookup(addr))).collect()
+}
+
+fn round_trips<A: EngineFamily>() {
+    let mut tables = tables::edge::<A>();
+    tables.push(("dense", tables::dense(5, 500)));
+    tables.push(("crowded", tables::crowded()));
+    tables.push(("wide hops", tables::wide_hops(6, 500)));
+    for entry in engines::<A>() {
+        for (table, routes) in &tables {
+            let Ok(built) = (entry.build)(routes, Isa::Scalar) else { continue };
+            let stored = store(&*built);
+            for isa in Isa::available() {
+                let label = format!("{} {isa} on {table}", entry.name);
+                let loaded = (entry.load)(&stored, routes.hop_count(), isa)
+                    .unwrap_or_else(|error| panic!("{label}: {error}"));
+                assert_eq!(store(&*loaded).0, stored.0, "{label}");
+                assert_eq!(loaded.memory(), built.memory(), "{label}");
+                let expected = answers(&*built, routes);
+                let addrs: Vec<A> = expected.iter().map(|(addr, _)| *addr).collect();
+                let mut hops = vec![Hop::NONE; addrs.len()];
+                loaded.lookup_batch(&addrs, &mut hops);
+                for ((addr, expected), hop) in expected.into_iter().zip(hops) {
+                    assert_eq!(hop, expected, "{label}: {}", addr.to_ip());
+                    assert_eq!(loaded.lookup(addr), expected, "{label}: {}", addr.to_ip());
+                }
+            }
+        }
+    }
+}
+
+/// Loads damaged tables; if they are taken, every answer must be none or a hop of the table.
+fn survives<A: EngineFamily>(entry: &Entry<A>, tables: &Stored, routes: &Routes<A>) -> bool {
+    let isa = Isa::available().pop().expect("there is always a scalar form");
+    let Ok(engine) = (entry.load)(tables, routes.hop_count(), isa) else { return false };
+    let answers = answers(&*engine, routes);
+    let addrs: Vec<A> = answers.iter().map(|(addr, _)| *addr).collect();
+    let mut hops = vec![Hop::NONE; addrs.len()];
+    engine.lookup_batch(&addrs, &mut hops);
+    for hop in hops.into_iter().chain(answers.into_iter().map(|(_, hop)| hop)) {
+        let known = hop.index().is_none_or(|index| index < routes.hop_count());
+        assert!(known, "{}: answered {hop:?} of {} hops", entry.name, routes.hop_count());
+    }
+    true
+}
+
+/// Words changed at random: other bits, other values, values of other words.
+fn damaged_words<A: EngineFamily>() {
+    let routes = tables::dense::<A>(8, 120);
+    for entry in engines::<A>() {
+        let built = (entry.build)(&routes, Isa::Scalar).expect("a small table is taken");
+        let whole = store(&*built);
+        let names: Vec<_> = whole.0.keys().copied().collect();
+        let (mut rng, mut taken) = (Rng::new(9), 0);
+        let rounds = 150;
+        for round in 0..rounds {
+            let mut tables = whole.clone();
+            for _ in 0..=round % 3 {
+                let name = names[rng.below(names.len() as u64) as usize];
+                damage(tables.0.get_mut(name).expect("a stored table"), &mut rng);
+            }
+            taken += u32::from(survives(entry, &tables, &routes));
+        }
+        println!("{}: {taken} of {rounds} damaged tables were taken", entry.name);
+    }
+}
+
+fn damage(bytes: &mut [u8], rng: &mut Rng) {
+    let words = bytes.len() as u64 / 4;
+    if words == 0 {
+        return;
+    }
+    // The last words lie next to what must not be read.
+    let last = rng.chance(0.2);
+    let at = 4 * if last { words - 1 } else { rng.below(words) } as usize;
+    let other = 4 * rng.below(words) as usize;
+    let old = u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("a word"));
+    let new = match rng.below(5) {
+        0 => old ^ 1 << rng.below(32),
+        1 => old.wrapping_add(1),
+        2 => u32::MAX,
+        3 => rng.next_u64() as u32,
+        _ => u32::from_ne_bytes(bytes[other..other + 4].try_into().expect("a word")),
+    };
+    bytes[at..at + 4].copy_from_slice(&new.to_ne_bytes());
+}
+
+/// Tables cut short, made longer, emptied, taken away, or exchanged with one another.
+fn damaged_lengths<A: EngineFamily>() {
+    let routes = tables::dense::<A>(8, 120);
+    for entry in engines::<A>() {
+        let built = (entry.build)(&routes, Isa::Scalar).expect("a small table is taken");
+        let whole = store(&*built);
+        for name in whole.0.keys().copied() {
+            let bytes = &whole.0[name];
+            let lengths = [0, 1, bytes.len() / 2, bytes.len().saturating_sub(64), bytes.len() + 64];
+            for len in lengths.into_iter().chain((1..=8).map(|n| bytes.len().saturating_sub(n))) {
+                let mut tables = whole.clone();
+                tables.0.get_mut(name).expect("a stored table").resize(len, 0);
+                survives(entry, &tables, &routes);
+            }
+            let mut tables = whole.clone();
+            tables.0.remove(name);
+            survives(entry, &tables, &routes);
+            for other in whole.0.keys() {
+                let mut tables = whole.clone();
+                tables.0.insert(name, whole.0[other].clone());
+                survives(entry, &tables, &routes);
+            }
+        }
+        let nothing = Stored(BTreeMap::new());
+        assert!((entry.load)(&nothing, routes.hop_count(), Isa::Scalar).is_err(), "{}", entry.name);
+    }
+}
+
+/// A stored hop count that is too small is noticed.
+fn hops_out_of_range<A: EngineFamily>() {
+    let routes = tables::dense::<A>(8, 120);
+    for entry in engines::<A>() {
+        let built = (entry.build)(&routes, Isa::Scalar).expect("a small table is taken");
+        let answered = answers(&*built, &routes).into_iter().filter_map(|(_, hop)| hop.index());
+        let largest = answered.max().expect("some address is covered");
+        let loaded = (entry.load)(&store(&*built), largest, Isa::Scalar);
+        assert!(loaded.is_err(), "{}: hop {largest} of {largest}", entry.name);
+    }
+}
+
+#[test]
+fn round_trips_v4() {
+    round_trips::<u32>();
+}
+
+#[test]
+fn round_trips_v6() {
+    round_trips::<u128>();
+}
+
+#[test]
+fn damaged_words_v4() {
+    damaged_words::<u32>();
+}
+
+#[test]
+fn damaged_words_v6() {
+    damaged_words::<u128>();
+}
+
+#[test]
+fn damaged_lengths_v4() {
+    damaged_lengths::<u32>();
+}
+
+#[test]
+fn damaged_lengths_v6() {
+    damaged_lengths::<u128>();
+}
+
+#[test]
+fn hops_out_of_range_v4() {
+    hops_out_of_range::<u32>();
+}
+
+#[test]
+fn hops_out_of_range_v6() {
+    hops_out_of_range::<u128>();
+}
