@@ -13,10 +13,11 @@
 //! what a text file said; the higher segment then says which of two routes is the later one.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+
 use std::net::IpAddr;
 
 use fibula_core::{BgpAttributes, Value};
+use hashbrown::HashMap;
 
 use super::BuilderOptions;
 use crate::ColumnKind;

@@ -1,8 +1,9 @@
 //! The BGP peers of all sources, and which of them are worth keeping.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::net::IpAddr;
+
+use hashbrown::HashMap;
 
 use super::PeerChoice;
 
