@@ -1,1 +1,52 @@
-//! (to be written)
+//! Streaming decoders: routing data in, [`fibula_core::Update`]s out.
+//!
+//! | format | what it is | decoder |
+//! |---|---|---|
+//! | text | `prefix value...` lines, CSV and TSV with named columns, `start,end,value` ranges | [`text::TextDecoder`] |
+//! | MRT | what route collectors and daemons dump: TABLE_DUMP, TABLE_DUMP_V2, BGP4MP, BGP4MP_ET, BGP of 1999 | [`mrt::MrtDecoder`] |
+//! | mmdb | MaxMind's database files | [`mmdb::MmdbDecoder`] |
+//!
+//! A [`Decoder`] is pushed bytes and calls a [`Sink`]; it does no I/O, knows no clock and never panics
+//! on any input. [`read`] is the layer above that most callers want: it opens a file or standard
+//! input, undoes gzip, bzip2, xz or zstd, tells the format from the content and drives the decoder.
+//!
+//! ```
+//! use fibula_core::{AnyPrefix, Attributes, Change, Update, Value};
+//! use fibula_ingest::{Collected, Decoder, Tail, text::TextDecoder};
+//!
+//! let feed = b"# prefix  origin\n192.0.2.0/24 64500\n2001:db8::/32 64501\n192.0.2.300/32 1\n";
+//! let mut sink = Collected::default();
+//! TextDecoder::default().decode(feed, Tail::End, &mut sink)?;
+//!
+//! assert_eq!(sink.lines, ["192.0.2.0/24 = 64500", "2001:db8::/32 = 64501"]);
+//! // The bad line is reported, not swallowed.
+//! assert_eq!((sink.damage[0].record, sink.damage[0].offset), (4, 56));
+//! # Ok::<(), fibula_ingest::Stopped>(())
+//! ```
+//!
+//! # Damage
+//! Real archives are cut, mangled and misdeclared. Whatever cannot be decoded is skipped and reported
+//! as [`Damage`] with file, record number and byte offset (in the decompressed stream), and the rest
+//! goes on; with [`ReadOptions::strict`] the first damage is an error. A BGP message is applied as a
+//! whole or not at all. Things that are sound but hold no unicast route (multicast, OSPF, messages
+//! that the collector itself sent) are counted in [`ReadReport::ignored`].
+#![forbid(unsafe_code)]
+
+mod compress;
+mod decoder;
+mod detect;
+pub mod mmdb;
+pub mod mrt;
+mod options;
+mod read;
+pub mod text;
+
+pub use compress::Compression;
+pub use decoder::{
+    Collected, ColumnDecl, ColumnKind, Damage, Decoder, PeerInfo, PeerState, Sink, SourceInfo,
+    Stopped, Tail,
+};
+pub use options::{
+    Consumer, Format, HostBits, Progress, ReadError, ReadOptions, ReadReport, SourceSpec,
+};
+pub use read::{read, read_from};

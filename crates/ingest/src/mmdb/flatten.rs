@@ -1,0 +1,239 @@
+//! Records of any shape, flattened to columns.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt;
+
+use fibula_core::Value;
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+
+use crate::{ColumnDecl, ColumnKind};
+
+/// A record as the database holds it.
+#[derive(Debug)]
+pub(super) enum Node<'d> {
+    Map(Vec<(&'d str, Node<'d>)>),
+    List(Vec<Node<'d>>),
+    Scalar(Scalar<'d>),
+    /// Bytes, which no column can hold.
+    Other,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Scalar<'d> {
+    Int(u64),
+    Str(Cow<'d, str>),
+}
+
+impl<'d> Deserialize<'d> for Node<'d> {
+    fn deserialize<D: Deserializer<'d>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NodeVisitor)
+    }
+}
+
+struct NodeVisitor;
+
+impl<'d> Visitor<'d> for NodeVisitor {
+    type Value = Node<'d>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value of the MaxMind DB format")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Node<'d>, E> {
+        Ok(text(if value { "true" } else { "false" }))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Node<'d>, E> {
+        Ok(u64::try_from(value).map_or_else(|_| text(value.to_string()), int))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Node<'d>, E> {
+        Ok(int(value))
+    }
+
+    fn visit_u128<E>(self, value: u128) -> Result<Node<'d>, E> {
+        Ok(u64::try_from(value).map_or_else(|_| text(value.to_string()), int))
+    }
+
+    fn visit_f32<E>(self, value: f32) -> Result<Node<'d>, E> {
+        Ok(text(value.to_string()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Node<'d>, E> {
+        Ok(text(value.to_string()))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Node<'d>, E> {
+        Ok(text(value.to_owned()))
+    }
+
+    fn visit_borrowed_str<E>(self, value: &'d str) -> Result<Node<'d>, E> {
+        Ok(text(value))
+    }
+
+    fn visit_bytes<E>(self, _: &[u8]) -> Result<Node<'d>, E> {
+        Ok(Node::Other)
+    }
+
+    // Capacities grow with what is really there, not with what a size field claims.
+    fn visit_map<M: MapAccess<'d>>(self, mut map: M) -> Result<Node<'d>, M::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            entries.push(entry);
+        }
+        Ok(Node::Map(entries))
+    }
+
+    fn visit_seq<S: SeqAccess<'d>>(self, mut seq: S) -> Result<Node<'d>, S::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = seq.next_element()? {
+            items.push(item);
+        }
+        Ok(Node::List(items))
+    }
+}
+
+fn int<'d>(value: u64) -> Node<'d> {
+    Node::Scalar(Scalar::Int(value))
+}
+
+fn text<'d>(value: impl Into<Cow<'d, str>>) -> Node<'d> {
+    Node::Scalar(Scalar::Str(value.into()))
+}
+
+/// The columns met so far.
+pub(super) struct Columns {
+    by_path: HashMap<String, u32>,
+    all: Vec<(String, bool)>,
+    /// Values that may yet be looked at. Records may share parts, and a hostile file can share them
+    /// until few bytes unfold to no end.
+    budget: usize,
+    is_over: bool,
+}
+
+impl Columns {
+    /// City databases have about thirty.
+    const MAX: usize = 1024;
+    /// Values per byte of file. A city database has about one per ten.
+    const PER_BYTE: usize = 4;
+
+    /// For a file of this many bytes.
+    pub(super) fn new(len: usize) -> Self {
+        let budget = len.saturating_mul(Self::PER_BYTE);
+        Self { by_path: HashMap::new(), all: Vec::new(), budget, is_over: false }
+    }
+
+    /// Flattens a record; `None` if the file unfolds to more than is credible.
+    pub(super) fn flatten<'d>(&mut self, node: &Node<'d>) -> Option<Row<'d>> {
+        let mut row = Row { scalars: Vec::new() };
+        self.add(&mut String::new(), node, &mut row)?;
+        Some(row)
+    }
+
+    fn add<'d>(&mut self, path: &mut String, node: &Node<'d>, row: &mut Row<'d>) -> Option<()> {
+        let Some(budget) = self.budget.checked_sub(1) else {
+            self.is_over = true;
+            return None;
+        };
+        self.budget = budget;
+        match node {
+            Node::Other => {}
+            Node::Scalar(scalar) => {
+                if let Some(column) = self.column(path) {
+                    self.all[column as usize].1 &= matches!(scalar, Scalar::Int(_));
+                    row.scalars.push((column, scalar.clone()));
+                }
+            }
+            Node::Map(entries) => {
+                let is_names = path == "names" || path.ends_with(".names");
+                for (key, node) in entries.iter().filter(|(key, _)| !is_names || *key == "en") {
+                    self.step(path, key, node, row)?;
+                }
+            }
+            Node::List(items) => {
+                for (i, node) in items.iter().enumerate() {
+                    self.step(path, &i.to_string(), node, row)?;
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn step<'d>(
+        &mut self,
+        path: &mut String,
+        key: &str,
+        node: &Node<'d>,
+        row: &mut Row<'d>,
+    ) -> Option<()> {
+        let len = path.len();
+        if len > 0 {
+            path.push('.');
+        }
+        path.push_str(key);
+        let result = self.add(path, node, row);
+        path.truncate(len);
+        result
+    }
+
+    /// The column of a path; `None` if there are too many.
+    fn column(&mut self, path: &str) -> Option<u32> {
+        let path = if path.is_empty() { "value" } else { path };
+        if let Some(column) = self.by_path.get(path) {
+            return Some(*column);
+        }
+        if self.all.len() == Self::MAX {
+            self.is_over = true;
+            return None;
+        }
+        let column = self.all.len() as u32;
+        self.by_path.insert(path.to_owned(), column);
+        self.all.push((path.to_owned(), true));
+        Some(column)
+    }
+
+    /// The columns, and what went wrong with them.
+    pub(super) fn declare(self) -> (Vec<ColumnDecl>, Option<&'static str>) {
+        let decl = |(name, is_int)| {
+            let kind = if is_int { ColumnKind::Int } else { ColumnKind::Str };
+            ColumnDecl { name, kind }
+        };
+        let trouble = "the records have more columns or values than is credible; some are left out";
+        (self.all.into_iter().map(decl).collect(), self.is_over.then_some(trouble))
+    }
+}
+
+/// A record as columns.
+#[derive(Debug)]
+pub(super) struct Row<'d> {
+    scalars: Vec<(u32, Scalar<'d>)>,
+}
+
+impl Row<'_> {
+    /// Sets the values of this row in `values`, which has one for each column. Integers in a column
+    /// of text are written into `buffers`.
+    pub(super) fn fill<'a>(
+        &'a self,
+        decls: &[ColumnDecl],
+        buffers: &'a mut Vec<String>,
+        values: &mut [Value<'a>],
+    ) {
+        let is_text = |column: u32| decls[column as usize].kind == ColumnKind::Str;
+        buffers.clear();
+        buffers.extend(self.scalars.iter().filter_map(|(column, scalar)| match scalar {
+            Scalar::Int(value) if is_text(*column) => Some(value.to_string()),
+            _ => None,
+        }));
+        let mut written = buffers.iter();
+        for (column, scalar) in &self.scalars {
+            values[*column as usize] = match scalar {
+                Scalar::Str(text) => Value::Str(text),
+                Scalar::Int(_) if is_text(*column) => {
+                    written.next().map_or(Value::Null, |text| Value::Str(text))
+                }
+                Scalar::Int(value) => Value::Int(*value),
+            };
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Path attributes (RFC 4271, 4.3).
+
+use std::fmt::Write;
+use std::net::IpAddr;
+
+use fibula_core::BgpAttributes;
+
+use super::MrtOptions;
+use super::as_path::AsPath;
+use super::cursor::{Afi, AsWidth, Cursor, Fault};
+
+mod code {
+    pub(super) const ORIGIN: u8 = 1;
+    pub(super) const AS_PATH: u8 = 2;
+    pub(super) const NEXT_HOP: u8 = 3;
+    pub(super) const MULTI_EXIT_DISC: u8 = 4;
+    pub(super) const LOCAL_PREF: u8 = 5;
+    pub(super) const AGGREGATOR: u8 = 7;
+    pub(super) const COMMUNITIES: u8 = 8;
+    pub(super) const MP_REACH_NLRI: u8 = 14;
+    pub(super) const MP_UNREACH_NLRI: u8 = 15;
+    pub(super) const AS4_PATH: u8 = 17;
+    pub(super) const LARGE_COMMUNITIES: u8 = 32;
+}
+
+/// Stands for an AS number that does not fit in two bytes.
+const AS_TRANS: u32 = 23456;
+
+/// Where attributes stand: it decides what MP_REACH_NLRI looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In a BGP message.
+    Message,
+    /// In a dump of a table, where the prefix stands elsewhere and only the next hop is left.
+    Table,
+}
+
+/// Routes of one address family in an attribute.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MpRoutes<'a> {
+    pub(super) afi: u16,
+    pub(super) safi: u8,
+    pub(super) nlri: Cursor<'a>,
+}
+
+/// The attributes that matter here, of the many that there are.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PathAttributes<'a> {
+    origin: Option<u8>,
+    as_path: Option<AsPath<'a>>,
+    as4_path: Option<AsPath<'a>>,
+    aggregator: Option<u32>,
+    next_hop: Option<IpAddr>,
+    mp_next_hop: Option<IpAddr>,
+    med: Option<u32>,
+    local_pref: Option<u32>,
+    communities: &'a [u8],
+    large_communities: &'a [u8],
+    pub(super) reach: Option<MpRoutes<'a>>,
+    pub(super) unreach: Option<MpRoutes<'a>>,
+}
+
+/// Buffers that outlive one route.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    as_path: String,
+    communities: String,
+    merged: Vec<u8>,
+}
+
+impl<'a> PathAttributes<'a> {
+    /// Reads all of `cursor`.
+    pub(super) fn read(
+        mut cursor: Cursor<'a>,
+        width: AsWidth,
+        place: Place,
+    ) -> Result<Self, Fault> {
+        let mut attributes = Self::default();
+        while !cursor.is_empty() {
+            let flags = cursor.u8("attribute flags")?;
+            let code = cursor.u8("attribute type")?;
+            let is_extended = flags & 0x10 != 0;
+            let len = match is_extended {
+                true => cursor.u16("attribute length")?,
+                false => cursor.u8("attribute length")?.into(),
+            };
+            let value = cursor.part(len.into(), name(code))?;
+            attributes.take(code, value, width, place)?;
+        }
+        Ok(attributes)
+    }
+
+    fn take(
+        &mut self,
+        code: u8,
+        mut value: Cursor<'a>,
+        width: AsWidth,
+        place: Place,
+    ) -> Result<(), Fault> {
+        let name = name(code);
+        match code {
+            code::ORIGIN => self.origin = Some(value.u8(name)?),
+            code::AS_PATH => self.as_path = Some(AsPath::check(value, width)?),
+            code::NEXT_HOP => self.next_hop = Some(value.address(Afi::V4, name)?),
+            code::MULTI_EXIT_DISC => self.med = Some(value.u32(name)?),
+            code::LOCAL_PREF => self.local_pref = Some(value.u32(name)?),
+            code::AGGREGATOR if width == AsWidth::Two => {
+                self.aggregator = value.asn(width, name).ok()
+            }
+            code::COMMUNITIES => self.communities = value.rest(),
+            code::LARGE_COMMUNITIES => self.large_communities = value.rest(),
+            code::MP_REACH_NLRI => self.take_reach(value, place)?,
+            code::MP_UNREACH_NLRI if place == Place::Message => {
+                let (afi, safi) = (value.u16(name)?, value.u8(name)?);
+                self.unreach = Some(MpRoutes { afi, safi, nlri: value });
+            }
+            // Only a speaker of two-byte numbers needs it, and a bad one is not worth the route.
+            code::AS4_PATH if width == AsWidth::Two => {
+                self.as4_path = AsPath::check(value, AsWidth::Four).ok();
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn take_reach(&mut self, mut value: Cursor<'a>, place: Place) -> Result<(), Fault> {
+        const NAME: &str = "MP_REACH_NLRI";
+        // RFC 6396, 4.3.4 leaves all but the next hop out; some writers do not. A next hop is never 0
+        // bytes long and the first byte of an address family is 0, which tells the two apart.
+        let is_short = place == Place::Table && value.rest().first().is_some_and(|&len| len != 0);
+        let family = match is_short {
+            true => None,
+            false => Some((value.u16(NAME)?, value.u8(NAME)?)),
+        };
+        let len = value.u8(NAME)?;
+        let next_hop = value.part(len.into(), "next hop")?;
+        self.mp_next_hop = read_next_hop(next_hop);
+        if let Some((afi, safi)) = family
+            && place == Place::Message
+        {
+            value.u8("MP_REACH_NLRI reserved byte")?;
+            self.reach = Some(MpRoutes { afi, safi, nlri: value });
+        }
+        Ok(())
+    }
+
+    /// Sets the next hop that stands beside the attributes.
+    pub(super) fn set_next_hop(&mut self, value: Cursor<'_>) {
+        self.mp_next_hop = read_next_hop(value).or(self.mp_next_hop);
+    }
+
+    /// The attributes of a route of the message's own NLRI field (`is_mp` false) or of MP_REACH_NLRI.
+    pub(super) fn finish<'s>(
+        &self,
+        is_mp: bool,
+        options: MrtOptions,
+        scratch: &'s mut Scratch,
+    ) -> BgpAttributes<'s> {
+        scratch.as_path.clear();
+        scratch.communities.clear();
+        let path = match (self.as_path, self.as4_path) {
+            // RFC 6793, 4.2.3: if an old speaker aggregated, AS4_PATH is from before that.
+            (Some(path), Some(as4)) if self.aggregator.is_none_or(|asn| asn == AS_TRANS) => {
+                Some(path.complete(as4, &mut scratch.merged))
+            }
+            (path, _) => path,
+        };
+        if options.as_path
+            && let Some(path) = path
+        {
+            path.write(&mut scratch.as_path);
+        }
+        if options.communities {
+            self.write_communities(&mut scratch.communities);
+        }
+        let (first, second) = match is_mp {
+            true => (self.mp_next_hop, self.next_hop),
+            false => (self.next_hop, self.mp_next_hop),
+        };
+        BgpAttributes {
+            next_hop: first.or(second),
+            origin_as: path.and_then(AsPath::origin),
+            as_path_len: path.map_or(0, AsPath::hops),
+            as_path: &scratch.as_path,
+            local_pref: self.local_pref,
+            med: self.med,
+            origin: self.origin,
+            communities: &scratch.communities,
+        }
+    }
+
+    fn write_communities(&self, out: &mut String) {
+        let u32_at = |bytes: &[u8], at: usize| {
+            bytes[at..at + 4].iter().fold(0u32, |value, &b| value << 8 | u32::from(b))
+        };
+        for community in self.communities.chunks_exact(4) {
+            let value = u32_at(community, 0);
+            let _ = write!(out, "{}:{} ", value >> 16, value & 0xffff);
+        }
+        for community in self.large_communities.chunks_exact(12) {
+            let [a, b, c] = [0, 4, 8].map(|at| u32_at(community, at));
+            let _ = write!(out, "{a}:{b}:{c} ");
+        }
+        out.truncate(out.trim_end().len());
+    }
+}
+
+/// The next hop: an address, or of an IPv6 pair the global one. A VPN's next hop (with a route
+/// distinguisher) belongs to routes that are not kept.
+fn read_next_hop(mut value: Cursor<'_>) -> Option<IpAddr> {
+    match value.rest().len() {
+        4 => value.address(Afi::V4, "next hop").ok(),
+        16 | 32 => value.address(Afi::V6, "next hop").ok(),
+        _ => None,
+    }
+}
+
+fn name(code: u8) -> &'static str {
+    match code {
+        code::ORIGIN => "ORIGIN",
+        code::AS_PATH => "AS_PATH",
+        code::NEXT_HOP => "NEXT_HOP",
+        code::MULTI_EXIT_DISC => "MULTI_EXIT_DISC",
+        code::LOCAL_PREF => "LOCAL_PREF",
+        code::AGGREGATOR => "AGGREGATOR",
+        code::COMMUNITIES => "COMMUNITIES",
+        code::MP_REACH_NLRI => "MP_REACH_NLRI",
+        code::MP_UNREACH_NLRI => "MP_UNREACH_NLRI",
+        code::AS4_PATH => "AS4_PATH",
+        code::LARGE_COMMUNITIES => "LARGE_COMMUNITY",
+        _ => "path attribute",
+    }
+}

@@ -1,0 +1,127 @@
+//! BGP4MP: messages and session changes (RFC 6396, 4.4), and the BGP records of 1999 before it.
+//!
+//! ```text
+//! peer AS 2/4 | local AS 2/4 | interface 2 | AFI 2 | peer 4/16 | local 4/16 | message or old state 2, new state 2
+//! ```
+
+use std::net::IpAddr;
+
+use fibula_core::{Attributes, Change, Update};
+
+use super::OTHER_FAMILY;
+use super::attributes::{PathAttributes, Place};
+use super::bgp::{self, Out, Speaker};
+use super::cursor::{Afi, AsWidth, Cursor, Fault};
+use super::peers::Peers;
+use crate::PeerState;
+
+/// What a subtype holds.
+#[derive(Clone, Copy)]
+enum Content {
+    State,
+    Message,
+    Entry,
+}
+
+pub(super) fn decode(
+    mut body: Cursor<'_>,
+    subtype: u16,
+    peers: &mut Peers,
+    out: &mut Out<'_>,
+) -> Result<(), Fault> {
+    let (content, width, add_path) = match subtype {
+        0 => (Content::State, AsWidth::Two, false),
+        1 => (Content::Message, AsWidth::Two, false),
+        2 => (Content::Entry, AsWidth::Two, false),
+        4 => (Content::Message, AsWidth::Four, false),
+        5 => (Content::State, AsWidth::Four, false),
+        8 => (Content::Message, AsWidth::Two, true),
+        9 => (Content::Message, AsWidth::Four, true),
+        _ => {
+            out.sink.ignored(match subtype {
+                // What the collector said is no route of a peer.
+                6 | 7 | 10 | 11 => "messages sent by the collector",
+                3 => "BGP4MP_SNAPSHOT",
+                _ => "BGP4MP of an unknown subtype",
+            });
+            return Ok(());
+        }
+    };
+    let (address, asn) = envelope(&mut body, width)?;
+    let peer = peers.speaker(address, asn, out.sink);
+    match content {
+        Content::State => state(body, peer, out),
+        Content::Message => bgp::message(body, Speaker { peer, width, add_path }, out),
+        Content::Entry => entry(body, peer, out),
+    }
+}
+
+/// Reads who spoke to whom; returns the peer's address and AS.
+fn envelope(body: &mut Cursor<'_>, width: AsWidth) -> Result<(IpAddr, u32), Fault> {
+    let asn = body.asn(width, "peer's AS number")?;
+    body.asn(width, "local AS number")?;
+    body.u16("interface index")?;
+    let start = *body;
+    let code = body.u16("address family")?;
+    let Some(afi) = Afi::from_code(code) else {
+        return Err(start.fault(format!("peers of unknown address family {code}")));
+    };
+    let address = body.address(afi, "peer's address")?;
+    body.address(afi, "local address")?;
+    Ok((address, asn))
+}
+
+fn state(mut body: Cursor<'_>, peer: u32, out: &mut Out<'_>) -> Result<(), Fault> {
+    let (old, new) = (body.u16("old state")?, body.u16("new state")?);
+    out.sink.peer_state(&PeerState { peer, time: out.time, old, new });
+    Ok(())
+}
+
+/// BGP4MP_ENTRY, a route of a table, from a draft of RFC 6396 that OpenBGPD implements:
+/// `view 2 | status 2 | time 4 | AFI 2 | SAFI 1 | next hop's length 1 | next hop | prefix | length 2 | attributes`.
+fn entry(mut body: Cursor<'_>, peer: u32, out: &mut Out<'_>) -> Result<(), Fault> {
+    body.bytes(8, "view, status and time")?;
+    let (code, safi) = (body.u16("address family")?, body.u8("subsequent address family")?);
+    let (Some(afi), 1) = (Afi::from_code(code), safi) else {
+        out.sink.ignored(OTHER_FAMILY);
+        return Ok(());
+    };
+    let len = body.u8("next hop's length")?;
+    let next_hop = body.part(len.into(), "next hop")?;
+    let prefix = body.prefix(afi)?;
+    let len = body.u16("attributes' length")?;
+    let attributes = body.part(len.into(), "path attributes")?;
+    let mut attributes = PathAttributes::read(attributes, AsWidth::Two, Place::Table)?;
+    attributes.set_next_hop(next_hop);
+
+    let bgp = attributes.finish(true, out.options, out.scratch);
+    let change = Change::Announce(Attributes::Bgp(&bgp));
+    out.sink.update(&Update { prefix, peer, path_id: 0, time: out.time, change });
+    Ok(())
+}
+
+/// MRT type 5, "BGP", of the collectors of 1999 (RFC 6396, B.2): IPv4 only, UPDATE without its header.
+pub(super) fn decode_legacy(
+    mut body: Cursor<'_>,
+    subtype: u16,
+    peers: &mut Peers,
+    out: &mut Out<'_>,
+) -> Result<(), Fault> {
+    const UPDATE: u16 = 1;
+    const STATE_CHANGE: u16 = 3;
+    // OPEN, NOTIFY, KEEPALIVE, and the markers NULL, PREF_UPDATE, SYNC.
+    if !matches!(subtype, UPDATE | STATE_CHANGE) {
+        if subtype > 7 {
+            out.sink.ignored("BGP records of an unknown subtype");
+        }
+        return Ok(());
+    }
+    let asn = body.asn(AsWidth::Two, "peer's AS number")?;
+    let address = body.address(Afi::V4, "peer's address")?;
+    let peer = peers.speaker(address, asn, out.sink);
+    if subtype == STATE_CHANGE {
+        return state(body, peer, out);
+    }
+    body.bytes(6, "local AS number and address")?;
+    bgp::update(body, Speaker { peer, width: AsWidth::Two, add_path: false }, out)
+}

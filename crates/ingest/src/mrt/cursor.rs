@@ -1,0 +1,159 @@
+//! Reading big-endian fields from a record.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+
+use fibula_core::{AnyPrefix, Prefix};
+
+/// Why a record cannot be decoded, and where in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    /// Bytes from the beginning of the record's body.
+    pub(super) at: usize,
+    pub(super) what: Cow<'static, str>,
+}
+
+/// An address family of BGP that we keep routes of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Afi {
+    V4,
+    V6,
+}
+
+impl Afi {
+    pub(super) fn from_code(code: u16) -> Option<Self> {
+        match code {
+            1 => Some(Self::V4),
+            2 => Some(Self::V6),
+            _ => None,
+        }
+    }
+
+    /// Bytes of an address.
+    pub(super) fn bytes(self) -> usize {
+        match self {
+            Self::V4 => 4,
+            Self::V6 => 16,
+        }
+    }
+}
+
+/// A position in a record's body. Every read names its field, for the fault if the body ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cursor<'a> {
+    data: &'a [u8],
+    /// Where `data` begins in the record's body.
+    base: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(data: &'a [u8]) -> Self {
+        Self { data, base: 0 }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.data.is_empty()
+    }
+
+    /// What is left to read.
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.data
+    }
+
+    /// A fault at this position.
+    #[cold]
+    pub(super) fn fault(&self, what: impl Into<Cow<'static, str>>) -> Fault {
+        Fault { at: self.base, what: what.into() }
+    }
+
+    #[inline]
+    pub(super) fn bytes(&mut self, len: usize, field: &'static str) -> Result<&'a [u8], Fault> {
+        let Some((taken, rest)) = self.data.split_at_checked(len) else {
+            let left = self.data.len();
+            return Err(self.fault(format!("{field} needs {len} bytes, {left} are left")));
+        };
+        self.data = rest;
+        self.base += len;
+        Ok(taken)
+    }
+
+    /// The next `len` bytes as a cursor of their own.
+    pub(super) fn part(&mut self, len: usize, field: &'static str) -> Result<Self, Fault> {
+        let base = self.base;
+        Ok(Self { data: self.bytes(len, field)?, base })
+    }
+
+    #[inline]
+    fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], Fault> {
+        let Some((taken, rest)) = self.data.split_first_chunk() else {
+            return self.bytes(N, field).map(|_| [0; N]);
+        };
+        self.data = rest;
+        self.base += N;
+        Ok(*taken)
+    }
+
+    pub(super) fn u8(&mut self, field: &'static str) -> Result<u8, Fault> {
+        self.array(field).map(|[byte]| byte)
+    }
+
+    pub(super) fn u16(&mut self, field: &'static str) -> Result<u16, Fault> {
+        self.array(field).map(u16::from_be_bytes)
+    }
+
+    pub(super) fn u32(&mut self, field: &'static str) -> Result<u32, Fault> {
+        self.array(field).map(u32::from_be_bytes)
+    }
+
+    pub(super) fn address(&mut self, afi: Afi, field: &'static str) -> Result<IpAddr, Fault> {
+        Ok(match afi {
+            Afi::V4 => IpAddr::from(self.array::<4>(field)?),
+            Afi::V6 => IpAddr::from(self.array::<16>(field)?),
+        })
+    }
+
+    /// An AS number of two or four bytes.
+    pub(super) fn asn(&mut self, width: AsWidth, field: &'static str) -> Result<u32, Fault> {
+        match width {
+            AsWidth::Two => self.u16(field).map(u32::from),
+            AsWidth::Four => self.u32(field),
+        }
+    }
+
+    /// A prefix: its length in bits, then as many bytes as that needs. Bits beyond the length mean
+    /// nothing (RFC 4271, 4.3) and are cleared.
+    pub(super) fn prefix(&mut self, afi: Afi) -> Result<AnyPrefix, Fault> {
+        let start = *self;
+        let len = self.u8("prefix length")?;
+        if usize::from(len) > afi.bytes() * 8 {
+            return Err(start.fault(format!("prefix length {len} exceeds {}", afi.bytes() * 8)));
+        }
+        let bytes = self.bytes(usize::from(len.div_ceil(8)), "prefix")?;
+        let mut padded = [0; 16];
+        padded[..bytes.len()].copy_from_slice(bytes);
+        let addr = u128::from_be_bytes(padded);
+        Ok(match afi {
+            // Nothing is cut off: a length up to 32 gave four bytes at most.
+            Afi::V4 => {
+                AnyPrefix::V4(Prefix::masked((addr >> 96) as u32, len).unwrap_or(Prefix::ALL))
+            }
+            Afi::V6 => AnyPrefix::V6(Prefix::masked(addr, len).unwrap_or(Prefix::ALL)),
+        })
+    }
+}
+
+/// Bytes of an AS number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AsWidth {
+    Two,
+    Four,
+}
+
+impl AsWidth {
+    pub(super) fn bytes(self) -> usize {
+        match self {
+            Self::Two => 2,
+            Self::Four => 4,
+        }
+    }
+}

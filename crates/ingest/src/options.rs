@@ -1,0 +1,230 @@
+//! What [`read`](crate::read) takes and gives.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use fibula_core::Update;
+
+use crate::text::TextOptions;
+use crate::{Damage, PeerInfo, SourceInfo};
+
+/// Where to read from, and as what.
+///
+/// ```
+/// use fibula_ingest::{Format, SourceSpec};
+/// let spec = SourceSpec::new("table.csv.gz");
+/// assert_eq!(spec.format, Format::Auto);
+/// assert!(SourceSpec::new("-").is_stdin());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceSpec {
+    /// The file, or `-` for standard input.
+    pub path: PathBuf,
+    /// Its format.
+    pub format: Format,
+}
+
+impl SourceSpec {
+    /// The source at `path`, whose format its content will tell.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), format: Format::Auto }
+    }
+
+    /// Whether this is standard input.
+    pub fn is_stdin(&self) -> bool {
+        self.path.as_os_str() == "-"
+    }
+
+    /// The name by which damage and provenance call it.
+    pub fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+}
+
+/// The format of a source. `Display` and `FromStr` use lower-case names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// Told from the content (and the name, for `.csv`, `.tsv` and `.mmdb`).
+    #[default]
+    Auto,
+    /// Lines of `prefix value...`; the delimiter is found out.
+    Text,
+    /// Comma-separated (semicolons, where no comma is).
+    Csv,
+    /// Tab-separated.
+    Tsv,
+    /// `start,end,value...` lines with any delimiter; the addresses may be decimal integers.
+    Ranges,
+    /// Multi-threaded Routing Toolkit dumps (RFC 6396, RFC 8050).
+    Mrt,
+    /// MaxMind DB.
+    Mmdb,
+}
+
+impl Format {
+    const ALL: [(Self, &'static str); 7] = [
+        (Self::Auto, "auto"),
+        (Self::Text, "text"),
+        (Self::Csv, "csv"),
+        (Self::Tsv, "tsv"),
+        (Self::Ranges, "ranges"),
+        (Self::Mrt, "mrt"),
+        (Self::Mmdb, "mmdb"),
+    ];
+
+    /// The name, as [`FromStr`] reads it.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(format, _)| *format == self).map_or("auto", |(_, name)| name)
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.iter().find(|(_, name)| *name == text).map(|(format, _)| *format).ok_or_else(
+            || format!("unknown format {text:?}: auto, text, csv, tsv, ranges, mrt or mmdb"),
+        )
+    }
+}
+
+/// What to do with a prefix of text that has bits set beyond its length, such as `10.0.0.1/8`.
+/// (BGP says that such bits mean nothing; MRT input is always masked.)
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HostBits {
+    /// It is damage: the writer may have meant another length.
+    #[default]
+    Refuse,
+    /// The bits are cleared.
+    Mask,
+}
+
+/// How far [`read`](crate::read) has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes read from the file, before decompression.
+    pub bytes_read: u64,
+    /// The file's size; `None` for standard input and pipes.
+    pub bytes_total: Option<u64>,
+    /// Records decoded.
+    pub records: u64,
+}
+
+/// How to read.
+#[derive(Default)]
+pub struct ReadOptions<'a> {
+    /// The first damage is an error.
+    pub strict: bool,
+    /// Give [`BgpAttributes::as_path`](fibula_core::BgpAttributes::as_path) as text.
+    pub as_path: bool,
+    /// Give [`BgpAttributes::communities`](fibula_core::BgpAttributes::communities) as text.
+    pub communities: bool,
+    /// Columns, header, delimiter, host bits of text.
+    pub text: TextOptions,
+    /// Called after every block.
+    pub progress: Option<&'a mut dyn FnMut(Progress)>,
+}
+
+impl fmt::Debug for ReadOptions<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadOptions")
+            .field("strict", &self.strict)
+            .field("as_path", &self.as_path)
+            .field("communities", &self.communities)
+            .field("text", &self.text)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Who receives what [`read`](crate::read) decodes.
+pub trait Consumer {
+    /// The source begins: its name, format and columns. Comes before any update, possibly after the
+    /// first records were looked at.
+    fn begin(&mut self, info: &SourceInfo);
+    /// A peer that updates will name by `index`; indices count from 0 within the source.
+    fn peer(&mut self, index: u32, peer: &PeerInfo) {
+        let _ = (index, peer);
+    }
+    /// The session with a peer ended at `time` (microseconds since 1970): its routes are gone.
+    fn peer_down(&mut self, index: u32, time: u64) {
+        let _ = (index, time);
+    }
+    /// A route comes or goes.
+    fn update(&mut self, update: &Update<'_>);
+    /// Something could not be decoded and was skipped.
+    fn damage(&mut self, damage: &Damage);
+}
+
+/// What [`read`](crate::read) did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReadReport {
+    /// Records seen: lines, MRT records, networks.
+    pub records: u64,
+    /// Updates given to the consumer.
+    pub updates: u64,
+    /// Damage reported.
+    pub damaged: u64,
+    /// Bytes decoded, after decompression.
+    pub bytes: u64,
+    /// What the source was: `"text"`, `"mrt"`, `"mmdb"`.
+    pub format: &'static str,
+    /// What was passed over, and how often.
+    pub ignored: Vec<(&'static str, u64)>,
+}
+
+/// Why [`read`](crate::read) gave up.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The source could not be opened or read.
+    Io {
+        /// The file.
+        file: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The content is in none of the formats that [`Format`] lists.
+    UnknownFormat {
+        /// The file.
+        file: String,
+    },
+    /// The options do not fit the content: a column that was named is not there.
+    Misfit {
+        /// The file.
+        file: String,
+        /// What does not fit.
+        what: String,
+    },
+    /// [`ReadOptions::strict`] was set, and this was damaged.
+    Damaged(Damage),
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { file, error } => write!(f, "{file}: {error}"),
+            Self::UnknownFormat { file } => {
+                write!(f, "{file}: neither text nor MRT nor mmdb; name the format if it is one")
+            }
+            Self::Misfit { file, what } => write!(f, "{file}: {what}"),
+            Self::Damaged(damage) => write!(f, "{damage}"),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! Finds the layout of a text out from its beginning.
+
+use super::address::{KeyError, parse_ip, parse_key, parse_range};
+use super::decoder::parse_int;
+use super::fields::Delimiter;
+use super::options::{Header, KeyColumns, TextOptions};
+use super::rows::Rows;
+use crate::{ColumnDecl, ColumnKind, Format, HostBits};
+
+/// What a text looks like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub(crate) delimiter: Delimiter,
+    /// Fields of a row; more are damage, or in blank-separated text part of the last.
+    pub(crate) fields: usize,
+    /// Whether the first row is a header.
+    pub(crate) header: bool,
+    pub(crate) key: KeyAt,
+    pub(crate) columns: Vec<Column>,
+}
+
+/// Where the addresses are; numbers count from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeyAt {
+    One(usize),
+    Two { start: usize, end: usize, decimal: bool },
+}
+
+/// A value column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Column {
+    pub(crate) field: usize,
+    pub(crate) decl: ColumnDecl,
+}
+
+/// Rows that delimiter, header and key are told from.
+const SAMPLE: usize = 100;
+/// Fields that are looked at for a key; rows may have more.
+const MAX_FIELDS: usize = 256;
+
+const PREFIX_NAMES: [&str; 17] = [
+    "prefix",
+    "network",
+    "cidr",
+    "subnet",
+    "route",
+    "netblock",
+    "inetnum",
+    "ip_prefix",
+    "ip_network",
+    "ip_range",
+    "range",
+    "net",
+    "ip",
+    "address",
+    "addr",
+    "ip_address",
+    "host",
+];
+const START_NAMES: [&str; 14] = [
+    "start",
+    "first",
+    "start_ip",
+    "ip_start",
+    "ip_from",
+    "from",
+    "range_start",
+    "first_ip",
+    "begin",
+    "low",
+    "start_address",
+    "startip",
+    "ip_range_start",
+    "network_start_ip",
+];
+const END_NAMES: [&str; 14] = [
+    "end",
+    "last",
+    "end_ip",
+    "ip_end",
+    "ip_to",
+    "to",
+    "range_end",
+    "last_ip",
+    "finish",
+    "high",
+    "end_address",
+    "endip",
+    "ip_range_end",
+    "network_last_ip",
+];
+
+type Row = Vec<Vec<u8>>;
+
+/// Finds the layout out; the error says which option does not fit.
+pub(crate) fn sniff(head: &[u8], format: Format, options: &TextOptions) -> Result<Layout, String> {
+    let delimiter = delimiter(head, format, options);
+    let rows = sample(head, delimiter);
+    let widest = rows.iter().map(Vec::len).max().unwrap_or(1);
+    let first: Vec<String> = rows.first().map(names_of).unwrap_or_default();
+    let names = if options.names.is_empty() { &first } else { &options.names };
+    let body = if rows.len() > 1 && options.header != Header::Absent { &rows[1..] } else { &rows };
+
+    let guess = Guess { rows: body, names, widest, delimiter, format };
+    let key = guess.key(&options.key)?;
+    let header = match options.header {
+        Header::Present => !rows.is_empty(),
+        Header::Absent => false,
+        Header::Auto => {
+            rows.first().is_some_and(|row| is_header(row, key, rows.len() == 1, format))
+        }
+    };
+    let names: &[String] = match (&*options.names, header) {
+        ([], false) => &[],
+        ([], true) => &first,
+        (names, _) => names,
+    };
+    let fields = width(&rows[usize::from(header)..], key, delimiter, widest);
+    let mut columns = columns(names, key, fields, options);
+    kinds(head, header, delimiter, fields, options, &mut columns);
+    Ok(Layout { delimiter, fields, header, key, columns })
+}
+
+fn sample(head: &[u8], delimiter: Delimiter) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    Rows::new(delimiter, MAX_FIELDS).for_each(head, |fields| {
+        rows.push(fields.iter().map(|field| field.to_vec()).collect());
+        rows.len() < SAMPLE
+    });
+    rows
+}
+
+/// The delimiter at which most rows have an address in a field of its own.
+fn delimiter(head: &[u8], format: Format, options: &TextOptions) -> Delimiter {
+    match options.delimiter {
+        Some(b' ') => return Delimiter::Blank,
+        Some(byte) => return Delimiter::Byte(byte),
+        None => {}
+    }
+    if format == Format::Tsv {
+        return Delimiter::Byte(b'\t');
+    }
+    let fits = |byte: &u8| {
+        let rows = sample(head, Delimiter::Byte(*byte));
+        let body = if rows.len() > 1 { &rows[1..] } else { &rows };
+        let fitting = body.iter().filter(|row| {
+            let holds_key = || match format {
+                // Whatever is in it, a CSV file is cut at its commas.
+                Format::Csv => true,
+                Format::Ranges => row.iter().any(|f| is_number_or_key(f)),
+                _ => row.iter().any(|f| is_key(f)),
+            };
+            row.len() > 1 && holds_key()
+        });
+        fitting.count() * 2 > body.len() || (format == Format::Text && is_decimal_ranges(&rows))
+    };
+    let order: &[u8] = if format == Format::Csv { b",;\t|" } else { b"\t,;|" };
+    match order.iter().find(|byte| fits(byte)) {
+        Some(&byte) => Delimiter::Byte(byte),
+        None if format == Format::Csv => Delimiter::Byte(b','),
+        None => Delimiter::Blank,
+    }
+}
+
+/// Whether a field is meant as an address, a prefix or a range, be it a wrong one.
+fn is_key(field: &[u8]) -> bool {
+    parse_key(field, HostBits::Refuse) != Err(KeyError::Syntax)
+}
+
+fn is_number_or_key(field: &[u8]) -> bool {
+    is_key(field) || (!field.is_empty() && field.iter().all(u8::is_ascii_digit))
+}
+
+/// Whether all rows begin with two integers in order, as IP2Location's and Tor's do.
+fn is_decimal_ranges(rows: &[Row]) -> bool {
+    let body = if rows.len() > 1 { &rows[1..] } else { rows };
+    body.iter().all(|row| row.len() > 2 && parse_range(&row[0], &row[1], true).is_ok())
+        && !body.is_empty()
+}
+
+fn names_of(row: &Row) -> Vec<String> {
+    row.iter().map(|field| String::from_utf8_lossy(field).into_owned()).collect()
+}
+
+/// Finds a column by its name, else its number.
+fn find(names: &[String], wanted: &str, width: usize) -> Option<usize> {
+    let exact = names.iter().position(|name| name == wanted);
+    exact
+        .or_else(|| names.iter().position(|name| name.eq_ignore_ascii_case(wanted)))
+        .or_else(|| wanted.parse::<usize>().ok()?.checked_sub(1).filter(|&at| at < width))
+}
+
+/// Guesses the key from rows and names.
+struct Guess<'a> {
+    rows: &'a [Row],
+    names: &'a [String],
+    widest: usize,
+    delimiter: Delimiter,
+    format: Format,
+}
+
+impl Guess<'_> {
+    fn key(&self, wanted: &KeyColumns) -> Result<KeyAt, String> {
+        let find = |name: &str| {
+            find(self.names, name, self.widest)
+                .ok_or_else(|| format!("no column {name:?}; there are: {}", self.names.join(", ")))
+        };
+        match wanted {
+            KeyColumns::Prefix(name) => find(name).map(KeyAt::One),
+            KeyColumns::Range(start, end) => Ok(self.two(find(start)?, find(end)?)),
+            KeyColumns::Auto => {
+                Ok(self.by_name().or_else(|| self.by_content()).unwrap_or(KeyAt::One(0)))
+            }
+        }
+    }
+
+    /// A range between two columns, whose ends are decimal if no row has addresses there.
+    fn two(&self, start: usize, end: usize) -> KeyAt {
+        let decimal = self.mostly(|row| parse_row(row, start, end, true))
+            && !self.mostly(|row| parse_row(row, start, end, false));
+        KeyAt::Two { start, end, decimal }
+    }
+
+    /// Whether more than half of the rows are so.
+    fn mostly(&self, test: impl Fn(&Row) -> bool) -> bool {
+        self.rows.iter().filter(|row| test(row)).count() * 2 > self.rows.len()
+    }
+
+    fn by_name(&self) -> Option<KeyAt> {
+        let named = |wanted: &[&str]| {
+            let place = |name: &String| {
+                let name = name.trim().to_ascii_lowercase().replace([' ', '-'], "_");
+                wanted.iter().position(|w| *w == name)
+            };
+            let found = self.names.iter().enumerate().filter_map(|(i, n)| Some((place(n)?, i)));
+            found.min().map(|(_, index)| index)
+        };
+        if let (Some(start), Some(end)) = (named(&START_NAMES), named(&END_NAMES)) {
+            let fits = |decimal| self.mostly(|row| parse_row(row, start, end, decimal));
+            if fits(false) || fits(true) {
+                return Some(self.two(start, end));
+            }
+        }
+        let at = named(&PREFIX_NAMES)?;
+        self.mostly(|row| row.get(at).is_some_and(|f| is_key(f))).then_some(KeyAt::One(at))
+    }
+
+    fn by_content(&self) -> Option<KeyAt> {
+        if self.format == Format::Ranges {
+            return Some(self.ranges());
+        }
+        let columns = 0..self.widest.min(MAX_FIELDS);
+        let holds = |at: usize, test: fn(&[u8]) -> bool| {
+            self.mostly(|row| row.get(at).is_some_and(|f| test(f)))
+        };
+        let spelled = |f: &[u8]| is_key(f) && parse_ip(f).is_none();
+        if let Some(at) = columns.clone().find(|&at| holds(at, spelled)) {
+            return Some(KeyAt::One(at));
+        }
+        if let Some(at) = columns.clone().find(|&at| holds(at, is_key)) {
+            let listed = matches!(self.delimiter, Delimiter::Byte(b) if b != b'\t');
+            let is_range = (self.widest > 2 || listed)
+                && self.rows.iter().all(|row| parse_row(row, at, at + 1, false));
+            return Some(if is_range {
+                KeyAt::Two { start: at, end: at + 1, decimal: false }
+            } else {
+                KeyAt::One(at)
+            });
+        }
+        is_decimal_ranges(self.rows).then_some(KeyAt::Two { start: 0, end: 1, decimal: true })
+    }
+
+    /// The caller says that there are ranges: where?
+    fn ranges(&self) -> KeyAt {
+        let pairs = 0..self.widest.saturating_sub(1).min(MAX_FIELDS);
+        for decimal in [false, true] {
+            let fits = |at: &usize| self.mostly(|row| parse_row(row, *at, at + 1, decimal));
+            if let Some(start) = pairs.clone().find(fits) {
+                return KeyAt::Two { start, end: start + 1, decimal };
+            }
+        }
+        KeyAt::One(0)
+    }
+}
+
+fn parse_row(row: &Row, start: usize, end: usize, decimal: bool) -> bool {
+    match (row.get(start), row.get(end)) {
+        (Some(start), Some(end)) => parse_range(start, end, decimal).is_ok(),
+        _ => false,
+    }
+}
+
+/// Whether the first row names the columns: a word stands where the addresses should be.
+fn is_header(row: &Row, key: KeyAt, alone: bool, format: Format) -> bool {
+    let (KeyAt::One(at) | KeyAt::Two { start: at, .. }) = key;
+    let Some(field) = row.get(at) else { return false };
+    let is_word = field.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_')
+        && !field.contains(&b':');
+    // A single line of a list that is no address is more likely a wrong line than a name.
+    is_word && !is_key(field) && (!alone || matches!(format, Format::Csv | Format::Tsv))
+}
+
+/// How many fields a row has.
+fn width(rows: &[Row], key: KeyAt, delimiter: Delimiter, widest: usize) -> usize {
+    let (KeyAt::One(last) | KeyAt::Two { end: last, .. }) = key;
+    match delimiter {
+        Delimiter::Byte(_) => widest.max(last + 1),
+        // Blanks are also within free text: what comes after the fields that all rows have belongs to
+        // the last. A row that is only a key says nothing about that.
+        Delimiter::Blank => {
+            let full = rows.iter().map(Vec::len).filter(|&len| len > last + 1);
+            full.min().unwrap_or(last + 1)
+        }
+    }
+}
+
+/// The value columns, all of text as yet.
+fn columns(names: &[String], key: KeyAt, fields: usize, options: &TextOptions) -> Vec<Column> {
+    let is_value = |at: &usize| match key {
+        KeyAt::One(key) => *at != key,
+        KeyAt::Two { start, end, .. } => *at != start && *at != end,
+    };
+    let values: Vec<usize> = (0..fields).filter(is_value).collect();
+    let mut all: Vec<Column> = Vec::new();
+    for (i, &field) in values.iter().enumerate() {
+        let given = names.get(field).map(|name| name.trim()).filter(|name| !name.is_empty());
+        let base = match given {
+            Some(name) => name.to_owned(),
+            None if values.len() == 1 => "value".to_owned(),
+            None => format!("value{}", i + 1),
+        };
+        let taken = |name: &str| all.iter().any(|column| column.decl.name == name);
+        let name = (1..)
+            .map(|n| if n == 1 { base.clone() } else { format!("{base}_{n}") })
+            .find(|name| !taken(name))
+            .unwrap_or(base.clone());
+        all.push(Column { field, decl: ColumnDecl { name, kind: ColumnKind::Str } });
+    }
+    match &options.columns {
+        None => all,
+        Some(wanted) => wanted.iter().filter_map(|name| pick(&all, name)).collect(),
+    }
+}
+
+/// The value column of this name or, failing that, of this number in the file.
+fn pick(all: &[Column], name: &str) -> Option<Column> {
+    let by_name = all.iter().find(|column| column.decl.name == name);
+    let number = name.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
+    by_name.or_else(|| all.iter().find(|column| Some(column.field) == number)).cloned()
+}
+
+/// Sets each column's kind: as told, else integers if all values of the head are.
+fn kinds(
+    head: &[u8],
+    header: bool,
+    delimiter: Delimiter,
+    fields: usize,
+    options: &TextOptions,
+    columns: &mut [Column],
+) {
+    let mut first = header;
+    // Per column: whether a value was seen, and whether all were integers.
+    let mut seen = vec![(false, true); columns.len()];
+    Rows::new(delimiter, fields).for_each(head, |row| {
+        if !std::mem::take(&mut first) {
+            for (column, (any, all)) in columns.iter().zip(&mut seen) {
+                let text = row.get(column.field).copied().unwrap_or_default();
+                *any |= !text.is_empty();
+                *all &= text.is_empty() || is_plain_int(text);
+            }
+        }
+        true
+    });
+    for (column, (any, all)) in columns.iter_mut().zip(seen) {
+        let name = &column.decl.name;
+        let number = (column.field + 1).to_string();
+        let told = options.kinds.iter().find(|(told, _)| told == name || *told == number);
+        column.decl.kind = match told {
+            Some((_, kind)) => *kind,
+            None if any && all => ColumnKind::Int,
+            None => ColumnKind::Str,
+        };
+    }
+}
+
+/// An integer that is written as a number would be: `007` is a name.
+fn is_plain_int(text: &[u8]) -> bool {
+    parse_int(text).is_some() && (text.len() == 1 || text[0] != b'0')
+}

@@ -1,0 +1,242 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::{Collected, ColumnKind, Decoder, Format, HostBits, Tail};
+
+fn decode_as(text: &str, format: Format, options: TextOptions) -> Collected {
+    let mut sink = Collected::default();
+    let mut decoder = TextDecoder::new(options, format);
+    let taken = decoder.decode(text.as_bytes(), Tail::End, &mut sink);
+    assert!(taken.is_err() || taken == Ok(text.len()));
+    sink
+}
+
+fn decode(text: &str) -> Collected {
+    decode_as(text, Format::Text, TextOptions::default())
+}
+
+/// `name:kind` of each column.
+fn columns(sink: &Collected) -> Vec<String> {
+    let decls = &sink.info.as_ref().expect("began").columns;
+    decls.iter().map(|c| format!("{}:{:?}", c.name, c.kind)).collect()
+}
+
+fn clean(text: &str) -> (Vec<String>, Vec<String>) {
+    let sink = decode(text);
+    assert_eq!(sink.damage, [], "{text:?}");
+    (columns(&sink), sink.lines)
+}
+
+macro_rules! gives {
+    ($text:expr, [$($column:expr),*], [$($line:expr),* $(,)?]) => {
+        let (columns, lines) = clean($text);
+        assert_eq!(columns, [$($column),*] as [&str; _], "{:?}", $text);
+        assert_eq!(lines, [$($line),*] as [&str; _], "{:?}", $text);
+    };
+}
+
+#[test]
+fn plain_lists() {
+    gives!("", [], []);
+    gives!("# nothing\n\n", [], []);
+    gives!("10.0.0.0/8", [], ["10.0.0.0/8"]);
+    gives!("10.0.0.0/8\r\n::1\r\n", [], ["10.0.0.0/8", "::1/128"]);
+    gives!(
+        "10.0.0.0/8 7\n  10.1.2.3\t9 # why\n// x\n; y\n::/0  11",
+        ["value:Int"],
+        ["10.0.0.0/8 = 7", "10.1.2.3/32 = 9", "::/0 = 11"]
+    );
+    gives!("\u{feff}10.0.0.0/8 AS1\n", ["value:Str"], ["10.0.0.0/8 = AS1"]);
+    gives!("10.0.0.0/8 192.0.2.1\n", ["value:Str"], ["10.0.0.0/8 = 192.0.2.1"]);
+    gives!("10.0.0.1 192.0.2.1\n", ["value:Str"], ["10.0.0.1/32 = 192.0.2.1"]);
+    gives!("10.0.0.0/8 007\n", ["value:Str"], ["10.0.0.0/8 = 007"]);
+}
+
+#[test]
+fn free_text_after_the_columns_all_rows_have() {
+    gives!(
+        "10.0.0.0/8 AU Sydney, New South Wales\n10.0.0.0/9 DE Ulm\n10.0.0.0/10\n",
+        ["value1:Str", "value2:Str"],
+        [
+            "10.0.0.0/8 = AU, Sydney, New South Wales",
+            "10.0.0.0/9 = DE, Ulm",
+            "10.0.0.0/10 = null, null"
+        ]
+    );
+}
+
+#[test]
+fn delimited() {
+    gives!(
+        "network,asn,name\n10.0.0.0/8,1,\"Foo, \"\"Inc\"\"\"\n::/0,2,\n",
+        ["asn:Int", "name:Str"],
+        ["10.0.0.0/8 = 1, Foo, \"Inc\"", "::/0 = 2, null"]
+    );
+    gives!("AS1;10.0.0.0/8\nAS2;::/0\n", ["value:Str"], ["10.0.0.0/8 = AS1", "::/0 = AS2"]);
+    gives!("10.0.0.0/8\tNew York\n", ["value:Str"], ["10.0.0.0/8 = New York"]);
+    gives!("prefix origin\n10.0.0.0/8 3\n", ["origin:Int"], ["10.0.0.0/8 = 3"]);
+    // A peer's address is no key where prefixes are.
+    gives!(
+        "peer|prefix|asn\n192.0.2.1|10.0.0.0/8|5\n",
+        ["peer:Str", "asn:Int"],
+        ["10.0.0.0/8 = 192.0.2.1, 5"]
+    );
+    gives!(
+        "10.0.0.0/8 ; SBL1\n10.0.0.0/9 ; SBL2\n",
+        ["value:Str"],
+        ["10.0.0.0/8 = SBL1", "10.0.0.0/9 = SBL2"]
+    );
+    gives!("ip,x,x\n1.1.1.1,2,3\n", ["x:Int", "x_2:Int"], ["1.1.1.1/32 = 2, 3"]);
+}
+
+#[test]
+fn ranges() {
+    gives!(
+        "1.0.0.0,1.0.2.255,13335\n::1,::2,7\n",
+        ["value:Int"],
+        ["1.0.0.0/23 = 13335", "1.0.2.0/24 = 13335", "::1/128 = 7", "::2/128 = 7"]
+    );
+    gives!("10.0.0.0-10.0.0.1 x\n", ["value:Str"], ["10.0.0.0/31 = x"]);
+    gives!("10.0.0.0 - 10.0.0.1 x\n", ["value:Str"], ["10.0.0.0/31 = x"]);
+    gives!("10.0.0.0 10.0.0.1 x\n", ["value:Str"], ["10.0.0.0/31 = x"]);
+    gives!("0.0.0.0,255.255.255.255,x\n", ["value:Str"], ["0.0.0.0/0 = x"]);
+    gives!("start_ip,end_ip,c\n10.0.0.0,10.0.0.1,x\n", ["c:Str"], ["10.0.0.0/31 = x"]);
+    // IP2Location and Tor: decimal.
+    gives!("\"16777216\",\"16777471\",\"AU\"\n", ["value:Str"], ["1.0.0.0/24 = AU"]);
+    let forced = decode_as("1 2\n", Format::Ranges, TextOptions::default());
+    assert_eq!(forced.lines, ["0.0.0.1/32", "0.0.0.2/32"]);
+    let forced = decode_as("1.1.1.1 1.1.1.1\n", Format::Ranges, TextOptions::default());
+    assert_eq!(forced.lines, ["1.1.1.1/32"]);
+}
+
+#[test]
+fn told_columns() {
+    let options = TextOptions {
+        header: Header::Absent,
+        key: KeyColumns::Range("2".into(), "3".into()),
+        names: ["asn", "first", "last", "name"].map(String::from).to_vec(),
+        kinds: vec![("asn".into(), ColumnKind::Str)],
+        columns: Some(vec!["name".into(), "asn".into()]),
+        ..TextOptions::default()
+    };
+    let sink = decode_as("1;10.0.0.0;10.0.0.1;x\n", Format::Text, options);
+    assert_eq!(columns(&sink), ["name:Str", "asn:Str"]);
+    assert_eq!(sink.lines, ["10.0.0.0/31 = x, 1"]);
+
+    let options = TextOptions { key: KeyColumns::Prefix("nw".into()), ..TextOptions::default() };
+    let sink = decode_as("a,b\n1,2\n", Format::Csv, options);
+    assert_eq!(sink.misfit.as_deref(), Some("no column \"nw\"; there are: a, b"));
+}
+
+#[test]
+fn host_bits_are_refused_or_masked() {
+    let sink = decode("10.0.0.1/8 x\n");
+    assert_eq!((sink.lines.len(), sink.damage.len()), (0, 1));
+    let options = TextOptions { host_bits: HostBits::Mask, ..TextOptions::default() };
+    assert_eq!(decode_as("10.0.0.1/8 x\n", Format::Text, options).lines, ["10.0.0.0/8 = x"]);
+}
+
+#[test]
+fn damage_is_located() {
+    let sink = decode("10.0.0.0/8 1\nnonsense\n\n10.0.0.0/40 2\n10.0.0.0/9 3\n");
+    assert_eq!(sink.lines, ["10.0.0.0/8 = 1", "10.0.0.0/9 = 3"]);
+    let places: Vec<_> = sink.damage.iter().map(|d| (d.record, d.offset)).collect();
+    assert_eq!(places, [(2, 13), (4, 23)]);
+    assert_eq!(sink.damage[0].what, "not an address, a prefix or a range: \"nonsense\"");
+
+    let sink = decode("a,b\n10.0.0.0/8,1\n10.0.0.0/9,1,2\n10.0.0.0/10,\"x\n10.0.0.0/11,4\n");
+    let places: Vec<_> = sink.damage.iter().map(|d| (d.record, &*d.what)).collect();
+    assert_eq!(places, [(4, "a quote is not closed")]);
+    assert_eq!(sink.lines.len(), 3);
+}
+
+#[test]
+fn text_in_a_column_of_integers_is_damage() {
+    let mut text = "10.0.0.0/8,1\n".repeat(90_000);
+    text.push_str("10.0.0.0/9,AS2\n10.0.0.0/9,2\n10.0.0.0/9,\n10.0.0.0/9,1,2\n");
+    let sink = decode(&text);
+    assert_eq!(columns(&sink), ["value:Int"]);
+    assert_eq!(sink.lines.len(), 90_002);
+    let damage: Vec<_> = sink.damage.iter().map(|d| (d.record, &*d.what)).collect();
+    assert_eq!(damage[0].0, 90_001);
+    assert!(damage[0].1.contains("\"AS2\"; declare it as text"), "{}", damage[0].1);
+    assert_eq!(damage[1], (90_004, "more than 2 fields"));
+}
+
+#[test]
+fn a_cut_last_line_is_not_trusted() {
+    let mut sink = Collected::default();
+    let text = b"10.0.0.0/8 1\n10.0.0.0/2";
+    let taken = TextDecoder::default().decode(text, Tail::Cut, &mut sink);
+    assert_eq!(taken, Ok(text.len()));
+    assert_eq!(sink.lines, ["10.0.0.0/8 = 1"]);
+    assert_eq!((sink.damage[0].record, sink.damage[0].offset), (2, 13));
+}
+
+#[test]
+fn long_lines_are_passed_over() {
+    let text =
+        format!("10.0.0.0/8 1\n{}\n10.0.0.0/9 1\n{}", "x".repeat(200_000), "y".repeat(70_000));
+    let sink = decode(&text);
+    assert_eq!(sink.lines, ["10.0.0.0/8 = 1", "10.0.0.0/9 = 1"]);
+    let places: Vec<_> = sink.damage.iter().map(|d| (d.record, d.offset)).collect();
+    assert_eq!(places, [(2, 13), (4, 200_027)]);
+}
+
+/// Decodes in pieces cut at `cuts`, as `read` does: what was not consumed is offered again.
+fn decode_in_pieces(bytes: &[u8], cuts: &[usize]) -> Collected {
+    let mut sink = Collected::default();
+    let mut decoder = TextDecoder::default();
+    let mut start = 0;
+    for &cut in cuts {
+        let cut = cut.clamp(start, bytes.len());
+        start += decoder.decode(&bytes[start..cut], Tail::More, &mut sink).expect("never stopped");
+    }
+    let taken = decoder.decode(&bytes[start..], Tail::End, &mut sink).expect("never stopped");
+    assert_eq!(start + taken, bytes.len());
+    sink
+}
+
+fn any_line() -> impl Strategy<Value = String> {
+    prop_oneof![
+        8 => "10\\.[0-9]{1,3}\\.0\\.0/1[6-9],[0-9]{1,4},[a-z \"]{0,8}",
+        4 => "[0-9a-f]{1,4}:[0-9a-f]{0,4}::/48,[0-9]{1,4},\"[a-z,]{0,8}\"",
+        1 => "10\\.0\\.0\\.0/8,1,\"two\nlines\"",
+        1 => "[ -~]{0,20}",
+        1 => "#[ -~]{0,20}",
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..2000)) {
+        decode_in_pieces(&bytes, &[]);
+    }
+
+    #[test]
+    fn any_text(text in "[0-9a-f.:/,;\"\t\n #-]{0,400}") {
+        decode_in_pieces(text.as_bytes(), &[]);
+    }
+}
+
+proptest! {
+    // Each case is larger than the head from which the layout is told.
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn cuts_change_nothing(
+        lines in proptest::collection::vec(any_line(), 0..40),
+        cuts in proptest::collection::vec(0usize..1_400_000, 0..8),
+    ) {
+        // More than a head, so that pieces matter at all.
+        let mut text = "10.0.0.0/8,1,x\n".repeat(69_900);
+        text.push_str(&lines.join("\n"));
+        text.push_str(&"\n10.0.0.0/8,1,x".repeat(20_000));
+        let mut cuts = cuts;
+        cuts.sort_unstable();
+        let whole = decode_in_pieces(text.as_bytes(), &[]);
+        prop_assert_eq!(whole, decode_in_pieces(text.as_bytes(), &cuts));
+    }
+}
