@@ -10,6 +10,9 @@ use crate::radix::{self, Radix};
 /// An engine over a table, whichever it is.
 pub type BoxedEngine<A> = Box<dyn Persist<A>>;
 
+/// How an engine takes stored tables.
+type Load<A> = fn(&dyn TableSource, u32, Isa) -> Result<BoxedEngine<A>, LoadError>;
+
 /// An engine that can be chosen by name.
 pub struct Entry<A: Addr> {
     /// The name: lower case, unique in the family.
@@ -22,7 +25,7 @@ pub struct Entry<A: Addr> {
     pub build: fn(&Routes<A>, Isa) -> Result<BoxedEngine<A>, BuildError>,
     /// Checks stored tables and uses them in place; the integer is the hop count, see
     /// [`Persist::load`].
-    pub load: fn(&dyn TableSource, u32, Isa) -> Result<BoxedEngine<A>, LoadError>,
+    pub load: Load<A>,
 }
 
 /// The forms of an engine that is plain code on every machine.
@@ -97,7 +100,14 @@ const fn dxr<const K: u8>(name: &'static str, summary: &'static str) -> Entry<u3
         summary,
         isas: &Isa::ALL,
         build: |routes, isa| boxed(Dxr::build(routes, &dxr::Config { k: K, isa })),
-        load: |tables, hops, isa| boxed(Dxr::load_for(tables, hops, isa)),
+        load: |tables, hops, isa| {
+            let engine = Dxr::load_for(tables, hops, isa)?;
+            if engine.k() != K {
+                let reason = format!("k is {}, the engine's is {K}", engine.k());
+                return Err(LoadError::new("shape", reason));
+            }
+            Ok(Box::new(engine))
+        },
     }
 }
 

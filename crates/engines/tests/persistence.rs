@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fibula_core::{Addr, Hop, Lookup, Persist, Routes, SharedBytes, TableSource};
-use fibula_engines::{EngineFamily, Entry, engines};
+use fibula_engines::{EngineFamily, Entry, engines, find};
 use fibula_simd::{Isa, Table};
 use fibula_testkit::{Rng, probes, tables};
 
@@ -164,6 +164,18 @@ fn hops_out_of_range<A: EngineFamily>() {
         let largest = answered.max().expect("some address is covered");
         let loaded = (entry.load)(&store(&*built), largest, Isa::Scalar);
         assert!(loaded.is_err(), "{}: hop {largest} of {largest}", entry.name);
+    }
+}
+
+/// The engines that differ in a parameter refuse each other's tables.
+#[test]
+fn tables_of_another_engine() {
+    let routes = tables::dense::<u32>(8, 120);
+    let built = (find::<u32>("dxr16").expect("an engine").build)(&routes, Isa::Scalar);
+    let stored = store(&*built.expect("a small table is taken"));
+    for entry in engines::<u32>().iter().filter(|entry| entry.name != "dxr16") {
+        let loaded = (entry.load)(&stored, routes.hop_count(), Isa::Scalar);
+        assert!(loaded.is_err(), "{} took the tables of dxr16", entry.name);
     }
 }
 

@@ -195,8 +195,9 @@ mod avx512 {
 
     /// Keys of a vector.
     const WIDTH: usize = 16;
-    /// Vectors of searches side by side: one alone would wait for its gathers.
-    const VECTORS: usize = 2;
+    /// Vectors of searches side by side: one alone would wait for its gathers, and more than three
+    /// gain nothing more.
+    const VECTORS: usize = 3;
     const GROUP: usize = WIDTH * VECTORS;
 
     /// Addresses that wait to be searched, with their entries and their places in the batch.
@@ -217,6 +218,7 @@ mod avx512 {
 
     #[target_feature(enable = "avx512f,popcnt")]
     fn block(tables: &Compact, shift: u32, addrs: &[u32], hops: &mut [Hop]) {
+        let hops = &mut hops[..addrs.len()];
         let waiting = [0; GROUP + WIDTH];
         let mut pending = Pending { count: 0, addrs: waiting, entries: waiting, places: waiting };
         let mut place = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
@@ -230,31 +232,37 @@ mod avx512 {
             let entry =
                 unsafe { _mm512_i32gather_epi32::<4>(chunk, tables.lookup.as_ptr().cast()) };
             let hop = _mm512_sub_epi32(entry, splat(1));
-            // SAFETY: ``out` is as long as `addrs`; a `Hop` is a `u32`.
+            // SAFETY: `out` is as long as `addrs`; a `Hop` is a `u32`.
             unsafe { _mm512_mask_storeu_epi32(out.as_mut_ptr().cast(), mask, hop) };
-            let search = _mm512_mask_cmpge_epu32_mask(mask, entry, splat(Entry::DIRECT_END));
+            let waits = _mm512_mask_cmpge_epu32_mask(mask, entry, splat(Entry::DIRECT_END));
             let at = pending.count;
-            store(&mut pending.addrs[at..], _mm512_maskz_compress_epi32(search, addr));
-            store(&mut pending.entries[at..], _mm512_maskz_compress_epi32(search, entry));
-            store(&mut pending.places[at..], _mm512_maskz_compress_epi32(search, place));
+            store(&mut pending.addrs[at..], _mm512_maskz_compress_epi32(waits, addr));
+            store(&mut pending.entries[at..], _mm512_maskz_compress_epi32(waits, entry));
+            store(&mut pending.places[at..], _mm512_maskz_compress_epi32(waits, place));
             place = _mm512_add_epi32(place, splat(WIDTH as u32));
-            pending.count += search.count_ones() as usize;
+            pending.count += waits.count_ones() as usize;
             if pending.count >= GROUP {
-                search_group(tables, shift, &pending, hops);
+                search::<VECTORS>(tables, shift, &pending, hops);
                 pending.count -= GROUP;
                 pending.addrs.copy_within(GROUP.., 0);
                 pending.entries.copy_within(GROUP.., 0);
                 pending.places.copy_within(GROUP.., 0);
             }
         }
-        search_group(tables, shift, &pending, hops);
+        match pending.count.div_ceil(WIDTH) {
+            0 => {}
+            1 => search::<1>(tables, shift, &pending, hops),
+            2 => search::<2>(tables, shift, &pending, hops),
+            _ => search::<VECTORS>(tables, shift, &pending, hops),
+        }
     }
 
-    /// Searches the chunks of the first addresses that wait. Lanes beyond them search what an earlier
-    /// group has left, or nothing (an entry of zeros), and their answers are dropped.
+    /// Searches the chunks of the first `V` vectors of addresses that wait. Lanes beyond those that
+    /// wait hold what an earlier group has left, or nothing (an entry of zeros); their answers are
+    /// dropped.
     #[target_feature(enable = "avx512f")]
-    fn search_group(tables: &Compact, shift: u32, pending: &Pending, hops: &mut [Hop]) {
-        let mut lanes: [Lanes; VECTORS] = core::array::from_fn(|v| {
+    fn search<const V: usize>(tables: &Compact, shift: u32, pending: &Pending, hops: &mut [Hop]) {
+        let mut lanes: [Lanes; V] = core::array::from_fn(|v| {
             let addr = load(&pending.addrs[v * WIDTH..]);
             let entry = load(&pending.entries[v * WIDTH..]);
             Lanes::begin(addr, entry, shift, tables.grain)
@@ -264,11 +272,12 @@ mod avx512 {
                 lane.step(&tables.ranges);
             }
         }
-        let mut answers = [0; GROUP];
-        for (v, lane) in lanes.iter().enumerate() {
-            store(&mut answers[v * WIDTH..], lane.hops(&tables.ranges));
+        let mut answers = [[0; WIDTH]; V];
+        for (lane, answers) in lanes.iter().zip(&mut answers) {
+            store(answers, lane.hops(&tables.ranges));
         }
-        for (&place, &answer) in pending.places.iter().zip(&answers).take(pending.count) {
+        let answers = answers.as_flattened();
+        for (&place, &answer) in pending.places.iter().zip(answers).take(pending.count) {
             hops[place as usize] = Hop::from_bits(answer);
         }
     }
