@@ -8,7 +8,8 @@ use fibula_core::{Addr, BuildError, Engine, Hop, Lookup, Routes};
 
 use crate::check::{LONGEST_BATCH, Report, check, check_batch};
 use crate::fib::{FibSpec, HopModel};
-use crate::{Oracle, Rng, probes, tables, traffic};
+use crate::traffic::{self, Traffic};
+use crate::{Oracle, Rng, probes, tables};
 
 /// Builds one form of an engine: a scheme with its parameters and its instruction set.
 pub type Build<A> = Box<dyn Fn(&Routes<A>) -> Result<Box<dyn Lookup<A>>, BuildError>>;
@@ -44,9 +45,9 @@ where
 /// # fn main() {}
 /// ```
 ///
-/// An engine must take the hand-made and the dense tables. It may refuse the large ones with
-/// [`BuildError::Limit`]; the case is then
-/// skipped and the reason printed.
+/// An engine must take the hand-made and the dense tables. It may refuse the generated and the
+/// crowded ones with [`BuildError::Limit`](fibula_core::BuildError::Limit): the case is then skipped
+/// and the reason printed.
 #[macro_export]
 macro_rules! conforms {
     ($(#[$attr:meta])* $name:ident, $addr:ty, $builders:expr $(,)?) => {
@@ -112,39 +113,44 @@ fn build<A: Addr>(
     }
 }
 
-/// Every boundary probe and `random` keys over the whole space, single and in batches.
+/// Every boundary probe, then `keys`, single and in batches.
 fn agree<A: Addr>(
     builders: &Builders<A>,
     table: &str,
     routes: &Routes<A>,
-    random: usize,
+    keys: &[A],
     may_refuse: bool,
 ) {
     let oracle = Oracle::new(routes);
     for form in builders {
         let Some(engine) = build(form, table, routes, may_refuse) else { continue };
-        let mut rng = Rng::new(0x5eed);
-        let keys = (0..random).map(|_| rng.addr());
-        let report = check(&*engine, &oracle, &mut probes::boundary(routes).chain(keys), KEEP);
+        let mut probes = probes::boundary(routes).chain(keys.iter().copied());
+        let report = check(&*engine, &oracle, &mut probes, KEEP);
         assert!(report.is_ok(), "{} on {table}: {report}", form.0);
         assert!(engine.memory().total() > 0 || routes.is_empty(), "{}: no memory", form.0);
     }
 }
 
+/// Keys over the whole space, reserved or not.
+fn random_keys<A: Addr>(count: usize) -> Vec<A> {
+    let mut rng = Rng::new(0x5eed);
+    (0..count).map(|_| rng.addr()).collect()
+}
+
 /// The hand-made tables, the empty one first.
 pub fn edge_tables<A: Addr>(builders: &Builders<A>) {
+    let keys = random_keys(500);
     for (name, routes) in tables::edge::<A>() {
-        agree(builders, name, &routes, 500, false);
+        agree(builders, name, &routes, &keys, false);
     }
 }
 
 /// Dense nested tables of several sizes.
 pub fn dense_tables<A: Addr>(builders: &Builders<A>) {
-    for (seed, prefixes) in
-        [1, 2, 3, 5, 8, 17, 40, 64, 100, 333, 1000, 2000].into_iter().enumerate()
-    {
-        let routes = tables::dense::<A>(seed as u64, prefixes);
-        agree(builders, &format!("dense table {seed}"), &routes, 2000, false);
+    let keys = random_keys(2000);
+    for (seed, prefixes) in [1, 2, 3, 5, 8, 17, 40, 64, 100, 333, 1000, 2000].iter().enumerate() {
+        let routes = tables::dense::<A>(seed as u64, *prefixes);
+        agree(builders, &format!("dense table {seed}"), &routes, &keys, false);
     }
 }
 
@@ -218,21 +224,17 @@ pub fn realistic_tables<A: Addr>(builders: &Builders<A>) {
     ] {
         let spec = FibSpec { year, prefixes, seed: 11, hops };
         let routes = spec.generate::<A>();
-        agree(builders, &spec.to_string(), &routes, 20_000, true);
-        let oracle = Oracle::new(&routes);
-        for form in builders {
-            let Some(engine) = build(form, &spec.to_string(), &routes, true) else { continue };
-            let keys = traffic::keys(&routes, traffic::Traffic::Pfx, 20_000, 12);
-            let report = check(&*engine, &oracle, &mut keys.into_iter(), KEEP);
-            assert!(report.is_ok(), "{} on {spec}, PFX: {report}", form.0);
-        }
+        let mut keys = random_keys(20_000);
+        keys.extend(traffic::keys(&routes, Traffic::Pfx, 20_000, 12));
+        agree(builders, &format!("generated table {spec}"), &routes, &keys, true);
     }
 }
 
 /// Tables beyond some schemes' limits: very many intervals in one chunk, very large hops.
 pub fn crowded_tables<A: Addr>(builders: &Builders<A>) {
-    agree(builders, "crowded table", &tables::crowded(), 1000, true);
-    agree(builders, "wide hops", &tables::wide_hops(80, 1500), 1000, true);
+    let keys = random_keys(1000);
+    agree(builders, "crowded table", &tables::crowded(), &keys, true);
+    agree(builders, "wide hops", &tables::wide_hops(80, 1500), &keys, true);
 }
 
 /// At least three batches of keys: boundary probes with random keys between them.

@@ -106,10 +106,10 @@ fn hashed<A: Addr>(prefix: Prefix<A>, n: u32, seed: u64) -> Hop {
 
 /// How often a more-specific has the hop of the route that covers it, and how often otherwise that
 /// of the one before it under the same cover.
-const LIKE_PARENT: f64 = 0.90;
+const LIKE_PARENT: f64 = 0.82;
 const LIKE_BROTHER: f64 = 0.80;
 /// How often a root has the hop of the root before it.
-const LIKE_NEIGHBOUR: f64 = 0.93;
+const LIKE_NEIGHBOUR: f64 = 0.88;
 
 fn near<A: Addr>(prefixes: &[Prefix<A>], n: u32, seed: u64) -> Vec<Route<A>> {
     assert!(n > 0, "a hop model needs hops");

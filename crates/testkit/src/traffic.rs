@@ -229,6 +229,16 @@ mod tests {
     use crate::tables;
     use fibula_core::Hop;
 
+    /// RND, PFX, ZIPF, REP, SEQ, MATCH50; IPv4 and IPv6.
+    const EXPECTED: [[u64; 2]; 6] = [
+        [0x4e5f_6af7_9b75_e291, 0x915e_feea_74fb_45c5],
+        [0x1069_1a50_b411_a91f, 0x76e1_a582_d29e_05b1],
+        [0x38fe_7106_056e_0244, 0x9efd_0ea8_843a_15da],
+        [0x6434_089d_0c57_5890, 0x5977_053a_7432_2ca0],
+        [0x4e5f_6af7_9b75_e291, 0x915e_feea_74fb_45c5],
+        [0x108c_d9a8_dcf5_448d, 0x3c6f_a1c8_35d1_ae06],
+    ];
+
     fn small<A: Addr>() -> Routes<A> {
         let prefix = Prefix::masked(A::netmask(2).xor(A::netmask(3)), 20).unwrap();
         [(prefix, Hop::new(0))].into_iter().collect()
@@ -303,6 +313,21 @@ mod tests {
         .into_iter()
         .collect();
         assert!(keys(&used, Traffic::Match(0), 100, 1).iter().all(|key| key >> 29 == 7));
+    }
+
+    /// The same keys on every machine: benchmark records carry checksums of their answers.
+    #[test]
+    fn the_same_keys_for_ever() {
+        fn sum<A: Addr>(traffic: Traffic) -> u64 {
+            let keys = keys(&tables::dense::<A>(1, 1000), traffic, 2000, 42);
+            keys.iter().fold(0, |sum: u64, key| {
+                let key = key.to_u128();
+                (sum ^ key as u64 ^ (key >> 64) as u64).wrapping_mul(0x0000_0100_0000_01b3)
+            })
+        }
+        let kinds = Traffic::NAMED.into_iter().chain([Traffic::Match(50)]);
+        let sums: Vec<[u64; 2]> = kinds.map(|kind| [sum::<u32>(kind), sum::<u128>(kind)]).collect();
+        assert_eq!(sums, EXPECTED, "{sums:#018x?}");
     }
 
     #[test]

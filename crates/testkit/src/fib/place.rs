@@ -13,7 +13,7 @@
 
 use fibula_core::{Addr, Family, Prefix};
 
-use super::plan::Cell;
+use super::plan::{Cell, size};
 use super::space::Block;
 use crate::Rng;
 
@@ -23,62 +23,87 @@ const SLOTS: usize = 64;
 type Counts = [u32; SLOTS];
 
 /// What a block shall hold, by slot (position of the length in the plan).
-#[derive(Clone)]
 struct Mix {
     roots: Counts,
     inner: Counts,
 }
 
-pub(super) struct Placer<A> {
+impl Mix {
+    const EMPTY: Self = Self { roots: [0; SLOTS], inner: [0; SLOTS] };
+}
+
+struct Placer<A> {
     lens: Vec<u8>,
-    rng: Rng,
+    /// By slot: a prefix's share of the space, and how many more-specifics a root attracts.
+    sizes: Vec<f64>,
+    weights: Vec<f64>,
     style: Style,
+    rng: Rng,
     out: Vec<Prefix<A>>,
 }
 
-/// How uneven the halves are.
+/// How uneven the halves are. The numbers were fitted by hand until generated tables resembled those
+/// counted for the profiles: depth of nesting, elementary intervals and gaps a prefix, how many roots
+/// have more-specifics, how many prefixes lie next to their brother.
 struct Style {
-    /// How often one half of an open block of this length takes as much as it can.
-    lopsided: fn(u8) -> f64,
-    /// The same for covered blocks.
-    lopsided_inside: f64,
-    /// By how much a root one bit shorter has more more-specifics.
+    /// How often one half of an open block takes as many roots as it can, for blocks shorter than
+    /// `.0` bits and for others.
+    lopsided: (u8, f64, f64),
+    /// How far from even the other open blocks are divided, 0 to 1.
+    spread: f64,
+    /// Whether each length of roots is divided on its own. Then /48s and /32s gather in different
+    /// places, as they do where registries hand them out from different blocks. Where space is short
+    /// the lengths have to share it.
+    apart: bool,
+    /// How often one half of an open block attracts nearly all more-specifics, and how far from even
+    /// they are divided otherwise.
+    attraction: (f64, f64),
+    /// By how much a root one bit shorter attracts more more-specifics.
     per_bit: f64,
+    /// How often one half of a covered block takes as many prefixes of a length as it can: runs of
+    /// equal neighbours come of it.
+    runs: f64,
 }
 
-const V4: Style = Style { lopsided: |_| 0.5, lopsided_inside: 0.5, per_bit: 1.7 };
+const V4: Style = Style {
+    lopsided: (0, 0.0, 0.3),
+    spread: 0.5,
+    apart: false,
+    attraction: (0.0, 0.8),
+    per_bit: 1.6,
+    runs: 0.92,
+};
 
 const V6: Style = Style {
-    lopsided: |depth| if depth < 24 { 0.1 } else { 0.6 },
-    lopsided_inside: 0.6,
-    per_bit: 1.3,
+    lopsided: (31, 0.3, 0.78),
+    spread: 1.0,
+    apart: true,
+    attraction: (0.12, 0.95),
+    per_bit: 1.35,
+    runs: 0.87,
 };
+
+/// The part of their roots' space that more-specifics may fill, counted as if they were disjoint, as
+/// long as there is a choice. Without this bound the uneven halving would heap them several deep.
+const CROWDED: f64 = 0.45;
 
 /// The prefixes of the plan in ascending order.
 pub(super) fn place<A: Addr>(plan: &[Cell], blocks: &[Block<A>], seed: u64) -> Vec<Prefix<A>> {
-    assert!(plan.len() <= SLOTS);
-    let mut rest = Mix { roots: [0; SLOTS], inner: [0; SLOTS] };
+    let mut rest = Mix::EMPTY;
     for (slot, cell) in plan.iter().enumerate() {
         (rest.roots[slot], rest.inner[slot]) = (cell.roots, cell.inner);
     }
-    let total: u32 = plan.iter().map(|cell| cell.roots + cell.inner).sum();
-    let mut placer = Placer {
-        lens: plan.iter().map(|cell| cell.len).collect(),
-        rng: Rng::new(seed),
-        style: if A::FAMILY == Family::V4 { V4 } else { V6 },
-        out: Vec::with_capacity(total as usize),
-    };
+    let mut placer = Placer::new(plan, seed);
     // The blocks in use are cut off one after the other; each gets its part of what is left.
     for (i, block) in blocks.iter().enumerate() {
         let (this, later) = (&blocks[i..=i], &blocks[i + 1..]);
         let weight = |blocks: &[Block<A>]| blocks.iter().map(|b| f64::from(b.weight)).sum::<f64>();
-        let part = weight(this) / weight(&blocks[i..]);
+        let parts = [weight(this) / weight(&blocks[i..]); SLOTS];
         let (mix, others) =
-            placer.divide_open(&rest, part, &|len| places(this, len), &|len| places(later, len));
+            placer.divide(&rest, &parts, &|len| places(this, len), &|len| places(later, len));
         placer.open(block.prefix.addr().to_u128(), block.prefix.len(), &mix);
         rest = others;
     }
-    debug_assert_eq!(placer.out.len(), total as usize);
     placer.out
 }
 
@@ -93,6 +118,20 @@ fn places_in(block: u8, len: u8) -> u128 {
 }
 
 impl<A: Addr> Placer<A> {
+    fn new(plan: &[Cell], seed: u64) -> Self {
+        let style = if A::FAMILY == Family::V4 { V4 } else { V6 };
+        let total: u32 = plan.iter().map(|cell| cell.roots + cell.inner).sum();
+        let weight = |len| (len..A::BITS).fold(1.0, |weight, _| weight * style.per_bit);
+        Self {
+            lens: plan.iter().map(|cell| cell.len).collect(),
+            sizes: plan.iter().map(|cell| size(cell.len)).collect(),
+            weights: plan.iter().map(|cell| weight(cell.len)).collect(),
+            style,
+            rng: Rng::new(seed),
+            out: Vec::with_capacity(total as usize),
+        }
+    }
+
     fn push(&mut self, addr: u128, len: u8) {
         let prefix = Prefix::masked(A::from_u128(addr), len);
         self.out.push(prefix.expect("a length of the plan is one of the family"));
@@ -111,50 +150,48 @@ impl<A: Addr> Placer<A> {
 
     /// Fills a block that no prefix covers.
     fn open(&mut self, addr: u128, depth: u8, mix: &Mix) {
-        let used = self.lens.len();
-        let total: u32 = mix.roots[..used].iter().sum();
-        if total == 0 {
-            return;
+        match mix.roots.iter().sum::<u32>() {
+            0 => {}
+            1 => {
+                let slot = mix.roots.iter().position(|count| *count > 0).unwrap_or(0);
+                let len = self.lens[slot];
+                let addr = self.inside(addr, depth, len);
+                self.push(addr, len);
+                self.covered(addr, len, &mix.inner);
+            }
+            _ => {
+                let parts = self.parts(depth, &mix.roots);
+                let half = |len| places_in(depth + 1, len);
+                let (low, high) = self.divide(mix, &parts, &half, &half);
+                self.open(addr, depth + 1, &low);
+                self.open(Self::upper(addr, depth), depth + 1, &high);
+            }
         }
-        if total == 1 {
-            let slot = mix.roots.iter().position(|count| *count > 0).unwrap_or(0);
-            let len = self.lens[slot];
-            let addr = self.inside(addr, depth, len);
-            self.push(addr, len);
-            self.covered(addr, len, &mix.inner);
-            return;
-        }
-        let part = self.part_open(depth, mix);
-        let half = |len| places_in(depth + 1, len);
-        let (low, high) = self.divide_open(mix, part, &half, &half);
-        self.open(addr, depth + 1, &low);
-        self.open(Self::upper(addr, depth), depth + 1, &high);
     }
 
-    /// The part of an open block's roots that its lower half shall get.
-    fn part_open(&mut self, depth: u8, mix: &Mix) -> f64 {
-        let mut filled = 0.0;
-        let mut size = 1.0;
-        let mut at = depth;
-        for (slot, &len) in self.lens.iter().enumerate() {
-            while at < len {
-                size *= 0.5;
-                at += 1;
-            }
-            filled += f64::from(mix.roots[slot]) * size;
-        }
+    /// The part of an open block's roots that its lower half shall get, by slot.
+    fn parts(&mut self, depth: u8, roots: &Counts) -> [f64; SLOTS] {
+        let filled = self.space(roots) / size(depth);
         // A half cannot hold more than itself.
         let most = if filled > 0.5 { 0.5 / filled } else { 1.0 };
-        self.uneven((self.style.lopsided)(depth), most)
+        let (from, shallow, deep) = self.style.lopsided;
+        let lopsided = if depth < from { shallow } else { deep };
+        let mut parts = [self.uneven(lopsided, self.style.spread, most); SLOTS];
+        if self.style.apart {
+            for (part, _) in parts.iter_mut().zip(roots).filter(|(_, count)| **count > 0) {
+                *part = self.uneven(lopsided, self.style.spread, most);
+            }
+        }
+        parts
     }
 
-    /// A part between `1 - most` and `most`: one of the two with this chance, or between them.
-    fn uneven(&mut self, lopsided: f64, most: f64) -> f64 {
-        let draw = self.rng.unit();
-        if draw < lopsided {
+    /// A part of at most `most` and at least `1 - most`: one of these two in `lopsided` of all cases,
+    /// else around the middle, as far off as `spread` says.
+    fn uneven(&mut self, lopsided: f64, spread: f64, most: f64) -> f64 {
+        if self.rng.chance(lopsided) {
             if self.rng.chance(0.5) { most } else { 1.0 - most }
         } else {
-            1.0 - most + (2.0 * most - 1.0) * self.rng.unit()
+            0.5 + (most - 0.5) * spread * (2.0 * self.rng.unit() - 1.0)
         }
     }
 
@@ -163,41 +200,41 @@ impl<A: Addr> Placer<A> {
         if count == 0 { 0 } else { (f64::from(count) * part + self.rng.unit()) as u32 }
     }
 
+    /// The share of the space that prefixes fill, counted as if they were disjoint.
+    fn space(&self, counts: &Counts) -> f64 {
+        counts.iter().zip(&self.sizes).map(|(count, size)| f64::from(*count) * size).sum()
+    }
+
+    /// How many more-specifics the roots attract.
+    fn attraction(&self, roots: &Counts) -> f64 {
+        roots.iter().zip(&self.weights).map(|(count, weight)| f64::from(*count) * weight).sum()
+    }
+
     /// Divides what an open block shall hold between two sides with these numbers of places.
-    fn divide_open(
+    fn divide(
         &mut self,
         mix: &Mix,
-        part: f64,
+        parts: &[f64; SLOTS],
         places: &dyn Fn(u8) -> u128,
         other_places: &dyn Fn(u8) -> u128,
     ) -> (Mix, Mix) {
-        let mut one = Mix { roots: [0; SLOTS], inner: [0; SLOTS] };
-        let mut other = one.clone();
+        let (mut one, mut other) = (Mix::EMPTY, Mix::EMPTY);
         let (mut taken, mut other_taken) = (Taken::default(), Taken::default());
-        for slot in 0..self.lens.len() {
+        for (slot, &part) in parts.iter().enumerate().take(self.lens.len()) {
             let (len, count) = (self.lens[slot], mix.roots[slot]);
-            let here = places(len).saturating_sub(taken.at(len));
-            let there = other_places(len).saturating_sub(other_taken.at(len));
+            let here = places(len) - taken.at(len);
+            let there = other_places(len) - other_taken.at(len);
             let given = clamp(self.share(count, part), count, here, there);
             one.roots[slot] = given;
             other.roots[slot] = count - given;
             taken.take(given);
             other_taken.take(count - given);
         }
-        self.divide_inner_by_roots(mix, &mut one, &mut other);
-        (one, other)
-    }
-
-    /// Gives each side more-specifics by the number and size of its roots, unevenly.
-    fn divide_inner_by_roots(&mut self, mix: &Mix, one: &mut Mix, other: &mut Mix) {
-        let (weight, other_weight) = (self.weight(&one.roots), self.weight(&other.roots));
-        let tilt = self.uneven(0.0, 1.0);
-        let part = weight * tilt;
-        let part = part / (part + other_weight * (1.0 - tilt)).max(f64::MIN_POSITIVE);
+        let part = self.part_inner(mix, &one, &other);
         let (mut room, mut other_room) = (Taken::default(), Taken::default());
         for slot in 0..self.lens.len() {
             let (len, count) = (self.lens[slot], mix.inner[slot]);
-            // Strictly shorter roots only: those of this length are added after.
+            // Strictly shorter roots make room: those of this length are added after.
             let (here, there) = (room.at(len), other_room.at(len));
             let given = clamp(self.share(count, part), count, here, there);
             one.inner[slot] = given;
@@ -205,48 +242,54 @@ impl<A: Addr> Placer<A> {
             room.take(one.roots[slot]);
             other_room.take(other.roots[slot]);
         }
+        (one, other)
     }
 
-    /// How many more-specifics the roots attract.
-    fn weight(&self, roots: &Counts) -> f64 {
-        let mut weight = 0.0;
-        let mut each = 1.0;
-        let mut at = self.lens.last().copied().unwrap_or(0);
-        for (slot, &len) in self.lens.iter().enumerate().rev() {
-            while at > len {
-                each *= self.style.per_bit;
-                at -= 1;
-            }
-            weight += f64::from(roots[slot]) * each;
+    /// The part of the more-specifics that goes with the roots of `one`: by their number and size,
+    /// unevenly, and so that neither side is crowded if that can be helped.
+    fn part_inner(&mut self, mix: &Mix, one: &Mix, other: &Mix) -> f64 {
+        let (lopsided, spread) = self.style.attraction;
+        let tilt = self.uneven(lopsided, spread, 0.97);
+        let here = self.attraction(&one.roots) * tilt;
+        let there = self.attraction(&other.roots) * (1.0 - tilt);
+        let inner = self.space(&mix.inner);
+        if inner == 0.0 || here + there == 0.0 {
+            return 0.5;
         }
-        weight
+        let (room, other_room) = (self.space(&one.roots), self.space(&other.roots));
+        let most = (CROWDED * room / inner).min(1.0);
+        let least = (1.0 - CROWDED * other_room / inner).max(0.0);
+        if least <= most {
+            (here / (here + there)).clamp(least, most)
+        } else {
+            room / (room + other_room)
+        }
     }
 
     /// Fills a block that a prefix covers.
     fn covered(&mut self, addr: u128, depth: u8, inner: &Counts) {
-        let used = self.lens.len();
-        let total: u32 = inner[..used].iter().sum();
-        if total == 0 {
-            return;
-        }
-        let first = inner.iter().position(|count| *count > 0).unwrap_or(0);
+        let total: u32 = inner.iter().sum();
+        let Some(first) = inner.iter().position(|count| *count > 0) else { return };
+        let len = self.lens[first];
         if total == 1 {
-            let len = self.lens[first];
             let addr = self.inside(addr, depth, len);
             return self.push(addr, len);
         }
-        let mut inner = *inner;
-        if self.lens[first] == depth {
+        let mut from = first;
+        if len == depth {
             self.push(addr, depth);
-            inner[first] = 0;
+            from += 1;
         }
-        let part = self.uneven(self.style.lopsided_inside, 1.0);
-        let mut low = [0; SLOTS];
-        let mut high = [0; SLOTS];
-        for slot in first..used {
-            let half = places_in(depth + 1, self.lens[slot]);
-            low[slot] = clamp(self.share(inner[slot], part), inner[slot], half, half);
-            high[slot] = inner[slot] - low[slot];
+        let (mut low, mut high) = ([0; SLOTS], [0; SLOTS]);
+        for slot in from..self.lens.len() {
+            let count = inner[slot];
+            if count > 0 {
+                // Each length on its own: what lies in different places does not nest.
+                let part = self.uneven(self.style.runs, 1.0, 1.0);
+                let half = places_in(depth + 1, self.lens[slot]);
+                low[slot] = clamp(self.share(count, part), count, half, half);
+                high[slot] = count - low[slot];
+            }
         }
         self.covered(addr, depth + 1, &low);
         self.covered(Self::upper(addr, depth), depth + 1, &high);

@@ -67,7 +67,7 @@ fn apportion(shares: &[f64], total: u32) -> Vec<u32> {
 }
 
 /// A block's share of the whole space.
-fn size(len: u8) -> f64 {
+pub(super) fn size(len: u8) -> f64 {
     let mut size = 1.0;
     for _ in 0..len {
         size *= 0.5;
@@ -93,7 +93,7 @@ fn thin_out<A: Addr>(cells: &mut [Cell], blocks: &[Block<A>]) {
         return;
     }
     let (mut low, mut high) = (0.0, 1.0);
-    // Beyond 2^40 even /32s would be thinned out: there is no such room to be found.
+    // A bound only for form: long before it the roots are all of the longest length.
     while filled(&shares(high)) > room && high < 1e12 {
         high *= 2.0;
     }
@@ -147,4 +147,43 @@ fn fit_inner<A: Addr>(cells: &mut [Cell], blocks: &[Block<A>]) {
         used += f64::from(cell.roots) * size(cell.len);
     }
     assert_eq!(carry, 0, "the table's size is within the limits");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fib::profile::V4;
+    use crate::fib::space::blocks;
+
+    #[test]
+    fn apportions_the_total() {
+        assert_eq!(apportion(&[1.0, 1.0, 1.0], 10), [3, 3, 4]);
+        assert_eq!(apportion(&[0.5, 2.5], 6), [1, 5]);
+        assert_eq!(apportion(&[7.0, 3.0], 0), [0, 0]);
+    }
+
+    #[test]
+    fn a_profile_at_its_own_size_is_unchanged() {
+        for profile in V4 {
+            let total = profile.prefixes() as u32;
+            let cells = plan(profile, &blocks::<u32>(), total);
+            for (cell, &(len, count, _)) in cells.iter().zip(profile.cells) {
+                assert_eq!((cell.len, cell.roots + cell.inner), (len, count), "{}", profile.year);
+            }
+        }
+    }
+
+    #[test]
+    fn roots_fit_at_any_size() {
+        let blocks = blocks::<u32>();
+        let room: f64 = blocks.iter().map(|block| size(block.prefix.len())).sum();
+        for profile in V4 {
+            for prefixes in [1, 1_000, 2_000_000, 5_000_000, 10_000_000] {
+                let cells = plan(profile, &blocks, prefixes);
+                assert_eq!(cells.iter().map(|c| c.roots + c.inner).sum::<u32>(), prefixes);
+                let filled: f64 = cells.iter().map(|c| f64::from(c.roots) * size(c.len)).sum();
+                assert!(filled <= room * (FULL + 0.01), "{} {prefixes}", profile.year);
+            }
+        }
+    }
 }

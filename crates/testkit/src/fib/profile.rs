@@ -26,11 +26,6 @@ impl Profile {
         };
         all.iter().min_by_key(|profile| profile.year.abs_diff(year)).unwrap_or(&all[0])
     }
-
-    /// Prefixes in the table.
-    pub(super) fn prefixes(&self) -> u64 {
-        self.cells.iter().map(|(_, count, _)| u64::from(*count)).sum()
-    }
 }
 
 /// IPv4 tables, oldest first.
@@ -202,6 +197,20 @@ pub(super) const V6: &[Profile] = &[
         ],
     },
 ];
+
+#[cfg(test)]
+impl Profile {
+    /// Prefixes in the table.
+    pub(super) fn prefixes(&self) -> usize {
+        self.cells.iter().map(|(_, count, _)| *count as usize).sum()
+    }
+
+    /// The share of them that another prefix covers.
+    pub(super) fn more_specific_share(&self) -> f64 {
+        let covered: u32 = self.cells.iter().map(|(.., more_specific)| *more_specific).sum();
+        f64::from(covered) / self.prefixes() as f64
+    }
+}
 
 #[cfg(test)]
 mod tests {
