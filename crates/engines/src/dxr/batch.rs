@@ -3,7 +3,7 @@
 //!
 //! A bisection branch that random keys decide is mispredicted half of the time, at some 15 cycles a
 //! time, and one search alone waits for each of its loads. Side by side, with conditional moves, 8 or
-//! 32 searches share the waiting.
+//! 48 searches share the waiting.
 
 use core::hint::select_unpredictable;
 
