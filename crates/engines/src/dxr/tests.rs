@@ -54,6 +54,7 @@ fn papers_short_chunk() {
     let expected =
         Stats { k: 16, full_chunks: 1, short_ranges: 4, largest_chunk: 3, ..stats(&dxr) };
     assert_eq!(dxr.stats(), expected);
+    assert_eq!(expected.bytes, 4 * 65_536 + 2 * expected.short_ranges + 16);
     assert_eq!(dxr.lookup(0x0102_0405), Hop::new(2));
     assert_eq!(dxr.lookup(0x0102_03ff), Hop::new(3));
     assert_eq!(dxr.lookup(u32::MAX), Hop::new(0));
