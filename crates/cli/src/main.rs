@@ -1,2 +1,105 @@
-//! The fibula command.
-fn main() {}
+//! The `fibula` command: compile routing tables, look addresses up, annotate data, verify and
+//! measure engines.
+//!
+//! It assembles and decides nothing: tables come from `ingest` and `rib` ([`source`], [`table`]),
+//! lookups from `engines`, annotation from `annotate`, the oracle and the generators from `testkit`.
+//! A command is a module with its arguments, its examples and one function `run`.
+#![forbid(unsafe_code)]
+
+mod annotate;
+mod bench;
+mod build;
+mod embedded;
+mod engines;
+mod failure;
+mod generate;
+mod input;
+mod lookup;
+mod output;
+mod progress;
+mod source;
+mod stats;
+mod table;
+mod verify;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use fibula_simd::Isa;
+
+use failure::{Failure, Outcome};
+
+const AFTER: &str = "\
+A table is a snapshot that `fibula build` wrote, a routing table file (text, CSV, TSV, ranges, MRT,
+mmdb; also gz, bz2, xz or zst, and - for standard input), a generated table such as
+gen:v4:2024:900000:1 (family, year, prefixes, seed), or `embedded`, the countries of the world's
+address ranges. Several, separated by commas, merge in order (in `bench`, each is measured).
+
+Exit codes: 0 done; 1 done, and the answer is no (an address without a route, an engine that is
+wrong); 2 wrong usage, or input or output failed.
+
+Environment: FIBULA_ISA=scalar|avx2|avx512 forces an instruction set.
+
+Examples:
+  fibula lookup 8.8.8.8 2001:4860:4860::8888
+  fibula build rib.20260101.0000.bz2 -o table.fib
+  fibula annotate --table table.fib --add prefix,origin_as flows.csv > annotated.csv
+  fibula verify --table table.fib
+  fibula bench --table table.fib --engines all";
+
+/// IP longest-prefix match: build, look up, annotate, verify, measure
+#[derive(Parser, Debug)]
+#[command(name = "fibula", version, after_help = AFTER, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    Build(build::Args),
+    Lookup(lookup::Args),
+    Annotate(annotate::Args),
+    Verify(verify::Args),
+    Stats(stats::Args),
+    Bench(bench::Args),
+    Gen(generate::Args),
+}
+
+fn run(command: &Command) -> Result<Outcome, Failure> {
+    Isa::forced().map_err(|error| Failure::new(format_args!("FIBULA_ISA: {error}")))?;
+    match command {
+        Command::Build(args) => build::run(args),
+        Command::Lookup(args) => lookup::run(args),
+        Command::Annotate(args) => annotate::run(args),
+        Command::Verify(args) => verify::run(args),
+        Command::Stats(args) => stats::run(args),
+        Command::Bench(args) => bench::run(args),
+        Command::Gen(args) => generate::run(args),
+    }
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::command().try_get_matches().and_then(|m| Cli::from_arg_matches(&m)) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Not `exit`: it panics if the help goes into a closed pipe.
+            let _ = error.print();
+            return ExitCode::from(u8::from(error.use_stderr()) * 2);
+        }
+    };
+    match run(&cli.command) {
+        Ok(outcome) => outcome.into(),
+        Err(failure) => failure.report(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -61,8 +61,12 @@ const XZ_LIMIT_KIB: u32 = 1 << 20;
 const ZSTD_WINDOW_LIMIT: u64 = 256 << 20;
 const BUFFER: usize = 64 << 10;
 
-/// Wraps `input` in whatever undoes its compression.
-pub(crate) fn open(mut input: impl Read + 'static) -> io::Result<(Compression, Box<dyn Read>)> {
+/// Wraps `input` in whatever undoes its compression, told by its first bytes. What is not compressed
+/// passes through.
+///
+/// # Errors
+/// If the first bytes cannot be read. Damage further on is an error of the reader.
+pub fn open(mut input: impl Read + 'static) -> io::Result<(Compression, Box<dyn Read>)> {
     let mut head = [0; 6];
     let mut len = 0;
     while len < head.len() {

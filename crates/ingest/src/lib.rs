@@ -27,9 +27,9 @@
 //! # Damage
 //! Real archives are cut, mangled and misdeclared. Whatever cannot be decoded is skipped and reported
 //! as [`Damage`] with file, record number and byte offset (in the decompressed stream), and the rest
-//! goes on; with [`ReadOptions::strict`] the first damage is an error. A BGP message is applied as a
-//! whole or not at all. Things that are sound but hold no unicast route (multicast, OSPF, messages
-//! that the collector itself sent) are counted in [`ReadReport::ignored`].
+//! goes on; with [`ReadOptions::strict`] the first damage is an error. Things that are sound but hold
+//! no unicast route (multicast, OSPF, messages that the collector itself sent) are counted in
+//! [`ReadReport::ignored`].
 #![forbid(unsafe_code)]
 
 mod compress;
@@ -41,7 +41,7 @@ mod options;
 mod read;
 pub mod text;
 
-pub use compress::Compression;
+pub use compress::{Compression, open as decompress};
 pub use decoder::{
     Collected, ColumnDecl, ColumnKind, Damage, Decoder, PeerInfo, PeerState, Sink, SourceInfo,
     Stopped, Tail,

@@ -1,0 +1,164 @@
+//! The timed loops.
+//!
+//! - Threads are pinned to a core each, wait for each other, and warm the engine's tables up with a
+//!   part of their keys before the clock starts.
+//! - Hops go into a buffer of at least 1,024 entries; each full buffer is folded into a checksum,
+//!   outside the loop over batches, so that no lookup can be optimised away and every timed run is
+//!   compared with the oracle once more.
+
+use std::hint::black_box;
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use core_affinity::CoreId;
+use fibula_core::{Addr, Hop, Lookup};
+
+/// Keys that warm the tables up before each timed run.
+const WARM_UP: usize = 1 << 18;
+
+/// Entries of the result buffer, at least.
+const BUFFER: usize = 1024;
+
+/// The sum of the hops' bits.
+pub fn fold(hops: &[Hop]) -> u32 {
+    hops.iter().fold(0, |sum, hop| sum.wrapping_add(hop.to_bits()))
+}
+
+/// What a run measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    /// Time for all keys: from the first thread's start to the last one's end.
+    pub time: Duration,
+    /// The checksum over all threads' hops.
+    pub checksum: u32,
+}
+
+/// How keys are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// In batches of this many keys; 1 is `lookup`, more is `lookup_batch`.
+    Batch(usize),
+    /// One after the other, each key depending on the last result.
+    Dependent,
+}
+
+/// Asks the engine for all keys, a thread for each slice of `keys`, and takes the time.
+pub fn run<A: Addr>(engine: &dyn Lookup<A>, keys: &[&[A]], mode: Mode, cores: &[CoreId]) -> Run {
+    let barrier = Barrier::new(keys.len());
+    let pinned = |at: usize, keys: &[A]| {
+        if let Some(core) = cores.get(at % cores.len().max(1)) {
+            core_affinity::set_for_current(*core);
+        }
+        let mut buffer = buffer(mode);
+        black_box(ask(engine, &keys[..keys.len().min(WARM_UP)], mode, &mut buffer));
+        barrier.wait();
+        let started = Instant::now();
+        let checksum = black_box(ask(engine, black_box(keys), mode, &mut buffer));
+        (started, Instant::now(), checksum)
+    };
+    let pinned = &pinned;
+    let runs: Vec<(Instant, Instant, u32)> = thread::scope(|scope| {
+        let threads: Vec<_> = keys
+            .iter()
+            .enumerate()
+            .map(|(at, keys)| scope.spawn(move || pinned(at, keys)))
+            .collect();
+        threads.into_iter().map(|thread| thread.join().expect("lookups do not panic")).collect()
+    });
+    let first = runs.iter().map(|(started, ..)| *started).min();
+    let last = runs.iter().map(|(_, ended, _)| *ended).max();
+    let time = first.zip(last).map_or(Duration::ZERO, |(first, last)| last - first);
+    let checksum = runs.iter().fold(0u32, |sum, (.., checksum)| sum.wrapping_add(*checksum));
+    Run { time, checksum }
+}
+
+fn buffer(mode: Mode) -> Vec<Hop> {
+    let batch = match mode {
+        Mode::Batch(batch) => batch,
+        Mode::Dependent => 1,
+    };
+    vec![Hop::NONE; BUFFER.next_multiple_of(batch)]
+}
+
+fn ask<A: Addr>(engine: &dyn Lookup<A>, keys: &[A], mode: Mode, buffer: &mut [Hop]) -> u32 {
+    match mode {
+        Mode::Batch(batch) => batches(engine, keys, batch, buffer),
+        Mode::Dependent => dependent(engine, keys),
+    }
+}
+
+fn batches<A: Addr>(engine: &dyn Lookup<A>, keys: &[A], batch: usize, buffer: &mut [Hop]) -> u32 {
+    let mut checksum = 0u32;
+    for block in keys.chunks(buffer.len()) {
+        let hops = &mut buffer[..block.len()];
+        if batch == 1 {
+            for (key, hop) in block.iter().zip(hops.iter_mut()) {
+                *hop = engine.lookup(*key);
+            }
+        } else {
+            for (keys, hops) in block.chunks(batch).zip(hops.chunks_mut(batch)) {
+                engine.lookup_batch(keys, hops);
+            }
+        }
+        checksum = checksum.wrapping_add(fold(hops));
+    }
+    checksum
+}
+
+/// Each key is changed by the last hop and a zero that the compiler cannot know: the lookups are the
+/// same, but none can begin before the last one has ended.
+fn dependent<A: Addr>(engine: &dyn Lookup<A>, keys: &[A]) -> u32 {
+    let zero = black_box(0u32);
+    let mut change = 0u32;
+    let mut checksum = 0u32;
+    for key in keys {
+        let hop = engine.lookup(key.xor(A::from_u128(change.into()))).to_bits();
+        checksum = checksum.wrapping_add(hop);
+        change = hop & zero;
+    }
+    checksum
+}
+
+/// The cores that this process may use, the first one last: it serves most interrupts.
+pub fn cores() -> Vec<CoreId> {
+    let mut cores = core_affinity::get_core_ids().unwrap_or_default();
+    if !cores.is_empty() {
+        cores.rotate_left(1);
+    }
+    cores
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fibula_core::Memory;
+
+    /// Answers the low bits of the key.
+    struct Low;
+
+    impl Lookup<u32> for Low {
+        fn lookup(&self, addr: u32) -> Hop {
+            Hop::new(addr & 0xff)
+        }
+        fn lookup_batch(&self, addrs: &[u32], hops: &mut [Hop]) {
+            assert_eq!(addrs.len(), hops.len());
+            addrs.iter().zip(hops).for_each(|(addr, hop)| *hop = self.lookup(*addr));
+        }
+        fn memory(&self) -> Memory {
+            Memory::default()
+        }
+    }
+
+    #[test]
+    fn every_mode_asks_for_every_key_once() {
+        let keys: Vec<u32> = (0..10_007).collect();
+        let hops: Vec<Hop> = keys.iter().map(|key| Low.lookup(*key)).collect();
+        let cores = cores();
+        for mode in [1, 7, 256, 5000].map(Mode::Batch).into_iter().chain([Mode::Dependent]) {
+            assert_eq!(run(&Low, &[&keys], mode, &cores).checksum, fold(&hops), "{mode:?}");
+            let (left, right) = keys.split_at(3);
+            assert_eq!(run(&Low, &[left, right], mode, &cores).checksum, fold(&hops), "{mode:?}");
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! `fibula bench`: engines x tables x traffic x batch, checked against the oracle, then timed.
+
+mod measure;
+mod report;
+mod traffic;
+
+use std::time::Duration;
+
+use clap::Args as ClapArgs;
+use core_affinity::CoreId;
+use fibula_core::{Addr, BuildError, Family, Hop, Lookup, Routes};
+use fibula_engines::EngineFamily;
+use fibula_rib::StoredFamily;
+use fibula_simd::Isa;
+use fibula_testkit::Oracle;
+
+use crate::engines::{self, Built};
+use crate::failure::{Failure, Outcome};
+use crate::output;
+use crate::progress::note;
+use crate::source::{ReadArgs, Source};
+use crate::table::{self, DEFAULT_HOPS};
+use measure::Mode;
+use report::Row;
+use traffic::{Traffic, answers};
+
+const EXAMPLES: &str = "\
+Examples:
+  fibula bench
+  fibula bench --table gen:v4:2024:900000:1 --engines dxr,radix --traffic RND,ZIPF
+  fibula bench --table table.fib --engines all --family v6 --batch 64,256 --threads 4 --json
+  fibula bench --table embedded --engines auto --traffic file:addresses.txt
+
+Before any timing each engine answers all keys, singly and in batches, and is compared with the
+oracle. A wrong engine is not timed, and the exit code is 1.
+
+Traffic:
+  RND      uniform (IPv4 without reserved space, IPv6 in 2000::/3)
+  PFX      uniform over the table's prefixes, random host bits
+  ZIPF     a million PFX keys, drawn by Zipf's law (s = 1.0)
+  REP      each RND key 16 times in a row
+  SEQ      RND keys one at a time, each waiting for the last result; its batch is 1
+  MATCHp   p % of the keys have a route, the others have none
+  file:P   the addresses in file P, again and again
+
+dependent_ns is the latency of one lookup that waits for the one before, over the same keys.";
+
+/// Measure engines: throughput, latency, memory, build time
+#[derive(ClapArgs, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Tables, each measured by itself: snapshots, table files, gen:v4:2024:900000:1, embedded
+    #[arg(long, short, value_name = "TABLE,...", default_value = "embedded")]
+    table: Vec<String>,
+    /// Engines: names, auto, all
+    #[arg(long, short, value_delimiter = ',', value_name = "NAME,...", default_value = "all")]
+    engines: Vec<String>,
+    /// Address family (default: those that the table has)
+    #[arg(long, short, value_name = "v4|v6", value_parser = parse_family)]
+    family: Option<Family>,
+    /// Traffic: RND, PFX, ZIPF, REP, SEQ, MATCH0 to MATCH100, file:PATH
+    #[arg(long, value_delimiter = ',', value_name = "KIND,...", default_value = "RND,PFX")]
+    traffic: Vec<Traffic>,
+    /// Keys in a batch; 1 asks singly
+    #[arg(long, short, value_delimiter = ',', value_name = "N,...", default_value = "256",
+          value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    batch: Vec<u32>,
+    /// Threads, each pinned to a core and with keys of its own
+    #[arg(long, value_name = "N", default_value = "1",
+          value_parser = clap::value_parser!(u32).range(1..=1024))]
+    threads: u32,
+    /// Timed runs, of which the median is given; within a run the engines take turns
+    #[arg(long, value_name = "N", default_value = "5",
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: u32,
+    /// Keys for each thread and run
+    #[arg(long, value_name = "N", default_value_t = 1 << 22,
+          value_parser = clap::value_parser!(u32).range(1..=1 << 28))]
+    keys: u32,
+    /// Seed of the keys
+    #[arg(long, value_name = "N", default_value = "1")]
+    seed: u64,
+    /// Instruction sets to measure: scalar, avx2, avx512, all (default: the best)
+    #[arg(long, value_delimiter = ',', value_name = "ISA,...", value_parser = parse_isa)]
+    isa: Vec<IsaChoice>,
+    /// Print an array of JSON objects instead of tables
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    read: ReadArgs,
+}
+
+/// `v4` or `v6`.
+pub fn parse_family(text: &str) -> Result<Family, String> {
+    [Family::V4, Family::V6].into_iter().find(|f| f.name() == text).ok_or("v4 or v6".to_owned())
+}
+
+/// An instruction set, or all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IsaChoice {
+    All,
+    One(Isa),
+}
+
+pub fn parse_isa(text: &str) -> Result<IsaChoice, String> {
+    match text {
+        "all" => Ok(IsaChoice::All),
+        _ => text
+            .parse()
+            .map(IsaChoice::One)
+            .map_err(|error: fibula_simd::IsaError| error.to_string()),
+    }
+}
+
+/// The instruction sets that were asked for and that this machine has; `otherwise` if none was asked
+/// for.
+pub fn isas(choices: &[IsaChoice], otherwise: Vec<Isa>) -> Vec<Isa> {
+    if choices.is_empty() {
+        return otherwise;
+    }
+    let wanted = |isa: &Isa| {
+        choices.iter().any(|c| matches!(c, IsaChoice::All) || *c == IsaChoice::One(*isa))
+    };
+    for choice in choices {
+        if let IsaChoice::One(isa) = choice
+            && !isa.is_supported()
+        {
+            note(format_args!("{isa}: this machine does not have it, skipped"));
+        }
+    }
+    Isa::available().into_iter().filter(wanted).collect()
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<Outcome, Failure> {
+    let mut bench = Bench {
+        args,
+        isas: isas(&args.isa, vec![Isa::detect()]),
+        cores: measure::cores(),
+        rows: Vec::new(),
+        outcome: Outcome::Done,
+    };
+    if args.threads as usize > bench.cores.len() {
+        let cores = bench.cores.len();
+        note(format_args!(
+            "{} threads share {cores} cores: their rates do not add up",
+            args.threads
+        ));
+    }
+    // Unknown engines are better reported before minutes of work than after.
+    engines::choose::<u32>(&args.engines)?;
+    if !args.json {
+        report::head(args.runs, args.keys)?;
+    }
+    for source in Source::parse_list(&args.table)? {
+        bench.table(&source)?;
+    }
+    if args.json {
+        output::json(&bench.rows)?;
+    }
+    Ok(bench.outcome)
+}
+
+struct Bench<'a> {
+    args: &'a Args,
+    isas: Vec<Isa>,
+    cores: Vec<CoreId>,
+    rows: Vec<Row>,
+    outcome: Outcome,
+}
+
+impl Bench<'_> {
+    fn table(&mut self, source: &(String, Source)) -> Result<(), Failure> {
+        let mut loaded = table::load(std::slice::from_ref(source), &self.args.read)?;
+        if loaded.has_no_values() {
+            note(format_args!(
+                "{}: no values to tell routes apart, measured with {DEFAULT_HOPS} (--synthetic-hops)",
+                loaded.name
+            ));
+            loaded.replace_hops(DEFAULT_HOPS);
+        }
+        let families = loaded.families();
+        let wanted = self.args.family;
+        for family in families.iter().filter(|f| wanted.is_none_or(|w| w == **f)) {
+            match family {
+                Family::V4 => self.family::<u32>(&loaded)?,
+                Family::V6 => self.family::<u128>(&loaded)?,
+            }
+        }
+        if let Some(wanted) = wanted.filter(|wanted| !families.contains(wanted)) {
+            note(format_args!("{}: no IP{wanted} routes", loaded.name));
+        }
+        Ok(())
+    }
+
+    fn family<A: EngineFamily + StoredFamily>(
+        &mut self,
+        loaded: &table::Loaded,
+    ) -> Result<(), Failure> {
+        let routes = loaded.table.routes::<A>();
+        let built = self.build(routes)?;
+        let oracle = Oracle::new(routes);
+        for traffic in &self.args.traffic {
+            let keys = self.keys(routes, traffic)?;
+            if keys.is_empty() {
+                continue;
+            }
+            let expected: Vec<Vec<Hop>> = keys.iter().map(|keys| answers(&oracle, keys)).collect();
+            let modes: Vec<Mode> = match traffic {
+                Traffic::Kind(fibula_testkit::traffic::Traffic::Seq) => vec![Mode::Dependent],
+                _ => self.args.batch.iter().map(|batch| Mode::Batch(*batch as usize)).collect(),
+            };
+            for mode in modes {
+                let right = self.right(&built, &keys, &expected, mode);
+                let group = self.measure(&right, &keys, &expected, mode);
+                let rows: Vec<Row> = group
+                    .into_iter()
+                    .map(|figures| {
+                        Row::new(&loaded.name, routes, traffic, self.args.threads, mode, figures)
+                    })
+                    .collect();
+                if !self.args.json {
+                    report::group(&rows)?;
+                }
+                self.rows.extend(rows);
+            }
+        }
+        Ok(())
+    }
+
+    fn build<A: EngineFamily>(&self, routes: &Routes<A>) -> Result<Vec<Built<A>>, Failure> {
+        let mut all = Vec::new();
+        for choice in engines::choose::<A>(&self.args.engines)? {
+            for isa in choice.forms(&self.isas) {
+                match choice.build(routes, isa) {
+                    Ok(built) => {
+                        if let Some(reason) = &built.reason {
+                            note(format_args!("IP{}: auto is {reason}", A::FAMILY));
+                        }
+                        all.push(built);
+                    }
+                    Err(error @ BuildError::Limit { .. }) => note(format_args!("skipped: {error}")),
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// The keys of each thread.
+    fn keys<A: Addr>(&self, routes: &Routes<A>, traffic: &Traffic) -> Result<Vec<Vec<A>>, Failure> {
+        let (count, seed) = (self.args.keys as usize, self.args.seed);
+        let keys = traffic.keys(routes, count, self.args.threads as usize, seed)?;
+        if keys.is_empty() {
+            note(format_args!("{traffic}: no IP{} addresses, skipped", A::FAMILY));
+        }
+        Ok(keys)
+    }
+
+    /// The engines that answer every key as the oracle does, both ways.
+    fn right<'e, A: EngineFamily>(
+        &mut self,
+        built: &'e [Built<A>],
+        keys: &[Vec<A>],
+        expected: &[Vec<Hop>],
+        mode: Mode,
+    ) -> Vec<&'e Built<A>> {
+        let batch = match mode {
+            Mode::Batch(batch) => batch,
+            Mode::Dependent => 1,
+        };
+        let mut right = Vec::new();
+        for engine in built {
+            let wrong: Vec<String> = keys
+                .iter()
+                .zip(expected)
+                .flat_map(|(keys, expected)| differences(&*engine.engine, keys, expected, batch))
+                .collect();
+            if wrong.is_empty() {
+                right.push(engine);
+            } else {
+                self.outcome = Outcome::Negative;
+                note(format_args!("{} ({}) is wrong and not timed:", engine.label, engine.isa));
+                wrong.iter().take(5).for_each(|text| note(format_args!("  {text}")));
+            }
+        }
+        right
+    }
+
+    /// Times the engines, taking turns within each run so that whatever else the machine does hits
+    /// all alike.
+    fn measure<'e, A: EngineFamily>(
+        &self,
+        built: &[&'e Built<A>],
+        keys: &[Vec<A>],
+        expected: &[Vec<Hop>],
+        mode: Mode,
+    ) -> Vec<Figures<'e, A>> {
+        let keys: Vec<&[A]> = keys.iter().map(Vec::as_slice).collect();
+        let count: usize = keys.iter().map(|keys| keys.len()).sum();
+        let checksum =
+            expected.iter().fold(0u32, |sum, hops| sum.wrapping_add(measure::fold(hops)));
+        let chain = &keys[0][..keys[0].len().min(CHAIN)];
+        let mut figures: Vec<_> = built
+            .iter()
+            .map(|built| Figures { built, mlps: Vec::new(), dependent: Vec::new() })
+            .collect();
+        for _ in 0..self.args.runs {
+            for figures in &mut figures {
+                let engine: &dyn Lookup<A> = &figures.built.engine;
+                let run = measure::run(engine, &keys, mode, &self.cores);
+                assert_eq!(run.checksum, checksum, "{}: differs when timed", figures.built.label);
+                figures.mlps.push(rate(count, run.time));
+                let alone = measure::run(engine, &[chain], Mode::Dependent, &self.cores);
+                figures.dependent.push(alone.time.as_secs_f64() * 1e9 / chain.len() as f64);
+            }
+        }
+        figures
+    }
+}
+
+/// Keys of the dependent chain: enough to visit the whole table, few enough for slow engines.
+const CHAIN: usize = 1 << 20;
+
+/// Million keys a second.
+fn rate(keys: usize, time: Duration) -> f64 {
+    keys as f64 / time.as_secs_f64().max(1e-9) / 1e6
+}
+
+/// What was measured for an engine, a number for each run.
+struct Figures<'e, A: EngineFamily> {
+    built: &'e Built<A>,
+    mlps: Vec<f64>,
+    dependent: Vec<f64>,
+}
+
+/// The first wrong answers, in words.
+fn differences<A: Addr>(
+    engine: &dyn Lookup<A>,
+    keys: &[A],
+    expected: &[Hop],
+    batch: usize,
+) -> Vec<String> {
+    let mut hops = vec![Hop::NONE; batch];
+    let mut wrong = Vec::new();
+    for (keys, expected) in keys.chunks(batch).zip(expected.chunks(batch)) {
+        let hops = &mut hops[..keys.len()];
+        engine.lookup_batch(keys, hops);
+        for ((key, in_batch), right) in keys.iter().zip(hops).zip(expected) {
+            let single = engine.lookup(*key);
+            if *in_batch != *right || single != *right {
+                let ip = key.to_ip();
+                wrong.push(format!(
+                    "{ip}: expected {right:?}, single {single:?}, batch {in_batch:?}"
+                ));
+            }
+        }
+        if wrong.len() > 5 {
+            break;
+        }
+    }
+    wrong
+}

@@ -1,0 +1,150 @@
+//! What is said of measurements.
+
+use std::io::Write;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use fibula_core::Routes;
+use fibula_engines::EngineFamily;
+use serde::Serialize;
+
+use super::Figures;
+use super::measure::Mode;
+use super::traffic::Traffic;
+use crate::failure::Failure;
+use crate::output::{self, Grid, grouped, utc};
+
+/// A measurement. The names and the order of the fields are relied on by scripts.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    engine: String,
+    isa: &'static str,
+    family: &'static str,
+    table: String,
+    prefixes: usize,
+    traffic: String,
+    batch: usize,
+    mlps: f64,
+    mlps_min: f64,
+    mlps_max: f64,
+    dependent_ns: f64,
+    bytes: usize,
+    build_ms: f64,
+    threads: u32,
+}
+
+impl Row {
+    /// The row for what was measured.
+    pub fn new<A: EngineFamily>(
+        table: &str,
+        routes: &Routes<A>,
+        traffic: &Traffic,
+        threads: u32,
+        mode: Mode,
+        figures: Figures<'_, A>,
+    ) -> Self {
+        let Figures { built, mut mlps, mut dependent } = figures;
+        let median_mlps = median(&mut mlps);
+        Self {
+            engine: built.label.clone(),
+            isa: built.isa.name(),
+            family: A::FAMILY.name(),
+            table: table.to_owned(),
+            prefixes: routes.len(),
+            traffic: traffic.to_string(),
+            batch: match mode {
+                Mode::Batch(batch) => batch,
+                Mode::Dependent => 1,
+            },
+            mlps: rounded(median_mlps),
+            mlps_min: rounded(mlps.first().copied().unwrap_or_default()),
+            mlps_max: rounded(mlps.last().copied().unwrap_or_default()),
+            dependent_ns: rounded(median(&mut dependent)),
+            bytes: built.engine.memory().total(),
+            build_ms: rounded(built.time.as_secs_f64() * 1000.0),
+            threads,
+        }
+    }
+}
+
+/// The median; sorts the numbers.
+fn median(numbers: &mut [f64]) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    match numbers.len() {
+        0 => 0.0,
+        n if n % 2 == 1 => numbers[n / 2],
+        n => (numbers[n / 2 - 1] + numbers[n / 2]) / 2.0,
+    }
+}
+
+/// More than three decimals would only look exact.
+fn rounded(number: f64) -> f64 {
+    (number * 1000.0).round() / 1000.0
+}
+
+/// Says which machine this is, and how is measured.
+pub fn head(runs: u32, keys: u32) -> Result<(), Failure> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let mut out = output::stdout();
+    writeln!(out, "{}, {}", cpu_model(), utc(now))?;
+    writeln!(out, "median of {runs} runs, {} keys each", grouped(keys.into()))?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Prints the measurements of one table, traffic and batch.
+pub fn group(rows: &[Row]) -> Result<(), Failure> {
+    let Some(first) = rows.first() else { return Ok(()) };
+    let mut out = output::stdout();
+    let prefixes = grouped(first.prefixes as u64);
+    write!(out, "\n{}, IP{}, {prefixes} prefixes, ", first.table, first.family)?;
+    writeln!(out, "{}, batch {}, threads {}", first.traffic, first.batch, first.threads)?;
+    let mut grid = Grid::new(&[
+        "engine",
+        "isa",
+        ">Mlps",
+        ">min",
+        ">max",
+        ">dependent ns",
+        ">bytes/prefix",
+        ">memory",
+        ">build ms",
+    ]);
+    for row in rows {
+        grid.row([
+            row.engine.clone(),
+            row.isa.to_owned(),
+            format!("{:.1}", row.mlps),
+            format!("{:.1}", row.mlps_min),
+            format!("{:.1}", row.mlps_max),
+            format!("{:.1}", row.dependent_ns),
+            format!("{:.1}", row.bytes as f64 / row.prefixes.max(1) as f64),
+            output::size(row.bytes as u64),
+            format!("{:.0}", row.build_ms),
+        ]);
+    }
+    grid.write_aligned(&mut out)?;
+    out.flush()?;
+    Ok(())
+}
+
+/// The processor's name, as the system knows it.
+pub fn cpu_model() -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let name = name.map_or(std::env::consts::ARCH, |(_, name)| name.trim());
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    format!("{name}, {cores} {}", if cores == 1 { "core" } else { "cores" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians() {
+        assert_eq!(median(&mut [3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&mut [4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert_eq!(median(&mut []), 0.0);
+        assert_eq!(rounded(1.23456), 1.235);
+    }
+}

@@ -1,0 +1,157 @@
+//! `fibula build`: sources in, one snapshot file out.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::Args as ClapArgs;
+use fibula_engines::EngineFamily;
+use fibula_rib::{ColumnKind, EnginePart, StoredFamily, Table};
+use fibula_simd::Isa;
+
+use crate::engines::{self, AUTO, Built};
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, grouped, size, utc};
+use crate::progress::ms;
+use crate::source::{ReadArgs, Source};
+use crate::table;
+
+const EXAMPLES: &str = "\
+Examples:
+  fibula build rib.20260101.0000.bz2 updates.20260101.*.gz -o table.fib
+  fibula build prefixes.csv --columns asn,country -o table.fib
+  fibula build asn;first;last.csv --delimiter ';' --key 2,3 --names asn,first,last -o table.fib
+  fibula build rib.gz --peer AS64500 --as-path -o table.fib
+  zcat list.gz | fibula build - -o table.fib
+  fibula build old.fib --engine radix -o new.fib
+
+Sources merge in order: for the same prefix a later source replaces an earlier one. Damaged records
+are counted, reported with file, record and byte offset, and skipped, unless --strict.
+
+The file is written beside its target, synced and renamed: readers see the old one or the new one.";
+
+/// Compile tables into one snapshot file
+#[derive(ClapArgs, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// What to build from: table files, - for standard input, snapshots, gen:..., embedded
+    #[arg(required = true, value_name = "SOURCE")]
+    sources: Vec<String>,
+    /// The snapshot file to write
+    #[arg(long, short, value_name = "FILE")]
+    output: PathBuf,
+    /// Engine for both families, or one for each: auto, dxr18, planb, radix, dxr18,planb
+    #[arg(long, short, value_delimiter = ',', value_name = "NAME,...", default_value = AUTO)]
+    engine: Vec<String>,
+    #[command(flatten)]
+    read: ReadArgs,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<Outcome, Failure> {
+    let mut stages: Vec<(String, Duration)> = Vec::new();
+    let sources = Source::parse_list(&args.sources)?;
+    let loaded = table::load(&sources, &args.read)?;
+    stages.extend(loaded.stages.iter().map(|(stage, time)| ((*stage).to_owned(), *time)));
+    let table = &loaded.table;
+    if table.v4.is_empty() && table.v6.is_empty() {
+        return Err(Failure::new(format_args!(
+            "{}: no routes at all, nothing written",
+            loaded.name
+        ))
+        .hint("name the format with --format if this is a table"));
+    }
+    let v4 = compile::<u32>(args, table)?;
+    let v6 = compile::<u128>(args, table)?;
+    stages.push(("compile v4".to_owned(), v4.time));
+    stages.push(("compile v6".to_owned(), v6.time));
+
+    let started = Instant::now();
+    let written = fibula_rib::write(&args.output, table, &part(&v4), &part(&v6))?;
+    stages.push(("write".to_owned(), started.elapsed()));
+
+    let mut out = output::stdout();
+    describe(&mut out, table)?;
+    engine(&mut out, table, &v4)?;
+    engine(&mut out, table, &v6)?;
+    if loaded.damaged > 0 {
+        writeln!(out, "damage   {} records skipped", grouped(loaded.damaged))?;
+    }
+    let times: Vec<String> =
+        stages.iter().map(|(stage, time)| format!("{stage} {}", ms(*time))).collect();
+    writeln!(out, "time     {}", times.join(", "))?;
+    let (path, bytes) = (args.output.display(), size(written.bytes));
+    writeln!(out, "file     {path}: {bytes}, digest {:032x}", written.digest)?;
+    out.flush()?;
+    Ok(Outcome::Done)
+}
+
+/// The engine that was asked for, in so far as the family has it; otherwise the chooser's.
+fn compile<A: EngineFamily + StoredFamily>(
+    args: &Args,
+    table: &Table,
+) -> Result<Built<A>, Failure> {
+    let mut choices = engines::choose::<A>(&args.engine)?;
+    if choices.len() > 1 {
+        let names: Vec<_> = choices.iter().map(|choice| choice.label.as_str()).collect();
+        let message = format_args!("one engine for IP{}, not {}", A::FAMILY, names.join(", "));
+        return Err(Failure::new(message).hint("--engine auto leaves the choice to fibula"));
+    }
+    if choices.is_empty() {
+        choices = engines::choose::<A>(&[AUTO.to_owned()])?;
+    }
+    choices[0].build(table.routes::<A>(), Isa::detect()).map_err(|error| {
+        Failure::from(error).hint("--engine auto takes one that can hold this table")
+    })
+}
+
+fn part<A: EngineFamily>(built: &Built<A>) -> EnginePart<'_> {
+    EnginePart { name: built.name, tables: built.engine.tables() }
+}
+
+fn describe(out: &mut impl Write, table: &Table) -> std::io::Result<()> {
+    for source in &table.provenance.sources {
+        let date = source.date.map_or(String::new(), |date| format!(", {}", utc(date)));
+        let withdrawn = match source.withdrawn {
+            0 => String::new(),
+            n => format!(", {} withdrawn", grouped(n)),
+        };
+        let announced = grouped(source.announced);
+        writeln!(
+            out,
+            "source   {} ({}{date}): {announced} announced{withdrawn}",
+            source.name, source.format
+        )?;
+    }
+    if let Some(peer) = table.selected_peer() {
+        writeln!(out, "peer     {peer}")?;
+    }
+    let columns = &table.columns;
+    let column = |(i, name): (usize, &str)| {
+        let kind = if columns.kind(i) == ColumnKind::Int { "int" } else { "str" };
+        format!("{name} ({kind}, {} values)", grouped(columns.distinct(i) as u64))
+    };
+    let list: Vec<String> = columns.names().enumerate().map(column).collect();
+    let (v4, v6) = (grouped(table.v4.len() as u64), grouped(table.v6.len() as u64));
+    writeln!(
+        out,
+        "routes   {v4} IPv4, {v6} IPv6, {} attribute rows",
+        grouped(columns.len().into())
+    )?;
+    writeln!(out, "columns  {}", if list.is_empty() { "none".to_owned() } else { list.join(", ") })
+}
+
+fn engine<A: EngineFamily + StoredFamily>(
+    out: &mut impl Write,
+    table: &Table,
+    built: &Built<A>,
+) -> std::io::Result<()> {
+    let routes = table.routes::<A>().len();
+    if routes == 0 {
+        return Ok(());
+    }
+    let bytes = built.engine.memory().total();
+    let reason = built.reason.clone().unwrap_or_else(|| format!("{}: asked for", built.name));
+    let each = bytes as f64 / routes as f64;
+    writeln!(out, "IP{}     {reason}; {}, {each:.1} bytes a prefix", A::FAMILY, size(bytes as u64))
+}

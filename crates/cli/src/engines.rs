@@ -1,0 +1,181 @@
+//! Engines as the command line names them.
+
+use std::time::{Duration, Instant};
+
+use fibula_core::{BuildError, Persist, Routes};
+use fibula_engines::{EngineFamily, Entry};
+use fibula_rib::{Snapshot, StoredFamily};
+use fibula_simd::Isa;
+
+use crate::failure::Failure;
+
+/// The chooser's name.
+pub const AUTO: &str = "auto";
+
+/// A table compiled by an engine.
+pub struct Built<A: EngineFamily> {
+    /// The engine's name as it was asked for.
+    pub label: String,
+    /// The form that runs.
+    pub isa: Isa,
+    /// The compiled table.
+    pub engine: Box<dyn Persist<A>>,
+    /// How long compiling took.
+    pub time: Duration,
+    /// What the chooser took, and why.
+    pub reason: Option<String>,
+    /// The name under which a snapshot stores it.
+    pub name: &'static str,
+}
+
+/// An engine that was asked for.
+pub struct Choice<A: EngineFamily> {
+    /// Its name as it was asked for.
+    pub label: String,
+    /// Its entry; `None` leaves the choice to the chooser.
+    entry: Option<&'static Entry<A>>,
+}
+
+impl<A: EngineFamily> Choice<A> {
+    /// The instruction sets among `isas` for which the engine has forms of its own.
+    pub fn forms(&self, isas: &[Isa]) -> Vec<Isa> {
+        let Some(entry) = self.entry else { return isas.to_vec() };
+        let mut forms: Vec<Isa> = isas.iter().map(|&isa| form(entry, isa)).collect();
+        forms.dedup();
+        forms
+    }
+
+    /// Compiles the table.
+    pub fn build(&self, routes: &Routes<A>, isa: Isa) -> Result<Built<A>, BuildError> {
+        let label = self.label.clone();
+        let started = Instant::now();
+        match self.entry {
+            Some(entry) => {
+                let engine = (entry.build)(routes, isa)?;
+                let time = started.elapsed();
+                Ok(Built {
+                    label,
+                    isa: form(entry, isa),
+                    engine,
+                    time,
+                    reason: None,
+                    name: entry.name,
+                })
+            }
+            None => {
+                let auto = fibula_engines::auto(routes, isa);
+                let time = started.elapsed();
+                let (name, isa) = (auto.entry.name, form(auto.entry, isa));
+                Ok(Built { label, isa, engine: auto.engine, time, reason: Some(auto.reason), name })
+            }
+        }
+    }
+}
+
+/// The form of the engine that runs when `isa` is asked for.
+fn form<A: EngineFamily>(entry: &Entry<A>, isa: Isa) -> Isa {
+    entry.isas.iter().copied().filter(|&form| form <= isa).max().unwrap_or(Isa::Scalar)
+}
+
+/// The engines of this family in a list such as `planb,auto` or `all`. A name that only the other
+/// family has is passed over.
+pub fn choose<A: EngineFamily>(names: &[String]) -> Result<Vec<Choice<A>>, Failure> {
+    let mut choices: Vec<Choice<A>> = Vec::new();
+    for name in names.iter().map(String::as_str) {
+        match name {
+            "all" => choices.extend(
+                fibula_engines::engines::<A>()
+                    .iter()
+                    .map(|entry| Choice { label: entry.name.to_owned(), entry: Some(entry) }),
+            ),
+            AUTO => choices.push(Choice { label: AUTO.to_owned(), entry: None }),
+            _ => match fibula_engines::find::<A>(name) {
+                Some(entry) => choices.push(Choice { label: name.to_owned(), entry: Some(entry) }),
+                None if is_known(name) => {}
+                None => return Err(unknown(name)),
+            },
+        }
+    }
+    let mut seen = std::collections::HashSet::new();
+    choices.retain(|choice| seen.insert(choice.label.clone()));
+    Ok(choices)
+}
+
+fn is_known(name: &str) -> bool {
+    fibula_engines::find::<u32>(name).is_some() || fibula_engines::find::<u128>(name).is_some()
+}
+
+fn unknown(name: &str) -> Failure {
+    let mut names: Vec<&str> = fibula_engines::engines::<u32>().iter().map(|e| e.name).collect();
+    names.extend(fibula_engines::engines::<u128>().iter().map(|e| e.name));
+    names.sort_unstable();
+    names.dedup();
+    Failure::new(format_args!("no engine is called {name:?}"))
+        .hint(format_args!("engines: {}, auto, all", names.join(", ")))
+}
+
+/// The engines that `--engines` asks for, in words for `--help`.
+pub fn list() -> String {
+    fn family<A: EngineFamily>(title: &str) -> String {
+        let line = |entry: &Entry<A>| format!("  {:<12} {}\n", entry.name, entry.summary);
+        format!("{title}\n{}", fibula_engines::engines::<A>().iter().map(line).collect::<String>())
+    }
+    format!("{}{}", family::<u32>("Engines for IPv4:"), family::<u128>("Engines for IPv6:"))
+}
+
+/// The engine stored in the snapshot, used in place; `None` if the snapshot has none, or one that
+/// this program does not know.
+pub fn stored<A: EngineFamily + StoredFamily>(
+    snapshot: &Snapshot,
+    isa: Isa,
+) -> Result<Option<Built<A>>, Failure> {
+    let routes = snapshot.family::<A>();
+    let Some(entry) = fibula_engines::find::<A>(routes.engine_name()) else { return Ok(None) };
+    let started = Instant::now();
+    let engine = (entry.load)(routes.tables(), routes.hop_count(), isa).map_err(|error| {
+        Failure::new(format_args!(
+            "the snapshot's engine {} for IP{}: {error}",
+            entry.name,
+            A::FAMILY
+        ))
+        .hint("the file is damaged, or was written by another version: build it again")
+    })?;
+    let (isa, label) = (form(entry, isa), entry.name.to_owned());
+    Ok(Some(Built { label, isa, engine, time: started.elapsed(), reason: None, name: entry.name }))
+}
+
+/// The snapshot's engine, or one compiled from its routes if it has none.
+pub fn stored_or_auto<A: EngineFamily + StoredFamily>(
+    snapshot: &Snapshot,
+) -> Result<Built<A>, Failure> {
+    let isa = Isa::detect();
+    if let Some(built) = stored(snapshot, isa)? {
+        return Ok(built);
+    }
+    let auto = Choice { label: AUTO.to_owned(), entry: None };
+    Ok(auto.build(&snapshot.family::<A>().to_routes(), isa)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(list: &[&str]) -> Vec<String> {
+        list.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn lists() {
+        let all = choose::<u128>(&names(&["all", "auto", "planb"])).unwrap();
+        assert_eq!(all.len(), fibula_engines::engines::<u128>().len() + 1);
+        assert!(choose::<u32>(&names(&["no-such"])).is_err());
+        // An engine of the other family is no mistake.
+        assert!(choose::<u128>(&names(&["dxr18"])).unwrap().is_empty());
+    }
+
+    #[test]
+    fn forms_are_distinct() {
+        let choice = &choose::<u128>(&names(&["radix"])).unwrap()[0];
+        assert_eq!(choice.forms(&Isa::ALL), [Isa::Scalar]);
+    }
+}

@@ -1,0 +1,122 @@
+//! How a command ends, and what it says if that is early.
+
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+/// How a command that did its work ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// As hoped.
+    Done,
+    /// The work was done, and the answer is "no": an engine is wrong, an address has no route.
+    Negative,
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Done => Self::SUCCESS,
+            Outcome::Negative => Self::from(1),
+        }
+    }
+}
+
+/// Why a command gave up: what happened where, and what to do about it.
+#[derive(Debug)]
+pub struct Failure {
+    message: String,
+    hint: Option<String>,
+    /// The reader of our output went away: nobody is left to be told, and nothing is wrong.
+    closed: bool,
+}
+
+impl Failure {
+    /// A failure with this message: what happened, and where.
+    pub fn new(message: impl fmt::Display) -> Self {
+        Self { message: message.to_string(), hint: None, closed: false }
+    }
+
+    /// Says what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl fmt::Display) -> Self {
+        self.hint = Some(hint.to_string());
+        self
+    }
+
+    /// The end of our output's reader, which is no failure.
+    pub fn output_closed() -> Self {
+        Self { message: String::new(), hint: None, closed: true }
+    }
+
+    /// A failure to read or write `what`.
+    pub fn io(what: impl fmt::Display, error: &io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self::output_closed();
+        }
+        Self::new(format_args!("{what}: {error}"))
+    }
+
+    /// Tells the user, and gives the exit code.
+    pub fn report(&self) -> ExitCode {
+        if self.closed {
+            return ExitCode::SUCCESS;
+        }
+        // Standard error may be closed too; there is no third place to complain to.
+        eprint_line(format_args!("fibula: {}", self.message));
+        if let Some(hint) = &self.hint {
+            eprint_line(format_args!("  {hint}"));
+        }
+        ExitCode::from(2)
+    }
+}
+
+/// Writes to the standard output are the only I/O that is passed on without saying what it was.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::io("writing the output", &error)
+    }
+}
+
+macro_rules! from_errors {
+    ($($error:ty),* $(,)?) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::new(error)
+            }
+        })*
+    };
+}
+
+from_errors!(
+    fibula_core::BuildError,
+    fibula_core::LoadError,
+    fibula_ingest::ReadError,
+    fibula_rib::TableError,
+    fibula_rib::SnapshotError,
+    fibula_simd::IsaError,
+);
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        Self::from(io::Error::from(error))
+    }
+}
+
+/// A line on standard error. Unlike `eprintln!` it does not panic when nobody listens.
+pub fn eprint_line(text: impl fmt::Display) {
+    use io::Write as _;
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_pipe_is_no_failure() {
+        let closed = Failure::from(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert!(closed.closed);
+        assert!(!Failure::from(io::Error::from(io::ErrorKind::StorageFull)).closed);
+    }
+}

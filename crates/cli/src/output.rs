@@ -1,0 +1,200 @@
+//! What commands print with: aligned columns or tab-separated ones, bars, readable numbers.
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// Buffered standard output.
+pub fn stdout() -> BufWriter<io::StdoutLock<'static>> {
+    BufWriter::with_capacity(64 << 10, io::stdout().lock())
+}
+
+/// The file, or standard output for `None` and `-`.
+pub fn create(path: Option<&Path>) -> Result<Box<dyn Write>, Failure> {
+    match path {
+        None => Ok(Box::new(stdout())),
+        Some(path) if path.as_os_str() == "-" => Ok(Box::new(stdout())),
+        Some(path) => {
+            let file = File::create(path).map_err(|e| Failure::io(path.display(), &e))?;
+            Ok(Box::new(BufWriter::with_capacity(256 << 10, file)))
+        }
+    }
+}
+
+/// Prints a value as JSON, followed by a line end.
+pub fn json(value: &impl Serialize) -> Result<(), Failure> {
+    let mut out = stdout();
+    serde_json::to_writer_pretty(&mut out, value)?;
+    writeln!(out)?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Rows of text: aligned for people, separated by tabs for programs.
+pub struct Grid {
+    rows: Vec<Vec<String>>,
+    /// For each column whether it is aligned to the right.
+    right: Vec<bool>,
+    header: bool,
+}
+
+impl Grid {
+    /// A grid with these column heads. A head that begins with `>` is aligned to the right, as its
+    /// column is.
+    pub fn new(heads: &[&str]) -> Self {
+        let right = heads.iter().map(|head| head.starts_with('>')).collect();
+        let row = heads.iter().map(|head| head.trim_start_matches('>').to_owned()).collect();
+        Self { rows: vec![row], right, header: true }
+    }
+
+    /// A grid without heads.
+    pub fn headless(right: &[bool]) -> Self {
+        Self { rows: Vec::new(), right: right.to_vec(), header: false }
+    }
+
+    /// Adds a row.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// Whether there is no row but the heads.
+    pub fn is_empty(&self) -> bool {
+        self.rows.len() <= usize::from(self.header)
+    }
+
+    /// Writes the rows in aligned columns, two spaces apart.
+    pub fn write_aligned(&self, out: &mut impl Write) -> io::Result<()> {
+        let mut widths = vec![0; self.right.len()];
+        for row in &self.rows {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = cell.chars().count().max(*width);
+            }
+        }
+        for row in &self.rows {
+            let mut line = String::new();
+            for ((cell, &width), &right) in row.iter().zip(&widths).zip(&self.right) {
+                let pad = " ".repeat(width - cell.chars().count());
+                let (before, after) = if right { (&*pad, "") } else { ("", &*pad) };
+                for part in [before, cell, after, "  "] {
+                    line.push_str(part);
+                }
+            }
+            writeln!(out, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+
+    /// Writes the rows separated by tabs.
+    pub fn write_tsv(&self, out: &mut impl Write) -> io::Result<()> {
+        for row in &self.rows {
+            writeln!(out, "{}", row.join("\t"))?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether people rather than programs read the standard output.
+pub fn is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
+/// `1234567` as `1,234,567`.
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A size in bytes, readable: `"812 B"`, `"1.4 MiB"`.
+pub fn size(bytes: u64) -> String {
+    let units = ["KiB", "MiB", "GiB", "TiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", units[unit])
+}
+
+/// A bar of at most `width` cells, in eighths; anything above nothing shows.
+pub fn bar(share: f64, width: usize) -> String {
+    let eighths = (share.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;
+    let eighths = if share > 0.0 { eighths.max(1) } else { 0 };
+    let mut text = "█".repeat(eighths / 8);
+    text.extend(['▏', '▎', '▍', '▌', '▋', '▊', '▉'].get((eighths % 8).wrapping_sub(1)));
+    text
+}
+
+/// Seconds since 1970 as `2026-11-21 14:30 UTC`.
+pub fn utc(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Days from 1 March of year 0, in 400-year cycles of 146,097 days: leap days come last.
+    let days = days + 719_468;
+    let (cycle, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day_of_month = day - (153 * month + 2) / 5 + 1;
+    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    let year = year + cycle * 400 + next;
+    format!("{year:04}-{month:02}-{day_of_month:02} {:02}:{:02} UTC", rest / 3600, rest / 60 % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers() {
+        assert_eq!(
+            ["7", "1,234", "577,703", "12,345,678"],
+            [7, 1234, 577_703, 12_345_678].map(grouped)[..]
+        );
+        assert_eq!(size(1023), "1023 B");
+        assert_eq!(size(1536), "1.5 KiB");
+        assert_eq!(size(5 << 30), "5.0 GiB");
+    }
+
+    #[test]
+    fn dates() {
+        assert_eq!(utc(0), "1970-01-01 00:00 UTC");
+        assert_eq!(utc(951_782_399), "2000-02-28 23:59 UTC");
+        assert_eq!(utc(951_782_400), "2000-02-29 00:00 UTC");
+        assert_eq!(utc(1_790_138_131), "2026-09-23 04:35 UTC");
+    }
+
+    #[test]
+    fn bars_are_never_empty_for_something() {
+        assert_eq!(bar(0.0, 10), "");
+        assert_eq!(bar(0.001, 10), "▏");
+        assert_eq!(bar(0.5, 3), "█▌");
+        assert_eq!(bar(7.0, 2), "██");
+    }
+
+    #[test]
+    fn grids() {
+        let mut grid = Grid::new(&["name", ">count"]);
+        grid.row(["a".into(), "7".into()]);
+        grid.row(["länger".into(), "1,000".into()]);
+        let mut out = Vec::new();
+        grid.write_aligned(&mut out).unwrap();
+        grid.write_tsv(&mut out).unwrap();
+        let expected = "name    count\na           7\nlänger  1,000\n\
+                        name\tcount\na\t7\nlänger\t1,000\n";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+}

@@ -1,0 +1,66 @@
+//! What is told while work is going on: a progress bar for people, notes on standard error.
+
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use fibula_ingest::Progress;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::failure::eprint_line;
+use crate::output::grouped;
+
+/// A progress bar with bytes and records, drawn only if standard error is a terminal.
+pub struct Bar {
+    bar: ProgressBar,
+}
+
+impl Bar {
+    /// A bar for the source of this name.
+    pub fn new(name: &str) -> Self {
+        let bar = ProgressBar::no_length();
+        if !io::stderr().is_terminal() {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        bar.set_prefix(name.to_owned());
+        Self { bar }
+    }
+
+    /// Shows how far reading has come.
+    pub fn show(&self, progress: Progress) {
+        if self.bar.is_hidden() {
+            return;
+        }
+        if self.bar.position() == 0 {
+            // The first call tells whether the size is known.
+            let template = match progress.bytes_total {
+                Some(total) => {
+                    self.bar.set_length(total);
+                    "{prefix} {wide_bar} {bytes}/{total_bytes} {msg} {eta}"
+                }
+                None => "{prefix} {spinner} {bytes} {msg} {elapsed}",
+            };
+            if let Ok(style) = ProgressStyle::with_template(template) {
+                self.bar.set_style(style);
+            }
+        }
+        self.bar.set_position(progress.bytes_read);
+        self.bar.set_message(format!("{} records", grouped(progress.records)));
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// A remark on standard error: what was chosen, skipped, damaged.
+pub fn note(text: impl std::fmt::Display) {
+    eprint_line(text);
+}
+
+/// A duration as milliseconds with sensible precision.
+pub fn ms(time: Duration) -> String {
+    let ms = time.as_secs_f64() * 1000.0;
+    if ms < 10.0 { format!("{ms:.2} ms") } else { format!("{} ms", grouped(ms.round() as u64)) }
+}

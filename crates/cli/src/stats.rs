@@ -1,0 +1,394 @@
+//! `fibula stats`: what is in a table, and what engines make of it.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::time::Instant;
+
+use clap::Args as ClapArgs;
+use fibula_core::{BuildError, Routes};
+use fibula_engines::EngineFamily;
+use fibula_rib::{ColumnKind, StoredFamily};
+use fibula_simd::Isa;
+use fibula_testkit::Shape;
+use serde::Serialize;
+
+use crate::engines::{self, AUTO};
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Grid, bar, grouped, size, utc};
+use crate::progress::note;
+use crate::source::{ReadArgs, Source};
+use crate::table::{self, Loaded};
+
+const EXAMPLES: &str = "\
+Examples:
+  fibula stats
+  fibula stats --table table.fib --engines all
+  fibula stats --table rib.gz --peer AS64500 --json
+  fibula stats --table gen:v4:2024:900000:1 --synthetic-hops near:64 --engines dxr,radix";
+
+/// Describe a table: lengths, nesting, hops, engine memory
+#[derive(ClapArgs, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The table: a snapshot, table files, gen:v4:2024:900000:1, embedded
+    #[arg(long, short, value_name = "TABLE,...", default_value = "embedded")]
+    table: Vec<String>,
+    /// Engines to compile it with: names, auto, all
+    #[arg(long, short, value_delimiter = ',', value_name = "NAME,...", default_value = AUTO)]
+    engines: Vec<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    read: ReadArgs,
+}
+
+#[derive(Serialize)]
+struct Stats {
+    table: String,
+    sources: Vec<SourceStats>,
+    peer: Option<String>,
+    damaged: u64,
+    rows: u32,
+    columns: Vec<ColumnStats>,
+    v4: Option<FamilyStats>,
+    v6: Option<FamilyStats>,
+    stages: Vec<Stage>,
+    snapshot: Option<SnapshotStats>,
+}
+
+#[derive(Serialize)]
+struct SourceStats {
+    name: String,
+    format: String,
+    date: Option<String>,
+    announced: u64,
+    withdrawn: u64,
+}
+
+#[derive(Serialize)]
+struct ColumnStats {
+    name: String,
+    kind: &'static str,
+    distinct: usize,
+}
+
+#[derive(Serialize)]
+struct Stage {
+    stage: String,
+    ms: f64,
+}
+
+#[derive(Serialize)]
+struct SnapshotStats {
+    digest: String,
+    tool: String,
+    created: String,
+    sections: BTreeMap<String, u64>,
+}
+
+#[derive(Serialize)]
+struct FamilyStats {
+    prefixes: usize,
+    /// By prefix length; lengths without prefixes are left out.
+    lengths: BTreeMap<usize, usize>,
+    more_specific_share: f64,
+    mean_depth: f64,
+    /// The share of more-specifics whose hop is that of the route around them.
+    hop_of_parent_share: f64,
+    intervals: usize,
+    intervals_merged: usize,
+    gaps: usize,
+    hops: HopStats,
+    engines: Vec<EngineStats>,
+}
+
+/// How unequally hops are used.
+#[derive(Serialize)]
+struct HopStats {
+    distinct: usize,
+    /// Share of prefixes that the most used 1, 10, 100 hops have.
+    top1_share: f64,
+    top10_share: f64,
+    top100_share: f64,
+    /// Of the distribution of hops over prefixes, in bits.
+    entropy_bits: f64,
+}
+
+#[derive(Serialize)]
+struct EngineStats {
+    engine: String,
+    isa: &'static str,
+    bytes: usize,
+    bytes_per_prefix: f64,
+    build_ms: f64,
+    tables: Vec<TableStats>,
+    reason: Option<String>,
+}
+
+#[derive(Serialize)]
+struct TableStats {
+    table: &'static str,
+    bytes: usize,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<Outcome, Failure> {
+    engines::choose::<u32>(&args.engines)?;
+    let loaded = table::load(&Source::parse_list(&args.table)?, &args.read)?;
+    let stats = stats(args, &loaded)?;
+    if args.json {
+        output::json(&stats)?;
+    } else {
+        let mut out = output::stdout();
+        print(&mut out, &stats)?;
+        out.flush()?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn stats(args: &Args, loaded: &Loaded) -> Result<Stats, Failure> {
+    let table = &loaded.table;
+    let columns = &table.columns;
+    let mut stages: Vec<Stage> = loaded
+        .stages
+        .iter()
+        .map(|(stage, time)| Stage {
+            stage: (*stage).to_owned(),
+            ms: rounded(time.as_secs_f64() * 1e3),
+        })
+        .collect();
+    let v4 = family::<u32>(args, loaded, &mut stages)?;
+    let v6 = family::<u128>(args, loaded, &mut stages)?;
+    Ok(Stats {
+        table: loaded.name.clone(),
+        sources: sources(loaded),
+        peer: table.selected_peer().map(ToString::to_string),
+        damaged: loaded.damaged,
+        rows: columns.len(),
+        columns: columns
+            .names()
+            .enumerate()
+            .map(|(i, name)| ColumnStats {
+                name: name.to_owned(),
+                kind: if columns.kind(i) == ColumnKind::Int { "int" } else { "str" },
+                distinct: columns.distinct(i),
+            })
+            .collect(),
+        v4,
+        v6,
+        stages,
+        snapshot: loaded.snapshot.as_ref().map(|snapshot| SnapshotStats {
+            digest: format!("{:032x}", snapshot.digest()),
+            tool: snapshot.provenance().tool.clone(),
+            created: utc(snapshot.provenance().created),
+            sections: snapshot.sections().map(|(name, bytes)| (name.to_owned(), bytes)).collect(),
+        }),
+    })
+}
+
+fn sources(loaded: &Loaded) -> Vec<SourceStats> {
+    let sources = loaded.table.provenance.sources.iter();
+    sources
+        .map(|source| SourceStats {
+            name: source.name.clone(),
+            format: source.format.clone(),
+            date: source.date.map(utc),
+            announced: source.announced,
+            withdrawn: source.withdrawn,
+        })
+        .collect()
+}
+
+fn family<A: EngineFamily + StoredFamily>(
+    args: &Args,
+    loaded: &Loaded,
+    stages: &mut Vec<Stage>,
+) -> Result<Option<FamilyStats>, Failure> {
+    let routes = loaded.table.routes::<A>();
+    if routes.is_empty() {
+        return Ok(None);
+    }
+    let started = Instant::now();
+    let shape = Shape::of(routes);
+    let ms = rounded(started.elapsed().as_secs_f64() * 1e3);
+    stages.push(Stage { stage: format!("measure {}", A::FAMILY), ms });
+    let engines = engine_stats(args, loaded, routes)?;
+    for engine in &engines {
+        let stage = format!("compile {} {}", A::FAMILY, engine.engine);
+        stages.push(Stage { stage, ms: engine.build_ms });
+    }
+    let more_specific: usize = shape.more_specific.iter().sum();
+    let lengths = shape.lengths.iter().copied().enumerate().filter(|(_, count)| *count > 0);
+    Ok(Some(FamilyStats {
+        prefixes: shape.prefixes,
+        lengths: lengths.collect(),
+        more_specific_share: rounded(shape.more_specific_share()),
+        mean_depth: rounded(shape.mean_depth()),
+        hop_of_parent_share: rounded(shape.hop_of_parent as f64 / more_specific.max(1) as f64),
+        intervals: shape.intervals,
+        intervals_merged: shape.merged,
+        gaps: shape.gaps,
+        hops: hops(routes),
+        engines,
+    }))
+}
+
+fn engine_stats<A: EngineFamily + StoredFamily>(
+    args: &Args,
+    loaded: &Loaded,
+    routes: &Routes<A>,
+) -> Result<Vec<EngineStats>, Failure> {
+    let isa = Isa::detect();
+    let mut all = Vec::new();
+    let stored = loaded.snapshot.as_ref().map(|snapshot| engines::stored::<A>(snapshot, isa));
+    if let Some(mut built) = stored.transpose()?.flatten() {
+        built.label = format!("snapshot:{}", built.name);
+        all.push(built);
+    }
+    for choice in engines::choose::<A>(&args.engines)? {
+        match choice.build(routes, isa) {
+            Ok(built) => all.push(built),
+            Err(error @ BuildError::Limit { .. }) => note(format_args!("skipped: {error}")),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let stats = |built: engines::Built<A>| {
+        let memory = built.engine.memory();
+        let table = |&(table, bytes): &(&'static str, usize)| TableStats { table, bytes };
+        EngineStats {
+            engine: built.label,
+            isa: built.isa.name(),
+            bytes: memory.total(),
+            bytes_per_prefix: rounded(memory.total() as f64 / routes.len() as f64),
+            build_ms: rounded(built.time.as_secs_f64() * 1e3),
+            tables: memory.tables().iter().map(table).collect(),
+            reason: built.reason,
+        }
+    };
+    Ok(all.into_iter().map(stats).collect())
+}
+
+fn hops<A: EngineFamily>(routes: &Routes<A>) -> HopStats {
+    let mut counts = vec![0usize; routes.hop_count() as usize];
+    for index in routes.iter().filter_map(|route| route.hop.index()) {
+        counts[index as usize] += 1;
+    }
+    counts.retain(|count| *count > 0);
+    counts.sort_unstable_by(|a, b| b.cmp(a));
+    let total = routes.len().max(1) as f64;
+    let top = |n: usize| rounded(counts.iter().take(n).sum::<usize>() as f64 / total);
+    let share = |count: &usize| *count as f64 / total;
+    let entropy: f64 = counts.iter().map(share).map(|p| -p * p.log2()).sum();
+    HopStats {
+        distinct: counts.len(),
+        top1_share: top(1),
+        top10_share: top(10),
+        top100_share: top(100),
+        entropy_bits: rounded(entropy),
+    }
+}
+
+fn rounded(number: f64) -> f64 {
+    (number * 10_000.0).round() / 10_000.0
+}
+
+fn print(out: &mut impl Write, stats: &Stats) -> std::io::Result<()> {
+    writeln!(out, "{}", stats.table)?;
+    for source in &stats.sources {
+        let date = source.date.as_ref().map_or(String::new(), |date| format!(", {date}"));
+        let (announced, withdrawn) = (grouped(source.announced), grouped(source.withdrawn));
+        writeln!(
+            out,
+            "source   {} ({}{date}): {announced} announced, {withdrawn} withdrawn",
+            source.name, source.format
+        )?;
+    }
+    if let Some(peer) = &stats.peer {
+        writeln!(out, "peer     {peer}")?;
+    }
+    if stats.damaged > 0 {
+        writeln!(out, "damage   {} records skipped", grouped(stats.damaged))?;
+    }
+    if let Some(snapshot) = &stats.snapshot {
+        let bytes: u64 = snapshot.sections.values().sum();
+        let (tool, created) = (&snapshot.tool, &snapshot.created);
+        writeln!(
+            out,
+            "snapshot {}, written by {tool} on {created}, digest {}",
+            size(bytes),
+            snapshot.digest
+        )?;
+    }
+    let column =
+        |c: &ColumnStats| format!("{} ({}, {} values)", c.name, c.kind, grouped(c.distinct as u64));
+    let columns: Vec<String> = stats.columns.iter().map(column).collect();
+    writeln!(out, "columns  {}; {} distinct rows", columns.join(", "), grouped(stats.rows.into()))?;
+    for (name, family) in [("IPv4", &stats.v4), ("IPv6", &stats.v6)] {
+        if let Some(family) = family {
+            print_family(out, name, family)?;
+        }
+    }
+    let stages: Vec<String> =
+        stats.stages.iter().map(|s| format!("{} {:.1} ms", s.stage, s.ms)).collect();
+    writeln!(out, "\ntime     {}", stages.join(", "))
+}
+
+/// Width of the bars.
+const BAR: usize = 40;
+
+fn print_family(out: &mut impl Write, name: &str, family: &FamilyStats) -> std::io::Result<()> {
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    let count = |n: usize| grouped(n as u64);
+    let hops = &family.hops;
+    writeln!(out, "\n{name}: {} prefixes", count(family.prefixes))?;
+    writeln!(
+        out,
+        "nesting  {} are more-specifics, mean depth {:.2}, {} of them with the hop around them",
+        percent(family.more_specific_share),
+        family.mean_depth,
+        percent(family.hop_of_parent_share)
+    )?;
+    writeln!(
+        out,
+        "ranges   {} elementary intervals, {} after merging, {} of them gaps",
+        count(family.intervals),
+        count(family.intervals_merged),
+        count(family.gaps)
+    )?;
+    writeln!(
+        out,
+        "hops     {} in use; the first has {} of the prefixes, ten {}, a hundred {}; {:.2} bits",
+        count(hops.distinct),
+        percent(hops.top1_share),
+        percent(hops.top10_share),
+        percent(hops.top100_share),
+        hops.entropy_bits
+    )?;
+    let most = family.lengths.values().copied().max().unwrap_or(1);
+    let mut grid = Grid::headless(&[true, true, true, false]);
+    for (length, &n) in &family.lengths {
+        let share = percent(n as f64 / family.prefixes as f64);
+        grid.row([format!("/{length}"), count(n), share, bar(n as f64 / most as f64, BAR)]);
+    }
+    grid.write_aligned(out)?;
+    let mut grid = Grid::new(&["engine", "isa", ">memory", ">bytes/prefix", ">build ms", "tables"]);
+    for engine in &family.engines {
+        let tables = engine.tables.iter();
+        let tables: Vec<String> =
+            tables.map(|t| format!("{} {}", t.table, size(t.bytes as u64))).collect();
+        grid.row([
+            engine.engine.clone(),
+            engine.isa.to_owned(),
+            size(engine.bytes as u64),
+            format!("{:.1}", engine.bytes_per_prefix),
+            format!("{:.1}", engine.build_ms),
+            tables.join(", "),
+        ]);
+    }
+    grid.write_aligned(out)?;
+    for reason in family.engines.iter().filter_map(|engine| engine.reason.as_ref()) {
+        writeln!(out, "auto is {reason}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,293 @@
+//! `fibula verify`: every engine against the oracle, on every instruction set of this machine.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use clap::Args as ClapArgs;
+use fibula_core::{Addr, BuildError, Family, Hop, Lookup, Memory, Routes};
+use fibula_engines::EngineFamily;
+use fibula_rib::{Snapshot, StoredFamily, StoredRoutes};
+use fibula_simd::Isa;
+use fibula_testkit::check::{Report, check};
+use fibula_testkit::traffic::{Traffic, keys};
+use fibula_testkit::{Oracle, Rng, probes};
+use serde::Serialize;
+
+use crate::bench::{IsaChoice, isas, parse_family, parse_isa};
+use crate::engines;
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Grid, grouped};
+use crate::progress::note;
+use crate::source::{ReadArgs, Source};
+use crate::table::{self, Loaded};
+
+const EXAMPLES: &str = "\
+Examples:
+  fibula verify --table table.fib
+  fibula verify --table rib.gz,updates.gz --engines dxr,planb --random 10000000
+  fibula verify --table gen:v6:2024:200000:1 --json
+
+The oracle is a plain binary trie. Probes: for every prefix both of its ends and their neighbours,
+both ends of the address space, and random addresses: a third over the whole space, a third over
+the space in use, a third inside the table's prefixes. Each is asked singly and in batches of 1 to
+130 addresses.
+
+Of a snapshot, the stored engines (snapshot:NAME) and the search for the matched prefix
+(snapshot:routes) are verified too. An engine that cannot hold the table is skipped, which is said
+on standard error. Exit code 1 if any answer is wrong.";
+
+/// Compare engines with the oracle
+#[derive(ClapArgs, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The table: a snapshot, table files, gen:v4:2024:900000:1, embedded
+    #[arg(long, short, value_name = "TABLE,...", default_value = "embedded")]
+    table: Vec<String>,
+    /// Engines: names, auto, all
+    #[arg(long, short, value_delimiter = ',', value_name = "NAME,...", default_value = "all")]
+    engines: Vec<String>,
+    /// Address family (default: those that the table has)
+    #[arg(long, short, value_name = "v4|v6", value_parser = parse_family)]
+    family: Option<Family>,
+    /// Random addresses for each family, besides the boundary probes
+    #[arg(long, value_name = "N", default_value = "1000000")]
+    random: u64,
+    /// Instruction sets: scalar, avx2, avx512, all (default: all of this machine)
+    #[arg(long, value_delimiter = ',', value_name = "ISA,...", value_parser = parse_isa)]
+    isa: Vec<IsaChoice>,
+    /// Seed of the random addresses
+    #[arg(long, value_name = "N", default_value = "1")]
+    seed: u64,
+    /// Print an array of JSON objects
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    read: ReadArgs,
+}
+
+/// What was found for one engine. The names of the fields are relied on by scripts.
+#[derive(Serialize)]
+struct Row {
+    engine: String,
+    isa: &'static str,
+    family: &'static str,
+    probes: u64,
+    wrong: u64,
+}
+
+/// Differences printed for each engine.
+const KEEP: usize = 10;
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<Outcome, Failure> {
+    engines::choose::<u32>(&args.engines)?;
+    let loaded = table::load(&Source::parse_list(&args.table)?, &args.read)?;
+    let mut rows = Vec::new();
+    // A family without routes is verified as well: every answer must be "none".
+    let wanted = |family: Family| match args.family {
+        Some(wanted) => wanted == family,
+        None => loaded.families().contains(&family) || loaded.families().is_empty(),
+    };
+    if wanted(Family::V4) {
+        family::<u32>(args, &loaded, &mut rows)?;
+    }
+    if wanted(Family::V6) {
+        family::<u128>(args, &loaded, &mut rows)?;
+    }
+    let wrong = rows.iter().any(|row| row.wrong > 0);
+    if args.json {
+        output::json(&rows)?;
+    } else {
+        print(&loaded, &rows)?;
+    }
+    Ok(if wrong { Outcome::Negative } else { Outcome::Done })
+}
+
+/// Something that answers lookups, to be compared with the oracle.
+struct Candidate<'a, A: Addr> {
+    engine: String,
+    isa: Isa,
+    lookup: Box<dyn Lookup<A> + 'a>,
+    report: Report<A>,
+}
+
+fn family<A: EngineFamily + StoredFamily>(
+    args: &Args,
+    loaded: &Loaded,
+    rows: &mut Vec<Row>,
+) -> Result<(), Failure> {
+    let routes = loaded.table.routes::<A>();
+    let mut candidates = candidates::<A>(args, routes, loaded.snapshot.as_ref())?;
+    let oracle = Oracle::new(routes);
+    let mut probes = probes::boundary(routes).chain(random(args, routes));
+    loop {
+        let chunk: Vec<A> = probes.by_ref().take(CHUNK).collect();
+        if chunk.is_empty() {
+            break;
+        }
+        check_chunk(&mut candidates, &oracle, &chunk);
+    }
+    for candidate in candidates {
+        let Candidate { engine, isa, report, .. } = candidate;
+        let family = A::FAMILY;
+        if report.wrong > 0 {
+            note(format_args!("{engine} ({isa}, IP{family}): {report}"));
+        }
+        let (isa, family) = (isa.name(), family.name());
+        rows.push(Row { engine, isa, family, probes: report.probes, wrong: report.wrong });
+    }
+    Ok(())
+}
+
+/// Probes whose right answers are kept at a time: asking the oracle is the slowest part, so it is
+/// done once for all engines.
+const CHUNK: usize = 1 << 20;
+
+/// The addresses that are not boundary probes.
+fn random<A: Addr>(args: &Args, routes: &Routes<A>) -> impl Iterator<Item = A> {
+    // In pieces, so that a large --random needs no more memory than a small one.
+    let (pieces, seed) = (args.random.div_ceil(CHUNK as u64), args.seed);
+    let random = args.random;
+    (0..pieces).flat_map(move |piece| {
+        let count = (random - piece * CHUNK as u64).min(CHUNK as u64) as usize;
+        let seed = seed.wrapping_mul(0x1_0000_0001).wrapping_add(piece);
+        let mut rng = Rng::new(seed);
+        let mut addrs: Vec<A> = (0..count.div_ceil(3)).map(|_| rng.addr()).collect();
+        addrs.extend(keys(routes, Traffic::Rnd, count / 3, seed));
+        addrs.extend(keys(routes, Traffic::Pfx, count - addrs.len(), seed));
+        addrs
+    })
+}
+
+fn candidates<'a, A: EngineFamily + StoredFamily>(
+    args: &Args,
+    routes: &Routes<A>,
+    snapshot: Option<&'a Snapshot>,
+) -> Result<Vec<Candidate<'a, A>>, Failure> {
+    // FIBULA_ISA narrows the choice to what it forces.
+    let all = if Isa::forced()?.is_some() { vec![Isa::detect()] } else { Isa::available() };
+    let isas = isas(&args.isa, all);
+    let mut candidates = Vec::new();
+    let mut add = |engine: String, isa, lookup| {
+        let report = Report { probes: 0, wrong: 0, first: Vec::new() };
+        candidates.push(Candidate { engine, isa, lookup, report });
+    };
+    for choice in engines::choose::<A>(&args.engines)? {
+        for isa in choice.forms(&isas) {
+            match choice.build(routes, isa) {
+                Ok(built) => {
+                    add(built.label, built.isa, Box::new(built.engine) as Box<dyn Lookup<A>>)
+                }
+                Err(error @ BuildError::Limit { .. }) => {
+                    note(format_args!("skipped for IP{}: {error}", A::FAMILY));
+                    break; // the limits are the scheme's, not the form's
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    let Some(snapshot) = snapshot else { return Ok(candidates) };
+    let mut forms = Vec::new();
+    for isa in isas {
+        match engines::stored::<A>(snapshot, isa)? {
+            Some(built) if !forms.contains(&built.isa) => {
+                forms.push(built.isa);
+                add(format!("snapshot:{}", built.name), built.isa, Box::new(built.engine));
+            }
+            _ => {}
+        }
+    }
+    let name = snapshot.family::<A>().engine_name();
+    if forms.is_empty() && !name.is_empty() {
+        note(format_args!("skipped: this program does not know the stored engine {name:?}"));
+    }
+    add("snapshot:routes".to_owned(), Isa::Scalar, Box::new(Matched(snapshot.family::<A>())));
+    Ok(candidates)
+}
+
+/// Compares all candidates over the same probes, as many at a time as there are cores.
+fn check_chunk<A: Addr>(candidates: &mut [Candidate<'_, A>], oracle: &Oracle<A>, probes: &[A]) {
+    let mut answers = vec![Hop::NONE; probes.len()];
+    oracle.lookup_batch(probes, &mut answers);
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let share = candidates.len().div_ceil(threads).max(1);
+    thread::scope(|scope| {
+        for part in candidates.chunks_mut(share) {
+            scope.spawn(|| {
+                for candidate in part {
+                    let known =
+                        Known { oracle, probes, answers: &answers, at: AtomicUsize::new(0) };
+                    let report =
+                        check(&*candidate.lookup, &known, &mut probes.iter().copied(), KEEP);
+                    candidate.report.absorb(report, KEEP);
+                }
+            });
+        }
+    });
+}
+
+/// The oracle with its answers to these probes at hand, if they are asked in order, as `check` does;
+/// otherwise it is asked itself.
+struct Known<'a, A: Addr> {
+    oracle: &'a Oracle<A>,
+    probes: &'a [A],
+    answers: &'a [Hop],
+    at: AtomicUsize,
+}
+
+impl<A: Addr> Lookup<A> for Known<'_, A> {
+    fn lookup(&self, addr: A) -> Hop {
+        let at = self.at.fetch_add(1, Ordering::Relaxed);
+        match self.probes.get(at) {
+            Some(probe) if *probe == addr => self.answers[at],
+            _ => self.oracle.lookup(addr),
+        }
+    }
+
+    fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
+        self.oracle.lookup_batch(addrs, hops);
+    }
+
+    fn memory(&self) -> Memory {
+        Memory::default()
+    }
+}
+
+/// The snapshot's search for the matched prefix, as an engine.
+struct Matched<'a, A: StoredFamily>(&'a StoredRoutes<A>);
+
+impl<A: StoredFamily> Lookup<A> for Matched<'_, A> {
+    fn lookup(&self, addr: A) -> Hop {
+        self.0.matched(addr).map_or(Hop::NONE, |index| self.0.get(index).hop)
+    }
+
+    fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
+        addrs.iter().zip(hops).for_each(|(addr, hop)| *hop = self.lookup(*addr));
+    }
+
+    fn memory(&self) -> Memory {
+        Memory::default()
+    }
+}
+
+fn print(loaded: &Loaded, rows: &[Row]) -> Result<(), Failure> {
+    use std::io::Write as _;
+    let mut out = output::stdout();
+    let table = &loaded.table;
+    let (v4, v6) = (grouped(table.v4.len() as u64), grouped(table.v6.len() as u64));
+    writeln!(out, "{}: {v4} IPv4, {v6} IPv6 routes", loaded.name)?;
+    let mut grid = Grid::new(&["engine", "isa", "family", ">probes", ">wrong"]);
+    for row in rows {
+        let (isa, family) = (row.isa.to_owned(), row.family.to_owned());
+        grid.row([row.engine.clone(), isa, family, grouped(row.probes), grouped(row.wrong)]);
+    }
+    grid.write_aligned(&mut out)?;
+    let wrong = rows.iter().filter(|row| row.wrong > 0).count();
+    match (rows.len(), wrong) {
+        (0, _) => writeln!(out, "nothing was verified")?,
+        (n, 0) => writeln!(out, "all {n} agree with the oracle")?,
+        (n, wrong) => writeln!(out, "{wrong} of {n} are WRONG")?,
+    }
+    out.flush()?;
+    Ok(())
+}
