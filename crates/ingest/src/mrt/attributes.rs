@@ -20,6 +20,7 @@ mod code {
     pub(super) const MP_REACH_NLRI: u8 = 14;
     pub(super) const MP_UNREACH_NLRI: u8 = 15;
     pub(super) const AS4_PATH: u8 = 17;
+    pub(super) const AS4_AGGREGATOR: u8 = 18;
     pub(super) const LARGE_COMMUNITIES: u8 = 32;
 }
 
@@ -50,6 +51,7 @@ pub(super) struct PathAttributes<'a> {
     as_path: Option<AsPath<'a>>,
     as4_path: Option<AsPath<'a>>,
     aggregator: Option<u32>,
+    has_as4_aggregator: bool,
     next_hop: Option<IpAddr>,
     mp_next_hop: Option<IpAddr>,
     med: Option<u32>,
@@ -104,9 +106,7 @@ impl<'a> PathAttributes<'a> {
             code::NEXT_HOP => self.next_hop = Some(value.address(Afi::V4, name)?),
             code::MULTI_EXIT_DISC => self.med = Some(value.u32(name)?),
             code::LOCAL_PREF => self.local_pref = Some(value.u32(name)?),
-            code::AGGREGATOR if width == AsWidth::Two => {
-                self.aggregator = value.asn(width, name).ok()
-            }
+            code::AGGREGATOR => self.aggregator = value.asn(width, name).ok(),
             code::COMMUNITIES => self.communities = value.rest(),
             code::LARGE_COMMUNITIES => self.large_communities = value.rest(),
             code::MP_REACH_NLRI => self.take_reach(value, place)?,
@@ -114,10 +114,10 @@ impl<'a> PathAttributes<'a> {
                 let (afi, safi) = (value.u16(name)?, value.u8(name)?);
                 self.unreach = Some(MpRoutes { afi, safi, nlri: value });
             }
-            // Only a speaker of two-byte numbers needs it, and a bad one is not worth the route.
-            code::AS4_PATH if width == AsWidth::Two => {
-                self.as4_path = AsPath::check(value, AsWidth::Four).ok();
-            }
+            // From a speaker of two-byte numbers; collectors keep it in records of four-byte ones, so
+            // the width says nothing. A bad one is not worth the route.
+            code::AS4_AGGREGATOR => self.has_as4_aggregator = true,
+            code::AS4_PATH => self.as4_path = AsPath::check(value, AsWidth::Four).ok(),
             _ => {}
         }
         Ok(())
@@ -159,8 +159,7 @@ impl<'a> PathAttributes<'a> {
         scratch.as_path.clear();
         scratch.communities.clear();
         let path = match (self.as_path, self.as4_path) {
-            // RFC 6793, 4.2.3: if an old speaker aggregated, AS4_PATH is from before that.
-            (Some(path), Some(as4)) if self.aggregator.is_none_or(|asn| asn == AS_TRANS) => {
+            (Some(path), Some(as4)) if !self.as4_is_stale() => {
                 Some(path.complete(as4, &mut scratch.merged))
             }
             (path, _) => path,
@@ -187,6 +186,12 @@ impl<'a> PathAttributes<'a> {
             origin: self.origin,
             communities: &scratch.communities,
         }
+    }
+
+    /// Whether an old speaker aggregated after the new one that wrote AS4_PATH (RFC 6793, 4.2.3): both
+    /// aggregators are there, and the old one's AS is a real one.
+    fn as4_is_stale(&self) -> bool {
+        self.has_as4_aggregator && self.aggregator.is_some_and(|asn| asn != AS_TRANS)
     }
 
     fn write_communities(&self, out: &mut String) {

@@ -1,6 +1,6 @@
 //! BGP messages as routers and collectors wrap them in MRT: UPDATE of RFC 4271 and RFC 4760.
 
-use fibula_core::{AnyPrefix, Attributes, Change, Update};
+use fibula_core::{Attributes, Change, Update};
 
 use super::attributes::{MpRoutes, PathAttributes, Place, Scratch};
 use super::cursor::{Afi, AsWidth, Cursor, Fault};
@@ -43,38 +43,29 @@ pub(super) fn message(mut body: Cursor<'_>, from: Speaker, out: &mut Out<'_>) ->
     }
 }
 
-/// Decodes an UPDATE's body. It is applied as a whole or, if anything in it is malformed, not at all.
+/// Decodes an UPDATE's body. With malformed attributes none of it is applied; of a list of prefixes
+/// that turns malformed, those before that point are.
 pub(super) fn update(mut body: Cursor<'_>, from: Speaker, out: &mut Out<'_>) -> Result<(), Fault> {
     let len = body.u16("withdrawn routes' length")?;
     let withdrawn = body.part(len.into(), "withdrawn routes")?;
     let len = body.u16("attributes' length")?;
     let attributes = body.part(len.into(), "path attributes")?;
     let attributes = PathAttributes::read(attributes, from.width, Place::Message)?;
-    let announced = body;
-
+    let announced = (!body.is_empty()).then_some((Afi::V4, body));
     let (reach, unreach) = (kept(attributes.reach, out), kept(attributes.unreach, out));
-    let lists = [Some((Afi::V4, withdrawn)), unreach, Some((Afi::V4, announced)), reach];
-    for (afi, nlri) in lists.into_iter().flatten() {
-        prefixes(nlri, afi, from.add_path, |_, _| {})?;
-    }
 
+    let mut result = Ok(());
     for (afi, nlri) in [Some((Afi::V4, withdrawn)), unreach].into_iter().flatten() {
-        emit(nlri, afi, from, Change::Withdraw, out)?;
+        result = result.and(emit(nlri, afi, from, Change::Withdraw, out.time, out.sink));
     }
-    let announced = (!announced.is_empty()).then_some((Afi::V4, announced));
     for (is_mp, list) in [(false, announced), (true, reach)] {
         if let Some((afi, nlri)) = list {
-            // The text of the path and so on is made once for all prefixes of the message.
-            let Out { sink, scratch, options, time } = out;
-            let bgp = attributes.finish(is_mp, *options, scratch);
+            let bgp = attributes.finish(is_mp, out.options, out.scratch);
             let change = Change::Announce(Attributes::Bgp(&bgp));
-            let peer = from.peer;
-            prefixes(nlri, afi, from.add_path, |path_id, prefix| {
-                sink.update(&Update { prefix, peer, path_id, time: *time, change });
-            })?;
+            result = result.and(emit(nlri, afi, from, change, out.time, out.sink));
         }
     }
-    Ok(())
+    result
 }
 
 /// The routes of an MP attribute if they are unicast.
@@ -89,29 +80,46 @@ fn kept<'a>(routes: Option<MpRoutes<'a>>, out: &mut Out<'_>) -> Option<(Afi, Cur
     }
 }
 
+/// Gives the sink an update for each prefix in `nlri`.
 fn emit(
-    nlri: Cursor<'_>,
+    mut nlri: Cursor<'_>,
     afi: Afi,
     from: Speaker,
     change: Change<'_>,
-    out: &mut Out<'_>,
+    time: u64,
+    sink: &mut dyn Sink,
 ) -> Result<(), Fault> {
-    let (peer, time) = (from.peer, out.time);
-    prefixes(nlri, afi, from.add_path, |path_id, prefix| {
-        out.sink.update(&Update { prefix, peer, path_id, time, change });
-    })
-}
-
-/// Calls `visit` with the path identifier and the prefix of each route in `nlri`.
-fn prefixes(
-    mut nlri: Cursor<'_>,
-    afi: Afi,
-    add_path: bool,
-    mut visit: impl FnMut(u32, AnyPrefix),
-) -> Result<(), Fault> {
+    let add_path = from.add_path || is_undeclared_add_path(nlri, afi);
     while !nlri.is_empty() {
         let path_id = if add_path { nlri.u32("path identifier")? } else { 0 };
-        visit(path_id, nlri.prefix(afi)?);
+        let prefix = nlri.prefix(afi)?;
+        sink.update(&Update { prefix, peer: from.peer, path_id, time, change });
     }
     Ok(())
+}
+
+/// Whether a list has path identifiers although its record is not of an ADD-PATH subtype: before RFC
+/// 8050 gave those, BIRD and others wrote such lists into ordinary records. Read without identifiers,
+/// the zeros of a small identifier are default routes, several in a row, or the list does not come
+/// out even; read with them, all of it makes sense.
+fn is_undeclared_add_path(nlri: Cursor<'_>, afi: Afi) -> bool {
+    let (mut plain, mut defaults) = (nlri.rest(), 0);
+    let is_odd = loop {
+        let [len, rest @ ..] = plain else { break false };
+        defaults += u32::from(*len == 0);
+        match rest.get(usize::from(len.div_ceil(8))..) {
+            Some(rest) if usize::from(*len) <= 8 * afi.bytes() => plain = rest,
+            _ => break true,
+        }
+    };
+    let makes_sense = || {
+        let mut nlri = nlri;
+        while !nlri.is_empty() {
+            if nlri.u32("path identifier").is_err() || nlri.prefix(afi).is_err() {
+                return false;
+            }
+        }
+        true
+    };
+    (is_odd || defaults > 1) && makes_sense()
 }
