@@ -101,7 +101,9 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     }
     out.flush().map_err(|error| Failure::io(args.output.display(), &error))?;
     if !args.quiet {
-        say(&summary, format, started.elapsed());
+        let time = started.elapsed();
+        let added = if args.add.is_empty() { snapshot.columns().width() } else { args.add.len() };
+        say(&summary, format, added, time);
     }
     Ok(Outcome::Done)
 }
@@ -110,7 +112,7 @@ fn snapshot(sources: &[(String, Source)]) -> Result<Snapshot, Failure> {
     if let [(_, Source::Snapshot(path))] = sources {
         return Ok(Snapshot::open(path)?);
     }
-    let table = table::load(sources, &ReadArgs::automatic())?.table;
+    let table = table::load_aloud(sources, &ReadArgs::automatic())?.table;
     let bytes = fibula_rib::to_bytes(&table, &EnginePart::none(), &EnginePart::none())?;
     Ok(Snapshot::from_bytes(bytes)?)
 }
@@ -171,7 +173,7 @@ fn failure(args: &Args, error: &AnnotateError) -> Failure {
 const BAR: usize = 30;
 
 /// The summary, on standard error: standard output has the data.
-fn say(summary: &Summary, format: Format, time: Duration) {
+fn say(summary: &Summary, format: Format, added: usize, time: Duration) {
     let share = |part: u64| 100.0 * part as f64 / summary.addresses.max(1) as f64;
     let rate = |count: u64| grouped((count as f64 / time.as_secs_f64().max(1e-9)) as u64);
     note(format_args!(
@@ -193,6 +195,9 @@ fn say(summary: &Summary, format: Format, time: Duration) {
             note(format_args!("{} {what}", grouped(count)));
         }
     }
+    // Every address column adds the same values, so its tops are as many.
+    let slots = summary.top.len() / added.max(1);
+    let each = summary.addresses as f64 / slots.max(1) as f64;
     for top in summary.top.iter().filter(|top| !top.values.is_empty()) {
         note(format_args!("\n{}: {} distinct values", top.column, grouped(top.distinct as u64)));
         let mut grid = Grid::headless(&[false, true, true, false]);
@@ -201,7 +206,7 @@ fn say(summary: &Summary, format: Format, time: Duration) {
             grid.row([
                 value.chars().take(40).collect(),
                 grouped(*count),
-                format!("{:.1} %", share(*count)),
+                format!("{:.1} %", 100.0 * *count as f64 / each),
                 bar(*count as f64 / most as f64, BAR),
             ]);
         }

@@ -71,7 +71,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     stages.push(("write".to_owned(), started.elapsed()));
 
     let mut out = output::stdout();
-    describe(&mut out, table)?;
+    describe(&mut out, table, table::peer(table, &args.read))?;
     engine(&mut out, table, &v4)?;
     engine(&mut out, table, &v6)?;
     if loaded.damaged > 0 {
@@ -109,7 +109,7 @@ fn part<A: EngineFamily>(built: &Built<A>) -> EnginePart<'_> {
     EnginePart { name: built.name, tables: built.engine.tables() }
 }
 
-fn describe(out: &mut impl Write, table: &Table) -> std::io::Result<()> {
+fn describe(out: &mut impl Write, table: &Table, peer: Option<String>) -> std::io::Result<()> {
     for source in &table.provenance.sources {
         let date = source.date.map_or(String::new(), |date| format!(", {}", utc(date)));
         let withdrawn = match source.withdrawn {
@@ -123,7 +123,7 @@ fn describe(out: &mut impl Write, table: &Table) -> std::io::Result<()> {
             source.name, source.format
         )?;
     }
-    if let Some(peer) = table.selected_peer() {
+    if let Some(peer) = peer {
         writeln!(out, "peer     {peer}")?;
     }
     let columns = &table.columns;

@@ -120,7 +120,7 @@ fn write_table<A: Addr>(out: &mut dyn Write, routes: &Routes<A>) -> io::Result<(
 }
 
 fn traffic(args: &TrafficArgs) -> Result<(), Failure> {
-    let loaded = table::load(&Source::parse_list(&args.table)?, &ReadArgs::automatic())?;
+    let loaded = table::load_aloud(&Source::parse_list(&args.table)?, &ReadArgs::automatic())?;
     let families = match args.family {
         Some(family) => vec![family],
         None => loaded.families(),

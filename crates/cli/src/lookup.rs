@@ -97,7 +97,7 @@ fn snapshot(sources: &[(String, Source)], read: &ReadArgs) -> Result<Snapshot, F
     {
         return Ok(Snapshot::open(path)?);
     }
-    let table = table::load(sources, read)?.table;
+    let table = table::load_aloud(sources, read)?.table;
     let bytes = fibula_rib::to_bytes(&table, &EnginePart::none(), &EnginePart::none())?;
     Ok(Snapshot::from_bytes(bytes)?)
 }

@@ -1,4 +1,4 @@
-//! What commands print with: aligned columns or tab-separated ones, bars, readable numbers.
+//! What commands print with: aligned columns, bars, readable numbers.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -34,12 +34,11 @@ pub fn json(value: &impl Serialize) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Rows of text: aligned for people, separated by tabs for programs.
+/// Rows of text in aligned columns.
 pub struct Grid {
     rows: Vec<Vec<String>>,
     /// For each column whether it is aligned to the right.
     right: Vec<bool>,
-    header: bool,
 }
 
 impl Grid {
@@ -48,22 +47,17 @@ impl Grid {
     pub fn new(heads: &[&str]) -> Self {
         let right = heads.iter().map(|head| head.starts_with('>')).collect();
         let row = heads.iter().map(|head| head.trim_start_matches('>').to_owned()).collect();
-        Self { rows: vec![row], right, header: true }
+        Self { rows: vec![row], right }
     }
 
     /// A grid without heads.
     pub fn headless(right: &[bool]) -> Self {
-        Self { rows: Vec::new(), right: right.to_vec(), header: false }
+        Self { rows: Vec::new(), right: right.to_vec() }
     }
 
     /// Adds a row.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().collect());
-    }
-
-    /// Whether there is no row but the heads.
-    pub fn is_empty(&self) -> bool {
-        self.rows.len() <= usize::from(self.header)
     }
 
     /// Writes the rows in aligned columns, two spaces apart.
@@ -84,14 +78,6 @@ impl Grid {
                 }
             }
             writeln!(out, "{}", line.trim_end())?;
-        }
-        Ok(())
-    }
-
-    /// Writes the rows separated by tabs.
-    pub fn write_tsv(&self, out: &mut impl Write) -> io::Result<()> {
-        for row in &self.rows {
-            writeln!(out, "{}", row.join("\t"))?;
         }
         Ok(())
     }
@@ -192,9 +178,7 @@ mod tests {
         grid.row(["länger".into(), "1,000".into()]);
         let mut out = Vec::new();
         grid.write_aligned(&mut out).unwrap();
-        grid.write_tsv(&mut out).unwrap();
-        let expected = "name    count\na           7\nlänger  1,000\n\
-                        name\tcount\na\t7\nlänger\t1,000\n";
+        let expected = "name    count\na           7\nlänger  1,000\n";
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 }

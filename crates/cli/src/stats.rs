@@ -163,7 +163,7 @@ fn stats(args: &Args, loaded: &Loaded) -> Result<Stats, Failure> {
     Ok(Stats {
         table: loaded.name.clone(),
         sources: sources(loaded),
-        peer: table.selected_peer().map(ToString::to_string),
+        peer: table::peer(table, &args.read),
         damaged: loaded.damaged,
         rows: columns.len(),
         columns: columns

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use fibula_core::{Attributes, Change, Family, Update, Value};
 use fibula_ingest::{Consumer, Damage, PeerInfo, ReadReport, SourceInfo};
-use fibula_rib::{Columns, Snapshot, StoredFamily, Table, TableBuilder};
+use fibula_rib::{Columns, PeerChoice, Snapshot, StoredFamily, Table, TableBuilder};
 use fibula_testkit::fib::{HopModel, synthetic_hops};
 
 use crate::embedded;
@@ -135,21 +135,26 @@ fn merge(sources: &[(String, Source)], read: &ReadArgs) -> Result<Loaded, Failur
     let read_time = started.elapsed();
     let table = builder.finish()?;
     let stages = vec![("read", read_time), ("merge", started.elapsed() - read_time)];
-    let loaded = Loaded { damaged, ..Loaded::new(table, stages) };
-    say_peer(&loaded.table, read);
-    Ok(loaded)
+    Ok(Loaded { damaged, ..Loaded::new(table, stages) })
 }
 
-/// Which peer's view of the world this is must not stay unsaid.
-fn say_peer(table: &Table, read: &ReadArgs) {
-    let Some(peer) = table.selected_peer() else { return };
+/// Whose view of the world a BGP table is, and that there are others: it must not stay unsaid.
+pub fn peer(table: &Table, read: &ReadArgs) -> Option<String> {
+    let peer = table.selected_peer()?;
     let why = match read.peer.0 {
-        fibula_rib::PeerChoice::Most if peer.of > 1 => {
-            " (the one with the most; --peer takes another)"
-        }
+        PeerChoice::Most if peer.of > 1 => " (the one with the most; --peer takes another)",
         _ => "",
     };
-    note(format_args!("peer {peer}{why}"));
+    Some(format!("{peer}{why}"))
+}
+
+/// [`load`], and says on standard error whose view it is.
+pub fn load_aloud(sources: &[(String, Source)], read: &ReadArgs) -> Result<Loaded, Failure> {
+    let loaded = load(sources, read)?;
+    if let Some(peer) = peer(&loaded.table, read) {
+        note(format_args!("{}: peer {peer}", loaded.name));
+    }
+    Ok(loaded)
 }
 
 fn feed_table(builder: &mut TableBuilder, name: &str, format: &str, table: &Table) {
@@ -239,6 +244,10 @@ impl Consumer for Feeder<'_> {
 
     fn peer(&mut self, index: u32, peer: &PeerInfo) {
         self.builder.add_peer(index, peer.address, peer.asn);
+    }
+
+    fn peer_down(&mut self, index: u32, _time: u64) {
+        self.builder.peer_down(index);
     }
 
     fn update(&mut self, update: &Update<'_>) {

@@ -81,7 +81,7 @@ const KEEP: usize = 10;
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
     engines::choose::<u32>(&args.engines)?;
-    let loaded = table::load(&Source::parse_list(&args.table)?, &args.read)?;
+    let loaded = table::load_aloud(&Source::parse_list(&args.table)?, &args.read)?;
     let mut rows = Vec::new();
     // A family without routes is verified as well: every answer must be "none".
     let wanted = |family: Family| match args.family {

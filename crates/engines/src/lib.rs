@@ -22,3 +22,6 @@ pub mod radix;
 mod registry;
 
 pub use registry::{Auto, BoxedEngine, EngineFamily, Entry, auto, engines, find};
+
+/// The instruction sets that engines are built for; the default is the best of this machine.
+pub use fibula_simd::Isa;

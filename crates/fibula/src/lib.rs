@@ -1,7 +1,94 @@
-//! Facade, see below.
+//! IP longest-prefix match: which route covers this address?
+//!
+//! Routes are compiled into an *engine*, an immutable table in memory, which then answers some hundred
+//! million lookups a second on a core. IPv4 addresses are `u32`, IPv6 addresses `u128`, both in host
+//! byte order, and everything is generic over the two.
+//!
+//! # Quick start
+//!
+//! ```
+//! use fibula::{Hop, Lookup, Prefix, Routes, engines};
+//!
+//! // A route is a prefix and a hop: a small number that means something to you.
+//! let routes: Routes<u32> = [
+//!     ("10.0.0.0/8".parse::<Prefix<u32>>()?, Hop::new(7)),
+//!     ("10.1.0.0/16".parse()?, Hop::new(9)),
+//! ]
+//! .into_iter()
+//! .collect();
+//!
+//! // Compile them with the engine that is best for this table and this machine.
+//! let engine = engines::auto(&routes, engines::Isa::detect()).engine;
+//! assert_eq!(engine.lookup(0x0a01_0203), Hop::new(9)); // 10.1.2.3
+//! assert_eq!(engine.lookup(0x0a02_0304), Hop::new(7)); // 10.2.3.4
+//! assert_eq!(engine.lookup(0x0b00_0000), Hop::NONE); // 11.0.0.0
+//!
+//! // The fast way is to ask for many addresses at once, 64 to 1,024.
+//! let addresses = [0x0a01_0203, 0x0a02_0304, 0x0b00_0000];
+//! let mut hops = [Hop::NONE; 3];
+//! engine.lookup_batch(&addresses, &mut hops);
+//! assert_eq!(hops, [Hop::new(9), Hop::new(7), Hop::NONE]);
+//! # Ok::<(), fibula::PrefixError>(())
+//! ```
+//!
+//! Where routes carry more than a number (origin AS, country, next hop), [`rib`] keeps those as columns
+//! and hops are the numbers of their rows; it also writes a table with its engines into one file that
+//! opens in milliseconds:
+//!
+//! ```
+//! use fibula::rib::{EnginePart, Snapshot, Table, to_bytes};
+//! use fibula::{Hop, Lookup, Persist, Prefix, Routes, engines};
+//!
+//! let v6: Routes<u128> = [("2001:db8::/32".parse::<Prefix<u128>>()?, Hop::new(0))].into_iter().collect();
+//! let auto = engines::auto(&v6, engines::Isa::detect());
+//! let part = EnginePart { name: auto.entry.name, tables: auto.engine.tables() };
+//! let table = Table::from_routes(Routes::default(), v6);
+//!
+//! // `rib::write` and `Snapshot::open` do the same with a file.
+//! let snapshot = Snapshot::from_bytes(to_bytes(&table, &EnginePart::none(), &part)?)?;
+//! let stored = snapshot.family::<u128>();
+//! let entry = engines::find::<u128>(stored.engine_name()).ok_or("an unknown engine")?;
+//! let engine = (entry.load)(stored.tables(), stored.hop_count(), engines::Isa::detect())?;
+//!
+//! let address = 0x2001_0db8_0000_0000_0000_0000_0000_0001;
+//! assert_eq!(engine.lookup(address), Hop::new(0));
+//! let route = stored.get(stored.matched(address).ok_or("no route")?);
+//! assert_eq!(route.prefix.to_string(), "2001:db8::/32");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # The engines
+//!
+//! All of them give the same answers ([`Lookup`] is the contract, one test suite holds them to it),
+//! at different cost. If in doubt take [`engines::auto`]: it chooses, falls back where a table exceeds
+//! an engine's limits, and says why. The command `fibula bench --table T --engines all` measures them
+//! on your table and your machine; numbers without a table and a machine mean nothing.
+//!
+//! **[`dxr`](engines::dxr)** (IPv4; `dxr16` to `dxr20`, `dxr` is `dxr18`). A direct table over the first
+//! 16 to 20 bits answers most addresses at once; the rest bisect the few ranges behind their entry.
+//! Take it for IPv4: a full Internet table is a few megabytes, compiles in tens of milliseconds and
+//! stays in the second-level cache. More bits search less and miss the cache more. Limits: none that
+//! real tables meet (2^31 ranges; beyond 65,535 hops, or where ranges outgrow its compact entries, it
+//! changes to a wider form by itself).
+//!
+//! **[`planb`](engines::planb)** (IPv6, IPv4). The table's elementary intervals in a linearised B+-tree
+//! with as many keys in a node as a vector register holds, so that a level costs one comparison; a
+//! batch keeps many lookups in flight. Take it for IPv6, with batches and AVX-512 or AVX2; it works
+//! without. Networks that routes longer than /64 divide are searched in an extra level, which costs
+//! nothing where there are none. Limits: 2^32 hops and such networks together.
+//!
+//! **[`radix`](engines::radix)** (IPv4, IPv6). A path-compressed binary trie, the scheme of the BSD
+//! kernels: 20 to 40 dependent loads a lookup, ten and more times slower than the others. Take it as
+//! a baseline, or for a table that everything else refuses. Limits: 2^31 routes.
+//!
+//! **[`lower-bound`](engines::lower_bound)** (IPv6, IPv4). PlanB's intervals in a sorted array with a
+//! plain binary search: the baseline that PlanB is measured against, and the smallest table here. Take
+//! it to see what the tree is worth. Limits: those of `planb`.
 #![forbid(unsafe_code)]
+
 pub use fibula_core::*;
-/// The engines.
+
+#[doc(inline)]
 pub use fibula_engines as engines;
-/// Tables with attributes, and the snapshot file.
+#[doc(inline)]
 pub use fibula_rib as rib;

@@ -199,6 +199,17 @@ fn a_withdrawal_takes_back_what_the_peer_said_and_no_more() {
 }
 
 #[test]
+fn a_peer_that_goes_down_takes_its_routes_along() {
+    let mut builder = three_peers(BuilderOptions::default());
+    builder.peer_down(2);
+    builder.peer_down(7); // never seen
+    announces(&mut builder, 2, "12.0.0.0/8", &from(3)); // up again
+    let table = builder.finish().unwrap();
+    let peer = table.selected_peer().unwrap();
+    assert_eq!((peer.index, peer.routes), (1, 2));
+}
+
+#[test]
 fn the_best_path_is_taken() {
     let path = |lp: Option<u32>, len, origin, med| BgpAttributes {
         as_path_len: len,

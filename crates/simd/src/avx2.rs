@@ -47,7 +47,7 @@ impl Simd for Avx2 {
         unsafe { _mm256_set1_epi32((key ^ (1 << 31)).cast_signed()) }
     }
     #[inline(always)]
-    fn rank64(self, line: &[u64; 8], key: __m256i) -> usize {
+    fn rank64(self, line: &[u64; 8], key: __m256i) -> u32 {
         let halves = line.as_ptr().cast::<__m256i>();
         // SAFETY: `self` proves that the machine has AVX2; both halves of the 64-byte line are
         // readable, and the loads have no alignment to keep.
@@ -60,10 +60,10 @@ impl Simd for Avx2 {
             // One 32-bit half of each lane's verdict: order does not matter to a count.
             _mm256_movemask_ps(_mm256_shuffle_ps::<0b11_01_11_01>(low, high))
         };
-        below.count_ones() as usize
+        below.count_ones()
     }
     #[inline(always)]
-    fn rank32(self, line: &[u32; 16], key: __m256i) -> usize {
+    fn rank32(self, line: &[u32; 16], key: __m256i) -> u32 {
         let halves = line.as_ptr().cast::<__m256i>();
         // SAFETY: `self` proves that the machine has AVX2; both halves of the 64-byte line are
         // readable, and the loads have no alignment to keep.
@@ -76,7 +76,7 @@ impl Simd for Avx2 {
             // Two mask bits for each verdict.
             _mm256_movemask_epi8(_mm256_packs_epi32(low, high))
         };
-        below.count_ones() as usize / 2
+        below.count_ones() / 2
     }
     #[inline]
     fn run<K: Kernel>(self, kernel: K) -> K::Output {

@@ -46,24 +46,24 @@ impl Simd for Avx512 {
         unsafe { _mm512_set1_epi32(key.cast_signed()) }
     }
     #[inline(always)]
-    fn rank64(self, line: &[u64; 8], key: __m512i) -> usize {
+    fn rank64(self, line: &[u64; 8], key: __m512i) -> u32 {
         // SAFETY: `self` proves that the machine has AVX-512 F; the 64 bytes of the line are
         // readable, and the load has no alignment to keep.
         let below = unsafe {
             let line = _mm512_loadu_si512(line.as_ptr().cast());
             _mm512_cmplt_epu64_mask(line, key)
         };
-        below.count_ones() as usize
+        u32::from(below).count_ones()
     }
     #[inline(always)]
-    fn rank32(self, line: &[u32; 16], key: __m512i) -> usize {
+    fn rank32(self, line: &[u32; 16], key: __m512i) -> u32 {
         // SAFETY: `self` proves that the machine has AVX-512 F; the 64 bytes of the line are
         // readable, and the load has no alignment to keep.
         let below = unsafe {
             let line = _mm512_loadu_si512(line.as_ptr().cast());
             _mm512_cmplt_epu32_mask(line, key)
         };
-        below.count_ones() as usize
+        u32::from(below).count_ones()
     }
     #[inline]
     fn run<K: Kernel>(self, kernel: K) -> K::Output {

@@ -17,9 +17,9 @@
 //! struct CountBelow<'a>(&'a [u64; 8], u64);
 //!
 //! impl Kernel for CountBelow<'_> {
-//!     type Output = usize;
+//!     type Output = u32;
 //!     #[inline(always)] // so that it is compiled into each instruction set's own entry function
-//!     fn run<S: Simd>(self, simd: S) -> usize {
+//!     fn run<S: Simd>(self, simd: S) -> u32 {
 //!         simd.rank64(self.0, simd.splat64(self.1))
 //!     }
 //! }

@@ -42,7 +42,7 @@ impl Row {
         mode: Mode,
         figures: Figures<'_, A>,
     ) -> Self {
-        let Figures { built, mut mlps, mut dependent } = figures;
+        let Figures { built, mut mlps, mut dependent, .. } = figures;
         let median_mlps = median(&mut mlps);
         Self {
             engine: built.label.clone(),

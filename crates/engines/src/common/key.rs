@@ -69,7 +69,7 @@ pub trait SearchKey: Pod + Ord + Debug + Send + Sync {
     /// Puts the key in every lane.
     fn splat<S: Simd>(self, simd: S) -> Self::Splat<S>;
     /// How many keys of the line are below the splat key.
-    fn rank<S: Simd>(simd: S, line: &Self::Line, key: Self::Splat<S>) -> usize;
+    fn rank<S: Simd>(simd: S, line: &Self::Line, key: Self::Splat<S>) -> u32;
 }
 
 macro_rules! search_key {
@@ -92,7 +92,7 @@ macro_rules! search_key {
                 simd.$splat_fn(self)
             }
             #[inline(always)]
-            fn rank<S: Simd>(simd: S, line: &[$t; $lanes], key: S::$splat) -> usize {
+            fn rank<S: Simd>(simd: S, line: &[$t; $lanes], key: S::$splat) -> u32 {
                 simd.$rank_fn(line, key)
             }
         }

@@ -49,6 +49,8 @@ mod frame;
 mod peers;
 mod table_dump;
 mod table_dump_v2;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use frame::looks_like_mrt;
 

@@ -127,6 +127,14 @@ impl TableBuilder {
         self.peers.add(index, address, asn);
     }
 
+    /// The session with this peer of the current source ended: its routes are gone.
+    pub fn peer_down(&mut self, index: u32) {
+        if let Some(speaker) = self.peers.speaker(index) {
+            self.v4.forget(speaker);
+            self.v6.forget(speaker);
+        }
+    }
+
     /// Takes one update of the current source.
     pub fn apply(&mut self, update: &Update<'_>) {
         if let Some(source) = self.sources.last_mut() {

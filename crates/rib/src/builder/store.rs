@@ -83,6 +83,13 @@ impl<A: Addr> Store<A> {
         Some(number)
     }
 
+    /// The speaker takes back all that it said.
+    pub(super) fn forget(&mut self, speaker: u32) {
+        if let Some(spoken) = self.speakers.get_mut(speaker as usize) {
+            *spoken = Spoken::default();
+        }
+    }
+
     /// How many prefixes the speaker has routes for.
     pub(super) fn count(&self, speaker: u32) -> u64 {
         self.speakers.get(speaker as usize).map_or(0, Spoken::count)
