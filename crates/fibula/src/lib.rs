@@ -1,7 +1,7 @@
 //! IP longest-prefix match: which route covers this address?
 //!
-//! Routes are compiled into an *engine*, an immutable table in memory, which then answers some hundred
-//! million lookups a second on a core. IPv4 addresses are `u32`, IPv6 addresses `u128`, both in host
+//! Routes are compiled into an *engine*: an immutable table in memory that answers lookups, best in
+//! batches, from any number of threads. IPv4 addresses are `u32`, IPv6 addresses `u128`, both in host
 //! byte order, and everything is generic over the two.
 //!
 //! # Quick start
@@ -78,12 +78,13 @@
 //! nothing where there are none. Limits: 2^32 hops and such networks together.
 //!
 //! **[`radix`](engines::radix)** (IPv4, IPv6). A path-compressed binary trie, the scheme of the BSD
-//! kernels: 20 to 40 dependent loads a lookup, ten and more times slower than the others. Take it as
-//! a baseline, or for a table that everything else refuses. Limits: 2^31 routes.
+//! kernels: 20 to 30 loads a lookup on a full table, each waiting for the one before, and several times
+//! the memory of the others. Take it as a baseline, or for a table that everything else refuses.
+//! Limits: 2^31 routes.
 //!
 //! **[`lower-bound`](engines::lower_bound)** (IPv6, IPv4). PlanB's intervals in a sorted array with a
-//! plain binary search: the baseline that PlanB is measured against, and the smallest table here. Take
-//! it to see what the tree is worth. Limits: those of `planb`.
+//! plain binary search: the baseline that PlanB is measured against. Take it to see what the tree is
+//! worth. Limits: those of `planb`.
 #![forbid(unsafe_code)]
 
 pub use fibula_core::*;
