@@ -93,7 +93,7 @@ fn every_session_that_ended() {
         let text = gunzip(&data.join(format!("mrt/expect/ripencc-bgpdump-{name}.bgp.gz")));
         let wanted: Vec<String> = text
             .lines()
-            .filter_map(|line| line.split_once("|STATE|").map(|(head, rest)| (head, rest)))
+            .filter_map(|line| line.split_once("|STATE|"))
             .filter(|(_, rest)| rest.contains("|6|") && !rest.ends_with("|6"))
             .map(|(head, rest)| {
                 let (_, time) = head.split_once('|').expect("time");

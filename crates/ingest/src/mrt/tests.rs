@@ -249,7 +249,7 @@ fn damage_stays_within_its_record() {
             "unknown BGP message",
         ),
         (record(17, 4, &[0; 3]), "microseconds needs 4 bytes, 3 are left"),
-        (record(13, 1, &[0; 9]), "peer count"),
+        (record(13, 1, &[0; 7]), "peer count"),
     ];
     for (bad, what) in cases {
         let sink = decode(&[&good[..], &bad, &good].concat());
