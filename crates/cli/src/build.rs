@@ -40,7 +40,7 @@ pub struct Args {
     /// The snapshot file to write
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
-    /// Engine for both families, or one for each: auto, dxr18, planb, radix, dxr18,planb
+    /// Engine, or several of which each family takes the first that it has: auto, radix, dxr16,planb
     #[arg(long, short, value_delimiter = ',', value_name = "NAME,...", default_value = AUTO)]
     engine: Vec<String>,
     #[command(flatten)]
@@ -86,20 +86,17 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// The engine that was asked for, in so far as the family has it; otherwise the chooser's.
+/// The first of the engines asked for that the family has; without any, the chooser's.
 fn compile<A: EngineFamily + StoredFamily>(
     args: &Args,
     table: &Table,
 ) -> Result<Built<A>, Failure> {
+    if args.engine.iter().any(|name| name == "all") {
+        return Err(Failure::new("a snapshot has one engine for each family, not all")
+            .hint("--engine auto leaves the choice to fibula"));
+    }
     let mut choices = engines::choose::<A>(&args.engine)?;
-    if choices.len() > 1 {
-        let names: Vec<_> = choices.iter().map(|choice| choice.label.as_str()).collect();
-        let message = format_args!("one engine for IP{}, not {}", A::FAMILY, names.join(", "));
-        return Err(Failure::new(message).hint("--engine auto leaves the choice to fibula"));
-    }
-    if choices.is_empty() {
-        choices = engines::choose::<A>(&[AUTO.to_owned()])?;
-    }
+    choices.extend(engines::choose::<A>(&[AUTO.to_owned()])?);
     choices[0].build(table.routes::<A>(), Isa::detect()).map_err(|error| {
         Failure::from(error).hint("--engine auto takes one that can hold this table")
     })

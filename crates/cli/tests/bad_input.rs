@@ -1,0 +1,98 @@
+//! Input that is missing, damaged or hostile: said plainly, never a panic.
+
+mod common;
+
+use common::{Files, done, read, said, said_to};
+
+#[test]
+fn damage_is_counted_and_placed() {
+    let files = Files::new();
+    let list = files.with("list.txt", "10.0.0.0/8 a\n10.0.0.300/8 b\n10.0.0.1/8 c\n11.0.0.0/8 d\n");
+    let fib = files.path("list.fib");
+    let built = done(&["build", &list, "-o", &fib]);
+    assert!(built.err.contains("2 of 4 records damaged and skipped"), "{}", built.err);
+    assert!(built.err.contains(&format!("{list}: record 2, byte 13")), "{}", built.err);
+    assert!(built.out.contains("2 records skipped"), "{}", built.out);
+    let masked = done(&["build", &list, "-o", &fib, "--mask-host-bits"]);
+    assert!(masked.err.contains("1 of 4"), "{}", masked.err);
+    let strict = said(&["build", &list, "-o", &fib, "--strict"]);
+    assert_eq!(strict.code, 2);
+    assert!(strict.err.contains("record 2"), "{}", strict.err);
+}
+
+#[test]
+fn what_is_no_table_is_refused() {
+    let files = Files::new();
+    let empty = files.with("empty", "");
+    let noise: Vec<u8> =
+        (0..5000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let noise = files.with("noise", noise);
+    let prose = files.with("prose.txt", "There are no prefixes here.\nNone at all.\n");
+    let out = files.path("out.fib");
+    for source in [&empty, &noise, &prose, &files.path("missing"), &files.path("")] {
+        let run = said(&["build", source, "-o", &out]);
+        assert_eq!(run.code, 2, "{source}: {}", run.out);
+        assert!(run.err.contains("fibula: "), "{source}: {}", run.err);
+        assert!(!std::path::Path::new(&out).exists(), "{source}");
+    }
+    assert_eq!(said(&["build", "embedded", "-o", &files.path("no/folder.fib")]).code, 2);
+    assert_eq!(said(&["build"]).code, 2);
+    assert_eq!(said_to(&["build", "-", "-o", &out], "10.0.0.0/8 7\n").code, 0);
+}
+
+#[test]
+fn damaged_snapshots_are_refused() {
+    let files = Files::new();
+    let fib = files.snapshot();
+    let good = read(&fib);
+    let commands: [&[&str]; 4] =
+        [&["lookup", "10.0.0.1"], &["verify", "--random", "10"], &["stats"], &["annotate", "-q"]];
+    for cut in [7, 8, 63, 64, good.len() / 2, good.len() - 1] {
+        let bad = files.with("cut.fib", &good[..cut]);
+        for command in commands {
+            let run = said(&[command, &["-t", &bad]].concat());
+            assert_eq!(run.code, 2, "{command:?} at {cut}: {}", run.out);
+        }
+    }
+    for at in (0..good.len()).step_by(good.len() / 60) {
+        let mut bad = good.clone();
+        bad[at] ^= 0x55;
+        let bad = files.with("flipped.fib", bad);
+        let run = said(&["lookup", "-t", &bad, "10.0.0.1"]);
+        // Padding between sections belongs to nobody: a change there changes nothing.
+        assert!(run.code == 2 || run.out.contains("10.0.0.0/8\t64501"), "byte {at}: {}", run.out);
+    }
+}
+
+#[test]
+fn a_compressed_list_that_is_cut_gives_what_it_holds() {
+    let files = Files::new();
+    let lines: String = (0..200).map(|i| format!("10.{i}.0.0/16 {i}\n")).collect();
+    let stored = stored_gzip(lines.as_bytes());
+    let whole = files.with("whole.txt.gz", &stored);
+    let out = files.path("out.fib");
+    assert!(done(&["build", &whole, "-o", &out]).out.contains("200 IPv4"));
+    let cut = files.with("cut.txt.gz", &stored[..stored.len() / 2]);
+    let run = said(&["build", &cut, "-o", &out]);
+    assert!(run.code == 0 && run.err.contains("damaged"), "{}{}", run.out, run.err);
+    assert_eq!(said(&["build", &cut, "-o", &out, "--strict"]).code, 2);
+}
+
+/// A gzip file whose one block is stored uncompressed.
+fn stored_gzip(data: &[u8]) -> Vec<u8> {
+    let len = u16::try_from(data.len()).unwrap();
+    let mut file = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255, 1];
+    file.extend(len.to_le_bytes());
+    file.extend((!len).to_le_bytes());
+    file.extend(data);
+    let mut crc = !0u32;
+    for byte in data {
+        crc ^= u32::from(*byte);
+        for _ in 0..8 {
+            crc = if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 };
+        }
+    }
+    file.extend((!crc).to_le_bytes());
+    file.extend(u32::from(len).to_le_bytes());
+    file
+}

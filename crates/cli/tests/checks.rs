@@ -1,0 +1,172 @@
+//! Verifying and measuring: verify, bench.
+
+mod common;
+
+use common::{Files, fibula, json, said};
+
+#[test]
+fn every_engine_and_isa_is_verified() {
+    let files = Files::new();
+    let fib = files.snapshot();
+    let rows = json(&["verify", "--table", &fib, "--engines", "all", "--random", "3000", "--json"]);
+    let rows = rows.as_array().unwrap();
+    for row in rows {
+        let keys: Vec<&str> = row.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(keys, ["engine", "isa", "family", "probes", "wrong"]);
+        assert_eq!(row["wrong"], 0);
+        assert!(row["probes"].as_u64().unwrap() > 3000, "{row}");
+    }
+    let has = |engine: &str, isa: &str, family: &str| {
+        rows.iter().any(|r| r["engine"] == engine && r["isa"] == isa && r["family"] == family)
+    };
+    for (engine, family) in [
+        ("dxr16", "v4"),
+        ("dxr20", "v4"),
+        ("radix", "v4"),
+        ("planb", "v4"),
+        ("planb", "v6"),
+        ("lower-bound", "v6"),
+        ("snapshot:dxr18", "v4"),
+        ("snapshot:planb", "v6"),
+        ("snapshot:routes", "v6"),
+    ] {
+        assert!(has(engine, "scalar", family), "{engine} {family}");
+    }
+}
+
+#[test]
+fn forced_and_chosen_instruction_sets() {
+    let verify =
+        ["verify", "-t", "gen:v6:2024:500:1", "--engines", "planb", "--random", "10", "--json"];
+    let isas = |args: &[&str], forced: Option<&str>| -> Vec<String> {
+        let mut command = fibula(args);
+        if let Some(isa) = forced {
+            command.env("FIBULA_ISA", isa);
+        }
+        let out = command.output().unwrap().stdout;
+        let rows: serde_json::Value = serde_json::from_slice(&out).unwrap();
+        rows.as_array().unwrap().iter().map(|row| row["isa"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(isas(&verify, Some("scalar")), ["scalar"]);
+    assert_eq!(isas(&[&verify[..], &["--isa", "scalar"]].concat(), None), ["scalar"]);
+    assert_eq!(isas(&verify, None)[0], "scalar");
+
+    let output = fibula(&["lookup", "1.1.1.1"]).env("FIBULA_ISA", "mmx").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("FIBULA_ISA"));
+}
+
+#[test]
+fn an_empty_family_is_verified_when_asked_for() {
+    let rows =
+        json(&["verify", "-t", "gen:v4:2024:100:1", "--family", "v6", "--random", "30", "--json"]);
+    assert!(rows.as_array().unwrap().iter().all(|row| row["wrong"] == 0 && row["probes"] == 32));
+}
+
+#[test]
+fn bench_gives_the_agreed_fields() {
+    let args = [
+        "bench",
+        "--table",
+        "gen:v4:2024:2000:1,gen:v6:2024:1000:1",
+        "--engines",
+        "planb,auto",
+        "--traffic",
+        "RND,PFX,ZIPF,REP,SEQ,MATCH50",
+        "--batch",
+        "64",
+        "--threads",
+        "2",
+        "--runs",
+        "2",
+        "--keys",
+        "3000",
+        "--json",
+    ];
+    let rows = json(&args);
+    let rows = rows.as_array().unwrap();
+    assert_eq!(rows.len(), 2 * 6 * 2);
+    for row in rows {
+        let keys: Vec<&str> = row.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(
+            keys,
+            [
+                "engine",
+                "isa",
+                "family",
+                "table",
+                "prefixes",
+                "traffic",
+                "batch",
+                "mlps",
+                "mlps_min",
+                "mlps_max",
+                "dependent_ns",
+                "bytes",
+                "build_ms",
+                "threads",
+            ]
+        );
+        let number = |key: &str| row[key].as_f64().unwrap();
+        assert!(number("mlps") >= number("mlps_min") && number("mlps") <= number("mlps_max"));
+        assert!(number("dependent_ns") > 0.0 && number("bytes") > 0.0, "{row}");
+        assert_eq!(row["threads"], 2);
+        assert_eq!(row["batch"], if row["traffic"] == "SEQ" { 1 } else { 64 });
+    }
+    let tables: Vec<_> = rows.iter().map(|row| row["prefixes"].as_u64().unwrap()).collect();
+    assert!(tables.contains(&2000) && tables.contains(&1000));
+}
+
+#[test]
+fn bench_replays_a_file_and_prints_for_people() {
+    let files = Files::new();
+    let fib = files.snapshot();
+    let addresses = files.with("addresses.txt", "10.1.2.3\n2001:db8::1\n");
+    let file = format!("file:{addresses}");
+    let args = [
+        "bench",
+        "-t",
+        &fib,
+        "--engines",
+        "all",
+        "--runs",
+        "1",
+        "--keys",
+        "100",
+        "--batch",
+        "1,16",
+    ];
+    let out = common::done(&[&args[..], &["--traffic", &file]].concat()).out;
+    assert!(out.contains("radix") && out.contains("dependent ns") && out.contains("UTC"), "{out}");
+    assert!(out.contains("batch 16") && out.contains("batch 1,"), "{out}");
+}
+
+#[test]
+fn a_table_without_values_gets_synthetic_hops() {
+    let files = Files::new();
+    let plain = files.with("plain.txt", "10.0.0.0/8\n10.1.0.0/16\n11.0.0.0/8\n");
+    let args =
+        ["bench", "-t", &plain, "--runs", "1", "--keys", "100", "--engines", "radix", "--json"];
+    let run = said(&args);
+    assert_eq!(run.code, 0);
+    assert!(run.err.contains("hash:256"), "{}", run.err);
+    let asked = said(&[&args[..], &["--synthetic-hops", "near:2"]].concat());
+    assert!(asked.code == 0 && !asked.err.contains("hash:256"), "{}", asked.err);
+}
+
+#[test]
+fn wrong_names_are_usage_errors() {
+    for args in [
+        &["bench", "--engines", "nope"][..],
+        &["verify", "--engines", "nope"],
+        &["bench", "--traffic", "NOPE"],
+        &["bench", "--batch", "0"],
+        &["bench", "--family", "v5"],
+        &["bench", "--synthetic-hops", "hash:0"],
+        &["stats", "--table", "gen:v4:2024"],
+    ] {
+        let run = said(args);
+        assert_eq!(run.code, 2, "{args:?}");
+        assert!(!run.err.is_empty() && run.out.is_empty(), "{args:?}");
+    }
+}

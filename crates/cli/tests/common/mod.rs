@@ -1,0 +1,96 @@
+//! What the tests of the command share.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The command, with nothing forced by the environment.
+pub fn fibula(args: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("fibula").expect("the binary is built");
+    command.env_remove("FIBULA_ISA").args(args);
+    command
+}
+
+/// What a command said and how it ended.
+pub struct Said {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+/// Runs the command to its end.
+pub fn said(args: &[&str]) -> Said {
+    said_to(args, "")
+}
+
+/// Runs the command with this standard input.
+pub fn said_to(args: &[&str], input: impl Into<Vec<u8>>) -> Said {
+    let output = fibula(args).write_stdin(input).output().expect("the command starts");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
+    let code = output.status.code().expect("no signal ends it");
+    let said = Said { code, out: text(output.stdout), err: text(output.stderr) };
+    assert!(!said.err.contains("panicked"), "{}", said.err);
+    said
+}
+
+/// As [`said`], and it must have gone well.
+pub fn done(args: &[&str]) -> Said {
+    let said = said(args);
+    assert_eq!(said.code, 0, "{args:?}: {}{}", said.out, said.err);
+    said
+}
+
+/// The standard output of a command that must go well, as JSON.
+pub fn json(args: &[&str]) -> Value {
+    serde_json::from_str(&done(args).out).expect("output is JSON")
+}
+
+/// A folder with files.
+pub struct Files(TempDir);
+
+impl Files {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().expect("a folder for temporary files"))
+    }
+
+    /// The path of a file that need not exist.
+    pub fn path(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().expect("a plain path").to_owned()
+    }
+
+    /// Writes a file and gives its path.
+    pub fn with(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        let path = self.path(name);
+        fs::write(&path, content).expect("a file can be written");
+        path
+    }
+
+    /// The small table of both families, built to a snapshot.
+    pub fn snapshot(&self) -> String {
+        let (csv, fib) = (self.with("table.csv", TABLE), self.path("table.fib"));
+        done(&["build", &csv, "-o", &fib]);
+        fib
+    }
+}
+
+/// Nested routes of both families, with an integer and a text column.
+pub const TABLE: &str = "\
+prefix,asn,country
+0.0.0.0/0,64500,CH
+10.0.0.0/8,64501,DE
+10.1.0.0/16,64502,FR
+10.1.2.0/24,64503,NL
+255.255.255.255/32,64504,SE
+2001:db8::/32,64505,CH
+2001:db8:1::/48,64506,DE
+2001:db8:1::1/128,64507,FR
+";
+
+pub fn read(path: impl AsRef<Path>) -> Vec<u8> {
+    let path: PathBuf = path.as_ref().into();
+    fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}

@@ -1,0 +1,115 @@
+//! Data through the command: annotate, gen traffic, pipes.
+
+mod common;
+
+use std::io::Read;
+use std::process::{Command, Stdio};
+
+use common::{Files, done, read, said, said_to};
+
+#[test]
+fn columns_are_added_and_order_is_kept() {
+    let files = Files::new();
+    let fib = files.snapshot();
+    let flows = files.with("flows.csv", "src,dst\n10.1.2.3,2001:db8::1\nx,10.9.9.9\n");
+    let out = files.path("out.csv");
+    let run = done(&[
+        "annotate",
+        "-t",
+        &fib,
+        "--column",
+        "src,dst",
+        "--add",
+        "prefix,asn",
+        &flows,
+        "-o",
+        &out,
+    ]);
+    assert!(run.out.is_empty());
+    assert!(run.err.contains("2 rows (csv), 3 addresses, 100.0 % matched"), "{}", run.err);
+    assert!(run.err.contains("1 cells with text that is not an address"), "{}", run.err);
+    assert_eq!(
+        String::from_utf8(read(&out)).unwrap(),
+        "src,dst,src_prefix,src_asn,dst_prefix,dst_asn\n\
+         10.1.2.3,2001:db8::1,10.1.2.0/24,64503,2001:db8::/32,64505\n\
+         x,10.9.9.9,,,10.0.0.0/8,64501\n"
+    );
+}
+
+#[test]
+fn standard_input_is_guessed_and_the_table_may_be_text() {
+    let files = Files::new();
+    let csv = files.with("table.csv", common::TABLE);
+    let run = said_to(
+        &["annotate", "-t", &csv, "-q", "--add", "country"],
+        "10.1.2.3 GET /\n10.0.0.1 PUT /\n",
+    );
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    assert_eq!(run.out, "10.1.2.3 GET /\tNL\n10.0.0.1 PUT /\tDE\n");
+    let json = "{\"ip\":\"10.1.2.3\"}\n";
+    let run = said_to(&["annotate", "-t", &csv, "-q", "--column", "ip", "--add", "asn"], json);
+    assert_eq!(run.out, "{\"ip\":\"10.1.2.3\",\"ip_asn\":64503}\n");
+}
+
+#[test]
+fn annotation_says_what_is_wrong() {
+    let files = Files::new();
+    let fib = files.snapshot();
+    let flows = files.with("flows.csv", "src,dst\n10.1.2.3,x\n");
+    for (args, word) in [
+        (&["--column", "nope"][..], "nope"),
+        (&["--add", "nope"], "country"),
+        (&["--column", "dst", "--strict"], "\"x\" is not an address"),
+        (&["--format", "pcap"], "neither pcap nor pcapng"),
+        (&["--output", &flows], "input and output"),
+    ] {
+        let run = said(&[&["annotate", "-t", &fib, &flows][..], args].concat());
+        assert_eq!(run.code, 2, "{args:?}");
+        assert!(run.err.contains(word), "{args:?}: {}", run.err);
+    }
+    assert_eq!(read(&flows), b"src,dst\n10.1.2.3,x\n");
+}
+
+#[test]
+fn flows_are_generated_and_annotated() {
+    let files = Files::new();
+    let fib = files.snapshot();
+    let flows = files.path("flows.csv");
+    let args = ["gen", "traffic", "-t", &fib, "--format", "flows", "--count", "1000", "-o", &flows];
+    done(&args);
+    let first = read(&flows);
+    done(&args);
+    assert_eq!(read(&flows), first, "equal arguments, equal output");
+    let text = String::from_utf8(first).unwrap();
+    assert!(text.starts_with("time,src_ip,dst_ip,bytes\n2026-01-01T00:00:00."), "{}", &text[..100]);
+    assert_eq!(text.lines().count(), 1001);
+    assert_eq!(text.lines().filter(|line| line.contains("2001:db8")).count(), 250);
+    let run = done(&["annotate", "-t", &fib, &flows, "--column", "src_ip,dst_ip"]);
+    assert!(run.err.contains("1,000 rows (csv), 2,000 addresses, 100.0 % matched"), "{}", run.err);
+    assert!(run.err.contains("src_ip_country"), "{}", run.err);
+    assert_eq!(done(&["gen", "traffic", "-t", &fib, "--count", "0"]).out, "");
+    let v6 = done(&["gen", "traffic", "-t", &fib, "--count", "9", "--family", "v6"]).out;
+    assert!(v6.lines().count() == 9 && v6.lines().all(|line| line.contains(':')), "{v6}");
+}
+
+#[test]
+fn a_closed_pipe_ends_quietly() {
+    for args in [
+        &["gen", "traffic", "--count", "200000"][..],
+        &["gen", "table", "v4:2024:50000:1"],
+        &["bench", "--table", "gen:v4:2024:100:1", "--keys", "1000", "--runs", "1"],
+        &["bench", "--help"],
+    ] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_fibula"))
+            .args(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let mut err = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{args:?}: {err}");
+        assert_eq!(err, "", "{args:?}");
+    }
+}

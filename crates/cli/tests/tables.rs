@@ -1,0 +1,161 @@
+//! Building and asking: build, lookup, stats, gen table.
+
+mod common;
+
+use common::{Files, TABLE, done, json, read, said, said_to};
+
+#[test]
+fn a_table_is_built_and_asked() {
+    let files = Files::new();
+    let csv = files.with("table.csv", TABLE);
+    let fib = files.path("table.fib");
+    let built = done(&["build", &csv, "-o", &fib]).out;
+    for line in
+        ["5 IPv4, 3 IPv6", "asn (int, 8 values)", "dxr18", "planb", "bytes a prefix", "digest"]
+    {
+        assert!(built.contains(line), "{line:?} in {built}");
+    }
+
+    let rows = done(&["lookup", "-t", &fib, "10.1.2.3", "2001:db8:1::1", "::ffff:10.1.9.9"]).out;
+    assert_eq!(
+        rows,
+        "address\tprefix\tasn\tcountry\n\
+         10.1.2.3\t10.1.2.0/24\t64503\tNL\n\
+         2001:db8:1::1\t2001:db8:1::1/128\t64507\tFR\n\
+         ::ffff:10.1.9.9\t10.1.0.0/16\t64502\tFR\n"
+    );
+    // The same from the text, without a snapshot.
+    assert_eq!(
+        done(&["lookup", "-t", &csv, "10.1.2.3", "--no-header"]).out,
+        "10.1.2.3\t10.1.2.0/24\t64503\tNL\n"
+    );
+}
+
+#[test]
+fn all_covering_prefixes_longest_first() {
+    let files = Files::new();
+    let fib = files.snapshot();
+    let out = done(&["lookup", "-t", &fib, "--all", "--json", "10.1.2.3"]).out;
+    let prefixes: Vec<String> = out
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["prefix"].to_string())
+        .collect();
+    assert_eq!(prefixes, ["\"10.1.2.0/24\"", "\"10.1.0.0/16\"", "\"10.0.0.0/8\"", "\"0.0.0.0/0\""]);
+    assert!(out.starts_with(
+        r#"{"address":"10.1.2.3","prefix":"10.1.2.0/24","asn":64503,"country":"NL"}"#
+    ));
+}
+
+#[test]
+fn exit_codes_of_lookups() {
+    let files = Files::new();
+    let fib = files.snapshot();
+    let missed = said(&["lookup", "-t", &fib, "--json", "10.0.0.1", "2001:db9::1"]);
+    assert_eq!(missed.code, 1);
+    assert!(
+        missed.out.contains(r#"{"address":"2001:db9::1","prefix":null,"asn":null"#),
+        "{}",
+        missed.out
+    );
+    let bad = said_to(
+        &["lookup", "-t", &fib],
+        b"10.0.0.1 x\n# no\n\nhost.example\n\xff\xfe\n255.255.255.255\n".to_vec(),
+    );
+    assert_eq!(bad.code, 2);
+    assert_eq!(bad.out.lines().count(), 3);
+    assert!(bad.err.contains("line 4: \"host.example\" is not an address"), "{}", bad.err);
+}
+
+#[test]
+fn sources_merge_in_order() {
+    let files = Files::new();
+    let csv = files.with("table.csv", TABLE);
+    let more = files.with("more.txt", "10.1.0.0/16 changed\n11.0.0.0/8 new\n");
+    let fib = files.path("merged.fib");
+    done(&["build", &csv, &more, "-o", &fib]);
+    let out = done(&["lookup", "-t", &fib, "--no-header", "10.1.9.9", "11.0.0.1", "10.1.2.3"]).out;
+    assert!(out.contains("10.1.9.9\t10.1.0.0/16\t-\t-\tchanged\n"), "{out}");
+    assert!(out.contains("11.0.0.1\t11.0.0.0/8\t-\t-\tnew\n"), "{out}");
+    assert!(out.contains("10.1.2.3\t10.1.2.0/24\t64503\tNL\t-\n"), "{out}");
+    // The same as a list of tables, a snapshot among them.
+    let both = format!("{},{more}", files.snapshot());
+    assert_eq!(
+        done(&["lookup", "-t", &both, "--no-header", "10.1.9.9", "11.0.0.1", "10.1.2.3"]).out,
+        out
+    );
+}
+
+#[test]
+fn columns_are_chosen_and_text_is_read_as_told() {
+    let files = Files::new();
+    let odd = files.with("odd.txt", "64500;10.0.0.0;10.0.0.255;A\n64501;10.0.1.0;10.0.2.255;B\n");
+    let fib = files.path("odd.fib");
+    let args = ["build", &odd, "-o", &fib, "--delimiter", ";", "--key", "2,3", "--header", "no"];
+    let names = ["--names", "asn,first,last,name", "--columns", "name"];
+    done(&[&args[..], &names[..]].concat());
+    let out = done(&["lookup", "-t", &fib, "10.0.2.9"]).out;
+    assert_eq!(out, "address\tprefix\tname\n10.0.2.9\t10.0.2.0/24\tB\n");
+    let missing = said(&[&args[..], &["--columns", "nope"]].concat());
+    assert_eq!(missing.code, 2);
+    assert!(missing.err.contains("nope"), "{}", missing.err);
+}
+
+#[test]
+fn engines_are_asked_for() {
+    let files = Files::new();
+    let csv = files.with("table.csv", TABLE);
+    let fib = files.path("radix.fib");
+    done(&["build", &csv, "-o", &fib, "--engine", "dxr16,planb"]);
+    let stats = json(&["stats", "-t", &fib, "--json"]);
+    assert_eq!(stats["v4"]["engines"][0]["engine"], "snapshot:dxr16");
+    assert_eq!(stats["v6"]["engines"][0]["engine"], "snapshot:planb");
+    let all = said(&["build", &csv, "-o", &fib, "--engine", "all"]);
+    assert_eq!(all.code, 2);
+    assert!(all.err.contains("one engine for each family"), "{}", all.err);
+    done(&["build", &csv, "-o", &fib, "--engine", "radix"]);
+    let stats = json(&["stats", "-t", &fib, "--json"]);
+    assert_eq!(stats["v4"]["engines"][0]["engine"], "snapshot:radix");
+    // A snapshot is a source like any other.
+    let again = files.path("again.fib");
+    done(&["build", &fib, "-o", &again, "--engine", "planb"]);
+    let digest = |path: &str| json(&["stats", "-t", path, "--json"])["snapshot"]["digest"].clone();
+    assert_eq!(digest(&fib), digest(&again));
+}
+
+#[test]
+fn stats_count() {
+    let files = Files::new();
+    let fib = files.snapshot();
+    let stats = json(&["stats", "-t", &fib, "--json", "--engines", "all"]);
+    assert_eq!(stats["v4"]["prefixes"], 5);
+    assert_eq!(stats["v4"]["lengths"]["24"], 1);
+    assert_eq!(stats["v4"]["more_specific_share"], 0.8);
+    assert_eq!(stats["v6"]["prefixes"], 3);
+    assert_eq!(stats["v6"]["hops"]["distinct"], 3);
+    assert_eq!(stats["columns"][1]["name"], "country");
+    assert!(stats["v6"]["engines"].as_array().unwrap().len() > 2);
+    let text = done(&["stats", "-t", &fib]).out;
+    assert!(text.contains("IPv6: 3 prefixes") && text.contains('█'), "{text}");
+}
+
+#[test]
+fn generated_tables_are_tables() {
+    let files = Files::new();
+    let tsv = files.path("gen.tsv");
+    done(&["gen", "table", "v6:2024:2000:7", "--synthetic-hops", "near:8", "-o", &tsv]);
+    let lines = String::from_utf8(read(&tsv)).unwrap();
+    assert_eq!(lines.lines().count(), 2001);
+    assert_eq!(json(&["stats", "-t", &tsv, "--json"])["v6"]["prefixes"], 2000);
+    let same = done(&["gen", "table", "gen:v6:2024:2000:7", "--synthetic-hops", "near:8"]).out;
+    assert_eq!(same, lines);
+    let bad = said(&["gen", "table", "v4:2024:99999999:1"]);
+    assert_eq!(bad.code, 2);
+    assert!(bad.err.contains("10000000"), "{}", bad.err);
+}
+
+#[test]
+fn the_embedded_table_is_the_default() {
+    let out = done(&["lookup", "193.0.6.139", "2001:67c:2e8::1"]).out;
+    assert!(out.starts_with("address\tprefix\tcountry\n"), "{out}");
+    assert!(out.lines().skip(1).all(|line| line.ends_with("\tNL")), "{out}");
+}
