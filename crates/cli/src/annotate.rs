@@ -1,18 +1,18 @@
 //! `fibula annotate`: columns of addresses in, the same rows with prefixes and values out.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args as ClapArgs;
 use fibula_annotate::{AnnotateError, AnnotateOptions, Annotator, Column, Format, Header, Summary};
+use fibula_core::grouped;
 use fibula_rib::{EnginePart, Snapshot};
 
 use crate::engines;
 use crate::failure::{Failure, Outcome};
 use crate::input;
-use crate::output::{Grid, bar, grouped, size};
+use crate::output::{Grid, Output, bar, size};
 use crate::progress::{ms, note};
 use crate::source::{ReadArgs, Source, parse_delimiter, parse_yes_no};
 use crate::table;
@@ -88,18 +88,13 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let annotator = Annotator::new(&snapshot, &v4.engine, &v6.engine, options)
         .map_err(|error| failure(args, &error))?;
 
-    // The annotator writes whole blocks; rows of a slow pipe must not wait in a buffer of ours.
-    let mut out: Box<dyn Write> = if args.output.as_os_str() == "-" {
-        Box::new(io::stdout().lock())
-    } else {
-        Box::new(File::create(&args.output).map_err(|e| Failure::io(args.output.display(), &e))?)
-    };
+    let mut out = Output::create(&args.output)?;
     let started = Instant::now();
     let summary = annotator.annotate(&mut data, &mut out).map_err(|error| failure(args, &error))?;
     if summary.output_closed {
         return Err(Failure::output_closed());
     }
-    out.flush().map_err(|error| Failure::io(args.output.display(), &error))?;
+    out.finish()?;
     if !args.quiet {
         let time = started.elapsed();
         let added = if args.add.is_empty() { snapshot.columns().width() } else { args.add.len() };

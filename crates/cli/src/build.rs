@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args as ClapArgs;
+use fibula_core::grouped;
 use fibula_engines::EngineFamily;
 use fibula_rib::{ColumnKind, EnginePart, StoredFamily, Table};
 use fibula_simd::Isa;
 
 use crate::engines::{self, AUTO, Built};
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, grouped, size, utc};
+use crate::output::{self, size, utc};
 use crate::progress::ms;
 use crate::source::{ReadArgs, Source};
 use crate::table;

@@ -12,7 +12,7 @@ use fibula_testkit::traffic::{self, Traffic};
 
 use crate::bench::parse_family;
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, utc};
+use crate::output::{Output, utc};
 use crate::source::{ReadArgs, Source};
 use crate::table;
 
@@ -50,8 +50,8 @@ struct TableArgs {
     #[arg(long, value_name = "MODEL", default_value_t = table::DEFAULT_HOPS)]
     synthetic_hops: HopModel,
     /// Where to write, - for standard output
-    #[arg(long, short, value_name = "FILE")]
-    output: Option<PathBuf>,
+    #[arg(long, short, value_name = "FILE", default_value = "-")]
+    output: PathBuf,
 }
 
 /// Addresses, or flows, that hit a table
@@ -78,8 +78,8 @@ struct TrafficArgs {
     #[arg(long, value_name = "N", default_value = "1")]
     seed: u64,
     /// Where to write, - for standard output
-    #[arg(long, short, value_name = "FILE")]
-    output: Option<PathBuf>,
+    #[arg(long, short, value_name = "FILE", default_value = "-")]
+    output: PathBuf,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -101,13 +101,12 @@ fn table(args: &TableArgs) -> Result<(), Failure> {
     let text = format!("gen:{}", args.spec.trim_start_matches("gen:"));
     let spec = GenSpec::from_str(&text).map_err(Failure::new)?;
     let hops = spec.with_hops(args.synthetic_hops);
-    let mut out = output::create(args.output.as_deref())?;
+    let mut out = Output::create(&args.output)?;
     match spec.family {
         Family::V4 => write_table(&mut out, &hops.generate::<u32>())?,
         Family::V6 => write_table(&mut out, &hops.generate::<u128>())?,
     }
-    out.flush()?;
-    Ok(())
+    out.finish()
 }
 
 fn write_table<A: Addr>(out: &mut dyn Write, routes: &Routes<A>) -> io::Result<()> {
@@ -135,13 +134,12 @@ fn traffic(args: &TrafficArgs) -> Result<(), Failure> {
     };
     let v4 = traffic::keys(&loaded.table.v4, args.traffic, total - v6, args.seed);
     let v6 = traffic::keys(&loaded.table.v6, args.traffic, v6, args.seed);
-    let mut out = output::create(args.output.as_deref())?;
+    let mut out = Output::create(&args.output)?;
     match args.format {
         TrafficFormat::List => list(&mut out, &v4, &v6)?,
         TrafficFormat::Flows => flows(&mut out, &v4, &v6, args.seed)?,
     }
-    out.flush()?;
-    Ok(())
+    out.finish()
 }
 
 /// Of tables with both families, one address in this many is IPv6.

@@ -1,6 +1,6 @@
 //! `fibula lookup`: what does the table say about these addresses?
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, BufWriter, StdoutLock, Write};
 use std::net::IpAddr;
 
 use clap::Args as ClapArgs;
@@ -137,7 +137,7 @@ fn covering<A: StoredFamily>(snapshot: &Snapshot, addr: A, all: bool) -> Vec<(St
 /// How results are printed: JSON lines and tab-separated values at once, aligned columns at the end.
 struct Printer<'a> {
     columns: &'a Columns,
-    out: Box<dyn Write>,
+    out: BufWriter<StdoutLock<'static>>,
     style: Style,
 }
 
@@ -149,7 +149,7 @@ enum Style {
 
 impl<'a> Printer<'a> {
     fn new(args: &Args, columns: &'a Columns) -> Result<Self, Failure> {
-        let mut out = output::create(None)?;
+        let mut out = output::stdout();
         let names: Vec<&str> = ["address", "prefix"].into_iter().chain(columns.names()).collect();
         let style = if args.json {
             Style::Json

@@ -1,9 +1,9 @@
 //! What commands print with: aligned columns, bars, readable numbers.
 
-use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use fibula_rib::AtomicFile;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -13,14 +13,48 @@ pub fn stdout() -> BufWriter<io::StdoutLock<'static>> {
     BufWriter::with_capacity(64 << 10, io::stdout().lock())
 }
 
-/// The file, or standard output for `None` and `-`.
-pub fn create(path: Option<&Path>) -> Result<Box<dyn Write>, Failure> {
-    match path {
-        None => Ok(Box::new(stdout())),
-        Some(path) if path.as_os_str() == "-" => Ok(Box::new(stdout())),
-        Some(path) => {
-            let file = File::create(path).map_err(|e| Failure::io(path.display(), &e))?;
-            Ok(Box::new(BufWriter::with_capacity(256 << 10, file)))
+/// Where a command writes: a file that appears whole when the command is done, or standard output.
+pub enum Output {
+    /// Standard output.
+    Stdout(BufWriter<io::StdoutLock<'static>>),
+    /// A file, and its name for messages.
+    File(BufWriter<AtomicFile>, PathBuf),
+}
+
+impl Output {
+    /// The file; `-` is standard output.
+    pub fn create(path: &Path) -> Result<Self, Failure> {
+        if path.as_os_str() == "-" {
+            return Ok(Self::Stdout(stdout()));
+        }
+        let file = AtomicFile::create(path).map_err(|e| Failure::io(path.display(), &e))?;
+        Ok(Self::File(BufWriter::with_capacity(256 << 10, file), path.to_owned()))
+    }
+
+    /// Everything was written: a file appears. Without this it never does.
+    pub fn finish(self) -> Result<(), Failure> {
+        match self {
+            Self::Stdout(mut out) => Ok(out.flush()?),
+            Self::File(out, path) => {
+                let file = out.into_inner().map_err(io::IntoInnerError::into_error);
+                file.and_then(AtomicFile::commit).map_err(|e| Failure::io(path.display(), &e))
+            }
+        }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Stdout(out) => out.write(bytes),
+            Self::File(out, _) => out.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Stdout(out) => out.flush(),
+            Self::File(out, _) => out.flush(),
         }
     }
 }
@@ -88,19 +122,6 @@ pub fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// `1234567` as `1,234,567`.
-pub fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// A size in bytes, readable: `"812 B"`, `"1.4 MiB"`.
 pub fn size(bytes: u64) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB"];
@@ -146,10 +167,6 @@ mod tests {
 
     #[test]
     fn numbers() {
-        assert_eq!(
-            ["7", "1,234", "577,703", "12,345,678"],
-            [7, 1234, 577_703, 12_345_678].map(grouped)[..]
-        );
         assert_eq!(size(1023), "1023 B");
         assert_eq!(size(1536), "1.5 KiB");
         assert_eq!(size(5 << 30), "5.0 GiB");

@@ -3,11 +3,11 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
+use fibula_core::grouped;
 use fibula_ingest::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::failure::eprint_line;
-use crate::output::grouped;
 
 /// A progress bar with bytes and records, drawn only if standard error is a terminal.
 pub struct Bar {

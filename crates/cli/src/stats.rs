@@ -5,7 +5,7 @@ use std::io::Write;
 use std::time::Instant;
 
 use clap::Args as ClapArgs;
-use fibula_core::{BuildError, Routes};
+use fibula_core::{BuildError, Routes, grouped};
 use fibula_engines::EngineFamily;
 use fibula_rib::{ColumnKind, StoredFamily};
 use fibula_simd::Isa;
@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::engines::{self, AUTO};
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Grid, bar, grouped, size, utc};
+use crate::output::{self, Grid, bar, size, utc};
 use crate::progress::note;
 use crate::source::{ReadArgs, Source};
 use crate::table::{self, Loaded};

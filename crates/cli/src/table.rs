@@ -3,14 +3,13 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use fibula_core::{Attributes, Change, Family, Update, Value};
+use fibula_core::{Attributes, Change, Family, Update, Value, grouped};
 use fibula_ingest::{Consumer, Damage, PeerInfo, ReadReport, SourceInfo};
 use fibula_rib::{Columns, PeerChoice, Snapshot, StoredFamily, Table, TableBuilder};
 use fibula_testkit::fib::{HopModel, synthetic_hops};
 
 use crate::embedded;
 use crate::failure::Failure;
-use crate::output::grouped;
 use crate::progress::{Bar, note};
 use crate::source::{ReadArgs, Source};
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use clap::Args as ClapArgs;
-use fibula_core::{Addr, BuildError, Family, Hop, Lookup, Memory, Routes};
+use fibula_core::{Addr, BuildError, Family, Hop, Lookup, Memory, Routes, grouped};
 use fibula_engines::EngineFamily;
 use fibula_rib::{Snapshot, StoredFamily, StoredRoutes};
 use fibula_simd::Isa;
@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::bench::{IsaChoice, isas, parse_family, parse_isa};
 use crate::engines;
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Grid, grouped};
+use crate::output::{self, Grid};
 use crate::progress::note;
 use crate::source::{ReadArgs, Source};
 use crate::table::{self, Loaded};

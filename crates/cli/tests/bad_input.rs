@@ -78,6 +78,22 @@ fn a_compressed_list_that_is_cut_gives_what_it_holds() {
     assert_eq!(said(&["build", &cut, "-o", &out, "--strict"]).code, 2);
 }
 
+#[test]
+fn a_run_that_fails_leaves_the_old_output() {
+    let files = Files::new();
+    let rows: String = (0..100_000).map(|i| format!("10.1.2.{}\n", i % 256)).collect();
+    let list = files.with("list.txt", rows + "not an address\n");
+    let out = files.with("out.txt", "old\n");
+    let fib = files.snapshot();
+    let run = said(&["annotate", "-t", &fib, "--format", "list", "--strict", &list, "-o", &out]);
+    assert_eq!(run.code, 2, "{}", run.err);
+    assert_eq!(read(&out), b"old\n");
+    done(&["annotate", "-t", &fib, "--format", "list", &list, "-o", &out]);
+    assert!(read(&out).starts_with(b"10.1.2.0\t"));
+    let folder = std::path::Path::new(&out).parent().unwrap();
+    assert_eq!(folder.read_dir().unwrap().count(), 4, "the table, the snapshot, list and output");
+}
+
 /// A gzip file whose one block is stored uncompressed.
 fn stored_gzip(data: &[u8]) -> Vec<u8> {
     let len = u16::try_from(data.len()).unwrap();

@@ -1,7 +1,6 @@
-use fibula_core::{Addr, BuildError, Engine, LoadError, Persist, Routes, TableSource};
+use fibula_core::{Addr, BuildError, Engine, LoadError, Persist, Routes, TableSource, grouped};
 use fibula_simd::Isa;
 
-use crate::common::grouped;
 use crate::dxr::{self, Dxr};
 use crate::lower_bound::{self, LowerBound};
 use crate::planb::{self, PlanB};
@@ -203,7 +202,7 @@ pub fn auto<A: EngineFamily>(routes: &Routes<A>, isa: Isa) -> Auto<A> {
 
 /// `"1 route"`, `"3,771 hops"`.
 fn counted(number: usize, what: &str) -> String {
-    format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
+    format!("{} {what}{}", grouped(number as u64), if number == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

@@ -18,10 +18,13 @@ pub(crate) fn detect(path: &Path, head: &[u8]) -> Option<Format> {
         .iter()
         .find_map(|ext| name.strip_suffix(ext)?.strip_suffix('.'))
         .unwrap_or(&name);
+    // An mmdb file begins with its search tree; only the marker near its end tells it. The decoder looks
+    // for that and reports damage if there is none.
+    if stem.ends_with(".mmdb") {
+        return Some(Format::Mmdb);
+    }
     if is_binary(head) {
-        // An mmdb file begins with its search tree; only the marker near its end tells it. The
-        // decoder looks for that and reports damage if there is none.
-        return stem.ends_with(".mmdb").then_some(Format::Mmdb);
+        return None;
     }
     Some(match stem.rsplit_once('.').map(|(_, ext)| ext) {
         Some("csv") => Format::Csv,

@@ -42,6 +42,7 @@
 #![deny(unsafe_code)]
 
 mod array;
+mod atomic_file;
 mod builder;
 mod columns;
 mod intern;
@@ -49,6 +50,7 @@ pub mod snapshot;
 mod table;
 
 pub use array::AlignedBytes;
+pub use atomic_file::AtomicFile;
 pub use builder::{BuilderOptions, PeerChoice, TableBuilder};
 pub use columns::{ColumnKind, Columns, ColumnsBuilder};
 pub use snapshot::{

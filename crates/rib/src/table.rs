@@ -1,7 +1,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use fibula_core::{Addr, Routes};
+use fibula_core::{Addr, Routes, grouped};
 use serde::{Deserialize, Serialize};
 
 use crate::Columns;
@@ -113,7 +113,7 @@ pub struct SelectedPeer {
 }
 
 impl fmt::Display for SelectedPeer {
-    /// `192.0.2.1 AS64500, 577703 routes, of 12 peers`.
+    /// `192.0.2.1 AS64500, 577,703 routes, of 12 peers`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.address {
             Some(address) => write!(f, "{address} AS{}", self.asn)?,
@@ -122,7 +122,7 @@ impl fmt::Display for SelectedPeer {
         let (routes, of) = (self.routes, self.of);
         let route = if routes == 1 { "route" } else { "routes" };
         let peer = if of == 1 { "peer" } else { "peers" };
-        write!(f, ", {routes} {route}, of {of} {peer}")
+        write!(f, ", {} {route}, of {of} {peer}", grouped(routes))
     }
 }
 

@@ -143,8 +143,7 @@ unsafe impl Sync for Heap {}
 
 impl Heap {
     fn zeroed(bytes: usize) -> Self {
-        let (align, bytes) =
-            if bytes >= HUGE / 16 { (HUGE, bytes.next_multiple_of(HUGE)) } else { (LINE, bytes) };
+        let align = if bytes >= HUGE { HUGE } else { LINE };
         // At least a line, so that the layout is never empty.
         let layout = Layout::from_size_align(bytes.max(LINE), align).expect("table size overflows");
         // SAFETY: the layout is not empty.

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use fibula_core::Routes;
+use fibula_core::{Routes, grouped};
 use fibula_engines::EngineFamily;
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ use super::Figures;
 use super::measure::Mode;
 use super::traffic::Traffic;
 use crate::failure::Failure;
-use crate::output::{self, Grid, grouped, utc};
+use crate::output::{self, Grid, utc};
 
 /// A measurement. The names and the order of the fields are relied on by scripts.
 #[derive(Clone, Debug, Serialize)]

@@ -1,4 +1,6 @@
 //! lower-bound
+use std::hint::black_box;
+
 use fibula_core::{
     BuildError, Engine, Hop, LoadError, Lookup, Memory, Persist, Routes, TableRef, TableSource,
 };
@@ -51,6 +53,7 @@ fn lower_bound<K: SearchKey>(lasts: &[K], key: K) -> usize {
     while len > 0 {
         let half = len / 2;
         if lasts[from + half] < key {
+            black_box(());
             from += half + 1;
             len -= half + 1;
         } else {

@@ -56,7 +56,7 @@ impl<A: SearchAddr> PlanB<A> {
 
 impl<A: SearchAddr> Lookup<A> for PlanB<A> {
     fn lookup(&self, addr: A) -> Hop {
-        lookup::lookup(self, addr)
+        self.level.run(lookup::One { tree: self, addr })
     }
 
     fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {

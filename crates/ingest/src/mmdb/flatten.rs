@@ -117,10 +117,12 @@ impl Columns {
     const MAX: usize = 1024;
     /// Values per byte of file. A city database has about one per ten.
     const PER_BYTE: usize = 4;
+    /// Values that any file may have.
+    const BASE: usize = 1 << 18;
 
     /// For a file of this many bytes.
     pub(super) fn new(len: usize) -> Self {
-        let budget = len.saturating_mul(Self::PER_BYTE);
+        let budget = len.saturating_mul(Self::PER_BYTE).saturating_add(Self::BASE);
         Self { by_path: HashMap::new(), all: Vec::new(), budget, is_over: false }
     }
 

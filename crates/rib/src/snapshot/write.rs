@@ -1,10 +1,8 @@
 //! From a table to a file.
 
 use std::borrow::Cow;
-use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::path::Path;
 
 use bytemuck::cast_slice;
 use fibula_core::{Family, TableRef};
@@ -15,7 +13,7 @@ use super::format::{self, Section};
 use super::{SnapshotError, StoredFamily, routes};
 use crate::array::AlignedBytes;
 use crate::columns::Dictionary;
-use crate::{ColumnKind, Table};
+use crate::{AtomicFile, ColumnKind, Table};
 
 /// A compiled engine, to be stored with the table.
 #[derive(Clone, Default)]
@@ -66,10 +64,7 @@ pub(super) struct Engines {
 
 /// Writes the table with its engines as the snapshot `path`.
 ///
-/// The file appears whole or not at all: it is written under another name in the same directory,
-/// synced, and renamed. If anything fails the old file, if there is one, is as it was. Programs that
-/// have the old file open keep it. A symbolic link is followed. What is no regular file, such as
-/// `/dev/null` or a pipe, is written to directly.
+/// The file appears whole or not at all, see [`AtomicFile`].
 ///
 /// # Errors
 /// If the operating system refuses, or if the table cannot be stored: a hop that is no row, a name
@@ -81,21 +76,11 @@ pub fn write(
     v6: &EnginePart<'_>,
 ) -> Result<Written, SnapshotError> {
     let plan = Plan::new(table, v4, v6).map_err(|e| e.in_file(path))?;
-    // Through a link, the file that it points to is what is replaced.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    match fs::metadata(&target) {
-        Ok(old) if old.is_dir() => {
-            let error = io::Error::from(io::ErrorKind::IsADirectory);
-            return Err(SnapshotError::io(path, "cannot write the snapshot", error));
-        }
-        Ok(old) if !old.is_file() => {
-            let file = OpenOptions::new().write(true).open(&target);
-            file.and_then(|mut file| plan.write_to(&mut file))
-                .map_err(|e| SnapshotError::io(path, "cannot write the snapshot", e))?;
-        }
-        old => replace(&target, old.ok().map(|m| m.permissions()), &plan)
-            .map_err(|(doing, e)| SnapshotError::io(path, doing, e))?,
-    }
+    let written = AtomicFile::create(path).and_then(|mut file| {
+        plan.write_to(&mut file)?;
+        file.commit()
+    });
+    written.map_err(|e| SnapshotError::io(path, "cannot write the snapshot", e))?;
     Ok(plan.written())
 }
 
@@ -116,59 +101,6 @@ pub fn to_bytes(
         out[section.place.clone()].copy_from_slice(&part.1);
     }
     Ok(bytes)
-}
-
-/// A temporary file that is removed unless it became the real one.
-struct Temporary(Option<PathBuf>);
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        if let Some(path) = &self.0 {
-            // Nothing more can be done about a file that will not go.
-            let _ = fs::remove_file(path);
-        }
-    }
-}
-
-type Step<T> = Result<T, (&'static str, io::Error)>;
-
-fn replace(target: &Path, permissions: Option<fs::Permissions>, plan: &Plan<'_>) -> Step<()> {
-    let directory = match target.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let (mut file, mut temporary) = create(directory, target)?;
-    plan.write_to(&mut file).map_err(|e| ("cannot write the snapshot", e))?;
-    if let Some(permissions) = permissions {
-        // The old file may belong to somebody else; its mode is a courtesy, not a promise.
-        let _ = file.set_permissions(permissions);
-    }
-    file.sync_all().map_err(|e| ("cannot sync the snapshot", e))?;
-    if let Some(path) = &temporary.0 {
-        fs::rename(path, target).map_err(|e| ("cannot rename the new snapshot into place", e))?;
-        temporary.0 = None;
-    }
-    // The rename is on disk only when the directory is. Some file systems cannot sync directories.
-    if let Ok(directory) = File::open(directory) {
-        let _ = directory.sync_all();
-    }
-    Ok(())
-}
-
-fn create(directory: &Path, target: &Path) -> Step<(File, Temporary)> {
-    static COUNTER: AtomicU32 = AtomicU32::new(0);
-    let name = target.file_name().unwrap_or_default().to_string_lossy();
-    let doing = "cannot make a temporary file beside the snapshot";
-    for _ in 0..100 {
-        let count = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let path = directory.join(format!(".{name}.{}.{count}.tmp", std::process::id()));
-        match OpenOptions::new().write(true).create_new(true).open(&path) {
-            Ok(file) => return Ok((file, Temporary(Some(path)))),
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(e) => return Err((doing, e)),
-        }
-    }
-    Err((doing, io::ErrorKind::AlreadyExists.into()))
 }
 
 /// Everything that goes into the file, and where.
