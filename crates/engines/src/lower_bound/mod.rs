@@ -1,4 +1,36 @@
-//! lower-bound
+//! **lower-bound**: elementary intervals in a sorted array, found by binary search. The baseline of
+//! PlanB's paper (Zhang et al., NSDI 2026, section 4.5), there `std::lower_bound`; IPv6 and IPv4.
+//!
+//! # The scheme
+//!
+//! ```text
+//!   lasts     9     19     29     MAX      the last address of each interval, ascending
+//!   values    -     A      B      -        the hop of each interval, - for none
+//!
+//!   lookup 15:  one last is below it (9)   interval 1: A
+//! ```
+//!
+//! The interval of an address is the number of lasts below it: the position that the binary search
+//! ends at. It halves with a *branch*, as the paper's baseline does, and half of those branches are
+//! mispredicted: that, and a cache miss a step at the large strides, is what PlanB's tree removes. The
+//! values, and the blocks of routes longer than /64, are those of [`planb`](crate::planb).
+//!
+//! # Invariants, limits, use
+//!
+//! Lasts ascend strictly and end with the largest key, so every address has its interval; there are as
+//! many values. Takes every table that `planb` takes. Here to be compared with, not to be used.
+//!
+//! ```
+//! use fibula_core::{Engine, Hop, Lookup, Routes};
+//! use fibula_engines::lower_bound::{Config, LowerBound};
+//!
+//! let routes: Routes<u32> = [("10.0.0.0/8".parse()?, Hop::new(5))].into_iter().collect();
+//! let engine = LowerBound::build(&routes, &Config::default()).unwrap();
+//! assert_eq!(engine.lookup(0x0aff_ffff), Hop::new(5));
+//! assert_eq!(engine.lookup(0x0b00_0000), Hop::NONE);
+//! # Ok::<(), fibula_core::PrefixError>(())
+//! ```
+
 use std::hint::black_box;
 
 use fibula_core::{
@@ -47,12 +79,13 @@ impl<A: SearchAddr> Lookup<A> for LowerBound<A> {
     }
 }
 
-/// How many of the sorted keys are below this one.
+/// How many of the sorted keys are below this one, one branch a halving.
 fn lower_bound<K: SearchKey>(lasts: &[K], key: K) -> usize {
     let (mut from, mut len) = (0, lasts.len());
     while len > 0 {
         let half = len / 2;
         if lasts[from + half] < key {
+            // Without this the compiler takes conditional moves, and it is another algorithm.
             black_box(());
             from += half + 1;
             len -= half + 1;

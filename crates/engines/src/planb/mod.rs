@@ -1,4 +1,90 @@
-//! planb
+//! **planb**: elementary intervals in a linearised B+-tree, one cache line and one vector comparison
+//! a level (Zhang et al., *PlanB: Efficient Software IPv6 Lookup with Linearized B+-Tree*, NSDI 2026).
+//! IPv6; IPv4 through the same code.
+//!
+//! # The scheme
+//!
+//! The routes are cut into elementary intervals, neighbours with equal hops merged. LPM is then the
+//! search of a one-dimensional sorted array: in which interval is the address? The array becomes the
+//! leaf level of a B+-tree whose nodes are cache lines: 8 keys of 64 bits for IPv6 (9 children), 16 of
+//! 32 bits for IPv4 (17 children). There are no pointers. The levels lie one behind the other in one
+//! array, each node's place follows from its parent's.
+//!
+//! We key an interval by its **last** address. Its number is then *how many keys are below the
+//! address*, and so is the number of the child to go to, in every node of every level:
+//!
+//! ```text
+//!   rank(node, key) = number of the node's keys < key       one vpcmpuq, one popcnt
+//!
+//!   the leaves' keys are the lasts of the intervals         20 intervals, keys 10, 20, .. 190, MAX
+//!
+//!   level 0    node 0 │ 80 160 MAX MAX MAX MAX MAX MAX │
+//!                       ╱     │     ╲          slot s: the final last under child s,
+//!   level 1    node 1 ╱       │ 2     ╲ 3              MAX if the leaves end before
+//!   │10 20 30 .. 80│ │90 100 .. 160│ │170 180 190 MAX MAX MAX MAX MAX│
+//!
+//!   values     v0 v1 v2 ... v19                    one for each interval, no padding
+//!
+//!   lookup 95:   rank(node 0) = 1 (80)        child 1 of the root is the second leaf
+//!                rank(that leaf) = 1 (90)     interval 1 * 8 + 1 = 9: the 10th, 91 to 100
+//! ```
+//!
+//! A level with *n* nodes has ⌈*n* / 9⌉ parents and no more: the padding that the paper drops for the
+//! leaves is dropped on every level. An interval costs 8 bytes of leaf key, 1 of inner keys and 2 or 4
+//! of value; the paper's 18 bytes count a start and an end.
+//!
+//! **Routes longer than /64.** A key has the 64 high bits. A network that longer routes divide keeps
+//! one interval of its own, whose value names a *block*: the intervals of its low 64 bits, searched by
+//! bisection. A table without such routes has no blocks, its lookups not even the test.
+//!
+//! # What is ours
+//!
+//! - Lasts in place of starts. The final last is the largest key, so every key has an interval, and
+//!   padding with the largest key is never counted, not even for that key itself: nothing is special
+//!   at the top of the space, where a public implementation is wrong.
+//! - Batches go down level by level, some dozens of lookups together, where the paper unrolls the whole
+//!   tree: see `batch.rs` for what was measured. Nodes and keys are asked for ahead of their use.
+//! - Values are 16 bits where hops and blocks fit, else 32; 0 is "no route".
+//!
+//! # Invariants
+//!
+//! - Leaf keys ascend strictly; the final one is the largest key. All padding is the largest key.
+//! - The key of slot *s* of an inner node is the final last under its child *s*, or the largest key if
+//!   the leaves end before that. So a search never goes right of the first child that ends at the
+//!   largest key: the nodes that it visits exist, and it ends at an interval, not at padding.
+//! - There are as many values as intervals; a value names no hop from the hop count on, and no block
+//!   that is not there.
+//!
+//! `load` recomputes every key of a stored tree from its leaves, so the invariants hold for hostile
+//! files too, and `batch.rs` may rely on them.
+//!
+//! # Limits and use
+//!
+//! Takes any table: up to 2^32 - 1 hops and blocks together. The search depth is fixed, 6 levels up to
+//! 472,392 IPv6 intervals, so the rate hardly depends on the traffic. Builds in O(n), a few
+//! milliseconds for a full IPv6 table, in 1 to 3 MB. An engine that answers most addresses from one
+//! direct table is faster where traffic favours short prefixes.
+//!
+//! ```
+//! use fibula_core::{Engine, Hop, Lookup, Routes};
+//! use fibula_engines::planb::{Config, PlanB};
+//!
+//! let routes: Routes<u128> = [
+//!     ("2001:db8::/32".parse()?, Hop::new(1)),
+//!     ("2001:db8:1::/48".parse()?, Hop::new(2)),
+//!     ("2001:db8:1::53/128".parse()?, Hop::new(3)),
+//! ]
+//! .into_iter()
+//! .collect();
+//! let planb = PlanB::build(&routes, &Config::default()).unwrap();
+//! let addrs = ["2001:db8:1::53", "2001:db8:1::54", "2001:db8:2::1", "2001:db9::"]
+//!     .map(|addr| addr.parse::<std::net::Ipv6Addr>().unwrap().to_bits());
+//! let mut hops = [Hop::NONE; 4];
+//! planb.lookup_batch(&addrs, &mut hops);
+//! assert_eq!(hops, [Hop::new(3), Hop::new(2), Hop::new(1), Hop::NONE]);
+//! # Ok::<(), fibula_core::PrefixError>(())
+//! ```
+
 mod batch;
 mod build;
 mod load;
