@@ -1,0 +1,116 @@
+//! Annotation of every format: the first three bytes are format, options and the size of the reads.
+#![no_main]
+
+use std::sync::LazyLock;
+
+use fibula_annotate::{AnnotateOptions, Annotator, Column, Format, Header, Summary};
+use fibula_core::{Attributes, Change, Update, Value};
+use fibula_fuzz::Pieces;
+use fibula_rib::{BuilderOptions, ColumnKind, EnginePart, Snapshot, TableBuilder, to_bytes};
+use fibula_testkit::Oracle;
+use libfuzzer_sys::fuzz_target;
+use serde::de::IgnoredAny;
+
+struct World(Snapshot, Oracle<u32>, Oracle<u128>);
+
+static WORLD: LazyLock<World> = LazyLock::new(|| {
+    let mut builder = TableBuilder::new(BuilderOptions::default());
+    let columns = [("asn".into(), ColumnKind::Int), ("org".into(), ColumnKind::Str)];
+    builder.begin_source("world", "text", &columns, false, None);
+    for (prefix, asn, org) in [
+        ("0.0.0.0/1", Value::Int(1), "a,b"),
+        ("10.0.0.0/8", Value::Int(u64::MAX), "say \"no\""),
+        ("10.1.0.0/16", Value::Null, "tab\there; and | there"),
+        ("::/1", Value::Int(0), "Zoë \\ \u{1}"),
+        ("2001:db8::/32", Value::Int(3), ""),
+    ] {
+        let change = Change::Announce(Attributes::Values(&[asn, Value::Str(org)]));
+        let prefix = prefix.parse().unwrap();
+        builder.apply(&Update { prefix, peer: 0, path_id: 0, time: 0, change });
+    }
+    let table = builder.finish().unwrap();
+    let bytes = to_bytes(&table, &EnginePart::none(), &EnginePart::none()).unwrap();
+    let (v4, v6) = (Oracle::new(&table.v4), Oracle::new(&table.v6));
+    World(Snapshot::from_bytes(bytes).unwrap(), v4, v6)
+});
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&[format, flags, step], input)) = data.split_first_chunk() else { return };
+    let World(snapshot, v4, v6) = &*WORLD;
+    let options = options(format, flags);
+    let Ok(annotator) = Annotator::new(snapshot, v4, v6, options.clone()) else { return };
+    let (mut output, mut pieces) = (Vec::new(), Vec::new());
+    let expected = annotator.annotate(input, &mut output);
+    let got = annotator.annotate(Pieces::new(input, step.into()), &mut pieces);
+    assert_eq!(format!("{expected:?}"), format!("{got:?}"));
+    assert_eq!(output.escape_ascii().to_string(), pieces.escape_ascii().to_string());
+    let Ok(summary) = expected else { return };
+
+    assert_eq!(summary.bytes_read, input.len() as u64);
+    assert_eq!(summary.bytes_written, output.len() as u64);
+    assert_eq!(summary.matched + summary.unmatched, summary.addresses);
+    let cells = summary.addresses + summary.empty + summary.unparsable;
+    assert_eq!(cells.checked_rem(summary.rows).unwrap_or(cells), 0, "{summary:?}");
+    if options.format == Format::Pcap {
+        let rows = output.iter().filter(|&&b| b == b'\n').count() as u64;
+        assert_eq!(rows, summary.rows + u64::from(rows > 0));
+    } else {
+        check_lines(input, &output, &options);
+    }
+    check_again(&output, &options, &summary);
+});
+
+fn options(format: u8, flags: u8) -> AnnotateOptions {
+    let mut options = AnnotateOptions::new(Format::ALL[usize::from(format) % 5]);
+    options.columns = match (options.format, format >> 6) {
+        (Format::JsonLines, 0) => vec![Column::Name("a".into())],
+        (Format::JsonLines, _) => vec![Column::Name("a.b".into()), Column::Name("c".into())],
+        (Format::Pcap, 1) => vec![Column::Name("dst".into())],
+        (Format::Csv | Format::Tsv, 3) => vec![Column::Name("a".into())],
+        (_, 1) => vec![Column::Number(1)],
+        (_, 2) => vec![Column::Number(3), Column::Number(1)],
+        _ => Vec::new(),
+    };
+    let adds = [&[][..], &["prefix"], &["asn", "prefix", "org"], &["org"]];
+    options.add = adds[usize::from(flags) % 4].iter().map(|&add| add.to_owned()).collect();
+    options.header = [Header::Detect, Header::Present, Header::Absent][usize::from(flags >> 2) % 3];
+    options.strict = flags & 16 != 0;
+    options.delimiter = if flags & 32 != 0 { Some(b";| \""[usize::from(flags >> 6)]) } else { None };
+    options.quote = if format & 32 != 0 { None } else { Some(b'"') };
+    options
+}
+
+/// Line by line the output is the input, with text inserted in one place. JSON stays JSON.
+fn check_lines(input: &[u8], output: &[u8], options: &AnnotateOptions) {
+    let (mut before, mut after) = (input.split(|&b| b == b'\n'), output.split(|&b| b == b'\n'));
+    for (old, new) in before.by_ref().zip(after.by_ref()) {
+        let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+        let tail = old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count();
+        let kept = new.len() >= old.len() && head + tail >= old.len();
+        assert!(kept, "{} became {}", old.escape_ascii(), new.escape_ascii());
+        if options.format == Format::JsonLines && serde_json::from_slice::<IgnoredAny>(old).is_ok() {
+            let sound = serde_json::from_slice::<IgnoredAny>(new).is_ok();
+            assert!(sound, "{} became {}", old.escape_ascii(), new.escape_ascii());
+        }
+    }
+    assert_eq!((before.next(), after.next()), (None, None), "the number of lines changed");
+}
+
+/// What was written reads as a table of as many rows, all of one width.
+fn check_again(output: &[u8], options: &AnnotateOptions, summary: &Summary) {
+    if matches!(options.format, Format::JsonLines | Format::List) || summary.damaged > 0 {
+        return;
+    }
+    let mut again = options.clone();
+    if options.format == Format::Pcap {
+        again = AnnotateOptions::new(Format::Csv);
+    }
+    (again.columns, again.header) = (vec![Column::Number(1)], Header::Absent);
+    let World(snapshot, v4, v6) = &*WORLD;
+    again.strict = false;
+    let annotator = Annotator::new(snapshot, v4, v6, again).expect("the same delimiters");
+    let read = annotator.annotate(output, std::io::sink()).expect("a table is written");
+    let header = read.rows.saturating_sub(summary.rows);
+    assert!(read.rows >= summary.rows && header <= 1, "{summary:?} {read:?}");
+    assert_eq!(read.damaged, 0, "{:?}\n{}", read.first_fault, output.escape_ascii());
+}

@@ -1,0 +1,191 @@
+//! What a decoder said, checked against its contract.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hasher};
+use std::io::{self, ErrorKind, Read};
+use std::ops::ControlFlow;
+
+use fibula_core::{Attributes, Change, Update, Value};
+use fibula_ingest::{
+    ColumnKind, Consumer, Damage, Decoder, PeerInfo, PeerState, Sink, SourceInfo, Stopped, Tail,
+};
+
+/// Checks that every call keeps the contract of [`Sink`], and keeps a digest of all calls: equal
+/// digests mean that two decoders said the same. Memory does not grow with the number of updates.
+#[derive(Default)]
+pub struct Witness {
+    info: Option<SourceInfo>,
+    peers: HashSet<u32>,
+    calls: u64,
+    digest: DefaultHasher,
+    misfit: Option<String>,
+}
+
+impl Witness {
+    /// The number of calls and their digest.
+    pub fn verdict(&self) -> (u64, u64) {
+        (self.calls, self.digest.finish())
+    }
+
+    fn note(&mut self, kind: u8, what: impl std::fmt::Debug) {
+        self.calls += 1;
+        self.digest.write_u8(kind);
+        // Writing to a digest cannot fail.
+        let _ = write!(Digest(&mut self.digest), "{what:?}");
+    }
+
+    fn check_update(&mut self, update: &Update<'_>) {
+        let info = self.info.as_ref().expect("an update came before the source began");
+        match update.change {
+            Change::Announce(Attributes::Values(values)) => {
+                assert!(!info.bgp);
+                assert_eq!(values.len(), info.columns.len());
+                for (value, column) in values.iter().zip(&info.columns) {
+                    let fits = match value {
+                        Value::Null => true,
+                        Value::Int(_) => column.kind == ColumnKind::Int,
+                        Value::Str(_) => column.kind == ColumnKind::Str,
+                    };
+                    assert!(fits, "{value:?} in {column:?}");
+                }
+            }
+            Change::Announce(Attributes::Bgp(_)) => assert!(info.bgp),
+            Change::Withdraw => {}
+        }
+        assert!(!info.bgp || self.peers.contains(&update.peer), "peer {}", update.peer);
+        self.note(0, (update.prefix, update.peer, update.path_id, update.time));
+        match update.change {
+            Change::Announce(Attributes::Values(values)) => {
+                // Parts of one string, shared by many rows, may unfold to gigabytes.
+                let short = |value: &Value<'_>| match value {
+                    Value::Str(text) => (text.len(), text.bytes().take(64).collect::<Vec<_>>()),
+                    Value::Int(value) => (0, value.to_be_bytes().to_vec()),
+                    Value::Null => (0, Vec::new()),
+                };
+                values.iter().for_each(|value| self.note(1, short(value)));
+            }
+            change => self.note(2, change),
+        }
+    }
+}
+
+impl Sink for Witness {
+    fn begin(&mut self, info: &SourceInfo) {
+        assert!(self.info.is_none(), "the source began twice");
+        self.note(3, info);
+        self.info = Some(info.clone());
+    }
+    fn peer(&mut self, index: u32, peer: &PeerInfo) {
+        assert!(self.info.is_some());
+        self.peers.insert(index);
+        self.note(4, (index, peer));
+    }
+    fn peer_state(&mut self, state: &PeerState) {
+        assert!(self.peers.contains(&state.peer), "peer {}", state.peer);
+        self.note(5, state);
+    }
+    fn update(&mut self, update: &Update<'_>) {
+        self.check_update(update);
+    }
+    fn damage(&mut self, damage: &Damage) -> ControlFlow<()> {
+        self.note(6, damage);
+        ControlFlow::Continue(())
+    }
+    fn misfit(&mut self, what: String) {
+        assert!(self.info.is_none() && self.misfit.is_none());
+        self.note(7, &what);
+        self.misfit = Some(what);
+    }
+    fn ignored(&mut self, what: &'static str) {
+        assert!(self.info.is_some(), "{what} was ignored before the source began");
+        self.note(8, what);
+    }
+}
+
+impl Consumer for Witness {
+    fn begin(&mut self, info: &SourceInfo) {
+        Sink::begin(self, info);
+    }
+    fn peer(&mut self, index: u32, peer: &PeerInfo) {
+        Sink::peer(self, index, peer);
+    }
+    fn peer_down(&mut self, index: u32, time: u64) {
+        assert!(self.peers.contains(&index), "peer {index}");
+        self.note(9, (index, time));
+    }
+    fn update(&mut self, update: &Update<'_>) {
+        self.check_update(update);
+    }
+    fn damage(&mut self, damage: &Damage) {
+        self.note(6, damage);
+    }
+}
+
+struct Digest<'a>(&'a mut DefaultHasher);
+
+impl std::fmt::Write for Digest<'_> {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.0.write(text.as_bytes());
+        Ok(())
+    }
+}
+
+/// Feeds `input` to a decoder: first `first` bytes, then `step` more with every call, then its end.
+pub fn decode(
+    decoder: &mut dyn Decoder,
+    input: &[u8],
+    (first, step): (usize, usize),
+    last: Tail,
+) -> Witness {
+    let mut sink = Witness::default();
+    let (mut start, mut end) = (0, first.min(input.len()));
+    loop {
+        let Ok(taken) = decoder.decode(&input[start..end], Tail::More, &mut sink) else {
+            assert!(sink.misfit.is_some(), "stopped, though nobody asked for it");
+            return sink;
+        };
+        assert!(taken <= end - start);
+        start += taken;
+        if end == input.len() {
+            break;
+        }
+        end = (end + step.max(1)).min(input.len());
+    }
+    match decoder.decode(&input[start..], last, &mut sink) {
+        Ok(taken) => {
+            assert_eq!(taken, input.len() - start, "the end takes all");
+            assert!(sink.info.is_some(), "the source never began");
+        }
+        Err(Stopped) => assert!(sink.misfit.is_some(), "stopped, though nobody asked for it"),
+    }
+    sink
+}
+
+/// Reads `step` bytes at a time, with interruptions.
+pub struct Pieces {
+    data: Vec<u8>,
+    at: usize,
+    step: usize,
+    reads: usize,
+}
+
+impl Pieces {
+    /// A reader of `data`.
+    pub fn new(data: &[u8], step: usize) -> Self {
+        Self { data: data.to_vec(), at: 0, step: step.max(1), reads: 0 }
+    }
+}
+
+impl Read for Pieces {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.reads += 1;
+        if self.reads.is_multiple_of(5) {
+            return Err(ErrorKind::Interrupted.into());
+        }
+        let len = self.step.min(buf.len()).min(self.data.len() - self.at);
+        buf[..len].copy_from_slice(&self.data[self.at..self.at + len]);
+        self.at += len;
+        Ok(len)
+    }
+}
