@@ -21,7 +21,7 @@ const EXAMPLES: &str = "\
 Examples:
   fibula build rib.20260101.0000.bz2 updates.20260101.*.gz -o table.fib
   fibula build prefixes.csv --columns asn,country -o table.fib
-  fibula build asn;first;last.csv --delimiter ';' --key 2,3 --names asn,first,last -o table.fib
+  fibula build ranges.csv --delimiter ';' --key 2,3 --names asn,first,last -o table.fib
   fibula build rib.gz --peer AS64500 --as-path -o table.fib
   zcat list.gz | fibula build - -o table.fib
   fibula build old.fib --engine radix -o new.fib

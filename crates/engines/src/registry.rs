@@ -1,6 +1,7 @@
 use fibula_core::{Addr, BuildError, Engine, LoadError, Persist, Routes, TableSource, grouped};
 use fibula_simd::Isa;
 
+use crate::common::SearchAddr;
 use crate::dxr::{self, Dxr};
 use crate::lower_bound::{self, LowerBound};
 use crate::planb::{self, PlanB};
@@ -37,52 +38,16 @@ static V4: &[Entry<u32>] = &[
     dxr::<19>("dxr19", "DXR: direct table over 19 bits, then ranges by bisection (D19R)"),
     dxr::<17>("dxr17", "DXR: direct table over 17 bits, then ranges by bisection (D17R)"),
     dxr::<16>("dxr16", "DXR: direct table over 16 bits, then ranges by bisection (D16R)"),
-    Entry {
-        name: "planb",
-        summary: "PlanB: elementary intervals in a linearised 17-ary B+-tree of 32-bit keys",
-        isas: &Isa::ALL,
-        build: |routes, isa| boxed(PlanB::build(routes, &planb::Config { isa })),
-        load: |tables, hops, isa| boxed(PlanB::load_for(tables, hops, isa)),
-    },
-    Entry {
-        name: "lower-bound",
-        summary: "elementary intervals in a sorted array, branching binary search",
-        isas: SCALAR,
-        build: |routes, isa| boxed(LowerBound::build(routes, &lower_bound::Config { isa })),
-        load: |tables, hops, _| boxed(LowerBound::load(tables, hops)),
-    },
-    Entry {
-        name: "radix",
-        summary: "path-compressed binary trie, the scheme of the BSD routing table",
-        isas: SCALAR,
-        build: |routes, isa| boxed(Radix::build(routes, &radix::Config { isa })),
-        load: |tables, hops, _| boxed(Radix::load(tables, hops)),
-    },
+    planb("PlanB: elementary intervals in a linearised 17-ary B+-tree of 32-bit keys"),
+    lower_bound(),
+    radix(),
 ];
 
 /// One entry an engine, best known first.
 static V6: &[Entry<u128>] = &[
-    Entry {
-        name: "planb",
-        summary: "PlanB: elementary intervals in a linearised 9-ary B+-tree of 64-bit keys",
-        isas: &Isa::ALL,
-        build: |routes, isa| boxed(PlanB::build(routes, &planb::Config { isa })),
-        load: |tables, hops, isa| boxed(PlanB::load_for(tables, hops, isa)),
-    },
-    Entry {
-        name: "lower-bound",
-        summary: "elementary intervals in a sorted array, branching binary search",
-        isas: SCALAR,
-        build: |routes, isa| boxed(LowerBound::build(routes, &lower_bound::Config { isa })),
-        load: |tables, hops, _| boxed(LowerBound::load(tables, hops)),
-    },
-    Entry {
-        name: "radix",
-        summary: "path-compressed binary trie, the scheme of the BSD routing table",
-        isas: SCALAR,
-        build: |routes, isa| boxed(Radix::build(routes, &radix::Config { isa })),
-        load: |tables, hops, _| boxed(Radix::load(tables, hops)),
-    },
+    planb("PlanB: elementary intervals in a linearised 9-ary B+-tree of 64-bit keys"),
+    lower_bound(),
+    radix(),
 ];
 
 /// What [`auto`] tries, in order, with what speaks for it. The last never refuses a table.
@@ -107,6 +72,36 @@ const fn dxr<const K: u8>(name: &'static str, summary: &'static str) -> Entry<u3
             }
             Ok(Box::new(engine))
         },
+    }
+}
+
+const fn planb<A: SearchAddr>(summary: &'static str) -> Entry<A> {
+    Entry {
+        name: "planb",
+        summary,
+        isas: &Isa::ALL,
+        build: |routes, isa| boxed(PlanB::build(routes, &planb::Config { isa })),
+        load: |tables, hops, isa| boxed(PlanB::load_for(tables, hops, isa)),
+    }
+}
+
+const fn lower_bound<A: SearchAddr>() -> Entry<A> {
+    Entry {
+        name: "lower-bound",
+        summary: "elementary intervals in a sorted array, branching binary search",
+        isas: SCALAR,
+        build: |routes, isa| boxed(LowerBound::build(routes, &lower_bound::Config { isa })),
+        load: |tables, hops, _| boxed(LowerBound::load(tables, hops)),
+    }
+}
+
+const fn radix<A: Addr>() -> Entry<A> {
+    Entry {
+        name: "radix",
+        summary: "path-compressed binary trie, the scheme of the BSD routing table",
+        isas: SCALAR,
+        build: |routes, isa| boxed(Radix::build(routes, &radix::Config { isa })),
+        load: |tables, hops, _| boxed(Radix::load(tables, hops)),
     }
 }
 

@@ -93,3 +93,8 @@ pub use fibula_core::*;
 pub use fibula_engines as engines;
 #[doc(inline)]
 pub use fibula_rib as rib;
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
