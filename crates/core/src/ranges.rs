@@ -17,8 +17,9 @@ pub struct Range<A> {
 
 /// Iterator over the elementary intervals of a table, in address order.
 ///
-/// They cover the whole space without gap or overlap: the first begins at [`Addr::MIN`], each next
-/// one right after the last, the final one ends at [`Addr::MAX`]. A table of *n* routes has at most
+/// They cover the whole space, or the [block](Routes::ranges_within) that was asked for, without gap
+/// or overlap: the first begins at [`Addr::MIN`], each next one right after the last, the final one
+/// ends at [`Addr::MAX`]. A table of *n* routes has at most
 /// *2n + 1*. One pass over the sorted routes with a stack of the prefixes that are open, so O(n) time
 /// and O(bits) memory.
 ///
@@ -34,9 +35,9 @@ pub struct Range<A> {
 #[derive(Clone, Debug)]
 pub struct Ranges<'a, A: Addr> {
     routes: &'a [Route<A>],
-    /// Prefixes that cover `at`, shortest first.
+    /// Prefixes that cover `at`, shortest first; the first is the block.
     open: Vec<(Prefix<A>, Hop)>,
-    /// The first address not yet given out; `None` once the space is exhausted.
+    /// The first address not yet given out; `None` once the block is exhausted.
     at: Option<A>,
     merge: bool,
     /// Already cut, not yet given out: it ended the merging of its predecessor.
@@ -44,8 +45,12 @@ pub struct Ranges<'a, A: Addr> {
 }
 
 impl<'a, A: Addr> Ranges<'a, A> {
-    pub(crate) fn new(routes: &'a [Route<A>], merge: bool) -> Self {
-        Self { routes, open: Vec::new(), at: Some(A::MIN), merge, ahead: None }
+    /// The intervals of the addresses in `block`, whose routes these are; `around` is the hop of the
+    /// addresses that none of them covers.
+    pub(crate) fn new(routes: &'a [Route<A>], block: Prefix<A>, around: Hop, merge: bool) -> Self {
+        let mut open = Vec::with_capacity(8);
+        open.push((block, around));
+        Self { routes, open, at: Some(block.first()), merge, ahead: None }
     }
 
     /// The next interval as the prefixes cut it.
@@ -57,10 +62,8 @@ impl<'a, A: Addr> Ranges<'a, A> {
             self.open.push((route.prefix, route.hop));
             self.routes = rest;
         }
-        let (end, hop) = match self.open.last() {
-            Some((prefix, hop)) => (prefix.last(), *hop),
-            None => (A::MAX, Hop::NONE),
-        };
+        let &(prefix, hop) = self.open.last()?;
+        let end = prefix.last();
         // Sorted and nested: the next route, if it begins inside, ends the interval early.
         let next_start = self.routes.first().map(|r| r.prefix.first());
         let last = match next_start.and_then(A::predecessor) {
@@ -72,7 +75,7 @@ impl<'a, A: Addr> Ranges<'a, A> {
         {
             self.open.pop();
         }
-        self.at = last.successor();
+        self.at = if self.open.is_empty() { None } else { last.successor() };
         Some(Range { first, last, hop })
     }
 }

@@ -91,14 +91,49 @@ impl<A: Addr> Routes<A> {
         self.routes.binary_search_by_key(&prefix, |r| r.prefix).ok().map(|i| self.routes[i].hop)
     }
 
+    /// The routes whose prefixes the prefix covers, itself included. O(log n).
+    ///
+    /// ```
+    /// # use fibula_core::{Hop, Routes};
+    /// let routes: Routes<u32> = [
+    ///     ("10.0.0.0/8".parse()?, Hop::new(1)),
+    ///     ("10.1.0.0/16".parse()?, Hop::new(2)),
+    ///     ("10.1.2.0/24".parse()?, Hop::new(3)),
+    ///     ("10.2.0.0/16".parse()?, Hop::new(4)),
+    /// ].into_iter().collect();
+    /// assert_eq!(routes.within("10.1.0.0/16".parse()?).len(), 2);
+    /// assert_eq!(routes.around("10.1.0.0/16".parse()?), Hop::new(1));
+    /// # Ok::<(), fibula_core::PrefixError>(())
+    /// ```
+    pub fn within(&self, prefix: Prefix<A>) -> &[Route<A>] {
+        let from = self.routes.partition_point(|r| r.prefix < prefix);
+        let len = self.routes[from..].partition_point(|r| prefix.covers(r.prefix));
+        &self.routes[from..from + len]
+    }
+
+    /// The hop of the longest prefix that covers the prefix and is shorter, [`Hop::NONE`] if there is
+    /// none. O(bits * log n).
+    pub fn around(&self, prefix: Prefix<A>) -> Hop {
+        let shorter = (0..prefix.len()).rev().map(|len| {
+            Prefix::masked(prefix.addr(), len).expect("shorter than a prefix is a prefix length")
+        });
+        shorter.into_iter().find_map(|shorter| self.get(shorter)).unwrap_or(Hop::NONE)
+    }
+
     /// The elementary intervals, neighbours with equal hops merged; see [`Ranges`].
     pub fn ranges(&self) -> Ranges<'_, A> {
-        Ranges::new(&self.routes, true)
+        Ranges::new(&self.routes, Prefix::ALL, Hop::NONE, true)
+    }
+
+    /// The elementary intervals of the addresses of the prefix alone, neighbours with equal hops
+    /// merged: what engines that are made of blocks compile, or compile again after a change.
+    pub fn ranges_within(&self, prefix: Prefix<A>) -> Ranges<'_, A> {
+        Ranges::new(self.within(prefix), prefix, self.around(prefix), true)
     }
 
     /// The elementary intervals as the prefixes cut them: neighbours may have equal hops.
     pub fn ranges_unmerged(&self) -> Ranges<'_, A> {
-        Ranges::new(&self.routes, false)
+        Ranges::new(&self.routes, Prefix::ALL, Hop::NONE, false)
     }
 }
 
@@ -111,5 +146,36 @@ impl<A: Addr> FromIterator<Route<A>> for Routes<A> {
 impl<A: Addr> FromIterator<(Prefix<A>, Hop)> for Routes<A> {
     fn from_iter<I: IntoIterator<Item = (Prefix<A>, Hop)>>(iter: I) -> Self {
         iter.into_iter().map(|(prefix, hop)| Route { prefix, hop }).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Range;
+
+    /// Blocks of any size cut the whole table's intervals, and nothing else.
+    #[test]
+    fn the_ranges_of_blocks_are_those_of_the_table_cut() {
+        let mut routes = Vec::new();
+        for i in 0..400u32 {
+            let mixed = i.wrapping_mul(0x9e37_79b1);
+            let prefix = Prefix::masked(mixed & 0xff00_00ff | 0x3000, (mixed >> 8 & 31) as u8 + 1);
+            routes.push(Route { prefix: prefix.unwrap(), hop: Hop::new(mixed >> 20 & 3) });
+        }
+        let routes = Routes::from_unsorted(routes);
+        let all: Vec<_> = routes.ranges().collect();
+        for len in [0u8, 1, 4, 5, 30, 32] {
+            for i in 0..64u32.min(1 << len.min(6)) {
+                let block = Prefix::masked(i.reverse_bits() | 0x30ff, len).unwrap();
+                let cut = all.iter().filter(|r| r.last >= block.first() && r.first <= block.last());
+                let cut = cut.map(|r| Range {
+                    first: r.first.max(block.first()),
+                    last: r.last.min(block.last()),
+                    hop: r.hop,
+                });
+                assert!(routes.ranges_within(block).eq(cut), "{block}");
+            }
+        }
     }
 }

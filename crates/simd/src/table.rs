@@ -28,8 +28,8 @@ const HUGE: usize = 2 << 20;
 pub struct Table<T: Pod> {
     start: NonNull<T>,
     len: usize,
-    /// Keeps the memory at `start` alive and unchanged; never read.
-    _owner: Owner,
+    /// Keeps the memory at `start` alive and unchanged.
+    owner: Owner,
     _marker: PhantomData<T>,
 }
 
@@ -40,8 +40,8 @@ enum Owner {
     Shared(Arc<dyn AsRef<[u8]> + Send + Sync>),
 }
 
-// SAFETY: the memory behind `start` is not changed once the table exists, and is freed by the last
-// owner, which is itself `Send + Sync`; `T: Pod` are plain integers.
+// SAFETY: the memory behind `start` is changed only by a table that is its only owner, through an
+// exclusive borrow, and is freed by the last owner, which is itself `Send + Sync`; `T: Pod` are plain integers.
 unsafe impl<T: Pod> Send for Table<T> {}
 // SAFETY: as for `Send`; shared access only reads.
 unsafe impl<T: Pod> Sync for Table<T> {}
@@ -59,7 +59,7 @@ impl<T: Pod> Table<T> {
         // nobody else has it yet.
         fill(unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), len) });
         let () = Self::ALIGNED;
-        Self { start, len, _owner: Owner::Heap(Arc::new(heap)), _marker: PhantomData }
+        Self { start, len, owner: Owner::Heap(Arc::new(heap)), _marker: PhantomData }
     }
 
     /// A copy of the slice.
@@ -89,7 +89,31 @@ impl<T: Pod> Table<T> {
         // keeps the owner in place and prevents exclusive borrows for as long.
         let start = NonNull::from(bytes).cast::<T>();
         let len = len / size_of::<T>();
-        Some(Self { start, len, _owner: Owner::Shared(owner), _marker: PhantomData })
+        Some(Self { start, len, owner: Owner::Shared(owner), _marker: PhantomData })
+    }
+
+    /// The elements, to be changed. If the memory is shared, with clones or with a file, this makes a
+    /// copy first, so nobody else sees the change.
+    ///
+    /// ```
+    /// use fibula_simd::Table;
+    /// let mut table = Table::from_slice(&[1u32, 2, 3]);
+    /// let before = table.clone();
+    /// table.to_mut()[1] = 7;
+    /// assert_eq!((table[1], before[1]), (7, 2));
+    /// ```
+    pub fn to_mut(&mut self) -> &mut [T] {
+        let is_ours = match &mut self.owner {
+            Owner::Heap(heap) => Arc::get_mut(heap).is_some(),
+            Owner::Shared(_) => false,
+        };
+        if !is_ours {
+            *self = Self::from_slice(self);
+        }
+        // SAFETY: `start` points at `len` initialised elements, aligned to a cache line. They are on
+        // our heap and we are the only owner, as just seen or just made; the result borrows `self`,
+        // so no other owner can come to be while it lives.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 
     /// The bytes, in the machine's byte order.
@@ -113,7 +137,7 @@ impl<T: Pod> Deref for Table<T> {
 
 impl<T: Pod> Clone for Table<T> {
     fn clone(&self) -> Self {
-        Self { start: self.start, len: self.len, _owner: self._owner.clone(), _marker: PhantomData }
+        Self { start: self.start, len: self.len, owner: self.owner.clone(), _marker: PhantomData }
     }
 }
 
