@@ -2,9 +2,10 @@
 //!
 //! [`conforms!`](crate::conforms) makes a test module of it; the functions are for that macro.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use fibula_core::{Addr, BuildError, Engine, Hop, Lookup, Routes};
+use fibula_core::{Addr, BuildError, Engine, Hop, Lookup, Patch, Patched, Prefix, Routes};
 
 use crate::check::{LONGEST_BATCH, Report, check, check_batch};
 use crate::fib::{FibSpec, HopModel};
@@ -241,4 +242,65 @@ pub fn crowded_tables<A: Addr>(builders: &Builders<A>) {
 fn mixed_keys<A: Addr>(routes: &Routes<A>) -> Vec<A> {
     let mut rng = Rng::new(0x0a11);
     probes::boundary(routes).flat_map(|probe| [probe, rng.addr()]).collect()
+}
+
+/// Patches tables step by step, each step compared with the oracle of its routes: dense small tables,
+/// then a realistic one, in bursts of 1 to 40 changes.
+///
+/// # Panics
+/// If an answer is wrong, or if fewer than half of the patches were applied: a scheme that only ever
+/// asks to be rebuilt does not patch.
+pub fn patches<A: Addr, E: Patch<A>>(label: &str, config: &E::Config) {
+    let spec = FibSpec { year: 2024, prefixes: 8_000, seed: 5, hops: HopModel::Near(30) };
+    let pools = [tables::dense::<A>(90, 600), tables::dense(91, 1500), spec.generate()];
+    let mut applied = 0;
+    let mut steps = 0;
+    for pool in pools {
+        let mut rng = Rng::new(0x9a7c);
+        let mut table: BTreeMap<Prefix<A>, Hop> =
+            pool.iter().filter(|_| rng.chance(0.5)).map(|r| (r.prefix, r.hop)).collect();
+        let routes =
+            |table: &BTreeMap<_, _>| -> Routes<A> { table.iter().map(|(p, h)| (*p, *h)).collect() };
+        let mut engine = E::build(&routes(&table), config).expect("the table is small");
+        for step in 0..150 {
+            let burst = if step % 10 == 0 { 40 } else { 1 + rng.below(4) };
+            let mut changed = Vec::new();
+            for _ in 0..burst {
+                let route = rng.choose(pool.as_slice()).expect("the pool has routes");
+                let hop = Hop::new(rng.below(u64::from(pool.hop_count())) as u32);
+                if rng.chance(0.5) {
+                    table.insert(route.prefix, hop);
+                } else {
+                    table.remove(&route.prefix);
+                }
+                changed.push(route.prefix);
+            }
+            let routes = routes(&table);
+            steps += 1;
+            match engine.patch(&routes, &changed).expect("the table is small") {
+                Patched::Applied => applied += 1,
+                Patched::Rebuild => engine = E::build(&routes, config).expect("the table is small"),
+            }
+            let oracle = Oracle::new(&routes);
+            let at = changed.iter().flat_map(|prefix| {
+                let (first, last) = (prefix.first(), prefix.last());
+                [
+                    first.predecessor(),
+                    Some(first),
+                    first.successor(),
+                    last.predecessor(),
+                    Some(last),
+                ]
+                .into_iter()
+                .flatten()
+                .chain(last.successor())
+            });
+            let random = (0..50).map(|_| rng.addr()).collect::<Vec<A>>();
+            let everywhere = (step % 30 == 29).then(|| probes::boundary(&routes));
+            let mut keys = at.chain(random).chain(everywhere.into_iter().flatten());
+            let report = check(&engine, &oracle, &mut keys, KEEP);
+            assert!(report.is_ok(), "{label}, step {step}, {changed:?}: {report}");
+        }
+    }
+    assert!(applied * 2 >= steps, "{label}: {applied} of {steps} patches applied");
 }
