@@ -1,6 +1,7 @@
 //! Records of any shape, flattened to columns.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
 
@@ -25,8 +26,15 @@ pub(super) enum Scalar<'d> {
     Str(Cow<'d, str>),
 }
 
+thread_local! {
+    /// Values decoded by this thread. A decoder of maxminddb carries no state of ours, and a record
+    /// that turns out to be damaged has been looked at as well.
+    static DECODED: Cell<usize> = const { Cell::new(0) };
+}
+
 impl<'d> Deserialize<'d> for Node<'d> {
     fn deserialize<D: Deserializer<'d>>(deserializer: D) -> Result<Self, D::Error> {
+        DECODED.set(DECODED.get().wrapping_add(1));
         deserializer.deserialize_any(NodeVisitor)
     }
 }
@@ -115,8 +123,10 @@ pub(super) struct Columns {
 impl Columns {
     /// City databases have about thirty.
     const MAX: usize = 1024;
-    /// Values per byte of file. A city database has about one per ten.
-    const PER_BYTE: usize = 4;
+    /// Longer paths, in bytes, name no column.
+    const MAX_PATH: usize = 1024;
+    /// Values per byte of file. A city database has about one.
+    const PER_BYTE: usize = 8;
     /// Values that any file may have.
     const BASE: usize = 1 << 18;
 
@@ -126,19 +136,33 @@ impl Columns {
         Self { by_path: HashMap::new(), all: Vec::new(), budget, is_over: false }
     }
 
-    /// Flattens a record; `None` if the file unfolds to more than is credible.
-    pub(super) fn flatten<'d>(&mut self, node: &Node<'d>) -> Option<Row<'d>> {
-        let mut row = Row { scalars: Vec::new() };
-        self.add(&mut String::new(), node, &mut row)?;
-        Some(row)
-    }
-
-    fn add<'d>(&mut self, path: &mut String, node: &Node<'d>, row: &mut Row<'d>) -> Option<()> {
-        let Some(budget) = self.budget.checked_sub(1) else {
+    /// Decodes a record and flattens it; `None` if the file unfolds to more than is credible.
+    pub(super) fn read<'d, E>(
+        &mut self,
+        decode: impl FnOnce() -> Result<Option<Node<'d>>, E>,
+    ) -> Option<Result<Option<Row<'d>>, E>> {
+        let before = DECODED.get();
+        let decoded = decode();
+        let Some(budget) = self.budget.checked_sub(DECODED.get().wrapping_sub(before)) else {
             self.is_over = true;
             return None;
         };
         self.budget = budget;
+        Some(decoded.map(|node| node.map(|node| self.flatten(&node))))
+    }
+
+    fn flatten<'d>(&mut self, node: &Node<'d>) -> Row<'d> {
+        let mut row = Row { scalars: Vec::new() };
+        self.add(&mut String::new(), node, &mut row);
+        // Of a key that comes twice the last counts. Many networks may share a row: it must not be
+        // longer than there are columns.
+        row.scalars.reverse();
+        row.scalars.sort_by_key(|(column, _)| *column);
+        row.scalars.dedup_by_key(|(column, _)| *column);
+        row
+    }
+
+    fn add<'d>(&mut self, path: &mut String, node: &Node<'d>, row: &mut Row<'d>) {
         match node {
             Node::Other => {}
             Node::Scalar(scalar) => {
@@ -150,33 +174,29 @@ impl Columns {
             Node::Map(entries) => {
                 let is_names = path == "names" || path.ends_with(".names");
                 for (key, node) in entries.iter().filter(|(key, _)| !is_names || *key == "en") {
-                    self.step(path, key, node, row)?;
+                    self.step(path, key, node, row);
                 }
             }
             Node::List(items) => {
                 for (i, node) in items.iter().enumerate() {
-                    self.step(path, &i.to_string(), node, row)?;
+                    self.step(path, &i.to_string(), node, row);
                 }
             }
         }
-        Some(())
     }
 
-    fn step<'d>(
-        &mut self,
-        path: &mut String,
-        key: &str,
-        node: &Node<'d>,
-        row: &mut Row<'d>,
-    ) -> Option<()> {
+    fn step<'d>(&mut self, path: &mut String, key: &str, node: &Node<'d>, row: &mut Row<'d>) {
         let len = path.len();
+        if len + 1 + key.len() > Self::MAX_PATH {
+            self.is_over = true;
+            return;
+        }
         if len > 0 {
             path.push('.');
         }
         path.push_str(key);
-        let result = self.add(path, node, row);
+        self.add(path, node, row);
         path.truncate(len);
-        result
     }
 
     /// The column of a path; `None` if there are too many.

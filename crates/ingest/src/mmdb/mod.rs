@@ -104,13 +104,11 @@ fn collect<'d>(reader: &'d Database<'_>, len: usize) -> (Columns, Rows<'d>) {
         if rows.contains_key(&record) {
             continue;
         }
-        let row = match found.decode::<Node<'_>>() {
-            Ok(Some(node)) => match columns.flatten(&node) {
-                Some(row) => Ok(row),
-                None => break,
-            },
-            Ok(None) => continue,
-            Err(error) => Err(error.to_string()),
+        let row = match columns.read(|| found.decode::<Node<'_>>()) {
+            Some(Ok(Some(row))) => Ok(row),
+            Some(Ok(None)) => continue,
+            Some(Err(error)) => Err(error.to_string()),
+            None => break,
         };
         rows.insert(record, row);
     }

@@ -17,6 +17,8 @@ enum V {
     Bool(bool),
     Map(Vec<(&'static str, V)>),
     List(Vec<V>),
+    /// To this offset of the data.
+    Pointer(usize),
 }
 
 impl V {
@@ -62,6 +64,9 @@ impl V {
                 items.iter().for_each(|item| item.write(out));
             }
             Self::Bool(b) => control(out, 14, usize::from(*b)),
+            Self::Pointer(to) => {
+                out.extend([0x20 | u8::try_from(to >> 8).expect("near"), *to as u8])
+            }
         }
     }
 }
@@ -209,6 +214,39 @@ fn damage() {
     let bytes = database(32, &[(0, 1, 1000), (0x8000_0000, 1, 1000)], &[V::U32(1)]);
     let sink = decode(&bytes);
     assert!(!sink.damage.is_empty());
+}
+
+/// Lists of two pointers to the list before: 2^24 values in each of 2000 records of a few bytes. What
+/// a record that is refused has cost counts too, or each of them would cost as much again.
+#[test]
+fn shared_parts_do_not_unfold_without_end() {
+    let mut records = vec![V::U32(1)];
+    let mut last = 0;
+    for i in 0..24 {
+        let pointers = vec![V::Pointer(last), V::Pointer(last)];
+        records.push(V::List(pointers));
+        last = 5 + 6 * i;
+    }
+    records.extend((0..2000).map(|_| V::List(vec![V::Pointer(last)])));
+    let networks: Vec<_> = (0..2000).map(|i| (i << 21, 11, 25 + i as usize)).collect();
+    let sink = decode(&database(32, &networks, &records));
+    assert!(sink.damage[0].what.contains("than is credible"), "{:?}", sink.damage[0]);
+    assert!(sink.damage.len() < 100, "{} records were decoded", sink.damage.len());
+}
+
+#[test]
+fn long_paths_name_no_column() {
+    let nested = (0..60).fold(V::U32(1), |inner, _| V::Map(vec![("abcdefghijklmnopqrst", inner)]));
+    let sink =
+        decode(&database(32, &[(0, 1, 0)], &[V::Map(vec![("a", V::U32(5)), ("b", nested)])]));
+    assert_eq!(sink.lines, ["0.0.0.0/1 = 5"]);
+    assert!(sink.damage[0].what.contains("than is credible"), "{:?}", sink.damage);
+}
+
+#[test]
+fn of_a_key_that_comes_twice_the_last_counts() {
+    let record = V::Map(vec![("a", V::U32(1)), ("b", V::Str("x")), ("a", V::U32(2))]);
+    assert_eq!(decode(&database(32, &[(0, 1, 0)], &[record])).lines, ["0.0.0.0/1 = 2, x"]);
 }
 
 proptest! {
