@@ -14,6 +14,7 @@
 mod flatten;
 #[cfg(test)]
 mod tests;
+mod tree;
 
 use std::collections::HashMap;
 
@@ -35,6 +36,11 @@ impl Decoder for MmdbDecoder {
             return Ok(0);
         }
         match Reader::from_source(input) {
+            Ok(reader) if !tree::is_credible(input, reader.metadata()) => {
+                sink.begin(&SourceInfo { format: "mmdb", ..SourceInfo::default() });
+                let what = "the search tree has more paths than is credible; it was not read";
+                report(0, 0, what.to_owned(), sink)?;
+            }
             Ok(reader) => self.walk(&reader, input.len(), sink)?,
             Err(error) => {
                 sink.begin(&SourceInfo { format: "mmdb", ..SourceInfo::default() });

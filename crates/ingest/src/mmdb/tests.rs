@@ -249,6 +249,21 @@ fn of_a_key_that_comes_twice_the_last_counts() {
     assert_eq!(decode(&database(32, &[(0, 1, 0)], &[record])).lines, ["0.0.0.0/1 = 2, x"]);
 }
 
+/// Each node leads twice to the next, the last one nowhere: 2^120 paths without a network.
+#[test]
+fn a_tree_of_endless_paths_is_refused() {
+    let mut bytes = database(128, &[(0, 120, 0)], &[V::U32(1)]);
+    assert_eq!(decode(&bytes).damage, []);
+    for node in 0..120 {
+        let next = (node as u32 + 1).to_be_bytes();
+        bytes[6 * node..][..3].copy_from_slice(&next[1..]);
+        bytes[6 * node + 3..][..3].copy_from_slice(&next[1..]);
+    }
+    let sink = decode(&bytes);
+    assert_eq!((sink.damage.len(), sink.lines.len()), (1, 0));
+    assert!(sink.damage[0].what.contains("more paths than is credible"));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
