@@ -21,6 +21,12 @@ pub(crate) enum Fault {
     Options(AnnotateError),
 }
 
+impl From<AnnotateError> for Fault {
+    fn from(error: AnnotateError) -> Self {
+        Self::Options(error)
+    }
+}
+
 /// Turns input into rows.
 pub(crate) trait Decoder {
     /// Decodes complete records at the beginning of `data` into `block`, until it is full. Returns

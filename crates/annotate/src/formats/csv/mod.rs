@@ -8,6 +8,9 @@ use crate::address::Address;
 use crate::block::{Block, Kind, Row};
 use crate::{AnnotateError, AnnotateOptions, Column, Format, Header};
 
+/// What is wrong with a record that the end of the input ends.
+const OPEN: &str = "a quote is open at the end of the input";
+
 /// Decoder of delimited text. The first record says where the address columns are and how wide a row
 /// is; empty lines are copied as they are.
 pub(crate) struct Csv {
@@ -85,12 +88,7 @@ impl Csv {
     }
 
     /// Reads the beginning of the input; `None` if more of it is needed. Returns where to go on.
-    fn begin(
-        &mut self,
-        data: &[u8],
-        end: bool,
-        block: &mut Block,
-    ) -> Result<Option<usize>, AnnotateError> {
+    fn begin(&mut self, data: &[u8], end: bool, block: &mut Block) -> Result<Option<usize>, Fault> {
         // Empty lines before the first row say nothing.
         let start = data.iter().position(|b| !b"\r\n".contains(b)).unwrap_or(data.len());
         let Some(first) = self.fields(&data[start..], end) else {
@@ -120,7 +118,11 @@ impl Csv {
             block.pass(0, start);
         }
         if header {
-            let Record { content, next, .. } = first.record;
+            let Record { content, next, open, .. } = first.record;
+            if open {
+                block.tally.damaged += 1;
+                block.fault(self.strict, || Fault::Record { at: start, what: OPEN.to_owned() })?;
+            }
             block.row(Row {
                 start,
                 insert: start + content,
@@ -227,7 +229,7 @@ impl Decoder for Csv {
     fn decode(&mut self, data: &[u8], end: bool, block: &mut Block) -> Result<usize, Fault> {
         let mut start = 0;
         if self.layout.is_none() {
-            match self.begin(data, end, block).map_err(Fault::Options)? {
+            match self.begin(data, end, block)? {
                 Some(at) => start = at,
                 None => return Ok(0),
             }
@@ -282,7 +284,7 @@ impl Decoder for Csv {
 
 fn damage(record: Record, width: usize) -> String {
     if record.open {
-        return "a quote is open at the end of the input".to_owned();
+        return OPEN.to_owned();
     }
     format!("{} fields, the first row has {width}", record.fields)
 }
@@ -351,6 +353,19 @@ mod tests {
             refused(&[], "a,b\n1,2\n"),
             "no address column found in the csv input: name one"
         );
+    }
+
+    /// It takes the rows below it along: that must not go unnoticed.
+    #[test]
+    fn a_quote_that_the_header_leaves_open() {
+        let text = "src,\"dst\n10.0.0.1,10.0.0.2\n";
+        let mut csv = csv(&["src"], Header::Present);
+        let block = decode(&mut csv, text).unwrap();
+        assert_eq!((block.tally.rows, block.tally.damaged), (0, 1));
+        let mut strict = self::csv(&["src"], Header::Present);
+        strict.strict = true;
+        let fault = decode(&mut strict, text).unwrap_err();
+        assert!(matches!(fault, Fault::Record { at: 0, .. }));
     }
 
     #[test]

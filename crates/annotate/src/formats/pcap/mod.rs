@@ -218,12 +218,6 @@ mod tests {
         Ok(block)
     }
 
-    impl From<AnnotateError> for Fault {
-        fn from(error: AnnotateError) -> Self {
-            Self::Options(error)
-        }
-    }
-
     /// A little-endian pcap of raw IP with one UDP packet, cut to `len` bytes.
     fn capture(len: u32) -> Vec<u8> {
         let ip = b"\x45\0\0\x1c\0\0\0\0\x40\x11\0\0\x0a\0\0\x01\x0a\0\0\x02\0\x35\x10\0\0\x08\0\0";
