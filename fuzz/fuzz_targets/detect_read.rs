@@ -7,7 +7,8 @@ use std::io::Cursor;
 use fibula_core::Update;
 use fibula_fuzz::{Pieces, Witness};
 use fibula_ingest::{
-    ColumnKind, Consumer, Damage, Format, PeerInfo, ReadOptions, SourceInfo, SourceSpec, read_from,
+    ColumnKind, Compression, Consumer, Damage, Format, PeerInfo, ReadOptions, SourceInfo,
+    SourceSpec, read_from,
 };
 use fibula_rib::{BuilderOptions, EnginePart, Snapshot, TableBuilder, to_bytes};
 use libfuzzer_sys::fuzz_target;
@@ -16,7 +17,8 @@ fuzz_target!(|data: &[u8]| {
     let Some((&[flags, step], input)) = data.split_first_chunk() else { return };
     let mut spec = SourceSpec::new(["-", "x.csv.gz", "x.tsv", "x.mmdb"][usize::from(flags) % 4]);
     if flags & 4 != 0 {
-        spec.format = [Format::Text, Format::Ranges, Format::Mrt, Format::Mmdb][usize::from(flags >> 6)];
+        spec.format =
+            [Format::Text, Format::Ranges, Format::Mrt, Format::Mmdb][usize::from(flags >> 6)];
     }
     let options = || ReadOptions {
         strict: flags & 8 != 0,
@@ -29,8 +31,12 @@ fuzz_target!(|data: &[u8]| {
     let file = Cursor::new(input.to_vec());
     let expected = read_from(&spec, file.clone(), &mut options(), &mut whole);
     let got = read_from(&spec, Pieces::new(input, step.into()), &mut options(), &mut parts);
-    assert_eq!(format!("{expected:?}"), format!("{got:?}"));
-    assert_eq!(whole.verdict(), parts.verdict());
+    // How much of a damaged archive comes out before the damage depends on the size of the reads.
+    let sound = matches!(&expected, Ok(report) if report.damaged == 0);
+    if sound || Compression::detect(input) == Compression::None {
+        assert_eq!(format!("{expected:?}"), format!("{got:?}"));
+        assert_eq!(whole.verdict(), parts.verdict());
+    }
 
     let mut build = Build(TableBuilder::new(BuilderOptions::default()));
     let Ok(_) = read_from(&spec, file, &mut options(), &mut build) else { return };

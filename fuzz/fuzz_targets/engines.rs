@@ -34,7 +34,8 @@ fn run<A: EngineFamily>(engine: u8, input: &mut Unstructured<'_>) -> Result<()> 
 
 /// Each prefix is a relative of an earlier one: inside it, around it, beside it, or a host at its edge.
 fn table<A: Addr>(input: &mut Unstructured<'_>) -> Result<(Routes<A>, Vec<A>)> {
-    let masked = |addr: A, len: u8| Prefix::masked(addr, len.min(A::BITS)).expect("a length in range");
+    let masked =
+        |addr: A, len: u8| Prefix::masked(addr, len.min(A::BITS)).expect("a length in range");
     let (mut all, mut extra) = (Vec::<(Prefix<A>, Hop)>::new(), Vec::new());
     while !input.is_empty() && all.len() < 1000 {
         let [kind, from, by, hop]: [u8; 4] = input.arbitrary()?;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
 use fibula_core::{Hop, TableRef, Value};
-use fibula_engines::{EngineFamily, engines, find};
+use fibula_engines::{EngineFamily, Entry, engines, find};
 use fibula_fuzz::forge::{Section, assemble, seal, sections};
 use fibula_rib::{Columns, EnginePart, Snapshot, StoredFamily, Table, to_bytes};
 use fibula_simd::Isa;
@@ -58,9 +58,11 @@ fuzz_target!(|input: Input<'_>| {
     }
 });
 
-/// The sections of a sound file with the engines of these numbers; beyond the list with none.
+/// The sections of a sound file with the engines of these numbers: 0 for none, then the last of the
+/// list first, since those at its end have the smallest tables.
 fn sound(v4: u8, v6: u8) -> Arc<[Section]> {
-    static SOUND: LazyLock<Mutex<HashMap<[usize; 2], Arc<[Section]>>>> = LazyLock::new(Mutex::default);
+    static SOUND: LazyLock<Mutex<HashMap<[usize; 2], Arc<[Section]>>>> =
+        LazyLock::new(Mutex::default);
     let at = [
         usize::from(v4) % (engines::<u32>().len() + 1),
         usize::from(v6) % (engines::<u128>().len() + 1),
@@ -68,15 +70,22 @@ fn sound(v4: u8, v6: u8) -> Arc<[Section]> {
     let make = || {
         let (v4, v6) = (tables::dense::<u32>(3, 60), tables::dense::<u128>(3, 60));
         let rows = v4.hop_count().max(v6.hop_count());
-        let built4 = engines().get(at[0]).map(|e| ((e.build)(&v4, Isa::Scalar), e.name));
-        let built6 = engines().get(at[1]).map(|e| ((e.build)(&v6, Isa::Scalar), e.name));
-        let part4 = built4.as_ref().map(|(engine, name)| part(name, engine.as_ref().unwrap().tables()));
-        let part6 = built6.as_ref().map(|(engine, name)| part(name, engine.as_ref().unwrap().tables()));
+        let built4 = chosen(at[0]).map(|e| ((e.build)(&v4, Isa::Scalar), e.name));
+        let built6 = chosen(at[1]).map(|e| ((e.build)(&v6, Isa::Scalar), e.name));
+        let part4 =
+            built4.as_ref().map(|(engine, name)| part(name, engine.as_ref().unwrap().tables()));
+        let part6 =
+            built6.as_ref().map(|(engine, name)| part(name, engine.as_ref().unwrap().tables()));
         let table = Table { v4, v6, columns: Columns::numbered("hop", rows), ..Table::default() };
-        let file = to_bytes(&table, &part4.unwrap_or_default(), &part6.unwrap_or_default()).unwrap();
+        let file =
+            to_bytes(&table, &part4.unwrap_or_default(), &part6.unwrap_or_default()).unwrap();
         sections(file.as_ref()).into()
     };
     Arc::clone(SOUND.lock().unwrap().entry(at).or_insert_with(make))
+}
+
+fn chosen<A: EngineFamily>(number: usize) -> Option<&'static Entry<A>> {
+    engines::<A>().iter().rev().nth(number.checked_sub(1)?)
 }
 
 fn part<'a>(name: &'a str, tables: Vec<TableRef<'a>>) -> EnginePart<'a> {

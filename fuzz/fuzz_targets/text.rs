@@ -11,7 +11,8 @@ const HEAD: usize = 1 << 20;
 
 fuzz_target!(|data: &[u8]| {
     let Some((&[format, key, names, step], input)) = data.split_first_chunk() else { return };
-    let delimiters = [None, Some(b','), Some(b';'), Some(b' '), Some(b'\t'), Some(b'|'), Some(b'"')];
+    let delimiters =
+        [None, Some(b','), Some(b';'), Some(b' '), Some(b'\t'), Some(b'|'), Some(b'"')];
     let columns = |key: &str| (key.to_owned(), ColumnKind::Str);
     let options = TextOptions {
         delimiter: delimiters[usize::from(key >> 4) % delimiters.len()],
