@@ -1,0 +1,194 @@
+use fibula_core::{BuildError, Engine, Hop, Range, Routes};
+use fibula_simd::Table;
+
+use super::codes::Codes;
+use super::record::{BLOCK, LONG_MAP, Leaf, ROOT_BYTES, ROOT_WORDS};
+use super::space::Space;
+use super::{Runmap, Tables};
+
+/// Compiles the routes: an empty root, on which the ranges of the whole space are painted.
+pub(super) fn build<V: Leaf>(routes: &Routes<u32>) -> Result<Tables<V>, BuildError> {
+    let codes = Codes::new::<V>(routes);
+    let mut root = vec![0; ROOT_WORDS];
+    let mut painter = Painter::<V>::new(&codes, &mut root, &[], ROOT_BYTES);
+    painter.paint(routes.ranges());
+    let bytes = painter.finish()?;
+    let records = Table::with(ROOT_BYTES + bytes.len(), |records| {
+        let (to, rest) = records.split_at_mut(ROOT_BYTES);
+        to.copy_from_slice(bytemuck::cast_slice(&root));
+        rest.copy_from_slice(&bytes);
+    });
+    Ok(Tables::new(records, codes.table()))
+}
+
+/// What a run of /24 networks has in common.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Value {
+    Code(u32),
+    /// The place of the record that all of them share: their hop has no code, or it is one network,
+    /// which longer routes divide.
+    Long(u32),
+}
+
+/// Writes records for ranges that come in order and cover whole blocks, and points the root at them.
+pub(super) struct Painter<'a, V: Leaf> {
+    codes: &'a Codes,
+    root: &'a mut [u32],
+    /// The records that the root points at so far, from the end of the root on: those that remain as
+    /// they are need no writing.
+    present: &'a [u8],
+    space: Space,
+    /// The ranges of the network that is being divided, as last address and code.
+    network: Vec<(u8, u32)>,
+    /// The runs of the block that is being written, as last network and value.
+    runs: Vec<(u8, Value)>,
+    record: Vec<u8>,
+    _width: std::marker::PhantomData<V>,
+}
+
+impl<'a, V: Leaf> Painter<'a, V> {
+    /// New records begin at byte `base` of the table.
+    pub(super) fn new(
+        codes: &'a Codes,
+        root: &'a mut [u32],
+        present: &'a [u8],
+        base: usize,
+    ) -> Self {
+        Self {
+            codes,
+            root,
+            present,
+            space: Space::new(base),
+            network: Vec::new(),
+            runs: Vec::new(),
+            record: Vec::new(),
+            _width: std::marker::PhantomData,
+        }
+    }
+
+    /// The records.
+    pub(super) fn finish(self) -> Result<Vec<u8>, BuildError> {
+        self.space.finish().map_err(|needed| BuildError::Limit {
+            engine: Runmap::NAME,
+            what: "bytes of records",
+            limit: u32::MAX.into(),
+            needed,
+        })
+    }
+
+    pub(super) fn paint(&mut self, ranges: impl Iterator<Item = Range<u32>>) {
+        // Neighbours of a hop often have it too, with another between them.
+        let mut last = (Hop::NONE, self.codes.code::<V>(Hop::NONE));
+        for Range { first, last: end, hop } in ranges {
+            if hop != last.0 {
+                last = (hop, self.codes.code::<V>(hop));
+            }
+            self.range(first, end, hop, last.1);
+        }
+    }
+
+    fn range(&mut self, mut first: u32, last: u32, hop: Hop, code: Option<u32>) {
+        if first & 0xff != 0 {
+            let end = last.min(first | 0xff);
+            self.part(end, hop);
+            if end == last {
+                return;
+            }
+            first = end + 1;
+        }
+        // The networks before this one are whole.
+        let end = last as u64 + 1 >> 8;
+        if u64::from(first >> 8) < end {
+            let value = code.map_or_else(|| self.long_of_hop(hop), Value::Code);
+            self.networks(first >> 8, end as u32 - 1, value);
+        }
+        if last & 0xff != 0xff {
+            self.part(last, hop);
+        }
+    }
+
+    /// A range that ends in this network, which other routes divide.
+    fn part(&mut self, last: u32, hop: Hop) {
+        self.network.push((last as u8, hop.to_bits().wrapping_add(1)));
+        if last & 0xff == 0xff {
+            let long = self.long();
+            self.network.clear();
+            self.run(last >> 8, Value::Long(long));
+        }
+    }
+
+    /// The networks `first..=last`.
+    fn networks(&mut self, mut first: u32, last: u32, value: Value) {
+        let end = last.min(first | (BLOCK - 1));
+        if first % BLOCK != 0 || end % BLOCK != BLOCK - 1 {
+            self.run(end, value);
+            if end == last {
+                return;
+            }
+            first = end + 1;
+        }
+        let (begin, end) = (first / BLOCK, (last + 1) / BLOCK);
+        if begin < end {
+            // These blocks have one run, all the same.
+            self.run(first | (BLOCK - 1), value);
+            let word = self.root[begin as usize];
+            self.root[begin as usize..end as usize].fill(word);
+        }
+        if last % BLOCK != BLOCK - 1 {
+            self.run(last, value);
+        }
+    }
+
+    /// A run ends with this network.
+    fn run(&mut self, last: u32, value: Value) {
+        self.runs.push(((last % BLOCK) as u8, value));
+        if last % BLOCK == BLOCK - 1 {
+            self.block(last / BLOCK);
+        }
+    }
+
+    /// Writes the record of a block whose runs are all there.
+    fn block(&mut self, block: u32) {
+        let map = self.runs.iter().fold(0u64, |map, (last, _)| map | 1 << last);
+        self.record.clear();
+        self.record.extend(map.to_ne_bytes());
+        for (_, value) in self.runs.iter().rev() {
+            let code = match value {
+                Value::Code(code) => *code,
+                Value::Long(_) => V::ESCAPE,
+            };
+            self.record.extend(bytemuck::bytes_of(&V::new(code)));
+        }
+        for (_, value) in self.runs.iter().rev() {
+            if let Value::Long(place) = value {
+                self.record.extend(place.to_ne_bytes());
+            }
+        }
+        self.runs.clear();
+        let word = &mut self.root[block as usize];
+        let present = (*word as usize).checked_sub(ROOT_BYTES).unwrap_or(usize::MAX);
+        if self.present.get(present..).is_none_or(|present| !present.starts_with(&self.record)) {
+            *word = self.space.put(&self.record, 1);
+        }
+    }
+
+    /// The record of a network that has one hop.
+    fn long_of_hop(&mut self, hop: Hop) -> Value {
+        self.network.push((0xff, hop.to_bits().wrapping_add(1)));
+        let long = self.long();
+        self.network.clear();
+        Value::Long(long)
+    }
+
+    /// Writes the record of the divided network.
+    fn long(&mut self) -> u32 {
+        let mut map = [0u64; 4];
+        for (last, _) in &self.network {
+            map[usize::from(last >> 6)] |= 1 << (last & 63);
+        }
+        let mut record = Vec::with_capacity(LONG_MAP + 4 * self.network.len());
+        record.extend(bytemuck::bytes_of(&map));
+        record.extend(self.network.iter().rev().flat_map(|(_, code)| code.to_ne_bytes()));
+        self.space.put(&record, 4)
+    }
+}

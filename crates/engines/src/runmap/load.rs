@@ -1,0 +1,101 @@
+use std::collections::HashSet;
+
+use fibula_core::{LoadError, TableSource};
+use fibula_simd::Table;
+
+use super::record::{BLOCK, ESCAPED, LONG_MAP, Leaf, MAP, ROOT_BYTES, long_of, read, values};
+use super::codes::CODES;
+use super::{HOPS, Tables};
+use crate::common::{optional_table, table};
+
+/// The stored table of codes of this width, if that is what is stored.
+pub(super) fn load<V: Leaf>(
+    tables: &dyn TableSource,
+    hop_count: u32,
+) -> Result<Option<Tables<V>>, LoadError> {
+    let Some(records) = optional_table::<u8>(tables, V::TABLE)? else { return Ok(None) };
+    let hops = if V::TRANSLATED { table::<u32>(tables, HOPS)? } else { Table::default() };
+    if V::TRANSLATED && (hops.len() != CODES || hops[CODES - 1] != ESCAPED) {
+        return Err(LoadError::new(HOPS, "is not a hop for each code, the last an escape"));
+    }
+    // Places are numbers of 32 bits.
+    if records.len() < ROOT_BYTES || u32::try_from(records.len()).is_err() {
+        return Err(LoadError::new(V::TABLE, "is no root with records"));
+    }
+    let mut check = Check { bytes: &records, hops: &hops, hop_count, long: HashSet::new() };
+    let mut last = None;
+    for word in bytemuck::cast_slice::<u8, u32>(&records[..ROOT_BYTES]) {
+        // Neighbours often share a record.
+        if last != Some(word) && !check.record::<V>(*word as usize) {
+            return Err(LoadError::new(V::TABLE, "has a damaged record"));
+        }
+        last = Some(word);
+    }
+    Ok(Some(Tables::new(records, hops)))
+}
+
+struct Check<'a> {
+    bytes: &'a [u8],
+    /// The hop of each code, where codes are translated.
+    hops: &'a [u32],
+    hop_count: u32,
+    /// Networks' records found sound. Runs may share one, so that a small file could else keep us
+    /// busy for long.
+    long: HashSet<usize>,
+}
+
+impl Check<'_> {
+    /// Whether the record at `at` lies in the table with its values, of which none names a hop
+    /// beyond the hop count or a network's record that is not sound.
+    fn record<V: Leaf>(&mut self, at: usize) -> bool {
+        if self.bytes.len() < at + MAP {
+            return false;
+        }
+        let map: u64 = read(self.bytes, at);
+        let runs = map.count_ones() as usize;
+        let end = values(at) + runs * size_of::<V>();
+        if map >> (BLOCK - 1) == 0 || self.bytes.len() < end {
+            return false;
+        }
+        let mut escapes = 0;
+        for run in 0..runs {
+            let code = read::<V>(self.bytes, values(at) + run * size_of::<V>()).into();
+            if code == V::ESCAPE {
+                escapes += 1;
+                let is_there = end + 4 * escapes <= self.bytes.len();
+                if !is_there || !self.long(long_of::<V>(self.bytes, at, run)) {
+                    return false;
+                }
+            } else if self.plain::<V>(code) > self.hop_count {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The code of the same hop where codes are not translated.
+    fn plain<V: Leaf>(&self, code: u32) -> u32 {
+        if V::TRANSLATED { self.hops[code as usize].wrapping_add(1) } else { code }
+    }
+
+    /// Whether the network's record at `at` lies in the table with its codes, all of known hops.
+    fn long(&mut self, at: usize) -> bool {
+        if self.long.contains(&at) {
+            return true;
+        }
+        if !at.is_multiple_of(4) || self.bytes.len() < at + LONG_MAP {
+            return false;
+        }
+        let map: [u64; 4] = read(self.bytes, at);
+        let runs: u32 = map.iter().map(|word| word.count_ones()).sum();
+        let codes = at + LONG_MAP..at + LONG_MAP + 4 * runs as usize;
+        let sound = map[3] >> 63 == 1
+            && self.bytes.get(codes).is_some_and(|codes| {
+                codes.chunks(4).all(|code| read::<u32>(code, 0) <= self.hop_count)
+            });
+        if sound {
+            self.long.insert(at);
+        }
+        sound
+    }
+}

@@ -1,0 +1,37 @@
+use fibula_core::Hop;
+use fibula_simd::{Kernel, Simd};
+
+use super::Tables;
+use super::record::{Leaf, long_code, long_of, read, root_word, run_of, values};
+use crate::common::hop;
+
+/// One address: its record, how many runs end at or behind it, the value of that run.
+pub(super) struct One<'a, V: Leaf> {
+    pub(super) tables: &'a Tables<V>,
+    pub(super) addr: u32,
+}
+
+impl<V: Leaf> Kernel for One<'_, V> {
+    type Output = Hop;
+
+    // A kernel for the sake of the instruction that counts bits.
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) -> Hop {
+        let Self { tables, addr } = self;
+        let bytes = &tables.records[..];
+        let at = root_word(bytes, addr);
+        let run = run_of(read(bytes, at), addr);
+        let code = read::<V>(bytes, values(at) + run * size_of::<V>()).into();
+        if code == V::ESCAPE {
+            return escaped(tables, at, run, addr);
+        }
+        tables.hop(code)
+    }
+}
+
+/// The answer in the record of the address's network, which run `run` of the record at `at` names.
+#[cold]
+fn escaped<V: Leaf>(tables: &Tables<V>, at: usize, run: usize, addr: u32) -> Hop {
+    let bytes = &tables.records[..];
+    hop(long_code(bytes, long_of::<V>(bytes, at, run), addr))
+}
