@@ -20,6 +20,7 @@ pub mod lower_bound;
 pub mod planb;
 pub mod radix;
 mod registry;
+pub mod runmap;
 
 pub use registry::{Auto, BoxedEngine, EngineFamily, Entry, auto, engines, find};
 

@@ -30,6 +30,7 @@ fn unbox<A: Addr>(engine: fibula_engines::BoxedEngine<A>) -> Box<dyn Lookup<A>> 
 
 conforms!(radix_v4, u32, forms("radix"));
 conforms!(radix_v6, u128, forms("radix"));
+conforms!(runmap, u32, forms("runmap"));
 conforms!(dxr16, u32, forms("dxr16"));
 conforms!(dxr17, u32, forms("dxr17"));
 conforms!(dxr18, u32, forms("dxr18"));

@@ -112,6 +112,7 @@ macro_rules! exhaustive {
 
 exhaustive! {
     radix "radix"
+    runmap "runmap"
     dxr16 "dxr16"
     dxr17 "dxr17"
     dxr18 "dxr18"

@@ -3,14 +3,15 @@ use fibula_simd::{Kernel, Level, Simd, prefetch_read};
 
 use super::Tables;
 use super::lookup::One;
-use super::record::{ESCAPED, Leaf, MAP, ROOT_BITS, ROOT_WORDS};
+use super::record::{Leaf, MAP, ROOT_BITS, ROOT_WORDS};
+use crate::common::hop as hop_of;
 
-/// Lookups that pass through the stages together.
-const STAGE: usize = 64;
 /// Lookups an iteration.
 const WIDTH: usize = 4;
-/// Answers that are looked through together for escapes.
-const GROUP: usize = 16;
+/// Iterations whose lookups pass through the stages together.
+const STAGE: usize = 16;
+/// Iterations whose answers are looked through together for escapes.
+const GROUP: usize = 4;
 /// How far ahead keys are asked for. Batches are most often parts of a longer array, so it does not
 /// stop at the batch's end; asking for what is not there is harmless.
 const AHEAD: usize = 4096 / size_of::<u32>();
@@ -21,96 +22,132 @@ pub(super) fn lookup_batch<V: Leaf>(
     addrs: &[u32],
     hops: &mut [Hop],
 ) {
-    if V::TRANSLATED && !tables.is_identity {
-        level.run(Batch::<V, true> { tables, addrs, hops });
-    } else {
-        level.run(Batch::<V, false> { tables, addrs, hops });
-    }
+    level.run(Batch { tables, addrs, hops });
 }
 
-struct Batch<'a, V: Leaf, const TRANSLATED: bool> {
+struct Batch<'a, V: Leaf> {
     tables: &'a Tables<V>,
     addrs: &'a [u32],
     hops: &'a mut [Hop],
 }
 
-impl<V: Leaf, const TRANSLATED: bool> Kernel for Batch<'_, V, TRANSLATED> {
+impl<V: Leaf> Kernel for Batch<'_, V> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let search = Search::<V, S, TRANSLATED>::new(self.tables, simd);
-        for (addrs, hops) in self.addrs.chunks(STAGE).zip(self.hops.chunks_mut(STAGE)) {
-            search.stage(addrs, hops);
+        let search = Search::new(self.tables, simd);
+        let mut places = [[0; WIDTH]; STAGE];
+        let (addrs, addrs_rest) = self.addrs.as_chunks::<WIDTH>();
+        let (hops, hops_rest) = self.hops.as_chunks_mut::<WIDTH>();
+        let (stages, addrs) = addrs.as_chunks::<STAGE>();
+        let (hop_stages, hops) = hops.as_chunks_mut::<STAGE>();
+        if let Some(first) = stages.first() {
+            search.ask(first, &mut places);
+        }
+        for (at, addrs) in stages.iter().enumerate() {
+            match stages.get(at + 1) {
+                Some(next) => search.turn(addrs, next, &mut places, &mut hop_stages[at]),
+                None => search.answer(addrs, &places, &mut hop_stages[at]),
+            }
+            if at > 0 {
+                search.finish_all(&stages[at - 1], &mut hop_stages[at - 1]);
+            }
+        }
+        if let (Some(addrs), Some(hops)) = (stages.last(), hop_stages.last_mut()) {
+            search.finish_all(addrs, hops);
+        }
+        if !addrs.is_empty() {
+            search.stage(addrs, &mut places, hops);
+        }
+        if !addrs_rest.is_empty() {
+            let (mut addrs, mut hops) = ([[0; WIDTH]], [[Hop::NONE; WIDTH]]);
+            addrs[0][..addrs_rest.len()].copy_from_slice(addrs_rest);
+            search.stage(&addrs, &mut places, &mut hops);
+            hops_rest.copy_from_slice(&hops[0][..hops_rest.len()]);
         }
     }
 }
 
-struct Search<'a, V: Leaf, S, const TRANSLATED: bool> {
+/// The places of the records of a stage.
+type Places = [[u32; WIDTH]; STAGE];
+
+struct Search<'a, V: Leaf, S> {
     tables: &'a Tables<V>,
     simd: S,
     root: &'a [u32; ROOT_WORDS],
-    hops: &'a [u32; 256],
+    records: &'a [u8],
 }
 
-impl<'a, V: Leaf, S: Simd, const TRANSLATED: bool> Search<'a, V, S, TRANSLATED> {
+impl<'a, V: Leaf, S: Simd> Search<'a, V, S> {
     #[inline(always)]
     fn new(tables: &'a Tables<V>, simd: S) -> Self {
         let root = tables.root().first_chunk().expect("a word for each block");
-        let hops = if TRANSLATED {
-            tables.hops.first_chunk().expect("a hop for each code")
-        } else {
-            &[0; 256]
-        };
-        Self { tables, simd, root, hops }
+        Self { tables, simd, root, records: &tables.records }
+    }
+
+    /// Looks up as many as go through the stages together, or fewer.
+    #[inline(always)]
+    fn stage(&self, addrs: &[[u32; WIDTH]], places: &mut Places, hops: &mut [[Hop; WIDTH]]) {
+        self.ask(addrs, places);
+        self.answer(addrs, places, hops);
+        self.finish_all(addrs, hops);
+    }
+
+    /// Answers a stage while asking for the records of the next.
+    #[inline(always)]
+    fn turn(
+        &self,
+        addrs: &[[u32; WIDTH]; STAGE],
+        next: &[[u32; WIDTH]; STAGE],
+        places: &mut Places,
+        hops: &mut [[Hop; WIDTH]; STAGE],
+    ) {
+        for addrs in next.chunks(GROUP) {
+            prefetch_read(addrs, AHEAD / WIDTH);
+        }
+        for (((addrs, next), places), hops) in addrs.iter().zip(next).zip(places).zip(hops) {
+            for (((&addr, next), place), hop) in addrs.iter().zip(next).zip(places).zip(hops) {
+                *hop = Hop::from_bits(self.code(addr, place));
+                *place = self.root[(next >> (32 - ROOT_BITS)) as usize];
+                prefetch_read(self.records, *place as usize);
+            }
+        }
     }
 
     #[inline(always)]
-    fn stage(&self, addrs: &[u32], hops: &mut [Hop]) {
-        let mut places = [0u32; STAGE];
-        let places = &mut places[..addrs.len()];
-        for addrs in addrs.chunks(GROUP) {
-            prefetch_read(addrs, AHEAD);
+    fn finish_all(&self, addrs: &[[u32; WIDTH]], hops: &mut [[Hop; WIDTH]]) {
+        let (groups, addrs) = addrs.as_chunks::<GROUP>();
+        let (hop_groups, hops) = hops.as_chunks_mut::<GROUP>();
+        for (addrs, hops) in groups.iter().zip(hop_groups) {
+            self.finish(addrs.as_flattened(), hops.as_flattened_mut());
         }
-        self.ask(addrs, places);
-        self.answer(addrs, places, hops);
-        for (addrs, hops) in addrs.chunks(GROUP).zip(hops.chunks_mut(GROUP)) {
+        for (addrs, hops) in addrs.iter().zip(hops) {
             self.finish(addrs, hops);
         }
     }
 
     /// Reads the root and asks for the records.
     #[inline(always)]
-    fn ask(&self, addrs: &[u32], places: &mut [u32]) {
-        let one = |addr: u32, place: &mut u32| {
-            *place = self.root[(addr >> (32 - ROOT_BITS)) as usize];
-            prefetch_read(&self.tables.records, *place as usize);
-        };
-        let (places, places_rest) = places.as_chunks_mut::<WIDTH>();
-        let (addrs, addrs_rest) = addrs.as_chunks::<WIDTH>();
-        for (addrs, places) in addrs.iter().zip(places) {
-            addrs.iter().zip(places).for_each(|(&addr, place)| one(addr, place));
+    fn ask(&self, addrs: &[[u32; WIDTH]], places: &mut Places) {
+        for addrs in addrs.chunks(GROUP) {
+            prefetch_read(addrs, AHEAD / WIDTH);
         }
-        addrs_rest.iter().zip(places_rest).for_each(|(&addr, place)| one(addr, place));
-    }
-
-    /// Reads the records: answers, or codes that [`finish`](Self::finish) turns into answers.
-    #[inline(always)]
-    fn answer(&self, addrs: &[u32], places: &[u32], hops: &mut [Hop]) {
-        let one = |addr: u32, place: &u32, hop: &mut Hop| {
-            let code = self.code(addr, place);
-            *hop = Hop::from_bits(if TRANSLATED { self.hops[code as u8 as usize] } else { code });
-        };
-        let (addrs, addrs_rest) = addrs.as_chunks::<WIDTH>();
-        let (places, places_rest) = places.as_chunks::<WIDTH>();
-        let (hops, hops_rest) = hops.as_chunks_mut::<WIDTH>();
-        for ((addrs, places), hops) in addrs.iter().zip(places).zip(hops) {
-            for ((&addr, place), hop) in addrs.iter().zip(places).zip(hops) {
-                one(addr, place, hop);
+        for (addrs, places) in addrs.iter().zip(places) {
+            for (addr, place) in addrs.iter().zip(places) {
+                *place = self.root[(addr >> (32 - ROOT_BITS)) as usize];
+                prefetch_read(self.records, *place as usize);
             }
         }
-        for ((&addr, place), hop) in addrs_rest.iter().zip(places_rest).zip(hops_rest) {
-            one(addr, place, hop);
+    }
+
+    /// Reads the records: codes, which [`finish`](Self::finish) turns into hops.
+    #[inline(always)]
+    fn answer(&self, addrs: &[[u32; WIDTH]], places: &Places, hops: &mut [[Hop; WIDTH]]) {
+        for ((addrs, places), hops) in addrs.iter().zip(places).zip(hops) {
+            for ((&addr, place), hop) in addrs.iter().zip(places).zip(hops) {
+                *hop = Hop::from_bits(self.code(addr, place));
+            }
         }
     }
 
@@ -120,7 +157,7 @@ impl<'a, V: Leaf, S: Simd, const TRANSLATED: bool> Search<'a, V, S, TRANSLATED> 
         // left to itself the compiler gathers the bitmaps, counts their bits by shuffles and takes
         // the sums apart again for the values, at half the rate.
         let at = unsafe { std::ptr::from_ref(place).read_volatile() } as usize;
-        let bytes = self.tables.records.as_ptr();
+        let bytes = self.records.as_ptr();
         // SAFETY: a root word is the place of a record, which lies in the table with its bitmap and
         // a value for each set bit (invariant of the module; `load` checks it). The last bit is
         // always set, so the count is 1 at least and the number of values at most.
@@ -132,23 +169,28 @@ impl<'a, V: Leaf, S: Simd, const TRANSLATED: bool> Search<'a, V, S, TRANSLATED> 
         }
     }
 
-    /// Turns codes into hops, and looks up the escaped ones singly. Answers are looked at in groups,
-    /// so that there is one branch for each, seldom taken.
+    /// Turns codes into hops, and looks up the escaped ones singly. They are looked at together, so
+    /// that there is one branch for all, seldom taken.
     #[inline(always)]
     fn finish(&self, addrs: &[u32], hops: &mut [Hop]) {
-        let escaped = Hop::from_bits(if TRANSLATED { ESCAPED } else { V::ESCAPE - 1 });
+        // Of 32-bit codes it can be a hop's too, of which the long way is right as well.
+        let escaped = hop_of(V::ESCAPE);
         let mut any = false;
         for hop in &mut *hops {
-            if !TRANSLATED {
-                *hop = Hop::from_bits(hop.to_bits().wrapping_sub(1));
-            }
+            *hop = hop_of(hop.to_bits());
             any |= *hop == escaped;
         }
         if any {
-            for (&addr, hop) in addrs.iter().zip(hops) {
-                if *hop == escaped {
-                    *hop = One { tables: self.tables, addr }.run(self.simd);
-                }
+            self.escapes(addrs, hops, escaped);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn escapes(&self, addrs: &[u32], hops: &mut [Hop], escaped: Hop) {
+        for (&addr, hop) in addrs.iter().zip(hops) {
+            if *hop == escaped {
+                *hop = One { tables: self.tables, addr }.run(self.simd);
             }
         }
     }

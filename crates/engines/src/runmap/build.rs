@@ -1,16 +1,14 @@
 use fibula_core::{BuildError, Engine, Hop, Range, Routes};
 use fibula_simd::Table;
 
-use super::codes::Codes;
 use super::record::{BLOCK, LONG_MAP, Leaf, ROOT_BYTES, ROOT_WORDS};
 use super::space::Space;
 use super::{Runmap, Tables};
 
 /// Compiles the routes: an empty root, on which the ranges of the whole space are painted.
 pub(super) fn build<V: Leaf>(routes: &Routes<u32>) -> Result<Tables<V>, BuildError> {
-    let codes = Codes::new::<V>(routes);
     let mut root = vec![0; ROOT_WORDS];
-    let mut painter = Painter::<V>::new(&codes, &mut root, &[], ROOT_BYTES);
+    let mut painter = Painter::<V>::new(&mut root, &[], ROOT_BYTES);
     painter.paint(routes.ranges());
     let bytes = painter.finish()?;
     let records = Table::with(ROOT_BYTES + bytes.len(), |records| {
@@ -18,21 +16,20 @@ pub(super) fn build<V: Leaf>(routes: &Routes<u32>) -> Result<Tables<V>, BuildErr
         to.copy_from_slice(bytemuck::cast_slice(&root));
         rest.copy_from_slice(&bytes);
     });
-    Ok(Tables::new(records, codes.table()))
+    Ok(Tables::new(records))
 }
 
 /// What a run of /24 networks has in common.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Value {
     Code(u32),
-    /// The place of the record that all of them share: their hop has no code, or it is one network,
-    /// which longer routes divide.
+    /// The place of the record that all of them share: no code of this width stands for
+    /// their hop, or it is one network, which longer routes divide.
     Long(u32),
 }
 
 /// Writes records for ranges that come in order and cover whole blocks, and points the root at them.
 pub(super) struct Painter<'a, V: Leaf> {
-    codes: &'a Codes,
     root: &'a mut [u32],
     /// The records that the root points at so far, from the end of the root on: those that remain as
     /// they are need no writing.
@@ -48,14 +45,8 @@ pub(super) struct Painter<'a, V: Leaf> {
 
 impl<'a, V: Leaf> Painter<'a, V> {
     /// New records begin at byte `base` of the table.
-    pub(super) fn new(
-        codes: &'a Codes,
-        root: &'a mut [u32],
-        present: &'a [u8],
-        base: usize,
-    ) -> Self {
+    pub(super) fn new(root: &'a mut [u32], present: &'a [u8], base: usize) -> Self {
         Self {
-            codes,
             root,
             present,
             space: Space::new(base),
@@ -77,50 +68,50 @@ impl<'a, V: Leaf> Painter<'a, V> {
     }
 
     pub(super) fn paint(&mut self, ranges: impl Iterator<Item = Range<u32>>) {
-        // Neighbours of a hop often have it too, with another between them.
-        let mut last = (Hop::NONE, self.codes.code::<V>(Hop::NONE));
-        for Range { first, last: end, hop } in ranges {
-            if hop != last.0 {
-                last = (hop, self.codes.code::<V>(hop));
-            }
-            self.range(first, end, hop, last.1);
+        for Range { first, last, hop } in ranges {
+            self.range(first, last, code_of(hop));
         }
     }
 
-    fn range(&mut self, mut first: u32, last: u32, hop: Hop, code: Option<u32>) {
+    fn range(&mut self, mut first: u32, last: u32, code: u32) {
         if first & 0xff != 0 {
             let end = last.min(first | 0xff);
-            self.part(end, hop);
+            self.part(end, code);
             if end == last {
                 return;
             }
             first = end + 1;
         }
         // The networks before this one are whole.
-        let end = last as u64 + 1 >> 8;
+        let end = (u64::from(last) + 1) >> 8;
         if u64::from(first >> 8) < end {
-            let value = code.map_or_else(|| self.long_of_hop(hop), Value::Code);
+            let value = if code < V::ESCAPE {
+                Value::Code(code)
+            } else {
+                // A code of this width cannot stand for the hop.
+                self.network.push((0xff, code));
+                Value::Long(self.long())
+            };
             self.networks(first >> 8, end as u32 - 1, value);
         }
         if last & 0xff != 0xff {
-            self.part(last, hop);
+            self.part(last, code);
         }
     }
 
     /// A range that ends in this network, which other routes divide.
-    fn part(&mut self, last: u32, hop: Hop) {
-        self.network.push((last as u8, hop.to_bits().wrapping_add(1)));
+    fn part(&mut self, last: u32, code: u32) {
+        self.network.push((last as u8, code));
         if last & 0xff == 0xff {
-            let long = self.long();
-            self.network.clear();
-            self.run(last >> 8, Value::Long(long));
+            let value = Value::Long(self.long());
+            self.run(last >> 8, value);
         }
     }
 
     /// The networks `first..=last`.
     fn networks(&mut self, mut first: u32, last: u32, value: Value) {
         let end = last.min(first | (BLOCK - 1));
-        if first % BLOCK != 0 || end % BLOCK != BLOCK - 1 {
+        if !first.is_multiple_of(BLOCK) || end % BLOCK != BLOCK - 1 {
             self.run(end, value);
             if end == last {
                 return;
@@ -172,14 +163,6 @@ impl<'a, V: Leaf> Painter<'a, V> {
         }
     }
 
-    /// The record of a network that has one hop.
-    fn long_of_hop(&mut self, hop: Hop) -> Value {
-        self.network.push((0xff, hop.to_bits().wrapping_add(1)));
-        let long = self.long();
-        self.network.clear();
-        Value::Long(long)
-    }
-
     /// Writes the record of the divided network.
     fn long(&mut self) -> u32 {
         let mut map = [0u64; 4];
@@ -189,6 +172,12 @@ impl<'a, V: Leaf> Painter<'a, V> {
         let mut record = Vec::with_capacity(LONG_MAP + 4 * self.network.len());
         record.extend(bytemuck::bytes_of(&map));
         record.extend(self.network.iter().rev().flat_map(|(_, code)| code.to_ne_bytes()));
+        self.network.clear();
         self.space.put(&record, 4)
     }
+}
+
+/// The code of a hop.
+fn code_of(hop: Hop) -> u32 {
+    hop.to_bits().wrapping_add(1)
 }

@@ -1,12 +1,10 @@
 use std::collections::HashSet;
 
 use fibula_core::{LoadError, TableSource};
-use fibula_simd::Table;
 
-use super::record::{BLOCK, ESCAPED, LONG_MAP, Leaf, MAP, ROOT_BYTES, long_of, read, values};
-use super::codes::CODES;
-use super::{HOPS, Tables};
-use crate::common::{optional_table, table};
+use super::Tables;
+use super::record::{BLOCK, LONG_MAP, Leaf, MAP, ROOT_BYTES, long_of, read, values};
+use crate::common::optional_table;
 
 /// The stored table of codes of this width, if that is what is stored.
 pub(super) fn load<V: Leaf>(
@@ -14,15 +12,11 @@ pub(super) fn load<V: Leaf>(
     hop_count: u32,
 ) -> Result<Option<Tables<V>>, LoadError> {
     let Some(records) = optional_table::<u8>(tables, V::TABLE)? else { return Ok(None) };
-    let hops = if V::TRANSLATED { table::<u32>(tables, HOPS)? } else { Table::default() };
-    if V::TRANSLATED && (hops.len() != CODES || hops[CODES - 1] != ESCAPED) {
-        return Err(LoadError::new(HOPS, "is not a hop for each code, the last an escape"));
-    }
     // Places are numbers of 32 bits.
     if records.len() < ROOT_BYTES || u32::try_from(records.len()).is_err() {
         return Err(LoadError::new(V::TABLE, "is no root with records"));
     }
-    let mut check = Check { bytes: &records, hops: &hops, hop_count, long: HashSet::new() };
+    let mut check = Check { bytes: &records, hop_count, long: HashSet::new() };
     let mut last = None;
     for word in bytemuck::cast_slice::<u8, u32>(&records[..ROOT_BYTES]) {
         // Neighbours often share a record.
@@ -31,13 +25,11 @@ pub(super) fn load<V: Leaf>(
         }
         last = Some(word);
     }
-    Ok(Some(Tables::new(records, hops)))
+    Ok(Some(Tables::new(records)))
 }
 
 struct Check<'a> {
     bytes: &'a [u8],
-    /// The hop of each code, where codes are translated.
-    hops: &'a [u32],
     hop_count: u32,
     /// Networks' records found sound. Runs may share one, so that a small file could else keep us
     /// busy for long.
@@ -66,16 +58,11 @@ impl Check<'_> {
                 if !is_there || !self.long(long_of::<V>(self.bytes, at, run)) {
                     return false;
                 }
-            } else if self.plain::<V>(code) > self.hop_count {
+            } else if code > self.hop_count {
                 return false;
             }
         }
         true
-    }
-
-    /// The code of the same hop where codes are not translated.
-    fn plain<V: Leaf>(&self, code: u32) -> u32 {
-        if V::TRANSLATED { self.hops[code as usize].wrapping_add(1) } else { code }
     }
 
     /// Whether the network's record at `at` lies in the table with its codes, all of known hops.

@@ -25,7 +25,7 @@ impl<V: Leaf> Kernel for One<'_, V> {
         if code == V::ESCAPE {
             return escaped(tables, at, run, addr);
         }
-        tables.hop(code)
+        hop(code)
     }
 }
 

@@ -1,7 +1,6 @@
 //! **runmap**
 mod batch;
 mod build;
-mod codes;
 mod load;
 mod lookup;
 mod record;
@@ -16,19 +15,38 @@ use fibula_core::{
 };
 use fibula_simd::{Isa, Level, Table};
 
-pub use codes::Width;
 use record::{Leaf, ROOT_BYTES};
-
-const HOPS: &str = "hops";
 
 /// Parameters of [`Runmap`].
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    /// The width of codes; `None` takes the narrowest that serves the routes well. Any serves any
-    /// routes, see [`Width`].
+    /// The width of codes; `None` takes the narrowest that has a code for each hop of the routes.
     pub width: Option<Width>,
     /// The instruction set of its batch lookups; one that the machine lacks gives the best below it.
     pub isa: Isa,
+}
+
+/// The width of a table's codes. Any serves any routes: addresses whose hop has no code of the width
+/// are found singly, by a record of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Width {
+    /// 8 bits, for hops below 254.
+    Bits8,
+    /// 16 bits, for hops below 65,534.
+    Bits16,
+    /// 32 bits.
+    Bits32,
+}
+
+impl Width {
+    /// The narrowest that has a code for each hop of the routes.
+    fn of(routes: &Routes<u32>) -> Self {
+        match routes.hop_count() {
+            ..<u8 as Leaf>::ESCAPE => Self::Bits8,
+            <u8 as Leaf>::ESCAPE..<u16 as Leaf>::ESCAPE => Self::Bits16,
+            <u16 as Leaf>::ESCAPE.. => Self::Bits32,
+        }
+    }
 }
 
 /// The compiled tables; see the [module](self). Clones share the tables until one is patched.
@@ -61,10 +79,6 @@ macro_rules! each {
 struct Tables<V: Leaf> {
     /// The root, and the records behind it.
     records: Table<u8>,
-    /// The hop of each code, where codes are translated.
-    hops: Table<u32>,
-    /// Whether translating codes changes nothing.
-    is_identity: bool,
     /// Bytes of `records` in use; behind them lies room for patches.
     used: usize,
     /// Bytes of `records` when they were built or loaded.
@@ -73,10 +87,9 @@ struct Tables<V: Leaf> {
 }
 
 impl<V: Leaf> Tables<V> {
-    fn new(records: Table<u8>, hops: Table<u32>) -> Self {
-        let is_identity = codes::is_identity(&hops);
+    fn new(records: Table<u8>) -> Self {
         let built = records.len();
-        Self { records, hops, is_identity, used: built, built, _width: std::marker::PhantomData }
+        Self { records, used: built, built, _width: std::marker::PhantomData }
     }
 
     /// The words of the root.
@@ -85,18 +98,8 @@ impl<V: Leaf> Tables<V> {
         bytemuck::cast_slice(&self.records[..ROOT_BYTES])
     }
 
-    /// The hop of a code that is not the escape.
-    #[inline(always)]
-    fn hop(&self, code: u32) -> Hop {
-        if V::TRANSLATED { Hop::from_bits(self.hops[code as usize]) } else { crate::common::hop(code) }
-    }
-
     fn table_refs(&self) -> Vec<TableRef<'_>> {
-        let mut tables = vec![TableRef { name: V::TABLE, bytes: &self.records }];
-        if V::TRANSLATED {
-            tables.push(TableRef { name: HOPS, bytes: self.hops.as_bytes() });
-        }
-        tables
+        vec![TableRef { name: V::TABLE, bytes: &self.records }]
     }
 }
 
@@ -163,6 +166,9 @@ impl Patch<u32> for Runmap {
         routes: &Routes<u32>,
         changed: &[Prefix<u32>],
     ) -> Result<Patched, BuildError> {
+        if Width::of(routes) > self.width() {
+            return Ok(Patched::Rebuild);
+        }
         each!(&mut self.form, tables => tables.patch(routes, changed))
     }
 }

@@ -2,7 +2,6 @@
 //! to agree on.
 
 use bytemuck::Pod;
-use fibula_core::Hop;
 
 /// Bits of an address that the root is indexed by.
 pub(super) const ROOT_BITS: u32 = 18;
@@ -20,14 +19,12 @@ pub(super) const LONG_MAP: usize = 32;
 // The bitmap is one word, and a shift count is cut to its low six bits by the machine.
 const _: () = assert!(BLOCK == u64::BITS && MAP == size_of::<u64>());
 
-/// A width of codes.
+/// A width of codes. Code 0 is none, *h* + 1 is hop *h*.
 pub(super) trait Leaf: Pod + Into<u32> + Send + Sync {
     /// The name under which the table is stored.
     const TABLE: &'static str;
     /// The code that sends the lookup to the record of a network.
     const ESCAPE: u32;
-    /// Whether codes are translated by a table of hops. Else code 0 is none, *h* + 1 is hop *h*.
-    const TRANSLATED: bool;
 
     /// The code, which fits.
     fn new(code: u32) -> Self;
@@ -36,7 +33,6 @@ pub(super) trait Leaf: Pod + Into<u32> + Send + Sync {
 impl Leaf for u8 {
     const TABLE: &'static str = "records8";
     const ESCAPE: u32 = Self::MAX as u32;
-    const TRANSLATED: bool = true;
 
     fn new(code: u32) -> Self {
         code as Self
@@ -46,7 +42,6 @@ impl Leaf for u8 {
 impl Leaf for u16 {
     const TABLE: &'static str = "records16";
     const ESCAPE: u32 = Self::MAX as u32;
-    const TRANSLATED: bool = false;
 
     fn new(code: u32) -> Self {
         code as Self
@@ -56,16 +51,11 @@ impl Leaf for u16 {
 impl Leaf for u32 {
     const TABLE: &'static str = "records32";
     const ESCAPE: u32 = Self::MAX;
-    const TRANSLATED: bool = false;
 
     fn new(code: u32) -> Self {
         code
     }
 }
-
-/// The bits of an answer that code `ESCAPE` becomes where codes are translated. It may be a hop's too:
-/// who meets it asks again, singly.
-pub(super) const ESCAPED: u32 = Hop::MAX_INDEX;
 
 /// The element at this byte.
 #[inline(always)]

@@ -3,7 +3,6 @@ use fibula_simd::Table;
 
 use super::Tables;
 use super::build::Painter;
-use super::codes::Codes;
 use super::record::{Leaf, ROOT_BITS, ROOT_BYTES};
 
 impl<V: Leaf> Tables<V> {
@@ -15,13 +14,9 @@ impl<V: Leaf> Tables<V> {
         routes: &Routes<u32>,
         changed: &[Prefix<u32>],
     ) -> Result<Patched, BuildError> {
-        if !V::TRANSLATED && V::ESCAPE <= routes.hop_count() {
-            return Ok(Patched::Rebuild);
-        }
-        let codes = Codes::of_table(&self.hops);
         let (root, present) = self.records.to_mut().split_at_mut(ROOT_BYTES);
         let root = bytemuck::cast_slice_mut(root);
-        let mut painter = Painter::<V>::new(&codes, root, present, self.used);
+        let mut painter = Painter::<V>::new(root, present, self.used);
         for prefix in changed {
             let blocks = Prefix::masked(prefix.addr(), prefix.len().min(ROOT_BITS as u8));
             painter.paint(routes.ranges_within(blocks.expect("shorter than a prefix")));
@@ -44,7 +39,8 @@ impl<V: Leaf> Tables<V> {
         }
         // Some steps, so that the copies are few and a table with few changes stays small.
         let room = (needed + self.built / 8).min(most).next_multiple_of(64);
-        self.records = Table::with(room, |to| to[..self.used].copy_from_slice(&self.records[..self.used]));
+        self.records =
+            Table::with(room, |to| to[..self.used].copy_from_slice(&self.records[..self.used]));
         true
     }
 }
