@@ -5,6 +5,8 @@
 //! |---|---|---|---|
 //! | [`planb`] | IPv6, IPv4 | elementary intervals in a linearised 9-ary (IPv4: 17-ary) B+-tree, one vector comparison a level | the default for IPv6 |
 //! | [`dxr`] | IPv4 | a direct table over the first 16 to 20 bits, behind it range tables searched by bisection | the default for IPv4 |
+//! | [`poptrie`] | IPv4, IPv6 | a direct table over 16 or 18 bits, behind it a 64-ary trie whose nodes count bits to find children and leaves | small and fast for IPv4 where addresses hit long prefixes |
+//! | [`dir24_8`] | IPv4 | a direct table over 24 bits, behind it chunks of 256 | one load for most addresses, of tables of 32 MB; patched in place; the baseline of DXR's paper |
 //! | [`radix`] | IPv4, IPv6 | path-compressed binary trie | the baseline of DXR's paper, and the last resort: it takes any table |
 //! | [`lower_bound`] | IPv6, IPv4 | the same intervals in a sorted array, branching binary search | the baseline that PlanB is compared with |
 //!
@@ -15,9 +17,11 @@
 //! address in plain safe code, `batch.rs` many over vector lanes. Engines never import each other.
 
 mod common;
+pub mod dir24_8;
 pub mod dxr;
 pub mod lower_bound;
 pub mod planb;
+pub mod poptrie;
 pub mod radix;
 mod registry;
 pub mod runmap;

@@ -2,9 +2,11 @@ use fibula_core::{Addr, BuildError, Engine, LoadError, Persist, Routes, TableSou
 use fibula_simd::Isa;
 
 use crate::common::SearchAddr;
+use crate::dir24_8::{self, Dir24_8};
 use crate::dxr::{self, Dxr};
 use crate::lower_bound::{self, LowerBound};
 use crate::planb::{self, PlanB};
+use crate::poptrie::{self, Poptrie};
 use crate::radix::{self, Radix};
 use crate::runmap::{self, Runmap};
 
@@ -40,6 +42,22 @@ static V4: &[Entry<u32>] = &[
     dxr::<19>("dxr19", "DXR: direct table over 19 bits, then ranges by bisection (D19R)"),
     dxr::<17>("dxr17", "DXR: direct table over 17 bits, then ranges by bisection (D17R)"),
     dxr::<16>("dxr16", "DXR: direct table over 16 bits, then ranges by bisection (D16R)"),
+    poptrie::<u32, 18, true>(
+        "poptrie18-batch",
+        "Poptrie over 18 bits, batches taken level by level",
+    ),
+    poptrie::<u32, 18, false>(
+        "poptrie18",
+        "Poptrie: direct table over 18 bits, then a 64-ary trie",
+    ),
+    poptrie::<u32, 16, false>(
+        "poptrie16",
+        "Poptrie: direct table over 16 bits, then a 64-ary trie",
+    ),
+    dir24_8::<false, true>("dir24-8-prefetch", "DIR-24-8 with entries asked for ahead"),
+    dir24_8::<false, false>("dir24-8", "DIR-24-8: direct table over 24 bits, then chunks of 256"),
+    dir24_8::<true, true>("dir24-8-wide-prefetch", "DIR-24-8 of 32-bit entries, asked for ahead"),
+    dir24_8::<true, false>("dir24-8-wide", "DIR-24-8 of 32-bit entries"),
     planb("PlanB: elementary intervals in a linearised 17-ary B+-tree of 32-bit keys"),
     lower_bound(),
     radix(),
@@ -48,6 +66,18 @@ static V4: &[Entry<u32>] = &[
 /// One entry an engine, best known first.
 static V6: &[Entry<u128>] = &[
     planb("PlanB: elementary intervals in a linearised 9-ary B+-tree of 64-bit keys"),
+    poptrie::<u128, 18, true>(
+        "poptrie18-batch",
+        "Poptrie over 18 bits, batches taken level by level",
+    ),
+    poptrie::<u128, 18, false>(
+        "poptrie18",
+        "Poptrie: direct table over 18 bits, then a 64-ary trie",
+    ),
+    poptrie::<u128, 16, false>(
+        "poptrie16",
+        "Poptrie: direct table over 16 bits, then a 64-ary trie",
+    ),
     lower_bound(),
     radix(),
 ];
@@ -86,6 +116,50 @@ const fn dxr<const K: u8>(name: &'static str, summary: &'static str) -> Entry<u3
                 return Err(LoadError::new("shape", reason));
             }
             Ok(Box::new(engine))
+        },
+    }
+}
+
+/// The entry of DIR-24-8 with entries of 32 bits or 16, and with prefetching or without.
+const fn dir24_8<const WIDE: bool, const PREFETCH: bool>(
+    name: &'static str,
+    summary: &'static str,
+) -> Entry<u32> {
+    const fn config(wide: bool, prefetch: bool, isa: Isa) -> dir24_8::Config {
+        dir24_8::Config {
+            width: if wide { dir24_8::Width::Bits32 } else { dir24_8::Width::Bits16 },
+            batch: if prefetch { dir24_8::Batch::Prefetch } else { dir24_8::Batch::Plain },
+            isa,
+        }
+    }
+    Entry {
+        name,
+        summary,
+        isas: SCALAR,
+        build: |routes, isa| boxed(Dir24_8::build(routes, &config(WIDE, PREFETCH, isa))),
+        load: |tables, hops, isa| {
+            boxed(Dir24_8::load_for(tables, hops, &config(WIDE, PREFETCH, isa)))
+        },
+    }
+}
+
+/// The entry of Poptrie with a direct table over the first `S` bits, and with batches by level or
+/// an address at a time.
+const fn poptrie<A: Addr, const S: u32, const BY_LEVEL: bool>(
+    name: &'static str,
+    summary: &'static str,
+) -> Entry<A> {
+    Entry {
+        name,
+        summary,
+        isas: &Isa::ALL,
+        build: |routes, isa| {
+            let config = poptrie::Config { s: S, by_level: BY_LEVEL, isa };
+            boxed(Poptrie::build(routes, &config))
+        },
+        load: |tables, hops, isa| {
+            let config = poptrie::Config { s: S, by_level: BY_LEVEL, isa };
+            boxed(Poptrie::load_for(tables, hops, &config))
         },
     }
 }

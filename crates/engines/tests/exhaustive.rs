@@ -118,6 +118,13 @@ exhaustive! {
     dxr18 "dxr18"
     dxr19 "dxr19"
     dxr20 "dxr20"
+    poptrie16 "poptrie16"
+    poptrie18 "poptrie18"
+    poptrie18_batch "poptrie18-batch"
+    dir24_8 "dir24-8"
+    dir24_8_prefetch "dir24-8-prefetch"
+    dir24_8_wide "dir24-8-wide"
+    dir24_8_wide_prefetch "dir24-8-wide-prefetch"
     planb "planb"
     lower_bound "lower-bound"
 }

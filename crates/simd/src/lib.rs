@@ -45,5 +45,5 @@ pub use avx2::Avx2;
 pub use avx512::Avx512;
 pub use isa::{Isa, IsaError};
 pub use kernel::{Kernel, Level, Scalar, Simd};
-pub use prefetch::prefetch_read;
+pub use prefetch::{prefetch_read, prefetch_read_l2};
 pub use table::Table;

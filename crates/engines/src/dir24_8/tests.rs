@@ -1,0 +1,155 @@
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use fibula_core::{
+    BuildError, Engine, Hop, Lookup, Patch, Patched, Persist, Prefix, Routes, SharedBytes,
+    TableSource,
+};
+use fibula_simd::Table;
+use fibula_testkit::conform;
+
+use super::entry::Entry;
+use super::{Config, Dir24_8, Form, Width};
+
+fn config(width: Width) -> Config {
+    Config { width, ..Config::default() }
+}
+
+fn routes(list: &[(&str, u32)]) -> Routes<u32> {
+    list.iter().map(|(prefix, hop)| (prefix.parse().unwrap(), Hop::new(*hop))).collect()
+}
+
+/// The tables of the module's drawing: A is hop 0, B hop 1.
+#[test]
+fn worked_example() {
+    let table = routes(&[("10.0.0.0/8", 0), ("10.1.2.128/26", 1)]);
+    let dir = Dir24_8::build(&table, &Config::default()).unwrap();
+    let Form::Narrow(tables) = &dir.form else { panic!("16 bits are the default") };
+    assert_eq!(tables.tbl24[0x0a_01_01..=0x0a_01_03], [1, 0x8000, 1]);
+    assert_eq!((tables.tbl24[0x09_ff_ff], tables.tbl24[0x0b_00_00]), (0, 0));
+    let mut chunk = [1; 256];
+    chunk[128..192].fill(2);
+    assert_eq!(tables.tbl_long[..], chunk);
+    assert_eq!(dir.lookup(0x0a01_0282), Hop::new(1));
+    assert_eq!(dir.lookup(0x0a01_0382), Hop::new(0));
+    assert_eq!(dir.memory().total(), 2 * ((1 << 24) + 256));
+}
+
+#[test]
+fn patches_agree_with_the_oracle() {
+    conform::patches::<u32, Dir24_8>("dir24-8", &config(Width::Bits16));
+    conform::patches::<u32, Dir24_8>("dir24-8-wide", &config(Width::Bits32));
+}
+
+/// A /25 in each of `blocks` blocks.
+fn halves(blocks: u32) -> Vec<(Prefix<u32>, Hop)> {
+    (0..blocks).map(|i| (Prefix::masked(i << 8, 25).unwrap(), Hop::new(i % 7))).collect()
+}
+
+#[test]
+fn chunks_come_and_go() {
+    let all = halves(300);
+    let empty = Routes::default();
+    let prefixes: Vec<_> = all.iter().map(|(prefix, _)| *prefix).collect();
+    let mut dir = Dir24_8::build(&empty, &Config::default()).unwrap();
+    for round in 0..3 {
+        let routes = all.iter().copied().collect();
+        assert_eq!(dir.patch(&routes, &prefixes), Ok(Patched::Applied));
+        assert_eq!(dir.chunks(), 300, "round {round}");
+        // One route over all of them, and then nothing.
+        assert_eq!(dir.patch(&empty, &[Prefix::ALL]), Ok(Patched::Applied));
+        assert_eq!(dir.chunks(), 0, "round {round}");
+    }
+    let Form::Narrow(tables) = &dir.form else { panic!("16 bits are the default") };
+    assert_eq!(tables.chunks(), 512, "used again, not made anew");
+}
+
+#[test]
+fn clones_and_files_do_not_see_a_patch() {
+    let before = routes(&[("10.0.0.0/8", 0), ("10.1.2.128/26", 1)]);
+    let after = routes(&[("10.0.0.0/8", 0), ("10.1.2.129/32", 2), ("10.1.3.1/32", 3)]);
+    let changed = ["10.1.2.128/26", "10.1.2.129/32", "10.1.3.1/32"].map(|p| p.parse().unwrap());
+    let built = Dir24_8::build(&before, &Config::default()).unwrap();
+    let stored = Stored::new(&built);
+    for mut dir in [built.clone(), Dir24_8::load(&stored, before.hop_count()).unwrap()] {
+        assert_eq!(dir.patch(&after, &changed), Ok(Patched::Applied));
+        assert_eq!(dir.chunks(), 2);
+        let answers = [0x0a01_0280, 0x0a01_0281, 0x0a01_0301].map(|addr| dir.lookup(addr).index());
+        assert_eq!(answers, [Some(0), Some(2), Some(3)]);
+        assert_eq!(Dir24_8::load(&Stored::new(&dir), after.hop_count()).unwrap().chunks(), 2);
+    }
+    assert_eq!(built.lookup(0x0a01_0280), Hop::new(1));
+    assert_eq!(Stored::new(&built).0, stored.0);
+}
+
+#[test]
+fn limits_of_either_width() {
+    let limit = |width, list: Vec<_>| {
+        let routes: Routes<u32> = list.into_iter().collect();
+        match Dir24_8::build(&routes, &config(width)) {
+            Err(BuildError::Limit { limit, needed, .. }) => Some((limit, needed)),
+            other => {
+                let dir = other.unwrap();
+                let last = routes.as_slice().last().unwrap();
+                assert_eq!(dir.lookup(last.prefix.last()), last.hop);
+                None
+            }
+        }
+    };
+    let one = |hop| vec![(Prefix::ALL, Hop::new(hop))];
+    assert_eq!(limit(Width::Bits16, one(32_766)), None);
+    assert_eq!(limit(Width::Bits16, one(32_767)), Some((32_767, 32_768)));
+    assert_eq!(limit(Width::Bits32, one((1 << 31) - 2)), None);
+    assert_eq!(limit(Width::Bits32, one((1 << 31) - 1)), Some(((1 << 31) - 1, 1 << 31)));
+    assert_eq!(limit(Width::Bits16, halves(32_768)), None);
+    assert_eq!(limit(Width::Bits16, halves(32_769)), Some((32_768, 32_769)));
+    assert_eq!(limit(Width::Bits32, halves(32_769)), None);
+}
+
+/// Stored tables by name.
+#[derive(Clone)]
+struct Stored(HashMap<&'static str, Vec<u8>>);
+
+struct Bytes(Table<u8>);
+
+impl AsRef<[u8]> for Bytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Stored {
+    fn new(dir: &Dir24_8) -> Self {
+        Self(dir.tables().iter().map(|table| (table.name, table.bytes.to_vec())).collect())
+    }
+}
+
+impl TableSource for Stored {
+    fn table(&self, name: &str) -> Option<SharedBytes> {
+        let bytes = self.0.get(name)?;
+        SharedBytes::new(Arc::new(Bytes(Table::from_slice(bytes))), 0, bytes.len())
+    }
+}
+
+#[test]
+fn damaged_tables_are_refused() {
+    let table = routes(&[("10.0.0.0/8", 0), ("10.1.2.128/26", 1)]);
+    let stored = Stored::new(&Dir24_8::build(&table, &Config::default()).unwrap());
+    let blame = |name: &str, entry: usize, value: u16| {
+        let mut tables = stored.clone();
+        tables.0.get_mut(name).unwrap()[2 * entry..][..2].copy_from_slice(&value.to_ne_bytes());
+        Dir24_8::load(&tables, 2).err().map(|error| error.to_string())
+    };
+    let (tbl24, tbl_long) = (<u16 as Entry>::TBL24, <u16 as Entry>::TBL_LONG);
+    assert_eq!(blame(tbl24, 0, 2), None);
+    let missing = Some("table tbl24: names a hop or a chunk that is not there".to_owned());
+    assert_eq!(blame(tbl24, 0, 3), missing);
+    assert_eq!(blame(tbl24, 0, 0x8001), missing);
+    let twice = Some("table tbl24: names a chunk twice".to_owned());
+    assert_eq!(blame(tbl24, 0, 0x8000), twice);
+    let beyond = Some("table tbllong: names a hop beyond the hop count".to_owned());
+    assert_eq!(blame(tbl_long, 0, 3), beyond);
+    assert_eq!(blame(tbl_long, 0, 0x8000), beyond);
+    // A chunk that nobody names may hold anything.
+    assert_eq!(blame(tbl24, 0x0a_01_02, 1), None);
+}
