@@ -7,6 +7,7 @@
 //! | [`dxr`] | IPv4 | a direct table over the first 16 to 20 bits, behind it range tables searched by bisection | the default for IPv4 |
 //! | [`poptrie`] | IPv4, IPv6 | a direct table over 16 or 18 bits, behind it a 64-ary trie whose nodes count bits to find children and leaves | small and fast for IPv4 where addresses hit long prefixes |
 //! | [`dir24_8`] | IPv4 | a direct table over 24 bits, behind it chunks of 256 | one load for most addresses, of tables of 32 MB; patched in place; the baseline of DXR's paper |
+//! | [`sail`] | IPv4 | bitmaps and arrays at fixed levels: 16, 24, 32 for lookups, others for updates; many tables over one set | two or three loads, smaller than DIR-24-8; SAIL_B and SAIL_U are patched in place |
 //! | [`radix`] | IPv4, IPv6 | path-compressed binary trie | the baseline of DXR's paper, and the last resort: it takes any table |
 //! | [`lower_bound`] | IPv6, IPv4 | the same intervals in a sorted array, branching binary search | the baseline that PlanB is compared with |
 //!
@@ -25,6 +26,7 @@ pub mod poptrie;
 pub mod radix;
 mod registry;
 pub mod runmap;
+pub mod sail;
 
 pub use registry::{Auto, BoxedEngine, EngineFamily, Entry, auto, engines, find};
 

@@ -9,6 +9,7 @@ use crate::planb::{self, PlanB};
 use crate::poptrie::{self, Poptrie};
 use crate::radix::{self, Radix};
 use crate::runmap::{self, Runmap};
+use crate::sail::{self, SailL, SailL8, bitmaps::Bitmaps};
 
 /// An engine over a table, whichever it is.
 pub type BoxedEngine<A> = Box<dyn Persist<A>>;
@@ -58,6 +59,14 @@ static V4: &[Entry<u32>] = &[
     dir24_8::<false, false>("dir24-8", "DIR-24-8: direct table over 24 bits, then chunks of 256"),
     dir24_8::<true, true>("dir24-8-wide-prefetch", "DIR-24-8 of 32-bit entries, asked for ahead"),
     dir24_8::<true, false>("dir24-8-wide", "DIR-24-8 of 32-bit entries"),
+    sail_l::<u16, false>("sail-l", "SAIL_L: levels 16, 24, 32, entries of 2 bytes"),
+    sail_l::<u16, true>("sail-l-prefetch", "SAIL_L, batches taken level by level"),
+    sail_l::<u32, false>("sail-l-wide", "SAIL_L with entries of 4 bytes"),
+    sail_l8(),
+    sail_bitmaps::<sail::bitmaps::Basic>("SAIL_B: a bitmap a level, 0 to 24; patched in place"),
+    sail_bitmaps::<sail::bitmaps::Update>(
+        "SAIL_U: bitmaps at levels 6, 12, 18, 24; patched in place",
+    ),
     planb("PlanB: elementary intervals in a linearised 17-ary B+-tree of 32-bit keys"),
     lower_bound(),
     radix(),
@@ -191,6 +200,45 @@ const fn radix<A: Addr>() -> Entry<A> {
         isas: SCALAR,
         build: |routes, isa| boxed(Radix::build(routes, &radix::Config { isa })),
         load: |tables, hops, _| boxed(Radix::load(tables, hops)),
+    }
+}
+
+/// SAIL_L with its entries of that width; `STAGED` batches or the paper's.
+const fn sail_l<E: sail::merged::Entry, const STAGED: bool>(
+    name: &'static str,
+    summary: &'static str,
+) -> Entry<u32> {
+    Entry {
+        name,
+        summary,
+        isas: SCALAR,
+        build: |routes, isa| {
+            boxed(SailL::<E>::build(routes, &sail::merged::Config { staged: STAGED, isa }))
+        },
+        load: |tables, hops, _| boxed(SailL::<E>::load_with(tables, hops, STAGED)),
+    }
+}
+
+const fn sail_l8() -> Entry<u32> {
+    Entry {
+        name: "sail-l8",
+        summary: "SAIL_L with next hops of 1 byte: tables of up to 255 hops",
+        isas: SCALAR,
+        build: |routes, isa| {
+            boxed(SailL8::build(routes, &sail::merged::Config { staged: false, isa }))
+        },
+        load: |tables, hops, _| boxed(SailL8::load(tables, hops)),
+    }
+}
+
+/// SAIL_B or SAIL_U.
+const fn sail_bitmaps<L: sail::bitmaps::Levels>(summary: &'static str) -> Entry<u32> {
+    Entry {
+        name: L::NAME,
+        summary,
+        isas: SCALAR,
+        build: |routes, isa| boxed(Bitmaps::<L>::build(routes, &sail::bitmaps::Config { isa })),
+        load: |tables, hops, _| boxed(Bitmaps::<L>::load(tables, hops)),
     }
 }
 

@@ -50,6 +50,12 @@ conforms!(planb_v4, u32, forms("planb"));
 conforms!(planb_v6, u128, forms("planb"));
 conforms!(lower_bound_v4, u32, forms("lower-bound"));
 conforms!(lower_bound_v6, u128, forms("lower-bound"));
+conforms!(sail_b, u32, forms("sail-b"));
+conforms!(sail_u, u32, forms("sail-u"));
+conforms!(sail_l, u32, forms("sail-l"));
+conforms!(sail_l8, u32, forms("sail-l8"));
+conforms!(sail_l_wide, u32, forms("sail-l-wide"));
+conforms!(sail_l_prefetch, u32, forms("sail-l-prefetch"));
 conforms!(auto_v4, u32, chooser());
 conforms!(auto_v6, u128, chooser());
 

@@ -4,8 +4,8 @@
 //!
 //! The array is made in slabs; a test holds one of them at a time.
 
-use fibula_core::{Hop, Lookup, Routes};
-use fibula_engines::{engines, find};
+use fibula_core::{BuildError, Hop, Lookup, Routes};
+use fibula_engines::{Entry, Isa, engines, find};
 use fibula_testkit::fib::{FibSpec, HopModel};
 
 mod shared;
@@ -40,9 +40,21 @@ fn paint(by_length: &Routes<u32>, order: &[u32], first: u32, flat: &mut [Hop]) {
     }
 }
 
+/// The table, its hops folded to as many as the engine takes if it refuses them.
+fn fitting(entry: &Entry<u32>, routes: Routes<u32>) -> Routes<u32> {
+    match (entry.build)(&routes, Isa::Scalar) {
+        Err(BuildError::Limit { what: "next hops", limit, .. }) => {
+            let fold = |hop: Hop| Hop::new(hop.to_bits() % limit as u32);
+            routes.iter().map(|route| (route.prefix, fold(route.hop))).collect()
+        }
+        _ => routes,
+    }
+}
+
 fn exhaustive(name: &str) {
     let entry = find::<u32>(name).expect("the registry has the engine");
     for (table, routes) in tables() {
+        let routes = fitting(entry, routes);
         let mut order: Vec<u32> = (0..routes.len() as u32).collect();
         order.sort_by_key(|&i| routes.as_slice()[i as usize].prefix.len());
         let isas = entry.isas.iter().filter(|isa| isa.is_supported());
@@ -127,4 +139,10 @@ exhaustive! {
     dir24_8_wide_prefetch "dir24-8-wide-prefetch"
     planb "planb"
     lower_bound "lower-bound"
+    sail_b "sail-b"
+    sail_u "sail-u"
+    sail_l "sail-l"
+    sail_l8 "sail-l8"
+    sail_l_wide "sail-l-wide"
+    sail_l_prefetch "sail-l-prefetch"
 }

@@ -1,0 +1,184 @@
+//! **SAIL_L** as it runs on a CPU: three merged arrays; see the [module above](super) for the paper.
+//!
+//! # The scheme
+//!
+//! Routes are pushed to levels 16, 24 and 32, so a lookup reads one array a level and stops at the
+//! first that has the answer. On a chip, level *i* has a bitmap `B_i` that says whether to stop, next
+//! hops `N_i`, and `C_i` with the chunk of the next level to go on in. On a CPU they are one array:
+//!
+//! ```text
+//!   10.0.0.0/8    → A     BCN16            BCN24, chunk 0        N32, chunk 0
+//!   10.1.0.0/16   → B       ...              0: B                  0 .. 127: C
+//!   10.1.2.0/24   → C       10.0: A          1: B                  128 .. 255: D
+//!   10.1.2.128/25 → D       10.1: chunk 0    2: chunk 0 ───────►
+//!                           10.2: A          3: B
+//!                           ...              ...
+//!
+//!   lookup 10.2.3.4:   BCN16[10.2] says A
+//!   lookup 10.1.9.9:   BCN16[10.1] says chunk 0, BCN24[0 * 256 + 9] says B
+//!   lookup 10.1.2.200: BCN16[10.1], BCN24[0 * 256 + 2] say chunk 0, N32[0 * 256 + 200] says D
+//! ```
+//!
+//! Most traffic ends at level 24, so a lookup reads 128 KB that stay in the L2 cache, and then one
+//! entry of an array that is as large as the part of the space that is divided: 10 to 18 MB for a full
+//! table, where DIR-24-8 has 32 MB.
+//!
+//! **Chunk or code.** The paper tells them apart by the sign, which gives each half of the values: 32,768
+//! chunks, where a table of 900,000 prefixes may need more. Here the chunks take the largest values,
+//! as many as they are, and what is below is for codes. It costs the same comparison, with a
+//! number in place of zero.
+//!
+//! # The forms
+//!
+//! | registry | type | entries | limits |
+//! |---|---|---|---|
+//! | `sail-l` | [`SailL`] | 2 bytes | 65,535 hops, or hops and chunks of a level together |
+//! | `sail-l-wide` | `SailL<u32>` | 4 bytes | 2^32 - 1 hops, 2^22 chunks of a level |
+//! | `sail-l8` | [`SailL8`] | 1 byte (level 16: 2) | 255 hops, 65,535 chunks of a level |
+//! | `sail-l-prefetch` | [`SailL`] | as `sail-l` | as `sail-l` |
+//!
+//! A table beyond the limits is refused with [`BuildError::Limit`]. One-byte entries leave no values for
+//! chunks: as in the paper's code, code 0 in `BN24` says to look further, and the chunks lie beside it in
+//! `C24`. The chunk of a node that no route covers is the first one, which is empty.
+//!
+//! `sail-l-prefetch` is the same table with another batch loop, ours: see `batch.rs`. The others look up
+//! one address after the other, as the paper does.
+//!
+//! # What is ours
+//!
+//! - Chunk and code share the values as said above.
+//! - A node whose addresses all go one way is a leaf even where routes longer than it lie in it (they
+//!   may go to the same hop). That saves chunks.
+//! - 0 is "no route"; the paper's tables have a default route.
+//!
+//! # Invariants
+//!
+//! - `BCN16` has 2^16 entries.
+//! - An entry that is not a chunk of the next array is the code of a hop of the table, or 0. Those of
+//!   `N32` all are.
+//!
+//! # Limits and use
+//!
+//! Two or three fixed loads, for any traffic; the fastest of the paper's schemes on a CPU. The tables
+//! are several times as large as DXR's: it lives on a large L3 cache. For a table that changes, SAIL_U
+//! or DIR-24-8 are patched in place; this one is built anew.
+//!
+//! ```
+//! use fibula_core::{Engine, Hop, Lookup, Routes};
+//! use fibula_engines::sail::{SailL, merged::Config};
+//!
+//! let routes: Routes<u32> = [
+//!     ("10.0.0.0/8".parse()?, Hop::new(0)),
+//!     ("10.1.0.0/16".parse()?, Hop::new(1)),
+//!     ("10.1.2.0/24".parse()?, Hop::new(2)),
+//!     ("10.1.2.128/25".parse()?, Hop::new(3)),
+//! ]
+//! .into_iter()
+//! .collect();
+//! let sail = <SailL>::build(&routes, &Config::default()).unwrap();
+//! let addrs = [0x0a02_0304, 0x0a01_0909, 0x0a01_02c8, 0x0b00_0000];
+//! let mut hops = [Hop::NONE; 4];
+//! sail.lookup_batch(&addrs, &mut hops);
+//! assert_eq!(hops, [Hop::new(0), Hop::new(1), Hop::new(3), Hop::NONE]);
+//! # Ok::<(), fibula_core::PrefixError>(())
+//! ```
+
+mod batch;
+mod build;
+mod byte;
+mod entry;
+mod load;
+mod lookup;
+
+use fibula_core::{
+    BuildError, Engine, Hop, LoadError, Lookup, Memory, Persist, Routes, TableRef, TableSource,
+};
+use fibula_simd::{Isa, Table};
+
+use super::shape::Chunk;
+
+pub use byte::SailL8;
+pub use entry::Entry;
+
+mod name {
+    pub(super) const BCN16: &str = "BCN16";
+    pub(super) const BCN24: &str = "BCN24";
+    pub(super) const BN24: &str = "BN24";
+    pub(super) const C24: &str = "C24";
+    pub(super) const N32: &str = "N32";
+}
+
+/// Parameters of [`SailL`] and [`SailL8`].
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// Whether batches go through the levels in stages (see `batch.rs`), or one address after the
+    /// other as in the paper. [`SailL8`] has the paper's loop alone.
+    pub staged: bool,
+    /// Taken so that every engine is configured alike; there is one form, for every ISA.
+    pub isa: Isa,
+}
+
+/// SAIL_L with entries of 2 bytes, or of 4 (`SailL<u32>`); see the [module](self).
+pub struct SailL<E: Entry = u16> {
+    bcn16: Table<E>,
+    bcn24: Table<Chunk<E>>,
+    n32: Table<Chunk<E>>,
+    staged: bool,
+}
+
+impl<E: Entry> SailL<E> {
+    /// As [`Persist::load`], with a choice of the batch loop.
+    ///
+    /// # Errors
+    /// [`LoadError`] names the table and what is wrong with it.
+    pub fn load_with(
+        tables: &dyn TableSource,
+        hop_count: u32,
+        staged: bool,
+    ) -> Result<Self, LoadError> {
+        load::load(tables, hop_count, staged)
+    }
+}
+
+impl<E: Entry> Lookup<u32> for SailL<E> {
+    #[inline]
+    fn lookup(&self, addr: u32) -> Hop {
+        lookup::lookup(self, addr)
+    }
+
+    fn lookup_batch(&self, addrs: &[u32], hops: &mut [Hop]) {
+        assert_eq!(addrs.len(), hops.len(), "as many hops as addresses");
+        if self.staged {
+            batch::staged(self, addrs, hops);
+        } else {
+            batch::plain(self, addrs, hops);
+        }
+    }
+
+    fn memory(&self) -> Memory {
+        Memory::of_tables(&self.tables())
+    }
+}
+
+impl<E: Entry> Engine<u32> for SailL<E> {
+    const NAME: &'static str = E::NAME;
+    type Config = Config;
+
+    fn build(routes: &Routes<u32>, config: &Config) -> Result<Self, BuildError> {
+        build::build(routes, config.staged)
+    }
+}
+
+impl<E: Entry> Persist<u32> for SailL<E> {
+    fn tables(&self) -> Vec<TableRef<'_>> {
+        vec![
+            TableRef { name: name::BCN16, bytes: self.bcn16.as_bytes() },
+            TableRef { name: name::BCN24, bytes: self.bcn24.as_bytes() },
+            TableRef { name: name::N32, bytes: self.n32.as_bytes() },
+        ]
+    }
+
+    fn load(tables: &dyn TableSource, hop_count: u32) -> Result<Self, LoadError> {
+        Self::load_with(tables, hop_count, false)
+    }
+}
