@@ -43,6 +43,7 @@ static V4: &[Entry<u32>] = &[
     dxr::<19>("dxr19", "DXR: direct table over 19 bits, then ranges by bisection (D19R)"),
     dxr::<17>("dxr17", "DXR: direct table over 17 bits, then ranges by bisection (D17R)"),
     dxr::<16>("dxr16", "DXR: direct table over 16 bits, then ranges by bisection (D16R)"),
+    dxr::<24>("dxr24", "DXR: direct table over 24 bits, then ranges by bisection (D24R)"),
     poptrie::<u32, 18, true>(
         "poptrie18-batch",
         "Poptrie over 18 bits, batches taken level by level",
@@ -67,14 +68,24 @@ static V4: &[Entry<u32>] = &[
     sail_bitmaps::<sail::bitmaps::Update>(
         "SAIL_U: bitmaps at levels 6, 12, 18, 24; patched in place",
     ),
-    planb("PlanB: elementary intervals in a linearised 17-ary B+-tree of 32-bit keys"),
+    planb::<_, BATCHED>(
+        "planb",
+        "PlanB: elementary intervals in a linearised 17-ary B+-tree of 32-bit keys",
+    ),
+    planb::<_, SINGLE>("planb-single", PLANB_SINGLE),
+    planb::<_, COMPILED>("planb-compiled", PLANB_COMPILED),
     lower_bound(),
     radix(),
 ];
 
 /// One entry an engine, best known first.
 static V6: &[Entry<u128>] = &[
-    planb("PlanB: elementary intervals in a linearised 9-ary B+-tree of 64-bit keys"),
+    planb::<_, BATCHED>(
+        "planb",
+        "PlanB: elementary intervals in a linearised 9-ary B+-tree of 64-bit keys",
+    ),
+    planb::<_, SINGLE>("planb-single", PLANB_SINGLE),
+    planb::<_, COMPILED>("planb-compiled", PLANB_COMPILED),
     poptrie::<u128, 18, true>(
         "poptrie18-batch",
         "Poptrie over 18 bits, batches taken level by level",
@@ -173,13 +184,30 @@ const fn poptrie<A: Addr, const S: u32, const BY_LEVEL: bool>(
     }
 }
 
-const fn planb<A: SearchAddr>(summary: &'static str) -> Entry<A> {
+/// The steps of PlanB's ablation, as indexes: const parameters cannot be enums.
+const SEARCHES: [planb::Search; 3] =
+    [planb::Search::Batched, planb::Search::Single, planb::Search::Compiled];
+const BATCHED: usize = 0;
+const SINGLE: usize = 1;
+const COMPILED: usize = 2;
+const PLANB_SINGLE: &str = "PlanB's ablation: the tree, one lookup after the other";
+const PLANB_COMPILED: &str = "PlanB's ablation: as planb-single, vectors by the compiler";
+
+const fn planb<A: SearchAddr, const SEARCH: usize>(
+    name: &'static str,
+    summary: &'static str,
+) -> Entry<A> {
     Entry {
-        name: "planb",
+        name,
         summary,
         isas: &Isa::ALL,
-        build: |routes, isa| boxed(PlanB::build(routes, &planb::Config { isa })),
-        load: |tables, hops, isa| boxed(PlanB::load_for(tables, hops, isa)),
+        build: |routes, isa| {
+            boxed(PlanB::build(routes, &planb::Config { isa, search: SEARCHES[SEARCH] }))
+        },
+        load: |tables, hops, isa| {
+            let config = planb::Config { isa, search: SEARCHES[SEARCH] };
+            boxed(PlanB::load_for(tables, hops, &config))
+        },
     }
 }
 

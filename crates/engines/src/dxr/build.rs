@@ -1,4 +1,4 @@
-use fibula_core::{BuildError, Routes};
+use fibula_core::{BuildError, Ranges, Routes};
 use fibula_simd::Table;
 
 use super::format::{
@@ -10,7 +10,7 @@ use super::{Compact, Form, Wide};
 /// Compiles the routes: cuts their ranges into chunks, then encodes the chunks in the narrowest form
 /// that holds them.
 pub(super) fn build(routes: &Routes<u32>, k: u32) -> Result<Form, BuildError> {
-    let chunks = Chunks::cut(routes, 32 - k)?;
+    let chunks = Chunks::cut(routes.ranges(), 0, 32 - k)?;
     let narrow = routes.hop_count() <= LONG_CODE_MAX;
     match (0..=GRAIN_MAX).find(|&grain| narrow && chunks.fit(grain)) {
         Some(grain) => Ok(Form::Compact(chunks.compact(grain))),
@@ -18,11 +18,11 @@ pub(super) fn build(routes: &Routes<u32>, k: u32) -> Result<Form, BuildError> {
     }
 }
 
-/// The ranges of a table by chunk, not yet encoded. Equal neighbours are merged.
-struct Chunks {
+/// The ranges of a table, or of a part of it, by chunk, not yet encoded. Equal neighbours are merged.
+pub(super) struct Chunks {
     /// For each chunk its number of ranges, and where the first one is; for a chunk of one range
     /// nothing is stored but the code of its hop.
-    chunks: Vec<(u32, u32)>,
+    pub(super) chunks: Vec<(u32, u32)>,
     /// Where each range starts within its chunk.
     starts: Vec<u16>,
     /// The codes of the hops.
@@ -30,20 +30,21 @@ struct Chunks {
 }
 
 impl Chunks {
-    fn cut(routes: &Routes<u32>, shift: u32) -> Result<Self, BuildError> {
-        let mut this = Self {
-            chunks: Vec::with_capacity(1 << (32 - shift)),
-            starts: Vec::with_capacity(2 * routes.len()),
-            codes: Vec::with_capacity(2 * routes.len()),
-        };
+    /// Cuts the ranges of whole chunks, of which the first has this number.
+    pub(super) fn cut(
+        ranges: Ranges<'_, u32>,
+        first: usize,
+        shift: u32,
+    ) -> Result<Self, BuildError> {
+        let mut this = Self { chunks: Vec::new(), starts: Vec::new(), codes: Vec::new() };
         let local = (1u32 << shift) - 1;
         // Where the ranges of the chunk at hand begin.
         let mut begin = 0;
-        for range in routes.ranges() {
+        for range in ranges {
             let code = code(range.hop);
             this.starts.push((range.first & local) as u16);
             this.codes.push(code);
-            let last_chunk = (range.last >> shift) as usize;
+            let last_chunk = (range.last >> shift) as usize - first;
             if this.chunks.len() < last_chunk {
                 this.close(begin)?;
                 this.chunks.resize(last_chunk, (1, code));
@@ -83,7 +84,7 @@ impl Chunks {
     }
 
     /// The chunks of several ranges: index, starts, codes.
-    fn full(&self) -> impl Iterator<Item = (usize, &[u16], &[u32])> {
+    pub(super) fn full(&self) -> impl Iterator<Item = (usize, &[u16], &[u32])> {
         self.chunks.iter().enumerate().filter(|(_, c)| c.0 > 1).map(|(index, &(size, begin))| {
             let at = begin as usize..(begin + size) as usize;
             (index, &self.starts[at.clone()], &self.codes[at])
@@ -109,23 +110,13 @@ impl Chunks {
             let size = starts.len().div_ceil(1 << grain) as u32;
             lookup[index] = Entry::new(long, size, (ranges.len() >> grain) as u32).0;
             let words = padded(starts.len(), long, grain);
-            // Padding repeats the last range: it starts where that one starts, a search may end on
-            // either.
-            let last = starts.len() - 1;
-            let entry = |i: usize| (u32::from(starts[i.min(last)]), codes[i.min(last)]);
-            ranges.extend((0..words).map(|word| {
-                if long {
-                    let (start, code) = entry(word);
-                    start << 16 | code
-                } else {
-                    let (low, high) = (entry(2 * word), entry(2 * word + 1));
-                    low.0 | low.1 | (high.0 | high.1) << 16
-                }
-            }));
+            ranges.extend((0..words).map(|word| encode(starts, codes, long, word)));
         }
         // The guard: a 32-bit load of the last short entry reaches into the next word.
         ranges.push(0);
-        Compact { grain, lookup: Table::from_vec(lookup), ranges: Table::from_vec(ranges) }
+        let used = ranges.len() - 1;
+        let (lookup, ranges) = (Table::from_vec(lookup), Table::from_vec(ranges));
+        Compact { grain, lookup, ranges, used, holes: 0 }
     }
 
     fn wide(mut self) -> Wide {
@@ -137,6 +128,8 @@ impl Chunks {
         self.starts.shrink_to_fit();
         self.codes.shrink_to_fit();
         Wide {
+            used: self.starts.len(),
+            holes: 0,
             lookup: Table::from_vec(lookup),
             starts: Table::from_vec(self.starts),
             codes: Table::from_vec(self.codes),
@@ -144,12 +137,26 @@ impl Chunks {
     }
 }
 
+/// A word of an encoded chunk. Padding repeats the last range: it starts where that one starts, a
+/// search may end on either.
+pub(super) fn encode(starts: &[u16], codes: &[u32], long: bool, word: usize) -> u32 {
+    let last = starts.len() - 1;
+    let entry = |i: usize| (u32::from(starts[i.min(last)]), codes[i.min(last)]);
+    if long {
+        let (start, code) = entry(word);
+        start << 16 | code
+    } else {
+        let (low, high) = (entry(2 * word), entry(2 * word + 1));
+        low.0 | low.1 | (high.0 | high.1) << 16
+    }
+}
+
 /// Whether a chunk needs long entries: a range that is not made of /24s, or a hop beyond 8 bits.
-fn is_long(starts: &[u16], codes: &[u32]) -> bool {
+pub(super) fn is_long(starts: &[u16], codes: &[u32]) -> bool {
     starts.iter().any(|start| start & 0xff != 0) || codes.iter().any(|&c| c > SHORT_CODE_MAX)
 }
 
 /// Words that a chunk takes in the range table.
-fn padded(size: usize, long: bool, grain: u32) -> usize {
+pub(super) fn padded(size: usize, long: bool, grain: u32) -> usize {
     Chunk::words(size, long).next_multiple_of(1 << grain)
 }

@@ -50,14 +50,16 @@
 //!
 //! # Invariants
 //!
-//! - Every chunk lies inside the range table, which ends in a guard word (a vector load of the last
-//!   short entry reads 4 bytes). Chunks lie in the order of their entries and do not overlap.
+//! - Every chunk lies inside the range table, before a guard word at least (a vector load of the last
+//!   short entry reads 4 bytes). A build lays chunks in the order of their entries; a patched chunk may
+//!   lie anywhere. No two overlap.
 //! - Within a chunk starts do not decrease, and the first one is 0: each address is in some range.
 //! - Hops in use are below the hop count, or none.
 //!
 //! # Limits and use
 //!
-//! k is 16 to 20: larger ones search less and miss the cache more. D18R (k = 18) is a full table in
+//! k is 16 to 24: larger ones search less and miss the cache more. A change of routes rebuilds the
+//! chunks under the changed prefixes (`update.rs`), as the paper's section 3.4 has it. D18R (k = 18) is a full table in
 //! 1.5 to 4 MB. It is the smallest of the fast IPv4 engines and builds in some 20 ms; engines with two
 //! or three fixed loads beat it where addresses hit long prefixes most of the time.
 //!
@@ -88,6 +90,7 @@ mod lookup;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod update;
 
 use fibula_core::{
     BuildError, Engine, Hop, LoadError, Lookup, Memory, Persist, Routes, TableRef, TableSource,
@@ -97,12 +100,12 @@ use fibula_simd::{Isa, Level, Table};
 pub use stats::Stats;
 
 /// The values of k that the engine takes.
-pub const K_RANGE: core::ops::RangeInclusive<u8> = 16..=20;
+pub const K_RANGE: core::ops::RangeInclusive<u8> = 16..=24;
 
 /// Parameters of [`Dxr`].
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// How many leading bits of the address index the lookup table: 16 to 20, 18 by default.
+    /// How many leading bits of the address index the lookup table: 16 to 24, 18 by default.
     pub k: u8,
     /// What the batch lookup may use.
     pub isa: Isa,
@@ -135,6 +138,10 @@ struct Compact {
     grain: u32,
     lookup: Table<u32>,
     ranges: Table<u32>,
+    /// Words of the range table up to the end of the last chunk; the guard is behind.
+    used: usize,
+    /// How many of them belong to no chunk, since patches left them.
+    holes: usize,
 }
 
 /// The tables of the wide form.
@@ -142,6 +149,9 @@ struct Wide {
     lookup: Table<u64>,
     starts: Table<u16>,
     codes: Table<u32>,
+    /// As [`Compact::used`] and [`Compact::holes`], in ranges.
+    used: usize,
+    holes: usize,
 }
 
 /// The tables' names; the wide form's third one holds what the ranges' entries of the paper hold.
@@ -213,7 +223,7 @@ impl Engine<u32> for Dxr {
 
     fn build(routes: &Routes<u32>, config: &Config) -> Result<Self, BuildError> {
         if !K_RANGE.contains(&config.k) {
-            let reason = format!("k is {}, must be 16 to 20", config.k).into();
+            let reason = format!("k is {}, must be 16 to 24", config.k).into();
             return Err(BuildError::Config { engine: Self::NAME, reason });
         }
         let k = config.k.into();

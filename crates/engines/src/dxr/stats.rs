@@ -47,7 +47,7 @@ pub(super) fn stats(dxr: &Dxr) -> Stats {
         }
         Form::Wide(tables) => {
             stats.wide = true;
-            stats.wide_ranges = tables.starts.len();
+            stats.wide_ranges = tables.used - tables.holes;
             let sizes = tables.lookup.iter().map(|&bits| WideEntry(bits).size() as usize);
             for size in sizes.filter(|&size| size != 0) {
                 stats.full_chunks += 1;

@@ -2,9 +2,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use fibula_core::{
-    BuildError, Engine, Hop, Lookup, Persist, Prefix, Routes, SharedBytes, TableRef, TableSource,
+    BuildError, Engine, Hop, Lookup, Patch, Patched, Persist, Prefix, Routes, SharedBytes,
+    TableRef, TableSource,
 };
 use fibula_simd::{Isa, Table};
+use fibula_testkit::conform::patches;
 
 use super::format::{Chunk, Entry};
 use super::{Config, Dxr, Form, Stats, name};
@@ -96,7 +98,7 @@ fn steps_of_bisection() {
 
 #[test]
 fn k_out_of_range() {
-    for k in [0, 15, 21, 32] {
+    for k in [0, 15, 25, 32] {
         let refused = Dxr::build(&papers(), &Config { k, isa: Isa::Scalar });
         assert!(matches!(refused, Err(BuildError::Config { engine: "dxr", .. })));
     }
@@ -227,11 +229,10 @@ fn damaged_tables_are_refused() {
     // Codes are hops plus one: 4 is the last hop of a table of four.
     assert_eq!(blame(&dxr, name::LOOKUP, 0, 4), "accepted");
     assert_eq!(blame(&dxr, name::LOOKUP, 0, 5), range);
-    // A chunk that nobody refers to.
-    assert_eq!(
-        blame(&dxr, name::LOOKUP, 0x0102, 1),
-        "table ranges: has entries that no chunk owns"
-    );
+    // A chunk that nobody refers to is a hole, as patches leave them.
+    assert_eq!(blame(&dxr, name::LOOKUP, 0x0102, 1), "accepted");
+    // Two entries with one chunk.
+    assert_eq!(blame(&dxr, name::LOOKUP, 0x0103, Entry::new(false, 3, 0).0), out_of_place);
     let order = "table ranges: the ranges of a chunk are out of order";
     assert_eq!(blame(&dxr, name::RANGES, 0, 0x0301_0103), order);
     assert_eq!(blame(&dxr, name::RANGES, 0, 0x0504_0003), order);
@@ -245,5 +246,42 @@ fn damaged_tables_are_refused() {
         assert_eq!(Dxr::load(&tables, 4).err().unwrap().table(), table);
         tables.0.remove(table);
         assert_eq!(Dxr::load(&tables, 4).err().unwrap().reason(), "is missing");
+    }
+}
+
+#[test]
+fn patched_tables_answer_as_built_ones() {
+    for k in [16, 18, 24] {
+        patches::<u32, Dxr>(&format!("k = {k}"), &Config { k, ..Config::default() });
+    }
+}
+
+/// Both forms: patched step by step, stored in between, until the holes ask for a build.
+#[test]
+fn patches_reuse_what_fits_and_ask_for_a_build_in_the_end() {
+    for top in [0, Hop::MAX_INDEX] {
+        let table = |round: u32| -> Routes<u32> {
+            let size = if round.is_multiple_of(2) { 8 } else { 60 };
+            let comb = comb(0x0a00_0000 + (round << 16), size, 200);
+            comb.chain(papers_pairs()).chain([(Prefix::host(7), Hop::new(top))]).collect()
+        };
+        let mut dxr = build(&table(0), 16);
+        assert_eq!(dxr.stats().wide, top != 0);
+        let mut rounds = 1;
+        loop {
+            let routes = table(rounds);
+            let changed = ["10.0.0.0/8".parse().unwrap()];
+            match dxr.patch(&routes, &changed).unwrap() {
+                Patched::Applied => check(&reload(&dxr, routes.hop_count()), &routes),
+                Patched::Rebuild => break,
+            }
+            rounds += 1;
+        }
+        assert!((2..60).contains(&rounds), "{rounds}");
+        // Hops that the compact form cannot hold.
+        let wide = [(Prefix::host(9), Hop::new(Hop::MAX_INDEX))].into_iter();
+        let routes = wide.chain(papers_pairs()).collect();
+        let mut dxr = build(&papers(), 16);
+        assert_eq!(dxr.patch(&routes, &[Prefix::host(9)]), Ok(Patched::Rebuild));
     }
 }

@@ -1,11 +1,14 @@
 use fibula_core::{BuildError, Engine, Routes};
-use fibula_simd::{Isa, Table};
+use fibula_simd::Table;
 
 use super::shape::Shape;
-use super::{Line, PlanB};
+use super::{Config, Line, PlanB};
 use crate::common::{Intervals, Long, SearchAddr, Values};
 
-pub(super) fn build<A: SearchAddr>(routes: &Routes<A>, isa: Isa) -> Result<PlanB<A>, BuildError> {
+pub(super) fn build<A: SearchAddr>(
+    routes: &Routes<A>,
+    config: &Config,
+) -> Result<PlanB<A>, BuildError> {
     let Intervals { lasts, codes, long } = Intervals::new(routes, PlanB::<A>::NAME)?;
     let shape = Shape::new::<A::Key>(lasts.len());
     let keys = Table::<Line<A>>::with(shape.nodes(), |nodes| {
@@ -13,5 +16,5 @@ pub(super) fn build<A: SearchAddr>(routes: &Routes<A>, isa: Isa) -> Result<PlanB
     });
     let blocks = long.as_ref().map_or(0, Long::blocks);
     let values = Values::new(&codes, routes.hop_count(), blocks);
-    Ok(PlanB { keys, values, long, shape, level: isa.level() })
+    Ok(PlanB { keys, values, long, shape, level: config.isa.level(), search: config.search })
 }

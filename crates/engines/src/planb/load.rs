@@ -1,8 +1,7 @@
 use fibula_core::{LoadError, TableSource};
-use fibula_simd::Isa;
 
 use super::shape::Shape;
-use super::{KEYS, Line, PlanB};
+use super::{Config, KEYS, Line, PlanB};
 use crate::common::{Long, SearchAddr, SearchKey, Values, table};
 
 /// The stored tree, once every key has been compared with what the leaves dictate: then a search
@@ -10,7 +9,7 @@ use crate::common::{Long, SearchAddr, SearchKey, Values, table};
 pub(super) fn load<A: SearchAddr>(
     tables: &dyn TableSource,
     hop_count: u32,
-    isa: Isa,
+    config: &Config,
 ) -> Result<PlanB<A>, LoadError> {
     let keys = table::<Line<A>>(tables, KEYS)?;
     let long = if A::LOW_MAX == 0 { None } else { Long::load(tables, hop_count)? };
@@ -33,5 +32,5 @@ pub(super) fn load<A: SearchAddr>(
     if !sound {
         return Err(LoadError::new(KEYS, "an inner key or the padding is not what it must be"));
     }
-    Ok(PlanB { keys, values, long, shape, level: isa.level() })
+    Ok(PlanB { keys, values, long, shape, level: config.isa.level(), search: config.search })
 }

@@ -106,6 +106,20 @@ const KEYS: &str = "keys";
 pub struct Config {
     /// The instruction set of its batch lookups; one that the machine lacks gives the best below it.
     pub isa: Isa,
+    /// How a batch is searched.
+    pub search: Search,
+}
+
+/// How a batch is searched: the steps of the paper's ablation (its section 4.5). The tree is the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Search {
+    /// Dozens of lookups level by level.
+    #[default]
+    Batched,
+    /// One lookup after the other; with the scalar form the paper's tree without vectors.
+    Single,
+    /// As `Single`, a node's keys counted by a plain loop that the compiler makes vectors of.
+    Compiled,
 }
 
 /// The keys of a node.
@@ -118,15 +132,20 @@ pub struct PlanB<A: SearchAddr> {
     long: Option<Long>,
     shape: Shape,
     level: Level,
+    search: Search,
 }
 
 impl<A: SearchAddr> PlanB<A> {
-    /// As [`Persist::load`], for this instruction set.
+    /// As [`Persist::load`], with these parameters.
     ///
     /// # Errors
     /// [`LoadError`] names the table and what is wrong with it.
-    pub fn load_for(tables: &dyn TableSource, hop_count: u32, isa: Isa) -> Result<Self, LoadError> {
-        load::load(tables, hop_count, isa)
+    pub fn load_for(
+        tables: &dyn TableSource,
+        hop_count: u32,
+        config: &Config,
+    ) -> Result<Self, LoadError> {
+        load::load(tables, hop_count, config)
     }
 
     /// Number of elementary intervals, where a network that longer routes divide counts once.
@@ -142,12 +161,19 @@ impl<A: SearchAddr> PlanB<A> {
 
 impl<A: SearchAddr> Lookup<A> for PlanB<A> {
     fn lookup(&self, addr: A) -> Hop {
-        self.level.run(lookup::One { tree: self, addr })
+        let mut hops = [Hop::NONE];
+        self.level.run(lookup::Each { tree: self, addrs: &[addr], hops: &mut hops });
+        hops[0]
     }
 
     fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
         assert_eq!(addrs.len(), hops.len(), "as many hops as addresses");
-        batch::lookup_batch(self, addrs, hops);
+        match self.search {
+            Search::Batched => batch::lookup_batch(self, addrs, hops),
+            Search::Single | Search::Compiled => {
+                self.level.run(lookup::Each { tree: self, addrs, hops });
+            }
+        }
     }
 
     fn memory(&self) -> Memory {
@@ -160,7 +186,7 @@ impl<A: SearchAddr> Engine<A> for PlanB<A> {
     type Config = Config;
 
     fn build(routes: &Routes<A>, config: &Config) -> Result<Self, BuildError> {
-        build::build(routes, config.isa)
+        build::build(routes, config)
     }
 }
 
@@ -173,6 +199,6 @@ impl<A: SearchAddr> Persist<A> for PlanB<A> {
     }
 
     fn load(tables: &dyn TableSource, hop_count: u32) -> Result<Self, LoadError> {
-        Self::load_for(tables, hop_count, Isa::detect())
+        Self::load_for(tables, hop_count, &Config::default())
     }
 }
