@@ -2,9 +2,21 @@ use fibula_core::Hop;
 use fibula_simd::{Kernel, Level, Simd, prefetch_read};
 
 use super::Tables;
-use super::lookup::One;
-use super::record::{Leaf, MAP, ROOT_BITS, ROOT_WORDS};
+use super::record::{
+    Leaf, MAP, ROOT_BITS, ROOT_WORDS, long_code, long_of, read, root_word, run_of, value,
+};
 use crate::common::hop as hop_of;
+
+// How the loop is shaped, and what was measured on the way (Zen 4, 3.65 GHz, 900,000 prefixes,
+// 256 hops, 16-bit values, 3.8 MiB, Mlps for RND / PFX / ZIPF; `docs/adr/0005-runmap.md` has more):
+//
+// - Stages of 64 lookups: all root words and requests for records, then all records: 470 / 418 / 477.
+//   A stage of requests next to one of arithmetic: each of them leaves half of the core idle.
+// - The records of one stage together with the root words of the next, lookup by lookup:
+//   518 / 451 / 473. Stages of 128: 488 / 377 / 444.
+// - The loops must stay scalar: gathers are slow on this machine, and LLVM would use them.
+// - Codes become hops, and escapes are looked for, a stage later: a vector load of what was stored in
+//   pieces just now waits until all of it has reached the cache.
 
 /// Lookups an iteration.
 const WIDTH: usize = 4;
@@ -22,11 +34,12 @@ pub(super) fn lookup_batch<V: Leaf>(
     addrs: &[u32],
     hops: &mut [Hop],
 ) {
-    level.run(Batch { tables, addrs, hops });
+    level.run(Batch { tables, level, addrs, hops });
 }
 
 struct Batch<'a, V: Leaf> {
     tables: &'a Tables<V>,
+    level: Level,
     addrs: &'a [u32],
     hops: &'a mut [Hop],
 }
@@ -35,8 +48,8 @@ impl<V: Leaf> Kernel for Batch<'_, V> {
     type Output = ();
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        let search = Search::new(self.tables, simd);
+    fn run<S: Simd>(self, _: S) {
+        let search = Search::new(self.tables, self.level);
         let mut places = [[0; WIDTH]; STAGE];
         let (addrs, addrs_rest) = self.addrs.as_chunks::<WIDTH>();
         let (hops, hops_rest) = self.hops.as_chunks_mut::<WIDTH>();
@@ -72,18 +85,18 @@ impl<V: Leaf> Kernel for Batch<'_, V> {
 /// The places of the records of a stage.
 type Places = [[u32; WIDTH]; STAGE];
 
-struct Search<'a, V: Leaf, S> {
+struct Search<'a, V: Leaf> {
     tables: &'a Tables<V>,
-    simd: S,
+    level: Level,
     root: &'a [u32; ROOT_WORDS],
     records: &'a [u8],
 }
 
-impl<'a, V: Leaf, S: Simd> Search<'a, V, S> {
+impl<'a, V: Leaf> Search<'a, V> {
     #[inline(always)]
-    fn new(tables: &'a Tables<V>, simd: S) -> Self {
+    fn new(tables: &'a Tables<V>, level: Level) -> Self {
         let root = tables.root().first_chunk().expect("a word for each block");
-        Self { tables, simd, root, records: &tables.records }
+        Self { tables, level, root, records: &tables.records }
     }
 
     /// Looks up as many as go through the stages together, or fewer.
@@ -173,7 +186,7 @@ impl<'a, V: Leaf, S: Simd> Search<'a, V, S> {
     /// that there is one branch for all, seldom taken.
     #[inline(always)]
     fn finish(&self, addrs: &[u32], hops: &mut [Hop]) {
-        // Of 32-bit codes it can be a hop's too, of which the long way is right as well.
+        // With 32-bit codes it may be a hop's too.
         let escaped = hop_of(V::ESCAPE);
         let mut any = false;
         for hop in &mut *hops {
@@ -181,17 +194,47 @@ impl<'a, V: Leaf, S: Simd> Search<'a, V, S> {
             any |= *hop == escaped;
         }
         if any {
-            self.escapes(addrs, hops, escaped);
+            self.escaped(addrs, hops);
         }
     }
 
     #[cold]
-    #[inline(never)]
-    fn escapes(&self, addrs: &[u32], hops: &mut [Hop], escaped: Hop) {
-        for (&addr, hop) in addrs.iter().zip(hops) {
-            if *hop == escaped {
-                *hop = One { tables: self.tables, addr }.run(self.simd);
+    fn escaped(&self, addrs: &[u32], hops: &mut [Hop]) {
+        self.level.run(Escaped { tables: self.tables, addrs, hops });
+    }
+}
+
+/// Looks up those that are escaped among some lookups that have been finished: a loop of its own, away
+/// from the one that it would slow down.
+struct Escaped<'a, V: Leaf> {
+    tables: &'a Tables<V>,
+    addrs: &'a [u32],
+    hops: &'a mut [Hop],
+}
+
+impl<V: Leaf> Kernel for Escaped<'_, V> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let bytes = &self.tables.records[..];
+        let mut places = [(0, 0); GROUP * WIDTH];
+        let mut escapes = 0;
+        for (i, (&addr, hop)) in self.addrs.iter().zip(&*self.hops).enumerate() {
+            if *hop == hop_of(V::ESCAPE) {
+                let at = root_word(bytes, addr);
+                let run = run_of(read(bytes, at), addr);
+                // The hop may be a real one.
+                if value::<V>(bytes, at, run) == V::ESCAPE {
+                    let place = long_of::<V>(bytes, at, run);
+                    prefetch_read(bytes, place);
+                    places[escapes] = (i, place);
+                    escapes += 1;
+                }
             }
+        }
+        for &(i, place) in &places[..escapes] {
+            self.hops[i] = hop_of(long_code(bytes, place, self.addrs[i]));
         }
     }
 }

@@ -3,7 +3,7 @@ use std::collections::HashSet;
 use fibula_core::{LoadError, TableSource};
 
 use super::Tables;
-use super::record::{BLOCK, LONG_MAP, Leaf, MAP, ROOT_BYTES, long_of, read, values};
+use super::record::{BLOCK, LONG_MAP, Leaf, MAP, ROOT_BYTES, long_of, read, value, values};
 use crate::common::optional_table;
 
 /// The stored table of codes of this width, if that is what is stored.
@@ -51,7 +51,7 @@ impl Check<'_> {
         }
         let mut escapes = 0;
         for run in 0..runs {
-            let code = read::<V>(self.bytes, values(at) + run * size_of::<V>()).into();
+            let code = value::<V>(self.bytes, at, run);
             if code == V::ESCAPE {
                 escapes += 1;
                 let is_there = end + 4 * escapes <= self.bytes.len();

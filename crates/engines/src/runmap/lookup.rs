@@ -2,7 +2,7 @@ use fibula_core::Hop;
 use fibula_simd::{Kernel, Simd};
 
 use super::Tables;
-use super::record::{Leaf, long_code, long_of, read, root_word, run_of, values};
+use super::record::{Leaf, long_code, long_of, read, root_word, run_of, value};
 use crate::common::hop;
 
 /// One address: its record, how many runs end at or behind it, the value of that run.
@@ -21,17 +21,10 @@ impl<V: Leaf> Kernel for One<'_, V> {
         let bytes = &tables.records[..];
         let at = root_word(bytes, addr);
         let run = run_of(read(bytes, at), addr);
-        let code = read::<V>(bytes, values(at) + run * size_of::<V>()).into();
+        let mut code = value::<V>(bytes, at, run);
         if code == V::ESCAPE {
-            return escaped(tables, at, run, addr);
+            code = long_code(bytes, long_of::<V>(bytes, at, run), addr);
         }
         hop(code)
     }
-}
-
-/// The answer in the record of the address's network, which run `run` of the record at `at` names.
-#[cold]
-fn escaped<V: Leaf>(tables: &Tables<V>, at: usize, run: usize, addr: u32) -> Hop {
-    let bytes = &tables.records[..];
-    hop(long_code(bytes, long_of::<V>(bytes, at, run), addr))
 }

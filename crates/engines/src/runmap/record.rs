@@ -75,6 +75,12 @@ pub(super) const fn values(at: usize) -> usize {
     at + MAP
 }
 
+/// The value of run `run` of the record at `at`.
+#[inline(always)]
+pub(super) fn value<V: Leaf>(bytes: &[u8], at: usize, run: usize) -> u32 {
+    read::<V>(bytes, values(at) + run * size_of::<V>()).into()
+}
+
 /// The run of an address in a record with this bitmap, counted from the record's last run.
 #[inline(always)]
 pub(super) fn run_of(map: u64, addr: u32) -> usize {
@@ -82,18 +88,18 @@ pub(super) fn run_of(map: u64, addr: u32) -> usize {
     (map >> (addr >> 8 & (BLOCK - 1))).count_ones() as usize - 1
 }
 
-/// The network's record that run `run` of the record at `at` points to; its code is `ESCAPE`.
+/// The network's record that run `run` of the record at `at` points to; its value is the escape.
+#[inline(always)]
 pub(super) fn long_of<V: Leaf>(bytes: &[u8], at: usize, run: usize) -> usize {
-    let values = values(at);
     let runs = read::<u64>(bytes, at).count_ones() as usize;
-    let is_escape = |run: &usize| -> bool {
-        read::<V>(bytes, values + run * size_of::<V>()).into() == V::ESCAPE
-    };
-    let before = (0..run).filter(is_escape).count();
-    read::<u32>(bytes, values + runs * size_of::<V>() + 4 * before) as usize
+    let values = &bytes[values(at)..][..runs * size_of::<V>()];
+    let before = values[..run * size_of::<V>()].chunks_exact(size_of::<V>());
+    let before = before.filter(|value| read::<V>(value, 0).into() == V::ESCAPE).count();
+    read::<u32>(bytes, at + MAP + values.len() + 4 * before) as usize
 }
 
 /// The code of an address in the network's record at `at`.
+#[inline(always)]
 pub(super) fn long_code(bytes: &[u8], at: usize, addr: u32) -> u32 {
     let map: [u64; 4] = read(bytes, at);
     let (word, bit) = ((addr >> 6 & 3) as usize, addr & 63);
