@@ -103,8 +103,7 @@ static V6: &[Entry<u128>] = &[
 ];
 
 /// What [`auto`] tries, in order, with what speaks for it. The last never refuses a table.
-const AUTO_V4: &[(&str, &str)] =
-    &[("runmap", "fastest for IPv4 in the least memory"), ("radix", "takes any table")];
+const AUTO_V4: &[(&str, &str)] = &[("runmap", "fastest for IPv4"), ("radix", "takes any table")];
 const AUTO_V6: &[(&str, &str)] = &[("planb", "fastest for IPv6"), ("radix", "takes any table")];
 
 /// Other names under which engines are found.
@@ -323,7 +322,7 @@ pub struct Auto<A: EngineFamily> {
     pub engine: BoxedEngine<A>,
     /// The engine's entry.
     pub entry: &'static Entry<A>,
-    /// Why this one, in a line: `"runmap: fastest for IPv4 in the least memory, takes 577,703 routes to 3,771 hops"`.
+    /// Why this one, in a line: `"runmap: fastest for IPv4, takes 577,703 routes to 3,771 hops"`.
     pub reason: String,
 }
 
