@@ -17,7 +17,7 @@ pub struct Range<A> {
 
 /// Iterator over the elementary intervals of a table, in address order.
 ///
-/// They cover the whole space, or the [block](Routes::ranges_within) that was asked for, without gap
+/// They cover the whole space, or the [block](crate::Routes::ranges_within) that was asked for, without gap
 /// or overlap: the first begins at [`Addr::MIN`], each next one right after the last, the final one
 /// ends at [`Addr::MAX`]. A table of *n* routes has at most
 /// *2n + 1*. One pass over the sorted routes with a stack of the prefixes that are open, so O(n) time
