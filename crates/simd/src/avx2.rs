@@ -1,10 +1,13 @@
 use core::arch::x86_64::{
-    __m256i, _mm256_castsi256_ps, _mm256_cmpgt_epi32, _mm256_cmpgt_epi64, _mm256_loadu_si256,
-    _mm256_movemask_epi8, _mm256_movemask_ps, _mm256_packs_epi32, _mm256_set1_epi32,
-    _mm256_set1_epi64x, _mm256_shuffle_ps, _mm256_xor_si256,
+    __m256i, _mm256_add_epi32, _mm256_and_si256, _mm256_blendv_epi8, _mm256_castsi256_ps,
+    _mm256_cmpeq_epi32, _mm256_cmpgt_epi32, _mm256_cmpgt_epi64, _mm256_loadu_si256,
+    _mm256_max_epu32, _mm256_movemask_epi8, _mm256_movemask_ps, _mm256_or_si256,
+    _mm256_packs_epi32, _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_shuffle_ps,
+    _mm256_sllv_epi32, _mm256_srlv_epi32, _mm256_xor_si256,
 };
 
-use crate::{Isa, Kernel, Simd};
+use crate::row::array;
+use crate::{Isa, Kernel, Row, ScalarRow, Simd};
 
 /// The proof that the machine has AVX2, BMI1, BMI2, FMA, LZCNT and POPCNT.
 #[derive(Clone, Copy, Debug)]
@@ -28,11 +31,31 @@ fn entry<K: Kernel>(simd: Avx2, kernel: K) -> K::Output {
     kernel.run(simd)
 }
 
+/// Which of the line's keys are below the splat key, two bits each, in packing's order.
+#[inline(always)]
+fn below32(line: &[u32; 16], key: __m256i) -> u32 {
+    let halves = line.as_ptr().cast::<__m256i>();
+    // SAFETY: called by methods of `Avx2` alone, which proves that the machine has AVX2; both halves
+    // of the 64-byte line are readable, and the loads have no alignment to keep.
+    let below = unsafe {
+        let flip = _mm256_set1_epi32(i32::MIN);
+        let low = _mm256_xor_si256(_mm256_loadu_si256(halves), flip);
+        let high = _mm256_xor_si256(_mm256_loadu_si256(halves.add(1)), flip);
+        let low = _mm256_cmpgt_epi32(key, low);
+        let high = _mm256_cmpgt_epi32(key, high);
+        _mm256_movemask_epi8(_mm256_packs_epi32(low, high))
+    };
+    below.cast_unsigned()
+}
+
 // AVX2 compares signed integers only. With the sign bit of both sides flipped, signed order is the
 // unsigned one; the key is flipped once, when it is splat, the line on every load.
 impl Simd for Avx2 {
     type Splat64 = __m256i;
     type Splat32 = __m256i;
+    type Row = Avx2Row;
+    /// The rank: masks here are in general registers at once.
+    type Verdict = u32;
 
     const ISA: Isa = Isa::Avx2;
 
@@ -64,23 +87,134 @@ impl Simd for Avx2 {
     }
     #[inline(always)]
     fn rank32(self, line: &[u32; 16], key: __m256i) -> u32 {
-        let halves = line.as_ptr().cast::<__m256i>();
-        // SAFETY: `self` proves that the machine has AVX2; both halves of the 64-byte line are
-        // readable, and the loads have no alignment to keep.
-        let below = unsafe {
-            let flip = _mm256_set1_epi32(i32::MIN);
-            let low = _mm256_xor_si256(_mm256_loadu_si256(halves), flip);
-            let high = _mm256_xor_si256(_mm256_loadu_si256(halves.add(1)), flip);
-            let low = _mm256_cmpgt_epi32(key, low);
-            let high = _mm256_cmpgt_epi32(key, high);
-            // Two mask bits for each verdict.
-            _mm256_movemask_epi8(_mm256_packs_epi32(low, high))
-        };
-        below.count_ones() / 2
+        below32(line, key).count_ones() / 2
+    }
+    #[inline(always)]
+    fn rank32_first<const KEYS: usize>(self, line: &[u32; 16], key: __m256i) -> u32 {
+        // Verdicts stand in the mask as packing leaves them, two bits each: keys 0 to 3, 8 to 11,
+        // 4 to 7, 12 to 15.
+        let places = |from: usize, to: usize| (1 << (2 * KEYS.clamp(from, to) - 2 * from)) - 1;
+        let first: u32 =
+            places(0, 4) | places(8, 12) << 8 | places(4, 8) << 16 | places(12, 16) << 24;
+        (below32(line, key) & first).count_ones() / 2
+    }
+    #[inline(always)]
+    fn below32<const KEYS: usize>(self, line: &[u32; 16], key: __m256i) -> u32 {
+        self.rank32_first::<KEYS>(line, key)
+    }
+    #[inline(always)]
+    fn ranks<const KEYS: usize>(self, verdicts: &[u32; 16]) -> Avx2Row {
+        self.row(verdicts)
+    }
+    #[inline(always)]
+    fn row(self, words: &[u32; 16]) -> Avx2Row {
+        let halves = words.as_ptr().cast::<__m256i>();
+        // SAFETY: `self` proves that the machine has AVX2; both halves of the words are readable, and
+        // the loads have no alignment to keep.
+        Avx2Row(unsafe { [_mm256_loadu_si256(halves), _mm256_loadu_si256(halves.add(1))] })
+    }
+    #[inline(always)]
+    fn splat_row(self, word: u32) -> Avx2Row {
+        // SAFETY: `self` proves that the machine has AVX2.
+        Avx2Row([unsafe { _mm256_set1_epi32(word.cast_signed()) }; 2])
+    }
+    #[inline(always)]
+    fn high_words(self, numbers: &[u128; 16]) -> (Avx2Row, Avx2Row) {
+        let word = |by: u32| self.row(&array(|i| (numbers[i] >> by) as u32));
+        (word(96), word(64))
     }
     #[inline]
     fn run<K: Kernel>(self, kernel: K) -> K::Output {
         // SAFETY: `self` proves that the machine has the features that `entry` enables.
         unsafe { entry(self, kernel) }
+    }
+}
+
+/// Words in two vectors. Made by an [`Avx2`] alone, which proves that the machine has AVX2: the fact
+/// behind every `unsafe` here.
+#[derive(Clone, Copy, Debug)]
+pub struct Avx2Row([__m256i; 2]);
+
+impl Avx2Row {
+    #[inline(always)]
+    fn of(words: [u32; 16]) -> Self {
+        // SAFETY: both are 64 bytes of plain integers; made of a row's words.
+        Self(unsafe { core::mem::transmute::<[u32; 16], [__m256i; 2]>(words) })
+    }
+    #[inline(always)]
+    fn with(self, other: Self, each: impl Fn(__m256i, __m256i) -> __m256i) -> Self {
+        Self([each(self.0[0], other.0[0]), each(self.0[1], other.0[1])])
+    }
+}
+
+impl Row for Avx2Row {
+    #[inline(always)]
+    fn words(self) -> [u32; 16] {
+        // SAFETY: both are 64 bytes of plain integers.
+        unsafe { core::mem::transmute::<[__m256i; 2], [u32; 16]>(self.0) }
+    }
+    #[inline(always)]
+    fn and(self, other: Self) -> Self {
+        // SAFETY: see `Avx2Row`.
+        self.with(other, |a, b| unsafe { _mm256_and_si256(a, b) })
+    }
+    #[inline(always)]
+    fn or(self, other: Self) -> Self {
+        // SAFETY: see `Avx2Row`.
+        self.with(other, |a, b| unsafe { _mm256_or_si256(a, b) })
+    }
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        // SAFETY: see `Avx2Row`.
+        self.with(other, |a, b| unsafe { _mm256_add_epi32(a, b) })
+    }
+    #[inline(always)]
+    fn shl(self, by: Self) -> Self {
+        // SAFETY: see `Avx2Row`.
+        self.with(by, |a, b| unsafe { _mm256_sllv_epi32(a, b) })
+    }
+    #[inline(always)]
+    fn shr(self, by: Self) -> Self {
+        // SAFETY: see `Avx2Row`.
+        self.with(by, |a, b| unsafe { _mm256_srlv_epi32(a, b) })
+    }
+    #[inline(always)]
+    fn if_below(self, test: Self, limit: Self, other: Self) -> Self {
+        // There is no unsigned comparison, but an unsigned maximum.
+        // SAFETY: see `Avx2Row`.
+        let not_below =
+            test.with(limit, |a, b| unsafe { _mm256_cmpeq_epi32(_mm256_max_epu32(a, b), a) });
+        let blend = |i: usize| {
+            // SAFETY: see `Avx2Row`.
+            unsafe { _mm256_blendv_epi8(self.0[i], other.0[i], not_below.0[i]) }
+        };
+        Self([blend(0), blend(1)])
+    }
+    #[inline(always)]
+    fn top_bits(self) -> u16 {
+        let bits = |half: __m256i| {
+            // SAFETY: see `Avx2Row`.
+            unsafe { _mm256_movemask_ps(_mm256_castsi256_ps(half)) }
+        };
+        (bits(self.0[0]) | bits(self.0[1]) << 8) as u16
+    }
+    #[inline(always)]
+    fn compress(self, keep: u16) -> Self {
+        Self::of(ScalarRow(self.words()).compress(keep).0)
+    }
+    #[inline(always)]
+    fn expand(self, keep: u16, rest: Self) -> Self {
+        Self::of(ScalarRow(self.words()).expand(keep, ScalarRow(rest.words())).0)
+    }
+    #[inline(always)]
+    unsafe fn gather16(self, table: *const u16) -> Self {
+        // SAFETY: the caller's.
+        Self::of(unsafe { ScalarRow(self.words()).gather16(table) }.0)
+    }
+    #[inline(always)]
+    unsafe fn gather(self, table: *const u32) -> Self {
+        // A load for each word: no slower here than the instruction.
+        // SAFETY: the caller's.
+        Self::of(unsafe { ScalarRow(self.words()).gather(table) }.0)
     }
 }

@@ -1,9 +1,13 @@
 use core::arch::x86_64::{
-    __m512i, _mm512_cmplt_epu32_mask, _mm512_cmplt_epu64_mask, _mm512_loadu_si512,
-    _mm512_set1_epi32, _mm512_set1_epi64,
+    __m512i, _mm256_loadu_si256, _mm512_add_epi32, _mm512_and_si512, _mm512_cmplt_epu32_mask,
+    _mm512_cmplt_epu64_mask, _mm512_cvtepu16_epi32, _mm512_i32gather_epi32, _mm512_loadu_si512,
+    _mm512_lzcnt_epi32, _mm512_mask_blend_epi32, _mm512_mask_cmplt_epu32_mask,
+    _mm512_mask_expand_epi32, _mm512_maskz_compress_epi32, _mm512_movepi32_mask, _mm512_or_si512,
+    _mm512_permutex2var_epi32, _mm512_set_epi32, _mm512_set1_epi32, _mm512_set1_epi64,
+    _mm512_shuffle_i64x2, _mm512_sllv_epi32, _mm512_srlv_epi32, _mm512_sub_epi32,
 };
 
-use crate::{Isa, Kernel, Simd};
+use crate::{Isa, Kernel, Row, Simd};
 
 /// The proof that the machine has AVX-512 F, BW, CD, DQ and VL, and all that [`Isa::Avx2`] means.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +36,9 @@ fn entry<K: Kernel>(simd: Avx512, kernel: K) -> K::Output {
 impl Simd for Avx512 {
     type Splat64 = __m512i;
     type Splat32 = __m512i;
+    type Row = Avx512Row;
+    /// A bit for each key, stored from the mask register.
+    type Verdict = u16;
 
     const ISA: Isa = Isa::Avx512;
 
@@ -65,9 +72,142 @@ impl Simd for Avx512 {
         };
         u32::from(below).count_ones()
     }
+    #[inline(always)]
+    fn rank32_first<const KEYS: usize>(self, line: &[u32; 16], key: __m512i) -> u32 {
+        // SAFETY: `self` proves that the machine has AVX-512 F; the 64 bytes of the line are
+        // readable, and the load has no alignment to keep.
+        let below = unsafe {
+            let line = _mm512_loadu_si512(line.as_ptr().cast());
+            _mm512_mask_cmplt_epu32_mask((1 << KEYS) - 1, line, key)
+        };
+        u32::from(below).count_ones()
+    }
+    #[inline(always)]
+    fn below32<const KEYS: usize>(self, line: &[u32; 16], key: __m512i) -> u16 {
+        // SAFETY: `self` proves that the machine has AVX-512 F; the 64 bytes of the line are
+        // readable, and the load has no alignment to keep.
+        unsafe {
+            let line = _mm512_loadu_si512(line.as_ptr().cast());
+            _mm512_cmplt_epu32_mask(line, key)
+        }
+    }
+    #[inline(always)]
+    fn ranks<const KEYS: usize>(self, verdicts: &[u16; 16]) -> Avx512Row {
+        // SAFETY: `self` proves that the machine has AVX-512 F and CD; the verdicts have 32 readable
+        // bytes, and the load has no alignment to keep.
+        Avx512Row(unsafe {
+            let masks = _mm512_cvtepu16_epi32(_mm256_loadu_si256(verdicts.as_ptr().cast()));
+            let masks = _mm512_and_si512(masks, _mm512_set1_epi32((1 << KEYS) - 1));
+            // Sorted keys: the bits are the lowest ones, so the number of leading zeros counts them.
+            _mm512_sub_epi32(_mm512_set1_epi32(32), _mm512_lzcnt_epi32(masks))
+        })
+    }
+    #[inline(always)]
+    fn row(self, words: &[u32; 16]) -> Avx512Row {
+        // SAFETY: `self` proves that the machine has AVX-512 F; the 64 bytes of the words are
+        // readable, and the load has no alignment to keep.
+        Avx512Row(unsafe { _mm512_loadu_si512(words.as_ptr().cast()) })
+    }
+    #[inline(always)]
+    fn splat_row(self, word: u32) -> Avx512Row {
+        Avx512Row(self.splat32(word))
+    }
+    #[inline(always)]
+    fn high_words(self, numbers: &[u128; 16]) -> (Avx512Row, Avx512Row) {
+        let quads = numbers.as_ptr().cast::<__m512i>();
+        // SAFETY: `self` proves that the machine has AVX-512 F; the numbers are four times 64
+        // readable bytes, and the loads have no alignment to keep.
+        unsafe {
+            // Eight numbers' high words in the lower half, the words below those in the upper one.
+            let of = _mm512_set_epi32(30, 26, 22, 18, 14, 10, 6, 2, 31, 27, 23, 19, 15, 11, 7, 3);
+            let quad = |i| _mm512_loadu_si512(quads.add(i));
+            let front = _mm512_permutex2var_epi32(quad(0), of, quad(1));
+            let back = _mm512_permutex2var_epi32(quad(2), of, quad(3));
+            (
+                Avx512Row(_mm512_shuffle_i64x2::<0b01_00_01_00>(front, back)),
+                Avx512Row(_mm512_shuffle_i64x2::<0b11_10_11_10>(front, back)),
+            )
+        }
+    }
     #[inline]
     fn run<K: Kernel>(self, kernel: K) -> K::Output {
         // SAFETY: `self` proves that the machine has the features that `entry` enables.
         unsafe { entry(self, kernel) }
+    }
+}
+
+/// Words in one vector. Made by an [`Avx512`] alone, which proves that the machine has AVX-512 F and DQ:
+/// the fact behind every `unsafe` here.
+#[derive(Clone, Copy, Debug)]
+pub struct Avx512Row(__m512i);
+
+impl Row for Avx512Row {
+    #[inline(always)]
+    fn words(self) -> [u32; 16] {
+        // SAFETY: both are 64 bytes of plain integers.
+        unsafe { core::mem::transmute::<__m512i, [u32; 16]>(self.0) }
+    }
+    #[inline(always)]
+    fn and(self, other: Self) -> Self {
+        // SAFETY: see `Avx512Row`.
+        Self(unsafe { _mm512_and_si512(self.0, other.0) })
+    }
+    #[inline(always)]
+    fn or(self, other: Self) -> Self {
+        // SAFETY: see `Avx512Row`.
+        Self(unsafe { _mm512_or_si512(self.0, other.0) })
+    }
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        // SAFETY: see `Avx512Row`.
+        Self(unsafe { _mm512_add_epi32(self.0, other.0) })
+    }
+    #[inline(always)]
+    fn shl(self, by: Self) -> Self {
+        // SAFETY: see `Avx512Row`.
+        Self(unsafe { _mm512_sllv_epi32(self.0, by.0) })
+    }
+    #[inline(always)]
+    fn shr(self, by: Self) -> Self {
+        // SAFETY: see `Avx512Row`.
+        Self(unsafe { _mm512_srlv_epi32(self.0, by.0) })
+    }
+    #[inline(always)]
+    fn if_below(self, test: Self, limit: Self, other: Self) -> Self {
+        // SAFETY: see `Avx512Row`.
+        Self(unsafe {
+            let below = _mm512_cmplt_epu32_mask(test.0, limit.0);
+            _mm512_mask_blend_epi32(below, other.0, self.0)
+        })
+    }
+    #[inline(always)]
+    fn top_bits(self) -> u16 {
+        // SAFETY: see `Avx512Row`.
+        unsafe { _mm512_movepi32_mask(self.0) }
+    }
+    #[inline(always)]
+    fn compress(self, keep: u16) -> Self {
+        // SAFETY: see `Avx512Row`.
+        Self(unsafe { _mm512_maskz_compress_epi32(keep, self.0) })
+    }
+    #[inline(always)]
+    fn expand(self, keep: u16, rest: Self) -> Self {
+        // SAFETY: see `Avx512Row`.
+        Self(unsafe { _mm512_mask_expand_epi32(rest.0, keep, self.0) })
+    }
+    #[inline(always)]
+    unsafe fn gather16(self, table: *const u16) -> Self {
+        // SAFETY: see `Avx512Row`; the caller knows that the numbers and two bytes behind each can be
+        // read, and that the places are the same as signed numbers.
+        Self(unsafe {
+            let pairs = _mm512_i32gather_epi32::<2>(self.0, table.cast());
+            _mm512_and_si512(pairs, _mm512_set1_epi32(0xffff))
+        })
+    }
+    #[inline(always)]
+    unsafe fn gather(self, table: *const u32) -> Self {
+        // SAFETY: see `Avx512Row`; the caller knows that the words can be read, and that the places
+        // are the same as signed numbers.
+        Self(unsafe { _mm512_i32gather_epi32::<4>(self.0, table.cast()) })
     }
 }

@@ -1,8 +1,9 @@
 use std::fmt;
 
-use crate::Isa;
+use crate::row::array;
 #[cfg(target_arch = "x86_64")]
 use crate::{Avx2, Avx512};
+use crate::{Isa, Row, ScalarRow};
 
 /// The vector operations that kernels are written over. A value of an implementing type is the proof
 /// that the machine has the instructions.
@@ -11,6 +12,11 @@ pub trait Simd: Copy + Send + Sync + 'static {
     type Splat64: Copy;
     /// A 32-bit key in every lane.
     type Splat32: Copy;
+
+    /// Sixteen words, made by this value alone.
+    type Row: Row;
+    /// What the comparison of a line yields: its keys are counted later, together with others'.
+    type Verdict: Copy + Default;
 
     /// The instruction set.
     const ISA: Isa;
@@ -24,6 +30,20 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn rank64(self, line: &[u64; 8], key: Self::Splat64) -> u32;
     /// How many of the line's keys, which are sorted, are below the splat key. Branch-free.
     fn rank32(self, line: &[u32; 16], key: Self::Splat32) -> u32;
+
+    /// How many of the line's first `KEYS` keys, which are sorted, are below the splat key.
+    /// Branch-free.
+    fn rank32_first<const KEYS: usize>(self, line: &[u32; 16], key: Self::Splat32) -> u32;
+    /// Which of the line's first `KEYS` keys, which are sorted, are below the splat key.
+    fn below32<const KEYS: usize>(self, line: &[u32; 16], key: Self::Splat32) -> Self::Verdict;
+    /// How many keys each verdict says to be below.
+    fn ranks<const KEYS: usize>(self, verdicts: &[Self::Verdict; 16]) -> Self::Row;
+    /// Sixteen words.
+    fn row(self, words: &[u32; 16]) -> Self::Row;
+    /// The word in every lane.
+    fn splat_row(self, word: u32) -> Self::Row;
+    /// The bits 0 to 31 of the numbers, counted from the top, and the bits 32 to 63.
+    fn high_words(self, numbers: &[u128; 16]) -> (Self::Row, Self::Row);
 
     /// Runs the kernel, compiled with the features of this instruction set.
     fn run<K: Kernel>(self, kernel: K) -> K::Output;
@@ -47,6 +67,9 @@ pub struct Scalar;
 impl Simd for Scalar {
     type Splat64 = u64;
     type Splat32 = u32;
+    type Row = ScalarRow;
+    /// The rank.
+    type Verdict = u32;
 
     const ISA: Isa = Isa::Scalar;
 
@@ -65,6 +88,34 @@ impl Simd for Scalar {
     #[inline(always)]
     fn rank32(self, line: &[u32; 16], key: u32) -> u32 {
         rank(line, key)
+    }
+    #[inline(always)]
+    fn rank32_first<const KEYS: usize>(self, line: &[u32; 16], key: u32) -> u32 {
+        let (halves, _) = line.as_chunks::<8>();
+        let rest = &line[8.min(KEYS)..KEYS];
+        let more: u32 = rest.iter().map(|&other| u32::from(other < key)).sum();
+        rank(&halves[0], key).min(KEYS as u32) + more
+    }
+    #[inline(always)]
+    fn below32<const KEYS: usize>(self, line: &[u32; 16], key: u32) -> u32 {
+        self.rank32_first::<KEYS>(line, key)
+    }
+    #[inline(always)]
+    fn ranks<const KEYS: usize>(self, verdicts: &[u32; 16]) -> ScalarRow {
+        ScalarRow(*verdicts)
+    }
+    #[inline(always)]
+    fn row(self, words: &[u32; 16]) -> ScalarRow {
+        ScalarRow(*words)
+    }
+    #[inline(always)]
+    fn splat_row(self, word: u32) -> ScalarRow {
+        ScalarRow([word; 16])
+    }
+    #[inline(always)]
+    fn high_words(self, numbers: &[u128; 16]) -> (ScalarRow, ScalarRow) {
+        let word = |by: u32| ScalarRow(array(|i| (numbers[i] >> by) as u32));
+        (word(96), word(64))
     }
     #[inline(always)]
     fn run<K: Kernel>(self, kernel: K) -> K::Output {

@@ -37,13 +37,15 @@ mod avx512;
 mod isa;
 mod kernel;
 mod prefetch;
+mod row;
 mod table;
 
 #[cfg(target_arch = "x86_64")]
-pub use avx2::Avx2;
+pub use avx2::{Avx2, Avx2Row};
 #[cfg(target_arch = "x86_64")]
-pub use avx512::Avx512;
+pub use avx512::{Avx512, Avx512Row};
 pub use isa::{Isa, IsaError};
 pub use kernel::{Kernel, Level, Scalar, Simd};
 pub use prefetch::{prefetch_read, prefetch_read_l2};
+pub use row::{Row, ScalarRow};
 pub use table::Table;
