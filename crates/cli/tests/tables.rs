@@ -11,7 +11,7 @@ fn a_table_is_built_and_asked() {
     let fib = files.path("table.fib");
     let built = done(&["build", &csv, "-o", &fib]).out;
     for line in
-        ["5 IPv4, 3 IPv6", "asn (int, 8 values)", "runmap", "planb", "bytes a prefix", "digest"]
+        ["5 IPv4, 3 IPv6", "asn (int, 8 values)", "runmap", "wideleaf", "bytes a prefix", "digest"]
     {
         assert!(built.contains(line), "{line:?} in {built}");
     }

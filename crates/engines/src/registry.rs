@@ -10,6 +10,7 @@ use crate::poptrie::{self, Poptrie};
 use crate::radix::{self, Radix};
 use crate::runmap::{self, Runmap};
 use crate::sail::{self, SailL, SailL8, bitmaps::Bitmaps};
+use crate::wideleaf::{self, Wideleaf};
 
 /// An engine over a table, whichever it is.
 pub type BoxedEngine<A> = Box<dyn Persist<A>>;
@@ -80,6 +81,7 @@ static V4: &[Entry<u32>] = &[
 
 /// One entry an engine, best known first.
 static V6: &[Entry<u128>] = &[
+    wideleaf(),
     planb::<_, BATCHED>(
         "planb",
         "PlanB: elementary intervals in a linearised 9-ary B+-tree of 64-bit keys",
@@ -104,7 +106,8 @@ static V6: &[Entry<u128>] = &[
 
 /// What [`auto`] tries, in order, with what speaks for it. The last never refuses a table.
 const AUTO_V4: &[(&str, &str)] = &[("runmap", "fastest for IPv4"), ("radix", "takes any table")];
-const AUTO_V6: &[(&str, &str)] = &[("planb", "fastest for IPv6"), ("radix", "takes any table")];
+const AUTO_V6: &[(&str, &str)] =
+    &[("wideleaf", "fastest for IPv6"), ("planb", "takes more hops"), ("radix", "takes any table")];
 
 /// Other names under which engines are found.
 const ALIASES: &[(&str, &str)] = &[("dxr", "dxr18")];
@@ -207,6 +210,16 @@ const fn planb<A: SearchAddr, const SEARCH: usize>(
             let config = planb::Config { isa, search: SEARCHES[SEARCH] };
             boxed(PlanB::load_for(tables, hops, &config))
         },
+    }
+}
+
+const fn wideleaf() -> Entry<u128> {
+    Entry {
+        name: "wideleaf",
+        summary: "wideleaf: tables whose strides suit the routes, then one cache line or two of keys",
+        isas: &Isa::ALL,
+        build: |routes, isa| boxed(Wideleaf::build(routes, &wideleaf::Config { isa })),
+        load: |tables, hops, isa| boxed(Wideleaf::load_for(tables, hops, isa)),
     }
 }
 
@@ -335,9 +348,9 @@ pub struct Auto<A: EngineFamily> {
 ///
 /// let routes: Routes<u128> = [(Prefix::ALL, Hop::new(0))].into_iter().collect();
 /// let chosen = fibula_engines::auto(&routes, Isa::detect());
-/// assert_eq!(chosen.entry.name, "planb");
+/// assert_eq!(chosen.entry.name, "wideleaf");
 /// assert_eq!(chosen.engine.lookup(1), Hop::new(0));
-/// assert_eq!(chosen.reason, "planb: fastest for IPv6, takes 1 route to 1 hop");
+/// assert_eq!(chosen.reason, "wideleaf: fastest for IPv6, takes 1 route to 1 hop");
 /// ```
 ///
 /// # Panics

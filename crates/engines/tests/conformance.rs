@@ -61,6 +61,7 @@ conforms!(sail_l, u32, forms("sail-l"));
 conforms!(sail_l8, u32, forms("sail-l8"));
 conforms!(sail_l_wide, u32, forms("sail-l-wide"));
 conforms!(sail_l_prefetch, u32, forms("sail-l-prefetch"));
+conforms!(wideleaf, u128, forms("wideleaf"));
 conforms!(auto_v4, u32, chooser());
 conforms!(auto_v6, u128, chooser());
 

@@ -1,0 +1,121 @@
+use fibula_core::{BuildError, Hop, LoadError, Range, TableRef, TableSource};
+use fibula_simd::Table;
+
+use crate::common::table;
+
+const STARTS: &str = "deep_starts";
+const LASTS: &str = "deep_lasts";
+const HOPS: &str = "deep_hops";
+
+/// The blocks that no leaf tells apart: for each the elementary intervals of whole addresses.
+///
+/// Block *b* has the intervals `starts[b]..starts[b + 1]`.
+///
+/// Invariants: `starts` ascends strictly from 0 to the length of `lasts` and `hops`; within a block
+/// `lasts` ascends strictly.
+#[derive(Clone)]
+pub(super) struct Deep {
+    starts: Table<u32>,
+    lasts: Table<u128>,
+    hops: Table<u32>,
+}
+
+impl Deep {
+    /// Number of blocks.
+    pub(super) fn blocks(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// The hop of the address, which lies in the block.
+    #[cold]
+    pub(super) fn find(&self, block: usize, addr: u128) -> Hop {
+        let (start, end) = (self.starts[block] as usize, self.starts[block + 1] as usize);
+        let below = self.lasts[start..end].partition_point(|&last| last < addr);
+        // A stored block may end before the address.
+        Hop::from_bits(self.hops[(start + below).min(end - 1)])
+    }
+
+    pub(super) fn tables(&self) -> [TableRef<'_>; 3] {
+        [
+            TableRef { name: STARTS, bytes: self.starts.as_bytes() },
+            TableRef { name: LASTS, bytes: self.lasts.as_bytes() },
+            TableRef { name: HOPS, bytes: self.hops.as_bytes() },
+        ]
+    }
+
+    pub(super) fn load(tables: &dyn TableSource, hop_count: u32) -> Result<Self, LoadError> {
+        let deep = Self {
+            starts: table(tables, STARTS)?,
+            lasts: table(tables, LASTS)?,
+            hops: table(tables, HOPS)?,
+        };
+        let len = deep.lasts.len();
+        if deep.hops.len() != len {
+            return Err(LoadError::new(HOPS, "is not as long as deep_lasts"));
+        }
+        let whole = deep.starts.first() == Some(&0)
+            && deep.starts.last().is_some_and(|&end| end as usize == len);
+        if !whole || !deep.starts.is_sorted_by(|a, b| a < b) {
+            return Err(LoadError::new(STARTS, "does not divide deep_lasts into blocks"));
+        }
+        for block in deep.starts.windows(2) {
+            if !deep.lasts[block[0] as usize..block[1] as usize].is_sorted_by(|a, b| a < b) {
+                return Err(LoadError::new(LASTS, "a block is not sorted"));
+            }
+        }
+        if deep.hops.iter().any(|&hop| hop != Hop::NONE.to_bits() && hop >= hop_count) {
+            return Err(LoadError::new(HOPS, "names a hop beyond the hop count"));
+        }
+        Ok(deep)
+    }
+}
+
+/// Collects the blocks of a [`Deep`].
+pub(super) struct DeepBuilder {
+    starts: Vec<u32>,
+    lasts: Vec<u128>,
+    hops: Vec<u32>,
+}
+
+impl DeepBuilder {
+    pub(super) fn new() -> Self {
+        Self { starts: vec![0], lasts: Vec::new(), hops: Vec::new() }
+    }
+
+    /// Goes on where the blocks end.
+    pub(super) fn from(deep: &Deep) -> Self {
+        Self { starts: deep.starts.to_vec(), lasts: deep.lasts.to_vec(), hops: deep.hops.to_vec() }
+    }
+
+    /// Number of blocks.
+    pub(super) fn blocks(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Adds a block and gives back its number.
+    pub(super) fn push(&mut self, ranges: impl Iterator<Item = Range<u128>>) -> usize {
+        for range in ranges {
+            self.lasts.push(range.last);
+            self.hops.push(range.hop.to_bits());
+        }
+        // Cut short beyond 2^32 intervals; `finish` refuses those.
+        self.starts.push(self.lasts.len() as u32);
+        self.starts.len() - 2
+    }
+
+    pub(super) fn finish(self) -> Result<Deep, BuildError> {
+        if u32::try_from(self.lasts.len()).is_err() {
+            return Err(BuildError::Limit {
+                engine: super::NAME,
+                what: "intervals that leaves do not tell apart",
+                limit: u32::MAX.into(),
+                needed: self.lasts.len() as u64,
+            });
+        }
+        Ok(Deep {
+            starts: Table::from_vec(self.starts),
+            lasts: Table::from_vec(self.lasts),
+            hops: Table::from_vec(self.hops),
+        })
+    }
+}

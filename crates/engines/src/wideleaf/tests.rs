@@ -1,0 +1,137 @@
+use fibula_core::{Addr, Engine, Hop, Lookup, Patch, Patched, Persist, Prefix, Route, Routes};
+use fibula_simd::Isa;
+use fibula_testkit::conform::patches;
+use fibula_testkit::fib::{FibSpec, HopModel};
+use fibula_testkit::{Oracle, probes, tables, traffic};
+
+use super::word::{BASES_MAX, CODE_MAX, Entry, LINES_MAX};
+use super::{Config, Form, Wideleaf};
+
+fn built(routes: &Routes<u128>) -> Wideleaf {
+    Wideleaf::build(routes, &Config::default()).expect("it takes any table")
+}
+
+fn agrees(engine: &Wideleaf, routes: &Routes<u128>, more: &[u128], label: &str) {
+    let oracle = Oracle::new(routes);
+    let addrs: Vec<u128> = probes::boundary(routes).chain(more.iter().copied()).collect();
+    let mut hops = vec![Hop::NONE; addrs.len()];
+    for (addrs, hops) in addrs.chunks(1000).zip(hops.chunks_mut(1000)) {
+        engine.lookup_batch(addrs, hops);
+    }
+    for (&addr, &hop) in addrs.iter().zip(&hops) {
+        assert_eq!(hop, oracle.lookup(addr), "{label}: {}, batch", addr.to_ip());
+        assert_eq!(engine.lookup(addr), hop, "{label}: {}, single", addr.to_ip());
+    }
+}
+
+#[test]
+fn words_say_what_they_were_made_of() {
+    for entry in [
+        Entry::Constant(0),
+        Entry::Constant(CODE_MAX),
+        Entry::Leaf(0),
+        Entry::Leaf(LINES_MAX - 1),
+        Entry::Node(1),
+        Entry::Node(LINES_MAX - 1),
+        Entry::Table { base: 0, from: 0, down: 31 },
+        Entry::Table { base: BASES_MAX - 1, from: 31, down: 16 },
+    ] {
+        assert_eq!(Entry::of(entry.word()), entry);
+    }
+}
+
+#[test]
+fn patched_tables_answer_as_built_ones() {
+    for isa in Isa::available() {
+        patches::<u128, Wideleaf>(&format!("wideleaf {isa}"), &Config { isa });
+    }
+}
+
+/// Every shape of a block: a constant, one leaf full and one key over, nodes of every number of
+/// leaves, tables behind; in the middle of the space and at both ends.
+#[test]
+fn blocks_of_every_size() {
+    for size in (1..=24).chain([109, 110, 111, 120, 121, 122, 186, 187, 188, 300, 1000, 3000]) {
+        for (at, step) in
+            [(0u128, 80), (0x2001_0db8 << 96, 80), (0xffff << 112, 83), (7 << 112, 96)]
+        {
+            let route = |i: u128| Route {
+                prefix: Prefix::masked(at + (i << step), (128 - step) as u8).unwrap(),
+                hop: Hop::new((i % 5) as u32),
+            };
+            let routes = Routes::from_unsorted((0..size).map(route).collect());
+            agrees(&built(&routes), &routes, &[], &format!("{size} at {at:#x}"));
+        }
+    }
+}
+
+/// Intervals that lie where no table resolves them cheaply are searched as whole addresses, and the
+/// memory stays in bounds.
+#[test]
+fn badly_placed_routes_cost_bounded_memory() {
+    // Hundreds of neighbouring /48s in each of many far-off places, all under one root entry.
+    let route = |i: u128| Route {
+        prefix: Prefix::masked(0x2001 << 112 | (i / 300 * 509) << 96 | (i % 300) << 80, 48)
+            .unwrap(),
+        hop: Hop::new((i % 251) as u32),
+    };
+    let routes = Routes::from_unsorted((0..30_000).map(route).collect());
+    let engine = built(&routes);
+    let intervals = routes.ranges().count();
+    assert!(engine.memory().total() < (1 << 19) + 1000 * intervals, "{:?}", engine.memory());
+    agrees(&engine, &routes, &[], "badly placed");
+}
+
+#[test]
+fn many_hops_take_the_wide_form() {
+    let spec = FibSpec { year: 2024, prefixes: 90_000, seed: 3, hops: HopModel::Hash(1_000_000) };
+    let routes = spec.generate::<u128>();
+    let engine = built(&routes);
+    assert!(matches!(engine.form, Form::Wide(_)));
+    agrees(&engine, &routes, &traffic::keys(&routes, traffic::Traffic::Pfx, 50_000, 1), "wide");
+    let largest =
+        Routes::from_unsorted(vec![Route { prefix: Prefix::ALL, hop: Hop::new(1 << 24) }]);
+    agrees(&built(&largest), &largest, &[], "a large hop");
+}
+
+/// What a patch leaves is stored and loaded like what a build leaves.
+#[test]
+fn a_patched_table_is_stored() {
+    use std::sync::Arc;
+
+    use fibula_core::{SharedBytes, TableSource};
+    use fibula_simd::Table;
+
+    struct Stored(Vec<(&'static str, Arc<Table<u8>>)>);
+    struct Bytes(Arc<Table<u8>>);
+    impl AsRef<[u8]> for Bytes {
+        fn as_ref(&self) -> &[u8] {
+            &self.0
+        }
+    }
+    impl TableSource for Stored {
+        fn table(&self, name: &str) -> Option<SharedBytes> {
+            let (_, table) = self.0.iter().find(|(other, _)| *other == name)?;
+            SharedBytes::new(Arc::new(Bytes(table.clone())), 0, table.len())
+        }
+    }
+
+    let before = tables::dense::<u128>(4, 800);
+    let mut engine = built(&before);
+    let hosts = (0..50u128).map(|i| Prefix::host(0x2001 << 112 | i << 77));
+    let changed: Vec<Prefix<u128>> = hosts.collect();
+    let routes: Routes<u128> = before
+        .iter()
+        .map(|route| (route.prefix, route.hop))
+        .chain(changed.iter().map(|&prefix| (prefix, Hop::new(2))))
+        .collect();
+    assert_eq!(engine.patch(&routes, &changed), Ok(Patched::Applied));
+    let copy = |bytes: &[u8]| Arc::new(Table::from_slice(bytes));
+    let stored = Stored(engine.tables().iter().map(|t| (t.name, copy(t.bytes))).collect());
+    let mut loaded = Wideleaf::load(&stored, routes.hop_count()).expect("as it was stored");
+    agrees(&loaded, &routes, &[], "loaded");
+    // And patched again, although it lies in shared memory.
+    assert_eq!(loaded.patch(&before, &changed), Ok(Patched::Applied));
+    agrees(&loaded, &before, &[], "loaded and patched");
+    agrees(&engine, &routes, &[], "not touched by that");
+}
