@@ -14,7 +14,7 @@ use super::{LEVELS, Tables};
 //   is what these stages spend; rows stay in registers.
 // - A line is compared with the key as a whole. The mask is not moved to a general register, which
 //   takes longer than the comparison, but stored from the mask register; a row's masks are then read
-//   as a vector, whose leading zeros are the ranks: 15 % faster.
+//   as a vector, whose leading zeros are the ranks: a tenth faster.
 // - Lookups that end in a constant leave before the lines: the others' words are moved together.
 // - Few addresses that the root does not answer (a scan of unused space) are looked up one by one.
 // - Row operations are written out (`fibula_simd::Row`): left to the compiler, the same loops became

@@ -37,9 +37,9 @@
 //!
 //! Where a block of addresses has up to 11 intervals it is a leaf, and up to 187 a node with leaves;
 //! larger ones become tables. How many bits these resolve is chosen by *dynamic programming* over all
-//! strides, for the least memory: `plan.rs`. Nodes are what keeps tables small: without them the tables
-//! have to grow until no cell has more than 11 intervals, and routes lie in clusters (3 to 10 times the
-//! memory, measured).
+//! strides, for the least memory: `plan.rs`. Nodes are what keeps tables small, since routes lie in
+//! clusters: without nodes the tables have to grow until no cell has more than 11 intervals, to ten
+//! times the memory in all, or to twice with a third table (measured).
 //!
 //! **Codes.** 0 is no route, *h* + 1 is hop *h*. Counted down from the largest code come the **deep
 //! blocks**: the intervals of whole addresses in a block that lines cannot tell apart, searched by
@@ -68,7 +68,7 @@
 //!
 //! # Limits and use
 //!
-//! Up to 2^31 - 2 hops and deep blocks together. The default for IPv6 on machines with AVX-512 or AVX2:
+//! Up to 2^31 - 2 hops and deep blocks together. The default for IPv6:
 //! 2 to 3 MB and some 40 ms for 180,000 prefixes. It is made for batches: a single lookup goes through four
 //! to five cache lines one after the other, as elsewhere, and batches below 32 do not fill the stages.
 //! Addresses under routes longer than /48 take a bisection each: tables that consist of such routes are
