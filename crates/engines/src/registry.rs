@@ -104,10 +104,29 @@ static V6: &[Entry<u128>] = &[
     radix(),
 ];
 
-/// What [`auto`] tries, in order, with what speaks for it. The last never refuses a table.
-const AUTO_V4: &[(&str, &str)] = &[("runmap", "fastest for IPv4"), ("radix", "takes any table")];
-const AUTO_V6: &[(&str, &str)] =
-    &[("wideleaf", "fastest for IPv6"), ("planb", "takes more hops"), ("radix", "takes any table")];
+/// What [`auto`] may choose.
+#[doc(hidden)]
+pub struct Candidate {
+    name: &'static str,
+    /// What speaks for it.
+    merit: &'static str,
+    /// Routes longer than this cost it a search each.
+    quick_to: u8,
+    /// If more than one route in so many is longer, the next candidate is faster: measured.
+    one_in: usize,
+}
+
+/// What [`auto`] tries, in order. The last never refuses a table.
+const AUTO_V4: &[Candidate] = &[
+    Candidate { name: "runmap", merit: "fastest for IPv4", quick_to: 24, one_in: 8 },
+    Candidate { name: "dxr18", merit: "fast for long routes", quick_to: 32, one_in: 1 },
+    Candidate { name: "radix", merit: "takes any table", quick_to: 32, one_in: 1 },
+];
+const AUTO_V6: &[Candidate] = &[
+    Candidate { name: "wideleaf", merit: "fastest for IPv6", quick_to: 48, one_in: 16 },
+    Candidate { name: "planb", merit: "fast for long routes", quick_to: 128, one_in: 1 },
+    Candidate { name: "radix", merit: "takes any table", quick_to: 128, one_in: 1 },
+];
 
 /// Other names under which engines are found.
 const ALIASES: &[(&str, &str)] = &[("dxr", "dxr18")];
@@ -290,16 +309,16 @@ fn boxed<A: Addr, E: Persist<A> + 'static, X>(engine: Result<E, X>) -> Result<Bo
 pub trait EngineFamily: Addr {
     /// The engines of this family, best known first.
     fn engines() -> &'static [Entry<Self>];
-    /// The names that [`auto`] tries, in order, with what speaks for each.
+    /// What [`auto`] tries, in order.
     #[doc(hidden)]
-    fn candidates() -> &'static [(&'static str, &'static str)];
+    fn candidates() -> &'static [Candidate];
 }
 
 impl EngineFamily for u32 {
     fn engines() -> &'static [Entry<Self>] {
         V4
     }
-    fn candidates() -> &'static [(&'static str, &'static str)] {
+    fn candidates() -> &'static [Candidate] {
         AUTO_V4
     }
 }
@@ -308,7 +327,7 @@ impl EngineFamily for u128 {
     fn engines() -> &'static [Entry<Self>] {
         V6
     }
-    fn candidates() -> &'static [(&'static str, &'static str)] {
+    fn candidates() -> &'static [Candidate] {
         AUTO_V6
     }
 }
@@ -339,8 +358,8 @@ pub struct Auto<A: EngineFamily> {
     pub reason: String,
 }
 
-/// Compiles the table with the engine that is best today for its family; if the table exceeds that
-/// one's limits, with the next.
+/// Compiles the table with the engine that is best today for its family. If the table exceeds that
+/// one's limits, or has many routes longer than it serves quickly, with the next.
 ///
 /// ```
 /// use fibula_core::{Hop, Prefix, Routes};
@@ -357,8 +376,15 @@ pub struct Auto<A: EngineFamily> {
 /// If even the engine of last resort refuses the table: one of 2^31 routes or more.
 pub fn auto<A: EngineFamily>(routes: &Routes<A>, isa: Isa) -> Auto<A> {
     let mut refused = String::new();
-    for (name, merit) in A::candidates() {
+    for Candidate { name, merit, quick_to, one_in } in A::candidates() {
         let Some(entry) = find::<A>(name) else { continue };
+        let long = routes.iter().filter(|route| route.prefix.len() > *quick_to).count();
+        if long * one_in > routes.len() {
+            let share = 100.0 * long as f64 / routes.len() as f64;
+            refused +=
+                &format!("; not {name}, {share:.0} % of the routes are longer than /{quick_to}");
+            continue;
+        }
         match (entry.build)(routes, isa) {
             Ok(engine) => {
                 let (routes, hops) =
@@ -379,6 +405,8 @@ fn counted(number: usize, what: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use fibula_core::{Hop, Prefix};
+
     use super::*;
 
     fn names_are_unique_and_found<A: EngineFamily>() {
@@ -387,6 +415,27 @@ mod tests {
             assert!(std::ptr::eq(find::<A>(entry.name).unwrap(), entry));
             assert!(entry.isas.contains(&Isa::Scalar));
         }
+    }
+
+    /// What an engine looks up one by one must not be most of the table.
+    #[test]
+    fn long_routes_have_engines_of_their_own() {
+        fn chosen<A: EngineFamily>(len: u8) -> (&'static str, String) {
+            let block =
+                |i: u32| Prefix::masked(A::from_u128(u128::from(i) << (A::BITS - len)), len);
+            let routes = (0..100).map(|i| (block(i).unwrap(), Hop::new(i))).collect();
+            let Auto { entry, reason, .. } = auto::<A>(&routes, Isa::detect());
+            (entry.name, reason)
+        }
+        assert_eq!(chosen::<u32>(24).0, "runmap");
+        assert_eq!(chosen::<u128>(48).0, "wideleaf");
+        assert_eq!(chosen::<u128>(64).0, "planb");
+        let (name, reason) = chosen::<u32>(28);
+        assert_eq!(name, "dxr18");
+        assert!(
+            reason.ends_with("; not runmap, 100 % of the routes are longer than /24"),
+            "{reason}"
+        );
     }
 
     #[test]
