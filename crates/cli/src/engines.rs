@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use fibula_core::{BuildError, Persist, Routes};
-use fibula_engines::{EngineFamily, Entry};
+use fibula_core::{BuildError, Routes};
+use fibula_engines::{BoxedEngine, EngineFamily, Entry};
 use fibula_rib::{Snapshot, StoredFamily};
 use fibula_simd::Isa;
 
@@ -19,7 +19,7 @@ pub struct Built<A: EngineFamily> {
     /// The form that runs.
     pub isa: Isa,
     /// The compiled table.
-    pub engine: Box<dyn Persist<A>>,
+    pub engine: BoxedEngine<A>,
     /// How long compiling took.
     pub time: Duration,
     /// What the chooser took, and why.

@@ -55,7 +55,7 @@ pub use engine::{Engine, Lookup, Memory};
 pub use error::{BuildError, LoadError, PrefixError};
 pub use grouped::grouped;
 pub use hop::Hop;
-pub use patch::{Patch, Patched};
+pub use patch::{Follow, Patch, Patched};
 pub use persist::{Persist, SharedBytes, TableRef, TableSource};
 pub use prefix::{AnyPrefix, Prefix};
 pub use ranges::{Range, Ranges};

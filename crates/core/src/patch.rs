@@ -1,4 +1,4 @@
-use crate::{Addr, BuildError, Engine, Prefix, Routes};
+use crate::{Addr, BuildError, Engine, Persist, Prefix, Routes};
 
 /// A scheme whose tables can follow a change of the routes, without being compiled anew.
 ///
@@ -23,4 +23,21 @@ pub enum Patched {
     Applied,
     /// The change is better, or only, served by a build.
     Rebuild,
+}
+
+/// The object-safe face of an engine whose table changes while it is in use: whatever can
+/// [`Patch`] does, whatever cannot says so, and is built anew.
+pub trait Follow<A: Addr>: Persist<A> {
+    /// As [`Patch::patch`]; [`Patched::Rebuild`], the tables untouched, where the scheme cannot.
+    ///
+    /// # Errors
+    /// As [`Patch::patch`].
+    fn follow(
+        &mut self,
+        routes: &Routes<A>,
+        changed: &[Prefix<A>],
+    ) -> Result<Patched, BuildError> {
+        let _ = (routes, changed);
+        Ok(Patched::Rebuild)
+    }
 }

@@ -14,7 +14,7 @@ pub struct Route<A: Addr> {
 /// A routing table ready to be compiled: sorted by prefix, each prefix once, every hop real.
 ///
 /// Sorted order puts a prefix right before those that it covers, which lets [`Routes::ranges`] and
-/// the engines' builders work in one pass. Immutable: a changed table is a new `Routes`.
+/// the engines' builders work in one pass. [`Routes::apply`] changes many of them in one pass.
 ///
 /// ```
 /// use fibula_core::{Hop, Prefix, Routes};
@@ -56,8 +56,79 @@ impl<A: Addr> Routes<A> {
                 same
             });
         }
-        let hop_count = routes.iter().filter_map(|r| r.hop.index()).max().map_or(0, |m| m + 1);
+        let hop_count = hop_count(&routes);
         Self { routes, hop_count }
+    }
+
+    /// Applies changes, sorted by prefix, each prefix once: a route replaces that of its prefix or comes
+    /// in between, one to [`Hop::NONE`] removes it. In place; O(changes * log n) if no prefix comes or
+    /// goes, else the routes behind the first such place move.
+    ///
+    /// ```
+    /// # use fibula_core::{Hop, Prefix, Route, Routes};
+    /// let p = |text: &str| text.parse::<Prefix<u32>>().unwrap();
+    /// let mut routes: Routes<u32> =
+    ///     [(p("10.0.0.0/8"), Hop::new(1)), (p("11.0.0.0/8"), Hop::new(2))].into_iter().collect();
+    /// routes.apply(&[
+    ///     Route { prefix: p("10.0.0.0/8"), hop: Hop::NONE },
+    ///     Route { prefix: p("10.1.0.0/16"), hop: Hop::new(0) },
+    ///     Route { prefix: p("11.0.0.0/8"), hop: Hop::new(0) },
+    /// ]);
+    /// let expected = [(p("10.1.0.0/16"), Hop::new(0)), (p("11.0.0.0/8"), Hop::new(0))];
+    /// assert_eq!(routes, expected.into_iter().collect());
+    /// ```
+    ///
+    /// # Panics
+    /// If the changes are not in order.
+    pub fn apply(&mut self, changes: &[Route<A>]) {
+        assert!(changes.is_sorted_by(|a, b| a.prefix < b.prefix), "changes in order of prefixes");
+        let (mut at, mut gone, mut come) = (0, Vec::new(), Vec::new());
+        let (mut highest_left, mut highest) = (false, 0);
+        for change in changes {
+            at += gallop(&self.routes[at..], change.prefix);
+            highest = highest.max(change.hop.index().map_or(0, |hop| hop + 1));
+            match self.routes.get_mut(at) {
+                Some(route) if route.prefix == change.prefix => {
+                    highest_left |= route.hop.index() == self.hop_count.checked_sub(1);
+                    route.hop = change.hop;
+                    if change.hop.is_none() {
+                        gone.push(at);
+                    }
+                }
+                _ if change.hop.is_none() => {}
+                _ => come.push((at - gone.len(), *change)),
+            }
+        }
+        self.close(&gone);
+        self.open(&come);
+        self.hop_count = if highest_left && highest < self.hop_count {
+            hop_count(&self.routes)
+        } else {
+            self.hop_count.max(highest)
+        };
+    }
+
+    /// Removes the routes at these places.
+    fn close(&mut self, gone: &[usize]) {
+        let Some(&(mut to)) = gone.first() else { return };
+        let ends = gone[1..].iter().copied().chain([self.routes.len()]);
+        for (&hole, end) in gone.iter().zip(ends) {
+            self.routes.copy_within(hole + 1..end, to);
+            to += end - hole - 1;
+        }
+        self.routes.truncate(to);
+    }
+
+    /// Puts each route before the one that is at its place now.
+    fn open(&mut self, come: &[(usize, Route<A>)]) {
+        let mut end = self.routes.len();
+        let Some(&(_, filler)) = come.first() else { return };
+        self.routes.resize(end + come.len(), filler);
+        for (before, &(at, route)) in come.iter().enumerate().rev() {
+            self.routes.copy_within(at..end, at + before + 1);
+            self.routes[at + before] = route;
+            end = at;
+        }
     }
 
     /// The routes in order.
@@ -137,6 +208,22 @@ impl<A: Addr> Routes<A> {
     }
 }
 
+/// One more than the largest hop.
+fn hop_count<A: Addr>(routes: &[Route<A>]) -> u32 {
+    routes.iter().filter_map(|r| r.hop.index()).max().map_or(0, |m| m + 1)
+}
+
+/// The place of the first route that is not before the prefix; cheap if that is near the front, as
+/// the next of many changes is.
+fn gallop<A: Addr>(routes: &[Route<A>], prefix: Prefix<A>) -> usize {
+    let mut end = 1;
+    while end < routes.len() && routes[end - 1].prefix < prefix {
+        end *= 2;
+    }
+    let from = end / 2;
+    from + routes[from..end.min(routes.len())].partition_point(|r| r.prefix < prefix)
+}
+
 impl<A: Addr> FromIterator<Route<A>> for Routes<A> {
     fn from_iter<I: IntoIterator<Item = Route<A>>>(iter: I) -> Self {
         Self::from_unsorted(iter.into_iter().collect())
@@ -153,6 +240,33 @@ impl<A: Addr> FromIterator<(Prefix<A>, Hop)> for Routes<A> {
 mod tests {
     use super::*;
     use crate::Range;
+
+    /// Applying changes gives the routes that a map would have.
+    #[test]
+    fn changes_are_those_of_a_map() {
+        use alloc::collections::BTreeMap;
+        let (mut routes, mut map) = (Routes::<u32>::default(), BTreeMap::new());
+        let mut state = 7u32;
+        let mut next = |below: u32| {
+            state = state.wrapping_mul(0x915f_77f5).wrapping_add(1);
+            (state >> 8) % below
+        };
+        for round in 0..300 {
+            let mut changes = BTreeMap::new();
+            for _ in 0..next(if round % 10 == 0 { 200 } else { 6 }) {
+                let prefix = Prefix::masked(next(64) << 26, next(7) as u8).unwrap();
+                let hop = if next(3) == 0 { Hop::NONE } else { Hop::new(next(50)) };
+                changes.insert(prefix, hop);
+            }
+            let list: Vec<_> =
+                changes.iter().map(|(&prefix, &hop)| Route { prefix, hop }).collect();
+            routes.apply(&list);
+            for (prefix, hop) in changes {
+                if hop.is_none() { map.remove(&prefix) } else { map.insert(prefix, hop) };
+            }
+            assert_eq!(routes, map.iter().map(|(&prefix, &hop)| (prefix, hop)).collect());
+        }
+    }
 
     /// Blocks of any size cut the whole table's intervals, and nothing else.
     #[test]

@@ -1,4 +1,7 @@
-use fibula_core::{Addr, BuildError, Engine, LoadError, Persist, Routes, TableSource, grouped};
+use fibula_core::{
+    Addr, BuildError, Engine, Follow, LoadError, Patch, Patched, Persist, Prefix, Routes,
+    TableSource, grouped,
+};
 use fibula_simd::Isa;
 
 use crate::common::SearchAddr;
@@ -13,7 +16,7 @@ use crate::sail::{self, SailL, SailL8, bitmaps::Bitmaps};
 use crate::wideleaf::{self, Wideleaf};
 
 /// An engine over a table, whichever it is.
-pub type BoxedEngine<A> = Box<dyn Persist<A>>;
+pub type BoxedEngine<A> = Box<dyn Follow<A>>;
 
 /// How an engine takes stored tables.
 type Load<A> = fn(&dyn TableSource, u32, Isa) -> Result<BoxedEngine<A>, LoadError>;
@@ -301,7 +304,37 @@ const fn sail_bitmaps<L: sail::bitmaps::Levels>(summary: &'static str) -> Entry<
     }
 }
 
-fn boxed<A: Addr, E: Persist<A> + 'static, X>(engine: Result<E, X>) -> Result<BoxedEngine<A>, X> {
+/// What can be patched is, whichever engine it is.
+macro_rules! patched {
+    ($([$($generic:tt)*] $engine:ty: $addr:ty),*) => {$(
+        impl<$($generic)*> Follow<$addr> for $engine {
+            fn follow(
+                &mut self,
+                routes: &Routes<$addr>,
+                changed: &[Prefix<$addr>],
+            ) -> Result<Patched, BuildError> {
+                self.patch(routes, changed)
+            }
+        }
+    )*};
+}
+
+patched!(
+    [] Runmap: u32,
+    [] Dxr: u32,
+    [] Dir24_8: u32,
+    [L: sail::bitmaps::Levels] Bitmaps<L>: u32,
+    [] Wideleaf: u128
+);
+
+impl<A: Addr> Follow<A> for Poptrie<A> {}
+impl<A: SearchAddr> Follow<A> for PlanB<A> {}
+impl<A: SearchAddr> Follow<A> for LowerBound<A> {}
+impl<A: Addr> Follow<A> for Radix<A> {}
+impl<E: sail::merged::Entry> Follow<u32> for SailL<E> {}
+impl Follow<u32> for SailL8 {}
+
+fn boxed<A: Addr, E: Follow<A> + 'static, X>(engine: Result<E, X>) -> Result<BoxedEngine<A>, X> {
     engine.map(|engine| Box::new(engine) as BoxedEngine<A>)
 }
 
