@@ -105,16 +105,43 @@ fn bench_gives_the_agreed_fields() {
                 "bytes",
                 "build_ms",
                 "threads",
+                "spread",
+                "one_thread_mlps",
+                "ratio",
             ]
         );
         let number = |key: &str| row[key].as_f64().unwrap();
         assert!(number("mlps") >= number("mlps_min") && number("mlps") <= number("mlps_max"));
         assert!(number("dependent_ns") > 0.0 && number("bytes") > 0.0, "{row}");
-        assert_eq!(row["threads"], 2);
+        assert_eq!((&row["threads"], &row["spread"]), (&2.into(), &"own".into()));
+        assert!(
+            (number("ratio") - number("mlps") / number("one_thread_mlps")).abs() < 0.01,
+            "{row}"
+        );
         assert_eq!(row["batch"], if row["traffic"] == "SEQ" { 1 } else { 64 });
     }
     let tables: Vec<_> = rows.iter().map(|row| row["prefixes"].as_u64().unwrap()).collect();
     assert!(tables.contains(&2000) && tables.contains(&1000));
+}
+
+#[test]
+fn bench_dispatches_to_threads() {
+    let args = "bench -t gen:v4:2024:2000:1 --engines dxr18,radix --spread dispatch --runs 1 \
+                --keys 10000 --batch 1,256,4096";
+    let args: Vec<&str> = args.split_whitespace().collect();
+    let rows = json(&[&args[..], &["--threads", "3", "--json"]].concat());
+    let rows = rows.as_array().unwrap();
+    assert_eq!(rows.len(), 2 * 2 * 3);
+    for row in rows {
+        assert_eq!((&row["threads"], &row["spread"]), (&3.into(), &"dispatch".into()));
+        assert!(row["mlps"].as_f64().unwrap() > 0.0 && row["ratio"].as_f64().unwrap() > 0.0);
+    }
+    let run = said(&[&args[..], &["--threads", "16"]].concat());
+    assert!(run.err.contains("17 threads, one of which dispatches, share"), "{}", run.err);
+    let table = common::done(&args).out;
+    assert!(table.contains("threads 1, spread dispatch") && table.contains("ratio"), "{table}");
+    let serial = said(&[&args[..], &["--traffic", "RND,SEQ"]].concat());
+    assert!(serial.code == 2 && serial.err.contains("SEQ"), "{}", serial.err);
 }
 
 #[test]
@@ -161,6 +188,8 @@ fn wrong_names_are_usage_errors() {
         &["verify", "--engines", "nope"],
         &["bench", "--traffic", "NOPE"],
         &["bench", "--batch", "0"],
+        &["bench", "--threads", "0"],
+        &["bench", "--spread", "evenly"],
         &["bench", "--family", "v5"],
         &["bench", "--synthetic-hops", "hash:0"],
         &["stats", "--table", "gen:v4:2024"],

@@ -2,12 +2,14 @@
 //!
 //! - Threads are pinned to a core each, wait for each other, and warm the engine's tables up with a
 //!   part of their keys before the clock starts.
+//! - [`run`] leaves each thread to its own keys; in [`dispatch`] one thread more hands batches out.
 //! - Hops go into a buffer of at least 1,024 entries; each full buffer is folded into a checksum,
 //!   outside the loop over batches, so that no lookup can be optimised away and every timed run is
 //!   compared with the oracle once more.
 
-use std::hint::black_box;
+use std::hint::{self, black_box};
 use std::sync::Barrier;
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -47,9 +49,7 @@ pub enum Mode {
 pub fn run<A: Addr>(engine: &dyn Lookup<A>, keys: &[&[A]], mode: Mode, cores: &[CoreId]) -> Run {
     let barrier = Barrier::new(keys.len());
     let pinned = |at: usize, keys: &[A]| {
-        if let Some(core) = cores.get(at % cores.len().max(1)) {
-            core_affinity::set_for_current(*core);
-        }
+        pin(cores, at);
         let mut buffer = buffer(mode);
         black_box(ask(engine, &keys[..keys.len().min(WARM_UP)], mode, &mut buffer));
         barrier.wait();
@@ -73,6 +73,116 @@ pub fn run<A: Addr>(engine: &dyn Lookup<A>, keys: &[&[A]], mode: Mode, cores: &[
     Run { time, checksum }
 }
 
+/// Batches that wait in front of a lookup thread, at most.
+const QUEUE: usize = 16;
+
+/// Asks the engine for all keys with a lookup thread for each slice of `keys`, none of which has keys
+/// of its own: one thread more hands out batches, where they lie, through a bounded queue a lookup
+/// thread. The time is that from its first batch to the last answer.
+pub fn dispatch<A: Addr>(
+    engine: &dyn Lookup<A>,
+    keys: &[&[A]],
+    batch: usize,
+    cores: &[CoreId],
+) -> Run {
+    let barrier = &Barrier::new(keys.len() + 1);
+    thread::scope(|scope| {
+        let mut queues = Vec::new();
+        let mut threads = Vec::new();
+        for (at, own) in keys.iter().enumerate() {
+            let (queue, batches) = sync_channel::<&[A]>(QUEUE);
+            queues.push(queue);
+            threads.push(scope.spawn(move || {
+                pin(cores, at);
+                let mut hops = vec![Hop::NONE; batch];
+                let warm_up = &own[..own.len().min(WARM_UP)];
+                black_box(batches_of(engine, warm_up, batch, &mut hops));
+                barrier.wait();
+                let mut checksum = 0u32;
+                while let Some(keys) = next(&batches) {
+                    let sum = batches_of(engine, black_box(keys), batch, &mut hops);
+                    checksum = checksum.wrapping_add(sum);
+                }
+                (Instant::now(), checksum)
+            }));
+        }
+        let dispatcher = scope.spawn(move || {
+            pin(cores, keys.len());
+            barrier.wait();
+            let started = Instant::now();
+            hand_out(keys.iter().flat_map(|keys| keys.chunks(batch)), &queues);
+            // The queues end here, and with them the lookup threads.
+            started
+        });
+        let runs: Vec<(Instant, u32)> = threads
+            .into_iter()
+            .map(|thread| thread.join().expect("lookups do not panic"))
+            .collect();
+        let started = dispatcher.join().expect("lookup threads outlive their queues");
+        let time = runs.iter().map(|(ended, _)| *ended - started).max().unwrap_or_default();
+        let checksum = runs.iter().fold(0u32, |sum, (_, checksum)| sum.wrapping_add(*checksum));
+        Run { time, checksum }
+    })
+}
+
+/// Each batch to the next lookup thread whose queue has room.
+fn hand_out<'k, A: Addr>(batches: impl Iterator<Item = &'k [A]>, queues: &[SyncSender<&'k [A]>]) {
+    let mut turns = queues.iter().cycle();
+    for batch in batches {
+        let has_room = |queue: &SyncSender<&'k [A]>| match queue.try_send(batch) {
+            Ok(()) => true,
+            Err(TrySendError::Full(_)) => false,
+            Err(TrySendError::Disconnected(_)) => panic!("lookup threads read to the end"),
+        };
+        let mut patience = Patience::new();
+        while !turns.by_ref().take(queues.len()).any(has_room) {
+            patience.wait();
+        }
+    }
+}
+
+/// The next batch, by asking again and again: a thread that sleeps takes longer to wake up than a
+/// batch takes to be looked up.
+fn next<T>(queue: &Receiver<T>) -> Option<T> {
+    let mut patience = Patience::new();
+    loop {
+        match queue.try_recv() {
+            Ok(batch) => return Some(batch),
+            Err(TryRecvError::Disconnected) => return None,
+            Err(TryRecvError::Empty) => patience.wait(),
+        }
+    }
+}
+
+/// Waits for another thread without sleeping, and leaves it the core after a while: it may need it.
+struct Patience(u32);
+
+impl Patience {
+    /// Asked so often, some microseconds, before the core is left.
+    const SPINS: u32 = 200;
+
+    fn new() -> Self {
+        Self(Self::SPINS)
+    }
+
+    fn wait(&mut self) {
+        match self.0.checked_sub(1) {
+            Some(left) => {
+                self.0 = left;
+                hint::spin_loop();
+            }
+            None => thread::yield_now(),
+        }
+    }
+}
+
+/// Pins this thread to the core whose turn it is.
+fn pin(cores: &[CoreId], at: usize) {
+    if let Some(core) = cores.get(at % cores.len().max(1)) {
+        core_affinity::set_for_current(*core);
+    }
+}
+
 fn buffer(mode: Mode) -> Vec<Hop> {
     let batch = match mode {
         Mode::Batch(batch) => batch,
@@ -83,12 +193,17 @@ fn buffer(mode: Mode) -> Vec<Hop> {
 
 fn ask<A: Addr>(engine: &dyn Lookup<A>, keys: &[A], mode: Mode, buffer: &mut [Hop]) -> u32 {
     match mode {
-        Mode::Batch(batch) => batches(engine, keys, batch, buffer),
+        Mode::Batch(batch) => batches_of(engine, keys, batch, buffer),
         Mode::Dependent => dependent(engine, keys),
     }
 }
 
-fn batches<A: Addr>(engine: &dyn Lookup<A>, keys: &[A], batch: usize, buffer: &mut [Hop]) -> u32 {
+fn batches_of<A: Addr>(
+    engine: &dyn Lookup<A>,
+    keys: &[A],
+    batch: usize,
+    buffer: &mut [Hop],
+) -> u32 {
     let mut checksum = 0u32;
     for block in keys.chunks(buffer.len()) {
         let hops = &mut buffer[..block.len()];
@@ -159,6 +274,12 @@ mod tests {
             assert_eq!(run(&Low, &[&keys], mode, &cores).checksum, fold(&hops), "{mode:?}");
             let (left, right) = keys.split_at(3);
             assert_eq!(run(&Low, &[left, right], mode, &cores).checksum, fold(&hops), "{mode:?}");
+        }
+        for batch in [1, 7, 256, 5000] {
+            let (left, right) = keys.split_at(4000);
+            for keys in [&[&keys[..]][..], &[left, right], &[left, &[], right]] {
+                assert_eq!(dispatch(&Low, keys, batch, &cores).checksum, fold(&hops), "{batch}");
+            }
         }
     }
 }

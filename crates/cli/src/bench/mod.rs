@@ -6,13 +6,14 @@ mod traffic;
 
 use std::time::Duration;
 
-use clap::Args as ClapArgs;
+use clap::{Args as ClapArgs, ValueEnum};
 use core_affinity::CoreId;
 use fibula_core::{Addr, BuildError, Family, Hop, Lookup, Routes};
 use fibula_engines::EngineFamily;
 use fibula_rib::StoredFamily;
 use fibula_simd::Isa;
 use fibula_testkit::Oracle;
+use fibula_testkit::traffic::Traffic as Kind;
 
 use crate::engines::{self, Built};
 use crate::failure::{Failure, Outcome};
@@ -43,6 +44,11 @@ Traffic:
   MATCHp   p % of the keys have a route, the others have none
   file:P   the addresses in file P, again and again
 
+Threads: --spread own gives each thread keys of its own, as cores do that serve a queue of the network
+card each; --spread dispatch has one thread more that hands batches to the N lookup threads through
+bounded queues. Beside the rate of all threads stands that of one alone with its own keys, measured in
+the same runs, and the ratio of the two.
+
 dependent_ns is the latency of one lookup that waits for the one before, over the same keys.";
 
 /// Measure engines: throughput, latency, memory, build time
@@ -65,10 +71,13 @@ pub struct Args {
     #[arg(long, short, value_delimiter = ',', value_name = "N,...", default_value = "256",
           value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     batch: Vec<u32>,
-    /// Threads, each pinned to a core and with keys of its own
+    /// Lookup threads, each pinned to a core
     #[arg(long, value_name = "N", default_value = "1",
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: u32,
+    /// Who gives the threads their keys
+    #[arg(long, value_enum, default_value = "own")]
+    spread: Spread,
     /// Timed runs, of which the median is given; within a run the engines take turns
     #[arg(long, value_name = "N", default_value = "5",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -88,6 +97,24 @@ pub struct Args {
     json: bool,
     #[command(flatten)]
     read: ReadArgs,
+}
+
+/// How keys come to the lookup threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Spread {
+    /// Each thread has keys of its own
+    Own,
+    /// One thread more hands out batches
+    Dispatch,
+}
+
+impl Spread {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Own => "own",
+            Self::Dispatch => "dispatch",
+        }
+    }
 }
 
 /// `v4` or `v6`.
@@ -140,14 +167,22 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         rows: Vec::new(),
         outcome: Outcome::Done,
     };
+    let threads = args.threads as usize + usize::from(args.spread == Spread::Dispatch);
     if bench.cores.is_empty() {
         note("threads cannot be pinned to cores here: expect wider spreads");
-    } else if args.threads as usize > bench.cores.len() {
+    } else if threads > bench.cores.len() {
         let cores = bench.cores.len();
+        let (dispatcher, cores) = (
+            if args.spread == Spread::Dispatch { ", one of which dispatches," } else { "" },
+            format!("{cores} {}", if cores == 1 { "core" } else { "cores" }),
+        );
         note(format_args!(
-            "{} threads share {cores} cores: their rates do not add up",
-            args.threads
+            "{threads} threads{dispatcher} share {cores}: their rates do not add up"
         ));
+    }
+    if args.spread == Spread::Dispatch && args.traffic.contains(&Traffic::Kind(Kind::Seq)) {
+        return Err(Failure::new("SEQ asks key after key, so it has no batches to hand out")
+            .hint("leave SEQ out of --traffic, or measure it with --spread own"));
     }
     // Unknown engines are better reported before minutes of work than after.
     engines::choose::<u32>(&args.engines)?;
@@ -209,7 +244,7 @@ impl Bench<'_> {
             }
             let expected: Vec<Vec<Hop>> = keys.iter().map(|keys| answers(&oracle, keys)).collect();
             let modes: Vec<Mode> = match traffic {
-                Traffic::Kind(fibula_testkit::traffic::Traffic::Seq) => vec![Mode::Dependent],
+                Traffic::Kind(Kind::Seq) => vec![Mode::Dependent],
                 _ => self.args.batch.iter().map(|batch| Mode::Batch(*batch as usize)).collect(),
             };
             for mode in modes {
@@ -218,7 +253,7 @@ impl Bench<'_> {
                 let rows: Vec<Row> = group
                     .into_iter()
                     .map(|figures| {
-                        Row::new(&loaded.name, routes, traffic, self.args.threads, mode, figures)
+                        Row::new(&loaded.name, routes, traffic, self.args, mode, figures)
                     })
                     .collect();
                 if !self.args.json {
@@ -305,16 +340,33 @@ impl Bench<'_> {
         let chain = &keys[0][..keys[0].len().min(CHAIN)];
         let mut figures: Vec<_> = built
             .iter()
-            .map(|built| Figures { built, mlps: Vec::new(), dependent: Vec::new(), wrong: false })
+            .map(|built| Figures {
+                built,
+                mlps: Vec::new(),
+                alone: Vec::new(),
+                dependent: Vec::new(),
+                wrong: false,
+            })
             .collect();
         for _ in 0..self.args.runs {
             for figures in &mut figures {
                 let engine: &dyn Lookup<A> = &figures.built.engine;
-                let run = measure::run(engine, &keys, mode, &self.cores);
+                let run = match (self.args.spread, mode) {
+                    (Spread::Dispatch, Mode::Batch(batch)) => {
+                        measure::dispatch(engine, &keys, batch, &self.cores)
+                    }
+                    _ => measure::run(engine, &keys, mode, &self.cores),
+                };
                 figures.wrong |= run.checksum != checksum;
                 figures.mlps.push(rate(count, run.time));
-                let alone = measure::run(engine, &[chain], Mode::Dependent, &self.cores);
-                figures.dependent.push(alone.time.as_secs_f64() * 1e9 / chain.len() as f64);
+                let alone = if self.args.threads == 1 && self.args.spread == Spread::Own {
+                    run
+                } else {
+                    measure::run(engine, &keys[..1], mode, &self.cores)
+                };
+                figures.alone.push(rate(keys[0].len(), alone.time));
+                let chained = measure::run(engine, &[chain], Mode::Dependent, &self.cores);
+                figures.dependent.push(chained.time.as_secs_f64() * 1e9 / chain.len() as f64);
             }
         }
         for wrong in figures.extract_if(.., |figures| figures.wrong) {
@@ -338,6 +390,8 @@ fn rate(keys: usize, time: Duration) -> f64 {
 struct Figures<'e, A: EngineFamily> {
     built: &'e Built<A>,
     mlps: Vec<f64>,
+    /// The rate of one thread with its own keys, alone.
+    alone: Vec<f64>,
     dependent: Vec<f64>,
     /// Whether a timed run gave other hops than the oracle.
     wrong: bool,

@@ -7,9 +7,9 @@ use fibula_core::{Routes, grouped};
 use fibula_engines::EngineFamily;
 use serde::Serialize;
 
-use super::Figures;
 use super::measure::Mode;
 use super::traffic::Traffic;
+use super::{Args, Figures, Spread};
 use crate::failure::Failure;
 use crate::output::{self, Grid, utc};
 
@@ -30,6 +30,9 @@ pub struct Row {
     bytes: usize,
     build_ms: f64,
     threads: u32,
+    spread: &'static str,
+    one_thread_mlps: f64,
+    ratio: f64,
 }
 
 impl Row {
@@ -38,12 +41,12 @@ impl Row {
         table: &str,
         routes: &Routes<A>,
         traffic: &Traffic,
-        threads: u32,
+        args: &Args,
         mode: Mode,
         figures: Figures<'_, A>,
     ) -> Self {
-        let Figures { built, mut mlps, mut dependent, .. } = figures;
-        let median_mlps = median(&mut mlps);
+        let Figures { built, mut mlps, mut alone, mut dependent, .. } = figures;
+        let (median_mlps, one_thread) = (median(&mut mlps), median(&mut alone));
         Self {
             engine: built.label.clone(),
             isa: built.isa.name(),
@@ -61,8 +64,16 @@ impl Row {
             dependent_ns: rounded(median(&mut dependent)),
             bytes: built.engine.memory().total(),
             build_ms: rounded(built.time.as_secs_f64() * 1000.0),
-            threads,
+            threads: args.threads,
+            spread: args.spread.name(),
+            one_thread_mlps: rounded(one_thread),
+            ratio: rounded(median_mlps / one_thread),
         }
+    }
+
+    /// Whether there was anything but one thread with its own keys.
+    fn is_spread(&self) -> bool {
+        self.threads > 1 || self.spread != Spread::Own.name()
     }
 }
 
@@ -97,8 +108,8 @@ pub fn group(rows: &[Row]) -> Result<(), Failure> {
     let mut out = output::stdout();
     let prefixes = grouped(first.prefixes as u64);
     write!(out, "\n{}, IP{}, {prefixes} prefixes, ", first.table, first.family)?;
-    writeln!(out, "{}, batch {}, threads {}", first.traffic, first.batch, first.threads)?;
-    let mut grid = Grid::new(&[
+    write!(out, "{}, batch {}, threads {}", first.traffic, first.batch, first.threads)?;
+    let mut columns = vec![
         "engine",
         "isa",
         ">Mlps",
@@ -108,9 +119,15 @@ pub fn group(rows: &[Row]) -> Result<(), Failure> {
         ">bytes/prefix",
         ">memory",
         ">build ms",
-    ]);
+    ];
+    if first.is_spread() {
+        write!(out, ", spread {}", first.spread)?;
+        columns.extend([">one thread", ">ratio"]);
+    }
+    writeln!(out)?;
+    let mut grid = Grid::new(&columns);
     for row in rows {
-        grid.row([
+        let mut cells = vec![
             row.engine.clone(),
             row.isa.to_owned(),
             format!("{:.1}", row.mlps),
@@ -120,7 +137,11 @@ pub fn group(rows: &[Row]) -> Result<(), Failure> {
             format!("{:.1}", row.bytes as f64 / row.prefixes.max(1) as f64),
             output::size(row.bytes as u64),
             format!("{:.0}", row.build_ms),
-        ]);
+        ];
+        if row.is_spread() {
+            cells.extend([format!("{:.1}", row.one_thread_mlps), format!("{:.2}", row.ratio)]);
+        }
+        grid.row(cells);
     }
     grid.write_aligned(&mut out)?;
     out.flush()?;
