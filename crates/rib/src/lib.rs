@@ -43,16 +43,34 @@
 
 mod array;
 mod atomic_file;
+mod audit;
 mod builder;
+mod checkpoint;
 mod columns;
+mod compiler;
 mod intern;
+mod live;
+mod log;
+mod publisher;
+pub mod rib;
 pub mod snapshot;
+mod sync;
 mod table;
 
 pub use array::AlignedBytes;
 pub use atomic_file::AtomicFile;
+pub use audit::Audit;
 pub use builder::{BuilderOptions, PeerChoice, TableBuilder};
+pub use checkpoint::{Checkpoint, Restored};
 pub use columns::{ColumnKind, Columns, ColumnsBuilder};
+pub use compiler::Maker;
+pub use live::{Count, Counters, Event, Latencies, Live, LiveFamily, LiveOptions, Makers};
+pub use log::Pacing;
+pub use publisher::{AttributeTable, Generation, Reader};
+pub use rib::{
+    AnyChange, AttributeSet, Change, Decision, Path, Peer, Preference, Rib, RibFamily, RibMemory,
+    Step, Vrf,
+};
 pub use snapshot::{
     EnginePart, Snapshot, SnapshotError, StoredFamily, StoredRoutes, Written, to_bytes, write,
 };

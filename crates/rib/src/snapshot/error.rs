@@ -42,22 +42,22 @@ impl SnapshotError {
         Self { kind, path: None, section: None, offset: None, reason: reason.into(), source: None }
     }
 
-    pub(super) fn invalid(reason: impl Into<String>) -> Self {
+    pub(crate) fn invalid(reason: impl Into<String>) -> Self {
         Self::new(SnapshotErrorKind::Invalid, reason)
     }
 
-    pub(super) fn io(path: &Path, doing: &str, error: io::Error) -> Self {
+    pub(crate) fn io(path: &Path, doing: &str, error: io::Error) -> Self {
         let mut this = Self::new(SnapshotErrorKind::Io, doing).in_file(path);
         this.source = Some(error);
         this
     }
 
-    pub(super) fn in_file(mut self, path: &Path) -> Self {
+    pub(crate) fn in_file(mut self, path: &Path) -> Self {
         self.path.get_or_insert_with(|| path.to_owned());
         self
     }
 
-    pub(super) fn in_section(mut self, name: &str, offset: usize) -> Self {
+    pub(crate) fn in_section(mut self, name: &str, offset: usize) -> Self {
         self.section = Some(name.to_owned());
         self.at(offset)
     }

@@ -53,7 +53,8 @@ pub(super) fn align(offset: usize) -> Option<usize> {
 /// Whether a section says what the table is, rather than how to look it up or where it is from.
 fn is_logical(name: &str) -> bool {
     let derived = name.ends_with("/parent") || name.ends_with("/bucket");
-    !(derived || name == "engines" || name == "provenance" || name.starts_with("engine/"))
+    let is_other = ["engine/", "rib/"].iter().any(|prefix| name.starts_with(prefix));
+    !(derived || is_other || name == "engines" || name == "provenance")
 }
 
 /// The table digest: over name, length and checksum of the logical sections. These are the same

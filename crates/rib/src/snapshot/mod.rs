@@ -42,6 +42,7 @@
 //! | `v4/parent`, `v6/parent` | | the longest prefix that covers each prefix, by index: u32, `ffffffff` for none |
 //! | `v4/bucket`, `v6/bucket` | | 2^*k* + 1 u32: how many prefixes have first *k* bits below each value |
 //! | `engine/FAMILY/TABLE` | | the engine's tables, as [`Persist`](fibula_core::Persist) gave them |
+//! | `rib/...` | | in a [checkpoint](crate::Rib::checkpoint): every peer's routes, see `checkpoint/mod.rs` |
 //!
 //! The digest covers what the table says (the *logical* sections), not how it is looked up or where it
 //! is from: a table has the same digest whatever engine is stored with it. Sections with other names
@@ -84,12 +85,13 @@ use std::path::Path;
 
 use format::Section;
 
-use crate::array::{AlignedBytes, Image};
+use crate::array::{AlignedBytes, Array, Image};
 use crate::{Columns, Provenance};
 
 pub use error::{SnapshotError, SnapshotErrorKind};
 pub(crate) use mapping::Mapped;
 pub use routes::{StoredFamily, StoredRoutes};
+pub(crate) use write::to_bytes_with;
 pub use write::{EnginePart, Written, to_bytes, write};
 
 /// An open snapshot: everything in it has been checked and is used where it lies.
@@ -156,6 +158,24 @@ impl Snapshot {
     /// The sections with their bytes, in file order.
     pub fn sections(&self) -> impl ExactSizeIterator<Item = (&str, u64)> {
         self.sections.iter().map(|s| (s.name.as_str(), s.place.len() as u64))
+    }
+
+    /// The section of this name as an array of numbers.
+    pub(crate) fn array<T: bytemuck::Pod>(&self, name: &str) -> Result<Array<T>, SnapshotError> {
+        let section = self.sections.iter().find(|s| s.name == name);
+        let section =
+            section.ok_or_else(|| SnapshotError::invalid(format!("there is no section {name}")))?;
+        Array::stored(&self.v4.tables.image, section.place.clone()).ok_or_else(|| {
+            let reason = format!("not a whole number of {}-byte items", size_of::<T>());
+            SnapshotError::invalid(reason).in_section(name, section.place.start)
+        })
+    }
+
+    /// An error about item `index` of a section of items of type `T`.
+    pub(crate) fn blame<T>(&self, name: &str, index: usize, reason: &str) -> SnapshotError {
+        let start = self.sections.iter().find(|s| s.name == name).map_or(0, |s| s.place.start);
+        let offset = start + index * size_of::<T>();
+        SnapshotError::invalid(format!("item {index}: {reason}")).in_section(name, offset)
     }
 
     /// A digest of what the table says: prefixes, hops and attributes, not engines or provenance.

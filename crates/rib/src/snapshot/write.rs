@@ -75,7 +75,7 @@ pub fn write(
     v4: &EnginePart<'_>,
     v6: &EnginePart<'_>,
 ) -> Result<Written, SnapshotError> {
-    let plan = Plan::new(table, v4, v6).map_err(|e| e.in_file(path))?;
+    let plan = Plan::new(table, v4, v6, Vec::new()).map_err(|e| e.in_file(path))?;
     let written = AtomicFile::create(path).and_then(|mut file| {
         plan.write_to(&mut file)?;
         file.commit()
@@ -93,7 +93,17 @@ pub fn to_bytes(
     v4: &EnginePart<'_>,
     v6: &EnginePart<'_>,
 ) -> Result<AlignedBytes, SnapshotError> {
-    let plan = Plan::new(table, v4, v6)?;
+    to_bytes_with(table, v4, v6, Vec::new())
+}
+
+/// As [`to_bytes`], with sections of somebody else's behind the table's own.
+pub(crate) fn to_bytes_with(
+    table: &Table,
+    v4: &EnginePart<'_>,
+    v6: &EnginePart<'_>,
+    more: Vec<(String, Vec<u8>)>,
+) -> Result<AlignedBytes, SnapshotError> {
+    let plan = Plan::new(table, v4, v6, more)?;
     let mut bytes = AlignedBytes::zeroed(plan.file_len);
     let out = bytes.as_mut();
     out[..plan.head.len()].copy_from_slice(&plan.head);
@@ -116,6 +126,7 @@ impl<'a> Plan<'a> {
         table: &'a Table,
         v4: &'a EnginePart<'a>,
         v6: &'a EnginePart<'a>,
+        more: Vec<(String, Vec<u8>)>,
     ) -> Result<Self, SnapshotError> {
         let unstorable = |reason: String| SnapshotError::new(Kind::Unstorable, reason);
         table.check().map_err(|e| unstorable(e.to_string()))?;
@@ -137,6 +148,7 @@ impl<'a> Plan<'a> {
                 parts.push((name, Cow::Borrowed(part.bytes)));
             }
         }
+        parts.extend(more.into_iter().map(|(name, bytes)| (name, Cow::Owned(bytes))));
         Self::lay_out(parts)
     }
 

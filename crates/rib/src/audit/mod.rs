@@ -1,0 +1,110 @@
+//! Is the live engine right? Asked all the time, of the RIB, at the addresses where engines go wrong.
+//!
+//! When the compiler cuts a batch it holds the RIB still. The audit then writes down what the RIB
+//! answers at the boundaries of changed prefixes and of some others; when the batch is published, the
+//! published engine is asked the same. So both speak of the same generation, whatever the feed does
+//! meanwhile. A difference is counted and reported, and the table is compiled anew from the RIB.
+
+use fibula_core::{Addr, Hop, Prefix, Routes};
+
+use crate::publisher::Generation;
+use crate::{Change, Rib, RibFamily, Vrf};
+
+/// How much of the table is checked while it is in use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Audit {
+    /// Nothing.
+    Off,
+    /// A sample: some changed prefixes of each batch and some others, about 0.2 ms of the feed's time.
+    #[default]
+    Sampling,
+    /// All changed prefixes of each batch, and all others in turn.
+    Full,
+}
+
+/// The auditor of one table.
+pub(crate) struct Auditor<A: Addr> {
+    mode: Audit,
+    /// Where the sweep over the RIB goes on.
+    next: Prefix<A>,
+    random: u64,
+}
+
+/// An address, and what the RIB answers.
+pub(crate) struct Probe<A: Addr> {
+    pub(crate) prefix: Prefix<A>,
+    pub(crate) addr: A,
+    pub(crate) expected: Hop,
+}
+
+/// Changed prefixes of a batch that a sample takes in.
+const CHANGED: usize = 48;
+/// Routes that a sample takes in: random ones, and the next of the sweep.
+const RANDOM: usize = 16;
+const SWEEP: usize = 16;
+/// Routes of the sweep in full mode, a batch.
+const SWEEP_FULL: usize = 4096;
+
+impl<A: RibFamily> Auditor<A> {
+    pub(crate) fn new(mode: Audit) -> Self {
+        Self { mode, next: Prefix::ALL, random: 0x9e37_79b9_7f4a_7c15 }
+    }
+
+    pub(crate) fn is_off(&self) -> bool {
+        self.mode == Audit::Off
+    }
+
+    /// What the RIB answers now, in a batch's cut, to what the engine will be asked; `routes` are those
+    /// that the engine was made from before.
+    pub(crate) fn probes(
+        &mut self,
+        rib: &Rib,
+        vrf: Vrf,
+        changes: &[Change<A>],
+        routes: &Routes<A>,
+    ) -> Vec<Probe<A>> {
+        let (changed, sweep) = match self.mode {
+            Audit::Off => return Vec::new(),
+            Audit::Sampling => (CHANGED, SWEEP),
+            Audit::Full => (changes.len(), SWEEP_FULL),
+        };
+        let step = changes.len().div_ceil(changed.max(1)).max(1);
+        let mut prefixes: Vec<Prefix<A>> =
+            changes.iter().step_by(step).map(|change| change.prefix).collect();
+        for _ in 0..RANDOM.min(routes.len()) {
+            prefixes.push(routes.as_slice()[self.below(routes.len())].prefix);
+        }
+        let mut swept = rib.part(vrf, self.next, sweep + 1);
+        // The one too many is where the next sweep begins; at the end, it begins again.
+        self.next = if swept.len() > sweep { swept.pop() } else { None }.unwrap_or(Prefix::ALL);
+        prefixes.append(&mut swept);
+        let probe = |(prefix, addr)| Probe { prefix, addr, expected: rib.lookup(vrf, addr) };
+        prefixes.into_iter().flat_map(boundary).map(probe).collect()
+    }
+
+    /// Xorshift: any sample will do.
+    fn below(&mut self, n: usize) -> usize {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        (self.random % n as u64) as usize
+    }
+}
+
+/// The ends of the prefix and their neighbours.
+fn boundary<A: Addr>(prefix: Prefix<A>) -> impl Iterator<Item = (Prefix<A>, A)> {
+    let (first, last) = (prefix.first(), prefix.last());
+    let all = [first.predecessor(), Some(first), Some(last), last.successor()];
+    all.into_iter().flatten().map(move |addr| (prefix, addr))
+}
+
+/// The probes that the generation answers otherwise, with its answers.
+pub(crate) fn differences<'a, A: Addr>(
+    generation: &Generation<A>,
+    probes: &'a [Probe<A>],
+) -> Vec<(&'a Probe<A>, Hop)> {
+    let addrs: Vec<A> = probes.iter().map(|probe| probe.addr).collect();
+    let mut hops = vec![Hop::NONE; addrs.len()];
+    generation.lookup_batch(&addrs, &mut hops);
+    probes.iter().zip(hops).filter(|(probe, hop)| probe.expected != *hop).collect()
+}

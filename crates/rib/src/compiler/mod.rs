@@ -1,0 +1,340 @@
+//! From batches of changes to generations, on a thread of its own.
+//!
+//! ```text
+//!   due ─► a generation may be made? ─► RIB held: cut, the RIB's answers for the audit ─► RIB let go
+//!       ─► routes and attributes changed ─► spare engine patched, or an engine built ─► published ─► audited
+//! ```
+//!
+//! **Patch or build.** A published engine never changes, so a patch needs another one: the one before
+//! the current, which comes back when its last reader leaves it. It lacks the last batch as well as
+//! the present one, and gets both. That costs as many prefixes as changed twice; a build costs the
+//! whole table. The compiler measures both and takes the cheaper. See ADR 0007.
+//!
+//! **What goes wrong.** An engine that refuses the table (a limit) or panics is passed over for the next
+//! in the list. If none is left, the last good generation goes on serving, and the next batch or the
+//! next idle second tries again.
+//!
+//! Invariants:
+//! - the routes here are the RIB's as they were at the last cut;
+//! - a generation is published whole: engine, attributes and position in the feed belong together.
+
+mod costs;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fibula_core::{Addr, BuildError, Follow, Patched, Prefix, Route, Routes};
+
+use crate::audit::{Auditor, Probe, differences};
+use crate::live::counters::{Counters, Event, refusal};
+use crate::live::lock_std;
+use crate::log::{Arrivals, Due, Log};
+use crate::publisher::{AttributeTable, Generation, Publisher, Retired};
+use crate::sync::Arc;
+use crate::{Change, Rib, RibFamily, Vrf};
+use costs::Costs;
+
+/// How an engine is compiled.
+type Build<A> = dyn Fn(&Routes<A>) -> Result<Box<dyn Follow<A>>, BuildError> + Send;
+
+/// An engine that a compiler may take, by name.
+pub struct Maker<A: Addr> {
+    /// The engine's name.
+    pub name: &'static str,
+    /// Compiles a table.
+    pub build: Box<Build<A>>,
+}
+
+impl<A: Addr> Maker<A> {
+    /// An engine by what compiles it.
+    pub fn new(
+        name: &'static str,
+        build: impl Fn(&Routes<A>) -> Result<Box<dyn Follow<A>>, BuildError> + Send + 'static,
+    ) -> Self {
+        Self { name, build: Box::new(build) }
+    }
+}
+
+/// What makes the generations of one table.
+pub(crate) struct Compiler<A: RibFamily> {
+    pub(crate) vrf: Vrf,
+    pub(crate) rib: Arc<Mutex<Rib>>,
+    pub(crate) log: Arc<Log<A>>,
+    pub(crate) publisher: Arc<Publisher<A>>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) events: Arc<dyn Fn(Event) + Send + Sync>,
+    tables: Tables<A>,
+    auditor: Auditor<A>,
+    retired: Retired<A>,
+    /// Changed, but in no generation yet since none could be made.
+    unpublished: Vec<Prefix<A>>,
+    arrivals: Arrivals,
+    heal: bool,
+    number: u64,
+    idle: Duration,
+}
+
+/// What engines are made from, and how.
+pub(crate) struct Tables<A: RibFamily> {
+    pub(crate) makers: Vec<Maker<A>>,
+    pub(crate) routes: Routes<A>,
+    pub(crate) attributes: AttributeTable,
+    pub(crate) costs: Costs,
+}
+
+type Made<A> = (Box<dyn Follow<A>>, &'static str);
+
+impl<A: RibFamily> Tables<A> {
+    /// The table of the RIB as it is, compiled by the first of the engines that takes it.
+    pub(crate) fn of_rib(makers: Vec<Maker<A>>, rib: &Rib, vrf: Vrf) -> Self {
+        let mut tables = Self {
+            makers,
+            routes: Routes::default(),
+            attributes: AttributeTable::default(),
+            costs: Costs::default(),
+        };
+        tables.take(rib, vrf);
+        tables
+    }
+
+    fn take(&mut self, rib: &Rib, vrf: Vrf) {
+        self.routes = rib.routes(vrf);
+        for (number, set) in (0..).zip(rib.sets()) {
+            if let Some(set) = set {
+                self.attributes.set(number, set);
+            }
+        }
+    }
+
+    /// Builds with the first engine that takes the table; says which do not.
+    pub(crate) fn build(&mut self) -> (Option<Made<A>>, Vec<String>) {
+        let mut refused = Vec::new();
+        for Maker { name, build } in &self.makers {
+            let started = Instant::now();
+            match catch_unwind(AssertUnwindSafe(|| build(&self.routes))) {
+                Ok(Ok(engine)) => {
+                    self.costs.built(started.elapsed());
+                    return (Some((engine, name)), refused);
+                }
+                Ok(Err(error)) => refused.push(refusal(name, Some(&error))),
+                Err(_) => refused.push(refusal(name, None)),
+            }
+        }
+        (None, refused)
+    }
+
+    /// Patches the engine at these prefixes; `None` if it has to be built instead.
+    fn patch(
+        &mut self,
+        mut engine: Box<dyn Follow<A>>,
+        at: &[Prefix<A>],
+    ) -> Option<Box<dyn Follow<A>>> {
+        let started = Instant::now();
+        let patched = catch_unwind(AssertUnwindSafe(|| engine.follow(&self.routes, at)));
+        self.costs.patched(started.elapsed(), at.len());
+        // Limits and panics speak again, and are heard, when it is built.
+        matches!(patched, Ok(Ok(Patched::Applied))).then_some(engine)
+    }
+}
+
+/// What may be said when nothing changes: how often an audit and a new attempt are due.
+const IDLE: Duration = Duration::from_secs(1);
+
+impl<A: RibFamily> Compiler<A> {
+    #[expect(clippy::too_many_arguments, reason = "the parts of a pipeline, put together once")]
+    pub(crate) fn new(
+        vrf: Vrf,
+        rib: &Arc<Mutex<Rib>>,
+        log: &Arc<Log<A>>,
+        publisher: &Arc<Publisher<A>>,
+        counters: &Arc<Counters>,
+        events: &Arc<dyn Fn(Event) + Send + Sync>,
+        tables: Tables<A>,
+        auditor: Auditor<A>,
+    ) -> Self {
+        Self {
+            vrf,
+            rib: Arc::clone(rib),
+            log: Arc::clone(log),
+            publisher: Arc::clone(publisher),
+            counters: Arc::clone(counters),
+            events: Arc::clone(events),
+            tables,
+            auditor,
+            retired: Retired::new(),
+            unpublished: Vec::new(),
+            arrivals: Arrivals::default(),
+            heal: false,
+            number: 1,
+            idle: IDLE,
+        }
+    }
+
+    /// Follows the log until it is closed.
+    pub(crate) fn run(mut self) {
+        loop {
+            match self.log.wait_until_due(self.idle) {
+                Due::Closed => return,
+                Due::Changes | Due::Idle if !self.step() => return,
+                Due::Changes | Due::Idle => {}
+            }
+        }
+    }
+
+    /// Publishes what is due; false if readers keep it from that, and the table is being closed.
+    fn step(&mut self) -> bool {
+        if !self.wait_for_readers() {
+            return false;
+        }
+        let (changes, sequence, probes) = self.cut();
+        let changed = changes.iter().map(|change| change.prefix);
+        self.unpublished.extend(changed);
+        if !self.heal {
+            self.apply(&changes);
+        }
+        if self.heal || !self.unpublished.is_empty() {
+            self.make(sequence);
+        }
+        // Where no generation could be made, the RIB is ahead of what serves, and known to be.
+        if self.unpublished.is_empty() {
+            self.audit(&probes);
+        }
+        self.log.done();
+        true
+    }
+
+    /// Waits until one more generation may come to be; false if the table is being closed.
+    fn wait_for_readers(&mut self) -> bool {
+        let mut waited = 0;
+        while self.retired.in_use() > 1 {
+            if self.log.is_closed() {
+                return false;
+            }
+            thread::sleep(Duration::from_millis(1));
+            self.counters.stalled_ms.add(1);
+            waited += 1;
+            if waited == 1000 {
+                (self.events)(Event::Stalled);
+            }
+        }
+        true
+    }
+
+    /// Takes the changes that are due. While the RIB is held, its answers are those that the next
+    /// generation has to give.
+    fn cut(&mut self) -> (Vec<Change<A>>, u64, Vec<Probe<A>>) {
+        let mut probes = Vec::new();
+        let batch = if self.heal || !self.auditor.is_off() {
+            let rib = lock_std(&self.rib);
+            let batch = self.log.cut();
+            if self.heal {
+                self.tables.take(&rib, self.vrf);
+            }
+            probes = self.auditor.probes(&rib, self.vrf, &batch.changes, &self.tables.routes);
+            batch
+        } else {
+            self.log.cut()
+        };
+        self.arrivals.0.extend(batch.arrivals.0);
+        (batch.changes, batch.sequence, probes)
+    }
+
+    fn apply(&mut self, changes: &[Change<A>]) {
+        let routes: Vec<Route<A>> = changes
+            .iter()
+            .map(|change| Route { prefix: change.prefix, hop: change.hop() })
+            .collect();
+        self.tables.routes.apply(&routes);
+        for (number, set) in changes.iter().filter_map(|change| change.best.as_ref()) {
+            self.tables.attributes.set(*number, set);
+        }
+    }
+
+    /// Makes and publishes a generation of what the tables are now.
+    fn make(&mut self, sequence: u64) {
+        let started = Instant::now();
+        let made = match self.patched() {
+            Some(made) => {
+                self.counters.patches.add(1);
+                Some(made)
+            }
+            None => self.built(),
+        };
+        self.counters.making_ns.add(started.elapsed().as_nanos() as u64);
+        let Some((engine, name)) = made else { return };
+        self.heal = false;
+        self.number += 1;
+        let attributes = self.tables.attributes.clone();
+        let next = Generation { number: self.number, sequence, name, engine, attributes };
+        let old = self.publisher.publish(next);
+        self.counters.published(self.log.now(), &std::mem::take(&mut self.arrivals));
+        self.counters.generations.add(1);
+        self.retired.put(old, std::mem::take(&mut self.unpublished));
+    }
+
+    /// The spare engine brought up to date, if there is one and that is cheaper than to build.
+    fn patched(&mut self) -> Option<Made<A>> {
+        let behind = self.retired.spare()?.len();
+        if self.heal || !self.tables.costs.is_patch_cheaper(behind + self.unpublished.len()) {
+            return None;
+        }
+        let (old, mut at) = self.retired.take_spare()?;
+        at.extend_from_slice(&self.unpublished);
+        at.sort_unstable();
+        at.dedup();
+        let name = old.name;
+        self.tables.patch(old.engine, &at).map(|engine| (engine, name))
+    }
+
+    fn built(&mut self) -> Option<Made<A>> {
+        // What could have been patched goes first: two generations, and this one in the making.
+        drop(self.retired.take_spare());
+        let (made, refused) = self.tables.build();
+        match &made {
+            Some((_, name)) => {
+                self.counters.rebuilds.add(1);
+                if self.publisher.current().name != *name {
+                    (self.events)(Event::Engine { now: name, refused });
+                }
+            }
+            None => {
+                self.counters.failures.add(1);
+                (self.events)(Event::Failed { refused });
+            }
+        }
+        made
+    }
+
+    fn audit(&mut self, probes: &[Probe<A>]) {
+        if probes.is_empty() {
+            return;
+        }
+        let live = self.publisher.current();
+        let wrong = differences(&live, probes);
+        self.counters.probes.add(probes.len() as u64);
+        let Some(&(probe, found)) = wrong.first() else { return };
+        self.counters.differences.add(wrong.len() as u64);
+        (self.events)(Event::Difference {
+            prefix: probe.prefix.to_string(),
+            addr: probe.addr.to_string_ip(),
+            expected: probe.expected,
+            found,
+            differences: wrong.len() as u64,
+        });
+        self.heal = true;
+        self.log.wake();
+    }
+}
+
+/// The first generation.
+pub(crate) fn first<A: RibFamily>(
+    tables: &mut Tables<A>,
+    sequence: u64,
+) -> Result<(Generation<A>, Vec<String>), Vec<String>> {
+    let (made, refused) = tables.build();
+    let Some((engine, name)) = made else { return Err(refused) };
+    let attributes = tables.attributes.clone();
+    Ok((Generation { number: 1, sequence, name, engine, attributes }, refused))
+}

@@ -1,0 +1,259 @@
+//! A table that changes while it is read: RIB, log, compiler and readers put together.
+
+pub(crate) mod counters;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use fibula_core::{Addr, Update};
+
+use crate::audit::Auditor;
+use crate::compiler::{Compiler, Tables, first};
+use crate::log::Log;
+use crate::publisher::{Generation, Publisher};
+use crate::sync::Arc;
+use crate::{
+    AnyChange, Audit, Checkpoint, Maker, Pacing, Peer, Reader, Rib, RibFamily, TableError, Vrf,
+};
+pub use counters::{Count, Counters, Event, Latencies};
+
+/// How a [`Live`] table behaves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LiveOptions {
+    /// When changes are published.
+    pub pacing: Pacing,
+    /// What is checked meanwhile.
+    pub audit: Audit,
+}
+
+/// The engines that the compilers of a VRF may take, in order of preference.
+pub struct Makers {
+    /// For IPv4.
+    pub v4: Vec<Maker<u32>>,
+    /// For IPv6.
+    pub v6: Vec<Maker<u128>>,
+}
+
+/// A RIB, and for each family of each VRF that is forwarded a table that follows it.
+///
+/// One thread feeds, any number read; a compiler for each table runs in between. Dropped, it publishes
+/// what is left and ends its threads.
+///
+/// ```
+/// use fibula_core::{Attributes, BgpAttributes, Change, Update};
+/// use fibula_rib::{Live, LiveOptions, Maker, Makers, Peer, Rib};
+/// # fn makers() -> Makers { Makers { v4: vec![Maker::new("nothing", |_| Ok(Box::new(Nothing)))], v6: vec![Maker::new("nothing", |_| Ok(Box::new(Nothing)))] } }
+/// # use fibula_core::*;
+/// # struct Nothing;
+/// # impl<A: Addr> Lookup<A> for Nothing {
+/// #     fn lookup(&self, _: A) -> Hop { Hop::NONE }
+/// #     fn lookup_batch(&self, _: &[A], _: &mut [Hop]) {}
+/// #     fn memory(&self) -> Memory { Memory::default() }
+/// # }
+/// # impl<A: Addr> Persist<A> for Nothing {
+/// #     fn tables(&self) -> Vec<TableRef<'_>> { vec![] }
+/// #     fn load(_: &dyn TableSource, _: u32) -> Result<Self, LoadError> { Ok(Nothing) }
+/// # }
+/// # impl<A: Addr> Follow<A> for Nothing {}
+///
+/// let live = Live::start(Rib::default(), &[0], |_| makers(), LiveOptions::default(), |_| {}).unwrap();
+/// let mut reader = live.reader::<u32>(0).unwrap();
+/// let peer = live.peer(Peer { address: None, asn: 64500 });
+/// let attributes = BgpAttributes { origin_as: Some(64501), ..Default::default() };
+/// let change = Change::Announce(Attributes::Bgp(&attributes));
+/// live.apply(0, &Update { prefix: "192.0.2.0/24".parse()?, peer, path_id: 0, time: 0, change })?;
+/// live.flush();
+/// assert_eq!(reader.pin().number(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Live {
+    rib: Arc<Mutex<Rib>>,
+    v4: Vec<Pipeline<u32>>,
+    v6: Vec<Pipeline<u128>>,
+}
+
+/// What stands between the RIB and the readers of one table.
+struct Pipeline<A: Addr> {
+    vrf: Vrf,
+    log: Arc<Log<A>>,
+    publisher: Arc<Publisher<A>>,
+    counters: Arc<Counters>,
+    compiler: Option<JoinHandle<()>>,
+}
+
+impl<A: RibFamily> Pipeline<A> {
+    fn start(
+        rib: &Arc<Mutex<Rib>>,
+        vrf: Vrf,
+        makers: Vec<Maker<A>>,
+        options: &LiveOptions,
+        events: &Arc<dyn Fn(Event) + Send + Sync>,
+    ) -> Result<Self, Vec<String>> {
+        let (mut tables, sequence) = {
+            let rib = lock_std(rib);
+            (Tables::of_rib(makers, &rib, vrf), rib.sequence())
+        };
+        let (generation, refused) = first(&mut tables, sequence)?;
+        if !refused.is_empty() {
+            events(Event::Engine { now: generation.name, refused });
+        }
+        let log = Arc::new(Log::new(options.pacing, sequence));
+        let publisher = Arc::new(Publisher::new(generation));
+        let counters = Arc::new(Counters::default());
+        let auditor = Auditor::new(options.audit);
+        let compiler =
+            Compiler::new(vrf, rib, &log, &publisher, &counters, events, tables, auditor);
+        let compiler = thread::Builder::new()
+            .name(format!("fibula-{}-{vrf}", A::FAMILY))
+            .spawn(move || compiler.run())
+            .map_err(|error| vec![format!("no thread for a compiler: {error}")])?;
+        Ok(Self { vrf, log, publisher, counters, compiler: Some(compiler) })
+    }
+}
+
+impl<A: Addr> Drop for Pipeline<A> {
+    fn drop(&mut self) {
+        self.log.close();
+        if let Some(compiler) = self.compiler.take() {
+            // It ends by itself; if it panicked, there is nothing left to be said.
+            let _ = compiler.join();
+        }
+    }
+}
+
+/// The families of a [`Live`] table.
+pub trait LiveFamily: RibFamily {
+    #[doc(hidden)]
+    #[expect(private_interfaces, reason = "sealed: for u32 and u128, here")]
+    fn pipelines(live: &Live) -> &[Pipeline<Self>];
+}
+
+impl LiveFamily for u32 {
+    #[expect(private_interfaces, reason = "as the trait")]
+    fn pipelines(live: &Live) -> &[Pipeline<Self>] {
+        &live.v4
+    }
+}
+
+impl LiveFamily for u128 {
+    #[expect(private_interfaces, reason = "as the trait")]
+    fn pipelines(live: &Live) -> &[Pipeline<Self>] {
+        &live.v6
+    }
+}
+
+impl Live {
+    /// Compiles the VRFs' tables of the RIB and begins to follow it. `events` hears what an operator
+    /// should know; it is called by the compilers and must not block for long.
+    ///
+    /// # Errors
+    /// What each engine said, if none takes a table.
+    pub fn start(
+        rib: Rib,
+        vrfs: &[Vrf],
+        makers: impl Fn(Vrf) -> Makers,
+        options: LiveOptions,
+        events: impl Fn(Event) + Send + Sync + 'static,
+    ) -> Result<Self, Vec<String>> {
+        let rib = Arc::new(Mutex::new(rib));
+        let events: Arc<dyn Fn(Event) + Send + Sync> = Arc::new(events);
+        let (mut v4, mut v6) = (Vec::new(), Vec::new());
+        for &vrf in vrfs {
+            let makers = makers(vrf);
+            v4.push(Pipeline::start(&rib, vrf, makers.v4, &options, &events)?);
+            v6.push(Pipeline::start(&rib, vrf, makers.v6, &options, &events)?);
+        }
+        Ok(Self { rib, v4, v6 })
+    }
+
+    /// Takes an update. Waits while the compilers are behind, see [`Pacing`]. To be called by one thread:
+    /// two that speak of the same prefix have no order.
+    ///
+    /// # Errors
+    /// As [`Rib::apply`].
+    pub fn apply(&self, vrf: Vrf, update: &Update<'_>) -> Result<(), TableError> {
+        match update.prefix {
+            fibula_core::AnyPrefix::V4(_) => wait::<u32>(self, vrf),
+            fibula_core::AnyPrefix::V6(_) => wait::<u128>(self, vrf),
+        }
+        let mut rib = lock_std(&self.rib);
+        if let Some(change) = rib.apply(vrf, update)? {
+            self.push(vrf, change, rib.sequence());
+        }
+        Ok(())
+    }
+
+    /// The session with the peer ended; see [`Rib::peer_down`].
+    pub fn peer_down(&self, peer: u32) {
+        let mut rib = lock_std(&self.rib);
+        let sequence = rib.sequence() + 1;
+        rib.peer_down(peer, |vrf, change| self.push(vrf, change, sequence));
+    }
+
+    fn push(&self, vrf: Vrf, change: AnyChange, sequence: u64) {
+        match change {
+            AnyChange::V4(change) => push(&self.v4, vrf, change, sequence),
+            AnyChange::V6(change) => push(&self.v6, vrf, change, sequence),
+        }
+    }
+
+    /// The number of this peer; see [`Rib::peer`].
+    pub fn peer(&self, peer: Peer) -> u32 {
+        lock_std(&self.rib).peer(peer)
+    }
+
+    /// The RIB, held still.
+    pub fn with_rib<T>(&self, look: impl FnOnce(&Rib) -> T) -> T {
+        look(&lock_std(&self.rib))
+    }
+
+    /// The RIB as it is, to be written to a file. The feed waits while it is copied, not while it is
+    /// written; `position` is the feed's own word for where it is.
+    pub fn checkpoint(&self, position: &str) -> Checkpoint {
+        lock_std(&self.rib).checkpoint(position)
+    }
+
+    /// A reader of the VRF's table; `None` if the VRF is not followed. Clone it for each thread.
+    pub fn reader<A: LiveFamily>(&self, vrf: Vrf) -> Option<Reader<A>> {
+        Some(Reader::new(&pipeline::<A>(self, vrf)?.publisher))
+    }
+
+    /// What happened to the VRF's table.
+    pub fn counters<A: LiveFamily>(&self, vrf: Vrf) -> Option<&Counters> {
+        Some(&*pipeline::<A>(self, vrf)?.counters)
+    }
+
+    /// The newest generation of the VRF's table. To keep it long is to rest on it, see [`Reader`].
+    pub fn current<A: LiveFamily>(&self, vrf: Vrf) -> Option<Arc<Generation<A>>> {
+        Some(pipeline::<A>(self, vrf)?.publisher.current())
+    }
+
+    /// Waits until everything that was applied before is visible, or could not be made so.
+    pub fn flush(&self) {
+        self.v4.iter().for_each(|table| table.log.flush());
+        self.v6.iter().for_each(|table| table.log.flush());
+    }
+}
+
+/// Locks what the model check need not see.
+pub(crate) fn lock_std<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn pipeline<A: LiveFamily>(live: &Live, vrf: Vrf) -> Option<&Pipeline<A>> {
+    A::pipelines(live).iter().find(|table| table.vrf == vrf)
+}
+
+/// Waits, without the RIB's lock, until the log of the table has room.
+fn wait<A: LiveFamily>(live: &Live, vrf: Vrf) {
+    if let Some(table) = pipeline::<A>(live, vrf) {
+        table.log.wait_for_room();
+    }
+}
+
+fn push<A: Addr>(tables: &[Pipeline<A>], vrf: Vrf, change: crate::Change<A>, sequence: u64) {
+    if let Some(table) = tables.iter().find(|table| table.vrf == vrf) {
+        table.counters.changes.add(1);
+        table.log.push(change, sequence);
+    }
+}

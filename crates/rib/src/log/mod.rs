@@ -1,0 +1,157 @@
+//! From the feed to the compiler: changes wait until they are due, the last one of each prefix counts.
+//!
+//! ```text
+//!   feed ── push ──► prefix → change, prefix → change, ..  ── cut, 50 ms after the first ──► compiler
+//!     ▲                                                                                        │
+//!     └──── waits while too many prefixes wait, or one for longer than a second ◄──── done ────┘
+//! ```
+//!
+//! Invariants:
+//! - of each prefix the last change is published, after all earlier ones or in place of them;
+//! - memory is bounded by the capacity in prefixes, and by what one update can change;
+//! - the compiler never waits for the feed, the feed never for the compiler while it holds the RIB.
+
+mod queue;
+
+use std::time::{Duration, Instant};
+
+use fibula_core::Addr;
+
+pub(crate) use queue::Arrivals;
+pub use queue::{Batch, Pacing};
+
+use crate::Change;
+use crate::sync::{Condvar, Mutex, lock, wait, wait_for};
+use queue::Queue;
+
+/// The log of one table.
+pub(crate) struct Log<A: Addr> {
+    state: Mutex<State<A>>,
+    to_compiler: Condvar,
+    to_feed: Condvar,
+    start: Instant,
+}
+
+struct State<A: Addr> {
+    queue: Queue<A>,
+    /// Somebody waits for all to be published.
+    hurry: bool,
+    /// A rebuild was asked for.
+    wake: bool,
+    closed: bool,
+}
+
+/// Why the compiler was woken.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// Changes are to be cut.
+    Changes,
+    /// Nothing happened for as long as was asked, or a rebuild was asked for.
+    Idle,
+    /// No more will come, and all was cut.
+    Closed,
+}
+
+impl<A: Addr> Log<A> {
+    /// Of a table that takes in the feed up to `sequence`.
+    pub(crate) fn new(pacing: Pacing, sequence: u64) -> Self {
+        let queue = Queue::new(pacing, sequence);
+        let state = State { queue, hurry: false, wake: false, closed: false };
+        Self {
+            state: Mutex::new(state),
+            to_compiler: Condvar::new(),
+            to_feed: Condvar::new(),
+            start: Instant::now(),
+        }
+    }
+
+    /// Microseconds since the log began.
+    pub(crate) fn now(&self) -> u64 {
+        self.start.elapsed().as_micros() as u64
+    }
+
+    /// Waits until changes may be pushed. To be called without the RIB's lock.
+    pub(crate) fn wait_for_room(&self) {
+        let mut state = lock(&self.state);
+        while !state.closed && state.queue.is_full(self.now()) {
+            self.to_compiler.notify_one();
+            state = wait(&self.to_feed, state);
+        }
+    }
+
+    /// Adds a change. To be called with the RIB's lock, so that a cut has the RIB as it is.
+    pub(crate) fn push(&self, change: Change<A>, sequence: u64) {
+        let mut state = lock(&self.state);
+        let was_empty = state.queue.is_empty();
+        state.queue.push(self.now(), change, sequence);
+        if was_empty || state.queue.due(0) == Some(Duration::ZERO) {
+            self.to_compiler.notify_one();
+        }
+    }
+
+    /// Waits until a cut is due.
+    pub(crate) fn wait_until_due(&self, idle: Duration) -> Due {
+        let mut state = lock(&self.state);
+        let since = Instant::now();
+        loop {
+            let due = state.queue.due(self.now());
+            let hurry = state.hurry || state.closed;
+            match due {
+                Some(time) if hurry || time.is_zero() => return Due::Changes,
+                None if state.closed => return Due::Closed,
+                _ if std::mem::take(&mut state.wake) => return Due::Idle,
+                due => {
+                    let left = idle.saturating_sub(since.elapsed());
+                    if due.is_none() && left.is_zero() {
+                        return Due::Idle;
+                    }
+                    state = wait_for(&self.to_compiler, state, due.unwrap_or(left));
+                }
+            }
+        }
+    }
+
+    /// Takes all that waits. To be called with the RIB's lock if the RIB is to be compared.
+    pub(crate) fn cut(&self) -> Batch<A> {
+        let mut state = lock(&self.state);
+        let batch = state.queue.cut();
+        // What was pending is bounded again; age still counts until it is published.
+        self.to_feed.notify_all();
+        batch
+    }
+
+    /// What was cut is published, or was given up.
+    pub(crate) fn done(&self) {
+        lock(&self.state).queue.done();
+        self.to_feed.notify_all();
+    }
+
+    /// Waits until all that was pushed before is published.
+    pub(crate) fn flush(&self) {
+        let mut state = lock(&self.state);
+        while !state.queue.is_idle() && !state.closed {
+            state.hurry = true;
+            self.to_compiler.notify_one();
+            state = wait(&self.to_feed, state);
+        }
+        state.hurry = false;
+    }
+
+    /// Wakes the compiler although nothing changed.
+    pub(crate) fn wake(&self) {
+        lock(&self.state).wake = true;
+        self.to_compiler.notify_one();
+    }
+
+    /// Whether no more changes come.
+    pub(crate) fn is_closed(&self) -> bool {
+        lock(&self.state).closed
+    }
+
+    /// No more changes come.
+    pub(crate) fn close(&self) {
+        lock(&self.state).closed = true;
+        self.to_compiler.notify_all();
+        self.to_feed.notify_all();
+    }
+}

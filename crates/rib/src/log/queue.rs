@@ -1,0 +1,186 @@
+//! What the log holds, and when it is due: no threads, no clock.
+
+use std::time::Duration;
+
+use fibula_core::{Addr, Prefix};
+use hashbrown::HashMap;
+
+use crate::Change;
+
+/// When changes are published, and how many may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pacing {
+    /// How long the first change of a burst waits for others.
+    pub bucket: Duration,
+    /// How old a change may get before the feed is held back.
+    pub late: Duration,
+    /// How many prefixes may wait before the feed is held back: what bounds the memory.
+    pub capacity: usize,
+}
+
+impl Default for Pacing {
+    /// 50 ms, 1 s, 131,072 prefixes.
+    fn default() -> Self {
+        let ms = Duration::from_millis;
+        Self { bucket: ms(50), late: ms(1000), capacity: 1 << 17 }
+    }
+}
+
+/// The changes since the last cut, the last one of each prefix.
+pub(super) struct Queue<A: Addr> {
+    pub(super) pacing: Pacing,
+    pending: HashMap<Prefix<A>, Change<A>>,
+    /// When the first change arrived that waits.
+    oldest: Option<u64>,
+    /// When the first change arrived of those that were cut and are not published.
+    in_flight: Option<u64>,
+    arrivals: Arrivals,
+    sequence: u64,
+}
+
+/// What is published together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Batch<A: Addr> {
+    /// The last change of each prefix, sorted by prefix.
+    pub changes: Vec<Change<A>>,
+    /// The position in the feed of the last update that these changes take in.
+    pub sequence: u64,
+    /// When they arrived.
+    pub(crate) arrivals: Arrivals,
+}
+
+/// How many changes arrived in each millisecond: `(begin in microseconds, changes)`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Arrivals(pub(crate) Vec<(u64, u64)>);
+
+/// Arrivals are told apart by this many microseconds.
+const SLOT: u64 = 1000;
+
+impl Arrivals {
+    fn add(&mut self, now: u64) {
+        let slot = now / SLOT * SLOT;
+        match self.0.last_mut() {
+            Some((begin, count)) if *begin == slot => *count += 1,
+            _ => self.0.push((slot, 1)),
+        }
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+impl<A: Addr> Queue<A> {
+    pub(super) fn new(pacing: Pacing, sequence: u64) -> Self {
+        Self {
+            pacing,
+            pending: HashMap::new(),
+            oldest: None,
+            in_flight: None,
+            arrivals: Arrivals::default(),
+            sequence,
+        }
+    }
+
+    /// Takes a change at this time, in microseconds. It replaces an earlier one of its prefix.
+    pub(super) fn push(&mut self, now: u64, change: Change<A>, sequence: u64) {
+        self.pending.insert(change.prefix, change);
+        self.oldest.get_or_insert(now);
+        self.arrivals.add(now);
+        self.sequence = sequence;
+    }
+
+    /// Whether the feed must wait: too many wait, or one has waited for too long.
+    pub(super) fn is_full(&self, now: u64) -> bool {
+        let oldest = [self.oldest, self.in_flight].into_iter().flatten().min();
+        let is_late =
+            oldest.is_some_and(|since| now > since.saturating_add(micros(self.pacing.late)));
+        is_late || self.pending.len() >= self.pacing.capacity
+    }
+
+    /// How long until a cut is due; `None` if nothing waits.
+    pub(super) fn due(&self, now: u64) -> Option<Duration> {
+        let since = self.oldest?;
+        if self.pending.len() >= self.pacing.capacity {
+            return Some(Duration::ZERO);
+        }
+        let at = since.saturating_add(micros(self.pacing.bucket));
+        Some(Duration::from_micros(at.saturating_sub(now)))
+    }
+
+    /// Takes all that waits; it is in flight until [`Queue::done`].
+    pub(super) fn cut(&mut self) -> Batch<A> {
+        let mut changes: Vec<_> = self.pending.drain().map(|(_, change)| change).collect();
+        changes.sort_unstable_by_key(|change| change.prefix);
+        self.in_flight = self.oldest.take();
+        Batch { changes, sequence: self.sequence, arrivals: std::mem::take(&mut self.arrivals) }
+    }
+
+    /// What was cut is published, or never will be.
+    pub(super) fn done(&mut self) {
+        self.in_flight = None;
+    }
+
+    /// Whether all that came is published.
+    pub(super) fn is_idle(&self) -> bool {
+        self.pending.is_empty() && self.in_flight.is_none()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fibula_core::{Attributes, Value};
+
+    use crate::AttributeSet;
+
+    const MS: u64 = 1000;
+
+    fn change(prefix: &str, hop: u32) -> Change<u32> {
+        let set = AttributeSet::new(&Attributes::Values(&[Value::Int(hop.into())]));
+        Change { prefix: prefix.parse().unwrap(), best: Some((hop, set)) }
+    }
+
+    #[test]
+    fn bursts_become_one_batch() {
+        let mut queue = Queue::new(Pacing::default(), 0);
+        assert_eq!(queue.due(0), None);
+        for (now, prefix, hop) in
+            [(10, "11.0.0.0/8", 1), (20, "10.0.0.0/8", 2), (30, "11.0.0.0/8", 3)]
+        {
+            queue.push(now * MS, change(prefix, hop), now);
+        }
+        // The bucket counts from the first.
+        assert_eq!(queue.due(30 * MS), Some(Duration::from_millis(30)));
+        assert_eq!(queue.due(70 * MS), Some(Duration::ZERO));
+        let batch = queue.cut();
+        assert_eq!(batch.changes, [change("10.0.0.0/8", 2), change("11.0.0.0/8", 3)]);
+        assert_eq!(batch.sequence, 30);
+        assert_eq!(batch.arrivals.0, [(10 * MS, 1), (20 * MS, 1), (30 * MS, 1)]);
+        assert_eq!(queue.due(70 * MS), None);
+        assert!(!queue.is_idle());
+        queue.done();
+        assert!(queue.is_idle());
+    }
+
+    #[test]
+    fn the_feed_waits_for_late_and_for_many_changes() {
+        let pacing = Pacing { capacity: 2, ..Pacing::default() };
+        let mut queue = Queue::new(pacing, 0);
+        queue.push(0, change("10.0.0.0/8", 1), 1);
+        assert!(!queue.is_full(1000 * MS));
+        assert!(queue.is_full(1000 * MS + 1), "late while it waits");
+        queue.cut();
+        queue.push(900 * MS, change("10.0.0.0/8", 2), 2);
+        assert!(queue.is_full(1001 * MS), "late while it is in flight");
+        queue.done();
+        assert!(!queue.is_full(1001 * MS));
+        queue.push(901 * MS, change("11.0.0.0/8", 2), 3);
+        assert!(queue.is_full(902 * MS));
+        assert_eq!(queue.due(902 * MS), Some(Duration::ZERO), "nothing to be gained by waiting");
+    }
+}

@@ -1,0 +1,201 @@
+//! From the compiler to the readers: one pointer that is swapped.
+//!
+//! ```text
+//!   compiler ── publish ──► cell: Arc<Generation>, number ──► Reader: its own Arc, taken anew if the
+//!                             │                                 number differs, once a batch
+//!                             └── the one before: patched into the next, or freed
+//! ```
+//!
+//! Reading costs one atomic load and one comparison a batch while nothing changes; the cell itself is
+//! touched once a generation. Swap and load are lock-free (`arc-swap`).
+//!
+//! Invariants:
+//! - a published generation never changes: it is taken apart only by its last owner;
+//! - a reader has one generation for as long as a pin lives, and never goes back to an earlier one;
+//! - there are at most two generations and one in the making ([`Retired`]).
+//!
+//! So a reader that rests should [release](Reader::release) what it has: two that rest on different
+//! generations keep the third from being made.
+
+mod attributes;
+mod cell;
+
+use fibula_core::{Addr, Follow, Hop, Prefix};
+
+pub use attributes::AttributeTable;
+
+use crate::AttributeSet;
+use crate::sync::{Arc, AtomicU64, Ordering};
+use cell::Cell;
+
+/// A compiled table as readers see it: an engine, the attributes that its hops number, and which one
+/// in the row of tables it is.
+pub struct Generation<A: Addr> {
+    pub(crate) number: u64,
+    pub(crate) sequence: u64,
+    pub(crate) name: &'static str,
+    pub(crate) engine: Box<dyn Follow<A>>,
+    pub(crate) attributes: AttributeTable,
+}
+
+impl<A: Addr> Generation<A> {
+    /// Its number: 1 for the first, then one more each.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// How many updates of the feed it takes in; see [`Rib::sequence`](crate::Rib::sequence).
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// The engine's name.
+    pub fn engine_name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &dyn Follow<A> {
+        &*self.engine
+    }
+
+    /// Looks up a batch; see [`Lookup::lookup_batch`](fibula_core::Lookup::lookup_batch).
+    pub fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
+        self.engine.lookup_batch(addrs, hops);
+    }
+
+    /// The attributes that a hop of this generation stands for.
+    pub fn attributes(&self, hop: Hop) -> Option<&AttributeSet> {
+        hop.index().and_then(|number| self.attributes.get(number))
+    }
+}
+
+/// What readers and the compiler share. On a line of its own: readers look at the number all the time.
+#[repr(align(64))]
+pub(crate) struct Publisher<A: Addr> {
+    number: AtomicU64,
+    cell: Cell<Generation<A>>,
+}
+
+impl<A: Addr> Publisher<A> {
+    pub(crate) fn new(first: Generation<A>) -> Self {
+        Self { number: AtomicU64::new(first.number), cell: Cell::new(Arc::new(first)) }
+    }
+
+    /// Swaps; returns the generation before, which readers may still have.
+    pub(crate) fn publish(&self, next: Generation<A>) -> Arc<Generation<A>> {
+        let number = next.number;
+        let old = self.cell.swap(Arc::new(next));
+        // After the swap: who sees the number finds at least this generation.
+        self.number.store(number, Ordering::Release);
+        old
+    }
+
+    pub(crate) fn current(&self) -> Arc<Generation<A>> {
+        self.cell.load()
+    }
+}
+
+/// One thread's view of a table that changes.
+///
+/// ```no_run
+/// # use fibula_core::Hop;
+/// # fn example(mut reader: fibula_rib::Reader<u32>, batches: &[Vec<u32>]) {
+/// let mut hops = [Hop::NONE; 256];
+/// for addrs in batches {
+///     let table = reader.pin(); // one generation for the whole batch
+///     table.lookup_batch(addrs, &mut hops[..addrs.len()]);
+///     let attributes = table.attributes(hops[0]);
+/// }
+/// reader.release(); // before a rest
+/// # }
+/// ```
+pub struct Reader<A: Addr> {
+    publisher: Arc<Publisher<A>>,
+    held: Option<Arc<Generation<A>>>,
+}
+
+impl<A: Addr> Reader<A> {
+    pub(crate) fn new(publisher: &Arc<Publisher<A>>) -> Self {
+        Self { publisher: Arc::clone(publisher), held: None }
+    }
+
+    /// The newest generation, for one batch.
+    #[inline]
+    pub fn pin(&mut self) -> &Generation<A> {
+        let newest = self.publisher.number.load(Ordering::Acquire);
+        if self.held.as_ref().is_none_or(|held| held.number != newest) {
+            self.renew();
+        }
+        self.held.as_deref().expect("a generation was just taken")
+    }
+
+    #[cold]
+    fn renew(&mut self) {
+        // The old one goes first: between the two lines this reader keeps nothing alive.
+        self.held = None;
+        self.held = Some(self.publisher.cell.load());
+    }
+
+    /// Gives the generation back: for readers that rest.
+    pub fn release(&mut self) {
+        self.held = None;
+    }
+}
+
+impl<A: Addr> Clone for Reader<A> {
+    fn clone(&self) -> Self {
+        Self::new(&self.publisher)
+    }
+}
+
+/// A generation, and the prefixes that have changed since.
+type Spare<A> = (Arc<Generation<A>>, Vec<Prefix<A>>);
+
+/// Generations that were replaced, for as long as readers have them.
+pub(crate) struct Retired<A: Addr> {
+    /// The one before the current.
+    spare: Option<Spare<A>>,
+    /// Older ones.
+    held: Vec<Arc<Generation<A>>>,
+}
+
+impl<A: Addr> Retired<A> {
+    pub(crate) fn new() -> Self {
+        Self { spare: None, held: Vec::new() }
+    }
+
+    /// How many generations readers still have, the current one aside. One more may be made while that
+    /// is at most one.
+    pub(crate) fn in_use(&mut self) -> usize {
+        self.held.retain(|old| Arc::strong_count(old) > 1);
+        let spare = self.spare.iter().filter(|(old, _)| Arc::strong_count(old) > 1);
+        self.held.len() + spare.count()
+    }
+
+    /// The prefixes in which the spare one differs from the current one, if nobody has it any more.
+    pub(crate) fn spare(&self) -> Option<&[Prefix<A>]> {
+        let (old, behind) = self.spare.as_ref()?;
+        (Arc::strong_count(old) == 1).then_some(&**behind)
+    }
+
+    /// The spare one if nobody has it any more, to be patched, and the prefixes in which it differs
+    /// from the current one.
+    pub(crate) fn take_spare(&mut self) -> Option<(Generation<A>, Vec<Prefix<A>>)> {
+        let (old, behind) = self.spare.take()?;
+        match Arc::try_unwrap(old) {
+            Ok(old) => Some((old, behind)),
+            Err(old) => {
+                self.held.push(old);
+                None
+            }
+        }
+    }
+
+    /// The generation that was just replaced, and what changed from it to the current one.
+    pub(crate) fn put(&mut self, old: Arc<Generation<A>>, behind: Vec<Prefix<A>>) {
+        let before = self.spare.replace((old, behind));
+        self.held.extend(before.map(|(old, _)| old));
+        self.in_use();
+    }
+}

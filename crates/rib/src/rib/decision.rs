@@ -1,0 +1,163 @@
+//! Which of several paths for a prefix is the best, and why.
+
+use std::cmp::{Ordering, Reverse};
+use std::fmt;
+use std::net::IpAddr;
+
+use super::set::{AttributeSet, Rank};
+
+/// One criterion of the decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Step {
+    /// The higher local preference; 100 where none is given.
+    LocalPreference,
+    /// The shorter AS path.
+    AsPathLength,
+    /// The lower origin: IGP before EGP before incomplete.
+    Origin,
+    /// The peer that comes first: in [`Preference::peers`], else by number.
+    PeerOrder,
+    /// The lower MED; 0 where none is given.
+    Med,
+    /// The lower path identifier.
+    PathId,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::LocalPreference => "local preference",
+            Self::AsPathLength => "AS path length",
+            Self::Origin => "origin",
+            Self::PeerOrder => "peer order",
+            Self::Med => "MED",
+            Self::PathId => "path identifier",
+        })
+    }
+}
+
+/// What is preferred: the criteria in order. Paths that are equal in all of them are told apart by peer
+/// and path identifier, so there is always one best path.
+///
+/// The default compares MEDs after the peers, so only among the paths of one peer: MEDs of different
+/// neighbours do not compare, and an order that compared some of them would not be one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preference {
+    /// The criteria, the most important first.
+    pub steps: Vec<Step>,
+    /// Peers by number that come before all others, the most preferred first.
+    pub peers: Vec<u32>,
+}
+
+impl Default for Preference {
+    fn default() -> Self {
+        use Step::{AsPathLength, LocalPreference, Med, Origin, PathId, PeerOrder};
+        let steps = vec![LocalPreference, AsPathLength, Origin, PeerOrder, Med, PathId];
+        Self { steps, peers: Vec::new() }
+    }
+}
+
+/// A path as the decision sees it.
+#[derive(Clone, Copy)]
+pub(super) struct Contender {
+    pub(super) peer: u32,
+    pub(super) path_id: u32,
+    pub(super) rank: Rank,
+}
+
+impl Preference {
+    /// [`Ordering::Less`] if `a` is better, and the criterion that says so.
+    pub(super) fn compare(&self, a: &Contender, b: &Contender) -> (Ordering, Step) {
+        for &step in &self.steps {
+            let order = match step {
+                Step::LocalPreference => {
+                    Reverse(a.rank.local_pref).cmp(&Reverse(b.rank.local_pref))
+                }
+                Step::AsPathLength => a.rank.path_len.cmp(&b.rank.path_len),
+                Step::Origin => a.rank.origin.cmp(&b.rank.origin),
+                Step::PeerOrder => self.place(a.peer).cmp(&self.place(b.peer)),
+                Step::Med => a.rank.med.cmp(&b.rank.med),
+                Step::PathId => a.path_id.cmp(&b.path_id),
+            };
+            if order.is_ne() {
+                return (order, step);
+            }
+        }
+        match self.place(a.peer).cmp(&self.place(b.peer)) {
+            Ordering::Equal => (a.path_id.cmp(&b.path_id), Step::PathId),
+            order => (order, Step::PeerOrder),
+        }
+    }
+
+    fn place(&self, peer: u32) -> (usize, u32) {
+        let listed = self.peers.iter().position(|&p| p == peer);
+        (listed.unwrap_or(self.peers.len()), peer)
+    }
+}
+
+/// A path for a prefix, as one peer announced it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Path {
+    /// The number of the peer.
+    pub peer: u32,
+    /// The ADD-PATH identifier, 0 where the peer sends one path a prefix.
+    pub path_id: u32,
+    /// The number of its attributes: the hop of the prefix, if this is its best path.
+    pub hop: u32,
+    /// Its attributes.
+    pub attributes: AttributeSet,
+}
+
+/// Why a path won: all paths of a prefix, the best first, each with the criterion by which the best
+/// one is better. Its text is the explanation.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    pub(super) prefix: String,
+    pub(super) paths: Vec<(Path, Option<Step>)>,
+    pub(super) names: Vec<String>,
+}
+
+impl Decision {
+    /// The paths, the best first; for the others the criterion by which they lost.
+    pub fn paths(&self) -> &[(Path, Option<Step>)] {
+        &self.paths
+    }
+
+    /// The path that won.
+    pub fn best(&self) -> &Path {
+        &self.paths[0].0
+    }
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (best, name) = (&self.paths[0].0, &self.names[0]);
+        write!(f, "{}: {name} has the best path: {}", self.prefix, best.attributes)?;
+        if self.paths.len() == 1 {
+            f.write_str("; there is no other")?;
+        }
+        for ((path, step), name) in self.paths.iter().zip(&self.names).skip(1) {
+            let step = step.map_or(String::new(), |step| step.to_string());
+            write!(f, "\n  over {name} by {step}: {}", path.attributes)?;
+        }
+        Ok(())
+    }
+}
+
+/// A BGP peer: the same one in every source in which address and AS are the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Peer {
+    /// Its address, if the source says so.
+    pub address: Option<IpAddr>,
+    /// Its AS, 0 if unknown.
+    pub asn: u32,
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.address {
+            Some(address) => write!(f, "peer {address} AS{}", self.asn),
+            None => write!(f, "peer AS{}", self.asn),
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! Attribute sets as the RIB keeps them: one run of bytes each, equal bytes for equal attributes.
+//!
+//! ```text
+//! from BGP    0        1      2       3  4            8          12          16   20        36
+//!             kind 0 | flags | origin | 0 | path length | origin AS | local pref | MED | next hop | text length, AS path, communities
+//! otherwise   kind 1, then for each value: 0 | 1 and 8 bytes | 2, a length of 4 bytes and text
+//! ```
+//!
+//! Numbers are little-endian. A field that the flags deny is zero, so nothing can be said in two ways.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+use fibula_core::{Attributes, BgpAttributes, Value};
+
+const BGP: u8 = 0;
+const VALUES: u8 = 1;
+
+const HAS_NEXT_HOP: u8 = 1;
+const NEXT_HOP_V6: u8 = 2;
+const HAS_ORIGIN_AS: u8 = 4;
+const HAS_LOCAL_PREF: u8 = 8;
+const HAS_MED: u8 = 16;
+const HAS_ORIGIN: u8 = 32;
+
+/// Bytes before the texts of a BGP set.
+const HEAD: usize = 40;
+
+/// The attributes of a route, immutable and shared: clones are references.
+///
+/// ```
+/// use fibula_core::{Attributes, BgpAttributes, Value};
+/// use fibula_rib::AttributeSet;
+///
+/// let bgp = BgpAttributes { origin_as: Some(64500), as_path_len: 3, ..Default::default() };
+/// let set = AttributeSet::new(&Attributes::Bgp(&bgp));
+/// assert_eq!(set.bgp(), Some(bgp));
+/// assert_eq!(set.to_string(), "origin AS64500, AS path length 3");
+/// assert_eq!(AttributeSet::new(&Attributes::Values(&[Value::Int(7)])).values(), [Value::Int(7)]);
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct AttributeSet(Arc<[u8]>);
+
+impl AttributeSet {
+    /// A set of its own, that nobody shares yet.
+    pub fn new(attributes: &Attributes<'_>) -> Self {
+        let mut bytes = Vec::new();
+        encode(attributes, &mut bytes);
+        Self(bytes.into())
+    }
+
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
+        Self(bytes.into())
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Whether both are the same memory; quicker than equality, and implies it.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// The BGP attributes; `None` if it is of another kind.
+    pub fn bgp(&self) -> Option<BgpAttributes<'_>> {
+        decode_bgp(&self.0)
+    }
+
+    /// The values of a set that is not from BGP, in the order of its source's columns.
+    pub fn values(&self) -> Vec<Value<'_>> {
+        let mut rest = self.0.strip_prefix(&[VALUES]).unwrap_or_default();
+        std::iter::from_fn(|| next_value(&mut rest)).collect()
+    }
+
+    /// What the decision looks at.
+    pub(super) fn rank(&self) -> Rank {
+        rank(&self.0)
+    }
+}
+
+impl fmt::Display for AttributeSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(bgp) = self.bgp() else {
+            let text = |value: &Value<'_>| match value {
+                Value::Null => "null".to_owned(),
+                Value::Int(v) => v.to_string(),
+                Value::Str(v) => (*v).to_owned(),
+            };
+            return f.write_str(&self.values().iter().map(text).collect::<Vec<_>>().join(", "));
+        };
+        if let Some(next_hop) = bgp.next_hop {
+            write!(f, "next hop {next_hop}, ")?;
+        }
+        if let Some(asn) = bgp.origin_as {
+            write!(f, "origin AS{asn}, ")?;
+        }
+        write!(f, "AS path length {}", bgp.as_path_len)?;
+        if let Some(preference) = bgp.local_pref {
+            write!(f, ", local preference {preference}")?;
+        }
+        if let Some(med) = bgp.med {
+            write!(f, ", MED {med}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for AttributeSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{{{self}}}")
+    }
+}
+
+/// The numbers that decide between paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rank {
+    pub(super) local_pref: u32,
+    pub(super) path_len: u32,
+    pub(super) origin: u8,
+    pub(super) med: u32,
+}
+
+/// What BGP takes for a local preference that is not given.
+const DEFAULT_LOCAL_PREF: u32 = 100;
+
+fn rank(bytes: &[u8]) -> Rank {
+    if bytes.len() < HEAD || bytes[0] != BGP {
+        return Rank { local_pref: DEFAULT_LOCAL_PREF, path_len: 0, origin: 0, med: 0 };
+    }
+    let has_preference = bytes[1] & HAS_LOCAL_PREF != 0;
+    Rank {
+        local_pref: if has_preference { word(bytes, 12) } else { DEFAULT_LOCAL_PREF },
+        path_len: word(bytes, 4),
+        origin: bytes[2],
+        med: word(bytes, 16),
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |b| u32::from_le_bytes(*b))
+}
+
+/// Writes the attributes into `out`, in place of what is there.
+pub(super) fn encode(attributes: &Attributes<'_>, out: &mut Vec<u8>) {
+    out.clear();
+    match attributes {
+        Attributes::Bgp(bgp) => encode_bgp(bgp, out),
+        Attributes::Values(values) => {
+            out.push(VALUES);
+            for value in *values {
+                match value {
+                    Value::Null => out.push(0),
+                    Value::Int(v) => {
+                        out.push(1);
+                        out.extend_from_slice(&v.to_le_bytes());
+                    }
+                    Value::Str(text) => {
+                        out.push(2);
+                        // 4 GiB of text in one value is no attribute.
+                        let len = u32::try_from(text.len()).unwrap_or(0);
+                        out.extend_from_slice(&len.to_le_bytes());
+                        out.extend_from_slice(&text.as_bytes()[..len as usize]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn encode_bgp(bgp: &BgpAttributes<'_>, out: &mut Vec<u8>) {
+    let flag = |given: bool, flag: u8| if given { flag } else { 0 };
+    let (mut next_hop, mut flags) = ([0; 16], 0);
+    match bgp.next_hop {
+        Some(IpAddr::V4(ip)) => {
+            next_hop[..4].copy_from_slice(&ip.octets());
+            flags |= HAS_NEXT_HOP;
+        }
+        Some(IpAddr::V6(ip)) => {
+            next_hop = ip.octets();
+            flags |= HAS_NEXT_HOP | NEXT_HOP_V6;
+        }
+        None => {}
+    }
+    flags |= flag(bgp.origin_as.is_some(), HAS_ORIGIN_AS)
+        | flag(bgp.local_pref.is_some(), HAS_LOCAL_PREF)
+        | flag(bgp.med.is_some(), HAS_MED)
+        | flag(bgp.origin.is_some(), HAS_ORIGIN);
+    out.extend_from_slice(&[BGP, flags, bgp.origin.unwrap_or(0), 0]);
+    let numbers = [
+        bgp.as_path_len,
+        bgp.origin_as.unwrap_or(0),
+        bgp.local_pref.unwrap_or(0),
+        bgp.med.unwrap_or(0),
+    ];
+    numbers.iter().for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
+    out.extend_from_slice(&next_hop);
+    out.extend_from_slice(&u32::try_from(bgp.as_path.len()).unwrap_or(0).to_le_bytes());
+    out.extend_from_slice(bgp.as_path.as_bytes());
+    out.extend_from_slice(bgp.communities.as_bytes());
+}
+
+fn decode_bgp(bytes: &[u8]) -> Option<BgpAttributes<'_>> {
+    let (&head, text) = bytes.split_first_chunk::<HEAD>()?;
+    if head[0] != BGP {
+        return None;
+    }
+    let flags = head[1];
+    let given = |flag: u8, at: usize| (flags & flag != 0).then(|| word(bytes, at));
+    let (as_path, communities) = text.split_at_checked(word(bytes, 36) as usize)?;
+    let next_hop = head[20..36].first_chunk::<16>().map(|octets| match flags & NEXT_HOP_V6 {
+        0 => Ipv4Addr::new(octets[0], octets[1], octets[2], octets[3]).into(),
+        _ => IpAddr::from(Ipv6Addr::from(*octets)),
+    });
+    Some(BgpAttributes {
+        next_hop: next_hop.filter(|_| flags & HAS_NEXT_HOP != 0),
+        origin_as: given(HAS_ORIGIN_AS, 8),
+        as_path_len: word(bytes, 4),
+        as_path: std::str::from_utf8(as_path).ok()?,
+        local_pref: given(HAS_LOCAL_PREF, 12),
+        med: given(HAS_MED, 16),
+        origin: (flags & HAS_ORIGIN != 0).then_some(head[2]),
+        communities: std::str::from_utf8(communities).ok()?,
+    })
+}
+
+/// Takes the next value off the front; `None` at the end, and where there is no sense in it.
+fn next_value<'a>(rest: &mut &'a [u8]) -> Option<Value<'a>> {
+    let (&tag, after) = rest.split_first()?;
+    let (value, after) = match tag {
+        0 => (Value::Null, after),
+        1 => {
+            let (int, after) = after.split_first_chunk()?;
+            (Value::Int(u64::from_le_bytes(*int)), after)
+        }
+        2 => {
+            let (len, after) = after.split_first_chunk()?;
+            let (text, after) = after.split_at_checked(u32::from_le_bytes(*len) as usize)?;
+            (Value::Str(std::str::from_utf8(text).ok()?), after)
+        }
+        _ => return None,
+    };
+    *rest = after;
+    Some(value)
+}
+
+/// Whether these are the bytes of a set, as [`encode`] writes it and not otherwise.
+pub(crate) fn is_sound(bytes: &[u8]) -> bool {
+    let mut again = Vec::with_capacity(bytes.len());
+    match bytes.first() {
+        Some(&BGP) => match decode_bgp(bytes) {
+            Some(bgp) => encode_bgp(&bgp, &mut again),
+            None => return false,
+        },
+        Some(&VALUES) => {
+            let mut rest = &bytes[1..];
+            let values: Vec<_> = std::iter::from_fn(|| next_value(&mut rest)).collect();
+            encode(&Attributes::Values(&values), &mut again);
+        }
+        _ => return false,
+    }
+    again == bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_come_back() {
+        let sets = [
+            BgpAttributes::default(),
+            BgpAttributes {
+                next_hop: Some([192, 0, 2, 1].into()),
+                origin_as: Some(0),
+                as_path_len: u32::MAX,
+                as_path: "64500 {64501,64502}",
+                local_pref: Some(0),
+                med: Some(5),
+                origin: Some(2),
+                communities: "64500:1 64500:2",
+            },
+            BgpAttributes { next_hop: Some(Ipv6Addr::LOCALHOST.into()), ..Default::default() },
+        ];
+        for bgp in sets {
+            let set = AttributeSet::new(&Attributes::Bgp(&bgp));
+            assert_eq!(set.bgp(), Some(bgp));
+            assert!(is_sound(set.as_bytes()) && set.values().is_empty());
+        }
+        let values = [Value::Null, Value::Int(u64::MAX), Value::Str(""), Value::Str("Zürich")];
+        let set = AttributeSet::new(&Attributes::Values(&values));
+        assert_eq!((set.values(), set.bgp()), (values.to_vec(), None));
+        assert!(is_sound(set.as_bytes()));
+    }
+
+    #[test]
+    fn what_is_no_set_is_known() {
+        for bytes in
+            [&[][..], &[7], &[0; 39], &[1, 3], &[1, 2, 9, 0, 0, 0], &[1, 2, 1, 0, 0, 0, 0xff]]
+        {
+            assert!(!is_sound(bytes), "{bytes:?}");
+        }
+        let mut denied = AttributeSet::new(&Attributes::Bgp(&BgpAttributes::default())).0.to_vec();
+        denied[16] = 1; // a MED that the flags deny
+        assert!(!is_sound(&denied));
+    }
+}

@@ -1,0 +1,265 @@
+//! The prefixes of one family and VRF: a path-compressed binary trie in one array.
+//!
+//! A node stands for a prefix; its children are longer prefixes inside it, told apart by the bit behind
+//! its own length. A node has a route, or two children, or is the root: so there are fewer than two
+//! nodes for each prefix with a route. Nodes are named by 32-bit places in the array, those that are
+//! given back are used again.
+//!
+//! ```text
+//!   10.0.0.0/8           node 0: 0.0.0.0/0 ──0── node 1: 10.0.0.0/8, a route
+//!   10.1.0.0/16                                      └─0── node 4: 10.0.0.0/14, no route
+//!   10.2.0.0/16                                             ├─0── node 2: 10.1.0.0/16
+//!                                                           └─1── node 3: 10.2.0.0/16
+//! ```
+
+use fibula_core::{Addr, Prefix};
+
+/// No node: the root is nobody's child.
+const NONE: u32 = 0;
+/// No path.
+pub(super) const NO_PATH: u32 = u32::MAX;
+
+/// An address in a form that needs no padding beside other 32-bit numbers.
+pub(crate) trait Packed: Addr {
+    type Bits: Copy + Send + Sync;
+    fn pack(self) -> Self::Bits;
+    fn unpack(bits: Self::Bits) -> Self;
+}
+
+impl Packed for u32 {
+    type Bits = Self;
+    fn pack(self) -> Self {
+        self
+    }
+    fn unpack(bits: Self) -> Self {
+        bits
+    }
+}
+
+impl Packed for u128 {
+    type Bits = [u64; 2];
+    fn pack(self) -> [u64; 2] {
+        [(self >> 64) as u64, self as u64]
+    }
+    fn unpack([high, low]: [u64; 2]) -> Self {
+        Self::from(high) << 64 | Self::from(low)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Node<B> {
+    addr: B,
+    kids: [u32; 2],
+    /// The first of the prefix's paths, the best one; [`NO_PATH`] if it has no route.
+    path: u32,
+    len: u8,
+}
+
+const _: () = assert!(size_of::<Node<u32>>() == 20 && size_of::<Node<[u64; 2]>>() == 32);
+
+pub(super) struct Trie<A: Packed> {
+    nodes: Vec<Node<A::Bits>>,
+    free: Vec<u32>,
+    /// How many prefixes have a route.
+    prefixes: usize,
+}
+
+impl<A: Packed> Default for Trie<A> {
+    fn default() -> Self {
+        let mut trie = Self { nodes: Vec::new(), free: Vec::new(), prefixes: 0 };
+        trie.add(Prefix::ALL, [NONE; 2]);
+        trie
+    }
+}
+
+impl<A: Packed> Trie<A> {
+    fn prefix(&self, node: u32) -> Prefix<A> {
+        let node = &self.nodes[node as usize];
+        Prefix::masked(A::unpack(node.addr), node.len).unwrap_or(Prefix::ALL)
+    }
+
+    fn add(&mut self, prefix: Prefix<A>, kids: [u32; 2]) -> u32 {
+        let node = Node { addr: prefix.addr().pack(), kids, path: NO_PATH, len: prefix.len() };
+        if let Some(at) = self.free.pop() {
+            self.nodes[at as usize] = node;
+            return at;
+        }
+        super::family::grow(&mut self.nodes);
+        self.nodes.push(node);
+        u32::try_from(self.nodes.len() - 1).expect("fewer than 2^32 nodes")
+    }
+
+    /// How many more prefixes there is room for.
+    pub(super) fn is_full(&self) -> bool {
+        self.nodes.len() >= u32::MAX as usize - 4
+    }
+
+    /// The child of the node on the way to the address, and its prefix.
+    fn kid(&self, node: u32, addr: A) -> Option<(u32, Prefix<A>)> {
+        let node = &self.nodes[node as usize];
+        let kid = node.kids[usize::from(addr.bit(node.len))];
+        (kid != NONE).then(|| (kid, self.prefix(kid)))
+    }
+
+    /// The nodes whose prefixes cover this one, from the root down.
+    fn way(&self, to: Prefix<A>) -> impl Iterator<Item = u32> + '_ {
+        std::iter::successors(Some(0), move |&at| {
+            if self.nodes[at as usize].len >= to.len() {
+                return None;
+            }
+            let (kid, prefix) = self.kid(at, to.addr())?;
+            prefix.covers(to).then_some(kid)
+        })
+    }
+
+    /// The first path of the prefix, to be read or changed; the prefix comes to be if it is new.
+    pub(super) fn entry(&mut self, prefix: Prefix<A>) -> &mut u32 {
+        let at = self.way(prefix).last().unwrap_or(0);
+        let at =
+            if self.nodes[at as usize].len == prefix.len() { at } else { self.grow(at, prefix) };
+        &mut self.nodes[at as usize].path
+    }
+
+    /// A new node for the prefix, somewhere right below `at`.
+    fn grow(&mut self, at: u32, prefix: Prefix<A>) -> u32 {
+        let branch = usize::from(prefix.addr().bit(self.nodes[at as usize].len));
+        let Some((kid, below)) = self.kid(at, prefix.addr()) else {
+            let new = self.add(prefix, [NONE; 2]);
+            self.nodes[at as usize].kids[branch] = new;
+            return new;
+        };
+        let common =
+            below.addr().common_prefix_len(prefix.addr()).min(below.len()).min(prefix.len());
+        let fork = Prefix::masked(prefix.addr(), common).unwrap_or(Prefix::ALL);
+        let side = usize::from(below.addr().bit(common));
+        let mut kids = [NONE; 2];
+        kids[side] = kid;
+        if common == prefix.len() {
+            let new = self.add(prefix, kids);
+            self.nodes[at as usize].kids[branch] = new;
+            return new;
+        }
+        let new = self.add(prefix, [NONE; 2]);
+        kids[1 - side] = new;
+        let fork = self.add(fork, kids);
+        self.nodes[at as usize].kids[branch] = fork;
+        new
+    }
+
+    /// The first path of exactly this prefix.
+    pub(super) fn get(&self, prefix: Prefix<A>) -> Option<u32> {
+        let at = self.way(prefix).last()?;
+        let node = &self.nodes[at as usize];
+        (node.len == prefix.len() && node.path != NO_PATH).then_some(node.path)
+    }
+
+    /// The prefix has a route now, and had none.
+    pub(super) fn came(&mut self) {
+        self.prefixes += 1;
+    }
+
+    /// The prefix has no route any more: nodes that were there for it alone go.
+    pub(super) fn remove(&mut self, prefix: Prefix<A>) {
+        let way: Vec<u32> = self.way(prefix).collect();
+        let Some(&last) = way.last() else { return };
+        if self.nodes[last as usize].len != prefix.len() {
+            return;
+        }
+        self.nodes[last as usize].path = NO_PATH;
+        self.prefixes -= 1;
+        // It may leave its parent with one child and no route.
+        for at in (1..way.len()).rev().take(2) {
+            let (node, parent) = (way[at], way[at - 1]);
+            let Node { kids, path, .. } = self.nodes[node as usize];
+            if path != NO_PATH || (kids[0] != NONE && kids[1] != NONE) {
+                return;
+            }
+            let only = kids[0] | kids[1];
+            let kids = &mut self.nodes[parent as usize].kids;
+            kids.iter_mut().filter(|kid| **kid == node).for_each(|kid| *kid = only);
+            self.free.push(node);
+        }
+    }
+
+    /// The prefixes with routes that cover this one, itself included, longest first; with their paths.
+    pub(super) fn covering(&self, prefix: Prefix<A>) -> Vec<(Prefix<A>, u32)> {
+        let mut found: Vec<_> = self.way(prefix).filter_map(|at| self.route(at)).collect();
+        found.reverse();
+        found
+    }
+
+    /// The longest prefix with a route that covers the address.
+    pub(super) fn longest(&self, addr: A) -> Option<(Prefix<A>, u32)> {
+        self.way(Prefix::host(addr)).filter_map(|at| self.route(at)).last()
+    }
+
+    fn route(&self, at: u32) -> Option<(Prefix<A>, u32)> {
+        let path = self.nodes[at as usize].path;
+        (path != NO_PATH).then(|| (self.prefix(at), path))
+    }
+
+    /// The prefixes with routes that this one covers, itself included, in order; with their paths.
+    pub(super) fn covered(&self, prefix: Prefix<A>) -> impl Iterator<Item = (Prefix<A>, u32)> + '_ {
+        let at = self.way(prefix).last().unwrap_or(0);
+        let top = if self.nodes[at as usize].len == prefix.len() {
+            Some(at)
+        } else {
+            self.kid(at, prefix.addr())
+                .filter(|(_, below)| prefix.covers(*below))
+                .map(|(kid, _)| kid)
+        };
+        let mut stack: Vec<u32> = top.into_iter().collect();
+        std::iter::from_fn(move || {
+            let at = stack.pop()?;
+            let [left, right] = self.nodes[at as usize].kids;
+            stack.extend([right, left].into_iter().filter(|&kid| kid != NONE));
+            Some(at)
+        })
+        .filter_map(|at| self.route(at))
+    }
+
+    /// The prefixes with routes from this one on, at most so many.
+    pub(super) fn from(&self, prefix: Prefix<A>, most: usize) -> Vec<(Prefix<A>, u32)> {
+        // The nodes on the way and, to the right of it, their other children: what is left to visit.
+        let mut stack: Vec<u32> = Vec::new();
+        let mut at = 0;
+        loop {
+            let here = self.prefix(at);
+            if here >= prefix {
+                stack.push(at);
+                break;
+            }
+            if !here.covers(prefix) {
+                break;
+            }
+            let node = &self.nodes[at as usize];
+            let bit = usize::from(prefix.addr().bit(node.len));
+            if bit == 0 && node.kids[1] != NONE {
+                stack.push(node.kids[1]);
+            }
+            match node.kids[bit] {
+                NONE => break,
+                kid => at = kid,
+            }
+        }
+        let mut found = Vec::with_capacity(most.min(4096));
+        while found.len() < most
+            && let Some(at) = stack.pop()
+        {
+            let [left, right] = self.nodes[at as usize].kids;
+            stack.extend([right, left].into_iter().filter(|&kid| kid != NONE));
+            found.extend(self.route(at));
+        }
+        found
+    }
+
+    /// How many prefixes have a route.
+    pub(super) fn len(&self) -> usize {
+        self.prefixes
+    }
+
+    /// Bytes of the nodes.
+    pub(super) fn memory(&self) -> usize {
+        self.nodes.capacity() * size_of::<Node<A::Bits>>() + self.free.capacity() * 4
+    }
+}

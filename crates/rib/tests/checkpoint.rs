@@ -1,0 +1,177 @@
+//! Checkpoints: what is written comes back, damage is refused, and whoever is killed while writing one
+//! leaves one that can be opened.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
+
+use fibula_core::{AnyPrefix, Attributes, BgpAttributes, Change, Prefix, Update, Value};
+use fibula_rib::snapshot::SnapshotErrorKind;
+use fibula_rib::{AttributeSet, Peer, Preference, Rib, Snapshot};
+use fibula_testkit::Rng;
+
+/// The same feed for whoever asks: update number `i`.
+fn update(i: u64, rib: &mut Rib) -> (u32, AnyPrefix, u32, u32, Option<BgpAttributes<'static>>) {
+    let mut rng = Rng::new(i);
+    let vrf = if rng.chance(0.1) { 5 } else { 0 };
+    let prefix = if rng.chance(0.6) {
+        AnyPrefix::V4(Prefix::masked(rng.addr::<u32>() & 0xff00_0fff, rng.below(33) as u8).unwrap())
+    } else {
+        AnyPrefix::V6(Prefix::masked(rng.addr::<u128>(), rng.below(129) as u8).unwrap())
+    };
+    let peer = rng.below(3) as u32;
+    let peer = rib.peer(Peer { address: Some([192, 0, 2, peer as u8].into()), asn: 64500 + peer });
+    let attributes = BgpAttributes {
+        as_path_len: rng.below(5) as u32,
+        origin_as: Some(rng.below(50) as u32),
+        next_hop: Some([192, 0, 2, rng.below(9) as u8].into()),
+        as_path: ["64500 64501", ""][rng.below(2) as usize],
+        ..BgpAttributes::default()
+    };
+    (vrf, prefix, peer, rng.below(2) as u32, (!rng.chance(0.3)).then_some(attributes))
+}
+
+fn apply(i: u64, rib: &mut Rib) {
+    let (vrf, prefix, peer, path_id, said) = update(i, rib);
+    let change = match &said {
+        Some(attributes) => Change::Announce(Attributes::Bgp(attributes)),
+        None => Change::Withdraw,
+    };
+    rib.apply(vrf, &Update { prefix, peer, path_id, time: 0, change }).unwrap();
+}
+
+type Everything = BTreeMap<(u32, String), Vec<(u32, u32, AttributeSet)>>;
+
+fn everything(rib: &Rib) -> Everything {
+    let mut all = Everything::new();
+    for vrf in rib.vrfs() {
+        let path = |p: fibula_rib::Path| (p.peer, p.path_id, p.attributes);
+        for (prefix, _) in rib.iter::<u32>(vrf) {
+            let mut paths: Vec<_> = rib.paths(vrf, prefix).into_iter().map(path).collect();
+            paths[1..].sort_by_key(|path| (path.0, path.1)); // only the best has a place
+            all.insert((vrf, prefix.to_string()), paths);
+        }
+        for (prefix, _) in rib.iter::<u128>(vrf) {
+            let mut paths: Vec<_> = rib.paths(vrf, prefix).into_iter().map(path).collect();
+            paths[1..].sort_by_key(|path| (path.0, path.1)); // only the best has a place
+            all.insert((vrf, prefix.to_string()), paths);
+        }
+    }
+    all
+}
+
+fn rib_after(updates: u64) -> Rib {
+    let mut rib = Rib::default();
+    (0..updates).for_each(|i| apply(i, &mut rib));
+    rib
+}
+
+#[test]
+fn what_was_written_comes_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("rib.fib");
+    for updates in [0, 1, 3000] {
+        let rib = rib_after(updates);
+        rib.checkpoint("here").write(&path).unwrap();
+        let restored = Rib::open(&path, Preference::default()).unwrap();
+        assert_eq!(restored.position, "here");
+        assert_eq!(restored.rib.sequence(), updates);
+        assert_eq!(restored.rib.peers(), rib.peers());
+        assert!(everything(&restored.rib) == everything(&rib));
+        assert_eq!(restored.rib.memory().sets, rib.memory().sets);
+        // To every other command it is a table.
+        let snapshot = Snapshot::open(&path).unwrap();
+        assert_eq!(snapshot.family::<u32>().len(), rib.len::<u32>(0));
+        for (prefix, best) in rib.iter::<u128>(0) {
+            let stored = snapshot.family::<u128>();
+            let route = stored.get(stored.matched(prefix.first()).unwrap());
+            if route.prefix == prefix {
+                let row = route.hop.index().unwrap();
+                let origin = best.attributes.bgp().unwrap().origin_as.unwrap();
+                assert_eq!(snapshot.columns().value(1, row), Value::Int(origin.into()));
+            }
+        }
+    }
+}
+
+#[test]
+fn other_files_and_damage_are_refused() {
+    let bytes = rib_after(300).checkpoint("").to_bytes().unwrap();
+    let table = fibula_rib::Table::default();
+    let none = fibula_rib::EnginePart::none();
+    let plain = Snapshot::from_bytes(fibula_rib::to_bytes(&table, &none, &none).unwrap()).unwrap();
+    let error = Rib::from_snapshot(&plain, Preference::default()).err().unwrap();
+    assert_eq!(error.kind(), SnapshotErrorKind::Invalid);
+    assert!(error.to_string().contains("without a RIB"), "{error}");
+    let mut rng = Rng::new(3);
+    for _ in 0..300 {
+        let mut damaged = bytes.as_ref().to_vec();
+        let at = rng.below(damaged.len() as u64) as usize;
+        damaged[at] ^= 1 << rng.below(8);
+        assert!(Snapshot::from_bytes(&damaged[..]).is_err());
+        assert!(Snapshot::from_bytes(&bytes.as_ref()[..at]).is_err());
+    }
+}
+
+const CHILD: &str = "FIBULA_TEST_CHECKPOINT";
+
+/// Not a test: what the next test kills. It goes on from the checkpoint that it finds.
+#[test]
+fn the_one_that_is_killed() {
+    let Some(path) = env::var_os(CHILD) else { return };
+    let path = Path::new(&path);
+    let mut rib = match Rib::open(path, Preference::default()) {
+        Ok(restored) => restored.rib,
+        Err(_) if !path.exists() => Rib::default(),
+        Err(error) => panic!("{error}"),
+    };
+    for i in rib.sequence().. {
+        apply(i, &mut rib);
+        if i % 20 == 0 {
+            rib.checkpoint(&i.to_string()).write(path).unwrap();
+        }
+    }
+}
+
+#[test]
+fn whoever_is_killed_leaves_a_checkpoint() {
+    const KILLS: usize = 60;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("rib.fib");
+    let mut rng = Rng::new(u64::from(std::process::id()));
+    let (mut last, mut progress) = (0, 0);
+    for kill in 0..KILLS {
+        let mut child = Command::new(env::current_exe().unwrap())
+            .args(["--exact", "the_one_that_is_killed"])
+            .env(CHILD, &path)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let until = Instant::now() + Duration::from_secs(20);
+        while !path.exists() && Instant::now() < until {
+            thread::sleep(Duration::from_millis(1));
+        }
+        thread::sleep(Duration::from_micros(rng.below(40_000)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let restored = Rib::open(&path, Preference::default()).unwrap();
+        let sequence = restored.rib.sequence();
+        assert!(sequence >= last, "a checkpoint went back");
+        progress += u64::from(sequence > last);
+        last = sequence;
+        if kill % 10 == 9 {
+            assert!(everything(&restored.rib) == everything(&rib_after(sequence)));
+        }
+        assert_eq!(restored.position, (sequence - 1).to_string());
+        // What a killed writer leaves beside it is its temporary file, and nobody's concern.
+        for entry in fs::read_dir(&directory).unwrap() {
+            let other = entry.unwrap().path();
+            if other != path {
+                fs::remove_file(other).unwrap();
+            }
+        }
+    }
+    assert!(progress > 5, "most children came to write something: {progress}");
+}

@@ -1,0 +1,124 @@
+//! Engines for tests: plain maps, that can be told to refuse, to fail, to dawdle and to lie.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use fibula_core::{
+    Addr, BuildError, Follow, Hop, LoadError, Lookup, Memory, Patched, Persist, Prefix, Routes,
+    TableRef, TableSource,
+};
+use fibula_rib::{Maker, Makers};
+
+/// What an engine does besides its work.
+#[derive(Clone)]
+pub struct Behaviour {
+    pub name: &'static str,
+    /// More routes are refused.
+    pub most: usize,
+    /// Whether it can be patched.
+    pub patches: bool,
+    /// Builds panic while this is set.
+    pub broken: Arc<AtomicBool>,
+    /// What a build takes.
+    pub delay: Duration,
+    /// Engines that were built while this was 0 are wrong about this address' /8.
+    pub damage: Arc<AtomicU32>,
+    /// How many there are.
+    pub alive: Arc<AtomicUsize>,
+}
+
+impl Default for Behaviour {
+    fn default() -> Self {
+        Self {
+            name: "plain",
+            most: usize::MAX,
+            patches: true,
+            broken: Arc::default(),
+            delay: Duration::ZERO,
+            damage: Arc::default(),
+            alive: Arc::default(),
+        }
+    }
+}
+
+struct Plain<A: Addr> {
+    map: BTreeMap<Prefix<A>, Hop>,
+    behaviour: Behaviour,
+    /// What the damage was when it was built.
+    damage: u32,
+}
+
+pub fn maker<A: Addr>(behaviour: Behaviour) -> Maker<A> {
+    Maker::new(behaviour.name, move |routes: &Routes<A>| {
+        assert!(!behaviour.broken.load(Ordering::Relaxed), "told to fail");
+        thread::sleep(behaviour.delay);
+        if routes.len() > behaviour.most {
+            let (limit, needed) = (behaviour.most as u64, routes.len() as u64);
+            return Err(BuildError::Limit {
+                engine: behaviour.name,
+                what: "routes",
+                limit,
+                needed,
+            });
+        }
+        behaviour.alive.fetch_add(1, Ordering::Relaxed);
+        let damage = behaviour.damage.load(Ordering::Relaxed);
+        let map = routes.iter().map(|route| (route.prefix, route.hop)).collect();
+        Ok(Box::new(Plain { map, behaviour: behaviour.clone(), damage }))
+    })
+}
+
+pub fn makers(behaviour: Behaviour) -> Makers {
+    let other = Behaviour { alive: Arc::default(), ..behaviour.clone() };
+    Makers { v4: vec![maker(behaviour)], v6: vec![maker(other)] }
+}
+
+impl<A: Addr> Drop for Plain<A> {
+    fn drop(&mut self) {
+        self.behaviour.alive.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl<A: Addr> Lookup<A> for Plain<A> {
+    fn lookup(&self, addr: A) -> Hop {
+        let damage = self.behaviour.damage.load(Ordering::Relaxed);
+        if damage != self.damage && addr.to_u128() >> 24 == u128::from(damage >> 24) {
+            return Hop::NONE;
+        }
+        let covering = (0..=A::BITS).rev().map(|len| Prefix::masked(addr, len).unwrap());
+        covering.into_iter().find_map(|p| self.map.get(&p).copied()).unwrap_or(Hop::NONE)
+    }
+    fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
+        addrs.iter().zip(hops).for_each(|(addr, hop)| *hop = self.lookup(*addr));
+    }
+    fn memory(&self) -> Memory {
+        Memory::default()
+    }
+}
+
+impl<A: Addr> Persist<A> for Plain<A> {
+    fn tables(&self) -> Vec<TableRef<'_>> {
+        Vec::new()
+    }
+    fn load(_: &dyn TableSource, _: u32) -> Result<Self, LoadError> {
+        Err(LoadError::new("all", "are not stored"))
+    }
+}
+
+impl<A: Addr> Follow<A> for Plain<A> {
+    fn follow(&mut self, routes: &Routes<A>, at: &[Prefix<A>]) -> Result<Patched, BuildError> {
+        if !self.behaviour.patches || routes.len() > self.behaviour.most {
+            return Ok(Patched::Rebuild);
+        }
+        for prefix in at {
+            match routes.get(*prefix) {
+                Some(hop) => self.map.insert(*prefix, hop),
+                None => self.map.remove(prefix),
+            };
+        }
+        Ok(Patched::Applied)
+    }
+}

@@ -1,0 +1,331 @@
+//! Tables that change while they are read: every batch of every reader against the oracle of its
+//! generation, engines that refuse, fail, panic and lie, and a feed that is held back.
+
+mod engines;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use engines::{Behaviour, maker, makers};
+use fibula_core::{Attributes, Change, Hop, Prefix, Update, Value};
+use fibula_rib::{Audit, Event, Live, LiveOptions, Makers, Pacing, Reader, Rib};
+use fibula_testkit::Rng;
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+fn quick(audit: Audit) -> LiveOptions {
+    LiveOptions { pacing: Pacing { bucket: ms(1), ..Pacing::default() }, audit }
+}
+
+fn announce(live: &Live, prefix: Prefix<u32>, value: u64) {
+    let values = [Value::Int(value)];
+    let change = Change::Announce(Attributes::Values(&values));
+    let prefix = fibula_core::AnyPrefix::V4(prefix);
+    live.apply(0, &Update { prefix, peer: 0, path_id: 0, time: 0, change }).unwrap();
+}
+
+fn withdraw(live: &Live, prefix: Prefix<u32>) {
+    let prefix = fibula_core::AnyPrefix::V4(prefix);
+    let change = Change::Withdraw;
+    live.apply(0, &Update { prefix, peer: 0, path_id: 0, time: 0, change }).unwrap();
+}
+
+/// What the table says of the address, in the attributes' own terms.
+fn answer(reader: &mut Reader<u32>, addr: u32) -> Option<u64> {
+    let table = reader.pin();
+    let mut hops = [Hop::NONE];
+    table.lookup_batch(&[addr], &mut hops);
+    match table.attributes(hops[0])?.values()[..] {
+        [Value::Int(value)] => Some(value),
+        ref other => panic!("{other:?}"),
+    }
+}
+
+fn p(text: &str) -> Prefix<u32> {
+    text.parse().unwrap()
+}
+
+fn heard(events: &Arc<Mutex<Vec<Event>>>) -> impl Fn(Event) + Send + Sync + 'static + use<> {
+    let events = Arc::clone(events);
+    move |event| events.lock().unwrap().push(event)
+}
+
+/// The longest match by definition, in a plain map.
+fn longest(map: &BTreeMap<Prefix<u32>, u64>, addr: u32) -> Option<u64> {
+    let covering = (0..=32).rev().map(|len| Prefix::masked(addr, len).unwrap());
+    covering.into_iter().find_map(|prefix| map.get(&prefix).copied())
+}
+
+/// Readers keep whole batches with their generations; afterwards the feed is replayed into a plain map,
+/// and every batch compared at its place in the feed.
+#[test]
+fn every_batch_is_right_for_its_generation() {
+    const UPDATES: u64 = 30_000;
+    let live = Live::start(
+        Rib::default(),
+        &[0],
+        |_| makers(Behaviour::default()),
+        quick(Audit::Sampling),
+        |event| panic!("{event}"),
+    )
+    .unwrap();
+    let done = AtomicBool::new(false);
+    let mut feed: Vec<(Prefix<u32>, Option<u64>)> = Vec::new();
+    let mut rng = Rng::new(5);
+    for i in 0..UPDATES {
+        let len = 4 + rng.below(9) as u8;
+        let prefix = Prefix::masked(rng.addr::<u32>() & 0xfff0_0000, len).unwrap();
+        feed.push((prefix, (!rng.chance(0.3)).then_some(i % 300)));
+    }
+    type Seen = Vec<(u64, Vec<(u32, Option<u64>)>)>;
+    let batches: Vec<Seen> = thread::scope(|scope| {
+        let readers: Vec<_> = (0..2)
+            .map(|seed| {
+                let (mut reader, done) = (live.reader::<u32>(0).unwrap(), &done);
+                scope.spawn(move || {
+                    let mut rng = Rng::new(100 + seed);
+                    let mut seen: Seen = Vec::new();
+                    let mut hops = [Hop::NONE; 256];
+                    let mut last = 0;
+                    while !done.load(Ordering::Relaxed) {
+                        let addrs: Vec<u32> = (0..256).map(|_| rng.addr()).collect();
+                        let table = reader.pin();
+                        table.lookup_batch(&addrs, &mut hops);
+                        assert!(table.sequence() >= last, "never back");
+                        let value = |hop: &Hop| match table.attributes(*hop)?.values()[..] {
+                            [Value::Int(value)] => Some(value),
+                            _ => panic!("no value"),
+                        };
+                        let is_new = table.sequence() > last;
+                        last = table.sequence();
+                        if is_new || rng.chance(0.001) {
+                            let answers = addrs.iter().copied().zip(hops.iter().map(value));
+                            seen.push((last, answers.collect()));
+                        }
+                    }
+                    seen
+                })
+            })
+            .collect();
+        for (i, (prefix, value)) in feed.iter().enumerate() {
+            if i % 300 == 0 {
+                thread::sleep(ms(2)); // so that there are many generations
+            }
+            match value {
+                Some(value) => announce(&live, *prefix, *value),
+                None => withdraw(&live, *prefix),
+            }
+        }
+        live.flush();
+        done.store(true, Ordering::Relaxed);
+        readers.into_iter().map(|reader| reader.join().unwrap()).collect()
+    });
+    let mut all: Seen = batches.into_iter().flatten().collect();
+    all.sort_by_key(|(sequence, _)| *sequence);
+    let generations = live.counters::<u32>(0).unwrap().generations.get();
+    assert!(generations > 5 && all.len() > 10, "{generations} {}", all.len());
+    let (mut map, mut at) = (BTreeMap::new(), 0);
+    for (sequence, answers) in &all {
+        for (prefix, value) in &feed[at..*sequence as usize] {
+            match value {
+                Some(value) => map.insert(*prefix, *value),
+                None => map.remove(prefix),
+            };
+        }
+        at = *sequence as usize;
+        for (addr, value) in answers {
+            assert_eq!(*value, longest(&map, *addr), "{addr:x} at {sequence}");
+        }
+    }
+    let counters = live.counters::<u32>(0).unwrap();
+    assert!(counters.patches.get() > 0, "{counters:?}");
+    assert_eq!(counters.differences.get(), 0);
+    assert!(counters.probes.get() > 0);
+}
+
+#[test]
+fn the_next_engine_takes_over_at_a_limit_and_the_first_comes_back() {
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let small = Behaviour { most: 3, name: "small", ..Behaviour::default() };
+    let live = Live::start(
+        Rib::default(),
+        &[0],
+        |_| Makers {
+            v4: vec![maker(small.clone()), maker(Behaviour::default())],
+            v6: vec![maker(Behaviour::default())],
+        },
+        quick(Audit::Full),
+        heard(&events),
+    )
+    .unwrap();
+    let mut reader = live.reader::<u32>(0).unwrap();
+    for i in 0..4 {
+        announce(&live, Prefix::masked(i << 24, 8).unwrap(), i.into());
+        live.flush();
+        let name = if i < 3 { "small" } else { "plain" };
+        assert_eq!(reader.pin().engine_name(), name);
+        assert_eq!(answer(&mut reader, i << 24), Some(i.into()));
+    }
+    let said = events.lock().unwrap().clone();
+    assert!(
+        matches!(&said[..], [Event::Engine { now: "plain", refused }] if refused[0].contains("engine small")),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn a_failed_build_keeps_the_last_good_table() {
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let broken = Arc::new(AtomicBool::new(false));
+    let behaviour =
+        Behaviour { patches: false, broken: Arc::clone(&broken), ..Behaviour::default() };
+    let live = Live::start(
+        Rib::default(),
+        &[0],
+        |_| makers(behaviour.clone()),
+        quick(Audit::Full),
+        heard(&events),
+    )
+    .unwrap();
+    let mut reader = live.reader::<u32>(0).unwrap();
+    announce(&live, p("10.0.0.0/8"), 1);
+    live.flush();
+    broken.store(true, Ordering::Relaxed);
+    announce(&live, p("10.0.0.0/8"), 2);
+    live.flush();
+    assert_eq!(answer(&mut reader, 0x0a00_0000), Some(1));
+    let counters = live.counters::<u32>(0).unwrap();
+    assert!(counters.failures.get() > 0);
+    assert!(matches!(&events.lock().unwrap()[..], [Event::Failed { .. }, ..]));
+    broken.store(false, Ordering::Relaxed);
+    announce(&live, p("11.0.0.0/8"), 3);
+    live.flush();
+    assert_eq!(answer(&mut reader, 0x0a00_0000), Some(2));
+    assert_eq!(answer(&mut reader, 0x0b00_0000), Some(3));
+}
+
+#[test]
+fn the_audit_finds_a_corruption_and_heals_it() {
+    for audit in [Audit::Sampling, Audit::Full] {
+        let events = Arc::new(Mutex::new(Vec::new()));
+        // From now on every engine that was built before it answers wrongly in one network.
+        let damage = Arc::new(AtomicU32::new(0));
+        let behaviour = Behaviour { damage: Arc::clone(&damage), ..Behaviour::default() };
+        let live = Live::start(
+            Rib::default(),
+            &[0],
+            |_| makers(behaviour.clone()),
+            quick(audit),
+            heard(&events),
+        )
+        .unwrap();
+        let mut reader = live.reader::<u32>(0).unwrap();
+        for i in 0..20u32 {
+            announce(&live, Prefix::masked(i << 24, 8).unwrap(), i.into());
+        }
+        live.flush();
+        assert_eq!(answer(&mut reader, 7 << 24), Some(7));
+        damage.store(7 << 24, Ordering::Relaxed);
+        assert_ne!(answer(&mut reader, 7 << 24), Some(7), "it does lie");
+        let until = Instant::now() + Duration::from_secs(10);
+        while live.counters::<u32>(0).unwrap().differences.get() == 0 {
+            assert!(Instant::now() < until, "not found");
+            announce(&live, p("7.0.0.0/9"), 7);
+            live.flush();
+        }
+        while answer(&mut reader, (7 << 24) | 0x80_0000) != Some(7) {
+            assert!(Instant::now() < until, "not healed");
+            thread::sleep(ms(1));
+        }
+        let said = events.lock().unwrap().clone();
+        assert!(
+            said.iter()
+                .any(|e| matches!(e, Event::Difference { prefix, .. } if prefix.starts_with("7."))),
+            "{said:?}"
+        );
+    }
+}
+
+/// A compiler that cannot keep up: the feed waits, nothing is lost, and little is held.
+#[test]
+fn the_feed_is_held_back() {
+    let behaviour = Behaviour { patches: false, delay: ms(5), ..Behaviour::default() };
+    let pacing = Pacing { bucket: ms(1), capacity: 64, ..Pacing::default() };
+    let options = LiveOptions { pacing, audit: Audit::Off };
+    let live =
+        Live::start(Rib::default(), &[0], |_| makers(behaviour.clone()), options, |_| {}).unwrap();
+    for i in 0..2000u32 {
+        announce(&live, Prefix::masked(i << 16, 16).unwrap(), i.into());
+    }
+    live.flush();
+    let counters = live.counters::<u32>(0).unwrap();
+    assert!(counters.generations.get() >= 2000 / 65, "{counters:?}");
+    assert_eq!(counters.visible().count(), 2000);
+    let mut reader = live.reader::<u32>(0).unwrap();
+    for i in 0..2000u32 {
+        assert_eq!(answer(&mut reader, i << 16), Some(i.into()));
+    }
+}
+
+/// Two readers that rest on two old tables: nothing more is made until one lets go; then all goes on.
+#[test]
+fn memory_is_bounded_by_what_readers_hold() {
+    let behaviour = Behaviour::default();
+    let live =
+        Live::start(Rib::default(), &[0], |_| makers(behaviour.clone()), quick(Audit::Off), |_| {})
+            .unwrap();
+    let mut readers: Vec<_> = (0..2).map(|_| live.reader::<u32>(0).unwrap()).collect();
+    for (i, reader) in readers.iter_mut().enumerate() {
+        reader.pin();
+        announce(&live, p("10.0.0.0/8"), i as u64);
+        live.flush();
+    }
+    announce(&live, p("10.0.0.0/8"), 7);
+    thread::sleep(ms(50));
+    let mut fresh = live.reader::<u32>(0).unwrap();
+    assert_eq!(answer(&mut fresh, 0x0a00_0000), Some(1), "one in the making was one too many");
+    assert!(behaviour.alive.load(Ordering::Relaxed) <= 3);
+    fresh.release();
+    readers[1].release();
+    live.flush();
+    assert_eq!(answer(&mut fresh, 0x0a00_0000), Some(7));
+    fresh.release();
+    for i in 0..200 {
+        announce(&live, p("10.0.0.0/8"), i);
+        live.flush();
+        assert!(behaviour.alive.load(Ordering::Relaxed) <= 3);
+    }
+    drop(readers);
+    assert_eq!(answer(&mut fresh, 0x0a00_0000), Some(199));
+}
+
+/// VRFs are tables of their own; those that nobody follows are in the RIB all the same.
+#[test]
+fn vrfs_are_apart() {
+    let live = Live::start(
+        Rib::default(),
+        &[0, 7],
+        |_| makers(Behaviour::default()),
+        quick(Audit::Full),
+        |_| {},
+    )
+    .unwrap();
+    for vrf in [0, 7, 9] {
+        let values = [Value::Int(vrf.into())];
+        let change = Change::Announce(Attributes::Values(&values));
+        let prefix = fibula_core::AnyPrefix::V4(p("10.0.0.0/8"));
+        live.apply(vrf, &Update { prefix, peer: 0, path_id: 0, time: 0, change }).unwrap();
+    }
+    live.flush();
+    for vrf in [0, 7] {
+        let mut reader = live.reader::<u32>(vrf).unwrap();
+        assert_eq!(answer(&mut reader, 0x0a00_0000), Some(vrf.into()));
+    }
+    assert!(live.reader::<u32>(9).is_none());
+    assert!(live.with_rib(|rib| rib.exact(9, p("10.0.0.0/8")).is_some()));
+}
