@@ -32,11 +32,7 @@ pub trait Follow<A: Addr>: Persist<A> {
     ///
     /// # Errors
     /// As [`Patch::patch`].
-    fn follow(
-        &mut self,
-        routes: &Routes<A>,
-        changed: &[Prefix<A>],
-    ) -> Result<Patched, BuildError> {
+    fn follow(&mut self, routes: &Routes<A>, changed: &[Prefix<A>]) -> Result<Patched, BuildError> {
         let _ = (routes, changed);
         Ok(Patched::Rebuild)
     }

@@ -262,7 +262,11 @@ mod tests {
                 changes.iter().map(|(&prefix, &hop)| Route { prefix, hop }).collect();
             routes.apply(&list);
             for (prefix, hop) in changes {
-                if hop.is_none() { map.remove(&prefix) } else { map.insert(prefix, hop) };
+                if hop.is_none() {
+                    map.remove(&prefix)
+                } else {
+                    map.insert(prefix, hop)
+                };
             }
             assert_eq!(routes, map.iter().map(|(&prefix, &hop)| (prefix, hop)).collect());
         }
