@@ -145,6 +145,35 @@ fn bench_dispatches_to_threads() {
 }
 
 #[test]
+fn bench_measures_updates() {
+    let args = "bench -t gen:v4:2024:3000:1,gen:v6:2024:3000:1 --updates 1,10,2000 --runs 1 \
+                --engines dxr18,sail-u,runmap,wideleaf,planb";
+    let args: Vec<&str> = args.split_whitespace().collect();
+    let run = said(&[&args[..], &["--json"]].concat());
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(run.err.contains("planb is not patched") && run.err.contains("2,000"), "{}", run.err);
+    let rows: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    let rows = rows.as_array().unwrap();
+    assert_eq!(rows.len(), 2 * 3 + 2);
+    for row in rows {
+        let keys: Vec<&str> = row.as_object().unwrap().keys().map(String::as_str).collect();
+        let expected = "engine isa family table prefixes burst us_per_change us_p50 us_p99 \
+                        changes_per_s rebuilds bytes build_ms";
+        assert_eq!(keys, expected.split_whitespace().collect::<Vec<_>>());
+        assert!(row["us_per_change"].as_f64().unwrap() > 0.0, "{row}");
+        assert!(row["us_p99"].as_f64() >= row["us_p50"].as_f64(), "{row}");
+    }
+    let table = common::done(&args).out;
+    assert!(
+        table.contains("us/prefix") && table.contains("10 changed prefixes a patch"),
+        "{table}"
+    );
+    for more in [["--traffic", "RND"], ["--threads", "2"]] {
+        assert_eq!(said(&[&args[..], &more].concat()).code, 2, "{more:?}");
+    }
+}
+
+#[test]
 fn bench_replays_a_file_and_prints_for_people() {
     let files = Files::new();
     let fib = files.snapshot();

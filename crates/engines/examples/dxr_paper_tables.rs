@@ -1,4 +1,4 @@
-//! Tables 1 and 3 of the DXR paper beside ours: `cargo run --release -p fibula-engines --example
+//! Tables 1 and 3 and figure 5 of the DXR paper beside ours: `cargo run --release -p fibula-engines --example
 //! dxr_paper_tables`.
 //!
 //! The paper's table is a BGP snapshot of LINX of April 2012 that is not to be had: 417,523 prefixes,
@@ -6,8 +6,8 @@
 //! there, two real tables: a random choice of prefixes of a larger one, which leaves more gaps and so
 //! more ranges than the paper has, and a smaller one with few next hops.
 
-use fibula_core::{Engine, Hop, Routes};
-use fibula_engines::dxr::{Config, Dxr};
+use fibula_core::{Engine, Hop, Lookup, Routes};
+use fibula_engines::dxr::{Config, Dxr, Search};
 use fibula_testkit::Rng;
 use fibula_testkit::fib::{FibSpec, HopModel, synthetic_hops};
 use fibula_testkit::traffic::{Traffic, keys};
@@ -136,6 +136,35 @@ fn compare(name: &str, routes: &Routes<u32>) {
         histogram(k, "paper", paper);
         histogram(k, "ours ", counts.map(|count| f64::from(count) / keys.len() as f64));
     }
+    println!("  k  ns a lookup by search steps, one after the other with branches, and in batches");
+    let searches = [Search::Branching, Search::Batched];
+    let engines = searches.map(|search| {
+        Dxr::build(routes, &Config { k: 18, search, ..Config::default() }).expect("as above")
+    });
+    let mut by_steps: [Vec<u32>; 10] = Default::default();
+    for &key in &keys {
+        by_steps[engines[0].search_steps(key).min(9) as usize].push(key);
+    }
+    for (steps, keys) in by_steps.iter().enumerate().filter(|(_, keys)| keys.len() >= 10_000) {
+        let [alone, batched] = engines.each_ref().map(|engine| ns_a_lookup(engine, keys));
+        println!(" 18  {steps} steps, {:>7} keys: {alone:>6.1} {batched:>6.1}", keys.len());
+    }
+}
+
+/// Over a million keys at least, after a round that is not timed.
+fn ns_a_lookup(engine: &Dxr, keys: &[u32]) -> f64 {
+    let mut hops = [Hop::NONE; 256];
+    let mut round = || {
+        for keys in keys.chunks(hops.len()) {
+            engine.lookup_batch(keys, &mut hops[..keys.len()]);
+            std::hint::black_box(&hops);
+        }
+    };
+    round();
+    let rounds = 1_000_000usize.div_ceil(keys.len());
+    let start = std::time::Instant::now();
+    (0..rounds).for_each(|_| round());
+    start.elapsed().as_secs_f64() * 1e9 / (rounds * keys.len()) as f64
 }
 
 fn histogram(k: u8, what: &str, fractions: [f64; 8]) {

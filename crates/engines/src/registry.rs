@@ -42,12 +42,16 @@ const SCALAR: &[Isa] = &[Isa::Scalar];
 /// One entry an engine, best known first.
 static V4: &[Entry<u32>] = &[
     runmap(),
-    dxr::<18>("dxr18", "DXR: direct table over 18 bits, then ranges by bisection (D18R)"),
-    dxr::<20>("dxr20", "DXR: direct table over 20 bits, then ranges by bisection (D20R)"),
-    dxr::<19>("dxr19", "DXR: direct table over 19 bits, then ranges by bisection (D19R)"),
-    dxr::<17>("dxr17", "DXR: direct table over 17 bits, then ranges by bisection (D17R)"),
-    dxr::<16>("dxr16", "DXR: direct table over 16 bits, then ranges by bisection (D16R)"),
-    dxr::<24>("dxr24", "DXR: direct table over 24 bits, then ranges by bisection (D24R)"),
+    dxr::<18, BATCHED>("dxr18", "DXR: direct table over 18 bits, then ranges by bisection (D18R)"),
+    dxr::<20, BATCHED>("dxr20", "DXR: direct table over 20 bits, then ranges by bisection (D20R)"),
+    dxr::<19, BATCHED>("dxr19", "DXR: direct table over 19 bits, then ranges by bisection (D19R)"),
+    dxr::<17, BATCHED>("dxr17", "DXR: direct table over 17 bits, then ranges by bisection (D17R)"),
+    dxr::<16, BATCHED>("dxr16", "DXR: direct table over 16 bits, then ranges by bisection (D16R)"),
+    dxr::<21, BATCHED>("dxr21", "DXR: direct table over 21 bits, then ranges by bisection (D21R)"),
+    dxr::<22, BATCHED>("dxr22", "DXR: direct table over 22 bits, then ranges by bisection (D22R)"),
+    dxr::<23, BATCHED>("dxr23", "DXR: direct table over 23 bits, then ranges by bisection (D23R)"),
+    dxr::<24, BATCHED>("dxr24", "DXR: direct table over 24 bits, then ranges by bisection (D24R)"),
+    dxr::<18, BRANCHING>("dxr18-branching", "D18R one lookup after the other, with branches"),
     poptrie::<u32, 18, true>(
         "poptrie18-batch",
         "Poptrie over 18 bits, batches taken level by level",
@@ -146,15 +150,22 @@ const fn runmap() -> Entry<u32> {
     }
 }
 
-/// The entry of DXR with a direct table over the first `K` bits.
-const fn dxr<const K: u8>(name: &'static str, summary: &'static str) -> Entry<u32> {
+/// The entry of DXR with a direct table over the first `K` bits, and with batches side by side or with
+/// branches.
+const fn dxr<const K: u8, const SEARCH: usize>(
+    name: &'static str,
+    summary: &'static str,
+) -> Entry<u32> {
+    const SEARCHES: [dxr::Search; 2] = [dxr::Search::Batched, dxr::Search::Branching];
     Entry {
         name,
         summary,
-        isas: &Isa::ALL,
-        build: |routes, isa| boxed(Dxr::build(routes, &dxr::Config { k: K, isa })),
+        isas: if SEARCH == BATCHED { &Isa::ALL } else { SCALAR },
+        build: |routes, isa| {
+            boxed(Dxr::build(routes, &dxr::Config { k: K, search: SEARCHES[SEARCH], isa }))
+        },
         load: |tables, hops, isa| {
-            let engine = Dxr::load_for(tables, hops, isa)?;
+            let engine = Dxr::load_for(tables, hops, SEARCHES[SEARCH], isa)?;
             if engine.k() != K {
                 let reason = format!("k is {}, the engine's is {K}", engine.k());
                 return Err(LoadError::new("shape", reason));
@@ -212,6 +223,8 @@ const fn poptrie<A: Addr, const S: u32, const BY_LEVEL: bool>(
 const SEARCHES: [planb::Search; 3] =
     [planb::Search::Batched, planb::Search::Single, planb::Search::Compiled];
 const BATCHED: usize = 0;
+/// The other one of [`dxr()`].
+const BRANCHING: usize = 1;
 const SINGLE: usize = 1;
 const COMPILED: usize = 2;
 const PLANB_SINGLE: &str = "PlanB's ablation: the tree, one lookup after the other";

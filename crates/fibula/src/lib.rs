@@ -69,7 +69,7 @@
 //! for IPv4: 1 to 5 MB for a full Internet table, compiled in 30 ms, patched in place. It loses its
 //! advantage where most traffic goes to routes longer than /24. Limits: 4 GiB of records.
 //!
-//! **[`dxr`](engines::dxr)** (IPv4; `dxr16` to `dxr20`, `dxr24`; `dxr` is `dxr18`). A direct table over
+//! **[`dxr`](engines::dxr)** (IPv4; `dxr16` to `dxr24`; `dxr` is `dxr18`). A direct table over
 //! the first bits answers most addresses at once; the rest bisect the few ranges behind their entry.
 //! Take it where memory counts most: a full table is 1 to 5 MB, compiles in tens of milliseconds and
 //! patches chunk by chunk. More bits search less and miss the cache more. Limits: none that real tables

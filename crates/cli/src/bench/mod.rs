@@ -1,8 +1,10 @@
-//! `fibula bench`: engines x tables x traffic x batch, checked against the oracle, then timed.
+//! `fibula bench`: engines x tables x traffic x batch, checked against the oracle, then timed; or
+//! engines x tables x bursts of changes.
 
 mod measure;
 mod report;
 mod traffic;
+mod updates;
 
 use std::time::Duration;
 
@@ -24,6 +26,7 @@ use crate::table::{self, DEFAULT_HOPS};
 use measure::Mode;
 use report::Row;
 use traffic::{Traffic, answers};
+use updates::Updates;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -31,6 +34,7 @@ Examples:
   fibula bench --table gen:v4:2024:900000:1 --engines dxr,radix --traffic RND,ZIPF
   fibula bench --table table.fib --engines all --family v6 --batch 64,256 --threads 4 --json
   fibula bench --table embedded --engines auto --traffic file:addresses.txt
+  fibula bench --table gen:v4:2024:900000:1 --updates 1,100
 
 Before any timing each engine answers all keys, singly and in batches, and is compared with the
 oracle. A wrong engine is not timed, and the exit code is 1.
@@ -48,6 +52,11 @@ Threads: --spread own gives each thread keys of its own, as cores do that serve 
 card each; --spread dispatch has one thread more that hands batches to the N lookup threads through
 bounded queues. Beside the rate of all threads stands that of one alone with its own keys, measured in
 the same runs, and the ratio of the two.
+
+Updates: --updates 1,100 measures no lookups but what a changed prefix costs the engines that are
+patched in place, one prefix at a time and 100 together. Half of the changes give a route another hop,
+a quarter withdraws one, a quarter brings one back. The routes' own change is not counted, and a build
+that a patch asks for neither; afterwards all changed prefixes are compared with the oracle.
 
 dependent_ns is the latency of one lookup that waits for the one before, over the same keys.";
 
@@ -78,6 +87,11 @@ pub struct Args {
     /// Who gives the threads their keys
     #[arg(long, value_enum, default_value = "own")]
     spread: Spread,
+    /// Measure no lookups but patches of this many changed prefixes
+    #[arg(long, value_delimiter = ',', value_name = "N,...",
+          conflicts_with_all = ["traffic", "batch", "threads", "spread", "keys"],
+          value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    updates: Vec<u32>,
     /// Timed runs, of which the median is given; within a run the engines take turns
     #[arg(long, value_name = "N", default_value = "5",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -165,6 +179,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         isas: isas(&args.isa, vec![Isa::detect()]),
         cores: measure::cores(),
         rows: Vec::new(),
+        updates: Vec::new(),
         outcome: Outcome::Done,
     };
     let threads = args.threads as usize + usize::from(args.spread == Spread::Dispatch);
@@ -187,13 +202,16 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     // Unknown engines are better reported before minutes of work than after.
     engines::choose::<u32>(&args.engines)?;
     if !args.json {
-        report::head(args.runs, args.keys)?;
+        report::head(args)?;
     }
     for source in Source::parse_list(&args.table)? {
         bench.table(&source)?;
     }
     if args.json {
-        output::json(&bench.rows)?;
+        match args.updates[..] {
+            [] => output::json(&bench.rows)?,
+            _ => output::json(&bench.updates)?,
+        }
     }
     Ok(bench.outcome)
 }
@@ -203,6 +221,7 @@ struct Bench<'a> {
     isas: Vec<Isa>,
     cores: Vec<CoreId>,
     rows: Vec<Row>,
+    updates: Vec<updates::Row>,
     outcome: Outcome,
 }
 
@@ -236,6 +255,9 @@ impl Bench<'_> {
     ) -> Result<(), Failure> {
         let routes = loaded.table.routes::<A>();
         let built = self.build(routes)?;
+        if !self.args.updates.is_empty() {
+            return self.updates(&loaded.name, routes, built);
+        }
         let oracle = Oracle::new(routes);
         for traffic in &self.args.traffic {
             let keys = self.keys(routes, traffic)?;
@@ -261,6 +283,24 @@ impl Bench<'_> {
                 }
                 self.rows.extend(rows);
             }
+        }
+        Ok(())
+    }
+
+    fn updates<A: EngineFamily>(
+        &mut self,
+        table: &str,
+        routes: &Routes<A>,
+        built: Vec<Built<A>>,
+    ) -> Result<(), Failure> {
+        let mut updates = Updates::new(routes, built, self.args.seed)?;
+        for burst in &self.args.updates {
+            let rows =
+                updates.measure(table, *burst as usize, self.args.runs, &mut self.outcome)?;
+            if !self.args.json {
+                updates::group(&rows)?;
+            }
+            self.updates.extend(rows);
         }
         Ok(())
     }

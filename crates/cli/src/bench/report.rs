@@ -78,7 +78,7 @@ impl Row {
 }
 
 /// The median; sorts the numbers.
-fn median(numbers: &mut [f64]) -> f64 {
+pub fn median(numbers: &mut [f64]) -> f64 {
     numbers.sort_by(f64::total_cmp);
     match numbers.len() {
         0 => 0.0,
@@ -88,16 +88,20 @@ fn median(numbers: &mut [f64]) -> f64 {
 }
 
 /// More than three decimals would only look exact.
-fn rounded(number: f64) -> f64 {
+pub fn rounded(number: f64) -> f64 {
     (number * 1000.0).round() / 1000.0
 }
 
 /// Says which machine this is, and how is measured.
-pub fn head(runs: u32, keys: u32) -> Result<(), Failure> {
+pub fn head(args: &Args) -> Result<(), Failure> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut out = output::stdout();
     writeln!(out, "{}, {}", cpu_model(), utc(now))?;
-    writeln!(out, "median of {runs} runs, {} keys each", grouped(keys.into()))?;
+    write!(out, "median of {} runs", args.runs)?;
+    if args.updates.is_empty() {
+        write!(out, ", {} keys each", grouped(args.keys.into()))?;
+    }
+    writeln!(out)?;
     out.flush()?;
     Ok(())
 }

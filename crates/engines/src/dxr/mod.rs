@@ -46,7 +46,7 @@
 //!   hop in a parallel one (`hops`). It takes any table of up to 2^31 ranges.
 //! - *Batches*: direct entries are answered in a first pass without a branch, the keys that are left
 //!   are gathered and searched side by side, with conditional moves in place of branches. The paper's
-//!   own loop mispredicts on nearly every search.
+//!   own loop ([`Search::Branching`], `dxr18-branching`) mispredicts on nearly every search.
 //!
 //! # Invariants
 //!
@@ -102,18 +102,30 @@ pub use stats::Stats;
 /// The values of k that the engine takes.
 pub const K_RANGE: core::ops::RangeInclusive<u8> = 16..=24;
 
+/// How batches are looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Search {
+    /// Many side by side, with conditional moves.
+    Batched,
+    /// One after the other, each by a bisection that branches and ends where it hits: what the paper's
+    /// kernel does. For comparison.
+    Branching,
+}
+
 /// Parameters of [`Dxr`].
 #[derive(Clone, Debug)]
 pub struct Config {
     /// How many leading bits of the address index the lookup table: 16 to 24, 18 by default.
     pub k: u8,
+    /// How batches are looked up.
+    pub search: Search,
     /// What the batch lookup may use.
     pub isa: Isa,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { k: 18, isa: Isa::detect() }
+        Self { k: 18, search: Search::Batched, isa: Isa::detect() }
     }
 }
 
@@ -124,6 +136,7 @@ pub struct Dxr {
     /// k, grain, form: what a stored table needs to be read.
     shape: Table<u32>,
     form: Form,
+    search: Search,
     level: Level,
 }
 
@@ -164,21 +177,26 @@ mod name {
 }
 
 impl Dxr {
-    fn new(k: u32, form: Form, isa: Isa) -> Self {
+    fn new(k: u32, form: Form, search: Search, isa: Isa) -> Self {
         let shape = match &form {
             Form::Compact(tables) => [k, tables.grain, 0],
             Form::Wide(_) => [k, 0, 1],
         };
-        Self { shift: 32 - k, shape: Table::from_slice(&shape), form, level: isa.level() }
+        Self { shift: 32 - k, shape: Table::from_slice(&shape), form, search, level: isa.level() }
     }
 
-    /// As [`Persist::load`], for a chosen ISA.
+    /// As [`Persist::load`], for a chosen search and ISA.
     ///
     /// # Errors
     /// [`LoadError`] names the table and what is wrong with it.
-    pub fn load_for(tables: &dyn TableSource, hop_count: u32, isa: Isa) -> Result<Self, LoadError> {
+    pub fn load_for(
+        tables: &dyn TableSource,
+        hop_count: u32,
+        search: Search,
+        isa: Isa,
+    ) -> Result<Self, LoadError> {
         let (k, form) = load::load(tables, hop_count)?;
-        Ok(Self::new(k, form, isa))
+        Ok(Self::new(k, form, search, isa))
     }
 
     /// The number of leading address bits that index the lookup table.
@@ -209,7 +227,13 @@ impl Lookup<u32> for Dxr {
 
     fn lookup_batch(&self, addrs: &[u32], hops: &mut [Hop]) {
         assert_eq!(addrs.len(), hops.len(), "as many hops as addresses");
-        self.level.run(batch::Batch { form: &self.form, shift: self.shift, addrs, hops });
+        let shift = self.shift;
+        match self.search {
+            Search::Batched => {
+                self.level.run(batch::Batch { form: &self.form, shift, addrs, hops })
+            }
+            Search::Branching => lookup::branching(&self.form, shift, addrs, hops),
+        }
     }
 
     fn memory(&self) -> Memory {
@@ -227,7 +251,7 @@ impl Engine<u32> for Dxr {
             return Err(BuildError::Config { engine: Self::NAME, reason });
         }
         let k = config.k.into();
-        Ok(Self::new(k, build::build(routes, k)?, config.isa))
+        Ok(Self::new(k, build::build(routes, k)?, config.search, config.isa))
     }
 }
 
@@ -249,6 +273,6 @@ impl Persist<u32> for Dxr {
     }
 
     fn load(tables: &dyn TableSource, hop_count: u32) -> Result<Self, LoadError> {
-        Self::load_for(tables, hop_count, Isa::detect())
+        Self::load_for(tables, hop_count, Search::Batched, Isa::detect())
     }
 }

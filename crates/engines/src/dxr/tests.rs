@@ -9,7 +9,7 @@ use fibula_simd::{Isa, Table};
 use fibula_testkit::conform::patches;
 
 use super::format::{Chunk, Entry};
-use super::{Config, Dxr, Form, Stats, name};
+use super::{Config, Dxr, Form, Search, Stats, name};
 
 fn routes(list: &[(&str, u32)]) -> Routes<u32> {
     list.iter().map(|(prefix, hop)| (prefix.parse().unwrap(), Hop::new(*hop))).collect()
@@ -99,7 +99,7 @@ fn steps_of_bisection() {
 #[test]
 fn k_out_of_range() {
     for k in [0, 15, 25, 32] {
-        let refused = Dxr::build(&papers(), &Config { k, isa: Isa::Scalar });
+        let refused = Dxr::build(&papers(), &Config { k, ..Config::default() });
         assert!(matches!(refused, Err(BuildError::Config { engine: "dxr", .. })));
     }
 }
@@ -107,6 +107,13 @@ fn k_out_of_range() {
 /// Host routes in every other address from `block`: `2 * hosts + 1` ranges where they leave a gap.
 fn comb(block: u32, hosts: u32, hops: u32) -> impl Iterator<Item = (Prefix<u32>, Hop)> {
     (0..hosts).map(move |i| (Prefix::host(block + 2 * i + 1), Hop::new(1 + i % hops)))
+}
+
+/// k = 16, for each ISA and with branches.
+fn configs() -> impl Iterator<Item = Config> {
+    let config = |search, isa| Config { k: 16, search, isa };
+    let batched = Isa::available().into_iter().map(move |isa| config(Search::Batched, isa));
+    batched.chain([config(Search::Branching, Isa::Scalar)])
 }
 
 /// Compares with the ranges of the table: first, last and middle of each, single and in batches.
@@ -129,8 +136,8 @@ fn check(dxr: &Dxr, routes: &Routes<u32>) {
 fn grain_grows_with_the_table() {
     for (hosts, grain) in [(2047, 0), (2048, 1), (4094, 1), (4095, 2), (16_379, 3)] {
         let routes: Routes<u32> = comb(0x0a00_0000, hosts, 300).chain(papers_pairs()).collect();
-        for isa in Isa::available() {
-            let dxr = Dxr::build(&routes, &Config { k: 16, isa }).unwrap();
+        for config in configs() {
+            let dxr = Dxr::build(&routes, &config).unwrap();
             assert_eq!((dxr.stats().wide, dxr.stats().grain), (false, grain), "{hosts}");
             check(&dxr, &routes);
             check(&reload(&dxr, routes.hop_count()), &routes);
@@ -157,8 +164,8 @@ fn wide_form() {
     list[1].1 = Hop::new(65_535);
     let hops: Routes<u32> = list.into_iter().collect();
     for routes in [full, hops] {
-        for isa in Isa::available() {
-            let dxr = Dxr::build(&routes, &Config { k: 16, isa }).unwrap();
+        for config in configs() {
+            let dxr = Dxr::build(&routes, &config).unwrap();
             assert!(dxr.stats().wide);
             check(&dxr, &routes);
             check(&reload(&dxr, routes.hop_count()), &routes);

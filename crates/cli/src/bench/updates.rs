@@ -1,0 +1,264 @@
+//! Engines that follow changes of the routes: what a changed prefix costs.
+//!
+//! All engines follow the same changes, burst by burst and one after the other. The clock runs while
+//! an engine brings its tables up to date, not while the routes change. Afterwards every engine is
+//! compared with the oracle at all prefixes that changed.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::time::Instant;
+
+use fibula_core::{Addr, Hop, Patched, Prefix, Route, Routes, grouped};
+use fibula_engines::EngineFamily;
+use fibula_testkit::check::check;
+use fibula_testkit::{Oracle, Rng};
+use serde::Serialize;
+
+use super::report::{median, rounded};
+use crate::engines::Built;
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Grid};
+use crate::progress::note;
+
+/// Changes of a run, at least; a run has no fewer than [`BURSTS`] bursts either.
+const CHANGES: usize = 2048;
+const BURSTS: usize = 8;
+/// Random addresses that are compared with the oracle beside those of the changed prefixes.
+const RANDOM: usize = 100_000;
+
+/// A measurement. The names and the order of the fields are relied on by scripts.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    engine: String,
+    isa: &'static str,
+    family: &'static str,
+    table: String,
+    prefixes: usize,
+    burst: usize,
+    us_per_change: f64,
+    us_p50: f64,
+    us_p99: f64,
+    changes_per_s: f64,
+    rebuilds: usize,
+    bytes: usize,
+    build_ms: f64,
+}
+
+/// Changes of a table that goes on as it is: half of them give a route another hop, a quarter
+/// withdraws one, a quarter brings a withdrawn one back. All prefixes are equally likely.
+struct Churn<A: Addr> {
+    rng: Rng,
+    gone: Vec<Route<A>>,
+}
+
+impl<A: Addr> Churn<A> {
+    /// As many changes, in order, each of another prefix.
+    fn burst(&mut self, routes: &Routes<A>, size: usize) -> Vec<Route<A>> {
+        let mut changes = BTreeMap::new();
+        while changes.len() < size {
+            let one_of = |rng: &mut Rng| rng.choose(routes.as_slice()).expect("more than a burst");
+            let kind = self.rng.below(4);
+            let back = if kind == 0 { self.rng.choose(&self.gone) } else { None };
+            let route = back.unwrap_or_else(|| one_of(&mut self.rng));
+            if changes.contains_key(&route.prefix) {
+                continue;
+            }
+            let hop = match (back, kind) {
+                (Some(route), _) => {
+                    self.gone.retain(|gone| gone.prefix != route.prefix);
+                    route.hop
+                }
+                (None, 1) => {
+                    self.gone.push(route);
+                    Hop::NONE
+                }
+                _ => one_of(&mut self.rng).hop,
+            };
+            changes.insert(route.prefix, hop);
+        }
+        changes.into_iter().map(|(prefix, hop)| Route { prefix, hop }).collect()
+    }
+}
+
+/// An engine under way.
+struct Follower<A: EngineFamily> {
+    built: Built<A>,
+    /// Microseconds a change, of each burst.
+    bursts: Vec<f64>,
+    /// The same, of each run.
+    runs: Vec<f64>,
+    rebuilds: usize,
+}
+
+impl<A: EngineFamily> Follower<A> {
+    /// Brings the engine up to date; the seconds that its patch took. A patch that asks for a build
+    /// counts, the build does not: it has its own column.
+    fn follow(&mut self, routes: &Routes<A>, changed: &[Prefix<A>]) -> Result<f64, Failure> {
+        let started = Instant::now();
+        let patched = self.built.engine.follow(routes, changed)?;
+        let time = started.elapsed().as_secs_f64();
+        if patched == Patched::Rebuild {
+            self.rebuilds += 1;
+            let entry = fibula_engines::find::<A>(self.built.name).expect("it was built before");
+            self.built.engine = (entry.build)(routes, self.built.isa)?;
+        }
+        Ok(time)
+    }
+}
+
+/// Measures bursts of this many changes. The engines are left as the last change has made them.
+pub struct Updates<A: EngineFamily> {
+    routes: Routes<A>,
+    churn: Churn<A>,
+    built: Vec<Built<A>>,
+}
+
+impl<A: EngineFamily> Updates<A> {
+    /// Of the engines that can be patched, over this table.
+    pub fn new(routes: &Routes<A>, built: Vec<Built<A>>, seed: u64) -> Result<Self, Failure> {
+        let mut this = Self {
+            routes: routes.clone(),
+            churn: Churn { rng: Rng::new(seed), gone: Vec::new() },
+            built: Vec::new(),
+        };
+        for mut built in built {
+            // An engine that is built anew even if nothing has changed is always built anew.
+            match built.engine.follow(routes, &[])? {
+                Patched::Applied => this.built.push(built),
+                Patched::Rebuild => note(format_args!(
+                    "{} is not patched but built anew, in {:.0} ms",
+                    built.label,
+                    built.time.as_secs_f64() * 1e3
+                )),
+            }
+        }
+        Ok(this)
+    }
+
+    /// The rows of one size of bursts.
+    pub fn measure(
+        &mut self,
+        table: &str,
+        burst: usize,
+        runs: u32,
+        outcome: &mut Outcome,
+    ) -> Result<Vec<Row>, Failure> {
+        let prefixes = self.routes.len();
+        if self.built.is_empty() || prefixes < 2 * burst {
+            note(format_args!("bursts of {}: nothing to measure, skipped", grouped(burst as u64)));
+            return Ok(Vec::new());
+        }
+        let bursts = CHANGES.div_ceil(burst).max(BURSTS);
+        let follower = |built| Follower { built, bursts: vec![], runs: vec![], rebuilds: 0 };
+        let mut followers: Vec<_> = self.built.drain(..).map(follower).collect();
+        let mut all = Vec::new();
+        for _ in 0..runs {
+            let mut totals = vec![0.0; followers.len()];
+            for _ in 0..bursts {
+                let changes = self.churn.burst(&self.routes, burst);
+                let changed: Vec<Prefix<A>> = changes.iter().map(|change| change.prefix).collect();
+                self.routes.apply(&changes);
+                for (follower, total) in followers.iter_mut().zip(&mut totals) {
+                    let time = follower.follow(&self.routes, &changed)?;
+                    follower.bursts.push(time * 1e6 / burst as f64);
+                    *total += time;
+                }
+                all.extend(changed);
+            }
+            let changes = (bursts * burst) as f64;
+            followers.iter_mut().zip(totals).for_each(|(f, t)| f.runs.push(t * 1e6 / changes));
+        }
+        let oracle = Oracle::new(&self.routes);
+        let mut rows = Vec::new();
+        for mut follower in followers {
+            let edges = all.iter().flat_map(|prefix| [prefix.first(), prefix.last()]);
+            let beside = all.iter().filter_map(|prefix| prefix.last().successor());
+            let random: Vec<A> = (0..RANDOM).map(|_| self.churn.rng.addr()).collect();
+            let mut keys = edges.chain(beside).chain(random);
+            let report = check(&follower.built.engine, &oracle, &mut keys, 5);
+            let Built { label, isa, time, engine, .. } = &follower.built;
+            if !report.is_ok() {
+                *outcome = Outcome::Negative;
+                note(format_args!("{label} ({isa}) is wrong once patched, left out: {report}"));
+                continue;
+            }
+            let mean = median(&mut follower.runs);
+            follower.bursts.sort_by(f64::total_cmp);
+            let at = |percent: usize| follower.bursts[(follower.bursts.len() - 1) * percent / 100];
+            rows.push(Row {
+                engine: label.clone(),
+                isa: isa.name(),
+                family: A::FAMILY.name(),
+                table: table.to_owned(),
+                prefixes,
+                burst,
+                us_per_change: rounded(mean),
+                us_p50: rounded(at(50)),
+                us_p99: rounded(at(99)),
+                changes_per_s: (1e6 / mean).round(),
+                rebuilds: follower.rebuilds,
+                bytes: engine.memory().total(),
+                build_ms: rounded(time.as_secs_f64() * 1e3),
+            });
+            self.built.push(follower.built);
+        }
+        Ok(rows)
+    }
+}
+
+/// Prints the measurements of one table and size of bursts.
+pub fn group(rows: &[Row]) -> Result<(), Failure> {
+    let Some(first) = rows.first() else { return Ok(()) };
+    let mut out = output::stdout();
+    let (prefixes, burst) = (grouped(first.prefixes as u64), grouped(first.burst as u64));
+    write!(out, "\n{}, IP{}, {prefixes} prefixes, ", first.table, first.family)?;
+    let es = if first.burst == 1 { "" } else { "es" };
+    writeln!(out, "{burst} changed prefix{es} a patch")?;
+    let mut grid = Grid::new(&[
+        "engine",
+        "isa",
+        ">us/prefix",
+        ">median",
+        ">99 %",
+        ">prefixes/s",
+        ">rebuilds",
+        ">memory",
+        ">build ms",
+    ]);
+    for row in rows {
+        grid.row([
+            row.engine.clone(),
+            row.isa.to_owned(),
+            format!("{:.2}", row.us_per_change),
+            format!("{:.2}", row.us_p50),
+            format!("{:.2}", row.us_p99),
+            grouped(row.changes_per_s as u64),
+            row.rebuilds.to_string(),
+            output::size(row.bytes as u64),
+            format!("{:.0}", row.build_ms),
+        ]);
+    }
+    grid.write_aligned(&mut out)?;
+    out.flush()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fibula_testkit::tables;
+
+    #[test]
+    fn the_table_goes_on_as_it_is() {
+        let mut routes = tables::dense::<u32>(3, 1000);
+        let before = routes.len();
+        let mut churn = Churn { rng: Rng::new(1), gone: Vec::new() };
+        for burst in [1, 7, 100].into_iter().cycle().take(300) {
+            let changes = churn.burst(&routes, burst);
+            assert_eq!(changes.len(), burst);
+            routes.apply(&changes);
+            assert_eq!(routes.len() + churn.gone.len(), before);
+        }
+        assert!((before / 50..before / 2).contains(&churn.gone.len()), "{}", churn.gone.len());
+    }
+}
