@@ -51,6 +51,8 @@ mod compiler;
 mod intern;
 mod live;
 mod log;
+#[cfg(all(test, fibula_model))]
+mod model;
 mod publisher;
 pub mod rib;
 pub mod snapshot;

@@ -101,32 +101,33 @@ impl<A: Packed> Family<A> {
         sets: &mut Sets,
         preference: &Preference,
     ) -> Option<Change<A>> {
-        let first = *self.trie.entry(prefix);
+        let node = self.trie.node(prefix);
+        let first = self.trie.path(node);
         let old = (first != NO_PATH).then(|| self.paths[first as usize].set);
         let known = self.list(first).find(|(_, n)| n.peer == peer && n.path_id == path_id);
         let first = match known {
-            Some((at, node)) => {
+            Some((at, path)) => {
                 self.paths[at as usize].set = set;
-                if node.set == set {
+                if path.set == set {
                     sets.release(set); // it had a reference already
                     return None;
                 }
                 // Decided before the old set goes: its number must not be used again for this one.
                 let first = self.decide(first, sets, preference);
                 let change = self.changed(prefix, old, first, sets);
-                sets.release(node.set);
-                *self.trie.entry(prefix) = first;
+                sets.release(path.set);
+                self.trie.set_path(node, first);
                 return change;
             }
             None => {
                 let new = self.add(Node { peer, path_id, set, next: first });
                 if first == NO_PATH {
-                    self.trie.came();
+                    self.trie.came(node);
                 }
                 self.decide(new, sets, preference)
             }
         };
-        *self.trie.entry(prefix) = first;
+        self.trie.set_path(node, first);
         self.changed(prefix, old, first, sets)
     }
 
@@ -152,7 +153,8 @@ impl<A: Packed> Family<A> {
         sets: &mut Sets,
         preference: &Preference,
     ) -> Option<Change<A>> {
-        let first = self.trie.get(prefix)?;
+        let place = self.trie.find(prefix)?;
+        let first = self.trie.path(place);
         let (at, node) = self.list(first).find(|(_, n)| n.peer == peer && n.path_id == path_id)?;
         let old = self.paths[first as usize].set;
         let before = self.list(first).find(|(_, n)| n.next == at).map(|(before, _)| before);
@@ -171,7 +173,7 @@ impl<A: Packed> Family<A> {
             }
             None => {
                 let first = self.decide(node.next, sets, preference);
-                *self.trie.entry(prefix) = first;
+                self.trie.set_path(place, first);
                 self.changed(prefix, Some(old), first, sets)
             }
         };
@@ -201,9 +203,10 @@ impl<A: Packed> Family<A> {
     }
 }
 
-/// Makes room for one more, by an eighth: doubling would leave half of the largest arrays empty.
+/// Makes room for one more, by an eighth: doubling would leave half of the largest arrays empty. Little
+/// at first: a checkpoint may name millions of VRFs.
 pub(super) fn grow<T>(items: &mut Vec<T>) {
     if items.len() == items.capacity() {
-        items.reserve_exact(items.len() / 8 + 64);
+        items.reserve_exact(items.len() / 8 + 8);
     }
 }
