@@ -17,6 +17,7 @@ mod input;
 mod lookup;
 mod output;
 mod progress;
+mod replay;
 mod source;
 mod stats;
 mod table;
@@ -45,7 +46,8 @@ Examples:
   fibula build rib.20260101.0000.bz2 -o table.fib
   fibula annotate --table table.fib --add prefix,origin_as flows.csv > annotated.csv
   fibula verify --table table.fib
-  fibula bench --table table.fib --engines all";
+  fibula bench --table table.fib --engines all
+  fibula replay --table rib.bz2 --updates updates.gz";
 
 /// IP longest-prefix match: build, look up, annotate, verify, measure
 #[derive(Parser, Debug)]
@@ -63,6 +65,7 @@ enum Command {
     Verify(verify::Args),
     Stats(stats::Args),
     Bench(bench::Args),
+    Replay(replay::Args),
     Gen(generate::Args),
 }
 
@@ -75,6 +78,7 @@ fn run(command: &Command) -> Result<Outcome, Failure> {
         Command::Verify(args) => verify::run(args),
         Command::Stats(args) => stats::run(args),
         Command::Bench(args) => bench::run(args),
+        Command::Replay(args) => replay::run(args),
         Command::Gen(args) => generate::run(args),
     }
 }

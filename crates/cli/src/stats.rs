@@ -7,7 +7,7 @@ use std::time::Instant;
 use clap::Args as ClapArgs;
 use fibula_core::{BuildError, Routes, grouped};
 use fibula_engines::EngineFamily;
-use fibula_rib::{ColumnKind, StoredFamily};
+use fibula_rib::{ColumnKind, Rib, StoredFamily};
 use fibula_simd::Isa;
 use fibula_testkit::Shape;
 use serde::Serialize;
@@ -16,6 +16,9 @@ use crate::engines::{self, AUTO};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Grid, bar, size, utc};
 use crate::progress::note;
+use crate::replay::feed::Player;
+use crate::replay::live::Loader;
+use crate::replay::report::RibStats;
 use crate::source::{ReadArgs, Source};
 use crate::table::{self, Loaded};
 
@@ -24,6 +27,7 @@ Examples:
   fibula stats
   fibula stats --table table.fib --engines all
   fibula stats --table rib.gz --peer AS64500 --json
+  fibula stats --table rib.gz --rib
   fibula stats --table gen:v4:2024:900000:1 --synthetic-hops near:64 --engines dxr,radix";
 
 /// Describe a table: lengths, nesting, hops, engine memory
@@ -36,6 +40,9 @@ pub struct Args {
     /// Engines to compile it with: names, auto, all
     #[arg(long, short, value_delimiter = ',', value_name = "NAME,...", default_value = AUTO)]
     engines: Vec<String>,
+    /// Read the table once more, with the routes of all peers, and say what the RIB needs for a route
+    #[arg(long)]
+    rib: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -51,6 +58,7 @@ struct Stats {
     damaged: u64,
     rows: u32,
     columns: Vec<ColumnStats>,
+    rib: Option<RibStats>,
     v4: Option<FamilyStats>,
     v6: Option<FamilyStats>,
     stages: Vec<Stage>,
@@ -136,7 +144,10 @@ struct TableStats {
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
     engines::choose::<u32>(&args.engines)?;
     let loaded = table::load(&Source::parse_list(&args.table)?, &args.read)?;
-    let stats = stats(args, &loaded)?;
+    let mut stats = stats(args, &loaded)?;
+    if args.rib {
+        stats.rib = Some(rib(args)?);
+    }
     if args.json {
         output::json(&stats)?;
     } else {
@@ -145,6 +156,22 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         out.flush()?;
     }
     Ok(Outcome::Done)
+}
+
+/// The sources in a RIB, every peer's routes.
+fn rib(args: &Args) -> Result<RibStats, Failure> {
+    let mut rib = Rib::default();
+    let mut player = Player::new(&args.read, false);
+    for (name, source) in Source::parse_list(&args.table)? {
+        if name == "-" {
+            return Err(Failure::new(
+                "--rib reads the table twice, standard input can be read once",
+            )
+            .hint("write it to a file"));
+        }
+        player.table(&source, &mut Loader(&mut rib))?;
+    }
+    Ok(rib.memory().into())
 }
 
 fn stats(args: &Args, loaded: &Loaded) -> Result<Stats, Failure> {
@@ -175,6 +202,7 @@ fn stats(args: &Args, loaded: &Loaded) -> Result<Stats, Failure> {
                 distinct: columns.distinct(i),
             })
             .collect(),
+        rib: None,
         v4,
         v6,
         stages,
@@ -324,6 +352,9 @@ fn print(out: &mut impl Write, stats: &Stats) -> std::io::Result<()> {
         |c: &ColumnStats| format!("{} ({}, {} values)", c.name, c.kind, grouped(c.distinct as u64));
     let columns: Vec<String> = stats.columns.iter().map(column).collect();
     writeln!(out, "columns  {}; {} distinct rows", columns.join(", "), grouped(stats.rows.into()))?;
+    if let Some(rib) = &stats.rib {
+        writeln!(out, "rib      {}", rib.line())?;
+    }
     for (name, family) in [("IPv4", &stats.v4), ("IPv6", &stats.v6)] {
         if let Some(family) = family {
             print_family(out, name, family)?;

@@ -208,9 +208,10 @@ fn feed_file(builder: &mut TableBuilder, path: &Path, read: &ReadArgs) -> Result
 }
 
 /// Damage reported in full for each file.
-const SHOWN: usize = 5;
+pub const SHOWN: usize = 5;
 
-fn say_report(name: &str, report: &ReadReport, damage: &[Damage]) {
+/// Says what was damaged and what was passed over.
+pub fn say_report(name: &str, report: &ReadReport, damage: &[Damage]) {
     let records = grouped(report.records);
     if report.damaged > 0 {
         let damaged = grouped(report.damaged);

@@ -1,0 +1,178 @@
+//! The check: the same feed into plain maps, and what the reader was told compared with them, at the
+//! point of the feed that its generation takes in. Slow, complete, and of no engine's making.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+
+use fibula_core::{Addr, AnyPrefix, Change, Prefix, Update};
+use fibula_rib::{AttributeSet, LiveFamily, Peer, Rib, RibFamily};
+
+use super::feed::Hearer;
+use super::reader::{Hints, Sample};
+use crate::failure::Failure;
+
+/// The paths of a prefix by peer and path identifier.
+type Paths = BTreeMap<(u32, u32), AttributeSet>;
+
+#[derive(Default)]
+struct Maps {
+    v4: HashMap<Prefix<u32>, Paths>,
+    v6: HashMap<Prefix<u128>, Paths>,
+}
+
+/// Where the maps of a family are.
+pub trait PlainFamily: LiveFamily {
+    /// The family's hints.
+    fn hints(both: &(Hints<u32>, Hints<u128>)) -> &Hints<Self>;
+    #[expect(private_interfaces, reason = "for u32 and u128, here")]
+    fn map(maps: &Maps) -> &HashMap<Prefix<Self>, Paths>;
+}
+
+impl PlainFamily for u32 {
+    fn hints(both: &(Hints<u32>, Hints<u128>)) -> &Hints<Self> {
+        &both.0
+    }
+    #[expect(private_interfaces, reason = "as the trait")]
+    fn map(maps: &Maps) -> &HashMap<Prefix<Self>, Paths> {
+        &maps.v4
+    }
+}
+
+impl PlainFamily for u128 {
+    fn hints(both: &(Hints<u32>, Hints<u128>)) -> &Hints<Self> {
+        &both.1
+    }
+    #[expect(private_interfaces, reason = "as the trait")]
+    fn map(maps: &Maps) -> &HashMap<Prefix<Self>, Paths> {
+        &maps.v6
+    }
+}
+
+/// The plain table, and the samples that wait for their point of the feed.
+pub struct Plain<A: PlainFamily> {
+    maps: Maps,
+    /// What has happened so far.
+    sequence: u64,
+    /// The next one last.
+    samples: Vec<Sample<A>>,
+    /// Answers that were compared, and those that differed.
+    pub checked: u64,
+    pub wrong: u64,
+}
+
+impl<A: PlainFamily> Plain<A> {
+    pub fn new(mut samples: Vec<Sample<A>>) -> Self {
+        samples.sort_by_key(|sample| Reverse(sample.sequence));
+        Self { maps: Maps::default(), sequence: 0, samples, checked: 0, wrong: 0 }
+    }
+
+    /// Compares all samples of this point of the feed.
+    pub fn check(&mut self) {
+        while let Some(sample) = self.samples.pop_if(|next| next.sequence <= self.sequence) {
+            for (addr, answer) in &sample.answers {
+                self.checked += 1;
+                let expected = longest(A::map(&self.maps), *addr);
+                self.wrong += u64::from(expected != answer.as_ref());
+            }
+        }
+    }
+
+    fn happened(&mut self) {
+        self.sequence += 1;
+        self.check();
+    }
+
+    /// How many prefixes have other paths, or another best one, in the RIB than here.
+    pub fn differences(&self, rib: &Rib) -> u64 {
+        differences(&self.maps.v4, rib) + differences(&self.maps.v6, rib)
+    }
+
+    /// Samples whose point of the feed never came.
+    pub fn left(&self) -> usize {
+        self.samples.len()
+    }
+}
+
+/// The best path, by the default preference in one tuple.
+fn best(paths: &Paths) -> Option<&AttributeSet> {
+    let rank = |item: &(&(u32, u32), &AttributeSet)| {
+        let (&(peer, path_id), set) = *item;
+        let bgp = set.bgp().unwrap_or_default();
+        let preference = Reverse(bgp.local_pref.unwrap_or(100));
+        let (origin, med) = (bgp.origin.unwrap_or(0), bgp.med.unwrap_or(0));
+        (preference, bgp.as_path_len, origin, peer, med, path_id)
+    };
+    paths.iter().min_by_key(rank).map(|(_, set)| set)
+}
+
+/// The longest match by definition.
+fn longest<A: Addr>(map: &HashMap<Prefix<A>, Paths>, addr: A) -> Option<&AttributeSet> {
+    let shorter = (0..=A::BITS).rev().filter_map(|len| Prefix::masked(addr, len).ok());
+    shorter.into_iter().find_map(|prefix| map.get(&prefix)).and_then(best)
+}
+
+fn differences<A: RibFamily>(map: &HashMap<Prefix<A>, Paths>, rib: &Rib) -> u64 {
+    let mut different = (map.len() as u64).abs_diff(rib.len::<A>(0) as u64);
+    for (prefix, paths) in map {
+        let held = rib.paths(0, *prefix);
+        let same = |(key, set): (&(u32, u32), &AttributeSet)| {
+            held.iter().any(|path| (path.peer, path.path_id) == *key && path.attributes == *set)
+        };
+        let all = held.len() == paths.len() && paths.iter().all(same);
+        let first = held.first().map(|path| &path.attributes) == best(paths);
+        different += u64::from(!all || !first);
+    }
+    different
+}
+
+fn say<A: Addr>(map: &mut HashMap<Prefix<A>, Paths>, prefix: Prefix<A>, update: &Update<'_>) {
+    let key = (update.peer, update.path_id);
+    match update.change {
+        Change::Announce(attributes) => {
+            map.entry(prefix).or_default().insert(key, AttributeSet::new(&attributes));
+        }
+        Change::Withdraw => {
+            if let Some(paths) = map.get_mut(&prefix) {
+                paths.remove(&key);
+                if paths.is_empty() {
+                    map.remove(&prefix);
+                }
+            }
+        }
+    }
+}
+
+fn down<A: Addr>(map: &mut HashMap<Prefix<A>, Paths>, peer: u32) {
+    map.retain(|_, paths| {
+        paths.retain(|&(p, _), _| p != peer);
+        !paths.is_empty()
+    });
+}
+
+impl<A: PlainFamily> Hearer for Plain<A> {
+    fn peer(&mut self, _: u32, _: &Peer) {}
+
+    fn update(&mut self, update: &Update<'_>) -> Result<(), Failure> {
+        match update.prefix {
+            AnyPrefix::V4(prefix) => say(&mut self.maps.v4, prefix, update),
+            AnyPrefix::V6(prefix) => say(&mut self.maps.v6, prefix, update),
+        }
+        self.happened();
+        Ok(())
+    }
+
+    fn down(&mut self, peer: u32) -> Result<(), Failure> {
+        down(&mut self.maps.v4, peer);
+        down(&mut self.maps.v6, peer);
+        self.happened();
+        Ok(())
+    }
+
+    fn prefixes(&self) -> Vec<AnyPrefix> {
+        let v4 = self.maps.v4.keys().copied().map(AnyPrefix::V4);
+        let v6 = self.maps.v6.keys().copied().map(AnyPrefix::V6);
+        let mut all: Vec<_> = v4.chain(v6).collect();
+        all.sort_unstable();
+        all
+    }
+}

@@ -1,0 +1,162 @@
+//! `fibula replay`: updates into a table that is read, checked by plain maps, and what goes wrong.
+
+mod common;
+
+use std::path::Path;
+
+use common::{Files, done, json, said};
+use serde_json::Value;
+
+const QUICK: [&str; 2] = ["--measure", "20"];
+
+fn replay(args: &[&str]) -> Value {
+    json(&[&["replay", "--json"], args, &QUICK].concat())
+}
+
+fn int(value: &Value, field: &str) -> u64 {
+    value[field].as_u64().unwrap_or_else(|| panic!("{field}: {value}"))
+}
+
+#[test]
+fn churn_is_followed_and_nothing_is_wrong() {
+    let table = ["--table", "gen:v4:2024:20000:1", "--updates", "churn:30000:1", "--repeat", "2"];
+    for more in [&["--audit", "full"][..], &["--bucket", "5", "--rate", "200000"]] {
+        let report = replay(&[&table, more].concat());
+        assert_eq!(int(&report, "updates"), 60_000);
+        assert_eq!(int(&report, "wrong"), 0, "{report}");
+        assert_eq!(int(&report, "audit_differences"), 0);
+        assert!(int(&report, "checked") > 40_000);
+        assert!(int(&report, "rebuilds") + int(&report, "patches") > 0);
+        for field in [
+            "updates_per_second",
+            "visible_p50_ms",
+            "visible_p99_ms",
+            "visible_max_ms",
+            "mlps_before",
+            "mlps_during",
+            "mlps_after",
+        ] {
+            assert!(report[field].as_f64().unwrap() > 0.0, "{field}: {report}");
+        }
+        assert!(!cfg!(target_os = "linux") || int(&report, "memory_bytes") > 1 << 20);
+    }
+    let report = replay(&[
+        "--table",
+        "gen:v6:2024:20000:1",
+        "--updates",
+        "churn:20000:2",
+        "--engine",
+        "planb",
+    ]);
+    assert_eq!((int(&report, "wrong"), &report["engine_v6"]), (0, &"planb".into()));
+    let text = done(&[&["replay"], &table[..], &QUICK].concat()).out;
+    assert!(text.contains("0 wrong") && text.contains("bytes a route"), "{text}");
+}
+
+#[test]
+fn mistakes_are_told() {
+    let files = Files::new();
+    let binary = files.with("binary", [0u8, 1, 2, 3]);
+    for (args, what) in [
+        (&["--updates", "no-such-file"][..], "no-such-file"),
+        (&["--updates", "churn:x"], "churn:COUNT:SEED"),
+        (&["--updates", "churn:10"], "not empty"),
+        (&["--updates", "-"], "read twice"),
+        (&["--table", "-", "--updates", "churn:1"], "read twice"),
+        (&["--updates", "churn:1", "--speed", "0"], "real time"),
+        (&["--updates", "churn:1", "--audit", "some"], "off, sampling or full"),
+        (&["--table", "embedded", "--updates", "churn:1", "--engine", "no-such"], "no engine"),
+        (&["--updates", &binary], "name the format"),
+    ] {
+        let said = said(&[&["replay"], args, &QUICK].concat());
+        assert_eq!(said.code, 2, "{args:?}: {}", said.err);
+        assert!(said.err.contains(what), "{args:?}: {}", said.err);
+    }
+    // Without --strict it is counted, reported and skipped.
+    // An announcement, and one whose message says that it is longer than its record.
+    let record = |message_len: u8| {
+        [
+            &[0x56, 0x29, 0x78, 0x80, 0, 16, 0, 1, 0, 0, 0, 61][..],
+            &[0xfb, 0xf4, 0xfd, 0xe8, 0, 0, 0, 1, 192, 0, 2, 1, 192, 0, 2, 2],
+            &[0xff; 16],
+            &[0, message_len, 2, 0, 0, 0, 18, 0x40, 1, 1, 0, 0x40, 2, 4, 2, 1, 0xfb, 0xf4],
+            &[0x40, 3, 4, 192, 0, 2, 1, 24, 198, 51, 100],
+        ]
+        .concat()
+    };
+    let damaged = files.with("damaged.mrt", [record(45), record(90), record(45)].concat());
+    let strict = said(&["replay", "--updates", &damaged, "--strict", "--measure", "20"]);
+    assert_eq!(strict.code, 2);
+    assert!(strict.err.contains("record 2"), "{}", strict.err);
+    let said = said(&["replay", "--updates", &damaged, "--json", "--measure", "20"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.err.contains("damaged"), "{}", said.err);
+    assert_eq!(serde_json::from_str::<Value>(&said.out).unwrap()["damaged"], 1);
+}
+
+#[test]
+fn stats_say_what_a_route_costs() {
+    let stats =
+        json(&["stats", "--table", "gen:v4:2024:50000:1", "--engines", "radix", "--rib", "--json"]);
+    let cost = stats["rib"]["bytes_per_route"].as_f64().unwrap();
+    assert!(cost > 10.0 && cost < 100.0, "{cost}");
+    assert_eq!(stats["rib"]["routes"], 50_000);
+}
+
+fn shared(name: &str) -> Option<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/mrt").join(name);
+    path.exists().then(|| path.to_str().unwrap().to_owned())
+}
+
+/// Every file of updates of the shared data: what is read meanwhile and the table at the end are those
+/// of plain maps.
+#[test]
+fn real_updates_give_the_table_of_plain_maps() {
+    let Some(folder) = shared("") else { return };
+    let mut files = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let Some(path) = name.contains("updates").then(|| shared(&name)).flatten() else {
+            continue;
+        };
+        let report = replay(&["--updates", &path, "--audit", "full"]);
+        assert_eq!(int(&report, "wrong"), 0, "{name}: {report}");
+        assert_eq!(int(&report, "audit_differences"), 0, "{name}");
+        if name.contains("20160811") {
+            assert_eq!(int(&report, "updates"), 39_256 + 1_956);
+        }
+        if name.contains("et-header") {
+            assert_eq!(int(&report["rib"], "prefixes"), 577_703);
+        }
+        files += 1;
+    }
+    assert!(files >= 12, "{files} files of updates");
+}
+
+/// A replay that goes on from a checkpoint ends where one without ends.
+#[test]
+fn a_checkpoint_is_gone_on_from() {
+    let (Some(table), Some(updates)) = (
+        shared("ripencc-bgpdump-bview.20020722.2337.gz"),
+        shared("ripencc-bgpdump-updates.20160811.1600.gz"),
+    ) else {
+        return;
+    };
+    let files = Files::new();
+    let checkpoint = files.path("rib.fib");
+    let args = ["--table", &table, "--updates", &updates, "--checkpoint", &checkpoint];
+    let first = replay(&args);
+    assert!(int(&first, "checkpoints") > 0 && int(&first, "wrong") == 0);
+    // All was taken in: with twice as many updates, the second half is left.
+    let second = replay(&[&args[..], &["--repeat", "2"]].concat());
+    assert_eq!((int(&second, "wrong"), int(&second, "updates")), (0, int(&first, "updates")));
+    assert!(
+        int(&second, "restored_events") >= int(&first, "updates"),
+        "ends of sessions count, too"
+    );
+    let stats = json(&["stats", "--table", &checkpoint, "--json"]);
+    assert_eq!(
+        int(&stats["v4"], "prefixes") + stats["v6"]["prefixes"].as_u64().unwrap_or(0),
+        int(&second["rib"], "prefixes")
+    );
+}
