@@ -86,7 +86,7 @@ impl<A: Addr> Builder<'_, A> {
         let mut run = None;
         let mut next = Some(first);
         while let Some(first) = next {
-            let bit = 1 << slot(first, at);
+            let bit = 1u64.wrapping_shl(slot(first, at));
             let slot_last = last_of(first, at + STRIDE);
             let placed = if self.range.last < slot_last {
                 vector |= bit;

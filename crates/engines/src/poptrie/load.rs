@@ -29,6 +29,8 @@ pub(super) fn load<A: Addr>(tables: &dyn TableSource, hop_count: u32) -> Result<
 
 /// The invariants of the module that concern nodes; `levels` is how high they may be.
 pub(super) fn check_nodes(nodes: &[Node], leaves: usize, levels: u32) -> Result<(), LoadError> {
+    // Leaves are counted from 1, in 32 bits.
+    let leaves = leaves.min(u32::MAX as usize);
     let mut heights: Vec<u8> = Vec::with_capacity(nodes.len());
     for &[vector, leafvec, bases] in nodes {
         let (base1, base0) = ((bases >> 32) as usize, bases as u32 as usize);

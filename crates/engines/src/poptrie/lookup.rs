@@ -2,7 +2,7 @@ use fibula_core::{Addr, Hop};
 use fibula_simd::{Kernel, Simd};
 
 use super::Tables;
-use super::node::{LEAF, STRIDE, child, children_up_to, direct_index, leaf, slot};
+use super::node::{LEAF, STRIDE, child, children_up_to, direct_index, leaf_from_one, slot};
 use crate::common::{Answer, hop};
 
 /// One lookup, as a [`Kernel`] so that counting ones is an instruction where the machine has it.
@@ -28,7 +28,8 @@ impl<A: Addr> Kernel for One<'_, A> {
             let slot = slot(addr, at);
             let (is_child, count) = children_up_to(node, slot);
             if !is_child {
-                let Answer::Hop(hop) = tables.leaves.get(leaf(node, slot), 0) else {
+                let Answer::Hop(hop) = tables.leaves.get(leaf_from_one(node, slot) as usize - 1, 0)
+                else {
                     unreachable!("there are no blocks")
                 };
                 return hop;

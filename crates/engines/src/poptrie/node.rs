@@ -26,11 +26,14 @@ pub(super) fn direct_index<A: Addr>(addr: A, shift: u32) -> usize {
     (high(addr) >> (shift & 63)) as usize
 }
 
-/// The 6 bits of the address from bit `at` on. Bits beyond its end are clear.
+/// The 6 bits of the address from bit `at` on, as the low bits; what is above them is of no account.
+/// Bits beyond the end of the address are clear.
 #[inline(always)]
 pub(super) fn slot<A: Addr>(addr: A, at: u32) -> u32 {
     // The levels above bit 64 are those that most lookups see: one shift, of half the width.
-    if A::BITS == 32 || at + STRIDE <= 64 {
+    if A::BITS == 32 {
+        (high(addr) >> ((64 - STRIDE).wrapping_sub(at) & 63)) as u32
+    } else if at + STRIDE <= 64 {
         (high(addr) << (at & 63) >> (64 - STRIDE)) as u32
     } else {
         (addr.to_u128() << at >> (128 - STRIDE)) as u32
@@ -40,7 +43,7 @@ pub(super) fn slot<A: Addr>(addr: A, at: u32) -> u32 {
 /// The bits of the vector up to a slot's own, which comes to lie at the top.
 #[inline(always)]
 fn up_to(vector: u64, slot: u32) -> u64 {
-    vector << (!slot & 63)
+    vector.wrapping_shl(!slot)
 }
 
 /// Whether the slot has a child; if so, how many the node has up to this one.
@@ -56,9 +59,8 @@ pub(super) fn child(node: &Node, count: u32) -> usize {
     ((node[2] >> 32) as usize).wrapping_add(count as usize).wrapping_sub(1)
 }
 
-/// The leaf of a slot without a child.
+/// The leaf of a slot without a child, counted from 1: whoever reads it subtracts that for nothing.
 #[inline(always)]
-pub(super) fn leaf(node: &Node, slot: u32) -> usize {
-    let count = up_to(node[1], slot).count_ones() as usize;
-    (node[2] as u32 as usize).wrapping_add(count).wrapping_sub(1)
+pub(super) fn leaf_from_one(node: &Node, slot: u32) -> u32 {
+    (node[2] as u32).wrapping_add(up_to(node[1], slot).count_ones())
 }

@@ -98,6 +98,9 @@ fn nodes_that_lookups_could_not_trust() {
     assert_eq!(check(&[node(0, 2, 0, 0)]), no_leaf);
     assert_eq!(check(&[leaf, node(1, 4, 0, 0)]), no_leaf);
     assert_eq!(check(&[leaf, node(1, 0, 0, 0)]), no_leaf);
+    let of_many =
+        |leafvec| check_nodes(&[node(0, leafvec, 0, u32::MAX as usize - 1)], usize::MAX, 3);
+    assert!(of_many(1).is_ok() && of_many(3).is_err());
     let child = Err("a child does not lie before its parent".to_owned());
     assert_eq!(check(&[node(1, 2, 0, 0)]), child);
     assert_eq!(check(&[leaf, node(3, 4, 0, 0)]), child);
