@@ -78,7 +78,8 @@ pub fn seal(file: &mut [u8]) {
 
 fn is_logical(name: &[u8]) -> bool {
     let derived = name.ends_with(b"/parent") || name.ends_with(b"/bucket");
-    !(derived || name == b"engines" || name == b"provenance" || name.starts_with(b"engine/"))
+    let is_other = [&b"engine/"[..], b"rib/"].iter().any(|prefix| name.starts_with(prefix));
+    !(derived || is_other || name == b"engines" || name == b"provenance")
 }
 
 fn name(entry: &[u8]) -> &[u8] {

@@ -251,6 +251,31 @@ fn the_audit_finds_a_corruption_and_heals_it() {
     }
 }
 
+/// An engine that is wrong although it was just built gives way to the next.
+#[test]
+fn an_engine_that_lies_gives_way() {
+    let liar = Behaviour { lies: true, name: "liar", ..Behaviour::default() };
+    let live = Live::start(
+        Rib::default(),
+        &[0],
+        |_| Makers {
+            v4: vec![maker(liar.clone()), maker(Behaviour::default())],
+            v6: vec![maker(Behaviour::default())],
+        },
+        quick(Audit::Sampling),
+        |_| {},
+    )
+    .unwrap();
+    announce(&live, p("10.0.0.0/8"), 1);
+    let mut reader = live.reader::<u32>(0).unwrap();
+    let until = Instant::now() + Duration::from_secs(10);
+    while answer(&mut reader, 0x0a00_0000) != Some(1) {
+        assert!(Instant::now() < until, "the liar goes on");
+        thread::sleep(ms(1));
+    }
+    assert_eq!(reader.pin().engine_name(), "plain");
+}
+
 /// A compiler that cannot keep up: the feed waits, nothing is lost, and little is held.
 #[test]
 fn the_feed_is_held_back() {

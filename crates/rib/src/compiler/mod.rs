@@ -11,8 +11,8 @@
 //! whole table. The compiler measures both and takes the cheaper. See ADR 0007.
 //!
 //! **What goes wrong.** An engine that refuses the table (a limit) or panics is passed over for the next
-//! in the list. If none is left, the last good generation goes on serving, and the next batch or the
-//! next idle second tries again.
+//! in the list; so is one that the audit finds wrong right after it was built. If none is left, the last
+//! good generation goes on serving, and the next batch or the next idle second tries again.
 //!
 //! Invariants:
 //! - the routes here are the RIB's as they were at the last cut;
@@ -72,6 +72,8 @@ pub(crate) struct Compiler<A: RibFamily> {
     unpublished: Vec<Prefix<A>>,
     arrivals: Arrivals,
     heal: bool,
+    /// The last generation that was made from the RIB anew since the one before it was wrong.
+    healed: u64,
     number: u64,
     idle: Duration,
 }
@@ -82,6 +84,8 @@ pub(crate) struct Tables<A: RibFamily> {
     pub(crate) routes: Routes<A>,
     pub(crate) attributes: AttributeTable,
     pub(crate) costs: Costs,
+    /// Engines that were wrong right after they were built: they come last from then on.
+    distrusted: Vec<&'static str>,
 }
 
 type Made<A> = (Box<dyn Follow<A>>, &'static str);
@@ -94,6 +98,7 @@ impl<A: RibFamily> Tables<A> {
             routes: Routes::default(),
             attributes: AttributeTable::default(),
             costs: Costs::default(),
+            distrusted: Vec::new(),
         };
         tables.take(rib, vrf);
         tables
@@ -111,7 +116,9 @@ impl<A: RibFamily> Tables<A> {
     /// Builds with the first engine that takes the table; says which do not.
     pub(crate) fn build(&mut self) -> (Option<Made<A>>, Vec<String>) {
         let mut refused = Vec::new();
-        for Maker { name, build } in &self.makers {
+        let is_trusted = |maker: &&Maker<A>| !self.distrusted.contains(&maker.name);
+        let (trusted, others): (Vec<_>, Vec<_>) = self.makers.iter().partition(is_trusted);
+        for Maker { name, build } in trusted.into_iter().chain(others) {
             let started = Instant::now();
             match catch_unwind(AssertUnwindSafe(|| build(&self.routes))) {
                 Ok(Ok(engine)) => {
@@ -167,6 +174,7 @@ impl<A: RibFamily> Compiler<A> {
             unpublished: Vec::new(),
             arrivals: Arrivals::default(),
             heal: false,
+            healed: 0,
             number: 1,
             idle: IDLE,
         }
@@ -264,8 +272,10 @@ impl<A: RibFamily> Compiler<A> {
         };
         self.counters.making_ns.add(started.elapsed().as_nanos() as u64);
         let Some((engine, name)) = made else { return };
-        self.heal = false;
         self.number += 1;
+        if std::mem::take(&mut self.heal) {
+            self.healed = self.number;
+        }
         let attributes = self.tables.attributes.clone();
         let next = Generation { number: self.number, sequence, name, engine, attributes };
         let old = self.publisher.publish(next);
@@ -324,7 +334,14 @@ impl<A: RibFamily> Compiler<A> {
             differences: wrong.len() as u64,
         });
         self.heal = true;
-        self.log.wake();
+        // Wrong although it was just built from the RIB: another engine, if there is one. With none left,
+        // the next change or idle second tries again.
+        if live.number == self.healed && !self.tables.distrusted.contains(&live.name) {
+            self.tables.distrusted.push(live.name);
+        }
+        if self.tables.distrusted.len() < self.tables.makers.len() {
+            self.log.wake();
+        }
     }
 }
 

@@ -63,7 +63,7 @@ pub struct Makers {
 /// let change = Change::Announce(Attributes::Bgp(&attributes));
 /// live.apply(0, &Update { prefix: "192.0.2.0/24".parse()?, peer, path_id: 0, time: 0, change })?;
 /// live.flush();
-/// assert_eq!(reader.pin().number(), 2);
+/// assert_eq!(reader.pin().sequence(), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Live {

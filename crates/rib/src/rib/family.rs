@@ -1,6 +1,7 @@
 //! The paths of one family and VRF: for each prefix a list, the best one first.
 
 use fibula_core::Prefix;
+use hashbrown::HashMap;
 
 use super::decision::{Contender, Preference};
 use super::sets::Sets;
@@ -28,11 +29,19 @@ pub(super) struct Family<A: Packed> {
     free: u32,
     /// How many paths are in use.
     pub(super) used: usize,
+    /// How many of them each peer has: most sessions that end had nothing to say.
+    peers: HashMap<u32, u32>,
 }
 
 impl<A: Packed> Default for Family<A> {
     fn default() -> Self {
-        Self { trie: Trie::default(), paths: Vec::new(), free: NO_PATH, used: 0 }
+        Self {
+            trie: Trie::default(),
+            paths: Vec::new(),
+            free: NO_PATH,
+            used: 0,
+            peers: HashMap::new(),
+        }
     }
 }
 
@@ -133,6 +142,7 @@ impl<A: Packed> Family<A> {
 
     fn add(&mut self, node: Node) -> u32 {
         self.used += 1;
+        *self.peers.entry(node.peer).or_default() += 1;
         if self.free != NO_PATH {
             let at = self.free;
             self.free = self.paths[at as usize].next;
@@ -161,6 +171,9 @@ impl<A: Packed> Family<A> {
         self.paths[at as usize].next = self.free;
         self.free = at;
         self.used -= 1;
+        if let Some(paths) = self.peers.get_mut(&peer) {
+            *paths -= 1;
+        }
         let change = match before {
             Some(before) => {
                 // Not the best one: nothing changes for those who forward.
@@ -190,11 +203,15 @@ impl<A: Packed> Family<A> {
     ) where
         A: RibFamily,
     {
+        let known = self.peers.get(&peer).map_or(0, |&paths| paths as usize);
+        if known == 0 {
+            return;
+        }
         let of_peer = |(prefix, first): (Prefix<A>, u32)| {
             let list = self.list(first).filter(|(_, node)| node.peer == peer);
             list.map(move |(_, node)| (prefix, node.path_id)).collect::<Vec<_>>()
         };
-        let gone: Vec<_> = self.trie.covered(Prefix::ALL).flat_map(of_peer).collect();
+        let gone: Vec<_> = self.trie.unordered().flat_map(of_peer).take(known).collect();
         for (prefix, path_id) in gone {
             if let Some(change) = self.withdraw(prefix, peer, path_id, sets, preference) {
                 changed(A::any(change));

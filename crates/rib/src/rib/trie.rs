@@ -264,6 +264,11 @@ impl<A: Packed> Trie<A> {
         .filter_map(|at| self.route(at))
     }
 
+    /// The prefixes with routes, in no order: as they lie in memory, several times as fast as in order.
+    pub(super) fn unordered(&self) -> impl Iterator<Item = (Prefix<A>, u32)> + '_ {
+        (0..self.nodes.len() as u32).filter_map(|at| self.route(at))
+    }
+
     /// The prefixes with routes from this one on, at most so many.
     pub(super) fn from(&self, prefix: Prefix<A>, most: usize) -> Vec<(Prefix<A>, u32)> {
         // The nodes on the way and, to the right of it, their other children: what is left to visit.

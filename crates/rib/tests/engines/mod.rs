@@ -26,6 +26,8 @@ pub struct Behaviour {
     pub delay: Duration,
     /// Engines that were built while this was 0 are wrong about this address' /8.
     pub damage: Arc<AtomicU32>,
+    /// It knows nothing.
+    pub lies: bool,
     /// How many there are.
     pub alive: Arc<AtomicUsize>,
 }
@@ -39,6 +41,7 @@ impl Default for Behaviour {
             broken: Arc::default(),
             delay: Duration::ZERO,
             damage: Arc::default(),
+            lies: false,
             alive: Arc::default(),
         }
     }
@@ -85,7 +88,9 @@ impl<A: Addr> Drop for Plain<A> {
 impl<A: Addr> Lookup<A> for Plain<A> {
     fn lookup(&self, addr: A) -> Hop {
         let damage = self.behaviour.damage.load(Ordering::Relaxed);
-        if damage != self.damage && addr.to_u128() >> 24 == u128::from(damage >> 24) {
+        if self.behaviour.lies
+            || damage != self.damage && addr.to_u128() >> 24 == u128::from(damage >> 24)
+        {
             return Hop::NONE;
         }
         let covering = (0..=A::BITS).rev().map(|len| Prefix::masked(addr, len).unwrap());
