@@ -50,10 +50,6 @@ impl<A: RibFamily> Auditor<A> {
         Self { mode, next: Prefix::ALL, random: 0x9e37_79b9_7f4a_7c15 }
     }
 
-    pub(crate) fn is_off(&self) -> bool {
-        self.mode == Audit::Off
-    }
-
     /// What the RIB answers now, in a batch's cut, to what the engine will be asked; `routes` are those
     /// that the engine was made from before.
     pub(crate) fn probes(

@@ -25,7 +25,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fibula_core::{Addr, BuildError, Follow, Patched, Prefix, Route, Routes};
+use fibula_core::{Addr, BuildError, Follow, Hop, Patched, Prefix, Route, Routes};
 
 use crate::audit::{Auditor, Probe, differences};
 use crate::live::counters::{Counters, Event, refusal};
@@ -233,18 +233,14 @@ impl<A: RibFamily> Compiler<A> {
     /// Takes the changes that are due. While the RIB is held, its answers are those that the next
     /// generation has to give.
     fn cut(&mut self) -> (Vec<Change<A>>, u64, Vec<Probe<A>>) {
-        let mut probes = Vec::new();
-        let batch = if self.heal || !self.auditor.is_off() {
-            let rib = lock_std(&self.rib);
-            let batch = self.log.cut();
-            if self.heal {
-                self.tables.take(&rib, self.vrf);
-            }
-            probes = self.auditor.probes(&rib, self.vrf, &batch.changes, &self.tables.routes);
-            batch
-        } else {
-            self.log.cut()
-        };
+        // Held also where nothing is compared: the end of a session is many changes and one event.
+        let rib = lock_std(&self.rib);
+        let batch = self.log.cut();
+        if self.heal {
+            self.tables.take(&rib, self.vrf);
+        }
+        let probes = self.auditor.probes(&rib, self.vrf, &batch.changes, &self.tables.routes);
+        drop(rib);
         self.arrivals.0.extend(batch.arrivals.0);
         (batch.changes, batch.sequence, probes)
     }
@@ -322,7 +318,10 @@ impl<A: RibFamily> Compiler<A> {
             return;
         }
         let live = self.publisher.current();
-        let wrong = differences(&live, probes);
+        // An engine that panics is as wrong as one that lies.
+        let wrong = catch_unwind(AssertUnwindSafe(|| differences(&live, probes)));
+        let wrong =
+            wrong.unwrap_or_else(|_| probes.iter().map(|probe| (probe, Hop::NONE)).collect());
         self.counters.probes.add(probes.len() as u64);
         let Some(&(probe, found)) = wrong.first() else { return };
         self.counters.differences.add(wrong.len() as u64);

@@ -111,7 +111,7 @@ impl<A: Addr> Log<A> {
         }
     }
 
-    /// Takes all that waits. To be called with the RIB's lock if the RIB is to be compared.
+    /// Takes all that waits. To be called with the RIB's lock: so it is the RIB at one point of the feed.
     pub(crate) fn cut(&self) -> Batch<A> {
         let mut state = lock(&self.state);
         let batch = state.queue.cut();
