@@ -1,7 +1,8 @@
 //! Routing tables with attributes, and the snapshot file.
 //!
 //! What does this crate answer? "From everything that the feeds said, which routes are there, and what
-//! do they carry?", and "how does that get onto disk and back within milliseconds?"
+//! do they carry?", "how does that get onto disk and back within milliseconds?", and "what if it changes
+//! while it is read?"
 //!
 //! - [`TableBuilder`] takes [`Update`](fibula_core::Update)s from decoders, keeps the routes of every
 //!   peer, selects one peer and gives a [`Table`].
@@ -10,7 +11,15 @@
 //! - [`write()`] stores a table and compiled engines as one immutable file; [`Snapshot::open`] maps it.
 //!   The format is described in [`snapshot`].
 //!
-//! The crate does not know the engines: it stores and returns their tables by name.
+//! For a table that changes while it is read:
+//!
+//! - a [`Rib`] keeps what every peer says, in several VRFs, and knows which path is best, and why;
+//! - a [`Live`] table follows it: a paced log, a compiler thread that patches or builds engines, and
+//!   [`Reader`]s, who see one [`Generation`] for each batch; an [`Audit`] compares the two all the time;
+//! - a [`Checkpoint`] puts the RIB on disk, from where [`Rib::open`] goes on.
+//!
+//! The crate does not know the engines: it stores and returns their tables by name, or is told how to
+//! build them ([`Maker`]).
 //!
 //! ```
 //! use fibula_core::{Attributes, Change, Update, Value};
