@@ -251,7 +251,7 @@ const fn planb<A: SearchAddr, const SEARCH: usize>(
 const fn wideleaf() -> Entry<u128> {
     Entry {
         name: "wideleaf",
-        summary: "wideleaf: tables whose strides suit the routes, then one cache line or two of keys",
+        summary: "wideleaf: tables whose strides suit the routes, then half a cache line of keys",
         isas: &Isa::ALL,
         build: |routes, isa| boxed(Wideleaf::build(routes, &wideleaf::Config { isa })),
         load: |tables, hops, isa| boxed(Wideleaf::load_for(tables, hops, isa)),

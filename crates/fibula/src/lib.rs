@@ -90,10 +90,10 @@
 //! of them. SAIL_L is two or three loads from less memory than DIR-24-8; SAIL_B and SAIL_U change a word
 //! or two for a route. Limits: those of 16-bit chunk numbers and hops, but for the wide form.
 //!
-//! **[`wideleaf`](engines::wideleaf)** (IPv6). Ours: a direct table over 16 bits, at most two tables whose
-//! strides suit the routes, then one or two cache lines of keys, each searched by one comparison; a batch
-//! goes through these stages side by side. The default for IPv6, patched in place. Routes longer than /48
-//! cost a bisection. Limits: 2^31 hops and networks with such routes together.
+//! **[`wideleaf`](engines::wideleaf)** (IPv6). Ours: a direct table over 16 bits, at most three tables whose
+//! strides suit the routes, then half a cache line of keys, searched by one comparison; a batch goes through
+//! these stages side by side. The default for IPv6, patched in place. Routes longer than /48 cost a
+//! bisection. Limits: 2^30 hops and networks with such routes together, some ten million prefixes.
 //!
 //! **[`planb`](engines::planb)** (IPv6, IPv4). The table's elementary intervals in a linearised B+-tree
 //! with as many keys in a node as a vector register holds, so that a level costs one comparison; a

@@ -1,9 +1,11 @@
 use core::arch::x86_64::{
-    __m256i, _mm256_add_epi32, _mm256_and_si256, _mm256_blendv_epi8, _mm256_castsi256_ps,
-    _mm256_cmpeq_epi32, _mm256_cmpgt_epi32, _mm256_cmpgt_epi64, _mm256_loadu_si256,
-    _mm256_max_epu32, _mm256_movemask_epi8, _mm256_movemask_ps, _mm256_or_si256,
-    _mm256_packs_epi32, _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_shuffle_ps,
-    _mm256_sllv_epi32, _mm256_srlv_epi32, _mm256_xor_si256,
+    __m128i, __m256i, _mm_loadu_si128, _mm_movemask_epi8, _mm_packs_epi16, _mm256_add_epi32,
+    _mm256_and_si256, _mm256_blendv_epi8, _mm256_blendv_ps, _mm256_castps_si256,
+    _mm256_castsi256_ps, _mm256_castsi256_si128, _mm256_cmpeq_epi32, _mm256_cmpgt_epi16,
+    _mm256_cmpgt_epi32, _mm256_cmpgt_epi64, _mm256_cvtepu16_epi32, _mm256_extracti128_si256,
+    _mm256_loadu_si256, _mm256_max_epu32, _mm256_movemask_epi8, _mm256_movemask_ps,
+    _mm256_or_si256, _mm256_packs_epi32, _mm256_set1_epi16, _mm256_set1_epi32, _mm256_set1_epi64x,
+    _mm256_shuffle_ps, _mm256_sllv_epi32, _mm256_srlv_epi32, _mm256_sub_epi32, _mm256_xor_si256,
 };
 
 use crate::row::array;
@@ -31,31 +33,12 @@ fn entry<K: Kernel>(simd: Avx2, kernel: K) -> K::Output {
     kernel.run(simd)
 }
 
-/// Which of the line's keys are below the splat key, two bits each, in packing's order.
-#[inline(always)]
-fn below32(line: &[u32; 16], key: __m256i) -> u32 {
-    let halves = line.as_ptr().cast::<__m256i>();
-    // SAFETY: called by methods of `Avx2` alone, which proves that the machine has AVX2; both halves
-    // of the 64-byte line are readable, and the loads have no alignment to keep.
-    let below = unsafe {
-        let flip = _mm256_set1_epi32(i32::MIN);
-        let low = _mm256_xor_si256(_mm256_loadu_si256(halves), flip);
-        let high = _mm256_xor_si256(_mm256_loadu_si256(halves.add(1)), flip);
-        let low = _mm256_cmpgt_epi32(key, low);
-        let high = _mm256_cmpgt_epi32(key, high);
-        _mm256_movemask_epi8(_mm256_packs_epi32(low, high))
-    };
-    below.cast_unsigned()
-}
-
 // AVX2 compares signed integers only. With the sign bit of both sides flipped, signed order is the
 // unsigned one; the key is flipped once, when it is splat, the line on every load.
 impl Simd for Avx2 {
     type Splat64 = __m256i;
     type Splat32 = __m256i;
     type Row = Avx2Row;
-    /// The rank: masks here are in general registers at once.
-    type Verdict = u32;
 
     const ISA: Isa = Isa::Avx2;
 
@@ -87,24 +70,33 @@ impl Simd for Avx2 {
     }
     #[inline(always)]
     fn rank32(self, line: &[u32; 16], key: __m256i) -> u32 {
-        below32(line, key).count_ones() / 2
+        let halves = line.as_ptr().cast::<__m256i>();
+        // SAFETY: `self` proves that the machine has AVX2; both halves of the 64-byte line are
+        // readable, and the loads have no alignment to keep.
+        let below = unsafe {
+            let flip = _mm256_set1_epi32(i32::MIN);
+            let low = _mm256_xor_si256(_mm256_loadu_si256(halves), flip);
+            let high = _mm256_xor_si256(_mm256_loadu_si256(halves.add(1)), flip);
+            let low = _mm256_cmpgt_epi32(key, low);
+            let high = _mm256_cmpgt_epi32(key, high);
+            _mm256_movemask_epi8(_mm256_packs_epi32(low, high))
+        };
+        // Two bits each, in packing's order: order does not matter to a count.
+        below.count_ones() / 2
     }
     #[inline(always)]
-    fn rank32_first<const KEYS: usize>(self, line: &[u32; 16], key: __m256i) -> u32 {
-        // Verdicts stand in the mask as packing leaves them, two bits each: keys 0 to 3, 8 to 11,
-        // 4 to 7, 12 to 15.
-        let places = |from: usize, to: usize| (1 << (2 * KEYS.clamp(from, to) - 2 * from)) - 1;
-        let first: u32 =
-            places(0, 4) | places(8, 12) << 8 | places(4, 8) << 16 | places(12, 16) << 24;
-        (below32(line, key) & first).count_ones() / 2
-    }
-    #[inline(always)]
-    fn below32<const KEYS: usize>(self, line: &[u32; 16], key: __m256i) -> u32 {
-        self.rank32_first::<KEYS>(line, key)
-    }
-    #[inline(always)]
-    fn ranks<const KEYS: usize>(self, verdicts: &[u32; 16]) -> Avx2Row {
-        self.row(verdicts)
+    fn below16(self, line: &[u16; 16], key: u32) -> u16 {
+        // SAFETY: `self` proves that the machine has AVX2; the 32 bytes of the line are readable, and
+        // the load has no alignment to keep.
+        let below = unsafe {
+            let line = _mm256_loadu_si256(line.as_ptr().cast());
+            let line = _mm256_xor_si256(line, _mm256_set1_epi16(i16::MIN));
+            let key = _mm256_set1_epi32((key ^ 0x8000_8000).cast_signed());
+            let below = _mm256_cmpgt_epi16(key, line);
+            let (low, high) = (_mm256_castsi256_si128(below), _mm256_extracti128_si256::<1>(below));
+            _mm_movemask_epi8(_mm_packs_epi16(low, high))
+        };
+        below.cast_unsigned() as u16
     }
     #[inline(always)]
     fn row(self, words: &[u32; 16]) -> Avx2Row {
@@ -112,6 +104,14 @@ impl Simd for Avx2 {
         // SAFETY: `self` proves that the machine has AVX2; both halves of the words are readable, and
         // the loads have no alignment to keep.
         Avx2Row(unsafe { [_mm256_loadu_si256(halves), _mm256_loadu_si256(halves.add(1))] })
+    }
+    #[inline(always)]
+    fn halves(self, words: &[u16; 16]) -> Avx2Row {
+        let halves = words.as_ptr().cast::<__m128i>();
+        // SAFETY: `self` proves that the machine has AVX2; both halves of the words are readable, and
+        // the loads have no alignment to keep.
+        let half = |i| unsafe { _mm256_cvtepu16_epi32(_mm_loadu_si128(halves.add(i))) };
+        Avx2Row([half(0), half(1)])
     }
     #[inline(always)]
     fn splat_row(self, word: u32) -> Avx2Row {
@@ -169,6 +169,11 @@ impl Row for Avx2Row {
         self.with(other, |a, b| unsafe { _mm256_add_epi32(a, b) })
     }
     #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        // SAFETY: see `Avx2Row`.
+        self.with(other, |a, b| unsafe { _mm256_sub_epi32(a, b) })
+    }
+    #[inline(always)]
     fn shl(self, by: Self) -> Self {
         // SAFETY: see `Avx2Row`.
         self.with(by, |a, b| unsafe { _mm256_sllv_epi32(a, b) })
@@ -177,6 +182,18 @@ impl Row for Avx2Row {
     fn shr(self, by: Self) -> Self {
         // SAFETY: see `Avx2Row`.
         self.with(by, |a, b| unsafe { _mm256_srlv_epi32(a, b) })
+    }
+    #[inline(always)]
+    fn if_top(self, test: Self, other: Self) -> Self {
+        let blend = |i: usize| {
+            // SAFETY: see `Avx2Row`.
+            unsafe {
+                let [own, other, test] =
+                    [self.0[i], other.0[i], test.0[i]].map(|v| _mm256_castsi256_ps(v));
+                _mm256_castps_si256(_mm256_blendv_ps(other, own, test))
+            }
+        };
+        Self([blend(0), blend(1)])
     }
     #[inline(always)]
     fn if_below(self, test: Self, limit: Self, other: Self) -> Self {
@@ -207,6 +224,10 @@ impl Row for Avx2Row {
         Self::of(ScalarRow(self.words()).expand(keep, ScalarRow(rest.words())).0)
     }
     #[inline(always)]
+    fn bit_lengths(self) -> Self {
+        Self::of(ScalarRow(self.words()).bit_lengths().0)
+    }
+    #[inline(always)]
     unsafe fn gather16(self, table: *const u16) -> Self {
         // SAFETY: the caller's.
         Self::of(unsafe { ScalarRow(self.words()).gather16(table) }.0)
@@ -216,5 +237,12 @@ impl Row for Avx2Row {
         // A load for each word: no slower here than the instruction.
         // SAFETY: the caller's.
         Self::of(unsafe { ScalarRow(self.words()).gather(table) }.0)
+    }
+    #[inline(always)]
+    unsafe fn gather_if_top(self, test: Self, table: *const u32, other: Self) -> Self {
+        let (places, test, other) =
+            (ScalarRow(self.words()), ScalarRow(test.words()), ScalarRow(other.words()));
+        // SAFETY: the caller's.
+        Self::of(unsafe { places.gather_if_top(test, table, other) }.0)
     }
 }

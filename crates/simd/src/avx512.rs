@@ -1,10 +1,11 @@
 use core::arch::x86_64::{
-    __m512i, _mm256_loadu_si256, _mm512_add_epi32, _mm512_and_si512, _mm512_cmplt_epu32_mask,
-    _mm512_cmplt_epu64_mask, _mm512_cvtepu16_epi32, _mm512_i32gather_epi32, _mm512_loadu_si512,
-    _mm512_lzcnt_epi32, _mm512_mask_blend_epi32, _mm512_mask_cmplt_epu32_mask,
-    _mm512_mask_expand_epi32, _mm512_maskz_compress_epi32, _mm512_movepi32_mask, _mm512_or_si512,
-    _mm512_permutex2var_epi32, _mm512_set_epi32, _mm512_set1_epi32, _mm512_set1_epi64,
-    _mm512_shuffle_i64x2, _mm512_sllv_epi32, _mm512_srlv_epi32, _mm512_sub_epi32,
+    __m512i, _mm256_cmplt_epu16_mask, _mm256_loadu_si256, _mm256_set1_epi32, _mm512_add_epi32,
+    _mm512_and_si512, _mm512_cmplt_epu32_mask, _mm512_cmplt_epu64_mask, _mm512_cvtepu16_epi32,
+    _mm512_i32gather_epi32, _mm512_loadu_si512, _mm512_lzcnt_epi32, _mm512_mask_blend_epi32,
+    _mm512_mask_expand_epi32, _mm512_mask_i32gather_epi32, _mm512_maskz_compress_epi32,
+    _mm512_movepi32_mask, _mm512_or_si512, _mm512_permutex2var_epi32, _mm512_set_epi32,
+    _mm512_set1_epi32, _mm512_set1_epi64, _mm512_shuffle_i64x2, _mm512_sllv_epi32,
+    _mm512_srlv_epi32, _mm512_sub_epi32,
 };
 
 use crate::{Isa, Kernel, Row, Simd};
@@ -37,8 +38,6 @@ impl Simd for Avx512 {
     type Splat64 = __m512i;
     type Splat32 = __m512i;
     type Row = Avx512Row;
-    /// A bit for each key, stored from the mask register.
-    type Verdict = u16;
 
     const ISA: Isa = Isa::Avx512;
 
@@ -73,40 +72,25 @@ impl Simd for Avx512 {
         u32::from(below).count_ones()
     }
     #[inline(always)]
-    fn rank32_first<const KEYS: usize>(self, line: &[u32; 16], key: __m512i) -> u32 {
-        // SAFETY: `self` proves that the machine has AVX-512 F; the 64 bytes of the line are
-        // readable, and the load has no alignment to keep.
-        let below = unsafe {
-            let line = _mm512_loadu_si512(line.as_ptr().cast());
-            _mm512_mask_cmplt_epu32_mask((1 << KEYS) - 1, line, key)
-        };
-        u32::from(below).count_ones()
-    }
-    #[inline(always)]
-    fn below32<const KEYS: usize>(self, line: &[u32; 16], key: __m512i) -> u16 {
-        // SAFETY: `self` proves that the machine has AVX-512 F; the 64 bytes of the line are
+    fn below16(self, line: &[u16; 16], key: u32) -> u16 {
+        // SAFETY: `self` proves that the machine has AVX-512 BW and VL; the 32 bytes of the line are
         // readable, and the load has no alignment to keep.
         unsafe {
-            let line = _mm512_loadu_si512(line.as_ptr().cast());
-            _mm512_cmplt_epu32_mask(line, key)
+            let line = _mm256_loadu_si256(line.as_ptr().cast());
+            _mm256_cmplt_epu16_mask(line, _mm256_set1_epi32(key.cast_signed()))
         }
-    }
-    #[inline(always)]
-    fn ranks<const KEYS: usize>(self, verdicts: &[u16; 16]) -> Avx512Row {
-        // SAFETY: `self` proves that the machine has AVX-512 F and CD; the verdicts have 32 readable
-        // bytes, and the load has no alignment to keep.
-        Avx512Row(unsafe {
-            let masks = _mm512_cvtepu16_epi32(_mm256_loadu_si256(verdicts.as_ptr().cast()));
-            let masks = _mm512_and_si512(masks, _mm512_set1_epi32((1 << KEYS) - 1));
-            // Sorted keys: the bits are the lowest ones, so the number of leading zeros counts them.
-            _mm512_sub_epi32(_mm512_set1_epi32(32), _mm512_lzcnt_epi32(masks))
-        })
     }
     #[inline(always)]
     fn row(self, words: &[u32; 16]) -> Avx512Row {
         // SAFETY: `self` proves that the machine has AVX-512 F; the 64 bytes of the words are
         // readable, and the load has no alignment to keep.
         Avx512Row(unsafe { _mm512_loadu_si512(words.as_ptr().cast()) })
+    }
+    #[inline(always)]
+    fn halves(self, words: &[u16; 16]) -> Avx512Row {
+        // SAFETY: `self` proves that the machine has AVX-512 F; the 32 bytes of the words are readable,
+        // and the load has no alignment to keep.
+        Avx512Row(unsafe { _mm512_cvtepu16_epi32(_mm256_loadu_si256(words.as_ptr().cast())) })
     }
     #[inline(always)]
     fn splat_row(self, word: u32) -> Avx512Row {
@@ -136,7 +120,7 @@ impl Simd for Avx512 {
     }
 }
 
-/// Words in one vector. Made by an [`Avx512`] alone, which proves that the machine has AVX-512 F and DQ:
+/// Words in one vector. Made by an [`Avx512`] alone, which proves that the machine has AVX-512 F, CD and DQ:
 /// the fact behind every `unsafe` here.
 #[derive(Clone, Copy, Debug)]
 pub struct Avx512Row(__m512i);
@@ -163,6 +147,11 @@ impl Row for Avx512Row {
         Self(unsafe { _mm512_add_epi32(self.0, other.0) })
     }
     #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        // SAFETY: see `Avx512Row`.
+        Self(unsafe { _mm512_sub_epi32(self.0, other.0) })
+    }
+    #[inline(always)]
     fn shl(self, by: Self) -> Self {
         // SAFETY: see `Avx512Row`.
         Self(unsafe { _mm512_sllv_epi32(self.0, by.0) })
@@ -171,6 +160,11 @@ impl Row for Avx512Row {
     fn shr(self, by: Self) -> Self {
         // SAFETY: see `Avx512Row`.
         Self(unsafe { _mm512_srlv_epi32(self.0, by.0) })
+    }
+    #[inline(always)]
+    fn if_top(self, test: Self, other: Self) -> Self {
+        // SAFETY: see `Avx512Row`.
+        Self(unsafe { _mm512_mask_blend_epi32(_mm512_movepi32_mask(test.0), other.0, self.0) })
     }
     #[inline(always)]
     fn if_below(self, test: Self, limit: Self, other: Self) -> Self {
@@ -196,6 +190,11 @@ impl Row for Avx512Row {
         Self(unsafe { _mm512_mask_expand_epi32(rest.0, keep, self.0) })
     }
     #[inline(always)]
+    fn bit_lengths(self) -> Self {
+        // SAFETY: see `Avx512Row`.
+        Self(unsafe { _mm512_sub_epi32(_mm512_set1_epi32(32), _mm512_lzcnt_epi32(self.0)) })
+    }
+    #[inline(always)]
     unsafe fn gather16(self, table: *const u16) -> Self {
         // SAFETY: see `Avx512Row`; the caller knows that the numbers and two bytes behind each can be
         // read, and that the places are the same as signed numbers.
@@ -209,5 +208,14 @@ impl Row for Avx512Row {
         // SAFETY: see `Avx512Row`; the caller knows that the words can be read, and that the places
         // are the same as signed numbers.
         Self(unsafe { _mm512_i32gather_epi32::<4>(self.0, table.cast()) })
+    }
+    #[inline(always)]
+    unsafe fn gather_if_top(self, test: Self, table: *const u32, other: Self) -> Self {
+        // SAFETY: see `Avx512Row`; the caller knows that the words of these lanes can be read, and that
+        // the places are the same as signed numbers. Other lanes are not read.
+        Self(unsafe {
+            let lanes = _mm512_movepi32_mask(test.0);
+            _mm512_mask_i32gather_epi32::<4>(other.0, lanes, self.0, table.cast())
+        })
     }
 }

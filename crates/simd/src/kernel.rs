@@ -15,8 +15,6 @@ pub trait Simd: Copy + Send + Sync + 'static {
 
     /// Sixteen words, made by this value alone.
     type Row: Row;
-    /// What the comparison of a line yields: its keys are counted later, together with others'.
-    type Verdict: Copy + Default;
 
     /// The instruction set.
     const ISA: Isa;
@@ -31,15 +29,20 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// How many of the line's keys, which are sorted, are below the splat key. Branch-free.
     fn rank32(self, line: &[u32; 16], key: Self::Splat32) -> u32;
 
-    /// How many of the line's first `KEYS` keys, which are sorted, are below the splat key.
-    /// Branch-free.
-    fn rank32_first<const KEYS: usize>(self, line: &[u32; 16], key: Self::Splat32) -> u32;
-    /// Which of the line's first `KEYS` keys, which are sorted, are below the splat key.
-    fn below32<const KEYS: usize>(self, line: &[u32; 16], key: Self::Splat32) -> Self::Verdict;
-    /// How many keys each verdict says to be below.
-    fn ranks<const KEYS: usize>(self, verdicts: &[Self::Verdict; 16]) -> Self::Row;
+    /// Which of the line's keys are below the key; a bit for each, the first one's lowest. The key
+    /// stands in both halves of the word.
+    fn below16(self, line: &[u16; 16], key: u32) -> u16;
+    /// How many of the line's keys `first..first + len`, which are sorted, are below the key. Within
+    /// the line. Branch-free.
+    #[inline(always)]
+    fn rank16(self, line: &[u16; 16], first: u32, len: u32, key: u16) -> u32 {
+        let below = self.below16(line, u32::from(key) * 0x1_0001);
+        (u32::from(below) >> (first & 15) & ((1 << (len & 31)) - 1)).count_ones()
+    }
     /// Sixteen words.
     fn row(self, words: &[u32; 16]) -> Self::Row;
+    /// Sixteen words of 16 bits.
+    fn halves(self, words: &[u16; 16]) -> Self::Row;
     /// The word in every lane.
     fn splat_row(self, word: u32) -> Self::Row;
     /// The bits 0 to 31 of the numbers, counted from the top, and the bits 32 to 63.
@@ -68,8 +71,6 @@ impl Simd for Scalar {
     type Splat64 = u64;
     type Splat32 = u32;
     type Row = ScalarRow;
-    /// The rank.
-    type Verdict = u32;
 
     const ISA: Isa = Isa::Scalar;
 
@@ -90,23 +91,27 @@ impl Simd for Scalar {
         rank(line, key)
     }
     #[inline(always)]
-    fn rank32_first<const KEYS: usize>(self, line: &[u32; 16], key: u32) -> u32 {
-        let (halves, _) = line.as_chunks::<8>();
-        let rest = &line[8.min(KEYS)..KEYS];
-        let more: u32 = rest.iter().map(|&other| u32::from(other < key)).sum();
-        rank(&halves[0], key).min(KEYS as u32) + more
+    fn below16(self, line: &[u16; 16], key: u32) -> u16 {
+        let bit = |(i, &other): (usize, &u16)| u16::from(other < key as u16) << i;
+        line.iter().enumerate().map(bit).sum()
     }
     #[inline(always)]
-    fn below32<const KEYS: usize>(self, line: &[u32; 16], key: u32) -> u32 {
-        self.rank32_first::<KEYS>(line, key)
-    }
-    #[inline(always)]
-    fn ranks<const KEYS: usize>(self, verdicts: &[u32; 16]) -> ScalarRow {
-        ScalarRow(*verdicts)
+    fn rank16(self, line: &[u16; 16], first: u32, len: u32, key: u16) -> u32 {
+        let (mut from, end) = (first, first + len);
+        for half in [16, 8, 4, 2, 1] {
+            let next = from + half;
+            let below = line[(next as usize).wrapping_sub(1) & 15] < key;
+            from += half * u32::from((next <= end) & below);
+        }
+        from - first
     }
     #[inline(always)]
     fn row(self, words: &[u32; 16]) -> ScalarRow {
         ScalarRow(*words)
+    }
+    #[inline(always)]
+    fn halves(self, words: &[u16; 16]) -> ScalarRow {
+        ScalarRow(array(|i| words[i].into()))
     }
     #[inline(always)]
     fn splat_row(self, word: u32) -> ScalarRow {

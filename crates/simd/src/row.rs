@@ -9,12 +9,16 @@ pub trait Row: Copy {
     fn or(self, other: Self) -> Self;
     /// The sums modulo 2^32.
     fn add(self, other: Self) -> Self;
+    /// The differences modulo 2^32.
+    fn sub(self, other: Self) -> Self;
     /// Each word shifted up by its own number of bits, below 32.
     fn shl(self, by: Self) -> Self;
     /// Each word shifted down by its own number of bits, below 32.
     fn shr(self, by: Self) -> Self;
     /// This word where it is below the limit, as unsigned numbers are, and the other one elsewhere.
     fn if_below(self, test: Self, limit: Self, other: Self) -> Self;
+    /// This word where the test's top bit is set, and the other one elsewhere.
+    fn if_top(self, test: Self, other: Self) -> Self;
     /// Which words have their top bit set; a bit for each, the first one's lowest.
     fn top_bits(self) -> u16;
     /// The words for which `keep` has a bit, moved together; what follows them is anything.
@@ -22,11 +26,18 @@ pub trait Row: Copy {
     /// The reverse of [`compress`](Row::compress): the first words go where `keep` has its bits, the
     /// other places have what is in `rest`.
     fn expand(self, keep: u16, rest: Self) -> Self;
+    /// How many bits each word has up to its highest one that is set; 0 for 0.
+    fn bit_lengths(self) -> Self;
     /// The words of a table at these places.
     ///
     /// # Safety
     /// The places, counted in words from `table`, can be read, and are below 2^31.
     unsafe fn gather(self, table: *const u32) -> Self;
+    /// As [`gather`](Row::gather) where the test's top bit is set, and the other words elsewhere.
+    ///
+    /// # Safety
+    /// As there for the places that are taken; and the table's first word can be read.
+    unsafe fn gather_if_top(self, test: Self, table: *const u32, other: Self) -> Self;
     /// The 16-bit numbers of a table at these places.
     ///
     /// # Safety
@@ -67,6 +78,10 @@ impl Row for ScalarRow {
         Self(array(|i| self.0[i].wrapping_add(other.0[i])))
     }
     #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        Self(array(|i| self.0[i].wrapping_sub(other.0[i])))
+    }
+    #[inline(always)]
     fn shl(self, by: Self) -> Self {
         Self(array(|i| self.0[i].wrapping_shl(by.0[i])))
     }
@@ -78,6 +93,11 @@ impl Row for ScalarRow {
     fn if_below(self, test: Self, limit: Self, other: Self) -> Self {
         // Arithmetic, or the compiler might branch.
         let mask = |i: usize| u32::from(test.0[i] < limit.0[i]).wrapping_neg();
+        Self(array(|i| other.0[i] ^ (other.0[i] ^ self.0[i]) & mask(i)))
+    }
+    #[inline(always)]
+    fn if_top(self, test: Self, other: Self) -> Self {
+        let mask = |i: usize| (test.0[i] >> 31).wrapping_neg();
         Self(array(|i| other.0[i] ^ (other.0[i] ^ self.0[i]) & mask(i)))
     }
     #[inline(always)]
@@ -104,10 +124,20 @@ impl Row for ScalarRow {
         Self(row)
     }
     #[inline(always)]
+    fn bit_lengths(self) -> Self {
+        Self(array(|i| 32 - self.0[i].leading_zeros()))
+    }
+    #[inline(always)]
     unsafe fn gather(self, table: *const u32) -> Self {
         // SAFETY: the caller's. Volatile, or the compiler would make vectors of the loads, and those
         // of smaller ones.
         Self(array(|i| unsafe { table.add(self.0[i] as usize).read_volatile() }))
+    }
+    #[inline(always)]
+    unsafe fn gather_if_top(self, test: Self, table: *const u32, other: Self) -> Self {
+        let places = self.if_top(test, Self([0; 16]));
+        // SAFETY: the caller's; other lanes read the first word.
+        unsafe { places.gather(table) }.if_top(test, other)
     }
     #[inline(always)]
     unsafe fn gather16(self, table: *const u16) -> Self {
@@ -140,13 +170,18 @@ mod tests {
             let halves: &[u16; 32] = bytemuck::cast_ref(self.1);
             let places = a.and(simd.splat_row(15));
             // SAFETY: places are below 16, and so many words are there, and more halves.
-            let (read, read16) =
-                unsafe { (places.gather(self.1.as_ptr()), places.gather16(halves.as_ptr())) };
+            let (read, read16, read_some) = unsafe {
+                let words = self.1.as_ptr();
+                let some = places.if_top(b, a).gather_if_top(b, words, a);
+                (places.gather(words), places.gather16(halves.as_ptr()), some)
+            };
             vec![
                 a.or(b).words(),
                 a.add(b).words(),
+                a.sub(b).words(),
                 a.shl(by).words(),
                 a.shr(by).words(),
+                a.shr(by).bit_lengths().words(),
                 a.if_below(a, b, b).words(),
                 simd.splat_row(a.top_bits().into()).words(),
                 kept,
@@ -154,7 +189,10 @@ mod tests {
                 high.words(),
                 low.words(),
                 read.words(),
+                simd.halves(halves.first_chunk().expect("32 of them")).words(),
                 read16.words(),
+                read_some.words(),
+                a.if_top(b, by).words(),
             ]
         }
     }
@@ -179,44 +217,33 @@ mod tests {
         }
     }
 
-    struct Ranks<'a>(&'a [u32; 16], u32);
+    struct Ranks<'a>(&'a [u16; 16], u32, u32, u16);
 
     impl Kernel for Ranks<'_> {
-        type Output = [[u32; 2]; 3];
+        type Output = (u16, u32);
         #[inline(always)]
-        fn run<S: Simd>(self, simd: S) -> [[u32; 2]; 3] {
-            let key = simd.splat32(self.1);
-            let last = |row: S::Row| row.words()[15];
-            let mut verdicts = [S::Verdict::default(); 16];
-            verdicts[15] = simd.below32::<16>(self.0, key);
-            let whole = last(simd.ranks::<16>(&verdicts));
-            verdicts[15] = simd.below32::<10>(self.0, key);
-            let ten = last(simd.ranks::<10>(&verdicts));
-            verdicts[15] = simd.below32::<7>(self.0, key);
-            let seven = last(simd.ranks::<7>(&verdicts));
-            [
-                [simd.rank32(self.0, key), whole],
-                [simd.rank32_first::<10>(self.0, key), ten],
-                [simd.rank32_first::<7>(self.0, key), seven],
-            ]
+        fn run<S: Simd>(self, simd: S) -> (u16, u32) {
+            let Self(line, first, len, key) = self;
+            (simd.below16(line, u32::from(key) * 0x1_0001), simd.rank16(line, first, len, key))
         }
     }
 
-    /// Ranks among the first keys, whatever follows them.
+    /// Ranks among some keys, whatever stands around them.
     #[test]
-    fn every_instruction_set_ranks_the_first_keys() {
-        for keys in [7, 10, 16] {
-            for behind in [0, 7, 1 << 31, u32::MAX] {
-                let line = array(|i| if i < keys { 0x1010_1010 * i as u32 + 3 } else { behind });
-                for key in line.iter().flat_map(|&k| [k.wrapping_sub(1), k, k.wrapping_add(1)]) {
-                    let below = line[..keys].iter().filter(|&&k| k < key).count() as u32;
+    fn every_instruction_set_ranks_some_keys() {
+        for (first, len) in [(0, 1), (0, 15), (0, 16), (1, 15), (7, 8), (7, 9), (15, 1), (14, 0)] {
+            for around in [0, 7, 1 << 15, u16::MAX] {
+                let mut line = [around; 16];
+                for (i, to) in line[first..first + len].iter_mut().enumerate() {
+                    *to = 0x107f * i as u16 + 3;
+                }
+                let keys = line[first..first + len].iter();
+                for key in keys.clone().flat_map(|&k| [k.wrapping_sub(1), k, k.wrapping_add(1)]) {
+                    let below = (0..16).fold(0, |bits, i| bits | u16::from(line[i] < key) << i);
+                    let rank = keys.clone().filter(|&&k| k < key).count() as u32;
                     for isa in Isa::available() {
-                        let ranks = isa.level().run(Ranks(&line, key));
-                        let [whole, ten, seven] = ranks;
-                        let got = [(7, seven), (10, ten), (16, whole)];
-                        let (_, got) =
-                            got.into_iter().find(|(n, _)| *n == keys).expect("one of them");
-                        assert_eq!(got, [below; 2], "{isa} {keys} {behind:#x} {key:#x}");
+                        let got = isa.level().run(Ranks(&line, first as u32, len as u32, key));
+                        assert_eq!(got, (below, rank), "{isa} {first} {len} {around:#x} {key:#x}");
                     }
                 }
             }

@@ -1,29 +1,34 @@
 use fibula_core::Hop;
 use fibula_simd::{Isa, Kernel, Row, Simd, prefetch_read};
 
-use super::leaf::{Leaf, Line, Narrow, Wide};
 use super::lookup::One;
-use super::word::{CODE_MAX, Entry, NODE, TABLES};
+use super::record::Codes;
+use super::word::{BASE, BITS_AT, BYTE, RECORD};
 use super::{LEVELS, Tables};
 
 // How batches are shaped, and why (Zen 4; the numbers are in docs/adr/0006-wideleaf.md):
 //
-// - Stages over rows of 16 lookups: root, two tables, then nodes, leaves and codes, each stage for all
-//   rows of a block before the next one, so that no lookup waits for its own cache line alone.
-// - Words of tables are gathered by the vector unit. That saves the instructions around a load, which
-//   is what these stages spend; rows stay in registers.
-// - A line is compared with the key as a whole. The mask is not moved to a general register, which
-//   takes longer than the comparison, but stored from the mask register; a row's masks are then read
-//   as a vector, whose leading zeros are the ranks: a tenth faster.
-// - Lookups that end in a constant leave before the lines: the others' words are moved together.
+// - Stages over rows of 16 lookups: root, three tables, then records and codes, each stage for all rows
+//   of a block before the next one, so that no lookup waits for its own cache line alone.
+// - Words of tables are gathered by the vector unit, and only by the lookups that still have a table:
+//   a gather costs the lines that it fetches.
+// - The keys of records are compared half a line at a time, since a whole line takes the first level of
+//   the caches twice as long to fetch. The mask is not moved to a general register, which takes longer
+//   than the comparison, but stored from the mask register; a row's masks are then read as a vector,
+//   whose leading zeros are the ranks.
+// - Lookups that end in a constant leave before the records: the others' words are moved together.
 // - Few addresses that the root does not answer (a scan of unused space) are looked up one by one.
-// - Row operations are written out (`fibula_simd::Row`): left to the compiler, the same loops became
-//   scatters to the stack, or branches, at a third of the rate.
+// - Row operations are written out (`fibula_simd::Row`), and a block's lists are its own, of a fixed
+//   size: left to the compiler, or shared by blocks, the same loops went through memory.
 
 /// Lookups of a row: 32-bit lanes of a vector.
 const ROW: usize = 16;
-/// Rows that go through the stages together.
-const ROWS: usize = 8;
+/// Rows that go through the stages together, and what their lists have room for.
+const ROWS: usize = 4;
+const LANES: usize = ROW * (ROWS + 1);
+/// And at the end of a batch, at most.
+const LAST_ROWS: usize = 2 * ROWS;
+const LAST_LANES: usize = ROW * (LAST_ROWS + 1);
 /// So few lookups go one by one.
 const FEW: usize = 10;
 /// How far ahead keys are asked for.
@@ -32,13 +37,13 @@ const AHEAD: usize = 4096;
 type AddrRow = [u128; ROW];
 type HopRow = [Hop; ROW];
 
-pub(super) struct Batch<'a, L: Leaf> {
-    pub(super) tables: &'a Tables<L>,
+pub(super) struct Batch<'a, C: Codes> {
+    pub(super) tables: &'a Tables<C>,
     pub(super) addrs: &'a [u128],
     pub(super) hops: &'a mut [Hop],
 }
 
-impl<L: Leaf> Kernel for Batch<'_, L> {
+impl<C: Codes> Kernel for Batch<'_, C> {
     type Output = ();
 
     #[inline(always)]
@@ -54,8 +59,7 @@ impl<L: Leaf> Kernel for Batch<'_, L> {
         if addrs.len() < ROW {
             let (mut row, mut found) = ([0; ROW], [[Hop::NONE; ROW]]);
             row[..addrs.len()].copy_from_slice(addrs);
-            search.block(&[row], None, &mut found, None);
-            search.find_deep(&[row], &mut found);
+            search.block::<ROWS, LANES>(&[row], None, &mut found, None);
             hops.copy_from_slice(&found[0][..addrs.len()]);
             return;
         }
@@ -65,41 +69,41 @@ impl<L: Leaf> Kernel for Batch<'_, L> {
         {
             let (rows, _) = addrs.as_chunks::<ROW>();
             let (hop_rows, _) = hops.as_chunks_mut::<ROW>();
-            let (blocks, rows) = rows.as_chunks::<ROWS>();
-            let (hop_blocks, hop_rows) = hop_rows.as_chunks_mut::<ROWS>();
+            // A short block does not fill the stages: what would be one joins the whole one before.
+            let short = rows.len() % ROWS;
+            let left = if short == 0 && !ragged { 0 } else { short + ROWS };
+            let at = rows.len().saturating_sub(left);
+            let ((blocks, rows), (hop_blocks, hop_rows)) =
+                (rows.split_at(at), hop_rows.split_at_mut(at));
+            let (blocks, _) = blocks.as_chunks::<ROWS>();
+            let (hop_blocks, _) = hop_blocks.as_chunks_mut::<ROWS>();
             for (rows, hop_rows) in blocks.iter().zip(hop_blocks) {
-                search.block(rows, None, hop_rows, None);
+                search.block::<ROWS, LANES>(rows, None, hop_rows, None);
             }
             if ragged {
-                search.block(rows, last, hop_rows, Some(&mut last_hops));
+                search.block::<LAST_ROWS, LAST_LANES>(rows, last, hop_rows, Some(&mut last_hops));
             } else if !rows.is_empty() {
-                search.block(rows, None, hop_rows, None);
+                search.block::<LAST_ROWS, LAST_LANES>(rows, None, hop_rows, None);
             }
         }
         if let (true, Some(to)) = (ragged, hops.last_chunk_mut()) {
             *to = last_hops;
         }
-        let (rows, _) = addrs.as_chunks::<ROW>();
-        let (hop_rows, _) = hops.as_chunks_mut::<ROW>();
-        search.find_deep(rows, hop_rows);
-        if let (true, Some(last), Some(to)) = (ragged, last, hops.last_chunk_mut()) {
-            search.find_deep(core::slice::from_ref(last), core::slice::from_mut(to));
-        }
     }
 }
 
-struct Search<'a, L: Leaf, S> {
+struct Search<'a, C: Codes, S> {
     simd: S,
-    tables: &'a Tables<L>,
+    tables: &'a Tables<C>,
 }
 
-/// Words of lookups: room for all, and for a row more, since rows are written whole.
-struct List([u32; ROW * (ROWS + 1)]);
+/// Words of lookups: room for all of a block's, and for a row more, since rows are written whole.
+struct List<const LANES: usize>([u32; LANES]);
 
-impl List {
+impl<const LANES: usize> List<LANES> {
     #[inline(always)]
     fn new() -> Self {
-        Self([0; ROW * (ROWS + 1)])
+        Self([0; LANES])
     }
     #[inline(always)]
     fn row<S: Simd>(&self, simd: S, at: usize) -> S::Row {
@@ -111,9 +115,9 @@ impl List {
     }
 }
 
-impl<L: Leaf, S: Simd> Search<'_, L, S> {
+impl<C: Codes, S: Simd> Search<'_, C, S> {
     #[inline(always)]
-    fn block(
+    fn block<const N: usize, const L: usize>(
         &self,
         addrs: &[AddrRow],
         last: Option<&AddrRow>,
@@ -122,9 +126,9 @@ impl<L: Leaf, S: Simd> Search<'_, L, S> {
     ) {
         let simd = self.simd;
         let sixteen = simd.splat_row(16);
-        let (mut keys, mut words) = ([simd.splat_row(0); ROWS], [simd.splat_row(0); ROWS]);
-        let mut open = [0; ROWS];
-        let rows = (addrs.len() + usize::from(last.is_some())).min(ROWS);
+        let (mut keys, mut words) = ([simd.splat_row(0); N], [simd.splat_row(0); N]);
+        let mut open = [0; N];
+        let rows = (addrs.len() + usize::from(last.is_some())).min(N);
         for i in 0..rows {
             let Some(addrs) = addrs.get(i).or(last) else { break };
             for line in 0..ROW / 4 {
@@ -134,26 +138,31 @@ impl<L: Leaf, S: Simd> Search<'_, L, S> {
             keys[i] = high.shl(sixteen).or(low.shr(sixteen));
             // SAFETY: the root has a word for every 16 bits.
             words[i] = unsafe { self.read(high.shr(sixteen)) };
-            open[i] = !words[i].top_bits();
+            open[i] = self.open(words[i]);
         }
         let len = open.iter().map(|open| open.count_ones()).sum::<u32>() as usize;
-        let few = len * 16 <= rows * ROW;
+        let few = len * if S::ISA < Isa::Avx512 { 3 } else { 16 } <= rows * ROW;
         if few {
             // Looked up one by one below.
         } else if len * 2 > rows * ROW {
-            self.resolve(&keys, &mut words, rows);
+            self.resolve::<N, L>(&mut keys, &mut words, rows);
         } else {
-            self.resolve_few(&keys, &mut words, &open, rows);
+            self.resolve_few::<N, L>(&keys, &mut words, &open, rows);
         }
-        let (code, minus_one) = (simd.splat_row(CODE_MAX), simd.splat_row(u32::MAX));
+        let minus_one = simd.splat_row(u32::MAX);
+        let codes_end = simd.splat_row(C::TOP - self.tables.deep.blocks() as u32);
         let rows = addrs.iter().chain(last).zip(hops.iter_mut().chain(last_hops));
-        for ((addrs, hops), (words, &open)) in rows.zip(words.iter().zip(&open)) {
-            let bits = words.and(code).add(minus_one).words();
-            for (to, bits) in hops.iter_mut().zip(bits) {
+        for ((addrs, hops), (&words, &open)) in rows.zip(words.iter().zip(&open)) {
+            for (to, bits) in hops.iter_mut().zip(words.add(minus_one).words()) {
                 *to = Hop::from_bits(bits);
             }
             if few {
                 self.one_by_one(addrs, hops, open);
+            }
+            // Codes are below 2^31: the difference tells which are larger.
+            let deep = codes_end.sub(words).top_bits();
+            if deep != 0 {
+                self.tables.find_deep(addrs, hops, if few { deep & !open } else { deep });
             }
         }
     }
@@ -170,14 +179,14 @@ impl<L: Leaf, S: Simd> Search<'_, L, S> {
 
     /// Makes constants of few words that are none: they are moved together first.
     #[inline(always)]
-    fn resolve_few(
+    fn resolve_few<const N: usize, const L: usize>(
         &self,
-        keys: &[S::Row; ROWS],
-        words: &mut [S::Row; ROWS],
-        open: &[u16; ROWS],
+        keys: &[S::Row; N],
+        words: &mut [S::Row; N],
+        open: &[u16; N],
         rows: usize,
     ) {
-        let (mut few_keys, mut few_words) = (List::new(), List::new());
+        let (mut few_keys, mut few_words) = (List::<L>::new(), List::<L>::new());
         let mut len = 0;
         for i in 0..rows {
             few_keys.put(len, keys[i].compress(open[i]));
@@ -185,14 +194,14 @@ impl<L: Leaf, S: Simd> Search<'_, L, S> {
             len += open[i].count_ones() as usize;
         }
         // The lanes behind the final one's are constants: they name nothing.
-        few_words.put(len, self.simd.splat_row(Entry::Constant(0).word()));
+        few_words.put(len, self.simd.splat_row(0));
         let few = len.div_ceil(ROW);
         let (mut keys, mut open_words) = (*keys, *words);
         for (i, (keys, words)) in keys.iter_mut().zip(&mut open_words).take(few).enumerate() {
             *keys = few_keys.row(self.simd, i * ROW);
             *words = few_words.row(self.simd, i * ROW);
         }
-        self.resolve(&keys, &mut open_words, few);
+        self.resolve::<N, L>(&mut keys, &mut open_words, few);
         for (i, &words) in open_words.iter().take(few).enumerate() {
             few_words.put(i * ROW, words);
         }
@@ -205,63 +214,65 @@ impl<L: Leaf, S: Simd> Search<'_, L, S> {
 
     /// Makes constants of all words.
     #[inline(always)]
-    fn resolve(&self, keys: &[S::Row; ROWS], words: &mut [S::Row; ROWS], rows: usize) {
+    fn resolve<const N: usize, const L: usize>(
+        &self,
+        keys: &mut [S::Row; N],
+        words: &mut [S::Row; N],
+        rows: usize,
+    ) {
         for _ in 0..LEVELS {
             for i in 0..rows {
-                words[i] = self.step(keys[i], words[i]);
+                (keys[i], words[i]) = self.step(keys[i], words[i]);
             }
         }
-        let (mut nodes, mut leaves, mut searched) = (List::new(), List::new(), List::new());
-        let constant = self.simd.splat_row(Entry::Constant(0).word());
+        let (mut records, mut searched) = (List::<L>::new(), List::<L>::new());
+        let record = self.simd.splat_row(RECORD);
         if S::ISA < Isa::Avx512 {
-            // Moving words together costs more than to search line 0 for constants.
+            // Moving words together costs more than to search a record without keys for constants.
             for i in 0..rows {
-                let (node, leaf) = lines(self.simd, words[i]);
-                let none = self.simd.splat_row(0);
-                nodes.put(i * ROW, node.if_below(words[i], constant, none));
-                leaves.put(i * ROW, leaf.if_below(words[i], constant, none));
+                records.put(i * ROW, record.if_below(words[i], record, words[i]));
                 searched.put(i * ROW, keys[i]);
             }
-            self.search(&searched, &nodes, &mut leaves, rows * ROW);
+            self.search(&mut searched, &mut records, rows * ROW);
             for (i, words) in words[..rows].iter_mut().enumerate() {
-                let codes = leaves.row(self.simd, i * ROW).or(constant);
-                *words = codes.if_below(*words, constant, *words);
+                *words = words.if_below(*words, record, records.row(self.simd, i * ROW));
             }
             return;
         }
-        let mut open = [0; ROWS];
+        let mut open = [0; N];
         let mut len = 0;
         for i in 0..rows {
-            open[i] = !words[i].top_bits();
-            let (node, leaf) = lines(self.simd, words[i]);
-            nodes.put(len, node.compress(open[i]));
-            leaves.put(len, leaf.compress(open[i]));
+            open[i] = self.open(words[i]);
+            records.put(len, words[i].compress(open[i]));
             searched.put(len, keys[i].compress(open[i]));
             len += open[i].count_ones() as usize;
         }
-        // The lanes behind the final one's: line 0.
-        nodes.put(len, self.simd.splat_row(0));
-        leaves.put(len, self.simd.splat_row(0));
-        self.search(&searched, &nodes, &mut leaves, len);
+        // The lanes behind the final one's.
+        records.put(len, record);
+        self.search(&mut searched, &mut records, len);
         let mut at = 0;
         for i in 0..rows {
-            words[i] = leaves.row(self.simd, at).or(constant).expand(open[i], words[i]);
+            words[i] = records.row(self.simd, at).expand(open[i], words[i]);
             at += open[i].count_ones() as usize;
         }
     }
 
-    /// Follows the words that name a table.
+    /// Which words are no constants.
     #[inline(always)]
-    fn step(&self, keys: S::Row, words: S::Row) -> S::Row {
+    fn open(&self, words: S::Row) -> u16 {
+        words.or(words.add(words)).top_bits()
+    }
+
+    /// Follows the words that name a table, and takes the bits from the keys that it looks at.
+    #[inline(always)]
+    fn step(&self, keys: S::Row, words: S::Row) -> (S::Row, S::Row) {
         let splat = |word| self.simd.splat_row(word);
-        let base = words.shr(splat(10)).shl(splat(self.tables.grain));
-        let (from, down) = (words.and(splat(31)), words.shr(splat(5)).and(splat(31)));
-        let next = base.add(keys.shl(from).shr(down));
-        // Words of other kinds read the root's first word, which is always there, and stay.
-        let places = next.if_below(words, splat(TABLES), splat(0));
+        let down = words.shr(splat(BITS_AT));
+        let places = words.and(splat(BASE)).add(keys.shr(down));
         // SAFETY: a table's entry names words that are there.
-        let read = unsafe { self.read(places) };
-        read.if_below(words, splat(TABLES), words)
+        let read = unsafe { places.gather_if_top(words, self.tables.words.as_ptr(), words) };
+        let bits = splat(32).sub(down);
+        (keys.shl(bits).if_top(words, keys), read)
     }
 
     /// The words at these places.
@@ -274,92 +285,63 @@ impl<L: Leaf, S: Simd> Search<'_, L, S> {
         unsafe { places.gather(self.tables.words.as_ptr()) }
     }
 
-    /// Puts the codes of the keys in place of the lines of their leaves, or of their nodes' first ones.
+    /// Puts the codes of the keys in place of the words of their records.
     #[inline(always)]
-    fn search(&self, keys: &List, nodes: &List, leaves: &mut List, len: usize) {
+    fn search<const L: usize>(&self, keys: &mut List<L>, words: &mut List<L>, len: usize) {
         let simd = self.simd;
-        let mut verdicts = [S::Verdict::default(); ROW * (ROWS + 1)];
-        let keys = &keys.0[..len];
-        for ((to, &node), &key) in verdicts.iter_mut().zip(&nodes.0).zip(keys) {
-            // SAFETY: the lines that an entry names are there, and so is line 0.
-            let node = unsafe { self.line(node) };
-            *to = simd.below32::<16>(node, simd.splat32(key));
+        let splat = |word| simd.splat_row(word);
+        let rows = len.div_ceil(ROW);
+        let mut halves = List::<L>::new();
+        for at in (0..rows).map(|row| row * ROW) {
+            let key = keys.row(simd, at);
+            keys.put(at, key.and(splat(0xffff_0000)).or(key.shr(splat(16))));
+            halves.put(at, words.row(simd, at).shr(splat(3)).and(splat(BYTE)).shr(splat(5)));
         }
-        let (rows, _) = verdicts.as_chunks_mut::<ROW>();
-        for (at, row) in rows[..len.div_ceil(ROW)].iter().enumerate() {
-            let first = leaves.row(simd, at * ROW);
-            leaves.put(at * ROW, first.add(simd.ranks::<16>(row)));
+        let mut verdicts = [0u16; L];
+        for ((to, &half), &key) in verdicts[..len].iter_mut().zip(&halves.0).zip(&keys.0) {
+            // SAFETY: the records that entries name are there, and so is nobody's.
+            let half = unsafe { self.tables.halves.get_unchecked(half as usize) };
+            *to = simd.below16(half, key);
         }
-        let verdicts = rows.as_flattened_mut();
-        for ((to, &leaf), &key) in verdicts.iter_mut().zip(&leaves.0).zip(keys) {
-            // SAFETY: the lines that an entry names are there. A rank is no larger than the number of
-            // keys, and behind a node are as many leaves and one more.
-            let leaf = unsafe { self.line(leaf) };
-            *to = L::below(simd, leaf, simd.splat32(key));
-        }
-        let (rows, _) = verdicts.as_chunks::<ROW>();
-        for (at, row) in rows[..len.div_ceil(ROW)].iter().enumerate() {
-            let codes = self.codes(leaves.row(simd, at * ROW), L::ranks(simd, row));
-            leaves.put(at * ROW, codes);
+        let (verdicts, _) = verdicts.as_chunks::<ROW>();
+        for (at, row) in verdicts[..rows].iter().enumerate() {
+            let word = words.row(simd, at * ROW);
+            words.put(at * ROW, self.codes(word, simd.halves(row)));
         }
     }
 
-    /// The codes of these ranks in the leaves of these lines.
+    /// The codes in these records, of whose halves these keys are below.
     #[inline(always)]
-    fn codes(&self, leaves: S::Row, ranks: S::Row) -> S::Row {
+    fn codes(&self, words: S::Row, below: S::Row) -> S::Row {
         let splat = |word| self.simd.splat_row(word);
-        let lines = self.tables.lines.as_ptr();
-        if size_of::<L::Code>() == 2 {
-            let places = leaves.shl(splat(5)).add(ranks.add(splat(2 * L::KEYS as u32)));
-            // SAFETY: the leaves are there; a leaf has a code for each rank, and as many bytes more
-            // than its last code takes as `gather16` wants (asserted below).
-            unsafe { places.gather16(lines.cast()) }
+        let (bytes, keys) = (words.shr(splat(3)).and(splat(BYTE)), words.and(splat(31)));
+        let first = words.shr(splat(4)).and(splat(14));
+        let all = splat(1).shl(keys).add(splat(u32::MAX));
+        // Sorted keys: the bits are the lowest ones, so that the bits' length counts them.
+        let ranks = below.shr(first).and(all).bit_lengths();
+        let halves = self.tables.halves.as_ptr();
+        if size_of::<C::Code>() == 2 {
+            let places = bytes.shr(splat(1)).add(keys).add(ranks);
+            // SAFETY: the records are there; a record has a code for each rank, and two bytes more are
+            // behind it.
+            unsafe { places.gather16(halves.cast()) }
         } else {
-            let places = leaves.shl(splat(4)).add(ranks.add(splat(L::KEYS as u32)));
-            // SAFETY: the leaves are there, and a leaf has a code for each rank.
-            unsafe { places.gather(lines.cast()) }
-        }
-    }
-
-    /// # Safety
-    /// The line is there.
-    #[inline(always)]
-    unsafe fn line(&self, line: u32) -> &Line {
-        // SAFETY: the caller's.
-        unsafe { self.tables.lines.get_unchecked(line as usize) }
-    }
-
-    /// Finds what codes of deep blocks stand for: such codes have become hops beyond any hop's number.
-    #[inline(always)]
-    fn find_deep(&self, addrs: &[AddrRow], hops: &mut [HopRow]) {
-        let deep = &self.tables.deep;
-        let blocks = deep.blocks() as u32;
-        if blocks == 0 {
-            return;
-        }
-        let block = |hop: &Hop| L::TOP.wrapping_sub(hop.to_bits().wrapping_add(1));
-        for (addrs, hops) in addrs.iter().zip(hops) {
-            // Looked at together, so that there is one branch, seldom taken.
-            if hops.iter().fold(false, |any, hop| any | (block(hop) < blocks)) {
-                for (addr, hop) in addrs.iter().zip(hops) {
-                    let block = block(hop);
-                    if block < blocks {
-                        *hop = deep.find(block as usize, *addr);
-                    }
-                }
-            }
+            let places = bytes.shr(splat(2)).add(keys.add(splat(1)).shr(splat(1))).add(ranks);
+            // SAFETY: the records are there, and a record has a code for each rank.
+            unsafe { places.gather(halves.cast()) }
         }
     }
 }
 
-/// The lines of nodes, or line 0, whose rank is always 0, and of leaves: of nodes the first one. Not for
-/// constants.
-#[inline(always)]
-fn lines<S: Simd>(simd: S, words: S::Row) -> (S::Row, S::Row) {
-    let line = words.and(simd.splat_row(NODE - 1));
-    let is_node = words.shr(simd.splat_row(NODE.trailing_zeros())).and(simd.splat_row(1));
-    (line.if_below(simd.splat_row(0), is_node, simd.splat_row(0)), line.add(is_node))
+impl<C: Codes> Tables<C> {
+    /// Finds what the codes of deep blocks stand for, which have become hops beyond any hop's number.
+    #[cold]
+    fn find_deep(&self, addrs: &AddrRow, hops: &mut HopRow, mut lanes: u16) {
+        while lanes != 0 {
+            let lane = lanes.trailing_zeros() as usize % ROW;
+            let block = C::TOP - (hops[lane].to_bits() + 1);
+            hops[lane] = self.deep.find(block as usize, addrs[lane]);
+            lanes &= lanes - 1;
+        }
+    }
 }
-
-const _: () = assert!(4 * Narrow::KEYS + 2 * (Narrow::KEYS + 1) + 2 <= size_of::<Line>());
-const _: () = assert!(4 * Wide::KEYS + 4 * (Wide::KEYS + 1) <= size_of::<Line>());

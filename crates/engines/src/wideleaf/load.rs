@@ -1,83 +1,62 @@
 use fibula_core::{LoadError, TableSource};
-use fibula_simd::Table;
 
 use super::deep::Deep;
-use super::leaf::{Leaf, NO_KEY};
-use super::word::{Entry, LINES_MAX};
-use super::{GRAINS, LEVELS, ROOT_BITS, SHAPE, Tables, WORDS};
+use super::record::{Codes, Half};
+use super::word::{BYTES_MAX, Entry, WORDS_MAX};
+use super::{LEVELS, ROOT_BITS, Tables, WORDS};
 use crate::common::table;
-
-/// Places of words are counted in 31 bits.
-const WORDS_MAX: usize = 1 << 31;
 
 /// The stored tables, once every entry that a lookup can reach has been looked at.
 ///
 /// No part of a table may belong to another one: so they are built, and so the check is linear even
 /// for a file made to be slow. What nobody names is not looked at.
-pub(super) fn load<L: Leaf>(
+pub(super) fn load<C: Codes>(
     tables: &dyn TableSource,
     hop_count: u32,
-) -> Result<Tables<L>, LoadError> {
-    let shape: Table<u32> = table(tables, SHAPE)?;
-    let &[grain] = &shape[..] else {
-        return Err(LoadError::new(SHAPE, "is not one number"));
-    };
-    if !GRAINS.contains(&grain) {
-        return Err(LoadError::new(SHAPE, "is of no known grain"));
-    }
-    let tables = Tables::<L>::new(
+) -> Result<Tables<C>, LoadError> {
+    let tables = Tables::<C>::new(
         table(tables, WORDS)?,
-        table(tables, L::NAME)?,
+        table(tables, C::NAME)?,
         Deep::load(tables, hop_count)?,
-        grain,
     );
-    if tables.lines.len() > LINES_MAX || tables.words.len() > WORDS_MAX {
+    if tables.halves.len() > BYTES_MAX / size_of::<Half>() + 16 || tables.words.len() > WORDS_MAX {
         return Err(LoadError::new(WORDS, "is larger than entries can name"));
     }
-    // What searches of no line go through.
-    if tables.lines.first() != Some(&[NO_KEY; 16]) {
-        return Err(LoadError::new(L::NAME, "the first line is not empty"));
+    // What searches of no record go through.
+    if tables.halves.len() < 2 {
+        return Err(LoadError::new(C::NAME, "is too short"));
     }
     if tables.words.len() < 1 << ROOT_BITS {
         return Err(LoadError::new(WORDS, "is shorter than the root"));
     }
-    let grains = tables.words.len() >> grain;
-    let mut check = Check { tables: &tables, hop_count, taken: vec![false; grains] };
-    check.taken[..1 << (ROOT_BITS - grain)].fill(true);
+    let mut check = Check { tables: &tables, hop_count, taken: vec![false; tables.words.len()] };
+    check.taken[..1 << ROOT_BITS].fill(true);
     for &word in &tables.words[..1 << ROOT_BITS] {
         check.entry(word, LEVELS)?;
     }
     Ok(tables)
 }
 
-struct Check<'a, L: Leaf> {
-    tables: &'a Tables<L>,
+struct Check<'a, C: Codes> {
+    tables: &'a Tables<C>,
     hop_count: u32,
-    /// The grains of words that a table has.
+    /// The words that a table has.
     taken: Vec<bool>,
 }
 
-impl<L: Leaf> Check<'_, L> {
+impl<C: Codes> Check<'_, C> {
     fn entry(&mut self, word: u32, levels: usize) -> Result<(), LoadError> {
         match Entry::of(word) {
             Entry::Constant(code) => self.code(WORDS, code),
-            Entry::Leaf(line) => self.leaf(line),
-            Entry::Node(line) => {
-                let keys = self.keys(line, 16)?;
-                (line + 1..=line + 1 + keys).try_for_each(|leaf| self.leaf(leaf))
-            }
-            Entry::Table { base, down, .. } => {
-                let len = 1usize << (32 - down).min(31);
-                let grains = len.div_ceil(1 << self.tables.grain);
-                let taken = self.taken.get_mut(base..base + grains);
-                match taken {
+            Entry::Record { byte, keys } => self.record(byte, keys),
+            Entry::Table { base, bits } => {
+                match self.taken.get_mut(base..base + (1 << bits)) {
                     Some(taken) if levels > 0 && taken.iter().all(|taken| !taken) => {
                         taken.fill(true);
                     }
                     _ => return Err(LoadError::new(WORDS, "a table is out of place")),
                 }
-                let start = base << self.tables.grain;
-                for i in start..start + len {
+                for i in base..base + (1 << bits) {
                     self.entry(self.tables.words[i], levels - 1)?;
                 }
                 Ok(())
@@ -85,27 +64,25 @@ impl<L: Leaf> Check<'_, L> {
         }
     }
 
-    fn leaf(&self, line: usize) -> Result<(), LoadError> {
-        let keys = self.keys(line, L::KEYS)?;
-        let codes = L::codes(&self.tables.lines[line]);
-        codes[..=keys].iter().try_for_each(|&code| self.code(L::NAME, code.into()))
-    }
-
-    /// How many keys the line has, of at most `places`: no rank in it is larger.
-    fn keys(&self, line: usize, places: usize) -> Result<usize, LoadError> {
-        let Some(line) = self.tables.lines.get(line) else {
-            return Err(LoadError::new(WORDS, "names a line that is not there"));
-        };
-        let keys = &line[..places];
-        if !keys.is_sorted() {
-            return Err(LoadError::new(L::NAME, "the keys of a line are not sorted"));
+    /// No rank is larger than the number of keys, and a code is read together with two bytes more.
+    fn record(&self, byte: usize, keys: usize) -> Result<(), LoadError> {
+        let half = size_of::<Half>();
+        let all = self.tables.halves.as_flattened();
+        let codes: &[C::Code] = bytemuck::cast_slice(all);
+        let codes_at = C::codes_at(byte, keys);
+        let end = (codes_at + keys + 1) * size_of::<C::Code>();
+        if byte % half + 2 * keys > half || end + 2 > size_of_val(all) {
+            return Err(LoadError::new(WORDS, "names a record that is not there"));
         }
-        Ok(keys.partition_point(|&key| key != NO_KEY))
+        if !all[byte / 2..][..keys].is_sorted() {
+            return Err(LoadError::new(C::NAME, "the keys of a record are not sorted"));
+        }
+        codes[codes_at..][..=keys].iter().try_for_each(|&code| self.code(C::NAME, code.into()))
     }
 
     fn code(&self, table: &'static str, code: u32) -> Result<(), LoadError> {
-        // A constant may be larger than the codes of narrow leaves.
-        let block = L::TOP.checked_sub(code).map(|block| block as usize);
+        // A constant may be larger than the codes of narrow records.
+        let block = C::TOP.checked_sub(code).map(|block| block as usize);
         let sound =
             block.is_some_and(|block| code <= self.hop_count || block < self.tables.deep.blocks());
         if sound { Ok(()) } else { Err(LoadError::new(table, "names a hop beyond the hop count")) }

@@ -2,53 +2,56 @@ use fibula_core::Hop;
 use fibula_simd::{Kernel, Simd};
 
 use super::build::hop;
-use super::leaf::Leaf;
-use super::word::{Entry, is_table, next};
+use super::record::{Codes, Half};
+use super::word::Entry;
 use super::{Tables, key, root};
 
-/// One address: root, tables as long as entries name them, leaf.
-pub(super) struct One<'a, L: Leaf> {
-    pub(super) tables: &'a Tables<L>,
+/// One address: root, tables as long as entries name them, record.
+pub(super) struct One<'a, C: Codes> {
+    pub(super) tables: &'a Tables<C>,
     pub(super) addr: u128,
 }
 
-impl<L: Leaf> Kernel for One<'_, L> {
+impl<C: Codes> Kernel for One<'_, C> {
     type Output = Hop;
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> Hop {
         let Self { tables, addr } = self;
-        let key = key(addr);
+        // What tables have not looked at yet, from the top on.
+        let mut key = key(addr);
         let mut word = tables.words[root(addr)];
-        while is_table(word) {
-            word = tables.words[next(word, key, tables.grain) as usize];
-        }
-        let splat = simd.splat32(key);
-        let code = match Entry::of(word) {
-            Entry::Constant(code) => code,
-            Entry::Leaf(line) => tables.search(simd, line, splat),
-            Entry::Node(line) => {
-                let child = simd.rank32(&tables.lines[line], splat) as usize;
-                tables.search(simd, line + 1 + child, splat)
+        let code = loop {
+            match Entry::of(word) {
+                Entry::Table { base, bits } => {
+                    word = tables.words[base + (key >> (32 - bits)) as usize];
+                    key <<= bits;
+                }
+                Entry::Record { byte, keys } => {
+                    break tables.search(simd, byte, keys, (key >> 16) as u16);
+                }
+                Entry::Constant(code) => break code,
             }
-            Entry::Table { .. } => unreachable!("the loop ends at something else"),
         };
         tables.finish(code, addr)
     }
 }
 
-impl<L: Leaf> Tables<L> {
-    /// The code of the key in a leaf.
+impl<C: Codes> Tables<C> {
+    /// The code of the key in a record.
     #[inline(always)]
-    fn search<S: Simd>(&self, simd: S, line: usize, key: S::Splat32) -> u32 {
-        let line = &self.lines[line];
-        L::codes(line)[L::rank(simd, line, key) as usize].into()
+    fn search<S: Simd>(&self, simd: S, byte: usize, keys: usize, key: u16) -> u32 {
+        let half = &self.halves[byte / size_of::<Half>()];
+        let first = byte % size_of::<Half>() / 2;
+        let rank = simd.rank16(half, first as u32, keys as u32, key);
+        let codes: &[C::Code] = bytemuck::cast_slice(self.halves.as_flattened());
+        codes[C::codes_at(byte, keys) + rank as usize].into()
     }
 
     /// The hop of a code.
     #[inline(always)]
     pub(super) fn finish(&self, code: u32, addr: u128) -> Hop {
-        let block = (L::TOP - code) as usize;
+        let block = (C::TOP - code) as usize;
         if block < self.deep.blocks() { self.deep.find(block, addr) } else { hop(code) }
     }
 }

@@ -1,78 +1,70 @@
-//! **wideleaf**: a direct table, at most two tables whose strides suit the routes, then leaves of a whole
-//! cache line. Our own; IPv6.
+//! **wideleaf**: a direct table, at most three tables whose strides suit the routes, then a record of
+//! 16-bit keys in half a cache line. Our own; IPv6.
 //!
 //! # The scheme
 //!
-//! The first 16 bits of the address index the **root**. The next 32, its *key*, are what tables and
-//! lines see. Root and tables consist of 32-bit **words**, each of which says what to do next:
+//! The first 16 bits of the address index the **root**. The next 32 are its *key*. Root and tables
+//! consist of 32-bit **words**, each of which says what to do next:
 //!
 //! ```text
-//!   1 │ code 31                       constant: all addresses have this code
-//!   0 1 0 │ line 29                   leaf: search this line
-//!   0 1 1 │ line 29                   node: search this line, then the rank-th leaf behind it
-//!   0 0 │ base 20 │ down 5 │ from 5   table: index (key << from) >> down, from this base on
+//!   1 │ bits 4 │ base 27         table: index by so many bits of the key, or 16 for 0, from this word on
+//!   0 1 │ place 25 │ keys 5      record: at this multiple of four bytes, with so many keys
+//!   0 0 │ code 30                constant: all addresses have this code
 //! ```
 //!
-//! A **leaf** is a cache line: ten 32-bit keys, the ends of its intervals but for the last one, and
-//! behind them eleven 16-bit codes. A **node** is a line of sixteen keys: the ends of the seventeen
-//! leaves, or fewer, that stand behind it, but for the last one's. Places without a key are all ones.
-//! The rank of an address in a line is the number of keys below its own: one vector comparison.
+//! A table takes its bits from the top of the key, and what is behind it sees the rest. A **record**
+//! tells up to 17 intervals apart: the ends of all but the last one, as 16-bit keys in ascending order,
+//! and behind them the intervals' 16-bit codes. The rank of an address in a record is the number of
+//! keys below the top 16 bits of its key: one vector comparison.
 //!
 //! ```text
-//!   words  root, 2^16                                 2001::/16's table, 8 words (stride 3)
-//!          │..│ 2001: table, base, from 0, 3 bits │..│ const │ leaf 5 │ node 7 │ const │ ..
-//!                                                              │         ╲
-//!   lines  0: no keys   ..  5: leaf  ◄─────────────────────────┘          ╲
-//!                              │ e0 e1 e2 - - - - - - - │ c0 c1 c2 c3 ..│   ╲
-//!                           7: node  ◄──────────────────────────────────────┘
-//!                              │ e10 e21 - - - - - - - - - - - - - - │       ends of leaves 8 and 9
-//!                           8: leaf │ e0 .. e9   │ c0 .. c10  │
-//!                           9: leaf │ e11 .. e20 │ c11 .. c21 │
-//!                          10: leaf │ e22 e23 -  │ c22 c23 c24│
+//!   words    root, 2^16                              2001::/16's table, 8 words (3 bits)
+//!            │..│ 2001: table, 3 bits │..│ const │ record A, 2 keys │ table, 5 bits │ const │ ..
+//!                                                          │
+//!   records  A: │ k0 │ k1 │ c0 │ c1 │ c2 │  ◄──────────────┘   in a half line, beside others
 //!
-//!   lookup 2001:5000::1   root word 0x2001: table; the key's first 3 bits are 010: its word 2, node 7
-//!                         rank of the key in line 7 is 1 (e10 < key <= e21): leaf 7 + 1 + 1 = 9
-//!                         rank of the key in line 9 is 4: code c15
+//!   lookup 2001:3000::1   root word 0x2001: table; the key's first 3 bits are 001: its word 1, record A
+//!                         the next 16 bits are 8000: k0 = 7fff is below, k1 = ffef is not: rank 1
+//!                         code c1
 //! ```
 //!
-//! Where a block of addresses has up to 11 intervals it is a leaf, and up to 187 a node with leaves;
-//! larger ones become tables. How many bits these resolve is chosen by *dynamic programming* over all
-//! strides, for the least memory: `plan.rs`. Nodes are what keeps tables small, since routes lie in
-//! clusters: without nodes the tables have to grow until no cell has more than 11 intervals, to ten
-//! times the memory in all, or to twice with a third table (measured).
+//! Whether a block of addresses becomes a record or a table, and of how many bits, is chosen by *dynamic
+//! programming* over all strides, for the least memory: `plan.rs`. A record's keys see 16 bits, so the
+//! block has to be known by so many bits that its intervals end within the next 16.
+//!
+//! Memory decides what a lookup costs: a line from the second level of the caches takes a core two
+//! cycles, half of one, if the other half is not asked for, one. Keys therefore stand in one half line,
+//! and so does the whole record where it has room (up to seven keys); larger ones begin with a line.
 //!
 //! **Codes.** 0 is no route, *h* + 1 is hop *h*. Counted down from the largest code come the **deep
-//! blocks**: the intervals of whole addresses in a block that lines cannot tell apart, searched by
+//! blocks**: the intervals of whole addresses in a block that records cannot tell apart, searched by
 //! bisection. That is a /48 that longer routes divide, or a block whose intervals lie so badly that
-//! tables for them would be too large; so any table is taken, in bounded memory. Codes that 16 bits do
-//! not hold make the **wide form**: leaves of seven keys and eight 32-bit codes.
+//! tables for them would be too large. Codes that 16 bits do not hold make the **wide form**, whose
+//! records have 32-bit codes.
 //!
-//! **Batches** go through the stages side by side, 128 at a time, without a branch that depends on the
+//! **Batches** go through the stages side by side, 64 at a time, without a branch that depends on the
 //! data of one: `batch.rs`.
 //!
-//! **Updates.** What lies under one root word is compiled anew behind all that is there, then the word
-//! is stored: `update.rs`.
+//! **Updates.** The smallest block around a changed prefix that has a word of its own is compiled anew
+//! behind all that is there, then the word is stored: `update.rs`.
 //!
 //! # Invariants
 //!
-//! - Tables stand behind the root, at multiples of the grain, and share no words. A lookup goes through
-//!   at most two.
-//! - The keys of a line ascend, and only all-ones follow the last one: no rank is larger than the
-//!   number of keys, and a mask of the keys below has its bits together, at the low end.
-//! - Behind a node stand as many leaves as it has keys, and one more. A leaf has a code for each key,
-//!   and one more.
-//! - Line 0 has no keys.
+//! - Tables stand behind the root and share no words. A lookup goes through at most three.
+//! - The keys of a record ascend, and stand in one half line. Behind them are as many codes, and one more.
+//! - The first half line has no record, and the last one is there to be read beyond the last code.
 //! - Codes are below the hop count, or 0, or those of deep blocks.
 //!
 //! `load` checks them for all that a lookup can reach; `batch.rs` relies on them.
 //!
 //! # Limits and use
 //!
-//! Up to 2^31 - 2 hops and deep blocks together. The default for IPv6:
-//! 2 to 3 MB and some 40 ms for 180,000 prefixes. It is made for batches: a single lookup goes through four
-//! to five cache lines one after the other, as elsewhere, and batches below 32 do not fill the stages.
-//! Addresses under routes longer than /48 take a bisection each: tables that consist of such routes are
-//! better served by PlanB, which decides 64 bits before it bisects.
+//! Up to 2^30 - 1 hops and deep blocks together, 2^27 words of tables and as many bytes of records: some
+//! ten million prefixes. The default for IPv6: 1.5 to 3.5 MB and some 50 ms for 180,000 prefixes. It is
+//! made for batches: a single lookup goes through four to five cache lines one after the other, as
+//! elsewhere, and batches below 48 do not fill the stages. Addresses under routes longer than /48 take a
+//! bisection each: tables that consist of such routes are better served by PlanB, which decides 64 bits
+//! before it bisects.
 //!
 //! ```
 //! use fibula_core::{Engine, Hop, Lookup, Routes};
@@ -97,10 +89,10 @@
 mod batch;
 mod build;
 mod deep;
-mod leaf;
 mod load;
 mod lookup;
 mod plan;
+mod record;
 #[cfg(test)]
 mod tests;
 mod update;
@@ -115,23 +107,19 @@ use fibula_core::{
 use fibula_simd::{Isa, Level, Table};
 
 use deep::Deep;
-use leaf::{Leaf, Line, Narrow, Wide};
+use record::{Codes, Half, Narrow, Wide};
 
 const NAME: &str = "wideleaf";
-const SHAPE: &str = "shape";
 const WORDS: &str = "words";
 
 /// Address bits that index the root.
 const ROOT_BITS: u32 = 16;
-/// Address bits behind the root's that tables and leaves see.
+/// Address bits behind the root's that tables and records see.
 const KEY_BITS: u32 = 32;
 /// Address bits of a cell: routes longer than that divide it.
 const CELL_BITS: u32 = ROOT_BITS + KEY_BITS;
-/// Tables between root and leaf, at most.
-const LEVELS: usize = 2;
-/// Grains (as powers of two) in which entries count words, tried in order.
-const GRAINS: core::ops::RangeInclusive<u32> = 2..=6;
-
+/// Tables between root and record, at most.
+const LEVELS: usize = 3;
 /// Parameters of [`Wideleaf`].
 #[derive(Clone, Debug, Default)]
 pub struct Config {
@@ -153,20 +141,16 @@ enum Form {
 }
 
 #[derive(Clone)]
-struct Tables<L> {
-    form: PhantomData<L>,
+struct Tables<C> {
+    form: PhantomData<C>,
     /// The root, and behind it all tables.
     words: Table<u32>,
-    /// The leaves and nodes; the first is nobody's.
-    lines: Table<Line>,
+    /// The records; the first half is nobody's.
+    halves: Table<Half>,
     deep: Deep,
-    /// Entries count words in 2^grain.
-    grain: u32,
-    /// The grain, stored.
-    shape: Table<u32>,
-    /// How many words and lines are in use: behind them patches have room. After loading, all are.
+    /// How many words and halves are in use: behind them patches have room. After loading, all are.
     words_used: usize,
-    lines_used: usize,
+    halves_used: usize,
     /// Bytes that patches have left behind.
     garbage: usize,
 }
@@ -177,32 +161,29 @@ fn root(addr: u128) -> usize {
     (addr >> (128 - ROOT_BITS)) as usize
 }
 
-/// The bits behind the root's.
+/// The address bits that tables and records see.
 #[inline(always)]
 fn key(addr: u128) -> u32 {
     (addr >> (128 - CELL_BITS)) as u32
 }
 
-impl<L: Leaf> Tables<L> {
-    fn new(words: Table<u32>, lines: Table<Line>, deep: Deep, grain: u32) -> Self {
+impl<C: Codes> Tables<C> {
+    fn new(words: Table<u32>, halves: Table<Half>, deep: Deep) -> Self {
         Self {
             form: PhantomData,
             words_used: words.len(),
-            lines_used: lines.len(),
+            halves_used: halves.len(),
             garbage: 0,
             words,
-            lines,
+            halves,
             deep,
-            grain,
-            shape: Table::from_slice(&[grain]),
         }
     }
 
     fn table_refs(&self) -> Vec<TableRef<'_>> {
         let mut tables = vec![
-            TableRef { name: SHAPE, bytes: self.shape.as_bytes() },
             TableRef { name: WORDS, bytes: self.words.as_bytes() },
-            TableRef { name: L::NAME, bytes: self.lines.as_bytes() },
+            TableRef { name: C::NAME, bytes: self.halves.as_bytes() },
         ];
         tables.extend(self.deep.tables());
         tables

@@ -1,71 +1,184 @@
+use std::ops::Range;
+
 use super::CELL_BITS;
-use super::leaf::{Leaf, Line, lines};
+use super::record::{Codes, KEYS_MAX};
+use super::word::BITS_MAX;
 
 /// What becomes of a block of cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
     Constant,
-    /// A leaf, or a node and its leaves.
-    Lines,
+    Record,
     /// A table over so many bits.
     Table(u32),
     /// A search over whole addresses.
     Deep,
 }
 
-/// Bits that a table resolves, at most.
-const BITS_MAX: u32 = 16;
+/// Bits that a record's keys see behind those that its block is known by.
+const SEEN: u32 = 16;
 /// What an interval of a deep block is taken to cost: its bytes, and its slowness in bytes. It bounds
 /// what tables spend on intervals that lie badly.
 const DEEP_COST: u64 = 1000;
 
-/// The cheapest way to tell apart the intervals of a block of 2^(`CELL_BITS` - `depth`) cells, with
-/// at most `levels` tables one behind the other: dynamic programming over their strides.
-///
-/// `ends` are the last cells of the intervals, but for the final one's.
-pub(super) fn plan<L: Leaf>(ends: &[u64], depth: u32, levels: usize) -> Plan {
-    best::<L>(ends, depth, levels, u64::MAX).1
+/// The last cells of some intervals, ascending, and of each how many leading bits a block has at least
+/// if it is a record and this cell one of its keys.
+#[derive(Clone, Copy)]
+pub(super) struct Ends<'a> {
+    cells: &'a [u64],
+    /// For itself: its keys have to see where the interval ends.
+    fine: &'a [u8],
+    /// And together with as many ends before it as a record has no room for.
+    crowded: &'a [u8],
 }
 
-/// The cost in bytes, and how; a cost over `most` need not be exact.
-fn best<L: Leaf>(ends: &[u64], depth: u32, levels: usize, most: u64) -> (u64, Plan) {
-    if ends.is_empty() {
-        return (0, Plan::Constant);
+/// The needs of [`Ends`].
+pub(super) struct Needs {
+    fine: Vec<u8>,
+    crowded: Vec<u8>,
+}
+
+impl Needs {
+    pub(super) fn new(cells: &[u64]) -> Self {
+        // An end that is the last cell of a block of so many bits is no key in it.
+        let ends_at = |end: u64| CELL_BITS - end.trailing_ones().min(CELL_BITS);
+        let fine = cells.iter().map(|&end| ends_at(end).saturating_sub(SEEN) as u8).collect();
+        let crowded = |(i, &end): (usize, &u64)| match i.checked_sub(KEYS_MAX) {
+            Some(before) => {
+                let common = (cells[before] ^ end).leading_zeros() - (64 - CELL_BITS);
+                (common + 1).min(ends_at(end)) as u8
+            }
+            None => 0,
+        };
+        Self { fine, crowded: cells.iter().enumerate().map(crowded).collect() }
     }
-    let mut found = match lines::<L>(ends.len()) {
-        Some(1) => return (size_of::<Line>() as u64, Plan::Lines),
-        Some(lines) => ((size_of::<Line>() * lines) as u64, Plan::Lines),
-        None => (DEEP_COST * (ends.len() as u64 + 1), Plan::Deep),
-    };
-    if levels > 0 {
+
+    /// Those of the intervals `from..to`.
+    pub(super) fn ends<'a>(&'a self, cells: &'a [u64], from: usize, to: usize) -> Ends<'a> {
+        Ends {
+            cells: &cells[from..to],
+            fine: &self.fine[from..to],
+            crowded: &self.crowded[from..to],
+        }
+    }
+}
+
+impl Ends<'_> {
+    /// Calls with each block of so many bits that has keys: its ends, the number of its keys, and how
+    /// many bits blocks need to have for records there; until told to stop.
+    fn each_block(self, depth: u32, mut each: impl FnMut(Range<usize>, usize, u32) -> bool) {
+        let below = CELL_BITS - depth;
+        let mut from = 0;
+        while from < self.cells.len() {
+            let block = self.cells[from] >> below;
+            let (mut to, mut need) = (from, 0);
+            while to < self.cells.len() && self.cells[to] >> below == block {
+                need = need.max(self.fine[to]);
+                if to - from >= KEYS_MAX {
+                    need = need.max(self.crowded[to]);
+                }
+                to += 1;
+            }
+            let keys = to - from - usize::from(self.cells[to - 1] & low(below) == low(below));
+            if keys > 0 && !each(from..to, keys, need.into()) {
+                return;
+            }
+            from = to;
+        }
+    }
+}
+
+/// Plans blocks: dynamic programming over the strides of tables one behind the other.
+#[derive(Default)]
+pub(super) struct Planner {
+    /// For each number of bits that blocks behind a second table can have: what those among so many
+    /// first ends cost with at most one table each, modulo 2^32. Kept from plan to plan for its memory.
+    sums: Vec<u32>,
+}
+
+impl Planner {
+    /// The cheapest way to tell apart the intervals of a block of 2^(`CELL_BITS` - `depth`) cells, with
+    /// at most `levels` tables one behind the other, three at most.
+    ///
+    /// `ends` has the intervals but for the final one.
+    pub(super) fn plan<C: Codes>(&mut self, ends: Ends<'_>, depth: u32, levels: usize) -> Plan {
+        let mut found = (0, Plan::Constant);
+        ends.each_block(depth, |_, keys, need| {
+            found = last::<C>(keys, need, depth, levels);
+            true
+        });
+        if levels < 2 || matches!(found.1, Plan::Constant | Plan::Record) {
+            return found.1;
+        }
+        if levels > 2 {
+            self.sum_up::<C>(ends, depth + 2);
+        }
         for bits in 1..=BITS_MAX.min(CELL_BITS - depth) {
-            let cost = table::<L>(ends, depth, levels, bits, found.0.min(most));
+            let (mut cost, below) = (table(bits), depth + bits);
+            ends.each_block(below, |at, keys, need| {
+                let (one, plan) = last::<C>(keys, need, below, levels - 1);
+                cost += if levels > 2 && plan != Plan::Record {
+                    one.min(self.second(ends.cells.len(), at, bits))
+                } else {
+                    one
+                };
+                cost < found.0
+            });
             if cost < found.0 {
                 found = (cost, Plan::Table(bits));
             }
         }
+        found.1
     }
-    found
+
+    /// Sums up what blocks of `first` bits and more cost.
+    fn sum_up<C: Codes>(&mut self, ends: Ends<'_>, first: u32) {
+        let len = ends.cells.len() + 1;
+        self.sums.resize(self.sums.len().max(len * (CELL_BITS + 1 - first) as usize), 0);
+        for (depth, sums) in (first..=CELL_BITS).zip(self.sums.chunks_exact_mut(len)) {
+            let (mut sum, mut at) = (0u32, 0);
+            ends.each_block(depth, |block, keys, need| {
+                sums[at..=block.start].fill(sum);
+                sum = sum.wrapping_add(last::<C>(keys, need, depth, 1).0 as u32);
+                at = block.start + 1;
+                true
+            });
+            sums[at..].fill(sum);
+        }
+    }
+
+    /// The least cost of one of the blocks behind a first table of so many bits, if it begins with a
+    /// table. `len` is the number of all ends.
+    fn second(&self, len: usize, block: Range<usize>, first_bits: u32) -> u64 {
+        let sums = self.sums.chunks_exact(len + 1).skip(first_bits as usize - 1);
+        let behind = sums.map(|sums| sums[block.end].wrapping_sub(sums[block.start]));
+        (1..=BITS_MAX)
+            .zip(behind)
+            .map(|(bits, behind)| table(bits) + u64::from(behind))
+            .min()
+            .unwrap_or(u64::MAX)
+    }
 }
 
-/// The cost of a table over so many bits and of all behind it.
-fn table<L: Leaf>(ends: &[u64], depth: u32, levels: usize, bits: u32, most: u64) -> u64 {
-    let mut cost = (4 << bits).max(16);
-    let below = CELL_BITS - depth - bits;
-    let inside = |end: u64| end & low(below) != low(below);
-    let mut rest = ends;
-    while cost < most {
-        // The next child with an interval that ends inside.
-        let Some(skip) = rest.iter().position(|&end| inside(end)) else { break };
-        rest = &rest[skip..];
-        let child = rest[0] >> below;
-        let mut len = rest.iter().position(|&end| end >> below != child).unwrap_or(rest.len());
-        let (ends, after) = rest.split_at(len);
-        rest = after;
-        len -= usize::from(!inside(ends[len - 1]));
-        cost += best::<L>(&ends[..len], depth + bits, levels - 1, most - cost).0;
+/// The cost of a block that has keys, in bytes, and how: with one table if there may be any. That has
+/// as few bits as will do, so that records take the rest.
+fn last<C: Codes>(keys: usize, need: u32, depth: u32, levels: usize) -> (u64, Plan) {
+    let deep = (DEEP_COST * (keys as u64 + 1), Plan::Deep);
+    if need <= depth {
+        return (C::bytes(keys) as u64, Plan::Record);
     }
-    cost
+    let bits = need - depth;
+    if levels == 0 || bits > BITS_MAX {
+        return deep;
+    }
+    // Each record's bytes are about its keys'.
+    let cost = table(bits) + C::bytes(keys) as u64;
+    if cost < deep.0 { (cost, Plan::Table(bits)) } else { deep }
+}
+
+/// Bytes of a table.
+fn table(bits: u32) -> u64 {
+    4 << bits
 }
 
 /// So many low bits set.

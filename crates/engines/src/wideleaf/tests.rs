@@ -4,7 +4,8 @@ use fibula_testkit::conform::patches;
 use fibula_testkit::fib::{FibSpec, HopModel};
 use fibula_testkit::{Oracle, probes, tables, traffic};
 
-use super::word::{BASES_MAX, CODE_MAX, Entry, LINES_MAX};
+use super::record;
+use super::word::{BITS_MAX, BYTES_MAX, CODE_MAX, Entry, WORDS_MAX};
 use super::{Config, Form, Wideleaf};
 
 fn built(routes: &Routes<u128>) -> Wideleaf {
@@ -29,12 +30,10 @@ fn words_say_what_they_were_made_of() {
     for entry in [
         Entry::Constant(0),
         Entry::Constant(CODE_MAX),
-        Entry::Leaf(0),
-        Entry::Leaf(LINES_MAX - 1),
-        Entry::Node(1),
-        Entry::Node(LINES_MAX - 1),
-        Entry::Table { base: 0, from: 0, down: 31 },
-        Entry::Table { base: BASES_MAX - 1, from: 31, down: 16 },
+        Entry::Record { byte: 0, keys: 1 },
+        Entry::Record { byte: BYTES_MAX - 4, keys: record::KEYS_MAX },
+        Entry::Table { base: 0, bits: 1 },
+        Entry::Table { base: WORDS_MAX - 1, bits: BITS_MAX },
     ] {
         assert_eq!(Entry::of(entry.word()), entry);
     }
@@ -47,11 +46,11 @@ fn patched_tables_answer_as_built_ones() {
     }
 }
 
-/// Every shape of a block: a constant, one leaf full and one key over, nodes of every number of
-/// leaves, tables behind; in the middle of the space and at both ends.
+/// Every shape of a block: a constant, records of every size and one key over, tables before them; in
+/// the middle of the space and at both ends.
 #[test]
 fn blocks_of_every_size() {
-    for size in (1..=24).chain([109, 110, 111, 120, 121, 122, 186, 187, 188, 300, 1000, 3000]) {
+    for size in (1..=40).chain([63, 64, 65, 300, 1000, 3000]) {
         for (at, step) in
             [(0u128, 80), (0x2001_0db8 << 96, 80), (0xffff << 112, 83), (7 << 112, 96)]
         {

@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use bytemuck::Pod;
 use fibula_core::{BuildError, Patched, Prefix, Routes};
@@ -6,71 +6,93 @@ use fibula_simd::Table;
 
 use super::build::{Cells, Parts};
 use super::deep::DeepBuilder;
-use super::leaf::Leaf;
+use super::record::{Codes, Half};
 use super::word::Entry;
-use super::{ROOT_BITS, Tables};
+use super::{LEVELS, ROOT_BITS, Tables};
 
-/// Root entries that a patch makes anew, at most: more are better served by a build.
-const ENTRIES_MAX: usize = 4096;
+/// Blocks that a patch makes anew, at most: more are better served by a build.
+const BLOCKS_MAX: usize = 4096;
 
-impl<L: Leaf> Tables<L> {
-    /// Compiles what lies under the root entries of the changed prefixes anew, behind what is there,
-    /// and turns the entries to it. What they named before is garbage.
+/// Where the word of a block stands, and how many tables there may be behind it.
+struct Word {
+    place: usize,
+    levels: usize,
+}
+
+impl<C: Codes> Tables<C> {
+    /// Compiles the smallest blocks around the changed prefixes that have a word of their own anew,
+    /// behind what is there, and turns their words to it. What these named before is garbage.
     pub(super) fn patch(
         &mut self,
         routes: &Routes<u128>,
         changed: &[Prefix<u128>],
     ) -> Result<Patched, BuildError> {
-        let mut entries = BTreeSet::new();
-        for prefix in changed {
-            entries.extend(super::root(prefix.first())..=super::root(prefix.last()));
-            if entries.len() > ENTRIES_MAX {
-                return Ok(Patched::Rebuild);
+        let mut blocks = BTreeMap::new();
+        for &prefix in changed {
+            for entry in super::root(prefix.first())..=super::root(prefix.last()) {
+                let (block, word) = self.around(entry, prefix);
+                blocks.insert(block, word);
+                if blocks.len() > BLOCKS_MAX {
+                    return Ok(Patched::Rebuild);
+                }
             }
         }
         let deep = DeepBuilder::from(&self.deep);
-        let mut parts = Parts::<L>::new(routes, self.grain, deep, self.words_used, self.lines_used);
-        let words: Vec<u32> = entries
-            .iter()
-            .map(|&entry| {
-                let addr = (entry as u128) << (128 - ROOT_BITS);
-                let block = Prefix::new(addr, ROOT_BITS as u8).expect("nothing behind its bits");
-                parts.root_word(&Cells::new(routes.ranges_within(block)), entry as u64, &mut 0)
-            })
-            .collect();
+        let mut parts = Parts::<C>::new(routes, deep, self.words_used, self.halves_used);
+        let mut words: Vec<(usize, u32)> = Vec::new();
+        let mut done: Option<Prefix<u128>> = None;
+        for (block, Word { place, levels }) in blocks {
+            // A block comes before those within it.
+            if done.is_some_and(|done| done.covers(block)) {
+                continue;
+            }
+            let cells = Cells::new(routes.ranges_within(block));
+            words.push((place, parts.block_word(&cells, block, levels, &mut 0)));
+            done = Some(block);
+        }
         if parts.overflows() {
             return Ok(Patched::Rebuild);
         }
-        let (words_at, lines_at) = (parts.words_at(), self.lines_used);
+        let (words_at, halves_at) = (self.words_used, self.halves_used);
         if parts.deep.blocks() != self.deep.blocks() {
             self.deep = parts.deep.finish()?;
         }
-        self.garbage += entries.iter().map(|&entry| self.bytes(self.words[entry])).sum::<usize>();
-        append(&mut self.words, words_at, &parts.words);
-        append(&mut self.lines, lines_at, &parts.lines);
-        (self.words_used, self.lines_used) =
-            (words_at + parts.words.len(), lines_at + parts.lines.len());
-        let root = self.words.to_mut();
-        for (entry, word) in entries.into_iter().zip(words) {
-            root[entry] = word;
+        self.garbage +=
+            words.iter().map(|&(place, _)| self.bytes(self.words[place])).sum::<usize>();
+        append(&mut self.words, words_at, &parts.words, 0);
+        append(&mut self.halves, halves_at, parts.records.halves(), 1);
+        (self.words_used, self.halves_used) =
+            (words_at + parts.words.len(), halves_at + parts.records.halves().len());
+        let all = self.words.to_mut();
+        for (place, word) in words {
+            all[place] = word;
         }
-        let used = 4 * (self.words_used - (1 << ROOT_BITS)) + 64 * self.lines_used;
+        let used = 4 * (self.words_used - (1 << ROOT_BITS)) + size_of::<Half>() * self.halves_used;
         Ok(if self.garbage > used / 2 + SLACK { Patched::Rebuild } else { Patched::Applied })
     }
 
-    /// The bytes of the tables and lines that an entry names.
+    /// The smallest block of a root entry that covers the prefix, or all of the entry's, and its word.
+    fn around(&self, entry: usize, prefix: Prefix<u128>) -> (Prefix<u128>, Word) {
+        let (mut place, mut depth, mut levels) = (entry, ROOT_BITS, LEVELS);
+        while let Entry::Table { base, bits } = Entry::of(self.words[place])
+            && u32::from(prefix.len()) >= depth + bits
+        {
+            place =
+                base + (super::key(prefix.addr()) << (depth - ROOT_BITS) >> (32 - bits)) as usize;
+            (depth, levels) = (depth + bits, levels - 1);
+        }
+        let first = (entry as u128) << (128 - ROOT_BITS) | prefix.addr();
+        let block = Prefix::masked(first, depth as u8).expect("shorter than an address");
+        (block, Word { place, levels })
+    }
+
+    /// The bytes of the tables and records that an entry names.
     fn bytes(&self, word: u32) -> usize {
         match Entry::of(word) {
             Entry::Constant(_) => 0,
-            Entry::Leaf(_) => 64,
-            // Keys that are there name leaves, and there is one more; and the node's own line.
-            Entry::Node(line) => {
-                let keys = self.lines[line].partition_point(|&key| key != super::leaf::NO_KEY);
-                64 * (keys + 2)
-            }
-            Entry::Table { base, down, .. } => {
-                let start = base << self.grain;
-                let words = &self.words[start..start + (1 << (32 - down))];
+            Entry::Record { keys, .. } => C::bytes(keys),
+            Entry::Table { base, bits } => {
+                let words = &self.words[base..base + (1 << bits)];
                 4 * words.len() + words.iter().map(|&word| self.bytes(word)).sum::<usize>()
             }
         }
@@ -80,11 +102,13 @@ impl<L: Leaf> Tables<L> {
 /// Bytes of garbage that are nothing to speak of: small tables are all change.
 const SLACK: usize = 1 << 18;
 
-/// Writes the elements from place `at` on; a table without room for them grows by a quarter.
-fn append<T: Pod>(table: &mut Table<T>, at: usize, elements: &[T]) {
+/// Writes the elements from place `at` on, and leaves so many behind them; a table without room for
+/// them grows by a quarter.
+fn append<T: Pod>(table: &mut Table<T>, at: usize, elements: &[T], behind: usize) {
     let end = at + elements.len();
-    if end > table.len() {
-        *table = Table::with(end + end / 4, |larger| larger[..table.len()].copy_from_slice(table));
+    if end + behind > table.len() {
+        let len = end + behind + end / 4;
+        *table = Table::with(len, |larger| larger[..table.len()].copy_from_slice(table));
     }
     table.to_mut()[at..end].copy_from_slice(elements);
 }

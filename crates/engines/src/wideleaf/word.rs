@@ -1,76 +1,57 @@
 //! The 32 bits of a root or table entry.
 //!
 //! ```text
-//!   1 │ code 31                       constant: all addresses have this code
-//!   0 1 0 │ line 29                   leaf: search this line
-//!   0 1 1 │ line 29                   node: search this line, then the rank-th behind it
-//!   0 0 │ base 20 │ down 5 │ from 5   table: index (key << from) >> down, from this base on
+//!   1 │ bits 4 │ base 27         table: index by so many bits of the key, or 16 for 0, from this word on
+//!   0 1 │ place 25 │ keys 5      record: at this multiple of four bytes, with so many keys
+//!   0 0 │ code 30                constant: all addresses have this code
 //! ```
+//!
+//! What a table says of bits is stored as 32 less them: its top bit is the one that marks a table.
 
 /// The largest code of a constant.
-pub(super) const CODE_MAX: u32 = (1 << 31) - 1;
-/// Lines that there can be: their numbers of 16 bits are counted in 31 bits.
-pub(super) const LINES_MAX: usize = 1 << 26;
-/// Bases that an entry can name.
-pub(super) const BASES_MAX: usize = 1 << 20;
+pub(super) const CODE_MAX: u32 = RECORD - 1;
+/// Words that tables can name.
+pub(super) const WORDS_MAX: usize = 1 << 27;
+/// Bytes that records can take.
+pub(super) const BYTES_MAX: usize = 1 << 27;
+/// Bits that a table resolves, at most.
+pub(super) const BITS_MAX: u32 = 16;
 
-/// Tables' words are below this, and no others.
-pub(super) const TABLES: u32 = 1 << 30;
-const CONSTANT: u32 = 1 << 31;
-const LINE: u32 = TABLES;
-/// What nodes have, and leaves have not.
-pub(super) const NODE: u32 = 1 << 29;
+/// The record without keys at place 0; words below this are constants.
+pub(super) const RECORD: u32 = 1 << 30;
+const TABLE: u32 = 1 << 31;
+/// Behind this many bits of a table's word, it has its bits.
+pub(super) const BITS_AT: u32 = 27;
+/// What a table's word has its base in.
+pub(super) const BASE: u32 = (1 << BITS_AT) - 1;
+/// A record's byte is in these bits, once its word is shifted down by three.
+pub(super) const BYTE: u32 = BYTES_MAX as u32 - 4;
 
 /// What an entry says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
     Constant(u32),
-    Leaf(usize),
-    Node(usize),
-    /// `base` counts grains; the index has `32 - down` bits of the key from bit `from` on.
-    Table {
-        base: usize,
-        from: u32,
-        down: u32,
-    },
+    Record { byte: usize, keys: usize },
+    Table { base: usize, bits: u32 },
 }
 
 impl Entry {
+    #[inline(always)]
     pub(super) fn of(word: u32) -> Self {
-        let line = (word & (NODE - 1)) as usize;
-        if is_constant(word) {
-            Self::Constant(word & CODE_MAX)
-        } else if is_table(word) {
-            Self::Table { base: (word >> 10) as usize, from: word & 31, down: word >> 5 & 31 }
-        } else if word & NODE == 0 {
-            Self::Leaf(line)
+        if word & TABLE != 0 {
+            Self::Table { base: (word & BASE) as usize, bits: 32 - (word >> BITS_AT) }
+        } else if word & RECORD != 0 {
+            Self::Record { byte: (word >> 3 & BYTE) as usize, keys: (word & 31) as usize }
         } else {
-            Self::Node(line)
+            Self::Constant(word)
         }
     }
 
     pub(super) fn word(self) -> u32 {
         match self {
-            Self::Constant(code) => CONSTANT | code,
-            Self::Leaf(line) => LINE | line as u32,
-            Self::Node(line) => LINE | NODE | line as u32,
-            Self::Table { base, from, down } => (base as u32) << 10 | down << 5 | from,
+            Self::Constant(code) => code,
+            Self::Record { byte, keys } => RECORD | (byte as u32) << 3 | keys as u32,
+            Self::Table { base, bits } => (32 - bits) << BITS_AT | base as u32,
         }
     }
-}
-
-#[inline(always)]
-pub(super) fn is_constant(word: u32) -> bool {
-    word & CONSTANT != 0
-}
-
-#[inline(always)]
-pub(super) fn is_table(word: u32) -> bool {
-    word < TABLES
-}
-
-/// Where the key's entry stands in the table of this entry, for grains of 2^`grain` words.
-#[inline(always)]
-pub(super) fn next(word: u32, key: u32, grain: u32) -> u32 {
-    ((word >> 10) << grain).wrapping_add((key << (word & 31)) >> (word >> 5 & 31))
 }
