@@ -228,3 +228,31 @@ fn wrong_names_are_usage_errors() {
         assert!(!run.err.is_empty() && run.out.is_empty(), "{args:?}");
     }
 }
+
+#[test]
+fn bench_measures_filters() {
+    let small = "--sizes 4K,5000 --runs 1 --keys 3000 --hits 20 --prefetch";
+    for more in ["", "--wide --hash h2", "--exact --hash crc32c --hashes 7 --bits 9.6"] {
+        let args = format!("bench filter {small} {more} --json");
+        let rows = json(&args.split_whitespace().collect::<Vec<_>>());
+        let rows = rows.as_array().unwrap();
+        let keys: Vec<&str> = rows[0].as_object().unwrap().keys().map(String::as_str).collect();
+        let agreed = "variant isa ways prefetch bytes hash hashes bits_per_key key_bits hits_percent \
+                      expected_rate passed mops mops_min mops_max ratio_permute_1 ratio_permute_2";
+        assert_eq!(keys, agreed.split_whitespace().collect::<Vec<_>>());
+        for row in rows {
+            assert!(row["mops"].as_f64().unwrap() > 0.0, "{row}");
+            // A fifth are in, and few of the others pass.
+            assert!((500..900).contains(&row["passed"].as_u64().unwrap()), "{row}");
+        }
+        for variant in ["scalar", "blocked"] {
+            assert!(rows.iter().any(|row| row["variant"] == variant), "{variant}");
+        }
+    }
+    let text =
+        common::done(&["bench", "filter", "--sizes", "1K", "--runs", "1", "--keys", "100"]).out;
+    assert!(text.contains("1.0 KiB (within L1), murmur-seeded, 3 positions"), "{text}");
+    assert!(text.contains("/permute 2"), "{text}");
+    assert_eq!(said(&["bench", "filter", "--sizes", "1G"]).code, 2);
+    assert_eq!(said(&["bench", "--json", "filter"]).code, 2);
+}

@@ -1,6 +1,7 @@
 //! `fibula bench`: engines x tables x traffic x batch, checked against the oracle, then timed; or
-//! engines x tables x bursts of changes.
+//! engines x tables x bursts of changes. `fibula bench filter`: Bloom filters.
 
+mod filter;
 mod measure;
 mod report;
 mod traffic;
@@ -8,7 +9,7 @@ mod updates;
 
 use std::time::Duration;
 
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use core_affinity::CoreId;
 use fibula_core::{Addr, BuildError, Family, Hop, Lookup, Routes};
 use fibula_engines::EngineFamily;
@@ -62,8 +63,11 @@ dependent_ns is the latency of one lookup that waits for the one before, over th
 
 /// Measure engines: throughput, latency, memory, build time
 #[derive(ClapArgs, Debug)]
-#[command(after_help = format!("{EXAMPLES}\n\n{}", engines::list().trim_end()))]
+#[command(after_help = format!("{EXAMPLES}\n\n{}", engines::list().trim_end()),
+          args_conflicts_with_subcommands = true)]
 pub struct Args {
+    #[command(subcommand)]
+    other: Option<Other>,
     /// Tables, each measured by itself: snapshots, table files, gen:v4:2024:900000:1, embedded
     #[arg(long, short, value_name = "TABLE,...", default_value = "embedded")]
     table: Vec<String>,
@@ -111,6 +115,12 @@ pub struct Args {
     json: bool,
     #[command(flatten)]
     read: ReadArgs,
+}
+
+/// What is measured instead of engines.
+#[derive(Subcommand, Debug)]
+enum Other {
+    Filter(filter::Args),
 }
 
 /// How keys come to the lookup threads.
@@ -174,6 +184,9 @@ pub fn isas(choices: &[IsaChoice], otherwise: Vec<Isa>) -> Vec<Isa> {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
+    if let Some(Other::Filter(args)) = &args.other {
+        return filter::run(args);
+    }
     let mut bench = Bench {
         args,
         isas: isas(&args.isa, vec![Isa::detect()]),
@@ -202,7 +215,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     // Unknown engines are better reported before minutes of work than after.
     engines::choose::<u32>(&args.engines)?;
     if !args.json {
-        report::head(args)?;
+        report::machine(args.runs, args.updates.is_empty().then_some(args.keys))?;
     }
     for source in Source::parse_list(&args.table)? {
         bench.table(&source)?;

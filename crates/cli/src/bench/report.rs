@@ -92,14 +92,14 @@ pub fn rounded(number: f64) -> f64 {
     (number * 1000.0).round() / 1000.0
 }
 
-/// Says which machine this is, and how is measured.
-pub fn head(args: &Args) -> Result<(), Failure> {
+/// Says which machine this is, in how many runs is measured, and with how many keys each.
+pub fn machine(runs: u32, keys: Option<u32>) -> Result<(), Failure> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut out = output::stdout();
     writeln!(out, "{}, {}", cpu_model(), utc(now))?;
-    write!(out, "median of {} runs", args.runs)?;
-    if args.updates.is_empty() {
-        write!(out, ", {} keys each", grouped(args.keys.into()))?;
+    write!(out, "median of {runs} runs")?;
+    if let Some(keys) = keys {
+        write!(out, ", {} keys each", grouped(keys.into()))?;
     }
     writeln!(out)?;
     out.flush()?;

@@ -1,0 +1,426 @@
+//! `fibula bench filter`: Bloom filters by size, form and number of ways.
+
+use std::fs;
+use std::hint::black_box;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use clap::Args as ClapArgs;
+use fibula_core::grouped;
+use fibula_filter::{BlockedFilter, Filter, Form, Hash, Key, Plan, Shape, fmix32, fmix64, h2};
+use fibula_simd::Isa;
+use serde::Serialize;
+
+use super::{measure, report};
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Grid};
+use crate::progress::note;
+
+const EXAMPLES: &str = "\
+Examples:
+  fibula bench filter
+  fibula bench filter --sizes 512K,128M --runs 9 --json
+  fibula bench filter --bits 9.6 --hashes 7 --hits 5 --wide
+
+Variants: scalar; permute, vectors of 256 bits and a table of permutations; hpbf, vectors of 512 bits
+with expanding loads; both for each number of ways. staged and blocked are ours; blocked is as large
+as gives it the same rate of false positives. With prefetching too where the filter is larger than
+the second-level cache, or with --prefetch at any size.
+
+Before any timing each variant's answers are compared with the scalar form's. A wrong one is not
+timed, and the exit code is 1. The last columns are ratios to permute of one and of two ways, without
+prefetching.";
+
+/// Measure Bloom filters by size
+#[derive(ClapArgs, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Bytes of the filters, as 16K, 1M (default: within L1, L2, L3, and beyond)
+    #[arg(long, value_delimiter = ',', value_name = "SIZE,...", value_parser = parse_size)]
+    sizes: Vec<u64>,
+    /// Hash function: murmur-seeded, murmur, knuth, h2, crc32c
+    #[arg(long, value_name = "NAME", default_value = "murmur-seeded")]
+    hash: Hash,
+    /// Bits of the filter for each key in it
+    #[arg(long, value_name = "B", default_value = "10", value_parser = parse_bits)]
+    bits: f64,
+    /// Positions of each key
+    #[arg(long, value_name = "K", default_value = "3",
+          value_parser = clap::value_parser!(u32).range(1..=Shape::MAX_HASHES as i64))]
+    hashes: u32,
+    /// Percent of the asked keys that are in the filter
+    #[arg(long, value_name = "P", default_value = "0",
+          value_parser = clap::value_parser!(u32).range(0..=100))]
+    hits: u32,
+    /// Keys to ask for in a run
+    #[arg(long, value_name = "N", default_value_t = 1 << 20,
+          value_parser = clap::value_parser!(u32).range(1..=1 << 26))]
+    keys: u32,
+    /// Keys of 64 bits instead of 32
+    #[arg(long)]
+    wide: bool,
+    /// Sizes in bits that are no power of two: a tenth less than asked for
+    #[arg(long)]
+    exact: bool,
+    /// Measure prefetching at every size
+    #[arg(long)]
+    prefetch: bool,
+    /// Timed runs, of which the median is given; within a run the variants take turns
+    #[arg(long, value_name = "N", default_value = "5",
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: u32,
+    /// Print an array of JSON objects instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+fn parse_size(text: &str) -> Result<u64, String> {
+    let (number, unit) = match text.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&text[..at], 10),
+        Some((at, 'm' | 'M')) => (&text[..at], 20),
+        _ => (text, 0),
+    };
+    let most = u64::from(Shape::MAX_BITS) / 8;
+    let size: Option<u64> = number.parse().ok().filter(|n| *n > 0 && *n <= most);
+    size.map(|n| n << unit)
+        .filter(|size| *size <= most)
+        .ok_or(format!("bytes, as 4096, 16K or 1M, at most {}M", most >> 20))
+}
+
+fn parse_bits(text: &str) -> Result<f64, String> {
+    let bits: Option<f64> = text.parse().ok().filter(|bits| (0.5..=1000.0).contains(bits));
+    bits.ok_or("0.5 to 1000 bits".to_owned())
+}
+
+/// A measurement. The names and the order of the fields are relied on by scripts.
+#[derive(Clone, Debug, Serialize)]
+struct Row {
+    variant: &'static str,
+    isa: &'static str,
+    ways: usize,
+    prefetch: bool,
+    bytes: usize,
+    hash: &'static str,
+    hashes: u32,
+    bits_per_key: f64,
+    key_bits: usize,
+    hits_percent: u32,
+    expected_rate: f64,
+    passed: usize,
+    mops: f64,
+    mops_min: f64,
+    mops_max: f64,
+    ratio_permute_1: f64,
+    ratio_permute_2: f64,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<Outcome, Failure> {
+    if let Some(core) = measure::cores().first() {
+        core_affinity::set_for_current(*core);
+    }
+    let levels = caches();
+    let sizes = match &args.sizes[..] {
+        [] => levels.iter().map(|l| l / 2).chain([levels[2] * 4]).collect(),
+        sizes => sizes.to_vec(),
+    };
+    let mut all = Vec::new();
+    let mut outcome = Outcome::Done;
+    if !args.json {
+        report::machine(args.runs, Some(args.keys))?;
+    }
+    for size in sizes {
+        let rows = match args.wide {
+            false => measure_size(args, size, levels[1], narrow_key, &mut outcome),
+            true => measure_size(args, size, levels[1], fmix64, &mut outcome),
+        };
+        if !args.json {
+            print(&rows, &levels)?;
+        }
+        all.extend(rows);
+    }
+    if args.json {
+        output::json(&all)?;
+    }
+    Ok(outcome)
+}
+
+/// The bytes of the first, second and third level's caches.
+fn caches() -> [u64; 3] {
+    let mut levels = [32 << 10, 1 << 20, 32 << 20];
+    for index in 0..8 {
+        let read = |what: &str| {
+            let file = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{what}");
+            fs::read_to_string(file).map(|text| text.trim().to_owned()).unwrap_or_default()
+        };
+        let level: Option<usize> = read("level").parse().ok();
+        if let (Some(level @ 1..=3), Ok(size)) = (level, parse_size(&read("size")))
+            && read("type") != "Instruction"
+        {
+            levels[level - 1] = size;
+        }
+    }
+    // What is twice the third level must still be a filter.
+    levels[2] = levels[2].min(u64::from(Shape::MAX_BITS) / 32);
+    levels
+}
+
+/// The `i`th key: a permutation of 32 bits, and none of the hash functions.
+fn narrow_key(i: u64) -> u32 {
+    fmix32(h2(i as u32).wrapping_mul(0x2c1b_3c6d))
+}
+
+/// Keys and payloads in, keys and payloads that pass out; how many these are.
+type Probe<'a, K> = dyn Fn(&[K], &[K], &mut [K], &mut [K]) -> usize + 'a;
+
+/// A way to probe, with what it found and its times.
+struct Variant<'a, K> {
+    name: &'static str,
+    ways: usize,
+    prefetch: bool,
+    bytes: usize,
+    probe: Box<Probe<'a, K>>,
+    passed: usize,
+    mops: Vec<f64>,
+}
+
+fn measure_size<K: Key + TryFrom<u64>>(
+    args: &Args,
+    size: u64,
+    second_level: u64,
+    key: impl Fn(u64) -> K,
+    outcome: &mut Outcome,
+) -> Vec<Row> {
+    let bits = size * 8 - if args.exact { size * 8 / 10 } else { 0 };
+    let shape = Shape::new(bits as u32, args.hashes);
+    let members = ((bits as f64 / args.bits) as u64).max(1);
+    let rate = shape.rate(members as usize);
+    let mut filter = Filter::new(shape, args.hash);
+    let mut blocked = BlockedFilter::for_rate(members as usize, rate, args.hash);
+    let mut start = 0;
+    while start < members {
+        let end = members.min(start + (1 << 20));
+        let keys: Vec<K> = (start..end).map(&key).collect();
+        filter.insert_all(&keys);
+        blocked.insert_all(&keys);
+        start = end;
+    }
+    // Members and others mixed without a pattern.
+    let keys: Vec<K> = (0..u64::from(args.keys))
+        .map(|i| {
+            let dice = fmix64(i + 0x1234_5678);
+            let member = dice % 100 < args.hits.into();
+            key(if member { (dice >> 8) % members } else { members + i })
+        })
+        .collect();
+    let payloads: Vec<K> =
+        (0..u64::from(args.keys)).map(|i| K::try_from(i).unwrap_or_default()).collect();
+    let prefetches: &[bool] =
+        if args.prefetch || size > second_level { &[false, true] } else { &[false] };
+    let mut variants = variants(&filter, &blocked, prefetches);
+    let scalar = [
+        expected(&keys, &payloads, |key| filter.contains(key)),
+        expected(&keys, &payloads, |key| blocked.contains(key)),
+    ];
+    let mut out = (keys.clone(), keys.clone());
+    variants.retain_mut(|variant| {
+        let right = &scalar[usize::from(variant.name == "blocked")];
+        variant.passed = (variant.probe)(&keys, &payloads, &mut out.0, &mut out.1);
+        let n = variant.passed;
+        let mut got: Vec<(K, K)> =
+            out.1[..n].iter().copied().zip(out.0[..n].iter().copied()).collect();
+        got.sort_unstable();
+        let is_right = got == *right;
+        if !is_right {
+            *outcome = Outcome::Negative;
+            note(format_args!(
+                "{} of {} ways at {size} bytes is wrong and not timed: {n} keys pass, {} should",
+                variant.name,
+                variant.ways,
+                right.len()
+            ));
+        }
+        is_right
+    });
+    for _ in 0..args.runs {
+        for variant in &mut variants {
+            let time = time(variant, &keys, &payloads, &mut out);
+            variant.mops.push(keys.len() as f64 / time.as_secs_f64() / 1e6);
+        }
+    }
+    rows(args, filter.isa(), rate, variants, size_of::<K>() * 8)
+}
+
+fn variants<'a, K: Key>(
+    filter: &'a Filter,
+    blocked: &'a BlockedFilter,
+    prefetches: &[bool],
+) -> Vec<Variant<'a, K>> {
+    let mut variants: Vec<Variant<'a, K>> = Vec::new();
+    for form in Form::ALL.into_iter().filter(|form| form.needs() <= filter.isa()) {
+        let prefetches = if form == Form::Scalar { &prefetches[..1] } else { prefetches };
+        for &prefetch in prefetches {
+            for ways in 1..=form.max_ways() {
+                let plan = Plan { form, ways, prefetch };
+                variants.push(Variant {
+                    name: form.name(),
+                    ways,
+                    prefetch,
+                    bytes: filter.memory(),
+                    probe: Box::new(move |keys, payloads, out, out_payloads| {
+                        filter.probe_with(plan, keys, payloads, out, out_payloads)
+                    }),
+                    passed: 0,
+                    mops: Vec::new(),
+                });
+            }
+        }
+    }
+    for &prefetch in prefetches {
+        variants.push(Variant {
+            name: "blocked",
+            ways: 1,
+            prefetch,
+            bytes: blocked.memory(),
+            probe: Box::new(move |keys, payloads, out, out_payloads| {
+                blocked.probe_with(prefetch, keys, payloads, out, out_payloads)
+            }),
+            passed: 0,
+            mops: Vec::new(),
+        });
+    }
+    variants
+}
+
+/// What passes, by payload.
+fn expected<K: Key>(keys: &[K], payloads: &[K], passes: impl Fn(K) -> bool) -> Vec<(K, K)> {
+    let all = payloads.iter().copied().zip(keys.iter().copied());
+    all.filter(|(_, key)| passes(*key)).collect()
+}
+
+/// The time of one pass over the keys: the mean over some milliseconds, after one that warms up.
+fn time<K: Key>(
+    variant: &Variant<'_, K>,
+    keys: &[K],
+    payloads: &[K],
+    out: &mut (Vec<K>, Vec<K>),
+) -> Duration {
+    let mut pass = || {
+        let n = (variant.probe)(black_box(keys), payloads, &mut out.0, &mut out.1);
+        assert_eq!(n, variant.passed, "the same keys pass every time");
+    };
+    pass();
+    let (started, mut passes) = (Instant::now(), 0);
+    while passes == 0 || started.elapsed() < Duration::from_millis(8) {
+        pass();
+        passes += 1;
+    }
+    started.elapsed() / passes
+}
+
+fn rows<K>(
+    args: &Args,
+    isa: Isa,
+    rate: f64,
+    variants: Vec<Variant<'_, K>>,
+    key_bits: usize,
+) -> Vec<Row> {
+    let mut rows: Vec<Row> = variants
+        .into_iter()
+        .map(|mut variant| Row {
+            variant: variant.name,
+            isa: match variant.name {
+                "scalar" => Isa::Scalar.name(),
+                "permute" => Isa::Avx2.name(),
+                _ => isa.name(),
+            },
+            ways: variant.ways,
+            prefetch: variant.prefetch,
+            bytes: variant.bytes,
+            hash: args.hash.name(),
+            hashes: args.hashes,
+            bits_per_key: args.bits,
+            key_bits,
+            hits_percent: args.hits,
+            expected_rate: (rate * 1e6).round() / 1e6,
+            passed: variant.passed,
+            mops: report::rounded(report::median(&mut variant.mops)),
+            mops_min: report::rounded(variant.mops.first().copied().unwrap_or_default()),
+            mops_max: report::rounded(variant.mops.last().copied().unwrap_or_default()),
+            ratio_permute_1: 0.0,
+            ratio_permute_2: 0.0,
+        })
+        .collect();
+    let baseline = |ways| {
+        let is = |row: &&Row| row.variant == "permute" && row.ways == ways && !row.prefetch;
+        rows.iter().find(is).map_or(f64::INFINITY, |row| row.mops)
+    };
+    let baselines = [baseline(1), baseline(2)];
+    for row in &mut rows {
+        row.ratio_permute_1 = report::rounded(row.mops / baselines[0]);
+        row.ratio_permute_2 = report::rounded(row.mops / baselines[1]);
+    }
+    rows
+}
+
+fn print(rows: &[Row], levels: &[u64; 3]) -> Result<(), Failure> {
+    let Some(first) = rows.first() else { return Ok(()) };
+    let mut out = output::stdout();
+    let within = levels.iter().position(|level| first.bytes as u64 <= *level);
+    writeln!(
+        out,
+        "\n{} ({}), {}, {} positions, {} bits a key, {}-bit keys, {} % members, {} passed",
+        output::size(first.bytes as u64),
+        within.map_or("beyond L3".to_owned(), |level| format!("within L{}", level + 1)),
+        first.hash,
+        first.hashes,
+        first.bits_per_key,
+        first.key_bits,
+        first.hits_percent,
+        grouped(first.passed as u64),
+    )?;
+    let mut grid = Grid::new(&[
+        "variant",
+        "isa",
+        ">ways",
+        "prefetch",
+        ">Mops",
+        ">min",
+        ">max",
+        ">memory",
+        ">/permute 1",
+        ">/permute 2",
+    ]);
+    for row in rows {
+        grid.row(vec![
+            row.variant.to_owned(),
+            row.isa.to_owned(),
+            row.ways.to_string(),
+            if row.prefetch { "yes" } else { "no" }.to_owned(),
+            format!("{:.0}", row.mops),
+            format!("{:.0}", row.mops_min),
+            format!("{:.0}", row.mops_max),
+            output::size(row.bytes as u64),
+            format!("{:.2}", row.ratio_permute_1),
+            format!("{:.2}", row.ratio_permute_2),
+        ]);
+    }
+    grid.write_aligned(&mut out)?;
+    out.flush()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        assert_eq!(parse_size("16K"), Ok(16 << 10));
+        assert_eq!(parse_size("3m"), Ok(3 << 20));
+        assert_eq!(parse_size("4096"), Ok(4096));
+        for wrong in ["", "K", "0", "-1", "257M", "99999999999999999999", "9999999999M", "é"] {
+            assert!(parse_size(wrong).is_err(), "{wrong}");
+        }
+    }
+}

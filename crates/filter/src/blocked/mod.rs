@@ -1,0 +1,212 @@
+//! A filter whose keys have all their bits in half a cache line.
+
+#[cfg(target_arch = "x86_64")]
+mod vector;
+
+use std::fmt;
+
+use fibula_simd::{Isa, Level, Table};
+
+use crate::hash::{GOLDEN, fmix32};
+use crate::probe::PREFETCH_FROM;
+use crate::{Hash, Key};
+
+/// Positions of a key: one in each word of its block.
+pub(crate) const WORDS: usize = 8;
+
+/// Half a cache line.
+pub(crate) type Block = [u32; WORDS];
+
+/// What the second hash is multiplied by for each word: odd numbers without a pattern.
+pub(crate) static FACTORS: Block = {
+    let mut factors = [0; WORDS];
+    let mut word = 0;
+    while word < WORDS {
+        factors[word] = fmix32(GOLDEN.wrapping_mul(word as u32 + 1)) | 1;
+        word += 1;
+    }
+    factors
+};
+
+/// A blocked Bloom filter: one hash of the key chooses a block of 256 bits, another one bit in each of
+/// its eight words. Ours for filters beyond the second-level cache: a key costs one cache miss,
+/// whether it passes or not, and one vector comparison.
+///
+/// ```text
+///   block   first hash * blocks >> 32          half a cache line
+///   word      0        1        2       ..      7
+///   bit     h*f0>>27 h*f1>>27 h*f2>>27  ..    h*f7>>27       h: second hash, f: odd factors
+///   passes  if all eight bits are set
+/// ```
+///
+/// Keys do not spread evenly over blocks, so it takes more bits than a plain filter with the best
+/// number of positions: 10.5 for each key instead of 9.6 at 1 % of false positives.
+///
+/// ```
+/// use fibula_filter::{BlockedFilter, Hash};
+/// let mut filter = BlockedFilter::for_rate(1000, 0.01, Hash::Murmur);
+/// filter.insert_all(&(0..1000u32).collect::<Vec<_>>());
+/// assert!((0..1000u32).all(|key| filter.contains(key)));
+/// assert!((1000..11_000u32).filter(|key| filter.contains(*key)).count() < 200);
+/// ```
+#[derive(Clone)]
+pub struct BlockedFilter {
+    blocks: Table<Block>,
+    hash: Hash,
+    level: Level,
+}
+
+impl BlockedFilter {
+    /// The most blocks: 1 GiB.
+    pub const MAX_BLOCKS: usize = 1 << 25;
+
+    /// An empty filter of so many blocks of 32 bytes, brought into 1..=[`BlockedFilter::MAX_BLOCKS`].
+    pub fn new(blocks: usize, hash: Hash) -> Self {
+        Self::with_isa(blocks, hash, Isa::detect())
+    }
+
+    /// [`BlockedFilter::new`], probed with this instruction set, or the best below it.
+    pub fn with_isa(blocks: usize, hash: Hash, isa: Isa) -> Self {
+        let blocks = Table::with(blocks.clamp(1, Self::MAX_BLOCKS), |_| {});
+        Self { blocks, hash, level: isa.level() }
+    }
+
+    /// The smallest filter that lets about `rate` of the other keys pass when `keys` keys are in it.
+    pub fn for_rate(keys: usize, rate: f64, hash: Hash) -> Self {
+        let (mut low, mut high) = (1, Self::MAX_BLOCKS);
+        while low < high {
+            let middle = low.midpoint(high);
+            if Self::expected_rate(keys, middle) <= rate {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        Self::new(low, hash)
+    }
+
+    /// The rate of false positives to be expected with so many keys in so many blocks: the mean over
+    /// the numbers of keys that a block gets, which are Poisson's.
+    pub fn expected_rate(keys: usize, blocks: usize) -> f64 {
+        let mean = keys as f64 / blocks as f64;
+        // Blocks so full let all pass but for rounding, and the chance of an empty one is soon below
+        // the smallest number that there is.
+        if mean > 600.0 {
+            return 1.0;
+        }
+        let (mut chance, mut rate) = ((-mean).exp(), 0.0);
+        for count in 0..2000 {
+            rate += chance * (1.0 - (31.0f64 / 32.0).powi(count)).powi(WORDS as i32);
+            chance *= mean / f64::from(count + 1);
+        }
+        rate
+    }
+
+    /// Puts a key in.
+    pub fn insert<K: Key>(&mut self, key: K) {
+        self.insert_all(&[key]);
+    }
+
+    /// Puts keys in.
+    pub fn insert_all<K: Key>(&mut self, keys: &[K]) {
+        let hash = self.hash;
+        let blocks = self.blocks.to_mut();
+        for &key in keys {
+            let (block, bits) = place(key, hash, blocks.len());
+            for (word, bit) in blocks[block].iter_mut().zip(bits) {
+                *word |= bit;
+            }
+        }
+    }
+
+    /// Whether the key may have been put in: always true if it was.
+    pub fn contains<K: Key>(&self, key: K) -> bool {
+        let (block, bits) = place(key, self.hash, self.blocks.len());
+        self.blocks[block].iter().zip(bits).all(|(word, bit)| word & bit != 0)
+    }
+
+    /// Tests many keys, and writes those that pass and their payloads to the front of the outputs, in
+    /// order. Gives back how many they are; what lies behind them in the outputs is nothing to rely on.
+    ///
+    /// # Panics
+    /// If there are not as many payloads as keys, or less room than keys.
+    pub fn probe<K: Key>(
+        &self,
+        keys: &[K],
+        payloads: &[K],
+        out_keys: &mut [K],
+        out_payloads: &mut [K],
+    ) -> usize {
+        let prefetch = self.memory() > PREFETCH_FROM;
+        self.probe_with(prefetch, keys, payloads, out_keys, out_payloads)
+    }
+
+    /// [`BlockedFilter::probe`], with blocks asked for before they are needed or not.
+    ///
+    /// # Panics
+    /// As [`BlockedFilter::probe`].
+    pub fn probe_with<K: Key>(
+        &self,
+        prefetch: bool,
+        keys: &[K],
+        payloads: &[K],
+        out_keys: &mut [K],
+        out_payloads: &mut [K],
+    ) -> usize {
+        assert_eq!(keys.len(), payloads.len(), "a payload for each key");
+        assert!(out_keys.len() >= keys.len(), "room for every key");
+        assert!(out_payloads.len() >= keys.len(), "room for every payload");
+        #[cfg(target_arch = "x86_64")]
+        if self.level.isa() >= Isa::Avx2 {
+            let job = vector::Job { keys, payloads, out_keys, out_payloads };
+            return vector::run(&self.blocks, self.hash, prefetch, job, self.level);
+        }
+        let _ = prefetch;
+        let mut n = 0;
+        for (&key, &payload) in keys.iter().zip(payloads) {
+            if self.contains(key) {
+                (out_keys[n], out_payloads[n]) = (key, payload);
+                n += 1;
+            }
+        }
+        n
+    }
+
+    /// The hash function.
+    pub fn hash(&self) -> Hash {
+        self.hash
+    }
+
+    /// The instruction set.
+    pub fn isa(&self) -> Isa {
+        self.level.isa()
+    }
+
+    /// The bytes of the blocks.
+    pub fn memory(&self) -> usize {
+        size_of_val(&*self.blocks)
+    }
+}
+
+impl fmt::Debug for BlockedFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BlockedFilter({}, {}, {})", self.blocks.len(), self.hash, self.level.isa())
+    }
+}
+
+/// The hashes of a block and of its bits. Seeded hashing has no pair, but two of its hashes are one.
+#[inline]
+fn hashes<K: Key>(key: K, hash: Hash) -> (u32, u32) {
+    match hash {
+        Hash::MurmurSeeded => (hash.nth(key, 0), hash.nth(key, 1)),
+        _ => key.pair(hash),
+    }
+}
+
+/// A key's block, and its bits in it.
+#[inline]
+fn place<K: Key>(key: K, hash: Hash, blocks: usize) -> (usize, Block) {
+    let (first, second) = hashes(key, hash);
+    let block = ((u64::from(first) * blocks as u64) >> 32) as usize;
+    (block, FACTORS.map(|factor| 1 << (second.wrapping_mul(factor) >> 27)))
+}

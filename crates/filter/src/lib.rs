@@ -1,0 +1,68 @@
+//! Bloom filters: sets that answer "certainly not" or "probably", in a few bits a key, for keys of 32
+//! and 64 bits and for many of them at once. The crate knows no addresses and no packets; the lookup
+//! scheme of Bloomfwd and the subtables of a flow cache are what it is made for.
+//!
+//! | filter | what it is | when to use it |
+//! |---|---|---|
+//! | [`Filter`] | plain: `k` positions of one array of bits | keys come and stay; it fits the second-level cache |
+//! | [`CountingFilter`] | a plain one, and counters of 4 bits | keys go, too |
+//! | [`BlockedFilter`] | all bits of a key in half a cache line | it is larger than that; many keys pass |
+//!
+//! ```text
+//!   insert 42 (k = 3)                        test 7
+//!   h1 = 9, h2 = 13, of 16 bits              h1 = 6, h2 = 3
+//!   positions, modulo 16: 9, 6, 3            positions 6, 9, 12
+//!
+//!   position   0  1  2  3  4  5  6  7  8  9 10 11 12 13 14 15
+//!   bits       .  .  .  1  .  .  1  .  .  1  .  .  .  .  .  .
+//!                                ^        ^        ^ not set: 7 is certainly not in
+//! ```
+//!
+//! [`Filter::probe`] takes keys with payloads (the number of a packet, of a row), and gives out those
+//! that pass, together. How it does that is a [`Form`]: the scalar loop, the vectors of 256 bits with
+//! a table of permutations, HPBF (*highly vectorised Bloom filter*) with the expanding loads of
+//! AVX-512, or our own in stages, which is what [`Plan::best`] takes. All let the same keys pass, and
+//! so do all instruction sets; the tests compare every form on every one.
+//!
+//! ```
+//! use fibula_filter::{CountingFilter, Hash, Shape};
+//!
+//! // One million subtables' keys, of which 1 % of the others may pass: 9.6 bits a key.
+//! let mut filter = CountingFilter::new(Shape::for_rate(1_000_000, 0.01), Hash::Crc32c);
+//! for key in 0..1000u64 {
+//!     filter.insert(key);
+//! }
+//! filter.remove(3u64);
+//! let keys = [1u64, 2, 3, 4, 5_000_000];
+//! let (mut passed, mut packets) = ([0; 5], [0; 5]);
+//! let n = filter.filter().probe(&keys, &[10, 11, 12, 13, 14], &mut passed, &mut packets);
+//! assert_eq!(packets[..n], [10, 11, 13]);
+//! ```
+//!
+//! # Invariants
+//!
+//! - A key that was inserted (and not removed) passes, in every form: there are no false negatives.
+//! - A probe never allocates and never fails; filters of the same shape, hash and keys are equal bit
+//!   for bit, whatever the instruction set.
+//! - Positions are the high bits of `hash * bits`, so they are below the number of bits, for any
+//!   size: what lets the vector loops read without a check.
+//!
+//! # Limits
+//!
+//! 2^31 bits, 32 positions (1 GiB for a blocked filter): positions come from hashes of 32 bits. Keys of
+//! 128 bits are folded by the caller. The hash functions are no defence against somebody who chooses
+//! keys that collide.
+
+mod blocked;
+mod counting;
+mod hash;
+mod plain;
+mod probe;
+mod shape;
+
+pub use blocked::BlockedFilter;
+pub use counting::CountingFilter;
+pub use hash::{Hash, Key, crc32c, fmix32, fmix64, h2};
+pub use plain::Filter;
+pub use probe::{Form, Plan};
+pub use shape::Shape;

@@ -1,0 +1,140 @@
+use std::fmt;
+
+use fibula_simd::{Isa, Level, Table};
+
+use crate::probe::{Bits, Job};
+use crate::{Hash, Key, Plan, Shape};
+
+/// A plain Bloom filter: keys go in, and are found ever after; of the others nearly all are not.
+///
+/// ```
+/// use fibula_filter::{Filter, Hash, Shape};
+///
+/// let mut filter = Filter::new(Shape::for_rate(1000, 0.01), Hash::Murmur);
+/// filter.insert_all(&(0..1000u32).collect::<Vec<_>>());
+/// assert!((0..1000u32).all(|key| filter.contains(key)));
+/// assert!((1000..11_000u32).filter(|key| filter.contains(*key)).count() < 200);
+///
+/// // Many at once: the keys that pass, with what belongs to them.
+/// let (keys, rows) = ([7, 3_000_000, 8, 3_000_001u32], [0, 1, 2, 3u32]);
+/// let (mut passed, mut passed_rows) = ([0; 4], [0; 4]);
+/// let n = filter.probe(&keys, &rows, &mut passed, &mut passed_rows);
+/// assert_eq!((&passed[..n], &passed_rows[..n]), (&[7, 8][..], &[0, 2][..]));
+/// ```
+#[derive(Clone)]
+pub struct Filter {
+    shape: Shape,
+    hash: Hash,
+    words: Table<u64>,
+    level: Level,
+}
+
+impl Filter {
+    /// An empty filter that is probed with the best instructions of this machine.
+    pub fn new(shape: Shape, hash: Hash) -> Self {
+        Self::with_isa(shape, hash, Isa::detect())
+    }
+
+    /// An empty filter that is probed with this instruction set, or the best below it.
+    pub fn with_isa(shape: Shape, hash: Hash, isa: Isa) -> Self {
+        let words = Table::with(shape.words(), |_| {});
+        Self { shape, hash, words, level: isa.level() }
+    }
+
+    /// Puts a key in.
+    pub fn insert<K: Key>(&mut self, key: K) {
+        self.insert_all(&[key]);
+    }
+
+    /// Puts keys in.
+    pub fn insert_all<K: Key>(&mut self, keys: &[K]) {
+        let words = self.words.to_mut();
+        for &key in keys {
+            for index in 0..self.shape.hashes() {
+                let at = self.shape.position(self.hash.nth(key, index));
+                words[at as usize / 64] |= 1 << (at % 64);
+            }
+        }
+    }
+
+    /// Whether the key may have been put in: always true if it was.
+    pub fn contains<K: Key>(&self, key: K) -> bool {
+        self.bits().contains_from(key, 0)
+    }
+
+    /// Tests many keys, and writes those that pass and their payloads to the front of the outputs, in
+    /// order. Gives back how many they are; what lies behind them in the outputs is nothing to rely on.
+    ///
+    /// # Panics
+    /// If there are not as many payloads as keys, or less room than keys.
+    pub fn probe<K: Key>(
+        &self,
+        keys: &[K],
+        payloads: &[K],
+        out_keys: &mut [K],
+        out_payloads: &mut [K],
+    ) -> usize {
+        let plan = Plan::best(self.memory(), self.level.isa());
+        self.probe_with(plan, keys, payloads, out_keys, out_payloads)
+    }
+
+    /// [`Filter::probe`] as planned. Where the instructions for the form are missing it is a lesser
+    /// one. [`Form::Permute`] and [`Form::Refill`] mix the order.
+    ///
+    /// # Panics
+    /// As [`Filter::probe`].
+    ///
+    /// [`Form::Permute`]: crate::Form::Permute
+    /// [`Form::Refill`]: crate::Form::Refill
+    pub fn probe_with<K: Key>(
+        &self,
+        plan: Plan,
+        keys: &[K],
+        payloads: &[K],
+        out_keys: &mut [K],
+        out_payloads: &mut [K],
+    ) -> usize {
+        Job::new(self.bits(), keys, payloads, out_keys, out_payloads).run(plan, self.level)
+    }
+
+    /// The size and the number of positions.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The hash function.
+    pub fn hash(&self) -> Hash {
+        self.hash
+    }
+
+    /// The instruction set.
+    pub fn isa(&self) -> Isa {
+        self.level.isa()
+    }
+
+    /// How many bits are set.
+    pub fn ones(&self) -> usize {
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// The bytes of the bits.
+    pub fn memory(&self) -> usize {
+        self.words.len() * 8
+    }
+
+    pub(crate) fn bits(&self) -> Bits<'_> {
+        Bits { words: &self.words, shape: self.shape, hash: self.hash }
+    }
+
+    /// Sets or clears a bit.
+    pub(crate) fn set(&mut self, at: u32, bit: bool) {
+        let word = &mut self.words.to_mut()[at as usize / 64];
+        *word = *word & !(1 << (at % 64)) | u64::from(bit) << (at % 64);
+    }
+}
+
+impl fmt::Debug for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Filter({:?}, {}, {})", self.shape, self.hash, self.level.isa())
+    }
+}

@@ -1,0 +1,233 @@
+//! Asking for many keys at once.
+//!
+//! The vector loops are written over [`lanes::Lanes`], and compiled for each instruction set, width
+//! of key, hash function, number of ways, with and without prefetching: all that a probe of one
+//! filter never changes.
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx2;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod dispatch;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod lanes;
+#[cfg(target_arch = "x86_64")]
+mod refill;
+#[cfg(target_arch = "x86_64")]
+mod staged;
+
+use std::fmt;
+
+use fibula_simd::{Isa, Level};
+
+use crate::hash::Hash;
+use crate::{Key, Shape};
+
+/// How a batch of keys is tested. All forms let the same keys pass; they differ in speed, and in the
+/// order of what passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// One key after the other, to its first bit that is not set. In the order of the keys.
+    Scalar,
+    /// Vectors of 256 bits whose lanes move to the next position or the next key on their own, by a
+    /// table of permutations (Polychroniou and Ross): what HPBF is compared with. At most two ways.
+    Permute,
+    /// HPBF: vectors of 512 bits, whose finished lanes are filled by an expanding load. One to eight
+    /// ways.
+    Refill,
+    /// Ours: all keys of a block at their first position, what passes at the second, and so on. No
+    /// vector waits for the one before. In the order of the keys; needs AVX2 or AVX-512.
+    Staged,
+}
+
+impl Form {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Scalar, Self::Permute, Self::Refill, Self::Staged];
+
+    /// `"scalar"`, `"permute"`, `"hpbf"` or `"staged"`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Scalar => "scalar",
+            Self::Permute => "permute",
+            Self::Refill => "hpbf",
+            Self::Staged => "staged",
+        }
+    }
+
+    /// The least capable instruction set that has it.
+    pub const fn needs(self) -> Isa {
+        match self {
+            Self::Scalar => Isa::Scalar,
+            Self::Permute | Self::Staged => Isa::Avx2,
+            Self::Refill => Isa::Avx512,
+        }
+    }
+
+    /// The most ways that it is unrolled to.
+    pub const fn max_ways(self) -> usize {
+        match self {
+            Self::Scalar | Self::Staged => 1,
+            Self::Permute => 2,
+            Self::Refill => 8,
+        }
+    }
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A form with its settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Plan {
+    /// The loop.
+    pub form: Form,
+    /// The independent vectors in the loop, each with its part of the keys; brought into
+    /// 1..=[`Form::max_ways`].
+    pub ways: usize,
+    /// Whether words are asked for before they are needed: for filters beyond the second-level cache.
+    /// The scalar form never does.
+    pub prefetch: bool,
+}
+
+impl Plan {
+    /// The best that we know for a filter of so many bytes.
+    pub fn best(bytes: usize, isa: Isa) -> Self {
+        let form = if isa == Isa::Scalar { Form::Scalar } else { Form::Staged };
+        Self { form, ways: 1, prefetch: bytes > PREFETCH_FROM }
+    }
+}
+
+/// The bytes of a filter from which asking ahead pays: it lies in the third-level cache.
+pub(crate) const PREFETCH_FROM: usize = 1 << 20;
+
+/// A filter's bits.
+#[derive(Clone, Copy)]
+pub(crate) struct Bits<'a> {
+    /// `shape.words()` of them.
+    pub words: &'a [u64],
+    pub shape: Shape,
+    pub hash: Hash,
+}
+
+impl Bits<'_> {
+    /// Whether the key's bits are set, from its `index`th position on.
+    #[inline]
+    pub fn contains_from<K: Key>(&self, key: K, index: u32) -> bool {
+        (index..self.shape.hashes()).all(|index| self.is_set(key, index))
+    }
+
+    /// Whether the bit at the key's `index`th position is set.
+    #[inline]
+    pub fn is_set<K: Key>(&self, key: K, index: u32) -> bool {
+        let at = self.shape.position(self.hash.nth(key, index));
+        self.words[at as usize / 64] >> (at % 64) & 1 == 1
+    }
+}
+
+/// A batch. The payloads are as many as the keys, the outputs at least as many.
+pub(crate) struct Job<'a, K> {
+    pub bits: Bits<'a>,
+    pub keys: &'a [K],
+    pub payloads: &'a [K],
+    pub out_keys: &'a mut [K],
+    pub out_payloads: &'a mut [K],
+}
+
+impl<'a, K: Key> Job<'a, K> {
+    /// # Panics
+    /// If there are not as many payloads as keys, or less room than keys.
+    pub fn new(
+        bits: Bits<'a>,
+        keys: &'a [K],
+        payloads: &'a [K],
+        out_keys: &'a mut [K],
+        out_payloads: &'a mut [K],
+    ) -> Self {
+        assert_eq!(keys.len(), payloads.len(), "a payload for each key");
+        assert!(out_keys.len() >= keys.len(), "room for every key");
+        assert!(out_payloads.len() >= keys.len(), "room for every payload");
+        assert_eq!(bits.words.len(), bits.shape.words());
+        Self { bits, keys, payloads, out_keys, out_payloads }
+    }
+
+    /// Runs it, and says how many passed.
+    pub fn run(mut self, plan: Plan, level: Level) -> usize {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(passed) = dispatch::run(&mut self, plan, level) {
+            return passed;
+        }
+        let _ = (plan, level);
+        let len = self.keys.len();
+        self.scalar(0, len, 0)
+    }
+
+    /// Tests the keys `from..to` one by one, with `n` already passed; how many then.
+    pub fn scalar(&mut self, from: usize, to: usize, mut n: usize) -> usize {
+        for (&key, &payload) in self.keys[from..to].iter().zip(&self.payloads[from..to]) {
+            if self.bits.contains_from(key, 0) {
+                self.pass(key, payload, &mut n);
+            }
+        }
+        n
+    }
+
+    /// Gives out a key that passed as the `n`th.
+    #[inline]
+    pub fn pass(&mut self, key: K, payload: K, n: &mut usize) {
+        (self.out_keys[*n], self.out_payloads[*n]) = (key, payload);
+        *n += 1;
+    }
+}
+
+/// The vectors that a key is probed in.
+pub(crate) trait Lanewise: Sized {
+    /// Those of 512 bits.
+    #[cfg(target_arch = "x86_64")]
+    type Wide: lanes::Lanes<Key = Self>;
+    /// Those of 256 bits.
+    #[cfg(target_arch = "x86_64")]
+    type Half: lanes::Lanes<Key = Self>;
+
+    /// The proof for 512 bits.
+    ///
+    /// # Safety
+    /// The machine has the instructions of [`Isa::Avx512`].
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn wide() -> Self::Wide;
+    /// The proof for 256 bits.
+    ///
+    /// # Safety
+    /// The machine has the instructions of [`Isa::Avx2`].
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn half() -> Self::Half;
+}
+
+macro_rules! lanewise {
+    ($($key:ty),*) => { $(
+        impl Lanewise for $key {
+            #[cfg(target_arch = "x86_64")]
+            type Wide = avx512::Avx512<$key>;
+            #[cfg(target_arch = "x86_64")]
+            type Half = avx2::Avx2<$key>;
+
+            #[cfg(target_arch = "x86_64")]
+            #[inline(always)]
+            unsafe fn wide() -> Self::Wide {
+                // SAFETY: the machine has the instructions, says the caller.
+                unsafe { avx512::Avx512::new() }
+            }
+            #[cfg(target_arch = "x86_64")]
+            #[inline(always)]
+            unsafe fn half() -> Self::Half {
+                // SAFETY: the machine has the instructions, says the caller.
+                unsafe { avx2::Avx2::new() }
+            }
+        }
+    )* };
+}
+
+lanewise!(u32, u64);
