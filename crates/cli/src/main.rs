@@ -39,7 +39,8 @@ address ranges. Several, separated by commas, merge in order (in `bench`, each i
 Exit codes: 0 done; 1 done, and the answer is no (an address without a route, an engine that is
 wrong); 2 wrong usage, or input or output failed.
 
-Environment: FIBULA_ISA=scalar|avx2|avx512 forces an instruction set.
+Environment: FIBULA_ISA=scalar|avx2|avx512 forces an instruction set; FIBULA_HUGE_PAGES=off leaves
+large tables on ordinary pages.
 
 Examples:
   fibula lookup 8.8.8.8 2001:4860:4860::8888

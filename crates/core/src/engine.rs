@@ -54,6 +54,18 @@ impl<A: Addr, T: Lookup<A> + ?Sized> Lookup<A> for alloc::boxed::Box<T> {
     }
 }
 
+impl<A: Addr, T: Lookup<A> + ?Sized> Lookup<A> for &T {
+    fn lookup(&self, addr: A) -> Hop {
+        (**self).lookup(addr)
+    }
+    fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
+        (**self).lookup_batch(addrs, hops);
+    }
+    fn memory(&self) -> Memory {
+        (**self).memory()
+    }
+}
+
 /// Bytes of memory by table.
 ///
 /// ```

@@ -3,12 +3,14 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytemuck::Pod;
 
 /// Tables begin at a cache line.
 const LINE: usize = 64;
+/// The environment variable that forbids huge pages.
+const HUGE_PAGES: &str = "FIBULA_HUGE_PAGES";
 /// The size of a huge page, and the size from which tables ask for them.
 const HUGE: usize = 2 << 20;
 
@@ -16,7 +18,8 @@ const HUGE: usize = 2 << 20;
 ///
 /// It owns its memory, or keeps alive the owner of the bytes that it points into (a mapped file).
 /// Large tables begin at a 2 MiB boundary and ask the system for huge pages, which saves a TLB miss
-/// for most lookups; a system that has none to give serves ordinary pages. Cloning shares.
+/// for most lookups; a system that has none to give serves ordinary pages, and `FIBULA_HUGE_PAGES=off`
+/// in the environment leaves it at those. Cloning shares.
 ///
 /// ```
 /// use fibula_simd::Table;
@@ -167,7 +170,7 @@ unsafe impl Sync for Heap {}
 
 impl Heap {
     fn zeroed(bytes: usize) -> Self {
-        let align = if bytes >= HUGE { HUGE } else { LINE };
+        let align = if bytes >= HUGE && huge_pages() { HUGE } else { LINE };
         // At least a line, so that the layout is never empty.
         let layout = Layout::from_size_align(bytes.max(LINE), align).expect("table size overflows");
         // SAFETY: the layout is not empty.
@@ -187,6 +190,12 @@ impl Drop for Heap {
         // SAFETY: `start` came from `alloc` with this layout.
         unsafe { dealloc(self.start.as_ptr(), self.layout) };
     }
+}
+
+/// Whether huge pages are asked for; looked up once.
+fn huge_pages() -> bool {
+    static ASK: OnceLock<bool> = OnceLock::new();
+    *ASK.get_or_init(|| std::env::var_os(HUGE_PAGES).is_none_or(|word| word != "off"))
 }
 
 #[cfg(all(target_os = "linux", not(miri)))]

@@ -1,0 +1,69 @@
+use crate::{Addr, Hop, Lookup};
+
+/// Lookups whose results go into 16-bit buffers: half the memory for a column of hops.
+///
+/// For tables of up to [`Hops16::HOPS_MAX`] hops. An address without a route gives
+/// [`Hops16::NONE`], every other one its hop's index.
+///
+/// ```
+/// use fibula_core::{Addr, Hop, Hops16, Lookup, Memory};
+///
+/// /// All addresses that begin with 10 have hop 7.
+/// struct Ten;
+/// impl Lookup<u32> for Ten {
+///     fn lookup(&self, addr: u32) -> Hop {
+///         if addr >> 24 == 10 { Hop::new(7) } else { Hop::NONE }
+///     }
+///     fn lookup_batch(&self, addrs: &[u32], hops: &mut [Hop]) {
+///         addrs.iter().zip(hops).for_each(|(&addr, hop)| *hop = self.lookup(addr));
+///     }
+///     fn memory(&self) -> Memory {
+///         Memory::default()
+///     }
+/// }
+///
+/// let narrow = Hops16::new(Ten, 8).expect("eight hops, counted from 0, fit");
+/// let mut hops = [0; 2];
+/// narrow.lookup_batch(&[0x0a00_0001, 0x0b00_0001], &mut hops);
+/// assert_eq!(hops, [7, Hops16::<Ten>::NONE]);
+/// assert!(Hops16::new(Ten, 1 << 16).is_none());
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Hops16<E>(E);
+
+/// Hops that are on their way from a lookup to a 16-bit buffer: 1 KB, which stays in the first level
+/// of the caches, and a good batch.
+const BLOCK: usize = 256;
+
+impl<E> Hops16<E> {
+    /// No route covers the address.
+    pub const NONE: u16 = u16::MAX;
+    /// So many hops 16 bits can tell apart beside [`NONE`](Self::NONE).
+    pub const HOPS_MAX: u32 = u16::MAX as u32;
+
+    /// An engine built from routes with so many hops (`Routes::hop_count`); `None` if they are more
+    /// than [`HOPS_MAX`](Self::HOPS_MAX).
+    pub fn new(engine: E, hop_count: u32) -> Option<Self> {
+        (hop_count <= Self::HOPS_MAX).then_some(Self(engine))
+    }
+
+    /// As [`Lookup::lookup_batch`], into 16 bits.
+    ///
+    /// # Panics
+    /// If the slices differ in length.
+    pub fn lookup_batch<A: Addr>(&self, addrs: &[A], hops: &mut [u16])
+    where
+        E: Lookup<A>,
+    {
+        assert_eq!(addrs.len(), hops.len(), "as many hops as addresses");
+        let mut wide = [Hop::NONE; BLOCK];
+        for (addrs, hops) in addrs.chunks(BLOCK).zip(hops.chunks_mut(BLOCK)) {
+            let wide = &mut wide[..addrs.len()];
+            self.0.lookup_batch(addrs, wide);
+            for (to, hop) in hops.iter_mut().zip(wide) {
+                // The bits of `Hop::NONE` are all ones, of which sixteen are left.
+                *to = hop.to_bits() as u16;
+            }
+        }
+    }
+}
