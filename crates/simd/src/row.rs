@@ -11,7 +11,7 @@ pub trait Row: Copy {
     fn add(self, other: Self) -> Self;
     /// The differences modulo 2^32.
     fn sub(self, other: Self) -> Self;
-    /// Each word shifted up by its own number of bits, below 32.
+    /// Each word shifted up by its own number of bits; by 32 and more it is anything.
     fn shl(self, by: Self) -> Self;
     /// Each word shifted down by its own number of bits, below 32.
     fn shr(self, by: Self) -> Self;

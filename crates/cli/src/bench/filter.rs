@@ -184,6 +184,18 @@ struct Variant<'a, K> {
     mops: Vec<f64>,
 }
 
+impl<'a, K> Variant<'a, K> {
+    fn new(
+        name: &'static str,
+        ways: usize,
+        prefetch: bool,
+        bytes: usize,
+        probe: Box<Probe<'a, K>>,
+    ) -> Self {
+        Self { name, ways, prefetch, bytes, probe, passed: 0, mops: Vec::new() }
+    }
+}
+
 fn measure_size<K: Key + TryFrom<u64>>(
     args: &Args,
     size: u64,
@@ -262,32 +274,20 @@ fn variants<'a, K: Key>(
         for &prefetch in prefetches {
             for ways in 1..=form.max_ways() {
                 let plan = Plan { form, ways, prefetch };
-                variants.push(Variant {
-                    name: form.name(),
-                    ways,
-                    prefetch,
-                    bytes: filter.memory(),
-                    probe: Box::new(move |keys, payloads, out, out_payloads| {
+                let probe: Box<Probe<'a, K>> =
+                    Box::new(move |keys, payloads, out, out_payloads| {
                         filter.probe_with(plan, keys, payloads, out, out_payloads)
-                    }),
-                    passed: 0,
-                    mops: Vec::new(),
-                });
+                    });
+                let bytes = filter.memory();
+                variants.push(Variant::new(form.name(), ways, prefetch, bytes, probe));
             }
         }
     }
     for &prefetch in prefetches {
-        variants.push(Variant {
-            name: "blocked",
-            ways: 1,
-            prefetch,
-            bytes: blocked.memory(),
-            probe: Box::new(move |keys, payloads, out, out_payloads| {
-                blocked.probe_with(prefetch, keys, payloads, out, out_payloads)
-            }),
-            passed: 0,
-            mops: Vec::new(),
+        let probe: Box<Probe<'a, K>> = Box::new(move |keys, payloads, out, out_payloads| {
+            blocked.probe_with(prefetch, keys, payloads, out, out_payloads)
         });
+        variants.push(Variant::new("blocked", 1, prefetch, blocked.memory(), probe));
     }
     variants
 }

@@ -137,7 +137,7 @@ impl<C: Codes, S: Simd> Search<'_, C, S> {
             let (high, low) = simd.high_words(addrs);
             keys[i] = high.shl(sixteen).or(low.shr(sixteen));
             // SAFETY: the root has a word for every 16 bits.
-            words[i] = unsafe { self.read(high.shr(sixteen)) };
+            words[i] = unsafe { high.shr(sixteen).gather(self.tables.words.as_ptr()) };
             open[i] = self.open(words[i]);
         }
         let len = open.iter().map(|open| open.count_ones()).sum::<u32>() as usize;
@@ -269,20 +269,10 @@ impl<C: Codes, S: Simd> Search<'_, C, S> {
         let splat = |word| self.simd.splat_row(word);
         let down = words.shr(splat(BITS_AT));
         let places = words.and(splat(BASE)).add(keys.shr(down));
-        // SAFETY: a table's entry names words that are there.
+        // SAFETY: a table's entry names words that are there, at places below 2^28; no other lane is read.
         let read = unsafe { places.gather_if_top(words, self.tables.words.as_ptr(), words) };
         let bits = splat(32).sub(down);
         (keys.shl(bits).if_top(words, keys), read)
-    }
-
-    /// The words at these places.
-    ///
-    /// # Safety
-    /// They are there.
-    #[inline(always)]
-    unsafe fn read(&self, places: S::Row) -> S::Row {
-        // SAFETY: the caller's; entries name no place from 2^31 on.
-        unsafe { places.gather(self.tables.words.as_ptr()) }
     }
 
     /// Puts the codes of the keys in place of the words of their records.

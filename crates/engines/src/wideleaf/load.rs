@@ -2,7 +2,7 @@ use fibula_core::{LoadError, TableSource};
 
 use super::deep::Deep;
 use super::record::{Codes, Half};
-use super::word::{BYTES_MAX, Entry, WORDS_MAX};
+use super::word::Entry;
 use super::{LEVELS, ROOT_BITS, Tables, WORDS};
 use crate::common::table;
 
@@ -19,8 +19,9 @@ pub(super) fn load<C: Codes>(
         table(tables, C::NAME)?,
         Deep::load(tables, hop_count)?,
     );
-    if tables.halves.len() > BYTES_MAX / size_of::<Half>() + 16 || tables.words.len() > WORDS_MAX {
-        return Err(LoadError::new(WORDS, "is larger than entries can name"));
+    // Codes count deep blocks down from the largest one.
+    if tables.deep.blocks() > C::TOP as usize {
+        return Err(LoadError::new(C::NAME, "cannot name all deep blocks"));
     }
     // What searches of no record go through.
     if tables.halves.len() < 2 {

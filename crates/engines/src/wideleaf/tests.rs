@@ -1,5 +1,10 @@
-use fibula_core::{Addr, Engine, Hop, Lookup, Patch, Patched, Persist, Prefix, Route, Routes};
-use fibula_simd::Isa;
+use std::sync::Arc;
+
+use fibula_core::{
+    Addr, Engine, Hop, Lookup, Patch, Patched, Persist, Prefix, Route, Routes, SharedBytes,
+    TableSource,
+};
+use fibula_simd::{Isa, Table};
 use fibula_testkit::conform::patches;
 use fibula_testkit::fib::{FibSpec, HopModel};
 use fibula_testkit::{Oracle, probes, tables, traffic};
@@ -93,28 +98,29 @@ fn many_hops_take_the_wide_form() {
     agrees(&built(&largest), &largest, &[], "a large hop");
 }
 
+struct Stored(Vec<(&'static str, Arc<Table<u8>>)>);
+struct Bytes(Arc<Table<u8>>);
+impl AsRef<[u8]> for Bytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+impl Stored {
+    fn of(engine: &Wideleaf) -> Self {
+        let copy = |bytes: &[u8]| Arc::new(Table::from_slice(bytes));
+        Self(engine.tables().iter().map(|t| (t.name, copy(t.bytes))).collect())
+    }
+}
+impl TableSource for Stored {
+    fn table(&self, name: &str) -> Option<SharedBytes> {
+        let (_, table) = self.0.iter().find(|(other, _)| *other == name)?;
+        SharedBytes::new(Arc::new(Bytes(table.clone())), 0, table.len())
+    }
+}
+
 /// What a patch leaves is stored and loaded like what a build leaves.
 #[test]
 fn a_patched_table_is_stored() {
-    use std::sync::Arc;
-
-    use fibula_core::{SharedBytes, TableSource};
-    use fibula_simd::Table;
-
-    struct Stored(Vec<(&'static str, Arc<Table<u8>>)>);
-    struct Bytes(Arc<Table<u8>>);
-    impl AsRef<[u8]> for Bytes {
-        fn as_ref(&self) -> &[u8] {
-            &self.0
-        }
-    }
-    impl TableSource for Stored {
-        fn table(&self, name: &str) -> Option<SharedBytes> {
-            let (_, table) = self.0.iter().find(|(other, _)| *other == name)?;
-            SharedBytes::new(Arc::new(Bytes(table.clone())), 0, table.len())
-        }
-    }
-
     let before = tables::dense::<u128>(4, 800);
     let mut engine = built(&before);
     let hosts = (0..50u128).map(|i| Prefix::host(0x2001 << 112 | i << 77));
@@ -125,12 +131,34 @@ fn a_patched_table_is_stored() {
         .chain(changed.iter().map(|&prefix| (prefix, Hop::new(2))))
         .collect();
     assert_eq!(engine.patch(&routes, &changed), Ok(Patched::Applied));
-    let copy = |bytes: &[u8]| Arc::new(Table::from_slice(bytes));
-    let stored = Stored(engine.tables().iter().map(|t| (t.name, copy(t.bytes))).collect());
-    let mut loaded = Wideleaf::load(&stored, routes.hop_count()).expect("as it was stored");
+    let mut loaded =
+        Wideleaf::load(&Stored::of(&engine), routes.hop_count()).expect("as it was stored");
     agrees(&loaded, &routes, &[], "loaded");
     // And patched again, although it lies in shared memory.
     assert_eq!(loaded.patch(&before, &changed), Ok(Patched::Applied));
     agrees(&loaded, &before, &[], "loaded and patched");
     agrees(&engine, &routes, &[], "not touched by that");
+}
+
+/// Deep blocks are numbered down from the largest code: a file with more of them than there are codes
+/// is refused.
+#[test]
+fn more_deep_blocks_than_codes_are_refused() {
+    let routes = tables::dense::<u128>(4, 800);
+    let with = |blocks: u32| {
+        let mut stored = Stored::of(&built(&routes));
+        for (name, table) in &mut stored.0 {
+            let bytes: Vec<u8> = match *name {
+                "deep_starts" => (0..=blocks).flat_map(u32::to_ne_bytes).collect(),
+                "deep_lasts" => vec![0xff; 16 * blocks as usize],
+                "deep_hops" => vec![0; 4 * blocks as usize],
+                _ => continue,
+            };
+            *table = Arc::new(Table::from_slice(&bytes));
+        }
+        Wideleaf::load(&stored, routes.hop_count())
+    };
+    assert!(with(u32::from(u16::MAX)).is_ok());
+    let error = with(1 << 16).err().expect("one too many");
+    assert_eq!((error.table(), error.reason()), ("records16", "cannot name all deep blocks"));
 }
