@@ -8,6 +8,7 @@ use crate::common::SearchAddr;
 use crate::dir24_8::{self, Dir24_8};
 use crate::dxr::{self, Dxr};
 use crate::lower_bound::{self, LowerBound};
+use crate::miht::{self, Miht, TrieAddr};
 use crate::planb::{self, PlanB};
 use crate::poptrie::{self, Poptrie};
 use crate::radix::{self, Radix};
@@ -83,6 +84,8 @@ static V4: &[Entry<u32>] = &[
     planb::<_, SINGLE>("planb-single", PLANB_SINGLE),
     planb::<_, COMPILED>("planb-compiled", PLANB_COMPILED),
     lower_bound(),
+    miht::<_, true>("miht-batch", MIHT_BATCH),
+    miht::<_, false>("miht", MIHT),
     radix(),
 ];
 
@@ -108,6 +111,8 @@ static V6: &[Entry<u128>] = &[
         "Poptrie: direct table over 16 bits, then a 64-ary trie",
     ),
     lower_bound(),
+    miht::<_, true>("miht-batch", MIHT_BATCH),
+    miht::<_, false>("miht", MIHT),
     radix(),
 ];
 
@@ -268,6 +273,29 @@ const fn lower_bound<A: SearchAddr>() -> Entry<A> {
     }
 }
 
+const MIHT: &str = "MIHT: a B+ tree over the first bits, then priority tries; patched in place";
+const MIHT_BATCH: &str = "MIHT, batches taken level by level";
+
+/// The entry of MIHT with its batches interleaved, or an address at a time.
+const fn miht<A: TrieAddr, const INTERLEAVED: bool>(
+    name: &'static str,
+    summary: &'static str,
+) -> Entry<A> {
+    const BATCH: [miht::Batch; 2] = [miht::Batch::Plain, miht::Batch::Interleaved];
+    Entry {
+        name,
+        summary,
+        isas: if INTERLEAVED { &Isa::ALL } else { SCALAR },
+        build: |routes, isa| {
+            let batch = BATCH[INTERLEAVED as usize];
+            boxed(Miht::build(routes, &miht::Config { batch, isa, ..miht::Config::default() }))
+        },
+        load: |tables, hops, isa| {
+            boxed(Miht::load_for(tables, hops, isa, BATCH[INTERLEAVED as usize]))
+        },
+    }
+}
+
 const fn radix<A: Addr>() -> Entry<A> {
     Entry {
         name: "radix",
@@ -337,7 +365,8 @@ patched!(
     [] Dxr: u32,
     [] Dir24_8: u32,
     [L: sail::bitmaps::Levels] Bitmaps<L>: u32,
-    [] Wideleaf: u128
+    [] Wideleaf: u128,
+    [A: TrieAddr] Miht<A>: A
 );
 
 impl<A: Addr> Follow<A> for Poptrie<A> {}

@@ -146,6 +146,8 @@ exhaustive! {
     planb_single "planb-single"
     planb_compiled "planb-compiled"
     lower_bound "lower-bound"
+    miht "miht"
+    miht_batch "miht-batch"
     sail_b "sail-b"
     sail_u "sail-u"
     sail_l "sail-l"
