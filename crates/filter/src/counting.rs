@@ -1,7 +1,4 @@
-use crate::{Filter, Hash, Key, Shape};
-
-/// What a counter holds at most. One that came to it stays: how many keys stand behind it is unknown.
-const FULL: u64 = 15;
+use crate::{Counters, Filter, Hash, Key, Shape};
 
 /// A Bloom filter that keys can be taken out of again: beside each bit a counter of 4 bits, of the
 /// keys that have a position there.
@@ -28,26 +25,20 @@ const FULL: u64 = 15;
 #[derive(Clone, Debug)]
 pub struct CountingFilter {
     filter: Filter,
-    /// Sixteen counters a word.
-    counters: Vec<u64>,
+    counters: Counters,
 }
 
 impl CountingFilter {
     /// An empty filter.
     pub fn new(shape: Shape, hash: Hash) -> Self {
-        let counters = vec![0; shape.bits().div_ceil(16) as usize];
+        let counters = Counters::new(shape.bits() as usize);
         Self { filter: Filter::new(shape, hash), counters }
     }
 
     /// Puts a key in, once more if it is there.
     pub fn insert<K: Key>(&mut self, key: K) {
         for at in self.positions(key) {
-            let (word, shift) = place(at);
-            let counter = self.counters[word] >> shift & FULL;
-            if counter < FULL {
-                self.counters[word] += 1 << shift;
-            }
-            if counter == 0 {
+            if self.counters.raise(at as usize) {
                 self.filter.set(at, true);
             }
         }
@@ -60,14 +51,9 @@ impl CountingFilter {
             return false;
         }
         for at in self.positions(key) {
-            let (word, shift) = place(at);
             // A position that a key has twice may come to zero in between only if the key was not in.
-            let counter = self.counters[word] >> shift & FULL;
-            if (1..FULL).contains(&counter) {
-                self.counters[word] -= 1 << shift;
-                if counter == 1 {
-                    self.filter.set(at, false);
-                }
+            if self.counters.lower(at as usize) {
+                self.filter.set(at, false);
             }
         }
         true
@@ -85,16 +71,10 @@ impl CountingFilter {
 
     /// The bytes of the bits and of the counters.
     pub fn memory(&self) -> usize {
-        self.filter.memory() + self.counters.len() * 8
+        self.filter.memory() + self.counters.memory()
     }
 
     fn positions<K: Key>(&self, key: K) -> impl Iterator<Item = u32> + use<K> {
-        let (shape, hash) = (self.filter.shape(), self.filter.hash());
-        (0..shape.hashes()).map(move |index| shape.position(hash.nth(key, index)))
+        self.filter.shape().positions(self.filter.hash(), key)
     }
-}
-
-/// A counter's word, and by how much it is shifted there.
-fn place(at: u32) -> (usize, u32) {
-    (at as usize / 16, at % 16 * 4)
 }

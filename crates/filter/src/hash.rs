@@ -88,6 +88,10 @@ impl FromStr for Hash {
 pub trait Key: crate::probe::Lanewise + Copy + Default + Ord + fmt::Debug + Send + Sync {
     /// The key, without its high half if it has 64 bits.
     fn low(self) -> u32;
+    /// The key that this is the low half of.
+    fn of_low(low: u32) -> Self;
+    /// Bitwise and.
+    fn and(self, other: Self) -> Self;
     /// MurmurHash3 (x86, 32 bits) of the key's bytes, least significant first.
     fn murmur3(self, seed: u32) -> u32;
     /// The two numbers that double hashing goes on from. The second is odd, so that positions in a
@@ -99,6 +103,14 @@ impl Key for u32 {
     #[inline]
     fn low(self) -> u32 {
         self
+    }
+    #[inline]
+    fn of_low(low: u32) -> Self {
+        low
+    }
+    #[inline]
+    fn and(self, other: Self) -> Self {
+        self & other
     }
     #[inline]
     fn murmur3(self, seed: u32) -> u32 {
@@ -121,6 +133,14 @@ impl Key for u64 {
     #[inline]
     fn low(self) -> u32 {
         self as u32
+    }
+    #[inline]
+    fn of_low(low: u32) -> Self {
+        low.into()
+    }
+    #[inline]
+    fn and(self, other: Self) -> Self {
+        self & other
     }
     #[inline]
     fn murmur3(self, seed: u32) -> u32 {

@@ -54,6 +54,7 @@
 //! keys that collide.
 
 mod blocked;
+mod counters;
 mod counting;
 mod hash;
 mod plain;
@@ -61,8 +62,9 @@ mod probe;
 mod shape;
 
 pub use blocked::BlockedFilter;
+pub use counters::Counters;
 pub use counting::CountingFilter;
 pub use hash::{Hash, Key, crc32c, fmix32, fmix64, h2};
 pub use plain::Filter;
-pub use probe::{Form, Plan};
+pub use probe::{Bits, Form, Parting, Plan, hash_all};
 pub use shape::Shape;

@@ -122,7 +122,8 @@ impl Filter {
         self.words.len() * 8
     }
 
-    pub(crate) fn bits(&self) -> Bits<'_> {
+    /// The bits, the shape and the hash function.
+    pub fn bits(&self) -> Bits<'_> {
         Bits { words: &self.words, shape: self.shape, hash: self.hash }
     }
 

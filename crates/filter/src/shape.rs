@@ -48,6 +48,15 @@ impl Shape {
         Self::new(bits as u32, (-rate.log2()).ceil() as u32)
     }
 
+    /// Bloomfwd's sizes to the letter (its equations 1 and 3, table 5): `m = n lg(1/f) / ln 2` and
+    /// `k = lg(1/f)`, both rounded up. Up to a rate of one half that is [`Shape::for_rate`]; above, the
+    /// filter is too small for the rate. Rates are brought into 1e-9..=0.99.
+    pub fn as_published(keys: usize, rate: f64) -> Self {
+        let positions = -rate.clamp(1e-9, 0.99).log2();
+        let bits = (keys.max(1) as f64 * positions / LN_2).ceil();
+        Self::new(bits.min(f64::from(Self::MAX_BITS)) as u32, positions.ceil() as u32)
+    }
+
     /// As many positions, and the next power of two of bits.
     #[must_use]
     pub fn power_of_two(self) -> Self {
@@ -77,7 +86,7 @@ impl Shape {
     }
 
     /// The 64-bit words that hold the bits.
-    pub(crate) fn words(self) -> usize {
+    pub fn words(self) -> usize {
         self.bits.div_ceil(64) as usize
     }
 
@@ -92,20 +101,37 @@ impl Shape {
 mod tests {
     use super::*;
 
-    /// Bloomfwd's table 5, AS65000: the filters of its 971,556 and 113,397 expanded prefixes.
+    /// Bloomfwd's table 5, all of it, from the counts of its table 3.
     #[test]
     fn as_bloomfwd_sizes_them() {
+        let rates = [(0.01, 7), (0.1, 4), (0.3, 2), (0.6, 1), (0.9, 1)];
         let table = [
-            (0.01, 9_312_412, 1_086_917, 7),
-            (0.1, 4_656_206, 543_459, 4),
-            (0.3, 2_434_631, 284_163, 2),
+            (971_555, [9_312_412, 4_656_206, 2_434_631, 1_032_974, 213_057]),
+            (113_397, [1_086_917, 543_459, 284_163, 120_566, 24_868]),
+            (1_037_247, [9_942_074, 4_971_037, 2_599_250, 1_102_819, 227_463]),
+            (67_397, [646_005, 323_003, 168_891, 71_658, 14_780]),
+            (1_007_513, [9_657_071, 4_828_536, 2_524_739, 1_071_205, 220_942]),
+            (209_488, [2_007_955, 1_003_978, 524_959, 222_732, 45_940]),
+            (982_940, [9_421_538, 4_710_769, 2_463_161, 1_045_079, 215_553]),
+            (19_863, [190_389, 95_195, 49_775, 21_119, 4_356]),
+            (1_004_073, [9_624_099, 4_812_050, 2_516_119, 1_067_548, 220_188]),
+            (203_360, [1_949_218, 974_609, 509_603, 216_216, 44_596]),
+            (1_000_128, [9_586_286, 4_793_143, 2_506_233, 1_063_353, 219_323]),
+            (151_391, [1_451_092, 725_546, 379_373, 160_962, 33_200]),
+            (1_024_899, [9_823_717, 4_911_859, 2_568_307, 1_089_690, 224_755]),
+            (147_201, [1_410_931, 705_466, 368_873, 156_507, 32_281]),
         ];
-        for (rate, first, second, hashes) in table {
-            for (keys, bits) in [(971_556, first), (113_397, second)] {
-                let shape = Shape::for_rate(keys, rate);
-                assert_eq!(shape.hashes(), hashes, "{rate}");
-                assert!(shape.bits().abs_diff(bits) < 10, "{shape:?}, theirs {bits}");
+        for (keys, sizes) in table {
+            for ((rate, hashes), bits) in rates.into_iter().zip(sizes) {
+                assert_eq!(
+                    Shape::as_published(keys, rate),
+                    Shape { bits, hashes },
+                    "{keys} {rate}"
+                );
             }
+        }
+        for rate in [0.01, 0.1, 0.3, 0.49] {
+            assert_eq!(Shape::for_rate(1000, rate), Shape::as_published(1000, rate));
         }
     }
 

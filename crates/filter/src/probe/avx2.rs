@@ -132,6 +132,11 @@ macro_rules! words {
             unsafe { _mm256_mullo_epi32(a, b) }
         }
         #[inline(always)]
+        fn and(self, a: __m256i, b: __m256i) -> __m256i {
+            // SAFETY: as said above.
+            unsafe { _mm256_and_si256(a, b) }
+        }
+        #[inline(always)]
         fn xor(self, a: __m256i, b: __m256i) -> __m256i {
             // SAFETY: as said above.
             unsafe { _mm256_xor_si256(a, b) }

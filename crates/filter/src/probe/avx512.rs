@@ -51,6 +51,11 @@ macro_rules! words {
             unsafe { _mm512_mullo_epi32(a, b) }
         }
         #[inline(always)]
+        fn and(self, a: __m512i, b: __m512i) -> __m512i {
+            // SAFETY: as said above.
+            unsafe { _mm512_and_si512(a, b) }
+        }
+        #[inline(always)]
         fn xor(self, a: __m512i, b: __m512i) -> __m512i {
             // SAFETY: as said above.
             unsafe { _mm512_xor_si512(a, b) }

@@ -3,10 +3,24 @@
 use fibula_simd::{Isa, Level};
 
 use super::lanes::{Crc32c, Double, Family, H2Hash, Knuth, Murmur, MurmurSeeded};
+use super::part::{self, Parting};
 use super::refill::refill;
 use super::staged::staged;
-use super::{Form, Job, Plan};
+use super::{Bits, Form, Job, Plan};
 use crate::{Hash, Key};
+
+/// The same call for the [`Family`] of the hash.
+macro_rules! of_family {
+    ($hash:expr, $function:ident($($argument:expr),*), $key:ty) => {
+        match $hash {
+            Hash::MurmurSeeded => $function::<$key, MurmurSeeded>($($argument),*),
+            Hash::Murmur => $function::<$key, Double<Murmur>>($($argument),*),
+            Hash::Knuth => $function::<$key, Double<Knuth>>($($argument),*),
+            Hash::H2 => $function::<$key, Double<H2Hash>>($($argument),*),
+            Hash::Crc32c => $function::<$key, Double<Crc32c>>($($argument),*),
+        }
+    };
+}
 
 /// Runs the plan, unless it is the scalar one or the instructions are not there.
 pub fn run<K: Key>(job: &mut Job<'_, K>, plan: Plan, level: Level) -> Option<usize> {
@@ -19,13 +33,7 @@ pub fn run<K: Key>(job: &mut Job<'_, K>, plan: Plan, level: Level) -> Option<usi
         return None;
     }
     let plan = Plan { form, ..plan };
-    Some(match job.bits.hash {
-        Hash::MurmurSeeded => by_form::<K, MurmurSeeded>(job, plan, level),
-        Hash::Murmur => by_form::<K, Double<Murmur>>(job, plan, level),
-        Hash::Knuth => by_form::<K, Double<Knuth>>(job, plan, level),
-        Hash::H2 => by_form::<K, Double<H2Hash>>(job, plan, level),
-        Hash::Crc32c => by_form::<K, Double<Crc32c>>(job, plan, level),
-    })
+    Some(of_family!(job.bits.hash, by_form(job, plan, level), K))
 }
 
 /// The plan is none for a scalar loop, and the level has its form.
@@ -108,6 +116,70 @@ fn staged512<K: Key, F: Family, const PREFETCH: bool>(job: &mut Job<'_, K>) -> u
 fn staged256<K: Key, F: Family, const PREFETCH: bool>(job: &mut Job<'_, K>) -> usize {
     // SAFETY: whoever calls this function has the instructions.
     staged::<K::Half, F, PREFETCH>(unsafe { K::half() }, job)
+}
+
+/// Parts the keys, unless the level has no vectors; how many pass.
+pub fn part<K: Key>(bits: Bits<'_>, job: &mut Parting<'_, K>, level: Level) -> Option<usize> {
+    of_family!(bits.hash, part_by(bits, job, level), K)
+}
+
+fn part_by<K: Key, F: Family>(
+    bits: Bits<'_>,
+    job: &mut Parting<'_, K>,
+    level: Level,
+) -> Option<usize> {
+    // SAFETY: a level is made only where the machine has its instructions.
+    unsafe {
+        match level.isa() {
+            Isa::Avx512 => Some(part512::<K, F>(bits, job)),
+            Isa::Avx2 => Some(part256::<K, F>(bits, job)),
+            Isa::Scalar => None,
+        }
+    }
+}
+
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,bmi1,bmi2,lzcnt,popcnt,fma"
+)]
+fn part512<K: Key, F: Family>(bits: Bits<'_>, job: &mut Parting<'_, K>) -> usize {
+    // SAFETY: whoever calls this function has the instructions.
+    part::part::<K::Wide, F>(unsafe { K::wide() }, bits, job)
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,fma")]
+fn part256<K: Key, F: Family>(bits: Bits<'_>, job: &mut Parting<'_, K>) -> usize {
+    // SAFETY: whoever calls this function has the instructions.
+    part::part::<K::Half, F>(unsafe { K::half() }, bits, job)
+}
+
+/// Hashes keys in whole vectors; how many.
+pub fn hash_all<K: Key>(hash: Hash, level: Level, mask: K, keys: &[K], hashes: &mut [K]) -> usize {
+    of_family!(hash, hash_by(level, mask, keys, hashes), K)
+}
+
+fn hash_by<K: Key, F: Family>(level: Level, mask: K, keys: &[K], hashes: &mut [K]) -> usize {
+    // SAFETY: a level is made only where the machine has its instructions.
+    unsafe {
+        match level.isa() {
+            Isa::Avx512 => hash512::<K, F>(mask, keys, hashes),
+            Isa::Avx2 => hash256::<K, F>(mask, keys, hashes),
+            Isa::Scalar => 0,
+        }
+    }
+}
+
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,bmi1,bmi2,lzcnt,popcnt,fma"
+)]
+fn hash512<K: Key, F: Family>(mask: K, keys: &[K], hashes: &mut [K]) -> usize {
+    // SAFETY: whoever calls this function has the instructions.
+    part::hashes::<K::Wide, F>(unsafe { K::wide() }, mask, keys, hashes)
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,fma")]
+fn hash256<K: Key, F: Family>(mask: K, keys: &[K], hashes: &mut [K]) -> usize {
+    // SAFETY: whoever calls this function has the instructions.
+    part::hashes::<K::Half, F>(unsafe { K::half() }, mask, keys, hashes)
 }
 
 #[cfg(test)]

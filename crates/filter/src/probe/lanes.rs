@@ -46,6 +46,8 @@ pub trait Lanes: Copy {
     fn add(self, a: Self::V, b: Self::V) -> Self::V;
     /// Low half of the product of words.
     fn mul(self, a: Self::V, b: Self::V) -> Self::V;
+    /// And.
+    fn and(self, a: Self::V, b: Self::V) -> Self::V;
     /// Exclusive or.
     fn xor(self, a: Self::V, b: Self::V) -> Self::V;
     /// Or.

@@ -12,6 +12,7 @@ pub(crate) mod avx512;
 mod dispatch;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod lanes;
+mod part;
 #[cfg(target_arch = "x86_64")]
 mod refill;
 #[cfg(target_arch = "x86_64")]
@@ -23,6 +24,8 @@ use fibula_simd::{Isa, Level};
 
 use crate::hash::Hash;
 use crate::{Key, Shape};
+
+pub use part::{Parting, hash_all};
 
 /// How a batch of keys is tested. All forms let the same keys pass; they differ in speed, and in the
 /// order of what passes.
@@ -104,25 +107,68 @@ impl Plan {
 /// The bytes of a filter from which asking ahead pays: it lies in the third-level cache.
 pub(crate) const PREFETCH_FROM: usize = 1 << 20;
 
-/// A filter's bits.
+/// The bits of a filter that somebody else keeps: [`Filter`](crate::Filter) itself, or an engine that
+/// has the bits of several in one table.
 #[derive(Clone, Copy)]
-pub(crate) struct Bits<'a> {
+pub struct Bits<'a> {
     /// `shape.words()` of them.
-    pub words: &'a [u64],
-    pub shape: Shape,
-    pub hash: Hash,
+    pub(crate) words: &'a [u64],
+    pub(crate) shape: Shape,
+    pub(crate) hash: Hash,
 }
 
-impl Bits<'_> {
+impl<'a> Bits<'a> {
+    /// These words as a filter of this shape. `None` if they are fewer or more than
+    /// [`Shape::words`].
+    #[inline]
+    pub fn new(words: &'a [u64], shape: Shape, hash: Hash) -> Option<Self> {
+        (words.len() == shape.words()).then_some(Self { words, shape, hash })
+    }
+
+    /// Whether the key may have been put in: always true if it was.
+    #[inline]
+    pub fn contains<K: Key>(self, key: K) -> bool {
+        self.contains_from(key, 0)
+    }
+
+    /// Tests many keys, and parts those that pass from those that fail; how many pass. For several
+    /// filters one after the other, as Bloomfwd has them: what fails goes on to the next.
+    ///
+    /// ```
+    /// use fibula_filter::{Bits, Filter, Hash, Parting, Shape};
+    /// use fibula_simd::Isa;
+    ///
+    /// let mut filter = Filter::new(Shape::for_rate(10, 1e-6), Hash::H2);
+    /// filter.insert(0x0a01_0200u32);
+    /// let (mut keys, mut rows) = ([0x0a01_0203, 7, 0x0a01_0299u32], [0, 1, 2]);
+    /// let [mut passed, mut passed_rows, mut hashes] = [[0; 3]; 3];
+    /// let n = filter.bits().part(Isa::detect().level(), Parting {
+    ///     mask: 0xffff_ff00,
+    ///     keys: &mut keys,
+    ///     rows: &mut rows,
+    ///     passed: &mut passed,
+    ///     passed_rows: &mut passed_rows,
+    ///     hashes: &mut hashes,
+    /// });
+    /// assert_eq!((&passed_rows[..n], &rows[..3 - n]), (&[0, 2][..], &[1][..]));
+    /// assert_eq!(hashes[0], Hash::H2.nth(0x0a01_0200u32, 0));
+    /// ```
+    ///
+    /// # Panics
+    /// If the slices differ in length.
+    pub fn part<K: Key>(self, level: Level, keys: Parting<'_, K>) -> usize {
+        part::run(self, keys, level)
+    }
+
     /// Whether the key's bits are set, from its `index`th position on.
     #[inline]
-    pub fn contains_from<K: Key>(&self, key: K, index: u32) -> bool {
+    pub(crate) fn contains_from<K: Key>(&self, key: K, index: u32) -> bool {
         (index..self.shape.hashes()).all(|index| self.is_set(key, index))
     }
 
     /// Whether the bit at the key's `index`th position is set.
     #[inline]
-    pub fn is_set<K: Key>(&self, key: K, index: u32) -> bool {
+    pub(crate) fn is_set<K: Key>(&self, key: K, index: u32) -> bool {
         let at = self.shape.position(self.hash.nth(key, index));
         self.words[at as usize / 64] >> (at % 64) & 1 == 1
     }

@@ -1,0 +1,61 @@
+use crate::{Hash, Key, Shape};
+
+/// What a counter holds at most. One that came to it stays: how many keys stand behind it is unknown.
+const FULL: u64 = 15;
+
+/// Counters of 4 bits, one beside each bit of a filter: how many keys have a position there. For who
+/// keeps the bits himself; [`CountingFilter`](crate::CountingFilter) has both.
+///
+/// - **Invariant** A counter is the number of times that it was raised and not lowered, or it is 15
+///   for ever.
+#[derive(Clone, Debug)]
+pub struct Counters {
+    /// Sixteen counters a word.
+    words: Vec<u64>,
+}
+
+impl Counters {
+    /// So many counters, all zero.
+    pub fn new(bits: usize) -> Self {
+        Self { words: vec![0; bits.div_ceil(16)] }
+    }
+
+    /// Counts one more at this bit; whether it is the first.
+    #[inline]
+    pub fn raise(&mut self, bit: usize) -> bool {
+        let (word, shift) = place(bit);
+        let counter = self.words[word] >> shift & FULL;
+        if counter < FULL {
+            self.words[word] += 1 << shift;
+        }
+        counter == 0
+    }
+
+    /// Counts one less at this bit; whether it was the last. One that is zero or full stays.
+    #[inline]
+    pub fn lower(&mut self, bit: usize) -> bool {
+        let (word, shift) = place(bit);
+        let counter = self.words[word] >> shift & FULL;
+        if (1..FULL).contains(&counter) {
+            self.words[word] -= 1 << shift;
+        }
+        counter == 1
+    }
+
+    /// The bytes of the counters.
+    pub fn memory(&self) -> usize {
+        self.words.len() * 8
+    }
+}
+
+/// A counter's word, and by how much it is shifted there.
+fn place(bit: usize) -> (usize, usize) {
+    (bit / 16, bit % 16 * 4)
+}
+
+impl Shape {
+    /// The key's bits in a filter of this shape, which may repeat.
+    pub fn positions<K: Key>(self, hash: Hash, key: K) -> impl Iterator<Item = u32> + use<K> {
+        (0..self.hashes()).map(move |index| self.position(hash.nth(key, index)))
+    }
+}
