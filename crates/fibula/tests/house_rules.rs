@@ -9,7 +9,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("core", &[]),
     ("simd", &[]),
     ("filter", &["simd"]),
-    ("engines", &["core", "simd"]),
+    ("engines", &["core", "simd", "filter"]),
     ("rib", &["core"]),
     ("ingest", &["core"]),
     ("annotate", &["core", "rib"]),

@@ -1,10 +1,11 @@
 use core::arch::x86_64::{
     __m128i, __m256i, _mm_loadu_si128, _mm_movemask_epi8, _mm_packs_epi16, _mm256_add_epi32,
     _mm256_and_si256, _mm256_blendv_epi8, _mm256_blendv_ps, _mm256_castps_si256,
-    _mm256_castsi256_ps, _mm256_castsi256_si128, _mm256_cmpeq_epi32, _mm256_cmpgt_epi16,
-    _mm256_cmpgt_epi32, _mm256_cmpgt_epi64, _mm256_cvtepu16_epi32, _mm256_extracti128_si256,
-    _mm256_loadu_si256, _mm256_max_epu32, _mm256_movemask_epi8, _mm256_movemask_ps,
-    _mm256_or_si256, _mm256_packs_epi32, _mm256_set1_epi16, _mm256_set1_epi32, _mm256_set1_epi64x,
+    _mm256_castsi256_pd, _mm256_castsi256_ps, _mm256_castsi256_si128, _mm256_cmpeq_epi32,
+    _mm256_cmpeq_epi64, _mm256_cmpgt_epi16, _mm256_cmpgt_epi32, _mm256_cmpgt_epi64,
+    _mm256_cvtepu16_epi32, _mm256_extracti128_si256, _mm256_loadu_si256, _mm256_max_epu32,
+    _mm256_movemask_epi8, _mm256_movemask_pd, _mm256_movemask_ps, _mm256_or_si256,
+    _mm256_packs_epi32, _mm256_set1_epi16, _mm256_set1_epi32, _mm256_set1_epi64x,
     _mm256_shuffle_ps, _mm256_sllv_epi32, _mm256_srlv_epi32, _mm256_sub_epi32, _mm256_xor_si256,
 };
 
@@ -83,6 +84,34 @@ impl Simd for Avx2 {
         };
         // Two bits each, in packing's order: order does not matter to a count.
         below.count_ones() / 2
+    }
+    #[inline(always)]
+    fn equal64(self, line: &[u64; 8], key: u64) -> u32 {
+        let halves = line.as_ptr().cast::<__m256i>();
+        // SAFETY: `self` proves that the machine has AVX2; both halves of the 64-byte line are
+        // readable, and the loads have no alignment to keep.
+        let half = |i| unsafe {
+            let equal = _mm256_cmpeq_epi64(
+                _mm256_loadu_si256(halves.add(i)),
+                _mm256_set1_epi64x(key.cast_signed()),
+            );
+            _mm256_movemask_pd(_mm256_castsi256_pd(equal)).cast_unsigned()
+        };
+        half(0) | half(1) << 4
+    }
+    #[inline(always)]
+    fn equal32(self, line: &[u32; 16], key: u32) -> u32 {
+        let halves = line.as_ptr().cast::<__m256i>();
+        // SAFETY: `self` proves that the machine has AVX2; both halves of the 64-byte line are
+        // readable, and the loads have no alignment to keep.
+        let half = |i| unsafe {
+            let equal = _mm256_cmpeq_epi32(
+                _mm256_loadu_si256(halves.add(i)),
+                _mm256_set1_epi32(key.cast_signed()),
+            );
+            _mm256_movemask_ps(_mm256_castsi256_ps(equal)).cast_unsigned()
+        };
+        half(0) | half(1) << 8
     }
     #[inline(always)]
     fn below16(self, line: &[u16; 16], key: u32) -> u16 {

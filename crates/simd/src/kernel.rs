@@ -29,6 +29,11 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// How many of the line's keys, which are sorted, are below the splat key. Branch-free.
     fn rank32(self, line: &[u32; 16], key: Self::Splat32) -> u32;
 
+    /// Which of the line's keys are this one; a bit for each, the first one's lowest.
+    fn equal64(self, line: &[u64; 8], key: u64) -> u32;
+    /// Which of the line's keys are this one; a bit for each, the first one's lowest.
+    fn equal32(self, line: &[u32; 16], key: u32) -> u32;
+
     /// Which of the line's keys are below the key; a bit for each, the first one's lowest. The key
     /// stands in both halves of the word.
     fn below16(self, line: &[u16; 16], key: u32) -> u16;
@@ -89,6 +94,14 @@ impl Simd for Scalar {
     #[inline(always)]
     fn rank32(self, line: &[u32; 16], key: u32) -> u32 {
         rank(line, key)
+    }
+    #[inline(always)]
+    fn equal64(self, line: &[u64; 8], key: u64) -> u32 {
+        line.iter().enumerate().map(|(i, &other)| u32::from(other == key) << i).sum()
+    }
+    #[inline(always)]
+    fn equal32(self, line: &[u32; 16], key: u32) -> u32 {
+        line.iter().enumerate().map(|(i, &other)| u32::from(other == key) << i).sum()
     }
     #[inline(always)]
     fn below16(self, line: &[u16; 16], key: u32) -> u16 {
@@ -213,11 +226,12 @@ mod tests {
     struct Ranks<'a>(&'a [u64; 8], &'a [u32; 16], u64, u32);
 
     impl Kernel for Ranks<'_> {
-        type Output = (u32, u32);
+        type Output = [u32; 4];
         #[inline(always)]
-        fn run<S: Simd>(self, simd: S) -> (u32, u32) {
+        fn run<S: Simd>(self, simd: S) -> [u32; 4] {
             let (a, b) = (simd.splat64(self.2), simd.splat32(self.3));
-            (simd.rank64(self.0, a), simd.rank32(self.1, b))
+            let equal = [simd.equal64(self.0, self.2), simd.equal32(self.1, self.3)];
+            [simd.rank64(self.0, a), simd.rank32(self.1, b), equal[0], equal[1]]
         }
     }
 
@@ -234,10 +248,12 @@ mod tests {
                 for small in
                     narrow.into_iter().flat_map(|k| [k.wrapping_sub(1), k, k.wrapping_add(1)])
                 {
-                    let expected = (
+                    let expected = [
                         wide.iter().filter(|&&k| k < key).count() as u32,
                         narrow.iter().filter(|&&k| k < small).count() as u32,
-                    );
+                        (0..8).filter(|&i| wide[i] == key).map(|i| 1 << i).sum(),
+                        (0..16).filter(|&i| narrow[i] == small).map(|i| 1 << i).sum(),
+                    ];
                     let got = isa.level().run(Ranks(&wide, &narrow, key, small));
                     assert_eq!(got, expected, "{isa} {key:#x} {small:#x}");
                 }
