@@ -4,6 +4,7 @@ use fibula_core::{
 };
 use fibula_simd::Isa;
 
+use crate::bloomfwd::{self, Bloomfwd};
 use crate::common::SearchAddr;
 use crate::dir24_8::{self, Dir24_8};
 use crate::dxr::{self, Dxr};
@@ -83,6 +84,15 @@ static V4: &[Entry<u32>] = &[
     ),
     planb::<_, SINGLE>("planb-single", PLANB_SINGLE),
     planb::<_, COMPILED>("planb-compiled", PLANB_COMPILED),
+    bloomfwd::<_, OPTIMISED>(
+        "bloomfwd",
+        "Bloomfwd: Bloom filters and hash tables, batches level by level",
+    ),
+    bloomfwd::<_, BASELINE>(
+        "bloomfwd-baseline",
+        "Bloomfwd's baseline: expanded prefixes, no vectors",
+    ),
+    bloomfwd::<_, NAIVE>("bloomfwd-naive", "Bloom filters and hash tables, one for each length"),
     lower_bound(),
     miht::<_, true>("miht-batch", MIHT_BATCH),
     miht::<_, false>("miht", MIHT),
@@ -110,6 +120,15 @@ static V6: &[Entry<u128>] = &[
         "poptrie16",
         "Poptrie: direct table over 16 bits, then a 64-ary trie",
     ),
+    bloomfwd::<_, OPTIMISED>(
+        "bloomfwd",
+        "Bloomfwd: Bloom filters and hash tables, batches level by level",
+    ),
+    bloomfwd::<_, BASELINE>(
+        "bloomfwd-baseline",
+        "Bloomfwd's baseline: expanded prefixes, no vectors",
+    ),
+    bloomfwd::<_, NAIVE>("bloomfwd-naive", "Bloom filters and hash tables, one for each length"),
     lower_bound(),
     miht::<_, true>("miht-batch", MIHT_BATCH),
     miht::<_, false>("miht", MIHT),
@@ -263,6 +282,30 @@ const fn wideleaf() -> Entry<u128> {
     }
 }
 
+/// The steps of Bloomfwd's paper, as indexes.
+const OPTIMISED: usize = 0;
+const BASELINE: usize = 1;
+const NAIVE: usize = 2;
+
+const fn bloomfwd<A: bloomfwd::Address, const STEP: usize>(
+    name: &'static str,
+    summary: &'static str,
+) -> Entry<A> {
+    const CONFIGS: [fn() -> bloomfwd::Config; 3] =
+        [bloomfwd::Config::default, bloomfwd::Config::baseline, bloomfwd::Config::naive];
+    Entry {
+        name,
+        summary,
+        isas: if STEP == OPTIMISED { &Isa::ALL } else { SCALAR },
+        build: |routes, isa| {
+            boxed(Bloomfwd::build(routes, &bloomfwd::Config { isa, ..CONFIGS[STEP]() }))
+        },
+        load: |tables, hops, isa| {
+            boxed(Bloomfwd::load_for(tables, hops, CONFIGS[STEP]().search, isa))
+        },
+    }
+}
+
 const fn lower_bound<A: SearchAddr>() -> Entry<A> {
     Entry {
         name: "lower-bound",
@@ -366,7 +409,8 @@ patched!(
     [] Dir24_8: u32,
     [L: sail::bitmaps::Levels] Bitmaps<L>: u32,
     [] Wideleaf: u128,
-    [A: TrieAddr] Miht<A>: A
+    [A: TrieAddr] Miht<A>: A,
+    [A: bloomfwd::Address] Bloomfwd<A>: A
 );
 
 impl<A: Addr> Follow<A> for Poptrie<A> {}

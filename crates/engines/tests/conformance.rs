@@ -70,6 +70,12 @@ conforms!(sail_l8, u32, forms("sail-l8"));
 conforms!(sail_l_wide, u32, forms("sail-l-wide"));
 conforms!(sail_l_prefetch, u32, forms("sail-l-prefetch"));
 conforms!(wideleaf, u128, forms("wideleaf"));
+conforms!(bloomfwd_v4, u32, forms("bloomfwd"));
+conforms!(bloomfwd_v6, u128, forms("bloomfwd"));
+conforms!(bloomfwd_baseline_v4, u32, forms("bloomfwd-baseline"));
+conforms!(bloomfwd_baseline_v6, u128, forms("bloomfwd-baseline"));
+conforms!(bloomfwd_naive_v4, u32, forms("bloomfwd-naive"));
+conforms!(bloomfwd_naive_v6, u128, forms("bloomfwd-naive"));
 conforms!(auto_v4, u32, chooser());
 conforms!(auto_v6, u128, chooser());
 

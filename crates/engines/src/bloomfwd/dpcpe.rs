@@ -1,0 +1,189 @@
+//! DPCPE: which lengths to expand prefixes to, by dynamic programming over how many prefixes have
+//! which length.
+//!
+//! Begins with the longest length, which every prefix can be expanded to, and adds, one by one, the
+//! length with which the fewest prefixes come out. The count is an estimate: it takes each prefix of
+//! length *i* for 2^(*q* - *i*) of length *q*, as if no two of them met ("capture" is ignored), so
+//! the actual one is never larger.
+//!
+//! ```
+//! use fibula_engines::bloomfwd::dpcpe::Expansion;
+//! use fibula_core::{Hop, Routes};
+//!
+//! let routes: Routes<u128> = [
+//!     ("2001::/30".parse()?, Hop::new(0)),
+//!     ("2001::/32".parse()?, Hop::new(1)), // one of the four that the first is expanded to
+//!     ("2002::/48".parse()?, Hop::new(2)),
+//! ]
+//! .into_iter()
+//! .collect();
+//! let expansion = Expansion::of(&routes, 3);
+//! assert_eq!(expansion.lengths, [32, 48, 64]);
+//! assert_eq!((expansion.estimated, expansion.actual), (6, 5));
+//! # Ok::<(), fibula_core::PrefixError>(())
+//! ```
+
+use fibula_core::{Addr, Routes};
+
+use super::bucket::{Address, Keyed};
+
+/// How many prefixes there are of each length.
+pub type Histogram = [u64; 129];
+
+/// The lengths that prefixes are expanded to, and how many these make.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expansion {
+    /// Ascending; the last is 32, or 64 for IPv6.
+    pub lengths: Vec<u8>,
+    /// The sum that the lengths were chosen by: prefixes after expansion, if none captures another.
+    pub estimated: u64,
+    /// The prefixes that there are after expansion.
+    pub actual: u64,
+}
+
+impl Expansion {
+    /// At most `levels` lengths, at least one, chosen for these routes. Lengths that save nothing are
+    /// not added. The default route and routes longer than the last length do not count.
+    pub fn of<A: Address>(routes: &Routes<A>, levels: usize) -> Self {
+        let lengths = greedy(&histogram(routes), 0, <A as Keyed>::TOP, levels);
+        Self::at(routes, 0, lengths)
+    }
+
+    /// With these lengths, ascending; routes of up to `direct` bits do not count.
+    pub fn at<A: Addr>(routes: &Routes<A>, direct: u8, lengths: Vec<u8>) -> Self {
+        let estimated = estimate(&histogram(routes), direct, &lengths);
+        let actual = counts(routes, direct, &lengths).into_iter().fold(0, u64::saturating_add);
+        Self { lengths, estimated, actual }
+    }
+}
+
+/// How many of the routes have which length.
+pub fn histogram<A: Addr>(routes: &Routes<A>) -> Histogram {
+    let mut histogram = [0; 129];
+    for route in routes.iter() {
+        histogram[usize::from(route.prefix.len())] += 1;
+    }
+    histogram
+}
+
+/// The paper's choice of at most `levels` lengths, the last of them `top`, for the prefixes longer
+/// than `direct`.
+pub fn greedy(histogram: &Histogram, direct: u8, top: u8, levels: usize) -> Vec<u8> {
+    let mut lengths = vec![top];
+    let mut best = estimate(histogram, direct, &lengths);
+    while lengths.len() < levels {
+        let candidates = (direct + 1..top).filter(|len| !lengths.contains(len));
+        let with = |len| {
+            let at = lengths.partition_point(|other| *other < len);
+            let mut with = lengths.clone();
+            with.insert(at, len);
+            (estimate(histogram, direct, &with), with)
+        };
+        match candidates.map(with).min() {
+            Some((cost, with)) if cost < best => (best, lengths) = (cost, with),
+            _ => break,
+        }
+    }
+    lengths
+}
+
+/// How many prefixes the expansion makes, if none captures another; at most `u64::MAX`.
+pub fn estimate(histogram: &Histogram, direct: u8, lengths: &[u8]) -> u64 {
+    let mut sum = 0u64;
+    let mut from = usize::from(direct) + 1;
+    for &to in lengths {
+        for (len, &count) in histogram.iter().enumerate().take(usize::from(to) + 1).skip(from) {
+            let each = 1u64.checked_shl(u32::from(to) - len as u32).unwrap_or(u64::MAX);
+            sum = sum.saturating_add(count.saturating_mul(each));
+        }
+        from = usize::from(to) + 1;
+    }
+    sum
+}
+
+/// How many prefixes there are at each length after expansion, counted without expanding: those under
+/// the prefixes that no other of the same level covers.
+pub fn counts<A: Addr>(routes: &Routes<A>, direct: u8, lengths: &[u8]) -> Vec<u64> {
+    let mut counts = vec![0u64; lengths.len()];
+    // The last address that the level's prefixes cover so far.
+    let mut covered = vec![None; lengths.len()];
+    for prefix in routes.iter().map(|route| route.prefix).filter(|prefix| prefix.len() > direct) {
+        let level = lengths.partition_point(|len| *len < prefix.len());
+        if level < lengths.len() && covered[level].is_none_or(|last| last < prefix.first()) {
+            covered[level] = Some(prefix.last());
+            let each = 1u64.checked_shl((lengths[level] - prefix.len()).into());
+            counts[level] = counts[level].saturating_add(each.unwrap_or(u64::MAX));
+        }
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fibula_core::{Hop, Prefix};
+    use std::collections::HashSet;
+
+    /// The choices of the paper's table 4 come about one by one: those of fewer levels are among those
+    /// of more.
+    #[test]
+    fn more_levels_keep_the_lengths_and_cost_less() {
+        let mut histogram = [0; 129];
+        for (len, count) in [(20, 12), (29, 2689), (32, 12_963), (36, 3015), (40, 3966)] {
+            histogram[len] = count;
+        }
+        (histogram[44], histogram[47], histogram[48], histogram[64]) = (4663, 1434, 34_663, 20);
+        let mut before = (vec![64], u64::MAX);
+        for levels in 2..=9 {
+            let lengths = greedy(&histogram, 0, 64, levels);
+            assert_eq!(lengths.len(), levels);
+            assert!(before.0.iter().all(|len| lengths.contains(len)), "{lengths:?}");
+            let cost = estimate(&histogram, 0, &lengths);
+            assert!(cost < before.1);
+            before = (lengths, cost);
+        }
+        // Nine lengths are all there are.
+        assert_eq!(before, (vec![20, 29, 32, 36, 40, 44, 47, 48, 64], 63_425));
+        assert_eq!(greedy(&histogram, 0, 64, 20), before.0);
+        assert_eq!(greedy(&histogram, 20, 64, 20)[0], 29);
+        assert_eq!(greedy(&[0; 129], 0, 64, 5), [64]);
+    }
+
+    /// Counting without expanding is counting what expanding makes.
+    #[test]
+    fn counts_are_those_of_distinct_prefixes() {
+        for seed in 0..20 {
+            let routes = fibula_testkit::tables::dense::<u32>(seed, 300);
+            for (direct, lengths) in [(0, &[12, 20, 32][..]), (16, &[24, 32]), (20, &[32])] {
+                let mut expanded = HashSet::new();
+                for route in routes.iter().filter(|route| route.prefix.len() > direct) {
+                    let len = *lengths.iter().find(|len| **len >= route.prefix.len()).unwrap();
+                    // Few enough that every one can be made.
+                    for i in 0..1u32 << (len - route.prefix.len()).min(16) {
+                        expanded.insert((len, route.prefix.addr() | i << (32 - len)));
+                    }
+                }
+                let got: u64 = counts(&routes, direct, lengths).iter().sum();
+                let small = |route: &fibula_core::Route<u32>| {
+                    let len = lengths.iter().find(|len| **len >= route.prefix.len()).unwrap();
+                    len - route.prefix.len() <= 16
+                };
+                if routes.iter().filter(|r| r.prefix.len() > direct).all(|r| small(&r)) {
+                    assert_eq!(got, expanded.len() as u64);
+                }
+                assert!(got <= estimate(&histogram(&routes), direct, lengths));
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_overflows() {
+        let routes: Routes<u128> =
+            (0..200u128).map(|i| (Prefix::masked(i << 120, 8).unwrap(), Hop::new(0))).collect();
+        assert_eq!(Expansion::at(&routes, 0, vec![64]).actual, 200 << 56);
+        let all: Routes<u128> =
+            [(Prefix::masked(0u128, 1).unwrap(), Hop::new(0))].into_iter().collect();
+        assert_eq!(Expansion::at(&all, 0, vec![128]).estimated, u64::MAX);
+        assert_eq!(Expansion::at(&all, 0, vec![128]).actual, u64::MAX);
+    }
+}

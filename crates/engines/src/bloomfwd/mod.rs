@@ -1,0 +1,352 @@
+//! **Bloomfwd**: a hash table for each prefix length, and a Bloom filter before each that knows which
+//! of them are worth asking; prefixes are expanded so that the lengths are few.
+//!
+//! Lucchesi, Maciel, Teodoro, Melo: *Bloomfwd*, on top of Dharmapurikar, Krishnamurthy, Taylor:
+//! *Longest Prefix Matching Using Bloom Filters*, SIGCOMM 2003. Engines `bloomfwd` (all of the paper's
+//! optimisations), `bloomfwd-baseline` (its starting point) and `bloomfwd-naive` (a filter and a table
+//! for each length).
+//!
+//! # The scheme
+//!
+//! Prefixes are expanded to the next of a few lengths, the **levels**: a /22 becomes four /24s, unless
+//! a longer prefix has taken one of them. A level has a **filter**, an array of bits of which each of
+//! its prefixes sets *k*, and **buckets**, cache lines of keys with their codes. The shortest prefixes
+//! are expanded into the **direct lookup array** (DLA), which takes what no level has.
+//!
+//! ```text
+//!   10.0.0.0/8  → A      direct, 2^20 codes     level 24                    level 32
+//!   10.1.2.0/23 → B      0.0.0      none        filter  .1..1.1..           filter  ...1..
+//!   10.1.3.9/32 → C      10.0.0     A           bucket  10.1.2 B            bucket  10.1.3.9 C
+//!                        ..  2^12 of them               10.1.3 B
+//!                        11.0.0     none
+//!
+//!   lookup 10.1.3.7:  10.1.3.7 fails level 32's filter (or passes by chance, and is in no bucket);
+//!                     10.1.3 passes level 24's, and is in its bucket: B
+//! ```
+//!
+//! A filter lets through some of the keys that are not there, at a rate that is a parameter: 30 % is
+//! best, says the paper, with *k* = 2. It decides what a lookup costs and never what it answers.
+//!
+//! **Buckets.** As many keys and codes as a cache line holds (ten of IPv4, six of IPv6, with codes of
+//! 16 bits), keys first, then the codes, then the *mark*, which is where a search that finds no key
+//! ends up: 0 says that it is nowhere, all ones that the bucket had no room, so that the next one has
+//! to be asked. One comparison of vectors, whatever the bucket holds.
+//!
+//! ```text
+//!   bit 0         320          480  496 512
+//!   │ 10 keys ... │ 10 codes ... │mark│ │
+//! ```
+//!
+//! **IPv6.** The lengths are chosen for the routes, see [`dpcpe`]. The default route is what the DLA
+//! has become: an array of one code. Keys are the first 64 bits. Routes longer than that are not
+//! expanded; each of their lengths has a level of its own, with keys of 128 bits, and before all of
+//! them stands the **gate**: a filter of the first 64 bits that such routes begin with. Addresses that
+//! pass it are looked up singly.
+//!
+//! **Batches.** All addresses of a block go through a level before any goes to the next; sixteen keys
+//! are hashed and tested at a time (`fibula_filter::Bits::part`), the buckets of those that pass are
+//! asked for at once, and the hash that found the first bit finds the bucket, too. Threads share the
+//! tables, each with its own part of the addresses.
+//!
+//! **Updates.** What a changed prefix expands to is written anew; a counter of four bits beside each
+//! bit of the filters, made when the first change comes, says when a bit has to go.
+//!
+//! # Invariants
+//!
+//! - A key that is in a bucket passes the filter of its level, whatever came and went: no counter is
+//!   lower than the number of its keys, or it is full and its bit stays.
+//! - A key is in the bucket that its hash names, or that one is marked, and so on to where it is.
+//! - The longest level has all bits of a key: every prefix has a level to be expanded to.
+//! - No code names a hop from the hop count on.
+//!
+//! The second is for answers alone: a search reads within its level's buckets, and goes round once at
+//! most. `load` checks what is needed for that, and codes.
+//!
+//! # Limits and use
+//!
+//! Expansion is the limit: /25 to /31 make up to 128 keys each for IPv4, and few levels make millions
+//! of keys for IPv6; beyond [`Config::memory_limit`] a table is refused. Patches ask for a build where
+//! a level is full, or where a route is so much shorter than its level that it makes hundreds of
+//! thousands of keys. Take it where its paper is to be reproduced or hashing is what the machine does
+//! best; the tries and range tables of this crate are faster on all traffic that we know, and smaller.
+//!
+//! ```
+//! use fibula_core::{Engine, Hop, Lookup, Routes};
+//! use fibula_engines::bloomfwd::{Bloomfwd, Config};
+//!
+//! let routes: Routes<u32> = [
+//!     ("10.0.0.0/8".parse()?, Hop::new(0)),
+//!     ("10.1.2.0/23".parse()?, Hop::new(1)),
+//!     ("10.1.3.9/32".parse()?, Hop::new(2)),
+//! ]
+//! .into_iter()
+//! .collect();
+//! let config = Config { false_positives: 0.1, ..Config::default() };
+//! let engine = Bloomfwd::build(&routes, &config).unwrap();
+//! assert_eq!(engine.lengths(), [24, 32]);
+//! assert_eq!(engine.lookup(0x0a01_0307), Hop::new(1));
+//! # Ok::<(), fibula_core::PrefixError>(())
+//! ```
+
+mod batch;
+mod bucket;
+mod build;
+pub mod dpcpe;
+mod load;
+mod lookup;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod update;
+
+use fibula_core::{
+    BuildError, Engine, Hop, LoadError, Lookup, Memory, Patch, Patched, Persist, Prefix, Routes,
+    TableRef, TableSource,
+};
+use fibula_filter::Hash;
+use fibula_simd::{Isa, Level};
+
+pub use bucket::Address;
+use bucket::Code;
+use tables::Tables;
+
+const NAME: &str = "bloomfwd";
+const SHAPE: &str = "shape";
+const FILTERS: &str = "filters";
+
+/// Parameters of [`Bloomfwd`]. The default is what is fastest.
+///
+/// ```
+/// use fibula_engines::bloomfwd::{Config, Hashes, Levels};
+/// use fibula_filter::Hash;
+///
+/// // One bar of the paper's figure 1: Murmur in the filters, H2 in the tables, 10 %.
+/// let hashes = Some(Hashes { filter: Hash::Murmur, table: Hash::H2 });
+/// let bar = Config { hashes, false_positives: 0.1, ..Config::default() };
+/// // One of figure 7: IPv6, four levels.
+/// let four = Config { levels: Levels::Dpcpe(4), ..Config::default() };
+/// # let _ = (bar, four);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The hash functions; `None` takes H2 twice for IPv4 and Murmur twice for IPv6.
+    pub hashes: Option<Hashes>,
+    /// The rate of keys that pass a filter and are not there, 0.01 to 0.9.
+    pub false_positives: f64,
+    /// What prefixes are expanded to.
+    pub levels: Levels,
+    /// How large filters are made.
+    pub sizes: Sizes,
+    /// How batches are looked up.
+    pub search: Search,
+    /// The most bytes that the tables may take: what refuses expansion to too few levels.
+    pub memory_limit: usize,
+    /// The instruction set of its batch lookups; one that the machine lacks gives the best below it.
+    pub isa: Isa,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            hashes: None,
+            false_positives: 0.3,
+            levels: Levels::Auto,
+            sizes: Sizes::Fitting,
+            search: Search::Staged,
+            memory_limit: 1 << 30,
+            isa: Isa::default(),
+        }
+    }
+}
+
+impl Config {
+    /// The naive algorithm of section 3.1: a filter and a table for each length, all filters of one
+    /// size, a hash of its own for each position and for the table, one address after the other.
+    pub fn naive() -> Self {
+        Self { levels: Levels::Every, sizes: Sizes::Equal, ..Self::baseline() }
+    }
+
+    /// The baseline of section 3.2: filters as large as they need to be, and expansion; otherwise
+    /// naive.
+    pub fn baseline() -> Self {
+        let hashes = Some(Hashes { filter: Hash::MurmurSeeded, table: Hash::Murmur });
+        Self { hashes, search: Search::Single, ..Self::default() }
+    }
+
+    fn hashes<A: Address>(&self) -> Hashes {
+        let best = if A::BITS == 32 { Hash::H2 } else { Hash::Murmur };
+        self.hashes.unwrap_or(Hashes { filter: best, table: best })
+    }
+}
+
+/// A pair of hash functions. Where they are the same, a key is hashed once for both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hashes {
+    /// Of the filters: [`Hash::MurmurSeeded`] hashes for each position, the others go on from one hash
+    /// by double hashing.
+    pub filter: Hash,
+    /// Of the hash tables.
+    pub table: Hash,
+}
+
+/// The lengths that prefixes are expanded to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Levels {
+    /// IPv4: 24 and 32, a direct lookup array of 20 bits. IPv6: [`dpcpe`] with 5 levels, or as many
+    /// more as it takes for no more than four prefixes after expansion for one before.
+    Auto,
+    /// As many levels as [`dpcpe`] is to choose, or fewer where more save nothing.
+    Dpcpe(u8),
+    /// These, ascending, the last 32 or 64; what has up to `direct` bits (24 at most) is in the direct
+    /// lookup array.
+    At {
+        /// The first bits that index the array; 0 leaves it the default route alone.
+        direct: u8,
+        /// The lengths.
+        lengths: Vec<u8>,
+    },
+    /// All lengths from 1 to 32 or 64: no expansion.
+    Every,
+}
+
+/// How large the filters of the levels are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sizes {
+    /// All of them as the one of the level with the most prefixes.
+    Equal,
+    /// Each for its own number of prefixes: "asymmetric".
+    Fitting,
+}
+
+/// How a batch is looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Search {
+    /// One address after the other.
+    Single,
+    /// Side by side, level by level.
+    Staged,
+}
+
+/// The compiled tables; see the [module](self). Clones share them until one is patched.
+#[derive(Clone)]
+pub struct Bloomfwd<A: Address> {
+    form: Form<A>,
+    search: Search,
+    isa: Level,
+}
+
+#[derive(Clone)]
+enum Form<A: Address> {
+    Bits16(Tables<A, u16>),
+    Bits32(Tables<A, u32>),
+}
+
+/// The same expression for the tables of each width.
+macro_rules! each {
+    ($form:expr, $tables:ident => $result:expr) => {
+        match $form {
+            Form::Bits16($tables) => $result,
+            Form::Bits32($tables) => $result,
+        }
+    };
+}
+
+impl<A: Address> Bloomfwd<A> {
+    /// As [`Persist::load`], for batches looked up in this way, with this instruction set.
+    ///
+    /// # Errors
+    /// [`LoadError`] names the table and what is wrong with it.
+    pub fn load_for(
+        tables: &dyn TableSource,
+        hop_count: u32,
+        search: Search,
+        isa: Isa,
+    ) -> Result<Self, LoadError> {
+        let form = if let Some(tables) = load::load(tables, hop_count)? {
+            Form::Bits16(tables)
+        } else if let Some(tables) = load::load(tables, hop_count)? {
+            Form::Bits32(tables)
+        } else {
+            return Err(LoadError::new(<u32 as Code>::BUCKETS, "is missing"));
+        };
+        Ok(Self { form, search, isa: isa.level() })
+    }
+
+    /// The lengths that prefixes are expanded to, ascending; those of routes longer than 64 bits are
+    /// not among them.
+    pub fn lengths(&self) -> Vec<u8> {
+        each!(&self.form, tables => tables.levels.iter().rev().map(|level| level.len).collect())
+    }
+
+    /// How many keys there are at each of the [`lengths`](Self::lengths).
+    pub fn keys(&self) -> Vec<usize> {
+        each!(&self.form, tables => tables.levels.iter().rev().map(|level| level.keys).collect())
+    }
+}
+
+impl<A: Address> Lookup<A> for Bloomfwd<A> {
+    fn lookup(&self, addr: A) -> Hop {
+        each!(&self.form, tables => tables.lookup(addr))
+    }
+
+    fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
+        assert_eq!(addrs.len(), hops.len(), "as many hops as addresses");
+        each!(&self.form, tables => match self.search {
+            Search::Staged => batch::lookup_batch(tables, self.isa, addrs, hops),
+            Search::Single => {
+                for (&addr, hop) in addrs.iter().zip(hops) {
+                    *hop = tables.lookup(addr);
+                }
+            }
+        });
+    }
+
+    fn memory(&self) -> Memory {
+        let counters = each!(&self.form, tables => tables.counters.as_ref().map(|c| c.memory()));
+        let tables = self.tables();
+        let tables = tables.iter().map(|table| (table.name, table.bytes.len()));
+        Memory::new(tables.chain(counters.map(|bytes| ("counters", bytes))))
+    }
+}
+
+impl<A: Address> Engine<A> for Bloomfwd<A> {
+    const NAME: &'static str = NAME;
+    type Config = Config;
+
+    fn build(routes: &Routes<A>, config: &Config) -> Result<Self, BuildError> {
+        if !(0.01..=0.9).contains(&config.false_positives) {
+            let reason = "the rate of false positives must be 0.01 to 0.9".into();
+            return Err(BuildError::Config { engine: NAME, reason });
+        }
+        let hops = routes.hop_count();
+        let form = if hops <= <u16 as Code>::HOPS_MAX {
+            Form::Bits16(build::build(routes, config)?)
+        } else if hops <= <u32 as Code>::HOPS_MAX {
+            Form::Bits32(build::build(routes, config)?)
+        } else {
+            return Err(BuildError::Limit {
+                engine: NAME,
+                what: "next hops",
+                limit: <u32 as Code>::HOPS_MAX.into(),
+                needed: hops.into(),
+            });
+        };
+        Ok(Self { form, search: config.search, isa: config.isa.level() })
+    }
+}
+
+impl<A: Address> Patch<A> for Bloomfwd<A> {
+    fn patch(&mut self, routes: &Routes<A>, changed: &[Prefix<A>]) -> Result<Patched, BuildError> {
+        each!(&mut self.form, tables => tables.patch(routes, changed))
+    }
+}
+
+impl<A: Address> Persist<A> for Bloomfwd<A> {
+    fn tables(&self) -> Vec<TableRef<'_>> {
+        each!(&self.form, tables => tables.table_refs())
+    }
+
+    fn load(tables: &dyn TableSource, hop_count: u32) -> Result<Self, LoadError> {
+        Self::load_for(tables, hop_count, Search::Staged, Isa::detect())
+    }
+}
