@@ -1,6 +1,8 @@
 //! `fibula bench`: engines x tables x traffic x batch, checked against the oracle, then timed; or
-//! engines x tables x bursts of changes. `fibula bench filter`: Bloom filters.
+//! engines x tables x bursts of changes. `fibula bench filter`: Bloom filters. `fibula bench bloomfwd`: a
+//! paper's experiments.
 
+mod bloomfwd;
 mod filter;
 mod measure;
 mod report;
@@ -121,6 +123,7 @@ pub struct Args {
 #[derive(Subcommand, Debug)]
 enum Other {
     Filter(filter::Args),
+    Bloomfwd(Box<bloomfwd::Args>),
 }
 
 /// How keys come to the lookup threads.
@@ -184,8 +187,10 @@ pub fn isas(choices: &[IsaChoice], otherwise: Vec<Isa>) -> Vec<Isa> {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
-    if let Some(Other::Filter(args)) = &args.other {
-        return filter::run(args);
+    match &args.other {
+        Some(Other::Filter(args)) => return filter::run(args),
+        Some(Other::Bloomfwd(args)) => return bloomfwd::run(args),
+        None => {}
     }
     let mut bench = Bench {
         args,

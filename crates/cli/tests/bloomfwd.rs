@@ -1,0 +1,158 @@
+//! `fibula bench bloomfwd`: every experiment on a tiny table.
+
+mod common;
+
+use common::{Files, done, said};
+
+const V4: &str = "gen:v4:2015:800:1";
+const V6: &str = "gen:v6:2015:800:1";
+const HEAD: &str = "table,family,prefixes,isa";
+const TAIL: &str = "mlps,mlps_min,mlps_max,memory_bytes,build_ms";
+
+/// The rows of an experiment, by column; the columns must be these, between those of all.
+fn rows(args: &[&str], columns: &str) -> Vec<Vec<String>> {
+    let all = [&["bench", "bloomfwd", "--keys", "500", "--runs", "2"][..], args].concat();
+    let out = done(&all).out;
+    let mut lines = out.lines();
+    let comma = if columns.is_empty() { "" } else { "," };
+    assert_eq!(lines.next(), Some(&*format!("{HEAD}{comma}{columns},{TAIL}")), "{args:?}");
+    let width = 9 + columns.split(',').filter(|name| !name.is_empty()).count();
+    let rows: Vec<Vec<String>> =
+        lines.map(|line| line.split(',').map(str::to_owned).collect()).collect();
+    for row in &rows {
+        assert_eq!(row.len(), width, "{row:?}");
+        let [mlps, min, max, bytes, build] = &row[width - 5..] else { unreachable!() };
+        if mlps.is_empty() {
+            assert!([min, max, bytes, build].iter().all(|cell| cell.is_empty()), "{row:?}");
+            continue;
+        }
+        let number = |text: &str| text.parse::<f64>().expect("a number");
+        assert!(number(min) > 0.0 && number(min) <= number(mlps) && number(mlps) <= number(max));
+        assert!(number(bytes) > 0.0 && number(build) >= 0.0, "{row:?}");
+    }
+    rows
+}
+
+fn column(rows: &[Vec<String>], at: usize) -> Vec<&str> {
+    rows.iter().map(|row| row[at].as_str()).collect()
+}
+
+#[test]
+fn hash_functions() {
+    let rows = rows(
+        &["--figure", "1", "-t", V4],
+        "filter_hash,table_hash,false_positives,level_prefixes,level_bits,level_hashes",
+    );
+    assert_eq!(rows.len(), 3 * 3 * 5);
+    assert_eq!(rows[0][..7], [V4, "v4", "800", &rows[0][3], "murmur", "murmur", "0.01"]);
+    let last = &rows[44];
+    assert_eq!((&*last[4], &*last[5], &*last[6], &*last[9]), ("h2", "h2", "0.9", "1 1"));
+    // The levels' prefixes are those of the table, whatever the functions and the rate.
+    assert!(column(&rows, 7).iter().all(|prefixes| *prefixes == last[7]));
+}
+
+#[test]
+fn threads() {
+    let args = ["--figure", "2", "-t", V4, "--threads", "2,3"];
+    let rows = rows(&args, "engine,threads,speedup");
+    assert_eq!(rows.len(), 4 * 3);
+    assert_eq!(column(&rows, 5).concat(), "111122223333");
+    assert!(rows[..4].iter().all(|row| row[6] == "1"));
+    assert_eq!(column(&rows[8..], 4), ["bloomfwd-baseline", "bloomfwd", "miht", "miht-batch"]);
+}
+
+#[test]
+fn matching_addresses() {
+    let rows = rows(&["--figure", "3", "-t", V4], "engine,matching_percent");
+    assert_eq!(column(&rows, 5), ["0", "20", "40", "60", "80", "100"]);
+}
+
+#[test]
+fn real_addresses() {
+    let files = Files::new();
+    let list = files.with("list.txt", "192.0.2.1\n198.51.100.7\t3\n2001:db8::1\n");
+    let args = ["--figure", "4", "-t", V4, "--addresses", &list];
+    let both = rows(&args, "engine,traffic");
+    assert_eq!(both.len(), 2 * 3);
+    assert_eq!(column(&both[..3], 5), ["RND"; 3]);
+    assert_eq!(column(&both[3..], 5), [&*format!("file:{list}"); 3]);
+    let args = ["--figure", "4", "-t", V6, "--family", "v6", "--addresses", &list];
+    assert_eq!(rows(&args, "engine,traffic").len(), 2 * 3);
+}
+
+#[test]
+fn sizes_of_tables() {
+    let rows = rows(&["--figure", "5", "-t", V4], "engine,part");
+    assert_eq!(column(&rows, 2), ["50", "100", "200", "400", "800"]);
+    assert_eq!(column(&rows, 5), ["1/16", "1/8", "1/4", "1/2", "1/1"]);
+}
+
+#[test]
+fn several_tables() {
+    let tables = format!("{V4},gen:v4:2015:500:2");
+    let rows = rows(&["--figure", "6", "-t", &tables], "engine");
+    assert_eq!(column(&rows, 2), ["800", "800", "800", "500", "500", "500"]);
+    assert_eq!(column(&rows[..3], 4), ["bloomfwd", "miht", "miht-batch"]);
+}
+
+#[test]
+fn levels() {
+    let columns = "engine,levels,lengths,estimated_prefixes,actual_prefixes";
+    let figure7 = rows(&["--figure", "7", "-t", V6], columns);
+    assert_eq!(column(&figure7, 5), ["none", "8", "7", "6", "5", "4", "3", "", ""]);
+    assert_eq!(column(&figure7[7..], 4), ["miht", "miht-batch"]);
+    for row in &figure7[..7] {
+        let count = row[6].split(' ').count();
+        assert!(row[5] == "none" && count > 8 || row[5].parse() == Ok(count), "{row:?}");
+        assert!(row[6].ends_with(" 64"), "{row:?}");
+        let prefixes = |at: usize| row[at].parse::<u64>().unwrap();
+        assert!(prefixes(8) <= prefixes(7), "{row:?}");
+    }
+    let tables = format!("{V6},gen:v6:2015:500:2");
+    assert_eq!(rows(&["--figure", "8", "-t", &tables], columns).len(), 2 * 7);
+}
+
+/// The paper's table 5, and into a file.
+#[test]
+fn sizes_of_filters() {
+    let files = Files::new();
+    let path = files.path("table5.csv");
+    assert_eq!(done(&["bench", "bloomfwd", "--figure", "table5", "--csv", &path]).out, "");
+    let text = std::fs::read_to_string(path).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 1 + 7 * 2 * 5);
+    assert_eq!(
+        lines[0],
+        "table,group,prefixes,false_positives,m_bits,k_hashes,expected_rate,fibula_bits"
+    );
+    for line in [
+        "AS65000,G1,971555,0.01,9312412,7,",
+        "AS65000,G2,113397,0.9,24868,1,",
+        "DE-CIX,G2,209488,0.6,222732,1,",
+    ] {
+        assert!(lines.iter().any(|other| other.starts_with(line)), "{line}");
+    }
+}
+
+#[test]
+fn wrong_options() {
+    for (args, reason) in [
+        (&["--figure", "9"][..], "invalid value '9'"),
+        (&[], "--figure"),
+        (&["--figure", "4"], "there are none"),
+        (&["--figure", "4", "-t", V4, "--addresses", "no-such-file"], "no-such-file"),
+        (&["--figure", "3", "--addresses", "list"], "--addresses is for --figure 4"),
+        (&["--figure", "3", "--threads", "2"], "--threads is for --figure 2"),
+        (&["--figure", "table5", "--table", V4], "the paper's own tables"),
+        (&["--figure", "3", "--table", V6], "no IPv4 routes"),
+        (&["--figure", "7", "--table", V4], "no IPv6 routes"),
+        (&["--figure", "3", "--table", "gen:v4:x"], "gen:v4:x"),
+        (&["--figure", "3", "--keys", "0"], "0 is not in"),
+        (&["--figure", "3", "-t", V4, "--csv", "no/such/folder.csv"], "no/such/folder.csv"),
+    ] {
+        let said = said(&[&["bench", "bloomfwd"], args].concat());
+        assert_eq!(said.code, 2, "{args:?}: {}{}", said.out, said.err);
+        assert!(said.err.contains(reason), "{args:?}: {}", said.err);
+        assert_eq!(said.out, "", "{args:?}");
+    }
+}
