@@ -1,31 +1,30 @@
 //! `fibula bench bloomfwd`: the experiments of Bloomfwd's paper, each as a CSV.
 
+mod cases;
+mod subjects;
+
 use std::io::Write;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use clap::{Args as ClapArgs, ValueEnum};
 use core_affinity::CoreId;
-use fibula_core::{Addr, BuildError, Engine, Family, Hop, Lookup, Routes};
-use fibula_engines::bloomfwd::dpcpe::Expansion;
-use fibula_engines::bloomfwd::{Address, Bloomfwd, Config, Hashes, Levels};
-use fibula_engines::{EngineFamily, find};
-use fibula_filter::{Hash, Shape};
+use fibula_core::{Family, Routes};
+use fibula_engines::EngineFamily;
+use fibula_engines::bloomfwd::Address;
+use fibula_filter::Shape;
 use fibula_rib::StoredFamily;
-use fibula_simd::Isa;
 use fibula_testkit::traffic::Traffic as Kind;
-use fibula_testkit::{Oracle, Rng};
 
-use super::measure::{self, Mode};
-use super::report::{median, rounded};
-use super::traffic::{Traffic, answers};
-use super::{differences, parse_family, rate};
+use super::traffic::Traffic;
+use super::{measure, parse_family};
 use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::output::Output;
 use crate::progress::note;
 use crate::source::{ReadArgs, Source};
 use crate::table;
+use cases::{Case, Subject, number};
+use subjects::{hashes, levels, named, part};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -117,19 +116,12 @@ enum Figure {
     Filters,
 }
 
-/// The hash functions of figure 1.
-const HASHES: [Hash; 3] = [Hash::Murmur, Hash::Knuth, Hash::H2];
 /// The rates of false positives of figure 1 and table 5.
 const RATES: [f64; 5] = [0.01, 0.1, 0.3, 0.6, 0.9];
 /// The percentages of figure 3.
 const MATCHING: [u8; 6] = [0, 20, 40, 60, 80, 100];
 /// Figure 5 measures one part of so many.
 const PARTS: [usize; 5] = [16, 8, 4, 2, 1];
-/// The levels of figures 7 and 8; all lengths come before them.
-const LEVELS: [u8; 6] = [8, 7, 6, 5, 4, 3];
-/// The most prefixes after expansion for one before that are measured. The paper's largest four levels
-/// make 148, its three levels 16,000 and more: it gives no rate for these either.
-const EXPANSION_MAX: u64 = 1000;
 /// What the paper compares, and our form of MIHT.
 const RIVALS: [&str; 3] = ["bloomfwd", "miht", "miht-batch"];
 
@@ -268,31 +260,6 @@ fn filters(csv: &mut Csv) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-/// An engine over a table.
-struct Subject<A: Addr> {
-    /// What tells it from the others.
-    cells: Vec<Cell>,
-    prefixes: usize,
-    /// `None` if the engine refused the table.
-    built: Option<(Box<dyn Lookup<A>>, Duration)>,
-}
-
-/// The keys of each thread, and the oracle's answers.
-struct Asked<A> {
-    keys: Vec<Vec<A>>,
-    expected: Vec<Vec<Hop>>,
-}
-
-/// A subject that is asked, and what is measured of it: a number for each run, none if it was refused.
-struct Case<'a, A: Addr> {
-    cells: Vec<Cell>,
-    subject: &'a Subject<A>,
-    asked: &'a Asked<A>,
-    mlps: Vec<f64>,
-    /// What it answered wrongly.
-    wrong: Option<String>,
 }
 
 struct Experiment<'a> {
@@ -441,238 +408,5 @@ impl Experiment<'_> {
         let mut cases = subjects.iter().map(|subject| Case::new(subject, &asked, &[])).collect();
         self.measure(&mut cases);
         self.write(table, cases)
-    }
-
-    fn asked<A: Addr>(
-        &self,
-        routes: &Routes<A>,
-        traffic: &Traffic,
-        threads: u32,
-    ) -> Result<Asked<A>, Failure> {
-        let (count, seed) = (self.args.keys as usize, self.args.seed);
-        let keys = traffic.keys(routes, count, threads as usize, seed)?;
-        if keys.is_empty() {
-            return Err(Failure::new(format_args!("{traffic}: no IP{} addresses", A::FAMILY)));
-        }
-        let oracle = Oracle::new(routes);
-        let expected = keys.iter().map(|keys| answers(&oracle, keys)).collect();
-        Ok(Asked { keys, expected })
-    }
-
-    /// Checks all answers, then times the cases, turn by turn. Wrong ones are left out.
-    fn measure<A: Addr>(&mut self, cases: &mut Vec<Case<'_, A>>) {
-        let batch = self.args.batch as usize;
-        for case in &mut *cases {
-            let Some((engine, _)) = &case.subject.built else { continue };
-            let pairs = case.asked.keys.iter().zip(&case.asked.expected);
-            let mut wrong = pairs.flat_map(|(keys, right)| differences(engine, keys, right, batch));
-            case.wrong = wrong.next();
-        }
-        self.leave_wrong_out(cases);
-        for _ in 0..self.args.runs {
-            for case in &mut *cases {
-                let Some((engine, _)) = &case.subject.built else { continue };
-                let Asked { keys, expected } = case.asked;
-                let keys: Vec<&[A]> = keys.iter().map(Vec::as_slice).collect();
-                let run = measure::run(engine, &keys, Mode::Batch(batch), &self.cores);
-                let sums = expected.iter().map(|hops| measure::fold(hops));
-                if run.checksum != sums.fold(0, u32::wrapping_add) {
-                    case.wrong = Some("other hops when timed than before".to_owned());
-                }
-                case.mlps.push(rate(keys.iter().map(|keys| keys.len()).sum(), run.time));
-            }
-        }
-        self.leave_wrong_out(cases);
-    }
-
-    fn leave_wrong_out<A: Addr>(&mut self, cases: &mut Vec<Case<'_, A>>) {
-        for case in cases.extract_if(.., |case| case.wrong.is_some()) {
-            self.outcome = Outcome::Negative;
-            let cells = case.cells.iter().map(|(_, text)| text.as_str());
-            let (cells, wrong) = (cells.collect::<Vec<_>>().join(" "), case.wrong);
-            note(format_args!("{cells} is wrong and left out: {}", wrong.unwrap_or_default()));
-        }
-    }
-
-    fn write<A: Addr>(&mut self, table: &str, cases: Vec<Case<'_, A>>) -> Result<(), Failure> {
-        for mut case in cases {
-            let (rate, built) = (case.median(), case.subject.built.as_ref());
-            let bytes = built.map(|(engine, _)| engine.memory().total().to_string());
-            let mut cells = vec![
-                ("table", table.to_owned()),
-                ("family", A::FAMILY.name().to_owned()),
-                ("prefixes", case.subject.prefixes.to_string()),
-                ("isa", Isa::detect().name().to_owned()),
-            ];
-            cells.extend(case.cells);
-            cells.extend([
-                ("mlps", number(rate)),
-                ("mlps_min", number(case.mlps.first().copied())),
-                ("mlps_max", number(case.mlps.last().copied())),
-                ("memory_bytes", bytes.unwrap_or_default()),
-                ("build_ms", number(built.map(|(_, time)| time.as_secs_f64() * 1e3))),
-            ]);
-            self.csv.row(&cells)?;
-        }
-        Ok(())
-    }
-}
-
-impl<A: Addr> Subject<A> {
-    fn new(
-        cells: Vec<Cell>,
-        routes: &Routes<A>,
-        built: Option<(impl Lookup<A> + 'static, Duration)>,
-    ) -> Self {
-        let boxed = |engine| Box::new(engine) as Box<dyn Lookup<A>>;
-        let built = built.map(|(engine, time)| (boxed(engine), time));
-        Self { cells, prefixes: routes.len(), built }
-    }
-}
-
-impl<'a, A: Addr> Case<'a, A> {
-    fn new(subject: &'a Subject<A>, asked: &'a Asked<A>, more: &[Cell]) -> Self {
-        let cells = subject.cells.iter().chain(more).cloned().collect();
-        Self { cells, subject, asked, mlps: Vec::new(), wrong: None }
-    }
-
-    /// The rate; sorts those of the runs.
-    fn median(&mut self) -> Option<f64> {
-        (!self.mlps.is_empty()).then(|| median(&mut self.mlps))
-    }
-}
-
-/// The subjects of figure 1.
-fn hashes<A: EngineFamily + Address>(routes: &Routes<A>) -> Result<Vec<Subject<A>>, Failure> {
-    let pairs = HASHES.into_iter().flat_map(|filter| HASHES.map(|table| Hashes { filter, table }));
-    let mut subjects = Vec::new();
-    for (hashes, rate) in pairs.flat_map(|pair| RATES.map(|rate| (pair, rate))) {
-        let config = Config { hashes: Some(hashes), false_positives: rate, ..Config::default() };
-        let built = bloomfwd(routes, &config)?;
-        let keys = built.as_ref().map_or(Vec::new(), |(engine, _)| engine.keys());
-        let shapes = keys.iter().map(|&keys| Shape::for_rate(keys, rate));
-        let cells = vec![
-            ("filter_hash", hashes.filter.name().to_owned()),
-            ("table_hash", hashes.table.name().to_owned()),
-            ("false_positives", rate.to_string()),
-            ("level_prefixes", spaced(&keys)),
-            ("level_bits", spaced(shapes.clone().map(Shape::bits))),
-            ("level_hashes", spaced(shapes.map(Shape::hashes))),
-        ];
-        subjects.push(Subject::new(cells, routes, built));
-    }
-    Ok(subjects)
-}
-
-/// The subjects of figures 7 and 8, with what the paper's table 4 says of them, and the rivals.
-fn levels<A: EngineFamily + Address>(
-    routes: &Routes<A>,
-    rivals: &[&str],
-) -> Result<Vec<Subject<A>>, Failure> {
-    let mut subjects = Vec::new();
-    let every = ("none".to_owned(), Expansion::at(routes, 0, lengths(routes)));
-    let chosen = LEVELS.map(|levels| (levels.to_string(), Expansion::of(routes, levels.into())));
-    for (levels, expansion) in [every].into_iter().chain(chosen) {
-        let Expansion { lengths, estimated, actual } = expansion;
-        let cells = vec![
-            ("engine", "bloomfwd".to_owned()),
-            ("levels", levels),
-            ("lengths", spaced(&lengths)),
-            ("estimated_prefixes", estimated.to_string()),
-            ("actual_prefixes", actual.to_string()),
-        ];
-        let built = if actual <= EXPANSION_MAX * routes.len() as u64 {
-            let levels = Levels::At { direct: 0, lengths };
-            bloomfwd(routes, &Config { levels, ..Config::default() })?
-        } else {
-            note(format_args!("not measured: {} levels make {actual} prefixes", lengths.len()));
-            None
-        };
-        subjects.push(Subject::new(cells, routes, built));
-    }
-    for mut subject in named(routes, rivals)? {
-        let none = ["levels", "lengths", "estimated_prefixes", "actual_prefixes"];
-        subject.cells.extend(none.map(|name| (name, String::new())));
-        subjects.push(subject);
-    }
-    Ok(subjects)
-}
-
-/// The engines of these names.
-fn named<A: EngineFamily>(routes: &Routes<A>, names: &[&str]) -> Result<Vec<Subject<A>>, Failure> {
-    let subject = |name: &&str| {
-        let entry = find::<A>(name).expect("the registry has the engine");
-        let built = timed(|| (entry.build)(routes, Isa::detect()))?;
-        Ok(Subject::new(vec![("engine", (*name).to_owned())], routes, built))
-    };
-    names.iter().map(subject).collect()
-}
-
-/// Bloomfwd over the table; none, with a note, if it refuses it.
-fn bloomfwd<A: Address>(
-    routes: &Routes<A>,
-    config: &Config,
-) -> Result<Option<(Bloomfwd<A>, Duration)>, Failure> {
-    timed(|| Bloomfwd::build(routes, config))
-}
-
-fn timed<E>(
-    build: impl FnOnce() -> Result<E, BuildError>,
-) -> Result<Option<(E, Duration)>, Failure> {
-    let started = Instant::now();
-    match build() {
-        Ok(engine) => Ok(Some((engine, started.elapsed()))),
-        Err(error @ BuildError::Limit { .. }) => {
-            note(format_args!("not measured: {error}"));
-            Ok(None)
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// The lengths that the routes have, and the one that there has to be.
-fn lengths<A: Address>(routes: &Routes<A>) -> Vec<u8> {
-    let top = A::BITS.min(64);
-    let mut lengths: Vec<u8> = routes.iter().map(|route| route.prefix.len()).collect();
-    lengths.retain(|len| (1..top).contains(len));
-    lengths.push(top);
-    lengths.sort_unstable();
-    lengths.dedup();
-    lengths
-}
-
-/// One of so many parts of the routes, chosen at random.
-fn part<A: Addr>(routes: &Routes<A>, parts: usize, seed: u64) -> Routes<A> {
-    let mut rng = Rng::new(seed);
-    let (mut left, mut needed) = (routes.len(), routes.len() / parts);
-    let chosen = routes.iter().filter(|_| {
-        let take = rng.below(left as u64) < needed as u64;
-        (left, needed) = (left - 1, needed - usize::from(take));
-        take
-    });
-    chosen.collect()
-}
-
-fn spaced<T: ToString>(numbers: impl IntoIterator<Item = T>) -> String {
-    numbers.into_iter().map(|number| number.to_string()).collect::<Vec<_>>().join(" ")
-}
-
-fn number(number: Option<f64>) -> String {
-    number.map_or(String::new(), |number| rounded(number).to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use fibula_testkit::tables;
-
-    #[test]
-    fn parts_are_as_large_as_asked_for() {
-        let routes = tables::dense::<u32>(1, 1000);
-        for parts in PARTS {
-            let part = part(&routes, parts, 7);
-            assert_eq!(part.len(), routes.len() / parts);
-            assert!(part.iter().all(|route| routes.get(route.prefix) == Some(route.hop)));
-        }
     }
 }

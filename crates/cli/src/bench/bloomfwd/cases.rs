@@ -1,0 +1,145 @@
+//! Subjects, what they are asked, and how they are timed.
+
+use std::time::Duration;
+
+use fibula_core::{Addr, Hop, Lookup, Routes};
+use fibula_simd::Isa;
+use fibula_testkit::Oracle;
+
+use super::{Cell, Experiment};
+use crate::bench::measure::{self, Mode};
+use crate::bench::report::{median, rounded};
+use crate::bench::traffic::{Traffic, answers};
+use crate::bench::{differences, rate};
+use crate::failure::{Failure, Outcome};
+use crate::progress::note;
+
+/// An engine over a table.
+pub struct Subject<A: Addr> {
+    /// What tells it from the others.
+    pub cells: Vec<Cell>,
+    prefixes: usize,
+    /// `None` if the engine refused the table.
+    built: Option<(Box<dyn Lookup<A>>, Duration)>,
+}
+
+/// The keys of each thread, and the oracle's answers.
+pub struct Asked<A> {
+    pub keys: Vec<Vec<A>>,
+    expected: Vec<Vec<Hop>>,
+}
+
+/// A subject that is asked, and what is measured of it: a number for each run, none if it was refused.
+pub struct Case<'a, A: Addr> {
+    pub cells: Vec<Cell>,
+    pub subject: &'a Subject<A>,
+    pub asked: &'a Asked<A>,
+    mlps: Vec<f64>,
+    /// What it answered wrongly.
+    wrong: Option<String>,
+}
+
+impl Experiment<'_> {
+    pub fn asked<A: Addr>(
+        &self,
+        routes: &Routes<A>,
+        traffic: &Traffic,
+        threads: u32,
+    ) -> Result<Asked<A>, Failure> {
+        let (count, seed) = (self.args.keys as usize, self.args.seed);
+        let keys = traffic.keys(routes, count, threads as usize, seed)?;
+        if keys.is_empty() {
+            return Err(Failure::new(format_args!("{traffic}: no IP{} addresses", A::FAMILY)));
+        }
+        let oracle = Oracle::new(routes);
+        let expected = keys.iter().map(|keys| answers(&oracle, keys)).collect();
+        Ok(Asked { keys, expected })
+    }
+
+    /// Checks all answers, then times the cases, turn by turn. Wrong ones are left out.
+    pub fn measure<A: Addr>(&mut self, cases: &mut Vec<Case<'_, A>>) {
+        let batch = self.args.batch as usize;
+        for case in &mut *cases {
+            let Some((engine, _)) = &case.subject.built else { continue };
+            let pairs = case.asked.keys.iter().zip(&case.asked.expected);
+            let mut wrong = pairs.flat_map(|(keys, right)| differences(engine, keys, right, batch));
+            case.wrong = wrong.next();
+        }
+        self.leave_wrong_out(cases);
+        for _ in 0..self.args.runs {
+            for case in &mut *cases {
+                let Some((engine, _)) = &case.subject.built else { continue };
+                let Asked { keys, expected } = case.asked;
+                let keys: Vec<&[A]> = keys.iter().map(Vec::as_slice).collect();
+                let run = measure::run(engine, &keys, Mode::Batch(batch), &self.cores);
+                let sums = expected.iter().map(|hops| measure::fold(hops));
+                if run.checksum != sums.fold(0, u32::wrapping_add) {
+                    case.wrong = Some("other hops when timed than before".to_owned());
+                }
+                case.mlps.push(rate(keys.iter().map(|keys| keys.len()).sum(), run.time));
+            }
+        }
+        self.leave_wrong_out(cases);
+    }
+
+    fn leave_wrong_out<A: Addr>(&mut self, cases: &mut Vec<Case<'_, A>>) {
+        for case in cases.extract_if(.., |case| case.wrong.is_some()) {
+            self.outcome = Outcome::Negative;
+            let cells = case.cells.iter().map(|(_, text)| text.as_str());
+            let (cells, wrong) = (cells.collect::<Vec<_>>().join(" "), case.wrong);
+            note(format_args!("{cells} is wrong and left out: {}", wrong.unwrap_or_default()));
+        }
+    }
+
+    pub fn write<A: Addr>(&mut self, table: &str, cases: Vec<Case<'_, A>>) -> Result<(), Failure> {
+        for mut case in cases {
+            let (rate, built) = (case.median(), case.subject.built.as_ref());
+            let bytes = built.map(|(engine, _)| engine.memory().total().to_string());
+            let mut cells = vec![
+                ("table", table.to_owned()),
+                ("family", A::FAMILY.name().to_owned()),
+                ("prefixes", case.subject.prefixes.to_string()),
+                ("isa", Isa::detect().name().to_owned()),
+            ];
+            cells.extend(case.cells);
+            cells.extend([
+                ("mlps", number(rate)),
+                ("mlps_min", number(case.mlps.first().copied())),
+                ("mlps_max", number(case.mlps.last().copied())),
+                ("memory_bytes", bytes.unwrap_or_default()),
+                ("build_ms", number(built.map(|(_, time)| time.as_secs_f64() * 1e3))),
+            ]);
+            self.csv.row(&cells)?;
+        }
+        Ok(())
+    }
+}
+
+impl<A: Addr> Subject<A> {
+    pub fn new(
+        cells: Vec<Cell>,
+        routes: &Routes<A>,
+        built: Option<(impl Lookup<A> + 'static, Duration)>,
+    ) -> Self {
+        let boxed = |engine| Box::new(engine) as Box<dyn Lookup<A>>;
+        let built = built.map(|(engine, time)| (boxed(engine), time));
+        Self { cells, prefixes: routes.len(), built }
+    }
+}
+
+impl<'a, A: Addr> Case<'a, A> {
+    pub fn new(subject: &'a Subject<A>, asked: &'a Asked<A>, more: &[Cell]) -> Self {
+        let cells = subject.cells.iter().chain(more).cloned().collect();
+        Self { cells, subject, asked, mlps: Vec::new(), wrong: None }
+    }
+
+    /// The rate; sorts those of the runs.
+    pub fn median(&mut self) -> Option<f64> {
+        (!self.mlps.is_empty()).then(|| median(&mut self.mlps))
+    }
+}
+
+/// A cell of a number that may not be there.
+pub fn number(number: Option<f64>) -> String {
+    number.map_or(String::new(), |number| rounded(number).to_string())
+}
