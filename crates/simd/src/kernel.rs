@@ -110,13 +110,10 @@ impl Simd for Scalar {
     }
     #[inline(always)]
     fn rank16(self, line: &[u16; 16], first: u32, len: u32, key: u16) -> u32 {
-        let (mut from, end) = (first, first + len);
-        for half in [16, 8, 4, 2, 1] {
-            let next = from + half;
-            let below = line[(next as usize).wrapping_sub(1) & 15] < key;
-            from += half * u32::from((next <= end) & below);
-        }
-        from - first
+        let counts = |(i, &other): (u16, &u16)| {
+            u16::from(other < key) & u16::from(i.wrapping_sub(first as u16) < len as u16)
+        };
+        (0..).zip(line).map(counts).sum::<u16>().into()
     }
     #[inline(always)]
     fn row(self, words: &[u32; 16]) -> ScalarRow {

@@ -29,8 +29,8 @@ const LANES: usize = ROW * (ROWS + 1);
 /// And at the end of a batch, at most.
 const LAST_ROWS: usize = 2 * ROWS;
 const LAST_LANES: usize = ROW * (LAST_ROWS + 1);
-/// So few lookups go one by one.
-const FEW: usize = 10;
+/// Shorter batches do not fill the stages.
+const SHORT: usize = 20;
 /// How far ahead keys are asked for.
 const AHEAD: usize = 4096;
 
@@ -50,18 +50,8 @@ impl<C: Codes> Kernel for Batch<'_, C> {
     fn run<S: Simd>(self, simd: S) {
         let Self { tables, addrs, hops } = self;
         let search = Search { simd, tables };
-        if addrs.len() <= FEW {
-            for (&addr, to) in addrs.iter().zip(hops) {
-                *to = One { tables, addr }.run(simd);
-            }
-            return;
-        }
-        if addrs.len() < ROW {
-            let (mut row, mut found) = ([0; ROW], [[Hop::NONE; ROW]]);
-            row[..addrs.len()].copy_from_slice(addrs);
-            search.block::<ROWS, LANES>(&[row], None, &mut found, None);
-            hops.copy_from_slice(&found[0][..addrs.len()]);
-            return;
+        if S::ISA == Isa::Scalar || addrs.len() < SHORT {
+            return tables.plain(simd, addrs, hops);
         }
         // What is left behind whole rows goes as the row that ends with it: some are looked up twice.
         let (last, mut last_hops) = (addrs.last_chunk(), [Hop::NONE; ROW]);

@@ -43,7 +43,7 @@
 //! records have 32-bit codes.
 //!
 //! **Batches** go through the stages side by side, 64 at a time, without a branch that depends on the
-//! data of one: `batch.rs`.
+//! data of one: `batch.rs`; short ones, and all on machines without vectors, by plain loads: `plain.rs`.
 //!
 //! **Updates.** The smallest block around a changed prefix that has a word of its own is compiled anew
 //! behind all that is there, then the word is stored: `update.rs`.
@@ -91,6 +91,7 @@ mod build;
 mod deep;
 mod load;
 mod lookup;
+mod plain;
 mod plan;
 mod record;
 #[cfg(test)]

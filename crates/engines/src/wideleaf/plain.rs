@@ -1,0 +1,83 @@
+use std::hint::select_unpredictable;
+
+use fibula_core::Hop;
+use fibula_simd::{Simd, prefetch_read};
+
+use super::record::{Codes, Half};
+use super::word::{BASE, BITS_AT, BYTE, RECORD};
+use super::{LEVELS, ROOT_BITS, Tables, key, root};
+
+/// Addresses that go through the stages together.
+const TOGETHER: usize = 128;
+/// How far ahead addresses are asked for.
+const AHEAD: usize = 4096;
+
+/// What the root does not answer: the word, and what no table has looked at yet.
+#[derive(Clone, Copy, Default)]
+struct Open {
+    word: u32,
+    key: u32,
+}
+
+impl<C: Codes> Tables<C> {
+    /// Looks up all addresses by plain loads, stage by stage: the form for machines without vectors, and
+    /// for batches that are too short for rows. No branch depends on an address, but to deep blocks.
+    #[inline(always)]
+    pub(super) fn plain<S: Simd>(&self, simd: S, addrs: &[u128], hops: &mut [Hop]) {
+        for (addrs, hops) in addrs.chunks(TOGETHER).zip(hops.chunks_mut(TOGETHER)) {
+            self.plain_block(simd, addrs, hops);
+        }
+    }
+
+    #[inline(always)]
+    fn plain_block<S: Simd>(&self, simd: S, addrs: &[u128], hops: &mut [Hop]) {
+        // From here on words are codes of deep blocks, records and tables.
+        let answered = C::TOP + 1 - self.deep.blocks() as u32;
+        let root_words = self.words.first_chunk::<{ 1 << ROOT_BITS }>().expect("the root");
+        let (mut at, mut len) = ([0u8; TOGETHER], 0);
+        for (i, (addr, hop)) in addrs.iter().zip(hops.iter_mut()).enumerate() {
+            if i % 4 == 0 {
+                prefetch_read(addrs, i + AHEAD / size_of::<u128>());
+            }
+            let word = root_words[root(*addr)];
+            *hop = Hop::from_bits(word.wrapping_sub(1));
+            at[len % TOGETHER] = i as u8;
+            len += usize::from(word >= answered);
+        }
+        let at = &at[..len];
+        let mut open = [Open::default(); TOGETHER];
+        let open = &mut open[..len];
+        for (open, &i) in open.iter_mut().zip(at) {
+            let addr = addrs[usize::from(i)];
+            *open = Open { word: root_words[root(addr)], key: key(addr) };
+        }
+        for _ in 0..LEVELS {
+            for Open { word, key } in open.iter_mut() {
+                // All ones for a table.
+                let table = (word.cast_signed() >> 31).cast_unsigned();
+                let down = *word >> BITS_AT;
+                let place = (*word & BASE).wrapping_add(*key >> (down & 31)) & table;
+                let read = self.words[place as usize];
+                *key <<= (32 - down) & 31 & table;
+                *word = select_unpredictable(table == 0, *word, read);
+            }
+        }
+        let codes: &[C::Code] = bytemuck::cast_slice(self.halves.as_flattened());
+        for (&Open { word, key }, &i) in open.iter().zip(at) {
+            // Constants search a record without keys, so as not to branch.
+            let record = word.max(RECORD);
+            let (byte, keys) = ((record >> 3 & BYTE) as usize, (record & 31) as usize);
+            let half = &self.halves[byte / size_of::<Half>()];
+            let first = byte % size_of::<Half>() / 2;
+            let rank = simd.rank16(half, first as u32, keys as u32, (key >> 16) as u16);
+            let code = codes[C::codes_at(byte, keys) + rank as usize].into();
+            let code = select_unpredictable(word < RECORD, word, code);
+            let i = usize::from(i);
+            hops[i] = if code < answered {
+                Hop::from_bits(code.wrapping_sub(1))
+            } else {
+                self.deep.find((C::TOP - code) as usize, addrs[i])
+            };
+        }
+    }
+}
