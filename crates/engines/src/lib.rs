@@ -15,12 +15,13 @@
 //! | [`radix`] | IPv4, IPv6 | path-compressed binary trie | the baseline of DXR's paper, and the last resort: it takes any table |
 //! | [`lower_bound`] | IPv6, IPv4 | the same intervals in a sorted array, branching binary search | the baseline that PlanB is compared with |
 //!
-//! Engines are chosen by name at run time through [`engines`] and [`find`], or by [`auto`], which
+//! Engines are chosen by name at run time through [`engines`] and [`find`], or by [`auto()`], which
 //! takes the one that is best today for the table and says why.
 //!
 //! A folder an engine: `mod.rs` tells the scheme, `build.rs` compiles routes, `lookup.rs` looks up one
 //! address in plain safe code, `batch.rs` many over vector lanes. Engines never import each other.
 
+mod auto;
 pub mod bloomfwd;
 mod common;
 pub mod dir24_8;
@@ -35,7 +36,10 @@ pub mod runmap;
 pub mod sail;
 pub mod wideleaf;
 
-pub use registry::{Auto, BoxedEngine, EngineFamily, Entry, auto, engines, find};
+pub use auto::{Auto, auto, auto_for};
+pub use registry::{BoxedEngine, EngineFamily, Entry, engines, find};
 
+/// The caches that [`auto_for()`] chooses by.
+pub use fibula_simd::Caches;
 /// The instruction sets that engines are built for; the default is the best of this machine.
 pub use fibula_simd::Isa;

@@ -1,9 +1,10 @@
 use fibula_core::{
     Addr, BuildError, Engine, Follow, LoadError, Patch, Patched, Persist, Prefix, Routes,
-    TableSource, grouped,
+    TableSource,
 };
 use fibula_simd::Isa;
 
+use crate::auto::{self, Candidate, Rival};
 use crate::bloomfwd::{self, Bloomfwd};
 use crate::common::SearchAddr;
 use crate::dir24_8::{self, Dir24_8};
@@ -133,30 +134,6 @@ static V6: &[Entry<u128>] = &[
     miht::<_, true>("miht-batch", MIHT_BATCH),
     miht::<_, false>("miht", MIHT),
     radix(),
-];
-
-/// What [`auto`] may choose.
-#[doc(hidden)]
-pub struct Candidate {
-    name: &'static str,
-    /// What speaks for it.
-    merit: &'static str,
-    /// Routes longer than this cost it a search each.
-    quick_to: u8,
-    /// If more than one route in so many is longer, the next candidate is faster: measured.
-    one_in: usize,
-}
-
-/// What [`auto`] tries, in order. The last never refuses a table.
-const AUTO_V4: &[Candidate] = &[
-    Candidate { name: "runmap", merit: "fastest for IPv4", quick_to: 24, one_in: 8 },
-    Candidate { name: "dxr18", merit: "fast for long routes", quick_to: 32, one_in: 1 },
-    Candidate { name: "radix", merit: "takes any table", quick_to: 32, one_in: 1 },
-];
-const AUTO_V6: &[Candidate] = &[
-    Candidate { name: "wideleaf", merit: "fastest for IPv6", quick_to: 48, one_in: 16 },
-    Candidate { name: "planb", merit: "fast for long routes", quick_to: 128, one_in: 1 },
-    Candidate { name: "radix", merit: "takes any table", quick_to: 128, one_in: 1 },
 ];
 
 /// Other names under which engines are found.
@@ -428,9 +405,12 @@ fn boxed<A: Addr, E: Follow<A> + 'static, X>(engine: Result<E, X>) -> Result<Box
 pub trait EngineFamily: Addr {
     /// The engines of this family, best known first.
     fn engines() -> &'static [Entry<Self>];
-    /// What [`auto`] tries, in order.
+    /// What [`auto`](crate::auto()) tries, in order.
     #[doc(hidden)]
     fn candidates() -> &'static [Candidate];
+    /// What the first of them is measured against, on machines with large caches.
+    #[doc(hidden)]
+    fn rival() -> Option<&'static Rival>;
 }
 
 impl EngineFamily for u32 {
@@ -438,7 +418,10 @@ impl EngineFamily for u32 {
         V4
     }
     fn candidates() -> &'static [Candidate] {
-        AUTO_V4
+        auto::V4
+    }
+    fn rival() -> Option<&'static Rival> {
+        Some(&auto::RIVAL_V4)
     }
 }
 
@@ -447,7 +430,10 @@ impl EngineFamily for u128 {
         V6
     }
     fn candidates() -> &'static [Candidate] {
-        AUTO_V6
+        auto::V6
+    }
+    fn rival() -> Option<&'static Rival> {
+        None
     }
 }
 
@@ -456,7 +442,7 @@ pub fn engines<A: EngineFamily>() -> &'static [Entry<A>] {
     A::engines()
 }
 
-/// The engine of this name. `"dxr"` stands for `"dxr18"`; `"auto"` is no engine, see [`auto`].
+/// The engine of this name. `"dxr"` stands for `"dxr18"`; `"auto"` is no engine, see [`auto`](crate::auto()).
 ///
 /// ```
 /// assert_eq!(fibula_engines::find::<u128>("planb").map(|entry| entry.name), Some("planb"));
@@ -467,65 +453,8 @@ pub fn find<A: EngineFamily>(name: &str) -> Option<&'static Entry<A>> {
     A::engines().iter().find(|entry| entry.name == name)
 }
 
-/// What [`auto`] chose.
-pub struct Auto<A: EngineFamily> {
-    /// The compiled table.
-    pub engine: BoxedEngine<A>,
-    /// The engine's entry.
-    pub entry: &'static Entry<A>,
-    /// Why this one, in a line: `"runmap: fastest for IPv4, takes 577,703 routes to 3,771 hops"`.
-    pub reason: String,
-}
-
-/// Compiles the table with the engine that is best today for its family. If the table exceeds that
-/// one's limits, or has many routes longer than it serves quickly, with the next.
-///
-/// ```
-/// use fibula_core::{Hop, Prefix, Routes};
-/// use fibula_simd::Isa;
-///
-/// let routes: Routes<u128> = [(Prefix::ALL, Hop::new(0))].into_iter().collect();
-/// let chosen = fibula_engines::auto(&routes, Isa::detect());
-/// assert_eq!(chosen.entry.name, "wideleaf");
-/// assert_eq!(chosen.engine.lookup(1), Hop::new(0));
-/// assert_eq!(chosen.reason, "wideleaf: fastest for IPv6, takes 1 route to 1 hop");
-/// ```
-///
-/// # Panics
-/// If even the engine of last resort refuses the table: one of 2^31 routes or more.
-pub fn auto<A: EngineFamily>(routes: &Routes<A>, isa: Isa) -> Auto<A> {
-    let mut refused = String::new();
-    for Candidate { name, merit, quick_to, one_in } in A::candidates() {
-        let Some(entry) = find::<A>(name) else { continue };
-        let long = routes.iter().filter(|route| route.prefix.len() > *quick_to).count();
-        if long * one_in > routes.len() {
-            let share = 100.0 * long as f64 / routes.len() as f64;
-            refused +=
-                &format!("; not {name}, {share:.0} % of the routes are longer than /{quick_to}");
-            continue;
-        }
-        match (entry.build)(routes, isa) {
-            Ok(engine) => {
-                let (routes, hops) =
-                    (counted(routes.len(), "route"), counted(routes.hop_count() as usize, "hop"));
-                let reason = format!("{name}: {merit}, takes {routes} to {hops}{refused}");
-                return Auto { engine, entry, reason };
-            }
-            Err(error) => refused += &format!("; {error}"),
-        }
-    }
-    panic!("no engine takes the table{refused}");
-}
-
-/// `"1 route"`, `"3,771 hops"`.
-fn counted(number: usize, what: &str) -> String {
-    format!("{} {what}{}", grouped(number as u64), if number == 1 { "" } else { "s" })
-}
-
 #[cfg(test)]
 mod tests {
-    use fibula_core::{Hop, Prefix};
-
     use super::*;
 
     fn names_are_unique_and_found<A: EngineFamily>() {
@@ -534,27 +463,6 @@ mod tests {
             assert!(std::ptr::eq(find::<A>(entry.name).unwrap(), entry));
             assert!(entry.isas.contains(&Isa::Scalar));
         }
-    }
-
-    /// What an engine looks up one by one must not be most of the table.
-    #[test]
-    fn long_routes_have_engines_of_their_own() {
-        fn chosen<A: EngineFamily>(len: u8) -> (&'static str, String) {
-            let block =
-                |i: u32| Prefix::masked(A::from_u128(u128::from(i) << (A::BITS - len)), len);
-            let routes = (0..100).map(|i| (block(i).unwrap(), Hop::new(i))).collect();
-            let Auto { entry, reason, .. } = auto::<A>(&routes, Isa::detect());
-            (entry.name, reason)
-        }
-        assert_eq!(chosen::<u32>(24).0, "runmap");
-        assert_eq!(chosen::<u128>(48).0, "wideleaf");
-        assert_eq!(chosen::<u128>(64).0, "planb");
-        let (name, reason) = chosen::<u32>(28);
-        assert_eq!(name, "dxr18");
-        assert!(
-            reason.ends_with("; not runmap, 100 % of the routes are longer than /24"),
-            "{reason}"
-        );
     }
 
     #[test]

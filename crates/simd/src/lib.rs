@@ -1,5 +1,5 @@
-//! What fibula's engines need from the machine: [`Isa`] detection, kernels compiled once for each
-//! instruction set, compare-and-rank over cache lines, prefetching, aligned and huge-page
+//! What fibula's engines need from the machine: [`Isa`] detection and [`Caches`], kernels compiled once for
+//! each instruction set, compare-and-rank over cache lines, prefetching, aligned and huge-page
 //! [`Table`]s. Knows no addresses and no prefixes.
 //!
 //! # How a kernel is written
@@ -34,6 +34,7 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod caches;
 mod isa;
 mod kernel;
 mod prefetch;
@@ -44,6 +45,7 @@ mod table;
 pub use avx2::{Avx2, Avx2Row};
 #[cfg(target_arch = "x86_64")]
 pub use avx512::{Avx512, Avx512Row};
+pub use caches::Caches;
 pub use isa::{Isa, IsaError};
 pub use kernel::{Kernel, Level, Scalar, Simd};
 pub use prefetch::{prefetch_read, prefetch_read_l2};

@@ -1,0 +1,249 @@
+use std::time::{Duration, Instant};
+
+use fibula_core::{Addr, Hop, Lookup, Routes, grouped};
+use fibula_simd::{Caches, Isa};
+
+use crate::registry::{BoxedEngine, EngineFamily, Entry, find};
+
+/// What [`auto()`] may choose.
+#[doc(hidden)]
+pub struct Candidate {
+    name: &'static str,
+    /// What speaks for it.
+    merit: &'static str,
+    /// Routes longer than this cost it a search each.
+    quick_to: u8,
+    /// If more than one route in so many is longer, the next candidate is faster: measured.
+    one_in: usize,
+}
+
+/// What [`auto()`] tries, in order. The last never refuses a table.
+pub(crate) const V4: &[Candidate] = &[
+    Candidate { name: "runmap", merit: "fastest for IPv4", quick_to: 24, one_in: 8 },
+    Candidate { name: "dxr18", merit: "fast for long routes", quick_to: 32, one_in: 1 },
+    Candidate { name: "radix", merit: "takes any table", quick_to: 32, one_in: 1 },
+];
+pub(crate) const V6: &[Candidate] = &[
+    Candidate { name: "wideleaf", merit: "fastest for IPv6", quick_to: 48, one_in: 16 },
+    Candidate { name: "planb", merit: "fast for long routes", quick_to: 128, one_in: 1 },
+    Candidate { name: "radix", merit: "takes any table", quick_to: 128, one_in: 1 },
+];
+
+/// What is faster than the first candidate where the last-level cache holds it with room to spare.
+#[doc(hidden)]
+pub struct Rival {
+    name: &'static str,
+    /// What it takes, whatever the table.
+    bytes: usize,
+}
+
+pub(crate) const RIVAL_V4: Rival = Rival { name: "dir24-8-prefetch", bytes: 32 << 20 };
+/// How many times as fast a rival has to be: it takes the cache from all others on the machine.
+const WORTH: f64 = 1.2;
+
+/// What [`auto()`] chose.
+pub struct Auto<A: EngineFamily> {
+    /// The compiled table.
+    pub engine: BoxedEngine<A>,
+    /// The engine's entry.
+    pub entry: &'static Entry<A>,
+    /// Why this one, in a line: `"runmap: fastest for IPv4, takes 577,703 routes to 3,771 hops"`.
+    pub reason: String,
+}
+
+/// Compiles the table with the engine that is best today for its family. If the table exceeds that
+/// one's limits, or has many routes longer than it serves quickly, with the next.
+///
+/// Where the machine's last-level cache has room for twice the 32 MiB of prefetching DIR-24-8, and the
+/// second level none for what the first choice takes, the two are timed on addresses of the table's
+/// prefixes: some 100 ms.
+///
+/// ```
+/// use fibula_core::{Hop, Prefix, Routes};
+/// use fibula_simd::Isa;
+///
+/// let routes: Routes<u128> = [(Prefix::ALL, Hop::new(0))].into_iter().collect();
+/// let chosen = fibula_engines::auto(&routes, Isa::detect());
+/// assert_eq!(chosen.entry.name, "wideleaf");
+/// assert_eq!(chosen.engine.lookup(1), Hop::new(0));
+/// assert_eq!(chosen.reason, "wideleaf: fastest for IPv6, takes 1 route to 1 hop");
+/// ```
+///
+/// # Panics
+/// If even the engine of last resort refuses the table: one of 2^31 routes or more.
+pub fn auto<A: EngineFamily>(routes: &Routes<A>, isa: Isa) -> Auto<A> {
+    auto_for(routes, isa, Caches::detect())
+}
+
+/// As [`auto()`], for caches of these sizes: for a machine that does not tell them, or a process that
+/// may use a part of them only.
+///
+/// # Panics
+/// As [`auto()`].
+pub fn auto_for<A: EngineFamily>(routes: &Routes<A>, isa: Isa, caches: Caches) -> Auto<A> {
+    let mut refused = String::new();
+    for (i, Candidate { name, merit, quick_to, one_in }) in A::candidates().iter().enumerate() {
+        let Some(entry) = find::<A>(name) else { continue };
+        let long = routes.iter().filter(|route| route.prefix.len() > *quick_to).count();
+        if long * one_in > routes.len() {
+            let share = 100.0 * long as f64 / routes.len() as f64;
+            refused +=
+                &format!("; not {name}, {share:.0} % of the routes are longer than /{quick_to}");
+            continue;
+        }
+        match (entry.build)(routes, isa) {
+            Ok(engine) => {
+                let (number, hops) =
+                    (counted(routes.len(), "route"), counted(routes.hop_count() as usize, "hop"));
+                let reason = format!("{name}: {merit}, takes {number} to {hops}{refused}");
+                let chosen = Auto { engine, entry, reason };
+                return match A::rival() {
+                    Some(rival) if i == 0 => rival.challenge(chosen, routes, isa, caches),
+                    _ => chosen,
+                };
+            }
+            Err(error) => refused += &format!("; {error}"),
+        }
+    }
+    panic!("no engine takes the table{refused}");
+}
+
+impl Rival {
+    /// The faster of this one and what is chosen, if the caches leave that open.
+    fn challenge<A: EngineFamily>(
+        &self,
+        mut chosen: Auto<A>,
+        routes: &Routes<A>,
+        isa: Isa,
+        caches: Caches,
+    ) -> Auto<A> {
+        let Self { name, bytes } = *self;
+        let Caches { second: Some(second), last: Some(last) } = caches else { return chosen };
+        let Some(entry) = find::<A>(name) else { return chosen };
+        if chosen.engine.memory().total() <= second {
+            return chosen;
+        }
+        if last < 2 * bytes {
+            let (need, last) = ((2 * bytes) >> 20, last >> 20);
+            chosen.reason += &format!("; not {name}, {last} MiB of cache are less than {need}");
+            return chosen;
+        }
+        match (entry.build)(routes, isa) {
+            Ok(engine) => {
+                let times = faster(&*engine, &*chosen.engine, &sample(routes));
+                let measured = format!("{times:.2} times as fast here as {}", chosen.entry.name);
+                if times < WORTH {
+                    chosen.reason += &format!("; not {name}, {measured}");
+                    return chosen;
+                }
+                Auto { engine, entry, reason: format!("{name}: {measured}, {} MiB", bytes >> 20) }
+            }
+            Err(error) => {
+                chosen.reason += &format!("; {error}");
+                chosen
+            }
+        }
+    }
+}
+
+/// Addresses of random routes.
+fn sample<A: Addr>(routes: &Routes<A>) -> Vec<A> {
+    const KEYS: usize = 1 << 20;
+    let list = routes.as_slice();
+    let mut state = 1u64;
+    let mut random = move || {
+        // SplitMix64: Steele, Lea, Flood 2014.
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mix = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mix = (mix ^ mix >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mix ^ mix >> 31
+    };
+    let key = |_| {
+        let prefix = list[random() as usize % list.len()].prefix;
+        let (first, last) = (prefix.first().to_u128(), prefix.last().to_u128());
+        let host = u128::from(random()) << 64 | u128::from(random());
+        A::from_u128(first | host & (last ^ first))
+    };
+    (0..KEYS).map(key).collect()
+}
+
+/// How many times as fast the first one looks up these addresses: the best of some rounds in turn.
+fn faster<A: Addr>(one: &dyn Lookup<A>, other: &dyn Lookup<A>, addrs: &[A]) -> f64 {
+    const ROUNDS: usize = 5;
+    const BATCH: usize = 256;
+    let mut hops = [Hop::NONE; BATCH];
+    let mut best = [Duration::MAX; 2];
+    for _ in 0..ROUNDS {
+        for (best, engine) in best.iter_mut().zip([one, other]) {
+            let start = Instant::now();
+            for addrs in addrs.chunks(BATCH) {
+                engine.lookup_batch(addrs, &mut hops[..addrs.len()]);
+                std::hint::black_box(&hops);
+            }
+            *best = start.elapsed().min(*best);
+        }
+    }
+    best[1].as_secs_f64() / best[0].as_secs_f64()
+}
+
+/// `"1 route"`, `"3,771 hops"`.
+fn counted(number: usize, what: &str) -> String {
+    format!("{} {what}{}", grouped(number as u64), if number == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use fibula_core::{Hop, Prefix};
+
+    use super::*;
+
+    /// One route in each block of `1 << (32 - len)` addresses, to hops other than its neighbours'.
+    fn blocks<A: EngineFamily>(number: u32, len: u8) -> Routes<A> {
+        let block = |i: u32| Prefix::masked(A::from_u128(u128::from(i) << (A::BITS - len)), len);
+        (0..number).map(|i| (block(i).unwrap(), Hop::new(i % 256))).collect()
+    }
+
+    /// What an engine looks up one by one must not be most of the table.
+    #[test]
+    fn long_routes_have_engines_of_their_own() {
+        fn chosen<A: EngineFamily>(len: u8) -> (&'static str, String) {
+            let Auto { entry, reason, .. } = auto(&blocks::<A>(100, len), Isa::detect());
+            (entry.name, reason)
+        }
+        assert_eq!(chosen::<u32>(24).0, "runmap");
+        assert_eq!(chosen::<u128>(48).0, "wideleaf");
+        assert_eq!(chosen::<u128>(64).0, "planb");
+        let (name, reason) = chosen::<u32>(28);
+        assert_eq!(name, "dxr18");
+        assert!(
+            reason.ends_with("; not runmap, 100 % of the routes are longer than /24"),
+            "{reason}"
+        );
+    }
+
+    #[test]
+    fn caches_decide_who_is_measured() {
+        let caches = |second, last| Caches { second: Some(second), last: Some(last) };
+        let large = blocks::<u32>(100_000, 20);
+        let chosen = |routes, caches| auto_for::<u32>(routes, Isa::detect(), caches);
+
+        // Small enough for the second level, a cache too small for the rival, nothing known.
+        let few = blocks(100, 20);
+        let small = chosen(&few, caches(1 << 22, 1 << 30));
+        assert_eq!(small.reason, "runmap: fastest for IPv4, takes 100 routes to 100 hops");
+        let shared = chosen(&large, caches(1 << 16, 32 << 20));
+        assert_eq!(shared.entry.name, "runmap");
+        let why = "; not dir24-8-prefetch, 32 MiB of cache are less than 64";
+        assert!(shared.reason.ends_with(why), "{}", shared.reason);
+        let unknown = chosen(&large, Caches::default());
+        assert!(unknown.reason.ends_with("to 256 hops"), "{}", unknown.reason);
+
+        // Whoever wins, it is right, and its name and the reason agree.
+        let measured = chosen(&large, caches(1 << 16, 1 << 30));
+        assert!(measured.reason.contains(" times as fast here as runmap"), "{}", measured.reason);
+        assert!(measured.reason.starts_with(measured.entry.name), "{}", measured.reason);
+        for addr in sample(&large).into_iter().take(1000) {
+            assert_eq!(measured.engine.lookup(addr), shared.engine.lookup(addr));
+        }
+    }
+}
