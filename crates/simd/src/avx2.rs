@@ -257,11 +257,6 @@ impl Row for Avx2Row {
         Self::of(ScalarRow(self.words()).bit_lengths().0)
     }
     #[inline(always)]
-    unsafe fn gather16(self, table: *const u16) -> Self {
-        // SAFETY: the caller's.
-        Self::of(unsafe { ScalarRow(self.words()).gather16(table) }.0)
-    }
-    #[inline(always)]
     unsafe fn gather(self, table: *const u32) -> Self {
         // A load for each word: no slower here than the instruction.
         // SAFETY: the caller's.

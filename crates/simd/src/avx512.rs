@@ -216,15 +216,6 @@ impl Row for Avx512Row {
         Self(unsafe { _mm512_sub_epi32(_mm512_set1_epi32(32), _mm512_lzcnt_epi32(self.0)) })
     }
     #[inline(always)]
-    unsafe fn gather16(self, table: *const u16) -> Self {
-        // SAFETY: see `Avx512Row`; the caller knows that the numbers and two bytes behind each can be
-        // read, and that the places are the same as signed numbers.
-        Self(unsafe {
-            let pairs = _mm512_i32gather_epi32::<2>(self.0, table.cast());
-            _mm512_and_si512(pairs, _mm512_set1_epi32(0xffff))
-        })
-    }
-    #[inline(always)]
     unsafe fn gather(self, table: *const u32) -> Self {
         // SAFETY: see `Avx512Row`; the caller knows that the words can be read, and that the places
         // are the same as signed numbers.

@@ -38,12 +38,6 @@ pub trait Row: Copy {
     /// # Safety
     /// As there for the places that are taken; and the table's first word can be read.
     unsafe fn gather_if_top(self, test: Self, table: *const u32, other: Self) -> Self;
-    /// The 16-bit numbers of a table at these places.
-    ///
-    /// # Safety
-    /// The places, counted in numbers from `table`, and two bytes behind each can be read, and they
-    /// are below 2^31.
-    unsafe fn gather16(self, table: *const u16) -> Self;
 }
 
 /// Words without vectors.
@@ -139,11 +133,6 @@ impl Row for ScalarRow {
         // SAFETY: the caller's; other lanes read the first word.
         unsafe { places.gather(table) }.if_top(test, other)
     }
-    #[inline(always)]
-    unsafe fn gather16(self, table: *const u16) -> Self {
-        // SAFETY: the caller's; volatile as above.
-        Self(array(|i| unsafe { table.add(self.0[i] as usize).read_volatile() }.into()))
-    }
 }
 
 #[cfg(test)]
@@ -170,10 +159,10 @@ mod tests {
             let halves: &[u16; 32] = bytemuck::cast_ref(self.1);
             let places = a.and(simd.splat_row(15));
             // SAFETY: places are below 16, and so many words are there, and more halves.
-            let (read, read16, read_some) = unsafe {
+            let (read, read_some) = unsafe {
                 let words = self.1.as_ptr();
                 let some = places.if_top(b, a).gather_if_top(b, words, a);
-                (places.gather(words), places.gather16(halves.as_ptr()), some)
+                (places.gather(words), some)
             };
             vec![
                 a.or(b).words(),
@@ -190,7 +179,6 @@ mod tests {
                 low.words(),
                 read.words(),
                 simd.halves(halves.first_chunk().expect("32 of them")).words(),
-                read16.words(),
                 read_some.words(),
                 a.if_top(b, by).words(),
             ]

@@ -299,17 +299,16 @@ impl<C: Codes, S: Simd> Search<'_, C, S> {
         let all = splat(1).shl(keys).add(splat(u32::MAX));
         // Sorted keys: the bits are the lowest ones, so that the bits' length counts them.
         let ranks = below.shr(first).and(all).bit_lengths();
-        let halves = self.tables.halves.as_ptr();
-        if size_of::<C::Code>() == 2 {
-            let places = bytes.shr(splat(1)).add(keys).add(ranks);
-            // SAFETY: the records are there; a record has a code for each rank, and two bytes more are
-            // behind it.
-            unsafe { places.gather16(halves.cast()) }
-        } else {
-            let places = bytes.shr(splat(2)).add(keys.add(splat(1)).shr(splat(1))).add(ranks);
-            // SAFETY: the records are there, and a record has a code for each rank.
-            unsafe { places.gather(halves.cast()) }
+        let size = size_of::<C::Code>() as u32;
+        let behind_keys = keys.add(keys).add(splat(size - 1)).and(splat(!(size - 1)));
+        let places = bytes.add(behind_keys).add(ranks.shl(splat(size.trailing_zeros())));
+        // SAFETY: the records are there, and a record has a code for each rank.
+        let read = unsafe { places.shr(splat(2)).gather(self.tables.halves.as_ptr().cast()) };
+        // Codes of 8 and of 16 bits are read with their neighbours: no load goes over a line's end.
+        if size == 4 {
+            return read;
         }
+        read.shr(places.and(splat(3)).shl(splat(3))).and(splat(C::TOP))
     }
 }
 

@@ -5,18 +5,20 @@ use fibula_simd::{Isa, Table};
 
 use super::deep::DeepBuilder;
 use super::plan::{Needs, Plan, Planner, low};
-use super::record::{Codes, Narrow, Records, Wide};
+use super::record::{Byte, Codes, Narrow, Records, Wide};
 use super::word::{BYTES_MAX, Entry, WORDS_MAX};
 use super::{CELL_BITS, Form, KEY_BITS, LEVELS, NAME, ROOT_BITS, Tables, Wideleaf};
 
 pub(super) fn build(routes: &Routes<u128>, isa: Isa) -> Result<Wideleaf, BuildError> {
     let cells = Cells::new(routes.ranges());
-    let form = match build_as::<Narrow>(routes, &cells)? {
-        Some(tables) => Form::Narrow(tables),
-        None => match build_as::<Wide>(routes, &cells)? {
-            Some(tables) => Form::Wide(tables),
-            None => return Err(too_large(routes)),
-        },
+    let form = if let Some(tables) = build_as::<Byte>(routes, &cells)? {
+        Form::Byte(tables)
+    } else if let Some(tables) = build_as::<Narrow>(routes, &cells)? {
+        Form::Narrow(tables)
+    } else if let Some(tables) = build_as::<Wide>(routes, &cells)? {
+        Form::Wide(tables)
+    } else {
+        return Err(too_large(routes));
     };
     Ok(Wideleaf { form, level: isa.level() })
 }
@@ -51,11 +53,9 @@ fn build_as<C: Codes>(
         head.copy_from_slice(&root);
         tail.copy_from_slice(&parts.words);
     });
-    // The first half is nobody's, and the last one is there because codes are read two at a time.
+    // The first half is nobody's.
     let records = parts.records.halves();
-    let halves = Table::with(records.len() + 2, |halves| {
-        halves[1..=records.len()].copy_from_slice(records);
-    });
+    let halves = Table::with(records.len() + 1, |halves| halves[1..].copy_from_slice(records));
     let deep = parts.deep.finish()?;
     Ok(Some(Tables::new(words, halves, deep)))
 }

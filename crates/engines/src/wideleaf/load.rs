@@ -24,7 +24,7 @@ pub(super) fn load<C: Codes>(
         return Err(LoadError::new(C::NAME, "cannot name all deep blocks"));
     }
     // What searches of no record go through.
-    if tables.halves.len() < 2 {
+    if tables.halves.is_empty() {
         return Err(LoadError::new(C::NAME, "is too short"));
     }
     if tables.words.len() < 1 << ROOT_BITS {
@@ -65,14 +65,13 @@ impl<C: Codes> Check<'_, C> {
         }
     }
 
-    /// No rank is larger than the number of keys, and a code is read together with two bytes more.
+    /// No rank is larger than the number of keys.
     fn record(&self, byte: usize, keys: usize) -> Result<(), LoadError> {
         let half = size_of::<Half>();
         let all = self.tables.halves.as_flattened();
         let codes: &[C::Code] = bytemuck::cast_slice(all);
         let codes_at = C::codes_at(byte, keys);
-        let end = (codes_at + keys + 1) * size_of::<C::Code>();
-        if byte % half + 2 * keys > half || end + 2 > size_of_val(all) {
+        if byte % half + 2 * keys > half || codes_at + keys >= codes.len() {
             return Err(LoadError::new(WORDS, "names a record that is not there"));
         }
         if !all[byte / 2..][..keys].is_sorted() {

@@ -14,7 +14,7 @@
 //!
 //! A table takes its bits from the top of the key, and what is behind it sees the rest. A **record**
 //! tells up to 17 intervals apart: the ends of all but the last one, as 16-bit keys in ascending order,
-//! and behind them the intervals' 16-bit codes. The rank of an address in a record is the number of
+//! and behind them the intervals' codes, of 8, 16 or 32 bits by the table. The rank of an address in a record is the number of
 //! keys below the top 16 bits of its key: one vector comparison.
 //!
 //! ```text
@@ -34,13 +34,12 @@
 //!
 //! Memory decides what a lookup costs: a line from the second level of the caches takes a core two
 //! cycles, half of one, if the other half is not asked for, one. Keys therefore stand in one half line,
-//! and so does the whole record where it has room (up to seven keys); larger ones begin with a line.
+//! and so does the whole record where it has room (up to ten keys with 8-bit codes, seven with 16); larger ones begin with a line.
 //!
 //! **Codes.** 0 is no route, *h* + 1 is hop *h*. Counted down from the largest code come the **deep
 //! blocks**: the intervals of whole addresses in a block that records cannot tell apart, searched by
 //! bisection. That is a /48 that longer routes divide, or a block whose intervals lie so badly that
-//! tables for them would be too large. Codes that 16 bits do not hold make the **wide form**, whose
-//! records have 32-bit codes.
+//! tables for them would be too large. Records have codes as narrow as hold all of them.
 //!
 //! **Batches** go through the stages side by side, 64 at a time, without a branch that depends on the
 //! data of one: `batch.rs`; short ones, and all on machines without vectors, by plain loads: `plain.rs`.
@@ -52,7 +51,7 @@
 //!
 //! - Tables stand behind the root and share no words. A lookup goes through at most three.
 //! - The keys of a record ascend, and stand in one half line. Behind them are as many codes, and one more.
-//! - The first half line has no record, and the last one is there to be read beyond the last code.
+//! - The first half line has no record.
 //! - Codes are below the hop count, or 0, or those of deep blocks.
 //!
 //! `load` checks them for all that a lookup can reach; `batch.rs` relies on them.
@@ -108,7 +107,7 @@ use fibula_core::{
 use fibula_simd::{Isa, Level, Table};
 
 use deep::Deep;
-use record::{Codes, Half, Narrow, Wide};
+use record::{Byte, Codes, Half, Narrow, Wide};
 
 const NAME: &str = "wideleaf";
 const WORDS: &str = "words";
@@ -137,6 +136,7 @@ pub struct Wideleaf {
 
 #[derive(Clone)]
 enum Form {
+    Byte(Tables<Byte>),
     Narrow(Tables<Narrow>),
     Wide(Tables<Wide>),
 }
@@ -154,6 +154,17 @@ struct Tables<C> {
     halves_used: usize,
     /// Bytes that patches have left behind.
     garbage: usize,
+}
+
+/// What is said of a form's tables, for whichever form it is.
+macro_rules! with_tables {
+    ($form:expr, $tables:ident => $what:expr) => {
+        match $form {
+            Form::Byte($tables) => $what,
+            Form::Narrow($tables) => $what,
+            Form::Wide($tables) => $what,
+        }
+    };
 }
 
 /// The root entry of an address.
@@ -197,7 +208,9 @@ impl Wideleaf {
     /// # Errors
     /// [`LoadError`] names the table and what is wrong with it.
     pub fn load_for(tables: &dyn TableSource, hop_count: u32, isa: Isa) -> Result<Self, LoadError> {
-        let form = if tables.table(Narrow::NAME).is_some() {
+        let form = if tables.table(Byte::NAME).is_some() {
+            Form::Byte(load::load(tables, hop_count)?)
+        } else if tables.table(Narrow::NAME).is_some() {
             Form::Narrow(load::load(tables, hop_count)?)
         } else {
             Form::Wide(load::load(tables, hop_count)?)
@@ -208,18 +221,12 @@ impl Wideleaf {
 
 impl Lookup<u128> for Wideleaf {
     fn lookup(&self, addr: u128) -> Hop {
-        match &self.form {
-            Form::Narrow(tables) => self.level.run(lookup::One { tables, addr }),
-            Form::Wide(tables) => self.level.run(lookup::One { tables, addr }),
-        }
+        with_tables!(&self.form, tables => self.level.run(lookup::One { tables, addr }))
     }
 
     fn lookup_batch(&self, addrs: &[u128], hops: &mut [Hop]) {
         assert_eq!(addrs.len(), hops.len(), "as many hops as addresses");
-        match &self.form {
-            Form::Narrow(tables) => self.level.run(batch::Batch { tables, addrs, hops }),
-            Form::Wide(tables) => self.level.run(batch::Batch { tables, addrs, hops }),
-        }
+        with_tables!(&self.form, tables => self.level.run(batch::Batch { tables, addrs, hops }));
     }
 
     fn memory(&self) -> Memory {
@@ -242,19 +249,13 @@ impl Patch<u128> for Wideleaf {
         routes: &Routes<u128>,
         changed: &[Prefix<u128>],
     ) -> Result<Patched, BuildError> {
-        match &mut self.form {
-            Form::Narrow(tables) => tables.patch(routes, changed),
-            Form::Wide(tables) => tables.patch(routes, changed),
-        }
+        with_tables!(&mut self.form, tables => tables.patch(routes, changed))
     }
 }
 
 impl Persist<u128> for Wideleaf {
     fn tables(&self) -> Vec<TableRef<'_>> {
-        match &self.form {
-            Form::Narrow(tables) => tables.table_refs(),
-            Form::Wide(tables) => tables.table_refs(),
-        }
+        with_tables!(&self.form, tables => tables.table_refs())
     }
 
     fn load(tables: &dyn TableSource, hop_count: u32) -> Result<Self, LoadError> {

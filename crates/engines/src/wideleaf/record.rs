@@ -32,6 +32,20 @@ pub(super) trait Codes: Send + Sync + Sized + Clone {
     }
 }
 
+/// Codes of 8 bits.
+#[derive(Clone, Copy)]
+pub(super) struct Byte;
+
+impl Codes for Byte {
+    type Code = u8;
+    const TOP: u32 = u8::MAX as u32;
+    const NAME: &'static str = "records8";
+
+    fn code(code: u32) -> u8 {
+        code as u8
+    }
+}
+
 /// Codes of 16 bits.
 #[derive(Clone, Copy)]
 pub(super) struct Narrow;

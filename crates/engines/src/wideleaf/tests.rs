@@ -87,12 +87,21 @@ fn badly_placed_routes_cost_bounded_memory() {
 }
 
 #[test]
-fn many_hops_take_the_wide_form() {
-    let spec = FibSpec { year: 2024, prefixes: 90_000, seed: 3, hops: HopModel::Hash(1_000_000) };
-    let routes = spec.generate::<u128>();
-    let engine = built(&routes);
-    assert!(matches!(engine.form, Form::Wide(_)));
-    agrees(&engine, &routes, &traffic::keys(&routes, traffic::Traffic::Pfx, 50_000, 1), "wide");
+fn codes_are_as_wide_as_the_hops_need() {
+    let form = |hops| {
+        let hops = HopModel::Hash(hops);
+        let spec = FibSpec { year: 2024, prefixes: 60_000, seed: 3, hops };
+        let routes = spec.generate::<u128>();
+        let engine = built(&routes);
+        let keys = traffic::keys(&routes, traffic::Traffic::Pfx, 50_000, 1);
+        agrees(&engine, &routes, &keys, &format!("{hops:?}"));
+        match engine.form {
+            Form::Byte(_) => 8,
+            Form::Narrow(_) => 16,
+            Form::Wide(_) => 32,
+        }
+    };
+    assert_eq!([form(100), form(300), form(1_000_000)], [8, 16, 32]);
     let largest =
         Routes::from_unsorted(vec![Route { prefix: Prefix::ALL, hop: Hop::new(1 << 24) }]);
     agrees(&built(&largest), &largest, &[], "a large hop");
@@ -158,7 +167,7 @@ fn more_deep_blocks_than_codes_are_refused() {
         }
         Wideleaf::load(&stored, routes.hop_count())
     };
-    assert!(with(u32::from(u16::MAX)).is_ok());
-    let error = with(1 << 16).err().expect("one too many");
-    assert_eq!((error.table(), error.reason()), ("records16", "cannot name all deep blocks"));
+    assert!(with(u32::from(u8::MAX)).is_ok());
+    let error = with(1 << 8).err().expect("one too many");
+    assert_eq!((error.table(), error.reason()), ("records8", "cannot name all deep blocks"));
 }

@@ -59,8 +59,8 @@ impl<C: Codes> Tables<C> {
         }
         self.garbage +=
             words.iter().map(|&(place, _)| self.bytes(self.words[place])).sum::<usize>();
-        append(&mut self.words, words_at, &parts.words, 0);
-        append(&mut self.halves, halves_at, parts.records.halves(), 1);
+        append(&mut self.words, words_at, &parts.words);
+        append(&mut self.halves, halves_at, parts.records.halves());
         (self.words_used, self.halves_used) =
             (words_at + parts.words.len(), halves_at + parts.records.halves().len());
         let all = self.words.to_mut();
@@ -102,12 +102,11 @@ impl<C: Codes> Tables<C> {
 /// Bytes of garbage that are nothing to speak of: small tables are all change.
 const SLACK: usize = 1 << 18;
 
-/// Writes the elements from place `at` on, and leaves so many behind them; a table without room for
-/// them grows by a quarter.
-fn append<T: Pod>(table: &mut Table<T>, at: usize, elements: &[T], behind: usize) {
+/// Writes the elements from place `at` on; a table without room for them grows by a quarter.
+fn append<T: Pod>(table: &mut Table<T>, at: usize, elements: &[T]) {
     let end = at + elements.len();
-    if end + behind > table.len() {
-        let len = end + behind + end / 4;
+    if end > table.len() {
+        let len = end + end / 4;
         *table = Table::with(len, |larger| larger[..table.len()].copy_from_slice(table));
     }
     table.to_mut()[at..end].copy_from_slice(elements);
