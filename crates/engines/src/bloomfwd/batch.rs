@@ -1,6 +1,6 @@
 use fibula_core::Hop;
 use fibula_filter::{Key, Parting, hash_all};
-use fibula_simd::{Kernel, Level as IsaLevel, Simd, prefetch_read};
+use fibula_simd::{Kernel, Level as IsaLevel, Simd, prefetch_read_l2};
 
 use super::bucket::{Address, Code, Keyed, Slot, find, home, probe};
 use super::lookup::{key, place};
@@ -10,6 +10,14 @@ use crate::common::hop;
 // A block of addresses goes through the levels together. At each level the filter parts them, sixteen
 // at a time: those that pass ask for their buckets, all of them, before the first is looked at; those
 // that fail, and those whose bucket has not got the key, go on to the next level.
+//
+// What was measured on the way (Zen 4, 900,000 IPv4 and 180,000 IPv6 prefixes, 256 hops, PFX, Mlps):
+//
+// - Buckets asked for as far as the first-level cache: 37; as far as the second: 71. The requests of a
+//   block are far more than the first level's buffers for lines on their way.
+// - Two positions at 30 %: 70 IPv4, 24 IPv6; one: 74, 36; one at 10 %: 77, 38, and of uniform keys,
+//   which are rarely in a table, 104, 31 instead of 72, 18.
+// - Blocks of 64: 41 where those of 256 did 37.
 
 /// Addresses that go through the levels together.
 const BLOCK: usize = 256;
@@ -90,7 +98,7 @@ impl<A: Address, C: Code> Stages<'_, A, C> {
         }
         let bits = tables.direct_bits;
         for row in &scratch.rows[..left] {
-            prefetch_read(&tables.direct, place(addrs[row.low() as usize], bits));
+            prefetch_read_l2(&tables.direct, place(addrs[row.low() as usize], bits));
         }
         for row in &scratch.rows[..left] {
             let row = row.low() as usize;
@@ -133,7 +141,7 @@ impl<A: Address, C: Code> Stages<'_, A, C> {
         let buckets = &self.tables.buckets[level.buckets.clone()];
         for (hash, place) in scratch.hashes[..passed].iter().zip(&mut scratch.places) {
             let at = home(hash.low(), buckets.len());
-            prefetch_read(buckets, at);
+            prefetch_read_l2(buckets, at);
             *place = at as u32;
         }
         for i in 0..passed {

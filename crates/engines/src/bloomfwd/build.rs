@@ -131,7 +131,10 @@ impl Plan<'_> {
     }
 
     fn filter(&mut self, len: u8, keys: usize, rate: f64) -> Level {
-        let shape = Shape::for_rate(keys, rate);
+        let shape = match self.config.positions {
+            Some(positions) => Shape::for_positions(keys, rate, positions),
+            None => Shape::for_rate(keys, rate),
+        };
         let words = self.words..self.words + shape.words();
         self.words = words.end;
         Level { len, shape, words, buckets: 0..0, keys: 0 }

@@ -25,7 +25,10 @@
 //! ```
 //!
 //! A filter lets through some of the keys that are not there, at a rate that is a parameter: 30 % is
-//! best, says the paper, with *k* = 2. It decides what a lookup costs and never what it answers.
+//! best, says the paper, with *k* = 2. It decides what a lookup costs and never what it answers. Each
+//! position is an access to a cache that the filter just fits, so ours is one position: at 30 % it
+//! takes 2.8 bits a key instead of 2.5. At 10 %, the default, 9.5 instead of 4.8, which is little
+//! beside the buckets.
 //!
 //! **Buckets.** As many keys and codes as a cache line holds (ten of IPv4, six of IPv6, with codes of
 //! 16 bits), keys first, then the codes, then the *mark*, which is where a search that finds no key
@@ -133,6 +136,9 @@ pub struct Config {
     pub hashes: Option<Hashes>,
     /// The rate of keys that pass a filter and are not there, 0.01 to 0.9.
     pub false_positives: f64,
+    /// The bits of a filter that each key sets, *k*, 1 to 32; `None` takes the paper's, with which the
+    /// filter is smallest.
+    pub positions: Option<u32>,
     /// What prefixes are expanded to.
     pub levels: Levels,
     /// How large filters are made.
@@ -149,7 +155,8 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             hashes: None,
-            false_positives: 0.3,
+            false_positives: 0.1,
+            positions: Some(1),
             levels: Levels::Auto,
             sizes: Sizes::Fitting,
             search: Search::Staged,
@@ -170,7 +177,8 @@ impl Config {
     /// naive.
     pub fn baseline() -> Self {
         let hashes = Some(Hashes { filter: Hash::MurmurSeeded, table: Hash::Murmur });
-        Self { hashes, search: Search::Single, ..Self::default() }
+        let (false_positives, positions, search) = (0.3, None, Search::Single);
+        Self { hashes, false_positives, positions, search, ..Self::default() }
     }
 
     fn hashes<A: Address>(&self) -> Hashes {
@@ -314,9 +322,13 @@ impl<A: Address> Engine<A> for Bloomfwd<A> {
     type Config = Config;
 
     fn build(routes: &Routes<A>, config: &Config) -> Result<Self, BuildError> {
+        let refuse =
+            |reason: &'static str| Err(BuildError::Config { engine: NAME, reason: reason.into() });
         if !(0.01..=0.9).contains(&config.false_positives) {
-            let reason = "the rate of false positives must be 0.01 to 0.9".into();
-            return Err(BuildError::Config { engine: NAME, reason });
+            return refuse("the rate of false positives must be 0.01 to 0.9");
+        }
+        if config.positions.is_some_and(|positions| !(1..=32).contains(&positions)) {
+            return refuse("a key must have 1 to 32 positions");
         }
         let hops = routes.hop_count();
         let form = if hops <= <u16 as Code>::HOPS_MAX {

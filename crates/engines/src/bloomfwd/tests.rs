@@ -27,9 +27,14 @@ fn forms<A: Address>() -> conform::Builders<A> {
             false_positives: 0.9,
             ..Config::default()
         },
-        Config { hashes: pair(Hash::Crc32c, Hash::H2), false_positives: 0.01, ..Config::default() },
+        Config {
+            hashes: pair(Hash::Crc32c, Hash::H2),
+            false_positives: 0.01,
+            positions: None,
+            ..Config::default()
+        },
         Config { hashes: pair(Hash::MurmurSeeded, Hash::MurmurSeeded), ..Config::default() },
-        Config { levels: Levels::Every, ..Config::default() },
+        Config { levels: Levels::Every, positions: Some(3), ..Config::default() },
         Config { levels: Levels::Dpcpe(14), ..Config::default() },
     ];
     let label = |config: &Config| format!("{:?} {:?} {}", config.hashes, config.levels, config.isa);
@@ -143,7 +148,7 @@ fn a_table_that_changed_is_one_that_was_built() {
 
 /// The paper's table 4 on a table of ours: fewer levels, more prefixes; estimates that are not far
 /// off; three levels that nobody has the memory for.
-pub(super) fn check_expansion(routes: &Routes<u128>) {
+fn check_expansion(routes: &Routes<u128>) {
     let expansions: Vec<_> = (3..=8).map(|levels| Expansion::of(routes, levels)).collect();
     for (levels, pair) in (3..).zip(expansions.windows(2)) {
         assert!(pair[0].estimated > pair[1].estimated, "{pair:?}");
@@ -185,6 +190,10 @@ fn configurations_out_of_range_are_refused() {
     for false_positives in [0.0, 0.009, 0.91, f64::NAN] {
         let reason = refused(Config { false_positives, ..Config::default() });
         assert_eq!(reason, "the rate of false positives must be 0.01 to 0.9");
+    }
+    for positions in [0, 33] {
+        let reason = refused(Config { positions: Some(positions), ..Config::default() });
+        assert_eq!(reason, "a key must have 1 to 32 positions");
     }
     for (direct, lengths) in
         [(20, vec![]), (20, vec![24]), (20, vec![20, 32]), (25, vec![32]), (0, vec![32, 24])]
