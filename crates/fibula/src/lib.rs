@@ -102,6 +102,12 @@
 //! many. Networks that routes longer than /64 divide are searched in an extra level, which costs
 //! nothing where there are none. Limits: 2^32 hops and such networks together.
 //!
+//! **[`bloomfwd`](engines::bloomfwd)** (IPv4, IPv6; `bloomfwd`, `bloomfwd-baseline`, `bloomfwd-naive`).
+//! Prefixes expanded to a few lengths, a Bloom filter and a hash table for each; the lengths for IPv6 are
+//! chosen by dynamic programming. Most of a lookup is hashing, many at a time in vectors. Take it to
+//! measure hashing against tries, or where its paper is the question; patched in place. Limits: memory,
+//! which expansion takes: 1 GiB unless configured.
+//!
 //! **[`miht`](engines::miht)** (IPv4, IPv6; `miht`, `miht-batch`). A B+ tree over the first 16 or 32 bits,
 //! behind each key a priority trie: ten or more loads a lookup, but a route changes its own node and no
 //! other, in a microsecond, and a build is never due. Take it where a table changes more than it is asked,

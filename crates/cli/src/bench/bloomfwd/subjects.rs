@@ -28,7 +28,13 @@ pub fn hashes<A: EngineFamily + Address>(routes: &Routes<A>) -> Result<Vec<Subje
     let pairs = HASHES.into_iter().flat_map(|filter| HASHES.map(|table| Hashes { filter, table }));
     let mut subjects = Vec::new();
     for (hashes, rate) in pairs.flat_map(|pair| RATES.map(|rate| (pair, rate))) {
-        let config = Config { hashes: Some(hashes), false_positives: rate, ..Config::default() };
+        // The paper's numbers of positions: those of the sizes below.
+        let config = Config {
+            hashes: Some(hashes),
+            false_positives: rate,
+            positions: None,
+            ..Config::default()
+        };
         let built = bloomfwd(routes, &config)?;
         let keys = built.as_ref().map_or(Vec::new(), |(engine, _)| engine.keys());
         let shapes = keys.iter().map(|&keys| Shape::for_rate(keys, rate));
