@@ -1,8 +1,9 @@
 //! **Bloomfwd**: a hash table for each prefix length, and a Bloom filter before each that knows which
 //! of them are worth asking; prefixes are expanded so that the lengths are few.
 //!
-//! Lucchesi, Maciel, Teodoro, Melo: *Bloomfwd*, on top of Dharmapurikar, Krishnamurthy, Taylor:
-//! *Longest Prefix Matching Using Bloom Filters*, SIGCOMM 2003. Engines `bloomfwd` (all of the paper's
+//! Lucchesi, Drummond, Teodoro: *High-performance IP lookup using Intel Xeon Phi: a Bloom filters based
+//! approach*, JISA 2018, on top of Dharmapurikar, Krishnamurthy, Taylor: *Longest Prefix Matching Using
+//! Bloom Filters*, SIGCOMM 2003. Engines `bloomfwd` (all of the paper's
 //! optimisations), `bloomfwd-baseline` (its starting point) and `bloomfwd-naive` (a filter and a table
 //! for each length).
 //!
