@@ -150,7 +150,8 @@ mod tests {
         for rate in [1e-6, 0.001, 0.01, 0.1, 0.3, 0.499, 0.5, 0.6, 0.9, 0.99] {
             let got = Shape::for_rate(100_000, rate).rate(100_000);
             assert!((got / rate - 1.0).abs() < 0.13, "{rate} {got}");
-            for hashes in 1..=8 {
+            // Lower rates take more bits than there are at one position.
+            for hashes in (1..=8).filter(|_| rate > 0.0005) {
                 let got = Shape::for_positions(100_000, rate, hashes).rate(100_000);
                 assert!((got / rate - 1.0).abs() < 0.01, "{rate} {hashes} {got}");
             }
