@@ -43,10 +43,14 @@ fn hash_functions() {
         &["--figure", "1", "-t", V4],
         "filter_hash,table_hash,false_positives,level_prefixes,level_bits,level_hashes",
     );
-    assert_eq!(rows.len(), 3 * 3 * 5);
+    // Five rates with the paper's numbers of positions, and three of them with one.
+    assert_eq!(rows.len(), 3 * 3 * (5 + 3));
     assert_eq!(rows[0][..7], [V4, "v4", "800", &rows[0][3], "murmur", "murmur", "0.01"]);
-    let last = &rows[44];
-    assert_eq!((&*last[4], &*last[5], &*last[6], &*last[9]), ("h2", "h2", "0.9", "1 1"));
+    assert_eq!(column(&rows[..8], 6), ["0.01", "0.1", "0.3", "0.6", "0.9", "0.01", "0.1", "0.3"]);
+    let positions = ["7 7", "4 4", "2 2", "1 1", "1 1", "1 1", "1 1", "1 1"];
+    assert_eq!(column(&rows[..8], 9), positions);
+    let last = &rows[71];
+    assert_eq!((&*last[4], &*last[5], &*last[6], &*last[9]), ("h2", "h2", "0.3", "1 1"));
     // The levels' prefixes are those of the table, whatever the functions and the rate.
     assert!(column(&rows, 7).iter().all(|prefixes| *prefixes == last[7]));
 }

@@ -23,21 +23,23 @@ const LEVELS: [u8; 6] = [8, 7, 6, 5, 4, 3];
 /// make 148, its three levels 16,000 and more: it gives no rate for these either.
 const EXPANSION_MAX: u64 = 1000;
 
-/// The subjects of figure 1.
+/// The subjects of figure 1. A key has as many positions as make the filter smallest, as in the paper, and
+/// then one, which ours has, where that is not the same.
 pub fn hashes<A: EngineFamily + Address>(routes: &Routes<A>) -> Result<Vec<Subject<A>>, Failure> {
     let pairs = HASHES.into_iter().flat_map(|filter| HASHES.map(|table| Hashes { filter, table }));
+    let rates = RATES.map(|rate| (rate, None)).into_iter();
+    let rates = rates.chain(RATES.into_iter().filter(|rate| *rate < 0.5).map(|r| (r, Some(1))));
     let mut subjects = Vec::new();
-    for (hashes, rate) in pairs.flat_map(|pair| RATES.map(|rate| (pair, rate))) {
-        // The paper's numbers of positions: those of the sizes below.
-        let config = Config {
-            hashes: Some(hashes),
-            false_positives: rate,
-            positions: None,
-            ..Config::default()
-        };
+    for (hashes, (rate, positions)) in pairs.flat_map(|pair| rates.clone().map(move |r| (pair, r)))
+    {
+        let config =
+            Config { hashes: Some(hashes), false_positives: rate, positions, ..Config::default() };
         let built = bloomfwd(routes, &config)?;
         let keys = built.as_ref().map_or(Vec::new(), |(engine, _)| engine.keys());
-        let shapes = keys.iter().map(|&keys| Shape::for_rate(keys, rate));
+        let shapes = keys.iter().map(|&keys| match positions {
+            Some(positions) => Shape::for_positions(keys, rate, positions),
+            None => Shape::for_rate(keys, rate),
+        });
         let cells = vec![
             ("filter_hash", hashes.filter.name().to_owned()),
             ("table_hash", hashes.table.name().to_owned()),
