@@ -6,6 +6,7 @@ use fibula_core::{AnyPrefix, Hop, Lookup, Prefix};
 use fibula_rib::{Columns, Snapshot, StoredFamily};
 
 use crate::block::{Block, Keys, Kind};
+use crate::columns::Family;
 use crate::formats::csv::Csv;
 use crate::formats::csv::scan::Dialect;
 use crate::formats::json::JsonLines;
@@ -16,7 +17,7 @@ use crate::input::{Input, MAX_RECORD};
 use crate::options::added_name;
 use crate::render::{Added, Renderer, Style};
 use crate::summary::Hits;
-use crate::{AnnotateError, AnnotateOptions, Format, Summary};
+use crate::{AnnotateError, AnnotateOptions, Engines, Format, Summary};
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
@@ -26,8 +27,7 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 /// routes.
 pub struct Annotator<'a> {
     snapshot: &'a Snapshot,
-    v4: &'a dyn Lookup<u32>,
-    v6: &'a dyn Lookup<u128>,
+    engines: Engines<'a>,
     options: AnnotateOptions,
     added: Vec<Added>,
     /// The names of what is added, without the address column's.
@@ -46,6 +46,18 @@ impl<'a> Annotator<'a> {
         v6: &'a dyn Lookup<u128>,
         options: AnnotateOptions,
     ) -> Result<Self, AnnotateError> {
+        Self::with_engines(snapshot, Engines::new(v4, v6), options)
+    }
+
+    /// As [`Annotator::new`], with engines that may also know the routes.
+    ///
+    /// # Errors
+    /// As [`Annotator::new`].
+    pub fn with_engines(
+        snapshot: &'a Snapshot,
+        engines: Engines<'a>,
+        options: AnnotateOptions,
+    ) -> Result<Self, AnnotateError> {
         let columns = snapshot.columns();
         let add = names_to_add(columns, &options.add)?;
         let added = add
@@ -57,7 +69,7 @@ impl<'a> Annotator<'a> {
                 }),
             })
             .collect::<Result<_, _>>()?;
-        let annotator = Self { snapshot, v4, v6, options, added, add };
+        let annotator = Self { snapshot, engines, options, added, add };
         annotator.decoder()?;
         Ok(annotator)
     }
@@ -92,6 +104,7 @@ impl<'a> Annotator<'a> {
             Format::JsonLines => Box::new(JsonLines::new(options)?),
             Format::List => Box::new(List::new(options)?),
             Format::Pcap => Box::new(Pcap::new(options)?),
+            format => return Err(AnnotateError::Columnar { format }),
         })
     }
 
@@ -104,13 +117,19 @@ impl<'a> Annotator<'a> {
             Format::List => {
                 Style::Fields(Dialect { delimiter: delimiter.unwrap_or(b'\t'), quote: None })
             }
-            Format::Pcap => Style::Fields(Dialect { delimiter: b',', quote: Some(b'"') }),
+            // Of columnar formats no annotator is made.
+            Format::Pcap | Format::Parquet | Format::Arrow => {
+                Style::Fields(Dialect { delimiter: b',', quote: Some(b'"') })
+            }
         }
     }
 }
 
 /// What is added: as asked, or all there is.
-fn names_to_add(columns: &Columns, asked: &[String]) -> Result<Vec<String>, AnnotateError> {
+pub(crate) fn names_to_add(
+    columns: &Columns,
+    asked: &[String],
+) -> Result<Vec<String>, AnnotateError> {
     if asked.is_empty() {
         let all = known(columns);
         return Ok(if all.is_empty() { vec!["prefix".to_owned()] } else { all });
@@ -266,8 +285,8 @@ impl<'r> Run<'r> {
             self.match_routes(&block.v4, AnyPrefix::V4);
             self.match_routes(&block.v6, AnyPrefix::V6);
         } else {
-            self.look_up_family(&block.v4, annotator.v4);
-            self.look_up_family(&block.v6, annotator.v6);
+            self.look_up_family(&block.v4, annotator.engines.v4);
+            self.look_up_family(&block.v6, annotator.engines.v6);
         }
         self.block = block;
         self.count();
@@ -300,11 +319,19 @@ impl<'r> Run<'r> {
     }
 
     /// Where the prefix is asked for, its route says the hop too.
-    fn match_routes<A: StoredFamily>(&mut self, keys: &Keys<A>, any: fn(Prefix<A>) -> AnyPrefix) {
+    fn match_routes<A: StoredFamily>(&mut self, keys: &Keys<A>, any: fn(Prefix<A>) -> AnyPrefix)
+    where
+        Engines<'r>: Family<A>,
+    {
+        self.scratch.clear();
+        self.scratch.resize(keys.addrs.len(), Hop::NONE);
+        self.annotator.engines.routes(self.annotator.snapshot, &keys.addrs, &mut self.scratch);
         let routes = self.annotator.snapshot.family::<A>();
         let slots = self.names.len();
-        for (&addr, &cell) in keys.addrs.iter().zip(&keys.cells) {
-            if let Some(index) = routes.matched(addr) {
+        for (&found, &cell) in self.scratch.iter().zip(&keys.cells) {
+            let Some(index) = found.index().map(|index| index as usize) else { continue };
+            // An engine for routes knows no others.
+            if index < routes.len() {
                 let route = routes.get(index);
                 self.hops[cell as usize] = route.hop;
                 self.prefixes[cell as usize] = Some(any(route.prefix));

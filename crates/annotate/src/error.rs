@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use arrow_schema::ArrowError;
+
 use crate::{Column, Format};
 
 /// Why annotation could not begin, or stopped.
@@ -29,6 +31,11 @@ pub enum AnnotateError {
         number: usize,
         /// How many there are.
         fields: usize,
+    },
+    /// The format has columns in place of rows: a [`ColumnAnnotator`](crate::ColumnAnnotator) is for it.
+    Columnar {
+        /// The format.
+        format: Format,
     },
     /// The format cannot be asked for this column, for instance a list for a name.
     ColumnKind {
@@ -67,6 +74,42 @@ pub enum AnnotateError {
     Record {
         /// The line, counted from 1.
         line: u64,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The cell of a column is not an address (strict).
+    Cell {
+        /// The row, counted from 1.
+        row: u64,
+        /// The column.
+        column: String,
+        /// The cell, shortened.
+        text: String,
+    },
+    /// Columns of this type hold no addresses.
+    Type {
+        /// The type, as Arrow calls it.
+        kind: String,
+    },
+    /// A default was given for something that is not added, or that has none.
+    Default {
+        /// Its name.
+        name: String,
+    },
+    /// A default that is text, for a column of integers.
+    DefaultKind {
+        /// The column.
+        name: String,
+        /// The default.
+        text: String,
+    },
+    /// There is too much of something.
+    Limit {
+        /// What there is too much of.
+        what: &'static str,
+    },
+    /// An Arrow or Parquet file is damaged, or holds what we cannot read.
+    File {
         /// What is wrong with it.
         what: String,
     },
@@ -125,6 +168,24 @@ impl fmt::Display for AnnotateError {
                 write!(f, "line {line}, column {column}: {text:?} is not an address")
             }
             Self::Record { line, what } => write!(f, "record at line {line}: {what}"),
+            Self::Cell { row, column, text } => {
+                write!(f, "row {row}, column {column}: {text:?} is not an address")
+            }
+            Self::Columnar { format } => {
+                write!(f, "format {format} is annotated by columns, not rows")
+            }
+            Self::Type { kind } => write!(f, "a column of type {kind} holds no addresses"),
+            Self::Default { name } => {
+                write!(
+                    f,
+                    "a default was given for {name:?}, which is no value column that is added"
+                )
+            }
+            Self::DefaultKind { name, text } => {
+                write!(f, "column {name:?} holds integers, its default {text:?} is none")
+            }
+            Self::Limit { what } => write!(f, "more than 2^31 - 1 {what}"),
+            Self::File { what } => f.write_str(what),
             Self::Packet { packet, offset, what } => {
                 write!(f, "packet {packet}, at byte {offset}: {what}")
             }
@@ -135,6 +196,12 @@ impl fmt::Display for AnnotateError {
             Self::Read(error) => write!(f, "reading the input: {error}"),
             Self::Write(error) => write!(f, "writing the output: {error}"),
         }
+    }
+}
+
+impl From<ArrowError> for AnnotateError {
+    fn from(error: ArrowError) -> Self {
+        Self::File { what: error.to_string() }
     }
 }
 

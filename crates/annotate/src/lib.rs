@@ -60,7 +60,10 @@
 mod address;
 mod annotator;
 mod block;
+mod columns;
+mod engines;
 mod error;
+mod files;
 mod formats;
 mod input;
 mod options;
@@ -68,7 +71,11 @@ mod render;
 mod summary;
 mod write;
 
+pub use address::Address;
 pub use annotator::Annotator;
+pub use columns::{Annotated, ColumnAnnotator, ColumnOptions, Counts, PrefixForm, TextForm};
+pub use engines::Engines;
 pub use error::AnnotateError;
+pub use files::{FileOptions, Progress};
 pub use options::{AnnotateOptions, Column, Format, Header, UnknownFormat};
 pub use summary::{Summary, Top};

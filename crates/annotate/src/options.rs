@@ -19,13 +19,19 @@ pub enum Format {
     List,
     /// A packet capture, pcap or pcapng; each packet becomes a CSV row.
     Pcap,
+    /// Parquet. Columns, not rows: annotated by [`ColumnAnnotator`](crate::ColumnAnnotator).
+    Parquet,
+    /// Arrow IPC, file (Feather) or stream; likewise.
+    Arrow,
 }
 
 impl Format {
     /// All formats.
-    pub const ALL: [Self; 5] = [Self::Csv, Self::Tsv, Self::JsonLines, Self::List, Self::Pcap];
+    pub const ALL: [Self; 7] =
+        [Self::Csv, Self::Tsv, Self::JsonLines, Self::List, Self::Pcap, Self::Parquet, Self::Arrow];
 
-    /// The name by which it is chosen: `"csv"`, `"tsv"`, `"jsonl"`, `"list"` or `"pcap"`.
+    /// The name by which it is chosen: `"csv"`, `"tsv"`, `"jsonl"`, `"list"`, `"pcap"`, `"parquet"` or
+    /// `"arrow"`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Csv => "csv",
@@ -33,7 +39,15 @@ impl Format {
             Self::JsonLines => "jsonl",
             Self::List => "list",
             Self::Pcap => "pcap",
+            Self::Parquet => "parquet",
+            Self::Arrow => "arrow",
         }
+    }
+
+    /// Whether it has columns, so that [`ColumnAnnotator`](crate::ColumnAnnotator) annotates it and not
+    /// [`Annotator`](crate::Annotator).
+    pub const fn is_columnar(self) -> bool {
+        matches!(self, Self::Parquet | Self::Arrow)
     }
 
     /// The format that a file name's ending stands for, compression endings (`.gz`, `.bz2`, `.xz`,
@@ -54,6 +68,8 @@ impl Format {
             "json" | "jsonl" | "ndjson" => Some(Self::JsonLines),
             "txt" | "list" | "log" => Some(Self::List),
             "pcap" | "pcapng" | "cap" => Some(Self::Pcap),
+            "parquet" | "pq" => Some(Self::Parquet),
+            "arrow" | "arrows" | "feather" | "ipc" => Some(Self::Arrow),
             _ => None,
         }
     }
@@ -70,6 +86,13 @@ impl Format {
     pub fn guess(head: &[u8]) -> Self {
         if crate::formats::pcap::is_capture(head) {
             return Self::Pcap;
+        }
+        if head.starts_with(b"PAR1") {
+            return Self::Parquet;
+        }
+        // A file's magic number; a stream begins with the mark before its first message.
+        if head.starts_with(b"ARROW1") || head.starts_with(&[0xff; 4]) {
+            return Self::Arrow;
         }
         let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
         let line = head.split(|&b| b == b'\n').next().unwrap_or_default().trim_ascii();
@@ -110,6 +133,7 @@ impl FromStr for Format {
         match text {
             "json" | "ndjson" => Ok(Self::JsonLines),
             "pcapng" => Ok(Self::Pcap),
+            "feather" | "ipc" => Ok(Self::Arrow),
             "text" | "txt" | "log" => Ok(Self::List),
             _ => Self::ALL
                 .into_iter()
@@ -228,7 +252,10 @@ mod tests {
             assert_eq!(format.name().parse(), Ok(format));
         }
         let error = "xml".parse::<Format>().unwrap_err();
-        assert_eq!(error.to_string(), "unknown format \"xml\"; known are csv tsv jsonl list pcap");
+        assert_eq!(
+            error.to_string(),
+            "unknown format \"xml\"; known are csv tsv jsonl list pcap parquet arrow"
+        );
     }
 
     #[test]
@@ -251,6 +278,9 @@ mod tests {
             (b"10.0.0.1\t5\n", Format::Tsv),
             (b"\xef\xbb\xbf{}\n", Format::JsonLines),
             (b"\xd4\xc3\xb2\xa1\x02\x00", Format::Pcap),
+            (b"PAR1\x15", Format::Parquet),
+            (b"ARROW1\0\0", Format::Arrow),
+            (b"\xff\xff\xff\xff\x10\x01", Format::Arrow),
             (b"\x0a\x0d\x0d\x0a\x1c\x00\x00\x00\x4d\x3c\x2b\x1a", Format::Pcap),
         ] {
             assert_eq!(Format::guess(head), format, "{head:?}");

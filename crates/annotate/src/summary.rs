@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use fibula_core::{Addr, AnyPrefix, Hop, Prefix, Value};
 use fibula_rib::{Snapshot, StoredFamily};
 
+use crate::columns::values::Answers;
 use crate::render::Added;
 
 /// What was annotated, in numbers.
@@ -86,6 +87,31 @@ impl Hits {
         let routes = if A::BITS == 32 { &mut self.v4_routes } else { &mut self.v6_routes };
         if let Some(count) = routes.get_mut(index) {
             *count += 1;
+        }
+    }
+
+    /// All answers of a block of columns.
+    pub(crate) fn block(&mut self, snapshot: &Snapshot, answers: &Answers) {
+        for &row in &answers.rows {
+            if let Some(count) = self.rows.get_mut(row as usize) {
+                *count += 1;
+            }
+        }
+        let v4 = snapshot.family::<u32>().len();
+        for &route in &answers.routes {
+            let route = route as usize;
+            if route < v4 { self.route::<u32>(route) } else { self.route::<u128>(route - v4) }
+        }
+    }
+
+    /// Adds what another one counted.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        for (ours, theirs) in [
+            (&mut self.rows, &other.rows),
+            (&mut self.v4_routes, &other.v4_routes),
+            (&mut self.v6_routes, &other.v6_routes),
+        ] {
+            ours.iter_mut().zip(theirs).for_each(|(ours, theirs)| *ours += theirs);
         }
     }
 

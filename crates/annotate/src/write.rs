@@ -1,9 +1,8 @@
 //! Numbers and addresses as text.
 
-use std::io::Write;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 
-use fibula_core::AnyPrefix;
+use fibula_core::{Addr, AnyPrefix};
 
 /// Appends a number in decimal.
 #[inline]
@@ -11,44 +10,131 @@ pub(crate) fn write_int(value: impl itoa::Integer, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
-/// Appends an IPv4 address. The standard library's formatting goes through `fmt`, which takes several
-/// times as long.
-#[inline]
-pub(crate) fn write_v4(addr: u32, out: &mut Vec<u8>) {
-    let [a, b, c, d] = addr.to_be_bytes();
-    write_int(a, out);
-    for octet in [b, c, d] {
-        out.push(b'.');
-        write_int(octet, out);
+/// The longest text of a prefix, with some room: whole words are written and the rest taken back.
+pub(crate) const MAX_PREFIX: usize = 64;
+
+/// Octets as text with a dot behind, and the length of both.
+const OCTETS: [([u8; 4], u8); 256] = {
+    let mut table = [([b'.'; 4], 0); 256];
+    let mut octet = 0;
+    while octet < 256 {
+        let digits = [octet / 100, octet / 10 % 10, octet % 10];
+        let mut digit = if octet > 99 { 0 } else { 2 - (octet > 9) as usize };
+        let mut len = 0;
+        while digit < 3 {
+            table[octet].0[len] = b'0' + digits[digit] as u8;
+            len += 1;
+            digit += 1;
+        }
+        table[octet].1 = len as u8 + 1;
+        octet += 1;
     }
+    table
+};
+
+/// Appends what `write` puts to the front of a buffer, whose length it returns.
+#[inline]
+fn append(out: &mut Vec<u8>, write: impl FnOnce(&mut [u8; MAX_PREFIX]) -> usize) {
+    let start = out.len();
+    out.resize(start + MAX_PREFIX, 0);
+    let len = out.last_chunk_mut().map_or(0, write);
+    out.truncate(start + len);
+}
+
+/// Puts an IPv4 address to the front, without the branches of a loop over digits; returns its length.
+#[inline]
+fn put_v4(addr: u32, out: &mut [u8; MAX_PREFIX]) -> usize {
+    let mut at = 0;
+    for octet in addr.to_be_bytes() {
+        let (text, len) = OCTETS[usize::from(octet)];
+        out[at..at + 4].copy_from_slice(&text);
+        at += usize::from(len);
+    }
+    at - 1
+}
+
+/// Puts an IPv6 address to the front, as RFC 5952 says; returns its length.
+fn put_v6(addr: u128, out: &mut [u8; MAX_PREFIX]) -> usize {
+    if addr >> 32 == 0xffff {
+        out[..7].copy_from_slice(b"::ffff:");
+        let mut v4 = [0; MAX_PREFIX];
+        let len = put_v4(addr as u32, &mut v4);
+        out[7..22].copy_from_slice(&v4[..15]);
+        return 7 + len;
+    }
+    let groups: [u16; 8] = std::array::from_fn(|i| (addr >> (112 - 16 * i)) as u16);
+    let (gap, gap_len) = longest_zeros(&groups);
+    let (mut at, mut i) = (0, 0);
+    while i < groups.len() {
+        if i == gap {
+            out[at..at + 2].copy_from_slice(b"::");
+            at += 2;
+            i += gap_len;
+            continue;
+        }
+        if i > 0 && i != gap + gap_len {
+            out[at] = b':';
+            at += 1;
+        }
+        let group = u32::from(groups[i]);
+        let digits = 8 - (group | 1).leading_zeros() as usize / 4;
+        for digit in (0..digits).rev() {
+            out[at] = b"0123456789abcdef"[(group >> (4 * digit) & 15) as usize];
+            at += 1;
+        }
+        i += 1;
+    }
+    at
+}
+
+/// Where the longest run of at least two zeros begins, and its length; the first of equal ones.
+fn longest_zeros(groups: &[u16; 8]) -> (usize, usize) {
+    let (mut best, mut run) = ((0, 0), 0);
+    for (i, &group) in groups.iter().enumerate() {
+        run = if group == 0 { run + 1 } else { 0 };
+        if run > best.1 {
+            best = (i + 1 - run, run);
+        }
+    }
+    // A single group is not worth a gap: a place that does not come.
+    if best.1 < 2 { (groups.len() + 1, 0) } else { best }
 }
 
 /// Appends an address.
 pub(crate) fn write_ip(ip: IpAddr, out: &mut Vec<u8>) {
-    match ip {
-        IpAddr::V4(v4) => write_v4(v4.into(), out),
-        IpAddr::V6(v6) => write_v6(v6, out),
-    }
+    append(out, |out| match ip {
+        IpAddr::V4(v4) => put_v4(v4.into(), out),
+        IpAddr::V6(v6) => put_v6(v6.into(), out),
+    });
 }
 
-fn write_v6(addr: Ipv6Addr, out: &mut Vec<u8>) {
-    write!(out, "{addr}").expect("writing to memory succeeds");
+/// Appends the prefix of `len` bits that the address lies in.
+#[inline]
+pub(crate) fn write_v4_prefix(addr: u32, len: u8, out: &mut Vec<u8>) {
+    append(out, |out| {
+        let at = put_v4(addr & u32::netmask(len), out);
+        put_length(at, len, out)
+    });
 }
 
 /// Appends a prefix.
 pub(crate) fn write_prefix(prefix: AnyPrefix, out: &mut Vec<u8>) {
-    let len = match prefix {
-        AnyPrefix::V4(prefix) => {
-            write_v4(prefix.addr(), out);
-            prefix.len()
-        }
-        AnyPrefix::V6(prefix) => {
-            write_v6(prefix.addr().into(), out);
-            prefix.len()
-        }
-    };
-    out.push(b'/');
-    write_int(len, out);
+    match prefix {
+        AnyPrefix::V4(prefix) => write_v4_prefix(prefix.addr(), prefix.len(), out),
+        AnyPrefix::V6(prefix) => append(out, |out| {
+            let at = put_v6(prefix.addr(), out);
+            put_length(at, prefix.len(), out)
+        }),
+    }
+}
+
+/// Puts a prefix's length behind its address; returns the length of both.
+#[inline]
+fn put_length(at: usize, len: u8, out: &mut [u8; MAX_PREFIX]) -> usize {
+    let (text, digits) = OCTETS[usize::from(len)];
+    out[at] = b'/';
+    out[at + 1..at + 5].copy_from_slice(&text);
+    at + usize::from(digits)
 }
 
 #[cfg(test)]
@@ -58,8 +144,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn equal_to_display(v4: u32, v6: u128, len in 0u8..=32) {
-            for ip in [IpAddr::V4(v4.into()), IpAddr::V6(v6.into())] {
+        fn equal_to_display(
+            v4: u32, v6: u128, len in 0u8..=32, holes: [(u32, u32); 2], groups: [u8; 8]
+        ) {
+            // Runs of zeros, and groups of every length.
+            let v6 = holes.iter().fold(v6, |v6, (len, at)| {
+                v6 & !(u128::MAX >> (len % 128) << (at % 128))
+            });
+            let short = groups.iter().fold(0u128, |v6, &group| v6 << 16 | u128::from(group / 128 * group));
+            let ips = [IpAddr::V4(v4.into()), IpAddr::V6(v6.into()), IpAddr::V6(short.into()),
+                IpAddr::V6((0xffff << 32 | u128::from(v4)).into())];
+            for ip in ips {
                 let mut out = Vec::new();
                 write_ip(ip, &mut out);
                 prop_assert_eq!(String::from_utf8(out).unwrap(), ip.to_string());

@@ -12,6 +12,7 @@ use fibula_simd::Isa;
 
 use crate::engines::{self, AUTO, Built};
 use crate::failure::{Failure, Outcome};
+use crate::layer;
 use crate::output::{self, size, utc};
 use crate::progress::ms;
 use crate::source::{ReadArgs, Source};
@@ -25,9 +26,12 @@ Examples:
   fibula build rib.gz --peer AS64500 --as-path -o table.fib
   zcat list.gz | fibula build - -o table.fib
   fibula build old.fib --engine radix -o new.fib
+  fibula build --layer geo=countries.csv --layer asn=rib.gz -o both.fib
 
 Sources merge in order: for the same prefix a later source replaces an earlier one. Damaged records
 are counted, reported with file, record and byte offset, and skipped, unless --strict.
+Layers do not replace each other: every prefix gets the values that each layer has for it, as columns
+geo_country, asn_origin_as.
 
 The file is written beside its target, synced and renamed: readers see the old one or the new one.";
 
@@ -36,8 +40,12 @@ The file is written beside its target, synced and renamed: readers see the old o
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// What to build from: table files, - for standard input, snapshots, gen:..., embedded
-    #[arg(required = true, value_name = "SOURCE")]
+    #[arg(required_unless_present = "layer", value_name = "SOURCE")]
     sources: Vec<String>,
+    /// A table beside the others, NAME=SOURCE,...: its columns become NAME_column. Repeatable; one
+    /// lookup then answers for all layers
+    #[arg(long, value_name = "NAME=SOURCE,...", conflicts_with = "sources")]
+    layer: Vec<String>,
     /// The snapshot file to write
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
@@ -51,8 +59,11 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let mut stages: Vec<(String, Duration)> = Vec::new();
-    let sources = Source::parse_list(&args.sources)?;
-    let loaded = table::load(&sources, &args.read)?;
+    let loaded = if args.layer.is_empty() {
+        table::load(&Source::parse_list(&args.sources)?, &args.read)?
+    } else {
+        layer::load(&layer::parse(&args.layer)?, &args.read)?
+    };
     stages.extend(loaded.stages.iter().map(|(stage, time)| ((*stage).to_owned(), *time)));
     let table = &loaded.table;
     if table.v4.is_empty() && table.v6.is_empty() {

@@ -11,9 +11,11 @@ mod bench;
 mod build;
 mod embedded;
 mod engines;
+mod export;
 mod failure;
 mod generate;
 mod input;
+mod layer;
 mod lookup;
 mod output;
 mod progress;
@@ -46,6 +48,7 @@ Examples:
   fibula lookup 8.8.8.8 2001:4860:4860::8888
   fibula build rib.20260101.0000.bz2 -o table.fib
   fibula annotate --table table.fib --add prefix,origin_as flows.csv > annotated.csv
+  fibula export table.fib -o table.mmdb
   fibula verify --table table.fib
   fibula bench --table table.fib --engines all
   fibula replay --table rib.bz2 --updates updates.gz";
@@ -63,6 +66,7 @@ enum Command {
     Build(build::Args),
     Lookup(lookup::Args),
     Annotate(annotate::Args),
+    Export(export::Args),
     Verify(verify::Args),
     Stats(stats::Args),
     Bench(bench::Args),
@@ -76,6 +80,7 @@ fn run(command: &Command) -> Result<Outcome, Failure> {
         Command::Build(args) => build::run(args),
         Command::Lookup(args) => lookup::run(args),
         Command::Annotate(args) => annotate::run(args),
+        Command::Export(args) => export::run(args),
         Command::Verify(args) => verify::run(args),
         Command::Stats(args) => stats::run(args),
         Command::Bench(args) => bench::run(args),

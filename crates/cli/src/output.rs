@@ -16,7 +16,7 @@ pub fn stdout() -> BufWriter<io::StdoutLock<'static>> {
 /// Where a command writes: a file that appears whole when the command is done, or standard output.
 pub enum Output {
     /// Standard output.
-    Stdout(BufWriter<io::StdoutLock<'static>>),
+    Stdout(BufWriter<io::Stdout>),
     /// A file, and its name for messages.
     File(BufWriter<AtomicFile>, PathBuf),
 }
@@ -25,7 +25,7 @@ impl Output {
     /// The file; `-` is standard output.
     pub fn create(path: &Path) -> Result<Self, Failure> {
         if path.as_os_str() == "-" {
-            return Ok(Self::Stdout(stdout()));
+            return Ok(Self::Stdout(BufWriter::with_capacity(64 << 10, io::stdout())));
         }
         let file = AtomicFile::create(path).map_err(|e| Failure::io(path.display(), &e))?;
         Ok(Self::File(BufWriter::with_capacity(256 << 10, file), path.to_owned()))

@@ -54,6 +54,49 @@ impl Drop for Bar {
     }
 }
 
+/// A progress bar with rows, drawn only if standard error is a terminal.
+pub struct RowBar {
+    bar: ProgressBar,
+}
+
+impl RowBar {
+    /// A bar for the file of this name.
+    pub fn new(name: &str) -> Self {
+        let bar = ProgressBar::no_length();
+        if !io::stderr().is_terminal() {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        bar.set_prefix(name.to_owned());
+        Self { bar }
+    }
+
+    /// Shows how far annotation has come.
+    pub fn show(&self, progress: fibula_annotate::Progress) {
+        if self.bar.is_hidden() {
+            return;
+        }
+        if self.bar.position() == 0 {
+            let template = match progress.total {
+                Some(total) => {
+                    self.bar.set_length(total);
+                    "{prefix} {wide_bar} {human_pos}/{human_len} rows {per_sec} {eta}"
+                }
+                None => "{prefix} {spinner} {human_pos} rows {per_sec} {elapsed}",
+            };
+            if let Ok(style) = ProgressStyle::with_template(template) {
+                self.bar.set_style(style);
+            }
+        }
+        self.bar.set_position(progress.rows);
+    }
+}
+
+impl Drop for RowBar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
 /// A remark on standard error: what was chosen, skipped, damaged.
 pub fn note(text: impl std::fmt::Display) {
     eprint_line(text);

@@ -12,17 +12,21 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("engines", &["core", "simd", "filter"]),
     ("rib", &["core"]),
     ("ingest", &["core"]),
-    ("annotate", &["core", "rib"]),
+    ("annotate", &["core", "simd", "rib"]),
+    ("export", &["core", "rib"]),
     ("testkit", &["core"]),
     ("fibula", &["core", "engines", "rib"]),
     (
         "cli",
-        &["core", "simd", "filter", "engines", "rib", "ingest", "annotate", "testkit", "fibula"],
+        &[
+            "core", "simd", "filter", "engines", "rib", "ingest", "annotate", "export", "testkit",
+            "fibula",
+        ],
     ),
 ];
 
 /// Crates without any unsafe code, which say so to the compiler.
-const SAFE_CRATES: &[&str] = &["core", "ingest", "annotate", "testkit", "fibula", "cli"];
+const SAFE_CRATES: &[&str] = &["core", "ingest", "annotate", "export", "testkit", "fibula", "cli"];
 
 /// Files outside those crates that may hold `unsafe`.
 const UNSAFE_ROOMS: &[&str] =

@@ -58,6 +58,7 @@ mod checkpoint;
 mod columns;
 mod compiler;
 mod intern;
+mod layers;
 mod live;
 mod log;
 #[cfg(all(test, fibula_model))]
@@ -75,6 +76,7 @@ pub use builder::{BuilderOptions, PeerChoice, TableBuilder};
 pub use checkpoint::{Checkpoint, Restored};
 pub use columns::{ColumnKind, Columns, ColumnsBuilder};
 pub use compiler::Maker;
+pub use layers::layers;
 pub use live::{Count, Counters, Event, Latencies, Live, LiveFamily, LiveOptions, Makers};
 pub use log::Pacing;
 pub use publisher::{AttributeTable, Generation, Reader};

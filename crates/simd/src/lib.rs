@@ -35,6 +35,7 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod caches;
+mod decimals;
 mod isa;
 mod kernel;
 mod prefetch;
@@ -46,6 +47,7 @@ pub use avx2::{Avx2, Avx2Row};
 #[cfg(target_arch = "x86_64")]
 pub use avx512::{Avx512, Avx512Row};
 pub use caches::Caches;
+pub use decimals::{decimal_bytes, decimal_marks};
 pub use isa::{Isa, IsaError};
 pub use kernel::{Kernel, Level, Scalar, Simd};
 pub use prefetch::{prefetch_read, prefetch_read_l2};

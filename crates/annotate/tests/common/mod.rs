@@ -97,3 +97,30 @@ impl<A: StoredFamily> Lookup<A> for Scan<A> {
         Memory::default()
     }
 }
+
+/// A linear scan that answers with the numbers of routes.
+pub struct RouteScan<A: Addr>(Vec<Prefix<A>>);
+
+impl<A: StoredFamily> RouteScan<A> {
+    pub fn new(snapshot: &Snapshot) -> Self {
+        let stored = snapshot.family::<A>();
+        Self((0..stored.len()).map(|i| stored.get(i).prefix).collect())
+    }
+}
+
+impl<A: Addr> Lookup<A> for RouteScan<A> {
+    fn lookup(&self, addr: A) -> Hop {
+        let covering = (0..self.0.len()).filter(|&i| self.0[i].contains(addr));
+        covering.max_by_key(|&i| self.0[i].len()).map_or(Hop::NONE, |i| Hop::new(i as u32))
+    }
+
+    fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
+        for (addr, hop) in addrs.iter().zip(hops) {
+            *hop = self.lookup(*addr);
+        }
+    }
+
+    fn memory(&self) -> Memory {
+        Memory::default()
+    }
+}

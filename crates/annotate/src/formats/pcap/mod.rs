@@ -4,12 +4,9 @@ mod bytes;
 mod container;
 mod packet;
 
-use std::net::IpAddr;
-
 use self::container::{Container, Packet, Step, Time};
 use self::packet::{Protocol, flow};
 use super::{Decoder, Fault};
-use crate::address::Address;
 use crate::block::{Block, Kind, Row};
 use crate::write::{write_int, write_ip};
 use crate::{AnnotateError, AnnotateOptions, Column, Format};
@@ -141,8 +138,8 @@ fn packet_row(packet: &Packet<'_>, slots: &[bool], block: &mut Block) {
     block.tally.truncated += u64::from(flow.truncated);
     for &destination in slots {
         match flow.ends {
-            Some((_, ip)) if destination => block.address(address(ip)),
-            Some((ip, _)) => block.address(address(ip)),
+            Some((_, ip)) if destination => block.address(ip.into()),
+            Some((ip, _)) => block.address(ip.into()),
             None => block.empty(),
         }
     }
@@ -172,13 +169,6 @@ fn packet_row(packet: &Packet<'_>, slots: &[bool], block: &mut Block) {
         write_int(packet.length, text);
         text.push(b'\n');
     });
-}
-
-fn address(ip: IpAddr) -> Address {
-    match ip {
-        IpAddr::V4(v4) => Address::V4(v4.into()),
-        IpAddr::V6(v6) => Address::from_v6(v6),
-    }
 }
 
 /// Seconds with six or nine decimals.

@@ -1,0 +1,252 @@
+//! Arrow arrays as addresses: a block of rows at a time, split by family.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int64Type, UInt32Type, UInt64Type};
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::DataType;
+
+use crate::AnnotateError;
+use crate::address::{Address, parse_v4_at};
+
+/// What a cell that is not looked up holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Other {
+    /// A null, or text without anything in it.
+    Empty,
+    /// Not an address.
+    Unparsable,
+}
+
+/// The addresses of one family in a block, and the rows that they came from.
+#[derive(Debug)]
+pub(super) struct Keys<A> {
+    pub(super) addrs: Vec<A>,
+    pub(super) rows: Vec<u32>,
+}
+
+impl<A> Default for Keys<A> {
+    fn default() -> Self {
+        Self { addrs: Vec::new(), rows: Vec::new() }
+    }
+}
+
+/// A block of cells. Every row is in exactly one of the three.
+#[derive(Debug, Default)]
+pub(super) struct Cells {
+    pub(super) v4: Keys<u32>,
+    pub(super) v6: Keys<u128>,
+    pub(super) others: Vec<(u32, Other)>,
+}
+
+impl Cells {
+    pub(super) fn clear(&mut self) {
+        self.v4.addrs.clear();
+        self.v4.rows.clear();
+        self.v6.addrs.clear();
+        self.v6.rows.clear();
+        self.others.clear();
+    }
+
+    #[inline]
+    fn v4(&mut self, row: u32, addr: u32) {
+        self.v4.addrs.push(addr);
+        self.v4.rows.push(row);
+    }
+
+    #[inline]
+    fn address(&mut self, row: u32, address: Option<Address>) {
+        match address {
+            Some(Address::V4(addr)) => self.v4(row, addr),
+            Some(Address::V6(addr)) => {
+                self.v6.addrs.push(addr);
+                self.v6.rows.push(row);
+            }
+            None => self.others.push((row, Other::Unparsable)),
+        }
+    }
+
+    /// Text. Blanks around an address do not count, as in the text formats.
+    #[inline]
+    fn text(&mut self, row: u32, text: &[u8]) {
+        match Address::parse(text) {
+            None => self.odd(row, text),
+            address => self.address(row, address),
+        }
+    }
+
+    #[cold]
+    fn odd(&mut self, row: u32, text: &[u8]) {
+        match text.trim_ascii() {
+            [] => self.others.push((row, Other::Empty)),
+            trimmed => self.address(row, Address::parse(trimmed)),
+        }
+    }
+
+    /// Four or sixteen bytes in network order.
+    #[inline]
+    fn bytes(&mut self, row: u32, bytes: &[u8]) {
+        let address = match *bytes {
+            [a, b, c, d] => Some(Address::V4(u32::from_be_bytes([a, b, c, d]))),
+            _ => bytes.try_into().ok().map(|bytes| Address::from_v6(u128::from_be_bytes(bytes))),
+        };
+        self.address(row, address);
+    }
+
+    #[inline]
+    fn number(&mut self, row: u32, number: Option<u32>) {
+        self.address(row, number.map(Address::V4));
+    }
+}
+
+/// A column of addresses of a type that has them.
+pub(super) enum Addresses<'a> {
+    /// IPv4 addresses as numbers, without nulls: looked up where they are.
+    Numbers(&'a [u32]),
+    /// Anything else, cell by cell.
+    Cells(Reader<'a>),
+    /// Keys and distinct values.
+    Dictionary { keys: Vec<Option<usize>>, values: &'a ArrayRef },
+}
+
+/// Puts the cells of some rows into a block; the rows are counted from the first of them.
+pub(super) type Reader<'a> = Box<dyn Fn(std::ops::Range<usize>, &mut Cells) + 'a>;
+
+/// Whether addresses can be in columns of this type.
+pub(crate) fn is_supported(kind: &DataType) -> bool {
+    match kind {
+        DataType::Dictionary(_, values) => is_supported(values),
+        DataType::FixedSizeBinary(width) => matches!(width, 4 | 16),
+        kind => matches!(
+            kind,
+            DataType::Utf8
+                | DataType::LargeUtf8
+                | DataType::Utf8View
+                | DataType::Binary
+                | DataType::LargeBinary
+                | DataType::BinaryView
+                | DataType::UInt32
+                | DataType::UInt64
+                | DataType::Int64
+                | DataType::Null
+        ),
+    }
+}
+
+impl<'a> Addresses<'a> {
+    pub(super) fn new(array: &'a dyn Array) -> Result<Self, AnnotateError> {
+        /// `each` gives the cell of a row that is not null.
+        fn cells<'a>(
+            array: &'a dyn Array,
+            each: impl Fn(usize, u32, &mut Cells) + 'a,
+        ) -> Addresses<'a> {
+            let nulls = array.logical_nulls();
+            let read = move |rows: std::ops::Range<usize>, cells: &mut Cells| {
+                let first = rows.start;
+                for row in rows {
+                    let place = (row - first) as u32;
+                    if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+                        cells.others.push((place, Other::Empty));
+                    } else {
+                        each(row, place, cells);
+                    }
+                }
+            };
+            Addresses::Cells(Box::new(read))
+        }
+        /// Text whose bytes lie in one buffer: IPv4 addresses are read there, whatever is behind.
+        fn text<'a, O: arrow_array::OffsetSizeTrait>(array: &'a dyn Array) -> Addresses<'a> {
+            let strings = array.as_string::<O>();
+            let (offsets, data) = (strings.value_offsets(), strings.value_data());
+            cells(array, move |row, place, cells| {
+                let (start, end) = (offsets[row].as_usize(), offsets[row + 1].as_usize());
+                match parse_v4_at(data, start, end) {
+                    Some(addr) => cells.v4(place, addr),
+                    None => cells.text(place, &data[start..end]),
+                }
+            })
+        }
+        Ok(match array.data_type() {
+            DataType::Utf8 => text::<i32>(array),
+            DataType::LargeUtf8 => text::<i64>(array),
+            DataType::Utf8View => {
+                let strings = array.as_string_view();
+                cells(array, move |row, at, cells| cells.text(at, strings.value(row).as_bytes()))
+            }
+            DataType::Binary => {
+                let bytes = array.as_binary::<i32>();
+                cells(array, move |row, at, cells| cells.bytes(at, bytes.value(row)))
+            }
+            DataType::LargeBinary => {
+                let bytes = array.as_binary::<i64>();
+                cells(array, move |row, at, cells| cells.bytes(at, bytes.value(row)))
+            }
+            DataType::BinaryView => {
+                let bytes = array.as_binary_view();
+                cells(array, move |row, at, cells| cells.bytes(at, bytes.value(row)))
+            }
+            DataType::FixedSizeBinary(4 | 16) => {
+                let bytes = array.as_fixed_size_binary();
+                cells(array, move |row, at, cells| cells.bytes(at, bytes.value(row)))
+            }
+            DataType::UInt32 => {
+                let numbers = array.as_primitive::<UInt32Type>().values();
+                if array.null_count() == 0 {
+                    return Ok(Self::Numbers(numbers));
+                }
+                cells(array, move |row, at, cells| cells.number(at, Some(numbers[row])))
+            }
+            DataType::UInt64 => {
+                let numbers = array.as_primitive::<UInt64Type>().values();
+                cells(array, move |row, at, cells| cells.number(at, numbers[row].try_into().ok()))
+            }
+            DataType::Int64 => {
+                let numbers = array.as_primitive::<Int64Type>().values();
+                cells(array, move |row, at, cells| cells.number(at, numbers[row].try_into().ok()))
+            }
+            DataType::Null => {
+                cells(array, |_, place, cells| cells.others.push((place, Other::Empty)))
+            }
+            DataType::Dictionary(_, kind) if is_supported(kind) => {
+                let dictionary = array.as_any_dictionary();
+                let values = dictionary.values();
+                if values.is_empty() {
+                    // All keys are null then.
+                    let keys = vec![None; array.len()];
+                    return Ok(Self::Dictionary { keys, values });
+                }
+                let keys = dictionary.normalized_keys();
+                let nulls = dictionary.keys().nulls();
+                let key = |(row, key)| nulls.is_none_or(|nulls| nulls.is_valid(row)).then_some(key);
+                let keys = keys.into_iter().enumerate().map(key).collect();
+                Self::Dictionary { keys, values }
+            }
+            kind => return Err(AnnotateError::Type { kind: kind.to_string() }),
+        })
+    }
+}
+
+/// The text of a cell, for messages.
+pub(crate) fn text(array: &dyn Array, row: usize) -> String {
+    let text = match array.data_type() {
+        DataType::Utf8 => array.as_string::<i32>().value(row).to_owned(),
+        DataType::LargeUtf8 => array.as_string::<i64>().value(row).to_owned(),
+        DataType::Utf8View => array.as_string_view().value(row).to_owned(),
+        DataType::UInt64 => array.as_primitive::<UInt64Type>().value(row).to_string(),
+        DataType::Int64 => array.as_primitive::<Int64Type>().value(row).to_string(),
+        DataType::Dictionary(..) => {
+            // Only for cells that are not null, so there are values.
+            let dictionary = array.as_any_dictionary();
+            let key = dictionary.normalized_keys()[row];
+            return text(dictionary.values(), key);
+        }
+        DataType::Binary => hex(array.as_binary::<i32>().value(row)),
+        DataType::LargeBinary => hex(array.as_binary::<i64>().value(row)),
+        DataType::BinaryView => hex(array.as_binary_view().value(row)),
+        _ => String::new(),
+    };
+    text.chars().take(60).collect()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

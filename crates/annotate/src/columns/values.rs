@@ -1,0 +1,560 @@
+//! What is added, prepared so that a row's number is all that it takes to find it.
+
+use std::sync::Arc;
+
+use arrow_array::builder::{ListBuilder, StringBuilder};
+use arrow_array::types::{ArrowPrimitiveType, Int32Type, UInt8Type, UInt32Type, UInt64Type};
+use arrow_array::{ArrayRef, BinaryArray, DictionaryArray, PrimitiveArray, StringArray};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{DataType, Field};
+use fibula_core::{AnyPrefix, Prefix, Value};
+use fibula_rib::{ColumnKind, Columns, Snapshot, StoredFamily};
+
+use super::{PrefixForm, TextForm};
+use crate::AnnotateError;
+use crate::write::{MAX_PREFIX, write_prefix, write_v4_prefix};
+
+/// Rows of a block of answers; a multiple of 64, so that blocks of bits are whole words.
+pub(crate) const BLOCK: usize = 2048;
+
+/// What a block of addresses found. Behind the rows of the table, and behind its routes, stand three
+/// more numbers for addresses that have none.
+#[derive(Debug, Default)]
+pub(crate) struct Answers {
+    /// Rows of the table's columns.
+    pub(crate) rows: Vec<u32>,
+    /// Its routes, IPv4 first, if they were asked for.
+    pub(crate) routes: Vec<u32>,
+    /// The addresses of rows that have an IPv4 route, then.
+    pub(crate) v4: Vec<u32>,
+}
+
+/// What an address is that has no row, less the number of rows.
+pub(crate) const UNMATCHED: usize = 0;
+pub(crate) const EMPTY: usize = 1;
+pub(crate) const UNPARSABLE: usize = 2;
+/// How many these are.
+pub(crate) const WITHOUT: usize = 3;
+
+/// One column that is added.
+#[derive(Debug)]
+pub(crate) struct Output {
+    /// Its name behind the address column's, and its type.
+    pub(crate) name: String,
+    pub(crate) kind: DataType,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    Prefix(RouteTexts),
+    PrefixBytes,
+    PrefixLength,
+    Covering,
+    Ints32(Table<u32>),
+    Ints64(Table<u64>),
+    /// Codes of the dictionary's texts.
+    Dictionary(Table<i32>, ArrayRef),
+    Text(Table<i32>, StringArray),
+}
+
+/// A value for every row, and for the three without one.
+#[derive(Debug)]
+struct Table<T> {
+    values: Vec<T>,
+    valid: Vec<bool>,
+    /// Rows below are all valid and the others are not, if that is so.
+    limit: Option<u32>,
+}
+
+impl<T: Copy + Default> Table<T> {
+    fn new(rows: u32, default: Option<T>, value: impl Fn(u32) -> Option<T>) -> Self {
+        let values = (0..rows).map(value).chain([default, None, None]);
+        let (values, valid): (Vec<T>, Vec<bool>) =
+            values.map(|value| (value.unwrap_or_default(), value.is_some())).unzip();
+        let limit = valid.iter().position(|valid| !valid).unwrap_or(valid.len());
+        let whole = valid[limit..].iter().all(|valid| !valid);
+        Self { values, valid, limit: whole.then_some(limit as u32) }
+    }
+}
+
+impl Output {
+    /// The columns that add `name`: one, or two for a prefix in binary.
+    pub(crate) fn named(
+        name: &str,
+        snapshot: &Snapshot,
+        text: TextForm,
+        prefix: PrefixForm,
+        default: Option<&str>,
+    ) -> Result<Vec<Self>, AnnotateError> {
+        let columns = snapshot.columns();
+        let output = |name: &str, kind, content| Self { name: name.to_owned(), kind, content };
+        if matches!(name, "prefix" | "covering") && default.is_some() {
+            return Err(AnnotateError::Default { name: name.to_owned() });
+        }
+        if name == "prefix" {
+            return Ok(match prefix {
+                PrefixForm::Text => {
+                    let texts = RouteTexts::new(snapshot)?;
+                    vec![output(name, DataType::Utf8, Content::Prefix(texts))]
+                }
+                PrefixForm::Binary => vec![
+                    output(name, DataType::Binary, Content::PrefixBytes),
+                    output("prefix_len", DataType::UInt8, Content::PrefixLength),
+                ],
+            });
+        }
+        if name == "covering" {
+            let item = Field::new_list_field(DataType::Utf8, true);
+            return Ok(vec![output(name, DataType::List(Arc::new(item)), Content::Covering)]);
+        }
+        let column = columns.find(name).ok_or_else(|| AnnotateError::UnknownValue {
+            name: name.to_owned(),
+            known: columns.names().map(str::to_owned).collect(),
+        })?;
+        let (kind, content) = match columns.kind(column) {
+            ColumnKind::Int => ints(name, columns, column, default)?,
+            ColumnKind::Str => strings(columns, column, default, text)?,
+        };
+        Ok(vec![output(name, kind, content)])
+    }
+
+    /// A new column to be filled.
+    pub(crate) fn begin<'a>(&'a self, snapshot: &'a Snapshot, rows: usize) -> Box<dyn Grow + 'a> {
+        match &self.content {
+            Content::Prefix(texts) => Box::new(Prefixes::new(texts, rows)),
+            Content::PrefixBytes => Box::new(Texts {
+                binary: true,
+                ..Texts::new(rows, move |answers: &Answers, i: usize, out: &mut Vec<u8>| {
+                    match prefix(snapshot, answers.routes[i]) {
+                        Some(AnyPrefix::V4(prefix)) => out.extend(prefix.addr().to_be_bytes()),
+                        Some(AnyPrefix::V6(prefix)) => out.extend(prefix.addr().to_be_bytes()),
+                        None => return false,
+                    }
+                    true
+                })
+            }),
+            Content::PrefixLength => {
+                Box::new(Lengths { snapshot, lengths: Vec::with_capacity(rows) })
+            }
+            Content::Covering => {
+                Box::new(Lists { snapshot, lists: ListBuilder::new(StringBuilder::new()) })
+            }
+            Content::Ints32(table) => Box::new(Gather::<UInt32Type>::new(table, rows, None)),
+            Content::Ints64(table) => Box::new(Gather::<UInt64Type>::new(table, rows, None)),
+            Content::Dictionary(table, values) => {
+                Box::new(Gather::<Int32Type>::new(table, rows, Some(values)))
+            }
+            Content::Text(table, values) => {
+                Box::new(Texts::new(rows, move |answers: &Answers, i: usize, out: &mut Vec<u8>| {
+                    let row = answers.rows[i] as usize;
+                    if table.valid[row] {
+                        out.extend_from_slice(values.value(table.values[row] as usize).as_bytes());
+                    }
+                    table.valid[row]
+                }))
+            }
+        }
+    }
+}
+
+fn ints(
+    name: &str,
+    columns: &Columns,
+    column: usize,
+    default: Option<&str>,
+) -> Result<(DataType, Content), AnnotateError> {
+    let default = default.map(|text| {
+        text.parse::<u64>().map_err(|_| AnnotateError::DefaultKind {
+            name: name.to_owned(),
+            text: text.to_owned(),
+        })
+    });
+    let default = default.transpose()?;
+    let int = |value| match value {
+        Value::Int(int) => Some(int),
+        _ => None,
+    };
+    let values =
+        (0..columns.distinct(column)).filter_map(|code| int(columns.decode(column, code as u32)));
+    let value = |row| int(columns.value(column, row));
+    Ok(if values.chain(default).all(|int| int <= u64::from(u32::MAX)) {
+        let narrow = |int: u64| int as u32;
+        let table = Table::new(columns.len(), default.map(narrow), |row| value(row).map(narrow));
+        (DataType::UInt32, Content::Ints32(table))
+    } else {
+        (DataType::UInt64, Content::Ints64(Table::new(columns.len(), default, value)))
+    })
+}
+
+fn strings(
+    columns: &Columns,
+    column: usize,
+    default: Option<&str>,
+    form: TextForm,
+) -> Result<(DataType, Content), AnnotateError> {
+    let text = |code: usize| match columns.decode(column, code as u32) {
+        Value::Str(text) => text.to_owned(),
+        Value::Int(int) => int.to_string(),
+        Value::Null => String::new(),
+    };
+    let mut texts: Vec<String> = (0..columns.distinct(column)).map(text).collect();
+    let place = default.map(|default| {
+        texts.iter().position(|text| text == default).unwrap_or_else(|| {
+            texts.push(default.to_owned());
+            texts.len() - 1
+        })
+    });
+    let bytes: usize = texts.iter().map(String::len).sum();
+    if bytes > i32::MAX as usize || texts.len() > i32::MAX as usize {
+        return Err(AnnotateError::Limit { what: "bytes of text in a column of the table" });
+    }
+    let table = Table::new(columns.len(), place.map(|code| code as i32), |row| {
+        columns.code(column, row).map(|code| code as i32)
+    });
+    let texts = StringArray::from_iter_values(texts);
+    Ok(match form {
+        TextForm::Dictionary => {
+            let kind = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+            (kind, Content::Dictionary(table, Arc::new(texts)))
+        }
+        TextForm::Plain => (DataType::Utf8, Content::Text(table, texts)),
+    })
+}
+
+/// The prefix of a route, IPv4 routes first.
+#[inline]
+pub(crate) fn prefix(snapshot: &Snapshot, route: u32) -> Option<AnyPrefix> {
+    let (v4, v6) = (snapshot.family::<u32>(), snapshot.family::<u128>());
+    let route = route as usize;
+    if route < v4.len() {
+        return Some(AnyPrefix::V4(v4.get(route).prefix));
+    }
+    let route = route - v4.len();
+    (route < v6.len()).then(|| AnyPrefix::V6(v6.get(route).prefix))
+}
+
+/// A column on its way.
+pub(crate) trait Grow {
+    /// Adds the values of a block: [`BLOCK`] rows, fewer only in the last.
+    fn block(&mut self, answers: &Answers) -> Result<(), AnnotateError>;
+    fn finish(self: Box<Self>) -> Result<ArrayRef, AnnotateError>;
+}
+
+/// Which rows are valid.
+#[derive(Default)]
+struct Validity {
+    words: Vec<u64>,
+    rows: usize,
+}
+
+impl Validity {
+    #[inline]
+    fn block<T>(&mut self, rows: &[u32], table: &Table<T>) {
+        match table.limit {
+            Some(limit) => self.extend(rows, |row| row < limit),
+            None => self.extend(rows, |row| table.valid[row as usize]),
+        }
+    }
+
+    #[inline]
+    fn extend<T: Copy>(&mut self, rows: &[T], valid: impl Fn(T) -> bool) {
+        debug_assert!(self.rows.is_multiple_of(64), "a block behind the last");
+        self.words.extend(rows.chunks(64).map(|rows| {
+            rows.iter().enumerate().fold(0, |word, (i, &row)| word | u64::from(valid(row)) << i)
+        }));
+        self.rows += rows.len();
+    }
+
+    fn finish(self) -> Option<NullBuffer> {
+        let bits = BooleanBuffer::new(Buffer::from_vec(self.words), 0, self.rows);
+        Some(NullBuffer::new(bits)).filter(|nulls| nulls.null_count() > 0)
+    }
+}
+
+/// Numbers, or codes of a dictionary.
+struct Gather<'a, T: ArrowPrimitiveType> {
+    table: &'a Table<T::Native>,
+    values: Vec<T::Native>,
+    validity: Validity,
+    dictionary: Option<&'a ArrayRef>,
+}
+
+impl<'a, T: ArrowPrimitiveType> Gather<'a, T> {
+    fn new(table: &'a Table<T::Native>, rows: usize, dictionary: Option<&'a ArrayRef>) -> Self {
+        let values = Vec::with_capacity(rows);
+        Self { table, values, validity: Validity::default(), dictionary }
+    }
+}
+
+impl Grow for Gather<'_, UInt32Type> {
+    fn block(&mut self, answers: &Answers) -> Result<(), AnnotateError> {
+        self.add(answers);
+        Ok(())
+    }
+    fn finish(self: Box<Self>) -> Result<ArrayRef, AnnotateError> {
+        Ok(Arc::new(self.array()))
+    }
+}
+
+impl Grow for Gather<'_, UInt64Type> {
+    fn block(&mut self, answers: &Answers) -> Result<(), AnnotateError> {
+        self.add(answers);
+        Ok(())
+    }
+    fn finish(self: Box<Self>) -> Result<ArrayRef, AnnotateError> {
+        Ok(Arc::new(self.array()))
+    }
+}
+
+impl Grow for Gather<'_, Int32Type> {
+    fn block(&mut self, answers: &Answers) -> Result<(), AnnotateError> {
+        self.add(answers);
+        Ok(())
+    }
+    fn finish(self: Box<Self>) -> Result<ArrayRef, AnnotateError> {
+        let dictionary = self.dictionary;
+        let codes = self.array();
+        Ok(match dictionary {
+            Some(values) => Arc::new(DictionaryArray::<Int32Type>::try_new(codes, values.clone())?),
+            None => Arc::new(codes),
+        })
+    }
+}
+
+impl<T: ArrowPrimitiveType> Gather<'_, T> {
+    fn add(&mut self, answers: &Answers) {
+        let values = self.table.values.as_slice();
+        self.values.extend(answers.rows.iter().map(|&row| values[row as usize]));
+        self.validity.block(&answers.rows, self.table);
+    }
+
+    fn array(self) -> PrimitiveArray<T> {
+        PrimitiveArray::new(ScalarBuffer::from(self.values), self.validity.finish())
+    }
+}
+
+/// Text, or bytes: `write` appends that of a row, and says whether there is any.
+struct Texts<W> {
+    write: W,
+    bytes: Vec<u8>,
+    offsets: Vec<i32>,
+    valid: Vec<bool>,
+    validity: Validity,
+    binary: bool,
+}
+
+impl<W: Fn(&Answers, usize, &mut Vec<u8>) -> bool> Texts<W> {
+    fn new(rows: usize, write: W) -> Self {
+        let mut offsets = Vec::with_capacity(rows + 1);
+        offsets.push(0);
+        Self {
+            write,
+            bytes: Vec::with_capacity(rows.saturating_mul(16)),
+            offsets,
+            valid: Vec::with_capacity(BLOCK),
+            validity: Validity::default(),
+            binary: false,
+        }
+    }
+}
+
+impl<W: Fn(&Answers, usize, &mut Vec<u8>) -> bool> Grow for Texts<W> {
+    fn block(&mut self, answers: &Answers) -> Result<(), AnnotateError> {
+        self.valid.clear();
+        self.bytes.reserve(answers.rows.len() * MAX_PREFIX);
+        for i in 0..answers.rows.len() {
+            self.valid.push((self.write)(answers, i, &mut self.bytes));
+            // Whether it fits is checked for the block as a whole, before the offsets are used.
+            self.offsets.push(self.bytes.len() as i32);
+        }
+        self.validity.extend(&self.valid, |valid| valid);
+        fits(&self.bytes)
+    }
+
+    fn finish(self: Box<Self>) -> Result<ArrayRef, AnnotateError> {
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(self.offsets));
+        let (bytes, nulls) = (Buffer::from_vec(self.bytes), self.validity.finish());
+        Ok(if self.binary {
+            Arc::new(BinaryArray::try_new(offsets, bytes, nulls)?)
+        } else {
+            Arc::new(StringArray::try_new(offsets, bytes, nulls)?)
+        })
+    }
+}
+
+/// What it takes to write the prefix of a route.
+///
+/// A table's prefixes are more than the caches hold, and fetching them takes longer than all other
+/// work. So an IPv4 prefix is made of the address, less the bits beyond the route's length: a byte a
+/// route is all that is fetched. Writing IPv6 prefixes takes long, and they are few: theirs are
+/// written beforehand.
+#[derive(Debug)]
+struct RouteTexts {
+    /// The lengths of IPv4 routes.
+    v4: Vec<u8>,
+    /// The text of IPv6 route `i`, and of what has no route, is `bytes[starts[i]..starts[i + 1]]`.
+    starts: Vec<u32>,
+    /// With [`RouteTexts::WHOLE`] more behind the last.
+    bytes: Vec<u8>,
+}
+
+impl RouteTexts {
+    /// No text is longer; so many bytes are copied for each, and those too many taken back.
+    const WHOLE: usize = 48;
+
+    fn new(snapshot: &Snapshot) -> Result<Self, AnnotateError> {
+        let (v4, v6) = (snapshot.family::<u32>(), snapshot.family::<u128>());
+        let mut starts = Vec::with_capacity(v6.len() + WITHOUT + 1);
+        let mut bytes = Vec::with_capacity(v6.len() * 20);
+        starts.push(0);
+        for route in 0..v6.len() + WITHOUT {
+            if route < v6.len() {
+                write_prefix(AnyPrefix::V6(v6.get(route).prefix), &mut bytes);
+            }
+            starts.push(bytes.len() as u32);
+        }
+        if u32::try_from(bytes.len()).is_err() {
+            return Err(AnnotateError::Limit { what: "bytes of text for all prefixes" });
+        }
+        bytes.resize(bytes.len() + Self::WHOLE, 0);
+        let v4 = (0..v4.len()).map(|route| v4.get(route).prefix.len()).collect();
+        Ok(Self { v4, starts, bytes })
+    }
+}
+
+/// Prefixes as text.
+struct Prefixes<'a> {
+    texts: &'a RouteTexts,
+    bytes: Vec<u8>,
+    offsets: Vec<i32>,
+    validity: Validity,
+    /// For the rows of a block, the length of an IPv4 route (of 33 if it is none), or where a text
+    /// begins and how long it is.
+    places: Vec<(u8, u8, u32)>,
+}
+
+impl<'a> Prefixes<'a> {
+    fn new(texts: &'a RouteTexts, rows: usize) -> Self {
+        let mut offsets = Vec::with_capacity(rows + 1);
+        offsets.push(0);
+        let bytes = Vec::with_capacity(rows.saturating_mul(18) + RouteTexts::WHOLE);
+        let places = Vec::with_capacity(BLOCK);
+        Self { texts, bytes, offsets, validity: Validity::default(), places }
+    }
+}
+
+impl Grow for Prefixes<'_> {
+    fn block(&mut self, answers: &Answers) -> Result<(), AnnotateError> {
+        // Fetched first, in a loop so short that many loads are on their way at the same time: those
+        // that miss the caches wait together.
+        let RouteTexts { v4, starts, bytes } = self.texts;
+        self.places.clear();
+        self.places.extend(answers.routes.iter().map(|&route| {
+            let route = route as usize;
+            match v4.get(route) {
+                Some(&len) => (len, 1, 0),
+                None => {
+                    let start = starts[route - v4.len()];
+                    (33, (starts[route - v4.len() + 1] - start) as u8, start)
+                }
+            }
+        }));
+        self.bytes.reserve(answers.routes.len() * MAX_PREFIX);
+        for (&(len, text, start), &addr) in self.places.iter().zip(&answers.v4) {
+            if len <= 32 {
+                write_v4_prefix(addr, len, &mut self.bytes);
+            } else {
+                let (end, start) = (self.bytes.len() + usize::from(text), start as usize);
+                self.bytes.extend_from_slice(&bytes[start..start + RouteTexts::WHOLE]);
+                self.bytes.truncate(end);
+            }
+            // Whether it fits is checked for the block as a whole, before the offsets are used.
+            self.offsets.push(self.bytes.len() as i32);
+        }
+        self.validity.extend(&self.places, |(_, len, _)| len > 0);
+        fits(&self.bytes)
+    }
+
+    fn finish(self: Box<Self>) -> Result<ArrayRef, AnnotateError> {
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(self.offsets));
+        let bytes = Buffer::from_vec(self.bytes);
+        Ok(Arc::new(StringArray::try_new(offsets, bytes, self.validity.finish())?))
+    }
+}
+
+/// Whether 32-bit offsets reach all bytes of a column.
+fn fits(bytes: &[u8]) -> Result<(), AnnotateError> {
+    match i32::try_from(bytes.len()) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(AnnotateError::Limit { what: "bytes of text in a column of one batch" }),
+    }
+}
+
+/// Lengths of prefixes.
+struct Lengths<'a> {
+    snapshot: &'a Snapshot,
+    lengths: Vec<Option<u8>>,
+}
+
+impl Grow for Lengths<'_> {
+    fn block(&mut self, answers: &Answers) -> Result<(), AnnotateError> {
+        self.lengths.extend(answers.routes.iter().map(|&route| {
+            Some(match prefix(self.snapshot, route)? {
+                AnyPrefix::V4(prefix) => prefix.len(),
+                AnyPrefix::V6(prefix) => prefix.len(),
+            })
+        }));
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<ArrayRef, AnnotateError> {
+        Ok(Arc::new(PrimitiveArray::<UInt8Type>::from(self.lengths)))
+    }
+}
+
+/// All prefixes that cover an address, longest first.
+struct Lists<'a> {
+    snapshot: &'a Snapshot,
+    lists: ListBuilder<StringBuilder>,
+}
+
+impl Grow for Lists<'_> {
+    fn block(&mut self, answers: &Answers) -> Result<(), AnnotateError> {
+        let known = self.snapshot.family::<u32>().len() + self.snapshot.family::<u128>().len();
+        let mut text = Vec::new();
+        for &route in &answers.routes {
+            for prefix in covering(self.snapshot, route) {
+                text.clear();
+                write_prefix(prefix, &mut text);
+                self.lists.values().append_value(String::from_utf8_lossy(&text));
+            }
+            // An address that nothing covers has an empty list, no address has none.
+            self.lists.append(route as usize <= known + UNMATCHED);
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<ArrayRef, AnnotateError> {
+        Ok(Arc::new(self.lists.finish()))
+    }
+}
+
+/// The prefix of a route and those that cover it, longest first.
+pub(crate) fn covering(snapshot: &Snapshot, route: u32) -> Vec<AnyPrefix> {
+    fn family<A: StoredFamily>(
+        snapshot: &Snapshot,
+        prefix: Prefix<A>,
+        any: fn(Prefix<A>) -> AnyPrefix,
+    ) -> Vec<AnyPrefix> {
+        let routes = snapshot.family::<A>();
+        let all = routes.covering(prefix.addr()).map(|route| routes.get(route).prefix);
+        // Longer ones that begin at the same address do not cover the whole prefix.
+        all.filter(|other| other.len() <= prefix.len()).map(any).collect()
+    }
+    match prefix(snapshot, route) {
+        Some(AnyPrefix::V4(prefix)) => family(snapshot, prefix, AnyPrefix::V4),
+        Some(AnyPrefix::V6(prefix)) => family(snapshot, prefix, AnyPrefix::V6),
+        None => Vec::new(),
+    }
+}

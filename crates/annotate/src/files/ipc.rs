@@ -1,0 +1,109 @@
+//! Arrow IPC, files and streams: batch by batch, in whichever of the two forms came in.
+
+use std::io::{Read, Seek, Write};
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_ipc::reader::{FileReader, StreamReader};
+use arrow_ipc::writer::{FileWriter, StreamWriter};
+use arrow_schema::{ArrowError, Schema, SchemaRef};
+
+use super::{FileOptions, Found, Progress, added_fields, places};
+use crate::columns::ColumnAnnotator;
+use crate::{AnnotateError, Format, Summary};
+
+impl ColumnAnnotator<'_> {
+    /// Annotates an Arrow IPC file (also called Feather).
+    ///
+    /// # Errors
+    /// If the file is damaged, if writing fails, if the options do not fit its columns.
+    pub fn annotate_ipc_file(
+        &self,
+        input: impl Read + Seek,
+        output: impl Write,
+        options: &FileOptions,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Summary, AnnotateError> {
+        let batches = FileReader::try_new_buffered(input, None)?;
+        let schema = batches.schema();
+        let mut writer = None;
+        let mut output = Some(output);
+        let summary = self.batches(batches, schema, options, progress, &mut |schema, batch| {
+            let writer = match &mut writer {
+                Some(writer) => writer,
+                None => match output.take() {
+                    Some(output) => writer.insert(FileWriter::try_new_buffered(output, schema)?),
+                    None => return Ok(()),
+                },
+            };
+            match batch {
+                Some(batch) => writer.write(batch),
+                None => writer.finish(),
+            }
+        })?;
+        if let Some(writer) = writer {
+            writer.into_inner()?.flush().map_err(AnnotateError::Write)?;
+        }
+        Ok(summary)
+    }
+
+    /// Annotates an Arrow IPC stream; batches come out as they come in.
+    ///
+    /// # Errors
+    /// As [`ColumnAnnotator::annotate_ipc_file`].
+    pub fn annotate_ipc_stream(
+        &self,
+        input: impl Read,
+        output: impl Write,
+        options: &FileOptions,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Summary, AnnotateError> {
+        let batches = StreamReader::try_new_buffered(input, None)?;
+        let schema = batches.schema();
+        let mut writer = None;
+        let mut output = Some(output);
+        self.batches(batches, schema, options, progress, &mut |schema, batch| {
+            let writer = match &mut writer {
+                Some(writer) => writer,
+                None => match output.take() {
+                    Some(output) => writer.insert(StreamWriter::try_new_buffered(output, schema)?),
+                    None => return Ok(()),
+                },
+            };
+            match batch {
+                Some(batch) => writer.write(batch)?,
+                None => writer.finish()?,
+            }
+            writer.flush()
+        })
+    }
+
+    /// Annotates batches; `give` gets each with its schema, and nothing at the end.
+    fn batches(
+        &self,
+        mut batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
+        schema: SchemaRef,
+        options: &FileOptions,
+        progress: &mut dyn FnMut(Progress),
+        give: &mut dyn FnMut(&Schema, Option<&RecordBatch>) -> Result<(), ArrowError>,
+    ) -> Result<Summary, AnnotateError> {
+        let mut next = batches.next().transpose()?;
+        let places = places(&schema, &options.columns, Format::Arrow, || Ok(next.clone()))?;
+        let mut fields: Vec<_> = schema.fields().iter().cloned().collect();
+        fields.extend(added_fields(self, &schema, &places)?.into_iter().map(Arc::new));
+        let written = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
+        let mut found = Found::new(self, places.len(), options.top);
+        while let Some(batch) = next {
+            let added = found.batch(self, &batch, places.iter().copied(), found.rows)?;
+            let mut columns = batch.columns().to_vec();
+            columns.extend(added);
+            let batch = RecordBatch::try_new(Arc::clone(&written), columns)?;
+            give(&written, Some(&batch))?;
+            progress(Progress { rows: found.rows, total: None });
+            next = batches.next().transpose()?;
+        }
+        give(&written, None)?;
+        let names: Vec<&str> = places.iter().map(|&at| schema.field(at).name().as_str()).collect();
+        Ok(found.summary(self.snapshot(), self.add(), &names, options.top))
+    }
+}

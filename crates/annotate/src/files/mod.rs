@@ -1,0 +1,239 @@
+//! Files of columns: Parquet and Arrow IPC.
+//!
+//! All columns of the input come out as they are, with the added ones behind them.
+
+pub(crate) mod ipc;
+pub(crate) mod parquet;
+
+use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_schema::{DataType, Field, Schema};
+use fibula_rib::{Columns, Snapshot};
+
+use crate::columns::{ColumnAnnotator, Counts, keys};
+use crate::options::added_name;
+use crate::render::Added;
+use crate::summary::Hits;
+use crate::{Address, AnnotateError, Column, Format, Summary};
+
+/// How a file of columns is annotated.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FileOptions {
+    /// The columns that hold addresses, by name or by number. None: every column of text whose first
+    /// value is an address.
+    pub columns: Vec<Column>,
+    /// Threads that read, look up and write; the output does not depend on it.
+    pub threads: usize,
+    /// How many of the most frequent values of each added column the summary lists; 0 for none.
+    pub top: usize,
+}
+
+impl Default for FileOptions {
+    fn default() -> Self {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        Self { columns: Vec::new(), threads, top: 10 }
+    }
+}
+
+/// How far a file has come.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Progress {
+    /// Rows that were written.
+    pub rows: u64,
+    /// Rows that there are, if that is known.
+    pub total: Option<u64>,
+}
+
+/// The places of the columns with addresses among the fields of a file.
+pub(crate) fn places(
+    schema: &Schema,
+    columns: &[Column],
+    format: Format,
+    first: impl FnOnce() -> Result<Option<RecordBatch>, AnnotateError>,
+) -> Result<Vec<usize>, AnnotateError> {
+    let names = || schema.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>();
+    let mut found = Vec::new();
+    for column in columns {
+        let place = match column {
+            Column::Name(name) => schema
+                .index_of(name)
+                .map_err(|_| AnnotateError::UnknownColumn { name: name.clone(), known: names() })?,
+            Column::Number(number) if (1..=schema.fields().len()).contains(number) => number - 1,
+            Column::Number(number) => {
+                let (number, fields) = (*number, schema.fields().len());
+                return Err(AnnotateError::ColumnNumber { number, fields });
+            }
+        };
+        if found.contains(&place) {
+            return Err(AnnotateError::Twice { name: schema.field(place).name().clone() });
+        }
+        let kind = schema.field(place).data_type();
+        if !keys::is_supported(kind) {
+            return Err(AnnotateError::Type { kind: kind.to_string() });
+        }
+        found.push(place);
+    }
+    if columns.is_empty()
+        && let Some(batch) = first()?
+    {
+        let named = |column: &usize| {
+            batch
+                .schema_ref()
+                .index_of(schema.field(*column).name())
+                .is_ok_and(|at| has_addresses(&batch, at))
+        };
+        found.extend((0..schema.fields().len()).filter(named));
+    }
+    if found.is_empty() {
+        return Err(AnnotateError::NoColumn { format });
+    }
+    Ok(found)
+}
+
+/// Whether a column's type is one whose content tells that it has addresses.
+pub(crate) fn is_text(kind: &DataType) -> bool {
+    match kind {
+        DataType::Dictionary(_, values) => is_text(values),
+        kind => matches!(kind, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View),
+    }
+}
+
+/// Whether a column of text begins with an address, empty cells aside.
+fn has_addresses(batch: &RecordBatch, column: usize) -> bool {
+    let array = batch.column(column);
+    let cell = |row: usize| match array.data_type() {
+        _ if array.is_null(row) => None,
+        DataType::Dictionary(..) => {
+            let dictionary = array.as_any_dictionary();
+            dictionary.keys().is_valid(row).then(|| keys::text(array, row))
+        }
+        _ => Some(keys::text(array, row)),
+    };
+    is_text(array.data_type())
+        && (0..array.len())
+            .filter_map(cell)
+            .find(|text| !text.trim().is_empty())
+            .is_some_and(|text| Address::parse(text.trim().as_bytes()).is_some())
+}
+
+/// The fields that are added, for all columns of addresses.
+pub(crate) fn added_fields(
+    annotator: &ColumnAnnotator<'_>,
+    schema: &Schema,
+    places: &[usize],
+) -> Result<Vec<Field>, AnnotateError> {
+    let mut fields: Vec<Field> = Vec::new();
+    for &place in places {
+        for field in annotator.fields(schema.field(place).name()) {
+            let name = field.name();
+            let taken = schema.index_of(name).is_ok() || fields.iter().any(|f| f.name() == name);
+            if taken {
+                return Err(AnnotateError::NameTaken { name: name.clone() });
+            }
+            fields.push(field.as_ref().clone());
+        }
+    }
+    Ok(fields)
+}
+
+/// What is counted on the way, by one thread or by all.
+pub(crate) struct Found {
+    counts: Counts,
+    rows: u64,
+    /// By column of addresses.
+    hits: Vec<Hits>,
+    first_fault: Option<(u64, String)>,
+}
+
+impl Found {
+    pub(crate) fn new(annotator: &ColumnAnnotator<'_>, places: usize, top: usize) -> Self {
+        let hits = if top > 0 { places } else { 0 };
+        let hits = (0..hits).map(|_| annotator.new_hits()).collect();
+        Self { counts: Counts::default(), rows: 0, hits, first_fault: None }
+    }
+
+    /// Annotates the columns of a batch, whose first row is `first_row`, counted from 0.
+    pub(crate) fn batch(
+        &mut self,
+        annotator: &ColumnAnnotator<'_>,
+        batch: &RecordBatch,
+        places: impl Iterator<Item = usize>,
+        first_row: u64,
+    ) -> Result<Vec<arrow_array::ArrayRef>, AnnotateError> {
+        let mut added = Vec::new();
+        self.rows += batch.num_rows() as u64;
+        for (slot, place) in places.enumerate() {
+            let schema = batch.schema_ref();
+            let name = schema.field(place).name();
+            let column = batch.column(place);
+            let found = annotator.counted(name, column, self.hits.get_mut(slot));
+            let found = found.map_err(|error| match error {
+                AnnotateError::Cell { row, column, text } => {
+                    AnnotateError::Cell { row: row + first_row, column, text }
+                }
+                other => other,
+            })?;
+            if let Some((row, text)) = found.first_unparsable {
+                let row = row as u64 + first_row;
+                if self.first_fault.as_ref().is_none_or(|(first, _)| row < *first) {
+                    let (row, column) = (row + 1, name.clone());
+                    let fault = AnnotateError::Cell { row, column, text };
+                    self.first_fault = Some((row - 1, fault.to_string()));
+                }
+            }
+            self.counts.add(&found.counts);
+            added.extend(found.columns);
+        }
+        Ok(added)
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.counts.add(&other.counts);
+        self.rows += other.rows;
+        self.hits.iter_mut().zip(&other.hits).for_each(|(ours, theirs)| ours.merge(theirs));
+        if let Some((row, _)) = &other.first_fault
+            && self.first_fault.as_ref().is_none_or(|(first, _)| row < first)
+        {
+            self.first_fault.clone_from(&other.first_fault);
+        }
+    }
+
+    pub(crate) fn summary(
+        self,
+        snapshot: &Snapshot,
+        add: &[String],
+        names: &[&str],
+        top: usize,
+    ) -> Summary {
+        let counts = self.counts;
+        let mut summary = Summary {
+            rows: self.rows,
+            addresses: counts.matched + counts.unmatched,
+            v4: counts.v4,
+            matched: counts.matched,
+            unmatched: counts.unmatched,
+            unparsable: counts.unparsable,
+            empty: counts.empty,
+            first_fault: self.first_fault.map(|(_, fault)| fault),
+            ..Summary::default()
+        };
+        for (hits, name) in self.hits.iter().zip(names) {
+            for add in add {
+                let Some(added) = added(snapshot.columns(), add) else { continue };
+                summary.top.push(hits.top(snapshot, added, added_name(name, add), top));
+            }
+        }
+        summary
+    }
+}
+
+/// What is counted of something that is added; nothing of lists.
+fn added(columns: &Columns, name: &str) -> Option<Added> {
+    match name {
+        "covering" => None,
+        "prefix" => Some(Added::Prefix),
+        name => columns.find(name).map(Added::Value),
+    }
+}

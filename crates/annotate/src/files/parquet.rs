@@ -1,0 +1,283 @@
+//! Parquet: only the columns with addresses are decoded.
+//!
+//! ```text
+//!   input    | row group 0: a b src c | row group 1: a b src c | ...
+//!                        \  \  \  \ bytes as they are, with their statistics and indices
+//!   output   | row group 0: a b src c src_asn | row group 1: ...
+//!                                        ^ encoded by the thread that decoded src
+//! ```
+//!
+//! Every thread has a file handle of its own and takes every n-th row group; the groups are written in
+//! order, and a thread is at most two ahead, so memory is bounded by the row groups.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use arrow_schema::{Field, Schema, SchemaRef};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
+use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowRowGroupWriterFactory, compute_leaves};
+use parquet::arrow::{
+    ARROW_SCHEMA_META_KEY, ArrowSchemaConverter, ProjectionMask,
+    add_encoded_arrow_schema_to_metadata,
+};
+use parquet::basic::Compression;
+use parquet::column::writer::ColumnCloseResult;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::PageIndexPolicy;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::{Type, TypePtr};
+
+use super::{FileOptions, Found, Progress, added_fields, is_text, places};
+use crate::columns::ColumnAnnotator;
+use crate::{AnnotateError, Format, Summary};
+
+/// Rows decoded and looked up at once.
+const BATCH: usize = 32 << 10;
+
+impl From<ParquetError> for AnnotateError {
+    fn from(error: ParquetError) -> Self {
+        Self::File { what: error.to_string() }
+    }
+}
+
+impl ColumnAnnotator<'_> {
+    /// Annotates a Parquet file. All columns are copied as they are, without being decoded: their
+    /// encodings, compression, statistics and Bloom filters stay. What is added is compressed as the
+    /// first column of addresses is.
+    ///
+    /// # Errors
+    /// If the file is damaged, if writing fails, if the options do not fit its columns.
+    pub fn annotate_parquet(
+        &self,
+        input: &Path,
+        output: impl Write + Send,
+        options: &FileOptions,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Summary, AnnotateError> {
+        let plan = Plan::new(self, input, options)?;
+        let mut writer =
+            SerializedFileWriter::new(output, plan.root()?, Arc::new(plan.properties()))?;
+        let groups = plan.metadata.metadata().num_row_groups();
+        let total =
+            plan.metadata.metadata().row_groups().iter().map(|group| group.num_rows() as u64).sum();
+        let threads = options.threads.clamp(1, groups.max(1));
+
+        let mut found = Found::new(self, plan.places.len(), options.top);
+        std::thread::scope(|scope| {
+            let (mut queues, mut workers) = (Vec::new(), Vec::new());
+            for first in 0..threads {
+                // One waits here, one is in the making.
+                let (give, take) = sync_channel(1);
+                queues.push(take);
+                let plan = &plan;
+                workers.push(scope.spawn(move || plan.work(first, threads, &give)));
+            }
+            let written = plan.write(&mut writer, queues, total, progress);
+            for worker in workers {
+                // A worker that panicked has said so; the file is not finished then.
+                match worker.join() {
+                    Ok(worker) => found.merge(&worker),
+                    Err(_) => {
+                        return Err(AnnotateError::File {
+                            what: "a thread ended early".to_owned(),
+                        });
+                    }
+                }
+            }
+            written
+        })?;
+        let mut output = writer.into_inner()?;
+        output.flush().map_err(AnnotateError::Write)?;
+        let names: Vec<&str> = plan
+            .places
+            .iter()
+            .map(|&at| plan.metadata.schema().field(at).name().as_str())
+            .collect();
+        Ok(found.summary(self.snapshot(), self.add(), &names, options.top))
+    }
+}
+
+/// A file that is about to be annotated.
+struct Plan<'a> {
+    annotator: &'a ColumnAnnotator<'a>,
+    input: &'a Path,
+    metadata: ArrowReaderMetadata,
+    /// The columns with addresses, among the top-level fields.
+    places: Vec<usize>,
+    added: SchemaRef,
+    /// The added columns as Parquet has them.
+    added_types: Vec<TypePtr>,
+    compression: Compression,
+    top: usize,
+}
+
+/// A row group's added columns, encoded.
+type Encoded = Result<Vec<ArrowColumnChunk>, AnnotateError>;
+
+impl<'a> Plan<'a> {
+    fn new(
+        annotator: &'a ColumnAnnotator<'a>,
+        input: &'a Path,
+        options: &FileOptions,
+    ) -> Result<Self, AnnotateError> {
+        let file = File::open(input).map_err(AnnotateError::Read)?;
+        let reading = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
+        let metadata = ArrowReaderMetadata::load(&file, reading)?;
+        let schema = Arc::clone(metadata.schema());
+        let first = || {
+            // Only text tells that it has addresses; other columns need not be read for it.
+            let roots =
+                (0..schema.fields().len()).filter(|&at| is_text(schema.field(at).data_type()));
+            let mask = ProjectionMask::roots(metadata.parquet_schema(), roots);
+            let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata.clone());
+            let mut reader = reader.with_projection(mask).with_batch_size(1024).build()?;
+            Ok(reader.next().transpose()?)
+        };
+        let places = places(&schema, &options.columns, Format::Parquet, first)?;
+        let fields = added_fields(annotator, &schema, &places)?;
+        let added = Arc::new(Schema::new(fields));
+        let converted = ArrowSchemaConverter::new().convert(&added)?;
+        let added_types = converted.root_schema().get_fields().to_vec();
+        let compression = (0..metadata.parquet_schema().num_columns())
+            .find(|&leaf| metadata.parquet_schema().get_column_root_idx(leaf) == places[0])
+            .and_then(|leaf| {
+                Some(metadata.metadata().row_groups().first()?.column(leaf).compression())
+            })
+            .unwrap_or(Compression::SNAPPY);
+        let top = options.top;
+        Ok(Self { annotator, input, metadata, places, added, added_types, compression, top })
+    }
+
+    /// The schema that is written.
+    fn root(&self) -> Result<TypePtr, AnnotateError> {
+        let root = self.metadata.parquet_schema().root_schema();
+        let mut fields = root.get_fields().to_vec();
+        fields.extend(self.added_types.iter().cloned());
+        Ok(Arc::new(Type::group_type_builder(root.name()).with_fields(fields).build()?))
+    }
+
+    fn properties(&self) -> WriterProperties {
+        let file = self.metadata.metadata().file_metadata();
+        let pairs = file.key_value_metadata().cloned();
+        let hinted = pairs.iter().flatten().any(|pair| pair.key == ARROW_SCHEMA_META_KEY);
+        let builder = WriterProperties::builder()
+            .set_compression(self.compression)
+            .set_key_value_metadata(pairs);
+        let mut properties = builder.build();
+        if hinted {
+            // Arrow's own types of the columns, of which there are more now.
+            let schema = self.metadata.schema();
+            let fields = schema.fields().iter().chain(self.added.fields()).cloned();
+            let whole =
+                Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone());
+            add_encoded_arrow_schema_to_metadata(&whole, &mut properties);
+        }
+        properties
+    }
+
+    /// Encodes every `step`-th row group; stops when nobody takes them any more.
+    fn work(&self, first: usize, step: usize, give: &SyncSender<Encoded>) -> Found {
+        let mut found = Found::new(self.annotator, self.places.len(), self.top);
+        for group in (first..self.metadata.metadata().num_row_groups()).step_by(step) {
+            let encoded = self.encode(group, &mut found);
+            let failed = encoded.is_err();
+            if give.send(encoded).is_err() || failed {
+                break;
+            }
+        }
+        found
+    }
+
+    fn encode(&self, group: usize, found: &mut Found) -> Encoded {
+        let file = File::open(self.input).map_err(AnnotateError::Read)?;
+        let mask =
+            ProjectionMask::roots(self.metadata.parquet_schema(), self.places.iter().copied());
+        let reader =
+            ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
+                .with_row_groups(vec![group])
+                .with_projection(mask)
+                .with_batch_size(BATCH)
+                .build()?;
+        // A writer of the added columns alone makes the writers of their chunks.
+        let root =
+            Type::group_type_builder("added").with_fields(self.added_types.clone()).build()?;
+        let properties = WriterProperties::builder().set_compression(self.compression).build();
+        let alone =
+            SerializedFileWriter::new(std::io::sink(), Arc::new(root), Arc::new(properties))?;
+        let factory = ArrowRowGroupWriterFactory::new(&alone, Arc::clone(&self.added));
+        let mut writers = factory.create_column_writers(group)?;
+
+        let earlier = &self.metadata.metadata().row_groups()[..group];
+        let mut row: u64 = earlier.iter().map(|group| group.num_rows() as u64).sum();
+        // What is read has the columns in the file's order.
+        let mut sorted = self.places.clone();
+        sorted.sort_unstable();
+        let read: Vec<usize> = self
+            .places
+            .iter()
+            .filter_map(|place| sorted.iter().position(|other| other == place))
+            .collect();
+        for batch in reader {
+            let batch = batch?;
+            let added = found.batch(self.annotator, &batch, read.iter().copied(), row)?;
+            row += batch.num_rows() as u64;
+            let fields: &[Arc<Field>] = self.added.fields();
+            let mut writers = writers.iter_mut();
+            for (field, column) in fields.iter().zip(&added) {
+                for leaf in compute_leaves(field, column)? {
+                    if let Some(writer) = writers.next() {
+                        writer.write(&leaf)?;
+                    }
+                }
+            }
+        }
+        Ok(writers.into_iter().map(|writer| writer.close()).collect::<Result<_, _>>()?)
+    }
+
+    /// Writes the row groups in order: what there was, then what is added.
+    fn write<W: Write + Send>(
+        &self,
+        writer: &mut SerializedFileWriter<W>,
+        queues: Vec<Receiver<Encoded>>,
+        total: u64,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(), AnnotateError> {
+        let file = File::open(self.input).map_err(AnnotateError::Read)?;
+        let metadata = self.metadata.metadata();
+        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(
+            file.try_clone().map_err(AnnotateError::Read)?,
+            self.metadata.clone(),
+        );
+        let mut rows = 0;
+        for (index, group) in metadata.row_groups().iter().enumerate() {
+            let mut out = writer.next_row_group()?;
+            let pages = metadata.page_index_for_row_group(index);
+            for (leaf, column) in group.columns().iter().enumerate() {
+                let close = ColumnCloseResult {
+                    bytes_written: column.compressed_size() as u64,
+                    rows_written: group.num_rows() as u64,
+                    metadata: column.clone(),
+                    bloom_filter: reader.get_row_group_column_bloom_filter(index, leaf)?,
+                    column_index: pages.column_index(leaf).cloned(),
+                    offset_index: pages.offset_index(leaf).cloned(),
+                };
+                out.append_column(&file, close)?;
+            }
+            let ended = || AnnotateError::File { what: "a thread ended early".to_owned() };
+            let encoded = queues[index % queues.len()].recv().map_err(|_| ended())??;
+            for chunk in encoded {
+                chunk.append_to_row_group(&mut out)?;
+            }
+            out.close()?;
+            rows += group.num_rows() as u64;
+            progress(Progress { rows, total: Some(total) });
+        }
+        Ok(())
+    }
+}

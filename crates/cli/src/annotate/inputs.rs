@@ -1,0 +1,152 @@
+//! Which files are annotated, and where their results go.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use fibula_annotate::Format;
+
+use crate::failure::Failure;
+
+/// A file and its result; `-` is standard input, or output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// What is read.
+    pub input: PathBuf,
+    /// What is written.
+    pub output: PathBuf,
+}
+
+/// The files that the arguments name: files, patterns such as `logs/*.parquet`, directories with all
+/// that is in them and has a known ending. With one file `output` is the result's file, or the
+/// directory that it goes to; with several it is a directory.
+pub fn jobs(arguments: &[PathBuf], output: &Path) -> Result<Vec<Job>, Failure> {
+    let mut found: Vec<(PathBuf, PathBuf)> = Vec::new();
+    let mut several = arguments.len() > 1;
+    for argument in arguments {
+        if argument.is_dir() {
+            several = true;
+            let before = found.len();
+            walk(argument, Path::new(""), &mut found)?;
+            if found.len() == before {
+                let message = format_args!("{}: no files with a known ending", argument.display());
+                return Err(Failure::new(message)
+                    .hint("name the files, or a pattern such as 'logs/*', with --format"));
+            }
+        } else if let Some(pattern) = pattern(argument) {
+            several = true;
+            found.extend(matches(pattern)?.into_iter().map(|path| (name(&path), path)));
+        } else {
+            found.push((name(argument), argument.clone()));
+        }
+    }
+    let into = output.as_os_str() != "-"
+        && (output.is_dir()
+            || output.to_string_lossy().ends_with(['/', std::path::MAIN_SEPARATOR]));
+    if !several && !into {
+        let output = output.to_owned();
+        return Ok(found
+            .into_iter()
+            .map(|(_, input)| Job { input, output: output.clone() })
+            .collect());
+    }
+    if !into {
+        return Err(Failure::new("several files need a directory for their results")
+            .hint("-o DIRECTORY/ names one; it is made if it is not there"));
+    }
+    let mut results: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
+    let mut jobs = Vec::new();
+    for (name, input) in found {
+        if input.as_os_str() == "-" {
+            return Err(Failure::new("standard input has no name for a file in a directory")
+                .hint("-o FILE names one"));
+        }
+        let target = output.join(result_name(&name));
+        if let Some(other) = results.insert(target.clone(), input.clone()) {
+            let (a, b, target) = (other.display(), input.display(), target.display());
+            return Err(Failure::new(format_args!("{a} and {b} would both become {target}"))
+                .hint("annotate them one after the other, into different directories"));
+        }
+        jobs.push(Job { input, output: target });
+    }
+    Ok(jobs)
+}
+
+fn name(path: &Path) -> PathBuf {
+    path.file_name().map_or_else(|| path.to_owned(), PathBuf::from)
+}
+
+/// What is written is not compressed, and rows of packets are CSV.
+fn result_name(name: &Path) -> PathBuf {
+    let ending = |path: &Path| path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
+    let compressed = ending(name).is_some_and(|e| matches!(&*e, "gz" | "bz2" | "xz" | "zst"));
+    let mut name = if compressed { name.with_extension("") } else { name.to_owned() };
+    if Format::from_path(&name) == Some(Format::Pcap) {
+        name.as_mut_os_string().push(".csv");
+    }
+    name
+}
+
+/// The argument as a pattern, if it is one and no file is called so.
+fn pattern(argument: &Path) -> Option<&str> {
+    argument.to_str().filter(|text| text.contains(['*', '?', '[']) && !argument.exists())
+}
+
+fn matches(pattern: &str) -> Result<Vec<PathBuf>, Failure> {
+    let paths = glob::glob(pattern)
+        .map_err(|error| Failure::new(format_args!("{pattern}: {}", error.msg)))?;
+    let mut found = Vec::new();
+    for path in paths {
+        let path = path.map_err(|error| Failure::io(error.path().display(), error.error()))?;
+        if path.is_file() {
+            found.push(path);
+        }
+    }
+    found.sort();
+    if found.is_empty() {
+        return Err(Failure::new(format_args!("{pattern}: no file is called like that")));
+    }
+    Ok(found)
+}
+
+/// All files below a directory whose ending tells their format, in order.
+fn walk(
+    directory: &Path,
+    inside: &Path,
+    found: &mut Vec<(PathBuf, PathBuf)>,
+) -> Result<(), Failure> {
+    let fail = |error| Failure::io(directory.display(), &error);
+    let mut entries = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(fail)? {
+        entries.push(entry.map_err(fail)?);
+    }
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries {
+        let (path, name) = (entry.path(), entry.file_name());
+        // Hidden files are others' temporary ones, and our own.
+        if name.to_string_lossy().starts_with('.') {
+            continue;
+        }
+        let inside = inside.join(name);
+        // Not through links: they may lead in circles.
+        match entry.file_type().map_err(fail)? {
+            kind if kind.is_dir() => walk(&path, &inside, found)?,
+            _ if Format::from_path(&path).is_some() && path.is_file() => found.push((inside, path)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_have_names() {
+        for (name, result) in
+            [("a.csv", "a.csv"), ("x/a.csv.gz", "x/a.csv"), ("a.pcap.xz", "a.pcap.csv"), ("a", "a")]
+        {
+            assert_eq!(result_name(Path::new(name)), Path::new(result));
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! `fibula export`: a table for other tools.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Instant;
+
+use clap::Args as ClapArgs;
+use fibula_core::{Family, grouped};
+use fibula_export::{ExportError, TextForm};
+use fibula_rib::Table;
+
+use crate::failure::{Failure, Outcome};
+use crate::layer;
+use crate::output::Output;
+use crate::progress::{ms, note};
+use crate::source::{ReadArgs, Source};
+use crate::table;
+
+const EXAMPLES: &str = "\
+Examples:
+  fibula export table.fib -o table.csv
+  fibula export table.fib --to intervals --family v4 -o v4.parquet
+  fibula export --layer geo=countries.csv --layer asn=rib.gz --columns country -o geo.mmdb
+  fibula export table.fib --to clickhouse -o prefixes.csv
+  fibula export rib.gz | head
+
+Formats: tsv and csv (a prefix and its values a line; `fibula build` reads both), clickhouse (CSV for
+an ip_trie dictionary), mmdb (for MaxMind's readers, both families), intervals (Parquet: start, end
+and values of the runs of addresses with equal values, without overlaps; start and end are 32-bit
+integers for IPv4, 16 bytes for IPv6). Told from the file's ending: .tsv .txt .csv .mmdb .parquet.
+
+DuckDB, logs(ip UINTEGER) joined with intervals, NULL where no route covers:
+  SELECT l.*, CASE WHEN l.ip <= r.\"end\" THEN r.asn END AS asn
+  FROM logs l ASOF LEFT JOIN 'v4.parquet' r ON l.ip >= r.start;
+
+ClickHouse:
+  CREATE DICTIONARY asn (prefix String, asn UInt32 DEFAULT 0) PRIMARY KEY prefix
+  SOURCE(FILE(path 'prefixes.csv' format 'CSVWithNames')) LAYOUT(IP_TRIE) LIFETIME(3600);
+  SELECT dictGet('asn', 'asn', toIPv6('2001:db8::1'));";
+
+/// Write a table in the format of another tool
+#[derive(ClapArgs, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// What to export: a snapshot, table files, - for standard input, gen:..., embedded
+    #[arg(required_unless_present = "layer", value_name = "SOURCE")]
+    sources: Vec<String>,
+    /// A table beside the others, NAME=SOURCE,...: its columns become NAME_column. Repeatable
+    #[arg(long, value_name = "NAME=SOURCE,...", conflicts_with = "sources")]
+    layer: Vec<String>,
+    /// Format: tsv, csv, clickhouse, mmdb, intervals (default: told from the output's name, else tsv)
+    #[arg(long, value_name = "FORMAT")]
+    to: Option<To>,
+    /// Where to write, - for standard output
+    #[arg(long, short, value_name = "FILE", default_value = "-")]
+    output: PathBuf,
+    /// v4 or v6, for intervals of a table that has both
+    #[arg(long, value_name = "v4|v6", value_parser = parse_family)]
+    family: Option<Family>,
+    /// The database_type that an mmdb file tells
+    #[arg(long, value_name = "TEXT", default_value = "fibula")]
+    mmdb_type: String,
+    #[command(flatten)]
+    read: ReadArgs,
+}
+
+/// `--to`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum To {
+    Text(TextForm),
+    Mmdb,
+    Intervals,
+}
+
+impl FromStr for To {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "tsv" | "text" => Ok(Self::Text(TextForm::Tsv)),
+            "csv" => Ok(Self::Text(TextForm::Csv)),
+            "clickhouse" => Ok(Self::Text(TextForm::ClickHouse)),
+            "mmdb" => Ok(Self::Mmdb),
+            "intervals" | "parquet" => Ok(Self::Intervals),
+            _ => Err("formats are tsv, csv, clickhouse, mmdb, intervals"),
+        }
+    }
+}
+
+fn parse_family(text: &str) -> Result<Family, &'static str> {
+    match text {
+        "v4" => Ok(Family::V4),
+        "v6" => Ok(Family::V6),
+        _ => Err("v4 or v6"),
+    }
+}
+
+impl To {
+    fn from_path(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()? {
+            "tsv" | "txt" => Some(Self::Text(TextForm::Tsv)),
+            "csv" => Some(Self::Text(TextForm::Csv)),
+            "mmdb" => Some(Self::Mmdb),
+            "parquet" => Some(Self::Intervals),
+            _ => None,
+        }
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<Outcome, Failure> {
+    let loaded = if args.layer.is_empty() {
+        table::load(&Source::parse_list(&args.sources)?, &args.read)?
+    } else {
+        layer::load(&layer::parse(&args.layer)?, &args.read)?
+    };
+    let table = &loaded.table;
+    let to = args.to.or_else(|| To::from_path(&args.output)).unwrap_or(To::Text(TextForm::Tsv));
+    if let Some(name) = missing_column(table, args) {
+        return Err(Failure::new(format_args!("{}: no column {name:?}", loaded.name)));
+    }
+    let family = match (to, args.family) {
+        (To::Intervals, None) if !table.v4.is_empty() && !table.v6.is_empty() => {
+            return Err(Failure::new(format_args!("{}: has IPv4 and IPv6 routes", loaded.name))
+                .hint(
+                    "intervals are of one family: --family v4, and another file with --family v6",
+                ));
+        }
+        (_, Some(family)) => family,
+        (_, None) if table.v4.is_empty() => Family::V6,
+        (_, None) => Family::V4,
+    };
+    let started = Instant::now();
+    let mut out = Output::create(&args.output)?;
+    let written = write(args, table, to, family, &mut out);
+    let what = written.map_err(|error| match error {
+        ExportError::Write(error) => Failure::io(args.output.display(), &error),
+        error => Failure::new(format_args!("{}: {error}", args.output.display())),
+    })?;
+    out.finish()?;
+    note(format_args!("{}: {what}, in {}", args.output.display(), ms(started.elapsed())));
+    Ok(Outcome::Done)
+}
+
+/// Writes the table; says what was written.
+fn write(
+    args: &Args,
+    table: &Table,
+    to: To,
+    family: Family,
+    out: &mut (impl Write + Send),
+) -> Result<String, ExportError> {
+    let routes = grouped((table.v4.len() + table.v6.len()) as u64);
+    match (to, family) {
+        (To::Text(form), _) => fibula_export::text(table, form, out)?,
+        (To::Mmdb, _) => {
+            // When the data is from, not when it was written: equal tables give equal files.
+            let date = table.provenance.sources.iter().filter_map(|source| source.date).max();
+            let epoch = date.unwrap_or(table.provenance.created);
+            fibula_export::mmdb(table, &args.mmdb_type, epoch, out)?;
+        }
+        (To::Intervals, family) => {
+            let intervals = match family {
+                Family::V4 => fibula_export::intervals::<u32>(table, out)?,
+                Family::V6 => fibula_export::intervals::<u128>(table, out)?,
+            };
+            return Ok(format!("{} intervals", grouped(intervals)));
+        }
+    }
+    Ok(format!("{routes} routes"))
+}
+
+/// A column that was asked for and is not there. Tables that are read say so themselves.
+fn missing_column(table: &Table, args: &Args) -> Option<String> {
+    let asked = args.read.columns.as_ref().filter(|_| args.layer.is_empty())?;
+    asked.iter().find(|name| table.columns.find(name).is_none()).cloned()
+}

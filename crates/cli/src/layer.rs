@@ -1,0 +1,69 @@
+//! `--layer NAME=SOURCE`: several tables beside each other, with one lookup for all of them.
+
+use std::time::Instant;
+
+use crate::failure::Failure;
+use crate::source::{ReadArgs, Source};
+use crate::table::{self, Loaded};
+
+/// A layer: its name, and the sources that are merged into it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layer {
+    name: String,
+    sources: Vec<(String, Source)>,
+}
+
+/// The layers that `NAME=SOURCE,...` arguments name.
+pub fn parse(arguments: &[String]) -> Result<Vec<Layer>, Failure> {
+    let mut layers: Vec<Layer> = Vec::new();
+    for argument in arguments {
+        let named = argument.split_once('=').filter(|(name, source)| {
+            !source.is_empty() && !name.is_empty() && !name.contains(['/', ',', '"', ' '])
+        });
+        let Some((name, sources)) = named else {
+            return Err(Failure::new(format_args!("--layer {argument:?} is not NAME=TABLE"))
+                .hint("for instance --layer geo=countries.csv --layer asn=rib.gz"));
+        };
+        if layers.iter().any(|layer| layer.name == name) {
+            return Err(Failure::new(format_args!("two layers are called {name:?}"))
+                .hint("tables of one layer are separated by commas: --layer geo=a.csv,b.csv"));
+        }
+        let sources = Source::parse_list(&[sources.to_owned()])?;
+        layers.push(Layer { name: name.to_owned(), sources });
+    }
+    Ok(layers)
+}
+
+/// Reads all layers into one table.
+pub fn load(layers: &[Layer], read: &ReadArgs) -> Result<Loaded, Failure> {
+    let loaded: Vec<(&str, Loaded)> = layers
+        .iter()
+        .map(|layer| Ok((layer.name.as_str(), table::load_aloud(&layer.sources, read)?)))
+        .collect::<Result<_, Failure>>()?;
+    let started = Instant::now();
+    let tables: Vec<_> = loaded.iter().map(|(name, loaded)| (*name, &loaded.table)).collect();
+    let table = fibula_rib::layers(&tables)?;
+    let mut stages: Vec<_> = loaded.iter().flat_map(|(_, loaded)| loaded.stages.clone()).collect();
+    stages.push(("layer", started.elapsed()));
+    let name = loaded.iter().map(|(name, loaded)| format!("{name}={}", loaded.name));
+    let name = name.collect::<Vec<_>>().join(" ");
+    let damaged = loaded.iter().map(|(_, loaded)| loaded.damaged).sum();
+    Ok(Loaded { name, table, stages, damaged, snapshot: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments() {
+        let parse = |list: &[&str]| {
+            parse(&list.iter().map(|&argument| argument.to_owned()).collect::<Vec<_>>())
+        };
+        let layers = parse(&["geo=embedded", "x=embedded,gen:v4:2014:10:1"]).unwrap();
+        assert_eq!((layers[0].name.as_str(), layers[1].sources.len()), ("geo", 2));
+        for bad in [&["embedded"][..], &["=embedded"], &["a="], &["a=embedded", "a=embedded"]] {
+            assert!(parse(bad).is_err(), "{bad:?}");
+        }
+    }
+}

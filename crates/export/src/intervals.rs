@@ -1,0 +1,133 @@
+//! Parquet with the elementary intervals of a table.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use arrow_array::builder::{
+    FixedSizeBinaryBuilder, StringDictionaryBuilder, UInt32Builder, UInt64Builder,
+};
+use arrow_array::types::Int32Type;
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, Schema};
+use fibula_core::{Family, Range, Value};
+use fibula_rib::{ColumnKind, StoredFamily, Table};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+
+use crate::ExportError;
+
+/// Rows of a batch, and of a row group: small, so that a join can pass over those that do not matter.
+const BATCH: usize = 128 << 10;
+
+impl From<ParquetError> for ExportError {
+    fn from(error: ParquetError) -> Self {
+        Self::Parquet(error.to_string())
+    }
+}
+
+/// Writes the intervals of one family as Parquet: the columns `start` and `end`, both inclusive, and
+/// those of the table. Intervals do not overlap, come in address order, and leave out what no route
+/// covers; neighbours with the same values are one.
+///
+/// IPv4 addresses are `UINT_32`, as in `10.0.0.1` = 167772161; IPv6 addresses are 16 bytes in network
+/// order, which sort as addresses do.
+///
+/// Returns the number of intervals.
+///
+/// # Errors
+/// If writing fails.
+pub fn intervals<A: StoredFamily>(
+    table: &Table,
+    out: impl Write + Send,
+) -> Result<u64, ExportError> {
+    let columns = &table.columns;
+    let address = match A::FAMILY {
+        Family::V4 => DataType::UInt32,
+        Family::V6 => DataType::FixedSizeBinary(16),
+    };
+    let mut fields =
+        vec![Field::new("start", address.clone(), false), Field::new("end", address, false)];
+    for (at, name) in columns.names().enumerate() {
+        let kind = match columns.kind(at) {
+            ColumnKind::Int => DataType::UInt64,
+            ColumnKind::Str => {
+                DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
+            }
+        };
+        // A column of the table may itself be called so.
+        let taken = matches!(name, "start" | "end");
+        let name = if taken { format!("value_{name}") } else { name.to_owned() };
+        fields.push(Field::new(name, kind, true));
+    }
+    let schema = Arc::new(Schema::new(fields));
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(Default::default()))
+        .set_max_row_group_row_count(Some(BATCH))
+        .build();
+    let mut writer = ArrowWriter::try_new(out, Arc::clone(&schema), Some(properties))?;
+    let mut ranges = table.routes::<A>().ranges().filter(|range| !range.hop.is_none());
+    let mut count = 0;
+    loop {
+        let batch: Vec<Range<A>> = ranges.by_ref().take(BATCH).collect();
+        if batch.is_empty() {
+            break;
+        }
+        count += batch.len() as u64;
+        let mut arrays = vec![
+            addresses(batch.iter().map(|range| range.first)),
+            addresses(batch.iter().map(|range| range.last)),
+        ];
+        arrays.extend((0..columns.width()).map(|column| values(table, column, &batch)));
+        let batch = RecordBatch::try_new(Arc::clone(&schema), arrays);
+        writer.write(&batch.map_err(ParquetError::from)?)?;
+    }
+    writer.close()?;
+    Ok(count)
+}
+
+fn addresses<A: StoredFamily>(addrs: impl Iterator<Item = A>) -> ArrayRef {
+    match A::FAMILY {
+        Family::V4 => {
+            let mut out = UInt32Builder::new();
+            addrs.for_each(|addr| out.append_value(addr.to_u128() as u32));
+            Arc::new(out.finish())
+        }
+        Family::V6 => {
+            let mut out = FixedSizeBinaryBuilder::new(16);
+            for addr in addrs {
+                out.append_value(addr.to_u128().to_be_bytes()).expect("16 bytes are 16 bytes");
+            }
+            Arc::new(out.finish())
+        }
+    }
+}
+
+fn values<A: StoredFamily>(table: &Table, column: usize, ranges: &[Range<A>]) -> ArrayRef {
+    let value = |range: &Range<A>| {
+        range.hop.index().map_or(Value::Null, |row| table.columns.value(column, row))
+    };
+    match table.columns.kind(column) {
+        ColumnKind::Int => {
+            let mut out = UInt64Builder::new();
+            for range in ranges {
+                out.append_option(match value(range) {
+                    Value::Int(int) => Some(int),
+                    _ => None,
+                });
+            }
+            Arc::new(out.finish())
+        }
+        ColumnKind::Str => {
+            let mut out = StringDictionaryBuilder::<Int32Type>::new();
+            for range in ranges {
+                out.append_option(match value(range) {
+                    Value::Str(text) => Some(text),
+                    _ => None,
+                });
+            }
+            Arc::new(out.finish())
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Routing tables for other tools: what lies in a [`Table`], in the formats that they read.
+//!
+//! - [`text()`]: prefixes with their values, as TSV, CSV, or the CSV of a ClickHouse `ip_trie`
+//!   dictionary.
+//! - [`intervals()`]: Parquet with one row for each run of addresses that have the same values, for
+//!   joins by range in databases that know no prefixes.
+//! - [`mmdb()`]: the format of MaxMind's readers.
+#![forbid(unsafe_code)]
+
+mod intervals;
+mod mmdb;
+mod text;
+
+use std::fmt;
+use std::io;
+
+#[cfg(doc)]
+use fibula_rib::Table;
+
+pub use intervals::intervals;
+pub use mmdb::mmdb;
+pub use text::{TextForm, text};
+
+/// Why a table was not written.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ExportError {
+    /// The output cannot be written.
+    Write(io::Error),
+    /// There is too much of something for the format.
+    Limit {
+        /// What there is too much of.
+        what: &'static str,
+    },
+    /// What the Parquet writer says.
+    Parquet(String),
+}
+
+impl fmt::Display for ExportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Write(error) => write!(f, "writing the output: {error}"),
+            Self::Limit { what } => write!(f, "the format cannot hold so many {what}"),
+            Self::Parquet(what) => write!(f, "writing Parquet: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for ExportError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Write(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<io::Error> for ExportError {
+    fn from(error: io::Error) -> Self {
+        Self::Write(error)
+    }
+}

@@ -1,0 +1,115 @@
+//! Prefixes with their values, a line each.
+
+use std::io::{self, Write};
+
+use fibula_core::{Hop, Prefix, Value};
+use fibula_rib::{Columns, StoredFamily, Table};
+
+/// How lines are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextForm {
+    /// Fields parted by tabs, which become spaces inside of them, as line ends do.
+    Tsv,
+    /// Fields parted by commas, quoted as RFC 4180 says.
+    Csv,
+    /// As ClickHouse's `CSVWithNames`: like CSV, with `\N` where there is no value.
+    ClickHouse,
+}
+
+/// Writes all routes, IPv4 first, in address order, under a line with the names of the columns.
+///
+/// ```
+/// use fibula_core::{Hop, Routes};
+/// use fibula_export::{TextForm, text};
+/// use fibula_rib::Table;
+///
+/// let v4: Routes<u32> = [("10.0.0.0/8".parse().unwrap(), Hop::new(1))].into_iter().collect();
+/// let table = Table::from_routes(v4, Routes::default());
+/// let mut out = Vec::new();
+/// text(&table, TextForm::Csv, &mut out)?;
+/// assert_eq!(out, b"prefix,hop\n10.0.0.0/8,1\n");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// If writing fails.
+pub fn text(table: &Table, form: TextForm, mut out: impl Write) -> io::Result<()> {
+    let columns = &table.columns;
+    let mut line = String::from("prefix");
+    for name in columns.names() {
+        line.push(form.delimiter());
+        form.field(name, &mut line);
+    }
+    line.push('\n');
+    out.write_all(line.as_bytes())?;
+    // The values of a row are the same wherever it comes again.
+    let mut rows: Vec<Option<Box<str>>> = vec![None; columns.len() as usize];
+    routes::<u32>(table, form, &mut rows, &mut out)?;
+    routes::<u128>(table, form, &mut rows, &mut out)?;
+    out.flush()
+}
+
+fn routes<A: StoredFamily>(
+    table: &Table,
+    form: TextForm,
+    rows: &mut [Option<Box<str>>],
+    out: &mut impl Write,
+) -> io::Result<()> {
+    for route in table.routes::<A>().iter() {
+        out.write_all(Prefix::to_string(&route.prefix).as_bytes())?;
+        let row = route.hop.index().and_then(|row| rows.get_mut(row as usize));
+        match row {
+            Some(row) => {
+                let values = row.get_or_insert_with(|| form.values(&table.columns, route.hop));
+                out.write_all(values.as_bytes())?;
+            }
+            None => out.write_all(form.values(&table.columns, Hop::NONE).as_bytes())?,
+        }
+        out.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
+impl TextForm {
+    const fn delimiter(self) -> char {
+        match self {
+            Self::Tsv => '\t',
+            Self::Csv | Self::ClickHouse => ',',
+        }
+    }
+
+    fn values(self, columns: &Columns, hop: Hop) -> Box<str> {
+        let mut line = String::new();
+        for column in 0..columns.width() {
+            line.push(self.delimiter());
+            match hop.index().map_or(Value::Null, |row| columns.value(column, row)) {
+                Value::Null if self == Self::ClickHouse => line.push_str("\\N"),
+                Value::Null => {}
+                Value::Int(int) => line.push_str(&int.to_string()),
+                Value::Str(text) => self.field(text, &mut line),
+            }
+        }
+        line.into()
+    }
+
+    fn field(self, text: &str, line: &mut String) {
+        match self {
+            Self::Tsv => {
+                line.extend(
+                    text.chars().map(|c| if matches!(c, '\t' | '\n' | '\r') { ' ' } else { c }),
+                );
+            }
+            // An empty text is no missing value, and `\N` is not one.
+            _ if text.is_empty()
+                || text.contains([',', '"', '\n', '\r', '\\'])
+                || text.starts_with(' ')
+                || text.ends_with(' ') =>
+            {
+                line.push('"');
+                line.push_str(&text.replace('"', "\"\""));
+                line.push('"');
+            }
+            _ => line.push_str(text),
+        }
+    }
+}
