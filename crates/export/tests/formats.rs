@@ -175,7 +175,7 @@ fn check_intervals<A: StoredFamily>(table: &Table) {
             };
         let strings = batch.column(4).as_dictionary::<Int32Type>();
         let strings: Vec<_> = strings.downcast_dict::<StringArray>().unwrap().into_iter().collect();
-        for row in 0..batch.num_rows() {
+        for (row, text) in strings.into_iter().enumerate() {
             let range = expected.next().unwrap();
             assert_eq!(
                 (address(0, row), address(1, row)),
@@ -195,7 +195,7 @@ fn check_intervals<A: StoredFamily>(table: &Table) {
                 Value::Str(text) => Some(text),
                 _ => None,
             };
-            assert_eq!(strings[row], expected);
+            assert_eq!(text, expected);
             rows += 1;
         }
     }

@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn bytes_agree() {
         for value in 0..1000u32 {
-            let digits = value % 10 << 24 | value / 10 % 10 << 16 | value / 100 << 8;
+            let digits = (value % 10) << 24 | (value / 10 % 10) << 16 | (value / 100) << 8;
             for len in 0..16 {
                 for place in 0..4 {
                     let (mut all, mut lens) = ([0x0505_0200; 4], [3; 4]);

@@ -12,6 +12,9 @@ use super::{FileOptions, Found, Progress, added_fields, places};
 use crate::columns::ColumnAnnotator;
 use crate::{AnnotateError, Format, Summary};
 
+/// Takes what is written: a batch with the schema of all, and nothing at the end.
+type Give<'a> = dyn FnMut(&Schema, Option<&RecordBatch>) -> Result<(), ArrowError> + 'a;
+
 impl ColumnAnnotator<'_> {
     /// Annotates an Arrow IPC file (also called Feather).
     ///
@@ -85,7 +88,7 @@ impl ColumnAnnotator<'_> {
         schema: SchemaRef,
         options: &FileOptions,
         progress: &mut dyn FnMut(Progress),
-        give: &mut dyn FnMut(&Schema, Option<&RecordBatch>) -> Result<(), ArrowError>,
+        give: &mut Give<'_>,
     ) -> Result<Summary, AnnotateError> {
         let mut next = batches.next().transpose()?;
         let places = places(&schema, &options.columns, Format::Arrow, || Ok(next.clone()))?;

@@ -15,7 +15,7 @@ use fibula_annotate::{
 };
 use fibula_core::{Hop, Route, Routes, grouped};
 use fibula_engines::{BoxedEngine, EngineFamily};
-use fibula_rib::{EnginePart, Snapshot, StoredFamily, Table};
+use fibula_rib::{EnginePart, Snapshot, StoredFamily};
 use fibula_simd::Isa;
 
 use self::inputs::Job;
@@ -355,16 +355,15 @@ fn route_engine<A: EngineFamily + StoredFamily>(snapshot: &Snapshot) -> BoxedEng
 }
 
 fn snapshot(args: &Args) -> Result<Snapshot, Failure> {
-    let table: Table;
-    if args.layer.is_empty() {
+    let table = if args.layer.is_empty() {
         let sources = Source::parse_list(&args.table)?;
         if let [(_, Source::Snapshot(path))] = &*sources {
             return Ok(Snapshot::open(path)?);
         }
-        table = table::load_aloud(&sources, &ReadArgs::automatic())?.table;
+        table::load_aloud(&sources, &ReadArgs::automatic())?.table
     } else {
-        table = layer::load(&layer::parse(&args.layer)?, &ReadArgs::automatic())?.table;
-    }
+        layer::load(&layer::parse(&args.layer)?, &ReadArgs::automatic())?.table
+    };
     let bytes = fibula_rib::to_bytes(&table, &EnginePart::none(), &EnginePart::none())?;
     Ok(Snapshot::from_bytes(bytes)?)
 }
