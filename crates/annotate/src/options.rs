@@ -217,6 +217,9 @@ pub struct AnnotateOptions {
     /// Text that is not an address, rows of another width than the first and damaged records are
     /// errors, in place of being counted.
     pub strict: bool,
+    /// Of a capture, a row for each flow (the packets of one direction with equal addresses, protocol
+    /// and ports) in place of one for each packet. Memory grows with the flows; rows come at the end.
+    pub flows: bool,
     /// How many of the most frequent values of each added column the summary lists; 0 for none.
     pub top: usize,
 }
@@ -232,6 +235,7 @@ impl AnnotateOptions {
             delimiter: None,
             quote: Some(b'"'),
             strict: false,
+            flows: false,
             top: 10,
         }
     }

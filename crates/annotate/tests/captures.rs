@@ -226,3 +226,36 @@ fn every_cut_of_a_capture_is_counted_or_clean() {
         assert!(whole.starts_with(&output));
     }
 }
+
+#[test]
+fn flows_sum_packets_up() {
+    let capture = real_capture();
+    let mut options = AnnotateOptions::new(Format::Pcap);
+    options.add = vec!["asn".into()];
+    let world = World::new();
+    let (packets, one) = world.run(options.clone(), &capture);
+    options.flows = true;
+    let (flows, two) = world.run(options, &capture);
+    // Summed up here, from the rows of the packets.
+    let mut expected: Vec<(String, (u64, u64))> = Vec::new();
+    for line in packets.lines().skip(1) {
+        let fields: Vec<&str> = line.split(',').collect();
+        let (key, length) = (fields[1..6].join(","), fields[6].parse::<u64>().unwrap());
+        match expected.iter_mut().find(|(other, _)| *other == key) {
+            Some((_, (count, bytes))) => (*count, *bytes) = (*count + 1, *bytes + length),
+            None => expected.push((key, (1, length))),
+        }
+    }
+    let mut lines = flows.lines();
+    let header = "first,last,src,dst,protocol,src_port,dst_port,packets,bytes,src_asn,dst_asn";
+    assert_eq!(lines.next(), Some(header));
+    let found = lines.map(|line| {
+        let fields: Vec<&str> = line.split(',').collect();
+        assert!(fields[0] <= fields[1] && !fields[0].is_empty(), "{line}");
+        (fields[2..7].join(","), (fields[7].parse().unwrap(), fields[8].parse().unwrap()))
+    });
+    assert_eq!(found.collect::<Vec<_>>(), expected);
+    let (one, two) = (one.unwrap(), two.unwrap());
+    assert_eq!(two.rows, expected.len() as u64);
+    assert!(two.rows < one.rows);
+}

@@ -35,6 +35,7 @@ Examples:
   fibula annotate --table rib.gz --column id.orig_h,id.resp_h --format jsonl conn.json.xz
   fibula annotate --layer geo=countries.csv --layer asn=rib.gz flows.parquet -o out.parquet
   fibula annotate --table table.fib --column src --default asn=0 'logs/*.parquet' -o annotated/
+  fibula annotate --table table.fib --flows capture.pcapng
   tcpdump -w - | fibula annotate --table table.fib --format pcap -
 
 Formats: csv, tsv, jsonl (JSON objects, a line each), list (lines that begin with an address: plain
@@ -94,6 +95,10 @@ pub struct Args {
     /// Quotes are ordinary characters
     #[arg(long)]
     no_quotes: bool,
+    /// Of a capture, a row for each flow in place of one for each packet: the packets of one direction
+    /// with equal addresses, protocol and ports
+    #[arg(long)]
+    flows: bool,
     /// Text that is not an address, and damaged records, are errors
     #[arg(long)]
     strict: bool,
@@ -398,6 +403,7 @@ fn options(
         options.quote = None;
     }
     options.strict = args.strict;
+    options.flows = args.flows;
     options.top = args.top;
     Ok(options)
 }

@@ -2,9 +2,13 @@
 
 mod bytes;
 mod container;
+mod flows;
 mod packet;
 
+use std::net::IpAddr;
+
 use self::container::{Container, Packet, Step, Time};
+use self::flows::{Flows, Sum};
 use self::packet::{Protocol, flow};
 use super::{Decoder, Fault};
 use crate::block::{Block, Kind, Row};
@@ -13,6 +17,9 @@ use crate::{AnnotateError, AnnotateOptions, Column, Format};
 
 /// The columns of a packet's row.
 const HEADER: &[u8] = b"time,src,dst,protocol,src_port,dst_port,length\n";
+
+/// The columns of a flow's row.
+const FLOWS_HEADER: &[u8] = b"first,last,src,dst,protocol,src_port,dst_port,packets,bytes\n";
 
 /// Whether this is the beginning of a capture.
 pub(crate) fn is_capture(head: &[u8]) -> bool {
@@ -28,6 +35,8 @@ pub(crate) struct Pcap {
     slots: Vec<bool>,
     strict: bool,
     state: State,
+    /// The flows so far, if packets are summed up; taken when they are written.
+    flows: Option<Flows>,
 }
 
 enum State {
@@ -57,7 +66,8 @@ impl Pcap {
             names = vec!["src".to_owned(), "dst".to_owned()];
         }
         let slots = names.iter().map(|name| name == "dst").collect();
-        Ok(Self { names, slots, strict: options.strict, state: State::Start })
+        let flows = options.flows.then(Flows::default);
+        Ok(Self { names, slots, strict: options.strict, state: State::Start, flows })
     }
 
     /// Recognises the capture and writes the header row; `false` if more data is needed.
@@ -69,20 +79,46 @@ impl Pcap {
             return Ok(false);
         };
         self.state = State::Within(container, true);
-        push_row(Kind::Header, block, |text| text.extend_from_slice(HEADER));
+        let header = if self.flows.is_some() { FLOWS_HEADER } else { HEADER };
+        push_row(Kind::Header, block, |text| text.extend_from_slice(header));
         Ok(true)
     }
 
     /// Counts damage at an offset of the data.
     fn damaged(&self, at: usize, what: &'static str, block: &mut Block) -> Result<(), Fault> {
         block.tally.damaged += 1;
-        let number = block.tally.rows + 1;
+        let number = match &self.flows {
+            Some(flows) => flows.packets + 1,
+            None => block.tally.rows + 1,
+        };
         block.fault(self.strict, || Fault::Packet { at, number, what })
     }
 }
 
 impl Decoder for Pcap {
     fn decode(&mut self, data: &[u8], end: bool, block: &mut Block) -> Result<usize, Fault> {
+        let used = self.packets(data, end, block)?;
+        if end
+            && used == data.len()
+            && let Some(flows) = self.flows.take()
+        {
+            flows.sums.iter().for_each(|flow| flow_row(flow, &self.slots, block));
+        }
+        Ok(used)
+    }
+
+    fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    fn writes_rows(&self) -> bool {
+        true
+    }
+}
+
+impl Pcap {
+    /// Packets to rows, or to flows.
+    fn packets(&mut self, data: &[u8], end: bool, block: &mut Block) -> Result<usize, Fault> {
         if matches!(self.state, State::Start) && !self.begin(data, end, block)? {
             return Ok(0);
         }
@@ -91,7 +127,14 @@ impl Decoder for Pcap {
             let State::Within(container, first) = &mut self.state else { return Ok(data.len()) };
             match container.next(&data[at..], *first) {
                 Step::Packet(len, packet) => {
-                    packet_row(&packet, &self.slots, block);
+                    match &mut self.flows {
+                        Some(flows) => {
+                            let flow = flow(packet.link, packet.data);
+                            block.tally.truncated += u64::from(flow.truncated);
+                            flows.add(&flow, packet.time, packet.length.into());
+                        }
+                        None => packet_row(&packet, &self.slots, block),
+                    }
                     at += len;
                 }
                 Step::Skip(len) => at += len,
@@ -115,14 +158,6 @@ impl Decoder for Pcap {
         }
         Ok(at)
     }
-
-    fn names(&self) -> &[String] {
-        &self.names
-    }
-
-    fn writes_rows(&self) -> bool {
-        true
-    }
 }
 
 /// Adds a row that `write` writes, line end included.
@@ -133,42 +168,70 @@ fn push_row(kind: Kind, block: &mut Block, write: impl FnOnce(&mut Vec<u8>)) {
     block.row(Row { start, insert: end - 1, end, pad: 0, kind });
 }
 
-fn packet_row(packet: &Packet<'_>, slots: &[bool], block: &mut Block) {
-    let flow = flow(packet.link, packet.data);
-    block.tally.truncated += u64::from(flow.truncated);
+/// The address cells of a row.
+fn cells(ends: Option<(IpAddr, IpAddr)>, slots: &[bool], block: &mut Block) {
     for &destination in slots {
-        match flow.ends {
+        match ends {
             Some((_, ip)) if destination => block.address(ip.into()),
             Some((ip, _)) => block.address(ip.into()),
             None => block.empty(),
         }
     }
+}
+
+fn flow_row(flow: &Sum, slots: &[bool], block: &mut Block) {
+    cells(flow.key.ends, slots, block);
+    push_row(Kind::Annotate, block, |text| {
+        for time in [flow.first, flow.last] {
+            if let Some(time) = time {
+                write_time(time, text);
+            }
+            text.push(b',');
+        }
+        write_ends(flow.key.ends, flow.key.protocol, flow.key.ports, text);
+        write_int(flow.packets, text);
+        text.push(b',');
+        write_int(flow.bytes, text);
+        text.push(b'\n');
+    });
+}
+
+fn packet_row(packet: &Packet<'_>, slots: &[bool], block: &mut Block) {
+    let flow = flow(packet.link, packet.data);
+    block.tally.truncated += u64::from(flow.truncated);
+    cells(flow.ends, slots, block);
     push_row(Kind::Annotate, block, |text| {
         if let Some(time) = packet.time {
             write_time(time, text);
         }
         text.push(b',');
-        if let Some((source, _)) = flow.ends {
-            write_ip(source, text);
-        }
-        text.push(b',');
-        if let Some((_, destination)) = flow.ends {
-            write_ip(destination, text);
-        }
-        text.push(b',');
-        write_protocol(flow.protocol, text);
-        text.push(b',');
-        if let Some((source, _)) = flow.ports {
-            write_int(source, text);
-        }
-        text.push(b',');
-        if let Some((_, destination)) = flow.ports {
-            write_int(destination, text);
-        }
-        text.push(b',');
+        write_ends(flow.ends, flow.protocol, flow.ports, text);
         write_int(packet.length, text);
         text.push(b'\n');
     });
+}
+
+/// Addresses, protocol and ports, each with a comma behind.
+fn write_ends(
+    ends: Option<(IpAddr, IpAddr)>,
+    protocol: Protocol,
+    ports: Option<(u16, u16)>,
+    text: &mut Vec<u8>,
+) {
+    for ip in [ends.map(|(source, _)| source), ends.map(|(_, destination)| destination)] {
+        if let Some(ip) = ip {
+            write_ip(ip, text);
+        }
+        text.push(b',');
+    }
+    write_protocol(protocol, text);
+    text.push(b',');
+    for port in [ports.map(|(source, _)| source), ports.map(|(_, destination)| destination)] {
+        if let Some(port) = port {
+            write_int(port, text);
+        }
+        text.push(b',');
+    }
 }
 
 /// Seconds with six or nine decimals.

@@ -17,7 +17,7 @@ pub(super) struct Flow {
 }
 
 /// The outermost protocol that is neither a link nor IP.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum Protocol {
     /// The link type is not known, or the packet is too short to tell.
     #[default]
