@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::failure::eprint_line;
 
-/// A progress bar with bytes and records, drawn only if standard error is a terminal.
+/// A progress bar, drawn only if standard error is a terminal.
 pub struct Bar {
     bar: ProgressBar,
 }
@@ -27,71 +27,44 @@ impl Bar {
 
     /// Shows how far reading has come.
     pub fn show(&self, progress: Progress) {
+        self.moved(
+            progress.bytes_read,
+            progress.bytes_total,
+            "{prefix} {wide_bar} {bytes}/{total_bytes} {msg} {eta}",
+            "{prefix} {spinner} {bytes} {msg} {elapsed}",
+        );
+        self.bar.set_message(format!("{} records", grouped(progress.records)));
+    }
+
+    /// Shows how far the rows of a file have come.
+    pub fn show_rows(&self, progress: fibula_annotate::Progress) {
+        self.moved(
+            progress.rows,
+            progress.total,
+            "{prefix} {wide_bar} {human_pos}/{human_len} rows {per_sec} {eta}",
+            "{prefix} {spinner} {human_pos} rows {per_sec} {elapsed}",
+        );
+    }
+
+    /// The first call tells whether the total is known, and so which template it is.
+    fn moved(&self, position: u64, total: Option<u64>, known: &str, unknown: &str) {
         if self.bar.is_hidden() {
             return;
         }
         if self.bar.position() == 0 {
-            // The first call tells whether the size is known.
-            let template = match progress.bytes_total {
-                Some(total) => {
-                    self.bar.set_length(total);
-                    "{prefix} {wide_bar} {bytes}/{total_bytes} {msg} {eta}"
-                }
-                None => "{prefix} {spinner} {bytes} {msg} {elapsed}",
-            };
+            if let Some(total) = total {
+                self.bar.set_length(total);
+            }
+            let template = if total.is_some() { known } else { unknown };
             if let Ok(style) = ProgressStyle::with_template(template) {
                 self.bar.set_style(style);
             }
         }
-        self.bar.set_position(progress.bytes_read);
-        self.bar.set_message(format!("{} records", grouped(progress.records)));
+        self.bar.set_position(position);
     }
 }
 
 impl Drop for Bar {
-    fn drop(&mut self) {
-        self.bar.finish_and_clear();
-    }
-}
-
-/// A progress bar with rows, drawn only if standard error is a terminal.
-pub struct RowBar {
-    bar: ProgressBar,
-}
-
-impl RowBar {
-    /// A bar for the file of this name.
-    pub fn new(name: &str) -> Self {
-        let bar = ProgressBar::no_length();
-        if !io::stderr().is_terminal() {
-            bar.set_draw_target(ProgressDrawTarget::hidden());
-        }
-        bar.set_prefix(name.to_owned());
-        Self { bar }
-    }
-
-    /// Shows how far annotation has come.
-    pub fn show(&self, progress: fibula_annotate::Progress) {
-        if self.bar.is_hidden() {
-            return;
-        }
-        if self.bar.position() == 0 {
-            let template = match progress.total {
-                Some(total) => {
-                    self.bar.set_length(total);
-                    "{prefix} {wide_bar} {human_pos}/{human_len} rows {per_sec} {eta}"
-                }
-                None => "{prefix} {spinner} {human_pos} rows {per_sec} {elapsed}",
-            };
-            if let Ok(style) = ProgressStyle::with_template(template) {
-                self.bar.set_style(style);
-            }
-        }
-        self.bar.set_position(progress.rows);
-    }
-}
-
-impl Drop for RowBar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

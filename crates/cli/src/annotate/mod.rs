@@ -24,7 +24,7 @@ use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::layer;
 use crate::output::{Grid, Output, bar, size};
-use crate::progress::{RowBar, ms, note};
+use crate::progress::{Bar, ms, note};
 use crate::source::{ReadArgs, Source, parse_delimiter, parse_yes_no};
 use crate::table;
 
@@ -271,8 +271,8 @@ fn file(
     options.threads = args.threads.unwrap_or(options.threads);
     let mut out = Watched { inner: Output::create(&job.output)?, error: None };
     let done = {
-        let bar = RowBar::new(&job.input.display().to_string());
-        let mut show = |at| bar.show(at);
+        let bar = Bar::new(&job.input.display().to_string());
+        let mut show = |at| bar.show_rows(at);
         match format {
             Format::Parquet => {
                 annotator.annotate_parquet(&job.input, &mut out, &options, &mut show)

@@ -32,47 +32,27 @@ pub(super) trait Codes: Send + Sync + Sized + Clone {
     }
 }
 
-/// Codes of 8 bits.
-#[derive(Clone, Copy)]
-pub(super) struct Byte;
+macro_rules! codes {
+    ($name:ident, $code:ty, $top:expr, $stored:literal) => {
+        #[doc = concat!("Codes that are `", stringify!($code), "`.")]
+        #[derive(Clone, Copy)]
+        pub(super) struct $name;
 
-impl Codes for Byte {
-    type Code = u8;
-    const TOP: u32 = u8::MAX as u32;
-    const NAME: &'static str = "records8";
+        impl Codes for $name {
+            type Code = $code;
+            const TOP: u32 = $top;
+            const NAME: &'static str = $stored;
 
-    fn code(code: u32) -> u8 {
-        code as u8
-    }
+            fn code(code: u32) -> $code {
+                code as $code
+            }
+        }
+    };
 }
 
-/// Codes of 16 bits.
-#[derive(Clone, Copy)]
-pub(super) struct Narrow;
-
-impl Codes for Narrow {
-    type Code = u16;
-    const TOP: u32 = u16::MAX as u32;
-    const NAME: &'static str = "records16";
-
-    fn code(code: u32) -> u16 {
-        code as u16
-    }
-}
-
-/// Codes of 32 bits.
-#[derive(Clone, Copy)]
-pub(super) struct Wide;
-
-impl Codes for Wide {
-    type Code = u32;
-    const TOP: u32 = super::word::CODE_MAX;
-    const NAME: &'static str = "records32";
-
-    fn code(code: u32) -> u32 {
-        code
-    }
-}
+codes!(Byte, u8, u8::MAX as u32, "records8");
+codes!(Narrow, u16, u16::MAX as u32, "records16");
+codes!(Wide, u32, super::word::CODE_MAX, "records32");
 
 /// Records, as they are written.
 pub(super) struct Records<C> {
