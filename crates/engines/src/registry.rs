@@ -85,15 +85,9 @@ static V4: &[Entry<u32>] = &[
     ),
     planb::<_, SINGLE>("planb-single", PLANB_SINGLE),
     planb::<_, COMPILED>("planb-compiled", PLANB_COMPILED),
-    bloomfwd::<_, OPTIMISED>(
-        "bloomfwd",
-        "Bloomfwd: Bloom filters and hash tables, batches level by level",
-    ),
-    bloomfwd::<_, BASELINE>(
-        "bloomfwd-baseline",
-        "Bloomfwd's baseline: expanded prefixes, no vectors",
-    ),
-    bloomfwd::<_, NAIVE>("bloomfwd-naive", "Bloom filters and hash tables, one for each length"),
+    bloomfwd::<_, OPTIMISED>("bloomfwd", BLOOMFWD),
+    bloomfwd::<_, BASELINE>("bloomfwd-baseline", BLOOMFWD_BASELINE),
+    bloomfwd::<_, NAIVE>("bloomfwd-naive", BLOOMFWD_NAIVE),
     lower_bound(),
     miht::<_, true>("miht-batch", MIHT_BATCH),
     miht::<_, false>("miht", MIHT),
@@ -121,15 +115,9 @@ static V6: &[Entry<u128>] = &[
         "poptrie16",
         "Poptrie: direct table over 16 bits, then a 64-ary trie",
     ),
-    bloomfwd::<_, OPTIMISED>(
-        "bloomfwd",
-        "Bloomfwd: Bloom filters and hash tables, batches level by level",
-    ),
-    bloomfwd::<_, BASELINE>(
-        "bloomfwd-baseline",
-        "Bloomfwd's baseline: expanded prefixes, no vectors",
-    ),
-    bloomfwd::<_, NAIVE>("bloomfwd-naive", "Bloom filters and hash tables, one for each length"),
+    bloomfwd::<_, OPTIMISED>("bloomfwd", BLOOMFWD),
+    bloomfwd::<_, BASELINE>("bloomfwd-baseline", BLOOMFWD_BASELINE),
+    bloomfwd::<_, NAIVE>("bloomfwd-naive", BLOOMFWD_NAIVE),
     lower_bound(),
     miht::<_, true>("miht-batch", MIHT_BATCH),
     miht::<_, false>("miht", MIHT),
@@ -294,6 +282,9 @@ const fn lower_bound<A: SearchAddr>() -> Entry<A> {
 }
 
 const MIHT: &str = "MIHT: a B+ tree over the first bits, then priority tries; patched in place";
+const BLOOMFWD: &str = "Bloomfwd: Bloom filters and hash tables, batches level by level";
+const BLOOMFWD_BASELINE: &str = "Bloomfwd's baseline: expanded prefixes, no vectors";
+const BLOOMFWD_NAIVE: &str = "Bloom filters and hash tables, one for each length";
 const MIHT_BATCH: &str = "MIHT, batches taken level by level";
 
 /// The entry of MIHT with its batches interleaved, or an address at a time.
