@@ -12,10 +12,9 @@ use fibula_simd::Isa;
 
 use crate::engines::{self, AUTO, Built};
 use crate::failure::{Failure, Outcome};
-use crate::layer;
+use crate::layer::TableArgs;
 use crate::output::{self, size, utc};
 use crate::progress::ms;
-use crate::source::{ReadArgs, Source};
 use crate::table;
 
 const EXAMPLES: &str = "\
@@ -39,31 +38,20 @@ The file is written beside its target, synced and renamed: readers see the old o
 #[derive(ClapArgs, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// What to build from: table files, - for standard input, snapshots, gen:..., embedded
-    #[arg(required_unless_present = "layer", value_name = "SOURCE")]
-    sources: Vec<String>,
-    /// A table beside the others, NAME=SOURCE,...: its columns become NAME_column. Repeatable; one
-    /// lookup then answers for all layers
-    #[arg(long, value_name = "NAME=SOURCE,...", conflicts_with = "sources")]
-    layer: Vec<String>,
+    #[command(flatten)]
+    table: TableArgs,
     /// The snapshot file to write
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
     /// Engine, or several of which each family takes the first that it has: auto, radix, dxr16,planb
     #[arg(long, short, value_delimiter = ',', value_name = "NAME,...", default_value = AUTO)]
     engine: Vec<String>,
-    #[command(flatten)]
-    read: ReadArgs,
 }
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let mut stages: Vec<(String, Duration)> = Vec::new();
-    let loaded = if args.layer.is_empty() {
-        table::load(&Source::parse_list(&args.sources)?, &args.read)?
-    } else {
-        layer::load(&layer::parse(&args.layer)?, &args.read)?
-    };
+    let loaded = args.table.load()?;
     stages.extend(loaded.stages.iter().map(|(stage, time)| ((*stage).to_owned(), *time)));
     let table = &loaded.table;
     if table.v4.is_empty() && table.v6.is_empty() {
@@ -83,7 +71,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     stages.push(("write".to_owned(), started.elapsed()));
 
     let mut out = output::stdout();
-    describe(&mut out, table, table::peer(table, &args.read))?;
+    describe(&mut out, table, table::peer(table, &args.table.read))?;
     engine(&mut out, table, &v4)?;
     engine(&mut out, table, &v6)?;
     if loaded.damaged > 0 {

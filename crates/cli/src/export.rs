@@ -11,11 +11,9 @@ use fibula_export::{ExportError, TextForm};
 use fibula_rib::Table;
 
 use crate::failure::{Failure, Outcome};
-use crate::layer;
+use crate::layer::TableArgs;
 use crate::output::Output;
 use crate::progress::{ms, note};
-use crate::source::{ReadArgs, Source};
-use crate::table;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,12 +41,8 @@ ClickHouse:
 #[derive(ClapArgs, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// What to export: a snapshot, table files, - for standard input, gen:..., embedded
-    #[arg(required_unless_present = "layer", value_name = "SOURCE")]
-    sources: Vec<String>,
-    /// A table beside the others, NAME=SOURCE,...: its columns become NAME_column. Repeatable
-    #[arg(long, value_name = "NAME=SOURCE,...", conflicts_with = "sources")]
-    layer: Vec<String>,
+    #[command(flatten)]
+    table: TableArgs,
     /// Format: tsv, csv, clickhouse, mmdb, intervals (default: told from the output's name, else tsv)
     #[arg(long, value_name = "FORMAT")]
     to: Option<To>,
@@ -61,8 +55,6 @@ pub struct Args {
     /// The database_type that an mmdb file tells
     #[arg(long, value_name = "TEXT", default_value = "fibula")]
     mmdb_type: String,
-    #[command(flatten)]
-    read: ReadArgs,
 }
 
 /// `--to`.
@@ -110,11 +102,7 @@ impl To {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
-    let loaded = if args.layer.is_empty() {
-        table::load(&Source::parse_list(&args.sources)?, &args.read)?
-    } else {
-        layer::load(&layer::parse(&args.layer)?, &args.read)?
-    };
+    let loaded = args.table.load()?;
     let table = &loaded.table;
     let to = args.to.or_else(|| To::from_path(&args.output)).unwrap_or(To::Text(TextForm::Tsv));
     if let Some(name) = missing_column(table, args) {
@@ -173,6 +161,6 @@ fn write(
 
 /// A column that was asked for and is not there. Tables that are read say so themselves.
 fn missing_column(table: &Table, args: &Args) -> Option<String> {
-    let asked = args.read.columns.as_ref().filter(|_| args.layer.is_empty())?;
+    let asked = args.table.read.columns.as_ref().filter(|_| args.table.layer.is_empty())?;
     asked.iter().find(|name| table.columns.find(name).is_none()).cloned()
 }

@@ -2,9 +2,36 @@
 
 use std::time::Instant;
 
+use clap::Args;
+
 use crate::failure::Failure;
 use crate::source::{ReadArgs, Source};
 use crate::table::{self, Loaded};
+
+/// Where a table comes from: sources that are merged, or layers beside each other.
+#[derive(Args, Debug)]
+pub struct TableArgs {
+    /// Table files, - for standard input, snapshots, gen:..., embedded
+    #[arg(required_unless_present = "layer", value_name = "SOURCE")]
+    sources: Vec<String>,
+    /// A table beside the others, NAME=SOURCE,...: its columns become NAME_column. Repeatable; one
+    /// lookup then answers for all layers
+    #[arg(long, value_name = "NAME=SOURCE,...", conflicts_with = "sources")]
+    pub layer: Vec<String>,
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+impl TableArgs {
+    /// Reads the table.
+    pub fn load(&self) -> Result<Loaded, Failure> {
+        if self.layer.is_empty() {
+            table::load(&Source::parse_list(&self.sources)?, &self.read)
+        } else {
+            load(&parse(&self.layer)?, &self.read)
+        }
+    }
+}
 
 /// A layer: its name, and the sources that are merged into it.
 #[derive(Clone, Debug, PartialEq, Eq)]
