@@ -54,13 +54,6 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let loaded = args.table.load()?;
     stages.extend(loaded.stages.iter().map(|(stage, time)| ((*stage).to_owned(), *time)));
     let table = &loaded.table;
-    if table.v4.is_empty() && table.v6.is_empty() {
-        return Err(Failure::new(format_args!(
-            "{}: no routes at all, nothing written",
-            loaded.name
-        ))
-        .hint("name the format with --format if this is a table"));
-    }
     let v4 = compile::<u32>(args, table)?;
     let v6 = compile::<u128>(args, table)?;
     stages.push(("compile v4".to_owned(), v4.time));

@@ -23,13 +23,21 @@ pub struct TableArgs {
 }
 
 impl TableArgs {
-    /// Reads the table.
+    /// Reads the table, which is to have routes: without any, something is wrong with the sources.
     pub fn load(&self) -> Result<Loaded, Failure> {
-        if self.layer.is_empty() {
-            table::load(&Source::parse_list(&self.sources)?, &self.read)
+        let loaded = if self.layer.is_empty() {
+            table::load(&Source::parse_list(&self.sources)?, &self.read)?
         } else {
-            load(&parse(&self.layer)?, &self.read)
+            load(&parse(&self.layer)?, &self.read)?
+        };
+        if loaded.table.v4.is_empty() && loaded.table.v6.is_empty() {
+            return Err(Failure::new(format_args!(
+                "{}: no routes at all, nothing written",
+                loaded.name
+            ))
+            .hint("name the format with --format if this is a table"));
         }
+        Ok(loaded)
     }
 }
 

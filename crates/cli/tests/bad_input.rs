@@ -30,10 +30,12 @@ fn what_is_no_table_is_refused() {
     let prose = files.with("prose.txt", "There are no prefixes here.\nNone at all.\n");
     let out = files.path("out.fib");
     for source in [&empty, &noise, &prose, &files.path("missing"), &files.path("")] {
-        let run = said(&["build", source, "-o", &out]);
-        assert_eq!(run.code, 2, "{source}: {}", run.out);
-        assert!(run.err.contains("fibula: "), "{source}: {}", run.err);
-        assert!(!std::path::Path::new(&out).exists(), "{source}");
+        for command in ["build", "export"] {
+            let run = said(&[command, source, "-o", &out]);
+            assert_eq!(run.code, 2, "{command} {source}: {}", run.out);
+            assert!(run.err.contains("fibula: "), "{command} {source}: {}", run.err);
+            assert!(!std::path::Path::new(&out).exists(), "{command} {source}");
+        }
     }
     assert_eq!(said(&["build", "embedded", "-o", &files.path("no/folder.fib")]).code, 2);
     assert_eq!(said(&["build"]).code, 2);
