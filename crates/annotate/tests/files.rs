@@ -25,7 +25,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 
 const ADDRESSES: [Option<&str>; 7] = [
@@ -135,8 +135,13 @@ fn arrow_select_concat(batches: &[RecordBatch]) -> RecordBatch {
 }
 
 fn write_parquet(path: &Path, rows: usize, group: usize, compression: Compression) {
+    // As pyarrow writes it, unless asked: pages without an index.
+    let indexed = compression != Compression::SNAPPY;
+    let statistics = if indexed { EnabledStatistics::Page } else { EnabledStatistics::Chunk };
     let properties = WriterProperties::builder()
         .set_max_row_group_row_count(Some(group))
+        .set_statistics_enabled(statistics)
+        .set_offset_index_disabled(!indexed)
         .set_compression(compression)
         .set_bloom_filter_enabled(true)
         .set_key_value_metadata(Some(vec![KeyValue::new(
@@ -201,6 +206,10 @@ fn parquet_row_groups_keep_their_bytes() {
                 assert_eq!(
                     new_column.column_index_offset().is_some(),
                     old_column.column_index_offset().is_some()
+                );
+                assert_eq!(
+                    new_column.offset_index_offset().is_some(),
+                    compression != Compression::SNAPPY
                 );
                 assert!(new_column.bloom_filter_offset().is_some());
                 let bytes = |path: &Path, column: &parquet::file::metadata::ColumnChunkMetaData| {

@@ -29,7 +29,7 @@ use parquet::basic::Compression;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::PageIndexPolicy;
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
 
@@ -114,6 +114,8 @@ struct Plan<'a> {
     /// The added columns as Parquet has them.
     added_types: Vec<TypePtr>,
     compression: Compression,
+    /// Whether pages are indexed: those of all columns, as the writer has it, or of none.
+    indexed: bool,
     top: usize,
 }
 
@@ -150,8 +152,18 @@ impl<'a> Plan<'a> {
                 Some(metadata.metadata().row_groups().first()?.column(leaf).compression())
             })
             .unwrap_or(Compression::SNAPPY);
-        let top = options.top;
-        Ok(Self { annotator, input, metadata, places, added, added_types, compression, top })
+        let indexed = metadata.metadata().offset_index().is_some();
+        Ok(Self {
+            annotator,
+            input,
+            places,
+            added,
+            added_types,
+            compression,
+            indexed,
+            top: options.top,
+            metadata,
+        })
     }
 
     /// The schema that is written.
@@ -166,9 +178,13 @@ impl<'a> Plan<'a> {
         let file = self.metadata.metadata().file_metadata();
         let pairs = file.key_value_metadata().cloned();
         let hinted = pairs.iter().flatten().any(|pair| pair.key == ARROW_SCHEMA_META_KEY);
-        let builder = WriterProperties::builder()
+        let mut builder = WriterProperties::builder()
             .set_compression(self.compression)
             .set_key_value_metadata(pairs);
+        if !self.indexed {
+            let chunks = EnabledStatistics::Chunk;
+            builder = builder.set_statistics_enabled(chunks).set_offset_index_disabled(true);
+        }
         let mut properties = builder.build();
         if hinted {
             // Arrow's own types of the columns, of which there are more now.
@@ -257,15 +273,17 @@ impl<'a> Plan<'a> {
         let mut rows = 0;
         for (index, group) in metadata.row_groups().iter().enumerate() {
             let mut out = writer.next_row_group()?;
-            let pages = metadata.page_index_for_row_group(index);
+            // The writer wants offsets of all columns or of none.
+            let columns = metadata.column_index().filter(|_| self.indexed);
+            let offsets = metadata.offset_index().filter(|_| self.indexed);
             for (leaf, column) in group.columns().iter().enumerate() {
                 let close = ColumnCloseResult {
                     bytes_written: column.compressed_size() as u64,
                     rows_written: group.num_rows() as u64,
                     metadata: column.clone(),
                     bloom_filter: reader.get_row_group_column_bloom_filter(index, leaf)?,
-                    column_index: pages.column_index(leaf).cloned(),
-                    offset_index: pages.offset_index(leaf).cloned(),
+                    column_index: columns.and_then(|of| of.get(index)?.get(leaf)).cloned(),
+                    offset_index: offsets.and_then(|of| of.get(index)?.get(leaf)).cloned(),
                 };
                 out.append_column(&file, close)?;
             }
