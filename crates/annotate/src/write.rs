@@ -42,7 +42,7 @@ fn append(out: &mut Vec<u8>, write: impl FnOnce(&mut [u8; MAX_PREFIX]) -> usize)
 }
 
 /// Puts an IPv4 address to the front, without the branches of a loop over digits; returns its length.
-#[inline]
+#[inline(always)]
 fn put_v4(addr: u32, out: &mut [u8; MAX_PREFIX]) -> usize {
     let mut at = 0;
     for octet in addr.to_be_bytes() {
@@ -54,6 +54,7 @@ fn put_v4(addr: u32, out: &mut [u8; MAX_PREFIX]) -> usize {
 }
 
 /// Puts an IPv6 address to the front, as RFC 5952 says; returns its length.
+#[inline(never)]
 fn put_v6(addr: u128, out: &mut [u8; MAX_PREFIX]) -> usize {
     if addr >> 32 == 0xffff {
         out[..7].copy_from_slice(b"::ffff:");
@@ -87,6 +88,38 @@ fn put_v6(addr: u128, out: &mut [u8; MAX_PREFIX]) -> usize {
     at
 }
 
+/// Bytes as two hexadecimal digits.
+const HEX: [[u8; 2]; 256] = {
+    let mut table = [[0; 2]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let digits = b"0123456789abcdef";
+        table[byte] = [digits[byte / 16], digits[byte % 16]];
+        byte += 1;
+    }
+    table
+};
+
+/// Puts an address of which no more than the upper half is not zero to the front, without branches;
+/// returns its length. The zeros at its end are the longest run there can be.
+#[inline(always)]
+fn put_v6_network(high: u64, out: &mut [u8; MAX_PREFIX]) -> usize {
+    let groups = 4 - high.trailing_zeros() / 16;
+    let mut at = 0;
+    for i in 0..4 {
+        let [first, second] = ((high >> (48 - 16 * i)) as u16).to_be_bytes();
+        let ([a, b], [c, d]) = (HEX[usize::from(first)], HEX[usize::from(second)]);
+        let group = u32::from(first) << 8 | u32::from(second) | 1;
+        let zeros = (group << 16).leading_zeros() / 4;
+        let digits = u64::from_le_bytes([a, b, c, d, b':', 0, 0, 0]) >> (8 * zeros);
+        out[at..at + 8].copy_from_slice(&digits.to_le_bytes());
+        at += if i < groups { 5 - zeros as usize } else { 0 };
+    }
+    // The colons of the gap, of which there is one already if a group is before it.
+    out[at..at + 2].copy_from_slice(b"::");
+    at + 1 + usize::from(groups == 0)
+}
+
 /// Where the longest run of at least two zeros begins, and its length; the first of equal ones.
 fn longest_zeros(groups: &[u16; 8]) -> (usize, usize) {
     let (mut best, mut run) = ((0, 0), 0);
@@ -108,28 +141,31 @@ pub(crate) fn write_ip(ip: IpAddr, out: &mut Vec<u8>) {
     });
 }
 
-/// Appends the prefix of `len` bits that the address lies in.
-#[inline]
-pub(crate) fn write_v4_prefix(addr: u32, len: u8, out: &mut Vec<u8>) {
-    append(out, |out| {
-        let at = put_v4(addr & u32::netmask(len), out);
-        put_length(at, len, out)
-    });
+/// Puts the prefix of `len` bits that the address lies in to the front; returns its length.
+#[inline(always)]
+pub(crate) fn put_v4_prefix(addr: u32, len: u8, out: &mut [u8; MAX_PREFIX]) -> usize {
+    let at = put_v4(addr & u32::netmask(len), out);
+    put_length(at, len, out)
+}
+
+/// Puts the prefix of `len` bits that the address lies in to the front; returns its length.
+#[inline(always)]
+pub(crate) fn put_v6_prefix(addr: u128, len: u8, out: &mut [u8; MAX_PREFIX]) -> usize {
+    let addr = addr & u128::netmask(len);
+    let at = if len <= 64 { put_v6_network((addr >> 64) as u64, out) } else { put_v6(addr, out) };
+    put_length(at, len, out)
 }
 
 /// Appends a prefix.
 pub(crate) fn write_prefix(prefix: AnyPrefix, out: &mut Vec<u8>) {
-    match prefix {
-        AnyPrefix::V4(prefix) => write_v4_prefix(prefix.addr(), prefix.len(), out),
-        AnyPrefix::V6(prefix) => append(out, |out| {
-            let at = put_v6(prefix.addr(), out);
-            put_length(at, prefix.len(), out)
-        }),
-    }
+    append(out, |out| match prefix {
+        AnyPrefix::V4(prefix) => put_v4_prefix(prefix.addr(), prefix.len(), out),
+        AnyPrefix::V6(prefix) => put_v6_prefix(prefix.addr(), prefix.len(), out),
+    });
 }
 
 /// Puts a prefix's length behind its address; returns the length of both.
-#[inline]
+#[inline(always)]
 fn put_length(at: usize, len: u8, out: &mut [u8; MAX_PREFIX]) -> usize {
     let (text, digits) = OCTETS[usize::from(len)];
     out[at] = b'/';
@@ -158,10 +194,13 @@ mod tests {
                 let mut out = Vec::new();
                 write_ip(ip, &mut out);
                 prop_assert_eq!(String::from_utf8(out).unwrap(), ip.to_string());
-                let prefix = AnyPrefix::masked(ip, len).unwrap();
-                let mut out = Vec::new();
-                write_prefix(prefix, &mut out);
-                prop_assert_eq!(String::from_utf8(out).unwrap(), prefix.to_string());
+                let longer = if ip.is_ipv6() { [len, 3 * len, 4 * len] } else { [len; 3] };
+                for len in longer {
+                    let prefix = AnyPrefix::masked(ip, len).unwrap();
+                    let mut out = Vec::new();
+                    write_prefix(prefix, &mut out);
+                    prop_assert_eq!(String::from_utf8(out).unwrap(), prefix.to_string());
+                }
             }
         }
     }

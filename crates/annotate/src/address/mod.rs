@@ -9,6 +9,7 @@ mod v6;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 pub(crate) use self::v4::{parse_v4, parse_v4_at};
+pub(crate) use self::v6::parse_v6_at;
 
 /// The longest text of an address: `ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255`.
 pub(crate) const MAX_TEXT: usize = 45;
@@ -100,6 +101,11 @@ mod tests {
             "{:?}",
             text.escape_ascii().to_string()
         );
+        // With much behind it that would go on, as in a column.
+        let column = [b"::".as_slice(), text, &[b'1'; 48]].concat();
+        if let Some(address) = parse_v6_at(&column, 2, 2 + text.len()) {
+            prop_assert_eq!(Some(address), std_any(text));
+        }
         Ok(())
     }
 
@@ -210,6 +216,10 @@ mod tests {
             let v6 = v6 & !(u128::MAX >> zeros << shift);
             let text = Ipv6Addr::from(v6).to_string();
             prop_assert_eq!(Address::parse(text.as_bytes()), Some(Address::from_v6(v6)));
+            if !text.contains('.') {
+                let column = [text.as_bytes(), &[b':'; 48]].concat();
+                prop_assert_eq!(parse_v6_at(&column, 0, text.len()), Some(Address::from_v6(v6)));
+            }
             check(text.to_uppercase().as_bytes())?;
         }
 

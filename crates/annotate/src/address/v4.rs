@@ -17,7 +17,7 @@ const LENGTHS: std::ops::RangeInclusive<usize> = 7..=15;
 
 /// Reads dotted-decimal IPv4 text: exactly what `Ipv4Addr::from_str` accepts (four octets, no leading
 /// zeros, nothing around them).
-#[inline]
+#[inline(always)]
 pub(crate) fn parse_v4(text: &[u8]) -> Option<u32> {
     if !LENGTHS.contains(&text.len()) {
         return None;
@@ -28,7 +28,7 @@ pub(crate) fn parse_v4(text: &[u8]) -> Option<u32> {
 
 /// As [`parse_v4`] of `data[start..end]`, which are places in `data`: where twenty bytes follow, they
 /// are read at once, whatever the length, and octets are read again from where they are.
-#[inline]
+#[inline(always)]
 pub(crate) fn parse_v4_at(data: &[u8], start: usize, end: usize) -> Option<u32> {
     let len = end.wrapping_sub(start);
     match data.get(start..).and_then(|rest| rest.first_chunk::<20>()) {
@@ -45,7 +45,7 @@ pub(crate) fn parse_v4_at(data: &[u8], start: usize, end: usize) -> Option<u32> 
 }
 
 /// The characters of a text of 7 to 15, the first in the lowest byte, zeros behind.
-#[inline]
+#[inline(always)]
 fn characters(text: &[u8]) -> u128 {
     let len = text.len();
     // Two loads that overlap in the middle cover every length.
@@ -60,7 +60,7 @@ fn characters(text: &[u8]) -> u128 {
 
 /// The address whose text are the first `len` (7 to 15) of these characters; `four` gives those from
 /// a place on.
-#[inline]
+#[inline(always)]
 fn octets(text: u128, len: usize, four: impl Fn(u32) -> u32) -> Option<u32> {
     let (others, dots) = decimal_marks(text);
     let text_only = (1 << len) - 1;

@@ -1,12 +1,15 @@
 //! Arrow arrays as addresses: a block of rows at a time, split by family.
 
+use std::cell::Cell;
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt32Type, UInt64Type};
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef, OffsetSizeTrait};
 use arrow_schema::DataType;
+use fibula_simd::{Isa, Kernel, Level, Simd};
 
 use crate::AnnotateError;
-use crate::address::{Address, parse_v4_at};
+use crate::address::{Address, parse_v4_at, parse_v6_at};
 
 /// What a cell that is not looked up holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +39,8 @@ pub(super) struct Cells {
     pub(super) v4: Keys<u32>,
     pub(super) v6: Keys<u128>,
     pub(super) others: Vec<(u32, Other)>,
+    /// For [`Cells::texts`]: rows by what their text looks like.
+    apart: [Vec<u32>; 2],
 }
 
 impl Cells {
@@ -98,6 +103,113 @@ impl Cells {
     }
 }
 
+/// Text of a block's rows, row `i` from `offsets[i]` to `offsets[i + 1]`.
+struct Texts<'a, O> {
+    offsets: &'a [O],
+    data: &'a [u8],
+}
+
+/// Reads a block of text.
+struct Read<'a, 'c, O, V> {
+    texts: Texts<'a, O>,
+    /// Whether a row is not null.
+    valid: V,
+    cells: &'c mut Cells,
+    apart: bool,
+}
+
+impl<O: OffsetSizeTrait, V: Fn(usize) -> bool> Kernel for Read<'_, '_, O, V> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let Self { texts, valid, cells, apart } = self;
+        if apart { texts.apart(valid, cells) } else { texts.in_order(valid, cells) }
+    }
+}
+
+impl<O: OffsetSizeTrait> Texts<'_, O> {
+    #[inline(always)]
+    fn rows(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    #[inline(always)]
+    fn bounds(&self, place: u32) -> (usize, usize) {
+        let place = place as usize;
+        (self.offsets[place].as_usize(), self.offsets[place + 1].as_usize())
+    }
+
+    #[inline(always)]
+    fn v4(&self, place: u32, cells: &mut Cells) {
+        let (start, end) = self.bounds(place);
+        match parse_v4_at(self.data, start, end) {
+            Some(addr) => cells.v4(place, addr),
+            None => self.v6(place, cells),
+        }
+    }
+
+    #[inline(always)]
+    fn v6(&self, place: u32, cells: &mut Cells) {
+        let (start, end) = self.bounds(place);
+        match parse_v6_at(self.data, start, end) {
+            Some(address) => cells.address(place, Some(address)),
+            None => cells.text(place, &self.data[start..end]),
+        }
+    }
+
+    #[inline(always)]
+    fn in_order(&self, valid: impl Fn(usize) -> bool, cells: &mut Cells) {
+        for place in 0..self.rows() {
+            if valid(place) {
+                self.v4(place as u32, cells);
+            } else {
+                cells.others.push((place as u32, Other::Empty));
+            }
+        }
+    }
+
+    /// One family, then the other. Where both come mixed, asking each row which it is would cost a
+    /// mispredicted branch every other row.
+    #[inline(always)]
+    fn apart(&self, valid: impl Fn(usize) -> bool, cells: &mut Cells) {
+        let [mut v4, mut v6] = std::mem::take(&mut cells.apart);
+        v4.resize(self.rows(), 0);
+        v6.resize(self.rows(), 0);
+        let (mut v4_len, mut v6_len) = (0, 0);
+        for place in 0..self.rows() {
+            if valid(place) {
+                let start = self.offsets[place].as_usize();
+                let head = self.data.get(start..).and_then(|rest| rest.first_chunk::<8>());
+                let colon = head.is_some_and(|head| begins_with_colon(*head));
+                v4[v4_len] = place as u32;
+                v6[v6_len] = place as u32;
+                v4_len += usize::from(!colon);
+                v6_len += usize::from(colon);
+            } else {
+                cells.others.push((place as u32, Other::Empty));
+            }
+        }
+        // Loops, not closures: those would be compiled without the instruction set of the kernel.
+        for &place in &v4[..v4_len] {
+            self.v4(place, cells);
+        }
+        for &place in &v6[..v6_len] {
+            self.v6(place, cells);
+        }
+        cells.apart = [v4, v6];
+    }
+}
+
+/// Whether a colon is among the first five characters, as in all IPv6 addresses.
+#[inline(always)]
+fn begins_with_colon(text: [u8; 8]) -> bool {
+    let differ = u64::from_le_bytes(text) ^ u64::from_ne_bytes([b':'; 8]);
+    let ones = u64::from_ne_bytes([1; 8]);
+    // The high bit of a byte that is zero, and of none before it.
+    differ.wrapping_sub(ones) & !differ & ones << 7 & 0xff_ffff_ffff != 0
+}
+
 /// A column of addresses of a type that has them.
 pub(super) enum Addresses<'a> {
     /// IPv4 addresses as numbers, without nulls: looked up where they are.
@@ -153,17 +265,19 @@ impl<'a> Addresses<'a> {
             };
             Addresses::Cells(Box::new(read))
         }
-        /// Text whose bytes lie in one buffer: IPv4 addresses are read there, whatever is behind.
-        fn text<'a, O: arrow_array::OffsetSizeTrait>(array: &'a dyn Array) -> Addresses<'a> {
+        /// Text whose bytes lie in one buffer: addresses are read there, whatever is behind.
+        fn text<'a, O: OffsetSizeTrait>(array: &'a dyn Array) -> Addresses<'a> {
             let strings = array.as_string::<O>();
             let (offsets, data) = (strings.value_offsets(), strings.value_data());
-            cells(array, move |row, place, cells| {
-                let (start, end) = (offsets[row].as_usize(), offsets[row + 1].as_usize());
-                match parse_v4_at(data, start, end) {
-                    Some(addr) => cells.v4(place, addr),
-                    None => cells.text(place, &data[start..end]),
-                }
-            })
+            let nulls = strings.nulls();
+            let (level, mixed) = (Level::new(Isa::detect()), Cell::new(false));
+            Addresses::Cells(Box::new(move |rows, cells| {
+                let texts = Texts { offsets: &offsets[rows.start..=rows.end], data };
+                let valid =
+                    |place: usize| nulls.is_none_or(|nulls| nulls.is_valid(rows.start + place));
+                level.run(Read { texts, valid, cells: &mut *cells, apart: mixed.get() });
+                mixed.set(!cells.v4.rows.is_empty() && !cells.v6.rows.is_empty());
+            }))
         }
         Ok(match array.data_type() {
             DataType::Utf8 => text::<i32>(array),

@@ -172,6 +172,8 @@ pub struct ColumnAnnotator<'a> {
     by_route: bool,
     /// The rows of all routes then, and of what has none.
     rows: Vec<u32>,
+    /// Whether an output needs the row.
+    of_rows: bool,
     strict: bool,
 }
 
@@ -198,7 +200,17 @@ impl<'a> ColumnAnnotator<'a> {
         }
         let by_route = add.iter().any(|name| name == "prefix" || name == "covering");
         let rows = if by_route { rows(snapshot) } else { Vec::new() };
-        Ok(Self { snapshot, engines, add, outputs, by_route, rows, strict: options.strict })
+        let of_rows = outputs.iter().any(Output::of_rows);
+        Ok(Self {
+            snapshot,
+            engines,
+            add,
+            outputs,
+            by_route,
+            rows,
+            of_rows,
+            strict: options.strict,
+        })
     }
 
     /// The names and types of what is added for the address column `name`.
@@ -238,9 +250,11 @@ impl<'a> ColumnAnnotator<'a> {
         let addresses = Addresses::new(array)?;
         let mut growing: Vec<_> =
             self.outputs.iter().map(|output| output.begin(self.snapshot, array.len())).collect();
-        let mut tally = Tally { rows: self.snapshot.columns().len(), ..Tally::default() };
-        self.each_block(&addresses, array.len(), &mut |answers, v4| {
-            tally.add(answers, v4);
+        let known = if self.by_route { self.routes() } else { self.snapshot.columns().len() };
+        let mut tally = Tally { known, ..Tally::default() };
+        let of_rows = self.of_rows || hits.is_some();
+        self.each_block(&addresses, array.len(), of_rows, &mut |answers, v4| {
+            tally.add(if self.by_route { &answers.routes } else { &answers.rows }, v4);
             if let Some(hits) = &mut hits {
                 hits.block(self.snapshot, answers);
             }
@@ -262,9 +276,10 @@ impl<'a> ColumnAnnotator<'a> {
         &self,
         addresses: &Addresses<'_>,
         rows: usize,
+        of_rows: bool,
         give: &mut dyn FnMut(&Answers, u64) -> Result<(), AnnotateError>,
     ) -> Result<(), AnnotateError> {
-        let mut work = Work::default();
+        let mut work = Work { of_rows, ..Work::default() };
         match addresses {
             Addresses::Numbers(numbers) => {
                 for block in numbers.chunks(BLOCK) {
@@ -287,7 +302,7 @@ impl<'a> ColumnAnnotator<'a> {
                 let null = values.len();
                 for keys in keys.chunks(BLOCK) {
                     let place = |key: &Option<usize>| key.unwrap_or(null);
-                    let Answers { rows, routes, v4 } = &mut work.answers;
+                    let Answers { rows, routes, v4, v6 } = &mut work.answers;
                     rows.clear();
                     rows.extend(keys.iter().map(|key| found.answers.rows[place(key)]));
                     routes.clear();
@@ -295,6 +310,8 @@ impl<'a> ColumnAnnotator<'a> {
                         routes.extend(keys.iter().map(|key| found.answers.routes[place(key)]));
                         v4.clear();
                         v4.extend(keys.iter().map(|key| found.answers.v4[place(key)]));
+                        v6.clear();
+                        v6.extend(keys.iter().map(|key| found.answers.v6[place(key)]));
                     }
                     let v4 = keys.iter().filter(|key| found.v4[place(key)]).count();
                     give(&work.answers, v4 as u64)?;
@@ -309,7 +326,7 @@ impl<'a> ColumnAnnotator<'a> {
         let mut found = Values::default();
         let addresses = Addresses::new(values)?;
         if let Addresses::Cells(read) = &addresses {
-            let mut work = Work::default();
+            let mut work = Work { of_rows: true, ..Work::default() };
             for start in (0..values.len()).step_by(BLOCK) {
                 let end = values.len().min(start + BLOCK);
                 work.cells.clear();
@@ -318,15 +335,17 @@ impl<'a> ColumnAnnotator<'a> {
                 found.answers.rows.extend(&work.answers.rows);
                 found.answers.routes.extend(&work.answers.routes);
                 found.answers.v4.extend(&work.answers.v4);
+                found.answers.v6.extend(&work.answers.v6);
                 found.v4.resize(end, false);
                 work.cells.v4.rows.iter().for_each(|&row| found.v4[start + row as usize] = true);
             }
         } else {
             // Numbers, or a dictionary of dictionaries.
-            self.each_block(&addresses, values.len(), &mut |answers, v4| {
+            self.each_block(&addresses, values.len(), true, &mut |answers, v4| {
                 found.answers.rows.extend(&answers.rows);
                 found.answers.routes.extend(&answers.routes);
                 found.answers.v4.extend(&answers.v4);
+                found.answers.v6.extend(&answers.v6);
                 found.v4.resize(found.answers.rows.len(), v4 > 0);
                 Ok(())
             })?;
@@ -334,6 +353,7 @@ impl<'a> ColumnAnnotator<'a> {
         found.answers.rows.push(self.snapshot.columns().len() + EMPTY as u32);
         found.answers.routes.push(self.routes() + EMPTY as u32);
         found.answers.v4.push(0);
+        found.answers.v6.push(0);
         found.v4.push(false);
         Ok(found)
     }
@@ -357,8 +377,11 @@ impl<'a> ColumnAnnotator<'a> {
             let routes = self.snapshot.family::<u32>().len() as u32;
             answers.v4.clear();
             answers.v4.extend_from_slice(addrs);
+            answers.v6.resize(addrs.len(), 0);
             answers.routes.extend(work.hops.iter().map(|&hop| route(hop, 0, routes, none)));
-            answers.rows.extend(answers.routes.iter().map(|&route| self.rows[route as usize]));
+            if work.of_rows {
+                answers.rows.extend(answers.routes.iter().map(|&route| self.rows[route as usize]));
+            }
         } else {
             self.engines.v4.lookup_batch(addrs, &mut work.hops);
             // Hop::NONE, the largest number, becomes the row of what is unmatched.
@@ -369,17 +392,21 @@ impl<'a> ColumnAnnotator<'a> {
     /// Looks up a block of cells.
     fn look_up(&self, rows: usize, work: &mut Work) {
         let (unmatched, none) = (self.snapshot.columns().len(), self.routes());
-        let Work { cells, hops, answers } = work;
+        let Work { cells, hops, answers, of_rows } = work;
         // Every row is in one of the three, so what is here at first does not stay.
         answers.rows.resize(rows, unmatched);
         let by_route = if self.by_route { rows } else { 0 };
         answers.routes.resize(by_route, none);
         answers.v4.resize(by_route, 0);
+        answers.v6.resize(by_route, 0);
         self.family(&cells.v4, 0, hops, answers);
         self.family(&cells.v6, self.snapshot.family::<u32>().len() as u32, hops, answers);
         if self.by_route {
             for (&row, &addr) in cells.v4.rows.iter().zip(&cells.v4.addrs) {
                 answers.v4[row as usize] = addr;
+            }
+            for (&row, &addr) in cells.v6.rows.iter().zip(&cells.v6.addrs) {
+                answers.v6[row as usize] = addr;
             }
         }
         for &(row, other) in &cells.others {
@@ -393,7 +420,7 @@ impl<'a> ColumnAnnotator<'a> {
                 answers.rows[row as usize] = unmatched + without;
             }
         }
-        if self.by_route {
+        if self.by_route && *of_rows {
             answers.rows.clear();
             answers.rows.extend(answers.routes.iter().map(|&route| self.rows[route as usize]));
         }
@@ -452,6 +479,8 @@ struct Work {
     cells: Cells,
     hops: Vec<Hop>,
     answers: Answers,
+    /// Whether rows are needed, not just routes.
+    of_rows: bool,
 }
 
 /// The answers for the values of a dictionary.
@@ -464,23 +493,23 @@ struct Values {
 /// Counts rows by what they are.
 #[derive(Default)]
 struct Tally {
-    /// Rows of the table.
-    rows: u32,
+    /// Answers below are rows of the table, or routes; those from there on say what is without.
+    known: u32,
     counts: Counts,
     first_unparsable: Option<usize>,
 }
 
 impl Tally {
-    fn add(&mut self, answers: &Answers, v4: u64) {
-        let known = self.rows;
-        let without = answers.rows.iter().filter(|&&row| row >= known).count();
+    fn add(&mut self, answers: &[u32], v4: u64) {
+        let known = self.known;
+        let without = answers.iter().filter(|&&answer| answer >= known).count();
         self.counts.v4 += v4;
-        self.counts.matched += (answers.rows.len() - without) as u64;
+        self.counts.matched += (answers.len() - without) as u64;
         if without > 0 {
             let mut kinds = [0; WITHOUT];
-            for (at, &row) in answers.rows.iter().enumerate().filter(|(_, row)| **row >= known) {
-                kinds[(row - known) as usize] += 1;
-                if row - known == UNPARSABLE as u32 {
+            for (at, &answer) in answers.iter().enumerate().filter(|(_, found)| **found >= known) {
+                kinds[(answer - known) as usize] += 1;
+                if answer - known == UNPARSABLE as u32 {
                     self.first_unparsable.get_or_insert(self.counts.rows as usize + at);
                 }
             }
@@ -488,7 +517,7 @@ impl Tally {
             self.counts.empty += kinds[EMPTY];
             self.counts.unparsable += kinds[UNPARSABLE];
         }
-        self.counts.rows += answers.rows.len() as u64;
+        self.counts.rows += answers.len() as u64;
     }
 }
 

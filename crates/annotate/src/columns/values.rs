@@ -9,10 +9,11 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer
 use arrow_schema::{DataType, Field};
 use fibula_core::{AnyPrefix, Prefix, Value};
 use fibula_rib::{ColumnKind, Columns, Snapshot, StoredFamily};
+use fibula_simd::{Isa, Kernel, Level, Simd};
 
 use super::{PrefixForm, TextForm};
 use crate::AnnotateError;
-use crate::write::{MAX_PREFIX, write_prefix, write_v4_prefix};
+use crate::write::{MAX_PREFIX, put_v4_prefix, put_v6_prefix, write_prefix};
 
 /// Rows of a block of answers; a multiple of 64, so that blocks of bits are whole words.
 pub(crate) const BLOCK: usize = 2048;
@@ -25,8 +26,10 @@ pub(crate) struct Answers {
     pub(crate) rows: Vec<u32>,
     /// Its routes, IPv4 first, if they were asked for.
     pub(crate) routes: Vec<u32>,
-    /// The addresses of rows that have an IPv4 route, then.
+    /// The addresses of rows that have an IPv4 route, then; anything for the others.
     pub(crate) v4: Vec<u32>,
+    /// The same for IPv6.
+    pub(crate) v6: Vec<u128>,
 }
 
 /// What an address is that has no row, less the number of rows.
@@ -47,7 +50,7 @@ pub(crate) struct Output {
 
 #[derive(Debug)]
 enum Content {
-    Prefix(RouteTexts),
+    Prefix(Lengths),
     PrefixBytes,
     PrefixLength,
     Covering,
@@ -95,8 +98,8 @@ impl Output {
         if name == "prefix" {
             return Ok(match prefix {
                 PrefixForm::Text => {
-                    let texts = RouteTexts::new(snapshot)?;
-                    vec![output(name, DataType::Utf8, Content::Prefix(texts))]
+                    let lengths = Lengths::new(snapshot);
+                    vec![output(name, DataType::Utf8, Content::Prefix(lengths))]
                 }
                 PrefixForm::Binary => vec![
                     output(name, DataType::Binary, Content::PrefixBytes),
@@ -119,10 +122,16 @@ impl Output {
         Ok(vec![output(name, kind, content)])
     }
 
+    /// Whether it is a value of rows, not something of routes.
+    pub(crate) fn of_rows(&self) -> bool {
+        use Content::{Covering, Prefix, PrefixBytes, PrefixLength};
+        !matches!(self.content, Prefix(_) | PrefixBytes | PrefixLength | Covering)
+    }
+
     /// A new column to be filled.
     pub(crate) fn begin<'a>(&'a self, snapshot: &'a Snapshot, rows: usize) -> Box<dyn Grow + 'a> {
         match &self.content {
-            Content::Prefix(texts) => Box::new(Prefixes::new(texts, rows)),
+            Content::Prefix(lengths) => Box::new(Prefixes::new(lengths, rows)),
             Content::PrefixBytes => Box::new(Texts {
                 binary: true,
                 ..Texts::new(rows, move |answers: &Answers, i: usize, out: &mut Vec<u8>| {
@@ -135,7 +144,7 @@ impl Output {
                 })
             }),
             Content::PrefixLength => {
-                Box::new(Lengths { snapshot, lengths: Vec::with_capacity(rows) })
+                Box::new(PrefixLengths { snapshot, lengths: Vec::with_capacity(rows) })
             }
             Content::Covering => {
                 Box::new(Lists { snapshot, lists: ListBuilder::new(StringBuilder::new()) })
@@ -383,64 +392,87 @@ impl<W: Fn(&Answers, usize, &mut Vec<u8>) -> bool> Grow for Texts<W> {
     }
 }
 
-/// What it takes to write the prefix of a route.
+/// What it takes to write the prefix of a route, beside an address that it covers: its length.
 ///
 /// A table's prefixes are more than the caches hold, and fetching them takes longer than all other
-/// work. So an IPv4 prefix is made of the address, less the bits beyond the route's length: a byte a
-/// route is all that is fetched. Writing IPv6 prefixes takes long, and they are few: theirs are
-/// written beforehand.
+/// work. So a prefix is made of the address, less the bits beyond the route's length: a byte a route is
+/// all that is fetched.
 #[derive(Debug)]
-struct RouteTexts {
-    /// The lengths of IPv4 routes.
-    v4: Vec<u8>,
-    /// The text of IPv6 route `i`, and of what has no route, is `bytes[starts[i]..starts[i + 1]]`.
-    starts: Vec<u32>,
-    /// With [`RouteTexts::WHOLE`] more behind the last.
-    bytes: Vec<u8>,
+struct Lengths {
+    /// Of IPv6 routes plus [`Lengths::V6`]; [`Lengths::NONE`] for what has no route.
+    by_route: Vec<u8>,
 }
 
-impl RouteTexts {
-    /// No text is longer; so many bytes are copied for each, and those too many taken back.
-    const WHOLE: usize = 48;
+impl Lengths {
+    const V6: u8 = 64;
+    const NONE: u8 = u8::MAX;
 
-    fn new(snapshot: &Snapshot) -> Result<Self, AnnotateError> {
+    fn new(snapshot: &Snapshot) -> Self {
         let (v4, v6) = (snapshot.family::<u32>(), snapshot.family::<u128>());
-        let mut starts = Vec::with_capacity(v6.len() + WITHOUT + 1);
-        let mut bytes = Vec::with_capacity(v6.len() * 20);
-        starts.push(0);
-        for route in 0..v6.len() + WITHOUT {
-            if route < v6.len() {
-                write_prefix(AnyPrefix::V6(v6.get(route).prefix), &mut bytes);
-            }
-            starts.push(bytes.len() as u32);
-        }
-        if u32::try_from(bytes.len()).is_err() {
-            return Err(AnnotateError::Limit { what: "bytes of text for all prefixes" });
-        }
-        bytes.resize(bytes.len() + Self::WHOLE, 0);
-        let v4 = (0..v4.len()).map(|route| v4.get(route).prefix.len()).collect();
-        Ok(Self { v4, starts, bytes })
+        let by_route = (0..v4.len()).map(|route| v4.get(route).prefix.len());
+        let by_route =
+            by_route.chain((0..v6.len()).map(|route| Self::V6 + v6.get(route).prefix.len()));
+        Self { by_route: by_route.chain([Self::NONE; WITHOUT]).collect() }
     }
 }
 
 /// Prefixes as text.
 struct Prefixes<'a> {
-    texts: &'a RouteTexts,
+    lengths: &'a Lengths,
     bytes: Vec<u8>,
     offsets: Vec<i32>,
     validity: Validity,
-    /// For the rows of a block, the length of an IPv4 route (of 33 if it is none), or where a text
-    /// begins and how long it is.
-    places: Vec<(u8, u8, u32)>,
+    /// Those of a block.
+    block: Vec<u8>,
+    level: Level,
+}
+
+/// Writes the prefixes of a block.
+struct Write<'a> {
+    lengths: &'a [u8],
+    answers: &'a Answers,
+    bytes: &'a mut Vec<u8>,
+    offsets: &'a mut Vec<i32>,
+}
+
+impl Kernel for Write<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        /// So many that the room for the longest texts of all stays in the first-level cache.
+        const ROWS: usize = 128;
+        let Self { lengths, answers, bytes, offsets } = self;
+        let mut first = 0;
+        for lengths in lengths.chunks(ROWS) {
+            let begin = bytes.len();
+            bytes.resize(begin + lengths.len() * MAX_PREFIX, 0);
+            let (room, mut at) = (&mut bytes[begin..], 0);
+            let addresses = answers.v4[first..].iter().zip(&answers.v6[first..]);
+            for (&len, (&v4, &v6)) in lengths.iter().zip(addresses) {
+                if let Some(out) = room[at..].first_chunk_mut() {
+                    at += match len {
+                        Lengths::NONE => 0,
+                        len if len < Lengths::V6 => put_v4_prefix(v4, len, out),
+                        len => put_v6_prefix(v6, len - Lengths::V6, out),
+                    };
+                }
+                offsets.push((begin + at) as i32);
+            }
+            bytes.truncate(begin + at);
+            first += lengths.len();
+        }
+    }
 }
 
 impl<'a> Prefixes<'a> {
-    fn new(texts: &'a RouteTexts, rows: usize) -> Self {
+    fn new(lengths: &'a Lengths, rows: usize) -> Self {
         let mut offsets = Vec::with_capacity(rows + 1);
         offsets.push(0);
-        let bytes = Vec::with_capacity(rows.saturating_mul(18) + RouteTexts::WHOLE);
-        let places = Vec::with_capacity(BLOCK);
-        Self { texts, bytes, offsets, validity: Validity::default(), places }
+        let bytes = Vec::with_capacity(rows.saturating_mul(18) + MAX_PREFIX);
+        let block = Vec::with_capacity(BLOCK);
+        let level = Level::new(Isa::detect());
+        Self { lengths, bytes, offsets, validity: Validity::default(), block, level }
     }
 }
 
@@ -448,31 +480,13 @@ impl Grow for Prefixes<'_> {
     fn block(&mut self, answers: &Answers) -> Result<(), AnnotateError> {
         // Fetched first, in a loop so short that many loads are on their way at the same time: those
         // that miss the caches wait together.
-        let RouteTexts { v4, starts, bytes } = self.texts;
-        self.places.clear();
-        self.places.extend(answers.routes.iter().map(|&route| {
-            let route = route as usize;
-            match v4.get(route) {
-                Some(&len) => (len, 1, 0),
-                None => {
-                    let start = starts[route - v4.len()];
-                    (33, (starts[route - v4.len() + 1] - start) as u8, start)
-                }
-            }
-        }));
-        self.bytes.reserve(answers.routes.len() * MAX_PREFIX);
-        for (&(len, text, start), &addr) in self.places.iter().zip(&answers.v4) {
-            if len <= 32 {
-                write_v4_prefix(addr, len, &mut self.bytes);
-            } else {
-                let (end, start) = (self.bytes.len() + usize::from(text), start as usize);
-                self.bytes.extend_from_slice(&bytes[start..start + RouteTexts::WHOLE]);
-                self.bytes.truncate(end);
-            }
-            // Whether it fits is checked for the block as a whole, before the offsets are used.
-            self.offsets.push(self.bytes.len() as i32);
-        }
-        self.validity.extend(&self.places, |(_, len, _)| len > 0);
+        let by_route = self.lengths.by_route.as_slice();
+        self.block.clear();
+        self.block.extend(answers.routes.iter().map(|&route| by_route[route as usize]));
+        // Whether all fit is checked for the block as a whole, before the offsets are used.
+        let (bytes, offsets) = (&mut self.bytes, &mut self.offsets);
+        self.level.run(Write { lengths: &self.block, answers, bytes, offsets });
+        self.validity.extend(&self.block, |len| len != Lengths::NONE);
         fits(&self.bytes)
     }
 
@@ -492,12 +506,12 @@ fn fits(bytes: &[u8]) -> Result<(), AnnotateError> {
 }
 
 /// Lengths of prefixes.
-struct Lengths<'a> {
+struct PrefixLengths<'a> {
     snapshot: &'a Snapshot,
     lengths: Vec<Option<u8>>,
 }
 
-impl Grow for Lengths<'_> {
+impl Grow for PrefixLengths<'_> {
     fn block(&mut self, answers: &Answers) -> Result<(), AnnotateError> {
         self.lengths.extend(answers.routes.iter().map(|&route| {
             Some(match prefix(self.snapshot, route)? {
