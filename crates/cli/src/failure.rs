@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use fibula_sources::SourceError;
+
 /// How a command that did its work ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -96,6 +98,17 @@ from_errors!(
     fibula_rib::SnapshotError,
     fibula_simd::IsaError,
 );
+
+impl From<SourceError> for Failure {
+    fn from(error: SourceError) -> Self {
+        match error {
+            SourceError::Io { name, error } => Self::io(name, &error).hint(
+                "a table is a snapshot (.fib), a routing table file, gen:v4:2024:900000:1, or embedded",
+            ),
+            error => Self::new(error),
+        }
+    }
+}
 
 impl From<serde_json::Error> for Failure {
     fn from(error: serde_json::Error) -> Self {

@@ -1,7 +1,7 @@
 //! The `fibula` command: compile routing tables, look addresses up, annotate data, verify and
 //! measure engines.
 //!
-//! It assembles and decides nothing: tables come from `ingest` and `rib` ([`source`], [`table`]),
+//! It assembles and decides nothing: tables come from `sources` ([`source`], [`table`]),
 //! lookups from `engines`, annotation from `annotate`, the oracle and the generators from `testkit`.
 //! A command is a module with its arguments, its examples and one function `run`.
 #![forbid(unsafe_code)]
@@ -9,7 +9,6 @@
 mod annotate;
 mod bench;
 mod build;
-mod embedded;
 mod engines;
 mod export;
 mod failure;

@@ -1,83 +1,17 @@
-//! Where tables come from, as the command line names them, and how feeds are to be read.
+//! How feeds are to be read, as the command line says it.
 
-use std::fs::File;
-use std::io::Read;
-use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::str::FromStr;
 
 use clap::Args;
 use fibula_ingest::text::{Header, KeyColumns, TextOptions};
 use fibula_ingest::{ColumnKind, Format, HostBits, ReadOptions, SourceSpec};
 use fibula_rib::{BuilderOptions, PeerChoice};
-use fibula_testkit::fib::{GenSpec, HopModel};
+use fibula_sources::Settings;
+pub use fibula_sources::Source;
+use fibula_testkit::fib::HopModel;
 
-use crate::embedded;
 use crate::failure::Failure;
-
-/// One source of a table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// The table inside the binary.
-    Embedded,
-    /// A generated table.
-    Generated(GenSpec),
-    /// A snapshot file.
-    Snapshot(PathBuf),
-    /// A file in any of ingest's formats, `-` for standard input.
-    Feed(PathBuf),
-}
-
-impl Source {
-    /// The source of this name. A file named like one of the special sources is reached as
-    /// `./embedded`.
-    pub fn parse(name: &str) -> Result<Self, Failure> {
-        if name == embedded::NAME {
-            return Ok(Self::Embedded);
-        }
-        if name.starts_with("gen:") {
-            return GenSpec::from_str(name).map(Self::Generated).map_err(Failure::new);
-        }
-        let path = PathBuf::from(name);
-        if name == "-" {
-            return Ok(Self::Feed(path));
-        }
-        match is_snapshot(&path) {
-            Ok(true) => Ok(Self::Snapshot(path)),
-            Ok(false) => Ok(Self::Feed(path)),
-            Err(error) => Err(Failure::io(name, &error).hint(
-                "a table is a snapshot (.fib), a routing table file, gen:v4:2024:900000:1, or embedded",
-            )),
-        }
-    }
-
-    /// The sources in a comma-separated list. A file whose own name has commas is taken as it is.
-    pub fn parse_list(names: &[String]) -> Result<Vec<(String, Self)>, Failure> {
-        let mut sources = Vec::new();
-        for list in names {
-            let whole = Path::new(list).exists();
-            let split: Vec<&str> = if whole { vec![list] } else { list.split(',').collect() };
-            for name in split {
-                sources.push((name.to_owned(), Self::parse(name)?));
-            }
-        }
-        Ok(sources)
-    }
-}
-
-/// What every snapshot begins with. Its last byte is left out: a file in which only line ends were
-/// converted is better called a damaged snapshot than an unknown format.
-const SNAPSHOT_MAGIC: &[u8] = b"\x89FIBULA";
-
-fn is_snapshot(path: &Path) -> std::io::Result<bool> {
-    let file = File::open(path)?;
-    if !file.metadata()?.is_file() {
-        return Ok(false); // a pipe: what is read here would be missing later
-    }
-    let mut head = Vec::new();
-    file.take(SNAPSHOT_MAGIC.len() as u64).read_to_end(&mut head)?;
-    Ok(head == SNAPSHOT_MAGIC)
-}
 
 /// How feeds are read and what is kept of them.
 #[derive(Args, Clone, Debug)]
@@ -162,8 +96,24 @@ impl ReadArgs {
         }
     }
 
+    /// How sources are read and merged.
+    pub fn settings(&self) -> Result<Settings, Failure> {
+        let (format, strict) = (self.format, self.strict);
+        Ok(Settings { format, strict, builder: self.builder(), text: self.text()? })
+    }
+
     /// What the decoders do.
     pub fn decoder<'a>(&self) -> Result<ReadOptions<'a>, Failure> {
+        Ok(ReadOptions {
+            strict: self.strict,
+            as_path: self.as_path,
+            communities: self.communities,
+            text: self.text()?,
+            progress: None,
+        })
+    }
+
+    fn text(&self) -> Result<TextOptions, Failure> {
         let key = match &*self.key {
             [] => KeyColumns::Auto,
             [prefix] => KeyColumns::Prefix(prefix.clone()),
@@ -173,7 +123,7 @@ impl ReadArgs {
                 return Err(Failure::new(message));
             }
         };
-        let text = TextOptions {
+        Ok(TextOptions {
             delimiter: self.delimiter,
             header: self.header.unwrap_or_default(),
             names: self.names.clone(),
@@ -181,13 +131,6 @@ impl ReadArgs {
             columns: None, // the table builder chooses, over all sources
             kinds: self.kind.clone(),
             host_bits: if self.mask_host_bits { HostBits::Mask } else { HostBits::Refuse },
-        };
-        Ok(ReadOptions {
-            strict: self.strict,
-            as_path: self.as_path,
-            communities: self.communities,
-            text,
-            progress: None,
         })
     }
 }
@@ -200,20 +143,7 @@ impl FromStr for Peer {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text == "most" {
-            return Ok(Self(PeerChoice::Most));
-        }
-        if let Ok(address) = text.parse::<IpAddr>() {
-            return Ok(Self(PeerChoice::Address(address)));
-        }
-        let asn = text.get(..2).filter(|word| word.eq_ignore_ascii_case("as"));
-        let choice = match asn {
-            Some(_) => text[2..].parse().map(PeerChoice::As),
-            None => text.parse().map(PeerChoice::Index),
-        };
-        choice.map(Self).map_err(|_| {
-            "a peer is most, an address (192.0.2.1), an AS (AS64500) or an index (3)".to_owned()
-        })
+        fibula_sources::parse_peer(text).map(Self)
     }
 }
 
@@ -244,36 +174,5 @@ fn parse_kind(text: &str) -> Result<(String, ColumnKind), String> {
         Some((name, "int")) => Ok((name.to_owned(), ColumnKind::Int)),
         Some((name, "str")) => Ok((name.to_owned(), ColumnKind::Str)),
         _ => Err("NAME=int or NAME=str".to_owned()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn special_sources() {
-        assert_eq!(Source::parse("embedded").unwrap(), Source::Embedded);
-        assert!(matches!(Source::parse("gen:v6:2024:1000:1").unwrap(), Source::Generated(_)));
-        assert!(Source::parse("gen:v5:2024:1000:1").is_err());
-        assert!(Source::parse("no/such/file").is_err());
-        let list = Source::parse_list(&["embedded,gen:v4:2014:10:1".into()]).unwrap();
-        assert_eq!(list.len(), 2);
-    }
-
-    #[test]
-    fn peers() {
-        for (text, choice) in [
-            ("most", PeerChoice::Most),
-            ("7", PeerChoice::Index(7)),
-            ("AS64500", PeerChoice::As(64500)),
-            ("as64500", PeerChoice::As(64500)),
-            ("192.0.2.1", PeerChoice::Address([192, 0, 2, 1].into())),
-        ] {
-            assert_eq!(text.parse(), Ok(Peer(choice)), "{text}");
-        }
-        for text in ["", "AS", "ASx", "-1", "é7", "192.0.2"] {
-            assert!(text.parse::<Peer>().is_err(), "{text}");
-        }
     }
 }

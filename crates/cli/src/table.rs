@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use fibula_core::{Attributes, Change, Family, Update, Value, grouped};
-use fibula_ingest::{Consumer, Damage, PeerInfo, ReadReport, SourceInfo};
-use fibula_rib::{Columns, PeerChoice, Snapshot, StoredFamily, Table, TableBuilder};
+use fibula_core::{Family, grouped};
+use fibula_ingest::{Damage, Progress, ReadReport};
+use fibula_rib::{PeerChoice, Snapshot, Table};
+pub use fibula_sources::{DEFAULT_HOPS, SHOWN, row};
+use fibula_sources::{Merge, Watch};
 use fibula_testkit::fib::{HopModel, synthetic_hops};
 
-use crate::embedded;
 use crate::failure::Failure;
 use crate::progress::{Bar, note};
 use crate::source::{ReadArgs, Source};
@@ -34,11 +35,7 @@ pub fn load(sources: &[(String, Source)], read: &ReadArgs) -> Result<Loaded, Fai
         [(_, Source::Snapshot(path))] if read.columns.is_none() => from_snapshot(path)?,
         [(name, Source::Generated(spec))] => {
             let started = Instant::now();
-            let spec_hops = spec.with_hops(DEFAULT_HOPS);
-            let table = match spec.family {
-                Family::V4 => Table::from_routes(spec_hops.generate(), Default::default()),
-                Family::V6 => Table::from_routes(Default::default(), spec_hops.generate()),
-            };
+            let table = fibula_sources::generated(*spec);
             let mut loaded = Loaded::new(table, vec![("generate", started.elapsed())]);
             loaded.table.provenance.sources.push(fibula_rib::SourceRecord {
                 name: name.clone(),
@@ -56,9 +53,6 @@ pub fn load(sources: &[(String, Source)], read: &ReadArgs) -> Result<Loaded, Fai
     }
     Ok(loaded)
 }
-
-/// What generated tables, and tables without values, have for hops unless told otherwise.
-pub const DEFAULT_HOPS: HopModel = HopModel::Hash(256);
 
 /// Another seed than that of generated prefixes would do as well; it only has to stay the same.
 const HOP_SEED: u64 = 1;
@@ -99,42 +93,36 @@ fn from_snapshot(path: &Path) -> Result<Loaded, Failure> {
     let started = Instant::now();
     let snapshot = Snapshot::open(path)?;
     let opened = started.elapsed();
-    let table = Table {
-        v4: snapshot.family::<u32>().to_routes(),
-        v6: snapshot.family::<u128>().to_routes(),
-        columns: snapshot.columns().clone(),
-        provenance: snapshot.provenance().clone(),
-    };
+    let table = fibula_sources::snapshot_table(&snapshot);
     let stages = vec![("open", opened), ("copy routes", started.elapsed() - opened)];
     Ok(Loaded { snapshot: Some(snapshot), ..Loaded::new(table, stages) })
 }
 
 fn merge(sources: &[(String, Source)], read: &ReadArgs) -> Result<Loaded, Failure> {
-    let mut builder = TableBuilder::new(read.builder());
     let started = Instant::now();
-    let mut damaged = 0;
+    let mut merge = Merge::new(read.settings()?);
     for (name, source) in sources {
-        match source {
-            Source::Embedded => embedded::feed(&mut builder),
-            Source::Generated(spec) => {
-                let hops = spec.with_hops(DEFAULT_HOPS);
-                let table = match spec.family {
-                    Family::V4 => Table::from_routes(hops.generate(), Default::default()),
-                    Family::V6 => Table::from_routes(Default::default(), hops.generate()),
-                };
-                feed_table(&mut builder, name, "generated", &table);
-            }
-            Source::Snapshot(path) => {
-                let loaded = from_snapshot(path)?;
-                feed_table(&mut builder, name, "snapshot", &loaded.table);
-            }
-            Source::Feed(path) => damaged += feed_file(&mut builder, path, read)?,
-        }
+        merge.add(name, source, &mut Aloud::default())?;
     }
-    let read_time = started.elapsed();
-    let table = builder.finish()?;
+    let (read_time, damaged) = (started.elapsed(), merge.damaged());
+    let table = merge.finish()?;
     let stages = vec![("read", read_time), ("merge", started.elapsed() - read_time)];
     Ok(Loaded { damaged, ..Loaded::new(table, stages) })
+}
+
+/// A progress bar for a file, and what was damaged in it.
+#[derive(Default)]
+struct Aloud(Option<Bar>);
+
+impl Watch for Aloud {
+    fn progress(&mut self, name: &str, progress: Progress) {
+        self.0.get_or_insert_with(|| Bar::new(name)).show(progress);
+    }
+
+    fn done(&mut self, name: &str, report: &ReadReport, damage: &[Damage]) {
+        self.0 = None; // gone before anything else is said
+        say_report(name, report, damage);
+    }
 }
 
 /// Whose view of the world a BGP table is, and that there are others: it must not stay unsaid.
@@ -156,60 +144,6 @@ pub fn load_aloud(sources: &[(String, Source)], read: &ReadArgs) -> Result<Loade
     Ok(loaded)
 }
 
-fn feed_table(builder: &mut TableBuilder, name: &str, format: &str, table: &Table) {
-    let columns: Vec<_> = table
-        .columns
-        .names()
-        .enumerate()
-        .map(|(i, n)| (n.to_owned(), table.columns.kind(i)))
-        .collect();
-    builder.begin_source(name, format, &columns, false, None);
-    feed_routes::<u32>(builder, table, fibula_core::AnyPrefix::V4);
-    feed_routes::<u128>(builder, table, fibula_core::AnyPrefix::V6);
-}
-
-fn feed_routes<A: StoredFamily>(
-    builder: &mut TableBuilder,
-    table: &Table,
-    any: fn(fibula_core::Prefix<A>) -> fibula_core::AnyPrefix,
-) {
-    let mut values = Vec::new();
-    for route in table.routes::<A>().iter() {
-        values.clear();
-        values.extend(row(&table.columns, route.hop));
-        builder.apply(&Update {
-            prefix: any(route.prefix),
-            peer: 0,
-            path_id: 0,
-            time: 0,
-            change: Change::Announce(Attributes::Values(&values)),
-        });
-    }
-}
-
-/// The values of a hop, column by column.
-pub fn row(columns: &Columns, hop: fibula_core::Hop) -> impl Iterator<Item = Value<'_>> {
-    (0..columns.width())
-        .map(move |column| hop.index().map_or(Value::Null, |row| columns.value(column, row)))
-}
-
-fn feed_file(builder: &mut TableBuilder, path: &Path, read: &ReadArgs) -> Result<u64, Failure> {
-    let spec = read.spec(path);
-    let mut feeder = Feeder { builder, damage: Vec::new() };
-    let report = {
-        let bar = Bar::new(&spec.name()); // gone before anything else is said
-        let mut show = |progress| bar.show(progress);
-        let mut options = read.decoder()?;
-        options.progress = Some(&mut show);
-        fibula_ingest::read(&spec, &mut options, &mut feeder)?
-    };
-    say_report(&spec.name(), &report, &feeder.damage);
-    Ok(report.damaged)
-}
-
-/// Damage reported in full for each file.
-pub const SHOWN: usize = 5;
-
 /// Says what was damaged and what was passed over.
 pub fn say_report(name: &str, report: &ReadReport, damage: &[Damage]) {
     let records = grouped(report.records);
@@ -223,40 +157,5 @@ pub fn say_report(name: &str, report: &ReadReport, damage: &[Damage]) {
     }
     for (what, count) in &report.ignored {
         note(format_args!("{name}: passed over {} {what}", grouped(*count)));
-    }
-}
-
-/// Hands what is decoded to the table builder.
-struct Feeder<'a> {
-    builder: &'a mut TableBuilder,
-    damage: Vec<Damage>,
-}
-
-impl Consumer for Feeder<'_> {
-    fn begin(&mut self, info: &SourceInfo) {
-        let kind = |kind| match kind {
-            fibula_ingest::ColumnKind::Int => fibula_rib::ColumnKind::Int,
-            fibula_ingest::ColumnKind::Str => fibula_rib::ColumnKind::Str,
-        };
-        let columns: Vec<_> = info.columns.iter().map(|c| (c.name.clone(), kind(c.kind))).collect();
-        self.builder.begin_source(&info.name, info.format, &columns, info.bgp, info.date);
-    }
-
-    fn peer(&mut self, index: u32, peer: &PeerInfo) {
-        self.builder.add_peer(index, peer.address, peer.asn);
-    }
-
-    fn peer_down(&mut self, index: u32, _time: u64) {
-        self.builder.peer_down(index);
-    }
-
-    fn update(&mut self, update: &Update<'_>) {
-        self.builder.apply(update);
-    }
-
-    fn damage(&mut self, damage: &Damage) {
-        if self.damage.len() < SHOWN {
-            self.damage.push(damage.clone());
-        }
     }
 }

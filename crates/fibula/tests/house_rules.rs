@@ -14,19 +14,21 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("ingest", &["core"]),
     ("annotate", &["core", "simd", "rib"]),
     ("export", &["core", "rib"]),
+    ("sources", &["core", "ingest", "rib", "testkit"]),
     ("testkit", &["core"]),
     ("fibula", &["core", "engines", "rib"]),
     (
         "cli",
         &[
-            "core", "simd", "filter", "engines", "rib", "ingest", "annotate", "export", "testkit",
-            "fibula",
+            "core", "simd", "filter", "engines", "rib", "ingest", "annotate", "export", "sources",
+            "testkit", "fibula",
         ],
     ),
 ];
 
 /// Crates without any unsafe code, which say so to the compiler.
-const SAFE_CRATES: &[&str] = &["core", "ingest", "annotate", "export", "testkit", "fibula", "cli"];
+const SAFE_CRATES: &[&str] =
+    &["core", "ingest", "annotate", "export", "sources", "testkit", "fibula", "cli"];
 
 /// Files outside those crates that may hold `unsafe`.
 const UNSAFE_ROOMS: &[&str] =
@@ -96,6 +98,8 @@ fn safe_crates_say_so() {
         let root = if *name == "cli" { root.join("main.rs") } else { root.join("lib.rs") };
         assert!(read(&root).contains("#![forbid(unsafe_code)]"), "{}", root.display());
     }
+    let python = crates_dir().join("../bindings/python/src/lib.rs");
+    assert!(read(&python).contains("#![forbid(unsafe_code)]"), "{}", python.display());
 }
 
 #[test]

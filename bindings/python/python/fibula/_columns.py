@@ -1,0 +1,119 @@
+"""Whatever holds addresses, as the compiled part takes it, and options in one form.
+
+The compiled part takes what has Arrow's PyCapsule interface, NumPy arrays that lie as it reads them, and lists.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from fibula._fibula import ColumnError
+
+if TYPE_CHECKING:
+    from fibula._fibula import _Asked
+
+ACCEPTED = (
+    "a column is a pyarrow array, a Polars or pandas Series, a NumPy array (integers; rows of 4 or 16 uint8),"
+    " anything else with Arrow's PyCapsule interface, or an iterable of str, int, bytes, ipaddress objects and None"
+)
+
+
+def loaded(name: str) -> Any:
+    """A library if the program uses it: an object of it cannot come from a program that does not."""
+    return sys.modules.get(name)
+
+
+def column(values: object) -> object:
+    """The column in a form that the compiled part takes."""
+    if isinstance(values, (str, bytes, bytearray, Mapping)):
+        raise TypeError(f"one {type(values).__name__} is no column: lookup() takes one address; {ACCEPTED}")
+    numpy, pandas, polars = loaded("numpy"), loaded("pandas"), loaded("polars")
+    if numpy is not None and isinstance(values, numpy.ndarray):
+        return _from_numpy(numpy, values)
+    if pandas is not None and isinstance(values, (pandas.Series, pandas.Index)):
+        return _from_pandas(numpy, values)
+    if polars is not None and isinstance(values, polars.Series):
+        return values.to_list() if values.dtype == polars.Object else values
+    if hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__"):
+        return values
+    if isinstance(values, Iterable):
+        return values if isinstance(values, list) else list(values)
+    raise TypeError(f"{type(values).__name__} is no column; {ACCEPTED}")
+
+
+def _from_numpy(numpy: Any, array: Any) -> object:
+    kind, width = array.dtype.kind, array.dtype.itemsize
+    if array.ndim == 1 and (kind in "OUT" or isinstance(array, numpy.ma.MaskedArray)):
+        return array.tolist()
+    if array.ndim == 1 and kind == "V" and array.dtype.names is None and width in (4, 16):
+        array = numpy.ascontiguousarray(array).view(numpy.uint8).reshape(-1, width)
+    rows = array.ndim == 2 and array.dtype == numpy.uint8 and array.shape[1] in (4, 16)
+    if not rows and (array.ndim != 1 or kind not in "iu"):
+        raise TypeError(f"a NumPy array of {array.dtype} and shape {array.shape} holds no addresses; {ACCEPTED}")
+    if array.size == 0:
+        return []
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    # Where it lies is where it is read: without gaps, and aligned.
+    return numpy.require(array, requirements=["C", "A"])
+
+
+def _from_pandas(numpy: Any, series: Any) -> object:
+    if isinstance(series.dtype, numpy.dtype):
+        return _from_numpy(numpy, series.to_numpy())
+    try:
+        import pyarrow
+    except ImportError:
+        return series.tolist()
+    try:
+        return pyarrow.array(series, from_pandas=True)
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):
+        return series.tolist()  # categories of Python objects
+
+
+def names(asked: str | Iterable[str] | None) -> list[str]:
+    """Names, asked for one by one or together."""
+    if asked is None:
+        return []
+    found = [asked] if isinstance(asked, str) else list(asked)
+    for name in found:
+        if not isinstance(name, str):
+            raise TypeError(f"a column's name is a str, not {type(name).__name__}")
+    return found
+
+
+def options(
+    add: str | Iterable[str] | None,
+    default: Mapping[str, int | str] | int | str | None,
+    strict: bool,
+    prefix_form: str,
+    text: str,
+    threads: int | None,
+) -> _Asked:
+    """The options of a lookup, checked."""
+    asked = names(add)
+    if default is None:
+        default = {}
+    elif not isinstance(default, Mapping):
+        if len(asked) != 1:
+            raise ColumnError("a default for several columns names them: default={'asn': 0}")
+        default = {asked[0]: default}
+    for name, value in default.items():
+        if isinstance(value, bool) or not isinstance(value, (int, str)):
+            raise TypeError(f"the default for {name!r} is an int or a str, not {type(value).__name__}")
+    if prefix_form not in ("text", "binary"):
+        raise ValueError(f"prefix_form is 'text' or 'binary', not {prefix_form!r}")
+    if text not in ("dictionary", "plain"):
+        raise ValueError(f"text is 'dictionary' or 'plain', not {text!r}")
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads is at least 1, not {threads}")
+    return {
+        "add": asked,
+        "defaults": [(name, str(value)) for name, value in default.items()],
+        "strict": strict,
+        "plain": text == "plain",
+        "binary": prefix_form == "binary",
+        "threads": threads,
+    }

@@ -1,0 +1,165 @@
+"""Frames of pyarrow, Polars and pandas: the same kind comes back, with columns behind its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from fibula import _columns
+from fibula._fibula import Columns, ColumnError, is_address
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fibula.table import Table
+
+Look = Callable[[str, object], Columns]
+"""Looks up a column of this name."""
+
+
+def annotate(
+    table: Table,
+    frame: Any,
+    columns: str | Iterable[str] | None,
+    add: str | Iterable[str] | None,
+    counts: dict[str, dict[str, int]] | None,
+    *,
+    default: Mapping[str, int | str] | int | str | None,
+    strict: bool,
+    prefix_form: str,
+    text: str | None,
+    threads: int | None,
+) -> Any:
+    pyarrow, polars, pandas = (_columns.loaded(name) for name in ("pyarrow", "polars", "pandas"))
+    is_arrow = pyarrow is not None and isinstance(frame, (pyarrow.Table, pyarrow.RecordBatch))
+    text = text or ("dictionary" if is_arrow else "plain")
+    asked = _columns.options(add, default, strict, prefix_form, text, threads)
+    if polars is not None and isinstance(frame, polars.LazyFrame):
+        from fibula.polars import annotate_lazy
+
+        return annotate_lazy(table, frame, _columns.names(columns), asked)
+
+    def look(name: str, column: object) -> Columns:
+        found = table._native.lookup_many(name, _columns.column(column), asked)
+        if counts is not None:
+            counts[name] = {
+                "rows": len(found),
+                "matched": found.matched,
+                "unmatched": found.unmatched,
+                "unparsable": found.unparsable,
+                "empty": found.empty,
+            }
+        return found
+
+    if is_arrow:
+        return _pyarrow(pyarrow, frame, columns, look)
+    if polars is not None and isinstance(frame, polars.DataFrame):
+        return _polars(polars, frame, columns, look)
+    if pandas is not None and isinstance(frame, pandas.DataFrame):
+        return _pandas(frame, columns, look)
+    raise TypeError(
+        f"{type(frame).__name__} is no frame that is known: pyarrow.Table and RecordBatch, polars.DataFrame and"
+        " LazyFrame, pandas.DataFrame; lookup_many() takes single columns of other libraries"
+    )
+
+
+def chosen(
+    columns: str | Iterable[str] | None, there: list[str], values: Callable[[str], Iterable[Any] | None]
+) -> list[str]:
+    """The columns that were asked for, or all columns of text whose first value is an address."""
+    asked = _columns.names(columns)
+    for at, name in enumerate(asked):
+        if there.count(name) != 1:
+            problem = "no column" if name not in there else "several columns"
+            raise ColumnError(f"the frame has {problem} {name!r}; it has: {', '.join(there)}")
+        if name in asked[:at]:
+            raise ColumnError(f"{name!r} was asked for twice")
+    if columns is not None:
+        return asked
+    found = [name for name in there if there.count(name) == 1 and _begins_with_address(values(name))]
+    if not found:
+        raise ColumnError("no column of text begins with an address: columns=[...] names those with addresses")
+    return found
+
+
+def _begins_with_address(values: Iterable[Any] | None) -> bool:
+    for value in () if values is None else values:
+        if isinstance(value, str) and value.strip():
+            return is_address(value)
+    return False
+
+
+def taken(there: Iterable[str], found: Columns) -> None:
+    """Refuses to have two columns of one name."""
+    there = set(there)
+    for name in found.names:
+        if name in there:
+            raise ColumnError(f"the frame already has a column {name!r}: rename or drop it")
+
+
+def _pyarrow(pyarrow: Any, frame: Any, columns: str | Iterable[str] | None, look: Look) -> Any:
+    def values(name: str) -> Iterable[Any] | None:
+        column = frame.column(name)
+        kind = column.type
+        if pyarrow.types.is_dictionary(kind):
+            kind = kind.value_type
+        kinds = (pyarrow.types.is_string, pyarrow.types.is_large_string, pyarrow.types.is_string_view)
+        return (value.as_py() for value in column) if any(is_kind(kind) for is_kind in kinds) else None
+
+    make = pyarrow.chunked_array if isinstance(frame, pyarrow.Table) else pyarrow.array
+    for name in chosen(columns, frame.schema.names, values):
+        found = look(name, frame.column(name))
+        taken(frame.schema.names, found)
+        for added in found.names:
+            frame = frame.append_column(added, make(found[added]))
+    return frame
+
+
+def _polars(polars: Any, frame: Any, columns: str | Iterable[str] | None, look: Look) -> Any:
+    def values(name: str) -> Iterable[Any] | None:
+        column = frame.get_column(name)
+        is_text = column.dtype in (polars.String, polars.Categorical, polars.Enum)
+        return column if is_text else None
+
+    for name in chosen(columns, frame.columns, values):
+        found = look(name, frame.get_column(name))
+        taken(frame.columns, found)
+        frame = frame.hstack(found.to_polars())
+    return frame
+
+
+def _pandas(frame: Any, columns: str | Iterable[str] | None, look: Look) -> Any:
+    there = list(frame.columns)
+
+    def values(name: str) -> Iterable[Any] | None:
+        return None if frame[name].dtype.kind in "iufbcmM" else frame[name]
+
+    names = chosen(columns, [name for name in there if isinstance(name, str)], values)
+    frame = frame.copy(deep=False)
+    for name in names:
+        found = look(name, frame[name])
+        taken(frame.columns, found)
+        # By place: the frame's index may be anything.
+        for added, column in to_pandas(found).items():
+            frame[added] = column.array
+    return frame
+
+
+def to_pandas(columns: Columns) -> Any:
+    """A pandas.DataFrame of nullable types."""
+    import pandas
+
+    numbers = {"UInt8": pandas.UInt8Dtype(), "UInt32": pandas.UInt32Dtype(), "UInt64": pandas.UInt64Dtype()}
+    try:
+        import pyarrow
+    except ImportError:
+        kinds: dict[str, Any] = {**numbers, "Utf8": "str"}
+        series = {}
+        for name in columns.names:
+            column = columns[name]
+            kind = "category" if column.type.startswith("Dictionary") else kinds.get(column.type, "object")
+            series[name] = pandas.Series(column.to_pylist(), dtype=kind)
+        return pandas.DataFrame(series, columns=columns.names)
+    types = {pyarrow.uint8(): "UInt8", pyarrow.uint32(): "UInt32", pyarrow.uint64(): "UInt64"}
+    mapper = {kind: numbers[name] for kind, name in types.items()}
+    return pyarrow.table(columns).to_pandas(types_mapper=mapper.get)

@@ -1,0 +1,106 @@
+"""What tables are built from, as the compiled part takes it: names of sources, and rows."""
+
+from __future__ import annotations
+
+import glob
+import math
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fibula._columns import loaded
+from fibula._fibula import ColumnError
+
+KEYS = ("prefix", "network", "cidr")
+"""Names of columns of prefixes."""
+
+
+@dataclass
+class Rows:
+    """Prefixes, and for each column a value for each of them."""
+
+    name: str
+    prefixes: list[Any]
+    columns: list[tuple[str, list[Any]]]
+
+
+def listed(sources: object, key: list[str]) -> list[str | Rows]:
+    """A source, or several."""
+    if isinstance(sources, (list, tuple)) and not _are_pairs(sources):
+        return [found for source in sources for found in _source(source, key)]
+    return _source(sources, key)
+
+
+def _are_pairs(sources: list[Any] | tuple[Any, ...]) -> bool:
+    """Whether a list is one source, of rows, and not several sources."""
+    return bool(sources) and all(isinstance(item, (tuple, list)) and len(item) == 2 for item in sources[:8])
+
+
+def _source(source: Any, key: list[str]) -> list[str | Rows]:
+    if isinstance(source, (str, os.PathLike)):
+        return list(_paths(os.fspath(source)))
+    if isinstance(source, Mapping):
+        return [_from_pairs(source.items())]
+    frame = _from_frame(source, key)
+    if frame is not None:
+        return [frame]
+    if isinstance(source, Iterable) and not isinstance(source, (bytes, bytearray)):
+        return [_from_pairs(source)]
+    raise TypeError(
+        f"{type(source).__name__} is no source: those are paths, patterns, frames, and pairs of prefix and values"
+    )
+
+
+def _paths(name: str) -> list[str]:
+    if not glob.has_magic(name) or os.path.exists(name):
+        return [name]
+    found = sorted(glob.glob(name, recursive=True))
+    if not found:
+        raise FileNotFoundError(f"{name}: no file has such a name")
+    return found
+
+
+def _from_pairs(pairs: Iterable[Any]) -> Rows:
+    prefixes: list[Any] = []
+    columns: dict[str, list[Any]] = {}
+    for pair in pairs:
+        prefix, values = pair
+        if not isinstance(values, Mapping):
+            values = {} if values is None else {"value": values}
+        for name in values:
+            if name not in columns:
+                columns[name] = [None] * len(prefixes)
+        prefixes.append(prefix)
+        for name, column in columns.items():
+            column.append(_value(values.get(name)))
+    return Rows("rows", prefixes, list(columns.items()))
+
+
+def _from_frame(frame: Any, key: list[str]) -> Rows | None:
+    pyarrow, polars, pandas = (loaded(name) for name in ("pyarrow", "polars", "pandas"))
+    if pyarrow is not None and isinstance(frame, (pyarrow.Table, pyarrow.RecordBatch)):
+        columns = {name: frame.column(name).to_pylist() for name in frame.schema.names}
+    elif polars is not None and isinstance(frame, polars.DataFrame):
+        columns = frame.to_dict(as_series=False)
+    elif pandas is not None and isinstance(frame, pandas.DataFrame):
+        columns = {str(name): frame[name].tolist() for name in frame.columns}
+    else:
+        return None
+    if len(key) > 1:
+        raise ColumnError("a frame has one column of prefixes: key='network'")
+    names = list(columns)
+    if not names:
+        raise ColumnError("a frame without columns has no prefixes")
+    chosen = key[0] if key else next((name for name in KEYS if name in columns), names[0])
+    if chosen not in columns:
+        raise ColumnError(f"the frame has no column {chosen!r}; it has: {', '.join(names)}")
+    prefixes = columns.pop(chosen)
+    return Rows("frame", prefixes, [(name, [_value(item) for item in column]) for name, column in columns.items()])
+
+
+def _value(item: Any) -> Any:
+    """pandas has floats where integers are missing, and several things for missing."""
+    if isinstance(item, float):
+        return None if math.isnan(item) else int(item) if item.is_integer() else item
+    return None if type(item).__name__ in ("NAType", "NaTType") else item

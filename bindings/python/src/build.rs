@@ -1,0 +1,282 @@
+//! Tables from sources: files as the command reads them, and rows that Python has.
+
+use std::path::{Path, PathBuf};
+
+use fibula_core::{AnyPrefix, Attributes, Change, Update, Value};
+use fibula_engines::{BoxedEngine, EngineFamily};
+use fibula_ingest::text::{Header, KeyColumns, TextOptions};
+use fibula_ingest::{ColumnKind, Damage, HostBits, Progress, ReadReport};
+use fibula_rib::{BuilderOptions, EnginePart, StoredFamily, Table};
+use fibula_simd::Isa;
+use fibula_sources::{Merge, SHOWN, Settings, Source, SourceError as Failed, Watch};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString};
+
+use crate::address;
+use crate::error::{self, ColumnError, SourceError};
+use crate::opened::{OpenError, Opened};
+
+/// How a table is built.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct Building {
+    format: String,
+    strict: bool,
+    peer: String,
+    columns: Option<Vec<String>>,
+    as_path: bool,
+    communities: bool,
+    delimiter: Option<String>,
+    header: Option<bool>,
+    names: Vec<String>,
+    key: Vec<String>,
+    kinds: Vec<(String, String)>,
+    mask_host_bits: bool,
+    engine: String,
+}
+
+/// A source: what the command would take, or rows of Python's.
+#[derive(FromPyObject)]
+pub enum Given<'py> {
+    Named(String),
+    Rows(Rows<'py>),
+}
+
+/// Prefixes, and for each column a value for each of them.
+#[derive(FromPyObject)]
+pub struct Rows<'py> {
+    name: String,
+    prefixes: Bound<'py, PyList>,
+    columns: Vec<(String, Bound<'py, PyList>)>,
+}
+
+/// A layer's name, if there are layers, and what is merged into it.
+pub type Layer<'py> = (Option<String>, Vec<Given<'py>>);
+
+/// What happened on the way: a line for each thing that is worth one.
+#[derive(Default)]
+pub struct Report {
+    pub damaged: u64,
+    pub damage: Vec<String>,
+    /// Name, format, records, routes, damaged.
+    pub files: Vec<(String, String, u64, u64, u64)>,
+}
+
+impl Watch for Report {
+    fn progress(&mut self, _: &str, _: Progress) {}
+
+    fn done(&mut self, name: &str, report: &ReadReport, damage: &[Damage]) {
+        self.damaged += report.damaged;
+        self.damage.extend(damage.iter().map(ToString::to_string));
+        let ReadReport { records, updates, damaged, .. } = *report;
+        self.files.push((name.to_owned(), report.format.to_owned(), records, updates, damaged));
+    }
+}
+
+/// Reads and merges the sources, compiles the table, and opens it, in memory or in its file.
+pub fn build(
+    py: Python<'_>,
+    layers: &[Layer<'_>],
+    building: &Building,
+    output: Option<&Path>,
+) -> PyResult<(Opened, Report)> {
+    let settings = settings(building)?;
+    let mut report = Report::default();
+    let mut tables = Vec::new();
+    for (name, sources) in layers {
+        tables.push((name.as_deref(), merged(py, sources, &settings, &mut report)?));
+    }
+    let opened = py.detach(|| -> PyResult<Opened> {
+        let table = match &*tables {
+            [(None, _)] => tables.remove(0).1,
+            named => {
+                let named: Vec<_> =
+                    named.iter().map(|(name, table)| (name.unwrap_or_default(), table)).collect();
+                fibula_rib::layers(&named)
+                    .map_err(|error| SourceError::new_err(error.to_string()))?
+            }
+        };
+        if table.v4.is_empty() && table.v6.is_empty() {
+            return Err(SourceError::new_err(
+                "no routes at all; name the format if the source is a table: format=\"text\"",
+            ));
+        }
+        compiled(&table, &building.engine, output)
+    })?;
+    Ok((opened, report))
+}
+
+fn merged(
+    py: Python<'_>,
+    sources: &[Given<'_>],
+    settings: &Settings,
+    report: &mut Report,
+) -> PyResult<Table> {
+    let mut merge = Merge::new(settings.clone());
+    for source in sources {
+        match source {
+            Given::Named(name) => py
+                .detach(|| merge.add(name, &Source::parse(name)?, report))
+                .map_err(|error| failed(&error))?,
+            Given::Rows(rows) => add_rows(&mut merge, rows, settings, report)?,
+        }
+    }
+    py.detach(|| merge.finish()).map_err(|error| failed(&error))
+}
+
+/// Rows as a source.
+fn add_rows(
+    merge: &mut Merge,
+    rows: &Rows<'_>,
+    settings: &Settings,
+    report: &mut Report,
+) -> PyResult<()> {
+    let kinds = rows.columns.iter().map(|(name, values)| {
+        let is_text = values.iter().any(|value| value.is_instance_of::<PyString>());
+        let kind = if is_text { fibula_rib::ColumnKind::Str } else { fibula_rib::ColumnKind::Int };
+        (name.clone(), kind)
+    });
+    let kinds: Vec<_> = kinds.collect();
+    let builder = merge.builder();
+    builder.begin_source(&rows.name, "python", &kinds, false, None);
+    let (mut damaged, count) = (0, rows.prefixes.len());
+    for (row, prefix) in rows.prefixes.iter().enumerate() {
+        let prefix: AnyPrefix = match address::prefix(&prefix, settings.text.host_bits) {
+            Ok(prefix) => prefix,
+            Err(error) => {
+                let what = format!("{}, row {row}: {}", rows.name, error.value(prefix.py()));
+                if settings.strict {
+                    return Err(SourceError::new_err(what));
+                }
+                if damaged < SHOWN as u64 {
+                    report.damage.push(what);
+                }
+                damaged += 1;
+                continue;
+            }
+        };
+        let items = rows.columns.iter().map(|(name, values)| Ok((name, values.get_item(row)?)));
+        let items: Vec<_> = items.collect::<PyResult<_>>()?;
+        let values = items.iter().map(|(name, item)| value(name, row, item));
+        builder.apply(&Update {
+            prefix,
+            peer: 0,
+            path_id: 0,
+            time: 0,
+            change: Change::Announce(Attributes::Values(&values.collect::<PyResult<Vec<_>>>()?)),
+        });
+    }
+    report.damaged += damaged;
+    let (records, name) = (count as u64, rows.name.clone());
+    report.files.push((name, "python".to_owned(), records, records - damaged, damaged));
+    Ok(())
+}
+
+fn value<'a>(name: &str, row: usize, item: &'a Bound<'_, PyAny>) -> PyResult<Value<'a>> {
+    if item.is_none() {
+        return Ok(Value::Null);
+    }
+    if let Ok(text) = item.cast::<PyString>() {
+        return Ok(Value::Str(text.to_str()?));
+    }
+    if let Ok(int) = item.extract::<u64>() {
+        return Ok(Value::Int(int));
+    }
+    Err(ColumnError::new_err(format!(
+        "column {name:?}, row {row}: {} is neither a str nor an int from 0 to 2**64 - 1 nor None",
+        item.repr()?
+    )))
+}
+
+/// Compiles the engines and opens the table with them.
+fn compiled(table: &Table, engine: &str, output: Option<&Path>) -> PyResult<Opened> {
+    let (v4, v6) = (engine_of::<u32>(table, engine)?, engine_of::<u128>(table, engine)?);
+    if engine != "auto" && v4.is_none() && v6.is_none() {
+        return Err(ColumnError::new_err(format!("no engine is called {engine:?}")));
+    }
+    let (v4, v6) =
+        (v4.map_or_else(|| auto::<u32>(table), Ok)?, v6.map_or_else(|| auto::<u128>(table), Ok)?);
+    let part4 = EnginePart { name: v4.0, tables: v4.1.tables() };
+    let part6 = EnginePart { name: v6.0, tables: v6.1.tables() };
+    let opened = match output {
+        Some(path) => fibula_rib::write(path, table, &part4, &part6)
+            .map_err(OpenError::from)
+            .and_then(|_| Opened::open(path)),
+        None => fibula_rib::to_bytes(table, &part4, &part6)
+            .map_err(OpenError::from)
+            .and_then(Opened::from_bytes),
+    };
+    opened.map_err(|error| error::open(output.unwrap_or(Path::new("the table")), error))
+}
+
+type Named<A> = (&'static str, BoxedEngine<A>);
+
+/// The engine of this name, if the family has one.
+fn engine_of<A: EngineFamily + StoredFamily>(
+    table: &Table,
+    name: &str,
+) -> PyResult<Option<Named<A>>> {
+    let Some(entry) = fibula_engines::find::<A>(name) else { return Ok(None) };
+    let engine = (entry.build)(table.routes::<A>(), Isa::detect());
+    let engine = engine.map_err(|error| SourceError::new_err(error.to_string()))?;
+    Ok(Some((entry.name, engine)))
+}
+
+fn auto<A: EngineFamily + StoredFamily>(table: &Table) -> PyResult<Named<A>> {
+    let auto = fibula_engines::auto(table.routes::<A>(), Isa::detect());
+    Ok((auto.entry.name, auto.engine))
+}
+
+fn settings(building: &Building) -> PyResult<Settings> {
+    let wrong = ColumnError::new_err::<String>;
+    let key = match &*building.key {
+        [] => KeyColumns::Auto,
+        [prefix] => KeyColumns::Prefix(prefix.clone()),
+        [first, last] => KeyColumns::Range(first.clone(), last.clone()),
+        more => return Err(wrong(format!("key is one or two columns, not {}", more.len()))),
+    };
+    let delimiter = match building.delimiter.as_deref().map(str::as_bytes) {
+        None => None,
+        Some([byte]) => Some(*byte),
+        Some(_) => return Err(wrong("a delimiter is one ASCII character".to_owned())),
+    };
+    let kinds = building.kinds.iter().map(|(name, kind)| match kind.as_str() {
+        "int" => Ok((name.clone(), ColumnKind::Int)),
+        "str" => Ok((name.clone(), ColumnKind::Str)),
+        other => Err(wrong(format!("column {name:?}: a kind is int or str, not {other}"))),
+    });
+    Ok(Settings {
+        format: building.format.parse().map_err(wrong)?,
+        strict: building.strict,
+        builder: BuilderOptions {
+            peer: fibula_sources::parse_peer(&building.peer).map_err(wrong)?,
+            columns: building.columns.clone(),
+            as_path: building.as_path,
+            communities: building.communities,
+        },
+        text: TextOptions {
+            delimiter,
+            header: match building.header {
+                None => Header::Auto,
+                Some(true) => Header::Present,
+                Some(false) => Header::Absent,
+            },
+            names: building.names.clone(),
+            key,
+            columns: None, // the table builder chooses, over all sources
+            kinds: kinds.collect::<PyResult<_>>()?,
+            host_bits: if building.mask_host_bits { HostBits::Mask } else { HostBits::Refuse },
+        },
+    })
+}
+
+fn failed(error: &Failed) -> PyErr {
+    match error {
+        Failed::Io { name, error } => error::io_error(&PathBuf::from(name), error),
+        Failed::Read(fibula_ingest::ReadError::Io { file, error }) => {
+            error::io_error(&PathBuf::from(file), error)
+        }
+        Failed::Snapshot(error) => error::snapshot(error),
+        error => SourceError::new_err(error.to_string()),
+    }
+}

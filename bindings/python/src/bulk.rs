@@ -1,0 +1,168 @@
+//! Many addresses: chunks of columns, shared out among threads.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::FieldRef;
+use fibula_annotate::{AnnotateError, Annotated, ColumnAnnotator, Counts};
+
+/// Fewer rows are not worth a thread: they take it some milliseconds.
+const SHARE: usize = 1 << 17;
+
+/// The columns that were added.
+pub struct Added {
+    pub fields: Vec<FieldRef>,
+    /// By added column, then by chunk: the input's chunks.
+    pub columns: Vec<Vec<ArrayRef>>,
+    pub rows: usize,
+    pub matched: u64,
+    pub unmatched: u64,
+    pub unparsable: u64,
+    pub empty: u64,
+    /// The first cell that is not an address: its row, counted from 0.
+    pub first_unparsable: Option<(usize, String)>,
+}
+
+/// A part of a chunk.
+struct Part {
+    chunk: usize,
+    start: usize,
+    len: usize,
+    /// Rows before it, in the whole column.
+    before: usize,
+}
+
+/// Looks up the addresses of a column, chunk by chunk, with at most so many threads. What is added is
+/// named after the column, if it has a name.
+pub fn annotate(
+    annotator: &ColumnAnnotator<'_>,
+    name: Option<&str>,
+    chunks: &[ArrayRef],
+    threads: usize,
+) -> Result<Added, AnnotateError> {
+    let rows: usize = chunks.iter().map(|chunk| chunk.len()).sum();
+    let threads = threads.clamp(1, rows.div_ceil(SHARE).max(1));
+    let parts = parts(chunks, rows, threads);
+    let called = name.unwrap_or("address");
+    let done = run(annotator, called, chunks, &parts, threads)?;
+
+    let mut fields = annotator.fields(called);
+    if name.is_none() {
+        let plain = |field: &FieldRef| {
+            let name = field.name()["address_".len()..].to_owned();
+            Arc::new(field.as_ref().clone().with_name(name))
+        };
+        fields = fields.iter().map(plain).collect();
+    }
+    let mut added = Added {
+        columns: vec![Vec::with_capacity(chunks.len()); fields.len()],
+        fields,
+        rows,
+        matched: 0,
+        unmatched: 0,
+        unparsable: 0,
+        empty: 0,
+        first_unparsable: None,
+    };
+    let mut pieces: Vec<Vec<ArrayRef>> = vec![Vec::new(); added.fields.len()];
+    for (part, found) in parts.iter().zip(done) {
+        let Counts { matched, unmatched, unparsable, empty, .. } = found.counts;
+        added.matched += matched;
+        added.unmatched += unmatched;
+        added.unparsable += unparsable;
+        added.empty += empty;
+        if let (None, Some((row, text))) = (&added.first_unparsable, found.first_unparsable) {
+            added.first_unparsable = Some((part.before + row, text));
+        }
+        for (pieces, column) in pieces.iter_mut().zip(found.columns) {
+            pieces.push(column);
+        }
+        if part.start + part.len == chunks[part.chunk].len() {
+            for (pieces, column) in pieces.iter_mut().zip(&mut added.columns) {
+                column.push(whole(std::mem::take(pieces))?);
+            }
+        }
+    }
+    Ok(added)
+}
+
+/// All chunks, long ones cut so that every thread gets some.
+fn parts(chunks: &[ArrayRef], rows: usize, threads: usize) -> Vec<Part> {
+    // Several parts a thread: some are done sooner than others.
+    let most = if threads == 1 { usize::MAX } else { (rows / (threads * 4)).max(SHARE) };
+    let mut parts = Vec::new();
+    let mut before = 0;
+    for (chunk, array) in chunks.iter().enumerate() {
+        let mut start = 0;
+        loop {
+            let len = most.min(array.len() - start);
+            parts.push(Part { chunk, start, len, before: before + start });
+            start += len;
+            if start == array.len() {
+                break;
+            }
+        }
+        before += array.len();
+    }
+    parts
+}
+
+fn run(
+    annotator: &ColumnAnnotator<'_>,
+    name: &str,
+    chunks: &[ArrayRef],
+    parts: &[Part],
+    threads: usize,
+) -> Result<Vec<Annotated>, AnnotateError> {
+    let one = |part: &Part| {
+        let array = chunks[part.chunk].slice(part.start, part.len);
+        annotator.annotate(name, &array).map_err(|error| match error {
+            AnnotateError::Cell { row, column, text } => {
+                AnnotateError::Cell { row: row + part.before as u64, column, text }
+            }
+            error => error,
+        })
+    };
+    if threads == 1 {
+        return parts.iter().map(one).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        while let Some((at, part)) =
+            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, parts.get(at)?)))
+        {
+            let found = one(part);
+            if found.is_err() {
+                // What lies before is with a thread already, what lies behind is not needed.
+                next.store(parts.len(), Ordering::Relaxed);
+            }
+            done.push((at, found));
+        }
+        done
+    };
+    let mut done = thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let mut done = work();
+        for other in others {
+            match other.join() {
+                Ok(theirs) => done.extend(theirs),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        done
+    });
+    done.sort_unstable_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, found)| found).collect()
+}
+
+/// The pieces of one chunk as one array.
+fn whole(mut pieces: Vec<ArrayRef>) -> Result<ArrayRef, AnnotateError> {
+    if pieces.len() == 1 {
+        return Ok(pieces.remove(0));
+    }
+    let pieces: Vec<&dyn Array> = pieces.iter().map(|piece| piece.as_ref()).collect();
+    Ok(arrow_select::concat::concat(&pieces)?)
+}

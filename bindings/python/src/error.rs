@@ -1,0 +1,100 @@
+//! Errors as Python sees them. Their text is that of the Rust errors: what, where, what to do.
+
+use std::io;
+use std::path::Path;
+
+use fibula_annotate::AnnotateError;
+use fibula_rib::SnapshotError as RibError;
+use fibula_rib::snapshot::SnapshotErrorKind;
+use pyo3::exceptions::{PyOSError, PyTypeError, PyValueError};
+use pyo3::{PyErr, create_exception};
+
+use crate::opened::OpenError;
+
+create_exception!(
+    fibula,
+    FibulaError,
+    PyValueError,
+    "What fibula refuses. The base of all its errors; missing files are `OSError`, wrong types `TypeError`."
+);
+create_exception!(
+    fibula,
+    SnapshotError,
+    FibulaError,
+    "A file is no snapshot, is damaged, or the table cannot be stored."
+);
+create_exception!(
+    fibula,
+    SourceError,
+    FibulaError,
+    "A table could not be made from its sources: file, record and line are in the text."
+);
+create_exception!(
+    fibula,
+    AddressError,
+    FibulaError,
+    "Something is not an address or not a prefix."
+);
+create_exception!(
+    fibula,
+    ColumnError,
+    FibulaError,
+    "A column that is not there, is asked for twice, or whose name is taken; a default that does not fit."
+);
+
+/// What columns of addresses may be.
+pub const ACCEPTED: &str = "addresses are text, unsigned integers (IPv4), or 4 or 16 bytes; a list \
+    may hold str, int, bytes, ipaddress objects and None";
+
+/// An error of the operating system, as the subclass of `OSError` that its number stands for.
+pub fn io_error(path: &Path, error: &io::Error) -> PyErr {
+    match error.raw_os_error() {
+        Some(number) => {
+            // "No such file or directory (os error 2)": Python adds the number itself.
+            let text = error.to_string();
+            let text = text.split(" (os error").next().unwrap_or(&text).to_owned();
+            PyOSError::new_err((number, text, path.display().to_string()))
+        }
+        None => PyOSError::new_err(format!("{}: {error}", path.display())),
+    }
+}
+
+/// A snapshot that could not be opened or written.
+pub fn snapshot(error: &RibError) -> PyErr {
+    let io = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
+    match (error.kind(), io, error.path()) {
+        (SnapshotErrorKind::Io, Some(io), Some(path)) => io_error(path, io),
+        _ => SnapshotError::new_err(error.to_string()),
+    }
+}
+
+/// A table that could not be opened.
+pub fn open(path: &Path, error: OpenError) -> PyErr {
+    match error {
+        OpenError::Snapshot(error) => snapshot(&error),
+        OpenError::Engine(name, error) => SnapshotError::new_err(format!(
+            "{}: its engine {name}: {error}; the file is damaged or was written by another version: \
+             build it again",
+            path.display()
+        )),
+    }
+}
+
+/// Annotation that could not begin or stopped.
+pub fn annotate(error: &AnnotateError) -> PyErr {
+    let text = error.to_string();
+    match error {
+        AnnotateError::Type { .. } => PyTypeError::new_err(format!("{text}; {ACCEPTED}")),
+        AnnotateError::Cell { .. } => {
+            AddressError::new_err(format!("{text}; with strict=False it becomes null"))
+        }
+        AnnotateError::UnknownValue { .. } => {
+            ColumnError::new_err(format!("{text}; and prefix, covering"))
+        }
+        AnnotateError::Twice { .. }
+        | AnnotateError::Default { .. }
+        | AnnotateError::DefaultKind { .. }
+        | AnnotateError::NameTaken { .. } => ColumnError::new_err(text),
+        _ => FibulaError::new_err(text),
+    }
+}

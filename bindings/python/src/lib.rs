@@ -1,0 +1,33 @@
+//! The compiled part of the Python package `fibula`: tables, lookups and columns. What Python code
+//! says better (frames of pandas and Polars, pickling, defaults) is in `python/fibula`.
+//!
+//! Nothing here holds the interpreter while it looks up, reads or compiles.
+#![forbid(unsafe_code)]
+
+mod address;
+mod build;
+mod bulk;
+mod column;
+mod error;
+mod opened;
+mod records;
+mod result;
+mod table;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _fibula {
+    #[pymodule_export]
+    use crate::address::is_address;
+    #[pymodule_export]
+    use crate::error::{AddressError, ColumnError, FibulaError, SnapshotError, SourceError};
+    #[pymodule_export]
+    use crate::result::{PyColumn, PyColumns};
+    #[pymodule_export]
+    use crate::table::PyTable;
+
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "Python's name for it")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}

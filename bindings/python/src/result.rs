@@ -1,0 +1,287 @@
+//! Columns that were added, as Python objects. They have the Arrow PyCapsule interface, so pyarrow,
+//! Polars, pandas, DuckDB and others take them without a copy, and none of them is needed.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int32Type, UInt8Type, UInt32Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StructArray, new_empty_array};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema};
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::{PyIndexError, PyKeyError};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
+use pyo3_arrow::ffi::{
+    ArrayIterator, to_array_pycapsules, to_schema_pycapsule, to_stream_pycapsule,
+};
+
+use crate::bulk::Added;
+use crate::error::FibulaError;
+
+/// One added column.
+///
+/// To any library that speaks Arrow it is an array: `pyarrow.chunked_array(column)`,
+/// `polars.Series(column)`, `pandas.Series.from_arrow(column)`.
+#[pyclass(name = "Column", module = "fibula", frozen)]
+pub struct PyColumn {
+    field: FieldRef,
+    chunks: Vec<ArrayRef>,
+}
+
+/// The added columns of a lookup, in the order of the addresses.
+///
+/// To any library that speaks Arrow it is a table: `pyarrow.table(columns)`,
+/// `polars.DataFrame(columns)`, `pandas.DataFrame.from_arrow(columns)`, and DuckDB finds it by its
+/// variable's name.
+#[pyclass(name = "Columns", module = "fibula", frozen)]
+pub struct PyColumns(pub Added);
+
+#[pymethods]
+impl PyColumn {
+    /// The column's name.
+    #[getter]
+    fn name(&self) -> &str {
+        self.field.name()
+    }
+
+    /// The column's Arrow type, as text.
+    #[getter]
+    fn r#type(&self) -> String {
+        self.field.data_type().to_string()
+    }
+
+    fn __len__(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.len()).sum()
+    }
+
+    fn __repr__(&self) -> String {
+        let Self { field, .. } = self;
+        format!(
+            "<fibula.Column {:?}: {}, {} rows>",
+            field.name(),
+            field.data_type(),
+            self.__len__()
+        )
+    }
+
+    /// The values as a list of Python objects; None for null.
+    fn to_pylist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let list = PyList::empty(py);
+        self.chunks.iter().try_for_each(|chunk| append(&list, chunk))?;
+        Ok(list)
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        Ok(to_schema_pycapsule(py, self.field.as_ref())?)
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let whole = concat(&self.chunks, self.field.data_type())?;
+        Ok(to_array_pycapsules(py, self.field.clone(), &whole, requested_schema)?)
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let chunks =
+            ArrayIterator::new(self.chunks.clone().into_iter().map(Ok), self.field.clone());
+        Ok(to_stream_pycapsule(py, Box::new(chunks), requested_schema)?)
+    }
+}
+
+#[pymethods]
+impl PyColumns {
+    /// The names of the columns.
+    #[getter]
+    fn names(&self) -> Vec<&str> {
+        self.0.fields.iter().map(|field| field.name().as_str()).collect()
+    }
+
+    /// Addresses that a route covers.
+    #[getter]
+    fn matched(&self) -> u64 {
+        self.0.matched
+    }
+
+    /// Addresses that no route covers.
+    #[getter]
+    fn unmatched(&self) -> u64 {
+        self.0.unmatched
+    }
+
+    /// Cells that are not an address.
+    #[getter]
+    fn unparsable(&self) -> u64 {
+        self.0.unparsable
+    }
+
+    /// Nulls, and text that is empty.
+    #[getter]
+    fn empty(&self) -> u64 {
+        self.0.empty
+    }
+
+    /// Row, counted from 0, and text of the first cell that is not an address; None if all are.
+    #[getter]
+    fn first_unparsable(&self) -> Option<(usize, String)> {
+        self.0.first_unparsable.clone()
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.rows
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<fibula.Columns {:?}, {} rows, {} matched>",
+            self.names(),
+            self.0.rows,
+            self.0.matched
+        )
+    }
+
+    /// A column, by its name or its place.
+    fn __getitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<PyColumn> {
+        let Added { fields, columns, .. } = &self.0;
+        let place = match key.extract::<String>() {
+            Ok(name) => fields.iter().position(|field| *field.name() == name).ok_or_else(|| {
+                PyKeyError::new_err(format!("{name:?}; there are {:?}", self.names()))
+            })?,
+            Err(_) => {
+                let at: isize = key.extract()?;
+                let from = if at < 0 { fields.len() as isize } else { 0 };
+                usize::try_from(at + from).ok().filter(|&at| at < fields.len()).ok_or_else(
+                    || PyIndexError::new_err(format!("{at} of {} columns", fields.len())),
+                )?
+            }
+        };
+        Ok(PyColumn { field: fields[place].clone(), chunks: columns[place].clone() })
+    }
+
+    /// The columns as a dictionary of lists.
+    fn to_pydict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        for (field, chunks) in self.0.fields.iter().zip(&self.0.columns) {
+            let list = PyList::empty(py);
+            chunks.iter().try_for_each(|chunk| append(&list, chunk))?;
+            dict.set_item(field.name(), list)?;
+        }
+        Ok(dict)
+    }
+
+    /// The columns as a `pyarrow.Table`, without a copy.
+    fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("pyarrow")?.call_method1("table", (slf,))
+    }
+
+    /// The columns as a `polars.DataFrame`. Text in dictionaries becomes `Categorical`.
+    fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("polars")?.call_method1("DataFrame", (slf,))
+    }
+
+    /// The columns as a `pandas.DataFrame` of nullable types: `UInt32` or `UInt64`, `str`, and
+    /// `category` for text in dictionaries.
+    fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("fibula._frames")?.call_method1("to_pandas", (slf,))
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        Ok(to_schema_pycapsule(py, Schema::new(self.0.fields.clone()))?)
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let Added { fields, columns, .. } = &self.0;
+        let whole = columns.iter().zip(fields).map(|(c, field)| concat(c, field.data_type()));
+        let whole = self.structs(whole.collect::<PyResult<_>>()?, self.0.rows).map_err(refused)?;
+        Ok(to_array_pycapsules(py, self.field(), &whole, requested_schema)?)
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let chunks = self.0.columns.first().map_or(0, Vec::len);
+        let chunks = (0..chunks).map(|at| {
+            let columns: Vec<_> = self.0.columns.iter().map(|column| column[at].clone()).collect();
+            let rows = columns.first().map_or(0, |column| column.len());
+            Ok(Arc::new(self.structs(columns, rows)?) as ArrayRef)
+        });
+        let chunks: Vec<Result<ArrayRef, ArrowError>> = chunks.collect();
+        let chunks = ArrayIterator::new(chunks, self.field());
+        Ok(to_stream_pycapsule(py, Box::new(chunks), requested_schema)?)
+    }
+}
+
+impl PyColumns {
+    fn field(&self) -> FieldRef {
+        Arc::new(Field::new_struct("", Fields::from(self.0.fields.clone()), false))
+    }
+
+    fn structs(&self, columns: Vec<ArrayRef>, rows: usize) -> Result<StructArray, ArrowError> {
+        let schema = Arc::new(Schema::new(self.0.fields.clone()));
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(schema, columns, &options).map(StructArray::from)
+    }
+}
+
+fn refused(error: ArrowError) -> PyErr {
+    FibulaError::new_err(error.to_string())
+}
+
+fn concat(chunks: &[ArrayRef], kind: &DataType) -> PyResult<ArrayRef> {
+    match chunks {
+        [] => Ok(new_empty_array(kind)),
+        [chunk] => Ok(chunk.clone()),
+        chunks => {
+            let chunks: Vec<&dyn Array> = chunks.iter().map(|chunk| chunk.as_ref()).collect();
+            arrow_select::concat::concat(&chunks).map_err(refused)
+        }
+    }
+}
+
+/// Appends the values of an array of one of the types that are added.
+fn append(list: &Bound<'_, PyList>, array: &ArrayRef) -> PyResult<()> {
+    for row in 0..array.len() {
+        list.append(value(list.py(), array, row)?)?;
+    }
+    Ok(())
+}
+
+fn value<'py>(py: Python<'py>, array: &ArrayRef, row: usize) -> PyResult<Bound<'py, PyAny>> {
+    if array.is_null(row) {
+        return Ok(py.None().into_bound(py));
+    }
+    match array.data_type() {
+        DataType::UInt8 => array.as_primitive::<UInt8Type>().value(row).into_bound_py_any(py),
+        DataType::UInt32 => array.as_primitive::<UInt32Type>().value(row).into_bound_py_any(py),
+        DataType::UInt64 => array.as_primitive::<UInt64Type>().value(row).into_bound_py_any(py),
+        DataType::Utf8 => array.as_string::<i32>().value(row).into_bound_py_any(py),
+        DataType::Binary => array.as_binary::<i32>().value(row).into_bound_py_any(py),
+        DataType::Dictionary(..) => {
+            let dictionary = array.as_dictionary::<Int32Type>();
+            let code = dictionary.keys().value(row) as usize;
+            dictionary.values().as_string::<i32>().value(code).into_bound_py_any(py)
+        }
+        DataType::List(_) => {
+            let list = PyList::empty(py);
+            append(&list, &array.as_list::<i32>().value(row))?;
+            Ok(list.into_any())
+        }
+        kind => Err(FibulaError::new_err(format!("no Python values for type {kind}"))),
+    }
+}

@@ -1,0 +1,210 @@
+//! The table as a Python object. `fibula.Table` wraps it.
+
+use std::path::PathBuf;
+use std::thread;
+
+use arrow_array::ArrayRef;
+use fibula_annotate::{ColumnOptions, PrefixForm, TextForm};
+use fibula_core::Lookup;
+use fibula_ingest::HostBits;
+use fibula_rib::{ColumnKind, EnginePart, StoredFamily};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::build::{self, Building, Layer};
+use crate::opened::{Chosen, Opened};
+use crate::result::PyColumns;
+use crate::{address, bulk, column, error, records};
+
+/// An open table.
+#[pyclass(name = "Table", module = "fibula._fibula", frozen)]
+pub struct PyTable {
+    pub opened: Opened,
+}
+
+/// How columns are added.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Asked {
+    add: Vec<String>,
+    defaults: Vec<(String, String)>,
+    strict: bool,
+    /// Text as it is, not in dictionaries.
+    plain: bool,
+    /// Prefixes as bytes and length.
+    binary: bool,
+    threads: Option<usize>,
+}
+
+#[pymethods]
+impl PyTable {
+    /// Maps a snapshot file.
+    #[staticmethod]
+    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let opened =
+            py.detach(|| Opened::open(&path)).map_err(|error| error::open(&path, error))?;
+        Ok(Self { opened })
+    }
+
+    /// Builds a table from sources; with what happened on the way.
+    #[staticmethod]
+    fn build<'py>(
+        py: Python<'py>,
+        layers: Vec<Layer<'py>>,
+        building: Building,
+        output: Option<PathBuf>,
+    ) -> PyResult<(Self, Bound<'py, PyDict>)> {
+        let (opened, report) = build::build(py, &layers, &building, output.as_deref())?;
+        let dict = PyDict::new(py);
+        dict.set_item("damaged", report.damaged)?;
+        dict.set_item("damage", report.damage)?;
+        let sources = PyList::empty(py);
+        for (name, format, records, routes, damaged) in report.files {
+            let source = PyDict::new(py);
+            source.set_item("name", name)?;
+            source.set_item("format", format)?;
+            source.set_item("records", records)?;
+            source.set_item("routes", routes)?;
+            source.set_item("damaged", damaged)?;
+            sources.append(source)?;
+        }
+        dict.set_item("sources", sources)?;
+        let peer = opened.parts.snapshot.provenance().selected_peer.as_ref();
+        dict.set_item("peer", peer.map(ToString::to_string))?;
+        Ok((Self { opened }, dict))
+    }
+
+    fn __len__(&self) -> usize {
+        let snapshot = &self.opened.parts.snapshot;
+        snapshot.family::<u32>().len() + snapshot.family::<u128>().len()
+    }
+
+    /// Names and kinds of the value columns.
+    fn columns(&self) -> Vec<(&str, &str)> {
+        let columns = self.opened.parts.snapshot.columns();
+        let kind = |at| if columns.kind(at) == ColumnKind::Int { "int" } else { "str" };
+        columns.names().enumerate().map(|(at, name)| (name, kind(at))).collect()
+    }
+
+    /// What the longest match says about one address.
+    fn lookup<'py>(
+        &self,
+        py: Python<'py>,
+        address: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyDict>>> {
+        records::lookup(py, &self.opened.parts.snapshot, address::address(address)?)
+    }
+
+    /// The routes that cover an address or a prefix, longest first.
+    fn covering<'py>(
+        &self,
+        py: Python<'py>,
+        prefix: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        records::covering(
+            py,
+            &self.opened.parts.snapshot,
+            address::prefix(prefix, HostBits::Refuse)?,
+        )
+    }
+
+    /// The routes that a prefix covers, by address, then by length.
+    fn covered<'py>(
+        &self,
+        py: Python<'py>,
+        prefix: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        records::covered(
+            py,
+            &self.opened.parts.snapshot,
+            address::prefix(prefix, HostBits::Refuse)?,
+        )
+    }
+
+    /// Looks up the addresses of a column. What is added is named after it, if it has a name.
+    fn lookup_many(
+        &self,
+        py: Python<'_>,
+        name: Option<&str>,
+        column: &Bound<'_, PyAny>,
+        asked: Asked,
+    ) -> PyResult<PyColumns> {
+        let chunks: Vec<ArrayRef> = column::read(column)?;
+        let mut options = ColumnOptions::default();
+        options.add = asked.add;
+        options.defaults = asked.defaults;
+        options.strict = asked.strict;
+        options.text = if asked.plain { TextForm::Plain } else { TextForm::Dictionary };
+        options.prefix = if asked.binary { PrefixForm::Binary } else { PrefixForm::Text };
+        let threads =
+            asked.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+        let added = py.detach(|| {
+            let annotator = self.opened.annotator(&options)?;
+            bulk::annotate(annotator.borrow_dependent(), name, &chunks, threads)
+        });
+        added.map(PyColumns).map_err(|error| error::annotate(&error))
+    }
+
+    /// Names, types and counts, as a dictionary.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let parts = &self.opened.parts;
+        let snapshot = &parts.snapshot;
+        let stats = PyDict::new(py);
+        stats.set_item("v4", family(py, snapshot.family::<u32>().len(), &parts.v4)?)?;
+        stats.set_item("v6", family(py, snapshot.family::<u128>().len(), &parts.v6)?)?;
+        let columns = snapshot.columns();
+        stats.set_item("rows", columns.len())?;
+        let list = PyList::empty(py);
+        for (at, (name, kind)) in self.columns().into_iter().enumerate() {
+            let column = PyDict::new(py);
+            column.set_item("name", name)?;
+            column.set_item("kind", kind)?;
+            column.set_item("distinct", columns.distinct(at))?;
+            list.append(column)?;
+        }
+        stats.set_item("columns", list)?;
+        let provenance = snapshot.provenance();
+        let sources = PyList::empty(py);
+        for source in &provenance.sources {
+            let dict = PyDict::new(py);
+            dict.set_item("name", &source.name)?;
+            dict.set_item("format", &source.format)?;
+            dict.set_item("date", source.date)?;
+            dict.set_item("announced", source.announced)?;
+            dict.set_item("withdrawn", source.withdrawn)?;
+            sources.append(dict)?;
+        }
+        stats.set_item("sources", sources)?;
+        stats.set_item("peer", provenance.selected_peer.as_ref().map(ToString::to_string))?;
+        stats.set_item("tool", &provenance.tool)?;
+        stats.set_item("created", Some(provenance.created).filter(|&time| time > 0))?;
+        stats.set_item("digest", format!("{:032x}", snapshot.digest()))?;
+        stats.set_item("bytes", snapshot.sections().map(|(_, bytes)| bytes).sum::<u64>())?;
+        Ok(stats)
+    }
+
+    /// Writes the table with its engines as a snapshot file.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let parts = &self.opened.parts;
+        py.detach(|| {
+            let table = fibula_sources::snapshot_table(&parts.snapshot);
+            let v4 = EnginePart { name: parts.v4.name, tables: parts.v4.engine.tables() };
+            let v6 = EnginePart { name: parts.v6.name, tables: parts.v6.engine.tables() };
+            fibula_rib::write(&path, &table, &v4, &v6)
+        })
+        .map_err(|error| error::snapshot(&error))?;
+        Ok(())
+    }
+}
+
+fn family<'py, A: fibula_engines::EngineFamily + StoredFamily>(
+    py: Python<'py>,
+    routes: usize,
+    chosen: &Chosen<A>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let family = PyDict::new(py);
+    family.set_item("routes", routes)?;
+    family.set_item("engine", chosen.name)?;
+    family.set_item("engine_bytes", Lookup::<A>::memory(&chosen.engine).total())?;
+    Ok(family)
+}

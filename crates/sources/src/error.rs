@@ -1,0 +1,68 @@
+use std::fmt;
+use std::io;
+
+use fibula_ingest::ReadError;
+use fibula_rib::{SnapshotError, TableError};
+
+/// Why a source, or a table of sources, could not be had.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SourceError {
+    /// A generated table that cannot be.
+    Generated(String),
+    /// A file that cannot be opened.
+    Io {
+        /// Its name.
+        name: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A file that cannot be read, or is damaged (strict).
+    Read(ReadError),
+    /// A snapshot that cannot be used.
+    Snapshot(SnapshotError),
+    /// Sources that do not make a table.
+    Table(TableError),
+}
+
+impl fmt::Display for SourceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Generated(text) => f.write_str(text),
+            Self::Io { name, error } => write!(f, "{name}: {error}"),
+            Self::Read(error) => error.fmt(f),
+            Self::Snapshot(error) => error.fmt(f),
+            Self::Table(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for SourceError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Generated(_) => None,
+            Self::Io { error, .. } => Some(error),
+            Self::Read(error) => Some(error),
+            Self::Snapshot(error) => Some(error),
+            Self::Table(error) => Some(error),
+        }
+    }
+}
+
+impl From<ReadError> for SourceError {
+    fn from(error: ReadError) -> Self {
+        Self::Read(error)
+    }
+}
+
+impl From<SnapshotError> for SourceError {
+    fn from(error: SnapshotError) -> Self {
+        Self::Snapshot(error)
+    }
+}
+
+impl From<TableError> for SourceError {
+    fn from(error: TableError) -> Self {
+        Self::Table(error)
+    }
+}

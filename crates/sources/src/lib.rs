@@ -1,0 +1,27 @@
+//! Tables from the sources that people name: files in any of ingest's formats, snapshots, generated
+//! tables, the embedded one; several merged into one.
+//!
+//! What the command line and the bindings have in common when they are told where a table comes from.
+//!
+//! ```
+//! use fibula_sources::{Merge, Settings, Silent, Source};
+//!
+//! let mut merge = Merge::new(Settings::default());
+//! merge.add("gen:v4:2014:1000:1", &Source::parse("gen:v4:2014:1000:1")?, &mut Silent)?;
+//! let table = merge.finish()?;
+//! assert_eq!((table.v4.len(), table.columns.names().next()), (1000, Some("hop")));
+//! # Ok::<(), fibula_sources::SourceError>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod embedded;
+mod error;
+mod merge;
+mod source;
+
+pub use embedded::NAME as EMBEDDED;
+pub use error::SourceError;
+pub use merge::{
+    DEFAULT_HOPS, Merge, SHOWN, Settings, Silent, Watch, generated, row, snapshot_table,
+};
+pub use source::{Source, parse_peer};

@@ -1,0 +1,213 @@
+//! Sources in, one after the other; a table out.
+
+use std::path::Path;
+
+use fibula_core::{AnyPrefix, Attributes, Change, Family, Hop, Prefix, Update, Value};
+use fibula_ingest::{
+    Consumer, Damage, Format, PeerInfo, Progress, ReadOptions, ReadReport, SourceInfo, SourceSpec,
+    text::TextOptions,
+};
+use fibula_rib::{BuilderOptions, Columns, Snapshot, StoredFamily, Table, TableBuilder};
+use fibula_testkit::fib::{GenSpec, HopModel};
+
+use crate::{Source, SourceError, embedded};
+
+/// How files are read and what is kept of them.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The format of the files.
+    pub format: Format,
+    /// The first damage is an error.
+    pub strict: bool,
+    /// Peer, columns, what of BGP is kept as text.
+    pub builder: BuilderOptions,
+    /// How text is read.
+    pub text: TextOptions,
+}
+
+/// Who is told while files are read.
+pub trait Watch {
+    /// A file has come so far.
+    fn progress(&mut self, name: &str, progress: Progress);
+    /// A file was read to its end; `damage` has the first [`SHOWN`] of all that is damaged.
+    fn done(&mut self, name: &str, report: &ReadReport, damage: &[Damage]);
+}
+
+/// Nobody is told.
+#[derive(Debug)]
+pub struct Silent;
+
+impl Watch for Silent {
+    fn progress(&mut self, _: &str, _: Progress) {}
+    fn done(&mut self, _: &str, _: &ReadReport, _: &[Damage]) {}
+}
+
+/// Damage that is kept in full, for each file.
+pub const SHOWN: usize = 5;
+
+/// What generated tables have for hops unless told otherwise.
+pub const DEFAULT_HOPS: HopModel = HopModel::Hash(256);
+
+/// Merges sources, in order: for the same prefix a later one replaces an earlier one.
+pub struct Merge {
+    settings: Settings,
+    builder: TableBuilder,
+    damaged: u64,
+}
+
+impl Merge {
+    /// Nothing yet.
+    pub fn new(settings: Settings) -> Self {
+        let builder = TableBuilder::new(settings.builder.clone());
+        Self { settings, builder, damaged: 0 }
+    }
+
+    /// Adds a source, called `name` in the table's provenance where it is not a file.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is damaged and [`Settings::strict`].
+    pub fn add(
+        &mut self,
+        name: &str,
+        source: &Source,
+        watch: &mut dyn Watch,
+    ) -> Result<(), SourceError> {
+        match source {
+            Source::Embedded => embedded::feed(&mut self.builder),
+            Source::Generated(spec) => {
+                feed_table(&mut self.builder, name, "generated", &generated(*spec));
+            }
+            Source::Snapshot(path) => {
+                let table = snapshot_table(&Snapshot::open(path)?);
+                feed_table(&mut self.builder, name, "snapshot", &table);
+            }
+            Source::Feed(path) => self.file(path, watch)?,
+        }
+        Ok(())
+    }
+
+    /// For updates that come from elsewhere.
+    pub fn builder(&mut self) -> &mut TableBuilder {
+        &mut self.builder
+    }
+
+    /// Records that were damaged and skipped.
+    pub fn damaged(&self) -> u64 {
+        self.damaged
+    }
+
+    /// The table.
+    ///
+    /// # Errors
+    /// As [`TableBuilder::finish`].
+    pub fn finish(self) -> Result<Table, SourceError> {
+        Ok(self.builder.finish()?)
+    }
+
+    fn file(&mut self, path: &Path, watch: &mut dyn Watch) -> Result<(), SourceError> {
+        let mut spec = SourceSpec::new(path);
+        spec.format = self.settings.format;
+        let name = spec.name();
+        let mut feeder = Feeder { builder: &mut self.builder, damage: Vec::new() };
+        let mut show = |progress| watch.progress(&name, progress);
+        let mut options = ReadOptions {
+            strict: self.settings.strict,
+            as_path: self.settings.builder.as_path,
+            communities: self.settings.builder.communities,
+            text: self.settings.text.clone(),
+            progress: Some(&mut show),
+        };
+        let report = fibula_ingest::read(&spec, &mut options, &mut feeder)?;
+        let damage = feeder.damage;
+        self.damaged += report.damaged;
+        watch.done(&name, &report, &damage);
+        Ok(())
+    }
+}
+
+/// A generated table, its hops of [`DEFAULT_HOPS`].
+pub fn generated(spec: GenSpec) -> Table {
+    let hops = spec.with_hops(DEFAULT_HOPS);
+    match spec.family {
+        Family::V4 => Table::from_routes(hops.generate(), Default::default()),
+        Family::V6 => Table::from_routes(Default::default(), hops.generate()),
+    }
+}
+
+/// The table that a snapshot holds, copied.
+pub fn snapshot_table(snapshot: &Snapshot) -> Table {
+    Table {
+        v4: snapshot.family::<u32>().to_routes(),
+        v6: snapshot.family::<u128>().to_routes(),
+        columns: snapshot.columns().clone(),
+        provenance: snapshot.provenance().clone(),
+    }
+}
+
+fn feed_table(builder: &mut TableBuilder, name: &str, format: &str, table: &Table) {
+    let names = table.columns.names().enumerate();
+    let columns: Vec<_> = names.map(|(i, n)| (n.to_owned(), table.columns.kind(i))).collect();
+    builder.begin_source(name, format, &columns, false, None);
+    feed_routes::<u32>(builder, table, AnyPrefix::V4);
+    feed_routes::<u128>(builder, table, AnyPrefix::V6);
+}
+
+fn feed_routes<A: StoredFamily>(
+    builder: &mut TableBuilder,
+    table: &Table,
+    any: fn(Prefix<A>) -> AnyPrefix,
+) {
+    let mut values = Vec::new();
+    for route in table.routes::<A>().iter() {
+        values.clear();
+        values.extend(row(&table.columns, route.hop));
+        builder.apply(&Update {
+            prefix: any(route.prefix),
+            peer: 0,
+            path_id: 0,
+            time: 0,
+            change: Change::Announce(Attributes::Values(&values)),
+        });
+    }
+}
+
+/// The values of a hop, column by column.
+pub fn row(columns: &Columns, hop: Hop) -> impl Iterator<Item = Value<'_>> {
+    (0..columns.width())
+        .map(move |column| hop.index().map_or(Value::Null, |row| columns.value(column, row)))
+}
+
+/// Hands what is decoded to the table builder.
+struct Feeder<'a> {
+    builder: &'a mut TableBuilder,
+    damage: Vec<Damage>,
+}
+
+impl Consumer for Feeder<'_> {
+    fn begin(&mut self, info: &SourceInfo) {
+        let kind = |kind| match kind {
+            fibula_ingest::ColumnKind::Int => fibula_rib::ColumnKind::Int,
+            fibula_ingest::ColumnKind::Str => fibula_rib::ColumnKind::Str,
+        };
+        let columns: Vec<_> = info.columns.iter().map(|c| (c.name.clone(), kind(c.kind))).collect();
+        self.builder.begin_source(&info.name, info.format, &columns, info.bgp, info.date);
+    }
+
+    fn peer(&mut self, index: u32, peer: &PeerInfo) {
+        self.builder.add_peer(index, peer.address, peer.asn);
+    }
+
+    fn peer_down(&mut self, index: u32, _time: u64) {
+        self.builder.peer_down(index);
+    }
+
+    fn update(&mut self, update: &Update<'_>) {
+        self.builder.apply(update);
+    }
+
+    fn damage(&mut self, damage: &Damage) {
+        if self.damage.len() < SHOWN {
+            self.damage.push(damage.clone());
+        }
+    }
+}

@@ -1,0 +1,138 @@
+use std::fs::File;
+use std::io::{self, Read};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use fibula_rib::PeerChoice;
+use fibula_testkit::fib::GenSpec;
+
+use crate::{EMBEDDED, SourceError};
+
+/// One source of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The table inside the program: the countries of all address ranges.
+    Embedded,
+    /// A generated table.
+    Generated(GenSpec),
+    /// A snapshot file.
+    Snapshot(PathBuf),
+    /// A file in any of ingest's formats, `-` for standard input.
+    Feed(PathBuf),
+}
+
+impl Source {
+    /// The source of this name. A file named like one of the special sources is reached as
+    /// `./embedded`.
+    ///
+    /// ```
+    /// use fibula_sources::Source;
+    /// assert_eq!(Source::parse("embedded")?, Source::Embedded);
+    /// assert!(Source::parse("no/such/file").is_err());
+    /// # Ok::<(), fibula_sources::SourceError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there is no such file, or no generated table of that kind.
+    pub fn parse(name: &str) -> Result<Self, SourceError> {
+        if name == EMBEDDED {
+            return Ok(Self::Embedded);
+        }
+        if name.starts_with("gen:") {
+            let spec = GenSpec::from_str(name);
+            return spec.map(Self::Generated).map_err(|e| SourceError::Generated(e.to_string()));
+        }
+        let path = PathBuf::from(name);
+        if name == "-" {
+            return Ok(Self::Feed(path));
+        }
+        match is_snapshot(&path) {
+            Ok(true) => Ok(Self::Snapshot(path)),
+            Ok(false) => Ok(Self::Feed(path)),
+            Err(error) => Err(SourceError::Io { name: name.to_owned(), error }),
+        }
+    }
+
+    /// The sources in a comma-separated list. A file whose own name has commas is taken as it is.
+    ///
+    /// # Errors
+    /// As [`Source::parse`].
+    pub fn parse_list(names: &[String]) -> Result<Vec<(String, Self)>, SourceError> {
+        let mut sources = Vec::new();
+        for list in names {
+            let whole = Path::new(list).exists();
+            let split: Vec<&str> = if whole { vec![list] } else { list.split(',').collect() };
+            for name in split {
+                sources.push((name.to_owned(), Self::parse(name)?));
+            }
+        }
+        Ok(sources)
+    }
+}
+
+/// What every snapshot begins with. Its last byte is left out: a file in which only line ends were
+/// converted is better called a damaged snapshot than an unknown format.
+const SNAPSHOT_MAGIC: &[u8] = b"\x89FIBULA";
+
+fn is_snapshot(path: &Path) -> io::Result<bool> {
+    let file = File::open(path)?;
+    if !file.metadata()?.is_file() {
+        return Ok(false); // a pipe: what is read here would be missing later
+    }
+    let mut head = Vec::new();
+    file.take(SNAPSHOT_MAGIC.len() as u64).read_to_end(&mut head)?;
+    Ok(head == SNAPSHOT_MAGIC)
+}
+
+/// The BGP peer that a text names: `most`, an address, `AS64500`, an index.
+///
+/// # Errors
+/// What there is to name, if it names none.
+pub fn parse_peer(text: &str) -> Result<PeerChoice, String> {
+    if text == "most" {
+        return Ok(PeerChoice::Most);
+    }
+    if let Ok(address) = text.parse::<IpAddr>() {
+        return Ok(PeerChoice::Address(address));
+    }
+    let asn = text.get(..2).filter(|word| word.eq_ignore_ascii_case("as"));
+    let choice = match asn {
+        Some(_) => text[2..].parse().map(PeerChoice::As),
+        None => text.parse().map(PeerChoice::Index),
+    };
+    choice.map_err(|_| {
+        "a peer is most, an address (192.0.2.1), an AS (AS64500) or an index (3)".to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn peers() {
+        for (text, choice) in [
+            ("most", PeerChoice::Most),
+            ("7", PeerChoice::Index(7)),
+            ("AS64500", PeerChoice::As(64500)),
+            ("as64500", PeerChoice::As(64500)),
+            ("192.0.2.1", PeerChoice::Address([192, 0, 2, 1].into())),
+        ] {
+            assert_eq!(parse_peer(text), Ok(choice), "{text}");
+        }
+        for text in ["", "AS", "ASx", "-1", "é7", "192.0.2"] {
+            assert!(parse_peer(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn special_sources() {
+        assert_eq!(Source::parse("embedded").unwrap(), Source::Embedded);
+        assert!(matches!(Source::parse("gen:v6:2024:1000:1").unwrap(), Source::Generated(_)));
+        assert!(Source::parse("gen:v5:2024:1000:1").is_err());
+        assert!(Source::parse("no/such/file").is_err());
+        let list = Source::parse_list(&["embedded,gen:v4:2014:10:1".into()]).unwrap();
+        assert_eq!(list.len(), 2);
+    }
+}
