@@ -4,16 +4,23 @@
 
 Every rival's every answer is compared with fibula's before anything is timed. Then each does the job once a round,
 round after round, so that a change of the machine's pace meets all of them. The result is a JSON file in DATA/results.
+
+FIBULA_QUIET may name a command that runs another one and keeps the machine quiet as long as that runs; it is used while
+times are taken.
 """
 
 import argparse
 import gc
 import json
 import os
+import shlex
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
+from subprocess import PIPE, Popen
 
 # job: (addresses, columns that are asked for)
 CASES = {
@@ -44,7 +51,24 @@ def one_core() -> None:
     os.environ["OMP_NUM_THREADS"] = "1"
 
 
+@contextmanager
+def quiet() -> Iterator[None]:
+    command = os.environ.get("FIBULA_QUIET")
+    if not command:
+        yield
+        return
+    # `cat` runs until its input is closed, and answers as soon as it runs.
+    with Popen([*shlex.split(command), "cat"], stdin=PIPE, stdout=PIPE, preexec_fn=ALL_CORES) as holder:
+        holder.stdin.write(b"\n")
+        holder.stdin.flush()
+        if holder.stdout.readline() != b"\n":
+            raise SystemExit(f"{command} did not run")
+        yield
+
+
 args = arguments()
+CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
+ALL_CORES = (lambda: os.sched_setaffinity(0, CORES)) if CORES else None
 one_core()
 # Only now: Polars and Arrow start their threads when they are imported.
 import pyarrow  # noqa: E402
@@ -154,12 +178,13 @@ def main() -> None:
     gc.collect()
     gc.disable()  # as timeit does: lists of a million tuples would be searched for cycles again and again
     rates = {tool.name: [] for tool, _, _ in tools}
-    for _ in range(args.rounds):
-        for tool, work, rows in tools:
-            started = time.perf_counter()
-            answers = tool.run(work)
-            rates[tool.name].append(rows / (time.perf_counter() - started))
-            del answers
+    with quiet():
+        for _ in range(args.rounds):
+            for tool, work, rows in tools:
+                started = time.perf_counter()
+                answers = tool.run(work)
+                rates[tool.name].append(rows / (time.perf_counter() - started))
+                del answers
     write(tools, rates)
 
 

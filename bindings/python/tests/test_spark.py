@@ -216,3 +216,7 @@ def test_a_worker_opens_a_file_once(tmp_path: Path) -> None:
     fibula.Table.build([("10.0.0.0/8", {"v": 2})]).save(path)
     assert fibula_spark._open(path).lookup("10.0.0.1") == {"prefix": "10.0.0.0/8", "v": 2}
     assert table.lookup("10.0.0.1") == {"prefix": "10.0.0.0/8", "v": 1}
+    for at in range(fibula_spark.KEPT):
+        shutil.copy(path, tmp_path / f"{at}.fib")
+        fibula_spark._open(tmp_path / f"{at}.fib")
+    assert len(fibula_spark._opened) == fibula_spark.KEPT and str(path) not in fibula_spark._opened

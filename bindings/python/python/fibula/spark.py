@@ -48,6 +48,9 @@ ADDED: dict[pyarrow.DataType, tuple[types.DataType, pyarrow.DataType]] = {
 _opened: dict[str, tuple[tuple[int, ...], Table]] = {}
 """Of this process: the table of a path, and which file it was."""
 
+KEPT = 8
+"""Tables that a worker keeps: one that runs for weeks sees many versions of a table."""
+
 
 def annotate(
     df: DataFrame,
@@ -163,5 +166,8 @@ def _open(path: Path) -> Table:
     which = (about.st_dev, about.st_ino, about.st_mtime_ns, about.st_size)
     known = _opened.get(str(path))
     if known is None or known[0] != which:
+        _opened.pop(str(path), None)
+        while len(_opened) >= KEPT:
+            del _opened[next(iter(_opened))]  # the one opened first
         known = _opened[str(path)] = (which, Table.open(path))
     return known[1]
