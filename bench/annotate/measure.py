@@ -57,12 +57,11 @@ def quiet() -> Iterator[None]:
     if not command:
         yield
         return
-    # `cat` runs until its input is closed, and answers as soon as it runs.
-    with Popen([*shlex.split(command), "cat"], stdin=PIPE, stdout=PIPE, preexec_fn=ALL_CORES) as holder:
-        holder.stdin.write(b"\n")
-        holder.stdin.flush()
+    # It says that it runs, and does so until its input is closed.
+    held = [*shlex.split(command), "sh", "-c", "echo; cat"]
+    with Popen(held, stdin=PIPE, stdout=PIPE, preexec_fn=ALL_CORES) as holder:
         if holder.stdout.readline() != b"\n":
-            raise SystemExit(f"{command} did not run")
+            raise SystemExit(f"FIBULA_QUIET: {command} did not run what it was given")
         yield
 
 
