@@ -35,7 +35,8 @@ def column(values: object) -> object:
     if pandas is not None and isinstance(values, (pandas.Series, pandas.Index)):
         return _from_pandas(numpy, values)
     if polars is not None and isinstance(values, polars.Series):
-        return values.to_list() if values.dtype == polars.Object else values
+        # Polars gives columns of nulls a buffer, which Arrow does not have and arrow-rs refuses.
+        return values.to_list() if values.dtype in (polars.Object, polars.Null) else values
     if hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__"):
         return values
     if isinstance(values, Iterable):

@@ -1,6 +1,20 @@
 # The compiled part. Its users are the modules beside it; what the world uses is exported by fibula.
+from collections.abc import Sequence
 from os import PathLike
 from typing import Any, Protocol, TypedDict, final
+
+__all__ = [
+    "AddressError",
+    "Column",
+    "ColumnError",
+    "Columns",
+    "FibulaError",
+    "SnapshotError",
+    "SourceError",
+    "Table",
+    "__version__",
+    "is_address",
+]
 
 __version__: str
 
@@ -65,7 +79,7 @@ class Columns:
     @property
     def first_unparsable(self) -> tuple[int, str] | None: ...
     def __len__(self) -> int: ...
-    def __getitem__(self, key: str | int) -> Column: ...
+    def __getitem__(self, key: str | int, /) -> Column: ...
     def to_pydict(self) -> dict[str, list[Any]]: ...
     def to_pyarrow(self) -> Any: ...
     def to_polars(self) -> Any: ...
@@ -80,7 +94,7 @@ class Table:
     def open(path: str | PathLike[str]) -> Table: ...
     @staticmethod
     def build(
-        layers: list[tuple[str | None, list[str | _Rows]]], building: _Building, output: str | PathLike[str] | None
+        layers: Sequence[tuple[str | None, Sequence[str | _Rows]]], building: _Building, output: str | PathLike[str] | None
     ) -> tuple[Table, dict[str, Any]]: ...
     def __len__(self) -> int: ...
     def columns(self) -> list[tuple[str, str]]: ...

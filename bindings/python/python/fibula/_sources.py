@@ -34,7 +34,11 @@ def listed(sources: object, key: list[str]) -> list[str | Rows]:
 
 def _are_pairs(sources: list[Any] | tuple[Any, ...]) -> bool:
     """Whether a list is one source, of rows, and not several sources."""
-    return bool(sources) and all(isinstance(item, (tuple, list)) and len(item) == 2 for item in sources[:8])
+
+    def is_pair(item: Any) -> bool:
+        return isinstance(item, (tuple, list)) and len(item) == 2 and not isinstance(item[0], (tuple, list))
+
+    return bool(sources) and all(map(is_pair, sources))
 
 
 def _source(source: Any, key: list[str]) -> list[str | Rows]:

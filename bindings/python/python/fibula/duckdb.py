@@ -63,7 +63,8 @@ def register(
             return pyarrow.array(found[0])
         return pyarrow.array(found)
 
-    con.create_function(name, look, [parameter], result, type="arrow", null_handling="special")  # type: ignore[arg-type]
+    connection: Any = con  # its types know enumerations, not the names that they stand for
+    connection.create_function(name, look, [parameter], result, type="arrow", null_handling="special")
 
 
 def _sql(pyarrow: Any, kind: Any) -> str:

@@ -7,7 +7,7 @@ import pickle
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from fibula import _columns, _frames, _sources
 from fibula import _fibula as native
@@ -173,6 +173,32 @@ class Table:
         """All prefixes that lie inside a prefix, itself among them, ordered by address, then by length."""
         return self._native.covered(prefix)
 
+    @overload
+    def lookup_many(  # type: ignore[overload-overlap]  # a str is an iterable of str, but one name
+        self,
+        column: object,
+        add: str,
+        *,
+        default: Mapping[str, int | str] | int | str | None = None,
+        strict: bool = False,
+        prefix_form: str = "text",
+        text: str = "dictionary",
+        threads: int | None = None,
+    ) -> Column: ...
+
+    @overload
+    def lookup_many(
+        self,
+        column: object,
+        add: Iterable[str] | None = None,
+        *,
+        default: Mapping[str, int | str] | int | str | None = None,
+        strict: bool = False,
+        prefix_form: str = "text",
+        text: str = "dictionary",
+        threads: int | None = None,
+    ) -> Columns: ...
+
     def lookup_many(
         self,
         column: object,
@@ -183,7 +209,7 @@ class Table:
         prefix_form: str = "text",
         text: str = "dictionary",
         threads: int | None = None,
-    ) -> Any:
+    ) -> Column | Columns:
         """Looks up a column of addresses.
 
         The column: a pyarrow array or chunked array, a Polars or pandas Series, a NumPy array (unsigned integers for

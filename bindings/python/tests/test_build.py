@@ -1,0 +1,203 @@
+"""Tables from files, rows and frames; snapshots; what is wrong with them."""
+
+from __future__ import annotations
+
+import gzip
+import ipaddress
+import warnings
+from pathlib import Path
+from typing import Any
+
+import fibula
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+NETWORKS = "prefix,site,vlan\n10.0.0.0/8,hq,1\n10.20.0.0/16,zurich,20\n2001:db8::/32,hq,\n"
+ROWS: dict[str, Any] = {
+    "prefix": ["10.0.0.0/8", "10.20.0.0/16", "2001:db8::/32"],
+    "site": ["hq", "zurich", "hq"],
+    "vlan": [1, 20, None],
+}
+PAIRS = [
+    (prefix, {"site": site, "vlan": vlan}) for prefix, site, vlan in zip(ROWS["prefix"], ROWS["site"], ROWS["vlan"])
+]
+ADDRESSES = ["10.20.0.1", "10.1.1.1", "2001:db8::1", "192.0.2.1"]
+FOUND = {"prefix": ["10.20.0.0/16", "10.0.0.0/8", "2001:db8::/32", None], "site": ["zurich", "hq", "hq", None], "vlan": [20, 1, None, None]}
+
+
+def found(table: fibula.Table) -> dict[str, list[Any]]:
+    columns: dict[str, list[Any]] = table.lookup_many(ADDRESSES, add=["prefix", *table.columns]).to_pydict()
+    return columns
+
+
+SOURCES: dict[str, Any] = {
+    "pairs": PAIRS,
+    "tuple of pairs": tuple(PAIRS),
+    "iterator of pairs": lambda: iter(PAIRS),
+    "mapping": dict(PAIRS),
+    "networks": [(ipaddress.ip_network(prefix), values) for prefix, values in PAIRS],
+    "a list of sources": [PAIRS[:1], dict(PAIRS[1:])],
+    "two lists of two": [PAIRS[:2], PAIRS[1:]],
+    "pyarrow": pa.table(ROWS),
+    "polars": pl.DataFrame(ROWS),
+    "pandas": pd.DataFrame(ROWS),
+    "pandas, nullable": pd.DataFrame(ROWS).astype({"vlan": "UInt32"}),
+}
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_rows(kind: str) -> None:
+    source = SOURCES[kind]
+    table = fibula.Table.build(source() if callable(source) else source)
+    assert table.columns == {"site": str, "vlan": int}
+    assert found(table) == FOUND
+    assert table.report is not None and table.report["damaged"] == 0
+
+
+def test_values_of_rows() -> None:
+    table = fibula.Table.build([("10.0.0.0/8", 7), ("10.1.0.0/16", None), ("10.2.0.1", np.uint16(9))])
+    assert table.columns == {"value": int}
+    assert [table.lookup(text)["value"] for text in ("10.0.0.1", "10.1.0.1", "10.2.0.1")] == [7, None, 9]  # type: ignore[index]
+    # Text anywhere makes a column text; a column that comes late is null before.
+    table = fibula.Table.build([("10.0.0.0/8", {"a": 7}), ("11.0.0.0/8", {"a": "x", "b": 1})])
+    assert table.columns == {"a": str, "b": int}
+    assert table.lookup("10.0.0.1") == {"prefix": "10.0.0.0/8", "a": "7", "b": None}
+    for bad in (-1, 2**64, 1.5, b"x", object()):
+        with pytest.raises(fibula.ColumnError, match="neither a str nor an int"):
+            fibula.Table.build({"10.0.0.0/8": {"a": bad}})
+    # A list of prefixes without values is one: what matched is the answer.
+    prefixes = fibula.Table.build({"10.0.0.0/8": None})
+    assert prefixes.columns == {} and prefixes.lookup_many(["10.1.1.1"]).to_pydict() == {"prefix": ["10.0.0.0/8"]}
+
+
+def test_the_key_of_a_frame() -> None:
+    frame = pl.DataFrame({"vlan": [1], "net": ["10.0.0.0/8"]})
+    assert fibula.Table.build(frame, key="net").lookup("10.0.0.1") == {"prefix": "10.0.0.0/8", "vlan": 1}
+    with pytest.raises(fibula.ColumnError, match="no column 'x'; it has: vlan, net"):
+        fibula.Table.build(frame, key="x")
+
+
+@pytest.fixture
+def csv(tmp_path: Path) -> Path:
+    path = tmp_path / "networks.csv"
+    path.write_text(NETWORKS)
+    return path
+
+
+def test_files(csv: Path, tmp_path: Path) -> None:
+    for source in (csv, str(csv), [csv], str(tmp_path / "*.csv")):
+        assert found(fibula.Table.build(source)) == FOUND
+    packed = tmp_path / "networks.csv.gz"
+    packed.write_bytes(gzip.compress(NETWORKS.encode()))
+    assert found(fibula.Table.build(packed)) == FOUND
+    lines = tmp_path / "lines"
+    lines.write_text("10.0.0.0/8;hq\n10.1.2.3/16;berlin\n")
+    table = fibula.Table.build(
+        lines, format="csv", delimiter=";", header=False, names=["prefix", "site"], key="prefix", mask_host_bits=True
+    )
+    assert table.lookup("10.1.0.1") == {"prefix": "10.1.0.0/16", "site": "berlin"}
+    ranges = tmp_path / "ranges.csv"
+    ranges.write_text("first,last,asn\n10.0.0.0,10.0.2.255,64500\n")
+    asns = fibula.Table.build(ranges, key=["first", "last"], kinds={"asn": str})
+    assert asns.lookup("10.0.2.1") == {"prefix": "10.0.2.0/24", "asn": "64500"}
+
+
+def test_merging_and_layers(csv: Path) -> None:
+    later = {"10.20.0.0/16": {"site": "berlin", "vlan": 21}}
+    assert fibula.Table.build([csv, later]).lookup("10.20.0.1") == {"prefix": "10.20.0.0/16", "site": "berlin", "vlan": 21}
+    both = fibula.Table.build(layers={"net": csv, "who": [{"10.20.30.0/24": {"name": "lab"}}], "bad": {"10.0.0.0/9": None}})
+    assert both.columns == {"net_site": str, "net_vlan": int, "who_name": str, "bad": int}
+    assert both.lookup("10.20.30.1") == {"prefix": "10.20.30.0/24", "net_site": "zurich", "net_vlan": 20, "who_name": "lab", "bad": 1}
+    assert fibula.Table.build(csv, columns=["vlan"]).columns == {"vlan": int}
+    for wrong in ({}, {"sources": csv, "layers": {"a": csv}}):
+        with pytest.raises(TypeError, match="sources, or layers"):
+            fibula.Table.build(**wrong)
+
+
+def test_the_tables_that_need_no_file() -> None:
+    countries = fibula.Table.build("embedded")
+    assert countries.lookup("193.0.6.139") == {"prefix": "193.0.0.0/20", "country": "NL"}
+    assert len(fibula.Table.build("gen:v4:2014:1000:1")) == 1000
+
+
+def test_damage_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_text(NETWORKS + "10.0.0.300/32,x,1\n10.0.0.1/8,x,1\n")
+    with pytest.warns(fibula.DamageWarning, match=r"2 damaged records skipped:\n.*bad.csv.*"):
+        table = fibula.Table.build(path)
+    assert found(table) == FOUND
+    assert table.report is not None
+    assert (table.report["damaged"], len(table.report["damage"])) == (2, 2)
+    assert table.report["sources"][0]["records"] >= 5 and table.report["sources"][0]["routes"] == 3
+    with pytest.raises(fibula.SourceError, match="bad.csv"):
+        fibula.Table.build(path, strict=True)
+    rows = [*PAIRS, ("10.0.0.1/8", {}), ("x", {}), (None, {})]
+    with pytest.warns(fibula.DamageWarning, match="rows, row 3: prefix \"10.0.0.1/8\": bits beyond"):
+        table = fibula.Table.build(rows)
+    assert found(table) == FOUND and table.report is not None and table.report["damaged"] == 3
+    with pytest.raises(fibula.SourceError, match="row 3"):
+        fibula.Table.build(rows, strict=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(fibula.Table.build(rows[:4], mask_host_bits=True)) == 3
+
+
+def test_sources_that_are_none(tmp_path: Path, csv: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere.csv"):
+        fibula.Table.build(tmp_path / "nowhere.csv")
+    with pytest.raises(FileNotFoundError, match="no file has such a name"):
+        fibula.Table.build(str(tmp_path / "*.mmdb"))
+    binary = tmp_path / "binary"
+    binary.write_bytes(bytes(range(256)) * 10)
+    with pytest.raises(fibula.SourceError, match="binary"):
+        fibula.Table.build(binary)
+    with pytest.raises(fibula.SourceError, match="no routes at all"):
+        fibula.Table.build([])
+    for options in ({"engine": "no-such"}, {"format": "no-such"}, {"peer": "x"}, {"delimiter": "ab"}, {"kinds": {"a": float}}):
+        with pytest.raises(fibula.ColumnError):
+            fibula.Table.build(csv, **options)
+    with pytest.raises(fibula.SourceError, match="no column x"):
+        fibula.Table.build(csv, columns=["x"])
+    for wrong in (7, b"x", object()):
+        with pytest.raises(TypeError, match="is no source"):
+            fibula.Table.build(wrong)
+
+
+def test_snapshots(csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "table.fib"
+    built = fibula.Table.build(csv, output=path, engine="radix")
+    assert built.path == path and built.stats()["v4"]["engine"] == "radix"
+    monkeypatch.chdir(tmp_path)
+    opened = fibula.Table.open("table.fib")
+    assert opened.path == path and opened.report is None
+    assert found(opened) == found(built) == FOUND
+    assert repr(opened).startswith(f"<fibula.Table {path}: 3 prefixes")
+    copy = tmp_path / "copy.fib"
+    memory = fibula.Table.build([path, {"10.30.0.0/16": {"site": "bern"}}])
+    assert memory.path is None
+    memory.save(copy)
+    assert memory.path == copy and len(fibula.Table.open(copy)) == 4
+    assert fibula.Table.open(copy).stats()["digest"] == memory.stats()["digest"]
+
+
+def test_snapshots_that_are_none(csv: Path, tmp_path: Path) -> None:
+    path = tmp_path / "table.fib"
+    fibula.Table.build(csv, output=path)
+    data = path.read_bytes()
+    with pytest.raises(fibula.SnapshotError, match="not a fibula snapshot; give a file that `fibula build` wrote"):
+        fibula.Table.open(csv)
+    (tmp_path / "cut.fib").write_bytes(data[: len(data) // 2])
+    with pytest.raises(fibula.SnapshotError, match="cut.fib"):
+        fibula.Table.open(tmp_path / "cut.fib")
+    (tmp_path / "bit.fib").write_bytes(data[:-70] + bytes([data[-70] ^ 1]) + data[-69:])
+    with pytest.raises(fibula.SnapshotError, match="bit.fib.*section"):
+        fibula.Table.open(tmp_path / "bit.fib")
+    with pytest.raises(FileNotFoundError):
+        fibula.Table.open(tmp_path / "nowhere")
+    with pytest.raises(OSError):
+        fibula.Table.open(tmp_path)
+    with pytest.raises(OSError):
+        fibula.Table.build(csv, output=tmp_path / "no" / "folder.fib")
