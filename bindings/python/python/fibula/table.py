@@ -31,6 +31,12 @@ class Table:
 
     Made by `Table.open` and `Table.build`. It never changes, so threads may share it; lookups of columns let other
     Python threads run meanwhile. Pickled, it is the path of its file.
+
+    The examples below go on with this table:
+
+    >>> table = Table.build({"10.0.0.0/8": {"site": "hq", "vlan": 1}, "10.20.0.0/16": {"site": "zurich", "vlan": 20}})
+    >>> table
+    <fibula.Table in memory: 2 prefixes, columns ['site', 'vlan']>
     """
 
     __slots__ = ("__weakref__", "_native", "_path", "_report")
@@ -50,6 +56,10 @@ class Table:
         in the place of the old one.
 
         Raises OSError if it cannot be read, `SnapshotError` if it is none, or damaged.
+
+        >>> table.save("sites.fib")
+        >>> Table.open("sites.fib").lookup("10.1.1.1")
+        {'prefix': '10.0.0.0/8', 'site': 'hq', 'vlan': 1}
         """
         path = Path(path).absolute()
         return cls(native.Table.open(path), path)
@@ -95,6 +105,10 @@ class Table:
         `header`, `mask_host_bits` say how text is read, where that should not be found out; `peer`, `as_path` and
         `communities` what is kept of BGP tables; all as `fibula build --help` has them. `engine` names one that the
         families take if they have it.
+
+        >>> both = Table.build(layers={"net": {"10.0.0.0/8": {"vlan": 1}}, "who": {"10.9.0.0/16": {"name": "lab"}}})
+        >>> both.lookup("10.9.0.1")
+        {'prefix': '10.9.0.0/16', 'net_vlan': 1, 'who_name': 'lab'}
         """
         if (sources is None) == (layers is None):
             raise TypeError("build() takes sources, or layers, and not both")
@@ -162,15 +176,28 @@ class Table:
         Raises `AddressError` for text, bytes and numbers that are no address, TypeError for other types.
 
         Takes some microseconds; columns are a hundred times as fast by `lookup_many`.
+
+        >>> table.lookup("10.20.30.40")
+        {'prefix': '10.20.0.0/16', 'site': 'zurich', 'vlan': 20}
+        >>> table.lookup("192.0.2.1") is None
+        True
         """
         return self._native.lookup(address)
 
     def covering(self, prefix: Prefix) -> list[dict[str, Any]]:
-        """All prefixes that cover an address, or the whole of a prefix, longest first."""
+        """All prefixes that cover an address, or the whole of a prefix, longest first.
+
+        >>> [record["prefix"] for record in table.covering("10.20.0.1")]
+        ['10.20.0.0/16', '10.0.0.0/8']
+        """
         return self._native.covering(prefix)
 
     def covered(self, prefix: Prefix) -> list[dict[str, Any]]:
-        """All prefixes that lie inside a prefix, itself among them, ordered by address, then by length."""
+        """All prefixes that lie inside a prefix, itself among them, ordered by address, then by length.
+
+        >>> [record["vlan"] for record in table.covered("10.16.0.0/12")]
+        [20]
+        """
         return self._native.covered(prefix)
 
     @overload
@@ -226,6 +253,11 @@ class Table:
 
         `prefix_form="binary"` gives prefixes as bytes and a column of lengths. `text="plain"` gives text as it is, not
         in dictionaries. `threads` is how many may be used: one for each processor, if not said.
+
+        >>> table.lookup_many(["10.20.0.1", "192.0.2.1", None], add="vlan", default=0).to_pylist()
+        [20, 0, None]
+        >>> table.lookup_many(["10.20.0.1", "x"], add=["prefix", "site"])
+        <fibula.Columns ["prefix", "site"], 2 rows, 1 matched>
         """
         asked = _columns.options(add, default, strict, prefix_form, text, threads)
         found = self._native.lookup_many(None, _columns.column(column), asked)
@@ -257,6 +289,11 @@ class Table:
         `text` is "dictionary" for pyarrow and "plain" for the others, if not said. Polars gets UInt32 (UInt64 where a
         table needs it) and String; pandas UInt32 or UInt64 with NA, and str. A dictionary that is given as `counts` is
         filled with what happened, by column of addresses: rows, matched, unmatched, unparsable, empty.
+
+        >>> import pyarrow
+        >>> flows = pyarrow.table({"src": ["10.20.0.1", "192.0.2.1"], "bytes": [120, 77]})
+        >>> table.annotate(flows, columns="src", add=["vlan"]).to_pydict()
+        {'src': ['10.20.0.1', '192.0.2.1'], 'bytes': [120, 77], 'src_vlan': [20, None]}
         """
         found: Frame = _frames.annotate(
             self,

@@ -1,0 +1,41 @@
+"""The examples of docs/python.md and of the package, executed."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import re
+from pathlib import Path
+
+import fibula
+import pytest
+
+PAGE = Path(__file__).parents[3] / "docs" / "python.md"
+OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_page() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    text = "\n".join(re.findall(r"^```pycon\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
+    found = doctest.DocTestParser().get_doctest(text, {}, PAGE.name, str(PAGE), 0)
+    assert len(found.examples) > 20
+    result = doctest.DocTestRunner(optionflags=OPTIONS).run(found)
+    assert result.failed == 0
+
+
+@pytest.mark.parametrize("name", ["fibula", "fibula.table", "fibula.polars", "fibula.duckdb"])
+def test_the_package(name: str) -> None:
+    module = importlib.import_module(name)
+    table = fibula.Table.build(
+        {"10.0.0.0/8": {"site": "hq", "vlan": 1}, "10.20.0.0/16": {"site": "zurich", "vlan": 20}}
+    )
+    runner = doctest.DocTestRunner(optionflags=OPTIONS)
+    tests = [test for test in doctest.DocTestFinder().find(module, extraglobs={"table": table}) if test.examples]
+    for test in tests:
+        runner.run(test)
+    assert tests and runner.summarize().failed == 0
