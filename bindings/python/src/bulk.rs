@@ -11,10 +11,14 @@ use fibula_annotate::{AnnotateError, Annotated, ColumnAnnotator, Counts};
 /// Fewer rows are not worth a thread: they take it some milliseconds.
 const SHARE: usize = 1 << 17;
 
+/// More rows are not one array: their prefixes, of 43 bytes at most, could be more than 32-bit offsets
+/// reach.
+const MOST: usize = 1 << 25;
+
 /// The columns that were added.
 pub struct Added {
     pub fields: Vec<FieldRef>,
-    /// By added column, then by chunk: the input's chunks.
+    /// By added column, then by chunk: the input's chunks, those of more than [`MOST`] rows in pieces.
     pub columns: Vec<Vec<ArrayRef>>,
     pub rows: usize,
     pub matched: u64,
@@ -79,7 +83,8 @@ pub fn annotate(
         for (pieces, column) in pieces.iter_mut().zip(found.columns) {
             pieces.push(column);
         }
-        if part.start + part.len == chunks[part.chunk].len() {
+        let rows = chunks[part.chunk].len();
+        if part.start + part.len == rows || rows > MOST {
             for (pieces, column) in pieces.iter_mut().zip(&mut added.columns) {
                 column.push(whole(std::mem::take(pieces))?);
             }
@@ -91,7 +96,7 @@ pub fn annotate(
 /// All chunks, long ones cut so that every thread gets some.
 fn parts(chunks: &[ArrayRef], rows: usize, threads: usize) -> Vec<Part> {
     // Several parts a thread: some are done sooner than others.
-    let most = if threads == 1 { usize::MAX } else { (rows / (threads * 4)).max(SHARE) };
+    let most = if threads == 1 { MOST } else { (rows / (threads * 4)).clamp(SHARE, MOST) };
     let mut parts = Vec::new();
     let mut before = 0;
     for (chunk, array) in chunks.iter().enumerate() {
