@@ -43,12 +43,12 @@ impl Random {
 
 fn engine<A: fibula_engines::EngineFamily + StoredFamily>(
     snapshot: &Snapshot,
-    hop: impl Fn(usize, Hop) -> Hop,
+    hop: impl Fn(usize, Route<A>) -> Hop,
 ) -> BoxedEngine<A> {
     let stored = snapshot.family::<A>();
     let route = |i: usize| {
         let route = stored.get(i);
-        Route { hop: hop(i, route.hop), ..route }
+        Route { hop: hop(i, route), ..route }
     };
     let routes: Routes<A> = (0..stored.len()).map(route).collect();
     let auto = fibula_engines::auto(&routes, Isa::detect());
@@ -62,14 +62,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     let rows: usize = args.next().map_or(Ok(10_000_000), |rows| rows.parse())?;
     let only = args.next().unwrap_or_default();
     let started = Instant::now();
-    let v4 = engine::<u32>(&snapshot, |_, hop| hop);
-    let v6 = engine::<u128>(&snapshot, |_, hop| hop);
+    let v4 = engine::<u32>(&snapshot, |_, route| route.hop);
+    let v6 = engine::<u128>(&snapshot, |_, route| route.hop);
     let (plain, started) = (started.elapsed(), Instant::now());
     let r4 = engine::<u32>(&snapshot, |i, _| Hop::new(i as u32));
     let r6 = engine::<u128>(&snapshot, |i, _| Hop::new(i as u32));
-    println!("engines built in {plain:?}, for routes in {:?}", started.elapsed());
+    let (routes, started) = (started.elapsed(), Instant::now());
+    let l4 = engine::<u32>(&snapshot, |_, route| Hop::new(route.prefix.len().into()));
+    let l6 = engine::<u128>(&snapshot, |_, route| Hop::new(route.prefix.len().into()));
+    let lengths = started.elapsed();
+    println!("engines built in {plain:?}, for routes in {routes:?}, for lengths in {lengths:?}");
     let engines = Engines::new(&v4, &v6);
     let with_routes = engines.with_routes(&r4, &r6);
+    let with_lengths = engines.with_lengths(&l4, &l6);
 
     let mut random = Random(1);
     let numbers: Vec<u32> = (0..rows).map(|_| random.covered(&snapshot)).collect();
@@ -84,12 +89,16 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let values: Vec<String> = snapshot.columns().names().map(str::to_owned).collect();
     let prefix: Vec<String> = vec!["prefix".to_owned()];
+    let both: Vec<String> = prefix.iter().chain(&values).cloned().collect();
     for (what, column, add, engines) in [
         ("UInt32 -> all values", &numbers, &values, engines),
         ("IPv4 text -> all values", &strings, &values, engines),
-        ("IPv4 text -> prefix", &strings, &prefix, with_routes),
+        ("IPv4 text -> prefix", &strings, &prefix, with_lengths),
         ("mixed text -> all values", &mixed, &values, engines),
-        ("mixed text -> prefix", &mixed, &prefix, with_routes),
+        ("mixed text -> prefix", &mixed, &prefix, with_lengths),
+        ("mixed text -> prefix and all values", &mixed, &both, with_lengths),
+        ("mixed text, by routes -> prefix", &mixed, &prefix, with_routes),
+        ("mixed text, by routes -> prefix and all values", &mixed, &both, with_routes),
         ("mixed text, by binary search -> prefix", &mixed, &prefix, engines),
     ] {
         if !what.contains(&only) {

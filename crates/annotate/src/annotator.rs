@@ -325,7 +325,8 @@ impl<'r> Run<'r> {
     {
         self.scratch.clear();
         self.scratch.resize(keys.addrs.len(), Hop::NONE);
-        self.annotator.engines.routes(self.annotator.snapshot, &keys.addrs, &mut self.scratch);
+        let snapshot = self.annotator.snapshot;
+        self.annotator.engines.routes(snapshot, false, &keys.addrs, &mut self.scratch);
         let routes = self.annotator.snapshot.family::<A>();
         let slots = self.names.len();
         for (&found, &cell) in self.scratch.iter().zip(&keys.cells) {

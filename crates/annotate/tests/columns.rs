@@ -22,7 +22,7 @@ fn options(add: &[&str]) -> ColumnOptions {
     options
 }
 
-/// Annotates with and without engines for routes; they must agree.
+/// Annotates with and without engines for routes, and with lengths; they must agree.
 fn run(world: &World, options: &ColumnOptions, array: &dyn Array) -> Annotated {
     let (v4, v6) = (Scan::<u32>::new(&world.snapshot), Scan::<u128>::new(&world.snapshot));
     let (r4, r6) =
@@ -32,10 +32,15 @@ fn run(world: &World, options: &ColumnOptions, array: &dyn Array) -> Annotated {
         let annotator = ColumnAnnotator::new(&world.snapshot, engines, options).unwrap();
         annotator.annotate("ip", array).unwrap()
     };
-    let (one, two) = (found(plain), found(plain.with_routes(&r4, &r6)));
-    assert_eq!(one.counts, two.counts);
-    for (one, two) in one.columns.iter().zip(&two.columns) {
-        assert_eq!(one.to_data(), two.to_data());
+    let one = found(plain);
+    let l4 = RouteScan::<u32>::of_lengths(&world.snapshot);
+    let l6 = RouteScan::<u128>::of_lengths(&world.snapshot);
+    for engines in [plain.with_routes(&r4, &r6), plain.with_lengths(&l4, &l6)] {
+        let two = found(engines);
+        assert_eq!(one.counts, two.counts);
+        for (one, two) in one.columns.iter().zip(&two.columns) {
+            assert_eq!(one.to_data(), two.to_data());
+        }
     }
     for (field, column) in one.fields.iter().zip(&one.columns) {
         assert_eq!(field.data_type(), column.data_type());

@@ -1,4 +1,4 @@
-//! IPv6 text, 48 characters at once.
+//! IPv6 text, all characters at once.
 //!
 //! ```text
 //!   2001:db8::8a2e:7334          colons at 4, 8, 9 and 14; two next to each other are the gap
@@ -17,8 +17,9 @@ use fibula_simd::{hex_groups, hex_marks};
 
 use super::{Address, MAX_TEXT, parse_v4};
 
-/// Characters that are looked at; the longest text without dots has 39.
-const WINDOW: usize = 48;
+/// Characters that are looked at; the longest text without dots has 39, and four are read of what is
+/// behind the last group, too.
+const WINDOW: usize = 52;
 
 /// Reads IPv6 text.
 // Not inlined: it would crowd the IPv4 path, which most rows take.
@@ -64,7 +65,7 @@ fn groups(window: &[u8; WINDOW], len: usize) -> Option<u128> {
     if !(2..=39).contains(&len) {
         return None;
     }
-    let (others, all_colons) = hex_marks(window);
+    let (others, all_colons) = hex_marks(window.first_chunk()?);
     let text_only = (1 << len) - 1;
     let (others, all_colons) = (others & text_only, all_colons & text_only);
     let digits = others ^ text_only;
@@ -88,17 +89,17 @@ fn groups(window: &[u8; WINDOW], len: usize) -> Option<u128> {
     if count > 8 || gap == 0 && count < 8 {
         return None;
     }
+    // Behind the last group, some that fall out in the end.
+    stops |= 0xff << 40;
     let mut characters = [0; 8];
     let mut start = at_front as usize;
     for group in &mut characters {
-        // Behind the last, something that falls out in the end.
-        let stop = (stops.trailing_zeros() as usize).min(WINDOW - 1);
+        let stop = stops.trailing_zeros() as usize;
         stops &= stops.wrapping_sub(1);
-        let from = start.min(WINDOW - 4);
-        let four = [window[from], window[from + 1], window[from + 2], window[from + 3]];
+        let four = window.get(start..start + 4)?.first_chunk::<4>()?;
         // Aligned to the right, zeros before; nothing of an empty one.
-        let empty = 4usize.wrapping_sub(stop.wrapping_sub(start)) & 7;
-        *group = (u64::from(u32::from_le_bytes(four)) << (8 * empty)) as u32;
+        let empty = start.wrapping_sub(stop).wrapping_mul(8).wrapping_add(32) as u32;
+        *group = u64::from(u32::from_le_bytes(*four)).wrapping_shl(empty) as u32;
         start = stop + 1;
     }
     let value = hex_groups(characters);

@@ -17,7 +17,7 @@
 pub(crate) mod keys;
 pub(crate) mod values;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{Field, FieldRef};
@@ -25,7 +25,9 @@ use fibula_core::{Hop, Lookup};
 use fibula_rib::{Snapshot, StoredFamily};
 
 use self::keys::{Addresses, Cells, Other};
-use self::values::{Answers, BLOCK, EMPTY, Grow, Output, UNMATCHED, UNPARSABLE, WITHOUT};
+use self::values::{
+    Answers, BLOCK, EMPTY, Grow, Lengths, Numbering, Output, UNMATCHED, UNPARSABLE, WITHOUT,
+};
 use crate::options::added_name;
 use crate::summary::Hits;
 use crate::{AnnotateError, Engines};
@@ -170,8 +172,12 @@ pub struct ColumnAnnotator<'a> {
     outputs: Vec<Output>,
     /// Whether an output needs the route, not just its row.
     by_route: bool,
-    /// The rows of all routes then, and of what has none.
-    rows: Vec<u32>,
+    /// Whether its length will do.
+    by_length: bool,
+    /// The rows of all routes, and of what has no route.
+    rows: OnceLock<Vec<u32>>,
+    /// The lengths of routes as they are stored, and of routes by length.
+    lengths: [OnceLock<Lengths>; 2],
     /// Whether an output needs the row.
     of_rows: bool,
     strict: bool,
@@ -199,7 +205,7 @@ impl<'a> ColumnAnnotator<'a> {
             outputs.extend(Output::named(name, snapshot, options.text, options.prefix, default)?);
         }
         let by_route = add.iter().any(|name| name == "prefix" || name == "covering");
-        let rows = if by_route { rows(snapshot) } else { Vec::new() };
+        let by_length = engines.lengths.is_some() && !add.iter().any(|name| name == "covering");
         let of_rows = outputs.iter().any(Output::of_rows);
         Ok(Self {
             snapshot,
@@ -207,7 +213,9 @@ impl<'a> ColumnAnnotator<'a> {
             add,
             outputs,
             by_route,
-            rows,
+            by_length,
+            rows: OnceLock::new(),
+            lengths: Default::default(),
             of_rows,
             strict: options.strict,
         })
@@ -248,12 +256,23 @@ impl<'a> ColumnAnnotator<'a> {
         mut hits: Option<&mut Hits>,
     ) -> Result<Annotated, AnnotateError> {
         let addresses = Addresses::new(array)?;
-        let mut growing: Vec<_> =
-            self.outputs.iter().map(|output| output.begin(self.snapshot, array.len())).collect();
-        let known = if self.by_route { self.routes() } else { self.snapshot.columns().len() };
+        // What is counted by route needs to know which.
+        let numbering = self.by_route.then(|| match self.by_length && hits.is_none() {
+            true => Numbering::lengths(),
+            false => Numbering::stored(self.snapshot),
+        });
+        let lengths = &self.lengths[usize::from(numbering.is_some_and(|by| by.by_length))];
+        let lengths = numbering
+            .map(|numbering| lengths.get_or_init(|| Lengths::new(self.snapshot, numbering)));
+        let mut growing: Vec<_> = self
+            .outputs
+            .iter()
+            .map(|output| output.begin(self.snapshot, lengths, array.len()))
+            .collect();
+        let known = numbering.map_or(self.snapshot.columns().len(), Numbering::none);
         let mut tally = Tally { known, ..Tally::default() };
-        let of_rows = self.of_rows || hits.is_some();
-        self.each_block(&addresses, array.len(), of_rows, &mut |answers, v4| {
+        let work = Work { numbering, of_rows: self.of_rows || hits.is_some(), ..Work::default() };
+        self.each_block(&addresses, array.len(), work, &mut |answers, v4| {
             tally.add(if self.by_route { &answers.routes } else { &answers.rows }, v4);
             if let Some(hits) = &mut hits {
                 hits.block(self.snapshot, answers);
@@ -276,10 +295,9 @@ impl<'a> ColumnAnnotator<'a> {
         &self,
         addresses: &Addresses<'_>,
         rows: usize,
-        of_rows: bool,
+        mut work: Work,
         give: &mut dyn FnMut(&Answers, u64) -> Result<(), AnnotateError>,
     ) -> Result<(), AnnotateError> {
-        let mut work = Work { of_rows, ..Work::default() };
         match addresses {
             Addresses::Numbers(numbers) => {
                 for block in numbers.chunks(BLOCK) {
@@ -297,7 +315,7 @@ impl<'a> ColumnAnnotator<'a> {
                 }
             }
             Addresses::Dictionary { keys, values } => {
-                let found = self.dictionary(values)?;
+                let found = self.dictionary(values, work.numbering)?;
                 // Behind the values stands what a null is.
                 let null = values.len();
                 for keys in keys.chunks(BLOCK) {
@@ -322,11 +340,15 @@ impl<'a> ColumnAnnotator<'a> {
     }
 
     /// The answers for all values of a dictionary, and for null.
-    fn dictionary(&self, values: &ArrayRef) -> Result<Values, AnnotateError> {
+    fn dictionary(
+        &self,
+        values: &ArrayRef,
+        numbering: Option<Numbering>,
+    ) -> Result<Values, AnnotateError> {
+        let mut work = Work { numbering, of_rows: true, ..Work::default() };
         let mut found = Values::default();
         let addresses = Addresses::new(values)?;
         if let Addresses::Cells(read) = &addresses {
-            let mut work = Work { of_rows: true, ..Work::default() };
             for start in (0..values.len()).step_by(BLOCK) {
                 let end = values.len().min(start + BLOCK);
                 work.cells.clear();
@@ -341,7 +363,7 @@ impl<'a> ColumnAnnotator<'a> {
             }
         } else {
             // Numbers, or a dictionary of dictionaries.
-            self.each_block(&addresses, values.len(), true, &mut |answers, v4| {
+            self.each_block(&addresses, values.len(), work, &mut |answers, v4| {
                 found.answers.rows.extend(&answers.rows);
                 found.answers.routes.extend(&answers.routes);
                 found.answers.v4.extend(&answers.v4);
@@ -351,57 +373,53 @@ impl<'a> ColumnAnnotator<'a> {
             })?;
         }
         found.answers.rows.push(self.snapshot.columns().len() + EMPTY as u32);
-        found.answers.routes.push(self.routes() + EMPTY as u32);
+        found.answers.routes.push(numbering.map_or(0, Numbering::none) + EMPTY as u32);
         found.answers.v4.push(0);
         found.answers.v6.push(0);
         found.v4.push(false);
         Ok(found)
     }
 
-    fn routes(&self) -> u32 {
-        let (v4, v6) = (self.snapshot.family::<u32>().len(), self.snapshot.family::<u128>().len());
-        (v4 + v6) as u32
-    }
-
     /// Looks up a block of IPv4 addresses that nothing stands between.
     fn look_up_numbers(&self, addrs: &[u32], work: &mut Work) {
-        work.hops.clear();
-        work.hops.resize(addrs.len(), Hop::NONE);
-        let answers = &mut work.answers;
+        let Work { hops, answers, numbering, of_rows, .. } = work;
+        hops.clear();
+        hops.resize(addrs.len(), Hop::NONE);
         answers.rows.clear();
         answers.routes.clear();
-        let unmatched = self.snapshot.columns().len();
-        if self.by_route {
-            let none = self.routes();
-            self.engines.routes(self.snapshot, addrs, &mut work.hops);
-            let routes = self.snapshot.family::<u32>().len() as u32;
+        if let Some(numbering) = *numbering {
+            self.engines.routes(self.snapshot, numbering.by_length, addrs, hops);
             answers.v4.clear();
             answers.v4.extend_from_slice(addrs);
             answers.v6.resize(addrs.len(), 0);
-            answers.routes.extend(work.hops.iter().map(|&hop| route(hop, 0, routes, none)));
-            if work.of_rows {
-                answers.rows.extend(answers.routes.iter().map(|&route| self.rows[route as usize]));
+            let (routes, none) = (numbering.v4, numbering.none());
+            answers.routes.extend(hops.iter().map(|&hop| route(hop, 0, routes, none)));
+            if !*of_rows {
+                return;
             }
-        } else {
-            self.engines.v4.lookup_batch(addrs, &mut work.hops);
-            // Hop::NONE, the largest number, becomes the row of what is unmatched.
-            answers.rows.extend(work.hops.iter().map(|hop| hop.to_bits().min(unmatched)));
+            if !numbering.by_length {
+                self.rows_of_routes(answers);
+                return;
+            }
         }
+        let unmatched = self.snapshot.columns().len();
+        self.engines.v4.lookup_batch(addrs, hops);
+        // Hop::NONE, the largest number, becomes the row of what is unmatched.
+        answers.rows.extend(hops.iter().map(|hop| hop.to_bits().min(unmatched)));
     }
 
     /// Looks up a block of cells.
     fn look_up(&self, rows: usize, work: &mut Work) {
-        let (unmatched, none) = (self.snapshot.columns().len(), self.routes());
-        let Work { cells, hops, answers, of_rows } = work;
+        let Work { cells, hops, answers, numbering, of_rows } = work;
+        let unmatched = self.snapshot.columns().len();
         // Every row is in one of the three, so what is here at first does not stay.
         answers.rows.resize(rows, unmatched);
-        let by_route = if self.by_route { rows } else { 0 };
-        answers.routes.resize(by_route, none);
-        answers.v4.resize(by_route, 0);
-        answers.v6.resize(by_route, 0);
-        self.family(&cells.v4, 0, hops, answers);
-        self.family(&cells.v6, self.snapshot.family::<u32>().len() as u32, hops, answers);
-        if self.by_route {
+        if let Some(numbering) = *numbering {
+            answers.routes.resize(rows, numbering.none());
+            answers.v4.resize(rows, 0);
+            answers.v6.resize(rows, 0);
+            self.family_routes(&cells.v4, numbering, 0, numbering.v4, hops, answers);
+            self.family_routes(&cells.v6, numbering, numbering.v4, numbering.v6, hops, answers);
             for (&row, &addr) in cells.v4.rows.iter().zip(&cells.v4.addrs) {
                 answers.v4[row as usize] = addr;
             }
@@ -409,49 +427,65 @@ impl<'a> ColumnAnnotator<'a> {
                 answers.v6[row as usize] = addr;
             }
         }
+        if numbering.is_none_or(|numbering| numbering.by_length && *of_rows) {
+            self.family(&cells.v4, hops, answers);
+            self.family(&cells.v6, hops, answers);
+        }
         for &(row, other) in &cells.others {
             let without = match other {
                 Other::Empty => EMPTY as u32,
                 Other::Unparsable => UNPARSABLE as u32,
             };
-            if self.by_route {
-                answers.routes[row as usize] = none + without;
-            } else {
-                answers.rows[row as usize] = unmatched + without;
+            answers.rows[row as usize] = unmatched + without;
+            if let Some(numbering) = numbering {
+                answers.routes[row as usize] = numbering.none() + without;
             }
         }
-        if self.by_route && *of_rows {
-            answers.rows.clear();
-            answers.rows.extend(answers.routes.iter().map(|&route| self.rows[route as usize]));
+        if *of_rows && numbering.is_some_and(|numbering| !numbering.by_length) {
+            self.rows_of_routes(answers);
         }
+    }
+
+    fn rows_of_routes(&self, answers: &mut Answers) {
+        let rows = self.rows.get_or_init(|| rows(self.snapshot));
+        answers.rows.clear();
+        answers.rows.extend(answers.routes.iter().map(|&route| rows[route as usize]));
     }
 
     fn family<A: StoredFamily>(
         &self,
         keys: &keys::Keys<A>,
-        first_route: u32,
         hops: &mut Vec<Hop>,
         answers: &mut Answers,
     ) where
         Engines<'a>: Family<A>,
     {
-        if keys.addrs.is_empty() {
-            return;
-        }
         hops.clear();
         hops.resize(keys.addrs.len(), Hop::NONE);
         let unmatched = self.snapshot.columns().len();
-        if self.by_route {
-            let (routes, none) = (self.snapshot.family::<A>().len() as u32, self.routes());
-            self.engines.routes(self.snapshot, &keys.addrs, hops);
-            for (&at, &hop) in keys.rows.iter().zip(hops.iter()) {
-                answers.routes[at as usize] = route(hop, first_route, routes, none);
-            }
-        } else {
-            self.engines.engine().lookup_batch(&keys.addrs, hops);
-            for (&at, &hop) in keys.rows.iter().zip(hops.iter()) {
-                answers.rows[at as usize] = hop.to_bits().min(unmatched);
-            }
+        self.engines.engine().lookup_batch(&keys.addrs, hops);
+        for (&at, &hop) in keys.rows.iter().zip(hops.iter()) {
+            answers.rows[at as usize] = hop.to_bits().min(unmatched);
+        }
+    }
+
+    /// The same with routes, of which the family has so many from `first` on.
+    fn family_routes<A: StoredFamily>(
+        &self,
+        keys: &keys::Keys<A>,
+        numbering: Numbering,
+        first: u32,
+        routes: u32,
+        hops: &mut Vec<Hop>,
+        answers: &mut Answers,
+    ) where
+        Engines<'a>: Family<A>,
+    {
+        hops.clear();
+        hops.resize(keys.addrs.len(), Hop::NONE);
+        self.engines.routes(self.snapshot, numbering.by_length, &keys.addrs, hops);
+        for (&at, &hop) in keys.rows.iter().zip(hops.iter()) {
+            answers.routes[at as usize] = route(hop, first, routes, numbering.none());
         }
     }
 }
@@ -479,7 +513,9 @@ struct Work {
     cells: Cells,
     hops: Vec<Hop>,
     answers: Answers,
-    /// Whether rows are needed, not just routes.
+    /// Whether routes are needed, and how they are numbered.
+    numbering: Option<Numbering>,
+    /// Whether rows are needed, beside routes.
     of_rows: bool,
 }
 
@@ -525,12 +561,12 @@ impl Tally {
 pub(crate) trait Family<A: StoredFamily> {
     /// Answers with hops.
     fn engine(&self) -> &dyn Lookup<A>;
-    /// Answers with routes, if there is one.
-    fn route_engine(&self) -> Option<&dyn Lookup<A>>;
+    /// Answers with routes, or with lengths, if there is one.
+    fn route_engine(&self, by_length: bool) -> Option<&dyn Lookup<A>>;
 
-    /// The numbers of the matching routes.
-    fn routes(&self, snapshot: &Snapshot, addrs: &[A], routes: &mut [Hop]) {
-        if let Some(engine) = self.route_engine() {
+    /// The numbers of the matching routes; their lengths only if an engine answers with them.
+    fn routes(&self, snapshot: &Snapshot, by_length: bool, addrs: &[A], routes: &mut [Hop]) {
+        if let Some(engine) = self.route_engine(by_length) {
             return engine.lookup_batch(addrs, routes);
         }
         let stored = snapshot.family::<A>();
@@ -544,8 +580,8 @@ impl Family<u32> for Engines<'_> {
     fn engine(&self) -> &dyn Lookup<u32> {
         self.v4
     }
-    fn route_engine(&self) -> Option<&dyn Lookup<u32>> {
-        self.routes.map(|(v4, _)| v4)
+    fn route_engine(&self, by_length: bool) -> Option<&dyn Lookup<u32>> {
+        if by_length { self.lengths } else { self.routes }.map(|(v4, _)| v4)
     }
 }
 
@@ -553,7 +589,7 @@ impl Family<u128> for Engines<'_> {
     fn engine(&self) -> &dyn Lookup<u128> {
         self.v6
     }
-    fn route_engine(&self) -> Option<&dyn Lookup<u128>> {
-        self.routes.map(|(_, v6)| v6)
+    fn route_engine(&self, by_length: bool) -> Option<&dyn Lookup<u128>> {
+        if by_length { self.lengths } else { self.routes }.map(|(_, v6)| v6)
     }
 }

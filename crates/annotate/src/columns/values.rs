@@ -7,7 +7,7 @@ use arrow_array::types::{ArrowPrimitiveType, Int32Type, UInt8Type, UInt32Type, U
 use arrow_array::{ArrayRef, BinaryArray, DictionaryArray, PrimitiveArray, StringArray};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field};
-use fibula_core::{AnyPrefix, Prefix, Value};
+use fibula_core::{Addr, AnyPrefix, Prefix, Value};
 use fibula_rib::{ColumnKind, Columns, Snapshot, StoredFamily};
 use fibula_simd::{Isa, Kernel, Level, Simd};
 
@@ -24,12 +24,39 @@ pub(crate) const BLOCK: usize = 2048;
 pub(crate) struct Answers {
     /// Rows of the table's columns.
     pub(crate) rows: Vec<u32>,
-    /// Its routes, IPv4 first, if they were asked for.
+    /// Its routes as they are numbered, if they were asked for.
     pub(crate) routes: Vec<u32>,
     /// The addresses of rows that have an IPv4 route, then; anything for the others.
     pub(crate) v4: Vec<u32>,
     /// The same for IPv6.
     pub(crate) v6: Vec<u128>,
+}
+
+/// How routes are numbered: those of IPv4, those of IPv6, and behind them what has none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Numbering {
+    pub(crate) v4: u32,
+    pub(crate) v6: u32,
+    /// Routes of a length have one number.
+    pub(crate) by_length: bool,
+}
+
+impl Numbering {
+    /// In their stored order.
+    pub(crate) fn stored(snapshot: &Snapshot) -> Self {
+        let (v4, v6) = (snapshot.family::<u32>().len(), snapshot.family::<u128>().len());
+        Self { v4: v4 as u32, v6: v6 as u32, by_length: false }
+    }
+
+    /// By length.
+    pub(crate) fn lengths() -> Self {
+        Self { v4: 33, v6: 129, by_length: true }
+    }
+
+    /// The number of what has no route, less what it is.
+    pub(crate) fn none(self) -> u32 {
+        self.v4 + self.v6
+    }
 }
 
 /// What an address is that has no row, less the number of rows.
@@ -50,7 +77,7 @@ pub(crate) struct Output {
 
 #[derive(Debug)]
 enum Content {
-    Prefix(Lengths),
+    Prefix,
     PrefixBytes,
     PrefixLength,
     Covering,
@@ -98,8 +125,7 @@ impl Output {
         if name == "prefix" {
             return Ok(match prefix {
                 PrefixForm::Text => {
-                    let lengths = Lengths::new(snapshot);
-                    vec![output(name, DataType::Utf8, Content::Prefix(lengths))]
+                    vec![output(name, DataType::Utf8, Content::Prefix)]
                 }
                 PrefixForm::Binary => vec![
                     output(name, DataType::Binary, Content::PrefixBytes),
@@ -125,26 +151,37 @@ impl Output {
     /// Whether it is a value of rows, not something of routes.
     pub(crate) fn of_rows(&self) -> bool {
         use Content::{Covering, Prefix, PrefixBytes, PrefixLength};
-        !matches!(self.content, Prefix(_) | PrefixBytes | PrefixLength | Covering)
+        !matches!(self.content, Prefix | PrefixBytes | PrefixLength | Covering)
     }
 
     /// A new column to be filled.
-    pub(crate) fn begin<'a>(&'a self, snapshot: &'a Snapshot, rows: usize) -> Box<dyn Grow + 'a> {
+    pub(crate) fn begin<'a>(
+        &'a self,
+        snapshot: &'a Snapshot,
+        lengths: Option<&'a Lengths>,
+        rows: usize,
+    ) -> Box<dyn Grow + 'a> {
+        let lengths = lengths.unwrap_or(Lengths::NO_ROUTES);
         match &self.content {
-            Content::Prefix(lengths) => Box::new(Prefixes::new(lengths, rows)),
+            Content::Prefix => Box::new(Prefixes::new(lengths, rows)),
             Content::PrefixBytes => Box::new(Texts {
                 binary: true,
-                ..Texts::new(rows, move |answers: &Answers, i: usize, out: &mut Vec<u8>| {
-                    match prefix(snapshot, answers.routes[i]) {
-                        Some(AnyPrefix::V4(prefix)) => out.extend(prefix.addr().to_be_bytes()),
-                        Some(AnyPrefix::V6(prefix)) => out.extend(prefix.addr().to_be_bytes()),
-                        None => return false,
+                ..Texts::new(rows, |answers: &Answers, i: usize, out: &mut Vec<u8>| {
+                    match lengths.by_route[answers.routes[i] as usize] {
+                        Lengths::NONE => return false,
+                        len if len < Lengths::V6 => {
+                            out.extend((answers.v4[i] & u32::netmask(len)).to_be_bytes());
+                        }
+                        len => {
+                            let mask = u128::netmask(len - Lengths::V6);
+                            out.extend((answers.v6[i] & mask).to_be_bytes());
+                        }
                     }
                     true
                 })
             }),
             Content::PrefixLength => {
-                Box::new(PrefixLengths { snapshot, lengths: Vec::with_capacity(rows) })
+                Box::new(PrefixLengths { lengths, found: Vec::with_capacity(rows) })
             }
             Content::Covering => {
                 Box::new(Lists { snapshot, lists: ListBuilder::new(StringBuilder::new()) })
@@ -398,7 +435,7 @@ impl<W: Fn(&Answers, usize, &mut Vec<u8>) -> bool> Grow for Texts<W> {
 /// work. So a prefix is made of the address, less the bits beyond the route's length: a byte a route is
 /// all that is fetched.
 #[derive(Debug)]
-struct Lengths {
+pub(crate) struct Lengths {
     /// Of IPv6 routes plus [`Lengths::V6`]; [`Lengths::NONE`] for what has no route.
     by_route: Vec<u8>,
 }
@@ -406,8 +443,15 @@ struct Lengths {
 impl Lengths {
     const V6: u8 = 64;
     const NONE: u8 = u8::MAX;
+    /// For outputs that have nothing to do with routes.
+    const NO_ROUTES: &'static Self = &Self { by_route: Vec::new() };
 
-    fn new(snapshot: &Snapshot) -> Self {
+    /// Of routes as they are numbered.
+    pub(crate) fn new(snapshot: &Snapshot, numbering: Numbering) -> Self {
+        if numbering.by_length {
+            let all = (0..=32).chain(Self::V6..=Self::V6 + 128);
+            return Self { by_route: all.chain([Self::NONE; WITHOUT]).collect() };
+        }
         let (v4, v6) = (snapshot.family::<u32>(), snapshot.family::<u128>());
         let by_route = (0..v4.len()).map(|route| v4.get(route).prefix.len());
         let by_route =
@@ -440,27 +484,41 @@ impl Kernel for Write<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
-        /// So many that the room for the longest texts of all stays in the first-level cache.
+        /// So many that their texts stay in the first-level cache.
         const ROWS: usize = 128;
+        /// What is copied of each; longer texts are rare.
+        const WHOLE: usize = 32;
         let Self { lengths, answers, bytes, offsets } = self;
-        let mut first = 0;
-        for lengths in lengths.chunks(ROWS) {
-            let begin = bytes.len();
-            bytes.resize(begin + lengths.len() * MAX_PREFIX, 0);
-            let (room, mut at) = (&mut bytes[begin..], 0);
-            let addresses = answers.v4[first..].iter().zip(&answers.v6[first..]);
-            for (&len, (&v4, &v6)) in lengths.iter().zip(addresses) {
-                if let Some(out) = room[at..].first_chunk_mut() {
-                    at += match len {
-                        Lengths::NONE => 0,
-                        len if len < Lengths::V6 => put_v4_prefix(v4, len, out),
-                        len => put_v6_prefix(v6, len - Lengths::V6, out),
-                    };
-                }
-                offsets.push((begin + at) as i32);
+        let mut texts = [[0; MAX_PREFIX]; ROWS];
+        let (mut v4, mut v6) = ([0u8; ROWS], [0u8; ROWS]);
+        for (block, lengths) in lengths.chunks(ROWS).enumerate() {
+            let first = block * ROWS;
+            let mut sizes = [0; ROWS];
+            // One family, then the other, as when they were read.
+            let (mut v4_len, mut v6_len) = (0, 0);
+            for (row, &len) in (0..).zip(lengths) {
+                (v4[v4_len], v6[v6_len]) = (row, row);
+                v4_len += usize::from(len < Lengths::V6);
+                v6_len += usize::from(len >= Lengths::V6 && len != Lengths::NONE);
             }
-            bytes.truncate(begin + at);
-            first += lengths.len();
+            for &row in &v4[..v4_len] {
+                let row = usize::from(row) % ROWS;
+                sizes[row] = put_v4_prefix(answers.v4[first + row], lengths[row], &mut texts[row]);
+            }
+            for &row in &v6[..v6_len] {
+                let row = usize::from(row) % ROWS;
+                let len = lengths[row] - Lengths::V6;
+                sizes[row] = put_v6_prefix(answers.v6[first + row], len, &mut texts[row]);
+            }
+            for (text, &size) in texts.iter().zip(&sizes[..lengths.len()]) {
+                let end = bytes.len() + size;
+                bytes.extend_from_slice(&text[..WHOLE]);
+                if size > WHOLE {
+                    bytes.extend_from_slice(&text[WHOLE..]);
+                }
+                bytes.truncate(end);
+                offsets.push(end as i32);
+            }
         }
     }
 }
@@ -507,23 +565,24 @@ fn fits(bytes: &[u8]) -> Result<(), AnnotateError> {
 
 /// Lengths of prefixes.
 struct PrefixLengths<'a> {
-    snapshot: &'a Snapshot,
-    lengths: Vec<Option<u8>>,
+    lengths: &'a Lengths,
+    found: Vec<Option<u8>>,
 }
 
 impl Grow for PrefixLengths<'_> {
     fn block(&mut self, answers: &Answers) -> Result<(), AnnotateError> {
-        self.lengths.extend(answers.routes.iter().map(|&route| {
-            Some(match prefix(self.snapshot, route)? {
-                AnyPrefix::V4(prefix) => prefix.len(),
-                AnyPrefix::V6(prefix) => prefix.len(),
-            })
+        self.found.extend(answers.routes.iter().map(|&route| {
+            match self.lengths.by_route[route as usize] {
+                Lengths::NONE => None,
+                len if len < Lengths::V6 => Some(len),
+                len => Some(len - Lengths::V6),
+            }
         }));
         Ok(())
     }
 
     fn finish(self: Box<Self>) -> Result<ArrayRef, AnnotateError> {
-        Ok(Arc::new(PrimitiveArray::<UInt8Type>::from(self.lengths)))
+        Ok(Arc::new(PrimitiveArray::<UInt8Type>::from(self.found)))
     }
 }
 

@@ -98,20 +98,30 @@ impl<A: StoredFamily> Lookup<A> for Scan<A> {
     }
 }
 
-/// A linear scan that answers with the numbers of routes.
-pub struct RouteScan<A: Addr>(Vec<Prefix<A>>);
+/// A linear scan that answers with the numbers of routes, or with their lengths.
+pub struct RouteScan<A: Addr> {
+    prefixes: Vec<Prefix<A>>,
+    lengths: bool,
+}
 
 impl<A: StoredFamily> RouteScan<A> {
     pub fn new(snapshot: &Snapshot) -> Self {
         let stored = snapshot.family::<A>();
-        Self((0..stored.len()).map(|i| stored.get(i).prefix).collect())
+        let prefixes = (0..stored.len()).map(|i| stored.get(i).prefix).collect();
+        Self { prefixes, lengths: false }
+    }
+
+    pub fn of_lengths(snapshot: &Snapshot) -> Self {
+        Self { lengths: true, ..Self::new(snapshot) }
     }
 }
 
 impl<A: Addr> Lookup<A> for RouteScan<A> {
     fn lookup(&self, addr: A) -> Hop {
-        let covering = (0..self.0.len()).filter(|&i| self.0[i].contains(addr));
-        covering.max_by_key(|&i| self.0[i].len()).map_or(Hop::NONE, |i| Hop::new(i as u32))
+        let covering = (0..self.prefixes.len()).filter(|&i| self.prefixes[i].contains(addr));
+        covering.max_by_key(|&i| self.prefixes[i].len()).map_or(Hop::NONE, |i| {
+            Hop::new(if self.lengths { self.prefixes[i].len().into() } else { i as u32 })
+        })
     }
 
     fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
