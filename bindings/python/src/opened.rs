@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use fibula_annotate::{
     AnnotateError, ColumnAnnotator, ColumnOptions, Engines, PrefixForm, TextForm,
 };
-use fibula_core::{Hop, LoadError, Route, Routes};
+use fibula_core::{Addr, Hop, LoadError, Route, Routes};
 use fibula_engines::{BoxedEngine, EngineFamily};
 use fibula_rib::{AlignedBytes, Snapshot, SnapshotError, StoredFamily};
 use fibula_simd::Isa;
@@ -36,8 +36,10 @@ pub struct Parts {
     pub snapshot: Snapshot,
     pub v4: Chosen<u32>,
     pub v6: Chosen<u128>,
-    /// Engines that answer with routes, made when a prefix is first asked for.
+    /// Engines that answer with routes, made when covering prefixes are first asked for.
     routes: OnceLock<(BoxedEngine<u32>, BoxedEngine<u128>)>,
+    /// Engines that answer with prefix lengths, made when a prefix is first asked for.
+    lengths: OnceLock<(BoxedEngine<u32>, BoxedEngine<u128>)>,
 }
 
 self_cell::self_cell!(
@@ -81,7 +83,7 @@ impl Opened {
 
     fn new(snapshot: Snapshot) -> Result<Self, OpenError> {
         let (v4, v6) = (stored_or_auto(&snapshot)?, stored_or_auto(&snapshot)?);
-        let parts = Parts { snapshot, v4, v6, routes: OnceLock::new() };
+        let parts = Parts { snapshot, v4, v6, routes: OnceLock::new(), lengths: OnceLock::new() };
         Ok(Self { parts: Arc::new(parts), annotators: Mutex::default() })
     }
 
@@ -113,16 +115,22 @@ impl Opened {
 impl Parts {
     fn engines(&self, add: &[String]) -> Engines<'_> {
         let engines = Engines::new(&self.v4.engine, &self.v6.engine);
-        let by_route = add.iter().any(|name| name == "prefix" || name == "covering")
-            // Without columns, the prefix is what is added.
-            || (add.is_empty() && self.snapshot.columns().width() == 0);
-        if !by_route {
-            return engines;
+        if add.iter().any(|name| name == "covering") {
+            let (v4, v6) = self
+                .routes
+                .get_or_init(|| (compile(&self.snapshot, number), compile(&self.snapshot, number)));
+            return engines.with_routes(v4, v6);
         }
-        let (v4, v6) = self
-            .routes
-            .get_or_init(|| (route_engine(&self.snapshot), route_engine(&self.snapshot)));
-        engines.with_routes(v4, v6)
+        // Without columns, the prefix is what is added.
+        let prefix = add.iter().any(|name| name == "prefix")
+            || (add.is_empty() && self.snapshot.columns().width() == 0);
+        if prefix {
+            let (v4, v6) = self
+                .lengths
+                .get_or_init(|| (compile(&self.snapshot, length), compile(&self.snapshot, length)));
+            return engines.with_lengths(v4, v6);
+        }
+        engines
     }
 }
 
@@ -140,12 +148,24 @@ fn stored_or_auto<A: EngineFamily + StoredFamily>(
     Ok(Chosen { name: auto.entry.name, engine: auto.engine })
 }
 
-/// An engine that answers with the numbers of routes.
-fn route_engine<A: EngineFamily + StoredFamily>(snapshot: &Snapshot) -> BoxedEngine<A> {
+/// An engine of the snapshot's routes with other hops.
+fn compile<A: EngineFamily + StoredFamily>(
+    snapshot: &Snapshot,
+    hop: impl Fn(usize, &Route<A>) -> Hop,
+) -> BoxedEngine<A> {
     let stored = snapshot.family::<A>();
+    let routes = (0..stored.len()).map(|index| {
+        let route = stored.get(index);
+        Route { hop: hop(index, &route), ..route }
+    });
+    fibula_engines::auto(&routes.collect::<Routes<A>>(), Isa::detect()).engine
+}
+
+fn number<A: Addr>(index: usize, _: &Route<A>) -> Hop {
     // There are fewer routes than hops can number.
-    let numbered =
-        (0..stored.len()).map(|index| Route { hop: Hop::new(index as u32), ..stored.get(index) });
-    let routes: Routes<A> = numbered.collect();
-    fibula_engines::auto(&routes, Isa::detect()).engine
+    Hop::new(index as u32)
+}
+
+fn length<A: Addr>(_: usize, route: &Route<A>) -> Hop {
+    Hop::new(route.prefix.len().into())
 }

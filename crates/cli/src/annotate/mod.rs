@@ -156,10 +156,14 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let (v4, v6): (&dyn fibula_core::Lookup<u32>, &dyn fibula_core::Lookup<u128>) =
         (&v4.engine, &v6.engine);
     let mut engines = Engines::new(v4, v6);
-    let routes;
-    if worth_route_engines(args, &jobs) {
-        routes = (route_engine::<u32>(&snapshot), route_engine::<u128>(&snapshot));
-        engines = engines.with_routes(&routes.0, &routes.1);
+    let more;
+    if worth_more_engines(args, &jobs) {
+        let by_length = only_lengths(args, &jobs);
+        more = (engine(&snapshot, by_length), engine(&snapshot, by_length));
+        engines = match by_length {
+            true => engines.with_lengths(&more.0, &more.1),
+            false => engines.with_routes(&more.0, &more.1),
+        };
     }
     let mut columns = None;
     let mut total = Totals::default();
@@ -267,7 +271,7 @@ fn file(
 ) -> Result<Summary, Failure> {
     let mut options = FileOptions::default();
     options.columns.clone_from(&args.column);
-    options.top = if args.quiet { 0 } else { args.top };
+    options.top = top(args);
     options.threads = args.threads.unwrap_or(options.threads);
     let mut out = Watched { inner: Output::create(&job.output)?, error: None };
     let done = {
@@ -342,20 +346,35 @@ impl Write for Watched {
 /// answer with them.
 const WORTH: u64 = 8 << 20;
 
-fn worth_route_engines(args: &Args, jobs: &[Job]) -> bool {
+fn worth_more_engines(args: &Args, jobs: &[Job]) -> bool {
     let bytes = |job: &Job| job.input.metadata().map_or(0, |file| file.len());
     args.add.iter().any(|name| name == "prefix" || name == "covering")
         && jobs.iter().map(bytes).sum::<u64>() >= WORTH
 }
 
-/// An engine that answers with the numbers of routes.
-fn route_engine<A: EngineFamily + StoredFamily>(snapshot: &Snapshot) -> BoxedEngine<A> {
+/// Whether nothing needs to know which route matched, just its length: prefixes that are not counted.
+fn only_lengths(args: &Args, jobs: &[Job]) -> bool {
+    let format = |job: &Job| args.format.or_else(|| Format::from_path(&job.input));
+    top(args) == 0
+        && !args.add.iter().any(|name| name == "covering")
+        && jobs.iter().all(|job| format(job).is_some_and(Format::is_columnar))
+}
+
+/// How many of the most frequent values are listed.
+fn top(args: &Args) -> usize {
+    if args.quiet { 0 } else { args.top }
+}
+
+/// An engine that answers with the numbers of routes, or with their lengths.
+fn engine<A: EngineFamily + StoredFamily>(snapshot: &Snapshot, by_length: bool) -> BoxedEngine<A> {
     let stored = snapshot.family::<A>();
-    let numbered = (0..stored.len()).map(|index| {
+    let answering = (0..stored.len()).map(|index| {
+        let route = stored.get(index);
         // There are fewer routes than hops can number.
-        Route { hop: Hop::new(index as u32), ..stored.get(index) }
+        let hop = if by_length { route.prefix.len().into() } else { index as u32 };
+        Route { hop: Hop::new(hop), ..route }
     });
-    let routes: Routes<A> = numbered.collect();
+    let routes: Routes<A> = answering.collect();
     fibula_engines::auto(&routes, Isa::detect()).engine
 }
 
