@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Read, Write};
 
 use fibula_core::{AnyPrefix, Hop, Lookup, Prefix};
-use fibula_rib::{Columns, Snapshot, StoredFamily};
+use fibula_rib::{ColumnKind, Columns, Snapshot, StoredFamily};
 
 use crate::block::{Block, Keys, Kind};
 use crate::columns::Family;
@@ -15,7 +15,7 @@ use crate::formats::pcap::Pcap;
 use crate::formats::{Decoder, Fault};
 use crate::input::{Input, MAX_RECORD};
 use crate::options::added_name;
-use crate::render::{Added, Renderer, Style};
+use crate::render::{Added, Default, Renderer, Style};
 use crate::summary::Hits;
 use crate::{AnnotateError, AnnotateOptions, Engines, Format, Summary};
 
@@ -30,6 +30,8 @@ pub struct Annotator<'a> {
     engines: Engines<'a>,
     options: AnnotateOptions,
     added: Vec<Added>,
+    /// What addresses that nothing covers get, for each of these.
+    defaults: Vec<Option<Default>>,
     /// The names of what is added, without the address column's.
     add: Vec<String>,
 }
@@ -68,8 +70,9 @@ impl<'a> Annotator<'a> {
                     AnnotateError::UnknownValue { name: name.to_owned(), known: known(columns) }
                 }),
             })
-            .collect::<Result<_, _>>()?;
-        let annotator = Self { snapshot, engines, options, added, add };
+            .collect::<Result<Vec<_>, _>>()?;
+        let defaults = defaults(columns, &options.defaults, &add, &added)?;
+        let annotator = Self { snapshot, engines, options, added, defaults, add };
         annotator.decoder()?;
         Ok(annotator)
     }
@@ -140,6 +143,31 @@ pub(crate) fn names_to_add(
         }
     }
     Ok(asked.to_vec())
+}
+
+/// The defaults by what is added.
+fn defaults(
+    columns: &Columns,
+    asked: &[(String, String)],
+    add: &[String],
+    added: &[Added],
+) -> Result<Vec<Option<Default>>, AnnotateError> {
+    let mut defaults = vec![None; added.len()];
+    for (name, text) in asked {
+        let place = add.iter().position(|other| other == name);
+        let (place, column) = match place.map(|place| (place, added[place])) {
+            Some((place, Added::Value(column))) => (place, column),
+            _ => return Err(AnnotateError::Default { name: name.clone() }),
+        };
+        defaults[place] = Some(match columns.kind(column) {
+            ColumnKind::Int => {
+                let (name, text) = (name.clone(), text.clone());
+                Default::Int(text.parse().map_err(|_| AnnotateError::DefaultKind { name, text })?)
+            }
+            ColumnKind::Str => Default::Str(text.clone()),
+        });
+    }
+    Ok(defaults)
 }
 
 fn known(columns: &Columns) -> Vec<String> {
@@ -302,7 +330,8 @@ impl<'r> Run<'r> {
             .collect();
         let columns = annotator.snapshot.columns();
         let style = annotator.style();
-        self.renderer = Some(Renderer::new(columns, &annotator.added, style, &self.names));
+        self.renderer =
+            Some(Renderer::new(columns, &annotator.added, &annotator.defaults, style, &self.names));
         if annotator.options.top > 0 {
             let prefix = annotator.added.contains(&Added::Prefix);
             self.hits = names.iter().map(|_| Hits::new(annotator.snapshot, prefix)).collect();
@@ -313,8 +342,9 @@ impl<'r> Run<'r> {
         self.scratch.clear();
         self.scratch.resize(keys.addrs.len(), Hop::NONE);
         engine.lookup_batch(&keys.addrs, &mut self.scratch);
+        let unmatched = self.unmatched();
         for (&cell, &hop) in keys.cells.iter().zip(&self.scratch) {
-            self.hops[cell as usize] = hop;
+            self.hops[cell as usize] = hop.min(unmatched);
         }
     }
 
@@ -328,10 +358,10 @@ impl<'r> Run<'r> {
         let snapshot = self.annotator.snapshot;
         self.annotator.engines.routes(snapshot, false, &keys.addrs, &mut self.scratch);
         let routes = self.annotator.snapshot.family::<A>();
-        let slots = self.names.len();
+        let (slots, unmatched) = (self.names.len(), self.unmatched());
         for (&found, &cell) in self.scratch.iter().zip(&keys.cells) {
-            let Some(index) = found.index().map(|index| index as usize) else { continue };
-            // An engine for routes knows no others.
+            let index = found.to_bits() as usize;
+            self.hops[cell as usize] = unmatched;
             if index < routes.len() {
                 let route = routes.get(index);
                 self.hops[cell as usize] = route.hop;
@@ -343,14 +373,20 @@ impl<'r> Run<'r> {
         }
     }
 
+    /// The hop of an address that nothing covers, behind those of the rows; cells without an address
+    /// have none.
+    fn unmatched(&self) -> Hop {
+        Hop::new(self.annotator.snapshot.columns().len())
+    }
+
     fn count(&mut self) {
         let (v4, v6) = (self.block.v4.addrs.len() as u64, self.block.v6.addrs.len() as u64);
         self.summary.v4 += v4;
         self.summary.addresses += v4 + v6;
-        let slots = self.names.len();
+        let (slots, unmatched) = (self.names.len(), self.unmatched());
         for row in self.hops.chunks(slots.max(1)) {
             for (slot, &hop) in row.iter().enumerate() {
-                self.summary.matched += u64::from(!hop.is_none());
+                self.summary.matched += u64::from(hop < unmatched);
                 if let Some(hits) = self.hits.get_mut(slot) {
                     hits.hop(hop);
                 }

@@ -208,6 +208,8 @@ pub struct AnnotateOptions {
     /// What to add for each address column: `"prefix"` for the matched prefix, and value columns of
     /// the table by name. None: all value columns.
     pub add: Vec<String>,
+    /// What addresses without a route get in a value column, in place of nothing (`null` in JSON).
+    pub defaults: Vec<(String, String)>,
     /// Whether the first row of a CSV or TSV input is a header.
     pub header: Header,
     /// The byte between fields, in place of the format's comma or tab.
@@ -231,6 +233,7 @@ impl AnnotateOptions {
             format,
             columns: Vec::new(),
             add: Vec::new(),
+            defaults: Vec::new(),
             header: Header::Detect,
             delimiter: None,
             quote: Some(b'"'),

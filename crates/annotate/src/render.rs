@@ -22,6 +22,13 @@ pub(crate) enum Added {
     Value(usize),
 }
 
+/// A value in place of none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Default {
+    Int(u64),
+    Str(String),
+}
+
 /// How values are written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Style {
@@ -35,6 +42,8 @@ pub(crate) enum Style {
 pub(crate) struct Renderer<'a> {
     columns: &'a Columns,
     added: &'a [Added],
+    /// By added column: what addresses that nothing covers get.
+    defaults: &'a [Option<Default>],
     style: Style,
     /// By address column and added column: what goes before the value.
     labels: Vec<Vec<Vec<u8>>>,
@@ -44,10 +53,9 @@ pub(crate) struct Renderer<'a> {
 }
 
 /// The text of hops.
-#[derive(Default)]
 struct Kept {
     text: Vec<u8>,
-    /// By hop, the last for [`Hop::NONE`].
+    /// By hop, then for addresses that nothing covers, and for what is no address ([`Hop::NONE`]).
     spans: Vec<Span>,
 }
 
@@ -66,6 +74,7 @@ impl<'a> Renderer<'a> {
     pub(crate) fn new(
         columns: &'a Columns,
         added: &'a [Added],
+        defaults: &'a [Option<Default>],
         style: Style,
         names: &[Vec<String>],
     ) -> Self {
@@ -84,10 +93,10 @@ impl<'a> Renderer<'a> {
             Style::Fields(_) => 1,
             Style::Members => labels.len(),
         };
-        let spans = columns.len() as usize + 1;
+        let spans = columns.len() as usize + 2;
         let kept =
             (0..kinds).map(|_| Kept { text: Vec::new(), spans: vec![UNKNOWN; spans] }).collect();
-        Self { columns, added, style, labels, kept, max_kept: MAX_KEPT }
+        Self { columns, added, defaults, style, labels, kept, max_kept: MAX_KEPT }
     }
 
     /// Appends the names of the added columns to a header.
@@ -117,9 +126,9 @@ impl<'a> Renderer<'a> {
         out: &mut Vec<u8>,
     ) {
         let kind = slot.min(self.kept.len() - 1);
-        // A hop beyond the columns, which a sound snapshot does not have, counts as none.
-        let none = self.columns.len() as usize;
-        let at = hop.index().map_or(none, |row| row as usize).min(none);
+        // A hop beyond the columns is that of an address that nothing covers.
+        let unmatched = self.columns.len() as usize;
+        let at = hop.index().map_or(unmatched + 1, |row| unmatched.min(row as usize));
         let mut span = self.kept[kind].spans[at];
         if span.start == UNKNOWN.start {
             span = self.render(kind, slot, at);
@@ -148,8 +157,13 @@ impl<'a> Renderer<'a> {
                 Added::Prefix => middle = Some(kept.text.len()),
                 Added::Value(column) => {
                     kept.text.extend_from_slice(&self.labels[slot][i]);
-                    // The row behind the last has no values.
-                    let value = self.columns.value(column, at as u32);
+                    let default = self.defaults.get(i).and_then(Option::as_ref);
+                    let value = match default.filter(|_| at == self.columns.len() as usize) {
+                        Some(Default::Int(int)) => Value::Int(*int),
+                        Some(Default::Str(text)) => Value::Str(text),
+                        // Rows behind the last have no values.
+                        None => self.columns.value(column, at as u32),
+                    };
                     write_value(self.style, value, &mut kept.text);
                 }
             }
@@ -203,7 +217,7 @@ mod tests {
         for style in [Style::Members, Style::Fields(Dialect { delimiter: b',', quote: Some(b'"') })]
         {
             let text = |max_kept| {
-                let mut renderer = Renderer::new(&columns, &added, style, &names);
+                let mut renderer = Renderer::new(&columns, &added, &[], style, &names);
                 renderer.max_kept = max_kept;
                 let mut out = Vec::new();
                 for i in 0..500u32 {

@@ -171,6 +171,44 @@ fn options_that_do_not_fit() {
     assert!(matches!(world.run(same, b"").1, Err(AnnotateError::Delimiter)));
 }
 
+/// For addresses that nothing covers; what is no address has nothing, and neither has a value that the
+/// table does not know.
+#[test]
+fn defaults() {
+    let world = World::new();
+    let input = "ip,n\n10.0.0.1,1\n9.9.9.9,2\n,3\nx,4\n10.1.2.3,5\n::9,6\n";
+    for add in [&["asn", "org"][..], &["asn", "prefix", "org"]] {
+        let mut with = options(Format::Csv, &["ip"], add);
+        with.defaults = vec![("org".into(), "a \"b\"".into()), ("asn".into(), "0".into())];
+        let (text, summary) = world.run(with, input.as_bytes());
+        let prefix = |text: &str| match add.len() {
+            3 => format!("{text},"),
+            _ => String::new(),
+        };
+        let rows: Vec<_> = text.lines().skip(1).collect();
+        let expected = [
+            format!("10.0.0.1,1,64500,{}\"Example, Inc.\"", prefix("10.0.0.0/8")),
+            format!("9.9.9.9,2,0,{}\"a \"\"b\"\"\"", prefix("")),
+            format!(",3,,{}", prefix("")),
+            format!("x,4,,{}", prefix("")),
+            format!("10.1.2.3,5,,{}tab\there", prefix("10.1.2.0/24")),
+            format!("::9,6,0,{}\"a \"\"b\"\"\"", prefix("")),
+        ];
+        assert_eq!(rows, expected);
+        let summary = summary.unwrap();
+        assert_eq!((summary.matched, summary.unmatched), (2, 2));
+    }
+    let mut with = options(Format::JsonLines, &["ip"], &["asn"]);
+    with.defaults = vec![("asn".into(), "7".into())];
+    let (text, _) = world.run(with, b"{\"ip\":\"9.9.9.9\"}\n{\"ip\":null}\n");
+    assert_eq!(text, "{\"ip\":\"9.9.9.9\",\"ip_asn\":7}\n{\"ip\":null,\"ip_asn\":null}\n");
+    for (name, value) in [("prefix", "x"), ("org", "x"), ("asn", "x")] {
+        let mut with = options(Format::Csv, &["ip"], &["asn", "prefix"]);
+        with.defaults = vec![(name.into(), value.into())];
+        assert!(world.run(with, input.as_bytes()).1.is_err(), "{name}");
+    }
+}
+
 #[test]
 fn a_name_may_look_like_a_number() {
     let mut options = options(Format::Csv, &[], &["asn"]);

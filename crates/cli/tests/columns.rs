@@ -95,9 +95,6 @@ fn a_failing_run_leaves_nothing() {
     }
     let run = said(&["annotate", "-t", &fib, "--format", "parquet"]);
     assert!(run.code == 2 && run.err.contains("standard input"), "{}", run.err);
-    let csv = files.with("a.csv", "ip\n10.0.0.1\n");
-    let run = said(&["annotate", "-t", &fib, &csv, "--default", "asn=1"]);
-    assert!(run.code == 2 && run.err.contains("--default"), "{}", run.err);
 }
 
 #[test]

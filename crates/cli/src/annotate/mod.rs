@@ -74,7 +74,7 @@ pub struct Args {
     /// of all prefixes that cover the address) (default: all value columns)
     #[arg(long, short, value_delimiter = ',', value_name = "NAME,...")]
     add: Vec<String>,
-    /// What an address without a route gets in a column (parquet, arrow) (default: null)
+    /// What an address without a route gets in a column (default: nothing; null where there is one)
     #[arg(long, value_delimiter = ',', value_name = "NAME=VALUE,...", value_parser = parse_default)]
     default: Vec<(String, String)>,
     /// How text is added to parquet and arrow
@@ -216,12 +216,6 @@ fn one<'a>(
             }
         };
         return Ok((columnar, file(args, job, columnar, annotator)?));
-    }
-    if let Some((name, _)) = args.default.first() {
-        return Err(Failure::new(format_args!(
-            "--default {name}=...: format {columnar} has no null"
-        ))
-        .hint("defaults are for parquet and arrow; elsewhere the field is empty"));
     }
     let mut data = BufReader::with_capacity(256 << 10, input::open(&job.input)?);
     let options = options(args, job, &mut data)?;
@@ -412,6 +406,7 @@ fn options(
     let mut options = AnnotateOptions::new(format);
     options.columns = args.column.clone();
     options.add = args.add.clone();
+    options.defaults.clone_from(&args.default);
     options.header = match args.header {
         None => Header::Detect,
         Some(true) => Header::Present,
