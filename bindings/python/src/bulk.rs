@@ -11,14 +11,14 @@ use fibula_annotate::{AnnotateError, Annotated, ColumnAnnotator, Counts};
 /// Fewer rows are not worth a thread: they take it some milliseconds.
 const SHARE: usize = 1 << 17;
 
-/// More rows are not one array: their prefixes, of 43 bytes at most, could be more than 32-bit offsets
-/// reach.
-const MOST: usize = 1 << 25;
+/// More rows are not one array: putting together what threads made would take longer than making it,
+/// and prefixes of very many rows could be more than 32-bit offsets reach.
+const PIECE: usize = 1 << 20;
 
 /// The columns that were added.
 pub struct Added {
     pub fields: Vec<FieldRef>,
-    /// By added column, then by chunk: the input's chunks, those of more than [`MOST`] rows in pieces.
+    /// By added column, then by chunk: the input's chunks, those of more than [`PIECE`] rows in pieces.
     pub columns: Vec<Vec<ArrayRef>>,
     pub rows: usize,
     pub matched: u64,
@@ -48,7 +48,7 @@ pub fn annotate(
 ) -> Result<Added, AnnotateError> {
     let rows: usize = chunks.iter().map(|chunk| chunk.len()).sum();
     let threads = threads.clamp(1, rows.div_ceil(SHARE).max(1));
-    let parts = parts(chunks, rows, threads);
+    let parts = parts(chunks);
     let called = name.unwrap_or("address");
     let done = run(annotator, called, chunks, &parts, threads)?;
 
@@ -70,7 +70,6 @@ pub fn annotate(
         empty: 0,
         first_unparsable: None,
     };
-    let mut pieces: Vec<Vec<ArrayRef>> = vec![Vec::new(); added.fields.len()];
     for (part, found) in parts.iter().zip(done) {
         let Counts { matched, unmatched, unparsable, empty, .. } = found.counts;
         added.matched += matched;
@@ -80,29 +79,21 @@ pub fn annotate(
         if let (None, Some((row, text))) = (&added.first_unparsable, found.first_unparsable) {
             added.first_unparsable = Some((part.before + row, text));
         }
-        for (pieces, column) in pieces.iter_mut().zip(found.columns) {
-            pieces.push(column);
-        }
-        let rows = chunks[part.chunk].len();
-        if part.start + part.len == rows || rows > MOST {
-            for (pieces, column) in pieces.iter_mut().zip(&mut added.columns) {
-                column.push(whole(std::mem::take(pieces))?);
-            }
+        for (chunks, column) in added.columns.iter_mut().zip(found.columns) {
+            chunks.push(column);
         }
     }
     Ok(added)
 }
 
-/// All chunks, long ones cut so that every thread gets some.
-fn parts(chunks: &[ArrayRef], rows: usize, threads: usize) -> Vec<Part> {
-    // Several parts a thread: some are done sooner than others.
-    let most = if threads == 1 { MOST } else { (rows / (threads * 4)).clamp(SHARE, MOST) };
+/// All chunks, long ones in pieces.
+fn parts(chunks: &[ArrayRef]) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut before = 0;
     for (chunk, array) in chunks.iter().enumerate() {
         let mut start = 0;
         loop {
-            let len = most.min(array.len() - start);
+            let len = PIECE.min(array.len() - start);
             parts.push(Part { chunk, start, len, before: before + start });
             start += len;
             if start == array.len() {
@@ -161,13 +152,4 @@ fn run(
     });
     done.sort_unstable_by_key(|(at, _)| *at);
     done.into_iter().map(|(_, found)| found).collect()
-}
-
-/// The pieces of one chunk as one array.
-fn whole(mut pieces: Vec<ArrayRef>) -> Result<ArrayRef, AnnotateError> {
-    if pieces.len() == 1 {
-        return Ok(pieces.remove(0));
-    }
-    let pieces: Vec<&dyn Array> = pieces.iter().map(|piece| piece.as_ref()).collect();
-    Ok(arrow_select::concat::concat(&pieces)?)
 }

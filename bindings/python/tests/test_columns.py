@@ -272,15 +272,27 @@ def test_integers_are_as_wide_as_the_table_needs() -> None:
 def test_threads_change_nothing(table: fibula.Table, addresses: list[str]) -> None:
     texts = (addresses * (400_000 // len(addresses) + 1))[:400_000]
     texts[333_333] = "x"
-    chunks = pa.chunked_array([texts[:10], texts[10:], [], [None]])
+    chunks = pa.chunked_array([texts[:10], texts[10:150_000], texts[150_000:300_000], texts[300_000:], [], [None]])
     one, many = (table.lookup_many(chunks, add=[*ADD, "covering"], threads=threads) for threads in (1, 4))
     assert pa.table(one).equals(pa.table(many))
-    assert [len(chunk) for chunk in pa.table(many)["asn"].chunks] == [10, 399_990, 0, 1]
+    assert [len(chunk) for chunk in pa.table(many)["asn"].chunks] == [10, 149_990, 150_000, 100_000, 0, 1]
     assert one.first_unparsable == many.first_unparsable == (333_333, "x")
     assert (one.matched, one.unmatched, one.empty) == (many.matched, many.unmatched, many.empty)
     for threads in (1, 4):
         with pytest.raises(fibula.AddressError, match="row 333334"):
             table.lookup_many(chunks, add=ADD, threads=threads, strict=True)
+
+
+def test_long_arrays_come_out_in_pieces(table: fibula.Table) -> None:
+    numbers = np.arange(2**21 + 5, dtype=np.uint32) * np.uint32(2039)
+    found = table.lookup_many(numbers, add=["asn", "prefix"], threads=2)
+    chunks = pa.table(found)["prefix"].chunks
+    assert [len(chunk) for chunk in chunks] == [2**20, 2**20, 5]
+    whole = pa.array(found["prefix"])
+    assert len(whole) == len(numbers) and found.matched > 0
+    for start in (0, 2**20 - 50, 2**21 - 50):
+        part = table.lookup_many(numbers[start : start + 100], add="prefix")
+        assert whole.slice(start, 100).to_pylist() == part.to_pylist()
 
 
 def test_no_library_is_needed() -> None:
