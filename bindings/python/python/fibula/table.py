@@ -245,7 +245,8 @@ class Table:
 
         `add` names what is wanted: "prefix" for the matched prefix, "covering" for the list of all covering prefixes,
         and columns of the table; without it, all columns. One name gives a `Column`, several give `Columns`; both are
-        Arrow data to pyarrow, Polars, pandas and DuckDB, row by row for the addresses, chunk by chunk.
+        Arrow data to pyarrow, Polars, pandas and DuckDB, row by row for the addresses, chunk by chunk,
+        chunks of more than 2**20 rows in pieces.
 
         Null, where there is no address or no prefix that covers it. `default` says what addresses without a prefix get
         in place of null, by column. Text that is not an address is counted (`Columns.unparsable`), or, if `strict`, an

@@ -4,7 +4,7 @@
 //!   addresses          text, numbers, bytes, dictionaries of them; nulls
 //!     | keys           2,048 rows at a time: those of each family, and the rows without an address
 //!     v
-//!   engine             hops, or routes where the matched prefix is asked for
+//!   engine             hops; where the matched prefix is asked for, its length, or the route's number
 //!     | values         for every row of the table a value lies ready: one load for each output
 //!     v
 //!   added columns      numbers, dictionary codes, text
