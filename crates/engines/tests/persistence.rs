@@ -4,23 +4,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fibula_core::{Addr, Hop, Lookup, Persist, Routes, SharedBytes, TableSource};
+use fibula_core::{Addr, Hop, Lookup, Persist, Routes, SharedBytes, TableRef, TableSource};
 use fibula_engines::{EngineFamily, Entry, engines, find};
 use fibula_simd::{Isa, Table};
 use fibula_testkit::{Rng, probes, tables};
 
 /// Stored tables by name; a clone shares them.
-#[derive(Clone, PartialEq)]
+#[derive(Clone)]
 struct Stored(BTreeMap<&'static str, Arc<Aligned>>);
 
 /// Bytes that begin at a cache line, as a snapshot's do.
 struct Aligned(Table<u8>);
-
-impl PartialEq for Aligned {
-    fn eq(&self, other: &Self) -> bool {
-        self.0[..] == other.0[..]
-    }
-}
 
 impl AsRef<[u8]> for Aligned {
     fn as_ref(&self) -> &[u8] {
@@ -48,6 +42,14 @@ impl Stored {
     }
 }
 
+/// Whether the engine's tables are these, byte for byte.
+fn has_tables<A: Addr>(engine: &dyn Persist<A>, stored: &Stored) -> bool {
+    let tables = engine.tables();
+    let is_stored =
+        |t: &TableRef<'_>| stored.0.get(t.name).is_some_and(|bytes| bytes.0[..] == *t.bytes);
+    tables.len() == stored.0.len() && tables.iter().all(is_stored)
+}
+
 fn store<A: Addr>(engine: &dyn Persist<A>) -> Stored {
     let tables = engine.tables();
     let aligned = |bytes| Arc::new(Aligned(Table::from_slice(bytes)));
@@ -72,17 +74,17 @@ fn round_trips<A: EngineFamily>() {
         for (table, routes) in &tables {
             let Ok(built) = (entry.build)(routes, Isa::Scalar) else { continue };
             let stored = store(&*built);
-            for isa in Isa::available() {
+            let expected = answers(&*built, routes);
+            for &isa in entry.isas.iter().filter(|isa| isa.is_supported()) {
                 let label = format!("{} {isa} on {table}", entry.name);
                 let loaded = (entry.load)(&stored, routes.hop_count(), isa)
                     .unwrap_or_else(|error| panic!("{label}: {error}"));
-                assert!(store(&*loaded) == stored, "{label}: other tables");
+                assert!(has_tables(&*loaded, &stored), "{label}: other tables");
                 assert_eq!(loaded.memory(), built.memory(), "{label}");
-                let expected = answers(&*built, routes);
                 let addrs: Vec<A> = expected.iter().map(|(addr, _)| *addr).collect();
                 let mut hops = vec![Hop::NONE; addrs.len()];
                 loaded.lookup_batch(&addrs, &mut hops);
-                for ((addr, expected), hop) in expected.into_iter().zip(hops) {
+                for (&(addr, expected), hop) in expected.iter().zip(hops) {
                     assert_eq!(hop, expected, "{label}: {}", addr.to_ip());
                     assert_eq!(loaded.lookup(addr), expected, "{label}: {}", addr.to_ip());
                 }

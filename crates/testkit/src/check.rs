@@ -98,15 +98,47 @@ pub fn check<A: Addr>(
 ) -> Report<A> {
     let mut report = Report { probes: 0, wrong: 0, first: Vec::new() };
     let mut addrs: Vec<A> = Vec::with_capacity(LONGEST_BATCH);
-    for len in (1..=LONGEST_BATCH).cycle() {
+    let mut expected = Vec::with_capacity(LONGEST_BATCH);
+    for len in batch_lengths() {
         addrs.clear();
         addrs.extend((&mut *probes).take(len));
         if addrs.is_empty() {
             break;
         }
-        check_batch(engine, oracle, &addrs, keep, &mut report);
+        expected.clear();
+        expected.extend(addrs.iter().map(|&addr| oracle.lookup(addr)));
+        check_batch(engine, &addrs, &expected, keep, &mut report);
     }
     report
+}
+
+/// As [`check`], with answers that the oracle gave before: `expected[i]` is right for `addrs[i]`.
+///
+/// # Panics
+/// If there are not as many answers as addresses.
+pub fn check_answers<A: Addr>(
+    engine: &dyn Lookup<A>,
+    mut addrs: &[A],
+    mut expected: &[Hop],
+    keep: usize,
+) -> Report<A> {
+    assert_eq!(addrs.len(), expected.len(), "an answer for each address");
+    let mut report = Report { probes: 0, wrong: 0, first: Vec::new() };
+    for len in batch_lengths() {
+        if addrs.is_empty() {
+            break;
+        }
+        let (batch, rest) = addrs.split_at(len.min(addrs.len()));
+        let (answers, other_answers) = expected.split_at(batch.len());
+        check_batch(engine, batch, answers, keep, &mut report);
+        (addrs, expected) = (rest, other_answers);
+    }
+    report
+}
+
+/// 1, 2, ... 130, again and again.
+fn batch_lengths() -> impl Iterator<Item = usize> {
+    (1..=LONGEST_BATCH).cycle()
 }
 
 /// Two rounds of 64 lanes and a remainder.
@@ -115,8 +147,8 @@ pub(crate) const LONGEST_BATCH: usize = 130;
 /// One batch: `engine` is asked about all of `addrs` at once and about each alone.
 pub(crate) fn check_batch<A: Addr>(
     engine: &dyn Lookup<A>,
-    oracle: &dyn Lookup<A>,
     addrs: &[A],
+    expected: &[Hop],
     keep: usize,
     report: &mut Report<A>,
 ) {
@@ -124,8 +156,7 @@ pub(crate) fn check_batch<A: Addr>(
     let unwritten = Hop::new(Hop::MAX_INDEX);
     let mut hops = vec![unwritten; addrs.len()];
     engine.lookup_batch(addrs, &mut hops);
-    for (&addr, &in_batch) in addrs.iter().zip(&hops) {
-        let expected = oracle.lookup(addr);
+    for ((&addr, &expected), &in_batch) in addrs.iter().zip(expected).zip(&hops) {
         let answers = [(How::Single, engine.lookup(addr)), (How::Batch(addrs.len()), in_batch)];
         let mut wrong = false;
         for (how, got) in answers {
@@ -185,5 +216,16 @@ mod tests {
         let report = check(&oracle, &oracle, &mut probes::boundary(&routes), 1);
         assert_eq!(report.probes, probes::boundary(&routes).count() as u64);
         assert_eq!(report.wrong, 0);
+    }
+
+    #[test]
+    fn answers_given_before_count_alike() {
+        let routes = tables::dense::<u32>(3, 500);
+        let wrong = Wrong(Oracle::new(&routes));
+        let addrs: Vec<u32> = probes::boundary(&routes).collect();
+        let expected: Vec<Hop> = addrs.iter().map(|&addr| wrong.0.lookup(addr)).collect();
+        let report = check_answers(&wrong, &addrs, &expected, 3);
+        assert_eq!(report, check(&wrong, &wrong.0, &mut addrs.iter().copied(), 3));
+        assert!(report.wrong > 0 && report.first.len() == 3);
     }
 }

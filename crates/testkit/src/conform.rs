@@ -2,12 +2,14 @@
 //!
 //! [`conforms!`](crate::conforms) makes a test module of it; the functions are for that macro.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
 
 use fibula_core::{Addr, BuildError, Engine, Hop, Lookup, Patch, Patched, Prefix, Routes};
 
-use crate::check::{LONGEST_BATCH, Report, check, check_batch};
+use crate::check::{LONGEST_BATCH, Report, check, check_answers, check_batch};
 use crate::fib::{FibSpec, HopModel};
 use crate::traffic::{self, Traffic};
 use crate::{Oracle, Rng, probes, tables};
@@ -97,38 +99,60 @@ macro_rules! conforms {
 /// Differences printed for one failure.
 const KEEP: usize = 5;
 
-/// Builds the form; `None`, with a printed reason, if it refuses the table and may.
-fn build<A: Addr>(
-    (label, build): &(String, Build<A>),
-    table: &str,
-    routes: &Routes<A>,
+/// A table, what it is asked, and the right answers.
+struct Case<A: Addr> {
+    name: String,
+    routes: Routes<A>,
+    /// Whether an engine may refuse the table at a limit.
     may_refuse: bool,
-) -> Option<Box<dyn Lookup<A>>> {
-    match build(routes) {
-        Ok(engine) => Some(engine),
-        Err(error @ BuildError::Limit { .. }) if may_refuse => {
-            println!("{label}: skipped on {table}: {error}");
-            None
+    addrs: Vec<A>,
+    expected: Vec<Hop>,
+}
+
+impl<A: Addr> Case<A> {
+    fn new(name: String, routes: Routes<A>, addrs: Vec<A>, may_refuse: bool) -> Self {
+        let oracle = Oracle::new(&routes);
+        let expected = addrs.iter().map(|&addr| oracle.lookup(addr)).collect();
+        Self { name, routes, may_refuse, addrs, expected }
+    }
+
+    /// Asks every boundary, then `keys`.
+    fn boundaries(name: &str, routes: Routes<A>, keys: &[A], may_refuse: bool) -> Self {
+        let addrs = probes::boundary(&routes).chain(keys.iter().copied()).collect();
+        Self::new(name.to_owned(), routes, addrs, may_refuse)
+    }
+
+    /// Asks boundaries with random addresses between them; at least three of the longest batches.
+    fn mixed(seed: u64) -> Self {
+        let routes = tables::dense::<A>(seed, 700);
+        let mut rng = Rng::new(0x0a11);
+        let addrs = probes::boundary(&routes).flat_map(|probe| [probe, rng.addr()]).collect();
+        Self::new(format!("dense table {seed}"), routes, addrs, false)
+    }
+
+    /// The engine over the table; `None`, with a printed reason, if it refuses the table and may.
+    fn build(&self, (label, build): &(String, Build<A>)) -> Option<Box<dyn Lookup<A>>> {
+        match build(&self.routes) {
+            Ok(engine) => Some(engine),
+            Err(error @ BuildError::Limit { .. }) if self.may_refuse => {
+                println!("{label}: skipped on {}: {error}", self.name);
+                None
+            }
+            Err(error) => panic!("{label} must take {}: {error}", self.name),
         }
-        Err(error) => panic!("{label} must take {table}: {error}"),
     }
 }
 
-/// Every boundary probe, then `keys`, single and in batches.
-fn agree<A: Addr>(
-    builders: &Builders<A>,
-    table: &str,
-    routes: &Routes<A>,
-    keys: &[A],
-    may_refuse: bool,
-) {
-    let oracle = Oracle::new(routes);
-    for form in builders {
-        let Some(engine) = build(form, table, routes, may_refuse) else { continue };
-        let mut probes = probes::boundary(routes).chain(keys.iter().copied());
-        let report = check(&*engine, &oracle, &mut probes, KEEP);
-        assert!(report.is_ok(), "{} on {table}: {report}", form.0);
-        assert!(engine.memory().total() > 0 || routes.is_empty(), "{}: no memory", form.0);
+/// Every address of every case, single and in batches.
+fn agree<A: Addr>(builders: &Builders<A>, cases: &[Case<A>]) {
+    for case in cases {
+        for form in builders {
+            let Some(engine) = case.build(form) else { continue };
+            let report = check_answers(&*engine, &case.addrs, &case.expected, KEEP);
+            assert!(report.is_ok(), "{} on {}: {report}", form.0, case.name);
+            let has_memory = engine.memory().total() > 0 || case.routes.is_empty();
+            assert!(has_memory, "{}: no memory", form.0);
+        }
     }
 }
 
@@ -138,35 +162,73 @@ fn random_keys<A: Addr>(count: usize) -> Vec<A> {
     (0..count).map(|_| rng.addr()).collect()
 }
 
+/// The cases of a family, made once a process by the first test that needs them: every engine's
+/// module asks the same, and making them costs more than asking most engines.
+struct Cases<A: Addr> {
+    edge: OnceLock<Vec<Case<A>>>,
+    dense: OnceLock<Vec<Case<A>>>,
+    realistic: OnceLock<Vec<Case<A>>>,
+    crowded: OnceLock<Vec<Case<A>>>,
+    lengths: OnceLock<Case<A>>,
+    unaligned: OnceLock<Case<A>>,
+}
+
+impl<A: Addr> Cases<A> {
+    const fn new() -> Self {
+        Self {
+            edge: OnceLock::new(),
+            dense: OnceLock::new(),
+            realistic: OnceLock::new(),
+            crowded: OnceLock::new(),
+            lengths: OnceLock::new(),
+            unaligned: OnceLock::new(),
+        }
+    }
+
+    fn get() -> &'static Self {
+        static V4: Cases<u32> = Cases::new();
+        static V6: Cases<u128> = Cases::new();
+        let families: [&'static dyn Any; 2] = [&V4, &V6];
+        families.into_iter().find_map(|cases| cases.downcast_ref()).expect("there are two families")
+    }
+}
+
 /// The hand-made tables, the empty one first.
 pub fn edge_tables<A: Addr>(builders: &Builders<A>) {
-    let keys = random_keys(500);
-    for (name, routes) in tables::edge::<A>() {
-        agree(builders, name, &routes, &keys, false);
-    }
+    let cases = || {
+        let keys = random_keys(500);
+        let case = |(name, routes)| Case::boundaries(name, routes, &keys, false);
+        tables::edge::<A>().into_iter().map(case).collect()
+    };
+    agree(builders, Cases::get().edge.get_or_init(cases));
 }
 
 /// Dense nested tables of several sizes.
 pub fn dense_tables<A: Addr>(builders: &Builders<A>) {
-    let keys = random_keys(2000);
-    for (seed, prefixes) in [1, 2, 3, 5, 8, 17, 40, 64, 100, 333, 1000, 2000].iter().enumerate() {
-        let routes = tables::dense::<A>(seed as u64, *prefixes);
-        agree(builders, &format!("dense table {seed}"), &routes, &keys, false);
-    }
+    let cases = || {
+        let keys = random_keys(2000);
+        let sizes = [1, 2, 3, 5, 8, 17, 40, 64, 100, 333, 1000, 2000];
+        let case = |(seed, prefixes)| {
+            let routes = tables::dense(seed, prefixes);
+            Case::boundaries(&format!("dense table {seed}"), routes, &keys, false)
+        };
+        (0..).zip(sizes).map(case).collect()
+    };
+    agree(builders, Cases::get().dense.get_or_init(cases));
 }
 
 /// Every batch length from 0 to 130, with boundary probes and random keys mixed.
 pub fn batch_lengths<A: Addr>(builders: &Builders<A>) {
-    let routes = tables::dense::<A>(77, 700);
-    let oracle = Oracle::new(&routes);
-    let keys = mixed_keys(&routes);
+    let case = Cases::<A>::get().lengths.get_or_init(|| Case::mixed(77));
     for form in builders {
-        let Some(engine) = build(form, "dense table 77", &routes, false) else { continue };
+        let Some(engine) = case.build(form) else { continue };
         let mut report = Report::default();
         for len in 0..=LONGEST_BATCH {
             // Three places, so that a lane does not always hold the same key.
             for start in [0, len, 2 * len + 1] {
-                check_batch(&*engine, &oracle, &keys[start..start + len], KEEP, &mut report);
+                let at = start..start + len;
+                let (addrs, expected) = (&case.addrs[at.clone()], &case.expected[at]);
+                check_batch(&*engine, addrs, expected, KEEP, &mut report);
             }
         }
         assert!(report.is_ok(), "{}: {report}", form.0);
@@ -175,28 +237,21 @@ pub fn batch_lengths<A: Addr>(builders: &Builders<A>) {
 
 /// Slices of addresses and of hops that begin at any element, whose neighbours must stay untouched.
 pub fn unaligned_slices<A: Addr>(builders: &Builders<A>) {
-    let routes = tables::dense::<A>(78, 700);
-    let oracle = Oracle::new(&routes);
-    let keys = mixed_keys(&routes);
+    let case = Cases::<A>::get().unaligned.get_or_init(|| Case::mixed(78));
     let guard = Hop::new(Hop::MAX_INDEX);
     for form in builders {
-        let Some(engine) = build(form, "dense table 78", &routes, false) else { continue };
+        let Some(engine) = case.build(form) else { continue };
         for offset in 0..=16 {
             for len in [1, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100] {
                 // The two offsets differ, or both would be aligned alike.
-                let (at, out) = (offset, 16 - offset);
+                let (at, out) = (offset..offset + len, 16 - offset);
                 let mut hops = vec![guard; out + len + 17];
-                engine.lookup_batch(&keys[at..at + len], &mut hops[out..out + len]);
-                for (key, hop) in keys[at..at + len].iter().zip(&hops[out..]) {
-                    let expected = oracle.lookup(*key);
-                    assert_eq!(*hop, expected, "{}: {key:?}, offset {at}, batch of {len}", form.0);
-                }
+                engine.lookup_batch(&case.addrs[at.clone()], &mut hops[out..out + len]);
+                let label = || format!("{}: offset {offset}, batch of {len}", form.0);
+                assert_eq!(hops[out..out + len], case.expected[at], "{}", label());
                 let outside = hops[..out].iter().chain(&hops[out + len..]);
-                assert!(
-                    outside.into_iter().all(|hop| *hop == guard),
-                    "{}: wrote outside its slice, offset {out}, batch of {len}",
-                    form.0
-                );
+                let untouched = outside.into_iter().all(|hop| *hop == guard);
+                assert!(untouched, "{}: wrote outside its slice", label());
             }
         }
     }
@@ -204,9 +259,9 @@ pub fn unaligned_slices<A: Addr>(builders: &Builders<A>) {
 
 /// `lookup_batch` panics if the slices differ in length, whichever is longer.
 pub fn unequal_lengths_panic<A: Addr>(builders: &Builders<A>) {
-    let routes = tables::dense::<A>(79, 20);
+    let case = Case::new("dense table 79".to_owned(), tables::dense::<A>(79, 20), vec![], false);
     for form in builders {
-        let Some(engine) = build(form, "dense table 79", &routes, false) else { continue };
+        let Some(engine) = case.build(form) else { continue };
         for (addrs, hops) in [(0, 1), (1, 0), (8, 9), (64, 63), (100, 16)] {
             let (keys, mut hops) = (vec![A::MIN; addrs], vec![Hop::NONE; hops]);
             let result = catch_unwind(AssertUnwindSafe(|| engine.lookup_batch(&keys, &mut hops)));
@@ -217,31 +272,31 @@ pub fn unequal_lengths_panic<A: Addr>(builders: &Builders<A>) {
 
 /// Generated tables in the shape of the Internet's, and one with more hops than 16 bits number.
 pub fn realistic_tables<A: Addr>(builders: &Builders<A>) {
-    for (year, prefixes, hops) in [
-        (2010, 3_000, HopModel::Near(20)),
-        (2015, 20_000, HopModel::Hash(200)),
-        (2024, 40_000, HopModel::Near(64)),
-        (2024, 40_000, HopModel::Hash(4_000)),
-    ] {
+    let case = |(year, prefixes, hops)| {
         let spec = FibSpec { year, prefixes, seed: 11, hops };
         let routes = spec.generate::<A>();
         let mut keys = random_keys(20_000);
         keys.extend(traffic::keys(&routes, Traffic::Pfx, 20_000, 12));
-        agree(builders, &format!("generated table {spec}"), &routes, &keys, true);
-    }
+        Case::boundaries(&format!("generated table {spec}"), routes, &keys, true)
+    };
+    let specs = [
+        (2010, 3_000, HopModel::Near(20)),
+        (2015, 20_000, HopModel::Hash(200)),
+        (2024, 40_000, HopModel::Near(64)),
+        (2024, 40_000, HopModel::Hash(4_000)),
+    ];
+    let cases = || specs.into_iter().map(case).collect();
+    agree(builders, Cases::get().realistic.get_or_init(cases));
 }
 
 /// Tables beyond some schemes' limits: very many intervals in one chunk, very large hops.
 pub fn crowded_tables<A: Addr>(builders: &Builders<A>) {
-    let keys = random_keys(1000);
-    agree(builders, "crowded table", &tables::crowded(), &keys, true);
-    agree(builders, "wide hops", &tables::wide_hops(80, 1500), &keys, true);
-}
-
-/// At least three batches of keys: boundary probes with random keys between them.
-fn mixed_keys<A: Addr>(routes: &Routes<A>) -> Vec<A> {
-    let mut rng = Rng::new(0x0a11);
-    probes::boundary(routes).flat_map(|probe| [probe, rng.addr()]).collect()
+    let cases = || {
+        let keys = random_keys(1000);
+        let tables = [("crowded table", tables::crowded()), ("wide hops", tables::wide_hops(80, 1500))];
+        tables.map(|(name, routes)| Case::boundaries(name, routes, &keys, true)).into()
+    };
+    agree(builders, Cases::get().crowded.get_or_init(cases));
 }
 
 /// Patches tables step by step, each step compared with the oracle of its routes: dense small tables,

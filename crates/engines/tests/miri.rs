@@ -1,0 +1,71 @@
+//! Engines on small tables, for Miri, which runs a thousandth as fast: `./dev test` runs these tests under
+//! it where it is installed, and as ordinary tests too.
+
+use std::sync::Arc;
+
+use fibula_core::{Addr, Hop, Lookup, Patched, Routes, SharedBytes, TableSource};
+use fibula_engines::{EngineFamily, find};
+use fibula_simd::{Isa, Table};
+use fibula_testkit::{Oracle, check::check, probes, tables};
+
+/// Engines whose tables are small where there are few routes: the others fill megabytes.
+const V4: [&str; 6] = ["radix", "planb", "lower-bound", "miht-batch", "bloomfwd", "poptrie16"];
+const V6: [&str; 6] = ["radix", "planb", "lower-bound", "miht-batch", "bloomfwd", "wideleaf"];
+
+/// The tables of an engine, as a file has them.
+struct Stored(Vec<(&'static str, Arc<Aligned>)>);
+
+impl TableSource for Stored {
+    fn table(&self, name: &str) -> Option<SharedBytes> {
+        let (_, bytes) = self.0.iter().find(|(stored, _)| *stored == name)?;
+        SharedBytes::new(bytes.clone(), 0, bytes.0.len())
+    }
+}
+
+struct Aligned(Table<u8>);
+
+impl AsRef<[u8]> for Aligned {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Built, patched if it can be, stored and loaded: right at every boundary, single and in batches.
+fn right<A: EngineFamily>(names: &[&str]) {
+    let mut routes = tables::dense::<A>(4, 24);
+    for name in names {
+        let entry = find::<A>(name).expect("the registry has the engine");
+        let built = (entry.build)(&routes, Isa::Scalar).expect("a small table is taken");
+        agree(name, &*built, &routes);
+        let aligned = |bytes| Arc::new(Aligned(Table::from_slice(bytes)));
+        let stored = built.tables().iter().map(|t| (t.name, aligned(t.bytes))).collect();
+        let loaded = (entry.load)(&Stored(stored), routes.hop_count(), Isa::Scalar);
+        let mut engine = loaded.unwrap_or_else(|error| panic!("{name}: {error}"));
+        agree(name, &*engine, &routes);
+
+        let changed = routes.as_slice()[routes.len() / 2].prefix;
+        routes = routes.iter().filter(|route| route.prefix != changed).collect();
+        if engine.follow(&routes, &[changed]) == Ok(Patched::Applied) {
+            agree(name, &*engine, &routes);
+        }
+    }
+}
+
+fn agree<A: Addr, E: Lookup<A> + ?Sized>(name: &str, engine: &E, routes: &Routes<A>) {
+    let oracle = Oracle::new(routes);
+    let report = check(&engine, &oracle, &mut probes::boundary(routes), 3);
+    assert!(report.is_ok() && report.probes > 50, "{name}: {report}");
+    let mut hops = [Hop::NONE; 3];
+    engine.lookup_batch(&[A::MIN, A::MAX, A::MIN], &mut hops);
+    assert_eq!(hops, [A::MIN, A::MAX, A::MIN].map(|addr| oracle.lookup(addr)), "{name}");
+}
+
+#[test]
+fn v4() {
+    right::<u32>(&V4);
+}
+
+#[test]
+fn v6() {
+    right::<u128>(&V6);
+}
