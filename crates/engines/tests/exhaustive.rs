@@ -17,7 +17,7 @@ const SLAB: usize = 1 << 25;
 const WINDOW: usize = 1 << 20;
 const BATCH: usize = 1024;
 
-/// 46.16.0.0/12: where it is that big, the cut of a real table has the most kinds of lengths, 14 to 32.
+/// 46.16.0.0/12: 916 routes of the cut touch it, of lengths 14 to 32.
 const STRETCH: u32 = 0x2e10_0000;
 
 /// A generated table, and the cut of a real one with the most next hops.
