@@ -10,8 +10,8 @@ use fibula_engines::sail::{OnChip, SailL, SailM, merged};
 use fibula_testkit::Rng;
 use fibula_testkit::fib::{FibSpec, HopModel};
 
-#[path = "../tests/shared/mod.rs"]
-mod shared;
+#[path = "../tests/tables/mod.rs"]
+mod tables;
 
 const PREFIXES: usize = 200_000;
 const HOPS: u32 = 64;
@@ -31,10 +31,10 @@ fn main() {
         row("generated, unrelated", &fibs);
     }
     let mut real = Vec::new();
-    for file in shared::files() {
-        let name = shared::name(&file);
+    for file in tables::archives_if_any() {
+        let name = tables::name(&file);
         if name.starts_with("pch-") || name.starts_with("ipasn_2014") {
-            let routes = shared::read::<u32>(&file);
+            let routes = tables::read::<u32>(&file);
             for count in [2, 8, 16] {
                 row(&format!("{}, views", &name[..name.len().min(14)]), &views(&routes, count));
             }

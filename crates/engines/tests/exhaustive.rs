@@ -1,14 +1,15 @@
 //! All 2^32 addresses, each IPv4 engine in each form, against a flat table: an array of the hops of
 //! all addresses, painted route by route in order of length, so that the longest stays on top. Takes
-//! minutes, so it runs on demand: `./dev exhaustive [ENGINE]`.
+//! minutes, so it runs on demand: `./dev exhaustive [ENGINE]`; `./dev exhaustive --skip archives`
+//! leaves out the table that is not in the repository. A stretch of a real table is always compared.
 //!
 //! The array is made in slabs; a test holds one of them at a time.
 
 use fibula_core::{BuildError, Hop, Lookup, Routes};
-use fibula_engines::{Entry, Isa, engines, find};
+use fibula_engines::{BoxedEngine, Entry, Isa, engines, find};
 use fibula_testkit::fib::{FibSpec, HopModel};
 
-mod shared;
+mod tables;
 
 /// Addresses of a slab: 128 MB of hops.
 const SLAB: usize = 1 << 25;
@@ -16,16 +17,24 @@ const SLAB: usize = 1 << 25;
 const WINDOW: usize = 1 << 20;
 const BATCH: usize = 1024;
 
-/// The real table with the most next hops if it is there, and a generated one.
-fn tables() -> Vec<(String, Routes<u32>)> {
+/// 46.16.0.0/12: 916 routes of the cut touch it, of lengths 14 to 32.
+const STRETCH: u32 = 0x2e10_0000;
+
+/// A generated table, and the cut of a real one with the most next hops.
+fn generated_and_cut() -> Vec<(String, Routes<u32>)> {
     let spec = FibSpec { year: 2024, prefixes: 900_000, seed: 1, hops: HopModel::Hash(256) };
-    let mut tables = vec![(format!("generated {spec}"), spec.generate())];
-    for file in shared::files() {
-        if shared::name(&file).starts_with("pch-") {
-            tables.push((shared::name(&file), shared::read(&file)));
-        }
-    }
-    tables
+    let cut = "ipasn_20140513";
+    vec![
+        (format!("generated {spec}"), spec.generate()),
+        (format!("cut of {cut}"), tables::cut(cut)),
+    ]
+}
+
+/// The real table with the most next hops.
+fn archive() -> Vec<(String, Routes<u32>)> {
+    let file = tables::archives().into_iter().find(|file| tables::name(file).starts_with("pch-"));
+    let file = file.expect("the table pch-* is among the real archives");
+    vec![(tables::name(&file), tables::read(&file))]
 }
 
 /// The hops of `flat.len()` addresses from `first`, by routes that are sorted by length.
@@ -51,16 +60,25 @@ fn fitting(entry: &Entry<u32>, routes: Routes<u32>) -> Routes<u32> {
     }
 }
 
-fn exhaustive(name: &str) {
+/// An engine in each form that this machine has.
+fn forms(entry: &Entry<u32>, routes: &Routes<u32>) -> Vec<(Isa, BoxedEngine<u32>)> {
+    let isas = entry.isas.iter().filter(|isa| isa.is_supported());
+    isas.map(|&isa| (isa, (entry.build)(routes, isa).expect("the engine takes the table")))
+        .collect()
+}
+
+/// The places of the routes in order of length.
+fn by_length(routes: &Routes<u32>) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..routes.len() as u32).collect();
+    order.sort_by_key(|&i| routes.as_slice()[i as usize].prefix.len());
+    order
+}
+
+fn exhaustive(name: &str, tables: Vec<(String, Routes<u32>)>) {
     let entry = find::<u32>(name).expect("the registry has the engine");
-    for (table, routes) in tables() {
+    for (table, routes) in tables {
         let routes = fitting(entry, routes);
-        let mut order: Vec<u32> = (0..routes.len() as u32).collect();
-        order.sort_by_key(|&i| routes.as_slice()[i as usize].prefix.len());
-        let isas = entry.isas.iter().filter(|isa| isa.is_supported());
-        let forms: Vec<_> = isas
-            .map(|&isa| (isa, (entry.build)(&routes, isa).expect("the engine takes the table")))
-            .collect();
+        let (order, forms) = (by_length(&routes), forms(entry, &routes));
         let mut wrong = vec![0u64; forms.len() + 1];
         let mut flat = vec![Hop::NONE; SLAB];
         for slab in 0..1u64 << 32 >> SLAB.trailing_zeros() {
@@ -103,15 +121,43 @@ fn differing_singly<E: Lookup<u32> + ?Sized>(engine: &E, first: u32, flat: &[Hop
     flat.iter().zip(addrs).filter(|&(&hop, addr)| engine.lookup(addr) != hop).count() as u64
 }
 
+#[test]
+fn every_address_of_a_stretch_of_a_real_table() {
+    let routes: Routes<u32> = tables::cut("ipasn_20140513");
+    let mut flat = vec![Hop::NONE; WINDOW];
+    paint(&routes, &by_length(&routes), STRETCH, &mut flat);
+    let changes = flat.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    assert_eq!(changes, 471);
+    for entry in engines::<u32>() {
+        let routes = fitting(entry, routes.clone());
+        paint(&routes, &by_length(&routes), STRETCH, &mut flat);
+        for (isa, engine) in forms(entry, &routes) {
+            let wrong = differing(&*engine, STRETCH, &flat);
+            assert_eq!(wrong, 0, "{} {isa}, batches", entry.name);
+            assert_eq!(differing_singly(&*engine, STRETCH, &flat), 0, "{} {isa}", entry.name);
+        }
+    }
+}
+
 macro_rules! exhaustive {
     ($($test:ident $name:literal)*) => {
         $(
             #[test]
             #[ignore = "all 2^32 addresses: ./dev exhaustive"]
             fn $test() {
-                exhaustive($name);
+                exhaustive($name, generated_and_cut());
             }
         )*
+
+        mod archives {
+            $(
+                #[test]
+                #[ignore = "real archives, all 2^32 addresses: ./dev exhaustive"]
+                fn $test() {
+                    super::exhaustive($name, super::archive());
+                }
+            )*
+        }
 
         #[test]
         fn every_engine_has_a_test() {

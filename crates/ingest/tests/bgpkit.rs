@@ -3,20 +3,22 @@
 mod common;
 
 use std::net::IpAddr;
+use std::path::Path;
 
 use bgpkit_parser::BgpkitParser;
 use bgpkit_parser::models::{AsPathSegment, BgpElem, ElemType};
-use common::{Bgp, Event, mrt_files, read_bgp, shared};
+use common::{Bgp, Event, Route, archives, cuts, mrt_files, name, read_bgp};
 use fibula_ingest::decompress;
 
-/// Where the two differ, and why we think that we are right. (`openbgpd_rib_table-mp` is compared with
-/// `openbgpd_rib_table`, the same table in another form, below.)
-const DIFFERENT: [(&str, &str); 5] = [
+/// Where the two differ, and why we think that we are right. (The first three are compared with the same
+/// routes in other forms, below.)
+const DIFFERENT: [(&str, &str); 6] = [
     ("openbgpd_rib_table-mp", "it does not know BGP4MP_ENTRY"),
     ("bird_bgp", "path identifiers in ordinary records"),
     ("bird6_bgp", "path identifiers in ordinary records"),
     ("_3samples", "it gives no routes without a table of peers"),
     ("trailing_bits", "it drops the message whose list of prefixes breaks off"),
+    ("made-updates", "it drops the message whose list of prefixes breaks off"),
 ];
 
 fn ours(bgp: &Bgp, event: &Event, is_table: bool) -> String {
@@ -84,11 +86,12 @@ fn theirs(elem: &BgpElem, is_table: bool) -> String {
     )
 }
 
-#[test]
-fn every_route_of_every_file() {
-    let Some(data) = shared() else { return };
-    for path in mrt_files(&data) {
-        let name = path.file_name().unwrap().to_string_lossy();
+/// Compares every route and withdrawal of every file; returns how many files and how many lines there
+/// are.
+fn agree(data: &Path) -> (usize, usize) {
+    let (mut files, mut lines) = (0, 0);
+    for path in mrt_files(data) {
+        let name = name(&path);
         if let Some((_, why)) = DIFFERENT.iter().find(|(part, _)| name.contains(part)) {
             println!("{name}: differs: {why}");
             continue;
@@ -109,22 +112,53 @@ fn every_route_of_every_file() {
         println!("{name}: {} {}", found.len(), wanted.len());
         assert_eq!(first, None, "{name}");
         assert_eq!(found.len(), wanted.len(), "{name}");
+        files += 1;
+        lines += found.len();
     }
+    (files, lines)
 }
 
 #[test]
-fn one_table_in_two_forms() {
-    let Some(data) = shared() else { return };
-    let routes = |name: &str| {
-        let (_, bgp) = read_bgp(&data.join("mrt/mrtparse-samples").join(name));
-        let mut routes: Vec<String> = bgp
-            .events
-            .iter()
-            .map(|event| format!("{} {:?}", event.prefix, event.route.as_ref().unwrap()))
-            .collect();
-        routes.sort_unstable();
-        routes
+fn every_route_of_every_file() {
+    assert_eq!(agree(&cuts()), (19, 69_684));
+}
+
+#[test]
+#[ignore = "real archives: ./dev check-data"]
+fn every_route_of_every_archive() {
+    let (files, lines) = agree(&archives());
+    assert!(files >= 27 && lines >= 1_899_864, "{files} files, {lines} routes and withdrawals");
+}
+
+/// The routes of a file of mrtparse's samples, in order; `id`: with the path identifier.
+fn routes(file: &str, id: bool) -> Vec<String> {
+    let (_, bgp) = read_bgp(&cuts().join("mrt/mrtparse-samples").join(file));
+    let line = |event: &Event| {
+        let route: &Route = event.route.as_ref().expect("no withdrawals");
+        let id = if id { event.path_id } else { 0 };
+        format!("{} {id} {route:?}", event.prefix)
     };
-    assert_eq!(routes("openbgpd_rib_table-mp"), routes("openbgpd_rib_table"));
-    assert_eq!(routes("openbgpd_rib_table-v2"), routes("openbgpd_rib_table"));
+    let mut routes: Vec<String> = bgp.events.iter().map(line).collect();
+    routes.sort_unstable();
+    routes
+}
+
+#[test]
+fn one_table_in_three_forms() {
+    let table = routes("openbgpd_rib_table", false);
+    assert_eq!(table.len(), 31);
+    assert_eq!(routes("openbgpd_rib_table-mp", false), table);
+    assert_eq!(routes("openbgpd_rib_table-v2", false), table);
+}
+
+/// What BIRD wrote in ordinary records before RFC 8050, and the same sessions in records that say that
+/// they have path identifiers. Only the first have routes with large communities.
+#[test]
+fn path_identifiers_in_two_forms() {
+    for (old, new) in [("bird_bgp", "bird-mrtdump_bgp"), ("bird6_bgp", "bird6-mrtdump_bgp")] {
+        let (large, old): (Vec<_>, Vec<_>) =
+            routes(old, true).into_iter().partition(|route| route.contains(":4294967295:"));
+        assert_eq!(old, routes(new, true));
+        assert_eq!((large.len(), old.len()), (2, 12), "{new}");
+    }
 }

@@ -1,6 +1,7 @@
 //! What the tests of the command share.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -89,6 +90,45 @@ prefix,asn,country
 2001:db8:1::/48,64506,DE
 2001:db8:1::1/128,64507,FR
 ";
+
+/// The cuts of real files that are always there: `testdata`.
+pub fn cuts() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata")
+}
+
+/// The whole files, in the same folders: `data` in the folder that `FIBULA_SHARED` names, or in
+/// `shared` beside the repository.
+pub fn archives() -> PathBuf {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
+    let data = env::var_os("FIBULA_SHARED").map_or(beside, PathBuf::from).join("data");
+    assert!(data.is_dir(), "no real archives at {} (set FIBULA_SHARED)", data.display());
+    data
+}
+
+/// The MRT files of [`cuts`] or [`archives`], in order of name.
+pub fn mrt_files(data: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for folder in ["mrt", "mrt/mrtparse-samples"] {
+        let folder = data.join(folder);
+        let entries = fs::read_dir(&folder);
+        let entries = entries.unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        let paths = entries.map(|entry| entry.expect("a readable folder").path());
+        files.extend(paths.filter(|path| path.is_file()));
+    }
+    files.retain(|path| ![".md", ".rst", ".conf"].iter().any(|end| name(path).ends_with(end)));
+    files.sort();
+    files
+}
+
+/// The name of a file without its folders.
+pub fn name(path: &Path) -> String {
+    path.file_name().expect("files have names").to_string_lossy().into_owned()
+}
+
+/// A path as an argument.
+pub fn arg(path: &Path) -> &str {
+    path.to_str().expect("a plain path")
+}
 
 pub fn read(path: impl AsRef<Path>) -> Vec<u8> {
     let path: PathBuf = path.as_ref().into();

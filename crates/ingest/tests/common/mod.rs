@@ -1,27 +1,29 @@
-//! What the tests on shared data have in common.
+//! What the tests on real files have in common.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::env;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use fibula_core::{Attributes, BgpAttributes, Change, Update};
 use fibula_ingest::{
-    Consumer, Damage, PeerInfo, ReadOptions, ReadReport, SourceInfo, SourceSpec, read,
+    Consumer, Damage, PeerInfo, ReadOptions, ReadReport, SourceInfo, SourceSpec, decompress, read,
 };
 
-/// The directory of shared data; says so and gives `None` where there is none.
-pub fn shared() -> Option<PathBuf> {
+/// The cuts of real files that are always there: `testdata`.
+pub fn cuts() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata")
+}
+
+/// The whole files, in the same folders: `data` in the folder that `FIBULA_SHARED` names, or in
+/// `shared` beside the repository.
+pub fn archives() -> PathBuf {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    let root = env::var_os("FIBULA_SHARED").map_or(beside, PathBuf::from);
-    let data = root.join("data");
-    if !data.is_dir() {
-        println!("skipped: shared data not found");
-        return None;
-    }
-    Some(data)
+    let data = env::var_os("FIBULA_SHARED").map_or(beside, PathBuf::from).join("data");
+    assert!(data.is_dir(), "no real archives at {} (set FIBULA_SHARED)", data.display());
+    data
 }
 
 /// A route or a withdrawal, owned.
@@ -113,27 +115,38 @@ pub fn read_bgp(path: &Path) -> (ReadReport, Bgp) {
     (report, bgp)
 }
 
-/// The text of a gzip file.
-pub fn gunzip(path: &Path) -> String {
+/// The text of a compressed file.
+pub fn text(path: &Path) -> String {
+    let file = File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let (_, mut reader) = decompress(file).expect("a known compression");
     let mut text = String::new();
-    let file = File::open(path).expect("present");
-    flate2::read::MultiGzDecoder::new(file).read_to_string(&mut text).expect("sound");
+    reader.read_to_string(&mut text).expect("sound");
     text
 }
 
-/// All files below `dir` that are MRT.
-pub fn mrt_files(dir: &Path) -> Vec<PathBuf> {
-    let list = |dir: PathBuf| {
-        let entries = dir.read_dir().into_iter().flatten().flatten();
-        entries.map(|entry| entry.path()).filter(|path| path.is_file()).collect::<Vec<_>>()
-    };
-    let mut files = list(dir.join("mrt"));
-    files.extend(list(dir.join("mrt/mrtparse-samples")));
+/// The files in this folder, in order of name.
+pub fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder);
+    let entries = entries.unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let paths = entries.map(|entry| entry.expect("a readable folder").path());
+    let mut files: Vec<PathBuf> = paths.filter(|path| path.is_file()).collect();
+    files.sort();
+    files
+}
+
+/// The MRT files of [`cuts`] or [`archives`], in order of name.
+pub fn mrt_files(data: &Path) -> Vec<PathBuf> {
+    let mut files = files(&data.join("mrt"));
+    files.extend(self::files(&data.join("mrt/mrtparse-samples")));
     let is_mrt = |path: &PathBuf| {
         let ext = path.extension().and_then(|ext| ext.to_str());
         !matches!(ext, Some("md" | "rst" | "conf"))
     };
     files.retain(is_mrt);
-    files.sort();
     files
+}
+
+/// The name of a file without its folders.
+pub fn name(path: &Path) -> String {
+    path.file_name().expect("files have names").to_string_lossy().into_owned()
 }

@@ -1,8 +1,8 @@
-//! Real tables, for the tests that can do without: they lie outside the repository, in the folder
-//! that `FIBULA_SHARED` names or in `shared` beside the repository.
+//! Real tables: the cuts of them that are always there, and whole ones for tests that run on demand.
 #![allow(dead_code, reason = "each test that includes this module uses a part of it")]
 
 use std::collections::HashMap;
+use std::env;
 use std::fs;
 use std::io::Read;
 use std::net::IpAddr;
@@ -10,17 +10,40 @@ use std::path::{Path, PathBuf};
 
 use fibula_core::{Addr, Hop, Prefix, Route, Routes};
 
-/// The files with tables, in order of name; none, and a line that says so, if they are not there.
-pub fn files() -> Vec<PathBuf> {
-    let shared = std::env::var_os("FIBULA_SHARED").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
-    let Ok(folder) = fs::read_dir(shared.join("data/tables")) else {
-        println!("skipped: shared data not found");
-        return Vec::new();
-    };
-    let mut files: Vec<_> = folder.filter_map(|file| Some(file.ok()?.path())).collect();
+/// The files with cuts of real tables, in order of name.
+pub fn cuts() -> Vec<PathBuf> {
+    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tables"))
+}
+
+/// A cut, by the beginning of its name.
+pub fn cut<A: Addr>(begin: &str) -> Routes<A> {
+    let file = cuts().into_iter().find(|file| name(file).starts_with(begin));
+    read(&file.unwrap_or_else(|| panic!("no table {begin}")))
+}
+
+/// The files with whole tables, in order of name.
+pub fn archives() -> Vec<PathBuf> {
+    let folder = archives_folder();
+    assert!(folder.is_dir(), "no real archives at {} (set FIBULA_SHARED)", folder.display());
+    files(&folder)
+}
+
+/// As [`archives`], none if they are not there: for examples, which have generated tables besides.
+pub fn archives_if_any() -> Vec<PathBuf> {
+    let folder = archives_folder();
+    if folder.is_dir() { files(&folder) } else { Vec::new() }
+}
+
+/// `data/tables` in the folder that `FIBULA_SHARED` names, or in `shared` beside the repository.
+fn archives_folder() -> PathBuf {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
+    env::var_os("FIBULA_SHARED").map_or(beside, PathBuf::from).join("data/tables")
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder);
+    let entries = entries.unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut files: Vec<_> = entries.map(|entry| entry.expect("a readable folder").path()).collect();
     files.sort();
     files
 }
