@@ -234,34 +234,64 @@ static CRC: [u32; 256] = {
 mod tests {
     use super::*;
 
-    /// MurmurHash3 of whole words, of any number of them.
-    fn murmur3(seed: u32, bytes: &[u8]) -> u32 {
-        let (words, rest) = bytes.as_chunks::<4>();
-        let mut hash = words.iter().fold(seed, |h, w| murmur_block(h, u32::from_le_bytes(*w)));
-        if !rest.is_empty() {
-            let mut word = [0; 4];
-            word[..rest.len()].copy_from_slice(rest);
-            let block = u32::from_le_bytes(word).wrapping_mul(0xcc9e_2d51);
-            hash ^= block.rotate_left(15).wrapping_mul(0x1b87_3593);
+    const NARROW: u32 = 0xc000_0207; // 192.0.2.7
+    const WIDE: u64 = 0x2001_0db8_0000_0001;
+
+    /// MurmurHash3_x86_32 by the reference implementation (Python's package mmh3 5), of the keys' bytes, least
+    /// significant first: `mmh3.hash(key.to_bytes(4, "little"), seed, signed=False)`.
+    #[test]
+    fn murmur_of_keys() {
+        for (seed, narrow, wide) in [
+            (
+                0,
+                [0x2362_f9de, 0xfbf1_402a, 0xa87e_0538, 0x7629_3b50],
+                [0x6385_2afc, 0x5307_5d44, 0x7b22_014d, 0x6275_64e8],
+            ),
+            (
+                1,
+                [0x78ed_212d, 0x5e11_e574, 0x7e28_b279, 0x36c6_fa09],
+                [0xea95_647d, 0xdf08_7715, 0x9860_704b, 0x9769_f0c6],
+            ),
+            (
+                0x9747_b28c,
+                [0xa366_817d, 0xf354_e7bc, 0x1396_1f03, 0x9de6_72fb],
+                [0x2e1d_9bd8, 0x24e8_1313, 0xfc24_65d9, 0x7584_c82b],
+            ),
+            (
+                0xdead_beef,
+                [0x2d37_50b3, 0x21dc_ad82, 0xca91_9198, 0xc328_9efb],
+                [0x3aeb_0c1f, 0x1f48_87b8, 0xee8e_589f, 0x75c2_fc1e],
+            ),
+        ] {
+            assert_eq!([0, 1, NARROW, u32::MAX].map(|key| key.murmur3(seed)), narrow, "{seed:#x}");
+            assert_eq!([0, 1, WIDE, u64::MAX].map(|key| key.murmur3(seed)), wide, "{seed:#x}");
         }
-        fmix32(hash ^ bytes.len() as u32)
     }
 
+    /// The finalisers, by the reference implementation. MurmurHash3_x86_32 of no bytes is the finaliser of the
+    /// seed. MurmurHash3_x64_128 of none has `fmix64(2 * seed)` and `fmix64(3 * seed)` in it: the difference of
+    /// its halves is the latter, and that less than the lower half is the former.
     #[test]
-    fn murmur_as_published() {
-        assert_eq!(fmix32(1), 0x514e_28b7);
-        assert_eq!(fmix64(1), 0xb456_bcfc_34c2_cb2c);
-        let fox = b"The quick brown fox jumps over the lazy dog";
-        assert_eq!(murmur3(0x9747_b28c, fox), 0x2fa8_26cd);
-        assert_eq!(u32::from_le_bytes(*b"test").murmur3(0), 0xba6b_d213);
-        assert_eq!(u32::from_le_bytes(*b"test").murmur3(0x9747_b28c), 0x704b_81dc);
-        assert_eq!(u32::MAX.murmur3(0), 0x7629_3b50);
-        assert_eq!(0x8765_4321_u32.murmur3(0), 0xf55b_516b);
-        assert_eq!(0x8765_4321_u32.murmur3(0x5082_edee), 0x2362_f9de);
-        assert_eq!(0_u32.murmur3(0), 0x2362_f9de);
-        for key in [0, 1, u64::MAX, 0x0123_4567_89ab_cdef] {
-            assert_eq!(key.murmur3(7), murmur3(7, &key.to_le_bytes()));
+    fn finalisers_of_murmur() {
+        for (seed, hash) in [
+            (1, 0x514e_28b7),
+            (2, 0x30f4_c306),
+            (0x1234_5678, 0xe37c_d1bc),
+            (u32::MAX, 0x81f1_6f39),
+        ] {
+            assert_eq!(fmix32(seed), hash, "{seed:#x}");
         }
+        for (seed, two, three) in [
+            (1, 0x3abf_2a20_6506_83e7, 0x0b51_81c5_09f8_d8ce),
+            (2, 0x4790_0468_a8f0_1875, 0xe8b4_b3b1_c77c_4573),
+            (0x1234_5678, 0x772f_a2b1_2931_63b3, 0x6e46_f93b_32c6_27fa),
+            (0xffff_ffff, 0x506f_9d89_1b91_4f6d, 0x1a82_41c4_81aa_7a7f),
+        ] {
+            assert_eq!([fmix64(2 * seed), fmix64(3 * seed)], [two, three], "{seed:#x}");
+        }
+        // All 64 bits in use: Python's integers, from the definition.
+        assert_eq!(fmix64(0x0123_4567_89ab_cdef), 0x87cb_fbfe_8902_2cea);
+        assert_eq!(fmix64(u64::MAX), 0x64b5_720b_4b82_5f21);
     }
 
     /// The check value of the catalogue of CRCs, and those of RFC 3720, appendix B.4.
@@ -278,17 +308,80 @@ mod tests {
         assert_eq!(!by_words, 0x46dd_794e);
     }
 
-    /// Both are permutations of 32 bits; these values were computed by hand from the definitions.
+    /// The register after the bytes of a key, from 0 and without complements, and what Open vSwitch's
+    /// `hash_finish` makes of it: eight bytes more with the number of bytes, times 0x805204f3, and the high
+    /// half into the low one. Computed in Python bit by bit, from the polynomial 0x1edc6f41 and reflection.
     #[test]
-    fn h2_and_knuth_as_defined() {
-        assert_eq!(h2(0), 0);
-        // 1 * c = 0x045d9f3b; ^ its high half = 0x045d9b66; * c = ...; and the last xor.
-        let once = 0x045d_9f3b_u32;
-        let twice = (once >> 16 ^ once).wrapping_mul(0x045d_9f3b);
-        assert_eq!(h2(1), twice >> 16 ^ twice);
-        assert_eq!(Hash::Knuth.nth(1_u32, 0), 2_654_435_761);
-        assert_eq!(Hash::Knuth.nth(3_u32, 0), 3_668_339_987);
-        assert_eq!(Hash::Knuth.nth(1_u64, 0), 0x9e37_79b9);
+    fn crc_of_keys_ended_as_open_vswitch_does() {
+        for (key, bytes, register, hash) in [
+            (0, 4, 0, 0x2bf6_aa81),
+            (1, 4, 0xdd45_aab8, 0x71f9_1fbe),
+            (NARROW.into(), 4, 0x95e2_cc03, 0x7681_9bb9),
+            (0, 8, 0, 0x57ed_5503),
+            (1, 8, 0x493c_7d27, 0x0dea_30c6),
+            (WIDE, 8, 0xe348_6c40, 0x138b_3613),
+        ] {
+            assert_eq!(crc32c(0, key, bytes), register, "{key:#x}");
+            assert_eq!(crc_finish(register, bytes.into()), hash, "{key:#x}");
+        }
+    }
+
+    /// The values were computed with Python's integers from the definition. The inverse of the multiplier
+    /// modulo 2^32 is published with the function (Mueller, 2012): with it every value goes back to where it
+    /// came from, so H2 is a permutation.
+    #[test]
+    fn h2_and_its_inverse() {
+        const INVERSE: u32 = 0x119d_e1f3;
+        assert_eq!(H2.wrapping_mul(INVERSE), 1);
+        let back = |mut x: u32| {
+            x = (x >> 16 ^ x).wrapping_mul(INVERSE);
+            x = (x >> 16 ^ x).wrapping_mul(INVERSE);
+            x >> 16 ^ x
+        };
+        for (key, hash) in [
+            (0, 0),
+            (1, 0x3125_1ba7),
+            (2, 0x66a7_9298),
+            (0x1234_5678, 0x055c_cace),
+            (0x8000_0000, 0x3d5a_6175),
+            (0xdead_beef, 0x5353_e2e9),
+            (u32::MAX, 0x2028_884f),
+        ] {
+            assert_eq!(h2(key), hash, "{key:#x}");
+        }
+        for key in (0..=u32::MAX).step_by(65_521) {
+            assert_eq!(back(h2(key)), key);
+        }
+    }
+
+    /// The first four hashes of both keys. By the reference implementation: the seeded ones, with 0, 1, 2 and 3
+    /// times 0x9e3779b9 for a seed, and the finaliser of the narrow key, as above. By Python's integers: the
+    /// others' first hash, from the definitions (Knuth's multipliers are 2,654,435,761 and
+    /// 11,400,714,819,323,198,485), and the steps of double hashing.
+    #[test]
+    fn hashes_of_a_key() {
+        let narrow = [
+            (Hash::MurmurSeeded, [0xa87e_0538, 0x2768_ea37, 0xc14f_db67, 0x483d_bba5]),
+            (Hash::Murmur, [0x141a_42df, 0x56f9_56fa, 0x99d8_6b15, 0xdcb7_7f30]),
+            (Hash::Knuth, [0x8277_b5d7, 0x384f_384e, 0xee26_bac5, 0xa3fe_3d3c]),
+            (Hash::H2, [0x5cde_86a3, 0xe381_e382, 0x6a25_4061, 0xf0c8_9d40]),
+            (Hash::Crc32c, [0x7681_9bb9, 0x123b_123a, 0xadf4_88bb, 0x49ad_ff3c]),
+        ];
+        let wide = [
+            (Hash::MurmurSeeded, [0x7b22_014d, 0xc472_fb43, 0xfb9e_7140, 0x8bbe_c05f]),
+            (Hash::Murmur, [0x87f8_76cd, 0xb145_ef56, 0xda93_67df, 0x03e0_e068]),
+            (Hash::Knuth, [0x0022_b9d1, 0x7f6d_35e6, 0xfeb7_b1fb, 0x7e02_2e10]),
+            (Hash::H2, [0x0577_b919, 0xbe90_be90, 0x77a9_c407, 0x30c2_c97e]),
+            (Hash::Crc32c, [0x138b_3613, 0x499e_499e, 0x7fb1_5d29, 0xb5c4_70b4]),
+        ];
+        for (hash, expected) in narrow {
+            assert_eq!([0, 1, 2, 3].map(|i| hash.nth(NARROW, i)), expected, "{hash}");
+        }
+        for (hash, expected) in wide {
+            assert_eq!([0, 1, 2, 3].map(|i| hash.nth(WIDE, i)), expected, "{hash} of 64 bits");
+        }
+        assert_eq!(narrow.map(|(hash, _)| hash), Hash::ALL);
+        assert_eq!(wide.map(|(hash, _)| hash), Hash::ALL);
     }
 
     #[test]

@@ -61,7 +61,7 @@ mod intern;
 mod layers;
 mod live;
 mod log;
-#[cfg(all(test, fibula_model))]
+#[cfg(test)]
 mod model;
 mod publisher;
 pub mod rib;

@@ -1,14 +1,18 @@
-//! What the threads of a live table do to each other, tried in many schedules by shuttle:
-//! `RUSTFLAGS="--cfg fibula_model" cargo test -p fibula-rib --lib model`.
+//! What the threads of a live table do to each other, tried in many schedules by shuttle. A failure
+//! prints its schedule, which `shuttle::replay` runs again.
+//!
+//! `FIBULA_MODEL_SCHEDULES` is the number of schedules of each check; `./dev model` tries many.
 
 use std::collections::BTreeMap;
+use std::env;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use fibula_core::{
-    Addr, Attributes, Follow, Hop, LoadError, Lookup, Memory, Persist, Prefix, TableRef,
-    TableSource, Value,
+    Attributes, BuildError, Follow, Hop, LoadError, Lookup, Memory, Patched, Persist, Prefix,
+    Routes, TableRef, TableSource, Value,
 };
-use shuttle::sync::atomic::{AtomicUsize, Ordering};
+use shuttle::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use shuttle::sync::{Arc, Mutex};
 use shuttle::thread;
 
@@ -16,7 +20,15 @@ use crate::log::{Due, Log};
 use crate::publisher::{AttributeTable, Generation, Publisher, Retired};
 use crate::{AttributeSet, Change, Pacing, Reader};
 
-const SCHEDULES: usize = 5_000;
+/// Schedules of each check: few enough for every run of the tests.
+const SCHEDULES: usize = 2_000;
+
+fn schedules() -> usize {
+    match env::var("FIBULA_MODEL_SCHEDULES") {
+        Ok(number) => number.parse().expect("FIBULA_MODEL_SCHEDULES is a number"),
+        Err(_) => SCHEDULES,
+    }
+}
 
 fn prefix(at: u32) -> Prefix<u32> {
     Prefix::host(at)
@@ -75,21 +87,40 @@ fn the_log_loses_and_reorders_nothing() {
             compiler.join().unwrap();
             assert_eq!(seen.lock().unwrap().1, 7, "what was pushed before the end is published");
         },
-        SCHEDULES,
+        schedules(),
     );
 }
 
-/// An engine that counts how many there are, and answers with the generation that it was made for.
+/// Addresses of the table below. Generation `n` gives address `n % ADDRS` the hop `n`.
+const ADDRS: usize = 3;
+
+/// What changes from the generation before to this one.
+fn changed(number: u64) -> Prefix<u32> {
+    prefix((number % ADDRS as u64) as u32)
+}
+
+/// The hops of all addresses in this generation; 0 where none changed an address yet.
+fn hops(number: u64) -> [u32; ADDRS] {
+    let last = |addr| number.saturating_sub((number + ADDRS as u64 - addr) % ADDRS as u64);
+    std::array::from_fn(|addr| last(addr as u64) as u32)
+}
+
+fn routes(number: u64) -> Routes<u32> {
+    (0..).zip(hops(number)).map(|(addr, hop)| (prefix(addr), Hop::new(hop))).collect()
+}
+
+/// An engine that counts how many there are. Each address that is read or patched is a step, and other
+/// threads run between the steps: who reads an engine that is patched meanwhile sees a mixture.
 struct Counted {
-    hop: u32,
+    hops: [AtomicU32; ADDRS],
     alive: Arc<AtomicUsize>,
 }
 
 impl Counted {
-    fn new(hop: u32, alive: &Arc<AtomicUsize>) -> Box<Self> {
+    fn new(number: u64, alive: &Arc<AtomicUsize>) -> Box<Self> {
         let others = alive.fetch_add(1, Ordering::SeqCst);
         assert!(others < 3, "two generations, and one in the making");
-        Box::new(Self { hop, alive: Arc::clone(alive) })
+        Box::new(Self { hops: hops(number).map(AtomicU32::new), alive: Arc::clone(alive) })
     }
 }
 
@@ -99,23 +130,20 @@ impl Drop for Counted {
     }
 }
 
-impl<A: Addr> Lookup<A> for Counted {
-    fn lookup(&self, _: A) -> Hop {
-        Hop::new(self.hop)
+impl Lookup<u32> for Counted {
+    fn lookup(&self, addr: u32) -> Hop {
+        Hop::new(self.hops[addr as usize].load(Ordering::SeqCst))
     }
-    fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
+    fn lookup_batch(&self, addrs: &[u32], hops: &mut [Hop]) {
         assert_eq!(addrs.len(), hops.len());
-        for hop in hops {
-            *hop = Hop::new(self.hop);
-            thread::yield_now();
-        }
+        addrs.iter().zip(hops).for_each(|(addr, hop)| *hop = self.lookup(*addr));
     }
     fn memory(&self) -> Memory {
         Memory::default()
     }
 }
 
-impl<A: Addr> Persist<A> for Counted {
+impl Persist<u32> for Counted {
     fn tables(&self) -> Vec<TableRef<'_>> {
         Vec::new()
     }
@@ -124,20 +152,42 @@ impl<A: Addr> Persist<A> for Counted {
     }
 }
 
-impl<A: Addr> Follow<A> for Counted {}
+impl Follow<u32> for Counted {
+    fn follow(&mut self, routes: &Routes<u32>, at: &[Prefix<u32>]) -> Result<Patched, BuildError> {
+        for prefix in at {
+            let hop = routes.get(*prefix).and_then(Hop::index).expect("addresses keep a route");
+            self.hops[prefix.addr() as usize].store(hop, Ordering::SeqCst);
+        }
+        Ok(Patched::Applied)
+    }
+}
 
-fn generation(number: u64, engine: Box<Counted>) -> Generation<u32> {
+fn generation(number: u64, engine: Box<dyn Follow<u32>>) -> Generation<u32> {
     let attributes = AttributeTable::default();
     Generation { number, sequence: number, name: "counted", engine, attributes }
 }
 
-/// Readers that pin, look up and rest, and a compiler that patches what came back: a batch is of one
-/// generation, generations never go back, and there are never more than three engines.
+/// How the generations of all schedules were made. Counted outside of shuttle, to which it is no step.
+#[derive(Default)]
+struct Ways {
+    /// From the spare engine.
+    patched: AtomicU64,
+    /// Anew, since a reader still had the spare one.
+    held: AtomicU64,
+}
+
+/// Readers that pin, look up and rest, and a compiler that patches the engine that came back: a batch is
+/// of one generation, generations never go back, nobody reads an engine that is patched, a patched one
+/// lacks no change, and there are never more than three engines.
 #[test]
 fn a_batch_is_of_one_generation() {
-    const LAST: u64 = 5;
+    const LAST: u64 = 6;
+    /// Built although the spare one could be patched, as for large batches.
+    const BUILT: u64 = 4;
+    let ways = Arc::new(Ways::default());
+    let counted = Arc::clone(&ways);
     shuttle::check_random(
-        || {
+        move || {
             let alive = Arc::new(AtomicUsize::new(0));
             let publisher = Arc::new(Publisher::new(generation(1, Counted::new(1, &alive))));
             let readers: Vec<_> = (0..2)
@@ -146,11 +196,15 @@ fn a_batch_is_of_one_generation() {
                     thread::spawn(move || {
                         let mut last = 0;
                         for round in 0..4 {
-                            let mut hops = [Hop::NONE; 3];
+                            let mut found = [Hop::NONE; ADDRS];
                             let table = reader.pin();
                             let number = table.number();
-                            table.lookup_batch(&[0; 3], &mut hops);
-                            assert_eq!(hops, [Hop::new(number as u32); 3]);
+                            table.lookup_batch(&[0, 1, 2], &mut found);
+                            assert_eq!(
+                                found,
+                                hops(number).map(Hop::new),
+                                "not generation {number}"
+                            );
                             assert!(number >= last, "a reader went back");
                             last = number;
                             if round % 2 == 1 {
@@ -165,23 +219,26 @@ fn a_batch_is_of_one_generation() {
                 while retired.in_use() > 1 {
                     thread::yield_now();
                 }
-                // Every other one is built although it could have been patched, as large batches are.
-                let spare = retired.take_spare();
-                let engine = match spare {
-                    Some((old, behind)) if number % 2 == 0 => {
-                        assert_eq!(old.number() + 2, number);
-                        assert_eq!(behind, [prefix(number as u32 - 1)]);
-                        drop(old);
-                        Counted::new(number as u32, &alive)
+                let engine: Box<dyn Follow<u32>> = match retired.take_spare() {
+                    Some((spare, mut at)) if number != BUILT => {
+                        assert_eq!(spare.number() + 2, number);
+                        at.push(changed(number));
+                        let mut engine = spare.engine;
+                        let patched = engine.follow(&routes(number), &at);
+                        assert!(matches!(patched, Ok(Patched::Applied)));
+                        ways.patched.fetch_add(1, Ordering::Relaxed);
+                        engine
                     }
                     spare => {
+                        let is_held = spare.is_none() && number > 2;
+                        ways.held.fetch_add(is_held.into(), Ordering::Relaxed);
                         drop(spare);
-                        Counted::new(number as u32, &alive)
+                        Counted::new(number, &alive)
                     }
                 };
                 let old = publisher.publish(generation(number, engine));
                 assert_eq!(old.number() + 1, number);
-                retired.put(old, vec![prefix(number as u32)]);
+                retired.put(old, vec![changed(number)]);
             }
             readers.into_iter().for_each(|reader| reader.join().unwrap());
             let mut reader = Reader::new(&publisher);
@@ -189,6 +246,8 @@ fn a_batch_is_of_one_generation() {
             drop((retired, reader, publisher));
             assert_eq!(alive.load(Ordering::SeqCst), 0, "all are freed");
         },
-        SCHEDULES,
+        schedules(),
     );
+    let [patched, held] = [&counted.patched, &counted.held].map(|way| way.load(Ordering::Relaxed));
+    assert!(patched > 0 && held > 0, "{patched} patched, {held} held by readers");
 }

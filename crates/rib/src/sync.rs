@@ -1,12 +1,15 @@
-//! The primitives by which threads meet: the standard library's, or under `--cfg fibula_model` those of
-//! shuttle, which tries schedules (see `tests/model.rs`).
+//! The primitives by which threads meet: the standard library's, or in the unit tests those of shuttle,
+//! which tries schedules (see `model.rs`).
+//!
+//! Shuttle's work only within its checks. So unit tests of the log and the publisher belong into
+//! `model.rs`, those of whole tables into `tests/`, which link the library with the standard ones.
 
-#[cfg(fibula_model)]
+#[cfg(test)]
 pub(crate) use shuttle::sync::{
     Arc, Condvar, Mutex, MutexGuard,
     atomic::{AtomicU64, Ordering},
 };
-#[cfg(not(fibula_model))]
+#[cfg(not(test))]
 pub(crate) use std::sync::{
     Arc, Condvar, Mutex, MutexGuard,
     atomic::{AtomicU64, Ordering},

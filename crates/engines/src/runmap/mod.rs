@@ -39,8 +39,8 @@
 //! **Routes longer than /24.** A network that they divide is a run of its own with the escape for a
 //! value. Behind the values lies, for each escape in the same order, the place of the network's own
 //! record: a bitmap of 256 bits and codes of 32 bits, read alike. In a batch such addresses stand out
-//! at the end and are looked up singly. If a patch brings a hop for which the width has no code, its
-//! addresses take the same way.
+//! at the end and are looked up singly. So are the addresses of hops for which a forced width has no
+//! code. A patch of a table whose hops need a wider code asks for a build.
 //!
 //! **Places.** Equal records are stored once: two thirds of the blocks of an Internet table are one
 //! run. No record crosses a cache line that fits into one: with 16-bit values that is one of up to 28

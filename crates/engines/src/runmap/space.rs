@@ -72,7 +72,8 @@ impl Space {
         }
         let at = self.bytes.len();
         let end = (at + len).next_multiple_of(LINE);
-        self.needed = (self.base + end) as u64;
+        // Where places have run out nothing is put any more, but all that comes still counts.
+        self.needed += (end - at) as u64;
         if self.needed <= u32::MAX.into() {
             self.bytes.resize(end, 0);
             self.leave(at + len, end - at - len);

@@ -1,7 +1,11 @@
+use fibula_core::{Engine, Hop, Patch, Patched, Prefix, Route, Routes};
 use fibula_simd::Isa;
-use fibula_testkit::{conform, conforms};
+use fibula_testkit::check::check;
+use fibula_testkit::{Oracle, Rng, conform, conforms, probes};
 
-use super::{Config, Runmap, Width};
+use super::record::{LONG_MAP, MAP, ROOT_BYTES, long_of, read, root_word, value, values};
+use super::space::Space;
+use super::{Config, Form, Runmap, Tables, Width};
 
 const WIDTHS: [Width; 3] = [Width::Bits8, Width::Bits16, Width::Bits32];
 
@@ -25,4 +29,301 @@ fn patches() {
         let config = Config { width: Some(width), ..Config::default() };
         conform::patches::<u32, Runmap>(&format!("{width:?}"), &config);
     }
+}
+
+fn p(text: &str) -> Prefix<u32> {
+    text.parse().unwrap()
+}
+
+/// Singly and in batches, at both ends of every prefix and beside them.
+fn assert_right(runmap: &Runmap, routes: &Routes<u32>, what: &str) {
+    let mut probes = probes::boundary(routes);
+    let report = check(runmap, &Oracle::new(routes), &mut probes, 5);
+    assert!(report.is_ok(), "{what}: {report}");
+}
+
+/// Hops up to this count, the last three of them on whole blocks, parts of one, a network that longer
+/// routes divide, and hosts.
+fn up_to(hop_count: u32) -> Routes<u32> {
+    let hop = |below: u32| Hop::new(hop_count - below);
+    let routes = [
+        ("10.0.0.0/8", Hop::new(0)),
+        ("10.1.0.0/16", hop(1)),
+        ("10.2.0.0/16", hop(2)),
+        ("10.2.64.0/20", hop(1)),
+        ("10.2.80.0/24", hop(2)),
+        ("10.2.80.64/26", hop(1)),
+        ("10.2.80.70/32", hop(3)),
+        ("10.2.81.0/24", hop(3)),
+        ("10.2.82.255/32", hop(1)),
+        ("10.2.84.0/32", hop(2)),
+    ];
+    routes.into_iter().map(|(prefix, hop)| (p(prefix), hop)).collect()
+}
+
+/// Each width up to its last code, and the one that is taken then.
+const COUNTS: [(u32, Width); 6] = [
+    (253, Width::Bits8),
+    (254, Width::Bits8),
+    (255, Width::Bits16),
+    (65_533, Width::Bits16),
+    (65_534, Width::Bits16),
+    (65_535, Width::Bits32),
+];
+
+#[test]
+fn the_narrowest_width_with_a_code_for_each_hop() {
+    for (hop_count, width) in COUNTS {
+        let routes = up_to(hop_count);
+        assert_eq!(routes.hop_count(), hop_count);
+        let runmap = Runmap::build(&routes, &Config::default()).unwrap();
+        assert_eq!(runmap.width(), width, "{hop_count} hops");
+        assert_right(&runmap, &routes, &format!("{hop_count} hops"));
+    }
+}
+
+/// A patch goes on with the width up to its last code. One hop more, and it asks for a build, whose
+/// answers are those of any.
+#[test]
+fn a_patch_that_needs_a_wider_code_asks_for_a_build() {
+    for (hop_count, width) in [(253, Width::Bits8), (65_533, Width::Bits16)] {
+        let mut routes = up_to(hop_count);
+        let mut runmap = Runmap::build(&routes, &Config::default()).unwrap();
+        for (more, at) in ["10.2.83.0/24", "10.2.80.80/28"].into_iter().enumerate() {
+            let change = Route { prefix: p(at), hop: Hop::new(hop_count + more as u32) };
+            routes.apply(&[change]);
+            let patched = runmap.patch(&routes, &[change.prefix]).unwrap();
+            if more == 0 {
+                assert_eq!((patched, runmap.width()), (Patched::Applied, width));
+            } else {
+                assert_eq!(patched, Patched::Rebuild, "{} hops", routes.hop_count());
+                runmap = Runmap::build(&routes, &Config::default()).unwrap();
+                assert!(runmap.width() > width);
+            }
+            assert_right(&runmap, &routes, &format!("{} hops", routes.hop_count()));
+        }
+    }
+}
+
+/// A width that is forced on a table has no code for some hops: by build and by patch, and in 32 bits, where
+/// only the largest hop of all has none.
+#[test]
+fn hops_without_a_code() {
+    const ALL: u32 = Hop::MAX_INDEX;
+    for (width, hop_counts) in [
+        (Width::Bits8, [255, 256, 257, 258, 70_000]),
+        (Width::Bits16, [65_535, 65_536, 65_537, 65_538, 70_000]),
+        (Width::Bits32, [ALL - 3, ALL - 2, ALL - 1, ALL, u32::MAX]),
+    ] {
+        for (hop_count, isa) in hop_counts
+            .into_iter()
+            .flat_map(|count| Isa::available().into_iter().map(move |i| (count, i)))
+        {
+            let what = format!("{width:?} of {hop_count} hops, {isa}");
+            let config = Config { width: Some(width), isa };
+            let mut routes = up_to(hop_count);
+            let mut runmap = Runmap::build(&routes, &config).unwrap();
+            assert_eq!(runmap.width(), width);
+            assert_right(&runmap, &routes, &what);
+            // Whole blocks, and networks of one.
+            for at in ["10.3.0.0/17", "10.2.90.0/23"] {
+                let change = Route { prefix: p(at), hop: Hop::new(hop_count - 1) };
+                routes.apply(&[change]);
+                let patched = runmap.patch(&routes, &[change.prefix]).unwrap();
+                let is_wide_enough = width == Width::Bits32;
+                assert_eq!(patched == Patched::Applied, is_wide_enough, "{what}");
+                if patched == Patched::Rebuild {
+                    runmap = Runmap::build(&routes, &config).unwrap();
+                }
+                assert_right(&runmap, &routes, &what);
+            }
+        }
+    }
+}
+
+/// Blocks of which every network is a run.
+const FULL_BLOCKS: u32 = 1000;
+
+/// Network `network` of full block `block`.
+fn network(block: u32, network: u32) -> Prefix<u32> {
+    Prefix::new((0x0a00_0000 | block << 14) + (network << 8), 24).unwrap()
+}
+
+/// The records that a patch writes lie behind those that are there, until these have grown by half. Then
+/// it asks for a build.
+#[test]
+fn a_patch_that_fills_the_room_asks_for_a_build() {
+    let mut rng = Rng::new(4);
+    // Neighbours differ, and so do blocks.
+    let mut hop = |at: u32, from: u32| Hop::new(from + at % 2 * 20 + rng.below(20) as u32);
+    let each = (0..FULL_BLOCKS).flat_map(|block| (0..64).map(move |at| (block, at)));
+    let mut routes: Routes<u32> =
+        each.map(|(block, at)| (network(block, at), hop(at, 0))).collect();
+    let build = |routes: &Routes<u32>| Runmap::build(routes, &Config::default()).unwrap();
+    let used = |runmap: &Runmap| match &runmap.form {
+        Form::Bits8(Tables { used, built, .. }) => (*used, *built),
+        _ => panic!("these hops have codes of 8 bits"),
+    };
+    let mut runmap = build(&routes);
+    let most = used(&runmap).1 * 3 / 2;
+    // Each of these records is longer than a line, and shorter than two.
+    let written = 2 * 64 * FULL_BLOCKS as usize;
+    let mut applied = 0;
+    loop {
+        let changes: Vec<Route<u32>> = (0..FULL_BLOCKS)
+            .map(|block| Route { prefix: network(block, applied), hop: hop(applied, 100) })
+            .collect();
+        let changed: Vec<_> = changes.iter().map(|change| change.prefix).collect();
+        routes.apply(&changes);
+        let before = used(&runmap).0;
+        let patched = runmap.patch(&routes, &changed).unwrap();
+        if before + written > most {
+            assert_eq!(patched, Patched::Rebuild);
+            break;
+        }
+        assert_eq!(patched, Patched::Applied, "{before} of {most} bytes");
+        applied += 1;
+        assert_eq!(used(&runmap).0, before + written);
+        assert_right(&runmap, &routes, &format!("patch {applied}"));
+    }
+    assert!(applied >= 3, "{applied}");
+    runmap = build(&routes);
+    assert_right(&runmap, &routes, "the build");
+    let change = Route { prefix: network(5, 63), hop: Hop::new(1) };
+    routes.apply(&[change]);
+    assert_eq!(runmap.patch(&routes, &[change.prefix]).unwrap(), Patched::Applied);
+    assert_right(&runmap, &routes, "the first patch after it");
+}
+
+/// The module's drawing: four routes, three records in one line.
+#[test]
+fn the_worked_example() {
+    let [a, b, c, d] = [0, 1, 2, 3].map(Hop::new);
+    let routes: Routes<u32> =
+        [("0.0.0.0/0", a), ("1.2.0.0/16", b), ("1.2.64.0/20", c), ("1.2.80.0/24", d)]
+            .into_iter()
+            .map(|(prefix, hop)| (p(prefix), hop))
+            .collect();
+    let config = Config { width: Some(Width::Bits16), ..Config::default() };
+    let runmap = Runmap::build(&routes, &config).unwrap();
+    let Form::Bits16(Tables { records, .. }) = &runmap.form else {
+        panic!("16 bits were asked for")
+    };
+    let bytes = &records[..];
+    assert_eq!(bytes.len(), ROOT_BYTES + 64);
+    let record = |network: &str| {
+        let at = root_word(bytes, p(network).addr());
+        let map: u64 = read(bytes, at);
+        let codes = (0..map.count_ones() as usize).map(|run| value::<u16>(bytes, at, run));
+        (at, map, codes.collect::<Vec<u32>>())
+    };
+    // Codes are one more than hops.
+    let (a, b, c, d) = (1, 2, 3, 4);
+    let all_of_a = record("0.0.0.0/24");
+    assert_eq!(all_of_a, (ROOT_BYTES, 1 << 63, vec![a]));
+    for network in ["1.1.192.0/24", "1.3.0.0/24", "255.255.192.0/24"] {
+        assert_eq!(record(network), all_of_a, "{network}");
+    }
+    let all_of_b = record("1.2.0.0/24");
+    assert_eq!(all_of_b, (ROOT_BYTES + 10, 1 << 63, vec![b]));
+    for network in ["1.2.128.0/24", "1.2.192.0/24"] {
+        assert_eq!(record(network), all_of_b, "{network}");
+    }
+    let map = 1 << 63 | 1 << 16 | 1 << 15;
+    assert_eq!(record("1.2.64.0/24"), (ROOT_BYTES + 20, map, vec![b, d, c]));
+    // 1.2.80.9, as drawn.
+    assert_eq!((map >> (80 - 64)).count_ones(), 2);
+}
+
+/// A network that a longer route divides: an escape, and behind the values the place of its record.
+#[test]
+fn a_divided_network_has_a_record_of_its_own() {
+    let routes: Routes<u32> = [
+        (p("1.2.0.0/16"), Hop::new(0)),
+        (p("1.2.80.128/25"), Hop::new(6)),
+        (p("1.2.90.0/32"), Hop::new(7)),
+    ]
+    .into_iter()
+    .collect();
+    let runmap = Runmap::build(&routes, &Config::default()).unwrap();
+    let Form::Bits8(Tables { records, .. }) = &runmap.form else { panic!("8 hops have 8 bits") };
+    let bytes = &records[..];
+    let at = root_word(bytes, p("1.2.80.0/24").addr());
+    let map = [15, 16, 25, 26, 63].into_iter().fold(0u64, |map, end| map | 1 << end);
+    assert_eq!(read::<u64>(bytes, at), map);
+    // Networks 27 to 63, 26, 17 to 25, 16, and 0 to 15.
+    assert_eq!(&bytes[values(at)..][..5], [1, 255, 1, 255, 1]);
+    let places = [1, 3].map(|run| long_of::<u8>(bytes, at, run));
+    for (i, place) in places.into_iter().enumerate() {
+        assert_eq!(read::<u32>(bytes, at + MAP + 5 + 4 * i) as usize, place);
+    }
+    let long = |place: usize| {
+        let map: [u64; 4] = read(bytes, place);
+        (map, [0, 1].map(|run| read::<u32>(bytes, place + LONG_MAP + 4 * run)))
+    };
+    assert_eq!(long(places[0]), ([1, 0, 0, 1 << 63], [1, 8]), "1.2.90");
+    assert_eq!(long(places[1]), ([0, 1 << 63, 0, 1 << 63], [7, 1]), "1.2.80");
+}
+
+/// Records of all lengths: what was put is there, apart from the others, aligned, and in one line if it
+/// fits into one.
+#[test]
+fn records_in_lines() {
+    const BASE: usize = ROOT_BYTES;
+    let mut rng = Rng::new(8);
+    let mut space = Space::new(BASE);
+    let mut put: Vec<(usize, Vec<u8>)> = Vec::new();
+    for i in 0..4000u32 {
+        let align = if rng.chance(0.2) { 4 } else { 1 };
+        let lengths = if rng.chance(0.9) { 56 } else { 500 };
+        let len = 9 + rng.below(lengths) as usize;
+        let mut record: Vec<u8> = (0..len).map(|_| rng.below(256) as u8).collect();
+        record[..4].copy_from_slice(&i.to_le_bytes()); // no two are equal
+        let place = space.put(&record, align) as usize;
+        assert!(place.is_multiple_of(align));
+        assert!(len > 64 || place / 64 == (place + len - 1) / 64, "{len} bytes at {place}");
+        // Again it is the same one, which takes no room.
+        assert_eq!(space.put(&record, align) as usize, place);
+        put.push((place, record));
+    }
+    let bytes = space.finish().unwrap();
+    put.sort();
+    assert!(put.windows(2).all(|two| two[0].0 + two[0].1.len() <= two[1].0), "they overlap");
+    for (place, record) in &put {
+        assert_eq!(bytes[place - BASE..][..record.len()], record[..]);
+    }
+    // Shorter records fill the gaps that longer ones leave: without that a third would be lost.
+    let used: usize = put.iter().map(|(_, record)| record.len()).sum();
+    assert!(
+        bytes.len().is_multiple_of(64) && bytes.len() * 9 < used * 10,
+        "{used} {}",
+        bytes.len()
+    );
+}
+
+/// Places have 32 bits. What lies beyond is reported, whatever is put afterwards.
+#[test]
+fn places_beyond_32_bits_are_reported() {
+    // Room for three lines, and not for a fourth, in which the last place would be.
+    const BASE: usize = 0xffff_ff00;
+    let record = |i: u8, len: usize| vec![i; len];
+    let mut space = Space::new(BASE);
+    for i in 0..3 {
+        assert_eq!(space.put(&record(i, 64), 1), 0xffff_ff00 + 64 * u32::from(i));
+    }
+    assert_eq!(space.finish().map(|bytes| bytes.len()), Ok(192));
+
+    let mut space = Space::new(BASE);
+    for i in 0..4 {
+        space.put(&record(i, 64), 1);
+    }
+    assert_eq!(space.finish(), Err(1 << 32));
+
+    // The long one is not there, so the table is not whole, although the short ones would fit.
+    let mut space = Space::new(BASE);
+    space.put(&record(0, 40), 1);
+    space.put(&record(1, 300), 1);
+    space.put(&record(2, 64), 1);
+    space.put(&record(3, 20), 1);
+    assert!(space.finish().is_err_and(|needed| needed > 1 << 32));
 }

@@ -2,10 +2,10 @@
 
 use crate::sync::Arc;
 
-#[cfg(not(fibula_model))]
+#[cfg(not(test))]
 pub(super) struct Cell<T>(arc_swap::ArcSwap<T>);
 
-#[cfg(not(fibula_model))]
+#[cfg(not(test))]
 impl<T> Cell<T> {
     pub(super) fn new(first: Arc<T>) -> Self {
         Self(arc_swap::ArcSwap::new(first))
@@ -18,10 +18,10 @@ impl<T> Cell<T> {
     }
 }
 
-#[cfg(fibula_model)]
+#[cfg(test)]
 pub(super) struct Cell<T>(crate::sync::Mutex<Arc<T>>);
 
-#[cfg(fibula_model)]
+#[cfg(test)]
 impl<T> Cell<T> {
     pub(super) fn new(first: Arc<T>) -> Self {
         Self(crate::sync::Mutex::new(first))
