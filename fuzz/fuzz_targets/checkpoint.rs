@@ -37,7 +37,8 @@ static SOUND: LazyLock<Vec<Section>> = LazyLock::new(|| {
         let prefix: AnyPrefix = text.parse().expect("a prefix");
         let bgp = BgpAttributes { as_path_len: i, as_path: "1 2", ..Default::default() };
         let values = [Value::Int(i.into()), Value::Str("text"), Value::Null];
-        let attributes = if i % 3 == 0 { Attributes::Values(&values) } else { Attributes::Bgp(&bgp) };
+        let attributes =
+            if i % 3 == 0 { Attributes::Values(&values) } else { Attributes::Bgp(&bgp) };
         let change = Change::Announce(attributes);
         let update = Update { prefix, peer: i % 2, path_id: i % 4 / 2, time: 0, change };
         rib.apply(i % 5 / 4, &update).expect("room");
@@ -81,7 +82,9 @@ fn open(bytes: &[u8]) -> Option<Rib> {
 
 fn same<A: RibFamily>(rib: &Rib, again: &Rib, vrf: u32) {
     let routes = |rib: &Rib| -> Vec<(Prefix<A>, String)> {
-        rib.iter::<A>(vrf).map(|(prefix, best)| (prefix, format!("{:?}", best.attributes))).collect()
+        rib.iter::<A>(vrf)
+            .map(|(prefix, best)| (prefix, format!("{:?}", best.attributes)))
+            .collect()
     };
     assert_eq!(routes(rib), routes(again));
     for addr in [A::MIN, A::MAX] {

@@ -1,10 +1,8 @@
 //! Captures: the committed real one, and the same packets in every other container.
 
-mod common;
-
 use std::path::PathBuf;
 
-use common::World;
+use crate::common::World;
 use fibula_annotate::{AnnotateError, AnnotateOptions, Format, Summary};
 
 fn real_capture() -> Vec<u8> {

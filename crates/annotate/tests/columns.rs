@@ -1,10 +1,9 @@
 //! Arrow columns of every type against a linear scan, cell by cell.
 
-mod common;
-
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
+use crate::common::{RouteScan, Scan, World};
 use arrow_array::builder::{BinaryViewBuilder, FixedSizeBinaryBuilder, StringDictionaryBuilder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int8Type, Int32Type, UInt8Type, UInt32Type, UInt64Type};
@@ -13,7 +12,6 @@ use arrow_array::{
     LargeStringArray, NullArray, StringArray, StringViewArray, UInt32Array, UInt64Array,
 };
 use arrow_schema::DataType;
-use common::{RouteScan, Scan, World};
 use fibula_annotate::{Annotated, ColumnAnnotator, ColumnOptions, Engines, PrefixForm, TextForm};
 
 fn options(add: &[&str]) -> ColumnOptions {

@@ -1,12 +1,11 @@
 //! Parquet and Arrow IPC files, whole: what was there stays, what is added is right.
 
-mod common;
-
 use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::common::{Scan, World};
 use arrow_array::builder::{ListBuilder, StringBuilder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, UInt32Type};
@@ -17,7 +16,6 @@ use arrow_array::{
 use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_schema::{DataType, Field};
-use common::{Scan, World};
 use fibula_annotate::{
     AnnotateError, Column, ColumnAnnotator, ColumnOptions, Engines, FileOptions, Summary,
 };

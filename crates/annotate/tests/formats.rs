@@ -1,8 +1,6 @@
 //! Each format from bytes to bytes.
 
-mod common;
-
-use common::World;
+use crate::common::World;
 use fibula_annotate::{AnnotateError, AnnotateOptions, Column, Format, Header};
 
 fn options(format: Format, columns: &[&str], add: &[&str]) -> AnnotateOptions {

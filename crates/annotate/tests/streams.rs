@@ -1,12 +1,10 @@
 //! However the input arrives and wherever the output goes.
 
-mod common;
-
 use std::cell::RefCell;
 use std::io::{self, ErrorKind, Read, Write};
 use std::rc::Rc;
 
-use common::World;
+use crate::common::World;
 use fibula_annotate::{AnnotateError, AnnotateOptions, Format};
 use proptest::prelude::*;
 

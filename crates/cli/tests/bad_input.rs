@@ -1,8 +1,6 @@
 //! Input that is missing, damaged or hostile: said plainly, never a panic.
 
-mod common;
-
-use common::{Files, done, read, said, said_to};
+use crate::common::{Files, done, read, said, said_to};
 
 #[test]
 fn damage_is_counted_and_placed() {

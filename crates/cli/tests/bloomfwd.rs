@@ -1,8 +1,6 @@
 //! `fibula bench bloomfwd`: every experiment on a tiny table.
 
-mod common;
-
-use common::{Files, done, said};
+use crate::common::{Files, done, said};
 
 const V4: &str = "gen:v4:2015:800:1";
 const V6: &str = "gen:v6:2015:800:1";

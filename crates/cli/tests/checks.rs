@@ -1,8 +1,6 @@
 //! Verifying and measuring: verify, bench.
 
-mod common;
-
-use common::{Files, fibula, json, said};
+use crate::common::{Files, fibula, json, said};
 
 #[test]
 fn every_engine_and_isa_is_verified() {
@@ -138,7 +136,7 @@ fn bench_dispatches_to_threads() {
     }
     let run = said(&[&args[..], &["--threads", "16"]].concat());
     assert!(run.err.contains("17 threads, one of which dispatches, share"), "{}", run.err);
-    let table = common::done(&args).out;
+    let table = crate::common::done(&args).out;
     assert!(table.contains("threads 1, spread dispatch") && table.contains("ratio"), "{table}");
     let serial = said(&[&args[..], &["--traffic", "RND,SEQ"]].concat());
     assert!(serial.code == 2 && serial.err.contains("SEQ"), "{}", serial.err);
@@ -163,7 +161,7 @@ fn bench_measures_updates() {
         assert!(row["us_per_change"].as_f64().unwrap() > 0.0, "{row}");
         assert!(row["us_p99"].as_f64() >= row["us_p50"].as_f64(), "{row}");
     }
-    let table = common::done(&args).out;
+    let table = crate::common::done(&args).out;
     assert!(
         table.contains("us/prefix") && table.contains("10 changed prefixes a patch"),
         "{table}"
@@ -192,7 +190,7 @@ fn bench_replays_a_file_and_prints_for_people() {
         "--batch",
         "1,16",
     ];
-    let out = common::done(&[&args[..], &["--traffic", &file]].concat()).out;
+    let out = crate::common::done(&[&args[..], &["--traffic", &file]].concat()).out;
     assert!(out.contains("radix") && out.contains("dependent ns") && out.contains("UTC"), "{out}");
     assert!(out.contains("batch 16") && out.contains("batch 1,"), "{out}");
 }
@@ -250,7 +248,8 @@ fn bench_measures_filters() {
         }
     }
     let text =
-        common::done(&["bench", "filter", "--sizes", "1K", "--runs", "1", "--keys", "100"]).out;
+        crate::common::done(&["bench", "filter", "--sizes", "1K", "--runs", "1", "--keys", "100"])
+            .out;
     assert!(text.contains("1.0 KiB (within L1), murmur-seeded, 3 positions"), "{text}");
     assert!(text.contains("/permute 2"), "{text}");
     assert_eq!(said(&["bench", "filter", "--sizes", "1G"]).code, 2);

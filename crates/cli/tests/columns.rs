@@ -1,17 +1,15 @@
 //! Files of columns, several files, layers and exports through the command.
 
-mod common;
-
 use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::common::{Files, done, read, said};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, UInt32Type};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_ipc::reader::FileReader;
 use arrow_ipc::writer::FileWriter;
-use common::{Files, done, read, said};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::properties::WriterProperties;

@@ -1,11 +1,9 @@
 //! Data through the command: annotate, gen traffic, pipes.
 
-mod common;
-
 use std::io::Read;
 use std::process::{Command, Stdio};
 
-use common::{Files, done, read, said, said_to};
+use crate::common::{Files, done, read, said, said_to};
 
 #[test]
 fn columns_are_added_and_order_is_kept() {
@@ -39,7 +37,7 @@ fn columns_are_added_and_order_is_kept() {
 #[test]
 fn standard_input_is_guessed_and_the_table_may_be_text() {
     let files = Files::new();
-    let csv = files.with("table.csv", common::TABLE);
+    let csv = files.with("table.csv", crate::common::TABLE);
     let run = said_to(
         &["annotate", "-t", &csv, "-q", "--add", "country"],
         "10.1.2.3 GET /\n10.0.0.1 PUT /\n",

@@ -1,17 +1,15 @@
 //! The main job on real tables, captures and archives.
 
-mod common;
-
 use std::collections::HashMap;
 use std::io::Read;
 use std::net::Ipv4Addr;
 use std::path::Path;
 
-use common::{Files, archives, arg, cuts, done, mrt_files, name, said};
+use crate::common::{Files, archives, arg, cuts, done, mrt_files, name, said};
 
 fn text(path: &Path) -> String {
     let mut text = String::new();
-    let file = common::read(path);
+    let file = crate::common::read(path);
     lzma_rust2::XzReader::new(&file[..], true).read_to_string(&mut text).expect("xz with text");
     text
 }
@@ -50,7 +48,8 @@ fn annotate(table: &Path, list: &Path) -> (usize, usize) {
     done(&["annotate", "--table", &fib, "--add", "prefix,asn", arg(list), "-o", &out]);
 
     let oracle = ByLength::new(&text(table));
-    let (addresses, annotated) = (text(list), String::from_utf8(common::read(&out)).unwrap());
+    let (addresses, annotated) =
+        (text(list), String::from_utf8(crate::common::read(&out)).unwrap());
     assert_eq!(addresses.lines().count(), annotated.lines().count());
     let (mut rows, mut matched) = (0, 0);
     for (line, addr) in annotated.lines().zip(addresses.lines()) {

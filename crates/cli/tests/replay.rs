@@ -1,10 +1,8 @@
 //! `fibula replay`: updates into a table that is read, checked by plain maps, and what goes wrong.
 
-mod common;
-
 use std::path::Path;
 
-use common::{Files, archives, arg, cuts, done, json, mrt_files, name, said};
+use crate::common::{Files, archives, arg, cuts, done, json, mrt_files, name, said};
 use serde_json::Value;
 
 const QUICK: [&str; 2] = ["--measure", "20"];

@@ -1,8 +1,6 @@
 //! Building and asking: build, lookup, stats, gen table.
 
-mod common;
-
-use common::{Files, TABLE, done, json, read, said, said_to};
+use crate::common::{Files, TABLE, done, json, read, said, said_to};
 
 #[test]
 fn a_table_is_built_and_asked() {

@@ -12,8 +12,8 @@ use fibula_testkit::Rng;
 use fibula_testkit::fib::{FibSpec, HopModel, synthetic_hops};
 use fibula_testkit::traffic::{Traffic, keys};
 
-#[path = "../tests/tables/mod.rs"]
-mod tables;
+#[path = "../tests/real/mod.rs"]
+mod real;
 
 /// A row of the paper's table 1: LINX.
 struct Paper {
@@ -51,13 +51,13 @@ const UNRELATED: f64 = 0.24;
 
 fn main() {
     compare("generated, calibrated by ranges", &generated());
-    for file in tables::archives_if_any() {
-        if tables::name(&file).starts_with("pch-") {
-            let name = format!("{}, cut to the paper's size", tables::name(&file));
-            compare(&name, &cut(&tables::read(&file)));
+    for file in real::archives_if_any() {
+        if real::name(&file).starts_with("pch-") {
+            let name = format!("{}, cut to the paper's size", real::name(&file));
+            compare(&name, &cut(&real::read(&file)));
         }
-        if tables::name(&file).starts_with("rrc06") {
-            compare(&tables::name(&file), &tables::read(&file));
+        if real::name(&file).starts_with("rrc06") {
+            compare(&real::name(&file), &real::read(&file));
         }
     }
 }

@@ -10,8 +10,8 @@ use fibula_engines::sail::{OnChip, SailL, SailM, merged};
 use fibula_testkit::Rng;
 use fibula_testkit::fib::{FibSpec, HopModel};
 
-#[path = "../tests/tables/mod.rs"]
-mod tables;
+#[path = "../tests/real/mod.rs"]
+mod real;
 
 const PREFIXES: usize = 200_000;
 const HOPS: u32 = 64;
@@ -31,10 +31,10 @@ fn main() {
         row("generated, unrelated", &fibs);
     }
     let mut real = Vec::new();
-    for file in tables::archives_if_any() {
-        let name = tables::name(&file);
+    for file in real::archives_if_any() {
+        let name = real::name(&file);
         if name.starts_with("pch-") || name.starts_with("ipasn_2014") {
-            let routes = tables::read::<u32>(&file);
+            let routes = real::read::<u32>(&file);
             for count in [2, 8, 16] {
                 row(&format!("{}, views", &name[..name.len().min(14)]), &views(&routes, count));
             }

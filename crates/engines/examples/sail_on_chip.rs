@@ -11,8 +11,8 @@ use fibula_engines::sail::OnChip;
 use fibula_testkit::Rng;
 use fibula_testkit::fib::{FibSpec, HopModel};
 
-#[path = "../tests/tables/mod.rs"]
-mod tables;
+#[path = "../tests/real/mod.rs"]
+mod real;
 
 /// Prefixes of a full table on 1 January, as public reports of the growth of the Internet have them.
 const YEARS: [(u16, usize); 6] = [
@@ -69,9 +69,8 @@ fn generated(year: u16, prefixes: usize, seed: u64) -> Routes<u32> {
 
 /// The real IPv4 tables of the Internet, by name and so by date.
 fn real() -> impl Iterator<Item = (String, Routes<u32>)> {
-    let tables = tables::archives_if_any()
-        .into_iter()
-        .map(|file| (tables::name(&file), tables::read(&file)));
+    let tables =
+        real::archives_if_any().into_iter().map(|file| (real::name(&file), real::read(&file)));
     tables.filter(|(_, routes)| routes.len() > 200_000)
 }
 

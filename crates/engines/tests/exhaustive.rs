@@ -5,11 +5,10 @@
 //!
 //! The array is made in slabs; a test holds one of them at a time.
 
+use crate::real;
 use fibula_core::{BuildError, Hop, Lookup, Routes};
 use fibula_engines::{BoxedEngine, Entry, Isa, engines, find};
 use fibula_testkit::fib::{FibSpec, HopModel};
-
-mod tables;
 
 /// Addresses of a slab: 128 MB of hops.
 const SLAB: usize = 1 << 25;
@@ -24,17 +23,14 @@ const STRETCH: u32 = 0x2e10_0000;
 fn generated_and_cut() -> Vec<(String, Routes<u32>)> {
     let spec = FibSpec { year: 2024, prefixes: 900_000, seed: 1, hops: HopModel::Hash(256) };
     let cut = "ipasn_20140513";
-    vec![
-        (format!("generated {spec}"), spec.generate()),
-        (format!("cut of {cut}"), tables::cut(cut)),
-    ]
+    vec![(format!("generated {spec}"), spec.generate()), (format!("cut of {cut}"), real::cut(cut))]
 }
 
 /// The real table with the most next hops.
 fn archive() -> Vec<(String, Routes<u32>)> {
-    let file = tables::archives().into_iter().find(|file| tables::name(file).starts_with("pch-"));
+    let file = real::archives().into_iter().find(|file| real::name(file).starts_with("pch-"));
     let file = file.expect("the table pch-* is among the real archives");
-    vec![(tables::name(&file), tables::read(&file))]
+    vec![(real::name(&file), real::read(&file))]
 }
 
 /// The hops of `flat.len()` addresses from `first`, by routes that are sorted by length.
@@ -123,7 +119,7 @@ fn differing_singly<E: Lookup<u32> + ?Sized>(engine: &E, first: u32, flat: &[Hop
 
 #[test]
 fn every_address_of_a_stretch_of_a_real_table() {
-    let routes: Routes<u32> = tables::cut("ipasn_20140513");
+    let routes: Routes<u32> = real::cut("ipasn_20140513");
     let mut flat = vec![Hop::NONE; WINDOW];
     paint(&routes, &by_length(&routes), STRETCH, &mut flat);
     let changes = flat.windows(2).filter(|pair| pair[0] != pair[1]).count();

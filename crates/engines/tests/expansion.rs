@@ -1,10 +1,9 @@
 //! DPCPE on real IPv6 tables: Bloomfwd's table 4, printed, and its claims.
 
+use crate::real;
 use fibula_core::{BuildError, Engine, Routes};
 use fibula_engines::bloomfwd::dpcpe::Expansion;
 use fibula_engines::bloomfwd::{Bloomfwd, Config, Levels};
-
-mod tables;
 
 /// Of up to 64 bits, as the paper's tables are.
 fn networks(routes: &Routes<u128>) -> Routes<u128> {
@@ -47,7 +46,7 @@ fn is_known(expansions: &[Expansion], known: [(&[u8], u64, u64); 6]) {
 
 #[test]
 fn estimates_for_a_routing_table() {
-    let routes = networks(&tables::cut("pyasn-rib6"));
+    let routes = networks(&real::cut("pyasn-rib6"));
     assert_eq!(routes.len(), 6572);
     is_known(
         &expansions(&routes),
@@ -65,7 +64,7 @@ fn estimates_for_a_routing_table() {
 /// Prefixes of which none lies in another: the estimates are exact.
 #[test]
 fn estimates_for_prefixes_that_do_not_nest() {
-    let routes = networks(&tables::cut("ipranges"));
+    let routes = networks(&real::cut("ipranges"));
     assert_eq!(routes.len(), 14_285);
     is_known(
         &expansions(&routes),
@@ -84,10 +83,10 @@ fn estimates_for_prefixes_that_do_not_nest() {
 #[ignore = "real archives: ./dev check-data"]
 fn estimates_for_the_archives() {
     let mut seen = 0;
-    for file in tables::archives() {
-        let routes = networks(&tables::read::<u128>(&file));
+    for file in real::archives() {
+        let routes = networks(&real::read::<u128>(&file));
         if routes.len() >= 1000 {
-            println!("{}, {} prefixes", tables::name(&file), routes.len());
+            println!("{}, {} prefixes", real::name(&file), routes.len());
             assert_eq!(expansions(&routes).len(), 6);
             seen += 1;
         }

@@ -1,14 +1,12 @@
 //! Agreement with bgpdump, line by line: `bgpdump -m` prints
 //! `type|time|A|peer|AS|prefix|[path id|]path|origin|next hop|local pref|MED|...`.
 
-mod common;
-
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use fibula_core::AnyPrefix;
 
-use common::{Bgp, Event, archives, cuts, mrt_files, name, read_bgp, text};
+use crate::common::{Bgp, Event, archives, cuts, mrt_files, name, read_bgp, text};
 
 /// The cuts that bgpdump cannot read, and why.
 const UNREAD: [(&str, &str); 6] = [

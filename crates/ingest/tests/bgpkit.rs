@@ -1,13 +1,11 @@
 //! Agreement with bgpkit-parser, an independent reader of the same formats.
 
-mod common;
-
 use std::net::IpAddr;
 use std::path::Path;
 
+use crate::common::{Bgp, Event, Route, archives, cuts, mrt_files, name, read_bgp};
 use bgpkit_parser::BgpkitParser;
 use bgpkit_parser::models::{AsPathSegment, BgpElem, ElemType};
-use common::{Bgp, Event, Route, archives, cuts, mrt_files, name, read_bgp};
 use fibula_ingest::decompress;
 
 /// Where the two differ, and why we think that we are right. (The first three are compared with the same

@@ -1,12 +1,10 @@
 //! Real MRT files: each decodes, or its damage is reported and located.
 
-mod common;
-
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::Path;
 
-use common::{Bgp, archives, cuts, mrt_files, name, read_bgp, text};
+use crate::common::{Bgp, archives, cuts, mrt_files, name, read_bgp, text};
 use fibula_ingest::{ReadError, ReadOptions, ReadReport, SourceSpec, read};
 
 /// What is known of a cut. The numbers of records are those of a walk over the headers, the numbers of

@@ -1,15 +1,13 @@
 //! Tables that change while they are read: every batch of every reader against the oracle of its
 //! generation, engines that refuse, fail, panic and lie, and a feed that is held back.
 
-mod engines;
-
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use engines::{Behaviour, maker, makers};
+use crate::engines::{Behaviour, maker, makers};
 use fibula_core::{Attributes, Change, Hop, Prefix, Update, Value};
 use fibula_rib::{Audit, Event, Live, LiveOptions, Makers, Pacing, Reader, Rib};
 use fibula_testkit::Rng;

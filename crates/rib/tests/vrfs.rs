@@ -1,13 +1,11 @@
 //! Three VRFs with the same prefixes, one of which nobody follows: a feed of announcements, withdrawals and
 //! ends of sessions through `Live`, against one plain map a VRF; through a checkpoint and without one.
 
-mod engines;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-use engines::{Behaviour, makers};
+use crate::engines::{Behaviour, makers};
 use fibula_core::{Addr, AnyPrefix, Attributes, Change, Hop, Prefix, Update, Value};
 use fibula_rib::{
     AttributeSet, Audit, Live, LiveFamily, LiveOptions, Pacing, Peer, Preference, Rib, Vrf,

@@ -293,7 +293,8 @@ pub fn realistic_tables<A: Addr>(builders: &Builders<A>) {
 pub fn crowded_tables<A: Addr>(builders: &Builders<A>) {
     let cases = || {
         let keys = random_keys(1000);
-        let tables = [("crowded table", tables::crowded()), ("wide hops", tables::wide_hops(80, 1500))];
+        let tables =
+            [("crowded table", tables::crowded()), ("wide hops", tables::wide_hops(80, 1500))];
         tables.map(|(name, routes)| Case::boundaries(name, routes, &keys, true)).into()
     };
     agree(builders, Cases::get().crowded.get_or_init(cases));

@@ -1,0 +1,8 @@
+//! The integration tests of the crate, as one binary: linking takes longer than most of them run.
+
+mod captures;
+mod columns;
+mod common;
+mod files;
+mod formats;
+mod streams;

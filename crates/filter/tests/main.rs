@@ -1,0 +1,6 @@
+//! The integration tests of the crate, as one binary: linking takes longer than most of them run.
+
+mod blocked;
+mod counting;
+mod forms;
+mod parting;

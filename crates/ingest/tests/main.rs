@@ -1,0 +1,7 @@
+//! The integration tests of the crate, as one binary: linking takes longer than most of them run.
+
+mod bgpdump;
+mod bgpkit;
+mod common;
+mod mrt_files;
+mod read;
