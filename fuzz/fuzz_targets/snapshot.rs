@@ -58,11 +58,13 @@ fuzz_target!(|input: Input<'_>| {
     }
 });
 
+/// Sections by the numbers of the engines of both families.
+type Sound = Mutex<HashMap<[usize; 2], Arc<[Section]>>>;
+
 /// The sections of a sound file with the engines of these numbers: 0 for none, then the last of the
 /// list first, since those at its end have the smallest tables.
 fn sound(v4: u8, v6: u8) -> Arc<[Section]> {
-    static SOUND: LazyLock<Mutex<HashMap<[usize; 2], Arc<[Section]>>>> =
-        LazyLock::new(Mutex::default);
+    static SOUND: LazyLock<Sound> = LazyLock::new(Mutex::default);
     let at = [
         usize::from(v4) % (engines::<u32>().len() + 1),
         usize::from(v6) % (engines::<u128>().len() + 1),
