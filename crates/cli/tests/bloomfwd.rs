@@ -1,6 +1,6 @@
 //! `fibula bench bloomfwd`: every experiment on a tiny table.
 
-use crate::common::{Files, done, said};
+use crate::common::{Files, done, json, said};
 
 const V4: &str = "gen:v4:2015:800:1";
 const V6: &str = "gen:v6:2015:800:1";
@@ -25,10 +25,23 @@ fn rows(args: &[&str], columns: &str) -> Vec<Vec<String>> {
             continue;
         }
         let number = |text: &str| text.parse::<f64>().expect("a number");
-        assert!(number(min) > 0.0 && number(min) <= number(mlps) && number(mlps) <= number(max));
+        // The median of two runs is the mean of them.
+        let mean = (number(min) + number(max)) / 2.0;
+        assert!(number(min) > 0.0 && (number(mlps) - mean).abs() <= 0.0011, "{row:?}");
         assert!(number(bytes) > 0.0 && number(build) >= 0.0, "{row:?}");
     }
     rows
+}
+
+/// The bytes of an engine over a table, as `stats` reports them.
+fn bytes(table: &str, family: &str, engine: &str) -> String {
+    let stats = json(&["stats", "-t", table, "--engines", engine, "--json"]);
+    stats[family]["engines"][0]["bytes"].to_string()
+}
+
+/// The last column but one is the engine's memory.
+fn memory(row: &[String]) -> &str {
+    &row[row.len() - 2]
 }
 
 fn column(rows: &[Vec<String>], at: usize) -> Vec<&str> {
@@ -61,12 +74,22 @@ fn threads() {
     assert_eq!(column(&rows, 5).concat(), "111122223333");
     assert!(rows[..4].iter().all(|row| row[6] == "1"));
     assert_eq!(column(&rows[8..], 4), ["bloomfwd-baseline", "bloomfwd", "miht", "miht-batch"]);
+    let number = |text: &str| text.parse::<f64>().unwrap();
+    for (at, row) in rows.iter().enumerate() {
+        let alone = &rows[at % 4];
+        assert_eq!(memory(row), bytes(V4, "v4", &row[4]), "{row:?}");
+        let (a, b, half) = (number(&row[7]), number(&alone[7]), 0.0005);
+        let speedup = (a - half) / (b + half) - half..=(a + half) / (b - half) + half;
+        assert!(speedup.contains(&number(&row[6])), "{row:?} {alone:?}");
+    }
 }
 
 #[test]
 fn matching_addresses() {
     let rows = rows(&["--figure", "3", "-t", V4], "engine,matching_percent");
     assert_eq!(column(&rows, 5), ["0", "20", "40", "60", "80", "100"]);
+    let bytes = bytes(V4, "v4", "bloomfwd");
+    assert!(rows.iter().all(|row| memory(row) == bytes));
 }
 
 #[test]
@@ -87,6 +110,9 @@ fn sizes_of_tables() {
     let rows = rows(&["--figure", "5", "-t", V4], "engine,part");
     assert_eq!(column(&rows, 2), ["50", "100", "200", "400", "800"]);
     assert_eq!(column(&rows, 5), ["1/16", "1/8", "1/4", "1/2", "1/1"]);
+    let sizes: Vec<u64> = rows.iter().map(|row| memory(row).parse().unwrap()).collect();
+    assert!(sizes.is_sorted() && sizes[0] < sizes[4], "{sizes:?}");
+    assert_eq!(memory(&rows[4]), bytes(V4, "v4", "bloomfwd"));
 }
 
 #[test]
@@ -95,6 +121,9 @@ fn several_tables() {
     let rows = rows(&["--figure", "6", "-t", &tables], "engine");
     assert_eq!(column(&rows, 2), ["800", "800", "800", "500", "500", "500"]);
     assert_eq!(column(&rows[..3], 4), ["bloomfwd", "miht", "miht-batch"]);
+    for row in &rows {
+        assert_eq!(memory(row), bytes(&row[0], "v4", &row[4]), "{row:?}");
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Verifying and measuring: verify, bench.
 
+use std::collections::HashMap;
+
 use crate::common::{Files, fibula, json, said};
 
 #[test]
@@ -61,6 +63,18 @@ fn an_empty_family_is_verified_when_asked_for() {
     assert!(rows.as_array().unwrap().iter().all(|row| row["wrong"] == 0 && row["probes"] == 32));
 }
 
+/// The bytes of an engine over a table, as `stats` reports them.
+fn bytes(table: &str, family: &str, engine: &str) -> u64 {
+    let stats = json(&["stats", "-t", table, "--engines", engine, "--json"]);
+    stats[family]["engines"][0]["bytes"].as_u64().expect("the engine takes the table")
+}
+
+/// Whether `a` / `b` is `ratio`, three numbers of which at most three decimals are printed.
+fn is_ratio(a: f64, b: f64, ratio: f64) -> bool {
+    let half = 0.0005;
+    ((a - half) / (b + half) - half..=(a + half) / (b - half) + half).contains(&ratio)
+}
+
 #[test]
 fn bench_gives_the_agreed_fields() {
     let args = [
@@ -84,6 +98,11 @@ fn bench_gives_the_agreed_fields() {
     let rows = json(&args);
     let rows = rows.as_array().unwrap();
     assert_eq!(rows.len(), 2 * 6 * 2);
+    let tables = ["gen:v4:2024:2000:1", "gen:v6:2024:1000:1"];
+    let engines = [("v4", "planb"), ("v4", "auto"), ("v6", "planb"), ("v6", "auto")];
+    let of = |family| if family == "v4" { tables[0] } else { tables[1] };
+    let known: HashMap<_, _> =
+        engines.into_iter().map(|(f, engine)| ((f, engine), bytes(of(f), f, engine))).collect();
     for row in rows {
         let keys: Vec<&str> = row.as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(
@@ -109,17 +128,19 @@ fn bench_gives_the_agreed_fields() {
             ]
         );
         let number = |key: &str| row[key].as_f64().unwrap();
-        assert!(number("mlps") >= number("mlps_min") && number("mlps") <= number("mlps_max"));
-        assert!(number("dependent_ns") > 0.0 && number("bytes") > 0.0, "{row}");
+        // The median of two runs is the mean of them.
+        let mean = (number("mlps_min") + number("mlps_max")) / 2.0;
+        assert!(number("mlps_min") > 0.0 && (number("mlps") - mean).abs() <= 0.0011, "{row}");
+        assert!(number("dependent_ns") > 0.0, "{row}");
         assert_eq!((&row["threads"], &row["spread"]), (&2.into(), &"own".into()));
-        assert!(
-            (number("ratio") - number("mlps") / number("one_thread_mlps")).abs() < 0.01,
-            "{row}"
-        );
+        assert!(is_ratio(number("mlps"), number("one_thread_mlps"), number("ratio")), "{row}");
+        let table = if row["family"] == "v4" { tables[0] } else { tables[1] };
+        let prefixes = if row["family"] == "v4" { 2000 } else { 1000 };
+        assert_eq!((&row["table"], &row["prefixes"]), (&table.into(), &prefixes.into()));
+        let engine = (row["family"].as_str().unwrap(), row["engine"].as_str().unwrap());
+        assert_eq!(row["bytes"], known[&engine], "{row}");
         assert_eq!(row["batch"], if row["traffic"] == "SEQ" { 1 } else { 64 });
     }
-    let tables: Vec<_> = rows.iter().map(|row| row["prefixes"].as_u64().unwrap()).collect();
-    assert!(tables.contains(&2000) && tables.contains(&1000));
 }
 
 #[test]
@@ -132,7 +153,12 @@ fn bench_dispatches_to_threads() {
     assert_eq!(rows.len(), 2 * 2 * 3);
     for row in rows {
         assert_eq!((&row["threads"], &row["spread"]), (&3.into(), &"dispatch".into()));
-        assert!(row["mlps"].as_f64().unwrap() > 0.0 && row["ratio"].as_f64().unwrap() > 0.0);
+        let number = |key: &str| row[key].as_f64().unwrap();
+        assert!(number("mlps") > 0.0 && number("one_thread_mlps") > 0.0, "{row}");
+        // One run is the least, the median and the most.
+        assert!(number("mlps") == number("mlps_min") && number("mlps") == number("mlps_max"));
+        assert!(is_ratio(number("mlps"), number("one_thread_mlps"), number("ratio")), "{row}");
+        assert_eq!(row["prefixes"], 2000);
     }
     let run = said(&[&args[..], &["--threads", "16"]].concat());
     assert!(run.err.contains("17 threads, one of which dispatches, share"), "{}", run.err);
@@ -158,7 +184,20 @@ fn bench_measures_updates() {
         let expected = "engine isa family table prefixes burst us_per_change us_p50 us_p99 \
                         changes_per_s rebuilds bytes build_ms";
         assert_eq!(keys, expected.split_whitespace().collect::<Vec<_>>());
-        assert!(row["us_per_change"].as_f64().unwrap() > 0.0, "{row}");
+        let number = |key: &str| row[key].as_f64().unwrap();
+        let (mean, rate) = (number("us_per_change"), number("changes_per_s"));
+        assert!(
+            mean > 0.0
+                && (1e6 / (mean + 0.0005) - 1.0..=1e6 / (mean - 0.0005) + 1.0).contains(&rate)
+        );
+        // Bursts leave the table about as large as it was, and each is one patch.
+        assert!((2000..=3000).contains(&row["prefixes"].as_u64().unwrap()), "{row}");
+        let burst = row["burst"].as_u64().unwrap();
+        assert!(row["rebuilds"].as_u64().unwrap() <= 2048_u64.div_ceil(burst).max(8), "{row}");
+        if row["engine"] == "runmap" && burst == 1 {
+            // At most 192 bytes a change, and room for half of 1 MiB.
+            assert_eq!((&row["prefixes"], &row["rebuilds"]), (&3000.into(), &0.into()));
+        }
         assert!(row["us_p99"].as_f64() >= row["us_p50"].as_f64(), "{row}");
     }
     let table = crate::common::done(&args).out;
@@ -227,6 +266,40 @@ fn wrong_names_are_usage_errors() {
     }
 }
 
+/// The rows of one size of filters; a fifth of 3,000 keys are members.
+fn right_filters(size: u64, options: &str, rows: &[serde_json::Value]) {
+    let (wide, exact) = (options.contains("wide"), options.contains("exact"));
+    let bits = size * 8 - if exact { size * 8 / 10 } else { 0 };
+    let (bits_per_key, hashes) = if exact { (9.6, 7) } else { (10.0, 3) };
+    let members = (bits as f64 / bits_per_key).floor();
+    let rate = (1.0 - (-f64::from(hashes) * members / bits as f64).exp()).powi(hashes);
+    for row in rows {
+        let number = |key: &str| row[key].as_f64().unwrap();
+        assert!(number("mops") > 0.0 && number("mops_min") == number("mops_max"), "{row}");
+        // Few of the others pass; the unit tests count them.
+        assert!((500..900).contains(&row["passed"].as_u64().unwrap()), "{row}");
+        let key_bits = if wide { 64 } else { 32 };
+        assert_eq!((&row["key_bits"], &row["hits_percent"]), (&key_bits.into(), &20.into()));
+        assert_eq!((number("bits_per_key"), &row["hashes"]), (bits_per_key, &hashes.into()));
+        assert!((number("expected_rate") - rate).abs() < 1e-6, "{row}");
+        if row["variant"] != "blocked" {
+            assert_eq!(row["bytes"], bits.div_ceil(64) * 8);
+        }
+        for (ways, column) in [(1, "ratio_permute_1"), (2, "ratio_permute_2")] {
+            let is_base = |row: &&serde_json::Value| {
+                row["variant"] == "permute" && row["ways"] == ways && row["prefetch"] == false
+            };
+            match rows.iter().find(is_base) {
+                Some(base) => {
+                    let base = base["mops"].as_f64().unwrap();
+                    assert!(is_ratio(number("mops"), base, number(column)), "{row}");
+                }
+                None => assert_eq!(number(column), 0.0, "machines without AVX2"),
+            }
+        }
+    }
+}
+
 #[test]
 fn bench_measures_filters() {
     let small = "--sizes 4K,5000 --runs 1 --keys 3000 --hits 20 --prefetch";
@@ -238,11 +311,10 @@ fn bench_measures_filters() {
         let agreed = "variant isa ways prefetch bytes hash hashes bits_per_key key_bits hits_percent \
                       expected_rate passed mops mops_min mops_max ratio_permute_1 ratio_permute_2";
         assert_eq!(keys, agreed.split_whitespace().collect::<Vec<_>>());
-        for row in rows {
-            assert!(row["mops"].as_f64().unwrap() > 0.0, "{row}");
-            // A fifth are in, and few of the others pass.
-            assert!((500..900).contains(&row["passed"].as_u64().unwrap()), "{row}");
-        }
+        // The scalar form is the first of each size.
+        let second = rows.iter().rposition(|row| row["variant"] == "scalar").unwrap();
+        right_filters(4096, more, &rows[..second]);
+        right_filters(5000, more, &rows[second..]);
         for variant in ["scalar", "blocked"] {
             assert!(rows.iter().any(|row| row["variant"] == variant), "{variant}");
         }

@@ -217,14 +217,7 @@ fn measure_size<K: Key + TryFrom<u64>>(
         blocked.insert_all(&keys);
         start = end;
     }
-    // Members and others mixed without a pattern.
-    let keys: Vec<K> = (0..u64::from(args.keys))
-        .map(|i| {
-            let dice = fmix64(i + 0x1234_5678);
-            let member = dice % 100 < args.hits.into();
-            key(if member { (dice >> 8) % members } else { members + i })
-        })
-        .collect();
+    let keys = asked(args, members, key);
     let payloads: Vec<K> =
         (0..u64::from(args.keys)).map(|i| K::try_from(i).unwrap_or_default()).collect();
     let prefetches: &[bool] =
@@ -235,9 +228,39 @@ fn measure_size<K: Key + TryFrom<u64>>(
         expected(&keys, &payloads, |key| blocked.contains(key)),
     ];
     let mut out = (keys.clone(), keys.clone());
+    leave_wrong_out(&mut variants, &keys, &payloads, &scalar, size, outcome);
+    for _ in 0..args.runs {
+        for variant in &mut variants {
+            let time = time(variant, &keys, &payloads, &mut out);
+            variant.mops.push(keys.len() as f64 / time.as_secs_f64() / 1e6);
+        }
+    }
+    rows(args, filter.isa(), rate, variants, size_of::<K>() * 8)
+}
+
+/// The keys to ask for: members and others, mixed without a pattern.
+fn asked<K>(args: &Args, members: u64, key: impl Fn(u64) -> K) -> Vec<K> {
+    let asked = (0..u64::from(args.keys)).map(|i| {
+        let dice = fmix64(i + 0x1234_5678);
+        let member = dice % 100 < args.hits.into();
+        key(if member { (dice >> 8) % members } else { members + i })
+    });
+    asked.collect()
+}
+
+/// Leaves variants out whose answers are not those of their scalar form, plain or blocked.
+fn leave_wrong_out<K: Key>(
+    variants: &mut Vec<Variant<'_, K>>,
+    keys: &[K],
+    payloads: &[K],
+    scalar: &[Vec<(K, K)>; 2],
+    size: u64,
+    outcome: &mut Outcome,
+) {
+    let mut out = (keys.to_vec(), keys.to_vec());
     variants.retain_mut(|variant| {
         let right = &scalar[usize::from(variant.name == "blocked")];
-        variant.passed = (variant.probe)(&keys, &payloads, &mut out.0, &mut out.1);
+        variant.passed = (variant.probe)(keys, payloads, &mut out.0, &mut out.1);
         let n = variant.passed;
         let mut got: Vec<(K, K)> =
             out.1[..n].iter().copied().zip(out.0[..n].iter().copied()).collect();
@@ -254,13 +277,6 @@ fn measure_size<K: Key + TryFrom<u64>>(
         }
         is_right
     });
-    for _ in 0..args.runs {
-        for variant in &mut variants {
-            let time = time(variant, &keys, &payloads, &mut out);
-            variant.mops.push(keys.len() as f64 / time.as_secs_f64() / 1e6);
-        }
-    }
-    rows(args, filter.isa(), rate, variants, size_of::<K>() * 8)
 }
 
 fn variants<'a, K: Key>(
@@ -412,7 +428,91 @@ fn print(rows: &[Row], levels: &[u64; 3]) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
+    use clap::{Command, FromArgMatches};
+
     use super::*;
+
+    fn args(args: &str) -> Args {
+        let words = args.split_whitespace();
+        let command = <Args as ClapArgs>::augment_args(Command::new("filter").no_binary_name(true));
+        Args::from_arg_matches(&command.get_matches_from(words)).unwrap()
+    }
+
+    /// What passes is every member, and of the others the share that is to be expected. Keys are the same in
+    /// every run, so the bounds of five standard deviations are met always or never.
+    fn passes<K: Key + TryFrom<u64> + std::hash::Hash>(more: &str, key: impl Fn(u64) -> K) {
+        const SIZE: u64 = 4096;
+        for hits in [0, 20, 100] {
+            let args = args(&format!("--runs 1 --keys 20000 --hits {hits} {more}"));
+            let mut outcome = Outcome::Done;
+            let rows = measure_size(&args, SIZE, 1 << 20, &key, &mut outcome);
+            assert_eq!(outcome, Outcome::Done);
+            let members = ((SIZE * 8) as f64 / args.bits) as u64;
+            let set: HashSet<K> = (0..members).map(&key).collect();
+            let keys = asked(&args, members, &key);
+            let hits = keys.iter().filter(|key| set.contains(key)).count();
+            let share = hits as f64 / keys.len() as f64;
+            assert!((share - f64::from(args.hits) / 100.0).abs() < 0.015, "{share}");
+            let others = (keys.len() - hits) as f64;
+            let blocks = |row: &Row| row.bytes / 32;
+            for row in &rows {
+                let rate = match row.variant {
+                    "blocked" => BlockedFilter::expected_rate(members as usize, blocks(row)),
+                    _ => row.expected_rate,
+                };
+                let expected = others * rate;
+                let deviation = (expected * (1.0 - rate)).sqrt();
+                let positives = row.passed.checked_sub(hits).expect("every member passes") as f64;
+                assert!((positives - expected).abs() <= 5.0 * deviation, "{hits} hits: {row:?}");
+            }
+            // The plain forms are one filter.
+            let plain = rows.iter().filter(|row| row.variant != "blocked");
+            let passed: HashSet<usize> = plain.map(|row| row.passed).collect();
+            assert_eq!(passed.len(), 1);
+        }
+    }
+
+    #[test]
+    fn members_pass_and_few_others() {
+        for hash in Hash::ALL {
+            passes::<u32>(&format!("--hash {hash}"), narrow_key);
+            passes::<u64>(&format!("--wide --hash {hash} --hashes 7 --bits 9.6"), fmix64);
+        }
+    }
+
+    /// Variants that lose a key, let one more pass, or mix payloads up.
+    #[test]
+    fn a_wrong_variant_is_not_timed() {
+        let keys: Vec<u32> = (0..1000).collect();
+        let passing = |key: u32| key.is_multiple_of(3);
+        let right = expected(&keys, &keys, passing);
+        let scalar = [right.clone(), Vec::new()];
+        type Change = fn(&mut Vec<(u32, u32)>);
+        let changes: [Change; 4] = [
+            |_| {},
+            |passed| passed.truncate(passed.len() - 1),
+            |passed| passed.push((1, 1)),
+            |passed| passed[7].0 += 1,
+        ];
+        for (i, change) in changes.into_iter().enumerate() {
+            let mut passed = right.clone();
+            change(&mut passed);
+            let probe: Box<Probe<'_, u32>> = Box::new(move |_, _, out, out_payloads| {
+                for (at, (payload, key)) in passed.iter().enumerate() {
+                    (out[at], out_payloads[at]) = (*key, *payload);
+                }
+                passed.len()
+            });
+            let mut variants = vec![Variant::new("permute", 1, false, 0, probe)];
+            let mut outcome = Outcome::Done;
+            leave_wrong_out(&mut variants, &keys, &keys, &scalar, 0, &mut outcome);
+            let is_right = i == 0;
+            assert_eq!(variants.len(), usize::from(is_right), "change {i}");
+            assert_eq!(outcome == Outcome::Done, is_right, "change {i}");
+        }
+    }
 
     #[test]
     fn sizes() {

@@ -4,6 +4,8 @@
 
 mod bloomfwd;
 mod filter;
+#[cfg(test)]
+mod liar;
 mod measure;
 mod report;
 mod traffic;
@@ -273,9 +275,19 @@ impl Bench<'_> {
     ) -> Result<(), Failure> {
         let routes = loaded.table.routes::<A>();
         let built = self.build(routes)?;
-        if !self.args.updates.is_empty() {
-            return self.updates(&loaded.name, routes, built);
+        if self.args.updates.is_empty() {
+            self.lookups(&loaded.name, routes, &built)
+        } else {
+            self.updates(&loaded.name, routes, built)
         }
+    }
+
+    fn lookups<A: EngineFamily>(
+        &mut self,
+        table: &str,
+        routes: &Routes<A>,
+        built: &[Built<A>],
+    ) -> Result<(), Failure> {
         let oracle = Oracle::new(routes);
         for traffic in &self.args.traffic {
             let keys = self.keys(routes, traffic)?;
@@ -288,13 +300,11 @@ impl Bench<'_> {
                 _ => self.args.batch.iter().map(|batch| Mode::Batch(*batch as usize)).collect(),
             };
             for mode in modes {
-                let right = self.right(&built, &keys, &expected, mode);
+                let right = self.right(built, &keys, &expected, mode);
                 let group = self.measure(&right, &keys, &expected, mode);
                 let rows: Vec<Row> = group
                     .into_iter()
-                    .map(|figures| {
-                        Row::new(&loaded.name, routes, traffic, self.args, mode, figures)
-                    })
+                    .map(|figures| Row::new(table, routes, traffic, self.args, mode, figures))
                     .collect();
                 if !self.args.json {
                     report::group(&rows)?;
@@ -481,4 +491,118 @@ fn differences<A: Addr>(
         }
     }
     wrong
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use clap::{Command, FromArgMatches};
+    use fibula_testkit::tables;
+    use serde_json::Value;
+
+    use super::liar::{BYTES, Liar, Lie};
+    use super::*;
+
+    const KEYS: usize = 300;
+    const RND: Traffic = Traffic::Kind(Kind::Rnd);
+
+    /// Measures engines that were compiled somewhere else. What came out: rows, and how the command ends.
+    fn measured<A: EngineFamily>(
+        args: &str,
+        routes: &Routes<A>,
+        built: &[Built<A>],
+    ) -> (Vec<Value>, Outcome) {
+        let args = format!("bench --json --runs 2 --keys {KEYS} {args}");
+        let command = <Args as ClapArgs>::augment_args(Command::new("bench"));
+        let args = Args::from_arg_matches(&command.get_matches_from(args.split_whitespace()));
+        let args = args.unwrap();
+        let mut bench = Bench {
+            args: &args,
+            isas: vec![Isa::Scalar],
+            cores: Vec::new(),
+            rows: Vec::new(),
+            updates: Vec::new(),
+            outcome: Outcome::Done,
+        };
+        bench.lookups("a table", routes, built).unwrap();
+        let rows = bench.rows.iter().map(|row| serde_json::to_value(row).unwrap());
+        (rows.collect(), bench.outcome)
+    }
+
+    fn refuses<A: EngineFamily>(routes: &Routes<A>) {
+        let about = RND.keys(routes, KEYS, 1, 1).unwrap()[0][KEYS - 1];
+        let new = |lie| Liar::new(routes, lie, about);
+        // One key is answered wrongly, the last one: each is asked for singly and in a batch, and that is all.
+        for (lie, batch) in
+            [(Lie::Singly, 64), (Lie::InBatches, 64), (Lie::InBatches, 1), (Lie::Singly, 512)]
+        {
+            let (liar, honest) = (new(lie), new(Lie::Honest));
+            let (asked, asked_honest) = (liar.asked(), honest.asked());
+            let built = [liar.built(), honest.built()];
+            let args = format!("--traffic RND --batch {batch}");
+            let (rows, outcome) = measured(&args, routes, &built);
+            assert_eq!(outcome, Outcome::Negative, "{lie:?}");
+            let engines: Vec<&Value> = rows.iter().map(|row| &row["engine"]).collect();
+            assert_eq!(engines, ["Honest"], "{lie:?} in batches of {batch}");
+            assert_eq!((&rows[0]["bytes"], &rows[0]["build_ms"]), (&BYTES.into(), &3.0.into()));
+            assert_eq!(asked.load(Ordering::Relaxed), 2 * KEYS, "{lie:?} is not timed");
+            // Twice, and in each run warmed up, measured, warmed up and measured as a chain.
+            assert_eq!(asked_honest.load(Ordering::Relaxed), (2 + 2 * 4) * KEYS);
+        }
+        // Right until the clock runs.
+        let late = new(Lie::After(2 * KEYS));
+        let both = [new(Lie::Honest).built(), late.built()];
+        let (rows, outcome) = measured("--traffic RND", routes, &both);
+        assert_eq!((rows.len(), outcome), (1, Outcome::Negative));
+        assert_eq!(rows[0]["engine"], "Honest");
+        let honest = [new(Lie::Honest).built()];
+        for (args, count) in [
+            ("--traffic RND,PFX --batch 1,64", 4),
+            ("--traffic RND --threads 3", 1),
+            ("--traffic RND --threads 2 --spread dispatch", 1),
+        ] {
+            let (rows, outcome) = measured(args, routes, &honest);
+            assert_eq!((rows.len(), outcome), (count, Outcome::Done), "{args}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_engine_is_not_timed() {
+        refuses(&tables::dense::<u32>(1, 400));
+        refuses(&tables::dense::<u128>(2, 400));
+    }
+
+    /// A wrong answer in any thread's keys, asked singly and one after the other.
+    #[test]
+    fn every_thread_is_checked() {
+        let routes = tables::dense::<u32>(3, 400);
+        let keys = RND.keys(&routes, KEYS, 3, 1).unwrap();
+        for keys in &keys {
+            let liar = Liar::new(&routes, Lie::Singly, keys[KEYS / 2]);
+            let (rows, outcome) = measured("--traffic RND --threads 3", &routes, &[liar.built()]);
+            assert_eq!((rows.len(), outcome), (0, Outcome::Negative));
+        }
+        let seq = Traffic::Kind(Kind::Seq).keys(&routes, KEYS, 1, 1).unwrap();
+        let liar = Liar::new(&routes, Lie::Singly, seq[0][7]);
+        let (rows, outcome) = measured("--traffic SEQ", &routes, &[liar.built()]);
+        assert_eq!((rows.len(), outcome), (0, Outcome::Negative));
+    }
+
+    #[test]
+    fn differences_say_what_is_wrong() {
+        let routes = tables::dense::<u32>(4, 50);
+        let keys: Vec<u32> = routes.iter().map(|route| route.prefix.first()).collect();
+        let right: Vec<Hop> = keys.iter().map(|key| Oracle::new(&routes).lookup(*key)).collect();
+        let liar = Liar::new(&routes, Lie::InBatches, keys[3]);
+        let found = differences(&liar, &keys, &right, 7);
+        let expected = right[3];
+        let other = Hop::from_bits(expected.to_bits() ^ 1);
+        let times = keys.iter().filter(|key| **key == keys[3]).count();
+        let ip = keys[3].to_ip();
+        let text = format!("{ip}: expected {expected:?}, single {expected:?}, batch {other:?}");
+        assert_eq!(found, vec![text; times]);
+        let honest = Liar::new(&routes, Lie::Honest, 0);
+        assert!(differences(&honest, &keys, &right, 7).is_empty());
+    }
 }

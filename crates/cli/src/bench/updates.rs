@@ -246,6 +246,7 @@ pub fn group(rows: &[Row]) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::liar::{BYTES, Liar, Lie};
     use fibula_testkit::tables;
 
     #[test]
@@ -260,5 +261,35 @@ mod tests {
             assert_eq!(routes.len() + churn.gone.len(), before);
         }
         assert!((before / 50..before / 2).contains(&churn.gone.len()), "{}", churn.gone.len());
+    }
+
+    /// A patched engine that answers as before is left out, and those beside it are measured.
+    #[test]
+    fn an_engine_that_is_wrong_once_patched_is_left_out() {
+        let routes = tables::dense::<u32>(4, 3000);
+        let built = |lie| Liar::new(&routes, lie, 0).built();
+        let all = vec![built(Lie::Stale), built(Lie::Honest), built(Lie::Rebuilt)];
+        let mut updates = Updates::new(&routes, all, 1).unwrap();
+        let (burst, runs) = (1000, 3);
+        let mut outcome = Outcome::Done;
+        let rows = updates.measure("a table", burst, runs, &mut outcome).unwrap();
+        assert_eq!(outcome, Outcome::Negative);
+        let engines: Vec<&str> = rows.iter().map(|row| &*row.engine).collect();
+        assert_eq!(engines, ["Honest", "Rebuilt"]);
+        let [honest, rebuilt] = &rows[..] else { panic!("two rows") };
+        assert_eq!((honest.rebuilds, honest.bytes), (0, BYTES));
+        // Each patch asks for a build, and what is built asks again.
+        assert_eq!(rebuilt.rebuilds, runs as usize * BURSTS);
+        assert_ne!(rebuilt.bytes, BYTES, "it is another engine by now");
+        for row in &rows {
+            assert_eq!((row.prefixes, row.burst, row.build_ms), (routes.len(), burst, 3.0));
+            assert!(row.us_p50 <= row.us_p99);
+        }
+        // The one that was wrong is gone for the next size of bursts, too.
+        let mut outcome = Outcome::Done;
+        let rows = updates.measure("a table", 10, 1, &mut outcome).unwrap();
+        assert_eq!((rows.len(), outcome), (2, Outcome::Done));
+        // A table that is too small for the bursts is not measured at all.
+        assert!(updates.measure("a table", 2000, 1, &mut outcome).unwrap().is_empty());
     }
 }

@@ -143,3 +143,60 @@ impl<'a, A: Addr> Case<'a, A> {
 pub fn number(number: Option<f64>) -> String {
     number.map_or(String::new(), |number| rounded(number).to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args as _, Command, FromArgMatches};
+    use fibula_testkit::tables;
+    use fibula_testkit::traffic::Traffic as Kind;
+
+    use super::*;
+    use crate::bench::bloomfwd::{Args, Csv};
+    use crate::bench::liar::{BYTES, Liar, Lie};
+    use crate::output::Output;
+
+    /// Engines that answer wrongly, when checked or when timed, are left out; what is written is the rest's.
+    #[test]
+    fn a_wrong_engine_is_left_out() {
+        const KEYS: usize = 300;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("figure.csv");
+        let command = Args::augment_args(Command::new("bloomfwd"));
+        let words = format!("bloomfwd --figure 6 --runs 3 --keys {KEYS}");
+        let args = Args::from_arg_matches(&command.get_matches_from(words.split_whitespace()));
+        let args = args.unwrap();
+        let mut experiment = Experiment {
+            args: &args,
+            cores: Vec::new(),
+            csv: Csv { out: Output::create(&path).unwrap(), names: Vec::new() },
+            outcome: Outcome::Done,
+        };
+        let routes = tables::dense::<u32>(5, 500);
+        let asked = experiment.asked(&routes, &Traffic::Kind(Kind::Rnd), 1).unwrap();
+        let subject = |lie: Lie| {
+            let liar = Liar::new(&routes, lie, asked.keys[0][KEYS - 1]);
+            let cells = vec![("engine", format!("{lie:?}"))];
+            Subject::new(cells, &routes, Some((liar, Duration::from_millis(3))))
+        };
+        let lies = [Lie::Honest, Lie::Singly, Lie::InBatches, Lie::After(2 * KEYS)];
+        let subjects = lies.map(subject);
+        let mut cases: Vec<_> =
+            subjects.iter().map(|subject| Case::new(subject, &asked, &[])).collect();
+        experiment.measure(&mut cases);
+        assert_eq!(experiment.outcome, Outcome::Negative);
+        assert_eq!(cases.len(), 1);
+        assert_eq!((cases[0].cells[0].1.as_str(), cases[0].mlps.len()), ("Honest", 3));
+
+        experiment.outcome = Outcome::Done;
+        let honest = subject(Lie::Honest);
+        experiment.measure(&mut vec![Case::new(&honest, &asked, &[])]);
+        assert_eq!(experiment.outcome, Outcome::Done);
+
+        experiment.write("a table", cases).unwrap();
+        experiment.csv.out.finish().unwrap();
+        let text = std::fs::read_to_string(path).unwrap();
+        let row: Vec<&str> = text.lines().nth(1).unwrap().split(',').collect();
+        assert_eq!([row[0], row[1], row[2], row[4]], ["a table", "v4", "500", "Honest"]);
+        assert_eq!(row[8..], [BYTES.to_string().as_str(), "3"]);
+    }
+}

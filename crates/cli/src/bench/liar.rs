@@ -1,0 +1,113 @@
+//! Engines that answer wrongly, for the tests: nobody is timed while wrong.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use fibula_core::{
+    Addr, BuildError, Follow, Hop, LoadError, Lookup, Memory, Patched, Persist, Prefix, Routes,
+    TableRef, TableSource,
+};
+use fibula_engines::EngineFamily;
+use fibula_simd::Isa;
+use fibula_testkit::Oracle;
+
+use crate::engines::Built;
+
+/// What is wrong with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lie {
+    /// Nothing.
+    Honest,
+    /// The answer for one address, asked singly.
+    Singly,
+    /// The answer for one address, in a batch.
+    InBatches,
+    /// The answer for one address, once it was asked about so many.
+    After(usize),
+    /// It says that it has followed the changes.
+    Stale,
+    /// Nothing, but it has to be built anew after any change.
+    Rebuilt,
+}
+
+/// The bytes that it says it takes.
+pub const BYTES: usize = 12_345;
+
+pub struct Liar<A: Addr> {
+    right: Oracle<A>,
+    lie: Lie,
+    about: A,
+    /// How many addresses it was asked about.
+    asked: Arc<AtomicUsize>,
+}
+
+impl<A: Addr> Liar<A> {
+    pub fn new(routes: &Routes<A>, lie: Lie, about: A) -> Self {
+        Self { right: Oracle::new(routes), lie, about, asked: Arc::default() }
+    }
+
+    /// Counts the addresses that it is asked about.
+    pub fn asked(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.asked)
+    }
+
+    fn answer(&self, addr: A, is_single: bool) -> Hop {
+        let asked = self.asked.fetch_add(1, Ordering::Relaxed);
+        let lies = match self.lie {
+            Lie::Singly => is_single,
+            Lie::InBatches => !is_single,
+            Lie::After(many) => asked >= many,
+            Lie::Honest | Lie::Stale | Lie::Rebuilt => false,
+        };
+        let hop = self.right.lookup(addr);
+        if lies && addr == self.about { Hop::from_bits(hop.to_bits() ^ 1) } else { hop }
+    }
+}
+
+impl<A: EngineFamily> Liar<A> {
+    /// As if an engine of the registry had been compiled, one that cannot be patched.
+    pub fn built(self) -> Built<A> {
+        Built {
+            label: format!("{:?}", self.lie),
+            isa: Isa::Scalar,
+            engine: Box::new(self),
+            time: Duration::from_millis(3),
+            reason: None,
+            name: "radix",
+        }
+    }
+}
+
+impl<A: Addr> Lookup<A> for Liar<A> {
+    fn lookup(&self, addr: A) -> Hop {
+        self.answer(addr, true)
+    }
+    fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
+        assert_eq!(addrs.len(), hops.len());
+        addrs.iter().zip(hops).for_each(|(addr, hop)| *hop = self.answer(*addr, false));
+    }
+    fn memory(&self) -> Memory {
+        Memory::new([("all", BYTES)])
+    }
+}
+
+impl<A: Addr> Persist<A> for Liar<A> {
+    fn tables(&self) -> Vec<TableRef<'_>> {
+        Vec::new()
+    }
+    fn load(_: &dyn TableSource, _: u32) -> Result<Self, LoadError> {
+        Err(LoadError::new("all", "are not stored"))
+    }
+}
+
+impl<A: Addr> Follow<A> for Liar<A> {
+    fn follow(&mut self, routes: &Routes<A>, changed: &[Prefix<A>]) -> Result<Patched, BuildError> {
+        match self.lie {
+            Lie::Rebuilt if !changed.is_empty() => return Ok(Patched::Rebuild),
+            Lie::Stale => {}
+            _ => self.right = Oracle::new(routes),
+        }
+        Ok(Patched::Applied)
+    }
+}
