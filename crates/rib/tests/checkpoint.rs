@@ -144,7 +144,7 @@ fn whoever_is_killed_leaves_a_checkpoint() {
     let (mut last, mut progress) = (0, 0);
     for kill in 0..KILLS {
         let mut child = Command::new(env::current_exe().unwrap())
-            .args(["--exact", "the_one_that_is_killed"])
+            .args(["--exact", "checkpoint::the_one_that_is_killed"])
             .env(CHILD, &path)
             .stdout(Stdio::null())
             .spawn()
