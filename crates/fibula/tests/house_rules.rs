@@ -9,10 +9,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("core", &[]),
     ("simd", &[]),
     ("filter", &["simd"]),
+    ("packet", &["core"]),
     ("engines", &["core", "simd", "filter"]),
     ("rib", &["core"]),
     ("ingest", &["core"]),
-    ("annotate", &["core", "simd", "rib"]),
+    ("annotate", &["core", "simd", "rib", "packet"]),
     ("export", &["core", "rib"]),
     ("sources", &["core", "ingest", "rib", "testkit"]),
     ("testkit", &["core"]),
@@ -20,15 +21,15 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "core", "simd", "filter", "engines", "rib", "ingest", "annotate", "export", "sources",
-            "testkit", "fibula",
+            "core", "simd", "filter", "packet", "engines", "rib", "ingest", "annotate", "export",
+            "sources", "testkit", "fibula",
         ],
     ),
 ];
 
 /// Crates without any unsafe code, which say so to the compiler.
 const SAFE_CRATES: &[&str] =
-    &["core", "ingest", "annotate", "export", "sources", "testkit", "fibula", "cli"];
+    &["core", "packet", "ingest", "annotate", "export", "sources", "testkit", "fibula", "cli"];
 
 /// Files outside those crates that may hold `unsafe`.
 const UNSAFE_ROOMS: &[&str] =

@@ -1,8 +1,8 @@
-//! From the bytes of a packet to addresses, protocol and ports.
+//! What is told of a packet: addresses, protocol and ports.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
-use super::bytes::{u16_at, u32_at};
+use fibula_packet::{FaultKind, Frame, Header, LinkType, has_ports, ports};
 
 /// What is told of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,166 +57,49 @@ impl Protocol {
 
 /// Reads the headers of a packet of this LINKTYPE.
 pub(super) fn flow(link: u32, data: &[u8]) -> Flow {
-    let from = |header: usize| data.get(header..).unwrap_or_default();
-    match link {
-        // Ethernet.
-        1 => after(u16_at(data, 12, true), from(14)),
-        // BSD loopback: the family in the byte order of the host that captured, or in network order.
-        0 | 108 => match u32_at(data, 0, false).map(|family| family.min(family.swap_bytes())) {
-            Some(2) => ipv4(from(4)),
-            // AF_INET6 has a number for each BSD, and one on Linux.
-            Some(10 | 24 | 28 | 30) => ipv6(from(4)),
-            Some(_) => Flow::default(),
-            None => cut(Protocol::Unknown),
-        },
-        // PPP, where address and control bytes may be left out, and Cisco HDLC.
-        9 | 50 => match data {
-            [0xff, 3, rest @ ..] => ppp(rest),
-            _ => ppp(data),
-        },
-        104 => after(u16_at(data, 2, true), from(4)),
-        // Raw IP, with the numbers that BSDs used for it; IPv4; IPv6.
-        12 | 14 | 101 | 228 | 229 => ip(data),
-        // Linux cooked capture, versions 1 and 2.
-        113 => after(u16_at(data, 14, true), from(16)),
-        276 => after(u16_at(data, 0, true), from(20)),
-        _ => Flow::default(),
-    }
-}
-
-fn cut(protocol: Protocol) -> Flow {
-    Flow { protocol, truncated: true, ..Flow::default() }
-}
-
-/// What an Ethernet type announces.
-fn after(ether_type: Option<u16>, data: &[u8]) -> Flow {
-    let Some(mut ether_type) = ether_type else { return cut(Protocol::Unknown) };
-    let mut data = data;
-    // VLAN tags, in any number: each takes four bytes.
-    while matches!(ether_type, 0x8100 | 0x88a8 | 0x9100 | 0x9200) {
-        let Some(inner) = u16_at(data, 2, true) else { return cut(Protocol::Unknown) };
-        (ether_type, data) = (inner, &data[4..]);
-    }
-    match ether_type {
-        0x0800 => ipv4(data),
-        0x86dd => ipv6(data),
-        0x8847 | 0x8848 => mpls(ether_type, data),
-        // PPPoE session: six bytes, then PPP.
-        0x8864 => match data.get(6..) {
-            Some(rest) => ppp(rest),
-            None => cut(Protocol::Ether(ether_type)),
-        },
-        // A length, not a type: IEEE 802.3 with LLC and SNAP, or something old.
-        0..0x0600 => match data {
-            [0xaa, 0xaa, 3, 0, 0, 0, high, low, rest @ ..] => {
-                match u16::from_be_bytes([*high, *low]) {
-                    0x0800 => ipv4(rest),
-                    0x86dd => ipv6(rest),
-                    inner => Flow { protocol: Protocol::Ether(inner), ..Flow::default() },
-                }
-            }
-            _ => Flow::default(),
-        },
-        _ => Flow { protocol: Protocol::Ether(ether_type), ..Flow::default() },
-    }
-}
-
-fn ppp(data: &[u8]) -> Flow {
-    match u16_at(data, 0, true) {
-        Some(0x0021 | 0x0057) => ip(&data[2..]),
-        Some(_) => Flow::default(),
-        None => cut(Protocol::Unknown),
-    }
-}
-
-/// A stack of MPLS labels. What follows the last is not said; an IP version there is taken for IP.
-fn mpls(ether_type: u16, mut data: &[u8]) -> Flow {
-    while let Some(label) = u32_at(data, 0, true) {
-        data = &data[4..];
-        if label & 0x100 != 0 {
-            return match data.first().map(|byte| byte >> 4) {
-                Some(4 | 6) => ip(data),
-                Some(_) => Flow { protocol: Protocol::Ether(ether_type), ..Flow::default() },
-                None => cut(Protocol::Ether(ether_type)),
-            };
-        }
-    }
-    cut(Protocol::Ether(ether_type))
-}
-
-fn ip(data: &[u8]) -> Flow {
-    match data.first().map(|byte| byte >> 4) {
-        Some(4) => ipv4(data),
-        Some(6) => ipv6(data),
-        Some(_) => Flow::default(),
-        None => cut(Protocol::Unknown),
-    }
-}
-
-fn ipv4(data: &[u8]) -> Flow {
-    let (Some(source), Some(destination)) = (u32_at(data, 12, true), u32_at(data, 16, true)) else {
-        return cut(Protocol::Unknown);
-    };
-    let mut flow = Flow {
-        ends: Some((Ipv4Addr::from(source).into(), Ipv4Addr::from(destination).into())),
-        protocol: Protocol::Ip(data[9]),
-        ..Flow::default()
-    };
-    let header = usize::from(data[0] & 15) * 4;
-    let later_fragment = u16::from_be_bytes([data[6], data[7]]) & 0x1fff != 0;
-    if header >= 20 && !later_fragment {
-        ports(data.get(header..).unwrap_or_default(), &mut flow);
-    }
-    flow
-}
-
-fn ipv6(data: &[u8]) -> Flow {
-    let address = |at: usize| -> Option<IpAddr> {
-        let bytes: [u8; 16] = data.get(at..at + 16)?.try_into().ok()?;
-        Some(Ipv6Addr::from(bytes).into())
-    };
-    let (Some(source), Some(destination)) = (address(8), address(24)) else {
-        return cut(Protocol::Unknown);
-    };
-    let mut flow = Flow { ends: Some((source, destination)), ..Flow::default() };
-    let (mut next, mut rest) = (data[6], &data[40..]);
-    loop {
-        flow.protocol = Protocol::Ip(next);
-        // Extension headers: length in units of eight bytes, but authentication counts four and a
-        // fragment header is eight long.
-        let len = match (next, rest) {
-            (0 | 43 | 60 | 135 | 139 | 140, [_, len, ..]) => (usize::from(*len) + 1) * 8,
-            (51, [_, len, ..]) => (usize::from(*len) + 2) * 4,
-            (44, [_, _, high, low, ..]) => {
-                if u16::from_be_bytes([*high, *low]) & 0xfff8 != 0 {
-                    flow.protocol = Protocol::Ip(rest[0]);
-                    return flow;
-                }
-                8
-            }
-            (0 | 43 | 60 | 135 | 139 | 140 | 51 | 44, _) => {
-                flow.truncated = true;
-                return flow;
-            }
-            _ => break,
-        };
-        next = rest[0];
-        rest = rest.get(len..).unwrap_or_default();
-    }
-    ports(rest, &mut flow);
-    flow
-}
-
-/// TCP, UDP, DCCP, SCTP and UDP-Lite begin with their ports.
-fn ports(data: &[u8], flow: &mut Flow) {
-    if let Protocol::Ip(6 | 17 | 33 | 132 | 136) = flow.protocol {
-        flow.ports = u16_at(data, 0, true).zip(u16_at(data, 2, true));
+    let Some(link) = LinkType::from_number(link) else { return Flow::default() };
+    let frame = Frame::parse(link, data);
+    let Some(ends) = frame.ends() else { return without_addresses(frame) };
+    let announced = frame.announced().map_or(Protocol::Unknown, Protocol::Ip);
+    let mut flow = Flow { ends: Some(ends), protocol: announced, ..Flow::default() };
+    let Some(protocol) = frame.protocol() else { return Flow { truncated: true, ..flow } };
+    let later = frame.fragment().is_some_and(|fragment| fragment.offset > 0);
+    let header_fits = frame.ipv4().is_none_or(|ip| ip.header_len() >= 20);
+    if has_ports(protocol) && !later && header_fits {
+        // Not `Frame::ports`: captures of hosts that leave segmentation to the network card have
+        // packets whose length is 0, and their ports are there all the same.
+        let transport = frame.transport_at().and_then(|at| data.get(at..));
+        flow.ports = transport.and_then(|header| ports(protocol, header));
         flow.truncated = flow.ports.is_none();
     }
+    flow
+}
+
+/// A packet that is not IP, or cut before its addresses.
+#[cold]
+fn without_addresses(frame: Frame<'_>) -> Flow {
+    let cut = frame.fault().filter(|fault| fault.kind != FaultKind::Malformed);
+    let header = cut.map(|fault| fault.header);
+    // Behind PPPoE it is PPP that announces, by numbers of its own.
+    let ppp = frame.ppp_protocol().is_some() || header == Some(Header::Ppp);
+    let protocol = match frame.ether_type() {
+        Some(kind) if frame.network().is_none() && !ppp => Protocol::Ether(kind),
+        _ => Protocol::Unknown,
+    };
+    let truncated = match header {
+        // Behind these nothing is read but addresses: of an LLC frame it is not known whether it
+        // has any, and a frame whose EtherType is another has none.
+        Some(Header::Llc) => false,
+        Some(Header::Link) => frame.ether_type().is_none(),
+        header => header.is_some(),
+    };
+    Flow { protocol, truncated, ..Flow::default() }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
     use proptest::prelude::*;
 
@@ -273,7 +156,7 @@ mod tests {
         assert_eq!(flow(101, &later), Flow { ports: None, ..v4_flow() });
         let no_ports = flow(101, &whole[..22]);
         assert_eq!(no_ports, Flow { ports: None, truncated: true, ..v4_flow() });
-        assert_eq!(flow(101, &whole[..19]), cut(Protocol::Unknown));
+        assert_eq!(flow(101, &whole[..19]), Flow { truncated: true, ..Flow::default() });
     }
 
     #[test]

@@ -1,0 +1,371 @@
+//! A frame and the headers found in it.
+
+use core::net::IpAddr;
+
+use crate::bytes::array_at;
+use crate::fault::{Fault, FaultKind, Header};
+use crate::ipv4::Ipv4;
+use crate::ipv6::{Extensions, Fragment, Ipv6, Ipv6Payload, Step, step};
+use crate::link::{Link, LinkType, Network, Tags};
+use crate::transport::{Tcp, Udp, icmp, least_len, ports, protocol};
+
+/// A frame, parsed as far as its bytes go. The parser believes link headers, IHL and the lengths of
+/// extension headers, but no length of a packet: [`Frame::length`] compares that with the bytes.
+/// Every offset that a method returns is at most `bytes().len()`.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'a> {
+    bytes: &'a [u8],
+    wire_len: usize,
+    link_type: LinkType,
+    link: Link,
+    ip: Ip,
+}
+
+/// What the walk through the IP headers found.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ip {
+    /// The last protocol or extension header that was announced.
+    announced: Option<u8>,
+    /// It is the protocol: no extension header is missing.
+    complete: bool,
+    /// Where that protocol's bytes begin, if the headers before it are there in full.
+    payload_at: Option<usize>,
+    fragment: Option<Fragment>,
+    /// The first header that is cut, or malformed (`true`), with its offset.
+    fault: Option<(Header, usize, bool)>,
+}
+
+/// How the packet's length field compares with the bytes of its frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Length {
+    /// The packet is there in full. Bytes behind it are a trailer, such as Ethernet's padding.
+    Whole,
+    /// The capture ends within the packet, and the frame on the wire was long enough for it.
+    Cut,
+    /// The packet claims more bytes than the frame had on the wire.
+    Beyond,
+    /// The packet claims to end within its own IP headers. Captures of hosts that leave
+    /// segmentation to the network card have packets with length 0.
+    WithinHeaders,
+}
+
+impl<'a> Frame<'a> {
+    /// Parses a frame that is there in full, as it was received.
+    #[inline]
+    #[must_use]
+    pub fn parse(link: LinkType, bytes: &'a [u8]) -> Self {
+        Self::parse_captured(link, bytes, bytes.len())
+    }
+
+    /// Parses a frame of which a capture may have kept only the beginning. `wire_len` is its length
+    /// on the wire; a smaller number than that of the bytes is taken for the latter.
+    #[inline]
+    #[must_use]
+    pub fn parse_captured(link_type: LinkType, bytes: &'a [u8], wire_len: usize) -> Self {
+        let link = Link::parse(link_type, bytes);
+        let ip = match link.network {
+            Some(Network::Ipv4) => ipv4(bytes, link.payload_at),
+            Some(Network::Ipv6) => ipv6(bytes, link.payload_at),
+            None => Ip::default(),
+        };
+        Self { bytes, wire_len: wire_len.max(bytes.len()), link_type, link, ip }
+    }
+
+    /// The bytes of the frame.
+    #[must_use]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The length of the frame on the wire.
+    #[must_use]
+    pub fn wire_len(&self) -> usize {
+        self.wire_len
+    }
+
+    /// Destination and source of an Ethernet frame.
+    #[must_use]
+    pub fn macs(&self) -> Option<([u8; 6], [u8; 6])> {
+        let ethernet = self.link_type == LinkType::Ethernet;
+        let mac = |at| array_at(self.bytes, at).copied();
+        if ethernet { mac(0).zip(mac(6)) } else { None }
+    }
+
+    /// The VLAN tags, outermost first.
+    #[must_use]
+    pub fn tags(&self) -> Tags<'a> {
+        Tags::new(self.link_type, self.bytes)
+    }
+
+    /// The EtherType behind all VLAN tags, or that of SNAP. `None` where no EtherType announces
+    /// what follows: raw IP, PPP, loopback, other frames of IEEE 802.3.
+    #[must_use]
+    pub fn ether_type(&self) -> Option<u16> {
+        self.link.ether_type
+    }
+
+    /// The protocol field of PPP, on a PPP link or in a PPPoE session: 0x0021 is IPv4, 0x0057 IPv6.
+    #[must_use]
+    pub fn ppp_protocol(&self) -> Option<u16> {
+        self.link.ppp
+    }
+
+    /// Which IP header the link headers announce. It may be cut.
+    #[must_use]
+    pub fn network(&self) -> Option<Network> {
+        self.link.network
+    }
+
+    /// Where the network header begins, or what else the link headers announce.
+    #[must_use]
+    pub fn network_at(&self) -> Option<usize> {
+        let there = self.link.cut.is_none() && self.link.payload_at <= self.bytes.len();
+        there.then_some(self.link.payload_at)
+    }
+
+    /// The IPv4 header, if its fixed part is there.
+    #[inline]
+    #[must_use]
+    pub fn ipv4(&self) -> Option<Ipv4<'a>> {
+        let bytes = self.bytes.get(self.link.payload_at..)?;
+        if self.link.network == Some(Network::Ipv4) { Ipv4::new(bytes) } else { None }
+    }
+
+    /// The fixed IPv6 header, if it is there.
+    #[inline]
+    #[must_use]
+    pub fn ipv6(&self) -> Option<Ipv6<'a>> {
+        let bytes = self.bytes.get(self.link.payload_at..)?;
+        if self.link.network == Some(Network::Ipv6) { Ipv6::new(bytes) } else { None }
+    }
+
+    /// The extension headers of IPv6. Their offsets count from [`Frame::network_at`].
+    #[must_use]
+    pub fn extensions(&self) -> Option<Extensions<'a>> {
+        self.ipv6().map(|ip| ip.extensions())
+    }
+
+    /// Source and destination address of the outermost IP header.
+    #[inline]
+    #[must_use]
+    pub fn ends(&self) -> Option<(IpAddr, IpAddr)> {
+        match self.link.network? {
+            Network::Ipv4 => self.ipv4().map(|ip| (ip.source().into(), ip.destination().into())),
+            Network::Ipv6 => self.ipv6().map(|ip| (ip.source().into(), ip.destination().into())),
+        }
+    }
+
+    /// The protocol over IP, behind all extension headers. In a later fragment it is the header
+    /// that the fragment header names, of which only the first fragment has the bytes.
+    #[inline]
+    #[must_use]
+    pub fn protocol(&self) -> Option<u8> {
+        self.ip.announced.filter(|_| self.ip.complete)
+    }
+
+    /// The last protocol or extension header that the bytes announce: [`Frame::protocol`], or the
+    /// number of an extension header that is cut.
+    #[inline]
+    #[must_use]
+    pub fn announced(&self) -> Option<u8> {
+        self.ip.announced
+    }
+
+    /// The fragment that the packet is: with the MF bit or an offset, or with a fragment header.
+    #[must_use]
+    pub fn fragment(&self) -> Option<Fragment> {
+        self.ip.fragment
+    }
+
+    /// Where the payload behind the IP headers begins.
+    #[must_use]
+    pub fn payload_at(&self) -> Option<usize> {
+        self.ip.payload_at
+    }
+
+    /// Where the transport header begins; `None` in later fragments, which have none.
+    #[inline]
+    #[must_use]
+    pub fn transport_at(&self) -> Option<usize> {
+        let later = self.ip.fragment.is_some_and(|fragment| fragment.offset > 0);
+        self.ip.payload_at.filter(|_| !later)
+    }
+
+    /// Where the packet ends by its length field, which may lie beyond the frame. `None` without
+    /// an IP header, or where the jumbo payload option of an IPv6 packet is cut.
+    fn packet_end(&self) -> Option<usize> {
+        let len = match self.link.network? {
+            Network::Ipv4 => self.ipv4()?.total_len().into(),
+            Network::Ipv6 => match self.ipv6()?.payload() {
+                Ipv6Payload::Bytes(len) => 40 + len,
+                Ipv6Payload::Jumbo(len) => usize::try_from(len).ok()?.checked_add(40)?,
+                Ipv6Payload::Unknown => return None,
+            },
+        };
+        self.link.payload_at.checked_add(len)
+    }
+
+    /// How the packet's length field compares with the bytes; `None` where it is not known.
+    #[must_use]
+    pub fn length(&self) -> Option<Length> {
+        let end = self.packet_end()?;
+        let headers_end = match self.link.network? {
+            Network::Ipv4 => self.link.payload_at + self.ipv4()?.header_len().max(20),
+            // A header that is cut although the packet has ended lies behind its end.
+            Network::Ipv6 => self.ip.payload_at.unwrap_or(match end <= self.bytes.len() {
+                true => usize::MAX,
+                false => self.link.payload_at + 40,
+            }),
+        };
+        Some(if end < headers_end {
+            Length::WithinHeaders
+        } else if end > self.wire_len {
+            Length::Beyond
+        } else if end > self.bytes.len() {
+            Length::Cut
+        } else {
+            Length::Whole
+        })
+    }
+
+    /// The bytes from the transport header to the end of the packet by its length field, or to the
+    /// end of the frame. `None` in later fragments, and in packets that end within their headers.
+    #[must_use]
+    pub fn segment(&self) -> Option<&'a [u8]> {
+        let end = self.packet_end()?.min(self.bytes.len());
+        self.bytes.get(self.transport_at()?..end)
+    }
+
+    /// The TCP header, if the packet has one and its first 20 bytes are there.
+    #[must_use]
+    pub fn tcp(&self) -> Option<Tcp<'a>> {
+        if self.protocol() == Some(protocol::TCP) { Tcp::new(self.segment()?) } else { None }
+    }
+
+    /// The UDP header, if the packet has one and it is there.
+    #[must_use]
+    pub fn udp(&self) -> Option<Udp<'a>> {
+        if self.protocol() == Some(protocol::UDP) { Udp::new(self.segment()?) } else { None }
+    }
+
+    /// Source and destination port of TCP, UDP, DCCP, SCTP and UDP-Lite.
+    #[must_use]
+    pub fn ports(&self) -> Option<(u16, u16)> {
+        ports(self.protocol()?, self.segment()?)
+    }
+
+    /// Type and code of ICMP and ICMPv6.
+    #[must_use]
+    pub fn icmp(&self) -> Option<(u8, u8)> {
+        icmp(self.protocol()?, self.segment()?)
+    }
+
+    /// The first header that is cut or malformed, up to and including that of the transport
+    /// protocol. A frame without one has nothing to add to its headers, however it goes on.
+    #[must_use]
+    pub fn fault(&self) -> Option<Fault> {
+        if let Some((header, at)) = self.link.cut {
+            return Some(Fault { header, at, kind: self.ends_within() });
+        }
+        if self.link.bad_version {
+            let at = self.link.payload_at;
+            return Some(Fault { header: Header::Ip, at, kind: FaultKind::Malformed });
+        }
+        if let Some((header, at, malformed)) = self.ip.fault {
+            let kind = if malformed { FaultKind::Malformed } else { self.ends_within() };
+            return Some(Fault { header, at, kind });
+        }
+        self.transport_fault()
+    }
+
+    fn transport_fault(&self) -> Option<Fault> {
+        let (protocol, at, segment) = (self.protocol()?, self.transport_at()?, self.segment()?);
+        let fault = |kind| Some(Fault { header: Header::Transport(protocol), at, kind });
+        if segment.len() < least_len(protocol) {
+            return fault(self.ends_within());
+        }
+        if let Some(tcp) = self.tcp() {
+            return match tcp.header_len() {
+                0..20 => fault(FaultKind::Malformed),
+                len if len > segment.len() => fault(self.ends_within()),
+                _ => None,
+            };
+        }
+        // A length of 0 is a jumbogram's (RFC 2675, section 4).
+        let short = self.udp().is_some_and(|udp| (1..8).contains(&udp.len()));
+        if short { fault(FaultKind::Malformed) } else { None }
+    }
+
+    /// An IP header has a version or length that it must not have.
+    pub(crate) fn ip_is_malformed(&self) -> bool {
+        self.link.bad_version || matches!(self.ip.fault, Some((_, _, true)))
+    }
+
+    /// Why a header is not there in full.
+    fn ends_within(&self) -> FaultKind {
+        let ended = self.packet_end().is_some_and(|end| end <= self.bytes.len());
+        let cut = self.wire_len > self.bytes.len() && !ended;
+        if cut { FaultKind::Cut } else { FaultKind::Short }
+    }
+}
+
+#[inline]
+fn ipv4(bytes: &[u8], at: usize) -> Ip {
+    let Some(ip) = bytes.get(at..).and_then(Ipv4::new) else {
+        return Ip { fault: Some((Header::Ipv4, at, false)), ..Ip::default() };
+    };
+    let (offset, more) = (ip.fragment_offset(), ip.more_fragments());
+    let fragment = (more || offset > 0).then_some(Fragment { offset, more });
+    let end = at + ip.header_len();
+    let malformed = ip.version() != 4 || ip.header_len() < 20;
+    let fault = match malformed {
+        true => Some((Header::Ipv4, at, true)),
+        false if end > bytes.len() => Some((Header::Ipv4Options, at + 20, false)),
+        false => None,
+    };
+    let payload_at = (ip.header_len() >= 20 && end <= bytes.len()).then_some(end);
+    Ip { announced: Some(ip.protocol()), complete: true, payload_at, fragment, fault }
+}
+
+#[inline]
+fn ipv6(bytes: &[u8], at: usize) -> Ip {
+    let Some(ip) = bytes.get(at..).and_then(Ipv6::new) else {
+        return Ip { fault: Some((Header::Ipv6, at, false)), ..Ip::default() };
+    };
+    let mut found =
+        Ip { fault: (ip.version() != 6).then_some((Header::Ipv6, at, true)), ..Ip::default() };
+    let chain = bytes.get(at + 40..).unwrap_or_default();
+    let (mut next, mut offset) = (ip.next_header(), 0);
+    // Each header takes eight bytes at least, so the frame's length bounds the loop.
+    loop {
+        let cut = (Header::Extension(next), at + 40 + offset, false);
+        let header = match step(chain, next, offset) {
+            Step::Extension(header) => header,
+            Step::End => break,
+            Step::Cut => {
+                found.fault.get_or_insert(cut);
+                found.announced = Some(next);
+                return found;
+            }
+        };
+        offset += header.len;
+        next = header.next;
+        // Its length is known, so what follows it is, even if it is cut.
+        if offset > chain.len() {
+            found.fault.get_or_insert(cut);
+        }
+        if let Some(fragment) = header.fragment {
+            // An atomic fragment (RFC 6946) within another fragment does not make it whole.
+            if found.fragment.is_none_or(|outer| !outer.more) || fragment.offset > 0 {
+                found.fragment = Some(fragment);
+            }
+            if fragment.offset > 0 {
+                break;
+            }
+        }
+    }
+    found.announced = Some(next);
+    found.complete = true;
+    found.payload_at = (offset <= chain.len()).then_some(at + 40 + offset);
+    found
+}
