@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fibula_core::{Addr, Hop, Lookup, Persist, Routes, SharedBytes, TableSource};
-use fibula_engines::{EngineFamily, Entry, engines, find};
+use fibula_core::{Addr, Hop, Lookup, Routes, SharedBytes, TableSource};
+use fibula_engines::{AnyEngine, EngineFamily, Entry, engines, find};
 use fibula_simd::{Isa, Table};
 use fibula_testkit::{Rng, probes, tables};
 
@@ -48,8 +48,8 @@ impl Stored {
     }
 }
 
-fn store<A: Addr>(engine: &dyn Persist<A>) -> Stored {
-    let tables = engine.tables();
+fn store<A: Addr>(engine: &dyn AnyEngine<A>) -> Stored {
+    let tables = engine.persist().expect("every engine of the list can be stored");
     let aligned = |bytes| Arc::new(Aligned(Table::from_slice(bytes)));
     let stored: BTreeMap<_, _> = tables.iter().map(|t| (t.name, aligned(t.bytes))).collect();
     assert_eq!(stored.len(), tables.len(), "names are unique");
@@ -57,7 +57,7 @@ fn store<A: Addr>(engine: &dyn Persist<A>) -> Stored {
 }
 
 /// Boundaries and random addresses with the engine's answers.
-fn answers<A: Addr>(engine: &dyn Persist<A>, routes: &Routes<A>) -> Vec<(A, Hop)> {
+fn answers<A: Addr>(engine: &dyn Lookup<A>, routes: &Routes<A>) -> Vec<(A, Hop)> {
     let mut rng = Rng::new(3);
     let random = (0..500).map(|_| rng.addr());
     probes::boundary(routes).chain(random).map(|addr| (addr, engine.lookup(addr))).collect()
@@ -70,11 +70,12 @@ fn round_trips<A: EngineFamily>() {
     tables.push(("wide hops", tables::wide_hops(6, 500)));
     for entry in engines::<A>() {
         for (table, routes) in &tables {
-            let Ok(built) = (entry.build)(routes, Isa::Scalar) else { continue };
+            let Ok(built) = entry.build(routes, Isa::Scalar) else { continue };
             let stored = store(&*built);
             for isa in Isa::available() {
                 let label = format!("{} {isa} on {table}", entry.name);
-                let loaded = (entry.load)(&stored, routes.hop_count(), isa)
+                let loaded = entry
+                    .load(&stored, routes.hop_count(), isa)
                     .unwrap_or_else(|error| panic!("{label}: {error}"));
                 assert!(store(&*loaded) == stored, "{label}: other tables");
                 assert_eq!(loaded.memory(), built.memory(), "{label}");
@@ -94,7 +95,7 @@ fn round_trips<A: EngineFamily>() {
 /// Loads damaged tables; if they are taken, every answer must be none or a hop of the table.
 fn survives<A: EngineFamily>(entry: &Entry<A>, tables: &Stored, routes: &Routes<A>) -> bool {
     let isa = Isa::available().pop().expect("there is always a scalar form");
-    let Ok(engine) = (entry.load)(tables, routes.hop_count(), isa) else { return false };
+    let Ok(engine) = entry.load(tables, routes.hop_count(), isa) else { return false };
     let answers = answers(&*engine, routes);
     let addrs: Vec<A> = answers.iter().map(|(addr, _)| *addr).collect();
     let mut hops = vec![Hop::NONE; addrs.len()];
@@ -110,7 +111,7 @@ fn survives<A: EngineFamily>(entry: &Entry<A>, tables: &Stored, routes: &Routes<
 fn damaged_words<A: EngineFamily>() {
     let routes = tables::dense::<A>(8, 120);
     for entry in engines::<A>() {
-        let built = (entry.build)(&routes, Isa::Scalar).expect("a small table is taken");
+        let built = entry.build(&routes, Isa::Scalar).expect("a small table is taken");
         let whole = store(&*built);
         let names: Vec<_> = whole.0.keys().copied().collect();
         let (mut rng, mut taken) = (Rng::new(9), 0);
@@ -154,7 +155,7 @@ fn damage(bytes: &mut [u8], rng: &mut Rng) {
 fn damaged_lengths<A: EngineFamily>() {
     let routes = tables::dense::<A>(8, 120);
     for entry in engines::<A>() {
-        let built = (entry.build)(&routes, Isa::Scalar).expect("a small table is taken");
+        let built = entry.build(&routes, Isa::Scalar).expect("a small table is taken");
         let whole = store(&*built);
         for name in whole.0.keys().copied() {
             let bytes = &whole.0[name].0;
@@ -174,7 +175,7 @@ fn damaged_lengths<A: EngineFamily>() {
             }
         }
         let nothing = Stored(BTreeMap::new());
-        assert!((entry.load)(&nothing, routes.hop_count(), Isa::Scalar).is_err(), "{}", entry.name);
+        assert!(entry.load(&nothing, routes.hop_count(), Isa::Scalar).is_err(), "{}", entry.name);
     }
 }
 
@@ -182,10 +183,10 @@ fn damaged_lengths<A: EngineFamily>() {
 fn hops_out_of_range<A: EngineFamily>() {
     let routes = tables::dense::<A>(8, 120);
     for entry in engines::<A>() {
-        let built = (entry.build)(&routes, Isa::Scalar).expect("a small table is taken");
+        let built = entry.build(&routes, Isa::Scalar).expect("a small table is taken");
         let answered = answers(&*built, &routes).into_iter().filter_map(|(_, hop)| hop.index());
         let largest = answered.max().expect("some address is covered");
-        let loaded = (entry.load)(&store(&*built), largest, Isa::Scalar);
+        let loaded = entry.load(&store(&*built), largest, Isa::Scalar);
         assert!(loaded.is_err(), "{}: hop {largest} of {largest}", entry.name);
     }
 }
@@ -194,10 +195,10 @@ fn hops_out_of_range<A: EngineFamily>() {
 #[test]
 fn tables_of_another_engine() {
     let routes = tables::dense::<u32>(8, 120);
-    let built = (find::<u32>("dxr16").expect("an engine").build)(&routes, Isa::Scalar);
+    let built = find::<u32>("dxr16").expect("an engine").build(&routes, Isa::Scalar);
     let stored = store(&*built.expect("a small table is taken"));
     for entry in engines::<u32>().iter().filter(|entry| entry.name != "dxr16") {
-        let loaded = (entry.load)(&stored, routes.hop_count(), Isa::Scalar);
+        let loaded = entry.load(&stored, routes.hop_count(), Isa::Scalar);
         assert!(loaded.is_err(), "{} took the tables of dxr16", entry.name);
     }
 }

@@ -31,7 +31,7 @@ fn agree_on_real_tables<A: EngineFamily>() {
         drop(oracle);
         for entry in engines::<A>() {
             for &isa in entry.isas.iter().filter(|isa| isa.is_supported()) {
-                match (entry.build)(&routes, isa) {
+                match entry.build(&routes, isa) {
                     Ok(engine) => {
                         let label = format!("{} {isa} on {table}", entry.name);
                         compare(&*engine, &addrs, &expected, &label);

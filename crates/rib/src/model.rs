@@ -4,10 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fibula_core::{
-    Addr, Attributes, Follow, Hop, LoadError, Lookup, Memory, Persist, Prefix, TableRef,
-    TableSource, Value,
-};
+use fibula_core::{Addr, Attributes, Follow, Hop, Lookup, Memory, Prefix, Value};
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::sync::{Arc, Mutex};
 use shuttle::thread;
@@ -112,15 +109,6 @@ impl<A: Addr> Lookup<A> for Counted {
     }
     fn memory(&self) -> Memory {
         Memory::default()
-    }
-}
-
-impl<A: Addr> Persist<A> for Counted {
-    fn tables(&self) -> Vec<TableRef<'_>> {
-        Vec::new()
-    }
-    fn load(_: &dyn TableSource, _: u32) -> Result<Self, LoadError> {
-        Err(LoadError::new("all", "are not stored"))
     }
 }
 
