@@ -24,7 +24,7 @@ fn run<A: EngineFamily>(engine: u8, input: &mut Unstructured<'_>) -> Result<()> 
     let oracle = Oracle::new(&routes);
     let entry = &engines::<A>()[usize::from(engine) % engines::<A>().len()];
     for isa in Isa::available() {
-        let engine = (entry.build)(&routes, isa).expect("a small table is taken");
+        let engine = entry.build(&routes, isa).expect("a small table is taken");
         let mut probes = probes::boundary(&routes).chain(extra.iter().copied());
         let report = check(&*engine, &oracle, &mut probes, 5);
         assert!(report.is_ok(), "{} {isa}: {report}\n{routes:?}", entry.name);

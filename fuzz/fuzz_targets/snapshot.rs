@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
-use fibula_core::{Hop, TableRef, Value};
+use fibula_core::{Hop, Value};
 use fibula_engines::{EngineFamily, Entry, engines, find};
 use fibula_fuzz::forge::{Section, assemble, seal, sections};
 use fibula_rib::{Columns, EnginePart, Snapshot, StoredFamily, Table, to_bytes};
@@ -72,12 +72,14 @@ fn sound(v4: u8, v6: u8) -> Arc<[Section]> {
     let make = || {
         let (v4, v6) = (tables::dense::<u32>(3, 60), tables::dense::<u128>(3, 60));
         let rows = v4.hop_count().max(v6.hop_count());
-        let built4 = chosen(at[0]).map(|e| ((e.build)(&v4, Isa::Scalar), e.name));
-        let built6 = chosen(at[1]).map(|e| ((e.build)(&v6, Isa::Scalar), e.name));
-        let part4 =
-            built4.as_ref().map(|(engine, name)| part(name, engine.as_ref().unwrap().tables()));
-        let part6 =
-            built6.as_ref().map(|(engine, name)| part(name, engine.as_ref().unwrap().tables()));
+        let built4 = chosen(at[0]).map(|e| (e.build(&v4, Isa::Scalar), e.name));
+        let built6 = chosen(at[1]).map(|e| (e.build(&v6, Isa::Scalar), e.name));
+        let part4 = built4.as_ref().map(|(engine, name)| {
+            EnginePart::of(name, engine.as_ref().unwrap().persist())
+        });
+        let part6 = built6.as_ref().map(|(engine, name)| {
+            EnginePart::of(name, engine.as_ref().unwrap().persist())
+        });
         let table = Table { v4, v6, columns: Columns::numbered("hop", rows), ..Table::default() };
         let file =
             to_bytes(&table, &part4.unwrap_or_default(), &part6.unwrap_or_default()).unwrap();
@@ -88,10 +90,6 @@ fn sound(v4: u8, v6: u8) -> Arc<[Section]> {
 
 fn chosen<A: EngineFamily>(number: usize) -> Option<&'static Entry<A>> {
     engines::<A>().iter().rev().nth(number.checked_sub(1)?)
-}
-
-fn part<'a>(name: &'a str, tables: Vec<TableRef<'a>>) -> EnginePart<'a> {
-    EnginePart { name, tables }
 }
 
 fn apply(edit: &Edit<'_>, sections: &mut [Section]) {
@@ -172,11 +170,11 @@ fn family<A: EngineFamily + StoredFamily>(snapshot: &Snapshot) {
     let named = find::<A>(stored.engine_name()).map(|entry| entry.name);
     for entry in engines::<A>() {
         for isa in Isa::available() {
-            if Some(entry.name) != named && isa != Isa::Avx512.supported_or_below() {
+            if Some(entry.name) != named && isa != Isa::best() {
                 continue;
             }
             let hop_count = stored.hop_count();
-            let Ok(engine) = (entry.load)(stored.tables(), hop_count, isa) else { continue };
+            let Ok(engine) = entry.load(stored.tables(), hop_count, isa) else { continue };
             let mut hops = vec![Hop::NONE; addrs.len()];
             engine.lookup_batch(&addrs, &mut hops);
             hops.extend(addrs.iter().map(|&addr| engine.lookup(addr)));

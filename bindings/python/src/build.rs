@@ -196,8 +196,8 @@ fn compiled(table: &Table, engine: &str, output: Option<&Path>) -> PyResult<Open
     }
     let (v4, v6) =
         (v4.map_or_else(|| auto::<u32>(table), Ok)?, v6.map_or_else(|| auto::<u128>(table), Ok)?);
-    let part4 = EnginePart { name: v4.0, tables: v4.1.tables() };
-    let part6 = EnginePart { name: v6.0, tables: v6.1.tables() };
+    let part4 = EnginePart::of(v4.0, v4.1.persist());
+    let part6 = EnginePart::of(v6.0, v6.1.persist());
     let opened = match output {
         Some(path) => fibula_rib::write(path, table, &part4, &part6)
             .map_err(OpenError::from)
@@ -217,7 +217,7 @@ fn engine_of<A: EngineFamily + StoredFamily>(
     name: &str,
 ) -> PyResult<Option<Named<A>>> {
     let Some(entry) = fibula_engines::find::<A>(name) else { return Ok(None) };
-    let engine = (entry.build)(table.routes::<A>(), Isa::detect());
+    let engine = entry.build(table.routes::<A>(), Isa::detect());
     let engine = engine.map_err(|error| SourceError::new_err(error.to_string()))?;
     Ok(Some((entry.name, engine)))
 }

@@ -140,7 +140,8 @@ fn stored_or_auto<A: EngineFamily + StoredFamily>(
 ) -> Result<Chosen<A>, OpenError> {
     let (routes, isa) = (snapshot.family::<A>(), Isa::detect());
     if let Some(entry) = fibula_engines::find::<A>(routes.engine_name()) {
-        let engine = (entry.load)(routes.tables(), routes.hop_count(), isa)
+        let engine = entry
+            .load(routes.tables(), routes.hop_count(), isa)
             .map_err(|error| OpenError::Engine(entry.name, error))?;
         return Ok(Chosen { name: entry.name, engine });
     }

@@ -188,8 +188,8 @@ impl PyTable {
         let parts = &self.opened.parts;
         py.detach(|| {
             let table = fibula_sources::snapshot_table(&parts.snapshot);
-            let v4 = EnginePart { name: parts.v4.name, tables: parts.v4.engine.tables() };
-            let v6 = EnginePart { name: parts.v6.name, tables: parts.v6.engine.tables() };
+            let v4 = EnginePart::of(parts.v4.name, parts.v4.engine.persist());
+            let v6 = EnginePart::of(parts.v6.name, parts.v6.engine.persist());
             fibula_rib::write(&path, &table, &v4, &v6)
         })
         .map_err(|error| error::snapshot(&error))?;

@@ -96,7 +96,7 @@ fn compile<A: EngineFamily + StoredFamily>(
 }
 
 fn part<A: EngineFamily>(built: &Built<A>) -> EnginePart<'_> {
-    EnginePart { name: built.name, tables: built.engine.tables() }
+    EnginePart::of(built.name, built.engine.persist())
 }
 
 fn describe(out: &mut impl Write, table: &Table, peer: Option<String>) -> std::io::Result<()> {

@@ -51,7 +51,7 @@ impl<A: EngineFamily> Choice<A> {
         let started = Instant::now();
         match self.entry {
             Some(entry) => {
-                let engine = (entry.build)(routes, isa)?;
+                let engine = entry.build(routes, isa)?;
                 let time = started.elapsed();
                 Ok(Built {
                     label,
@@ -74,7 +74,7 @@ impl<A: EngineFamily> Choice<A> {
 
 /// The form of the engine that runs when `isa` is asked for.
 fn form<A: EngineFamily>(entry: &Entry<A>, isa: Isa) -> Isa {
-    entry.isas.iter().copied().filter(|&form| form <= isa).max().unwrap_or(Isa::Scalar)
+    isa.best_of(entry.isas)
 }
 
 /// The engines of this family in a list such as `planb,auto` or `all`. A name that only the other
@@ -132,7 +132,7 @@ pub fn stored<A: EngineFamily + StoredFamily>(
     let routes = snapshot.family::<A>();
     let Some(entry) = fibula_engines::find::<A>(routes.engine_name()) else { return Ok(None) };
     let started = Instant::now();
-    let engine = (entry.load)(routes.tables(), routes.hop_count(), isa).map_err(|error| {
+    let engine = entry.load(routes.tables(), routes.hop_count(), isa).map_err(|error| {
         Failure::new(format_args!(
             "the snapshot's engine {} for IP{}: {error}",
             entry.name,

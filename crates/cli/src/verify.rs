@@ -175,9 +175,7 @@ fn candidates<'a, A: EngineFamily + StoredFamily>(
     for choice in engines::choose::<A>(&args.engines)? {
         for isa in choice.forms(&isas) {
             match choice.build(routes, isa) {
-                Ok(built) => {
-                    add(built.label, built.isa, Box::new(built.engine) as Box<dyn Lookup<A>>)
-                }
+                Ok(built) => add(built.label, built.isa, built.engine as Box<dyn Lookup<A>>),
                 Err(error @ BuildError::Limit { .. }) => {
                     note(format_args!("skipped for IP{}: {error}", A::FAMILY));
                     break; // the limits are the scheme's, not the form's
@@ -192,7 +190,7 @@ fn candidates<'a, A: EngineFamily + StoredFamily>(
         match engines::stored::<A>(snapshot, isa)? {
             Some(built) if !forms.contains(&built.isa) => {
                 forms.push(built.isa);
-                add(format!("snapshot:{}", built.name), built.isa, Box::new(built.engine));
+                add(format!("snapshot:{}", built.name), built.isa, built.engine);
             }
             _ => {}
         }

@@ -57,7 +57,7 @@ pub use error::{BuildError, LoadError, PrefixError};
 pub use grouped::grouped;
 pub use hop::Hop;
 pub use narrow::Hops16;
-pub use patch::{Follow, Patch, Patched};
+pub use patch::{Follow, Patched};
 pub use persist::{Persist, SharedBytes, TableRef, TableSource};
 pub use prefix::{AnyPrefix, Prefix};
 pub use ranges::{Range, Ranges};

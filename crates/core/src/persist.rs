@@ -2,7 +2,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::{Addr, LoadError, Lookup, Memory};
+use crate::{Addr, Engine, LoadError, Memory};
 
 /// One table of an engine as it lies in memory: what a snapshot file stores and maps back.
 #[derive(Clone, Copy)]
@@ -56,19 +56,21 @@ pub trait TableSource {
 }
 
 /// An engine whose tables can be stored and used in place, without a rebuild.
-pub trait Persist<A: Addr>: Lookup<A> {
+pub trait Persist<A: Addr>: Engine<A> {
     /// The tables, in order. Together with the engine's name they say all there is to say.
     fn tables(&self) -> Vec<TableRef<'_>>;
 
-    /// An engine over stored tables. The bytes may come from a damaged or hostile file: every length,
+    /// An engine over stored tables, of the configuration that they were built with. The bytes may come from a damaged or hostile file: every length,
     /// offset and index that a lookup relies on is checked here, so that no lookup can read out of
     /// bounds or answer a hop that is neither [`Hop::NONE`](crate::Hop::NONE) nor below `hop_count`.
     ///
     /// # Errors
     /// [`LoadError`] names the table and what is wrong with it.
-    fn load(tables: &dyn TableSource, hop_count: u32) -> Result<Self, LoadError>
-    where
-        Self: Sized;
+    fn load(
+        tables: &dyn TableSource,
+        hop_count: u32,
+        config: &Self::Config,
+    ) -> Result<Self, LoadError>;
 }
 
 impl Memory {

@@ -7,7 +7,7 @@
 //! more ranges than the paper has, and a smaller one with few next hops.
 
 use fibula_core::{Engine, Hop, Lookup, Routes};
-use fibula_engines::dxr::{Config, Dxr, Search};
+use fibula_engines::dxr::{Config, Dxr, RangeSearch};
 use fibula_testkit::Rng;
 use fibula_testkit::fib::{FibSpec, HopModel, synthetic_hops};
 use fibula_testkit::traffic::{Traffic, keys};
@@ -137,7 +137,7 @@ fn compare(name: &str, routes: &Routes<u32>) {
         histogram(k, "ours ", counts.map(|count| f64::from(count) / keys.len() as f64));
     }
     println!("  k  ns a lookup by search steps, one after the other with branches, and in batches");
-    let searches = [Search::Branching, Search::Batched];
+    let searches = [RangeSearch::Branching, RangeSearch::Batched];
     let engines = searches.map(|search| {
         Dxr::build(routes, &Config { k: 18, search, ..Config::default() }).expect("as above")
     });

@@ -6,8 +6,7 @@ use fibula_simd::{Caches, Isa};
 use crate::registry::{BoxedEngine, EngineFamily, Entry, find};
 
 /// What [`auto()`] may choose.
-#[doc(hidden)]
-pub struct Candidate {
+struct Candidate {
     name: &'static str,
     /// What speaks for it.
     merit: &'static str,
@@ -18,26 +17,25 @@ pub struct Candidate {
 }
 
 /// What [`auto()`] tries, in order. The last never refuses a table.
-pub(crate) const V4: &[Candidate] = &[
+const V4: &[Candidate] = &[
     Candidate { name: "runmap", merit: "fastest for IPv4", quick_to: 24, one_in: 8 },
     Candidate { name: "dxr18", merit: "fast for long routes", quick_to: 32, one_in: 1 },
     Candidate { name: "radix", merit: "takes any table", quick_to: 32, one_in: 1 },
 ];
-pub(crate) const V6: &[Candidate] = &[
+const V6: &[Candidate] = &[
     Candidate { name: "wideleaf", merit: "fastest for IPv6", quick_to: 48, one_in: 16 },
     Candidate { name: "planb", merit: "fast for long routes", quick_to: 128, one_in: 1 },
     Candidate { name: "radix", merit: "takes any table", quick_to: 128, one_in: 1 },
 ];
 
 /// What is faster than the first candidate where the last-level cache holds it with room to spare.
-#[doc(hidden)]
-pub struct Rival {
+struct Rival {
     name: &'static str,
     /// What it takes, whatever the table.
     bytes: usize,
 }
 
-pub(crate) const RIVAL_V4: Rival = Rival { name: "dir24-8-prefetch", bytes: 32 << 20 };
+const RIVAL_V4: Rival = Rival { name: "dir24-8-prefetch", bytes: 32 << 20 };
 /// How many times as fast a rival has to be: it takes the cache from all others on the machine.
 const WORTH: f64 = 1.2;
 
@@ -81,8 +79,12 @@ pub fn auto<A: EngineFamily>(routes: &Routes<A>, isa: Isa) -> Auto<A> {
 /// # Panics
 /// As [`auto()`].
 pub fn auto_for<A: EngineFamily>(routes: &Routes<A>, isa: Isa, caches: Caches) -> Auto<A> {
+    let (candidates, rival) = match A::BITS {
+        32 => (V4, Some(RIVAL_V4)),
+        _ => (V6, None),
+    };
     let mut refused = String::new();
-    for (i, Candidate { name, merit, quick_to, one_in }) in A::candidates().iter().enumerate() {
+    for (i, Candidate { name, merit, quick_to, one_in }) in candidates.iter().enumerate() {
         let Some(entry) = find::<A>(name) else { continue };
         let long = routes.iter().filter(|route| route.prefix.len() > *quick_to).count();
         if long * one_in > routes.len() {
@@ -91,13 +93,13 @@ pub fn auto_for<A: EngineFamily>(routes: &Routes<A>, isa: Isa, caches: Caches) -
                 &format!("; not {name}, {share:.0} % of the routes are longer than /{quick_to}");
             continue;
         }
-        match (entry.build)(routes, isa) {
+        match entry.build(routes, isa) {
             Ok(engine) => {
                 let (number, hops) =
                     (counted(routes.len(), "route"), counted(routes.hop_count() as usize, "hop"));
                 let reason = format!("{name}: {merit}, takes {number} to {hops}{refused}");
                 let chosen = Auto { engine, entry, reason };
-                return match A::rival() {
+                return match rival {
                     Some(rival) if i == 0 => rival.challenge(chosen, routes, isa, caches),
                     _ => chosen,
                 };
@@ -128,7 +130,7 @@ impl Rival {
             chosen.reason += &format!("; not {name}, {last} MiB of cache are less than {need}");
             return chosen;
         }
-        match (entry.build)(routes, isa) {
+        match entry.build(routes, isa) {
             Ok(engine) => {
                 let times = faster(&*engine, &*chosen.engine, &sample(routes));
                 let measured = format!("{times:.2} times as fast here as {}", chosen.entry.name);

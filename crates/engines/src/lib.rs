@@ -37,7 +37,7 @@ pub mod sail;
 pub mod wideleaf;
 
 pub use auto::{Auto, auto, auto_for};
-pub use registry::{BoxedEngine, EngineFamily, Entry, engines, find};
+pub use registry::{AnyEngine, BoxedEngine, EngineFamily, Entry, engines, find};
 
 /// The caches that [`auto_for()`] chooses by.
 pub use fibula_simd::Caches;

@@ -1,7 +1,6 @@
 //! The conformance suite on every engine of the registry, in every form that this machine can run,
 //! and on the chooser.
 
-use fibula_core::{Addr, Lookup};
 use fibula_engines::{EngineFamily, auto, find};
 use fibula_simd::Isa;
 use fibula_testkit::{conform, conforms};
@@ -10,22 +9,16 @@ use fibula_testkit::{conform, conforms};
 fn forms<A: EngineFamily>(name: &str) -> conform::Builders<A> {
     let entry = find::<A>(name).expect("the registry has the engine");
     let build_for = |isa: Isa| -> (String, conform::Build<A>) {
-        let build = entry.build;
-        (format!("{name} {isa}"), Box::new(move |routes| Ok(unbox(build(routes, isa)?))))
+        (format!("{name} {isa}"), Box::new(move |routes| Ok(entry.build(routes, isa)?)))
     };
     entry.isas.iter().copied().filter(|isa| isa.is_supported()).map(build_for).collect()
 }
 
 fn chooser<A: EngineFamily>() -> conform::Builders<A> {
     let build_for = |isa: Isa| -> (String, conform::Build<A>) {
-        (format!("auto {isa}"), Box::new(move |routes| Ok(unbox(auto(routes, isa).engine))))
+        (format!("auto {isa}"), Box::new(move |routes| Ok(auto(routes, isa).engine)))
     };
     Isa::available().into_iter().map(build_for).collect()
-}
-
-/// As the suite wants it: it needs no more than lookups.
-fn unbox<A: Addr>(engine: fibula_engines::BoxedEngine<A>) -> Box<dyn Lookup<A>> {
-    Box::new(engine)
 }
 
 conforms!(radix_v4, u32, forms("radix"));

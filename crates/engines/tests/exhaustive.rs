@@ -47,7 +47,7 @@ fn paint(by_length: &Routes<u32>, order: &[u32], first: u32, flat: &mut [Hop]) {
 
 /// The table, its hops folded to as many as the engine takes if it refuses them.
 fn fitting(entry: &Entry<u32>, routes: Routes<u32>) -> Routes<u32> {
-    match (entry.build)(&routes, Isa::Scalar) {
+    match entry.build(&routes, Isa::Scalar) {
         Err(BuildError::Limit { what: "next hops", limit, .. }) => {
             let fold = |hop: Hop| Hop::new(hop.to_bits() % limit as u32);
             routes.iter().map(|route| (route.prefix, fold(route.hop))).collect()
@@ -59,7 +59,7 @@ fn fitting(entry: &Entry<u32>, routes: Routes<u32>) -> Routes<u32> {
 /// An engine in each form that this machine has.
 fn forms(entry: &Entry<u32>, routes: &Routes<u32>) -> Vec<(Isa, BoxedEngine<u32>)> {
     let isas = entry.isas.iter().filter(|isa| isa.is_supported());
-    isas.map(|&isa| (isa, (entry.build)(routes, isa).expect("the engine takes the table")))
+    isas.map(|&isa| (isa, entry.build(routes, isa).expect("the engine takes the table")))
         .collect()
 }
 

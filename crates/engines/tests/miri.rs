@@ -34,11 +34,12 @@ fn right<A: EngineFamily>() {
     let mut routes = tables::dense::<A>(4, if cfg!(miri) { 12 } else { 500 });
     for name in SMALL {
         let entry = find::<A>(name).expect("the registry has the engine");
-        let built = (entry.build)(&routes, Isa::Scalar).expect("a small table is taken");
+        let built = entry.build(&routes, Isa::Scalar).expect("a small table is taken");
         agree(name, &*built, &routes);
         let aligned = |bytes| Arc::new(Aligned(Table::from_slice(bytes)));
-        let stored = built.tables().iter().map(|t| (t.name, aligned(t.bytes))).collect();
-        let loaded = (entry.load)(&Stored(stored), routes.hop_count(), Isa::Scalar);
+        let tables = built.persist().expect("every engine of the list can be stored");
+        let stored = tables.iter().map(|t| (t.name, aligned(t.bytes))).collect();
+        let loaded = entry.load(&Stored(stored), routes.hop_count(), Isa::Scalar);
         let mut engine = loaded.unwrap_or_else(|error| panic!("{name}: {error}"));
         agree(name, &*engine, &routes);
 

@@ -15,7 +15,7 @@ fn alike<A: EngineFamily>() {
     let routes = routes::<A>();
     let addrs: Vec<A> = probes::boundary(&routes).take(1000).collect();
     for entry in engines::<A>() {
-        let Ok(engine) = (entry.build)(&routes, Isa::detect()) else { continue };
+        let Ok(engine) = entry.build(&routes, Isa::detect()) else { continue };
         let engine: Box<dyn Lookup<A>> = Box::new(engine);
         let wide: Vec<Hop> = addrs.iter().map(|&addr| engine.lookup(addr)).collect();
         let narrow = Hops16::new(engine, routes.hop_count()).expect("so many hops fit");

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fibula_core::{Addr, Hop, Lookup, Persist, Routes, SharedBytes, TableRef, TableSource};
-use fibula_engines::{EngineFamily, Entry, engines, find};
+use fibula_core::{Addr, Hop, Lookup, Routes, SharedBytes, TableRef, TableSource};
+use fibula_engines::{AnyEngine, EngineFamily, Entry, engines, find};
 use fibula_simd::{Isa, Table};
 use fibula_testkit::{Rng, probes, tables};
 
@@ -42,16 +42,21 @@ impl Stored {
     }
 }
 
+/// The engine's tables, as they are stored.
+fn tables_of<A: Addr>(engine: &dyn AnyEngine<A>) -> Vec<TableRef<'_>> {
+    engine.persist().expect("every engine of the list can be stored")
+}
+
 /// Whether the engine's tables are these, byte for byte.
-fn has_tables<A: Addr>(engine: &dyn Persist<A>, stored: &Stored) -> bool {
-    let tables = engine.tables();
+fn has_tables<A: Addr>(engine: &dyn AnyEngine<A>, stored: &Stored) -> bool {
+    let tables = tables_of(engine);
     let is_stored =
         |t: &TableRef<'_>| stored.0.get(t.name).is_some_and(|bytes| bytes.0[..] == *t.bytes);
     tables.len() == stored.0.len() && tables.iter().all(is_stored)
 }
 
-fn store<A: Addr>(engine: &dyn Persist<A>) -> Stored {
-    let tables = engine.tables();
+fn store<A: Addr>(engine: &dyn AnyEngine<A>) -> Stored {
+    let tables = tables_of(engine);
     let aligned = |bytes| Arc::new(Aligned(Table::from_slice(bytes)));
     let stored: BTreeMap<_, _> = tables.iter().map(|t| (t.name, aligned(t.bytes))).collect();
     assert_eq!(stored.len(), tables.len(), "names are unique");
@@ -59,7 +64,7 @@ fn store<A: Addr>(engine: &dyn Persist<A>) -> Stored {
 }
 
 /// Boundaries and random addresses with the engine's answers.
-fn answers<A: Addr>(engine: &dyn Persist<A>, routes: &Routes<A>) -> Vec<(A, Hop)> {
+fn answers<A: Addr>(engine: &dyn Lookup<A>, routes: &Routes<A>) -> Vec<(A, Hop)> {
     let mut rng = Rng::new(3);
     let random = (0..500).map(|_| rng.addr());
     probes::boundary(routes).chain(random).map(|addr| (addr, engine.lookup(addr))).collect()
@@ -72,12 +77,13 @@ fn round_trips<A: EngineFamily>() {
     tables.push(("wide hops", tables::wide_hops(6, 500)));
     for entry in engines::<A>() {
         for (table, routes) in &tables {
-            let Ok(built) = (entry.build)(routes, Isa::Scalar) else { continue };
+            let Ok(built) = entry.build(routes, Isa::Scalar) else { continue };
             let stored = store(&*built);
             let expected = answers(&*built, routes);
             for &isa in entry.isas.iter().filter(|isa| isa.is_supported()) {
                 let label = format!("{} {isa} on {table}", entry.name);
-                let loaded = (entry.load)(&stored, routes.hop_count(), isa)
+                let loaded = entry
+                    .load(&stored, routes.hop_count(), isa)
                     .unwrap_or_else(|error| panic!("{label}: {error}"));
                 assert!(has_tables(&*loaded, &stored), "{label}: other tables");
                 assert_eq!(loaded.memory(), built.memory(), "{label}");
@@ -96,7 +102,7 @@ fn round_trips<A: EngineFamily>() {
 /// Loads damaged tables; if they are taken, every answer must be none or a hop of the table.
 fn survives<A: EngineFamily>(entry: &Entry<A>, tables: &Stored, routes: &Routes<A>) -> bool {
     let isa = Isa::available().pop().expect("there is always a scalar form");
-    let Ok(engine) = (entry.load)(tables, routes.hop_count(), isa) else { return false };
+    let Ok(engine) = entry.load(tables, routes.hop_count(), isa) else { return false };
     let answers = answers(&*engine, routes);
     let addrs: Vec<A> = answers.iter().map(|(addr, _)| *addr).collect();
     let mut hops = vec![Hop::NONE; addrs.len()];
@@ -112,7 +118,7 @@ fn survives<A: EngineFamily>(entry: &Entry<A>, tables: &Stored, routes: &Routes<
 fn damaged_words<A: EngineFamily>() {
     let routes = tables::dense::<A>(8, 120);
     for entry in engines::<A>() {
-        let built = (entry.build)(&routes, Isa::Scalar).expect("a small table is taken");
+        let built = entry.build(&routes, Isa::Scalar).expect("a small table is taken");
         let whole = store(&*built);
         let names: Vec<_> = whole.0.keys().copied().collect();
         let (mut rng, mut taken) = (Rng::new(9), 0);
@@ -156,7 +162,7 @@ fn damage(bytes: &mut [u8], rng: &mut Rng) {
 fn damaged_lengths<A: EngineFamily>() {
     let routes = tables::dense::<A>(8, 120);
     for entry in engines::<A>() {
-        let built = (entry.build)(&routes, Isa::Scalar).expect("a small table is taken");
+        let built = entry.build(&routes, Isa::Scalar).expect("a small table is taken");
         let whole = store(&*built);
         for name in whole.0.keys().copied() {
             let bytes = &whole.0[name].0;
@@ -176,7 +182,7 @@ fn damaged_lengths<A: EngineFamily>() {
             }
         }
         let nothing = Stored(BTreeMap::new());
-        assert!((entry.load)(&nothing, routes.hop_count(), Isa::Scalar).is_err(), "{}", entry.name);
+        assert!(entry.load(&nothing, routes.hop_count(), Isa::Scalar).is_err(), "{}", entry.name);
     }
 }
 
@@ -184,10 +190,10 @@ fn damaged_lengths<A: EngineFamily>() {
 fn hops_out_of_range<A: EngineFamily>() {
     let routes = tables::dense::<A>(8, 120);
     for entry in engines::<A>() {
-        let built = (entry.build)(&routes, Isa::Scalar).expect("a small table is taken");
+        let built = entry.build(&routes, Isa::Scalar).expect("a small table is taken");
         let answered = answers(&*built, &routes).into_iter().filter_map(|(_, hop)| hop.index());
         let largest = answered.max().expect("some address is covered");
-        let loaded = (entry.load)(&store(&*built), largest, Isa::Scalar);
+        let loaded = entry.load(&store(&*built), largest, Isa::Scalar);
         assert!(loaded.is_err(), "{}: hop {largest} of {largest}", entry.name);
     }
 }
@@ -196,10 +202,10 @@ fn hops_out_of_range<A: EngineFamily>() {
 #[test]
 fn tables_of_another_engine() {
     let routes = tables::dense::<u32>(8, 120);
-    let built = (find::<u32>("dxr16").expect("an engine").build)(&routes, Isa::Scalar);
+    let built = find::<u32>("dxr16").expect("an engine").build(&routes, Isa::Scalar);
     let stored = store(&*built.expect("a small table is taken"));
     for entry in engines::<u32>().iter().filter(|entry| entry.name != "dxr16") {
-        let loaded = (entry.load)(&stored, routes.hop_count(), Isa::Scalar);
+        let loaded = entry.load(&stored, routes.hop_count(), Isa::Scalar);
         assert!(loaded.is_err(), "{} took the tables of dxr16", entry.name);
     }
 }

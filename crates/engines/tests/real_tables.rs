@@ -34,7 +34,7 @@ fn agree<A: EngineFamily>(file: &Path) -> (usize, usize, Vec<&'static str>) {
     let (mut compared, mut refused) = (0, Vec::new());
     for entry in engines::<A>() {
         for &isa in entry.isas.iter().filter(|isa| isa.is_supported()) {
-            match (entry.build)(&routes, isa) {
+            match entry.build(&routes, isa) {
                 Ok(engine) => {
                     let label = format!("{} {isa} on {table}", entry.name);
                     compare(&*engine, &addrs, &expected, &label);

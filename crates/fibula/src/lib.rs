@@ -37,18 +37,18 @@
 //!
 //! ```
 //! use fibula::rib::{EnginePart, Snapshot, Table, to_bytes};
-//! use fibula::{Hop, Lookup, Persist, Prefix, Routes, engines};
+//! use fibula::{Hop, Lookup, Prefix, Routes, engines};
 //!
 //! let v6: Routes<u128> = [("2001:db8::/32".parse::<Prefix<u128>>()?, Hop::new(0))].into_iter().collect();
 //! let auto = engines::auto(&v6, engines::Isa::detect());
-//! let part = EnginePart { name: auto.entry.name, tables: auto.engine.tables() };
+//! let part = EnginePart::of(auto.entry.name, auto.engine.persist());
 //! let table = Table::from_routes(Routes::default(), v6);
 //!
 //! // `rib::write` and `Snapshot::open` do the same with a file.
 //! let snapshot = Snapshot::from_bytes(to_bytes(&table, &EnginePart::none(), &part)?)?;
 //! let stored = snapshot.family::<u128>();
 //! let entry = engines::find::<u128>(stored.engine_name()).ok_or("an unknown engine")?;
-//! let engine = (entry.load)(stored.tables(), stored.hop_count(), engines::Isa::detect())?;
+//! let engine = entry.load(stored.tables(), stored.hop_count(), engines::Isa::detect())?;
 //!
 //! let address = 0x2001_0db8_0000_0000_0000_0000_0000_0001;
 //! assert_eq!(engine.lookup(address), Hop::new(0));

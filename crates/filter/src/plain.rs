@@ -35,7 +35,7 @@ impl Filter {
         Self::with_isa(shape, hash, Isa::detect())
     }
 
-    /// An empty filter that is probed with this instruction set, or the best below it.
+    /// An empty filter that is probed with this instruction set, or the best of its forms.
     pub fn with_isa(shape: Shape, hash: Hash, isa: Isa) -> Self {
         let words = Table::with(shape.words(), |_| {});
         Self { shape, hash, words, level: isa.level() }

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use fibula_core::{Addr, Follow, Hop, LoadError, Lookup, Memory, Persist, TableRef, TableSource};
+use fibula_core::{Addr, Follow, Hop, Lookup, Memory};
 use fibula_rib::{Live, LiveOptions, Maker, Makers, Rib};
 
 struct Nothing;
@@ -18,15 +18,6 @@ impl<A: Addr> Lookup<A> for Nothing {
     fn lookup_batch(&self, _: &[A], _: &mut [Hop]) {}
     fn memory(&self) -> Memory {
         Memory::default()
-    }
-}
-
-impl<A: Addr> Persist<A> for Nothing {
-    fn tables(&self) -> Vec<TableRef<'_>> {
-        Vec::new()
-    }
-    fn load(_: &dyn TableSource, _: u32) -> Result<Self, LoadError> {
-        Ok(Self)
     }
 }
 

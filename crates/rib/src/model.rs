@@ -9,8 +9,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use fibula_core::{
-    Attributes, BuildError, Follow, Hop, LoadError, Lookup, Memory, Patched, Persist, Prefix,
-    Routes, TableRef, TableSource, Value,
+    Attributes, BuildError, Follow, Hop, Lookup, Memory, Patched, Prefix, Routes, Value,
 };
 use shuttle::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use shuttle::sync::{Arc, Mutex};
@@ -140,15 +139,6 @@ impl Lookup<u32> for Counted {
     }
     fn memory(&self) -> Memory {
         Memory::default()
-    }
-}
-
-impl Persist<u32> for Counted {
-    fn tables(&self) -> Vec<TableRef<'_>> {
-        Vec::new()
-    }
-    fn load(_: &dyn TableSource, _: u32) -> Result<Self, LoadError> {
-        Err(LoadError::new("all", "are not stored"))
     }
 }
 

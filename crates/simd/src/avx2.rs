@@ -42,6 +42,7 @@ impl Simd for Avx2 {
     type Row = Avx2Row;
 
     const ISA: Isa = Isa::Avx2;
+    const ROWS_WHOLE: bool = false;
 
     #[inline(always)]
     fn splat64(self, key: u64) -> __m256i {

@@ -41,6 +41,7 @@ impl Simd for Avx512 {
     type Row = Avx512Row;
 
     const ISA: Isa = Isa::Avx512;
+    const ROWS_WHOLE: bool = true;
 
     #[inline(always)]
     fn splat64(self, key: u64) -> __m512i {

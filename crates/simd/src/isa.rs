@@ -6,16 +6,17 @@ use crate::Level;
 /// The environment variable that forces an instruction set.
 const FORCE: &str = "FIBULA_ISA";
 
-/// An instruction set that fibula has kernels for, from the least to the most capable.
+/// An instruction set that fibula has kernels for. Instruction sets have no order: [`Isa::forms`] says
+/// which of them run on a machine that has one.
 ///
 /// ```
 /// use fibula_simd::Isa;
 /// assert!(Isa::available().contains(&Isa::Scalar));
 /// assert!(Isa::detect().is_supported());
 /// assert_eq!("avx2".parse(), Ok(Isa::Avx2));
-/// assert!(Isa::Scalar < Isa::Avx512);
+/// assert_eq!(Isa::Avx512.best_of(&[Isa::Scalar, Isa::Avx2]), Isa::Avx2);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Isa {
     /// Plain integer instructions, on every machine.
     Scalar,
@@ -26,13 +27,37 @@ pub enum Isa {
 }
 
 impl Isa {
-    /// All of them, whether this machine has them or not.
+    /// All of them, whether this machine has them or not; of two that a machine has, the later is the
+    /// better one.
     pub const ALL: [Self; 3] = [Self::Scalar, Self::Avx2, Self::Avx512];
 
+    /// The instruction sets whose forms a machine with this one runs, best first: this one, what it
+    /// includes, and the scalar one.
+    pub const fn forms(self) -> &'static [Self] {
+        match self {
+            Self::Scalar => &[Self::Scalar],
+            Self::Avx2 => &[Self::Avx2, Self::Scalar],
+            Self::Avx512 => &[Self::Avx512, Self::Avx2, Self::Scalar],
+        }
+    }
+
+    /// The best of these forms that a machine with this instruction set runs; the scalar one if it runs
+    /// none of them.
+    #[must_use]
+    pub fn best_of(self, forms: &[Self]) -> Self {
+        self.forms().iter().copied().find(|form| forms.contains(form)).unwrap_or(Self::Scalar)
+    }
+
+    /// The best that this machine has.
+    pub fn best() -> Self {
+        Self::available().pop().unwrap_or(Self::Scalar)
+    }
+
     /// The best that this machine has, unless `FIBULA_ISA` forces another. Forcing one that the
-    /// machine lacks gives the best below it; an unknown word is ignored, see [`Isa::forced`].
+    /// machine lacks gives the best of its [`Isa::forms`]; an unknown word is ignored, see
+    /// [`Isa::forced`].
     pub fn detect() -> Self {
-        Self::forced().ok().flatten().unwrap_or(Self::Avx512).supported_or_below()
+        Self::forced().ok().flatten().map_or_else(Self::best, |isa| isa.level().isa())
     }
 
     /// What `FIBULA_ISA` asks for, `None` if it is unset or empty.
@@ -46,7 +71,7 @@ impl Isa {
         }
     }
 
-    /// The instruction sets that this machine has, least capable first.
+    /// The instruction sets that this machine has, in the order of [`Isa::ALL`].
     pub fn available() -> Vec<Self> {
         Self::ALL.into_iter().filter(|isa| isa.is_supported()).collect()
     }
@@ -56,14 +81,8 @@ impl Isa {
         self.level().isa() == self
     }
 
-    /// The best instruction set of this machine that is not above this one.
-    #[must_use]
-    pub fn supported_or_below(self) -> Self {
-        self.level().isa()
-    }
-
-    /// The proof that kernels may use this instruction set, or the best below it on a machine that
-    /// lacks it.
+    /// The proof that kernels may use this instruction set, or on a machine that lacks it the best of
+    /// its [`Isa::forms`].
     pub fn level(self) -> Level {
         Level::new(self)
     }
@@ -135,12 +154,30 @@ mod tests {
         assert_eq!("AVX2".parse::<Isa>().unwrap_err().word(), "AVX2");
     }
 
+    /// Every form is one that the machine runs, once, the scalar one last.
     #[test]
-    fn below_is_always_supported() {
+    fn forms_end_with_the_scalar_one() {
         for isa in Isa::ALL {
-            let below = isa.supported_or_below();
-            assert!(below <= isa && below.is_supported());
+            let forms = isa.forms();
+            assert_eq!((forms.first(), forms.last()), (Some(&isa), Some(&Isa::Scalar)));
+            for (i, form) in forms.iter().enumerate() {
+                assert!(form.forms().iter().all(|below| forms[i..].contains(below)));
+                assert!(!forms[..i].contains(form));
+                assert!(form.is_supported() || !isa.is_supported());
+            }
         }
-        assert!(Isa::available().is_sorted());
+    }
+
+    #[test]
+    fn levels_are_supported_forms() {
+        for isa in Isa::ALL {
+            let level = isa.level().isa();
+            assert!(isa.forms().contains(&level) && level.is_supported());
+            assert_eq!(level == isa, Isa::available().contains(&isa));
+        }
+        assert_eq!(Isa::Avx512.best_of(&[Isa::Scalar]), Isa::Scalar);
+        assert_eq!(Isa::Avx512.best_of(&[Isa::Scalar, Isa::Avx2]), Isa::Avx2);
+        assert_eq!(Isa::Avx2.best_of(&[Isa::Avx512]), Isa::Scalar);
+        assert!(Isa::best().is_supported());
     }
 }

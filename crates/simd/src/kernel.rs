@@ -18,6 +18,8 @@ pub trait Simd: Copy + Send + Sync + 'static {
 
     /// The instruction set.
     const ISA: Isa;
+    /// Whether a [`Row`] is one vector, which single instructions gather, compress and expand.
+    const ROWS_WHOLE: bool;
 
     /// Puts the key in every lane.
     fn splat64(self, key: u64) -> Self::Splat64;
@@ -78,6 +80,7 @@ impl Simd for Scalar {
     type Row = ScalarRow;
 
     const ISA: Isa = Isa::Scalar;
+    const ROWS_WHOLE: bool = false;
 
     #[inline(always)]
     fn splat64(self, key: u64) -> u64 {
@@ -166,24 +169,31 @@ enum Proof {
     Avx512(Avx512),
 }
 
-impl Level {
-    /// The wanted instruction set, or the best below it that the machine has.
-    pub fn new(wanted: Isa) -> Self {
-        #[cfg(target_arch = "x86_64")]
-        {
-            if wanted >= Isa::Avx512
-                && let Some(proof) = Avx512::new()
-            {
-                return Self(Proof::Avx512(proof));
-            }
-            if wanted >= Isa::Avx2
-                && let Some(proof) = Avx2::new()
-            {
-                return Self(Proof::Avx2(proof));
-            }
+impl Proof {
+    /// The proof, if the machine has the instruction set.
+    fn new(isa: Isa) -> Option<Self> {
+        match isa {
+            Isa::Scalar => Some(Self::Scalar(Scalar)),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => Avx2::new().map(Self::Avx2),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => Avx512::new().map(Self::Avx512),
+            #[cfg(not(target_arch = "x86_64"))]
+            Isa::Avx2 | Isa::Avx512 => None,
         }
-        let _ = wanted;
-        Self(Proof::Scalar(Scalar))
+    }
+}
+
+impl Level {
+    /// The wanted instruction set, or the best of its [`Isa::forms`] that the machine has.
+    pub fn new(wanted: Isa) -> Self {
+        Self(
+            wanted
+                .forms()
+                .iter()
+                .find_map(|form| Proof::new(*form))
+                .unwrap_or(Proof::Scalar(Scalar)),
+        )
     }
 
     /// The instruction set.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
-use fibula_core::{Addr, BuildError, Engine, Hop, Lookup, Patch, Patched, Prefix, Routes};
+use fibula_core::{Addr, BuildError, Engine, Follow, Hop, Lookup, Patched, Prefix, Routes};
 
 use crate::check::{LONGEST_BATCH, Report, check, check_answers, check_batch};
 use crate::fib::{FibSpec, HopModel};
@@ -306,7 +306,7 @@ pub fn crowded_tables<A: Addr>(builders: &Builders<A>) {
 /// # Panics
 /// If an answer is wrong, or if fewer than half of the patches were applied: a scheme that only ever
 /// asks to be rebuilt does not patch.
-pub fn patches<A: Addr, E: Patch<A>>(label: &str, config: &E::Config) {
+pub fn patches<A: Addr, E: Engine<A> + Follow<A>>(label: &str, config: &E::Config) {
     let spec = FibSpec { year: 2024, prefixes: 8_000, seed: 5, hops: HopModel::Near(30) };
     let pools = [tables::dense::<A>(90, 600), tables::dense(91, 1500), spec.generate()];
     let mut applied = 0;
@@ -333,7 +333,7 @@ pub fn patches<A: Addr, E: Patch<A>>(label: &str, config: &E::Config) {
             }
             let routes = routes(&table);
             steps += 1;
-            match engine.patch(&routes, &changed).expect("the table is small") {
+            match engine.follow(&routes, &changed).expect("the table is small") {
                 Patched::Applied => applied += 1,
                 Patched::Rebuild => engine = E::build(&routes, config).expect("the table is small"),
             }

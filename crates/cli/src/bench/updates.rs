@@ -100,7 +100,7 @@ impl<A: EngineFamily> Follower<A> {
         if patched == Patched::Rebuild {
             self.rebuilds += 1;
             let entry = fibula_engines::find::<A>(self.built.name).expect("it was built before");
-            self.built.engine = (entry.build)(routes, self.built.isa)?;
+            self.built.engine = entry.build(routes, self.built.isa)?;
         }
         Ok(time)
     }

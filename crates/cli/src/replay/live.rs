@@ -237,7 +237,7 @@ pub fn makers<A: EngineFamily + RibFamily>(
         new
     });
     let maker = |entry: &'static Entry<A>| {
-        Maker::new(entry.name, |routes: &Routes<A>| (entry.build)(routes, Isa::detect()))
+        Maker::new(entry.name, |routes: &Routes<A>| Ok(entry.build(routes, Isa::detect())?))
     };
     Ok(entries.into_iter().map(maker).collect())
 }

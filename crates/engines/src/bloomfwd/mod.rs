@@ -104,7 +104,7 @@ mod tests;
 mod update;
 
 use fibula_core::{
-    BuildError, Engine, Hop, LoadError, Lookup, Memory, Patch, Patched, Persist, Prefix, Routes,
+    BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Patched, Persist, Prefix, Routes,
     TableRef, TableSource,
 };
 use fibula_filter::Hash;
@@ -145,10 +145,10 @@ pub struct Config {
     /// How large filters are made.
     pub sizes: Sizes,
     /// How batches are looked up.
-    pub search: Search,
+    pub search: FilterSearch,
     /// The most bytes that the tables may take: what refuses expansion to too few levels.
     pub memory_limit: usize,
-    /// The instruction set of its batch lookups; one that the machine lacks gives the best below it.
+    /// The instruction set of its batch lookups; one that the machine lacks gives the best of its forms.
     pub isa: Isa,
 }
 
@@ -160,7 +160,7 @@ impl Default for Config {
             positions: Some(1),
             levels: Levels::Auto,
             sizes: Sizes::Fitting,
-            search: Search::Staged,
+            search: FilterSearch::Staged,
             memory_limit: 1 << 30,
             isa: Isa::default(),
         }
@@ -178,7 +178,7 @@ impl Config {
     /// naive.
     pub fn baseline() -> Self {
         let hashes = Some(Hashes { filter: Hash::MurmurSeeded, table: Hash::Murmur });
-        let (false_positives, positions, search) = (0.3, None, Search::Single);
+        let (false_positives, positions, search) = (0.3, None, FilterSearch::Single);
         Self { hashes, false_positives, positions, search, ..Self::default() }
     }
 
@@ -229,7 +229,7 @@ pub enum Sizes {
 
 /// How a batch is looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Search {
+pub enum FilterSearch {
     /// One address after the other.
     Single,
     /// Side by side, level by level.
@@ -240,7 +240,7 @@ pub enum Search {
 #[derive(Clone)]
 pub struct Bloomfwd<A: Address> {
     form: Form<A>,
-    search: Search,
+    search: FilterSearch,
     isa: Level,
 }
 
@@ -261,26 +261,6 @@ macro_rules! each {
 }
 
 impl<A: Address> Bloomfwd<A> {
-    /// As [`Persist::load`], for batches looked up in this way, with this instruction set.
-    ///
-    /// # Errors
-    /// [`LoadError`] names the table and what is wrong with it.
-    pub fn load_for(
-        tables: &dyn TableSource,
-        hop_count: u32,
-        search: Search,
-        isa: Isa,
-    ) -> Result<Self, LoadError> {
-        let form = if let Some(tables) = load::load(tables, hop_count)? {
-            Form::Bits16(tables)
-        } else if let Some(tables) = load::load(tables, hop_count)? {
-            Form::Bits32(tables)
-        } else {
-            return Err(LoadError::new(<u32 as Code>::BUCKETS, "is missing"));
-        };
-        Ok(Self { form, search, isa: isa.level() })
-    }
-
     /// The lengths that prefixes are expanded to, ascending; those of routes longer than 64 bits are
     /// not among them.
     pub fn lengths(&self) -> Vec<u8> {
@@ -301,8 +281,8 @@ impl<A: Address> Lookup<A> for Bloomfwd<A> {
     fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
         assert_eq!(addrs.len(), hops.len(), "as many hops as addresses");
         each!(&self.form, tables => match self.search {
-            Search::Staged => batch::lookup_batch(tables, self.isa, addrs, hops),
-            Search::Single => {
+            FilterSearch::Staged => batch::lookup_batch(tables, self.isa, addrs, hops),
+            FilterSearch::Single => {
                 for (&addr, hop) in addrs.iter().zip(hops) {
                     *hop = tables.lookup(addr);
                 }
@@ -348,8 +328,8 @@ impl<A: Address> Engine<A> for Bloomfwd<A> {
     }
 }
 
-impl<A: Address> Patch<A> for Bloomfwd<A> {
-    fn patch(&mut self, routes: &Routes<A>, changed: &[Prefix<A>]) -> Result<Patched, BuildError> {
+impl<A: Address> Follow<A> for Bloomfwd<A> {
+    fn follow(&mut self, routes: &Routes<A>, changed: &[Prefix<A>]) -> Result<Patched, BuildError> {
         each!(&mut self.form, tables => tables.patch(routes, changed))
     }
 }
@@ -359,7 +339,14 @@ impl<A: Address> Persist<A> for Bloomfwd<A> {
         each!(&self.form, tables => tables.table_refs())
     }
 
-    fn load(tables: &dyn TableSource, hop_count: u32) -> Result<Self, LoadError> {
-        Self::load_for(tables, hop_count, Search::Staged, Isa::detect())
+    fn load(tables: &dyn TableSource, hop_count: u32, config: &Config) -> Result<Self, LoadError> {
+        let form = if let Some(tables) = load::load(tables, hop_count)? {
+            Form::Bits16(tables)
+        } else if let Some(tables) = load::load(tables, hop_count)? {
+            Form::Bits32(tables)
+        } else {
+            return Err(LoadError::new(<u32 as Code>::BUCKETS, "is missing"));
+        };
+        Ok(Self { form, search: config.search, isa: config.isa.level() })
     }
 }

@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use fibula_core::{
-    BuildError, Engine, Hop, Lookup, Patch, Patched, Persist, Prefix, Routes, SharedBytes,
+    BuildError, Engine, Follow, Hop, Lookup, Patched, Persist, Prefix, Routes, SharedBytes,
     TableSource,
 };
 use fibula_filter::Hash;
@@ -110,13 +110,13 @@ fn changed_is_built<A: Address>(config: &Config, seed: u64) {
             }
             changed.push(prefix);
         }
-        assert_eq!(engine.patch(&routes(&table), &changed), Ok(Patched::Applied));
+        assert_eq!(engine.follow(&routes(&table), &changed), Ok(Patched::Applied));
     }
     // What was there at first again, but for the hops: as many keys, so filters of the same size.
     let changed: Vec<_> = first.iter().map(|route| route.prefix).collect();
     let last: Routes<A> =
         first.iter().map(|r| (r.prefix, Hop::new(299 - r.hop.to_bits()))).collect();
-    assert_eq!(engine.patch(&last, &changed), Ok(Patched::Applied));
+    assert_eq!(engine.follow(&last, &changed), Ok(Patched::Applied));
     let built = Bloomfwd::build(&last, config).unwrap();
     let (got, expected) = (content(&engine), content(&built));
     assert_eq!(got.0, expected.0, "the direct lookup array");
@@ -225,7 +225,7 @@ fn stored<A: Address>(engine: &Bloomfwd<A>) -> Stored {
 fn blame<A: Address>(engine: &Bloomfwd<A>, table: &'static str, at: usize, bytes: &[u8]) -> String {
     let mut tables = stored(engine);
     tables.0.get_mut(table).unwrap()[at..at + bytes.len()].copy_from_slice(bytes);
-    match Bloomfwd::<A>::load(&tables, 4) {
+    match Bloomfwd::<A>::load(&tables, 4, &Config::default()) {
         Ok(_) => "accepted".into(),
         Err(error) => error.to_string(),
     }
@@ -282,10 +282,13 @@ fn damaged_tables_are_refused() {
         let len = tables.0[table].len();
         for cut in [len - 1, len / 2, 0] {
             tables.0.get_mut(table).unwrap().truncate(cut);
-            assert!(Bloomfwd::<u128>::load(&tables, 4).is_err(), "{table} {cut}");
+            assert!(
+                Bloomfwd::<u128>::load(&tables, 4, &Config::default()).is_err(),
+                "{table} {cut}"
+            );
         }
         tables.0.remove(table);
-        assert!(Bloomfwd::<u128>::load(&tables, 4).is_err(), "{table}");
+        assert!(Bloomfwd::<u128>::load(&tables, 4, &Config::default()).is_err(), "{table}");
     }
 }
 
@@ -299,7 +302,7 @@ fn marks_all_round_end() {
         line[60..62].copy_from_slice(&[0xff, 0xff]);
     }
     tables.0.get_mut(FILTERS).unwrap().fill(0xff);
-    let engine = Bloomfwd::<u32>::load(&tables, 2).unwrap();
+    let engine = Bloomfwd::<u32>::load(&tables, 2, &Config::default()).unwrap();
     let addrs: Vec<u32> = (0..100).map(|i| i * 0x0200_0100).collect();
     let mut hops = vec![Hop::NONE; 100];
     engine.lookup_batch(&addrs, &mut hops);

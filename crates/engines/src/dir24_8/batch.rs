@@ -8,7 +8,7 @@ use crate::common::hop;
 /// The paper's loop. Its loads do not depend on one another, so the core runs ahead of those that
 /// miss the cache as far as its buffers reach.
 pub(super) fn plain<E: Entry>(tables: &Tables<E>, addrs: &[u32], hops: &mut [Hop]) {
-    let search = Search::new(tables);
+    let search = BlockSearch::new(tables);
     for (&addr, hop) in addrs.iter().zip(hops) {
         *hop = search.lookup(addr);
     }
@@ -23,7 +23,7 @@ const BLOCK: usize = 256;
 /// for into the first-level cache, 16 / 32 / 64 addresses ahead: 133 / 149 / 139; into the second
 /// level, 32 / 64 / 128 ahead: 200 / 246 / 259; so, in blocks of 64 / 128 / 256: 158 / 214 / 268.
 pub(super) fn prefetching<E: Entry>(tables: &Tables<E>, addrs: &[u32], hops: &mut [Hop]) {
-    let search = Search::new(tables);
+    let search = BlockSearch::new(tables);
     for (addrs, hops) in addrs.chunks(BLOCK).zip(hops.chunks_mut(BLOCK)) {
         for &addr in addrs {
             prefetch_read_l2(search.tbl24, (addr >> 8) as usize);
@@ -34,13 +34,13 @@ pub(super) fn prefetching<E: Entry>(tables: &Tables<E>, addrs: &[u32], hops: &mu
     }
 }
 
-struct Search<'a, E> {
+struct BlockSearch<'a, E> {
     /// As an array, so that 24 bits of an address need no check.
     tbl24: &'a [E; BLOCKS],
     tbl_long: &'a [E],
 }
 
-impl<'a, E: Entry> Search<'a, E> {
+impl<'a, E: Entry> BlockSearch<'a, E> {
     fn new(tables: &'a Tables<E>) -> Self {
         let tbl24 = tables.tbl24.first_chunk().expect("an entry for each block");
         Self { tbl24, tbl_long: &tables.tbl_long }

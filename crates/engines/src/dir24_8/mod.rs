@@ -28,7 +28,7 @@
 //! - *Wide*: entries of 32 bits, where hops or chunks exceed 15 bits.
 //! - [`Batch::Prefetch`]: the entries of a batch are asked for first, into the second-level cache; see
 //!   `batch.rs` for what was measured.
-//! - [`Patch`]: a change repaints the entries under its prefix from the routes there. Chunks come from
+//! - [`Follow`]: a change repaints the entries under its prefix from the routes there. Chunks come from
 //!   a list of free ones and go back to it.
 //!
 //! # Invariants
@@ -45,7 +45,7 @@
 //! lookups that wait for one another take a trip to memory each.
 //!
 //! ```
-//! use fibula_core::{Engine, Hop, Lookup, Patch, Patched, Routes};
+//! use fibula_core::{Engine, Follow, Hop, Lookup, Patched, Routes};
 //! use fibula_engines::dir24_8::{Config, Dir24_8};
 //!
 //! let mut list = vec![
@@ -59,7 +59,7 @@
 //!
 //! let (gone, _) = list.pop().unwrap();
 //! let routes: Routes<u32> = list.into_iter().collect();
-//! assert_eq!(dir.patch(&routes, &[gone]), Ok(Patched::Applied));
+//! assert_eq!(dir.follow(&routes, &[gone]), Ok(Patched::Applied));
 //! assert_eq!((dir.chunks(), dir.lookup(0x0a01_0282)), (0, Hop::new(1)));
 //! # Ok::<(), fibula_core::PrefixError>(())
 //! ```
@@ -74,10 +74,10 @@ mod tests;
 mod update;
 
 use fibula_core::{
-    BuildError, Engine, Hop, LoadError, Lookup, Memory, Patch, Patched, Persist, Prefix, Routes,
+    BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Patched, Persist, Prefix, Routes,
     TableRef, TableSource,
 };
-use fibula_simd::{Isa, Table};
+use fibula_simd::Table;
 
 use entry::Entry;
 
@@ -113,8 +113,6 @@ pub struct Config {
     pub width: Width,
     /// How a batch is looked up.
     pub batch: Batch,
-    /// Taken so that every engine is configured alike; there is one form, for every ISA.
-    pub isa: Isa,
 }
 
 /// The compiled tables; see the [module](self). Clones share the tables until one is patched.
@@ -151,22 +149,6 @@ impl<E: Entry> Tables<E> {
 }
 
 impl Dir24_8 {
-    /// As [`Persist::load`], for tables of this width.
-    ///
-    /// # Errors
-    /// [`LoadError`] names the table and what is wrong with it.
-    pub fn load_for(
-        tables: &dyn TableSource,
-        hop_count: u32,
-        config: &Config,
-    ) -> Result<Self, LoadError> {
-        let form = match config.width {
-            Width::Bits16 => Form::Narrow(load::load(tables, hop_count)?),
-            Width::Bits32 => Form::Wide(load::load(tables, hop_count)?),
-        };
-        Ok(Self { form, batch: config.batch })
-    }
-
     /// How many blocks of 256 addresses longer routes divide: chunks in use.
     pub fn chunks(&self) -> usize {
         match &self.form {
@@ -213,8 +195,8 @@ impl Engine<u32> for Dir24_8 {
     }
 }
 
-impl Patch<u32> for Dir24_8 {
-    fn patch(
+impl Follow<u32> for Dir24_8 {
+    fn follow(
         &mut self,
         routes: &Routes<u32>,
         changed: &[Prefix<u32>],
@@ -235,9 +217,11 @@ impl Persist<u32> for Dir24_8 {
         }
     }
 
-    fn load(tables: &dyn TableSource, hop_count: u32) -> Result<Self, LoadError> {
-        let narrow = tables.table(<u16 as Entry>::TBL24).is_some();
-        let width = if narrow { Width::Bits16 } else { Width::Bits32 };
-        Self::load_for(tables, hop_count, &Config { width, ..Config::default() })
+    fn load(tables: &dyn TableSource, hop_count: u32, config: &Config) -> Result<Self, LoadError> {
+        let form = match config.width {
+            Width::Bits16 => Form::Narrow(load::load(tables, hop_count)?),
+            Width::Bits32 => Form::Wide(load::load(tables, hop_count)?),
+        };
+        Ok(Self { form, batch: config.batch })
     }
 }

@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use fibula_core::{
-    BuildError, Engine, Hop, Lookup, Patch, Patched, Persist, Prefix, Routes, SharedBytes,
+    BuildError, Engine, Follow, Hop, Lookup, Patched, Persist, Prefix, Routes, SharedBytes,
     TableSource,
 };
 use fibula_simd::Table;
@@ -54,10 +54,10 @@ fn chunks_come_and_go() {
     let mut dir = Dir24_8::build(&empty, &Config::default()).unwrap();
     for round in 0..3 {
         let routes = all.iter().copied().collect();
-        assert_eq!(dir.patch(&routes, &prefixes), Ok(Patched::Applied));
+        assert_eq!(dir.follow(&routes, &prefixes), Ok(Patched::Applied));
         assert_eq!(dir.chunks(), 300, "round {round}");
         // One route over all of them, and then nothing.
-        assert_eq!(dir.patch(&empty, &[Prefix::ALL]), Ok(Patched::Applied));
+        assert_eq!(dir.follow(&empty, &[Prefix::ALL]), Ok(Patched::Applied));
         assert_eq!(dir.chunks(), 0, "round {round}");
     }
     let Form::Narrow(tables) = &dir.form else { panic!("16 bits are the default") };
@@ -71,12 +71,19 @@ fn clones_and_files_do_not_see_a_patch() {
     let changed = ["10.1.2.128/26", "10.1.2.129/32", "10.1.3.1/32"].map(|p| p.parse().unwrap());
     let built = Dir24_8::build(&before, &Config::default()).unwrap();
     let stored = Stored::new(&built);
-    for mut dir in [built.clone(), Dir24_8::load(&stored, before.hop_count()).unwrap()] {
-        assert_eq!(dir.patch(&after, &changed), Ok(Patched::Applied));
+    for mut dir in
+        [built.clone(), Dir24_8::load(&stored, before.hop_count(), &Config::default()).unwrap()]
+    {
+        assert_eq!(dir.follow(&after, &changed), Ok(Patched::Applied));
         assert_eq!(dir.chunks(), 2);
         let answers = [0x0a01_0280, 0x0a01_0281, 0x0a01_0301].map(|addr| dir.lookup(addr).index());
         assert_eq!(answers, [Some(0), Some(2), Some(3)]);
-        assert_eq!(Dir24_8::load(&Stored::new(&dir), after.hop_count()).unwrap().chunks(), 2);
+        assert_eq!(
+            Dir24_8::load(&Stored::new(&dir), after.hop_count(), &Config::default())
+                .unwrap()
+                .chunks(),
+            2
+        );
     }
     assert_eq!(built.lookup(0x0a01_0280), Hop::new(1));
     assert_eq!(Stored::new(&built).0, stored.0);
@@ -138,7 +145,7 @@ fn damaged_tables_are_refused() {
     let blame = |name: &str, entry: usize, value: u16| {
         let mut tables = stored.clone();
         tables.0.get_mut(name).unwrap()[2 * entry..][..2].copy_from_slice(&value.to_ne_bytes());
-        Dir24_8::load(&tables, 2).err().map(|error| error.to_string())
+        Dir24_8::load(&tables, 2, &Config::default()).err().map(|error| error.to_string())
     };
     let (tbl24, tbl_long) = (<u16 as Entry>::TBL24, <u16 as Entry>::TBL_LONG);
     assert_eq!(blame(tbl24, 0, 2), None);

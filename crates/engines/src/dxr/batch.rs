@@ -36,9 +36,9 @@ impl Kernel for Batch<'_> {
                     // set, here AVX-512 with POPCNT.
                     return unsafe { avx512::lookup_batch(tables, shift, addrs, hops) };
                 }
-                lookup_batch(&CompactSearch { tables, shift }, addrs, hops);
+                lookup_batch(&CompactRanges { tables, shift }, addrs, hops);
             }
-            Form::Wide(tables) => lookup_batch(&WideSearch { tables, shift }, addrs, hops),
+            Form::Wide(tables) => lookup_batch(&WideRanges { tables, shift }, addrs, hops),
         }
     }
 }
@@ -49,7 +49,7 @@ const BLOCK: usize = 256;
 const LANES: usize = 8;
 
 /// The two steps of a lookup, over either form of the tables.
-trait Search {
+trait Ranges {
     /// Whether the chunk of the address is direct, and if so its hop.
     fn direct(&self, addr: u32) -> (bool, Hop);
     /// Begins the search of a chunk that is not direct.
@@ -74,7 +74,7 @@ struct Lane {
 
 /// The portable form.
 #[inline(always)]
-fn lookup_batch<T: Search>(tables: &T, addrs: &[u32], hops: &mut [Hop]) {
+fn lookup_batch<T: Ranges>(tables: &T, addrs: &[u32], hops: &mut [Hop]) {
     let mut searched = [0u8; BLOCK];
     for (addrs, hops) in addrs.chunks(BLOCK).zip(hops.chunks_mut(BLOCK)) {
         let mut count = 0;
@@ -92,7 +92,7 @@ fn lookup_batch<T: Search>(tables: &T, addrs: &[u32], hops: &mut [Hop]) {
 }
 
 #[inline(always)]
-fn search<T: Search>(tables: &T, group: &[u8], addrs: &[u32], hops: &mut [Hop]) {
+fn search<T: Ranges>(tables: &T, group: &[u8], addrs: &[u32], hops: &mut [Hop]) {
     // Lanes without a search repeat the last one.
     let last = group.len() - 1;
     let mut lanes: [Lane; LANES] =
@@ -114,13 +114,13 @@ fn search<T: Search>(tables: &T, group: &[u8], addrs: &[u32], hops: &mut [Hop]) 
     }
 }
 
-struct CompactSearch<'a> {
+struct CompactRanges<'a> {
     tables: &'a Compact,
     shift: u32,
 }
 
 /// Places are half words: a short range takes one, a long one two.
-impl Search for CompactSearch<'_> {
+impl Ranges for CompactRanges<'_> {
     #[inline(always)]
     fn direct(&self, addr: u32) -> (bool, Hop) {
         let entry = self.tables.lookup[(addr >> self.shift) as usize];
@@ -153,12 +153,12 @@ impl Search for CompactSearch<'_> {
     }
 }
 
-struct WideSearch<'a> {
+struct WideRanges<'a> {
     tables: &'a Wide,
     shift: u32,
 }
 
-impl Search for WideSearch<'_> {
+impl Ranges for WideRanges<'_> {
     #[inline(always)]
     fn direct(&self, addr: u32) -> (bool, Hop) {
         let entry = WideEntry(self.tables.lookup[(addr >> self.shift) as usize]);

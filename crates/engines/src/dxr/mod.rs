@@ -46,7 +46,7 @@
 //!   hop in a parallel one (`hops`). It takes any table of up to 2^31 ranges.
 //! - *Batches*: direct entries are answered in a first pass without a branch, the keys that are left
 //!   are gathered and searched side by side, with conditional moves in place of branches. The paper's
-//!   own loop ([`Search::Branching`], `dxr18-branching`) mispredicts on nearly every search.
+//!   own loop ([`RangeSearch::Branching`], `dxr18-branching`) mispredicts on nearly every search.
 //!
 //! # Invariants
 //!
@@ -104,7 +104,7 @@ pub const K_RANGE: core::ops::RangeInclusive<u8> = 16..=24;
 
 /// How batches are looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Search {
+pub enum RangeSearch {
     /// Many side by side, with conditional moves.
     Batched,
     /// One after the other, each by a bisection that branches and ends where it hits: what the paper's
@@ -118,14 +118,14 @@ pub struct Config {
     /// How many leading bits of the address index the lookup table: 16 to 24, 18 by default.
     pub k: u8,
     /// How batches are looked up.
-    pub search: Search,
+    pub search: RangeSearch,
     /// What the batch lookup may use.
     pub isa: Isa,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { k: 18, search: Search::Batched, isa: Isa::detect() }
+        Self { k: 18, search: RangeSearch::Batched, isa: Isa::detect() }
     }
 }
 
@@ -136,7 +136,7 @@ pub struct Dxr {
     /// k, grain, form: what a stored table needs to be read.
     shape: Table<u32>,
     form: Form,
-    search: Search,
+    search: RangeSearch,
     level: Level,
 }
 
@@ -177,26 +177,12 @@ mod name {
 }
 
 impl Dxr {
-    fn new(k: u32, form: Form, search: Search, isa: Isa) -> Self {
+    fn new(k: u32, form: Form, search: RangeSearch, isa: Isa) -> Self {
         let shape = match &form {
             Form::Compact(tables) => [k, tables.grain, 0],
             Form::Wide(_) => [k, 0, 1],
         };
         Self { shift: 32 - k, shape: Table::from_slice(&shape), form, search, level: isa.level() }
-    }
-
-    /// As [`Persist::load`], for a chosen search and ISA.
-    ///
-    /// # Errors
-    /// [`LoadError`] names the table and what is wrong with it.
-    pub fn load_for(
-        tables: &dyn TableSource,
-        hop_count: u32,
-        search: Search,
-        isa: Isa,
-    ) -> Result<Self, LoadError> {
-        let (k, form) = load::load(tables, hop_count)?;
-        Ok(Self::new(k, form, search, isa))
     }
 
     /// The number of leading address bits that index the lookup table.
@@ -229,10 +215,10 @@ impl Lookup<u32> for Dxr {
         assert_eq!(addrs.len(), hops.len(), "as many hops as addresses");
         let shift = self.shift;
         match self.search {
-            Search::Batched => {
+            RangeSearch::Batched => {
                 self.level.run(batch::Batch { form: &self.form, shift, addrs, hops })
             }
-            Search::Branching => lookup::branching(&self.form, shift, addrs, hops),
+            RangeSearch::Branching => lookup::branching(&self.form, shift, addrs, hops),
         }
     }
 
@@ -272,7 +258,12 @@ impl Persist<u32> for Dxr {
         tables
     }
 
-    fn load(tables: &dyn TableSource, hop_count: u32) -> Result<Self, LoadError> {
-        Self::load_for(tables, hop_count, Search::Batched, Isa::detect())
+    fn load(tables: &dyn TableSource, hop_count: u32, config: &Config) -> Result<Self, LoadError> {
+        let (k, form) = load::load(tables, hop_count)?;
+        if k != config.k.into() {
+            let reason = format!("k is {k}, the engine's is {}", config.k);
+            return Err(LoadError::new(name::SHAPE, reason));
+        }
+        Ok(Self::new(k, form, config.search, config.isa))
     }
 }

@@ -2,14 +2,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use fibula_core::{
-    BuildError, Engine, Hop, Lookup, Patch, Patched, Persist, Prefix, Routes, SharedBytes,
-    TableRef, TableSource,
+    BuildError, Engine, Follow, Hop, LoadError, Lookup, Patched, Persist, Prefix, Routes,
+    SharedBytes, TableRef, TableSource,
 };
 use fibula_simd::{Isa, Table};
 use fibula_testkit::conform::patches;
 
 use super::format::{Chunk, Entry};
-use super::{Config, Dxr, Form, Search, Stats, name};
+use super::{Config, Dxr, Form, RangeSearch, Stats, name};
 
 fn routes(list: &[(&str, u32)]) -> Routes<u32> {
     list.iter().map(|(prefix, hop)| (prefix.parse().unwrap(), Hop::new(*hop))).collect()
@@ -112,8 +112,8 @@ fn comb(block: u32, hosts: u32, hops: u32) -> impl Iterator<Item = (Prefix<u32>,
 /// k = 16, for each ISA and with branches.
 fn configs() -> impl Iterator<Item = Config> {
     let config = |search, isa| Config { k: 16, search, isa };
-    let batched = Isa::available().into_iter().map(move |isa| config(Search::Batched, isa));
-    batched.chain([config(Search::Branching, Isa::Scalar)])
+    let batched = Isa::available().into_iter().map(move |isa| config(RangeSearch::Batched, isa));
+    batched.chain([config(RangeSearch::Branching, Isa::Scalar)])
 }
 
 /// Compares with the ranges of the table: first, last and middle of each, single and in batches.
@@ -203,8 +203,12 @@ fn stored(dxr: &Dxr) -> Stored {
     Stored(dxr.tables().iter().map(|TableRef { name, bytes }| (*name, bytes.to_vec())).collect())
 }
 
+fn load(tables: &Stored, hop_count: u32, k: u8) -> Result<Dxr, LoadError> {
+    Dxr::load(tables, hop_count, &Config { k, ..Config::default() })
+}
+
 fn reload(dxr: &Dxr, hop_count: u32) -> Dxr {
-    let loaded = Dxr::load(&stored(dxr), hop_count).unwrap();
+    let loaded = load(&stored(dxr), hop_count, dxr.k()).unwrap();
     assert_eq!(loaded.stats(), dxr.stats());
     loaded
 }
@@ -213,7 +217,7 @@ fn reload(dxr: &Dxr, hop_count: u32) -> Dxr {
 fn blame(dxr: &Dxr, table: &'static str, word: usize, value: u32) -> String {
     let mut tables = stored(dxr);
     tables.0.get_mut(table).unwrap()[4 * word..][..4].copy_from_slice(&value.to_ne_bytes());
-    match Dxr::load(&tables, 4) {
+    match load(&tables, 4, dxr.k()) {
         Ok(_) => "accepted".into(),
         Err(error) => error.to_string(),
     }
@@ -250,9 +254,9 @@ fn damaged_tables_are_refused() {
     for table in [name::SHAPE, name::LOOKUP, name::RANGES] {
         let mut tables = stored(&dxr);
         tables.0.get_mut(table).unwrap().pop();
-        assert_eq!(Dxr::load(&tables, 4).err().unwrap().table(), table);
+        assert_eq!(load(&tables, 4, 16).err().unwrap().table(), table);
         tables.0.remove(table);
-        assert_eq!(Dxr::load(&tables, 4).err().unwrap().reason(), "is missing");
+        assert_eq!(load(&tables, 4, 16).err().unwrap().reason(), "is missing");
     }
 }
 
@@ -278,7 +282,7 @@ fn patches_reuse_what_fits_and_ask_for_a_build_in_the_end() {
         loop {
             let routes = table(rounds);
             let changed = ["10.0.0.0/8".parse().unwrap()];
-            match dxr.patch(&routes, &changed).unwrap() {
+            match dxr.follow(&routes, &changed).unwrap() {
                 Patched::Applied => check(&reload(&dxr, routes.hop_count()), &routes),
                 Patched::Rebuild => break,
             }
@@ -289,6 +293,6 @@ fn patches_reuse_what_fits_and_ask_for_a_build_in_the_end() {
         let wide = [(Prefix::host(9), Hop::new(Hop::MAX_INDEX))].into_iter();
         let routes = wide.chain(papers_pairs()).collect();
         let mut dxr = build(&papers(), 16);
-        assert_eq!(dxr.patch(&routes, &[Prefix::host(9)]), Ok(Patched::Rebuild));
+        assert_eq!(dxr.follow(&routes, &[Prefix::host(9)]), Ok(Patched::Rebuild));
     }
 }

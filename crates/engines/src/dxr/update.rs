@@ -2,18 +2,18 @@
 //! the routes. Prefixes of one burst that share a chunk rebuild it once.
 
 use bytemuck::Pod;
-use fibula_core::{BuildError, Patch, Patched, Prefix, Routes};
+use fibula_core::{BuildError, Follow, Patched, Prefix, Routes};
 use fibula_simd::Table;
 
 use super::build::{Chunks, encode, is_long, padded};
 use super::format::{Chunk, Entry, LONG_CODE_MAX, POSITION_BITS, SIZE_BITS, WideEntry};
 use super::{Compact, Dxr, Form, Wide};
 
-impl Patch<u32> for Dxr {
+impl Follow<u32> for Dxr {
     /// Rebuilds the chunks under the changed prefixes. A chunk that has not grown is written where it
     /// was, any other behind the last one. O(ranges of the chunks); [`Patched::Rebuild`] once half of
     /// the range table is holes, or when a chunk fits the entries' fields no more.
-    fn patch(
+    fn follow(
         &mut self,
         routes: &Routes<u32>,
         changed: &[Prefix<u32>],

@@ -22,10 +22,10 @@
 //!
 //! ```
 //! use fibula_core::{Engine, Hop, Lookup, Routes};
-//! use fibula_engines::lower_bound::{Config, LowerBound};
+//! use fibula_engines::lower_bound::LowerBound;
 //!
 //! let routes: Routes<u32> = [("10.0.0.0/8".parse()?, Hop::new(5))].into_iter().collect();
-//! let engine = LowerBound::build(&routes, &Config::default()).unwrap();
+//! let engine = LowerBound::build(&routes, &()).unwrap();
 //! assert_eq!(engine.lookup(0x0aff_ffff), Hop::new(5));
 //! assert_eq!(engine.lookup(0x0b00_0000), Hop::NONE);
 //! # Ok::<(), fibula_core::PrefixError>(())
@@ -34,20 +34,14 @@
 use std::hint::black_box;
 
 use fibula_core::{
-    BuildError, Engine, Hop, LoadError, Lookup, Memory, Persist, Routes, TableRef, TableSource,
+    BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Persist, Routes, TableRef,
+    TableSource,
 };
-use fibula_simd::{Isa, Table};
+use fibula_simd::Table;
 
 use crate::common::{Answer, Intervals, Long, SearchAddr, SearchKey, Values, hop, table};
 
 const LASTS: &str = "lasts";
-
-/// Parameters of [`LowerBound`].
-#[derive(Clone, Debug, Default)]
-pub struct Config {
-    /// Taken so that every engine is configured alike; there is one form, for every ISA.
-    pub isa: Isa,
-}
 
 /// The compiled array; see the [module](self).
 pub struct LowerBound<A: SearchAddr> {
@@ -98,15 +92,17 @@ fn lower_bound<K: SearchKey>(lasts: &[K], key: K) -> usize {
 
 impl<A: SearchAddr> Engine<A> for LowerBound<A> {
     const NAME: &'static str = "lower-bound";
-    type Config = Config;
+    type Config = ();
 
-    fn build(routes: &Routes<A>, _: &Config) -> Result<Self, BuildError> {
+    fn build(routes: &Routes<A>, (): &()) -> Result<Self, BuildError> {
         let Intervals { lasts, codes, long } = Intervals::new(routes, Self::NAME)?;
         let blocks = long.as_ref().map_or(0, Long::blocks);
         let values = Values::new(&codes, routes.hop_count(), blocks);
         Ok(Self { lasts: Table::from_vec(lasts), values, long })
     }
 }
+
+impl<A: SearchAddr> Follow<A> for LowerBound<A> {}
 
 impl<A: SearchAddr> Persist<A> for LowerBound<A> {
     fn tables(&self) -> Vec<TableRef<'_>> {
@@ -116,7 +112,7 @@ impl<A: SearchAddr> Persist<A> for LowerBound<A> {
         tables
     }
 
-    fn load(tables: &dyn TableSource, hop_count: u32) -> Result<Self, LoadError> {
+    fn load(tables: &dyn TableSource, hop_count: u32, (): &()) -> Result<Self, LoadError> {
         let lasts = table::<A::Key>(tables, LASTS)?;
         let long = if A::LOW_MAX == 0 { None } else { Long::load(tables, hop_count)? };
         let values = Values::load(tables, hop_count, long.as_ref().map_or(0, Long::blocks))?;

@@ -1,10 +1,10 @@
 use fibula_core::{LoadError, TableSource};
-use fibula_simd::{Isa, Table};
+use fibula_simd::Table;
 
 use super::index::{HEIGHT_MAX, Index, Line, NO_KEY, NO_TRIE, key_lines, separators, tries};
 use super::pool::Pool;
 use super::trie::{TrieAddr, Tries, hop, len};
-use super::{Batch, D_NODES, I_NODES, K_RANGE, M_RANGE, Miht, SHAPE};
+use super::{Config, D_NODES, I_NODES, K_RANGE, M_RANGE, Miht, SHAPE};
 use crate::common::table;
 
 /// Stored tables, checked by going through the tree and all tries. Each node must be met once at most,
@@ -12,8 +12,7 @@ use crate::common::table;
 pub(super) fn load<A: TrieAddr>(
     source: &dyn TableSource,
     hop_count: u32,
-    isa: Isa,
-    batch: Batch,
+    config: &Config,
 ) -> Result<Miht<A>, LoadError> {
     let shape: Table<u32> = table(source, SHAPE)?;
     let &[k, m, height, root, keyless] = &shape[..] else {
@@ -39,7 +38,7 @@ pub(super) fn load<A: TrieAddr>(
     let mut seen = Seen::new(tries.nodes.len(), 1);
     check_tries(&tries, k, keyless, &entries, hop_count, &mut seen)?;
     seen.never().for_each(|place| tries.nodes.give(place));
-    Ok(Miht::new(k, index, keyless, tries, isa.level(), batch))
+    Ok(Miht::new(k, index, keyless, tries, config.isa.level(), config.batch))
 }
 
 /// Places seen, of nodes of so many elements.

@@ -72,7 +72,7 @@
 //! Bloomfwd is measured against.
 //!
 //! ```
-//! use fibula_core::{Engine, Hop, Lookup, Patch, Patched, Routes};
+//! use fibula_core::{Engine, Follow, Hop, Lookup, Patched, Routes};
 //! use fibula_engines::miht::{Config, Miht};
 //!
 //! let mut routes: Routes<u32> = [
@@ -88,7 +88,7 @@
 //!
 //! let changed = "10.2.0.0/15".parse()?;
 //! routes.apply(&[fibula_core::Route { prefix: changed, hop: Hop::new(3) }]);
-//! assert_eq!(miht.patch(&routes, &[changed]), Ok(Patched::Applied));
+//! assert_eq!(miht.follow(&routes, &[changed]), Ok(Patched::Applied));
 //! assert_eq!(miht.lookup(0x0a02_0000), Hop::new(3));
 //! # Ok::<(), fibula_core::PrefixError>(())
 //! ```
@@ -133,7 +133,7 @@ pub struct Config {
     pub m: Option<u32>,
     /// How a batch is taken.
     pub batch: Batch,
-    /// The instruction set of interleaved batches; one that the machine lacks gives the best below it.
+    /// The instruction set of interleaved batches; one that the machine lacks gives the best of its forms.
     pub isa: Isa,
 }
 
@@ -180,19 +180,6 @@ impl<A: TrieAddr> Miht<A> {
         let Index { m, height, root, .. } = self.index;
         [self.k, m, height, root, self.keyless]
     }
-
-    /// As [`Persist::load`], for this instruction set and way of taking batches.
-    ///
-    /// # Errors
-    /// [`LoadError`] names the table and what is wrong with it.
-    pub fn load_for(
-        tables: &dyn TableSource,
-        hop_count: u32,
-        isa: Isa,
-        batch: Batch,
-    ) -> Result<Self, LoadError> {
-        load::load(tables, hop_count, isa, batch)
-    }
 }
 
 impl<A: TrieAddr> Lookup<A> for Miht<A> {
@@ -235,7 +222,7 @@ impl<A: TrieAddr> Persist<A> for Miht<A> {
         ]
     }
 
-    fn load(tables: &dyn TableSource, hop_count: u32) -> Result<Self, LoadError> {
-        Self::load_for(tables, hop_count, Isa::detect(), Batch::default())
+    fn load(tables: &dyn TableSource, hop_count: u32, config: &Config) -> Result<Self, LoadError> {
+        load::load(tables, hop_count, config)
     }
 }

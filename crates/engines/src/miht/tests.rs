@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fibula_core::{
-    Addr, BuildError, Engine, Hop, Lookup, Patch, Patched, Persist, Prefix, Routes, SharedBytes,
+    Addr, BuildError, Engine, Follow, Hop, Lookup, Patched, Persist, Prefix, Routes, SharedBytes,
     TableSource,
 };
 use fibula_simd::{Isa, Table};
@@ -114,7 +114,8 @@ fn check<A: TrieAddr>(miht: &Miht<A>, routes: &Routes<A>) {
     assert_eq!(level.len(), keys.len(), "a trie for each key");
     assert_eq!(miht.tries.nodes.in_use(), routes.len() + 1, "a d-node for each route");
     // The rest is what a file is checked for.
-    let loaded = Miht::<A>::load(&Stored::of(miht), routes.hop_count()).expect("it is sound");
+    let loaded = Miht::<A>::load(&Stored::of(miht), routes.hop_count(), &Config::default())
+        .expect("it is sound");
     assert_eq!(loaded.index.height, miht.index.height);
 }
 
@@ -150,7 +151,7 @@ fn grows_and_shrinks<A: TrieAddr>(k: u32, m: u32) {
             }
             steps += 1;
             let routes: Routes<A> = table.iter().map(|(&p, &h)| (p, h)).collect();
-            assert_eq!(miht.patch(&routes, &changed), Ok(Patched::Applied));
+            assert_eq!(miht.follow(&routes, &changed), Ok(Patched::Applied));
             check(&miht, &routes);
             let oracle = Oracle::new(&routes);
             for addr in probes::boundary(&routes).step_by(7) {
@@ -159,7 +160,8 @@ fn grows_and_shrinks<A: TrieAddr>(k: u32, m: u32) {
             highest = highest.max(miht.index.height);
             // What is stored and loaded goes on like what was not.
             if steps % 9 == 0 {
-                miht = Miht::load(&Stored::of(&miht), routes.hop_count()).unwrap();
+                miht =
+                    Miht::load(&Stored::of(&miht), routes.hop_count(), &Config::default()).unwrap();
             }
         }
     }
@@ -185,10 +187,10 @@ fn the_largest_key() {
         let answers = |miht: &Miht<u32>| [u32::MAX, u32::MAX - 1].map(|addr| miht.lookup(addr));
         assert_eq!(answers(&miht), [Hop::new(1), Hop::new(2)]);
         let one = routes::<u32>(&[("255.255.255.254/32", 2)]);
-        assert_eq!(miht.patch(&one, &[Prefix::host(u32::MAX)]), Ok(Patched::Applied));
+        assert_eq!(miht.follow(&one, &[Prefix::host(u32::MAX)]), Ok(Patched::Applied));
         assert_eq!(answers(&miht), [Hop::NONE, Hop::new(2)]);
         check(&miht, &one);
-        assert_eq!(miht.patch(&all, &[Prefix::host(u32::MAX)]), Ok(Patched::Applied));
+        assert_eq!(miht.follow(&all, &[Prefix::host(u32::MAX)]), Ok(Patched::Applied));
         assert_eq!(answers(&miht), [Hop::new(1), Hop::new(2)]);
         check(&miht, &all);
     }
@@ -206,7 +208,7 @@ fn limits_and_wrong_parameters() {
     assert_eq!(miht.lookup(7), Hop::new(largest));
     assert!(matches!(build(largest + 1, Config::default()), Err(BuildError::Limit { .. })));
     let beyond = routes(&[("0.0.0.0/0", largest + 1)]);
-    assert!(matches!(miht.patch(&beyond, &[Prefix::ALL]), Err(BuildError::Limit { .. })));
+    assert!(matches!(miht.follow(&beyond, &[Prefix::ALL]), Err(BuildError::Limit { .. })));
 }
 
 struct Stored(Vec<(&'static str, Vec<u8>)>);
@@ -233,7 +235,7 @@ fn blame(miht: &Miht<u32>, table: &str, word: usize, value: u32) -> String {
     let mut stored = Stored::of(miht);
     let (_, bytes) = stored.0.iter_mut().find(|(name, _)| *name == table).unwrap();
     bytes[4 * word..][..4].copy_from_slice(&value.to_ne_bytes());
-    match Miht::<u32>::load(&stored, 10) {
+    match Miht::<u32>::load(&stored, 10, &Config::default()) {
         Ok(_) => "accepted".into(),
         Err(error) => error.to_string(),
     }

@@ -1,13 +1,13 @@
-use fibula_core::{BuildError, Patch, Patched, Prefix, Routes};
+use fibula_core::{BuildError, Follow, Patched, Prefix, Routes};
 
 use super::build::check_limits;
 use super::index::NO_TRIE;
 use super::{Miht, TrieAddr, Tries};
 
-impl<A: TrieAddr> Patch<A> for Miht<A> {
+impl<A: TrieAddr> Follow<A> for Miht<A> {
     /// Puts each changed prefix into its trie or takes it out; a trie that comes or goes does so with
     /// its key. No other node changes, and nothing becomes garbage, so a build is never due.
-    fn patch(&mut self, routes: &Routes<A>, changed: &[Prefix<A>]) -> Result<Patched, BuildError> {
+    fn follow(&mut self, routes: &Routes<A>, changed: &[Prefix<A>]) -> Result<Patched, BuildError> {
         check_limits(routes)?;
         for &prefix in changed {
             let hop = routes.get(prefix);

@@ -48,7 +48,7 @@ impl<A: SearchAddr, V: Value> Kernel for Batch<'_, A, V> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let search = Search { simd, tree: self.tree, values: self.values };
+        let search = BlockDescent { simd, tree: self.tree, values: self.values };
         let (addrs, addrs_rest) = self.addrs.as_chunks::<WIDTH>();
         let (hops, hops_rest) = self.hops.as_chunks_mut::<WIDTH>();
         let (blocks, addrs) = addrs.as_chunks::<BLOCK>();
@@ -72,13 +72,13 @@ impl<A: SearchAddr, V: Value> Kernel for Batch<'_, A, V> {
 /// its level.
 type Places = [[u32; WIDTH]; BLOCK];
 
-struct Search<'a, A: SearchAddr, V, S> {
+struct BlockDescent<'a, A: SearchAddr, V, S> {
     simd: S,
     tree: &'a PlanB<A>,
     values: &'a [V],
 }
 
-impl<A: SearchAddr, V: Value, S: Simd> Search<'_, A, V, S> {
+impl<A: SearchAddr, V: Value, S: Simd> BlockDescent<'_, A, V, S> {
     #[inline(always)]
     fn block(&self, addrs: &[[A; WIDTH]], hops: &mut [[Hop; WIDTH]]) {
         let mut places: Places = [[0; WIDTH]; BLOCK];

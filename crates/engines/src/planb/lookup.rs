@@ -1,7 +1,7 @@
 use fibula_core::Hop;
 use fibula_simd::{Kernel, Simd};
 
-use super::{Line, PlanB, Search};
+use super::{Line, PlanB, TreeSearch};
 use crate::common::{Answer, Long, SearchAddr, SearchKey, hop};
 
 /// One address: down the tree, one node a level, each a count of keys below the address's.
@@ -38,10 +38,10 @@ impl<A: SearchAddr> Kernel for Each<'_, A> {
         for (&addr, hop) in addrs.iter().zip(hops) {
             let key = addr.high();
             *hop = match tree.search {
-                Search::Compiled => lookup(tree, addr, |line| {
+                TreeSearch::Compiled => lookup(tree, addr, |line| {
                     line.as_ref().iter().map(|&other| u64::from(other < key)).sum::<u64>() as u32
                 }),
-                Search::Batched | Search::Single => {
+                TreeSearch::Batched | TreeSearch::Single => {
                     let key = key.splat(simd);
                     lookup(tree, addr, |line| A::Key::rank(simd, line, key))
                 }

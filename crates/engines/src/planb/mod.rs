@@ -92,7 +92,8 @@ mod lookup;
 mod shape;
 
 use fibula_core::{
-    BuildError, Engine, Hop, LoadError, Lookup, Memory, Persist, Routes, TableRef, TableSource,
+    BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Persist, Routes, TableRef,
+    TableSource,
 };
 use fibula_simd::{Isa, Level, Table};
 
@@ -104,15 +105,15 @@ const KEYS: &str = "keys";
 /// Parameters of [`PlanB`].
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    /// The instruction set of its batch lookups; one that the machine lacks gives the best below it.
+    /// The instruction set of its batch lookups; one that the machine lacks gives the best of its forms.
     pub isa: Isa,
     /// How a batch is searched.
-    pub search: Search,
+    pub search: TreeSearch,
 }
 
 /// How a batch is searched: the steps of the paper's ablation (its section 4.5). The tree is the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Search {
+pub enum TreeSearch {
     /// Dozens of lookups level by level.
     #[default]
     Batched,
@@ -132,22 +133,10 @@ pub struct PlanB<A: SearchAddr> {
     long: Option<Long>,
     shape: Shape,
     level: Level,
-    search: Search,
+    search: TreeSearch,
 }
 
 impl<A: SearchAddr> PlanB<A> {
-    /// As [`Persist::load`], with these parameters.
-    ///
-    /// # Errors
-    /// [`LoadError`] names the table and what is wrong with it.
-    pub fn load_for(
-        tables: &dyn TableSource,
-        hop_count: u32,
-        config: &Config,
-    ) -> Result<Self, LoadError> {
-        load::load(tables, hop_count, config)
-    }
-
     /// Number of elementary intervals, where a network that longer routes divide counts once.
     pub fn intervals(&self) -> usize {
         self.values.len()
@@ -169,8 +158,8 @@ impl<A: SearchAddr> Lookup<A> for PlanB<A> {
     fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
         assert_eq!(addrs.len(), hops.len(), "as many hops as addresses");
         match self.search {
-            Search::Batched => batch::lookup_batch(self, addrs, hops),
-            Search::Single | Search::Compiled => {
+            TreeSearch::Batched => batch::lookup_batch(self, addrs, hops),
+            TreeSearch::Single | TreeSearch::Compiled => {
                 self.level.run(lookup::Each { tree: self, addrs, hops });
             }
         }
@@ -190,6 +179,8 @@ impl<A: SearchAddr> Engine<A> for PlanB<A> {
     }
 }
 
+impl<A: SearchAddr> Follow<A> for PlanB<A> {}
+
 impl<A: SearchAddr> Persist<A> for PlanB<A> {
     fn tables(&self) -> Vec<TableRef<'_>> {
         let mut tables =
@@ -198,7 +189,7 @@ impl<A: SearchAddr> Persist<A> for PlanB<A> {
         tables
     }
 
-    fn load(tables: &dyn TableSource, hop_count: u32) -> Result<Self, LoadError> {
-        Self::load_for(tables, hop_count, &Config::default())
+    fn load(tables: &dyn TableSource, hop_count: u32, config: &Config) -> Result<Self, LoadError> {
+        load::load(tables, hop_count, config)
     }
 }

@@ -31,30 +31,30 @@ pub(super) fn lookup_batch<A: Addr>(
 ) {
     match (&tables.leaves, by_level) {
         (Values::Narrow(leaves), false) => {
-            level.run(Plain { search: Search::new(tables, leaves), addrs, hops });
+            level.run(Plain { search: TrieSearch::new(tables, leaves), addrs, hops });
         }
         (Values::Wide(leaves), false) => {
-            level.run(Plain { search: Search::new(tables, leaves), addrs, hops });
+            level.run(Plain { search: TrieSearch::new(tables, leaves), addrs, hops });
         }
         (Values::Narrow(leaves), true) => {
-            level.run(ByLevel { search: Search::new(tables, leaves), addrs, hops });
+            level.run(ByLevel { search: TrieSearch::new(tables, leaves), addrs, hops });
         }
         (Values::Wide(leaves), true) => {
-            level.run(ByLevel { search: Search::new(tables, leaves), addrs, hops });
+            level.run(ByLevel { search: TrieSearch::new(tables, leaves), addrs, hops });
         }
     }
 }
 
 /// The tables, as the loops keep them in registers.
 #[derive(Clone, Copy)]
-struct Search<'a, V> {
+struct TrieSearch<'a, V> {
     s: u32,
     direct: &'a [u32],
     nodes: &'a [Node],
     leaves: &'a [V],
 }
 
-impl<'a, V: Value> Search<'a, V> {
+impl<'a, V: Value> TrieSearch<'a, V> {
     fn new(tables: &'a Tables, leaves: &'a [V]) -> Self {
         Self { s: tables.s, direct: &tables.direct, nodes: &tables.nodes, leaves }
     }
@@ -94,7 +94,7 @@ impl<'a, V: Value> Search<'a, V> {
 
 /// The paper's loop: an address after the other.
 struct Plain<'a, A, V> {
-    search: Search<'a, V>,
+    search: TrieSearch<'a, V>,
     addrs: &'a [A],
     hops: &'a mut [Hop],
 }
@@ -112,7 +112,7 @@ impl<A: Addr, V: Value> Kernel for Plain<'_, A, V> {
 }
 
 #[inline(always)]
-fn one<A: Addr, V: Value>(search: Search<'_, V>, addr: A) -> Hop {
+fn one<A: Addr, V: Value>(search: TrieSearch<'_, V>, addr: A) -> Hop {
     let entry = search.direct(addr);
     if entry & LEAF != 0 {
         return hop(entry & !LEAF);
@@ -132,7 +132,7 @@ fn one<A: Addr, V: Value>(search: Search<'_, V>, addr: A) -> Hop {
 
 /// Level by level.
 struct ByLevel<'a, A, V> {
-    search: Search<'a, V>,
+    search: TrieSearch<'a, V>,
     addrs: &'a [A],
     hops: &'a mut [Hop],
 }
@@ -154,7 +154,7 @@ impl<A: Addr, V: Value> ByLevel<'_, A, V> {
     #[inline(always)]
     fn levels_from<S: Simd>(self, s: u32) {
         let Self { search, addrs, hops } = self;
-        let search = Search { s, ..search };
+        let search = TrieSearch { s, ..search };
         let mut lanes = Lanes::new();
         for (addrs, hops) in addrs.chunks(BLOCK).zip(hops.chunks_mut(BLOCK)) {
             lanes.direct::<A, V, S>(search, addrs, hops);
@@ -197,7 +197,7 @@ impl Lanes {
     #[inline(always)]
     fn direct<A: Addr, V: Value, S: Simd>(
         &mut self,
-        search: Search<'_, V>,
+        search: TrieSearch<'_, V>,
         addrs: &[A],
         hops: &mut [Hop],
     ) {
@@ -226,7 +226,7 @@ impl Lanes {
 
     /// Goes down until all lookups have come to a leaf.
     #[inline(always)]
-    fn descend<A: Addr, V: Value>(&mut self, search: Search<'_, V>, addrs: &[A]) {
+    fn descend<A: Addr, V: Value>(&mut self, search: TrieSearch<'_, V>, addrs: &[A]) {
         let (mut going, mut at) = (self.level(search, addrs, self.begun, search.s), search.s);
         while going > 0 {
             at += STRIDE;
@@ -238,7 +238,7 @@ impl Lanes {
     #[inline(always)]
     fn level<A: Addr, V: Value>(
         &mut self,
-        search: Search<'_, V>,
+        search: TrieSearch<'_, V>,
         addrs: &[A],
         going: usize,
         at: u32,
@@ -270,7 +270,7 @@ impl Lanes {
     }
 
     #[inline(always)]
-    fn answer<V: Value>(&self, search: Search<'_, V>, hops: &mut [Hop]) {
+    fn answer<V: Value>(&self, search: TrieSearch<'_, V>, hops: &mut [Hop]) {
         for &place in &self.begun_places[..self.begun] {
             // SAFETY: places are below the length of the block.
             let leaf = *unsafe { self.leaves.get_unchecked(place as usize) } as usize;

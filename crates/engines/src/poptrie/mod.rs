@@ -89,7 +89,7 @@ mod tests;
 use std::marker::PhantomData;
 
 use fibula_core::{
-    Addr, BuildError, Engine, Hop, LoadError, Lookup, Memory, Persist, Routes, TableRef,
+    Addr, BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Persist, Routes, TableRef,
     TableSource,
 };
 use fibula_simd::{Isa, Level, Table};
@@ -146,23 +146,6 @@ impl<A: Addr> Poptrie<A> {
         Self { tables, by_level, level: isa.level(), family: PhantomData }
     }
 
-    /// As [`Persist::load`], for tables of this configuration.
-    ///
-    /// # Errors
-    /// [`LoadError`] names the table and what is wrong with it.
-    pub fn load_for(
-        tables: &dyn TableSource,
-        hop_count: u32,
-        config: &Config,
-    ) -> Result<Self, LoadError> {
-        let tables = load::load::<A>(tables, hop_count)?;
-        if tables.s != config.s {
-            let reason = format!("is indexed by {} bits, the engine's by {}", tables.s, config.s);
-            return Err(LoadError::new(DIRECT, reason));
-        }
-        Ok(Self::new(tables, config.by_level, config.isa))
-    }
-
     /// The number of leading address bits that index the direct table.
     pub fn s(&self) -> u32 {
         self.tables.s
@@ -207,6 +190,8 @@ impl<A: Addr> Engine<A> for Poptrie<A> {
     }
 }
 
+impl<A: Addr> Follow<A> for Poptrie<A> {}
+
 impl<A: Addr> Persist<A> for Poptrie<A> {
     fn tables(&self) -> Vec<TableRef<'_>> {
         let Tables { direct, nodes, leaves, .. } = &self.tables;
@@ -217,8 +202,12 @@ impl<A: Addr> Persist<A> for Poptrie<A> {
         ]
     }
 
-    fn load(tables: &dyn TableSource, hop_count: u32) -> Result<Self, LoadError> {
-        let config = Config::default();
-        Ok(Self::new(load::load::<A>(tables, hop_count)?, config.by_level, config.isa))
+    fn load(tables: &dyn TableSource, hop_count: u32, config: &Config) -> Result<Self, LoadError> {
+        let tables = load::load::<A>(tables, hop_count)?;
+        if tables.s != config.s {
+            let reason = format!("is indexed by {} bits, the engine's by {}", tables.s, config.s);
+            return Err(LoadError::new(DIRECT, reason));
+        }
+        Ok(Self::new(tables, config.by_level, config.isa))
     }
 }

@@ -70,25 +70,12 @@ mod tests;
 use core::marker::PhantomData;
 
 use fibula_core::{
-    Addr, BuildError, Engine, Hop, LoadError, Lookup, Memory, Persist, Routes, TableRef,
+    Addr, BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Persist, Routes, TableRef,
     TableSource,
 };
-use fibula_simd::{Isa, Table};
+use fibula_simd::Table;
 
 const NODES: &str = "nodes";
-
-/// Parameters of [`Radix`].
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// Taken so that every engine is configured alike; there is one form, for every ISA.
-    pub isa: Isa,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self { isa: Isa::detect() }
-    }
-}
 
 /// The compiled trie; see the [module](self).
 pub struct Radix<A: Addr> {
@@ -123,19 +110,21 @@ impl<A: Addr> Lookup<A> for Radix<A> {
 
 impl<A: Addr> Engine<A> for Radix<A> {
     const NAME: &'static str = "radix";
-    type Config = Config;
+    type Config = ();
 
-    fn build(routes: &Routes<A>, _config: &Config) -> Result<Self, BuildError> {
+    fn build(routes: &Routes<A>, (): &()) -> Result<Self, BuildError> {
         Ok(Self { nodes: Table::from_vec(build::build(routes)?), family: PhantomData })
     }
 }
+
+impl<A: Addr> Follow<A> for Radix<A> {}
 
 impl<A: Addr> Persist<A> for Radix<A> {
     fn tables(&self) -> Vec<TableRef<'_>> {
         vec![TableRef { name: NODES, bytes: self.nodes.as_bytes() }]
     }
 
-    fn load(tables: &dyn TableSource, hop_count: u32) -> Result<Self, LoadError> {
+    fn load(tables: &dyn TableSource, hop_count: u32, (): &()) -> Result<Self, LoadError> {
         Ok(Self { nodes: load::load::<A>(tables, hop_count)?, family: PhantomData })
     }
 }

@@ -49,7 +49,7 @@ impl<V: Leaf> Kernel for Batch<'_, V> {
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
-        let search = Search::new(self.tables, self.level);
+        let search = RunSearch::new(self.tables, self.level);
         let mut places = [[0; WIDTH]; STAGE];
         let (addrs, addrs_rest) = self.addrs.as_chunks::<WIDTH>();
         let (hops, hops_rest) = self.hops.as_chunks_mut::<WIDTH>();
@@ -85,14 +85,14 @@ impl<V: Leaf> Kernel for Batch<'_, V> {
 /// The places of the records of a stage.
 type Places = [[u32; WIDTH]; STAGE];
 
-struct Search<'a, V: Leaf> {
+struct RunSearch<'a, V: Leaf> {
     tables: &'a Tables<V>,
     level: Level,
     root: &'a [u32; ROOT_WORDS],
     records: &'a [u8],
 }
 
-impl<'a, V: Leaf> Search<'a, V> {
+impl<'a, V: Leaf> RunSearch<'a, V> {
     #[inline(always)]
     fn new(tables: &'a Tables<V>, level: Level) -> Self {
         let root = tables.root().first_chunk().expect("a word for each block");

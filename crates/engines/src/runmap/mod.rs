@@ -99,7 +99,7 @@ mod tests;
 mod update;
 
 use fibula_core::{
-    BuildError, Engine, Hop, LoadError, Lookup, Memory, Patch, Patched, Persist, Prefix, Routes,
+    BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Patched, Persist, Prefix, Routes,
     TableRef, TableSource,
 };
 use fibula_simd::{Isa, Level, Table};
@@ -111,7 +111,7 @@ use record::{Leaf, ROOT_BYTES};
 pub struct Config {
     /// The width of codes; `None` takes the narrowest that has a code for each hop of the routes.
     pub width: Option<Width>,
-    /// The instruction set of its batch lookups; one that the machine lacks gives the best below it.
+    /// The instruction set of its batch lookups; one that the machine lacks gives the best of its forms.
     pub isa: Isa,
 }
 
@@ -193,23 +193,6 @@ impl<V: Leaf> Tables<V> {
 }
 
 impl Runmap {
-    /// As [`Persist::load`], for this instruction set.
-    ///
-    /// # Errors
-    /// [`LoadError`] names the table and what is wrong with it.
-    pub fn load_for(tables: &dyn TableSource, hop_count: u32, isa: Isa) -> Result<Self, LoadError> {
-        let form = if let Some(tables) = load::load(tables, hop_count)? {
-            Form::Bits8(tables)
-        } else if let Some(tables) = load::load(tables, hop_count)? {
-            Form::Bits16(tables)
-        } else if let Some(tables) = load::load(tables, hop_count)? {
-            Form::Bits32(tables)
-        } else {
-            return Err(LoadError::new(<u32 as Leaf>::TABLE, "is missing"));
-        };
-        Ok(Self { form, level: isa.level() })
-    }
-
     /// The width of its codes.
     pub fn width(&self) -> Width {
         match &self.form {
@@ -249,8 +232,8 @@ impl Engine<u32> for Runmap {
     }
 }
 
-impl Patch<u32> for Runmap {
-    fn patch(
+impl Follow<u32> for Runmap {
+    fn follow(
         &mut self,
         routes: &Routes<u32>,
         changed: &[Prefix<u32>],
@@ -267,7 +250,16 @@ impl Persist<u32> for Runmap {
         each!(&self.form, tables => tables.table_refs())
     }
 
-    fn load(tables: &dyn TableSource, hop_count: u32) -> Result<Self, LoadError> {
-        Self::load_for(tables, hop_count, Isa::detect())
+    fn load(tables: &dyn TableSource, hop_count: u32, config: &Config) -> Result<Self, LoadError> {
+        let form = if let Some(tables) = load::load(tables, hop_count)? {
+            Form::Bits8(tables)
+        } else if let Some(tables) = load::load(tables, hop_count)? {
+            Form::Bits16(tables)
+        } else if let Some(tables) = load::load(tables, hop_count)? {
+            Form::Bits32(tables)
+        } else {
+            return Err(LoadError::new(<u32 as Leaf>::TABLE, "is missing"));
+        };
+        Ok(Self { form, level: config.isa.level() })
     }
 }

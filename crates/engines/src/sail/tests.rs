@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use fibula_core::{
-    BuildError, Engine, Hop, Lookup, Patch, Patched, Persist, Prefix, Routes, SharedBytes,
+    BuildError, Engine, Follow, Hop, Lookup, Patched, Persist, Prefix, Routes, SharedBytes,
     TableSource,
 };
 use fibula_simd::Table;
@@ -21,12 +21,12 @@ fn example() -> Routes<u32> {
     routes(&[("10.0.0.0/8", 0), ("10.1.0.0/16", 1), ("10.1.2.0/24", 2), ("10.1.2.128/25", 3)])
 }
 
-fn bytes<'a>(engine: &'a dyn Persist<u32>, table: &str) -> &'a [u8] {
+fn bytes<'a>(engine: &'a impl Persist<u32>, table: &str) -> &'a [u8] {
     engine.tables().into_iter().find(|t| t.name == table).expect("a table").bytes
 }
 
 /// The places of the set bits.
-fn set_bits(engine: &dyn Persist<u32>) -> Vec<usize> {
+fn set_bits(engine: &impl Persist<u32>) -> Vec<usize> {
     let bytes = bytes(engine, "B").iter().enumerate().filter(|(_, byte)| **byte != 0);
     bytes
         .flat_map(|(i, byte)| (8 * i..8 * i + 8).filter(move |k| byte >> (k % 8) & 1 != 0))
@@ -34,7 +34,7 @@ fn set_bits(engine: &dyn Persist<u32>) -> Vec<usize> {
 }
 
 fn bitmaps<L: Levels>(routes: &Routes<u32>) -> Bitmaps<L> {
-    Bitmaps::build(routes, &bitmaps::Config::default()).expect("a small table")
+    Bitmaps::build(routes, &()).expect("a small table")
 }
 
 fn merged<E: Entry>(routes: &Routes<u32>) -> SailL<E> {
@@ -68,8 +68,8 @@ fn the_drawn_tables() {
 
 #[test]
 fn patches() {
-    conform::patches::<u32, SailB>("sail-b", &bitmaps::Config::default());
-    conform::patches::<u32, SailU>("sail-u", &bitmaps::Config::default());
+    conform::patches::<u32, SailB>("sail-b", &());
+    conform::patches::<u32, SailU>("sail-u", &());
 }
 
 /// The paper's promise: a short route is one bit and one hop of SAIL_B, bits of one word of SAIL_U,
@@ -84,7 +84,7 @@ fn one_word<L: Levels>(most: usize) {
         let rest: Routes<u32> = all.iter().filter(|r| r.prefix != changed.prefix).collect();
         let built: Bitmaps<L> = bitmaps(&rest);
         let mut patched = full.clone();
-        assert_eq!(patched.patch(&rest, &[changed.prefix]), Ok(Patched::Applied));
+        assert_eq!(patched.follow(&rest, &[changed.prefix]), Ok(Patched::Applied));
         for name in ["B", "N", "C24", "N32"] {
             assert!(bytes(&patched, name) == bytes(&built, name), "{name} of {changed:?}");
         }
@@ -122,7 +122,7 @@ fn chunks_are_used_again() {
     let mut sail: SailB = bitmaps(&few);
     let mut sizes = Vec::new();
     for routes in [&many, &few, &many, &Routes::default(), &many] {
-        assert_eq!(sail.patch(routes, &changed), Ok(Patched::Applied));
+        assert_eq!(sail.follow(routes, &changed), Ok(Patched::Applied));
         let oracle = Oracle::new(routes);
         for addr in probes::boundary(&many) {
             assert_eq!(sail.lookup(addr), oracle.lookup(addr), "{addr:#x}");
@@ -147,7 +147,7 @@ fn limits() {
     let build_l = |routes: &_| refused(<SailL>::build(routes, &config));
     let build_8 = |routes: &_| refused(SailL8::build(routes, &config));
     let build_wide = |routes: &_| refused(SailL::<u32>::build(routes, &config));
-    let build_b = |routes: &_| refused(SailB::build(routes, &bitmaps::Config::default()));
+    let build_b = |routes: &_| refused(SailB::build(routes, &()));
     let build_m = |routes: &Routes<u32>| refused(SailM::build(&[hop(0), routes.clone()]));
     let too_many = |limit: u64| Some(("next hops", limit, limit + 1));
     assert_eq!((build_8(&hop(254)), build_8(&hop(255))), (None, too_many(255)));
@@ -181,7 +181,7 @@ fn limits_of_patches() {
     let mut sail: SailU = bitmaps(&example());
     let prefix: Prefix<u32> = "10.0.0.0/8".parse().unwrap();
     let more: Routes<u32> = [(prefix, Hop::new(65_535))].into_iter().collect();
-    assert!(refused(sail.patch(&more, &[prefix])).is_some());
+    assert!(refused(sail.follow(&more, &[prefix])).is_some());
 }
 
 /// Stored arrays of zeros.
@@ -205,14 +205,26 @@ impl TableSource for Zeros {
 fn stored_chunks_beyond_the_entries() {
     const CHUNK: usize = 512;
     let most = Zeros(&[("BCN16", 128 << 10), ("BCN24", 65_535 * CHUNK), ("N32", 0)]);
-    assert_eq!(<SailL>::load(&most, 1).expect("as many as fit").lookup(7), Hop::NONE);
+    assert_eq!(
+        <SailL>::load(&most, 1, &merged::Config::default()).expect("as many as fit").lookup(7),
+        Hop::NONE
+    );
     let more = Zeros(&[("BCN16", 128 << 10), ("BCN24", 65_536 * CHUNK), ("N32", 0)]);
-    assert_eq!(<SailL>::load(&more, 1).err().expect("too many").table(), "BCN24");
+    assert_eq!(
+        <SailL>::load(&more, 1, &merged::Config::default()).err().expect("too many").table(),
+        "BCN24"
+    );
     let more = Zeros(&[("BCN16", 128 << 10), ("BCN24", 0), ("N32", 65_536 * CHUNK)]);
-    assert_eq!(<SailL>::load(&more, 1).err().expect("too many").table(), "N32");
+    assert_eq!(
+        <SailL>::load(&more, 1, &merged::Config::default()).err().expect("too many").table(),
+        "N32"
+    );
     // The other side: a chunk of half a size.
     let half = Zeros(&[("BCN16", 128 << 10), ("BCN24", CHUNK / 2), ("N32", 0)]);
-    assert_eq!(<SailL>::load(&half, 1).err().expect("half a chunk").table(), "BCN24");
+    assert_eq!(
+        <SailL>::load(&half, 1, &merged::Config::default()).err().expect("half a chunk").table(),
+        "BCN24"
+    );
 }
 
 /// Each FIB of an overlay answers as its own oracle does.

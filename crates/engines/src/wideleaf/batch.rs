@@ -49,7 +49,7 @@ impl<C: Codes> Kernel for Batch<'_, C> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let Self { tables, addrs, hops } = self;
-        let search = Search { simd, tables };
+        let search = LeafSearch { simd, tables };
         if S::ISA == Isa::Scalar || addrs.len() < SHORT {
             return tables.plain(simd, addrs, hops);
         }
@@ -82,7 +82,7 @@ impl<C: Codes> Kernel for Batch<'_, C> {
     }
 }
 
-struct Search<'a, C: Codes, S> {
+struct LeafSearch<'a, C: Codes, S> {
     simd: S,
     tables: &'a Tables<C>,
 }
@@ -105,7 +105,7 @@ impl<const LANES: usize> List<LANES> {
     }
 }
 
-impl<C: Codes, S: Simd> Search<'_, C, S> {
+impl<C: Codes, S: Simd> LeafSearch<'_, C, S> {
     #[inline(always)]
     fn block<const N: usize, const L: usize>(
         &self,
@@ -131,7 +131,7 @@ impl<C: Codes, S: Simd> Search<'_, C, S> {
             open[i] = self.open(words[i]);
         }
         let len = open.iter().map(|open| open.count_ones()).sum::<u32>() as usize;
-        let few = len * if S::ISA < Isa::Avx512 { 3 } else { 16 } <= rows * ROW;
+        let few = len * if S::ROWS_WHOLE { 16 } else { 3 } <= rows * ROW;
         if few {
             // Looked up one by one below.
         } else if len * 2 > rows * ROW {
@@ -217,7 +217,7 @@ impl<C: Codes, S: Simd> Search<'_, C, S> {
         }
         let (mut records, mut searched) = (List::<L>::new(), List::<L>::new());
         let record = self.simd.splat_row(RECORD);
-        if S::ISA < Isa::Avx512 {
+        if !S::ROWS_WHOLE {
             // Moving words together costs more than to search a record without keys for constants.
             for i in 0..rows {
                 records.put(i * ROW, record.if_below(words[i], record, words[i]));

@@ -101,7 +101,7 @@ mod word;
 use std::marker::PhantomData;
 
 use fibula_core::{
-    BuildError, Engine, Hop, LoadError, Lookup, Memory, Patch, Patched, Persist, Prefix, Routes,
+    BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Patched, Persist, Prefix, Routes,
     TableRef, TableSource,
 };
 use fibula_simd::{Isa, Level, Table};
@@ -123,7 +123,7 @@ const LEVELS: usize = 3;
 /// Parameters of [`Wideleaf`].
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    /// The instruction set of its batch lookups; one that the machine lacks gives the best below it.
+    /// The instruction set of its batch lookups; one that the machine lacks gives the best of its forms.
     pub isa: Isa,
 }
 
@@ -202,23 +202,6 @@ impl<C: Codes> Tables<C> {
     }
 }
 
-impl Wideleaf {
-    /// As [`Persist::load`], for this instruction set.
-    ///
-    /// # Errors
-    /// [`LoadError`] names the table and what is wrong with it.
-    pub fn load_for(tables: &dyn TableSource, hop_count: u32, isa: Isa) -> Result<Self, LoadError> {
-        let form = if tables.table(Byte::NAME).is_some() {
-            Form::Byte(load::load(tables, hop_count)?)
-        } else if tables.table(Narrow::NAME).is_some() {
-            Form::Narrow(load::load(tables, hop_count)?)
-        } else {
-            Form::Wide(load::load(tables, hop_count)?)
-        };
-        Ok(Self { form, level: isa.level() })
-    }
-}
-
 impl Lookup<u128> for Wideleaf {
     fn lookup(&self, addr: u128) -> Hop {
         with_tables!(&self.form, tables => self.level.run(lookup::One { tables, addr }))
@@ -243,8 +226,8 @@ impl Engine<u128> for Wideleaf {
     }
 }
 
-impl Patch<u128> for Wideleaf {
-    fn patch(
+impl Follow<u128> for Wideleaf {
+    fn follow(
         &mut self,
         routes: &Routes<u128>,
         changed: &[Prefix<u128>],
@@ -258,7 +241,14 @@ impl Persist<u128> for Wideleaf {
         with_tables!(&self.form, tables => tables.table_refs())
     }
 
-    fn load(tables: &dyn TableSource, hop_count: u32) -> Result<Self, LoadError> {
-        Self::load_for(tables, hop_count, Isa::detect())
+    fn load(tables: &dyn TableSource, hop_count: u32, config: &Config) -> Result<Self, LoadError> {
+        let form = if tables.table(Byte::NAME).is_some() {
+            Form::Byte(load::load(tables, hop_count)?)
+        } else if tables.table(Narrow::NAME).is_some() {
+            Form::Narrow(load::load(tables, hop_count)?)
+        } else {
+            Form::Wide(load::load(tables, hop_count)?)
+        };
+        Ok(Self { form, level: config.isa.level() })
     }
 }

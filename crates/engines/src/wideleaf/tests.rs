@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use fibula_core::{
-    Addr, Engine, Hop, Lookup, Patch, Patched, Persist, Prefix, Route, Routes, SharedBytes,
+    Addr, Engine, Follow, Hop, Lookup, Patched, Persist, Prefix, Route, Routes, SharedBytes,
     TableSource,
 };
 use fibula_simd::{Isa, Table};
@@ -139,12 +139,12 @@ fn a_patched_table_is_stored() {
         .map(|route| (route.prefix, route.hop))
         .chain(changed.iter().map(|&prefix| (prefix, Hop::new(2))))
         .collect();
-    assert_eq!(engine.patch(&routes, &changed), Ok(Patched::Applied));
-    let mut loaded =
-        Wideleaf::load(&Stored::of(&engine), routes.hop_count()).expect("as it was stored");
+    assert_eq!(engine.follow(&routes, &changed), Ok(Patched::Applied));
+    let mut loaded = Wideleaf::load(&Stored::of(&engine), routes.hop_count(), &Config::default())
+        .expect("as it was stored");
     agrees(&loaded, &routes, &[], "loaded");
     // And patched again, although it lies in shared memory.
-    assert_eq!(loaded.patch(&before, &changed), Ok(Patched::Applied));
+    assert_eq!(loaded.follow(&before, &changed), Ok(Patched::Applied));
     agrees(&loaded, &before, &[], "loaded and patched");
     agrees(&engine, &routes, &[], "not touched by that");
 }
@@ -165,7 +165,7 @@ fn more_deep_blocks_than_codes_are_refused() {
             };
             *table = Arc::new(Table::from_slice(&bytes));
         }
-        Wideleaf::load(&stored, routes.hop_count())
+        Wideleaf::load(&stored, routes.hop_count(), &Config::default())
     };
     assert!(with(u32::from(u8::MAX)).is_ok());
     let error = with(1 << 8).err().expect("one too many");

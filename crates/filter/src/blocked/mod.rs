@@ -65,7 +65,7 @@ impl BlockedFilter {
         Self::with_isa(blocks, hash, Isa::detect())
     }
 
-    /// [`BlockedFilter::new`], probed with this instruction set, or the best below it.
+    /// [`BlockedFilter::new`], probed with this instruction set, or the best of its forms.
     pub fn with_isa(blocks: usize, hash: Hash, isa: Isa) -> Self {
         let blocks = Table::with(blocks.clamp(1, Self::MAX_BLOCKS), |_| {});
         Self { blocks, hash, level: isa.level() }
@@ -157,7 +157,7 @@ impl BlockedFilter {
         assert!(out_keys.len() >= keys.len(), "room for every key");
         assert!(out_payloads.len() >= keys.len(), "room for every payload");
         #[cfg(target_arch = "x86_64")]
-        if self.level.isa() >= Isa::Avx2 {
+        if self.level.isa() != Isa::Scalar {
             let job = vector::Job { keys, payloads, out_keys, out_payloads };
             return vector::run(&self.blocks, self.hash, prefetch, job, self.level);
         }

@@ -26,10 +26,10 @@ macro_rules! of_family {
 pub fn run<K: Key>(job: &mut Job<'_, K>, plan: Plan, level: Level) -> Option<usize> {
     // Where the wanted form is not to be had, the baseline may be.
     let form = match plan.form {
-        Form::Refill if level.isa() < Isa::Avx512 => Form::Permute,
+        Form::Refill if !Form::Refill.runs_on(level.isa()) => Form::Permute,
         form => form,
     };
-    if form == Form::Scalar || level.isa() < form.needs() {
+    if form == Form::Scalar || !form.runs_on(level.isa()) {
         return None;
     }
     let plan = Plan { form, ..plan };

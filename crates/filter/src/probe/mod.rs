@@ -58,12 +58,12 @@ impl Form {
         }
     }
 
-    /// The least capable instruction set that has it.
-    pub const fn needs(self) -> Isa {
+    /// Whether there is such a loop for this instruction set.
+    pub const fn runs_on(self, isa: Isa) -> bool {
         match self {
-            Self::Scalar => Isa::Scalar,
-            Self::Permute | Self::Staged => Isa::Avx2,
-            Self::Refill => Isa::Avx512,
+            Self::Scalar => true,
+            Self::Permute | Self::Staged => !matches!(isa, Isa::Scalar),
+            Self::Refill => matches!(isa, Isa::Avx512),
         }
     }
 

@@ -50,10 +50,6 @@ pub struct Makers {
 /// #     fn lookup_batch(&self, _: &[A], _: &mut [Hop]) {}
 /// #     fn memory(&self) -> Memory { Memory::default() }
 /// # }
-/// # impl<A: Addr> Persist<A> for Nothing {
-/// #     fn tables(&self) -> Vec<TableRef<'_>> { vec![] }
-/// #     fn load(_: &dyn TableSource, _: u32) -> Result<Self, LoadError> { Ok(Nothing) }
-/// # }
 /// # impl<A: Addr> Follow<A> for Nothing {}
 ///
 /// let live = Live::start(Rib::default(), &[0], |_| makers(), LiveOptions::default(), |_| {}).unwrap();

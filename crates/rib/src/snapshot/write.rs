@@ -31,6 +31,13 @@ impl EnginePart<'_> {
     }
 }
 
+impl<'a> EnginePart<'a> {
+    /// The engine of this name with its tables, or none if it has no stored form.
+    pub fn of(name: &'a str, tables: Option<Vec<TableRef<'a>>>) -> Self {
+        tables.map_or_else(Self::none, |tables| Self { name, tables })
+    }
+}
+
 /// What was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {

@@ -6,10 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use fibula_core::{
-    Addr, BuildError, Follow, Hop, LoadError, Lookup, Memory, Patched, Persist, Prefix, Routes,
-    TableRef, TableSource,
-};
+use fibula_core::{Addr, BuildError, Follow, Hop, Lookup, Memory, Patched, Prefix, Routes};
 use fibula_rib::{Maker, Makers};
 
 /// What an engine does besides its work.
@@ -101,15 +98,6 @@ impl<A: Addr> Lookup<A> for Plain<A> {
     }
     fn memory(&self) -> Memory {
         Memory::default()
-    }
-}
-
-impl<A: Addr> Persist<A> for Plain<A> {
-    fn tables(&self) -> Vec<TableRef<'_>> {
-        Vec::new()
-    }
-    fn load(_: &dyn TableSource, _: u32) -> Result<Self, LoadError> {
-        Err(LoadError::new("all", "are not stored"))
     }
 }
 

@@ -94,7 +94,7 @@ pub fn named<A: EngineFamily>(
 ) -> Result<Vec<Subject<A>>, Failure> {
     let subject = |name: &&str| {
         let entry = find::<A>(name).expect("the registry has the engine");
-        let built = timed(|| (entry.build)(routes, Isa::detect()))?;
+        let built = timed(|| entry.build(routes, Isa::detect()))?;
         Ok(Subject::new(vec![("engine", (*name).to_owned())], routes, built))
     };
     names.iter().map(subject).collect()

@@ -20,7 +20,7 @@
 //! **Updates.** Routes are not pushed into the levels below, so a change of a route of up to 24 bits
 //! concerns one level. In SAIL_B it is one bit and one next hop; in SAIL_U up to 2^6 neighbouring nodes
 //! that begin at a multiple of their number, so their bits lie in one 64-bit word. A change of a longer
-//! route rewrites its chunk. [`Patch`] never asks to rebuild.
+//! route rewrites its chunk. [`Follow`] never asks to rebuild.
 //!
 //! # What is ours
 //!
@@ -42,20 +42,20 @@
 //! for comparison; SAIL_L looks up far faster.
 //!
 //! ```
-//! use fibula_core::{Engine, Hop, Lookup, Patch, Patched, Prefix, Routes};
-//! use fibula_engines::sail::{SailU, bitmaps::Config};
+//! use fibula_core::{Engine, Follow, Hop, Lookup, Patched, Prefix, Routes};
+//! use fibula_engines::sail::SailU;
 //!
 //! let mut table: Vec<(Prefix<u32>, Hop)> = vec![
 //!     ("10.0.0.0/8".parse()?, Hop::new(0)),
 //!     ("10.1.2.128/25".parse()?, Hop::new(3)),
 //! ];
-//! let mut sail = SailU::build(&table.iter().copied().collect(), &Config::default()).unwrap();
+//! let mut sail = SailU::build(&table.iter().copied().collect(), &()).unwrap();
 //! assert_eq!(sail.lookup(0x0a01_0203), Hop::new(0));
 //!
 //! let new: Prefix<u32> = "10.1.0.0/16".parse()?;
 //! table.push((new, Hop::new(1)));
 //! let routes: Routes<u32> = table.into_iter().collect();
-//! assert_eq!(sail.patch(&routes, &[new]), Ok(Patched::Applied));
+//! assert_eq!(sail.follow(&routes, &[new]), Ok(Patched::Applied));
 //! assert_eq!(sail.lookup(0x0a01_0203), Hop::new(1));
 //! assert_eq!(sail.lookup(0x0a01_0280), Hop::new(3));
 //! # Ok::<(), fibula_core::PrefixError>(())
@@ -69,10 +69,10 @@ mod update;
 use core::marker::PhantomData;
 
 use fibula_core::{
-    BuildError, Engine, Hop, LoadError, Lookup, Memory, Patch, Patched, Persist, Prefix, Routes,
+    BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Patched, Persist, Prefix, Routes,
     TableRef, TableSource,
 };
-use fibula_simd::{Isa, Table};
+use fibula_simd::Table;
 
 /// SAIL_B: a bitmap at every level from 0 to 24.
 pub type SailB = Bitmaps<Basic>;
@@ -147,13 +147,6 @@ impl Levels for Update {
     }
 }
 
-/// Parameters of [`SailB`] and [`SailU`].
-#[derive(Clone, Debug, Default)]
-pub struct Config {
-    /// Taken so that every engine is configured alike; there is one form, for every ISA.
-    pub isa: Isa,
-}
-
 /// The tables of SAIL_B or SAIL_U; see the [module](self). A clone shares them until one is patched.
 #[derive(Clone)]
 pub struct Bitmaps<L: Levels> {
@@ -198,15 +191,15 @@ impl<L: Levels> Lookup<u32> for Bitmaps<L> {
 
 impl<L: Levels> Engine<u32> for Bitmaps<L> {
     const NAME: &'static str = L::NAME;
-    type Config = Config;
+    type Config = ();
 
-    fn build(routes: &Routes<u32>, _config: &Config) -> Result<Self, BuildError> {
+    fn build(routes: &Routes<u32>, (): &()) -> Result<Self, BuildError> {
         build::build(routes)
     }
 }
 
-impl<L: Levels> Patch<u32> for Bitmaps<L> {
-    fn patch(
+impl<L: Levels> Follow<u32> for Bitmaps<L> {
+    fn follow(
         &mut self,
         routes: &Routes<u32>,
         changed: &[Prefix<u32>],
@@ -225,7 +218,7 @@ impl<L: Levels> Persist<u32> for Bitmaps<L> {
         ]
     }
 
-    fn load(tables: &dyn TableSource, hop_count: u32) -> Result<Self, LoadError> {
+    fn load(tables: &dyn TableSource, hop_count: u32, (): &()) -> Result<Self, LoadError> {
         load::load(tables, hop_count)
     }
 }

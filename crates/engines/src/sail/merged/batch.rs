@@ -22,7 +22,7 @@ const WIDTH: usize = 4;
 
 /// The paper's loop: one address after the other.
 pub(super) fn plain<E: Entry>(tables: &SailL<E>, addrs: &[u32], hops: &mut [Hop]) {
-    let search = Search::new(tables);
+    let search = LevelSearch::new(tables);
     let (addrs, addrs_rest) = addrs.as_chunks::<WIDTH>();
     let (hops, hops_rest) = hops.as_chunks_mut::<WIDTH>();
     for (addrs, hops) in addrs.iter().zip(hops) {
@@ -43,7 +43,7 @@ const BLOCK: usize = 256;
 /// misses are under way than the plain loop reaches, and there is nothing to guess. They are asked
 /// for into the second-level cache, which has room for more of them (see DIR-24-8).
 pub(super) fn staged<E: Entry>(tables: &SailL<E>, addrs: &[u32], hops: &mut [Hop]) {
-    let search = Search::new(tables);
+    let search = LevelSearch::new(tables);
     let mut places = [&search.bcn16[0]; BLOCK];
     for (addrs, hops) in addrs.chunks(BLOCK).zip(hops.chunks_mut(BLOCK)) {
         for (place, addr) in places.iter_mut().zip(addrs) {
@@ -56,13 +56,13 @@ pub(super) fn staged<E: Entry>(tables: &SailL<E>, addrs: &[u32], hops: &mut [Hop
     }
 }
 
-struct Search<'a, E> {
+struct LevelSearch<'a, E> {
     bcn16: &'a [E; 1 << 16],
     bcn24: Chunks<'a, E>,
     n32: Chunks<'a, E>,
 }
 
-impl<'a, E: Entry> Search<'a, E> {
+impl<'a, E: Entry> LevelSearch<'a, E> {
     fn new(tables: &'a SailL<E>) -> Self {
         let bcn16 = tables.bcn16.first_chunk().expect("an entry for each node of level 16");
         Self { bcn16, bcn24: Chunks::new(&tables.bcn24), n32: Chunks::new(&tables.n32) }

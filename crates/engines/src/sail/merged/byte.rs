@@ -1,5 +1,6 @@
 use fibula_core::{
-    BuildError, Engine, Hop, LoadError, Lookup, Memory, Persist, Routes, TableRef, TableSource,
+    BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Persist, Routes, TableRef,
+    TableSource,
 };
 use fibula_simd::Table;
 
@@ -50,7 +51,7 @@ impl Engine<u32> for SailL8 {
     const NAME: &'static str = "sail-l8";
     type Config = Config;
 
-    fn build(routes: &Routes<u32>, _config: &Config) -> Result<Self, BuildError> {
+    fn build(routes: &Routes<u32>, _: &Config) -> Result<Self, BuildError> {
         let hops = routes.hop_count();
         at_most(Self::NAME, "next hops", u8::MAX.into(), hops as usize)?;
         let shape = Shape::of(&[routes]);
@@ -74,6 +75,8 @@ fn chunks<T: bytemuck::Pod>(elements: impl Iterator<Item = T>) -> Table<Chunk<T>
     Table::from_slice(elements.collect::<Vec<T>>().as_chunks().0)
 }
 
+impl Follow<u32> for SailL8 {}
+
 impl Persist<u32> for SailL8 {
     fn tables(&self) -> Vec<TableRef<'_>> {
         vec![
@@ -84,7 +87,7 @@ impl Persist<u32> for SailL8 {
         ]
     }
 
-    fn load(tables: &dyn TableSource, hop_count: u32) -> Result<Self, LoadError> {
+    fn load(tables: &dyn TableSource, hop_count: u32, _: &Config) -> Result<Self, LoadError> {
         let this = Self {
             bcn16: table(tables, name::BCN16)?,
             bn24: table(tables, name::BN24)?,

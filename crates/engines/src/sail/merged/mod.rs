@@ -91,9 +91,10 @@ mod load;
 mod lookup;
 
 use fibula_core::{
-    BuildError, Engine, Hop, LoadError, Lookup, Memory, Persist, Routes, TableRef, TableSource,
+    BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Persist, Routes, TableRef,
+    TableSource,
 };
-use fibula_simd::{Isa, Table};
+use fibula_simd::Table;
 
 use super::shape::Chunk;
 
@@ -114,8 +115,6 @@ pub struct Config {
     /// Whether batches go through the levels in stages (see `batch.rs`), or one address after the
     /// other as in the paper. [`SailL8`] has the paper's loop alone.
     pub staged: bool,
-    /// Taken so that every engine is configured alike; there is one form, for every ISA.
-    pub isa: Isa,
 }
 
 /// SAIL_L with entries of 2 bytes, or of 4 (`SailL<u32>`); see the [module](self).
@@ -124,20 +123,6 @@ pub struct SailL<E: Entry = u16> {
     bcn24: Table<Chunk<E>>,
     n32: Table<Chunk<E>>,
     staged: bool,
-}
-
-impl<E: Entry> SailL<E> {
-    /// As [`Persist::load`], with a choice of the batch loop.
-    ///
-    /// # Errors
-    /// [`LoadError`] names the table and what is wrong with it.
-    pub fn load_with(
-        tables: &dyn TableSource,
-        hop_count: u32,
-        staged: bool,
-    ) -> Result<Self, LoadError> {
-        load::load(tables, hop_count, staged)
-    }
 }
 
 impl<E: Entry> Lookup<u32> for SailL<E> {
@@ -169,6 +154,8 @@ impl<E: Entry> Engine<u32> for SailL<E> {
     }
 }
 
+impl<E: Entry> Follow<u32> for SailL<E> {}
+
 impl<E: Entry> Persist<u32> for SailL<E> {
     fn tables(&self) -> Vec<TableRef<'_>> {
         vec![
@@ -178,7 +165,7 @@ impl<E: Entry> Persist<u32> for SailL<E> {
         ]
     }
 
-    fn load(tables: &dyn TableSource, hop_count: u32) -> Result<Self, LoadError> {
-        Self::load_with(tables, hop_count, false)
+    fn load(tables: &dyn TableSource, hop_count: u32, config: &Config) -> Result<Self, LoadError> {
+        load::load(tables, hop_count, config.staged)
     }
 }
