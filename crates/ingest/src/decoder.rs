@@ -191,7 +191,8 @@ pub struct Collected {
     pub info: Option<SourceInfo>,
     /// The peers, by index.
     pub peers: Vec<PeerInfo>,
-    /// `prefix = value, value` or, for BGP, `+ peer prefix next-hop origin`; `- peer prefix`.
+    /// `prefix = value, value` or, for BGP, `+ peer prefix next-hop origin`, for a forwarding table
+    /// `+ peer prefix next-hops`; `- peer prefix`.
     pub lines: Vec<String>,
     /// Session changes.
     pub states: Vec<PeerState>,
@@ -241,6 +242,7 @@ fn describe(update: &Update<'_>) -> String {
             let origin = a.origin_as.map_or("none".to_owned(), |asn| asn.to_string());
             format!("+ {peer} {prefix}{id} {next_hop} {origin}")
         }
+        Change::Announce(Attributes::NextHops(hops)) => format!("+ {peer} {prefix}{id} {hops}"),
         Change::Announce(Attributes::Values(values)) => {
             let values: Vec<String> = values
                 .iter()

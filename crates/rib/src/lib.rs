@@ -28,13 +28,9 @@
 //! let mut builder = TableBuilder::new(BuilderOptions::default());
 //! builder.begin_source("countries", "text", &[("country".into(), ColumnKind::Str)], false, None);
 //! for (prefix, country) in [("192.0.2.0/24", "CH"), ("2001:db8::/32", "NL")] {
-//!     builder.apply(&Update {
-//!         prefix: prefix.parse()?,
-//!         peer: 0,
-//!         path_id: 0,
-//!         time: 0,
-//!         change: Change::Announce(Attributes::Values(&[Value::Str(country)])),
-//!     });
+//!     let values = [Value::Str(country)];
+//!     let change = Change::Announce(Attributes::Values(&values));
+//!     builder.apply(&Update::new(prefix.parse()?, change));
 //! }
 //! let table = builder.finish()?;
 //!
@@ -77,12 +73,11 @@ pub use checkpoint::{Checkpoint, Restored};
 pub use columns::{ColumnKind, Columns, ColumnsBuilder};
 pub use compiler::Maker;
 pub use layers::layers;
-pub use live::{Count, Counters, Event, Latencies, Live, LiveFamily, LiveOptions, Makers};
+pub use live::{Count, Counters, Event, Latencies, Live, LiveOptions, Makers};
 pub use log::Pacing;
 pub use publisher::{AttributeTable, Generation, Reader};
 pub use rib::{
-    AnyChange, AttributeSet, Change, Decision, Path, Peer, Preference, Rib, RibFamily, RibMemory,
-    Step, Vrf,
+    AttributeSet, Change, Changes, Decision, Path, Peer, Preference, Rib, RibMemory, Step,
 };
 pub use snapshot::{
     EnginePart, Snapshot, SnapshotError, StoredFamily, StoredRoutes, Written, to_bytes, write,

@@ -26,13 +26,12 @@ fn announce(live: &Live, prefix: Prefix<u32>, value: u64) {
     let values = [Value::Int(value)];
     let change = Change::Announce(Attributes::Values(&values));
     let prefix = fibula_core::AnyPrefix::V4(prefix);
-    live.apply(0, &Update { prefix, peer: 0, path_id: 0, time: 0, change }).unwrap();
+    live.apply(&Update::new(prefix, change)).unwrap();
 }
 
 fn withdraw(live: &Live, prefix: Prefix<u32>) {
     let prefix = fibula_core::AnyPrefix::V4(prefix);
-    let change = Change::Withdraw;
-    live.apply(0, &Update { prefix, peer: 0, path_id: 0, time: 0, change }).unwrap();
+    live.apply(&Update::new(prefix, Change::Withdraw)).unwrap();
 }
 
 /// What the table says of the address, in the attributes' own terms.
@@ -344,7 +343,7 @@ fn vrfs_are_apart() {
         let values = [Value::Int(vrf.into())];
         let change = Change::Announce(Attributes::Values(&values));
         let prefix = fibula_core::AnyPrefix::V4(p("10.0.0.0/8"));
-        live.apply(vrf, &Update { prefix, peer: 0, path_id: 0, time: 0, change }).unwrap();
+        live.apply(&Update { vrf, ..Update::new(prefix, change) }).unwrap();
     }
     live.flush();
     for vrf in [0, 7] {

@@ -104,12 +104,12 @@ impl<'a> Player<'a> {
         }
         let loaded = table::load(&[(String::new(), source.clone())], self.read)?;
         let (table, peer) = (&loaded.table, self.nobody(hearer));
-        let v4 = table.v4.iter().map(|route| (AnyPrefix::V4(route.prefix), route.hop));
-        let v6 = table.v6.iter().map(|route| (AnyPrefix::V6(route.prefix), route.hop));
+        let v4 = table.v4.iter().map(|route| (route.prefix.into(), route.hop));
+        let v6 = table.v6.iter().map(|route| (route.prefix.into(), route.hop));
         for (prefix, hop) in v4.chain(v6) {
             let values: Vec<Value<'_>> = table::row(&table.columns, hop).collect();
             let change = Change::Announce(Attributes::Values(&values));
-            hearer.update(&Update { prefix, peer, path_id: 0, time: 0, change })?;
+            hearer.update(&Update { peer, ..Update::new(prefix, change) })?;
         }
         Ok(())
     }
@@ -226,7 +226,7 @@ fn churn(count: u64, seed: u64, peer: u32, hearer: &mut dyn Hearer) -> Result<()
             0..10 => Change::Withdraw,
             _ => Change::Announce(Attributes::Values(&values)),
         };
-        hearer.update(&Update { prefix, peer, path_id: 0, time: 0, change })?;
+        hearer.update(&Update { peer, ..Update::new(prefix, change) })?;
     }
     Ok(())
 }

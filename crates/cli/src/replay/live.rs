@@ -6,13 +6,13 @@ use std::str::FromStr;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use fibula_core::{AnyPrefix, Routes, Update};
+use fibula_core::{AnyPrefix, PerFamily, Routes, Update};
 use fibula_engines::{EngineFamily, Entry};
-use fibula_rib::{Live, Maker, Peer, Rib, RibFamily, SnapshotError};
+use fibula_rib::{Live, Maker, Peer, Rib, SnapshotError};
 use fibula_simd::Isa;
 
 use super::feed::Hearer;
-use super::reader::Hints;
+use super::reader::AllHints;
 use crate::engines::AUTO;
 use crate::failure::Failure;
 
@@ -97,11 +97,11 @@ impl Hearer for Loader<'_> {
         check_peer(number, self.0.peer(peer.clone()));
     }
     fn update(&mut self, update: &Update<'_>) -> Result<(), Failure> {
-        self.0.apply(0, update)?;
+        self.0.apply(update, &mut ())?;
         Ok(())
     }
     fn down(&mut self, peer: u32) -> Result<(), Failure> {
-        self.0.peer_down(peer, |_, _| {});
+        self.0.peer_down(peer, &mut ());
         Ok(())
     }
     fn prefixes(&self) -> Vec<AnyPrefix> {
@@ -117,7 +117,7 @@ pub struct Feeder<'a> {
     pub skip: u64,
     /// Updates that were applied.
     pub updates: u64,
-    pub hints: (&'a Hints<u32>, &'a Hints<u128>),
+    pub hints: &'a PerFamily<AllHints>,
     pub checkpoints: Option<Checkpoints>,
 }
 
@@ -138,11 +138,11 @@ impl Hearer for Feeder<'_> {
             return Ok(());
         }
         self.clock.wait(update.time);
-        self.live.apply(0, update)?;
+        self.live.apply(update)?;
         self.updates += 1;
         match update.prefix {
-            AnyPrefix::V4(prefix) => self.hints.0.add(prefix, self.updates),
-            AnyPrefix::V6(prefix) => self.hints.1.add(prefix, self.updates),
+            AnyPrefix::V4(prefix) => self.hints.v4.add(prefix, self.updates),
+            AnyPrefix::V6(prefix) => self.hints.v6.add(prefix, self.updates),
         }
         match &mut self.checkpoints {
             Some(checkpoints) => checkpoints.tick(self.live),
@@ -212,10 +212,7 @@ impl Checkpoints {
 
 /// The engines for a compiler: the one that was asked for, or what suits the table, and behind it those
 /// that take any table.
-pub fn makers<A: EngineFamily + RibFamily>(
-    names: &[String],
-    rib: &Rib,
-) -> Result<Vec<Maker<A>>, Failure> {
+pub fn makers<A: EngineFamily>(names: &[String], rib: &Rib) -> Result<Vec<Maker<A>>, Failure> {
     let mut entries: Vec<&'static Entry<A>> = Vec::new();
     for name in names {
         if name == AUTO {

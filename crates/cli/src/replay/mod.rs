@@ -16,10 +16,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args as ClapArgs;
 use core_affinity::CoreId;
-use fibula_core::{Family, Prefix};
-use fibula_rib::{
-    Audit, Event, Live, LiveFamily, LiveOptions, Makers, Pacing, Preference, Rib, RibFamily,
-};
+use fibula_core::{Addr, Family, PerFamily, Prefix};
+use fibula_rib::{Audit, Event, Live, LiveOptions, Makers, Pacing, Preference, Rib};
 use fibula_testkit::traffic::{self, Traffic};
 
 use crate::bench::parse_family;
@@ -29,8 +27,8 @@ use crate::progress::note;
 use crate::source::{ReadArgs, Source};
 use feed::{Player, Updates};
 use live::{Checkpoints, Clock, Feeder, Loader, Speed};
-use plain::{Plain, PlainFamily};
-use reader::{Hints, Phase, Phases, Seen};
+use plain::Plain;
+use reader::{AllHints, Phase, Phases, Seen};
 use report::{Report, memory_bytes, rounded};
 
 const EXAMPLES: &str = "\
@@ -207,7 +205,7 @@ fn begin(
 /// Keys of the reader: as many as miss the caches now and then.
 const KEYS: usize = 1 << 20;
 
-fn replay<A: PlainFamily>(
+fn replay<A: Addr>(
     args: &Args,
     plan: &Plan,
     mut player: Player<'_>,
@@ -223,12 +221,12 @@ fn replay<A: PlainFamily>(
         core_affinity::set_for_current(core); // the compilers inherit it
     }
     let live = start_live(args, rib)?;
-    let hints = (Hints::<u32>::new(), Hints::<u128>::new());
+    let hints = PerFamily::<AllHints>::default();
     let phases = Phases::new();
     let every = Duration::try_from_secs_f64(args.checkpoint_every)
         .map_err(|error| Failure::new(format_args!("--checkpoint-every: {error}")))?;
     let reader = live.reader::<A>(0).expect("the global VRF is followed");
-    let hints_read = A::hints(&hints);
+    let hints_read = hints.get::<A>();
     let (seen, fed) = thread::scope(|scope| {
         let (keys, phases) = (&keys, &phases);
         let reading = scope.spawn(move || reader::read(reader, keys, phases, hints_read, core));
@@ -270,7 +268,7 @@ fn feed(
     live: &Live,
     skip: u64,
     tables: u64,
-    hints: &(Hints<u32>, Hints<u128>),
+    hints: &PerFamily<AllHints>,
     every: Duration,
     phases: &Phases,
 ) -> Result<(u64, f64, u64), Failure> {
@@ -284,7 +282,7 @@ fn feed(
         clock: Clock::new(args.speed, args.rate),
         skip,
         updates: 0,
-        hints: (&hints.0, &hints.1),
+        hints,
         checkpoints,
     };
     for _ in 0..args.repeat {
@@ -326,7 +324,7 @@ fn cores() -> [Option<CoreId>; 2] {
     }
 }
 
-fn describe<A: LiveFamily>(live: &Live, seen: &Seen<A>, report: &mut Report) {
+fn describe<A: Addr>(live: &Live, seen: &Seen<A>, report: &mut Report) {
     let counters = (live.counters::<u32>(0), live.counters::<u128>(0));
     let (v4, v6) = (counters.0.expect("followed"), counters.1.expect("followed"));
     report.add(v4);
@@ -348,7 +346,7 @@ fn describe<A: LiveFamily>(live: &Live, seen: &Seen<A>, report: &mut Report) {
 }
 
 /// Reads everything once more, into plain maps, and compares.
-fn check<A: PlainFamily>(
+fn check<A: Addr>(
     args: &Args,
     plan: &Plan,
     live: Live,
@@ -382,7 +380,7 @@ fn check<A: PlainFamily>(
 const PROBES: usize = 1 << 20;
 
 /// The first address of each prefix, and the one before it.
-fn boundaries<A: RibFamily>(rib: &Rib) -> Vec<A> {
+fn boundaries<A: Addr>(rib: &Rib) -> Vec<A> {
     let step = (2 * rib.len::<A>(0)).div_ceil(PROBES).max(1);
     let prefixes = rib.iter::<A>(0).map(|(prefix, _)| prefix).step_by(step);
     let both = |prefix: Prefix<A>| [Some(prefix.first()), prefix.first().predecessor()];

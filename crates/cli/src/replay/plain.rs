@@ -4,53 +4,26 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
-use fibula_core::{Addr, AnyPrefix, Change, Prefix, Update};
-use fibula_rib::{AttributeSet, LiveFamily, Peer, Rib, RibFamily};
+use fibula_core::{Addr, AnyPrefix, Change, Kind, PerFamily, Prefix, Update};
+use fibula_rib::{AttributeSet, Peer, Rib};
 
 use super::feed::Hearer;
-use super::reader::{Hints, Sample};
+use super::reader::Sample;
 use crate::failure::Failure;
 
 /// The paths of a prefix by peer and path identifier.
 type Paths = BTreeMap<(u32, u32), AttributeSet>;
 
-#[derive(Default)]
-struct Maps {
-    v4: HashMap<Prefix<u32>, Paths>,
-    v6: HashMap<Prefix<u128>, Paths>,
-}
+/// The prefixes with their paths.
+struct Maps;
 
-/// Where the maps of a family are.
-pub trait PlainFamily: LiveFamily {
-    /// The family's hints.
-    fn hints(both: &(Hints<u32>, Hints<u128>)) -> &Hints<Self>;
-    #[expect(private_interfaces, reason = "for u32 and u128, here")]
-    fn map(maps: &Maps) -> &HashMap<Prefix<Self>, Paths>;
-}
-
-impl PlainFamily for u32 {
-    fn hints(both: &(Hints<u32>, Hints<u128>)) -> &Hints<Self> {
-        &both.0
-    }
-    #[expect(private_interfaces, reason = "as the trait")]
-    fn map(maps: &Maps) -> &HashMap<Prefix<Self>, Paths> {
-        &maps.v4
-    }
-}
-
-impl PlainFamily for u128 {
-    fn hints(both: &(Hints<u32>, Hints<u128>)) -> &Hints<Self> {
-        &both.1
-    }
-    #[expect(private_interfaces, reason = "as the trait")]
-    fn map(maps: &Maps) -> &HashMap<Prefix<Self>, Paths> {
-        &maps.v6
-    }
+impl Kind for Maps {
+    type Of<A: Addr> = HashMap<Prefix<A>, Paths>;
 }
 
 /// The plain table, and the samples that wait for their point of the feed.
-pub struct Plain<A: PlainFamily> {
-    maps: Maps,
+pub struct Plain<A: Addr> {
+    maps: PerFamily<Maps>,
     /// What has happened so far.
     sequence: u64,
     /// The next one last.
@@ -60,10 +33,10 @@ pub struct Plain<A: PlainFamily> {
     pub wrong: u64,
 }
 
-impl<A: PlainFamily> Plain<A> {
+impl<A: Addr> Plain<A> {
     pub fn new(mut samples: Vec<Sample<A>>) -> Self {
         samples.sort_by_key(|sample| Reverse(sample.sequence));
-        Self { maps: Maps::default(), sequence: 0, samples, checked: 0, wrong: 0 }
+        Self { maps: PerFamily::default(), sequence: 0, samples, checked: 0, wrong: 0 }
     }
 
     /// Compares all samples of this point of the feed.
@@ -71,7 +44,7 @@ impl<A: PlainFamily> Plain<A> {
         while let Some(sample) = self.samples.pop_if(|next| next.sequence <= self.sequence) {
             for (addr, answer) in &sample.answers {
                 self.checked += 1;
-                let expected = longest(A::map(&self.maps), *addr);
+                let expected = longest(self.maps.get::<A>(), *addr);
                 self.wrong += u64::from(expected != answer.as_ref());
             }
         }
@@ -111,7 +84,7 @@ fn longest<A: Addr>(map: &HashMap<Prefix<A>, Paths>, addr: A) -> Option<&Attribu
     shorter.into_iter().find_map(|prefix| map.get(&prefix)).and_then(best)
 }
 
-fn differences<A: RibFamily>(map: &HashMap<Prefix<A>, Paths>, rib: &Rib) -> u64 {
+fn differences<A: Addr>(map: &HashMap<Prefix<A>, Paths>, rib: &Rib) -> u64 {
     let mut different = (map.len() as u64).abs_diff(rib.len::<A>(0) as u64);
     for (prefix, paths) in map {
         let held = rib.paths(0, *prefix);
@@ -149,7 +122,7 @@ fn down<A: Addr>(map: &mut HashMap<Prefix<A>, Paths>, peer: u32) {
     });
 }
 
-impl<A: PlainFamily> Hearer for Plain<A> {
+impl<A: Addr> Hearer for Plain<A> {
     fn peer(&mut self, _: u32, _: &Peer) {}
 
     fn update(&mut self, update: &Update<'_>) -> Result<(), Failure> {

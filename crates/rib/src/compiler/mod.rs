@@ -25,7 +25,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fibula_core::{Addr, BuildError, Follow, Hop, Patched, Prefix, Route, Routes};
+use fibula_core::{Addr, BuildError, Follow, Hop, Patched, Prefix, Route, Routes, Vrf};
 
 use crate::audit::{Auditor, Probe, differences};
 use crate::live::counters::{Counters, Event, refusal};
@@ -33,7 +33,7 @@ use crate::live::lock_std;
 use crate::log::{Arrivals, Due, Log};
 use crate::publisher::{AttributeTable, Generation, Publisher, Retired};
 use crate::sync::Arc;
-use crate::{Change, Rib, RibFamily, Vrf};
+use crate::{Change, Rib};
 use costs::Costs;
 
 /// How an engine is compiled.
@@ -58,7 +58,7 @@ impl<A: Addr> Maker<A> {
 }
 
 /// What makes the generations of one table.
-pub(crate) struct Compiler<A: RibFamily> {
+pub(crate) struct Compiler<A: Addr> {
     pub(crate) vrf: Vrf,
     pub(crate) rib: Arc<Mutex<Rib>>,
     pub(crate) log: Arc<Log<A>>,
@@ -79,7 +79,7 @@ pub(crate) struct Compiler<A: RibFamily> {
 }
 
 /// What engines are made from, and how.
-pub(crate) struct Tables<A: RibFamily> {
+pub(crate) struct Tables<A: Addr> {
     pub(crate) makers: Vec<Maker<A>>,
     pub(crate) routes: Routes<A>,
     pub(crate) attributes: AttributeTable,
@@ -90,7 +90,7 @@ pub(crate) struct Tables<A: RibFamily> {
 
 type Made<A> = (Box<dyn Follow<A>>, &'static str);
 
-impl<A: RibFamily> Tables<A> {
+impl<A: Addr> Tables<A> {
     /// The table of the RIB as it is, compiled by the first of the engines that takes it.
     pub(crate) fn of_rib(makers: Vec<Maker<A>>, rib: &Rib, vrf: Vrf) -> Self {
         let mut tables = Self {
@@ -149,7 +149,7 @@ impl<A: RibFamily> Tables<A> {
 /// What may be said when nothing changes: how often an audit and a new attempt are due.
 const IDLE: Duration = Duration::from_secs(1);
 
-impl<A: RibFamily> Compiler<A> {
+impl<A: Addr> Compiler<A> {
     #[expect(clippy::too_many_arguments, reason = "the parts of a pipeline, put together once")]
     pub(crate) fn new(
         vrf: Vrf,
@@ -345,7 +345,7 @@ impl<A: RibFamily> Compiler<A> {
 }
 
 /// The first generation.
-pub(crate) fn first<A: RibFamily>(
+pub(crate) fn first<A: Addr>(
     tables: &mut Tables<A>,
     sequence: u64,
 ) -> Result<(Generation<A>, Vec<String>), Vec<String>> {

@@ -5,16 +5,14 @@ pub(crate) mod counters;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use fibula_core::{Addr, Update};
+use fibula_core::{Addr, AnyPrefix, Kind, PerFamily, Update, Vrf};
 
 use crate::audit::Auditor;
 use crate::compiler::{Compiler, Tables, first};
 use crate::log::Log;
 use crate::publisher::{Generation, Publisher};
 use crate::sync::Arc;
-use crate::{
-    AnyChange, Audit, Checkpoint, Maker, Pacing, Peer, Reader, Rib, RibFamily, TableError, Vrf,
-};
+use crate::{Audit, Change, Changes, Checkpoint, Maker, Pacing, Peer, Reader, Rib, TableError};
 pub use counters::{Count, Counters, Event, Latencies};
 
 /// How a [`Live`] table behaves.
@@ -61,15 +59,21 @@ pub struct Makers {
 /// let peer = live.peer(Peer { address: None, asn: 64500 });
 /// let attributes = BgpAttributes { origin_as: Some(64501), ..Default::default() };
 /// let change = Change::Announce(Attributes::Bgp(&attributes));
-/// live.apply(0, &Update { prefix: "192.0.2.0/24".parse()?, peer, path_id: 0, time: 0, change })?;
+/// live.apply(&Update { peer, ..Update::new("192.0.2.0/24".parse()?, change) })?;
 /// live.flush();
 /// assert_eq!(reader.pin().sequence(), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Live {
     rib: Arc<Mutex<Rib>>,
-    v4: Vec<Pipeline<u32>>,
-    v6: Vec<Pipeline<u128>>,
+    tables: PerFamily<Pipelines>,
+}
+
+/// One table for each VRF that is followed.
+struct Pipelines;
+
+impl Kind for Pipelines {
+    type Of<A: Addr> = Vec<Pipeline<A>>;
 }
 
 /// What stands between the RIB and the readers of one table.
@@ -81,7 +85,7 @@ struct Pipeline<A: Addr> {
     compiler: Option<JoinHandle<()>>,
 }
 
-impl<A: RibFamily> Pipeline<A> {
+impl<A: Addr> Pipeline<A> {
     fn start(
         rib: &Arc<Mutex<Rib>>,
         vrf: Vrf,
@@ -121,24 +125,19 @@ impl<A: Addr> Drop for Pipeline<A> {
     }
 }
 
-/// The families of a [`Live`] table.
-pub trait LiveFamily: RibFamily {
-    #[doc(hidden)]
-    #[expect(private_interfaces, reason = "sealed: for u32 and u128, here")]
-    fn pipelines(live: &Live) -> &[Pipeline<Self>];
+/// Between the RIB, whose changes they are, and the logs.
+struct ToLogs<'a> {
+    tables: &'a PerFamily<Pipelines>,
+    /// The place of the changes in the feed.
+    sequence: u64,
 }
 
-impl LiveFamily for u32 {
-    #[expect(private_interfaces, reason = "as the trait")]
-    fn pipelines(live: &Live) -> &[Pipeline<Self>] {
-        &live.v4
-    }
-}
-
-impl LiveFamily for u128 {
-    #[expect(private_interfaces, reason = "as the trait")]
-    fn pipelines(live: &Live) -> &[Pipeline<Self>] {
-        &live.v6
+impl Changes for ToLogs<'_> {
+    fn changed<A: Addr>(&mut self, vrf: Vrf, change: Change<A>) {
+        if let Some(table) = self.tables.get::<A>().iter().find(|table| table.vrf == vrf) {
+            table.counters.changes.add(1);
+            table.log.push(change, self.sequence);
+        }
     }
 }
 
@@ -157,13 +156,13 @@ impl Live {
     ) -> Result<Self, Vec<String>> {
         let rib = Arc::new(Mutex::new(rib));
         let events: Arc<dyn Fn(Event) + Send + Sync> = Arc::new(events);
-        let (mut v4, mut v6) = (Vec::new(), Vec::new());
+        let mut tables = PerFamily::<Pipelines>::default();
         for &vrf in vrfs {
             let makers = makers(vrf);
-            v4.push(Pipeline::start(&rib, vrf, makers.v4, &options, &events)?);
-            v6.push(Pipeline::start(&rib, vrf, makers.v6, &options, &events)?);
+            tables.v4.push(Pipeline::start(&rib, vrf, makers.v4, &options, &events)?);
+            tables.v6.push(Pipeline::start(&rib, vrf, makers.v6, &options, &events)?);
         }
-        Ok(Self { rib, v4, v6 })
+        Ok(Self { rib, tables })
     }
 
     /// Takes an update. Waits while the compilers are behind, see [`Pacing`]. To be called by one thread:
@@ -171,29 +170,47 @@ impl Live {
     ///
     /// # Errors
     /// As [`Rib::apply`].
-    pub fn apply(&self, vrf: Vrf, update: &Update<'_>) -> Result<(), TableError> {
+    pub fn apply(&self, update: &Update<'_>) -> Result<(), TableError> {
         match update.prefix {
-            fibula_core::AnyPrefix::V4(_) => wait::<u32>(self, vrf),
-            fibula_core::AnyPrefix::V6(_) => wait::<u128>(self, vrf),
+            AnyPrefix::V4(_) => self.wait_for_room::<u32>(update.vrf),
+            AnyPrefix::V6(_) => self.wait_for_room::<u128>(update.vrf),
         }
-        let mut rib = lock_std(&self.rib);
-        if let Some(change) = rib.apply(vrf, update)? {
-            self.push(vrf, change, rib.sequence());
-        }
-        Ok(())
+        let (mut rib, mut logs) = self.locked();
+        rib.apply(update, &mut logs)
     }
 
     /// The session with the peer ended; see [`Rib::peer_down`].
     pub fn peer_down(&self, peer: u32) {
-        let mut rib = lock_std(&self.rib);
-        let sequence = rib.sequence() + 1;
-        rib.peer_down(peer, |vrf, change| self.push(vrf, change, sequence));
+        let (mut rib, mut logs) = self.locked();
+        rib.peer_down(peer, &mut logs);
     }
 
-    fn push(&self, vrf: Vrf, change: AnyChange, sequence: u64) {
-        match change {
-            AnyChange::V4(change) => push(&self.v4, vrf, change, sequence),
-            AnyChange::V6(change) => push(&self.v6, vrf, change, sequence),
+    /// The peer starts over; see [`Rib::mark_stale`]. Readers keep what there is.
+    pub fn mark_stale(&self, peer: u32) {
+        lock_std(&self.rib).mark_stale(peer);
+    }
+
+    /// The peer has said everything again; see [`Rib::sweep`].
+    pub fn sweep(&self, peer: u32) {
+        let (mut rib, mut logs) = self.locked();
+        rib.sweep(peer, &mut logs);
+    }
+
+    /// The RIB, and the logs for what the next event of the feed changes.
+    fn locked(&self) -> (MutexGuard<'_, Rib>, ToLogs<'_>) {
+        let rib = lock_std(&self.rib);
+        let sequence = rib.sequence() + 1;
+        (rib, ToLogs { tables: &self.tables, sequence })
+    }
+
+    fn pipeline<A: Addr>(&self, vrf: Vrf) -> Option<&Pipeline<A>> {
+        self.tables.get::<A>().iter().find(|table| table.vrf == vrf)
+    }
+
+    /// Waits, without the RIB's lock, until the log of the table has room.
+    fn wait_for_room<A: Addr>(&self, vrf: Vrf) {
+        if let Some(table) = self.pipeline::<A>(vrf) {
+            table.log.wait_for_room();
         }
     }
 
@@ -214,46 +231,28 @@ impl Live {
     }
 
     /// A reader of the VRF's table; `None` if the VRF is not followed. Clone it for each thread.
-    pub fn reader<A: LiveFamily>(&self, vrf: Vrf) -> Option<Reader<A>> {
-        Some(Reader::new(&pipeline::<A>(self, vrf)?.publisher))
+    pub fn reader<A: Addr>(&self, vrf: Vrf) -> Option<Reader<A>> {
+        Some(Reader::new(&self.pipeline::<A>(vrf)?.publisher))
     }
 
     /// What happened to the VRF's table.
-    pub fn counters<A: LiveFamily>(&self, vrf: Vrf) -> Option<&Counters> {
-        Some(&*pipeline::<A>(self, vrf)?.counters)
+    pub fn counters<A: Addr>(&self, vrf: Vrf) -> Option<&Counters> {
+        Some(&*self.pipeline::<A>(vrf)?.counters)
     }
 
     /// The newest generation of the VRF's table. To keep it long is to rest on it, see [`Reader`].
-    pub fn current<A: LiveFamily>(&self, vrf: Vrf) -> Option<Arc<Generation<A>>> {
-        Some(pipeline::<A>(self, vrf)?.publisher.current())
+    pub fn current<A: Addr>(&self, vrf: Vrf) -> Option<Arc<Generation<A>>> {
+        Some(self.pipeline::<A>(vrf)?.publisher.current())
     }
 
     /// Waits until everything that was applied before is visible, or could not be made so.
     pub fn flush(&self) {
-        self.v4.iter().for_each(|table| table.log.flush());
-        self.v6.iter().for_each(|table| table.log.flush());
+        self.tables.v4.iter().for_each(|table| table.log.flush());
+        self.tables.v6.iter().for_each(|table| table.log.flush());
     }
 }
 
 /// Locks what the model check need not see.
 pub(crate) fn lock_std<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn pipeline<A: LiveFamily>(live: &Live, vrf: Vrf) -> Option<&Pipeline<A>> {
-    A::pipelines(live).iter().find(|table| table.vrf == vrf)
-}
-
-/// Waits, without the RIB's lock, until the log of the table has room.
-fn wait<A: LiveFamily>(live: &Live, vrf: Vrf) {
-    if let Some(table) = pipeline::<A>(live, vrf) {
-        table.log.wait_for_room();
-    }
-}
-
-fn push<A: Addr>(tables: &[Pipeline<A>], vrf: Vrf, change: crate::Change<A>, sequence: u64) {
-    if let Some(table) = tables.iter().find(|table| table.vrf == vrf) {
-        table.counters.changes.add(1);
-        table.log.push(change, sequence);
-    }
 }
