@@ -72,6 +72,11 @@ pub trait Sink {
     }
     /// A route comes or goes.
     fn update(&mut self, update: &Update<'_>);
+    /// The peer has said all that it has to say for now (BGP's End-of-RIB, the end of a dump): routes of
+    /// an earlier connection that it did not name again are gone.
+    fn end_of_rib(&mut self, peer: u32) {
+        let _ = peer;
+    }
     /// Something could not be decoded and was skipped. [`ControlFlow::Break`] stops the decoder.
     fn damage(&mut self, damage: &Damage) -> ControlFlow<()>;
     /// The options do not fit the input, which is not decoded; `what` says why.

@@ -18,8 +18,8 @@
 //!   [`Reader`]s, who see one [`Generation`] for each batch; an [`Audit`] compares the two all the time;
 //! - a [`Checkpoint`] puts the RIB on disk, from where [`Rib::open`] goes on.
 //!
-//! The crate does not know the engines: it stores and returns their tables by name, or is told how to
-//! build them ([`Maker`]).
+//! The crate does not know the engines: it stores and returns their tables by name, and asks an
+//! [`EngineSource`] for those that suit a live table.
 //!
 //! ```
 //! use fibula_core::{Attributes, Change, Update, Value};
@@ -51,6 +51,7 @@ mod atomic_file;
 mod audit;
 mod builder;
 mod checkpoint;
+mod choice;
 mod columns;
 mod compiler;
 mod intern;
@@ -62,6 +63,7 @@ mod model;
 mod publisher;
 pub mod rib;
 pub mod snapshot;
+mod status;
 mod sync;
 mod table;
 
@@ -70,10 +72,10 @@ pub use atomic_file::AtomicFile;
 pub use audit::Audit;
 pub use builder::{BuilderOptions, PeerChoice, TableBuilder};
 pub use checkpoint::{Checkpoint, Restored};
+pub use choice::{EngineSource, Maker, Makers};
 pub use columns::{ColumnKind, Columns, ColumnsBuilder};
-pub use compiler::Maker;
 pub use layers::layers;
-pub use live::{Count, Counters, Event, Latencies, Live, LiveOptions, Makers};
+pub use live::{Live, LiveOptions};
 pub use log::Pacing;
 pub use publisher::{AttributeTable, Generation, Reader};
 pub use rib::{
@@ -82,4 +84,5 @@ pub use rib::{
 pub use snapshot::{
     EnginePart, Snapshot, SnapshotError, StoredFamily, StoredRoutes, Written, to_bytes, write,
 };
+pub use status::{Count, Counters, Event, Latencies, LiveError, Refusal};
 pub use table::{Provenance, SelectedPeer, SourceRecord, Table, TableError};

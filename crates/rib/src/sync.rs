@@ -1,5 +1,5 @@
 //! The primitives by which threads meet: the standard library's, or under `--cfg fibula_model` those of
-//! shuttle, which tries schedules (see `tests/model.rs`).
+//! shuttle, which tries schedules (see `model.rs`).
 
 #[cfg(fibula_model)]
 pub(crate) use shuttle::sync::{

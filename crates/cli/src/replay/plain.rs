@@ -2,14 +2,14 @@
 //! point of the feed that its generation takes in. Slow, complete, and of no engine's making.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use fibula_core::{Addr, AnyPrefix, Change, Kind, PerFamily, Prefix, Update};
+use fibula_feeds::{FeedError, Listener};
 use fibula_rib::{AttributeSet, Peer, Rib};
 
-use super::feed::Hearer;
+use super::feed::Played;
 use super::reader::Sample;
-use crate::failure::Failure;
 
 /// The paths of a prefix by peer and path identifier.
 type Paths = BTreeMap<(u32, u32), AttributeSet>;
@@ -24,6 +24,10 @@ impl Kind for Maps {
 /// The plain table, and the samples that wait for their point of the feed.
 pub struct Plain<A: Addr> {
     maps: PerFamily<Maps>,
+    /// By number.
+    peers: Vec<Peer>,
+    /// The paths that their peer is to say again, until it has said everything.
+    stale: BTreeSet<(u32, u32, AnyPrefix)>,
     /// What has happened so far.
     sequence: u64,
     /// The next one last.
@@ -36,7 +40,15 @@ pub struct Plain<A: Addr> {
 impl<A: Addr> Plain<A> {
     pub fn new(mut samples: Vec<Sample<A>>) -> Self {
         samples.sort_by_key(|sample| Reverse(sample.sequence));
-        Self { maps: PerFamily::default(), sequence: 0, samples, checked: 0, wrong: 0 }
+        Self {
+            maps: PerFamily::default(),
+            peers: Vec::new(),
+            stale: BTreeSet::new(),
+            sequence: 0,
+            samples,
+            checked: 0,
+            wrong: 0,
+        }
     }
 
     /// Compares all samples of this point of the feed.
@@ -115,32 +127,75 @@ fn say<A: Addr>(map: &mut HashMap<Prefix<A>, Paths>, prefix: Prefix<A>, update: 
     }
 }
 
-fn down<A: Addr>(map: &mut HashMap<Prefix<A>, Paths>, peer: u32) {
-    map.retain(|_, paths| {
-        paths.retain(|&(p, _), _| p != peer);
+/// Drops all other paths.
+fn retain<A: Addr>(
+    map: &mut HashMap<Prefix<A>, Paths>,
+    keep: impl Fn((u32, u32, AnyPrefix)) -> bool,
+) {
+    map.retain(|&prefix, paths| {
+        paths.retain(|&(peer, path_id), _| keep((peer, path_id, prefix.into())));
         !paths.is_empty()
     });
 }
 
-impl<A: Addr> Hearer for Plain<A> {
-    fn peer(&mut self, _: u32, _: &Peer) {}
+/// The paths of the peer, by path identifier and prefix.
+fn of_peer<A: Addr>(
+    map: &HashMap<Prefix<A>, Paths>,
+    peer: u32,
+) -> impl Iterator<Item = (u32, u32, AnyPrefix)> {
+    map.iter().flat_map(move |(&prefix, paths)| {
+        let said = paths.keys().filter(move |(p, _)| *p == peer);
+        said.map(move |&(_, path_id)| (peer, path_id, prefix.into()))
+    })
+}
 
-    fn update(&mut self, update: &Update<'_>) -> Result<(), Failure> {
-        match update.prefix {
-            AnyPrefix::V4(prefix) => say(&mut self.maps.v4, prefix, update),
-            AnyPrefix::V6(prefix) => say(&mut self.maps.v6, prefix, update),
+impl<A: Addr> Listener for Plain<A> {
+    fn peer(&mut self, peer: &Peer) -> u32 {
+        let known = self.peers.iter().position(|known| known == peer);
+        let number = known.unwrap_or_else(|| {
+            self.peers.push(peer.clone());
+            self.peers.len() - 1
+        });
+        number as u32
+    }
+
+    fn update(&mut self, update: &Update<'_>) -> Result<(), FeedError> {
+        if update.vrf == 0 {
+            self.stale.remove(&(update.peer, update.path_id, update.prefix));
+            match update.prefix {
+                AnyPrefix::V4(prefix) => say(&mut self.maps.v4, prefix, update),
+                AnyPrefix::V6(prefix) => say(&mut self.maps.v6, prefix, update),
+            }
         }
         self.happened();
         Ok(())
     }
 
-    fn down(&mut self, peer: u32) -> Result<(), Failure> {
-        down(&mut self.maps.v4, peer);
-        down(&mut self.maps.v6, peer);
+    fn down(&mut self, peer: u32) -> Result<(), FeedError> {
+        self.stale.retain(|&(p, ..)| p != peer);
+        retain(&mut self.maps.v4, |(p, ..)| p != peer);
+        retain(&mut self.maps.v6, |(p, ..)| p != peer);
         self.happened();
         Ok(())
     }
 
+    fn mark_stale(&mut self, peer: u32) -> Result<(), FeedError> {
+        self.stale.extend(of_peer(&self.maps.v4, peer));
+        self.stale.extend(of_peer(&self.maps.v6, peer));
+        self.happened();
+        Ok(())
+    }
+
+    fn sweep(&mut self, peer: u32) -> Result<(), FeedError> {
+        let swept: BTreeSet<_> = self.stale.extract_if(.., |&(p, ..)| p == peer).collect();
+        retain(&mut self.maps.v4, |path| !swept.contains(&path));
+        retain(&mut self.maps.v6, |path| !swept.contains(&path));
+        self.happened();
+        Ok(())
+    }
+}
+
+impl<A: Addr> Played for Plain<A> {
     fn prefixes(&self) -> Vec<AnyPrefix> {
         let v4 = self.maps.v4.keys().copied().map(AnyPrefix::V4);
         let v6 = self.maps.v6.keys().copied().map(AnyPrefix::V6);

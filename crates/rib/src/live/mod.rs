@@ -1,19 +1,18 @@
 //! A table that changes while it is read: RIB, log, compiler and readers put together.
 
-pub(crate) mod counters;
-
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 
 use fibula_core::{Addr, AnyPrefix, Kind, PerFamily, Update, Vrf};
 
 use crate::audit::Auditor;
-use crate::compiler::{Compiler, Tables, first};
+use crate::choice::EngineSource;
+use crate::compiler::{Compiler, Shared, Tables, first};
 use crate::log::Log;
 use crate::publisher::{Generation, Publisher};
+use crate::status::{Counters, Event, Events, LiveError, lock_std};
 use crate::sync::Arc;
-use crate::{Audit, Change, Changes, Checkpoint, Maker, Pacing, Peer, Reader, Rib, TableError};
-pub use counters::{Count, Counters, Event, Latencies};
+use crate::{Audit, Change, Changes, Checkpoint, Pacing, Peer, Reader, Rib, TableError};
 
 /// How a [`Live`] table behaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,14 +23,6 @@ pub struct LiveOptions {
     pub audit: Audit,
 }
 
-/// The engines that the compilers of a VRF may take, in order of preference.
-pub struct Makers {
-    /// For IPv4.
-    pub v4: Vec<Maker<u32>>,
-    /// For IPv6.
-    pub v6: Vec<Maker<u128>>,
-}
-
 /// A RIB, and for each family of each VRF that is forwarded a table that follows it.
 ///
 /// One thread feeds, any number read; a compiler for each table runs in between. Dropped, it publishes
@@ -40,7 +31,6 @@ pub struct Makers {
 /// ```
 /// use fibula_core::{Attributes, BgpAttributes, Change, Update};
 /// use fibula_rib::{Live, LiveOptions, Maker, Makers, Peer, Rib};
-/// # fn makers() -> Makers { Makers { v4: vec![Maker::new("nothing", |_| Ok(Box::new(Nothing)))], v6: vec![Maker::new("nothing", |_| Ok(Box::new(Nothing)))] } }
 /// # use fibula_core::*;
 /// # struct Nothing;
 /// # impl<A: Addr> Lookup<A> for Nothing {
@@ -54,7 +44,13 @@ pub struct Makers {
 /// # }
 /// # impl<A: Addr> Follow<A> for Nothing {}
 ///
-/// let live = Live::start(Rib::default(), &[0], |_| makers(), LiveOptions::default(), |_| {}).unwrap();
+/// // An engine that answers nothing; `fibula_feeds::Engines` has real ones.
+/// let engines = PerFamily::<Makers> {
+///     v4: vec![Maker::new("nothing", |_| Ok(Box::new(Nothing)))],
+///     v6: vec![Maker::new("nothing", |_| Ok(Box::new(Nothing)))],
+/// };
+/// let options = LiveOptions::default();
+/// let live = Live::start(Rib::default(), &[0], engines, options, |event| eprintln!("{event}"))?;
 /// let mut reader = live.reader::<u32>(0).unwrap();
 /// let peer = live.peer(Peer { address: None, asn: 64500 });
 /// let attributes = BgpAttributes { origin_as: Some(64501), ..Default::default() };
@@ -89,28 +85,35 @@ impl<A: Addr> Pipeline<A> {
     fn start(
         rib: &Arc<Mutex<Rib>>,
         vrf: Vrf,
-        makers: Vec<Maker<A>>,
+        engines: Arc<dyn EngineSource<A>>,
         options: &LiveOptions,
-        events: &Arc<dyn Fn(Event) + Send + Sync>,
-    ) -> Result<Self, Vec<String>> {
+        events: &Events,
+    ) -> Result<Self, LiveError> {
         let (mut tables, sequence) = {
             let rib = lock_std(rib);
-            (Tables::of_rib(makers, &rib, vrf), rib.sequence())
+            (Tables::of_rib(engines, &rib, vrf), rib.sequence())
         };
-        let (generation, refused) = first(&mut tables, sequence)?;
+        let (generation, refused) = first(&mut tables, sequence)
+            .map_err(|refused| LiveError::NoEngine { vrf, family: A::FAMILY, refused })?;
         if !refused.is_empty() {
             events(Event::Engine { now: generation.name, refused });
         }
         let log = Arc::new(Log::new(options.pacing, sequence));
         let publisher = Arc::new(Publisher::new(generation));
         let counters = Arc::new(Counters::default());
-        let auditor = Auditor::new(options.audit);
-        let compiler =
-            Compiler::new(vrf, rib, &log, &publisher, &counters, events, tables, auditor);
+        let shared = Shared {
+            vrf,
+            rib: Arc::clone(rib),
+            log: Arc::clone(&log),
+            publisher: Arc::clone(&publisher),
+            counters: Arc::clone(&counters),
+            events: Arc::clone(events),
+        };
+        let compiler = Compiler::new(shared, tables, Auditor::new(options.audit));
         let compiler = thread::Builder::new()
             .name(format!("fibula-{}-{vrf}", A::FAMILY))
             .spawn(move || compiler.run())
-            .map_err(|error| vec![format!("no thread for a compiler: {error}")])?;
+            .map_err(LiveError::Thread)?;
         Ok(Self { vrf, log, publisher, counters, compiler: Some(compiler) })
     }
 }
@@ -142,25 +145,27 @@ impl Changes for ToLogs<'_> {
 }
 
 impl Live {
-    /// Compiles the VRFs' tables of the RIB and begins to follow it. `events` hears what an operator
-    /// should know; it is called by the compilers and must not block for long.
+    /// Compiles the VRFs' tables of the RIB, by what `engines` has for them, and begins to follow it.
+    /// `events` hears what an operator should know; it is called by the compilers and must not block for
+    /// long.
     ///
     /// # Errors
-    /// What each engine said, if none takes a table.
+    /// [`LiveError::NoEngine`] if none takes a table.
     pub fn start(
         rib: Rib,
         vrfs: &[Vrf],
-        makers: impl Fn(Vrf) -> Makers,
+        engines: impl EngineSource<u32> + EngineSource<u128> + 'static,
         options: LiveOptions,
         events: impl Fn(Event) + Send + Sync + 'static,
-    ) -> Result<Self, Vec<String>> {
+    ) -> Result<Self, LiveError> {
         let rib = Arc::new(Mutex::new(rib));
-        let events: Arc<dyn Fn(Event) + Send + Sync> = Arc::new(events);
+        let events: Events = Arc::new(events);
+        let engines = Arc::new(engines);
         let mut tables = PerFamily::<Pipelines>::default();
         for &vrf in vrfs {
-            let makers = makers(vrf);
-            tables.v4.push(Pipeline::start(&rib, vrf, makers.v4, &options, &events)?);
-            tables.v6.push(Pipeline::start(&rib, vrf, makers.v6, &options, &events)?);
+            let (v4, v6) = (Arc::clone(&engines), Arc::clone(&engines));
+            tables.v4.push(Pipeline::<u32>::start(&rib, vrf, v4, &options, &events)?);
+            tables.v6.push(Pipeline::<u128>::start(&rib, vrf, v6, &options, &events)?);
         }
         Ok(Self { rib, tables })
     }
@@ -250,9 +255,4 @@ impl Live {
         self.tables.v4.iter().for_each(|table| table.log.flush());
         self.tables.v6.iter().for_each(|table| table.log.flush());
     }
-}
-
-/// Locks what the model check need not see.
-pub(crate) fn lock_std<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

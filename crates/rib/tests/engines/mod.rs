@@ -7,8 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use fibula_core::{
-    Addr, BuildError, Follow, Hop, LoadError, Lookup, Memory, Patched, Persist, Prefix, Routes,
-    TableRef, TableSource,
+    Addr, BuildError, Follow, Hop, LoadError, Lookup, Memory, Patched, PerFamily, Persist, Prefix,
+    Routes, TableRef, TableSource,
 };
 use fibula_rib::{Maker, Makers};
 
@@ -74,9 +74,9 @@ pub fn maker<A: Addr>(behaviour: Behaviour) -> Maker<A> {
     })
 }
 
-pub fn makers(behaviour: Behaviour) -> Makers {
+pub fn makers(behaviour: Behaviour) -> PerFamily<Makers> {
     let other = Behaviour { alive: Arc::default(), ..behaviour.clone() };
-    Makers { v4: vec![maker(behaviour)], v6: vec![maker(other)] }
+    PerFamily { v4: vec![maker(behaviour)], v6: vec![maker(other)] }
 }
 
 impl<A: Addr> Drop for Plain<A> {
