@@ -26,7 +26,7 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
     ] {
         let change = Change::Announce(Attributes::Values(&[asn, Value::Str(org)]));
         let prefix = prefix.parse().unwrap();
-        builder.apply(&Update { prefix, peer: 0, path_id: 0, time: 0, change });
+        builder.apply(&Update::new(prefix, change));
     }
     let table = builder.finish().unwrap();
     let bytes = to_bytes(&table, &EnginePart::none(), &EnginePart::none()).unwrap();

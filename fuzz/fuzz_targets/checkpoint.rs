@@ -4,9 +4,9 @@
 
 use std::sync::LazyLock;
 
-use fibula_core::{AnyPrefix, Attributes, BgpAttributes, Change, Prefix, Update, Value};
+use fibula_core::{Addr, AnyPrefix, Attributes, BgpAttributes, Change, NextHop, NextHops, Prefix, Update, Value};
 use fibula_fuzz::forge::{Section, assemble, seal, sections};
-use fibula_rib::{Peer, Preference, Rib, RibFamily, Snapshot};
+use fibula_rib::{Peer, Preference, Rib, Snapshot};
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 
@@ -37,11 +37,20 @@ static SOUND: LazyLock<Vec<Section>> = LazyLock::new(|| {
         let prefix: AnyPrefix = text.parse().expect("a prefix");
         let bgp = BgpAttributes { as_path_len: i, as_path: "1 2", ..Default::default() };
         let values = [Value::Int(i.into()), Value::Str("text"), Value::Null];
-        let attributes =
-            if i % 3 == 0 { Attributes::Values(&values) } else { Attributes::Bgp(&bgp) };
+        let hop = NextHop { interface: Some(i), ..NextHop::via([192, 0, 2, 1].into()) };
+        let next_hops = NextHops { hops: vec![hop; i as usize % 3], ..Default::default() };
+        let attributes = match i % 3 {
+            0 => Attributes::Values(&values),
+            1 => Attributes::Bgp(&bgp),
+            _ => Attributes::NextHops(&next_hops),
+        };
         let change = Change::Announce(attributes);
-        let update = Update { prefix, peer: i % 2, path_id: i % 4 / 2, time: 0, change };
-        rib.apply(i % 5 / 4, &update).expect("room");
+        let (vrf, peer, path_id) = (i % 5 / 4, i % 2, i % 4 / 2);
+        let update = Update { vrf, peer, path_id, ..Update::new(prefix, change) };
+        rib.apply(&update, &mut ()).expect("room");
+        if i == 7 {
+            rib.mark_stale(1);
+        }
     }
     sections(rib.checkpoint("here").to_bytes().expect("storable").as_ref())
 });
@@ -70,7 +79,7 @@ fuzz_target!(|input: Input<'_>| {
         same::<u128>(&rib, &again, vrf);
     }
     for peer in 0..rib.peers().len() as u32 {
-        rib.peer_down(peer, |_, _| {});
+        rib.peer_down(peer, &mut ());
     }
     assert!(rib.is_empty() && rib.memory().sets == 0);
 });
@@ -80,7 +89,7 @@ fn open(bytes: &[u8]) -> Option<Rib> {
     Some(Rib::from_snapshot(&snapshot, Preference::default()).ok()?.rib)
 }
 
-fn same<A: RibFamily>(rib: &Rib, again: &Rib, vrf: u32) {
+fn same<A: Addr>(rib: &Rib, again: &Rib, vrf: u32) {
     let routes = |rib: &Rib| -> Vec<(Prefix<A>, String)> {
         rib.iter::<A>(vrf)
             .map(|(prefix, best)| (prefix, format!("{:?}", best.attributes)))

@@ -51,6 +51,7 @@ impl Witness {
                 }
             }
             Change::Announce(Attributes::Bgp(_)) => assert!(info.bgp),
+            Change::Announce(Attributes::NextHops(_)) => assert!(!info.bgp),
             Change::Withdraw => {}
         }
         assert!(!info.bgp || self.peers.contains(&update.peer), "peer {}", update.peer);

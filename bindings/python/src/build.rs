@@ -158,13 +158,8 @@ fn add_rows(
         let items = rows.columns.iter().map(|(name, values)| Ok((name, values.get_item(row)?)));
         let items: Vec<_> = items.collect::<PyResult<_>>()?;
         let values = items.iter().map(|(name, item)| value(name, row, item));
-        builder.apply(&Update {
-            prefix,
-            peer: 0,
-            path_id: 0,
-            time: 0,
-            change: Change::Announce(Attributes::Values(&values.collect::<PyResult<Vec<_>>>()?)),
-        });
+        let values = values.collect::<PyResult<Vec<_>>>()?;
+        builder.apply(&Update::new(prefix, Change::Announce(Attributes::Values(&values))));
     }
     report.damaged += damaged;
     let (records, name) = (count as u64, rows.name.clone());

@@ -23,13 +23,9 @@
 //! # }
 //! let mut builder = TableBuilder::new(BuilderOptions::default());
 //! builder.begin_source("countries", "text", &[("country".into(), ColumnKind::Str)], false, None);
-//! builder.apply(&Update {
-//!     prefix: "192.0.2.0/24".parse()?,
-//!     peer: 0,
-//!     path_id: 0,
-//!     time: 0,
-//!     change: Change::Announce(Attributes::Values(&[Value::Str("CH")])),
-//! });
+//! let country = [Value::Str("CH")];
+//! let change = Change::Announce(Attributes::Values(&country));
+//! builder.apply(&Update::new("192.0.2.0/24".parse()?, change));
 //! let table = builder.finish()?;
 //! let bytes = fibula_rib::to_bytes(&table, &EnginePart::none(), &EnginePart::none())?;
 //! let snapshot = Snapshot::from_bytes(bytes)?;

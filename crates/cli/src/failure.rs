@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use fibula_feeds::FeedError;
+use fibula_rib::LiveError;
 use fibula_sources::SourceError;
 
 /// How a command that did its work ended.
@@ -106,6 +108,28 @@ impl From<SourceError> for Failure {
                 "a table is a snapshot (.fib), a routing table file, gen:v4:2024:900000:1, or embedded",
             ),
             error => Self::new(error),
+        }
+    }
+}
+
+impl From<FeedError> for Failure {
+    fn from(error: FeedError) -> Self {
+        let failure = Self::new(&error);
+        match error {
+            FeedError::EmptyTable => failure.hint("name one with --table"),
+            _ => failure,
+        }
+    }
+}
+
+impl From<LiveError> for Failure {
+    fn from(error: LiveError) -> Self {
+        let failure = Self::new(&error);
+        match error {
+            LiveError::NoEngine { .. } => {
+                failure.hint("--engine auto takes one that can hold this table")
+            }
+            _ => failure,
         }
     }
 }

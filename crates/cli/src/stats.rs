@@ -17,7 +17,6 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{self, Grid, bar, size, utc};
 use crate::progress::note;
 use crate::replay::feed::Player;
-use crate::replay::live::Loader;
 use crate::replay::report::RibStats;
 use crate::source::{ReadArgs, Source};
 use crate::table::{self, Loaded};
@@ -169,7 +168,7 @@ fn rib(args: &Args) -> Result<RibStats, Failure> {
             )
             .hint("write it to a file"));
         }
-        player.table(&source, &mut Loader(&mut rib))?;
+        player.table(&source, &mut rib)?;
     }
     Ok(rib.memory().into())
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use fibula_core::{Family, grouped};
 use fibula_ingest::{Damage, Progress, ReadReport};
 use fibula_rib::{PeerChoice, Snapshot, Table};
-pub use fibula_sources::{DEFAULT_HOPS, SHOWN, row};
+pub use fibula_sources::{DEFAULT_HOPS, row};
 use fibula_sources::{Merge, Watch};
 use fibula_testkit::fib::{HopModel, synthetic_hops};
 

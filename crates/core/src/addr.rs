@@ -2,6 +2,8 @@ use core::fmt::{Debug, Display};
 use core::hash::Hash;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use crate::{AnyPrefix, Kind, PerFamily, Prefix};
+
 /// The two address families of IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
@@ -86,6 +88,15 @@ pub trait Addr:
     fn to_ip(self) -> IpAddr;
     /// The address if it is of this family. A v4-mapped IPv6 address stays IPv6.
     fn from_ip(ip: IpAddr) -> Option<Self>;
+    /// This family's half; callers use [`PerFamily::get`].
+    #[doc(hidden)]
+    fn half<K: Kind>(both: &PerFamily<K>) -> &K::Of<Self>;
+    /// As [`Addr::half`]; callers use [`PerFamily::get_mut`].
+    #[doc(hidden)]
+    fn half_mut<K: Kind>(both: &mut PerFamily<K>) -> &mut K::Of<Self>;
+    /// Callers use `AnyPrefix::from`.
+    #[doc(hidden)]
+    fn any(prefix: Prefix<Self>) -> AnyPrefix;
 
     /// Length of the common leading part of two addresses, 0 to [`Self::BITS`].
     fn common_prefix_len(self, other: Self) -> u8 {
@@ -99,7 +110,7 @@ pub trait Addr:
 }
 
 macro_rules! addr {
-    ($t:ty, $family:expr, $std:ty, $variant:ident) => {
+    ($t:ty, $family:expr, $std:ty, $variant:ident, $field:ident) => {
         impl Addr for $t {
             const BITS: u8 = <$t>::BITS as u8;
             const FAMILY: Family = $family;
@@ -170,12 +181,24 @@ macro_rules! addr {
                     _ => None,
                 }
             }
+            #[inline]
+            fn half<K: Kind>(both: &PerFamily<K>) -> &K::Of<Self> {
+                &both.$field
+            }
+            #[inline]
+            fn half_mut<K: Kind>(both: &mut PerFamily<K>) -> &mut K::Of<Self> {
+                &mut both.$field
+            }
+            #[inline]
+            fn any(prefix: Prefix<Self>) -> AnyPrefix {
+                AnyPrefix::$variant(prefix)
+            }
         }
     };
 }
 
-addr!(u32, Family::V4, Ipv4Addr, V4);
-addr!(u128, Family::V6, Ipv6Addr, V6);
+addr!(u32, Family::V4, Ipv4Addr, V4, v4);
+addr!(u128, Family::V6, Ipv6Addr, V6, v6);
 
 #[cfg(test)]
 mod tests {

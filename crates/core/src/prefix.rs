@@ -186,6 +186,12 @@ impl AnyPrefix {
     }
 }
 
+impl<A: Addr> From<Prefix<A>> for AnyPrefix {
+    fn from(prefix: Prefix<A>) -> Self {
+        A::any(prefix)
+    }
+}
+
 impl fmt::Display for AnyPrefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

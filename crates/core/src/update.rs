@@ -1,12 +1,26 @@
 use core::net::IpAddr;
 
-use crate::AnyPrefix;
+use crate::{AnyPrefix, NextHops};
+
+/// A routing instance (VRF) by number; 0 is the global one.
+pub type Vrf = u32;
 
 /// One change to a routing table as a decoder reports it, whatever the format it came in.
 ///
-/// Borrows from the decoder's buffers: a consumer copies what it keeps.
+/// Borrows from the decoder's buffers: a consumer copies what it keeps. Decoders name what their format
+/// knows and take the rest from [`Update::new`]:
+///
+/// ```
+/// use fibula_core::{Change, Update};
+/// let withdrawal = Update::new("192.0.2.0/24".parse()?, Change::Withdraw);
+/// let update = Update { peer: 7, ..withdrawal };
+/// assert_eq!((update.vrf, update.peer, update.path_id, update.time), (0, 7, 0, 0));
+/// # Ok::<(), fibula_core::PrefixError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Update<'a> {
+    /// The routing instance whose table changes.
+    pub vrf: Vrf,
     /// The prefix that changes.
     pub prefix: AnyPrefix,
     /// The peer that speaks, as an index into the decoder's list of peers; 0 in formats without peers.
@@ -17,6 +31,13 @@ pub struct Update<'a> {
     pub time: u64,
     /// What happens to it.
     pub change: Change<'a>,
+}
+
+impl<'a> Update<'a> {
+    /// A change in the global VRF, by peer 0, without path identifier and time.
+    pub fn new(prefix: AnyPrefix, change: Change<'a>) -> Self {
+        Self { vrf: 0, prefix, peer: 0, path_id: 0, time: 0, change }
+    }
 }
 
 /// What an [`Update`] does to its prefix.
@@ -35,6 +56,8 @@ pub enum Attributes<'a> {
     Bgp(&'a BgpAttributes<'a>),
     /// One value for each column that the source declares, in the same order.
     Values(&'a [Value<'a>]),
+    /// Where a forwarding table sends packets.
+    NextHops(&'a NextHops),
 }
 
 /// The BGP path attributes that fibula keeps.

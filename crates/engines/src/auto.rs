@@ -79,15 +79,12 @@ pub fn auto<A: EngineFamily>(routes: &Routes<A>, isa: Isa) -> Auto<A> {
 /// # Panics
 /// As [`auto()`].
 pub fn auto_for<A: EngineFamily>(routes: &Routes<A>, isa: Isa, caches: Caches) -> Auto<A> {
-    let (candidates, rival) = match A::BITS {
-        32 => (V4, Some(RIVAL_V4)),
-        _ => (V6, None),
-    };
+    let (candidates, rival) = candidates::<A>();
     let mut refused = String::new();
-    for (i, Candidate { name, merit, quick_to, one_in }) in candidates.iter().enumerate() {
+    for (i, candidate) in candidates.iter().enumerate() {
+        let Candidate { name, merit, quick_to, .. } = candidate;
         let Some(entry) = find::<A>(name) else { continue };
-        let long = routes.iter().filter(|route| route.prefix.len() > *quick_to).count();
-        if long * one_in > routes.len() {
+        if let Some(long) = candidate.too_many_long(routes) {
             let share = 100.0 * long as f64 / routes.len() as f64;
             refused +=
                 &format!("; not {name}, {share:.0} % of the routes are longer than /{quick_to}");
@@ -108,6 +105,41 @@ pub fn auto_for<A: EngineFamily>(routes: &Routes<A>, isa: Isa, caches: Caches) -
         }
     }
     panic!("no engine takes the table{refused}");
+}
+
+/// The engines that [`auto()`] tries for these routes, in its order, none of them compiled: for tables
+/// that change, where what is compiled to be compared would be thrown away again and again. So DIR-24-8,
+/// which [`auto()`] times on machines with large caches, is not among them.
+///
+/// ```
+/// use fibula_core::{Hop, Prefix, Routes};
+///
+/// let names = |routes: &Routes<u32>| -> Vec<&str> {
+///     fibula_engines::suited(routes).iter().map(|entry| entry.name).collect()
+/// };
+/// assert_eq!(names(&Routes::default())[0], "runmap");
+/// let hosts = (0..9).map(|i| (Prefix::host(i), Hop::new(0))).collect();
+/// assert_eq!(names(&hosts)[0], "dxr18");
+/// ```
+pub fn suited<A: EngineFamily>(routes: &Routes<A>) -> Vec<&'static Entry<A>> {
+    let suited = candidates::<A>().0.iter().filter(|c| c.too_many_long(routes).is_none());
+    suited.filter_map(|candidate| find::<A>(candidate.name)).collect()
+}
+
+/// The candidates of a family in order, and what may beat the first where caches are large.
+fn candidates<A: Addr>() -> (&'static [Candidate], Option<Rival>) {
+    match A::BITS {
+        32 => (V4, Some(RIVAL_V4)),
+        _ => (V6, None),
+    }
+}
+
+impl Candidate {
+    /// How many of the routes it serves slowly, if those are too many.
+    fn too_many_long<A: Addr>(&self, routes: &Routes<A>) -> Option<usize> {
+        let long = routes.iter().filter(|route| route.prefix.len() > self.quick_to).count();
+        (long * self.one_in > routes.len()).then_some(long)
+    }
 }
 
 impl Rival {
@@ -209,7 +241,9 @@ mod tests {
     #[test]
     fn long_routes_have_engines_of_their_own() {
         fn chosen<A: EngineFamily>(len: u8) -> (&'static str, String) {
-            let Auto { entry, reason, .. } = auto(&blocks::<A>(100, len), Isa::detect());
+            let routes = blocks::<A>(100, len);
+            let Auto { entry, reason, .. } = auto(&routes, Isa::detect());
+            assert_eq!(suited(&routes)[0].name, entry.name, "the same without compiling");
             (entry.name, reason)
         }
         assert_eq!(chosen::<u32>(24).0, "runmap");

@@ -36,7 +36,7 @@ pub mod runmap;
 pub mod sail;
 pub mod wideleaf;
 
-pub use auto::{Auto, auto, auto_for};
+pub use auto::{Auto, auto, auto_for, suited};
 pub use registry::{AnyEngine, BoxedEngine, EngineFamily, Entry, engines, find};
 
 /// The caches that [`auto_for()`] chooses by.

@@ -72,6 +72,11 @@ pub trait Sink {
     }
     /// A route comes or goes.
     fn update(&mut self, update: &Update<'_>);
+    /// The peer has said all that it has to say for now (BGP's End-of-RIB, the end of a dump): routes of
+    /// an earlier connection that it did not name again are gone.
+    fn end_of_rib(&mut self, peer: u32) {
+        let _ = peer;
+    }
     /// Something could not be decoded and was skipped. [`ControlFlow::Break`] stops the decoder.
     fn damage(&mut self, damage: &Damage) -> ControlFlow<()>;
     /// The options do not fit the input, which is not decoded; `what` says why.
@@ -191,7 +196,8 @@ pub struct Collected {
     pub info: Option<SourceInfo>,
     /// The peers, by index.
     pub peers: Vec<PeerInfo>,
-    /// `prefix = value, value` or, for BGP, `+ peer prefix next-hop origin`; `- peer prefix`.
+    /// `prefix = value, value` or, for BGP, `+ peer prefix next-hop origin`, for a forwarding table
+    /// `+ peer prefix next-hops`; `- peer prefix`.
     pub lines: Vec<String>,
     /// Session changes.
     pub states: Vec<PeerState>,
@@ -241,6 +247,7 @@ fn describe(update: &Update<'_>) -> String {
             let origin = a.origin_as.map_or("none".to_owned(), |asn| asn.to_string());
             format!("+ {peer} {prefix}{id} {next_hop} {origin}")
         }
+        Change::Announce(Attributes::NextHops(hops)) => format!("+ {peer} {prefix}{id} {hops}"),
         Change::Announce(Attributes::Values(values)) => {
             let values: Vec<String> = values
                 .iter()

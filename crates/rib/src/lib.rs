@@ -18,8 +18,8 @@
 //!   [`Reader`]s, who see one [`Generation`] for each batch; an [`Audit`] compares the two all the time;
 //! - a [`Checkpoint`] puts the RIB on disk, from where [`Rib::open`] goes on.
 //!
-//! The crate does not know the engines: it stores and returns their tables by name, or is told how to
-//! build them ([`Maker`]).
+//! The crate does not know the engines: it stores and returns their tables by name, and asks an
+//! [`EngineSource`] for those that suit a live table.
 //!
 //! ```
 //! use fibula_core::{Attributes, Change, Update, Value};
@@ -28,13 +28,9 @@
 //! let mut builder = TableBuilder::new(BuilderOptions::default());
 //! builder.begin_source("countries", "text", &[("country".into(), ColumnKind::Str)], false, None);
 //! for (prefix, country) in [("192.0.2.0/24", "CH"), ("2001:db8::/32", "NL")] {
-//!     builder.apply(&Update {
-//!         prefix: prefix.parse()?,
-//!         peer: 0,
-//!         path_id: 0,
-//!         time: 0,
-//!         change: Change::Announce(Attributes::Values(&[Value::Str(country)])),
-//!     });
+//!     let values = [Value::Str(country)];
+//!     let change = Change::Announce(Attributes::Values(&values));
+//!     builder.apply(&Update::new(prefix.parse()?, change));
 //! }
 //! let table = builder.finish()?;
 //!
@@ -55,6 +51,7 @@ mod atomic_file;
 mod audit;
 mod builder;
 mod checkpoint;
+mod choice;
 mod columns;
 mod compiler;
 mod intern;
@@ -66,6 +63,7 @@ mod model;
 mod publisher;
 pub mod rib;
 pub mod snapshot;
+mod status;
 mod sync;
 mod table;
 
@@ -74,17 +72,17 @@ pub use atomic_file::AtomicFile;
 pub use audit::Audit;
 pub use builder::{BuilderOptions, PeerChoice, TableBuilder};
 pub use checkpoint::{Checkpoint, Restored};
+pub use choice::{EngineSource, Maker, Makers};
 pub use columns::{ColumnKind, Columns, ColumnsBuilder};
-pub use compiler::Maker;
 pub use layers::layers;
-pub use live::{Count, Counters, Event, Latencies, Live, LiveFamily, LiveOptions, Makers};
+pub use live::{Live, LiveOptions};
 pub use log::Pacing;
 pub use publisher::{AttributeTable, Generation, Reader};
 pub use rib::{
-    AnyChange, AttributeSet, Change, Decision, Path, Peer, Preference, Rib, RibFamily, RibMemory,
-    Step, Vrf,
+    AttributeSet, Change, Changes, Decision, Path, Peer, Preference, Rib, RibMemory, Step,
 };
 pub use snapshot::{
     EnginePart, Snapshot, SnapshotError, StoredFamily, StoredRoutes, Written, to_bytes, write,
 };
+pub use status::{Count, Counters, Event, Latencies, LiveError, Refusal};
 pub use table::{Provenance, SelectedPeer, SourceRecord, Table, TableError};

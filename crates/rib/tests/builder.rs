@@ -8,7 +8,7 @@ use fibula_rib::{BuilderOptions, ColumnKind, PeerChoice, Table, TableBuilder, Ta
 use proptest::prelude::*;
 
 fn update<'a>(prefix: &str, peer: u32, path_id: u32, change: Change<'a>) -> Update<'a> {
-    Update { prefix: prefix.parse().unwrap(), peer, path_id, time: 0, change }
+    Update { peer, path_id, ..Update::new(prefix.parse().unwrap(), change) }
 }
 
 fn says(builder: &mut TableBuilder, prefix: &str, values: &[Value<'_>]) {
@@ -328,7 +328,7 @@ proptest! {
                 None => Change::Withdraw,
             };
             let prefix = prefix_of(prefix);
-            builder.apply(&Update { prefix, peer, path_id, time: 0, change });
+            builder.apply(&Update { peer, path_id, ..Update::new(prefix, change) });
         }
         let table = builder.finish().unwrap();
         let length = table.columns.find("as_path_len").unwrap();
@@ -368,4 +368,58 @@ fn the_order_of_arrival_does_not_matter() {
         table
     };
     assert_eq!(build(&mut list.iter()), build(&mut list.iter().rev()));
+}
+
+/// Routes of a forwarding table: numbers while each has one next hop, lists as soon as one has several.
+#[test]
+fn next_hops_become_columns() {
+    use fibula_core::{NextHop, NextHops, RouteKind};
+    let hop = |last: u8, interface, weight| NextHop {
+        gateway: (last > 0).then(|| [192, 0, 2, last].into()),
+        interface,
+        weight,
+    };
+    let one = ("10.0.0.0/8", RouteKind::Unicast, vec![hop(1, Some(3), 1)]);
+    let link = ("11.0.0.0/8", RouteKind::Local, vec![hop(0, Some(4), 1)]);
+    let none = ("12.0.0.0/8", RouteKind::Prohibit, vec![]);
+    let two = ("13.0.0.0/8", RouteKind::Unicast, vec![hop(2, None, 10), hop(0, Some(5), 1)]);
+    let table = |routes: &[&(&str, RouteKind, Vec<NextHop>)], columns: Option<Vec<String>>| {
+        let mut builder = TableBuilder::new(BuilderOptions { columns, ..Default::default() });
+        builder.begin_source("kernel", "netlink", &[], false, None);
+        for (prefix, kind, hops) in routes.iter().copied() {
+            let next_hops = NextHops { kind: *kind, hops: hops.clone() };
+            let change = Change::Announce(Attributes::NextHops(&next_hops));
+            builder.apply(&update(prefix, 0, 0, change));
+        }
+        builder.finish().unwrap()
+    };
+    let rows = |table: &Table| -> Vec<Vec<String>> {
+        let value = |column, row| match table.columns.value(column, row) {
+            Value::Null => String::new(),
+            Value::Int(number) => format!("{number}"),
+            Value::Str(text) => format!("'{text}'"),
+        };
+        let row = |row| (0..table.columns.width()).map(|column| value(column, row)).collect();
+        table.v4.iter().map(|route| row(route.hop.index().unwrap())).collect()
+    };
+    let single = table(&[&one, &link, &none], None);
+    assert!(single.columns.names().eq(["next_hop", "interface", "weight", "kind"]));
+    assert_eq!(
+        rows(&single),
+        [
+            ["'192.0.2.1'", "3", "1", "'unicast'"],
+            ["", "4", "1", "'local'"],
+            ["", "", "", "'prohibit'"]
+        ]
+    );
+    let several = table(&[&one, &two], None);
+    assert_eq!(
+        rows(&several),
+        [
+            ["'192.0.2.1'", "'3'", "'1'", "'unicast'"],
+            ["'- 192.0.2.2'", "'5 -'", "'1 10'", "'unicast'"]
+        ]
+    );
+    let kept = table(&[&one, &none], Some(vec!["kind".to_owned()]));
+    assert_eq!(rows(&kept), [["'unicast'"], ["'prohibit'"]]);
 }

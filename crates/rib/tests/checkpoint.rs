@@ -7,7 +7,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-use fibula_core::{AnyPrefix, Attributes, BgpAttributes, Change, Prefix, Update, Value};
+use fibula_core::{
+    AnyPrefix, Attributes, BgpAttributes, Change, NextHop, NextHops, Prefix, RouteKind, Update,
+    Value,
+};
 use fibula_rib::snapshot::SnapshotErrorKind;
 use fibula_rib::{AttributeSet, Peer, Preference, Rib, Snapshot};
 use fibula_testkit::Rng;
@@ -39,7 +42,7 @@ fn apply(i: u64, rib: &mut Rib) {
         Some(attributes) => Change::Announce(Attributes::Bgp(attributes)),
         None => Change::Withdraw,
     };
-    rib.apply(vrf, &Update { prefix, peer, path_id, time: 0, change }).unwrap();
+    rib.apply(&Update { vrf, peer, path_id, ..Update::new(prefix, change) }, &mut ()).unwrap();
 }
 
 type Everything = BTreeMap<(u32, String), Vec<(u32, u32, AttributeSet)>>;
@@ -113,6 +116,63 @@ fn other_files_and_damage_are_refused() {
         assert!(Snapshot::from_bytes(&damaged[..]).is_err());
         assert!(Snapshot::from_bytes(&bytes.as_ref()[..at]).is_err());
     }
+}
+
+/// A file that the version before wrote, which had neither next hops nor restarts.
+#[test]
+#[cfg(target_endian = "little")]
+fn files_of_version_1_are_read() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/checkpoint-1.fib");
+    let restored = Rib::open(&path, Preference::default()).unwrap();
+    let mut rib = rib_after(60);
+    let values = [Value::Int(7), Value::Null, Value::Str("text")];
+    let change = Change::Announce(Attributes::Values(&values));
+    let prefix = "203.0.113.0/24".parse().unwrap();
+    rib.apply(&Update { peer: 1, ..Update::new(prefix, change) }, &mut ()).unwrap();
+    assert!(everything(&restored.rib) == everything(&rib) && rib.memory().routes > 30);
+    assert_eq!((restored.rib.sequence(), &*restored.position), (61, "40"));
+    assert_eq!(restored.rib.peers(), rib.peers());
+    assert!(restored.rib.resyncing().is_empty());
+    // It is a table still, and what goes on from it is written in the present version.
+    let snapshot = Snapshot::open(&path).unwrap();
+    assert_eq!(snapshot.family::<u32>().len(), rib.len::<u32>(0));
+    let again = restored.rib.checkpoint("41").to_bytes().unwrap();
+    let again = Rib::from_snapshot(&Snapshot::from_bytes(again).unwrap(), Preference::default());
+    assert!(everything(&again.unwrap().rib) == everything(&rib));
+}
+
+/// Next hops come back, and are columns of the table that a checkpoint is to other commands.
+#[test]
+fn next_hops_are_stored() {
+    let mut rib = Rib::default();
+    let hop = |last, interface| NextHop {
+        interface,
+        ..NextHop::via(std::net::Ipv4Addr::new(192, 0, 2, last).into())
+    };
+    let tables = [
+        ("10.0.0.0/8", RouteKind::Unicast, vec![hop(9, None), hop(1, Some(3))]),
+        ("11.0.0.0/8", RouteKind::Unicast, vec![hop(2, Some(4))]),
+        ("12.0.0.0/8", RouteKind::Blackhole, vec![]),
+    ];
+    for (prefix, kind, hops) in tables {
+        let next_hops = NextHops { kind, hops };
+        let change = Change::Announce(Attributes::NextHops(&next_hops));
+        rib.apply(&Update::new(prefix.parse().unwrap(), change), &mut ()).unwrap();
+    }
+    rib.peer(Peer { address: None, asn: 0 });
+    let snapshot = Snapshot::from_bytes(rib.checkpoint("").to_bytes().unwrap()).unwrap();
+    let again = Rib::from_snapshot(&snapshot, Preference::default()).unwrap().rib;
+    assert!(everything(&again) == everything(&rib));
+    let (columns, stored) = (snapshot.columns(), snapshot.family::<u32>());
+    assert!(columns.names().eq(["next_hop", "interface", "weight", "kind"]));
+    let rows: Vec<Vec<Value<'_>>> = (0..3)
+        .map(|i| stored.get(i).hop.index().unwrap())
+        .map(|row| (0..4).map(|column| columns.value(column, row)).collect())
+        .collect();
+    let text = Value::Str;
+    assert_eq!(rows[0], [text("192.0.2.1 192.0.2.9"), text("3 -"), text("1 1"), text("unicast")]);
+    assert_eq!(rows[1], [text("192.0.2.2"), text("4"), text("1"), text("unicast")]);
+    assert_eq!(rows[2], [Value::Null, Value::Null, Value::Null, text("blackhole")]);
 }
 
 const CHILD: &str = "FIBULA_TEST_CHECKPOINT";

@@ -8,8 +8,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::engines::{Behaviour, maker, makers};
-use fibula_core::{Attributes, Change, Hop, Prefix, Update, Value};
-use fibula_rib::{Audit, Event, Live, LiveOptions, Makers, Pacing, Reader, Rib};
+use fibula_core::{Attributes, Change, Hop, PerFamily, Prefix, Routes, Update, Value};
+use fibula_rib::{
+    Audit, EngineSource, Event, Live, LiveError, LiveOptions, Maker, Makers, Pacing, Reader, Rib,
+};
 use fibula_testkit::Rng;
 
 fn ms(ms: u64) -> Duration {
@@ -24,13 +26,12 @@ fn announce(live: &Live, prefix: Prefix<u32>, value: u64) {
     let values = [Value::Int(value)];
     let change = Change::Announce(Attributes::Values(&values));
     let prefix = fibula_core::AnyPrefix::V4(prefix);
-    live.apply(0, &Update { prefix, peer: 0, path_id: 0, time: 0, change }).unwrap();
+    live.apply(&Update::new(prefix, change)).unwrap();
 }
 
 fn withdraw(live: &Live, prefix: Prefix<u32>) {
     let prefix = fibula_core::AnyPrefix::V4(prefix);
-    let change = Change::Withdraw;
-    live.apply(0, &Update { prefix, peer: 0, path_id: 0, time: 0, change }).unwrap();
+    live.apply(&Update::new(prefix, Change::Withdraw)).unwrap();
 }
 
 /// What the table says of the address, in the attributes' own terms.
@@ -78,7 +79,7 @@ fn every_batch_is_right_for_its_generation() {
     let live = Live::start(
         Rib::default(),
         &[0],
-        |_| makers(Behaviour::default()),
+        makers(Behaviour::default()),
         quick(Audit::Sampling),
         |event| panic!("{event}"),
     )
@@ -171,7 +172,7 @@ fn the_next_engine_takes_over_at_a_limit_and_the_first_comes_back() {
     let live = Live::start(
         Rib::default(),
         &[0],
-        |_| Makers {
+        PerFamily::<Makers> {
             v4: vec![maker(small.clone()), maker(Behaviour::default())],
             v6: vec![maker(Behaviour::default())],
         },
@@ -189,7 +190,7 @@ fn the_next_engine_takes_over_at_a_limit_and_the_first_comes_back() {
     }
     let said = events.lock().unwrap().clone();
     assert!(
-        matches!(&said[..], [Event::Engine { now: "plain", refused }] if refused[0].contains("engine small")),
+        matches!(&said[..], [Event::Engine { now: "plain", refused }] if refused[0].to_string().contains("engine small")),
         "{said:?}"
     );
 }
@@ -203,7 +204,7 @@ fn a_failed_build_keeps_the_last_good_table() {
     let live = Live::start(
         Rib::default(),
         &[0],
-        |_| makers(behaviour.clone()),
+        makers(behaviour.clone()),
         quick(Audit::Full),
         heard(&events),
     )
@@ -235,7 +236,7 @@ fn the_audit_finds_a_corruption_and_heals_it() {
         let live = Live::start(
             Rib::default(),
             &[0],
-            |_| makers(behaviour.clone()),
+            makers(behaviour.clone()),
             quick(audit),
             heard(&events),
         )
@@ -274,7 +275,7 @@ fn an_engine_that_lies_gives_way() {
     let live = Live::start(
         Rib::default(),
         &[0],
-        |_| Makers {
+        PerFamily::<Makers> {
             v4: vec![maker(liar.clone()), maker(Behaviour::default())],
             v6: vec![maker(Behaviour::default())],
         },
@@ -295,7 +296,7 @@ fn the_feed_is_held_back() {
     let pacing = Pacing { bucket: ms(1), capacity: 64, ..Pacing::default() };
     let options = LiveOptions { pacing, audit: Audit::Off };
     let live =
-        Live::start(Rib::default(), &[0], |_| makers(behaviour.clone()), options, |_| {}).unwrap();
+        Live::start(Rib::default(), &[0], makers(behaviour.clone()), options, |_| {}).unwrap();
     for i in 0..2000u32 {
         announce(&live, Prefix::masked(i << 16, 16).unwrap(), i.into());
     }
@@ -314,7 +315,7 @@ fn the_feed_is_held_back() {
 fn memory_is_bounded_by_what_readers_hold() {
     let behaviour = Behaviour::default();
     let live =
-        Live::start(Rib::default(), &[0], |_| makers(behaviour.clone()), quick(Audit::Off), |_| {})
+        Live::start(Rib::default(), &[0], makers(behaviour.clone()), quick(Audit::Off), |_| {})
             .unwrap();
     let mut readers: Vec<_> = (0..2).map(|_| live.reader::<u32>(0).unwrap()).collect();
     for (i, reader) in readers.iter_mut().enumerate() {
@@ -349,7 +350,7 @@ fn vrfs_are_apart() {
     let live = Live::start(
         Rib::default(),
         &[0, 7],
-        |_| makers(Behaviour::default()),
+        makers(Behaviour::default()),
         quick(Audit::Full),
         |_| {},
     )
@@ -358,7 +359,7 @@ fn vrfs_are_apart() {
         let values = [Value::Int(vrf.into())];
         let change = Change::Announce(Attributes::Values(&values));
         let prefix = fibula_core::AnyPrefix::V4(p("10.0.0.0/8"));
-        live.apply(vrf, &Update { prefix, peer: 0, path_id: 0, time: 0, change }).unwrap();
+        live.apply(&Update { vrf, ..Update::new(prefix, change) }).unwrap();
     }
     live.flush();
     for vrf in [0, 7] {
@@ -367,4 +368,82 @@ fn vrfs_are_apart() {
     }
     assert!(live.reader::<u32>(9).is_none());
     assert!(live.with_rib(|rib| rib.exact(9, p("10.0.0.0/8")).is_some()));
+}
+
+/// Engines by what the table is: `few` up to 20 routes, `many` beyond, `long` if most are host routes.
+struct ByShape;
+
+impl EngineSource<u32> for ByShape {
+    fn candidates(&self, routes: &Routes<u32>) -> Vec<Maker<u32>> {
+        let hosts = routes.iter().filter(|route| route.prefix.len() == 32).count();
+        let name = match routes.len() {
+            len if hosts * 2 > len => "long",
+            ..=20 => "few",
+            _ => "many",
+        };
+        vec![maker(Behaviour { name, ..Behaviour::default() })]
+    }
+}
+
+impl EngineSource<u128> for ByShape {
+    fn candidates(&self, _: &Routes<u128>) -> Vec<Maker<u128>> {
+        vec![maker(Behaviour::default())]
+    }
+}
+
+/// Another engine takes over as the table grows, gets longer routes and shrinks, although the one that
+/// serves could be patched; answers are right all along, and the operator hears of it.
+#[test]
+fn engines_are_chosen_again_as_the_table_changes() {
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let live = Live::start(Rib::default(), &[0], ByShape, quick(Audit::Full), heard(&events));
+    let live = live.unwrap();
+    let mut reader = live.reader::<u32>(0).unwrap();
+    assert_eq!(reader.pin().engine_name(), "few");
+    let mut names = vec!["few"];
+    let short = (0..60u32).map(|i| Prefix::masked(i << 24, 8).unwrap());
+    let hosts = (0..200u32).map(|i| Prefix::host(i << 20 | 1));
+    for (i, prefix) in (0..).zip(short.chain(hosts.clone())) {
+        announce(&live, prefix, i);
+        live.flush();
+        assert_eq!(answer(&mut reader, prefix.first()), Some(i));
+        let name = reader.pin().engine_name();
+        if names.last() != Some(&name) {
+            names.push(name);
+        }
+    }
+    hosts.for_each(|prefix| withdraw(&live, prefix));
+    live.flush();
+    names.push(reader.pin().engine_name());
+    assert_eq!(names, ["few", "many", "long", "many"]);
+    let counters = live.counters::<u32>(0).unwrap();
+    assert!(counters.patches.get() > 0, "{counters:?}");
+    assert_eq!(counters.differences.get(), 0);
+    let now = |event: &Event| match event {
+        Event::Engine { now, refused } if refused.is_empty() => *now,
+        other => panic!("{other}"),
+    };
+    assert!(events.lock().unwrap().iter().map(now).eq(["many", "long", "many"]));
+}
+
+#[test]
+fn a_table_that_no_engine_takes_is_an_error_with_all_reasons() {
+    let mut rib = Rib::default();
+    let change = Change::Announce(Attributes::Values(&[]));
+    rib.apply(&Update { vrf: 3, ..Update::new("10.0.0.0/8".parse().unwrap(), change) }, &mut ())
+        .unwrap();
+    let broken = Behaviour { name: "broken", ..Behaviour::default() };
+    broken.broken.store(true, Ordering::Relaxed);
+    let small = Behaviour { name: "small", most: 0, ..Behaviour::default() };
+    let engines = PerFamily::<Makers> {
+        v4: vec![maker(broken), maker(small)],
+        v6: vec![maker(Behaviour::default())],
+    };
+    let error = Live::start(rib, &[3], engines, quick(Audit::Off), |_| {}).err().unwrap();
+    assert!(matches!(&error, LiveError::NoEngine { vrf: 3, refused, .. } if refused.len() == 2));
+    assert_eq!(
+        error.to_string(),
+        "no engine takes the IPv4 table of VRF 3: engine broken panicked while it was built; engine \
+         small: the table needs 1 routes, the scheme holds 0"
+    );
 }

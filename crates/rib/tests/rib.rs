@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use fibula_core::{
-    Addr, AnyPrefix, Attributes, BgpAttributes, Change as Said, Hop, Prefix, Update,
+    Addr, AnyPrefix, Attributes, BgpAttributes, Change as Said, Hop, Prefix, Update, Vrf,
 };
-use fibula_rib::{AnyChange, AttributeSet, Path, Peer, Preference, Rib, RibFamily, Step};
+use fibula_rib::{AttributeSet, Change, Changes, Path, Peer, Preference, Rib, Step};
 use fibula_testkit::Rng;
 
 type Key<A> = (u32, Prefix<A>, u32, u32);
@@ -16,7 +16,7 @@ struct Plain<A: Addr> {
     said: BTreeMap<Key<A>, BgpAttributes<'static>>,
 }
 
-impl<A: RibFamily> Plain<A> {
+impl<A: Addr> Plain<A> {
     fn paths(&self, vrf: u32, prefix: Prefix<A>) -> Vec<(Key<A>, &BgpAttributes<'static>)> {
         let all = self.said.iter().filter(|((v, p, ..), _)| (*v, *p) == (vrf, prefix));
         let mut paths: Vec<_> = all.map(|(key, attributes)| (*key, attributes)).collect();
@@ -41,7 +41,7 @@ fn same(path: &Path, (key, attributes): &(Key<impl Addr>, &BgpAttributes<'static
         && path.attributes.bgp().as_ref() == Some(attributes)
 }
 
-fn check<A: RibFamily>(rib: &Rib, plain: &Plain<A>, rng: &mut Rng) {
+fn check<A: Addr>(rib: &Rib, plain: &Plain<A>, rng: &mut Rng) {
     for vrf in 0..3 {
         let prefixes = plain.prefixes(vrf);
         assert_eq!(rib.len::<A>(vrf), prefixes.len());
@@ -98,36 +98,34 @@ fn attributes(rng: &mut Rng) -> BgpAttributes<'static> {
     }
 }
 
-fn random<A: RibFamily>(seed: u64, any: fn(Prefix<A>) -> AnyPrefix) {
+/// What one hears who listens to the changes only.
+#[derive(Default)]
+struct Heard(BTreeMap<(Vrf, AnyPrefix), AttributeSet>);
+
+impl Changes for Heard {
+    fn changed<A: Addr>(&mut self, vrf: Vrf, change: Change<A>) {
+        let key = (vrf, change.prefix.into());
+        match change.best {
+            Some((_, set)) => self.0.insert(key, set),
+            None => self.0.remove(&key),
+        };
+    }
+}
+
+fn random<A: Addr>(seed: u64) {
     let mut rng = Rng::new(seed);
     let mut rib = Rib::default();
     for asn in 1..=4 {
         rib.peer(Peer { address: None, asn });
     }
     let mut plain = Plain::<A> { said: BTreeMap::new() };
-    // What one hears who listens to the changes only.
-    let mut heard: BTreeMap<(u32, Prefix<A>), AttributeSet> = BTreeMap::new();
-    let mut hear = |vrf, change: AnyChange| {
-        let (prefix, best) = match change {
-            AnyChange::V4(change) => (AnyPrefix::V4(change.prefix), change.best),
-            AnyChange::V6(change) => (AnyPrefix::V6(change.prefix), change.best),
-        };
-        let prefix = match prefix {
-            AnyPrefix::V4(p) => Prefix::<A>::masked(A::from_u128(p.addr().into()), p.len()),
-            AnyPrefix::V6(p) => Prefix::<A>::masked(A::from_u128(p.addr()), p.len()),
-        };
-        let key = (vrf, prefix.unwrap());
-        match best {
-            Some((_, set)) => heard.insert(key, set),
-            None => heard.remove(&key),
-        };
-    };
+    let mut heard = Heard::default();
     for round in 0..3000 {
         let key =
             (rng.below(3) as u32, prefix::<A>(&mut rng), rng.below(4) as u32, rng.below(2) as u32);
         let (vrf, prefix, peer, path_id) = key;
         if round % 500 == 499 {
-            rib.peer_down(peer, &mut hear);
+            rib.peer_down(peer, &mut heard);
             plain.said.retain(|key, _| key.2 != peer);
         } else {
             let said = attributes(&mut rng);
@@ -138,10 +136,8 @@ fn random<A: RibFamily>(seed: u64, any: fn(Prefix<A>) -> AnyPrefix) {
                 plain.said.remove(&key);
                 Said::Withdraw
             };
-            let update = Update { prefix: any(prefix), peer, path_id, time: 0, change };
-            if let Some(change) = rib.apply(vrf, &update).unwrap() {
-                hear(vrf, change);
-            }
+            let update = Update { vrf, peer, path_id, ..Update::new(prefix.into(), change) };
+            rib.apply(&update, &mut heard).unwrap();
         }
         if round % 50 == 0 {
             check(&rib, &plain, &mut rng);
@@ -150,13 +146,13 @@ fn random<A: RibFamily>(seed: u64, any: fn(Prefix<A>) -> AnyPrefix) {
     check(&rib, &plain, &mut rng);
     for vrf in 0..3 {
         let now: BTreeMap<_, _> =
-            rib.iter::<A>(vrf).map(|(prefix, path)| ((vrf, prefix), path.attributes)).collect();
+            rib.iter::<A>(vrf).map(|(p, path)| ((vrf, p.into()), path.attributes)).collect();
         let heard: BTreeMap<_, _> =
-            heard.iter().filter(|(key, _)| key.0 == vrf).map(|(k, v)| (*k, v.clone())).collect();
+            heard.0.iter().filter(|(key, _)| key.0 == vrf).map(|(k, v)| (*k, v.clone())).collect();
         assert_eq!(now, heard, "who follows the changes knows the table");
     }
     for peer in 0..4 {
-        rib.peer_down(peer, |_, _| {});
+        rib.peer_down(peer, &mut ());
     }
     assert!(rib.is_empty());
     assert_eq!(rib.memory().sets, 0, "nobody refers to any set");
@@ -165,8 +161,8 @@ fn random<A: RibFamily>(seed: u64, any: fn(Prefix<A>) -> AnyPrefix) {
 #[test]
 fn equals_a_plain_map() {
     for seed in 0..3 {
-        random::<u32>(seed, AnyPrefix::V4);
-        random::<u128>(seed, AnyPrefix::V6);
+        random::<u32>(seed);
+        random::<u128>(seed);
     }
 }
 
@@ -179,7 +175,7 @@ fn preferences_are_followed_and_explained() {
         let said = BgpAttributes { as_path_len, ..Default::default() };
         let change = Said::Announce(Attributes::Bgp(&said));
         let prefix = "10.0.0.0/8".parse().unwrap();
-        rib.apply(0, &Update { prefix, peer, path_id: 0, time: 0, change }).unwrap();
+        rib.apply(&Update { peer, ..Update::new(prefix, change) }, &mut ()).unwrap();
     }
     let why = rib.explain::<u32>(0, "10.0.0.0/8".parse().unwrap()).unwrap();
     assert_eq!(why.best().peer, 1);
@@ -203,7 +199,7 @@ fn a_route_costs_less_than_a_hundred_bytes() {
         for prefix in prefixes {
             let said = BgpAttributes { as_path_len: 1, ..Default::default() };
             let change = Said::Announce(Attributes::Bgp(&said));
-            rib.apply(0, &Update { prefix, peer: 0, path_id: 0, time: 0, change }).unwrap();
+            rib.apply(&Update::new(prefix, change), &mut ()).unwrap();
         }
     };
     let (mut rib4, mut rib6) = (Rib::default(), Rib::default());

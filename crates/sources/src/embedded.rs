@@ -4,7 +4,7 @@
 //! project (<https://location.ipfire.org/>), whose data are licensed under CC BY-SA 4.0. The crate
 //! gives the first address of each range; a range ends where the next one begins.
 
-use fibula_core::{Addr, AnyPrefix, Attributes, Change, Prefix, Update, Value};
+use fibula_core::{Addr, Attributes, Change, Prefix, Update, Value};
 use fibula_rib::{ColumnKind, TableBuilder};
 
 /// The name by which the table is asked for.
@@ -23,16 +23,11 @@ type Code = Option<std::num::NonZeroU16>;
 pub fn feed(builder: &mut TableBuilder) {
     let columns = [(COLUMN.to_owned(), ColumnKind::Str)];
     builder.begin_source(NAME, "ranges", &columns, false, Some(DATE));
-    feed_family(builder, tor_geoip_db::ipv4s(), tor_geoip_db::ipv4c(), AnyPrefix::V4);
-    feed_family(builder, tor_geoip_db::ipv6s(), tor_geoip_db::ipv6c(), AnyPrefix::V6);
+    feed_family(builder, tor_geoip_db::ipv4s(), tor_geoip_db::ipv4c());
+    feed_family(builder, tor_geoip_db::ipv6s(), tor_geoip_db::ipv6c());
 }
 
-fn feed_family<A: Addr>(
-    builder: &mut TableBuilder,
-    starts: &[A],
-    codes: &[Code],
-    any: fn(Prefix<A>) -> AnyPrefix,
-) {
+fn feed_family<A: Addr>(builder: &mut TableBuilder, starts: &[A], codes: &[Code]) {
     let ends = starts.iter().skip(1).map(|next| next.predecessor().unwrap_or(A::MIN));
     let ends = ends.chain(std::iter::once(A::MAX));
     for ((&first, last), code) in starts.iter().zip(ends).zip(codes) {
@@ -40,13 +35,8 @@ fn feed_family<A: Addr>(
         let Ok(country) = std::str::from_utf8(&letters) else { continue };
         let values = [Value::Str(country)];
         for prefix in Prefix::split_range(first, last) {
-            builder.apply(&Update {
-                prefix: any(prefix),
-                peer: 0,
-                path_id: 0,
-                time: 0,
-                change: Change::Announce(Attributes::Values(&values)),
-            });
+            let change = Change::Announce(Attributes::Values(&values));
+            builder.apply(&Update::new(prefix.into(), change));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fibula_core::{AnyPrefix, Attributes, Change, Family, Hop, Prefix, Update, Value};
+use fibula_core::{Attributes, Change, Family, Hop, Update, Value};
 use fibula_ingest::{
     Consumer, Damage, Format, PeerInfo, Progress, ReadOptions, ReadReport, SourceInfo, SourceSpec,
     text::TextOptions,
@@ -148,26 +148,17 @@ fn feed_table(builder: &mut TableBuilder, name: &str, format: &str, table: &Tabl
     let names = table.columns.names().enumerate();
     let columns: Vec<_> = names.map(|(i, n)| (n.to_owned(), table.columns.kind(i))).collect();
     builder.begin_source(name, format, &columns, false, None);
-    feed_routes::<u32>(builder, table, AnyPrefix::V4);
-    feed_routes::<u128>(builder, table, AnyPrefix::V6);
+    feed_routes::<u32>(builder, table);
+    feed_routes::<u128>(builder, table);
 }
 
-fn feed_routes<A: StoredFamily>(
-    builder: &mut TableBuilder,
-    table: &Table,
-    any: fn(Prefix<A>) -> AnyPrefix,
-) {
+fn feed_routes<A: StoredFamily>(builder: &mut TableBuilder, table: &Table) {
     let mut values = Vec::new();
     for route in table.routes::<A>().iter() {
         values.clear();
         values.extend(row(&table.columns, route.hop));
-        builder.apply(&Update {
-            prefix: any(route.prefix),
-            peer: 0,
-            path_id: 0,
-            time: 0,
-            change: Change::Announce(Attributes::Values(&values)),
-        });
+        let change = Change::Announce(Attributes::Values(&values));
+        builder.apply(&Update::new(route.prefix.into(), change));
     }
 }
 

@@ -145,10 +145,9 @@ pub struct Annotated {
 /// # }
 /// # let mut builder = TableBuilder::new(BuilderOptions::default());
 /// # builder.begin_source("t", "text", &[("country".into(), ColumnKind::Str)], false, None);
-/// # builder.apply(&Update {
-/// #     prefix: "192.0.2.0/24".parse()?, peer: 0, path_id: 0, time: 0,
-/// #     change: Change::Announce(Attributes::Values(&[Value::Str("CH")])),
-/// # });
+/// # let country = [Value::Str("CH")];
+/// # let change = Change::Announce(Attributes::Values(&country));
+/// # builder.apply(&Update::new("192.0.2.0/24".parse()?, change));
 /// # let bytes = fibula_rib::to_bytes(&builder.finish()?, &EnginePart::none(), &EnginePart::none())?;
 /// # let snapshot = Snapshot::from_bytes(bytes)?;
 /// # let (v4, v6) = (Stored(&snapshot), Stored(&snapshot));

@@ -32,13 +32,8 @@ impl World {
         builder.begin_source("test", "text", &columns, false, None);
         for &(prefix, asn, org) in table {
             let values = [asn.map_or(Value::Null, Value::Int), Value::Str(org)];
-            builder.apply(&Update {
-                prefix: prefix.parse().unwrap(),
-                peer: 0,
-                path_id: 0,
-                time: 0,
-                change: Change::Announce(Attributes::Values(&values)),
-            });
+            let change = Change::Announce(Attributes::Values(&values));
+            builder.apply(&Update::new(prefix.parse().unwrap(), change));
         }
         let table = builder.finish().unwrap();
         let bytes = to_bytes(&table, &EnginePart::none(), &EnginePart::none()).unwrap();

@@ -1,28 +1,21 @@
-//! What happens to a table, in order: from files, generated tables and generated churn, to whoever
-//! listens. Two listeners hear the same: the live table, and afterwards the plain one that checks it.
+//! What is played, as the command line names it: sources of `fibula-feeds`, told to whoever listens. Two
+//! listeners hear the same: the live table, and afterwards the plain one that checks it.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use fibula_core::{Addr, AnyPrefix, Attributes, Change, Prefix, Update, Value};
-use fibula_ingest::{Consumer, Damage, PeerInfo, SourceInfo};
-use fibula_rib::Peer;
-use fibula_testkit::Rng;
+use fibula_core::{AnyPrefix, PerFamily, Update};
+use fibula_feeds::{FeedError, Listener, LiveFeed};
+use fibula_rib::{Live, Peer};
 
+use super::reader::AllHints;
 use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::source::{ReadArgs, Source};
 use crate::table;
 
-/// Who hears what happens.
-pub trait Hearer {
-    /// A peer with this number will speak; peers are numbered from 0 as they appear.
-    fn peer(&mut self, number: u32, peer: &Peer);
-    /// A peer, by its number, says something.
-    fn update(&mut self, update: &Update<'_>) -> Result<(), Failure>;
-    /// The session with a peer ended.
-    fn down(&mut self, peer: u32) -> Result<(), Failure>;
-    /// The prefixes with routes, sorted.
+/// A table that updates are played into.
+pub trait Played: Listener {
+    /// The prefixes with routes, sorted: what generated updates are about.
     fn prefixes(&self) -> Vec<AnyPrefix>;
 }
 
@@ -64,10 +57,9 @@ impl Updates {
     }
 }
 
-/// Plays tables and updates to a hearer.
+/// Plays tables and updates to a listener.
 pub struct Player<'a> {
     read: &'a ReadArgs,
-    numbers: HashMap<Peer, u32>,
     /// Says what is damaged, at the first hearing.
     pub aloud: bool,
     /// Records that were damaged and skipped.
@@ -76,170 +68,79 @@ pub struct Player<'a> {
 
 impl<'a> Player<'a> {
     pub fn new(read: &'a ReadArgs, aloud: bool) -> Self {
-        Self { read, numbers: HashMap::new(), aloud, damaged: 0 }
+        Self { read, aloud, damaged: 0 }
     }
 
-    /// These peers have their numbers already, the hearer knows them.
-    pub fn know(&mut self, peers: &[Peer]) {
-        self.numbers = peers.iter().cloned().zip(0..).collect();
-    }
-
-    fn number(&mut self, peer: Peer, hearer: &mut dyn Hearer) -> u32 {
-        let next = self.numbers.len() as u32;
-        let number = *self.numbers.entry(peer.clone()).or_insert(next);
-        if number == next {
-            hearer.peer(number, &peer);
-        }
-        number
-    }
-
-    /// The peer that stands for sources without peers.
-    fn nobody(&mut self, hearer: &mut dyn Hearer) -> u32 {
-        self.number(Peer { address: None, asn: 0 }, hearer)
-    }
-
-    pub fn table(&mut self, source: &Source, hearer: &mut dyn Hearer) -> Result<(), Failure> {
+    pub fn table(&mut self, source: &Source, to: &mut dyn Listener) -> Result<(), Failure> {
         if let Source::Feed(path) = source {
-            return self.file(path, hearer);
+            return self.file(path, to);
         }
         let loaded = table::load(&[(String::new(), source.clone())], self.read)?;
-        let (table, peer) = (&loaded.table, self.nobody(hearer));
-        let v4 = table.v4.iter().map(|route| (AnyPrefix::V4(route.prefix), route.hop));
-        let v6 = table.v6.iter().map(|route| (AnyPrefix::V6(route.prefix), route.hop));
-        for (prefix, hop) in v4.chain(v6) {
-            let values: Vec<Value<'_>> = table::row(&table.columns, hop).collect();
-            let change = Change::Announce(Attributes::Values(&values));
-            hearer.update(&Update { prefix, peer, path_id: 0, time: 0, change })?;
-        }
-        Ok(())
+        Ok(fibula_feeds::table(&loaded.table, to)?)
     }
 
-    pub fn updates(&mut self, updates: &Updates, hearer: &mut dyn Hearer) -> Result<(), Failure> {
+    pub fn updates(&mut self, updates: &Updates, to: &mut dyn Played) -> Result<(), Failure> {
         match updates {
-            Updates::File(path) => self.file(path, hearer),
+            Updates::File(path) => self.file(path, to),
             Updates::Churn(count, seed) => {
-                let peer = self.nobody(hearer);
-                churn(*count, *seed, peer, hearer)
+                Ok(fibula_feeds::churn(*count, *seed, &to.prefixes(), to)?)
             }
         }
     }
 
-    fn file(&mut self, path: &Path, hearer: &mut dyn Hearer) -> Result<(), Failure> {
+    fn file(&mut self, path: &Path, to: &mut dyn Listener) -> Result<(), Failure> {
         let spec = self.read.spec(path);
-        let mut listener = Listener {
-            player: self,
-            hearer,
-            indices: HashMap::new(),
-            failed: None,
-            damage: Vec::new(),
-        };
         let report = {
             let bar = Bar::new(&spec.name());
             let mut show = |progress| bar.show(progress);
-            let mut options = listener.player.read.decoder()?;
+            let mut options = self.read.decoder()?;
             options.progress = Some(&mut show);
-            fibula_ingest::read(&spec, &mut options, &mut listener)?
+            fibula_feeds::file(&spec, &mut options, to)?
         };
-        let Listener { failed, damage, .. } = listener;
-        if let Some(failed) = failed {
-            return Err(failed);
-        }
-        self.damaged += report.damaged;
+        self.damaged += report.read.damaged;
         if self.aloud {
-            table::say_report(&spec.name(), &report, &damage);
+            table::say_report(&spec.name(), &report.read, &report.damage);
         }
         Ok(())
     }
 }
 
-/// Between a decoder and a hearer.
-struct Listener<'a, 'b, 'c> {
-    player: &'a mut Player<'b>,
-    hearer: &'c mut dyn Hearer,
-    /// The file's indices of peers as their numbers.
-    indices: HashMap<u32, u32>,
-    /// The first failure; what comes behind it is not heard.
-    failed: Option<Failure>,
-    damage: Vec<Damage>,
+/// A live table, whose reader is told where something changes.
+pub struct Hinted<'a> {
+    pub live: &'a Live,
+    pub feed: LiveFeed<'a>,
+    pub hints: &'a PerFamily<AllHints>,
 }
 
-impl Listener<'_, '_, '_> {
-    fn number(&mut self, index: u32) -> u32 {
-        match self.indices.get(&index) {
-            Some(&number) => number,
-            None => self.player.nobody(self.hearer),
-        }
+impl Listener for Hinted<'_> {
+    fn peer(&mut self, peer: &Peer) -> u32 {
+        self.feed.peer(peer)
     }
-}
-
-impl Consumer for Listener<'_, '_, '_> {
-    fn begin(&mut self, _: &SourceInfo) {}
-
-    fn peer(&mut self, index: u32, peer: &PeerInfo) {
-        // Without an address, the AS alone does not make two peers the same; the index has to.
-        let asn = if peer.address.is_none() && peer.asn == 0 { index } else { peer.asn };
-        let number = self.player.number(Peer { address: peer.address, asn }, self.hearer);
-        self.indices.insert(index, number);
-    }
-
-    fn peer_down(&mut self, index: u32, _time: u64) {
-        let peer = self.number(index);
-        if self.failed.is_none() {
-            self.failed = self.hearer.down(peer).err();
+    fn update(&mut self, update: &Update<'_>) -> Result<(), FeedError> {
+        let before = self.feed.applied();
+        self.feed.update(update)?;
+        let applied = self.feed.applied();
+        if applied > before {
+            match update.prefix {
+                AnyPrefix::V4(prefix) => self.hints.v4.add(prefix, applied),
+                AnyPrefix::V6(prefix) => self.hints.v6.add(prefix, applied),
+            }
         }
+        Ok(())
     }
-
-    fn update(&mut self, update: &Update<'_>) {
-        let peer = self.number(update.peer);
-        if self.failed.is_none() {
-            self.failed = self.hearer.update(&Update { peer, ..*update }).err();
-        }
+    fn down(&mut self, peer: u32) -> Result<(), FeedError> {
+        self.feed.down(peer)
     }
-
-    fn damage(&mut self, damage: &Damage) {
-        if self.damage.len() < table::SHOWN {
-            self.damage.push(damage.clone());
-        }
+    fn mark_stale(&mut self, peer: u32) -> Result<(), FeedError> {
+        self.feed.mark_stale(peer)
+    }
+    fn sweep(&mut self, peer: u32) -> Result<(), FeedError> {
+        self.feed.sweep(peer)
     }
 }
 
-/// Values that churn gives to routes.
-const VALUES: u64 = 256;
-
-/// Generated updates: 85 of a hundred give a route another value, 5 announce one inside another, 10
-/// withdraw. It depends on the table and the seed alone. What comes is no longer than what feeds
-/// carry: a table of long routes would be another table.
-fn churn(count: u64, seed: u64, peer: u32, hearer: &mut dyn Hearer) -> Result<(), Failure> {
-    let prefixes = hearer.prefixes();
-    if prefixes.is_empty() {
-        return Err(
-            Failure::new("churn needs a table that is not empty").hint("name one with --table")
-        );
-    }
-    let mut rng = Rng::new(seed);
-    for _ in 0..count {
-        let prefix = prefixes[rng.below(prefixes.len() as u64) as usize];
-        let kind = rng.below(100);
-        let values = [Value::Int(rng.below(VALUES))];
-        let prefix = if kind >= 95 { inside(prefix, &mut rng) } else { prefix };
-        let change = match kind {
-            0..10 => Change::Withdraw,
-            _ => Change::Announce(Attributes::Values(&values)),
-        };
-        hearer.update(&Update { prefix, peer, path_id: 0, time: 0, change })?;
-    }
-    Ok(())
-}
-
-/// A prefix one or two bits longer, if that is no longer than /24 or /48.
-fn inside(prefix: AnyPrefix, rng: &mut Rng) -> AnyPrefix {
-    fn longer<A: Addr>(prefix: Prefix<A>, rng: &mut Rng) -> Prefix<A> {
-        let longest = if A::BITS == 32 { 24 } else { 48 };
-        let len = (prefix.len() + 1 + rng.below(2) as u8).min(longest).max(prefix.len());
-        Prefix::masked(rng.addr_in(prefix), len).unwrap_or(prefix)
-    }
-    match prefix {
-        AnyPrefix::V4(prefix) => AnyPrefix::V4(longer(prefix, rng)),
-        AnyPrefix::V6(prefix) => AnyPrefix::V6(longer(prefix, rng)),
+impl Played for Hinted<'_> {
+    fn prefixes(&self) -> Vec<AnyPrefix> {
+        self.live.with_rib(|rib| fibula_feeds::prefixes(rib, 0))
     }
 }

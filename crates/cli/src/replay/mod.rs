@@ -5,21 +5,19 @@
 //! with what was true at that point of the feed.
 
 pub mod feed;
-pub mod live;
 mod plain;
 mod reader;
 pub mod report;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args as ClapArgs;
 use core_affinity::CoreId;
-use fibula_core::{Family, Prefix};
-use fibula_rib::{
-    Audit, Event, Live, LiveFamily, LiveOptions, Makers, Pacing, Preference, Rib, RibFamily,
-};
+use fibula_core::{Addr, Family, PerFamily, Prefix};
+use fibula_feeds::{Checkpoints, Clock, Engines, LiveFeed, Speed, SystemClock};
+use fibula_rib::{Audit, Live, LiveOptions, Pacing, Preference, Rib};
 use fibula_testkit::traffic::{self, Traffic};
 
 use crate::bench::parse_family;
@@ -27,10 +25,9 @@ use crate::engines::AUTO;
 use crate::failure::{Failure, Outcome};
 use crate::progress::note;
 use crate::source::{ReadArgs, Source};
-use feed::{Player, Updates};
-use live::{Checkpoints, Clock, Feeder, Loader, Speed};
-use plain::{Plain, PlainFamily};
-use reader::{Hints, Phase, Phases, Seen};
+use feed::{Hinted, Player, Updates};
+use plain::Plain;
+use reader::{AllHints, Phase, Phases, Seen};
 use report::{Report, memory_bytes, rounded};
 
 const EXAMPLES: &str = "\
@@ -192,13 +189,12 @@ fn begin(
         let tables: u64 = tables.ok_or_else(|| {
             Failure::new(format_args!("{}: not a checkpoint of replay", path.display()))
         })?;
-        player.know(rib.peers());
         report.restored_events = rib.sequence() - tables;
         return Ok(Start { rib, tables });
     }
     let mut rib = Rib::new(Preference::default());
     for table in &plan.tables {
-        player.table(table, &mut Loader(&mut rib))?;
+        player.table(table, &mut rib)?;
     }
     let tables = rib.sequence();
     Ok(Start { rib, tables })
@@ -207,7 +203,7 @@ fn begin(
 /// Keys of the reader: as many as miss the caches now and then.
 const KEYS: usize = 1 << 20;
 
-fn replay<A: PlainFamily>(
+fn replay<A: Addr>(
     args: &Args,
     plan: &Plan,
     mut player: Player<'_>,
@@ -223,12 +219,12 @@ fn replay<A: PlainFamily>(
         core_affinity::set_for_current(core); // the compilers inherit it
     }
     let live = start_live(args, rib)?;
-    let hints = (Hints::<u32>::new(), Hints::<u128>::new());
+    let hints = PerFamily::<AllHints>::default();
     let phases = Phases::new();
     let every = Duration::try_from_secs_f64(args.checkpoint_every)
         .map_err(|error| Failure::new(format_args!("--checkpoint-every: {error}")))?;
     let reader = live.reader::<A>(0).expect("the global VRF is followed");
-    let hints_read = A::hints(&hints);
+    let hints_read = hints.get::<A>();
     let (seen, fed) = thread::scope(|scope| {
         let (keys, phases) = (&keys, &phases);
         let reading = scope.spawn(move || reader::read(reader, keys, phases, hints_read, core));
@@ -270,50 +266,40 @@ fn feed(
     live: &Live,
     skip: u64,
     tables: u64,
-    hints: &(Hints<u32>, Hints<u128>),
+    hints: &PerFamily<AllHints>,
     every: Duration,
     phases: &Phases,
 ) -> Result<(u64, f64, u64), Failure> {
-    let checkpoints = args.checkpoint.as_deref();
-    let checkpoints =
-        checkpoints.map(|path: &Path| Checkpoints::new(path, every, tables.to_string()));
     phases.set(Phase::During);
-    let started = Instant::now();
-    let mut feeder = Feeder {
-        live,
-        clock: Clock::new(args.speed, args.rate),
-        skip,
-        updates: 0,
-        hints: (&hints.0, &hints.1),
-        checkpoints,
-    };
+    let (started, clock) = (Instant::now(), SystemClock::default());
+    let checkpoints = args.checkpoint.as_ref().map(|path| {
+        Checkpoints::new(path, every, tables.to_string(), clock.now(), |event| note(event))
+    });
+    let feed = LiveFeed::with_clock(live, clock)
+        .paced(args.speed, args.rate)
+        .skipping(skip)
+        .with_checkpoints(checkpoints);
+    let mut hinted = Hinted { live, feed, hints };
     for _ in 0..args.repeat {
         for updates in &plan.updates {
-            player.updates(updates, &mut feeder)?;
+            player.updates(updates, &mut hinted)?;
         }
         player.aloud = false; // the same damage needs to be told once
     }
     live.flush();
     let seconds = started.elapsed().as_secs_f64();
     phases.set(Phase::Idle);
-    let written = match feeder.checkpoints {
-        Some(checkpoints) => checkpoints.finish(live)?,
-        None => 0,
-    };
-    Ok((feeder.updates, seconds, written))
+    let applied = hinted.feed.applied();
+    Ok((applied, seconds, hinted.feed.finish()?))
 }
 
 fn start_live(args: &Args, rib: Rib) -> Result<Live, Failure> {
     let ms = Duration::from_millis;
     let pacing = Pacing { bucket: ms(args.bucket), late: ms(args.late), ..Pacing::default() };
     let options = LiveOptions { pacing, audit: args.audit };
-    let v4 = live::makers::<u32>(&args.engine, &rib)?;
-    let v6 = live::makers::<u128>(&args.engine, &rib)?;
-    let makers = std::cell::Cell::new(Some(Makers { v4, v6 }));
-    let makers = |_| makers.take().unwrap_or(Makers { v4: Vec::new(), v6: Vec::new() });
-    Live::start(rib, &[0], makers, options, |event: Event| note(event)).map_err(|refused| {
-        Failure::new(refused.join("; ")).hint("--engine auto takes one that can hold this table")
-    })
+    // Names that neither family has are mistakes.
+    crate::engines::choose::<u32>(&args.engine)?;
+    Ok(Live::start(rib, &[0], Engines::named(&args.engine), options, |event| note(event))?)
 }
 
 /// A core for the reader, and the one for all others if there are no more than two.
@@ -326,7 +312,7 @@ fn cores() -> [Option<CoreId>; 2] {
     }
 }
 
-fn describe<A: LiveFamily>(live: &Live, seen: &Seen<A>, report: &mut Report) {
+fn describe<A: Addr>(live: &Live, seen: &Seen<A>, report: &mut Report) {
     let counters = (live.counters::<u32>(0), live.counters::<u128>(0));
     let (v4, v6) = (counters.0.expect("followed"), counters.1.expect("followed"));
     report.add(v4);
@@ -348,7 +334,7 @@ fn describe<A: LiveFamily>(live: &Live, seen: &Seen<A>, report: &mut Report) {
 }
 
 /// Reads everything once more, into plain maps, and compares.
-fn check<A: PlainFamily>(
+fn check<A: Addr>(
     args: &Args,
     plan: &Plan,
     live: Live,
@@ -382,7 +368,7 @@ fn check<A: PlainFamily>(
 const PROBES: usize = 1 << 20;
 
 /// The first address of each prefix, and the one before it.
-fn boundaries<A: RibFamily>(rib: &Rib) -> Vec<A> {
+fn boundaries<A: Addr>(rib: &Rib) -> Vec<A> {
     let step = (2 * rib.len::<A>(0)).div_ceil(PROBES).max(1);
     let prefixes = rib.iter::<A>(0).map(|(prefix, _)| prefix).step_by(step);
     let both = |prefix: Prefix<A>| [Some(prefix.first()), prefix.first().predecessor()];

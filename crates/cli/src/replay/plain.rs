@@ -2,55 +2,32 @@
 //! point of the feed that its generation takes in. Slow, complete, and of no engine's making.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use fibula_core::{Addr, AnyPrefix, Change, Prefix, Update};
-use fibula_rib::{AttributeSet, LiveFamily, Peer, Rib, RibFamily};
+use fibula_core::{Addr, AnyPrefix, Change, Kind, PerFamily, Prefix, Update};
+use fibula_feeds::{FeedError, Listener};
+use fibula_rib::{AttributeSet, Peer, Rib};
 
-use super::feed::Hearer;
-use super::reader::{Hints, Sample};
-use crate::failure::Failure;
+use super::feed::Played;
+use super::reader::Sample;
 
 /// The paths of a prefix by peer and path identifier.
 type Paths = BTreeMap<(u32, u32), AttributeSet>;
 
-#[derive(Default)]
-struct Maps {
-    v4: HashMap<Prefix<u32>, Paths>,
-    v6: HashMap<Prefix<u128>, Paths>,
-}
+/// The prefixes with their paths.
+struct Maps;
 
-/// Where the maps of a family are.
-pub trait PlainFamily: LiveFamily {
-    /// The family's hints.
-    fn hints(both: &(Hints<u32>, Hints<u128>)) -> &Hints<Self>;
-    #[expect(private_interfaces, reason = "for u32 and u128, here")]
-    fn map(maps: &Maps) -> &HashMap<Prefix<Self>, Paths>;
-}
-
-impl PlainFamily for u32 {
-    fn hints(both: &(Hints<u32>, Hints<u128>)) -> &Hints<Self> {
-        &both.0
-    }
-    #[expect(private_interfaces, reason = "as the trait")]
-    fn map(maps: &Maps) -> &HashMap<Prefix<Self>, Paths> {
-        &maps.v4
-    }
-}
-
-impl PlainFamily for u128 {
-    fn hints(both: &(Hints<u32>, Hints<u128>)) -> &Hints<Self> {
-        &both.1
-    }
-    #[expect(private_interfaces, reason = "as the trait")]
-    fn map(maps: &Maps) -> &HashMap<Prefix<Self>, Paths> {
-        &maps.v6
-    }
+impl Kind for Maps {
+    type Of<A: Addr> = HashMap<Prefix<A>, Paths>;
 }
 
 /// The plain table, and the samples that wait for their point of the feed.
-pub struct Plain<A: PlainFamily> {
-    maps: Maps,
+pub struct Plain<A: Addr> {
+    maps: PerFamily<Maps>,
+    /// By number.
+    peers: Vec<Peer>,
+    /// The paths that their peer is to say again, until it has said everything.
+    stale: BTreeSet<(u32, u32, AnyPrefix)>,
     /// What has happened so far.
     sequence: u64,
     /// The next one last.
@@ -60,10 +37,18 @@ pub struct Plain<A: PlainFamily> {
     pub wrong: u64,
 }
 
-impl<A: PlainFamily> Plain<A> {
+impl<A: Addr> Plain<A> {
     pub fn new(mut samples: Vec<Sample<A>>) -> Self {
         samples.sort_by_key(|sample| Reverse(sample.sequence));
-        Self { maps: Maps::default(), sequence: 0, samples, checked: 0, wrong: 0 }
+        Self {
+            maps: PerFamily::default(),
+            peers: Vec::new(),
+            stale: BTreeSet::new(),
+            sequence: 0,
+            samples,
+            checked: 0,
+            wrong: 0,
+        }
     }
 
     /// Compares all samples of this point of the feed.
@@ -71,7 +56,7 @@ impl<A: PlainFamily> Plain<A> {
         while let Some(sample) = self.samples.pop_if(|next| next.sequence <= self.sequence) {
             for (addr, answer) in &sample.answers {
                 self.checked += 1;
-                let expected = longest(A::map(&self.maps), *addr);
+                let expected = longest(self.maps.get::<A>(), *addr);
                 self.wrong += u64::from(expected != answer.as_ref());
             }
         }
@@ -111,7 +96,7 @@ fn longest<A: Addr>(map: &HashMap<Prefix<A>, Paths>, addr: A) -> Option<&Attribu
     shorter.into_iter().find_map(|prefix| map.get(&prefix)).and_then(best)
 }
 
-fn differences<A: RibFamily>(map: &HashMap<Prefix<A>, Paths>, rib: &Rib) -> u64 {
+fn differences<A: Addr>(map: &HashMap<Prefix<A>, Paths>, rib: &Rib) -> u64 {
     let mut different = (map.len() as u64).abs_diff(rib.len::<A>(0) as u64);
     for (prefix, paths) in map {
         let held = rib.paths(0, *prefix);
@@ -142,32 +127,75 @@ fn say<A: Addr>(map: &mut HashMap<Prefix<A>, Paths>, prefix: Prefix<A>, update: 
     }
 }
 
-fn down<A: Addr>(map: &mut HashMap<Prefix<A>, Paths>, peer: u32) {
-    map.retain(|_, paths| {
-        paths.retain(|&(p, _), _| p != peer);
+/// Drops all other paths.
+fn retain<A: Addr>(
+    map: &mut HashMap<Prefix<A>, Paths>,
+    keep: impl Fn((u32, u32, AnyPrefix)) -> bool,
+) {
+    map.retain(|&prefix, paths| {
+        paths.retain(|&(peer, path_id), _| keep((peer, path_id, prefix.into())));
         !paths.is_empty()
     });
 }
 
-impl<A: PlainFamily> Hearer for Plain<A> {
-    fn peer(&mut self, _: u32, _: &Peer) {}
+/// The paths of the peer, by path identifier and prefix.
+fn of_peer<A: Addr>(
+    map: &HashMap<Prefix<A>, Paths>,
+    peer: u32,
+) -> impl Iterator<Item = (u32, u32, AnyPrefix)> {
+    map.iter().flat_map(move |(&prefix, paths)| {
+        let said = paths.keys().filter(move |(p, _)| *p == peer);
+        said.map(move |&(_, path_id)| (peer, path_id, prefix.into()))
+    })
+}
 
-    fn update(&mut self, update: &Update<'_>) -> Result<(), Failure> {
-        match update.prefix {
-            AnyPrefix::V4(prefix) => say(&mut self.maps.v4, prefix, update),
-            AnyPrefix::V6(prefix) => say(&mut self.maps.v6, prefix, update),
+impl<A: Addr> Listener for Plain<A> {
+    fn peer(&mut self, peer: &Peer) -> u32 {
+        let known = self.peers.iter().position(|known| known == peer);
+        let number = known.unwrap_or_else(|| {
+            self.peers.push(peer.clone());
+            self.peers.len() - 1
+        });
+        number as u32
+    }
+
+    fn update(&mut self, update: &Update<'_>) -> Result<(), FeedError> {
+        if update.vrf == 0 {
+            self.stale.remove(&(update.peer, update.path_id, update.prefix));
+            match update.prefix {
+                AnyPrefix::V4(prefix) => say(&mut self.maps.v4, prefix, update),
+                AnyPrefix::V6(prefix) => say(&mut self.maps.v6, prefix, update),
+            }
         }
         self.happened();
         Ok(())
     }
 
-    fn down(&mut self, peer: u32) -> Result<(), Failure> {
-        down(&mut self.maps.v4, peer);
-        down(&mut self.maps.v6, peer);
+    fn down(&mut self, peer: u32) -> Result<(), FeedError> {
+        self.stale.retain(|&(p, ..)| p != peer);
+        retain(&mut self.maps.v4, |(p, ..)| p != peer);
+        retain(&mut self.maps.v6, |(p, ..)| p != peer);
         self.happened();
         Ok(())
     }
 
+    fn mark_stale(&mut self, peer: u32) -> Result<(), FeedError> {
+        self.stale.extend(of_peer(&self.maps.v4, peer));
+        self.stale.extend(of_peer(&self.maps.v6, peer));
+        self.happened();
+        Ok(())
+    }
+
+    fn sweep(&mut self, peer: u32) -> Result<(), FeedError> {
+        let swept: BTreeSet<_> = self.stale.extract_if(.., |&(p, ..)| p == peer).collect();
+        retain(&mut self.maps.v4, |path| !swept.contains(&path));
+        retain(&mut self.maps.v6, |path| !swept.contains(&path));
+        self.happened();
+        Ok(())
+    }
+}
+
+impl<A: Addr> Played for Plain<A> {
     fn prefixes(&self) -> Vec<AnyPrefix> {
         let v4 = self.maps.v4.keys().copied().map(AnyPrefix::V4);
         let v6 = self.maps.v6.keys().copied().map(AnyPrefix::V6);

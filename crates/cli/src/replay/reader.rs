@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use core_affinity::CoreId;
-use fibula_core::{Hop, Prefix};
-use fibula_rib::{AttributeSet, Generation, LiveFamily, Reader};
+use fibula_core::{Addr, Hop, Kind, Prefix};
+use fibula_rib::{AttributeSet, Generation, Reader};
 
 /// What is being measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,14 +74,23 @@ pub struct Hints<A> {
     latest: Mutex<Vec<A>>,
 }
 
+/// Hints for both families.
+pub struct AllHints;
+
+impl Kind for AllHints {
+    type Of<A: Addr> = Hints<A>;
+}
+
 /// Hints that are kept: half a batch.
 const HINTS: usize = BATCH / 2;
 
-impl<A: LiveFamily> Hints<A> {
-    pub fn new() -> Self {
+impl<A> Default for Hints<A> {
+    fn default() -> Self {
         Self { latest: Mutex::new(Vec::with_capacity(HINTS)) }
     }
+}
 
+impl<A: Addr> Hints<A> {
     /// The prefix changed, as number `at` of those that did.
     pub fn add(&self, prefix: Prefix<A>, at: u64) {
         let addr = if at.is_multiple_of(2) { prefix.first() } else { prefix.last() };
@@ -107,7 +116,7 @@ const TURN: usize = 32;
 const SAMPLES: usize = 2000;
 
 /// Reads until the phase is [`Phase::Over`]; keys are asked for round and round.
-pub fn read<A: LiveFamily>(
+pub fn read<A: Addr>(
     mut reader: Reader<A>,
     keys: &[A],
     phases: &Phases,
@@ -161,7 +170,7 @@ pub fn read<A: LiveFamily>(
 }
 
 /// What the generation answers, in the attributes' own terms.
-pub fn sample<A: LiveFamily>(table: &Generation<A>, keys: &[A]) -> Sample<A> {
+pub fn sample<A: Addr>(table: &Generation<A>, keys: &[A]) -> Sample<A> {
     let mut hops = vec![Hop::NONE; keys.len()];
     table.lookup_batch(keys, &mut hops);
     let answer = |(&key, &hop): (&A, &Hop)| (key, table.attributes(hop).cloned());

@@ -1,4 +1,4 @@
-use fibula_core::{Engine, Hop, Patch, Patched, Prefix, Route, Routes};
+use fibula_core::{Engine, Hop, Follow, Patched, Prefix, Route, Routes};
 use fibula_simd::Isa;
 use fibula_testkit::check::check;
 use fibula_testkit::{Oracle, Rng, conform, conforms, probes};
@@ -92,7 +92,7 @@ fn a_patch_that_needs_a_wider_code_asks_for_a_build() {
         for (more, at) in ["10.2.83.0/24", "10.2.80.80/28"].into_iter().enumerate() {
             let change = Route { prefix: p(at), hop: Hop::new(hop_count + more as u32) };
             routes.apply(&[change]);
-            let patched = runmap.patch(&routes, &[change.prefix]).unwrap();
+            let patched = runmap.follow(&routes, &[change.prefix]).unwrap();
             if more == 0 {
                 assert_eq!((patched, runmap.width()), (Patched::Applied, width));
             } else {
@@ -129,7 +129,7 @@ fn hops_without_a_code() {
             for at in ["10.3.0.0/17", "10.2.90.0/23"] {
                 let change = Route { prefix: p(at), hop: Hop::new(hop_count - 1) };
                 routes.apply(&[change]);
-                let patched = runmap.patch(&routes, &[change.prefix]).unwrap();
+                let patched = runmap.follow(&routes, &[change.prefix]).unwrap();
                 let is_wide_enough = width == Width::Bits32;
                 assert_eq!(patched == Patched::Applied, is_wide_enough, "{what}");
                 if patched == Patched::Rebuild {
@@ -176,7 +176,7 @@ fn a_patch_that_fills_the_room_asks_for_a_build() {
         let changed: Vec<_> = changes.iter().map(|change| change.prefix).collect();
         routes.apply(&changes);
         let before = used(&runmap).0;
-        let patched = runmap.patch(&routes, &changed).unwrap();
+        let patched = runmap.follow(&routes, &changed).unwrap();
         if before + written > most {
             assert_eq!(patched, Patched::Rebuild);
             break;
@@ -191,7 +191,7 @@ fn a_patch_that_fills_the_room_asks_for_a_build() {
     assert_right(&runmap, &routes, "the build");
     let change = Route { prefix: network(5, 63), hop: Hop::new(1) };
     routes.apply(&[change]);
-    assert_eq!(runmap.patch(&routes, &[change.prefix]).unwrap(), Patched::Applied);
+    assert_eq!(runmap.follow(&routes, &[change.prefix]).unwrap(), Patched::Applied);
     assert_right(&runmap, &routes, "the first patch after it");
 }
 

@@ -186,7 +186,7 @@ fn offset_of(error: &MaxMindDbError) -> Option<u64> {
 
 fn announce(prefix: AnyPrefix, values: &[Value<'_>], sink: &mut dyn Sink) {
     let change = Change::Announce(Attributes::Values(values));
-    sink.update(&Update { prefix, peer: 0, path_id: 0, time: 0, change });
+    sink.update(&Update::new(prefix, change));
 }
 
 fn report(record: u64, offset: u64, what: String, sink: &mut dyn Sink) -> Result<(), Stopped> {

@@ -93,7 +93,7 @@ fn emit(
     while !nlri.is_empty() {
         let path_id = if add_path { nlri.u32("path identifier")? } else { 0 };
         let prefix = nlri.prefix(afi)?;
-        sink.update(&Update { prefix, peer: from.peer, path_id, time, change });
+        sink.update(&Update { peer: from.peer, path_id, time, ..Update::new(prefix, change) });
     }
     Ok(())
 }

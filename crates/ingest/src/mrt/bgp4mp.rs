@@ -96,7 +96,7 @@ fn entry(mut body: Cursor<'_>, peer: u32, out: &mut Out<'_>) -> Result<(), Fault
 
     let bgp = attributes.finish(true, out.options, out.scratch);
     let change = Change::Announce(Attributes::Bgp(&bgp));
-    out.sink.update(&Update { prefix, peer, path_id: 0, time: out.time, change });
+    out.sink.update(&Update { peer, time: out.time, ..Update::new(prefix, change) });
     Ok(())
 }
 

@@ -78,6 +78,6 @@ fn entry(
     let peer = peers.speaker(peer, asn, out.sink);
     let bgp = attributes.finish(afi == Afi::V6, out.options, out.scratch);
     let change = Change::Announce(Attributes::Bgp(&bgp));
-    out.sink.update(&Update { prefix, peer, path_id: 0, time: out.time, change });
+    out.sink.update(&Update { peer, time: out.time, ..Update::new(prefix, change) });
     Ok(())
 }

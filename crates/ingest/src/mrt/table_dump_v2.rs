@@ -97,7 +97,8 @@ fn entries(
                 let is_mp = matches!(prefix, AnyPrefix::V6(_));
                 let bgp = attributes.finish(is_mp, out.options, out.scratch);
                 let change = Change::Announce(Attributes::Bgp(&bgp));
-                out.sink.update(&Update { prefix, peer, path_id, time: out.time, change });
+                let update = Update::new(prefix, change);
+                out.sink.update(&Update { peer, path_id, time: out.time, ..update });
             }
         }
     }

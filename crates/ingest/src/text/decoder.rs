@@ -199,7 +199,7 @@ impl Layout {
 
 fn announce(prefix: AnyPrefix, values: &[Value<'_>], sink: &mut dyn Sink) {
     let change = Change::Announce(Attributes::Values(values));
-    sink.update(&Update { prefix, peer: 0, path_id: 0, time: 0, change });
+    sink.update(&Update::new(prefix, change));
 }
 
 /// The value of a field; `None` if it is not of the kind.

@@ -90,7 +90,7 @@ impl Consumer for Bgp {
         let route = match update.change {
             Change::Withdraw => None,
             Change::Announce(Attributes::Bgp(a)) => Some(Route::new(a)),
-            Change::Announce(Attributes::Values(_)) => panic!("MRT has BGP attributes"),
+            Change::Announce(_) => panic!("MRT has BGP attributes"),
         };
         self.events.push(Event {
             time: update.time,

@@ -5,10 +5,10 @@
 //! published engine is asked the same. So both speak of the same generation, whatever the feed does
 //! meanwhile. A difference is counted and reported, and the table is compiled anew from the RIB.
 
-use fibula_core::{Addr, Hop, Prefix, Routes};
+use fibula_core::{Addr, Hop, Prefix, Routes, Vrf};
 
 use crate::publisher::Generation;
-use crate::{Change, Rib, RibFamily, Vrf};
+use crate::{Change, Rib};
 
 /// How much of the table is checked while it is in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,7 +45,7 @@ const SWEEP: usize = 16;
 /// Routes of the sweep in full mode, a batch.
 const SWEEP_FULL: usize = 4096;
 
-impl<A: RibFamily> Auditor<A> {
+impl<A: Addr> Auditor<A> {
     pub(crate) fn new(mode: Audit) -> Self {
         Self { mode, next: Prefix::ALL, random: 0x9e37_79b9_7f4a_7c15 }
     }

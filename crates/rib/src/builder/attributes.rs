@@ -16,12 +16,13 @@ use std::cmp::Reverse;
 
 use std::net::IpAddr;
 
-use fibula_core::{BgpAttributes, Value};
+use fibula_core::{BgpAttributes, NextHops, Value};
 use hashbrown::HashMap;
 
 use super::BuilderOptions;
 use crate::ColumnKind;
 use crate::intern::Interner;
+use crate::rib::next_hops;
 
 /// Columns that only rank the paths of a peer; they never become columns of the table.
 const LOCAL_PREF: u32 = (1 << 30) - 1;
@@ -68,6 +69,8 @@ pub(super) struct AttributeSets {
     next_hops: HashMap<IpAddr, u32>,
     pub(super) columns: Vec<UnitedColumn>,
     bgp: Option<BgpColumns>,
+    /// The columns of forwarding next hops, once there is such a route.
+    next_hop_columns: Option<[Option<u32>; 4]>,
     wanted: Option<Vec<String>>,
     as_path: bool,
     communities: bool,
@@ -83,6 +86,7 @@ impl AttributeSets {
             next_hops: HashMap::new(),
             columns: Vec::new(),
             bgp: None,
+            next_hop_columns: None,
             wanted: options.columns.clone(),
             as_path: options.as_path,
             communities: options.communities,
@@ -156,6 +160,16 @@ impl AttributeSets {
         let id = self.sets.intern(&words);
         self.scratch = words;
         id
+    }
+
+    /// The number of a set of next hops; `None` when numbers have run out.
+    pub(super) fn next_hops(&mut self, segment: u32, next_hops: &NextHops) -> Option<u32> {
+        let columns = match self.next_hop_columns {
+            Some(columns) => columns,
+            None => next_hops::COLUMNS.map(|(name, kind)| self.column(name, kind)),
+        };
+        self.next_hop_columns = Some(columns);
+        self.values(segment, &columns, &next_hops::Cells::of(next_hops).values())
     }
 
     /// The number of a set of values for these columns; `None` when numbers have run out.

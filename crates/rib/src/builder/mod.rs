@@ -54,6 +54,11 @@ pub struct BuilderOptions {
 ///   origin, lowest MED, lowest path identifier.
 /// - BGP routes have the columns `next_hop`, `origin_as`, `as_path_len`, `peer` and, if asked for,
 ///   `as_path` and `communities`.
+/// - Routes of a forwarding table ([`Attributes::NextHops`]) have the columns `next_hop`, `interface`,
+///   `weight` and `kind` (`unicast`, `blackhole`, ...). `interface` and `weight` are numbers; of several
+///   next hops the first three columns are texts such as `192.0.2.1 192.0.2.9`, in the same order, with
+///   `-` where one has none.
+/// - A table has one VRF: routes of all of them are taken alike, so the caller passes those of one.
 ///
 /// Hops of the result number the distinct combinations of attributes, in order of first appearance in
 /// the sorted table (IPv4 first): the same routes give the same table, whatever order they came in.
@@ -182,6 +187,7 @@ impl TableBuilder {
         let segment = self.current.segment;
         match attributes {
             Attributes::Bgp(bgp) => self.attributes.bgp(segment, bgp),
+            Attributes::NextHops(next_hops) => self.attributes.next_hops(segment, next_hops),
             Attributes::Values(values) => {
                 self.attributes.values(segment, &self.current.columns, values)
             }

@@ -5,9 +5,14 @@
 //!
 //! | section | content |
 //! |---|---|
-//! | `rib/meta` | peers, VRFs' number of updates, the feed's position, as JSON |
+//! | `rib/meta` | version, peers, number of updates, the feed's position, peers that start over, as JSON |
 //! | `rib/set/end`, `rib/set/bytes` | attribute sets: u64, where each ends in the bytes |
 //! | `rib/FAMILY/addr`, `/len`, `/vrf`, `/peer`, `/id`, `/set` | every path: u32 or u128, u8, and u32 each, the set by its place |
+//!
+//! | `rib/FAMILY/stale` | u32: the places of the paths that are stale, ascending; see [`Rib::mark_stale`] |
+//!
+//! Version 1 has no next hops among its sets, and no `stale`: it is read as well. Later versions than
+//! this program's are refused.
 //!
 //! Engines are not in it: the default ones compile a million routes in less time than it takes to read
 //! their tables back and check them.
@@ -21,29 +26,47 @@ use std::io::Write;
 use std::net::IpAddr;
 use std::path::Path;
 
-use fibula_core::{Hop, Prefix, Route, Routes};
+use fibula_core::{Addr, Hop, Kind, PerFamily, Prefix, Route, Routes, Vrf};
 use serde::{Deserialize, Serialize};
 
+use crate::rib::SavedPath;
 use crate::rib::set::is_sound;
 use crate::snapshot::to_bytes_with;
 use crate::{
-    AtomicFile, AttributeSet, EnginePart, Peer, Preference, Provenance, Rib, RibFamily, Snapshot,
-    SnapshotError, SourceRecord, Table, Vrf,
+    AtomicFile, AttributeSet, EnginePart, Peer, Preference, Provenance, Rib, Snapshot,
+    SnapshotError, SourceRecord, StoredFamily, Table,
 };
+
+/// The format's version.
+const VERSION: u32 = 2;
 
 /// A RIB as it was at one moment, ready to be written.
 pub struct Checkpoint {
     meta: Meta,
     sets: Vec<Option<AttributeSet>>,
-    v4: Paths<u32>,
-    v6: Paths<u128>,
+    paths: PerFamily<AllPaths>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Meta {
+    #[serde(default = "first_version")]
+    version: u32,
     sequence: u64,
     position: String,
     peers: Vec<(Option<IpAddr>, u32)>,
+    #[serde(default)]
+    resyncing: Vec<u32>,
+}
+
+/// The version of files that name none.
+fn first_version() -> u32 {
+    1
+}
+
+struct AllPaths;
+
+impl Kind for AllPaths {
+    type Of<A: Addr> = Paths<A>;
 }
 
 /// All paths of a family: the columns of a table.
@@ -54,9 +77,11 @@ struct Paths<A> {
     peer: Vec<u32>,
     id: Vec<u32>,
     set: Vec<u32>,
+    /// The places of those that are stale.
+    stale: Vec<u32>,
 }
 
-impl<A: RibFamily> Paths<A> {
+impl<A: StoredFamily> Paths<A> {
     fn of(rib: &Rib) -> Self {
         let room = rib.memory().routes;
         let mut paths = Self {
@@ -66,14 +91,18 @@ impl<A: RibFamily> Paths<A> {
             peer: Vec::with_capacity(room),
             id: Vec::with_capacity(room),
             set: Vec::with_capacity(room),
+            stale: Vec::new(),
         };
         for vrf in rib.vrfs() {
-            rib.all_paths(vrf, |prefix: Prefix<A>, peer, id, set| {
+            rib.all_paths(vrf, |prefix: Prefix<A>, path: SavedPath| {
+                if path.is_stale {
+                    paths.stale.push(paths.addr.len() as u32);
+                }
                 paths.addr.push(prefix.addr());
                 paths.len.push(prefix.len());
-                paths.peer.push(peer);
-                paths.id.push(id);
-                paths.set.push(set);
+                paths.peer.push(path.peer);
+                paths.id.push(path.path_id);
+                paths.set.push(path.set);
             });
             paths.vrf.resize(paths.addr.len(), vrf);
         }
@@ -95,8 +124,9 @@ impl<A: RibFamily> Paths<A> {
         };
         put("addr", bytemuck::cast_slice(&self.addr));
         put("len", &self.len);
+        let Self { vrf, peer, id, set, stale, .. } = &self;
         for (what, numbers) in
-            [("vrf", &self.vrf), ("peer", &self.peer), ("id", &self.id), ("set", &self.set)]
+            [("vrf", vrf), ("peer", peer), ("id", id), ("set", set), ("stale", stale)]
         {
             put(what, bytemuck::cast_slice(numbers));
         }
@@ -118,10 +148,15 @@ impl Rib {
     pub fn checkpoint(&self, position: &str) -> Checkpoint {
         let peers = self.peers().iter().map(|peer| (peer.address, peer.asn)).collect();
         Checkpoint {
-            meta: Meta { sequence: self.sequence(), position: position.to_owned(), peers },
+            meta: Meta {
+                version: VERSION,
+                sequence: self.sequence(),
+                position: position.to_owned(),
+                peers,
+                resyncing: self.resyncing(),
+            },
             sets: self.sets().map(Option::<&AttributeSet>::cloned).collect(),
-            v4: Paths::of(self),
-            v6: Paths::of(self),
+            paths: PerFamily { v4: Paths::of(self), v6: Paths::of(self) },
         }
     }
 
@@ -173,7 +208,7 @@ impl Checkpoint {
     /// # Errors
     /// If the table cannot be stored.
     pub fn to_bytes(self) -> Result<crate::AlignedBytes, SnapshotError> {
-        let Self { meta, sets, v4, v6 } = self;
+        let Self { meta, sets, paths: PerFamily { v4, v6 } } = self;
         let source = SourceRecord {
             name: format!("RIB after {} updates", meta.sequence),
             format: "checkpoint".to_owned(),
@@ -216,15 +251,29 @@ fn restore(snapshot: &Snapshot, preference: Preference) -> Result<Restored, Snap
     }
     let meta: Meta =
         serde_json::from_slice(&json).map_err(|e| bad(format!("not the expected JSON: {e}")))?;
+    if meta.version > VERSION {
+        return Err(SnapshotError::invalid(format!(
+            "a checkpoint of version {}, this program reads versions 1 to {VERSION}: use the program \
+             that wrote it, or build the RIB again from its feed",
+            meta.version
+        )));
+    }
     let mut rib = Rib::new(preference);
     for (number, (address, asn)) in (0..).zip(meta.peers) {
         if rib.peer(Peer { address, asn }) != number {
             return Err(bad(format!("peer {number} is there twice")));
         }
     }
+    for peer in meta.resyncing {
+        if peer as usize >= rib.peers().len() {
+            return Err(bad(format!("peer {peer} starts over, and is not there")));
+        }
+        rib.mark_stale(peer);
+    }
     let sets = sets(snapshot, &mut rib)?;
-    paths::<u32>(snapshot, &sets, &mut rib)?;
-    paths::<u128>(snapshot, &sets, &mut rib)?;
+    let has_stale = meta.version > 1;
+    paths::<u32>(snapshot, &sets, has_stale, &mut rib)?;
+    paths::<u128>(snapshot, &sets, has_stale, &mut rib)?;
     rib.release_sets(sets.into_iter().flatten().collect());
     rib.set_sequence(meta.sequence);
     Ok(Restored { rib, position: meta.position })
@@ -259,9 +308,10 @@ fn sets(snapshot: &Snapshot, rib: &mut Rib) -> Result<Vec<Option<u32>>, Snapshot
     Ok(sets)
 }
 
-fn paths<A: RibFamily>(
+fn paths<A: StoredFamily>(
     snapshot: &Snapshot,
     sets: &[Option<u32>],
+    has_stale: bool,
     rib: &mut Rib,
 ) -> Result<(), SnapshotError> {
     let name = |what: &str| format!("rib/{}/{what}", A::FAMILY);
@@ -276,7 +326,9 @@ fn paths<A: RibFamily>(
         let reason = format!("the columns of {} routes have {lengths:?} items", addrs.len());
         return Err(snapshot.blame::<A>(&name("addr"), 0, &reason));
     }
-    let known_peers = rib.peers().len();
+    let stale = stale(snapshot, &name("stale"), has_stale, addrs.len())?;
+    let mut stale = stale.iter().peekable();
+    let (known_peers, resyncing) = (rib.peers().len(), rib.resyncing());
     for i in 0..addrs.len() {
         let bad = |what: &str, reason: &str| snapshot.blame::<u32>(&name(what), i, reason);
         let prefix = Prefix::new(addrs[i], lens[i])
@@ -287,8 +339,84 @@ fn paths<A: RibFamily>(
         let set = sets.get(places[i] as usize).copied().flatten();
         let set = set.ok_or_else(|| bad("set", "there is no such attribute set"))?;
         let vrf: Vrf = vrfs[i];
-        rib.restore(vrf, prefix, (peers[i], ids[i]), set)
+        let is_stale = stale.next_if(|&&place| place as usize == i).is_some();
+        if is_stale && resyncing.binary_search(&peers[i]).is_err() {
+            return Err(bad("peer", "a path is stale, but its peer does not start over"));
+        }
+        rib.restore(vrf, prefix, (peers[i], ids[i]), set, is_stale)
             .map_err(|error| bad("set", &error.to_string()))?;
     }
     Ok(())
+}
+
+/// The places of the paths that are stale, of so many.
+fn stale(
+    snapshot: &Snapshot,
+    name: &str,
+    is_there: bool,
+    paths: usize,
+) -> Result<Vec<u32>, SnapshotError> {
+    if !is_there {
+        return Ok(Vec::new());
+    }
+    let places = snapshot.array::<u32>(name)?;
+    let is_ascending = places.windows(2).all(|pair| pair[0] < pair[1]);
+    if !is_ascending || places.last().is_some_and(|&last| last as usize >= paths) {
+        let reason = format!("the places of stale paths do not ascend below {paths}");
+        return Err(snapshot.blame::<u32>(name, 0, &reason));
+    }
+    Ok(places.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(checkpoint: Checkpoint) -> Result<Restored, SnapshotError> {
+        let snapshot = Snapshot::from_bytes(checkpoint.to_bytes().unwrap()).unwrap();
+        restore(&snapshot, Preference::default())
+    }
+
+    #[test]
+    fn later_versions_are_refused_with_advice() {
+        let mut checkpoint = Rib::default().checkpoint("");
+        checkpoint.meta.version = VERSION + 1;
+        let error = open(checkpoint).err().unwrap().to_string();
+        assert!(error.contains("version 3, this program reads versions 1 to 2"), "{error}");
+        assert!(error.contains("build the RIB again"), "{error}");
+    }
+
+    #[test]
+    fn stale_paths_that_make_no_sense_are_refused() {
+        let mut rib = Rib::default();
+        let peers = [1, 2].map(|asn| rib.peer(Peer { address: None, asn }));
+        for peer in peers {
+            let change = fibula_core::Change::Announce(fibula_core::Attributes::Values(&[]));
+            let update = fibula_core::Update::new("10.0.0.0/8".parse().unwrap(), change);
+            rib.apply(&fibula_core::Update { peer, ..update }, &mut ()).unwrap();
+        }
+        rib.mark_stale(peers[0]);
+        let forged = |stale: Vec<u32>, resyncing: Vec<u32>| {
+            let mut checkpoint = rib.checkpoint("");
+            assert_eq!(
+                (&*checkpoint.paths.v4.stale, &*checkpoint.meta.resyncing),
+                (&[0][..], &[0][..])
+            );
+            checkpoint.paths.v4.stale = stale;
+            checkpoint.meta.resyncing = resyncing;
+            open(checkpoint)
+        };
+        assert!(forged(vec![0], vec![0]).is_ok() && forged(vec![], vec![0, 1]).is_ok());
+        for (stale, resyncing) in [
+            (vec![2], vec![0]),
+            (vec![0, 0], vec![0]),
+            (vec![1, 0], vec![0, 1]),
+            (vec![1], vec![0]),
+            (vec![0], vec![]),
+            (vec![], vec![2]),
+        ] {
+            let refused = forged(stale.clone(), resyncing.clone()).is_err();
+            assert!(refused, "{stale:?} {resyncing:?}");
+        }
+    }
 }

@@ -10,6 +10,9 @@
 //! the present one, and gets both. That costs as many prefixes as changed twice; a build costs the
 //! whole table. The compiler measures both and takes the cheaper. See ADR 0007.
 //!
+//! **Which engine.** As the table changes, another engine may suit it better ([`choice`](crate::choice)):
+//! then the next generation is built by that one.
+//!
 //! **What goes wrong.** An engine that refuses the table (a limit) or panics is passed over for the next
 //! in the list; so is one that the audit finds wrong right after it was built. If none is left, the last
 //! good generation goes on serving, and the next batch or the next idle second tries again.
@@ -25,46 +28,30 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fibula_core::{Addr, BuildError, Follow, Hop, Patched, Prefix, Route, Routes};
+use fibula_core::{Addr, Follow, Hop, Patched, Prefix, Route, Routes, Vrf};
 
 use crate::audit::{Auditor, Probe, differences};
-use crate::live::counters::{Counters, Event, refusal};
-use crate::live::lock_std;
+use crate::choice::{Choice, EngineSource, Maker};
 use crate::log::{Arrivals, Due, Log};
 use crate::publisher::{AttributeTable, Generation, Publisher, Retired};
+use crate::status::{Counters, Event, Events, Refusal, lock_std};
 use crate::sync::Arc;
-use crate::{Change, Rib, RibFamily, Vrf};
+use crate::{Change, Rib};
 use costs::Costs;
 
-/// How an engine is compiled.
-type Build<A> = dyn Fn(&Routes<A>) -> Result<Box<dyn Follow<A>>, BuildError> + Send;
-
-/// An engine that a compiler may take, by name.
-pub struct Maker<A: Addr> {
-    /// The engine's name.
-    pub name: &'static str,
-    /// Compiles a table.
-    pub build: Box<Build<A>>,
-}
-
-impl<A: Addr> Maker<A> {
-    /// An engine by what compiles it.
-    pub fn new(
-        name: &'static str,
-        build: impl Fn(&Routes<A>) -> Result<Box<dyn Follow<A>>, BuildError> + Send + 'static,
-    ) -> Self {
-        Self { name, build: Box::new(build) }
-    }
-}
-
-/// What makes the generations of one table.
-pub(crate) struct Compiler<A: RibFamily> {
+/// What the compiler of a table shares with the rest of it.
+pub(crate) struct Shared<A: Addr> {
     pub(crate) vrf: Vrf,
     pub(crate) rib: Arc<Mutex<Rib>>,
     pub(crate) log: Arc<Log<A>>,
     pub(crate) publisher: Arc<Publisher<A>>,
     pub(crate) counters: Arc<Counters>,
-    pub(crate) events: Arc<dyn Fn(Event) + Send + Sync>,
+    pub(crate) events: Events,
+}
+
+/// What makes the generations of one table.
+pub(crate) struct Compiler<A: Addr> {
+    shared: Shared<A>,
     tables: Tables<A>,
     auditor: Auditor<A>,
     retired: Retired<A>,
@@ -72,6 +59,8 @@ pub(crate) struct Compiler<A: RibFamily> {
     unpublished: Vec<Prefix<A>>,
     arrivals: Arrivals,
     heal: bool,
+    /// Another engine suits the table better than the one that serves: it is to be built.
+    rechosen: bool,
     /// The last generation that was made from the RIB anew since the one before it was wrong.
     healed: u64,
     number: u64,
@@ -79,33 +68,40 @@ pub(crate) struct Compiler<A: RibFamily> {
 }
 
 /// What engines are made from, and how.
-pub(crate) struct Tables<A: RibFamily> {
-    pub(crate) makers: Vec<Maker<A>>,
-    pub(crate) routes: Routes<A>,
-    pub(crate) attributes: AttributeTable,
-    pub(crate) costs: Costs,
+pub(crate) struct Tables<A: Addr> {
+    choice: Choice<A>,
+    routes: Routes<A>,
+    attributes: AttributeTable,
+    costs: Costs,
     /// Engines that were wrong right after they were built: they come last from then on.
     distrusted: Vec<&'static str>,
 }
 
 type Made<A> = (Box<dyn Follow<A>>, &'static str);
 
-impl<A: RibFamily> Tables<A> {
-    /// The table of the RIB as it is, compiled by the first of the engines that takes it.
-    pub(crate) fn of_rib(makers: Vec<Maker<A>>, rib: &Rib, vrf: Vrf) -> Self {
+impl<A: Addr> Tables<A> {
+    /// The table of the RIB as it is, and the engines that suit it.
+    pub(crate) fn of_rib(engines: Arc<dyn EngineSource<A>>, rib: &Rib, vrf: Vrf) -> Self {
+        let routes = rib.routes(vrf);
         let mut tables = Self {
-            makers,
-            routes: Routes::default(),
+            choice: Choice::new(engines, &routes),
+            routes,
             attributes: AttributeTable::default(),
             costs: Costs::default(),
             distrusted: Vec::new(),
         };
-        tables.take(rib, vrf);
+        tables.take_attributes(rib);
         tables
     }
 
+    /// The table of the RIB as it is, in place of what is here.
     fn take(&mut self, rib: &Rib, vrf: Vrf) {
         self.routes = rib.routes(vrf);
+        self.choice.review(&self.routes, self.routes.len());
+        self.take_attributes(rib);
+    }
+
+    fn take_attributes(&mut self, rib: &Rib) {
         for (number, set) in (0..).zip(rib.sets()) {
             if let Some(set) = set {
                 self.attributes.set(number, set);
@@ -114,20 +110,21 @@ impl<A: RibFamily> Tables<A> {
     }
 
     /// Builds with the first engine that takes the table; says which do not.
-    pub(crate) fn build(&mut self) -> (Option<Made<A>>, Vec<String>) {
+    fn build(&mut self) -> (Option<Made<A>>, Vec<Refusal>) {
         let mut refused = Vec::new();
-        let is_trusted = |maker: &&Maker<A>| !self.distrusted.contains(&maker.name);
-        let (trusted, others): (Vec<_>, Vec<_>) = self.makers.iter().partition(is_trusted);
-        for Maker { name, build } in trusted.into_iter().chain(others) {
+        let is_trusted = |maker: &&Maker<A>| !self.distrusted.contains(&maker.name());
+        let (trusted, others): (Vec<_>, Vec<_>) = self.choice.makers().iter().partition(is_trusted);
+        for maker in trusted.into_iter().chain(others) {
             let started = Instant::now();
-            match catch_unwind(AssertUnwindSafe(|| build(&self.routes))) {
+            let error = match catch_unwind(AssertUnwindSafe(|| maker.build(&self.routes))) {
                 Ok(Ok(engine)) => {
                     self.costs.built(started.elapsed());
-                    return (Some((engine, name)), refused);
+                    return (Some((engine, maker.name())), refused);
                 }
-                Ok(Err(error)) => refused.push(refusal(name, Some(&error))),
-                Err(_) => refused.push(refusal(name, None)),
-            }
+                Ok(Err(error)) => Some(error),
+                Err(_) => None,
+            };
+            refused.push(Refusal { engine: maker.name(), error });
         }
         (None, refused)
     }
@@ -149,31 +146,17 @@ impl<A: RibFamily> Tables<A> {
 /// What may be said when nothing changes: how often an audit and a new attempt are due.
 const IDLE: Duration = Duration::from_secs(1);
 
-impl<A: RibFamily> Compiler<A> {
-    #[expect(clippy::too_many_arguments, reason = "the parts of a pipeline, put together once")]
-    pub(crate) fn new(
-        vrf: Vrf,
-        rib: &Arc<Mutex<Rib>>,
-        log: &Arc<Log<A>>,
-        publisher: &Arc<Publisher<A>>,
-        counters: &Arc<Counters>,
-        events: &Arc<dyn Fn(Event) + Send + Sync>,
-        tables: Tables<A>,
-        auditor: Auditor<A>,
-    ) -> Self {
+impl<A: Addr> Compiler<A> {
+    pub(crate) fn new(shared: Shared<A>, tables: Tables<A>, auditor: Auditor<A>) -> Self {
         Self {
-            vrf,
-            rib: Arc::clone(rib),
-            log: Arc::clone(log),
-            publisher: Arc::clone(publisher),
-            counters: Arc::clone(counters),
-            events: Arc::clone(events),
+            shared,
             tables,
             auditor,
             retired: Retired::new(),
             unpublished: Vec::new(),
             arrivals: Arrivals::default(),
             heal: false,
+            rechosen: false,
             healed: 0,
             number: 1,
             idle: IDLE,
@@ -183,7 +166,7 @@ impl<A: RibFamily> Compiler<A> {
     /// Follows the log until it is closed.
     pub(crate) fn run(mut self) {
         loop {
-            match self.log.wait_until_due(self.idle) {
+            match self.shared.log.wait_until_due(self.idle) {
                 Due::Closed => return,
                 Due::Changes | Due::Idle if !self.step() => return,
                 Due::Changes | Due::Idle => {}
@@ -209,7 +192,7 @@ impl<A: RibFamily> Compiler<A> {
         if self.unpublished.is_empty() {
             self.audit(&probes);
         }
-        self.log.done();
+        self.shared.log.done();
         true
     }
 
@@ -217,14 +200,14 @@ impl<A: RibFamily> Compiler<A> {
     fn wait_for_readers(&mut self) -> bool {
         let mut waited = 0;
         while self.retired.in_use() > 1 {
-            if self.log.is_closed() {
+            if self.shared.log.is_closed() {
                 return false;
             }
             thread::sleep(Duration::from_millis(1));
-            self.counters.stalled_ms.add(1);
+            self.shared.counters.stalled_ms.add(1);
             waited += 1;
             if waited == 1000 {
-                (self.events)(Event::Stalled);
+                (self.shared.events)(Event::Stalled);
             }
         }
         true
@@ -234,12 +217,13 @@ impl<A: RibFamily> Compiler<A> {
     /// generation has to give.
     fn cut(&mut self) -> (Vec<Change<A>>, u64, Vec<Probe<A>>) {
         // Held also where nothing is compared: the end of a session is many changes and one event.
-        let rib = lock_std(&self.rib);
-        let batch = self.log.cut();
+        let rib = lock_std(&self.shared.rib);
+        let batch = self.shared.log.cut();
         if self.heal {
-            self.tables.take(&rib, self.vrf);
+            self.tables.take(&rib, self.shared.vrf);
         }
-        let probes = self.auditor.probes(&rib, self.vrf, &batch.changes, &self.tables.routes);
+        let probes =
+            self.auditor.probes(&rib, self.shared.vrf, &batch.changes, &self.tables.routes);
         drop(rib);
         self.arrivals.0.extend(batch.arrivals.0);
         (batch.changes, batch.sequence, probes)
@@ -254,6 +238,7 @@ impl<A: RibFamily> Compiler<A> {
         for (number, set) in changes.iter().filter_map(|change| change.best.as_ref()) {
             self.tables.attributes.set(*number, set);
         }
+        self.rechosen |= self.tables.choice.review(&self.tables.routes, changes.len());
     }
 
     /// Makes and publishes a generation of what the tables are now.
@@ -261,29 +246,31 @@ impl<A: RibFamily> Compiler<A> {
         let started = Instant::now();
         let made = match self.patched() {
             Some(made) => {
-                self.counters.patches.add(1);
+                self.shared.counters.patches.add(1);
                 Some(made)
             }
             None => self.built(),
         };
-        self.counters.making_ns.add(started.elapsed().as_nanos() as u64);
+        self.shared.counters.making_ns.add(started.elapsed().as_nanos() as u64);
         let Some((engine, name)) = made else { return };
         self.number += 1;
+        self.rechosen = false;
         if std::mem::take(&mut self.heal) {
             self.healed = self.number;
         }
         let attributes = self.tables.attributes.clone();
         let next = Generation { number: self.number, sequence, name, engine, attributes };
-        let old = self.publisher.publish(next);
-        self.counters.published(self.log.now(), &std::mem::take(&mut self.arrivals));
-        self.counters.generations.add(1);
+        let old = self.shared.publisher.publish(next);
+        self.shared.counters.published(self.shared.log.now(), &std::mem::take(&mut self.arrivals));
+        self.shared.counters.generations.add(1);
         self.retired.put(old, std::mem::take(&mut self.unpublished));
     }
 
     /// The spare engine brought up to date, if there is one and that is cheaper than to build.
     fn patched(&mut self) -> Option<Made<A>> {
         let behind = self.retired.spare()?.len();
-        if self.heal || !self.tables.costs.is_patch_cheaper(behind + self.unpublished.len()) {
+        let build = self.heal || self.rechosen;
+        if build || !self.tables.costs.is_patch_cheaper(behind + self.unpublished.len()) {
             return None;
         }
         let (old, mut at) = self.retired.take_spare()?;
@@ -300,14 +287,14 @@ impl<A: RibFamily> Compiler<A> {
         let (made, refused) = self.tables.build();
         match &made {
             Some((_, name)) => {
-                self.counters.rebuilds.add(1);
-                if self.publisher.current().name != *name {
-                    (self.events)(Event::Engine { now: name, refused });
+                self.shared.counters.rebuilds.add(1);
+                if self.shared.publisher.current().name != *name {
+                    (self.shared.events)(Event::Engine { now: name, refused });
                 }
             }
             None => {
-                self.counters.failures.add(1);
-                (self.events)(Event::Failed { refused });
+                self.shared.counters.failures.add(1);
+                (self.shared.events)(Event::Failed { refused });
             }
         }
         made
@@ -317,15 +304,15 @@ impl<A: RibFamily> Compiler<A> {
         if probes.is_empty() {
             return;
         }
-        let live = self.publisher.current();
+        let live = self.shared.publisher.current();
         // An engine that panics is as wrong as one that lies.
         let wrong = catch_unwind(AssertUnwindSafe(|| differences(&live, probes)));
         let wrong =
             wrong.unwrap_or_else(|_| probes.iter().map(|probe| (probe, Hop::NONE)).collect());
-        self.counters.probes.add(probes.len() as u64);
+        self.shared.counters.probes.add(probes.len() as u64);
         let Some(&(probe, found)) = wrong.first() else { return };
-        self.counters.differences.add(wrong.len() as u64);
-        (self.events)(Event::Difference {
+        self.shared.counters.differences.add(wrong.len() as u64);
+        (self.shared.events)(Event::Difference {
             prefix: probe.prefix.to_string(),
             addr: probe.addr.to_string_ip(),
             expected: probe.expected,
@@ -338,17 +325,17 @@ impl<A: RibFamily> Compiler<A> {
         if live.number == self.healed && !self.tables.distrusted.contains(&live.name) {
             self.tables.distrusted.push(live.name);
         }
-        if self.tables.distrusted.len() < self.tables.makers.len() {
-            self.log.wake();
+        if self.tables.distrusted.len() < self.tables.choice.makers().len() {
+            self.shared.log.wake();
         }
     }
 }
 
 /// The first generation.
-pub(crate) fn first<A: RibFamily>(
+pub(crate) fn first<A: Addr>(
     tables: &mut Tables<A>,
     sequence: u64,
-) -> Result<(Generation<A>, Vec<String>), Vec<String>> {
+) -> Result<(Generation<A>, Vec<Refusal>), Vec<Refusal>> {
     let (made, refused) = tables.build();
     let Some((engine, name)) = made else { return Err(refused) };
     let attributes = tables.attributes.clone();

@@ -1,21 +1,18 @@
 //! A table that changes while it is read: RIB, log, compiler and readers put together.
 
-pub(crate) mod counters;
-
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 
-use fibula_core::{Addr, Update};
+use fibula_core::{Addr, AnyPrefix, Kind, PerFamily, Update, Vrf};
 
 use crate::audit::Auditor;
-use crate::compiler::{Compiler, Tables, first};
+use crate::choice::EngineSource;
+use crate::compiler::{Compiler, Shared, Tables, first};
 use crate::log::Log;
 use crate::publisher::{Generation, Publisher};
+use crate::status::{Counters, Event, Events, LiveError, lock_std};
 use crate::sync::Arc;
-use crate::{
-    AnyChange, Audit, Checkpoint, Maker, Pacing, Peer, Reader, Rib, RibFamily, TableError, Vrf,
-};
-pub use counters::{Count, Counters, Event, Latencies};
+use crate::{Audit, Change, Changes, Checkpoint, Pacing, Peer, Reader, Rib, TableError};
 
 /// How a [`Live`] table behaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,14 +23,6 @@ pub struct LiveOptions {
     pub audit: Audit,
 }
 
-/// The engines that the compilers of a VRF may take, in order of preference.
-pub struct Makers {
-    /// For IPv4.
-    pub v4: Vec<Maker<u32>>,
-    /// For IPv6.
-    pub v6: Vec<Maker<u128>>,
-}
-
 /// A RIB, and for each family of each VRF that is forwarded a table that follows it.
 ///
 /// One thread feeds, any number read; a compiler for each table runs in between. Dropped, it publishes
@@ -42,7 +31,6 @@ pub struct Makers {
 /// ```
 /// use fibula_core::{Attributes, BgpAttributes, Change, Update};
 /// use fibula_rib::{Live, LiveOptions, Maker, Makers, Peer, Rib};
-/// # fn makers() -> Makers { Makers { v4: vec![Maker::new("nothing", |_| Ok(Box::new(Nothing)))], v6: vec![Maker::new("nothing", |_| Ok(Box::new(Nothing)))] } }
 /// # use fibula_core::*;
 /// # struct Nothing;
 /// # impl<A: Addr> Lookup<A> for Nothing {
@@ -52,20 +40,32 @@ pub struct Makers {
 /// # }
 /// # impl<A: Addr> Follow<A> for Nothing {}
 ///
-/// let live = Live::start(Rib::default(), &[0], |_| makers(), LiveOptions::default(), |_| {}).unwrap();
+/// // An engine that answers nothing; `fibula_feeds::Engines` has real ones.
+/// let engines = PerFamily::<Makers> {
+///     v4: vec![Maker::new("nothing", |_| Ok(Box::new(Nothing)))],
+///     v6: vec![Maker::new("nothing", |_| Ok(Box::new(Nothing)))],
+/// };
+/// let options = LiveOptions::default();
+/// let live = Live::start(Rib::default(), &[0], engines, options, |event| eprintln!("{event}"))?;
 /// let mut reader = live.reader::<u32>(0).unwrap();
 /// let peer = live.peer(Peer { address: None, asn: 64500 });
 /// let attributes = BgpAttributes { origin_as: Some(64501), ..Default::default() };
 /// let change = Change::Announce(Attributes::Bgp(&attributes));
-/// live.apply(0, &Update { prefix: "192.0.2.0/24".parse()?, peer, path_id: 0, time: 0, change })?;
+/// live.apply(&Update { peer, ..Update::new("192.0.2.0/24".parse()?, change) })?;
 /// live.flush();
 /// assert_eq!(reader.pin().sequence(), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Live {
     rib: Arc<Mutex<Rib>>,
-    v4: Vec<Pipeline<u32>>,
-    v6: Vec<Pipeline<u128>>,
+    tables: PerFamily<Pipelines>,
+}
+
+/// One table for each VRF that is followed.
+struct Pipelines;
+
+impl Kind for Pipelines {
+    type Of<A: Addr> = Vec<Pipeline<A>>;
 }
 
 /// What stands between the RIB and the readers of one table.
@@ -77,32 +77,39 @@ struct Pipeline<A: Addr> {
     compiler: Option<JoinHandle<()>>,
 }
 
-impl<A: RibFamily> Pipeline<A> {
+impl<A: Addr> Pipeline<A> {
     fn start(
         rib: &Arc<Mutex<Rib>>,
         vrf: Vrf,
-        makers: Vec<Maker<A>>,
+        engines: Arc<dyn EngineSource<A>>,
         options: &LiveOptions,
-        events: &Arc<dyn Fn(Event) + Send + Sync>,
-    ) -> Result<Self, Vec<String>> {
+        events: &Events,
+    ) -> Result<Self, LiveError> {
         let (mut tables, sequence) = {
             let rib = lock_std(rib);
-            (Tables::of_rib(makers, &rib, vrf), rib.sequence())
+            (Tables::of_rib(engines, &rib, vrf), rib.sequence())
         };
-        let (generation, refused) = first(&mut tables, sequence)?;
+        let (generation, refused) = first(&mut tables, sequence)
+            .map_err(|refused| LiveError::NoEngine { vrf, family: A::FAMILY, refused })?;
         if !refused.is_empty() {
             events(Event::Engine { now: generation.name, refused });
         }
         let log = Arc::new(Log::new(options.pacing, sequence));
         let publisher = Arc::new(Publisher::new(generation));
         let counters = Arc::new(Counters::default());
-        let auditor = Auditor::new(options.audit);
-        let compiler =
-            Compiler::new(vrf, rib, &log, &publisher, &counters, events, tables, auditor);
+        let shared = Shared {
+            vrf,
+            rib: Arc::clone(rib),
+            log: Arc::clone(&log),
+            publisher: Arc::clone(&publisher),
+            counters: Arc::clone(&counters),
+            events: Arc::clone(events),
+        };
+        let compiler = Compiler::new(shared, tables, Auditor::new(options.audit));
         let compiler = thread::Builder::new()
             .name(format!("fibula-{}-{vrf}", A::FAMILY))
             .spawn(move || compiler.run())
-            .map_err(|error| vec![format!("no thread for a compiler: {error}")])?;
+            .map_err(LiveError::Thread)?;
         Ok(Self { vrf, log, publisher, counters, compiler: Some(compiler) })
     }
 }
@@ -117,49 +124,46 @@ impl<A: Addr> Drop for Pipeline<A> {
     }
 }
 
-/// The families of a [`Live`] table.
-pub trait LiveFamily: RibFamily {
-    #[doc(hidden)]
-    #[expect(private_interfaces, reason = "sealed: for u32 and u128, here")]
-    fn pipelines(live: &Live) -> &[Pipeline<Self>];
+/// Between the RIB, whose changes they are, and the logs.
+struct ToLogs<'a> {
+    tables: &'a PerFamily<Pipelines>,
+    /// The place of the changes in the feed.
+    sequence: u64,
 }
 
-impl LiveFamily for u32 {
-    #[expect(private_interfaces, reason = "as the trait")]
-    fn pipelines(live: &Live) -> &[Pipeline<Self>] {
-        &live.v4
-    }
-}
-
-impl LiveFamily for u128 {
-    #[expect(private_interfaces, reason = "as the trait")]
-    fn pipelines(live: &Live) -> &[Pipeline<Self>] {
-        &live.v6
+impl Changes for ToLogs<'_> {
+    fn changed<A: Addr>(&mut self, vrf: Vrf, change: Change<A>) {
+        if let Some(table) = self.tables.get::<A>().iter().find(|table| table.vrf == vrf) {
+            table.counters.changes.add(1);
+            table.log.push(change, self.sequence);
+        }
     }
 }
 
 impl Live {
-    /// Compiles the VRFs' tables of the RIB and begins to follow it. `events` hears what an operator
-    /// should know; it is called by the compilers and must not block for long.
+    /// Compiles the VRFs' tables of the RIB, by what `engines` has for them, and begins to follow it.
+    /// `events` hears what an operator should know; it is called by the compilers and must not block for
+    /// long.
     ///
     /// # Errors
-    /// What each engine said, if none takes a table.
+    /// [`LiveError::NoEngine`] if none takes a table.
     pub fn start(
         rib: Rib,
         vrfs: &[Vrf],
-        makers: impl Fn(Vrf) -> Makers,
+        engines: impl EngineSource<u32> + EngineSource<u128> + 'static,
         options: LiveOptions,
         events: impl Fn(Event) + Send + Sync + 'static,
-    ) -> Result<Self, Vec<String>> {
+    ) -> Result<Self, LiveError> {
         let rib = Arc::new(Mutex::new(rib));
-        let events: Arc<dyn Fn(Event) + Send + Sync> = Arc::new(events);
-        let (mut v4, mut v6) = (Vec::new(), Vec::new());
+        let events: Events = Arc::new(events);
+        let engines = Arc::new(engines);
+        let mut tables = PerFamily::<Pipelines>::default();
         for &vrf in vrfs {
-            let makers = makers(vrf);
-            v4.push(Pipeline::start(&rib, vrf, makers.v4, &options, &events)?);
-            v6.push(Pipeline::start(&rib, vrf, makers.v6, &options, &events)?);
+            let (v4, v6) = (Arc::clone(&engines), Arc::clone(&engines));
+            tables.v4.push(Pipeline::<u32>::start(&rib, vrf, v4, &options, &events)?);
+            tables.v6.push(Pipeline::<u128>::start(&rib, vrf, v6, &options, &events)?);
         }
-        Ok(Self { rib, v4, v6 })
+        Ok(Self { rib, tables })
     }
 
     /// Takes an update. Waits while the compilers are behind, see [`Pacing`]. To be called by one thread:
@@ -167,29 +171,47 @@ impl Live {
     ///
     /// # Errors
     /// As [`Rib::apply`].
-    pub fn apply(&self, vrf: Vrf, update: &Update<'_>) -> Result<(), TableError> {
+    pub fn apply(&self, update: &Update<'_>) -> Result<(), TableError> {
         match update.prefix {
-            fibula_core::AnyPrefix::V4(_) => wait::<u32>(self, vrf),
-            fibula_core::AnyPrefix::V6(_) => wait::<u128>(self, vrf),
+            AnyPrefix::V4(_) => self.wait_for_room::<u32>(update.vrf),
+            AnyPrefix::V6(_) => self.wait_for_room::<u128>(update.vrf),
         }
-        let mut rib = lock_std(&self.rib);
-        if let Some(change) = rib.apply(vrf, update)? {
-            self.push(vrf, change, rib.sequence());
-        }
-        Ok(())
+        let (mut rib, mut logs) = self.locked();
+        rib.apply(update, &mut logs)
     }
 
     /// The session with the peer ended; see [`Rib::peer_down`].
     pub fn peer_down(&self, peer: u32) {
-        let mut rib = lock_std(&self.rib);
-        let sequence = rib.sequence() + 1;
-        rib.peer_down(peer, |vrf, change| self.push(vrf, change, sequence));
+        let (mut rib, mut logs) = self.locked();
+        rib.peer_down(peer, &mut logs);
     }
 
-    fn push(&self, vrf: Vrf, change: AnyChange, sequence: u64) {
-        match change {
-            AnyChange::V4(change) => push(&self.v4, vrf, change, sequence),
-            AnyChange::V6(change) => push(&self.v6, vrf, change, sequence),
+    /// The peer starts over; see [`Rib::mark_stale`]. Readers keep what there is.
+    pub fn mark_stale(&self, peer: u32) {
+        lock_std(&self.rib).mark_stale(peer);
+    }
+
+    /// The peer has said everything again; see [`Rib::sweep`].
+    pub fn sweep(&self, peer: u32) {
+        let (mut rib, mut logs) = self.locked();
+        rib.sweep(peer, &mut logs);
+    }
+
+    /// The RIB, and the logs for what the next event of the feed changes.
+    fn locked(&self) -> (MutexGuard<'_, Rib>, ToLogs<'_>) {
+        let rib = lock_std(&self.rib);
+        let sequence = rib.sequence() + 1;
+        (rib, ToLogs { tables: &self.tables, sequence })
+    }
+
+    fn pipeline<A: Addr>(&self, vrf: Vrf) -> Option<&Pipeline<A>> {
+        self.tables.get::<A>().iter().find(|table| table.vrf == vrf)
+    }
+
+    /// Waits, without the RIB's lock, until the log of the table has room.
+    fn wait_for_room<A: Addr>(&self, vrf: Vrf) {
+        if let Some(table) = self.pipeline::<A>(vrf) {
+            table.log.wait_for_room();
         }
     }
 
@@ -210,46 +232,23 @@ impl Live {
     }
 
     /// A reader of the VRF's table; `None` if the VRF is not followed. Clone it for each thread.
-    pub fn reader<A: LiveFamily>(&self, vrf: Vrf) -> Option<Reader<A>> {
-        Some(Reader::new(&pipeline::<A>(self, vrf)?.publisher))
+    pub fn reader<A: Addr>(&self, vrf: Vrf) -> Option<Reader<A>> {
+        Some(Reader::new(&self.pipeline::<A>(vrf)?.publisher))
     }
 
     /// What happened to the VRF's table.
-    pub fn counters<A: LiveFamily>(&self, vrf: Vrf) -> Option<&Counters> {
-        Some(&*pipeline::<A>(self, vrf)?.counters)
+    pub fn counters<A: Addr>(&self, vrf: Vrf) -> Option<&Counters> {
+        Some(&*self.pipeline::<A>(vrf)?.counters)
     }
 
     /// The newest generation of the VRF's table. To keep it long is to rest on it, see [`Reader`].
-    pub fn current<A: LiveFamily>(&self, vrf: Vrf) -> Option<Arc<Generation<A>>> {
-        Some(pipeline::<A>(self, vrf)?.publisher.current())
+    pub fn current<A: Addr>(&self, vrf: Vrf) -> Option<Arc<Generation<A>>> {
+        Some(self.pipeline::<A>(vrf)?.publisher.current())
     }
 
     /// Waits until everything that was applied before is visible, or could not be made so.
     pub fn flush(&self) {
-        self.v4.iter().for_each(|table| table.log.flush());
-        self.v6.iter().for_each(|table| table.log.flush());
-    }
-}
-
-/// Locks what the model check need not see.
-pub(crate) fn lock_std<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn pipeline<A: LiveFamily>(live: &Live, vrf: Vrf) -> Option<&Pipeline<A>> {
-    A::pipelines(live).iter().find(|table| table.vrf == vrf)
-}
-
-/// Waits, without the RIB's lock, until the log of the table has room.
-fn wait<A: LiveFamily>(live: &Live, vrf: Vrf) {
-    if let Some(table) = pipeline::<A>(live, vrf) {
-        table.log.wait_for_room();
-    }
-}
-
-fn push<A: Addr>(tables: &[Pipeline<A>], vrf: Vrf, change: crate::Change<A>, sequence: u64) {
-    if let Some(table) = tables.iter().find(|table| table.vrf == vrf) {
-        table.counters.changes.add(1);
-        table.log.push(change, sequence);
+        self.tables.v4.iter().for_each(|table| table.log.flush());
+        self.tables.v6.iter().for_each(|table| table.log.flush());
     }
 }

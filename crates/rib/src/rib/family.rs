@@ -1,18 +1,44 @@
 //! The paths of one family and VRF: for each prefix a list, the best one first.
 
-use fibula_core::Prefix;
+use fibula_core::{Addr, Prefix};
 use hashbrown::HashMap;
 
+use super::Change;
 use super::decision::{Contender, Preference};
 use super::sets::Sets;
-use super::trie::{NO_PATH, Packed, Trie};
-use super::{AnyChange, Change, RibFamily};
+use super::trie::{NO_PATH, Trie};
 use crate::TableError;
+
+/// A peer, and in the highest bit the parity of its dump in which it said something: a path of another
+/// parity than its peer's is stale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Speaker(u32);
+
+impl Speaker {
+    const ODD: u32 = 1 << 31;
+    /// The largest number of a peer.
+    pub(super) const MAX_PEER: u32 = Self::ODD - 1;
+
+    /// The peer in a dump of this parity.
+    pub(super) fn new(peer: u32, odd: bool) -> Self {
+        Self(peer | if odd { Self::ODD } else { 0 })
+    }
+
+    /// The number of the peer.
+    pub(super) fn peer(self) -> u32 {
+        self.0 & Self::MAX_PEER
+    }
+
+    /// The same peer in the dump before.
+    fn before(self) -> Self {
+        Self(self.0 ^ Self::ODD)
+    }
+}
 
 /// One path of one peer.
 #[derive(Clone, Copy)]
 pub(super) struct Node {
-    pub(super) peer: u32,
+    pub(super) speaker: Speaker,
     pub(super) path_id: u32,
     pub(super) set: u32,
     /// The next path of the prefix, or of the list of free ones.
@@ -22,18 +48,27 @@ pub(super) struct Node {
 const _: () = assert!(size_of::<Node>() == 16);
 
 /// The routes of one family and VRF.
-pub(super) struct Family<A: Packed> {
+pub(super) struct Family<A: Addr> {
     pub(super) trie: Trie<A>,
     pub(super) paths: Vec<Node>,
     /// The first of the paths that are free, [`NO_PATH`] if none is.
     free: u32,
     /// How many paths are in use.
     pub(super) used: usize,
-    /// How many of them each peer has: most sessions that end had nothing to say.
-    peers: HashMap<u32, u32>,
+    /// How many of them each peer has: most sessions that end had nothing to say, and most dumps
+    /// leave nothing stale.
+    peers: HashMap<u32, Paths>,
 }
 
-impl<A: Packed> Default for Family<A> {
+/// How many paths a peer has.
+#[derive(Clone, Copy, Default)]
+struct Paths {
+    all: u32,
+    /// Of these, those that its latest dump has not named yet.
+    stale: u32,
+}
+
+impl<A: Addr> Default for Family<A> {
     fn default() -> Self {
         Self {
             trie: Trie::default(),
@@ -45,7 +80,7 @@ impl<A: Packed> Default for Family<A> {
     }
 }
 
-impl<A: Packed> Family<A> {
+impl<A: Addr> Family<A> {
     pub(super) fn check_room(&self) -> Result<(), TableError> {
         if self.trie.is_full() || self.paths.len() >= NO_PATH as usize {
             return Err(TableError::Limit { what: "routes" });
@@ -65,7 +100,7 @@ impl<A: Packed> Family<A> {
             return first;
         }
         let contender = |node: &Node| Contender {
-            peer: node.peer,
+            peer: node.speaker.peer(),
             path_id: node.path_id,
             rank: sets.get(node.set).rank(),
         };
@@ -104,8 +139,7 @@ impl<A: Packed> Family<A> {
     pub(super) fn announce(
         &mut self,
         prefix: Prefix<A>,
-        peer: u32,
-        path_id: u32,
+        (speaker, path_id): (Speaker, u32),
         set: u32,
         sets: &mut Sets,
         preference: &Preference,
@@ -113,10 +147,13 @@ impl<A: Packed> Family<A> {
         let node = self.trie.node(prefix);
         let first = self.trie.path(node);
         let old = (first != NO_PATH).then(|| self.paths[first as usize].set);
-        let known = self.list(first).find(|(_, n)| n.peer == peer && n.path_id == path_id);
-        let first = match known {
+        let first = match self.find(first, speaker, path_id) {
             Some((at, path)) => {
                 self.paths[at as usize].set = set;
+                if path.speaker != speaker {
+                    self.paths[at as usize].speaker = speaker;
+                    self.count(speaker).stale -= 1;
+                }
                 if path.set == set {
                     sets.release(set); // it had a reference already
                     return None;
@@ -129,7 +166,7 @@ impl<A: Packed> Family<A> {
                 return change;
             }
             None => {
-                let new = self.add(Node { peer, path_id, set, next: first });
+                let new = self.add(Node { speaker, path_id, set, next: first });
                 if first == NO_PATH {
                     self.trie.came(node);
                 }
@@ -140,9 +177,19 @@ impl<A: Packed> Family<A> {
         self.changed(prefix, old, first, sets)
     }
 
+    /// The peer's path with this identifier, in the list that begins here.
+    fn find(&self, first: u32, speaker: Speaker, path_id: u32) -> Option<(u32, Node)> {
+        let peer = speaker.peer();
+        self.list(first).find(|(_, n)| n.speaker.peer() == peer && n.path_id == path_id)
+    }
+
+    fn count(&mut self, speaker: Speaker) -> &mut Paths {
+        self.peers.entry(speaker.peer()).or_default()
+    }
+
     fn add(&mut self, node: Node) -> u32 {
         self.used += 1;
-        *self.peers.entry(node.peer).or_default() += 1;
+        self.count(node.speaker).all += 1;
         if self.free != NO_PATH {
             let at = self.free;
             self.free = self.paths[at as usize].next;
@@ -158,22 +205,21 @@ impl<A: Packed> Family<A> {
     pub(super) fn withdraw(
         &mut self,
         prefix: Prefix<A>,
-        peer: u32,
-        path_id: u32,
+        (speaker, path_id): (Speaker, u32),
         sets: &mut Sets,
         preference: &Preference,
     ) -> Option<Change<A>> {
         let place = self.trie.find(prefix)?;
         let first = self.trie.path(place);
-        let (at, node) = self.list(first).find(|(_, n)| n.peer == peer && n.path_id == path_id)?;
+        let (at, node) = self.find(first, speaker, path_id)?;
         let old = self.paths[first as usize].set;
         let before = self.list(first).find(|(_, n)| n.next == at).map(|(before, _)| before);
         self.paths[at as usize].next = self.free;
         self.free = at;
         self.used -= 1;
-        if let Some(paths) = self.peers.get_mut(&peer) {
-            *paths -= 1;
-        }
+        let paths = self.count(speaker);
+        paths.all -= 1;
+        paths.stale -= u32::from(node.speaker != speaker);
         let change = match before {
             Some(before) => {
                 // Not the best one: nothing changes for those who forward.
@@ -194,28 +240,74 @@ impl<A: Packed> Family<A> {
         change
     }
 
-    pub(super) fn peer_down(
+    /// All paths of the peer are stale from now on. `speaker` is of the dump that begins. That takes no
+    /// time unless the dump before is open still: then the paths that it named have this parity already.
+    pub(super) fn mark_stale(&mut self, speaker: Speaker, is_open: bool) {
+        let Some(paths) = self.peers.get_mut(&speaker.peer()) else { return };
+        let stale = std::mem::replace(&mut paths.stale, paths.all);
+        if is_open && stale < paths.all {
+            // Free nodes may be among them, which does no harm.
+            let named = self.paths.iter_mut().filter(|node| node.speaker == speaker);
+            named.for_each(|node| node.speaker = speaker.before());
+        }
+    }
+
+    /// Takes back the peer's paths that are stale.
+    pub(super) fn sweep(
         &mut self,
-        peer: u32,
+        speaker: Speaker,
         sets: &mut Sets,
         preference: &Preference,
-        mut changed: impl FnMut(AnyChange),
-    ) where
-        A: RibFamily,
-    {
-        let known = self.peers.get(&peer).map_or(0, |&paths| paths as usize);
-        if known == 0 {
+        changed: impl FnMut(Change<A>),
+    ) {
+        let stale = self.peers.get(&speaker.peer()).map_or(0, |paths| paths.stale);
+        let is_stale = |node: &Node| node.speaker == speaker.before();
+        self.withdraw_all(speaker, (stale, is_stale), sets, preference, changed);
+    }
+
+    /// Takes back all paths of the peer.
+    pub(super) fn peer_down(
+        &mut self,
+        speaker: Speaker,
+        sets: &mut Sets,
+        preference: &Preference,
+        changed: impl FnMut(Change<A>),
+    ) {
+        let all = self.peers.get(&speaker.peer()).map_or(0, |paths| paths.all);
+        let of_peer = |node: &Node| node.speaker.peer() == speaker.peer();
+        self.withdraw_all(speaker, (all, of_peer), sets, preference, changed);
+    }
+
+    /// Takes back so many paths of the peer: those that the function names.
+    fn withdraw_all(
+        &mut self,
+        speaker: Speaker,
+        (count, which): (u32, impl Fn(&Node) -> bool),
+        sets: &mut Sets,
+        preference: &Preference,
+        mut changed: impl FnMut(Change<A>),
+    ) {
+        if count == 0 {
             return;
         }
-        let of_peer = |(prefix, first): (Prefix<A>, u32)| {
-            let list = self.list(first).filter(|(_, node)| node.peer == peer);
+        let of_prefix = |(prefix, first): (Prefix<A>, u32)| {
+            let list = self.list(first).filter(|(_, node)| which(node));
             list.map(move |(_, node)| (prefix, node.path_id)).collect::<Vec<_>>()
         };
-        let gone: Vec<_> = self.trie.unordered().flat_map(of_peer).take(known).collect();
+        let gone: Vec<_> = self.trie.unordered().flat_map(of_prefix).take(count as usize).collect();
         for (prefix, path_id) in gone {
-            if let Some(change) = self.withdraw(prefix, peer, path_id, sets, preference) {
-                changed(A::any(change));
+            if let Some(change) = self.withdraw(prefix, (speaker, path_id), sets, preference) {
+                changed(change);
             }
+        }
+    }
+
+    /// The path of the peer that was just announced is stale: a checkpoint says so.
+    pub(super) fn restore_stale(&mut self, prefix: Prefix<A>, speaker: Speaker, path_id: u32) {
+        let first = self.trie.get(prefix).unwrap_or(NO_PATH);
+        if let Some((at, _)) = self.find(first, speaker, path_id) {
+            self.paths[at as usize].speaker = speaker.before();
+            self.count(speaker).stale += 1;
         }
     }
 }

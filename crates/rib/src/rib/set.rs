@@ -3,22 +3,25 @@
 //! ```text
 //! from BGP    0        1      2       3  4            8          12          16   20        36
 //!             kind 0 | flags | origin | 0 | path length | origin AS | local pref | MED | next hop | text length, AS path, communities
-//! otherwise   kind 1, then for each value: 0 | 1 and 8 bytes | 2, a length of 4 bytes and text
+//! values      kind 1, then for each: 0 | 1 and 8 bytes | 2, a length of 4 bytes and text
+//! next hops   kind 2 | route kind, then for each, sorted:
+//!             flags | 0 0 0 | interface | weight | gateway in 16 bytes
 //! ```
 //!
 //! Numbers are little-endian. A field that the flags deny is zero, so nothing can be said in two ways.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use fibula_core::{Attributes, BgpAttributes, Value};
+use fibula_core::{Attributes, BgpAttributes, NextHops, Value};
+
+use super::next_hops;
 
 const BGP: u8 = 0;
 const VALUES: u8 = 1;
+const NEXT_HOPS: u8 = 2;
 
-const HAS_NEXT_HOP: u8 = 1;
-const NEXT_HOP_V6: u8 = 2;
+// The two lowest flags of a BGP set are those of its next hop: `next_hops::pack`.
 const HAS_ORIGIN_AS: u8 = 4;
 const HAS_LOCAL_PREF: u8 = 8;
 const HAS_MED: u8 = 16;
@@ -30,7 +33,7 @@ const HEAD: usize = 40;
 /// The attributes of a route, immutable and shared: clones are references.
 ///
 /// ```
-/// use fibula_core::{Attributes, BgpAttributes, Value};
+/// use fibula_core::{Attributes, BgpAttributes, NextHop, NextHops, Value};
 /// use fibula_rib::AttributeSet;
 ///
 /// let bgp = BgpAttributes { origin_as: Some(64500), as_path_len: 3, ..Default::default() };
@@ -38,6 +41,11 @@ const HEAD: usize = 40;
 /// assert_eq!(set.bgp(), Some(bgp));
 /// assert_eq!(set.to_string(), "origin AS64500, AS path length 3");
 /// assert_eq!(AttributeSet::new(&Attributes::Values(&[Value::Int(7)])).values(), [Value::Int(7)]);
+///
+/// let gateways = [9, 1].map(|last| NextHop::via([192, 0, 2, last].into()));
+/// let next_hops = NextHops { hops: gateways.to_vec(), ..Default::default() };
+/// let set = AttributeSet::new(&Attributes::NextHops(&next_hops));
+/// assert_eq!(set.to_string(), "via 192.0.2.1, via 192.0.2.9");
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct AttributeSet(Arc<[u8]>);
@@ -68,7 +76,12 @@ impl AttributeSet {
         decode_bgp(&self.0)
     }
 
-    /// The values of a set that is not from BGP, in the order of its source's columns.
+    /// The next hops of a forwarding table's route, sorted; `None` if the set is of another kind.
+    pub fn next_hops(&self) -> Option<NextHops> {
+        self.0.strip_prefix(&[NEXT_HOPS]).and_then(next_hops::decode)
+    }
+
+    /// The values of a set that is neither from BGP nor next hops, in the order of its source's columns.
     pub fn values(&self) -> Vec<Value<'_>> {
         let mut rest = self.0.strip_prefix(&[VALUES]).unwrap_or_default();
         std::iter::from_fn(|| next_value(&mut rest)).collect()
@@ -82,6 +95,9 @@ impl AttributeSet {
 
 impl fmt::Display for AttributeSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(next_hops) = self.next_hops() {
+            return write!(f, "{next_hops}");
+        }
         let Some(bgp) = self.bgp() else {
             let text = |value: &Value<'_>| match value {
                 Value::Null => "null".to_owned(),
@@ -147,6 +163,10 @@ pub(super) fn encode(attributes: &Attributes<'_>, out: &mut Vec<u8>) {
     out.clear();
     match attributes {
         Attributes::Bgp(bgp) => encode_bgp(bgp, out),
+        Attributes::NextHops(next_hops) => {
+            out.push(NEXT_HOPS);
+            next_hops::encode(next_hops, out);
+        }
         Attributes::Values(values) => {
             out.push(VALUES);
             for value in *values {
@@ -171,18 +191,7 @@ pub(super) fn encode(attributes: &Attributes<'_>, out: &mut Vec<u8>) {
 
 fn encode_bgp(bgp: &BgpAttributes<'_>, out: &mut Vec<u8>) {
     let flag = |given: bool, flag: u8| if given { flag } else { 0 };
-    let (mut next_hop, mut flags) = ([0; 16], 0);
-    match bgp.next_hop {
-        Some(IpAddr::V4(ip)) => {
-            next_hop[..4].copy_from_slice(&ip.octets());
-            flags |= HAS_NEXT_HOP;
-        }
-        Some(IpAddr::V6(ip)) => {
-            next_hop = ip.octets();
-            flags |= HAS_NEXT_HOP | NEXT_HOP_V6;
-        }
-        None => {}
-    }
+    let (next_hop, mut flags) = next_hops::pack(bgp.next_hop);
     flags |= flag(bgp.origin_as.is_some(), HAS_ORIGIN_AS)
         | flag(bgp.local_pref.is_some(), HAS_LOCAL_PREF)
         | flag(bgp.med.is_some(), HAS_MED)
@@ -209,12 +218,9 @@ fn decode_bgp(bytes: &[u8]) -> Option<BgpAttributes<'_>> {
     let flags = head[1];
     let given = |flag: u8, at: usize| (flags & flag != 0).then(|| word(bytes, at));
     let (as_path, communities) = text.split_at_checked(word(bytes, 36) as usize)?;
-    let next_hop = head[20..36].first_chunk::<16>().map(|octets| match flags & NEXT_HOP_V6 {
-        0 => Ipv4Addr::new(octets[0], octets[1], octets[2], octets[3]).into(),
-        _ => IpAddr::from(Ipv6Addr::from(*octets)),
-    });
+    let next_hop = head[20..36].first_chunk::<16>();
     Some(BgpAttributes {
-        next_hop: next_hop.filter(|_| flags & HAS_NEXT_HOP != 0),
+        next_hop: next_hop.and_then(|octets| next_hops::unpack(*octets, flags)),
         origin_as: given(HAS_ORIGIN_AS, 8),
         as_path_len: word(bytes, 4),
         as_path: std::str::from_utf8(as_path).ok()?,
@@ -258,6 +264,10 @@ pub(crate) fn is_sound(bytes: &[u8]) -> bool {
             let values: Vec<_> = std::iter::from_fn(|| next_value(&mut rest)).collect();
             encode(&Attributes::Values(&values), &mut again);
         }
+        Some(&NEXT_HOPS) => match next_hops::decode(&bytes[1..]) {
+            Some(next_hops) => encode(&Attributes::NextHops(&next_hops), &mut again),
+            None => return false,
+        },
         _ => return false,
     }
     again == bytes
@@ -266,6 +276,43 @@ pub(crate) fn is_sound(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::Ipv6Addr;
+
+    use fibula_core::{NextHop, RouteKind};
+
+    #[test]
+    fn next_hops_come_back_sorted() {
+        let hop = |last: u8, interface, weight| NextHop {
+            gateway: (last > 0).then(|| [192, 0, 2, last].into()),
+            interface,
+            weight,
+        };
+        let v6 = NextHop { gateway: Some(Ipv6Addr::LOCALHOST.into()), ..hop(0, Some(0), 9) };
+        let mut hops = vec![v6, hop(9, None, 1), hop(1, Some(u32::MAX), u32::MAX), hop(0, None, 0)];
+        let set = |kind, hops: &[NextHop]| {
+            AttributeSet::new(&Attributes::NextHops(&NextHops { kind, hops: hops.to_vec() }))
+        };
+        let one = set(RouteKind::Unicast, &hops);
+        hops.reverse();
+        assert_eq!(one, set(RouteKind::Unicast, &hops), "the order of a feed makes no difference");
+        hops.sort_unstable();
+        assert_eq!(one.next_hops(), Some(NextHops { kind: RouteKind::Unicast, hops }));
+        assert_eq!((one.bgp(), one.values()), (None, vec![]));
+        for kind in RouteKind::ALL {
+            let none = set(kind, &[]);
+            assert_eq!(none.next_hops(), Some(NextHops { kind, hops: vec![] }));
+            assert!(none != one && is_sound(none.as_bytes()) && is_sound(one.as_bytes()));
+        }
+        // Unsorted, of an unknown kind, cut, with a gateway that the flags deny.
+        let bytes = one.as_bytes();
+        let swapped = [&bytes[..2], &bytes[30..58], &bytes[2..30], &bytes[58..]].concat();
+        let mut denied = bytes.to_vec();
+        assert_eq!(denied[2], 0);
+        denied[20] = 1;
+        for bytes in [&swapped[..], &[2, 3], &bytes[..29], &[2], &denied] {
+            assert!(!is_sound(bytes), "{bytes:?}");
+        }
+    }
 
     #[test]
     fn attributes_come_back() {

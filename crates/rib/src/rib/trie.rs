@@ -23,53 +23,28 @@ const NONE: u32 = 0;
 /// No path.
 pub(super) const NO_PATH: u32 = u32::MAX;
 
-/// An address in a form that needs no padding beside other 32-bit numbers.
-pub(crate) trait Packed: Addr {
-    type Bits: Copy + Send + Sync;
-    fn pack(self) -> Self::Bits;
-    fn unpack(bits: Self::Bits) -> Self;
-}
-
-impl Packed for u32 {
-    type Bits = Self;
-    fn pack(self) -> Self {
-        self
-    }
-    fn unpack(bits: Self) -> Self {
-        bits
-    }
-}
-
-impl Packed for u128 {
-    type Bits = [u64; 2];
-    fn pack(self) -> [u64; 2] {
-        [(self >> 64) as u64, self as u64]
-    }
-    fn unpack([high, low]: [u64; 2]) -> Self {
-        Self::from(high) << 64 | Self::from(low)
-    }
-}
-
+/// Packed to multiples of 4: beside numbers of 32 bits, an address of 128 would be padded to 48 bytes.
 #[derive(Clone, Copy)]
-struct Node<B> {
-    addr: B,
+#[repr(C, packed(4))]
+struct Node<A> {
+    addr: A,
     kids: [u32; 2],
     /// The first of the prefix's paths, the best one; [`NO_PATH`] if it has no route.
     path: u32,
     len: u8,
 }
 
-const _: () = assert!(size_of::<Node<u32>>() == 20 && size_of::<Node<[u64; 2]>>() == 32);
+const _: () = assert!(size_of::<Node<u32>>() == 20 && size_of::<Node<u128>>() == 32);
 
-pub(super) struct Trie<A: Packed> {
-    nodes: Vec<Node<A::Bits>>,
+pub(super) struct Trie<A: Addr> {
+    nodes: Vec<Node<A>>,
     free: Vec<u32>,
     /// The nodes with a route.
     routes: HashTable<u32>,
     hasher: DefaultHashBuilder,
 }
 
-impl<A: Packed> Default for Trie<A> {
+impl<A: Addr> Default for Trie<A> {
     fn default() -> Self {
         let mut trie = Self {
             nodes: Vec::new(),
@@ -82,17 +57,17 @@ impl<A: Packed> Default for Trie<A> {
     }
 }
 
-fn prefix<A: Packed>(node: &Node<A::Bits>) -> Prefix<A> {
-    Prefix::masked(A::unpack(node.addr), node.len).unwrap_or(Prefix::ALL)
+fn prefix<A: Addr>(node: &Node<A>) -> Prefix<A> {
+    Prefix::masked(node.addr, node.len).unwrap_or(Prefix::ALL)
 }
 
-impl<A: Packed> Trie<A> {
+impl<A: Addr> Trie<A> {
     fn prefix(&self, node: u32) -> Prefix<A> {
         prefix(&self.nodes[node as usize])
     }
 
     fn add(&mut self, prefix: Prefix<A>, kids: [u32; 2]) -> u32 {
-        let node = Node { addr: prefix.addr().pack(), kids, path: NO_PATH, len: prefix.len() };
+        let node = Node { addr: prefix.addr(), kids, path: NO_PATH, len: prefix.len() };
         if let Some(at) = self.free.pop() {
             self.nodes[at as usize] = node;
             return at;
@@ -157,7 +132,7 @@ impl<A: Packed> Trie<A> {
         while node.len < len {
             let kid = node.kids[usize::from(addr.bit(node.len))];
             let next = &self.nodes[kid as usize];
-            let differs = A::unpack(next.addr).xor(addr).and(A::netmask(next.len)) != A::MIN;
+            let differs = next.addr.xor(addr).and(A::netmask(next.len)) != A::MIN;
             if kid == NONE || next.len > len || differs {
                 break;
             }
@@ -311,7 +286,7 @@ impl<A: Packed> Trie<A> {
 
     /// Bytes of the nodes, and of what finds them.
     pub(super) fn memory(&self) -> usize {
-        self.nodes.capacity() * size_of::<Node<A::Bits>>()
+        self.nodes.capacity() * size_of::<Node<A>>()
             + self.free.capacity() * 4
             + self.routes.allocation_size()
     }

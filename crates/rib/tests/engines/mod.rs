@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use fibula_core::{Addr, BuildError, Follow, Hop, Lookup, Memory, Patched, Prefix, Routes};
+use fibula_core::{
+    Addr, BuildError, Follow, Hop, Lookup, Memory, Patched, PerFamily, Prefix, Routes,
+};
 use fibula_rib::{Maker, Makers};
 
 /// What an engine does besides its work.
@@ -71,9 +73,9 @@ pub fn maker<A: Addr>(behaviour: Behaviour) -> Maker<A> {
     })
 }
 
-pub fn makers(behaviour: Behaviour) -> Makers {
+pub fn makers(behaviour: Behaviour) -> PerFamily<Makers> {
     let other = Behaviour { alive: Arc::default(), ..behaviour.clone() };
-    Makers { v4: vec![maker(behaviour)], v6: vec![maker(other)] }
+    PerFamily { v4: vec![maker(behaviour)], v6: vec![maker(other)] }
 }
 
 impl<A: Addr> Drop for Plain<A> {

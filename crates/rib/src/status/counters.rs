@@ -1,12 +1,10 @@
 //! What a table that changes has done so far.
 
-use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use fibula_core::BuildError;
-
+use super::lock_std;
 use crate::log::Arrivals;
 
 /// What happened to one table, since it began. Numbers may be read at any time.
@@ -51,11 +49,11 @@ impl Count {
 impl Counters {
     /// How long changes took from the RIB to the readers.
     pub fn visible(&self) -> Latencies {
-        super::lock_std(&self.visible).clone()
+        lock_std(&self.visible).clone()
     }
 
     pub(crate) fn published(&self, now: u64, arrivals: &Arrivals) {
-        let mut visible = super::lock_std(&self.visible);
+        let mut visible = lock_std(&self.visible);
         for &(since, changes) in &arrivals.0 {
             visible.add(now.saturating_sub(since), changes);
         }
@@ -112,73 +110,6 @@ impl Latencies {
         self.steps.iter_mut().zip(&other.steps).for_each(|(step, more)| *step += more);
         self.count += other.count;
         self.max = self.max.max(other.max);
-    }
-}
-
-/// Something that the operator of a table should know.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Event {
-    /// Another engine serves from now on, since this one refused the table.
-    Engine {
-        /// The engine that serves.
-        now: &'static str,
-        /// Why those before it in the list do not.
-        refused: Vec<String>,
-    },
-    /// No engine could be made: the last good generation goes on serving.
-    Failed {
-        /// What each engine said.
-        refused: Vec<String>,
-    },
-    /// The live engine answers otherwise than the RIB; it is being made anew.
-    Difference {
-        /// The prefix at whose boundary it does.
-        prefix: String,
-        /// The address.
-        addr: String,
-        /// What the RIB says.
-        expected: fibula_core::Hop,
-        /// What the engine says.
-        found: fibula_core::Hop,
-        /// In how many probes of this audit it does.
-        differences: u64,
-    },
-    /// Readers rest on two old generations: nothing new can be published until one is released.
-    Stalled,
-}
-
-impl fmt::Display for Event {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Engine { now, refused } if refused.is_empty() => {
-                write!(f, "engine {now} serves from now on")
-            }
-            Self::Engine { now, refused } => {
-                write!(f, "engine {now} serves from now on: {}", refused.join("; "))
-            }
-            Self::Failed { refused } => write!(
-                f,
-                "no engine could be built, the last good table goes on serving: {}",
-                refused.join("; ")
-            ),
-            Self::Difference { prefix, addr, expected, found, differences } => write!(
-                f,
-                "the engine is wrong at {addr}, near {prefix}: {found:?}, the RIB says {expected:?} \
-                 ({differences} probes differ); it is being built anew"
-            ),
-            Self::Stalled => f.write_str(
-                "readers rest on two old tables; nothing new is published until they release one",
-            ),
-        }
-    }
-}
-
-/// What an engine said, or that it panicked.
-pub(crate) fn refusal(name: &str, error: Option<&BuildError>) -> String {
-    match error {
-        Some(error) => error.to_string(),
-        None => format!("engine {name} panicked while it was built"),
     }
 }
 

@@ -1,0 +1,63 @@
+use crate::Addr;
+
+/// A type that exists once for each address family, named without the family: what [`PerFamily`]
+/// holds two of.
+///
+/// Generic associated types cannot be passed as parameters, so the type is passed by an empty type
+/// that stands for it.
+pub trait Kind {
+    /// The type for this family.
+    type Of<A: Addr>;
+}
+
+/// One value for IPv4 and one for IPv6, of the same kind.
+///
+/// Code that is generic over the address type takes its half with [`PerFamily::get`]; code that wants
+/// both names the fields.
+///
+/// ```
+/// use fibula_core::{Addr, Kind, PerFamily, Prefix};
+///
+/// struct Prefixes;
+/// impl Kind for Prefixes {
+///     type Of<A: Addr> = Vec<Prefix<A>>;
+/// }
+///
+/// fn add<A: Addr>(seen: &mut PerFamily<Prefixes>, prefix: Prefix<A>) {
+///     seen.get_mut::<A>().push(prefix);
+/// }
+///
+/// let mut seen = PerFamily::<Prefixes>::default();
+/// add(&mut seen, Prefix::<u32>::ALL);
+/// assert_eq!((seen.v4.len(), seen.get::<u128>().len()), (1, 0));
+/// ```
+pub struct PerFamily<K: Kind> {
+    /// For IPv4.
+    pub v4: K::Of<u32>,
+    /// For IPv6.
+    pub v6: K::Of<u128>,
+}
+
+impl<K: Kind> PerFamily<K> {
+    /// The value of this family.
+    #[inline]
+    pub fn get<A: Addr>(&self) -> &K::Of<A> {
+        A::half(self)
+    }
+
+    /// The value of this family, to change it.
+    #[inline]
+    pub fn get_mut<A: Addr>(&mut self) -> &mut K::Of<A> {
+        A::half_mut(self)
+    }
+}
+
+impl<K: Kind> Default for PerFamily<K>
+where
+    K::Of<u32>: Default,
+    K::Of<u128>: Default,
+{
+    fn default() -> Self {
+        Self { v4: Default::default(), v6: Default::default() }
+    }
+}

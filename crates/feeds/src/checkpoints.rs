@@ -1,0 +1,108 @@
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use fibula_rib::Live;
+
+use crate::{CheckpointFailure, Event, FeedError};
+
+/// Writes checkpoints of a live table while its feed goes on, one at a time, on a thread of its own.
+///
+/// A checkpoint that cannot be written is an [`Event`], and the next one is tried when it is due: a full
+/// disk is no reason to stop forwarding. The file that is there stays until a whole one replaces it.
+pub struct Checkpoints {
+    path: PathBuf,
+    every: Duration,
+    /// The feed's own word for where it is.
+    position: String,
+    /// When the last one was begun.
+    last: Duration,
+    writer: Option<JoinHandle<()>>,
+    written: Arc<AtomicU64>,
+    events: Arc<dyn Fn(Event) + Send + Sync>,
+}
+
+impl Checkpoints {
+    /// Into this file, this often from `now` on. `position` is stored with each of them, see
+    /// [`Live::checkpoint`].
+    pub fn new(
+        path: impl Into<PathBuf>,
+        every: Duration,
+        position: impl Into<String>,
+        now: Duration,
+        events: impl Fn(Event) + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            path: path.into(),
+            every,
+            position: position.into(),
+            last: now,
+            writer: None,
+            written: Arc::default(),
+            events: Arc::new(events),
+        }
+    }
+
+    /// How many have been written.
+    pub fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    /// Begins a checkpoint if one is due. The feed waits while the RIB is copied.
+    pub fn tick(&mut self, now: Duration, live: &Live) {
+        if now.saturating_sub(self.last) < self.every {
+            return;
+        }
+        self.last = now;
+        // On a slow disk, some are left out.
+        if self.writer.as_ref().is_some_and(|writer| !writer.is_finished()) {
+            return;
+        }
+        self.wait();
+        let checkpoint = live.checkpoint(&self.position);
+        let (path, written, events) =
+            (self.path.clone(), self.written.clone(), self.events.clone());
+        let write = move || match checkpoint.write(&path) {
+            Ok(()) => {
+                written.fetch_add(1, Ordering::Relaxed);
+            }
+            Err(error) => events(failed(&path, CheckpointFailure::Write(error))),
+        };
+        match thread::Builder::new().name("fibula-checkpoint".to_owned()).spawn(write) {
+            Ok(writer) => self.writer = Some(writer),
+            Err(error) => (self.events)(failed(&self.path, CheckpointFailure::Thread(error))),
+        }
+    }
+
+    /// Waits for the one that is being written.
+    pub fn wait(&mut self) {
+        if let Some(Err(_)) = self.writer.take().map(JoinHandle::join) {
+            let error = io::Error::other("the thread that writes it panicked");
+            (self.events)(failed(&self.path, CheckpointFailure::Thread(error)));
+        }
+    }
+
+    /// Writes the last one; says how many were written.
+    ///
+    /// # Errors
+    /// [`FeedError::Checkpoint`] if that one cannot be written: nobody tries it again.
+    pub fn finish(mut self, live: &Live) -> Result<u64, FeedError> {
+        self.wait();
+        live.checkpoint(&self.position).write(&self.path).map_err(FeedError::Checkpoint)?;
+        Ok(self.written() + 1)
+    }
+}
+
+fn failed(path: &Path, failure: CheckpointFailure) -> Event {
+    Event::CheckpointFailed { path: path.to_owned(), failure }
+}
+
+/// A feed that stops early leaves the last whole checkpoint.
+impl Drop for Checkpoints {
+    fn drop(&mut self) {
+        self.wait();
+    }
+}

@@ -1,0 +1,62 @@
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use fibula_ingest::Damage;
+use fibula_rib::SnapshotError;
+
+/// Something that the operator of a feed should know; the feed goes on.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event {
+    /// A checkpoint could not be written. The next one is tried when it is due; the file that is there
+    /// stays.
+    CheckpointFailed {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        failure: CheckpointFailure,
+    },
+    /// A part of a stream could not be decoded and was skipped.
+    Damaged(Damage),
+    /// The peer, by its number, has said everything again after it had started over; what it did not
+    /// say is gone.
+    Swept {
+        /// The peer.
+        peer: u32,
+    },
+    /// A lost connection did not come back in time: the routes of its peers are gone.
+    Expired {
+        /// How many peers.
+        peers: usize,
+    },
+}
+
+/// Why a checkpoint was not written.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum CheckpointFailure {
+    /// The file could not be written: the disk is full, for instance.
+    Write(SnapshotError),
+    /// The system has no thread for the writer, or the writer panicked.
+    Thread(io::Error),
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CheckpointFailed { path, failure: CheckpointFailure::Thread(error) } => {
+                write!(f, "{}: cannot write the checkpoint: {error}", path.display())?;
+                f.write_str("; the next one is tried when it is due")
+            }
+            Self::CheckpointFailed { failure: CheckpointFailure::Write(error), .. } => {
+                write!(f, "{error}; the next one is tried when it is due")
+            }
+            Self::Damaged(damage) => write!(f, "{damage}"),
+            Self::Swept { peer } => write!(f, "peer {peer} has said everything again"),
+            Self::Expired { peers } => {
+                write!(f, "the connection did not come back: the routes of {peers} peers are gone")
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! What feeds a live table: from bytes and generators to the updates that a
+//! [`Live`](fibula_rib::Live) table takes.
+//!
+//! ```text
+//!   file ─────────────► file()    ┐
+//!   table ────────────► table()   ├─► Listener ─► LiveFeed: paced, what a checkpoint holds skipped,
+//!   generator ────────► churn()   │               checkpoints written ─► Live
+//!   bytes of a socket ► Session   ┘
+//! ```
+//!
+//! Everything that can happen to a table is a verb of [`Listener`]: a peer appears, an update comes, a
+//! session ends, a peer starts over, it has said everything. A [`Rib`](fibula_rib::Rib) listens, so does a
+//! [`LiveFeed`], and so may whatever checks them.
+//!
+//! - Sources that end are functions: [`file()`], [`table()`], [`churn()`].
+//! - A source that does not end is a [`Session`]: whoever owns the socket gives it bytes and tells it
+//!   when a connection begins and ends. It marks what a lost connection had said, and sweeps what the
+//!   next one does not say again.
+//! - [`Engines`] chooses the engines of a live table by name, or by what the table has become.
+//! - [`Clock`] is time: tests have one of their own, and nothing here looks at another.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use fibula_feeds::{Engines, LiveFeed, Session, SessionOptions};
+//! use fibula_rib::{Live, LiveOptions, Rib};
+//! # use fibula_core::{Attributes, Change, Update};
+//! # use fibula_ingest::{Decoder, Sink, Stopped, Tail};
+//! # #[derive(Default)]
+//! # struct OneALine;
+//! # impl Decoder for OneALine {
+//! #     fn decode(&mut self, input: &[u8], _: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
+//! #         for line in std::str::from_utf8(input).unwrap().lines() {
+//! #             let change = Change::Announce(Attributes::Values(&[]));
+//! #             sink.update(&Update::new(line.parse().unwrap(), change));
+//! #         }
+//! #         Ok(input.len())
+//! #     }
+//! #     fn records(&self) -> u64 { 0 }
+//! # }
+//!
+//! let live = Live::start(Rib::default(), &[0], Engines::auto(), LiveOptions::default(), |_| {})?;
+//! let mut feed = LiveFeed::new(&live);
+//! // `OneALine` decodes a prefix a line.
+//! let mut session = Session::new(|| Box::new(OneALine), SessionOptions::default());
+//!
+//! let at = Duration::from_secs;
+//! session.connected(at(0), &mut feed)?;
+//! session.bytes(at(1), b"10.0.0.0/8\n192.0.2.0/24\n", &mut feed)?;
+//! session.disconnected(at(2));
+//! // The next connection says everything again, and 192.0.2.0/24 is gone. It serves until then.
+//! session.connected(at(3), &mut feed)?;
+//! session.bytes(at(4), b"10.0.0.0/8\n", &mut feed)?;
+//! assert_eq!(live.with_rib(|rib| rib.len::<u32>(0)), 2);
+//! session.tick(at(9), &mut feed)?; // it was quiet for 5 s
+//! assert_eq!(live.with_rib(|rib| rib.len::<u32>(0)), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod checkpoints;
+mod churn;
+mod engines;
+mod error;
+mod event;
+mod file;
+mod listen;
+mod live;
+mod pace;
+mod session;
+
+pub use checkpoints::Checkpoints;
+pub use churn::churn;
+pub use engines::{AUTO, Engines};
+pub use error::FeedError;
+pub use event::{CheckpointFailure, Event};
+pub use file::{DAMAGE_KEPT, FileReport, file, table};
+pub use listen::{Listener, prefixes};
+pub use live::LiveFeed;
+pub use pace::{Clock, Pacer, Speed, SpeedError, SystemClock};
+pub use session::{Session, SessionOptions};

@@ -1,0 +1,67 @@
+use fibula_core::{AnyPrefix, Update, Vrf};
+use fibula_rib::{Peer, Rib};
+
+use crate::FeedError;
+
+/// What can happen to a table. Each call of a verb but [`Listener::peer`] is one event, and the position
+/// in a feed counts events.
+pub trait Listener {
+    /// The number of this peer, by which the other verbs name it: from 0 on as peers appear, always the
+    /// same one for the same peer.
+    fn peer(&mut self, peer: &Peer) -> u32;
+
+    /// A peer says something.
+    ///
+    /// # Errors
+    /// If the table cannot take it: the feed ends.
+    fn update(&mut self, update: &Update<'_>) -> Result<(), FeedError>;
+
+    /// The session with a peer ended: its routes are gone.
+    ///
+    /// # Errors
+    /// As [`Listener::update`].
+    fn down(&mut self, peer: u32) -> Result<(), FeedError>;
+
+    /// A peer starts over: its routes are stale until it says them again, and serve meanwhile.
+    ///
+    /// # Errors
+    /// As [`Listener::update`].
+    fn mark_stale(&mut self, peer: u32) -> Result<(), FeedError>;
+
+    /// A peer has said everything again: its routes that are still stale are gone.
+    ///
+    /// # Errors
+    /// As [`Listener::update`].
+    fn sweep(&mut self, peer: u32) -> Result<(), FeedError>;
+}
+
+/// Without anybody who follows the changes: to fill a table before it serves.
+impl Listener for Rib {
+    fn peer(&mut self, peer: &Peer) -> u32 {
+        Self::peer(self, peer.clone())
+    }
+    fn update(&mut self, update: &Update<'_>) -> Result<(), FeedError> {
+        Ok(self.apply(update, &mut ())?)
+    }
+    fn down(&mut self, peer: u32) -> Result<(), FeedError> {
+        self.peer_down(peer, &mut ());
+        Ok(())
+    }
+    fn mark_stale(&mut self, peer: u32) -> Result<(), FeedError> {
+        Self::mark_stale(self, peer);
+        Ok(())
+    }
+    fn sweep(&mut self, peer: u32) -> Result<(), FeedError> {
+        Self::sweep(self, peer, &mut ());
+        Ok(())
+    }
+}
+
+/// The prefixes of a VRF that have a route, sorted.
+pub fn prefixes(rib: &Rib, vrf: Vrf) -> Vec<AnyPrefix> {
+    let v4 = rib.iter::<u32>(vrf).map(|(prefix, _)| prefix.into());
+    v4.chain(rib.iter::<u128>(vrf).map(|(prefix, _)| prefix.into())).collect()
+}
+
+/// The peer that stands for sources without peers.
+pub(crate) const NOBODY: Peer = Peer { address: None, asn: 0 };

@@ -1,0 +1,332 @@
+//! Sources that do not end: what a stream of bytes says, over connections that come and go.
+//!
+//! ```text
+//!                    connected                  every peer is complete, or nothing came for a while
+//!   Idle ───────────────────────► Resync ──────────────────────────────────────────────────► Up
+//!    ▲                            │    ▲                                                      │
+//!    │ hold time is over          ▼    │ connected                                            │
+//!    └────────────────────────── Lost ◄┴──────────────────────────────────────────────────────┘
+//!      all peers down                          disconnected
+//! ```
+//!
+//! When a connection is lost its routes go on serving: the daemon at the other end still forwards. When
+//! the next one begins, everything is stale until it is said again. Formats with an end mark (BGP's
+//! End-of-RIB) say when a peer is complete; others (FPM) do not, so a stream that has been quiet for a
+//! while counts as complete.
+//!
+//! There is no I/O and no clock in here: whoever owns the socket gives bytes and times, and calls
+//! [`Session::tick`] at [`Session::deadline`].
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use fibula_core::Update;
+use fibula_ingest::{Damage, Decoder, PeerInfo, PeerState, Sink, Tail};
+use fibula_rib::Peer;
+
+use crate::file::known_as;
+use crate::listen::NOBODY;
+use crate::{Event, FeedError, Listener};
+
+/// How a [`Session`] behaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionOptions {
+    /// Who speaks in formats without peers. Two streams need two peers, or one sweeps what the other says.
+    pub peer: Peer,
+    /// After a connection began and then nothing came for so long, it has said everything.
+    pub quiet: Duration,
+    /// After a connection has been there for so long, it has said everything, quiet or not: some streams
+    /// never are.
+    pub longest_resync: Duration,
+    /// How long the routes of a lost connection serve.
+    pub hold: Duration,
+    /// Bytes that may come without the end of a record.
+    pub longest_record: usize,
+}
+
+impl Default for SessionOptions {
+    /// 5 s of silence, 5 minutes of resynchronisation, 2 of hold time, 16 MiB.
+    fn default() -> Self {
+        Self {
+            peer: NOBODY,
+            quiet: Duration::from_secs(5),
+            longest_resync: Duration::from_secs(300),
+            hold: Duration::from_secs(120),
+            longest_record: 16 << 20,
+        }
+    }
+}
+
+/// One source whose connections come and go.
+///
+/// When a connection is lost its routes go on serving: the daemon at the other end still forwards. When
+/// the next one begins, everything is stale until it is said again, and what is not is swept once the
+/// connection has said everything: each peer for itself where the format has end marks, else all of them
+/// after a time of silence. Whoever owns the socket calls [`Session::tick`] at [`Session::deadline`].
+pub struct Session {
+    connect: Box<dyn Fn() -> Box<dyn Decoder> + Send>,
+    options: SessionOptions,
+    state: State,
+    /// What came and is not decoded yet.
+    pending: Vec<u8>,
+    /// The numbers of the peers that this connection has named.
+    indices: HashMap<u32, u32>,
+    /// The numbers of all peers that have ever spoken.
+    peers: BTreeSet<u32>,
+    /// Those that have not said everything on this connection, and whether they had said something on an
+    /// earlier one, which is stale then.
+    open: BTreeMap<u32, bool>,
+    events: Box<dyn Fn(Event) + Send>,
+}
+
+enum State {
+    Idle,
+    /// Since the connection began, and since something came last.
+    Resync(Box<dyn Decoder>, Duration, Duration),
+    Up(Box<dyn Decoder>),
+    /// Since then.
+    Lost(Duration),
+}
+
+impl Session {
+    /// A source that is not connected; each connection gets a decoder of its own.
+    pub fn new(
+        connect: impl Fn() -> Box<dyn Decoder> + Send + 'static,
+        options: SessionOptions,
+    ) -> Self {
+        Self {
+            connect: Box::new(connect),
+            options,
+            state: State::Idle,
+            pending: Vec::new(),
+            indices: HashMap::new(),
+            peers: BTreeSet::new(),
+            open: BTreeMap::new(),
+            events: Box::new(|_| {}),
+        }
+    }
+
+    /// Who hears what an operator should know.
+    #[must_use]
+    pub fn with_events(mut self, events: impl Fn(Event) + Send + 'static) -> Self {
+        self.events = Box::new(events);
+        self
+    }
+
+    /// This peer of the table is one of the source's: its routes come from a checkpoint, and are stale
+    /// when the source is connected.
+    pub fn adopt(&mut self, peer: u32) {
+        self.peers.insert(peer);
+    }
+
+    /// Whether a connection is there.
+    pub fn is_connected(&self) -> bool {
+        matches!(self.state, State::Resync(..) | State::Up(_))
+    }
+
+    /// Whether it is connected and has said everything.
+    pub fn is_complete(&self) -> bool {
+        matches!(self.state, State::Up(_))
+    }
+
+    /// A connection begins: everything that was said before is stale.
+    ///
+    /// # Errors
+    /// If the listener cannot go on.
+    pub fn connected(&mut self, now: Duration, to: &mut dyn Listener) -> Result<(), FeedError> {
+        self.pending.clear();
+        self.indices.clear();
+        self.open.clear();
+        self.state = State::Resync((self.connect)(), now, now);
+        for &peer in &self.peers {
+            to.mark_stale(peer)?;
+            self.open.insert(peer, true);
+        }
+        Ok(())
+    }
+
+    /// The connection ended, for whatever reason. Its routes serve until the hold time is over.
+    pub fn disconnected(&mut self, now: Duration) {
+        if self.is_connected() {
+            self.state = State::Lost(now);
+        }
+    }
+
+    /// Bytes came; without a connection they are ignored.
+    ///
+    /// # Errors
+    /// If the listener cannot go on, or the stream makes no sense: then the connection is of no further
+    /// use, and whoever owns it should close it and say so.
+    pub fn bytes(
+        &mut self,
+        now: Duration,
+        bytes: &[u8],
+        to: &mut dyn Listener,
+    ) -> Result<(), FeedError> {
+        let Self { state, pending, indices, peers, open, options, events, .. } = self;
+        let is_resync = matches!(state, State::Resync(..));
+        let decoder = match state {
+            State::Resync(decoder, _, last) => {
+                *last = now;
+                decoder
+            }
+            State::Up(decoder) => decoder,
+            State::Idle | State::Lost(_) => return Ok(()),
+        };
+        pending.extend_from_slice(bytes);
+        let speaker = &options.peer;
+        let mut said = Said { to, indices, peers, open, is_resync, speaker, events, failed: None };
+        // What was not taken comes again with more behind it; only a misfit stops the decoder.
+        let taken = decoder.decode(pending, Tail::More, &mut said).unwrap_or(pending.len());
+        if let Some(failed) = said.failed {
+            return Err(failed);
+        }
+        pending.drain(..taken.min(pending.len()));
+        if pending.len() > options.longest_record {
+            return Err(FeedError::TooLong { bytes: pending.len() });
+        }
+        self.complete_if_all_are();
+        Ok(())
+    }
+
+    /// Time has passed.
+    ///
+    /// # Errors
+    /// If the listener cannot go on.
+    pub fn tick(&mut self, now: Duration, to: &mut dyn Listener) -> Result<(), FeedError> {
+        if self.deadline().is_none_or(|deadline| now < deadline) {
+            return Ok(());
+        }
+        if self.is_connected() {
+            while let Some((peer, is_stale)) = self.open.pop_first() {
+                if is_stale {
+                    to.sweep(peer)?;
+                    (self.events)(Event::Swept { peer });
+                }
+            }
+            self.become_up();
+            return Ok(());
+        }
+        self.end(to)
+    }
+
+    /// When [`Session::tick`] will do something, if nothing comes before.
+    pub fn deadline(&self) -> Option<Duration> {
+        let options = &self.options;
+        match self.state {
+            State::Resync(_, began, last) => {
+                let quiet = last.saturating_add(options.quiet);
+                Some(quiet.min(began.saturating_add(options.longest_resync)))
+            }
+            State::Lost(since) => Some(since.saturating_add(options.hold)),
+            State::Idle | State::Up(_) => None,
+        }
+    }
+
+    /// The source is no more: its routes are gone.
+    ///
+    /// # Errors
+    /// If the listener cannot go on.
+    pub fn end(&mut self, to: &mut dyn Listener) -> Result<(), FeedError> {
+        self.state = State::Idle;
+        self.open.clear();
+        let peers = self.peers.len();
+        while let Some(peer) = self.peers.pop_first() {
+            to.down(peer)?;
+        }
+        if peers > 0 {
+            (self.events)(Event::Expired { peers });
+        }
+        Ok(())
+    }
+
+    /// Every peer has said that it is complete.
+    fn complete_if_all_are(&mut self) {
+        if self.open.is_empty() && !self.indices.is_empty() {
+            self.become_up();
+        }
+    }
+
+    fn become_up(&mut self) {
+        self.state = match std::mem::replace(&mut self.state, State::Idle) {
+            State::Resync(decoder, ..) => State::Up(decoder),
+            other => other,
+        };
+    }
+}
+
+/// Between a decoder and a listener.
+struct Said<'a> {
+    to: &'a mut dyn Listener,
+    indices: &'a mut HashMap<u32, u32>,
+    peers: &'a mut BTreeSet<u32>,
+    open: &'a mut BTreeMap<u32, bool>,
+    is_resync: bool,
+    speaker: &'a Peer,
+    events: &'a dyn Fn(Event),
+    /// The first failure; what comes behind it is not told.
+    failed: Option<FeedError>,
+}
+
+impl Said<'_> {
+    fn number(&mut self, index: u32) -> u32 {
+        match self.indices.get(&index) {
+            Some(&number) => number,
+            None => self.name(index, self.speaker),
+        }
+    }
+
+    /// The connection calls the peer so.
+    fn name(&mut self, index: u32, peer: &Peer) -> u32 {
+        let number = self.to.peer(peer);
+        self.indices.insert(index, number);
+        self.peers.insert(number);
+        if self.is_resync {
+            self.open.entry(number).or_insert(false);
+        }
+        number
+    }
+
+    fn tell(&mut self, what: impl FnOnce(&mut dyn Listener) -> Result<(), FeedError>) {
+        if self.failed.is_none() {
+            self.failed = what(self.to).err();
+        }
+    }
+}
+
+impl Sink for Said<'_> {
+    fn peer(&mut self, index: u32, info: &PeerInfo) {
+        self.name(index, &known_as(index, info));
+    }
+
+    fn peer_state(&mut self, state: &PeerState) {
+        if state.is_down() {
+            let peer = self.number(state.peer);
+            self.open.remove(&peer);
+            self.tell(|to| to.down(peer));
+        }
+    }
+
+    fn update(&mut self, update: &Update<'_>) {
+        let peer = self.number(update.peer);
+        self.tell(|to| to.update(&Update { peer, ..*update }));
+    }
+
+    fn end_of_rib(&mut self, index: u32) {
+        let peer = self.number(index);
+        if self.open.remove(&peer) == Some(true) {
+            self.tell(|to| to.sweep(peer));
+            (self.events)(Event::Swept { peer });
+        }
+    }
+
+    fn damage(&mut self, damage: &Damage) -> ControlFlow<()> {
+        (self.events)(Event::Damaged(damage.clone()));
+        ControlFlow::Continue(())
+    }
+
+    fn misfit(&mut self, what: String) {
+        self.failed.get_or_insert(FeedError::Misfit(what));
+    }
+}

@@ -1,0 +1,254 @@
+//! Live tables that are fed: checkpoints that fail and are tried again, feeds that go on from one in the
+//! middle, engines that are chosen again.
+
+mod common;
+
+use std::cell::Cell;
+use std::fs;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use common::{Lines, paths};
+use fibula_core::{AnyPrefix, Attributes, Change, Hop, Prefix, Update, Value};
+use fibula_feeds::{
+    Checkpoints, Clock, Engines, Event, FeedError, Listener, LiveFeed, Session, SessionOptions,
+    Speed, churn, prefixes,
+};
+use fibula_rib::{Live, LiveOptions, Pacing, Peer, Preference, Rib};
+use fibula_testkit::Rng;
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+/// Time passes only where somebody sleeps, or says so.
+#[derive(Clone, Default)]
+struct Fake(Rc<Cell<Duration>>);
+
+impl Clock for Fake {
+    fn now(&self) -> Duration {
+        self.0.get()
+    }
+    fn sleep(&self, time: Duration) {
+        self.0.set(self.0.get() + time);
+    }
+}
+
+fn live(rib: Rib) -> Live {
+    let options = LiveOptions {
+        pacing: Pacing { bucket: ms(1), ..Pacing::default() },
+        ..LiveOptions::default()
+    };
+    Live::start(rib, &[0], Engines::auto(), options, |_| {}).unwrap()
+}
+
+/// Something that happens to a table.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Say(u32, AnyPrefix, Option<u64>),
+    Down(u32),
+    Mark(u32),
+    Sweep(u32),
+}
+
+fn steps(seed: u64, count: usize) -> Vec<Step> {
+    let mut rng = Rng::new(seed);
+    let prefix = |rng: &mut Rng| -> AnyPrefix {
+        match rng.chance(0.5) {
+            true => Prefix::masked(rng.addr::<u32>() & 0xf000_0000, 8).unwrap().into(),
+            false => Prefix::masked(rng.addr::<u128>() & 15 << 124, 9).unwrap().into(),
+        }
+    };
+    let step = |_| {
+        let peer = rng.below(3) as u32;
+        match rng.below(20) {
+            0 => Step::Down(peer),
+            1..3 => Step::Mark(peer),
+            3..5 => Step::Sweep(peer),
+            kind => Step::Say(peer, prefix(&mut rng), (kind > 8).then(|| rng.below(5))),
+        }
+    };
+    (0..count).map(step).collect()
+}
+
+fn play(steps: &[Step], to: &mut dyn Listener) {
+    let numbers = [1, 2, 3].map(|asn| to.peer(&Peer { address: None, asn }));
+    for step in steps {
+        match *step {
+            Step::Say(peer, prefix, value) => {
+                let values = [Value::Int(value.unwrap_or(0))];
+                let change = match value {
+                    Some(_) => Change::Announce(Attributes::Values(&values)),
+                    None => Change::Withdraw,
+                };
+                let peer = numbers[peer as usize];
+                to.update(&Update { peer, ..Update::new(prefix, change) }).unwrap();
+            }
+            Step::Down(peer) => to.down(numbers[peer as usize]).unwrap(),
+            Step::Mark(peer) => to.mark_stale(numbers[peer as usize]).unwrap(),
+            Step::Sweep(peer) => to.sweep(numbers[peer as usize]).unwrap(),
+        }
+    }
+}
+
+/// What the live table answers for every prefix, in its attributes' own terms, is what its RIB says.
+fn answers_as_its_rib(live: &Live) {
+    live.flush();
+    let table = live.current::<u32>(0).unwrap();
+    live.with_rib(|rib| {
+        for addr in (0..64u32).flat_map(|i| [i << 26 | 0x1_0203, i << 26 | 7]) {
+            let mut hops = [Hop::NONE];
+            table.lookup_batch(&[addr], &mut hops);
+            let expected = rib.longest(0, addr).map(|(_, path)| path.attributes);
+            assert_eq!(table.attributes(hops[0]).cloned(), expected, "{addr:x}");
+        }
+    });
+}
+
+/// A feed that was interrupted anywhere, between a mark and its sweep too, and goes on from its
+/// checkpoint ends with the table of one that was not.
+#[test]
+fn a_feed_goes_on_from_a_checkpoint_in_the_middle() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rib.fib");
+    let mut in_sweeps = 0;
+    for seed in 0..20 {
+        let steps = steps(seed, 300);
+        let mut whole = Rib::default();
+        play(&steps, &mut whole);
+        let cut = Rng::new(seed).below(300) as usize;
+        let mut begun = Rib::default();
+        play(&steps[..cut], &mut begun);
+        begun.checkpoint("0").write(&path).unwrap();
+        in_sweeps += begun.resyncing().len();
+        let restored = Rib::open(&path, Preference::default()).unwrap();
+        let sequence = restored.rib.sequence();
+        assert_eq!(sequence, cut as u64);
+
+        let live = live(restored.rib);
+        let mut feed = LiveFeed::new(&live).skipping(sequence);
+        play(&steps, &mut feed);
+        let said = |step: &&Step| matches!(step, Step::Say(..));
+        assert_eq!(feed.applied() as usize, steps[cut..].iter().filter(said).count());
+        answers_as_its_rib(&live);
+        live.with_rib(|rib| {
+            assert_eq!(paths(rib), paths(&whole));
+            assert_eq!(rib.resyncing(), whole.resyncing());
+            assert_eq!(rib.sequence(), 300);
+        });
+    }
+    assert!(in_sweeps > 10, "{in_sweeps} checkpoints in the middle of a sweep");
+}
+
+/// A disk that takes no checkpoint: events, and the feed goes on; when it takes them again, one is written
+/// that can be opened. Only the last one, which nobody would try again, is an error.
+#[test]
+fn a_checkpoint_that_fails_is_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("missing");
+    let path = missing.join("rib.fib");
+    let failures = Arc::new(Mutex::new(Vec::new()));
+    let events = Arc::clone(&failures);
+    let live = live(Rib::default());
+    let clock = Fake::default();
+    let new = || {
+        let events = Arc::clone(&events);
+        Checkpoints::new(&path, ms(1000), "here", clock.now(), move |event| match event {
+            Event::CheckpointFailed { .. } => events.lock().unwrap().push(event),
+            other => panic!("{other}"),
+        })
+    };
+    let mut checkpoints = new();
+    let prefix: AnyPrefix = "10.0.0.0/8".parse().unwrap();
+    for round in 1..=6 {
+        let values = [Value::Int(round)];
+        live.apply(&Update::new(prefix, Change::Announce(Attributes::Values(&values)))).unwrap();
+        live.peer(Peer { address: None, asn: 0 });
+        clock.sleep(ms(999));
+        checkpoints.tick(clock.now(), &live);
+        let before = (failures.lock().unwrap().len() as u64, checkpoints.written());
+        if round == 4 {
+            fs::create_dir(&missing).unwrap();
+        }
+        clock.sleep(ms(1));
+        checkpoints.tick(clock.now(), &live);
+        checkpoints.wait();
+        let after = (failures.lock().unwrap().len() as u64, checkpoints.written());
+        // One attempt each second, and none before.
+        assert_eq!(before, ((round - 1).min(3), (round - 1).saturating_sub(3)));
+        assert_eq!(after, (round.min(3), round.saturating_sub(3)));
+        if round >= 4 {
+            let restored = Rib::open(&path, Preference::default()).unwrap();
+            assert_eq!((restored.rib.sequence(), &*restored.position), (round, "here"));
+        }
+    }
+    let said = failures.lock().unwrap()[0].to_string();
+    assert!(said.contains("rib.fib") && said.contains("tried when it is due"), "{said}");
+    assert_eq!(checkpoints.finish(&live).unwrap(), 4);
+    fs::remove_dir_all(&missing).unwrap();
+    let error = new().finish(&live).unwrap_err();
+    assert!(matches!(error, FeedError::Checkpoint(_)), "{error}");
+}
+
+/// Updates of a feed are paced by its clock, those that are skipped are not waited for.
+#[test]
+fn feeds_are_paced() {
+    let live = live(Rib::default());
+    let clock = Fake::default();
+    let mut feed = LiveFeed::with_clock(&live, clock.clone())
+        .paced(Speed::Times(2.0), Some(1000))
+        .skipping(10);
+    let peer = feed.peer(&Peer { address: None, asn: 1 });
+    for second in 0..30 {
+        let update = Update::new(Prefix::<u32>::ALL.into(), Change::Withdraw);
+        let time = (100 + second) * 1_000_000;
+        feed.update(&Update { peer, time, ..update }).unwrap();
+    }
+    assert_eq!((feed.applied(), clock.now()), (20, ms(19_000 / 2)));
+    feed.down(peer).unwrap();
+    assert_eq!(live.with_rib(Rib::sequence), 21);
+}
+
+/// What suits the table serves it: short prefixes, then mostly hosts, then short ones again; real engines,
+/// and answers that stay those of the RIB.
+#[test]
+fn the_engine_follows_the_shape_of_the_table() {
+    let live = live(Rib::default());
+    let mut feed = LiveFeed::new(&live);
+    let mut session = Session::new(|| Box::new(Lines::default()), SessionOptions::default());
+    session.connected(ms(0), &mut feed).unwrap();
+    let engine = || live.current::<u32>(0).unwrap().engine_name();
+    assert_eq!(engine(), "runmap");
+    let mut say = |line: String| session.bytes(ms(0), line.as_bytes(), &mut feed).unwrap();
+    (0..16).for_each(|i| say(format!("+ 0 {}.0.0.0/8 {i}\n", i * 16)));
+    answers_as_its_rib(&live);
+    assert_eq!(engine(), "runmap");
+    (0..64).for_each(|i| say(format!("+ 0 {}.1.2.3/32 {i}\n", i * 4)));
+    answers_as_its_rib(&live);
+    assert_eq!(engine(), "dxr18");
+    (0..64).for_each(|i| say(format!("- 0 {}.1.2.3/32\n", i * 4)));
+    answers_as_its_rib(&live);
+    assert_eq!(engine(), "runmap");
+}
+
+#[test]
+fn churn_depends_on_the_table_and_the_seed_alone() {
+    let mut tables = [(); 3].map(|()| Rib::default());
+    for (seed, rib) in [1, 1, 2].into_iter().zip(&mut tables) {
+        assert!(matches!(churn(1, 1, &[], rib), Err(FeedError::EmptyTable)));
+        let start: Vec<AnyPrefix> = ["10.0.0.0/8", "10.1.0.0/16", "2001:db8::/32"]
+            .map(|p| p.parse::<AnyPrefix>().unwrap())
+            .into();
+        churn(2000, seed, &start, rib).unwrap();
+        assert_eq!(rib.sequence(), 2000);
+    }
+    let [first, again, other] = tables.each_ref().map(paths);
+    assert_eq!(first, again);
+    assert_ne!(first, other);
+    let longest = prefixes(&tables[0], 0).into_iter().map(|prefix| match prefix {
+        AnyPrefix::V4(prefix) => prefix.len() <= 24,
+        AnyPrefix::V6(prefix) => prefix.len() <= 48,
+    });
+    assert!(longest.len() > 10 && longest.into_iter().all(|fits| fits));
+}

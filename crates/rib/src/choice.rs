@@ -1,0 +1,153 @@
+//! Which engine serves a live table, and when that is decided anew.
+//!
+//! What suits a table depends on its size and on how long its prefixes are, and both change: a feed
+//! starts with an empty table and ends with a million routes. So engines are not given once; their
+//! source is asked again whenever a sixteenth of the table has changed. That covers a table that doubles
+//! or halves and one whose prefixes become longer, and looking through all routes costs sixteen of them a
+//! change, far less than following it.
+
+use fibula_core::{Addr, BuildError, Follow, Kind, PerFamily, Routes};
+
+use crate::sync::Arc;
+
+/// How an engine is compiled.
+type Build<A> = dyn Fn(&Routes<A>) -> Result<Box<dyn Follow<A>>, BuildError> + Send + Sync;
+
+/// An engine that a compiler may take, by name.
+#[derive(Clone)]
+pub struct Maker<A: Addr> {
+    name: &'static str,
+    build: Arc<Build<A>>,
+}
+
+impl<A: Addr> Maker<A> {
+    /// An engine by what compiles it.
+    pub fn new(
+        name: &'static str,
+        build: impl Fn(&Routes<A>) -> Result<Box<dyn Follow<A>>, BuildError> + Send + Sync + 'static,
+    ) -> Self {
+        Self { name, build: Arc::new(build) }
+    }
+
+    /// The engine's name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Compiles a table.
+    ///
+    /// # Errors
+    /// As [`Engine::build`](fibula_core::Engine::build).
+    pub fn build(&self, routes: &Routes<A>) -> Result<Box<dyn Follow<A>>, BuildError> {
+        (self.build)(routes)
+    }
+}
+
+/// Where the engines of live tables come from.
+pub trait EngineSource<A: Addr>: Send + Sync {
+    /// The engines for these routes, the best first; each takes over where those before it refuse the
+    /// table. Nothing is compiled here. It is asked at the start, and again when a sixteenth of the
+    /// routes has changed.
+    fn candidates(&self, routes: &Routes<A>) -> Vec<Maker<A>>;
+}
+
+/// Engines in a list, for each family: as `PerFamily<Makers>` they are the same for every table.
+pub enum Makers {}
+
+impl Kind for Makers {
+    type Of<A: Addr> = Vec<Maker<A>>;
+}
+
+impl<A: Addr> EngineSource<A> for PerFamily<Makers>
+where
+    Self: Send + Sync,
+{
+    fn candidates(&self, _: &Routes<A>) -> Vec<Maker<A>> {
+        self.get::<A>().clone()
+    }
+}
+
+/// The source is asked again when one in so many routes has changed.
+const PART: usize = 16;
+
+/// The engines of one table.
+pub(crate) struct Choice<A: Addr> {
+    source: Arc<dyn EngineSource<A>>,
+    makers: Vec<Maker<A>>,
+    /// Changes since the source was asked.
+    changes: usize,
+}
+
+impl<A: Addr> Choice<A> {
+    pub(crate) fn new(source: Arc<dyn EngineSource<A>>, routes: &Routes<A>) -> Self {
+        let makers = source.candidates(routes);
+        Self { source, makers, changes: 0 }
+    }
+
+    /// The engines, the best first.
+    pub(crate) fn makers(&self) -> &[Maker<A>] {
+        &self.makers
+    }
+
+    /// So many changes led to these routes. True if another engine is the best one now.
+    pub(crate) fn review(&mut self, routes: &Routes<A>, changes: usize) -> bool {
+        self.changes += changes;
+        if self.changes == 0 || self.changes < routes.len() / PART {
+            return false;
+        }
+        self.changes = 0;
+        let best = |makers: &[Maker<A>]| makers.first().map(Maker::name);
+        let before = best(&self.makers);
+        self.makers = self.source.candidates(routes);
+        best(&self.makers) != before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use fibula_core::{Hop, Prefix};
+
+    use super::*;
+
+    /// Small tables by one engine, others by another; counts how often it is asked.
+    struct BySize(Arc<AtomicUsize>);
+
+    impl EngineSource<u32> for BySize {
+        fn candidates(&self, routes: &Routes<u32>) -> Vec<Maker<u32>> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            let name = if routes.len() < 100 { "small" } else { "large" };
+            let build = move |_: &Routes<u32>| {
+                Err(BuildError::Config { engine: name, reason: "not built here".into() })
+            };
+            vec![Maker::new(name, build)]
+        }
+    }
+
+    fn routes(count: u32) -> Routes<u32> {
+        (0..count).map(|i| (Prefix::host(i), Hop::new(0))).collect()
+    }
+
+    #[test]
+    fn a_source_is_asked_as_the_table_changes() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let mut choice = Choice::new(Arc::new(BySize(Arc::clone(&asked))), &routes(0));
+        assert_eq!(choice.makers()[0].name(), "small");
+        let mut changed_at = Vec::new();
+        for count in 1..=3200 {
+            if choice.review(&routes(count), 1) {
+                changed_at.push(count);
+            }
+        }
+        // Within a sixteenth of where it should.
+        assert!(matches!(changed_at[..], [100..=107]), "{changed_at:?}");
+        assert_eq!(choice.makers()[0].name(), "large");
+        // Not at every change: about 16 times while a table doubles.
+        let so_far = asked.load(Ordering::Relaxed);
+        assert!((16 * 5..16 * 9).contains(&so_far), "{so_far}");
+        assert!(!choice.review(&routes(3200), 0) && !choice.review(&routes(3200), 199));
+        assert_eq!(asked.load(Ordering::Relaxed), so_far);
+        assert!(choice.review(&routes(90), 3110));
+    }
+}

@@ -1,0 +1,193 @@
+//! What a [`Rib`] answers, and what it costs.
+
+use fibula_core::{Addr, Hop, PerFamily, Prefix, Route, Routes, Vrf};
+
+use super::decision::Contender;
+use super::family::{Family, Node};
+use super::{AttributeSet, Decision, Path, Rib};
+
+impl Rib {
+    /// The VRFs that there are.
+    pub fn vrfs(&self) -> impl Iterator<Item = Vrf> + '_ {
+        self.vrfs.keys().copied()
+    }
+
+    fn family<A: Addr>(&self, vrf: Vrf) -> Option<&Family<A>> {
+        self.vrfs.get(&vrf).map(PerFamily::get::<A>)
+    }
+
+    fn path<A: Addr>(&self, family: &Family<A>, at: u32) -> Path {
+        let Node { speaker, path_id, set, .. } = family.paths[at as usize];
+        Path { peer: speaker.peer(), path_id, hop: set, attributes: self.sets.get(set).clone() }
+    }
+
+    /// How many prefixes have a route.
+    pub fn len<A: Addr>(&self, vrf: Vrf) -> usize {
+        self.family::<A>(vrf).map_or(0, |family| family.trie.len())
+    }
+
+    /// Whether no prefix has a route.
+    pub fn is_empty(&self) -> bool {
+        self.vrfs.values().all(|tables| tables.v4.used + tables.v6.used == 0)
+    }
+
+    /// The best path of exactly this prefix.
+    pub fn exact<A: Addr>(&self, vrf: Vrf, prefix: Prefix<A>) -> Option<Path> {
+        let family = self.family::<A>(vrf)?;
+        family.trie.get(prefix).map(|at| self.path(family, at))
+    }
+
+    /// All paths of exactly this prefix, the best first.
+    pub fn paths<A: Addr>(&self, vrf: Vrf, prefix: Prefix<A>) -> Vec<Path> {
+        let Some(family) = self.family::<A>(vrf) else { return Vec::new() };
+        let first = family.trie.get(prefix);
+        let found = first.into_iter().flat_map(|at| family.list(at));
+        found.map(|(at, _)| self.path(family, at)).collect()
+    }
+
+    /// The longest prefix that covers the address, with its best path.
+    pub fn longest<A: Addr>(&self, vrf: Vrf, addr: A) -> Option<(Prefix<A>, Path)> {
+        let family = self.family::<A>(vrf)?;
+        family.trie.longest(addr).map(|(prefix, at)| (prefix, self.path(family, at)))
+    }
+
+    /// The hop of the address: the same answer as [`Rib::longest`], quicker.
+    pub fn lookup<A: Addr>(&self, vrf: Vrf, addr: A) -> Hop {
+        let found = self.family::<A>(vrf).and_then(|family| {
+            family.trie.longest(addr).map(|(_, at)| family.paths[at as usize].set)
+        });
+        found.map_or(Hop::NONE, Hop::new)
+    }
+
+    /// The prefixes that cover this one, itself included, longest first, with their best paths.
+    pub fn covering<A: Addr>(&self, vrf: Vrf, prefix: Prefix<A>) -> Vec<(Prefix<A>, Path)> {
+        let Some(family) = self.family::<A>(vrf) else { return Vec::new() };
+        let found = family.trie.covering(prefix).into_iter();
+        found.map(|(prefix, at)| (prefix, self.path(family, at))).collect()
+    }
+
+    /// The prefixes that this one covers, itself included, in order, with their best paths.
+    pub fn covered<A: Addr>(
+        &self,
+        vrf: Vrf,
+        prefix: Prefix<A>,
+    ) -> impl Iterator<Item = (Prefix<A>, Path)> + '_ {
+        let family = self.family::<A>(vrf);
+        family.into_iter().flat_map(move |family| {
+            let found = family.trie.covered(prefix);
+            found.map(move |(prefix, at)| (prefix, self.path(family, at)))
+        })
+    }
+
+    /// All prefixes in order, with their best paths.
+    pub fn iter<A: Addr>(&self, vrf: Vrf) -> impl Iterator<Item = (Prefix<A>, Path)> + '_ {
+        self.covered(vrf, Prefix::ALL)
+    }
+
+    /// The best routes, as engines compile them.
+    pub fn routes<A: Addr>(&self, vrf: Vrf) -> Routes<A> {
+        let Some(family) = self.family::<A>(vrf) else { return Routes::default() };
+        let hop = |at: u32| Hop::new(family.paths[at as usize].set);
+        let found = family.trie.covered(Prefix::ALL);
+        Routes::from_unsorted(found.map(|(prefix, at)| Route { prefix, hop: hop(at) }).collect())
+    }
+
+    /// At most so many prefixes from this one on, in order: to go through the table in parts.
+    pub(crate) fn part<A: Addr>(&self, vrf: Vrf, from: Prefix<A>, most: usize) -> Vec<Prefix<A>> {
+        let Some(family) = self.family::<A>(vrf) else { return Vec::new() };
+        family.trie.from(from, most).into_iter().map(|(prefix, _)| prefix).collect()
+    }
+
+    /// All paths of a family and VRF, in order of prefixes, for a checkpoint.
+    pub(crate) fn all_paths<A: Addr>(&self, vrf: Vrf, mut each: impl FnMut(Prefix<A>, SavedPath)) {
+        let Some(family) = self.family::<A>(vrf) else { return };
+        for (prefix, first) in family.trie.covered(Prefix::ALL) {
+            for (_, Node { speaker, path_id, set, .. }) in family.list(first) {
+                let peer = speaker.peer();
+                let is_stale = self.speaker(peer) != Ok(speaker);
+                each(prefix, SavedPath { peer, path_id, set, is_stale });
+            }
+        }
+    }
+
+    /// The attribute sets by number; `None` where a number is free.
+    pub(crate) fn sets(&self) -> impl ExactSizeIterator<Item = Option<&AttributeSet>> {
+        self.sets.slots()
+    }
+
+    /// Why the best path of exactly this prefix is the best.
+    pub fn explain<A: Addr>(&self, vrf: Vrf, prefix: Prefix<A>) -> Option<Decision> {
+        let mut paths = self.paths(vrf, prefix);
+        let contender = |path: &Path| Contender {
+            peer: path.peer,
+            path_id: path.path_id,
+            rank: path.attributes.rank(),
+        };
+        let best = contender(paths.first()?);
+        paths.sort_by(|a, b| self.preference.compare(&contender(a), &contender(b)).0);
+        let step = |path: &Path| self.preference.compare(&best, &contender(path)).1;
+        let steps: Vec<_> = paths.iter().map(step).collect();
+        let name = |path: &Path| match self.peers.get(path.peer as usize) {
+            Some(peer) => peer.to_string(),
+            None => format!("peer {}", path.peer),
+        };
+        let names = paths.iter().map(name).collect();
+        let lost = steps.into_iter().enumerate().map(|(i, step)| (i > 0).then_some(step));
+        Some(Decision {
+            prefix: prefix.to_string(),
+            paths: paths.into_iter().zip(lost).collect(),
+            names,
+        })
+    }
+
+    /// What it holds, and in how many bytes.
+    pub fn memory(&self) -> RibMemory {
+        let mut memory = RibMemory {
+            sets: self.sets.len(),
+            set_bytes: self.sets.memory(),
+            ..RibMemory::default()
+        };
+        for tables in self.vrfs.values() {
+            memory.add(&tables.v4);
+            memory.add(&tables.v6);
+        }
+        memory
+    }
+}
+
+/// A path as a checkpoint has it.
+#[derive(Clone, Copy)]
+pub(crate) struct SavedPath {
+    pub(crate) peer: u32,
+    pub(crate) path_id: u32,
+    pub(crate) set: u32,
+    pub(crate) is_stale: bool,
+}
+
+/// What a [`Rib`] holds, and in how many bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RibMemory {
+    /// Paths of all peers.
+    pub routes: usize,
+    /// Prefixes with at least one path.
+    pub prefixes: usize,
+    /// Bytes of prefixes and paths.
+    pub route_bytes: usize,
+    /// Distinct attribute sets.
+    pub sets: usize,
+    /// Bytes of the attribute sets.
+    pub set_bytes: usize,
+}
+
+impl RibMemory {
+    fn add<A: Addr>(&mut self, family: &Family<A>) {
+        self.routes += family.used;
+        self.prefixes += family.trie.len();
+        self.route_bytes += family.trie.memory() + family.paths.capacity() * size_of::<Node>();
+    }
+
+    /// Bytes a route, attributes aside; 0 without routes.
+    pub fn per_route(&self) -> f64 {
+        if self.routes == 0 { 0.0 } else { self.route_bytes as f64 / self.routes as f64 }
+    }
+}

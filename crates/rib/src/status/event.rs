@@ -1,0 +1,139 @@
+use std::fmt;
+use std::io;
+
+use fibula_core::{BuildError, Family, Hop, Vrf};
+
+/// An engine that did not take a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    /// The engine's name.
+    pub engine: &'static str,
+    /// Why not; `None` if it panicked.
+    pub error: Option<BuildError>,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.error {
+            Some(error) => write!(f, "{error}"),
+            None => write!(f, "engine {} panicked while it was built", self.engine),
+        }
+    }
+}
+
+/// Something that the operator of a table should know.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Event {
+    /// Another engine serves from now on: the one before refused the table, or this one suits better what
+    /// it has become.
+    Engine {
+        /// The engine that serves.
+        now: &'static str,
+        /// Why those that are preferred to it do not.
+        refused: Vec<Refusal>,
+    },
+    /// No engine could be made: the last good generation goes on serving.
+    Failed {
+        /// What each engine said.
+        refused: Vec<Refusal>,
+    },
+    /// The live engine answers otherwise than the RIB; it is being made anew.
+    Difference {
+        /// The prefix at whose boundary it does.
+        prefix: String,
+        /// The address.
+        addr: String,
+        /// What the RIB says.
+        expected: Hop,
+        /// What the engine says.
+        found: Hop,
+        /// In how many probes of this audit it does.
+        differences: u64,
+    },
+    /// Idle readers hold two old generations: nothing new can be published until one is released.
+    Stalled,
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Engine { now, refused } if refused.is_empty() => {
+                write!(f, "engine {now} serves from now on")
+            }
+            Self::Engine { now, refused } => {
+                write!(f, "engine {now} serves from now on: ")?;
+                list(f, refused)
+            }
+            Self::Failed { refused } => {
+                f.write_str("no engine could be built, the last good table goes on serving: ")?;
+                list(f, refused)
+            }
+            Self::Difference { prefix, addr, expected, found, differences } => write!(
+                f,
+                "the engine is wrong at {addr}, near {prefix}: {found:?}, the RIB says {expected:?} \
+                 ({differences} probes differ); it is being built anew"
+            ),
+            Self::Stalled => f.write_str(
+                "readers rest on two old tables; nothing new is published until they release one",
+            ),
+        }
+    }
+}
+
+fn list(f: &mut fmt::Formatter<'_>, refused: &[Refusal]) -> fmt::Result {
+    if refused.is_empty() {
+        return f.write_str("there is none to choose from");
+    }
+    let mut between = "";
+    for refusal in refused {
+        write!(f, "{between}{refusal}")?;
+        between = "; ";
+    }
+    Ok(())
+}
+
+/// Why a live table could not be started.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum LiveError {
+    /// No engine takes the table.
+    NoEngine {
+        /// The VRF.
+        vrf: Vrf,
+        /// The family.
+        family: Family,
+        /// What each engine said.
+        refused: Vec<Refusal>,
+    },
+    /// The system has no thread for a compiler.
+    Thread(io::Error),
+}
+
+impl fmt::Display for LiveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoEngine { vrf, family, refused } => {
+                write!(f, "no engine takes the IP{family} table")?;
+                if *vrf != 0 {
+                    write!(f, " of VRF {vrf}")?;
+                }
+                f.write_str(": ")?;
+                list(f, refused)
+            }
+            Self::Thread(error) => write!(f, "no thread for a compiler: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for LiveError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::NoEngine { refused, .. } => refused
+                .iter()
+                .find_map(|refusal| refusal.error.as_ref())
+                .map(|error| error as &(dyn std::error::Error + 'static)),
+            Self::Thread(error) => Some(error),
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! What a live table tells about itself: numbers, events, and why it could not be started.
+
+mod counters;
+mod event;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::sync::Arc;
+
+pub use counters::{Count, Counters, Latencies};
+pub use event::{Event, LiveError, Refusal};
+
+/// Who hears the events.
+pub(crate) type Events = Arc<dyn Fn(Event) + Send + Sync>;
+
+/// Locks what the model check need not see.
+pub(crate) fn lock_std<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

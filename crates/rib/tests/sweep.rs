@@ -1,0 +1,187 @@
+//! Peers that start over: random feeds with restarts, sessions that end and checkpoints in the middle,
+//! against a plain map in which every path has a flag of its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fibula_core::{
+    Addr, AnyPrefix, Attributes, BgpAttributes, Change as Said, NextHop, NextHops, Prefix, Update,
+    Value, Vrf,
+};
+use fibula_rib::{AttributeSet, Change, Changes, Peer, Preference, Rib, Snapshot};
+use fibula_testkit::Rng;
+
+/// VRF, prefix, peer, path identifier.
+type Key = (Vrf, AnyPrefix, u32, u32);
+
+#[derive(Default)]
+struct Plain {
+    /// What is said, and whether it is stale.
+    paths: BTreeMap<Key, (AttributeSet, bool)>,
+    resyncing: BTreeSet<u32>,
+}
+
+/// The best routes, as one knows them who hears of changes only.
+#[derive(Default)]
+struct Heard(BTreeMap<(Vrf, AnyPrefix), AttributeSet>);
+
+impl Changes for Heard {
+    fn changed<A: Addr>(&mut self, vrf: Vrf, change: Change<A>) {
+        let key = (vrf, change.prefix.into());
+        match change.best {
+            Some((_, set)) => self.0.insert(key, set),
+            None => self.0.remove(&key),
+        };
+    }
+}
+
+const PEERS: u32 = 3;
+const VRFS: u32 = 2;
+
+/// Few prefixes of both families, nested, so that peers meet at them.
+fn prefix(rng: &mut Rng) -> AnyPrefix {
+    let (bits, len) = (rng.below(4), rng.below(3) as u8);
+    if rng.chance(0.5) {
+        Prefix::masked((bits as u32) << 30, len).unwrap().into()
+    } else {
+        Prefix::masked(u128::from(bits) << 126, len).unwrap().into()
+    }
+}
+
+/// One of a few sets of each kind.
+fn set(rng: &mut Rng) -> AttributeSet {
+    let number = rng.below(4);
+    match rng.below(3) {
+        0 => AttributeSet::new(&Attributes::Values(&[Value::Int(number)])),
+        1 => {
+            let bgp = BgpAttributes { as_path_len: number as u32, ..Default::default() };
+            AttributeSet::new(&Attributes::Bgp(&bgp))
+        }
+        _ => {
+            let hop = NextHop::via([192, 0, 2, number as u8].into());
+            let next_hops = NextHops { hops: vec![hop; 2], ..Default::default() };
+            AttributeSet::new(&Attributes::NextHops(&next_hops))
+        }
+    }
+}
+
+fn announce(
+    rib: &mut Rib,
+    heard: &mut Heard,
+    (vrf, prefix, peer, path_id): Key,
+    set: &AttributeSet,
+) {
+    let (bgp, next_hops, values) = (set.bgp(), set.next_hops(), set.values());
+    let attributes = match (&bgp, &next_hops) {
+        (Some(bgp), _) => Attributes::Bgp(bgp),
+        (_, Some(next_hops)) => Attributes::NextHops(next_hops),
+        _ => Attributes::Values(&values),
+    };
+    let update = Update::new(prefix, Said::Announce(attributes));
+    rib.apply(&Update { vrf, peer, path_id, ..update }, heard).unwrap();
+}
+
+fn check<A: Addr>(rib: &Rib, plain: &Plain, heard: &Heard) {
+    for vrf in 0..VRFS {
+        let mut held = BTreeMap::new();
+        for (prefix, best) in rib.iter::<A>(vrf) {
+            let any = AnyPrefix::from(prefix);
+            assert_eq!(heard.0.get(&(vrf, any)), Some(&best.attributes), "{any}");
+            for path in rib.paths(vrf, prefix) {
+                held.insert((vrf, any, path.peer, path.path_id), path.attributes);
+            }
+        }
+        let of_family = |key: &Key| key.0 == vrf && key.1.family() == A::FAMILY;
+        let said = plain.paths.iter().filter(|(key, _)| of_family(key));
+        assert!(said.map(|(key, (set, _))| (*key, set.clone())).eq(held));
+        let prefixes = heard.0.keys().filter(|key| key.0 == vrf && key.1.family() == A::FAMILY);
+        assert_eq!(prefixes.count(), rib.len::<A>(vrf), "whoever follows hears of all that goes");
+    }
+}
+
+#[test]
+fn marks_and_sweeps_are_those_of_a_plain_map() {
+    let (mut swept, mut reopened, mut restarted) = (0, 0, 0);
+    for seed in 0..30 {
+        let mut rng = Rng::new(seed);
+        let (mut rib, mut plain, mut heard) = (Rib::default(), Plain::default(), Heard::default());
+        (0..PEERS).for_each(|asn| assert_eq!(rib.peer(Peer { address: None, asn }), asn));
+        for _ in 0..600 {
+            let peer = rng.below(PEERS.into()) as u32;
+            let vrf = rng.below(VRFS.into()) as u32;
+            let key = (vrf, prefix(&mut rng), peer, rng.below(2) as u32);
+            match rng.below(100) {
+                0..60 => {
+                    let set = set(&mut rng);
+                    announce(&mut rib, &mut heard, key, &set);
+                    plain.paths.insert(key, (set, false));
+                }
+                60..80 => {
+                    let update = Update::new(key.1, Said::Withdraw);
+                    let update = Update { vrf, peer, path_id: key.3, ..update };
+                    rib.apply(&update, &mut heard).unwrap();
+                    plain.paths.remove(&key);
+                }
+                80..88 => {
+                    rib.mark_stale(peer);
+                    let of_peer = plain.paths.iter_mut().filter(|(key, _)| key.2 == peer);
+                    of_peer.for_each(|(_, (_, stale))| *stale = true);
+                    restarted += usize::from(!plain.resyncing.insert(peer));
+                }
+                88..94 => {
+                    rib.sweep(peer, &mut heard);
+                    let before = plain.paths.len();
+                    plain.paths.retain(|key, (_, stale)| key.2 != peer || !*stale);
+                    swept += before - plain.paths.len();
+                    plain.resyncing.remove(&peer);
+                }
+                94..96 => {
+                    rib.peer_down(peer, &mut heard);
+                    plain.paths.retain(|key, _| key.2 != peer);
+                    plain.resyncing.remove(&peer);
+                }
+                _ => {
+                    let sequence = rib.sequence();
+                    let bytes = rib.checkpoint("").to_bytes().unwrap();
+                    let snapshot = Snapshot::from_bytes(bytes).unwrap();
+                    rib = Rib::from_snapshot(&snapshot, Preference::default()).unwrap().rib;
+                    assert_eq!(rib.sequence(), sequence);
+                    reopened += plain.paths.values().filter(|(_, stale)| *stale).count();
+                }
+            }
+            assert!(rib.resyncing().into_iter().eq(plain.resyncing.iter().copied()));
+            check::<u32>(&rib, &plain, &heard);
+            check::<u128>(&rib, &plain, &heard);
+        }
+        for peer in 0..PEERS {
+            rib.mark_stale(peer);
+            rib.sweep(peer, &mut heard);
+        }
+        assert!(rib.is_empty() && heard.0.is_empty() && rib.memory().sets == 0);
+    }
+    assert!(swept > 500 && reopened > 500 && restarted > 100, "{swept} {reopened} {restarted}");
+}
+
+/// What nobody named again goes at once; what was named again, even with the same attributes, stays.
+#[test]
+fn a_restart_keeps_what_is_said_again() {
+    let mut rib = Rib::default();
+    let mut heard = Heard::default();
+    let peers = [1, 2].map(|asn| rib.peer(Peer { address: None, asn }));
+    let set = AttributeSet::new(&Attributes::Values(&[Value::Int(1)]));
+    let p = |text: &str| text.parse::<AnyPrefix>().unwrap();
+    for text in ["10.0.0.0/8", "11.0.0.0/8", "2001:db8::/32"] {
+        announce(&mut rib, &mut heard, (0, p(text), peers[0], 0), &set);
+    }
+    announce(&mut rib, &mut heard, (0, p("11.0.0.0/8"), peers[1], 0), &set);
+    rib.mark_stale(peers[0]);
+    assert_eq!(rib.memory().routes, 4, "stale routes serve");
+    announce(&mut rib, &mut heard, (0, p("10.0.0.0/8"), peers[0], 0), &set);
+    rib.sweep(peers[0], &mut heard);
+    let left: Vec<_> = heard.0.keys().map(|(_, prefix)| prefix.to_string()).collect();
+    assert_eq!(left, ["10.0.0.0/8", "11.0.0.0/8"]);
+    assert_eq!(rib.exact::<u32>(0, "11.0.0.0/8".parse().unwrap()).unwrap().peer, peers[1]);
+    // A sweep without a mark takes nothing.
+    rib.sweep(peers[0], &mut heard);
+    rib.sweep(peers[1], &mut heard);
+    assert_eq!(rib.memory().routes, 2);
+}
