@@ -12,23 +12,24 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("engines", &["core", "simd", "filter"]),
     ("rib", &["core"]),
     ("ingest", &["core"]),
+    ("fib", &["core", "engines", "rib"]),
     ("annotate", &["core", "simd", "rib"]),
     ("export", &["core", "rib"]),
     ("sources", &["core", "ingest", "rib", "testkit"]),
     ("testkit", &["core"]),
-    ("fibula", &["core", "engines", "rib"]),
+    ("fibula", &["core", "engines", "rib", "fib"]),
     (
         "cli",
         &[
-            "core", "simd", "filter", "engines", "rib", "ingest", "annotate", "export", "sources",
-            "testkit", "fibula",
+            "core", "simd", "filter", "engines", "rib", "fib", "ingest", "annotate", "export",
+            "sources", "testkit", "fibula",
         ],
     ),
 ];
 
 /// Crates without any unsafe code, which say so to the compiler.
 const SAFE_CRATES: &[&str] =
-    &["core", "ingest", "annotate", "export", "sources", "testkit", "fibula", "cli"];
+    &["core", "fib", "ingest", "annotate", "export", "sources", "testkit", "fibula", "cli"];
 
 /// Files outside those crates that may hold `unsafe`.
 const UNSAFE_ROOMS: &[&str] =

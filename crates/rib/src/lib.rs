@@ -57,6 +57,7 @@ mod builder;
 mod checkpoint;
 mod columns;
 mod compiler;
+mod indexed;
 mod intern;
 mod layers;
 mod live;
@@ -76,6 +77,7 @@ pub use builder::{BuilderOptions, PeerChoice, TableBuilder};
 pub use checkpoint::{Checkpoint, Restored};
 pub use columns::{ColumnKind, Columns, ColumnsBuilder};
 pub use compiler::Maker;
+pub use indexed::IndexedRoutes;
 pub use layers::layers;
 pub use live::{Count, Counters, Event, Latencies, Live, LiveFamily, LiveOptions, Makers};
 pub use log::Pacing;
@@ -85,6 +87,7 @@ pub use rib::{
     Step, Vrf,
 };
 pub use snapshot::{
-    EnginePart, Snapshot, SnapshotError, StoredFamily, StoredRoutes, Written, to_bytes, write,
+    EnginePart, Snapshot, SnapshotError, StoredFamily, StoredRoutes, Written, measure, to_bytes,
+    write,
 };
 pub use table::{Provenance, SelectedPeer, SourceRecord, Table, TableError};

@@ -17,6 +17,7 @@
 
 mod decision;
 mod family;
+pub(crate) mod names;
 pub(crate) mod set;
 mod sets;
 mod trie;
