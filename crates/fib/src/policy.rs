@@ -46,8 +46,8 @@ impl From<&str> for EngineChoice {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FibOptions {
-    /// Each family takes the first of these that it has and that takes its table. A list that no family's
-    /// engine refused, because it has none of them, ends in [`EngineChoice::Auto`].
+    /// Each family takes the first of these that it has and that takes its table. A family that has none
+    /// of them takes [`EngineChoice::Auto`]; one whose engines all refuse the table is an error.
     pub engines: Vec<EngineChoice>,
     /// The best instruction set that engines may use.
     pub isa: Isa,

@@ -13,7 +13,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rib", &["core"]),
     ("ingest", &["core"]),
     ("fib", &["core", "engines", "rib"]),
-    ("annotate", &["core", "simd", "rib"]),
+    ("annotate", &["core", "simd", "fib"]),
     ("export", &["core", "rib"]),
     ("sources", &["core", "ingest", "rib", "testkit"]),
     ("testkit", &["core"]),
