@@ -3,15 +3,41 @@
 
 use std::sync::LazyLock;
 
-use fibula_annotate::{AnnotateOptions, Annotator, Column, Format, Header, Summary};
-use fibula_core::{Attributes, Change, Update, Value};
+use fibula_annotate::{
+    AnnotateOptions, Annotator, Column, Format, Header, Summary, Table, TableFamily,
+};
+use fibula_core::{Attributes, Change, Lookup, Update, Value};
 use fibula_fuzz::Pieces;
-use fibula_rib::{BuilderOptions, ColumnKind, EnginePart, Snapshot, TableBuilder, to_bytes};
+use fibula_rib::{BuilderOptions, ColumnKind, Columns, IndexedRoutes, StoredFamily, TableBuilder};
 use fibula_testkit::Oracle;
 use libfuzzer_sys::fuzz_target;
 use serde::de::IgnoredAny;
 
-struct World(Snapshot, Oracle<u32>, Oracle<u128>);
+struct World(Columns, Family<u32>, Family<u128>);
+
+/// The oracle is the engine.
+struct Family<A: StoredFamily>(Oracle<A>, IndexedRoutes<A>);
+
+impl<A: StoredFamily> TableFamily<A> for Family<A> {
+    fn engine(&self) -> &dyn Lookup<A> {
+        &self.0
+    }
+    fn routes(&self) -> &IndexedRoutes<A> {
+        &self.1
+    }
+}
+
+impl Table for World {
+    fn columns(&self) -> &Columns {
+        &self.0
+    }
+    fn v4(&self) -> &dyn TableFamily<u32> {
+        &self.1
+    }
+    fn v6(&self) -> &dyn TableFamily<u128> {
+        &self.2
+    }
+}
 
 static WORLD: LazyLock<World> = LazyLock::new(|| {
     let mut builder = TableBuilder::new(BuilderOptions::default());
@@ -29,16 +55,15 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
         builder.apply(&Update::new(prefix, change));
     }
     let table = builder.finish().unwrap();
-    let bytes = to_bytes(&table, &EnginePart::none(), &EnginePart::none()).unwrap();
-    let (v4, v6) = (Oracle::new(&table.v4), Oracle::new(&table.v6));
-    World(Snapshot::from_bytes(bytes).unwrap(), v4, v6)
+    let v4 = Family(Oracle::new(&table.v4), IndexedRoutes::new(&table.v4));
+    let v6 = Family(Oracle::new(&table.v6), IndexedRoutes::new(&table.v6));
+    World(table.columns, v4, v6)
 });
 
 fuzz_target!(|data: &[u8]| {
     let Some((&[format, flags, step], input)) = data.split_first_chunk() else { return };
-    let World(snapshot, v4, v6) = &*WORLD;
     let options = options(format, flags);
-    let Ok(annotator) = Annotator::new(snapshot, v4, v6, options.clone()) else { return };
+    let Ok(annotator) = Annotator::new(&*WORLD, options.clone()) else { return };
     let (mut output, mut pieces) = (Vec::new(), Vec::new());
     let expected = annotator.annotate(input, &mut output);
     let got = annotator.annotate(Pieces::new(input, step.into()), &mut pieces);
@@ -115,9 +140,8 @@ fn check_again(output: &[u8], options: &AnnotateOptions, summary: &Summary) {
         again = AnnotateOptions::new(Format::Csv);
     }
     (again.columns, again.header) = (vec![Column::Number(1)], Header::Absent);
-    let World(snapshot, v4, v6) = &*WORLD;
     again.strict = false;
-    let annotator = Annotator::new(snapshot, v4, v6, again).expect("the same delimiters");
+    let annotator = Annotator::new(&*WORLD, again).expect("the same delimiters");
     let read = annotator.annotate(output, std::io::sink()).expect("a table is written");
     let header = read.rows.saturating_sub(summary.rows);
     assert!(read.rows >= summary.rows && header <= 1, "{summary:?} {read:?}");

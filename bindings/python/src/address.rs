@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use fibula_annotate::Address;
-use fibula_core::{AnyPrefix, Prefix, PrefixError};
+use fibula_core::{AnyPrefix, PrefixError};
 use fibula_ingest::HostBits;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -15,7 +15,7 @@ use crate::error::AddressError;
 /// One address: text, a number, bytes, an object of `ipaddress`.
 ///
 /// Numbers below 2^32 are IPv4 addresses, larger ones IPv6, as `ipaddress.ip_address` has it. v4-mapped
-/// IPv6 addresses are the IPv4 addresses that they stand for.
+/// IPv6 addresses are the IPv4 addresses that they stand for ([`mapped_v4`](fibula_core::mapped_v4)).
 pub fn address(object: &Bound<'_, PyAny>) -> PyResult<Address> {
     if let Ok(text) = object.cast::<PyString>() {
         return parse(text.to_str()?);
@@ -121,27 +121,13 @@ pub fn prefix(object: &Bound<'_, PyAny>, host_bits: HostBits) -> PyResult<AnyPre
             parsed => parsed,
         };
         let refused = |error| AddressError::new_err(format!("prefix {text:?}: {error}"));
-        return Ok(unmapped(prefix.map_err(refused)?));
+        return Ok(prefix.map_err(refused)?.unmapped());
     }
-    Ok(match address(object)? {
-        Address::V4(addr) => AnyPrefix::V4(Prefix::host(addr)),
-        Address::V6(addr) => AnyPrefix::V6(Prefix::host(addr)),
-    })
+    Ok(AnyPrefix::host(address(object)?.into()))
 }
 
 fn masked(text: &str) -> Result<AnyPrefix, PrefixError> {
     let (ip, len) = text.split_once('/').ok_or(PrefixError::Syntax)?;
     let syntax = |_| PrefixError::Syntax;
     AnyPrefix::masked(ip.parse().map_err(|_| PrefixError::Syntax)?, len.parse().map_err(syntax)?)
-}
-
-fn unmapped(prefix: AnyPrefix) -> AnyPrefix {
-    if let AnyPrefix::V6(v6) = prefix
-        && let Some(len) = v6.len().checked_sub(96)
-        && let Address::V4(addr) = Address::from_v6(v6.addr())
-        && let Ok(v4) = Prefix::masked(addr, len)
-    {
-        return AnyPrefix::V4(v4);
-    }
-    prefix
 }

@@ -3,18 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use fibula_core::{AnyPrefix, Attributes, Change, Update, Value};
-use fibula_engines::{BoxedEngine, EngineFamily};
+use fibula_fib::{EngineChoice, Fib, FibError, FibOptions};
 use fibula_ingest::text::{Header, KeyColumns, TextOptions};
 use fibula_ingest::{ColumnKind, Damage, HostBits, Progress, ReadReport};
-use fibula_rib::{BuilderOptions, EnginePart, StoredFamily, Table};
-use fibula_simd::Isa;
+use fibula_rib::{BuilderOptions, Table};
 use fibula_sources::{Merge, SHOWN, Settings, Source, SourceError as Failed, Watch};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
 use crate::address;
 use crate::error::{self, ColumnError, SourceError};
-use crate::opened::{OpenError, Opened};
+use crate::opened::Opened;
 
 /// How a table is built.
 #[derive(FromPyObject)]
@@ -101,7 +100,8 @@ pub fn build(
                 "no routes at all; name the format if the source is a table: format=\"text\"",
             ));
         }
-        compiled(&table, &building.engine, output)
+        let fib = compiled(table, &building.engine, output);
+        Ok(Opened::new(fib.map_err(|error| error::fib(&error))?))
     })?;
     Ok((opened, report))
 }
@@ -183,43 +183,20 @@ fn value<'a>(name: &str, row: usize, item: &'a Bound<'_, PyAny>) -> PyResult<Val
     )))
 }
 
-/// Compiles the engines and opens the table with them.
-fn compiled(table: &Table, engine: &str, output: Option<&Path>) -> PyResult<Opened> {
-    let (v4, v6) = (engine_of::<u32>(table, engine)?, engine_of::<u128>(table, engine)?);
-    if engine != "auto" && v4.is_none() && v6.is_none() {
-        return Err(ColumnError::new_err(format!("no engine is called {engine:?}")));
-    }
-    let (v4, v6) =
-        (v4.map_or_else(|| auto::<u32>(table), Ok)?, v6.map_or_else(|| auto::<u128>(table), Ok)?);
-    let part4 = EnginePart::of(v4.0, v4.1.persist());
-    let part6 = EnginePart::of(v6.0, v6.1.persist());
-    let opened = match output {
-        Some(path) => fibula_rib::write(path, table, &part4, &part6)
-            .map_err(OpenError::from)
-            .and_then(|_| Opened::open(path)),
-        None => fibula_rib::to_bytes(table, &part4, &part6)
-            .map_err(OpenError::from)
-            .and_then(Opened::from_bytes),
+/// Compiles the engines and opens the table with them, from its file if it is to have one.
+fn compiled(table: Table, engine: &str, output: Option<&Path>) -> Result<Fib, FibError> {
+    let choice = match engine {
+        "auto" => EngineChoice::Auto,
+        name => EngineChoice::Named(name.to_owned()),
     };
-    opened.map_err(|error| error::open(output.unwrap_or(Path::new("the table")), error))
-}
-
-type Named<A> = (&'static str, BoxedEngine<A>);
-
-/// The engine of this name, if the family has one.
-fn engine_of<A: EngineFamily + StoredFamily>(
-    table: &Table,
-    name: &str,
-) -> PyResult<Option<Named<A>>> {
-    let Some(entry) = fibula_engines::find::<A>(name) else { return Ok(None) };
-    let engine = entry.build(table.routes::<A>(), Isa::detect());
-    let engine = engine.map_err(|error| SourceError::new_err(error.to_string()))?;
-    Ok(Some((entry.name, engine)))
-}
-
-fn auto<A: EngineFamily + StoredFamily>(table: &Table) -> PyResult<Named<A>> {
-    let auto = fibula_engines::auto(table.routes::<A>(), Isa::detect());
-    Ok((auto.entry.name, auto.engine))
+    let fib = Fib::of_table(table, &FibOptions::default().engines([choice]))?;
+    match output {
+        Some(path) => {
+            fib.write(path)?;
+            Fib::open(path)
+        }
+        None => Ok(fib),
+    }
 }
 
 fn settings(building: &Building) -> PyResult<Settings> {

@@ -41,7 +41,7 @@ struct Part {
 /// Looks up the addresses of a column, chunk by chunk, with at most so many threads. What is added is
 /// named after the column, if it has a name.
 pub fn annotate(
-    annotator: &ColumnAnnotator<'_>,
+    annotator: &ColumnAnnotator,
     name: Option<&str>,
     chunks: &[ArrayRef],
     threads: usize,
@@ -106,7 +106,7 @@ fn parts(chunks: &[ArrayRef]) -> Vec<Part> {
 }
 
 fn run(
-    annotator: &ColumnAnnotator<'_>,
+    annotator: &ColumnAnnotator,
     name: &str,
     chunks: &[ArrayRef],
     parts: &[Part],

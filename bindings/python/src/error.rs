@@ -4,12 +4,11 @@ use std::io;
 use std::path::Path;
 
 use fibula_annotate::AnnotateError;
+use fibula_fib::FibError;
 use fibula_rib::SnapshotError as RibError;
 use fibula_rib::snapshot::SnapshotErrorKind;
 use pyo3::exceptions::{PyOSError, PyTypeError, PyValueError};
 use pyo3::{PyErr, create_exception};
-
-use crate::opened::OpenError;
 
 create_exception!(
     fibula,
@@ -68,15 +67,14 @@ pub fn snapshot(error: &RibError) -> PyErr {
     }
 }
 
-/// A table that could not be opened.
-pub fn open(path: &Path, error: OpenError) -> PyErr {
+/// A table that could not be opened, compiled or asked.
+pub fn fib(error: &FibError) -> PyErr {
     match error {
-        OpenError::Snapshot(error) => snapshot(&error),
-        OpenError::Engine(name, error) => SnapshotError::new_err(format!(
-            "{}: its engine {name}: {error}; the file is damaged or was written by another version: \
-             build it again",
-            path.display()
-        )),
+        FibError::Snapshot(error) => snapshot(error),
+        FibError::Stored { .. } => SnapshotError::new_err(error.to_string()),
+        FibError::Unknown { .. } => ColumnError::new_err(error.to_string()),
+        FibError::Refused { .. } | FibError::Table(_) => SourceError::new_err(error.to_string()),
+        _ => FibulaError::new_err(error.to_string()),
     }
 }
 

@@ -5,14 +5,13 @@ use std::thread;
 
 use arrow_array::ArrayRef;
 use fibula_annotate::{ColumnOptions, PrefixForm, TextForm};
-use fibula_core::Lookup;
+use fibula_fib::{ColumnKind, Fib, FibFamily, OpenFamily};
 use fibula_ingest::HostBits;
-use fibula_rib::{ColumnKind, EnginePart, StoredFamily};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::build::{self, Building, Layer};
-use crate::opened::{Chosen, Opened};
+use crate::opened::Opened;
 use crate::result::PyColumns;
 use crate::{address, bulk, column, error, records};
 
@@ -41,9 +40,8 @@ impl PyTable {
     /// Maps a snapshot file.
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let opened =
-            py.detach(|| Opened::open(&path)).map_err(|error| error::open(&path, error))?;
-        Ok(Self { opened })
+        let fib = py.detach(|| Fib::open(&path)).map_err(|error| error::fib(&error))?;
+        Ok(Self { opened: Opened::new(fib) })
     }
 
     /// Builds a table from sources; with what happened on the way.
@@ -69,19 +67,18 @@ impl PyTable {
             sources.append(source)?;
         }
         dict.set_item("sources", sources)?;
-        let peer = opened.parts.snapshot.provenance().selected_peer.as_ref();
+        let peer = opened.fib.provenance().selected_peer.as_ref();
         dict.set_item("peer", peer.map(ToString::to_string))?;
         Ok((Self { opened }, dict))
     }
 
     fn __len__(&self) -> usize {
-        let snapshot = &self.opened.parts.snapshot;
-        snapshot.family::<u32>().len() + snapshot.family::<u128>().len()
+        self.opened.fib.len()
     }
 
     /// Names and kinds of the value columns.
     fn columns(&self) -> Vec<(&str, &str)> {
-        let columns = self.opened.parts.snapshot.columns();
+        let columns = self.opened.fib.columns();
         let kind = |at| if columns.kind(at) == ColumnKind::Int { "int" } else { "str" };
         columns.names().enumerate().map(|(at, name)| (name, kind(at))).collect()
     }
@@ -92,7 +89,7 @@ impl PyTable {
         py: Python<'py>,
         address: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Bound<'py, PyDict>>> {
-        records::lookup(py, &self.opened.parts.snapshot, address::address(address)?)
+        records::lookup(py, &self.opened.fib, address::address(address)?)
     }
 
     /// The routes that cover an address or a prefix, longest first.
@@ -101,11 +98,7 @@ impl PyTable {
         py: Python<'py>,
         prefix: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {
-        records::covering(
-            py,
-            &self.opened.parts.snapshot,
-            address::prefix(prefix, HostBits::Refuse)?,
-        )
+        records::covering(py, &self.opened.fib, address::prefix(prefix, HostBits::Refuse)?)
     }
 
     /// The routes that a prefix covers, by address, then by length.
@@ -114,11 +107,7 @@ impl PyTable {
         py: Python<'py>,
         prefix: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {
-        records::covered(
-            py,
-            &self.opened.parts.snapshot,
-            address::prefix(prefix, HostBits::Refuse)?,
-        )
+        records::covered(py, &self.opened.fib, address::prefix(prefix, HostBits::Refuse)?)
     }
 
     /// Looks up the addresses of a column. What is added is named after it, if it has a name.
@@ -140,19 +129,18 @@ impl PyTable {
             asked.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
         let added = py.detach(|| {
             let annotator = self.opened.annotator(&options)?;
-            bulk::annotate(annotator.borrow_dependent(), name, &chunks, threads)
+            bulk::annotate(&annotator, name, &chunks, threads)
         });
         added.map(PyColumns).map_err(|error| error::annotate(&error))
     }
 
     /// Names, types and counts, as a dictionary.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let parts = &self.opened.parts;
-        let snapshot = &parts.snapshot;
+        let fib = &self.opened.fib;
         let stats = PyDict::new(py);
-        stats.set_item("v4", family(py, snapshot.family::<u32>().len(), &parts.v4)?)?;
-        stats.set_item("v6", family(py, snapshot.family::<u128>().len(), &parts.v6)?)?;
-        let columns = snapshot.columns();
+        stats.set_item("v4", family(py, fib.family::<u32>())?)?;
+        stats.set_item("v6", family(py, fib.family::<u128>())?)?;
+        let columns = fib.columns();
         stats.set_item("rows", columns.len())?;
         let list = PyList::empty(py);
         for (at, (name, kind)) in self.columns().into_iter().enumerate() {
@@ -163,7 +151,7 @@ impl PyTable {
             list.append(column)?;
         }
         stats.set_item("columns", list)?;
-        let provenance = snapshot.provenance();
+        let provenance = fib.provenance();
         let sources = PyList::empty(py);
         for source in &provenance.sources {
             let dict = PyDict::new(py);
@@ -178,33 +166,27 @@ impl PyTable {
         stats.set_item("peer", provenance.selected_peer.as_ref().map(ToString::to_string))?;
         stats.set_item("tool", &provenance.tool)?;
         stats.set_item("created", Some(provenance.created).filter(|&time| time > 0))?;
-        stats.set_item("digest", format!("{:032x}", snapshot.digest()))?;
-        stats.set_item("bytes", snapshot.sections().map(|(_, bytes)| bytes).sum::<u64>())?;
+        let written = py.detach(|| fib.written()).map_err(|error| error::fib(&error))?;
+        stats.set_item("digest", format!("{:032x}", written.digest))?;
+        let bytes = written.sections.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        stats.set_item("bytes", bytes)?;
         Ok(stats)
     }
 
     /// Writes the table with its engines as a snapshot file.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        let parts = &self.opened.parts;
-        py.detach(|| {
-            let table = fibula_sources::snapshot_table(&parts.snapshot);
-            let v4 = EnginePart::of(parts.v4.name, parts.v4.engine.persist());
-            let v6 = EnginePart::of(parts.v6.name, parts.v6.engine.persist());
-            fibula_rib::write(&path, &table, &v4, &v6)
-        })
-        .map_err(|error| error::snapshot(&error))?;
+        py.detach(|| self.opened.fib.write(&path)).map_err(|error| error::fib(&error))?;
         Ok(())
     }
 }
 
-fn family<'py, A: fibula_engines::EngineFamily + StoredFamily>(
+fn family<'py, A: FibFamily>(
     py: Python<'py>,
-    routes: usize,
-    chosen: &Chosen<A>,
+    family: &OpenFamily<A>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let family = PyDict::new(py);
-    family.set_item("routes", routes)?;
-    family.set_item("engine", chosen.name)?;
-    family.set_item("engine_bytes", Lookup::<A>::memory(&chosen.engine).total())?;
-    Ok(family)
+    let dict = PyDict::new(py);
+    dict.set_item("routes", family.routes().len())?;
+    dict.set_item("engine", family.engine_name())?;
+    dict.set_item("engine_bytes", family.engine().memory().total())?;
+    Ok(dict)
 }

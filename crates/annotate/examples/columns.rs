@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Before anything is timed, the answers of the first and the last hundred thousand rows are compared
-//! with [`StoredRoutes::matched`](fibula_rib::StoredRoutes::matched), which is another way to find them.
+//! with [`IndexedRoutes::matched`](fibula_fib::IndexedRoutes::matched), which is another way to find them.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -15,11 +15,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow_array::{Array, ArrayRef, StringArray, UInt32Array};
-use fibula_annotate::{Address, Annotated, ColumnAnnotator, ColumnOptions, Engines};
-use fibula_core::{AnyPrefix, Hop, Route, Routes, Value};
-use fibula_engines::BoxedEngine;
-use fibula_rib::{Snapshot, StoredFamily};
-use fibula_simd::Isa;
+use fibula_annotate::{Address, Annotated, ColumnAnnotator, ColumnOptions, Table, TableFamily};
+use fibula_core::{Hop, Lookup, Prefix, Value};
+use fibula_fib::{Columns, Fib, FibFamily, IndexedRoutes};
 
 /// A sequence that depends on nothing (SplitMix64).
 struct Random(u64);
@@ -33,85 +31,82 @@ impl Random {
     }
 
     /// An address in a prefix of the table, every prefix as likely.
-    fn covered<A: StoredFamily>(&mut self, snapshot: &Snapshot) -> A {
-        let stored = snapshot.family::<A>();
+    fn covered<A: FibFamily>(&mut self, fib: &Fib) -> A {
+        let stored = fib.family::<A>().routes();
         let prefix = stored.get(self.next() as usize % stored.len()).prefix;
         let bits = u128::from(self.next()) << 64 | u128::from(self.next());
         prefix.addr().or(A::from_u128(bits).and(A::netmask(prefix.len()).not()))
     }
 }
 
-fn engine<A: fibula_engines::EngineFamily + StoredFamily>(
-    snapshot: &Snapshot,
-    hop: impl Fn(usize, Route<A>) -> Hop,
-) -> BoxedEngine<A> {
-    let stored = snapshot.family::<A>();
-    let route = |i: usize| {
-        let route = stored.get(i);
-        Route { hop: hop(i, route), ..route }
-    };
-    let routes: Routes<A> = (0..stored.len()).map(route).collect();
-    let auto = fibula_engines::auto(&routes, Isa::detect());
-    println!("IP{}: {}", A::FAMILY, auto.reason);
-    auto.engine
+/// A table that finds routes by search alone, however many are asked for.
+struct Searched(Fib);
+
+impl Table for Searched {
+    fn columns(&self) -> &Columns {
+        self.0.columns()
+    }
+    fn v4(&self) -> &dyn TableFamily<u32> {
+        self
+    }
+    fn v6(&self) -> &dyn TableFamily<u128> {
+        self
+    }
+}
+
+impl<A: FibFamily> TableFamily<A> for Searched {
+    fn engine(&self) -> &dyn Lookup<A> {
+        self.0.family::<A>().engine()
+    }
+    fn routes(&self) -> &IndexedRoutes<A> {
+        self.0.family::<A>().routes()
+    }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
-    let snapshot = Snapshot::open(std::path::Path::new(&args.next().ok_or("which snapshot?")?))?;
+    let fib = Fib::open(args.next().ok_or("which snapshot?")?)?;
     let rows: usize = args.next().map_or(Ok(10_000_000), |rows| rows.parse())?;
     let only = args.next().unwrap_or_default();
-    let started = Instant::now();
-    let v4 = engine::<u32>(&snapshot, |_, route| route.hop);
-    let v6 = engine::<u128>(&snapshot, |_, route| route.hop);
-    let (plain, started) = (started.elapsed(), Instant::now());
-    let r4 = engine::<u32>(&snapshot, |i, _| Hop::new(i as u32));
-    let r6 = engine::<u128>(&snapshot, |i, _| Hop::new(i as u32));
-    let (routes, started) = (started.elapsed(), Instant::now());
-    let l4 = engine::<u32>(&snapshot, |_, route| Hop::new(route.prefix.len().into()));
-    let l6 = engine::<u128>(&snapshot, |_, route| Hop::new(route.prefix.len().into()));
-    let lengths = started.elapsed();
-    println!("engines built in {plain:?}, for routes in {routes:?}, for lengths in {lengths:?}");
-    let engines = Engines::new(&v4, &v6);
-    let with_routes = engines.with_routes(&r4, &r6);
-    let with_lengths = engines.with_lengths(&l4, &l6);
+    println!("{fib:?}");
 
     let mut random = Random(1);
-    let numbers: Vec<u32> = (0..rows).map(|_| random.covered(&snapshot)).collect();
+    let numbers: Vec<u32> = (0..rows).map(|_| random.covered(&fib)).collect();
     let text = numbers.iter().map(|&addr| Ipv4Addr::from(addr).to_string());
     let strings: ArrayRef = Arc::new(StringArray::from_iter_values(text));
     let mixed = numbers.iter().map(|&addr| match random.next() % 2 {
         0 => Ipv4Addr::from(addr).to_string(),
-        _ => Ipv6Addr::from(random.covered::<u128>(&snapshot)).to_string(),
+        _ => Ipv6Addr::from(random.covered::<u128>(&fib)).to_string(),
     });
     let mixed: ArrayRef = Arc::new(StringArray::from_iter_values(mixed));
     let numbers: ArrayRef = Arc::new(UInt32Array::from(numbers));
 
-    let values: Vec<String> = snapshot.columns().names().map(str::to_owned).collect();
+    let values: Vec<String> = fib.columns().names().map(str::to_owned).collect();
     let prefix: Vec<String> = vec!["prefix".to_owned()];
     let both: Vec<String> = prefix.iter().chain(&values).cloned().collect();
-    for (what, column, add, engines) in [
-        ("UInt32 -> all values", &numbers, &values, engines),
-        ("IPv4 text -> all values", &strings, &values, engines),
-        ("IPv4 text -> prefix", &strings, &prefix, with_lengths),
-        ("mixed text -> all values", &mixed, &values, engines),
-        ("mixed text -> prefix", &mixed, &prefix, with_lengths),
-        ("mixed text -> prefix and all values", &mixed, &both, with_lengths),
-        ("mixed text, by routes -> prefix", &mixed, &prefix, with_routes),
-        ("mixed text, by routes -> prefix and all values", &mixed, &both, with_routes),
-        ("mixed text, by binary search -> prefix", &mixed, &prefix, engines),
+    for (what, column, add, searched) in [
+        ("UInt32 -> all values", &numbers, &values, false),
+        ("IPv4 text -> all values", &strings, &values, false),
+        ("IPv4 text -> prefix", &strings, &prefix, false),
+        ("mixed text -> all values", &mixed, &values, false),
+        ("mixed text -> prefix", &mixed, &prefix, false),
+        ("mixed text -> prefix and all values", &mixed, &both, false),
+        ("mixed text, by binary search -> prefix", &mixed, &prefix, true),
     ] {
         if !what.contains(&only) {
             continue;
         }
         let mut options = ColumnOptions::default();
         options.add.clone_from(add);
-        let annotator = ColumnAnnotator::new(&snapshot, engines, &options)?;
+        let annotator = match searched {
+            true => ColumnAnnotator::new(Searched(fib.clone()), &options)?,
+            false => ColumnAnnotator::new(fib.clone(), &options)?,
+        };
         for part in [
             column.slice(0, rows.min(100_000)),
             column.slice(rows - rows.min(100_000), rows.min(100_000)),
         ] {
-            check(&snapshot, &part, &annotator.annotate("ip", &part)?)?;
+            check(&fib, &part, &annotator.annotate("ip", &part)?)?;
         }
         let mut best = f64::INFINITY;
         for _ in 0..3 {
@@ -154,16 +149,13 @@ fn parsing(strings: &ArrayRef, mixed: &ArrayRef) {
 }
 
 /// Compares with the stored routes, cell by cell.
-fn check(snapshot: &Snapshot, column: &ArrayRef, found: &Annotated) -> Result<(), Box<dyn Error>> {
+fn check(fib: &Fib, column: &ArrayRef, found: &Annotated) -> Result<(), Box<dyn Error>> {
     use arrow_array::cast::AsArray;
     use arrow_array::types::{UInt32Type, UInt64Type};
-    fn matched<A: StoredFamily>(
-        snapshot: &Snapshot,
-        addr: A,
-        any: fn(fibula_core::Prefix<A>) -> AnyPrefix,
-    ) -> Option<(String, Hop)> {
-        let route = snapshot.family::<A>().get(snapshot.family::<A>().matched(addr)?);
-        Some((any(route.prefix).to_string(), route.hop))
+    fn matched<A: FibFamily>(fib: &Fib, addr: A) -> Option<(String, Hop)> {
+        let routes = fib.family::<A>().routes();
+        let route = routes.get(routes.matched(addr)?);
+        Some((Prefix::to_string(&route.prefix), route.hop))
     }
     for row in 0..column.len() {
         let address = match column.as_primitive_opt::<UInt32Type>() {
@@ -171,19 +163,16 @@ fn check(snapshot: &Snapshot, column: &ArrayRef, found: &Annotated) -> Result<()
             None => column.as_string::<i32>().value(row).parse::<std::net::IpAddr>()?.into(),
         };
         let expected = match address {
-            Address::V4(addr) => matched(snapshot, addr, AnyPrefix::V4),
-            Address::V6(addr) => matched(snapshot, addr, AnyPrefix::V6),
+            Address::V4(addr) => matched(fib, addr),
+            Address::V6(addr) => matched(fib, addr),
         };
         for (field, column) in found.fields.iter().zip(&found.columns) {
             let name = field.name().strip_prefix("ip_").unwrap_or_default();
-            let expected = match (&expected, snapshot.columns().find(name)) {
+            let expected = match (&expected, fib.columns().find(name)) {
                 (None, _) => None,
                 (Some((prefix, _)), None) => Some(prefix.clone()),
                 (Some((_, hop)), Some(column)) => {
-                    match snapshot
-                        .columns()
-                        .value(column, hop.index().ok_or("a route without a hop")?)
-                    {
+                    match fib.columns().value(column, hop.index().ok_or("a route without a hop")?) {
                         Value::Int(int) => Some(int.to_string()),
                         Value::Str(text) => Some(text.to_owned()),
                         Value::Null => None,

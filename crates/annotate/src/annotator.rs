@@ -2,11 +2,10 @@
 
 use std::io::{ErrorKind, Read, Write};
 
-use fibula_core::{AnyPrefix, Hop, Lookup, Prefix};
-use fibula_rib::{ColumnKind, Columns, Snapshot, StoredFamily};
+use fibula_core::{AnyPrefix, Hop, Prefix};
+use fibula_fib::{ColumnKind, Columns};
 
 use crate::block::{Block, Keys, Kind};
-use crate::columns::Family;
 use crate::formats::csv::Csv;
 use crate::formats::csv::scan::Dialect;
 use crate::formats::json::JsonLines;
@@ -17,17 +16,14 @@ use crate::input::{Input, MAX_RECORD};
 use crate::options::added_name;
 use crate::render::{Added, Default, Renderer, Style};
 use crate::summary::Hits;
-use crate::{AnnotateError, AnnotateOptions, Engines, Format, Summary};
+use crate::table::Family;
+use crate::{AnnotateError, AnnotateOptions, Format, Summary, Table};
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// Annotates inputs with what a table says about their addresses.
-///
-/// The engines answer for the hops of the snapshot: they were loaded from it, or built from its
-/// routes.
-pub struct Annotator<'a> {
-    snapshot: &'a Snapshot,
-    engines: Engines<'a>,
+pub struct Annotator {
+    table: Box<dyn Table>,
     options: AnnotateOptions,
     added: Vec<Added>,
     /// What addresses that nothing covers get, for each of these.
@@ -36,31 +32,22 @@ pub struct Annotator<'a> {
     add: Vec<String>,
 }
 
-impl<'a> Annotator<'a> {
-    /// Prepares annotation with these options.
+impl Annotator {
+    /// Prepares annotation with these options. The table is a [`Fib`](fibula_fib::Fib), or a reference to
+    /// one.
     ///
     /// # Errors
     /// If the table has no such value column, or options contradict each other. What depends on the
     /// input, such as its column names, is checked by [`Annotator::annotate`].
     pub fn new(
-        snapshot: &'a Snapshot,
-        v4: &'a dyn Lookup<u32>,
-        v6: &'a dyn Lookup<u128>,
+        table: impl Table + 'static,
         options: AnnotateOptions,
     ) -> Result<Self, AnnotateError> {
-        Self::with_engines(snapshot, Engines::new(v4, v6), options)
-    }
-
-    /// As [`Annotator::new`], with engines that may also know the routes.
-    ///
-    /// # Errors
-    /// As [`Annotator::new`].
-    pub fn with_engines(
-        snapshot: &'a Snapshot,
-        engines: Engines<'a>,
-        options: AnnotateOptions,
-    ) -> Result<Self, AnnotateError> {
-        let columns = snapshot.columns();
+        let table: Box<dyn Table> = Box::new(table);
+        if !table.has_columns() {
+            return Err(AnnotateError::Live);
+        }
+        let columns = table.columns();
         let add = names_to_add(columns, &options.add)?;
         let added = add
             .iter()
@@ -72,7 +59,7 @@ impl<'a> Annotator<'a> {
             })
             .collect::<Result<Vec<_>, _>>()?;
         let defaults = defaults(columns, &options.defaults, &add, &added)?;
-        let annotator = Self { snapshot, engines, options, added, defaults, add };
+        let annotator = Self { table, options, added, defaults, add };
         annotator.decoder()?;
         Ok(annotator)
     }
@@ -176,7 +163,7 @@ fn known(columns: &Columns) -> Vec<String> {
 
 /// One input on its way.
 struct Run<'r> {
-    annotator: &'r Annotator<'r>,
+    annotator: &'r Annotator,
     decoder: Box<dyn Decoder>,
     block: Block,
     /// By cell.
@@ -196,7 +183,7 @@ struct Run<'r> {
 }
 
 impl<'r> Run<'r> {
-    fn new(annotator: &'r Annotator<'r>) -> Result<Self, AnnotateError> {
+    fn new(annotator: &'r Annotator) -> Result<Self, AnnotateError> {
         Ok(Self {
             annotator,
             decoder: annotator.decoder()?,
@@ -313,8 +300,8 @@ impl<'r> Run<'r> {
             self.match_routes(&block.v4, AnyPrefix::V4);
             self.match_routes(&block.v6, AnyPrefix::V6);
         } else {
-            self.look_up_family(&block.v4, annotator.engines.v4);
-            self.look_up_family(&block.v6, annotator.engines.v6);
+            self.look_up_family(&block.v4);
+            self.look_up_family(&block.v6);
         }
         self.block = block;
         self.count();
@@ -328,19 +315,20 @@ impl<'r> Run<'r> {
             .iter()
             .map(|name| annotator.add.iter().map(|add| added_name(name, add)).collect())
             .collect();
-        let columns = annotator.snapshot.columns();
+        let columns = annotator.table.columns();
         let style = annotator.style();
         self.renderer =
             Some(Renderer::new(columns, &annotator.added, &annotator.defaults, style, &self.names));
         if annotator.options.top > 0 {
             let prefix = annotator.added.contains(&Added::Prefix);
-            self.hits = names.iter().map(|_| Hits::new(annotator.snapshot, prefix)).collect();
+            self.hits = names.iter().map(|_| Hits::new(&*annotator.table, prefix)).collect();
         }
     }
 
-    fn look_up_family<A: StoredFamily>(&mut self, keys: &Keys<A>, engine: &dyn Lookup<A>) {
+    fn look_up_family<A: Family>(&mut self, keys: &Keys<A>) {
         self.scratch.clear();
         self.scratch.resize(keys.addrs.len(), Hop::NONE);
+        let engine = A::in_table(&*self.annotator.table).engine();
         engine.lookup_batch(&keys.addrs, &mut self.scratch);
         let unmatched = self.unmatched();
         for (&cell, &hop) in keys.cells.iter().zip(&self.scratch) {
@@ -349,15 +337,12 @@ impl<'r> Run<'r> {
     }
 
     /// Where the prefix is asked for, its route says the hop too.
-    fn match_routes<A: StoredFamily>(&mut self, keys: &Keys<A>, any: fn(Prefix<A>) -> AnyPrefix)
-    where
-        Engines<'r>: Family<A>,
-    {
+    fn match_routes<A: Family>(&mut self, keys: &Keys<A>, any: fn(Prefix<A>) -> AnyPrefix) {
         self.scratch.clear();
         self.scratch.resize(keys.addrs.len(), Hop::NONE);
-        let snapshot = self.annotator.snapshot;
-        self.annotator.engines.routes(snapshot, false, &keys.addrs, &mut self.scratch);
-        let routes = self.annotator.snapshot.family::<A>();
+        let family = A::in_table(&*self.annotator.table);
+        family.numbers(&keys.addrs, &mut self.scratch);
+        let routes = family.routes();
         let (slots, unmatched) = (self.names.len(), self.unmatched());
         for (&found, &cell) in self.scratch.iter().zip(&keys.cells) {
             let index = found.to_bits() as usize;
@@ -376,7 +361,7 @@ impl<'r> Run<'r> {
     /// The hop of an address that nothing covers, behind those of the rows; cells without an address
     /// have none.
     fn unmatched(&self) -> Hop {
-        Hop::new(self.annotator.snapshot.columns().len())
+        Hop::new(self.annotator.table.columns().len())
     }
 
     fn count(&mut self) {
@@ -461,7 +446,7 @@ impl<'r> Run<'r> {
         let limit = self.annotator.options.top;
         for (hits, names) in self.hits.iter().zip(&self.names) {
             for (&added, name) in self.annotator.added.iter().zip(names) {
-                summary.top.push(hits.top(self.annotator.snapshot, added, name.clone(), limit));
+                summary.top.push(hits.top(&*self.annotator.table, added, name.clone(), limit));
             }
         }
         summary

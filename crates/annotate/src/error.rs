@@ -103,6 +103,8 @@ pub enum AnnotateError {
         /// The default.
         text: String,
     },
+    /// The table is a generation of a live one: it has attribute sets and no columns.
+    Live,
     /// There is too much of something.
     Limit {
         /// What there is too much of.
@@ -184,6 +186,10 @@ impl fmt::Display for AnnotateError {
             Self::DefaultKind { name, text } => {
                 write!(f, "column {name:?} holds integers, its default {text:?} is none")
             }
+            Self::Live => f.write_str(
+                "the table is a generation of a live one and has no columns to annotate with: open a \
+                 snapshot or a checkpoint of it",
+            ),
             Self::Limit { what } => write!(f, "more than 2^31 - 1 {what}"),
             Self::File { what } => f.write_str(what),
             Self::Packet { packet, offset, what } => {

@@ -4,7 +4,7 @@
 //! is made once and copied from then on.
 
 use fibula_core::{AnyPrefix, Hop, Value};
-use fibula_rib::Columns;
+use fibula_fib::Columns;
 
 use crate::formats::csv::scan::{Dialect, write_field};
 use crate::formats::json::write_string;

@@ -3,10 +3,11 @@
 use std::cmp::Reverse;
 
 use fibula_core::{Addr, AnyPrefix, Hop, Prefix, Value};
-use fibula_rib::{Snapshot, StoredFamily};
+use fibula_fib::Columns;
 
 use crate::columns::values::Answers;
 use crate::render::Added;
+use crate::table::{Family, Table};
 
 /// What was annotated, in numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,12 +65,12 @@ pub(crate) struct Hits {
 }
 
 impl Hits {
-    pub(crate) fn new(snapshot: &Snapshot, prefixes: bool) -> Self {
+    pub(crate) fn new(table: &dyn Table, prefixes: bool) -> Self {
         let routes = |len: usize| if prefixes { vec![0; len] } else { Vec::new() };
         Self {
-            rows: vec![0; snapshot.columns().len() as usize],
-            v4_routes: routes(snapshot.family::<u32>().len()),
-            v6_routes: routes(snapshot.family::<u128>().len()),
+            rows: vec![0; table.columns().len() as usize],
+            v4_routes: routes(table.v4().routes().len()),
+            v6_routes: routes(table.v6().routes().len()),
         }
     }
 
@@ -91,13 +92,13 @@ impl Hits {
     }
 
     /// All answers of a block of columns.
-    pub(crate) fn block(&mut self, snapshot: &Snapshot, answers: &Answers) {
+    pub(crate) fn block(&mut self, table: &dyn Table, answers: &Answers) {
         for &row in &answers.rows {
             if let Some(count) = self.rows.get_mut(row as usize) {
                 *count += 1;
             }
         }
-        let v4 = snapshot.family::<u32>().len();
+        let v4 = table.v4().routes().len();
         for &route in &answers.routes {
             let route = route as usize;
             if route < v4 { self.route::<u32>(route) } else { self.route::<u128>(route - v4) }
@@ -116,16 +117,10 @@ impl Hits {
     }
 
     /// The most frequent values of an added column.
-    pub(crate) fn top(
-        &self,
-        snapshot: &Snapshot,
-        added: Added,
-        column: String,
-        limit: usize,
-    ) -> Top {
+    pub(crate) fn top(&self, table: &dyn Table, added: Added, column: String, limit: usize) -> Top {
         let mut found = match added {
-            Added::Prefix => self.prefixes(snapshot),
-            Added::Value(value) => self.values(snapshot, value),
+            Added::Prefix => self.prefixes(table),
+            Added::Value(value) => self.values(table.columns(), value),
         };
         let distinct = found.len();
         // Equal counts in order of value, so that the summary does not depend on the table's order.
@@ -141,8 +136,7 @@ impl Hits {
         Top { column, values, distinct }
     }
 
-    fn values<'s>(&self, snapshot: &'s Snapshot, column: usize) -> Vec<(Ranked<'s>, u64)> {
-        let columns = snapshot.columns();
+    fn values<'s>(&self, columns: &'s Columns, column: usize) -> Vec<(Ranked<'s>, u64)> {
         let mut counts = vec![0u64; columns.distinct(column)];
         for (row, &count) in self.rows.iter().enumerate().filter(|(_, count)| **count > 0) {
             if let Some(code) = columns.code(column, row as u32)
@@ -156,18 +150,18 @@ impl Hits {
         hit.map(|(code, &count)| (value(code), count)).collect()
     }
 
-    fn prefixes<'s>(&self, snapshot: &Snapshot) -> Vec<(Ranked<'s>, u64)> {
-        fn family<A: StoredFamily>(
-            snapshot: &Snapshot,
+    fn prefixes<'s>(&self, table: &dyn Table) -> Vec<(Ranked<'s>, u64)> {
+        fn family<A: Family>(
+            table: &dyn Table,
             counts: &[u64],
             any: fn(Prefix<A>) -> AnyPrefix,
         ) -> Vec<(Ranked<'static>, u64)> {
-            let routes = snapshot.family::<A>();
+            let routes = A::in_table(table).routes();
             let hit = counts.iter().enumerate().filter(|(_, count)| **count > 0);
             hit.map(|(i, &count)| (Ranked::Prefix(any(routes.get(i).prefix)), count)).collect()
         }
-        let mut found = family(snapshot, &self.v4_routes, AnyPrefix::V4);
-        found.extend(family(snapshot, &self.v6_routes, AnyPrefix::V6));
+        let mut found = family(table, &self.v4_routes, AnyPrefix::V4);
+        found.extend(family(table, &self.v6_routes, AnyPrefix::V6));
         found
     }
 }

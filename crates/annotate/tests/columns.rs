@@ -12,7 +12,7 @@ use arrow_array::{
     LargeStringArray, NullArray, StringArray, StringViewArray, UInt32Array, UInt64Array,
 };
 use arrow_schema::DataType;
-use fibula_annotate::{Annotated, ColumnAnnotator, ColumnOptions, Engines, PrefixForm, TextForm};
+use fibula_annotate::{Annotated, ColumnAnnotator, ColumnOptions, PrefixForm, Table, TextForm};
 
 fn options(add: &[&str]) -> ColumnOptions {
     let mut options = ColumnOptions::default();
@@ -20,21 +20,17 @@ fn options(add: &[&str]) -> ColumnOptions {
     options
 }
 
-/// Annotates with and without engines for routes, and with lengths; they must agree.
+/// Annotates with routes and lengths by search and by a scan, and with a `Fib`; they must agree.
 fn run(world: &World, options: &ColumnOptions, array: &dyn Array) -> Annotated {
-    let (v4, v6) = (Scan::<u32>::new(&world.snapshot), Scan::<u128>::new(&world.snapshot));
-    let (r4, r6) =
-        (RouteScan::<u32>::new(&world.snapshot), RouteScan::<u128>::new(&world.snapshot));
-    let plain = Engines::new(&v4, &v6);
-    let found = |engines| {
-        let annotator = ColumnAnnotator::new(&world.snapshot, engines, options).unwrap();
+    let found = |table: Arc<dyn Table>| {
+        let annotator = ColumnAnnotator::new(table, options).unwrap();
         annotator.annotate("ip", array).unwrap()
     };
-    let one = found(plain);
-    let l4 = RouteScan::<u32>::of_lengths(&world.snapshot);
-    let l6 = RouteScan::<u128>::of_lengths(&world.snapshot);
-    for engines in [plain.with_routes(&r4, &r6), plain.with_lengths(&l4, &l6)] {
-        let two = found(engines);
+    let one = found(Arc::new(world.with_ways(Ways::Search)));
+    let same_table: [Arc<dyn Table>; 2] =
+        [Arc::new(world.with_ways(Ways::Scans)), Arc::new(world.fib())];
+    for table in same_table {
+        let two = found(table);
         assert_eq!(one.counts, two.counts);
         for (one, two) in one.columns.iter().zip(&two.columns) {
             assert_eq!(one.to_data(), two.to_data());
@@ -75,15 +71,15 @@ fn ips() -> Vec<Option<IpAddr>> {
 type Row = (Option<String>, Option<u64>, Option<String>);
 
 fn expected(world: &World, ip: Option<IpAddr>) -> Row {
-    let columns = world.snapshot.columns();
+    let columns = &world.columns;
     let matched = match ip.map(|ip| ip.to_canonical()) {
         None => None,
-        Some(IpAddr::V4(ip)) => Scan::<u32>::new(&world.snapshot)
-            .matched(ip.into())
-            .map(|(prefix, hop)| (prefix.to_string(), hop)),
-        Some(IpAddr::V6(ip)) => Scan::<u128>::new(&world.snapshot)
-            .matched(ip.into())
-            .map(|(prefix, hop)| (prefix.to_string(), hop)),
+        Some(IpAddr::V4(ip)) => {
+            world.family::<u32>().matched(ip.into()).map(|(prefix, hop)| (prefix.to_string(), hop))
+        }
+        Some(IpAddr::V6(ip)) => {
+            world.family::<u128>().matched(ip.into()).map(|(prefix, hop)| (prefix.to_string(), hop))
+        }
     };
     let Some((prefix, hop)) = matched else { return (None, None, None) };
     let row = hop.index().unwrap();
@@ -233,8 +229,7 @@ fn what_is_no_address_is_counted() {
 
     let mut strict = options(&["asn"]);
     strict.strict = true;
-    let (v4, v6) = (Scan::<u32>::new(&world.snapshot), Scan::<u128>::new(&world.snapshot));
-    let annotator = ColumnAnnotator::new(&world.snapshot, Engines::new(&v4, &v6), &strict).unwrap();
+    let annotator = ColumnAnnotator::new(world.clone(), &strict).unwrap();
     let error = annotator.annotate("src", &array).unwrap_err();
     assert_eq!(error.to_string(), "row 2, column src: \"x\" is not an address");
     let floats: ArrayRef = Arc::new(Float64Array::from(vec![1.0]));
@@ -286,8 +281,7 @@ fn wide_integers_and_bad_options() {
     let error = |change: &dyn Fn(&mut ColumnOptions)| {
         let mut options = options(&["asn"]);
         change(&mut options);
-        let (v4, v6) = (Scan::<u32>::new(&world.snapshot), Scan::<u128>::new(&world.snapshot));
-        let annotator = ColumnAnnotator::new(&world.snapshot, Engines::new(&v4, &v6), &options);
+        let annotator = ColumnAnnotator::new(world.clone(), &options);
         annotator.err().unwrap().to_string()
     };
     let nope = error(&|options| options.add.push("nope".into()));

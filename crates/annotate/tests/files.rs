@@ -17,7 +17,7 @@ use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_schema::{DataType, Field};
 use fibula_annotate::{
-    AnnotateError, Column, ColumnAnnotator, ColumnOptions, Engines, FileOptions, Summary,
+    AnnotateError, Column, ColumnAnnotator, ColumnOptions, FileOptions, Summary,
 };
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -72,13 +72,12 @@ fn with<T>(
     world: &World,
     add: &[&str],
     strict: bool,
-    run: impl FnOnce(&ColumnAnnotator<'_>) -> T,
+    run: impl FnOnce(&ColumnAnnotator) -> T,
 ) -> T {
-    let (v4, v6) = (Scan::<u32>::new(&world.snapshot), Scan::<u128>::new(&world.snapshot));
     let mut options = ColumnOptions::default();
     options.add = add.iter().map(|&name| name.to_owned()).collect();
     options.strict = strict;
-    run(&ColumnAnnotator::new(&world.snapshot, Engines::new(&v4, &v6), &options).unwrap())
+    run(&ColumnAnnotator::new(world.clone(), &options).unwrap())
 }
 
 /// The columns of the input, and what the annotator says of the addresses on their own.

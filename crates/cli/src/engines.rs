@@ -1,10 +1,10 @@
 //! Engines as the command line names them.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fibula_core::{BuildError, Routes};
 use fibula_engines::{BoxedEngine, EngineFamily, Entry};
-use fibula_rib::{Snapshot, StoredFamily};
+use fibula_fib::Chosen;
 use fibula_simd::Isa;
 
 use crate::failure::Failure;
@@ -40,41 +40,21 @@ impl<A: EngineFamily> Choice<A> {
     /// The instruction sets among `isas` for which the engine has forms of its own.
     pub fn forms(&self, isas: &[Isa]) -> Vec<Isa> {
         let Some(entry) = self.entry else { return isas.to_vec() };
-        let mut forms: Vec<Isa> = isas.iter().map(|&isa| form(entry, isa)).collect();
+        let mut forms: Vec<Isa> = isas.iter().map(|&isa| Chosen::form(entry, isa)).collect();
         forms.dedup();
         forms
     }
 
     /// Compiles the table.
     pub fn build(&self, routes: &Routes<A>, isa: Isa) -> Result<Built<A>, BuildError> {
-        let label = self.label.clone();
-        let started = Instant::now();
-        match self.entry {
-            Some(entry) => {
-                let engine = entry.build(routes, isa)?;
-                let time = started.elapsed();
-                Ok(Built {
-                    label,
-                    isa: form(entry, isa),
-                    engine,
-                    time,
-                    reason: None,
-                    name: entry.name,
-                })
-            }
-            None => {
-                let auto = fibula_engines::auto(routes, isa);
-                let time = started.elapsed();
-                let (name, isa) = (auto.entry.name, form(auto.entry, isa));
-                Ok(Built { label, isa, engine: auto.engine, time, reason: Some(auto.reason), name })
-            }
-        }
+        let chosen = match self.entry {
+            Some(entry) => Chosen::named(entry, routes, isa)?,
+            None => Chosen::auto(routes, isa),
+        };
+        let Chosen { name, isa, reason, time, engine } = chosen;
+        let (label, reason) = (self.label.clone(), self.entry.is_none().then_some(reason));
+        Ok(Built { label, isa, engine, time, reason, name })
     }
-}
-
-/// The form of the engine that runs when `isa` is asked for.
-fn form<A: EngineFamily>(entry: &Entry<A>, isa: Isa) -> Isa {
-    isa.best_of(entry.isas)
 }
 
 /// The engines of this family in a list such as `planb,auto` or `all`. A name that only the other
@@ -121,39 +101,6 @@ pub fn list() -> String {
         format!("{title}\n{}", fibula_engines::engines::<A>().iter().map(line).collect::<String>())
     }
     format!("{}{}", family::<u32>("Engines for IPv4:"), family::<u128>("Engines for IPv6:"))
-}
-
-/// The engine stored in the snapshot, used in place; `None` if the snapshot has none, or one that
-/// this program does not know.
-pub fn stored<A: EngineFamily + StoredFamily>(
-    snapshot: &Snapshot,
-    isa: Isa,
-) -> Result<Option<Built<A>>, Failure> {
-    let routes = snapshot.family::<A>();
-    let Some(entry) = fibula_engines::find::<A>(routes.engine_name()) else { return Ok(None) };
-    let started = Instant::now();
-    let engine = entry.load(routes.tables(), routes.hop_count(), isa).map_err(|error| {
-        Failure::new(format_args!(
-            "the snapshot's engine {} for IP{}: {error}",
-            entry.name,
-            A::FAMILY
-        ))
-        .hint("the file is damaged, or was written by another version: build it again")
-    })?;
-    let (isa, label) = (form(entry, isa), entry.name.to_owned());
-    Ok(Some(Built { label, isa, engine, time: started.elapsed(), reason: None, name: entry.name }))
-}
-
-/// The snapshot's engine, or one compiled from its routes if it has none.
-pub fn stored_or_auto<A: EngineFamily + StoredFamily>(
-    snapshot: &Snapshot,
-) -> Result<Built<A>, Failure> {
-    let isa = Isa::detect();
-    if let Some(built) = stored(snapshot, isa)? {
-        return Ok(built);
-    }
-    let auto = Choice { label: AUTO.to_owned(), entry: None };
-    Ok(auto.build(&snapshot.family::<A>().to_routes(), isa)?)
 }
 
 #[cfg(test)]

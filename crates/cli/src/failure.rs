@@ -94,7 +94,7 @@ macro_rules! from_errors {
 
 from_errors!(
     fibula_core::BuildError,
-    fibula_core::LoadError,
+    fibula_fib::FibError,
     fibula_ingest::ReadError,
     fibula_rib::TableError,
     fibula_rib::SnapshotError,

@@ -4,8 +4,8 @@ use std::io::{self, BufRead, BufWriter, StdoutLock, Write};
 use std::net::IpAddr;
 
 use clap::Args as ClapArgs;
-use fibula_core::{Hop, Prefix, Value};
-use fibula_rib::{Columns, EnginePart, Snapshot, StoredFamily};
+use fibula_core::Value;
+use fibula_fib::{Columns, EngineChoice, Fib, FibOptions, Match};
 use serde_json::{Map, Value as Json};
 
 use crate::failure::{Failure, Outcome};
@@ -51,8 +51,10 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
-    let snapshot = snapshot(&Source::parse_list(&args.table)?, &args.read)?;
-    let mut printer = Printer::new(args, snapshot.columns())?;
+    // Finding a route with its prefix needs no engine.
+    let options = FibOptions::default().engines([EngineChoice::Search]);
+    let fib = table::open(&Source::parse_list(&args.table)?, &args.read, &options)?;
+    let mut printer = Printer::new(args, fib.columns())?;
     let mut found = Found::default();
     if args.addresses.is_empty() {
         for (number, line) in io::stdin().lock().split(b'\n').enumerate() {
@@ -63,13 +65,11 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
             if text.is_empty() || text.starts_with('#') {
                 continue;
             }
-            one(&snapshot, args, text, &mut printer, &mut found, &|| {
-                format!("line {}: ", number + 1)
-            })?;
+            one(&fib, args, text, &mut printer, &mut found, &|| format!("line {}: ", number + 1))?;
         }
     }
     for text in &args.addresses {
-        one(&snapshot, args, text, &mut printer, &mut found, &String::new)?;
+        one(&fib, args, text, &mut printer, &mut found, &String::new)?;
     }
     printer.finish()?;
     match found {
@@ -89,21 +89,8 @@ struct Found {
     bad: u64,
 }
 
-/// Opens the snapshot, or makes one in memory without engines: finding a route needs none.
-fn snapshot(sources: &[(String, Source)], read: &ReadArgs) -> Result<Snapshot, Failure> {
-    if let [(_, Source::Snapshot(path))] = sources
-        && read.columns.is_none()
-        && read.synthetic_hops.is_none()
-    {
-        return Ok(Snapshot::open(path)?);
-    }
-    let table = table::load_aloud(sources, read)?.table;
-    let bytes = fibula_rib::to_bytes(&table, &EnginePart::none(), &EnginePart::none())?;
-    Ok(Snapshot::from_bytes(bytes)?)
-}
-
 fn one(
-    snapshot: &Snapshot,
+    fib: &Fib,
     args: &Args,
     text: &str,
     printer: &mut Printer<'_>,
@@ -115,23 +102,12 @@ fn one(
         found.bad += 1;
         return Ok(());
     };
-    // A v4-mapped address (::ffff:192.0.2.1) means the IPv4 one.
-    let routes = match ip.to_canonical() {
-        IpAddr::V4(v4) => covering::<u32>(snapshot, v4.into(), args.all),
-        IpAddr::V6(v6) => covering::<u128>(snapshot, v6.into(), args.all),
+    let routes: Vec<Match<'_>> = match args.all {
+        true => fib.covering(ip)?.collect(),
+        false => fib.lookup(ip).into_iter().collect(),
     };
     found.missed += u64::from(routes.is_empty());
     printer.print(ip, &routes)
-}
-
-/// The longest matching prefix, or all, as text with their hops.
-fn covering<A: StoredFamily>(snapshot: &Snapshot, addr: A, all: bool) -> Vec<(String, Hop)> {
-    let stored = snapshot.family::<A>();
-    let route = |index: usize| {
-        let route = stored.get(index);
-        (Prefix::to_string(&route.prefix), route.hop)
-    };
-    stored.covering(addr).take(if all { usize::from(A::BITS) + 1 } else { 1 }).map(route).collect()
 }
 
 /// How results are printed: JSON lines and tab-separated values at once, aligned columns at the end.
@@ -166,43 +142,48 @@ impl<'a> Printer<'a> {
     }
 
     /// Prints the routes of an address, or that it has none.
-    fn print(&mut self, ip: IpAddr, routes: &[(String, Hop)]) -> Result<(), Failure> {
-        if let Style::Json = self.style {
-            return self.json(ip, routes);
+    fn print(&mut self, ip: IpAddr, routes: &[Match<'_>]) -> Result<(), Failure> {
+        if routes.is_empty() {
+            return self.route(ip, None);
         }
-        let none = [("-".to_owned(), Hop::NONE)];
-        for (prefix, hop) in if routes.is_empty() { &none } else { routes } {
-            let values = table::row(self.columns, *hop).map(text);
-            let row = [ip.to_string(), prefix.clone()].into_iter().chain(values);
-            match &mut self.style {
-                Style::Aligned(grid) => grid.row(row),
-                _ => writeln!(self.out, "{}", row.collect::<Vec<_>>().join("\t"))?,
-            }
+        routes.iter().try_for_each(|route| self.route(ip, Some(route)))
+    }
+
+    fn route(&mut self, ip: IpAddr, route: Option<&Match<'_>>) -> Result<(), Failure> {
+        if let Style::Json = self.style {
+            return self.json(ip, route);
+        }
+        let prefix = route.and_then(Match::prefix).map_or("-".to_owned(), |p| p.to_string());
+        let mut row = vec![ip.to_string(), prefix];
+        match route {
+            Some(route) => row.extend(route.values().map(|(_, value)| text(value))),
+            None => row.extend(self.columns.names().map(|_| text(Value::Null))),
+        }
+        match &mut self.style {
+            Style::Aligned(grid) => grid.row(row),
+            _ => writeln!(self.out, "{}", row.join("\t"))?,
         }
         Ok(())
     }
 
     /// `{"address": .., "prefix": .., values...}`; with several routes an object each, without any
     /// one whose prefix is null.
-    fn json(&mut self, ip: IpAddr, routes: &[(String, Hop)]) -> Result<(), Failure> {
-        let none = [(String::new(), Hop::NONE)];
-        for (prefix, hop) in if routes.is_empty() { &none } else { routes } {
-            let mut object = Map::new();
-            object.insert("address".to_owned(), ip.to_string().into());
-            let prefix = if prefix.is_empty() { Json::Null } else { prefix.as_str().into() };
-            object.insert("prefix".to_owned(), prefix);
-            for (name, value) in self.columns.names().zip(table::row(self.columns, *hop)) {
-                let value = match value {
-                    Value::Null => Json::Null,
-                    Value::Int(int) => int.into(),
-                    Value::Str(text) => text.into(),
-                };
-                // A column of the table may itself be called "prefix"; the matched one comes first.
-                object.entry(name).or_insert(value);
-            }
-            serde_json::to_writer(&mut self.out, &object)?;
-            writeln!(self.out)?;
+    fn json(&mut self, ip: IpAddr, route: Option<&Match<'_>>) -> Result<(), Failure> {
+        let mut object = Map::new();
+        object.insert("address".to_owned(), ip.to_string().into());
+        let prefix = route.and_then(Match::prefix).map(|prefix| prefix.to_string());
+        object.insert("prefix".to_owned(), prefix.into());
+        for name in self.columns.names() {
+            let value = match route.and_then(|route| route.value(name)).unwrap_or(Value::Null) {
+                Value::Null => Json::Null,
+                Value::Int(int) => int.into(),
+                Value::Str(text) => text.into(),
+            };
+            // A column of the table may itself be called "prefix"; the matched one comes first.
+            object.entry(name).or_insert(value);
         }
+        serde_json::to_writer(&mut self.out, &object)?;
+        writeln!(self.out)?;
         Ok(())
     }
 

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use clap::Args as ClapArgs;
-use fibula_core::{BuildError, Routes, grouped};
+use fibula_core::{BuildError, Memory, Routes, grouped};
 use fibula_engines::EngineFamily;
-use fibula_rib::{ColumnKind, Rib, StoredFamily};
+use fibula_fib::{EngineChoice, Fib, FibFamily, FibOptions, SEARCH};
+use fibula_rib::{ColumnKind, Rib};
 use fibula_simd::Isa;
 use fibula_testkit::Shape;
 use serde::Serialize;
@@ -227,7 +229,7 @@ fn sources(loaded: &Loaded) -> Vec<SourceStats> {
         .collect()
 }
 
-fn family<A: EngineFamily + StoredFamily>(
+fn family<A: FibFamily>(
     args: &Args,
     loaded: &Loaded,
     stages: &mut Vec<Stage>,
@@ -261,39 +263,45 @@ fn family<A: EngineFamily + StoredFamily>(
     }))
 }
 
-fn engine_stats<A: EngineFamily + StoredFamily>(
+fn engine_stats<A: FibFamily>(
     args: &Args,
     loaded: &Loaded,
     routes: &Routes<A>,
 ) -> Result<Vec<EngineStats>, Failure> {
-    let isa = Isa::detect();
+    let stats = |engine, isa: Isa, memory: &Memory, time: Duration, reason| {
+        let table = |&(table, bytes): &(&'static str, usize)| TableStats { table, bytes };
+        EngineStats {
+            engine,
+            isa: isa.name(),
+            bytes: memory.total(),
+            bytes_per_prefix: rounded(memory.total() as f64 / routes.len() as f64),
+            build_ms: rounded(time.as_secs_f64() * 1e3),
+            tables: memory.tables().iter().map(table).collect(),
+            reason,
+        }
+    };
     let mut all = Vec::new();
-    let stored = loaded.snapshot.as_ref().map(|snapshot| engines::stored::<A>(snapshot, isa));
-    if let Some(mut built) = stored.transpose()?.flatten() {
-        built.label = format!("snapshot:{}", built.name);
-        all.push(built);
+    if let Some(snapshot) = &loaded.snapshot {
+        let stored = [EngineChoice::Stored, EngineChoice::Search];
+        let fib = Fib::of_snapshot(Arc::clone(snapshot), &FibOptions::default().engines(stored))?;
+        let family = fib.family::<A>();
+        let name = family.engine_name();
+        if name != SEARCH {
+            let (label, memory) = (format!("snapshot:{name}"), family.memory());
+            all.push(stats(label, family.isa(), &memory, family.time(), None));
+        }
     }
     for choice in engines::choose::<A>(&args.engines)? {
-        match choice.build(routes, isa) {
-            Ok(built) => all.push(built),
+        match choice.build(routes, Isa::detect()) {
+            Ok(built) => {
+                let memory = built.engine.memory();
+                all.push(stats(built.label, built.isa, &memory, built.time, built.reason));
+            }
             Err(error @ BuildError::Limit { .. }) => note(format_args!("skipped: {error}")),
             Err(error) => return Err(error.into()),
         }
     }
-    let stats = |built: engines::Built<A>| {
-        let memory = built.engine.memory();
-        let table = |&(table, bytes): &(&'static str, usize)| TableStats { table, bytes };
-        EngineStats {
-            engine: built.label,
-            isa: built.isa.name(),
-            bytes: memory.total(),
-            bytes_per_prefix: rounded(memory.total() as f64 / routes.len() as f64),
-            build_ms: rounded(built.time.as_secs_f64() * 1e3),
-            tables: memory.tables().iter().map(table).collect(),
-            reason: built.reason,
-        }
-    };
-    Ok(all.into_iter().map(stats).collect())
+    Ok(all)
 }
 
 fn hops<A: EngineFamily>(routes: &Routes<A>) -> HopStats {

@@ -1,9 +1,11 @@
 //! From the sources that the command line names to a table.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fibula_core::{Family, grouped};
+use fibula_fib::{Fib, FibOptions};
 use fibula_ingest::{Damage, Progress, ReadReport};
 use fibula_rib::{PeerChoice, Snapshot, Table};
 pub use fibula_sources::{DEFAULT_HOPS, row};
@@ -25,7 +27,7 @@ pub struct Loaded {
     /// Records that were damaged and skipped.
     pub damaged: u64,
     /// The snapshot that the table comes from, if it is one.
-    pub snapshot: Option<Snapshot>,
+    pub snapshot: Option<Arc<Snapshot>>,
 }
 
 /// Reads and merges the sources, in order.
@@ -95,7 +97,7 @@ fn from_snapshot(path: &Path) -> Result<Loaded, Failure> {
     let opened = started.elapsed();
     let table = fibula_sources::snapshot_table(&snapshot);
     let stages = vec![("open", opened), ("copy routes", started.elapsed() - opened)];
-    Ok(Loaded { snapshot: Some(snapshot), ..Loaded::new(table, stages) })
+    Ok(Loaded { snapshot: Some(Arc::new(snapshot)), ..Loaded::new(table, stages) })
 }
 
 fn merge(sources: &[(String, Source)], read: &ReadArgs) -> Result<Loaded, Failure> {
@@ -142,6 +144,21 @@ pub fn load_aloud(sources: &[(String, Source)], read: &ReadArgs) -> Result<Loade
         note(format_args!("{}: peer {peer}", loaded.name));
     }
     Ok(loaded)
+}
+
+/// Opens the table that the sources name: a snapshot where it lies, everything else compiled in memory.
+pub fn open(
+    sources: &[(String, Source)],
+    read: &ReadArgs,
+    options: &FibOptions,
+) -> Result<Fib, Failure> {
+    if let [(_, Source::Snapshot(path))] = sources
+        && read.columns.is_none()
+        && read.synthetic_hops.is_none()
+    {
+        return Ok(Fib::open_with(path, options)?);
+    }
+    Ok(Fib::of_table(load_aloud(sources, read)?.table, options)?)
 }
 
 /// Says what was damaged and what was passed over.

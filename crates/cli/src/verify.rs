@@ -1,12 +1,13 @@
 //! `fibula verify`: every engine against the oracle, on every instruction set of this machine.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use clap::Args as ClapArgs;
 use fibula_core::{Addr, BuildError, Family, Hop, Lookup, Memory, Routes, grouped};
-use fibula_engines::EngineFamily;
-use fibula_rib::{Snapshot, StoredFamily, StoredRoutes};
+use fibula_fib::{EngineChoice, Fib, FibFamily, FibOptions, IndexedRoutes, SEARCH};
+use fibula_rib::Snapshot;
 use fibula_simd::Isa;
 use fibula_testkit::check::{Report, check};
 use fibula_testkit::traffic::{Traffic, keys};
@@ -111,11 +112,7 @@ struct Candidate<'a, A: Addr> {
     report: Report<A>,
 }
 
-fn family<A: EngineFamily + StoredFamily>(
-    args: &Args,
-    loaded: &Loaded,
-    rows: &mut Vec<Row>,
-) -> Result<(), Failure> {
+fn family<A: FibFamily>(args: &Args, loaded: &Loaded, rows: &mut Vec<Row>) -> Result<(), Failure> {
     let routes = loaded.table.routes::<A>();
     let mut candidates = candidates::<A>(args, routes, loaded.snapshot.as_ref())?;
     let oracle = Oracle::new(routes);
@@ -159,10 +156,10 @@ fn random<A: Addr>(args: &Args, routes: &Routes<A>) -> impl Iterator<Item = A> {
     })
 }
 
-fn candidates<'a, A: EngineFamily + StoredFamily>(
+fn candidates<'a, A: FibFamily>(
     args: &Args,
     routes: &Routes<A>,
-    snapshot: Option<&'a Snapshot>,
+    snapshot: Option<&'a Arc<Snapshot>>,
 ) -> Result<Vec<Candidate<'a, A>>, Failure> {
     // FIBULA_ISA narrows the choice to what it forces.
     let all = if Isa::forced()?.is_some() { vec![Isa::detect()] } else { Isa::available() };
@@ -187,19 +184,21 @@ fn candidates<'a, A: EngineFamily + StoredFamily>(
     let Some(snapshot) = snapshot else { return Ok(candidates) };
     let mut forms = Vec::new();
     for isa in isas {
-        match engines::stored::<A>(snapshot, isa)? {
-            Some(built) if !forms.contains(&built.isa) => {
-                forms.push(built.isa);
-                add(format!("snapshot:{}", built.name), built.isa, built.engine);
-            }
-            _ => {}
+        let stored = [EngineChoice::Stored, EngineChoice::Search];
+        let options = FibOptions::default().engines(stored).isa(isa);
+        let fib = Fib::of_snapshot(Arc::clone(snapshot), &options)?;
+        let (name, form) = (fib.family::<A>().engine_name(), fib.family::<A>().isa());
+        if name != SEARCH && !forms.contains(&form) {
+            forms.push(form);
+            add(format!("snapshot:{name}"), form, Box::new(Opened(fib)));
         }
     }
     let name = snapshot.family::<A>().engine_name();
     if forms.is_empty() && !name.is_empty() {
         note(format_args!("skipped: this program does not know the stored engine {name:?}"));
     }
-    add("snapshot:routes".to_owned(), Isa::Scalar, Box::new(Matched(snapshot.family::<A>())));
+    let routes: &IndexedRoutes<A> = snapshot.family::<A>();
+    add("snapshot:routes".to_owned(), Isa::Scalar, Box::new(routes));
     Ok(candidates)
 }
 
@@ -251,20 +250,20 @@ impl<A: Addr> Lookup<A> for Known<'_, A> {
     }
 }
 
-/// The snapshot's search for the matched prefix, as an engine.
-struct Matched<'a, A: StoredFamily>(&'a StoredRoutes<A>);
+/// The engine of an open table.
+struct Opened(Fib);
 
-impl<A: StoredFamily> Lookup<A> for Matched<'_, A> {
+impl<A: FibFamily> Lookup<A> for Opened {
     fn lookup(&self, addr: A) -> Hop {
-        self.0.matched(addr).map_or(Hop::NONE, |index| self.0.get(index).hop)
+        self.0.family::<A>().engine().lookup(addr)
     }
 
     fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
-        addrs.iter().zip(hops).for_each(|(addr, hop)| *hop = self.lookup(*addr));
+        self.0.lookup_batch(addrs, hops);
     }
 
     fn memory(&self) -> Memory {
-        Memory::default()
+        self.0.family::<A>().memory()
     }
 }
 

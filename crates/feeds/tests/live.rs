@@ -1,15 +1,13 @@
 //! Live tables that are fed: checkpoints that fail and are tried again, feeds that go on from one in the
 //! middle, engines that are chosen again.
 
-mod common;
-
 use std::cell::Cell;
 use std::fs;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{Lines, paths};
+use crate::common::{Lines, paths};
 use fibula_core::{AnyPrefix, Attributes, Change, Hop, Prefix, Update, Value};
 use fibula_feeds::{
     Checkpoints, Clock, Engines, Event, FeedError, Listener, LiveFeed, Session, SessionOptions,

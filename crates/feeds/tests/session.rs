@@ -1,12 +1,10 @@
 //! Sessions: connections that come and go, cut anywhere, against what the other end holds.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{Lines, Paths, paths};
+use crate::common::{Lines, Paths, paths};
 use fibula_core::{AnyPrefix, Prefix};
 use fibula_feeds::{Event, FeedError, Session, SessionOptions};
 use fibula_rib::{Peer, Preference, Rib, Snapshot};

@@ -1,61 +1,48 @@
 //! IP longest-prefix match: which route covers this address?
 //!
-//! Routes are compiled into an *engine*: an immutable table in memory that answers lookups, best in
-//! batches, from any number of threads. IPv4 addresses are `u32`, IPv6 addresses `u128`, both in host
-//! byte order, and everything is generic over the two.
+//! A [`Fib`] is an open table: a file that `fibula build` wrote, mapped and ready in milliseconds. It answers
+//! one address with the longest matching prefix and its values:
 //!
-//! # Quick start
+//! ```no_run
+//! use fibula::Fib;
 //!
-//! ```
-//! use fibula::{Hop, Lookup, Prefix, Routes, engines};
-//!
-//! // A route is a prefix and a hop: a small number that means something to you.
-//! let routes: Routes<u32> = [
-//!     ("10.0.0.0/8".parse::<Prefix<u32>>()?, Hop::new(7)),
-//!     ("10.1.0.0/16".parse()?, Hop::new(9)),
-//! ]
-//! .into_iter()
-//! .collect();
-//!
-//! // Compile them with the engine that is best for this table and this machine.
-//! let engine = engines::auto(&routes, engines::Isa::detect()).engine;
-//! assert_eq!(engine.lookup(0x0a01_0203), Hop::new(9)); // 10.1.2.3
-//! assert_eq!(engine.lookup(0x0a02_0304), Hop::new(7)); // 10.2.3.4
-//! assert_eq!(engine.lookup(0x0b00_0000), Hop::NONE); // 11.0.0.0
-//!
-//! // The fast way is to ask for many addresses at once, 64 to 1,024.
-//! let addresses = [0x0a01_0203, 0x0a02_0304, 0x0b00_0000];
-//! let mut hops = [Hop::NONE; 3];
-//! engine.lookup_batch(&addresses, &mut hops);
-//! assert_eq!(hops, [Hop::new(9), Hop::new(7), Hop::NONE]);
-//! # Ok::<(), fibula::PrefixError>(())
-//! ```
-//!
-//! Where routes carry more than a number (origin AS, country, next hop), [`rib`] keeps those as columns
-//! and hops are the numbers of their rows; it also writes a table with its engines into one file that
-//! opens in milliseconds:
-//!
-//! ```
-//! use fibula::rib::{EnginePart, Snapshot, Table, to_bytes};
-//! use fibula::{Hop, Lookup, Prefix, Routes, engines};
-//!
-//! let v6: Routes<u128> = [("2001:db8::/32".parse::<Prefix<u128>>()?, Hop::new(0))].into_iter().collect();
-//! let auto = engines::auto(&v6, engines::Isa::detect());
-//! let part = EnginePart::of(auto.entry.name, auto.engine.persist());
-//! let table = Table::from_routes(Routes::default(), v6);
-//!
-//! // `rib::write` and `Snapshot::open` do the same with a file.
-//! let snapshot = Snapshot::from_bytes(to_bytes(&table, &EnginePart::none(), &part)?)?;
-//! let stored = snapshot.family::<u128>();
-//! let entry = engines::find::<u128>(stored.engine_name()).ok_or("an unknown engine")?;
-//! let engine = entry.load(stored.tables(), stored.hop_count(), engines::Isa::detect())?;
-//!
-//! let address = 0x2001_0db8_0000_0000_0000_0000_0000_0001;
-//! assert_eq!(engine.lookup(address), Hop::new(0));
-//! let route = stored.get(stored.matched(address).ok_or("no route")?);
-//! assert_eq!(route.prefix.to_string(), "2001:db8::/32");
+//! let fib = Fib::open("t.fib")?;
+//! if let Some(found) = fib.lookup("8.8.8.8".parse()?) {
+//!     println!("{found}"); // 8.8.8.0/24 asn=15169 country=US
+//! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! or many addresses of a family at once, hundreds of millions a second on a core. IPv4 addresses are `u32`,
+//! IPv6 addresses `u128`, in host byte order. The answers are *hops*, the rows of the table's columns:
+//!
+//! ```
+//! use fibula::rib::Table;
+//! use fibula::{Fib, FibOptions, Hop, Routes, Value};
+//!
+//! // A table can also be made of routes: a prefix and a hop each. `rib::TableBuilder` makes one with values.
+//! let v4: Routes<u32> =
+//!     [("10.0.0.0/8".parse()?, Hop::new(7)), ("10.1.0.0/16".parse()?, Hop::new(9))].into_iter().collect();
+//! let table = Table::from_routes(v4, Routes::default());
+//! let fib = Fib::of_table(table, &FibOptions::default())?;
+//!
+//! // The fast way is to ask for many addresses at once, 64 to 1,024.
+//! let addresses = [0x0a01_0203_u32, 0x0a02_0304, 0x0b00_0000]; // 10.1.2.3, 10.2.3.4, 11.0.0.0
+//! let mut hops = [Hop::NONE; 3];
+//! fib.lookup_batch(&addresses, &mut hops);
+//! assert_eq!(hops, [Hop::new(9), Hop::new(7), Hop::NONE]);
+//! assert_eq!(fib.columns().value(0, 9), Value::Int(9));
+//!
+//! // All prefixes that cover an address, and all that a prefix covers.
+//! assert_eq!(fib.covering("10.1.2.3".parse::<std::net::IpAddr>()?)?.count(), 2);
+//! assert_eq!(fib.covered("10.0.0.0/8".parse::<fibula::AnyPrefix>()?)?.count(), 2);
+//! println!("{}", fib.family::<u32>().reason()); // which engine answers, and why
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Underneath, routes are compiled into an *engine*: an immutable table in memory that answers from any number
+//! of threads ([`Lookup`]). `fibula::engines::auto(&routes, Isa::detect())` makes one without a table around it.
+//! [`rib`] has the tables with their columns, the snapshot file, and tables that change while they are read.
 //!
 //! # The engines
 //!
@@ -122,6 +109,9 @@
 //! plain binary search: the baseline that PlanB is measured against. Take it to see what the tree is
 //! worth. Limits: those of `planb`.
 #![forbid(unsafe_code)]
+
+#[doc(inline)]
+pub use fibula_fib::{EngineChoice, Fib, FibError, FibFamily, FibOptions, Match, OpenFamily};
 
 pub use fibula_core::*;
 

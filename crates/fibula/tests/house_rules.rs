@@ -13,24 +13,28 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("engines", &["core", "simd", "filter"]),
     ("rib", &["core"]),
     ("ingest", &["core"]),
-    ("annotate", &["core", "simd", "rib", "packet"]),
+    ("fib", &["core", "engines", "rib"]),
+    ("annotate", &["core", "simd", "fib", "packet"]),
     ("export", &["core", "rib"]),
     ("sources", &["core", "ingest", "rib", "testkit"]),
     ("feeds", &["core", "engines", "ingest", "rib", "testkit"]),
     ("testkit", &["core"]),
-    ("fibula", &["core", "engines", "rib"]),
+    ("fibula", &["core", "engines", "rib", "fib"]),
     (
         "cli",
         &[
-            "core", "simd", "filter", "packet", "engines", "rib", "ingest", "annotate", "export",
-            "sources", "feeds", "testkit", "fibula",
+            "core", "simd", "filter", "packet", "engines", "rib", "fib", "ingest", "annotate",
+            "export", "sources", "feeds", "testkit", "fibula",
         ],
     ),
 ];
 
 /// Crates without any unsafe code, which say so to the compiler.
 const SAFE_CRATES: &[&str] =
-    &["core", "packet", "ingest", "annotate", "export", "sources", "feeds", "testkit", "fibula", "cli"];
+    &[
+        "core", "packet", "fib", "ingest", "annotate", "export", "sources", "feeds", "testkit", "fibula",
+        "cli",
+    ];
 
 /// Files outside those crates that may hold `unsafe`.
 const UNSAFE_ROOMS: &[&str] =

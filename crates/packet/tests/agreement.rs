@@ -5,8 +5,6 @@
 //! for an error behind the first header, does not follow mobility, HIP and shim6 headers, and reads
 //! on behind the fragment header of a later fragment.
 
-mod common;
-
 use std::net::IpAddr;
 
 use etherparse::{LaxLinkExtSlice, LaxNetSlice, LaxSlicedPacket, LinkSlice, TransportSlice};
@@ -170,7 +168,7 @@ fn compare(bytes: &[u8], compared: &mut Compared) {
 #[test]
 fn the_capture() {
     let mut compared = Compared::default();
-    for (bytes, _) in common::capture() {
+    for (bytes, _) in crate::common::capture() {
         compare(&bytes, &mut compared);
     }
     let Compared { tags, headers, payloads, transports } = compared;
@@ -180,13 +178,13 @@ fn the_capture() {
 #[test]
 fn hand_made_frames() {
     let mut compared = Compared::default();
-    for (_, link, bytes) in common::frames() {
+    for (_, link, bytes) in crate::common::frames() {
         for len in 0..=bytes.len() {
             match link {
                 LinkType::Ethernet => compare(&bytes[..len], &mut compared),
                 LinkType::RawIp => {
                     let kind = if bytes[0] >> 4 == 4 { 0x0800 } else { 0x86dd };
-                    compare(&common::ethernet(&[], kind, &bytes[..len]), &mut compared);
+                    compare(&crate::common::ethernet(&[], kind, &bytes[..len]), &mut compared);
                 }
                 _ => {}
             }
@@ -205,17 +203,17 @@ proptest! {
     ) {
         use std::sync::LazyLock;
         static FRAMES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
-            let real = common::capture().into_iter().map(|(bytes, _)| bytes).step_by(7);
-            let made = common::frames().into_iter().filter_map(|(_, link, bytes)| match link {
+            let real = crate::common::capture().into_iter().map(|(bytes, _)| bytes).step_by(7);
+            let made = crate::common::frames().into_iter().filter_map(|(_, link, bytes)| match link {
                 LinkType::Ethernet => Some(bytes),
-                LinkType::RawIp if bytes[0] >> 4 == 4 => Some(common::ethernet(&[], 0x0800, &bytes)),
-                LinkType::RawIp => Some(common::ethernet(&[], 0x86dd, &bytes)),
+                LinkType::RawIp if bytes[0] >> 4 == 4 => Some(crate::common::ethernet(&[], 0x0800, &bytes)),
+                LinkType::RawIp => Some(crate::common::ethernet(&[], 0x86dd, &bytes)),
                 _ => None,
             });
             real.chain(made.filter(|bytes| bytes.len() >= 14)).collect()
         });
         let frame = number.get(&FRAMES);
-        let mut bytes = common::ethernet(&tags, u16::from_be_bytes([frame[12], frame[13]]), &frame[14..]);
+        let mut bytes = crate::common::ethernet(&tags, u16::from_be_bytes([frame[12], frame[13]]), &frame[14..]);
         for (at, byte) in changes {
             if let Some(place) = bytes.get_mut(at) {
                 *place = byte;

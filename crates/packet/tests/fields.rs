@@ -1,7 +1,5 @@
 //! Frames built from fields, and the fields read back.
 
-mod common;
-
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use fibula_packet::{Fragmentation, Frame, Length, LinkType};
@@ -31,13 +29,13 @@ proptest! {
         tcp.extend([0; 4]);
         tcp.extend(&payload);
         let options = vec![1u8; options * 4];
-        let mut packet = common::ipv4(&options, flags << 13, 6, &tcp);
+        let mut packet = crate::common::ipv4(&options, flags << 13, 6, &tcp);
         packet[1] = class;
         packet[4..6].copy_from_slice(&identification.to_be_bytes());
         packet[8] = ttl;
         packet[12..16].copy_from_slice(&ends.0.to_be_bytes());
         packet[16..20].copy_from_slice(&ends.1.to_be_bytes());
-        let mut bytes = common::ethernet(&tags, 0x0800, &packet);
+        let mut bytes = crate::common::ethernet(&tags, 0x0800, &packet);
         bytes[..12].copy_from_slice(&macs);
         bytes.resize(bytes.len() + padding, 0xee);
 
@@ -108,16 +106,16 @@ proptest! {
                 break;
             }
         }
-        let mut udp = common::udp();
+        let mut udp = crate::common::udp();
         udp[..2].copy_from_slice(&ports.0.to_be_bytes());
         udp[2..4].copy_from_slice(&ports.1.to_be_bytes());
         let first = chain.first().map_or(17, |(number, _)| *number);
-        let mut packet = common::ipv6(first, &[&extensions[..], &udp].concat());
+        let mut packet = crate::common::ipv6(first, &[&extensions[..], &udp].concat());
         packet[..4].copy_from_slice(&(6 << 28 | u32::from(class) << 20 | label).to_be_bytes());
         packet[7] = hops;
         packet[8..24].copy_from_slice(&ends.0.to_be_bytes());
         packet[24..40].copy_from_slice(&ends.1.to_be_bytes());
-        let bytes = common::ethernet(&[], 0x86dd, &packet);
+        let bytes = crate::common::ethernet(&[], 0x86dd, &packet);
 
         let frame = Frame::parse(LinkType::Ethernet, &bytes);
         let ip = frame.ipv6().unwrap();

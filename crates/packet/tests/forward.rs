@@ -1,10 +1,8 @@
 //! What a router refuses, each by a packet that differs from a good one in that alone.
 
-mod common;
-
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use common::{ethernet, hex, ipv4, ipv6, udp};
+use crate::common::{ethernet, hex, ipv4, ipv6, udp};
 use fibula_packet::{Frame, LinkType, Refusal, checksum};
 
 fn ethernet_frame(ether_type: u16, packet: &[u8]) -> Result<(), Refusal> {

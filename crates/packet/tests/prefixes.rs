@@ -1,7 +1,5 @@
 //! Frames cut at every byte: no panic, no offset outside, and no fact lost by one byte more.
 
-mod common;
-
 use std::collections::HashMap;
 use std::net::IpAddr;
 
@@ -98,7 +96,7 @@ fn check(name: &str, link: LinkType, bytes: &[u8], wire_len: usize) -> HashMap<H
 #[test]
 fn every_prefix_of_the_capture() {
     let mut seen: HashMap<Header, usize> = HashMap::new();
-    for (number, (bytes, wire_len)) in common::capture().iter().enumerate() {
+    for (number, (bytes, wire_len)) in crate::common::capture().iter().enumerate() {
         for (header, count) in
             check(&format!("packet {number}"), LinkType::Ethernet, bytes, *wire_len)
         {
@@ -113,7 +111,7 @@ fn every_prefix_of_the_capture() {
 #[test]
 fn every_prefix_of_hand_made_frames() {
     let mut seen: HashMap<Header, usize> = HashMap::new();
-    for (name, link, bytes) in common::frames() {
+    for (name, link, bytes) in crate::common::frames() {
         // Cut by the capture; and ending there on the wire.
         for (header, count) in check(name, link, &bytes, bytes.len()) {
             *seen.entry(header).or_default() += count;
@@ -155,7 +153,7 @@ fn every_prefix_of_hand_made_frames() {
 fn verdicts() {
     use FaultKind::{Malformed, Short};
     let mut checked = 0;
-    for (name, link, bytes) in common::frames() {
+    for (name, link, bytes) in crate::common::frames() {
         let frame = Frame::parse(link, &bytes);
         let fault = frame.fault().map(|fault| (fault.header, fault.kind));
         let got = (fault, frame.length(), frame.protocol(), frame.check_forward());
@@ -216,7 +214,7 @@ fn verdicts() {
 #[test]
 fn trailers_do_not_matter() {
     let mut keys = 0;
-    for (name, link, bytes) in common::frames() {
+    for (name, link, bytes) in crate::common::frames() {
         let frame = Frame::parse(link, &bytes);
         if !matches!(frame.length(), Some(Length::Whole | Length::WithinHeaders)) {
             continue;

@@ -54,6 +54,7 @@ mod checkpoint;
 mod choice;
 mod columns;
 mod compiler;
+mod indexed;
 mod intern;
 mod layers;
 mod live;
@@ -74,15 +75,17 @@ pub use builder::{BuilderOptions, PeerChoice, TableBuilder};
 pub use checkpoint::{Checkpoint, Restored};
 pub use choice::{EngineSource, Maker, Makers};
 pub use columns::{ColumnKind, Columns, ColumnsBuilder};
+pub use indexed::IndexedRoutes;
 pub use layers::layers;
 pub use live::{Live, LiveOptions};
 pub use log::Pacing;
 pub use publisher::{AttributeTable, Generation, Reader};
 pub use rib::{
-    AttributeSet, Change, Changes, Decision, Path, Peer, Preference, Rib, RibMemory, Step,
+    AttributeSet, Change, Changes, Decision, Path, Peer, Preference, Rib, RibMemory, SetTexts, Step,
 };
 pub use snapshot::{
-    EnginePart, Snapshot, SnapshotError, StoredFamily, StoredRoutes, Written, to_bytes, write,
+    EnginePart, Snapshot, SnapshotError, StoredFamily, StoredRoutes, Written, measure, to_bytes,
+    write,
 };
 pub use status::{Count, Counters, Event, Latencies, LiveError, Refusal};
 pub use table::{Provenance, SelectedPeer, SourceRecord, Table, TableError};

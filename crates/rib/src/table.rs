@@ -48,7 +48,10 @@ impl Table {
     }
 
     /// Checks that every hop is a row.
-    pub(crate) fn check(&self) -> Result<(), TableError> {
+    ///
+    /// # Errors
+    /// [`TableError::Rows`] if one is not.
+    pub fn check(&self) -> Result<(), TableError> {
         fn family<A: Addr>(routes: &Routes<A>, rows: u32) -> Result<(), TableError> {
             let needed = routes.hop_count();
             if needed > rows { Err(TableError::Rows { needed, rows }) } else { Ok(()) }

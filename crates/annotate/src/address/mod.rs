@@ -8,6 +8,8 @@ mod v6;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use fibula_core::mapped_v4;
+
 pub(crate) use self::v4::{parse_v4, parse_v4_at};
 pub(crate) use self::v6::parse_v6_at;
 
@@ -45,7 +47,7 @@ impl Address {
         }
     }
 
-    /// An IPv6 address, as IPv4 if it is mapped.
+    /// An IPv6 address, as IPv4 if it is mapped: the policy of [`mapped_v4`].
     ///
     /// ```
     /// use fibula_annotate::Address;
@@ -54,9 +56,9 @@ impl Address {
     /// ```
     #[inline]
     pub const fn from_v6(addr: u128) -> Self {
-        match addr >> 32 {
-            0xffff => Self::V4(addr as u32),
-            _ => Self::V6(addr),
+        match mapped_v4(addr) {
+            Some(v4) => Self::V4(v4),
+            None => Self::V6(addr),
         }
     }
 }

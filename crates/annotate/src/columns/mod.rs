@@ -21,8 +21,7 @@ use std::sync::{Arc, OnceLock};
 
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{Field, FieldRef};
-use fibula_core::{Hop, Lookup};
-use fibula_rib::{Snapshot, StoredFamily};
+use fibula_core::Hop;
 
 use self::keys::{Addresses, Cells, Other};
 use self::values::{
@@ -30,7 +29,8 @@ use self::values::{
 };
 use crate::options::added_name;
 use crate::summary::Hits;
-use crate::{AnnotateError, Engines};
+use crate::table::Family;
+use crate::{AnnotateError, Table};
 
 /// How text values of the table are given out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -127,34 +127,22 @@ pub struct Annotated {
 /// `UInt64` if one in the table needs it.
 ///
 /// ```
-/// # use fibula_annotate::{ColumnAnnotator, ColumnOptions, Engines};
-/// # use fibula_core::{Attributes, Change, Hop, Lookup, Memory, Update, Value};
-/// # use fibula_rib::{BuilderOptions, ColumnKind, EnginePart, Snapshot, StoredFamily, TableBuilder};
+/// # use fibula_annotate::{ColumnAnnotator, ColumnOptions};
+/// # use fibula_core::{Attributes, Change, Update, Value};
+/// # use fibula_fib::{Fib, FibOptions};
+/// # use fibula_rib::{BuilderOptions, ColumnKind, TableBuilder};
 /// use arrow_array::cast::AsArray;
 /// use arrow_array::StringArray;
-/// # struct Stored<'a>(&'a Snapshot);
-/// # impl<A: StoredFamily> Lookup<A> for Stored<'_> {
-/// #     fn lookup(&self, addr: A) -> Hop {
-/// #         let routes = self.0.family::<A>();
-/// #         routes.matched(addr).map_or(Hop::NONE, |i| routes.get(i).hop)
-/// #     }
-/// #     fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
-/// #         for (addr, hop) in addrs.iter().zip(hops) { *hop = self.lookup(*addr); }
-/// #     }
-/// #     fn memory(&self) -> Memory { Memory::default() }
-/// # }
 /// # let mut builder = TableBuilder::new(BuilderOptions::default());
 /// # builder.begin_source("t", "text", &[("country".into(), ColumnKind::Str)], false, None);
 /// # let country = [Value::Str("CH")];
 /// # let change = Change::Announce(Attributes::Values(&country));
 /// # builder.apply(&Update::new("192.0.2.0/24".parse()?, change));
-/// # let bytes = fibula_rib::to_bytes(&builder.finish()?, &EnginePart::none(), &EnginePart::none())?;
-/// # let snapshot = Snapshot::from_bytes(bytes)?;
-/// # let (v4, v6) = (Stored(&snapshot), Stored(&snapshot));
-/// // The snapshot says that 192.0.2.0/24 is in CH; `v4` and `v6` are its engines.
+/// # let fib = Fib::of_table(builder.finish()?, &FibOptions::default())?;
+/// // The table says that 192.0.2.0/24 is in CH.
 /// let mut options = ColumnOptions::default();
 /// options.add = vec!["prefix".into(), "country".into()];
-/// let annotator = ColumnAnnotator::new(&snapshot, Engines::new(&v4, &v6), &options)?;
+/// let annotator = ColumnAnnotator::new(fib, &options)?;
 ///
 /// let addresses = StringArray::from(vec![Some("192.0.2.7"), None, Some("::ffff:192.0.2.1")]);
 /// let found = annotator.annotate("src", &addresses)?;
@@ -163,9 +151,8 @@ pub struct Annotated {
 /// assert_eq!((found.counts.matched, found.counts.empty), (2, 1));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct ColumnAnnotator<'a> {
-    snapshot: &'a Snapshot,
-    engines: Engines<'a>,
+pub struct ColumnAnnotator {
+    table: Box<dyn Table>,
     /// What was asked for; a prefix may be two columns.
     add: Vec<String>,
     outputs: Vec<Output>,
@@ -182,17 +169,21 @@ pub struct ColumnAnnotator<'a> {
     strict: bool,
 }
 
-impl<'a> ColumnAnnotator<'a> {
-    /// Prepares what is added: a value for every row of the table's columns.
+impl ColumnAnnotator {
+    /// Prepares what is added: a value for every row of the table's columns. The table is a
+    /// [`Fib`](fibula_fib::Fib), or a reference to one.
     ///
     /// # Errors
     /// If the table has no such column, or a default does not fit its column.
     pub fn new(
-        snapshot: &'a Snapshot,
-        engines: Engines<'a>,
+        table: impl Table + 'static,
         options: &ColumnOptions,
     ) -> Result<Self, AnnotateError> {
-        let columns = snapshot.columns();
+        let table: Box<dyn Table> = Box::new(table);
+        if !table.has_columns() {
+            return Err(AnnotateError::Live);
+        }
+        let columns = table.columns();
         let add = crate::annotator::names_to_add(columns, &options.add)?;
         if let Some((name, _)) = options.defaults.iter().find(|(name, _)| !add.contains(name)) {
             return Err(AnnotateError::Default { name: name.clone() });
@@ -201,14 +192,13 @@ impl<'a> ColumnAnnotator<'a> {
         for name in &add {
             let default = options.defaults.iter().find(|(of, _)| of == name);
             let default = default.map(|(_, value)| value.as_str());
-            outputs.extend(Output::named(name, snapshot, options.text, options.prefix, default)?);
+            outputs.extend(Output::named(name, columns, options.text, options.prefix, default)?);
         }
         let by_route = add.iter().any(|name| name == "prefix" || name == "covering");
-        let by_length = engines.lengths.is_some() && !add.iter().any(|name| name == "covering");
+        let by_length = !add.iter().any(|name| name == "covering");
         let of_rows = outputs.iter().any(Output::of_rows);
         Ok(Self {
-            snapshot,
-            engines,
+            table,
             add,
             outputs,
             by_route,
@@ -228,8 +218,8 @@ impl<'a> ColumnAnnotator<'a> {
         self.outputs.iter().map(field).collect()
     }
 
-    pub(crate) fn snapshot(&self) -> &'a Snapshot {
-        self.snapshot
+    pub(crate) fn table(&self) -> &dyn Table {
+        &*self.table
     }
 
     pub(crate) fn add(&self) -> &[String] {
@@ -237,7 +227,7 @@ impl<'a> ColumnAnnotator<'a> {
     }
 
     pub(crate) fn new_hits(&self) -> Hits {
-        Hits::new(self.snapshot, self.by_route)
+        Hits::new(self.table(), self.by_route)
     }
 
     /// Looks up the addresses of the column `name`.
@@ -258,23 +248,23 @@ impl<'a> ColumnAnnotator<'a> {
         // What is counted by route needs to know which.
         let numbering = self.by_route.then(|| match self.by_length && hits.is_none() {
             true => Numbering::lengths(),
-            false => Numbering::stored(self.snapshot),
+            false => Numbering::stored(self.table()),
         });
         let lengths = &self.lengths[usize::from(numbering.is_some_and(|by| by.by_length))];
         let lengths = numbering
-            .map(|numbering| lengths.get_or_init(|| Lengths::new(self.snapshot, numbering)));
+            .map(|numbering| lengths.get_or_init(|| Lengths::new(self.table(), numbering)));
         let mut growing: Vec<_> = self
             .outputs
             .iter()
-            .map(|output| output.begin(self.snapshot, lengths, array.len()))
+            .map(|output| output.begin(self.table(), lengths, array.len()))
             .collect();
-        let known = numbering.map_or(self.snapshot.columns().len(), Numbering::none);
+        let known = numbering.map_or(self.table.columns().len(), Numbering::none);
         let mut tally = Tally { known, ..Tally::default() };
         let work = Work { numbering, of_rows: self.of_rows || hits.is_some(), ..Work::default() };
         self.each_block(&addresses, array.len(), work, &mut |answers, v4| {
             tally.add(if self.by_route { &answers.routes } else { &answers.rows }, v4);
             if let Some(hits) = &mut hits {
-                hits.block(self.snapshot, answers);
+                hits.block(self.table(), answers);
             }
             growing.iter_mut().try_for_each(|column| column.block(answers))
         })?;
@@ -371,7 +361,7 @@ impl<'a> ColumnAnnotator<'a> {
                 Ok(())
             })?;
         }
-        found.answers.rows.push(self.snapshot.columns().len() + EMPTY as u32);
+        found.answers.rows.push(self.table.columns().len() + EMPTY as u32);
         found.answers.routes.push(numbering.map_or(0, Numbering::none) + EMPTY as u32);
         found.answers.v4.push(0);
         found.answers.v6.push(0);
@@ -387,7 +377,7 @@ impl<'a> ColumnAnnotator<'a> {
         answers.rows.clear();
         answers.routes.clear();
         if let Some(numbering) = *numbering {
-            self.engines.routes(self.snapshot, numbering.by_length, addrs, hops);
+            u32::routes_of(self.table(), numbering.by_length, addrs, hops);
             answers.v4.clear();
             answers.v4.extend_from_slice(addrs);
             answers.v6.resize(addrs.len(), 0);
@@ -401,8 +391,8 @@ impl<'a> ColumnAnnotator<'a> {
                 return;
             }
         }
-        let unmatched = self.snapshot.columns().len();
-        self.engines.v4.lookup_batch(addrs, hops);
+        let unmatched = self.table.columns().len();
+        self.table.v4().engine().lookup_batch(addrs, hops);
         // Hop::NONE, the largest number, becomes the row of what is unmatched.
         answers.rows.extend(hops.iter().map(|hop| hop.to_bits().min(unmatched)));
     }
@@ -410,7 +400,7 @@ impl<'a> ColumnAnnotator<'a> {
     /// Looks up a block of cells.
     fn look_up(&self, rows: usize, work: &mut Work) {
         let Work { cells, hops, answers, numbering, of_rows } = work;
-        let unmatched = self.snapshot.columns().len();
+        let unmatched = self.table.columns().len();
         // Every row is in one of the three, so what is here at first does not stay.
         answers.rows.resize(rows, unmatched);
         if let Some(numbering) = *numbering {
@@ -446,30 +436,23 @@ impl<'a> ColumnAnnotator<'a> {
     }
 
     fn rows_of_routes(&self, answers: &mut Answers) {
-        let rows = self.rows.get_or_init(|| rows(self.snapshot));
+        let rows = self.rows.get_or_init(|| rows(self.table()));
         answers.rows.clear();
         answers.rows.extend(answers.routes.iter().map(|&route| rows[route as usize]));
     }
 
-    fn family<A: StoredFamily>(
-        &self,
-        keys: &keys::Keys<A>,
-        hops: &mut Vec<Hop>,
-        answers: &mut Answers,
-    ) where
-        Engines<'a>: Family<A>,
-    {
+    fn family<A: Family>(&self, keys: &keys::Keys<A>, hops: &mut Vec<Hop>, answers: &mut Answers) {
         hops.clear();
         hops.resize(keys.addrs.len(), Hop::NONE);
-        let unmatched = self.snapshot.columns().len();
-        self.engines.engine().lookup_batch(&keys.addrs, hops);
+        let unmatched = self.table.columns().len();
+        A::in_table(self.table()).engine().lookup_batch(&keys.addrs, hops);
         for (&at, &hop) in keys.rows.iter().zip(hops.iter()) {
             answers.rows[at as usize] = hop.to_bits().min(unmatched);
         }
     }
 
     /// The same with routes, of which the family has so many from `first` on.
-    fn family_routes<A: StoredFamily>(
+    fn family_routes<A: Family>(
         &self,
         keys: &keys::Keys<A>,
         numbering: Numbering,
@@ -477,12 +460,10 @@ impl<'a> ColumnAnnotator<'a> {
         routes: u32,
         hops: &mut Vec<Hop>,
         answers: &mut Answers,
-    ) where
-        Engines<'a>: Family<A>,
-    {
+    ) {
         hops.clear();
         hops.resize(keys.addrs.len(), Hop::NONE);
-        self.engines.routes(self.snapshot, numbering.by_length, &keys.addrs, hops);
+        A::routes_of(self.table(), numbering.by_length, &keys.addrs, hops);
         for (&at, &hop) in keys.rows.iter().zip(hops.iter()) {
             answers.routes[at as usize] = route(hop, first, routes, numbering.none());
         }
@@ -490,9 +471,9 @@ impl<'a> ColumnAnnotator<'a> {
 }
 
 /// The rows of all routes, IPv4 first, and of what has no route.
-fn rows(snapshot: &Snapshot) -> Vec<u32> {
-    let (v4, v6) = (snapshot.family::<u32>(), snapshot.family::<u128>());
-    let unmatched = snapshot.columns().len();
+fn rows(table: &dyn Table) -> Vec<u32> {
+    let (v4, v6) = (table.v4().routes(), table.v6().routes());
+    let unmatched = table.columns().len();
     let rows = (0..v4.len()).map(|route| v4.get(route).hop);
     let rows = rows.chain((0..v6.len()).map(|route| v6.get(route).hop));
     // A hop beyond the rows, which a sound snapshot does not have, counts as none.
@@ -553,42 +534,5 @@ impl Tally {
             self.counts.unparsable += kinds[UNPARSABLE];
         }
         self.counts.rows += answers.len() as u64;
-    }
-}
-
-/// The engines of a family, by its address type.
-pub(crate) trait Family<A: StoredFamily> {
-    /// Answers with hops.
-    fn engine(&self) -> &dyn Lookup<A>;
-    /// Answers with routes, or with lengths, if there is one.
-    fn route_engine(&self, by_length: bool) -> Option<&dyn Lookup<A>>;
-
-    /// The numbers of the matching routes; their lengths only if an engine answers with them.
-    fn routes(&self, snapshot: &Snapshot, by_length: bool, addrs: &[A], routes: &mut [Hop]) {
-        if let Some(engine) = self.route_engine(by_length) {
-            return engine.lookup_batch(addrs, routes);
-        }
-        let stored = snapshot.family::<A>();
-        for (&addr, route) in addrs.iter().zip(routes) {
-            *route = stored.matched(addr).map_or(Hop::NONE, |index| Hop::new(index as u32));
-        }
-    }
-}
-
-impl Family<u32> for Engines<'_> {
-    fn engine(&self) -> &dyn Lookup<u32> {
-        self.v4
-    }
-    fn route_engine(&self, by_length: bool) -> Option<&dyn Lookup<u32>> {
-        if by_length { self.lengths } else { self.routes }.map(|(v4, _)| v4)
-    }
-}
-
-impl Family<u128> for Engines<'_> {
-    fn engine(&self) -> &dyn Lookup<u128> {
-        self.v6
-    }
-    fn route_engine(&self, by_length: bool) -> Option<&dyn Lookup<u128>> {
-        if by_length { self.lengths } else { self.routes }.map(|(_, v6)| v6)
     }
 }

@@ -8,12 +8,13 @@ use arrow_array::{ArrayRef, BinaryArray, DictionaryArray, PrimitiveArray, String
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field};
 use fibula_core::{Addr, AnyPrefix, Prefix, Value};
-use fibula_rib::{ColumnKind, Columns, Snapshot, StoredFamily};
+use fibula_fib::{ColumnKind, Columns};
 use fibula_simd::{Isa, Kernel, Level, Simd};
 
 use super::{PrefixForm, TextForm};
-use crate::AnnotateError;
+use crate::table::Family;
 use crate::write::{MAX_PREFIX, put_v4_prefix, put_v6_prefix, write_prefix};
+use crate::{AnnotateError, Table as Annotating};
 
 /// Rows of a block of answers; a multiple of 64, so that blocks of bits are whole words.
 pub(crate) const BLOCK: usize = 2048;
@@ -43,8 +44,8 @@ pub(crate) struct Numbering {
 
 impl Numbering {
     /// In their stored order.
-    pub(crate) fn stored(snapshot: &Snapshot) -> Self {
-        let (v4, v6) = (snapshot.family::<u32>().len(), snapshot.family::<u128>().len());
+    pub(crate) fn stored(table: &dyn Annotating) -> Self {
+        let (v4, v6) = (table.v4().routes().len(), table.v6().routes().len());
         Self { v4: v4 as u32, v6: v6 as u32, by_length: false }
     }
 
@@ -112,12 +113,11 @@ impl Output {
     /// The columns that add `name`: one, or two for a prefix in binary.
     pub(crate) fn named(
         name: &str,
-        snapshot: &Snapshot,
+        columns: &Columns,
         text: TextForm,
         prefix: PrefixForm,
         default: Option<&str>,
     ) -> Result<Vec<Self>, AnnotateError> {
-        let columns = snapshot.columns();
         let output = |name: &str, kind, content| Self { name: name.to_owned(), kind, content };
         if matches!(name, "prefix" | "covering") && default.is_some() {
             return Err(AnnotateError::Default { name: name.to_owned() });
@@ -157,7 +157,7 @@ impl Output {
     /// A new column to be filled.
     pub(crate) fn begin<'a>(
         &'a self,
-        snapshot: &'a Snapshot,
+        table: &'a dyn Annotating,
         lengths: Option<&'a Lengths>,
         rows: usize,
     ) -> Box<dyn Grow + 'a> {
@@ -184,7 +184,7 @@ impl Output {
                 Box::new(PrefixLengths { lengths, found: Vec::with_capacity(rows) })
             }
             Content::Covering => {
-                Box::new(Lists { snapshot, lists: ListBuilder::new(StringBuilder::new()) })
+                Box::new(Lists { table, lists: ListBuilder::new(StringBuilder::new()) })
             }
             Content::Ints32(table) => Box::new(Gather::<UInt32Type>::new(table, rows, None)),
             Content::Ints64(table) => Box::new(Gather::<UInt64Type>::new(table, rows, None)),
@@ -270,8 +270,8 @@ fn strings(
 
 /// The prefix of a route, IPv4 routes first.
 #[inline]
-pub(crate) fn prefix(snapshot: &Snapshot, route: u32) -> Option<AnyPrefix> {
-    let (v4, v6) = (snapshot.family::<u32>(), snapshot.family::<u128>());
+pub(crate) fn prefix(table: &dyn Annotating, route: u32) -> Option<AnyPrefix> {
+    let (v4, v6) = (table.v4().routes(), table.v6().routes());
     let route = route as usize;
     if route < v4.len() {
         return Some(AnyPrefix::V4(v4.get(route).prefix));
@@ -447,12 +447,12 @@ impl Lengths {
     const NO_ROUTES: &'static Self = &Self { by_route: Vec::new() };
 
     /// Of routes as they are numbered.
-    pub(crate) fn new(snapshot: &Snapshot, numbering: Numbering) -> Self {
+    pub(crate) fn new(table: &dyn Annotating, numbering: Numbering) -> Self {
         if numbering.by_length {
             let all = (0..=32).chain(Self::V6..=Self::V6 + 128);
             return Self { by_route: all.chain([Self::NONE; WITHOUT]).collect() };
         }
-        let (v4, v6) = (snapshot.family::<u32>(), snapshot.family::<u128>());
+        let (v4, v6) = (table.v4().routes(), table.v6().routes());
         let by_route = (0..v4.len()).map(|route| v4.get(route).prefix.len());
         let by_route =
             by_route.chain((0..v6.len()).map(|route| Self::V6 + v6.get(route).prefix.len()));
@@ -588,16 +588,16 @@ impl Grow for PrefixLengths<'_> {
 
 /// All prefixes that cover an address, longest first.
 struct Lists<'a> {
-    snapshot: &'a Snapshot,
+    table: &'a dyn Annotating,
     lists: ListBuilder<StringBuilder>,
 }
 
 impl Grow for Lists<'_> {
     fn block(&mut self, answers: &Answers) -> Result<(), AnnotateError> {
-        let known = self.snapshot.family::<u32>().len() + self.snapshot.family::<u128>().len();
+        let known = self.table.v4().routes().len() + self.table.v6().routes().len();
         let mut text = Vec::new();
         for &route in &answers.routes {
-            for prefix in covering(self.snapshot, route) {
+            for prefix in covering(self.table, route) {
                 text.clear();
                 write_prefix(prefix, &mut text);
                 self.lists.values().append_value(String::from_utf8_lossy(&text));
@@ -614,20 +614,20 @@ impl Grow for Lists<'_> {
 }
 
 /// The prefix of a route and those that cover it, longest first.
-pub(crate) fn covering(snapshot: &Snapshot, route: u32) -> Vec<AnyPrefix> {
-    fn family<A: StoredFamily>(
-        snapshot: &Snapshot,
+pub(crate) fn covering(table: &dyn Annotating, route: u32) -> Vec<AnyPrefix> {
+    fn family<A: Family>(
+        table: &dyn Annotating,
         prefix: Prefix<A>,
         any: fn(Prefix<A>) -> AnyPrefix,
     ) -> Vec<AnyPrefix> {
-        let routes = snapshot.family::<A>();
+        let routes = A::in_table(table).routes();
         let all = routes.covering(prefix.addr()).map(|route| routes.get(route).prefix);
         // Longer ones that begin at the same address do not cover the whole prefix.
         all.filter(|other| other.len() <= prefix.len()).map(any).collect()
     }
-    match prefix(snapshot, route) {
-        Some(AnyPrefix::V4(prefix)) => family(snapshot, prefix, AnyPrefix::V4),
-        Some(AnyPrefix::V6(prefix)) => family(snapshot, prefix, AnyPrefix::V6),
+    match prefix(table, route) {
+        Some(AnyPrefix::V4(prefix)) => family(table, prefix, AnyPrefix::V4),
+        Some(AnyPrefix::V6(prefix)) => family(table, prefix, AnyPrefix::V6),
         None => Vec::new(),
     }
 }

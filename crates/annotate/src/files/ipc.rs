@@ -15,7 +15,7 @@ use crate::{AnnotateError, Format, Summary};
 /// Takes what is written: a batch with the schema of all, and nothing at the end.
 type Give<'a> = dyn FnMut(&Schema, Option<&RecordBatch>) -> Result<(), ArrowError> + 'a;
 
-impl ColumnAnnotator<'_> {
+impl ColumnAnnotator {
     /// Annotates an Arrow IPC file (also called Feather).
     ///
     /// # Errors
@@ -107,6 +107,6 @@ impl ColumnAnnotator<'_> {
         }
         give(&written, None)?;
         let names: Vec<&str> = places.iter().map(|&at| schema.field(at).name().as_str()).collect();
-        Ok(found.summary(self.snapshot(), self.add(), &names, options.top))
+        Ok(found.summary(self.table(), self.add(), &names, options.top))
     }
 }

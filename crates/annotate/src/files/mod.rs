@@ -8,13 +8,13 @@ pub(crate) mod parquet;
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_schema::{DataType, Field, Schema};
-use fibula_rib::{Columns, Snapshot};
+use fibula_fib::Columns;
 
 use crate::columns::{ColumnAnnotator, Counts, keys};
 use crate::options::added_name;
 use crate::render::Added;
 use crate::summary::Hits;
-use crate::{Address, AnnotateError, Column, Format, Summary};
+use crate::{Address, AnnotateError, Column, Format, Summary, Table};
 
 /// How a file of columns is annotated.
 #[derive(Clone, Debug)]
@@ -120,7 +120,7 @@ fn has_addresses(batch: &RecordBatch, column: usize) -> bool {
 
 /// The fields that are added, for all columns of addresses.
 pub(crate) fn added_fields(
-    annotator: &ColumnAnnotator<'_>,
+    annotator: &ColumnAnnotator,
     schema: &Schema,
     places: &[usize],
 ) -> Result<Vec<Field>, AnnotateError> {
@@ -148,7 +148,7 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    pub(crate) fn new(annotator: &ColumnAnnotator<'_>, places: usize, top: usize) -> Self {
+    pub(crate) fn new(annotator: &ColumnAnnotator, places: usize, top: usize) -> Self {
         let hits = if top > 0 { places } else { 0 };
         let hits = (0..hits).map(|_| annotator.new_hits()).collect();
         Self { counts: Counts::default(), rows: 0, hits, first_fault: None }
@@ -157,7 +157,7 @@ impl Found {
     /// Annotates the columns of a batch, whose first row is `first_row`, counted from 0.
     pub(crate) fn batch(
         &mut self,
-        annotator: &ColumnAnnotator<'_>,
+        annotator: &ColumnAnnotator,
         batch: &RecordBatch,
         places: impl Iterator<Item = usize>,
         first_row: u64,
@@ -202,7 +202,7 @@ impl Found {
 
     pub(crate) fn summary(
         self,
-        snapshot: &Snapshot,
+        table: &dyn Table,
         add: &[String],
         names: &[&str],
         top: usize,
@@ -221,8 +221,8 @@ impl Found {
         };
         for (hits, name) in self.hits.iter().zip(names) {
             for add in add {
-                let Some(added) = added(snapshot.columns(), add) else { continue };
-                summary.top.push(hits.top(snapshot, added, added_name(name, add), top));
+                let Some(added) = added(table.columns(), add) else { continue };
+                summary.top.push(hits.top(table, added, added_name(name, add), top));
             }
         }
         summary

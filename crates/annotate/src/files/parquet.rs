@@ -46,7 +46,7 @@ impl From<ParquetError> for AnnotateError {
     }
 }
 
-impl ColumnAnnotator<'_> {
+impl ColumnAnnotator {
     /// Annotates a Parquet file. All columns are copied as they are, without being decoded: their
     /// encodings, compression, statistics and Bloom filters stay. What is added is compressed as the
     /// first column of addresses is.
@@ -99,13 +99,13 @@ impl ColumnAnnotator<'_> {
             .iter()
             .map(|&at| plan.metadata.schema().field(at).name().as_str())
             .collect();
-        Ok(found.summary(self.snapshot(), self.add(), &names, options.top))
+        Ok(found.summary(self.table(), self.add(), &names, options.top))
     }
 }
 
 /// A file that is about to be annotated.
 struct Plan<'a> {
-    annotator: &'a ColumnAnnotator<'a>,
+    annotator: &'a ColumnAnnotator,
     input: &'a Path,
     metadata: ArrowReaderMetadata,
     /// The columns with addresses, among the top-level fields.
@@ -124,7 +124,7 @@ type Encoded = Result<Vec<ArrowColumnChunk>, AnnotateError>;
 
 impl<'a> Plan<'a> {
     fn new(
-        annotator: &'a ColumnAnnotator<'a>,
+        annotator: &'a ColumnAnnotator,
         input: &'a Path,
         options: &FileOptions,
     ) -> Result<Self, AnnotateError> {

@@ -1,11 +1,12 @@
-//! A small table, and a linear scan as its engine: independent of the snapshot's own matching.
+//! A small table, and linear scans as its engines: independent of the table's own matching.
 #![allow(dead_code, reason = "not every test uses all of it")]
 
-use fibula_annotate::{AnnotateError, AnnotateOptions, Annotator, Summary};
-use fibula_core::{Addr, Attributes, Change, Hop, Lookup, Memory, Prefix, Routes, Update, Value};
-use fibula_rib::{
-    BuilderOptions, ColumnKind, EnginePart, Snapshot, StoredFamily, TableBuilder, to_bytes,
-};
+use std::sync::Arc;
+
+use fibula_annotate::{AnnotateError, AnnotateOptions, Annotator, Summary, Table, TableFamily};
+use fibula_core::{Attributes, Change, Hop, Lookup, Memory, Prefix, Routes, Update, Value};
+use fibula_fib::{Fib, FibOptions};
+use fibula_rib::{BuilderOptions, ColumnKind, Columns, IndexedRoutes, StoredFamily, TableBuilder};
 
 /// Prefixes with AS and organisation.
 pub const TABLE: &[(&str, Option<u64>, &str)] = &[
@@ -17,8 +18,68 @@ pub const TABLE: &[(&str, Option<u64>, &str)] = &[
     ("2001:db8:1::/48", Some(64503), ""),
 ];
 
+/// What finds routes and lengths.
+#[derive(Clone, Copy, Debug)]
+pub enum Ways {
+    /// The trait's own search.
+    Search,
+    /// Scans.
+    Scans,
+}
+
+#[derive(Clone)]
 pub struct World {
-    pub snapshot: Snapshot,
+    pub columns: Columns,
+    pub v4: Scan<u32>,
+    pub v6: Scan<u128>,
+}
+
+impl World {
+    /// The same table, open.
+    pub fn fib(&self) -> Fib {
+        let (v4, v6) = (self.v4.list.clone(), self.v6.list.clone());
+        let columns = self.columns.clone();
+        let table = fibula_rib::Table { columns, ..fibula_rib::Table::from_routes(v4, v6) };
+        Fib::of_table(table, &FibOptions::default()).unwrap()
+    }
+
+    pub fn with_ways(&self, ways: Ways) -> Self {
+        let (v4, v6) = (self.v4.clone(), self.v6.clone());
+        let (v4, v6) = (Scan { ways, ..v4 }, Scan { ways, ..v6 });
+        Self { columns: self.columns.clone(), v4, v6 }
+    }
+
+    pub fn family<A: Scanned>(&self) -> &Scan<A> {
+        A::scan_of(self)
+    }
+}
+
+impl Table for World {
+    fn columns(&self) -> &Columns {
+        &self.columns
+    }
+    fn v4(&self) -> &dyn TableFamily<u32> {
+        &self.v4
+    }
+    fn v6(&self) -> &dyn TableFamily<u128> {
+        &self.v6
+    }
+}
+
+pub trait Scanned: StoredFamily {
+    fn scan_of(world: &World) -> &Scan<Self>;
+}
+
+impl Scanned for u32 {
+    fn scan_of(world: &World) -> &Scan<Self> {
+        &world.v4
+    }
+}
+
+impl Scanned for u128 {
+    fn scan_of(world: &World) -> &Scan<Self> {
+        &world.v6
+    }
 }
 
 impl World {
@@ -36,8 +97,7 @@ impl World {
             builder.apply(&Update::new(prefix.parse().unwrap(), change));
         }
         let table = builder.finish().unwrap();
-        let bytes = to_bytes(&table, &EnginePart::none(), &EnginePart::none()).unwrap();
-        Self { snapshot: Snapshot::from_bytes(bytes).unwrap() }
+        Self { columns: table.columns, v4: Scan::new(table.v4), v6: Scan::new(table.v6) }
     }
 
     pub fn run(
@@ -56,23 +116,74 @@ impl World {
         input: impl std::io::Read,
         output: impl std::io::Write,
     ) -> Result<Summary, AnnotateError> {
-        let (v4, v6) = (Scan::<u32>::new(&self.snapshot), Scan::<u128>::new(&self.snapshot));
-        Annotator::new(&self.snapshot, &v4, &v6, options)?.annotate(input, output)
+        Annotator::new(Arc::new(self.clone()), options)?.annotate(input, output)
     }
 }
 
 /// A linear scan over the routes.
-pub struct Scan<A: Addr>(Routes<A>);
+#[derive(Clone)]
+pub struct Scan<A: StoredFamily> {
+    list: Routes<A>,
+    routes: IndexedRoutes<A>,
+    ways: Ways,
+}
 
 impl<A: StoredFamily> Scan<A> {
-    pub fn new(snapshot: &Snapshot) -> Self {
-        let stored = snapshot.family::<A>();
-        Self((0..stored.len()).map(|i| stored.get(i)).collect())
+    pub fn new(list: Routes<A>) -> Self {
+        Self { routes: IndexedRoutes::new(&list), list, ways: Ways::Search }
     }
 
     pub fn matched(&self, addr: A) -> Option<(Prefix<A>, Hop)> {
-        let covering = self.0.iter().filter(|route| route.prefix.contains(addr));
-        covering.max_by_key(|route| route.prefix.len()).map(|route| (route.prefix, route.hop))
+        self.longest(addr).map(|(_, prefix, hop)| (prefix, hop))
+    }
+
+    fn longest(&self, addr: A) -> Option<(usize, Prefix<A>, Hop)> {
+        let numbered = self.list.iter().enumerate();
+        let covering = numbered.filter(|(_, route)| route.prefix.contains(addr));
+        let longest = covering.max_by_key(|(_, route)| route.prefix.len());
+        longest.map(|(number, route)| (number, route.prefix, route.hop))
+    }
+}
+
+impl<A: StoredFamily> TableFamily<A> for Scan<A> {
+    fn engine(&self) -> &dyn Lookup<A> {
+        self
+    }
+
+    fn routes(&self) -> &IndexedRoutes<A> {
+        &self.routes
+    }
+
+    fn numbers(&self, addrs: &[A], numbers: &mut [Hop]) {
+        match self.ways {
+            Ways::Search => Searched(&self.routes).numbers(addrs, numbers),
+            Ways::Scans => addrs.iter().zip(numbers).for_each(|(&addr, number)| {
+                let found = self.longest(addr);
+                *number = found.map_or(Hop::NONE, |(number, ..)| Hop::new(number as u32));
+            }),
+        }
+    }
+
+    fn lengths(&self, addrs: &[A], lengths: &mut [Hop]) {
+        match self.ways {
+            Ways::Search => Searched(&self.routes).lengths(addrs, lengths),
+            Ways::Scans => addrs.iter().zip(lengths).for_each(|(&addr, length)| {
+                let found = self.longest(addr);
+                *length = found.map_or(Hop::NONE, |(_, prefix, _)| Hop::new(prefix.len().into()));
+            }),
+        }
+    }
+}
+
+/// The trait's own ways.
+struct Searched<'a, A: StoredFamily>(&'a IndexedRoutes<A>);
+
+impl<A: StoredFamily> TableFamily<A> for Searched<'_, A> {
+    fn engine(&self) -> &dyn Lookup<A> {
+        self.0
+    }
+    fn routes(&self) -> &IndexedRoutes<A> {
+        self.0
     }
 }
 
@@ -83,43 +194,6 @@ impl<A: StoredFamily> Lookup<A> for Scan<A> {
 
     fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
         assert_eq!(addrs.len(), hops.len());
-        for (addr, hop) in addrs.iter().zip(hops) {
-            *hop = self.lookup(*addr);
-        }
-    }
-
-    fn memory(&self) -> Memory {
-        Memory::default()
-    }
-}
-
-/// A linear scan that answers with the numbers of routes, or with their lengths.
-pub struct RouteScan<A: Addr> {
-    prefixes: Vec<Prefix<A>>,
-    lengths: bool,
-}
-
-impl<A: StoredFamily> RouteScan<A> {
-    pub fn new(snapshot: &Snapshot) -> Self {
-        let stored = snapshot.family::<A>();
-        let prefixes = (0..stored.len()).map(|i| stored.get(i).prefix).collect();
-        Self { prefixes, lengths: false }
-    }
-
-    pub fn of_lengths(snapshot: &Snapshot) -> Self {
-        Self { lengths: true, ..Self::new(snapshot) }
-    }
-}
-
-impl<A: Addr> Lookup<A> for RouteScan<A> {
-    fn lookup(&self, addr: A) -> Hop {
-        let covering = (0..self.prefixes.len()).filter(|&i| self.prefixes[i].contains(addr));
-        covering.max_by_key(|&i| self.prefixes[i].len()).map_or(Hop::NONE, |i| {
-            Hop::new(if self.lengths { self.prefixes[i].len().into() } else { i as u32 })
-        })
-    }
-
-    fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
         for (addr, hop) in addrs.iter().zip(hops) {
             *hop = self.lookup(*addr);
         }

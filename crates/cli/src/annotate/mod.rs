@@ -10,16 +10,13 @@ use std::time::{Duration, Instant};
 
 use clap::Args as ClapArgs;
 use fibula_annotate::{
-    AnnotateError, AnnotateOptions, Annotator, Column, ColumnAnnotator, ColumnOptions, Engines,
-    FileOptions, Format, Header, PrefixForm, Summary, TextForm,
+    AnnotateError, AnnotateOptions, Annotator, Column, ColumnAnnotator, ColumnOptions, FileOptions,
+    Format, Header, PrefixForm, Summary, TextForm,
 };
-use fibula_core::{Hop, Route, Routes, grouped};
-use fibula_engines::{BoxedEngine, EngineFamily};
-use fibula_rib::{EnginePart, Snapshot, StoredFamily};
-use fibula_simd::Isa;
+use fibula_core::grouped;
+use fibula_fib::{Fib, FibOptions};
 
 use self::inputs::Job;
-use crate::engines;
 use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::layer;
@@ -150,31 +147,16 @@ fn parse_default(text: &str) -> Result<(String, String), &'static str> {
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let jobs = inputs::jobs(&args.inputs, &args.output)?;
-    let snapshot = snapshot(args)?;
-    let v4 = engines::stored_or_auto::<u32>(&snapshot)?;
-    let v6 = engines::stored_or_auto::<u128>(&snapshot)?;
-    let (v4, v6): (&dyn fibula_core::Lookup<u32>, &dyn fibula_core::Lookup<u128>) =
-        (&v4.engine, &v6.engine);
-    let mut engines = Engines::new(v4, v6);
-    let more;
-    if worth_more_engines(args, &jobs) {
-        let by_length = only_lengths(args, &jobs);
-        more = (engine(&snapshot, by_length), engine(&snapshot, by_length));
-        engines = match by_length {
-            true => engines.with_lengths(&more.0, &more.1),
-            false => engines.with_routes(&more.0, &more.1),
-        };
-    }
+    let fib = open(args)?;
     let mut columns = None;
     let mut total = Totals::default();
     for job in &jobs {
         let started = Instant::now();
-        let (format, summary) = one(args, job, &snapshot, engines, &mut columns)?;
+        let (format, summary) = one(args, job, &fib, &mut columns)?;
         total.add(&summary, started.elapsed());
         if !args.quiet {
             let name = (jobs.len() > 1).then(|| job.input.display().to_string());
-            let added =
-                if args.add.is_empty() { snapshot.columns().width() } else { args.add.len() };
+            let added = if args.add.is_empty() { fib.columns().width() } else { args.add.len() };
             say(&summary, format, added, started.elapsed(), name.as_deref());
         }
     }
@@ -185,12 +167,11 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
 }
 
 /// Annotates one file. The annotator of columns is made for the first that needs one.
-fn one<'a>(
+fn one(
     args: &Args,
     job: &Job,
-    snapshot: &'a Snapshot,
-    engines: Engines<'a>,
-    columns: &mut Option<ColumnAnnotator<'a>>,
+    fib: &Fib,
+    columns: &mut Option<ColumnAnnotator>,
 ) -> Result<(Format, Summary), Failure> {
     if same_file(&job.input, &job.output) {
         let message = format_args!("{}: is input and output", job.output.display());
@@ -211,7 +192,7 @@ fn one<'a>(
         let annotator = match columns {
             Some(annotator) => annotator,
             None => {
-                let made = ColumnAnnotator::new(snapshot, engines, &column_options(args));
+                let made = ColumnAnnotator::new(fib.clone(), &column_options(args));
                 columns.insert(made.map_err(|error| failure(job, &error))?)
             }
         };
@@ -220,8 +201,7 @@ fn one<'a>(
     let mut data = BufReader::with_capacity(256 << 10, input::open(&job.input)?);
     let options = options(args, job, &mut data)?;
     let format = options.format;
-    let annotator = Annotator::with_engines(snapshot, engines, options)
-        .map_err(|error| failure(job, &error))?;
+    let annotator = Annotator::new(fib.clone(), options).map_err(|error| failure(job, &error))?;
     let mut out = Output::create(&job.output)?;
     let summary = annotator.annotate(&mut data, &mut out).map_err(|error| failure(job, &error))?;
     if summary.output_closed {
@@ -261,7 +241,7 @@ fn file(
     args: &Args,
     job: &Job,
     format: Format,
-    annotator: &ColumnAnnotator<'_>,
+    annotator: &ColumnAnnotator,
 ) -> Result<Summary, Failure> {
     let mut options = FileOptions::default();
     options.columns.clone_from(&args.column);
@@ -288,7 +268,7 @@ fn file(
 
 fn arrow(
     job: &Job,
-    annotator: &ColumnAnnotator<'_>,
+    annotator: &ColumnAnnotator,
     out: &mut impl Write,
     options: &FileOptions,
     show: &mut dyn FnMut(fibula_annotate::Progress),
@@ -336,54 +316,19 @@ impl Write for Watched {
     }
 }
 
-/// Below so many bytes of data, finding prefixes by search takes less time than compiling engines that
-/// answer with them.
-const WORTH: u64 = 8 << 20;
-
-fn worth_more_engines(args: &Args, jobs: &[Job]) -> bool {
-    let bytes = |job: &Job| job.input.metadata().map_or(0, |file| file.len());
-    args.add.iter().any(|name| name == "prefix" || name == "covering")
-        && jobs.iter().map(bytes).sum::<u64>() >= WORTH
-}
-
-/// Whether nothing needs to know which route matched, just its length: prefixes that are not counted.
-fn only_lengths(args: &Args, jobs: &[Job]) -> bool {
-    let format = |job: &Job| args.format.or_else(|| Format::from_path(&job.input));
-    top(args) == 0
-        && !args.add.iter().any(|name| name == "covering")
-        && jobs.iter().all(|job| format(job).is_some_and(Format::is_columnar))
-}
-
 /// How many of the most frequent values are listed.
 fn top(args: &Args) -> usize {
     if args.quiet { 0 } else { args.top }
 }
 
-/// An engine that answers with the numbers of routes, or with their lengths.
-fn engine<A: EngineFamily + StoredFamily>(snapshot: &Snapshot, by_length: bool) -> BoxedEngine<A> {
-    let stored = snapshot.family::<A>();
-    let answering = (0..stored.len()).map(|index| {
-        let route = stored.get(index);
-        // There are fewer routes than hops can number.
-        let hop = if by_length { route.prefix.len().into() } else { index as u32 };
-        Route { hop: Hop::new(hop), ..route }
-    });
-    let routes: Routes<A> = answering.collect();
-    fibula_engines::auto(&routes, Isa::detect()).engine
-}
-
-fn snapshot(args: &Args) -> Result<Snapshot, Failure> {
-    let table = if args.layer.is_empty() {
-        let sources = Source::parse_list(&args.table)?;
-        if let [(_, Source::Snapshot(path))] = &*sources {
-            return Ok(Snapshot::open(path)?);
-        }
-        table::load_aloud(&sources, &ReadArgs::automatic())?.table
-    } else {
-        layer::load(&layer::parse(&args.layer)?, &ReadArgs::automatic())?.table
-    };
-    let bytes = fibula_rib::to_bytes(&table, &EnginePart::none(), &EnginePart::none())?;
-    Ok(Snapshot::from_bytes(bytes)?)
+/// The table, with the engines that are stored with it or `auto`.
+fn open(args: &Args) -> Result<Fib, Failure> {
+    let (read, options) = (ReadArgs::automatic(), FibOptions::default());
+    if args.layer.is_empty() {
+        return table::open(&Source::parse_list(&args.table)?, &read, &options);
+    }
+    let layers = layer::load(&layer::parse(&args.layer)?, &read)?;
+    Ok(Fib::of_table(layers.table, &options)?)
 }
 
 fn same_file(input: &Path, output: &Path) -> bool {

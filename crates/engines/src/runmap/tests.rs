@@ -1,4 +1,4 @@
-use fibula_core::{Engine, Hop, Follow, Patched, Prefix, Route, Routes};
+use fibula_core::{Engine, Follow, Hop, Patched, Prefix, Route, Routes};
 use fibula_simd::Isa;
 use fibula_testkit::check::check;
 use fibula_testkit::{Oracle, Rng, conform, conforms, probes};

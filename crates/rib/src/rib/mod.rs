@@ -24,6 +24,7 @@
 
 mod decision;
 mod family;
+pub(crate) mod names;
 pub(crate) mod next_hops;
 mod query;
 pub(crate) mod set;
@@ -37,6 +38,7 @@ use hashbrown::HashMap;
 
 use crate::TableError;
 pub use decision::{Decision, Path, Peer, Preference, Step};
+pub use names::SetTexts;
 use family::{Family, Speaker};
 pub use query::RibMemory;
 pub(crate) use query::SavedPath;

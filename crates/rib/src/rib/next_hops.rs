@@ -88,8 +88,10 @@ pub(super) fn decode(bytes: &[u8]) -> Option<NextHops> {
 }
 
 /// What the columns hold, in their order.
+#[derive(Clone)]
 pub(crate) struct Cells([Cell; 4]);
 
+#[derive(Clone)]
 enum Cell {
     Null,
     Int(u64),

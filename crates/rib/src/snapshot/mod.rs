@@ -81,7 +81,7 @@ mod write;
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use format::Section;
 
@@ -92,10 +92,11 @@ pub use error::{SnapshotError, SnapshotErrorKind};
 pub(crate) use mapping::Mapped;
 pub use routes::{StoredFamily, StoredRoutes};
 pub(crate) use write::to_bytes_with;
-pub use write::{EnginePart, Written, to_bytes, write};
+pub use write::{EnginePart, Written, measure, to_bytes, write};
 
 /// An open snapshot: everything in it has been checked and is used where it lies.
 pub struct Snapshot {
+    path: Option<PathBuf>,
     sections: Vec<Section>,
     digest: u128,
     v4: StoredRoutes<u32>,
@@ -128,7 +129,8 @@ impl Snapshot {
             0 => Image::Memory(AlignedBytes::zeroed(0)), // cannot be mapped
             _ => Image::Mapped(Mapped::new(&file, len).map_err(io)?),
         };
-        open::open(image).map_err(|e| e.in_file(path))
+        let snapshot = open::open(image).map_err(|e| e.in_file(path))?;
+        Ok(Self { path: Some(path.to_owned()), ..snapshot })
     }
 
     /// Checks a snapshot in memory, such as [`to_bytes`] makes, and keeps it. Bytes from elsewhere are
@@ -138,6 +140,11 @@ impl Snapshot {
     /// If the bytes are no snapshot, or damaged in any way.
     pub fn from_bytes(bytes: impl Into<AlignedBytes>) -> Result<Self, SnapshotError> {
         open::open(Image::Memory(bytes.into()))
+    }
+
+    /// The file, unless the snapshot is in memory.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
     }
 
     /// The routes of a family: `snapshot.family::<u32>()` or `::<u128>()`.
@@ -158,6 +165,15 @@ impl Snapshot {
     /// The sections with their bytes, in file order.
     pub fn sections(&self) -> impl ExactSizeIterator<Item = (&str, u64)> {
         self.sections.iter().map(|s| (s.name.as_str(), s.place.len() as u64))
+    }
+
+    /// What [`write()`] reported for the file.
+    pub fn written(&self) -> Written {
+        Written {
+            bytes: self.sections.last().map_or(0, |section| section.place.end as u64),
+            digest: self.digest,
+            sections: self.sections().map(|(name, bytes)| (name.to_owned(), bytes)).collect(),
+        }
     }
 
     /// The section of this name as an array of numbers.

@@ -11,12 +11,13 @@ use serde::de::DeserializeOwned;
 
 use super::error::SnapshotErrorKind as Kind;
 use super::format::{self, Section};
-use super::routes::{MAX_BUCKET_BITS, StoredTables};
+use super::routes::StoredTables;
 use super::write::{ColumnSchema, Engines, Schema};
 use super::{Snapshot, SnapshotError, StoredFamily, StoredRoutes};
 use crate::ColumnKind;
 use crate::array::{Array, Image};
 use crate::columns::{Column, Columns, Dictionary};
+use crate::indexed::{IndexedRoutes, MAX_BUCKET_BITS};
 
 type Result<T> = std::result::Result<T, SnapshotError>;
 
@@ -34,7 +35,7 @@ pub(super) fn open(image: Image) -> Result<Snapshot> {
     check_rows(&schema, v4.len() + v6.len()).map_err(|e| reader.blame("schema", e))?;
     let columns = columns(&reader, schema)?;
     let Reader { sections, .. } = reader;
-    Ok(Snapshot { sections, digest, v4, v6, columns, provenance })
+    Ok(Snapshot { path: None, sections, digest, v4, v6, columns, provenance })
 }
 
 /// Rows without columns take no space in the file: their number must be bounded by something.
@@ -146,7 +147,8 @@ fn family<A: StoredFamily>(reader: &Reader, rows: u32, engine: String) -> Result
         let error = SnapshotError::invalid("an engine's name is too long or not plain ASCII");
         return Err(reader.blame("engines", error));
     }
-    Ok(StoredRoutes { addrs, lens, hops, parents, buckets, bits, rows, engine, tables })
+    let routes = IndexedRoutes { addrs, lens, hops, parents, buckets, bits };
+    Ok(StoredRoutes { routes, rows, engine, tables })
 }
 
 /// Prefixes are canonical, sorted and unique.

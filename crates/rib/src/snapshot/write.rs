@@ -4,16 +4,15 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::Path;
 
-use bytemuck::cast_slice;
 use fibula_core::{Family, TableRef};
 use serde::{Deserialize, Serialize};
 
 use super::error::SnapshotErrorKind as Kind;
 use super::format::{self, Section};
-use super::{SnapshotError, StoredFamily, routes};
+use super::{SnapshotError, StoredFamily};
 use crate::array::AlignedBytes;
 use crate::columns::Dictionary;
-use crate::{AtomicFile, ColumnKind, Table};
+use crate::{AtomicFile, ColumnKind, IndexedRoutes, Table};
 
 /// A compiled engine, to be stored with the table.
 #[derive(Clone, Default)]
@@ -89,6 +88,18 @@ pub fn write(
     });
     written.map_err(|e| SnapshotError::io(path, "cannot write the snapshot", e))?;
     Ok(plan.written())
+}
+
+/// What [`write()`] would report for the table, without a file: digest and sizes.
+///
+/// # Errors
+/// If the table cannot be stored: a hop that is no row, a name that is too long.
+pub fn measure(
+    table: &Table,
+    v4: &EnginePart<'_>,
+    v6: &EnginePart<'_>,
+) -> Result<Written, SnapshotError> {
+    Ok(Plan::new(table, v4, v6, Vec::new())?.written())
 }
 
 /// The snapshot of the table in memory, as [`write()`] would write it.
@@ -253,17 +264,14 @@ fn family<A: StoredFamily>(
         let reason = format!("{} routes are too many", list.len());
         return Err(SnapshotError::new(Kind::Unstorable, reason));
     }
-    let addrs: Vec<A> = list.iter().map(|r| r.prefix.addr()).collect();
-    let lens: Vec<u8> = list.iter().map(|r| r.prefix.len()).collect();
-    let hops: Vec<u32> = list.iter().map(|r| r.hop.to_bits()).collect();
-    let buckets = routes::buckets(&addrs, routes::bucket_bits(addrs.len()));
-    let mut put = |what: &str, bytes: Vec<u8>| {
-        parts.push((format!("{}/{what}", A::FAMILY), Cow::Owned(bytes)));
+    let routes = IndexedRoutes::new(list);
+    let mut put = |what: &str, bytes: &[u8]| {
+        parts.push((format!("{}/{what}", A::FAMILY), Cow::Owned(bytes.to_vec())));
     };
-    put("addr", cast_slice(&addrs).to_vec());
-    put("len", lens);
-    put("hop", cast_slice(&hops).to_vec());
-    put("parent", cast_slice(&routes::parents(list)).to_vec());
-    put("bucket", cast_slice(&buckets).to_vec());
+    put("addr", routes.addrs.as_bytes());
+    put("len", routes.lens.as_bytes());
+    put("hop", routes.hops.as_bytes());
+    put("parent", routes.parents.as_bytes());
+    put("bucket", routes.buckets.as_bytes());
     Ok(())
 }

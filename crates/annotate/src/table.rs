@@ -1,0 +1,126 @@
+//! What is annotated with: an open table, whatever it is.
+
+use std::sync::Arc;
+
+use fibula_core::{Hop, Lookup};
+use fibula_fib::{Columns, Fib, FibFamily, IndexedRoutes, OpenFamily, StoredFamily};
+
+/// A table to annotate with. A [`Fib`] is one, unless it is a generation of a live table.
+pub trait Table: Send + Sync {
+    /// The values: hops number their rows.
+    fn columns(&self) -> &Columns;
+
+    /// The IPv4 routes and what answers for them.
+    fn v4(&self) -> &dyn TableFamily<u32>;
+
+    /// The IPv6 routes and what answers for them.
+    fn v6(&self) -> &dyn TableFamily<u128>;
+
+    /// Whether hops number rows of [`Table::columns`]. A generation of a live table has attribute sets in
+    /// their place; nothing is annotated with it.
+    fn has_columns(&self) -> bool {
+        true
+    }
+}
+
+/// One family of a [`Table`].
+pub trait TableFamily<A: StoredFamily>: Send + Sync {
+    /// Answers with hops.
+    fn engine(&self) -> &dyn Lookup<A>;
+
+    /// The routes, by number.
+    fn routes(&self) -> &IndexedRoutes<A>;
+
+    /// The numbers of the matching routes, [`Hop::NONE`] where there is none. By search, unless the table
+    /// has something faster.
+    fn numbers(&self, addrs: &[A], numbers: &mut [Hop]) {
+        let routes = self.routes();
+        for (&addr, number) in addrs.iter().zip(numbers) {
+            *number = routes.matched(addr).map_or(Hop::NONE, |index| Hop::new(index as u32));
+        }
+    }
+
+    /// The lengths of the matching prefixes: all that it takes to write them.
+    fn lengths(&self, addrs: &[A], lengths: &mut [Hop]) {
+        let routes = self.routes();
+        for (&addr, length) in addrs.iter().zip(lengths) {
+            *length = routes
+                .matched(addr)
+                .map_or(Hop::NONE, |index| Hop::new(routes.get(index).prefix.len().into()));
+        }
+    }
+}
+
+impl Table for Fib {
+    fn columns(&self) -> &Columns {
+        Fib::columns(self)
+    }
+    fn v4(&self) -> &dyn TableFamily<u32> {
+        self.family::<u32>()
+    }
+    fn v6(&self) -> &dyn TableFamily<u128> {
+        self.family::<u128>()
+    }
+    fn has_columns(&self) -> bool {
+        !self.is_live()
+    }
+}
+
+impl<A: FibFamily> TableFamily<A> for OpenFamily<A> {
+    fn engine(&self) -> &dyn Lookup<A> {
+        OpenFamily::engine(self)
+    }
+    fn routes(&self) -> &IndexedRoutes<A> {
+        OpenFamily::routes(self)
+    }
+    fn numbers(&self, addrs: &[A], numbers: &mut [Hop]) {
+        OpenFamily::numbers(self, addrs, numbers);
+    }
+    fn lengths(&self, addrs: &[A], lengths: &mut [Hop]) {
+        OpenFamily::lengths(self, addrs, lengths);
+    }
+}
+
+macro_rules! shared {
+    ($($pointer:ty),*) => {$(
+        impl<T: Table + ?Sized> Table for $pointer {
+            fn columns(&self) -> &Columns {
+                (**self).columns()
+            }
+            fn v4(&self) -> &dyn TableFamily<u32> {
+                (**self).v4()
+            }
+            fn v6(&self) -> &dyn TableFamily<u128> {
+                (**self).v6()
+            }
+            fn has_columns(&self) -> bool {
+                (**self).has_columns()
+            }
+        }
+    )*};
+}
+
+shared!(&T, Arc<T>);
+
+/// A family of a table, by its address type.
+pub(crate) trait Family: StoredFamily {
+    fn in_table(table: &dyn Table) -> &dyn TableFamily<Self>;
+
+    /// The numbers of the matching routes, or their lengths.
+    fn routes_of(table: &dyn Table, by_length: bool, addrs: &[Self], found: &mut [Hop]) {
+        let family = Self::in_table(table);
+        if by_length { family.lengths(addrs, found) } else { family.numbers(addrs, found) }
+    }
+}
+
+impl Family for u32 {
+    fn in_table(table: &dyn Table) -> &dyn TableFamily<Self> {
+        table.v4()
+    }
+}
+
+impl Family for u128 {
+    fn in_table(table: &dyn Table) -> &dyn TableFamily<Self> {
+        table.v6()
+    }
+}

@@ -1,0 +1,5 @@
+//! The integration tests of the crate, as one binary: linking takes longer than most of them run.
+
+mod common;
+mod live;
+mod session;

@@ -1,0 +1,105 @@
+//! An engine over the routes of a family: made, or loaded.
+
+use std::time::{Duration, Instant};
+
+use fibula_core::{BuildError, LoadError, Routes};
+use fibula_engines::{BoxedEngine, EngineFamily, Entry, Isa};
+use fibula_rib::{EnginePart, StoredFamily, StoredRoutes};
+
+use crate::open_family::{Engine, Report};
+
+/// An engine, which one it is, and why.
+pub struct Chosen<A: EngineFamily> {
+    /// The engine's name, under which a snapshot stores it.
+    pub name: &'static str,
+    /// The form that runs.
+    pub isa: Isa,
+    /// Why this engine, in a line.
+    pub reason: String,
+    /// How long it took to compile or to load.
+    pub time: Duration,
+    /// The engine.
+    pub engine: BoxedEngine<A>,
+}
+
+impl<A: EngineFamily> Chosen<A> {
+    /// Compiles the routes with this engine.
+    ///
+    /// # Errors
+    /// If the routes exceed its limits.
+    pub fn named(
+        entry: &'static Entry<A>,
+        routes: &Routes<A>,
+        isa: Isa,
+    ) -> Result<Self, BuildError> {
+        let started = Instant::now();
+        let engine = (entry.build)(routes, isa)?;
+        Ok(Self::new(entry, isa, "asked for", started, engine))
+    }
+
+    /// Compiles the routes with the engine that [`fibula_engines::auto`] takes.
+    ///
+    /// # Panics
+    /// If there are 2^31 routes or more.
+    pub fn auto(routes: &Routes<A>, isa: Isa) -> Self {
+        let started = Instant::now();
+        let auto = fibula_engines::auto(routes, isa);
+        Self { reason: auto.reason, ..Self::new(auto.entry, isa, "", started, auto.engine) }
+    }
+
+    /// The engine whose tables are stored with the routes, used in place.
+    ///
+    /// # Errors
+    /// If its tables are not sound.
+    pub fn load(
+        entry: &'static Entry<A>,
+        stored: &StoredRoutes<A>,
+        isa: Isa,
+    ) -> Result<Self, LoadError>
+    where
+        A: StoredFamily,
+    {
+        let started = Instant::now();
+        let engine = (entry.load)(stored.tables(), stored.hop_count(), isa)?;
+        Ok(Self::new(entry, isa, "stored with the table", started, engine))
+    }
+
+    fn new(
+        entry: &'static Entry<A>,
+        isa: Isa,
+        why: &str,
+        started: Instant,
+        engine: BoxedEngine<A>,
+    ) -> Self {
+        Self {
+            name: entry.name,
+            isa: Self::form(entry, isa),
+            reason: format!("{}: {why}", entry.name),
+            time: started.elapsed(),
+            engine,
+        }
+    }
+
+    /// The form of an engine that runs where `isa` is asked for: the best that it has up to there.
+    pub fn form(entry: &Entry<A>, isa: Isa) -> Isa {
+        entry.isas.iter().copied().filter(|&form| form <= isa).max().unwrap_or(Isa::Scalar)
+    }
+
+    /// With what was passed over before it.
+    pub(crate) fn into_engine(self, passed: &str) -> (Engine<A>, Report)
+    where
+        A: StoredFamily,
+    {
+        let Self { name, isa, reason, time, engine } = self;
+        let report = Report { name, isa, reason: reason + passed, time };
+        (Engine::Compiled(engine), report)
+    }
+}
+
+/// An engine as a snapshot stores it.
+pub(crate) fn part<'a, A: EngineFamily>(
+    name: &'static str,
+    engine: &'a BoxedEngine<A>,
+) -> EnginePart<'a> {
+    EnginePart { name, tables: engine.tables() }
+}

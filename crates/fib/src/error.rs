@@ -1,0 +1,100 @@
+//! Why a table could not be opened, or asked.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use fibula_core::{BuildError, Family, LoadError};
+use fibula_rib::{SnapshotError, TableError};
+
+/// Why a table could not be opened, or asked. The text names file, family and engine as far as there
+/// are any, and what to do.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum FibError {
+    /// The snapshot could not be opened or written.
+    Snapshot(SnapshotError),
+    /// The tables of a stored engine are not sound.
+    Stored {
+        /// The snapshot, unless it is in memory.
+        file: Option<PathBuf>,
+        /// The family.
+        family: Family,
+        /// The engine.
+        engine: &'static str,
+        /// What is wrong with its tables.
+        error: LoadError,
+    },
+    /// No family has an engine of this name.
+    Unknown {
+        /// The name.
+        engine: String,
+        /// The names that there are.
+        known: Vec<&'static str>,
+    },
+    /// Every engine of the list refuses the table.
+    Refused {
+        /// The family.
+        family: Family,
+        /// What each of them said.
+        errors: Vec<BuildError>,
+    },
+    /// The table contradicts itself.
+    Table(TableError),
+    /// A generation of a live table was asked for its routes, which it does not have.
+    NoRoutes,
+}
+
+impl fmt::Display for FibError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Snapshot(error) => error.fmt(f),
+            Self::Stored { file, family, engine, error } => {
+                match file {
+                    Some(file) => write!(f, "{}: ", file.display())?,
+                    None => f.write_str("the snapshot: ")?,
+                }
+                write!(
+                    f,
+                    "its engine {engine} for IP{family}: {error}; the file is damaged or was written \
+                     by another version: build it again"
+                )
+            }
+            Self::Unknown { engine, known } => {
+                write!(f, "no engine is called {engine:?}; there are {}, auto", known.join(", "))
+            }
+            Self::Refused { family, errors } => {
+                write!(f, "IP{family}: ")?;
+                errors.iter().try_for_each(|error| write!(f, "{error}; "))?;
+                f.write_str("auto takes an engine that can hold the table")
+            }
+            Self::Table(error) => error.fmt(f),
+            Self::NoRoutes => f.write_str(
+                "a generation of a live table has an engine and no list of routes; ask the RIB",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for FibError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Snapshot(error) => error.source(),
+            Self::Stored { error, .. } => Some(error),
+            Self::Refused { errors, .. } => errors.last().map(|error| error as _),
+            Self::Table(error) => Some(error),
+            Self::Unknown { .. } | Self::NoRoutes => None,
+        }
+    }
+}
+
+impl From<SnapshotError> for FibError {
+    fn from(error: SnapshotError) -> Self {
+        Self::Snapshot(error)
+    }
+}
+
+impl From<TableError> for FibError {
+    fn from(error: TableError) -> Self {
+        Self::Table(error)
+    }
+}

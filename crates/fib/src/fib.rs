@@ -1,0 +1,331 @@
+//! The open table.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fibula_core::{AnyPrefix, Hop, Prefix};
+use fibula_engines::Isa;
+use fibula_rib::{
+    Columns, Generation, IndexedRoutes, Live, Provenance, Snapshot, StoredRoutes, Table,
+    TableError, Vrf, Written,
+};
+
+use crate::open_family::{Engine, FibFamily, OpenFamily, Report};
+use crate::policy::{Material, choose};
+use crate::{FibError, FibOptions, Match};
+
+/// An open table: routes, values, and an engine for each family. See the [crate's page](crate).
+///
+/// A clone is another reference to the same table. A `Fib` never changes: every thread may ask it, and two
+/// questions get the same answer.
+#[derive(Clone)]
+pub struct Fib(Arc<Inner>);
+
+/// Routes that were found, one after the other.
+pub type Matches<'a> = Box<dyn Iterator<Item = Match<'a>> + 'a>;
+
+struct Inner {
+    v4: OpenFamily<u32>,
+    v6: OpenFamily<u128>,
+    columns: Columns,
+    provenance: Provenance,
+    snapshot: Option<Arc<Snapshot>>,
+}
+
+impl Fib {
+    /// Opens a snapshot file with its stored engines. The file is mapped; see [`Snapshot::open`].
+    ///
+    /// # Errors
+    /// If the file cannot be read, is no snapshot or is damaged, or its engines' tables are not sound.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, FibError> {
+        Self::open_with(path, &FibOptions::default())
+    }
+
+    /// As [`Fib::open`], with a choice of engines.
+    ///
+    /// # Errors
+    /// As [`Fib::open`]; and if an engine is not known or none of the list takes the table.
+    pub fn open_with(path: impl AsRef<Path>, options: &FibOptions) -> Result<Self, FibError> {
+        Self::of_snapshot(Snapshot::open(path)?, options)
+    }
+
+    /// Takes a snapshot that is open.
+    ///
+    /// # Errors
+    /// As [`Fib::open_with`].
+    pub fn of_snapshot(
+        snapshot: impl Into<Arc<Snapshot>>,
+        options: &FibOptions,
+    ) -> Result<Self, FibError> {
+        fn family<A: FibFamily>(
+            stored: &StoredRoutes<A>,
+            options: &FibOptions,
+        ) -> Result<OpenFamily<A>, FibError> {
+            let material = Material { stored: Some(stored), routes: None };
+            let routes = IndexedRoutes::clone(stored); // a reference to the file's
+            Ok(OpenFamily::new(routes, choose(material, options)?, options.isa))
+        }
+        let snapshot = snapshot.into();
+        let named = |error| match error {
+            FibError::Stored { family, engine, error, .. } => FibError::Stored {
+                file: snapshot.path().map(Path::to_owned),
+                family,
+                engine,
+                error,
+            },
+            error => error,
+        };
+        options.check()?;
+        Ok(Self(Arc::new(Inner {
+            v4: family(snapshot.family(), options).map_err(named)?,
+            v6: family(snapshot.family(), options).map_err(named)?,
+            columns: snapshot.columns().clone(),
+            provenance: snapshot.provenance().clone(),
+            snapshot: Some(snapshot),
+        })))
+    }
+
+    /// Compiles a table, without a detour over the bytes of a snapshot.
+    ///
+    /// # Errors
+    /// If a hop is no row of the table's columns, an engine is not known, or none of the list takes the
+    /// table.
+    pub fn of_table(table: Table, options: &FibOptions) -> Result<Self, FibError> {
+        fn family<A: FibFamily>(
+            table: &Table,
+            options: &FibOptions,
+        ) -> Result<OpenFamily<A>, FibError> {
+            let routes = table.routes::<A>();
+            if routes.len() >= u32::MAX as usize {
+                return Err(TableError::Limit { what: "routes" }.into());
+            }
+            let material = Material { stored: None, routes: Some(Cow::Borrowed(routes)) };
+            let chosen = choose(material, options)?;
+            Ok(OpenFamily::new(IndexedRoutes::new(routes), chosen, options.isa))
+        }
+        options.check()?;
+        table.check()?;
+        Ok(Self(Arc::new(Inner {
+            v4: family(&table, options)?,
+            v6: family(&table, options)?,
+            columns: table.columns,
+            provenance: table.provenance,
+            snapshot: None,
+        })))
+    }
+
+    /// The newest generations of a table that changes, `None` if the VRF is not followed. It costs two
+    /// reference counts. It does not change when the table does: take another one for the next batch, and
+    /// keep none while at rest, for the compiler waits once readers hold two older generations.
+    pub fn of_live(live: &Live, vrf: Vrf) -> Option<Self> {
+        Some(Self::of_generations(live.current(vrf)?, live.current(vrf)?))
+    }
+
+    /// The same of two generations. Each family has its own, with its own position in the feed.
+    pub fn of_generations(v4: Arc<Generation<u32>>, v6: Arc<Generation<u128>>) -> Self {
+        fn family<A: FibFamily>(generation: Arc<Generation<A>>) -> OpenFamily<A> {
+            let (name, number) = (generation.engine_name(), generation.number());
+            let reason = format!("{name}: of generation {number} of a live table");
+            let report = Report { name, isa: Isa::detect(), reason, time: Duration::ZERO };
+            let engine = (Engine::Live(generation), report);
+            OpenFamily::new(IndexedRoutes::default(), engine, Isa::detect())
+        }
+        Self(Arc::new(Inner {
+            v4: family(v4),
+            v6: family(v6),
+            columns: Columns::default(),
+            provenance: Provenance::default(),
+            snapshot: None,
+        }))
+    }
+
+    /// The longest match: its prefix and its values; see [`Match`].
+    ///
+    /// An IPv4-mapped IPv6 address is looked up as IPv4. For many addresses, [`Fib::lookup_batch`] is a
+    /// hundred times faster.
+    pub fn lookup(&self, address: IpAddr) -> Option<Match<'_>> {
+        match AnyPrefix::host(address).unmapped() {
+            AnyPrefix::V4(host) => self.longest(host.addr()),
+            AnyPrefix::V6(host) => self.longest(host.addr()),
+        }
+    }
+
+    fn longest<A: FibFamily>(&self, addr: A) -> Option<Match<'_>> {
+        let family = self.family::<A>();
+        if let Some(generation) = family.generation() {
+            let hop = family.engine().lookup(addr);
+            return Some(Match::set(hop, generation.attributes(hop)?));
+        }
+        family.routes().matched(addr).map(|index| self.route::<A>(index))
+    }
+
+    /// The hops of many addresses, `addrs[i]`'s in `hops[i]`; [`Hop::NONE`] where nothing matches. 64 to
+    /// 1,024 addresses are a good batch. Addresses are looked up as they are: those that may be mapped are
+    /// for the caller to part, by [`mapped_v4`](fibula_core::mapped_v4).
+    ///
+    /// # Panics
+    /// If the slices differ in length.
+    #[inline]
+    pub fn lookup_batch<A: FibFamily>(&self, addrs: &[A], hops: &mut [Hop]) {
+        self.family::<A>().engine().lookup_batch(addrs, hops);
+    }
+
+    /// All routes that cover the address, or the whole of the prefix, longest first.
+    ///
+    /// # Errors
+    /// [`FibError::NoRoutes`] for a generation of a live table.
+    pub fn covering(&self, prefix: impl Into<AnyPrefix>) -> Result<Matches<'_>, FibError> {
+        fn family<A: FibFamily>(fib: &Fib, prefix: Prefix<A>) -> Matches<'_> {
+            let routes = fib.family::<A>().routes();
+            // Longer ones that begin at the same address do not cover the whole prefix.
+            let whole = move |&index: &usize| routes.get(index).prefix.covers(prefix);
+            Box::new(routes.covering(prefix.addr()).filter(whole).map(move |i| fib.route::<A>(i)))
+        }
+        self.check_routes()?;
+        Ok(match prefix.into().unmapped() {
+            AnyPrefix::V4(prefix) => family(self, prefix),
+            AnyPrefix::V6(prefix) => family(self, prefix),
+        })
+    }
+
+    /// All routes that the prefix covers, that of the prefix itself among them, by address and then by
+    /// length.
+    ///
+    /// # Errors
+    /// [`FibError::NoRoutes`] for a generation of a live table.
+    pub fn covered(&self, prefix: impl Into<AnyPrefix>) -> Result<Matches<'_>, FibError> {
+        fn family<A: FibFamily>(fib: &Fib, prefix: Prefix<A>) -> Matches<'_> {
+            Box::new(fib.family::<A>().routes().within(prefix).map(move |i| fib.route::<A>(i)))
+        }
+        self.check_routes()?;
+        Ok(match prefix.into().unmapped() {
+            AnyPrefix::V4(prefix) => family(self, prefix),
+            AnyPrefix::V6(prefix) => family(self, prefix),
+        })
+    }
+
+    /// The route of exactly this prefix.
+    ///
+    /// # Errors
+    /// [`FibError::NoRoutes`] for a generation of a live table.
+    pub fn exact(&self, prefix: impl Into<AnyPrefix>) -> Result<Option<Match<'_>>, FibError> {
+        self.check_routes()?;
+        Ok(match prefix.into().unmapped() {
+            AnyPrefix::V4(prefix) => self.of_prefix(prefix),
+            AnyPrefix::V6(prefix) => self.of_prefix(prefix),
+        })
+    }
+
+    fn of_prefix<A: FibFamily>(&self, prefix: Prefix<A>) -> Option<Match<'_>> {
+        self.family::<A>().routes().find(prefix).map(|index| self.route::<A>(index))
+    }
+
+    /// Route `index` of a family.
+    fn route<A: FibFamily>(&self, index: usize) -> Match<'_> {
+        let route = self.family::<A>().routes().get(index);
+        Match::row(A::any_prefix(route.prefix), route.hop, self.columns())
+    }
+
+    fn check_routes(&self) -> Result<(), FibError> {
+        if self.is_live() { Err(FibError::NoRoutes) } else { Ok(()) }
+    }
+
+    /// One family: its engine, its routes, answers with route numbers and prefix lengths.
+    #[inline]
+    pub fn family<A: FibFamily>(&self) -> &OpenFamily<A> {
+        A::open_family(self)
+    }
+
+    pub(crate) fn v4(&self) -> &OpenFamily<u32> {
+        &self.0.v4
+    }
+
+    pub(crate) fn v6(&self) -> &OpenFamily<u128> {
+        &self.0.v6
+    }
+
+    /// The values that hops number; none of a generation of a live table, which has attribute sets.
+    pub fn columns(&self) -> &Columns {
+        &self.0.columns
+    }
+
+    /// Where the table comes from.
+    pub fn provenance(&self) -> &Provenance {
+        &self.0.provenance
+    }
+
+    /// The file, if it was opened from one.
+    pub fn path(&self) -> Option<&Path> {
+        self.0.snapshot.as_ref()?.path()
+    }
+
+    /// Whether it is a generation of a live table.
+    pub fn is_live(&self) -> bool {
+        self.0.v4.generation().is_some()
+    }
+
+    /// Routes of both families.
+    pub fn len(&self) -> usize {
+        self.0.v4.routes().len() + self.0.v6.routes().len()
+    }
+
+    /// Whether there is no route.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The routes, values and provenance as a table, copied.
+    ///
+    /// # Errors
+    /// [`FibError::NoRoutes`] for a generation of a live table.
+    pub fn to_table(&self) -> Result<Table, FibError> {
+        self.check_routes()?;
+        Ok(Table {
+            v4: self.0.v4.routes().to_routes(),
+            v6: self.0.v6.routes().to_routes(),
+            columns: self.columns().clone(),
+            provenance: self.provenance().clone(),
+        })
+    }
+
+    /// Writes the table with its engines as a snapshot, from where [`Fib::open`] opens it; see
+    /// [`fibula_rib::write`].
+    ///
+    /// # Errors
+    /// If the operating system refuses, or the table cannot be stored; [`FibError::NoRoutes`] for a
+    /// generation of a live table.
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<Written, FibError> {
+        let (table, v4, v6) = (self.to_table()?, self.0.v4.part(), self.0.v6.part());
+        Ok(fibula_rib::write(path.as_ref(), &table, &v4, &v6)?)
+    }
+
+    /// Digest and sizes of the snapshot: of the file as it is, or as [`Fib::write`] would write it, which
+    /// takes about as long as to write it.
+    ///
+    /// # Errors
+    /// As [`Fib::write`].
+    pub fn written(&self) -> Result<Written, FibError> {
+        if let Some(snapshot) = &self.0.snapshot {
+            return Ok(snapshot.written());
+        }
+        let (table, v4, v6) = (self.to_table()?, self.0.v4.part(), self.0.v6.part());
+        Ok(fibula_rib::snapshot::measure(&table, &v4, &v6)?)
+    }
+}
+
+impl fmt::Debug for Fib {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fn family<A: FibFamily>(family: &OpenFamily<A>) -> String {
+            format!("{} routes, {}", family.routes().len(), family.reason())
+        }
+        f.debug_struct("Fib")
+            .field("v4", &family(&self.0.v4))
+            .field("v6", &family(&self.0.v6))
+            .field("columns", self.columns())
+            .finish()
+    }
+}

@@ -1,0 +1,104 @@
+//! What a lookup found.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use fibula_core::{AnyPrefix, Hop, Value};
+use fibula_rib::{AttributeSet, Columns, SetTexts};
+
+/// A route that matches: its prefix and its values.
+///
+/// As text it is the prefix and the values that there are, by name: `10.1.0.0/16 asn=64501 country=CH`.
+#[derive(Clone)]
+pub struct Match<'a> {
+    prefix: Option<AnyPrefix>,
+    hop: Hop,
+    values: Values<'a>,
+}
+
+#[derive(Clone)]
+enum Values<'a> {
+    /// A row of the table's columns.
+    Row(&'a Columns),
+    /// A set, and its texts.
+    Set(&'a AttributeSet, SetTexts),
+}
+
+impl<'a> Match<'a> {
+    pub(crate) fn row(prefix: AnyPrefix, hop: Hop, columns: &'a Columns) -> Self {
+        Self { prefix: Some(prefix), hop, values: Values::Row(columns) }
+    }
+
+    pub(crate) fn set(hop: Hop, set: &'a AttributeSet) -> Self {
+        Self { prefix: None, hop, values: Values::Set(set, set.texts()) }
+    }
+
+    /// The matched prefix; `None` if the table is a generation of a live one, whose engine does not know
+    /// it.
+    pub fn prefix(&self) -> Option<AnyPrefix> {
+        self.prefix
+    }
+
+    /// The hop: the row of the table's columns, or the number of the attribute set.
+    pub fn hop(&self) -> Hop {
+        self.hop
+    }
+
+    /// The attributes, if the table is a generation of a live one.
+    pub fn attributes(&self) -> Option<&'a AttributeSet> {
+        match self.values {
+            Values::Set(set, _) => Some(set),
+            Values::Row(_) => None,
+        }
+    }
+
+    /// The value of this name; `None` if the table has no such column.
+    pub fn value(&self, name: &str) -> Option<Value<'_>> {
+        match &self.values {
+            Values::Row(columns) => {
+                let column = columns.find(name)?;
+                Some(self.hop.index().map_or(Value::Null, |row| columns.value(column, row)))
+            }
+            Values::Set(set, texts) => {
+                let named = set.named(texts);
+                named.into_iter().find(|(known, _)| known == name).map(|(_, value)| value)
+            }
+        }
+    }
+
+    /// All values by name, in the order of the columns; [`Value::Null`] where the route has none.
+    pub fn values(&self) -> impl Iterator<Item = (Cow<'_, str>, Value<'_>)> {
+        let (columns, named) = match &self.values {
+            Values::Row(columns) => (Some(*columns), Vec::new()),
+            Values::Set(set, texts) => (None, set.named(texts)),
+        };
+        let row = self.hop.index();
+        let value = move |columns: &'a Columns, column: usize| {
+            row.map_or(Value::Null, |row| columns.value(column, row))
+        };
+        let of_columns = columns.into_iter().flat_map(move |columns| {
+            let names = columns.names().enumerate();
+            names.map(move |(column, name)| (Cow::Borrowed(name), value(columns, column)))
+        });
+        of_columns.chain(named)
+    }
+}
+
+impl fmt::Display for Match<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = Vec::new();
+        parts.extend(self.prefix.map(|prefix| prefix.to_string()));
+        parts.extend(self.values().filter_map(|(name, value)| match value {
+            Value::Null => None,
+            Value::Int(int) => Some(format!("{name}={int}")),
+            Value::Str(text) => Some(format!("{name}={text}")),
+        }));
+        f.write_str(&parts.join(" "))
+    }
+}
+
+impl fmt::Debug for Match<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Match({self}, {:?})", self.hop)
+    }
+}

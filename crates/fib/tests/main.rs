@@ -1,0 +1,8 @@
+//! The integration tests of the crate, as one binary: linking takes longer than most of them run.
+
+mod answers;
+mod common;
+mod mapped;
+mod policy;
+mod prefixes;
+mod threads;

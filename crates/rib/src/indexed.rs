@@ -1,0 +1,206 @@
+//! The routes of a family with an index that finds the matching one: the same arrays whether they were
+//! just built or lie in a snapshot.
+
+use std::ops::Range;
+
+use fibula_core::{Addr, Hop, Lookup, Memory, Prefix, Route, Routes};
+
+use crate::StoredFamily;
+use crate::array::Array;
+
+/// No parent.
+pub(crate) const NO_PARENT: u32 = u32::MAX;
+/// The most bits that a bucket index may have: 64 MiB.
+pub(crate) const MAX_BUCKET_BITS: u8 = 24;
+
+/// The routes of a family, sorted, with an index that finds the one that matches an address.
+///
+/// An engine answers with a hop only. Where the matched prefix is wanted as well,
+/// [`IndexedRoutes::matched`] finds it: the bucket of the address's first bits narrows the routes to a
+/// few, a binary search finds the last that begins at or before the address, and from there a climb
+/// along the parents (the longest prefix that covers a prefix) ends at the longest match. That it is
+/// among them: whatever begins between a match and the address lies inside the match.
+///
+/// As a [`Lookup`] it answers with hops by that search: many times slower than an engine, and ready
+/// without a build.
+///
+/// ```
+/// use fibula_core::{Hop, Lookup, Routes};
+/// use fibula_rib::IndexedRoutes;
+/// let list = [("10.0.0.0/8", 0), ("10.1.0.0/16", 1), ("11.0.0.0/8", 2)];
+/// let routes: Routes<u32> = list.map(|(p, h)| (p.parse().unwrap(), Hop::new(h))).into_iter().collect();
+/// let routes = IndexedRoutes::new(&routes);
+/// assert_eq!(routes.matched(0x0a01_0203), Some(1));
+/// assert_eq!(routes.covering(0x0a01_0203).collect::<Vec<_>>(), [1, 0]);
+/// assert_eq!(routes.within("10.0.0.0/7".parse().unwrap()), 0..3);
+/// assert_eq!(routes.find("10.1.0.0/16".parse().unwrap()), Some(1));
+/// assert_eq!(routes.lookup(0x0bff_ffff), Hop::new(2));
+/// ```
+#[derive(Clone)]
+pub struct IndexedRoutes<A: StoredFamily> {
+    pub(crate) addrs: Array<A>,
+    pub(crate) lens: Array<u8>,
+    pub(crate) hops: Array<u32>,
+    /// The route with the longest prefix that covers this one, always an earlier one.
+    pub(crate) parents: Array<u32>,
+    /// `buckets[b]` routes have first bits below `b`; ascending, the last one is the number of routes.
+    pub(crate) buckets: Array<u32>,
+    pub(crate) bits: u8,
+}
+
+impl<A: StoredFamily> Default for IndexedRoutes<A> {
+    fn default() -> Self {
+        Self::new(&Routes::default())
+    }
+}
+
+impl<A: StoredFamily> IndexedRoutes<A> {
+    /// The routes, copied and indexed. O(n).
+    ///
+    /// # Panics
+    /// If there are 2^32 - 1 routes or more.
+    pub fn new(routes: &Routes<A>) -> Self {
+        assert!(routes.len() < NO_PARENT as usize, "route numbers have 32 bits");
+        let addrs: Vec<A> = routes.iter().map(|r| r.prefix.addr()).collect();
+        let bits = bucket_bits(addrs.len());
+        Self {
+            buckets: buckets(&addrs, bits).into(),
+            bits,
+            addrs: addrs.into(),
+            lens: routes.iter().map(|r| r.prefix.len()).collect::<Vec<_>>().into(),
+            hops: routes.iter().map(|r| r.hop.to_bits()).collect::<Vec<_>>().into(),
+            parents: parents(routes).into(),
+        }
+    }
+
+    /// Number of routes.
+    pub fn len(&self) -> usize {
+        self.addrs.len()
+    }
+
+    /// Whether there is no route.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Route `index`, in sorted order.
+    ///
+    /// # Panics
+    /// If `index` is not below [`IndexedRoutes::len`].
+    #[inline]
+    pub fn get(&self, index: usize) -> Route<A> {
+        let (addr, len) = (self.addrs[index], self.lens[index].min(A::BITS));
+        // Canonical and within the family's length since opening: this masks nothing.
+        let prefix = Prefix::masked(addr, len).unwrap_or(Prefix::ALL);
+        Route { prefix, hop: Hop::from_bits(self.hops[index]) }
+    }
+
+    /// The index of the longest matching route.
+    #[inline]
+    pub fn matched(&self, addr: A) -> Option<usize> {
+        let addrs: &[A] = &self.addrs;
+        let buckets: &[u32] = &self.buckets;
+        let bucket = addr.top(self.bits);
+        let (start, end) = (buckets[bucket] as usize, buckets[bucket + 1] as usize);
+        let at_or_before = start + addrs[start..end].partition_point(|&first| first <= addr);
+        let parents: &[u32] = &self.parents;
+        let lens: &[u8] = &self.lens;
+        let mut index = at_or_before.checked_sub(1)?;
+        // Every step leaves a covering prefix behind and goes to a shorter one, so a sound table never
+        // needs more; the bound keeps a forged one from making lookups slow.
+        for _ in 0..=A::BITS {
+            if addr.xor(addrs[index]).and(A::netmask(lens[index])) == A::MIN {
+                return Some(index);
+            }
+            index = up(parents, index)?;
+        }
+        None
+    }
+
+    /// The indices of all routes that match the address, longest first.
+    pub fn covering(&self, addr: A) -> impl Iterator<Item = usize> + '_ {
+        let first = self.matched(addr);
+        std::iter::successors(first, |&index| up(&self.parents, index))
+            .take(usize::from(A::BITS) + 1)
+            .filter(move |&index| self.get(index).prefix.contains(addr))
+    }
+
+    /// The indices of the routes whose prefixes the prefix covers, itself among them. O(log n).
+    pub fn within(&self, prefix: Prefix<A>) -> Range<usize> {
+        // Prefixes that begin at the same address are next to each other, shorter ones first.
+        let begin = self.addrs.partition_point(|&addr| addr < prefix.first());
+        let same = self.addrs[begin..].partition_point(|&addr| addr == prefix.first());
+        let shorter = self.lens[begin..begin + same].partition_point(|&len| len < prefix.len());
+        let inside = self.addrs[begin..].partition_point(|&addr| addr <= prefix.last());
+        begin + shorter..begin + inside
+    }
+
+    /// The index of the route of exactly this prefix. O(log n).
+    pub fn find(&self, prefix: Prefix<A>) -> Option<usize> {
+        let first = self.within(prefix).next()?;
+        (self.get(first).prefix == prefix).then_some(first)
+    }
+
+    /// The routes as a table to build engines from.
+    pub fn to_routes(&self) -> Routes<A> {
+        (0..self.len()).map(|index| self.get(index)).collect()
+    }
+}
+
+impl<A: StoredFamily> Lookup<A> for IndexedRoutes<A> {
+    fn lookup(&self, addr: A) -> Hop {
+        self.matched(addr).map_or(Hop::NONE, |index| Hop::from_bits(self.hops[index]))
+    }
+
+    fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
+        assert_eq!(addrs.len(), hops.len(), "as many hops as addresses");
+        addrs.iter().zip(hops).for_each(|(addr, hop)| *hop = self.lookup(*addr));
+    }
+
+    fn memory(&self) -> Memory {
+        Memory::new([
+            ("addr", size_of_val::<[A]>(&self.addrs)),
+            ("len", self.lens.len()),
+            ("hop", size_of_val::<[u32]>(&self.hops)),
+            ("parent", size_of_val::<[u32]>(&self.parents)),
+            ("bucket", size_of_val::<[u32]>(&self.buckets)),
+        ])
+    }
+}
+
+#[inline]
+fn up(parents: &[u32], index: usize) -> Option<usize> {
+    Some(parents[index]).filter(|&p| p != NO_PARENT).map(|p| p as usize)
+}
+
+/// How many bits the bucket index of `routes` routes has: about one bucket a route, within reason.
+fn bucket_bits(routes: usize) -> u8 {
+    let bits = usize::BITS - routes.saturating_sub(1).leading_zeros();
+    bits.clamp(4, 18) as u8
+}
+
+/// The bucket index of sorted routes.
+fn buckets<A: StoredFamily>(addrs: &[A], bits: u8) -> Vec<u32> {
+    let mut buckets = vec![0u32; (1 << bits) + 1];
+    for addr in addrs {
+        buckets[addr.top(bits) + 1] += 1;
+    }
+    for b in 1..buckets.len() {
+        buckets[b] += buckets[b - 1];
+    }
+    buckets
+}
+
+/// For each route the index of the longest prefix that covers it, [`NO_PARENT`] if there is none.
+fn parents<A: Addr>(routes: &Routes<A>) -> Vec<u32> {
+    let mut open: Vec<(Prefix<A>, u32)> = Vec::new();
+    let mut parents = Vec::with_capacity(routes.len());
+    for (route, index) in routes.iter().zip(0..) {
+        while open.last().is_some_and(|(prefix, _)| !prefix.covers(route.prefix)) {
+            open.pop();
+        }
+        parents.push(open.last().map_or(NO_PARENT, |&(_, parent)| parent));
+        open.push((route.prefix, index));
+    }
+    parents
+}

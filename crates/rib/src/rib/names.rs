@@ -1,0 +1,88 @@
+//! The attributes of a set by name: what a checkpoint calls its columns, and whoever shows a set its
+//! values.
+
+use std::borrow::Cow;
+
+use fibula_core::Value;
+
+use super::{AttributeSet, next_hops};
+use crate::ColumnKind;
+
+/// The columns that BGP sets have.
+pub(crate) const BGP: [(&str, ColumnKind); 7] = [
+    ("next_hop", ColumnKind::Str),
+    ("origin_as", ColumnKind::Int),
+    ("as_path_len", ColumnKind::Int),
+    ("local_pref", ColumnKind::Int),
+    ("med", ColumnKind::Int),
+    ("as_path", ColumnKind::Str),
+    ("communities", ColumnKind::Str),
+];
+
+/// The name of value `i` of a set that is not from BGP: `value`, `value2`. What sources call their values
+/// is not the RIB's to know.
+pub(crate) fn of_value(i: usize) -> Cow<'static, str> {
+    if i == 0 { Cow::Borrowed("value") } else { Cow::Owned(format!("value{}", i + 1)) }
+}
+
+/// The attributes of a set that are not stored as text and are shown as text: addresses. What
+/// [`AttributeSet::named`] gives out borrows from them.
+#[derive(Clone, Default)]
+pub struct SetTexts {
+    /// The next hop of a BGP set.
+    next_hop: Option<String>,
+    /// The next hops of a forwarding table.
+    cells: Option<next_hops::Cells>,
+}
+
+impl AttributeSet {
+    /// What [`AttributeSet::named`] shows as text.
+    pub fn texts(&self) -> SetTexts {
+        SetTexts {
+            next_hop: self.bgp().and_then(|bgp| Some(bgp.next_hop?.to_string())),
+            cells: self.next_hops().as_ref().map(next_hops::Cells::of),
+        }
+    }
+
+    /// The attributes by name, in the order of a checkpoint's columns: of a BGP set `next_hop`,
+    /// `origin_as`, `as_path_len`, `local_pref`, `med`, `as_path` and `communities`, of next hops
+    /// `next_hop`, `interface`, `weight` and `kind`, of another set `value`, `value2` and so on. `texts` are
+    /// those of this set.
+    ///
+    /// ```
+    /// use fibula_core::{Attributes, BgpAttributes, Value};
+    /// use fibula_rib::AttributeSet;
+    /// let bgp = BgpAttributes { origin_as: Some(64500), as_path_len: 3, ..Default::default() };
+    /// let set = AttributeSet::new(&Attributes::Bgp(&bgp));
+    /// let texts = set.texts();
+    /// let named = set.named(&texts);
+    /// assert_eq!(named[1], ("origin_as".into(), Value::Int(64500)));
+    /// assert_eq!(named[4], ("med".into(), Value::Null));
+    /// ```
+    pub fn named<'a>(&'a self, texts: &'a SetTexts) -> Vec<(Cow<'static, str>, Value<'a>)> {
+        fn zip<'a>(
+            columns: &[(&'static str, ColumnKind)],
+            values: &[Value<'a>],
+        ) -> Vec<(Cow<'static, str>, Value<'a>)> {
+            columns.iter().zip(values).map(|((name, _), v)| (Cow::Borrowed(*name), *v)).collect()
+        }
+        if let Some(cells) = &texts.cells {
+            return zip(&next_hops::COLUMNS, &cells.values());
+        }
+        let Some(bgp) = self.bgp() else {
+            return self.values().into_iter().enumerate().map(|(i, v)| (of_value(i), v)).collect();
+        };
+        let int = |v: Option<u32>| v.map_or(Value::Null, |v| Value::Int(v.into()));
+        let text = |text: &'a str| if text.is_empty() { Value::Null } else { Value::Str(text) };
+        let values = [
+            texts.next_hop.as_deref().map_or(Value::Null, Value::Str),
+            int(bgp.origin_as),
+            int(Some(bgp.as_path_len)),
+            int(bgp.local_pref),
+            int(bgp.med),
+            text(bgp.as_path),
+            text(bgp.communities),
+        ];
+        zip(&BGP, &values)
+    }
+}
