@@ -12,7 +12,13 @@ use arrow_array::{
     LargeStringArray, NullArray, StringArray, StringViewArray, UInt32Array, UInt64Array,
 };
 use arrow_schema::DataType;
-use fibula_annotate::{Annotated, ColumnAnnotator, ColumnOptions, PrefixForm, Table, TextForm};
+use fibula_annotate::{
+    AnnotateError, AnnotateOptions, Annotated, Annotator, ColumnAnnotator, ColumnOptions, Format,
+    PrefixForm, Table, TextForm,
+};
+use fibula_core::Routes;
+use fibula_fib::{Fib, Isa};
+use fibula_rib::{Live, LiveOptions, Maker, Makers, Rib};
 
 fn options(add: &[&str]) -> ColumnOptions {
     let mut options = ColumnOptions::default();
@@ -290,4 +296,20 @@ fn wide_integers_and_bad_options() {
     assert_eq!(text, "column \"asn\" holds integers, its default \"x\" is none");
     let other = error(&|options| options.defaults.push(("org".into(), "x".into())));
     assert!(other.starts_with("a default was given for \"org\""), "{other}");
+}
+
+/// A generation of a live table has no rows that hops number: nothing would match, silently.
+#[test]
+fn a_live_generation_is_refused() {
+    fn makers<A: fibula_engines::EngineFamily>() -> Vec<Maker<A>> {
+        let entry = fibula_engines::find::<A>("radix").unwrap();
+        vec![Maker::new(entry.name, |routes: &Routes<A>| (entry.build)(routes, Isa::detect()))]
+    }
+    let both = |_| Makers { v4: makers(), v6: makers() };
+    let live = Live::start(Rib::default(), &[0], both, LiveOptions::default(), |_| {}).unwrap();
+    let fib = Fib::of_live(&live, 0).unwrap();
+    let error = ColumnAnnotator::new(fib.clone(), &ColumnOptions::default()).err().unwrap();
+    assert!(error.to_string().contains("a generation of a live one"), "{error}");
+    let error = Annotator::new(fib, AnnotateOptions::new(Format::Csv)).err().unwrap();
+    assert!(matches!(error, AnnotateError::Live), "{error}");
 }
