@@ -62,13 +62,23 @@ impl<'a> Frame<'a> {
     #[inline]
     #[must_use]
     pub fn parse_captured(link_type: LinkType, bytes: &'a [u8], wire_len: usize) -> Self {
-        let link = Link::parse(link_type, bytes);
-        let ip = match link.network {
-            Some(Network::Ipv4) => ipv4(bytes, link.payload_at),
-            Some(Network::Ipv6) => ipv6(bytes, link.payload_at),
-            None => Ip::default(),
-        };
-        Self { bytes, wire_len: wire_len.max(bytes.len()), link_type, link, ip }
+        let wire_len = wire_len.max(bytes.len());
+        let (link, ip) = (Link::default(), Ip::default());
+        let mut frame = Self { bytes, wire_len, link_type, link, ip };
+        frame.walk();
+        frame
+    }
+
+    /// Reads the headers, in place and not inlined: the compiler then writes each field once, while
+    /// a copy of fields just written would wait for the stores.
+    #[inline(never)]
+    fn walk(&mut self) {
+        self.link.walk(self.link_type, self.bytes);
+        match self.link.network {
+            Some(Network::Ipv4) => self.ip.ipv4(self.bytes, self.link.payload_at),
+            Some(Network::Ipv6) => self.ip.ipv6(self.bytes, self.link.payload_at),
+            None => {}
+        }
     }
 
     /// The bytes of the frame.
@@ -309,63 +319,70 @@ impl<'a> Frame<'a> {
     }
 }
 
-#[inline]
-fn ipv4(bytes: &[u8], at: usize) -> Ip {
-    let Some(ip) = bytes.get(at..).and_then(Ipv4::new) else {
-        return Ip { fault: Some((Header::Ipv4, at, false)), ..Ip::default() };
-    };
-    let (offset, more) = (ip.fragment_offset(), ip.more_fragments());
-    let fragment = (more || offset > 0).then_some(Fragment { offset, more });
-    let end = at + ip.header_len();
-    let malformed = ip.version() != 4 || ip.header_len() < 20;
-    let fault = match malformed {
-        true => Some((Header::Ipv4, at, true)),
-        false if end > bytes.len() => Some((Header::Ipv4Options, at + 20, false)),
-        false => None,
-    };
-    let payload_at = (ip.header_len() >= 20 && end <= bytes.len()).then_some(end);
-    Ip { announced: Some(ip.protocol()), complete: true, payload_at, fragment, fault }
-}
-
-#[inline]
-fn ipv6(bytes: &[u8], at: usize) -> Ip {
-    let Some(ip) = bytes.get(at..).and_then(Ipv6::new) else {
-        return Ip { fault: Some((Header::Ipv6, at, false)), ..Ip::default() };
-    };
-    let mut found =
-        Ip { fault: (ip.version() != 6).then_some((Header::Ipv6, at, true)), ..Ip::default() };
-    let chain = bytes.get(at + 40..).unwrap_or_default();
-    let (mut next, mut offset) = (ip.next_header(), 0);
-    // Each header takes eight bytes at least, so the frame's length bounds the loop.
-    loop {
-        let cut = (Header::Extension(next), at + 40 + offset, false);
-        let header = match step(chain, next, offset) {
-            Step::Extension(header) => header,
-            Step::End => break,
-            Step::Cut => {
-                found.fault.get_or_insert(cut);
-                found.announced = Some(next);
-                return found;
-            }
+impl Ip {
+    #[inline]
+    fn ipv4(&mut self, bytes: &[u8], at: usize) {
+        let Some(ip) = bytes.get(at..).and_then(Ipv4::new) else {
+            self.fault = Some((Header::Ipv4, at, false));
+            return;
         };
-        offset += header.len;
-        next = header.next;
-        // Its length is known, so what follows it is, even if it is cut.
-        if offset > chain.len() {
-            found.fault.get_or_insert(cut);
+        (self.announced, self.complete) = (Some(ip.protocol()), true);
+        let (offset, more) = (ip.fragment_offset(), ip.more_fragments());
+        if more || offset > 0 {
+            self.fragment = Some(Fragment { offset, more });
         }
-        if let Some(fragment) = header.fragment {
+        let end = at + ip.header_len();
+        if ip.version() != 4 || ip.header_len() < 20 {
+            self.fault = Some((Header::Ipv4, at, true));
+        } else if end > bytes.len() {
+            self.fault = Some((Header::Ipv4Options, at + 20, false));
+        }
+        if ip.header_len() >= 20 && end <= bytes.len() {
+            self.payload_at = Some(end);
+        }
+    }
+
+    #[inline]
+    fn ipv6(&mut self, bytes: &[u8], at: usize) {
+        let Some(ip) = bytes.get(at..).and_then(Ipv6::new) else {
+            self.fault = Some((Header::Ipv6, at, false));
+            return;
+        };
+        if ip.version() != 6 {
+            self.fault = Some((Header::Ipv6, at, true));
+        }
+        let chain = bytes.get(at + 40..).unwrap_or_default();
+        let (mut next, mut offset) = (ip.next_header(), 0);
+        // Each header takes eight bytes at least, so the frame's length bounds the loop.
+        loop {
+            let cut = (Header::Extension(next), at + 40 + offset, false);
+            let header = match step(chain, next, offset) {
+                Step::Extension(header) => header,
+                Step::End => break,
+                Step::Cut => {
+                    self.fault.get_or_insert(cut);
+                    self.announced = Some(next);
+                    return;
+                }
+            };
+            offset += header.len;
+            next = header.next;
+            // Its length is known, so what follows it is, even if it is cut.
+            if offset > chain.len() {
+                self.fault.get_or_insert(cut);
+            }
+            let Some(fragment) = header.fragment else { continue };
             // An atomic fragment (RFC 6946) within another fragment does not make it whole.
-            if found.fragment.is_none_or(|outer| !outer.more) || fragment.offset > 0 {
-                found.fragment = Some(fragment);
+            if self.fragment.is_none_or(|outer| !outer.more) || fragment.offset > 0 {
+                self.fragment = Some(fragment);
             }
             if fragment.offset > 0 {
                 break;
             }
         }
+        (self.announced, self.complete) = (Some(next), true);
+        if offset <= chain.len() {
+            self.payload_at = Some(at + 40 + offset);
+        }
     }
-    found.announced = Some(next);
-    found.complete = true;
-    found.payload_at = (offset <= chain.len()).then_some(at + 40 + offset);
-    found
 }

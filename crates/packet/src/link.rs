@@ -158,128 +158,131 @@ pub(crate) struct Link {
 }
 
 impl Link {
+    /// Reads the link headers into `self`, in place: moving the struct costs more than the parsing.
     #[inline]
-    pub(crate) fn parse(link: LinkType, bytes: &[u8]) -> Self {
+    pub(crate) fn walk(&mut self, link: LinkType, bytes: &[u8]) {
         match (link, link.ether_type_and_end()) {
-            (LinkType::Loopback, _) => loopback(bytes),
-            (LinkType::Ppp, _) => ppp(bytes, 0),
-            (_, Some((type_at, end))) => after_ether_type(bytes, u16_at(bytes, type_at), end),
-            (_, None) => by_version(bytes, 0),
+            (LinkType::Loopback, _) => self.loopback(bytes),
+            (LinkType::Ppp, _) => self.ppp(bytes, 0),
+            (_, Some((type_at, end))) => self.ether_type(bytes, u16_at(bytes, type_at), end),
+            (_, None) => self.by_version(bytes, 0),
         }
     }
 
-    fn cut(header: Header, at: usize) -> Self {
-        Self { cut: Some((header, at)), payload_at: at, ..Self::default() }
+    #[inline]
+    fn cut(&mut self, header: Header, at: usize) {
+        self.cut = Some((header, at));
+        self.payload_at = at;
     }
 
-    fn found(network: Network, payload_at: usize) -> Self {
-        Self { network: Some(network), payload_at, ..Self::default() }
+    #[inline]
+    fn found(&mut self, network: Network, payload_at: usize) {
+        self.network = Some(network);
+        self.payload_at = payload_at;
+    }
+
+    /// What an EtherType announces; `at` is the end of the header that holds it.
+    #[inline]
+    fn ether_type(&mut self, bytes: &[u8], ether_type: Option<u16>, mut at: usize) {
+        let Some(mut ether_type) = ether_type else { return self.cut(Header::Link, 0) };
+        // Any number of tags: the frame's length bounds the loop, and no tag is stored.
+        while is_tag(ether_type) {
+            let Some(inner) = u16_at(bytes, at + 2) else { return self.cut(Header::Vlan, at) };
+            (ether_type, at) = (inner, at + 4);
+        }
+        self.ether_type = Some(ether_type);
+        match ether_type {
+            IPV4 => self.found(Network::Ipv4, at),
+            IPV6 => self.found(Network::Ipv6, at),
+            MPLS | MPLS_UPSTREAM => self.mpls(bytes, at),
+            // Version, code, session and length, then PPP.
+            PPPOE_SESSION if bytes.len() < at + 6 => self.cut(Header::Pppoe, at),
+            PPPOE_SESSION => self.ppp(bytes, at + 6),
+            0..ether_type::FIRST => self.llc(bytes, at),
+            _ => {
+                // A cooked header may be cut behind its EtherType.
+                self.cut = (bytes.len() < at).then_some((Header::Link, 0));
+                self.payload_at = at;
+            }
+        }
+    }
+
+    /// LLC and SNAP with an EtherType (RFC 1042). Other LLC frames are not followed.
+    #[cold]
+    fn llc(&mut self, bytes: &[u8], at: usize) {
+        const SNAP: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0];
+        // It was a length.
+        (self.ether_type, self.payload_at) = (None, at);
+        let there = bytes.get(at..).unwrap_or_default();
+        // As soon as a byte differs from SNAP's it is something else, whatever follows.
+        if there.iter().zip(&SNAP).any(|(byte, snap)| byte != snap) {
+            return;
+        }
+        let Some(ether_type) = u16_at(there, SNAP.len()) else { return self.cut(Header::Llc, at) };
+        self.ether_type = Some(ether_type);
+        match ether_type {
+            IPV4 => self.found(Network::Ipv4, at + 8),
+            IPV6 => self.found(Network::Ipv6, at + 8),
+            _ => self.payload_at = at + 8,
+        }
+    }
+
+    /// A stack of MPLS labels (RFC 3032). What follows the last is not said; an IP version there is
+    /// taken for IP.
+    #[cold]
+    fn mpls(&mut self, bytes: &[u8], mut at: usize) {
+        while let Some(label) = u32_at(bytes, at) {
+            at += 4;
+            if label & 0x100 != 0 {
+                return match u8_at(bytes, at).map(|byte| byte >> 4) {
+                    Some(4) => self.found(Network::Ipv4, at),
+                    Some(6) => self.found(Network::Ipv6, at),
+                    Some(_) => self.payload_at = at,
+                    None => self.cut(Header::Mpls, at),
+                };
+            }
+        }
+        self.cut(Header::Mpls, at);
+    }
+
+    /// PPP, where address and control bytes may be left out (RFC 1661, section 6.6).
+    #[cold]
+    fn ppp(&mut self, bytes: &[u8], mut at: usize) {
+        if array_at(bytes, at) == Some(&[0xff, 3]) {
+            at += 2;
+        }
+        self.ppp = u16_at(bytes, at);
+        match self.ppp {
+            Some(0x0021 | 0x0057) => self.by_version(bytes, at + 2),
+            Some(_) => self.payload_at = at + 2,
+            None => self.cut(Header::Ppp, at),
+        }
+    }
+
+    /// The family is in the byte order of the host that captured, or in network order.
+    #[cold]
+    fn loopback(&mut self, bytes: &[u8]) {
+        match u32_at(bytes, 0).map(|family| family.min(family.swap_bytes())) {
+            Some(2) => self.found(Network::Ipv4, 4),
+            // AF_INET6 has a number for each BSD, and one on Linux.
+            Some(10 | 24 | 28 | 30) => self.found(Network::Ipv6, 4),
+            Some(_) => self.payload_at = 4,
+            None => self.cut(Header::Link, 0),
+        }
+    }
+
+    #[inline]
+    fn by_version(&mut self, bytes: &[u8], at: usize) {
+        match u8_at(bytes, at).map(|byte| byte >> 4) {
+            Some(4) => self.found(Network::Ipv4, at),
+            Some(6) => self.found(Network::Ipv6, at),
+            Some(_) => (self.payload_at, self.bad_version) = (at, true),
+            None => self.cut(Header::Ip, at),
+        }
     }
 }
 
 fn is_tag(ether_type: u16) -> bool {
     use ether_type::{OLD_QINQ, OLD_QINQ_2, SERVICE_VLAN, VLAN};
     matches!(ether_type, VLAN | SERVICE_VLAN | OLD_QINQ | OLD_QINQ_2)
-}
-
-/// What an EtherType announces; `at` is the end of the header that holds it.
-#[inline]
-fn after_ether_type(bytes: &[u8], ether_type: Option<u16>, mut at: usize) -> Link {
-    let Some(mut ether_type) = ether_type else { return Link::cut(Header::Link, 0) };
-    // Any number of tags: the frame's length bounds the loop, and no tag is stored.
-    while is_tag(ether_type) {
-        let Some(inner) = u16_at(bytes, at + 2) else { return Link::cut(Header::Vlan, at) };
-        (ether_type, at) = (inner, at + 4);
-    }
-    let inner = match ether_type {
-        IPV4 => Link::found(Network::Ipv4, at),
-        IPV6 => Link::found(Network::Ipv6, at),
-        MPLS | MPLS_UPSTREAM => mpls(bytes, at),
-        // Version, code, session and length, then PPP.
-        PPPOE_SESSION if bytes.len() < at + 6 => Link::cut(Header::Pppoe, at),
-        PPPOE_SESSION => ppp(bytes, at + 6),
-        0..ether_type::FIRST => return llc(bytes, at),
-        // A cooked header may be cut behind its EtherType.
-        _ if bytes.len() < at => Link { payload_at: at, ..Link::cut(Header::Link, 0) },
-        _ => Link { payload_at: at, ..Link::default() },
-    };
-    Link { ether_type: Some(ether_type), ..inner }
-}
-
-/// LLC and SNAP with an EtherType (RFC 1042). Other LLC frames are not followed.
-#[cold]
-fn llc(bytes: &[u8], at: usize) -> Link {
-    const SNAP: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0];
-    let Some(header) = array_at::<8>(bytes, at) else {
-        let there = bytes.get(at..).unwrap_or_default();
-        // As soon as a byte differs from SNAP's it is something else, whatever follows.
-        if there.iter().zip(&SNAP).any(|(byte, snap)| byte != snap) {
-            return Link { payload_at: at, ..Link::default() };
-        }
-        return Link::cut(Header::Llc, at);
-    };
-    let [snap @ .., high, low] = header;
-    if *snap != SNAP {
-        return Link { payload_at: at, ..Link::default() };
-    }
-    let ether_type = u16::from_be_bytes([*high, *low]);
-    let network = match ether_type {
-        IPV4 => Some(Network::Ipv4),
-        IPV6 => Some(Network::Ipv6),
-        _ => None,
-    };
-    Link { ether_type: Some(ether_type), network, payload_at: at + 8, ..Link::default() }
-}
-
-/// A stack of MPLS labels (RFC 3032). What follows the last is not said; an IP version there is
-/// taken for IP.
-#[cold]
-fn mpls(bytes: &[u8], mut at: usize) -> Link {
-    while let Some(label) = u32_at(bytes, at) {
-        at += 4;
-        if label & 0x100 != 0 {
-            return match u8_at(bytes, at).map(|byte| byte >> 4) {
-                Some(4) => Link::found(Network::Ipv4, at),
-                Some(6) => Link::found(Network::Ipv6, at),
-                Some(_) => Link { payload_at: at, ..Link::default() },
-                None => Link::cut(Header::Mpls, at),
-            };
-        }
-    }
-    Link::cut(Header::Mpls, at)
-}
-
-/// PPP, where address and control bytes may be left out (RFC 1661, section 6.6).
-#[cold]
-fn ppp(bytes: &[u8], mut at: usize) -> Link {
-    if array_at(bytes, at) == Some(&[0xff, 3]) {
-        at += 2;
-    }
-    match u16_at(bytes, at) {
-        Some(ppp @ (0x0021 | 0x0057)) => Link { ppp: Some(ppp), ..by_version(bytes, at + 2) },
-        ppp @ Some(_) => Link { ppp, payload_at: at + 2, ..Link::default() },
-        None => Link::cut(Header::Ppp, at),
-    }
-}
-
-/// The family is in the byte order of the host that captured, or in network order.
-#[cold]
-fn loopback(bytes: &[u8]) -> Link {
-    match u32_at(bytes, 0).map(|family| family.min(family.swap_bytes())) {
-        Some(2) => Link::found(Network::Ipv4, 4),
-        // AF_INET6 has a number for each BSD, and one on Linux.
-        Some(10 | 24 | 28 | 30) => Link::found(Network::Ipv6, 4),
-        Some(_) => Link { payload_at: 4, ..Link::default() },
-        None => Link::cut(Header::Link, 0),
-    }
-}
-
-#[inline]
-fn by_version(bytes: &[u8], at: usize) -> Link {
-    match u8_at(bytes, at).map(|byte| byte >> 4) {
-        Some(4) => Link::found(Network::Ipv4, at),
-        Some(6) => Link::found(Network::Ipv6, at),
-        Some(_) => Link { payload_at: at, bad_version: true, ..Link::default() },
-        None => Link::cut(Header::Ip, at),
-    }
 }
