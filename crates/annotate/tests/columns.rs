@@ -16,7 +16,7 @@ use fibula_annotate::{
     AnnotateError, AnnotateOptions, Annotated, Annotator, ColumnAnnotator, ColumnOptions, Format,
     PrefixForm, Table, TextForm,
 };
-use fibula_core::Routes;
+use fibula_core::{PerFamily, Routes};
 use fibula_fib::{Fib, Isa};
 use fibula_rib::{Live, LiveOptions, Maker, Makers, Rib};
 
@@ -303,9 +303,9 @@ fn wide_integers_and_bad_options() {
 fn a_live_generation_is_refused() {
     fn makers<A: fibula_engines::EngineFamily>() -> Vec<Maker<A>> {
         let entry = fibula_engines::find::<A>("radix").unwrap();
-        vec![Maker::new(entry.name, |routes: &Routes<A>| (entry.build)(routes, Isa::detect()))]
+        vec![Maker::new(entry.name, |routes: &Routes<A>| Ok(entry.build(routes, Isa::detect())?))]
     }
-    let both = |_| Makers { v4: makers(), v6: makers() };
+    let both = PerFamily::<Makers> { v4: makers(), v6: makers() };
     let live = Live::start(Rib::default(), &[0], both, LiveOptions::default(), |_| {}).unwrap();
     let fib = Fib::of_live(&live, 0).unwrap();
     let error = ColumnAnnotator::new(fib.clone(), &ColumnOptions::default()).err().unwrap();

@@ -33,7 +33,7 @@ impl<A: EngineFamily> Chosen<A> {
         isa: Isa,
     ) -> Result<Self, BuildError> {
         let started = Instant::now();
-        let engine = (entry.build)(routes, isa)?;
+        let engine = entry.build(routes, isa)?;
         Ok(Self::new(entry, isa, "asked for", started, engine))
     }
 
@@ -60,7 +60,7 @@ impl<A: EngineFamily> Chosen<A> {
         A: StoredFamily,
     {
         let started = Instant::now();
-        let engine = (entry.load)(stored.tables(), stored.hop_count(), isa)?;
+        let engine = entry.load(stored.tables(), stored.hop_count(), isa)?;
         Ok(Self::new(entry, isa, "stored with the table", started, engine))
     }
 
@@ -82,7 +82,7 @@ impl<A: EngineFamily> Chosen<A> {
 
     /// The form of an engine that runs where `isa` is asked for: the best that it has up to there.
     pub fn form(entry: &Entry<A>, isa: Isa) -> Isa {
-        entry.isas.iter().copied().filter(|&form| form <= isa).max().unwrap_or(Isa::Scalar)
+        isa.best_of(entry.isas)
     }
 
     /// With what was passed over before it.
@@ -101,5 +101,5 @@ pub(crate) fn part<'a, A: EngineFamily>(
     name: &'static str,
     engine: &'a BoxedEngine<A>,
 ) -> EnginePart<'a> {
-    EnginePart { name, tables: engine.tables() }
+    EnginePart::of(name, engine.persist())
 }

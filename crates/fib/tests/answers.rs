@@ -219,7 +219,7 @@ fn a_live_generation_says_what_it_has() {
     };
     let change = Change::Announce(Attributes::Bgp(&bgp));
     let prefix = "10.0.0.0/8".parse().unwrap();
-    live.apply(0, &Update { prefix, peer, path_id: 0, time: 0, change }).unwrap();
+    live.apply(&Update { peer, ..Update::new(prefix, change) }).unwrap();
     live.flush();
     let fib = Fib::of_live(&live, 0).unwrap();
     let ip = "10.1.2.3".parse().unwrap();

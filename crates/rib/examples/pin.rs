@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use fibula_core::{Addr, Follow, Hop, Lookup, Memory};
+use fibula_core::{Addr, Follow, Hop, Lookup, Memory, PerFamily};
 use fibula_rib::{Live, LiveOptions, Maker, Makers, Rib};
 
 struct Nothing;
@@ -39,7 +39,7 @@ fn main() {
     fn maker<A: Addr>() -> Vec<Maker<A>> {
         vec![Maker::new("nothing", |_| Ok(Box::new(Nothing)))]
     }
-    let makers = |_| Makers { v4: maker(), v6: maker() };
+    let makers = PerFamily::<Makers> { v4: maker(), v6: maker() };
     let live = Live::start(Rib::default(), &[0], makers, LiveOptions::default(), |_| {});
     let live = live.expect("nothing takes any table");
     let mut reader = live.reader::<u32>(0).expect("a table is followed");

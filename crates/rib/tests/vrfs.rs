@@ -6,10 +6,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::engines::{Behaviour, makers};
-use fibula_core::{Addr, AnyPrefix, Attributes, Change, Hop, Prefix, Update, Value};
-use fibula_rib::{
-    AttributeSet, Audit, Live, LiveFamily, LiveOptions, Pacing, Peer, Preference, Rib, Vrf,
+use fibula_core::{
+    Addr, AnyPrefix, Attributes, Change, Hop, Kind, PerFamily, Prefix, Update, Value, Vrf,
 };
+use fibula_rib::{AttributeSet, Audit, Live, LiveOptions, Pacing, Peer, Preference, Rib};
 use fibula_testkit::Rng;
 
 const VRFS: [Vrf; 3] = [0, 7, 9];
@@ -56,28 +56,14 @@ fn feed() -> Vec<Event> {
 /// The values of the paths of each prefix, by peer and path identifier.
 type Map<A> = BTreeMap<Prefix<A>, BTreeMap<(u32, u32), u64>>;
 
+enum Maps {}
+
+impl Kind for Maps {
+    type Of<A: Addr> = Map<A>;
+}
+
 /// One VRF, as plainly as can be.
-#[derive(Default)]
-struct Plain {
-    v4: Map<u32>,
-    v6: Map<u128>,
-}
-
-trait Family: LiveFamily {
-    fn map(plain: &Plain) -> &Map<Self>;
-}
-
-impl Family for u32 {
-    fn map(plain: &Plain) -> &Map<Self> {
-        &plain.v4
-    }
-}
-
-impl Family for u128 {
-    fn map(plain: &Plain) -> &Map<Self> {
-        &plain.v6
-    }
-}
+type Plain = PerFamily<Maps>;
 
 /// The value of the longest match. Values alone rank alike, so the peer that came first is best.
 fn longest<A: Addr>(map: &Map<A>, addr: A) -> Option<u64> {
@@ -105,7 +91,7 @@ struct Replay {
 fn follow(rib: Rib) -> Live {
     let pacing = Pacing { bucket: Duration::from_millis(1), ..Pacing::default() };
     let options = LiveOptions { pacing, audit: Audit::Full };
-    Live::start(rib, &FOLLOWED, |_| makers(Behaviour::default()), options, |_| {}).unwrap()
+    Live::start(rib, &FOLLOWED, makers(Behaviour::default()), options, |_| {}).unwrap()
 }
 
 impl Replay {
@@ -134,8 +120,8 @@ impl Replay {
                     None => Change::Withdraw,
                 };
                 let (peer, path_id) = path;
-                let update = Update { prefix, peer, path_id, time: 0, change };
-                self.live.apply(vrf, &update).unwrap();
+                let update = Update { vrf, peer, path_id, ..Update::new(prefix, change) };
+                self.live.apply(&update).unwrap();
                 let plain = self.plain.get_mut(&vrf).unwrap();
                 let paths = match prefix {
                     AnyPrefix::V4(prefix) => plain.v4.entry(prefix).or_default(),
@@ -172,13 +158,13 @@ impl Replay {
         self.compare_family::<u128>();
     }
 
-    fn compare_family<A: Family>(&self) {
+    fn compare_family<A: Addr>(&self) {
         // Prefixes without a path stay in the maps.
-        let touched = self.plain.values().flat_map(|plain| A::map(plain).keys().copied());
+        let touched = self.plain.values().flat_map(|plain| plain.get::<A>().keys().copied());
         let touched: BTreeSet<Prefix<A>> = touched.collect();
         let addrs: Vec<A> = touched.into_iter().flat_map(around).collect();
         for (&vrf, plain) in &self.plain {
-            let map = A::map(plain);
+            let map = plain.get::<A>();
             let expected: Vec<_> = addrs.iter().map(|addr| longest(map, *addr)).collect();
             let of_rib = self.live.with_rib(|rib| -> Vec<_> {
                 let best = |addr: &A| Some(value(&rib.longest(vrf, *addr)?.1.attributes));
@@ -231,7 +217,7 @@ impl Replay {
     }
 }
 
-fn paths_of<A: LiveFamily>(rib: &Rib, vrf: Vrf, all: &mut Paths) {
+fn paths_of<A: Addr>(rib: &Rib, vrf: Vrf, all: &mut Paths) {
     for (prefix, _) in rib.iter::<A>(vrf) {
         let paths = rib.paths(vrf, prefix).into_iter();
         let mut paths: Vec<_> =

@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use fibula_core::{
-    Addr, BuildError, Follow, Hop, LoadError, Lookup, Memory, Patched, Persist, Prefix, Routes,
-    TableRef, TableSource,
+    Addr, BuildError, Follow, Hop, Lookup, Memory, Patched, Prefix, Routes, TableRef,
 };
-use fibula_engines::EngineFamily;
+use fibula_engines::{AnyEngine, EngineFamily};
 use fibula_simd::Isa;
 use fibula_testkit::Oracle;
 
@@ -92,12 +91,9 @@ impl<A: Addr> Lookup<A> for Liar<A> {
     }
 }
 
-impl<A: Addr> Persist<A> for Liar<A> {
-    fn tables(&self) -> Vec<TableRef<'_>> {
-        Vec::new()
-    }
-    fn load(_: &dyn TableSource, _: u32) -> Result<Self, LoadError> {
-        Err(LoadError::new("all", "are not stored"))
+impl<A: Addr> AnyEngine<A> for Liar<A> {
+    fn persist(&self) -> Option<Vec<TableRef<'_>>> {
+        None
     }
 }
 

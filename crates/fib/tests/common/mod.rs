@@ -1,7 +1,7 @@
 //! Dense tables of both families, and every kind of open table over the same routes.
 #![allow(dead_code, reason = "not every test uses all of it")]
 
-use fibula_core::{Attributes, Change, Route, Routes, Update, Value};
+use fibula_core::{Attributes, Change, PerFamily, Route, Routes, Update, Value};
 use fibula_engines::{EngineFamily, Isa};
 use fibula_fib::{Fib, FibFamily, FibOptions};
 use fibula_rib::{Columns, Live, LiveOptions, Maker, Makers, Rib, Table};
@@ -49,17 +49,16 @@ impl Kinds {
 pub fn live(table: &Table) -> Live {
     fn makers<A: EngineFamily>() -> Vec<Maker<A>> {
         let entry = fibula_engines::find::<A>("planb").unwrap();
-        vec![Maker::new(entry.name, |routes: &Routes<A>| (entry.build)(routes, Isa::detect()))]
+        vec![Maker::new(entry.name, |routes: &Routes<A>| Ok(entry.build(routes, Isa::detect())?))]
     }
     fn feed<A: FibFamily>(live: &Live, routes: &Routes<A>) {
         for Route { prefix, hop } in routes.iter() {
             let values = [Value::Int(hop.index().unwrap().into())];
             let change = Change::Announce(Attributes::Values(&values));
-            let prefix = A::any_prefix(prefix);
-            live.apply(0, &Update { prefix, peer: 0, path_id: 0, time: 0, change }).unwrap();
+            live.apply(&Update::new(A::any_prefix(prefix), change)).unwrap();
         }
     }
-    let both = |_| Makers { v4: makers(), v6: makers() };
+    let both = PerFamily::<Makers> { v4: makers(), v6: makers() };
     let live = Live::start(Rib::default(), &[0], both, LiveOptions::default(), |_| {}).unwrap();
     feed(&live, &table.v4);
     feed(&live, &table.v6);
