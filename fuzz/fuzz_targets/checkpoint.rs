@@ -4,7 +4,9 @@
 
 use std::sync::LazyLock;
 
-use fibula_core::{Addr, AnyPrefix, Attributes, BgpAttributes, Change, NextHop, NextHops, Prefix, Update, Value};
+use fibula_core::{
+    Addr, AnyPrefix, Attributes, BgpAttributes, Change, NextHop, NextHops, Prefix, Update, Value,
+};
 use fibula_fuzz::forge::{Section, assemble, seal, sections};
 use fibula_rib::{Peer, Preference, Rib, Snapshot};
 use libfuzzer_sys::arbitrary::{self, Arbitrary};

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use crate::common::{RouteScan, Scan, World};
+use crate::common::{Ways, World};
 use arrow_array::builder::{BinaryViewBuilder, FixedSizeBinaryBuilder, StringDictionaryBuilder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int8Type, Int32Type, UInt8Type, UInt32Type, UInt64Type};

@@ -8,7 +8,7 @@ use fibula_core::{Family, grouped};
 use fibula_fib::{Fib, FibOptions};
 use fibula_ingest::{Damage, Progress, ReadReport};
 use fibula_rib::{PeerChoice, Snapshot, Table};
-pub use fibula_sources::{DEFAULT_HOPS, row};
+pub use fibula_sources::DEFAULT_HOPS;
 use fibula_sources::{Merge, Watch};
 use fibula_testkit::fib::{HopModel, synthetic_hops};
 

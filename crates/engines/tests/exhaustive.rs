@@ -59,8 +59,7 @@ fn fitting(entry: &Entry<u32>, routes: Routes<u32>) -> Routes<u32> {
 /// An engine in each form that this machine has.
 fn forms(entry: &Entry<u32>, routes: &Routes<u32>) -> Vec<(Isa, BoxedEngine<u32>)> {
     let isas = entry.isas.iter().filter(|isa| isa.is_supported());
-    isas.map(|&isa| (isa, entry.build(routes, isa).expect("the engine takes the table")))
-        .collect()
+    isas.map(|&isa| (isa, entry.build(routes, isa).expect("the engine takes the table"))).collect()
 }
 
 /// The places of the routes in order of length.

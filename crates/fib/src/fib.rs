@@ -7,11 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fibula_core::{AnyPrefix, Hop, Prefix};
+use fibula_core::{AnyPrefix, Hop, Prefix, Vrf};
 use fibula_engines::Isa;
 use fibula_rib::{
     Columns, Generation, IndexedRoutes, Live, Provenance, Snapshot, StoredRoutes, Table,
-    TableError, Vrf, Written,
+    TableError, Written,
 };
 
 use crate::open_family::{Engine, FibFamily, OpenFamily, Report};

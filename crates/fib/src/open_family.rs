@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use fibula_core::{AnyPrefix, Hop, Lookup, Memory, Prefix, Route};
 use fibula_engines::{BoxedEngine, EngineFamily, Isa};
-use fibula_rib::{EnginePart, Generation, IndexedRoutes};
+use fibula_rib::{EnginePart, Generation, IndexedRoutes, StoredFamily};
 
 use crate::by_need::ByNeed;
 use crate::{Fib, chosen};
 
 /// The families of an open table: `u32` and `u128`.
-pub trait FibFamily: EngineFamily {
+pub trait FibFamily: EngineFamily + StoredFamily {
     #[doc(hidden)]
     fn open_family(fib: &Fib) -> &OpenFamily<Self>;
     #[doc(hidden)]

@@ -30,11 +30,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
 ];
 
 /// Crates without any unsafe code, which say so to the compiler.
-const SAFE_CRATES: &[&str] =
-    &[
-        "core", "packet", "fib", "ingest", "annotate", "export", "sources", "feeds", "testkit", "fibula",
-        "cli",
-    ];
+const SAFE_CRATES: &[&str] = &[
+    "core", "packet", "fib", "ingest", "annotate", "export", "sources", "feeds", "testkit",
+    "fibula", "cli",
+];
 
 /// Files outside those crates that may hold `unsafe`.
 const UNSAFE_ROOMS: &[&str] =

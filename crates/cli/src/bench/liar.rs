@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use fibula_core::{
-    Addr, BuildError, Follow, Hop, Lookup, Memory, Patched, Prefix, Routes, TableRef,
+    Addr, BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Patched, Persist, Prefix,
+    Routes, TableRef, TableSource,
 };
-use fibula_engines::{AnyEngine, EngineFamily};
+use fibula_engines::EngineFamily;
 use fibula_simd::Isa;
 use fibula_testkit::Oracle;
 
@@ -91,9 +92,21 @@ impl<A: Addr> Lookup<A> for Liar<A> {
     }
 }
 
-impl<A: Addr> AnyEngine<A> for Liar<A> {
-    fn persist(&self) -> Option<Vec<TableRef<'_>>> {
-        None
+impl<A: Addr> Engine<A> for Liar<A> {
+    const NAME: &'static str = "liar";
+    type Config = ();
+
+    fn build(routes: &Routes<A>, (): &()) -> Result<Self, BuildError> {
+        Ok(Self::new(routes, Lie::Honest, A::MIN))
+    }
+}
+
+impl<A: Addr> Persist<A> for Liar<A> {
+    fn tables(&self) -> Vec<TableRef<'_>> {
+        Vec::new()
+    }
+    fn load(_: &dyn TableSource, _: u32, (): &()) -> Result<Self, LoadError> {
+        Err(LoadError::new("all", "are not stored"))
     }
 }
 

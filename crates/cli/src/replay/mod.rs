@@ -272,9 +272,10 @@ fn feed(
 ) -> Result<(u64, f64, u64), Failure> {
     phases.set(Phase::During);
     let (started, clock) = (Instant::now(), SystemClock::default());
-    let checkpoints = args.checkpoint.as_ref().map(|path| {
-        Checkpoints::new(path, every, tables.to_string(), clock.now(), |event| note(event))
-    });
+    let checkpoints = args
+        .checkpoint
+        .as_ref()
+        .map(|path| Checkpoints::new(path, every, tables.to_string(), clock.now(), note));
     let feed = LiveFeed::with_clock(live, clock)
         .paced(args.speed, args.rate)
         .skipping(skip)
@@ -299,7 +300,7 @@ fn start_live(args: &Args, rib: Rib) -> Result<Live, Failure> {
     let options = LiveOptions { pacing, audit: args.audit };
     // Names that neither family has are mistakes.
     crate::engines::choose::<u32>(&args.engine)?;
-    Ok(Live::start(rib, &[0], Engines::named(&args.engine), options, |event| note(event))?)
+    Ok(Live::start(rib, &[0], Engines::named(&args.engine), options, note)?)
 }
 
 /// A core for the reader, and the one for all others if there are no more than two.

@@ -38,8 +38,8 @@ use hashbrown::HashMap;
 
 use crate::TableError;
 pub use decision::{Decision, Path, Peer, Preference, Step};
-pub use names::SetTexts;
 use family::{Family, Speaker};
+pub use names::SetTexts;
 pub use query::RibMemory;
 pub(crate) use query::SavedPath;
 pub use set::AttributeSet;
