@@ -105,15 +105,15 @@ fn instruction_sets_are_forced() {
 }
 
 fn built<A: EngineFamily>(routes: &Routes<A>, name: &str) -> BoxedEngine<A> {
-    (fibula_engines::find::<A>(name).unwrap().build)(routes, Isa::detect()).unwrap()
+    fibula_engines::find::<A>(name).unwrap().build(routes, Isa::detect()).unwrap()
 }
 
 #[test]
 fn the_stored_engine_comes_first() {
     let table = dense(23);
     let (v4, v6) = (built(&table.v4, "dxr18"), built(&table.v6, "poptrie16"));
-    let part4 = EnginePart { name: "dxr18", tables: v4.tables() };
-    let part6 = EnginePart { name: "poptrie16", tables: v6.tables() };
+    let part4 = EnginePart::of("dxr18", v4.persist());
+    let part6 = EnginePart::of("poptrie16", v6.persist());
     let snapshot = |v4: &EnginePart<'_>, v6: &EnginePart<'_>| {
         Snapshot::from_bytes(fibula_rib::to_bytes(&table, v4, v6).unwrap()).unwrap()
     };
@@ -150,7 +150,7 @@ fn cut<'a, A: EngineFamily>(
     name: &'a str,
     table: usize,
 ) -> EnginePart<'a> {
-    let mut tables = engine.tables();
+    let mut tables = engine.persist().unwrap();
     let TableRef { name: table_name, bytes } = tables[table];
     tables[table] = TableRef { name: table_name, bytes: &bytes[..bytes.len() / 2] };
     EnginePart { name, tables }
@@ -162,8 +162,8 @@ fn hostile<A: EngineFamily + StoredFamily>(table: &Table, routes: &Routes<A>) {
     let mut refused = 0;
     for entry in engines::<A>() {
         let engine = built(routes, entry.name);
-        let tables = engine.tables().len();
-        for at in (0..tables).filter(|&at| !engine.tables()[at].bytes.is_empty()) {
+        let tables = engine.persist().unwrap().len();
+        for at in (0..tables).filter(|&at| !engine.persist().unwrap()[at].bytes.is_empty()) {
             let (mut v4, mut v6) = (EnginePart::none(), EnginePart::none());
             *(if A::BITS == 32 { &mut v4 } else { &mut v6 }) = cut(&engine, entry.name, at);
             let bytes = fibula_rib::to_bytes(table, &v4, &v6).unwrap();
