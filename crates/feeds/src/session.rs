@@ -208,7 +208,10 @@ impl Session {
             self.become_up();
             return Ok(());
         }
-        self.end(to)
+        let peers = self.peers.len();
+        self.end(to)?;
+        (self.events)(Event::Expired { peers });
+        Ok(())
     }
 
     /// When [`Session::tick`] will do something, if nothing comes before.
@@ -231,12 +234,8 @@ impl Session {
     pub fn end(&mut self, to: &mut dyn Listener) -> Result<(), FeedError> {
         self.state = State::Idle;
         self.open.clear();
-        let peers = self.peers.len();
         while let Some(peer) = self.peers.pop_first() {
             to.down(peer)?;
-        }
-        if peers > 0 {
-            (self.events)(Event::Expired { peers });
         }
         Ok(())
     }
