@@ -146,6 +146,8 @@ mod tests {
         // Not at every change: about 16 times while a table doubles.
         let so_far = asked.load(Ordering::Relaxed);
         assert!((16 * 5..16 * 9).contains(&so_far), "{so_far}");
+        assert!(!choice.review(&routes(3200), 200));
+        let so_far = asked.load(Ordering::Relaxed);
         assert!(!choice.review(&routes(3200), 0) && !choice.review(&routes(3200), 199));
         assert_eq!(asked.load(Ordering::Relaxed), so_far);
         assert!(choice.review(&routes(90), 3110));

@@ -286,7 +286,14 @@ fn an_engine_that_lies_gives_way() {
     announce(&live, p("10.0.0.0/8"), 1);
     let mut reader = live.reader::<u32>(0).unwrap();
     until("the liar gives way", || answer(&mut reader, 0x0a00_0000) == Some(1));
-    assert_eq!(reader.pin().engine_name(), "plain");
+    // It does not come back by being patched: the spare engine is its.
+    for i in 0..20u32 {
+        announce(&live, Prefix::masked(i << 24, 8).unwrap(), i.into());
+        live.flush();
+        assert_eq!(reader.pin().engine_name(), "plain");
+        assert_eq!(answer(&mut reader, i << 24), Some(i.into()));
+    }
+    assert!(live.counters::<u32>(0).unwrap().patches.get() > 0);
 }
 
 /// A compiler that cannot keep up: the feed waits, nothing is lost, and little is held.

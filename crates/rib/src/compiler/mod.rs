@@ -266,11 +266,13 @@ impl<A: Addr> Compiler<A> {
         self.retired.put(old, std::mem::take(&mut self.unpublished));
     }
 
-    /// The spare engine brought up to date, if there is one and that is cheaper than to build.
+    /// The spare engine brought up to date, if there is one and that is cheaper than to build. One that
+    /// gave way to another engine is not: it would come back with the next change.
     fn patched(&mut self) -> Option<Made<A>> {
-        let behind = self.retired.spare()?.len();
-        let build = self.heal || self.rechosen;
-        if build || !self.tables.costs.is_patch_cheaper(behind + self.unpublished.len()) {
+        let (spare, behind) = self.retired.spare()?;
+        let gave_way = spare.name != self.shared.publisher.current().name;
+        let build = self.heal || self.rechosen || gave_way;
+        if build || !self.tables.costs.is_patch_cheaper(behind.len() + self.unpublished.len()) {
             return None;
         }
         let (old, mut at) = self.retired.take_spare()?;

@@ -173,10 +173,10 @@ impl<A: Addr> Retired<A> {
         self.held.len() + spare.count()
     }
 
-    /// The prefixes in which the spare one differs from the current one, if nobody has it any more.
-    pub(crate) fn spare(&self) -> Option<&[Prefix<A>]> {
+    /// The spare one if nobody has it any more, and the prefixes in which it differs from the current one.
+    pub(crate) fn spare(&self) -> Option<(&Generation<A>, &[Prefix<A>])> {
         let (old, behind) = self.spare.as_ref()?;
-        (Arc::strong_count(old) == 1).then_some(&**behind)
+        (Arc::strong_count(old) == 1).then_some((&**old, &**behind))
     }
 
     /// The spare one if nobody has it any more, to be patched, and the prefixes in which it differs
