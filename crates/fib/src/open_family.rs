@@ -114,8 +114,8 @@ impl<A: FibFamily> OpenFamily<A> {
     }
 
     /// Answers `addrs[i]` with the number of the matching route ([`IndexedRoutes::get`]) in `numbers[i]`,
-    /// [`Hop::NONE`] where there is none. Few addresses are searched; once there were as many as the
-    /// table has routes, 65,536 at the least, an engine is compiled for them by the thread that asks, while
+    /// [`Hop::NONE`] where there is none. Few addresses are searched; once there were a quarter
+    /// as many as the table has routes, 65,536 at the least, an engine is compiled for them by the thread that asks, while
     /// others go on searching.
     ///
     /// # Panics

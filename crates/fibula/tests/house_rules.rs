@@ -111,6 +111,8 @@ fn safe_crates_say_so() {
 fn unsafe_stays_in_its_rooms() {
     let mut files = Vec::new();
     sources(&crates_dir(), &mut files);
+    sources(&crates_dir().join("../bindings"), &mut files);
+    assert!(files.iter().any(|file| file.ends_with("bindings/python/src/lib.rs")));
     assert!(files.len() > 30, "only {} sources found", files.len());
     for file in files {
         let path = file.to_string_lossy().replace('\\', "/");
