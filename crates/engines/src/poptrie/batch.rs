@@ -201,6 +201,7 @@ impl Lanes {
         addrs: &[A],
         hops: &mut [Hop],
     ) {
+        #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut, reason = "no other form"))]
         let (mut done, mut count) = (0, 0);
         #[cfg(target_arch = "x86_64")]
         if A::BITS == 32 && S::ISA == fibula_simd::Isa::Avx512 {
