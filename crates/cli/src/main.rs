@@ -19,6 +19,7 @@ mod lookup;
 mod output;
 mod progress;
 mod replay;
+mod signals;
 mod source;
 mod stats;
 mod table;
@@ -93,10 +94,13 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             // Not `exit`: it panics if the help goes into a closed pipe.
-            let _ = error.print();
-            return ExitCode::from(u8::from(error.use_stderr()) * 2);
+            return match error.print() {
+                Err(failed) if !error.use_stderr() => Failure::from(failed).report(),
+                _ => ExitCode::from(u8::from(error.use_stderr()) * 2),
+            };
         }
     };
+    signals::clean_up();
     match run(&cli.command) {
         Ok(outcome) => outcome.into(),
         Err(failure) => failure.report(),

@@ -5,6 +5,8 @@ mod bloomfwd;
 mod checks;
 mod columns;
 mod common;
+#[cfg(unix)]
+mod crash;
 mod data;
 mod real_data;
 mod replay;

@@ -69,7 +69,7 @@ mod sync;
 mod table;
 
 pub use array::AlignedBytes;
-pub use atomic_file::AtomicFile;
+pub use atomic_file::{AtomicFile, remove_unfinished};
 pub use audit::Audit;
 pub use builder::{BuilderOptions, PeerChoice, TableBuilder};
 pub use checkpoint::{Checkpoint, Restored};

@@ -1,0 +1,178 @@
+//! Files that appear whole or not at all.
+
+mod target;
+mod unfinished;
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use target::Target;
+pub use unfinished::remove_unfinished;
+use unfinished::{PREFIX, SUFFIX, Unfinished, remove_stale};
+
+/// A file that appears whole or not at all.
+///
+/// What is written goes to a temporary file in the same directory; [`commit`](Self::commit) syncs it
+/// and renames it over the target. Dropped before that, it leaves the target as it was. Programs that
+/// have the old file open keep it. Symbolic links are followed, also to a file that is not there yet;
+/// the mode and, where the system allows it, the owner of the file that is replaced are kept. A file
+/// that nobody may write is not replaced.
+///
+/// What is no entry of a directory (`/dev/stdout` and the other names of open descriptors) or no regular
+/// file (`/dev/null`, a pipe) is written to directly.
+///
+/// A process that is killed leaves its temporary file behind; the next one that writes into the same
+/// directory removes it. [`remove_unfinished`] is for those that can still do so themselves.
+///
+/// ```
+/// use std::io::Write;
+///
+/// let directory = tempfile::tempdir()?;
+/// let path = directory.path().join("result.csv");
+/// let mut file = fibula_rib::AtomicFile::create(&path)?;
+/// file.write_all(b"addr,country\n")?;
+/// assert!(!path.exists());
+/// file.commit()?;
+/// assert_eq!(std::fs::read(&path)?, b"addr,country\n");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct AtomicFile {
+    inner: Inner,
+}
+
+#[derive(Debug)]
+enum Inner {
+    Temporary(Temporary),
+    /// What cannot be replaced by another file.
+    Special(File),
+}
+
+#[derive(Debug)]
+struct Temporary {
+    // Dropped in this order: a file is on the list of the unfinished as long as it is there.
+    file: NamedTempFile,
+    listed: Unfinished,
+    target: PathBuf,
+    /// Nobody may write the file once it is in its place.
+    read_only: bool,
+}
+
+impl AtomicFile {
+    /// Begins to write the file.
+    ///
+    /// # Errors
+    /// If the path is a directory, if nobody may write the file that is there, or if the operating system
+    /// refuses.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        Self::begin(path, None)
+    }
+
+    /// As [`create`](Self::create), but nobody may write the file once it is in its place, so that others
+    /// can map it. It replaces a file that nobody may write only if that file begins with `magic`, as this
+    /// one will.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn create_read_only(path: &Path, magic: &[u8]) -> io::Result<Self> {
+        Self::begin(path, Some(magic))
+    }
+
+    fn begin(path: &Path, magic: Option<&[u8]>) -> io::Result<Self> {
+        let target = match target::resolve(path)? {
+            Target::Open(file) => return Ok(Self { inner: Inner::Special(file) }),
+            Target::Entry(target) => target,
+        };
+        let old = match fs::metadata(&target) {
+            Ok(old) if old.is_dir() => return Err(ErrorKind::IsADirectory.into()),
+            Ok(old) if !old.is_file() => {
+                let file = File::options().write(true).open(&target)?;
+                return Ok(Self { inner: Inner::Special(file) });
+            }
+            Ok(old) => Some(old),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        if old.as_ref().is_some_and(|old| old.permissions().readonly())
+            && !magic.is_some_and(|magic| begins_with(&target, magic))
+        {
+            return Err(io::Error::new(
+                ErrorKind::PermissionDenied,
+                "nobody may write this file, so it is not replaced: remove it, or make it writable",
+            ));
+        }
+        let directory = directory(&target);
+        remove_stale(directory);
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(PREFIX).suffix(SUFFIX);
+        // What any new file gets, less the process's mask; the library's default is private.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let (file, listed) = loop {
+            let (listed, file) = Unfinished::begin(|| builder.tempfile_in(directory))?;
+            if unfinished::claim(file.as_file())? {
+                break (file, listed);
+            }
+        };
+        if let Some(old) = old {
+            target::keep_owner_and_mode(file.as_file(), &old);
+        }
+        let read_only = magic.is_some();
+        Ok(Self { inner: Inner::Temporary(Temporary { file, listed, target, read_only }) })
+    }
+
+    /// Puts the file in its place.
+    ///
+    /// # Errors
+    /// If the operating system refuses; the target is as it was.
+    pub fn commit(self) -> io::Result<()> {
+        let Inner::Temporary(Temporary { file, listed, target, read_only }) = self.inner else {
+            return Ok(());
+        };
+        if read_only {
+            let mut permissions = file.as_file().metadata()?.permissions();
+            permissions.set_readonly(true);
+            file.as_file().set_permissions(permissions)?;
+        }
+        file.as_file().sync_all()?;
+        listed.end(|| file.persist(&target))?;
+        // The rename is on disk only when the directory is. Some file systems cannot sync those.
+        if let Ok(directory) = File::open(directory(&target)) {
+            let _ = directory.sync_all();
+        }
+        Ok(())
+    }
+}
+
+impl Write for AtomicFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.inner {
+            Inner::Temporary(temporary) => temporary.file.as_file_mut().write(bytes),
+            Inner::Special(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Where the file lies.
+fn directory(file: &Path) -> &Path {
+    match file.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+fn begins_with(path: &Path, magic: &[u8]) -> bool {
+    let mut head = Vec::with_capacity(magic.len());
+    File::open(path).and_then(|file| file.take(magic.len() as u64).read_to_end(&mut head)).is_ok()
+        && head == magic
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+//! What the name of an output means.
+
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::directory;
+
+/// What a path leads to.
+pub(super) enum Target {
+    /// An entry of a directory, or where one will be.
+    Entry(PathBuf),
+    /// A descriptor that this process has open: what it leads to has a name, perhaps, but whoever opened
+    /// it expects the bytes there, and not another file under that name.
+    Open(File),
+}
+
+/// As many links in a row as Linux follows.
+const LINKS: usize = 40;
+
+/// Follows links. The last of them may point to a file that is not there yet.
+pub(super) fn resolve(path: &Path) -> io::Result<Target> {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS {
+        if let Some(file) = descriptor(&path)? {
+            return Ok(Target::Open(file));
+        }
+        match fs::read_link(&path) {
+            // Relative to where the link lies; an absolute one replaces all of it.
+            Ok(next) => path = directory(&path).join(next),
+            // No link: an ordinary file, or none yet.
+            Err(_) => return Ok(Target::Entry(path)),
+        }
+    }
+    Err(io::Error::other("too many symbolic links, one after the other"))
+}
+
+/// The file behind `/dev/fd/3` and the like.
+#[cfg(unix)]
+fn descriptor(path: &Path) -> io::Result<Option<File>> {
+    use std::os::fd::AsFd;
+
+    let Some(number) = path.file_name().and_then(|name| name.to_str()?.parse::<u32>().ok()) else {
+        return Ok(None);
+    };
+    // On Linux `/dev/fd` is a link to `/proc/self/fd`, the directory of the process or of a thread.
+    let Ok(directory) = fs::canonicalize(directory(path)) else { return Ok(None) };
+    if directory != Path::new("/dev/fd")
+        && !(directory.starts_with("/proc") && directory.ends_with("fd"))
+    {
+        return Ok(None);
+    }
+    let ours = directory == Path::new("/dev/fd")
+        || directory.starts_with(format!("/proc/{}", std::process::id()));
+    Ok(Some(match number {
+        1 if ours => io::stdout().as_fd().try_clone_to_owned()?.into(),
+        2 if ours => io::stderr().as_fd().try_clone_to_owned()?.into(),
+        // Opened anew it would begin at the first byte of the file, over what is there.
+        _ => File::options().append(true).open(path)?,
+    }))
+}
+
+#[cfg(not(unix))]
+fn descriptor(_: &Path) -> io::Result<Option<File>> {
+    Ok(None)
+}
+
+/// Gives a file the mode and the owner of the one that it will replace. Who may not give files away keeps
+/// it: this is a courtesy, not a promise.
+pub(super) fn keep_owner_and_mode(file: &File, old: &Metadata) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{MetadataExt, fchown};
+        if let Ok(new) = file.metadata()
+            && (new.uid(), new.gid()) != (old.uid(), old.gid())
+            && fchown(file, Some(old.uid()), Some(old.gid())).is_err()
+        {
+            let _ = fchown(file, None, Some(old.gid()));
+        }
+    }
+    // After the owner, whose change takes bits of the mode away.
+    let _ = file.set_permissions(old.permissions());
+}

@@ -1,0 +1,110 @@
+//! Temporary files of this process, and those that others left behind.
+//!
+//! Each temporary file is locked by the process that writes it. A lock ends with its process, however that
+//! ends, so a file that can be locked is nobody's.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tempfile::NamedTempFile;
+
+pub(super) const PREFIX: &str = ".fibula-";
+pub(super) const SUFFIX: &str = ".tmp";
+
+/// The temporary files of this process.
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes the temporary files of every [`AtomicFile`](crate::AtomicFile) of this process, which is about
+/// to end, by a signal for example. No file begins and none appears after that: a thread that tries waits
+/// for the end of the process.
+pub fn remove_unfinished() {
+    let list = unfinished();
+    for path in &*list {
+        let _ = fs::remove_file(path);
+    }
+    // The lock is kept.
+    std::mem::forget(list);
+}
+
+/// A place on the list, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Unfinished {
+    path: PathBuf,
+}
+
+impl Unfinished {
+    /// Makes a temporary file, which is on the list from its first moment on.
+    pub(super) fn begin(
+        make: impl FnOnce() -> io::Result<NamedTempFile>,
+    ) -> io::Result<(Self, NamedTempFile)> {
+        let mut list = unfinished();
+        let file = make()?;
+        let path = file.path().to_owned();
+        list.push(path.clone());
+        Ok((Self { path }, file))
+    }
+
+    /// Ends it: `last` renames the file, and nobody removes it meanwhile.
+    pub(super) fn end<T, E: Into<io::Error>>(
+        self,
+        last: impl FnOnce() -> Result<T, E>,
+    ) -> io::Result<T> {
+        let list = unfinished();
+        let result = last().map_err(Into::into);
+        drop(list);
+        result
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        unfinished().retain(|path| *path != self.path);
+    }
+}
+
+/// Locks a new temporary file. Not if somebody took it for one that was left behind, in the moment between
+/// its making and its lock: then it is gone, or about to be.
+pub(super) fn claim(file: &File) -> io::Result<bool> {
+    match file.try_lock() {
+        Ok(()) => still_there(file),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        // A file system without locks: nobody can lock it, so nobody removes it.
+        Err(TryLockError::Error(_)) => Ok(true),
+    }
+}
+
+#[cfg(unix)]
+fn still_there(file: &File) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    Ok(file.metadata()?.nlink() > 0)
+}
+
+#[cfg(not(unix))]
+fn still_there(_: &File) -> io::Result<bool> {
+    Ok(true)
+}
+
+/// Removes the temporary files that nobody writes any more.
+pub(super) fn remove_stale(directory: &Path) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let bytes = name.as_encoded_bytes();
+        let ours = bytes.starts_with(PREFIX.as_bytes()) && bytes.ends_with(SUFFIX.as_bytes());
+        // A pipe of that name would not open before somebody writes to it.
+        if ours
+            && entry.file_type().is_ok_and(|kind| kind.is_file())
+            && let Ok(file) = File::open(entry.path())
+            && file.try_lock().is_ok()
+        {
+            // The lock is held until the file is gone.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
