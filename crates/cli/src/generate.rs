@@ -10,10 +10,9 @@ use fibula_testkit::Rng;
 use fibula_testkit::fib::{GenSpec, HopModel};
 use fibula_testkit::traffic::{self, Traffic};
 
-use crate::bench::parse_family;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, utc};
-use crate::source::{ReadArgs, Source};
+use crate::source::{ReadArgs, Source, parse_family};
 use crate::table;
 
 const EXAMPLES: &str = "\

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use clap::Args;
+use fibula_core::Family;
 use fibula_ingest::text::{Header, KeyColumns, TextOptions};
 use fibula_ingest::{ColumnKind, Format, HostBits, ReadOptions, SourceSpec};
 use fibula_rib::{BuilderOptions, PeerChoice};
@@ -154,6 +155,11 @@ pub fn parse_delimiter(text: &str) -> Result<u8, String> {
         [byte] => Ok(*byte),
         _ => Err("a delimiter is one ASCII character, or tab, or space".to_owned()),
     }
+}
+
+/// `v4` or `v6`.
+pub fn parse_family(text: &str) -> Result<Family, String> {
+    [Family::V4, Family::V6].into_iter().find(|f| f.name() == text).ok_or("v4 or v6".to_owned())
 }
 
 /// `yes` or `no`.

@@ -14,12 +14,12 @@ use fibula_testkit::traffic::{Traffic, keys};
 use fibula_testkit::{Oracle, Rng, probes};
 use serde::Serialize;
 
-use crate::bench::{IsaChoice, isas, parse_family, parse_isa};
+use crate::bench::{IsaChoice, isas, parse_isa};
 use crate::engines;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Grid};
 use crate::progress::note;
-use crate::source::{ReadArgs, Source};
+use crate::source::{ReadArgs, Source, parse_family};
 use crate::table::{self, Loaded};
 
 const EXAMPLES: &str = "\

@@ -1,7 +1,6 @@
 //! The integration tests of the crate, as one binary: linking takes longer than most of them run.
 
 mod bad_input;
-mod bloomfwd;
 mod checks;
 mod columns;
 mod common;

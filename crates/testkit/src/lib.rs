@@ -4,6 +4,7 @@
 //! - [`tables`]: small hard tables; [`probes`]: the addresses where engines go wrong.
 //! - [`fib`]: tables of any size in the shape of the Internet's of a year.
 //! - [`traffic`]: streams of keys as the papers' benchmarks use them, and replay of a file.
+//! - [`liar`]: engines that answer wrongly, for the tests of checks.
 //! - [`check`](check::check): an engine against the oracle; [`conforms!`]: the suite that every
 //!   engine passes.
 //!
@@ -14,6 +15,7 @@ pub mod check;
 pub mod conform;
 pub mod fib;
 mod hops;
+pub mod liar;
 mod oracle;
 pub mod probes;
 mod rng;

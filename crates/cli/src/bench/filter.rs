@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 use clap::Args as ClapArgs;
 use fibula_core::grouped;
 use fibula_filter::{BlockedFilter, Filter, Form, Hash, Key, Plan, Shape, fmix32, fmix64, h2};
+use fibula_measure::{median, rounded};
 use fibula_simd::Isa;
 use serde::Serialize;
 
-use super::{measure, report};
+use super::report;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Grid};
 use crate::progress::note;
@@ -116,7 +117,7 @@ struct Row {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
-    if let Some(core) = measure::cores().first() {
+    if let Some(core) = fibula_measure::cores().first() {
         core_affinity::set_for_current(*core);
     }
     let levels = caches();
@@ -360,9 +361,9 @@ fn rows<K>(
             hits_percent: args.hits,
             expected_rate: (rate * 1e6).round() / 1e6,
             passed: variant.passed,
-            mops: report::rounded(report::median(&mut variant.mops)),
-            mops_min: report::rounded(variant.mops.first().copied().unwrap_or_default()),
-            mops_max: report::rounded(variant.mops.last().copied().unwrap_or_default()),
+            mops: rounded(median(&mut variant.mops)),
+            mops_min: rounded(variant.mops.first().copied().unwrap_or_default()),
+            mops_max: rounded(variant.mops.last().copied().unwrap_or_default()),
             ratio_permute_1: 0.0,
             ratio_permute_2: 0.0,
         })
@@ -373,8 +374,8 @@ fn rows<K>(
     };
     let baselines = [baseline(1), baseline(2)];
     for row in &mut rows {
-        row.ratio_permute_1 = report::rounded(row.mops / baselines[0]);
-        row.ratio_permute_2 = report::rounded(row.mops / baselines[1]);
+        row.ratio_permute_1 = rounded(row.mops / baselines[0]);
+        row.ratio_permute_2 = rounded(row.mops / baselines[1]);
     }
     rows
 }

@@ -5,10 +5,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use fibula_core::{Routes, grouped};
 use fibula_engines::EngineFamily;
+use fibula_measure::{Mode, Traffic, median, rounded};
 use serde::Serialize;
 
-use super::measure::Mode;
-use super::traffic::Traffic;
 use super::{Args, Figures, Spread};
 use crate::failure::Failure;
 use crate::output::{self, Grid, utc};
@@ -75,21 +74,6 @@ impl Row {
     fn is_spread(&self) -> bool {
         self.threads > 1 || self.spread != Spread::Own.name()
     }
-}
-
-/// The median; sorts the numbers.
-pub fn median(numbers: &mut [f64]) -> f64 {
-    numbers.sort_by(f64::total_cmp);
-    match numbers.len() {
-        0 => 0.0,
-        n if n % 2 == 1 => numbers[n / 2],
-        n => (numbers[n / 2 - 1] + numbers[n / 2]) / 2.0,
-    }
-}
-
-/// More than three decimals would only look exact.
-pub fn rounded(number: f64) -> f64 {
-    (number * 1000.0).round() / 1000.0
 }
 
 /// Says which machine this is, in how many runs is measured, and with how many keys each.
@@ -159,17 +143,4 @@ pub fn cpu_model() -> String {
     let name = name.map_or(std::env::consts::ARCH, |(_, name)| name.trim());
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     format!("{name}, {cores} {}", if cores == 1 { "core" } else { "cores" })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn medians() {
-        assert_eq!(median(&mut [3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(&mut [4.0, 1.0, 2.0, 3.0]), 2.5);
-        assert_eq!(median(&mut []), 0.0);
-        assert_eq!(rounded(1.23456), 1.235);
-    }
 }

@@ -14,11 +14,11 @@ use fibula_testkit::check::check;
 use fibula_testkit::{Oracle, Rng};
 use serde::Serialize;
 
-use super::report::{median, rounded};
 use crate::engines::Built;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Grid};
 use crate::progress::note;
+use fibula_measure::{median, rounded};
 
 /// Changes of a run, at least; a run has no fewer than [`BURSTS`] bursts either.
 const CHANGES: usize = 2048;
@@ -246,7 +246,8 @@ pub fn group(rows: &[Row]) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::liar::{BYTES, Liar, Lie};
+    use crate::bench::tests::built;
+    use fibula_testkit::liar::{BYTES, Liar, Lie};
     use fibula_testkit::tables;
 
     #[test]
@@ -267,9 +268,9 @@ mod tests {
     #[test]
     fn an_engine_that_is_wrong_once_patched_is_left_out() {
         let routes = tables::dense::<u32>(4, 3000);
-        let built = |lie| Liar::new(&routes, lie, 0).built();
-        let all = vec![built(Lie::Stale), built(Lie::Honest), built(Lie::Rebuilt)];
-        let mut updates = Updates::new(&routes, all, 1).unwrap();
+        let all =
+            [Lie::Stale, Lie::Honest, Lie::Rebuilt].map(|lie| built(Liar::new(&routes, lie, 0)));
+        let mut updates = Updates::new(&routes, all.into(), 1).unwrap();
         let (burst, runs) = (1000, 3);
         let mut outcome = Outcome::Done;
         let rows = updates.measure("a table", burst, runs, &mut outcome).unwrap();

@@ -20,11 +20,10 @@ use fibula_feeds::{Checkpoints, Clock, Engines, LiveFeed, Speed, SystemClock};
 use fibula_rib::{Audit, Live, LiveOptions, Pacing, Preference, Rib};
 use fibula_testkit::traffic::{self, Traffic};
 
-use crate::bench::parse_family;
 use crate::engines::AUTO;
 use crate::failure::{Failure, Outcome};
 use crate::progress::note;
-use crate::source::{ReadArgs, Source};
+use crate::source::{ReadArgs, Source, parse_family};
 use feed::{Hinted, Player, Updates};
 use plain::Plain;
 use reader::{AllHints, Phase, Phases, Seen};

@@ -3,16 +3,12 @@
 use std::time::Duration;
 
 use fibula_core::{Addr, Hop, Lookup, Routes};
+use fibula_measure::{Mode, Traffic, answers, differences, fold, median, rate, rounded};
 use fibula_simd::Isa;
 use fibula_testkit::Oracle;
 
-use super::{Cell, Experiment};
-use crate::bench::measure::{self, Mode};
-use crate::bench::report::{median, rounded};
-use crate::bench::traffic::{Traffic, answers};
-use crate::bench::{differences, rate};
-use crate::failure::{Failure, Outcome};
-use crate::progress::note;
+use crate::Experiment;
+use crate::out::{Cell, Failure, note, read};
 
 /// An engine over a table.
 pub struct Subject<A: Addr> {
@@ -47,9 +43,9 @@ impl Experiment<'_> {
         threads: u32,
     ) -> Result<Asked<A>, Failure> {
         let (count, seed) = (self.args.keys as usize, self.args.seed);
-        let keys = traffic.keys(routes, count, threads as usize, seed)?;
+        let keys = traffic.keys(routes, count, threads as usize, seed, read)?;
         if keys.is_empty() {
-            return Err(Failure::new(format_args!("{traffic}: no IP{} addresses", A::FAMILY)));
+            return Err(format!("{traffic}: no IP{} addresses", A::FAMILY).into());
         }
         let oracle = Oracle::new(routes);
         let expected = keys.iter().map(|keys| answers(&oracle, keys)).collect();
@@ -71,8 +67,8 @@ impl Experiment<'_> {
                 let Some((engine, _)) = &case.subject.built else { continue };
                 let Asked { keys, expected } = case.asked;
                 let keys: Vec<&[A]> = keys.iter().map(Vec::as_slice).collect();
-                let run = measure::run(engine, &keys, Mode::Batch(batch), &self.cores);
-                let sums = expected.iter().map(|hops| measure::fold(hops));
+                let run = fibula_measure::run(engine, &keys, Mode::Batch(batch), &self.cores);
+                let sums = expected.iter().map(|hops| fold(hops));
                 if run.checksum != sums.fold(0, u32::wrapping_add) {
                     case.wrong = Some("other hops when timed than before".to_owned());
                 }
@@ -84,7 +80,7 @@ impl Experiment<'_> {
 
     fn leave_wrong_out<A: Addr>(&mut self, cases: &mut Vec<Case<'_, A>>) {
         for case in cases.extract_if(.., |case| case.wrong.is_some()) {
-            self.outcome = Outcome::Negative;
+            self.is_wrong = true;
             let cells = case.cells.iter().map(|(_, text)| text.as_str());
             let (cells, wrong) = (cells.collect::<Vec<_>>().join(" "), case.wrong);
             note(format_args!("{cells} is wrong and left out: {}", wrong.unwrap_or_default()));
@@ -146,14 +142,14 @@ pub fn number(number: Option<f64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use clap::{Args as _, Command, FromArgMatches};
+    use clap::Parser as _;
+    use fibula_testkit::liar::{BYTES, Liar, Lie};
     use fibula_testkit::tables;
     use fibula_testkit::traffic::Traffic as Kind;
 
     use super::*;
-    use crate::bench::bloomfwd::{Args, Csv};
-    use crate::bench::liar::{BYTES, Liar, Lie};
-    use crate::output::Output;
+    use crate::Args;
+    use crate::out::Csv;
 
     /// Engines that answer wrongly, when checked or when timed, are left out; what is written is the rest's.
     #[test]
@@ -161,16 +157,10 @@ mod tests {
         const KEYS: usize = 300;
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("figure.csv");
-        let command = Args::augment_args(Command::new("bloomfwd"));
         let words = format!("bloomfwd --figure 6 --runs 3 --keys {KEYS}");
-        let args = Args::from_arg_matches(&command.get_matches_from(words.split_whitespace()));
-        let args = args.unwrap();
-        let mut experiment = Experiment {
-            args: &args,
-            cores: Vec::new(),
-            csv: Csv { out: Output::create(&path).unwrap(), names: Vec::new() },
-            outcome: Outcome::Done,
-        };
+        let args = Args::parse_from(words.split_whitespace());
+        let csv = Csv::create(&path).unwrap();
+        let mut experiment = Experiment { args: &args, cores: Vec::new(), csv, is_wrong: false };
         let routes = tables::dense::<u32>(5, 500);
         let asked = experiment.asked(&routes, &Traffic::Kind(Kind::Rnd), 1).unwrap();
         let subject = |lie: Lie| {
@@ -183,17 +173,17 @@ mod tests {
         let mut cases: Vec<_> =
             subjects.iter().map(|subject| Case::new(subject, &asked, &[])).collect();
         experiment.measure(&mut cases);
-        assert_eq!(experiment.outcome, Outcome::Negative);
+        assert!(experiment.is_wrong);
         assert_eq!(cases.len(), 1);
         assert_eq!((cases[0].cells[0].1.as_str(), cases[0].mlps.len()), ("Honest", 3));
 
-        experiment.outcome = Outcome::Done;
+        experiment.is_wrong = false;
         let honest = subject(Lie::Honest);
         experiment.measure(&mut vec![Case::new(&honest, &asked, &[])]);
-        assert_eq!(experiment.outcome, Outcome::Done);
+        assert!(!experiment.is_wrong);
 
         experiment.write("a table", cases).unwrap();
-        experiment.csv.out.finish().unwrap();
+        experiment.csv.finish().unwrap();
         let text = std::fs::read_to_string(path).unwrap();
         let row: Vec<&str> = text.lines().nth(1).unwrap().split(',').collect();
         assert_eq!([row[0], row[1], row[2], row[4]], ["a table", "v4", "500", "Honest"]);

@@ -1,36 +1,34 @@
-//! `fibula bench bloomfwd`: the experiments of Bloomfwd's paper, each as a CSV.
+//! The experiments of Bloomfwd's paper, each as a CSV.
+#![forbid(unsafe_code)]
 
 mod cases;
+mod out;
 mod subjects;
 
-use std::io::Write;
+use std::fs::File;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::{Parser, ValueEnum};
 use core_affinity::CoreId;
 use fibula_core::{Family, Routes};
 use fibula_engines::EngineFamily;
 use fibula_engines::bloomfwd::Address;
 use fibula_filter::Shape;
+use fibula_measure::Traffic;
 use fibula_rib::StoredFamily;
+use fibula_sources::Source;
 use fibula_testkit::traffic::Traffic as Kind;
 
-use super::traffic::Traffic;
-use super::{measure, parse_family};
-use crate::failure::{Failure, Outcome};
-use crate::input;
-use crate::output::Output;
-use crate::progress::note;
-use crate::source::{ReadArgs, Source};
-use crate::table;
 use cases::{Case, Subject, number};
+use out::{Csv, Failure, note};
 use subjects::{hashes, levels, named, part};
 
 const EXAMPLES: &str = "\
 Examples:
-  fibula bench bloomfwd --figure 1 --csv bloomfwd-fig1.csv
-  fibula bench bloomfwd --figure 4 --table table.fib --addresses ipsum.txt,capture.txt
-  fibula bench bloomfwd --figure 8 --table one.txt,two.txt
+  bloomfwd --figure 1 --csv bloomfwd-fig1.csv
+  bloomfwd --figure 4 --table table.fib --addresses ipsum.txt,capture.txt
+  bloomfwd --figure 8 --table one.txt,two.txt
   fibula bench bloomfwd --figure table5
 
 Figures:
@@ -52,9 +50,9 @@ oracle; a wrong one is left out, and the exit code is 1. All that is measured ov
 in each run, and mlps is the median. What makes too many prefixes, as few levels do, has no rate.";
 
 /// Repeat the experiments of Bloomfwd's paper
-#[derive(ClapArgs, Debug)]
-#[command(after_help = EXAMPLES)]
-pub struct Args {
+#[derive(Parser, Debug)]
+#[command(name = "bloomfwd", after_help = EXAMPLES, max_term_width = 100)]
+struct Args {
     /// The experiment
     #[arg(long, value_enum, value_name = "1..8|table5")]
     figure: Figure,
@@ -89,8 +87,10 @@ pub struct Args {
     /// Where to write, - for standard output
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     csv: PathBuf,
-    #[command(flatten)]
-    read: ReadArgs,
+}
+
+fn parse_family(text: &str) -> Result<Family, String> {
+    [Family::V4, Family::V6].into_iter().find(|f| f.name() == text).ok_or("v4 or v6".to_owned())
 }
 
 /// An experiment, by the number of its figure.
@@ -171,37 +171,46 @@ impl Args {
 
     fn check(&self) -> Result<(), Failure> {
         let only = |is_given: bool, option, figure, name| match is_given && self.figure != figure {
-            true => Err(Failure::new(format_args!("{option} is for --figure {name}"))),
+            true => Err(format!("{option} is for --figure {name}")),
             false => Ok(()),
         };
         only(!self.addresses.is_empty(), "--addresses", Figure::Real, "4")?;
         only(!self.threads.is_empty(), "--threads", Figure::Threads, "2")?;
         if self.figure == Figure::Real && self.addresses.is_empty() {
-            return Err(Failure::new("figure 4 compares with real addresses, and there are none")
-                .hint("name files of them with --addresses"));
+            return Err("figure 4 compares with real addresses, and there are none: \
+                        name files of them with --addresses"
+                .into());
         }
         // Better now than after the random ones.
-        for path in self.addresses.iter().filter(|path| path.as_os_str() != "-") {
-            input::open(path)?;
+        for path in &self.addresses {
+            File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
         }
         if self.figure == Figure::Filters && !(self.table.is_empty() && self.family.is_none()) {
-            return Err(Failure::new("table5 is of the paper's own tables")
-                .hint("leave --table and --family out"));
+            return Err(
+                "table5 is of the paper's own tables: leave --table and --family out".into()
+            );
         }
         Ok(())
     }
 }
 
-/// Runs the command.
-pub fn run(args: &Args) -> Result<Outcome, Failure> {
+fn main() -> ExitCode {
+    match run(&Args::parse()) {
+        Ok(false) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::from(1),
+        Err(failure) => {
+            note(format_args!("bloomfwd: {failure}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether something was wrong.
+fn run(args: &Args) -> Result<bool, Failure> {
     args.check()?;
     let tables = Source::parse_list(&args.tables())?;
-    let mut experiment = Experiment {
-        args,
-        cores: measure::cores(),
-        csv: Csv { out: Output::create(&args.csv)?, names: Vec::new() },
-        outcome: Outcome::Done,
-    };
+    let csv = Csv::create(&args.csv)?;
+    let mut experiment = Experiment { args, cores: fibula_measure::cores(), csv, is_wrong: false };
     if args.figure == Figure::Filters {
         filters(&mut experiment.csv)?;
     } else {
@@ -209,35 +218,8 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
             experiment.table(source)?;
         }
     }
-    experiment.csv.out.finish()?;
-    Ok(experiment.outcome)
-}
-
-/// A cell of a row, with the name of its column.
-type Cell = (&'static str, String);
-
-/// Rows whose columns have the names of the first one's.
-struct Csv {
-    out: Output,
-    names: Vec<&'static str>,
-}
-
-impl Csv {
-    fn row(&mut self, cells: &[Cell]) -> Result<(), Failure> {
-        let names: Vec<_> = cells.iter().map(|(name, _)| *name).collect();
-        if self.names.is_empty() {
-            writeln!(self.out, "{}", names.join(","))?;
-            self.names = names;
-        } else {
-            assert_eq!(self.names, names, "all rows have the same columns");
-        }
-        let quoted = |text: &String| match text.contains([',', '"', '\n']) {
-            true => format!("\"{}\"", text.replace('"', "\"\"")),
-            false => text.clone(),
-        };
-        let cells: Vec<String> = cells.iter().map(|(_, text)| quoted(text)).collect();
-        Ok(writeln!(self.out, "{}", cells.join(","))?)
-    }
+    experiment.csv.finish()?;
+    Ok(experiment.is_wrong)
 }
 
 /// Table 5, and beside it the filter that has the rate, which above one half is larger.
@@ -266,23 +248,25 @@ struct Experiment<'a> {
     args: &'a Args,
     cores: Vec<CoreId>,
     csv: Csv,
-    outcome: Outcome,
+    /// An engine was wrong, and left out.
+    is_wrong: bool,
 }
 
 impl Experiment<'_> {
     fn table(&mut self, source: &(String, Source)) -> Result<(), Failure> {
-        let mut loaded = table::load_aloud(std::slice::from_ref(source), &self.args.read)?;
-        if loaded.has_no_values() {
-            loaded.replace_hops(table::DEFAULT_HOPS);
-        }
+        let (name, table) = (&source.0, out::table(source)?);
         let family = self.args.family();
-        if !loaded.families().contains(&family) {
-            return Err(Failure::new(format_args!("{}: no IP{family} routes", loaded.name))
-                .hint("take another table, or say --family"));
+        let has_routes = match family {
+            Family::V4 => !table.v4.is_empty(),
+            Family::V6 => !table.v6.is_empty(),
+        };
+        if !has_routes {
+            let advice = "take another table, or say --family";
+            return Err(format!("{name}: no IP{family} routes; {advice}").into());
         }
         match family {
-            Family::V4 => self.figure(&loaded.name, loaded.table.routes::<u32>()),
-            Family::V6 => self.figure(&loaded.name, loaded.table.routes::<u128>()),
+            Family::V4 => self.figure(name, table.routes::<u32>()),
+            Family::V6 => self.figure(name, table.routes::<u128>()),
         }
     }
 

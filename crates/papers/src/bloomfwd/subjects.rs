@@ -10,10 +10,9 @@ use fibula_filter::{Hash, Shape};
 use fibula_simd::Isa;
 use fibula_testkit::Rng;
 
-use super::RATES;
-use super::cases::Subject;
-use crate::failure::Failure;
-use crate::progress::note;
+use crate::RATES;
+use crate::cases::Subject;
+use crate::out::{Failure, note};
 
 /// The hash functions of figure 1.
 const HASHES: [Hash; 3] = [Hash::Murmur, Hash::Knuth, Hash::H2];

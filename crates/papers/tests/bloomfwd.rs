@@ -1,6 +1,9 @@
-//! `fibula bench bloomfwd`: every experiment on a tiny table.
+//! Bloomfwd's paper: every experiment on a tiny table.
 
-use crate::common::{Files, done, json, said};
+use assert_cmd::Command;
+use fibula_core::{Lookup, Routes};
+use fibula_simd::Isa;
+use fibula_sources::Source;
 
 const V4: &str = "gen:v4:2015:800:1";
 const V6: &str = "gen:v6:2015:800:1";
@@ -9,8 +12,8 @@ const TAIL: &str = "mlps,mlps_min,mlps_max,memory_bytes,build_ms";
 
 /// The rows of an experiment, by column; the columns must be these, between those of all.
 fn rows(args: &[&str], columns: &str) -> Vec<Vec<String>> {
-    let all = [&["bench", "bloomfwd", "--keys", "500", "--runs", "2"][..], args].concat();
-    let out = done(&all).out;
+    let all = [&["--keys", "500", "--runs", "2"][..], args].concat();
+    let out = done(&all);
     let mut lines = out.lines();
     let comma = if columns.is_empty() { "" } else { "," };
     assert_eq!(lines.next(), Some(&*format!("{HEAD}{comma}{columns},{TAIL}")), "{args:?}");
@@ -33,10 +36,27 @@ fn rows(args: &[&str], columns: &str) -> Vec<Vec<String>> {
     rows
 }
 
-/// The bytes of an engine over a table, as `stats` reports them.
-fn bytes(table: &str, family: &str, engine: &str) -> String {
-    let stats = json(&["stats", "-t", table, "--engines", engine, "--json"]);
-    stats[family]["engines"][0]["bytes"].to_string()
+/// Runs the program, and it must go well: its standard output.
+fn done(args: &[&str]) -> String {
+    let (code, out, err) = said(args);
+    assert_eq!(code, Some(0), "{args:?}: {out}{err}");
+    out
+}
+
+fn said(args: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::cargo_bin("bloomfwd").expect("the binary is built");
+    let output = command.env_remove("FIBULA_ISA").args(args).output().expect("it starts");
+    let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+/// The bytes of an engine over a generated table.
+fn bytes(table: &str, engine: &str) -> String {
+    let Ok(Source::Generated(spec)) = Source::parse(table) else { panic!("{table}") };
+    let table = fibula_sources::generated(spec);
+    let routes: &Routes<u32> = table.routes();
+    let entry = fibula_engines::find::<u32>(engine).expect("the registry has the engine");
+    entry.build(routes, Isa::detect()).expect("the table fits").memory().total().to_string()
 }
 
 /// The last column but one is the engine's memory.
@@ -77,7 +97,7 @@ fn threads() {
     let number = |text: &str| text.parse::<f64>().unwrap();
     for (at, row) in rows.iter().enumerate() {
         let alone = &rows[at % 4];
-        assert_eq!(memory(row), bytes(V4, "v4", &row[4]), "{row:?}");
+        assert_eq!(memory(row), bytes(V4, &row[4]), "{row:?}");
         let (a, b, half) = (number(&row[7]), number(&alone[7]), 0.0005);
         let speedup = (a - half) / (b + half) - half..=(a + half) / (b - half) + half;
         assert!(speedup.contains(&number(&row[6])), "{row:?} {alone:?}");
@@ -88,20 +108,22 @@ fn threads() {
 fn matching_addresses() {
     let rows = rows(&["--figure", "3", "-t", V4], "engine,matching_percent");
     assert_eq!(column(&rows, 5), ["0", "20", "40", "60", "80", "100"]);
-    let bytes = bytes(V4, "v4", "bloomfwd");
+    let bytes = bytes(V4, "bloomfwd");
     assert!(rows.iter().all(|row| memory(row) == bytes));
 }
 
 #[test]
 fn real_addresses() {
-    let files = Files::new();
-    let list = files.with("list.txt", "192.0.2.1\n198.51.100.7\t3\n2001:db8::1\n");
-    let args = ["--figure", "4", "-t", V4, "--addresses", &list];
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("list.txt");
+    std::fs::write(&path, "192.0.2.1\n198.51.100.7\t3\n2001:db8::1\n").unwrap();
+    let list = path.to_str().unwrap();
+    let args = ["--figure", "4", "-t", V4, "--addresses", list];
     let both = rows(&args, "engine,traffic");
     assert_eq!(both.len(), 2 * 3);
     assert_eq!(column(&both[..3], 5), ["RND"; 3]);
     assert_eq!(column(&both[3..], 5), [&*format!("file:{list}"); 3]);
-    let args = ["--figure", "4", "-t", V6, "--family", "v6", "--addresses", &list];
+    let args = ["--figure", "4", "-t", V6, "--family", "v6", "--addresses", list];
     assert_eq!(rows(&args, "engine,traffic").len(), 2 * 3);
 }
 
@@ -112,7 +134,7 @@ fn sizes_of_tables() {
     assert_eq!(column(&rows, 5), ["1/16", "1/8", "1/4", "1/2", "1/1"]);
     let sizes: Vec<u64> = rows.iter().map(|row| memory(row).parse().unwrap()).collect();
     assert!(sizes.is_sorted() && sizes[0] < sizes[4], "{sizes:?}");
-    assert_eq!(memory(&rows[4]), bytes(V4, "v4", "bloomfwd"));
+    assert_eq!(memory(&rows[4]), bytes(V4, "bloomfwd"));
 }
 
 #[test]
@@ -122,7 +144,7 @@ fn several_tables() {
     assert_eq!(column(&rows, 2), ["800", "800", "800", "500", "500", "500"]);
     assert_eq!(column(&rows[..3], 4), ["bloomfwd", "miht", "miht-batch"]);
     for row in &rows {
-        assert_eq!(memory(row), bytes(&row[0], "v4", &row[4]), "{row:?}");
+        assert_eq!(memory(row), bytes(&row[0], &row[4]), "{row:?}");
     }
 }
 
@@ -146,9 +168,9 @@ fn levels() {
 /// The paper's table 5, and into a file.
 #[test]
 fn sizes_of_filters() {
-    let files = Files::new();
-    let path = files.path("table5.csv");
-    assert_eq!(done(&["bench", "bloomfwd", "--figure", "table5", "--csv", &path]).out, "");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table5.csv");
+    assert_eq!(done(&["--figure", "table5", "--csv", path.to_str().unwrap()]), "");
     let text = std::fs::read_to_string(path).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 1 + 7 * 2 * 5);
@@ -181,9 +203,9 @@ fn wrong_options() {
         (&["--figure", "3", "--keys", "0"], "0 is not in"),
         (&["--figure", "3", "-t", V4, "--csv", "no/such/folder.csv"], "no/such/folder.csv"),
     ] {
-        let said = said(&[&["bench", "bloomfwd"], args].concat());
-        assert_eq!(said.code, 2, "{args:?}: {}{}", said.out, said.err);
-        assert!(said.err.contains(reason), "{args:?}: {}", said.err);
-        assert_eq!(said.out, "", "{args:?}");
+        let (code, out, err) = said(args);
+        assert_eq!(code, Some(2), "{args:?}: {out}{err}");
+        assert!(err.contains(reason), "{args:?}: {err}");
+        assert_eq!(out, "", "{args:?}");
     }
 }

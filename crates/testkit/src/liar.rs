@@ -1,18 +1,14 @@
-//! Engines that answer wrongly, for the tests: nobody is timed while wrong.
+//! Engines that answer wrongly: the tests of whatever checks engines.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use fibula_core::{
     Addr, BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Patched, Persist, Prefix,
     Routes, TableRef, TableSource,
 };
-use fibula_engines::EngineFamily;
-use fibula_simd::Isa;
-use fibula_testkit::Oracle;
 
-use crate::engines::Built;
+use crate::Oracle;
 
 /// What is wrong with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +30,7 @@ pub enum Lie {
 /// The bytes that it says it takes.
 pub const BYTES: usize = 12_345;
 
+/// An oracle that answers wrongly about one address.
 pub struct Liar<A: Addr> {
     right: Oracle<A>,
     lie: Lie,
@@ -43,8 +40,14 @@ pub struct Liar<A: Addr> {
 }
 
 impl<A: Addr> Liar<A> {
+    /// A liar over these routes.
     pub fn new(routes: &Routes<A>, lie: Lie, about: A) -> Self {
         Self { right: Oracle::new(routes), lie, about, asked: Arc::default() }
+    }
+
+    /// What is wrong with it.
+    pub fn lie(&self) -> Lie {
+        self.lie
     }
 
     /// Counts the addresses that it is asked about.
@@ -62,20 +65,6 @@ impl<A: Addr> Liar<A> {
         };
         let hop = self.right.lookup(addr);
         if lies && addr == self.about { Hop::from_bits(hop.to_bits() ^ 1) } else { hop }
-    }
-}
-
-impl<A: EngineFamily> Liar<A> {
-    /// As if an engine of the registry had been compiled, one that cannot be patched.
-    pub fn built(self) -> Built<A> {
-        Built {
-            label: format!("{:?}", self.lie),
-            isa: Isa::Scalar,
-            engine: Box::new(self),
-            time: Duration::from_millis(3),
-            reason: None,
-            name: "radix",
-        }
     }
 }
 

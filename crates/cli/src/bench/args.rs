@@ -1,0 +1,122 @@
+//! What `fibula bench` takes.
+
+use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+use fibula_core::Family;
+use fibula_measure::Traffic;
+
+use super::filter;
+use super::isa::{IsaChoice, parse_isa};
+use crate::engines;
+use crate::source::{ReadArgs, parse_family};
+
+const EXAMPLES: &str = "\
+Examples:
+  fibula bench
+  fibula bench --table gen:v4:2024:900000:1 --engines dxr,radix --traffic RND,ZIPF
+  fibula bench --table table.fib --engines all --family v6 --batch 64,256 --threads 4 --json
+  fibula bench --table embedded --engines auto --traffic file:addresses.txt
+  fibula bench --table gen:v4:2024:900000:1 --updates 1,100
+
+Before any timing each engine answers all keys, singly and in batches, and is compared with the
+oracle. A wrong engine is not timed, and the exit code is 1.
+
+Traffic:
+  RND      uniform (IPv4 without reserved space, IPv6 in 2000::/3)
+  PFX      uniform over the table's prefixes, random host bits
+  ZIPF     a million PFX keys, drawn by Zipf's law (s = 1.0)
+  REP      each RND key 16 times in a row
+  SEQ      RND keys asked singly, each waiting for the last result (so its batch is 1)
+  MATCHp   p % of the keys have a route, the others have none
+  file:P   the addresses in file P, again and again
+
+Threads: --spread own gives each thread keys of its own, as cores do that serve a queue of the network
+card each; --spread dispatch has one thread more that hands batches to the N lookup threads through
+bounded queues. Beside the rate of all threads stands that of one alone with its own keys, measured in
+the same runs, and the ratio of the two.
+
+Updates: --updates 1,100 measures no lookups but what a changed prefix costs the engines that are
+patched in place, one prefix at a time and 100 together. Half of the changes give a route another hop,
+a quarter withdraws one, a quarter brings one back. The routes' own change is not counted, and a build
+that a patch asks for neither; afterwards all changed prefixes are compared with the oracle.
+
+dependent_ns is the latency of one lookup that waits for the one before, over the same keys.";
+
+/// Measure engines: throughput, latency, memory, build time
+#[derive(ClapArgs, Debug)]
+#[command(after_help = format!("{EXAMPLES}\n\n{}", engines::list().trim_end()),
+          args_conflicts_with_subcommands = true)]
+pub struct Args {
+    #[command(subcommand)]
+    pub other: Option<Other>,
+    /// Tables, each measured by itself: snapshots, table files, gen:v4:2024:900000:1, embedded
+    #[arg(long, short, value_name = "TABLE,...", default_value = "embedded")]
+    pub table: Vec<String>,
+    /// Engines: names, auto, all
+    #[arg(long, short, value_delimiter = ',', value_name = "NAME,...", default_value = "all")]
+    pub engines: Vec<String>,
+    /// Address family (default: those that the table has)
+    #[arg(long, short, value_name = "v4|v6", value_parser = parse_family)]
+    pub family: Option<Family>,
+    /// Traffic: RND, PFX, ZIPF, REP, SEQ, MATCH0 to MATCH100, file:PATH
+    #[arg(long, value_delimiter = ',', value_name = "KIND,...", default_value = "RND,PFX")]
+    pub traffic: Vec<Traffic>,
+    /// Keys in a batch; 1 asks singly
+    #[arg(long, short, value_delimiter = ',', value_name = "N,...", default_value = "256",
+          value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub batch: Vec<u32>,
+    /// Lookup threads, each pinned to a core
+    #[arg(long, value_name = "N", default_value = "1",
+          value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: u32,
+    /// Who gives the threads their keys
+    #[arg(long, value_enum, default_value = "own")]
+    pub spread: Spread,
+    /// Measure no lookups but patches of this many changed prefixes
+    #[arg(long, value_delimiter = ',', value_name = "N,...",
+          conflicts_with_all = ["traffic", "batch", "threads", "spread", "keys"],
+          value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub updates: Vec<u32>,
+    /// Timed runs, of which the median is given; within a run the engines take turns
+    #[arg(long, value_name = "N", default_value = "5",
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub runs: u32,
+    /// Keys for each thread and run
+    #[arg(long, value_name = "N", default_value_t = 1 << 22,
+          value_parser = clap::value_parser!(u32).range(1..=1 << 28))]
+    pub keys: u32,
+    /// Seed of the keys
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub seed: u64,
+    /// Instruction sets to measure: scalar, avx2, avx512, all (default: the best)
+    #[arg(long, value_delimiter = ',', value_name = "ISA,...", value_parser = parse_isa)]
+    pub isa: Vec<IsaChoice>,
+    /// Print an array of JSON objects instead of tables
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+/// What is measured instead of engines.
+#[derive(Subcommand, Debug)]
+pub enum Other {
+    Filter(filter::Args),
+}
+
+/// How keys come to the lookup threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Spread {
+    /// Each thread has keys of its own
+    Own,
+    /// One thread more hands out batches
+    Dispatch,
+}
+
+impl Spread {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Own => "own",
+            Self::Dispatch => "dispatch",
+        }
+    }
+}

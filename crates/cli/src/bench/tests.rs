@@ -1,0 +1,113 @@
+//! Nobody is timed while wrong.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use clap::{Args as _, Command, FromArgMatches};
+use fibula_testkit::liar::{BYTES, Liar, Lie};
+use fibula_testkit::tables;
+use serde_json::Value;
+
+use super::*;
+
+const KEYS: usize = 300;
+
+/// As if an engine of the registry had been compiled, one that cannot be patched.
+pub fn built<A: EngineFamily>(liar: Liar<A>) -> Built<A> {
+    Built {
+        label: format!("{:?}", liar.lie()),
+        isa: Isa::Scalar,
+        engine: Box::new(liar),
+        time: Duration::from_millis(3),
+        reason: None,
+        name: "radix",
+    }
+}
+
+/// Random keys for each thread.
+fn random<A: Addr>(routes: &Routes<A>, threads: usize, kind: Kind) -> Vec<Vec<A>> {
+    let none = |_: &Path| Err("generated, not read");
+    Traffic::Kind(kind).keys(routes, KEYS, threads, 1, none).unwrap()
+}
+
+/// Measures engines that were compiled somewhere else. What came out: rows, and how the command ends.
+fn measured<A: EngineFamily>(
+    args: &str,
+    routes: &Routes<A>,
+    built: &[Built<A>],
+) -> (Vec<Value>, Outcome) {
+    let args = format!("bench --json --runs 2 --keys {KEYS} {args}");
+    let command = Args::augment_args(Command::new("bench"));
+    let args = Args::from_arg_matches(&command.get_matches_from(args.split_whitespace()));
+    let args = args.unwrap();
+    let mut bench = Bench {
+        args: &args,
+        isas: vec![Isa::Scalar],
+        cores: Vec::new(),
+        rows: Vec::new(),
+        updates: Vec::new(),
+        outcome: Outcome::Done,
+    };
+    bench.lookups("a table", routes, built).unwrap();
+    let rows = bench.rows.iter().map(|row| serde_json::to_value(row).unwrap());
+    (rows.collect(), bench.outcome)
+}
+
+fn refuses<A: EngineFamily>(routes: &Routes<A>) {
+    let about = random(routes, 1, Kind::Rnd)[0][KEYS - 1];
+    let new = |lie| Liar::new(routes, lie, about);
+    // One key is answered wrongly, the last one: each is asked for singly and in a batch, and that is all.
+    for (lie, batch) in
+        [(Lie::Singly, 64), (Lie::InBatches, 64), (Lie::InBatches, 1), (Lie::Singly, 512)]
+    {
+        let (liar, honest) = (new(lie), new(Lie::Honest));
+        let (asked, asked_honest) = (liar.asked(), honest.asked());
+        let both = [built(liar), built(honest)];
+        let args = format!("--traffic RND --batch {batch}");
+        let (rows, outcome) = measured(&args, routes, &both);
+        assert_eq!(outcome, Outcome::Negative, "{lie:?}");
+        let engines: Vec<&Value> = rows.iter().map(|row| &row["engine"]).collect();
+        assert_eq!(engines, ["Honest"], "{lie:?} in batches of {batch}");
+        assert_eq!((&rows[0]["bytes"], &rows[0]["build_ms"]), (&BYTES.into(), &3.0.into()));
+        assert_eq!(asked.load(Ordering::Relaxed), 2 * KEYS, "{lie:?} is not timed");
+        // Twice, and in each run warmed up, measured, warmed up and measured as a chain.
+        assert_eq!(asked_honest.load(Ordering::Relaxed), (2 + 2 * 4) * KEYS);
+    }
+    // Right until the clock runs.
+    let late = new(Lie::After(2 * KEYS));
+    let both = [built(new(Lie::Honest)), built(late)];
+    let (rows, outcome) = measured("--traffic RND", routes, &both);
+    assert_eq!((rows.len(), outcome), (1, Outcome::Negative));
+    assert_eq!(rows[0]["engine"], "Honest");
+    let honest = [built(new(Lie::Honest))];
+    for (args, count) in [
+        ("--traffic RND,PFX --batch 1,64", 4),
+        ("--traffic RND --threads 3", 1),
+        ("--traffic RND --threads 2 --spread dispatch", 1),
+    ] {
+        let (rows, outcome) = measured(args, routes, &honest);
+        assert_eq!((rows.len(), outcome), (count, Outcome::Done), "{args}");
+    }
+}
+
+#[test]
+fn a_wrong_engine_is_not_timed() {
+    refuses(&tables::dense::<u32>(1, 400));
+    refuses(&tables::dense::<u128>(2, 400));
+}
+
+/// A wrong answer in any thread's keys, asked singly and one after the other.
+#[test]
+fn every_thread_is_checked() {
+    let routes = tables::dense::<u32>(3, 400);
+    let keys = random(&routes, 3, Kind::Rnd);
+    for keys in &keys {
+        let liar = Liar::new(&routes, Lie::Singly, keys[KEYS / 2]);
+        let (rows, outcome) = measured("--traffic RND --threads 3", &routes, &[built(liar)]);
+        assert_eq!((rows.len(), outcome), (0, Outcome::Negative));
+    }
+    let seq = random(&routes, 1, Kind::Seq);
+    let liar = Liar::new(&routes, Lie::Singly, seq[0][7]);
+    let (rows, outcome) = measured("--traffic SEQ", &routes, &[built(liar)]);
+    assert_eq!((rows.len(), outcome), (0, Outcome::Negative));
+}

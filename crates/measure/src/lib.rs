@@ -1,0 +1,16 @@
+//! How engines are measured: keys from a kind of traffic, the oracle's answers to them, timed loops on
+//! pinned threads. `fibula bench` and the papers' experiments stand on it.
+//!
+//! What is timed was checked before ([`differences`]), and every timed run is compared once more by its
+//! checksum ([`fold`]).
+#![forbid(unsafe_code)]
+
+mod check;
+mod loops;
+mod numbers;
+mod traffic;
+
+pub use check::{answers, differences};
+pub use loops::{Mode, Run, cores, dispatch, fold, run};
+pub use numbers::{median, rate, rounded};
+pub use traffic::Traffic;
