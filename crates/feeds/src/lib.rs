@@ -16,13 +16,13 @@
 //! - A source that does not end is a [`Session`]: whoever owns the socket gives it bytes and tells it
 //!   when a connection begins and ends. It marks what a lost connection had said, and sweeps what the
 //!   next one does not say again.
-//! - [`Engines`] chooses the engines of a live table by name, or by what the table has become.
 //! - [`Clock`] is time: tests have one of their own, and nothing here looks at another.
 //!
 //! ```
 //! use std::time::Duration;
 //!
-//! use fibula_feeds::{Engines, LiveFeed, Session, SessionOptions};
+//! use fibula_feeds::{LiveFeed, Session, SessionOptions};
+//! use fibula_fib::FibOptions;
 //! use fibula_rib::{Live, LiveOptions, Rib};
 //! # use fibula_core::{Attributes, Change, Update};
 //! # use fibula_ingest::{Decoder, Sink, Stopped, Tail};
@@ -39,7 +39,7 @@
 //! #     fn records(&self) -> u64 { 0 }
 //! # }
 //!
-//! let live = Live::start(Rib::default(), &[0], Engines::auto(), LiveOptions::default(), |_| {})?;
+//! let live = Live::start(Rib::default(), &[0], FibOptions::default(), LiveOptions::default(), |_| {})?;
 //! let mut feed = LiveFeed::new(&live);
 //! // `OneALine` decodes a prefix a line.
 //! let mut session = Session::new(|| Box::new(OneALine), SessionOptions::default());
@@ -60,7 +60,6 @@
 
 mod checkpoints;
 mod churn;
-mod engines;
 mod error;
 mod event;
 mod file;
@@ -71,7 +70,6 @@ mod session;
 
 pub use checkpoints::Checkpoints;
 pub use churn::churn;
-pub use engines::{AUTO, Engines};
 pub use error::FeedError;
 pub use event::{CheckpointFailure, Event};
 pub use file::{DAMAGE_KEPT, FileReport, file, table};

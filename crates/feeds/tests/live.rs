@@ -10,9 +10,10 @@ use std::time::Duration;
 use crate::common::{Lines, paths};
 use fibula_core::{AnyPrefix, Attributes, Change, Hop, Prefix, Update, Value};
 use fibula_feeds::{
-    Checkpoints, Clock, Engines, Event, FeedError, Listener, LiveFeed, Session, SessionOptions,
-    Speed, churn, prefixes,
+    Checkpoints, Clock, Event, FeedError, Listener, LiveFeed, Session, SessionOptions, Speed,
+    churn, prefixes,
 };
+use fibula_fib::FibOptions;
 use fibula_rib::{Live, LiveOptions, Pacing, Peer, Preference, Rib};
 use fibula_testkit::Rng;
 
@@ -38,7 +39,7 @@ fn live(rib: Rib) -> Live {
         pacing: Pacing { bucket: ms(1), ..Pacing::default() },
         ..LiveOptions::default()
     };
-    Live::start(rib, &[0], Engines::auto(), options, |_| {}).unwrap()
+    Live::start(rib, &[0], FibOptions::default(), options, |_| {}).unwrap()
 }
 
 /// Something that happens to a table.

@@ -35,7 +35,7 @@
 //! | [`Fib::covering`], [`Fib::covered`], [`Fib::exact`] | yes | [`FibError::NoRoutes`]: ask the [`Rib`](fibula_rib::Rib) |
 //! | [`Fib::columns`], [`Fib::provenance`] | yes | empty: attribute sets stand in place of columns |
 //! | route numbers and prefix lengths | yes | no route has a number: `Hop::NONE` |
-//! | follows changes | no | no: open another one, see [`Fib::of_live`] |
+//! | follows changes | no | no: open another one, see [`Fib::of_live`]; [`FibOptions`] chooses a live table's engines |
 //!
 //! # IPv4-mapped addresses
 //!
@@ -45,6 +45,7 @@
 #![forbid(unsafe_code)]
 
 mod by_need;
+mod candidates;
 mod chosen;
 mod error;
 mod fib;

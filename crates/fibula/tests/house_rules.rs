@@ -17,7 +17,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("annotate", &["core", "simd", "fib", "packet"]),
     ("export", &["core", "rib"]),
     ("sources", &["core", "ingest", "rib", "testkit"]),
-    ("feeds", &["core", "engines", "ingest", "rib", "testkit"]),
+    ("feeds", &["core", "ingest", "rib", "testkit"]),
     ("testkit", &["core"]),
     ("measure", &["core", "testkit"]),
     (

@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 use clap::Args as ClapArgs;
 use core_affinity::CoreId;
 use fibula_core::{Addr, Family, PerFamily, Prefix};
-use fibula_feeds::{Checkpoints, Clock, Engines, LiveFeed, Speed, SystemClock};
+use fibula_feeds::{Checkpoints, Clock, LiveFeed, Speed, SystemClock};
+use fibula_fib::FibOptions;
 use fibula_rib::{Audit, Live, LiveOptions, Pacing, Preference, Rib};
 use fibula_testkit::traffic::{self, Traffic};
 
@@ -299,7 +300,8 @@ fn start_live(args: &Args, rib: Rib) -> Result<Live, Failure> {
     let options = LiveOptions { pacing, audit: args.audit };
     // Names that neither family has are mistakes.
     crate::engines::choose::<u32>(&args.engine)?;
-    Ok(Live::start(rib, &[0], Engines::named(&args.engine), options, note)?)
+    let engines = FibOptions::default().engines(args.engine.iter().map(String::as_str));
+    Ok(Live::start(rib, &[0], engines, options, note)?)
 }
 
 /// A core for the reader, and the one for all others if there are no more than two.

@@ -40,7 +40,7 @@ pub struct LiveOptions {
 /// # }
 /// # impl<A: Addr> Follow<A> for Nothing {}
 ///
-/// // An engine that answers nothing; `fibula_feeds::Engines` has real ones.
+/// // An engine that answers nothing; `fibula_fib::FibOptions` has real ones.
 /// let engines = PerFamily::<Makers> {
 ///     v4: vec![Maker::new("nothing", |_| Ok(Box::new(Nothing)))],
 ///     v6: vec![Maker::new("nothing", |_| Ok(Box::new(Nothing)))],

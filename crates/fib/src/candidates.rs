@@ -1,0 +1,59 @@
+//! The same policy for a table that changes.
+
+use fibula_core::Routes;
+use fibula_engines::{EngineFamily, Entry, find, suited};
+use fibula_rib::{EngineSource, Maker};
+
+use crate::{EngineChoice, FibOptions};
+
+/// What takes over where the engines that were asked for refuse a table that already serves: the last
+/// takes any.
+const OTHERS: [&str; 3] = ["dxr18", "planb", "radix"];
+
+/// The engines of a live table: those of the list, or what suits the table, which is decided anew as it
+/// changes; and behind them those that take any table, for one that serves must not stop. Where a stored
+/// engine or none is asked for, which a table that changes cannot have, it is what suits the table.
+///
+/// ```
+/// use fibula_core::{Hop, Prefix, Routes};
+/// use fibula_fib::FibOptions;
+/// use fibula_rib::EngineSource;
+///
+/// let names = |options: FibOptions, routes: &Routes<u32>| -> Vec<&str> {
+///     options.candidates(routes).iter().map(|maker| maker.name()).collect()
+/// };
+/// let hosts: Routes<u32> = (0..9).map(|i| (Prefix::host(i), Hop::new(0))).collect();
+/// assert_eq!(names(FibOptions::default(), &Routes::default())[0], "runmap");
+/// assert_eq!(names(FibOptions::default(), &hosts)[0], "dxr18");
+/// let poptrie = FibOptions::default().engines(["poptrie18"]);
+/// assert_eq!(names(poptrie, &hosts)[..2], ["poptrie18", "dxr18"]);
+/// ```
+impl<A: EngineFamily> EngineSource<A> for FibOptions {
+    fn candidates(&self, routes: &Routes<A>) -> Vec<Maker<A>> {
+        let best = || suited(routes).into_iter().take(1);
+        let mut entries: Vec<&'static Entry<A>> = Vec::new();
+        for choice in &self.engines {
+            match choice {
+                EngineChoice::Named(name) => entries.extend(find::<A>(name)),
+                EngineChoice::Auto | EngineChoice::Stored | EngineChoice::Search => {
+                    entries.extend(best());
+                }
+            }
+        }
+        if entries.is_empty() {
+            entries.extend(best());
+        }
+        entries.extend(OTHERS.iter().filter_map(|name| find::<A>(name)));
+        let mut seen = Vec::new();
+        entries.retain(|entry| {
+            let is_new = !seen.contains(&entry.name);
+            seen.push(entry.name);
+            is_new
+        });
+        let isa = self.isa;
+        let maker = |entry: &'static Entry<A>| {
+            Maker::new(entry.name, move |routes: &Routes<A>| Ok(entry.build(routes, isa)?))
+        };
+        entries.into_iter().map(maker).collect()
+    }
+}
