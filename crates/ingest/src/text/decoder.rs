@@ -53,13 +53,7 @@ impl TextDecoder {
             let whole = memchr::memrchr(b'\n', head).map_or(head.len(), |at| at + 1);
             head = &head[..whole];
         }
-        let layout = match sniff(head, self.format, &self.options) {
-            Ok(layout) => layout,
-            Err(what) => {
-                sink.misfit(what);
-                return Err(Stopped);
-            }
-        };
+        let layout = sniff(head, self.format, &self.options).map_err(Stopped::Misfit)?;
         sink.begin(&SourceInfo {
             format: "text",
             columns: layout.columns.iter().map(|column| column.decl.clone()).collect(),
@@ -82,7 +76,7 @@ impl Decoder for TextDecoder {
             at = self.start(input, sink)?;
         }
         let host_bits = self.options.host_bits;
-        let Some(running) = &mut self.running else { return Err(Stopped) };
+        let Some(running) = &mut self.running else { return Err(Stopped::BySink) };
         let (mut fields, mut values) = (Vec::new(), Vec::new());
         while at < input.len() {
             let rest = &input[at..];
@@ -114,7 +108,7 @@ impl Decoder for TextDecoder {
             if let Err(what) = result {
                 let damage = Damage::new(self.lines + 1, self.offset + at as u64, what);
                 if sink.damage(&damage).is_break() {
-                    return Err(Stopped);
+                    return Err(Stopped::BySink);
                 }
             }
             self.lines += lines;
