@@ -3,12 +3,13 @@
 #![no_main]
 
 use std::io::Cursor;
+use std::ops::ControlFlow;
 
 use fibula_core::Update;
 use fibula_fuzz::{Pieces, Witness};
 use fibula_ingest::{
-    ColumnKind, Compression, Consumer, Damage, Format, PeerInfo, ReadOptions, SourceInfo,
-    SourceSpec, read_from,
+    Compression, Damage, Format, PeerInfo, PeerState, ReadOptions, Sink, SourceInfo, SourceSpec,
+    read_from,
 };
 use fibula_rib::{BuilderOptions, EnginePart, Snapshot, TableBuilder, to_bytes};
 use libfuzzer_sys::fuzz_target;
@@ -52,23 +53,23 @@ fuzz_target!(|data: &[u8]| {
 /// Makes a table of what comes, as `fibula build` does.
 struct Build(TableBuilder);
 
-impl Consumer for Build {
+impl Sink for Build {
     fn begin(&mut self, info: &SourceInfo) {
-        let kind = |kind| match kind {
-            ColumnKind::Int => fibula_rib::ColumnKind::Int,
-            ColumnKind::Str => fibula_rib::ColumnKind::Str,
-        };
-        let columns: Vec<_> = info.columns.iter().map(|c| (c.name.clone(), kind(c.kind))).collect();
+        let columns: Vec<_> = info.columns.iter().map(|c| (c.name.clone(), c.kind)).collect();
         self.0.begin_source(&info.name, info.format, &columns, info.bgp, info.date);
     }
     fn peer(&mut self, index: u32, peer: &PeerInfo) {
         self.0.add_peer(index, peer.address, peer.asn);
     }
-    fn peer_down(&mut self, index: u32, _time: u64) {
-        self.0.peer_down(index);
+    fn peer_state(&mut self, state: &PeerState) {
+        if state.is_down() {
+            self.0.peer_down(state.peer);
+        }
     }
     fn update(&mut self, update: &Update<'_>) {
         self.0.apply(update);
     }
-    fn damage(&mut self, _: &Damage) {}
+    fn damage(&mut self, _: &Damage) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
 }

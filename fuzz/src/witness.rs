@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 
 use fibula_core::{Attributes, Change, Update, Value};
 use fibula_ingest::{
-    ColumnKind, Consumer, Damage, Decoder, PeerInfo, PeerState, Sink, SourceInfo, Stopped, Tail,
+    ColumnKind, Damage, Decoder, PeerInfo, PeerState, Sink, SourceInfo, Stopped, Tail,
 };
 
 /// Checks that every call keeps the contract of [`Sink`], and keeps a digest of all calls: equal
@@ -19,7 +19,6 @@ pub struct Witness {
     peers: HashSet<u32>,
     calls: u64,
     digest: DefaultHasher,
-    misfit: Option<String>,
 }
 
 impl Witness {
@@ -33,6 +32,14 @@ impl Witness {
         self.digest.write_u8(kind);
         // Writing to a digest cannot fail.
         let _ = write!(Digest(&mut self.digest), "{what:?}");
+    }
+
+    /// The options did not fit; nothing else stops a decoder here.
+    fn misfit(mut self, stopped: &Stopped) -> Self {
+        assert!(matches!(stopped, Stopped::Misfit(_)), "stopped, though nobody asked for it");
+        assert!(self.info.is_none());
+        self.note(7, stopped);
+        self
     }
 
     fn check_update(&mut self, update: &Update<'_>) {
@@ -93,33 +100,9 @@ impl Sink for Witness {
         self.note(6, damage);
         ControlFlow::Continue(())
     }
-    fn misfit(&mut self, what: String) {
-        assert!(self.info.is_none() && self.misfit.is_none());
-        self.note(7, &what);
-        self.misfit = Some(what);
-    }
     fn ignored(&mut self, what: &'static str) {
         assert!(self.info.is_some(), "{what} was ignored before the source began");
         self.note(8, what);
-    }
-}
-
-impl Consumer for Witness {
-    fn begin(&mut self, info: &SourceInfo) {
-        Sink::begin(self, info);
-    }
-    fn peer(&mut self, index: u32, peer: &PeerInfo) {
-        Sink::peer(self, index, peer);
-    }
-    fn peer_down(&mut self, index: u32, time: u64) {
-        assert!(self.peers.contains(&index), "peer {index}");
-        self.note(9, (index, time));
-    }
-    fn update(&mut self, update: &Update<'_>) {
-        self.check_update(update);
-    }
-    fn damage(&mut self, damage: &Damage) {
-        self.note(6, damage);
     }
 }
 
@@ -142,9 +125,9 @@ pub fn decode(
     let mut sink = Witness::default();
     let (mut start, mut end) = (0, first.min(input.len()));
     loop {
-        let Ok(taken) = decoder.decode(&input[start..end], Tail::More, &mut sink) else {
-            assert!(sink.misfit.is_some(), "stopped, though nobody asked for it");
-            return sink;
+        let taken = match decoder.decode(&input[start..end], Tail::More, &mut sink) {
+            Ok(taken) => taken,
+            Err(stopped) => return sink.misfit(&stopped),
         };
         assert!(taken <= end - start);
         start += taken;
@@ -157,10 +140,10 @@ pub fn decode(
         Ok(taken) => {
             assert_eq!(taken, input.len() - start, "the end takes all");
             assert!(sink.info.is_some(), "the source never began");
+            sink
         }
-        Err(Stopped) => assert!(sink.misfit.is_some(), "stopped, though nobody asked for it"),
+        Err(stopped) => sink.misfit(&stopped),
     }
-    sink
 }
 
 /// Reads `step` bytes at a time, with interruptions.

@@ -133,7 +133,7 @@ fn add_rows(
 ) -> PyResult<()> {
     let kinds = rows.columns.iter().map(|(name, values)| {
         let is_text = values.iter().any(|value| value.is_instance_of::<PyString>());
-        let kind = if is_text { fibula_rib::ColumnKind::Str } else { fibula_rib::ColumnKind::Int };
+        let kind = if is_text { ColumnKind::Str } else { ColumnKind::Int };
         (name.clone(), kind)
     });
     let kinds: Vec<_> = kinds.collect();

@@ -82,6 +82,15 @@ pub struct BgpAttributes<'a> {
     pub communities: &'a str,
 }
 
+/// What an attribute column holds; any column may also hold [`Value::Null`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ColumnKind {
+    /// Unsigned integers.
+    Int,
+    /// Text.
+    Str,
+}
+
 /// A value of an attribute column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Value<'a> {

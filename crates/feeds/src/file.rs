@@ -1,13 +1,14 @@
 //! Sources that end: files and tables in memory.
 
-use std::collections::HashMap;
+use std::cell::RefCell;
 
 use fibula_core::{Addr, Attributes, Change, Routes, Update, Value};
-use fibula_ingest::{Consumer, Damage, PeerInfo, ReadOptions, ReadReport, SourceInfo, SourceSpec};
-use fibula_rib::{Columns, Peer, Table};
+use fibula_ingest::{Damage, ReadOptions, ReadReport, SourceSpec};
+use fibula_rib::{Columns, Table};
 
 use crate::listen::NOBODY;
-use crate::{FeedError, Listener};
+use crate::told::{Peers, Told};
+use crate::{Event, FeedError, Listener};
 
 /// Descriptions of damage that a [`FileReport`] keeps.
 pub const DAMAGE_KEPT: usize = 5;
@@ -30,66 +31,27 @@ pub fn file(
     options: &mut ReadOptions<'_>,
     to: &mut dyn Listener,
 ) -> Result<FileReport, FeedError> {
-    let mut reading = Reading { to, indices: HashMap::new(), failed: None, damage: Vec::new() };
-    let read = fibula_ingest::read(spec, options, &mut reading)?;
-    let Reading { failed, damage, .. } = reading;
-    match failed {
+    let (mut peers, damage) = (Peers::default(), RefCell::new(Vec::new()));
+    let events = |event| {
+        let mut kept = damage.borrow_mut();
+        if let Event::Damaged(damage) = event
+            && kept.len() < DAMAGE_KEPT
+        {
+            kept.push(damage);
+        }
+    };
+    let mut told = Told {
+        to,
+        peers: &mut peers,
+        is_resync: false,
+        speaker: &NOBODY,
+        events: &events,
+        failed: None,
+    };
+    let read = fibula_ingest::read(spec, options, &mut told)?;
+    match told.failed {
         Some(failed) => Err(failed),
-        None => Ok(FileReport { read, damage }),
-    }
-}
-
-/// The peer of a source as a table knows it.
-pub(crate) fn known_as(index: u32, info: &PeerInfo) -> Peer {
-    // Without an address, the AS alone does not make two peers the same; the index has to.
-    let asn = if info.address.is_none() && info.asn == 0 { index } else { info.asn };
-    Peer { address: info.address, asn }
-}
-
-/// Between the reader of a file and a listener.
-struct Reading<'a> {
-    to: &'a mut dyn Listener,
-    /// The numbers of the file's peers.
-    indices: HashMap<u32, u32>,
-    /// The first failure; what comes behind it is not told.
-    failed: Option<FeedError>,
-    damage: Vec<Damage>,
-}
-
-impl Reading<'_> {
-    fn number(&mut self, index: u32) -> u32 {
-        *self.indices.entry(index).or_insert_with(|| self.to.peer(&NOBODY))
-    }
-
-    fn tell(&mut self, what: impl FnOnce(&mut dyn Listener) -> Result<(), FeedError>) {
-        if self.failed.is_none() {
-            self.failed = what(self.to).err();
-        }
-    }
-}
-
-impl Consumer for Reading<'_> {
-    fn begin(&mut self, _: &SourceInfo) {}
-
-    fn peer(&mut self, index: u32, info: &PeerInfo) {
-        let number = self.to.peer(&known_as(index, info));
-        self.indices.insert(index, number);
-    }
-
-    fn peer_down(&mut self, index: u32, _time: u64) {
-        let peer = self.number(index);
-        self.tell(|to| to.down(peer));
-    }
-
-    fn update(&mut self, update: &Update<'_>) {
-        let peer = self.number(update.peer);
-        self.tell(|to| to.update(&Update { peer, ..*update }));
-    }
-
-    fn damage(&mut self, damage: &Damage) {
-        if self.damage.len() < DAMAGE_KEPT {
-            self.damage.push(damage.clone());
-        }
+        None => Ok(FileReport { read, damage: damage.take() }),
     }
 }
 

@@ -10,7 +10,8 @@
 //!
 //! Everything that can happen to a table is a verb of [`Listener`]: a peer appears, an update comes, a
 //! session ends, a peer starts over, it has said everything. A [`Rib`](fibula_rib::Rib) listens, so does a
-//! [`LiveFeed`], and so may whatever checks them.
+//! [`LiveFeed`], and so may whatever checks them. It differs from [`Sink`](fibula_ingest::Sink), the verbs of one
+//! source, in that its peers are those of the table, over all sources, and that a call can fail.
 //!
 //! - Sources that end are functions: [`file()`], [`table()`], [`churn()`].
 //! - A source that does not end is a [`Session`]: whoever owns the socket gives it bytes and tells it
@@ -67,6 +68,7 @@ mod listen;
 mod live;
 mod pace;
 mod session;
+mod told;
 
 pub use checkpoints::Checkpoints;
 pub use churn::churn;

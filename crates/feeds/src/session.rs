@@ -17,16 +17,13 @@
 //! There is no I/O and no clock in here: whoever owns the socket gives bytes and times, and calls
 //! [`Session::tick`] at [`Session::deadline`].
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ops::ControlFlow;
 use std::time::Duration;
 
-use fibula_core::Update;
-use fibula_ingest::{Damage, Decoder, PeerInfo, PeerState, Sink, Tail};
+use fibula_ingest::{Decoder, DriveError, Driver, Stopped};
 use fibula_rib::Peer;
 
-use crate::file::known_as;
 use crate::listen::NOBODY;
+use crate::told::{Peers, Told};
 use crate::{Event, FeedError, Listener};
 
 /// How a [`Session`] behaves.
@@ -68,23 +65,15 @@ pub struct Session {
     connect: Box<dyn Fn() -> Box<dyn Decoder> + Send>,
     options: SessionOptions,
     state: State,
-    /// What came and is not decoded yet.
-    pending: Vec<u8>,
-    /// The numbers of the peers that this connection has named.
-    indices: HashMap<u32, u32>,
-    /// The numbers of all peers that have ever spoken.
-    peers: BTreeSet<u32>,
-    /// Those that have not said everything on this connection, and whether they had said something on an
-    /// earlier one, which is stale then.
-    open: BTreeMap<u32, bool>,
+    peers: Peers,
     events: Box<dyn Fn(Event) + Send>,
 }
 
 enum State {
     Idle,
     /// Since the connection began, and since something came last.
-    Resync(Box<dyn Decoder>, Duration, Duration),
-    Up(Box<dyn Decoder>),
+    Resync(Driver, Duration, Duration),
+    Up(Driver),
     /// Since then.
     Lost(Duration),
 }
@@ -99,10 +88,7 @@ impl Session {
             connect: Box::new(connect),
             options,
             state: State::Idle,
-            pending: Vec::new(),
-            indices: HashMap::new(),
-            peers: BTreeSet::new(),
-            open: BTreeMap::new(),
+            peers: Peers::default(),
             events: Box::new(|_| {}),
         }
     }
@@ -117,7 +103,7 @@ impl Session {
     /// This peer of the table is one of the source's: its routes come from a checkpoint, and are stale
     /// when the source is connected.
     pub fn adopt(&mut self, peer: u32) {
-        self.peers.insert(peer);
+        self.peers.all.insert(peer);
     }
 
     /// Whether a connection is there.
@@ -135,13 +121,14 @@ impl Session {
     /// # Errors
     /// If the listener cannot go on.
     pub fn connected(&mut self, now: Duration, to: &mut dyn Listener) -> Result<(), FeedError> {
-        self.pending.clear();
-        self.indices.clear();
-        self.open.clear();
-        self.state = State::Resync((self.connect)(), now, now);
-        for &peer in &self.peers {
+        let Peers { indices, all, open } = &mut self.peers;
+        indices.clear();
+        open.clear();
+        let driver = Driver::new((self.connect)(), self.options.longest_record);
+        self.state = State::Resync(driver, now, now);
+        for &peer in &*all {
             to.mark_stale(peer)?;
-            self.open.insert(peer, true);
+            open.insert(peer, true);
         }
         Ok(())
     }
@@ -164,28 +151,27 @@ impl Session {
         bytes: &[u8],
         to: &mut dyn Listener,
     ) -> Result<(), FeedError> {
-        let Self { state, pending, indices, peers, open, options, events, .. } = self;
+        let Self { state, peers, options, events, .. } = self;
         let is_resync = matches!(state, State::Resync(..));
-        let decoder = match state {
-            State::Resync(decoder, _, last) => {
+        let driver = match state {
+            State::Resync(driver, _, last) => {
                 *last = now;
-                decoder
+                driver
             }
-            State::Up(decoder) => decoder,
+            State::Up(driver) => driver,
             State::Idle | State::Lost(_) => return Ok(()),
         };
-        pending.extend_from_slice(bytes);
         let speaker = &options.peer;
-        let mut said = Said { to, indices, peers, open, is_resync, speaker, events, failed: None };
-        // What was not taken comes again with more behind it; only a misfit stops the decoder.
-        let taken = decoder.decode(pending, Tail::More, &mut said).unwrap_or(pending.len());
-        if let Some(failed) = said.failed {
+        let mut told = Told { to, peers, is_resync, speaker, events, failed: None };
+        let pushed = driver.push(bytes, &mut told);
+        if let Some(failed) = told.failed {
             return Err(failed);
         }
-        pending.drain(..taken.min(pending.len()));
-        if pending.len() > options.longest_record {
-            return Err(FeedError::TooLong { bytes: pending.len() });
-        }
+        pushed.map_err(|error| match error {
+            DriveError::TooLong { bytes } => FeedError::TooLong { bytes },
+            DriveError::Stopped(Stopped::Misfit(what)) => FeedError::Misfit(what),
+            other => FeedError::Misfit(other.to_string()),
+        })?;
         self.complete_if_all_are();
         Ok(())
     }
@@ -199,7 +185,7 @@ impl Session {
             return Ok(());
         }
         if self.is_connected() {
-            while let Some((peer, is_stale)) = self.open.pop_first() {
+            while let Some((peer, is_stale)) = self.peers.open.pop_first() {
                 if is_stale {
                     to.sweep(peer)?;
                     (self.events)(Event::Swept { peer });
@@ -208,7 +194,7 @@ impl Session {
             self.become_up();
             return Ok(());
         }
-        let peers = self.peers.len();
+        let peers = self.peers.all.len();
         self.end(to)?;
         (self.events)(Event::Expired { peers });
         Ok(())
@@ -233,8 +219,8 @@ impl Session {
     /// If the listener cannot go on.
     pub fn end(&mut self, to: &mut dyn Listener) -> Result<(), FeedError> {
         self.state = State::Idle;
-        self.open.clear();
-        while let Some(peer) = self.peers.pop_first() {
+        self.peers.open.clear();
+        while let Some(peer) = self.peers.all.pop_first() {
             to.down(peer)?;
         }
         Ok(())
@@ -242,90 +228,15 @@ impl Session {
 
     /// Every peer has said that it is complete.
     fn complete_if_all_are(&mut self) {
-        if self.open.is_empty() && !self.indices.is_empty() {
+        if self.peers.open.is_empty() && !self.peers.indices.is_empty() {
             self.become_up();
         }
     }
 
     fn become_up(&mut self) {
         self.state = match std::mem::replace(&mut self.state, State::Idle) {
-            State::Resync(decoder, ..) => State::Up(decoder),
+            State::Resync(driver, ..) => State::Up(driver),
             other => other,
         };
-    }
-}
-
-/// Between a decoder and a listener.
-struct Said<'a> {
-    to: &'a mut dyn Listener,
-    indices: &'a mut HashMap<u32, u32>,
-    peers: &'a mut BTreeSet<u32>,
-    open: &'a mut BTreeMap<u32, bool>,
-    is_resync: bool,
-    speaker: &'a Peer,
-    events: &'a dyn Fn(Event),
-    /// The first failure; what comes behind it is not told.
-    failed: Option<FeedError>,
-}
-
-impl Said<'_> {
-    fn number(&mut self, index: u32) -> u32 {
-        match self.indices.get(&index) {
-            Some(&number) => number,
-            None => self.name(index, self.speaker),
-        }
-    }
-
-    /// The connection calls the peer so.
-    fn name(&mut self, index: u32, peer: &Peer) -> u32 {
-        let number = self.to.peer(peer);
-        self.indices.insert(index, number);
-        self.peers.insert(number);
-        if self.is_resync {
-            self.open.entry(number).or_insert(false);
-        }
-        number
-    }
-
-    fn tell(&mut self, what: impl FnOnce(&mut dyn Listener) -> Result<(), FeedError>) {
-        if self.failed.is_none() {
-            self.failed = what(self.to).err();
-        }
-    }
-}
-
-impl Sink for Said<'_> {
-    fn peer(&mut self, index: u32, info: &PeerInfo) {
-        self.name(index, &known_as(index, info));
-    }
-
-    fn peer_state(&mut self, state: &PeerState) {
-        if state.is_down() {
-            let peer = self.number(state.peer);
-            self.open.remove(&peer);
-            self.tell(|to| to.down(peer));
-        }
-    }
-
-    fn update(&mut self, update: &Update<'_>) {
-        let peer = self.number(update.peer);
-        self.tell(|to| to.update(&Update { peer, ..*update }));
-    }
-
-    fn end_of_rib(&mut self, index: u32) {
-        let peer = self.number(index);
-        if self.open.remove(&peer) == Some(true) {
-            self.tell(|to| to.sweep(peer));
-            (self.events)(Event::Swept { peer });
-        }
-    }
-
-    fn damage(&mut self, damage: &Damage) -> ControlFlow<()> {
-        (self.events)(Event::Damaged(damage.clone()));
-        ControlFlow::Continue(())
-    }
-
-    fn misfit(&mut self, what: String) {
-        self.failed.get_or_insert(FeedError::Misfit(what));
     }
 }

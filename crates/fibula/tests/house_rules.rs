@@ -12,7 +12,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("packet", &["core"]),
     ("engines", &["core", "simd", "filter"]),
     ("rib", &["core"]),
-    ("ingest", &["core"]),
+    ("ingest", &["core", "simd"]),
     ("fib", &["core", "engines", "rib"]),
     ("annotate", &["core", "simd", "fib", "packet"]),
     ("export", &["core", "rib"]),

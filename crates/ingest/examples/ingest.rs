@@ -1,27 +1,29 @@
 //! Reads files, prints what they hold, their damage and the time that it took: `ingest FILE...`
 
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 use fibula_core::Update;
-use fibula_ingest::{Consumer, Damage, ReadOptions, SourceInfo, SourceSpec, read};
+use fibula_ingest::{Damage, ReadOptions, Sink, SourceInfo, SourceSpec, read};
 
 #[derive(Default)]
 struct Print {
     damage: u64,
 }
 
-impl Consumer for Print {
+impl Sink for Print {
     fn begin(&mut self, info: &SourceInfo) {
         let columns: Vec<_> =
             info.columns.iter().map(|c| format!("{} {:?}", c.name, c.kind)).collect();
         println!("{}: {} [{}]", info.name, info.format, columns.join(", "));
     }
     fn update(&mut self, _: &Update<'_>) {}
-    fn damage(&mut self, damage: &Damage) {
+    fn damage(&mut self, damage: &Damage) -> ControlFlow<()> {
         self.damage += 1;
         if self.damage <= 5 {
             println!("  {damage}");
         }
+        ControlFlow::Continue(())
     }
 }
 

@@ -4,23 +4,26 @@
 
 use std::fs::File;
 use std::io::{Cursor, Read};
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use bgpkit_parser::BgpkitParser;
 use fibula_core::Update;
 use fibula_ingest::{
-    Consumer, Damage, Format, ReadOptions, SourceInfo, SourceSpec, decompress, read_from,
+    Damage, Format, ReadOptions, Sink, SourceInfo, SourceSpec, decompress, read_from,
 };
 
 #[derive(Default)]
 struct Count(u64);
 
-impl Consumer for Count {
+impl Sink for Count {
     fn begin(&mut self, _: &SourceInfo) {}
     fn update(&mut self, _: &Update<'_>) {
         self.0 += 1;
     }
-    fn damage(&mut self, _: &Damage) {}
+    fn damage(&mut self, _: &Damage) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
 }
 
 /// The fastest of five runs, and what it counted.

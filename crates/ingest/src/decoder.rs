@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use fibula_core::{Attributes, Change, Update, Value};
+use fibula_core::{Attributes, Change, ColumnKind, Update, Value};
 
 /// What follows the bytes that a decoder is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,27 +36,37 @@ pub trait Decoder {
     /// [`Tail::More`] it may take none, and then needs more input; with the other two it takes all.
     ///
     /// # Errors
-    /// [`Stopped`] if the sink asked to stop; the decoder is then of no further use.
+    /// [`Stopped`] if the sink asked to stop or the options do not fit; the decoder is then of no further
+    /// use.
     fn decode(&mut self, input: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped>;
 
     /// Records seen so far: lines of text, MRT records, networks of an mmdb file.
     fn records(&self) -> u64;
 }
 
-/// The sink asked the decoder to stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stopped;
+/// Why a decoder stopped before the end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// The sink asked it to, by [`Sink::damage`].
+    BySink,
+    /// The options do not fit the input, which was not decoded; the text says why.
+    Misfit(String),
+}
 
 impl fmt::Display for Stopped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("decoding was stopped")
+        match self {
+            Self::BySink => f.write_str("decoding was stopped"),
+            Self::Misfit(what) => f.write_str(what),
+        }
     }
 }
 
 impl std::error::Error for Stopped {}
 
-/// What a [`Decoder`] reports to. [`Sink::begin`] comes first, once, before any other call but
-/// [`Sink::damage`]; a peer is declared before it is used.
+/// Who listens to a [`Decoder`], to [`read`](crate::read) or to [`bgp::Messages`](crate::bgp::Messages): the
+/// verbs of one source. [`Sink::begin`] comes first, once, before any other call but [`Sink::damage`]; a
+/// peer is declared before it is used.
 pub trait Sink {
     /// What the input turned out to be.
     fn begin(&mut self, info: &SourceInfo) {
@@ -77,12 +87,8 @@ pub trait Sink {
     fn end_of_rib(&mut self, peer: u32) {
         let _ = peer;
     }
-    /// Something could not be decoded and was skipped. [`ControlFlow::Break`] stops the decoder.
+    /// Something could not be decoded and is skipped. [`ControlFlow::Break`] stops the decoder.
     fn damage(&mut self, damage: &Damage) -> ControlFlow<()>;
-    /// The options do not fit the input, which is not decoded; `what` says why.
-    fn misfit(&mut self, what: String) {
-        let _ = what;
-    }
     /// Something sound that holds nothing for a unicast routing table was passed over.
     fn ignored(&mut self, what: &'static str) {
         let _ = what;
@@ -147,15 +153,6 @@ pub struct ColumnDecl {
     pub kind: ColumnKind,
 }
 
-/// What a column holds; any column may also hold [`Value::Null`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ColumnKind {
-    /// Unsigned integers.
-    Int,
-    /// Text.
-    Str,
-}
-
 /// A BGP peer of the collector.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PeerInfo {
@@ -205,8 +202,6 @@ pub struct Collected {
     pub damage: Vec<Damage>,
     /// How often something was ignored.
     pub ignored: u64,
-    /// What [`Sink::misfit`] said.
-    pub misfit: Option<String>,
 }
 
 impl Sink for Collected {
@@ -225,9 +220,6 @@ impl Sink for Collected {
     fn damage(&mut self, damage: &Damage) -> ControlFlow<()> {
         self.damage.push(damage.clone());
         ControlFlow::Continue(())
-    }
-    fn misfit(&mut self, what: String) {
-        self.misfit = Some(what);
     }
     fn ignored(&mut self, _what: &'static str) {
         self.ignored += 1;

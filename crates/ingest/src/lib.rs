@@ -7,8 +7,10 @@
 //! | mmdb | MaxMind's database files | [`mmdb::MmdbDecoder`] |
 //!
 //! A [`Decoder`] is pushed bytes and calls a [`Sink`]; it does no I/O, knows no clock and never panics
-//! on any input. [`read`] is the layer above that most callers want: it opens a file or standard
-//! input, undoes gzip, bzip2, xz or zstd, tells the format from the content and drives the decoder.
+//! on any input. A [`Driver`] stands between it and an input that comes in pieces, pauses and breaks off.
+//! [`read`] is the layer above that most callers want: it opens a file or standard input, undoes gzip,
+//! bzip2, xz or zstd, tells the format from the content and drives the decoder. [`bgp`] has the messages
+//! that MRT records, BMP and BGP sessions have in common.
 //!
 //! ```
 //! use fibula_core::{AnyPrefix, Attributes, Change, Update, Value};
@@ -32,21 +34,23 @@
 //! [`ReadReport::ignored`].
 #![forbid(unsafe_code)]
 
+pub mod bgp;
 mod compress;
 mod decoder;
 mod detect;
+mod driver;
 pub mod mmdb;
 pub mod mrt;
 mod options;
 mod read;
 pub mod text;
 
+pub use fibula_core::ColumnKind;
+
 pub use compress::{Compression, open as decompress};
 pub use decoder::{
-    Collected, ColumnDecl, ColumnKind, Damage, Decoder, PeerInfo, PeerState, Sink, SourceInfo,
-    Stopped, Tail,
+    Collected, ColumnDecl, Damage, Decoder, PeerInfo, PeerState, Sink, SourceInfo, Stopped, Tail,
 };
-pub use options::{
-    Consumer, Format, HostBits, Progress, ReadError, ReadOptions, ReadReport, SourceSpec,
-};
+pub use driver::{DriveError, Driver, Pulled};
+pub use options::{Format, HostBits, Progress, ReadError, ReadOptions, ReadReport, SourceSpec};
 pub use read::{read, read_from};

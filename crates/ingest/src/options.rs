@@ -5,10 +5,8 @@ use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use fibula_core::Update;
-
+use crate::Damage;
 use crate::text::TextOptions;
-use crate::{Damage, PeerInfo, SourceInfo};
 
 /// Where to read from, and as what.
 ///
@@ -144,31 +142,12 @@ impl fmt::Debug for ReadOptions<'_> {
     }
 }
 
-/// Who receives what [`read`](crate::read) decodes.
-pub trait Consumer {
-    /// The source begins: its name, format and columns. Comes before any update, possibly after the
-    /// first records were looked at.
-    fn begin(&mut self, info: &SourceInfo);
-    /// A peer that updates will name by `index`; indices count from 0 within the source.
-    fn peer(&mut self, index: u32, peer: &PeerInfo) {
-        let _ = (index, peer);
-    }
-    /// The session with a peer ended at `time` (microseconds since 1970): its routes are gone.
-    fn peer_down(&mut self, index: u32, time: u64) {
-        let _ = (index, time);
-    }
-    /// A route comes or goes.
-    fn update(&mut self, update: &Update<'_>);
-    /// Something could not be decoded and was skipped.
-    fn damage(&mut self, damage: &Damage);
-}
-
 /// What [`read`](crate::read) did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadReport {
     /// Records seen: lines, MRT records, networks.
     pub records: u64,
-    /// Updates given to the consumer.
+    /// Updates given to the sink.
     pub updates: u64,
     /// Damage reported.
     pub damaged: u64,
@@ -203,7 +182,7 @@ pub enum ReadError {
         /// What does not fit.
         what: String,
     },
-    /// [`ReadOptions::strict`] was set, and this was damaged.
+    /// This was damaged, and [`ReadOptions::strict`] was set or the sink asked to stop.
     Damaged(Damage),
 }
 

@@ -7,35 +7,44 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::UNIX_EPOCH;
+use std::thread;
+use std::time::{Duration, UNIX_EPOCH};
 
 use fibula_core::Update;
 
+use crate::bgp::BgpOptions;
 use crate::mmdb::MmdbDecoder;
-use crate::mrt::{MrtDecoder, MrtOptions};
+use crate::mrt::MrtDecoder;
 use crate::text::TextDecoder;
 use crate::{
-    Consumer, Damage, Decoder, Format, PeerInfo, PeerState, Progress, ReadError, ReadOptions,
-    ReadReport, Sink, SourceInfo, SourceSpec, Stopped, Tail, compress, detect,
+    Damage, Decoder, DriveError, Driver, Format, PeerInfo, PeerState, Progress, Pulled, ReadError,
+    ReadOptions, ReadReport, Sink, SourceInfo, SourceSpec, Stopped, Tail, compress, detect, driver,
 };
 
-/// Bytes asked of the decompressor at a time.
-const BLOCK: usize = 256 << 10;
+/// Bytes that may wait for the end of their record; no record of text or MRT is as long. mmdb is one
+/// record, from the first byte to the last.
+const LONGEST_RECORD: usize = 64 << 20;
 
-/// Reads a source to its end, into `consumer`.
+/// Reads a source to its end, into `sink`.
 ///
 /// Compression and, if [`Format::Auto`], the format are told from the content. What is damaged is
-/// reported to the consumer and skipped; a cut archive gives what was decoded, and damage.
+/// reported to the sink and skipped; a cut archive gives what was decoded, and damage. While the source
+/// has nothing to give (a pipe that would block, a socket that timed out) the call waits.
 ///
 /// ```no_run
+/// use std::ops::ControlFlow;
+///
 /// use fibula_core::Update;
-/// use fibula_ingest::{Consumer, Damage, ReadOptions, SourceInfo, SourceSpec};
+/// use fibula_ingest::{Damage, ReadOptions, Sink, SourceInfo, SourceSpec};
 ///
 /// struct Count(u64);
-/// impl Consumer for Count {
+/// impl Sink for Count {
 ///     fn begin(&mut self, info: &SourceInfo) { println!("{} is {}", info.name, info.format); }
 ///     fn update(&mut self, _: &Update<'_>) { self.0 += 1; }
-///     fn damage(&mut self, damage: &Damage) { eprintln!("{damage}"); }
+///     fn damage(&mut self, damage: &Damage) -> ControlFlow<()> {
+///         eprintln!("{damage}");
+///         ControlFlow::Continue(())
+///     }
 /// }
 ///
 /// let mut count = Count(0);
@@ -50,12 +59,12 @@ const BLOCK: usize = 256 << 10;
 pub fn read(
     source: &SourceSpec,
     options: &mut ReadOptions<'_>,
-    consumer: &mut dyn Consumer,
+    sink: &mut dyn Sink,
 ) -> Result<ReadReport, ReadError> {
     let io_error = |error| ReadError::Io { file: source.name(), error };
     let stat = Stat::default();
     if source.is_stdin() {
-        return drive(source, io::stdin().lock(), stat, options, consumer);
+        return drive(source, io::stdin().lock(), stat, options, sink);
     }
     let file = File::open(&source.path).map_err(io_error)?;
     let meta = file.metadata().map_err(io_error)?;
@@ -64,7 +73,7 @@ pub fn read(
         total: meta.is_file().then_some(meta.len()),
         modified: modified.map(|since| since.as_secs()),
     };
-    drive(source, file, stat, options, consumer)
+    drive(source, file, stat, options, sink)
 }
 
 /// As [`read`], from any reader; `source` gives the name and the format.
@@ -75,9 +84,9 @@ pub fn read_from(
     source: &SourceSpec,
     input: impl Read + 'static,
     options: &mut ReadOptions<'_>,
-    consumer: &mut dyn Consumer,
+    sink: &mut dyn Sink,
 ) -> Result<ReadReport, ReadError> {
-    drive(source, input, Stat::default(), options, consumer)
+    drive(source, input, Stat::default(), options, sink)
 }
 
 /// What the file system knows of a source.
@@ -92,27 +101,27 @@ fn drive(
     input: impl Read + 'static,
     stat: Stat,
     options: &mut ReadOptions<'_>,
-    consumer: &mut dyn Consumer,
+    sink: &mut dyn Sink,
 ) -> Result<ReadReport, ReadError> {
     let name = source.name();
-    let mut feed =
-        Feed::open(input).map_err(|error| ReadError::Io { file: name.clone(), error })?;
+    let io_error = |error| ReadError::Io { file: name.clone(), error };
+    let mut input = Input::open(input).map_err(io_error)?;
     let format = match source.format {
-        Format::Auto => detect::detect(Path::new(&source.path), feed.head())
+        Format::Auto => detect::detect(Path::new(&source.path), &input.head)
             .ok_or_else(|| ReadError::UnknownFormat { file: name.clone() })?,
         format => format,
     };
-    let mut decoder = decoder(format, options);
-    let mut sink = Adapter {
-        consumer,
+    let limit = if format == Format::Mmdb { usize::MAX } else { LONGEST_RECORD };
+    let mut driver = Driver::new(decoder(format, options), limit);
+    let mut sink = Named {
+        sink,
         file: Arc::from(name.as_str()),
         modified: stat.modified,
         strict: options.strict,
         fatal: None,
-        misfit: None,
         report: ReadReport::default(),
     };
-    let result = pump(&mut feed, &mut *decoder, &mut sink, |records, bytes_read| {
+    let result = pump(&mut input, &mut driver, &mut sink, |records, bytes_read| {
         if let Some(progress) = &mut options.progress {
             progress(Progress { bytes_read, bytes_total: stat.total, records });
         }
@@ -120,20 +129,24 @@ fn drive(
     if let Some(damage) = sink.fatal {
         return Err(ReadError::Damaged(damage));
     }
-    if let Some(what) = sink.misfit {
-        return Err(ReadError::Misfit { file: name, what });
-    }
     match result {
-        Err(Pump::Io(error)) => Err(ReadError::Io { file: name, error }),
-        Ok(()) | Err(Pump::Stopped(Stopped)) => {
-            Ok(ReadReport { records: decoder.records(), bytes: feed.offset, ..sink.report })
+        Ok(()) | Err(DriveError::Stopped(Stopped::BySink)) => {
+            Ok(ReadReport { records: driver.records(), bytes: driver.offset(), ..sink.report })
+        }
+        Err(DriveError::Io(error)) => Err(io_error(error)),
+        Err(DriveError::Stopped(Stopped::Misfit(what))) => {
+            Err(ReadError::Misfit { file: name, what })
+        }
+        Err(error @ DriveError::TooLong { .. }) => {
+            let damage = Damage::new(driver.records() + 1, driver.offset(), error.to_string());
+            Err(ReadError::Damaged(Damage { file: sink.file, ..damage }))
         }
     }
 }
 
 fn decoder(format: Format, options: &ReadOptions<'_>) -> Box<dyn Decoder> {
     match format {
-        Format::Mrt => Box::new(MrtDecoder::new(MrtOptions {
+        Format::Mrt => Box::new(MrtDecoder::new(BgpOptions {
             as_path: options.as_path,
             communities: options.communities,
         })),
@@ -142,113 +155,66 @@ fn decoder(format: Format, options: &ReadOptions<'_>) -> Box<dyn Decoder> {
     }
 }
 
-enum Pump {
-    Io(io::Error),
-    Stopped(Stopped),
-}
-
-/// Feeds the decoder until the input ends or the sink stops it.
+/// Drives the decoder until the input ends or the sink stops it.
 fn pump(
-    feed: &mut Feed,
-    decoder: &mut dyn Decoder,
-    sink: &mut Adapter<'_>,
+    input: &mut Input,
+    driver: &mut Driver,
+    sink: &mut Named<'_>,
     mut progress: impl FnMut(u64, u64),
-) -> Result<(), Pump> {
-    loop {
-        let (tail, trouble) = match feed.fill() {
-            Ok(true) => (Tail::More, None),
-            Ok(false) => (Tail::End, None),
-            Err(error) => match feed.raw.failed.take() {
+) -> Result<(), DriveError> {
+    let trouble = loop {
+        match driver.pull(input, sink) {
+            Ok(Pulled::Bytes(_)) => progress(driver.records(), input.raw.count.get()),
+            Ok(Pulled::Paused) => {}
+            Ok(Pulled::End) => break None,
+            Err(DriveError::Io(error)) => match input.raw.failed.take() {
                 // The disk or the pipe failed, not the archive.
-                Some(error) => return Err(Pump::Io(error)),
-                None => (Tail::Cut, Some(error)),
+                Some(error) => return Err(DriveError::Io(error)),
+                None => break Some(error),
             },
-        };
-        let taken = decoder.decode(feed.pending(), tail, sink).map_err(Pump::Stopped)?;
-        feed.consume(taken);
-        progress(decoder.records(), feed.raw.count.get());
-        if let Some(error) = trouble {
-            let what = format!("the {} stream is damaged or cut short: {error}", feed.compression);
-            let _ = sink.damage(&Damage::new(0, feed.offset + feed.pending().len() as u64, what));
+            Err(error) => return Err(error),
         }
-        if tail.is_last() {
-            return Ok(());
-        }
+    };
+    driver.finish(if trouble.is_some() { Tail::Cut } else { Tail::End }, sink)?;
+    progress(driver.records(), input.raw.count.get());
+    if let Some(error) = trouble {
+        let what = format!("the {} stream is damaged or cut short: {error}", input.compression);
+        let _ = sink.damage(&Damage::new(0, driver.offset(), what));
     }
+    Ok(())
 }
 
-/// The decompressed input and the part of it that the decoder has not consumed: `buf[start..end]`.
-struct Feed {
-    source: Box<dyn Read>,
+/// A decompressed input whose beginning was looked at.
+struct Input {
     raw: Raw,
     compression: compress::Compression,
-    buf: Vec<u8>,
-    start: usize,
-    end: usize,
-    /// Offset of `buf[start]` in the decompressed stream.
-    offset: u64,
-    /// The result that ended the input, to be told again: readers need not repeat theirs.
-    ended: Option<Result<(), io::Error>>,
+    /// The beginning, enough to tell the format; `at` bytes of it were read again.
+    head: Vec<u8>,
+    at: usize,
+    /// The error that came in the beginning, to be told in its place: readers need not repeat theirs.
+    error: Option<io::Error>,
+    rest: Box<dyn Read>,
 }
 
-impl Feed {
+impl Input {
     fn open(input: impl Read + 'static) -> io::Result<Self> {
         let raw = Raw::default();
-        let counting = Counting { input, raw: raw.clone() };
-        let (compression, source) = compress::open(counting)?;
-        let buf = vec![0; BLOCK];
-        Ok(Self { source, raw, compression, buf, start: 0, end: 0, offset: 0, ended: None })
+        let patient = Patient { input, raw: raw.clone() };
+        let (compression, mut rest) = compress::open(patient)?;
+        let mut head = Vec::new();
+        let error = (&mut rest).take(detect::HEAD as u64).read_to_end(&mut head).err();
+        Ok(Self { raw, compression, head, at: 0, error, rest })
     }
+}
 
-    fn pending(&self) -> &[u8] {
-        &self.buf[self.start..self.end]
-    }
-
-    fn consume(&mut self, bytes: usize) {
-        let bytes = bytes.min(self.pending().len());
-        self.start += bytes;
-        self.offset += bytes as u64;
-    }
-
-    /// The beginning of the input, enough to tell the format. An error waits for [`Feed::fill`].
-    fn head(&mut self) -> &[u8] {
-        while self.end < detect::HEAD && self.ended.is_none() {
-            let result = self.fill();
-            if !matches!(result, Ok(true)) {
-                self.ended = Some(result.map(drop));
-            }
+impl Read for Input {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        if self.at < self.head.len() {
+            let read = (&self.head[self.at..]).read(buf)?;
+            self.at += read;
+            return Ok(read);
         }
-        self.pending()
-    }
-
-    /// Reads on; `false` at the end of the input.
-    fn fill(&mut self) -> io::Result<bool> {
-        if let Some(ended) = self.ended.take() {
-            return ended.map(|()| false);
-        }
-        self.make_room();
-        match self.source.read(&mut self.buf[self.end..]) {
-            Ok(read) => {
-                self.end += read;
-                Ok(read > 0)
-            }
-            Err(e) if e.kind() == ErrorKind::Interrupted => Ok(true),
-            Err(e) => Err(e),
-        }
-    }
-
-    fn make_room(&mut self) {
-        if self.buf.len() - self.end >= BLOCK / 2 {
-            return;
-        }
-        self.buf.copy_within(self.start..self.end, 0);
-        self.end -= self.start;
-        self.start = 0;
-        // A decoder that consumes nothing waits for something large: grow in proportion, so that what
-        // is looked at again stays linear.
-        if self.buf.len() - self.end < BLOCK {
-            self.buf.resize(self.end + BLOCK.max(self.end), 0);
-        }
+        self.error.take().map_or_else(|| self.rest.read(buf), Err)
     }
 }
 
@@ -259,74 +225,81 @@ struct Raw {
     failed: Rc<RefCell<Option<io::Error>>>,
 }
 
-struct Counting<R> {
+/// Waits while its reader has nothing to give: decompressors cannot go on after a pause in the middle
+/// of a block.
+struct Patient<R> {
     input: R,
     raw: Raw,
 }
 
-impl<R: Read> Read for Counting<R> {
+impl<R: Read> Read for Patient<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        match self.input.read(buf) {
-            Ok(n) => {
-                self.raw.count.set(self.raw.count.get() + n as u64);
-                Ok(n)
-            }
-            Err(e) if e.kind() == ErrorKind::Interrupted => Err(e),
-            Err(e) => {
-                let kind = e.kind();
-                *self.raw.failed.borrow_mut() = Some(e);
-                Err(kind.into())
+        const LONGEST: Duration = Duration::from_millis(50);
+        let mut pause = Duration::from_millis(1);
+        loop {
+            match self.input.read(buf) {
+                Ok(n) => {
+                    self.raw.count.set(self.raw.count.get() + n as u64);
+                    return Ok(n);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if driver::is_pause(&error) => {
+                    thread::sleep(pause);
+                    pause = LONGEST.min(pause * 2);
+                }
+                Err(error) => {
+                    let kind = error.kind();
+                    *self.raw.failed.borrow_mut() = Some(error);
+                    return Err(kind.into());
+                }
             }
         }
     }
 }
 
 /// Names the file in what the decoder says, counts, and stops it if strict.
-struct Adapter<'a> {
-    consumer: &'a mut dyn Consumer,
+struct Named<'a> {
+    sink: &'a mut dyn Sink,
     file: Arc<str>,
     modified: Option<u64>,
     strict: bool,
     fatal: Option<Damage>,
-    misfit: Option<String>,
     report: ReadReport,
 }
 
-impl Sink for Adapter<'_> {
+impl Sink for Named<'_> {
     fn begin(&mut self, info: &SourceInfo) {
         self.report.format = info.format;
         let date = info.date.or(self.modified);
-        self.consumer.begin(&SourceInfo { name: self.file.to_string(), date, ..info.clone() });
+        self.sink.begin(&SourceInfo { name: self.file.to_string(), date, ..info.clone() });
     }
     fn peer(&mut self, index: u32, peer: &PeerInfo) {
-        self.consumer.peer(index, peer);
+        self.sink.peer(index, peer);
     }
     fn peer_state(&mut self, state: &PeerState) {
-        if state.is_down() {
-            self.consumer.peer_down(state.peer, state.time);
-        }
+        self.sink.peer_state(state);
     }
     fn update(&mut self, update: &Update<'_>) {
         self.report.updates += 1;
-        self.consumer.update(update);
+        self.sink.update(update);
+    }
+    fn end_of_rib(&mut self, peer: u32) {
+        self.sink.end_of_rib(peer);
     }
     fn damage(&mut self, damage: &Damage) -> ControlFlow<()> {
         let damage = Damage { file: self.file.clone(), ..damage.clone() };
         self.report.damaged += 1;
-        if self.strict {
+        if self.strict || self.sink.damage(&damage).is_break() {
             self.fatal.get_or_insert(damage);
             return ControlFlow::Break(());
         }
-        self.consumer.damage(&damage);
         ControlFlow::Continue(())
-    }
-    fn misfit(&mut self, what: String) {
-        self.misfit = Some(what);
     }
     fn ignored(&mut self, what: &'static str) {
         match self.report.ignored.iter_mut().find(|(name, _)| *name == what) {
             Some((_, count)) => *count += 1,
             None => self.report.ignored.push((what, 1)),
         }
+        self.sink.ignored(what);
     }
 }

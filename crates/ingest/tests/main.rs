@@ -3,5 +3,6 @@
 mod bgpdump;
 mod bgpkit;
 mod common;
+mod driver;
 mod mrt_files;
 mod read;

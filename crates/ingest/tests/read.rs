@@ -1,10 +1,11 @@
 //! The I/O layer: compression, detection, cut archives, failing readers, strictness.
 
 use std::io::{self, Cursor, Read};
+use std::ops::ControlFlow;
 
 use fibula_core::{Attributes, Change, Update, Value};
 use fibula_ingest::{
-    Consumer, Damage, Format, PeerInfo, Progress, ReadError, ReadOptions, ReadReport, SourceInfo,
+    Damage, Format, PeerInfo, Progress, ReadError, ReadOptions, ReadReport, Sink, SourceInfo,
     SourceSpec, read, read_from,
 };
 
@@ -15,7 +16,7 @@ struct Lines {
     damage: Vec<String>,
 }
 
-impl Consumer for Lines {
+impl Sink for Lines {
     fn begin(&mut self, info: &SourceInfo) {
         self.info = info.clone();
     }
@@ -33,8 +34,9 @@ impl Consumer for Lines {
         };
         self.lines.push(format!("{} {value}", update.prefix));
     }
-    fn damage(&mut self, damage: &Damage) {
+    fn damage(&mut self, damage: &Damage) -> ControlFlow<()> {
         self.damage.push(damage.to_string());
+        ControlFlow::Continue(())
     }
 }
 

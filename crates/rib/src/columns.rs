@@ -1,20 +1,10 @@
 use std::fmt;
 
-use fibula_core::Value;
+use fibula_core::{ColumnKind, Value};
 
 use crate::TableError;
 use crate::array::Array;
 use crate::intern::Interner;
-
-/// What a column holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ColumnKind {
-    /// Unsigned integers.
-    Int,
-    /// Text.
-    Str,
-}
 
 /// The code of a cell that holds no value.
 pub(crate) const NULL: u32 = u32::MAX;

@@ -1,6 +1,6 @@
 //! What fibula's engines need from the machine: [`Isa`] detection and [`Caches`], kernels compiled once for
 //! each instruction set, compare-and-rank over cache lines, prefetching, aligned and huge-page
-//! [`Table`]s. Knows no addresses and no prefixes.
+//! [`Table`]s, and addresses from text ([`parse_v4`], [`parse_v6`]). Knows no prefixes.
 //!
 //! # How a kernel is written
 //!
@@ -30,6 +30,7 @@
 //! }
 //! ```
 
+mod address;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -43,6 +44,7 @@ mod prefetch;
 mod row;
 mod table;
 
+pub use address::{parse_v4, parse_v4_at, parse_v6, parse_v6_at};
 #[cfg(target_arch = "x86_64")]
 pub use avx2::{Avx2, Avx2Row};
 #[cfg(target_arch = "x86_64")]

@@ -1,11 +1,12 @@
 //! Sources in, one after the other; a table out.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use fibula_core::{Attributes, Change, Family, Hop, Update, Value};
 use fibula_ingest::{
-    Consumer, Damage, Format, PeerInfo, Progress, ReadOptions, ReadReport, SourceInfo, SourceSpec,
-    text::TextOptions,
+    Damage, Format, PeerInfo, PeerState, Progress, ReadOptions, ReadReport, Sink, SourceInfo,
+    SourceSpec, text::TextOptions,
 };
 use fibula_rib::{BuilderOptions, Columns, Snapshot, StoredFamily, Table, TableBuilder};
 use fibula_testkit::fib::{GenSpec, HopModel};
@@ -174,13 +175,9 @@ struct Feeder<'a> {
     damage: Vec<Damage>,
 }
 
-impl Consumer for Feeder<'_> {
+impl Sink for Feeder<'_> {
     fn begin(&mut self, info: &SourceInfo) {
-        let kind = |kind| match kind {
-            fibula_ingest::ColumnKind::Int => fibula_rib::ColumnKind::Int,
-            fibula_ingest::ColumnKind::Str => fibula_rib::ColumnKind::Str,
-        };
-        let columns: Vec<_> = info.columns.iter().map(|c| (c.name.clone(), kind(c.kind))).collect();
+        let columns: Vec<_> = info.columns.iter().map(|c| (c.name.clone(), c.kind)).collect();
         self.builder.begin_source(&info.name, info.format, &columns, info.bgp, info.date);
     }
 
@@ -188,17 +185,20 @@ impl Consumer for Feeder<'_> {
         self.builder.add_peer(index, peer.address, peer.asn);
     }
 
-    fn peer_down(&mut self, index: u32, _time: u64) {
-        self.builder.peer_down(index);
+    fn peer_state(&mut self, state: &PeerState) {
+        if state.is_down() {
+            self.builder.peer_down(state.peer);
+        }
     }
 
     fn update(&mut self, update: &Update<'_>) {
         self.builder.apply(update);
     }
 
-    fn damage(&mut self, damage: &Damage) {
+    fn damage(&mut self, damage: &Damage) -> ControlFlow<()> {
         if self.damage.len() < SHOWN {
             self.damage.push(damage.clone());
         }
+        ControlFlow::Continue(())
     }
 }

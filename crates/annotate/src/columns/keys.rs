@@ -6,10 +6,10 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, OffsetSizeTrait};
 use arrow_schema::DataType;
-use fibula_simd::{Isa, Kernel, Level, Simd};
+use fibula_simd::{Isa, Kernel, Level, Simd, parse_v4_at, parse_v6_at};
 
 use crate::AnnotateError;
-use crate::address::{Address, parse_v4_at, parse_v6_at};
+use crate::address::Address;
 
 /// What a cell that is not looked up holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,7 +152,7 @@ impl<O: OffsetSizeTrait> Texts<'_, O> {
     #[inline(always)]
     fn v6(&self, place: u32, cells: &mut Cells) {
         let (start, end) = self.bounds(place);
-        match parse_v6_at(self.data, start, end) {
+        match parse_v6_at(self.data, start, end).map(Address::from_v6) {
             Some(address) => cells.address(place, Some(address)),
             None => cells.text(place, &self.data[start..end]),
         }

@@ -46,15 +46,12 @@ impl Decoder for Lines {
                     sink.peer_state(&PeerState { peer, time: 0, old: 6, new: 1 });
                 }
                 ["end", index] => sink.end_of_rib(number(index)),
-                ["binary"] => {
-                    sink.misfit("not lines".to_owned());
-                    return Err(Stopped);
-                }
+                ["binary"] => return Err(Stopped::Misfit("not lines".to_owned())),
                 _ => {
                     let what = "no such word".into();
                     let damage = Damage { file: "".into(), record: self.records, offset: 0, what };
                     if sink.damage(&damage) == ControlFlow::Break(()) {
-                        return Err(Stopped);
+                        return Err(Stopped::BySink);
                     }
                 }
             }

@@ -191,7 +191,7 @@ fn announce(prefix: AnyPrefix, values: &[Value<'_>], sink: &mut dyn Sink) {
 
 fn report(record: u64, offset: u64, what: String, sink: &mut dyn Sink) -> Result<(), Stopped> {
     match sink.damage(&Damage::new(record, offset, what)).is_break() {
-        true => Err(Stopped),
+        true => Err(Stopped::BySink),
         false => Ok(()),
     }
 }

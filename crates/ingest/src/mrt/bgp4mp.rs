@@ -8,12 +8,11 @@ use std::net::IpAddr;
 
 use fibula_core::{Attributes, Change, Update};
 
-use super::OTHER_FAMILY;
-use super::attributes::{PathAttributes, Place};
-use super::bgp::{self, Out, Speaker};
-use super::cursor::{Afi, AsWidth, Cursor, Fault};
 use super::peers::Peers;
 use crate::PeerState;
+use crate::bgp::{
+    self, AddPath, Afi, AsWidth, Cursor, Fault, OTHER_FAMILY, Out, PathAttributes, Place, Speaker,
+};
 
 /// What a subtype holds.
 #[derive(Clone, Copy)]
@@ -30,13 +29,13 @@ pub(super) fn decode(
     out: &mut Out<'_>,
 ) -> Result<(), Fault> {
     let (content, width, add_path) = match subtype {
-        0 => (Content::State, AsWidth::Two, false),
-        1 => (Content::Message, AsWidth::Two, false),
-        2 => (Content::Entry, AsWidth::Two, false),
-        4 => (Content::Message, AsWidth::Four, false),
-        5 => (Content::State, AsWidth::Four, false),
-        8 => (Content::Message, AsWidth::Two, true),
-        9 => (Content::Message, AsWidth::Four, true),
+        0 => (Content::State, AsWidth::Two, AddPath::Absent),
+        1 => (Content::Message, AsWidth::Two, AddPath::Unknown),
+        2 => (Content::Entry, AsWidth::Two, AddPath::Absent),
+        4 => (Content::Message, AsWidth::Four, AddPath::Unknown),
+        5 => (Content::State, AsWidth::Four, AddPath::Absent),
+        8 => (Content::Message, AsWidth::Two, AddPath::Present),
+        9 => (Content::Message, AsWidth::Four, AddPath::Present),
         _ => {
             out.sink.ignored(match subtype {
                 // What the collector said is no route of a peer.
@@ -51,9 +50,14 @@ pub(super) fn decode(
     let peer = peers.speaker(address, asn, out.sink);
     match content {
         Content::State => state(body, peer, out),
-        Content::Message => bgp::message(body, Speaker { peer, width, add_path }, out),
+        Content::Message => bgp::decode(body, speaker(peer, width, add_path), out).map(drop),
         Content::Entry => entry(body, peer, out),
     }
+}
+
+fn speaker(peer: u32, width: AsWidth, add_path: AddPath) -> Speaker {
+    let four_byte_asns = width == AsWidth::Four;
+    Speaker { peer, four_byte_asns, add_path_v4: add_path, add_path_v6: add_path }
 }
 
 /// Reads who spoke to whom; returns the peer's address and AS.
@@ -123,5 +127,5 @@ pub(super) fn decode_legacy(
         return state(body, peer, out);
     }
     body.bytes(6, "local AS number and address")?;
-    bgp::update(body, Speaker { peer, width: AsWidth::Two, add_path: false }, out)
+    bgp::update(body, speaker(peer, AsWidth::Two, AddPath::Unknown), out).map(drop)
 }

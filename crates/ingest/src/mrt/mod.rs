@@ -18,7 +18,7 @@
 //! borrows everything from the input and allocates nothing per record.
 //!
 //! ```
-//! use fibula_ingest::{Collected, Decoder, Tail, mrt::{MrtDecoder, MrtOptions}};
+//! use fibula_ingest::{Collected, Decoder, Tail, bgp::BgpOptions, mrt::MrtDecoder};
 //!
 //! // A BGP4MP_MESSAGE: AS 64500 at 192.0.2.1 announces 198.51.100.0/24.
 //! let record = [
@@ -35,16 +35,12 @@
 //! ]
 //! .concat();
 //! let mut sink = Collected::default();
-//! MrtDecoder::new(MrtOptions::default()).decode(&record, Tail::End, &mut sink)?;
+//! MrtDecoder::new(BgpOptions::default()).decode(&record, Tail::End, &mut sink)?;
 //! assert_eq!(sink.lines, ["+ 0 198.51.100.0/24 192.0.2.1 64500"]);
 //! # Ok::<(), fibula_ingest::Stopped>(())
 //! ```
 
-mod as_path;
-mod attributes;
-mod bgp;
 mod bgp4mp;
-mod cursor;
 mod frame;
 mod peers;
 mod table_dump;
@@ -54,31 +50,16 @@ mod tests;
 
 pub(crate) use frame::looks_like_mrt;
 
-use attributes::Scratch;
-use bgp::Out;
-use cursor::{Cursor, Fault};
 use frame::{Frame, HEADER, Header, Resync, kind};
 use peers::Peers;
 
+use crate::bgp::{BgpOptions, Cursor, Fault, Out, Scratch};
 use crate::{Damage, Decoder, Sink, SourceInfo, Stopped, Tail};
-
-/// Why routes of another family are ignored.
-const OTHER_FAMILY: &str = "routes of other address families than IPv4 and IPv6 unicast";
-
-/// What an [`MrtDecoder`] gives beyond the cheap attributes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MrtOptions {
-    /// [`BgpAttributes::as_path`](fibula_core::BgpAttributes::as_path) as text.
-    pub as_path: bool,
-    /// [`BgpAttributes::communities`](fibula_core::BgpAttributes::communities) as text, large ones
-    /// included.
-    pub communities: bool,
-}
 
 /// Decodes MRT; see the [module](self).
 #[derive(Debug, Default)]
 pub struct MrtDecoder {
-    options: MrtOptions,
+    options: BgpOptions,
     peers: Peers,
     scratch: Scratch,
     begun: bool,
@@ -98,7 +79,7 @@ struct Lost {
 
 impl MrtDecoder {
     /// A decoder.
-    pub fn new(options: MrtOptions) -> Self {
+    pub fn new(options: BgpOptions) -> Self {
         Self { options, ..Self::default() }
     }
 
@@ -173,7 +154,7 @@ impl MrtDecoder {
 
     fn report(&self, offset: u64, what: String, sink: &mut dyn Sink) -> Result<(), Stopped> {
         match sink.damage(&Damage::new(self.records, offset, what)).is_break() {
-            true => Err(Stopped),
+            true => Err(Stopped::BySink),
             false => Ok(()),
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use super::cursor::{Afi, AsWidth, Cursor, Fault};
+use crate::bgp::{Afi, AsWidth, Cursor, Fault};
 use crate::{PeerInfo, Sink};
 
 /// Numbers peers in the order in which they turn up. Indices of a PEER_INDEX_TABLE are mapped to

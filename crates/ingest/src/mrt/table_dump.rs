@@ -6,10 +6,8 @@
 
 use fibula_core::{AnyPrefix, Attributes, Change, Update};
 
-use super::attributes::{PathAttributes, Place};
-use super::bgp::Out;
-use super::cursor::{Afi, AsWidth, Cursor, Fault};
 use super::peers::Peers;
+use crate::bgp::{Afi, AsWidth, Cursor, Fault, Out, PathAttributes, Place};
 
 /// View and sequence, before the entries.
 const HEAD: usize = 4;

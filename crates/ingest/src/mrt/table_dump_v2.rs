@@ -7,11 +7,8 @@
 
 use fibula_core::{AnyPrefix, Attributes, Change, Update};
 
-use super::OTHER_FAMILY;
-use super::attributes::{PathAttributes, Place};
-use super::bgp::Out;
-use super::cursor::{Afi, AsWidth, Cursor, Fault};
 use super::peers::Peers;
+use crate::bgp::{Afi, AsWidth, Cursor, Fault, OTHER_FAMILY, Out, PathAttributes, Place};
 
 const PEER_INDEX_TABLE: u16 = 1;
 

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::cursor::AsWidth;
 use super::*;
+use crate::bgp::AsWidth;
 use crate::{Collected, PeerInfo, PeerState};
 
 const TIME: u32 = 1_445_558_400;
@@ -82,7 +82,7 @@ fn decode(bytes: &[u8]) -> Collected {
 /// Decodes in pieces cut at `cuts`, as `read` does: what was not consumed is offered again.
 fn decode_in_pieces(bytes: &[u8], cuts: &[usize], tail: Tail) -> Collected {
     let mut sink = Collected::default();
-    let mut decoder = MrtDecoder::new(MrtOptions { as_path: true, communities: true });
+    let mut decoder = MrtDecoder::new(BgpOptions { as_path: true, communities: true });
     let mut start = 0;
     for &cut in cuts {
         let cut = cut.clamp(start, bytes.len());
@@ -313,7 +313,7 @@ fn a_sink_may_stop() {
     let bytes = [&good[..], &record(16, 4, &[0; 9]), &good].concat();
     let mut sink = Stopper(0);
     let result = MrtDecoder::default().decode(&bytes, Tail::End, &mut sink);
-    assert_eq!((result, sink.0), (Err(Stopped), 1));
+    assert_eq!((result, sink.0), (Err(Stopped::BySink), 1));
 }
 
 /// A file with a record of every kind.

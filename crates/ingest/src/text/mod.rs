@@ -13,9 +13,10 @@
 //! so and how to help it ([`TextOptions::kinds`]); it is neither dropped silently nor read as 0.
 //! Empty fields, and fields missing at the end of a line, are null.
 
-mod address;
 mod decoder;
 mod fields;
+mod key;
+mod layout;
 mod options;
 mod rows;
 mod sniff;

@@ -1,37 +1,11 @@
 //! Finds the layout of a text out from its beginning.
 
-use super::address::{KeyError, parse_ip, parse_key, parse_range};
-use super::decoder::parse_int;
 use super::fields::Delimiter;
+use super::key::{KeyError, parse_ip, parse_key, parse_range};
+use super::layout::{Column, KeyAt, Layout, parse_int};
 use super::options::{Header, KeyColumns, TextOptions};
 use super::rows::Rows;
 use crate::{ColumnDecl, ColumnKind, Format, HostBits};
-
-/// What a text looks like.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Layout {
-    pub(crate) delimiter: Delimiter,
-    /// Fields of a row; more are damage, or in blank-separated text part of the last.
-    pub(crate) fields: usize,
-    /// Whether the first row is a header.
-    pub(crate) header: bool,
-    pub(crate) key: KeyAt,
-    pub(crate) columns: Vec<Column>,
-}
-
-/// Where the addresses are; numbers count from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum KeyAt {
-    One(usize),
-    Two { start: usize, end: usize, decimal: bool },
-}
-
-/// A value column.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Column {
-    pub(crate) field: usize,
-    pub(crate) decl: ColumnDecl,
-}
 
 /// Rows that delimiter, header and key are told from.
 const SAMPLE: usize = 100;

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Collected, ColumnKind, Decoder, Format, HostBits, Tail};
+use crate::{Collected, ColumnKind, Decoder, Format, HostBits, Stopped, Tail};
 
 fn decode_as(text: &str, format: Format, options: TextOptions) -> Collected {
     let mut sink = Collected::default();
@@ -124,8 +124,13 @@ fn told_columns() {
     assert_eq!(sink.lines, ["10.0.0.0/31 = x, 1"]);
 
     let options = TextOptions { key: KeyColumns::Prefix("nw".into()), ..TextOptions::default() };
-    let sink = decode_as("a,b\n1,2\n", Format::Csv, options);
-    assert_eq!(sink.misfit.as_deref(), Some("no column \"nw\"; there are: a, b"));
+    let result = TextDecoder::new(options, Format::Csv).decode(
+        b"a,b\n1,2\n",
+        Tail::End,
+        &mut Collected::default(),
+    );
+    let what = "no column \"nw\"; there are: a, b".to_owned();
+    assert_eq!(result, Err(Stopped::Misfit(what)));
 }
 
 #[test]

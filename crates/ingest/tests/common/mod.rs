@@ -5,11 +5,13 @@
 use std::env;
 use std::fs::{self, File};
 use std::io::Read;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use fibula_core::{Attributes, BgpAttributes, Change, Update};
 use fibula_ingest::{
-    Consumer, Damage, PeerInfo, ReadOptions, ReadReport, SourceInfo, SourceSpec, decompress, read,
+    Damage, PeerInfo, PeerState, ReadOptions, ReadReport, Sink, SourceInfo, SourceSpec, decompress,
+    read,
 };
 
 /// The cuts of real files that are always there: `testdata`.
@@ -74,7 +76,7 @@ pub struct Bgp {
     pub damage: Vec<Damage>,
 }
 
-impl Consumer for Bgp {
+impl Sink for Bgp {
     fn begin(&mut self, info: &SourceInfo) {
         assert!(self.info.replace(info.clone()).is_none(), "begins once");
     }
@@ -82,8 +84,10 @@ impl Consumer for Bgp {
         assert_eq!(index as usize, self.peers.len(), "peers are numbered in order");
         self.peers.push(peer.clone());
     }
-    fn peer_down(&mut self, index: u32, time: u64) {
-        self.down.push((index, time));
+    fn peer_state(&mut self, state: &PeerState) {
+        if state.is_down() {
+            self.down.push((state.peer, state.time));
+        }
     }
     fn update(&mut self, update: &Update<'_>) {
         assert!(self.info.is_some(), "begins first");
@@ -100,8 +104,9 @@ impl Consumer for Bgp {
             route,
         });
     }
-    fn damage(&mut self, damage: &Damage) {
+    fn damage(&mut self, damage: &Damage) -> ControlFlow<()> {
         self.damage.push(damage.clone());
+        ControlFlow::Continue(())
     }
 }
 

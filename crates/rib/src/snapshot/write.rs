@@ -58,7 +58,16 @@ pub(super) struct Schema {
 #[derive(Serialize, Deserialize)]
 pub(super) struct ColumnSchema {
     pub(super) name: String,
+    #[serde(with = "StoredKind")]
     pub(super) kind: ColumnKind,
+}
+
+/// How the schema spells a [`ColumnKind`].
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ColumnKind", rename_all = "lowercase")]
+enum StoredKind {
+    Int,
+    Str,
 }
 
 /// What the section `engines` says, as JSON.

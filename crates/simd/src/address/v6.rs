@@ -13,49 +13,54 @@
 
 use std::net::Ipv6Addr;
 
-use fibula_simd::{hex_groups, hex_marks};
-
-use super::{Address, MAX_TEXT, parse_v4};
+use super::{MAX_TEXT, parse_v4};
+use crate::{hex_groups, hex_marks};
 
 /// Characters that are looked at; the longest text without dots has 39, and four are read of what is
 /// behind the last group, too.
 const WINDOW: usize = 52;
 
-/// Reads IPv6 text.
+/// Reads IPv6 text: exactly what `Ipv6Addr::from_str` accepts (no zone, nothing around it).
+///
+/// ```
+/// assert_eq!(fibula_simd::parse_v6(b"2001:DB8::1"), Some(0x2001_0db8 << 96 | 1));
+/// assert_eq!(fibula_simd::parse_v6(b"::ffff:192.0.2.1"), Some(0xffff_c000_0201));
+/// assert_eq!(fibula_simd::parse_v6(b"fe80::1%eth0"), None);
+/// ```
 // Not inlined: it would crowd the IPv4 path, which most rows take.
 #[inline(never)]
-pub(super) fn parse(text: &[u8]) -> Option<Address> {
+pub fn parse_v6(text: &[u8]) -> Option<u128> {
     let mut window = [0; WINDOW];
     if let Some(front) = window.get_mut(..text.len()) {
         front.copy_from_slice(text);
         if let Some(addr) = groups(&window, text.len()) {
-            return Some(Address::from_v6(addr));
+            return Some(addr);
         }
     }
     // As dual-stack sockets write IPv4 addresses. What std reads otherwise begins otherwise.
     if let Some(mapped) = text.strip_prefix(b"::ffff:")
         && let Some(v4) = parse_v4(mapped)
     {
-        return Some(Address::V4(v4));
+        return Some(0xffff << 32 | u128::from(v4));
     }
     slowly(text)
 }
 
-/// As [`parse`] of `data[start..end]`, which are places in `data`, where enough follows that it can be
+/// As [`parse_v6`] of `data[start..end]`, which are places in `data`, where enough follows that it can be
 /// read at once. `None` says nothing about the text.
 #[inline(always)]
-pub(crate) fn parse_v6_at(data: &[u8], start: usize, end: usize) -> Option<Address> {
+pub fn parse_v6_at(data: &[u8], start: usize, end: usize) -> Option<u128> {
     let window = data.get(start..)?.first_chunk::<WINDOW>()?;
-    groups(window, end.wrapping_sub(start)).map(Address::from_v6)
+    groups(window, end.wrapping_sub(start))
 }
 
-fn slowly(text: &[u8]) -> Option<Address> {
+fn slowly(text: &[u8]) -> Option<u128> {
     // A colon comes within the first five bytes of any, and most of what comes here has none.
     if text.len() > MAX_TEXT || !text.iter().take(5).any(|&byte| byte == b':') {
         return None;
     }
     let ip: Ipv6Addr = std::str::from_utf8(text).ok()?.parse().ok()?;
-    Some(Address::from_v6(ip.into()))
+    Some(ip.into())
 }
 
 /// The address whose text, of groups and colons alone, are the first `len` of these characters. `None`

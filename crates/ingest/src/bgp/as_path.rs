@@ -41,13 +41,13 @@ impl<'a> Segment<'a> {
 
 /// An AS path whose segments were checked.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct AsPath<'a> {
+pub(crate) struct AsPath<'a> {
     bytes: &'a [u8],
     width: AsWidth,
 }
 
 impl<'a> AsPath<'a> {
-    pub(super) fn check(mut cursor: Cursor<'a>, width: AsWidth) -> Result<Self, Fault> {
+    pub(crate) fn check(mut cursor: Cursor<'a>, width: AsWidth) -> Result<Self, Fault> {
         let bytes = cursor.rest();
         while !cursor.is_empty() {
             let kind = cursor.u8("AS path segment")?;
@@ -77,12 +77,12 @@ impl<'a> AsPath<'a> {
     }
 
     /// The length in BGP's decision.
-    pub(super) fn hops(self) -> u32 {
+    pub(crate) fn hops(self) -> u32 {
         self.segments().map(Segment::hops).sum()
     }
 
     /// The last AS, unless that is one of several of a set.
-    pub(super) fn origin(self) -> Option<u32> {
+    pub(crate) fn origin(self) -> Option<u32> {
         let is_real = |s: &Segment<'_>| s.hops() > 0;
         let last = self.segments().filter(is_real).last()?;
         match last.kind {
@@ -92,7 +92,7 @@ impl<'a> AsPath<'a> {
     }
 
     /// As bgpdump writes it: `1 2 {3,4}`, confederations as `(1 2)` and `[1,2]`.
-    pub(super) fn write(self, out: &mut String) {
+    pub(crate) fn write(self, out: &mut String) {
         for segment in self.segments().filter(|segment| !segment.asns.is_empty()) {
             if !out.is_empty() {
                 out.push(' ');
@@ -117,7 +117,7 @@ impl<'a> AsPath<'a> {
     /// The path of a speaker of two-byte AS numbers, completed by the AS4_PATH that it carried
     /// (RFC 6793, 4.2.3): the ASes by which this path is longer, then that one. The result, in
     /// four-byte numbers, is put into `buffer`.
-    pub(super) fn complete<'b>(self, as4: AsPath<'_>, buffer: &'b mut Vec<u8>) -> AsPath<'b> {
+    pub(crate) fn complete<'b>(self, as4: AsPath<'_>, buffer: &'b mut Vec<u8>) -> AsPath<'b> {
         buffer.clear();
         let (hops, as4_hops) = (self.hops(), as4.hops());
         let keeps_own = as4_hops > hops;

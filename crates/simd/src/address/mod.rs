@@ -1,88 +1,21 @@
-//! Address text.
+//! Addresses from text, without a loop over characters.
 //!
-//! What is accepted is what `std::net` accepts, no more and no less; the fast paths below only ever
-//! say yes to text that it would read the same way, and leave the rest to it.
+//! `std::net` defines valid addresses; the fast paths accept what it reads the same way, and defer the
+//! rest to it.
 
 mod v4;
 mod v6;
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
-use fibula_core::mapped_v4;
-
-pub(crate) use self::v4::{parse_v4, parse_v4_at};
-pub(crate) use self::v6::parse_v6_at;
+pub use v4::{parse_v4, parse_v4_at};
+pub use v6::{parse_v6, parse_v6_at};
 
 /// The longest text of an address: `ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255`.
-pub(crate) const MAX_TEXT: usize = 45;
-
-/// An address as tables are asked for it, in host byte order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Address {
-    /// IPv4, also from v4-mapped IPv6 text.
-    V4(u32),
-    /// IPv6.
-    V6(u128),
-}
-
-impl Address {
-    /// Reads an address as `IpAddr::from_str` does (no zone, nothing around it), except that a
-    /// v4-mapped IPv6 address (`::ffff:a.b.c.d`) is the IPv4 address that it stands for: routing
-    /// tables list it there. Several times as fast, and the bytes need not be UTF-8.
-    ///
-    /// ```
-    /// use fibula_annotate::Address;
-    /// assert_eq!(Address::parse(b"192.0.2.1"), Some(Address::V4(0xc000_0201)));
-    /// assert_eq!(Address::parse(b"::ffff:192.0.2.1"), Some(Address::V4(0xc000_0201)));
-    /// assert_eq!(Address::parse(b"2001:DB8::1"), Some(Address::V6(0x2001_0db8 << 96 | 1)));
-    /// for text in ["192.0.2.01", "192.0.2", "fe80::1%eth0", "[::1]", " ::1"] {
-    ///     assert_eq!(Address::parse(text.as_bytes()), None);
-    /// }
-    /// ```
-    #[inline]
-    pub fn parse(text: &[u8]) -> Option<Self> {
-        match parse_v4(text) {
-            Some(v4) => Some(Self::V4(v4)),
-            None => v6::parse(text),
-        }
-    }
-
-    /// An IPv6 address, as IPv4 if it is mapped: the policy of [`mapped_v4`].
-    ///
-    /// ```
-    /// use fibula_annotate::Address;
-    /// assert_eq!(Address::from_v6(0xffff_0a00_0001), Address::V4(0x0a00_0001));
-    /// assert_eq!(Address::from_v6(1), Address::V6(1));
-    /// ```
-    #[inline]
-    pub const fn from_v6(addr: u128) -> Self {
-        match mapped_v4(addr) {
-            Some(v4) => Self::V4(v4),
-            None => Self::V6(addr),
-        }
-    }
-}
-
-impl From<IpAddr> for Address {
-    fn from(ip: IpAddr) -> Self {
-        match ip {
-            IpAddr::V4(v4) => Self::V4(v4.into()),
-            IpAddr::V6(v6) => Self::from_v6(v6.into()),
-        }
-    }
-}
-
-impl From<Address> for IpAddr {
-    fn from(address: Address) -> Self {
-        match address {
-            Address::V4(v4) => Ipv4Addr::from(v4).into(),
-            Address::V6(v6) => Ipv6Addr::from(v6).into(),
-        }
-    }
-}
+const MAX_TEXT: usize = 45;
 
 #[cfg(test)]
 mod tests {
+    use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
     use super::*;
     use proptest::prelude::*;
 
@@ -90,23 +23,27 @@ mod tests {
         std::str::from_utf8(text).ok()?.parse::<Ipv4Addr>().ok().map(u32::from)
     }
 
-    fn std_any(text: &[u8]) -> Option<Address> {
-        Some(std::str::from_utf8(text).ok()?.parse::<IpAddr>().ok()?.into())
+    fn std_any(text: &[u8]) -> Option<IpAddr> {
+        std::str::from_utf8(text).ok()?.parse().ok()
+    }
+
+    fn parse(text: &[u8]) -> Option<IpAddr> {
+        let v4 = parse_v4(text).map(|addr| Ipv4Addr::from(addr).into());
+        v4.or_else(|| parse_v6(text).map(v6))
+    }
+
+    fn v6(addr: u128) -> IpAddr {
+        Ipv6Addr::from(addr).into()
     }
 
     /// Every address must read as std reads it, wherever in a buffer it stands.
     fn check(text: &[u8]) -> Result<(), TestCaseError> {
         prop_assert_eq!(parse_v4(text), std_v4(text), "{:?}", text.escape_ascii().to_string());
-        prop_assert_eq!(
-            Address::parse(text),
-            std_any(text),
-            "{:?}",
-            text.escape_ascii().to_string()
-        );
+        prop_assert_eq!(parse(text), std_any(text), "{:?}", text.escape_ascii().to_string());
         // With much behind it that would go on, as in a column.
         let column = [b"::".as_slice(), text, &[b'1'; 64]].concat();
         if let Some(address) = parse_v6_at(&column, 2, 2 + text.len()) {
-            prop_assert_eq!(Some(address), std_any(text));
+            prop_assert_eq!(Some(v6(address)), std_any(text));
         }
         Ok(())
     }
@@ -132,8 +69,8 @@ mod tests {
         {
             check(text.as_bytes()).unwrap();
         }
-        assert_eq!(Address::parse(b"::ffff:10.0.0.1"), Some(Address::V4(0x0a00_0001)));
-        assert_eq!(Address::parse("１.2.3.4".as_bytes()), None);
+        assert_eq!(parse_v6(b"::ffff:10.0.0.1"), Some(0xffff_0a00_0001));
+        assert_eq!(parse("１.2.3.4".as_bytes()), None);
     }
 
     /// Every length of every octet, in every place.
@@ -217,10 +154,10 @@ mod tests {
             // Runs of zeros anywhere, so that "::" stands anywhere.
             let v6 = v6 & !(u128::MAX >> zeros << shift);
             let text = Ipv6Addr::from(v6).to_string();
-            prop_assert_eq!(Address::parse(text.as_bytes()), Some(Address::from_v6(v6)));
+            prop_assert_eq!(parse_v6(text.as_bytes()), Some(v6));
             if !text.contains('.') {
                 let column = [text.as_bytes(), &[b':'; 64]].concat();
-                prop_assert_eq!(parse_v6_at(&column, 0, text.len()), Some(Address::from_v6(v6)));
+                prop_assert_eq!(parse_v6_at(&column, 0, text.len()), Some(v6));
             }
             check(text.to_uppercase().as_bytes())?;
         }

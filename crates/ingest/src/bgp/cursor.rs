@@ -1,27 +1,37 @@
-//! Reading big-endian fields from a record.
+//! Reading big-endian fields from a message or a record.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::net::IpAddr;
 
 use fibula_core::{AnyPrefix, Prefix};
 
-/// Why a record cannot be decoded, and where in it.
+/// Why a message or a record cannot be decoded, and where in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fault {
-    /// Bytes from the beginning of the record's body.
-    pub(super) at: usize,
-    pub(super) what: Cow<'static, str>,
+pub struct Fault {
+    /// Bytes from the beginning of the message, or of the record's body.
+    pub at: usize,
+    /// What is wrong.
+    pub what: Cow<'static, str>,
 }
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "byte {}: {}", self.at, self.what)
+    }
+}
+
+impl std::error::Error for Fault {}
 
 /// An address family of BGP that we keep routes of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Afi {
+pub(crate) enum Afi {
     V4,
     V6,
 }
 
 impl Afi {
-    pub(super) fn from_code(code: u16) -> Option<Self> {
+    pub(crate) fn from_code(code: u16) -> Option<Self> {
         match code {
             1 => Some(Self::V4),
             2 => Some(Self::V6),
@@ -30,7 +40,7 @@ impl Afi {
     }
 
     /// Bytes of an address.
-    pub(super) fn bytes(self) -> usize {
+    pub(crate) fn bytes(self) -> usize {
         match self {
             Self::V4 => 4,
             Self::V6 => 16,
@@ -38,36 +48,36 @@ impl Afi {
     }
 }
 
-/// A position in a record's body. Every read names its field, for the fault if the body ends.
+/// A position in a message or a record's body. Every read names its field, for the fault if the body ends.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cursor<'a> {
+pub(crate) struct Cursor<'a> {
     data: &'a [u8],
-    /// Where `data` begins in the record's body.
+    /// Where `data` begins in it.
     base: usize,
 }
 
 impl<'a> Cursor<'a> {
-    pub(super) fn new(data: &'a [u8]) -> Self {
+    pub(crate) fn new(data: &'a [u8]) -> Self {
         Self { data, base: 0 }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.data.is_empty()
     }
 
     /// What is left to read.
-    pub(super) fn rest(&self) -> &'a [u8] {
+    pub(crate) fn rest(&self) -> &'a [u8] {
         self.data
     }
 
     /// A fault at this position.
     #[cold]
-    pub(super) fn fault(&self, what: impl Into<Cow<'static, str>>) -> Fault {
+    pub(crate) fn fault(&self, what: impl Into<Cow<'static, str>>) -> Fault {
         Fault { at: self.base, what: what.into() }
     }
 
     #[inline]
-    pub(super) fn bytes(&mut self, len: usize, field: &'static str) -> Result<&'a [u8], Fault> {
+    pub(crate) fn bytes(&mut self, len: usize, field: &'static str) -> Result<&'a [u8], Fault> {
         let Some((taken, rest)) = self.data.split_at_checked(len) else {
             let left = self.data.len();
             return Err(self.fault(format!("{field} needs {len} bytes, {left} are left")));
@@ -78,7 +88,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The next `len` bytes as a cursor of their own.
-    pub(super) fn part(&mut self, len: usize, field: &'static str) -> Result<Self, Fault> {
+    pub(crate) fn part(&mut self, len: usize, field: &'static str) -> Result<Self, Fault> {
         let base = self.base;
         Ok(Self { data: self.bytes(len, field)?, base })
     }
@@ -93,19 +103,19 @@ impl<'a> Cursor<'a> {
         Ok(*taken)
     }
 
-    pub(super) fn u8(&mut self, field: &'static str) -> Result<u8, Fault> {
+    pub(crate) fn u8(&mut self, field: &'static str) -> Result<u8, Fault> {
         self.array(field).map(|[byte]| byte)
     }
 
-    pub(super) fn u16(&mut self, field: &'static str) -> Result<u16, Fault> {
+    pub(crate) fn u16(&mut self, field: &'static str) -> Result<u16, Fault> {
         self.array(field).map(u16::from_be_bytes)
     }
 
-    pub(super) fn u32(&mut self, field: &'static str) -> Result<u32, Fault> {
+    pub(crate) fn u32(&mut self, field: &'static str) -> Result<u32, Fault> {
         self.array(field).map(u32::from_be_bytes)
     }
 
-    pub(super) fn address(&mut self, afi: Afi, field: &'static str) -> Result<IpAddr, Fault> {
+    pub(crate) fn address(&mut self, afi: Afi, field: &'static str) -> Result<IpAddr, Fault> {
         Ok(match afi {
             Afi::V4 => IpAddr::from(self.array::<4>(field)?),
             Afi::V6 => IpAddr::from(self.array::<16>(field)?),
@@ -113,7 +123,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// An AS number of two or four bytes.
-    pub(super) fn asn(&mut self, width: AsWidth, field: &'static str) -> Result<u32, Fault> {
+    pub(crate) fn asn(&mut self, width: AsWidth, field: &'static str) -> Result<u32, Fault> {
         match width {
             AsWidth::Two => self.u16(field).map(u32::from),
             AsWidth::Four => self.u32(field),
@@ -122,7 +132,7 @@ impl<'a> Cursor<'a> {
 
     /// A prefix: its length in bits, then as many bytes as that needs. Bits beyond the length mean
     /// nothing (RFC 4271, 4.3) and are cleared.
-    pub(super) fn prefix(&mut self, afi: Afi) -> Result<AnyPrefix, Fault> {
+    pub(crate) fn prefix(&mut self, afi: Afi) -> Result<AnyPrefix, Fault> {
         let start = *self;
         let len = self.u8("prefix length")?;
         if usize::from(len) > afi.bytes() * 8 {
@@ -144,13 +154,13 @@ impl<'a> Cursor<'a> {
 
 /// Bytes of an AS number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AsWidth {
+pub(crate) enum AsWidth {
     Two,
     Four,
 }
 
 impl AsWidth {
-    pub(super) fn bytes(self) -> usize {
+    pub(crate) fn bytes(self) -> usize {
         match self {
             Self::Two => 2,
             Self::Four => 4,

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use fibula_core::BgpAttributes;
 
-use super::MrtOptions;
+use super::BgpOptions;
 use super::as_path::AsPath;
 use super::cursor::{Afi, AsWidth, Cursor, Fault};
 
@@ -29,7 +29,7 @@ const AS_TRANS: u32 = 23456;
 
 /// Where attributes stand: it decides what MP_REACH_NLRI looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(crate) enum Place {
     /// In a BGP message.
     Message,
     /// In a dump of a table, where the prefix stands elsewhere and only the next hop is left.
@@ -38,15 +38,15 @@ pub(super) enum Place {
 
 /// Routes of one address family in an attribute.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct MpRoutes<'a> {
-    pub(super) afi: u16,
-    pub(super) safi: u8,
-    pub(super) nlri: Cursor<'a>,
+pub(crate) struct MpRoutes<'a> {
+    pub(crate) afi: u16,
+    pub(crate) safi: u8,
+    pub(crate) nlri: Cursor<'a>,
 }
 
 /// The attributes that matter here, of the many that there are.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct PathAttributes<'a> {
+pub(crate) struct PathAttributes<'a> {
     origin: Option<u8>,
     as_path: Option<AsPath<'a>>,
     as4_path: Option<AsPath<'a>>,
@@ -58,13 +58,13 @@ pub(super) struct PathAttributes<'a> {
     local_pref: Option<u32>,
     communities: &'a [u8],
     large_communities: &'a [u8],
-    pub(super) reach: Option<MpRoutes<'a>>,
-    pub(super) unreach: Option<MpRoutes<'a>>,
+    pub(crate) reach: Option<MpRoutes<'a>>,
+    pub(crate) unreach: Option<MpRoutes<'a>>,
 }
 
 /// Buffers that outlive one route.
 #[derive(Debug, Default)]
-pub(super) struct Scratch {
+pub(crate) struct Scratch {
     as_path: String,
     communities: String,
     merged: Vec<u8>,
@@ -72,7 +72,7 @@ pub(super) struct Scratch {
 
 impl<'a> PathAttributes<'a> {
     /// Reads all of `cursor`.
-    pub(super) fn read(
+    pub(crate) fn read(
         mut cursor: Cursor<'a>,
         width: AsWidth,
         place: Place,
@@ -145,15 +145,15 @@ impl<'a> PathAttributes<'a> {
     }
 
     /// Sets the next hop that stands beside the attributes.
-    pub(super) fn set_next_hop(&mut self, value: Cursor<'_>) {
+    pub(crate) fn set_next_hop(&mut self, value: Cursor<'_>) {
         self.mp_next_hop = read_next_hop(value).or(self.mp_next_hop);
     }
 
     /// The attributes of a route of the message's own NLRI field (`is_mp` false) or of MP_REACH_NLRI.
-    pub(super) fn finish<'s>(
+    pub(crate) fn finish<'s>(
         &self,
         is_mp: bool,
-        options: MrtOptions,
+        options: BgpOptions,
         scratch: &'s mut Scratch,
     ) -> BgpAttributes<'s> {
         scratch.as_path.clear();

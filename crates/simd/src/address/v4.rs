@@ -10,15 +10,20 @@
 //! There is no loop over characters and no branch that depends on where the dots are, so addresses
 //! of mixed lengths cost no mispredicted branches; that is what made a plain loop slow.
 
-use fibula_simd::{decimal_bytes, decimal_marks};
+use crate::{decimal_bytes, decimal_marks};
 
 /// The shortest text, `0.0.0.0`, and the longest, `255.255.255.255`.
 const LENGTHS: std::ops::RangeInclusive<usize> = 7..=15;
 
 /// Reads dotted-decimal IPv4 text: exactly what `Ipv4Addr::from_str` accepts (four octets, no leading
 /// zeros, nothing around them).
+///
+/// ```
+/// assert_eq!(fibula_simd::parse_v4(b"192.0.2.1"), Some(0xc000_0201));
+/// assert_eq!(fibula_simd::parse_v4(b"192.0.2.01"), None);
+/// ```
 #[inline(always)]
-pub(crate) fn parse_v4(text: &[u8]) -> Option<u32> {
+pub fn parse_v4(text: &[u8]) -> Option<u32> {
     if !LENGTHS.contains(&text.len()) {
         return None;
     }
@@ -29,7 +34,7 @@ pub(crate) fn parse_v4(text: &[u8]) -> Option<u32> {
 /// As [`parse_v4`] of `data[start..end]`, which are places in `data`: where twenty bytes follow, they
 /// are read at once, whatever the length, and octets are read again from where they are.
 #[inline(always)]
-pub(crate) fn parse_v4_at(data: &[u8], start: usize, end: usize) -> Option<u32> {
+pub fn parse_v4_at(data: &[u8], start: usize, end: usize) -> Option<u32> {
     let len = end.wrapping_sub(start);
     match data.get(start..).and_then(|rest| rest.first_chunk::<20>()) {
         Some(bytes) if LENGTHS.contains(&len) => {

@@ -1,0 +1,57 @@
+//! BGP messages (RFC 4271, RFC 4760, RFC 6793, RFC 7911): what MRT records hold, and what BMP and BGP
+//! itself send over connections.
+//!
+//! [`framed`] finds the end of a message in a stream, [`Messages`] decodes one into updates. Both are pure: no
+//! I/O, no clock, no sessions. A decoder borrows everything from the input and allocates nothing for a message.
+//!
+//! A message is decoded as its [`Speaker`] sends it: with AS numbers of two or four bytes, with path
+//! identifiers or without. In a session the capabilities of its OPEN messages say so; an MRT record has
+//! it in its subtype.
+//!
+//! Routes of other families than IPv4 and IPv6 unicast are counted as ignored.
+//!
+//! ```
+//! use fibula_ingest::{Collected, bgp::{BgpOptions, Message, Messages, Speaker, framed}};
+//!
+//! // AS 64500 announces 198.51.100.0/24; a KEEPALIVE follows.
+//! let stream = [
+//!     &[0xff; 16][..], &[0, 45, 2],    // marker, length, UPDATE
+//!     &[0, 0, 0, 18],                  // nothing withdrawn, 18 bytes of attributes
+//!     &[0x40, 1, 1, 0],                // ORIGIN
+//!     &[0x40, 2, 4, 2, 1, 0xfb, 0xf4], // AS_PATH
+//!     &[0x40, 3, 4, 192, 0, 2, 1],     // NEXT_HOP
+//!     &[24, 198, 51, 100],
+//!     &[0xff; 16], &[0, 19, 4],
+//! ]
+//! .concat();
+//! let (mut messages, mut sink) = (Messages::new(BgpOptions::default()), Collected::default());
+//! let from = Speaker { four_byte_asns: false, ..Speaker::default() };
+//!
+//! let len = framed(&stream)?.expect("all of it is there");
+//! assert_eq!(messages.decode(&stream[..len], from, 0, &mut sink)?, Message::Update);
+//! assert_eq!(sink.lines, ["+ 0 198.51.100.0/24 192.0.2.1 64500"]);
+//! assert_eq!(messages.decode(&stream[len..], from, 0, &mut sink)?, Message::Keepalive);
+//! # Ok::<(), fibula_ingest::bgp::Fault>(())
+//! ```
+
+mod as_path;
+mod attributes;
+mod cursor;
+mod message;
+
+pub(crate) use attributes::{PathAttributes, Place, Scratch};
+pub(crate) use cursor::{Afi, AsWidth, Cursor};
+pub(crate) use message::{OTHER_FAMILY, Out, decode, update};
+
+pub use cursor::Fault;
+pub use message::{AddPath, Message, Messages, Speaker, framed};
+
+/// What decoders of BGP give beyond the cheap attributes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BgpOptions {
+    /// [`BgpAttributes::as_path`](fibula_core::BgpAttributes::as_path) as text.
+    pub as_path: bool,
+    /// [`BgpAttributes::communities`](fibula_core::BgpAttributes::communities) as text, large ones
+    /// included.
+    pub communities: bool,
+}

@@ -1,0 +1,224 @@
+//! Between bytes as they come and a decoder of whole records.
+
+use std::fmt;
+use std::io::{self, ErrorKind, Read};
+
+use crate::{Decoder, Sink, Stopped, Tail};
+
+/// Bytes asked of a reader at a time.
+const BLOCK: usize = 256 << 10;
+
+/// Feeds a [`Decoder`] with an input that comes in pieces, pauses, and may break off anywhere. It keeps
+/// what the decoder has not consumed, up to a limit.
+///
+/// ```
+/// use fibula_ingest::{Collected, Driver, Tail, text::TextDecoder};
+///
+/// let (mut driver, mut sink) = (Driver::new(Box::new(TextDecoder::default()), 1 << 20), Collected::default());
+/// driver.push(b"10.0.0.0/8 1\n10.0", &mut sink)?;
+/// driver.push(b".0.0/9 2\n10.0.0.0/1", &mut sink)?;
+/// // The connection broke off, so the last line is not trusted.
+/// driver.finish(Tail::Cut, &mut sink)?;
+/// assert_eq!(sink.lines, ["10.0.0.0/8 = 1", "10.0.0.0/9 = 2"]);
+/// assert_eq!(sink.damage[0].what, "the last line is cut off");
+/// # Ok::<(), fibula_ingest::DriveError>(())
+/// ```
+pub struct Driver {
+    decoder: Box<dyn Decoder>,
+    /// What the decoder has not consumed is `buf[start..end]`.
+    buf: Vec<u8>,
+    start: usize,
+    end: usize,
+    limit: usize,
+    /// Bytes that the decoder has consumed.
+    offset: u64,
+}
+
+/// What [`Driver::pull`] got of a reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pulled {
+    /// So many bytes; they are decoded.
+    Bytes(usize),
+    /// Nothing for now: the reader would block, timed out, or was interrupted.
+    Paused,
+    /// The reader has no more to give.
+    End,
+}
+
+impl Driver {
+    /// Feeds this decoder. An input that goes on for more than `limit` bytes without a whole record ends
+    /// with [`DriveError::TooLong`].
+    pub fn new(decoder: Box<dyn Decoder>, limit: usize) -> Self {
+        Self { decoder, buf: Vec::new(), start: 0, end: 0, limit, offset: 0 }
+    }
+
+    /// Decodes these bytes, which come next.
+    ///
+    /// # Errors
+    /// [`DriveError::Stopped`] and [`DriveError::TooLong`]; the driver is then of no further use.
+    pub fn push(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<(), DriveError> {
+        if !self.pending().is_empty() {
+            self.keep(bytes);
+            return self.decode(sink);
+        }
+        let taken = self.decoder.decode(bytes, Tail::More, sink)?.min(bytes.len());
+        self.offset += taken as u64;
+        self.keep(&bytes[taken..]);
+        self.check_limit()
+    }
+
+    /// Decodes what the reader has to give now.
+    ///
+    /// # Errors
+    /// [`DriveError::Io`] if the reader fails, after which the driver can still be
+    /// [finished](Driver::finish); else as [`Driver::push`].
+    pub fn pull(
+        &mut self,
+        input: &mut dyn Read,
+        sink: &mut dyn Sink,
+    ) -> Result<Pulled, DriveError> {
+        if self.buf.len() - self.end < BLOCK / 2 {
+            self.make_room(BLOCK);
+        }
+        match input.read(&mut self.buf[self.end..]) {
+            Ok(0) => Ok(Pulled::End),
+            Ok(read) => {
+                self.end += read;
+                self.decode(sink)?;
+                Ok(Pulled::Bytes(read))
+            }
+            Err(error) if is_pause(&error) => Ok(Pulled::Paused),
+            Err(error) => Err(DriveError::Io(error)),
+        }
+    }
+
+    /// The input ended: decodes the rest. Returns how many bytes had been waiting for the end of their
+    /// record; more than 0 where every record says its own length means that the input was cut.
+    ///
+    /// # Errors
+    /// [`DriveError::Stopped`].
+    ///
+    /// # Panics
+    /// In debug builds, if `tail` is [`Tail::More`].
+    pub fn finish(&mut self, tail: Tail, sink: &mut dyn Sink) -> Result<usize, DriveError> {
+        debug_assert!(tail.is_last());
+        let left = self.pending().len();
+        let taken = self.decoder.decode(&self.buf[self.start..self.end], tail, sink)?;
+        self.consume(taken);
+        Ok(left)
+    }
+
+    /// Bytes that the decoder has consumed.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Records that the decoder has seen.
+    pub fn records(&self) -> u64 {
+        self.decoder.records()
+    }
+
+    /// What the decoder has not consumed.
+    pub fn pending(&self) -> &[u8] {
+        &self.buf[self.start..self.end]
+    }
+
+    fn decode(&mut self, sink: &mut dyn Sink) -> Result<(), DriveError> {
+        let taken = self.decoder.decode(&self.buf[self.start..self.end], Tail::More, sink)?;
+        self.consume(taken);
+        self.check_limit()
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.pending().len());
+        self.start += bytes;
+        self.offset += bytes as u64;
+    }
+
+    fn check_limit(&self) -> Result<(), DriveError> {
+        match self.pending().len() {
+            bytes if bytes > self.limit => Err(DriveError::TooLong { bytes }),
+            _ => Ok(()),
+        }
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        self.make_room(bytes.len());
+        self.buf[self.end..self.end + bytes.len()].copy_from_slice(bytes);
+        self.end += bytes.len();
+    }
+
+    /// Makes room for so many bytes behind what is pending.
+    fn make_room(&mut self, wanted: usize) {
+        if self.buf.len() - self.end >= wanted {
+            return;
+        }
+        self.buf.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        // A decoder that consumes nothing waits for something large: the buffer grows in proportion, so
+        // that the bytes that are moved and looked at again stay linear.
+        if self.buf.len() - self.end < wanted {
+            self.buf.resize(self.end + wanted.max(self.end), 0);
+        }
+    }
+}
+
+impl fmt::Debug for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pending = self.pending().len();
+        f.debug_struct("Driver")
+            .field("offset", &self.offset)
+            .field("pending", &pending)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whether a reader will have more later.
+pub(crate) fn is_pause(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
+}
+
+/// Why a [`Driver`] cannot go on.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum DriveError {
+    /// The decoder was stopped.
+    Stopped(Stopped),
+    /// More bytes came without the end of a record than any record has.
+    TooLong {
+        /// How many.
+        bytes: usize,
+    },
+    /// The reader failed.
+    Io(io::Error),
+}
+
+impl fmt::Display for DriveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stopped(stopped) => write!(f, "{stopped}"),
+            Self::TooLong { bytes } => write!(f, "no record ends within {bytes} bytes"),
+            Self::Io(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for DriveError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Stopped(stopped) => Some(stopped),
+            Self::Io(error) => Some(error),
+            Self::TooLong { .. } => None,
+        }
+    }
+}
+
+impl From<Stopped> for DriveError {
+    fn from(stopped: Stopped) -> Self {
+        Self::Stopped(stopped)
+    }
+}
