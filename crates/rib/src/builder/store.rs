@@ -110,8 +110,11 @@ impl<A: Addr> Store<A> {
         self.prefixes.iter().zip(0..).filter_map(move |(&prefix, number)| {
             let local = local.and_then(|s| s.best(number, sets, preference));
             let peer = peer.and_then(|s| s.best(number, sets, preference));
-            let later = [local, peer].into_iter().flatten().max_by_key(|&set| sets.segment(set));
-            later.map(|set| (prefix, set))
+            let later = match (local, peer) {
+                (Some(local), Some(peer)) if sets.segment(local) > sets.segment(peer) => local,
+                (local, peer) => peer.or(local)?,
+            };
+            Some((prefix, later))
         })
     }
 }
