@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::snapshot::Mapped;
+use crate::mapping::Mapped;
 
 /// A cache line: gives [`AlignedBytes`] its alignment without `unsafe` allocation code.
 #[derive(Clone, Copy, Pod, Zeroable)]

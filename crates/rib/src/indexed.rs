@@ -37,7 +37,7 @@ pub(crate) const MAX_BUCKET_BITS: u8 = 24;
 /// assert_eq!(routes.lookup(0x0bff_ffff), Hop::new(2));
 /// ```
 #[derive(Clone)]
-pub struct IndexedRoutes<A: StoredFamily> {
+pub struct IndexedRoutes<A: Addr> {
     pub(crate) addrs: Array<A>,
     pub(crate) lens: Array<u8>,
     pub(crate) hops: Array<u32>,
@@ -100,7 +100,7 @@ impl<A: StoredFamily> IndexedRoutes<A> {
     pub fn matched(&self, addr: A) -> Option<usize> {
         let addrs: &[A] = &self.addrs;
         let buckets: &[u32] = &self.buckets;
-        let bucket = addr.top(self.bits);
+        let bucket = top(addr, self.bits);
         let (start, end) = (buckets[bucket] as usize, buckets[bucket + 1] as usize);
         let at_or_before = start + addrs[start..end].partition_point(|&first| first <= addr);
         let parents: &[u32] = &self.parents;
@@ -179,11 +179,20 @@ fn bucket_bits(routes: usize) -> u8 {
     bits.clamp(4, 18) as u8
 }
 
+/// The first `bits` (1 to 24) bits of the address.
+#[inline]
+fn top<A: Addr>(addr: A, bits: u8) -> usize {
+    match A::BITS {
+        32 => (addr.to_u128() as u32 >> (32 - bits)) as usize,
+        _ => ((addr.to_u128() >> 64) as u64 >> (64 - bits)) as usize,
+    }
+}
+
 /// The bucket index of sorted routes.
-fn buckets<A: StoredFamily>(addrs: &[A], bits: u8) -> Vec<u32> {
+fn buckets<A: Addr>(addrs: &[A], bits: u8) -> Vec<u32> {
     let mut buckets = vec![0u32; (1 << bits) + 1];
     for addr in addrs {
-        buckets[addr.top(bits) + 1] += 1;
+        buckets[top(*addr, bits) + 1] += 1;
     }
     for b in 1..buckets.len() {
         buckets[b] += buckets[b - 1];

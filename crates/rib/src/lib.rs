@@ -59,6 +59,7 @@ mod intern;
 mod layers;
 mod live;
 mod log;
+mod mapping;
 #[cfg(test)]
 mod model;
 mod publisher;

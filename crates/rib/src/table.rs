@@ -1,7 +1,8 @@
 use std::fmt;
+use std::marker::PhantomData;
 use std::net::IpAddr;
 
-use fibula_core::{Addr, Routes, grouped};
+use fibula_core::{Addr, Kind, PerFamily, Routes, grouped};
 use serde::{Deserialize, Serialize};
 
 use crate::Columns;
@@ -38,8 +39,9 @@ impl Table {
     }
 
     /// The routes of a family.
-    pub fn routes<A: crate::StoredFamily>(&self) -> &Routes<A> {
-        A::routes(self)
+    pub fn routes<A: Addr>(&self) -> &Routes<A> {
+        let both = PerFamily::<Borrowed<'_>> { v4: &self.v4, v6: &self.v6 };
+        both.get::<A>()
     }
 
     /// The BGP peer whose routes these are; `None` if no source was BGP.
@@ -59,6 +61,13 @@ impl Table {
         family(&self.v4, self.columns.len())?;
         family(&self.v6, self.columns.len())
     }
+}
+
+/// The routes of each family, borrowed.
+struct Borrowed<'a>(PhantomData<&'a ()>);
+
+impl<'a> Kind for Borrowed<'a> {
+    type Of<A: Addr> = &'a Routes<A>;
 }
 
 /// Where a table comes from. Stored with it; no lookup depends on it.

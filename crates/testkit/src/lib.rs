@@ -4,6 +4,7 @@
 //! - [`tables`]: small hard tables; [`probes`]: the addresses where engines go wrong.
 //! - [`fib`]: tables of any size in the shape of the Internet's of a year.
 //! - [`traffic`]: streams of keys as the papers' benchmarks use them, and replay of a file.
+//! - [`case`]: answers that somebody worked out by hand, or found wrong.
 //! - [`liar`]: engines that answer wrongly, for the tests of checks.
 //! - [`check`](check::check): an engine against the oracle; [`conforms!`]: the suite that every
 //!   engine passes.
@@ -11,6 +12,7 @@
 //! Everything is seeded and gives the same result on every machine.
 #![forbid(unsafe_code)]
 
+pub mod case;
 pub mod check;
 pub mod conform;
 pub mod fib;

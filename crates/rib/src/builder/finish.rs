@@ -5,11 +5,13 @@ use std::time::SystemTime;
 use fibula_core::{Addr, Hop, Prefix, Route, Routes, Value};
 
 use super::TableBuilder;
-use super::attributes::{AttributeSets, Cell};
+use super::attributes::{AttributeSets, PEER};
 use super::peers::speaker;
 use super::store::Store;
+use crate::rib::names::{Places, SetTexts};
 use crate::{
-    ColumnKind, ColumnsBuilder, Provenance, SelectedPeer, SourceRecord, Table, TableError,
+    ColumnKind, ColumnsBuilder, Preference, Provenance, SelectedPeer, SourceRecord, Table,
+    TableError,
 };
 
 pub(super) fn finish(builder: TableBuilder) -> Result<Table, TableError> {
@@ -58,8 +60,7 @@ fn provenance(sources: Vec<SourceRecord>, selected_peer: Option<SelectedPeer>) -
 /// Turns attribute sets into rows: sets that are equal in the columns that are kept become one row.
 struct Rows<'a> {
     sets: &'a AttributeSets,
-    /// For each united column its place in the table.
-    place: Vec<Option<usize>>,
+    places: Places,
     columns: ColumnsBuilder,
     /// The row of each set, `u32::MAX` while it has none.
     row_of: Vec<u32>,
@@ -74,35 +75,32 @@ impl<'a> Rows<'a> {
         wanted: Option<&[String]>,
         peer: Option<String>,
     ) -> Result<Self, TableError> {
-        let order: Vec<usize> = match wanted {
-            None => (0..sets.columns.len()).collect(),
-            Some(wanted) => {
-                let find = |name: &String| {
-                    let at = sets.columns.iter().position(|c| c.name == *name);
-                    at.ok_or_else(|| TableError::NoColumn {
-                        asked: name.clone(),
-                        columns: sets.columns.iter().map(|c| c.name.clone()).collect(),
-                    })
-                };
-                wanted.iter().map(find).collect::<Result<_, _>>()?
-            }
-        };
-        let mut place = vec![None; sets.columns.len()];
+        let known = &sets.columns;
         let mut kinds: Vec<(&str, ColumnKind)> = Vec::new();
-        for at in order {
-            if place[at].is_none() {
-                place[at] = Some(kinds.len());
-                kinds.push((&sets.columns[at].name, sets.columns[at].kind));
+        match wanted {
+            None => kinds.extend(known.iter().map(|c| (&*c.name, c.kind))),
+            Some(wanted) => {
+                for name in wanted {
+                    let column = known.iter().find(|c| c.name == *name);
+                    let column = column.ok_or_else(|| TableError::NoColumn {
+                        asked: name.clone(),
+                        columns: known.iter().map(|c| c.name.clone()).collect(),
+                    })?;
+                    if !kinds.iter().any(|(kept, _)| kept == name) {
+                        kinds.push((&column.name, column.kind));
+                    }
+                }
             }
         }
-        let peer_place = sets.peer_column().and_then(|column| place[column as usize]);
+        let names: Vec<&str> = kinds.iter().map(|(name, _)| *name).collect();
+        let peer_place = names.iter().position(|&name| name == PEER);
         Ok(Self {
             sets,
+            places: Places::new(&names, known.iter().map(|c| &c.name)),
             columns: ColumnsBuilder::new(&kinds),
             row_of: vec![u32::MAX; sets.len()],
             peer: peer_place.zip(peer),
             width: kinds.len(),
-            place,
         })
     }
 
@@ -113,7 +111,8 @@ impl<'a> Rows<'a> {
         store: Store<A>,
         peer: Option<u32>,
     ) -> Result<Routes<A>, TableError> {
-        let mut found: Vec<(Prefix<A>, u32)> = store.routes(peer, self.sets).collect();
+        let preference = Preference::default();
+        let mut found: Vec<(Prefix<A>, u32)> = store.routes(peer, self.sets, &preference).collect();
         drop(store);
         found.sort_unstable_by_key(|&(prefix, _)| prefix);
         let route = |(prefix, set)| Ok(Route { prefix, hop: Hop::new(self.row(set)?) });
@@ -121,26 +120,22 @@ impl<'a> Rows<'a> {
         Ok(Routes::from_unsorted(routes))
     }
 
-    fn row(&mut self, set: u32) -> Result<u32, TableError> {
-        let known = self.row_of[set as usize];
+    fn row(&mut self, number: u32) -> Result<u32, TableError> {
+        let known = self.row_of[number as usize];
         if known != u32::MAX {
             return Ok(known);
         }
+        let set = self.sets.get(number);
+        let texts = SetTexts::of(set);
         let mut values = vec![Value::Null; self.width];
-        for (column, cell) in self.sets.cells(set) {
-            let Some(at) = self.place[column as usize] else { continue };
-            values[at] = match cell {
-                Cell::Int(v) => Value::Int(v),
-                Cell::Str(id) => Value::Str(self.sets.string(id)),
-            };
-        }
+        self.places.fill(set, &texts, &mut values);
         if let Some((at, text)) = &self.peer
-            && self.sets.is_bgp(set)
+            && set.bgp().is_some()
         {
             values[*at] = Value::Str(text);
         }
         let row = self.columns.intern(&values)?;
-        self.row_of[set as usize] = row;
+        self.row_of[number as usize] = row;
         Ok(row)
     }
 }

@@ -83,8 +83,8 @@ struct Current {
     bgp: bool,
     /// Counts the changes between BGP and other sources; see [`attributes`].
     segment: u32,
-    /// Its columns as columns of the table; `None` for those that are not kept.
-    columns: Vec<Option<u32>>,
+    /// Where its values stand in the order of the table's columns.
+    order: Vec<Option<usize>>,
 }
 
 impl TableBuilder {
@@ -116,8 +116,7 @@ impl TableBuilder {
             self.current.segment += 1;
         }
         self.current.bgp = bgp;
-        self.current.columns =
-            columns.iter().map(|(name, kind)| self.attributes.column(name, *kind)).collect();
+        self.current.order = self.attributes.order(columns);
         if bgp {
             self.attributes.bgp_columns();
             self.peers.begin_source();
@@ -189,7 +188,7 @@ impl TableBuilder {
             Attributes::Bgp(bgp) => self.attributes.bgp(segment, bgp),
             Attributes::NextHops(next_hops) => self.attributes.next_hops(segment, next_hops),
             Attributes::Values(values) => {
-                self.attributes.values(segment, &self.current.columns, values)
+                self.attributes.values(segment, &self.current.order, values)
             }
         }
     }

@@ -7,6 +7,8 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::BuildHasher;
 
 use super::attributes::AttributeSets;
+use crate::Preference;
+use crate::rib::decision::Contender;
 
 /// The speaker that stands for all sources that are not BGP.
 pub(super) const LOCAL: u32 = 0;
@@ -101,14 +103,18 @@ impl<A: Addr> Store<A> {
         &self,
         peer: Option<u32>,
         sets: &AttributeSets,
+        preference: &Preference,
     ) -> impl Iterator<Item = (Prefix<A>, u32)> {
         let local = self.speakers.get(LOCAL as usize);
         let peer = peer.and_then(|p| self.speakers.get(p as usize));
         self.prefixes.iter().zip(0..).filter_map(move |(&prefix, number)| {
-            let local = local.and_then(|s| s.best(number, sets));
-            let peer = peer.and_then(|s| s.best(number, sets));
-            let later = [local, peer].into_iter().flatten().max_by_key(|&set| sets.segment(set));
-            later.map(|set| (prefix, set))
+            let local = local.and_then(|s| s.best(number, sets, preference));
+            let peer = peer.and_then(|s| s.best(number, sets, preference));
+            let later = match (local, peer) {
+                (Some(local), Some(peer)) if sets.segment(local) > sets.segment(peer) => local,
+                (local, peer) => peer.or(local)?,
+            };
+            Some((prefix, later))
         })
     }
 }
@@ -154,18 +160,29 @@ impl Spoken {
         Some(page[number as usize % PAGE]).filter(|&set| set != NONE)
     }
 
-    fn best(&self, number: u32, sets: &AttributeSets) -> Option<u32> {
-        let plain = self.plain(number);
+    #[inline]
+    fn best(&self, number: u32, sets: &AttributeSets, preference: &Preference) -> Option<u32> {
         if self.paths.is_empty() {
-            return plain;
+            return self.plain(number);
         }
+        self.best_of_paths(number, sets, preference)
+    }
+
+    fn best_of_paths(
+        &self,
+        number: u32,
+        sets: &AttributeSets,
+        preference: &Preference,
+    ) -> Option<u32> {
         let others = self.paths.range((number, 0)..=(number, u32::MAX)).map(|(k, &set)| (k.1, set));
-        plain
-            .map(|set| (0, set))
-            .into_iter()
-            .chain(others)
-            .min_by_key(|&(path_id, set)| (sets.rank(set), path_id))
-            .map(|(_, set)| set)
+        let contender = |(path_id, set): (u32, u32)| {
+            let rank = sets.get(set).rank();
+            Contender { peer: 0, path_id, rank }
+        };
+        let plain = self.plain(number).map(|set| (0, set));
+        let paths = plain.into_iter().chain(others);
+        let best = paths.min_by(|a, b| preference.compare(&contender(*a), &contender(*b)).0);
+        best.map(|(_, set)| set)
     }
 
     fn count(&self) -> u64 {

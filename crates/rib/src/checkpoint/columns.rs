@@ -3,7 +3,7 @@
 
 use fibula_core::Value;
 
-use crate::rib::names::{self, BGP};
+use crate::rib::names::{self, BGP, Places};
 use crate::rib::next_hops;
 use crate::{AttributeSet, ColumnKind, Columns, ColumnsBuilder, TableError};
 
@@ -31,12 +31,13 @@ pub(super) fn of(sets: &[Option<AttributeSet>]) -> Result<Columns, TableError> {
         kinds.push((names::of_value(i).into_owned(), kind));
     }
     let mut rows = ColumnsBuilder::new(&kinds);
+    let names: Vec<&str> = kinds.iter().map(|(name, _)| name.as_str()).collect();
+    let places = Places::new(&names, (0..values).map(names::of_value));
     for set in sets {
-        let mut row = vec![Value::Null; kinds.len()];
         let texts = set.as_ref().map(AttributeSet::texts).unwrap_or_default();
-        for (name, value) in set.iter().flat_map(|set| set.named(&texts)) {
-            let column = kinds.iter().position(|(known, _)| *known == name);
-            row[column.expect("every name of a set has a column")] = value;
+        let mut row = vec![Value::Null; kinds.len()];
+        if let Some(set) = set {
+            places.fill(set.encoded(), &texts, &mut row);
         }
         rows.push(&row)?;
     }

@@ -8,7 +8,6 @@
 //! | `rib/meta` | version, peers, number of updates, the feed's position, peers that start over, as JSON |
 //! | `rib/set/end`, `rib/set/bytes` | attribute sets: u64, where each ends in the bytes |
 //! | `rib/FAMILY/addr`, `/len`, `/vrf`, `/peer`, `/id`, `/set` | every path: u32 or u128, u8, and u32 each, the set by its place |
-//!
 //! | `rib/FAMILY/stale` | u32: the places of the paths that are stale, ascending; see [`Rib::mark_stale`] |
 //!
 //! Version 1 has no next hops among its sets, and no `stale`: it is read as well. Later versions than
@@ -21,21 +20,23 @@
 //! forged, checksums included, gives another table, or a refusal, and nothing else.
 
 mod columns;
+mod paths;
+mod restore;
 
 use std::io::Write;
 use std::net::IpAddr;
 use std::path::Path;
 
-use fibula_core::{Addr, Hop, Kind, PerFamily, Prefix, Route, Routes, Vrf};
+use fibula_core::PerFamily;
 use serde::{Deserialize, Serialize};
 
-use crate::rib::SavedPath;
-use crate::rib::set::is_sound;
 use crate::snapshot::to_bytes_with;
 use crate::{
-    AtomicFile, AttributeSet, EnginePart, Peer, Preference, Provenance, Rib, Snapshot,
-    SnapshotError, SourceRecord, StoredFamily, Table,
+    AtomicFile, AttributeSet, EnginePart, Preference, Provenance, Rib, Snapshot, SnapshotError,
+    SourceRecord, Table,
 };
+use paths::{AllPaths, Paths};
+use restore::restore;
 
 /// The format's version.
 const VERSION: u32 = 2;
@@ -61,76 +62,6 @@ struct Meta {
 /// The version of files that name none.
 fn first_version() -> u32 {
     1
-}
-
-struct AllPaths;
-
-impl Kind for AllPaths {
-    type Of<A: Addr> = Paths<A>;
-}
-
-/// All paths of a family: the columns of a table.
-struct Paths<A> {
-    addr: Vec<A>,
-    len: Vec<u8>,
-    vrf: Vec<u32>,
-    peer: Vec<u32>,
-    id: Vec<u32>,
-    set: Vec<u32>,
-    /// The places of those that are stale.
-    stale: Vec<u32>,
-}
-
-impl<A: StoredFamily> Paths<A> {
-    fn of(rib: &Rib) -> Self {
-        let room = rib.memory().routes;
-        let mut paths = Self {
-            addr: Vec::with_capacity(room),
-            len: Vec::with_capacity(room),
-            vrf: Vec::new(),
-            peer: Vec::with_capacity(room),
-            id: Vec::with_capacity(room),
-            set: Vec::with_capacity(room),
-            stale: Vec::new(),
-        };
-        for vrf in rib.vrfs() {
-            rib.all_paths(vrf, |prefix: Prefix<A>, path: SavedPath| {
-                if path.is_stale {
-                    paths.stale.push(paths.addr.len() as u32);
-                }
-                paths.addr.push(prefix.addr());
-                paths.len.push(prefix.len());
-                paths.peer.push(path.peer);
-                paths.id.push(path.path_id);
-                paths.set.push(path.set);
-            });
-            paths.vrf.resize(paths.addr.len(), vrf);
-        }
-        paths
-    }
-
-    /// The best routes of the global VRF: the first path of each prefix is the best.
-    fn routes(&self) -> Routes<A> {
-        let global = self.vrf.partition_point(|&vrf| vrf == 0);
-        let prefix = |i: usize| Prefix::masked(self.addr[i], self.len[i]).unwrap_or(Prefix::ALL);
-        let is_first = |&i: &usize| i == 0 || prefix(i) != prefix(i - 1);
-        let route = |i: usize| Route { prefix: prefix(i), hop: Hop::new(self.set[i]) };
-        Routes::from_unsorted((0..global).filter(is_first).map(route).collect())
-    }
-
-    fn sections(self, into: &mut Vec<(String, Vec<u8>)>) {
-        let mut put = |what: &str, bytes: &[u8]| {
-            into.push((format!("rib/{}/{what}", A::FAMILY), bytes.to_vec()));
-        };
-        put("addr", bytemuck::cast_slice(&self.addr));
-        put("len", &self.len);
-        let Self { vrf, peer, id, set, stale, .. } = &self;
-        for (what, numbers) in
-            [("vrf", vrf), ("peer", peer), ("id", id), ("set", set), ("stale", stale)]
-        {
-            put(what, bytemuck::cast_slice(numbers));
-        }
-    }
 }
 
 impl Rib {
@@ -234,189 +165,5 @@ impl Checkpoint {
         v4.sections(&mut more);
         v6.sections(&mut more);
         to_bytes_with(&table, &EnginePart::none(), &EnginePart::none(), more)
-    }
-}
-
-/// The most that the meta section may hold: millions of peers are none.
-const MAX_META: usize = 16 << 20;
-
-fn restore(snapshot: &Snapshot, preference: Preference) -> Result<Restored, SnapshotError> {
-    const META: &str = "rib/meta";
-    let json = snapshot.array::<u8>(META).map_err(|_| {
-        SnapshotError::invalid("a snapshot without a RIB: no checkpoint that replay wrote")
-    })?;
-    let bad = |reason: String| snapshot.blame::<u8>(META, 0, &reason);
-    if json.len() > MAX_META {
-        return Err(bad(format!("{} bytes of JSON are too many", json.len())));
-    }
-    let meta: Meta =
-        serde_json::from_slice(&json).map_err(|e| bad(format!("not the expected JSON: {e}")))?;
-    if meta.version > VERSION {
-        return Err(SnapshotError::invalid(format!(
-            "a checkpoint of version {}, this program reads versions 1 to {VERSION}: use the program \
-             that wrote it, or build the RIB again from its feed",
-            meta.version
-        )));
-    }
-    let mut rib = Rib::new(preference);
-    for (number, (address, asn)) in (0..).zip(meta.peers) {
-        if rib.peer(Peer { address, asn }) != number {
-            return Err(bad(format!("peer {number} is there twice")));
-        }
-    }
-    for peer in meta.resyncing {
-        if peer as usize >= rib.peers().len() {
-            return Err(bad(format!("peer {peer} starts over, and is not there")));
-        }
-        rib.mark_stale(peer);
-    }
-    let sets = sets(snapshot, &mut rib)?;
-    let has_stale = meta.version > 1;
-    paths::<u32>(snapshot, &sets, has_stale, &mut rib)?;
-    paths::<u128>(snapshot, &sets, has_stale, &mut rib)?;
-    rib.release_sets(sets.into_iter().flatten().collect());
-    rib.set_sequence(meta.sequence);
-    Ok(Restored { rib, position: meta.position })
-}
-
-/// The sets' numbers in the RIB, by place; `None` for places that are free.
-fn sets(snapshot: &Snapshot, rib: &mut Rib) -> Result<Vec<Option<u32>>, SnapshotError> {
-    const END: &str = "rib/set/end";
-    let ends = snapshot.array::<u64>(END)?;
-    let bytes = snapshot.array::<u8>("rib/set/bytes")?;
-    let mut start = 0;
-    let mut sets = Vec::with_capacity(ends.len());
-    for (index, &end) in ends.iter().enumerate() {
-        let set = usize::try_from(end).ok().and_then(|end| bytes.get(start..end));
-        let Some(set) = set else {
-            return Err(snapshot.blame::<u64>(END, index, "the end of a set is outside the bytes"));
-        };
-        start = end as usize;
-        if set.is_empty() {
-            sets.push(None);
-            continue;
-        }
-        if !is_sound(set) {
-            return Err(snapshot.blame::<u64>(END, index, "not an attribute set"));
-        }
-        let number = rib.restore_set(set);
-        sets.push(Some(number.map_err(|e| snapshot.blame::<u64>(END, index, &e.to_string()))?));
-    }
-    if start != bytes.len() {
-        return Err(snapshot.blame::<u64>(END, ends.len(), "there are bytes behind the last set"));
-    }
-    Ok(sets)
-}
-
-fn paths<A: StoredFamily>(
-    snapshot: &Snapshot,
-    sets: &[Option<u32>],
-    has_stale: bool,
-    rib: &mut Rib,
-) -> Result<(), SnapshotError> {
-    let name = |what: &str| format!("rib/{}/{what}", A::FAMILY);
-    let addrs = snapshot.array::<A>(&name("addr"))?;
-    let lens = snapshot.array::<u8>(&name("len"))?;
-    let numbers = ["vrf", "peer", "id", "set"];
-    let columns = numbers.map(|what| snapshot.array::<u32>(&name(what)));
-    let [vrfs, peers, ids, places] = columns;
-    let (vrfs, peers, ids, places) = (vrfs?, peers?, ids?, places?);
-    let lengths = [lens.len(), vrfs.len(), peers.len(), ids.len(), places.len()];
-    if lengths.iter().any(|&len| len != addrs.len()) {
-        let reason = format!("the columns of {} routes have {lengths:?} items", addrs.len());
-        return Err(snapshot.blame::<A>(&name("addr"), 0, &reason));
-    }
-    let stale = stale(snapshot, &name("stale"), has_stale, addrs.len())?;
-    let mut stale = stale.iter().peekable();
-    let (known_peers, resyncing) = (rib.peers().len(), rib.resyncing());
-    for i in 0..addrs.len() {
-        let bad = |what: &str, reason: &str| snapshot.blame::<u32>(&name(what), i, reason);
-        let prefix = Prefix::new(addrs[i], lens[i])
-            .map_err(|error| snapshot.blame::<A>(&name("addr"), i, &error.to_string()))?;
-        if peers[i] as usize >= known_peers {
-            return Err(bad("peer", "there is no such peer"));
-        }
-        let set = sets.get(places[i] as usize).copied().flatten();
-        let set = set.ok_or_else(|| bad("set", "there is no such attribute set"))?;
-        let vrf: Vrf = vrfs[i];
-        let is_stale = stale.next_if(|&&place| place as usize == i).is_some();
-        if is_stale && resyncing.binary_search(&peers[i]).is_err() {
-            return Err(bad("peer", "a path is stale, but its peer does not start over"));
-        }
-        rib.restore(vrf, prefix, (peers[i], ids[i]), set, is_stale)
-            .map_err(|error| bad("set", &error.to_string()))?;
-    }
-    Ok(())
-}
-
-/// The places of the paths that are stale, of so many.
-fn stale(
-    snapshot: &Snapshot,
-    name: &str,
-    is_there: bool,
-    paths: usize,
-) -> Result<Vec<u32>, SnapshotError> {
-    if !is_there {
-        return Ok(Vec::new());
-    }
-    let places = snapshot.array::<u32>(name)?;
-    let is_ascending = places.windows(2).all(|pair| pair[0] < pair[1]);
-    if !is_ascending || places.last().is_some_and(|&last| last as usize >= paths) {
-        let reason = format!("the places of stale paths do not ascend below {paths}");
-        return Err(snapshot.blame::<u32>(name, 0, &reason));
-    }
-    Ok(places.to_vec())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn open(checkpoint: Checkpoint) -> Result<Restored, SnapshotError> {
-        let snapshot = Snapshot::from_bytes(checkpoint.to_bytes().unwrap()).unwrap();
-        restore(&snapshot, Preference::default())
-    }
-
-    #[test]
-    fn later_versions_are_refused_with_advice() {
-        let mut checkpoint = Rib::default().checkpoint("");
-        checkpoint.meta.version = VERSION + 1;
-        let error = open(checkpoint).err().unwrap().to_string();
-        assert!(error.contains("version 3, this program reads versions 1 to 2"), "{error}");
-        assert!(error.contains("build the RIB again"), "{error}");
-    }
-
-    #[test]
-    fn stale_paths_that_make_no_sense_are_refused() {
-        let mut rib = Rib::default();
-        let peers = [1, 2].map(|asn| rib.peer(Peer { address: None, asn }));
-        for peer in peers {
-            let change = fibula_core::Change::Announce(fibula_core::Attributes::Values(&[]));
-            let update = fibula_core::Update::new("10.0.0.0/8".parse().unwrap(), change);
-            rib.apply(&fibula_core::Update { peer, ..update }, &mut ()).unwrap();
-        }
-        rib.mark_stale(peers[0]);
-        let forged = |stale: Vec<u32>, resyncing: Vec<u32>| {
-            let mut checkpoint = rib.checkpoint("");
-            assert_eq!(
-                (&*checkpoint.paths.v4.stale, &*checkpoint.meta.resyncing),
-                (&[0][..], &[0][..])
-            );
-            checkpoint.paths.v4.stale = stale;
-            checkpoint.meta.resyncing = resyncing;
-            open(checkpoint)
-        };
-        assert!(forged(vec![0], vec![0]).is_ok() && forged(vec![], vec![0, 1]).is_ok());
-        for (stale, resyncing) in [
-            (vec![2], vec![0]),
-            (vec![0, 0], vec![0]),
-            (vec![1, 0], vec![0, 1]),
-            (vec![1], vec![0]),
-            (vec![0], vec![]),
-            (vec![], vec![2]),
-        ] {
-            let refused = forged(stale.clone(), resyncing.clone()).is_err();
-            assert!(refused, "{stale:?} {resyncing:?}");
-        }
     }
 }

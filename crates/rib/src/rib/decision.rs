@@ -59,15 +59,15 @@ impl Default for Preference {
 
 /// A path as the decision sees it.
 #[derive(Clone, Copy)]
-pub(super) struct Contender {
-    pub(super) peer: u32,
-    pub(super) path_id: u32,
-    pub(super) rank: Rank,
+pub(crate) struct Contender {
+    pub(crate) peer: u32,
+    pub(crate) path_id: u32,
+    pub(crate) rank: Rank,
 }
 
 impl Preference {
     /// [`Ordering::Less`] if `a` is better, and the criterion that says so.
-    pub(super) fn compare(&self, a: &Contender, b: &Contender) -> (Ordering, Step) {
+    pub(crate) fn compare(&self, a: &Contender, b: &Contender) -> (Ordering, Step) {
         for &step in &self.steps {
             let order = match step {
                 Step::LocalPreference => {

@@ -102,7 +102,7 @@ impl<A: Addr> Family<A> {
         let contender = |node: &Node| Contender {
             peer: node.speaker.peer(),
             path_id: node.path_id,
-            rank: sets.get(node.set).rank(),
+            rank: sets.get(node.set).encoded().rank(),
         };
         let mut best = (first, contender(&self.paths[first as usize]));
         let mut before_best = NO_PATH;

@@ -22,7 +22,7 @@
 //! means, and each announcement clears its path's mark at no cost. A sweep looks at all paths once, or at
 //! none if nothing is stale.
 
-mod decision;
+pub(crate) mod decision;
 mod family;
 pub(crate) mod names;
 pub(crate) mod next_hops;

@@ -1,10 +1,10 @@
-//! The attributes of a set by name: what a checkpoint calls its columns, and whoever shows a set its
-//! values.
+//! The attributes of a set by name: the columns of a table that is made of sets, and whoever shows a set.
 
 use std::borrow::Cow;
 
-use fibula_core::Value;
+use fibula_core::{BgpAttributes, Value};
 
+use super::set::Encoded;
 use super::{AttributeSet, next_hops};
 use crate::ColumnKind;
 
@@ -35,13 +35,75 @@ pub struct SetTexts {
     cells: Option<next_hops::Cells>,
 }
 
+impl SetTexts {
+    pub(crate) fn of(set: Encoded<'_>) -> Self {
+        Self {
+            next_hop: set.next_hop().map(|ip| ip.to_string()),
+            cells: set.next_hops().as_ref().map(next_hops::Cells::of),
+        }
+    }
+}
+
+/// What a BGP set has for the columns of [`BGP`].
+fn bgp_values<'a>(bgp: &BgpAttributes<'a>, texts: &'a SetTexts) -> [Value<'a>; BGP.len()] {
+    let int = |v: Option<u32>| v.map_or(Value::Null, |v| Value::Int(v.into()));
+    let text = |text: &'a str| if text.is_empty() { Value::Null } else { Value::Str(text) };
+    [
+        texts.next_hop.as_deref().map_or(Value::Null, Value::Str),
+        int(bgp.origin_as),
+        int(Some(bgp.as_path_len)),
+        int(bgp.local_pref),
+        int(bgp.med),
+        text(bgp.as_path),
+        text(bgp.communities),
+    ]
+}
+
+/// Where a table has the columns of each kind of set, found once by their names.
+pub(crate) struct Places {
+    bgp: [Option<usize>; BGP.len()],
+    next_hops: [Option<usize>; next_hops::COLUMNS.len()],
+    values: Vec<Option<usize>>,
+}
+
+impl Places {
+    /// In a table with these columns; `values` names the values of the sets that are of no other kind.
+    pub(crate) fn new(
+        columns: &[impl AsRef<str>],
+        values: impl Iterator<Item = impl AsRef<str>>,
+    ) -> Self {
+        let find = |name: &str| columns.iter().position(|column| column.as_ref() == name);
+        Self {
+            bgp: BGP.map(|(name, _)| find(name)),
+            next_hops: next_hops::COLUMNS.map(|(name, _)| find(name)),
+            values: values.map(|name| find(name.as_ref())).collect(),
+        }
+    }
+
+    /// Puts what a set says into the row; the columns of other kinds stay as they are. `texts` are those
+    /// of this set.
+    pub(crate) fn fill<'a>(&self, set: Encoded<'a>, texts: &'a SetTexts, row: &mut [Value<'a>]) {
+        let mut put = |places: &[Option<usize>], values: &mut dyn Iterator<Item = Value<'a>>| {
+            for (place, value) in places.iter().zip(values) {
+                if let Some(place) = place {
+                    row[*place] = value;
+                }
+            }
+        };
+        if let Some(cells) = &texts.cells {
+            put(&self.next_hops, &mut cells.values().into_iter());
+        } else if let Some(bgp) = set.bgp() {
+            put(&self.bgp, &mut bgp_values(&bgp, texts).into_iter());
+        } else {
+            put(&self.values, &mut set.values());
+        }
+    }
+}
+
 impl AttributeSet {
     /// What [`AttributeSet::named`] shows as text.
     pub fn texts(&self) -> SetTexts {
-        SetTexts {
-            next_hop: self.bgp().and_then(|bgp| Some(bgp.next_hop?.to_string())),
-            cells: self.next_hops().as_ref().map(next_hops::Cells::of),
-        }
+        SetTexts::of(self.encoded())
     }
 
     /// The attributes by name, in the order of a checkpoint's columns: of a BGP set `next_hop`,
@@ -72,17 +134,6 @@ impl AttributeSet {
         let Some(bgp) = self.bgp() else {
             return self.values().into_iter().enumerate().map(|(i, v)| (of_value(i), v)).collect();
         };
-        let int = |v: Option<u32>| v.map_or(Value::Null, |v| Value::Int(v.into()));
-        let text = |text: &'a str| if text.is_empty() { Value::Null } else { Value::Str(text) };
-        let values = [
-            texts.next_hop.as_deref().map_or(Value::Null, Value::Str),
-            int(bgp.origin_as),
-            int(Some(bgp.as_path_len)),
-            int(bgp.local_pref),
-            int(bgp.med),
-            text(bgp.as_path),
-            text(bgp.communities),
-        ];
-        zip(&BGP, &values)
+        zip(&BGP, &bgp_values(&bgp, texts))
     }
 }

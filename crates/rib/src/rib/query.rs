@@ -121,7 +121,7 @@ impl Rib {
         let contender = |path: &Path| Contender {
             peer: path.peer,
             path_id: path.path_id,
-            rank: path.attributes.rank(),
+            rank: path.attributes.encoded().rank(),
         };
         let best = contender(paths.first()?);
         paths.sort_by(|a, b| self.preference.compare(&contender(a), &contender(b)).0);

@@ -1,4 +1,5 @@
-//! Attribute sets as the RIB keeps them: one run of bytes each, equal bytes for equal attributes.
+//! Attribute sets as bytes, equal bytes for equal attributes: what a [`Rib`](super::Rib) keeps, a
+//! [`TableBuilder`](crate::TableBuilder) collects and a checkpoint stores.
 //!
 //! ```text
 //! from BGP    0        1      2       3  4            8          12          16   20        36
@@ -11,6 +12,7 @@
 //! Numbers are little-endian. A field that the flags deny is zero, so nothing can be said in two ways.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use fibula_core::{Attributes, BgpAttributes, NextHops, Value};
@@ -73,23 +75,55 @@ impl AttributeSet {
 
     /// The BGP attributes; `None` if it is of another kind.
     pub fn bgp(&self) -> Option<BgpAttributes<'_>> {
-        decode_bgp(&self.0)
+        self.encoded().bgp()
     }
 
     /// The next hops of a forwarding table's route, sorted; `None` if the set is of another kind.
     pub fn next_hops(&self) -> Option<NextHops> {
-        self.0.strip_prefix(&[NEXT_HOPS]).and_then(next_hops::decode)
+        self.encoded().next_hops()
     }
 
     /// The values of a set that is neither from BGP nor next hops, in the order of its source's columns.
     pub fn values(&self) -> Vec<Value<'_>> {
+        self.encoded().values().collect()
+    }
+
+    /// The set, borrowed.
+    pub(crate) fn encoded(&self) -> Encoded<'_> {
+        Encoded(&self.0)
+    }
+}
+
+/// The bytes of a set, wherever they lie.
+#[derive(Clone, Copy)]
+pub(crate) struct Encoded<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Encoded<'a> {
+    /// The BGP attributes; `None` if it is of another kind.
+    pub(crate) fn bgp(self) -> Option<BgpAttributes<'a>> {
+        decode_bgp(self.0)
+    }
+
+    /// The next hop of a set from BGP.
+    pub(crate) fn next_hop(self) -> Option<IpAddr> {
+        let head = self.0.first_chunk::<HEAD>().filter(|head| head[0] == BGP)?;
+        next_hop(head)
+    }
+
+    /// The next hops, sorted; `None` if it is of another kind.
+    pub(crate) fn next_hops(self) -> Option<NextHops> {
+        self.0.strip_prefix(&[NEXT_HOPS]).and_then(next_hops::decode)
+    }
+
+    /// The values; none if it is of another kind.
+    pub(crate) fn values(self) -> impl Iterator<Item = Value<'a>> {
         let mut rest = self.0.strip_prefix(&[VALUES]).unwrap_or_default();
-        std::iter::from_fn(|| next_value(&mut rest)).collect()
+        std::iter::from_fn(move || next_value(&mut rest))
     }
 
     /// What the decision looks at.
-    pub(super) fn rank(&self) -> Rank {
-        rank(&self.0)
+    pub(crate) fn rank(self) -> Rank {
+        rank(self.0)
     }
 }
 
@@ -131,7 +165,7 @@ impl fmt::Debug for AttributeSet {
 
 /// The numbers that decide between paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rank {
+pub(crate) struct Rank {
     pub(super) local_pref: u32,
     pub(super) path_len: u32,
     pub(super) origin: u8,
@@ -158,32 +192,34 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |b| u32::from_le_bytes(*b))
 }
 
-/// Writes the attributes into `out`, in place of what is there.
-pub(super) fn encode(attributes: &Attributes<'_>, out: &mut Vec<u8>) {
-    out.clear();
+/// Writes the attributes behind what `out` holds.
+pub(crate) fn encode(attributes: &Attributes<'_>, out: &mut Vec<u8>) {
     match attributes {
         Attributes::Bgp(bgp) => encode_bgp(bgp, out),
         Attributes::NextHops(next_hops) => {
             out.push(NEXT_HOPS);
             next_hops::encode(next_hops, out);
         }
-        Attributes::Values(values) => {
-            out.push(VALUES);
-            for value in *values {
-                match value {
-                    Value::Null => out.push(0),
-                    Value::Int(v) => {
-                        out.push(1);
-                        out.extend_from_slice(&v.to_le_bytes());
-                    }
-                    Value::Str(text) => {
-                        out.push(2);
-                        // 4 GiB of text in one value is no attribute.
-                        let len = u32::try_from(text.len()).unwrap_or(0);
-                        out.extend_from_slice(&len.to_le_bytes());
-                        out.extend_from_slice(&text.as_bytes()[..len as usize]);
-                    }
-                }
+        Attributes::Values(values) => encode_values(values.iter().copied(), out),
+    }
+}
+
+/// Writes a set of values behind what `out` holds.
+pub(crate) fn encode_values<'a>(values: impl Iterator<Item = Value<'a>>, out: &mut Vec<u8>) {
+    out.push(VALUES);
+    for value in values {
+        match value {
+            Value::Null => out.push(0),
+            Value::Int(v) => {
+                out.push(1);
+                out.extend_from_slice(&v.to_le_bytes());
+            }
+            Value::Str(text) => {
+                out.push(2);
+                // 4 GiB of text in one value is no attribute.
+                let len = u32::try_from(text.len()).unwrap_or(0);
+                out.extend_from_slice(&len.to_le_bytes());
+                out.extend_from_slice(&text.as_bytes()[..len as usize]);
             }
         }
     }
@@ -211,16 +247,15 @@ fn encode_bgp(bgp: &BgpAttributes<'_>, out: &mut Vec<u8>) {
 }
 
 fn decode_bgp(bytes: &[u8]) -> Option<BgpAttributes<'_>> {
-    let (&head, text) = bytes.split_first_chunk::<HEAD>()?;
+    let (head, text) = bytes.split_first_chunk::<HEAD>()?;
     if head[0] != BGP {
         return None;
     }
     let flags = head[1];
     let given = |flag: u8, at: usize| (flags & flag != 0).then(|| word(bytes, at));
     let (as_path, communities) = text.split_at_checked(word(bytes, 36) as usize)?;
-    let next_hop = head[20..36].first_chunk::<16>();
     Some(BgpAttributes {
-        next_hop: next_hop.and_then(|octets| next_hops::unpack(*octets, flags)),
+        next_hop: next_hop(head),
         origin_as: given(HAS_ORIGIN_AS, 8),
         as_path_len: word(bytes, 4),
         as_path: std::str::from_utf8(as_path).ok()?,
@@ -229,6 +264,11 @@ fn decode_bgp(bytes: &[u8]) -> Option<BgpAttributes<'_>> {
         origin: (flags & HAS_ORIGIN != 0).then_some(head[2]),
         communities: std::str::from_utf8(communities).ok()?,
     })
+}
+
+fn next_hop(head: &[u8; HEAD]) -> Option<IpAddr> {
+    let octets = head[20..36].first_chunk::<16>()?;
+    next_hops::unpack(*octets, head[1])
 }
 
 /// Takes the next value off the front; `None` at the end, and where there is no sense in it.
@@ -261,8 +301,7 @@ pub(crate) fn is_sound(bytes: &[u8]) -> bool {
         },
         Some(&VALUES) => {
             let mut rest = &bytes[1..];
-            let values: Vec<_> = std::iter::from_fn(|| next_value(&mut rest)).collect();
-            encode(&Attributes::Values(&values), &mut again);
+            encode_values(std::iter::from_fn(|| next_value(&mut rest)), &mut again);
         }
         Some(&NEXT_HOPS) => match next_hops::decode(&bytes[1..]) {
             Some(next_hops) => encode(&Attributes::NextHops(&next_hops), &mut again),

@@ -32,6 +32,7 @@ impl Sets {
     /// The number of the set, with one reference more; `None` when numbers or counts have run out.
     pub(super) fn acquire(&mut self, attributes: &Attributes<'_>) -> Option<u32> {
         let mut bytes = std::mem::take(&mut self.scratch);
+        bytes.clear();
         set::encode(attributes, &mut bytes);
         let number = self.acquire_bytes(&bytes);
         self.scratch = bytes;

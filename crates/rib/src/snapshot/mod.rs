@@ -71,9 +71,10 @@
 
 mod error;
 mod format;
-mod mapping;
 mod open;
 mod routes;
+mod schema;
+mod sections;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -83,24 +84,26 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use format::Section;
+use fibula_core::{Addr, PerFamily};
 
-use crate::array::{AlignedBytes, Array, Image};
+use routes::Stored;
+
+use crate::array::{AlignedBytes, Image};
+use crate::mapping::Mapped;
 use crate::{Columns, Provenance};
 
 pub use error::{SnapshotError, SnapshotErrorKind};
-pub(crate) use mapping::Mapped;
 pub use routes::{StoredFamily, StoredRoutes};
+pub(crate) use sections::Sections;
 pub(crate) use write::to_bytes_with;
 pub use write::{EnginePart, Written, measure, to_bytes, write};
 
 /// An open snapshot: everything in it has been checked and is used where it lies.
 pub struct Snapshot {
     path: Option<PathBuf>,
-    sections: Vec<Section>,
+    sections: Sections,
     digest: u128,
-    v4: StoredRoutes<u32>,
-    v6: StoredRoutes<u128>,
+    families: PerFamily<Stored>,
     columns: Columns,
     provenance: Provenance,
 }
@@ -148,8 +151,8 @@ impl Snapshot {
     }
 
     /// The routes of a family: `snapshot.family::<u32>()` or `::<u128>()`.
-    pub fn family<A: StoredFamily>(&self) -> &StoredRoutes<A> {
-        A::of(self)
+    pub fn family<A: Addr>(&self) -> &StoredRoutes<A> {
+        self.families.get::<A>()
     }
 
     /// The attributes that hops number.
@@ -164,34 +167,21 @@ impl Snapshot {
 
     /// The sections with their bytes, in file order.
     pub fn sections(&self) -> impl ExactSizeIterator<Item = (&str, u64)> {
-        self.sections.iter().map(|s| (s.name.as_str(), s.place.len() as u64))
+        self.sections.list.iter().map(|s| (s.name.as_str(), s.place.len() as u64))
     }
 
     /// What [`write()`] reported for the file.
     pub fn written(&self) -> Written {
         Written {
-            bytes: self.sections.last().map_or(0, |section| section.place.end as u64),
+            bytes: self.sections.list.last().map_or(0, |section| section.place.end as u64),
             digest: self.digest,
             sections: self.sections().map(|(name, bytes)| (name.to_owned(), bytes)).collect(),
         }
     }
 
-    /// The section of this name as an array of numbers.
-    pub(crate) fn array<T: bytemuck::Pod>(&self, name: &str) -> Result<Array<T>, SnapshotError> {
-        let section = self.sections.iter().find(|s| s.name == name);
-        let section =
-            section.ok_or_else(|| SnapshotError::invalid(format!("there is no section {name}")))?;
-        Array::stored(&self.v4.tables.image, section.place.clone()).ok_or_else(|| {
-            let reason = format!("not a whole number of {}-byte items", size_of::<T>());
-            SnapshotError::invalid(reason).in_section(name, section.place.start)
-        })
-    }
-
-    /// An error about item `index` of a section of items of type `T`.
-    pub(crate) fn blame<T>(&self, name: &str, index: usize, reason: &str) -> SnapshotError {
-        let start = self.sections.iter().find(|s| s.name == name).map_or(0, |s| s.place.start);
-        let offset = start + index * size_of::<T>();
-        SnapshotError::invalid(format!("item {index}: {reason}")).in_section(name, offset)
+    /// The sections, for what lies behind those of a table.
+    pub(crate) fn raw(&self) -> &Sections {
+        &self.sections
     }
 
     /// A digest of what the table says: prefixes, hops and attributes, not engines or provenance.
@@ -205,8 +195,8 @@ impl Snapshot {
 impl fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Snapshot")
-            .field("v4", &self.v4.len())
-            .field("v6", &self.v6.len())
+            .field("v4", &self.families.v4.len())
+            .field("v6", &self.families.v6.len())
             .field("columns", &self.columns)
             .field("digest", &format_args!("{:032x}", self.digest))
             .finish()

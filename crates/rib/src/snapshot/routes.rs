@@ -2,61 +2,33 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use bytemuck::Pod;
-use fibula_core::{Addr, Routes, SharedBytes, TableSource};
+use fibula_core::{Addr, Kind, SharedBytes, TableSource};
 
-use super::Snapshot;
+use crate::IndexedRoutes;
 use crate::array::Image;
-use crate::{IndexedRoutes, Table};
 
-/// The families that a snapshot holds: `u32` and `u128`.
-pub trait StoredFamily: Addr + Pod {
-    /// The stored routes of this family.
-    #[doc(hidden)]
-    fn of(snapshot: &Snapshot) -> &StoredRoutes<Self>;
-    /// The routes of this family.
-    #[doc(hidden)]
-    fn routes(table: &Table) -> &Routes<Self>;
-    /// The first `bits` (1 to 24) bits.
-    #[doc(hidden)]
-    fn top(self, bits: u8) -> usize;
-}
+/// The families that a snapshot holds, `u32` and `u128`: addresses that can be used where they lie.
+pub trait StoredFamily: Addr + Pod {}
 
-impl StoredFamily for u32 {
-    fn of(snapshot: &Snapshot) -> &StoredRoutes<Self> {
-        &snapshot.v4
-    }
-    fn routes(table: &Table) -> &Routes<Self> {
-        &table.v4
-    }
-    #[inline]
-    fn top(self, bits: u8) -> usize {
-        (self >> (32 - bits)) as usize
-    }
-}
-
-impl StoredFamily for u128 {
-    fn of(snapshot: &Snapshot) -> &StoredRoutes<Self> {
-        &snapshot.v6
-    }
-    fn routes(table: &Table) -> &Routes<Self> {
-        &table.v6
-    }
-    #[inline]
-    fn top(self, bits: u8) -> usize {
-        ((self >> 64) as u64 >> (64 - bits)) as usize
-    }
-}
+impl<A: Addr + Pod> StoredFamily for A {}
 
 /// The routes of a family as they lie in a snapshot: [`IndexedRoutes`], and the engine that is stored with
 /// them.
-pub struct StoredRoutes<A: StoredFamily> {
+pub struct StoredRoutes<A: Addr> {
     pub(super) routes: IndexedRoutes<A>,
     pub(super) rows: u32,
     pub(super) engine: String,
     pub(super) tables: StoredTables,
 }
 
-impl<A: StoredFamily> Deref for StoredRoutes<A> {
+/// The stored routes of each family.
+pub(super) struct Stored;
+
+impl Kind for Stored {
+    type Of<A: Addr> = StoredRoutes<A>;
+}
+
+impl<A: Addr> Deref for StoredRoutes<A> {
     type Target = IndexedRoutes<A>;
 
     #[inline]
@@ -65,7 +37,7 @@ impl<A: StoredFamily> Deref for StoredRoutes<A> {
     }
 }
 
-impl<A: StoredFamily> StoredRoutes<A> {
+impl<A: Addr> StoredRoutes<A> {
     /// The engine whose tables are stored; empty if there is none.
     pub fn engine_name(&self) -> &str {
         &self.engine

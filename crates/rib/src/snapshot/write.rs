@@ -5,14 +5,15 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use fibula_core::{Family, TableRef};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::error::SnapshotErrorKind as Kind;
 use super::format::{self, Section};
+use super::schema::{Engines, Schema};
 use super::{SnapshotError, StoredFamily};
 use crate::array::AlignedBytes;
 use crate::columns::Dictionary;
-use crate::{AtomicFile, ColumnKind, IndexedRoutes, Table};
+use crate::{AtomicFile, IndexedRoutes, Table};
 
 /// A compiled engine, to be stored with the table.
 #[derive(Clone, Default)]
@@ -46,35 +47,6 @@ pub struct Written {
     pub digest: u128,
     /// The sections with their bytes.
     pub sections: Vec<(String, u64)>,
-}
-
-/// What the section `schema` says, as JSON.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Schema {
-    pub(super) rows: u32,
-    pub(super) columns: Vec<ColumnSchema>,
-}
-
-#[derive(Serialize, Deserialize)]
-pub(super) struct ColumnSchema {
-    pub(super) name: String,
-    #[serde(with = "StoredKind")]
-    pub(super) kind: ColumnKind,
-}
-
-/// How the schema spells a [`ColumnKind`].
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "ColumnKind", rename_all = "lowercase")]
-enum StoredKind {
-    Int,
-    Str,
-}
-
-/// What the section `engines` says, as JSON.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Engines {
-    pub(super) v4: String,
-    pub(super) v6: String,
 }
 
 /// Writes the table with its engines as the snapshot `path`.
@@ -238,14 +210,10 @@ fn columns<'a>(
     parts: &mut Vec<(String, Cow<'a, [u8]>)>,
 ) -> Result<(), SnapshotError> {
     let columns = &table.columns;
-    let schema = |c: &crate::columns::Column| ColumnSchema {
-        name: c.name.clone(),
-        kind: c.dictionary.kind(),
-    };
-    let schema =
-        Schema { rows: columns.len(), columns: columns.columns.iter().map(schema).collect() };
-    super::open::check_rows(&schema, table.v4.len() + table.v6.len())
-        .map_err(|e| SnapshotError::new(Kind::Unstorable, e.reason()))?;
+    let schema = Schema::of(columns);
+    schema
+        .check_rows(table.v4.len() + table.v6.len())
+        .map_err(|reason| SnapshotError::new(Kind::Unstorable, reason))?;
     parts.push(("schema".to_owned(), json(&schema)?));
     for (i, column) in columns.columns.iter().enumerate() {
         let mut put = |what: &str, bytes: &'a [u8]| {

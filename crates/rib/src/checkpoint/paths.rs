@@ -1,0 +1,77 @@
+//! Every path of a RIB as columns of numbers.
+
+use fibula_core::{Addr, Hop, Kind, Prefix, Route, Routes};
+
+use crate::rib::SavedPath;
+use crate::{Rib, StoredFamily};
+
+/// The paths of each family.
+pub(super) struct AllPaths;
+
+impl Kind for AllPaths {
+    type Of<A: Addr> = Paths<A>;
+}
+
+/// All paths of a family: the columns of a table.
+pub(super) struct Paths<A> {
+    addr: Vec<A>,
+    len: Vec<u8>,
+    vrf: Vec<u32>,
+    peer: Vec<u32>,
+    id: Vec<u32>,
+    set: Vec<u32>,
+    /// The places of those that are stale.
+    pub(super) stale: Vec<u32>,
+}
+
+impl<A: StoredFamily> Paths<A> {
+    pub(super) fn of(rib: &Rib) -> Self {
+        let room = rib.memory().routes;
+        let mut paths = Self {
+            addr: Vec::with_capacity(room),
+            len: Vec::with_capacity(room),
+            vrf: Vec::new(),
+            peer: Vec::with_capacity(room),
+            id: Vec::with_capacity(room),
+            set: Vec::with_capacity(room),
+            stale: Vec::new(),
+        };
+        for vrf in rib.vrfs() {
+            rib.all_paths(vrf, |prefix: Prefix<A>, path: SavedPath| {
+                if path.is_stale {
+                    paths.stale.push(paths.addr.len() as u32);
+                }
+                paths.addr.push(prefix.addr());
+                paths.len.push(prefix.len());
+                paths.peer.push(path.peer);
+                paths.id.push(path.path_id);
+                paths.set.push(path.set);
+            });
+            paths.vrf.resize(paths.addr.len(), vrf);
+        }
+        paths
+    }
+
+    /// The best routes of the global VRF: the first path of each prefix is the best.
+    pub(super) fn routes(&self) -> Routes<A> {
+        let global = self.vrf.partition_point(|&vrf| vrf == 0);
+        let prefix = |i: usize| Prefix::masked(self.addr[i], self.len[i]).unwrap_or(Prefix::ALL);
+        let is_first = |&i: &usize| i == 0 || prefix(i) != prefix(i - 1);
+        let route = |i: usize| Route { prefix: prefix(i), hop: Hop::new(self.set[i]) };
+        Routes::from_unsorted((0..global).filter(is_first).map(route).collect())
+    }
+
+    pub(super) fn sections(self, into: &mut Vec<(String, Vec<u8>)>) {
+        let mut put = |what: &str, bytes: &[u8]| {
+            into.push((format!("rib/{}/{what}", A::FAMILY), bytes.to_vec()));
+        };
+        put("addr", bytemuck::cast_slice(&self.addr));
+        put("len", &self.len);
+        let Self { vrf, peer, id, set, stale, .. } = &self;
+        for (what, numbers) in
+            [("vrf", vrf), ("peer", peer), ("id", id), ("set", set), ("stale", stale)]
+        {
+            put(what, bytemuck::cast_slice(numbers));
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! What the JSON sections say; [`super`] lists them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ColumnKind, Columns};
+
+/// The section `schema`.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Schema {
+    pub(super) rows: u32,
+    pub(super) columns: Vec<ColumnSchema>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct ColumnSchema {
+    pub(super) name: String,
+    #[serde(with = "StoredKind")]
+    pub(super) kind: ColumnKind,
+}
+
+/// How the schema spells a [`ColumnKind`].
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ColumnKind", rename_all = "lowercase")]
+enum StoredKind {
+    Int,
+    Str,
+}
+
+impl Schema {
+    pub(super) fn of(columns: &Columns) -> Self {
+        let column = |c: &crate::columns::Column| ColumnSchema {
+            name: c.name.clone(),
+            kind: c.dictionary.kind(),
+        };
+        Self { rows: columns.len(), columns: columns.columns.iter().map(column).collect() }
+    }
+
+    /// Rows without columns take no space in the file: their number must be bounded by something.
+    ///
+    /// # Errors
+    /// What is wrong, if there are more than routes.
+    pub(super) fn check_rows(&self, routes: usize) -> Result<(), String> {
+        if self.columns.is_empty() && self.rows as usize > routes {
+            return Err(format!("{} rows without columns for {routes} routes", self.rows));
+        }
+        Ok(())
+    }
+}
+
+/// The section `engines`.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Engines {
+    pub(super) v4: String,
+    pub(super) v6: String,
+}
