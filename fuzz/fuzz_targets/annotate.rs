@@ -61,9 +61,10 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
 });
 
 fuzz_target!(|data: &[u8]| {
-    let Some((&[format, flags, step], input)) = data.split_first_chunk() else { return };
-    let options = options(format, flags);
-    let Ok(annotator) = Annotator::new(&*WORLD, options.clone()) else { return };
+    let Some((&[kind, flags, step], input)) = data.split_first_chunk() else { return };
+    let format = Format::ALL[usize::from(kind) % 5];
+    let options = options(format, kind, flags);
+    let Ok(annotator) = Annotator::new(&*WORLD, format, &options) else { return };
     let (mut output, mut pieces) = (Vec::new(), Vec::new());
     let expected = annotator.annotate(input, &mut output);
     let got = annotator.annotate(Pieces::new(input, step.into()), &mut pieces);
@@ -76,21 +77,21 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(summary.matched + summary.unmatched, summary.addresses);
     let cells = summary.addresses + summary.empty + summary.unparsable;
     // A line that is not a JSON object is a row without cells.
-    let json = options.format == Format::JsonLines;
+    let json = format == Format::JsonLines;
     let rows = if json { summary.rows - summary.damaged } else { summary.rows };
     assert_eq!(cells.checked_rem(rows).unwrap_or(cells), 0, "{summary:?}");
-    if options.format == Format::Pcap {
+    if format == Format::Pcap {
         let rows = output.iter().filter(|&&b| b == b'\n').count() as u64;
         assert_eq!(rows, summary.rows + u64::from(rows > 0));
     } else {
-        check_lines(input, &output, &options);
+        check_lines(input, &output, format, &options);
     }
-    check_again(&output, &options, &summary);
+    check_again(&output, format, &options, &summary);
 });
 
-fn options(format: u8, flags: u8) -> AnnotateOptions {
-    let mut options = AnnotateOptions::new(Format::ALL[usize::from(format) % 5]);
-    options.columns = match (options.format, format >> 6) {
+fn options(format: Format, kind: u8, flags: u8) -> AnnotateOptions {
+    let mut options = AnnotateOptions::default();
+    options.columns = match (format, kind >> 6) {
         (Format::JsonLines, 0) => vec![Column::Name("a".into())],
         (Format::JsonLines, _) => vec![Column::Name("a.b".into()), Column::Name("c".into())],
         (Format::Pcap, 1) => vec![Column::Name("dst".into())],
@@ -105,12 +106,12 @@ fn options(format: u8, flags: u8) -> AnnotateOptions {
     options.strict = flags & 16 != 0;
     options.delimiter =
         if flags & 32 != 0 { Some(b";| \""[usize::from(flags >> 6)]) } else { None };
-    options.quote = if format & 32 != 0 { None } else { Some(b'"') };
+    options.quote = if kind & 32 != 0 { None } else { Some(b'"') };
     options
 }
 
 /// Line by line the output is the input, with text inserted in one place. JSON stays JSON.
-fn check_lines(input: &[u8], output: &[u8], options: &AnnotateOptions) {
+fn check_lines(input: &[u8], output: &[u8], format: Format, options: &AnnotateOptions) {
     let lines = |text: &[u8]| text.iter().filter(|&&b| b == b'\n').count();
     if lines(input) != lines(output) {
         // A quoted name of a column may hold a line end; the names that are made of it do too.
@@ -122,8 +123,7 @@ fn check_lines(input: &[u8], output: &[u8], options: &AnnotateOptions) {
         let tail = old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count();
         let kept = new.len() >= old.len() && head + tail >= old.len();
         assert!(kept, "{} became {}", old.escape_ascii(), new.escape_ascii());
-        if options.format == Format::JsonLines && serde_json::from_slice::<IgnoredAny>(old).is_ok()
-        {
+        if format == Format::JsonLines && serde_json::from_slice::<IgnoredAny>(old).is_ok() {
             let sound = serde_json::from_slice::<IgnoredAny>(new).is_ok();
             assert!(sound, "{} became {}", old.escape_ascii(), new.escape_ascii());
         }
@@ -131,17 +131,17 @@ fn check_lines(input: &[u8], output: &[u8], options: &AnnotateOptions) {
 }
 
 /// What was written reads as a table of as many rows, all of one width.
-fn check_again(output: &[u8], options: &AnnotateOptions, summary: &Summary) {
-    if matches!(options.format, Format::JsonLines | Format::List) || summary.damaged > 0 {
+fn check_again(output: &[u8], format: Format, options: &AnnotateOptions, summary: &Summary) {
+    if matches!(format, Format::JsonLines | Format::List) || summary.damaged > 0 {
         return;
     }
-    let mut again = options.clone();
-    if options.format == Format::Pcap {
-        again = AnnotateOptions::new(Format::Csv);
+    let (mut format, mut again) = (format, options.clone());
+    if format == Format::Pcap {
+        (format, again) = (Format::Csv, AnnotateOptions::default());
     }
     (again.columns, again.header) = (vec![Column::Number(1)], Header::Absent);
     again.strict = false;
-    let annotator = Annotator::new(&*WORLD, again).expect("the same delimiters");
+    let annotator = Annotator::new(&*WORLD, format, &again).expect("the same delimiters");
     let read = annotator.annotate(output, std::io::sink()).expect("a table is written");
     let header = read.rows.saturating_sub(summary.rows);
     assert!(read.rows >= summary.rows && header <= 1, "{summary:?} {read:?}");

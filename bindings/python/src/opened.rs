@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fibula_annotate::{AnnotateError, ColumnAnnotator, ColumnOptions, PrefixForm, TextForm};
+use fibula_annotate::{AnnotateError, AnnotateOptions, ColumnAnnotator, PrefixForm, TextForm};
 use fibula_fib::Fib;
 
 /// The options by which prepared annotators are kept.
@@ -33,7 +33,7 @@ impl Opened {
     /// The annotator for these options, made or kept.
     pub fn annotator(
         &self,
-        options: &ColumnOptions,
+        options: &AnnotateOptions,
     ) -> Result<Arc<ColumnAnnotator>, AnnotateError> {
         let asked = Asked {
             add: options.add.clone(),

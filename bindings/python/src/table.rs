@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::thread;
 
 use arrow_array::ArrayRef;
-use fibula_annotate::{ColumnOptions, PrefixForm, TextForm};
+use fibula_annotate::{AnnotateOptions, PrefixForm, TextForm};
 use fibula_fib::{ColumnKind, Fib, FibFamily, OpenFamily};
 use fibula_ingest::HostBits;
 use pyo3::prelude::*;
@@ -119,7 +119,7 @@ impl PyTable {
         asked: Asked,
     ) -> PyResult<PyColumns> {
         let chunks: Vec<ArrayRef> = column::read(column)?;
-        let mut options = ColumnOptions::default();
+        let mut options = AnnotateOptions::default();
         options.add = asked.add;
         options.defaults = asked.defaults;
         options.strict = asked.strict;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow_array::{Array, ArrayRef, StringArray, UInt32Array};
-use fibula_annotate::{Address, Annotated, ColumnAnnotator, ColumnOptions, Table, TableFamily};
+use fibula_annotate::{Address, AnnotateOptions, Annotated, ColumnAnnotator, Table, TableFamily};
 use fibula_core::{Hop, Lookup, Prefix, Value};
 use fibula_fib::{Columns, Fib, FibFamily, IndexedRoutes};
 
@@ -96,7 +96,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         if !what.contains(&only) {
             continue;
         }
-        let mut options = ColumnOptions::default();
+        let mut options = AnnotateOptions::default();
         options.add.clone_from(add);
         let annotator = match searched {
             true => ColumnAnnotator::new(Searched(fib.clone()), &options)?,

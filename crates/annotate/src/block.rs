@@ -1,7 +1,7 @@
 //! A block of rows between decoding and writing.
 
 use crate::address::Address;
-use crate::formats::Fault;
+use crate::fault::Fault;
 
 /// Rows at most in a block: enough for full lookup batches, small enough that a block with its
 /// addresses, hops and output stays in the second-level cache.

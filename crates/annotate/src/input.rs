@@ -12,6 +12,9 @@ const EAGER: usize = 64 << 10;
 /// The most bytes that a record may have; bounds the memory that a hostile input can claim.
 pub(crate) const MAX_RECORD: usize = 16 << 20;
 
+/// The byte order mark of UTF-8.
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
 #[derive(Debug)]
 pub(crate) struct Input<R> {
     inner: R,
@@ -35,6 +38,18 @@ impl<R: Read> Input<R> {
 
     pub(crate) fn consume(&mut self, bytes: usize) {
         self.start = (self.start + bytes).min(self.end);
+    }
+
+    /// Takes a byte order mark, which is no part of the first name or address; empty without one.
+    pub(crate) fn mark(&mut self) -> io::Result<&'static [u8]> {
+        while self.data().len() < BOM.len() && BOM.starts_with(self.data()) && !self.at_end() {
+            self.more()?;
+        }
+        if !self.data().starts_with(BOM) {
+            return Ok(&[]);
+        }
+        self.consume(BOM.len());
+        Ok(BOM)
     }
 
     /// Whether [`Input::data`] is all that remains.

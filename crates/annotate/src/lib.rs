@@ -19,10 +19,10 @@
 //! // Or `Fib::open("table.fib")?`.
 //! let fib = Fib::of_table(builder.finish()?, &FibOptions::default())?;
 //!
-//! let mut options = AnnotateOptions::new(Format::Csv);
+//! let mut options = AnnotateOptions::default();
 //! options.columns = vec![Column::Name("src".into())];
 //! options.add = vec!["prefix".into(), "country".into()];
-//! let annotator = Annotator::new(fib, options)?;
+//! let annotator = Annotator::new(fib, Format::Csv, &options)?;
 //!
 //! let input = "src,port\n192.0.2.7,53\n10.0.0.1,80\n";
 //! let mut output = Vec::new();
@@ -41,25 +41,29 @@
 //! ([`mapped_v4`](fibula_core::mapped_v4)).
 #![forbid(unsafe_code)]
 
+mod added;
 mod address;
-mod annotator;
 mod block;
 mod columns;
 mod error;
+mod fault;
 mod files;
+mod format;
 mod formats;
+mod hits;
 mod input;
 mod options;
-mod render;
+mod rows;
 mod summary;
 mod table;
 mod write;
 
 pub use address::Address;
-pub use annotator::Annotator;
-pub use columns::{Annotated, ColumnAnnotator, ColumnOptions, Counts, PrefixForm, TextForm};
+pub use columns::{Annotated, ColumnAnnotator, Counts};
 pub use error::AnnotateError;
-pub use files::{FileOptions, Progress};
-pub use options::{AnnotateOptions, Column, Format, Header, UnknownFormat};
+pub use files::Progress;
+pub use format::{Format, UnknownFormat};
+pub use options::{AnnotateOptions, Column, Header, PrefixForm, TextForm};
+pub use rows::Annotator;
 pub use summary::{Summary, Top};
 pub use table::{Table, TableFamily};

@@ -11,10 +11,10 @@ fn real_capture() -> Vec<u8> {
 }
 
 fn run(capture: &[u8], strict: bool) -> (String, Result<Summary, AnnotateError>) {
-    let mut options = AnnotateOptions::new(Format::Pcap);
+    let mut options = AnnotateOptions::default();
     options.add = vec!["prefix".into(), "asn".into()];
     options.strict = strict;
-    World::new().run(options, capture)
+    World::new().run((Format::Pcap, options), capture)
 }
 
 /// The records of a little-endian microsecond pcap: seconds, microseconds, data, length on the wire.
@@ -228,12 +228,12 @@ fn every_cut_of_a_capture_is_counted_or_clean() {
 #[test]
 fn flows_sum_packets_up() {
     let capture = real_capture();
-    let mut options = AnnotateOptions::new(Format::Pcap);
+    let mut options = AnnotateOptions::default();
     options.add = vec!["asn".into()];
     let world = World::new();
-    let (packets, one) = world.run(options.clone(), &capture);
+    let (packets, one) = world.run((Format::Pcap, options.clone()), &capture);
     options.flows = true;
-    let (flows, two) = world.run(options, &capture);
+    let (flows, two) = world.run((Format::Pcap, options), &capture);
     // Summed up here, from the rows of the packets.
     let mut expected: Vec<(String, (u64, u64))> = Vec::new();
     for line in packets.lines().skip(1) {

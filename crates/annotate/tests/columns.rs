@@ -13,21 +13,21 @@ use arrow_array::{
 };
 use arrow_schema::DataType;
 use fibula_annotate::{
-    AnnotateError, AnnotateOptions, Annotated, Annotator, ColumnAnnotator, ColumnOptions, Format,
-    PrefixForm, Table, TextForm,
+    AnnotateError, AnnotateOptions, Annotated, Annotator, ColumnAnnotator, Format, PrefixForm,
+    Table, TextForm,
 };
 use fibula_core::{PerFamily, Routes};
 use fibula_fib::{Fib, Isa};
 use fibula_rib::{Live, LiveOptions, Maker, Makers, Rib};
 
-fn options(add: &[&str]) -> ColumnOptions {
-    let mut options = ColumnOptions::default();
+fn options(add: &[&str]) -> AnnotateOptions {
+    let mut options = AnnotateOptions::default();
     options.add = add.iter().map(|&name| name.to_owned()).collect();
     options
 }
 
 /// Annotates with routes and lengths by search and by a scan, and with a `Fib`; they must agree.
-fn run(world: &World, options: &ColumnOptions, array: &dyn Array) -> Annotated {
+fn run(world: &World, options: &AnnotateOptions, array: &dyn Array) -> Annotated {
     let found = |table: Arc<dyn Table>| {
         let annotator = ColumnAnnotator::new(table, options).unwrap();
         annotator.annotate("ip", array).unwrap()
@@ -284,7 +284,7 @@ fn wide_integers_and_bad_options() {
     let found = run(&world, &options(&["asn"]), &array);
     assert_eq!(found.fields[0].data_type(), &DataType::UInt64);
     assert_eq!(found.columns[0].as_primitive::<UInt64Type>().value(0), u64::MAX);
-    let error = |change: &dyn Fn(&mut ColumnOptions)| {
+    let error = |change: &dyn Fn(&mut AnnotateOptions)| {
         let mut options = options(&["asn"]);
         change(&mut options);
         let annotator = ColumnAnnotator::new(world.clone(), &options);
@@ -308,8 +308,8 @@ fn a_live_generation_is_refused() {
     let both = PerFamily::<Makers> { v4: makers(), v6: makers() };
     let live = Live::start(Rib::default(), &[0], both, LiveOptions::default(), |_| {}).unwrap();
     let fib = Fib::of_live(&live, 0).unwrap();
-    let error = ColumnAnnotator::new(fib.clone(), &ColumnOptions::default()).err().unwrap();
+    let error = ColumnAnnotator::new(fib.clone(), &AnnotateOptions::default()).err().unwrap();
     assert!(error.to_string().contains("a generation of a live one"), "{error}");
-    let error = Annotator::new(fib, AnnotateOptions::new(Format::Csv)).err().unwrap();
+    let error = Annotator::new(fib, Format::Csv, &AnnotateOptions::default()).err().unwrap();
     assert!(matches!(error, AnnotateError::Live), "{error}");
 }

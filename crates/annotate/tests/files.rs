@@ -16,9 +16,7 @@ use arrow_array::{
 use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_schema::{DataType, Field};
-use fibula_annotate::{
-    AnnotateError, Column, ColumnAnnotator, ColumnOptions, FileOptions, Summary,
-};
+use fibula_annotate::{AnnotateError, AnnotateOptions, Column, ColumnAnnotator, Summary};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
@@ -70,11 +68,12 @@ fn column(name: &str) -> Column {
 
 fn with<T>(
     world: &World,
+    asked: &AnnotateOptions,
     add: &[&str],
     strict: bool,
     run: impl FnOnce(&ColumnAnnotator) -> T,
 ) -> T {
-    let mut options = ColumnOptions::default();
+    let mut options = asked.clone();
     options.add = add.iter().map(|&name| name.to_owned()).collect();
     options.strict = strict;
     run(&ColumnAnnotator::new(world.clone(), &options).unwrap())
@@ -98,7 +97,7 @@ fn check(
     }
     let mut at = before.num_columns();
     for name in columns {
-        let found = with(world, add, false, |a| {
+        let found = with(world, &AnnotateOptions::default(), add, false, |a| {
             a.annotate(name, before.column_by_name(name).unwrap()).unwrap()
         });
         for (field, expected) in found.fields.iter().zip(&found.columns) {
@@ -171,15 +170,13 @@ fn parquet_row_groups_keep_their_bytes() {
         (50_000, 49_999, 2, Compression::LZ4_RAW),
     ] {
         write_parquet(&input, rows, group, compression);
-        let mut options = FileOptions::default();
+        let mut options = AnnotateOptions::default();
         options.columns = vec![column("dst"), column("src")];
         options.threads = threads;
         let mut seen = Vec::new();
-        let summary = with(&world, &add, false, |annotator| {
+        let summary = with(&world, &options, &add, false, |annotator| {
             let file = File::create(&output).unwrap();
-            annotator
-                .annotate_parquet(&input, file, &options, &mut |at| seen.push(at.rows))
-                .unwrap()
+            annotator.annotate_parquet(&input, file, &mut |at| seen.push(at.rows)).unwrap()
         });
         check(&world, &read_parquet(&input), &read_parquet(&output), &add, &["dst", "src"]);
         assert_eq!(seen.last(), Some(&(rows as u64)));
@@ -227,10 +224,10 @@ fn parquet_says_what_is_wrong() {
     let input = folder.path().join("in.parquet");
     write_parquet(&input, 100, 20, Compression::SNAPPY);
     let run = |columns: &[&str], add: &[&str], strict| -> Result<Summary, AnnotateError> {
-        let mut options = FileOptions::default();
+        let mut options = AnnotateOptions::default();
         options.columns = columns.iter().map(|name| name.parse().unwrap()).collect();
-        with(&world, add, strict, |annotator| {
-            annotator.annotate_parquet(&input, std::io::sink(), &options, &mut |_| {})
+        with(&world, &options, add, strict, |annotator| {
+            annotator.annotate_parquet(&input, std::io::sink(), &mut |_| {})
         })
     };
     let error = |columns: &[&str], strict| run(columns, &["asn"], strict).unwrap_err().to_string();
@@ -263,7 +260,7 @@ fn ipc_files_and_streams() {
     let world = World::new();
     let batches = [batch(1000, 0), batch(3000, 1000), batch(1, 4000)];
     let add = ["asn", "prefix", "org"];
-    let mut options = FileOptions::default();
+    let mut options = AnnotateOptions::default();
     options.columns = vec![column("src")];
 
     // A file refuses dictionaries that change; those of a stream may.
@@ -274,11 +271,9 @@ fn ipc_files_and_streams() {
     writer.finish().unwrap();
     drop(writer);
     let (mut output, mut last) = (Vec::new(), 0);
-    let summary = with(&world, &add, false, |annotator| {
+    let summary = with(&world, &options, &add, false, |annotator| {
         let mut progress = |at: fibula_annotate::Progress| last = at.rows;
-        annotator
-            .annotate_ipc_file(Cursor::new(&file), &mut output, &options, &mut progress)
-            .unwrap()
+        annotator.annotate_ipc_file(Cursor::new(&file), &mut output, &mut progress).unwrap()
     });
     let found: Vec<_> =
         FileReader::try_new(Cursor::new(&output), None).unwrap().map(Result::unwrap).collect();
@@ -302,8 +297,8 @@ fn ipc_files_and_streams() {
         }
     }
     let mut output = Vec::new();
-    let summary = with(&world, &add, false, |annotator| {
-        annotator.annotate_ipc_stream(Drip(&stream), &mut output, &options, &mut |_| {}).unwrap()
+    let summary = with(&world, &options, &add, false, |annotator| {
+        annotator.annotate_ipc_stream(Drip(&stream), &mut output, &mut |_| {}).unwrap()
     });
     let found: Vec<_> =
         StreamReader::try_new(Cursor::new(&output), None).unwrap().map(Result::unwrap).collect();
@@ -312,19 +307,12 @@ fn ipc_files_and_streams() {
 
     // Cut anywhere: an error, or the batches that are whole.
     for cut in (0..stream.len()).step_by(1009) {
-        with(&world, &add, false, |annotator| {
-            let _ = annotator.annotate_ipc_stream(
-                &stream[..cut],
-                std::io::sink(),
-                &options,
-                &mut |_| {},
-            );
+        with(&world, &options, &add, false, |annotator| {
+            let _ = annotator.annotate_ipc_stream(&stream[..cut], std::io::sink(), &mut |_| {});
         });
     }
-    let error = with(&world, &add, true, |annotator| {
-        annotator
-            .annotate_ipc_stream(&stream[..], std::io::sink(), &options, &mut |_| {})
-            .unwrap_err()
+    let error = with(&world, &options, &add, true, |annotator| {
+        annotator.annotate_ipc_stream(&stream[..], std::io::sink(), &mut |_| {}).unwrap_err()
     });
     assert_eq!(error.to_string(), "row 5, column src: \"x\" is not an address");
 }

@@ -3,11 +3,11 @@
 use crate::common::World;
 use fibula_annotate::{AnnotateError, AnnotateOptions, Column, Format, Header};
 
-fn options(format: Format, columns: &[&str], add: &[&str]) -> AnnotateOptions {
-    let mut options = AnnotateOptions::new(format);
+fn options(format: Format, columns: &[&str], add: &[&str]) -> (Format, AnnotateOptions) {
+    let mut options = AnnotateOptions::default();
     options.columns = columns.iter().map(|column| column.parse().unwrap()).collect();
     options.add = add.iter().map(|&name| name.to_owned()).collect();
-    options
+    (format, options)
 }
 
 #[test]
@@ -42,8 +42,8 @@ fn csv_keeps_bytes_and_quotes_what_it_must() {
 #[test]
 fn tsv_with_the_prefix_between_values() {
     let mut options = options(Format::Tsv, &["1"], &["asn", "prefix", "org"]);
-    options.header = Header::Absent;
-    options.quote = None;
+    options.1.header = Header::Absent;
+    options.1.quote = None;
     let input = "10.1.2.3\t\"x\n2001:db8:1::5\ty\n203.0.113.1\tz\n";
     let (output, _) = World::new().run(options, input.as_bytes());
     assert_eq!(
@@ -57,7 +57,7 @@ fn tsv_with_the_prefix_between_values() {
 #[test]
 fn other_delimiters() {
     let mut options = options(Format::Csv, &["ip"], &["org"]);
-    options.delimiter = Some(b';');
+    options.1.delimiter = Some(b';');
     let (output, _) = World::new().run(options, b"a;ip\n1;10.0.0.1\n");
     assert_eq!(output, "a;ip;ip_org\n1;10.0.0.1;Example, Inc.\n");
 }
@@ -104,7 +104,7 @@ fn lists_and_logs() {
 fn top_values() {
     let input = "10.0.0.1\n10.1.0.1\n192.0.2.1\n10.0.0.2\n10.1.0.2\n2001:db8::1\n8.8.8.8\n";
     let mut options = options(Format::List, &[], &["prefix", "asn"]);
-    options.top = 2;
+    options.1.top = 2;
     let (_, summary) = World::new().run(options, input.as_bytes());
     let top = summary.unwrap().top;
     assert_eq!(top[0].column, "1_prefix");
@@ -118,7 +118,7 @@ fn strict_stops_at_the_line_and_writes_what_was_before() {
     let world = World::new();
     let strict = |format, columns: &[&str]| {
         let mut options = options(format, columns, &["asn"]);
-        options.strict = true;
+        options.1.strict = true;
         options
     };
     let (output, result) =
@@ -165,7 +165,7 @@ fn options_that_do_not_fit() {
     );
     assert_eq!(error(Format::Pcap, &[], &[]), "the input is neither pcap nor pcapng");
     let mut same = options(Format::Csv, &["a"], &[]);
-    same.delimiter = Some(b'"');
+    same.1.delimiter = Some(b'"');
     assert!(matches!(world.run(same, b"").1, Err(AnnotateError::Delimiter)));
 }
 
@@ -177,7 +177,7 @@ fn defaults() {
     let input = "ip,n\n10.0.0.1,1\n9.9.9.9,2\n,3\nx,4\n10.1.2.3,5\n::9,6\n";
     for add in [&["asn", "org"][..], &["asn", "prefix", "org"]] {
         let mut with = options(Format::Csv, &["ip"], add);
-        with.defaults = vec![("org".into(), "a \"b\"".into()), ("asn".into(), "0".into())];
+        with.1.defaults = vec![("org".into(), "a \"b\"".into()), ("asn".into(), "0".into())];
         let (text, summary) = world.run(with, input.as_bytes());
         let prefix = |text: &str| match add.len() {
             3 => format!("{text},"),
@@ -197,12 +197,12 @@ fn defaults() {
         assert_eq!((summary.matched, summary.unmatched), (2, 2));
     }
     let mut with = options(Format::JsonLines, &["ip"], &["asn"]);
-    with.defaults = vec![("asn".into(), "7".into())];
+    with.1.defaults = vec![("asn".into(), "7".into())];
     let (text, _) = world.run(with, b"{\"ip\":\"9.9.9.9\"}\n{\"ip\":null}\n");
     assert_eq!(text, "{\"ip\":\"9.9.9.9\",\"ip_asn\":7}\n{\"ip\":null,\"ip_asn\":null}\n");
     for (name, value) in [("prefix", "x"), ("org", "x"), ("asn", "x")] {
         let mut with = options(Format::Csv, &["ip"], &["asn", "prefix"]);
-        with.defaults = vec![(name.into(), value.into())];
+        with.1.defaults = vec![(name.into(), value.into())];
         assert!(world.run(with, input.as_bytes()).1.is_err(), "{name}");
     }
 }
@@ -210,7 +210,7 @@ fn defaults() {
 #[test]
 fn a_name_may_look_like_a_number() {
     let mut options = options(Format::Csv, &[], &["asn"]);
-    options.columns = vec![Column::Name("7".into())];
+    options.1.columns = vec![Column::Name("7".into())];
     let (output, _) = World::new().run(options, b"7\n10.0.0.1\n");
     assert_eq!(output, "7,7_asn\n10.0.0.1,64500\n");
 }

@@ -8,13 +8,13 @@ use crate::common::World;
 use fibula_annotate::{AnnotateError, AnnotateOptions, Format};
 use proptest::prelude::*;
 
-fn options(format: Format) -> AnnotateOptions {
-    let mut options = AnnotateOptions::new(format);
+fn options(format: Format) -> (Format, AnnotateOptions) {
+    let mut options = AnnotateOptions::default();
     options.add = vec!["prefix".into(), "asn".into()];
     if format == Format::JsonLines {
         options.columns = vec!["a".parse().unwrap(), "a.b".parse().unwrap()];
     }
-    options
+    (format, options)
 }
 
 /// Gives a few bytes a read, with interruptions.

@@ -1,4 +1,5 @@
-//! Big-endian fields at an offset of a slice: `None` beyond its end, never a panic.
+//! Big-endian fields: of a slice, `None` beyond its end, and of the fixed part of a header, which is
+//! there as a whole.
 
 /// `N` bytes at an offset.
 #[inline]
@@ -22,4 +23,46 @@ pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
 #[inline]
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     array_at(bytes, at).map(|field| u32::from_be_bytes(*field))
+}
+
+/// The fixed part of a header, of `LEN` bytes. Its fields lie at offsets that the compiler checks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fixed<'a, const LEN: usize>(&'a [u8; LEN]);
+
+impl<'a, const LEN: usize> Fixed<'a, LEN> {
+    /// The header at the beginning of `bytes`, and the bytes behind it; `None` if it is cut.
+    #[inline]
+    pub(crate) fn split(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        bytes.split_first_chunk().map(|(fixed, rest)| (Self(fixed), rest))
+    }
+
+    /// The `N` bytes at `AT`.
+    #[inline]
+    pub(crate) fn array<const AT: usize, const N: usize>(self) -> [u8; N] {
+        const { assert!(AT + N <= LEN, "a field behind the end of its header") };
+        let mut field = [0; N];
+        field.copy_from_slice(&self.0[AT..AT + N]);
+        field
+    }
+
+    #[inline]
+    pub(crate) fn u8<const AT: usize>(self) -> u8 {
+        let [byte] = self.array::<AT, 1>();
+        byte
+    }
+
+    #[inline]
+    pub(crate) fn u16<const AT: usize>(self) -> u16 {
+        u16::from_be_bytes(self.array::<AT, 2>())
+    }
+
+    #[inline]
+    pub(crate) fn u32<const AT: usize>(self) -> u32 {
+        u32::from_be_bytes(self.array::<AT, 4>())
+    }
+
+    #[inline]
+    pub(crate) fn bytes(self) -> &'a [u8; LEN] {
+        self.0
+    }
 }

@@ -4,8 +4,9 @@ use core::net::IpAddr;
 
 use crate::bytes::array_at;
 use crate::fault::{Fault, FaultKind, Header};
+use crate::ip::{self, Ip, IpFault};
 use crate::ipv4::Ipv4;
-use crate::ipv6::{Extensions, Fragment, Ipv6, Ipv6Payload, Step, step};
+use crate::ipv6::{Extensions, Fragment, Ipv6, Ipv6Payload};
 use crate::link::{Link, LinkType, Network, Tags};
 use crate::transport::{Tcp, Udp, icmp, least_len, ports, protocol};
 
@@ -16,23 +17,9 @@ use crate::transport::{Tcp, Udp, icmp, least_len, ports, protocol};
 pub struct Frame<'a> {
     bytes: &'a [u8],
     wire_len: usize,
-    link_type: LinkType,
     link: Link,
     ip: Ip,
-}
-
-/// What the walk through the IP headers found.
-#[derive(Clone, Copy, Debug, Default)]
-struct Ip {
-    /// The last protocol or extension header that was announced.
-    announced: Option<u8>,
-    /// It is the protocol: no extension header is missing.
-    complete: bool,
-    /// Where that protocol's bytes begin, if the headers before it are there in full.
-    payload_at: Option<usize>,
-    fragment: Option<Fragment>,
-    /// The first header that is cut, or malformed (`true`), with its offset.
-    fault: Option<(Header, usize, bool)>,
+    link_type: LinkType,
 }
 
 /// How the packet's length field compares with the bytes of its frame.
@@ -62,23 +49,13 @@ impl<'a> Frame<'a> {
     #[inline]
     #[must_use]
     pub fn parse_captured(link_type: LinkType, bytes: &'a [u8], wire_len: usize) -> Self {
-        let wire_len = wire_len.max(bytes.len());
-        let (link, ip) = (Link::default(), Ip::default());
-        let mut frame = Self { bytes, wire_len, link_type, link, ip };
-        frame.walk();
-        frame
-    }
-
-    /// Reads the headers, in place and not inlined: the compiler then writes each field once, while
-    /// a copy of fields just written would wait for the stores.
-    #[inline(never)]
-    fn walk(&mut self) {
-        self.link.walk(self.link_type, self.bytes);
-        match self.link.network {
-            Some(Network::Ipv4) => self.ip.ipv4(self.bytes, self.link.payload_at),
-            Some(Network::Ipv6) => self.ip.ipv6(self.bytes, self.link.payload_at),
-            None => {}
-        }
+        let link = Link::read(link_type, bytes);
+        let ip = match link.network() {
+            Some(Network::Ipv4) => Ip::of_ipv4(bytes, link.payload_at),
+            Some(Network::Ipv6) => Ip::of_ipv6(bytes, link.payload_at),
+            None => Ip::NONE,
+        };
+        Self { bytes, wire_len: wire_len.max(bytes.len()), link, ip, link_type }
     }
 
     /// The bytes of the frame.
@@ -111,25 +88,25 @@ impl<'a> Frame<'a> {
     /// what follows: raw IP, PPP, loopback, other frames of IEEE 802.3.
     #[must_use]
     pub fn ether_type(&self) -> Option<u16> {
-        self.link.ether_type
+        self.link.ether_type()
     }
 
     /// The protocol field of PPP, on a PPP link or in a PPPoE session: 0x0021 is IPv4, 0x0057 IPv6.
     #[must_use]
     pub fn ppp_protocol(&self) -> Option<u16> {
-        self.link.ppp
+        self.link.ppp_protocol()
     }
 
     /// Which IP header the link headers announce. It may be cut.
     #[must_use]
     pub fn network(&self) -> Option<Network> {
-        self.link.network
+        self.link.network()
     }
 
     /// Where the network header begins, or what else the link headers announce.
     #[must_use]
     pub fn network_at(&self) -> Option<usize> {
-        let there = self.link.cut.is_none() && self.link.payload_at <= self.bytes.len();
+        let there = self.link.cut().is_none() && self.link.payload_at <= self.bytes.len();
         there.then_some(self.link.payload_at)
     }
 
@@ -138,7 +115,7 @@ impl<'a> Frame<'a> {
     #[must_use]
     pub fn ipv4(&self) -> Option<Ipv4<'a>> {
         let bytes = self.bytes.get(self.link.payload_at..)?;
-        if self.link.network == Some(Network::Ipv4) { Ipv4::new(bytes) } else { None }
+        if self.link.network() == Some(Network::Ipv4) { Ipv4::new(bytes) } else { None }
     }
 
     /// The fixed IPv6 header, if it is there.
@@ -146,7 +123,7 @@ impl<'a> Frame<'a> {
     #[must_use]
     pub fn ipv6(&self) -> Option<Ipv6<'a>> {
         let bytes = self.bytes.get(self.link.payload_at..)?;
-        if self.link.network == Some(Network::Ipv6) { Ipv6::new(bytes) } else { None }
+        if self.link.network() == Some(Network::Ipv6) { Ipv6::new(bytes) } else { None }
     }
 
     /// The extension headers of IPv6. Their offsets count from [`Frame::network_at`].
@@ -159,7 +136,7 @@ impl<'a> Frame<'a> {
     #[inline]
     #[must_use]
     pub fn ends(&self) -> Option<(IpAddr, IpAddr)> {
-        match self.link.network? {
+        match self.link.network()? {
             Network::Ipv4 => self.ipv4().map(|ip| (ip.source().into(), ip.destination().into())),
             Network::Ipv6 => self.ipv6().map(|ip| (ip.source().into(), ip.destination().into())),
         }
@@ -170,7 +147,7 @@ impl<'a> Frame<'a> {
     #[inline]
     #[must_use]
     pub fn protocol(&self) -> Option<u8> {
-        self.ip.announced.filter(|_| self.ip.complete)
+        self.ip.protocol()
     }
 
     /// The last protocol or extension header that the bytes announce: [`Frame::protocol`], or the
@@ -178,7 +155,7 @@ impl<'a> Frame<'a> {
     #[inline]
     #[must_use]
     pub fn announced(&self) -> Option<u8> {
-        self.ip.announced
+        self.ip.announced()
     }
 
     /// The fragment that the packet is: with the MF bit or an offset, or with a fragment header.
@@ -190,7 +167,7 @@ impl<'a> Frame<'a> {
     /// Where the payload behind the IP headers begins.
     #[must_use]
     pub fn payload_at(&self) -> Option<usize> {
-        self.ip.payload_at
+        self.ip.payload_at()
     }
 
     /// Where the transport header begins; `None` in later fragments, which have none.
@@ -198,13 +175,13 @@ impl<'a> Frame<'a> {
     #[must_use]
     pub fn transport_at(&self) -> Option<usize> {
         let later = self.ip.fragment.is_some_and(|fragment| fragment.offset > 0);
-        self.ip.payload_at.filter(|_| !later)
+        self.ip.payload_at().filter(|_| !later)
     }
 
     /// Where the packet ends by its length field, which may lie beyond the frame. `None` without
     /// an IP header, or where the jumbo payload option of an IPv6 packet is cut.
     fn packet_end(&self) -> Option<usize> {
-        let len = match self.link.network? {
+        let len = match self.link.network()? {
             Network::Ipv4 => self.ipv4()?.total_len().into(),
             Network::Ipv6 => match self.ipv6()?.payload() {
                 Ipv6Payload::Bytes(len) => 40 + len,
@@ -219,10 +196,10 @@ impl<'a> Frame<'a> {
     #[must_use]
     pub fn length(&self) -> Option<Length> {
         let end = self.packet_end()?;
-        let headers_end = match self.link.network? {
+        let headers_end = match self.link.network()? {
             Network::Ipv4 => self.link.payload_at + self.ipv4()?.header_len().max(20),
             // A header that is cut although the packet has ended lies behind its end.
-            Network::Ipv6 => self.ip.payload_at.unwrap_or(match end <= self.bytes.len() {
+            Network::Ipv6 => self.ip.payload_at().unwrap_or(match end <= self.bytes.len() {
                 true => usize::MAX,
                 false => self.link.payload_at + 40,
             }),
@@ -274,14 +251,14 @@ impl<'a> Frame<'a> {
     /// protocol. A frame without one has nothing to add to its headers, however it goes on.
     #[must_use]
     pub fn fault(&self) -> Option<Fault> {
-        if let Some((header, at)) = self.link.cut {
+        if let Some((header, at)) = self.link.cut() {
             return Some(Fault { header, at, kind: self.ends_within() });
         }
-        if self.link.bad_version {
+        if self.link.has_bad_version() {
             let at = self.link.payload_at;
             return Some(Fault { header: Header::Ip, at, kind: FaultKind::Malformed });
         }
-        if let Some((header, at, malformed)) = self.ip.fault {
+        if let Some((header, at, malformed)) = self.ip_fault() {
             let kind = if malformed { FaultKind::Malformed } else { self.ends_within() };
             return Some(Fault { header, at, kind });
         }
@@ -308,7 +285,11 @@ impl<'a> Frame<'a> {
 
     /// An IP header has a version or length that it must not have.
     pub(crate) fn ip_is_malformed(&self) -> bool {
-        self.link.bad_version || matches!(self.ip.fault, Some((_, _, true)))
+        self.link.has_bad_version() || matches!(self.ip_fault(), Some((_, _, true)))
+    }
+
+    fn ip_fault(&self) -> Option<IpFault> {
+        ip::fault(self.network()?, self.bytes, self.link.payload_at)
     }
 
     /// Why a header is not there in full.
@@ -316,73 +297,5 @@ impl<'a> Frame<'a> {
         let ended = self.packet_end().is_some_and(|end| end <= self.bytes.len());
         let cut = self.wire_len > self.bytes.len() && !ended;
         if cut { FaultKind::Cut } else { FaultKind::Short }
-    }
-}
-
-impl Ip {
-    #[inline]
-    fn ipv4(&mut self, bytes: &[u8], at: usize) {
-        let Some(ip) = bytes.get(at..).and_then(Ipv4::new) else {
-            self.fault = Some((Header::Ipv4, at, false));
-            return;
-        };
-        (self.announced, self.complete) = (Some(ip.protocol()), true);
-        let (offset, more) = (ip.fragment_offset(), ip.more_fragments());
-        if more || offset > 0 {
-            self.fragment = Some(Fragment { offset, more });
-        }
-        let end = at + ip.header_len();
-        if ip.version() != 4 || ip.header_len() < 20 {
-            self.fault = Some((Header::Ipv4, at, true));
-        } else if end > bytes.len() {
-            self.fault = Some((Header::Ipv4Options, at + 20, false));
-        }
-        if ip.header_len() >= 20 && end <= bytes.len() {
-            self.payload_at = Some(end);
-        }
-    }
-
-    #[inline]
-    fn ipv6(&mut self, bytes: &[u8], at: usize) {
-        let Some(ip) = bytes.get(at..).and_then(Ipv6::new) else {
-            self.fault = Some((Header::Ipv6, at, false));
-            return;
-        };
-        if ip.version() != 6 {
-            self.fault = Some((Header::Ipv6, at, true));
-        }
-        let chain = bytes.get(at + 40..).unwrap_or_default();
-        let (mut next, mut offset) = (ip.next_header(), 0);
-        // Each header takes eight bytes at least, so the frame's length bounds the loop.
-        loop {
-            let cut = (Header::Extension(next), at + 40 + offset, false);
-            let header = match step(chain, next, offset) {
-                Step::Extension(header) => header,
-                Step::End => break,
-                Step::Cut => {
-                    self.fault.get_or_insert(cut);
-                    self.announced = Some(next);
-                    return;
-                }
-            };
-            offset += header.len;
-            next = header.next;
-            // Its length is known, so what follows it is, even if it is cut.
-            if offset > chain.len() {
-                self.fault.get_or_insert(cut);
-            }
-            let Some(fragment) = header.fragment else { continue };
-            // An atomic fragment (RFC 6946) within another fragment does not make it whole.
-            if self.fragment.is_none_or(|outer| !outer.more) || fragment.offset > 0 {
-                self.fragment = Some(fragment);
-            }
-            if fragment.offset > 0 {
-                break;
-            }
-        }
-        (self.announced, self.complete) = (Some(next), true);
-        if offset <= chain.len() {
-            self.payload_at = Some(at + 40 + offset);
-        }
     }
 }

@@ -2,7 +2,7 @@
 
 use core::net::Ipv4Addr;
 
-use crate::bytes::u16_at;
+use crate::bytes::Fixed;
 use crate::checksum;
 
 /// The IPv4 header at the beginning of some bytes. Its fields are as they stand there: nothing is
@@ -20,7 +20,7 @@ use crate::checksum;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Ipv4<'a> {
-    fixed: &'a [u8; 20],
+    fixed: Fixed<'a, 20>,
     rest: &'a [u8],
 }
 
@@ -29,93 +29,92 @@ impl<'a> Ipv4<'a> {
     #[inline]
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Option<Self> {
-        let (fixed, rest) = bytes.split_first_chunk()?;
-        Some(Self { fixed, rest })
+        Fixed::split(bytes).map(|(fixed, rest)| Self { fixed, rest })
     }
 
     /// The version field: 4, if the packet is sound.
+    #[inline]
     #[must_use]
     pub fn version(&self) -> u8 {
-        self.fixed[0] >> 4
+        self.fixed.u8::<0>() >> 4
     }
 
     /// The header length in bytes that IHL claims: 0 to 60, and below 20 if it is malformed.
     #[inline]
     #[must_use]
     pub fn header_len(&self) -> usize {
-        usize::from(self.fixed[0] & 15) * 4
+        usize::from(self.fixed.u8::<0>() & 15) * 4
     }
 
     /// DSCP (6 bits) and ECN (2 bits) in one byte.
     #[must_use]
     pub fn traffic_class(&self) -> u8 {
-        self.fixed[1]
+        self.fixed.u8::<1>()
     }
 
     /// The length of header and payload that the packet claims.
     #[must_use]
     pub fn total_len(&self) -> u16 {
-        self.word(2)
+        self.fixed.u16::<2>()
     }
 
     /// The identification, which fragments of a packet share.
     #[must_use]
     pub fn identification(&self) -> u16 {
-        self.word(4)
+        self.fixed.u16::<4>()
     }
 
     /// The DF bit: routers must not fragment the packet.
     #[must_use]
     pub fn dont_fragment(&self) -> bool {
-        self.fixed[6] & 0x40 != 0
+        self.fixed.u8::<6>() & 0x40 != 0
     }
 
     /// The MF bit: this is not the last fragment.
+    #[inline]
     #[must_use]
     pub fn more_fragments(&self) -> bool {
-        self.fixed[6] & 0x20 != 0
+        self.fixed.u8::<6>() & 0x20 != 0
     }
 
     /// Where this fragment lies in its packet, in bytes.
     #[inline]
     #[must_use]
     pub fn fragment_offset(&self) -> u16 {
-        (self.word(6) & 0x1fff) * 8
+        (self.fixed.u16::<6>() & 0x1fff) * 8
     }
 
     /// Time to live.
     #[must_use]
     pub fn ttl(&self) -> u8 {
-        self.fixed[8]
+        self.fixed.u8::<8>()
     }
 
     /// The protocol of the payload.
     #[inline]
     #[must_use]
     pub fn protocol(&self) -> u8 {
-        self.fixed[9]
+        self.fixed.u8::<9>()
     }
 
     /// The checksum field.
     #[must_use]
     pub fn checksum(&self) -> u16 {
-        self.word(10)
+        self.fixed.u16::<10>()
     }
 
     /// The source address.
     #[inline]
     #[must_use]
     pub fn source(&self) -> Ipv4Addr {
-        let [.., a, b, c, d, _, _, _, _] = *self.fixed;
-        Ipv4Addr::new(a, b, c, d)
+        self.fixed.array::<12, 4>().into()
     }
 
     /// The destination address.
     #[inline]
     #[must_use]
     pub fn destination(&self) -> Ipv4Addr {
-        let [.., a, b, c, d] = *self.fixed;
-        Ipv4Addr::new(a, b, c, d)
+        self.fixed.array::<16, 4>().into()
     }
 
     /// Whether the header claims options.
@@ -134,11 +133,7 @@ impl<'a> Ipv4<'a> {
     #[must_use]
     pub fn checksum_is_right(&self) -> bool {
         let options = self.header_len().checked_sub(20).and_then(|len| self.rest.get(..len));
-        options.is_some_and(|options| checksum::sum_of_two(self.fixed, options) == 0xffff)
-    }
-
-    fn word(&self, at: usize) -> u16 {
-        u16_at(self.fixed, at).unwrap_or_default()
+        options.is_some_and(|options| checksum::sum_of_two(self.fixed.bytes(), options) == 0xffff)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use core::net::Ipv6Addr;
 
-use crate::bytes::{array_at, u8_at, u16_at, u32_at};
+use crate::bytes::{Fixed, u8_at, u32_at};
 
 /// The fixed IPv6 header at the beginning of some bytes. Its fields are as they stand there: nothing
 /// is checked but that the 40 bytes exist.
@@ -16,7 +16,7 @@ use crate::bytes::{array_at, u8_at, u16_at, u32_at};
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Ipv6<'a> {
-    fixed: &'a [u8; 40],
+    fixed: Fixed<'a, 40>,
     rest: &'a [u8],
 }
 
@@ -25,60 +25,58 @@ impl<'a> Ipv6<'a> {
     #[inline]
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Option<Self> {
-        let (fixed, rest) = bytes.split_first_chunk()?;
-        Some(Self { fixed, rest })
+        Fixed::split(bytes).map(|(fixed, rest)| Self { fixed, rest })
     }
 
     /// The version field: 6, if the packet is sound.
     #[must_use]
     pub fn version(&self) -> u8 {
-        self.fixed[0] >> 4
+        self.fixed.u8::<0>() >> 4
     }
 
     /// DSCP (6 bits) and ECN (2 bits) in one byte.
     #[must_use]
     pub fn traffic_class(&self) -> u8 {
-        self.fixed[0] << 4 | self.fixed[1] >> 4
+        self.fixed.u8::<0>() << 4 | self.fixed.u8::<1>() >> 4
     }
 
     /// The flow label (RFC 6437), 20 bits.
     #[must_use]
     pub fn flow_label(&self) -> u32 {
-        let [_, high, middle, low, ..] = *self.fixed;
-        u32::from_be_bytes([0, high & 15, middle, low])
+        self.fixed.u32::<0>() & 0xf_ffff
     }
 
     /// The length field: of what follows the fixed header. 0 in jumbograms.
     #[must_use]
     pub fn payload_len(&self) -> u16 {
-        u16_at(self.fixed, 4).unwrap_or_default()
+        self.fixed.u16::<4>()
     }
 
     /// The number of the first extension header, or of the protocol.
     #[inline]
     #[must_use]
     pub fn next_header(&self) -> u8 {
-        self.fixed[6]
+        self.fixed.u8::<6>()
     }
 
     /// Hop limit.
     #[must_use]
     pub fn hop_limit(&self) -> u8 {
-        self.fixed[7]
+        self.fixed.u8::<7>()
     }
 
     /// The source address.
     #[inline]
     #[must_use]
     pub fn source(&self) -> Ipv6Addr {
-        self.address(8)
+        self.fixed.array::<8, 16>().into()
     }
 
     /// The destination address.
     #[inline]
     #[must_use]
     pub fn destination(&self) -> Ipv6Addr {
-        self.address(24)
+        self.fixed.array::<24, 16>().into()
     }
 
     /// The length of what follows the fixed header, jumbograms included.
@@ -108,10 +106,6 @@ impl<'a> Ipv6<'a> {
             return Some(0);
         }
         u8_at(self.rest, 1).map(|units| (usize::from(units) + 1) * 8)
-    }
-
-    fn address(&self, at: usize) -> Ipv6Addr {
-        array_at::<16>(self.fixed, at).map_or(Ipv6Addr::UNSPECIFIED, |bytes| (*bytes).into())
     }
 }
 
@@ -190,19 +184,35 @@ pub(crate) enum Step {
     Cut,
 }
 
-/// The header `number` at an offset of the bytes behind the fixed header. The numbers are those of
-/// RFC 7045 but 50 and the experimental ones, which have no common form.
+/// Whether this is the number of an extension header that the parser follows: those of RFC 7045 but
+/// 50 and the experimental ones, which have no common form.
 #[inline]
-pub(crate) fn step(rest: &[u8], number: u8, at: usize) -> Step {
+pub(crate) fn is_extension(number: u8) -> bool {
     use number::{
         AUTHENTICATION, DESTINATION_OPTIONS, FRAGMENT, HIP, HOP_BY_HOP, MOBILITY, ROUTING, SHIM6,
     };
+    matches!(
+        number,
+        HOP_BY_HOP
+            | ROUTING
+            | FRAGMENT
+            | AUTHENTICATION
+            | DESTINATION_OPTIONS
+            | MOBILITY
+            | HIP
+            | SHIM6
+    )
+}
+
+/// The header `number` at an offset of the bytes behind the fixed header.
+#[inline]
+pub(crate) fn step(rest: &[u8], number: u8, at: usize) -> Step {
+    use number::{AUTHENTICATION, FRAGMENT};
+    if !is_extension(number) {
+        return Step::End;
+    }
     let bytes = rest.get(at..).unwrap_or_default();
     let (next, len, fragment) = match (number, bytes) {
-        // RFC 6564: lengths in units of eight bytes, the first eight not counted.
-        (HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS | MOBILITY | HIP | SHIM6, [next, len, ..]) => {
-            (*next, (usize::from(*len) + 1) * 8, None)
-        }
         // RFC 4302: units of four bytes, the first two not counted.
         (AUTHENTICATION, [next, len, ..]) => (*next, (usize::from(*len) + 2) * 4, None),
         (FRAGMENT, [next, _, high, low, ..]) => {
@@ -210,12 +220,9 @@ pub(crate) fn step(rest: &[u8], number: u8, at: usize) -> Step {
             let fragment = Fragment { offset: field & 0xfff8, more: field & 1 != 0 };
             (*next, 8, Some(fragment))
         }
-        (
-            HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS | MOBILITY | HIP | SHIM6 | AUTHENTICATION
-            | FRAGMENT,
-            _,
-        ) => return Step::Cut,
-        _ => return Step::End,
+        // RFC 6564: lengths in units of eight bytes, the first eight not counted.
+        (_, [next, len, ..]) if number != FRAGMENT => (*next, (usize::from(*len) + 1) * 8, None),
+        _ => return Step::Cut,
     };
     Step::Extension(Extension { number, at: at + 40, len, next, fragment })
 }

@@ -69,6 +69,7 @@ mod fault;
 mod flow;
 mod forward;
 mod frame;
+mod ip;
 mod ipv4;
 mod ipv6;
 mod link;

@@ -141,144 +141,213 @@ pub enum Network {
     Ipv6,
 }
 
-/// The link headers of a frame.
-#[derive(Clone, Copy, Debug, Default)]
+/// What the link headers of a frame say, in as many bytes as two registers hold: it is returned without
+/// a detour through memory, where a reader of the whole would wait for the writes of its parts.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
-    /// The EtherType after all tags, or that of SNAP.
-    pub(crate) ether_type: Option<u16>,
-    /// The protocol field of PPP.
-    pub(crate) ppp: Option<u16>,
-    pub(crate) network: Option<Network>,
-    /// Where the bytes are that the link headers announce; beyond the end if they are cut.
+    /// Where the bytes begin that the link headers announce; beyond the end if they are cut.
     pub(crate) payload_at: usize,
-    /// The header, with its offset, that the frame ends in.
-    pub(crate) cut: Option<(Header, usize)>,
-    /// An IP header of neither version begins at `payload_at`.
-    pub(crate) bad_version: bool,
+    announced: Announced,
+    payload: Payload,
+}
+
+const _: () = assert!(size_of::<Link>() <= 2 * size_of::<u64>());
+
+/// The numbers that announce the payload.
+#[derive(Clone, Copy, Debug)]
+enum Announced {
+    Nothing,
+    /// The EtherType after all tags, or that of SNAP.
+    EtherType(u16),
+    /// The protocol field of PPP.
+    Ppp(u16),
+    /// The same in a PPPoE session, which an EtherType announces.
+    Pppoe(u16),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Payload {
+    Ip(Network),
+    /// Not IP, or not known.
+    Other,
+    /// An IP header of neither version.
+    BadVersion,
+    /// The frame ends in this header.
+    Cut(Header),
 }
 
 impl Link {
-    /// Reads the link headers into `self`, in place: moving the struct costs more than the parsing.
+    /// Reads the link headers.
     #[inline]
-    pub(crate) fn walk(&mut self, link: LinkType, bytes: &[u8]) {
+    pub(crate) fn read(link: LinkType, bytes: &[u8]) -> Self {
         match (link, link.ether_type_and_end()) {
-            (LinkType::Loopback, _) => self.loopback(bytes),
-            (LinkType::Ppp, _) => self.ppp(bytes, 0),
-            (_, Some((type_at, end))) => self.ether_type(bytes, u16_at(bytes, type_at), end),
-            (_, None) => self.by_version(bytes, 0),
+            (_, Some((type_at, end))) => Self::behind(bytes, u16_at(bytes, type_at), end),
+            (LinkType::Loopback, _) => Self::loopback(bytes),
+            (LinkType::Ppp, _) => Self::ppp(bytes, 0, Announced::Nothing),
+            (_, None) => Self::by_version(bytes, 0, Announced::Nothing),
         }
     }
 
     #[inline]
-    fn cut(&mut self, header: Header, at: usize) {
-        self.cut = Some((header, at));
-        self.payload_at = at;
+    fn new(payload_at: usize, announced: Announced, payload: Payload) -> Self {
+        Self { payload_at, announced, payload }
+    }
+
+    /// The EtherType after all tags, or that of SNAP.
+    #[inline]
+    pub(crate) fn ether_type(&self) -> Option<u16> {
+        match self.announced {
+            Announced::EtherType(ether_type) => Some(ether_type),
+            Announced::Pppoe(_) => Some(PPPOE_SESSION),
+            Announced::Nothing | Announced::Ppp(_) => None,
+        }
+    }
+
+    /// The protocol field of PPP.
+    pub(crate) fn ppp_protocol(&self) -> Option<u16> {
+        match self.announced {
+            Announced::Ppp(protocol) | Announced::Pppoe(protocol) => Some(protocol),
+            Announced::Nothing | Announced::EtherType(_) => None,
+        }
     }
 
     #[inline]
-    fn found(&mut self, network: Network, payload_at: usize) {
-        self.network = Some(network);
-        self.payload_at = payload_at;
+    pub(crate) fn network(&self) -> Option<Network> {
+        match self.payload {
+            Payload::Ip(network) => Some(network),
+            _ => None,
+        }
+    }
+
+    /// The header that the frame ends in, with its offset.
+    pub(crate) fn cut(&self) -> Option<(Header, usize)> {
+        match self.payload {
+            Payload::Cut(Header::Link) => Some((Header::Link, 0)),
+            Payload::Cut(header) => Some((header, self.payload_at)),
+            _ => None,
+        }
+    }
+
+    /// Whether an IP header of neither version begins at `payload_at`.
+    pub(crate) fn has_bad_version(&self) -> bool {
+        self.payload == Payload::BadVersion
     }
 
     /// What an EtherType announces; `at` is the end of the header that holds it.
     #[inline]
-    fn ether_type(&mut self, bytes: &[u8], ether_type: Option<u16>, mut at: usize) {
-        let Some(mut ether_type) = ether_type else { return self.cut(Header::Link, 0) };
+    fn behind(bytes: &[u8], ether_type: Option<u16>, mut at: usize) -> Self {
+        let cut = |header, at| Self::new(at, Announced::Nothing, Payload::Cut(header));
+        let Some(mut ether_type) = ether_type else { return cut(Header::Link, 0) };
         // Any number of tags: the frame's length bounds the loop, and no tag is stored.
         while is_tag(ether_type) {
-            let Some(inner) = u16_at(bytes, at + 2) else { return self.cut(Header::Vlan, at) };
+            let Some(inner) = u16_at(bytes, at + 2) else { return cut(Header::Vlan, at) };
             (ether_type, at) = (inner, at + 4);
         }
-        self.ether_type = Some(ether_type);
+        let announced = Announced::EtherType(ether_type);
         match ether_type {
-            IPV4 => self.found(Network::Ipv4, at),
-            IPV6 => self.found(Network::Ipv6, at),
-            MPLS | MPLS_UPSTREAM => self.mpls(bytes, at),
-            // Version, code, session and length, then PPP.
-            PPPOE_SESSION if bytes.len() < at + 6 => self.cut(Header::Pppoe, at),
-            PPPOE_SESSION => self.ppp(bytes, at + 6),
-            0..ether_type::FIRST => self.llc(bytes, at),
-            _ => {
-                // A cooked header may be cut behind its EtherType.
-                self.cut = (bytes.len() < at).then_some((Header::Link, 0));
-                self.payload_at = at;
-            }
+            IPV4 => Self::new(at, announced, Payload::Ip(Network::Ipv4)),
+            IPV6 => Self::new(at, announced, Payload::Ip(Network::Ipv6)),
+            _ => Self::other(bytes, ether_type, at),
         }
     }
 
-    /// LLC and SNAP with an EtherType (RFC 1042). Other LLC frames are not followed.
+    /// What an EtherType that is not IP's announces.
     #[cold]
-    fn llc(&mut self, bytes: &[u8], at: usize) {
+    fn other(bytes: &[u8], ether_type: u16, at: usize) -> Self {
+        let announced = Announced::EtherType(ether_type);
+        let payload = match ether_type {
+            MPLS | MPLS_UPSTREAM => return Self::mpls(bytes, at, announced),
+            // Version, code, session and length, then PPP.
+            PPPOE_SESSION if bytes.len() < at + 6 => Payload::Cut(Header::Pppoe),
+            PPPOE_SESSION => return Self::ppp(bytes, at + 6, announced),
+            0..ether_type::FIRST => return Self::llc(bytes, at),
+            // A cooked header may be cut behind its EtherType.
+            _ if bytes.len() < at => Payload::Cut(Header::Link),
+            _ => Payload::Other,
+        };
+        Self::new(at, announced, payload)
+    }
+
+    /// LLC and SNAP with an EtherType (RFC 1042). Other LLC frames are not followed.
+    fn llc(bytes: &[u8], at: usize) -> Self {
         const SNAP: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0];
-        // It was a length.
-        (self.ether_type, self.payload_at) = (None, at);
         let there = bytes.get(at..).unwrap_or_default();
-        // As soon as a byte differs from SNAP's it is something else, whatever follows.
+        // As soon as a byte differs from SNAP's it is something else, whatever follows. Its EtherType
+        // was a length.
         if there.iter().zip(&SNAP).any(|(byte, snap)| byte != snap) {
-            return;
+            return Self::new(at, Announced::Nothing, Payload::Other);
         }
-        let Some(ether_type) = u16_at(there, SNAP.len()) else { return self.cut(Header::Llc, at) };
-        self.ether_type = Some(ether_type);
-        match ether_type {
-            IPV4 => self.found(Network::Ipv4, at + 8),
-            IPV6 => self.found(Network::Ipv6, at + 8),
-            _ => self.payload_at = at + 8,
-        }
+        let Some(ether_type) = u16_at(there, SNAP.len()) else {
+            return Self::new(at, Announced::Nothing, Payload::Cut(Header::Llc));
+        };
+        let payload = match ether_type {
+            IPV4 => Payload::Ip(Network::Ipv4),
+            IPV6 => Payload::Ip(Network::Ipv6),
+            _ => Payload::Other,
+        };
+        Self::new(at + 8, Announced::EtherType(ether_type), payload)
     }
 
     /// A stack of MPLS labels (RFC 3032). What follows the last is not said; an IP version there is
     /// taken for IP.
-    #[cold]
-    fn mpls(&mut self, bytes: &[u8], mut at: usize) {
+    fn mpls(bytes: &[u8], mut at: usize, announced: Announced) -> Self {
         while let Some(label) = u32_at(bytes, at) {
             at += 4;
             if label & 0x100 != 0 {
-                return match u8_at(bytes, at).map(|byte| byte >> 4) {
-                    Some(4) => self.found(Network::Ipv4, at),
-                    Some(6) => self.found(Network::Ipv6, at),
-                    Some(_) => self.payload_at = at,
-                    None => self.cut(Header::Mpls, at),
+                let payload = match u8_at(bytes, at).map(|byte| byte >> 4) {
+                    Some(4) => Payload::Ip(Network::Ipv4),
+                    Some(6) => Payload::Ip(Network::Ipv6),
+                    Some(_) => Payload::Other,
+                    None => Payload::Cut(Header::Mpls),
                 };
+                return Self::new(at, announced, payload);
             }
         }
-        self.cut(Header::Mpls, at);
+        Self::new(at, announced, Payload::Cut(Header::Mpls))
     }
 
-    /// PPP, where address and control bytes may be left out (RFC 1661, section 6.6).
+    /// PPP, where address and control bytes may be left out (RFC 1661, section 6.6). `outer` is what
+    /// announced it.
     #[cold]
-    fn ppp(&mut self, bytes: &[u8], mut at: usize) {
+    fn ppp(bytes: &[u8], mut at: usize, outer: Announced) -> Self {
         if array_at(bytes, at) == Some(&[0xff, 3]) {
             at += 2;
         }
-        self.ppp = u16_at(bytes, at);
-        match self.ppp {
-            Some(0x0021 | 0x0057) => self.by_version(bytes, at + 2),
-            Some(_) => self.payload_at = at + 2,
-            None => self.cut(Header::Ppp, at),
+        let Some(protocol) = u16_at(bytes, at) else {
+            return Self::new(at, outer, Payload::Cut(Header::Ppp));
+        };
+        let announced = match outer {
+            Announced::EtherType(_) => Announced::Pppoe(protocol),
+            _ => Announced::Ppp(protocol),
+        };
+        match protocol {
+            0x0021 | 0x0057 => Self::by_version(bytes, at + 2, announced),
+            _ => Self::new(at + 2, announced, Payload::Other),
         }
     }
 
     /// The family is in the byte order of the host that captured, or in network order.
     #[cold]
-    fn loopback(&mut self, bytes: &[u8]) {
-        match u32_at(bytes, 0).map(|family| family.min(family.swap_bytes())) {
-            Some(2) => self.found(Network::Ipv4, 4),
+    fn loopback(bytes: &[u8]) -> Self {
+        let (at, payload) = match u32_at(bytes, 0).map(|family| family.min(family.swap_bytes())) {
+            Some(2) => (4, Payload::Ip(Network::Ipv4)),
             // AF_INET6 has a number for each BSD, and one on Linux.
-            Some(10 | 24 | 28 | 30) => self.found(Network::Ipv6, 4),
-            Some(_) => self.payload_at = 4,
-            None => self.cut(Header::Link, 0),
-        }
+            Some(10 | 24 | 28 | 30) => (4, Payload::Ip(Network::Ipv6)),
+            Some(_) => (4, Payload::Other),
+            None => (0, Payload::Cut(Header::Link)),
+        };
+        Self::new(at, Announced::Nothing, payload)
     }
 
     #[inline]
-    fn by_version(&mut self, bytes: &[u8], at: usize) {
-        match u8_at(bytes, at).map(|byte| byte >> 4) {
-            Some(4) => self.found(Network::Ipv4, at),
-            Some(6) => self.found(Network::Ipv6, at),
-            Some(_) => (self.payload_at, self.bad_version) = (at, true),
-            None => self.cut(Header::Ip, at),
-        }
+    fn by_version(bytes: &[u8], at: usize, announced: Announced) -> Self {
+        let payload = match u8_at(bytes, at).map(|byte| byte >> 4) {
+            Some(4) => Payload::Ip(Network::Ipv4),
+            Some(6) => Payload::Ip(Network::Ipv6),
+            Some(_) => Payload::BadVersion,
+            None => Payload::Cut(Header::Ip),
+        };
+        Self::new(at, announced, payload)
     }
 }
 

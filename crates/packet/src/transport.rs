@@ -1,6 +1,6 @@
 //! What follows the IP headers: ports, TCP (RFC 9293), UDP (RFC 768), type and code of ICMP.
 
-use crate::bytes::{u16_at, u32_at};
+use crate::bytes::{Fixed, u16_at};
 
 /// Numbers of protocols over IP.
 pub mod protocol {
@@ -53,89 +53,85 @@ pub(crate) fn least_len(protocol: u8) -> usize {
 
 /// The TCP header at the beginning of some bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct Tcp<'a>(&'a [u8; 20]);
+pub struct Tcp<'a>(Fixed<'a, 20>);
 
 impl<'a> Tcp<'a> {
     /// The header at the beginning of `bytes`; `None` below 20 bytes.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Option<Self> {
-        bytes.first_chunk().map(Self)
+        Fixed::split(bytes).map(|(fixed, _)| Self(fixed))
     }
 
     /// Source port.
     #[must_use]
     pub fn source_port(&self) -> u16 {
-        self.word(0)
+        self.0.u16::<0>()
     }
 
     /// Destination port.
     #[must_use]
     pub fn destination_port(&self) -> u16 {
-        self.word(2)
+        self.0.u16::<2>()
     }
 
     /// Sequence number.
     #[must_use]
     pub fn sequence(&self) -> u32 {
-        u32_at(self.0, 4).unwrap_or_default()
+        self.0.u32::<4>()
     }
 
     /// Acknowledgement number.
     #[must_use]
     pub fn acknowledgement(&self) -> u32 {
-        u32_at(self.0, 8).unwrap_or_default()
+        self.0.u32::<8>()
     }
 
     /// The header length in bytes that the data offset claims; below 20 if it is malformed.
     #[must_use]
     pub fn header_len(&self) -> usize {
-        usize::from(self.0[12] >> 4) * 4
+        usize::from(self.0.u8::<12>() >> 4) * 4
     }
 
     /// Twelve bits: four reserved ones and CWR, ECE, URG, ACK, PSH, RST, SYN, FIN (the lowest).
     #[must_use]
     pub fn flags(&self) -> u16 {
-        self.word(12) & 0xfff
+        self.0.u16::<12>() & 0xfff
     }
 
     /// Window, unscaled.
     #[must_use]
     pub fn window(&self) -> u16 {
-        self.word(14)
-    }
-
-    fn word(&self, at: usize) -> u16 {
-        u16_at(self.0, at).unwrap_or_default()
+        self.0.u16::<14>()
     }
 }
 
 /// The UDP header at the beginning of some bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct Udp<'a>(&'a [u8; 8]);
+pub struct Udp<'a>(Fixed<'a, 8>);
 
 impl<'a> Udp<'a> {
     /// The header at the beginning of `bytes`; `None` below 8 bytes.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Option<Self> {
-        bytes.first_chunk().map(Self)
+        Fixed::split(bytes).map(|(fixed, _)| Self(fixed))
     }
 
     /// Source port.
     #[must_use]
     pub fn source_port(&self) -> u16 {
-        self.word(0)
+        self.0.u16::<0>()
     }
 
     /// Destination port.
     #[must_use]
     pub fn destination_port(&self) -> u16 {
-        self.word(2)
+        self.0.u16::<2>()
     }
 
     /// The length of header and payload that the datagram claims.
     #[must_use]
     pub fn len(&self) -> u16 {
-        self.word(4)
+        self.0.u16::<4>()
     }
 
     /// Whether the datagram claims no more than its header.
@@ -147,11 +143,7 @@ impl<'a> Udp<'a> {
     /// The checksum field; 0 over IPv4 means that there is none.
     #[must_use]
     pub fn checksum(&self) -> u16 {
-        self.word(6)
-    }
-
-    fn word(&self, at: usize) -> u16 {
-        u16_at(self.0, at).unwrap_or_default()
+        self.0.u16::<6>()
     }
 }
 

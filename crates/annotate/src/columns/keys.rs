@@ -8,17 +8,9 @@ use arrow_array::{Array, ArrayRef, OffsetSizeTrait};
 use arrow_schema::DataType;
 use fibula_simd::{Isa, Kernel, Level, Simd, parse_v4_at, parse_v6_at};
 
+use super::answers::Without;
 use crate::AnnotateError;
 use crate::address::Address;
-
-/// What a cell that is not looked up holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Other {
-    /// A null, or text without anything in it.
-    Empty,
-    /// Not an address.
-    Unparsable,
-}
 
 /// The addresses of one family in a block, and the rows that they came from.
 #[derive(Debug)]
@@ -38,7 +30,7 @@ impl<A> Default for Keys<A> {
 pub(super) struct Cells {
     pub(super) v4: Keys<u32>,
     pub(super) v6: Keys<u128>,
-    pub(super) others: Vec<(u32, Other)>,
+    pub(super) others: Vec<(u32, Without)>,
     /// For [`Cells::texts`]: rows by what their text looks like.
     apart: [Vec<u32>; 2],
 }
@@ -66,7 +58,7 @@ impl Cells {
                 self.v6.addrs.push(addr);
                 self.v6.rows.push(row);
             }
-            None => self.others.push((row, Other::Unparsable)),
+            None => self.others.push((row, Without::Unparsable)),
         }
     }
 
@@ -82,7 +74,7 @@ impl Cells {
     #[cold]
     fn odd(&mut self, row: u32, text: &[u8]) {
         match text.trim_ascii() {
-            [] => self.others.push((row, Other::Empty)),
+            [] => self.others.push((row, Without::Empty)),
             trimmed => self.address(row, Address::parse(trimmed)),
         }
     }
@@ -164,7 +156,7 @@ impl<O: OffsetSizeTrait> Texts<'_, O> {
             if valid(place) {
                 self.v4(place as u32, cells);
             } else {
-                cells.others.push((place as u32, Other::Empty));
+                cells.others.push((place as u32, Without::Empty));
             }
         }
     }
@@ -187,7 +179,7 @@ impl<O: OffsetSizeTrait> Texts<'_, O> {
                 v4_len += usize::from(!colon);
                 v6_len += usize::from(colon);
             } else {
-                cells.others.push((place as u32, Other::Empty));
+                cells.others.push((place as u32, Without::Empty));
             }
         }
         // Loops, not closures: those would be compiled without the instruction set of the kernel.
@@ -257,7 +249,7 @@ impl<'a> Addresses<'a> {
                 for row in rows {
                     let place = (row - first) as u32;
                     if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
-                        cells.others.push((place, Other::Empty));
+                        cells.others.push((place, Without::Empty));
                     } else {
                         each(row, place, cells);
                     }
@@ -318,7 +310,7 @@ impl<'a> Addresses<'a> {
                 cells(array, move |row, at, cells| cells.number(at, numbers[row].try_into().ok()))
             }
             DataType::Null => {
-                cells(array, |_, place, cells| cells.others.push((place, Other::Empty)))
+                cells(array, |_, place, cells| cells.others.push((place, Without::Empty)))
             }
             DataType::Dictionary(_, kind) if is_supported(kind) => {
                 let dictionary = array.as_any_dictionary();

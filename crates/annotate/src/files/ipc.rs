@@ -8,7 +8,7 @@ use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_schema::{ArrowError, Schema, SchemaRef};
 
-use super::{FileOptions, Found, Progress, added_fields, places};
+use super::{Found, Progress, added_fields, places};
 use crate::columns::ColumnAnnotator;
 use crate::{AnnotateError, Format, Summary};
 
@@ -24,14 +24,13 @@ impl ColumnAnnotator {
         &self,
         input: impl Read + Seek,
         output: impl Write,
-        options: &FileOptions,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Summary, AnnotateError> {
         let batches = FileReader::try_new_buffered(input, None)?;
         let schema = batches.schema();
         let mut writer = None;
         let mut output = Some(output);
-        let summary = self.batches(batches, schema, options, progress, &mut |schema, batch| {
+        let summary = self.batches(batches, schema, progress, &mut |schema, batch| {
             let writer = match &mut writer {
                 Some(writer) => writer,
                 None => match output.take() {
@@ -58,14 +57,13 @@ impl ColumnAnnotator {
         &self,
         input: impl Read,
         output: impl Write,
-        options: &FileOptions,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Summary, AnnotateError> {
         let batches = StreamReader::try_new_buffered(input, None)?;
         let schema = batches.schema();
         let mut writer = None;
         let mut output = Some(output);
-        self.batches(batches, schema, options, progress, &mut |schema, batch| {
+        self.batches(batches, schema, progress, &mut |schema, batch| {
             let writer = match &mut writer {
                 Some(writer) => writer,
                 None => match output.take() {
@@ -86,16 +84,15 @@ impl ColumnAnnotator {
         &self,
         mut batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
         schema: SchemaRef,
-        options: &FileOptions,
         progress: &mut dyn FnMut(Progress),
         give: &mut Give<'_>,
     ) -> Result<Summary, AnnotateError> {
         let mut next = batches.next().transpose()?;
-        let places = places(&schema, &options.columns, Format::Arrow, || Ok(next.clone()))?;
+        let places = places(&schema, &self.options().columns, Format::Arrow, || Ok(next.clone()))?;
         let mut fields: Vec<_> = schema.fields().iter().cloned().collect();
         fields.extend(added_fields(self, &schema, &places)?.into_iter().map(Arc::new));
         let written = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
-        let mut found = Found::new(self, places.len(), options.top);
+        let mut found = Found::new(self, places.len());
         while let Some(batch) = next {
             let added = found.batch(self, &batch, places.iter().copied(), found.rows)?;
             let mut columns = batch.columns().to_vec();
@@ -107,6 +104,6 @@ impl ColumnAnnotator {
         }
         give(&written, None)?;
         let names: Vec<&str> = places.iter().map(|&at| schema.field(at).name().as_str()).collect();
-        Ok(found.summary(self.table(), self.add(), &names, options.top))
+        Ok(found.summary(self, &names))
     }
 }

@@ -8,33 +8,10 @@ pub(crate) mod parquet;
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_schema::{DataType, Field, Schema};
-use fibula_fib::Columns;
 
 use crate::columns::{ColumnAnnotator, Counts, keys};
-use crate::options::added_name;
-use crate::render::Added;
-use crate::summary::Hits;
-use crate::{Address, AnnotateError, Column, Format, Summary, Table};
-
-/// How a file of columns is annotated.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct FileOptions {
-    /// The columns that hold addresses, by name or by number. None: every column of text whose first
-    /// value is an address.
-    pub columns: Vec<Column>,
-    /// Threads that read, look up and write; the output does not depend on it.
-    pub threads: usize,
-    /// How many of the most frequent values of each added column the summary lists; 0 for none.
-    pub top: usize,
-}
-
-impl Default for FileOptions {
-    fn default() -> Self {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { columns: Vec::new(), threads, top: 10 }
-    }
-}
+use crate::hits::Hits;
+use crate::{Address, AnnotateError, Column, Format, Summary};
 
 /// How far a file has come.
 #[derive(Clone, Copy, Debug)]
@@ -148,8 +125,8 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    pub(crate) fn new(annotator: &ColumnAnnotator, places: usize, top: usize) -> Self {
-        let hits = if top > 0 { places } else { 0 };
+    pub(crate) fn new(annotator: &ColumnAnnotator, places: usize) -> Self {
+        let hits = if annotator.options().top > 0 { places } else { 0 };
         let hits = (0..hits).map(|_| annotator.new_hits()).collect();
         Self { counts: Counts::default(), rows: 0, hits, first_fault: None }
     }
@@ -200,15 +177,13 @@ impl Found {
         }
     }
 
-    pub(crate) fn summary(
-        self,
-        table: &dyn Table,
-        add: &[String],
-        names: &[&str],
-        top: usize,
-    ) -> Summary {
+    pub(crate) fn summary(self, annotator: &ColumnAnnotator, names: &[&str]) -> Summary {
         let counts = self.counts;
-        let mut summary = Summary {
+        let (table, additions) = (annotator.table(), annotator.additions());
+        let limit = annotator.options().top;
+        let top = self.hits.iter().zip(names);
+        let top = top.flat_map(|(hits, name)| hits.top(table, additions, name, limit)).collect();
+        Summary {
             rows: self.rows,
             addresses: counts.matched + counts.unmatched,
             v4: counts.v4,
@@ -217,23 +192,8 @@ impl Found {
             unparsable: counts.unparsable,
             empty: counts.empty,
             first_fault: self.first_fault.map(|(_, fault)| fault),
+            top,
             ..Summary::default()
-        };
-        for (hits, name) in self.hits.iter().zip(names) {
-            for add in add {
-                let Some(added) = added(table.columns(), add) else { continue };
-                summary.top.push(hits.top(table, added, added_name(name, add), top));
-            }
         }
-        summary
-    }
-}
-
-/// What is counted of something that is added; nothing of lists.
-fn added(columns: &Columns, name: &str) -> Option<Added> {
-    match name {
-        "covering" => None,
-        "prefix" => Some(Added::Prefix),
-        name => columns.find(name).map(Added::Value),
     }
 }

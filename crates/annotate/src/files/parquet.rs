@@ -33,7 +33,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
 
-use super::{FileOptions, Found, Progress, added_fields, is_text, places};
+use super::{Found, Progress, added_fields, is_text, places};
 use crate::columns::ColumnAnnotator;
 use crate::{AnnotateError, Format, Summary};
 
@@ -57,18 +57,17 @@ impl ColumnAnnotator {
         &self,
         input: &Path,
         output: impl Write + Send,
-        options: &FileOptions,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Summary, AnnotateError> {
-        let plan = Plan::new(self, input, options)?;
+        let plan = Plan::new(self, input)?;
         let mut writer =
             SerializedFileWriter::new(output, plan.root()?, Arc::new(plan.properties()))?;
         let groups = plan.metadata.metadata().num_row_groups();
         let total =
             plan.metadata.metadata().row_groups().iter().map(|group| group.num_rows() as u64).sum();
-        let threads = options.threads.clamp(1, groups.max(1));
+        let threads = self.options().threads.clamp(1, groups.max(1));
 
-        let mut found = Found::new(self, plan.places.len(), options.top);
+        let mut found = Found::new(self, plan.places.len());
         std::thread::scope(|scope| {
             let (mut queues, mut workers) = (Vec::new(), Vec::new());
             for first in 0..threads {
@@ -99,7 +98,7 @@ impl ColumnAnnotator {
             .iter()
             .map(|&at| plan.metadata.schema().field(at).name().as_str())
             .collect();
-        Ok(found.summary(self.table(), self.add(), &names, options.top))
+        Ok(found.summary(self, &names))
     }
 }
 
@@ -116,18 +115,13 @@ struct Plan<'a> {
     compression: Compression,
     /// Whether pages are indexed: those of all columns, as the writer has it, or of none.
     indexed: bool,
-    top: usize,
 }
 
 /// A row group's added columns, encoded.
 type Encoded = Result<Vec<ArrowColumnChunk>, AnnotateError>;
 
 impl<'a> Plan<'a> {
-    fn new(
-        annotator: &'a ColumnAnnotator,
-        input: &'a Path,
-        options: &FileOptions,
-    ) -> Result<Self, AnnotateError> {
+    fn new(annotator: &'a ColumnAnnotator, input: &'a Path) -> Result<Self, AnnotateError> {
         let file = File::open(input).map_err(AnnotateError::Read)?;
         let reading = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
         let metadata = ArrowReaderMetadata::load(&file, reading)?;
@@ -141,7 +135,7 @@ impl<'a> Plan<'a> {
             let mut reader = reader.with_projection(mask).with_batch_size(1024).build()?;
             Ok(reader.next().transpose()?)
         };
-        let places = places(&schema, &options.columns, Format::Parquet, first)?;
+        let places = places(&schema, &annotator.options().columns, Format::Parquet, first)?;
         let fields = added_fields(annotator, &schema, &places)?;
         let added = Arc::new(Schema::new(fields));
         let converted = ArrowSchemaConverter::new().convert(&added)?;
@@ -153,17 +147,7 @@ impl<'a> Plan<'a> {
             })
             .unwrap_or(Compression::SNAPPY);
         let indexed = metadata.metadata().offset_index().is_some();
-        Ok(Self {
-            annotator,
-            input,
-            places,
-            added,
-            added_types,
-            compression,
-            indexed,
-            top: options.top,
-            metadata,
-        })
+        Ok(Self { annotator, input, places, added, added_types, compression, indexed, metadata })
     }
 
     /// The schema that is written.
@@ -199,7 +183,7 @@ impl<'a> Plan<'a> {
 
     /// Encodes every `step`-th row group; stops when nobody takes them any more.
     fn work(&self, first: usize, step: usize, give: &SyncSender<Encoded>) -> Found {
-        let mut found = Found::new(self.annotator, self.places.len(), self.top);
+        let mut found = Found::new(self.annotator, self.places.len());
         for group in (first..self.metadata.metadata().num_row_groups()).step_by(step) {
             let encoded = self.encode(group, &mut found);
             let failed = encoded.is_err();

@@ -1,7 +1,9 @@
 //! Plain lists and logs: one line a row, addresses at its beginning.
 
-use super::{Decoder, Fault, line_end};
+use super::csv::scan::Dialect;
+use super::{LogDecoder, Style, line_end};
 use crate::block::{Block, Kind, Row};
+use crate::fault::Fault;
 use crate::{AnnotateError, AnnotateOptions, Column, Format};
 
 /// Words are parted by blanks, tabs, commas, semicolons and bars. Empty lines and lines that begin
@@ -11,6 +13,8 @@ pub(crate) struct List {
     words: Vec<(usize, usize)>,
     names: Vec<String>,
     strict: bool,
+    /// What goes before each added value.
+    delimiter: u8,
     /// The words found in a line, by slot.
     found: Vec<(usize, usize)>,
 }
@@ -37,7 +41,9 @@ impl List {
         if let Some(pair) = words.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             return Err(AnnotateError::Twice { name: (pair[0].0 + 1).to_string() });
         }
-        Ok(Self { found: vec![(0, 0); words.len()], words, names, strict: options.strict })
+        let found = vec![(0, 0); words.len()];
+        let delimiter = options.delimiter.unwrap_or(b'\t');
+        Ok(Self { words, names, strict: options.strict, delimiter, found })
     }
 
     /// Finds the words of a line that hold addresses; those that are missing stay empty.
@@ -67,7 +73,7 @@ fn parts(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b',' | b';' | b'|' | b'\r')
 }
 
-impl Decoder for List {
+impl LogDecoder for List {
     fn decode(&mut self, data: &[u8], end: bool, block: &mut Block) -> Result<usize, Fault> {
         let mut start = 0;
         while !block.is_full() {
@@ -101,6 +107,10 @@ impl Decoder for List {
     fn names(&self) -> &[String] {
         &self.names
     }
+
+    fn style(&self) -> Style {
+        Style::Fields(Dialect { delimiter: self.delimiter, quote: None })
+    }
 }
 
 #[cfg(test)]
@@ -109,8 +119,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn decode(columns: &[usize], text: &str) -> (Block, usize) {
-        let mut options = AnnotateOptions::new(Format::List);
-        options.columns = columns.iter().map(|&n| Column::Number(n)).collect();
+        let columns = columns.iter().map(|&n| Column::Number(n)).collect();
+        let options = AnnotateOptions { columns, ..AnnotateOptions::default() };
         let mut block = Block::default();
         let used = List::new(&options).unwrap().decode(text.as_bytes(), true, &mut block).unwrap();
         (block, used)
@@ -137,7 +147,7 @@ mod tests {
 
     #[test]
     fn an_incomplete_line_waits() {
-        let mut list = List::new(&AnnotateOptions::new(Format::List)).unwrap();
+        let mut list = List::new(&AnnotateOptions::default()).unwrap();
         let mut block = Block::default();
         assert_eq!(list.decode(b"10.0.0.1\n10.0.", false, &mut block).unwrap(), 9);
     }

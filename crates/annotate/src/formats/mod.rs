@@ -1,34 +1,46 @@
 //! Decoders: input bytes to rows and address cells. They do no I/O and never panic on any input.
 
 pub(crate) mod csv;
+mod guess;
 pub(crate) mod json;
 pub(crate) mod list;
 pub(crate) mod pcap;
 
-use crate::AnnotateError;
+use self::csv::scan::Dialect;
+use crate::added::Addition;
 use crate::block::Block;
+use crate::fault::Fault;
+use crate::{AnnotateError, AnnotateOptions, Format};
 
-/// What is wrong with an input; the driver adds the line.
-#[derive(Debug)]
-pub(crate) enum Fault {
-    /// Text in the record at this offset of the data is not an address.
-    Unparsable { at: usize, slot: usize, text: Vec<u8> },
-    /// The record at this offset is damaged.
-    Record { at: usize, what: String },
-    /// The capture is damaged at this offset, before or in this packet, counted from 1.
-    Packet { at: usize, number: u64, what: &'static str },
-    /// The options do not fit the input.
-    Options(AnnotateError),
+/// How values are written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Style {
+    /// As fields.
+    Fields(Dialect),
+    /// As members of an object.
+    Members,
 }
 
-impl From<AnnotateError> for Fault {
-    fn from(error: AnnotateError) -> Self {
-        Self::Options(error)
-    }
+/// The decoder of a format of logs.
+pub(crate) fn decoder(
+    format: Format,
+    options: &AnnotateOptions,
+    additions: &[Addition],
+) -> Result<Box<dyn LogDecoder>, AnnotateError> {
+    Ok(match format {
+        Format::Csv | Format::Tsv => {
+            let names = additions.iter().map(|addition| addition.name.clone()).collect();
+            Box::new(csv::Csv::new(format, options, names)?)
+        }
+        Format::JsonLines => Box::new(json::JsonLines::new(options)?),
+        Format::List => Box::new(list::List::new(options)?),
+        Format::Pcap => Box::new(pcap::Pcap::new(options)?),
+        Format::Parquet | Format::Arrow => return Err(AnnotateError::Columnar { format }),
+    })
 }
 
 /// Turns input into rows.
-pub(crate) trait Decoder {
+pub(crate) trait LogDecoder {
     /// Decodes complete records at the beginning of `data` into `block`, until it is full. Returns
     /// how many bytes were consumed, 0 if no record is complete. With `end`, `data` is all that
     /// remains, and the last record is complete as it is.
@@ -36,6 +48,9 @@ pub(crate) trait Decoder {
 
     /// The names of the address columns, in the order of the cells; known once a row was decoded.
     fn names(&self) -> &[String];
+
+    /// How values are added to its rows; known once a row was decoded.
+    fn style(&self) -> Style;
 
     /// Whether rows lie in [`Block::text`] and not in the data.
     fn writes_rows(&self) -> bool {

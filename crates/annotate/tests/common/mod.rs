@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use fibula_annotate::{AnnotateError, AnnotateOptions, Annotator, Summary, Table, TableFamily};
+use fibula_annotate::{
+    AnnotateError, AnnotateOptions, Annotator, Format, Summary, Table, TableFamily,
+};
 use fibula_core::{Attributes, Change, Hop, Lookup, Memory, Prefix, Routes, Update, Value};
 use fibula_fib::{Fib, FibOptions};
 use fibula_rib::{BuilderOptions, ColumnKind, Columns, IndexedRoutes, StoredFamily, TableBuilder};
@@ -102,21 +104,21 @@ impl World {
 
     pub fn run(
         &self,
-        options: AnnotateOptions,
+        (format, options): (Format, AnnotateOptions),
         input: &[u8],
     ) -> (String, Result<Summary, AnnotateError>) {
         let mut output = Vec::new();
-        let result = self.run_to(options, input, &mut output);
+        let result = self.run_to((format, options), input, &mut output);
         (String::from_utf8(output).unwrap(), result)
     }
 
     pub fn run_to(
         &self,
-        options: AnnotateOptions,
+        (format, options): (Format, AnnotateOptions),
         input: impl std::io::Read,
         output: impl std::io::Write,
     ) -> Result<Summary, AnnotateError> {
-        Annotator::new(Arc::new(self.clone()), options)?.annotate(input, output)
+        Annotator::new(Arc::new(self.clone()), format, &options)?.annotate(input, output)
     }
 }
 

@@ -3,9 +3,11 @@
 pub(crate) mod scan;
 
 use self::scan::{Dialect, Record, record, text, unquoted};
-use super::{Decoder, Fault};
+use super::{LogDecoder, Style};
+use crate::added::{added_name, first_twice};
 use crate::address::Address;
 use crate::block::{Block, Kind, Row};
+use crate::fault::Fault;
 use crate::{AnnotateError, AnnotateOptions, Column, Format, Header};
 
 /// What is wrong with a record that the end of the input ends.
@@ -65,18 +67,22 @@ struct Fields {
 }
 
 impl Csv {
-    pub(crate) fn new(options: &AnnotateOptions, add: Vec<String>) -> Result<Self, AnnotateError> {
-        let own = if options.format == Format::Tsv { b'\t' } else { b',' };
-        let delimiter = options.delimiter.unwrap_or(own);
+    pub(crate) fn new(
+        format: Format,
+        options: &AnnotateOptions,
+        add: Vec<String>,
+    ) -> Result<Self, AnnotateError> {
+        let own = if format == Format::Tsv { b'\t' } else { b',' };
+        let (delimiter, quote) = (options.delimiter.unwrap_or(own), options.quote);
         let bad = |b: u8| b == b'\n' || b == b'\r';
-        if bad(delimiter) || options.quote.is_some_and(|quote| bad(quote) || quote == delimiter) {
+        if bad(delimiter) || quote.is_some_and(|quote| bad(quote) || quote == delimiter) {
             return Err(AnnotateError::Delimiter);
         }
         let named = options.columns.iter().any(|column| matches!(column, Column::Name(_)));
         let header = if named { Header::Present } else { options.header };
         Ok(Self {
-            format: options.format,
-            dialect: Dialect { delimiter, quote: options.quote },
+            format,
+            dialect: Dialect { delimiter, quote },
             columns: options.columns.clone(),
             header,
             strict: options.strict,
@@ -149,15 +155,15 @@ impl Csv {
                 None => (field + 1).to_string(),
             })
             .collect();
-        for (at, name) in self.names.iter().enumerate() {
-            if self.names[..at].contains(name) {
-                return Err(AnnotateError::Twice { name: name.clone() });
-            }
+        if let Some(name) = first_twice(&self.names) {
+            return Err(AnnotateError::Twice { name: name.clone() });
         }
         if let Some(header) = header {
-            for name in self.names.iter().flat_map(|name| {
-                self.add.iter().map(move |add| crate::options::added_name(name, add))
-            }) {
+            for name in self
+                .names
+                .iter()
+                .flat_map(|name| self.add.iter().map(move |add| added_name(name, add)))
+            {
                 if header.contains(&name) {
                     return Err(AnnotateError::NameTaken { name });
                 }
@@ -225,7 +231,7 @@ impl Csv {
     }
 }
 
-impl Decoder for Csv {
+impl LogDecoder for Csv {
     fn decode(&mut self, data: &[u8], end: bool, block: &mut Block) -> Result<usize, Fault> {
         let mut start = 0;
         if self.layout.is_none() {
@@ -280,6 +286,10 @@ impl Decoder for Csv {
     fn names(&self) -> &[String] {
         &self.names
     }
+
+    fn style(&self) -> Style {
+        Style::Fields(self.dialect)
+    }
 }
 
 fn damage(record: Record, width: usize) -> String {
@@ -295,10 +305,9 @@ mod tests {
     use proptest::prelude::*;
 
     fn csv(columns: &[&str], header: Header) -> Csv {
-        let mut options = AnnotateOptions::new(Format::Csv);
-        options.columns = columns.iter().map(|c| c.parse().unwrap()).collect();
-        options.header = header;
-        Csv::new(&options, vec!["asn".into()]).unwrap()
+        let columns = columns.iter().map(|c| c.parse().unwrap()).collect();
+        let options = AnnotateOptions { columns, header, ..AnnotateOptions::default() };
+        Csv::new(Format::Csv, &options, vec!["asn".into()]).unwrap()
     }
 
     fn decode(csv: &mut Csv, text: &str) -> Result<Block, Fault> {

@@ -3,8 +3,9 @@
 mod find;
 
 use self::find::{Found, Place, find};
-use super::{Decoder, Fault, line_end};
+use super::{LogDecoder, Style, line_end};
 use crate::block::{Block, Kind, Row};
+use crate::fault::Fault;
 use crate::{AnnotateError, AnnotateOptions, Column, Format};
 
 /// Decoder of JSON lines. Empty lines and lines that are not objects are copied as they are; the
@@ -58,7 +59,7 @@ impl JsonLines {
     }
 }
 
-impl Decoder for JsonLines {
+impl LogDecoder for JsonLines {
     fn decode(&mut self, data: &[u8], end: bool, block: &mut Block) -> Result<usize, Fault> {
         let mut start = 0;
         while !block.is_full() {
@@ -97,6 +98,10 @@ impl Decoder for JsonLines {
     fn names(&self) -> &[String] {
         &self.names
     }
+
+    fn style(&self) -> Style {
+        Style::Members
+    }
 }
 
 /// The error without its line number, which counts from this line.
@@ -132,9 +137,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn decode(columns: &[&str], strict: bool, text: &str) -> Result<Block, Fault> {
-        let mut options = AnnotateOptions::new(Format::JsonLines);
-        options.columns = columns.iter().map(|&c| Column::Name(c.into())).collect();
-        options.strict = strict;
+        let columns = columns.iter().map(|&c| Column::Name(c.into())).collect();
+        let options = AnnotateOptions { columns, strict, ..AnnotateOptions::default() };
         let mut block = Block::default();
         let used = JsonLines::new(&options).unwrap().decode(text.as_bytes(), true, &mut block)?;
         assert_eq!(used, text.len());

@@ -10,8 +10,10 @@ use std::net::IpAddr;
 use self::container::{Container, Packet, Step, Time};
 use self::flows::{Flows, Sum};
 use self::packet::{Protocol, flow};
-use super::{Decoder, Fault};
+use super::csv::scan::Dialect;
+use super::{LogDecoder, Style};
 use crate::block::{Block, Kind, Row};
+use crate::fault::Fault;
 use crate::write::{write_int, write_ip};
 use crate::{AnnotateError, AnnotateOptions, Column, Format};
 
@@ -95,7 +97,7 @@ impl Pcap {
     }
 }
 
-impl Decoder for Pcap {
+impl LogDecoder for Pcap {
     fn decode(&mut self, data: &[u8], end: bool, block: &mut Block) -> Result<usize, Fault> {
         let used = self.packets(data, end, block)?;
         if end
@@ -109,6 +111,10 @@ impl Decoder for Pcap {
 
     fn names(&self) -> &[String] {
         &self.names
+    }
+
+    fn style(&self) -> Style {
+        Style::Fields(Dialect { delimiter: b',', quote: Some(b'"') })
     }
 
     fn writes_rows(&self) -> bool {
@@ -263,8 +269,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn decode(data: &[u8], strict: bool) -> Result<Block, Fault> {
-        let mut options = AnnotateOptions::new(Format::Pcap);
-        options.strict = strict;
+        let options = AnnotateOptions { strict, ..AnnotateOptions::default() };
         let mut block = Block::default();
         let used = Pcap::new(&options)?.decode(data, true, &mut block)?;
         assert_eq!(used, data.len());

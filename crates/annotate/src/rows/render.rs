@@ -6,44 +6,21 @@
 use fibula_core::{AnyPrefix, Hop, Value};
 use fibula_fib::Columns;
 
-use crate::formats::csv::scan::{Dialect, write_field};
+use crate::added::{Added, Addition, Substitute};
+use crate::formats::Style;
+use crate::formats::csv::scan::write_field;
 use crate::formats::json::write_string;
 use crate::write::{write_int, write_prefix};
 
 /// Bytes of rendered text kept, for each address column; beyond, it starts anew.
 const MAX_KEPT: usize = 32 << 20;
 
-/// What is added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Added {
-    /// The matched prefix.
-    Prefix,
-    /// A value column.
-    Value(usize),
-}
-
-/// A value in place of none.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Default {
-    Int(u64),
-    Str(String),
-}
-
-/// How values are written.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Style {
-    /// As fields.
-    Fields(Dialect),
-    /// As members of an object.
-    Members,
-}
-
 /// Writes the values that are added.
 pub(crate) struct Renderer<'a> {
     columns: &'a Columns,
-    added: &'a [Added],
-    /// By added column: what addresses that nothing covers get.
-    defaults: &'a [Option<Default>],
+    additions: &'a [Addition],
+    /// The place of the prefix among them.
+    prefix: Option<usize>,
     style: Style,
     /// By address column and added column: what goes before the value.
     labels: Vec<Vec<Vec<u8>>>,
@@ -73,8 +50,7 @@ impl<'a> Renderer<'a> {
     /// `names` are the names of the added columns, by address column.
     pub(crate) fn new(
         columns: &'a Columns,
-        added: &'a [Added],
-        defaults: &'a [Option<Default>],
+        additions: &'a [Addition],
         style: Style,
         names: &[Vec<String>],
     ) -> Self {
@@ -96,7 +72,8 @@ impl<'a> Renderer<'a> {
         let spans = columns.len() as usize + 2;
         let kept =
             (0..kinds).map(|_| Kept { text: Vec::new(), spans: vec![UNKNOWN; spans] }).collect();
-        Self { columns, added, defaults, style, labels, kept, max_kept: MAX_KEPT }
+        let prefix = additions.iter().position(|addition| addition.what == Added::Prefix);
+        Self { columns, additions, prefix, style, labels, kept, max_kept: MAX_KEPT }
     }
 
     /// Appends the names of the added columns to a header.
@@ -135,7 +112,7 @@ impl<'a> Renderer<'a> {
         }
         let text = &self.kept[kind].text;
         out.extend_from_slice(&text[span.start..span.middle]);
-        if let Some(place) = self.added.iter().position(|&added| added == Added::Prefix) {
+        if let Some(place) = self.prefix {
             out.extend_from_slice(&self.labels[slot][place]);
             write_matched(self.style, prefix, out);
             out.extend_from_slice(&text[span.middle..span.end]);
@@ -152,21 +129,25 @@ impl<'a> Renderer<'a> {
         }
         let start = kept.text.len();
         let mut middle = None;
-        for (i, added) in self.added.iter().enumerate() {
-            match *added {
-                Added::Prefix => middle = Some(kept.text.len()),
-                Added::Value(column) => {
-                    kept.text.extend_from_slice(&self.labels[slot][i]);
-                    let default = self.defaults.get(i).and_then(Option::as_ref);
-                    let value = match default.filter(|_| at == self.columns.len() as usize) {
-                        Some(Default::Int(int)) => Value::Int(*int),
-                        Some(Default::Str(text)) => Value::Str(text),
-                        // Rows behind the last have no values.
-                        None => self.columns.value(column, at as u32),
-                    };
-                    write_value(self.style, value, &mut kept.text);
+        for (i, addition) in self.additions.iter().enumerate() {
+            let column = match addition.what {
+                Added::Value(column) => column,
+                Added::Prefix => {
+                    middle = Some(kept.text.len());
+                    continue;
                 }
-            }
+                // Text has no lists.
+                Added::Covering => continue,
+            };
+            kept.text.extend_from_slice(&self.labels[slot][i]);
+            let unmatched = at == self.columns.len() as usize;
+            let value = match addition.substitute.as_ref().filter(|_| unmatched) {
+                Some(Substitute::Int(int)) => Value::Int(*int),
+                Some(Substitute::Str(text)) => Value::Str(text),
+                // Rows behind the last have no values.
+                None => self.columns.value(column, at as u32),
+            };
+            write_value(self.style, value, &mut kept.text);
         }
         let end = kept.text.len();
         let span = Span { start, middle: middle.unwrap_or(end), end };
@@ -201,6 +182,7 @@ fn write_value(style: Style, value: Value<'_>, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::formats::csv::scan::Dialect;
     use fibula_rib::{ColumnKind, ColumnsBuilder};
 
     /// What is kept is a matter of speed alone: the text is the same when nothing stays.
@@ -211,13 +193,14 @@ mod tests {
             rows.push(&[Value::Int(n), Value::Str("a,\"b\"")]).unwrap();
         }
         let columns = rows.finish().unwrap();
-        let added = [Added::Value(0), Added::Prefix, Added::Value(1)];
+        let additions = [("n", Added::Value(0)), ("p", Added::Prefix), ("s", Added::Value(1))]
+            .map(|(name, what)| Addition { name: name.into(), what, substitute: None });
         let names = ["a", "b"].map(|slot| ["n", "p", "s"].map(|n| format!("{slot}_{n}")).to_vec());
         let prefix = Some("10.0.0.0/8".parse().unwrap());
         for style in [Style::Members, Style::Fields(Dialect { delimiter: b',', quote: Some(b'"') })]
         {
             let text = |max_kept| {
-                let mut renderer = Renderer::new(&columns, &added, &[], style, &names);
+                let mut renderer = Renderer::new(&columns, &additions, style, &names);
                 renderer.max_kept = max_kept;
                 let mut out = Vec::new();
                 for i in 0..500u32 {

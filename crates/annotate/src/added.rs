@@ -1,0 +1,98 @@
+//! What is added, as it was asked for and as the table has it.
+
+use fibula_fib::{ColumnKind, Columns};
+
+use crate::{AnnotateError, AnnotateOptions};
+
+/// What is added for an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Added {
+    /// The matched prefix.
+    Prefix,
+    /// The list of all prefixes that cover the address.
+    Covering,
+    /// A value column.
+    Value(usize),
+}
+
+/// A value in place of none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Substitute {
+    Int(u64),
+    Str(String),
+}
+
+/// One thing that is added.
+#[derive(Clone, Debug)]
+pub(crate) struct Addition {
+    /// Its name, behind that of the address column.
+    pub(crate) name: String,
+    pub(crate) what: Added,
+    /// What addresses get that nothing covers, if not nothing.
+    pub(crate) substitute: Option<Substitute>,
+}
+
+impl Addition {
+    /// What is added: as asked, or all there is. Lists are only for columns.
+    pub(crate) fn all(
+        columns: &Columns,
+        options: &AnnotateOptions,
+        lists: bool,
+    ) -> Result<Vec<Self>, AnnotateError> {
+        let known = || columns.names().map(str::to_owned).collect::<Vec<_>>();
+        let mut names = options.add.clone();
+        if names.is_empty() {
+            names = known();
+        }
+        if names.is_empty() {
+            names.push("prefix".to_owned());
+        }
+        if let Some(name) = first_twice(&names) {
+            return Err(AnnotateError::Twice { name: name.clone() });
+        }
+        let addition = |name: String| {
+            let what = match name.as_str() {
+                "prefix" => Some(Added::Prefix),
+                "covering" if lists => Some(Added::Covering),
+                name => columns.find(name).map(Added::Value),
+            };
+            match what {
+                Some(what) => Ok(Self { name, what, substitute: None }),
+                None => Err(AnnotateError::UnknownValue { name, known: known() }),
+            }
+        };
+        let mut all = names.into_iter().map(addition).collect::<Result<Vec<_>, _>>()?;
+        for (name, text) in &options.defaults {
+            let addition = all.iter_mut().find(|addition| addition.name == *name);
+            let Some((Added::Value(column), addition)) = addition.map(|found| (found.what, found))
+            else {
+                return Err(AnnotateError::Default { name: name.clone() });
+            };
+            addition.substitute = Some(substitute(columns.kind(column), name, text)?);
+        }
+        Ok(all)
+    }
+}
+
+fn substitute(kind: ColumnKind, name: &str, text: &str) -> Result<Substitute, AnnotateError> {
+    match kind {
+        ColumnKind::Str => Ok(Substitute::Str(text.to_owned())),
+        ColumnKind::Int => match text.parse() {
+            Ok(int) => Ok(Substitute::Int(int)),
+            Err(_) => {
+                let (name, text) = (name.to_owned(), text.to_owned());
+                Err(AnnotateError::DefaultKind { name, text })
+            }
+        },
+    }
+}
+
+/// The first of the names that an earlier one equals.
+pub(crate) fn first_twice(names: &[String]) -> Option<&String> {
+    names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).map(|(_, name)| name)
+}
+
+/// The name of the column that adds `add` for the addresses of `column`.
+pub(crate) fn added_name(column: &str, add: &str) -> String {
+    format!("{}_{add}", column.trim())
+}

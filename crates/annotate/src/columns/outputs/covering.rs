@@ -1,0 +1,77 @@
+//! Columns of lists: all prefixes that cover an address.
+
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use arrow_array::builder::{ListBuilder, StringBuilder};
+use fibula_core::{AnyPrefix, Prefix};
+
+use super::Grow;
+use crate::columns::answers::{Answers, Numbering, Without};
+use crate::table::Family;
+use crate::write::write_prefix;
+use crate::{AnnotateError, Table};
+
+/// All prefixes that cover an address, longest first.
+pub(super) struct Lists<'a> {
+    table: &'a dyn Table,
+    lists: ListBuilder<StringBuilder>,
+}
+
+impl<'a> Lists<'a> {
+    pub(super) fn new(table: &'a dyn Table) -> Self {
+        Self { table, lists: ListBuilder::new(StringBuilder::new()) }
+    }
+}
+
+impl Grow for Lists<'_> {
+    fn block(&mut self, answers: &Answers) -> Result<(), AnnotateError> {
+        let numbers = Numbering::routes(self.table).numbers();
+        let mut text = Vec::new();
+        for &route in &answers.routes {
+            for prefix in covering(self.table, route) {
+                text.clear();
+                write_prefix(prefix, &mut text);
+                self.lists.values().append_value(String::from_utf8_lossy(&text));
+            }
+            // An address that nothing covers has an empty list, no address has none.
+            let unmatched = numbers.without(route) == Some(Without::Unmatched);
+            self.lists.append(numbers.is_known(route) || unmatched);
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<ArrayRef, AnnotateError> {
+        Ok(Arc::new(self.lists.finish()))
+    }
+}
+
+/// The prefix of a route, IPv4 routes first.
+fn prefix(table: &dyn Table, route: u32) -> Option<AnyPrefix> {
+    let (v4, v6) = (table.v4().routes(), table.v6().routes());
+    let route = route as usize;
+    if route < v4.len() {
+        return Some(AnyPrefix::V4(v4.get(route).prefix));
+    }
+    let route = route - v4.len();
+    (route < v6.len()).then(|| AnyPrefix::V6(v6.get(route).prefix))
+}
+
+/// The prefix of a route and those that cover it, longest first.
+fn covering(table: &dyn Table, route: u32) -> Vec<AnyPrefix> {
+    fn family<A: Family>(
+        table: &dyn Table,
+        prefix: Prefix<A>,
+        any: fn(Prefix<A>) -> AnyPrefix,
+    ) -> Vec<AnyPrefix> {
+        let routes = A::in_table(table).routes();
+        let all = routes.covering(prefix.addr()).map(|route| routes.get(route).prefix);
+        // Longer ones that begin at the same address do not cover the whole prefix.
+        all.filter(|other| other.len() <= prefix.len()).map(any).collect()
+    }
+    match prefix(table, route) {
+        Some(AnyPrefix::V4(prefix)) => family(table, prefix, AnyPrefix::V4),
+        Some(AnyPrefix::V6(prefix)) => family(table, prefix, AnyPrefix::V6),
+        None => Vec::new(),
+    }
+}

@@ -1,0 +1,114 @@
+//! What is added, prepared so that a row's number is all that it takes to find it. One file for each
+//! kind of column.
+
+mod covering;
+mod lengths;
+mod numbers;
+mod prefix_bytes;
+mod prefixes;
+mod rows;
+mod texts;
+mod written;
+
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use arrow_schema::{DataType, Field};
+use fibula_fib::{ColumnKind, Columns};
+
+use self::covering::Lists;
+pub(super) use self::lengths::Lengths;
+use self::numbers::Ints;
+use self::prefix_bytes::PrefixLengths;
+use self::prefixes::Prefixes;
+use self::texts::Texts;
+use super::answers::Answers;
+use crate::added::{Added, Addition};
+use crate::{AnnotateError, AnnotateOptions, PrefixForm, Table};
+
+/// One column that is added.
+#[derive(Debug)]
+pub(super) struct Output {
+    /// Its name behind the address column's, and its type.
+    pub(super) name: String,
+    pub(super) kind: DataType,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    Prefix,
+    PrefixBytes,
+    PrefixLength,
+    Covering,
+    Ints(Ints),
+    Texts(Texts),
+}
+
+/// A column on its way.
+pub(super) trait Grow {
+    /// Adds the values of a block: [`BLOCK`](super::lookup::BLOCK) rows, fewer only in the last.
+    fn block(&mut self, answers: &Answers) -> Result<(), AnnotateError>;
+    fn finish(self: Box<Self>) -> Result<ArrayRef, AnnotateError>;
+}
+
+impl Output {
+    /// The columns of an addition: one, or two for a prefix in binary.
+    pub(super) fn of(
+        addition: &Addition,
+        columns: &Columns,
+        options: &AnnotateOptions,
+    ) -> Result<Vec<Self>, AnnotateError> {
+        let Addition { name, what, substitute } = addition;
+        let output = |name: &str, kind, content| Self { name: name.to_owned(), kind, content };
+        Ok(match (what, options.prefix) {
+            (Added::Prefix, PrefixForm::Text) => {
+                vec![output(name, DataType::Utf8, Content::Prefix)]
+            }
+            (Added::Prefix, PrefixForm::Binary) => vec![
+                output(name, DataType::Binary, Content::PrefixBytes),
+                output("prefix_len", DataType::UInt8, Content::PrefixLength),
+            ],
+            (Added::Covering, _) => {
+                let item = Field::new_list_field(DataType::Utf8, true);
+                vec![output(name, DataType::List(Arc::new(item)), Content::Covering)]
+            }
+            (&Added::Value(column), _) => vec![match columns.kind(column) {
+                ColumnKind::Int => {
+                    let ints = Ints::new(columns, column, substitute.as_ref());
+                    output(name, ints.kind(), Content::Ints(ints))
+                }
+                ColumnKind::Str => {
+                    let texts = Texts::new(columns, column, substitute.as_ref(), options.text)?;
+                    output(name, texts.kind(), Content::Texts(texts))
+                }
+            }],
+        })
+    }
+
+    /// A new column to be filled.
+    pub(super) fn begin<'a>(
+        &'a self,
+        table: &'a dyn Table,
+        lengths: Option<&'a Lengths>,
+        rows: usize,
+    ) -> Box<dyn Grow + 'a> {
+        let lengths = lengths.unwrap_or(Lengths::NO_ROUTES);
+        match &self.content {
+            Content::Prefix => Box::new(Prefixes::new(lengths, rows)),
+            Content::PrefixBytes => prefix_bytes::bytes(lengths, rows),
+            Content::PrefixLength => Box::new(PrefixLengths::new(lengths, rows)),
+            Content::Covering => Box::new(Lists::new(table)),
+            Content::Ints(ints) => ints.begin(rows),
+            Content::Texts(texts) => texts.begin(rows),
+        }
+    }
+}
+
+/// Whether 32-bit offsets reach all bytes of a column.
+fn fits(bytes: &[u8]) -> Result<(), AnnotateError> {
+    match i32::try_from(bytes.len()) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(AnnotateError::Limit { what: "bytes of text in a column of one batch" }),
+    }
+}

@@ -1,0 +1,52 @@
+//! Columns of prefixes as bytes, and of their lengths.
+
+use std::sync::Arc;
+
+use arrow_array::types::UInt8Type;
+use arrow_array::{ArrayRef, PrimitiveArray};
+use fibula_core::Addr;
+
+use super::Grow;
+use super::lengths::{Length, Lengths};
+use super::written::Written;
+use crate::AnnotateError;
+use crate::columns::answers::Answers;
+
+/// Addresses of prefixes, four or sixteen bytes in network order.
+pub(super) fn bytes(lengths: &Lengths, rows: usize) -> Box<dyn Grow + '_> {
+    Box::new(Written::bytes(rows, |answers: &Answers, i: usize, out: &mut Vec<u8>| {
+        match lengths.by_route[answers.routes[i] as usize].get() {
+            None => return false,
+            Some(Length::V4(len)) => out.extend((answers.v4[i] & u32::netmask(len)).to_be_bytes()),
+            Some(Length::V6(len)) => out.extend((answers.v6[i] & u128::netmask(len)).to_be_bytes()),
+        }
+        true
+    }))
+}
+
+/// Lengths of prefixes.
+pub(super) struct PrefixLengths<'a> {
+    lengths: &'a Lengths,
+    found: Vec<Option<u8>>,
+}
+
+impl<'a> PrefixLengths<'a> {
+    pub(super) fn new(lengths: &'a Lengths, rows: usize) -> Self {
+        Self { lengths, found: Vec::with_capacity(rows) }
+    }
+}
+
+impl Grow for PrefixLengths<'_> {
+    fn block(&mut self, answers: &Answers) -> Result<(), AnnotateError> {
+        let length = |&route: &u32| match self.lengths.by_route[route as usize].get() {
+            None => None,
+            Some(Length::V4(len) | Length::V6(len)) => Some(len),
+        };
+        self.found.extend(answers.routes.iter().map(length));
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<ArrayRef, AnnotateError> {
+        Ok(Arc::new(PrimitiveArray::<UInt8Type>::from(self.found)))
+    }
+}

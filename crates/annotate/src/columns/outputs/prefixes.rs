@@ -1,0 +1,111 @@
+//! Columns of prefixes as text.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, StringArray};
+use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use fibula_simd::{Isa, Kernel, Level, Simd};
+
+use super::lengths::{Lengths, RouteLength};
+use super::rows::Validity;
+use super::{Grow, fits};
+use crate::AnnotateError;
+use crate::columns::answers::Answers;
+use crate::columns::lookup::BLOCK;
+use crate::write::{MAX_PREFIX, put_v4_prefix, put_v6_prefix};
+
+/// Prefixes as text.
+pub(super) struct Prefixes<'a> {
+    lengths: &'a Lengths,
+    bytes: Vec<u8>,
+    offsets: Vec<i32>,
+    validity: Validity,
+    /// Those of a block.
+    block: Vec<RouteLength>,
+    level: Level,
+}
+
+/// Writes the prefixes of a block.
+struct Write<'a> {
+    lengths: &'a [RouteLength],
+    answers: &'a Answers,
+    bytes: &'a mut Vec<u8>,
+    offsets: &'a mut Vec<i32>,
+}
+
+impl Kernel for Write<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        /// So many that their texts stay in the first-level cache.
+        const ROWS: usize = 128;
+        /// What is copied of each; longer texts are rare.
+        const WHOLE: usize = 32;
+        let Self { lengths, answers, bytes, offsets } = self;
+        let mut texts = [[0; MAX_PREFIX]; ROWS];
+        let (mut v4, mut v6) = ([0u8; ROWS], [0u8; ROWS]);
+        for (block, lengths) in lengths.chunks(ROWS).enumerate() {
+            let first = block * ROWS;
+            let mut sizes = [0; ROWS];
+            // One family, then the other, as when they were read.
+            let (mut v4_len, mut v6_len) = (0, 0);
+            for (row, &len) in (0..).zip(lengths) {
+                (v4[v4_len], v6[v6_len]) = (row, row);
+                v4_len += usize::from(len.is_v4());
+                v6_len += usize::from(len.is_v6());
+            }
+            for &row in &v4[..v4_len] {
+                let row = usize::from(row) % ROWS;
+                let len = lengths[row].v4_len();
+                sizes[row] = put_v4_prefix(answers.v4[first + row], len, &mut texts[row]);
+            }
+            for &row in &v6[..v6_len] {
+                let row = usize::from(row) % ROWS;
+                let len = lengths[row].v6_len();
+                sizes[row] = put_v6_prefix(answers.v6[first + row], len, &mut texts[row]);
+            }
+            for (text, &size) in texts.iter().zip(&sizes[..lengths.len()]) {
+                let end = bytes.len() + size;
+                bytes.extend_from_slice(&text[..WHOLE]);
+                if size > WHOLE {
+                    bytes.extend_from_slice(&text[WHOLE..]);
+                }
+                bytes.truncate(end);
+                offsets.push(end as i32);
+            }
+        }
+    }
+}
+
+impl<'a> Prefixes<'a> {
+    pub(super) fn new(lengths: &'a Lengths, rows: usize) -> Self {
+        let mut offsets = Vec::with_capacity(rows + 1);
+        offsets.push(0);
+        let bytes = Vec::with_capacity(rows.saturating_mul(18) + MAX_PREFIX);
+        let block = Vec::with_capacity(BLOCK);
+        let level = Level::new(Isa::detect());
+        Self { lengths, bytes, offsets, validity: Validity::default(), block, level }
+    }
+}
+
+impl Grow for Prefixes<'_> {
+    fn block(&mut self, answers: &Answers) -> Result<(), AnnotateError> {
+        // Fetched first, in a loop so short that many loads are on their way at the same time: those
+        // that miss the caches wait together.
+        let by_route = self.lengths.by_route.as_slice();
+        self.block.clear();
+        self.block.extend(answers.routes.iter().map(|&route| by_route[route as usize]));
+        // Whether all fit is checked for the block as a whole, before the offsets are used.
+        let (bytes, offsets) = (&mut self.bytes, &mut self.offsets);
+        self.level.run(Write { lengths: &self.block, answers, bytes, offsets });
+        self.validity.extend(&self.block, |len| len != RouteLength::NONE);
+        fits(&self.bytes)
+    }
+
+    fn finish(self: Box<Self>) -> Result<ArrayRef, AnnotateError> {
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(self.offsets));
+        let bytes = Buffer::from_vec(self.bytes);
+        Ok(Arc::new(StringArray::try_new(offsets, bytes, self.validity.finish())?))
+    }
+}

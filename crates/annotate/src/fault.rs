@@ -1,0 +1,22 @@
+//! Faults of inputs, as decoders tell them.
+
+use crate::AnnotateError;
+
+/// What is wrong with an input; the driver adds the line.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// Text in the record at this offset of the data is not an address.
+    Unparsable { at: usize, slot: usize, text: Vec<u8> },
+    /// The record at this offset is damaged.
+    Record { at: usize, what: String },
+    /// The capture is damaged at this offset, before or in this packet, counted from 1.
+    Packet { at: usize, number: u64, what: &'static str },
+    /// The options do not fit the input.
+    Options(AnnotateError),
+}
+
+impl From<AnnotateError> for Fault {
+    fn from(error: AnnotateError) -> Self {
+        Self::Options(error)
+    }
+}

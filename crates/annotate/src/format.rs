@@ -1,0 +1,128 @@
+//! The formats of inputs, and how they are told.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+/// The format of the input; the output has the same, except that packets become CSV rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Format {
+    /// Comma-separated values (another delimiter by choice), quoted as RFC 4180 says.
+    Csv,
+    /// Tab-separated values.
+    Tsv,
+    /// One JSON object a line.
+    JsonLines,
+    /// Lines that begin with an address: plain lists, access logs. Values are added after tabs.
+    List,
+    /// A packet capture, pcap or pcapng; each packet becomes a CSV row.
+    Pcap,
+    /// Parquet. Columns, not rows: annotated by [`ColumnAnnotator`](crate::ColumnAnnotator).
+    Parquet,
+    /// Arrow IPC, file (Feather) or stream; likewise.
+    Arrow,
+}
+
+impl Format {
+    /// All formats.
+    pub const ALL: [Self; 7] =
+        [Self::Csv, Self::Tsv, Self::JsonLines, Self::List, Self::Pcap, Self::Parquet, Self::Arrow];
+
+    /// The name by which it is chosen: `"csv"`, `"tsv"`, `"jsonl"`, `"list"`, `"pcap"`, `"parquet"` or
+    /// `"arrow"`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Csv => "csv",
+            Self::Tsv => "tsv",
+            Self::JsonLines => "jsonl",
+            Self::List => "list",
+            Self::Pcap => "pcap",
+            Self::Parquet => "parquet",
+            Self::Arrow => "arrow",
+        }
+    }
+
+    /// Whether it has columns, so that [`ColumnAnnotator`](crate::ColumnAnnotator) annotates it and not
+    /// [`Annotator`](crate::Annotator).
+    pub const fn is_columnar(self) -> bool {
+        matches!(self, Self::Parquet | Self::Arrow)
+    }
+
+    /// The format that a file name's ending stands for, compression endings (`.gz`, `.bz2`, `.xz`,
+    /// `.zst`) aside.
+    ///
+    /// ```
+    /// use fibula_annotate::Format;
+    /// assert_eq!(Format::from_path("flows/conn.json.xz".as_ref()), Some(Format::JsonLines));
+    /// assert_eq!(Format::from_path("access.log".as_ref()), Some(Format::List));
+    /// assert_eq!(Format::from_path("capture".as_ref()), None);
+    /// ```
+    pub fn from_path(path: &Path) -> Option<Self> {
+        let ending = path.extension()?.to_str()?.to_ascii_lowercase();
+        match ending.as_str() {
+            "gz" | "bz2" | "xz" | "zst" => Self::from_path(Path::new(path.file_stem()?)),
+            "csv" | "binetflow" => Some(Self::Csv),
+            "tsv" | "tab" => Some(Self::Tsv),
+            "json" | "jsonl" | "ndjson" => Some(Self::JsonLines),
+            "txt" | "list" | "log" => Some(Self::List),
+            "pcap" | "pcapng" | "cap" => Some(Self::Pcap),
+            "parquet" | "pq" => Some(Self::Parquet),
+            "arrow" | "arrows" | "feather" | "ipc" => Some(Self::Arrow),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// No format has this name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownFormat(String);
+
+impl fmt::Display for UnknownFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unknown format {:?}; known are", self.0)?;
+        Format::ALL.iter().try_for_each(|format| write!(f, " {format}"))
+    }
+}
+
+impl std::error::Error for UnknownFormat {}
+
+impl FromStr for Format {
+    type Err = UnknownFormat;
+
+    fn from_str(text: &str) -> Result<Self, UnknownFormat> {
+        match text {
+            "json" | "ndjson" => Ok(Self::JsonLines),
+            "pcapng" => Ok(Self::Pcap),
+            "feather" | "ipc" => Ok(Self::Arrow),
+            "text" | "txt" | "log" => Ok(Self::List),
+            _ => Self::ALL
+                .into_iter()
+                .find(|format| format.name() == text)
+                .ok_or_else(|| UnknownFormat(text.to_owned())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip() {
+        for format in Format::ALL {
+            assert_eq!(format.name().parse(), Ok(format));
+        }
+        let error = "xml".parse::<Format>().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "unknown format \"xml\"; known are csv tsv jsonl list pcap parquet arrow"
+        );
+    }
+}

@@ -1,0 +1,59 @@
+//! Telling a format from the beginning of an input.
+
+use crate::Format;
+
+impl Format {
+    /// Guesses the format from the beginning of the input: a capture by its magic number, JSON lines
+    /// by a brace, a table by the delimiters of its first line, otherwise a list.
+    ///
+    /// ```
+    /// use fibula_annotate::Format;
+    /// assert_eq!(Format::guess(b"{\"ip\":\"10.0.0.1\"}\n"), Format::JsonLines);
+    /// assert_eq!(Format::guess(b"time,src,dst\n"), Format::Csv);
+    /// assert_eq!(Format::guess(b"10.0.0.1 - - [17/May/2015] \"GET /a,b\"\n"), Format::List);
+    /// ```
+    pub fn guess(head: &[u8]) -> Self {
+        if super::pcap::is_capture(head) {
+            return Self::Pcap;
+        }
+        if head.starts_with(b"PAR1") {
+            return Self::Parquet;
+        }
+        // A file's magic number; a stream begins with the mark before its first message.
+        if head.starts_with(b"ARROW1") || head.starts_with(&[0xff; 4]) {
+            return Self::Arrow;
+        }
+        let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+        let line = head.split(|&b| b == b'\n').next().unwrap_or_default().trim_ascii();
+        // An access log may hold commas and tabs, but not before the end of its address.
+        let stop = line.iter().position(|b| b" ,\t".contains(b));
+        match (line.first(), stop.map(|at| line[at])) {
+            (Some(b'{'), _) => Self::JsonLines,
+            (_, Some(b',')) => Self::Csv,
+            (_, Some(b'\t')) => Self::Tsv,
+            _ => Self::List,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guesses() {
+        for (head, format) in [
+            (&b""[..], Format::List),
+            (b"10.0.0.1\n10.0.0.2\n", Format::List),
+            (b"10.0.0.1\t5\n", Format::Tsv),
+            (b"\xef\xbb\xbf{}\n", Format::JsonLines),
+            (b"\xd4\xc3\xb2\xa1\x02\x00", Format::Pcap),
+            (b"PAR1\x15", Format::Parquet),
+            (b"ARROW1\0\0", Format::Arrow),
+            (b"\xff\xff\xff\xff\x10\x01", Format::Arrow),
+            (b"\x0a\x0d\x0d\x0a\x1c\x00\x00\x00\x4d\x3c\x2b\x1a", Format::Pcap),
+        ] {
+            assert_eq!(Format::guess(head), format, "{head:?}");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Counting what blocks found.
+
+use fibula_core::Hop;
+
+use super::lookup::{Answers, LookUp};
+use crate::Summary;
+use crate::added::{Added, Addition};
+use crate::block::{Block, Keys};
+use crate::hits::Hits;
+use crate::table::{Family, Table};
+
+/// Counts addresses and what they found.
+pub(super) struct Counter<'r> {
+    table: &'r dyn Table,
+    additions: &'r [Addition],
+    /// The names of the address columns.
+    names: Vec<String>,
+    /// How many of the most frequent values are listed.
+    top: usize,
+    /// By address column; none if nothing is listed.
+    hits: Vec<Hits>,
+    unmatched: Hop,
+    v4: u64,
+    addresses: u64,
+    matched: u64,
+}
+
+impl<'r> Counter<'r> {
+    pub(super) fn new(
+        table: &'r dyn Table,
+        additions: &'r [Addition],
+        names: &[String],
+        top: usize,
+    ) -> Self {
+        let prefixes = additions.iter().any(|addition| addition.what == Added::Prefix);
+        let slots = if top > 0 { names.len() } else { 0 };
+        Self {
+            table,
+            additions,
+            names: names.to_vec(),
+            top,
+            hits: (0..slots).map(|_| Hits::new(table, prefixes)).collect(),
+            unmatched: LookUp::unmatched(table),
+            v4: 0,
+            addresses: 0,
+            matched: 0,
+        }
+    }
+
+    /// Counts the addresses of a block.
+    pub(super) fn block(&mut self, block: &Block, answers: &Answers) {
+        let (v4, v6) = (block.v4.addrs.len() as u64, block.v6.addrs.len() as u64);
+        self.v4 += v4;
+        self.addresses += v4 + v6;
+        for row in answers.hops.chunks(self.names.len().max(1)) {
+            for (slot, &hop) in row.iter().enumerate() {
+                self.matched += u64::from(hop < self.unmatched);
+                if let Some(hits) = self.hits.get_mut(slot) {
+                    hits.hop(hop);
+                }
+            }
+        }
+        self.routes(&block.v4, &answers.v4_routes);
+        self.routes(&block.v6, &answers.v6_routes);
+    }
+
+    /// Counts matching routes, of which there are none where no prefix is added.
+    fn routes<A: Family>(&mut self, keys: &Keys<A>, routes: &[Hop]) {
+        let slots = self.names.len().max(1);
+        for (&route, &cell) in routes.iter().zip(&keys.cells) {
+            if let Some(hits) = self.hits.get_mut(cell as usize % slots) {
+                hits.route::<A>(route.to_bits() as usize);
+            }
+        }
+    }
+
+    /// Completes a summary of what decoders count.
+    pub(super) fn complete(&self, summary: Summary) -> Summary {
+        let top = self.hits.iter().zip(&self.names);
+        let top = top.flat_map(|(hits, name)| hits.top(self.table, self.additions, name, self.top));
+        Summary {
+            addresses: self.addresses,
+            v4: self.v4,
+            matched: self.matched,
+            unmatched: self.addresses - self.matched,
+            top: top.collect(),
+            ..summary
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The arguments of `fibula annotate`.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Args as ClapArgs;
+use fibula_annotate::{AnnotateOptions, Column, Format, Header, PrefixForm, TextForm};
+
+use crate::source::{parse_delimiter, parse_yes_no};
+
+const EXAMPLES: &str = "\
+Examples:
+  fibula annotate access.log > annotated.log
+  fibula annotate --table table.fib --column src_ip,dst_ip --add prefix,origin_as flows.csv -o out.csv
+  fibula annotate --table rib.gz --column id.orig_h,id.resp_h --format jsonl conn.json.xz
+  fibula annotate --layer geo=countries.csv --layer asn=rib.gz flows.parquet -o out.parquet
+  fibula annotate --table table.fib --column src --default asn=0 'logs/*.parquet' -o annotated/
+  fibula annotate --table table.fib --flows capture.pcapng
+  tcpdump -w - | fibula annotate --table table.fib --format pcap -
+
+Formats: csv, tsv, jsonl (JSON objects, a line each), list (lines that begin with an address: plain
+lists, access logs), pcap (also pcapng; packets become CSV rows), parquet, arrow (IPC file or stream).
+Told from the file's name, else from its content. gz, bz2, xz and zst are undone. Rows keep their
+bytes and their order; Parquet columns keep theirs, compression and statistics included.
+
+Several tables merge in order: for the same prefix a later one replaces an earlier one. With --layer
+they stand beside each other, and each adds its own columns. A table file that needs special reading
+(--names, --key...) is made a snapshot by `fibula build`.";
+
+/// Add matched prefixes and values to data with addresses
+#[derive(ClapArgs, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The data: files, patterns, directories; - for standard input
+    #[arg(value_name = "FILE", default_value = "-")]
+    pub inputs: Vec<PathBuf>,
+    /// The table: a snapshot, table files, gen:v4:2024:900000:1, embedded; several merge in order
+    #[arg(long, short, value_name = "TABLE,...", default_value = "embedded")]
+    pub table: Vec<String>,
+    /// A table beside others, NAME=TABLE,...: its columns become NAME_column. Repeatable
+    #[arg(long, value_name = "NAME=TABLE,...", conflicts_with = "table")]
+    pub layer: Vec<String>,
+    /// Where to write, - for standard output; a directory, if there are several files
+    #[arg(long, short, value_name = "FILE", default_value = "-")]
+    pub output: PathBuf,
+    /// Format of the data: csv, tsv, jsonl, list, pcap, parquet, arrow (default: told from name or
+    /// content)
+    #[arg(long, short, value_name = "FORMAT")]
+    pub format: Option<Format>,
+    /// Columns with addresses, by name or by number from 1 (default: found out; jsonl needs them)
+    #[arg(long, short, value_delimiter = ',', value_name = "COLUMN,...")]
+    pub column: Vec<Column>,
+    /// What to add: prefix, value columns of the table, and for parquet and arrow covering (the list
+    /// of all prefixes that cover the address) (default: all value columns)
+    #[arg(long, short, value_delimiter = ',', value_name = "NAME,...")]
+    pub add: Vec<String>,
+    /// What an address without a route gets in a column (default: nothing; null where there is one)
+    #[arg(long, value_delimiter = ',', value_name = "NAME=VALUE,...", value_parser = parse_default)]
+    pub default: Vec<(String, String)>,
+    /// How text is added to parquet and arrow
+    #[arg(long, value_name = "dictionary|plain", default_value = "dictionary")]
+    pub text: Text,
+    /// How prefixes are added to parquet and arrow: as text, or as bytes and length
+    #[arg(long, value_name = "text|binary", default_value = "text")]
+    pub prefix: Prefix,
+    /// Threads for parquet (default: one for each processor)
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// The first row names the columns, or does not (default: found out)
+    #[arg(long, value_name = "yes|no", value_parser = parse_yes_no)]
+    pub header: Option<bool>,
+    /// The character between fields, or tab
+    #[arg(long, value_name = "CHAR", value_parser = parse_delimiter)]
+    pub delimiter: Option<u8>,
+    /// Quotes are ordinary characters
+    #[arg(long)]
+    pub no_quotes: bool,
+    /// Of a capture, a row for each flow in place of one for each packet: the packets of one direction
+    /// with equal addresses, protocol and ports
+    #[arg(long)]
+    pub flows: bool,
+    /// Text that is not an address, and damaged records, are errors
+    #[arg(long)]
+    pub strict: bool,
+    /// How many of the most frequent values the summary lists for each added column
+    #[arg(long, value_name = "N", default_value = "10")]
+    pub top: usize,
+    /// No summary on standard error
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// `--text`.
+#[derive(Clone, Copy, Debug)]
+pub struct Text(TextForm);
+
+impl FromStr for Text {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "dictionary" => Ok(Self(TextForm::Dictionary)),
+            "plain" => Ok(Self(TextForm::Plain)),
+            _ => Err("dictionary or plain"),
+        }
+    }
+}
+
+/// `--prefix`.
+#[derive(Clone, Copy, Debug)]
+pub struct Prefix(PrefixForm);
+
+impl FromStr for Prefix {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "text" => Ok(Self(PrefixForm::Text)),
+            "binary" => Ok(Self(PrefixForm::Binary)),
+            _ => Err("text or binary"),
+        }
+    }
+}
+
+fn parse_default(text: &str) -> Result<(String, String), &'static str> {
+    let (name, value) = text.split_once('=').ok_or("NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+impl Args {
+    /// The options of both annotators.
+    pub fn options(&self) -> AnnotateOptions {
+        let mut options = AnnotateOptions::default();
+        options.columns.clone_from(&self.column);
+        options.add.clone_from(&self.add);
+        options.defaults.clone_from(&self.default);
+        options.strict = self.strict;
+        options.top = if self.quiet { 0 } else { self.top };
+        options.header = match self.header {
+            None => Header::Detect,
+            Some(true) => Header::Present,
+            Some(false) => Header::Absent,
+        };
+        options.delimiter = self.delimiter;
+        if self.no_quotes {
+            options.quote = None;
+        }
+        options.flows = self.flows;
+        (options.text, options.prefix) = (self.text.0, self.prefix.0);
+        options.threads = self.threads.unwrap_or(options.threads);
+        options
+    }
+}

@@ -1,0 +1,42 @@
+//! What an error of annotation means for who called the command.
+
+use fibula_annotate::AnnotateError;
+
+use super::inputs::Job;
+use crate::failure::Failure;
+
+/// Names the file, and the option that would help.
+pub fn failure(job: &Job, error: &AnnotateError) -> Failure {
+    if let AnnotateError::Write(error) = error {
+        return Failure::io(job.output.display(), error);
+    }
+    let failure = Failure::new(format_args!("{}: {error}", job.input.display()));
+    match error {
+        AnnotateError::UnknownValue { .. } => failure.hint("--add takes prefix and these names"),
+        AnnotateError::Default { .. } | AnnotateError::DefaultKind { .. } => {
+            failure.hint("--default NAME=VALUE, for value columns that --add names")
+        }
+        AnnotateError::Columnar { .. } => {
+            failure.hint("it must come from a file that is not compressed, or with --format")
+        }
+        AnnotateError::Type { .. } => failure.hint(
+            "addresses are text, unsigned integers, or 4 or 16 bytes; --column names the columns",
+        ),
+        AnnotateError::File { .. } => {
+            failure.hint("the file is damaged, or of another format: --format names it")
+        }
+        AnnotateError::NoColumn { .. }
+        | AnnotateError::UnknownColumn { .. }
+        | AnnotateError::ColumnNumber { .. }
+        | AnnotateError::ColumnKind { .. } => {
+            failure.hint("--column names the columns with addresses, --format the format")
+        }
+        AnnotateError::Unparsable { .. }
+        | AnnotateError::Record { .. }
+        | AnnotateError::Cell { .. } => {
+            failure.hint("without --strict it is counted and the rest goes on")
+        }
+        AnnotateError::NotACapture => failure.hint("--format names the format"),
+        _ => failure,
+    }
+}
