@@ -136,3 +136,26 @@ fn unsafe_stays_in_its_rooms() {
         }
     }
 }
+
+/// The walks of ARCHITECTURE.md name files, as `crate/file.rs` or `crate/file.rs: Type::function`: they are
+/// there, and have that function.
+#[test]
+fn walks_lead_somewhere() {
+    let text = read(&crates_dir().join("../ARCHITECTURE.md"));
+    let (_, walks) = text.split_once("## Three walks").expect("the chapter with the walks");
+    let (walks, _) = walks.split_once("\n## ").expect("another chapter");
+    let mut steps = 0;
+    for step in walks.split('`').skip(1).step_by(2).filter(|step| step.contains(".rs")) {
+        let (file, function) = step.split_once(": ").unwrap_or((step, ""));
+        let (name, file) = file.split_once('/').unwrap_or_else(|| panic!("{step}: no crate"));
+        let code = read(&crates_dir().join(name).join("src").join(file));
+        let function = function.rsplit("::").next().unwrap_or_default();
+        let is_there = function.is_empty()
+            || [format!("fn {function}"), format!("enum {function}"), format!("struct {function}")]
+                .iter()
+                .any(|d| code.contains(d));
+        assert!(is_there, "{step}: not in that file");
+        steps += 1;
+    }
+    assert!(steps > 40, "{steps} steps");
+}
