@@ -1,6 +1,6 @@
 //! `fibula export`: a table for other tools.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Instant;
@@ -26,7 +26,7 @@ Examples:
 Formats: tsv and csv (a prefix and its values a line; `fibula build` reads both), clickhouse (CSV for
 an ip_trie dictionary), mmdb (for MaxMind's readers, both families), intervals (Parquet: start, end
 and values of the runs of addresses with equal values, without overlaps; start and end are 32-bit
-integers for IPv4, 16 bytes for IPv6). Told from the file's ending: .tsv .txt .csv .mmdb .parquet.
+integers for IPv4, 16 bytes for IPv6). Told from the file's ending: .tsv .txt .csv .mmdb .parquet; another ending needs --to.
 
 DuckDB, logs(ip UINTEGER) joined with intervals, NULL where no route covers:
   SELECT l.*, CASE WHEN l.ip <= r.\"end\" THEN r.asn END AS asn
@@ -43,7 +43,8 @@ ClickHouse:
 pub struct Args {
     #[command(flatten)]
     table: TableArgs,
-    /// Format: tsv, csv, clickhouse, mmdb, intervals (default: told from the output's name, else tsv)
+    /// Format: tsv, csv, clickhouse, mmdb, intervals (default: told from the output's
+    /// name; tsv on standard output)
     #[arg(long, value_name = "FORMAT")]
     to: Option<To>,
     /// Where to write, - for standard output
@@ -88,6 +89,29 @@ fn parse_family(text: &str) -> Result<Family, &'static str> {
     }
 }
 
+impl Args {
+    /// The format that was asked for, or that the output's name tells.
+    fn format(&self) -> Result<To, Failure> {
+        let path = &self.output;
+        let is_stdout = path.as_os_str() == "-";
+        let is_special = path.metadata().is_ok_and(|meta| !meta.is_file());
+        let to = match self.to.or_else(|| To::from_path(path)) {
+            Some(to) => to,
+            None if is_stdout || is_special => To::Text(TextForm::Tsv),
+            None => {
+                let name = path.display();
+                return Err(Failure::new(format_args!("{name}: its ending tells no format"))
+                    .hint("name it .tsv, .txt, .csv, .mmdb or .parquet, or say --to"));
+            }
+        };
+        if matches!(to, To::Mmdb | To::Intervals) && is_stdout && std::io::stdout().is_terminal() {
+            return Err(Failure::new("this format is not for terminals")
+                .hint("name a file with -o, or redirect the output"));
+        }
+        Ok(to)
+    }
+}
+
 impl To {
     fn from_path(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
@@ -102,9 +126,9 @@ impl To {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
+    let to = args.format()?;
     let loaded = args.table.load()?;
     let table = &loaded.table;
-    let to = args.to.or_else(|| To::from_path(&args.output)).unwrap_or(To::Text(TextForm::Tsv));
     if let Some(name) = missing_column(table, args) {
         return Err(Failure::new(format_args!("{}: no column {name:?}", loaded.name)));
     }
@@ -123,7 +147,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let mut out = Output::create(&args.output)?;
     let written = write(args, table, to, family, &mut out);
     let what = written.map_err(|error| match error {
-        ExportError::Write(error) => Failure::io(args.output.display(), &error),
+        ExportError::Write(error) => Failure::from(error),
         error => Failure::new(format_args!("{}: {error}", args.output.display())),
     })?;
     out.finish()?;

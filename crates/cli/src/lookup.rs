@@ -4,7 +4,7 @@ use std::io::{self, BufRead, BufWriter, StdoutLock, Write};
 use std::net::IpAddr;
 
 use clap::Args as ClapArgs;
-use fibula_core::Value;
+use fibula_core::{Addr, AnyPrefix, Value};
 use fibula_fib::{Columns, EngineChoice, Fib, FibOptions, Match};
 use serde_json::{Map, Value as Json};
 
@@ -76,7 +76,8 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         Found { bad: 0, missed: 0 } => Ok(Outcome::Done),
         Found { bad: 0, .. } => Ok(Outcome::Negative),
         Found { bad, .. } => {
-            Err(Failure::new(format_args!("{bad} of the inputs are no addresses"))
+            let what = if bad == 1 { "input is no address" } else { "inputs are no addresses" };
+            Err(Failure::new(format_args!("{bad} {what}"))
                 .hint("addresses look like 192.0.2.1 or 2001:db8::1"))
         }
     }
@@ -98,7 +99,7 @@ fn one(
     place: &dyn Fn() -> String,
 ) -> Result<(), Failure> {
     let Ok(ip) = text.parse::<IpAddr>() else {
-        note(format_args!("{}{text:?} is not an address", place()));
+        note(format_args!("{}{}", place(), no_address(text)));
         found.bad += 1;
         return Ok(());
     };
@@ -108,6 +109,21 @@ fn one(
     };
     found.missed += u64::from(routes.is_empty());
     printer.print(ip, &routes)
+}
+
+/// What the text is in place of an address.
+fn no_address(text: &str) -> String {
+    if let Ok(prefix) = text.parse::<AnyPrefix>() {
+        let (first, last) = match prefix {
+            AnyPrefix::V4(prefix) => (prefix.first().to_ip(), prefix.last().to_ip()),
+            AnyPrefix::V6(prefix) => (prefix.first().to_ip(), prefix.last().to_ip()),
+        };
+        return format!("{prefix} is a prefix, not an address: ask for one from {first} to {last}");
+    }
+    // A line may be as long as a file.
+    let shown: String = text.chars().take(60).collect();
+    let more = if shown.len() < text.len() { "..." } else { "" };
+    format!("{shown:?}{more} is not an address")
 }
 
 /// How results are printed: JSON lines and tab-separated values at once, aligned columns at the end.

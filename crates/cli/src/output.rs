@@ -47,16 +47,21 @@ impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Stdout(out) => out.write(bytes),
-            Self::File(out, _) => out.write(bytes),
+            Self::File(out, path) => out.write(bytes).map_err(|error| named(path, &error)),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Stdout(out) => out.flush(),
-            Self::File(out, _) => out.flush(),
+            Self::File(out, path) => out.flush().map_err(|error| named(path, &error)),
         }
     }
+}
+
+/// The error with the file that it happened to.
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 /// Prints a value as JSON, followed by a line end.

@@ -112,3 +112,40 @@ fn stored_gzip(data: &[u8]) -> Vec<u8> {
     file.extend(u32::from(len).to_le_bytes());
     file
 }
+
+/// What was asked for is said, in a sentence.
+#[test]
+fn lookups_of_other_things_are_told_apart() {
+    let files = Files::new();
+    let fib = files.snapshot();
+    let prefix = said(&["lookup", "-t", &fib, "10.0.0.0/8"]);
+    assert_eq!(prefix.code, 2);
+    assert!(prefix.err.contains("is a prefix, not an address"), "{}", prefix.err);
+    assert!(prefix.err.contains("1 input is no address"), "{}", prefix.err);
+    let long = said_to(&["lookup", "-t", &fib], "x".repeat(1 << 20) + "\ny\n");
+    assert_eq!(long.code, 2);
+    assert!(long.err.len() < 500 && long.err.contains("2 inputs are no addresses"), "{}", long.err);
+}
+
+/// A name that tells no format gets none; what cannot be written names its file.
+#[test]
+fn outputs_that_cannot_be() {
+    let files = Files::new();
+    let fib = files.snapshot();
+    for name in ["table.xyz", "table"] {
+        let out = files.path(name);
+        let run = said(&["export", &fib, "-o", &out]);
+        assert!(run.code == 2 && run.err.contains("--to"), "{}", run.err);
+        assert!(!std::path::Path::new(&out).exists());
+        assert_eq!(done(&["export", &fib, "--to", "csv", "-o", &out]).out, "");
+    }
+    #[cfg(target_os = "linux")]
+    for args in [
+        &["gen", "table", "v4:2015:1000:1", "-o", "/dev/full"][..],
+        &["gen", "traffic", "--count", "1000", "-o", "/dev/full"],
+        &["export", &fib, "-o", "/dev/full"],
+    ] {
+        let run = said(args);
+        assert!(run.code == 2 && run.err.contains("/dev/full: No space"), "{args:?}: {}", run.err);
+    }
+}

@@ -154,6 +154,73 @@ fn mmdb_reads_back() {
     }
 }
 
+/// Mapped addresses are IPv4 addresses; so are Teredo's and 6to4's, unless an IPv6 route says otherwise.
+#[test]
+fn mmdb_has_the_aliases_of_ipv4() {
+    let row = |table: &Table, ip: &str| {
+        let mut bytes = Vec::new();
+        mmdb(table, "test", 1, &mut bytes).unwrap();
+        let reader = Reader::from_source(bytes).unwrap();
+        reader.verify().unwrap();
+        let found = reader.lookup(ip.parse().unwrap()).unwrap();
+        let found: Option<BTreeMap<String, serde_value::Scalar>> = found.decode().unwrap();
+        found.map(|found| found["n"].0.parse::<u64>().unwrap())
+    };
+    let n = |row: u64| Some(row * 1_000_003 % 70_000);
+    let v4 = [("10.0.0.0/8", 1), ("10.1.0.0/16", 2)];
+    let plain = table(&v4, &[("2001:db8::/32", 4)]);
+    for ip in ["10.1.2.3", "::10.1.2.3", "::ffff:10.1.2.3", "2001:0:a01:203::", "2002:a01:203::1"] {
+        assert_eq!(row(&plain, ip), n(2), "{ip}");
+    }
+    assert_eq!(row(&plain, "2002:b00::"), None);
+    assert_eq!(row(&plain, "2001:db8::"), n(4));
+    let inside = table(&v4, &[("2001:0:a01::/48", 5), ("2002::/16", 6)]);
+    let around = table(&v4, &[("::/0", 7)]);
+    assert_eq!(row(&inside, "2001:0:a01:203::"), n(5));
+    assert_eq!(row(&inside, "2001:0:a02::"), None);
+    assert_eq!(row(&inside, "2002:a01:203::1"), n(6));
+    for (ip, expected) in [("2002:a01:203::1", 7), ("2001:0:a01::", 7), ("::ffff:10.1.2.3", 2)] {
+        assert_eq!(row(&around, ip), n(expected), "{ip}");
+    }
+}
+
+/// Columns with dots in their names are entries of maps.
+#[test]
+fn mmdb_has_nested_maps() {
+    #[derive(serde::Deserialize, Debug, PartialEq)]
+    struct Country {
+        iso_code: Option<String>,
+        names: Option<BTreeMap<String, String>>,
+    }
+    #[derive(serde::Deserialize, Debug, PartialEq)]
+    struct Record {
+        country: Option<Country>,
+        asn: u32,
+        #[serde(rename = "asn.name")]
+        asn_name: Option<String>,
+    }
+    let names = ["country.iso_code", "asn", "country.names.en", "asn.name"];
+    let kinds = [ColumnKind::Str, ColumnKind::Int, ColumnKind::Str, ColumnKind::Str];
+    let mut builder = ColumnsBuilder::new(&names.into_iter().zip(kinds).collect::<Vec<_>>());
+    let text = Value::Str;
+    builder.push(&[text("CH"), Value::Int(1), text("Switzerland"), text("one")]).unwrap();
+    builder.push(&[Value::Null, Value::Int(2), Value::Null, Value::Null]).unwrap();
+    let columns = builder.finish().unwrap();
+    let table = Table { columns, ..table(&[("10.0.0.0/8", 0), ("11.0.0.0/8", 1)], &[]) };
+    let mut bytes = Vec::new();
+    mmdb(&table, "test", 1, &mut bytes).unwrap();
+    let reader = Reader::from_source(bytes).unwrap();
+    reader.verify().unwrap();
+    let record = |ip: &str| -> Record {
+        reader.lookup(ip.parse().unwrap()).unwrap().decode().unwrap().unwrap()
+    };
+    let names = BTreeMap::from([("en".to_owned(), "Switzerland".to_owned())]);
+    let country = Country { iso_code: Some("CH".to_owned()), names: Some(names) };
+    let full = Record { country: Some(country), asn: 1, asn_name: Some("one".to_owned()) };
+    assert_eq!(record("10.0.0.1"), full);
+    assert_eq!(record("11.0.0.1"), Record { country: None, asn: 2, asn_name: None });
+}
+
 fn check_intervals<A: StoredFamily>(table: &Table) {
     let folder =
         std::env::temp_dir().join(format!("fibula-intervals-{}-{}", std::process::id(), A::FAMILY));

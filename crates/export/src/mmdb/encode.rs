@@ -1,0 +1,49 @@
+//! How values are written.
+
+/// A type as the format numbers them.
+pub(super) const UTF8: u8 = 2;
+pub(super) const UINT16: u8 = 5;
+pub(super) const UINT32: u8 = 6;
+pub(super) const MAP: u8 = 7;
+pub(super) const UINT64: u8 = 9;
+pub(super) const ARRAY: u8 = 11;
+
+/// What goes before a value: its type and size.
+pub(super) fn control(kind: u8, size: usize, out: &mut Vec<u8>) {
+    let (small, rest, bytes) = match size {
+        0..29 => (size as u8, 0, 0),
+        29..285 => (29, size - 29, 1),
+        285..65_821 => (30, size - 285, 2),
+        _ => (31, size - 65_821, 3),
+    };
+    // Types beyond 7 are told by a second byte.
+    if kind > 7 {
+        out.extend_from_slice(&[small, kind - 7]);
+    } else {
+        out.push(kind << 5 | small);
+    }
+    out.extend_from_slice(&(rest as u32).to_be_bytes()[4 - bytes..]);
+}
+
+/// The longest text that a size can tell.
+const LONGEST: usize = 65_821 + (1 << 24) - 1;
+
+pub(super) fn text(text: &str) -> Vec<u8> {
+    let mut end = text.len().min(LONGEST);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let mut out = Vec::with_capacity(end + 5);
+    control(UTF8, end, &mut out);
+    out.extend_from_slice(&text.as_bytes()[..end]);
+    out
+}
+
+pub(super) fn number(kind: u8, value: u64) -> Vec<u8> {
+    let bytes = value.to_be_bytes();
+    let first = bytes.iter().position(|&byte| byte != 0).unwrap_or(bytes.len());
+    let mut out = Vec::with_capacity(10);
+    control(kind, bytes.len() - first, &mut out);
+    out.extend_from_slice(&bytes[first..]);
+    out
+}
