@@ -96,9 +96,16 @@ pub fn build(
             }
         };
         if table.v4.is_empty() && table.v6.is_empty() {
-            return Err(SourceError::new_err(
-                "no routes at all; name the format if the source is a table: format=\"text\"",
-            ));
+            return Err(SourceError::new_err(match report.damage.first() {
+                Some(first) => format!(
+                    "no routes at all: {} of {} records are damaged, the first: {first}",
+                    report.damaged,
+                    report.files.iter().map(|file| file.2).sum::<u64>()
+                ),
+                None => "no routes at all; name the format if the source is a table: \
+                         format=\"text\""
+                    .to_owned(),
+            }));
         }
         let fib = compiled(table, &building.engine, output);
         Ok(Opened::new(fib.map_err(|error| error::fib(&error))?))

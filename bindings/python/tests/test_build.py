@@ -201,3 +201,12 @@ def test_snapshots_that_are_none(csv: Path, tmp_path: Path) -> None:
         fibula.Table.open(tmp_path)
     with pytest.raises(OSError):
         fibula.Table.build(csv, output=tmp_path / "no" / "folder.fib")
+
+
+def test_what_is_wrong_with_rows_is_said() -> None:
+    with pytest.raises(fibula.SourceError, match=r"1 of 1 records.*10\.0\.0\.1/8"):
+        fibula.Table.build([("10.0.0.1/8", {"site": "hq"})])
+    for source in ("10.0.0.0/8", ["10.0.0.0/8", "10.1.0.0/16"], ["2001:db8::"]):
+        with pytest.raises(TypeError, match="is a prefix.*pairs"):
+            fibula.Table.build(source)
+    assert fibula.Table.build([("10.0.0.0/8", None)]).lookup("10.1.2.3") is not None

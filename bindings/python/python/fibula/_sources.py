@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import ipaddress
 import math
 import os
 from collections.abc import Iterable, Mapping
@@ -43,7 +44,13 @@ def _are_pairs(sources: list[Any] | tuple[Any, ...]) -> bool:
 
 def _source(source: Any, key: list[str]) -> list[str | Rows]:
     if isinstance(source, (str, os.PathLike)):
-        return list(_paths(os.fspath(source)))
+        name = os.fspath(source)
+        if _is_prefix(name) and not os.path.exists(name):
+            raise TypeError(
+                f"{name!r} is a prefix, and no file has that name: "
+                f"rows are pairs of a prefix and its values, [({name!r}, {{'site': 'hq'}})] or [({name!r}, None)]"
+            )
+        return list(_paths(name))
     if isinstance(source, Mapping):
         return [_from_pairs(source.items())]
     frame = _from_frame(source, key)
@@ -54,6 +61,14 @@ def _source(source: Any, key: list[str]) -> list[str | Rows]:
     raise TypeError(
         f"{type(source).__name__} is no source: those are paths, patterns, frames, and pairs of prefix and values"
     )
+
+
+def _is_prefix(name: str) -> bool:
+    try:
+        ipaddress.ip_network(name, strict=False)
+    except ValueError:
+        return False
+    return True
 
 
 def _paths(name: str) -> list[str]:
