@@ -68,6 +68,19 @@ impl AtomicFile {
         Ok(Self { inner: Inner::Temporary { file, target } })
     }
 
+    /// Puts the file in its place, read-only for everybody: whoever maps it may rely on its content.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub fn commit_read_only(self) -> io::Result<()> {
+        if let Inner::Temporary { file, .. } = &self.inner {
+            let mut permissions = file.as_file().metadata()?.permissions();
+            permissions.set_readonly(true);
+            file.as_file().set_permissions(permissions)?;
+        }
+        self.commit()
+    }
+
     /// Puts the file in its place.
     ///
     /// # Errors

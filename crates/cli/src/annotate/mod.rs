@@ -196,7 +196,7 @@ fn one(
                 columns.insert(made.map_err(|error| failure(job, &error))?)
             }
         };
-        return Ok((columnar, file(args, job, columnar, annotator)?));
+        return Ok((columnar, file(args, job, columnar, annotator, fib)?));
     }
     let mut data = BufReader::with_capacity(256 << 10, input::open(&job.input)?);
     let options = options(args, job, &mut data)?;
@@ -207,6 +207,7 @@ fn one(
     if summary.output_closed {
         return Err(Failure::output_closed());
     }
+    fib.unchanged()?;
     out.finish()?;
     Ok((format, summary))
 }
@@ -242,6 +243,7 @@ fn file(
     job: &Job,
     format: Format,
     annotator: &ColumnAnnotator,
+    fib: &Fib,
 ) -> Result<Summary, Failure> {
     let mut options = FileOptions::default();
     options.columns.clone_from(&args.column);
@@ -262,6 +264,7 @@ fn file(
         return Err(Failure::io(job.output.display(), &error));
     }
     let summary = done.map_err(|error| failure(job, &error))?;
+    fib.unchanged()?;
     out.inner.finish()?;
     Ok(summary)
 }

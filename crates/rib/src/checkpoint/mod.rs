@@ -129,7 +129,7 @@ impl Checkpoint {
         let bytes = self.to_bytes().map_err(|error| error.in_file(path))?;
         let written = AtomicFile::create(path).and_then(|mut file| {
             file.write_all(bytes.as_ref())?;
-            file.commit()
+            file.commit_read_only()
         });
         written.map_err(|e| SnapshotError::io(path, "cannot write the checkpoint", e))
     }
