@@ -72,6 +72,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         one(&fib, args, text, &mut printer, &mut found, &String::new)?;
     }
     printer.finish()?;
+    fib.unchanged()?;
     match found {
         Found { bad: 0, missed: 0 } => Ok(Outcome::Done),
         Found { bad: 0, .. } => Ok(Outcome::Negative),

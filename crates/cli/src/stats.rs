@@ -91,6 +91,8 @@ struct Stage {
 #[derive(Serialize)]
 struct SnapshotStats {
     digest: String,
+    /// The same whichever engine is stored.
+    table_digest: String,
     tool: String,
     created: String,
     sections: BTreeMap<String, u64>,
@@ -209,6 +211,7 @@ fn stats(args: &Args, loaded: &Loaded) -> Result<Stats, Failure> {
         stages,
         snapshot: loaded.snapshot.as_ref().map(|snapshot| SnapshotStats {
             digest: format!("{:032x}", snapshot.digest()),
+            table_digest: format!("{:032x}", snapshot.table_digest()),
             tool: snapshot.provenance().tool.clone(),
             created: utc(snapshot.provenance().created),
             sections: snapshot.sections().map(|(name, bytes)| (name.to_owned(), bytes)).collect(),

@@ -1,5 +1,6 @@
 //! `fibula verify`: every engine against the oracle, on every instruction set of this machine.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -27,6 +28,7 @@ Examples:
   fibula verify --table table.fib
   fibula verify --table rib.gz,updates.gz --engines dxr,planb --random 10000000
   fibula verify --table gen:v6:2024:200000:1 --json
+  fibula verify --snapshot table.fib --digest bc0a833a0dba2f82ffaa87393588a979
 
 The oracle is a plain binary trie. Probes: for every prefix both of its ends and their neighbours,
 both ends of the address space, and random addresses: a third over the whole space, a third over
@@ -35,7 +37,12 @@ the space in use, a third inside the table's prefixes. Each is asked singly and 
 
 Of a snapshot, the stored engines (snapshot:NAME) and the search for the matched prefix
 (snapshot:routes) are verified too. An engine that cannot hold the table is skipped, which is said
-on standard error. Exit code 1 if any answer is wrong.";
+on standard error. Exit code 1 if any answer is wrong.
+
+With --snapshot, one line says whether the file is sound, which digest it has, and whether its stored
+engines and its search answer as its routes say. Exit code 1 if the digest is not the one that --digest
+gives or an answer is wrong, 2 if the file is damaged. The digest covers all that answers depend on; it
+finds accidents, and is no proof of who wrote the file.";
 
 /// Compare engines with the oracle
 #[derive(ClapArgs, Debug)]
@@ -44,6 +51,12 @@ pub struct Args {
     /// The table: a snapshot, table files, gen:v4:2024:900000:1, embedded
     #[arg(long, short, value_name = "TABLE,...", default_value = "embedded")]
     table: Vec<String>,
+    /// A snapshot to check as a whole, in one line, instead of a table and engines
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["table", "engines"])]
+    snapshot: Option<PathBuf>,
+    /// The digest that the snapshot must have, as build and stats print it
+    #[arg(long, value_name = "HEX", requires = "snapshot", value_parser = parse_digest)]
+    digest: Option<u128>,
     /// Engines: names, auto, all
     #[arg(long, short, value_delimiter = ',', value_name = "NAME,...", default_value = "all")]
     engines: Vec<String>,
@@ -67,7 +80,7 @@ pub struct Args {
 }
 
 /// What was found for one engine. The names of the fields are relied on by scripts.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 struct Row {
     engine: String,
     isa: &'static str,
@@ -81,8 +94,16 @@ const KEEP: usize = 10;
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
-    engines::choose::<u32>(&args.engines)?;
-    let loaded = table::load_aloud(&Source::parse_list(&args.table)?, &args.read)?;
+    let loaded = match &args.snapshot {
+        Some(path) => {
+            let source = (path.display().to_string(), Source::Snapshot(path.clone()));
+            table::load(&[source], &ReadArgs::automatic())?
+        }
+        None => {
+            engines::choose::<u32>(&args.engines)?;
+            table::load_aloud(&Source::parse_list(&args.table)?, &args.read)?
+        }
+    };
     let mut rows = Vec::new();
     // A family without routes is verified as well: every answer must be "none".
     let wanted = |family: Family| match args.family {
@@ -96,6 +117,12 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         family::<u128>(args, &loaded, &mut rows)?;
     }
     let wrong = rows.iter().any(|row| row.wrong > 0);
+    if let Some(snapshot) = &loaded.snapshot {
+        snapshot.unchanged()?;
+        if args.snapshot.is_some() {
+            return whole(args, &loaded, snapshot, &rows);
+        }
+    }
     if args.json {
         output::json(&rows)?;
     } else {
@@ -169,7 +196,9 @@ fn candidates<'a, A: FibFamily>(
         let report = Report { probes: 0, wrong: 0, first: Vec::new() };
         candidates.push(Candidate { engine, isa, lookup, report });
     };
-    for choice in engines::choose::<A>(&args.engines)? {
+    // Of a snapshot as a whole, what is stored with it.
+    let asked = if args.snapshot.is_some() { Vec::new() } else { engines::choose(&args.engines)? };
+    for choice in asked {
         for isa in choice.forms(&isas) {
             match choice.build(routes, isa) {
                 Ok(built) => add(built.label, built.isa, built.engine as Box<dyn Lookup<A>>),
@@ -265,6 +294,57 @@ impl<A: FibFamily> Lookup<A> for Opened {
     fn memory(&self) -> Memory {
         self.0.family::<A>().memory()
     }
+}
+
+fn parse_digest(text: &str) -> Result<u128, String> {
+    let is_digest = text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit());
+    let digest = is_digest.then(|| u128::from_str_radix(text, 16).ok()).flatten();
+    digest.ok_or_else(|| "a digest has 32 hexadecimal digits".to_owned())
+}
+
+/// What `--snapshot` found.
+#[derive(Serialize)]
+struct Whole {
+    file: String,
+    digest: String,
+    expected_digest: Option<String>,
+    agrees: bool,
+    answers: Vec<Row>,
+}
+
+/// Says of a snapshot, whose checksums agree, whether digest and answers do.
+fn whole(
+    args: &Args,
+    loaded: &Loaded,
+    snapshot: &Snapshot,
+    rows: &[Row],
+) -> Result<Outcome, Failure> {
+    use std::io::Write as _;
+    let hex = |digest: u128| format!("{digest:032x}");
+    let (digest, expected) = (snapshot.digest(), args.digest.map(hex));
+    let wrong: u64 = rows.iter().map(|row| row.wrong).sum();
+    let is_expected = args.digest.is_none_or(|expected| expected == digest);
+    let agrees = is_expected && wrong == 0;
+    let file = loaded.name.clone();
+    if args.json {
+        let (digest, answers) = (hex(digest), rows.to_vec());
+        output::json(&Whole { file, digest, expected_digest: expected, agrees, answers })?;
+    } else {
+        let said = match (expected, is_expected) {
+            (None, _) => String::new(),
+            (Some(_), true) => ", as expected".to_owned(),
+            (Some(expected), false) => format!(", EXPECTED {expected}"),
+        };
+        let probes: u64 = rows.iter().map(|row| row.probes).sum();
+        let answers = match wrong {
+            0 => format!("all {} answers agree with its routes", grouped(probes)),
+            wrong => format!("{} of {} answers are WRONG", grouped(wrong), grouped(probes)),
+        };
+        let mut out = output::stdout();
+        writeln!(out, "{file}: checksums agree, digest {}{said}, {answers}", hex(digest))?;
+        out.flush()?;
+    }
+    Ok(if agrees { Outcome::Done } else { Outcome::Negative })
 }
 
 fn print(loaded: &Loaded, rows: &[Row]) -> Result<(), Failure> {

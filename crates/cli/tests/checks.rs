@@ -35,6 +35,28 @@ fn every_engine_and_isa_is_verified() {
 }
 
 #[test]
+fn a_snapshot_is_verified_in_one_line() {
+    let files = Files::new();
+    let fib = files.snapshot();
+    let good = said(&["verify", "--snapshot", &fib, "--random", "3000"]);
+    assert_eq!((good.code, good.out.lines().count()), (0, 1), "{}{}", good.out, good.err);
+    assert!(good.out.contains("checksums agree") && good.out.contains("answers agree"));
+    let digest = good.out.split("digest ").nth(1).unwrap().split(',').next().unwrap();
+    let same = said(&["verify", "--snapshot", &fib, "--digest", digest]);
+    assert!(same.code == 0 && same.out.contains("as expected"), "{}", same.out);
+    let other = said(&["verify", "--snapshot", &fib, "--digest", &"0".repeat(32)]);
+    assert!(other.code == 1 && other.out.contains("EXPECTED 0000"), "{}", other.out);
+    let rows = json(&["verify", "--snapshot", &fib, "--json"]);
+    assert_eq!((&rows["digest"], &rows["agrees"]), (&digest.into(), &true.into()));
+
+    let mut bytes = std::fs::read(&fib).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    let damaged = said(&["verify", "--snapshot", &files.with("damaged.fib", bytes)]);
+    assert!(damaged.code == 2 && damaged.err.contains("checksum differs"), "{}", damaged.err);
+    assert_eq!(said(&["verify", "--snapshot", &fib, "--digest", "12"]).code, 2);
+}
+
+#[test]
 fn forced_and_chosen_instruction_sets() {
     let verify =
         ["verify", "-t", "gen:v6:2024:500:1", "--engines", "planb", "--random", "10", "--json"];

@@ -116,8 +116,10 @@ fn engines_are_asked_for() {
     // A snapshot is a source like any other.
     let again = files.path("again.fib");
     done(&["build", &fib, "-o", &again, "--engine", "planb"]);
-    let digest = |path: &str| json(&["stats", "-t", path, "--json"])["snapshot"]["digest"].clone();
-    assert_eq!(digest(&fib), digest(&again));
+    let digest =
+        |path: &str, which: &str| json(&["stats", "-t", path, "--json"])["snapshot"][which].clone();
+    assert_eq!(digest(&fib, "table_digest"), digest(&again, "table_digest"));
+    assert_ne!(digest(&fib, "digest"), digest(&again, "digest"));
 }
 
 #[test]

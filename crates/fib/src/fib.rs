@@ -37,7 +37,8 @@ struct Inner {
 }
 
 impl Fib {
-    /// Opens a snapshot file with its stored engines. The file is mapped; see [`Snapshot::open`].
+    /// Opens a snapshot file with its stored engines. It is mapped if it is read-only, as `fibula build` leaves
+    /// it, else read; see [`Snapshot::open_with`].
     ///
     /// # Errors
     /// If the file cannot be read, is no snapshot or is damaged, or its engines' tables are not sound.
@@ -301,6 +302,15 @@ impl Fib {
     pub fn write(&self, path: impl AsRef<Path>) -> Result<Written, FibError> {
         let (table, v4, v6) = (self.to_table()?, self.0.v4.part(), self.0.v6.part());
         Ok(fibula_rib::write(path.as_ref(), &table, &v4, &v6)?)
+    }
+
+    /// Whether all answers so far came from the snapshot that was opened; see [`Snapshot::unchanged`].
+    ///
+    /// # Errors
+    /// If somebody wrote into the file while it was mapped.
+    pub fn unchanged(&self) -> Result<(), FibError> {
+        let snapshot = self.0.snapshot.as_ref();
+        Ok(snapshot.map_or(Ok(()), |snapshot| snapshot.unchanged())?)
     }
 
     /// Digest and sizes of the snapshot: of the file as it is, or as [`Fib::write`] would write it, which

@@ -86,8 +86,8 @@ pub use rib::{
     AttributeSet, Change, Changes, Decision, Path, Peer, Preference, Rib, RibMemory, SetTexts, Step,
 };
 pub use snapshot::{
-    EnginePart, Snapshot, SnapshotError, StoredFamily, StoredRoutes, Written, measure, to_bytes,
-    write,
+    EnginePart, Loading, Snapshot, SnapshotError, StoredFamily, StoredRoutes, Written, measure,
+    to_bytes, write,
 };
 pub use status::{Count, Counters, Event, Latencies, LiveError, Refusal};
 pub use table::{Provenance, SelectedPeer, SourceRecord, Table, TableError};

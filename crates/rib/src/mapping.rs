@@ -16,10 +16,10 @@ impl Mapped {
     pub(crate) fn new(file: &File, len: usize) -> io::Result<Self> {
         let mut options = MmapOptions::new();
         options.len(len).populate();
-        // SAFETY: the bytes must not change while they are borrowed. A snapshot file never does:
-        // `write` makes a new file and renames it over the old one, whose pages stay as they were for
-        // whoever maps them. That nobody else writes into the file cannot be enforced from here and
-        // is a documented condition of `Snapshot::open`.
+        // SAFETY: the bytes must not change while they are borrowed. `write` renames a new file over the
+        // old one, whose pages stay as they were for whoever maps them, and leaves it without permission to
+        // write; other files are mapped only if the caller vouches for them (`Loading::Map`). Against the
+        // owner and root, who can change any file and any process, there is no defence; `unchanged` tells.
         let map = unsafe { options.map(file) }?;
         Ok(Self(map))
     }

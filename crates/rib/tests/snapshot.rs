@@ -6,7 +6,7 @@ use std::fs;
 use fibula_core::{Addr, Hop, Prefix, Routes, TableRef, Value};
 use fibula_rib::snapshot::SnapshotErrorKind;
 use fibula_rib::{
-    ColumnKind, Columns, ColumnsBuilder, EnginePart, Provenance, SelectedPeer, Snapshot,
+    ColumnKind, Columns, ColumnsBuilder, EnginePart, Loading, Provenance, SelectedPeer, Snapshot,
     SourceRecord, StoredFamily, Table, to_bytes, write,
 };
 use fibula_testkit::{Rng, probes, tables};
@@ -158,14 +158,17 @@ proptest! {
         prop_assert_eq!(stored.tables().table("b").unwrap().as_slice().len(), 0);
         prop_assert!(stored.tables().table("c").is_none());
         prop_assert!(snapshot.family::<u128>().tables().table("a").is_none());
-        // The digest is the table's: engines and provenance do not count, routes and values do.
+        // To the table's digest engines do not count; to neither does provenance; routes and values do.
         let mut other = Table { provenance: Provenance::default(), ..table };
-        prop_assert_eq!(bare(&other).digest(), snapshot.digest());
+        prop_assert_eq!(bare(&other).table_digest(), snapshot.table_digest());
+        prop_assert_ne!(bare(&other).digest(), snapshot.digest());
+        let again = Snapshot::from_bytes(to_bytes(&other, &part, &EnginePart::none()).unwrap());
+        prop_assert_eq!(again.unwrap().digest(), snapshot.digest());
         other.v4 = [(Prefix::host(1), Hop::new(0))].into_iter().chain(
             other.v4.iter().map(|r| (r.prefix, r.hop)).filter(|(p, _)| *p != Prefix::host(1))
         ).collect();
         if other.v4 != snapshot.family::<u32>().to_routes() {
-            prop_assert_ne!(bare(&other).digest(), snapshot.digest());
+            prop_assert_ne!(bare(&other).table_digest(), snapshot.table_digest());
         }
     }
 }
@@ -200,6 +203,90 @@ fn a_file_is_replaced_whole_and_readers_keep_the_old_one() {
     assert_eq!(hop(&old), Hop::new(1));
     assert_eq!(hop(&Snapshot::open(&path).unwrap()), Hop::new(2));
     assert_eq!(names(directory.path()), ["t.fib"]);
+}
+
+/// Two tables in files of the same length, the first one's file writable or not.
+fn overwritten(directory: &std::path::Path, is_writable: bool) -> (std::path::PathBuf, Vec<u8>) {
+    let (path, other) = (directory.join("t.fib"), directory.join("other.fib"));
+    let none = EnginePart::none();
+    write(&path, &one_route(1), &none, &none).unwrap();
+    let table = Table { columns: Columns::numbered("hop", 2), ..one_route(0) };
+    let mut same = Table { v4: table.v4.clone(), ..one_route(1) };
+    same.columns = table.columns;
+    write(&other, &same, &none, &none).unwrap();
+    let permissions = fs::metadata(&path).unwrap().permissions();
+    assert!(permissions.readonly(), "what is written is read-only");
+    if is_writable {
+        make_writable(&path);
+    }
+    let bytes = fs::read(&other).unwrap();
+    assert_eq!(bytes.len() as u64, fs::metadata(&path).unwrap().len());
+    (path, bytes)
+}
+
+fn make_writable(path: &std::path::Path) {
+    let mut permissions = fs::metadata(path).unwrap().permissions();
+    #[expect(clippy::permissions_set_readonly_false, reason = "a file of the test's own")]
+    permissions.set_readonly(false);
+    fs::set_permissions(path, permissions).unwrap();
+}
+
+/// What `cp new.fib t.fib` does: the file stays, its bytes change.
+#[test]
+fn a_file_that_may_be_written_into_is_read_and_cannot_change() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, bytes) = overwritten(directory.path(), true);
+    let open = [Loading::Auto, Loading::Read].map(|l| Snapshot::open_with(&path, l).unwrap());
+    fs::write(&path, bytes).unwrap();
+    for snapshot in &open {
+        assert_eq!(snapshot.family::<u32>().get(0).hop, Hop::new(1));
+        snapshot.unchanged().unwrap();
+    }
+    fs::write(&path, b"").unwrap(); // which kills whoever has it mapped
+    assert_eq!(open[0].family::<u32>().get(0).hop, Hop::new(1));
+}
+
+#[test]
+fn who_writes_into_a_mapped_file_is_found_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, bytes) = overwritten(directory.path(), false);
+    let open = [Loading::Auto, Loading::Map].map(|l| Snapshot::open_with(&path, l).unwrap());
+    open.iter().for_each(|snapshot| snapshot.unchanged().unwrap());
+    // Another file in its place is no change: the old one stays as it is.
+    let none = EnginePart::none();
+    write(&path, &one_route(3), &none, &none).unwrap();
+    open.iter().for_each(|snapshot| snapshot.unchanged().unwrap());
+
+    let new = Snapshot::open(&path).unwrap();
+    new.unchanged().unwrap();
+    make_writable(&path);
+    new.unchanged().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(20)); // times of files are coarse
+    fs::write(&path, [&bytes[..], &[0; 64]].concat()).unwrap();
+    let error = new.unchanged().unwrap_err();
+    assert_eq!((error.kind(), error.path()), (SnapshotErrorKind::Changed, Some(&*path)));
+    assert!(error.to_string().contains("by renaming"), "{error}");
+}
+
+/// Its length alone says nothing: no memory is asked for before the header was looked at.
+#[test]
+fn a_large_file_without_content_is_refused_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("t.fib");
+    let none = EnginePart::none();
+    write(&path, &one_route(1), &none, &none).unwrap();
+    make_writable(&path);
+    let empty = directory.path().join("empty.fib");
+    fs::File::create(&empty).unwrap();
+    for (path, kind) in
+        [(path, SnapshotErrorKind::Damaged), (empty, SnapshotErrorKind::NotSnapshot)]
+    {
+        fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
+        for loading in [Loading::Read, Loading::Map] {
+            let error = Snapshot::open_with(&path, loading).unwrap_err();
+            assert_eq!(error.kind(), kind, "{error}");
+        }
+    }
 }
 
 #[test]
@@ -264,7 +351,7 @@ fn links_are_followed_and_devices_written_to() {
     write(&link, &one_route(2), &none, &none).unwrap();
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(Snapshot::open(&real).unwrap().family::<u32>().get(0).hop, Hop::new(2));
-    assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
+    assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o440);
 
     write("/dev/null".as_ref(), &one_route(1), &none, &none).unwrap();
     assert!(!fs::metadata("/dev/null").unwrap().is_file());

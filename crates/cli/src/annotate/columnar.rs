@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 
 use fibula_annotate::{AnnotateError, ColumnAnnotator, Format, Progress, Summary};
+use fibula_fib::Fib;
 
 use super::failed::failure;
 use super::inputs::Job;
@@ -17,6 +18,7 @@ pub fn annotate(
     job: &Job,
     format: Format,
     annotator: &ColumnAnnotator,
+    fib: &Fib,
 ) -> Result<Summary, Failure> {
     let mut out = Watched { inner: Output::create(&job.output)?, error: None };
     let done = {
@@ -28,9 +30,10 @@ pub fn annotate(
         }
     };
     if let Some(error) = out.error {
-        return Err(Failure::io(job.output.display(), &error));
+        return Err(Failure::from(error));
     }
     let summary = done.map_err(|error| failure(job, &error))?;
+    fib.unchanged()?;
     out.inner.finish()?;
     Ok(summary)
 }

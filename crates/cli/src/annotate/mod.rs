@@ -92,7 +92,7 @@ impl Work<'_> {
                     columns.insert(made.map_err(|error| failure(job, &error))?)
                 }
             };
-            return Ok((columnar, columnar::annotate(job, columnar, annotator)?));
+            return Ok((columnar, columnar::annotate(job, columnar, annotator, &self.fib)?));
         }
         self.rows(job, named)
     }
@@ -114,6 +114,7 @@ impl Work<'_> {
         if summary.output_closed {
             return Err(Failure::output_closed());
         }
+        self.fib.unchanged()?;
         out.finish()?;
         Ok((format, summary))
     }

@@ -30,7 +30,7 @@ use std::path::Path;
 use fibula_core::PerFamily;
 use serde::{Deserialize, Serialize};
 
-use crate::snapshot::to_bytes_with;
+use crate::snapshot::{format, to_bytes_with};
 use crate::{
     AtomicFile, AttributeSet, EnginePart, Preference, Provenance, Rib, Snapshot, SnapshotError,
     SourceRecord, Table,
@@ -127,7 +127,7 @@ impl Checkpoint {
     /// If the operating system refuses, or if the table cannot be stored.
     pub fn write(self, path: &Path) -> Result<(), SnapshotError> {
         let bytes = self.to_bytes().map_err(|error| error.in_file(path))?;
-        let written = AtomicFile::create(path).and_then(|mut file| {
+        let written = AtomicFile::create_read_only(path, &format::MAGIC).and_then(|mut file| {
             file.write_all(bytes.as_ref())?;
             file.commit()
         });

@@ -20,6 +20,8 @@ pub enum SnapshotErrorKind {
     Damaged,
     /// The checksums agree, the content does not make sense.
     Invalid,
+    /// Somebody wrote into the file while it was mapped.
+    Changed,
     /// The table or its engines cannot be stored.
     Unstorable,
 }
@@ -95,6 +97,9 @@ impl SnapshotError {
     fn advice(&self) -> Option<&'static str> {
         Some(match self.kind {
             SnapshotErrorKind::Io | SnapshotErrorKind::Unstorable => return None,
+            SnapshotErrorKind::Changed => {
+                "run it again, and replace snapshots by renaming, as `fibula build` does"
+            }
             SnapshotErrorKind::NotSnapshot => "give a file that `fibula build` wrote",
             SnapshotErrorKind::Version => {
                 "use the program version that wrote it, or build it again"

@@ -8,7 +8,7 @@ use super::SnapshotError;
 use super::error::SnapshotErrorKind as Kind;
 
 /// The high bit and the line end catch transfers that are not binary, as PNG's magic does.
-pub(super) const MAGIC: [u8; 8] = *b"\x89FIBULA\n";
+pub(crate) const MAGIC: [u8; 8] = *b"\x89FIBULA\n";
 pub(super) const VERSION: u32 = 1;
 /// Written in the machine's byte order; reads as something else in the other one.
 const BYTE_ORDER: u32 = 0x0a0b_0c0d;
@@ -59,9 +59,19 @@ fn is_logical(name: &str) -> bool {
 
 /// The table digest: over name, length and checksum of the logical sections. These are the same
 /// whichever engine is stored beside them, so equal tables have equal digests.
+pub(super) fn table_digest(sections: &[Section]) -> u128 {
+    digest_of(sections.iter().filter(|s| is_logical(&s.name)))
+}
+
+/// The digest of all that an answer depends on: the table, its indices, engines and, in a checkpoint,
+/// the RIB. Who built the file from what, and when, is left out, so the same sources give the same digest.
 pub(super) fn digest(sections: &[Section]) -> u128 {
+    digest_of(sections.iter().filter(|s| s.name != "provenance"))
+}
+
+fn digest_of<'a>(sections: impl Iterator<Item = &'a Section>) -> u128 {
     let mut summary = Vec::new();
-    for section in sections.iter().filter(|s| is_logical(&s.name)) {
+    for section in sections {
         summary.extend_from_slice(section.name.as_bytes());
         summary.push(0);
         // Little-endian whatever the machine; the checksums themselves differ by byte order.
@@ -79,7 +89,7 @@ pub(super) fn encode(sections: &[Section], file_len: usize) -> Vec<u8> {
     out.extend_from_slice(&VERSION.to_ne_bytes());
     out.extend_from_slice(&(file_len as u64).to_ne_bytes());
     out.extend_from_slice(&(sections.len() as u64).to_ne_bytes());
-    out.extend_from_slice(&digest(sections).to_ne_bytes());
+    out.extend_from_slice(&table_digest(sections).to_ne_bytes());
     out.resize(HEADER, 0); // 8 bytes to spare, and the checksum
     for section in sections {
         let mut name = [0; NAME];
@@ -109,38 +119,56 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes[at..].first_chunk().map_or(0, |b| u64::from_ne_bytes(*b))
 }
 
-/// Reads header and section table; checks everything about them, and that all sections are inside the
-/// file. Their content is not looked at.
-pub(super) fn decode(file: &[u8]) -> Result<(Vec<Section>, u128), SnapshotError> {
-    let count = decode_header(file)?;
-    let head = &file[..HEADER + count * ENTRY];
+/// Bytes of header and section table, from the first [`HEADER`] bytes of a file of `file_len` bytes (all
+/// of them where it is shorter).
+pub(super) fn head_len(start: &[u8], file_len: usize) -> Result<usize, SnapshotError> {
+    Ok(HEADER + decode_header(start, file_len)? * ENTRY)
+}
+
+/// Reads header and section table, which are all of `head`; checks everything about them, and that all
+/// sections are inside the file. Neither their content nor the gaps between them are looked at.
+pub(super) fn decode_head(
+    head: &[u8],
+    file_len: usize,
+) -> Result<(Vec<Section>, u128), SnapshotError> {
     let mut zeroed = head.to_vec();
     seal(&mut zeroed);
     if zeroed != head {
         return Err(SnapshotError::new(Kind::Damaged, "the checksum of the header differs"));
     }
-    let mut sections = Vec::with_capacity(count);
+    let mut sections = Vec::with_capacity(head.len() / ENTRY);
     let mut end = head.len();
     for (i, entry) in head[HEADER..].chunks_exact(ENTRY).enumerate() {
-        let section = decode_entry(entry, end, file.len()).map_err(|e| e.at(HEADER + i * ENTRY))?;
-        if let Some(gap) = file[end..section.place.start].iter().position(|&b| b != 0) {
-            let error = SnapshotError::new(Kind::Damaged, "a gap between sections is not zero");
-            return Err(error.at(end + gap));
-        }
+        let section = decode_entry(entry, end, file_len).map_err(|e| e.at(HEADER + i * ENTRY))?;
         end = section.place.end;
         sections.push(section);
     }
-    if end != file.len() {
+    if end != file_len {
         return Err(SnapshotError::invalid("there are bytes after the last section").at(end));
     }
     if let Some(twice) = duplicate(&sections) {
         return Err(SnapshotError::invalid(format!("two sections are named {twice}")));
     }
-    let stored = file[32..].first_chunk().map_or(0, |b| u128::from_ne_bytes(*b));
-    if digest(&sections) != stored {
+    let stored = head[32..].first_chunk().map_or(0, |b| u128::from_ne_bytes(*b));
+    if table_digest(&sections) != stored {
         return Err(SnapshotError::invalid("the table digest differs from its sections").at(32));
     }
     Ok((sections, stored))
+}
+
+/// Header and section table of a whole file, with the gaps between its sections.
+pub(super) fn decode(file: &[u8]) -> Result<(Vec<Section>, u128), SnapshotError> {
+    let head = head_len(file, file.len())?;
+    let (sections, table_digest) = decode_head(&file[..head], file.len())?;
+    let mut end = head;
+    for section in &sections {
+        if let Some(gap) = file[end..section.place.start].iter().position(|&b| b != 0) {
+            let error = SnapshotError::new(Kind::Damaged, "a gap between sections is not zero");
+            return Err(error.at(end + gap));
+        }
+        end = section.place.end;
+    }
+    Ok((sections, table_digest))
 }
 
 /// A name that two sections have.
@@ -151,19 +179,19 @@ pub(super) fn duplicate(sections: &[Section]) -> Option<&str> {
 }
 
 /// The number of sections; their table is inside the file.
-fn decode_header(file: &[u8]) -> Result<usize, SnapshotError> {
-    let magic = file.len().min(MAGIC.len());
-    if file[..magic] != MAGIC[..magic] || file.is_empty() {
+fn decode_header(start: &[u8], file_len: usize) -> Result<usize, SnapshotError> {
+    let magic = start.len().min(MAGIC.len());
+    if start[..magic] != MAGIC[..magic] || start.is_empty() {
         return Err(SnapshotError::new(Kind::NotSnapshot, "not a fibula snapshot"));
     }
     let truncated = |needed: u64| {
-        let reason = format!("truncated: {needed} bytes needed, {} there", file.len());
+        let reason = format!("truncated: {needed} bytes needed, {} there", file_len);
         SnapshotError::new(Kind::Truncated, reason)
     };
-    if file.len() < HEADER {
+    if file_len < HEADER || start.len() < HEADER {
         return Err(truncated(HEADER as u64));
     }
-    match u32_at(file, 8) {
+    match u32_at(start, 8) {
         BYTE_ORDER => {}
         order if order.swap_bytes() == BYTE_ORDER => {
             let reason = "written on a machine of the other byte order";
@@ -171,25 +199,25 @@ fn decode_header(file: &[u8]) -> Result<usize, SnapshotError> {
         }
         _ => return Err(SnapshotError::new(Kind::Damaged, "the byte order mark differs").at(8)),
     }
-    let version = u32_at(file, 12);
+    let version = u32_at(start, 12);
     if version != VERSION {
         let reason = format!("format version {version}, this program reads version {VERSION}");
         return Err(SnapshotError::new(Kind::Version, reason).at(12));
     }
-    let len = u64_at(file, 16);
-    if len > file.len() as u64 {
+    let len = u64_at(start, 16);
+    if len > file_len as u64 {
         return Err(truncated(len));
     }
-    if len < file.len() as u64 {
-        let reason = format!("{} bytes there, the header says {len}", file.len());
+    if len < file_len as u64 {
+        let reason = format!("{} bytes there, the header says {len}", file_len);
         return Err(SnapshotError::new(Kind::Damaged, reason).at(16));
     }
-    let count = usize::try_from(u64_at(file, 24)).unwrap_or(usize::MAX);
+    let count = usize::try_from(u64_at(start, 24)).unwrap_or(usize::MAX);
     if count > MAX_SECTIONS {
         let reason = format!("{count} sections, at most {MAX_SECTIONS} are allowed");
         return Err(SnapshotError::invalid(reason).at(24));
     }
-    if HEADER + count * ENTRY > file.len() {
+    if HEADER + count * ENTRY > file_len {
         return Err(truncated((HEADER + count * ENTRY) as u64));
     }
     Ok(count)

@@ -44,9 +44,10 @@
 //! | `engine/FAMILY/TABLE` | | the engine's tables, as [`Persist`](fibula_core::Persist) gave them |
 //! | `rib/...` | | in a [checkpoint](crate::Rib::checkpoint): every peer's routes, see `checkpoint/mod.rs` |
 //!
-//! The digest covers what the table says (the *logical* sections), not how it is looked up or where it
-//! is from: a table has the same digest whatever engine is stored with it. Sections with other names
-//! are checked for damage and otherwise left alone.
+//! The table digest covers what the table says (the *logical* sections), not how it is looked up or where
+//! it is from: a table has the same one whatever engine is stored with it. The digest that commands print
+//! ([`Snapshot::digest`]) is not stored: it is the same hash over all sections but `provenance`. Sections
+//! with other names are checked for damage and otherwise left alone.
 //!
 //! # What is checked when
 //!
@@ -66,11 +67,12 @@
 //! its prefixes, and then gives wrong answers; it cannot make a lookup read out of bounds, run long,
 //! or panic. Nothing is allocated by a size from the file beyond the file's own size.
 //!
-//! Not checked, because it cannot be: that nobody changes the file while it is mapped. [`write()`] never
-//! does, it renames a new file over the old one; see [`Snapshot::open`].
+//! Nobody may change a file while it is mapped. [`write()`] never does: it renames a new file over the old
+//! one, and makes it read-only. Files that somebody may write into are read, not mapped (ADR 13).
 
 mod error;
-mod format;
+mod file;
+pub(crate) mod format;
 mod open;
 mod routes;
 mod schema;
@@ -80,19 +82,18 @@ mod tests;
 mod write;
 
 use std::fmt;
-use std::fs::{self, File};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use fibula_core::{Addr, PerFamily};
+use fibula_core::Addr;
 
-use routes::Stored;
+use file::Origin;
+use open::Opened;
 
 use crate::array::{AlignedBytes, Image};
-use crate::mapping::Mapped;
 use crate::{Columns, Provenance};
 
 pub use error::{SnapshotError, SnapshotErrorKind};
+pub use file::Loading;
 pub use routes::{StoredFamily, StoredRoutes};
 pub(crate) use sections::Sections;
 pub(crate) use write::to_bytes_with;
@@ -100,40 +101,45 @@ pub use write::{EnginePart, Written, measure, to_bytes, write};
 
 /// An open snapshot: everything in it has been checked and is used where it lies.
 pub struct Snapshot {
-    path: Option<PathBuf>,
-    sections: Sections,
-    digest: u128,
-    families: PerFamily<Stored>,
-    columns: Columns,
-    provenance: Provenance,
+    opened: Opened,
+    /// `None` for one in memory.
+    origin: Option<Origin>,
 }
 
 impl Snapshot {
     /// Opens and checks the snapshot file.
     ///
-    /// The file is mapped, so it must not change while it is open. [`write()`] never changes a file, it
-    /// replaces it. If somebody else truncates the file, reading it kills the process (SIGBUS); if
-    /// somebody overwrites it, lookups may panic or answer wrongly. Replace snapshots by renaming.
+    /// A file that nobody may write into, as [`write()`] leaves it, is mapped: processes share its memory.
+    /// Another is read into memory of this process. See [`Snapshot::open_with`].
     ///
     /// # Errors
     /// If the file cannot be read, is no snapshot, or is damaged in any way.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
-        let path = path.as_ref();
-        let io = |e| SnapshotError::io(path, "cannot open the snapshot", e);
-        // Before it is opened: opening a pipe would wait for its writer.
-        if !fs::metadata(path).map_err(io)?.is_file() {
-            let error = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
-            return Err(io(error));
-        }
-        let file = File::open(path).map_err(io)?;
-        let len = file.metadata().map_err(io)?.len();
-        let len = usize::try_from(len).map_err(|e| io(io::Error::other(e)))?;
-        let image = match len {
-            0 => Image::Memory(AlignedBytes::zeroed(0)), // cannot be mapped
-            _ => Image::Mapped(Mapped::new(&file, len).map_err(io)?),
-        };
-        let snapshot = open::open(image).map_err(|e| e.in_file(path))?;
-        Ok(Self { path: Some(path.to_owned()), ..snapshot })
+        Self::open_with(path, Loading::Auto)
+    }
+
+    /// Opens and checks the snapshot file, mapped or read.
+    ///
+    /// A mapped file must not change while it is open. If its owner or root truncates it all the same,
+    /// reading it kills the process (SIGBUS); if they overwrite it, lookups may panic or answer wrongly, and
+    /// [`Snapshot::unchanged`] says so afterwards. A file that was read cannot change, and one that changes
+    /// while it is being read is refused by its checksums.
+    ///
+    /// # Errors
+    /// As [`Snapshot::open`].
+    pub fn open_with(path: impl AsRef<Path>, loading: Loading) -> Result<Self, SnapshotError> {
+        let (opened, origin) = file::open_file(path.as_ref(), loading)?;
+        Ok(Self { opened, origin: Some(origin) })
+    }
+
+    /// Whether all answers so far came from what was checked at opening: a mapped file has the size and the
+    /// time of its last change that it had. Programs call it before they report success. A file that was
+    /// replaced by renaming is unchanged: the old one is still mapped.
+    ///
+    /// # Errors
+    /// If somebody wrote into the file.
+    pub fn unchanged(&self) -> Result<(), SnapshotError> {
+        self.origin.as_ref().map_or(Ok(()), Origin::unchanged)
     }
 
     /// Checks a snapshot in memory, such as [`to_bytes`] makes, and keeps it. Bytes from elsewhere are
@@ -142,63 +148,74 @@ impl Snapshot {
     /// # Errors
     /// If the bytes are no snapshot, or damaged in any way.
     pub fn from_bytes(bytes: impl Into<AlignedBytes>) -> Result<Self, SnapshotError> {
-        open::open(Image::Memory(bytes.into()))
+        let opened = open::open(Image::Memory(bytes.into()))?;
+        Ok(Self { opened, origin: None })
     }
 
     /// The file, unless the snapshot is in memory.
     pub fn path(&self) -> Option<&Path> {
-        self.path.as_deref()
+        self.origin.as_ref().map(|origin| &*origin.path)
     }
 
     /// The routes of a family: `snapshot.family::<u32>()` or `::<u128>()`.
     pub fn family<A: Addr>(&self) -> &StoredRoutes<A> {
-        self.families.get::<A>()
+        self.opened.families.get::<A>()
     }
 
     /// The attributes that hops number.
     pub fn columns(&self) -> &Columns {
-        &self.columns
+        &self.opened.columns
     }
 
     /// Where the table comes from.
     pub fn provenance(&self) -> &Provenance {
-        &self.provenance
+        &self.opened.provenance
     }
 
     /// The sections with their bytes, in file order.
     pub fn sections(&self) -> impl ExactSizeIterator<Item = (&str, u64)> {
-        self.sections.list.iter().map(|s| (s.name.as_str(), s.place.len() as u64))
+        self.opened.sections.list.iter().map(|s| (s.name.as_str(), s.place.len() as u64))
     }
 
     /// What [`write()`] reported for the file.
     pub fn written(&self) -> Written {
         Written {
-            bytes: self.sections.list.last().map_or(0, |section| section.place.end as u64),
-            digest: self.digest,
+            bytes: self.opened.sections.list.last().map_or(0, |section| section.place.end as u64),
+            digest: self.opened.digest,
             sections: self.sections().map(|(name, bytes)| (name.to_owned(), bytes)).collect(),
         }
     }
 
     /// The sections, for what lies behind those of a table.
     pub(crate) fn raw(&self) -> &Sections {
-        &self.sections
+        &self.opened.sections
     }
 
-    /// A digest of what the table says: prefixes, hops and attributes, not engines or provenance.
-    /// Equal tables have equal digests (on machines of the same byte order). It tells tables apart; it
-    /// is no defence against forgery.
+    /// A digest of everything in the file that answers depend on: routes, attributes, indices, engine
+    /// tables, and in a checkpoint the RIB. Equal digests are equal answers, on machines of the same byte
+    /// order. Where the table is from and when it was built does not count, so the same sources, built
+    /// again by the same program, have the same digest.
+    ///
+    /// It tells files apart that differ by accident. It is no authentication: who can forge a file can
+    /// forge its digest (XXH3 is not a cryptographic hash).
     pub fn digest(&self) -> u128 {
-        self.digest
+        self.opened.digest
+    }
+
+    /// A digest of what the table says, prefixes, hops and attributes: the same whichever engine is stored
+    /// with them.
+    pub fn table_digest(&self) -> u128 {
+        self.opened.table_digest
     }
 }
 
 impl fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Snapshot")
-            .field("v4", &self.families.v4.len())
-            .field("v6", &self.families.v6.len())
-            .field("columns", &self.columns)
-            .field("digest", &format_args!("{:032x}", self.digest))
+            .field("v4", &self.opened.families.v4.len())
+            .field("v6", &self.opened.families.v6.len())
+            .field("columns", &self.opened.columns)
+            .field("digest", &format_args!("{:032x}", self.opened.digest))
             .finish()
     }
 }

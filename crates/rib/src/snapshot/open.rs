@@ -9,20 +9,31 @@ use std::sync::Arc;
 use fibula_core::{Family, PerFamily};
 
 use super::format::{self, Section};
-use super::routes::StoredTables;
+use super::routes::{Stored, StoredTables};
 use super::schema::{ColumnSchema, Engines, Schema};
 use super::sections::Sections;
-use super::{Snapshot, SnapshotError, StoredFamily, StoredRoutes};
-use crate::ColumnKind;
+use super::{SnapshotError, StoredFamily, StoredRoutes};
 use crate::array::Image;
 use crate::columns::{Column, Columns, Dictionary};
 use crate::indexed::{IndexedRoutes, MAX_BUCKET_BITS};
+use crate::{ColumnKind, Provenance};
 
 type Result<T> = std::result::Result<T, SnapshotError>;
 
-pub(super) fn open(image: Image) -> Result<Snapshot> {
+/// What is in a snapshot, checked.
+pub(super) struct Opened {
+    pub(super) sections: Sections,
+    pub(super) digest: u128,
+    pub(super) table_digest: u128,
+    pub(super) families: PerFamily<Stored>,
+    pub(super) columns: Columns,
+    pub(super) provenance: Provenance,
+}
+
+pub(super) fn open(image: Image) -> Result<Opened> {
     let image = Arc::new(image);
-    let (list, digest) = format::decode((*image).as_ref())?;
+    let (list, table_digest) = format::decode((*image).as_ref())?;
+    let digest = format::digest(&list);
     let sections = Sections { image, list };
     sections.check_sums()?;
     let provenance = sections.json("provenance")?;
@@ -33,14 +44,8 @@ pub(super) fn open(image: Image) -> Result<Snapshot> {
     let v6 = family::<u128>(&sections, rows, engines.v6)?;
     schema.check_rows(v4.len() + v6.len()).map_err(|reason| sections.blame("schema", reason))?;
     let columns = columns(&sections, schema)?;
-    Ok(Snapshot {
-        path: None,
-        sections,
-        digest,
-        families: PerFamily { v4, v6 },
-        columns,
-        provenance,
-    })
+    let families = PerFamily { v4, v6 };
+    Ok(Opened { sections, digest, table_digest, families, columns, provenance })
 }
 
 fn family<A: StoredFamily>(

@@ -43,7 +43,7 @@ impl<'a> EnginePart<'a> {
 pub struct Written {
     /// Bytes of the file.
     pub bytes: u64,
-    /// The table's digest; see [`Snapshot::digest`](super::Snapshot::digest).
+    /// The file's digest; see [`Snapshot::digest`](super::Snapshot::digest).
     pub digest: u128,
     /// The sections with their bytes.
     pub sections: Vec<(String, u64)>,
@@ -51,7 +51,8 @@ pub struct Written {
 
 /// Writes the table with its engines as the snapshot `path`.
 ///
-/// The file appears whole or not at all, see [`AtomicFile`].
+/// The file appears whole or not at all, see [`AtomicFile`], and is read-only: [`Snapshot::open`](super::Snapshot::open) maps it.
+/// To replace it, write or rename another one over it.
 ///
 /// # Errors
 /// If the operating system refuses, or if the table cannot be stored: a hop that is no row, a name
@@ -63,7 +64,7 @@ pub fn write(
     v6: &EnginePart<'_>,
 ) -> Result<Written, SnapshotError> {
     let plan = Plan::new(table, v4, v6, Vec::new()).map_err(|e| e.in_file(path))?;
-    let written = AtomicFile::create(path).and_then(|mut file| {
+    let written = AtomicFile::create_read_only(path, &format::MAGIC).and_then(|mut file| {
         plan.write_to(&mut file)?;
         file.commit()
     });
