@@ -1,3 +1,5 @@
+use crate::families::of_family;
+use crate::hash::nth;
 use crate::{Hash, Key, Shape};
 
 /// What a counter holds at most. One that came to it stays: how many keys stand behind it is unknown.
@@ -56,6 +58,9 @@ fn place(bit: usize) -> (usize, usize) {
 impl Shape {
     /// The key's bits in a filter of this shape, which may repeat.
     pub fn positions<K: Key>(self, hash: Hash, key: K) -> impl Iterator<Item = u32> + use<K> {
-        (0..self.hashes()).map(move |index| self.position(hash.nth(key, index)))
+        // A key of several words is hashed here, once.
+        let lane = of_family!(hash, F => key.lane::<F>());
+        (0..self.hashes())
+            .map(move |index| self.position(of_family!(hash, F => nth::<_, K::By<F>>(lane, index))))
     }
 }

@@ -1,36 +1,34 @@
-//! Hash functions of 32- and 64-bit keys, one key at a time: the statement that the vector forms
-//! are compared with, bit for bit.
+//! The names of the hash functions, and what they make of one key. `families.rs` has the functions.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// 2^32 divided by the golden ratio: far apart seeds, and (being odd) a multiplier.
-pub(crate) const GOLDEN: u32 = 0x9e37_79b9;
-/// The prime next to it, Knuth's multiplier.
-pub(crate) const KNUTH: u32 = 0x9e37_79b1;
-/// The same for 64 bits: 2^64 divided by the golden ratio.
-pub(crate) const KNUTH64: u64 = 0x9e37_79b9_7f4a_7c15;
-/// The multiplier of H2.
-pub(crate) const H2: u32 = 0x045d_9f3b;
-/// The multiplier that Open vSwitch ends a CRC hash with. A CRC is linear, and this is what is not.
-pub(crate) const OVS: u32 = 0x8052_04f3;
+use fibula_simd::{Lanes, One, Scalar, Word};
+
+use crate::Key;
+use crate::families::{Family, of_family};
 
 /// How the positions of a key come about.
 ///
 /// All but the first hash a key once, to `h1` and `h2`, and go on by double hashing: the `i`th hash
 /// is `h1 + i * h2`. Where a function has 32 bits, `h2` is `h1` turned by half: the position is taken
-/// from a hash's high bits, so the two depend on different halves.
+/// from a hash's high bits, so the two depend on different halves. A key of several words is hashed to
+/// 64 bits by a form of the function that takes words in one after the other; `h1` and `h2` are their
+/// halves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Hash {
-    /// MurmurHash3 of the key's bytes, with another seed for each position: HPBF's choice.
+    /// MurmurHash3 (x86, 32 bits) of the key's bytes, with another seed for each position: HPBF's choice.
+    /// Keys of several words: with the first two of the seeds.
     MurmurSeeded,
-    /// The finaliser of MurmurHash3, which alone mixes one word well.
+    /// The finaliser of MurmurHash3, which alone mixes one word well. Keys of several words: the first half
+    /// of MurmurHash3 (x64, 128 bits).
     #[default]
     Murmur,
     /// Knuth's multiplicative method: one multiplication. Keys in regular steps fall on regular
     /// positions, so rates of false positives hold for irregular keys only.
     Knuth,
-    /// H2, the function that Bloomfwd likes best for IPv4.
+    /// H2, the function that Bloomfwd likes best for IPv4. Keys of several words: word by word, from two
+    /// beginnings.
     H2,
     /// CRC32 with Castagnoli's polynomial, ended as Open vSwitch does: one instruction a word, but of
     /// scalar registers.
@@ -56,13 +54,7 @@ impl Hash {
     /// The `index`th hash of the key.
     #[inline]
     pub fn nth<K: Key>(self, key: K, index: u32) -> u32 {
-        match self {
-            Self::MurmurSeeded => key.murmur3(index.wrapping_mul(GOLDEN)),
-            _ => {
-                let (first, second) = key.pair(self);
-                first.wrapping_add(index.wrapping_mul(second))
-            }
-        }
+        of_family!(self, F => nth::<_, K::By<F>>(key.lane::<F>(), index))
     }
 }
 
@@ -83,86 +75,10 @@ impl FromStr for Hash {
     }
 }
 
-/// A key of a filter: `u32` or `u64`.
-#[expect(private_bounds, reason = "sealed: the vector forms know these two widths")]
-pub trait Key: crate::probe::Lanewise + Copy + Default + Ord + fmt::Debug + Send + Sync {
-    /// The key, without its high half if it has 64 bits.
-    fn low(self) -> u32;
-    /// The key that this is the low half of.
-    fn of_low(low: u32) -> Self;
-    /// Bitwise and.
-    fn and(self, other: Self) -> Self;
-    /// MurmurHash3 (x86, 32 bits) of the key's bytes, least significant first.
-    fn murmur3(self, seed: u32) -> u32;
-    /// The two numbers that double hashing goes on from. The second is odd, so that positions in a
-    /// filter of a power of two do not repeat.
-    fn pair(self, hash: Hash) -> (u32, u32);
-}
-
-impl Key for u32 {
-    #[inline]
-    fn low(self) -> u32 {
-        self
-    }
-    #[inline]
-    fn of_low(low: u32) -> Self {
-        low
-    }
-    #[inline]
-    fn and(self, other: Self) -> Self {
-        self & other
-    }
-    #[inline]
-    fn murmur3(self, seed: u32) -> u32 {
-        fmix32(murmur_block(seed, self) ^ 4)
-    }
-    #[inline]
-    fn pair(self, hash: Hash) -> (u32, u32) {
-        let first = match hash {
-            Hash::MurmurSeeded => self.murmur3(0),
-            Hash::Murmur => fmix32(self),
-            Hash::Knuth => self.wrapping_mul(KNUTH),
-            Hash::H2 => h2(self),
-            Hash::Crc32c => crc_finish(crc32c(0, self.into(), 4), 4),
-        };
-        (first, first.rotate_left(16) | 1)
-    }
-}
-
-impl Key for u64 {
-    #[inline]
-    fn low(self) -> u32 {
-        self as u32
-    }
-    #[inline]
-    fn of_low(low: u32) -> Self {
-        low.into()
-    }
-    #[inline]
-    fn and(self, other: Self) -> Self {
-        self & other
-    }
-    #[inline]
-    fn murmur3(self, seed: u32) -> u32 {
-        let hash = murmur_block(murmur_block(seed, self as u32), (self >> 32) as u32);
-        fmix32(hash ^ 8)
-    }
-    #[inline]
-    fn pair(self, hash: Hash) -> (u32, u32) {
-        let first = match hash {
-            Hash::Murmur => return halves(fmix64(self)),
-            Hash::Knuth => return halves(self.wrapping_mul(KNUTH64)),
-            Hash::MurmurSeeded => self.murmur3(0),
-            // H2 has 32 bits: the high half goes through it first, and is mixed into the low one.
-            Hash::H2 => h2(h2((self >> 32) as u32) ^ self as u32),
-            Hash::Crc32c => crc_finish(crc32c(0, self, 8), 8),
-        };
-        (first, first.rotate_left(16) | 1)
-    }
-}
-
-fn halves(hash: u64) -> (u32, u32) {
-    ((hash >> 32) as u32, hash as u32 | 1)
+/// The `index`th hash of one lane.
+#[inline(always)]
+pub(crate) fn nth<T: Word, F: Family>(lane: T, index: u32) -> u32 {
+    F::nth(One::new(lane), One::splat(Scalar, T::of_low(index))).low()
 }
 
 /// The finaliser of MurmurHash3 for 32 bits.
@@ -181,58 +97,17 @@ pub const fn fmix64(mut x: u64) -> u64 {
     x ^ x >> 33
 }
 
-/// Takes four bytes more into a MurmurHash3.
-#[inline]
-fn murmur_block(hash: u32, block: u32) -> u32 {
-    let block = block.wrapping_mul(0xcc9e_2d51).rotate_left(15).wrapping_mul(0x1b87_3593);
-    (hash ^ block).rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64)
-}
-
 /// H2 (Bloomfwd's algorithm 3).
 #[inline]
-pub fn h2(mut x: u32) -> u32 {
-    x = (x >> 16 ^ x).wrapping_mul(H2);
-    x = (x >> 16 ^ x).wrapping_mul(H2);
-    x >> 16 ^ x
+pub fn h2(x: u32) -> u32 {
+    crate::families::h2(One::new(x)).low()
 }
-
-/// Takes the `bytes` low bytes of `data` into a CRC32 with Castagnoli's polynomial, as the machine's
-/// instruction does: without the complements before and after.
-#[inline]
-pub fn crc32c(crc: u32, data: u64, bytes: u32) -> u32 {
-    (0..bytes).fold(crc, |crc, byte| {
-        let at = (crc ^ (data >> (8 * byte)) as u32) & 0xff;
-        CRC[at as usize] ^ crc >> 8
-    })
-}
-
-/// Ends a CRC hash over `bytes` bytes as Open vSwitch does.
-#[inline]
-fn crc_finish(crc: u32, bytes: u64) -> u32 {
-    let hash = crc32c(crc, bytes, 8).wrapping_mul(OVS);
-    hash ^ hash >> 16
-}
-
-/// The CRC of each byte.
-static CRC: [u32; 256] = {
-    let mut table = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let mut crc = byte as u32;
-        let mut bit = 0;
-        while bit < 8 {
-            crc = crc >> 1 ^ if crc & 1 == 1 { 0x82f6_3b78 } else { 0 };
-            bit += 1;
-        }
-        table[byte] = crc;
-        byte += 1;
-    }
-    table
-};
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::crc32c;
+    use crate::families::{Crc32c, H2, murmur3};
 
     const NARROW: u32 = 0xc000_0207; // 192.0.2.7
     const WIDE: u64 = 0x2001_0db8_0000_0001;
@@ -263,8 +138,12 @@ mod tests {
                 [0x3aeb_0c1f, 0x1f48_87b8, 0xee8e_589f, 0x75c2_fc1e],
             ),
         ] {
-            assert_eq!([0, 1, NARROW, u32::MAX].map(|key| key.murmur3(seed)), narrow, "{seed:#x}");
-            assert_eq!([0, 1, WIDE, u64::MAX].map(|key| key.murmur3(seed)), wide, "{seed:#x}");
+            let got =
+                [0, 1, NARROW, u32::MAX].map(|key| murmur3(One::new(key), One::new(seed)).low());
+            assert_eq!(got, narrow, "{seed:#x}");
+            let seeds = One::new(u64::from(seed));
+            let got = [0, 1, WIDE, u64::MAX].map(|key| murmur3(One::new(key), seeds).low());
+            assert_eq!(got, wide, "{seed:#x}");
         }
     }
 
@@ -294,20 +173,6 @@ mod tests {
         assert_eq!(fmix64(u64::MAX), 0x64b5_720b_4b82_5f21);
     }
 
-    /// The check value of the catalogue of CRCs, and those of RFC 3720, appendix B.4.
-    #[test]
-    fn crc_as_published() {
-        let crc = |bytes: &[u8]| !bytes.iter().fold(!0, |crc, b| crc32c(crc, (*b).into(), 1));
-        assert_eq!(crc(b"123456789"), 0xe306_9283);
-        assert_eq!(crc(&[0; 32]), 0x8a91_36aa);
-        assert_eq!(crc(&[0xff; 32]), 0x62a8_ab43);
-        let up: Vec<u8> = (0..32).collect();
-        assert_eq!(crc(&up), 0x46dd_794e);
-        let words = up.as_chunks::<8>().0;
-        let by_words = words.iter().fold(!0, |crc, w| crc32c(crc, u64::from_le_bytes(*w), 8));
-        assert_eq!(!by_words, 0x46dd_794e);
-    }
-
     /// The register after the bytes of a key, from 0 and without complements, and what Open vSwitch's
     /// `hash_finish` makes of it: eight bytes more with the number of bytes, times 0x805204f3, and the high
     /// half into the low one. Computed in Python bit by bit, from the polynomial 0x1edc6f41 and reflection.
@@ -322,7 +187,11 @@ mod tests {
             (WIDE, 8, 0xe348_6c40, 0x138b_3613),
         ] {
             assert_eq!(crc32c(0, key, bytes), register, "{key:#x}");
-            assert_eq!(crc_finish(register, bytes.into()), hash, "{key:#x}");
+            let got = match bytes {
+                4 => nth::<_, Crc32c>(key as u32, 0),
+                _ => nth::<_, Crc32c>(key, 0),
+            };
+            assert_eq!(got, hash, "{key:#x}");
         }
     }
 

@@ -1,5 +1,5 @@
 //! Bloom filters: sets that answer "certainly not" or "probably", in a few bits a key, for keys of 32
-//! and 64 bits and for many of them at once. The crate knows no addresses and no packets; the lookup
+//! to 512 bits and for many of them at once. The crate knows no addresses and no packets; the lookup
 //! scheme of Bloomfwd and the subtables of a flow cache are what it is made for.
 //!
 //! | filter | what it is | when to use it |
@@ -22,7 +22,9 @@
 //! that pass, together. How it does that is a [`Form`]: the scalar loop, the vectors of 256 bits with
 //! a table of permutations, HPBF (*highly vectorised Bloom filter*) with the expanding loads of
 //! AVX-512, or our own in stages, which is what [`Plan::best`] takes. All let the same keys pass, and
-//! so do all instruction sets; the tests compare every form on every one.
+//! so do all instruction sets; the tests compare every form on every one. Keys of several words, as
+//! packet headers are, come in [`Columns`] ([`Filter::probe_columns`]): they are hashed to 64 bits, and
+//! the same forms test those.
 //!
 //! ```
 //! use fibula_filter::{CountingFilter, Hash, Shape};
@@ -50,13 +52,16 @@
 //! # Limits
 //!
 //! 2^31 bits, 32 positions (1 GiB for a blocked filter): positions come from hashes of 32 bits. Keys of
-//! 128 bits are folded by the caller. The hash functions are no defence against somebody who chooses
-//! keys that collide.
+//! several words have up to 512 bits and are told apart by 64 bits of hash, with [`Hash::Crc32c`] by 32:
+//! among *n* keys another one then passes with *n* / 2^32 at least. The hash functions are no defence
+//! against somebody who chooses keys that collide.
 
 mod blocked;
 mod counters;
 mod counting;
+mod families;
 mod hash;
+mod keys;
 mod plain;
 mod probe;
 mod shape;
@@ -64,7 +69,9 @@ mod shape;
 pub use blocked::BlockedFilter;
 pub use counters::Counters;
 pub use counting::CountingFilter;
-pub use hash::{Hash, Key, crc32c, fmix32, fmix64, h2};
+pub use fibula_simd::{Word, crc32c};
+pub use hash::{Hash, fmix32, fmix64, h2};
+pub use keys::{Columns, Key};
 pub use plain::Filter;
 pub use probe::{Bits, Form, Parting, Plan, hash_all};
 pub use shape::Shape;

@@ -1,9 +1,11 @@
 use std::fmt;
 
-use fibula_simd::{Isa, Level, Table};
+use fibula_simd::{Isa, Level, Table, Word};
 
+use crate::families::{Digested, of_family};
+use crate::keys::in_blocks;
 use crate::probe::{Bits, Job};
-use crate::{Hash, Key, Plan, Shape};
+use crate::{Columns, Hash, Key, Plan, Shape};
 
 /// A plain Bloom filter: keys go in, and are found ever after; of the others nearly all are not.
 ///
@@ -50,8 +52,7 @@ impl Filter {
     pub fn insert_all<K: Key>(&mut self, keys: &[K]) {
         let words = self.words.to_mut();
         for &key in keys {
-            for index in 0..self.shape.hashes() {
-                let at = self.shape.position(self.hash.nth(key, index));
+            for at in self.shape.positions(self.hash, key) {
                 words[at as usize / 64] |= 1 << (at % 64);
             }
         }
@@ -59,7 +60,7 @@ impl Filter {
 
     /// Whether the key may have been put in: always true if it was.
     pub fn contains<K: Key>(&self, key: K) -> bool {
-        self.bits().contains_from(key, 0)
+        self.bits().contains(key)
     }
 
     /// Tests many keys, and writes those that pass and their payloads to the front of the outputs, in
@@ -67,12 +68,12 @@ impl Filter {
     ///
     /// # Panics
     /// If there are not as many payloads as keys, or less room than keys.
-    pub fn probe<K: Key>(
+    pub fn probe<T: Word>(
         &self,
-        keys: &[K],
-        payloads: &[K],
-        out_keys: &mut [K],
-        out_payloads: &mut [K],
+        keys: &[T],
+        payloads: &[T],
+        out_keys: &mut [T],
+        out_payloads: &mut [T],
     ) -> usize {
         let plan = Plan::best(self.memory(), self.level.isa());
         self.probe_with(plan, keys, payloads, out_keys, out_payloads)
@@ -86,15 +87,50 @@ impl Filter {
     ///
     /// [`Form::Permute`]: crate::Form::Permute
     /// [`Form::Refill`]: crate::Form::Refill
-    pub fn probe_with<K: Key>(
+    pub fn probe_with<T: Word>(
         &self,
         plan: Plan,
-        keys: &[K],
-        payloads: &[K],
-        out_keys: &mut [K],
-        out_payloads: &mut [K],
+        keys: &[T],
+        payloads: &[T],
+        out_keys: &mut [T],
+        out_payloads: &mut [T],
     ) -> usize {
-        Job::new(self.bits(), keys, payloads, out_keys, out_payloads).run(plan, self.level)
+        let job = Job::new(self.bits(), keys, payloads, out_keys, out_payloads);
+        of_family!(self.hash, F => job.run::<F>(plan, self.level))
+    }
+
+    /// [`Filter::probe`] of keys of several words, with a row for each: writes the digests
+    /// ([`Columns::digests`]) and rows of those that pass to the front of the outputs, in order.
+    ///
+    /// # Panics
+    /// If there are not as many rows as keys, or less room than keys.
+    pub fn probe_columns<T: Word, const W: usize>(
+        &self,
+        keys: Columns<'_, T, W>,
+        rows: &[u64],
+        out_digests: &mut [u64],
+        out_rows: &mut [u64],
+    ) -> usize {
+        let plan = Plan::best(self.memory(), self.level.isa());
+        self.probe_columns_with(plan, keys, rows, out_digests, out_rows)
+    }
+
+    /// [`Filter::probe_columns`] as planned: see [`Filter::probe_with`].
+    ///
+    /// # Panics
+    /// As [`Filter::probe_columns`].
+    pub fn probe_columns_with<T: Word, const W: usize>(
+        &self,
+        plan: Plan,
+        keys: Columns<'_, T, W>,
+        rows: &[u64],
+        out_digests: &mut [u64],
+        out_rows: &mut [u64],
+    ) -> usize {
+        let block = |digests: &[u64], rows: &[u64], out: &mut [u64], out_rows: &mut [u64]| {
+            Job::new(self.bits(), digests, rows, out, out_rows).run::<Digested>(plan, self.level)
+        };
+        in_blocks(keys, self.hash, self.level, rows, out_digests, out_rows, block)
     }
 
     /// The size and the number of positions.

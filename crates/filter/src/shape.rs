@@ -101,7 +101,6 @@ impl Shape {
     }
 
     /// By how much a hash is shifted to be a position, for a power of two above 1.
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "for vectors"))]
     pub(crate) fn shift(self) -> Option<u32> {
         (self.bits.is_power_of_two() && self.bits > 1).then(|| 32 - self.bits.trailing_zeros())
     }

@@ -1,25 +1,25 @@
 //! Keys parted by every instruction set, against one key at a time.
 
-use fibula_filter::{Bits, Filter, Hash, Key, Parting, Shape, fmix64, hash_all};
+use fibula_filter::{Bits, Filter, Hash, Key, Parting, Shape, Word, fmix64, hash_all};
 use fibula_simd::Isa;
 
-fn check<K: Key>(keys: &[K], masks: [K; 2]) {
+fn check<K: Key + Word>(keys: &[K], masks: [K; 2]) {
     for (hash, rate) in Hash::ALL.into_iter().flat_map(|h| [0.01, 0.3, 0.9].map(|r| (h, r))) {
         for mask in masks {
             let mut filter = Filter::new(Shape::for_rate(keys.len() / 3, rate), hash);
-            let members: Vec<K> = keys.iter().step_by(3).map(|key| key.and(mask)).collect();
+            let members: Vec<K> = keys.iter().step_by(3).map(|key| *key & mask).collect();
             filter.insert_all(&members);
             for isa in Isa::available() {
                 for len in (0..=70).chain([keys.len()]) {
                     let keys = &keys[keys.len() - len..];
-                    let passes = |row: &usize| filter.contains(keys[*row].and(mask));
+                    let passes = |row: &usize| filter.contains(keys[*row] & mask);
                     let (passing, failing): (Vec<_>, Vec<_>) = (0..len).partition(passes);
                     let of = |rows: &[usize]| -> Vec<(K, K)> {
                         rows.iter().map(|&row| (keys[row], K::of_low(row as u32))).collect()
                     };
                     let hashes: Vec<K> = passing
                         .iter()
-                        .map(|&row| K::of_low(hash.nth(keys[row].and(mask), 0)))
+                        .map(|&row| K::of_low(hash.nth(keys[row] & mask, 0)))
                         .collect();
 
                     let mut moving = keys.to_vec();

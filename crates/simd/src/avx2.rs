@@ -1,20 +1,22 @@
 use core::arch::x86_64::{
-    __m128i, __m256i, _mm_loadu_si128, _mm_movemask_epi8, _mm_packs_epi16, _mm256_add_epi32,
-    _mm256_and_si256, _mm256_blendv_epi8, _mm256_blendv_ps, _mm256_castps_si256,
-    _mm256_castsi256_pd, _mm256_castsi256_ps, _mm256_castsi256_si128, _mm256_cmpeq_epi32,
-    _mm256_cmpeq_epi64, _mm256_cmpgt_epi16, _mm256_cmpgt_epi32, _mm256_cmpgt_epi64,
-    _mm256_cvtepu16_epi32, _mm256_extracti128_si256, _mm256_loadu_si256, _mm256_max_epu32,
-    _mm256_movemask_epi8, _mm256_movemask_pd, _mm256_movemask_ps, _mm256_or_si256,
-    _mm256_packs_epi32, _mm256_set1_epi16, _mm256_set1_epi32, _mm256_set1_epi64x,
-    _mm256_shuffle_ps, _mm256_sllv_epi32, _mm256_srlv_epi32, _mm256_sub_epi32, _mm256_xor_si256,
+    __m128i, __m256i, _mm_crc32_u32, _mm_crc32_u64, _mm_loadu_si128, _mm_movemask_epi8,
+    _mm_packs_epi16, _mm256_add_epi32, _mm256_and_si256, _mm256_blendv_epi8, _mm256_blendv_ps,
+    _mm256_castps_si256, _mm256_castsi256_pd, _mm256_castsi256_ps, _mm256_castsi256_si128,
+    _mm256_cmpeq_epi32, _mm256_cmpeq_epi64, _mm256_cmpgt_epi16, _mm256_cmpgt_epi32,
+    _mm256_cmpgt_epi64, _mm256_cvtepu16_epi32, _mm256_extracti128_si256, _mm256_loadu_si256,
+    _mm256_max_epu32, _mm256_movemask_epi8, _mm256_movemask_pd, _mm256_movemask_ps,
+    _mm256_mullo_epi32, _mm256_or_si256, _mm256_packs_epi32, _mm256_set1_epi16, _mm256_set1_epi32,
+    _mm256_set1_epi64x, _mm256_shuffle_ps, _mm256_sllv_epi32, _mm256_srli_epi32, _mm256_srlv_epi32,
+    _mm256_sub_epi32, _mm256_testc_si256, _mm256_xor_si256,
 };
 
 use crate::row::array;
-use crate::{Isa, Kernel, Row, ScalarRow, Simd};
+use crate::sealed::Sealed;
+use crate::{Avx2Lanes, Isa, Kernel, Row, ScalarRow, Simd, Word};
 
-/// The proof that the machine has AVX2, BMI1, BMI2, FMA, LZCNT and POPCNT.
+/// The proof that the machine has AVX2, BMI1, BMI2, FMA, LZCNT, POPCNT and SSE 4.2.
 #[derive(Clone, Copy, Debug)]
-pub struct Avx2(());
+pub struct Avx2(pub(crate) ());
 
 impl Avx2 {
     /// The proof, if the machine has the instructions.
@@ -24,7 +26,8 @@ impl Avx2 {
             && is_x86_feature_detected!("bmi2")
             && is_x86_feature_detected!("fma")
             && is_x86_feature_detected!("lzcnt")
-            && is_x86_feature_detected!("popcnt"))
+            && is_x86_feature_detected!("popcnt")
+            && is_x86_feature_detected!("sse4.2"))
         .then_some(Self(()))
     }
 }
@@ -34,12 +37,17 @@ fn entry<K: Kernel>(simd: Avx2, kernel: K) -> K::Output {
     kernel.run(simd)
 }
 
+impl Sealed for Avx2 {}
+
+// SAFETY: `Avx2::new` asks the machine; the operations are as they are described.
+//
 // AVX2 compares signed integers only. With the sign bit of both sides flipped, signed order is the
 // unsigned one; the key is flipped once, when it is splat, the line on every load.
-impl Simd for Avx2 {
+unsafe impl Simd for Avx2 {
     type Splat64 = __m256i;
     type Splat32 = __m256i;
     type Row = Avx2Row;
+    type Lanes<T: Word> = Avx2Lanes<T>;
 
     const ISA: Isa = Isa::Avx2;
     const ROWS_WHOLE: bool = false;
@@ -153,6 +161,28 @@ impl Simd for Avx2 {
         let word = |by: u32| self.row(&array(|i| (numbers[i] >> by) as u32));
         (word(96), word(64))
     }
+    #[inline(always)]
+    fn crc32c<T: Word>(self, crc: u32, word: T) -> u32 {
+        // SAFETY: `self` proves that the machine has SSE 4.2.
+        unsafe {
+            match T::WIDE {
+                true => _mm_crc32_u64(crc.into(), word.to_u64()) as u32,
+                false => _mm_crc32_u32(crc, word.low()),
+            }
+        }
+    }
+    #[inline(always)]
+    fn has_bits(self, block: &[u32; 8], hash: u32, factors: &[u32; 8]) -> bool {
+        // SAFETY: `self` proves that the machine has AVX2; block and factors have 32 readable bytes, and
+        // the loads have no alignment to keep.
+        unsafe {
+            let factors = _mm256_loadu_si256(factors.as_ptr().cast());
+            let block = _mm256_loadu_si256(block.as_ptr().cast());
+            let bits = _mm256_mullo_epi32(_mm256_set1_epi32(hash.cast_signed()), factors);
+            let bits = _mm256_sllv_epi32(_mm256_set1_epi32(1), _mm256_srli_epi32::<27>(bits));
+            _mm256_testc_si256(block, bits) == 1
+        }
+    }
     #[inline]
     fn run<K: Kernel>(self, kernel: K) -> K::Output {
         // SAFETY: `self` proves that the machine has the features that `entry` enables.
@@ -177,7 +207,10 @@ impl Avx2Row {
     }
 }
 
-impl Row for Avx2Row {
+impl Sealed for Avx2Row {}
+
+// SAFETY: the operations are as they are described.
+unsafe impl Row for Avx2Row {
     #[inline(always)]
     fn words(self) -> [u32; 16] {
         // SAFETY: both are 64 bytes of plain integers.

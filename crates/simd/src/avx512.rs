@@ -9,22 +9,29 @@ use core::arch::x86_64::{
     _mm512_sub_epi32,
 };
 
-use crate::{Isa, Kernel, Row, Simd};
+use crate::sealed::Sealed;
+use crate::{Avx2, Avx512Lanes, Isa, Kernel, Row, Simd, Word};
 
 /// The proof that the machine has AVX-512 F, BW, CD, DQ and VL, and all that [`Isa::Avx2`] means.
 #[derive(Clone, Copy, Debug)]
-pub struct Avx512(());
+pub struct Avx512(pub(crate) ());
 
 impl Avx512 {
     /// The proof, if the machine has the instructions.
     pub fn new() -> Option<Self> {
-        (crate::Avx2::new().is_some()
+        (Avx2::new().is_some()
             && is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512cd")
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512vl"))
         .then_some(Self(()))
+    }
+
+    /// The proof of [`Isa::Avx2`], which this one includes.
+    #[inline(always)]
+    pub fn avx2(self) -> Avx2 {
+        Avx2(())
     }
 }
 
@@ -35,10 +42,14 @@ fn entry<K: Kernel>(simd: Avx512, kernel: K) -> K::Output {
     kernel.run(simd)
 }
 
-impl Simd for Avx512 {
+impl Sealed for Avx512 {}
+
+// SAFETY: `Avx512::new` asks the machine; the operations are as they are described.
+unsafe impl Simd for Avx512 {
     type Splat64 = __m512i;
     type Splat32 = __m512i;
     type Row = Avx512Row;
+    type Lanes<T: Word> = Avx512Lanes<T>;
 
     const ISA: Isa = Isa::Avx512;
     const ROWS_WHOLE: bool = true;
@@ -135,6 +146,14 @@ impl Simd for Avx512 {
             )
         }
     }
+    #[inline(always)]
+    fn crc32c<T: Word>(self, crc: u32, word: T) -> u32 {
+        self.avx2().crc32c(crc, word)
+    }
+    #[inline(always)]
+    fn has_bits(self, block: &[u32; 8], hash: u32, factors: &[u32; 8]) -> bool {
+        self.avx2().has_bits(block, hash, factors)
+    }
     #[inline]
     fn run<K: Kernel>(self, kernel: K) -> K::Output {
         // SAFETY: `self` proves that the machine has the features that `entry` enables.
@@ -147,7 +166,10 @@ impl Simd for Avx512 {
 #[derive(Clone, Copy, Debug)]
 pub struct Avx512Row(__m512i);
 
-impl Row for Avx512Row {
+impl Sealed for Avx512Row {}
+
+// SAFETY: the operations are as they are described.
+unsafe impl Row for Avx512Row {
     #[inline(always)]
     fn words(self) -> [u32; 16] {
         // SAFETY: both are 64 bytes of plain integers.

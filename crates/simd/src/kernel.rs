@@ -1,13 +1,19 @@
 use std::fmt;
 
+use crate::crc::crc32c;
 use crate::row::array;
+use crate::sealed::Sealed;
 #[cfg(target_arch = "x86_64")]
 use crate::{Avx2, Avx512};
-use crate::{Isa, Row, ScalarRow};
+use crate::{Isa, Lanes, One, Row, ScalarRow, Word};
 
 /// The vector operations that kernels are written over. A value of an implementing type is the proof
 /// that the machine has the instructions.
-pub trait Simd: Copy + Send + Sync + 'static {
+///
+/// # Safety
+/// A value comes to be only where the machine has the instructions of [`Simd::ISA`], and each operation
+/// does what its description says: kernels read tables unchecked where ranks and masks say.
+pub unsafe trait Simd: Sealed + Copy + Send + Sync + 'static {
     /// A 64-bit key in every lane.
     type Splat64: Copy;
     /// A 32-bit key in every lane.
@@ -15,6 +21,8 @@ pub trait Simd: Copy + Send + Sync + 'static {
 
     /// Sixteen words, made by this value alone.
     type Row: Row;
+    /// A register of words, made by this value alone.
+    type Lanes<T: Word>: Lanes<Word = T, Simd = Self>;
 
     /// The instruction set.
     const ISA: Isa;
@@ -54,6 +62,12 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn splat_row(self, word: u32) -> Self::Row;
     /// The bits 0 to 31 of the numbers, counted from the top, and the bits 32 to 63.
     fn high_words(self, numbers: &[u128; 16]) -> (Self::Row, Self::Row);
+    /// Takes the bytes of the word, the lowest first, into a CRC32 with Castagnoli's polynomial, as the
+    /// machine's instruction does: without the complements before and after.
+    fn crc32c<T: Word>(self, crc: u32, word: T) -> u32;
+    /// Whether each word of the block has the bit that the five top bits of `hash * factor` name, with the
+    /// word's own factor.
+    fn has_bits(self, block: &[u32; 8], hash: u32, factors: &[u32; 8]) -> bool;
 
     /// Runs the kernel, compiled with the features of this instruction set.
     fn run<K: Kernel>(self, kernel: K) -> K::Output;
@@ -74,10 +88,14 @@ pub trait Kernel {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Scalar;
 
-impl Simd for Scalar {
+impl Sealed for Scalar {}
+
+// SAFETY: every machine has plain integer instructions, and the operations are as they are described.
+unsafe impl Simd for Scalar {
     type Splat64 = u64;
     type Splat32 = u32;
     type Row = ScalarRow;
+    type Lanes<T: Word> = One<T>;
 
     const ISA: Isa = Isa::Scalar;
     const ROWS_WHOLE: bool = false;
@@ -134,6 +152,15 @@ impl Simd for Scalar {
     fn high_words(self, numbers: &[u128; 16]) -> (ScalarRow, ScalarRow) {
         let word = |by: u32| ScalarRow(array(|i| (numbers[i] >> by) as u32));
         (word(96), word(64))
+    }
+    #[inline(always)]
+    fn crc32c<T: Word>(self, crc: u32, word: T) -> u32 {
+        crc32c(crc, word.to_u64(), size_of::<T>() as u32)
+    }
+    #[inline(always)]
+    fn has_bits(self, block: &[u32; 8], hash: u32, factors: &[u32; 8]) -> bool {
+        let mut words = block.iter().zip(factors);
+        words.all(|(word, factor)| word >> (hash.wrapping_mul(*factor) >> 27) & 1 == 1)
     }
     #[inline(always)]
     fn run<K: Kernel>(self, kernel: K) -> K::Output {
@@ -216,6 +243,28 @@ impl Level {
             Proof::Avx2(simd) => simd.run(kernel),
             #[cfg(target_arch = "x86_64")]
             Proof::Avx512(simd) => simd.run(kernel),
+        }
+    }
+
+    /// Runs the kernel's form for AVX2, and no other is compiled; `None` on a machine without it.
+    #[inline]
+    pub fn run_avx2<K: Kernel>(self, kernel: K) -> Option<K::Output> {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Proof::Avx2(simd) => Some(simd.run(kernel)),
+            #[cfg(target_arch = "x86_64")]
+            Proof::Avx512(simd) => Some(simd.avx2().run(kernel)),
+            Proof::Scalar(_) => None,
+        }
+    }
+
+    /// Runs the kernel's form for AVX-512, and no other is compiled; `None` on a machine without it.
+    #[inline]
+    pub fn run_avx512<K: Kernel>(self, kernel: K) -> Option<K::Output> {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Proof::Avx512(simd) => Some(simd.run(kernel)),
+            _ => None,
         }
     }
 }

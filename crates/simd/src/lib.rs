@@ -1,6 +1,7 @@
 //! What fibula's engines need from the machine: [`Isa`] detection and [`Caches`], kernels compiled once for
-//! each instruction set, compare-and-rank over cache lines, prefetching, aligned and huge-page
-//! [`Table`]s, and addresses from text ([`parse_v4`], [`parse_v6`]). Knows no prefixes.
+//! each instruction set, compare-and-rank over cache lines, vectors of words ([`Row`], [`Lanes`]),
+//! prefetching, aligned and huge-page [`Table`]s, and addresses from text ([`parse_v4`], [`parse_v6`]).
+//! Knows no prefixes.
 //!
 //! # How a kernel is written
 //!
@@ -8,7 +9,8 @@
 //! The engine turns an [`Isa`] into a [`Level`] when it is built and calls [`Level::run`] for each
 //! batch: one predictable branch, behind which the loop has been compiled with the instruction set's
 //! features. A level can only be made on a machine that has the instructions, so holding one is the
-//! proof that running them is sound, and the kernels need no `unsafe` for it.
+//! proof that running them is sound, and the kernels need no `unsafe` for it. So are the vectors: an
+//! instruction set makes them, and other crates cannot implement the traits.
 //!
 //! ```
 //! use fibula_simd::{Isa, Kernel, Simd};
@@ -36,13 +38,20 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod caches;
+mod crc;
 mod decimals;
 mod hexadecimals;
 mod isa;
 mod kernel;
+mod lanes;
 mod prefetch;
 mod row;
 mod table;
+
+/// What keeps other crates from implementing the traits that prove something.
+mod sealed {
+    pub trait Sealed {}
+}
 
 pub use address::{parse_v4, parse_v4_at, parse_v6, parse_v6_at};
 #[cfg(target_arch = "x86_64")]
@@ -50,10 +59,14 @@ pub use avx2::{Avx2, Avx2Row};
 #[cfg(target_arch = "x86_64")]
 pub use avx512::{Avx512, Avx512Row};
 pub use caches::Caches;
+pub use crc::crc32c;
 pub use decimals::{decimal_bytes, decimal_marks};
 pub use hexadecimals::{hex_groups, hex_marks};
 pub use isa::{Isa, IsaError};
 pub use kernel::{Kernel, Level, Scalar, Simd};
+#[cfg(target_arch = "x86_64")]
+pub use lanes::{Avx2Lanes, Avx512Lanes};
+pub use lanes::{Lanes, One, Word};
 pub use prefetch::{prefetch_read, prefetch_read_l2};
 pub use row::{Row, ScalarRow};
 pub use table::Table;

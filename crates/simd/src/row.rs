@@ -1,6 +1,11 @@
+use crate::sealed::Sealed;
+
 /// Sixteen 32-bit words, an operation on all of them at a time. They are made by an instruction set
 /// ([`Simd`](crate::Simd)), so that having some is the proof that the machine has the instructions.
-pub trait Row: Copy {
+///
+/// # Safety
+/// Each operation does what its description says: code that gathers relies on it.
+pub unsafe trait Row: Sealed + Copy {
     /// The words.
     fn words(self) -> [u32; 16];
     /// Bitwise and.
@@ -54,7 +59,10 @@ pub(crate) fn array(each: impl Fn(usize) -> u32) -> [u32; 16] {
     array
 }
 
-impl Row for ScalarRow {
+impl Sealed for ScalarRow {}
+
+// SAFETY: the operations are as they are described.
+unsafe impl Row for ScalarRow {
     #[inline(always)]
     fn words(self) -> [u32; 16] {
         self.0

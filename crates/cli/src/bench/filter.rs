@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use clap::Args as ClapArgs;
 use fibula_core::grouped;
-use fibula_filter::{BlockedFilter, Filter, Form, Hash, Key, Plan, Shape, fmix32, fmix64, h2};
+use fibula_filter::{
+    BlockedFilter, Filter, Form, Hash, Key, Plan, Shape, Word, fmix32, fmix64, h2,
+};
 use fibula_measure::{median, rounded};
 use fibula_simd::Isa;
 use serde::Serialize;
@@ -197,7 +199,7 @@ impl<'a, K> Variant<'a, K> {
     }
 }
 
-fn measure_size<K: Key + TryFrom<u64>>(
+fn measure_size<K: Key + Word + TryFrom<u64>>(
     args: &Args,
     size: u64,
     second_level: u64,
@@ -250,7 +252,7 @@ fn asked<K>(args: &Args, members: u64, key: impl Fn(u64) -> K) -> Vec<K> {
 }
 
 /// Leaves variants out whose answers are not those of their scalar form, plain or blocked.
-fn leave_wrong_out<K: Key>(
+fn leave_wrong_out<K: Word>(
     variants: &mut Vec<Variant<'_, K>>,
     keys: &[K],
     payloads: &[K],
@@ -280,7 +282,7 @@ fn leave_wrong_out<K: Key>(
     });
 }
 
-fn variants<'a, K: Key>(
+fn variants<'a, K: Word>(
     filter: &'a Filter,
     blocked: &'a BlockedFilter,
     prefetches: &[bool],
@@ -310,13 +312,13 @@ fn variants<'a, K: Key>(
 }
 
 /// What passes, by payload.
-fn expected<K: Key>(keys: &[K], payloads: &[K], passes: impl Fn(K) -> bool) -> Vec<(K, K)> {
+fn expected<K: Word>(keys: &[K], payloads: &[K], passes: impl Fn(K) -> bool) -> Vec<(K, K)> {
     let all = payloads.iter().copied().zip(keys.iter().copied());
     all.filter(|(_, key)| passes(*key)).collect()
 }
 
 /// The time of one pass over the keys: the mean over some milliseconds, after one that warms up.
-fn time<K: Key>(
+fn time<K: Word>(
     variant: &Variant<'_, K>,
     keys: &[K],
     payloads: &[K],
@@ -443,7 +445,7 @@ mod tests {
 
     /// What passes is every member, and of the others the share that is to be expected. Keys are the same in
     /// every run, so the bounds of five standard deviations are met always or never.
-    fn passes<K: Key + TryFrom<u64> + std::hash::Hash>(more: &str, key: impl Fn(u64) -> K) {
+    fn passes<K: Key + Word + TryFrom<u64> + std::hash::Hash>(more: &str, key: impl Fn(u64) -> K) {
         const SIZE: u64 = 4096;
         for hits in [0, 20, 100] {
             let args = args(&format!("--runs 1 --keys 20000 --hits {hits} {more}"));

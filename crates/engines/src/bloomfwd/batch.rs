@@ -1,5 +1,5 @@
 use fibula_core::Hop;
-use fibula_filter::{Key, Parting, hash_all};
+use fibula_filter::{Parting, Word, hash_all};
 use fibula_simd::{Kernel, Level as IsaLevel, Simd, prefetch_read_l2};
 
 use super::bucket::{Address, Code, Keyed, Slot, find, home, probe};
@@ -146,7 +146,7 @@ impl<A: Address, C: Code> Stages<'_, A, C> {
         }
         for i in 0..passed {
             let (whole, row) = (scratch.passed[i], scratch.passed_rows[i]);
-            let key = whole.and(mask);
+            let key = whole & mask;
             let mut code: C = probe(simd, &buckets[scratch.places[i] as usize], key);
             if code == C::ON {
                 code = find(buckets, key, scratch.hashes[i].low());

@@ -1,15 +1,16 @@
 //! A filter whose keys have all their bits in half a cache line.
 
-#[cfg(target_arch = "x86_64")]
 mod vector;
 
 use std::fmt;
 
-use fibula_simd::{Isa, Level, Table};
+use fibula_simd::{Isa, Level, One, Table, Word};
 
-use crate::hash::{GOLDEN, fmix32};
+use crate::families::{Digested, Family, GOLDEN, of_family};
+use crate::hash::fmix32;
+use crate::keys::in_blocks;
 use crate::probe::PREFETCH_FROM;
-use crate::{Hash, Key};
+use crate::{Columns, Hash, Key};
 
 /// Positions of a key: one in each word of its block.
 pub(crate) const WORDS: usize = 8;
@@ -109,19 +110,20 @@ impl BlockedFilter {
 
     /// Puts keys in.
     pub fn insert_all<K: Key>(&mut self, keys: &[K]) {
-        let hash = self.hash;
         let blocks = self.blocks.to_mut();
-        for &key in keys {
-            let (block, bits) = place(key, hash, blocks.len());
+        of_family!(self.hash, F => for key in keys {
+            let (block, bits) = place::<_, K::By<F>>(key.lane::<F>(), blocks.len());
             for (word, bit) in blocks[block].iter_mut().zip(bits) {
                 *word |= bit;
             }
-        }
+        });
     }
 
     /// Whether the key may have been put in: always true if it was.
     pub fn contains<K: Key>(&self, key: K) -> bool {
-        let (block, bits) = place(key, self.hash, self.blocks.len());
+        let blocks = self.blocks.len();
+        let (block, bits) =
+            of_family!(self.hash, F => place::<_, K::By<F>>(key.lane::<F>(), blocks));
         self.blocks[block].iter().zip(bits).all(|(word, bit)| word & bit != 0)
     }
 
@@ -130,12 +132,12 @@ impl BlockedFilter {
     ///
     /// # Panics
     /// If there are not as many payloads as keys, or less room than keys.
-    pub fn probe<K: Key>(
+    pub fn probe<T: Word>(
         &self,
-        keys: &[K],
-        payloads: &[K],
-        out_keys: &mut [K],
-        out_payloads: &mut [K],
+        keys: &[T],
+        payloads: &[T],
+        out_keys: &mut [T],
+        out_payloads: &mut [T],
     ) -> usize {
         let prefetch = self.memory() > PREFETCH_FROM;
         self.probe_with(prefetch, keys, payloads, out_keys, out_payloads)
@@ -145,31 +147,51 @@ impl BlockedFilter {
     ///
     /// # Panics
     /// As [`BlockedFilter::probe`].
-    pub fn probe_with<K: Key>(
+    pub fn probe_with<T: Word>(
         &self,
         prefetch: bool,
-        keys: &[K],
-        payloads: &[K],
-        out_keys: &mut [K],
-        out_payloads: &mut [K],
+        keys: &[T],
+        payloads: &[T],
+        out_keys: &mut [T],
+        out_payloads: &mut [T],
+    ) -> usize {
+        of_family!(self.hash, F => {
+            self.run::<T, F>(prefetch, keys, payloads, out_keys, out_payloads)
+        })
+    }
+
+    /// [`BlockedFilter::probe`] of keys of several words: the digests and rows of those that pass, in
+    /// order ([`Columns::digests`]).
+    ///
+    /// # Panics
+    /// If there are not as many rows as keys, or less room than keys.
+    pub fn probe_columns<T: Word, const W: usize>(
+        &self,
+        keys: Columns<'_, T, W>,
+        rows: &[u64],
+        out_digests: &mut [u64],
+        out_rows: &mut [u64],
+    ) -> usize {
+        let prefetch = self.memory() > PREFETCH_FROM;
+        let block = |digests: &[u64], rows: &[u64], out: &mut [u64], out_rows: &mut [u64]| {
+            self.run::<u64, Digested>(prefetch, digests, rows, out, out_rows)
+        };
+        in_blocks(keys, self.hash, self.level, rows, out_digests, out_rows, block)
+    }
+
+    fn run<T: Word, F: Family>(
+        &self,
+        prefetch: bool,
+        keys: &[T],
+        payloads: &[T],
+        out_keys: &mut [T],
+        out_payloads: &mut [T],
     ) -> usize {
         assert_eq!(keys.len(), payloads.len(), "a payload for each key");
         assert!(out_keys.len() >= keys.len(), "room for every key");
         assert!(out_payloads.len() >= keys.len(), "room for every payload");
-        #[cfg(target_arch = "x86_64")]
-        if self.level.isa() != Isa::Scalar {
-            let job = vector::Job { keys, payloads, out_keys, out_payloads };
-            return vector::run(&self.blocks, self.hash, prefetch, job, self.level);
-        }
-        let _ = prefetch;
-        let mut n = 0;
-        for (&key, &payload) in keys.iter().zip(payloads) {
-            if self.contains(key) {
-                (out_keys[n], out_payloads[n]) = (key, payload);
-                n += 1;
-            }
-        }
-        n
+        let job = vector::Job { keys, payloads, out_keys, out_payloads };
+        vector::run::<T, F>(&self.blocks, prefetch, job, self.level)
     }
 
     /// The hash function.
@@ -194,19 +216,10 @@ impl fmt::Debug for BlockedFilter {
     }
 }
 
-/// The hashes of a block and of its bits. Seeded hashing has no pair, but two of its hashes are one.
-#[inline]
-fn hashes<K: Key>(key: K, hash: Hash) -> (u32, u32) {
-    match hash {
-        Hash::MurmurSeeded => (hash.nth(key, 0), hash.nth(key, 1)),
-        _ => key.pair(hash),
-    }
-}
-
 /// A key's block, and its bits in it.
-#[inline]
-fn place<K: Key>(key: K, hash: Hash, blocks: usize) -> (usize, Block) {
-    let (first, second) = hashes(key, hash);
-    let block = ((u64::from(first) * blocks as u64) >> 32) as usize;
-    (block, FACTORS.map(|factor| 1 << (second.wrapping_mul(factor) >> 27)))
+#[inline(always)]
+fn place<T: Word, F: Family>(lane: T, blocks: usize) -> (usize, Block) {
+    let (first, second) = F::pair(One::new(lane));
+    let block = ((u64::from(first.low()) * blocks as u64) >> 32) as usize;
+    (block, FACTORS.map(|factor| 1 << (second.low().wrapping_mul(factor) >> 27)))
 }

@@ -1,31 +1,28 @@
 //! Asking for many keys at once.
 //!
-//! The vector loops are written over [`lanes::Lanes`], and compiled for each instruction set, width
-//! of key, hash function, number of ways, with and without prefetching: all that a probe of one
+//! The vector loops are kernels over [`fibula_simd::Lanes`], and compiled for each instruction set,
+//! width of key, hash function, number of ways, with and without prefetching: all that a probe of one
 //! filter never changes.
 
-#[cfg(target_arch = "x86_64")]
-pub(crate) mod avx2;
-#[cfg(target_arch = "x86_64")]
-pub(crate) mod avx512;
-#[cfg(target_arch = "x86_64")]
-mod dispatch;
-#[cfg(target_arch = "x86_64")]
-pub(crate) mod lanes;
 mod part;
-#[cfg(target_arch = "x86_64")]
+mod places;
 mod refill;
-#[cfg(target_arch = "x86_64")]
 mod staged;
 
 use std::fmt;
+use std::marker::PhantomData;
 
-use fibula_simd::{Isa, Level};
+use fibula_simd::{Isa, Level, Word};
 
-use crate::hash::Hash;
+use crate::families::{Family, of_family};
+use crate::hash::{Hash, nth};
 use crate::{Key, Shape};
+use refill::Refill;
+use staged::Staged;
 
 pub use part::{Parting, hash_all};
+#[cfg(test)]
+pub(crate) use places::Places;
 
 /// How a batch of keys is tested. All forms let the same keys pass; they differ in speed, and in the
 /// order of what passes.
@@ -128,7 +125,7 @@ impl<'a> Bits<'a> {
     /// Whether the key may have been put in: always true if it was.
     #[inline]
     pub fn contains<K: Key>(self, key: K) -> bool {
-        self.contains_from(key, 0)
+        of_family!(self.hash, F => self.contains_from::<_, K::By<F>>(key.lane::<F>(), 0))
     }
 
     /// Tests many keys, and parts those that pass from those that fail; how many pass. For several
@@ -156,65 +153,77 @@ impl<'a> Bits<'a> {
     ///
     /// # Panics
     /// If the slices differ in length.
-    pub fn part<K: Key>(self, level: Level, keys: Parting<'_, K>) -> usize {
+    pub fn part<T: Word>(self, level: Level, keys: Parting<'_, T>) -> usize {
         part::run(self, keys, level)
     }
 
-    /// Whether the key's bits are set, from its `index`th position on.
+    /// Whether the lane's bits are set, from its `index`th position on.
     #[inline]
-    pub(crate) fn contains_from<K: Key>(&self, key: K, index: u32) -> bool {
-        (index..self.shape.hashes()).all(|index| self.is_set(key, index))
+    pub(crate) fn contains_from<T: Word, F: Family>(self, lane: T, index: u32) -> bool {
+        (index..self.shape.hashes()).all(|index| self.is_set::<T, F>(lane, index))
     }
 
-    /// Whether the bit at the key's `index`th position is set.
+    /// Whether the bit at the lane's `index`th position is set.
     #[inline]
-    pub(crate) fn is_set<K: Key>(&self, key: K, index: u32) -> bool {
-        let at = self.shape.position(self.hash.nth(key, index));
+    pub(crate) fn is_set<T: Word, F: Family>(self, lane: T, index: u32) -> bool {
+        let at = self.shape.position(nth::<T, F>(lane, index));
         self.words[at as usize / 64] >> (at % 64) & 1 == 1
     }
 }
 
 /// A batch. The payloads are as many as the keys, the outputs at least as many.
-pub(crate) struct Job<'a, K> {
+pub(crate) struct Job<'a, T> {
     pub bits: Bits<'a>,
-    pub keys: &'a [K],
-    pub payloads: &'a [K],
-    pub out_keys: &'a mut [K],
-    pub out_payloads: &'a mut [K],
+    pub keys: &'a [T],
+    pub payloads: &'a [T],
+    pub out_keys: &'a mut [T],
+    pub out_payloads: &'a mut [T],
 }
 
-impl<'a, K: Key> Job<'a, K> {
+impl<'a, T: Word> Job<'a, T> {
     /// # Panics
     /// If there are not as many payloads as keys, or less room than keys.
     pub fn new(
         bits: Bits<'a>,
-        keys: &'a [K],
-        payloads: &'a [K],
-        out_keys: &'a mut [K],
-        out_payloads: &'a mut [K],
+        keys: &'a [T],
+        payloads: &'a [T],
+        out_keys: &'a mut [T],
+        out_payloads: &'a mut [T],
     ) -> Self {
         assert_eq!(keys.len(), payloads.len(), "a payload for each key");
         assert!(out_keys.len() >= keys.len(), "room for every key");
         assert!(out_payloads.len() >= keys.len(), "room for every payload");
-        assert_eq!(bits.words.len(), bits.shape.words());
         Self { bits, keys, payloads, out_keys, out_payloads }
     }
 
-    /// Runs it, and says how many passed.
-    pub fn run(mut self, plan: Plan, level: Level) -> usize {
-        #[cfg(target_arch = "x86_64")]
-        if let Some(passed) = dispatch::run(&mut self, plan, level) {
-            return passed;
-        }
-        let _ = (plan, level);
-        let len = self.keys.len();
-        self.scalar(0, len, 0)
+    /// Runs it, and says how many passed. Where the wanted form is not to be had, the 256-bit baseline
+    /// or the scalar form is taken.
+    pub fn run<F: Family>(mut self, plan: Plan, level: Level) -> usize {
+        let job = &mut self;
+        let passed = match (plan.form, plan.prefetch) {
+            (Form::Scalar, _) => None,
+            (Form::Staged, false) => level.run(Staged::<_, F, false>(job, PhantomData)),
+            (Form::Staged, true) => level.run(Staged::<_, F, true>(job, PhantomData)),
+            (Form::Refill, false) if level.isa() == Isa::Avx512 => {
+                refill_ways::<T, F, false>(job, plan.ways, level)
+            }
+            (Form::Refill, true) if level.isa() == Isa::Avx512 => {
+                refill_ways::<T, F, true>(job, plan.ways, level)
+            }
+            (Form::Permute | Form::Refill, prefetch) => match (plan.ways, prefetch) {
+                (..=1, false) => level.run_avx2(Refill::<_, F, 1, false>(job, PhantomData)),
+                (..=1, true) => level.run_avx2(Refill::<_, F, 1, true>(job, PhantomData)),
+                (_, false) => level.run_avx2(Refill::<_, F, 2, false>(job, PhantomData)),
+                (_, true) => level.run_avx2(Refill::<_, F, 2, true>(job, PhantomData)),
+            },
+        };
+        passed.unwrap_or_else(|| self.scalar::<F>(0, self.keys.len(), 0))
     }
 
     /// Tests the keys `from..to` one by one, with `n` already passed; how many then.
-    pub fn scalar(&mut self, from: usize, to: usize, mut n: usize) -> usize {
+    pub fn scalar<F: Family>(&mut self, from: usize, to: usize, mut n: usize) -> usize {
         for (&key, &payload) in self.keys[from..to].iter().zip(&self.payloads[from..to]) {
-            if self.bits.contains_from(key, 0) {
+            if self.bits.contains_from::<T, F>(key, 0) {
                 self.pass(key, payload, &mut n);
             }
         }
@@ -223,57 +232,25 @@ impl<'a, K: Key> Job<'a, K> {
 
     /// Gives out a key that passed as the `n`th.
     #[inline]
-    pub fn pass(&mut self, key: K, payload: K, n: &mut usize) {
+    pub fn pass(&mut self, key: T, payload: T, n: &mut usize) {
         (self.out_keys[*n], self.out_payloads[*n]) = (key, payload);
         *n += 1;
     }
 }
 
-/// The vectors that a key is probed in.
-pub(crate) trait Lanewise: Sized {
-    /// Those of 512 bits.
-    #[cfg(target_arch = "x86_64")]
-    type Wide: lanes::Lanes<Key = Self>;
-    /// Those of 256 bits.
-    #[cfg(target_arch = "x86_64")]
-    type Half: lanes::Lanes<Key = Self>;
-
-    /// The proof for 512 bits.
-    ///
-    /// # Safety
-    /// The machine has the instructions of [`Isa::Avx512`].
-    #[cfg(target_arch = "x86_64")]
-    unsafe fn wide() -> Self::Wide;
-    /// The proof for 256 bits.
-    ///
-    /// # Safety
-    /// The machine has the instructions of [`Isa::Avx2`].
-    #[cfg(target_arch = "x86_64")]
-    unsafe fn half() -> Self::Half;
+fn refill_ways<T: Word, F: Family, const PREFETCH: bool>(
+    job: &mut Job<'_, T>,
+    ways: usize,
+    level: Level,
+) -> Option<usize> {
+    match ways {
+        ..=1 => level.run_avx512(Refill::<_, F, 1, PREFETCH>(job, PhantomData)),
+        2 => level.run_avx512(Refill::<_, F, 2, PREFETCH>(job, PhantomData)),
+        3 => level.run_avx512(Refill::<_, F, 3, PREFETCH>(job, PhantomData)),
+        4 => level.run_avx512(Refill::<_, F, 4, PREFETCH>(job, PhantomData)),
+        5 => level.run_avx512(Refill::<_, F, 5, PREFETCH>(job, PhantomData)),
+        6 => level.run_avx512(Refill::<_, F, 6, PREFETCH>(job, PhantomData)),
+        7 => level.run_avx512(Refill::<_, F, 7, PREFETCH>(job, PhantomData)),
+        _ => level.run_avx512(Refill::<_, F, 8, PREFETCH>(job, PhantomData)),
+    }
 }
-
-macro_rules! lanewise {
-    ($($key:ty),*) => { $(
-        impl Lanewise for $key {
-            #[cfg(target_arch = "x86_64")]
-            type Wide = avx512::Avx512<$key>;
-            #[cfg(target_arch = "x86_64")]
-            type Half = avx2::Avx2<$key>;
-
-            #[cfg(target_arch = "x86_64")]
-            #[inline(always)]
-            unsafe fn wide() -> Self::Wide {
-                // SAFETY: the machine has the instructions, says the caller.
-                unsafe { avx512::Avx512::new() }
-            }
-            #[cfg(target_arch = "x86_64")]
-            #[inline(always)]
-            unsafe fn half() -> Self::Half {
-                // SAFETY: the machine has the instructions, says the caller.
-                unsafe { avx2::Avx2::new() }
-            }
-        }
-    )* };
-}
-
-lanewise!(u32, u64);

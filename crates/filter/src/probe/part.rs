@@ -1,13 +1,14 @@
 //! One filter of several that keys go through: which pass, which go on to the next.
 
-use fibula_simd::Level;
+use std::marker::PhantomData;
+
+use fibula_simd::{Isa, Kernel, Lanes, Level, Simd, Word};
 
 use super::Bits;
-#[cfg(target_arch = "x86_64")]
-use super::dispatch;
-#[cfg(target_arch = "x86_64")]
-use super::lanes::{Family, Lanes, Reduce};
-use crate::{Hash, Key};
+use super::places::Places;
+use crate::Hash;
+use crate::families::{Family, of_family};
+use crate::hash::nth;
 
 /// A batch of keys for [`Bits::part`]. All slices have one length.
 pub struct Parting<'a, K> {
@@ -25,7 +26,7 @@ pub struct Parting<'a, K> {
     pub hashes: &'a mut [K],
 }
 
-impl<K: Key> Parting<'_, K> {
+impl<T: Word> Parting<'_, T> {
     fn assert(&self) {
         let len = self.keys.len();
         let others =
@@ -35,7 +36,7 @@ impl<K: Key> Parting<'_, K> {
 
     /// Parts the keys from `from` on one by one, with so many passed and failed before; how many
     /// passed then.
-    fn scalar(
+    fn scalar<F: Family>(
         &mut self,
         bits: Bits<'_>,
         from: usize,
@@ -44,10 +45,10 @@ impl<K: Key> Parting<'_, K> {
     ) -> usize {
         for at in from..self.keys.len() {
             let (key, row) = (self.keys[at], self.rows[at]);
-            let masked = key.and(self.mask);
-            if bits.contains_from(masked, 0) {
+            let masked = key & self.mask;
+            if bits.contains_from::<T, F>(masked, 0) {
                 (self.passed[passed], self.passed_rows[passed]) = (key, row);
-                self.hashes[passed] = K::of_low(bits.hash.nth(masked, 0));
+                self.hashes[passed] = T::of_low(nth::<T, F>(masked, 0));
                 passed += 1;
             } else {
                 (self.keys[failed], self.rows[failed]) = (key, row);
@@ -58,54 +59,71 @@ impl<K: Key> Parting<'_, K> {
     }
 }
 
-pub(super) fn run<K: Key>(bits: Bits<'_>, mut job: Parting<'_, K>, level: Level) -> usize {
+pub(super) fn run<T: Word>(bits: Bits<'_>, job: Parting<'_, T>, level: Level) -> usize {
     job.assert();
-    #[cfg(target_arch = "x86_64")]
-    if let Some(passed) = dispatch::part(bits, &mut job, level) {
-        return passed;
+    of_family!(bits.hash, F => level.run(Part { bits, job, family: PhantomData::<F> }))
+}
+
+/// The kernel of [`Bits::part`].
+struct Part<'a, 'b, T, F> {
+    bits: Bits<'a>,
+    job: Parting<'b, T>,
+    family: PhantomData<F>,
+}
+
+impl<T: Word, F: Family> Kernel for Part<'_, '_, T, F> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> usize {
+        let Self { bits, mut job, .. } = self;
+        if S::ISA == Isa::Scalar {
+            return job.scalar::<F>(bits, 0, 0, 0);
+        }
+        part::<S::Lanes<T>, F>(simd, bits, &mut job)
     }
-    let _ = level;
-    job.scalar(bits, 0, 0, 0)
 }
 
 /// Parts all keys; how many passed.
-#[cfg(target_arch = "x86_64")]
 #[inline(always)]
-pub fn part<L: Lanes, F: Family>(l: L, bits: Bits<'_>, job: &mut Parting<'_, L::Key>) -> usize {
-    let reduce = Reduce::new(bits.shape);
-    let whole = job.keys.len() / L::N * L::N;
-    // SAFETY: no vector has more than 16 lanes.
-    let mask = unsafe { l.load(&[job.mask; 16], 0) };
+fn part<V: Lanes, F: Family>(
+    simd: V::Simd,
+    bits: Bits<'_>,
+    job: &mut Parting<'_, V::Word>,
+) -> usize {
+    let places = Places::new(bits);
+    let index = |index| V::splat(simd, V::Word::of_low(index));
+    let mask = V::splat(simd, job.mask);
+    let whole = job.keys.len() / V::N * V::N;
     let (mut passed, mut failed) = (0, 0);
-    for at in (0..whole).step_by(L::N) {
+    for at in (0..whole).step_by(V::N) {
         // SAFETY: within the keys, of which there are as many rows (checked by `run`).
-        let (keys, rows) = unsafe { (l.load(job.keys, at), l.load(job.rows, at)) };
-        let masked = l.and(keys, mask);
-        let first = F::nth(l, masked, l.splat_lane(0));
-        // SAFETY: `Reduce` makes positions below the shape's bits, of which `words` has at least as
-        // many (checked by `Bits::new`), and there are at most 2^31.
-        let mut pass = unsafe { l.test(bits.words, reduce.positions(l, first)) };
-        for index in 1..bits.shape.hashes() {
-            if l.count(pass) == 0 {
+        let (keys, rows) = unsafe {
+            let keys = V::load_unchecked(simd, job.keys, at);
+            (keys, V::load_unchecked(simd, job.rows, at))
+        };
+        let masked = keys.and(mask);
+        let first = F::nth(masked, index(0));
+        let mut pass = places.test(first);
+        for i in 1..bits.shape.hashes() {
+            if V::count(pass) == 0 {
                 break;
             }
-            let hash = F::nth(l, masked, l.splat_lane(index));
-            // SAFETY: as above.
-            pass = pass & unsafe { l.test(bits.words, reduce.positions(l, hash)) };
+            pass &= places.test(F::nth(masked, index(i)));
         }
         // SAFETY: `passed + failed == at`, so each vector ends at `at + N` at most, within all slices,
-        // which have one length. Keys behind that are not written before they are read.
+        // which have one length (checked by `run`). And no key is written before it is read.
         unsafe {
-            l.store(l.pack(keys, pass), job.passed, passed);
-            l.store(l.pack(rows, pass), job.passed_rows, passed);
-            l.store(l.pack(first, pass), job.hashes, passed);
-            l.store(l.pack(keys, !pass), job.keys, failed);
-            l.store(l.pack(rows, !pass), job.rows, failed);
+            keys.pack(pass).store_unchecked(job.passed, passed);
+            rows.pack(pass).store_unchecked(job.passed_rows, passed);
+            first.pack(pass).store_unchecked(job.hashes, passed);
+            keys.pack(!pass).store_unchecked(job.keys, failed);
+            rows.pack(!pass).store_unchecked(job.rows, failed);
         }
-        passed += l.count(pass);
-        failed = at + L::N - passed;
+        passed += V::count(pass);
+        failed = at + V::N - passed;
     }
-    job.scalar(bits, whole, passed, failed)
+    job.scalar::<F>(bits, whole, passed, failed)
 }
 
 /// The first hash of each `key & mask`, in its low 32 bits; those of tables that are addressed by
@@ -113,37 +131,37 @@ pub fn part<L: Lanes, F: Family>(l: L, bits: Bits<'_>, job: &mut Parting<'_, L::
 ///
 /// # Panics
 /// If the slices differ in length.
-pub fn hash_all<K: Key>(hash: Hash, level: Level, mask: K, keys: &[K], hashes: &mut [K]) {
+pub fn hash_all<T: Word>(hash: Hash, level: Level, mask: T, keys: &[T], hashes: &mut [T]) {
     assert_eq!(keys.len(), hashes.len(), "a hash for each key");
-    #[cfg(target_arch = "x86_64")]
-    let done = dispatch::hash_all(hash, level, mask, keys, hashes);
-    #[cfg(not(target_arch = "x86_64"))]
-    let done = 0;
-    let _ = level;
-    for (key, to) in keys.iter().zip(hashes).skip(done) {
-        *to = K::of_low(hash.nth(key.and(mask), 0));
-    }
+    of_family!(hash, F => level.run(HashAll { mask, keys, hashes, family: PhantomData::<F> }));
 }
 
-/// [`hash_all`] for whole vectors; how many keys these are.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-pub fn hashes<L: Lanes, F: Family>(
-    l: L,
-    mask: L::Key,
-    keys: &[L::Key],
-    hashes: &mut [L::Key],
-) -> usize {
-    assert_eq!(keys.len(), hashes.len());
-    let whole = keys.len() / L::N * L::N;
-    // SAFETY: no vector has more than 16 lanes.
-    let mask = unsafe { l.load(&[mask; 16], 0) };
-    for at in (0..whole).step_by(L::N) {
-        // SAFETY: within the keys, of which there are as many hashes, as just seen.
-        unsafe {
-            let keys = l.and(l.load(keys, at), mask);
-            l.store(F::nth(l, keys, l.splat_lane(0)), hashes, at);
+/// The kernel of [`hash_all`].
+struct HashAll<'a, T, F> {
+    mask: T,
+    keys: &'a [T],
+    hashes: &'a mut [T],
+    family: PhantomData<F>,
+}
+
+impl<T: Word, F: Family> Kernel for HashAll<'_, T, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { mask, keys, hashes, .. } = self;
+        let lanes = S::Lanes::<T>::N;
+        let whole = keys.len() / lanes * lanes;
+        let (masks, index) = (S::Lanes::splat(simd, mask), S::Lanes::splat(simd, T::default()));
+        for at in (0..whole).step_by(lanes) {
+            // SAFETY: within the keys, of which there are as many hashes (checked by `hash_all`).
+            unsafe {
+                let keys = S::Lanes::load_unchecked(simd, keys, at).and(masks);
+                F::nth(keys, index).store_unchecked(hashes, at);
+            }
+        }
+        for (key, to) in keys.iter().zip(hashes).skip(whole) {
+            *to = T::of_low(nth::<T, F>(*key & mask, 0));
         }
     }
-    whole
 }

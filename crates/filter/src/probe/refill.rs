@@ -10,17 +10,37 @@
 //! ```
 
 use std::array;
+use std::marker::PhantomData;
+
+use fibula_simd::{Kernel, Lanes, Simd, Word};
 
 use super::Job;
-use super::lanes::{Family, Lanes, Reduce};
-use crate::Key;
+use super::places::Places;
+use crate::families::Family;
+
+/// The kernel of [`super::Form::Refill`] and [`super::Form::Permute`].
+pub struct Refill<'a, 'b, T, F, const WAYS: usize, const PREFETCH: bool>(
+    pub &'a mut Job<'b, T>,
+    pub PhantomData<F>,
+);
+
+impl<T: Word, F: Family, const WAYS: usize, const PREFETCH: bool> Kernel
+    for Refill<'_, '_, T, F, WAYS, PREFETCH>
+{
+    type Output = usize;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> usize {
+        refill::<S::Lanes<T>, F, WAYS, PREFETCH>(simd, self.0)
+    }
+}
 
 /// A vector of keys under way, and the part of the input that refills it.
 #[derive(Clone, Copy)]
-struct Way<L: Lanes> {
-    keys: L::V,
-    payloads: L::V,
-    index: L::V,
+struct Way<V> {
+    keys: V,
+    payloads: V,
+    index: V,
     /// The next key, and the end of the part.
     at: usize,
     end: usize,
@@ -42,92 +62,80 @@ macro_rules! each {
 
 /// Tests all keys; how many passed.
 #[inline(always)]
-pub fn refill<L: Lanes, F: Family, const WAYS: usize, const PREFETCH: bool>(
-    l: L,
-    job: &mut Job<'_, L::Key>,
+fn refill<V: Lanes, F: Family, const WAYS: usize, const PREFETCH: bool>(
+    simd: V::Simd,
+    job: &mut Job<'_, V::Word>,
 ) -> usize {
     let len = job.keys.len();
     let part = len / WAYS;
-    if part < L::N {
-        return job.scalar(0, len, 0);
+    if part < V::N {
+        return job.scalar::<F>(0, len, 0);
     }
-    let reduce = Reduce::new(job.bits.shape);
-    let (words, last) = (job.bits.words, l.splat_lane(job.bits.shape.hashes() - 1));
-    let one = l.splat_lane(1);
-    let mut ways: [Way<L>; WAYS] = array::from_fn(|w| {
+    let places = Places::new(job.bits);
+    let [zero, one, last] =
+        [0, 1, job.bits.shape.hashes() - 1].map(|number| V::splat(simd, V::Word::of_low(number)));
+    let mut ways: [Way<V>; WAYS] = array::from_fn(|w| {
         let at = w * part;
         let end = if w + 1 == WAYS { len } else { at + part };
-        // SAFETY: every part has at least `N` keys, and as many payloads.
-        let (keys, payloads) = unsafe { (l.load(job.keys, at), l.load(job.payloads, at)) };
-        Way { keys, payloads, index: l.splat_lane(0), at: at + L::N, end }
+        let (keys, payloads) = (V::load(simd, job.keys, at), V::load(simd, job.payloads, at));
+        Way { keys, payloads, index: zero, at: at + V::N, end }
     });
-    let mut positions = [one; WAYS];
+    let mut hashes = [zero; WAYS];
     let mut n = 0;
-    while ways.iter().all(|way| way.at + L::N <= way.end) {
+    while ways.iter().all(|way| way.at + V::N <= way.end) {
         if PREFETCH {
             each!(WAYS, w => {
-                positions[w] = reduce.positions(l, F::nth(l, ways[w].keys, ways[w].index));
-                prefetch(l, words, positions[w]);
+                hashes[w] = F::nth(ways[w].keys, ways[w].index);
+                places.prefetch(hashes[w]);
             });
         }
         each!(WAYS, w => {
             let way = &mut ways[w];
             if !PREFETCH {
-                positions[w] = reduce.positions(l, F::nth(l, way.keys, way.index));
+                hashes[w] = F::nth(way.keys, way.index);
             }
-            // SAFETY: `Reduce` makes positions below the shape's bits, of which `words` has at least
-            // as many (checked by `Job::new`), and there are at most 2^31.
-            let set = unsafe { l.test(words, positions[w]) };
-            let ends = l.equal(way.index, last);
+            let set = places.test(hashes[w]);
+            let ends = way.index.equal(last);
             let (stays, passes) = (set & !ends, set & ends);
-            let (keys, payloads) = (l.pack(way.keys, passes), l.pack(way.payloads, passes));
+            let (keys, payloads) = (way.keys.pack(passes), way.payloads.pack(passes));
             // SAFETY: what passed before was loaded before, and is in no lane any more: at most the
             // keys loaded so far without the `N` of this way. So `n + N` is at most `len`, and the
             // outputs are as long as the keys (checked by `Job::new`).
             unsafe {
-                l.store(keys, job.out_keys, n);
-                l.store(payloads, job.out_payloads, n);
+                keys.store_unchecked(job.out_keys, n);
+                payloads.store_unchecked(job.out_payloads, n);
             }
-            n += l.count(passes);
+            n += V::count(passes);
             // SAFETY: `at + N <= end <= len`, by the loop's condition: a way is refilled once a round.
-            let fresh = unsafe { (l.load(job.keys, way.at), l.load(job.payloads, way.at)) };
-            way.keys = l.refill(way.keys, fresh.0, !stays);
-            way.payloads = l.refill(way.payloads, fresh.1, !stays);
-            way.index = l.clear(l.add(way.index, one), !stays);
-            way.at += L::N - l.count(stays);
+            // There are as many payloads as keys (checked by `Job::new`).
+            let fresh = unsafe {
+                let keys = V::load_unchecked(simd, job.keys, way.at);
+                (keys, V::load_unchecked(simd, job.payloads, way.at))
+            };
+            way.keys = way.keys.refill(fresh.0, !stays);
+            way.payloads = way.payloads.refill(fresh.1, !stays);
+            way.index = way.index.add(one).clear(!stays);
+            way.at += V::N - V::count(stays);
         });
     }
-    finish(l, job, &ways, n)
+    finish::<V, F>(job, &ways, n)
 }
 
 /// Tests what is in the ways or before their ends, one by one.
 #[inline(always)]
-fn finish<L: Lanes>(l: L, job: &mut Job<'_, L::Key>, ways: &[Way<L>], mut n: usize) -> usize {
+fn finish<V: Lanes, F: Family>(job: &mut Job<'_, V::Word>, ways: &[Way<V>], mut n: usize) -> usize {
     for way in ways {
         let [keys, payloads, index] = [way.keys, way.payloads, way.index].map(|vector| {
-            let mut lanes = [L::Key::default(); 16];
-            // SAFETY: no vector has more than 16 lanes.
-            unsafe { l.store(vector, &mut lanes, 0) };
+            let mut lanes = [V::Word::default(); 16];
+            vector.store(&mut lanes, 0);
             lanes
         });
-        for ((key, payload), index) in keys.into_iter().zip(payloads).zip(index).take(L::N) {
-            if job.bits.contains_from(key, index.low()) {
+        for ((key, payload), index) in keys.into_iter().zip(payloads).zip(index).take(V::N) {
+            if job.bits.contains_from::<_, F>(key, index.low()) {
                 job.pass(key, payload, &mut n);
             }
         }
-        n = job.scalar(way.at, way.end, n);
+        n = job.scalar::<F>(way.at, way.end, n);
     }
     n
-}
-
-/// Asks for the words of the positions, as far as the second-level cache: where the first level's few
-/// buffers for lines on their way are taken for that long, asking gains nothing.
-#[inline(always)]
-pub fn prefetch<L: Lanes>(l: L, words: &[u64], positions: L::V) {
-    let mut at = [L::Key::default(); 16];
-    // SAFETY: no vector has more than 16 lanes.
-    unsafe { l.store(l.srl(positions, 6), &mut at, 0) };
-    for at in &at[..L::N] {
-        fibula_simd::prefetch_read_l2(words, at.low() as usize);
-    }
 }

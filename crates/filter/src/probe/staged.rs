@@ -11,9 +11,28 @@
 //!   output  A D G ..                       third, in place       -> D ..
 //! ```
 
+use std::marker::PhantomData;
+
+use fibula_simd::{Isa, Kernel, Lanes, Simd, Word};
+
 use super::Job;
-use super::lanes::{Family, Lanes, Reduce};
-use super::refill::prefetch;
+use super::places::Places;
+use crate::families::Family;
+
+/// The kernel of [`super::Form::Staged`]: how many passed, `None` without vectors.
+pub struct Staged<'a, 'b, T, F, const PREFETCH: bool>(pub &'a mut Job<'b, T>, pub PhantomData<F>);
+
+impl<T: Word, F: Family, const PREFETCH: bool> Kernel for Staged<'_, '_, T, F, PREFETCH> {
+    type Output = Option<usize>;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> Option<usize> {
+        match S::ISA {
+            Isa::Scalar => None,
+            _ => Some(staged::<S::Lanes<T>, F, PREFETCH>(simd, self.0)),
+        }
+    }
+}
 
 /// Keys in a block: few enough that what passes the first test is still in the first-level cache, and
 /// so many that the ends of the stages, where nothing more is asked for ahead, are rare.
@@ -26,17 +45,20 @@ const LEAD: usize = 16;
 
 /// Tests all keys; how many passed.
 #[inline(always)]
-pub fn staged<L: Lanes, F: Family, const PREFETCH: bool>(l: L, job: &mut Job<'_, L::Key>) -> usize {
+fn staged<V: Lanes, F: Family, const PREFETCH: bool>(
+    simd: V::Simd,
+    job: &mut Job<'_, V::Word>,
+) -> usize {
     let mut n = 0;
     let mut from = 0;
     while from < job.keys.len() {
         let keys = block(PREFETCH).min(job.keys.len() - from);
-        let mut left = stage::<L, F, PREFETCH, true>(l, job, from, keys, n, 0);
+        let mut left = stage::<V, F, PREFETCH, true>(simd, job, from, keys, n, 0);
         for index in 1..job.bits.shape.hashes() {
             if left == 0 {
                 break;
             }
-            left = stage::<L, F, PREFETCH, false>(l, job, n, left, n, index);
+            left = stage::<V, F, PREFETCH, false>(simd, job, n, left, n, index);
         }
         n += left;
         from += keys;
@@ -49,69 +71,68 @@ pub fn staged<L: Lanes, F: Family, const PREFETCH: bool>(l: L, job: &mut Job<'_,
 ///
 /// What is read lies at or behind what is written: `to <= from`, both of the same numbering.
 #[inline(always)]
-fn stage<L: Lanes, F: Family, const PREFETCH: bool, const FIRST: bool>(
-    l: L,
-    job: &mut Job<'_, L::Key>,
+fn stage<V: Lanes, F: Family, const PREFETCH: bool, const FIRST: bool>(
+    simd: V::Simd,
+    job: &mut Job<'_, V::Word>,
     from: usize,
     keys: usize,
     to: usize,
     index: u32,
 ) -> usize {
-    let reduce = Reduce::new(job.bits.shape);
-    let words = job.bits.words;
-    let lane_index = l.splat_lane(index);
-    let whole = keys / L::N;
-    // The positions of the next vectors, in a ring.
+    let places = Places::new(job.bits);
+    let lane_index = V::splat(simd, V::Word::of_low(index));
+    let whole = keys / V::N;
+    // The hashes of the next vectors, in a ring.
     let mut ahead = [lane_index; LEAD];
     if PREFETCH {
-        for (ahead, at) in ahead.iter_mut().zip((from..).step_by(L::N).take(whole)) {
+        for (ahead, at) in ahead.iter_mut().zip((from..).step_by(V::N).take(whole)) {
             let source = if FIRST { job.keys } else { &*job.out_keys };
             // SAFETY: within the `keys` keys from `from`, which lie in the source.
-            let keys = unsafe { l.load(source, at) };
-            *ahead = reduce.positions(l, F::nth(l, keys, lane_index));
-            prefetch(l, words, *ahead);
+            let keys = unsafe { V::load_unchecked(simd, source, at) };
+            *ahead = F::nth(keys, lane_index);
+            places.prefetch(*ahead);
         }
     }
     let mut n = to;
-    for (vector, at) in (from..).step_by(L::N).take(whole).enumerate() {
+    for (vector, at) in (from..).step_by(V::N).take(whole).enumerate() {
         let (source, source_payloads) = match FIRST {
             true => (job.keys, job.payloads),
             false => (&*job.out_keys, &*job.out_payloads),
         };
-        // SAFETY: within the `keys` keys from `from`, which lie in the source.
-        let (keys, payloads) = unsafe { (l.load(source, at), l.load(source_payloads, at)) };
-        let positions = match PREFETCH {
+        // SAFETY: within the `keys` keys from `from`, which lie in the source; it has as many payloads.
+        let (keys, payloads) = unsafe {
+            let keys = V::load_unchecked(simd, source, at);
+            (keys, V::load_unchecked(simd, source_payloads, at))
+        };
+        let hashes = match PREFETCH {
             true => {
                 let now = ahead[vector % LEAD];
                 if vector + LEAD < whole {
-                    let source = if FIRST { job.keys } else { &*job.out_keys };
                     // SAFETY: a vector of the `keys` keys from `from`, as just seen.
-                    let keys = unsafe { l.load(source, at + LEAD * L::N) };
-                    ahead[vector % LEAD] = reduce.positions(l, F::nth(l, keys, lane_index));
-                    prefetch(l, words, ahead[vector % LEAD]);
+                    let keys = unsafe { V::load_unchecked(simd, source, at + LEAD * V::N) };
+                    ahead[vector % LEAD] = F::nth(keys, lane_index);
+                    places.prefetch(ahead[vector % LEAD]);
                 }
                 now
             }
-            false => reduce.positions(l, F::nth(l, keys, lane_index)),
+            false => F::nth(keys, lane_index),
         };
-        // SAFETY: `Reduce` makes positions below the shape's bits, of which `words` has at least as
-        // many (checked by `Job::new`), and there are at most 2^31.
-        let set = unsafe { l.test(words, positions) };
+        let set = places.test(hashes);
         // SAFETY: no more keys passed than were read before these, so `n <= at`, and `at + N` is at
         // most the input's length, which the outputs have too (checked by `Job::new`). Output that
         // is still to be read lies from `at + N` on.
         unsafe {
-            l.store(l.pack(keys, set), job.out_keys, n);
-            l.store(l.pack(payloads, set), job.out_payloads, n);
+            keys.pack(set).store_unchecked(job.out_keys, n);
+            payloads.pack(set).store_unchecked(job.out_payloads, n);
         }
-        n += l.count(set);
+        n += V::count(set);
     }
-    for at in from + whole * L::N..from + keys {
+    for at in from + whole * V::N..from + keys {
         let (key, payload) = match FIRST {
             true => (job.keys[at], job.payloads[at]),
             false => (job.out_keys[at], job.out_payloads[at]),
         };
-        if job.bits.is_set(key, index) {
+        if job.bits.is_set::<_, F>(key, index) {
             job.pass(key, payload, &mut n);
         }
     }

@@ -1,0 +1,52 @@
+//! Where hashes point to in a filter's bits, for vectors of them.
+
+use fibula_simd::{Lanes, Word, prefetch_read_l2};
+
+use super::Bits;
+
+/// The bits of a filter as vector loops ask for them.
+#[derive(Clone, Copy)]
+pub struct Places<'a> {
+    /// At least `bits` bits.
+    words: &'a [u64],
+    /// At most 2^31.
+    bits: u32,
+    /// By how much a hash is shifted to be a position, if they are a power of two.
+    shift: Option<u32>,
+}
+
+impl<'a> Places<'a> {
+    pub fn new(bits: Bits<'a>) -> Self {
+        let shape = bits.shape;
+        assert!(bits.words.len() >= shape.words(), "words for every bit");
+        Self { words: bits.words, bits: shape.bits(), shift: shape.shift() }
+    }
+
+    /// [`crate::Shape::position`] over vectors: in the low 32 bits of each lane, the high ones are zero.
+    #[inline(always)]
+    pub fn positions<V: Lanes>(self, hashes: V) -> V {
+        match self.shift {
+            Some(shift) if !V::Word::WIDE => hashes.srl(shift),
+            _ => hashes.mulhi(self.bits),
+        }
+    }
+
+    /// Which hashes point at bits that are set.
+    #[inline(always)]
+    pub fn test<V: Lanes>(self, hashes: V) -> u16 {
+        // SAFETY: the positions are high halves of products with `bits`, or hashes shifted to that width,
+        // so below `bits`; the table has as many bits (`new`), and a shape has at most 2^31.
+        unsafe { self.positions(hashes).test(self.words) }
+    }
+
+    /// Asks for the words that the hashes point at, as far as the second-level cache: where the first
+    /// level's few buffers for lines on their way are taken for that long, asking gains nothing.
+    #[inline(always)]
+    pub fn prefetch<V: Lanes>(self, hashes: V) {
+        let mut at = [V::Word::default(); 16];
+        self.positions(hashes).srl(6).store(&mut at, 0);
+        for at in &at[..V::N] {
+            prefetch_read_l2(self.words, at.low() as usize);
+        }
+    }
+}
