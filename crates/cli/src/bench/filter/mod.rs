@@ -1,23 +1,21 @@
 //! `fibula bench filter`: Bloom filters by size, form and number of ways.
 
+mod rows;
+mod variants;
+
 use std::fs;
 use std::hint::black_box;
-use std::io::Write;
 use std::time::{Duration, Instant};
 
 use clap::Args as ClapArgs;
-use fibula_core::grouped;
-use fibula_filter::{
-    BlockedFilter, Filter, Form, Hash, Key, Plan, Shape, Word, fmix32, fmix64, h2,
-};
-use fibula_measure::{median, rounded};
-use fibula_simd::Isa;
-use serde::Serialize;
+use fibula_filter::{BlockedFilter, Filter, Hash, Key, Shape, Word, fmix32, fmix64, h2};
 
 use super::report;
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Grid};
+use crate::output;
 use crate::progress::note;
+use rows::{Row, print, rows};
+use variants::{Variant, variants};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -95,28 +93,6 @@ fn parse_bits(text: &str) -> Result<f64, String> {
     bits.ok_or("0.5 to 1000 bits".to_owned())
 }
 
-/// A measurement. The names and the order of the fields are relied on by scripts.
-#[derive(Clone, Debug, Serialize)]
-struct Row {
-    variant: &'static str,
-    isa: &'static str,
-    ways: usize,
-    prefetch: bool,
-    bytes: usize,
-    hash: &'static str,
-    hashes: u32,
-    bits_per_key: f64,
-    key_bits: usize,
-    hits_percent: u32,
-    expected_rate: f64,
-    passed: usize,
-    mops: f64,
-    mops_min: f64,
-    mops_max: f64,
-    ratio_permute_1: f64,
-    ratio_permute_2: f64,
-}
-
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
     if let Some(core) = fibula_measure::cores().first() {
@@ -171,32 +147,6 @@ fn caches() -> [u64; 3] {
 /// The `i`th key: a permutation of 32 bits, and none of the hash functions.
 fn narrow_key(i: u64) -> u32 {
     fmix32(h2(i as u32).wrapping_mul(0x2c1b_3c6d))
-}
-
-/// Keys and payloads in, keys and payloads that pass out; how many these are.
-type Probe<'a, K> = dyn Fn(&[K], &[K], &mut [K], &mut [K]) -> usize + 'a;
-
-/// A way to probe, with what it found and its times.
-struct Variant<'a, K> {
-    name: &'static str,
-    ways: usize,
-    prefetch: bool,
-    bytes: usize,
-    probe: Box<Probe<'a, K>>,
-    passed: usize,
-    mops: Vec<f64>,
-}
-
-impl<'a, K> Variant<'a, K> {
-    fn new(
-        name: &'static str,
-        ways: usize,
-        prefetch: bool,
-        bytes: usize,
-        probe: Box<Probe<'a, K>>,
-    ) -> Self {
-        Self { name, ways, prefetch, bytes, probe, passed: 0, mops: Vec::new() }
-    }
 }
 
 fn measure_size<K: Key + Word + TryFrom<u64>>(
@@ -282,35 +232,6 @@ fn leave_wrong_out<K: Word>(
     });
 }
 
-fn variants<'a, K: Word>(
-    filter: &'a Filter,
-    blocked: &'a BlockedFilter,
-    prefetches: &[bool],
-) -> Vec<Variant<'a, K>> {
-    let mut variants: Vec<Variant<'a, K>> = Vec::new();
-    for form in Form::ALL.into_iter().filter(|form| form.runs_on(filter.isa())) {
-        let prefetches = if form == Form::Scalar { &prefetches[..1] } else { prefetches };
-        for &prefetch in prefetches {
-            for ways in 1..=form.max_ways() {
-                let plan = Plan { form, ways, prefetch };
-                let probe: Box<Probe<'a, K>> =
-                    Box::new(move |keys, payloads, out, out_payloads| {
-                        filter.probe_with(plan, keys, payloads, out, out_payloads)
-                    });
-                let bytes = filter.memory();
-                variants.push(Variant::new(form.name(), ways, prefetch, bytes, probe));
-            }
-        }
-    }
-    for &prefetch in prefetches {
-        let probe: Box<Probe<'a, K>> = Box::new(move |keys, payloads, out, out_payloads| {
-            blocked.probe_with(prefetch, keys, payloads, out, out_payloads)
-        });
-        variants.push(Variant::new("blocked", 1, prefetch, blocked.memory(), probe));
-    }
-    variants
-}
-
 /// What passes, by payload.
 fn expected<K: Word>(keys: &[K], payloads: &[K], passes: impl Fn(K) -> bool) -> Vec<(K, K)> {
     let all = payloads.iter().copied().zip(keys.iter().copied());
@@ -337,104 +258,13 @@ fn time<K: Word>(
     started.elapsed() / passes
 }
 
-fn rows<K>(
-    args: &Args,
-    isa: Isa,
-    rate: f64,
-    variants: Vec<Variant<'_, K>>,
-    key_bits: usize,
-) -> Vec<Row> {
-    let mut rows: Vec<Row> = variants
-        .into_iter()
-        .map(|mut variant| Row {
-            variant: variant.name,
-            isa: match variant.name {
-                "scalar" => Isa::Scalar.name(),
-                "permute" => Isa::Avx2.name(),
-                _ => isa.name(),
-            },
-            ways: variant.ways,
-            prefetch: variant.prefetch,
-            bytes: variant.bytes,
-            hash: args.hash.name(),
-            hashes: args.hashes,
-            bits_per_key: args.bits,
-            key_bits,
-            hits_percent: args.hits,
-            expected_rate: (rate * 1e6).round() / 1e6,
-            passed: variant.passed,
-            mops: rounded(median(&mut variant.mops)),
-            mops_min: rounded(variant.mops.first().copied().unwrap_or_default()),
-            mops_max: rounded(variant.mops.last().copied().unwrap_or_default()),
-            ratio_permute_1: 0.0,
-            ratio_permute_2: 0.0,
-        })
-        .collect();
-    let baseline = |ways| {
-        let is = |row: &&Row| row.variant == "permute" && row.ways == ways && !row.prefetch;
-        rows.iter().find(is).map_or(f64::INFINITY, |row| row.mops)
-    };
-    let baselines = [baseline(1), baseline(2)];
-    for row in &mut rows {
-        row.ratio_permute_1 = rounded(row.mops / baselines[0]);
-        row.ratio_permute_2 = rounded(row.mops / baselines[1]);
-    }
-    rows
-}
-
-fn print(rows: &[Row], levels: &[u64; 3]) -> Result<(), Failure> {
-    let Some(first) = rows.first() else { return Ok(()) };
-    let mut out = output::stdout();
-    let within = levels.iter().position(|level| first.bytes as u64 <= *level);
-    writeln!(
-        out,
-        "\n{} ({}), {}, {} positions, {} bits a key, {}-bit keys, {} % members, {} passed",
-        output::size(first.bytes as u64),
-        within.map_or("beyond L3".to_owned(), |level| format!("within L{}", level + 1)),
-        first.hash,
-        first.hashes,
-        first.bits_per_key,
-        first.key_bits,
-        first.hits_percent,
-        grouped(first.passed as u64),
-    )?;
-    let mut grid = Grid::new(&[
-        "variant",
-        "isa",
-        ">ways",
-        "prefetch",
-        ">Mops",
-        ">min",
-        ">max",
-        ">memory",
-        ">/permute 1",
-        ">/permute 2",
-    ]);
-    for row in rows {
-        grid.row(vec![
-            row.variant.to_owned(),
-            row.isa.to_owned(),
-            row.ways.to_string(),
-            if row.prefetch { "yes" } else { "no" }.to_owned(),
-            format!("{:.0}", row.mops),
-            format!("{:.0}", row.mops_min),
-            format!("{:.0}", row.mops_max),
-            output::size(row.bytes as u64),
-            format!("{:.2}", row.ratio_permute_1),
-            format!("{:.2}", row.ratio_permute_2),
-        ]);
-    }
-    grid.write_aligned(&mut out)?;
-    out.flush()?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
 
     use clap::{Command, FromArgMatches};
 
+    use super::variants::Probe;
     use super::*;
 
     fn args(args: &str) -> Args {
