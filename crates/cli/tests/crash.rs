@@ -168,6 +168,18 @@ fn said(output: &Output) -> String {
     format!("{}, {}", output.status, String::from_utf8_lossy(&output.stderr))
 }
 
+/// The command, with no signal ignored: these tests may themselves be a job in the background of a script.
+fn with_default_signals() -> Command {
+    let binary = assert_cmd::cargo::cargo_bin("fibula");
+    if cfg!(target_os = "linux") {
+        let mut command = Command::new("env");
+        command.arg("--default-signal").arg(binary);
+        command
+    } else {
+        Command::new(binary)
+    }
+}
+
 /// Runs that a signal ends in the middle: what was there before is there after, whole, and nothing beside
 /// it, but for the signal that no process sees.
 #[test]
@@ -182,7 +194,7 @@ fn a_signal_leaves_the_old_output() {
             if old {
                 fs::write(&out, OLD).unwrap();
             }
-            let mut command = Command::new(assert_cmd::cargo::cargo_bin("fibula"));
+            let mut command = with_default_signals();
             command.args(["annotate", "-t", &fib, "--format", "csv", "-", "-o"]).arg(&out);
             let mut run = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
             let mut pipe = run.stdin.take().unwrap();
