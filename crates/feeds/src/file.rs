@@ -30,7 +30,13 @@ pub fn file(
     options: &mut ReadOptions<'_>,
     to: &mut dyn Listener,
 ) -> Result<FileReport, FeedError> {
-    let mut reading = Reading { to, indices: HashMap::new(), failed: None, damage: Vec::new() };
+    let mut reading = Reading {
+        to,
+        indices: HashMap::new(),
+        places: Places::default(),
+        failed: None,
+        damage: Vec::new(),
+    };
     let read = fibula_ingest::read(spec, options, &mut reading)?;
     let Reading { failed, damage, .. } = reading;
     match failed {
@@ -46,11 +52,48 @@ pub(crate) fn known_as(index: u32, info: &PeerInfo) -> Peer {
     Peer { address: info.address, asn }
 }
 
+/// Where a listener has the values of a source's columns.
+#[derive(Default)]
+struct Places {
+    /// Empty where they stand in order already.
+    of_columns: Vec<usize>,
+    width: usize,
+}
+
+impl Places {
+    fn of<'a>(columns: impl Iterator<Item = &'a str>, to: &mut dyn Listener) -> Self {
+        let columns: Vec<&str> = columns.collect();
+        if columns.is_empty() {
+            return Self::default();
+        }
+        let places = to.value_places(&columns);
+        let width = places.iter().max().map_or(0, |last| last + 1);
+        let in_order = places.iter().copied().eq(0..places.len());
+        Self { of_columns: if in_order { Vec::new() } else { places }, width }
+    }
+
+    /// Tells the update with its values in their places.
+    fn tell(&self, update: &Update<'_>, to: &mut dyn Listener) -> Result<(), FeedError> {
+        match update.change {
+            Change::Announce(Attributes::Values(values)) if !self.of_columns.is_empty() => {
+                let mut placed = vec![Value::Null; self.width];
+                for (&place, &value) in self.of_columns.iter().zip(values) {
+                    placed[place] = value;
+                }
+                let change = Change::Announce(Attributes::Values(&placed));
+                to.update(&Update { change, ..*update })
+            }
+            _ => to.update(update),
+        }
+    }
+}
+
 /// Between the reader of a file and a listener.
 struct Reading<'a> {
     to: &'a mut dyn Listener,
     /// The numbers of the file's peers.
     indices: HashMap<u32, u32>,
+    places: Places,
     /// The first failure; what comes behind it is not told.
     failed: Option<FeedError>,
     damage: Vec<Damage>,
@@ -69,7 +112,10 @@ impl Reading<'_> {
 }
 
 impl Consumer for Reading<'_> {
-    fn begin(&mut self, _: &SourceInfo) {}
+    fn begin(&mut self, info: &SourceInfo) {
+        let columns = info.columns.iter().map(|column| column.name.as_str());
+        self.places = Places::of(columns, self.to);
+    }
 
     fn peer(&mut self, index: u32, info: &PeerInfo) {
         let number = self.to.peer(&known_as(index, info));
@@ -83,7 +129,11 @@ impl Consumer for Reading<'_> {
 
     fn update(&mut self, update: &Update<'_>) {
         let peer = self.number(update.peer);
-        self.tell(|to| to.update(&Update { peer, ..*update }));
+        let Self { to, places, failed, .. } = self;
+        if failed.is_none() {
+            let update = Update { peer, ..*update };
+            *failed = places.tell(&update, &mut **to).err();
+        }
     }
 
     fn damage(&mut self, damage: &Damage) {
@@ -99,14 +149,15 @@ impl Consumer for Reading<'_> {
 /// If the listener cannot go on.
 pub fn table(table: &Table, to: &mut dyn Listener) -> Result<(), FeedError> {
     let peer = to.peer(&NOBODY);
-    family(&table.v4, &table.columns, peer, to)?;
-    family(&table.v6, &table.columns, peer, to)
+    let places = Places::of(table.columns.names(), to);
+    family(&table.v4, &table.columns, (peer, &places), to)?;
+    family(&table.v6, &table.columns, (peer, &places), to)
 }
 
 fn family<A: Addr>(
     routes: &Routes<A>,
     columns: &Columns,
-    peer: u32,
+    (peer, places): (u32, &Places),
     to: &mut dyn Listener,
 ) -> Result<(), FeedError> {
     let mut values = Vec::new();
@@ -118,7 +169,7 @@ fn family<A: Addr>(
         values.clear();
         values.extend((0..columns.width()).map(value));
         let change = Change::Announce(Attributes::Values(&values));
-        to.update(&Update { peer, ..Update::new(route.prefix.into(), change) })?;
+        places.tell(&Update { peer, ..Update::new(route.prefix.into(), change) }, to)?;
     }
     Ok(())
 }

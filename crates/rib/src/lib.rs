@@ -54,6 +54,7 @@ mod checkpoint;
 mod choice;
 mod columns;
 mod compiler;
+mod feed;
 mod indexed;
 mod intern;
 mod layers;
@@ -76,13 +77,15 @@ pub use builder::{BuilderOptions, PeerChoice, TableBuilder};
 pub use checkpoint::{Checkpoint, Restored};
 pub use choice::{EngineSource, Maker, Makers};
 pub use columns::{ColumnKind, Columns, ColumnsBuilder};
+pub use feed::{FeedDigest, FeedMark};
 pub use indexed::IndexedRoutes;
 pub use layers::layers;
 pub use live::{Live, LiveOptions};
 pub use log::Pacing;
 pub use publisher::{AttributeTable, Generation, Reader};
 pub use rib::{
-    AttributeSet, Change, Changes, Decision, Path, Peer, Preference, Rib, RibMemory, SetTexts, Step,
+    AttributeSet, Change, Changes, Decision, Path, Peer, Preference, Rib, RibMemory, SetTexts,
+    Step, ValueNames,
 };
 pub use snapshot::{
     EnginePart, Loading, Snapshot, SnapshotError, StoredFamily, StoredRoutes, Written, measure,
