@@ -116,6 +116,8 @@ impl From<FeedError> for Failure {
     fn from(error: FeedError) -> Self {
         let failure = Self::new(&error);
         match error {
+            FeedError::OtherFeed { .. } => failure
+                .hint("give the same updates (more may follow), or another file to --checkpoint"),
             FeedError::EmptyTable => failure.hint("name one with --table"),
             _ => failure,
         }

@@ -185,6 +185,39 @@ fn a_checkpoint_is_gone_on_from() {
     );
 }
 
+/// It knows what it has taken in: other updates are refused, and it stays as it was.
+#[test]
+fn a_checkpoint_refuses_another_feed() {
+    let (files, mrt) = (Files::new(), cuts().join("mrt"));
+    let checkpoint = files.path("rib.fib");
+    let [first, second] = [
+        "bgpkit-ripe_rrc15_2010.02_updates.20100227.1610.gz",
+        "bgpkit-ripe_rrc00_2000.01_updates.20000102.2014.gz",
+    ]
+    .map(|name| arg(&mrt.join(name)).to_owned());
+    replay(&["--updates", &first, "--checkpoint", &checkpoint]);
+    let before = std::fs::read(&checkpoint).unwrap();
+    let args = ["replay", "--updates", &second, "--checkpoint", &checkpoint, "--measure", "20"];
+    let said = said(&args);
+    assert_eq!(said.code, 2, "{}", said.out);
+    assert!(said.err.contains("updates.20100227.1610"), "{}", said.err);
+    assert!(said.err.contains("another file to --checkpoint"), "{}", said.err);
+    assert_eq!(std::fs::read(&checkpoint).unwrap(), before);
+}
+
+/// To other commands a checkpoint is the table that it was: columns by their names, and a date.
+#[test]
+fn a_checkpoint_keeps_names_and_date() {
+    let files = Files::new();
+    let table = files.with("sites.csv", "prefix,site,owner\n10.0.0.0/8,a,x\n2001:db8::/32,b,y\n");
+    let checkpoint = files.path("rib.fib");
+    replay(&["--table", &table, "--updates", "churn:1:1", "--checkpoint", &checkpoint]);
+    let stats = json(&["stats", "--table", &checkpoint, "--json"]);
+    let columns = stats["columns"].as_array().unwrap();
+    assert!(columns.iter().map(|c| &c["name"]).eq(["site", "owner"]), "{stats}");
+    assert!(!stats["snapshot"]["created"].as_str().unwrap().starts_with("1970"), "{stats}");
+}
+
 #[test]
 #[ignore = "real archives: ./dev check-data"]
 fn a_checkpoint_of_archives_is_gone_on_from() {

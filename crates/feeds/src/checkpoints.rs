@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use fibula_rib::Live;
+use fibula_rib::{Checkpoint, FeedDigest, Live};
 
 use crate::{CheckpointFailure, Event, FeedError};
 
@@ -18,6 +18,8 @@ pub struct Checkpoints {
     every: Duration,
     /// The feed's own word for where it is.
     position: String,
+    /// The names of the feed's sources, if it is named.
+    names: Option<Vec<String>>,
     /// When the last one was begun.
     last: Duration,
     writer: Option<JoinHandle<()>>,
@@ -39,11 +41,20 @@ impl Checkpoints {
             path: path.into(),
             every,
             position: position.into(),
+            names: None,
             last: now,
             writer: None,
             written: Arc::default(),
             events: Arc::new(events),
         }
+    }
+
+    /// Stores the names of the feed's sources and a digest of what the feed said, so that
+    /// [`LiveFeed::going_on`](crate::LiveFeed::going_on) refuses another.
+    #[must_use]
+    pub fn of_feed(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.names = Some(names.into_iter().map(Into::into).collect());
+        self
     }
 
     /// How many have been written.
@@ -53,6 +64,11 @@ impl Checkpoints {
 
     /// Begins a checkpoint if one is due. The feed waits while the RIB is copied.
     pub fn tick(&mut self, now: Duration, live: &Live) {
+        self.tick_of(now, live, &FeedDigest::default());
+    }
+
+    /// As [`Checkpoints::tick`], of a feed that said this.
+    pub(crate) fn tick_of(&mut self, now: Duration, live: &Live, said: &FeedDigest) {
         if now.saturating_sub(self.last) < self.every {
             return;
         }
@@ -62,7 +78,7 @@ impl Checkpoints {
             return;
         }
         self.wait();
-        let checkpoint = live.checkpoint(&self.position);
+        let checkpoint = self.checkpoint(live, said);
         let (path, written, events) =
             (self.path.clone(), self.written.clone(), self.events.clone());
         let write = move || match checkpoint.write(&path) {
@@ -89,10 +105,23 @@ impl Checkpoints {
     ///
     /// # Errors
     /// [`FeedError::Checkpoint`] if that one cannot be written: nobody tries it again.
-    pub fn finish(mut self, live: &Live) -> Result<u64, FeedError> {
+    pub fn finish(self, live: &Live) -> Result<u64, FeedError> {
+        self.finish_of(live, &FeedDigest::default())
+    }
+
+    /// As [`Checkpoints::finish`], of a feed that said this.
+    pub(crate) fn finish_of(mut self, live: &Live, said: &FeedDigest) -> Result<u64, FeedError> {
         self.wait();
-        live.checkpoint(&self.position).write(&self.path).map_err(FeedError::Checkpoint)?;
+        self.checkpoint(live, said).write(&self.path).map_err(FeedError::Checkpoint)?;
         Ok(self.written() + 1)
+    }
+
+    fn checkpoint(&self, live: &Live, said: &FeedDigest) -> Checkpoint {
+        let checkpoint = live.checkpoint(&self.position);
+        match &self.names {
+            Some(names) => checkpoint.of_feed(said.mark(names)),
+            None => checkpoint,
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 use std::fmt;
 
+use fibula_core::grouped;
 use fibula_ingest::ReadError;
-use fibula_rib::{SnapshotError, TableError};
+use fibula_rib::{FeedMark, SnapshotError, TableError};
 
 /// Why a feed stopped.
 #[derive(Debug)]
@@ -13,6 +14,14 @@ pub enum FeedError {
     Table(TableError),
     /// The last checkpoint, which the feed was to end with, could not be written.
     Checkpoint(SnapshotError),
+    /// The checkpoint that the feed goes on from is of another feed: what this one said is not what the
+    /// checkpoint had taken in. It is as it was.
+    OtherFeed {
+        /// What the checkpoint had taken in.
+        feed: FeedMark,
+        /// Whether this feed ended before.
+        is_short: bool,
+    },
     /// Updates were to be generated about an empty table.
     EmptyTable,
     /// A stream is not in the format that its decoder reads.
@@ -30,6 +39,17 @@ impl fmt::Display for FeedError {
             Self::Read(error) => write!(f, "{error}"),
             Self::Table(error) => write!(f, "{error}"),
             Self::Checkpoint(error) => write!(f, "{error}"),
+            Self::OtherFeed { feed, is_short } => {
+                write!(f, "the checkpoint has taken in {} events of ", grouped(feed.events))?;
+                match &*feed.names {
+                    [] => f.write_str("a feed")?,
+                    names => f.write_str(&names.join(", "))?,
+                }
+                f.write_str(match is_short {
+                    true => ", this feed has not so many",
+                    false => ", this feed says something else up to there",
+                })
+            }
             Self::EmptyTable => f.write_str("churn needs a table that is not empty"),
             Self::Misfit(what) => f.write_str(what),
             Self::TooLong { bytes } => write!(f, "a record of more than {bytes} bytes"),
@@ -43,7 +63,9 @@ impl std::error::Error for FeedError {
             Self::Read(error) => Some(error),
             Self::Table(error) => Some(error),
             Self::Checkpoint(error) => Some(error),
-            Self::EmptyTable | Self::Misfit(_) | Self::TooLong { .. } => None,
+            Self::OtherFeed { .. } | Self::EmptyTable | Self::Misfit(_) | Self::TooLong { .. } => {
+                None
+            }
         }
     }
 }

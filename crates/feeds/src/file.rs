@@ -7,6 +7,7 @@ use fibula_ingest::{Damage, ReadOptions, ReadReport, SourceSpec};
 use fibula_rib::{Columns, Table};
 
 use crate::listen::NOBODY;
+use crate::places::Places;
 use crate::told::{Peers, Told};
 use crate::{Event, FeedError, Listener};
 
@@ -61,14 +62,15 @@ pub fn file(
 /// If the listener cannot go on.
 pub fn table(table: &Table, to: &mut dyn Listener) -> Result<(), FeedError> {
     let peer = to.peer(&NOBODY);
-    family(&table.v4, &table.columns, peer, to)?;
-    family(&table.v6, &table.columns, peer, to)
+    let places = Places::of(table.columns.names(), to);
+    family(&table.v4, &table.columns, (peer, &places), to)?;
+    family(&table.v6, &table.columns, (peer, &places), to)
 }
 
 fn family<A: Addr>(
     routes: &Routes<A>,
     columns: &Columns,
-    peer: u32,
+    (peer, places): (u32, &Places),
     to: &mut dyn Listener,
 ) -> Result<(), FeedError> {
     let mut values = Vec::new();
@@ -80,7 +82,7 @@ fn family<A: Addr>(
         values.clear();
         values.extend((0..columns.width()).map(value));
         let change = Change::Announce(Attributes::Values(&values));
-        to.update(&Update { peer, ..Update::new(route.prefix.into(), change) })?;
+        places.tell(&Update { peer, ..Update::new(route.prefix.into(), change) }, to)?;
     }
     Ok(())
 }

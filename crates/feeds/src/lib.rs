@@ -67,6 +67,7 @@ mod file;
 mod listen;
 mod live;
 mod pace;
+mod places;
 mod session;
 mod told;
 

@@ -3,12 +3,16 @@ use fibula_rib::{Peer, Rib};
 
 use crate::FeedError;
 
-/// What can happen to a table. Each call of a verb but [`Listener::peer`] is one event, and the position
-/// in a feed counts events.
+/// What can happen to a table. Each call of a verb but [`Listener::peer`] and [`Listener::value_places`] is
+/// one event, and the position in a feed counts events.
 pub trait Listener {
     /// The number of this peer, by which the other verbs name it: from 0 on as peers appear, always the
     /// same one for the same peer.
     fn peer(&mut self, peer: &Peer) -> u32;
+
+    /// A source whose routes have values begins: the places of its columns among the values of all sources,
+    /// where its updates have them from here on. No event.
+    fn value_places(&mut self, columns: &[&str]) -> Vec<usize>;
 
     /// A peer says something.
     ///
@@ -39,6 +43,9 @@ pub trait Listener {
 impl Listener for Rib {
     fn peer(&mut self, peer: &Peer) -> u32 {
         Self::peer(self, peer.clone())
+    }
+    fn value_places(&mut self, columns: &[&str]) -> Vec<usize> {
+        Self::value_places(self, columns)
     }
     fn update(&mut self, update: &Update<'_>) -> Result<(), FeedError> {
         Ok(self.apply(update, &mut ())?)

@@ -1,5 +1,5 @@
 use fibula_core::Update;
-use fibula_rib::{Live, Peer};
+use fibula_rib::{FeedDigest, FeedMark, Live, Peer};
 
 use crate::pace::{Clock, Pacer, Speed, SystemClock};
 use crate::{Checkpoints, FeedError, Listener};
@@ -11,6 +11,10 @@ pub struct LiveFeed<'a, C: Clock = SystemClock> {
     pacer: Option<Pacer>,
     /// Events that the table has taken in already.
     skip: u64,
+    /// The feed that these were of.
+    known: Option<FeedMark>,
+    /// What this feed has said, if that matters.
+    said: Option<FeedDigest>,
     applied: u64,
     checkpoints: Option<Checkpoints>,
 }
@@ -25,7 +29,16 @@ impl<'a> LiveFeed<'a> {
 impl<'a, C: Clock> LiveFeed<'a, C> {
     /// As [`LiveFeed::new`], by this clock.
     pub fn with_clock(live: &'a Live, clock: C) -> Self {
-        Self { live, clock, pacer: None, skip: 0, applied: 0, checkpoints: None }
+        Self {
+            live,
+            clock,
+            pacer: None,
+            skip: 0,
+            known: None,
+            said: None,
+            applied: 0,
+            checkpoints: None,
+        }
     }
 
     /// Plays updates at this speed from now on, and at most so many a second.
@@ -35,16 +48,31 @@ impl<'a, C: Clock> LiveFeed<'a, C> {
         self
     }
 
-    /// Leaves out the first events: the table was opened from a checkpoint that had taken them in.
+    /// Leaves out the first events: the table was opened from a checkpoint that had taken them in. Nothing
+    /// says that they are the same; see [`LiveFeed::going_on`].
     #[must_use]
     pub fn skipping(mut self, events: u64) -> Self {
         self.skip = events;
         self
     }
 
+    /// Leaves out what the checkpoint had taken in, from which the table was opened. If this feed says something
+    /// else up to there, or ends before, the next event or [`LiveFeed::finish`] is an error
+    /// ([`FeedError::OtherFeed`]), and no checkpoint is written.
+    #[must_use]
+    pub fn going_on(mut self, feed: FeedMark) -> Self {
+        self.skip = feed.events;
+        self.known = Some(feed);
+        self.said.get_or_insert_default();
+        self
+    }
+
     /// Writes checkpoints.
     #[must_use]
     pub fn with_checkpoints(mut self, checkpoints: Option<Checkpoints>) -> Self {
+        if checkpoints.is_some() {
+            self.said.get_or_insert_default();
+        }
         self.checkpoints = checkpoints;
         self
     }
@@ -57,20 +85,44 @@ impl<'a, C: Clock> LiveFeed<'a, C> {
     /// Writes the last checkpoint, if any are written at all; says how many were.
     ///
     /// # Errors
-    /// As [`Checkpoints::finish`].
+    /// As [`Checkpoints::finish`]; [`FeedError::OtherFeed`] if the feed ended before it came to where its
+    /// checkpoint was.
     pub fn finish(self) -> Result<u64, FeedError> {
-        self.checkpoints.map_or(Ok(0), |checkpoints| checkpoints.finish(self.live))
+        match self.known {
+            Some(feed) if self.skip > 0 => Err(FeedError::OtherFeed { feed, is_short: true }),
+            _ => {
+                let said = self.said.unwrap_or_default();
+                self.checkpoints
+                    .map_or(Ok(0), |checkpoints| checkpoints.finish_of(self.live, &said))
+            }
+        }
     }
 
     /// Whether the table has taken in the event that comes now.
-    fn is_known(&mut self) -> bool {
-        let is_known = self.skip > 0;
-        self.skip = self.skip.saturating_sub(1);
-        is_known
+    fn is_known(&mut self, hear: impl FnOnce(&mut FeedDigest)) -> Result<bool, FeedError> {
+        if let Some(said) = &mut self.said {
+            hear(said);
+        }
+        if self.skip == 0 {
+            return Ok(false);
+        }
+        self.skip -= 1;
+        if let (0, Some(known), Some(said)) = (self.skip, &self.known, &self.said)
+            && said.value() != known.digest
+        {
+            let feed = known.clone();
+            self.checkpoints = None; // whoever goes on nevertheless overwrites nothing
+            return Err(FeedError::OtherFeed { feed, is_short: false });
+        }
+        Ok(true)
     }
 
-    fn event(&mut self, apply: impl FnOnce(&Live)) -> Result<(), FeedError> {
-        if !self.is_known() {
+    fn event(
+        &mut self,
+        hear: impl FnOnce(&mut FeedDigest),
+        apply: impl FnOnce(&Live),
+    ) -> Result<(), FeedError> {
+        if !self.is_known(hear)? {
             apply(self.live);
             self.tick();
         }
@@ -78,8 +130,8 @@ impl<'a, C: Clock> LiveFeed<'a, C> {
     }
 
     fn tick(&mut self) {
-        if let Some(checkpoints) = &mut self.checkpoints {
-            checkpoints.tick(self.clock.now(), self.live);
+        if let (Some(checkpoints), Some(said)) = (&mut self.checkpoints, &self.said) {
+            checkpoints.tick_of(self.clock.now(), self.live, said);
         }
     }
 }
@@ -89,8 +141,12 @@ impl<C: Clock> Listener for LiveFeed<'_, C> {
         self.live.peer(peer.clone())
     }
 
+    fn value_places(&mut self, columns: &[&str]) -> Vec<usize> {
+        self.live.value_places(columns)
+    }
+
     fn update(&mut self, update: &Update<'_>) -> Result<(), FeedError> {
-        if self.is_known() {
+        if self.is_known(|said| said.update(update))? {
             return Ok(());
         }
         if let Some(pacer) = &mut self.pacer {
@@ -103,14 +159,14 @@ impl<C: Clock> Listener for LiveFeed<'_, C> {
     }
 
     fn down(&mut self, peer: u32) -> Result<(), FeedError> {
-        self.event(|live| live.peer_down(peer))
+        self.event(|said| said.down(peer), |live| live.peer_down(peer))
     }
 
     fn mark_stale(&mut self, peer: u32) -> Result<(), FeedError> {
-        self.event(|live| live.mark_stale(peer))
+        self.event(|said| said.mark_stale(peer), |live| live.mark_stale(peer))
     }
 
     fn sweep(&mut self, peer: u32) -> Result<(), FeedError> {
-        self.event(|live| live.sweep(peer))
+        self.event(|said| said.sweep(peer), |live| live.sweep(peer))
     }
 }

@@ -121,7 +121,7 @@ impl Session {
     /// # Errors
     /// If the listener cannot go on.
     pub fn connected(&mut self, now: Duration, to: &mut dyn Listener) -> Result<(), FeedError> {
-        let Peers { indices, all, open } = &mut self.peers;
+        let Peers { indices, all, open, .. } = &mut self.peers;
         indices.clear();
         open.clear();
         let driver = Driver::new((self.connect)(), self.options.longest_record);

@@ -4,14 +4,17 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::ControlFlow;
 
 use fibula_core::Update;
-use fibula_ingest::{Damage, PeerInfo, PeerState, Sink};
+use fibula_ingest::{Damage, PeerInfo, PeerState, Sink, SourceInfo};
 use fibula_rib::Peer;
 
+use crate::places::Places;
 use crate::{Event, FeedError, Listener};
 
-/// The peers of a source.
+/// The peers of a source, and its columns.
 #[derive(Default)]
 pub(crate) struct Peers {
+    /// Where the listener has the source's values.
+    pub(crate) places: Places,
     /// The numbers of those that the connection, or the file, has named.
     pub(crate) indices: HashMap<u32, u32>,
     /// The numbers of all that have ever spoken.
@@ -62,6 +65,11 @@ impl Told<'_> {
 }
 
 impl Sink for Told<'_> {
+    fn begin(&mut self, info: &SourceInfo) {
+        let columns = info.columns.iter().map(|column| column.name.as_str());
+        self.peers.places = Places::of(columns, self.to);
+    }
+
     fn peer(&mut self, index: u32, info: &PeerInfo) {
         // Without an address, the AS alone does not make two peers the same; the index has to.
         let asn = if info.address.is_none() && info.asn == 0 { index } else { info.asn };
@@ -78,7 +86,10 @@ impl Sink for Told<'_> {
 
     fn update(&mut self, update: &Update<'_>) {
         let peer = self.number(update.peer);
-        self.tell(|to| to.update(&Update { peer, ..*update }));
+        if self.failed.is_none() {
+            let update = Update { peer, ..*update };
+            self.failed = self.peers.places.tell(&update, self.to).err();
+        }
     }
 
     fn end_of_rib(&mut self, index: u32) {

@@ -14,7 +14,7 @@ use fibula_feeds::{
     churn, prefixes,
 };
 use fibula_fib::FibOptions;
-use fibula_rib::{Live, LiveOptions, Pacing, Peer, Preference, Rib};
+use fibula_rib::{FeedMark, Live, LiveOptions, Pacing, Peer, Preference, Restored, Rib};
 use fibula_testkit::Rng;
 
 fn ms(ms: u64) -> Duration {
@@ -74,20 +74,24 @@ fn steps(seed: u64, count: usize) -> Vec<Step> {
 fn play(steps: &[Step], to: &mut dyn Listener) {
     let numbers = [1, 2, 3].map(|asn| to.peer(&Peer { address: None, asn }));
     for step in steps {
-        match *step {
-            Step::Say(peer, prefix, value) => {
-                let values = [Value::Int(value.unwrap_or(0))];
-                let change = match value {
-                    Some(_) => Change::Announce(Attributes::Values(&values)),
-                    None => Change::Withdraw,
-                };
-                let peer = numbers[peer as usize];
-                to.update(&Update { peer, ..Update::new(prefix, change) }).unwrap();
-            }
-            Step::Down(peer) => to.down(numbers[peer as usize]).unwrap(),
-            Step::Mark(peer) => to.mark_stale(numbers[peer as usize]).unwrap(),
-            Step::Sweep(peer) => to.sweep(numbers[peer as usize]).unwrap(),
+        tell(&numbers, step, to).unwrap();
+    }
+}
+
+fn tell(numbers: &[u32; 3], step: &Step, to: &mut dyn Listener) -> Result<(), FeedError> {
+    match *step {
+        Step::Say(peer, prefix, value) => {
+            let values = [Value::Int(value.unwrap_or(0))];
+            let change = match value {
+                Some(_) => Change::Announce(Attributes::Values(&values)),
+                None => Change::Withdraw,
+            };
+            let peer = numbers[peer as usize];
+            to.update(&Update { peer, ..Update::new(prefix, change) })
         }
+        Step::Down(peer) => to.down(numbers[peer as usize]),
+        Step::Mark(peer) => to.mark_stale(numbers[peer as usize]),
+        Step::Sweep(peer) => to.sweep(numbers[peer as usize]),
     }
 }
 
@@ -188,6 +192,58 @@ fn a_checkpoint_that_fails_is_tried_again() {
     fs::remove_dir_all(&missing).unwrap();
     let error = new().finish(&live).unwrap_err();
     assert!(matches!(error, FeedError::Checkpoint(_)), "{error}");
+}
+
+/// A checkpoint knows its feed: another one is refused before anything is written, a longer one goes on.
+#[test]
+fn another_feed_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rib.fib");
+    let (mut first, second) = (steps(1, 300), steps(2, 600));
+    let feed = |live: &Live, known: Option<FeedMark>, names: &str, steps: &[Step]| {
+        let clock = Fake::default();
+        let every = ms(1 << 40);
+        let checkpoints =
+            Checkpoints::new(&path, every, "0", clock.now(), |event| panic!("{event}"));
+        let feed = LiveFeed::with_clock(live, clock);
+        let feed = match known {
+            Some(known) => feed.going_on(known),
+            None => feed,
+        };
+        let mut feed = feed.with_checkpoints(Some(checkpoints.of_feed([names])));
+        let numbers = [1, 2, 3].map(|asn| feed.peer(&Peer { address: None, asn }));
+        for step in steps {
+            tell(&numbers, step, &mut feed)?;
+        }
+        feed.finish()
+    };
+    feed(&live(Rib::default()), None, "first", &first).unwrap();
+    let before = fs::read(&path).unwrap();
+    let restored = || Rib::open(&path, Preference::default()).unwrap();
+    let mark = restored().feed.unwrap();
+    assert_eq!((&*mark.names, mark.events), (&["first".to_owned()][..], 300));
+
+    for (steps, short) in [(&second, false), (&first[..299].to_vec(), true)] {
+        let Restored { rib, feed: known, .. } = restored();
+        let error = feed(&live(rib), known, "second", steps).unwrap_err();
+        assert!(matches!(&error, FeedError::OtherFeed { is_short, .. } if *is_short == short));
+        assert!(error.to_string().contains("300 events of first"), "{error}");
+        assert_eq!(fs::read(&path).unwrap(), before);
+    }
+    // One event in the middle is another one.
+    let mut changed = first.clone();
+    changed[17] = Step::Say(0, "99.0.0.0/8".parse().unwrap(), Some(1));
+    let Restored { rib, feed: known, .. } = restored();
+    assert!(feed(&live(rib), known, "first", &changed).is_err());
+    // The same, and what followed.
+    first.extend(steps(3, 50));
+    let mut whole = Rib::default();
+    play(&first, &mut whole);
+    let Restored { rib, feed: known, .. } = restored();
+    feed(&live(rib), known, "renamed", &first).unwrap();
+    let Restored { rib, feed: Some(mark), .. } = restored() else { panic!("no feed") };
+    assert_eq!((mark.events, &*mark.names), (350, &["renamed".to_owned()][..]));
+    assert_eq!(prefixes(&rib, 0), prefixes(&whole, 0));
 }
 
 /// Updates of a feed are paced by its clock, those that are skipped are not waited for.

@@ -54,6 +54,7 @@ mod checkpoint;
 mod choice;
 mod columns;
 mod compiler;
+mod feed;
 mod indexed;
 mod intern;
 mod layers;
@@ -76,6 +77,7 @@ pub use builder::{BuilderOptions, PeerChoice, TableBuilder};
 pub use checkpoint::{Checkpoint, Restored};
 pub use choice::{EngineSource, Maker, Makers};
 pub use columns::{Columns, ColumnsBuilder};
+pub use feed::{FeedDigest, FeedMark};
 pub use fibula_core::ColumnKind;
 pub use indexed::IndexedRoutes;
 pub use layers::layers;
@@ -83,7 +85,8 @@ pub use live::{Live, LiveOptions};
 pub use log::Pacing;
 pub use publisher::{AttributeTable, Generation, Reader};
 pub use rib::{
-    AttributeSet, Change, Changes, Decision, Path, Peer, Preference, Rib, RibMemory, SetTexts, Step,
+    AttributeSet, Change, Changes, Decision, Path, Peer, Preference, Rib, RibMemory, SetTexts,
+    Step, ValueNames,
 };
 pub use snapshot::{
     EnginePart, Loading, Snapshot, SnapshotError, StoredFamily, StoredRoutes, Written, measure,

@@ -1,6 +1,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::net::IpAddr;
+use std::time::SystemTime;
 
 use fibula_core::{Addr, Kind, PerFamily, Routes, grouped};
 use serde::{Deserialize, Serialize};
@@ -91,6 +92,14 @@ impl Default for Provenance {
             sources: Vec::new(),
             selected_peer: None,
         }
+    }
+}
+
+impl Provenance {
+    /// Of a table that is being built.
+    pub(crate) fn of_now() -> Self {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        Self { created: now.map_or(0, |since| since.as_secs()), ..Self::default() }
     }
 }
 

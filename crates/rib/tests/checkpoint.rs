@@ -141,6 +141,43 @@ fn files_of_version_1_are_read() {
     assert!(everything(&again.unwrap().rib) == everything(&rib));
 }
 
+/// Columns keep the names that the sources gave them, whatever the order, and the file has a date.
+#[test]
+fn values_keep_their_names() {
+    let mut rib = Rib::default();
+    let bgp = BgpAttributes { origin_as: Some(7), as_path_len: 1, ..Default::default() };
+    let say = |rib: &mut Rib, prefix: &str, attributes: Attributes<'_>| {
+        let change = Change::Announce(attributes);
+        rib.apply(&Update::new(prefix.parse().unwrap(), change), &mut ()).unwrap();
+    };
+    rib.peer(Peer { address: None, asn: 0 });
+    assert_eq!(rib.value_places(&["site", "owner"]), [0, 1]);
+    say(&mut rib, "10.0.0.0/8", Attributes::Values(&[Value::Str("a"), Value::Int(1)]));
+    // A second source has another order, a column of its own, and one that BGP's routes have as well.
+    assert_eq!(rib.value_places(&["owner", "note", "origin_as"]), [1, 2, 3]);
+    let values = [Value::Null, Value::Int(2), Value::Str("x"), Value::Str("AS9")];
+    say(&mut rib, "11.0.0.0/8", Attributes::Values(&values));
+    say(&mut rib, "12.0.0.0/8", Attributes::Bgp(&bgp));
+    let file = |rib: &Rib| Snapshot::from_bytes(rib.checkpoint("").to_bytes().unwrap()).unwrap();
+    let snapshot = file(&rib);
+    let again = Rib::from_snapshot(&snapshot, Preference::default()).unwrap().rib;
+    for snapshot in [&snapshot, &file(&again)] {
+        let columns = snapshot.columns();
+        let rest = ["local_pref", "med", "as_path", "communities", "site", "owner", "note"];
+        assert!(columns.names().skip(3).eq(rest), "{columns:?}");
+        let stored = snapshot.family::<u32>();
+        let value = |index: usize, name: &str| {
+            let row = stored.get(index).hop.index().unwrap();
+            columns.value(columns.find(name).unwrap(), row)
+        };
+        assert_eq!((value(0, "site"), value(0, "owner")), (Value::Str("a"), Value::Int(1)));
+        assert_eq!((value(1, "owner"), value(1, "note")), (Value::Int(2), Value::Str("x")));
+        let origins = [0, 1, 2].map(|index| value(index, "origin_as"));
+        assert_eq!(origins, [Value::Null, Value::Str("AS9"), Value::Str("7")]);
+        assert!(snapshot.provenance().created > 1_600_000_000);
+    }
+}
+
 /// Next hops come back, and are columns of the table that a checkpoint is to other commands.
 #[test]
 fn next_hops_are_stored() {

@@ -116,6 +116,9 @@ impl Listener for Hinted<'_> {
     fn peer(&mut self, peer: &Peer) -> u32 {
         self.feed.peer(peer)
     }
+    fn value_places(&mut self, columns: &[&str]) -> Vec<usize> {
+        self.feed.value_places(columns)
+    }
     fn update(&mut self, update: &Update<'_>) -> Result<(), FeedError> {
         let before = self.feed.applied();
         self.feed.update(update)?;

@@ -18,7 +18,7 @@ use core_affinity::CoreId;
 use fibula_core::{Addr, Family, PerFamily, Prefix};
 use fibula_feeds::{Checkpoints, Clock, LiveFeed, Speed, SystemClock};
 use fibula_fib::FibOptions;
-use fibula_rib::{Audit, Live, LiveOptions, Pacing, Preference, Rib};
+use fibula_rib::{Audit, FeedMark, Live, LiveOptions, Pacing, Preference, Rib};
 use fibula_testkit::traffic::{self, Traffic};
 
 use crate::engines::AUTO;
@@ -42,8 +42,9 @@ twice: the second time into plain maps, with which sampled answers of the reader
 point of the feed that their table takes in, and the RIB at the end.
 
 With --checkpoint FILE, the RIB is written there every few seconds and at the end, and if the file is
-there already, the replay goes on from it instead of reading the table. It is a table for every other
-command.
+there already, the replay goes on from it instead of reading the table. It knows what it has taken in:
+updates that say something else up to there are refused, and it stays as it was. It is a table for every
+other command.
 
 Exit code 1 says that something was wrong: a reader's answer, the table at the end, or a build that
 failed.";
@@ -164,6 +165,8 @@ struct Start {
     rib: Rib,
     /// What the RIB had taken in when the tables were read.
     tables: u64,
+    /// The feed of the checkpoint.
+    feed: Option<FeedMark>,
 }
 
 /// The RIB of the checkpoint, or of the tables.
@@ -190,14 +193,23 @@ fn begin(
             Failure::new(format_args!("{}: not a checkpoint of replay", path.display()))
         })?;
         report.restored_events = rib.sequence() - tables;
-        return Ok(Start { rib, tables });
+        let is_sound = |feed: &FeedMark| feed.events == rib.sequence() - tables;
+        let feed = restored.feed.filter(is_sound);
+        if feed.is_none() {
+            note(format_args!(
+                "{}: an older version wrote it, without its feed: that the updates are the same cannot \
+                 be checked",
+                path.display()
+            ));
+        }
+        return Ok(Start { rib, tables, feed });
     }
     let mut rib = Rib::new(Preference::default());
     for table in &plan.tables {
         player.table(table, &mut rib)?;
     }
     let tables = rib.sequence();
-    Ok(Start { rib, tables })
+    Ok(Start { rib, tables, feed: None })
 }
 
 /// Keys of the reader: as many as miss the caches now and then.
@@ -210,7 +222,7 @@ fn replay<A: Addr>(
     start: Start,
     report: &mut Report,
 ) -> Result<(), Failure> {
-    let Start { rib, tables } = start;
+    let Start { rib, tables, feed: known } = start;
     let kind = if rib.len::<A>(0) > 0 { Traffic::Pfx } else { Traffic::Rnd };
     let keys = traffic::keys(&rib.routes::<A>(0), kind, KEYS, 1);
     let skip = rib.sequence() - tables;
@@ -238,7 +250,8 @@ fn replay<A: Addr>(
         };
         thread::sleep(Duration::from_millis(args.measure / 4)); // caches warm up
         measure(Phase::Before);
-        let fed = feed(args, plan, &mut player, &live, skip, tables, &hints, every, phases);
+        let fed =
+            feed(args, plan, &mut player, &live, (skip, known), tables, &hints, every, phases);
         if fed.is_ok() {
             measure(Phase::After);
         }
@@ -264,7 +277,7 @@ fn feed(
     plan: &Plan,
     player: &mut Player<'_>,
     live: &Live,
-    skip: u64,
+    (skip, known): (u64, Option<FeedMark>),
     tables: u64,
     hints: &PerFamily<AllHints>,
     every: Duration,
@@ -275,11 +288,14 @@ fn feed(
     let checkpoints = args
         .checkpoint
         .as_ref()
-        .map(|path| Checkpoints::new(path, every, tables.to_string(), clock.now(), note));
-    let feed = LiveFeed::with_clock(live, clock)
-        .paced(args.speed, args.rate)
-        .skipping(skip)
-        .with_checkpoints(checkpoints);
+        .map(|path| Checkpoints::new(path, every, tables.to_string(), clock.now(), note))
+        .map(|checkpoints| checkpoints.of_feed(&args.updates));
+    let feed = LiveFeed::with_clock(live, clock).paced(args.speed, args.rate);
+    let feed = match known {
+        Some(known) => feed.going_on(known),
+        None => feed.skipping(skip),
+    };
+    let feed = feed.with_checkpoints(checkpoints);
     let mut hinted = Hinted { live, feed, hints };
     for _ in 0..args.repeat {
         for updates in &plan.updates {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use fibula_core::{Addr, AnyPrefix, Change, Kind, PerFamily, Prefix, Update};
 use fibula_feeds::{FeedError, Listener};
-use fibula_rib::{AttributeSet, Peer, Rib};
+use fibula_rib::{AttributeSet, Peer, Rib, ValueNames};
 
 use super::feed::Played;
 use super::reader::Sample;
@@ -26,6 +26,7 @@ pub struct Plain<A: Addr> {
     maps: PerFamily<Maps>,
     /// By number.
     peers: Vec<Peer>,
+    values: ValueNames,
     /// The paths that their peer is to say again, until it has said everything.
     stale: BTreeSet<(u32, u32, AnyPrefix)>,
     /// What has happened so far.
@@ -43,6 +44,7 @@ impl<A: Addr> Plain<A> {
         Self {
             maps: PerFamily::default(),
             peers: Vec::new(),
+            values: ValueNames::default(),
             stale: BTreeSet::new(),
             sequence: 0,
             samples,
@@ -157,6 +159,10 @@ impl<A: Addr> Listener for Plain<A> {
             self.peers.len() - 1
         });
         number as u32
+    }
+
+    fn value_places(&mut self, columns: &[&str]) -> Vec<usize> {
+        self.values.places(columns.iter().copied())
     }
 
     fn update(&mut self, update: &Update<'_>) -> Result<(), FeedError> {

@@ -1,7 +1,5 @@
 //! Selection of the peer, and numbering of the attribute rows.
 
-use std::time::SystemTime;
-
 use fibula_core::{Addr, Hop, Prefix, Route, Routes, Value};
 
 use super::TableBuilder;
@@ -9,10 +7,7 @@ use super::attributes::{AttributeSets, PEER};
 use super::peers::speaker;
 use super::store::Store;
 use crate::rib::names::{Places, SetTexts};
-use crate::{
-    ColumnKind, ColumnsBuilder, Preference, Provenance, SelectedPeer, SourceRecord, Table,
-    TableError,
-};
+use crate::{ColumnKind, ColumnsBuilder, Preference, Provenance, SelectedPeer, Table, TableError};
 
 pub(super) fn finish(builder: TableBuilder) -> Result<Table, TableError> {
     if let Some(error) = builder.failed {
@@ -30,7 +25,8 @@ pub(super) fn finish(builder: TableBuilder) -> Result<Table, TableError> {
     let v4 = rows.number(v4, chosen)?;
     let v6 = rows.number(v6, chosen)?;
     let columns = rows.columns.finish()?;
-    let provenance = provenance(sources, selected.map(|(_, peer)| peer));
+    let selected_peer = selected.map(|(_, peer)| peer);
+    let provenance = Provenance { sources, selected_peer, ..Provenance::of_now() };
     Ok(Table { v4, v6, columns, provenance })
 }
 
@@ -49,12 +45,6 @@ fn select_peer(builder: &TableBuilder) -> Result<Option<(usize, SelectedPeer)>, 
     let of = peers.peers.len() as u32;
     let (index, address, asn) = (peer.index, peer.address, peer.asn);
     Ok(Some((at, SelectedPeer { index, address, asn, routes, of })))
-}
-
-fn provenance(sources: Vec<SourceRecord>, selected_peer: Option<SelectedPeer>) -> Provenance {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let created = now.map_or(0, |since| since.as_secs());
-    Provenance { created, sources, selected_peer, ..Provenance::default() }
 }
 
 /// Turns attribute sets into rows: sets that are equal in the columns that are kept become one row.

@@ -5,13 +5,14 @@
 //!
 //! | section | content |
 //! |---|---|
-//! | `rib/meta` | version, peers, number of updates, the feed's position, peers that start over, as JSON |
+//! | `rib/meta` | version, peers, number of updates, the feed with its position, peers that start over, names of values, as JSON |
 //! | `rib/set/end`, `rib/set/bytes` | attribute sets: u64, where each ends in the bytes |
 //! | `rib/FAMILY/addr`, `/len`, `/vrf`, `/peer`, `/id`, `/set` | every path: u32 or u128, u8, and u32 each, the set by its place |
 //! | `rib/FAMILY/stale` | u32: the places of the paths that are stale, ascending; see [`Rib::mark_stale`] |
 //!
-//! Version 1 has no next hops among its sets, and no `stale`: it is read as well. Later versions than
-//! this program's are refused.
+//! Version 1 has no next hops among its sets, and no `stale`. Version 2 has not the names of the values, nor
+//! the feed: who goes on from it cannot check that its feed is the same. Both are read. Later versions
+//! than this program's are refused.
 //!
 //! Engines are not in it: the default ones compile a million routes in less time than it takes to read
 //! their tables back and check them.
@@ -32,14 +33,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::snapshot::{format, to_bytes_with};
 use crate::{
-    AtomicFile, AttributeSet, EnginePart, Preference, Provenance, Rib, Snapshot, SnapshotError,
-    SourceRecord, Table,
+    AtomicFile, AttributeSet, EnginePart, FeedMark, Preference, Provenance, Rib, Snapshot,
+    SnapshotError, SourceRecord, Table, ValueNames,
 };
 use paths::{AllPaths, Paths};
 use restore::restore;
 
 /// The format's version.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// A RIB as it was at one moment, ready to be written.
 pub struct Checkpoint {
@@ -57,6 +58,11 @@ struct Meta {
     peers: Vec<(Option<IpAddr>, u32)>,
     #[serde(default)]
     resyncing: Vec<u32>,
+    /// What the sources call their values.
+    #[serde(default)]
+    columns: Vec<String>,
+    #[serde(default)]
+    feed: Option<FeedMark>,
 }
 
 /// The version of files that name none.
@@ -85,6 +91,8 @@ impl Rib {
                 position: position.to_owned(),
                 peers,
                 resyncing: self.resyncing(),
+                columns: self.value_names().names().to_vec(),
+                feed: None,
             },
             sets: self.sets().map(Option::<&AttributeSet>::cloned).collect(),
             paths: PerFamily { v4: Paths::of(self), v6: Paths::of(self) },
@@ -118,9 +126,18 @@ pub struct Restored {
     pub rib: Rib,
     /// Where the feed was, in its own words.
     pub position: String,
+    /// The feed and what it had said; `None` in files of older versions and where it was not named.
+    pub feed: Option<FeedMark>,
 }
 
 impl Checkpoint {
+    /// Names the feed whose events the RIB has taken in: who goes on from here checks that it is the same.
+    #[must_use]
+    pub fn of_feed(mut self, feed: FeedMark) -> Self {
+        self.meta.feed = Some(feed);
+        self
+    }
+
     /// Writes the file; it appears whole or not at all.
     ///
     /// # Errors
@@ -145,11 +162,13 @@ impl Checkpoint {
             format: "checkpoint".to_owned(),
             ..SourceRecord::default()
         };
+        let names = ValueNames::new(meta.columns.clone());
+        let columns = columns::of(&sets, &names);
         let table = Table {
             v4: v4.routes(),
             v6: v6.routes(),
-            columns: columns::of(&sets).map_err(|e| SnapshotError::invalid(e.to_string()))?,
-            provenance: Provenance { sources: vec![source], ..Provenance::default() },
+            columns: columns.map_err(|e| SnapshotError::invalid(e.to_string()))?,
+            provenance: Provenance { sources: vec![source], ..Provenance::of_now() },
         };
         let json = serde_json::to_vec(&meta).map_err(|e| SnapshotError::invalid(e.to_string()))?;
         let (mut ends, mut bytes) = (Vec::<u64>::with_capacity(sets.len()), Vec::new());

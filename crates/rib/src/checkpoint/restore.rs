@@ -5,7 +5,7 @@ use fibula_core::{Prefix, Vrf};
 use super::{Meta, Restored, VERSION};
 use crate::rib::set::is_sound;
 use crate::snapshot::Sections;
-use crate::{Peer, Preference, Rib, Snapshot, SnapshotError, StoredFamily};
+use crate::{Peer, Preference, Rib, Snapshot, SnapshotError, StoredFamily, ValueNames};
 
 const META: &str = "rib/meta";
 
@@ -45,7 +45,8 @@ pub(super) fn restore(
     paths::<u128>(sections, &sets, has_stale, &mut rib)?;
     rib.release_sets(sets.into_iter().flatten().collect());
     rib.set_sequence(meta.sequence);
-    Ok(Restored { rib, position: meta.position })
+    rib.set_value_names(ValueNames::new(meta.columns));
+    Ok(Restored { rib, position: meta.position, feed: meta.feed })
 }
 
 /// The sets' numbers in the RIB, by place; `None` for places that are free.
@@ -150,6 +151,7 @@ fn stale(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::FeedMark;
     use crate::checkpoint::Checkpoint;
 
     fn open(checkpoint: Checkpoint) -> Result<Restored, SnapshotError> {
@@ -162,8 +164,27 @@ mod tests {
         let mut checkpoint = Rib::default().checkpoint("");
         checkpoint.meta.version = VERSION + 1;
         let error = open(checkpoint).err().unwrap().to_string();
-        assert!(error.contains("version 3, this program reads versions 1 to 2"), "{error}");
+        assert!(error.contains("version 4, this program reads versions 1 to 3"), "{error}");
         assert!(error.contains("build the RIB again"), "{error}");
+    }
+
+    /// Names of values and the feed came with version 3.
+    #[test]
+    fn version_2_is_read_without_names_and_feed() {
+        let mut rib = Rib::default();
+        rib.value_places(&["site"]);
+        let feed = FeedMark { names: vec!["a".into()], events: 1, digest: 2 };
+        let restored = open(rib.checkpoint("").of_feed(feed.clone())).unwrap();
+        assert_eq!(restored.feed, Some(feed));
+        assert_eq!(restored.rib.value_names().names(), ["site"]);
+        let mut json = serde_json::to_value(&rib.checkpoint("").meta).unwrap();
+        let fields = json.as_object_mut().unwrap();
+        fields["version"] = 2.into();
+        assert!(fields.remove("columns").is_some() && fields.remove("feed").is_some());
+        let mut checkpoint = rib.checkpoint("");
+        checkpoint.meta = serde_json::from_value(json).unwrap();
+        let restored = open(checkpoint).unwrap();
+        assert!(restored.feed.is_none() && restored.rib.value_names().names().is_empty());
     }
 
     #[test]

@@ -220,6 +220,11 @@ impl Live {
         lock_std(&self.rib).peer(peer)
     }
 
+    /// The places of a source's columns among the values; see [`Rib::value_places`].
+    pub fn value_places(&self, columns: &[&str]) -> Vec<usize> {
+        lock_std(&self.rib).value_places(columns)
+    }
+
     /// The RIB, held still.
     pub fn with_rib<T>(&self, look: impl FnOnce(&Rib) -> T) -> T {
         look(&lock_std(&self.rib))

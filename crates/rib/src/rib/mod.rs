@@ -39,7 +39,7 @@ use hashbrown::HashMap;
 use crate::TableError;
 pub use decision::{Decision, Path, Peer, Preference, Step};
 use family::{Family, Speaker};
-pub use names::SetTexts;
+pub use names::{SetTexts, ValueNames};
 pub use query::RibMemory;
 pub(crate) use query::SavedPath;
 pub use set::AttributeSet;
@@ -116,6 +116,7 @@ pub struct Rib {
     /// Of the peers that have ever started over.
     dumps: HashMap<u32, Dump>,
     preference: Preference,
+    values: ValueNames,
     /// Updates that were applied.
     sequence: u64,
 }
@@ -139,6 +140,21 @@ impl Rib {
     /// The peers, by number.
     pub fn peers(&self) -> &[Peer] {
         &self.peers
+    }
+
+    /// The places of a source's columns among the [values](ValueNames) of all sources: updates have them
+    /// there. A checkpoint has columns of these names.
+    pub fn value_places(&mut self, columns: &[&str]) -> Vec<usize> {
+        self.values.places(columns.iter().copied())
+    }
+
+    /// What the sources call their values.
+    pub fn value_names(&self) -> &ValueNames {
+        &self.values
+    }
+
+    pub(crate) fn set_value_names(&mut self, names: ValueNames) {
+        self.values = names;
     }
 
     /// What is preferred.

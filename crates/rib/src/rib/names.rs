@@ -19,9 +19,48 @@ pub(crate) const BGP: [(&str, ColumnKind); 7] = [
     ("communities", ColumnKind::Str),
 ];
 
-/// The name of value `i` of a set that is not from BGP: `value`, `value2`. What sources call their values
-/// is not the RIB's to know.
-pub(crate) fn of_value(i: usize) -> Cow<'static, str> {
+/// What sources call their values, each name once, in order of appearance: the values of sets that are
+/// neither from BGP nor next hops stand in this order, whichever source they are from.
+///
+/// ```
+/// use fibula_rib::ValueNames;
+/// let mut names = ValueNames::default();
+/// assert_eq!(names.places(["site", "owner"]), [0, 1]);
+/// assert_eq!(names.places(["country", "site"]), [2, 0]);
+/// assert_eq!(names.names(), ["site", "owner", "country"]);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ValueNames(Vec<String>);
+
+impl ValueNames {
+    pub(crate) fn new(names: Vec<String>) -> Self {
+        Self(names)
+    }
+
+    /// The places of a source's columns; names that are new come last.
+    pub fn places<'a>(&mut self, columns: impl IntoIterator<Item = &'a str>) -> Vec<usize> {
+        let place = |column: &str| {
+            self.0.iter().position(|name| name == column).unwrap_or_else(|| {
+                self.0.push(column.to_owned());
+                self.0.len() - 1
+            })
+        };
+        columns.into_iter().map(place).collect()
+    }
+
+    /// The names.
+    pub fn names(&self) -> &[String] {
+        &self.0
+    }
+
+    /// The name of value `i`; one without is called `value`, `value2`, by its number.
+    pub(crate) fn of(&self, i: usize) -> Cow<'_, str> {
+        self.0.get(i).map_or_else(|| of_value(i), |name| Cow::Borrowed(name))
+    }
+}
+
+/// The name of value `i` where none is known: `value`, `value2`.
+fn of_value(i: usize) -> Cow<'static, str> {
     if i == 0 { Cow::Borrowed("value") } else { Cow::Owned(format!("value{}", i + 1)) }
 }
 
@@ -108,8 +147,8 @@ impl AttributeSet {
 
     /// The attributes by name, in the order of a checkpoint's columns: of a BGP set `next_hop`,
     /// `origin_as`, `as_path_len`, `local_pref`, `med`, `as_path` and `communities`, of next hops
-    /// `next_hop`, `interface`, `weight` and `kind`, of another set `value`, `value2` and so on. `texts` are
-    /// those of this set.
+    /// `next_hop`, `interface`, `weight` and `kind`, of another set `value`, `value2` and so on, since a set does
+    /// not know what its source calls them. `texts` are those of this set.
     ///
     /// ```
     /// use fibula_core::{Attributes, BgpAttributes, Value};

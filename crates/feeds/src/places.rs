@@ -1,0 +1,41 @@
+//! The values of several sources under the columns of one table.
+
+use fibula_core::{Attributes, Change, Update, Value};
+
+use crate::{FeedError, Listener};
+
+/// Where a listener has the values of a source's columns.
+#[derive(Default)]
+pub(crate) struct Places {
+    /// Empty where they stand in order already.
+    of_columns: Vec<usize>,
+    width: usize,
+}
+
+impl Places {
+    pub(crate) fn of<'a>(columns: impl Iterator<Item = &'a str>, to: &mut dyn Listener) -> Self {
+        let columns: Vec<&str> = columns.collect();
+        if columns.is_empty() {
+            return Self::default();
+        }
+        let places = to.value_places(&columns);
+        let width = places.iter().max().map_or(0, |last| last + 1);
+        let in_order = places.iter().copied().eq(0..places.len());
+        Self { of_columns: if in_order { Vec::new() } else { places }, width }
+    }
+
+    /// Tells the update with its values in their places.
+    pub(crate) fn tell(&self, update: &Update<'_>, to: &mut dyn Listener) -> Result<(), FeedError> {
+        match update.change {
+            Change::Announce(Attributes::Values(values)) if !self.of_columns.is_empty() => {
+                let mut placed = vec![Value::Null; self.width];
+                for (&place, &value) in self.of_columns.iter().zip(values) {
+                    placed[place] = value;
+                }
+                let change = Change::Announce(Attributes::Values(&placed));
+                to.update(&Update { change, ..*update })
+            }
+            _ => to.update(update),
+        }
+    }
+}
