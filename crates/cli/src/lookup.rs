@@ -76,7 +76,9 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         Found { bad: 0, missed: 0 } => Ok(Outcome::Done),
         Found { bad: 0, .. } => Ok(Outcome::Negative),
         Found { bad, .. } => {
-            Err(Failure::new(format_args!("{bad} of the inputs are no addresses"))
+            let inputs = if bad == 1 { "1 input is no address" } else { "inputs are no addresses" };
+            let many = if bad == 1 { String::new() } else { format!("{bad} ") };
+            Err(Failure::new(format_args!("{many}{inputs}"))
                 .hint("addresses look like 192.0.2.1 or 2001:db8::1"))
         }
     }
