@@ -227,6 +227,8 @@ fn settings(building: &Building) -> PyResult<Settings> {
     Ok(Settings {
         format: building.format.parse().map_err(wrong)?,
         strict: building.strict,
+        salvage: false,
+        allow_empty: false,
         builder: BuilderOptions {
             peer: fibula_sources::parse_peer(&building.peer).map_err(wrong)?,
             columns: building.columns.clone(),

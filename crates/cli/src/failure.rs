@@ -5,6 +5,7 @@ use std::io;
 use std::process::ExitCode;
 
 use fibula_feeds::FeedError;
+use fibula_ingest::ReadError;
 use fibula_rib::LiveError;
 use fibula_sources::SourceError;
 
@@ -95,11 +96,27 @@ macro_rules! from_errors {
 from_errors!(
     fibula_core::BuildError,
     fibula_fib::FibError,
-    fibula_ingest::ReadError,
     fibula_rib::TableError,
     fibula_rib::SnapshotError,
     fibula_simd::IsaError,
 );
+
+impl From<ReadError> for Failure {
+    fn from(error: ReadError) -> Self {
+        let failure = Self::new(&error);
+        match error {
+            ReadError::Archive { .. } => failure
+                .hint("get it again; `fibula build --salvage` uses what comes before the damage"),
+            ReadError::Empty { .. } => {
+                failure.hint("`fibula build --allow-empty` takes it as it is")
+            }
+            ReadError::MostlyDamaged { .. } => failure.hint(
+                "--format names another format; `fibula build --allow-empty` takes what is sound",
+            ),
+            _ => failure,
+        }
+    }
+}
 
 impl From<SourceError> for Failure {
     fn from(error: SourceError) -> Self {
@@ -107,6 +124,7 @@ impl From<SourceError> for Failure {
             SourceError::Io { name, error } => Self::io(name, &error).hint(
                 "a table is a snapshot (.fib), a routing table file, gen:v4:2024:900000:1, or embedded",
             ),
+            SourceError::Read(error) => error.into(),
             error => Self::new(error),
         }
     }
@@ -114,6 +132,9 @@ impl From<SourceError> for Failure {
 
 impl From<FeedError> for Failure {
     fn from(error: FeedError) -> Self {
+        if let FeedError::Read(error) = error {
+            return error.into();
+        }
         let failure = Self::new(&error);
         match error {
             FeedError::OtherFeed { .. } => failure

@@ -30,12 +30,13 @@ impl TableArgs {
         } else {
             load(&parse(&self.layer)?, &self.read)?
         };
-        if loaded.table.v4.is_empty() && loaded.table.v6.is_empty() {
+        let is_empty = loaded.table.v4.is_empty() && loaded.table.v6.is_empty();
+        if is_empty && !self.read.allow_empty {
             return Err(Failure::new(format_args!(
                 "{}: no routes at all, nothing written",
                 loaded.name
             ))
-            .hint("name the format with --format if this is a table"));
+            .hint("--allow-empty takes a table without routes"));
         }
         Ok(loaded)
     }

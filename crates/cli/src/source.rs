@@ -18,12 +18,19 @@ use crate::failure::Failure;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Reading tables")]
 pub struct ReadArgs {
-    /// Format of the table files: auto, text, csv, tsv, ranges, mrt, mmdb
+    /// Format of the table files: auto, text, csv, tsv, ranges, mrt, mmdb, json, delegated, bgpdump,
+    /// routes (ip route, route -n)
     #[arg(long, default_value = "auto", value_name = "FORMAT", hide_default_value = true)]
     pub format: Format,
     /// Stop at the first damaged record instead of counting and skipping it
     #[arg(long)]
     pub strict: bool,
+    /// Use what comes out of an archive (gz, bz2, xz, zstd) before it is damaged or cut short
+    #[arg(long)]
+    pub salvage: bool,
+    /// Take a table without routes, or one of which most is damaged
+    #[arg(long)]
+    pub allow_empty: bool,
     /// BGP peer whose routes are taken: most (the one with the most routes), an address, AS64500, or
     /// an index
     #[arg(long, default_value = "most", value_name = "PEER", hide_default_value = true)]
@@ -46,7 +53,8 @@ pub struct ReadArgs {
     /// Text: names for all columns in file order, address columns included
     #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
     pub names: Vec<String>,
-    /// Text: the column of prefixes, or the two with the first and last address; by name or number
+    /// Text: the column of prefixes, or the two with the first and last address, or with a network and
+    /// its netmask or length; by name or number
     #[arg(long, value_delimiter = ',', num_args = 1, value_name = "COLUMN[,COLUMN]")]
     pub key: Vec<String>,
     /// Text: what a column holds, int or str, where that should not be guessed
@@ -66,6 +74,8 @@ impl ReadArgs {
         Self {
             format: Format::Auto,
             strict: false,
+            salvage: false,
+            allow_empty: false,
             peer: Peer(PeerChoice::Most),
             columns: None,
             as_path: false,
@@ -99,14 +109,22 @@ impl ReadArgs {
 
     /// How sources are read and merged.
     pub fn settings(&self) -> Result<Settings, Failure> {
-        let (format, strict) = (self.format, self.strict);
-        Ok(Settings { format, strict, builder: self.builder(), text: self.text()? })
+        Ok(Settings {
+            format: self.format,
+            strict: self.strict,
+            salvage: self.salvage,
+            allow_empty: self.allow_empty,
+            builder: self.builder(),
+            text: self.text()?,
+        })
     }
 
     /// What the decoders do.
     pub fn decoder<'a>(&self) -> Result<ReadOptions<'a>, Failure> {
         Ok(ReadOptions {
             strict: self.strict,
+            salvage: self.salvage,
+            allow_empty: self.allow_empty,
             as_path: self.as_path,
             communities: self.communities,
             text: self.text()?,

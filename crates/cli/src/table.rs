@@ -172,6 +172,9 @@ pub fn say_report(name: &str, report: &ReadReport, damage: &[Damage]) {
             note(format_args!("  and {} more", grouped(report.damaged - damage.len() as u64)));
         }
     }
+    for (what, count) in &report.noted {
+        note(format_args!("{name}: {} {what}", grouped(*count)));
+    }
     for (what, count) in &report.ignored {
         note(format_args!("{name}: passed over {} {what}", grouped(*count)));
     }

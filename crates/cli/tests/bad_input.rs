@@ -65,7 +65,7 @@ fn damaged_snapshots_are_refused() {
 }
 
 #[test]
-fn a_compressed_list_that_is_cut_gives_what_it_holds() {
+fn a_compressed_list_that_is_cut_is_refused_or_salvaged() {
     let files = Files::new();
     let lines: String = (0..200).map(|i| format!("10.{i}.0.0/16 {i}\n")).collect();
     let stored = stored_gzip(lines.as_bytes());
@@ -73,9 +73,69 @@ fn a_compressed_list_that_is_cut_gives_what_it_holds() {
     let out = files.path("out.fib");
     assert!(done(&["build", &whole, "-o", &out]).out.contains("200 IPv4"));
     let cut = files.with("cut.txt.gz", &stored[..stored.len() / 2]);
+    let built = read(&out);
     let run = said(&["build", &cut, "-o", &out]);
+    assert!(run.code == 2 && run.err.contains("the gzip archive is damaged"), "{}", run.err);
+    assert_eq!(read(&out), built, "the old file stays");
+    let mut flipped = stored.clone();
+    flipped[20] ^= 1; // a digit of an address
+    let flipped = files.with("flipped.txt.gz", flipped);
+    for args in [
+        &["build", &flipped, "-o", &out][..],
+        &["lookup", "-t", &flipped, "10.1.2.3"],
+        &["verify", "-t", &flipped],
+        &["stats", "-t", &flipped],
+        &["annotate", "-t", &flipped, "--format", "list", &whole],
+        &["export", &flipped, "--to", "text"],
+        &["replay", "-t", &flipped, "--updates", "churn:10:1"],
+    ] {
+        let run = said(args);
+        assert_eq!(run.code, 2, "{args:?}: {}", run.out);
+        assert!(run.err.contains("checksum"), "{args:?}: {}", run.err);
+    }
+    let run = said(&["build", &cut, "-o", &out, "--salvage"]);
     assert!(run.code == 0 && run.err.contains("damaged"), "{}{}", run.out, run.err);
-    assert_eq!(said(&["build", &cut, "-o", &out, "--strict"]).code, 2);
+    assert_eq!(said(&["build", &cut, "-o", &out, "--salvage", "--strict"]).code, 2);
+}
+
+/// No command takes an empty file, a server's error page or half a snapshot for a table of nothing.
+#[test]
+fn what_is_no_table_is_none_in_any_command() {
+    let files = Files::new();
+    let page = "<!DOCTYPE html>\n<html><title>503</title>\n<p>Service Unavailable</p></html>\n";
+    let list = files.with("list.txt", "10.0.0.1\n");
+    let empty = files.with("empty.txt", "");
+    let tables = [
+        (empty.clone(), "no routes in it"),
+        (files.with("empty.fib", ""), "empty.fib"),
+        (files.with("text.fib", "10.0.0.0/8 1\n"), "text.fib"),
+        (files.with("cut", &read(files.snapshot())[..5]), "cut"),
+        (files.with("page.csv", page), "an HTML page"),
+        (
+            files.with("prose.txt", "There are no prefixes here.\nNone at all.\n"),
+            "hardly a routing",
+        ),
+    ];
+    for (table, what) in &tables {
+        for args in [
+            &["lookup", "-t", table, "10.0.0.1"][..],
+            &["verify", "-t", table],
+            &["stats", "-t", table],
+            &["annotate", "-t", table, "--format", "list", &list],
+            &["export", table, "--to", "text"],
+            &["bench", "-t", table],
+            &["build", table, "-o", &files.path("out.fib")],
+        ] {
+            let run = said(args);
+            assert_eq!(run.code, 2, "{args:?}: {}{}", run.out, run.err);
+            assert!(run.err.contains(what), "{args:?}: {}", run.err);
+        }
+    }
+    let meant = files.path("meant.fib");
+    done(&["build", &empty, "--allow-empty", "-o", &meant]);
+    assert_eq!(said(&["lookup", "-t", &meant, "10.0.0.1"]).code, 1);
+    let piped = said_to(&["lookup", "-t", "-", "10.0.0.1"], read(files.snapshot()));
+    assert!(piped.code == 2 && piped.err.contains("a fibula snapshot in a pipe"), "{}", piped.err);
 }
 
 #[test]

@@ -13,8 +13,9 @@ use crate::{AnyPrefix, Prefix};
 /// prefix of 96 bits less ([`AnyPrefix::unmapped`]). A shorter prefix, such as `::/0`, stays IPv6. Whatever
 /// turns an address or a prefix into a question calls one of these two functions.
 ///
-/// Tables are not rewritten: a route to `::ffff:0:0/96` that a source announces stays an IPv6 route, and
-/// no lookup of an address reaches it.
+/// Tables of text follow the policy as well: a prefix that is written in this form becomes the IPv4 prefix,
+/// which is counted. What a BGP peer announces is not rewritten: a route to `::ffff:0:0/96` stays an IPv6
+/// route, and no lookup of an address reaches it.
 ///
 /// ```
 /// use fibula_core::mapped_v4;

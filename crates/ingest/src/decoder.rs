@@ -93,6 +93,10 @@ pub trait Sink {
     fn ignored(&mut self, what: &'static str) {
         let _ = what;
     }
+    /// Something was read otherwise than it is written, as `what` says; all of it counts.
+    fn noted(&mut self, what: &'static str) {
+        let _ = what;
+    }
 }
 
 /// A part of the input that could not be decoded, and where it is.
@@ -133,7 +137,7 @@ impl fmt::Display for Damage {
 pub struct SourceInfo {
     /// The file's name, `-` for standard input; empty where a decoder is used alone.
     pub name: String,
-    /// The format: `"text"`, `"mrt"`, `"mmdb"`.
+    /// The format: `"text"`, `"mrt"`, `"mmdb"`, `"json"`, `"delegated"`, `"bgpdump"`, `"routes"`.
     pub format: &'static str,
     /// The columns of [`Attributes::Values`], in order; empty if `bgp`.
     pub columns: Vec<ColumnDecl>,
@@ -202,6 +206,8 @@ pub struct Collected {
     pub damage: Vec<Damage>,
     /// How often something was ignored.
     pub ignored: u64,
+    /// What [`Sink::noted`] said.
+    pub noted: Vec<&'static str>,
 }
 
 impl Sink for Collected {
@@ -223,6 +229,9 @@ impl Sink for Collected {
     }
     fn ignored(&mut self, _what: &'static str) {
         self.ignored += 1;
+    }
+    fn noted(&mut self, what: &'static str) {
+        self.noted.push(what);
     }
 }
 

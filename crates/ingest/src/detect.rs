@@ -2,16 +2,27 @@
 
 use std::path::Path;
 
-use crate::{Format, mrt};
+use crate::{Format, json, lines, mrt};
 
 /// Bytes that [`detect`] wants to see, if there are as many.
 pub(crate) const HEAD: usize = 4096;
 
-/// The format of a file called `path` that begins with `head` (decompressed); `None` if it is in none
-/// that we know.
-pub(crate) fn detect(path: &Path, head: &[u8]) -> Option<Format> {
+/// What a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detected {
+    Format(Format),
+    /// Something else that people give by mistake; what it is.
+    NoTable(&'static str),
+    Unknown,
+}
+
+/// What a file called `path` is that begins with `head` (decompressed).
+pub(crate) fn detect(path: &Path, head: &[u8]) -> Detected {
     if mrt::looks_like_mrt(head) {
-        return Some(Format::Mrt);
+        return Detected::Format(Format::Mrt);
+    }
+    if let Some(what) = no_table(head) {
+        return Detected::NoTable(what);
     }
     let name = path.file_name().map(|n| n.to_string_lossy().to_lowercase()).unwrap_or_default();
     let stem = ["gz", "bz2", "xz", "zst", "zstd"]
@@ -21,16 +32,35 @@ pub(crate) fn detect(path: &Path, head: &[u8]) -> Option<Format> {
     // An mmdb file begins with its search tree; only the marker near its end tells it. The decoder looks
     // for that and reports damage if there is none.
     if stem.ends_with(".mmdb") {
-        return Some(Format::Mmdb);
+        return Detected::Format(Format::Mmdb);
     }
     if is_binary(head) {
-        return None;
+        return Detected::Unknown;
     }
-    Some(match stem.rsplit_once('.').map(|(_, ext)| ext) {
+    if json::detect(head) {
+        return Detected::Format(Format::Json);
+    }
+    if let Some(format) = lines::detect(head) {
+        return Detected::Format(format);
+    }
+    Detected::Format(match stem.rsplit_once('.').map(|(_, ext)| ext) {
         Some("csv") => Format::Csv,
         Some("tsv") => Format::Tsv,
         _ => Format::Text,
     })
+}
+
+fn no_table(head: &[u8]) -> Option<&'static str> {
+    if head.starts_with(b"\x89FIBULA") {
+        return Some(
+            "this is a fibula snapshot in a pipe or in an archive, where it cannot be used: name the \
+             snapshot's own file",
+        );
+    }
+    let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
+    let begins = |tag: &[u8]| text.get(..tag.len()).is_some_and(|t| t.eq_ignore_ascii_case(tag));
+    let is_html = begins(b"<!doctype html") || begins(b"<html");
+    is_html.then_some("this is an HTML page, perhaps a server's error message")
 }
 
 /// Text in any encoding that we take has no control characters but white space.
@@ -45,13 +75,18 @@ mod tests {
     #[test]
     fn by_content_and_name() {
         let text = b"10.0.0.0/8 1\n";
-        assert_eq!(detect(Path::new("a/table.CSV.gz"), text), Some(Format::Csv));
-        assert_eq!(detect(Path::new("table.tsv"), text), Some(Format::Tsv));
-        assert_eq!(detect(Path::new("-"), text), Some(Format::Text));
-        assert_eq!(detect(Path::new("-"), b""), Some(Format::Text));
-        assert_eq!(detect(Path::new("x.mmdb"), b"\0\0\x01\0"), Some(Format::Mmdb));
-        assert_eq!(detect(Path::new("x.zip"), b"PK\x03\x04\x0a\0"), None);
-        let mrt = b"\x38\x7a\x7a\x18\x00\x0c\x00\x01\x00\x00\x00\x40rest";
-        assert_eq!(detect(Path::new("x.csv"), mrt), Some(Format::Mrt));
+        let is = |name: &str, head: &[u8], format| {
+            assert_eq!(detect(Path::new(name), head), Detected::Format(format), "{name}");
+        };
+        is("a/table.CSV.gz", text, Format::Csv);
+        is("table.tsv", text, Format::Tsv);
+        is("-", text, Format::Text);
+        is("-", b"", Format::Text);
+        is("x.mmdb", b"\0\0\x01\0", Format::Mmdb);
+        is("x.csv", b"\x38\x7a\x7a\x18\x00\x0c\x00\x01\x00\x00\x00\x40rest", Format::Mrt);
+        assert_eq!(detect(Path::new("x.zip"), b"PK\x03\x04\x0a\0"), Detected::Unknown);
+        for head in [&b"\x89FIBULA\n\0"[..], b"\n<!DOCTYPE HTML><p>503", b"<html lang=en>"] {
+            assert!(matches!(detect(Path::new("t.csv"), head), Detected::NoTable(_)));
+        }
     }
 }

@@ -58,12 +58,12 @@ impl Driver {
     /// [`DriveError::Stopped`] and [`DriveError::TooLong`]; the driver is then of no further use.
     pub fn push(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<(), DriveError> {
         if !self.pending().is_empty() {
-            self.keep(bytes);
+            self.keep(bytes)?;
             return self.decode(sink);
         }
         let taken = self.decoder.decode(bytes, Tail::More, sink)?.min(bytes.len());
         self.offset += taken as u64;
-        self.keep(&bytes[taken..]);
+        self.keep(&bytes[taken..])?;
         self.check_limit()
     }
 
@@ -78,7 +78,7 @@ impl Driver {
         sink: &mut dyn Sink,
     ) -> Result<Pulled, DriveError> {
         if self.buf.len() - self.end < BLOCK / 2 {
-            self.make_room(BLOCK);
+            self.make_room(BLOCK)?;
         }
         match input.read(&mut self.buf[self.end..]) {
             Ok(0) => Ok(Pulled::End),
@@ -142,19 +142,20 @@ impl Driver {
         }
     }
 
-    fn keep(&mut self, bytes: &[u8]) {
+    fn keep(&mut self, bytes: &[u8]) -> io::Result<()> {
         if bytes.is_empty() {
-            return;
+            return Ok(());
         }
-        self.make_room(bytes.len());
+        self.make_room(bytes.len())?;
         self.buf[self.end..self.end + bytes.len()].copy_from_slice(bytes);
         self.end += bytes.len();
+        Ok(())
     }
 
     /// Makes room for so many bytes behind what is pending.
-    fn make_room(&mut self, wanted: usize) {
+    fn make_room(&mut self, wanted: usize) -> io::Result<()> {
         if self.buf.len() - self.end >= wanted {
-            return;
+            return Ok(());
         }
         self.buf.copy_within(self.start..self.end, 0);
         self.end -= self.start;
@@ -162,8 +163,11 @@ impl Driver {
         // A decoder that consumes nothing waits for something large: the buffer grows in proportion, so
         // that the bytes that are moved and looked at again stay linear.
         if self.buf.len() - self.end < wanted {
-            self.buf.resize(self.end + wanted.max(self.end), 0);
+            let len = self.end + wanted.max(self.end);
+            self.buf.try_reserve(len - self.buf.len())?;
+            self.buf.resize(len, 0);
         }
+        Ok(())
     }
 }
 
@@ -193,7 +197,7 @@ pub enum DriveError {
         /// How many.
         bytes: usize,
     },
-    /// The reader failed.
+    /// The reader failed, or there is no memory for what it gave.
     Io(io::Error),
 }
 
@@ -214,6 +218,12 @@ impl std::error::Error for DriveError {
             Self::Io(error) => Some(error),
             Self::TooLong { .. } => None,
         }
+    }
+}
+
+impl From<io::Error> for DriveError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
     }
 }
 

@@ -5,6 +5,8 @@
 //! | text | `prefix value...` lines, CSV and TSV with named columns, `start,end,value` ranges | [`text::TextDecoder`] |
 //! | MRT | what route collectors and daemons dump: TABLE_DUMP, TABLE_DUMP_V2, BGP4MP, BGP4MP_ET, BGP of 1999 | [`mrt::MrtDecoder`] |
 //! | mmdb | MaxMind's database files | [`mmdb::MmdbDecoder`] |
+//! | JSON | the ranges that providers publish; arrays and objects of prefixes | by [`read`] |
+//! | lines of fixed forms | registries' `delegated` files, `bgpdump -m`, `ip route`, `route -n` | by [`read`] |
 //!
 //! A [`Decoder`] is pushed bytes and calls a [`Sink`]; it does no I/O, knows no clock and never panics
 //! on any input. A [`Driver`] stands between it and an input that comes in pieces, pauses and breaks off.
@@ -39,6 +41,8 @@ mod compress;
 mod decoder;
 mod detect;
 mod driver;
+mod json;
+mod lines;
 pub mod mmdb;
 pub mod mrt;
 mod options;

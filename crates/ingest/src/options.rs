@@ -5,8 +5,8 @@ use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::Damage;
 use crate::text::TextOptions;
+use crate::{Compression, Damage};
 
 /// Where to read from, and as what.
 ///
@@ -59,10 +59,18 @@ pub enum Format {
     Mrt,
     /// MaxMind DB.
     Mmdb,
+    /// JSON with prefixes in it: what providers publish, arrays, objects.
+    Json,
+    /// The registries' `delegated` files.
+    Delegated,
+    /// What `bgpdump -m` prints.
+    Bgpdump,
+    /// What `ip route`, `route -n` and `netstat -rn` print.
+    Routes,
 }
 
 impl Format {
-    const ALL: [(Self, &'static str); 7] = [
+    const ALL: [(Self, &'static str); 11] = [
         (Self::Auto, "auto"),
         (Self::Text, "text"),
         (Self::Csv, "csv"),
@@ -70,6 +78,10 @@ impl Format {
         (Self::Ranges, "ranges"),
         (Self::Mrt, "mrt"),
         (Self::Mmdb, "mmdb"),
+        (Self::Json, "json"),
+        (Self::Delegated, "delegated"),
+        (Self::Bgpdump, "bgpdump"),
+        (Self::Routes, "routes"),
     ];
 
     /// The name, as [`FromStr`] reads it.
@@ -88,9 +100,11 @@ impl FromStr for Format {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL.iter().find(|(_, name)| *name == text).map(|(format, _)| *format).ok_or_else(
-            || format!("unknown format {text:?}: auto, text, csv, tsv, ranges, mrt or mmdb"),
-        )
+        let found = Self::ALL.iter().find(|(_, name)| *name == text);
+        found.map(|(format, _)| *format).ok_or_else(|| {
+            let names = Self::ALL.map(|(_, name)| name).join(", ");
+            format!("unknown format {text:?}; there are: {names}")
+        })
     }
 }
 
@@ -121,6 +135,12 @@ pub struct Progress {
 pub struct ReadOptions<'a> {
     /// The first damage is an error.
     pub strict: bool,
+    /// Take what comes out of an archive before it is damaged or cut short, and report that as damage.
+    /// Else it is an error: a failed checksum says that some of what came out is wrong, but not what.
+    pub salvage: bool,
+    /// Take a source without routes, or one of which most is damaged. Else these are errors: an empty
+    /// download and a server's error page are not tables.
+    pub allow_empty: bool,
     /// Give [`BgpAttributes::as_path`](fibula_core::BgpAttributes::as_path) as text.
     pub as_path: bool,
     /// Give [`BgpAttributes::communities`](fibula_core::BgpAttributes::communities) as text.
@@ -135,6 +155,8 @@ impl fmt::Debug for ReadOptions<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReadOptions")
             .field("strict", &self.strict)
+            .field("salvage", &self.salvage)
+            .field("allow_empty", &self.allow_empty)
             .field("as_path", &self.as_path)
             .field("communities", &self.communities)
             .field("text", &self.text)
@@ -153,10 +175,12 @@ pub struct ReadReport {
     pub damaged: u64,
     /// Bytes decoded, after decompression.
     pub bytes: u64,
-    /// What the source was: `"text"`, `"mrt"`, `"mmdb"`.
+    /// What the source was; see [`SourceInfo::format`](crate::SourceInfo::format).
     pub format: &'static str,
     /// What was passed over, and how often.
     pub ignored: Vec<(&'static str, u64)>,
+    /// What was read otherwise than it is written, and how often; see [`Sink::noted`](crate::Sink::noted).
+    pub noted: Vec<(&'static str, u64)>,
 }
 
 /// Why [`read`](crate::read) gave up.
@@ -175,6 +199,38 @@ pub enum ReadError {
         /// The file.
         file: String,
     },
+    /// The content is no routing table.
+    NoTable {
+        /// The file.
+        file: String,
+        /// What it is.
+        what: &'static str,
+    },
+    /// The archive around the content is damaged or cut short, and [`ReadOptions::salvage`] was not set.
+    Archive {
+        /// The file.
+        file: String,
+        /// How it is compressed.
+        compression: Compression,
+        /// Bytes of content before the damage.
+        offset: u64,
+        /// What is wrong.
+        error: io::Error,
+    },
+    /// There are no routes in it, and [`ReadOptions::allow_empty`] was not set.
+    Empty {
+        /// The file.
+        file: String,
+    },
+    /// More is damaged than not, and [`ReadOptions::allow_empty`] was not set.
+    MostlyDamaged {
+        /// Damaged records.
+        damaged: u64,
+        /// All records.
+        records: u64,
+        /// The first of those that are damaged.
+        first: Damage,
+    },
     /// The options do not fit the content: a column that was named is not there.
     Misfit {
         /// The file.
@@ -191,8 +247,25 @@ impl fmt::Display for ReadError {
         match self {
             Self::Io { file, error } => write!(f, "{file}: {error}"),
             Self::UnknownFormat { file } => {
-                write!(f, "{file}: neither text nor MRT nor mmdb; name the format if it is one")
+                write!(
+                    f,
+                    "{file}: neither text nor JSON nor MRT nor mmdb; name the format if it is one"
+                )
             }
+            Self::NoTable { file, what } => write!(f, "{file}: {what}, and no routing table"),
+            Self::Archive { file, compression, offset, error } => write!(
+                f,
+                "{file}: the {compression} archive is damaged or cut short behind byte {offset} of its \
+                 content: {error}"
+            ),
+            Self::Empty { file } => write!(f, "{file}: no routes in it"),
+            Self::MostlyDamaged { damaged, records, first } => write!(
+                f,
+                "{}: hardly a routing table, {damaged} of {records} records are damaged; the first at \
+                 {}",
+                first.file,
+                Damage { file: "".into(), ..first.clone() }
+            ),
             Self::Misfit { file, what } => write!(f, "{file}: {what}"),
             Self::Damaged(damage) => write!(f, "{damage}"),
         }
@@ -202,7 +275,7 @@ impl fmt::Display for ReadError {
 impl std::error::Error for ReadError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Io { error, .. } => Some(error),
+            Self::Io { error, .. } | Self::Archive { error, .. } => Some(error),
             _ => None,
         }
     }

@@ -13,23 +13,29 @@ use std::time::{Duration, UNIX_EPOCH};
 use fibula_core::Update;
 
 use crate::bgp::BgpOptions;
+use crate::detect::Detected;
+use crate::json::JsonDecoder;
 use crate::mmdb::MmdbDecoder;
 use crate::mrt::MrtDecoder;
 use crate::text::TextDecoder;
 use crate::{
     Damage, Decoder, DriveError, Driver, Format, PeerInfo, PeerState, Progress, Pulled, ReadError,
     ReadOptions, ReadReport, Sink, SourceInfo, SourceSpec, Stopped, Tail, compress, detect, driver,
+    lines,
 };
 
-/// Bytes that may wait for the end of their record; no record of text or MRT is as long. mmdb is one
-/// record, from the first byte to the last.
+/// Bytes that may wait for the end of their record; no record of text or MRT is as long.
 const LONGEST_RECORD: usize = 64 << 20;
+/// mmdb and JSON are read as a whole. They are smaller than this, and archives of them do not unpack to so
+/// many times their size, beyond the above.
+const LONGEST_FILE: usize = 16 << 30;
+const UNPACKED: u64 = 256;
 
 /// Reads a source to its end, into `sink`.
 ///
 /// Compression and, if [`Format::Auto`], the format are told from the content. What is damaged is
-/// reported to the sink and skipped; a cut archive gives what was decoded, and damage. While the source
-/// has nothing to give (a pipe that would block, a socket that timed out) the call waits.
+/// reported to the sink and skipped. While the source has nothing to give (a pipe that would block, a
+/// socket that timed out) the call waits. On an error the sink may have had a part of the routes.
 ///
 /// ```no_run
 /// use std::ops::ControlFlow;
@@ -55,7 +61,9 @@ const LONGEST_RECORD: usize = 64 << 20;
 /// ```
 ///
 /// # Errors
-/// [`ReadError`]: I/O, an unknown format, or under [`ReadOptions::strict`] the first damage.
+/// [`ReadError`]: I/O, an unknown format, an archive that is damaged or cut short
+/// ([`ReadOptions::salvage`]), a source without routes or of which most is damaged
+/// ([`ReadOptions::allow_empty`]), or under [`ReadOptions::strict`] the first damage.
 pub fn read(
     source: &SourceSpec,
     options: &mut ReadOptions<'_>,
@@ -107,11 +115,15 @@ fn drive(
     let io_error = |error| ReadError::Io { file: name.clone(), error };
     let mut input = Input::open(input).map_err(io_error)?;
     let format = match source.format {
-        Format::Auto => detect::detect(Path::new(&source.path), &input.head)
-            .ok_or_else(|| ReadError::UnknownFormat { file: name.clone() })?,
+        Format::Auto => match detect::detect(Path::new(&source.path), &input.head) {
+            Detected::Format(format) => format,
+            Detected::NoTable(what) => return Err(ReadError::NoTable { file: name, what }),
+            Detected::Unknown => return Err(ReadError::UnknownFormat { file: name }),
+        },
         format => format,
     };
-    let limit = if format == Format::Mmdb { usize::MAX } else { LONGEST_RECORD };
+    let is_whole = matches!(format, Format::Mmdb | Format::Json);
+    let limit = if is_whole { LONGEST_FILE } else { LONGEST_RECORD };
     let mut driver = Driver::new(decoder(format, options), limit);
     let mut sink = Named {
         sink,
@@ -119,9 +131,11 @@ fn drive(
         modified: stat.modified,
         strict: options.strict,
         fatal: None,
+        first: None,
         report: ReadReport::default(),
     };
-    let result = pump(&mut input, &mut driver, &mut sink, |records, bytes_read| {
+    let salvage = options.salvage;
+    let result = pump(&mut input, &mut driver, &mut sink, salvage, |records, bytes_read| {
         if let Some(progress) = &mut options.progress {
             progress(Progress { bytes_read, bytes_total: stat.total, records });
         }
@@ -130,15 +144,31 @@ fn drive(
         return Err(ReadError::Damaged(damage));
     }
     match result {
-        Ok(()) | Err(DriveError::Stopped(Stopped::BySink)) => {
-            Ok(ReadReport { records: driver.records(), bytes: driver.offset(), ..sink.report })
+        Ok(None) => {
+            let (records, bytes) = (driver.records(), driver.offset());
+            let report = ReadReport { records, bytes, ..sink.report };
+            match options.allow_empty {
+                true => Ok(report),
+                false => check(report, sink.first, name),
+            }
+        }
+        Ok(Some(error)) => {
+            let (compression, offset) = (input.compression, driver.offset());
+            Err(ReadError::Archive { file: name, compression, offset, error })
         }
         Err(DriveError::Io(error)) => Err(io_error(error)),
+        Err(error @ DriveError::Stopped(Stopped::BySink)) => {
+            Err(io_error(io::Error::other(error.to_string())))
+        }
         Err(DriveError::Stopped(Stopped::Misfit(what))) => {
             Err(ReadError::Misfit { file: name, what })
         }
         Err(error @ DriveError::TooLong { .. }) => {
-            let damage = Damage::new(driver.records() + 1, driver.offset(), error.to_string());
+            let what = match is_whole {
+                true => format!("the archive unpacks to more bytes than any {format} file has"),
+                false => error.to_string(),
+            };
+            let damage = Damage::new(driver.records() + 1, driver.offset(), what);
             Err(ReadError::Damaged(Damage { file: sink.file, ..damage }))
         }
     }
@@ -151,26 +181,50 @@ fn decoder(format: Format, options: &ReadOptions<'_>) -> Box<dyn Decoder> {
             communities: options.communities,
         })),
         Format::Mmdb => Box::new(MmdbDecoder::default()),
-        text => Box::new(TextDecoder::new(options.text.clone(), text)),
+        Format::Json => Box::new(JsonDecoder::new(options.text.host_bits)),
+        other => lines::decoder(other)
+            .unwrap_or_else(|| Box::new(TextDecoder::new(options.text.clone(), other))),
     }
 }
 
-/// Drives the decoder until the input ends or the sink stops it.
+/// Whether what was read is a table: not an empty download, and not something else altogether.
+fn check(report: ReadReport, first: Option<Damage>, file: String) -> Result<ReadReport, ReadError> {
+    let ReadReport { records, updates, damaged, .. } = report;
+    // A record of MRT need not be about a route; blank lines and comments of a text count as records.
+    let is_mrt = report.format == "mrt" || report.format == "bgpdump";
+    let is_damaged = damaged > records / 2 || (damaged > updates && !is_mrt);
+    match first {
+        Some(first) if is_damaged => Err(ReadError::MostlyDamaged { damaged, records, first }),
+        _ if updates == 0 && !(is_mrt && records > 0) => Err(ReadError::Empty { file }),
+        _ => Ok(report),
+    }
+}
+
+/// Drives the decoder until the input ends or the sink stops it. Gives what is wrong with the archive
+/// around the input, if that was not to be salvaged.
 fn pump(
     input: &mut Input,
     driver: &mut Driver,
     sink: &mut Named<'_>,
+    salvage: bool,
     mut progress: impl FnMut(u64, u64),
-) -> Result<(), DriveError> {
+) -> Result<Option<io::Error>, DriveError> {
     let trouble = loop {
         match driver.pull(input, sink) {
-            Ok(Pulled::Bytes(_)) => progress(driver.records(), input.raw.count.get()),
+            Ok(Pulled::Bytes(_)) => {
+                let (bytes, raw) = (driver.pending().len(), input.raw.count.get());
+                if bytes.saturating_sub(LONGEST_RECORD) as u64 > raw.saturating_mul(UNPACKED) {
+                    return Err(DriveError::TooLong { bytes });
+                }
+                progress(driver.records(), raw);
+            }
             Ok(Pulled::Paused) => {}
             Ok(Pulled::End) => break None,
             Err(DriveError::Io(error)) => match input.raw.failed.take() {
                 // The disk or the pipe failed, not the archive.
                 Some(error) => return Err(DriveError::Io(error)),
-                None => break Some(error),
+                None if salvage => break Some(error),
+                None => return Ok(Some(error)),
             },
             Err(error) => return Err(error),
         }
@@ -181,7 +235,7 @@ fn pump(
         let what = format!("the {} stream is damaged or cut short: {error}", input.compression);
         let _ = sink.damage(&Damage::new(0, driver.offset(), what));
     }
-    Ok(())
+    Ok(None)
 }
 
 /// A decompressed input whose beginning was looked at.
@@ -264,6 +318,7 @@ struct Named<'a> {
     modified: Option<u64>,
     strict: bool,
     fatal: Option<Damage>,
+    first: Option<Damage>,
     report: ReadReport,
 }
 
@@ -289,6 +344,9 @@ impl Sink for Named<'_> {
     fn damage(&mut self, damage: &Damage) -> ControlFlow<()> {
         let damage = Damage { file: self.file.clone(), ..damage.clone() };
         self.report.damaged += 1;
+        if self.first.is_none() {
+            self.first = Some(damage.clone());
+        }
         if self.strict || self.sink.damage(&damage).is_break() {
             self.fatal.get_or_insert(damage);
             return ControlFlow::Break(());
@@ -296,10 +354,18 @@ impl Sink for Named<'_> {
         ControlFlow::Continue(())
     }
     fn ignored(&mut self, what: &'static str) {
-        match self.report.ignored.iter_mut().find(|(name, _)| *name == what) {
-            Some((_, count)) => *count += 1,
-            None => self.report.ignored.push((what, 1)),
-        }
+        count(&mut self.report.ignored, what);
         self.sink.ignored(what);
+    }
+    fn noted(&mut self, what: &'static str) {
+        count(&mut self.report.noted, what);
+        self.sink.noted(what);
+    }
+}
+
+fn count(counts: &mut Vec<(&'static str, u64)>, what: &'static str) {
+    match counts.iter_mut().find(|(name, _)| *name == what) {
+        Some((_, count)) => *count += 1,
+        None => counts.push((what, 1)),
     }
 }

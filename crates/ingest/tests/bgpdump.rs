@@ -153,6 +153,41 @@ fn every_line_of_bgpdump_of_the_archives() {
     assert_eq!(lines, 176_212);
 }
 
+/// The text of bgpdump says what the file says that it was printed of; returns how many updates.
+fn text_agrees(mrt: &Path, text: &Path) -> usize {
+    let ((_, mrt), (report, text)) = (read_bgp(mrt), read_bgp(text));
+    assert_eq!((report.format, report.damaged), ("bgpdump", 0), "{:?}", text.damage);
+    let owned = |bgp: &Bgp, event: &Event| {
+        let peer = &bgp.peers[event.peer as usize];
+        let mut event = Event { peer: 0, ..event.clone() };
+        if let Some(route) = &mut event.route {
+            // What it cannot tell from none.
+            route.local_pref = route.local_pref.filter(|&n| n > 0);
+            route.med = route.med.filter(|&n| n > 0);
+            route.origin = route.origin.or(Some(2));
+            route.communities.clear();
+        }
+        (peer.address, peer.asn, event)
+    };
+    assert_eq!(mrt.events.len(), text.events.len());
+    for (wanted, found) in mrt.events.iter().zip(&text.events) {
+        assert_eq!(owned(&text, found), owned(&mrt, wanted));
+    }
+    let down = |bgp: &Bgp| -> Vec<_> {
+        let seconds =
+            |&(peer, time): &(u32, u64)| (bgp.peers[peer as usize].address, time / 1_000_000);
+        bgp.down.iter().map(seconds).collect()
+    };
+    assert_eq!(down(&text), down(&mrt));
+    text.events.len()
+}
+
+#[test]
+fn the_text_of_bgpdump_is_read_as_its_file() {
+    let updates: usize = cut_files().iter().map(|(mrt, text)| text_agrees(mrt, text)).sum();
+    assert_eq!(updates, 59_738);
+}
+
 /// Compares the ends of sessions; returns how many there are.
 fn agree_on_ends(mrt: &Path, expected: &Path) -> usize {
     let (_, bgp) = read_bgp(mrt);

@@ -4,5 +4,6 @@ mod bgpdump;
 mod bgpkit;
 mod common;
 mod driver;
+mod formats;
 mod mrt_files;
 mod read;

@@ -153,7 +153,7 @@ fn every_archive_decodes_or_reports_its_damage() {
 /// Reading strictly ends at this record; all before it are given.
 fn stops_at(path: &Path, record: u64) {
     let mut bgp = Bgp::default();
-    let mut options = ReadOptions { strict: true, ..ReadOptions::default() };
+    let mut options = ReadOptions { strict: true, salvage: true, ..ReadOptions::default() };
     let error = read(&SourceSpec::new(path), &mut options, &mut bgp).expect_err("damaged");
     assert!(matches!(&error, ReadError::Damaged(d) if d.record == record), "{error}");
     assert_eq!(bgp.events.len() as u64, record - 1);
@@ -227,8 +227,12 @@ fn cut_short(path: &Path) {
     let mut longest = 0;
     for len in [bytes.len() / 3, bytes.len() / 2, bytes.len() - 9] {
         let mut bgp = Bgp::default();
-        let mut options =
-            ReadOptions { as_path: true, communities: true, ..ReadOptions::default() };
+        let mut options = ReadOptions {
+            as_path: true,
+            communities: true,
+            salvage: true,
+            ..ReadOptions::default()
+        };
         let input = std::io::Cursor::new(bytes[..len].to_vec());
         let spec = SourceSpec::new("cut.gz");
         let report = fibula_ingest::read_from(&spec, input, &mut options, &mut bgp).unwrap();
@@ -256,7 +260,8 @@ fn a_cut_archive_gives_what_comes_before_the_cut() {
 fn counts_up(path: &Path, records: u64) {
     let mut seen = Vec::new();
     let mut watch = |progress| seen.push(progress);
-    let mut options = ReadOptions { progress: Some(&mut watch), ..ReadOptions::default() };
+    let mut options =
+        ReadOptions { progress: Some(&mut watch), salvage: true, ..ReadOptions::default() };
     read(&SourceSpec::new(path), &mut options, &mut Bgp::default()).unwrap();
     assert!(seen.len() > 1 && seen.is_sorted_by_key(|p| (p.bytes_read, p.records)));
     let last = seen.last().expect("called");

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 
 use fibula_core::{Attributes, Change, Update, Value};
 use fibula_ingest::{
-    Damage, Format, PeerInfo, Progress, ReadError, ReadOptions, ReadReport, Sink, SourceInfo,
-    SourceSpec, read, read_from,
+    Collected, Damage, Format, PeerInfo, Progress, ReadError, ReadOptions, ReadReport, Sink,
+    SourceInfo, SourceSpec, read, read_from,
 };
 
 #[derive(Debug, Default)]
@@ -41,10 +41,17 @@ impl Sink for Lines {
 }
 
 fn read_bytes(name: &str, bytes: &[u8]) -> Result<(ReadReport, Lines), ReadError> {
+    read_by(name, bytes, ReadOptions::default())
+}
+
+fn read_by(
+    name: &str,
+    bytes: &[u8],
+    mut options: ReadOptions<'_>,
+) -> Result<(ReadReport, Lines), ReadError> {
     let mut lines = Lines::default();
     let input = Cursor::new(bytes.to_vec());
-    let spec = SourceSpec::new(name);
-    let report = read_from(&spec, input, &mut ReadOptions::default(), &mut lines)?;
+    let report = read_from(&SourceSpec::new(name), input, &mut options, &mut lines)?;
     Ok((report, lines))
 }
 
@@ -73,6 +80,7 @@ fn what_a_report_says() {
             bytes: text.len() as u64,
             format: "text",
             ignored: vec![],
+            noted: vec![],
         };
         assert_eq!(report, wanted);
     }
@@ -80,18 +88,59 @@ fn what_a_report_says() {
 
 #[test]
 fn empty_inputs() {
-    for bytes in [vec![], gzip(b""), b"\n\n".to_vec()] {
-        let (report, lines) = read_bytes("-", &bytes).unwrap();
+    for bytes in [vec![], gzip(b""), b"\n\n".to_vec(), b"# nothing today\n".to_vec()] {
+        let error = read_bytes("-", &bytes).unwrap_err();
+        assert!(matches!(error, ReadError::Empty { .. }), "{error}");
+        let options = ReadOptions { allow_empty: true, ..ReadOptions::default() };
+        let (report, lines) = read_by("-", &bytes, options).unwrap();
         assert_eq!((report.updates, report.damaged, lines.info.format), (0, 0, "text"));
     }
+    // A dump of no routes is one nevertheless: sessions that stayed as they were.
+    let state = [
+        &[0x56, 0x29, 0x78, 0x80, 0, 16, 0, 0, 0, 0, 0, 20][..],
+        &[0xfb, 0xf4, 0xfd, 0xe8, 0, 0, 0, 1, 192, 0, 2, 1, 192, 0, 2, 2, 0, 3, 0, 1],
+    ]
+    .concat();
+    let mut sink = Collected::default();
+    let input = Cursor::new(state);
+    read_from(&SourceSpec::new("u"), input, &mut ReadOptions::default(), &mut sink).unwrap();
+    assert_eq!((sink.states.len(), sink.damage.len()), (1, 0));
+}
+
+#[test]
+fn what_is_mostly_damaged_is_no_table() {
+    let text = b"10.0.0.0/8 1\nx\n10.0.0.1/8 1\n# more\n\n\n\n";
+    let error = read_bytes("t", text).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "t: hardly a routing table, 2 of 7 records are damaged; the first at record 2, byte 13: \
+         not an address, a prefix or a range: \"x\""
+    );
+    let options = ReadOptions { allow_empty: true, ..ReadOptions::default() };
+    assert_eq!(read_by("t", text, options).unwrap().0.damaged, 2);
+    assert_eq!(read_bytes("t", b"10.0.0.0/8 1\nx\n").unwrap().0.damaged, 1);
+    let page = b"<!DOCTYPE html>\n<title>503</title>\n10.0.0.0/8\n10.0.0.0/9\n10.0.0.0/10\n";
+    let error = read_bytes("t.csv", page).unwrap_err();
+    assert!(matches!(error, ReadError::NoTable { .. }), "{error}");
+    let error = read_bytes("-", b"\x89FIBULA\n\0\0").unwrap_err().to_string();
+    assert!(error.starts_with("-: this is a fibula snapshot in a pipe"), "{error}");
+}
+
+fn table(routes: u32) -> String {
+    (0..routes).map(|i| format!("10.{}.{}.0/24 {i}\n", i / 256, i % 256)).collect()
 }
 
 #[test]
 fn a_cut_archive() {
-    let text: String =
-        (0..40_000).map(|i| format!("10.{}.{}.0/24 {i}\n", i / 256, i % 256)).collect();
+    let text = table(40_000);
     let bytes = gzip(text.as_bytes());
-    let (report, lines) = read_bytes("cut.gz", &bytes[..bytes.len() / 2]).unwrap();
+    for cut in [40, bytes.len() / 2, bytes.len() - 1] {
+        let error = read_bytes("cut.gz", &bytes[..cut]).unwrap_err();
+        assert!(matches!(error, ReadError::Archive { .. }), "{error}");
+        assert!(error.to_string().starts_with("cut.gz: the gzip archive is damaged or cut short"));
+    }
+    let salvage = || ReadOptions { salvage: true, allow_empty: true, ..ReadOptions::default() };
+    let (report, lines) = read_by("cut.gz", &bytes[..bytes.len() / 2], salvage()).unwrap();
     assert!(report.updates > 10_000 && report.updates < 30_000);
     // Every line that came is a whole one of the file.
     let whole: Vec<&str> = text.lines().take(lines.lines.len()).collect();
@@ -99,8 +148,41 @@ fn a_cut_archive() {
     assert!(lines.damage.last().unwrap().contains("gzip stream is damaged or cut short"));
 
     // Damage of the archive within the head by which the format is told.
-    let (report, lines) = read_bytes("cut.gz", &bytes[..40]).unwrap();
+    let (report, lines) = read_by("cut.gz", &bytes[..40], salvage()).unwrap();
     assert!(report.updates < 1000 && !lines.damage.is_empty());
+}
+
+/// 400 MB of zeros in 300 bytes: a file that is read as a whole does not take all memory.
+#[test]
+fn an_archive_that_unpacks_to_no_end() {
+    let zeros = include_bytes!("../testdata/zeros.mmdb.bz2");
+    let error = read_bytes("zeros.mmdb.bz2", zeros).unwrap_err().to_string();
+    assert!(error.ends_with("the archive unpacks to more bytes than any mmdb file has"), "{error}");
+}
+
+/// A flipped bit makes other routes, of which only the checksum at the end knows.
+#[test]
+fn a_failed_checksum_is_fatal() {
+    for (name, bytes) in [
+        ("gz", include_bytes!("../testdata/three-prefixes.gz").as_slice()),
+        ("bz2", include_bytes!("../testdata/three-prefixes.bz2")),
+        ("xz", include_bytes!("../testdata/three-prefixes.xz")),
+        ("zst", include_bytes!("../testdata/three-prefixes.zst")),
+    ] {
+        let sound = read_bytes(name, bytes).unwrap().1.lines;
+        assert_eq!(sound.len(), 3, "{name}");
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes.to_vec();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            // Some bits mean nothing: a time, a flag for the operating system.
+            if let Ok((_, lines)) = read_bytes(name, &flipped) {
+                assert_eq!(lines.lines, sound, "{name}: bit {bit}");
+            }
+        }
+        for cut in 1..bytes.len() {
+            assert!(read_bytes(name, &bytes[..cut]).is_err(), "{name}: cut at {cut}");
+        }
+    }
 }
 
 #[test]
@@ -144,7 +226,8 @@ fn a_format_that_is_named_is_not_guessed() {
     let spec = SourceSpec { format: Format::Mrt, ..SourceSpec::new("t") };
     let mut lines = Lines::default();
     let text = Cursor::new(b"10.0.0.0/8 1\n".repeat(100));
-    let report = read_from(&spec, text, &mut ReadOptions::default(), &mut lines).unwrap();
+    let mut options = ReadOptions { allow_empty: true, ..ReadOptions::default() };
+    let report = read_from(&spec, text, &mut options, &mut lines).unwrap();
     assert_eq!((report.format, report.updates, report.damaged), ("mrt", 0, 1));
 }
 

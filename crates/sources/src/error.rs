@@ -10,6 +10,13 @@ use fibula_rib::{SnapshotError, TableError};
 pub enum SourceError {
     /// A generated table that cannot be.
     Generated(String),
+    /// A name that is something else than a source.
+    Name {
+        /// The name.
+        name: String,
+        /// What it is, and what to give in its place.
+        what: &'static str,
+    },
     /// A file that cannot be opened.
     Io {
         /// Its name.
@@ -29,6 +36,7 @@ impl fmt::Display for SourceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Generated(text) => f.write_str(text),
+            Self::Name { name, what } => write!(f, "{name}: {what}"),
             Self::Io { name, error } => write!(f, "{name}: {error}"),
             Self::Read(error) => error.fmt(f),
             Self::Snapshot(error) => error.fmt(f),
@@ -40,7 +48,7 @@ impl fmt::Display for SourceError {
 impl std::error::Error for SourceError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Generated(_) => None,
+            Self::Generated(_) | Self::Name { .. } => None,
             Self::Io { error, .. } => Some(error),
             Self::Read(error) => Some(error),
             Self::Snapshot(error) => Some(error),

@@ -20,6 +20,10 @@ pub struct Settings {
     pub format: Format,
     /// The first damage is an error.
     pub strict: bool,
+    /// What comes out of an archive before it is damaged or cut short is taken.
+    pub salvage: bool,
+    /// A file without routes, or of which most is damaged, is taken.
+    pub allow_empty: bool,
     /// Peer, columns, what of BGP is kept as text.
     pub builder: BuilderOptions,
     /// How text is read.
@@ -113,6 +117,8 @@ impl Merge {
         let mut show = |progress| watch.progress(&name, progress);
         let mut options = ReadOptions {
             strict: self.settings.strict,
+            salvage: self.settings.salvage,
+            allow_empty: self.settings.allow_empty,
             as_path: self.settings.builder.as_path,
             communities: self.settings.builder.communities,
             text: self.settings.text.clone(),

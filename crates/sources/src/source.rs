@@ -16,7 +16,7 @@ pub enum Source {
     Embedded,
     /// A generated table.
     Generated(GenSpec),
-    /// A snapshot file.
+    /// A snapshot file: one that is called `.fib` or begins as snapshots do.
     Snapshot(PathBuf),
     /// A file in any of ingest's formats, `-` for standard input.
     Feed(PathBuf),
@@ -44,8 +44,17 @@ impl Source {
             return spec.map(Self::Generated).map_err(|e| SourceError::Generated(e.to_string()));
         }
         let path = PathBuf::from(name);
+        if !path.exists()
+            && let Some(what) = no_source(name)
+        {
+            return Err(SourceError::Name { name: name.to_owned(), what });
+        }
         if name == "-" {
             return Ok(Self::Feed(path));
+        }
+        // What calls itself a snapshot is one, or damaged: an empty file is no table of text then.
+        if path.extension().is_some_and(|ext| ext == "fib") && path.is_file() {
+            return Ok(Self::Snapshot(path));
         }
         match is_snapshot(&path) {
             Ok(true) => Ok(Self::Snapshot(path)),
@@ -71,6 +80,18 @@ impl Source {
     }
 }
 
+/// What a name is that people give by mistake.
+fn no_source(name: &str) -> Option<&'static str> {
+    if name.contains("://") {
+        return Some("this is a URL, and fibula fetches nothing: download it, or pipe it into `-`");
+    }
+    let address = name.split_once('/').map_or(name, |(address, _)| address);
+    address.parse::<IpAddr>().is_ok().then_some(
+        "this is an address or a prefix, where a table is asked for: a snapshot (.fib) or a routing \
+         table file",
+    )
+}
+
 /// What every snapshot begins with. Its last byte is left out: a file in which only line ends were
 /// converted is better called a damaged snapshot than an unknown format.
 const SNAPSHOT_MAGIC: &[u8] = b"\x89FIBULA";
@@ -82,7 +103,7 @@ fn is_snapshot(path: &Path) -> io::Result<bool> {
     }
     let mut head = Vec::new();
     file.take(SNAPSHOT_MAGIC.len() as u64).read_to_end(&mut head)?;
-    Ok(head == SNAPSHOT_MAGIC)
+    Ok(!head.is_empty() && SNAPSHOT_MAGIC.starts_with(&head))
 }
 
 /// The BGP peer that a text names: `most`, an address, `AS64500`, an index.
@@ -132,6 +153,15 @@ mod tests {
         assert!(matches!(Source::parse("gen:v6:2024:1000:1").unwrap(), Source::Generated(_)));
         assert!(Source::parse("gen:v5:2024:1000:1").is_err());
         assert!(Source::parse("no/such/file").is_err());
+        for (name, what) in [
+            ("https://example.net/rib.gz", "this is a URL"),
+            ("10.0.0.0/8", "this is an address or a prefix"),
+            ("2001:db8::1", "this is an address or a prefix"),
+            ("gen:v4:2030", "gen:FAMILY:YEAR:PREFIXES"),
+        ] {
+            let error = Source::parse(name).unwrap_err().to_string();
+            assert!(error.contains(name) && error.contains(what), "{error}");
+        }
         let list = Source::parse_list(&["embedded,gen:v4:2014:10:1".into()]).unwrap();
         assert_eq!(list.len(), 2);
     }

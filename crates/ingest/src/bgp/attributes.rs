@@ -71,25 +71,46 @@ pub(crate) struct Scratch {
 }
 
 impl<'a> PathAttributes<'a> {
-    /// Reads all of `cursor`.
-    pub(crate) fn read(
+    /// Reads all of `cursor`, to the first fault.
+    pub(crate) fn read(cursor: Cursor<'a>, width: AsWidth, place: Place) -> Result<Self, Fault> {
+        match Self::read_on(cursor, width, place) {
+            (attributes, None) => Ok(attributes),
+            (_, Some(fault)) => Err(fault),
+        }
+    }
+
+    /// Reads all of `cursor`, behind malformed attributes, too; the first fault.
+    pub(crate) fn read_on(
         mut cursor: Cursor<'a>,
         width: AsWidth,
         place: Place,
-    ) -> Result<Self, Fault> {
+    ) -> (Self, Option<Fault>) {
         let mut attributes = Self::default();
+        let mut first = None;
         while !cursor.is_empty() {
-            let flags = cursor.u8("attribute flags")?;
-            let code = cursor.u8("attribute type")?;
-            let is_extended = flags & 0x10 != 0;
-            let len = match is_extended {
-                true => cursor.u16("attribute length")?,
-                false => cursor.u8("attribute length")?.into(),
+            let taken = match attribute(&mut cursor) {
+                Ok((code, value)) => attributes.take(code, value, width, place),
+                Err(fault) => {
+                    first.get_or_insert(fault);
+                    break;
+                }
             };
-            let value = cursor.part(len.into(), name(code))?;
-            attributes.take(code, value, width, place)?;
+            if let Err(fault) = taken {
+                first.get_or_insert(fault);
+            }
         }
-        Ok(attributes)
+        (attributes, first)
+    }
+
+    /// The attribute that a route of a message must have and these have not (RFC 7606, 3.d).
+    pub(crate) fn missing(&self, is_mp: bool) -> Option<&'static str> {
+        let next_hop = if is_mp { self.mp_next_hop } else { self.next_hop };
+        match (self.origin, self.as_path, next_hop) {
+            (None, ..) => Some("ORIGIN is missing"),
+            (_, None, _) => Some("AS_PATH is missing"),
+            (.., None) => Some("the next hop is missing"),
+            _ => None,
+        }
     }
 
     fn take(
@@ -208,6 +229,18 @@ impl<'a> PathAttributes<'a> {
         }
         out.truncate(out.trim_end().len());
     }
+}
+
+/// The code and the value of the next attribute.
+fn attribute<'a>(cursor: &mut Cursor<'a>) -> Result<(u8, Cursor<'a>), Fault> {
+    let flags = cursor.u8("attribute flags")?;
+    let code = cursor.u8("attribute type")?;
+    let is_extended = flags & 0x10 != 0;
+    let len = match is_extended {
+        true => cursor.u16("attribute length")?,
+        false => cursor.u8("attribute length")?.into(),
+    };
+    Ok((code, cursor.part(len.into(), name(code))?))
 }
 
 /// The next hop: an address, or of an IPv6 pair the global one. A VPN's next hop (with a route

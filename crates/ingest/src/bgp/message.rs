@@ -114,8 +114,8 @@ impl Messages {
     /// microseconds since 1970.
     ///
     /// # Errors
-    /// If the message is malformed. With malformed attributes nothing of it reaches the sink; of a
-    /// list of prefixes that turns malformed, those before that point do.
+    /// If the message is malformed. Its routes are then withdrawn, as RFC 7606 has it; of a list of
+    /// prefixes that turns malformed, those before that point reach the sink.
     pub fn decode(
         &mut self,
         message: &[u8],
@@ -160,8 +160,9 @@ pub(crate) fn decode(
     }
 }
 
-/// Decodes an UPDATE's body. With malformed attributes none of it is applied; of a list of prefixes
-/// that turns malformed, those before that point are.
+/// Decodes an UPDATE's body. Routes with a malformed attribute, or without one that they must have, are
+/// withdrawn (RFC 7606: the peer has replaced what it said before); of a list of prefixes that turns
+/// malformed, those before that point count.
 pub(crate) fn update(
     mut body: Cursor<'_>,
     from: Speaker,
@@ -177,20 +178,26 @@ pub(crate) fn update(
         true => Some((1, 1)),
         false => end_of_rib(attributes, withdrawn.is_empty() && body.is_empty()),
     };
-    let attributes = PathAttributes::read(attributes, width, Place::Message)?;
+    let at = attributes;
+    let (attributes, fault) = PathAttributes::read_on(attributes, width, Place::Message);
     let announced = (!body.is_empty()).then_some((Afi::V4, body));
     let (reach, unreach) = (kept(attributes.reach, out), kept(attributes.unreach, out));
 
-    let mut result = Ok(());
+    let mut result = fault.clone().map_or(Ok(()), Err);
     for (afi, nlri) in [Some((Afi::V4, withdrawn)), unreach].into_iter().flatten() {
         result = result.and(emit(nlri, afi, from, Change::Withdraw, out.time, out.sink));
     }
     for (is_mp, list) in [(false, announced), (true, reach)] {
-        if let Some((afi, nlri)) = list {
-            let bgp = attributes.finish(is_mp, out.options, out.scratch);
-            let change = Change::Announce(Attributes::Bgp(&bgp));
-            result = result.and(emit(nlri, afi, from, change, out.time, out.sink));
+        let Some((afi, nlri)) = list else { continue };
+        let missing = attributes.missing(is_mp).map(|what| at.fault(what));
+        if let Some(fault) = fault.clone().or(missing) {
+            result = result.and(emit(nlri, afi, from, Change::Withdraw, out.time, out.sink));
+            result = result.and(Err(fault));
+            continue;
         }
+        let bgp = attributes.finish(is_mp, out.options, out.scratch);
+        let change = Change::Announce(Attributes::Bgp(&bgp));
+        result = result.and(emit(nlri, afi, from, change, out.time, out.sink));
     }
     result?;
     Ok(end.map_or(Message::Update, |(afi, safi)| Message::EndOfRib { afi, safi }))
@@ -324,6 +331,35 @@ mod tests {
         let (result, lines) = of(AddPath::Absent);
         assert!(result.is_err());
         assert_eq!(lines[..3], ["- 0 0.0.0.0/0"; 3]);
+    }
+
+    /// RFC 7606: routes with a malformed attribute, or without one that they must have, are withdrawn.
+    #[test]
+    fn malformed_and_missing_attributes_withdraw() {
+        let origin: &[u8] = &[0x40, 1, 1, 0];
+        let path: &[u8] = &[0x40, 2, 6, 2, 1, 0, 0, 0xfb, 0xf4];
+        let next_hop: &[u8] = &[0x40, 3, 4, 192, 0, 2, 1];
+        let update = |attributes: &[&[u8]]| {
+            let attributes = attributes.concat();
+            let body = [&[0, 0, 0, attributes.len() as u8], &attributes[..], &[8, 10]].concat();
+            let (result, lines) = decode(&message(2, &body), Speaker::default());
+            (result.err().map(|fault| fault.what.to_string()), lines)
+        };
+        let route = "+ 0 10.0.0.0/8 192.0.2.1 64500".to_owned();
+        assert_eq!(update(&[origin, path, next_hop]), (None, vec![route]));
+        for (attributes, what) in [
+            (vec![path, next_hop], "ORIGIN is missing"),
+            (vec![origin, next_hop], "AS_PATH is missing"),
+            (vec![origin, path], "the next hop is missing"),
+            (vec![&[0x40, 2, 2, 7, 0], origin, next_hop], "AS path segment of unknown kind 7"),
+            (vec![&[0x40, 1, 0], path, next_hop], "ORIGIN needs 1 bytes, 0 are left"),
+            (vec![origin, path, &[0x40, 3, 2, 192, 0]], "NEXT_HOP needs 4 bytes, 2 are left"),
+            (vec![origin, path, next_hop, &[0x80, 4, 9, 0]], "MULTI_EXIT_DISC needs 9 bytes"),
+        ] {
+            let (fault, lines) = update(&attributes);
+            assert!(fault.as_ref().is_some_and(|f| f.starts_with(what)), "{fault:?}: {what}");
+            assert_eq!(lines, ["- 0 10.0.0.0/8"], "{what}");
+        }
     }
 
     #[test]

@@ -9,9 +9,9 @@
 //! | BGP (5) | UPDATE, STATE_CHANGE of 1999 | as BGP4MP |
 //!
 //! Multicast and other families, messages that the collector sent, OSPF and IS-IS are counted as
-//! ignored. A two-byte speaker's path is completed from its AS4_PATH. An UPDATE with malformed
-//! attributes is skipped; of one with a malformed list of prefixes, those before that point are kept,
-//! as bgpdump does. Of a RIB record only the malformed routes are lost. Path identifiers in records that
+//! ignored. A two-byte speaker's path is completed from its AS4_PATH. An UPDATE with malformed or
+//! missing attributes withdraws its routes (RFC 7606); of one with a malformed list of prefixes, those
+//! before that point are kept, as bgpdump does. Of a RIB record only the malformed routes are lost. Path identifiers in records that
 //! are not of an ADD-PATH subtype (BIRD wrote such) are recognised.
 //!
 //! This is a reader of our own and no parser of all of BGP: it keeps what a routing table needs,

@@ -3,7 +3,7 @@ use std::borrow::Cow;
 use fibula_core::Value;
 use memchr::memchr;
 
-use super::layout::Layout;
+use super::layout::{Layout, State};
 use super::options::TextOptions;
 use super::rows::{MAX_LINE, Row, Rows};
 use super::sniff::sniff;
@@ -26,8 +26,7 @@ pub struct TextDecoder {
 struct Running {
     layout: Layout,
     rows: Rows,
-    /// The header has not passed by yet.
-    header: bool,
+    state: State,
     /// Within a line that is too long.
     skipping: bool,
 }
@@ -60,8 +59,9 @@ impl TextDecoder {
             ..SourceInfo::default()
         });
         let rows = Rows::new(layout.delimiter, layout.fields);
-        let header = layout.header;
-        self.running = Some(Running { layout, rows, header, skipping: false });
+        let overlaps = layout.ranges.then(Box::default);
+        let state = State { header: layout.header, overlaps };
+        self.running = Some(Running { layout, rows, state, skipping: false });
         Ok(input.len() - text.len())
     }
 }
@@ -97,10 +97,10 @@ impl Decoder for TextDecoder {
                         (len, 1, running.emit(&fields, host_bits, &mut values, sink))
                     }
                     Row::Quoted(len, lines) => {
-                        let Running { layout, rows, header, .. } = running;
+                        let Running { layout, rows, state, .. } = running;
                         let fields: Vec<&[u8]> = rows.quoted.fields().collect();
                         let mut values = Vec::new();
-                        let result = layout.emit(header, &fields, host_bits, &mut values, sink);
+                        let result = layout.emit(state, &fields, host_bits, &mut values, sink);
                         (len, lines, result)
                     }
                 },
@@ -141,6 +141,6 @@ impl Running {
         values: &mut Vec<Value<'a>>,
         sink: &mut dyn Sink,
     ) -> Result<(), Cow<'static, str>> {
-        self.layout.emit(&mut self.header, fields, host_bits, values, sink)
+        self.layout.emit(&mut self.state, fields, host_bits, values, sink)
     }
 }

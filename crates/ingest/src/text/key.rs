@@ -33,7 +33,9 @@ impl KeyError {
         match self {
             Self::Syntax => "not an address, a prefix or a range",
             Self::Length => "the prefix length exceeds the family's bits",
-            Self::HostBits => "bits beyond the prefix length are set",
+            Self::HostBits => {
+                "bits beyond the prefix length are set (--mask-host-bits clears them)"
+            }
             Self::Families => "the range's ends are of different families",
             Self::Order => "the range ends before it starts",
         }
@@ -85,6 +87,26 @@ fn parse_len(text: &[u8]) -> Option<u8> {
         _ if text.len() > 3 => None,
         _ => parse_decimal(text)?.try_into().ok(),
     }
+}
+
+/// The length that an IPv4 netmask stands for.
+pub(crate) fn parse_mask(text: &[u8]) -> Option<u8> {
+    let mask = parse_v4(text)?;
+    (mask.leading_ones() == mask.count_ones()).then(|| mask.count_ones() as u8)
+}
+
+/// The network at `addr` with this netmask (IPv4) or length.
+pub(crate) fn parse_network(
+    addr: &[u8],
+    len: &[u8],
+    host_bits: HostBits,
+) -> Result<AnyPrefix, KeyError> {
+    let ip = parse_ip(addr).ok_or(KeyError::Syntax)?;
+    let len = match parse_mask(len).filter(|_| ip.is_ipv4()) {
+        Some(len) => len,
+        None => parse_len(len.strip_prefix(b"/").unwrap_or(len)).ok_or(KeyError::Syntax)?,
+    };
+    make_prefix(ip, len, host_bits)
 }
 
 fn make_prefix(ip: IpAddr, len: u8, host_bits: HostBits) -> Result<AnyPrefix, KeyError> {

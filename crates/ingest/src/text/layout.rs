@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
-use fibula_core::{AnyPrefix, Attributes, Change, ColumnKind, Prefix, Update, Value};
+use fibula_core::{AnyPrefix, Attributes, Change, ColumnKind, Prefix, Update, Value, mapped_v4};
 
 use super::fields::Delimiter;
-use super::key::{Key, parse_key, parse_range};
+use super::key::{Key, parse_key, parse_network, parse_range};
+use super::overlap::{Overlap, Overlaps};
 use crate::{ColumnDecl, HostBits, Sink};
 
 /// What a text looks like.
@@ -17,6 +18,8 @@ pub(crate) struct Layout {
     /// Whether the first row is a header.
     pub(crate) header: bool,
     pub(crate) key: KeyAt,
+    /// Whether there are ranges in the head: then they may overlap.
+    pub(crate) ranges: bool,
     pub(crate) columns: Vec<Column>,
 }
 
@@ -24,7 +27,16 @@ pub(crate) struct Layout {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyAt {
     One(usize),
-    Two { start: usize, end: usize, decimal: bool },
+    Two {
+        start: usize,
+        end: usize,
+        decimal: bool,
+    },
+    /// A network, and its netmask or length.
+    Net {
+        addr: usize,
+        len: usize,
+    },
 }
 
 /// A value column.
@@ -34,17 +46,32 @@ pub(crate) struct Column {
     pub(crate) decl: ColumnDecl,
 }
 
+/// What changes from row to row.
+#[derive(Default)]
+pub(crate) struct State {
+    /// The header has not passed by yet.
+    pub(crate) header: bool,
+    /// The ranges so far; none in files of prefixes.
+    pub(crate) overlaps: Option<Box<Overlaps>>,
+}
+
+/// See [`Sink::noted`].
+const PARTIAL: &str =
+    "ranges overlap an earlier one in part; the narrower counts, of two as wide the later";
+const MAPPED: &str =
+    "IPv4-mapped prefixes (::ffff:0:0/96) taken as the IPv4 prefixes that they stand for";
+
 impl Layout {
     /// Turns a row into updates.
     pub(crate) fn emit<'a>(
         &self,
-        header: &mut bool,
+        state: &mut State,
         fields: &[&'a [u8]],
         host_bits: HostBits,
         values: &mut Vec<Value<'a>>,
         sink: &mut dyn Sink,
     ) -> Result<(), Cow<'static, str>> {
-        if std::mem::take(header) {
+        if std::mem::take(&mut state.header) {
             return Ok(());
         }
         if fields.len() > self.fields {
@@ -56,12 +83,19 @@ impl Layout {
             let text = fields.get(column.field).copied().unwrap_or_default();
             values.push(value(text, column.decl.kind).ok_or_else(|| column.complain(text))?);
         }
-        match key {
-            Key::Prefix(prefix) => announce(prefix, values, sink),
-            Key::RangeV4(first, last) => Prefix::split_range(first, last)
-                .for_each(|prefix| announce(AnyPrefix::V4(prefix), values, sink)),
-            Key::RangeV6(first, last) => Prefix::split_range(first, last)
-                .for_each(|prefix| announce(AnyPrefix::V6(prefix), values, sink)),
+        let key = unmapped(key, sink);
+        match (key, &mut state.overlaps) {
+            (Key::Prefix(prefix), None) => announce(prefix, values, sink),
+            (_, overlaps) => {
+                let overlaps = overlaps.get_or_insert_default();
+                match add(key, overlaps, values, sink) {
+                    Overlap::Nested => {}
+                    Overlap::Partial => sink.noted(PARTIAL),
+                    Overlap::TooMuch => {
+                        return Err("it overlaps more ranges than is credible".into());
+                    }
+                }
+            }
         }
         Ok(())
     }
@@ -71,6 +105,12 @@ impl Layout {
         match self.key {
             KeyAt::One(at) => parse_key(field(at), host_bits)
                 .map_err(|error| format!("{}: {}", error.text(), excerpt(field(at))).into()),
+            KeyAt::Net { addr, len } => parse_network(field(addr), field(len), host_bits)
+                .map(Key::Prefix)
+                .map_err(|error| {
+                    let (addr, len) = (excerpt(field(addr)), excerpt(field(len)));
+                    format!("{}: {addr}, netmask or length {len}", error.text()).into()
+                }),
             KeyAt::Two { start, end, decimal } => parse_range(field(start), field(end), decimal)
                 .map_err(|error| {
                     let (start, end) = (excerpt(field(start)), excerpt(field(end)));
@@ -78,6 +118,43 @@ impl Layout {
                 }),
         }
     }
+}
+
+/// Announces what a prefix or a range wins of its addresses.
+fn add(key: Key, overlaps: &mut Overlaps, values: &[Value<'_>], sink: &mut dyn Sink) -> Overlap {
+    let mut v4 = |first, last| {
+        overlaps.v4.add(first, last, &mut |prefix| announce(prefix.into(), values, sink))
+    };
+    match key {
+        Key::Prefix(AnyPrefix::V4(prefix)) => v4(prefix.first(), prefix.last()),
+        Key::RangeV4(first, last) => v4(first, last),
+        Key::Prefix(AnyPrefix::V6(prefix)) => {
+            let mut to = |prefix: Prefix<u128>| announce(prefix.into(), values, sink);
+            overlaps.v6.add(prefix.first(), prefix.last(), &mut to)
+        }
+        // A part of a range may be IPv4-mapped, too.
+        Key::RangeV6(first, last) => {
+            let mut to = |prefix| announce(AnyPrefix::V6(prefix).unmapped(), values, sink);
+            overlaps.v6.add(first, last, &mut to)
+        }
+    }
+}
+
+/// The key as tables are asked for it: IPv4-mapped addresses are IPv4 (see [`mapped_v4`]).
+#[inline]
+fn unmapped(key: Key, sink: &mut dyn Sink) -> Key {
+    let unmapped = match key {
+        Key::Prefix(prefix @ AnyPrefix::V6(_)) => Key::Prefix(prefix.unmapped()),
+        Key::RangeV6(first, last) => match (mapped_v4(first), mapped_v4(last)) {
+            (Some(first), Some(last)) => Key::RangeV4(first, last),
+            _ => return key,
+        },
+        _ => return key,
+    };
+    if unmapped != key {
+        sink.noted(MAPPED);
+    }
+    unmapped
 }
 
 fn announce(prefix: AnyPrefix, values: &[Value<'_>], sink: &mut dyn Sink) {

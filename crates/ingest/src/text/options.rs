@@ -42,7 +42,7 @@ pub struct TextOptions {
 /// Whether the first line names the columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Header {
-    /// If it holds no address where the next lines do.
+    /// If words stand in it, where the next lines have addresses and numbers.
     #[default]
     Auto,
     /// It does.
@@ -61,6 +61,6 @@ pub enum KeyColumns {
     Auto,
     /// This column holds a prefix, an address or `start-end`.
     Prefix(String),
-    /// These two hold the first and the last address.
+    /// These two hold the first and the last address, or a network and its netmask or length.
     Range(String, String),
 }

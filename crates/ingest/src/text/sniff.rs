@@ -1,8 +1,11 @@
 //! Finds the layout of a text out from its beginning.
 
+use fibula_core::AnyPrefix;
+
 use super::fields::Delimiter;
-use super::key::{KeyError, parse_ip, parse_key, parse_range};
+use super::key::{Key, KeyError, parse_ip, parse_key, parse_mask, parse_network, parse_range};
 use super::layout::{Column, KeyAt, Layout, parse_int};
+use super::names::{END_NAMES, LENGTH_NAMES, PREFIX_NAMES, START_NAMES};
 use super::options::{Header, KeyColumns, TextOptions};
 use super::rows::Rows;
 use crate::{ColumnDecl, ColumnKind, Format, HostBits};
@@ -11,58 +14,6 @@ use crate::{ColumnDecl, ColumnKind, Format, HostBits};
 const SAMPLE: usize = 100;
 /// Fields that are looked at for a key; rows may have more.
 const MAX_FIELDS: usize = 256;
-
-const PREFIX_NAMES: [&str; 17] = [
-    "prefix",
-    "network",
-    "cidr",
-    "subnet",
-    "route",
-    "netblock",
-    "inetnum",
-    "ip_prefix",
-    "ip_network",
-    "ip_range",
-    "range",
-    "net",
-    "ip",
-    "address",
-    "addr",
-    "ip_address",
-    "host",
-];
-const START_NAMES: [&str; 14] = [
-    "start",
-    "first",
-    "start_ip",
-    "ip_start",
-    "ip_from",
-    "from",
-    "range_start",
-    "first_ip",
-    "begin",
-    "low",
-    "start_address",
-    "startip",
-    "ip_range_start",
-    "network_start_ip",
-];
-const END_NAMES: [&str; 14] = [
-    "end",
-    "last",
-    "end_ip",
-    "ip_end",
-    "ip_to",
-    "to",
-    "range_end",
-    "last_ip",
-    "finish",
-    "high",
-    "end_address",
-    "endip",
-    "ip_range_end",
-    "network_last_ip",
-];
 
 type Row = Vec<Vec<u8>>;
 
@@ -75,7 +26,7 @@ pub(crate) fn sniff(head: &[u8], format: Format, options: &TextOptions) -> Resul
     let names = if options.names.is_empty() { &first } else { &options.names };
     let body = if rows.len() > 1 && options.header != Header::Absent { &rows[1..] } else { &rows };
 
-    let guess = Guess { rows: body, names, widest, delimiter, format };
+    let guess = Guess { rows: body, first: rows.first(), names, widest, delimiter, format };
     let key = guess.key(&options.key)?;
     let header = match options.header {
         Header::Present => !rows.is_empty(),
@@ -90,9 +41,11 @@ pub(crate) fn sniff(head: &[u8], format: Format, options: &TextOptions) -> Resul
         (names, _) => names,
     };
     let fields = width(&rows[usize::from(header)..], key, delimiter, widest);
-    let mut columns = columns(names, key, fields, options);
-    kinds(head, header, delimiter, fields, options, &mut columns);
-    Ok(Layout { delimiter, fields, header, key, columns })
+    let columns = columns(names, key, fields, options);
+    let ranges = matches!(key, KeyAt::Two { .. });
+    let mut layout = Layout { delimiter, fields, header, key, ranges, columns };
+    look_at_all(head, options, &mut layout);
+    Ok(layout)
 }
 
 fn sample(head: &[u8], delimiter: Delimiter) -> Vec<Row> {
@@ -166,7 +119,9 @@ fn find(names: &[String], wanted: &str, width: usize) -> Option<usize> {
 
 /// Guesses the key from rows and names.
 struct Guess<'a> {
+    /// Without the first, which may be a header.
     rows: &'a [Row],
+    first: Option<&'a Row>,
     names: &'a [String],
     widest: usize,
     delimiter: Delimiter,
@@ -188,8 +143,11 @@ impl Guess<'_> {
         }
     }
 
-    /// A range between two columns, whose ends are decimal if no row has addresses there.
+    /// A network between two columns, or a range, whose ends are decimal if no row has addresses there.
     fn two(&self, start: usize, end: usize) -> KeyAt {
+        if self.is_network(start, end) {
+            return KeyAt::Net { addr: start, len: end };
+        }
         let decimal = self.mostly(|row| parse_row(row, start, end, true))
             && !self.mostly(|row| parse_row(row, start, end, false));
         KeyAt::Two { start, end, decimal }
@@ -198,6 +156,33 @@ impl Guess<'_> {
     /// Whether more than half of the rows are so.
     fn mostly(&self, test: impl Fn(&Row) -> bool) -> bool {
         self.rows.iter().filter(|row| test(row)).count() * 2 > self.rows.len()
+    }
+
+    /// Whether there are networks and their netmasks or lengths. Netmasks are seen by themselves, whatever
+    /// stands beside them: as ranges they would reach from 10.0.0.0 to 255.0.0.0. Lengths are numbers like
+    /// others, so every row has to fit.
+    fn is_network(&self, addr: usize, len: usize) -> bool {
+        // The last address ends ranges, too.
+        let is_mask = |field: &Vec<u8>| {
+            field.starts_with(b"255.") && field != b"255.255.255.255" && parse_mask(field).is_some()
+        };
+        let masks = self.rows.iter().filter(|row| row.get(len).is_some_and(is_mask)).count();
+        if masks > 0 && masks * 2 >= self.rows.len() {
+            return true;
+        }
+        let network =
+            |row: &Row| parse_network(row.get(addr)?, row.get(len)?, HostBits::Refuse).ok();
+        let is_telling = |row: &Row| {
+            network(row).is_some_and(|network| match network {
+                AnyPrefix::V4(prefix) => !matches!(prefix.len(), 0 | 32),
+                AnyPrefix::V6(prefix) => !matches!(prefix.len(), 0 | 128),
+            })
+        };
+        let fits = |row: &Row| network(row).is_some();
+        let first_fits = self
+            .first
+            .is_none_or(|first| fits(first) || !first.get(addr).is_some_and(|field| is_key(field)));
+        first_fits && self.rows.iter().all(fits) && self.rows.iter().any(is_telling)
     }
 
     fn by_name(&self) -> Option<KeyAt> {
@@ -209,13 +194,21 @@ impl Guess<'_> {
             let found = self.names.iter().enumerate().filter_map(|(i, n)| Some((place(n)?, i)));
             found.min().map(|(_, index)| index)
         };
-        if let (Some(start), Some(end)) = (named(&START_NAMES), named(&END_NAMES)) {
+        if let (Some(start), Some(end)) = (named(START_NAMES), named(END_NAMES)) {
             let fits = |decimal| self.mostly(|row| parse_row(row, start, end, decimal));
             if fits(false) || fits(true) {
                 return Some(self.two(start, end));
             }
         }
-        let at = named(&PREFIX_NAMES)?;
+        let at = named(PREFIX_NAMES)?;
+        if let Some(len) = named(LENGTH_NAMES)
+            && self.mostly(|row| {
+                matches!((row.get(at), row.get(len)), (Some(addr), Some(len))
+                if parse_network(addr, len, HostBits::Mask).is_ok())
+            })
+        {
+            return Some(KeyAt::Net { addr: at, len });
+        }
         self.mostly(|row| row.get(at).is_some_and(|f| is_key(f))).then_some(KeyAt::One(at))
     }
 
@@ -232,6 +225,9 @@ impl Guess<'_> {
             return Some(KeyAt::One(at));
         }
         if let Some(at) = columns.clone().find(|&at| holds(at, is_key)) {
+            if self.is_network(at, at + 1) {
+                return Some(KeyAt::Net { addr: at, len: at + 1 });
+            }
             let listed = matches!(self.delimiter, Delimiter::Byte(b) if b != b'\t');
             let is_range = (self.widest > 2 || listed)
                 && self.rows.iter().all(|row| parse_row(row, at, at + 1, false));
@@ -264,19 +260,22 @@ fn parse_row(row: &Row, start: usize, end: usize, decimal: bool) -> bool {
     }
 }
 
-/// Whether the first row names the columns: a word stands where the addresses should be.
+/// Whether the first row names the columns: words stand in all columns, and no address and no number
+/// in any. A line that is damaged is none.
 fn is_header(row: &Row, key: KeyAt, alone: bool, format: Format) -> bool {
-    let (KeyAt::One(at) | KeyAt::Two { start: at, .. }) = key;
+    let (KeyAt::One(at) | KeyAt::Two { start: at, .. } | KeyAt::Net { addr: at, .. }) = key;
     let Some(field) = row.get(at) else { return false };
     let is_word = field.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_')
-        && !field.contains(&b':');
+        && !field.iter().any(|b| matches!(b, b':' | b'.' | b'/'));
+    let is_datum =
+        |field: &Vec<u8>| is_key(field) || parse_int(field).is_some_and(|_| !field.is_empty());
     // A single line of a list that is no address is more likely a wrong line than a name.
-    is_word && !is_key(field) && (!alone || matches!(format, Format::Csv | Format::Tsv))
+    is_word && !row.iter().any(is_datum) && (!alone || matches!(format, Format::Csv | Format::Tsv))
 }
 
 /// How many fields a row has.
 fn width(rows: &[Row], key: KeyAt, delimiter: Delimiter, widest: usize) -> usize {
-    let (KeyAt::One(last) | KeyAt::Two { end: last, .. }) = key;
+    let (KeyAt::One(last) | KeyAt::Two { end: last, .. } | KeyAt::Net { len: last, .. }) = key;
     match delimiter {
         Delimiter::Byte(_) => widest.max(last + 1),
         // Blanks are also within free text: what comes after the fields that all rows have belongs to
@@ -293,6 +292,7 @@ fn columns(names: &[String], key: KeyAt, fields: usize, options: &TextOptions) -
     let is_value = |at: &usize| match key {
         KeyAt::One(key) => *at != key,
         KeyAt::Two { start, end, .. } => *at != start && *at != end,
+        KeyAt::Net { addr, len } => *at != addr && *at != len,
     };
     let values: Vec<usize> = (0..fields).filter(is_value).collect();
     let mut all: Vec<Column> = Vec::new();
@@ -323,24 +323,26 @@ fn pick(all: &[Column], name: &str) -> Option<Column> {
     by_name.or_else(|| all.iter().find(|column| Some(column.field) == number)).cloned()
 }
 
-/// Sets each column's kind: as told, else integers if all values of the head are.
-fn kinds(
-    head: &[u8],
-    header: bool,
-    delimiter: Delimiter,
-    fields: usize,
-    options: &TextOptions,
-    columns: &mut [Column],
-) {
-    let mut first = header;
+/// Sets what all rows of the head say: each column's kind, as told, else integers if all values are; and
+/// whether there are ranges.
+fn look_at_all(head: &[u8], options: &TextOptions, layout: &mut Layout) {
+    let Layout { delimiter, fields, header, key, ranges, columns } = layout;
+    let mut first = *header;
+    let is_range = |field: &&[u8]| {
+        let key = field.contains(&b'-').then(|| parse_key(field, HostBits::Mask));
+        matches!(key, Some(Ok(Key::RangeV4(..) | Key::RangeV6(..))))
+    };
     // Per column: whether a value was seen, and whether all were integers.
     let mut seen = vec![(false, true); columns.len()];
-    Rows::new(delimiter, fields).for_each(head, |row| {
+    Rows::new(*delimiter, *fields).for_each(head, |row| {
         if !std::mem::take(&mut first) {
             for (column, (any, all)) in columns.iter().zip(&mut seen) {
                 let text = row.get(column.field).copied().unwrap_or_default();
                 *any |= !text.is_empty();
                 *all &= text.is_empty() || is_plain_int(text);
+            }
+            if let KeyAt::One(at) = *key {
+                *ranges |= row.get(at).is_some_and(is_range);
             }
         }
         true

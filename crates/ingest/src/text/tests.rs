@@ -110,6 +110,86 @@ fn ranges() {
 }
 
 #[test]
+fn networks_with_masks_and_lengths() {
+    gives!("10.0.0.0 255.0.0.0 a\n", ["value:Str"], ["10.0.0.0/8 = a"]);
+    gives!(
+        "10.0.0.0,8,a\n2001:db8::,32,b\n",
+        ["value:Str"],
+        ["10.0.0.0/8 = a", "2001:db8::/32 = b"]
+    );
+    gives!("x,netmask,network\na,255.255.255.255,10.0.0.1\n", ["x:Str"], ["10.0.0.1/32 = a"]);
+    gives!("destination\tgenmask\tn\n0.0.0.0\t0.0.0.0\t5\n", ["n:Int"], ["0.0.0.0/0 = 5"]);
+    // Addresses with a number are no networks, and all addresses are a range.
+    gives!(
+        "10.0.0.1,8,a\n10.0.0.0,8,b\n",
+        ["value1:Int", "value2:Str"],
+        ["10.0.0.1/32 = 8, a", "10.0.0.0/32 = 8, b"]
+    );
+    gives!("0.0.0.0,255.255.255.255,x\n", ["value:Str"], ["0.0.0.0/0 = x"]);
+    let key = KeyColumns::Range("1".into(), "2".into());
+    let told = decode_as("10.0.0.0;8;a\n", Format::Text, TextOptions { key, ..Default::default() });
+    assert_eq!(told.lines, ["10.0.0.0/8 = a"]);
+    let sink = decode("10.0.0.0,255.0.0.0,a\n10.0.0.1,255.0.0.0,b\n11.0.0.0,255.0.255.0,c\n");
+    assert_eq!((&*sink.lines, sink.damage.len()), (&["10.0.0.0/8 = a".to_owned()][..], 2));
+}
+
+#[test]
+fn a_damaged_first_line_is_no_header() {
+    for text in [
+        "l0.0.0.0/8,AS1,x\n11.0.0.0/8,AS2,y\n",
+        "oops,1\n11.0.0.0/8,2\n",
+        "broken 192.0.2.1\n10.0.0.0/8 192.0.2.1\n",
+    ] {
+        let sink = decode(text);
+        assert_eq!((sink.lines.len(), sink.damage.len()), (1, 1), "{text}");
+        assert_eq!(sink.damage[0].record, 1);
+    }
+}
+
+#[test]
+fn ranges_that_overlap() {
+    let answers = |sink: &Collected| {
+        let value = |addr: &u32| {
+            let holds = |line: &&String| {
+                let prefix: fibula_core::Prefix<u32> = line[..line.find(' ')?].parse().ok()?;
+                prefix.contains(0x0a00_0000 + addr).then_some(prefix.len())
+            };
+            let lines = sink.lines.iter().enumerate();
+            let longest = lines.filter_map(|(i, line)| Some((holds(&line)?, i))).max();
+            longest.map_or('-', |(_, i)| sink.lines[i].chars().last().unwrap())
+        };
+        (0..10).map(|addr| value(&addr)).collect::<String>()
+    };
+    // B is the wider one.
+    let sink = decode("10.0.0.0,10.0.0.5,A\n10.0.0.3,10.0.0.9,B\n");
+    assert_eq!((answers(&sink).as_str(), sink.noted.len()), ("AAAAAABBBB", 1));
+    let sink = decode("10.0.0.3,10.0.0.9,B\n10.0.0.0,10.0.0.5,A\n");
+    assert_eq!((answers(&sink).as_str(), sink.noted.len()), ("AAAAAABBBB", 1));
+    // As wide as each other: the later.
+    let sink = decode("10.0.0.0-10.0.0.5 A\n10.0.0.4-10.0.0.9 B\n");
+    assert_eq!((answers(&sink).as_str(), sink.noted.len()), ("AAAABBBBBB", 1));
+    // Nested ones, and prefixes among ranges.
+    let sink = decode("10.0.0.3-10.0.0.4 B\n10.0.0.0-10.0.0.4 A\n10.0.0.4/30 C\n");
+    assert_eq!((answers(&sink).as_str(), sink.noted.len()), ("AAABBCCC--", 1));
+}
+
+#[test]
+fn mapped_prefixes_are_ipv4() {
+    let sink = decode("::ffff:10.0.0.0/104 a\n::ffff:192.0.2.1 b\n::/0 c\n::ffff:0:0/95 d\n");
+    assert_eq!(
+        sink.lines,
+        ["10.0.0.0/8 = a", "192.0.2.1/32 = b", "::/0 = c"],
+        "and one with host bits"
+    );
+    assert_eq!((sink.noted.len(), sink.damage.len()), (2, 1));
+    let sink = decode("::ffff:10.0.0.0,::ffff:10.0.0.1,a\n");
+    assert_eq!((&*sink.lines, sink.noted.len()), (&["10.0.0.0/31 = a".to_owned()][..], 1));
+    // IP2Location's numbers.
+    let sink = decode("281470681743360,281470698520575,-\n");
+    assert_eq!(sink.lines, ["0.0.0.0/8 = -"]);
+}
+
+#[test]
 fn told_columns() {
     let options = TextOptions {
         header: Header::Absent,

@@ -113,7 +113,13 @@ impl Sink for Bgp {
 /// Reads an MRT file with all attributes.
 pub fn read_bgp(path: &Path) -> (ReadReport, Bgp) {
     let mut bgp = Bgp::default();
-    let mut options = ReadOptions { as_path: true, communities: true, ..ReadOptions::default() };
+    let mut options = ReadOptions {
+        as_path: true,
+        communities: true,
+        salvage: true,
+        allow_empty: true,
+        ..ReadOptions::default()
+    };
     let report = read(&SourceSpec::new(path), &mut options, &mut bgp).expect("readable");
     assert_eq!(report.damaged as usize, bgp.damage.len());
     assert_eq!(report.updates as usize, bgp.events.len());

@@ -1,0 +1,321 @@
+//! A kernel's routes as its tools print them: `ip route`, `ip -6 route`, `route -n`, `netstat -rn`.
+//!
+//! ```text
+//! default via 192.0.2.1 dev eth0 proto dhcp metric 100      ip route
+//! 10.0.0.0/8 dev eth1 scope link
+//! blackhole 198.51.100.0/24
+//! 203.0.113.0/24 proto bird                                  next hops on the lines behind
+//!         nexthop via 192.0.2.1 dev eth0 weight 1
+//!
+//! Destination     Gateway         Genmask         Flags Metric Ref    Use Iface
+//! 10.0.0.0        192.0.2.1       255.0.0.0       UG    0      0        0 eth0
+//! ```
+//! Of several routes of a prefix the one with the lowest metric counts, as in the kernel.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
+
+use fibula_core::{Addr, AnyPrefix, Attributes, Change, ColumnKind, Prefix, Update, Value};
+
+use super::{Form, excerpt};
+use crate::{ColumnDecl, Sink, SourceInfo};
+
+const KINDS: [&str; 11] = [
+    "unicast",
+    "local",
+    "broadcast",
+    "anycast",
+    "multicast",
+    "throw",
+    "unreachable",
+    "prohibit",
+    "blackhole",
+    "nat",
+    "unknown",
+];
+const COLUMNS: [(&str, ColumnKind); 4] = [
+    ("gateway", ColumnKind::Str),
+    ("interface", ColumnKind::Str),
+    ("metric", ColumnKind::Int),
+    ("kind", ColumnKind::Str),
+];
+const ROUTE_HEADERS: [&str; 2] = ["Destination Gateway Genmask", "Destination Next Hop Flag"];
+
+pub(super) fn is_line(line: &str) -> bool {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    if line.starts_with("Kernel IP") && line.contains("routing table") || is_header(&words) {
+        return true;
+    }
+    let words = match *words {
+        [kind, ref rest @ ..] if KINDS.contains(&kind) => {
+            return rest.first().is_some_and(|word| destination(word, None).is_some());
+        }
+        _ => &words[..],
+    };
+    matches!(*words, [to, "via" | "dev" | "proto" | "scope" | "metric" | "nhid", ..]
+        if destination(to, None).is_some())
+}
+
+fn is_header(words: &[&str]) -> bool {
+    let line = words.join(" ");
+    ROUTE_HEADERS.iter().any(|header| line.starts_with(header))
+}
+
+/// The prefix of a destination; `default` is of the family of its gateway, of that of the routes before
+/// it, or IPv4.
+fn destination(text: &str, family: Option<IpAddr>) -> Option<AnyPrefix> {
+    if text == "default" {
+        let ip = family.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+        return AnyPrefix::masked(ip, 0).ok();
+    }
+    match text.split_once('/') {
+        Some((ip, len)) => AnyPrefix::new(ip.parse().ok()?, len.parse().ok()?).ok(),
+        None => Some(AnyPrefix::host(text.parse().ok()?)),
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Routes {
+    /// The lowest metric of each prefix.
+    metrics: HashMap<AnyPrefix, u64>,
+    /// `route -n` prints columns, for IPv6 others than for IPv4.
+    columns: Option<Columns>,
+    /// An address of the family of the routes so far.
+    family: Option<IpAddr>,
+    /// The route whose next hops stand on the lines behind it.
+    open: Option<Route>,
+}
+
+/// What the header of `route -n` says.
+#[derive(Clone, Copy)]
+enum Columns {
+    /// Where the metric stands; `netstat` has none.
+    V4 {
+        metric: Option<usize>,
+    },
+    V6,
+}
+
+/// A route as it is announced.
+struct Route {
+    to: AnyPrefix,
+    gateway: Option<String>,
+    interface: Option<String>,
+    metric: u64,
+    kind: String,
+}
+
+/// Where a route leads: `via 192.0.2.1 dev eth0 metric 100` and words that do not matter here.
+#[derive(Default)]
+struct Hop {
+    gateway: Option<String>,
+    interface: Option<String>,
+    metric: u64,
+}
+
+impl Hop {
+    fn read(words: &[&str]) -> Option<Self> {
+        let mut hop = Self::default();
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            match *word {
+                "via" => {
+                    // `via inet6 fe80::1`: of another family than the route.
+                    let next = words.next()?;
+                    let is_family = matches!(*next, "inet" | "inet6");
+                    let gateway = if is_family { words.next()? } else { next };
+                    hop.gateway = Some((*gateway).to_owned());
+                }
+                "dev" => hop.interface = Some((*words.next()?).to_owned()),
+                "metric" => hop.metric = words.next()?.parse().ok()?,
+                _ => {}
+            }
+        }
+        Some(hop)
+    }
+}
+
+impl Form for Routes {
+    fn info(&self) -> SourceInfo {
+        let decl = |(name, kind): (&str, ColumnKind)| ColumnDecl { name: name.to_owned(), kind };
+        let columns = COLUMNS.map(decl).to_vec();
+        SourceInfo { format: "routes", columns, ..SourceInfo::default() }
+    }
+
+    fn line(&mut self, line: &str, sink: &mut dyn Sink) -> Result<(), Cow<'static, str>> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if line.starts_with("Kernel IP") {
+            return Ok(());
+        }
+        if is_header(&words) {
+            let metric = words.iter().position(|word| *word == "Metric");
+            let is_v4 = words.get(1) == Some(&"Gateway");
+            self.columns = Some(if is_v4 { Columns::V4 { metric } } else { Columns::V6 });
+            return Ok(());
+        }
+        let is_next_hop = words[0] == "nexthop" && self.columns.is_none();
+        let route = match self.columns {
+            Some(columns) => by_columns(&words, columns),
+            None if is_next_hop => self.next_hop(&words[1..]),
+            None => self.by_words(&words),
+        };
+        let Some(route) = route else {
+            self.open = None;
+            return Err(format!("not a route: {}", excerpt(line.trim())).into());
+        };
+        match self.metrics.get(&route.to) {
+            Some(&known) if !is_next_hop && known <= route.metric => {
+                sink.ignored("routes with a higher metric than another to the same prefix");
+                self.open = None;
+            }
+            _ => {
+                self.metrics.insert(route.to, route.metric);
+                route.announce(sink);
+                self.open = Some(route);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Routes {
+    fn by_words(&mut self, words: &[&str]) -> Option<Route> {
+        let (kind, words) = match *words {
+            [kind, ref rest @ ..] if KINDS.contains(&kind) => (kind, rest),
+            _ => ("unicast", words),
+        };
+        let [to, ref attributes @ ..] = *words else { return None };
+        let Hop { gateway, interface, metric } = Hop::read(attributes)?;
+        let address = gateway.as_ref().and_then(|text| text.parse::<IpAddr>().ok());
+        let to = destination(to, address.or(self.family))?;
+        self.family = Some(match to {
+            AnyPrefix::V4(prefix) => prefix.addr().to_ip(),
+            AnyPrefix::V6(prefix) => prefix.addr().to_ip(),
+        });
+        Some(Route { to, gateway, interface, metric, kind: kind.to_owned() })
+    }
+
+    /// Another next hop of the route before, which then has all of them, in order.
+    fn next_hop(&mut self, words: &[&str]) -> Option<Route> {
+        let mut route = self.open.take()?;
+        let hop = Hop::read(words)?;
+        for (all, one) in [(&mut route.gateway, hop.gateway), (&mut route.interface, hop.interface)]
+        {
+            let one = one.unwrap_or_else(|| "-".to_owned());
+            *all = Some(all.take().map_or_else(|| one.clone(), |all| format!("{all} {one}")));
+        }
+        Some(route)
+    }
+}
+
+fn by_columns(words: &[&str], columns: Columns) -> Option<Route> {
+    let some = |text: &str| match text {
+        "0.0.0.0" | "*" | "::" | "[::]" | "-" => None,
+        text => Some(text.to_owned()),
+    };
+    let (to, gateway, flags, metric) = match columns {
+        Columns::V4 { metric } => {
+            let [to, gateway, mask, flags, ..] = *words else { return None };
+            let len = u32::from(mask.parse::<Ipv4Addr>().ok()?);
+            let len = (len.leading_ones() == len.count_ones()).then(|| len.count_ones() as u8)?;
+            let addr = if to == "default" { 0 } else { to.parse::<Ipv4Addr>().ok()?.into() };
+            let metric = metric.map_or(Some(0), |at| words.get(at)?.parse().ok())?;
+            (Prefix::<u32>::new(addr, len).ok()?.into(), gateway, flags, metric)
+        }
+        Columns::V6 => {
+            let [to, gateway, flags, metric, ..] = *words else { return None };
+            let to = if to == "[::]/0" { "::/0" } else { to };
+            (destination(to, None)?, gateway, flags, metric.parse().ok()?)
+        }
+    };
+    let kind = if flags.contains('!') { "unreachable" } else { "unicast" };
+    let interface = words.last().and_then(|text| some(text));
+    Some(Route { to, gateway: some(gateway), interface, metric, kind: kind.to_owned() })
+}
+
+impl Route {
+    fn announce(&self, sink: &mut dyn Sink) {
+        let values = [
+            self.gateway.as_deref().map_or(Value::Null, Value::Str),
+            self.interface.as_deref().map_or(Value::Null, Value::Str),
+            Value::Int(self.metric),
+            Value::Str(&self.kind),
+        ];
+        sink.update(&Update::new(self.to, Change::Announce(Attributes::Values(&values))));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::decode;
+    use crate::Format;
+
+    #[test]
+    fn ip_route() {
+        let sink = decode(
+            Format::Routes,
+            "default via 192.0.2.1 dev eth0 proto dhcp metric 100\n\
+             default via 192.0.2.9 dev eth1 metric 200\n\
+             10.0.0.0/8 dev eth1 proto kernel scope link src 10.0.0.9\n\
+             192.0.2.77 via inet6 fe80::1 dev eth0 onlink\n\
+             blackhole 198.51.100.0/24\n\
+             203.0.113.0/24 proto bird metric 32\n\
+             \tnexthop via 192.0.2.1 dev eth0 weight 1\n\
+             \tnexthop dev ppp0 weight 1\n",
+        );
+        assert_eq!(
+            sink.lines,
+            [
+                "0.0.0.0/0 = 192.0.2.1, eth0, 100, unicast",
+                "10.0.0.0/8 = null, eth1, 0, unicast",
+                "192.0.2.77/32 = fe80::1, eth0, 0, unicast",
+                "198.51.100.0/24 = null, null, 0, blackhole",
+                "203.0.113.0/24 = null, null, 32, unicast",
+                "203.0.113.0/24 = 192.0.2.1, eth0, 32, unicast",
+                "203.0.113.0/24 = 192.0.2.1 -, eth0 ppp0, 32, unicast",
+            ]
+        );
+        assert_eq!((sink.damage.len(), sink.ignored), (0, 1));
+        let sink = decode(
+            Format::Routes,
+            "fe80::/64 dev eth0 proto kernel metric 256 pref medium\ndefault dev tun0 metric 1024\n\
+             nonsense\nnexthop via ::1\n10.0.0.1/8 dev x\n",
+        );
+        assert_eq!(sink.lines[1], "::/0 = null, tun0, 1024, unicast");
+        assert_eq!((sink.lines.len(), sink.damage.len()), (2, 3));
+    }
+
+    #[test]
+    fn route_n() {
+        let sink = decode(
+            Format::Routes,
+            "Kernel IP routing table\n\
+             Destination     Gateway         Genmask         Flags Metric Ref    Use Iface\n\
+             0.0.0.0         192.0.2.1       0.0.0.0         UG    100    0        0 eth0\n\
+             10.0.0.0        0.0.0.0         255.0.0.0       U     0      0        0 eth1\n\
+             198.51.100.0    -               255.255.255.0   !     200    -        0 -\n\
+             10.0.0.0        0.0.0.0         255.0.255.0     U     0      0        0 eth1\n",
+        );
+        assert_eq!(
+            sink.lines,
+            [
+                "0.0.0.0/0 = 192.0.2.1, eth0, 100, unicast",
+                "10.0.0.0/8 = null, eth1, 0, unicast",
+                "198.51.100.0/24 = null, null, 200, unreachable",
+            ]
+        );
+        assert_eq!(sink.damage.len(), 1);
+        let sink = decode(
+            Format::Routes,
+            "Kernel IPv6 routing table\n\
+             Destination                    Next Hop                   Flag Met Ref Use If\n\
+             2001:db8::/32                  [::]                       U    256 1     0 eth0\n\
+             [::]/0                         fe80::1                    UG   1024 1    0 eth0\n",
+        );
+        assert_eq!(
+            sink.lines,
+            ["2001:db8::/32 = null, eth0, 256, unicast", "::/0 = fe80::1, eth0, 1024, unicast"]
+        );
+    }
+}
