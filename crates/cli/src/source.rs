@@ -23,9 +23,9 @@ pub struct ReadArgs {
     /// Stop at the first damaged record instead of counting and skipping it
     #[arg(long)]
     pub strict: bool,
-    /// BGP peer whose routes are taken: most (the one with the most routes), an address, AS64500, or
-    /// an index
-    #[arg(long, default_value = "most", value_name = "PEER", hide_default_value = true)]
+    /// BGP peers whose routes are taken: best (all, and of each prefix the best path), most (the one with
+    /// the most routes), an address, AS64500, or an index
+    #[arg(long, default_value = "best", value_name = "PEER", hide_default_value = true)]
     pub peer: Peer,
     /// Keep only these value columns
     #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
@@ -65,7 +65,7 @@ impl ReadArgs {
         Self {
             format: Format::Auto,
             strict: false,
-            peer: Peer(PeerChoice::Most),
+            peer: Peer(PeerChoice::Best),
             columns: None,
             as_path: false,
             communities: false,
