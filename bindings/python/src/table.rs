@@ -67,8 +67,7 @@ impl PyTable {
             sources.append(source)?;
         }
         dict.set_item("sources", sources)?;
-        let peer = opened.fib.provenance().selected_peer.as_ref();
-        dict.set_item("peer", peer.map(ToString::to_string))?;
+        dict.set_item("peer", opened.fib.provenance().peers_text())?;
         Ok((Self { opened }, dict))
     }
 
@@ -163,7 +162,7 @@ impl PyTable {
             sources.append(dict)?;
         }
         stats.set_item("sources", sources)?;
-        stats.set_item("peer", provenance.selected_peer.as_ref().map(ToString::to_string))?;
+        stats.set_item("peer", provenance.peers_text())?;
         stats.set_item("tool", &provenance.tool)?;
         stats.set_item("created", Some(provenance.created).filter(|&time| time > 0))?;
         let written = py.detach(|| fib.written()).map_err(|error| error::fib(&error))?;

@@ -31,9 +31,9 @@ pub struct ReadArgs {
     /// Take a table without routes, or one of which most is damaged
     #[arg(long)]
     pub allow_empty: bool,
-    /// BGP peer whose routes are taken: most (the one with the most routes), an address, AS64500, or
-    /// an index
-    #[arg(long, default_value = "most", value_name = "PEER", hide_default_value = true)]
+    /// BGP peers whose routes are taken: best (all, and of each prefix the best path), most (the one with
+    /// the most routes), an address, AS64500, or an index
+    #[arg(long, default_value = "best", value_name = "PEER", hide_default_value = true)]
     pub peer: Peer,
     /// Keep only these value columns
     #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
@@ -76,7 +76,7 @@ impl ReadArgs {
             strict: false,
             salvage: false,
             allow_empty: false,
-            peer: Peer(PeerChoice::Most),
+            peer: Peer(PeerChoice::Best),
             columns: None,
             as_path: false,
             communities: false,

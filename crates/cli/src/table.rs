@@ -129,12 +129,13 @@ impl Watch for Aloud {
 
 /// Whose view of the world a BGP table is, and that there are others: it must not stay unsaid.
 pub fn peer(table: &Table, read: &ReadArgs) -> Option<String> {
-    let peer = table.selected_peer()?;
+    let text = table.provenance.peers_text()?;
+    let is_one_of_several = table.selected_peer().is_some_and(|peer| peer.of > 1);
     let why = match read.peer.0 {
-        PeerChoice::Most if peer.of > 1 => " (the one with the most; --peer takes another)",
+        PeerChoice::Most if is_one_of_several => " (--peer best takes the best paths of all)",
         _ => "",
     };
-    Some(format!("{peer}{why}"))
+    Some(format!("{text}{why}"))
 }
 
 /// [`load`], and says on standard error whose view it is.

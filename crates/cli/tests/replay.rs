@@ -205,6 +205,22 @@ fn a_checkpoint_refuses_another_feed() {
     assert_eq!(std::fs::read(&checkpoint).unwrap(), before);
 }
 
+/// A checkpoint that cannot be written does not end the replay: it is tried again, and at the end the report
+/// comes before the error.
+#[test]
+fn a_report_comes_without_its_checkpoint() {
+    let files = Files::new();
+    let checkpoint = files.path("missing/rib.fib");
+    let table = ["--table", "gen:v4:2024:1000:1", "--updates", "churn:400:1", "--rate", "1000"];
+    let every = ["--checkpoint", &checkpoint, "--checkpoint-every", "0.1", "--measure", "20"];
+    let said = said(&[&["replay", "--json"], &table[..], &every].concat());
+    assert_eq!(said.code, 2, "{}", said.out);
+    let report: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!((int(&report, "updates"), int(&report, "wrong")), (400, 0), "{report}");
+    assert_eq!(int(&report, "checkpoints"), 0);
+    assert!(said.err.matches("tried when it is due").count() > 1, "{}", said.err);
+}
+
 /// To other commands a checkpoint is the table that it was: columns by their names, and a date.
 #[test]
 fn a_checkpoint_keeps_names_and_date() {

@@ -97,7 +97,7 @@ fn tell(numbers: &[u32; 3], step: &Step, to: &mut dyn Listener) -> Result<(), Fe
 
 /// What the live table answers for every prefix, in its attributes' own terms, is what its RIB says.
 fn answers_as_its_rib(live: &Live) {
-    live.flush();
+    live.flush().unwrap();
     let table = live.current::<u32>(0).unwrap();
     live.with_rib(|rib| {
         for addr in (0..64u32).flat_map(|i| [i << 26 | 0x1_0203, i << 26 | 7]) {

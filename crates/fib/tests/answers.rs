@@ -220,7 +220,7 @@ fn a_live_generation_says_what_it_has() {
     let change = Change::Announce(Attributes::Bgp(&bgp));
     let prefix = "10.0.0.0/8".parse().unwrap();
     live.apply(&Update { peer, ..Update::new(prefix, change) }).unwrap();
-    live.flush();
+    live.flush().unwrap();
     let fib = Fib::of_live(&live, 0).unwrap();
     let ip = "10.1.2.3".parse().unwrap();
     // It stays as it was, another one sees the change.

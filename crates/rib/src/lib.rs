@@ -93,4 +93,4 @@ pub use snapshot::{
     to_bytes, write,
 };
 pub use status::{Count, Counters, Event, Latencies, LiveError, Refusal};
-pub use table::{Provenance, SelectedPeer, SourceRecord, Table, TableError};
+pub use table::{LeftOut, Provenance, SelectedPeer, SourceRecord, Table, TableError};

@@ -3,7 +3,7 @@ use std::marker::PhantomData;
 use std::net::IpAddr;
 use std::time::SystemTime;
 
-use fibula_core::{Addr, Kind, PerFamily, Routes, grouped};
+use fibula_core::{Addr, Family, Kind, PerFamily, Routes, Vrf, grouped};
 use serde::{Deserialize, Serialize};
 
 use crate::Columns;
@@ -45,7 +45,7 @@ impl Table {
         both.get::<A>()
     }
 
-    /// The BGP peer whose routes these are; `None` if no source was BGP.
+    /// The BGP peer whose routes these are; `None` if no source was BGP, and if there are several.
     pub fn selected_peer(&self) -> Option<&SelectedPeer> {
         self.provenance.selected_peer.as_ref()
     }
@@ -80,8 +80,48 @@ pub struct Provenance {
     pub created: u64,
     /// The sources, in the order in which they were merged.
     pub sources: Vec<SourceRecord>,
-    /// The BGP peer whose routes were taken.
+    /// The BGP peer whose routes were taken, if it was one.
     pub selected_peer: Option<SelectedPeer>,
+    /// The BGP peers whose routes were taken, in order of appearance. None in files of older programs.
+    #[serde(default)]
+    pub peers: Vec<SelectedPeer>,
+    /// What was not taken.
+    #[serde(default)]
+    pub left_out: LeftOut,
+}
+
+/// What peers said and a table has not, since they were not chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Prefixes that only peers that were not chosen have, as far as that was looked at.
+    pub prefixes: u64,
+    /// Announcements of peers that were dropped unseen, since others were named.
+    pub announcements: u64,
+}
+
+impl Provenance {
+    /// Whose routes a table of BGP routes has, and what was left out; `None` without BGP.
+    ///
+    /// `192.0.2.1 AS64500, 577,703 routes, of 12 peers; 127 prefixes that only others have are left out`
+    pub fn peers_text(&self) -> Option<String> {
+        let mut text = match (&self.selected_peer, &*self.peers) {
+            (Some(peer), _) => peer.to_string(),
+            (None, []) => return None,
+            (None, [first, ..]) => {
+                let taken = grouped(self.peers.len() as u64);
+                format!("the best paths of {taken} peers, of {}", first.of)
+            }
+        };
+        let LeftOut { prefixes, announcements } = self.left_out;
+        if prefixes > 0 {
+            let count = grouped(prefixes);
+            text += &format!("; {count} prefixes that only others have are left out");
+        }
+        if announcements > 0 {
+            text += &format!("; {} announcements of others are left out", grouped(announcements));
+        }
+        Some(text)
+    }
 }
 
 impl Default for Provenance {
@@ -91,6 +131,8 @@ impl Default for Provenance {
             created: 0,
             sources: Vec::new(),
             selected_peer: None,
+            peers: Vec::new(),
+            left_out: LeftOut::default(),
         }
     }
 }
@@ -170,6 +212,13 @@ pub enum TableError {
         /// What there is too much of.
         what: &'static str,
     },
+    /// The compiler of a live table panicked: nothing is published any more.
+    Stopped {
+        /// The VRF.
+        vrf: Vrf,
+        /// The family.
+        family: Family,
+    },
     /// Text in an integer column.
     Kind {
         /// The column.
@@ -202,6 +251,11 @@ impl fmt::Display for TableError {
                 list(f, columns)
             }
             Self::Limit { what } => write!(f, "more than 2^32 - 1 {what}"),
+            Self::Stopped { vrf, family } => write!(
+                f,
+                "the compiler of the IP{family} table of VRF {vrf} panicked, what serves is not changed any \
+                 more; start the table again"
+            ),
             Self::Kind { column } => write!(f, "text in the integer column {column}"),
             Self::Rows { needed, rows } => {
                 write!(f, "routes need {needed} attribute rows, there are {rows}")

@@ -132,7 +132,7 @@ fn every_batch_is_right_for_its_generation() {
                     None => withdraw(&live, *prefix),
                 }
             }
-            live.flush();
+            live.flush().unwrap();
             let newest = live.current::<u32>(0).unwrap().sequence();
             until("both readers see a generation", || {
                 seen_by.iter().all(|seen| seen.load(Ordering::Relaxed) >= newest)
@@ -183,7 +183,7 @@ fn the_next_engine_takes_over_at_a_limit_and_the_first_comes_back() {
     let mut reader = live.reader::<u32>(0).unwrap();
     for i in 0..4 {
         announce(&live, Prefix::masked(i << 24, 8).unwrap(), i.into());
-        live.flush();
+        live.flush().unwrap();
         let name = if i < 3 { "small" } else { "plain" };
         assert_eq!(reader.pin().engine_name(), name);
         assert_eq!(answer(&mut reader, i << 24), Some(i.into()));
@@ -211,17 +211,17 @@ fn a_failed_build_keeps_the_last_good_table() {
     .unwrap();
     let mut reader = live.reader::<u32>(0).unwrap();
     announce(&live, p("10.0.0.0/8"), 1);
-    live.flush();
+    live.flush().unwrap();
     broken.store(true, Ordering::Relaxed);
     announce(&live, p("10.0.0.0/8"), 2);
-    live.flush();
+    live.flush().unwrap();
     assert_eq!(answer(&mut reader, 0x0a00_0000), Some(1));
     let counters = live.counters::<u32>(0).unwrap();
     assert!(counters.failures.get() > 0);
     assert!(matches!(&events.lock().unwrap()[..], [Event::Failed { .. }, ..]));
     broken.store(false, Ordering::Relaxed);
     announce(&live, p("11.0.0.0/8"), 3);
-    live.flush();
+    live.flush().unwrap();
     assert_eq!(answer(&mut reader, 0x0a00_0000), Some(2));
     assert_eq!(answer(&mut reader, 0x0b00_0000), Some(3));
 }
@@ -245,7 +245,7 @@ fn the_audit_finds_a_corruption_and_heals_it() {
         for i in 0..20u32 {
             announce(&live, Prefix::masked(i << 24, 8).unwrap(), i.into());
         }
-        live.flush();
+        live.flush().unwrap();
         assert_eq!(answer(&mut reader, 7 << 24), Some(7));
         damage.store(7 << 24, Ordering::Relaxed);
         assert_ne!(answer(&mut reader, 7 << 24), Some(7), "it does lie");
@@ -255,7 +255,7 @@ fn the_audit_finds_a_corruption_and_heals_it() {
             round += 1;
             damage.store(7 << 24 | round, Ordering::Relaxed);
             announce(&live, p("7.0.0.0/9"), round.into());
-            live.flush();
+            live.flush().unwrap();
             live.counters::<u32>(0).unwrap().differences.get() > 0
         });
         until("it is healed", || answer(&mut reader, 7 << 24 | 0x80_0000) == Some(7));
@@ -289,7 +289,7 @@ fn an_engine_that_lies_gives_way() {
     // It does not come back by being patched: the spare engine is its.
     for i in 0..20u32 {
         announce(&live, Prefix::masked(i << 24, 8).unwrap(), i.into());
-        live.flush();
+        live.flush().unwrap();
         assert_eq!(reader.pin().engine_name(), "plain");
         assert_eq!(answer(&mut reader, i << 24), Some(i.into()));
     }
@@ -307,7 +307,7 @@ fn the_feed_is_held_back() {
     for i in 0..2000u32 {
         announce(&live, Prefix::masked(i << 16, 16).unwrap(), i.into());
     }
-    live.flush();
+    live.flush().unwrap();
     let counters = live.counters::<u32>(0).unwrap();
     assert!(counters.generations.get() >= 2000 / 65, "{counters:?}");
     assert_eq!(counters.visible().count(), 2000);
@@ -328,7 +328,7 @@ fn memory_is_bounded_by_what_readers_hold() {
     for (i, reader) in readers.iter_mut().enumerate() {
         reader.pin();
         announce(&live, p("10.0.0.0/8"), i as u64);
-        live.flush();
+        live.flush().unwrap();
     }
     let stalled = || live.counters::<u32>(0).unwrap().stalled_ms.get();
     let before = stalled();
@@ -339,12 +339,12 @@ fn memory_is_bounded_by_what_readers_hold() {
     assert_eq!(behaviour.alive.load(Ordering::Relaxed), 3);
     fresh.release();
     readers[1].release();
-    live.flush();
+    live.flush().unwrap();
     assert_eq!(answer(&mut fresh, 0x0a00_0000), Some(7));
     fresh.release();
     for i in 0..200 {
         announce(&live, p("10.0.0.0/8"), i);
-        live.flush();
+        live.flush().unwrap();
         assert!(behaviour.alive.load(Ordering::Relaxed) <= 3);
     }
     drop(readers);
@@ -368,7 +368,7 @@ fn vrfs_are_apart() {
         let prefix = fibula_core::AnyPrefix::V4(p("10.0.0.0/8"));
         live.apply(&Update { vrf, ..Update::new(prefix, change) }).unwrap();
     }
-    live.flush();
+    live.flush().unwrap();
     for vrf in [0, 7] {
         let mut reader = live.reader::<u32>(vrf).unwrap();
         assert_eq!(answer(&mut reader, 0x0a00_0000), Some(vrf.into()));
@@ -412,7 +412,7 @@ fn engines_are_chosen_again_as_the_table_changes() {
     let hosts = (0..200u32).map(|i| Prefix::host(i << 20 | 1));
     for (i, prefix) in (0..).zip(short.chain(hosts.clone())) {
         announce(&live, prefix, i);
-        live.flush();
+        live.flush().unwrap();
         assert_eq!(answer(&mut reader, prefix.first()), Some(i));
         let name = reader.pin().engine_name();
         if names.last() != Some(&name) {
@@ -420,7 +420,7 @@ fn engines_are_chosen_again_as_the_table_changes() {
         }
     }
     hosts.for_each(|prefix| withdraw(&live, prefix));
-    live.flush();
+    live.flush().unwrap();
     names.push(reader.pin().engine_name());
     assert_eq!(names, ["few", "many", "long", "many"]);
     let counters = live.counters::<u32>(0).unwrap();

@@ -153,7 +153,7 @@ impl Replay {
     /// Every VRF at both ends of every touched prefix and beside them: what readers see, and what the RIB
     /// answers.
     fn compare(&self) {
-        self.live.flush();
+        self.live.flush().unwrap();
         self.compare_family::<u32>();
         self.compare_family::<u128>();
     }

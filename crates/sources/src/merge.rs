@@ -3,12 +3,12 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use fibula_core::{Attributes, Change, Family, Hop, Update, Value};
+use fibula_core::{Family, Hop, Update, Value};
 use fibula_ingest::{
     Damage, Format, PeerInfo, PeerState, Progress, ReadOptions, ReadReport, Sink, SourceInfo,
     SourceSpec, text::TextOptions,
 };
-use fibula_rib::{BuilderOptions, Columns, Snapshot, StoredFamily, Table, TableBuilder};
+use fibula_rib::{BuilderOptions, Columns, Snapshot, Table, TableBuilder};
 use fibula_testkit::fib::{GenSpec, HopModel};
 
 use crate::{Source, SourceError, embedded};
@@ -80,11 +80,11 @@ impl Merge {
         match source {
             Source::Embedded => embedded::feed(&mut self.builder),
             Source::Generated(spec) => {
-                feed_table(&mut self.builder, name, "generated", &generated(*spec));
+                self.builder.add_table(name, "generated", &generated(*spec));
             }
             Source::Snapshot(path) => {
                 let table = snapshot_table(&Snapshot::open(path)?);
-                feed_table(&mut self.builder, name, "snapshot", &table);
+                self.builder.add_table(name, "snapshot", &table);
             }
             Source::Feed(path) => self.file(path, watch)?,
         }
@@ -148,24 +148,6 @@ pub fn snapshot_table(snapshot: &Snapshot) -> Table {
         v6: snapshot.family::<u128>().to_routes(),
         columns: snapshot.columns().clone(),
         provenance: snapshot.provenance().clone(),
-    }
-}
-
-fn feed_table(builder: &mut TableBuilder, name: &str, format: &str, table: &Table) {
-    let names = table.columns.names().enumerate();
-    let columns: Vec<_> = names.map(|(i, n)| (n.to_owned(), table.columns.kind(i))).collect();
-    builder.begin_source(name, format, &columns, false, None);
-    feed_routes::<u32>(builder, table);
-    feed_routes::<u128>(builder, table);
-}
-
-fn feed_routes<A: StoredFamily>(builder: &mut TableBuilder, table: &Table) {
-    let mut values = Vec::new();
-    for route in table.routes::<A>().iter() {
-        values.clear();
-        values.extend(row(&table.columns, route.hop));
-        let change = Change::Announce(Attributes::Values(&values));
-        builder.apply(&Update::new(route.prefix.into(), change));
     }
 }
 

@@ -106,13 +106,15 @@ fn is_snapshot(path: &Path) -> io::Result<bool> {
     Ok(!head.is_empty() && SNAPSHOT_MAGIC.starts_with(&head))
 }
 
-/// The BGP peer that a text names: `most`, an address, `AS64500`, an index.
+/// The BGP peers that a text names: `best` (all of them), `most`, an address, `AS64500`, an index.
 ///
 /// # Errors
 /// What there is to name, if it names none.
 pub fn parse_peer(text: &str) -> Result<PeerChoice, String> {
-    if text == "most" {
-        return Ok(PeerChoice::Most);
+    match text {
+        "best" => return Ok(PeerChoice::Best),
+        "most" => return Ok(PeerChoice::Most),
+        _ => {}
     }
     if let Ok(address) = text.parse::<IpAddr>() {
         return Ok(PeerChoice::Address(address));
@@ -123,7 +125,7 @@ pub fn parse_peer(text: &str) -> Result<PeerChoice, String> {
         None => text.parse().map(PeerChoice::Index),
     };
     choice.map_err(|_| {
-        "a peer is most, an address (192.0.2.1), an AS (AS64500) or an index (3)".to_owned()
+        "a peer is best, most, an address (192.0.2.1), an AS (AS64500) or an index (3)".to_owned()
     })
 }
 
@@ -134,6 +136,7 @@ mod tests {
     #[test]
     fn peers() {
         for (text, choice) in [
+            ("best", PeerChoice::Best),
             ("most", PeerChoice::Most),
             ("7", PeerChoice::Index(7)),
             ("AS64500", PeerChoice::As(64500)),

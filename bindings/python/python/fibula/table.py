@@ -80,7 +80,7 @@ class Table:
         delimiter: str | None = None,
         header: bool | None = None,
         mask_host_bits: bool = False,
-        peer: str | int = "most",
+        peer: str | int = "best",
         as_path: bool = False,
         communities: bool = False,
         engine: str = "auto",

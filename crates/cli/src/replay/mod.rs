@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use clap::Args as ClapArgs;
 use core_affinity::CoreId;
 use fibula_core::{Addr, Family, PerFamily, Prefix};
-use fibula_feeds::{Checkpoints, Clock, LiveFeed, Speed, SystemClock};
+use fibula_feeds::{Checkpoints, Clock, FeedError, LiveFeed, Speed, SystemClock};
 use fibula_fib::FibOptions;
 use fibula_rib::{Audit, FeedMark, Live, LiveOptions, Pacing, Preference, Rib};
 use fibula_testkit::traffic::{self, Traffic};
@@ -151,11 +151,14 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     report.routes_before = (v4 + v6) as u64;
     let family = args.family.unwrap_or(if v4 >= v6 { Family::V4 } else { Family::V6 });
     report.family = family.name();
-    match family {
+    let unwritten = match family {
         Family::V4 => replay::<u32>(args, &plan, player, start, &mut report)?,
         Family::V6 => replay::<u128>(args, &plan, player, start, &mut report)?,
-    }
+    };
     report.print(args.json)?;
+    if let Some(failure) = unwritten {
+        return Err(failure);
+    }
     let wrong = report.wrong + report.audit_differences + report.failures;
     Ok(if wrong > 0 { Outcome::Negative } else { Outcome::Done })
 }
@@ -215,13 +218,15 @@ fn begin(
 /// Keys of the reader: as many as miss the caches now and then.
 const KEYS: usize = 1 << 20;
 
+/// Measures, plays, checks. Returns why the last checkpoint was not written, which is no reason to keep the
+/// report back.
 fn replay<A: Addr>(
     args: &Args,
     plan: &Plan,
     mut player: Player<'_>,
     start: Start,
     report: &mut Report,
-) -> Result<(), Failure> {
+) -> Result<Option<Failure>, Failure> {
     let Start { rib, tables, feed: known } = start;
     let kind = if rib.len::<A>(0) > 0 { Traffic::Pfx } else { Traffic::Rnd };
     let keys = traffic::keys(&rib.routes::<A>(0), kind, KEYS, 1);
@@ -262,11 +267,19 @@ fn replay<A: Addr>(
     report.updates = updates;
     report.seconds = rounded(seconds);
     report.updates_per_second = rounded(updates as f64 / seconds.max(1e-9));
-    report.checkpoints = checkpoints;
+    let unwritten = match checkpoints {
+        Ok(written) => {
+            report.checkpoints = written;
+            None
+        }
+        Err(error @ FeedError::Checkpoint(_)) => Some(Failure::from(error)),
+        Err(error) => return Err(error.into()),
+    };
     report.damaged = player.damaged;
     describe(&live, &seen, report);
     report.memory_bytes = memory_bytes();
-    check::<A>(args, plan, live, seen, report)
+    check::<A>(args, plan, live, seen, report)?;
+    Ok(unwritten)
 }
 
 /// Plays the updates; returns how many were applied, in how many seconds, and how many checkpoints were
@@ -282,7 +295,7 @@ fn feed(
     hints: &PerFamily<AllHints>,
     every: Duration,
     phases: &Phases,
-) -> Result<(u64, f64, u64), Failure> {
+) -> Result<(u64, f64, Result<u64, FeedError>), Failure> {
     phases.set(Phase::During);
     let (started, clock) = (Instant::now(), SystemClock::default());
     let checkpoints = args
@@ -303,11 +316,11 @@ fn feed(
         }
         player.aloud = false; // the same damage needs to be told once
     }
-    live.flush();
+    live.flush()?;
     let seconds = started.elapsed().as_secs_f64();
     phases.set(Phase::Idle);
     let applied = hinted.feed.applied();
-    Ok((applied, seconds, hinted.feed.finish()?))
+    Ok((applied, seconds, hinted.feed.finish()))
 }
 
 fn start_live(args: &Args, rib: Rib) -> Result<Live, Failure> {

@@ -62,6 +62,6 @@ pub fn live(table: &Table) -> Live {
     let live = Live::start(Rib::default(), &[0], both, LiveOptions::default(), |_| {}).unwrap();
     feed(&live, &table.v4);
     feed(&live, &table.v6);
-    live.flush();
+    live.flush().unwrap();
     live
 }

@@ -132,7 +132,7 @@ impl AttributeSets {
             communities: if kept.communities { bgp.communities } else { "" },
             ..bgp.clone()
         };
-        self.intern(segment, |out| encode(&Attributes::Bgp(&bgp), out))
+        self.encoded(segment, &Attributes::Bgp(&bgp))
     }
 
     /// The number of a set of next hops; `None` when numbers have run out.
@@ -146,7 +146,7 @@ impl AttributeSets {
             // Lists of several, as text.
             places.iter().for_each(|&place| self.columns[place].kind = ColumnKind::Str);
         }
-        self.intern(segment, |out| encode(&Attributes::NextHops(next_hops), out))
+        self.encoded(segment, &Attributes::NextHops(next_hops))
     }
 
     /// The number of a set of values in this [order](Self::order); `None` when numbers have run out.
@@ -165,6 +165,11 @@ impl AttributeSets {
             }
         }
         self.intern(segment, |out| encode_values(order.iter().map(value), out))
+    }
+
+    /// The number of a set as it is, whose columns were declared; `None` when numbers have run out.
+    pub(super) fn encoded(&mut self, segment: u32, attributes: &Attributes<'_>) -> Option<u32> {
+        self.intern(segment, |out| encode(attributes, out))
     }
 
     /// The number of a set; `None` when numbers have run out.

@@ -4,6 +4,7 @@ mod attributes;
 mod finish;
 mod peers;
 mod store;
+mod table;
 
 use std::net::IpAddr;
 
@@ -14,25 +15,28 @@ use attributes::AttributeSets;
 use peers::Peers;
 use store::{LOCAL, Store};
 
-/// Which BGP peer's routes become the table.
+/// Which BGP peers' routes become the table. Of several the best path is taken for each prefix, by the
+/// decision of a [`Rib`](crate::Rib) with its default [`Preference`](crate::Preference).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum PeerChoice {
-    /// The one with the most routes; of several, the first.
+    /// Those of all peers.
     #[default]
+    Best,
+    /// Those of the peer with the most routes; of several such peers, of the first.
     Most,
-    /// The one with this index in the first source that has peers.
+    /// Those of the peer with this index in the first source that has peers.
     Index(u32),
-    /// The one with this address; of several, the one with the most routes.
+    /// Those of the peers with this address.
     Address(IpAddr),
-    /// The one in this AS; of several, the one with the most routes.
+    /// Those of the peers in this AS.
     As(u32),
 }
 
 /// What a [`TableBuilder`] keeps.
 #[derive(Clone, Debug, Default)]
 pub struct BuilderOptions {
-    /// The BGP peer whose routes are taken. Say it if you know it: the routes of other peers are then
-    /// dropped as they arrive and take no memory.
+    /// The BGP peers whose routes are taken. Where they are named, the routes of others are dropped as they
+    /// arrive and take no memory.
     pub peer: PeerChoice,
     /// Keep only these columns, in this order; `None` keeps all.
     pub columns: Option<Vec<String>>,
@@ -48,10 +52,12 @@ pub struct BuilderOptions {
 ///   columns. The table has the columns of all sources, united by name; a route has nulls in columns
 ///   that its own source does not have. A column that is text anywhere is text throughout.
 /// - BGP sources have peers, which are the same across sources if address and AS are the same: a dump
-///   followed by the updates of the same collector gives the table after the updates. One peer's
-///   routes are taken ([`PeerChoice`]), the others only counted. Of several paths of that peer for
-///   a prefix (ADD-PATH) the best is taken: highest local preference, shortest AS path, lowest
-///   origin, lowest MED, lowest path identifier.
+///   followed by the updates of the same collector gives the table after the updates. The routes of
+///   some or all peers are taken ([`PeerChoice`]). Of several paths for a prefix, of several peers or of one
+///   (ADD-PATH), the best is taken: highest local preference, shortest AS path, lowest origin, the
+///   peer that appeared first, lowest MED, lowest path identifier.
+/// - A table that was made of peers' routes is one of their sources ([`TableBuilder::add_table`]): updates
+///   that follow replace its routes and take them back.
 /// - BGP routes have the columns `next_hop`, `origin_as`, `as_path_len`, `peer` and, if asked for,
 ///   `as_path` and `communities`.
 /// - Routes of a forwarding table ([`Attributes::NextHops`]) have the columns `next_hop`, `interface`,
@@ -73,6 +79,8 @@ pub struct TableBuilder {
     attributes: AttributeSets,
     v4: Store<u32>,
     v6: Store<u128>,
+    /// Announcements of peers that were not chosen.
+    left_out: u64,
     /// The first limit that was exceeded, to be reported at the end.
     failed: Option<TableError>,
 }
@@ -98,6 +106,7 @@ impl TableBuilder {
             current: Current::default(),
             v4: Store::default(),
             v6: Store::default(),
+            left_out: 0,
             failed: None,
         }
     }
@@ -150,7 +159,10 @@ impl TableBuilder {
         let speaker = if self.current.bgp {
             match self.peers.speaker(update.peer) {
                 Some(peer) => peer,
-                None => return, // not the peer that was chosen
+                None => {
+                    self.left_out += u64::from(update.change != Change::Withdraw);
+                    return; // not a peer that was chosen
+                }
             }
         } else {
             LOCAL

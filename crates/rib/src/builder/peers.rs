@@ -17,6 +17,13 @@ pub(super) struct Peer {
     pub(super) eligible: bool,
 }
 
+impl Peer {
+    /// What the column `peer` says.
+    pub(super) fn text(&self) -> String {
+        self.address.map_or_else(|| format!("AS{}", self.asn), |address| address.to_string())
+    }
+}
+
 impl fmt::Display for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.address {
@@ -64,7 +71,7 @@ impl Peers {
         self.indices.insert(index, number);
         let peer = &mut self.peers[number as usize];
         peer.eligible |= match self.choice {
-            PeerChoice::Most => true,
+            PeerChoice::Best | PeerChoice::Most => true,
             PeerChoice::Index(wanted) => self.sources <= 1 && wanted == index,
             PeerChoice::Address(wanted) => address == Some(wanted),
             PeerChoice::As(wanted) => asn == wanted,
@@ -83,17 +90,23 @@ impl Peers {
         self.peers[number as usize].eligible.then(|| speaker(number as usize))
     }
 
-    /// The eligible peer with the most routes, the first of equals.
-    pub(super) fn select(&self, routes: impl Fn(u32) -> u64) -> Option<(usize, u64)> {
-        let eligible = self.peers.iter().enumerate().filter(|(_, peer)| peer.eligible);
-        let counted = eligible.map(|(i, _)| (i, routes(speaker(i))));
-        counted.reduce(|best, next| if next.1 > best.1 { next } else { best })
+    /// The peers whose routes are taken: of those that are eligible the one with the most routes, or all
+    /// that have any; one without if none has.
+    pub(super) fn select(&self, routes: impl Fn(u32) -> u64) -> Vec<usize> {
+        let eligible = || self.peers.iter().enumerate().filter(|(_, peer)| peer.eligible);
+        let counted = eligible().map(|(i, _)| (i, routes(speaker(i))));
+        let most = counted.clone().reduce(|best, next| if next.1 > best.1 { next } else { best });
+        match (&self.choice, most) {
+            (_, None) => Vec::new(),
+            (PeerChoice::Most, Some((most, _))) | (_, Some((most, 0))) => vec![most],
+            _ => counted.filter(|(_, routes)| *routes > 0).map(|(i, _)| i).collect(),
+        }
     }
 
     /// What was asked for, in words; `None` if nothing in particular.
     pub(super) fn asked(&self) -> Option<String> {
         match self.choice {
-            PeerChoice::Most => None,
+            PeerChoice::Best | PeerChoice::Most => None,
             PeerChoice::Index(index) => Some(format!("with index {index}")),
             PeerChoice::Address(address) => Some(address.to_string()),
             PeerChoice::As(asn) => Some(format!("in AS{asn}")),
@@ -104,4 +117,9 @@ impl Peers {
 /// The speaker number of a peer: 0 stands for the sources without peers.
 pub(super) fn speaker(peer: usize) -> u32 {
     peer as u32 + 1
+}
+
+/// The peer of a speaker number.
+pub(super) fn peer_of(speaker: u32) -> Option<usize> {
+    speaker.checked_sub(1).map(|peer| peer as usize)
 }

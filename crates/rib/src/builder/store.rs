@@ -1,5 +1,6 @@
 //! The routes of one family, for every speaker.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use fibula_core::{Addr, Prefix};
@@ -97,26 +98,62 @@ impl<A: Addr> Store<A> {
         self.speakers.get(speaker as usize).map_or(0, Spoken::count)
     }
 
-    /// The prefixes with the attribute set of their route: the later one of what the peer and what
-    /// the other sources say. Not sorted.
+    /// The prefixes with their routes: the later one of what the best of these peers and what the other
+    /// sources say. Not sorted.
     pub(super) fn routes(
         &self,
-        peer: Option<u32>,
+        peers: &[u32],
         sets: &AttributeSets,
         preference: &Preference,
-    ) -> impl Iterator<Item = (Prefix<A>, u32)> {
-        let local = self.speakers.get(LOCAL as usize);
-        let peer = peer.and_then(|p| self.speakers.get(p as usize));
+    ) -> impl Iterator<Item = (Prefix<A>, Said)> {
+        let said_by = |&speaker: &u32| Some((speaker, self.speakers.get(speaker as usize)?));
+        let local = said_by(&LOCAL);
+        let peers: Vec<(u32, &Spoken)> = peers.iter().filter_map(said_by).collect();
         self.prefixes.iter().zip(0..).filter_map(move |(&prefix, number)| {
-            let local = local.and_then(|s| s.best(number, sets, preference));
-            let peer = peer.and_then(|s| s.best(number, sets, preference));
+            let best = |&(speaker, spoken): &(u32, &Spoken)| {
+                let set = spoken.best(number, sets, preference)?;
+                Some(Said { speaker, set })
+            };
+            let contender = |said: &Said| {
+                let rank = sets.get(said.set).rank();
+                Contender { peer: said.speaker, path_id: 0, rank }
+            };
+            let better =
+                |a: Said, b: Said| match preference.compare(&contender(&b), &contender(&a)).0 {
+                    Ordering::Less => b,
+                    _ => a,
+                };
+            let local = local.as_ref().and_then(best);
+            let peer = peers.iter().filter_map(best).reduce(better);
             let later = match (local, peer) {
-                (Some(local), Some(peer)) if sets.segment(local) > sets.segment(peer) => local,
+                (Some(local), Some(peer)) if sets.segment(local.set) > sets.segment(peer.set) => {
+                    local
+                }
                 (local, peer) => peer.or(local)?,
             };
             Some((prefix, later))
         })
     }
+
+    /// How many prefixes only others than these peers speak of.
+    pub(super) fn left_out(&self, peers: &[u32]) -> u64 {
+        let is_taken =
+            |speaker: usize| speaker == LOCAL as usize || peers.contains(&(speaker as u32));
+        let speakers = self.speakers.iter().enumerate();
+        let (taken, others): (Vec<_>, Vec<_>) =
+            speakers.partition(|(speaker, _)| is_taken(*speaker));
+        let says =
+            |of: &[(usize, &Spoken)], number| of.iter().any(|(_, spoken)| spoken.has(number));
+        let numbers = 0..self.prefixes.len() as u32;
+        numbers.filter(|&number| says(&others, number) && !says(&taken, number)).count() as u64
+    }
+}
+
+/// The attribute set of a route, and whose it is.
+#[derive(Clone, Copy)]
+pub(super) struct Said {
+    pub(super) speaker: u32,
+    pub(super) set: u32,
 }
 
 /// What one speaker says: attribute sets by prefix number.
@@ -158,6 +195,12 @@ impl Spoken {
     fn plain(&self, number: u32) -> Option<u32> {
         let page = self.pages.get(number as usize / PAGE)?.as_ref()?;
         Some(page[number as usize % PAGE]).filter(|&set| set != NONE)
+    }
+
+    /// Whether there is a path for this prefix.
+    fn has(&self, number: u32) -> bool {
+        let mut others = self.paths.range((number, 0)..=(number, u32::MAX));
+        self.plain(number).is_some() || others.next().is_some()
     }
 
     #[inline]

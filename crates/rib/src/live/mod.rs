@@ -1,5 +1,6 @@
 //! A table that changes while it is read: RIB, log, compiler and readers put together.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 
@@ -52,7 +53,7 @@ pub struct LiveOptions {
 /// let attributes = BgpAttributes { origin_as: Some(64501), ..Default::default() };
 /// let change = Change::Announce(Attributes::Bgp(&attributes));
 /// live.apply(&Update { peer, ..Update::new("192.0.2.0/24".parse()?, change) })?;
-/// live.flush();
+/// live.flush()?;
 /// assert_eq!(reader.pin().sequence(), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -106,11 +107,28 @@ impl<A: Addr> Pipeline<A> {
             events: Arc::clone(events),
         };
         let compiler = Compiler::new(shared, tables, Auditor::new(options.audit));
+        let of_compiler = Arc::clone(&log);
+        let run = move || {
+            // A caller's function may panic: that of events, that of a source of engines.
+            if catch_unwind(AssertUnwindSafe(|| compiler.run())).is_err() {
+                of_compiler.stop();
+            }
+        };
         let compiler = thread::Builder::new()
             .name(format!("fibula-{}-{vrf}", A::FAMILY))
-            .spawn(move || compiler.run())
+            .spawn(run)
             .map_err(LiveError::Thread)?;
         Ok(Self { vrf, log, publisher, counters, compiler: Some(compiler) })
+    }
+}
+
+impl<A: Addr> Pipeline<A> {
+    fn stopped(&self) -> TableError {
+        TableError::Stopped { vrf: self.vrf, family: A::FAMILY }
+    }
+
+    fn flush(&self) -> Result<(), TableError> {
+        if self.log.flush() { Ok(()) } else { Err(self.stopped()) }
     }
 }
 
@@ -170,11 +188,11 @@ impl Live {
     /// two that speak of the same prefix have no order.
     ///
     /// # Errors
-    /// As [`Rib::apply`].
+    /// As [`Rib::apply`]; [`TableError::Stopped`] if the table's compiler panicked.
     pub fn apply(&self, update: &Update<'_>) -> Result<(), TableError> {
         match update.prefix {
-            AnyPrefix::V4(_) => self.wait_for_room::<u32>(update.vrf),
-            AnyPrefix::V6(_) => self.wait_for_room::<u128>(update.vrf),
+            AnyPrefix::V4(_) => self.wait_for_room::<u32>(update.vrf)?,
+            AnyPrefix::V6(_) => self.wait_for_room::<u128>(update.vrf)?,
         }
         let (mut rib, mut logs) = self.locked();
         rib.apply(update, &mut logs)
@@ -209,9 +227,10 @@ impl Live {
     }
 
     /// Waits, without the RIB's lock, until the log of the table has room.
-    fn wait_for_room<A: Addr>(&self, vrf: Vrf) {
-        if let Some(table) = self.pipeline::<A>(vrf) {
-            table.log.wait_for_room();
+    fn wait_for_room<A: Addr>(&self, vrf: Vrf) -> Result<(), TableError> {
+        match self.pipeline::<A>(vrf) {
+            Some(table) if !table.log.wait_for_room() => Err(table.stopped()),
+            _ => Ok(()),
         }
     }
 
@@ -252,8 +271,11 @@ impl Live {
     }
 
     /// Waits until everything that was applied before is visible, or could not be made so.
-    pub fn flush(&self) {
-        self.tables.v4.iter().for_each(|table| table.log.flush());
-        self.tables.v6.iter().for_each(|table| table.log.flush());
+    ///
+    /// # Errors
+    /// [`TableError::Stopped`] if a compiler panicked: readers keep the last table that it published.
+    pub fn flush(&self) -> Result<(), TableError> {
+        self.tables.v4.iter().try_for_each(Pipeline::flush)?;
+        self.tables.v6.iter().try_for_each(Pipeline::flush)
     }
 }

@@ -39,6 +39,8 @@ struct State<A: Addr> {
     /// A rebuild was asked for.
     wake: bool,
     closed: bool,
+    /// The compiler is gone before the end.
+    stopped: bool,
 }
 
 /// Why the compiler was woken.
@@ -56,7 +58,7 @@ impl<A: Addr> Log<A> {
     /// Of a table that takes in the feed up to `sequence`.
     pub(crate) fn new(pacing: Pacing, sequence: u64) -> Self {
         let queue = Queue::new(pacing, sequence);
-        let state = State { queue, hurry: false, wake: false, closed: false };
+        let state = State { queue, hurry: false, wake: false, closed: false, stopped: false };
         Self {
             state: Mutex::new(state),
             to_compiler: Condvar::new(),
@@ -70,18 +72,23 @@ impl<A: Addr> Log<A> {
         self.start.elapsed().as_micros() as u64
     }
 
-    /// Waits until changes may be pushed. To be called without the RIB's lock.
-    pub(crate) fn wait_for_room(&self) {
+    /// Waits until changes may be pushed; false if the compiler is gone. To be called without the RIB's
+    /// lock.
+    pub(crate) fn wait_for_room(&self) -> bool {
         let mut state = lock(&self.state);
         while !state.closed && state.queue.is_full(self.now()) {
             self.to_compiler.notify_one();
             state = wait(&self.to_feed, state);
         }
+        !state.stopped
     }
 
     /// Adds a change. To be called with the RIB's lock, so that a cut has the RIB as it is.
     pub(crate) fn push(&self, change: Change<A>, sequence: u64) {
         let mut state = lock(&self.state);
+        if state.stopped {
+            return; // nobody takes it any more
+        }
         let was_empty = state.queue.is_empty();
         state.queue.push(self.now(), change, sequence);
         if was_empty || state.queue.due(0) == Some(Duration::ZERO) {
@@ -126,8 +133,8 @@ impl<A: Addr> Log<A> {
         self.to_feed.notify_all();
     }
 
-    /// Waits until all that was pushed before is published.
-    pub(crate) fn flush(&self) {
+    /// Waits until all that was pushed before is published; false if the compiler is gone.
+    pub(crate) fn flush(&self) -> bool {
         let mut state = lock(&self.state);
         while !state.queue.is_idle() && !state.closed {
             state.hurry = true;
@@ -135,6 +142,13 @@ impl<A: Addr> Log<A> {
             state = wait(&self.to_feed, state);
         }
         state.hurry = false;
+        !state.stopped
+    }
+
+    /// The compiler is gone, and nothing will be published any more.
+    pub(crate) fn stop(&self) {
+        lock(&self.state).stopped = true;
+        self.close();
     }
 
     /// Wakes the compiler although nothing changed.

@@ -1,0 +1,132 @@
+//! Tables as sources: routes that came from BGP peers are theirs again.
+
+use fibula_core::{Addr, Attributes, BgpAttributes, Hop, Routes, Value};
+
+use super::TableBuilder;
+use super::attributes::PEER;
+use super::peers::Peer;
+use super::store::{LOCAL, Store};
+use crate::{Columns, SelectedPeer, SourceRecord, Table};
+
+/// Who says the routes of a row, and its attribute set.
+type Row = (u32, u32);
+
+impl TableBuilder {
+    /// Takes the routes of a table, a snapshot's for instance, as a source.
+    ///
+    /// Routes that came from BGP peers are said by these peers again, if they are among the chosen ones: the
+    /// best path counts, updates that follow replace them and take them back. Of the attributes that rank a
+    /// path a table has the length of the AS path, unless that column was left out. Other routes have the
+    /// values of their columns.
+    pub fn add_table(&mut self, name: &str, format: &str, table: &Table) {
+        // Peers and others speak in one source: it is later than what was before, and sooner than what
+        // follows, for both.
+        self.current.segment += 1;
+        let columns = &table.columns;
+        let names = columns.names().enumerate();
+        let kinds: Vec<_> = names.map(|(at, n)| (n.to_owned(), columns.kind(at))).collect();
+        self.current.order = self.attributes.order(&kinds);
+        let (name, format) = (name.to_owned(), format.to_owned());
+        let announced = (table.v4.len() + table.v6.len()) as u64;
+        self.sources.push(SourceRecord { name, format, announced, ..SourceRecord::default() });
+
+        let peers = self.peers_of(table);
+        let mut rows: Vec<Option<Row>> = vec![None; columns.len() as usize];
+        let mut row = |builder: &mut Self, hop: Hop| -> Option<Row> {
+            let at = hop.index()?;
+            let known = rows.get_mut(at as usize)?;
+            if known.is_none() {
+                *known = builder.table_row(columns, at, &peers);
+            }
+            *known
+        };
+        let mut store = std::mem::take(&mut self.v4);
+        let v4 = take(&mut store, &table.v4, |hop| row(self, hop));
+        self.v4 = store;
+        let mut store = std::mem::take(&mut self.v6);
+        let v6 = take(&mut store, &table.v6, |hop| row(self, hop));
+        self.v6 = store;
+        if v4.is_none() || v6.is_none() {
+            self.fail("prefixes or attribute sets");
+        }
+        self.current.segment += 1;
+    }
+
+    /// The chosen peers that the table has routes of, by the name that its column has for them.
+    fn peers_of(&mut self, table: &Table) -> Vec<(String, u32)> {
+        let provenance = &table.provenance;
+        let peers: &[SelectedPeer] = match (&*provenance.peers, &provenance.selected_peer) {
+            ([], Some(peer)) => std::slice::from_ref(peer), // an older program wrote it
+            (peers, _) => peers,
+        };
+        if peers.is_empty() {
+            return Vec::new();
+        }
+        self.peers.begin_source();
+        let mut speakers = Vec::new();
+        for (at, &SelectedPeer { index, address, asn, .. }) in (0..).zip(peers) {
+            let index = if peers.len() == 1 { index } else { at };
+            self.peers.add(index, address, asn);
+            if let Some(speaker) = self.peers.speaker(index) {
+                let name = Peer { address, asn, index, eligible: true }.text();
+                speakers.push((name, speaker));
+            }
+        }
+        speakers
+    }
+
+    /// Interns a row; `None` when numbers have run out.
+    fn table_row(&mut self, columns: &Columns, row: u32, peers: &[(String, u32)]) -> Option<Row> {
+        let value = |name: &str| columns.find(name).map(|column| columns.value(column, row));
+        let speaker = match (value(PEER), peers) {
+            (Some(Value::Str(name)), _) => peers.iter().find(|(peer, _)| peer == name),
+            // The column was left out: all routes are the peer's, unless a column is somebody else's.
+            (None, [only]) if columns.names().all(is_of_bgp) => Some(only),
+            _ => None,
+        };
+        let segment = self.current.segment;
+        let Some((_, speaker)) = speaker else {
+            let values: Vec<_> = (0..columns.width()).map(|at| columns.value(at, row)).collect();
+            let order = std::mem::take(&mut self.current.order);
+            let set = self.attributes.values(segment, &order, &values);
+            self.current.order = order;
+            return Some((LOCAL, set?));
+        };
+        let int = |name| match value(name) {
+            Some(Value::Int(number)) => u32::try_from(number).ok(),
+            Some(Value::Str(text)) => text.parse().ok(), // the column is text elsewhere
+            _ => None,
+        };
+        let text = |name| match value(name) {
+            Some(Value::Str(text)) => text,
+            _ => "",
+        };
+        let bgp = BgpAttributes {
+            next_hop: text("next_hop").parse().ok(),
+            origin_as: int("origin_as"),
+            as_path_len: int("as_path_len").unwrap_or(0),
+            as_path: text("as_path"),
+            communities: text("communities"),
+            ..BgpAttributes::default()
+        };
+        let set = self.attributes.encoded(segment, &Attributes::Bgp(&bgp))?;
+        Some((*speaker, set))
+    }
+}
+
+/// The columns that BGP routes have.
+fn is_of_bgp(name: &str) -> bool {
+    ["next_hop", "origin_as", "as_path_len", PEER, "as_path", "communities"].contains(&name)
+}
+
+fn take<A: Addr>(
+    store: &mut Store<A>,
+    routes: &Routes<A>,
+    mut row: impl FnMut(Hop) -> Option<Row>,
+) -> Option<()> {
+    for route in routes.iter() {
+        let (speaker, set) = row(route.hop)?;
+        store.set(speaker, route.prefix, 0, Some(set))?;
+    }
+    Some(())
+}
