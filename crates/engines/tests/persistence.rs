@@ -186,6 +186,30 @@ fn damaged_lengths<A: EngineFamily>() {
     }
 }
 
+/// Its records are placed by lines, and what patches add begins where the table ends.
+#[test]
+fn runmap_takes_whole_lines_alone() {
+    let entry = find::<u32>("runmap").expect("an engine");
+    for routes in [tables::dense::<u32>(8, 120), tables::wide_hops(6, 500), Routes::default()] {
+        let built = entry.build(&routes, Isa::Scalar).expect("a small table is taken");
+        let whole = store(&*built);
+        let load = |tables: &Stored| entry.load(tables, routes.hop_count(), Isa::Scalar);
+        assert!(load(&whole).is_ok());
+        for (name, bytes) in &whole.0 {
+            let bytes = &bytes.0[..];
+            for by in 1..64 {
+                let mut longer = bytes.to_vec();
+                longer.resize(bytes.len() + by, 0);
+                assert!(
+                    load(&whole.with(name, &bytes[..bytes.len() - by])).is_err(),
+                    "{name} -{by}"
+                );
+                assert!(load(&whole.with(name, &longer)).is_err(), "{name} +{by}");
+            }
+        }
+    }
+}
+
 /// A stored hop count that is too small is noticed.
 fn hops_out_of_range<A: EngineFamily>() {
     let routes = tables::dense::<A>(8, 120);

@@ -20,7 +20,7 @@
 //!
 //! [`Filter::probe`] takes keys with payloads (the number of a packet, of a row), and gives out those
 //! that pass, together. How it does that is a [`Form`]: the scalar loop, the vectors of 256 bits with
-//! a table of permutations, HPBF (*highly vectorised Bloom filter*) with the expanding loads of
+//! a table of permutations, the same in 512 bits (the naive step that HPBF leaves out), HPBF (*highly vectorised Bloom filter*) with the expanding loads of
 //! AVX-512, or our own in stages, which is what [`Plan::best`] takes. All let the same keys pass, and
 //! so do all instruction sets; the tests compare every form on every one. Keys of several words, as
 //! packet headers are, come in [`Columns`] ([`Filter::probe_columns`]): they are hashed to 64 bits, and

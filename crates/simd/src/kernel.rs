@@ -249,23 +249,25 @@ impl Level {
     /// Runs the kernel's form for AVX2, and no other is compiled; `None` on a machine without it.
     #[inline]
     pub fn run_avx2<K: Kernel>(self, kernel: K) -> Option<K::Output> {
+        #[cfg(target_arch = "x86_64")]
         match self.0 {
-            #[cfg(target_arch = "x86_64")]
-            Proof::Avx2(simd) => Some(simd.run(kernel)),
-            #[cfg(target_arch = "x86_64")]
-            Proof::Avx512(simd) => Some(simd.avx2().run(kernel)),
-            Proof::Scalar(_) => None,
+            Proof::Avx2(simd) => return Some(simd.run(kernel)),
+            Proof::Avx512(simd) => return Some(simd.avx2().run(kernel)),
+            Proof::Scalar(_) => {}
         }
+        let _ = kernel;
+        None
     }
 
     /// Runs the kernel's form for AVX-512, and no other is compiled; `None` on a machine without it.
     #[inline]
     pub fn run_avx512<K: Kernel>(self, kernel: K) -> Option<K::Output> {
-        match self.0 {
-            #[cfg(target_arch = "x86_64")]
-            Proof::Avx512(simd) => Some(simd.run(kernel)),
-            _ => None,
+        #[cfg(target_arch = "x86_64")]
+        if let Proof::Avx512(simd) = self.0 {
+            return Some(simd.run(kernel));
         }
+        let _ = kernel;
+        None
     }
 }
 

@@ -136,11 +136,43 @@ pub fn group(rows: &[Row]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The processor's name, as the system knows it.
+/// The processor and its cores, as the system knows them.
 pub fn cpu_model() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let name = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
-    let name = name.map_or(std::env::consts::ARCH, |(_, name)| name.trim());
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    format!("{name}, {cores} {}", if cores == 1 { "core" } else { "cores" })
+    format!("{}, {cores} {}", cpu(&info), if cores == 1 { "core" } else { "cores" })
+}
+
+/// The first processor of `/proc/cpuinfo`. Names are given to be sold, and a machine in a cloud may have
+/// one for several generations: family, model and stepping say which it is.
+fn cpu(info: &str) -> String {
+    let field = |name: &str| {
+        let of = |line: &str| {
+            let (key, value) = line.split_once(':')?;
+            (key.trim() == name).then(|| value.trim().to_owned())
+        };
+        info.lines().find_map(of).filter(|value| !value.is_empty())
+    };
+    let name = field("model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned());
+    let numbers = ["cpu family", "model", "stepping"].map(|key| (key, field(key)));
+    let numbers: Vec<String> = numbers
+        .into_iter()
+        .filter_map(|(key, value)| Some(format!("{} {}", key.trim_start_matches("cpu "), value?)))
+        .collect();
+    if numbers.is_empty() { name } else { format!("{name} ({})", numbers.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_processor_is_named_with_its_family_and_model() {
+        let amd = "processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 17\n\
+                   model name\t: AMD EPYC\nstepping\t: 1\n\nprocessor\t: 1\ncpu family\t: 26\n";
+        assert_eq!(cpu(amd), "AMD EPYC (family 25, model 17, stepping 1)");
+        let arm = "processor\t: 0\nBogoMIPS\t: 243.75\nCPU part\t: 0xd40\n";
+        assert_eq!(cpu(arm), std::env::consts::ARCH);
+        assert_eq!(cpu("model name\t: Some CPU @ 2.20GHz: fast\n"), "Some CPU @ 2.20GHz: fast");
+    }
 }

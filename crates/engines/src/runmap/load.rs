@@ -4,6 +4,7 @@ use fibula_core::{LoadError, TableSource};
 
 use super::Tables;
 use super::record::{BLOCK, LONG_MAP, Leaf, MAP, ROOT_BYTES, long_of, read, value, values};
+use super::space::LINE;
 use crate::common::optional_table;
 
 /// The stored table of codes of this width, if that is what is stored.
@@ -15,6 +16,10 @@ pub(super) fn load<V: Leaf>(
     // Places are numbers of 32 bits.
     if records.len() < ROOT_BYTES || u32::try_from(records.len()).is_err() {
         return Err(LoadError::new(V::TABLE, "is no root with records"));
+    }
+    // What a patch adds begins where the table ends, and must not cross lines.
+    if !records.len().is_multiple_of(LINE) {
+        return Err(LoadError::new(V::TABLE, "is not whole cache lines"));
     }
     let mut check = Check { bytes: &records, hop_count, long: HashSet::new() };
     let mut last = None;

@@ -48,6 +48,7 @@
 //!
 //! # Invariants
 //!
+//! - The table is whole cache lines, so what a patch adds begins at one.
 //! - A root word is the place of a record, which lies in the table behind the root with its bitmap, a
 //!   value for each set bit, and a place for each escape.
 //! - Bit 63 of a bitmap is set, and bit 255 of a network's: each shift leaves one at least.

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-const LINE: usize = 64;
+/// A cache line.
+pub(super) const LINE: usize = 64;
 
 /// Bytes that grow by lines.
 pub(super) struct Space {

@@ -4,6 +4,7 @@ use fibula_simd::Table;
 use super::Tables;
 use super::build::Painter;
 use super::record::{Leaf, ROOT_BITS, ROOT_BYTES};
+use super::space::LINE;
 
 impl<V: Leaf> Tables<V> {
     /// Writes anew the records of the blocks under the changed prefixes, behind those that are there,
@@ -38,7 +39,7 @@ impl<V: Leaf> Tables<V> {
             return false;
         }
         // Some steps, so that the copies are few and a table with few changes stays small.
-        let room = (needed + self.built / 8).min(most).next_multiple_of(64);
+        let room = (needed + self.built / 8).min(most).next_multiple_of(LINE);
         self.records =
             Table::with(room, |to| to[..self.used].copy_from_slice(&self.records[..self.used]));
         true

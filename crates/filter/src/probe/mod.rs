@@ -12,12 +12,12 @@ mod staged;
 use std::fmt;
 use std::marker::PhantomData;
 
-use fibula_simd::{Isa, Level, Word};
+use fibula_simd::{Isa, Level, Permutations, Word};
 
 use crate::families::{Family, of_family};
 use crate::hash::{Hash, nth};
 use crate::{Key, Shape};
-use refill::Refill;
+use refill::{ByItself, ByTable, Refill};
 use staged::Staged;
 
 pub use part::{Parting, hash_all};
@@ -33,6 +33,9 @@ pub enum Form {
     /// Vectors of 256 bits whose lanes move to the next position or the next key on their own, by a
     /// table of permutations (Polychroniou and Ross): what HPBF is compared with. At most two ways.
     Permute,
+    /// [`Form::Permute`] with vectors of 512 bits and nothing else changed, HPBF's *naive* form: the table
+    /// has 65,536 rows, 1 MiB. At most two ways.
+    Naive,
     /// HPBF: vectors of 512 bits, whose finished lanes are filled by an expanding load. One to eight
     /// ways.
     Refill,
@@ -43,13 +46,15 @@ pub enum Form {
 
 impl Form {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Scalar, Self::Permute, Self::Refill, Self::Staged];
+    pub const ALL: [Self; 5] =
+        [Self::Scalar, Self::Permute, Self::Naive, Self::Refill, Self::Staged];
 
-    /// `"scalar"`, `"permute"`, `"hpbf"` or `"staged"`.
+    /// `"scalar"`, `"permute"`, `"naive"`, `"hpbf"` or `"staged"`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Scalar => "scalar",
             Self::Permute => "permute",
+            Self::Naive => "naive",
             Self::Refill => "hpbf",
             Self::Staged => "staged",
         }
@@ -60,7 +65,7 @@ impl Form {
         match self {
             Self::Scalar => true,
             Self::Permute | Self::Staged => !matches!(isa, Isa::Scalar),
-            Self::Refill => matches!(isa, Isa::Avx512),
+            Self::Naive | Self::Refill => matches!(isa, Isa::Avx512),
         }
     }
 
@@ -68,7 +73,7 @@ impl Form {
     pub const fn max_ways(self) -> usize {
         match self {
             Self::Scalar | Self::Staged => 1,
-            Self::Permute => 2,
+            Self::Permute | Self::Naive => 2,
             Self::Refill => 8,
         }
     }
@@ -210,11 +215,34 @@ impl<'a, T: Word> Job<'a, T> {
             (Form::Refill, true) if level.isa() == Isa::Avx512 => {
                 refill_ways::<T, F, true>(job, plan.ways, level)
             }
-            (Form::Permute | Form::Refill, prefetch) => match (plan.ways, prefetch) {
-                (..=1, false) => level.run_avx2(Refill::<_, F, 1, false>(job, PhantomData)),
-                (..=1, true) => level.run_avx2(Refill::<_, F, 1, true>(job, PhantomData)),
-                (_, false) => level.run_avx2(Refill::<_, F, 2, false>(job, PhantomData)),
-                (_, true) => level.run_avx2(Refill::<_, F, 2, true>(job, PhantomData)),
+            (Form::Naive, prefetch) if level.isa() == Isa::Avx512 => {
+                let table = ByTable(Permutations::get());
+                match (plan.ways, prefetch) {
+                    (..=1, false) => {
+                        level.run_avx512(Refill::<_, F, _, 1, false>(job, table, PhantomData))
+                    }
+                    (..=1, true) => {
+                        level.run_avx512(Refill::<_, F, _, 1, true>(job, table, PhantomData))
+                    }
+                    (_, false) => {
+                        level.run_avx512(Refill::<_, F, _, 2, false>(job, table, PhantomData))
+                    }
+                    (_, true) => {
+                        level.run_avx512(Refill::<_, F, _, 2, true>(job, table, PhantomData))
+                    }
+                }
+            }
+            (_, prefetch) => match (plan.ways, prefetch) {
+                (..=1, false) => {
+                    level.run_avx2(Refill::<_, F, _, 1, false>(job, ByItself, PhantomData))
+                }
+                (..=1, true) => {
+                    level.run_avx2(Refill::<_, F, _, 1, true>(job, ByItself, PhantomData))
+                }
+                (_, false) => {
+                    level.run_avx2(Refill::<_, F, _, 2, false>(job, ByItself, PhantomData))
+                }
+                (_, true) => level.run_avx2(Refill::<_, F, _, 2, true>(job, ByItself, PhantomData)),
             },
         };
         passed.unwrap_or_else(|| self.scalar::<F>(0, self.keys.len(), 0))
@@ -244,13 +272,13 @@ fn refill_ways<T: Word, F: Family, const PREFETCH: bool>(
     level: Level,
 ) -> Option<usize> {
     match ways {
-        ..=1 => level.run_avx512(Refill::<_, F, 1, PREFETCH>(job, PhantomData)),
-        2 => level.run_avx512(Refill::<_, F, 2, PREFETCH>(job, PhantomData)),
-        3 => level.run_avx512(Refill::<_, F, 3, PREFETCH>(job, PhantomData)),
-        4 => level.run_avx512(Refill::<_, F, 4, PREFETCH>(job, PhantomData)),
-        5 => level.run_avx512(Refill::<_, F, 5, PREFETCH>(job, PhantomData)),
-        6 => level.run_avx512(Refill::<_, F, 6, PREFETCH>(job, PhantomData)),
-        7 => level.run_avx512(Refill::<_, F, 7, PREFETCH>(job, PhantomData)),
-        _ => level.run_avx512(Refill::<_, F, 8, PREFETCH>(job, PhantomData)),
+        ..=1 => level.run_avx512(Refill::<_, F, _, 1, PREFETCH>(job, ByItself, PhantomData)),
+        2 => level.run_avx512(Refill::<_, F, _, 2, PREFETCH>(job, ByItself, PhantomData)),
+        3 => level.run_avx512(Refill::<_, F, _, 3, PREFETCH>(job, ByItself, PhantomData)),
+        4 => level.run_avx512(Refill::<_, F, _, 4, PREFETCH>(job, ByItself, PhantomData)),
+        5 => level.run_avx512(Refill::<_, F, _, 5, PREFETCH>(job, ByItself, PhantomData)),
+        6 => level.run_avx512(Refill::<_, F, _, 6, PREFETCH>(job, ByItself, PhantomData)),
+        7 => level.run_avx512(Refill::<_, F, _, 7, PREFETCH>(job, ByItself, PhantomData)),
+        _ => level.run_avx512(Refill::<_, F, _, 8, PREFETCH>(job, ByItself, PhantomData)),
     }
 }

@@ -12,26 +12,72 @@
 use std::array;
 use std::marker::PhantomData;
 
-use fibula_simd::{Kernel, Lanes, Simd, Word};
+use fibula_simd::{Kernel, Lanes, Permutations, Simd, Word};
 
 use super::Job;
 use super::places::Places;
 use crate::families::Family;
 
-/// The kernel of [`super::Form::Refill`] and [`super::Form::Permute`].
-pub struct Refill<'a, 'b, T, F, const WAYS: usize, const PREFETCH: bool>(
+/// The kernel of all vector forms but the staged one; they differ in how lanes change places.
+pub struct Refill<'a, 'b, T, F, M, const WAYS: usize, const PREFETCH: bool>(
     pub &'a mut Job<'b, T>,
+    pub M,
     pub PhantomData<F>,
 );
 
-impl<T: Word, F: Family, const WAYS: usize, const PREFETCH: bool> Kernel
-    for Refill<'_, '_, T, F, WAYS, PREFETCH>
+impl<T: Word, F: Family, M: Moves, const WAYS: usize, const PREFETCH: bool> Kernel
+    for Refill<'_, '_, T, F, M, WAYS, PREFETCH>
 {
     type Output = usize;
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> usize {
-        refill::<S::Lanes<T>, F, WAYS, PREFETCH>(simd, self.0)
+        refill::<S::Lanes<T>, F, M, WAYS, PREFETCH>(simd, self.0, self.1)
+    }
+}
+
+/// How lanes change places.
+pub trait Moves: Copy {
+    fn pack<V: Lanes>(self, lanes: V, chosen: u16) -> V;
+    fn refill<V: Lanes>(self, old: V, fresh: V, done: u16) -> V;
+    fn clear<V: Lanes>(self, old: V, done: u16) -> V;
+}
+
+/// As the vectors do it: by instructions of AVX-512, or by AVX2's table of 256 rows.
+#[derive(Clone, Copy)]
+pub struct ByItself;
+
+impl Moves for ByItself {
+    #[inline(always)]
+    fn pack<V: Lanes>(self, lanes: V, chosen: u16) -> V {
+        lanes.pack(chosen)
+    }
+    #[inline(always)]
+    fn refill<V: Lanes>(self, old: V, fresh: V, done: u16) -> V {
+        old.refill(fresh, done)
+    }
+    #[inline(always)]
+    fn clear<V: Lanes>(self, old: V, done: u16) -> V {
+        old.clear(done)
+    }
+}
+
+/// By a table of permutations, whatever there is: [`super::Form::Naive`].
+#[derive(Clone, Copy)]
+pub struct ByTable(pub &'static Permutations);
+
+impl Moves for ByTable {
+    #[inline(always)]
+    fn pack<V: Lanes>(self, lanes: V, chosen: u16) -> V {
+        lanes.pack_by(self.0, chosen)
+    }
+    #[inline(always)]
+    fn refill<V: Lanes>(self, old: V, fresh: V, done: u16) -> V {
+        old.refill_by(self.0, fresh, done)
+    }
+    #[inline(always)]
+    fn clear<V: Lanes>(self, old: V, done: u16) -> V {
+        old.refill_by(self.0, old.words(0), done)
     }
 }
 
@@ -62,9 +108,10 @@ macro_rules! each {
 
 /// Tests all keys; how many passed.
 #[inline(always)]
-fn refill<V: Lanes, F: Family, const WAYS: usize, const PREFETCH: bool>(
+fn refill<V: Lanes, F: Family, M: Moves, const WAYS: usize, const PREFETCH: bool>(
     simd: V::Simd,
     job: &mut Job<'_, V::Word>,
+    moves: M,
 ) -> usize {
     let len = job.keys.len();
     let part = len / WAYS;
@@ -97,7 +144,8 @@ fn refill<V: Lanes, F: Family, const WAYS: usize, const PREFETCH: bool>(
             let set = places.test(hashes[w]);
             let ends = way.index.equal(last);
             let (stays, passes) = (set & !ends, set & ends);
-            let (keys, payloads) = (way.keys.pack(passes), way.payloads.pack(passes));
+            let keys = moves.pack(way.keys, passes);
+            let payloads = moves.pack(way.payloads, passes);
             // SAFETY: what passed before was loaded before, and is in no lane any more: at most the
             // keys loaded so far without the `N` of this way. So `n + N` is at most `len`, and the
             // outputs are as long as the keys (checked by `Job::new`).
@@ -112,9 +160,9 @@ fn refill<V: Lanes, F: Family, const WAYS: usize, const PREFETCH: bool>(
                 let keys = V::load_unchecked(simd, job.keys, way.at);
                 (keys, V::load_unchecked(simd, job.payloads, way.at))
             };
-            way.keys = way.keys.refill(fresh.0, !stays);
-            way.payloads = way.payloads.refill(fresh.1, !stays);
-            way.index = way.index.add(one).clear(!stays);
+            way.keys = moves.refill(way.keys, fresh.0, !stays);
+            way.payloads = moves.refill(way.payloads, fresh.1, !stays);
+            way.index = moves.clear(way.index.add(one), !stays);
             way.at += V::N - V::count(stays);
         });
     }

@@ -3,7 +3,7 @@
 use core::arch::x86_64::*;
 use std::marker::PhantomData;
 
-use super::{Lanes, Word, check};
+use super::{Lanes, Permutations, Word, check};
 use crate::Avx512;
 use crate::sealed::Sealed;
 
@@ -142,6 +142,36 @@ unsafe impl<T: Word> Lanes for Avx512Lanes<T> {
             match T::WIDE {
                 true => _mm512_maskz_mov_epi64(!done as u8, self.0),
                 false => _mm512_maskz_mov_epi32(!done, self.0),
+            }
+        })
+    }
+    #[inline(always)]
+    fn pack_by(self, table: &Permutations, chosen: u16) -> Self {
+        // Of eight lanes the low half of a row is a permutation, too.
+        let set = if T::WIDE { chosen & 0xff } else { chosen };
+        let row = table.0[usize::from(set)].as_ptr().cast();
+        // SAFETY: the lanes prove AVX-512; the row has the 16 bytes that are read, or the 8.
+        Self::of(unsafe {
+            match T::WIDE {
+                true => {
+                    let order = _mm512_cvtepu8_epi64(_mm_loadl_epi64(row));
+                    _mm512_permutexvar_epi64(order, self.0)
+                }
+                false => {
+                    let order = _mm512_cvtepu8_epi32(_mm_loadu_si128(row));
+                    _mm512_permutexvar_epi32(order, self.0)
+                }
+            }
+        })
+    }
+    #[inline(always)]
+    fn refill_by(self, table: &Permutations, fresh: Self, done: u16) -> Self {
+        let (old, first) = (self.pack_by(table, done), (1u32 << Self::count(done)) - 1);
+        // SAFETY: the lanes prove AVX-512; registers alone are touched.
+        Self::of(unsafe {
+            match T::WIDE {
+                true => _mm512_mask_blend_epi64(first as u8, old.0, fresh.0),
+                false => _mm512_mask_blend_epi32(first as u16, old.0, fresh.0),
             }
         })
     }

@@ -27,6 +27,7 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod one;
+mod permutations;
 #[cfg(test)]
 mod tests;
 
@@ -41,6 +42,7 @@ pub use avx2::Avx2Lanes;
 #[cfg(target_arch = "x86_64")]
 pub use avx512::Avx512Lanes;
 pub use one::One;
+pub use permutations::Permutations;
 
 /// What a lane holds: `u32` or `u64`.
 pub trait Word:
@@ -204,6 +206,16 @@ pub unsafe trait Lanes: Sealed + Copy {
     fn refill(self, fresh: Self, done: u16) -> Self;
     /// [`Lanes::refill`] with zeros.
     fn clear(self, done: u16) -> Self;
+    /// [`Lanes::pack`] by a table, also where there is an instruction for it: what that is compared with.
+    #[inline(always)]
+    fn pack_by(self, _table: &Permutations, chosen: u16) -> Self {
+        self.pack(chosen)
+    }
+    /// [`Lanes::refill`] by a table, also where there is an instruction for it.
+    #[inline(always)]
+    fn refill_by(self, _table: &Permutations, fresh: Self, done: u16) -> Self {
+        self.refill(fresh, done)
+    }
 
     /// Which lanes' bits of a table are set: a lane's low 32 bits are the number of its bit. With lanes
     /// of 64 bits the high words are zero.

@@ -63,16 +63,22 @@ impl<T: Word> Kernel for Moves<'_, T> {
             to
         };
         let packed: Vec<T> = chosen.iter().map(|i| words[*i]).collect();
+        let table = Permutations::get();
         assert_eq!(stored(a.pack(mask))[..chosen.len()], packed);
+        assert_eq!(stored(a.pack_by(table, mask))[..chosen.len()], packed);
         // The lanes that stay and the fresh ones, wherever they are; two vectors move alike.
         let stay = (0..lanes).filter(|i| !chosen.contains(i)).map(|i| (words[i], others[i]));
         let fresh = (0..chosen.len()).map(|i| (others[i], words[i]));
         let mut expected: Vec<(T, T)> = stay.clone().chain(fresh).collect();
-        let refilled = stored(a.refill(b, mask)).into_iter().zip(stored(b.refill(a, mask)));
-        let mut got: Vec<(T, T)> = refilled.take(lanes).collect();
         expected.sort_unstable();
-        got.sort_unstable();
-        assert_eq!(got, expected);
+        for [x, y] in [
+            [a.refill(b, mask), b.refill(a, mask)],
+            [a.refill_by(table, b, mask), b.refill_by(table, a, mask)],
+        ] {
+            let mut got: Vec<(T, T)> = stored(x).into_iter().zip(stored(y)).take(lanes).collect();
+            got.sort_unstable();
+            assert_eq!(got, expected);
+        }
         let zero = (T::default(), T::default());
         let mut expected: Vec<(T, T)> = stay.chain(chosen.iter().map(|_| zero)).collect();
         let cleared = stored(a.clear(mask)).into_iter().zip(stored(b.clear(mask)));

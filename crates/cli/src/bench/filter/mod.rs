@@ -23,8 +23,8 @@ Examples:
   fibula bench filter --sizes 512K,128M --runs 9 --json
   fibula bench filter --bits 9.6 --hashes 7 --hits 5 --wide
 
-Variants: scalar; permute, vectors of 256 bits and a table of permutations; hpbf, vectors of 512 bits
-with expanding loads; both for each number of ways. staged and blocked are ours; blocked is as large
+Variants: scalar; permute, vectors of 256 bits and a table of permutations; naive, the same in 512
+bits; hpbf, vectors of 512 bits with expanding loads; these for each number of ways. staged and blocked are ours; blocked is as large
 as gives it the same rate of false positives. With prefetching too where the filter is larger than
 the second-level cache, or with --prefetch at any size.
 
