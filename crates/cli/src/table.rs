@@ -174,7 +174,7 @@ pub fn say_report(name: &str, report: &ReadReport, damage: &[Damage]) {
         }
     }
     for (what, count) in &report.noted {
-        note(format_args!("{name}: {} {what}", grouped(*count)));
+        note(format_args!("{name}: {what}: {}", grouped(*count)));
     }
     for (what, count) in &report.ignored {
         note(format_args!("{name}: passed over {} {what}", grouped(*count)));

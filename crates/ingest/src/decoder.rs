@@ -93,7 +93,8 @@ pub trait Sink {
     fn ignored(&mut self, what: &'static str) {
         let _ = what;
     }
-    /// Something was read otherwise than it is written, as `what` says; all of it counts.
+    /// Something was read otherwise than it is written, or contradicts other parts; `what` says how that was
+    /// decided.
     fn noted(&mut self, what: &'static str) {
         let _ = what;
     }

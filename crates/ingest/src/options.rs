@@ -179,7 +179,7 @@ pub struct ReadReport {
     pub format: &'static str,
     /// What was passed over, and how often.
     pub ignored: Vec<(&'static str, u64)>,
-    /// What was read otherwise than it is written, and how often; see [`Sink::noted`](crate::Sink::noted).
+    /// What was read otherwise than it is written, or contradicts itself, and how often; see [`Sink::noted`](crate::Sink::noted).
     pub noted: Vec<(&'static str, u64)>,
 }
 

@@ -57,9 +57,9 @@ pub(crate) struct State {
 
 /// See [`Sink::noted`].
 const PARTIAL: &str =
-    "ranges overlap an earlier one in part; the narrower counts, of two as wide the later";
+    "ranges that overlap an earlier one in part (the narrower counts, of two as wide the later)";
 const MAPPED: &str =
-    "IPv4-mapped prefixes (::ffff:0:0/96) taken as the IPv4 prefixes that they stand for";
+    "prefixes below ::ffff:0:0/96, taken as the IPv4 prefixes that they stand for";
 
 impl Layout {
     /// Turns a row into updates.
