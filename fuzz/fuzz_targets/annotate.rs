@@ -145,5 +145,5 @@ fn check_again(output: &[u8], format: Format, options: &AnnotateOptions, summary
     let read = annotator.annotate(output, std::io::sink()).expect("a table is written");
     let header = read.rows.saturating_sub(summary.rows);
     assert!(read.rows >= summary.rows && header <= 1, "{summary:?} {read:?}");
-    assert_eq!(read.damaged, 0, "{:?}\n{}", read.first_fault, output.escape_ascii());
+    assert_eq!(read.damaged, 0, "{:?}\n{}", read.first_damaged, output.escape_ascii());
 }

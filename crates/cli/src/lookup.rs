@@ -98,7 +98,10 @@ fn one(
     place: &dyn Fn() -> String,
 ) -> Result<(), Failure> {
     let Ok(ip) = text.parse::<IpAddr>() else {
-        note(format_args!("{}{text:?} is not an address", place()));
+        // A line may be of any length.
+        let shown: String = text.chars().take(60).collect();
+        let more = if shown.len() < text.len() { "..." } else { "" };
+        note(format_args!("{}{shown:?}{more} is not an address", place()));
         found.bad += 1;
         return Ok(());
     };
