@@ -22,7 +22,7 @@ use parquet::file::properties::WriterProperties;
 /// Small, and with what has lengths of its own: text, views, a dictionary, nulls.
 fn batch(first: usize) -> RecordBatch {
     let ips = ["10.0.0.1", "10.1.2.3", "2001:db8::1", "x", "a text that is not inlined"];
-    let cell = |i: usize| (i % 4 > 0).then_some(ips[(first + i) % ips.len()]);
+    let cell = |i: usize| (!i.is_multiple_of(4)).then_some(ips[(first + i) % ips.len()]);
     let src: StringArray = (0..9).map(cell).collect();
     let dst: DictionaryArray<Int32Type> = (0..9).map(cell).collect();
     let seen: StringViewArray = (0..9).map(cell).collect();

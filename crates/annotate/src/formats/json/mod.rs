@@ -77,7 +77,7 @@ impl JsonLines {
             Some(b'{') => {}
             _ => return Some(Shape::Lines),
         }
-        let Some((content, _)) = line_end(text, end) else { return None };
+        let (content, _) = line_end(text, end)?;
         if find(&text[..content], &self.names, &mut self.found).is_ok() {
             return Some(Shape::Lines);
         }
