@@ -41,6 +41,7 @@ pub(crate) struct Tally {
     pub(crate) empty: u64,
     pub(crate) damaged: u64,
     pub(crate) truncated: u64,
+    pub(crate) cut: u64,
 }
 
 /// The addresses of one family in a block, and the cells that they came from.
@@ -70,9 +71,34 @@ pub(crate) struct Block {
     /// Rows that a decoder writes itself because the input has none (packets).
     pub(crate) text: Vec<u8>,
     pub(crate) tally: Tally,
-    /// The first fault of the input, until it is taken.
-    pub(crate) first_fault: Option<Fault>,
-    faulty: bool,
+    /// The first cell of the input that is not an address.
+    pub(crate) unparsable: First,
+    /// Its first damaged record.
+    pub(crate) damaged: First,
+}
+
+/// The first fault of a kind, until it is taken.
+#[derive(Debug, Default)]
+pub(crate) struct First {
+    fault: Option<Fault>,
+    met: bool,
+}
+
+impl First {
+    fn meet(&mut self, strict: bool, fault: impl FnOnce() -> Fault) -> Result<(), Fault> {
+        if strict {
+            return Err(fault());
+        }
+        if !self.met {
+            self.met = true;
+            self.fault = Some(fault());
+        }
+        Ok(())
+    }
+
+    pub(crate) fn take(&mut self) -> Option<Fault> {
+        self.fault.take()
+    }
 }
 
 /// The text is not an address.
@@ -149,20 +175,23 @@ impl Block {
         self.rows.push(row);
     }
 
-    /// Something is wrong with the input: an error if strict, otherwise the first is kept.
-    pub(crate) fn fault(
+    /// A cell holds something that is not an address: an error if strict.
+    pub(crate) fn bad_cell(
         &mut self,
         strict: bool,
         fault: impl FnOnce() -> Fault,
     ) -> Result<(), Fault> {
-        if strict {
-            return Err(fault());
-        }
-        if !self.faulty {
-            self.faulty = true;
-            self.first_fault = Some(fault());
-        }
-        Ok(())
+        self.unparsable.meet(strict, fault)
+    }
+
+    /// A record is damaged: an error if strict, counted otherwise.
+    pub(crate) fn bad_record(
+        &mut self,
+        strict: bool,
+        fault: impl FnOnce() -> Fault,
+    ) -> Result<(), Fault> {
+        self.tally.damaged += 1;
+        self.damaged.meet(strict, fault)
     }
 
     /// A row that is copied as it is.

@@ -3,8 +3,6 @@
 use std::fmt;
 use std::io;
 
-use arrow_schema::ArrowError;
-
 use crate::{Column, Format};
 
 /// Why annotation could not begin, or stopped.
@@ -48,6 +46,16 @@ pub enum AnnotateError {
     NoColumn {
         /// The format.
         format: Format,
+    },
+    /// No row has the column that was asked for.
+    InNoRow {
+        /// The column.
+        column: Column,
+    },
+    /// The input is not text.
+    Binary {
+        /// The place of a byte that no text has, counted from 0.
+        offset: u64,
     },
     /// The same column, or the same value, was asked for twice.
     Twice {
@@ -161,6 +169,10 @@ impl fmt::Display for AnnotateError {
             Self::NoColumn { format } => {
                 write!(f, "no address column found in the {format} input: name one")
             }
+            Self::InNoRow { column } => write!(f, "no row has a column {column}"),
+            Self::Binary { offset } => {
+                write!(f, "the input is not text, or text in UTF-16: byte {offset} is zero")
+            }
             Self::Twice { name } => write!(f, "{name:?} was asked for twice"),
             Self::NameTaken { name } => write!(f, "the input already has a column {name:?}"),
             Self::Delimiter => f.write_str(
@@ -202,12 +214,6 @@ impl fmt::Display for AnnotateError {
             Self::Read(error) => write!(f, "reading the input: {error}"),
             Self::Write(error) => write!(f, "writing the output: {error}"),
         }
-    }
-}
-
-impl From<ArrowError> for AnnotateError {
-    fn from(error: ArrowError) -> Self {
-        Self::File { what: error.to_string() }
     }
 }
 

@@ -12,7 +12,7 @@ pub enum Format {
     Csv,
     /// Tab-separated values.
     Tsv,
-    /// One JSON object a line.
+    /// JSON objects: one a line, or in an array, or of several lines each.
     JsonLines,
     /// Lines that begin with an address: plain lists, access logs. Values are added after tabs.
     List,

@@ -81,10 +81,10 @@ pub enum PrefixForm {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AnnotateOptions {
-    /// The columns that hold addresses. None: in CSV and TSV every column that holds an address in
-    /// the first data row, in a list the first word of the line, in a capture source and destination,
-    /// in Parquet and Arrow files every column of text whose first value is an address. JSON lines
-    /// need at least one.
+    /// The columns that hold addresses. None: in CSV and TSV, and in Parquet and Arrow files for text,
+    /// every column of whose first thousand cells at least half are addresses, empty ones aside (those
+    /// within the first MiB of CSV and TSV, whose rows come out only then); in a list the first word of
+    /// the line, in a capture source and destination. JSON needs at least one.
     pub columns: Vec<Column>,
     /// What to add for each address column: `"prefix"` for the matched prefix, value columns of the
     /// table by name, and to columns `"covering"`, the list of all prefixes that cover the address.
@@ -100,7 +100,8 @@ pub struct AnnotateOptions {
     pub top: usize,
     /// Of CSV and TSV: whether the first row is a header.
     pub header: Header,
-    /// Of text: the byte between fields, in place of the format's comma or tab.
+    /// Of text: the byte between fields. None: in CSV the first of comma, semicolon, tab and bar that
+    /// parts the first row, elsewhere tab.
     pub delimiter: Option<u8>,
     /// Of CSV and TSV: the quote; `None` where quotes are ordinary characters.
     pub quote: Option<u8>,

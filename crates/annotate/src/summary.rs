@@ -23,8 +23,14 @@ pub struct Summary {
     pub damaged: u64,
     /// Packets that were captured too short to tell addresses or ports.
     pub truncated: u64,
-    /// The first that is unparsable or damaged, with its line.
-    pub first_fault: Option<String>,
+    /// Packets of which the capture kept less than there was on the wire, those included.
+    pub cut: u64,
+    /// The first cell with text that is not an address, with its line or row.
+    pub first_unparsable: Option<String>,
+    /// The first damaged record, with its line, or with its packet and byte.
+    pub first_damaged: Option<String>,
+    /// The columns whose addresses were looked up: those that were asked for, or that were found.
+    pub columns: Vec<String>,
     /// Bytes read.
     pub bytes_read: u64,
     /// Bytes written.

@@ -176,7 +176,9 @@ fn parquet_row_groups_keep_their_bytes() {
         let mut seen = Vec::new();
         let summary = with(&world, &options, &add, false, |annotator| {
             let file = File::create(&output).unwrap();
-            annotator.annotate_parquet(&input, file, &mut |at| seen.push(at.rows)).unwrap()
+            annotator
+                .annotate_parquet(File::open(&input).unwrap(), file, &mut |at| seen.push(at.rows))
+                .unwrap()
         });
         check(&world, &read_parquet(&input), &read_parquet(&output), &add, &["dst", "src"]);
         assert_eq!(seen.last(), Some(&(rows as u64)));
@@ -227,7 +229,7 @@ fn parquet_says_what_is_wrong() {
         let mut options = AnnotateOptions::default();
         options.columns = columns.iter().map(|name| name.parse().unwrap()).collect();
         with(&world, &options, add, strict, |annotator| {
-            annotator.annotate_parquet(&input, std::io::sink(), &mut |_| {})
+            annotator.annotate_parquet(File::open(&input).unwrap(), std::io::sink(), &mut |_| {})
         })
     };
     let error = |columns: &[&str], strict| run(columns, &["asn"], strict).unwrap_err().to_string();
@@ -239,7 +241,7 @@ fn parquet_says_what_is_wrong() {
     assert!(error(&["nested"], false).starts_with("a column of type Struct"));
     let found = run(&[], &["asn"], false).unwrap();
     assert_eq!(found.top.len(), 1, "src is found out: {found:?}");
-    assert_eq!(found.first_fault.unwrap(), "row 5, column src: \"x\" is not an address");
+    assert_eq!(found.first_unparsable.unwrap(), "row 5, column src: \"x\" is not an address");
 
     // Damage is an error, wherever it is; never a panic, and no file that looks whole.
     let whole = std::fs::read(&input).unwrap();

@@ -97,7 +97,7 @@ fn lists_and_logs() {
     let summary = summary.unwrap();
     assert_eq!((summary.rows, summary.matched, summary.unparsable), (4, 2, 1));
     let fault = "line 5, column 1: \"host\" is not an address";
-    assert_eq!(summary.first_fault.as_deref(), Some(fault));
+    assert_eq!(summary.first_unparsable.as_deref(), Some(fault));
 }
 
 #[test]
@@ -213,4 +213,132 @@ fn a_name_may_look_like_a_number() {
     options.1.columns = vec![Column::Name("7".into())];
     let (output, _) = World::new().run(options, b"7\n10.0.0.1\n");
     assert_eq!(output, "7,7_asn\n10.0.0.1,64500\n");
+}
+
+/// One row does not tell which columns hold addresses.
+#[test]
+fn columns_are_found_by_many_rows() {
+    let world = World::new();
+    let rows = "-,10.0.0.1,10.0.0.2\n10.1.0.1,,see 10.0.0.3\n10.1.0.1,10.0.0.1,none\n";
+    let (output, summary) =
+        world.run(options(Format::Csv, &[], &["asn"]), format!("a,b,note\n{rows}").as_bytes());
+    assert_eq!(summary.unwrap().columns, ["a", "b"]);
+    let expected = "a,b,note,a_asn,b_asn\n-,10.0.0.1,10.0.0.2,,64500\n\
+        10.1.0.1,,see 10.0.0.3,64501,\n10.1.0.1,10.0.0.1,none,64501,64500\n";
+    assert_eq!(output, expected);
+    // What comes behind the first thousand rows does not matter.
+    let late = format!("n,ip\n{}1,10.0.0.1\n", "1,x\n".repeat(1000));
+    let (_, result) = world.run(options(Format::Csv, &[], &[]), late.as_bytes());
+    assert!(matches!(result, Err(AnnotateError::NoColumn { .. })), "{result:?}");
+}
+
+#[test]
+fn a_column_that_no_row_has_is_an_error() {
+    let world = World::new();
+    let error = |format, column: &str, input: &str| {
+        let (_, result) = world.run(options(format, &[column], &["asn"]), input.as_bytes());
+        result.unwrap_err().to_string()
+    };
+    let objects = "{\"ip\":\"10.0.0.1\"}\n{\"ip\":null}\n";
+    assert_eq!(error(Format::JsonLines, "Ip", objects), "no row has a column Ip");
+    assert_eq!(error(Format::JsonLines, "ip.v4", objects), "no row has a column ip.v4");
+    assert_eq!(error(Format::JsonLines, "ip", "10.0.0.1\n"), "no row has a column ip");
+    assert_eq!(error(Format::List, "3", "10.0.0.1 a\n10.0.0.2\n"), "no row has a column 3");
+    for (format, column, input) in [
+        (Format::JsonLines, "ip", objects),
+        (Format::JsonLines, "ip", "\n"),
+        (Format::JsonLines, "ip", "{}\n{\"ip\":null}\n"),
+        (Format::List, "2", "10.0.0.1\n10.0.0.1 x\n"),
+        (Format::List, "2", ""),
+    ] {
+        let (_, result) = world.run(options(format, &[column], &["asn"]), input.as_bytes());
+        assert!(result.is_ok(), "{input}: {result:?}");
+    }
+}
+
+/// Objects in an array, and objects of several lines.
+#[test]
+fn json_that_is_not_in_lines() {
+    let world = World::new();
+    for (input, expected, damaged) in [
+        (
+            "[\n  {\"ip\": \"10.1.0.1\"},\n  {\"ip\": \"x}\", \"n\": {}}\n]\n",
+            "[\n  {\"ip\": \"10.1.0.1\",\"ip_asn\":64501},\n  {\"ip\": \"x}\", \"n\": {},\"ip_asn\":null}\n]\n",
+            0,
+        ),
+        ("[{\"ip\":\"10.1.0.1\"}]", "[{\"ip\":\"10.1.0.1\",\"ip_asn\":64501}]", 0),
+        (
+            "{\n \"ip\": \"10.1.0.1\"\n}\n{\n \"ip\": \"10.0.0.1\"\n}\n",
+            "{\n \"ip\": \"10.1.0.1\",\"ip_asn\":64501\n}\n{\n \"ip\": \"10.0.0.1\",\"ip_asn\":64500\n}\n",
+            0,
+        ),
+        (
+            "[{\"ip\":\"10.1.0.1\"}, 7 eight, {\"ip\":}, {\"ip\":",
+            "[{\"ip\":\"10.1.0.1\",\"ip_asn\":64501}, 7 eight, {\"ip\":}, {\"ip\":",
+            4,
+        ),
+    ] {
+        let (output, summary) =
+            world.run(options(Format::JsonLines, &["ip"], &["asn"]), input.as_bytes());
+        assert_eq!(output, expected);
+        assert_eq!(summary.unwrap().damaged, damaged, "{input}");
+    }
+    let (_, summary) =
+        world.run(options(Format::JsonLines, &["ip"], &[]), b"[\n{\"ip\":1},\n{\"ip\":}\n]");
+    let summary = summary.unwrap();
+    assert_eq!(summary.first_unparsable.unwrap(), "line 2, column ip: \"1\" is not an address");
+    let place = "record at line 3: not a JSON object: expected value at byte 7";
+    assert_eq!(summary.first_damaged.unwrap(), place);
+}
+
+/// As in a table, whose header must not have the names that are added.
+#[test]
+fn json_objects_must_not_have_the_added_members() {
+    let input = b"{\"ip\":\"10.0.0.1\"}\n{\"ip\":\"10.0.0.1\",\"ip_asn\":1}\n";
+    let (output, result) =
+        World::new().run(options(Format::JsonLines, &["ip"], &["asn", "org"]), input);
+    let error = result.unwrap_err();
+    assert!(matches!(&error, AnnotateError::NameTaken { name } if name == "ip_asn"), "{error}");
+    assert_eq!(output.lines().count(), 1);
+}
+
+#[test]
+fn binary_input_is_refused() {
+    let world = World::new();
+    let utf16: Vec<u8> = "ip\n10.0.0.1\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    for format in [Format::List, Format::Csv, Format::Tsv, Format::JsonLines] {
+        let columns: &[&str] = if format == Format::JsonLines { &["a"] } else { &[] };
+        let (output, result) = world.run(options(format, columns, &[]), &utf16);
+        let error = result.unwrap_err().to_string();
+        assert_eq!(error, "the input is not text, or text in UTF-16: byte 1 is zero");
+        assert_eq!(output, "");
+    }
+    let late = [&b"10.0.0.1\n".repeat(2000)[..], b"\0"].concat();
+    assert!(world.run(options(Format::List, &[], &[]), &late).1.is_ok());
+}
+
+/// As in the files of tables.
+#[test]
+fn delimiters_are_found() {
+    let world = World::new();
+    for (delimiter, columns) in [(";", &["ip"][..]), ("\t", &[]), ("|", &["2"]), (",", &["ip"])] {
+        let input = ["a", "ip\n1", "10.0.0.1\n"].join(delimiter);
+        let (output, _) = world.run(options(Format::Csv, columns, &["asn"]), input.as_bytes());
+        let expected = ["a", "ip", "ip_asn\n1", "10.0.0.1", "64500\n"].join(delimiter);
+        assert_eq!(output, expected);
+    }
+    // The one that leaves the asked name whole.
+    let (output, _) = world.run(options(Format::Csv, &["ip"], &["asn"]), b"a,b;ip\n1,2;10.0.0.1\n");
+    assert_eq!(output, "a,b;ip;ip_asn\n1,2;10.0.0.1;64500\n");
+}
+
+#[test]
+fn the_first_of_each_kind_of_fault_is_told() {
+    let input = b"ip,n\nx,1\n10.0.0.1,2\n10.0.0.1\ny,3,4\n";
+    let (_, summary) = World::new().run(options(Format::Csv, &["ip"], &["asn"]), input);
+    let summary = summary.unwrap();
+    assert_eq!((summary.unparsable, summary.damaged), (2, 2));
+    assert_eq!(summary.first_unparsable.unwrap(), "line 2, column ip: \"x\" is not an address");
+    let place = "record at line 4: 1 fields, the first row has 2";
+    assert_eq!(summary.first_damaged.unwrap(), place);
 }

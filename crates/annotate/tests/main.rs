@@ -3,6 +3,7 @@
 mod captures;
 mod columns;
 mod common;
+mod damaged;
 mod files;
 mod formats;
 mod streams;

@@ -1,5 +1,6 @@
 //! Data through the command: annotate, gen traffic, pipes.
 
+use std::fs::{File, OpenOptions};
 use std::io::Read;
 use std::process::{Command, Stdio};
 
@@ -110,4 +111,77 @@ fn a_closed_pipe_ends_quietly() {
         assert_eq!(child.wait().unwrap().code(), Some(0), "{args:?}: {err}");
         assert_eq!(err, "", "{args:?}");
     }
+}
+
+/// What appends to its own input would never end.
+#[cfg(unix)]
+#[test]
+fn input_and_output_are_compared_by_file_not_by_name() {
+    let files = Files::new();
+    let fib = files.snapshot();
+    let flows = files.with("flows.csv", "src\n10.1.2.3\n");
+    let link = files.path("link.csv");
+    std::fs::hard_link(&flows, &link).unwrap();
+    let append = || OpenOptions::new().append(true).open(&flows).unwrap();
+    for (input, from) in [(&*flows, Stdio::null()), ("-", File::open(&flows).unwrap().into())] {
+        let run = Command::new(env!("CARGO_BIN_EXE_fibula"))
+            .args(["annotate", "-t", &fib, "--format", "csv", input])
+            .stdin(from)
+            .stdout(append())
+            .stderr(Stdio::piped())
+            .output()
+            .unwrap();
+        let err = String::from_utf8(run.stderr).unwrap();
+        assert_eq!(run.status.code(), Some(2), "{err}");
+        assert!(err.contains("is input, and as standard output output"), "{err}");
+    }
+    let run = said(&["annotate", "-t", &fib, &flows, "-o", &link]);
+    assert!(run.code == 2 && run.err.contains("is input, and as"), "{}", run.err);
+    assert_eq!(read(&flows), b"src\n10.1.2.3\n");
+}
+
+#[test]
+fn damage_and_columns_are_told_with_their_places() {
+    let files = Files::new();
+    let fib = files.snapshot();
+    let flows = files.with("flows.csv", "src;dst\n10.1.2.3;x\n10.1.2.3;10.0.0.1\n10.0.0.1\n");
+    let run = done(&["annotate", "-t", &fib, &flows, "--flows", "--threads", "2"]);
+    for words in [
+        "columns with addresses, by their first rows: src, dst",
+        &format!("  the first: {flows}: line 2, column dst: \"x\" is not an address"),
+        &format!("  the first: {flows}: record at line 4: 1 fields, the first row has 2"),
+        "--flows had no effect",
+        "--threads had no effect",
+    ] {
+        assert!(run.err.contains(words), "{words}\n{}", run.err);
+    }
+    let json = files.with("a.json", "{\"ip\":\"10.1.2.3\"}\n");
+    let run = said(&["annotate", "-t", &fib, "--column", "Ip", &json]);
+    assert!(run.code == 2 && run.err.contains("no row has a column Ip"), "{}", run.err);
+}
+
+#[test]
+fn rows_are_compressed_as_the_file_is_called() {
+    let files = Files::new();
+    let fib = files.snapshot();
+    let rows: String = (0..3000).map(|i| format!("10.1.2.{},{i}\n", i % 256)).collect();
+    let flows = files.with("flows.csv", format!("src,n\n{rows}"));
+    let plain = done(&["annotate", "-q", "-t", &fib, &flows]).out;
+    for (name, magic) in [("out.csv.gz", &b"\x1f\x8b"[..]), ("out.csv.zst", b"\x28\xb5\x2f\xfd")] {
+        let out = files.path(name);
+        done(&["annotate", "-q", "-t", &fib, &flows, "-o", &out]);
+        assert!(read(&out).starts_with(magic) && read(&out).len() * 3 < plain.len(), "{name}");
+        // Read again: nothing is added but a column of the added ones' first.
+        let again = done(&["annotate", "-q", "-t", &fib, "--column", "2", "--header", "no", &out]);
+        assert_eq!(again.out.lines().count(), plain.lines().count(), "{name}");
+    }
+    let run = said(&["annotate", "-t", &fib, &flows, "-o", &files.path("out.csv.xz")]);
+    assert!(run.code == 2 && run.err.contains(".gz and .zst are written"), "{}", run.err);
+}
+
+#[test]
+fn long_lines_are_shortened_in_messages() {
+    let run = said_to(&["lookup"], format!("{}\n", "x".repeat(1 << 20)));
+    assert_eq!(run.code, 2);
+    assert!(run.err.contains("xxx\"... is not an address") && run.err.len() < 400, "{}", run.err);
 }

@@ -2,14 +2,19 @@
 //!
 //! All columns of the input come out as they are, with the added ones behind them.
 
-pub(crate) mod ipc;
-pub(crate) mod parquet;
+mod guard;
+mod ipc;
+mod parquet;
+mod shared;
+
+pub use self::guard::panic_is_caught;
 
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_schema::{DataType, Field, Schema};
 
 use crate::columns::{ColumnAnnotator, Counts, keys};
+use crate::formats::SAMPLE_ROWS;
 use crate::hits::Hits;
 use crate::{Address, AnnotateError, Column, Format, Summary};
 
@@ -77,22 +82,25 @@ pub(crate) fn is_text(kind: &DataType) -> bool {
     }
 }
 
-/// Whether a column of text begins with an address, empty cells aside.
+/// Whether a column is of text of which, in the first rows, at least half are addresses; empty cells
+/// aside.
 fn has_addresses(batch: &RecordBatch, column: usize) -> bool {
     let array = batch.column(column);
-    let cell = |row: usize| match array.data_type() {
-        _ if array.is_null(row) => None,
-        DataType::Dictionary(..) => {
-            let dictionary = array.as_any_dictionary();
-            dictionary.keys().is_valid(row).then(|| keys::text(array, row))
-        }
-        _ => Some(keys::text(array, row)),
+    if !is_text(array.data_type()) {
+        return false;
+    }
+    let array = array.slice(0, array.len().min(SAMPLE_ROWS));
+    let is_null = |row: usize| {
+        let keys = array.as_any_dictionary_opt().is_some_and(|found| found.keys().is_null(row));
+        keys || array.is_null(row)
     };
-    is_text(array.data_type())
-        && (0..array.len())
-            .filter_map(cell)
-            .find(|text| !text.trim().is_empty())
-            .is_some_and(|text| Address::parse(text.trim().as_bytes()).is_some())
+    let (mut filled, mut addresses) = (0, 0);
+    for row in (0..array.len()).filter(|&row| !is_null(row)) {
+        let text = keys::text(&array, row);
+        filled += usize::from(!text.trim().is_empty());
+        addresses += usize::from(Address::parse(text.trim().as_bytes()).is_some());
+    }
+    addresses > 0 && 2 * addresses >= filled
 }
 
 /// The fields that are added, for all columns of addresses.
@@ -121,14 +129,14 @@ pub(crate) struct Found {
     rows: u64,
     /// By column of addresses.
     hits: Vec<Hits>,
-    first_fault: Option<(u64, String)>,
+    first_unparsable: Option<(u64, String)>,
 }
 
 impl Found {
     pub(crate) fn new(annotator: &ColumnAnnotator, places: usize) -> Self {
         let hits = if annotator.options().top > 0 { places } else { 0 };
         let hits = (0..hits).map(|_| annotator.new_hits()).collect();
-        Self { counts: Counts::default(), rows: 0, hits, first_fault: None }
+        Self { counts: Counts::default(), rows: 0, hits, first_unparsable: None }
     }
 
     /// Annotates the columns of a batch, whose first row is `first_row`, counted from 0.
@@ -154,10 +162,10 @@ impl Found {
             })?;
             if let Some((row, text)) = found.first_unparsable {
                 let row = row as u64 + first_row;
-                if self.first_fault.as_ref().is_none_or(|(first, _)| row < *first) {
+                if self.first_unparsable.as_ref().is_none_or(|(first, _)| row < *first) {
                     let (row, column) = (row + 1, name.clone());
                     let fault = AnnotateError::Cell { row, column, text };
-                    self.first_fault = Some((row - 1, fault.to_string()));
+                    self.first_unparsable = Some((row - 1, fault.to_string()));
                 }
             }
             self.counts.add(&found.counts);
@@ -170,10 +178,10 @@ impl Found {
         self.counts.add(&other.counts);
         self.rows += other.rows;
         self.hits.iter_mut().zip(&other.hits).for_each(|(ours, theirs)| ours.merge(theirs));
-        if let Some((row, _)) = &other.first_fault
-            && self.first_fault.as_ref().is_none_or(|(first, _)| row < first)
+        if let Some((row, _)) = &other.first_unparsable
+            && self.first_unparsable.as_ref().is_none_or(|(first, _)| row < first)
         {
-            self.first_fault.clone_from(&other.first_fault);
+            self.first_unparsable.clone_from(&other.first_unparsable);
         }
     }
 
@@ -191,8 +199,9 @@ impl Found {
             unmatched: counts.unmatched,
             unparsable: counts.unparsable,
             empty: counts.empty,
-            first_fault: self.first_fault.map(|(_, fault)| fault),
+            first_unparsable: self.first_unparsable.map(|(_, fault)| fault),
             top,
+            columns: names.iter().map(|&name| name.to_owned()).collect(),
             ..Summary::default()
         }
     }

@@ -7,12 +7,11 @@
 //!                                        ^ encoded by the thread that decoded src
 //! ```
 //!
-//! Every thread has a file handle of its own and takes every n-th row group; the groups are written in
-//! order, and a thread is at most two ahead, so memory is bounded by the row groups.
+//! The file is opened once and read by position. Every thread takes every n-th row group; the groups are
+//! written in order, and a thread is at most two ahead, so memory is bounded by the row groups.
 
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -33,6 +32,8 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
 
+use super::guard::{broken, damaged, guarded};
+use super::shared::Shared;
 use super::{Found, Progress, added_fields, is_text, places};
 use crate::columns::ColumnAnnotator;
 use crate::{AnnotateError, Format, Summary};
@@ -42,7 +43,7 @@ const BATCH: usize = 32 << 10;
 
 impl From<ParquetError> for AnnotateError {
     fn from(error: ParquetError) -> Self {
-        Self::File { what: error.to_string() }
+        damaged(error)
     }
 }
 
@@ -52,10 +53,11 @@ impl ColumnAnnotator {
     /// first column of addresses is.
     ///
     /// # Errors
-    /// If the file is damaged, if writing fails, if the options do not fit its columns.
+    /// If the file is damaged, if it changes while it is read, if writing fails, if the options do not
+    /// fit its columns.
     pub fn annotate_parquet(
         &self,
-        input: &Path,
+        input: File,
         output: impl Write + Send,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Summary, AnnotateError> {
@@ -63,12 +65,11 @@ impl ColumnAnnotator {
         let mut writer =
             SerializedFileWriter::new(output, plan.root()?, Arc::new(plan.properties()))?;
         let groups = plan.metadata.metadata().num_row_groups();
-        let total =
-            plan.metadata.metadata().row_groups().iter().map(|group| group.num_rows() as u64).sum();
+        let total = plan.rows_before(groups);
         let threads = self.options().threads.clamp(1, groups.max(1));
 
         let mut found = Found::new(self, plan.places.len());
-        std::thread::scope(|scope| {
+        let written = std::thread::scope(|scope| {
             let (mut queues, mut workers) = (Vec::new(), Vec::new());
             for first in 0..threads {
                 // One waits here, one is in the making.
@@ -90,7 +91,10 @@ impl ColumnAnnotator {
                 }
             }
             written
-        })?;
+        });
+        // What looks like damage may be another file's bytes.
+        plan.file.check_unchanged()?;
+        written?;
         let mut output = writer.into_inner()?;
         output.flush().map_err(AnnotateError::Write)?;
         let names: Vec<&str> = plan
@@ -105,7 +109,7 @@ impl ColumnAnnotator {
 /// A file that is about to be annotated.
 struct Plan<'a> {
     annotator: &'a ColumnAnnotator,
-    input: &'a Path,
+    file: Shared,
     metadata: ArrowReaderMetadata,
     /// The columns with addresses, among the top-level fields.
     places: Vec<usize>,
@@ -121,19 +125,23 @@ struct Plan<'a> {
 type Encoded = Result<Vec<ArrowColumnChunk>, AnnotateError>;
 
 impl<'a> Plan<'a> {
-    fn new(annotator: &'a ColumnAnnotator, input: &'a Path) -> Result<Self, AnnotateError> {
-        let file = File::open(input).map_err(AnnotateError::Read)?;
+    fn new(annotator: &'a ColumnAnnotator, input: File) -> Result<Self, AnnotateError> {
+        let file = Shared::new(input).map_err(AnnotateError::Read)?;
         let reading = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
-        let metadata = ArrowReaderMetadata::load(&file, reading)?;
+        let metadata = guarded(|| ArrowReaderMetadata::load(&file, reading))?;
+        check(&metadata, &file)?;
         let schema = Arc::clone(metadata.schema());
         let first = || {
             // Only text tells that it has addresses; other columns need not be read for it.
             let roots =
                 (0..schema.fields().len()).filter(|&at| is_text(schema.field(at).data_type()));
             let mask = ProjectionMask::roots(metadata.parquet_schema(), roots);
-            let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata.clone());
-            let mut reader = reader.with_projection(mask).with_batch_size(1024).build()?;
-            Ok(reader.next().transpose()?)
+            guarded(|| {
+                let (file, metadata) = (file.clone(), metadata.clone());
+                let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
+                let mut reader = reader.with_projection(mask).with_batch_size(1024).build()?;
+                Ok::<_, AnnotateError>(reader.next().transpose()?)
+            })
         };
         let places = places(&schema, &annotator.options().columns, Format::Parquet, first)?;
         let fields = added_fields(annotator, &schema, &places)?;
@@ -147,7 +155,13 @@ impl<'a> Plan<'a> {
             })
             .unwrap_or(Compression::SNAPPY);
         let indexed = metadata.metadata().offset_index().is_some();
-        Ok(Self { annotator, input, places, added, added_types, compression, indexed, metadata })
+        Ok(Self { annotator, file, places, added, added_types, compression, indexed, metadata })
+    }
+
+    /// The rows of the groups before this one.
+    fn rows_before(&self, group: usize) -> u64 {
+        let earlier = &self.metadata.metadata().row_groups()[..group];
+        earlier.iter().map(|group| group.num_rows() as u64).sum()
     }
 
     /// The schema that is written.
@@ -185,7 +199,7 @@ impl<'a> Plan<'a> {
     fn work(&self, first: usize, step: usize, give: &SyncSender<Encoded>) -> Found {
         let mut found = Found::new(self.annotator, self.places.len());
         for group in (first..self.metadata.metadata().num_row_groups()).step_by(step) {
-            let encoded = self.encode(group, &mut found);
+            let encoded = guarded(|| self.encode(group, &mut found));
             let failed = encoded.is_err();
             if give.send(encoded).is_err() || failed {
                 break;
@@ -195,15 +209,14 @@ impl<'a> Plan<'a> {
     }
 
     fn encode(&self, group: usize, found: &mut Found) -> Encoded {
-        let file = File::open(self.input).map_err(AnnotateError::Read)?;
         let mask =
             ProjectionMask::roots(self.metadata.parquet_schema(), self.places.iter().copied());
-        let reader =
-            ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
-                .with_row_groups(vec![group])
-                .with_projection(mask)
-                .with_batch_size(BATCH)
-                .build()?;
+        let (file, metadata) = (self.file.clone(), self.metadata.clone());
+        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
+            .with_row_groups(vec![group])
+            .with_projection(mask)
+            .with_batch_size(BATCH)
+            .build()?;
         // A writer of the added columns alone makes the writers of their chunks.
         let root =
             Type::group_type_builder("added").with_fields(self.added_types.clone()).build()?;
@@ -213,8 +226,7 @@ impl<'a> Plan<'a> {
         let factory = ArrowRowGroupWriterFactory::new(&alone, Arc::clone(&self.added));
         let mut writers = factory.create_column_writers(group)?;
 
-        let earlier = &self.metadata.metadata().row_groups()[..group];
-        let mut row: u64 = earlier.iter().map(|group| group.num_rows() as u64).sum();
+        let mut row = self.rows_before(group);
         // What is read has the columns in the file's order.
         let mut sorted = self.places.clone();
         sorted.sort_unstable();
@@ -248,12 +260,9 @@ impl<'a> Plan<'a> {
         total: u64,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), AnnotateError> {
-        let file = File::open(self.input).map_err(AnnotateError::Read)?;
         let metadata = self.metadata.metadata();
-        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(
-            file.try_clone().map_err(AnnotateError::Read)?,
-            self.metadata.clone(),
-        );
+        let (file, shared) = (self.file.clone(), self.metadata.clone());
+        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, shared);
         let mut rows = 0;
         for (index, group) in metadata.row_groups().iter().enumerate() {
             let mut out = writer.next_row_group()?;
@@ -265,11 +274,13 @@ impl<'a> Plan<'a> {
                     bytes_written: column.compressed_size() as u64,
                     rows_written: group.num_rows() as u64,
                     metadata: column.clone(),
-                    bloom_filter: reader.get_row_group_column_bloom_filter(index, leaf)?,
+                    bloom_filter: guarded(|| {
+                        reader.get_row_group_column_bloom_filter(index, leaf)
+                    })?,
                     column_index: columns.and_then(|of| of.get(index)?.get(leaf)).cloned(),
                     offset_index: offsets.and_then(|of| of.get(index)?.get(leaf)).cloned(),
                 };
-                out.append_column(&file, close)?;
+                out.append_column(&self.file, close)?;
             }
             let ended = || AnnotateError::File { what: "a thread ended early".to_owned() };
             let encoded = queues[index % queues.len()].recv().map_err(|_| ended())??;
@@ -282,4 +293,23 @@ impl<'a> Plan<'a> {
         }
         Ok(())
     }
+}
+
+/// Checks what the footer says of places and counts, which the library believes.
+fn check(metadata: &ArrowReaderMetadata, file: &Shared) -> Result<(), AnnotateError> {
+    let mut rows = 0u64;
+    for group in metadata.metadata().row_groups() {
+        rows = u64::try_from(group.num_rows())
+            .ok()
+            .and_then(|more| rows.checked_add(more))
+            .ok_or_else(|| broken(format_args!("a group of {} rows", group.num_rows())))?;
+        for column in group.columns() {
+            let data = column.data_page_offset();
+            let start =
+                column.dictionary_page_offset().map_or(data, |dictionary| data.min(dictionary));
+            file.check_range(start, column.compressed_size(), "a column")?;
+            file.check_range(data, 0, "a column")?;
+        }
+    }
+    Ok(())
 }

@@ -3,8 +3,8 @@
 use crate::Format;
 
 impl Format {
-    /// Guesses the format from the beginning of the input: a capture by its magic number, JSON lines
-    /// by a brace, a table by the delimiters of its first line, otherwise a list.
+    /// Guesses the format from the beginning of the input: a capture by its magic number, JSON by a
+    /// brace or by a bracket and a brace, a table by the delimiters of its first line, otherwise a list.
     ///
     /// ```
     /// use fibula_annotate::Format;
@@ -26,10 +26,11 @@ impl Format {
         let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
         let line = head.split(|&b| b == b'\n').next().unwrap_or_default().trim_ascii();
         // An access log may hold commas and tabs, but not before the end of its address.
-        let stop = line.iter().position(|b| b" ,\t".contains(b));
+        let stop = line.iter().position(|b| b" ,;\t".contains(b));
         match (line.first(), stop.map(|at| line[at])) {
             (Some(b'{'), _) => Self::JsonLines,
-            (_, Some(b',')) => Self::Csv,
+            (Some(b'['), _) if super::json::begins_array(head) => Self::JsonLines,
+            (_, Some(b',' | b';')) => Self::Csv,
             (_, Some(b'\t')) => Self::Tsv,
             _ => Self::List,
         }
@@ -47,6 +48,9 @@ mod tests {
             (b"10.0.0.1\n10.0.0.2\n", Format::List),
             (b"10.0.0.1\t5\n", Format::Tsv),
             (b"\xef\xbb\xbf{}\n", Format::JsonLines),
+            (b"[\n  {\"a\": 1},\n", Format::JsonLines),
+            (b"[17/May/2015] 10.0.0.1\n", Format::List),
+            (b"ip;n\n10.0.0.1;7\n", Format::Csv),
             (b"\xd4\xc3\xb2\xa1\x02\x00", Format::Pcap),
             (b"PAR1\x15", Format::Parquet),
             (b"ARROW1\0\0", Format::Arrow),

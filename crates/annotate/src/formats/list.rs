@@ -13,6 +13,10 @@ pub(crate) struct List {
     words: Vec<(usize, usize)>,
     names: Vec<String>,
     strict: bool,
+    /// Lines that are rows.
+    lines: u64,
+    /// How many of the words any line had.
+    present: usize,
     /// What goes before each added value.
     delimiter: u8,
     /// The words found in a line, by slot.
@@ -43,22 +47,23 @@ impl List {
         }
         let found = vec![(0, 0); words.len()];
         let delimiter = options.delimiter.unwrap_or(b'\t');
-        Ok(Self { words, names, strict: options.strict, delimiter, found })
+        Ok(Self { words, names, strict: options.strict, lines: 0, present: 0, delimiter, found })
     }
 
     /// Finds the words of a line that hold addresses; those that are missing stay empty.
     fn find(&mut self, line: &[u8]) {
         self.found.fill((0, 0));
         let mut at = line.len() - line.trim_ascii_start().len();
-        let mut wanted = self.words.iter().peekable();
+        let mut wanted = self.words.iter().enumerate().peekable();
         for index in 0.. {
-            let Some(&&(word, slot)) = wanted.peek() else { return };
+            let Some(&(place, &(word, slot))) = wanted.peek() else { return };
             if at >= line.len() {
                 return;
             }
             let len = line[at..].iter().position(|&b| parts(b)).unwrap_or(line.len() - at);
             if index == word {
                 self.found[slot] = (at, at + len);
+                self.present = self.present.max(place + 1);
                 wanted.next();
             }
             at += len;
@@ -85,11 +90,12 @@ impl LogDecoder for List {
                 continue;
             }
             self.find(line);
+            self.lines += 1;
             for (slot, &(from, to)) in self.found.iter().enumerate() {
                 let word = &line[from..to];
                 if block.cell(word).is_err() {
                     let fault = || Fault::Unparsable { at: start, slot, text: word.to_vec() };
-                    block.fault(self.strict, fault)?;
+                    block.bad_cell(self.strict, fault)?;
                 }
             }
             block.row(Row {
@@ -106,6 +112,15 @@ impl LogDecoder for List {
 
     fn names(&self) -> &[String] {
         &self.names
+    }
+
+    fn finish(&self) -> Result<(), AnnotateError> {
+        match self.words.get(self.present) {
+            Some((word, _)) if self.lines > 0 => {
+                Err(AnnotateError::InNoRow { column: Column::Number(word + 1) })
+            }
+            _ => Ok(()),
+        }
     }
 
     fn style(&self) -> Style {

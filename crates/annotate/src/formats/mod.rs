@@ -27,12 +27,10 @@ pub(crate) fn decoder(
     options: &AnnotateOptions,
     additions: &[Addition],
 ) -> Result<Box<dyn LogDecoder>, AnnotateError> {
+    let added = || additions.iter().map(|addition| addition.name.clone()).collect::<Vec<_>>();
     Ok(match format {
-        Format::Csv | Format::Tsv => {
-            let names = additions.iter().map(|addition| addition.name.clone()).collect();
-            Box::new(csv::Csv::new(format, options, names)?)
-        }
-        Format::JsonLines => Box::new(json::JsonLines::new(options)?),
+        Format::Csv | Format::Tsv => Box::new(csv::Csv::new(format, options, added())?),
+        Format::JsonLines => Box::new(json::JsonLines::new(options, &added())?),
         Format::List => Box::new(list::List::new(options)?),
         Format::Pcap => Box::new(pcap::Pcap::new(options)?),
         Format::Parquet | Format::Arrow => return Err(AnnotateError::Columnar { format }),
@@ -52,11 +50,20 @@ pub(crate) trait LogDecoder {
     /// How values are added to its rows; known once a row was decoded.
     fn style(&self) -> Style;
 
+    /// Says at the end of the input what only all of it tells: a column that no row has.
+    fn finish(&self) -> Result<(), AnnotateError> {
+        Ok(())
+    }
+
     /// Whether rows lie in [`Block::text`] and not in the data.
     fn writes_rows(&self) -> bool {
         false
     }
 }
+
+/// Rows that tell what an input looks like, and bytes in which they lie.
+pub(crate) const SAMPLE_ROWS: usize = 1000;
+pub(crate) const SAMPLE_BYTES: usize = 1 << 20;
 
 /// The line at the beginning of `data`: where its content ends and where the next line begins;
 /// `None` if it is not complete. CR LF and LF end lines.

@@ -12,6 +12,9 @@ use crate::formats::{LogDecoder, decoder};
 use crate::input::{Input, MAX_RECORD};
 use crate::{AnnotateError, Format, Summary};
 
+/// Bytes that tell whether an input is text.
+const TEXT: u64 = 8 << 10;
+
 /// Reads an input and passes its blocks from stage to stage.
 pub(super) struct Run<'r> {
     annotator: &'r Annotator,
@@ -23,7 +26,8 @@ pub(super) struct Run<'r> {
     lines: u64,
     bytes_read: u64,
     bytes_written: u64,
-    first_fault: Option<String>,
+    first_unparsable: Option<String>,
+    first_damaged: Option<String>,
 }
 
 struct Stages<'r> {
@@ -55,7 +59,8 @@ impl<'r> Run<'r> {
             lines: 0,
             bytes_read: 0,
             bytes_written: 0,
-            first_fault: None,
+            first_unparsable: None,
+            first_damaged: None,
         })
     }
 
@@ -74,7 +79,16 @@ impl<'r> Run<'r> {
             let end = input.at_end();
             // The call at the very end tells decoders of an input without rows.
             if end || !input.data().is_empty() {
-                let used = self.block(input.data(), end, output)?;
+                // Rows before a byte that no text has are rows; what comes then is not read.
+                let zero = self.zero(input.data());
+                let (data, end) = match zero {
+                    Some(at) => (&input.data()[..at], false),
+                    None => (input.data(), end),
+                };
+                let used = self.block(data, end, output)?;
+                if let Some(at) = zero.filter(|_| used == 0) {
+                    return Err(AnnotateError::Binary { offset: self.bytes_read + at as u64 });
+                }
                 self.bytes_read += used as u64;
                 input.consume(used);
                 if used > 0 && !input.data().is_empty() {
@@ -92,7 +106,17 @@ impl<'r> Run<'r> {
                 return Err(AnnotateError::TooLong { line: self.lines + 1, limit: MAX_RECORD });
             }
         }
-        output.flush().map_err(AnnotateError::Write)
+        output.flush().map_err(AnnotateError::Write)?;
+        self.decoder.finish()
+    }
+
+    /// The place of a zero byte among the first of an input of text.
+    fn zero(&self, data: &[u8]) -> Option<usize> {
+        let left = TEXT.saturating_sub(self.bytes_read);
+        if self.annotator.format == Format::Pcap || left == 0 {
+            return None;
+        }
+        memchr::memchr(0, &data[..data.len().min(left as usize)])
     }
 
     /// Annotates a block from the beginning of the data; returns how much of it was consumed.
@@ -114,8 +138,11 @@ impl<'r> Run<'r> {
             let rows = stages.emitter.block(source, block, answers);
             write(rows, output, &mut self.bytes_written)?;
         }
-        if let Some(fault) = self.block.first_fault.take() {
-            self.first_fault = Some(self.error(fault, data).to_string());
+        if let Some(fault) = self.block.unparsable.take() {
+            self.first_unparsable = Some(self.error(fault, data).to_string());
+        }
+        if let Some(fault) = self.block.damaged.take() {
+            self.first_damaged = Some(self.error(fault, data).to_string());
         }
         let used = decoded.map_err(|fault| self.error(fault, data))?;
         self.lines += count_lines(&data[..used]);
@@ -141,14 +168,17 @@ impl<'r> Run<'r> {
 
     /// What was done so far.
     pub(super) fn finish(self) -> Summary {
-        let Tally { rows, unparsable, empty, damaged, truncated } = self.block.tally;
+        let Tally { rows, unparsable, empty, damaged, truncated, cut } = self.block.tally;
         let summary = Summary {
             rows,
             unparsable,
             empty,
             damaged,
             truncated,
-            first_fault: self.first_fault,
+            cut,
+            first_unparsable: self.first_unparsable,
+            first_damaged: self.first_damaged,
+            columns: self.decoder.names().to_vec(),
             bytes_read: self.bytes_read,
             bytes_written: self.bytes_written,
             ..Summary::default()

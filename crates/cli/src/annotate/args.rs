@@ -18,7 +18,7 @@ Examples:
   fibula annotate --table table.fib --flows capture.pcapng
   tcpdump -w - | fibula annotate --table table.fib --format pcap -
 
-Formats: csv, tsv, jsonl (JSON objects, a line each), list (lines that begin with an address: plain
+Formats: csv, tsv, jsonl (JSON objects: a line each, in an array, or of several lines), list (lines that begin with an address: plain
 lists, access logs), pcap (also pcapng; packets become CSV rows), parquet, arrow (IPC file or stream).
 Told from the file's name, else from its content. gz, bz2, xz and zst are undone. Rows keep their
 bytes and their order; Parquet columns keep theirs, compression and statistics included.
@@ -40,7 +40,8 @@ pub struct Args {
     /// A table beside others, NAME=TABLE,...: its columns become NAME_column. Repeatable
     #[arg(long, value_name = "NAME=TABLE,...", conflicts_with = "table")]
     pub layer: Vec<String>,
-    /// Where to write, - for standard output; a directory, if there are several files
+    /// Where to write, - for standard output; a directory, if there are several files. Rows that go to
+    /// a file with .gz or .zst are compressed
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     pub output: PathBuf,
     /// Format of the data: csv, tsv, jsonl, list, pcap, parquet, arrow (default: told from name or
@@ -69,7 +70,7 @@ pub struct Args {
     /// The first row names the columns, or does not (default: found out)
     #[arg(long, value_name = "yes|no", value_parser = parse_yes_no)]
     pub header: Option<bool>,
-    /// The character between fields, or tab
+    /// The character between fields, or tab (default: of csv found out)
     #[arg(long, value_name = "CHAR", value_parser = parse_delimiter)]
     pub delimiter: Option<u8>,
     /// Quotes are ordinary characters

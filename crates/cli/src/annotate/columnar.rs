@@ -25,7 +25,11 @@ pub fn annotate(
         let bar = Bar::new(&job.input.display().to_string());
         let mut show = |at| bar.show_rows(at);
         match format {
-            Format::Parquet => annotator.annotate_parquet(&job.input, &mut out, &mut show),
+            Format::Parquet => {
+                let input = File::open(&job.input)
+                    .map_err(|error| Failure::io(job.input.display(), &error))?;
+                annotator.annotate_parquet(input, &mut out, &mut show)
+            }
             _ => arrow(job, annotator, &mut out, &mut show)?,
         }
     };

@@ -36,6 +36,15 @@ pub fn failure(job: &Job, error: &AnnotateError) -> Failure {
         | AnnotateError::Cell { .. } => {
             failure.hint("without --strict it is counted and the rest goes on")
         }
+        AnnotateError::InNoRow { .. } => {
+            failure.hint("--column takes other names, in JSON also a.b")
+        }
+        AnnotateError::Binary { .. } => {
+            failure.hint("--format names the format; UTF-16 must be made UTF-8 first")
+        }
+        AnnotateError::NameTaken { .. } => {
+            failure.hint("was it annotated before? --add chooses other columns")
+        }
         AnnotateError::NotACapture => failure.hint("--format names the format"),
         _ => failure,
     }

@@ -5,6 +5,8 @@ mod columnar;
 mod failed;
 mod inputs;
 mod report;
+mod same;
+mod sink;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -17,34 +19,55 @@ use fibula_fib::{Fib, FibOptions};
 pub use self::args::Args;
 use self::failed::failure;
 use self::inputs::Job;
-use self::report::{Totals, say};
+use self::report::{Said, Totals};
+use self::sink::Sink;
 use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::layer;
-use crate::output::Output;
+use crate::progress::note;
 use crate::source::{ReadArgs, Source};
 use crate::table;
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
+    leave_out_caught_panics();
     let jobs = inputs::jobs(&args.inputs, &args.output)?;
     let mut work = Work { args, fib: open(args)?, options: args.options(), columns: None };
     let mut total = Totals::default();
+    let mut formats = Vec::new();
     for job in &jobs {
         let started = Instant::now();
         let (format, summary) = work.one(job)?;
         total.add(&summary, started.elapsed());
+        formats.push(format);
         if !args.quiet {
-            let name = (jobs.len() > 1).then(|| job.input.display().to_string());
-            let added =
+            let values =
                 if args.add.is_empty() { work.fib.columns().width() } else { args.add.len() };
-            say(&summary, format, added, started.elapsed(), name.as_deref());
+            let said =
+                Said { job, format, values, found: args.column.is_empty(), alone: jobs.len() == 1 };
+            said.say(&summary, started.elapsed());
         }
     }
     if jobs.len() > 1 && !args.quiet {
         total.say(jobs.len());
     }
+    if args.flows && !formats.contains(&Format::Pcap) {
+        note("--flows had no effect: it is for captures");
+    }
+    if args.threads.is_some() && !formats.contains(&Format::Parquet) {
+        note("--threads had no effect: it is for Parquet");
+    }
     Ok(Outcome::Done)
+}
+
+/// Panics that damaged files cause in the libraries that read them become errors, which are told.
+fn leave_out_caught_panics() {
+    let default = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !fibula_annotate::panic_is_caught() {
+            default(panic);
+        }
+    }));
 }
 
 /// The table, with the engines that are stored with it or `auto`.
@@ -69,10 +92,7 @@ struct Work<'a> {
 impl Work<'_> {
     /// Annotates one file.
     fn one(&mut self, job: &Job) -> Result<(Format, Summary), Failure> {
-        if same_file(&job.input, &job.output) {
-            let message = format_args!("{}: is input and output", job.output.display());
-            return Err(Failure::new(message).hint("write to another file"));
-        }
+        same::refuse(&job.input, &job.output)?;
         let named = self.args.format.or_else(|| Format::from_path(&job.input));
         if named == Some(Format::Parquet) && job.input.as_os_str() == "-" {
             return Err(Failure::new(
@@ -109,7 +129,7 @@ impl Work<'_> {
         };
         let fail = |error| failure(job, &error);
         let annotator = Annotator::new(self.fib.clone(), format, &self.options).map_err(fail)?;
-        let mut out = Output::create(&job.output)?;
+        let mut out = Sink::create(&job.output)?;
         let summary = annotator.annotate(&mut data, &mut out).map_err(fail)?;
         if summary.output_closed {
             return Err(Failure::output_closed());
@@ -134,9 +154,4 @@ fn sniff(path: &Path) -> Result<Format, Failure> {
     let mut head = Vec::new();
     file.take(8).read_to_end(&mut head).map_err(fail)?;
     Ok(Some(Format::guess(&head)).filter(|format| format.is_columnar()).unwrap_or(Format::List))
-}
-
-fn same_file(input: &Path, output: &Path) -> bool {
-    let real = |path: &Path| path.canonicalize().ok().filter(|path| path.is_file());
-    real(input).is_some_and(|path| real(output) == Some(path))
 }

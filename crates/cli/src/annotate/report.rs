@@ -5,61 +5,101 @@ use std::time::Duration;
 use fibula_annotate::{Format, Summary};
 use fibula_core::grouped;
 
+use super::inputs::Job;
 use crate::output::{Grid, bar, size};
 use crate::progress::{ms, note};
 
 /// Width of the bars.
 const BAR: usize = 30;
 
-/// Says what was done with a file, by its name where there are several.
-pub fn say(summary: &Summary, format: Format, added: usize, time: Duration, name: Option<&str>) {
-    let share = |part: u64| 100.0 * part as f64 / summary.addresses.max(1) as f64;
-    let rate = |count: u64| grouped((count as f64 / time.as_secs_f64().max(1e-9)) as u64);
-    let said = name.map_or(String::new(), |name| format!("{name}: "));
-    let bytes = match summary.bytes_read {
-        0 => String::new(),
-        read => format!(", {}/s", size((read as f64 / time.as_secs_f64().max(1e-9)) as u64)),
-    };
-    note(format_args!(
-        "{said}{} rows ({format}), {} addresses, {:.1} % matched, in {} ({} addresses/s{bytes})",
-        grouped(summary.rows),
-        grouped(summary.addresses),
-        share(summary.matched),
-        ms(time),
-        rate(summary.addresses),
-    ));
-    for (count, what) in [
-        (summary.unparsable, "cells with text that is not an address"),
-        (summary.empty, "cells without an address"),
-        (summary.damaged, "damaged records"),
-        (summary.truncated, "packets captured too short"),
-    ] {
-        if count > 0 {
-            note(format_args!("{} {what}", grouped(count)));
+/// A file that was annotated.
+pub struct Said<'a> {
+    /// The file.
+    pub job: &'a Job,
+    /// Its format.
+    pub format: Format,
+    /// How many values each address column got.
+    pub values: usize,
+    /// Whether its columns were found out.
+    pub found: bool,
+    /// Whether it is the only one.
+    pub alone: bool,
+}
+
+impl Said<'_> {
+    /// Says what was done with it.
+    pub fn say(&self, summary: &Summary, time: Duration) {
+        let share = |part: u64| 100.0 * part as f64 / summary.addresses.max(1) as f64;
+        let rate = |count: u64| grouped((count as f64 / time.as_secs_f64().max(1e-9)) as u64);
+        let name = self.job.input.display();
+        let named = if self.alone { String::new() } else { format!("{name}: ") };
+        let bytes = match summary.bytes_read {
+            0 => String::new(),
+            read => format!(", {}/s", size((read as f64 / time.as_secs_f64().max(1e-9)) as u64)),
+        };
+        note(format_args!(
+            "{named}{} rows ({}), {} addresses, {:.1} % matched, in {} ({} addresses/s{bytes})",
+            grouped(summary.rows),
+            self.format,
+            grouped(summary.addresses),
+            share(summary.matched),
+            ms(time),
+            rate(summary.addresses),
+        ));
+        let is_table =
+            matches!(self.format, Format::Csv | Format::Tsv) || self.format.is_columnar();
+        if self.found && is_table && !summary.columns.is_empty() {
+            note(format_args!(
+                "{named}columns with addresses, by their first rows: {}",
+                summary.columns.join(", ")
+            ));
+        }
+        for (count, what, first) in [
+            (
+                summary.unparsable,
+                "cells with text that is not an address",
+                &summary.first_unparsable,
+            ),
+            (summary.empty, "cells without an address", &None),
+            (summary.damaged, "damaged records", &summary.first_damaged),
+            (summary.truncated, "packets captured too short", &None),
+            (summary.cut, "packets of which the capture left out the end", &None),
+        ] {
+            if count > 0 {
+                note(format_args!("{named}{} {what}", grouped(count)));
+                if let Some(first) = first {
+                    note(format_args!("  the first: {name}: {first}"));
+                }
+            }
+        }
+        if self.alone {
+            self.say_top(summary);
         }
     }
-    if name.is_some() {
-        return; // of several files: not a page for each
-    }
-    // Every address column adds the same values, so its tops are as many.
-    let slots = summary.top.len() / added.clamp(1, summary.top.len().max(1));
-    let each = summary.addresses as f64 / slots.max(1) as f64;
-    for top in summary.top.iter().filter(|top| !top.values.is_empty()) {
-        note(format_args!("\n{}: {} distinct values", top.column, grouped(top.distinct as u64)));
-        let mut grid = Grid::headless(&[false, true, true, false]);
-        let most = top.values.first().map_or(1, |(_, count)| (*count).max(1));
-        for (value, count) in &top.values {
-            grid.row([
-                value.chars().take(40).collect(),
-                grouped(*count),
-                format!("{:.1} %", 100.0 * *count as f64 / each),
-                bar(*count as f64 / most as f64, BAR),
-            ]);
+
+    /// Says which values are the most frequent.
+    fn say_top(&self, summary: &Summary) {
+        // Every address column adds the same values, so its tops are as many.
+        let slots = summary.top.len() / self.values.clamp(1, summary.top.len().max(1));
+        let each = summary.addresses as f64 / slots.max(1) as f64;
+        for top in summary.top.iter().filter(|top| !top.values.is_empty()) {
+            let distinct = grouped(top.distinct as u64);
+            note(format_args!("\n{}: {distinct} distinct values", top.column));
+            let mut grid = Grid::headless(&[false, true, true, false]);
+            let most = top.values.first().map_or(1, |(_, count)| (*count).max(1));
+            for (value, count) in &top.values {
+                grid.row([
+                    value.chars().take(40).collect(),
+                    grouped(*count),
+                    format!("{:.1} %", 100.0 * *count as f64 / each),
+                    bar(*count as f64 / most as f64, BAR),
+                ]);
+            }
+            let mut text = Vec::new();
+            // Writing to memory does not fail.
+            let _ = grid.write_aligned(&mut text);
+            note(String::from_utf8_lossy(&text).trim_end());
         }
-        let mut text = Vec::new();
-        // Writing to memory does not fail.
-        let _ = grid.write_aligned(&mut text);
-        note(String::from_utf8_lossy(&text).trim_end());
     }
 }
 

@@ -1,11 +1,10 @@
 //! CSV and TSV: records keep their bytes, values are added as further fields.
 
+mod begin;
 pub(crate) mod scan;
 
-use self::scan::{Dialect, Record, record, text, unquoted};
+use self::scan::{Dialect, Record, record, unquoted};
 use super::{LogDecoder, Style};
-use crate::added::{added_name, first_twice};
-use crate::address::Address;
 use crate::block::{Block, Kind, Row};
 use crate::fault::Fault;
 use crate::{AnnotateError, AnnotateOptions, Column, Format, Header};
@@ -18,6 +17,8 @@ const OPEN: &str = "a quote is open at the end of the input";
 pub(crate) struct Csv {
     format: Format,
     dialect: Dialect,
+    /// Whether the first record tells the delimiter.
+    detect: bool,
     columns: Vec<Column>,
     header: Header,
     strict: bool,
@@ -60,12 +61,6 @@ impl Layout {
     }
 }
 
-/// A record in full, for the first two.
-struct Fields {
-    record: Record,
-    text: Vec<String>,
-}
-
 impl Csv {
     pub(crate) fn new(
         format: Format,
@@ -74,6 +69,7 @@ impl Csv {
     ) -> Result<Self, AnnotateError> {
         let own = if format == Format::Tsv { b'\t' } else { b',' };
         let (delimiter, quote) = (options.delimiter.unwrap_or(own), options.quote);
+        let detect = format == Format::Csv && options.delimiter.is_none();
         let bad = |b: u8| b == b'\n' || b == b'\r';
         if bad(delimiter) || quote.is_some_and(|quote| bad(quote) || quote == delimiter) {
             return Err(AnnotateError::Delimiter);
@@ -83,6 +79,7 @@ impl Csv {
         Ok(Self {
             format,
             dialect: Dialect { delimiter, quote },
+            detect,
             columns: options.columns.clone(),
             header,
             strict: options.strict,
@@ -91,143 +88,6 @@ impl Csv {
             names: Vec::new(),
             found: Vec::new(),
         })
-    }
-
-    /// Reads the beginning of the input; `None` if more of it is needed. Returns where to go on.
-    fn begin(&mut self, data: &[u8], end: bool, block: &mut Block) -> Result<Option<usize>, Fault> {
-        // Empty lines before the first row say nothing.
-        let start = data.iter().position(|b| !b"\r\n".contains(b)).unwrap_or(data.len());
-        let Some(first) = self.fields(&data[start..], end) else {
-            return Ok((end && start == data.len()).then_some(start));
-        };
-        let header = match self.header {
-            Header::Present => true,
-            Header::Absent => false,
-            Header::Detect => !self.holds_address(&first),
-        };
-        let names = header.then_some(&first.text[..]);
-        let fields = if !self.columns.is_empty() {
-            self.resolve(&first, names)?
-        } else if header {
-            let rest = &data[start + first.record.next..];
-            let skip = rest.iter().position(|b| !b"\r\n".contains(b)).unwrap_or(rest.len());
-            match self.fields(&rest[skip..], end) {
-                Some(second) => self.detect(&second)?,
-                None if end => self.detect(&first)?,
-                None => return Ok(None),
-            }
-        } else {
-            self.detect(&first)?
-        };
-        self.begin_rows(&first, names, fields)?;
-        if start > 0 {
-            block.pass(0, start);
-        }
-        if header {
-            let Record { content, next, open, .. } = first.record;
-            if open {
-                block.tally.damaged += 1;
-                block.fault(self.strict, || Fault::Record { at: start, what: OPEN.to_owned() })?;
-            }
-            block.row(Row {
-                start,
-                insert: start + content,
-                end: start + next,
-                pad: 0,
-                kind: Kind::Header,
-            });
-            return Ok(Some(start + next));
-        }
-        Ok(Some(start))
-    }
-
-    /// Settles the layout and the names, which the header gives where there is one.
-    fn begin_rows(
-        &mut self,
-        first: &Fields,
-        header: Option<&[String]>,
-        columns: Vec<usize>,
-    ) -> Result<(), AnnotateError> {
-        self.names = columns
-            .iter()
-            .map(|&field| match header.and_then(|names| names.get(field)) {
-                Some(name) => name.clone(),
-                None => (field + 1).to_string(),
-            })
-            .collect();
-        if let Some(name) = first_twice(&self.names) {
-            return Err(AnnotateError::Twice { name: name.clone() });
-        }
-        if let Some(header) = header {
-            for name in self
-                .names
-                .iter()
-                .flat_map(|name| self.add.iter().map(move |add| added_name(name, add)))
-            {
-                if header.contains(&name) {
-                    return Err(AnnotateError::NameTaken { name });
-                }
-            }
-        }
-        let mut fields: Vec<_> =
-            columns.into_iter().enumerate().map(|(slot, field)| (field, slot)).collect();
-        fields.sort_unstable();
-        self.found = vec![(0, 0); fields.len()];
-        self.layout = Some(Layout { fields, width: first.record.fields });
-        Ok(())
-    }
-
-    fn fields(&self, data: &[u8], end: bool) -> Option<Fields> {
-        let mut found = Vec::new();
-        let quote = self.dialect.quote;
-        let record = record(data, end, self.dialect, |_, from, to| {
-            found.push(text(&data[from..to], quote));
-        })?;
-        Some(Fields { record, text: found })
-    }
-
-    /// Whether an address stands in one of the asked columns of the row (all, if none are asked for).
-    fn holds_address(&self, row: &Fields) -> bool {
-        let is_address = |text: &String| Address::parse(text.trim().as_bytes()).is_some();
-        if self.columns.is_empty() {
-            return row.text.iter().any(is_address);
-        }
-        self.columns.iter().any(|column| match column {
-            Column::Number(number) => row.text.get(number.wrapping_sub(1)).is_some_and(is_address),
-            Column::Name(_) => false,
-        })
-    }
-
-    /// The columns that hold an address in this row.
-    fn detect(&self, row: &Fields) -> Result<Vec<usize>, AnnotateError> {
-        let columns: Vec<usize> = (0..row.text.len())
-            .filter(|&i| Address::parse(row.text[i].trim().as_bytes()).is_some())
-            .collect();
-        if columns.is_empty() {
-            return Err(AnnotateError::NoColumn { format: self.format });
-        }
-        Ok(columns)
-    }
-
-    /// The places of the columns that were asked for.
-    fn resolve(
-        &self,
-        first: &Fields,
-        names: Option<&[String]>,
-    ) -> Result<Vec<usize>, AnnotateError> {
-        let fields = first.record.fields;
-        let place = |column: &Column| match column {
-            Column::Number(number) if (1..=fields).contains(number) => Ok(number - 1),
-            Column::Number(number) => Err(AnnotateError::ColumnNumber { number: *number, fields }),
-            Column::Name(name) => {
-                let known = names.unwrap_or_default();
-                // Blanks around a name do not count, as they do not around an address.
-                known.iter().position(|n| n == name || n.trim() == name).ok_or_else(|| {
-                    AnnotateError::UnknownColumn { name: name.clone(), known: known.to_vec() }
-                })
-            }
-        };
-        self.columns.iter().map(place).collect()
     }
 }
 
@@ -257,9 +117,8 @@ impl LogDecoder for Csv {
             let record = layout.locate(rest, end, self.dialect, &mut self.found);
             let Some(record) = record else { break };
             if record.fields != layout.width || record.open {
-                block.tally.damaged += 1;
                 let width = layout.width;
-                block.fault(self.strict, || Fault::Record {
+                block.bad_record(self.strict, || Fault::Record {
                     at: start,
                     what: damage(record, width),
                 })?;
@@ -268,7 +127,7 @@ impl LogDecoder for Csv {
                 let field = unquoted(&rest[from..to], quote);
                 if block.cell(field).is_err() {
                     let fault = || Fault::Unparsable { at: start, slot, text: field.to_vec() };
-                    block.fault(self.strict, fault)?;
+                    block.bad_cell(self.strict, fault)?;
                 }
             }
             block.row(Row {

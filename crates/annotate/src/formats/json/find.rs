@@ -29,19 +29,39 @@ pub(super) struct Found {
     depth: u32,
 }
 
-/// Finds the members with these names in a line that holds one object.
+impl Found {
+    /// Whether the object has the member, whatever its value.
+    pub(super) fn is_present(&self) -> bool {
+        self.depth < u32::MAX
+    }
+}
+
+/// What is looked for in objects.
+#[derive(Clone, Debug)]
+pub(super) struct Names {
+    /// Members with addresses.
+    pub(super) columns: Vec<String>,
+    /// Members that will be added: an object must not have them already.
+    pub(super) added: Vec<String>,
+}
+
+/// Finds the members with these names in a text that holds one object. Gives the place of an added
+/// name that the object has already.
 pub(super) fn find(
-    line: &[u8],
-    names: &[String],
+    text: &[u8],
+    names: &Names,
     found: &mut Vec<Found>,
-) -> Result<(), serde_json::Error> {
+) -> Result<Option<usize>, serde_json::Error> {
     found.clear();
-    found.resize(names.len(), Found { place: Place::Empty, depth: u32::MAX });
+    found.resize(names.columns.len(), Found { place: Place::Empty, depth: u32::MAX });
     let wanted: Vec<Wanted<'_>> =
-        names.iter().enumerate().map(|(slot, rest)| Wanted { slot, rest }).collect();
-    let mut json = serde_json::Deserializer::from_slice(line);
-    json.deserialize_map(Object { wanted: &wanted, depth: 0, found })?;
-    json.end()
+        names.columns.iter().enumerate().map(|(slot, rest)| Wanted { slot, rest }).collect();
+    let mut taken = None;
+    let mut json = serde_json::Deserializer::from_slice(text);
+    let (added, taken_at) = (&*names.added, &mut taken);
+    json.deserialize_map(Object { wanted: &wanted, added, taken: taken_at, depth: 0, found })?;
+    json.end()?;
+    Ok(taken)
 }
 
 /// A name, or what is left of it inside of an object.
@@ -54,6 +74,10 @@ struct Wanted<'n> {
 /// An object in which some names are wanted.
 struct Object<'a, 'n> {
     wanted: &'a [Wanted<'n>],
+    /// Names that are added to it; none to inner objects.
+    added: &'a [String],
+    /// The place of one of these that it has.
+    taken: &'a mut Option<usize>,
     depth: u32,
     found: &'a mut Vec<Found>,
 }
@@ -63,9 +87,10 @@ struct Object<'a, 'n> {
 struct Match<'n> {
     exact: Option<usize>,
     inner: Vec<Wanted<'n>>,
+    taken: Option<usize>,
 }
 
-struct Key<'a, 'n>(&'a [Wanted<'n>]);
+struct Key<'a, 'n>(&'a [Wanted<'n>], &'a [String]);
 
 impl<'de, 'n> DeserializeSeed<'de> for Key<'_, 'n> {
     type Value = Match<'n>;
@@ -95,6 +120,7 @@ impl<'n> Visitor<'_> for Key<'_, 'n> {
                 None => {}
             }
         }
+        matched.taken = self.1.iter().position(|added| added == key);
         Ok(matched)
     }
 }
@@ -107,7 +133,8 @@ impl<'de> Visitor<'de> for Object<'_, '_> {
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
-        while let Some(matched) = map.next_key_seed(Key(self.wanted))? {
+        while let Some(matched) = map.next_key_seed(Key(self.wanted, self.added))? {
+            *self.taken = self.taken.or(matched.taken);
             if matched.exact.is_none() && matched.inner.is_empty() {
                 map.next_value::<IgnoredAny>()?;
             } else {
@@ -199,7 +226,8 @@ impl<'de> Visitor<'de> for Member<'_, '_> {
     fn visit_map<M: MapAccess<'de>>(mut self, map: M) -> Result<(), M::Error> {
         self.put(Place::Other("{..}".to_owned()));
         let Self { matched, depth, found } = self;
-        Object { wanted: &matched.inner, depth: depth + 1, found }.visit_map(map)
+        let (added, taken) = (&[][..], &mut None);
+        Object { wanted: &matched.inner, added, taken, depth: depth + 1, found }.visit_map(map)
     }
 }
 
@@ -208,7 +236,8 @@ mod tests {
     use super::*;
 
     fn places(line: &str, names: &[&str]) -> Vec<Place> {
-        let names: Vec<String> = names.iter().map(|&n| n.to_owned()).collect();
+        let columns = names.iter().map(|&n| n.to_owned()).collect();
+        let names = Names { columns, added: Vec::new() };
         let mut found = Vec::new();
         find(line.as_bytes(), &names, &mut found).unwrap();
         found.into_iter().map(|found| found.place).collect()
@@ -231,6 +260,18 @@ mod tests {
     }
 
     #[test]
+    fn added_names_are_found_in_the_outermost_object() {
+        let names = Names { columns: vec!["a.b".into()], added: vec!["x".into(), "a.b_x".into()] };
+        for (text, taken) in [
+            (r#"{"a":{"b":1,"a.b_x":2,"x":3}}"#, None),
+            (r#"{"a":{"b":1},"a.b_x":2}"#, Some(1)),
+            (r#"{"x":null,"b":1}"#, Some(0)),
+        ] {
+            assert_eq!(find(text.as_bytes(), &names, &mut Vec::new()).unwrap(), taken, "{text}");
+        }
+    }
+
+    #[test]
     fn names_may_contain_each_other() {
         let line = r#"{"a":{"b":"10.0.0.1","a":"10.0.0.2"}}"#;
         let found = places(line, &["a", "a.b", "a.a", "b"]);
@@ -250,11 +291,12 @@ mod tests {
 
     #[test]
     fn only_one_whole_object_is_a_line() {
+        let names = Names { columns: vec!["a".into()], added: Vec::new() };
         for line in ["[]", "7", "{} {}", "{\"a\":1,}", "{\"a\"}", "{", "\"x\""] {
-            assert!(find(line.as_bytes(), &["a".into()], &mut Vec::new()).is_err(), "{line}");
+            assert!(find(line.as_bytes(), &names, &mut Vec::new()).is_err(), "{line}");
         }
         let deep = format!("{{\"b\":{}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
         // Deep nesting is either read or refused, it does not exhaust the stack.
-        let _ = find(deep.as_bytes(), &["a".into()], &mut Vec::new());
+        let _ = find(deep.as_bytes(), &names, &mut Vec::new());
     }
 }

@@ -1,33 +1,45 @@
-//! JSON lines: lines keep their bytes, members are appended to their objects.
+//! JSON: objects keep their bytes, members are appended to them.
 
 mod find;
 
-use self::find::{Found, Place, find};
-use super::{LogDecoder, Style, line_end};
+use self::find::{Found, Names, Place, find};
+use super::{LogDecoder, SAMPLE_BYTES, Style, line_end};
+use crate::added::{added_name, first_twice};
 use crate::block::{Block, Kind, Row};
 use crate::fault::Fault;
 use crate::{AnnotateError, AnnotateOptions, Column, Format};
 
-/// Decoder of JSON lines. Empty lines and lines that are not objects are copied as they are; the
-/// latter are counted.
+/// Decoder of JSON: an object a line, or objects in an array, or objects of several lines each.
 ///
-/// An added member comes last in its object. Should the object already have one of that name, readers
-/// that keep the last of equal names, as nearly all do, see the added one.
+/// Objects keep their bytes, and what is between them too. What is no object is copied as it is and
+/// counted. An added member comes last in its object, which must not have one of that name.
 pub(crate) struct JsonLines {
-    names: Vec<String>,
+    names: Names,
     strict: bool,
+    shape: Option<Shape>,
     found: Vec<Found>,
+    /// By column, whether an object had it.
+    present: Vec<bool>,
+    /// Whether there was anything but blanks.
+    any: bool,
+    /// Within something that is no object.
+    stray: bool,
+}
+
+/// How objects follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    Lines,
+    /// With blanks, commas and brackets between them.
+    Values,
 }
 
 impl JsonLines {
-    pub(crate) fn new(options: &AnnotateOptions) -> Result<Self, AnnotateError> {
-        let mut names: Vec<String> = Vec::new();
+    pub(crate) fn new(options: &AnnotateOptions, added: &[String]) -> Result<Self, AnnotateError> {
+        let mut columns: Vec<String> = Vec::new();
         for column in &options.columns {
             match column {
-                Column::Name(name) if names.contains(name) => {
-                    return Err(AnnotateError::Twice { name: name.clone() });
-                }
-                Column::Name(name) => names.push(name.clone()),
+                Column::Name(name) => columns.push(name.clone()),
                 Column::Number(_) => {
                     return Err(AnnotateError::ColumnKind {
                         format: Format::JsonLines,
@@ -36,72 +48,216 @@ impl JsonLines {
                 }
             }
         }
-        if names.is_empty() {
+        if let Some(name) = first_twice(&columns) {
+            return Err(AnnotateError::Twice { name: name.clone() });
+        }
+        if columns.is_empty() {
             return Err(AnnotateError::NoColumn { format: Format::JsonLines });
         }
-        Ok(Self { names, strict: options.strict, found: Vec::new() })
+        let all = |name: &String| added.iter().map(|add| added_name(name, add)).collect::<Vec<_>>();
+        let added = columns.iter().flat_map(all).collect();
+        Ok(Self {
+            present: vec![false; columns.len()],
+            names: Names { columns, added },
+            strict: options.strict,
+            shape: None,
+            found: Vec::new(),
+            any: false,
+            stray: false,
+        })
     }
 
-    /// Gives the cells of a line to the block.
+    /// Tells the shape from the beginning of the input; `None` if more of it is needed.
+    fn tell(&mut self, data: &[u8], end: bool) -> Option<Shape> {
+        let text = data.trim_ascii_start();
+        match text.first() {
+            Some(b'[') if begins_array(text) => return Some(Shape::Values),
+            Some(b'[') if text[1..].trim_ascii_start().is_empty() && !end => return None,
+            None if !end => return None,
+            Some(b'{') => {}
+            _ => return Some(Shape::Lines),
+        }
+        let (content, _) = line_end(text, end)?;
+        if find(&text[..content], &self.names, &mut self.found).is_ok() {
+            return Some(Shape::Lines);
+        }
+        match object_end(text) {
+            Some(len) if len > content && len <= SAMPLE_BYTES => Some(Shape::Values),
+            None if !end && text.len() < SAMPLE_BYTES => None,
+            _ => Some(Shape::Lines),
+        }
+    }
+
+    /// An object from `start` to `inner_end`, with what belongs to its row behind it up to `end`.
+    fn object(
+        &mut self,
+        data: &[u8],
+        (start, object_end, end): (usize, usize, usize),
+        block: &mut Block,
+    ) -> Result<(), Fault> {
+        let text = &data[start..object_end];
+        match find(text, &self.names, &mut self.found) {
+            Ok(None) => {}
+            Ok(Some(taken)) => {
+                let name = self.names.added[taken].clone();
+                return Err(AnnotateError::NameTaken { name }.into());
+            }
+            Err(error) => return self.stray(start, end, || describe(&error), block),
+        }
+        self.cells(start, block)?;
+        // It is an object, so it ends with a brace; behind what stands before it is where members go.
+        let inner = text[..text.len() - 1].trim_ascii_end();
+        let empty = inner.trim_ascii_start() == b"{";
+        let kind = if empty { Kind::AnnotateEmpty } else { Kind::Annotate };
+        block.row(Row { start, insert: start + inner.len(), end, pad: 0, kind });
+        Ok(())
+    }
+
+    /// Something that is no object.
+    fn stray(
+        &mut self,
+        start: usize,
+        end: usize,
+        what: impl FnOnce() -> String,
+        block: &mut Block,
+    ) -> Result<(), Fault> {
+        block.tally.rows += 1;
+        block.bad_record(self.strict, || Fault::Record { at: start, what: what() })?;
+        block.pass(start, end);
+        Ok(())
+    }
+
+    /// Gives the cells of an object to the block.
     fn cells(&mut self, at: usize, block: &mut Block) -> Result<(), Fault> {
         for (slot, found) in self.found.iter_mut().enumerate() {
+            self.present[slot] |= found.is_present();
             match std::mem::take(&mut found.place) {
                 Place::Empty => block.empty(),
                 Place::Address(address) => block.address(address),
                 Place::Other(text) => {
                     block.unparsable();
                     let fault = || Fault::Unparsable { at, slot, text: text.into_bytes() };
-                    block.fault(self.strict, fault)?;
+                    block.bad_cell(self.strict, fault)?;
                 }
             }
         }
         Ok(())
     }
-}
 
-impl LogDecoder for JsonLines {
-    fn decode(&mut self, data: &[u8], end: bool, block: &mut Block) -> Result<usize, Fault> {
+    fn lines(&mut self, data: &[u8], end: bool, block: &mut Block) -> Result<usize, Fault> {
         let mut start = 0;
         while !block.is_full() {
             let Some((content, next)) = line_end(&data[start..], end) else { break };
             let line = data[start..start + content].trim_ascii_end();
             if line.is_empty() {
                 block.pass(start, start + next);
-                start += next;
-                continue;
+            } else {
+                self.any = true;
+                self.object(data, (start, start + line.len(), start + next), block)?;
             }
-            if let Err(error) = find(line, &self.names, &mut self.found) {
-                block.tally.rows += 1;
-                block.tally.damaged += 1;
-                block.fault(self.strict, || Fault::Record { at: start, what: describe(&error) })?;
-                block.pass(start, start + next);
-                start += next;
-                continue;
-            }
-            self.cells(start, block)?;
-            // The line is an object, so it ends with a brace; behind what stands before it is where
-            // members go.
-            let inner = line[..line.len() - 1].trim_ascii_end();
-            let empty = inner.trim_ascii_start() == b"{";
-            block.row(Row {
-                start,
-                insert: start + inner.len(),
-                end: start + next,
-                pad: 0,
-                kind: if empty { Kind::AnnotateEmpty } else { Kind::Annotate },
-            });
             start += next;
         }
         Ok(start)
     }
 
+    fn values(&mut self, data: &[u8], end: bool, block: &mut Block) -> Result<usize, Fault> {
+        let between = |b: &u8| b.is_ascii_whitespace() || b",[]".contains(b);
+        let mut start = 0;
+        while !block.is_full() && start < data.len() {
+            let rest = &data[start..];
+            let blank = rest.iter().position(|b| !between(b)).unwrap_or(rest.len());
+            if blank > 0 {
+                block.pass(start, start + blank);
+                start += blank;
+                self.stray &= blank == 0;
+                continue;
+            }
+            self.any = true;
+            if rest[0] == b'{' {
+                self.stray = false;
+                match object_end(rest) {
+                    Some(len) => {
+                        self.object(data, (start, start + len, start + len), block)?;
+                        start += len;
+                    }
+                    None if end => {
+                        let what = || "an object is open at the end of the input".to_owned();
+                        self.stray(start, data.len(), what, block)?;
+                        start = data.len();
+                    }
+                    None => break,
+                }
+                continue;
+            }
+            let len = rest.iter().position(|b| between(b) || *b == b'{').unwrap_or(rest.len());
+            if std::mem::replace(&mut self.stray, true) {
+                block.pass(start, start + len);
+            } else {
+                self.stray(start, start + len, || "not a JSON object".to_owned(), block)?;
+            }
+            start += len;
+        }
+        Ok(start)
+    }
+}
+
+impl LogDecoder for JsonLines {
+    fn decode(&mut self, data: &[u8], end: bool, block: &mut Block) -> Result<usize, Fault> {
+        if self.shape.is_none() {
+            self.shape = self.tell(data, end);
+        }
+        match self.shape {
+            None => Ok(0),
+            Some(Shape::Lines) => self.lines(data, end, block),
+            Some(Shape::Values) => self.values(data, end, block),
+        }
+    }
+
     fn names(&self) -> &[String] {
-        &self.names
+        &self.names.columns
     }
 
     fn style(&self) -> Style {
         Style::Members
     }
+
+    fn finish(&self) -> Result<(), AnnotateError> {
+        match self.present.iter().position(|present| !present) {
+            Some(slot) if self.any => {
+                let column = Column::Name(self.names.columns[slot].clone());
+                Err(AnnotateError::InNoRow { column })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether this is an array, as far as its first bytes tell: of objects, or empty.
+pub(super) fn begins_array(text: &[u8]) -> bool {
+    let Some(inside) = text.trim_ascii_start().strip_prefix(b"[") else { return false };
+    matches!(inside.trim_ascii_start().first(), Some(b'{' | b']'))
+}
+
+/// Where the object ends whose brace is the first byte; `None` if it is not complete.
+fn object_end(data: &[u8]) -> Option<usize> {
+    let (mut depth, mut quoted, mut escaped) = (0usize, false, false);
+    for (at, byte) in data.iter().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            _ if quoted => {}
+            b'{' => depth += 1,
+            b'}' => {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 {
+                    return Some(at + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 /// The error without its line number, which counts from this line.
@@ -140,7 +296,8 @@ mod tests {
         let columns = columns.iter().map(|&c| Column::Name(c.into())).collect();
         let options = AnnotateOptions { columns, strict, ..AnnotateOptions::default() };
         let mut block = Block::default();
-        let used = JsonLines::new(&options).unwrap().decode(text.as_bytes(), true, &mut block)?;
+        let used =
+            JsonLines::new(&options, &[]).unwrap().decode(text.as_bytes(), true, &mut block)?;
         assert_eq!(used, text.len());
         Ok(block)
     }

@@ -88,12 +88,11 @@ impl Pcap {
 
     /// Counts damage at an offset of the data.
     fn damaged(&self, at: usize, what: &'static str, block: &mut Block) -> Result<(), Fault> {
-        block.tally.damaged += 1;
         let number = match &self.flows {
             Some(flows) => flows.packets + 1,
             None => block.tally.rows + 1,
         };
-        block.fault(self.strict, || Fault::Packet { at, number, what })
+        block.bad_record(self.strict, || Fault::Packet { at, number, what })
     }
 }
 
@@ -133,6 +132,7 @@ impl Pcap {
             let State::Within(container, first) = &mut self.state else { return Ok(data.len()) };
             match container.next(&data[at..], *first) {
                 Step::Packet(len, packet) => {
+                    block.tally.cut += u64::from(packet.data.len() < packet.length as usize);
                     match &mut self.flows {
                         Some(flows) => {
                             let flow = flow(packet.link, packet.data);
@@ -266,6 +266,7 @@ fn write_protocol(protocol: Protocol, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::block::Tally;
     use proptest::prelude::*;
 
     fn decode(data: &[u8], strict: bool) -> Result<Block, Fault> {
@@ -300,7 +301,8 @@ mod tests {
     #[test]
     fn cut_packets_and_cut_files() {
         let block = decode(&capture(10), true).unwrap();
-        assert_eq!((block.tally.truncated, block.tally.empty, block.tally.rows), (1, 2, 1));
+        let Tally { truncated, cut, empty, rows, .. } = block.tally;
+        assert_eq!((truncated, cut, empty, rows), (1, 1, 2, 1));
         let whole = capture(28);
         let cut = &whole[..whole.len() - 1];
         assert_eq!(decode(cut, false).unwrap().tally.damaged, 1);

@@ -1,13 +1,16 @@
 //! Arrow IPC, files and streams: batch by batch, in whichever of the two forms came in.
 
-use std::io::{Read, Seek, Write};
+mod check;
+mod read;
+
+use std::io::{BufReader, Read, Seek, Write};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_schema::{ArrowError, Schema, SchemaRef};
 
+use self::read::{FileBatches, StreamBatches};
 use super::{Found, Progress, added_fields, places};
 use crate::columns::ColumnAnnotator;
 use crate::{AnnotateError, Format, Summary};
@@ -26,8 +29,8 @@ impl ColumnAnnotator {
         output: impl Write,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Summary, AnnotateError> {
-        let batches = FileReader::try_new_buffered(input, None)?;
-        let schema = batches.schema();
+        let batches = FileBatches::new(BufReader::new(input))?;
+        let schema = Arc::clone(&batches.context.schema);
         let mut writer = None;
         let mut output = Some(output);
         let summary = self.batches(batches, schema, progress, &mut |schema, batch| {
@@ -59,8 +62,8 @@ impl ColumnAnnotator {
         output: impl Write,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Summary, AnnotateError> {
-        let batches = StreamReader::try_new_buffered(input, None)?;
-        let schema = batches.schema();
+        let batches = StreamBatches::new(BufReader::new(input))?;
+        let schema = Arc::clone(&batches.context.schema);
         let mut writer = None;
         let mut output = Some(output);
         self.batches(batches, schema, progress, &mut |schema, batch| {
@@ -82,7 +85,7 @@ impl ColumnAnnotator {
     /// Annotates batches; `give` gets each with its schema, and nothing at the end.
     fn batches(
         &self,
-        mut batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
+        mut batches: impl Iterator<Item = Result<RecordBatch, AnnotateError>>,
         schema: SchemaRef,
         progress: &mut dyn FnMut(Progress),
         give: &mut Give<'_>,

@@ -1,0 +1,74 @@
+//! Lengths in the metadata of a message, compared with the bytes of its body.
+
+use arrow_ipc::RecordBatch;
+
+use crate::AnnotateError;
+use crate::files::guard::broken;
+
+/// Rows that a batch may have whatever its bytes: columns of nulls, or of runs, need next to none.
+const FREE_ROWS: u64 = 1 << 24;
+
+/// The most bytes that a compressed one stands for: Zstandard repeats 128 KiB in four bytes.
+const MAX_RATIO: u64 = 1 << 16;
+
+/// Checks what a reader of the batch believes and allocates.
+pub(super) fn batch(batch: RecordBatch<'_>, body: &[u8]) -> Result<(), AnnotateError> {
+    let compressed = batch.compression().is_some();
+    let (mut stored, mut unpacked, mut buffers) = (0u64, 0u64, 0);
+    for buffer in batch.buffers().into_iter().flatten() {
+        let (offset, len) = (buffer.offset(), buffer.length());
+        let range = usize::try_from(offset).ok().zip(usize::try_from(len).ok());
+        let range = range.and_then(|(offset, len)| body.get(offset..offset.checked_add(len)?));
+        let Some(bytes) = range else {
+            return Err(broken(format_args!(
+                "a buffer has {len} bytes from byte {offset} on, its batch has {}",
+                body.len()
+            )));
+        };
+        stored += bytes.len() as u64;
+        unpacked = unpacked.saturating_add(unpacked_len(bytes, compressed)?);
+        buffers += 1;
+    }
+    // Buffers lie one behind the other: what is unpacked of a batch is bounded by its bytes.
+    if stored > body.len() as u64 {
+        return Err(broken(format_args!("{stored} bytes of buffers in {}", body.len())));
+    }
+    let mut room: Vec<u8> = Vec::new();
+    if usize::try_from(unpacked).map_or(true, |len| room.try_reserve_exact(len).is_err()) {
+        return Err(broken(format_args!("a batch of {unpacked} bytes does not fit the memory")));
+    }
+    let rows = FREE_ROWS.max(unpacked.saturating_mul(8));
+    let check = |len: i64| match u64::try_from(len) {
+        Ok(len) if len <= rows => Ok(()),
+        _ => Err(broken(format_args!("{len} rows in {unpacked} bytes"))),
+    };
+    check(batch.length())?;
+    for node in batch.nodes().into_iter().flatten() {
+        check(node.length())?;
+        check(node.null_count())?;
+    }
+    for count in batch.variadicBufferCounts().into_iter().flatten() {
+        if !(0..=buffers).contains(&count) {
+            return Err(broken(format_args!("{count} buffers of a column, of {buffers} in all")));
+        }
+    }
+    Ok(())
+}
+
+/// The length of a buffer's content. A compressed one begins with it; -1 means that it is not.
+fn unpacked_len(bytes: &[u8], compressed: bool) -> Result<u64, AnnotateError> {
+    let stored = bytes.len() as u64;
+    if !compressed || bytes.is_empty() {
+        return Ok(stored);
+    }
+    let Some((len, packed)) = bytes.split_first_chunk() else {
+        return Err(broken("a compressed buffer without a length"));
+    };
+    match i64::from_le_bytes(*len) {
+        -1 => Ok(stored),
+        len => match u64::try_from(len) {
+            Ok(len) if len <= (packed.len() as u64).saturating_mul(MAX_RATIO) => Ok(len),
+            _ => Err(broken(format_args!("a buffer of {stored} bytes says that it has {len}"))),
+        },
+    }
+}

@@ -1,0 +1,217 @@
+//! The beginning of a table: its delimiter, its header, its columns of addresses.
+
+use super::scan::{Dialect, Record, record, text, unquoted};
+use super::{Csv, Layout, OPEN};
+use crate::added::{added_name, first_twice};
+use crate::address::Address;
+use crate::block::{Block, Kind, Row};
+use crate::fault::Fault;
+use crate::formats::{SAMPLE_BYTES, SAMPLE_ROWS};
+use crate::{AnnotateError, Column, Header};
+
+/// The first record in full.
+struct Fields {
+    record: Record,
+    text: Vec<String>,
+}
+
+impl Csv {
+    /// Reads the beginning of the input; `None` if more of it is needed. Returns where to go on.
+    pub(super) fn begin(
+        &mut self,
+        data: &[u8],
+        end: bool,
+        block: &mut Block,
+    ) -> Result<Option<usize>, Fault> {
+        // Empty lines before the first row say nothing.
+        let start = data.iter().position(|b| !b"\r\n".contains(b)).unwrap_or(data.len());
+        if self.detect
+            && let Some(delimiter) = self.delimiter(&data[start..], end)
+        {
+            self.dialect.delimiter = delimiter;
+        }
+        let Some(first) = self.fields(&data[start..], end) else {
+            return Ok((end && start == data.len()).then_some(start));
+        };
+        let header = match self.header {
+            Header::Present => true,
+            Header::Absent => false,
+            Header::Detect => !self.holds_address(&first),
+        };
+        let names = header.then_some(&first.text[..]);
+        let fields = if !self.columns.is_empty() {
+            self.resolve(&first, names)?
+        } else {
+            let body = if header { start + first.record.next } else { start };
+            match self.address_columns(&data[body..], end) {
+                Some(columns) if columns.is_empty() => {
+                    return Err(AnnotateError::NoColumn { format: self.format }.into());
+                }
+                Some(columns) => columns,
+                None => return Ok(None),
+            }
+        };
+        self.begin_rows(&first, names, fields)?;
+        if start > 0 {
+            block.pass(0, start);
+        }
+        if header {
+            let Record { content, next, open, .. } = first.record;
+            if open {
+                block.bad_record(self.strict, || Fault::Record {
+                    at: start,
+                    what: OPEN.to_owned(),
+                })?;
+            }
+            block.row(Row {
+                start,
+                insert: start + content,
+                end: start + next,
+                pad: 0,
+                kind: Kind::Header,
+            });
+            return Ok(Some(start + next));
+        }
+        Ok(Some(start))
+    }
+
+    /// Settles the layout and the names, which the header gives where there is one.
+    fn begin_rows(
+        &mut self,
+        first: &Fields,
+        header: Option<&[String]>,
+        columns: Vec<usize>,
+    ) -> Result<(), AnnotateError> {
+        self.names = columns
+            .iter()
+            .map(|&field| match header.and_then(|names| names.get(field)) {
+                Some(name) => name.clone(),
+                None => (field + 1).to_string(),
+            })
+            .collect();
+        if let Some(name) = first_twice(&self.names) {
+            return Err(AnnotateError::Twice { name: name.clone() });
+        }
+        if let Some(header) = header {
+            for name in self
+                .names
+                .iter()
+                .flat_map(|name| self.add.iter().map(move |add| added_name(name, add)))
+            {
+                if header.contains(&name) {
+                    return Err(AnnotateError::NameTaken { name });
+                }
+            }
+        }
+        let mut fields: Vec<_> =
+            columns.into_iter().enumerate().map(|(slot, field)| (field, slot)).collect();
+        fields.sort_unstable();
+        self.found = vec![(0, 0); fields.len()];
+        self.layout = Some(Layout { fields, width: first.record.fields });
+        Ok(())
+    }
+
+    fn fields(&self, data: &[u8], end: bool) -> Option<Fields> {
+        let mut found = Vec::new();
+        let quote = self.dialect.quote;
+        let record = record(data, end, self.dialect, |_, from, to| {
+            found.push(text(&data[from..to], quote));
+        })?;
+        Some(Fields { record, text: found })
+    }
+
+    /// Whether an address stands in one of the asked columns of the row (all, if none are asked for).
+    fn holds_address(&self, row: &Fields) -> bool {
+        let is_address = |text: &String| Address::parse(text.trim().as_bytes()).is_some();
+        if self.columns.is_empty() {
+            return row.text.iter().any(is_address);
+        }
+        self.columns.iter().any(|column| match column {
+            Column::Number(number) => row.text.get(number.wrapping_sub(1)).is_some_and(is_address),
+            Column::Name(_) => false,
+        })
+    }
+
+    /// The columns that hold addresses: those of whose cells, among the first rows, at least half are
+    /// addresses, empty ones aside. `None` if more of the input is needed.
+    fn address_columns(&self, data: &[u8], end: bool) -> Option<Vec<usize>> {
+        // By column: cells with something in them, and addresses.
+        let mut seen: Vec<(u32, u32)> = Vec::new();
+        let (mut at, mut rows) = (0, 0);
+        while rows < SAMPLE_ROWS {
+            at += data[at..].iter().position(|b| !b"\r\n".contains(b)).unwrap_or(data.len() - at);
+            let quote = self.dialect.quote;
+            let rest = &data[at..];
+            let found = record(rest, end, self.dialect, |field, from, to| {
+                if seen.len() <= field {
+                    seen.resize(field + 1, (0, 0));
+                }
+                let cell = unquoted(&rest[from..to], quote).trim_ascii();
+                let (filled, addresses) = &mut seen[field];
+                *filled += u32::from(!cell.is_empty());
+                *addresses += u32::from(Address::parse(cell).is_some());
+            });
+            match found {
+                Some(record) => at += record.next,
+                None if end || (rows > 0 && data.len() >= SAMPLE_BYTES) => break,
+                None => return None,
+            }
+            rows += 1;
+            // What comes behind is not looked at, whether it has come already or not.
+            if at >= SAMPLE_BYTES {
+                break;
+            }
+        }
+        let holds = |column: &usize| {
+            let (filled, addresses) = seen[*column];
+            addresses > 0 && 2 * addresses >= filled
+        };
+        Some((0..seen.len()).filter(holds).collect())
+    }
+
+    /// The delimiter of the first record: of those that part it the first, and sooner one that leaves
+    /// the names whole that are asked for. `None` if nothing parts it, or it is not complete.
+    fn delimiter(&self, data: &[u8], end: bool) -> Option<u8> {
+        let mut found = None;
+        for delimiter in *b",;\t|" {
+            let dialect = Dialect { delimiter, ..self.dialect };
+            let mut names = Vec::new();
+            let parted = record(data, end, dialect, |_, from, to| {
+                names.push(text(&data[from..to], dialect.quote));
+            });
+            if parted?.fields < 2 {
+                continue;
+            }
+            found = found.or(Some(delimiter));
+            let has = |column: &Column| match column {
+                Column::Name(name) => names.iter().any(|other| other.trim() == name.trim()),
+                Column::Number(number) => *number <= names.len(),
+            };
+            if self.columns.iter().all(has) {
+                return Some(delimiter);
+            }
+        }
+        found
+    }
+
+    /// The places of the columns that were asked for.
+    fn resolve(
+        &self,
+        first: &Fields,
+        names: Option<&[String]>,
+    ) -> Result<Vec<usize>, AnnotateError> {
+        let fields = first.record.fields;
+        let place = |column: &Column| match column {
+            Column::Number(number) if (1..=fields).contains(number) => Ok(number - 1),
+            Column::Number(number) => Err(AnnotateError::ColumnNumber { number: *number, fields }),
+            Column::Name(name) => {
+                let known = names.unwrap_or_default();
+                // Blanks around a name do not count, as they do not around an address.
+                known.iter().position(|n| n == name || n.trim() == name).ok_or_else(|| {
+                    AnnotateError::UnknownColumn { name: name.clone(), known: known.to_vec() }
+                })
+            }
+        };
+        self.columns.iter().map(place).collect()
+    }
+}

@@ -1,0 +1,210 @@
+//! Damaged Parquet and Arrow files: an error or rows, never a panic, never the end of the process.
+
+use std::fs::{self, File};
+use std::io::{Cursor, Write};
+use std::path::Path;
+use std::sync::{Arc, Once};
+
+use crate::common::World;
+use arrow_array::types::Int32Type;
+use arrow_array::{
+    ArrayRef, DictionaryArray, Int64Array, RecordBatch, StringArray, StringViewArray,
+};
+use arrow_ipc::CompressionType;
+use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
+use fibula_annotate::{
+    AnnotateError, AnnotateOptions, Column, ColumnAnnotator, Summary, panic_is_caught,
+};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::file::properties::WriterProperties;
+
+/// Small, and with what has lengths of its own: text, views, a dictionary, nulls.
+fn batch(first: usize) -> RecordBatch {
+    let ips = ["10.0.0.1", "10.1.2.3", "2001:db8::1", "x", "a text that is not inlined"];
+    let cell = |i: usize| (!i.is_multiple_of(4)).then_some(ips[(first + i) % ips.len()]);
+    let src: StringArray = (0..9).map(cell).collect();
+    let dst: DictionaryArray<Int32Type> = (0..9).map(cell).collect();
+    let seen: StringViewArray = (0..9).map(cell).collect();
+    let numbers = Int64Array::from_iter_values((0..9).map(|i| (first + i) as i64));
+    let columns = [
+        ("src", Arc::new(src) as ArrayRef),
+        ("dst", Arc::new(dst)),
+        ("seen", Arc::new(seen)),
+        ("n", Arc::new(numbers)),
+    ];
+    RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true)))
+        .unwrap()
+}
+
+fn annotator() -> ColumnAnnotator {
+    let mut options = AnnotateOptions::default();
+    options.columns = ["src", "dst", "seen"].map(|name| Column::Name(name.into())).to_vec();
+    options.threads = 2;
+    ColumnAnnotator::new(World::new(), &options).unwrap()
+}
+
+/// Panics that become errors are not reported; all others are.
+fn quiet() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let default = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !panic_is_caught() {
+                default(panic);
+            }
+        }));
+    });
+}
+
+fn stream(compression: Option<CompressionType>) -> Vec<u8> {
+    let options = IpcWriteOptions::default().try_with_compression(compression).unwrap();
+    let schema = batch(0).schema();
+    let mut writer = StreamWriter::try_new_with_options(Vec::new(), &schema, options).unwrap();
+    writer.write(&batch(1)).unwrap();
+    writer.finish().unwrap();
+    writer.into_inner().unwrap()
+}
+
+fn file(compression: Option<CompressionType>) -> Vec<u8> {
+    let options = IpcWriteOptions::default().try_with_compression(compression).unwrap();
+    let schema = batch(0).schema();
+    let mut writer = FileWriter::try_new_with_options(Vec::new(), &schema, options).unwrap();
+    writer.write(&batch(5)).unwrap();
+    writer.finish().unwrap();
+    writer.into_inner().unwrap()
+}
+
+fn of_stream(annotator: &ColumnAnnotator, bytes: &[u8]) -> Result<Summary, AnnotateError> {
+    annotator.annotate_ipc_stream(bytes, std::io::sink(), &mut |_| {})
+}
+
+fn of_file(annotator: &ColumnAnnotator, bytes: &[u8]) -> Result<Summary, AnnotateError> {
+    annotator.annotate_ipc_file(Cursor::new(bytes), std::io::sink(), &mut |_| {})
+}
+
+/// Every byte changed in these ways; every cut.
+fn damage(
+    whole: &[u8],
+    changes: &[u8],
+    cut_is_error: bool,
+    run: impl Fn(&[u8]) -> Result<Summary, AnnotateError>,
+) {
+    quiet();
+    assert_eq!(run(whole).unwrap().rows % 9, 0);
+    let mut bytes = whole.to_vec();
+    for at in 0..whole.len() {
+        for change in changes {
+            bytes[at] = whole[at] ^ change;
+            // Data may be as good as what it was; what matters is that this returns.
+            let _ = run(&bytes);
+        }
+        bytes[at] = whole[at];
+    }
+    for cut in 0..whole.len() {
+        assert!(run(&whole[..cut]).is_err() || !cut_is_error, "cut at {cut}");
+    }
+}
+
+#[test]
+fn arrow_streams() {
+    let annotator = annotator();
+    let run = |bytes: &[u8]| of_stream(&annotator, bytes);
+    damage(&stream(None), &[0x01, 0xff], false, run);
+    damage(&stream(Some(CompressionType::ZSTD)), &[0x80], false, run);
+}
+
+#[test]
+fn arrow_files() {
+    let annotator = annotator();
+    let run = |bytes: &[u8]| of_file(&annotator, bytes);
+    damage(&file(None), &[0x01, 0xff], true, run);
+    damage(&file(Some(CompressionType::LZ4_FRAME)), &[0x80], true, run);
+}
+
+/// Lengths that a file of these few bytes cannot have are refused before memory is asked for.
+#[test]
+fn announced_lengths_are_not_believed() {
+    let annotator = annotator();
+    let refused = |found: Result<Summary, AnnotateError>, words: &str| {
+        let error = found.unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    };
+    let eight = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f];
+    refused(of_stream(&annotator, &eight), "2147483647 bytes of metadata");
+    refused(of_stream(&annotator, &[0xff, 0xff, 0xff, 0xff, 0, 0, 0, 2]), "early");
+    let mut footer = b"ARROW1\0\0".to_vec();
+    footer.extend([0xff, 0xff, 0xff, 0x7f]);
+    footer.extend(b"ARROW1");
+    refused(of_file(&annotator, &footer), "a footer of 2147483647 bytes");
+    refused(of_file(&annotator, b"ARROW1"), "6 bytes are no Arrow file");
+}
+
+fn parquet(path: &Path, first: usize, groups: usize) -> Vec<u8> {
+    let properties = WriterProperties::builder()
+        .set_max_row_group_row_count(Some(9))
+        .set_compression(Compression::SNAPPY)
+        .build();
+    let mut writer =
+        ArrowWriter::try_new(File::create(path).unwrap(), batch(0).schema(), Some(properties))
+            .unwrap();
+    (0..groups).for_each(|_| writer.write(&batch(first)).unwrap());
+    writer.close().unwrap();
+    fs::read(path).unwrap()
+}
+
+#[test]
+fn parquet_files() {
+    let (annotator, folder) = (annotator(), tempfile::tempdir().unwrap());
+    let path = folder.path().join("in.parquet");
+    let whole = parquet(&path, 0, 1);
+    let run = |bytes: &[u8]| {
+        fs::write(&path, bytes).unwrap();
+        annotator.annotate_parquet(File::open(&path).unwrap(), std::io::sink(), &mut |_| {})
+    };
+    damage(&whole, &[0x80, 0xff], true, run);
+}
+
+/// The errors of the libraries say which version found what.
+#[test]
+fn errors_name_the_version_of_the_library() {
+    let found = of_file(&annotator(), &[&b"ARROW1\0\0"[..], &[0; 40]].concat());
+    let error = found.unwrap_err().to_string();
+    assert!(error.contains("(read with arrow-rs 59."), "{error}");
+}
+
+/// A file that takes the place of the one that is read is another file.
+#[test]
+fn a_parquet_file_may_be_replaced_while_it_is_read() {
+    let (annotator, folder) = (annotator(), tempfile::tempdir().unwrap());
+    let path = |name: &str| folder.path().join(name);
+    let (input, other, out) = (path("in.parquet"), path("other.parquet"), path("out.parquet"));
+    parquet(&input, 0, 20);
+    let mut expected = Vec::new();
+    annotator.annotate_parquet(File::open(&input).unwrap(), &mut expected, &mut |_| {}).unwrap();
+    parquet(&other, 3, 20);
+    let opened = File::open(&input).unwrap();
+    let mut replace = |_| {
+        if other.exists() {
+            fs::rename(&other, &input).unwrap();
+        }
+    };
+    annotator.annotate_parquet(opened, File::create(&out).unwrap(), &mut replace).unwrap();
+    assert!(!other.exists());
+    assert_eq!(fs::read(&out).unwrap(), expected);
+}
+
+/// One that is written to is an error: its rows would be of two files.
+#[test]
+fn a_parquet_file_must_not_change_while_it_is_read() {
+    let (annotator, folder) = (annotator(), tempfile::tempdir().unwrap());
+    let input = folder.path().join("in.parquet");
+    parquet(&input, 0, 20);
+    let opened = File::open(&input).unwrap();
+    let mut append = |_| {
+        let mut file = fs::OpenOptions::new().append(true).open(&input).unwrap();
+        file.write_all(b"more").unwrap();
+    };
+    let found = annotator.annotate_parquet(opened, std::io::sink(), &mut append);
+    assert!(found.is_err_and(|error| error.to_string().contains("changed while it was read")));
+}

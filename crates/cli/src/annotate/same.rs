@@ -1,0 +1,66 @@
+//! Whether two names, or standard streams, are one file.
+
+use std::fs::{File, Metadata};
+use std::path::Path;
+
+use crate::failure::Failure;
+
+/// Refuses an output that is the input: it would read what it has written, without end, or find
+/// nothing.
+pub fn refuse(input: &Path, output: &Path) -> Result<(), Failure> {
+    let (Some(read), Some(written)) = (opened(input, stdin), opened(output, stdout)) else {
+        return Ok(());
+    };
+    if !read.is_file() || !written.is_file() || !is_same(&read, &written, input, output) {
+        return Ok(());
+    }
+    let name = |path: &Path, stream: &'static str| match path.as_os_str() == "-" {
+        true => stream.to_owned(),
+        false => path.display().to_string(),
+    };
+    let (input, output) = (name(input, "standard input"), name(output, "standard output"));
+    let message = match input == output {
+        true => format!("{input}: is input and output"),
+        false => format!("{input}: is input, and as {output} output"),
+    };
+    Err(Failure::new(message).hint("write to another file"))
+}
+
+fn opened(path: &Path, stream: fn() -> Option<Metadata>) -> Option<Metadata> {
+    if path.as_os_str() == "-" { stream() } else { path.metadata().ok() }
+}
+
+#[cfg(unix)]
+fn stdin() -> Option<Metadata> {
+    use std::os::fd::AsFd;
+    let stream = std::io::stdin().as_fd().try_clone_to_owned().ok()?;
+    File::from(stream).metadata().ok()
+}
+
+#[cfg(unix)]
+fn stdout() -> Option<Metadata> {
+    use std::os::fd::AsFd;
+    let stream = std::io::stdout().as_fd().try_clone_to_owned().ok()?;
+    File::from(stream).metadata().ok()
+}
+
+#[cfg(unix)]
+fn is_same(read: &Metadata, written: &Metadata, _: &Path, _: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    (read.dev(), read.ino()) == (written.dev(), written.ino())
+}
+
+#[cfg(not(unix))]
+fn stdin() -> Option<Metadata> {
+    None
+}
+
+#[cfg(not(unix))]
+fn stdout() -> Option<Metadata> {
+    None
+}
+
+#[cfg(not(unix))]
+fn is_same(_: &Metadata, _: &Metadata, input: &Path, output: &Path) -> bool {
+    input.canonicalize().ok() == output.canonicalize().ok()
+}
