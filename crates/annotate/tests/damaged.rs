@@ -165,6 +165,32 @@ fn parquet_files() {
     damage(&whole, &[0x80, 0xff], true, run);
 }
 
+/// A page that says that it unpacks to 2 GiB.
+#[test]
+fn page_sizes_are_not_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("in.parquet");
+    let mut bytes = parquet(&path, 0, 1);
+    // The first page: its kind, then its size, of which any byte but the last has the highest bit.
+    assert_eq!((&bytes[..5], bytes[6]), (&b"PAR1\x15"[..], 0x15));
+    let end = 7 + bytes[7..].iter().position(|&byte| byte < 0x80).unwrap();
+    let footer = bytes.len() - 8;
+    let grown = [0xfe, 0xff, 0xff, 0xff, 0x0f];
+    let data = bytes.split_off(end + 1);
+    bytes.truncate(7);
+    bytes.extend(grown);
+    // As many bytes less in the page, so that all that the footer says stays where it is.
+    let more = bytes.len() - (end + 1);
+    bytes.extend(&data[..40]);
+    bytes.extend(&data[40 + more..]);
+    assert_eq!(bytes.len(), footer + 8);
+    fs::write(&path, &bytes).unwrap();
+    let found =
+        annotator().annotate_parquet(File::open(&path).unwrap(), std::io::sink(), &mut |_| {});
+    let error = found.unwrap_err().to_string();
+    assert!(error.contains("the page at byte 4 has") && error.contains("2147483647"), "{error}");
+}
+
 /// The errors of the libraries say which version found what.
 #[test]
 fn errors_name_the_version_of_the_library() {

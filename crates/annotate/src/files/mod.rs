@@ -4,6 +4,7 @@
 
 mod guard;
 mod ipc;
+mod pages;
 mod parquet;
 mod shared;
 

@@ -34,7 +34,7 @@ use parquet::schema::types::{Type, TypePtr};
 
 use super::guard::{broken, damaged, guarded};
 use super::shared::Shared;
-use super::{Found, Progress, added_fields, is_text, places};
+use super::{Found, Progress, added_fields, is_text, pages, places};
 use crate::columns::ColumnAnnotator;
 use crate::{AnnotateError, Format, Summary};
 
@@ -137,6 +137,16 @@ impl<'a> Plan<'a> {
                 (0..schema.fields().len()).filter(|&at| is_text(schema.field(at).data_type()));
             let mask = ProjectionMask::roots(metadata.parquet_schema(), roots);
             guarded(|| {
+                let mut rows = 0;
+                for group in 0..metadata.metadata().num_row_groups() {
+                    check_pages(&metadata, &file, group, |root| {
+                        is_text(schema.field(root).data_type())
+                    })?;
+                    rows += metadata.metadata().row_group(group).num_rows();
+                    if rows >= 1024 {
+                        break;
+                    }
+                }
                 let (file, metadata) = (file.clone(), metadata.clone());
                 let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
                 let mut reader = reader.with_projection(mask).with_batch_size(1024).build()?;
@@ -211,6 +221,7 @@ impl<'a> Plan<'a> {
     fn encode(&self, group: usize, found: &mut Found) -> Encoded {
         let mask =
             ProjectionMask::roots(self.metadata.parquet_schema(), self.places.iter().copied());
+        check_pages(&self.metadata, &self.file, group, |root| self.places.contains(&root))?;
         let (file, metadata) = (self.file.clone(), self.metadata.clone());
         let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
             .with_row_groups(vec![group])
@@ -312,4 +323,17 @@ fn check(metadata: &ArrowReaderMetadata, file: &Shared) -> Result<(), AnnotateEr
         }
     }
     Ok(())
+}
+
+/// Checks the pages of columns that are about to be decoded, by their top-level fields.
+fn check_pages(
+    metadata: &ArrowReaderMetadata,
+    file: &Shared,
+    group: usize,
+    decoded: impl Fn(usize) -> bool,
+) -> Result<(), AnnotateError> {
+    let columns = metadata.metadata().row_group(group).columns();
+    let root = |leaf| metadata.parquet_schema().get_column_root_idx(leaf);
+    let decoded = columns.iter().enumerate().filter(|(leaf, _)| decoded(root(*leaf)));
+    decoded.into_iter().try_for_each(|(_, column)| pages::check(column, file))
 }
