@@ -58,8 +58,7 @@ pub(crate) struct State {
 /// See [`Sink::noted`].
 const PARTIAL: &str =
     "ranges that overlap an earlier one in part (the narrower counts, of two as wide the later)";
-const MAPPED: &str =
-    "prefixes below ::ffff:0:0/96, taken as the IPv4 prefixes that they stand for";
+const MAPPED: &str = "prefixes below ::ffff:0:0/96, taken as the IPv4 prefixes that they stand for";
 
 impl Layout {
     /// Turns a row into updates.
