@@ -112,7 +112,9 @@ fn build_each(data: &Path) -> (Vec<String>, Vec<String>) {
     let (mut all, mut damaged) = (Vec::new(), Vec::new());
     for file in mrt_files(data) {
         let name = name(&file);
-        let said = said(&["build", "--format", "mrt", "--salvage", arg(&file), "-o", "/dev/null"]);
+        // Some are cut, and of one the only record is damaged.
+        let asked = ["--format", "mrt", "--salvage", "--allow-empty"];
+        let said = said(&[&["build"], &asked[..], &[arg(&file), "-o", "/dev/null"]].concat());
         assert_eq!(said.code, 0, "{name}: {}", said.err);
         if said.err.contains("damage") {
             damaged.push(name.clone());

@@ -60,7 +60,8 @@ fn no_table(head: &[u8]) -> Option<&'static str> {
     let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
     let begins = |tag: &[u8]| text.get(..tag.len()).is_some_and(|t| t.eq_ignore_ascii_case(tag));
     let is_html = begins(b"<!doctype html") || begins(b"<html");
-    is_html.then_some("this is an HTML page, perhaps a server's error message")
+    is_html
+        .then_some("this is an HTML page, perhaps a server's error message, and no routing table")
 }
 
 /// Text in any encoding that we take has no control characters but white space.

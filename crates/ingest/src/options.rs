@@ -252,7 +252,7 @@ impl fmt::Display for ReadError {
                     "{file}: neither text nor JSON nor MRT nor mmdb; name the format if it is one"
                 )
             }
-            Self::NoTable { file, what } => write!(f, "{file}: {what}, and no routing table"),
+            Self::NoTable { file, what } => write!(f, "{file}: {what}"),
             Self::Archive { file, compression, offset, error } => write!(
                 f,
                 "{file}: the {compression} archive is damaged or cut short behind byte {offset} of its \

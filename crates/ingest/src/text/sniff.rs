@@ -266,7 +266,9 @@ fn is_header(row: &Row, key: KeyAt, alone: bool, format: Format) -> bool {
     let (KeyAt::One(at) | KeyAt::Two { start: at, .. } | KeyAt::Net { addr: at, .. }) = key;
     let Some(field) = row.get(at) else { return false };
     let is_word = field.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_')
-        && !field.iter().any(|b| matches!(b, b':' | b'.' | b'/'));
+        && !field.contains(&b':')
+        // `l0.0.0.0/8` is a mistake; `ip.src` and `IP/Mask` are names.
+        && field.iter().filter(|b| b.is_ascii_digit()).count() * 2 < field.len();
     let is_datum =
         |field: &Vec<u8>| is_key(field) || parse_int(field).is_some_and(|_| !field.is_empty());
     // A single line of a list that is no address is more likely a wrong line than a name.

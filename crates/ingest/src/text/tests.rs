@@ -147,6 +147,13 @@ fn a_damaged_first_line_is_no_header() {
 }
 
 #[test]
+fn odd_names_are_names() {
+    gives!("ip.src,asn\n10.0.0.1,7\n", ["asn:Int"], ["10.0.0.1/32 = 7"]);
+    gives!("IP/Mask;Site, old\n10.0.0.0/8;a\n", ["Site, old:Str"], ["10.0.0.0/8 = a"]);
+    gives!("net,,as4\n10.0.0.0/8,x,7\n", ["value1:Str", "as4:Int"], ["10.0.0.0/8 = x, 7"]);
+}
+
+#[test]
 fn ranges_that_overlap() {
     let answers = |sink: &Collected| {
         let value = |addr: &u32| {
