@@ -30,7 +30,8 @@ Examples:
 Sources merge in order: for the same prefix a later source replaces an earlier one, with all its
 columns. Of a BGP collector's peers the best paths are taken (local preference, AS path length,
 origin, peer, MED); --peer takes one peer, or all sessions of an AS. Updates after a snapshot replace
-and withdraw the routes of its peers. Damaged records are counted, reported with file, record and byte offset, and skipped, unless --strict.
+and withdraw the routes of its peers. Damaged records are counted, reported with file, record and
+byte offset, and skipped, unless --strict.
 Layers do not replace each other: every prefix gets the values that each layer has for it, as columns
 geo_country, asn_origin_as.
 

@@ -28,7 +28,7 @@ Examples:
   fibula verify --table table.fib
   fibula verify --table rib.gz,updates.gz --engines dxr,planb --random 10000000
   fibula verify --table gen:v6:2024:200000:1 --json
-  fibula verify --snapshot table.fib --digest bc0a833a0dba2f82ffaa87393588a979
+  fibula verify --snapshot table.fib --digest 2d0b0a30b6a2522428e6c38971ae8b61
 
 The oracle is a plain binary trie. Probes: for every prefix both of its ends and their neighbours,
 both ends of the address space, and random addresses: a third over the whole space, a third over

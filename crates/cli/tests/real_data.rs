@@ -82,28 +82,30 @@ fn annotating_all_real_addresses_gives_the_right_as() {
 }
 
 /// Builds a table with this column from updates and verifies it.
-fn builds(mrt: &Path, column: &str, prefixes: &str, values: &str) {
+fn builds(mrt: &Path, peer: &str, column: &str, prefixes: &str, values: &str) {
     let files = Files::new();
     let fib = files.path("updates.fib");
-    let said = done(&["build", arg(mrt), "--columns", column, "-o", &fib]);
+    let said = done(&["build", arg(mrt), "--peer", peer, "--columns", column, "-o", &fib]);
     assert!(said.out.contains(prefixes), "{}", said.out);
     assert!(said.out.contains(values), "{}", said.out);
     let verified = done(&["verify", "--table", &fib, "--engines", "auto", "--random", "100000"]);
     assert!(verified.out.contains("agree with the oracle"), "{}", verified.out);
 }
 
-/// Of the peer with the most routes. The numbers are those of the lines that bgpdump prints.
+/// The numbers of prefixes, and those of one peer's values, are those of the lines that bgpdump prints.
 #[test]
 fn a_table_builds_from_its_updates() {
-    let mrt = "mrt/et-of-rrc15_2010.02_updates.20100227.1600.first-1500-records.gz";
-    builds(&cuts().join(mrt), "origin_as", "2,416 IPv4", "origin_as (int, 267 values)");
+    let mrt = cuts().join("mrt/et-of-rrc15_2010.02_updates.20100227.1600.first-1500-records.gz");
+    builds(&mrt, "most", "origin_as", "2,416 IPv4", "origin_as (int, 267 values)");
+    builds(&mrt, "most", "origin_as", "215 prefixes that only others have", "267 values");
+    builds(&mrt, "best", "origin_as", "2,631 IPv4", "the best paths of 5 peers, of 11");
 }
 
 #[test]
 #[ignore = "real archives: ./dev check-data"]
 fn a_full_table_builds_from_its_archive() {
     let mrt = archives().join("mrt/ripencc-bgpdump-updates.et-header.2015.gz");
-    builds(&mrt, "next_hop", "577,703 IPv4", "next_hop (str, 3,771 values)");
+    builds(&mrt, "best", "next_hop", "577,703 IPv4", "next_hop (str, 3,771 values)");
 }
 
 /// Builds a table of each MRT file; whatever its state, it is decoded or its damage is reported, and
