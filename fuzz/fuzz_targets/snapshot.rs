@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 use fibula_core::{Hop, Value};
 use fibula_engines::{EngineFamily, Entry, engines, find};
 use fibula_fuzz::forge::{Section, assemble, seal, sections};
-use fibula_rib::{Columns, EnginePart, Snapshot, StoredFamily, Table, to_bytes};
+use fibula_rib::{Columns, EnginePart, Pod, Snapshot, Table, to_bytes};
 use fibula_simd::Isa;
 use fibula_testkit::{probes, tables};
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
@@ -146,7 +146,7 @@ fn open(bytes: &[u8]) -> bool {
     true
 }
 
-fn family<A: EngineFamily + StoredFamily>(snapshot: &Snapshot) {
+fn family<A: EngineFamily + Pod>(snapshot: &Snapshot) {
     let stored = snapshot.family::<A>();
     let routes = stored.to_routes();
     assert_eq!(routes.len(), stored.len());

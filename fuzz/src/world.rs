@@ -4,15 +4,15 @@ use std::sync::LazyLock;
 
 use fibula_annotate::{Table, TableFamily};
 use fibula_core::{Attributes, Change, Lookup, Update, Value};
-use fibula_rib::{BuilderOptions, ColumnKind, Columns, IndexedRoutes, StoredFamily, TableBuilder};
+use fibula_rib::{BuilderOptions, ColumnKind, Columns, IndexedRoutes, Pod, TableBuilder};
 use fibula_testkit::Oracle;
 
 /// A table whose engine is the oracle.
 pub struct World(Columns, Family<u32>, Family<u128>);
 
-struct Family<A: StoredFamily>(Oracle<A>, IndexedRoutes<A>);
+struct Family<A: Addr + Pod>(Oracle<A>, IndexedRoutes<A>);
 
-impl<A: StoredFamily> TableFamily<A> for Family<A> {
+impl<A: Addr + Pod> TableFamily<A> for Family<A> {
     fn engine(&self) -> &dyn Lookup<A> {
         &self.0
     }

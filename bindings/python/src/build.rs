@@ -21,6 +21,8 @@ use crate::opened::Opened;
 pub struct Building {
     format: String,
     strict: bool,
+    salvage: bool,
+    allow_empty: bool,
     peer: String,
     columns: Option<Vec<String>>,
     as_path: bool,
@@ -95,7 +97,7 @@ pub fn build(
                     .map_err(|error| SourceError::new_err(error.to_string()))?
             }
         };
-        if table.v4.is_empty() && table.v6.is_empty() {
+        if table.v4.is_empty() && table.v6.is_empty() && !building.allow_empty {
             return Err(SourceError::new_err(match report.damage.first() {
                 Some(first) => format!(
                     "no routes at all: {} of {} records are damaged, the first: {first}",
@@ -227,8 +229,8 @@ fn settings(building: &Building) -> PyResult<Settings> {
     Ok(Settings {
         format: building.format.parse().map_err(wrong)?,
         strict: building.strict,
-        salvage: false,
-        allow_empty: false,
+        salvage: building.salvage,
+        allow_empty: building.allow_empty,
         builder: BuilderOptions {
             peer: fibula_sources::parse_peer(&building.peer).map_err(wrong)?,
             columns: building.columns.clone(),

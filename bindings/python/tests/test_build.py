@@ -210,3 +210,24 @@ def test_what_is_wrong_with_rows_is_said() -> None:
         with pytest.raises(TypeError, match="is a prefix.*pairs"):
             fibula.Table.build(source)
     assert fibula.Table.build([("10.0.0.0/8", None)]).lookup("10.1.2.3") is not None
+
+
+def test_damaged_archives_and_empty_sources(tmp_path: Path) -> None:
+    lines = "".join(f"10.{i}.0.0/16 {i}\n" for i in range(200))
+    whole = gzip.compress(lines.encode())
+    cut = tmp_path / "cut.txt.gz"
+    cut.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(fibula.SourceError, match="cut.txt.gz"):
+        fibula.Table.build(cut)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert 0 < len(fibula.Table.build(cut, salvage=True)) < 200
+    page = tmp_path / "list.csv"
+    page.write_text("<!DOCTYPE html>\n<html><body>Not found</body></html>\n")
+    with pytest.raises(fibula.SourceError):
+        fibula.Table.build(page)
+    empty = tmp_path / "empty.txt"
+    empty.write_text("# no networks this week\n")
+    with pytest.raises(fibula.SourceError):
+        fibula.Table.build(empty)
+    assert len(fibula.Table.build(empty, allow_empty=True)) == 0

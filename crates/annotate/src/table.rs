@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use fibula_core::{Hop, Lookup};
-use fibula_fib::{Columns, Fib, FibFamily, IndexedRoutes, OpenFamily, StoredFamily};
+use fibula_core::{Addr, Hop, Lookup};
+use fibula_fib::{Columns, Fib, FibFamily, IndexedRoutes, OpenFamily, Pod};
 
 /// A table to annotate with. A [`Fib`] is one, unless it is a generation of a live table.
 pub trait Table: Send + Sync {
@@ -24,7 +24,7 @@ pub trait Table: Send + Sync {
 }
 
 /// One family of a [`Table`].
-pub trait TableFamily<A: StoredFamily>: Send + Sync {
+pub trait TableFamily<A: Addr + Pod>: Send + Sync {
     /// Answers with hops.
     fn engine(&self) -> &dyn Lookup<A>;
 
@@ -103,7 +103,7 @@ macro_rules! shared {
 shared!(&T, Arc<T>);
 
 /// A family of a table, by its address type.
-pub(crate) trait Family: StoredFamily {
+pub(crate) trait Family: Addr + Pod {
     fn in_table(table: &dyn Table) -> &dyn TableFamily<Self>;
 
     /// The numbers of the matching routes, or their lengths.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use clap::Args as ClapArgs;
 use fibula_core::grouped;
 use fibula_engines::EngineFamily;
-use fibula_rib::{ColumnKind, EnginePart, StoredFamily, Table};
+use fibula_rib::{ColumnKind, EnginePart, Pod, Table};
 use fibula_simd::Isa;
 
 use crate::engines::{self, AUTO, Built};
@@ -83,10 +83,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
 }
 
 /// The first of the engines asked for that the family has; without any, the chooser's.
-fn compile<A: EngineFamily + StoredFamily>(
-    args: &Args,
-    table: &Table,
-) -> Result<Built<A>, Failure> {
+fn compile<A: EngineFamily + Pod>(args: &Args, table: &Table) -> Result<Built<A>, Failure> {
     if args.engine.iter().any(|name| name == "all") {
         return Err(Failure::new("a snapshot has one engine for each family, not all")
             .hint("--engine auto leaves the choice to fibula"));
@@ -134,7 +131,7 @@ fn describe(out: &mut impl Write, table: &Table, peer: Option<String>) -> std::i
     writeln!(out, "columns  {}", if list.is_empty() { "none".to_owned() } else { list.join(", ") })
 }
 
-fn engine<A: EngineFamily + StoredFamily>(
+fn engine<A: EngineFamily + Pod>(
     out: &mut impl Write,
     table: &Table,
     built: &Built<A>,

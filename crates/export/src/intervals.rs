@@ -9,8 +9,8 @@ use arrow_array::builder::{
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
-use fibula_core::{Family, Range, Value};
-use fibula_rib::{ColumnKind, StoredFamily, Table};
+use fibula_core::{Addr, Family, Range, Value};
+use fibula_rib::{ColumnKind, Pod, Table};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
@@ -38,10 +38,7 @@ impl From<ParquetError> for ExportError {
 ///
 /// # Errors
 /// If writing fails.
-pub fn intervals<A: StoredFamily>(
-    table: &Table,
-    out: impl Write + Send,
-) -> Result<u64, ExportError> {
+pub fn intervals<A: Addr + Pod>(table: &Table, out: impl Write + Send) -> Result<u64, ExportError> {
     let columns = &table.columns;
     let address = match A::FAMILY {
         Family::V4 => DataType::UInt32,
@@ -87,7 +84,7 @@ pub fn intervals<A: StoredFamily>(
     Ok(count)
 }
 
-fn addresses<A: StoredFamily>(addrs: impl Iterator<Item = A>) -> ArrayRef {
+fn addresses<A: Addr + Pod>(addrs: impl Iterator<Item = A>) -> ArrayRef {
     match A::FAMILY {
         Family::V4 => {
             let mut out = UInt32Builder::new();
@@ -104,7 +101,7 @@ fn addresses<A: StoredFamily>(addrs: impl Iterator<Item = A>) -> ArrayRef {
     }
 }
 
-fn values<A: StoredFamily>(table: &Table, column: usize, ranges: &[Range<A>]) -> ArrayRef {
+fn values<A: Addr + Pod>(table: &Table, column: usize, ranges: &[Range<A>]) -> ArrayRef {
     let value = |range: &Range<A>| {
         range.hop.index().map_or(Value::Null, |row| table.columns.value(column, row))
     };

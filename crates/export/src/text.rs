@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use fibula_core::{Hop, Prefix, Value};
-use fibula_rib::{Columns, StoredFamily, Table};
+use fibula_core::{Addr, Hop, Prefix, Value};
+use fibula_rib::{Columns, Pod, Table};
 
 /// How lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub fn text(table: &Table, form: TextForm, mut out: impl Write) -> io::Result<()
     out.flush()
 }
 
-fn routes<A: StoredFamily>(
+fn routes<A: Addr + Pod>(
     table: &Table,
     form: TextForm,
     rows: &mut [Option<Box<str>>],

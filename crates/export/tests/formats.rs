@@ -8,7 +8,7 @@ use arrow_array::types::{Int32Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, StringArray};
 use fibula_core::{Addr, AnyPrefix, Hop, Routes, Value};
 use fibula_export::{TextForm, intervals, mmdb, text};
-use fibula_rib::{ColumnKind, Columns, ColumnsBuilder, StoredFamily, Table};
+use fibula_rib::{ColumnKind, Columns, ColumnsBuilder, Pod, Table};
 use fibula_testkit::fib::GenSpec;
 use maxminddb::Reader;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -77,13 +77,13 @@ fn nested() -> Table {
     )
 }
 
-fn longest<A: StoredFamily>(table: &Table, addr: A) -> Option<u32> {
+fn longest<A: Addr + Pod>(table: &Table, addr: A) -> Option<u32> {
     let covering = table.routes::<A>().iter().filter(|route| route.prefix.contains(addr));
     covering.max_by_key(|route| route.prefix.len())?.hop.index()
 }
 
 /// Both ends of every interval: all that can differ.
-fn check_mmdb<A: StoredFamily>(table: &Table, reader: &Reader<Vec<u8>>) {
+fn check_mmdb<A: Addr + Pod>(table: &Table, reader: &Reader<Vec<u8>>) {
     let columns = &table.columns;
     for range in table.routes::<A>().ranges_unmerged() {
         for addr in [range.first, range.last] {
@@ -221,7 +221,7 @@ fn mmdb_has_nested_maps() {
     assert_eq!(record("11.0.0.1"), Record { country: None, asn: 2, asn_name: None });
 }
 
-fn check_intervals<A: StoredFamily>(table: &Table) {
+fn check_intervals<A: Addr + Pod>(table: &Table) {
     let folder =
         std::env::temp_dir().join(format!("fibula-intervals-{}-{}", std::process::id(), A::FAMILY));
     let file = std::fs::File::create(&folder).unwrap();

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use fibula_core::{BuildError, LoadError, Routes};
+use fibula_core::{Addr, BuildError, LoadError, Routes};
 use fibula_engines::{BoxedEngine, EngineFamily, Entry, Isa};
-use fibula_rib::{EnginePart, StoredFamily, StoredRoutes};
+use fibula_rib::{EnginePart, Pod, StoredRoutes};
 
 use crate::open_family::{Engine, Report};
 
@@ -57,7 +57,7 @@ impl<A: EngineFamily> Chosen<A> {
         isa: Isa,
     ) -> Result<Self, LoadError>
     where
-        A: StoredFamily,
+        A: Addr + Pod,
     {
         let started = Instant::now();
         let engine = entry.load(stored.tables(), stored.hop_count(), isa)?;
@@ -88,7 +88,7 @@ impl<A: EngineFamily> Chosen<A> {
     /// With what was passed over before it.
     pub(crate) fn into_engine(self, passed: &str) -> (Engine<A>, Report)
     where
-        A: StoredFamily,
+        A: Addr + Pod,
     {
         let Self { name, isa, reason, time, engine } = self;
         let report = Report { name, isa, reason: reason + passed, time };

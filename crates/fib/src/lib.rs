@@ -64,4 +64,4 @@ pub use policy::{EngineChoice, FibOptions, SEARCH};
 #[doc(no_inline)]
 pub use fibula_engines::Isa;
 #[doc(no_inline)]
-pub use fibula_rib::{ColumnKind, Columns, IndexedRoutes, Provenance, StoredFamily};
+pub use fibula_rib::{ColumnKind, Columns, IndexedRoutes, Pod, Provenance};

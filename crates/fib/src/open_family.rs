@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use fibula_core::{AnyPrefix, Hop, Lookup, Memory, Prefix, Route};
 use fibula_engines::{BoxedEngine, EngineFamily, Isa};
-use fibula_rib::{EnginePart, Generation, IndexedRoutes, StoredFamily};
+use fibula_rib::{EnginePart, Generation, IndexedRoutes, Pod};
 
 use crate::by_need::ByNeed;
 use crate::{Fib, chosen};
 
 /// The families of an open table: `u32` and `u128`.
-pub trait FibFamily: EngineFamily + StoredFamily {
+pub trait FibFamily: EngineFamily + Pod {
     #[doc(hidden)]
     fn open_family(fib: &Fib) -> &OpenFamily<Self>;
     #[doc(hidden)]

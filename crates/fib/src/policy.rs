@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use fibula_core::Routes;
 use fibula_engines::{EngineFamily, Entry, Isa, engines, find};
-use fibula_rib::{StoredFamily, StoredRoutes};
+use fibula_rib::{Pod, StoredRoutes};
 
 use crate::open_family::{Engine, Report};
 use crate::{Chosen, FibError};
@@ -98,14 +98,14 @@ impl FibOptions {
 }
 
 /// What a family's engine is made from.
-pub(crate) struct Material<'a, A: EngineFamily + StoredFamily> {
+pub(crate) struct Material<'a, A: EngineFamily + Pod> {
     /// The snapshot's, if there is one.
     pub(crate) stored: Option<&'a StoredRoutes<A>>,
     /// The routes, copied from the snapshot only if something is compiled.
     pub(crate) routes: Option<Cow<'a, Routes<A>>>,
 }
 
-impl<A: EngineFamily + StoredFamily> Material<'_, A> {
+impl<A: EngineFamily + Pod> Material<'_, A> {
     fn routes(&mut self) -> &Routes<A> {
         let stored = self.stored;
         self.routes.get_or_insert_with(|| {
@@ -115,7 +115,7 @@ impl<A: EngineFamily + StoredFamily> Material<'_, A> {
 }
 
 /// The engine of a family by the policy, and why.
-pub(crate) fn choose<A: EngineFamily + StoredFamily>(
+pub(crate) fn choose<A: EngineFamily + Pod>(
     mut from: Material<'_, A>,
     options: &FibOptions,
 ) -> Result<(Engine<A>, Report), FibError> {
@@ -157,7 +157,7 @@ pub(crate) fn choose<A: EngineFamily + StoredFamily>(
 }
 
 /// The snapshot's engine; else why there is none, if that is worth a word.
-fn stored<A: EngineFamily + StoredFamily>(
+fn stored<A: EngineFamily + Pod>(
     stored: Option<&StoredRoutes<A>>,
     isa: Isa,
 ) -> Result<Result<Chosen<A>, Option<String>>, FibError> {

@@ -6,7 +6,7 @@ use crate::common::{dense, table};
 use fibula_core::{Family, Hop, Prefix, Routes, TableRef};
 use fibula_engines::{BoxedEngine, EngineFamily, Isa, engines};
 use fibula_fib::{EngineChoice, Fib, FibError, FibFamily, FibOptions};
-use fibula_rib::{EnginePart, Snapshot, StoredFamily, Table};
+use fibula_rib::{EnginePart, Pod, Snapshot, Table};
 use fibula_testkit::{Oracle, probes};
 
 /// More hops than SAIL_L with hops of one byte holds.
@@ -158,7 +158,7 @@ fn cut<'a, A: EngineFamily>(
 
 /// Tables of every engine, cut off: family and engine are named, and no other engine takes over from a
 /// damaged one.
-fn hostile<A: EngineFamily + StoredFamily>(table: &Table, routes: &Routes<A>) {
+fn hostile<A: EngineFamily + Pod>(table: &Table, routes: &Routes<A>) {
     let mut refused = 0;
     for entry in engines::<A>() {
         let engine = built(routes, entry.name);

@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use fibula_core::{Addr, Routes, TableRef};
-use fibula_rib::{EnginePart, Snapshot, StoredFamily, Table, write};
+use fibula_rib::{EnginePart, Pod, Snapshot, Table, write};
 use fibula_testkit::fib::{GenSpec, HopModel};
 use fibula_testkit::traffic::{Traffic, keys};
 
@@ -47,7 +47,7 @@ fn generated<A: Addr>(spec: &str) -> Result<Routes<A>, Box<dyn std::error::Error
     Ok(spec.parse::<GenSpec>()?.with_hops(HopModel::Near(1000)).generate())
 }
 
-fn matched<A: StoredFamily>(snapshot: &Snapshot, table: &Table) {
+fn matched<A: Addr + Pod>(snapshot: &Snapshot, table: &Table) {
     let keys = keys::<A>(table.routes(), Traffic::Pfx, 1 << 20, 1);
     let stored = snapshot.family::<A>();
     let start = Instant::now();

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use fibula_core::{Addr, Hop, Lookup, Memory, Prefix, Route, Routes};
 
-use crate::StoredFamily;
+use crate::Pod;
 use crate::array::Array;
 
 /// No parent.
@@ -48,13 +48,13 @@ pub struct IndexedRoutes<A: Addr> {
     pub(crate) bits: u8,
 }
 
-impl<A: StoredFamily> Default for IndexedRoutes<A> {
+impl<A: Addr + Pod> Default for IndexedRoutes<A> {
     fn default() -> Self {
         Self::new(&Routes::default())
     }
 }
 
-impl<A: StoredFamily> IndexedRoutes<A> {
+impl<A: Addr + Pod> IndexedRoutes<A> {
     /// The routes, copied and indexed. O(n).
     ///
     /// # Panics
@@ -147,7 +147,7 @@ impl<A: StoredFamily> IndexedRoutes<A> {
     }
 }
 
-impl<A: StoredFamily> Lookup<A> for IndexedRoutes<A> {
+impl<A: Addr + Pod> Lookup<A> for IndexedRoutes<A> {
     fn lookup(&self, addr: A) -> Hop {
         self.matched(addr).map_or(Hop::NONE, |index| Hop::from_bits(self.hops[index]))
     }

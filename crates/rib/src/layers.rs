@@ -5,7 +5,7 @@ use std::iter::Peekable;
 
 use fibula_core::{Addr, Hop, Prefix, Route, Routes, Value};
 
-use crate::{ColumnKind, ColumnsBuilder, StoredFamily, Table, TableError};
+use crate::{ColumnKind, ColumnsBuilder, Pod, Table, TableError};
 
 /// One table that says of every address what each of these tables says: their prefixes together, and
 /// their columns side by side, named `layer_column`.
@@ -69,7 +69,7 @@ impl<A: Addr> Walk<'_, A> {
     }
 }
 
-fn family<A: StoredFamily>(
+fn family<A: Addr + Pod>(
     layers: &[(&str, &Table)],
     rows: &mut ColumnsBuilder,
 ) -> Result<Routes<A>, TableError> {
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn table<A: StoredFamily>(routes: &[(Prefix<A>, u32)], columns: bool) -> Table {
+    fn table<A: Addr + Pod>(routes: &[(Prefix<A>, u32)], columns: bool) -> Table {
         let mut rows = ColumnsBuilder::new(&[("v", ColumnKind::Int)][..usize::from(columns)]);
         (0..9).for_each(|value| {
             rows.push(&[Value::Int(value)][..usize::from(columns)]).unwrap();
@@ -146,7 +146,7 @@ mod tests {
         covering.max_by_key(|route| route.prefix.len()).map(|route| route.hop)
     }
 
-    fn check<A: StoredFamily>(lists: &[Vec<(Prefix<A>, u32)>; 3]) {
+    fn check<A: Addr + Pod>(lists: &[Vec<(Prefix<A>, u32)>; 3]) {
         let tables = [table(&lists[0], true), table(&lists[1], true), table(&lists[2], false)];
         let whole = layers(&[("a", &tables[0]), ("b", &tables[1]), ("c", &tables[2])]).unwrap();
         assert_eq!(whole.columns.names().collect::<Vec<_>>(), ["a_v", "b_v", "c"]);

@@ -89,8 +89,8 @@ pub use rib::{
     Step, ValueNames,
 };
 pub use snapshot::{
-    EnginePart, Loading, Snapshot, SnapshotError, StoredFamily, StoredRoutes, Written, measure,
-    to_bytes, write,
+    EnginePart, Loading, Pod, Snapshot, SnapshotError, StoredRoutes, Written, measure, to_bytes,
+    write,
 };
 pub use status::{Count, Counters, Event, Latencies, LiveError, Refusal};
 pub use table::{LeftOut, Provenance, SelectedPeer, SourceRecord, Table, TableError};

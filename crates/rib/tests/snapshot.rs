@@ -6,8 +6,8 @@ use std::fs;
 use fibula_core::{Addr, Hop, Prefix, Routes, TableRef, Value};
 use fibula_rib::snapshot::SnapshotErrorKind;
 use fibula_rib::{
-    ColumnKind, Columns, ColumnsBuilder, EnginePart, Loading, Provenance, SelectedPeer, Snapshot,
-    SourceRecord, StoredFamily, Table, to_bytes, write,
+    ColumnKind, Columns, ColumnsBuilder, EnginePart, Loading, Pod, Provenance, SelectedPeer,
+    Snapshot, SourceRecord, Table, to_bytes, write,
 };
 use fibula_testkit::{Rng, probes, tables};
 use proptest::prelude::*;
@@ -25,7 +25,7 @@ fn scan<A: Addr>(routes: &Routes<A>, addr: A) -> Vec<usize> {
     found.into_iter().map(|(_, i)| i).collect()
 }
 
-fn agrees<A: StoredFamily>(routes: Routes<A>, random: usize) {
+fn agrees<A: Addr + Pod>(routes: Routes<A>, random: usize) {
     let mut table = Table::default();
     let rows = routes.hop_count();
     table.columns = Columns::numbered("hop", rows);

@@ -28,6 +28,8 @@ class _Asked(TypedDict):
     add: list[str]
     defaults: list[tuple[str, str]]
     strict: bool
+    salvage: bool
+    allow_empty: bool
     plain: bool
     binary: bool
     threads: int | None

@@ -73,6 +73,8 @@ class Table:
         output: str | os.PathLike[str] | None = None,
         format: str = "auto",
         strict: bool = False,
+        salvage: bool = False,
+        allow_empty: bool = False,
         columns: Iterable[str] | None = None,
         names: Iterable[str] | None = None,
         key: str | Iterable[str] | None = None,
@@ -101,7 +103,8 @@ class Table:
 
         With `output` the table is written there, whole or not at all, and opened from there; otherwise it is in memory.
         `columns` keeps only these. Damaged records are counted and skipped, with a `DamageWarning`, and
-        `Table.report` has them; if `strict`, the first is a `SourceError`. `format`, `names`, `key`, `kinds`, `delimiter`,
+        `Table.report` has them; if `strict`, the first is a `SourceError`. A damaged archive is an error unless `salvage`
+        takes what comes before the damage; so is a source without routes unless `allow_empty`. `format`, `names`, `key`, `kinds`, `delimiter`,
         `header`, `mask_host_bits` say how text is read, where that should not be found out; `peer`, `as_path` and
         `communities` what is kept of BGP tables; all as `fibula build --help` has them. `engine` names one that the
         families take if they have it.
@@ -118,6 +121,8 @@ class Table:
         building: native._Building = {
             "format": format,
             "strict": strict,
+            "salvage": salvage,
+            "allow_empty": allow_empty,
             "peer": str(peer),
             "columns": None if columns is None else _columns.names(columns),
             "as_path": as_path,

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use fibula_annotate::{
     AnnotateError, AnnotateOptions, Annotator, Format, Summary, Table, TableFamily,
 };
-use fibula_core::{Attributes, Change, Hop, Lookup, Memory, Prefix, Routes, Update, Value};
+use fibula_core::{Addr, Attributes, Change, Hop, Lookup, Memory, Prefix, Routes, Update, Value};
 use fibula_fib::{Fib, FibOptions};
-use fibula_rib::{BuilderOptions, ColumnKind, Columns, IndexedRoutes, StoredFamily, TableBuilder};
+use fibula_rib::{BuilderOptions, ColumnKind, Columns, IndexedRoutes, Pod, TableBuilder};
 
 /// Prefixes with AS and organisation.
 pub const TABLE: &[(&str, Option<u64>, &str)] = &[
@@ -68,7 +68,7 @@ impl Table for World {
     }
 }
 
-pub trait Scanned: StoredFamily {
+pub trait Scanned: Addr + Pod {
     fn scan_of(world: &World) -> &Scan<Self>;
 }
 
@@ -124,13 +124,13 @@ impl World {
 
 /// A linear scan over the routes.
 #[derive(Clone)]
-pub struct Scan<A: StoredFamily> {
+pub struct Scan<A: Addr + Pod> {
     list: Routes<A>,
     routes: IndexedRoutes<A>,
     ways: Ways,
 }
 
-impl<A: StoredFamily> Scan<A> {
+impl<A: Addr + Pod> Scan<A> {
     pub fn new(list: Routes<A>) -> Self {
         Self { routes: IndexedRoutes::new(&list), list, ways: Ways::Search }
     }
@@ -147,7 +147,7 @@ impl<A: StoredFamily> Scan<A> {
     }
 }
 
-impl<A: StoredFamily> TableFamily<A> for Scan<A> {
+impl<A: Addr + Pod> TableFamily<A> for Scan<A> {
     fn engine(&self) -> &dyn Lookup<A> {
         self
     }
@@ -178,9 +178,9 @@ impl<A: StoredFamily> TableFamily<A> for Scan<A> {
 }
 
 /// The trait's own ways.
-struct Searched<'a, A: StoredFamily>(&'a IndexedRoutes<A>);
+struct Searched<'a, A: Addr + Pod>(&'a IndexedRoutes<A>);
 
-impl<A: StoredFamily> TableFamily<A> for Searched<'_, A> {
+impl<A: Addr + Pod> TableFamily<A> for Searched<'_, A> {
     fn engine(&self) -> &dyn Lookup<A> {
         self.0
     }
@@ -189,7 +189,7 @@ impl<A: StoredFamily> TableFamily<A> for Searched<'_, A> {
     }
 }
 
-impl<A: StoredFamily> Lookup<A> for Scan<A> {
+impl<A: Addr + Pod> Lookup<A> for Scan<A> {
     fn lookup(&self, addr: A) -> Hop {
         self.matched(addr).map_or(Hop::NONE, |(_, hop)| hop)
     }

@@ -14,7 +14,7 @@ use core_affinity::CoreId;
 use fibula_core::{Addr, BuildError, Family, Hop, Routes};
 use fibula_engines::EngineFamily;
 use fibula_measure::{Mode, Traffic, answers};
-use fibula_rib::StoredFamily;
+use fibula_rib::Pod;
 use fibula_simd::Isa;
 use fibula_testkit::Oracle;
 use fibula_testkit::traffic::Traffic as Kind;
@@ -114,10 +114,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn family<A: EngineFamily + StoredFamily>(
-        &mut self,
-        loaded: &table::Loaded,
-    ) -> Result<(), Failure> {
+    fn family<A: EngineFamily + Pod>(&mut self, loaded: &table::Loaded) -> Result<(), Failure> {
         let routes = loaded.table.routes::<A>();
         let built = self.build(routes)?;
         if self.args.updates.is_empty() {

@@ -16,7 +16,7 @@ use fibula_engines::EngineFamily;
 use fibula_engines::bloomfwd::Address;
 use fibula_filter::Shape;
 use fibula_measure::Traffic;
-use fibula_rib::StoredFamily;
+use fibula_rib::Pod;
 use fibula_sources::Source;
 use fibula_testkit::traffic::Traffic as Kind;
 
@@ -270,7 +270,7 @@ impl Experiment<'_> {
         }
     }
 
-    fn figure<A: EngineFamily + StoredFamily + Address>(
+    fn figure<A: EngineFamily + Pod + Address>(
         &mut self,
         table: &str,
         routes: &Routes<A>,

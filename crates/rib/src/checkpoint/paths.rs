@@ -3,7 +3,7 @@
 use fibula_core::{Addr, Hop, Kind, Prefix, Route, Routes};
 
 use crate::rib::SavedPath;
-use crate::{Rib, StoredFamily};
+use crate::{Pod, Rib};
 
 /// The paths of each family.
 pub(super) struct AllPaths;
@@ -24,7 +24,7 @@ pub(super) struct Paths<A> {
     pub(super) stale: Vec<u32>,
 }
 
-impl<A: StoredFamily> Paths<A> {
+impl<A: Addr + Pod> Paths<A> {
     pub(super) fn of(rib: &Rib) -> Self {
         let room = rib.memory().routes;
         let mut paths = Self {

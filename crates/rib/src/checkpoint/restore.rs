@@ -1,11 +1,11 @@
 //! From a file to the RIB that it holds: everything is checked.
 
-use fibula_core::{Prefix, Vrf};
+use fibula_core::{Addr, Prefix, Vrf};
 
 use super::{Meta, Restored, VERSION};
 use crate::rib::set::is_sound;
 use crate::snapshot::Sections;
-use crate::{Peer, Preference, Rib, Snapshot, SnapshotError, StoredFamily, ValueNames};
+use crate::{Peer, Pod, Preference, Rib, Snapshot, SnapshotError, ValueNames};
 
 const META: &str = "rib/meta";
 
@@ -88,7 +88,7 @@ fn sets(sections: &Sections, rib: &mut Rib) -> Result<Vec<Option<u32>>, Snapshot
     Ok(sets)
 }
 
-fn paths<A: StoredFamily>(
+fn paths<A: Addr + Pod>(
     sections: &Sections,
     sets: &[Option<u32>],
     has_stale: bool,

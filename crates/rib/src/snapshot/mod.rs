@@ -92,9 +92,11 @@ use open::Opened;
 use crate::array::{AlignedBytes, Image};
 use crate::{Columns, Provenance};
 
+/// What lies in a file can be used as an address, of either family, where it lies.
+pub use bytemuck::Pod;
 pub use error::{SnapshotError, SnapshotErrorKind};
 pub use file::Loading;
-pub use routes::{StoredFamily, StoredRoutes};
+pub use routes::StoredRoutes;
 pub(crate) use sections::Sections;
 pub(crate) use write::to_bytes_with;
 pub use write::{EnginePart, Written, measure, to_bytes, write};

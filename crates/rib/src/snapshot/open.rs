@@ -6,13 +6,13 @@
 
 use std::sync::Arc;
 
-use fibula_core::{Family, PerFamily};
+use fibula_core::{Addr, Family, PerFamily};
 
 use super::format::{self, Section};
 use super::routes::{Stored, StoredTables};
 use super::schema::{ColumnSchema, Engines, Schema};
 use super::sections::Sections;
-use super::{SnapshotError, StoredFamily, StoredRoutes};
+use super::{Pod, SnapshotError, StoredRoutes};
 use crate::array::Image;
 use crate::columns::{Column, Columns, Dictionary};
 use crate::indexed::{IndexedRoutes, MAX_BUCKET_BITS};
@@ -48,7 +48,7 @@ pub(super) fn open(image: Image) -> Result<Opened> {
     Ok(Opened { sections, digest, table_digest, families, columns, provenance })
 }
 
-fn family<A: StoredFamily>(
+fn family<A: Addr + Pod>(
     sections: &Sections,
     rows: u32,
     engine: String,
@@ -89,7 +89,7 @@ fn family<A: StoredFamily>(
 }
 
 /// Prefixes are canonical, sorted and unique.
-fn check_order<A: StoredFamily>(
+fn check_order<A: Addr + Pod>(
     sections: &Sections,
     name: &str,
     addrs: &[A],

@@ -1,16 +1,10 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use bytemuck::Pod;
 use fibula_core::{Addr, Kind, SharedBytes, TableSource};
 
 use crate::IndexedRoutes;
 use crate::array::Image;
-
-/// The families that a snapshot holds, `u32` and `u128`: addresses that can be used where they lie.
-pub trait StoredFamily: Addr + Pod {}
-
-impl<A: Addr + Pod> StoredFamily for A {}
 
 /// The routes of a family as they lie in a snapshot: [`IndexedRoutes`], and the engine that is stored with
 /// them.

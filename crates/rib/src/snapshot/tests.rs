@@ -9,7 +9,7 @@ use fibula_testkit::{Rng, tables};
 
 use super::error::SnapshotErrorKind as Kind;
 use super::format::{self, ENTRY, HEADER, NAME};
-use super::{EnginePart, Snapshot, StoredFamily, to_bytes};
+use super::{EnginePart, Pod, Snapshot, to_bytes};
 use crate::{ColumnKind, ColumnsBuilder, Provenance, SourceRecord, Table};
 
 const ROWS: u32 = 5;
@@ -47,7 +47,7 @@ fn sample(prefixes: usize) -> Vec<u8> {
 
 /// Asks for everything that a snapshot can answer, and checks what must hold whatever it says.
 fn exercise(snapshot: &Snapshot) {
-    fn family<A: StoredFamily>(snapshot: &Snapshot, rng: &mut Rng) {
+    fn family<A: Addr + Pod>(snapshot: &Snapshot, rng: &mut Rng) {
         let stored = snapshot.family::<A>();
         let routes = stored.to_routes();
         assert_eq!(routes.len(), stored.len());

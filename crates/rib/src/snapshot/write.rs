@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::Path;
 
-use fibula_core::{Family, TableRef};
+use fibula_core::{Addr, Family, TableRef};
 use serde::Serialize;
 
 use super::error::SnapshotErrorKind as Kind;
 use super::format::{self, Section};
 use super::schema::{Engines, Schema};
-use super::{SnapshotError, StoredFamily};
+use super::{Pod, SnapshotError};
 use crate::array::AlignedBytes;
 use crate::columns::Dictionary;
 use crate::{AtomicFile, IndexedRoutes, Table};
@@ -232,7 +232,7 @@ fn columns<'a>(
     Ok(())
 }
 
-fn family<A: StoredFamily>(
+fn family<A: Addr + Pod>(
     table: &Table,
     parts: &mut Vec<(String, Cow<'_, [u8]>)>,
 ) -> Result<(), SnapshotError> {
