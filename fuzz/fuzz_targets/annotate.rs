@@ -1,14 +1,14 @@
 //! Annotation of every format: the first three bytes are format, options and the size of the reads.
 #![no_main]
 
-use fibula_annotate::{AnnotateOptions, Annotator, Column, Format, Header, Summary};
+use fibula_annotate::{AnnotateOptions, Annotator, Column, Header, LogFormat, Summary};
 use fibula_fuzz::{Pieces, WORLD};
 use libfuzzer_sys::fuzz_target;
 use serde::de::IgnoredAny;
 
 fuzz_target!(|data: &[u8]| {
     let Some((&[kind, flags, step], input)) = data.split_first_chunk() else { return };
-    let format = Format::ALL[usize::from(kind) % 5];
+    let format = LogFormat::ALL[usize::from(kind) % 5];
     let options = options(format, kind, flags);
     let Ok(annotator) = Annotator::new(&*WORLD, format, &options) else { return };
     let (mut output, mut pieces) = (Vec::new(), Vec::new());
@@ -23,10 +23,10 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(summary.matched + summary.unmatched, summary.addresses);
     let cells = summary.addresses + summary.empty + summary.unparsable;
     // A line that is not a JSON object is a row without cells.
-    let json = format == Format::JsonLines;
+    let json = format == LogFormat::JsonLines;
     let rows = if json { summary.rows - summary.damaged } else { summary.rows };
     assert_eq!(cells.checked_rem(rows).unwrap_or(cells), 0, "{summary:?}");
-    if format == Format::Pcap {
+    if format == LogFormat::Pcap {
         let rows = output.iter().filter(|&&b| b == b'\n').count() as u64;
         assert_eq!(rows, summary.rows + u64::from(rows > 0));
     } else {
@@ -35,13 +35,13 @@ fuzz_target!(|data: &[u8]| {
     check_again(&output, format, &options, &summary);
 });
 
-fn options(format: Format, kind: u8, flags: u8) -> AnnotateOptions {
+fn options(format: LogFormat, kind: u8, flags: u8) -> AnnotateOptions {
     let mut options = AnnotateOptions::default();
     options.columns = match (format, kind >> 6) {
-        (Format::JsonLines, 0) => vec![Column::Name("a".into())],
-        (Format::JsonLines, _) => vec![Column::Name("a.b".into()), Column::Name("c".into())],
-        (Format::Pcap, 1) => vec![Column::Name("dst".into())],
-        (Format::Csv | Format::Tsv, 3) => vec![Column::Name("a".into())],
+        (LogFormat::JsonLines, 0) => vec![Column::Name("a".into())],
+        (LogFormat::JsonLines, _) => vec![Column::Name("a.b".into()), Column::Name("c".into())],
+        (LogFormat::Pcap, 1) => vec![Column::Name("dst".into())],
+        (LogFormat::Csv | LogFormat::Tsv, 3) => vec![Column::Name("a".into())],
         (_, 1) => vec![Column::Number(1)],
         (_, 2) => vec![Column::Number(3), Column::Number(1)],
         _ => Vec::new(),
@@ -57,7 +57,7 @@ fn options(format: Format, kind: u8, flags: u8) -> AnnotateOptions {
 }
 
 /// Line by line the output is the input, with text inserted in one place. JSON stays JSON.
-fn check_lines(input: &[u8], output: &[u8], format: Format, options: &AnnotateOptions) {
+fn check_lines(input: &[u8], output: &[u8], format: LogFormat, options: &AnnotateOptions) {
     let lines = |text: &[u8]| text.iter().filter(|&&b| b == b'\n').count();
     if lines(input) != lines(output) {
         // A quoted name of a column may hold a line end; the names that are made of it do too.
@@ -69,7 +69,7 @@ fn check_lines(input: &[u8], output: &[u8], format: Format, options: &AnnotateOp
         let tail = old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count();
         let kept = new.len() >= old.len() && head + tail >= old.len();
         assert!(kept, "{} became {}", old.escape_ascii(), new.escape_ascii());
-        if format == Format::JsonLines && serde_json::from_slice::<IgnoredAny>(old).is_ok() {
+        if format == LogFormat::JsonLines && serde_json::from_slice::<IgnoredAny>(old).is_ok() {
             let sound = serde_json::from_slice::<IgnoredAny>(new).is_ok();
             assert!(sound, "{} became {}", old.escape_ascii(), new.escape_ascii());
         }
@@ -77,13 +77,13 @@ fn check_lines(input: &[u8], output: &[u8], format: Format, options: &AnnotateOp
 }
 
 /// What was written reads as a table of as many rows, all of one width.
-fn check_again(output: &[u8], format: Format, options: &AnnotateOptions, summary: &Summary) {
-    if matches!(format, Format::JsonLines | Format::List) || summary.damaged > 0 {
+fn check_again(output: &[u8], format: LogFormat, options: &AnnotateOptions, summary: &Summary) {
+    if matches!(format, LogFormat::JsonLines | LogFormat::List) || summary.damaged > 0 {
         return;
     }
     let (mut format, mut again) = (format, options.clone());
-    if format == Format::Pcap {
-        (format, again) = (Format::Csv, AnnotateOptions::default());
+    if format == LogFormat::Pcap {
+        (format, again) = (LogFormat::Csv, AnnotateOptions::default());
     }
     (again.columns, again.header) = (vec![Column::Number(1)], Header::Absent);
     again.strict = false;

@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-use fibula_annotate::{Table, TableFamily};
-use fibula_core::{Attributes, Change, Lookup, Update, Value};
+use fibula_annotate::{LookupFamily, LookupTable};
+use fibula_core::{Addr, Attributes, Change, Lookup, Update, Value};
 use fibula_rib::{BuilderOptions, ColumnKind, Columns, IndexedRoutes, Pod, TableBuilder};
 use fibula_testkit::Oracle;
 
@@ -12,7 +12,7 @@ pub struct World(Columns, Family<u32>, Family<u128>);
 
 struct Family<A: Addr + Pod>(Oracle<A>, IndexedRoutes<A>);
 
-impl<A: Addr + Pod> TableFamily<A> for Family<A> {
+impl<A: Addr + Pod> LookupFamily<A> for Family<A> {
     fn engine(&self) -> &dyn Lookup<A> {
         &self.0
     }
@@ -21,14 +21,14 @@ impl<A: Addr + Pod> TableFamily<A> for Family<A> {
     }
 }
 
-impl Table for World {
+impl LookupTable for World {
     fn columns(&self) -> &Columns {
         &self.0
     }
-    fn v4(&self) -> &dyn TableFamily<u32> {
+    fn v4(&self) -> &dyn LookupFamily<u32> {
         &self.1
     }
-    fn v6(&self) -> &dyn TableFamily<u128> {
+    fn v6(&self) -> &dyn LookupFamily<u128> {
         &self.2
     }
 }

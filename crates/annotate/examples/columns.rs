@@ -15,7 +15,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow_array::{Array, ArrayRef, StringArray, UInt32Array};
-use fibula_annotate::{Address, AnnotateOptions, Annotated, ColumnAnnotator, Table, TableFamily};
+use fibula_annotate::{
+    Address, AnnotateOptions, Annotated, ColumnAnnotator, LookupFamily, LookupTable,
+};
 use fibula_core::{Hop, Lookup, Prefix, Value};
 use fibula_fib::{Columns, Fib, FibFamily, IndexedRoutes};
 
@@ -42,19 +44,19 @@ impl Random {
 /// A table that finds routes by search alone, however many are asked for.
 struct Searched(Fib);
 
-impl Table for Searched {
+impl LookupTable for Searched {
     fn columns(&self) -> &Columns {
         self.0.columns()
     }
-    fn v4(&self) -> &dyn TableFamily<u32> {
+    fn v4(&self) -> &dyn LookupFamily<u32> {
         self
     }
-    fn v6(&self) -> &dyn TableFamily<u128> {
+    fn v6(&self) -> &dyn LookupFamily<u128> {
         self
     }
 }
 
-impl<A: FibFamily> TableFamily<A> for Searched {
+impl<A: FibFamily> LookupFamily<A> for Searched {
     fn engine(&self) -> &dyn Lookup<A> {
         self.0.family::<A>().engine()
     }

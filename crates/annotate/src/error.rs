@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use crate::{Column, Format};
+use crate::{Column, LogFormat};
 
 /// Why annotation could not begin, or stopped.
 #[derive(Debug)]
@@ -33,19 +33,19 @@ pub enum AnnotateError {
     /// The format has columns in place of rows: a [`ColumnAnnotator`](crate::ColumnAnnotator) is for it.
     Columnar {
         /// The format.
-        format: Format,
+        format: LogFormat,
     },
     /// The format cannot be asked for this column, for instance a list for a name.
     ColumnKind {
         /// The format.
-        format: Format,
+        format: LogFormat,
         /// The column.
         column: Column,
     },
     /// No address column was asked for, and none can be found.
     NoColumn {
         /// The format.
-        format: Format,
+        format: LogFormat,
     },
     /// No row has the column that was asked for.
     InNoRow {

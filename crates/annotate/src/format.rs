@@ -7,7 +7,7 @@ use std::str::FromStr;
 /// The format of the input; the output has the same, except that packets become CSV rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Format {
+pub enum LogFormat {
     /// Comma-separated values (another delimiter by choice), quoted as RFC 4180 says.
     Csv,
     /// Tab-separated values.
@@ -24,7 +24,7 @@ pub enum Format {
     Arrow,
 }
 
-impl Format {
+impl LogFormat {
     /// All formats.
     pub const ALL: [Self; 7] =
         [Self::Csv, Self::Tsv, Self::JsonLines, Self::List, Self::Pcap, Self::Parquet, Self::Arrow];
@@ -53,10 +53,10 @@ impl Format {
     /// `.zst`) aside.
     ///
     /// ```
-    /// use fibula_annotate::Format;
-    /// assert_eq!(Format::from_path("flows/conn.json.xz".as_ref()), Some(Format::JsonLines));
-    /// assert_eq!(Format::from_path("access.log".as_ref()), Some(Format::List));
-    /// assert_eq!(Format::from_path("capture".as_ref()), None);
+    /// use fibula_annotate::LogFormat;
+    /// assert_eq!(LogFormat::from_path("flows/conn.json.xz".as_ref()), Some(LogFormat::JsonLines));
+    /// assert_eq!(LogFormat::from_path("access.log".as_ref()), Some(LogFormat::List));
+    /// assert_eq!(LogFormat::from_path("capture".as_ref()), None);
     /// ```
     pub fn from_path(path: &Path) -> Option<Self> {
         let ending = path.extension()?.to_str()?.to_ascii_lowercase();
@@ -74,7 +74,7 @@ impl Format {
     }
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for LogFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -87,13 +87,13 @@ pub struct UnknownFormat(String);
 impl fmt::Display for UnknownFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "unknown format {:?}; known are", self.0)?;
-        Format::ALL.iter().try_for_each(|format| write!(f, " {format}"))
+        LogFormat::ALL.iter().try_for_each(|format| write!(f, " {format}"))
     }
 }
 
 impl std::error::Error for UnknownFormat {}
 
-impl FromStr for Format {
+impl FromStr for LogFormat {
     type Err = UnknownFormat;
 
     fn from_str(text: &str) -> Result<Self, UnknownFormat> {
@@ -116,10 +116,10 @@ mod tests {
 
     #[test]
     fn names_round_trip() {
-        for format in Format::ALL {
+        for format in LogFormat::ALL {
             assert_eq!(format.name().parse(), Ok(format));
         }
-        let error = "xml".parse::<Format>().unwrap_err();
+        let error = "xml".parse::<LogFormat>().unwrap_err();
         assert_eq!(
             error.to_string(),
             "unknown format \"xml\"; known are csv tsv jsonl list pcap parquet arrow"

@@ -7,7 +7,7 @@ use fibula_fib::Columns;
 
 use crate::Top;
 use crate::added::{Added, Addition, added_name};
-use crate::table::{Family, Table};
+use crate::table::{LookupTable, TableAddr};
 
 /// How often rows and routes were hit, for one address column. Memory is bounded by the table, not by
 /// the input.
@@ -19,7 +19,7 @@ pub(crate) struct Hits {
 }
 
 impl Hits {
-    pub(crate) fn new(table: &dyn Table, prefixes: bool) -> Self {
+    pub(crate) fn new(table: &dyn LookupTable, prefixes: bool) -> Self {
         let routes = |len: usize| if prefixes { vec![0; len] } else { Vec::new() };
         Self {
             rows: vec![0; table.columns().len() as usize],
@@ -78,7 +78,7 @@ impl Hits {
     /// The most frequent values of what is added for the address column `name`; of lists none.
     pub(crate) fn top(
         &self,
-        table: &dyn Table,
+        table: &dyn LookupTable,
         additions: &[Addition],
         name: &str,
         limit: usize,
@@ -107,9 +107,9 @@ impl Hits {
         hit.map(|(code, &count)| (value(code), count)).collect()
     }
 
-    fn prefixes<'s>(&self, table: &dyn Table) -> Vec<(Ranked<'s>, u64)> {
-        fn family<A: Family>(
-            table: &dyn Table,
+    fn prefixes<'s>(&self, table: &dyn LookupTable) -> Vec<(Ranked<'s>, u64)> {
+        fn family<A: TableAddr>(
+            table: &dyn LookupTable,
             counts: &[u64],
             any: fn(Prefix<A>) -> AnyPrefix,
         ) -> Vec<(Ranked<'static>, u64)> {

@@ -6,7 +6,7 @@
 //! together, and memory does not grow with the input, so it works in a pipe of any length.
 //!
 //! ```
-//! use fibula_annotate::{AnnotateOptions, Annotator, Column, Format};
+//! use fibula_annotate::{AnnotateOptions, Annotator, Column, LogFormat};
 //! use fibula_core::{Attributes, Change, Update, Value};
 //! use fibula_fib::{Fib, FibOptions};
 //! use fibula_rib::{BuilderOptions, ColumnKind, TableBuilder};
@@ -22,7 +22,7 @@
 //! let mut options = AnnotateOptions::default();
 //! options.columns = vec![Column::Name("src".into())];
 //! options.add = vec!["prefix".into(), "country".into()];
-//! let annotator = Annotator::new(fib, Format::Csv, &options)?;
+//! let annotator = Annotator::new(fib, LogFormat::Csv, &options)?;
 //!
 //! let input = "src,port\n192.0.2.7,53\n10.0.0.1,80\n";
 //! let mut output = Vec::new();
@@ -62,8 +62,8 @@ pub use address::Address;
 pub use columns::{Annotated, ColumnAnnotator, Counts};
 pub use error::AnnotateError;
 pub use files::{Progress, panic_is_caught};
-pub use format::{Format, UnknownFormat};
+pub use format::{LogFormat, UnknownFormat};
 pub use options::{AnnotateOptions, Column, Header, PrefixForm, TextForm};
 pub use rows::Annotator;
 pub use summary::{Summary, Top};
-pub use table::{Table, TableFamily};
+pub use table::{LookupFamily, LookupTable};

@@ -6,25 +6,25 @@ use fibula_core::{Addr, Hop, Lookup};
 use fibula_fib::{Columns, Fib, FibFamily, IndexedRoutes, OpenFamily, Pod};
 
 /// A table to annotate with. A [`Fib`] is one, unless it is a generation of a live table.
-pub trait Table: Send + Sync {
+pub trait LookupTable: Send + Sync {
     /// The values: hops number their rows.
     fn columns(&self) -> &Columns;
 
     /// The IPv4 routes and what answers for them.
-    fn v4(&self) -> &dyn TableFamily<u32>;
+    fn v4(&self) -> &dyn LookupFamily<u32>;
 
     /// The IPv6 routes and what answers for them.
-    fn v6(&self) -> &dyn TableFamily<u128>;
+    fn v6(&self) -> &dyn LookupFamily<u128>;
 
-    /// Whether hops number rows of [`Table::columns`]. A generation of a live table has attribute sets in
+    /// Whether hops number rows of [`LookupTable::columns`]. A generation of a live table has attribute sets in
     /// their place; nothing is annotated with it.
     fn has_columns(&self) -> bool {
         true
     }
 }
 
-/// One family of a [`Table`].
-pub trait TableFamily<A: Addr + Pod>: Send + Sync {
+/// One family of a [`LookupTable`].
+pub trait LookupFamily<A: Addr + Pod>: Send + Sync {
     /// Answers with hops.
     fn engine(&self) -> &dyn Lookup<A>;
 
@@ -51,14 +51,14 @@ pub trait TableFamily<A: Addr + Pod>: Send + Sync {
     }
 }
 
-impl Table for Fib {
+impl LookupTable for Fib {
     fn columns(&self) -> &Columns {
         Fib::columns(self)
     }
-    fn v4(&self) -> &dyn TableFamily<u32> {
+    fn v4(&self) -> &dyn LookupFamily<u32> {
         self.family::<u32>()
     }
-    fn v6(&self) -> &dyn TableFamily<u128> {
+    fn v6(&self) -> &dyn LookupFamily<u128> {
         self.family::<u128>()
     }
     fn has_columns(&self) -> bool {
@@ -66,7 +66,7 @@ impl Table for Fib {
     }
 }
 
-impl<A: FibFamily> TableFamily<A> for OpenFamily<A> {
+impl<A: FibFamily> LookupFamily<A> for OpenFamily<A> {
     fn engine(&self) -> &dyn Lookup<A> {
         OpenFamily::engine(self)
     }
@@ -83,14 +83,14 @@ impl<A: FibFamily> TableFamily<A> for OpenFamily<A> {
 
 macro_rules! shared {
     ($($pointer:ty),*) => {$(
-        impl<T: Table + ?Sized> Table for $pointer {
+        impl<T: LookupTable + ?Sized> LookupTable for $pointer {
             fn columns(&self) -> &Columns {
                 (**self).columns()
             }
-            fn v4(&self) -> &dyn TableFamily<u32> {
+            fn v4(&self) -> &dyn LookupFamily<u32> {
                 (**self).v4()
             }
-            fn v6(&self) -> &dyn TableFamily<u128> {
+            fn v6(&self) -> &dyn LookupFamily<u128> {
                 (**self).v6()
             }
             fn has_columns(&self) -> bool {
@@ -103,24 +103,24 @@ macro_rules! shared {
 shared!(&T, Arc<T>);
 
 /// A family of a table, by its address type.
-pub(crate) trait Family: Addr + Pod {
-    fn in_table(table: &dyn Table) -> &dyn TableFamily<Self>;
+pub(crate) trait TableAddr: Addr + Pod {
+    fn in_table(table: &dyn LookupTable) -> &dyn LookupFamily<Self>;
 
     /// The numbers of the matching routes, or their lengths.
-    fn routes_of(table: &dyn Table, by_length: bool, addrs: &[Self], found: &mut [Hop]) {
+    fn routes_of(table: &dyn LookupTable, by_length: bool, addrs: &[Self], found: &mut [Hop]) {
         let family = Self::in_table(table);
         if by_length { family.lengths(addrs, found) } else { family.numbers(addrs, found) }
     }
 }
 
-impl Family for u32 {
-    fn in_table(table: &dyn Table) -> &dyn TableFamily<Self> {
+impl TableAddr for u32 {
+    fn in_table(table: &dyn LookupTable) -> &dyn LookupFamily<Self> {
         table.v4()
     }
 }
 
-impl Family for u128 {
-    fn in_table(table: &dyn Table) -> &dyn TableFamily<Self> {
+impl TableAddr for u128 {
+    fn in_table(table: &dyn LookupTable) -> &dyn LookupFamily<Self> {
         table.v6()
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::common::World;
-use fibula_annotate::{AnnotateError, AnnotateOptions, Format, Summary};
+use fibula_annotate::{AnnotateError, AnnotateOptions, LogFormat, Summary};
 
 fn real_capture() -> Vec<u8> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tcpdump-tests.pcap");
@@ -14,7 +14,7 @@ fn run(capture: &[u8], strict: bool) -> (String, Result<Summary, AnnotateError>)
     let mut options = AnnotateOptions::default();
     options.add = vec!["prefix".into(), "asn".into()];
     options.strict = strict;
-    World::new().run((Format::Pcap, options), capture)
+    World::new().run((LogFormat::Pcap, options), capture)
 }
 
 /// The records of a little-endian microsecond pcap: seconds, microseconds, data, length on the wire.
@@ -231,9 +231,9 @@ fn flows_sum_packets_up() {
     let mut options = AnnotateOptions::default();
     options.add = vec!["asn".into()];
     let world = World::new();
-    let (packets, one) = world.run((Format::Pcap, options.clone()), &capture);
+    let (packets, one) = world.run((LogFormat::Pcap, options.clone()), &capture);
     options.flows = true;
-    let (flows, two) = world.run((Format::Pcap, options), &capture);
+    let (flows, two) = world.run((LogFormat::Pcap, options), &capture);
     // Summed up here, from the rows of the packets.
     let mut expected: Vec<(String, (u64, u64))> = Vec::new();
     for line in packets.lines().skip(1) {

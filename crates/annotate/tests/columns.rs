@@ -13,8 +13,8 @@ use arrow_array::{
 };
 use arrow_schema::DataType;
 use fibula_annotate::{
-    AnnotateError, AnnotateOptions, Annotated, Annotator, ColumnAnnotator, Format, PrefixForm,
-    Table, TextForm,
+    AnnotateError, AnnotateOptions, Annotated, Annotator, ColumnAnnotator, LogFormat, LookupTable,
+    PrefixForm, TextForm,
 };
 use fibula_core::{PerFamily, Routes};
 use fibula_fib::{Fib, Isa};
@@ -28,12 +28,12 @@ fn options(add: &[&str]) -> AnnotateOptions {
 
 /// Annotates with routes and lengths by search and by a scan, and with a `Fib`; they must agree.
 fn run(world: &World, options: &AnnotateOptions, array: &dyn Array) -> Annotated {
-    let found = |table: Arc<dyn Table>| {
+    let found = |table: Arc<dyn LookupTable>| {
         let annotator = ColumnAnnotator::new(table, options).unwrap();
         annotator.annotate("ip", array).unwrap()
     };
     let one = found(Arc::new(world.with_ways(Ways::Search)));
-    let same_table: [Arc<dyn Table>; 2] =
+    let same_table: [Arc<dyn LookupTable>; 2] =
         [Arc::new(world.with_ways(Ways::Scans)), Arc::new(world.fib())];
     for table in same_table {
         let two = found(table);
@@ -310,6 +310,6 @@ fn a_live_generation_is_refused() {
     let fib = Fib::of_live(&live, 0).unwrap();
     let error = ColumnAnnotator::new(fib.clone(), &AnnotateOptions::default()).err().unwrap();
     assert!(error.to_string().contains("a generation of a live one"), "{error}");
-    let error = Annotator::new(fib, Format::Csv, &AnnotateOptions::default()).err().unwrap();
+    let error = Annotator::new(fib, LogFormat::Csv, &AnnotateOptions::default()).err().unwrap();
     assert!(matches!(error, AnnotateError::Live), "{error}");
 }

@@ -1,9 +1,9 @@
 //! Each format from bytes to bytes.
 
 use crate::common::World;
-use fibula_annotate::{AnnotateError, AnnotateOptions, Column, Format, Header};
+use fibula_annotate::{AnnotateError, AnnotateOptions, Column, Header, LogFormat};
 
-fn options(format: Format, columns: &[&str], add: &[&str]) -> (Format, AnnotateOptions) {
+fn options(format: LogFormat, columns: &[&str], add: &[&str]) -> (LogFormat, AnnotateOptions) {
     let mut options = AnnotateOptions::default();
     options.columns = columns.iter().map(|column| column.parse().unwrap()).collect();
     options.add = add.iter().map(|&name| name.to_owned()).collect();
@@ -19,8 +19,8 @@ fn csv_keeps_bytes_and_quotes_what_it_must() {
         \r\n\
         4,\r\n\
         5,8.8.8.8,x,";
-    let (output, summary) =
-        World::new().run(options(Format::Csv, &["src", "dst"], &["org", "asn"]), input.as_bytes());
+    let (output, summary) = World::new()
+        .run(options(LogFormat::Csv, &["src", "dst"], &["org", "asn"]), input.as_bytes());
     assert_eq!(
         output,
         "\u{feff}t,src,note,dst,src_org,src_asn,dst_org,dst_asn\r\n\
@@ -41,7 +41,7 @@ fn csv_keeps_bytes_and_quotes_what_it_must() {
 
 #[test]
 fn tsv_with_the_prefix_between_values() {
-    let mut options = options(Format::Tsv, &["1"], &["asn", "prefix", "org"]);
+    let mut options = options(LogFormat::Tsv, &["1"], &["asn", "prefix", "org"]);
     options.1.header = Header::Absent;
     options.1.quote = None;
     let input = "10.1.2.3\t\"x\n2001:db8:1::5\ty\n203.0.113.1\tz\n";
@@ -56,7 +56,7 @@ fn tsv_with_the_prefix_between_values() {
 
 #[test]
 fn other_delimiters() {
-    let mut options = options(Format::Csv, &["ip"], &["org"]);
+    let mut options = options(LogFormat::Csv, &["ip"], &["org"]);
     options.1.delimiter = Some(b';');
     let (output, _) = World::new().run(options, b"a;ip\n1;10.0.0.1\n");
     assert_eq!(output, "a;ip;ip_org\n1;10.0.0.1;Example, Inc.\n");
@@ -67,7 +67,7 @@ fn json_lines() {
     let input = "{\"id.orig_h\":\"10.1.0.1\",\"p\":1}\n{\"id\":{\"orig_h\":\"2001:db8::7\"} }\r\n\
         not json\n[]\n\n{}\n{\"id.orig_h\":\"-\"}\n";
     let (output, summary) = World::new().run(
-        options(Format::JsonLines, &["id.orig_h"], &["org", "prefix", "asn"]),
+        options(LogFormat::JsonLines, &["id.orig_h"], &["org", "prefix", "asn"]),
         input.as_bytes(),
     );
     assert_eq!(
@@ -88,7 +88,7 @@ fn json_lines() {
 #[test]
 fn lists_and_logs() {
     let input = "# seen\n10.1.0.1 - - [17/May/2015] \"GET /\"\r\n2001:db8::1\t7\n\nhost x\n8.8.8.8";
-    let (output, summary) = World::new().run(options(Format::List, &[], &[]), input.as_bytes());
+    let (output, summary) = World::new().run(options(LogFormat::List, &[], &[]), input.as_bytes());
     assert_eq!(
         output,
         "# seen\n10.1.0.1 - - [17/May/2015] \"GET /\"\t64501\tHe said \"no\"\r\n\
@@ -103,7 +103,7 @@ fn lists_and_logs() {
 #[test]
 fn top_values() {
     let input = "10.0.0.1\n10.1.0.1\n192.0.2.1\n10.0.0.2\n10.1.0.2\n2001:db8::1\n8.8.8.8\n";
-    let mut options = options(Format::List, &[], &["prefix", "asn"]);
+    let mut options = options(LogFormat::List, &[], &["prefix", "asn"]);
     options.1.top = 2;
     let (_, summary) = World::new().run(options, input.as_bytes());
     let top = summary.unwrap().top;
@@ -122,18 +122,18 @@ fn strict_stops_at_the_line_and_writes_what_was_before() {
         options
     };
     let (output, result) =
-        world.run(strict(Format::List, &[]), b"10.0.0.1\n\n10.0.0.2\n10.0.0.300 x\n10.0.0.4\n");
+        world.run(strict(LogFormat::List, &[]), b"10.0.0.1\n\n10.0.0.2\n10.0.0.300 x\n10.0.0.4\n");
     assert_eq!(output, "10.0.0.1\t64500\n\n10.0.0.2\t64500\n");
     assert_eq!(
         result.unwrap_err().to_string(),
         "line 4, column 1: \"10.0.0.300\" is not an address"
     );
     let csv = b"n,ip\n\"a\nb\",10.0.0.1\n1,x\n";
-    let (_, result) = world.run(strict(Format::Csv, &["ip"]), csv);
+    let (_, result) = world.run(strict(LogFormat::Csv, &["ip"]), csv);
     assert_eq!(result.unwrap_err().to_string(), "line 4, column ip: \"x\" is not an address");
-    let (_, result) = world.run(strict(Format::Csv, &["ip"]), b"n,ip\n1,10.0.0.1,3\n");
+    let (_, result) = world.run(strict(LogFormat::Csv, &["ip"]), b"n,ip\n1,10.0.0.1,3\n");
     assert_eq!(result.unwrap_err().to_string(), "record at line 2: 3 fields, the first row has 2");
-    let (_, result) = world.run(strict(Format::JsonLines, &["ip"]), b"{}\n{\"ip\":\n");
+    let (_, result) = world.run(strict(LogFormat::JsonLines, &["ip"]), b"{}\n{\"ip\":\n");
     assert_eq!(
         result.unwrap_err().to_string(),
         "record at line 2: not a JSON object: EOF while parsing a value at byte 6"
@@ -149,22 +149,22 @@ fn options_that_do_not_fit() {
         result.unwrap_err().to_string()
     };
     assert_eq!(
-        error(Format::Csv, &["a"], &["country"]),
+        error(LogFormat::Csv, &["a"], &["country"]),
         "the table has no value column \"country\"; it has: asn, org"
     );
-    assert_eq!(error(Format::Csv, &["a"], &["asn", "asn"]), "\"asn\" was asked for twice");
-    assert_eq!(error(Format::List, &["ip"], &[]), "format list has no column \"ip\" to ask for");
-    assert_eq!(error(Format::List, &["1", "1"], &[]), "\"1\" was asked for twice");
+    assert_eq!(error(LogFormat::Csv, &["a"], &["asn", "asn"]), "\"asn\" was asked for twice");
+    assert_eq!(error(LogFormat::List, &["ip"], &[]), "format list has no column \"ip\" to ask for");
+    assert_eq!(error(LogFormat::List, &["1", "1"], &[]), "\"1\" was asked for twice");
     assert_eq!(
-        error(Format::Pcap, &["1"], &[]),
+        error(LogFormat::Pcap, &["1"], &[]),
         "format pcap has no column numbers, 1 was asked for"
     );
     assert_eq!(
-        error(Format::JsonLines, &[], &[]),
+        error(LogFormat::JsonLines, &[], &[]),
         "no address column found in the jsonl input: name one"
     );
-    assert_eq!(error(Format::Pcap, &[], &[]), "the input is neither pcap nor pcapng");
-    let mut same = options(Format::Csv, &["a"], &[]);
+    assert_eq!(error(LogFormat::Pcap, &[], &[]), "the input is neither pcap nor pcapng");
+    let mut same = options(LogFormat::Csv, &["a"], &[]);
     same.1.delimiter = Some(b'"');
     assert!(matches!(world.run(same, b"").1, Err(AnnotateError::Delimiter)));
 }
@@ -176,7 +176,7 @@ fn defaults() {
     let world = World::new();
     let input = "ip,n\n10.0.0.1,1\n9.9.9.9,2\n,3\nx,4\n10.1.2.3,5\n::9,6\n";
     for add in [&["asn", "org"][..], &["asn", "prefix", "org"]] {
-        let mut with = options(Format::Csv, &["ip"], add);
+        let mut with = options(LogFormat::Csv, &["ip"], add);
         with.1.defaults = vec![("org".into(), "a \"b\"".into()), ("asn".into(), "0".into())];
         let (text, summary) = world.run(with, input.as_bytes());
         let prefix = |text: &str| match add.len() {
@@ -196,12 +196,12 @@ fn defaults() {
         let summary = summary.unwrap();
         assert_eq!((summary.matched, summary.unmatched), (2, 2));
     }
-    let mut with = options(Format::JsonLines, &["ip"], &["asn"]);
+    let mut with = options(LogFormat::JsonLines, &["ip"], &["asn"]);
     with.1.defaults = vec![("asn".into(), "7".into())];
     let (text, _) = world.run(with, b"{\"ip\":\"9.9.9.9\"}\n{\"ip\":null}\n");
     assert_eq!(text, "{\"ip\":\"9.9.9.9\",\"ip_asn\":7}\n{\"ip\":null,\"ip_asn\":null}\n");
     for (name, value) in [("prefix", "x"), ("org", "x"), ("asn", "x")] {
-        let mut with = options(Format::Csv, &["ip"], &["asn", "prefix"]);
+        let mut with = options(LogFormat::Csv, &["ip"], &["asn", "prefix"]);
         with.1.defaults = vec![(name.into(), value.into())];
         assert!(world.run(with, input.as_bytes()).1.is_err(), "{name}");
     }
@@ -209,7 +209,7 @@ fn defaults() {
 
 #[test]
 fn a_name_may_look_like_a_number() {
-    let mut options = options(Format::Csv, &[], &["asn"]);
+    let mut options = options(LogFormat::Csv, &[], &["asn"]);
     options.1.columns = vec![Column::Name("7".into())];
     let (output, _) = World::new().run(options, b"7\n10.0.0.1\n");
     assert_eq!(output, "7,7_asn\n10.0.0.1,64500\n");
@@ -221,14 +221,14 @@ fn columns_are_found_by_many_rows() {
     let world = World::new();
     let rows = "-,10.0.0.1,10.0.0.2\n10.1.0.1,,see 10.0.0.3\n10.1.0.1,10.0.0.1,none\n";
     let (output, summary) =
-        world.run(options(Format::Csv, &[], &["asn"]), format!("a,b,note\n{rows}").as_bytes());
+        world.run(options(LogFormat::Csv, &[], &["asn"]), format!("a,b,note\n{rows}").as_bytes());
     assert_eq!(summary.unwrap().columns, ["a", "b"]);
     let expected = "a,b,note,a_asn,b_asn\n-,10.0.0.1,10.0.0.2,,64500\n\
         10.1.0.1,,see 10.0.0.3,64501,\n10.1.0.1,10.0.0.1,none,64501,64500\n";
     assert_eq!(output, expected);
     // What comes behind the first thousand rows does not matter.
     let late = format!("n,ip\n{}1,10.0.0.1\n", "1,x\n".repeat(1000));
-    let (_, result) = world.run(options(Format::Csv, &[], &[]), late.as_bytes());
+    let (_, result) = world.run(options(LogFormat::Csv, &[], &[]), late.as_bytes());
     assert!(matches!(result, Err(AnnotateError::NoColumn { .. })), "{result:?}");
 }
 
@@ -240,16 +240,16 @@ fn a_column_that_no_row_has_is_an_error() {
         result.unwrap_err().to_string()
     };
     let objects = "{\"ip\":\"10.0.0.1\"}\n{\"ip\":null}\n";
-    assert_eq!(error(Format::JsonLines, "Ip", objects), "no row has a column Ip");
-    assert_eq!(error(Format::JsonLines, "ip.v4", objects), "no row has a column ip.v4");
-    assert_eq!(error(Format::JsonLines, "ip", "10.0.0.1\n"), "no row has a column ip");
-    assert_eq!(error(Format::List, "3", "10.0.0.1 a\n10.0.0.2\n"), "no row has a column 3");
+    assert_eq!(error(LogFormat::JsonLines, "Ip", objects), "no row has a column Ip");
+    assert_eq!(error(LogFormat::JsonLines, "ip.v4", objects), "no row has a column ip.v4");
+    assert_eq!(error(LogFormat::JsonLines, "ip", "10.0.0.1\n"), "no row has a column ip");
+    assert_eq!(error(LogFormat::List, "3", "10.0.0.1 a\n10.0.0.2\n"), "no row has a column 3");
     for (format, column, input) in [
-        (Format::JsonLines, "ip", objects),
-        (Format::JsonLines, "ip", "\n"),
-        (Format::JsonLines, "ip", "{}\n{\"ip\":null}\n"),
-        (Format::List, "2", "10.0.0.1\n10.0.0.1 x\n"),
-        (Format::List, "2", ""),
+        (LogFormat::JsonLines, "ip", objects),
+        (LogFormat::JsonLines, "ip", "\n"),
+        (LogFormat::JsonLines, "ip", "{}\n{\"ip\":null}\n"),
+        (LogFormat::List, "2", "10.0.0.1\n10.0.0.1 x\n"),
+        (LogFormat::List, "2", ""),
     ] {
         let (_, result) = world.run(options(format, &[column], &["asn"]), input.as_bytes());
         assert!(result.is_ok(), "{input}: {result:?}");
@@ -279,12 +279,12 @@ fn json_that_is_not_in_lines() {
         ),
     ] {
         let (output, summary) =
-            world.run(options(Format::JsonLines, &["ip"], &["asn"]), input.as_bytes());
+            world.run(options(LogFormat::JsonLines, &["ip"], &["asn"]), input.as_bytes());
         assert_eq!(output, expected);
         assert_eq!(summary.unwrap().damaged, damaged, "{input}");
     }
     let (_, summary) =
-        world.run(options(Format::JsonLines, &["ip"], &[]), b"[\n{\"ip\":1},\n{\"ip\":}\n]");
+        world.run(options(LogFormat::JsonLines, &["ip"], &[]), b"[\n{\"ip\":1},\n{\"ip\":}\n]");
     let summary = summary.unwrap();
     assert_eq!(summary.first_unparsable.unwrap(), "line 2, column ip: \"1\" is not an address");
     let place = "record at line 3: not a JSON object: expected value at byte 7";
@@ -296,7 +296,7 @@ fn json_that_is_not_in_lines() {
 fn json_objects_must_not_have_the_added_members() {
     let input = b"{\"ip\":\"10.0.0.1\"}\n{\"ip\":\"10.0.0.1\",\"ip_asn\":1}\n";
     let (output, result) =
-        World::new().run(options(Format::JsonLines, &["ip"], &["asn", "org"]), input);
+        World::new().run(options(LogFormat::JsonLines, &["ip"], &["asn", "org"]), input);
     let error = result.unwrap_err();
     assert!(matches!(&error, AnnotateError::NameTaken { name } if name == "ip_asn"), "{error}");
     assert_eq!(output.lines().count(), 1);
@@ -306,15 +306,15 @@ fn json_objects_must_not_have_the_added_members() {
 fn binary_input_is_refused() {
     let world = World::new();
     let utf16: Vec<u8> = "ip\n10.0.0.1\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
-    for format in [Format::List, Format::Csv, Format::Tsv, Format::JsonLines] {
-        let columns: &[&str] = if format == Format::JsonLines { &["a"] } else { &[] };
+    for format in [LogFormat::List, LogFormat::Csv, LogFormat::Tsv, LogFormat::JsonLines] {
+        let columns: &[&str] = if format == LogFormat::JsonLines { &["a"] } else { &[] };
         let (output, result) = world.run(options(format, columns, &[]), &utf16);
         let error = result.unwrap_err().to_string();
         assert_eq!(error, "the input is not text, or text in UTF-16: byte 1 is zero");
         assert_eq!(output, "");
     }
     let late = [&b"10.0.0.1\n".repeat(2000)[..], b"\0"].concat();
-    assert!(world.run(options(Format::List, &[], &[]), &late).1.is_ok());
+    assert!(world.run(options(LogFormat::List, &[], &[]), &late).1.is_ok());
 }
 
 /// As in the files of tables.
@@ -323,19 +323,20 @@ fn delimiters_are_found() {
     let world = World::new();
     for (delimiter, columns) in [(";", &["ip"][..]), ("\t", &[]), ("|", &["2"]), (",", &["ip"])] {
         let input = ["a", "ip\n1", "10.0.0.1\n"].join(delimiter);
-        let (output, _) = world.run(options(Format::Csv, columns, &["asn"]), input.as_bytes());
+        let (output, _) = world.run(options(LogFormat::Csv, columns, &["asn"]), input.as_bytes());
         let expected = ["a", "ip", "ip_asn\n1", "10.0.0.1", "64500\n"].join(delimiter);
         assert_eq!(output, expected);
     }
     // The one that leaves the asked name whole.
-    let (output, _) = world.run(options(Format::Csv, &["ip"], &["asn"]), b"a,b;ip\n1,2;10.0.0.1\n");
+    let (output, _) =
+        world.run(options(LogFormat::Csv, &["ip"], &["asn"]), b"a,b;ip\n1,2;10.0.0.1\n");
     assert_eq!(output, "a,b;ip;ip_asn\n1,2;10.0.0.1;64500\n");
 }
 
 #[test]
 fn the_first_of_each_kind_of_fault_is_told() {
     let input = b"ip,n\nx,1\n10.0.0.1,2\n10.0.0.1\ny,3,4\n";
-    let (_, summary) = World::new().run(options(Format::Csv, &["ip"], &["asn"]), input);
+    let (_, summary) = World::new().run(options(LogFormat::Csv, &["ip"], &["asn"]), input);
     let summary = summary.unwrap();
     assert_eq!((summary.unparsable, summary.damaged), (2, 2));
     assert_eq!(summary.first_unparsable.unwrap(), "line 2, column ip: \"x\" is not an address");

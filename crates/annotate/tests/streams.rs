@@ -5,13 +5,13 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::rc::Rc;
 
 use crate::common::World;
-use fibula_annotate::{AnnotateError, AnnotateOptions, Format};
+use fibula_annotate::{AnnotateError, AnnotateOptions, LogFormat};
 use proptest::prelude::*;
 
-fn options(format: Format) -> (Format, AnnotateOptions) {
+fn options(format: LogFormat) -> (LogFormat, AnnotateOptions) {
     let mut options = AnnotateOptions::default();
     options.add = vec!["prefix".into(), "asn".into()];
-    if format == Format::JsonLines {
+    if format == LogFormat::JsonLines {
         options.columns = vec!["a".parse().unwrap(), "a.b".parse().unwrap()];
     }
     (format, options)
@@ -42,7 +42,7 @@ proptest! {
     /// The output does not depend on how the input arrives, and no input makes it panic.
     #[test]
     fn pieces_do_not_matter(
-        format in proptest::sample::select(Format::ALL.to_vec()),
+        format in proptest::sample::select(LogFormat::ALL.to_vec()),
         parts in proptest::collection::vec(prop_oneof![
             Just("10.1.2.3".to_owned()), Just("2001:db8::1".to_owned()), Just(",".to_owned()),
             Just("\n".to_owned()), Just("\r\n".to_owned()), Just("\"".to_owned()), Just("\t".to_owned()),
@@ -74,7 +74,7 @@ fn many_blocks_and_long_records() {
     let long = format!("10.0.0.1,\"{}\"\n", "a\n".repeat(400_000));
     let input = format!("{}{long}{}", line.repeat(20_000), line.repeat(20_000));
     let mut output = Vec::new();
-    let summary = world.run_to(options(Format::Csv), input.as_bytes(), &mut output).unwrap();
+    let summary = world.run_to(options(LogFormat::Csv), input.as_bytes(), &mut output).unwrap();
     assert_eq!((summary.rows, summary.matched), (40_001, 40_001));
     let text = String::from_utf8(output).unwrap();
     assert!(text.starts_with("10.1.2.3,x,10.1.2.0/24,\n10.1.2.3,x,"));
@@ -84,7 +84,7 @@ fn many_blocks_and_long_records() {
 #[test]
 fn an_endless_record_is_an_error() {
     let endless = b"10.0.0.1\n".chain(io::repeat(b'x'));
-    let result = World::new().run_to(options(Format::List), endless, io::sink());
+    let result = World::new().run_to(options(LogFormat::List), endless, io::sink());
     assert!(matches!(result, Err(AnnotateError::TooLong { line: 2, .. })), "{result:?}");
 }
 
@@ -116,10 +116,10 @@ fn a_closed_output_ends_quietly_and_a_full_disk_does_not() {
     }
     let input = "10.0.0.1\n".repeat(100_000);
     let world = World::new();
-    let summary = world.run_to(options(Format::List), input.as_bytes(), Closing(10)).unwrap();
+    let summary = world.run_to(options(LogFormat::List), input.as_bytes(), Closing(10)).unwrap();
     assert!(summary.output_closed);
     assert!(summary.rows < 100_000);
-    let result = world.run_to(options(Format::List), input.as_bytes(), Full);
+    let result = world.run_to(options(LogFormat::List), input.as_bytes(), Full);
     assert!(matches!(result, Err(AnnotateError::Write(_))));
 }
 
@@ -147,5 +147,5 @@ fn rows_of_a_slow_pipe_come_out_as_they_come_in() {
     }
     let written = Rc::new(RefCell::new(Vec::new()));
     let slow = Slow(Rc::clone(&written), &["10.0.0.1\n", "10.0.0.2\n", "x\n"], 0);
-    World::new().run_to(options(Format::List), slow, Shared(written)).unwrap();
+    World::new().run_to(options(LogFormat::List), slow, Shared(written)).unwrap();
 }

@@ -15,7 +15,7 @@ const OVS: u32 = 0x8052_04f3;
 
 /// A [`crate::Hash`] as a type, so that loops are compiled for it. With lanes of 64 bits a hash is in the
 /// low word, and anything in the high one.
-pub trait Family: Copy {
+pub trait HashFamily: Copy {
     /// The two numbers that double hashing goes on from; a blocked filter takes both. The second is
     /// odd where it is added again and again, so that positions in a filter of a power of two do not
     /// repeat.
@@ -49,7 +49,7 @@ pub trait Source: Copy {
     fn splat(self, number: u64) -> Self::Lanes;
 }
 
-/// The same expression for the [`Family`] of a [`crate::Hash`].
+/// The same expression for the [`HashFamily`] of a [`crate::Hash`].
 macro_rules! of_family {
     ($hash:expr, $family:ident => $body:expr) => {
         of_family!(@ $hash, $family, $body; MurmurSeeded MurmurSeeded, Murmur Murmur, Knuth Knuth,
@@ -136,7 +136,7 @@ fn halves<V: Lanes>(hash: V) -> (V, V) {
     (hash.srl64(32), hash.or(hash.words(1)))
 }
 
-impl Family for MurmurSeeded {
+impl HashFamily for MurmurSeeded {
     #[inline(always)]
     fn pair<V: Lanes>(keys: V) -> (V, V) {
         let index = |i| V::splat(keys.simd(), V::Word::of_low(i));
@@ -161,7 +161,7 @@ impl Family for MurmurSeeded {
     }
 }
 
-impl Family for Murmur {
+impl HashFamily for Murmur {
     #[inline(always)]
     fn pair<V: Lanes>(keys: V) -> (V, V) {
         match V::Word::WIDE {
@@ -198,7 +198,7 @@ impl Family for Murmur {
     }
 }
 
-impl Family for Knuth {
+impl HashFamily for Knuth {
     #[inline(always)]
     fn pair<V: Lanes>(keys: V) -> (V, V) {
         match V::Word::WIDE {
@@ -217,7 +217,7 @@ impl Family for Knuth {
     }
 }
 
-impl Family for H2Hash {
+impl HashFamily for H2Hash {
     #[inline(always)]
     fn pair<V: Lanes>(keys: V) -> (V, V) {
         // H2 has 32 bits: the high half goes through it first, and is mixed into the low one.
@@ -246,7 +246,7 @@ fn crc_finish<V: Lanes>(crc: V) -> V {
     hash.xor(hash.srl(16))
 }
 
-impl Family for Crc32c {
+impl HashFamily for Crc32c {
     #[inline(always)]
     fn pair<V: Lanes>(keys: V) -> (V, V) {
         // The instruction is one of scalar registers: lanes go through memory.
@@ -279,7 +279,7 @@ impl Family for Crc32c {
     }
 }
 
-impl Family for Digested {
+impl HashFamily for Digested {
     #[inline(always)]
     fn pair<V: Lanes>(keys: V) -> (V, V) {
         halves(keys)
@@ -302,7 +302,7 @@ mod tests {
     /// The hashes and positions of the keys at one index.
     struct Hashes<'a, T, F>(&'a [T], u32, Places<'a>, F);
 
-    impl<T: Word, F: Family> Kernel for Hashes<'_, T, F> {
+    impl<T: Word, F: HashFamily> Kernel for Hashes<'_, T, F> {
         type Output = Vec<(u32, u32)>;
         #[inline(always)]
         fn run<S: Simd>(self, simd: S) -> Vec<(u32, u32)> {

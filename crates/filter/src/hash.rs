@@ -6,7 +6,7 @@ use std::str::FromStr;
 use fibula_simd::{Lanes, One, Scalar, Word};
 
 use crate::Key;
-use crate::families::{Family, of_family};
+use crate::families::{HashFamily, of_family};
 
 /// How the positions of a key come about.
 ///
@@ -77,7 +77,7 @@ impl FromStr for Hash {
 
 /// The `index`th hash of one lane.
 #[inline(always)]
-pub(crate) fn nth<T: Word, F: Family>(lane: T, index: u32) -> u32 {
+pub(crate) fn nth<T: Word, F: HashFamily>(lane: T, index: u32) -> u32 {
     F::nth(One::new(lane), One::splat(Scalar, T::of_low(index))).low()
 }
 

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use fibula_simd::{Kernel, Lanes, Level, One, Scalar, Simd, Word};
 
 use crate::Hash;
-use crate::families::{Digested, Family, Source, of_family};
+use crate::families::{Digested, HashFamily, Source, of_family};
 
 /// A key of a filter: `u32`, `u64`, or several words of either, up to 512 bits: `[u32; 1]` to
 /// `[u32; 16]`, `[u64; 1]` to `[u64; 8]`. Another length does not compile.
@@ -23,8 +23,8 @@ pub(crate) trait Hashed: Copy {
     /// The key itself, or the digest of its words.
     type Lane: Word;
     /// What hashes the lane.
-    type By<F: Family>: Family;
-    fn lane<F: Family>(self) -> Self::Lane;
+    type By<F: HashFamily>: HashFamily;
+    fn lane<F: HashFamily>(self) -> Self::Lane;
 }
 
 macro_rules! words {
@@ -32,18 +32,18 @@ macro_rules! words {
         impl Key for $t {}
         impl Hashed for $t {
             type Lane = $t;
-            type By<F: Family> = F;
+            type By<F: HashFamily> = F;
             #[inline(always)]
-            fn lane<F: Family>(self) -> $t {
+            fn lane<F: HashFamily>(self) -> $t {
                 self
             }
         }
         impl<const W: usize> Key for [$t; W] {}
         impl<const W: usize> Hashed for [$t; W] {
             type Lane = u64;
-            type By<F: Family> = Digested;
+            type By<F: HashFamily> = Digested;
             #[inline(always)]
-            fn lane<F: Family>(self) -> u64 {
+            fn lane<F: HashFamily>(self) -> u64 {
                 F::digest(Alone(&self)).to_u64()
             }
         }
@@ -155,7 +155,7 @@ struct Digests<'a, T, const W: usize, F> {
     family: PhantomData<F>,
 }
 
-impl<T: Word, const W: usize, F: Family> Kernel for Digests<'_, T, W, F> {
+impl<T: Word, const W: usize, F: HashFamily> Kernel for Digests<'_, T, W, F> {
     type Output = ();
 
     #[inline(always)]

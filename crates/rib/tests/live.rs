@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::engines::{Behaviour, maker, makers};
 use fibula_core::{Attributes, Change, Hop, PerFamily, Prefix, Routes, Update, Value};
 use fibula_rib::{
-    Audit, EngineSource, Event, Live, LiveError, LiveOptions, Maker, Makers, Pacing, Reader, Rib,
+    Audit, EngineSource, Event, Live, LiveOptions, Maker, Makers, Pacing, Reader, Rib,
 };
 use fibula_testkit::Rng;
 
@@ -431,26 +431,4 @@ fn engines_are_chosen_again_as_the_table_changes() {
         other => panic!("{other}"),
     };
     assert!(events.lock().unwrap().iter().map(now).eq(["many", "long", "many"]));
-}
-
-#[test]
-fn a_table_that_no_engine_takes_is_an_error_with_all_reasons() {
-    let mut rib = Rib::default();
-    let change = Change::Announce(Attributes::Values(&[]));
-    rib.apply(&Update { vrf: 3, ..Update::new("10.0.0.0/8".parse().unwrap(), change) }, &mut ())
-        .unwrap();
-    let broken = Behaviour { name: "broken", ..Behaviour::default() };
-    broken.broken.store(true, Ordering::Relaxed);
-    let small = Behaviour { name: "small", most: 0, ..Behaviour::default() };
-    let engines = PerFamily::<Makers> {
-        v4: vec![maker(broken), maker(small)],
-        v6: vec![maker(Behaviour::default())],
-    };
-    let error = Live::start(rib, &[3], engines, quick(Audit::Off), |_| {}).err().unwrap();
-    assert!(matches!(&error, LiveError::NoEngine { vrf: 3, refused, .. } if refused.len() == 2));
-    assert_eq!(
-        error.to_string(),
-        "no engine takes the IPv4 table of VRF 3: engine broken panicked while it was built; engine \
-         small: the table needs 1 routes, the scheme holds 0"
-    );
 }

@@ -5,6 +5,7 @@ mod checkpoint;
 mod engines;
 mod live;
 mod peers;
+mod refused;
 mod rib;
 mod snapshot;
 mod stopped;

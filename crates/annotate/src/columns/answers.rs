@@ -2,8 +2,8 @@
 
 use fibula_core::Hop;
 
-use crate::Table;
-use crate::table::Family;
+use crate::LookupTable;
+use crate::table::TableAddr;
 
 /// Why an address, or a cell without one, has no row or route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +88,7 @@ pub(super) enum By {
 
 impl Numbering {
     /// By route, as the table has them.
-    pub(super) fn routes(table: &dyn Table) -> Self {
+    pub(super) fn routes(table: &dyn LookupTable) -> Self {
         let (v4, v6) = (table.v4().routes().len(), table.v6().routes().len());
         Self { v4: v4 as u32, v6: v6 as u32, by: By::Route }
     }
@@ -104,7 +104,7 @@ impl Numbering {
 
     /// The number of a route of this family, whose number among those of the family is a hop.
     #[inline]
-    pub(super) fn of_family<A: Family>(self) -> impl Fn(Hop) -> u32 {
+    pub(super) fn of_family<A: TableAddr>(self) -> impl Fn(Hop) -> u32 {
         let (first, routes) = if A::BITS == 32 { (0, self.v4) } else { (self.v4, self.v6) };
         let none = self.numbers().of(Without::Unmatched);
         move |hop| if hop.to_bits() < routes { first + hop.to_bits() } else { none }

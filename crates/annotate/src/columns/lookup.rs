@@ -7,8 +7,8 @@ use fibula_core::Hop;
 
 use super::answers::{Answers, By, Numbering, Numbers, Without};
 use super::keys::{Addresses, Cells, Keys};
-use crate::table::Family;
-use crate::{AnnotateError, Table};
+use crate::table::TableAddr;
+use crate::{AnnotateError, LookupTable};
 
 /// Rows of a block of answers; a multiple of 64, so that blocks of bits are whole words.
 pub(super) const BLOCK: usize = 2048;
@@ -18,7 +18,7 @@ pub(super) type Give<'a> = dyn FnMut(&Answers, u64) -> Result<(), AnnotateError>
 
 /// Looks up one column.
 pub(super) struct LookUp<'t> {
-    pub(super) table: &'t dyn Table,
+    pub(super) table: &'t dyn LookupTable,
     /// The rows of all routes, made when they are needed.
     pub(super) rows: &'t OnceLock<Vec<u32>>,
     /// Whether routes are needed, and how they are numbered.
@@ -198,7 +198,7 @@ impl LookUp<'_> {
         answers.rows.extend(answers.routes.iter().map(|&route| rows[route as usize]));
     }
 
-    fn family_rows<A: Family>(&self, keys: &Keys<A>, hops: &mut Vec<Hop>, rows: &mut [u32]) {
+    fn family_rows<A: TableAddr>(&self, keys: &Keys<A>, hops: &mut Vec<Hop>, rows: &mut [u32]) {
         hops.clear();
         hops.resize(keys.addrs.len(), Hop::NONE);
         let numbers = self.numbers();
@@ -208,7 +208,7 @@ impl LookUp<'_> {
         }
     }
 
-    fn family_routes<A: Family>(
+    fn family_routes<A: TableAddr>(
         &self,
         keys: &Keys<A>,
         numbering: Numbering,
@@ -226,7 +226,7 @@ impl LookUp<'_> {
 }
 
 /// The rows of all routes, IPv4 first, and of what has no route.
-fn rows(table: &dyn Table, numbers: Numbers) -> Vec<u32> {
+fn rows(table: &dyn LookupTable, numbers: Numbers) -> Vec<u32> {
     let (v4, v6) = (table.v4().routes(), table.v6().routes());
     let hops = (0..v4.len()).map(|route| v4.get(route).hop);
     let hops = hops.chain((0..v6.len()).map(|route| v6.get(route).hop));

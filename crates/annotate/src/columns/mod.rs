@@ -33,7 +33,7 @@ use self::lookup::LookUp;
 use self::outputs::{Grow, Lengths, Output};
 use crate::added::{Added, Addition, added_name};
 use crate::hits::Hits;
-use crate::{AnnotateError, AnnotateOptions, Table};
+use crate::{AnnotateError, AnnotateOptions, LookupTable};
 
 /// The columns that were added for a column of addresses.
 #[derive(Clone, Debug)]
@@ -88,7 +88,7 @@ pub struct Annotated {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct ColumnAnnotator {
-    table: Box<dyn Table>,
+    table: Box<dyn LookupTable>,
     options: AnnotateOptions,
     additions: Vec<Addition>,
     /// What is added; a prefix may be two columns.
@@ -110,10 +110,10 @@ impl ColumnAnnotator {
     /// # Errors
     /// If the table has no such column, or a default does not fit its column.
     pub fn new(
-        table: impl Table + 'static,
+        table: impl LookupTable + 'static,
         options: &AnnotateOptions,
     ) -> Result<Self, AnnotateError> {
-        let table: Box<dyn Table> = Box::new(table);
+        let table: Box<dyn LookupTable> = Box::new(table);
         if !table.has_columns() {
             return Err(AnnotateError::Live);
         }
@@ -149,7 +149,7 @@ impl ColumnAnnotator {
         self.outputs.iter().map(field).collect()
     }
 
-    pub(crate) fn table(&self) -> &dyn Table {
+    pub(crate) fn table(&self) -> &dyn LookupTable {
         &*self.table
     }
 

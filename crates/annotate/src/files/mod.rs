@@ -17,7 +17,7 @@ use arrow_schema::{DataType, Field, Schema};
 use crate::columns::{ColumnAnnotator, Counts, keys};
 use crate::formats::SAMPLE_ROWS;
 use crate::hits::Hits;
-use crate::{Address, AnnotateError, Column, Format, Summary};
+use crate::{Address, AnnotateError, Column, LogFormat, Summary};
 
 /// How far a file has come.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ pub struct Progress {
 pub(crate) fn places(
     schema: &Schema,
     columns: &[Column],
-    format: Format,
+    format: LogFormat,
     first: impl FnOnce() -> Result<Option<RecordBatch>, AnnotateError>,
 ) -> Result<Vec<usize>, AnnotateError> {
     let names = || schema.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>();

@@ -36,7 +36,7 @@ use super::guard::{broken, damaged, guarded};
 use super::shared::Shared;
 use super::{Found, Progress, added_fields, is_text, pages, places};
 use crate::columns::ColumnAnnotator;
-use crate::{AnnotateError, Format, Summary};
+use crate::{AnnotateError, LogFormat, Summary};
 
 /// Rows decoded and looked up at once.
 const BATCH: usize = 32 << 10;
@@ -153,7 +153,7 @@ impl<'a> Plan<'a> {
                 Ok::<_, AnnotateError>(reader.next().transpose()?)
             })
         };
-        let places = places(&schema, &annotator.options().columns, Format::Parquet, first)?;
+        let places = places(&schema, &annotator.options().columns, LogFormat::Parquet, first)?;
         let fields = added_fields(annotator, &schema, &places)?;
         let added = Arc::new(Schema::new(fields));
         let converted = ArrowSchemaConverter::new().convert(&added)?;

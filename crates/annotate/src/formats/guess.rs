@@ -1,16 +1,16 @@
 //! Telling a format from the beginning of an input.
 
-use crate::Format;
+use crate::LogFormat;
 
-impl Format {
+impl LogFormat {
     /// Guesses the format from the beginning of the input: a capture by its magic number, JSON by a
     /// brace or by a bracket and a brace, a table by the delimiters of its first line, otherwise a list.
     ///
     /// ```
-    /// use fibula_annotate::Format;
-    /// assert_eq!(Format::guess(b"{\"ip\":\"10.0.0.1\"}\n"), Format::JsonLines);
-    /// assert_eq!(Format::guess(b"time,src,dst\n"), Format::Csv);
-    /// assert_eq!(Format::guess(b"10.0.0.1 - - [17/May/2015] \"GET /a,b\"\n"), Format::List);
+    /// use fibula_annotate::LogFormat;
+    /// assert_eq!(LogFormat::guess(b"{\"ip\":\"10.0.0.1\"}\n"), LogFormat::JsonLines);
+    /// assert_eq!(LogFormat::guess(b"time,src,dst\n"), LogFormat::Csv);
+    /// assert_eq!(LogFormat::guess(b"10.0.0.1 - - [17/May/2015] \"GET /a,b\"\n"), LogFormat::List);
     /// ```
     pub fn guess(head: &[u8]) -> Self {
         if super::pcap::is_capture(head) {
@@ -44,20 +44,20 @@ mod tests {
     #[test]
     fn guesses() {
         for (head, format) in [
-            (&b""[..], Format::List),
-            (b"10.0.0.1\n10.0.0.2\n", Format::List),
-            (b"10.0.0.1\t5\n", Format::Tsv),
-            (b"\xef\xbb\xbf{}\n", Format::JsonLines),
-            (b"[\n  {\"a\": 1},\n", Format::JsonLines),
-            (b"[17/May/2015] 10.0.0.1\n", Format::List),
-            (b"ip;n\n10.0.0.1;7\n", Format::Csv),
-            (b"\xd4\xc3\xb2\xa1\x02\x00", Format::Pcap),
-            (b"PAR1\x15", Format::Parquet),
-            (b"ARROW1\0\0", Format::Arrow),
-            (b"\xff\xff\xff\xff\x10\x01", Format::Arrow),
-            (b"\x0a\x0d\x0d\x0a\x1c\x00\x00\x00\x4d\x3c\x2b\x1a", Format::Pcap),
+            (&b""[..], LogFormat::List),
+            (b"10.0.0.1\n10.0.0.2\n", LogFormat::List),
+            (b"10.0.0.1\t5\n", LogFormat::Tsv),
+            (b"\xef\xbb\xbf{}\n", LogFormat::JsonLines),
+            (b"[\n  {\"a\": 1},\n", LogFormat::JsonLines),
+            (b"[17/May/2015] 10.0.0.1\n", LogFormat::List),
+            (b"ip;n\n10.0.0.1;7\n", LogFormat::Csv),
+            (b"\xd4\xc3\xb2\xa1\x02\x00", LogFormat::Pcap),
+            (b"PAR1\x15", LogFormat::Parquet),
+            (b"ARROW1\0\0", LogFormat::Arrow),
+            (b"\xff\xff\xff\xff\x10\x01", LogFormat::Arrow),
+            (b"\x0a\x0d\x0d\x0a\x1c\x00\x00\x00\x4d\x3c\x2b\x1a", LogFormat::Pcap),
         ] {
-            assert_eq!(Format::guess(head), format, "{head:?}");
+            assert_eq!(LogFormat::guess(head), format, "{head:?}");
         }
     }
 }

@@ -4,7 +4,7 @@ use super::csv::scan::Dialect;
 use super::{LogDecoder, Style, line_end};
 use crate::block::{Block, Kind, Row};
 use crate::fault::Fault;
-use crate::{AnnotateError, AnnotateOptions, Column, Format};
+use crate::{AnnotateError, AnnotateOptions, Column, LogFormat};
 
 /// Words are parted by blanks, tabs, commas, semicolons and bars. Empty lines and lines that begin
 /// with `#` are copied as they are.
@@ -31,7 +31,7 @@ impl List {
                 Column::Number(number) => words.push((number.saturating_sub(1), slot)),
                 Column::Name(_) => {
                     return Err(AnnotateError::ColumnKind {
-                        format: Format::List,
+                        format: LogFormat::List,
                         column: column.clone(),
                     });
                 }

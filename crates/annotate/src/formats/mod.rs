@@ -10,7 +10,7 @@ use self::csv::scan::Dialect;
 use crate::added::Addition;
 use crate::block::Block;
 use crate::fault::Fault;
-use crate::{AnnotateError, AnnotateOptions, Format};
+use crate::{AnnotateError, AnnotateOptions, LogFormat};
 
 /// How values are written.
 #[derive(Clone, Copy, Debug)]
@@ -23,17 +23,17 @@ pub(crate) enum Style {
 
 /// The decoder of a format of logs.
 pub(crate) fn decoder(
-    format: Format,
+    format: LogFormat,
     options: &AnnotateOptions,
     additions: &[Addition],
 ) -> Result<Box<dyn LogDecoder>, AnnotateError> {
     let added = || additions.iter().map(|addition| addition.name.clone()).collect::<Vec<_>>();
     Ok(match format {
-        Format::Csv | Format::Tsv => Box::new(csv::Csv::new(format, options, added())?),
-        Format::JsonLines => Box::new(json::JsonLines::new(options, &added())?),
-        Format::List => Box::new(list::List::new(options)?),
-        Format::Pcap => Box::new(pcap::Pcap::new(options)?),
-        Format::Parquet | Format::Arrow => return Err(AnnotateError::Columnar { format }),
+        LogFormat::Csv | LogFormat::Tsv => Box::new(csv::Csv::new(format, options, added())?),
+        LogFormat::JsonLines => Box::new(json::JsonLines::new(options, &added())?),
+        LogFormat::List => Box::new(list::List::new(options)?),
+        LogFormat::Pcap => Box::new(pcap::Pcap::new(options)?),
+        LogFormat::Parquet | LogFormat::Arrow => return Err(AnnotateError::Columnar { format }),
     })
 }
 

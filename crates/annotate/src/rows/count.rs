@@ -7,11 +7,11 @@ use crate::Summary;
 use crate::added::{Added, Addition};
 use crate::block::{Block, Keys};
 use crate::hits::Hits;
-use crate::table::{Family, Table};
+use crate::table::{LookupTable, TableAddr};
 
 /// Counts addresses and what they found.
 pub(super) struct Counter<'r> {
-    table: &'r dyn Table,
+    table: &'r dyn LookupTable,
     additions: &'r [Addition],
     /// The names of the address columns.
     names: Vec<String>,
@@ -27,7 +27,7 @@ pub(super) struct Counter<'r> {
 
 impl<'r> Counter<'r> {
     pub(super) fn new(
-        table: &'r dyn Table,
+        table: &'r dyn LookupTable,
         additions: &'r [Addition],
         names: &[String],
         top: usize,
@@ -65,7 +65,7 @@ impl<'r> Counter<'r> {
     }
 
     /// Counts matching routes, of which there are none where no prefix is added.
-    fn routes<A: Family>(&mut self, keys: &Keys<A>, routes: &[Hop]) {
+    fn routes<A: TableAddr>(&mut self, keys: &Keys<A>, routes: &[Hop]) {
         let slots = self.names.len().max(1);
         for (&route, &cell) in routes.iter().zip(&keys.cells) {
             if let Some(hits) = self.hits.get_mut(cell as usize % slots) {

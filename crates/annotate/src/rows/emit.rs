@@ -5,7 +5,7 @@ use super::render::Renderer;
 use crate::added::{Addition, added_name};
 use crate::block::{Block, Kind};
 use crate::formats::Style;
-use crate::table::Table;
+use crate::table::LookupTable;
 
 /// Writes the rows of blocks to memory.
 pub(super) struct Emitter<'r> {
@@ -18,7 +18,7 @@ pub(super) struct Emitter<'r> {
 impl<'r> Emitter<'r> {
     /// `names` are the names of the address columns.
     pub(super) fn new(
-        table: &'r dyn Table,
+        table: &'r dyn LookupTable,
         additions: &'r [Addition],
         names: &[String],
         style: Style,

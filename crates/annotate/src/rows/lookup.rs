@@ -4,7 +4,7 @@ use fibula_core::{AnyPrefix, Hop, Prefix};
 
 use crate::added::{Added, Addition};
 use crate::block::{Block, Keys};
-use crate::table::{Family, Table};
+use crate::table::{LookupTable, TableAddr};
 
 /// What the addresses of a block found.
 #[derive(Default)]
@@ -22,20 +22,20 @@ pub(super) struct Answers {
 
 /// Looks up the addresses of blocks.
 pub(super) struct LookUp<'r> {
-    table: &'r dyn Table,
+    table: &'r dyn LookupTable,
     by_route: bool,
     answers: Answers,
     scratch: Vec<Hop>,
 }
 
 impl<'r> LookUp<'r> {
-    pub(super) fn new(table: &'r dyn Table, additions: &[Addition]) -> Self {
+    pub(super) fn new(table: &'r dyn LookupTable, additions: &[Addition]) -> Self {
         let by_route = additions.iter().any(|addition| addition.what == Added::Prefix);
         Self { table, by_route, answers: Answers::default(), scratch: Vec::new() }
     }
 
     /// The hop of an address that nothing covers, behind those of the rows.
-    pub(super) fn unmatched(table: &dyn Table) -> Hop {
+    pub(super) fn unmatched(table: &dyn LookupTable) -> Hop {
         Hop::new(table.columns().len())
     }
 
@@ -57,7 +57,12 @@ impl<'r> LookUp<'r> {
     }
 }
 
-fn look_up<A: Family>(table: &dyn Table, keys: &Keys<A>, scratch: &mut Vec<Hop>, hops: &mut [Hop]) {
+fn look_up<A: TableAddr>(
+    table: &dyn LookupTable,
+    keys: &Keys<A>,
+    scratch: &mut Vec<Hop>,
+    hops: &mut [Hop],
+) {
     scratch.clear();
     scratch.resize(keys.addrs.len(), Hop::NONE);
     A::in_table(table).engine().lookup_batch(&keys.addrs, scratch);
@@ -68,8 +73,8 @@ fn look_up<A: Family>(table: &dyn Table, keys: &Keys<A>, scratch: &mut Vec<Hop>,
 }
 
 /// Where the prefix is asked for, its route says the hop too.
-fn match_routes<A: Family>(
-    table: &dyn Table,
+fn match_routes<A: TableAddr>(
+    table: &dyn LookupTable,
     keys: &Keys<A>,
     numbers: &mut Vec<Hop>,
     hops: &mut [Hop],

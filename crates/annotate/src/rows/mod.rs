@@ -23,12 +23,12 @@ use self::run::Run;
 use crate::added::Addition;
 use crate::formats::decoder;
 use crate::input::Input;
-use crate::{AnnotateError, AnnotateOptions, Format, Summary, Table};
+use crate::{AnnotateError, AnnotateOptions, LogFormat, LookupTable, Summary};
 
 /// Annotates text and captures with what a table says about their addresses.
 pub struct Annotator {
-    table: Box<dyn Table>,
-    format: Format,
+    table: Box<dyn LookupTable>,
+    format: LogFormat,
     options: AnnotateOptions,
     additions: Vec<Addition>,
 }
@@ -42,11 +42,11 @@ impl Annotator {
     /// columns in place of rows. What depends on the input, such as its column names, is checked by
     /// [`Annotator::annotate`].
     pub fn new(
-        table: impl Table + 'static,
-        format: Format,
+        table: impl LookupTable + 'static,
+        format: LogFormat,
         options: &AnnotateOptions,
     ) -> Result<Self, AnnotateError> {
-        let table: Box<dyn Table> = Box::new(table);
+        let table: Box<dyn LookupTable> = Box::new(table);
         if !table.has_columns() {
             return Err(AnnotateError::Live);
         }

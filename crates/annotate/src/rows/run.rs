@@ -10,7 +10,7 @@ use crate::block::{Block, Tally};
 use crate::fault::Fault;
 use crate::formats::{LogDecoder, decoder};
 use crate::input::{Input, MAX_RECORD};
-use crate::{AnnotateError, Format, Summary};
+use crate::{AnnotateError, LogFormat, Summary};
 
 /// Bytes that tell whether an input is text.
 const TEXT: u64 = 8 << 10;
@@ -70,7 +70,7 @@ impl<'r> Run<'r> {
         input: &mut Input<R>,
         output: &mut impl Write,
     ) -> Result<(), AnnotateError> {
-        if self.annotator.format != Format::Pcap {
+        if self.annotator.format != LogFormat::Pcap {
             let mark = input.mark().map_err(AnnotateError::Read)?;
             self.bytes_read += mark.len() as u64;
             write(mark, output, &mut self.bytes_written)?;
@@ -113,7 +113,7 @@ impl<'r> Run<'r> {
     /// The place of a zero byte among the first of an input of text.
     fn zero(&self, data: &[u8]) -> Option<usize> {
         let left = TEXT.saturating_sub(self.bytes_read);
-        if self.annotator.format == Format::Pcap || left == 0 {
+        if self.annotator.format == LogFormat::Pcap || left == 0 {
             return None;
         }
         memchr::memchr(0, &data[..data.len().min(left as usize)])

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use fibula_annotate::{
-    AnnotateError, AnnotateOptions, Annotator, Format, Summary, Table, TableFamily,
+    AnnotateError, AnnotateOptions, Annotator, LogFormat, LookupFamily, LookupTable, Summary,
 };
 use fibula_core::{Addr, Attributes, Change, Hop, Lookup, Memory, Prefix, Routes, Update, Value};
 use fibula_fib::{Fib, FibOptions};
@@ -56,14 +56,14 @@ impl World {
     }
 }
 
-impl Table for World {
+impl LookupTable for World {
     fn columns(&self) -> &Columns {
         &self.columns
     }
-    fn v4(&self) -> &dyn TableFamily<u32> {
+    fn v4(&self) -> &dyn LookupFamily<u32> {
         &self.v4
     }
-    fn v6(&self) -> &dyn TableFamily<u128> {
+    fn v6(&self) -> &dyn LookupFamily<u128> {
         &self.v6
     }
 }
@@ -104,7 +104,7 @@ impl World {
 
     pub fn run(
         &self,
-        (format, options): (Format, AnnotateOptions),
+        (format, options): (LogFormat, AnnotateOptions),
         input: &[u8],
     ) -> (String, Result<Summary, AnnotateError>) {
         let mut output = Vec::new();
@@ -114,7 +114,7 @@ impl World {
 
     pub fn run_to(
         &self,
-        (format, options): (Format, AnnotateOptions),
+        (format, options): (LogFormat, AnnotateOptions),
         input: impl std::io::Read,
         output: impl std::io::Write,
     ) -> Result<Summary, AnnotateError> {
@@ -147,7 +147,7 @@ impl<A: Addr + Pod> Scan<A> {
     }
 }
 
-impl<A: Addr + Pod> TableFamily<A> for Scan<A> {
+impl<A: Addr + Pod> LookupFamily<A> for Scan<A> {
     fn engine(&self) -> &dyn Lookup<A> {
         self
     }
@@ -180,7 +180,7 @@ impl<A: Addr + Pod> TableFamily<A> for Scan<A> {
 /// The trait's own ways.
 struct Searched<'a, A: Addr + Pod>(&'a IndexedRoutes<A>);
 
-impl<A: Addr + Pod> TableFamily<A> for Searched<'_, A> {
+impl<A: Addr + Pod> LookupFamily<A> for Searched<'_, A> {
     fn engine(&self) -> &dyn Lookup<A> {
         self.0
     }

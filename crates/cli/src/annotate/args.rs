@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args as ClapArgs;
-use fibula_annotate::{AnnotateOptions, Column, Format, Header, PrefixForm, TextForm};
+use fibula_annotate::{AnnotateOptions, Column, Header, LogFormat, PrefixForm, TextForm};
 
 use crate::source::{parse_delimiter, parse_yes_no};
 
@@ -47,7 +47,7 @@ pub struct Args {
     /// Format of the data: csv, tsv, jsonl, list, pcap, parquet, arrow (default: told from name or
     /// content)
     #[arg(long, short, value_name = "FORMAT")]
-    pub format: Option<Format>,
+    pub format: Option<LogFormat>,
     /// Columns with addresses, by name or by number from 1 (default: found out; jsonl needs them)
     #[arg(long, short, value_delimiter = ',', value_name = "COLUMN,...")]
     pub column: Vec<Column>,

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 
-use fibula_annotate::{AnnotateError, ColumnAnnotator, Format, Progress, Summary};
+use fibula_annotate::{AnnotateError, ColumnAnnotator, LogFormat, Progress, Summary};
 use fibula_fib::Fib;
 
 use super::failed::failure;
@@ -16,7 +16,7 @@ use crate::progress::Bar;
 /// Annotates a file of columns.
 pub fn annotate(
     job: &Job,
-    format: Format,
+    format: LogFormat,
     annotator: &ColumnAnnotator,
     fib: &Fib,
 ) -> Result<Summary, Failure> {
@@ -25,7 +25,7 @@ pub fn annotate(
         let bar = Bar::new(&job.input.display().to_string());
         let mut show = |at| bar.show_rows(at);
         match format {
-            Format::Parquet => {
+            LogFormat::Parquet => {
                 let input = File::open(&job.input)
                     .map_err(|error| Failure::io(job.input.display(), &error))?;
                 annotator.annotate_parquet(input, &mut out, &mut show)

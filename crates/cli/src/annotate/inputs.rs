@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use fibula_annotate::Format;
+use fibula_annotate::LogFormat;
 
 use crate::failure::Failure;
 
@@ -80,7 +80,7 @@ fn result_name(name: &Path) -> PathBuf {
     let ending = |path: &Path| path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
     let compressed = ending(name).is_some_and(|e| matches!(&*e, "gz" | "bz2" | "xz" | "zst"));
     let mut name = if compressed { name.with_extension("") } else { name.to_owned() };
-    if Format::from_path(&name) == Some(Format::Pcap) {
+    if LogFormat::from_path(&name) == Some(LogFormat::Pcap) {
         name.as_mut_os_string().push(".csv");
     }
     name
@@ -130,7 +130,9 @@ fn walk(
         // Not through links: they may lead in circles.
         match entry.file_type().map_err(fail)? {
             kind if kind.is_dir() => walk(&path, &inside, found)?,
-            _ if Format::from_path(&path).is_some() && path.is_file() => found.push((inside, path)),
+            _ if LogFormat::from_path(&path).is_some() && path.is_file() => {
+                found.push((inside, path))
+            }
             _ => {}
         }
     }

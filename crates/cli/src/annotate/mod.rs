@@ -13,7 +13,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::time::Instant;
 
-use fibula_annotate::{AnnotateOptions, Annotator, ColumnAnnotator, Format, Summary};
+use fibula_annotate::{AnnotateOptions, Annotator, ColumnAnnotator, LogFormat, Summary};
 use fibula_fib::{Fib, FibOptions};
 
 pub use self::args::Args;
@@ -51,10 +51,10 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     if jobs.len() > 1 && !args.quiet {
         total.say(jobs.len());
     }
-    if args.flows && !formats.contains(&Format::Pcap) {
+    if args.flows && !formats.contains(&LogFormat::Pcap) {
         note("--flows had no effect: it is for captures");
     }
-    if args.threads.is_some() && !formats.contains(&Format::Parquet) {
+    if args.threads.is_some() && !formats.contains(&LogFormat::Parquet) {
         note("--threads had no effect: it is for Parquet");
     }
     Ok(Outcome::Done)
@@ -91,10 +91,10 @@ struct Work<'a> {
 
 impl Work<'_> {
     /// Annotates one file.
-    fn one(&mut self, job: &Job) -> Result<(Format, Summary), Failure> {
+    fn one(&mut self, job: &Job) -> Result<(LogFormat, Summary), Failure> {
         same::refuse(&job.input, &job.output)?;
-        let named = self.args.format.or_else(|| Format::from_path(&job.input));
-        if named == Some(Format::Parquet) && job.input.as_os_str() == "-" {
+        let named = self.args.format.or_else(|| LogFormat::from_path(&job.input));
+        if named == Some(LogFormat::Parquet) && job.input.as_os_str() == "-" {
             return Err(Failure::new(
                 "Parquet cannot be read from standard input: it is read back to front",
             )
@@ -118,13 +118,13 @@ impl Work<'_> {
     }
 
     /// Annotates text or a capture.
-    fn rows(&self, job: &Job, named: Option<Format>) -> Result<(Format, Summary), Failure> {
+    fn rows(&self, job: &Job, named: Option<LogFormat>) -> Result<(LogFormat, Summary), Failure> {
         let mut data = BufReader::with_capacity(256 << 10, input::open(&job.input)?);
         let format = match named {
             Some(format) => format,
             None => {
                 let head = data.fill_buf().map_err(|e| Failure::io(job.input.display(), &e))?;
-                Format::guess(head)
+                LogFormat::guess(head)
             }
         };
         let fail = |error| failure(job, &error);
@@ -142,16 +142,18 @@ impl Work<'_> {
 
 /// The format of a file whose name does not tell, as far as its first bytes do; lists for the others,
 /// which are looked at again when they are open and not compressed any more.
-fn sniff(path: &Path) -> Result<Format, Failure> {
+fn sniff(path: &Path) -> Result<LogFormat, Failure> {
     if path.as_os_str() == "-" {
-        return Ok(Format::List);
+        return Ok(LogFormat::List);
     }
     let fail = |error| Failure::io(path.display(), &error);
     let file = File::open(path).map_err(fail)?;
     if !file.metadata().map_err(fail)?.is_file() {
-        return Ok(Format::List); // a pipe: what is read here would be missing later
+        return Ok(LogFormat::List); // a pipe: what is read here would be missing later
     }
     let mut head = Vec::new();
     file.take(8).read_to_end(&mut head).map_err(fail)?;
-    Ok(Some(Format::guess(&head)).filter(|format| format.is_columnar()).unwrap_or(Format::List))
+    Ok(Some(LogFormat::guess(&head))
+        .filter(|format| format.is_columnar())
+        .unwrap_or(LogFormat::List))
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fibula_annotate::{Format, Summary};
+use fibula_annotate::{LogFormat, Summary};
 use fibula_core::grouped;
 
 use super::inputs::Job;
@@ -17,7 +17,7 @@ pub struct Said<'a> {
     /// The file.
     pub job: &'a Job,
     /// Its format.
-    pub format: Format,
+    pub format: LogFormat,
     /// How many values each address column got.
     pub values: usize,
     /// Whether its columns were found out.
@@ -47,7 +47,7 @@ impl Said<'_> {
             rate(summary.addresses),
         ));
         let is_table =
-            matches!(self.format, Format::Csv | Format::Tsv) || self.format.is_columnar();
+            matches!(self.format, LogFormat::Csv | LogFormat::Tsv) || self.format.is_columnar();
         if self.found && is_table && !summary.columns.is_empty() {
             note(format_args!(
                 "{named}columns with addresses, by their first rows: {}",

@@ -6,7 +6,7 @@ use std::fmt;
 
 use fibula_simd::{Isa, Level, One, Table, Word};
 
-use crate::families::{Digested, Family, GOLDEN, of_family};
+use crate::families::{Digested, GOLDEN, HashFamily, of_family};
 use crate::hash::fmix32;
 use crate::keys::in_blocks;
 use crate::probe::PREFETCH_FROM;
@@ -179,7 +179,7 @@ impl BlockedFilter {
         in_blocks(keys, self.hash, self.level, rows, out_digests, out_rows, block)
     }
 
-    fn run<T: Word, F: Family>(
+    fn run<T: Word, F: HashFamily>(
         &self,
         prefetch: bool,
         keys: &[T],
@@ -218,7 +218,7 @@ impl fmt::Debug for BlockedFilter {
 
 /// A key's block, and its bits in it.
 #[inline(always)]
-fn place<T: Word, F: Family>(lane: T, blocks: usize) -> (usize, Block) {
+fn place<T: Word, F: HashFamily>(lane: T, blocks: usize) -> (usize, Block) {
     let (first, second) = F::pair(One::new(lane));
     let block = ((u64::from(first.low()) * blocks as u64) >> 32) as usize;
     (block, FACTORS.map(|factor| 1 << (second.low().wrapping_mul(factor) >> 27)))

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use fibula_simd::{Kernel, Lanes, Level, Simd, Word, prefetch_read_l2};
 
 use super::{Block, FACTORS};
-use crate::families::Family;
+use crate::families::HashFamily;
 
 /// A batch. The payloads are as many as the keys, the outputs at least as many.
 pub struct Job<'a, T> {
@@ -29,7 +29,7 @@ const RING: usize = 16;
 struct Group<T>([T; GROUP], [T; GROUP]);
 
 /// Tests all keys; how many passed.
-pub fn run<T: Word, F: Family>(
+pub fn run<T: Word, F: HashFamily>(
     blocks: &[Block],
     prefetch: bool,
     job: Job<'_, T>,
@@ -47,7 +47,7 @@ struct Probe<'a, T, F, const PREFETCH: bool> {
     family: PhantomData<F>,
 }
 
-impl<T: Word, F: Family, const PREFETCH: bool> Kernel for Probe<'_, T, F, PREFETCH> {
+impl<T: Word, F: HashFamily, const PREFETCH: bool> Kernel for Probe<'_, T, F, PREFETCH> {
     type Output = usize;
 
     #[inline(always)]
@@ -92,7 +92,7 @@ impl<T: Word, F: Family, const PREFETCH: bool> Kernel for Probe<'_, T, F, PREFET
 /// Hashes at most a group of keys, and asks for their blocks. What is behind them in the group are
 /// numbers of blocks too.
 #[inline(always)]
-fn hash<V: Lanes, F: Family, const PREFETCH: bool>(
+fn hash<V: Lanes, F: HashFamily, const PREFETCH: bool>(
     simd: V::Simd,
     blocks: &[Block],
     keys: &[V::Word],

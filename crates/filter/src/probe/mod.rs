@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 
 use fibula_simd::{Isa, Level, Permutations, Word};
 
-use crate::families::{Family, of_family};
+use crate::families::{HashFamily, of_family};
 use crate::hash::{Hash, nth};
 use crate::{Key, Shape};
 use refill::{ByItself, ByTable, Refill};
@@ -164,13 +164,13 @@ impl<'a> Bits<'a> {
 
     /// Whether the lane's bits are set, from its `index`th position on.
     #[inline]
-    pub(crate) fn contains_from<T: Word, F: Family>(self, lane: T, index: u32) -> bool {
+    pub(crate) fn contains_from<T: Word, F: HashFamily>(self, lane: T, index: u32) -> bool {
         (index..self.shape.hashes()).all(|index| self.is_set::<T, F>(lane, index))
     }
 
     /// Whether the bit at the lane's `index`th position is set.
     #[inline]
-    pub(crate) fn is_set<T: Word, F: Family>(self, lane: T, index: u32) -> bool {
+    pub(crate) fn is_set<T: Word, F: HashFamily>(self, lane: T, index: u32) -> bool {
         let at = self.shape.position(nth::<T, F>(lane, index));
         self.words[at as usize / 64] >> (at % 64) & 1 == 1
     }
@@ -203,7 +203,7 @@ impl<'a, T: Word> Job<'a, T> {
 
     /// Runs it, and says how many passed. Where the wanted form is not to be had, the 256-bit baseline
     /// or the scalar form is taken.
-    pub fn run<F: Family>(mut self, plan: Plan, level: Level) -> usize {
+    pub fn run<F: HashFamily>(mut self, plan: Plan, level: Level) -> usize {
         let job = &mut self;
         let passed = match (plan.form, plan.prefetch) {
             (Form::Scalar, _) => None,
@@ -249,7 +249,7 @@ impl<'a, T: Word> Job<'a, T> {
     }
 
     /// Tests the keys `from..to` one by one, with `n` already passed; how many then.
-    pub fn scalar<F: Family>(&mut self, from: usize, to: usize, mut n: usize) -> usize {
+    pub fn scalar<F: HashFamily>(&mut self, from: usize, to: usize, mut n: usize) -> usize {
         for (&key, &payload) in self.keys[from..to].iter().zip(&self.payloads[from..to]) {
             if self.bits.contains_from::<T, F>(key, 0) {
                 self.pass(key, payload, &mut n);
@@ -266,7 +266,7 @@ impl<'a, T: Word> Job<'a, T> {
     }
 }
 
-fn refill_ways<T: Word, F: Family, const PREFETCH: bool>(
+fn refill_ways<T: Word, F: HashFamily, const PREFETCH: bool>(
     job: &mut Job<'_, T>,
     ways: usize,
     level: Level,

@@ -7,7 +7,7 @@ use fibula_simd::{Isa, Kernel, Lanes, Level, Simd, Word};
 use super::Bits;
 use super::places::Places;
 use crate::Hash;
-use crate::families::{Family, of_family};
+use crate::families::{HashFamily, of_family};
 use crate::hash::nth;
 
 /// A batch of keys for [`Bits::part`]. All slices have one length.
@@ -36,7 +36,7 @@ impl<T: Word> Parting<'_, T> {
 
     /// Parts the keys from `from` on one by one, with so many passed and failed before; how many
     /// passed then.
-    fn scalar<F: Family>(
+    fn scalar<F: HashFamily>(
         &mut self,
         bits: Bits<'_>,
         from: usize,
@@ -71,7 +71,7 @@ struct Part<'a, 'b, T, F> {
     family: PhantomData<F>,
 }
 
-impl<T: Word, F: Family> Kernel for Part<'_, '_, T, F> {
+impl<T: Word, F: HashFamily> Kernel for Part<'_, '_, T, F> {
     type Output = usize;
 
     #[inline(always)]
@@ -86,7 +86,7 @@ impl<T: Word, F: Family> Kernel for Part<'_, '_, T, F> {
 
 /// Parts all keys; how many passed.
 #[inline(always)]
-fn part<V: Lanes, F: Family>(
+fn part<V: Lanes, F: HashFamily>(
     simd: V::Simd,
     bits: Bits<'_>,
     job: &mut Parting<'_, V::Word>,
@@ -144,7 +144,7 @@ struct HashAll<'a, T, F> {
     family: PhantomData<F>,
 }
 
-impl<T: Word, F: Family> Kernel for HashAll<'_, T, F> {
+impl<T: Word, F: HashFamily> Kernel for HashAll<'_, T, F> {
     type Output = ();
 
     #[inline(always)]

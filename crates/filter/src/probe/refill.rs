@@ -16,7 +16,7 @@ use fibula_simd::{Kernel, Lanes, Permutations, Simd, Word};
 
 use super::Job;
 use super::places::Places;
-use crate::families::Family;
+use crate::families::HashFamily;
 
 /// The kernel of all vector forms but the staged one; they differ in how lanes change places.
 pub struct Refill<'a, 'b, T, F, M, const WAYS: usize, const PREFETCH: bool>(
@@ -25,7 +25,7 @@ pub struct Refill<'a, 'b, T, F, M, const WAYS: usize, const PREFETCH: bool>(
     pub PhantomData<F>,
 );
 
-impl<T: Word, F: Family, M: Moves, const WAYS: usize, const PREFETCH: bool> Kernel
+impl<T: Word, F: HashFamily, M: Moves, const WAYS: usize, const PREFETCH: bool> Kernel
     for Refill<'_, '_, T, F, M, WAYS, PREFETCH>
 {
     type Output = usize;
@@ -108,7 +108,7 @@ macro_rules! each {
 
 /// Tests all keys; how many passed.
 #[inline(always)]
-fn refill<V: Lanes, F: Family, M: Moves, const WAYS: usize, const PREFETCH: bool>(
+fn refill<V: Lanes, F: HashFamily, M: Moves, const WAYS: usize, const PREFETCH: bool>(
     simd: V::Simd,
     job: &mut Job<'_, V::Word>,
     moves: M,
@@ -171,7 +171,11 @@ fn refill<V: Lanes, F: Family, M: Moves, const WAYS: usize, const PREFETCH: bool
 
 /// Tests what is in the ways or before their ends, one by one.
 #[inline(always)]
-fn finish<V: Lanes, F: Family>(job: &mut Job<'_, V::Word>, ways: &[Way<V>], mut n: usize) -> usize {
+fn finish<V: Lanes, F: HashFamily>(
+    job: &mut Job<'_, V::Word>,
+    ways: &[Way<V>],
+    mut n: usize,
+) -> usize {
     for way in ways {
         let [keys, payloads, index] = [way.keys, way.payloads, way.index].map(|vector| {
             let mut lanes = [V::Word::default(); 16];

@@ -17,12 +17,12 @@ use fibula_simd::{Isa, Kernel, Lanes, Simd, Word};
 
 use super::Job;
 use super::places::Places;
-use crate::families::Family;
+use crate::families::HashFamily;
 
 /// The kernel of [`super::Form::Staged`]: how many passed, `None` without vectors.
 pub struct Staged<'a, 'b, T, F, const PREFETCH: bool>(pub &'a mut Job<'b, T>, pub PhantomData<F>);
 
-impl<T: Word, F: Family, const PREFETCH: bool> Kernel for Staged<'_, '_, T, F, PREFETCH> {
+impl<T: Word, F: HashFamily, const PREFETCH: bool> Kernel for Staged<'_, '_, T, F, PREFETCH> {
     type Output = Option<usize>;
 
     #[inline(always)]
@@ -45,7 +45,7 @@ const LEAD: usize = 16;
 
 /// Tests all keys; how many passed.
 #[inline(always)]
-fn staged<V: Lanes, F: Family, const PREFETCH: bool>(
+fn staged<V: Lanes, F: HashFamily, const PREFETCH: bool>(
     simd: V::Simd,
     job: &mut Job<'_, V::Word>,
 ) -> usize {
@@ -71,7 +71,7 @@ fn staged<V: Lanes, F: Family, const PREFETCH: bool>(
 ///
 /// What is read lies at or behind what is written: `to <= from`, both of the same numbering.
 #[inline(always)]
-fn stage<V: Lanes, F: Family, const PREFETCH: bool, const FIRST: bool>(
+fn stage<V: Lanes, F: HashFamily, const PREFETCH: bool, const FIRST: bool>(
     simd: V::Simd,
     job: &mut Job<'_, V::Word>,
     from: usize,

@@ -48,7 +48,7 @@ pub(super) struct Node {
 const _: () = assert!(size_of::<Node>() == 16);
 
 /// The routes of one family and VRF.
-pub(super) struct Family<A: Addr> {
+pub(super) struct FamilyPaths<A: Addr> {
     pub(super) trie: Trie<A>,
     pub(super) paths: Vec<Node>,
     /// The first of the paths that are free, [`NO_PATH`] if none is.
@@ -68,7 +68,7 @@ struct Paths {
     stale: u32,
 }
 
-impl<A: Addr> Default for Family<A> {
+impl<A: Addr> Default for FamilyPaths<A> {
     fn default() -> Self {
         Self {
             trie: Trie::default(),
@@ -80,7 +80,7 @@ impl<A: Addr> Default for Family<A> {
     }
 }
 
-impl<A: Addr> Family<A> {
+impl<A: Addr> FamilyPaths<A> {
     pub(super) fn check_room(&self) -> Result<(), TableError> {
         if self.trie.is_full() || self.paths.len() >= NO_PATH as usize {
             return Err(TableError::Limit { what: "routes" });

@@ -38,7 +38,7 @@ use hashbrown::HashMap;
 
 use crate::TableError;
 pub use decision::{Decision, Path, Peer, Preference, Step};
-use family::{Family, Speaker};
+use family::{FamilyPaths, Speaker};
 pub use names::{SetTexts, ValueNames};
 pub use query::RibMemory;
 pub(crate) use query::SavedPath;
@@ -76,7 +76,7 @@ impl Changes for () {
 struct Tables;
 
 impl Kind for Tables {
-    type Of<A: Addr> = Family<A>;
+    type Of<A: Addr> = FamilyPaths<A>;
 }
 
 /// How often a peer has begun to say everything again.

@@ -3,7 +3,7 @@
 use fibula_core::{Addr, Hop, PerFamily, Prefix, Route, Routes, Vrf};
 
 use super::decision::Contender;
-use super::family::{Family, Node};
+use super::family::{FamilyPaths, Node};
 use super::{AttributeSet, Decision, Path, Rib};
 
 impl Rib {
@@ -12,11 +12,11 @@ impl Rib {
         self.vrfs.keys().copied()
     }
 
-    fn family<A: Addr>(&self, vrf: Vrf) -> Option<&Family<A>> {
+    fn family<A: Addr>(&self, vrf: Vrf) -> Option<&FamilyPaths<A>> {
         self.vrfs.get(&vrf).map(PerFamily::get::<A>)
     }
 
-    fn path<A: Addr>(&self, family: &Family<A>, at: u32) -> Path {
+    fn path<A: Addr>(&self, family: &FamilyPaths<A>, at: u32) -> Path {
         let Node { speaker, path_id, set, .. } = family.paths[at as usize];
         Path { peer: speaker.peer(), path_id, hop: set, attributes: self.sets.get(set).clone() }
     }
@@ -180,7 +180,7 @@ pub struct RibMemory {
 }
 
 impl RibMemory {
-    fn add<A: Addr>(&mut self, family: &Family<A>) {
+    fn add<A: Addr>(&mut self, family: &FamilyPaths<A>) {
         self.routes += family.used;
         self.prefixes += family.trie.len();
         self.route_bytes += family.trie.memory() + family.paths.capacity() * size_of::<Node>();

@@ -8,18 +8,18 @@ use fibula_core::{AnyPrefix, Prefix};
 
 use super::Grow;
 use crate::columns::answers::{Answers, Numbering, Without};
-use crate::table::Family;
+use crate::table::TableAddr;
 use crate::write::write_prefix;
-use crate::{AnnotateError, Table};
+use crate::{AnnotateError, LookupTable};
 
 /// All prefixes that cover an address, longest first.
 pub(super) struct Lists<'a> {
-    table: &'a dyn Table,
+    table: &'a dyn LookupTable,
     lists: ListBuilder<StringBuilder>,
 }
 
 impl<'a> Lists<'a> {
-    pub(super) fn new(table: &'a dyn Table) -> Self {
+    pub(super) fn new(table: &'a dyn LookupTable) -> Self {
         Self { table, lists: ListBuilder::new(StringBuilder::new()) }
     }
 }
@@ -47,7 +47,7 @@ impl Grow for Lists<'_> {
 }
 
 /// The prefix of a route, IPv4 routes first.
-fn prefix(table: &dyn Table, route: u32) -> Option<AnyPrefix> {
+fn prefix(table: &dyn LookupTable, route: u32) -> Option<AnyPrefix> {
     let (v4, v6) = (table.v4().routes(), table.v6().routes());
     let route = route as usize;
     if route < v4.len() {
@@ -58,9 +58,9 @@ fn prefix(table: &dyn Table, route: u32) -> Option<AnyPrefix> {
 }
 
 /// The prefix of a route and those that cover it, longest first.
-fn covering(table: &dyn Table, route: u32) -> Vec<AnyPrefix> {
-    fn family<A: Family>(
-        table: &dyn Table,
+fn covering(table: &dyn LookupTable, route: u32) -> Vec<AnyPrefix> {
+    fn family<A: TableAddr>(
+        table: &dyn LookupTable,
         prefix: Prefix<A>,
         any: fn(Prefix<A>) -> AnyPrefix,
     ) -> Vec<AnyPrefix> {

@@ -1,6 +1,6 @@
 //! The lengths of routes.
 
-use crate::Table;
+use crate::LookupTable;
 use crate::columns::answers::{By, Numbering};
 
 /// The family and length of a route, or that there is none, in a byte: a table of them is what stays
@@ -75,7 +75,7 @@ impl Lengths {
     pub(super) const NO_ROUTES: &'static Self = &Self { by_route: Vec::new() };
 
     /// Of routes as they are numbered.
-    pub(in crate::columns) fn new(table: &dyn Table, numbering: Numbering) -> Self {
+    pub(in crate::columns) fn new(table: &dyn LookupTable, numbering: Numbering) -> Self {
         let none = |_| RouteLength::NONE;
         let by_route = match numbering.by {
             By::Length => {

@@ -24,7 +24,7 @@ use self::prefixes::Prefixes;
 use self::texts::Texts;
 use super::answers::Answers;
 use crate::added::{Added, Addition};
-use crate::{AnnotateError, AnnotateOptions, PrefixForm, Table};
+use crate::{AnnotateError, AnnotateOptions, LookupTable, PrefixForm};
 
 /// One column that is added.
 #[derive(Debug)]
@@ -89,7 +89,7 @@ impl Output {
     /// A new column to be filled.
     pub(super) fn begin<'a>(
         &'a self,
-        table: &'a dyn Table,
+        table: &'a dyn LookupTable,
         lengths: Option<&'a Lengths>,
         rows: usize,
     ) -> Box<dyn Grow + 'a> {

@@ -13,7 +13,7 @@ use arrow_schema::{ArrowError, Schema, SchemaRef};
 use self::read::{FileBatches, StreamBatches};
 use super::{Found, Progress, added_fields, places};
 use crate::columns::ColumnAnnotator;
-use crate::{AnnotateError, Format, Summary};
+use crate::{AnnotateError, LogFormat, Summary};
 
 /// Takes what is written: a batch with the schema of all, and nothing at the end.
 type Give<'a> = dyn FnMut(&Schema, Option<&RecordBatch>) -> Result<(), ArrowError> + 'a;
@@ -91,7 +91,8 @@ impl ColumnAnnotator {
         give: &mut Give<'_>,
     ) -> Result<Summary, AnnotateError> {
         let mut next = batches.next().transpose()?;
-        let places = places(&schema, &self.options().columns, Format::Arrow, || Ok(next.clone()))?;
+        let places =
+            places(&schema, &self.options().columns, LogFormat::Arrow, || Ok(next.clone()))?;
         let mut fields: Vec<_> = schema.fields().iter().cloned().collect();
         fields.extend(added_fields(self, &schema, &places)?.into_iter().map(Arc::new));
         let written = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));

@@ -7,7 +7,7 @@ use self::scan::{Dialect, Record, record, unquoted};
 use super::{LogDecoder, Style};
 use crate::block::{Block, Kind, Row};
 use crate::fault::Fault;
-use crate::{AnnotateError, AnnotateOptions, Column, Format, Header};
+use crate::{AnnotateError, AnnotateOptions, Column, Header, LogFormat};
 
 /// What is wrong with a record that the end of the input ends.
 const OPEN: &str = "a quote is open at the end of the input";
@@ -15,7 +15,7 @@ const OPEN: &str = "a quote is open at the end of the input";
 /// Decoder of delimited text. The first record says where the address columns are and how wide a row
 /// is; empty lines are copied as they are.
 pub(crate) struct Csv {
-    format: Format,
+    format: LogFormat,
     dialect: Dialect,
     /// Whether the first record tells the delimiter.
     detect: bool,
@@ -63,13 +63,13 @@ impl Layout {
 
 impl Csv {
     pub(crate) fn new(
-        format: Format,
+        format: LogFormat,
         options: &AnnotateOptions,
         add: Vec<String>,
     ) -> Result<Self, AnnotateError> {
-        let own = if format == Format::Tsv { b'\t' } else { b',' };
+        let own = if format == LogFormat::Tsv { b'\t' } else { b',' };
         let (delimiter, quote) = (options.delimiter.unwrap_or(own), options.quote);
-        let detect = format == Format::Csv && options.delimiter.is_none();
+        let detect = format == LogFormat::Csv && options.delimiter.is_none();
         let bad = |b: u8| b == b'\n' || b == b'\r';
         if bad(delimiter) || quote.is_some_and(|quote| bad(quote) || quote == delimiter) {
             return Err(AnnotateError::Delimiter);
@@ -166,7 +166,7 @@ mod tests {
     fn csv(columns: &[&str], header: Header) -> Csv {
         let columns = columns.iter().map(|c| c.parse().unwrap()).collect();
         let options = AnnotateOptions { columns, header, ..AnnotateOptions::default() };
-        Csv::new(Format::Csv, &options, vec!["asn".into()]).unwrap()
+        Csv::new(LogFormat::Csv, &options, vec!["asn".into()]).unwrap()
     }
 
     fn decode(csv: &mut Csv, text: &str) -> Result<Block, Fault> {

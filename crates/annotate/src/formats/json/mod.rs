@@ -7,7 +7,7 @@ use super::{LogDecoder, SAMPLE_BYTES, Style, line_end};
 use crate::added::{added_name, first_twice};
 use crate::block::{Block, Kind, Row};
 use crate::fault::Fault;
-use crate::{AnnotateError, AnnotateOptions, Column, Format};
+use crate::{AnnotateError, AnnotateOptions, Column, LogFormat};
 
 /// Decoder of JSON: an object a line, or objects in an array, or objects of several lines each.
 ///
@@ -42,7 +42,7 @@ impl JsonLines {
                 Column::Name(name) => columns.push(name.clone()),
                 Column::Number(_) => {
                     return Err(AnnotateError::ColumnKind {
-                        format: Format::JsonLines,
+                        format: LogFormat::JsonLines,
                         column: column.clone(),
                     });
                 }
@@ -52,7 +52,7 @@ impl JsonLines {
             return Err(AnnotateError::Twice { name: name.clone() });
         }
         if columns.is_empty() {
-            return Err(AnnotateError::NoColumn { format: Format::JsonLines });
+            return Err(AnnotateError::NoColumn { format: LogFormat::JsonLines });
         }
         let all = |name: &String| added.iter().map(|add| added_name(name, add)).collect::<Vec<_>>();
         let added = columns.iter().flat_map(all).collect();

@@ -15,7 +15,7 @@ use super::{LogDecoder, Style};
 use crate::block::{Block, Kind, Row};
 use crate::fault::Fault;
 use crate::write::{write_int, write_ip};
-use crate::{AnnotateError, AnnotateOptions, Column, Format};
+use crate::{AnnotateError, AnnotateOptions, Column, LogFormat};
 
 /// The columns of a packet's row.
 const HEADER: &[u8] = b"time,src,dst,protocol,src_port,dst_port,length\n";
@@ -59,7 +59,7 @@ impl Pcap {
                 }
                 Column::Name(name) if name == "src" || name == "dst" => names.push(name.clone()),
                 _ => {
-                    let (format, column) = (Format::Pcap, column.clone());
+                    let (format, column) = (LogFormat::Pcap, column.clone());
                     return Err(AnnotateError::ColumnKind { format, column });
                 }
             }
