@@ -12,7 +12,7 @@ use fibula_core::{Addr, AnyPrefix, Hop, Prefix};
 /// use fibula_testkit::case::Case;
 ///
 /// let case = Case::parse("
-///     # A comment: what was wrong.
+///     ## A comment: what was wrong.
 ///     route 10.0.0.0/8 7
 ///     answer 10.1.2.3 7
 ///     answer 11.0.0.0 none
