@@ -28,8 +28,6 @@ class _Asked(TypedDict):
     add: list[str]
     defaults: list[tuple[str, str]]
     strict: bool
-    salvage: bool
-    allow_empty: bool
     plain: bool
     binary: bool
     threads: int | None
@@ -37,6 +35,8 @@ class _Asked(TypedDict):
 class _Building(TypedDict):
     format: str
     strict: bool
+    salvage: bool
+    allow_empty: bool
     peer: str
     columns: list[str] | None
     as_path: bool
