@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use fibula_core::{Attributes, Change, ColumnKind, Update, Value};
+use fibula_core::{Attributes, Change, ColumnKind, Update, Value, Vrf};
 
 /// What follows the bytes that a decoder is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +42,18 @@ pub trait Decoder {
 
     /// Records seen so far: lines of text, MRT records, networks of an mmdb file.
     fn records(&self) -> u64;
+
+    /// Whether something was decoded that the sink has not seen: a withdrawal that the next record may turn
+    /// into a replacement, so that no reader sees a hole between the two.
+    fn is_holding(&self) -> bool {
+        false
+    }
+
+    /// Gives the sink what was held back: nothing more will come for a while. After [`Tail::End`] or
+    /// [`Tail::Cut`] nothing is held back.
+    fn flush(&mut self, sink: &mut dyn Sink) {
+        let _ = sink;
+    }
 }
 
 /// Why a decoder stopped before the end.
@@ -75,6 +87,15 @@ pub trait Sink {
     /// A BGP peer that the following updates may name by `index`.
     fn peer(&mut self, index: u32, peer: &PeerInfo) {
         let _ = (index, peer);
+    }
+    /// A routing instance that the following updates may name by `index` ([`Update::vrf`]), and its name; no
+    /// other one of the source has it. A source with one table never calls this.
+    fn vrf(&mut self, index: Vrf, name: &str) {
+        let _ = (index, name);
+    }
+    /// What the source says of itself, and no route follows from: a router's name, a statistic.
+    fn remark(&mut self, key: &'static str, value: &str) {
+        let _ = (key, value);
     }
     /// A change of a peer's session.
     fn peer_state(&mut self, state: &PeerState) {
@@ -167,6 +188,16 @@ pub struct PeerInfo {
     pub asn: u32,
     /// Its BGP identifier, where the format tells it.
     pub bgp_id: Option<u32>,
+    /// Which of its tables speaks, where a source has several of one peer (BMP's `pre-policy`): each is a
+    /// peer of its own. Empty otherwise.
+    pub view: String,
+}
+
+impl PeerInfo {
+    /// A peer of which there is one table.
+    pub fn new(address: Option<IpAddr>, asn: u32, bgp_id: Option<u32>) -> Self {
+        Self { address, asn, bgp_id, view: String::new() }
+    }
 }
 
 /// A change of a peer's BGP session.

@@ -108,6 +108,16 @@ impl Driver {
         Ok(left)
     }
 
+    /// Whether the decoder holds something back; see [`Decoder::is_holding`].
+    pub fn is_holding(&self) -> bool {
+        self.decoder.is_holding()
+    }
+
+    /// Gives the sink what the decoder holds back; see [`Decoder::flush`].
+    pub fn flush(&mut self, sink: &mut dyn Sink) {
+        self.decoder.flush(sink);
+    }
+
     /// Bytes that the decoder has consumed.
     pub fn offset(&self) -> u64 {
         self.offset

@@ -28,7 +28,7 @@ impl Decoder for Lines {
             let number = |word: &str| word.parse::<u32>().unwrap();
             match words[..] {
                 ["peer", index, asn] => {
-                    let info = PeerInfo { address: None, asn: number(asn), bgp_id: None };
+                    let info = PeerInfo::new(None, number(asn), None);
                     sink.peer(number(index), &info);
                 }
                 ["+", index, prefix, value] => {

@@ -35,7 +35,7 @@ pub(super) struct Bgpdump {
 
 impl Bgpdump {
     fn peer(&mut self, address: &str, asn: &str, sink: &mut dyn Sink) -> Option<u32> {
-        let peer = PeerInfo { address: address.parse().ok(), asn: asn.parse().ok()?, bgp_id: None };
+        let peer = PeerInfo::new(address.parse().ok(), asn.parse().ok()?, None);
         peer.address?;
         if let Some((last, number)) = &self.last
             && *last == peer

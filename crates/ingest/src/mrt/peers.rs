@@ -38,7 +38,7 @@ impl Peers {
 
     /// The peer that speaks in a message.
     pub(super) fn speaker(&mut self, address: IpAddr, asn: u32, sink: &mut dyn Sink) -> u32 {
-        self.number(PeerInfo { address: Some(address), asn, bgp_id: None }, sink)
+        self.number(PeerInfo::new(Some(address), asn, None), sink)
     }
 
     fn count(&self) -> u32 {
@@ -53,7 +53,7 @@ impl Peers {
         }
         let next = self.count();
         Some(*self.unknown.entry(index).or_insert_with(|| {
-            sink.peer(next, &PeerInfo { address: None, asn: 0, bgp_id: None });
+            sink.peer(next, &PeerInfo::new(None, 0, None));
             next
         }))
     }
@@ -81,7 +81,7 @@ impl Peers {
             let address = body.address(afi, "peer's address")?;
             let width = if kind & 2 == 0 { AsWidth::Two } else { AsWidth::Four };
             let asn = body.asn(width, "peer's AS number")?;
-            let peer = PeerInfo { address: Some(address), asn, bgp_id: Some(bgp_id) };
+            let peer = PeerInfo::new(Some(address), asn, Some(bgp_id));
             table.push(self.number(peer, sink));
         }
         self.table = Some(table);

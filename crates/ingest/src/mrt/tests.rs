@@ -203,8 +203,7 @@ fn tables_with_a_table_of_peers() {
             "+ 1 12.0.0.0/8 192.0.2.9 65536",
         ]
     );
-    let last =
-        PeerInfo { address: Some("2001:db8::1".parse().unwrap()), asn: 65537, bgp_id: Some(3) };
+    let last = PeerInfo::new(Some("2001:db8::1".parse().unwrap()), 65537, Some(3));
     assert_eq!(sink.peers.last(), Some(&last));
 }
 
@@ -298,7 +297,7 @@ fn no_table_of_peers() {
     let ribs = rib(2, &[8, 10], &[entry(7, None, &attrs), entry(3, None, &attrs)]);
     let sink = decode(&[ribs.clone(), ribs].concat());
     assert_eq!((sink.lines.len(), sink.damage.len(), sink.peers.len()), (4, 1, 2));
-    assert_eq!(sink.peers[1], PeerInfo { address: None, asn: 0, bgp_id: None });
+    assert_eq!(sink.peers[1], PeerInfo::new(None, 0, None));
 }
 
 #[test]
