@@ -19,6 +19,7 @@ mod lookup;
 mod output;
 mod progress;
 mod replay;
+mod serve;
 mod signals;
 mod source;
 mod stats;
