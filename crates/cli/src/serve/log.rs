@@ -21,9 +21,9 @@ pub fn begin(format: LogFormat, level: LevelFilter) {
     let lines = fmt().with_writer(std::io::stderr).with_max_level(level).with_target(false);
     // A second subscriber in one process is a test's; the first one stays.
     let _ = match format {
-        LogFormat::Text => {
-            tracing::subscriber::set_global_default(lines.with_ansi(std::io::stderr().is_terminal()).finish())
-        }
+        LogFormat::Text => tracing::subscriber::set_global_default(
+            lines.with_ansi(std::io::stderr().is_terminal()).finish(),
+        ),
         LogFormat::Json => {
             tracing::subscriber::set_global_default(lines.json().flatten_event(true).finish())
         }

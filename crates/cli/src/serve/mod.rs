@@ -105,7 +105,8 @@ fn parse_neighbour(text: &str) -> Result<(IpAddr, Option<u32>), String> {
         Some((address, asn)) => (address, Some(asn)),
         None => (text, None),
     };
-    let asn = asn.map(|asn| asn.trim_start_matches("AS").parse().map_err(|_| format!("{asn:?} is no AS")));
+    let asn = asn
+        .map(|asn| asn.trim_start_matches("AS").parse().map_err(|_| format!("{asn:?} is no AS")));
     let address = address.parse().map_err(|_| format!("{address:?} is no address"))?;
     Ok((address, asn.transpose()?))
 }
@@ -119,8 +120,11 @@ impl Args {
         };
         config.fpm.extend(self.fpm.map(Stream::at));
         config.bmp.extend(self.bmp.map(Stream::at));
-        if let (Some(listen), Some(local_as), Some(router_id)) = (self.bgp, self.bgp_as, self.bgp_id) {
-            let neighbour = self.bgp_neighbour.iter().map(|&(address, asn)| Neighbour::at(address, asn));
+        if let (Some(listen), Some(local_as), Some(router_id)) =
+            (self.bgp, self.bgp_as, self.bgp_id)
+        {
+            let neighbour =
+                self.bgp_neighbour.iter().map(|&(address, asn)| Neighbour::at(address, asn));
             config.bgp.push(Bgp::at(listen, local_as, router_id, neighbour.collect()));
         }
         if self.kernel {
@@ -157,7 +161,10 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         sources::all(&config, |_| None)?;
         run::server_options(&config)?;
         for source in config.sources() {
-            print_line(format_args!("{}: {}, into table {}", source.name, source.what, source.table))?;
+            print_line(format_args!(
+                "{}: {}, into table {}",
+                source.name, source.what, source.table
+            ))?;
         }
         print_line(format_args!("answers on {}", config.http.unwrap_or_default().listen))?;
         return Ok(Outcome::Done);

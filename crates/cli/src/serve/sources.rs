@@ -19,19 +19,16 @@ use crate::failure::Failure;
 const SETTLE: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// The sources, in the words of the hub. `after` says behind which file a folder goes on.
-pub fn all(
-    config: &Config,
-    after: impl Fn(&str) -> Option<String>,
-) -> Result<Vec<Fed>, Failure> {
+pub fn all(config: &Config, after: impl Fn(&str) -> Option<String>) -> Result<Vec<Fed>, Failure> {
     let options = BgpOptions { as_path: true, communities: config.tables.communities };
     let make = |source: Source| {
         let settings = format!("{source:?} {options:?}");
         let Source { name, table, what } = source;
         let kind = what.kind();
         let endpoint = match what {
-            What::Fpm(stream) => listen(&stream, config, &table, settings, || {
-                Box::new(FpmDecoder::default())
-            }),
+            What::Fpm(stream) => {
+                listen(&stream, config, &table, settings, || Box::new(FpmDecoder::default()))
+            }
             What::Bmp(stream) => listen(&stream, config, &table, settings, move || {
                 Box::new(BmpDecoder::new(options))
             }),

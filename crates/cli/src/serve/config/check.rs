@@ -59,7 +59,11 @@ impl fmt::Display for What {
             Self::Bmp(stream) => write!(f, "BMP on {}", stream.listen),
             Self::Bgp(bgp) => {
                 let neighbours = bgp.neighbour.len();
-                write!(f, "BGP on {} for {neighbours} neighbours, as AS{}", bgp.listen, bgp.local_as)
+                write!(
+                    f,
+                    "BGP on {} for {neighbours} neighbours, as AS{}",
+                    bgp.listen, bgp.local_as
+                )
             }
             Self::Kernel(_) => f.write_str("the kernel's forwarding tables"),
             Self::Ris(Ris { path: Some(path), .. }) => write!(f, "RIS lines of {}", path.display()),

@@ -245,15 +245,35 @@ impl Stream {
 
 impl Bgp {
     /// There, with these neighbours.
-    pub fn at(listen: SocketAddr, local_as: u32, router_id: Ipv4Addr, neighbour: Vec<Neighbour>) -> Self {
-        Self { name: None, table: None, listen, local_as, router_id, hold_time: hold_time(), neighbour }
+    pub fn at(
+        listen: SocketAddr,
+        local_as: u32,
+        router_id: Ipv4Addr,
+        neighbour: Vec<Neighbour>,
+    ) -> Self {
+        Self {
+            name: None,
+            table: None,
+            listen,
+            local_as,
+            router_id,
+            hold_time: hold_time(),
+            neighbour,
+        }
     }
 }
 
 impl Neighbour {
     /// At this address, of this AS if one is given.
     pub fn at(address: IpAddr, remote_as: Option<u32>) -> Self {
-        Self { address, remote_as, password_file: None, add_path: false, max_routes: None, hold: hold() }
+        Self {
+            address,
+            remote_as,
+            password_file: None,
+            add_path: false,
+            max_routes: None,
+            hold: hold(),
+        }
     }
 }
 

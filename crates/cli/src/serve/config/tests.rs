@@ -69,10 +69,7 @@ fn what_is_wrong_is_said_with_its_line() {
         ("[[ris]]\n", "either a path or an address"),
         ("[http]\ntls-key = \"k\"", "belong together"),
         ("[tables]\nengine = []", "engine names none"),
-        (
-            "[[fpm]]\nlisten = \"[::1]:1\"\n[[bmp]]\nlisten = \"[::1]:1\"",
-            "both listen on [::1]:1",
-        ),
+        ("[[fpm]]\nlisten = \"[::1]:1\"\n[[bmp]]\nlisten = \"[::1]:1\"", "both listen on [::1]:1"),
     ] {
         let error = error(text);
         assert!(error.starts_with("f.toml:") && error.contains(wanted), "{text}: {error}");
