@@ -59,6 +59,8 @@ pub enum Format {
     Mrt,
     /// MaxMind DB.
     Mmdb,
+    /// What FRR's `dplane_fpm_nl` sends, recorded byte for byte.
+    Fpm,
     /// JSON with prefixes in it: what providers publish, arrays, objects.
     Json,
     /// The registries' `delegated` files.
@@ -70,7 +72,7 @@ pub enum Format {
 }
 
 impl Format {
-    const ALL: [(Self, &'static str); 11] = [
+    const ALL: [(Self, &'static str); 12] = [
         (Self::Auto, "auto"),
         (Self::Text, "text"),
         (Self::Csv, "csv"),
@@ -78,6 +80,7 @@ impl Format {
         (Self::Ranges, "ranges"),
         (Self::Mrt, "mrt"),
         (Self::Mmdb, "mmdb"),
+        (Self::Fpm, "fpm"),
         (Self::Json, "json"),
         (Self::Delegated, "delegated"),
         (Self::Bgpdump, "bgpdump"),
@@ -249,7 +252,7 @@ impl fmt::Display for ReadError {
             Self::UnknownFormat { file } => {
                 write!(
                     f,
-                    "{file}: neither text nor JSON nor MRT nor mmdb; name the format if it is one"
+                    "{file}: neither text nor JSON nor MRT nor FPM nor mmdb; name the format if it is one"
                 )
             }
             Self::NoTable { file, what } => write!(f, "{file}: {what}"),

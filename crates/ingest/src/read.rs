@@ -10,10 +10,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, UNIX_EPOCH};
 
-use fibula_core::Update;
+use fibula_core::{Update, Vrf};
 
 use crate::bgp::BgpOptions;
 use crate::detect::Detected;
+use crate::fpm::FpmDecoder;
 use crate::json::JsonDecoder;
 use crate::mmdb::MmdbDecoder;
 use crate::mrt::MrtDecoder;
@@ -181,6 +182,7 @@ fn decoder(format: Format, options: &ReadOptions<'_>) -> Box<dyn Decoder> {
             communities: options.communities,
         })),
         Format::Mmdb => Box::new(MmdbDecoder::default()),
+        Format::Fpm => Box::new(FpmDecoder::default()),
         Format::Json => Box::new(JsonDecoder::new(options.text.host_bits)),
         other => lines::decoder(other)
             .unwrap_or_else(|| Box::new(TextDecoder::new(options.text.clone(), other))),
@@ -330,6 +332,12 @@ impl Sink for Named<'_> {
     }
     fn peer(&mut self, index: u32, peer: &PeerInfo) {
         self.sink.peer(index, peer);
+    }
+    fn vrf(&mut self, index: Vrf, name: &str) {
+        self.sink.vrf(index, name);
+    }
+    fn remark(&mut self, key: &'static str, value: &str) {
+        self.sink.remark(key, value);
     }
     fn peer_state(&mut self, state: &PeerState) {
         self.sink.peer_state(state);
