@@ -10,8 +10,12 @@ use crate::Sink;
 /// Why routes of another family are ignored.
 pub(crate) const OTHER_FAMILY: &str = "routes of other address families than IPv4 and IPv6 unicast";
 
+/// Bytes of the marker, all ones.
+pub(super) const MARKER: usize = 16;
 /// Bytes of a message's header: marker, length, type.
-const HEADER: usize = 19;
+pub(super) const HEADER: usize = 19;
+/// Bytes of the longest message, without RFC 8654.
+pub(super) const LONGEST: usize = 4096;
 const UPDATE: u8 = 2;
 
 /// Who sent a message, and how it is encoded.
@@ -60,7 +64,7 @@ pub enum AddPath {
 /// What a message was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// OPEN.
+    /// OPEN; [`Open::decode`](super::Open::decode) has what it says.
     Open,
     /// UPDATE; the sink has what it says.
     Update,

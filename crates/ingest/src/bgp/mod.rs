@@ -5,8 +5,8 @@
 //! I/O, no clock, no sessions. A decoder borrows everything from the input and allocates nothing for a message.
 //!
 //! A message is decoded as its [`Speaker`] sends it: with AS numbers of two or four bytes, with path
-//! identifiers or without. In a session the capabilities of its OPEN messages say so; an MRT record has
-//! it in its subtype.
+//! identifiers or without. In a session the capabilities of its OPEN messages say so
+//! ([`Open::encoding_to`]); an MRT record has it in its subtype.
 //!
 //! Routes of other families than IPv4 and IPv6 unicast are counted as ignored.
 //!
@@ -36,15 +36,19 @@
 
 mod as_path;
 mod attributes;
+mod capability;
 mod cursor;
 mod message;
+mod open;
 
 pub(crate) use attributes::{PathAttributes, Place, Scratch};
 pub(crate) use cursor::{Afi, AsWidth, Cursor};
 pub(crate) use message::{OTHER_FAMILY, Out, decode, update};
 
+pub use capability::{AddPathMode, Capability, Family};
 pub use cursor::Fault;
 pub use message::{AddPath, Message, Messages, Speaker, framed};
+pub use open::Open;
 
 /// What decoders of BGP give beyond the cheap attributes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
