@@ -61,7 +61,8 @@ pub trait Decoder: Send {
 pub enum Stopped {
     /// The sink asked it to, by [`Sink::damage`].
     BySink,
-    /// The options do not fit the input, which was not decoded; the text says why.
+    /// The options do not fit the input, which was not decoded, or a stream (BMP) has become unreadable: nothing
+    /// tells where its next record begins. The text says why.
     Misfit(String),
 }
 

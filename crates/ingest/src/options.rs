@@ -57,6 +57,8 @@ pub enum Format {
     Ranges,
     /// Multi-threaded Routing Toolkit dumps (RFC 6396, RFC 8050).
     Mrt,
+    /// What routers tell monitoring stations, as it came over a connection (RFC 7854).
+    Bmp,
     /// MaxMind DB.
     Mmdb,
     /// JSON with prefixes in it: what providers publish, arrays, objects.
@@ -70,13 +72,14 @@ pub enum Format {
 }
 
 impl Format {
-    const ALL: [(Self, &'static str); 11] = [
+    const ALL: [(Self, &'static str); 12] = [
         (Self::Auto, "auto"),
         (Self::Text, "text"),
         (Self::Csv, "csv"),
         (Self::Tsv, "tsv"),
         (Self::Ranges, "ranges"),
         (Self::Mrt, "mrt"),
+        (Self::Bmp, "bmp"),
         (Self::Mmdb, "mmdb"),
         (Self::Json, "json"),
         (Self::Delegated, "delegated"),
