@@ -26,6 +26,11 @@ impl Rib {
         self.family::<A>(vrf).map_or(0, |family| family.trie.len())
     }
 
+    /// How many paths the peer has, over all VRFs.
+    pub fn paths_of<A: Addr>(&self, peer: u32) -> usize {
+        self.vrfs.values().map(|tables| tables.get::<A>().of_peer(peer)).sum()
+    }
+
     /// Whether no prefix has a route.
     pub fn is_empty(&self) -> bool {
         self.vrfs.values().all(|tables| tables.v4.used + tables.v6.used == 0)
