@@ -59,6 +59,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod bgp;
 mod board;
 mod checkpoints;
 mod churn;
@@ -79,8 +80,8 @@ pub use churn::churn;
 pub use error::FeedError;
 pub use event::{CheckpointFailure, Event};
 pub use file::{DAMAGE_KEPT, FileReport, file, table};
-pub use listen::{Listener, prefixes};
+pub use listen::{Listener, PathCounts, prefixes};
 pub use live::LiveFeed;
 pub use pace::{Clock, Pacer, Speed, SpeedError, SystemClock};
-pub use protocol::{Figures, Protocol, SourceState};
+pub use protocol::{Figures, Protocol, Refusal, SourceState};
 pub use session::{Session, SessionOptions};

@@ -9,19 +9,19 @@ use super::BgpOptions;
 use super::as_path::AsPath;
 use super::cursor::{Afi, AsWidth, Cursor, Fault};
 
-mod code {
-    pub(super) const ORIGIN: u8 = 1;
-    pub(super) const AS_PATH: u8 = 2;
-    pub(super) const NEXT_HOP: u8 = 3;
-    pub(super) const MULTI_EXIT_DISC: u8 = 4;
-    pub(super) const LOCAL_PREF: u8 = 5;
-    pub(super) const AGGREGATOR: u8 = 7;
-    pub(super) const COMMUNITIES: u8 = 8;
-    pub(super) const MP_REACH_NLRI: u8 = 14;
-    pub(super) const MP_UNREACH_NLRI: u8 = 15;
-    pub(super) const AS4_PATH: u8 = 17;
-    pub(super) const AS4_AGGREGATOR: u8 = 18;
-    pub(super) const LARGE_COMMUNITIES: u8 = 32;
+pub(super) mod code {
+    pub(crate) const ORIGIN: u8 = 1;
+    pub(crate) const AS_PATH: u8 = 2;
+    pub(crate) const NEXT_HOP: u8 = 3;
+    pub(crate) const MULTI_EXIT_DISC: u8 = 4;
+    pub(crate) const LOCAL_PREF: u8 = 5;
+    pub(crate) const AGGREGATOR: u8 = 7;
+    pub(crate) const COMMUNITIES: u8 = 8;
+    pub(crate) const MP_REACH_NLRI: u8 = 14;
+    pub(crate) const MP_UNREACH_NLRI: u8 = 15;
+    pub(crate) const AS4_PATH: u8 = 17;
+    pub(crate) const AS4_AGGREGATOR: u8 = 18;
+    pub(crate) const LARGE_COMMUNITIES: u8 = 32;
 }
 
 /// Stands for an AS number that does not fit in two bytes.
@@ -232,7 +232,7 @@ impl<'a> PathAttributes<'a> {
 }
 
 /// The code and the value of the next attribute.
-fn attribute<'a>(cursor: &mut Cursor<'a>) -> Result<(u8, Cursor<'a>), Fault> {
+pub(super) fn attribute<'a>(cursor: &mut Cursor<'a>) -> Result<(u8, Cursor<'a>), Fault> {
     let flags = cursor.u8("attribute flags")?;
     let code = cursor.u8("attribute type")?;
     let is_extended = flags & 0x10 != 0;

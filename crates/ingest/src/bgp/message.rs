@@ -40,7 +40,7 @@ impl Default for Speaker {
 }
 
 impl Speaker {
-    fn add_path(&self, afi: Afi) -> AddPath {
+    pub(super) fn add_path(&self, afi: Afi) -> AddPath {
         match afi {
             Afi::V4 => self.add_path_v4,
             Afi::V6 => self.add_path_v6,

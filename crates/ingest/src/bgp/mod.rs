@@ -40,6 +40,7 @@ mod capability;
 mod cursor;
 mod message;
 mod open;
+mod reset;
 
 pub(crate) use attributes::{PathAttributes, Place, Scratch};
 pub(crate) use cursor::{Afi, AsWidth, Cursor};
@@ -49,6 +50,7 @@ pub use capability::{AddPathMode, Capability, Family};
 pub use cursor::Fault;
 pub use message::{AddPath, Message, Messages, Speaker, framed};
 pub use open::Open;
+pub use reset::{Reset, reset};
 
 /// What decoders of BGP give beyond the cheap attributes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
