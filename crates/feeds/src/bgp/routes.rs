@@ -31,8 +31,9 @@ impl Sink for Routes<'_> {
             AnyPrefix::V4(_) => self.families.0,
             AnyPrefix::V6(_) => self.families.1,
         };
-        if !is_agreed {
-            return;
+        // The decoder also reads routes of VPNs, of further routing instances.
+        if !is_agreed || update.vrf != 0 {
+            return self.told.ignored("routes of a family that the session is not about");
         }
         match update.change {
             Change::Announce(Attributes::Bgp(attributes)) => {

@@ -62,6 +62,24 @@ pub(crate) struct PathAttributes<'a> {
     pub(crate) unreach: Option<MpRoutes<'a>>,
 }
 
+/// An attribute that is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    Origin,
+    AsPath,
+    NextHop,
+}
+
+impl Missing {
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Self::Origin => "ORIGIN is missing",
+            Self::AsPath => "AS_PATH is missing",
+            Self::NextHop => "the next hop is missing",
+        }
+    }
+}
+
 /// Buffers that outlive one route.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
@@ -102,13 +120,13 @@ impl<'a> PathAttributes<'a> {
         (attributes, first)
     }
 
-    /// The attribute that a route of a message must have and these have not (RFC 7606, 3.d).
-    pub(crate) fn missing(&self, is_mp: bool) -> Option<&'static str> {
+    /// The first attribute that a route of a message must have and these have not (RFC 7606, 3.d).
+    pub(crate) fn missing(&self, is_mp: bool) -> Option<Missing> {
         let next_hop = if is_mp { self.mp_next_hop } else { self.next_hop };
         match (self.origin, self.as_path, next_hop) {
-            (None, ..) => Some("ORIGIN is missing"),
-            (_, None, _) => Some("AS_PATH is missing"),
-            (.., None) => Some("the next hop is missing"),
+            (None, ..) => Some(Missing::Origin),
+            (_, None, _) => Some(Missing::AsPath),
+            (.., None) => Some(Missing::NextHop),
             _ => None,
         }
     }
@@ -243,14 +261,20 @@ pub(super) fn attribute<'a>(cursor: &mut Cursor<'a>) -> Result<(u8, Cursor<'a>),
     Ok((code, cursor.part(len.into(), name(code))?))
 }
 
-/// The next hop: an address, or of an IPv6 pair the global one. A VPN's next hop (with a route
-/// distinguisher) belongs to routes that are not kept.
+/// The next hop: an address, or of an IPv6 pair the global one. In VPNs each has a route distinguisher
+/// before it, all zero. The length tells which: routes of either family may have next hops of the other one
+/// (RFC 8950).
 fn read_next_hop(mut value: Cursor<'_>) -> Option<IpAddr> {
-    match value.rest().len() {
-        4 => value.address(Afi::V4, "next hop").ok(),
-        16 | 32 => value.address(Afi::V6, "next hop").ok(),
-        _ => None,
-    }
+    const RD: usize = 8;
+    let (before, afi) = match value.rest().len() {
+        4 => (0, Afi::V4),
+        16 | 32 => (0, Afi::V6),
+        12 => (RD, Afi::V4),
+        24 | 48 => (RD, Afi::V6),
+        _ => return None,
+    };
+    value.bytes(before, "next hop's route distinguisher").ok()?;
+    value.address(afi, "next hop").ok()
 }
 
 fn name(code: u8) -> &'static str {

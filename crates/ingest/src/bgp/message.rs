@@ -1,14 +1,18 @@
 //! Messages: their frames, and the UPDATE of RFC 4271 and RFC 4760.
 
-use fibula_core::{Attributes, Change, Update};
+use fibula_core::{Attributes, Change};
 
 use super::BgpOptions;
-use super::attributes::{MpRoutes, PathAttributes, Place, Scratch};
+use super::attributes::{Missing, MpRoutes, PathAttributes, Place, Scratch};
 use super::cursor::{Afi, AsWidth, Cursor, Fault};
+use super::nlri::{Nlri, OTHER_FAMILY};
+use super::vrf::{RouteDistinguisher, Vrfs};
 use crate::Sink;
 
-/// Why routes of another family are ignored.
-pub(crate) const OTHER_FAMILY: &str = "routes of other address families than IPv4 and IPv6 unicast";
+/// Why routes of another family are ignored where VPNs are read.
+const NOT_READ: &str = "routes of address families that are not read";
+/// What is done where the monitored router left the next hop out.
+const NO_NEXT_HOP: &str = "routes without a next hop, kept as the monitored router sent them";
 
 /// Bytes of the marker, all ones.
 pub(super) const MARKER: usize = 16;
@@ -29,21 +33,45 @@ pub struct Speaker {
     pub add_path_v4: AddPath,
     /// Path identifiers of IPv6 routes.
     pub add_path_v6: AddPath,
+    /// Path identifiers of IPv4 routes in VPNs.
+    pub add_path_vpn_v4: AddPath,
+    /// Path identifiers of IPv6 routes in VPNs.
+    pub add_path_vpn_v6: AddPath,
+    /// Which of the peer's tables these routes are of, where the source has several (BMP's
+    /// `pre-policy`): the name of their routing instance begins with it. Empty otherwise.
+    pub view: &'static str,
+    /// The routing instance of routes that do not name one themselves; `None` for the main one.
+    pub rd: Option<RouteDistinguisher>,
 }
 
 impl Default for Speaker {
-    /// Peer 0 with AS numbers of four bytes and without path identifiers.
+    /// Peer 0 with AS numbers of four bytes and without path identifiers, views and instances.
     fn default() -> Self {
-        let add_path = AddPath::Absent;
-        Self { peer: 0, four_byte_asns: true, add_path_v4: add_path, add_path_v6: add_path }
+        Self { four_byte_asns: true, ..Self::unknown(0, AddPath::Absent) }
     }
 }
 
 impl Speaker {
-    pub(super) fn add_path(&self, afi: Afi) -> AddPath {
-        match afi {
-            Afi::V4 => self.add_path_v4,
-            Afi::V6 => self.add_path_v6,
+    /// AS numbers have two bytes, and of path identifiers the same is known in all families.
+    pub(crate) fn unknown(peer: u32, add_path: AddPath) -> Self {
+        Self {
+            peer,
+            four_byte_asns: false,
+            add_path_v4: add_path,
+            add_path_v6: add_path,
+            add_path_vpn_v4: add_path,
+            add_path_vpn_v6: add_path,
+            view: "",
+            rd: None,
+        }
+    }
+
+    pub(super) fn add_path(&self, afi: Afi, is_vpn: bool) -> AddPath {
+        match (afi, is_vpn) {
+            (Afi::V4, false) => self.add_path_v4,
+            (Afi::V6, false) => self.add_path_v6,
+            (Afi::V4, true) => self.add_path_vpn_v4,
+            (Afi::V6, true) => self.add_path_vpn_v6,
         }
     }
 }
@@ -101,17 +129,19 @@ pub fn framed(input: &[u8]) -> Result<Option<usize>, Fault> {
     Ok((input.len() >= len).then_some(len))
 }
 
-/// Decodes messages, of any number of peers.
+/// Decodes messages, of any number of peers. Routes of VPNs are of the instance that their route
+/// distinguisher names ([`Sink::vrf`]).
 #[derive(Debug, Default)]
 pub struct Messages {
     options: BgpOptions,
     scratch: Scratch,
+    vrfs: Vrfs,
 }
 
 impl Messages {
     /// A decoder.
     pub fn new(options: BgpOptions) -> Self {
-        Self { options, scratch: Scratch::default() }
+        Self { options, ..Self::default() }
     }
 
     /// Gives the sink what a message says, of which `message` has all bytes. `time` is when it came, in
@@ -127,7 +157,10 @@ impl Messages {
         time: u64,
         sink: &mut dyn Sink,
     ) -> Result<Message, Fault> {
-        let mut out = Out { sink, scratch: &mut self.scratch, options: self.options, time };
+        let Self { options, scratch, vrfs } = self;
+        let is_monitored = false;
+        let options = *options;
+        let mut out = Out { sink, scratch, options, time, vrfs: Some(vrfs), is_monitored };
         decode(Cursor::new(message), from, &mut out)
     }
 }
@@ -139,6 +172,37 @@ pub(crate) struct Out<'o> {
     pub(crate) options: BgpOptions,
     /// Microseconds since 1970.
     pub(crate) time: u64,
+    /// The source's routing instances; `None` if it has one table, and routes of VPNs are ignored.
+    pub(crate) vrfs: Option<&'o mut Vrfs>,
+    /// The messages are what a router says of its peers: it may leave next hops out.
+    pub(crate) is_monitored: bool,
+}
+
+impl Out<'_> {
+    /// The routes of an MP attribute if they are read.
+    fn kept<'a>(&mut self, routes: Option<MpRoutes<'a>>) -> Option<Nlri<'a>> {
+        let kept = Nlri::multiprotocol(routes?, self.vrfs.is_some());
+        if kept.is_none() {
+            self.sink.ignored(if self.vrfs.is_some() { NOT_READ } else { OTHER_FAMILY });
+        }
+        kept
+    }
+
+    fn withdraw(&mut self, nlri: Nlri<'_>, from: Speaker) -> Result<(), Fault> {
+        nlri.emit(from, Change::Withdraw, self.time, self.vrfs.as_deref_mut(), self.sink)
+    }
+
+    fn announce(
+        &mut self,
+        nlri: Nlri<'_>,
+        from: Speaker,
+        attributes: &PathAttributes<'_>,
+        is_mp: bool,
+    ) -> Result<(), Fault> {
+        let bgp = attributes.finish(is_mp, self.options, self.scratch);
+        let change = Change::Announce(Attributes::Bgp(&bgp));
+        nlri.emit(from, change, self.time, self.vrfs.as_deref_mut(), self.sink)
+    }
 }
 
 /// Decodes a message with its header.
@@ -184,24 +248,26 @@ pub(crate) fn update(
     };
     let at = attributes;
     let (attributes, fault) = PathAttributes::read_on(attributes, width, Place::Message);
-    let announced = (!body.is_empty()).then_some((Afi::V4, body));
-    let (reach, unreach) = (kept(attributes.reach, out), kept(attributes.unreach, out));
+    let announced = (!body.is_empty()).then_some(Nlri::plain(body));
+    let (reach, unreach) = (out.kept(attributes.reach), out.kept(attributes.unreach));
 
     let mut result = fault.clone().map_or(Ok(()), Err);
-    for (afi, nlri) in [Some((Afi::V4, withdrawn)), unreach].into_iter().flatten() {
-        result = result.and(emit(nlri, afi, from, Change::Withdraw, out.time, out.sink));
+    for nlri in [Some(Nlri::plain(withdrawn)), unreach].into_iter().flatten() {
+        result = result.and(out.withdraw(nlri, from));
     }
     for (is_mp, list) in [(false, announced), (true, reach)] {
-        let Some((afi, nlri)) = list else { continue };
-        let missing = attributes.missing(is_mp).map(|what| at.fault(what));
-        if let Some(fault) = fault.clone().or(missing) {
-            result = result.and(emit(nlri, afi, from, Change::Withdraw, out.time, out.sink));
-            result = result.and(Err(fault));
-            continue;
-        }
-        let bgp = attributes.finish(is_mp, out.options, out.scratch);
-        let change = Change::Announce(Attributes::Bgp(&bgp));
-        result = result.and(emit(nlri, afi, from, change, out.time, out.sink));
+        let Some(nlri) = list else { continue };
+        let missing = match attributes.missing(is_mp) {
+            Some(Missing::NextHop) if out.is_monitored => {
+                out.sink.noted(NO_NEXT_HOP);
+                None
+            }
+            missing => missing.map(|what| at.fault(what.text())),
+        };
+        result = match fault.clone().or(missing) {
+            Some(fault) => result.and(out.withdraw(nlri, from)).and(Err(fault)),
+            None => result.and(out.announce(nlri, from, &attributes, is_mp)),
+        };
     }
     result?;
     Ok(end.map_or(Message::Update, |(afi, safi)| Message::EndOfRib { afi, safi }))
@@ -218,66 +284,6 @@ fn end_of_rib(attributes: Cursor<'_>, is_alone: bool) -> Option<(u16, u8)> {
         }
         _ => None,
     }
-}
-
-/// The routes of an MP attribute if they are unicast.
-fn kept<'a>(routes: Option<MpRoutes<'a>>, out: &mut Out<'_>) -> Option<(Afi, Cursor<'a>)> {
-    let routes = routes?;
-    match (Afi::from_code(routes.afi), routes.safi) {
-        (Some(afi), 1) => Some((afi, routes.nlri)),
-        _ => {
-            out.sink.ignored(OTHER_FAMILY);
-            None
-        }
-    }
-}
-
-/// Gives the sink an update for each prefix in `nlri`.
-fn emit(
-    mut nlri: Cursor<'_>,
-    afi: Afi,
-    from: Speaker,
-    change: Change<'_>,
-    time: u64,
-    sink: &mut dyn Sink,
-) -> Result<(), Fault> {
-    let add_path = match from.add_path(afi) {
-        AddPath::Absent => false,
-        AddPath::Present => true,
-        AddPath::Unknown => is_undeclared_add_path(nlri, afi),
-    };
-    while !nlri.is_empty() {
-        let path_id = if add_path { nlri.u32("path identifier")? } else { 0 };
-        let prefix = nlri.prefix(afi)?;
-        sink.update(&Update { peer: from.peer, path_id, time, ..Update::new(prefix, change) });
-    }
-    Ok(())
-}
-
-/// Whether a list has path identifiers although its record is not of an ADD-PATH subtype: before RFC
-/// 8050 gave those, BIRD and others wrote such lists into ordinary records. Read without identifiers,
-/// the zeros of a small identifier are default routes, several in a row, or the list does not come
-/// out even; read with them, all of it makes sense.
-fn is_undeclared_add_path(nlri: Cursor<'_>, afi: Afi) -> bool {
-    let (mut plain, mut defaults) = (nlri.rest(), 0);
-    let is_odd = loop {
-        let [len, rest @ ..] = plain else { break false };
-        defaults += u32::from(*len == 0);
-        match rest.get(usize::from(len.div_ceil(8))..) {
-            Some(rest) if usize::from(*len) <= 8 * afi.bytes() => plain = rest,
-            _ => break true,
-        }
-    };
-    let makes_sense = || {
-        let mut nlri = nlri;
-        while !nlri.is_empty() {
-            if nlri.u32("path identifier").is_err() || nlri.prefix(afi).is_err() {
-                return false;
-            }
-        }
-        true
-    };
-    (is_odd || defaults > 1) && makes_sense()
 }
 
 #[cfg(test)]
@@ -335,6 +341,56 @@ mod tests {
         let (result, lines) = of(AddPath::Absent);
         assert!(result.is_err());
         assert_eq!(lines[..3], ["- 0 0.0.0.0/0"; 3]);
+    }
+
+    /// RFC 8950 and RFC 4364: the length of the next hop tells its family.
+    #[test]
+    fn next_hops_of_either_family() {
+        let v6 = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+        let (link_local, rd) = ([0xfe; 16], [0; 8]);
+        let vpn_route =
+            [&[112, 0, 0x10, 1, 0, 0, 0xfd, 0xe8, 0, 0, 0, 1][..], &[10, 0, 0]].concat();
+        let of = |safi: u8, next_hop: &[u8]| {
+            let route: &[u8] = if safi == 1 { &[24, 10, 0, 0] } else { &vpn_route };
+            let reach = [&[0, 1, safi, next_hop.len() as u8], next_hop, &[0], route].concat();
+            let attributes =
+                [
+                    &[
+                        0x40,
+                        1,
+                        1,
+                        0,
+                        0x40,
+                        2,
+                        6,
+                        2,
+                        1,
+                        0,
+                        0,
+                        0xfb,
+                        0xf4,
+                        0x80,
+                        14,
+                        reach.len() as u8,
+                    ][..],
+                    &reach,
+                ]
+                .concat();
+            let body = [&[0, 0, 0, attributes.len() as u8], &attributes[..]].concat();
+            let (result, lines) = decode(&message(2, &body), Speaker::default());
+            assert_eq!(result.is_ok(), lines[0].starts_with('+'), "{result:?}");
+            lines.join("\n")
+        };
+        let plain = |next_hop: &str| format!("+ 0 10.0.0.0/24 {next_hop} 64500");
+        let vpn = |next_hop: &str| format!("+ 0 10.0.0.0/24 {next_hop} 64500 of 1");
+        assert_eq!(of(1, &[192, 0, 2, 1]), plain("192.0.2.1"));
+        assert_eq!(of(1, &v6), plain("2001:db8::1"));
+        assert_eq!(of(1, &[v6, link_local].concat()), plain("2001:db8::1"));
+        assert_eq!(of(128, &[&rd[..], &[192, 0, 2, 1]].concat()), vpn("192.0.2.1"));
+        assert_eq!(of(128, &[&rd[..], &v6].concat()), vpn("2001:db8::1"));
+        let both = [&rd[..], &v6, &rd, &link_local].concat();
+        assert_eq!(of(128, &both), vpn("2001:db8::1"));
+        assert_eq!(of(1, &[0; 40]), "- 0 10.0.0.0/24");
     }
 
     /// RFC 7606: routes with a malformed attribute, or without one that they must have, are withdrawn.

@@ -203,6 +203,8 @@ impl Open {
             four_byte_asns: self.has_four_byte_asns() && receiver.has_four_byte_asns(),
             add_path_v4: add_path(Family::IPV4),
             add_path_v6: add_path(Family::IPV6),
+            add_path_vpn_v4: add_path(Family::VPN_IPV4),
+            add_path_vpn_v6: add_path(Family::VPN_IPV6),
             ..Speaker::default()
         }
     }

@@ -116,7 +116,7 @@ fn multiprotocol(code: u8, mut value: Cursor<'_>, from: Speaker) -> Result<(), F
 /// Whether a list of routes can be read.
 fn routes_of(mut list: Cursor<'_>, afi: Afi, from: Speaker) -> Result<(), Fault> {
     while !list.is_empty() {
-        if from.add_path(afi) == super::AddPath::Present {
+        if from.add_path(afi, false) == super::AddPath::Present {
             list.u32("path identifier")?;
         }
         list.prefix(afi)?;
