@@ -156,12 +156,7 @@ impl BgpSession {
 
     /// A ROUTE-REFRESH: the neighbour asks for routes, of which we have none, or says that a refresh of
     /// its own begins or ends (RFC 7313).
-    fn refreshes(
-        &mut self,
-        now: Duration,
-        message: &[u8],
-        (to, out): Ends<'_>,
-    ) -> Result<(), End> {
+    fn refreshes(&mut self, now: Duration, message: &[u8], (to, out): Ends<'_>) -> Result<(), End> {
         let link = self.link.as_mut();
         let Some(Established { agreed, resync }) = link.and_then(Link::established) else {
             return Ok(());

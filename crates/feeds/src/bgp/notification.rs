@@ -162,9 +162,8 @@ mod tests {
 
     #[test]
     fn texts() {
-        let text = |code, subcode, data: &[u8]| {
-            Notification::with_data(code, subcode, data).to_string()
-        };
+        let text =
+            |code, subcode, data: &[u8]| Notification::with_data(code, subcode, data).to_string();
         assert_eq!(text(4, 0, &[]), "Hold Timer Expired");
         assert_eq!(text(4, 9, &[]), "Hold Timer Expired/subcode 9");
         assert_eq!(text(6, 99, &[]), "Cease/subcode 99");

@@ -58,6 +58,8 @@ pub(crate) struct PathAttributes<'a> {
     local_pref: Option<u32>,
     communities: &'a [u8],
     large_communities: &'a [u8],
+    /// The codes below 64 that were there, a bit each.
+    seen: u64,
     pub(crate) reach: Option<MpRoutes<'a>>,
     pub(crate) unreach: Option<MpRoutes<'a>>,
 }
@@ -139,6 +141,17 @@ impl<'a> PathAttributes<'a> {
         place: Place,
     ) -> Result<(), Fault> {
         let name = name(code);
+        let bit = 1u64.checked_shl(code.into()).unwrap_or(0);
+        if self.seen & bit != 0 {
+            // RFC 7606, 3.g: of the others, the first one counts.
+            return match code {
+                code::MP_REACH_NLRI | code::MP_UNREACH_NLRI if place == Place::Message => {
+                    Err(value.fault(format!("{name} comes twice")))
+                }
+                _ => Ok(()),
+            };
+        }
+        self.seen |= bit;
         match code {
             code::ORIGIN => self.origin = Some(value.u8(name)?),
             code::AS_PATH => self.as_path = Some(AsPath::check(value, width)?),
@@ -159,7 +172,26 @@ impl<'a> PathAttributes<'a> {
             code::AS4_PATH => self.as4_path = AsPath::check(value, AsWidth::Four).ok(),
             _ => {}
         }
-        Ok(())
+        let is_fixed = matches!(
+            code,
+            code::ORIGIN | code::NEXT_HOP | code::MULTI_EXIT_DISC | code::LOCAL_PREF
+        );
+        let left = match code {
+            _ if place == Place::Table => 0, // a collector has accepted it
+            code::COMMUNITIES => value.rest().len() % 4,
+            code::LARGE_COMMUNITIES => value.rest().len() % 12,
+            _ if is_fixed => value.rest().len(),
+            _ => 0,
+        };
+        // RFC 7606, 7.1, 7.3 to 7.5, 7.8; RFC 8092, 6
+        match (left, self.origin) {
+            (0, Some(origin @ 3..)) if place == Place::Message => {
+                self.origin = None;
+                Err(value.fault(format!("ORIGIN is {origin}, which means nothing")))
+            }
+            (0, _) => Ok(()),
+            _ => Err(value.fault(format!("{name} is {left} bytes too long"))),
+        }
     }
 
     fn take_reach(&mut self, mut value: Cursor<'a>, place: Place) -> Result<(), Fault> {
