@@ -2,7 +2,7 @@ use fibula_core::{Update, Vrf};
 use fibula_rib::{FeedDigest, FeedMark, Live, Peer};
 
 use crate::pace::{Clock, Pacer, Speed, SystemClock};
-use crate::{Checkpoints, FeedError, Listener};
+use crate::{Checkpoints, FeedError, Listener, PathCounts};
 
 /// Feeds a live table: paced, with what a checkpoint holds already left out, and checkpoints written.
 pub struct LiveFeed<'a, C: Clock = SystemClock> {
@@ -143,6 +143,10 @@ impl<C: Clock> Listener for LiveFeed<'_, C> {
 
     fn value_places(&mut self, columns: &[&str]) -> Vec<usize> {
         self.live.value_places(columns)
+    }
+
+    fn paths_of(&self, peer: u32) -> Option<PathCounts> {
+        Some(self.live.with_rib(|rib| PathCounts::of(rib, peer)))
     }
 
     fn vrf(&mut self, name: &str) -> Vrf {

@@ -74,7 +74,7 @@ pub enum Format {
 }
 
 impl Format {
-    const ALL: [(Self, &'static str); 12] = [
+    const ALL: [(Self, &'static str); 13] = [
         (Self::Auto, "auto"),
         (Self::Text, "text"),
         (Self::Csv, "csv"),
