@@ -33,12 +33,16 @@ pub(crate) struct Peers {
 }
 
 impl Peers {
-    /// Everything is said again from here on: what was said before is stale, and what the source calls its
-    /// peers and routing instances is new.
-    pub(crate) fn start_over(&mut self, to: &mut dyn Listener) -> Result<(), FeedError> {
+    /// What the source calls its peers and routing instances is new from here on.
+    pub(crate) fn forget_names(&mut self) {
         self.indices.clear();
         self.vrfs.clear();
         (self.last_peer, self.last_vrf) = (None, None);
+    }
+
+    /// Everything is said again from here on, under new names: what was said before is stale.
+    pub(crate) fn start_over(&mut self, to: &mut dyn Listener) -> Result<(), FeedError> {
+        self.forget_names();
         self.open.clear();
         for &peer in &self.all {
             to.mark_stale(peer)?;

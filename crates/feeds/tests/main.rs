@@ -3,4 +3,6 @@
 mod bgp;
 mod common;
 mod live;
+#[cfg(unix)]
+mod net;
 mod session;
