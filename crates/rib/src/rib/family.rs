@@ -183,6 +183,11 @@ impl<A: Addr> FamilyPaths<A> {
         self.list(first).find(|(_, n)| n.speaker.peer() == peer && n.path_id == path_id)
     }
 
+    /// How many paths the peer has.
+    pub(super) fn count_of(&self, peer: u32) -> usize {
+        self.peers.get(&peer).map_or(0, |paths| paths.all as usize)
+    }
+
     fn count(&mut self, speaker: Speaker) -> &mut Paths {
         self.peers.entry(speaker.peer()).or_default()
     }
