@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use fibula_core::{
-    Addr, AnyPrefix, Attributes, BgpAttributes, Change as Said, Hop, Prefix, Route, Update, Value, Vrf,
+    Addr, AnyPrefix, Attributes, BgpAttributes, Change as Said, Hop, Prefix, Route, Update, Value,
+    Vrf,
 };
 use fibula_rib::{AttributeSet, Change, Changes, Path, Peer, Preference, Rib, Step};
 use fibula_testkit::Rng;
@@ -131,7 +132,7 @@ fn random<A: Addr>(seed: u64) {
     let mut rng = Rng::new(seed);
     let mut rib = Rib::default();
     for asn in 1..=4 {
-        rib.peer(Peer { address: None, asn });
+        rib.peer(Peer::new(None, asn));
     }
     let mut plain = Plain::<A> { said: BTreeMap::new() };
     let mut heard = Heard::default();
@@ -185,7 +186,7 @@ fn equals_a_plain_map() {
 fn preferences_are_followed_and_explained() {
     let preference = Preference { steps: vec![Step::PeerOrder], peers: vec![1] };
     let mut rib = Rib::new(preference);
-    let peers = [1, 2].map(|asn| rib.peer(Peer { address: None, asn }));
+    let peers = [1, 2].map(|asn| rib.peer(Peer::new(None, asn)));
     for (peer, as_path_len) in peers.into_iter().zip([1, 9]) {
         let said = BgpAttributes { as_path_len, ..Default::default() };
         let change = Said::Announce(Attributes::Bgp(&said));

@@ -146,7 +146,7 @@ mod tests {
 
     fn change(prefix: &str, hop: u32) -> Change<u32> {
         let set = AttributeSet::new(&Attributes::Values(&[Value::Int(hop.into())]));
-        Change { prefix: prefix.parse().unwrap(), best: Some((hop, set)) }
+        Change { prefix: prefix.parse().unwrap(), peer: 0, best: Some((hop, set)) }
     }
 
     #[test]

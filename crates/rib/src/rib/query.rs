@@ -26,6 +26,11 @@ impl Rib {
         self.family::<A>(vrf).map_or(0, |family| family.trie.len())
     }
 
+    /// How many paths the peer has, over all VRFs.
+    pub fn paths_of<A: Addr>(&self, peer: u32) -> usize {
+        self.vrfs.values().map(|tables| tables.get::<A>().of_peer(peer)).sum()
+    }
+
     /// Whether no prefix has a route.
     pub fn is_empty(&self) -> bool {
         self.vrfs.values().all(|tables| tables.v4.used + tables.v6.used == 0)
@@ -103,11 +108,6 @@ impl Rib {
             let number = family.paths[at as usize].set;
             each(prefix, number, self.sets.get(number));
         }
-    }
-
-    /// How many paths the peer has, in all VRFs.
-    pub fn paths_of<A: Addr>(&self, peer: u32) -> usize {
-        self.vrfs.values().map(|tables| tables.get::<A>().count_of(peer)).sum()
     }
 
     /// At most so many prefixes from this one on, in order: to go through the table in parts.
