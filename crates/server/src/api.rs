@@ -212,6 +212,41 @@ pub struct Peers {
     pub sources: Vec<SourceStatus>,
 }
 
+/// A configured source, or a connection of one that listens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SourceStatus {
+    /// Its name; of a connection the remote address is behind it.
+    pub name: String,
+    /// `fpm`, `bmp`, `bgp`, `kernel`, `ris` or `mrt`.
+    pub kind: String,
+    /// Where it is heard.
+    pub endpoint: String,
+    /// The table that it feeds; further ones have a slash and a name behind.
+    pub table: String,
+    /// `idle`, `resync` while it says everything, `up`, or `lost` while the routes of a connection that ended serve on.
+    pub state: String,
+    /// Since when it has been in this state, RFC 3339 in UTC.
+    pub since: String,
+    /// When something came last.
+    pub last: Option<String>,
+    /// Connections that began.
+    pub connections: u64,
+    /// Bytes that came.
+    pub bytes: u64,
+    /// Routes that were announced.
+    pub announced: u64,
+    /// Routes that were withdrawn.
+    pub withdrawn: u64,
+    /// Parts that could not be decoded.
+    pub damaged: u64,
+    /// Parts that hold nothing for a unicast routing table.
+    pub ignored: u64,
+    /// What the source says of itself, by kind.
+    pub remarks: BTreeMap<String, String>,
+    /// Why the last connection ended, or why there is none.
+    pub trouble: Option<String>,
+}
+
 /// What a text means.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Search {
@@ -254,7 +289,7 @@ pub struct Origins {
 /// A change of the best route of a prefix.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Change {
-    /// Its number: ascending, without gaps, over all tables, for as long as the server runs.
+    /// Its number: ascending over all tables, also when the server is started again.
     pub id: u64,
     /// When it happened, RFC 3339 in UTC.
     pub time: String,
@@ -278,8 +313,8 @@ pub struct History {
 /// Changes that a reader did not get, since they left the history before they were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Lost {
-    /// How many, of all tables and prefixes.
-    pub lost: u64,
+    /// How many, of all tables and prefixes; null if that is not known, since the server was started again.
+    pub lost: Option<u64>,
 }
 
 /// All tables.

@@ -1,10 +1,11 @@
 //! From what a RIB holds to the shapes of answers.
 //!
-//! Under the RIB's lock only references and numbers are taken ([`Seen`]); text is made afterwards.
+//! Under the RIB's lock only references and numbers are taken ; text is made afterwards.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
-use fibula_core::{Addr, AnyPrefix, Prefix, Value};
+use fibula_core::Value;
 use fibula_rib::{AttributeSet, Decision, Path, Rib};
 
 use crate::api;
@@ -40,7 +41,7 @@ impl Names {
         attributes(set, &self.values)
     }
 
-    pub(crate) fn route(&self, prefix: AnyPrefix, path: &Path) -> api::Route {
+    pub(crate) fn route(&self, prefix: impl Display, path: &Path) -> api::Route {
         api::Route {
             prefix: prefix.to_string(),
             peer: self.peer(path.peer),
@@ -50,7 +51,7 @@ impl Names {
     }
 
     /// All paths of a prefix.
-    pub(crate) fn paths(&self, prefix: AnyPrefix, decision: &Decision) -> api::PrefixPaths {
+    pub(crate) fn paths(&self, prefix: impl Display, decision: &Decision) -> api::PrefixPaths {
         let path = |(path, lost): &(Path, Option<fibula_rib::Step>)| api::Path {
             peer: self.peer(path.peer),
             path_id: path.path_id,
@@ -68,16 +69,21 @@ impl Names {
 
 /// A peer as answers have it.
 pub(crate) fn peer(number: u32, peer: &fibula_rib::Peer) -> api::Peer {
-    let fibula_rib::Peer { address, asn, .. } = peer;
-    let source = None::<String>;
+    let fibula_rib::Peer { address, asn, source } = peer;
     let name = match (address, asn, &source) {
         (Some(address), 0, _) => address.to_string(),
         (Some(address), asn, _) => format!("AS{asn} ({address})"),
-        (None, 0, Some(source)) => source.clone(),
+        (None, 0, Some(source)) => source.to_string(),
         (None, 0, None) => format!("peer {number}"),
         (None, asn, _) => format!("AS{asn}"),
     };
-    api::Peer { id: number, name, address: *address, asn: *asn, source }
+    api::Peer {
+        id: number,
+        name,
+        address: *address,
+        asn: *asn,
+        source: source.as_deref().map(str::to_owned),
+    }
 }
 
 /// The names of BGP's origins, by number.
@@ -122,11 +128,4 @@ pub(crate) fn attributes(set: &AttributeSet, names: &[String]) -> api::Attribute
         (names.get(at).cloned().unwrap_or_else(|| fallback.into_owned()), value(v))
     });
     api::Attributes::Values { values: named.collect() }
-}
-
-/// A prefix of either family.
-pub(crate) fn any<A: Addr>(prefix: Prefix<A>) -> AnyPrefix {
-    // A prefix has no more bits than its family.
-    AnyPrefix::masked(prefix.addr().to_ip(), prefix.len())
-        .unwrap_or_else(|_| AnyPrefix::host(prefix.addr().to_ip()))
 }

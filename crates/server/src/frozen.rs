@@ -8,9 +8,10 @@ use fibula_core::Vrf;
 use fibula_fib::{Fib, FibOptions};
 use fibula_rib::Live;
 
+use crate::site;
+
 /// A table at one moment.
 pub(crate) struct Frozen {
-    pub(crate) vrf: Vrf,
     pub(crate) table: String,
     pub(crate) fib: Fib,
     /// How many updates of the feeds it takes in.
@@ -28,7 +29,8 @@ const SHARE: u32 = 5;
 impl Frozen {
     fn make(live: &Live, vrf: Vrf) -> Result<Self, String> {
         let (taken, begin) = (Instant::now(), Instant::now());
-        let (table, copy) = live.with_rib(|rib| (rib.vrf_name(vrf).to_owned(), rib.freeze(vrf)));
+        let (table, copy) =
+            live.with_rib(|rib| (site::name(rib, vrf).into_owned(), rib.freeze(vrf)));
         let (sequence, locked) = (copy.sequence(), begin.elapsed());
         let made = copy.table().map_err(|error| error.to_string());
         let fib = made.and_then(|made| {
@@ -36,7 +38,7 @@ impl Frozen {
         })?;
         let cost = begin.elapsed();
         tracing::debug!(table, routes = fib.len(), ?locked, ?cost, "table copied for bulk answers");
-        Ok(Self { vrf, table, fib, sequence, taken, cost })
+        Ok(Self { table, fib, sequence, taken, cost })
     }
 
     /// How old it is.
@@ -97,10 +99,5 @@ impl FrozenTables {
             Ok(slot) => slot.as_ref().is_some_and(|frozen| frozen.age() < unused),
             Err(_) => true, // in use just now
         });
-    }
-
-    /// Whether a table is held.
-    pub(crate) fn is_empty(&self) -> bool {
-        lock(&self.slots).is_empty()
     }
 }

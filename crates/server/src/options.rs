@@ -58,9 +58,8 @@ pub struct Limits {
     pub connections: usize,
     /// Bytes of the head of a request.
     pub head_bytes: usize,
-    /// Time for the head of a request, and for the first one of a connection to begin.
-    pub head_time: Duration,
-    /// How long a connection may be idle between requests.
+    /// How long a connection may be without a request: from its beginning, or from the end of an answer, to
+    /// the end of the next request's head. Half a head gets 408.
     pub idle_time: Duration,
     /// How long a client may take no byte of an answer, or send no byte of a body.
     pub stall_time: Duration,
@@ -79,15 +78,14 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 1,024 connections; heads of 16 KiB within 10 s; a minute of rest, 30 s without a byte; bodies of 1 GiB
-    /// and 100 million rows within ten minutes; 4 bulk lookups, 4 slow requests, 256 readers of changes.
+    /// 1,024 connections; heads of 16 KiB; 30 s without a request, 30 s without a byte; bodies of 1 GiB and 100
+    /// million rows within ten minutes; 4 bulk lookups, 4 slow requests, 256 readers of changes.
     fn default() -> Self {
         let seconds = Duration::from_secs;
         Self {
             connections: 1024,
             head_bytes: 16 << 10,
-            head_time: seconds(10),
-            idle_time: seconds(60),
+            idle_time: seconds(30),
             stall_time: seconds(30),
             body_bytes: 1 << 30,
             body_rows: 100_000_000,

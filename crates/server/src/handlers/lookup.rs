@@ -10,7 +10,7 @@ use crate::api;
 use crate::convert::Names;
 use crate::http::answer::{Answer, Refusal, json};
 use crate::http::asked::{Asked, address};
-use crate::site::Site;
+use crate::site::{self, Site};
 
 /// What tables say, as it was when the RIB was locked once.
 struct Seen<A> {
@@ -46,7 +46,7 @@ fn of_family<A: Addr>(
 fn look<A: Addr>(rib: &Rib, host: Prefix<A>, table: Option<&str>) -> Result<Seen<A>, Refusal> {
     let tables: Vec<_> = tables(rib, table)?
         .into_iter()
-        .map(|vrf| (rib.vrf_name(vrf).to_owned(), rib.covering(vrf, host)))
+        .map(|vrf| (site::name(rib, vrf).into_owned(), rib.covering(vrf, host)))
         .collect();
     let paths = tables.iter().flat_map(|(_, found)| found).map(|(_, path)| path.peer);
     Ok(Seen { sequence: rib.sequence(), names: Names::of(rib, paths), tables })

@@ -11,11 +11,14 @@ pub(crate) mod routes;
 pub(crate) mod search;
 pub(crate) mod tables;
 
+use std::borrow::Cow;
+
 use fibula_core::Vrf;
 use fibula_rib::Rib;
 
 use crate::http::answer::Refusal;
 use crate::http::asked::shown;
+use crate::site;
 
 /// Tables that an error lists.
 const LISTED: usize = 20;
@@ -25,7 +28,7 @@ pub(crate) fn tables(rib: &Rib, asked: Option<&str>) -> Result<Vec<Vrf>, Refusal
     let Some(name) = asked else {
         return Ok(rib.vrfs().filter(|&vrf| has_routes(rib, vrf)).collect());
     };
-    match rib.vrfs().find(|&vrf| rib.vrf_name(vrf) == name) {
+    match rib.find_vrf(name).or_else(|| rib.vrfs().find(|&vrf| site::name(rib, vrf) == name)) {
         Some(vrf) => Ok(vec![vrf]),
         None => Err(no_table(rib, name)),
     }
@@ -37,7 +40,7 @@ pub(crate) fn table(rib: &Rib, asked: Option<&str>) -> Result<Vrf, Refusal> {
         [] => Err(Refusal::not_found("no table has a route so far")),
         [only] => Ok(*only),
         several => {
-            let names = list(several.iter().map(|&vrf| rib.vrf_name(vrf)));
+            let names = list(several.iter().map(|&vrf| site::name(rib, vrf)));
             Err(Refusal::bad(format_args!("name one table with the parameter table: {names}")))
         }
     }
@@ -48,17 +51,17 @@ fn has_routes(rib: &Rib, vrf: Vrf) -> bool {
 }
 
 fn no_table(rib: &Rib, name: &str) -> Refusal {
-    let known = list(rib.vrfs().map(|vrf| rib.vrf_name(vrf)));
+    let known = list(rib.vrfs().map(|vrf| site::name(rib, vrf)));
     Refusal::not_found(format_args!("no table {}; there are: {known}", shown(name)))
 }
 
-fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
+fn list<'a>(names: impl Iterator<Item = Cow<'a, str>>) -> String {
     let mut names: Vec<_> = names.take(LISTED + 1).collect();
     if names.is_empty() {
         return "none".to_owned();
     }
     if names.len() > LISTED {
-        names[LISTED] = "and more";
+        names[LISTED] = "and more".into();
     }
     names.join(", ")
 }

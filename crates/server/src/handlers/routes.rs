@@ -10,7 +10,7 @@ use crate::api;
 use crate::convert::Names;
 use crate::http::answer::{Answer, Refusal, json};
 use crate::http::asked::{Asked, prefix};
-use crate::site::Site;
+use crate::site::{self, Site};
 
 /// Prefixes of a table in an answer, and the most that may be asked for.
 pub(crate) const LIMIT: usize = 100;
@@ -73,7 +73,7 @@ fn look<A: Addr>(
         prefixes.truncate(limit);
         let explain = |prefix| Some((prefix, rib.explain(vrf, prefix)?));
         let found = prefixes.into_iter().filter_map(explain).collect();
-        Decisions { table: rib.vrf_name(vrf).to_owned(), found, truncated }
+        Decisions { table: site::name(rib, vrf).into_owned(), found, truncated }
     };
     let tables: Vec<_> = tables(rib, table)?.into_iter().map(of_table).collect();
     let decisions = tables.iter().flat_map(|table| &table.found).map(|(_, why)| why);

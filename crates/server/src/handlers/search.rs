@@ -93,9 +93,8 @@ fn asn(text: &str) -> Option<u32> {
 fn origins(frozen: &Frozen, asn: u32, limit: usize) -> api::Origins {
     let columns = frozen.fib.columns();
     let wanted = Value::Int(asn.into());
-    let is_of = |row| {
-        columns.find("origin_as").is_some_and(|column| columns.value(column, row) == wanted)
-    };
+    let is_of =
+        |row| columns.find("origin_as").is_some_and(|column| columns.value(column, row) == wanted);
     let rows: Vec<bool> = (0..columns.len()).map(is_of).collect();
     let mut prefixes = Vec::new();
     let ipv4 = of_rows::<u32>(frozen, &rows, limit, &mut prefixes);
@@ -133,7 +132,8 @@ mod tests {
             assert_eq!(asn(text), Some(64500), "{text}");
         }
         assert_eq!(asn("AS1.10"), Some(65546));
-        for text in ["AS", "", "a", "AS4294967296", "64500x", "1.65536", "ASx", "é", "+1", "AS-1"] {
+        for text in ["AS", "", "a", "AS4294967296", "64500x", "1.65536", "ASx", "é", "+1", "AS-1"]
+        {
             assert_eq!(asn(text), None, "{text}");
         }
     }

@@ -12,7 +12,7 @@ use crate::http::answer::{Answer, json, whole};
 use crate::http::asked::Asked;
 use crate::http::body::Payload;
 use crate::http::time::rfc3339;
-use crate::site::Site;
+use crate::site::{self, Site};
 
 pub(crate) fn tables(site: &Arc<Site>, _: &Asked) -> Answer {
     json(&api::Tables {
@@ -24,16 +24,18 @@ pub(crate) fn tables(site: &Arc<Site>, _: &Asked) -> Answer {
 
 /// All tables.
 pub(crate) fn all(site: &Site) -> Vec<api::TableStatus> {
+    let vrfs = site.tables();
+    let newest = site.newest_changes(vrfs.len());
     let seen: Vec<(Vrf, String, [usize; 2])> = site.live.with_rib(|rib| {
         let table = |vrf| {
             let routes = [rib.len::<u32>(vrf), rib.len::<u128>(vrf)];
-            (vrf, rib.vrf_name(vrf).to_owned(), routes)
+            (vrf, site::name(rib, vrf).into_owned(), routes)
         };
-        rib.vrfs().map(table).collect()
+        vrfs.into_iter().map(table).collect()
     });
     let status = |(vrf, name, [v4, v6]): (Vrf, String, [usize; 2])| api::TableStatus {
-        complete: site.is_complete(&name),
-        newest_change: site.newest_change(vrf).map(rfc3339),
+        complete: site.is_complete(&name, v4 + v6 > 0),
+        newest_change: newest.get(&vrf).copied().map(rfc3339),
         ipv4: family::<u32>(site, vrf, v4),
         ipv6: family::<u128>(site, vrf, v6),
         name,
@@ -45,22 +47,26 @@ fn family<A: Addr>(site: &Site, vrf: Vrf, routes: usize) -> Option<api::FamilySt
     let counters = site.live.counters::<A>(vrf)?;
     // Held for as long as it takes to read it.
     let generation = site.live.current::<A>(vrf)?;
-    let audit = api::AuditStatus {
-        probes: counters.probes.get(),
-        differences: counters.differences.get(),
-    };
+    let audit =
+        api::AuditStatus { probes: counters.probes.get(), differences: counters.differences.get() };
     Some(api::FamilyStatus {
         routes: routes as u64,
         engine: generation.engine_name().to_owned(),
         generation: generation.number(),
         sequence: generation.sequence(),
-        memory_bytes: generation.engine().memory().bytes as u64,
+        memory_bytes: generation.engine().memory().total() as u64,
         changes: counters.changes.get(),
         rebuilds: counters.rebuilds.get(),
         patches: counters.patches.get(),
         failures: counters.failures.get(),
         audit,
     })
+}
+
+/// Answers of a table's engines that were not those of the RIB.
+pub(crate) fn differences(site: &Site, vrf: Vrf) -> u64 {
+    let v4 = site.live.counters::<u32>(vrf).map_or(0, |counters| counters.differences.get());
+    v4 + site.live.counters::<u128>(vrf).map_or(0, |counters| counters.differences.get())
 }
 
 pub(crate) fn histogram(site: &Arc<Site>, asked: &Asked) -> Answer {

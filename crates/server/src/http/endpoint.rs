@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use hyper::Method;
-
 use super::answer::Answer;
 use super::asked::Asked;
 use crate::site::Site;
 
 /// One endpoint.
 pub(crate) struct Endpoint {
-    pub(crate) method: Method,
+    pub(crate) method: Verb,
     /// Its path; a last part in braces stands for the rest of the path, slashes included.
     pub(crate) path: &'static str,
     /// What it does, in a sentence.
@@ -24,6 +22,23 @@ pub(crate) struct Endpoint {
     /// Whether it asks for no token.
     pub(crate) is_open: bool,
     pub(crate) handler: Handler,
+}
+
+/// What is done to a path.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verb {
+    /// `GET`, and `HEAD`, which is the same without the body.
+    Get,
+    Post,
+}
+
+impl Verb {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+        }
+    }
 }
 
 /// What makes the answer.

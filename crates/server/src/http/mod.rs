@@ -4,4 +4,5 @@ pub(crate) mod answer;
 pub(crate) mod asked;
 pub(crate) mod body;
 pub(crate) mod endpoint;
+pub(crate) mod patient;
 pub(crate) mod time;
