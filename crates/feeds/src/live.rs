@@ -84,6 +84,13 @@ impl<'a, C: Clock> LiveFeed<'a, C> {
         self
     }
 
+    /// Sources had come so far in the checkpoint that the table was opened from.
+    #[must_use]
+    pub fn at(mut self, positions: Positions) -> Self {
+        self.positions = positions;
+        self
+    }
+
     /// Updates that were applied; those that were skipped do not count.
     pub fn applied(&self) -> u64 {
         self.applied

@@ -10,6 +10,7 @@ mod run;
 mod sources;
 mod time;
 
+use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
@@ -17,7 +18,7 @@ use clap::Args as ClapArgs;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::failure::{Failure, Outcome};
-use crate::output::print_line;
+use crate::output::stdout;
 use config::{Bgp, Checkpoint, Config, Kernel, Mrt, Neighbour, Ris, Stream};
 use log::LogFormat;
 use time::Time;
@@ -160,13 +161,12 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         // What files say is checked as well: passwords, tokens, certificates.
         sources::all(&config, |_| None)?;
         run::server_options(&config)?;
+        let mut out = stdout();
         for source in config.sources() {
-            print_line(format_args!(
-                "{}: {}, into table {}",
-                source.name, source.what, source.table
-            ))?;
+            writeln!(out, "{}: {}, into table {}", source.name, source.what, source.table)?;
         }
-        print_line(format_args!("answers on {}", config.http.unwrap_or_default().listen))?;
+        writeln!(out, "answers on {}", config.http.unwrap_or_default().listen)?;
+        out.flush()?;
         return Ok(Outcome::Done);
     }
     log::begin(args.log, args.log_level);

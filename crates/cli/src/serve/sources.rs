@@ -1,19 +1,16 @@
 //! From the configuration to what a hub runs.
 
 use std::fs;
-use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use fibula_core::AnyPrefix;
 use fibula_feeds::bgp::{BgpSession, Neighbour as Session4, set_md5_key};
-use fibula_feeds::net::{
-    Endpoint, Folder, Listen, Prepare, Retry, Source as Fed, Speaker, Who,
-};
+use fibula_feeds::net::{Endpoint, Folder, Listen, Prepare, Retry, Source as Fed, Speaker, Who};
 use fibula_feeds::{Protocol, Session, SessionOptions};
 use fibula_ingest::bgp::BgpOptions;
-use fibula_ingest::{Decoder, bmp::BmpDecoder, fpm::FpmDecoder, mrt::MrtDecoder, ris::RisDecoder};
+use fibula_ingest::{Decoder, bmp::BmpDecoder, fpm::FpmDecoder, mrt::MrtDecoder};
 use fibula_rib::Peer;
 
 use super::config::{Bgp, Config, Mrt, Neighbour, Ris, Source, Stream, What};
@@ -26,14 +23,17 @@ const SETTLE: Duration = Duration::from_secs(10);
 pub fn all(config: &Config, after: impl Fn(&str) -> Option<String>) -> Result<Vec<Fed>, Failure> {
     let bgp = BgpOptions { as_path: true, communities: config.tables.communities };
     let make = |source: Source| {
-        let given = Given { settings: format!("{source:?} {bgp:?}"), table: source.table.clone(), bgp };
+        let given =
+            Given { settings: format!("{source:?} {bgp:?}"), table: source.table.clone(), bgp };
         let Source { name, table, what } = source;
         let kind = what.kind();
         let endpoint = match what {
             What::Fpm(stream) => given.listen(stream, config, || Box::new(FpmDecoder::default())),
-            What::Bmp(stream) => given.listen(stream, config, move || Box::new(BmpDecoder::new(bgp))),
+            What::Bmp(stream) => {
+                given.listen(stream, config, move || Box::new(BmpDecoder::new(bgp)))
+            }
             What::Bgp(of) => given.collector(&name, &of, config)?,
-            What::Kernel(of) => given.kernel(&of),
+            What::Kernel(_) => unimplemented!(),
             What::Ris(of) => given.lines(of),
             What::Mrt(Mrt { folder, .. }) => Endpoint::Folder(Folder {
                 path: folder,
@@ -70,7 +70,10 @@ impl Given {
         let options = SessionOptions { hold: hold.0, quiet: quiet.0, ..SessionOptions::default() };
         let speaker = self.speaker(options, decoder);
         let from: Vec<AnyPrefix> = match &allow[..] {
-            [] => vec![AnyPrefix::V4(fibula_core::Prefix::ALL), AnyPrefix::V6(fibula_core::Prefix::ALL)],
+            [] => vec![
+                AnyPrefix::V4(fibula_core::Prefix::ALL),
+                AnyPrefix::V6(fibula_core::Prefix::ALL),
+            ],
             some => some.iter().map(|&address| AnyPrefix::host(address)).collect(),
         };
         Endpoint::Listen(Listen {
@@ -147,12 +150,14 @@ impl Given {
     fn lines(self, of: Ris) -> Endpoint {
         let bgp = self.bgp;
         let options = SessionOptions::default();
-        let speaker = self.speaker(options, move || Box::new(RisDecoder::new(bgp)));
+        let speaker = self.speaker(options, move || Box::new(MrtDecoder::new(bgp)));
         match of {
             Ris { connect: Some(address), .. } => {
                 Endpoint::Connect { address, speaker, retry: Retry::default() }
             }
-            Ris { path, .. } => Endpoint::Path { path: path.unwrap_or_else(|| "-".into()), speaker },
+            Ris { path, .. } => {
+                Endpoint::Path { path: path.unwrap_or_else(|| "-".into()), speaker }
+            }
         }
     }
 }
