@@ -155,12 +155,11 @@ class Page:
         return result["result"].get("value")
 
     def until(self, condition, seconds=10):
-        """Waits until a condition in the page holds, and returns its value."""
+        """Waits until a condition in the page holds. An element that is there is a condition."""
         end = time.monotonic() + seconds
         while True:
-            value = self.run(f"(() => {{ try {{ return {condition} }} catch {{ return false }} }})()")
-            if value:
-                return value
+            if self.run(f"(() => {{ try {{ return Boolean({condition}) }} catch {{ return false }} }})()"):
+                return
             if time.monotonic() > end:
                 raise AssertionError(f"not within {seconds} s: {condition}\nThe page says:\n{self.text()}")
             time.sleep(0.03)

@@ -73,6 +73,8 @@ function submit() {
     // Asked again: a new answer, not a new entry in the history.
     if (new URL(to, location.href).href === location.href) show({ again: true });
     else go(to);
+    // Not in the field any more: a phone's keyboard goes, `/` leads back, Tab leads into the answer.
+    byId("main").focus({ preventScroll: true });
 }
 
 byId("ask").addEventListener("submit", (event) => {
@@ -88,7 +90,8 @@ document.addEventListener("click", (event) => {
     if (!href.startsWith("?") && href !== "./") return;
     event.preventDefault();
     go(href);
-    if (!anchor.isConnected) byId("main").focus({ preventScroll: true });
+    // The link may be gone with what was shown; the next Tab leads into the answer.
+    if (document.activeElement === document.body) byId("main").focus({ preventScroll: true });
 });
 
 addEventListener("popstate", () => show());

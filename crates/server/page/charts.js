@@ -10,12 +10,15 @@ function ceiling(n) {
 
 /** Changes a second over the last minutes. `add` takes a rate and when it was; a pause is a gap. */
 export function rateChart(seconds) {
-    const [width, height] = [600, 130];
+    const height = 130;
     const [left, top, bottom] = [44, 8, 18];
-    const element = svg("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img" });
+    const element = svg("svg", { class: "chart", height, role: "img" });
     const points = [];
+    let width = 600;
+    let drawn = Date.now();
 
     function draw(now) {
+        drawn = now;
         const most = ceiling(Math.max(10, ...points.map((p) => p.rate)));
         const x = (time) => left + (width - left) * (1 - (now - time) / 1000 / seconds);
         const y = (rate) => height - bottom - (height - top - bottom) * (rate / most);
@@ -35,7 +38,8 @@ export function rateChart(seconds) {
         element.setAttribute("aria-label", last ? `${count(Math.round(last.rate))} changes a second now, at most ${count(Math.round(Math.max(...points.map((p) => p.rate))))} since this page was opened` : "No rate is known yet");
     }
 
-    draw(Date.now());
+    draw(drawn);
+    widths(element, (is) => ((width = is), draw(drawn)));
     return {
         element,
         add(rate, time) {
@@ -44,6 +48,15 @@ export function rateChart(seconds) {
             draw(time);
         },
     };
+}
+
+/** Tells a chart its width in pixels, whenever that changes: text keeps its size. */
+function widths(element, changed) {
+    new ResizeObserver(([entry]) => {
+        const width = Math.round(entry.contentRect.width);
+        element.setAttribute("viewBox", `0 0 ${width} ${element.getAttribute("height")}`);
+        if (width) changed(width);
+    }).observe(element);
 }
 
 /** Points without a pause between them. */
@@ -58,10 +71,11 @@ function runs(points) {
 
 /** How many prefixes there are of each length. Arrow keys and the pointer tell the numbers. */
 export function histogram(name) {
-    const [width, height] = [600, 170];
+    const height = 170;
     const [left, top, bottom] = [44, 8, 18];
+    let width = 600;
     const out = h("output", { class: "readout" }, " ");
-    const element = svg("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, tabindex: 0, role: "group", "aria-label": `Prefix lengths of ${name}` });
+    const element = svg("svg", { class: "chart", height, tabindex: 0, role: "group", "aria-label": `Prefix lengths of ${name}` });
     let numbers = [];
     let chosen = null;
     const total = () => numbers.reduce((sum, n) => sum + n, 0);
@@ -91,11 +105,12 @@ export function histogram(name) {
         out.textContent = length === null || n === undefined ? summary() : `/${length}: ${many(n, "route")}, ${((100 * n) / (total() || 1)).toFixed(2)} %`;
         draw();
     }
+    widths(element, (is) => ((width = is), draw()));
     const summary = () => `${many(total(), "route")}; heights are logarithms`;
 
     element.addEventListener("pointermove", (event) => {
         const box = element.getBoundingClientRect();
-        const x = ((event.clientX - box.left) / box.width) * width - left;
+        const x = event.clientX - box.left - left;
         const length = Math.floor((x / (width - left)) * numbers.length);
         choose(length >= 0 && length < numbers.length ? length : null);
     });

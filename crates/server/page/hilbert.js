@@ -63,7 +63,7 @@ export function hilbert({ table, mark }, signal) {
     const canvas = h("canvas", { tabindex: 0, role: "application", "aria-roledescription": "map", "aria-label": `Map of IPv4${table ? ` in ${table}` : ""}`, "aria-describedby": "map-help" });
     const out = h("output", { class: "readout" }, " ");
     const help = h("p", { class: "dim", id: "map-help" },
-        "A cell is a /16, a square of the grid a /8. The darker, the more of it has a route other than the default one. Arrow keys move, with Shift by a /8; Enter or a click asks.");
+        "A cell is a /16, a square of the grid a /8. The stronger its colour, the more of it has a route other than the default one. Arrow keys move, with Shift by a /8; Enter or a click asks.");
     let shares = null;
     let cursor = mark ? cells(mark)[0] : 0;
     let pointed = false;
