@@ -32,7 +32,7 @@ enum Edit<'a> {
 static SOUND: LazyLock<Vec<Section>> = LazyLock::new(|| {
     let mut rib = Rib::default();
     for asn in 0..2 {
-        rib.peer(Peer { address: Some([192, 0, 2, 1].into()), asn });
+        rib.peer(Peer::new(Some([192, 0, 2, 1].into()), asn));
     }
     let prefixes = ["0.0.0.0/0", "10.0.0.0/8", "10.1.0.0/16", "::/0", "2001:db8::/32"];
     for (i, text) in (0..).zip(prefixes.iter().cycle().take(12)) {

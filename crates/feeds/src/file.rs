@@ -46,6 +46,7 @@ pub fn file(
         peers: &mut peers,
         is_resync: false,
         speaker: &NOBODY,
+        table: "",
         events: &events,
         failed: None,
     };

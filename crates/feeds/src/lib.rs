@@ -59,6 +59,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod board;
 mod checkpoints;
 mod churn;
 mod error;
@@ -68,9 +69,11 @@ mod listen;
 mod live;
 mod pace;
 mod places;
+mod protocol;
 mod session;
 mod told;
 
+pub use board::{Board, SourceStatus};
 pub use checkpoints::Checkpoints;
 pub use churn::churn;
 pub use error::FeedError;
@@ -79,4 +82,5 @@ pub use file::{DAMAGE_KEPT, FileReport, file, table};
 pub use listen::{Listener, prefixes};
 pub use live::LiveFeed;
 pub use pace::{Clock, Pacer, Speed, SpeedError, SystemClock};
+pub use protocol::{Figures, Protocol, SourceState};
 pub use session::{Session, SessionOptions};

@@ -3,8 +3,8 @@ use fibula_rib::{Peer, Rib};
 
 use crate::FeedError;
 
-/// What can happen to a table. Each call of a verb but [`Listener::peer`] and [`Listener::value_places`] is
-/// one event, and the position in a feed counts events.
+/// What can happen to a table. Each call of a verb but [`Listener::peer`], [`Listener::vrf`] and
+/// [`Listener::value_places`] is one event, and the position in a feed counts events.
 pub trait Listener {
     /// The number of this peer, by which the other verbs name it: from 0 on as peers appear, always the
     /// same one for the same peer.
@@ -13,6 +13,10 @@ pub trait Listener {
     /// A source whose routes have values begins: the places of its columns among the values of all sources,
     /// where its updates have them from here on. No event.
     fn value_places(&mut self, columns: &[&str]) -> Vec<usize>;
+
+    /// The number of the routing instance of this name, by which updates name it: always the same one for the
+    /// same name; see [`Rib::vrf`]. No event.
+    fn vrf(&mut self, name: &str) -> Vrf;
 
     /// A peer says something.
     ///
@@ -47,6 +51,9 @@ impl Listener for Rib {
     fn value_places(&mut self, columns: &[&str]) -> Vec<usize> {
         Self::value_places(self, columns)
     }
+    fn vrf(&mut self, name: &str) -> Vrf {
+        Self::vrf(self, name)
+    }
     fn update(&mut self, update: &Update<'_>) -> Result<(), FeedError> {
         Ok(self.apply(update, &mut ())?)
     }
@@ -71,4 +78,4 @@ pub fn prefixes(rib: &Rib, vrf: Vrf) -> Vec<AnyPrefix> {
 }
 
 /// The peer that stands for sources without peers.
-pub(crate) const NOBODY: Peer = Peer { address: None, asn: 0 };
+pub(crate) const NOBODY: Peer = Peer::new(None, 0);

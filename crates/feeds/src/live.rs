@@ -1,4 +1,4 @@
-use fibula_core::Update;
+use fibula_core::{Update, Vrf};
 use fibula_rib::{FeedDigest, FeedMark, Live, Peer};
 
 use crate::pace::{Clock, Pacer, Speed, SystemClock};
@@ -143,6 +143,10 @@ impl<C: Clock> Listener for LiveFeed<'_, C> {
 
     fn value_places(&mut self, columns: &[&str]) -> Vec<usize> {
         self.live.value_places(columns)
+    }
+
+    fn vrf(&mut self, name: &str) -> Vrf {
+        self.live.vrf(name)
     }
 
     fn update(&mut self, update: &Update<'_>) -> Result<(), FeedError> {

@@ -24,13 +24,16 @@ use fibula_rib::Peer;
 
 use crate::listen::NOBODY;
 use crate::told::{Peers, Told};
-use crate::{Event, FeedError, Listener};
+use crate::{Event, FeedError, Figures, Listener, Protocol, SourceState};
 
 /// How a [`Session`] behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionOptions {
     /// Who speaks in formats without peers. Two streams need two peers, or one sweeps what the other says.
     pub peer: Peer,
+    /// The name of the table that is fed, as [`Rib::vrf`](fibula_rib::Rib::vrf) knows it; further routing instances of the
+    /// source are called so with a slash and their name behind. Empty for the global one.
+    pub table: String,
     /// After a connection began and then nothing came for so long, it has said everything.
     pub quiet: Duration,
     /// After a connection has been there for so long, it has said everything, quiet or not: some streams
@@ -40,17 +43,22 @@ pub struct SessionOptions {
     pub hold: Duration,
     /// Bytes that may come without the end of a record.
     pub longest_record: usize,
+    /// How long a withdrawal waits that the next record may turn into a replacement; see
+    /// [`Decoder::is_holding`].
+    pub holding: Duration,
 }
 
 impl Default for SessionOptions {
-    /// 5 s of silence, 5 minutes of resynchronisation, 2 of hold time, 16 MiB.
+    /// 5 s of silence, 5 minutes of resynchronisation, 2 of hold time, 16 MiB, 20 ms.
     fn default() -> Self {
         Self {
             peer: NOBODY,
+            table: String::new(),
             quiet: Duration::from_secs(5),
             longest_resync: Duration::from_secs(300),
             hold: Duration::from_secs(120),
             longest_record: 16 << 20,
+            holding: Duration::from_millis(20),
         }
     }
 }
@@ -73,7 +81,8 @@ enum State {
     Idle,
     /// Since the connection began, and since something came last.
     Resync(Driver, Duration, Duration),
-    Up(Driver),
+    /// Since something came last.
+    Up(Driver, Duration),
     /// Since then.
     Lost(Duration),
 }
@@ -108,12 +117,12 @@ impl Session {
 
     /// Whether a connection is there.
     pub fn is_connected(&self) -> bool {
-        matches!(self.state, State::Resync(..) | State::Up(_))
+        matches!(self.state, State::Resync(..) | State::Up(..))
     }
 
     /// Whether it is connected and has said everything.
     pub fn is_complete(&self) -> bool {
-        matches!(self.state, State::Up(_))
+        matches!(self.state, State::Up(..))
     }
 
     /// A connection begins: everything that was said before is stale.
@@ -121,8 +130,9 @@ impl Session {
     /// # Errors
     /// If the listener cannot go on.
     pub fn connected(&mut self, now: Duration, to: &mut dyn Listener) -> Result<(), FeedError> {
-        let Peers { indices, all, open, .. } = &mut self.peers;
-        indices.clear();
+        self.peers.forget_names();
+        self.peers.figures.connections += 1;
+        let Peers { all, open, .. } = &mut self.peers;
         open.clear();
         let driver = Driver::new((self.connect)(), self.options.longest_record);
         self.state = State::Resync(driver, now, now);
@@ -154,15 +164,15 @@ impl Session {
         let Self { state, peers, options, events, .. } = self;
         let is_resync = matches!(state, State::Resync(..));
         let driver = match state {
-            State::Resync(driver, _, last) => {
+            State::Resync(driver, _, last) | State::Up(driver, last) => {
                 *last = now;
                 driver
             }
-            State::Up(driver) => driver,
             State::Idle | State::Lost(_) => return Ok(()),
         };
-        let speaker = &options.peer;
-        let mut told = Told { to, peers, is_resync, speaker, events, failed: None };
+        peers.figures.bytes += bytes.len() as u64;
+        let SessionOptions { peer: speaker, table, .. } = options;
+        let mut told = Told { to, peers, is_resync, speaker, table, events, failed: None };
         let pushed = driver.push(bytes, &mut told);
         if let Some(failed) = told.failed {
             return Err(failed);
@@ -184,6 +194,10 @@ impl Session {
         if self.deadline().is_none_or(|deadline| now < deadline) {
             return Ok(());
         }
+        self.flush(to)?;
+        if self.is_complete() || self.deadline().is_some_and(|deadline| now < deadline) {
+            return Ok(());
+        }
         if self.is_connected() {
             while let Some((peer, is_stale)) = self.peers.open.pop_first() {
                 if is_stale {
@@ -200,16 +214,32 @@ impl Session {
         Ok(())
     }
 
+    /// Tells what the decoder holds back.
+    fn flush(&mut self, to: &mut dyn Listener) -> Result<(), FeedError> {
+        let Self { state, peers, options, events, .. } = self;
+        let is_resync = matches!(state, State::Resync(..));
+        let (State::Resync(driver, ..) | State::Up(driver, _)) = state else { return Ok(()) };
+        let SessionOptions { peer: speaker, table, .. } = options;
+        let mut told = Told { to, peers, is_resync, speaker, table, events, failed: None };
+        driver.flush(&mut told);
+        told.failed.map_or(Ok(()), Err)
+    }
+
     /// When [`Session::tick`] will do something, if nothing comes before.
     pub fn deadline(&self) -> Option<Duration> {
         let options = &self.options;
         match self.state {
+            State::Resync(ref driver, _, last) | State::Up(ref driver, last)
+                if driver.is_holding() =>
+            {
+                Some(last.saturating_add(options.holding))
+            }
             State::Resync(_, began, last) => {
                 let quiet = last.saturating_add(options.quiet);
                 Some(quiet.min(began.saturating_add(options.longest_resync)))
             }
             State::Lost(since) => Some(since.saturating_add(options.hold)),
-            State::Idle | State::Up(_) => None,
+            State::Idle | State::Up(..) => None,
         }
     }
 
@@ -235,8 +265,70 @@ impl Session {
 
     fn become_up(&mut self) {
         self.state = match std::mem::replace(&mut self.state, State::Idle) {
-            State::Resync(driver, ..) => State::Up(driver),
+            State::Resync(driver, _, last) => State::Up(driver, last),
             other => other,
         };
+    }
+}
+
+impl Protocol for Session {
+    fn connected(
+        &mut self,
+        now: Duration,
+        to: &mut dyn Listener,
+        _: &mut Vec<u8>,
+    ) -> Result<(), FeedError> {
+        Self::connected(self, now, to)
+    }
+
+    fn bytes(
+        &mut self,
+        now: Duration,
+        bytes: &[u8],
+        to: &mut dyn Listener,
+        _: &mut Vec<u8>,
+    ) -> Result<(), FeedError> {
+        Self::bytes(self, now, bytes, to)
+    }
+
+    fn disconnected(&mut self, now: Duration) {
+        Self::disconnected(self, now);
+    }
+
+    fn tick(
+        &mut self,
+        now: Duration,
+        to: &mut dyn Listener,
+        _: &mut Vec<u8>,
+    ) -> Result<(), FeedError> {
+        Self::tick(self, now, to)
+    }
+
+    fn deadline(&self) -> Option<Duration> {
+        Self::deadline(self)
+    }
+
+    fn end(&mut self, to: &mut dyn Listener) -> Result<(), FeedError> {
+        Self::end(self, to)
+    }
+
+    fn adopt(&mut self, peer: u32, now: Duration) {
+        Self::adopt(self, peer);
+        if matches!(self.state, State::Idle) {
+            self.state = State::Lost(now);
+        }
+    }
+
+    fn state(&self) -> SourceState {
+        match self.state {
+            State::Idle => SourceState::Idle,
+            State::Resync(..) => SourceState::Resync,
+            State::Up(..) => SourceState::Up,
+            State::Lost(_) => SourceState::Lost,
+        }
+    }
+
+    fn figures(&self) -> Figures {
+        self.peers.figures.clone()
     }
 }

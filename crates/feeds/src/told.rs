@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::ControlFlow;
 
-use fibula_core::Update;
+use fibula_core::{Change, Update, Vrf};
 use fibula_ingest::{Damage, PeerInfo, PeerState, Sink, SourceInfo};
 use fibula_rib::Peer;
 
 use crate::places::Places;
-use crate::{Event, FeedError, Listener};
+use crate::{Event, FeedError, Figures, Listener};
 
 /// The peers of a source, and its columns.
 #[derive(Default)]
@@ -19,9 +19,24 @@ pub(crate) struct Peers {
     pub(crate) indices: HashMap<u32, u32>,
     /// The numbers of all that have ever spoken.
     pub(crate) all: BTreeSet<u32>,
+    /// The routing instances that the connection, or the file, has named, and the table's numbers of them.
+    vrfs: HashMap<Vrf, Vrf>,
+    /// The one that the last update was about: the source's number and the table's.
+    last_vrf: Option<(Vrf, Vrf)>,
+    /// What has come so far.
+    pub(crate) figures: Figures,
     /// Those that have not said everything on this connection, and whether they had said something on an
     /// earlier one, which is stale then.
     pub(crate) open: BTreeMap<u32, bool>,
+}
+
+impl Peers {
+    /// Another connection begins: what it calls its peers and routing instances is new.
+    pub(crate) fn forget_names(&mut self) {
+        self.indices.clear();
+        self.vrfs.clear();
+        self.last_vrf = None;
+    }
 }
 
 /// Between a decoder and a listener: a decoder counts the peers of its source, a listener those of the
@@ -31,8 +46,10 @@ pub(crate) struct Told<'a> {
     pub(crate) peers: &'a mut Peers,
     /// Peers that appear have not said everything.
     pub(crate) is_resync: bool,
-    /// Who speaks where the format has no peers.
+    /// Who speaks where the format has no peers. Where it has, they are heard by this one's source.
     pub(crate) speaker: &'a Peer,
+    /// The name of the table; empty for the global one.
+    pub(crate) table: &'a str,
     pub(crate) events: &'a dyn Fn(Event),
     /// The first failure; what comes behind it is not told.
     pub(crate) failed: Option<FeedError>,
@@ -57,6 +74,23 @@ impl Told<'_> {
         number
     }
 
+    /// The table's number of the source's routing instance.
+    fn vrf(&mut self, index: Vrf) -> Vrf {
+        if let Some((last, number)) = self.peers.last_vrf
+            && last == index
+        {
+            return number;
+        }
+        let number = match self.peers.vrfs.get(&index) {
+            Some(&number) => number,
+            // Nobody has named it.
+            None if self.table.is_empty() => index,
+            None => self.to.vrf(self.table),
+        };
+        self.peers.last_vrf = Some((index, number));
+        number
+    }
+
     fn tell(&mut self, what: impl FnOnce(&mut dyn Listener) -> Result<(), FeedError>) {
         if self.failed.is_none() {
             self.failed = what(self.to).err();
@@ -73,7 +107,33 @@ impl Sink for Told<'_> {
     fn peer(&mut self, index: u32, info: &PeerInfo) {
         // Without an address, the AS alone does not make two peers the same; the index has to.
         let asn = if info.address.is_none() && info.asn == 0 { index } else { info.asn };
-        self.name(index, &Peer { address: info.address, asn });
+        let source = match (&self.speaker.source, &*info.view) {
+            (source, "") => source.clone(),
+            (None, view) => Some(view.into()),
+            (Some(source), view) => Some(format!("{source} {view}").into()),
+        };
+        self.name(index, &Peer { address: info.address, asn, source });
+    }
+
+    fn vrf(&mut self, index: Vrf, name: &str) {
+        let number = match (self.table, name) {
+            ("", name) => self.to.vrf(name),
+            (table, "") => self.to.vrf(table),
+            (table, name) => self.to.vrf(&format!("{table}/{name}")),
+        };
+        self.peers.vrfs.insert(index, number);
+        self.peers.last_vrf = None;
+    }
+
+    fn remark(&mut self, key: &'static str, value: &str) {
+        /// Bytes of a remark that are kept.
+        const KEPT: usize = 1024;
+        let end = value.floor_char_boundary(KEPT);
+        self.peers.figures.remarks.insert(key, value[..end].to_owned());
+    }
+
+    fn ignored(&mut self, _: &'static str) {
+        self.peers.figures.ignored += 1;
     }
 
     fn peer_state(&mut self, state: &PeerState) {
@@ -85,9 +145,13 @@ impl Sink for Told<'_> {
     }
 
     fn update(&mut self, update: &Update<'_>) {
-        let peer = self.number(update.peer);
+        let (peer, vrf) = (self.number(update.peer), self.vrf(update.vrf));
         if self.failed.is_none() {
-            let update = Update { peer, ..*update };
+            let update = Update { peer, vrf, ..*update };
+            match update.change {
+                Change::Announce(_) => self.peers.figures.announced += 1,
+                Change::Withdraw => self.peers.figures.withdrawn += 1,
+            }
             self.failed = self.peers.places.tell(&update, self.to).err();
         }
     }
@@ -101,6 +165,7 @@ impl Sink for Told<'_> {
     }
 
     fn damage(&mut self, damage: &Damage) -> ControlFlow<()> {
+        self.peers.figures.damaged += 1;
         (self.events)(Event::Damaged(damage.clone()));
         ControlFlow::Continue(())
     }

@@ -72,7 +72,7 @@ fn steps(seed: u64, count: usize) -> Vec<Step> {
 }
 
 fn play(steps: &[Step], to: &mut dyn Listener) {
-    let numbers = [1, 2, 3].map(|asn| to.peer(&Peer { address: None, asn }));
+    let numbers = [1, 2, 3].map(|asn| to.peer(&Peer::new(None, asn)));
     for step in steps {
         tell(&numbers, step, to).unwrap();
     }
@@ -167,7 +167,7 @@ fn a_checkpoint_that_fails_is_tried_again() {
     for round in 1..=6 {
         let values = [Value::Int(round)];
         live.apply(&Update::new(prefix, Change::Announce(Attributes::Values(&values)))).unwrap();
-        live.peer(Peer { address: None, asn: 0 });
+        live.peer(Peer::new(None, 0));
         clock.sleep(ms(999));
         checkpoints.tick(clock.now(), &live);
         let before = (failures.lock().unwrap().len() as u64, checkpoints.written());
@@ -211,7 +211,7 @@ fn another_feed_is_refused() {
             None => feed,
         };
         let mut feed = feed.with_checkpoints(Some(checkpoints.of_feed([names])));
-        let numbers = [1, 2, 3].map(|asn| feed.peer(&Peer { address: None, asn }));
+        let numbers = [1, 2, 3].map(|asn| feed.peer(&Peer::new(None, asn)));
         for step in steps {
             tell(&numbers, step, &mut feed)?;
         }
@@ -254,7 +254,7 @@ fn feeds_are_paced() {
     let mut feed = LiveFeed::with_clock(&live, clock.clone())
         .paced(Speed::Times(2.0), Some(1000))
         .skipping(10);
-    let peer = feed.peer(&Peer { address: None, asn: 1 });
+    let peer = feed.peer(&Peer::new(None, 1));
     for second in 0..30 {
         let update = Update::new(Prefix::<u32>::ALL.into(), Change::Withdraw);
         let time = (100 + second) * 1_000_000;

@@ -220,10 +220,10 @@ fn streams_that_make_no_sense_are_errors_and_damage_is_an_event() {
 /// source adopts its peer and sweeps what the checkpoint had and the source has no more.
 #[test]
 fn routes_of_a_checkpoint_are_adopted() {
-    let speaker = Peer { address: Some([127, 0, 0, 1].into()), asn: 7 };
+    let speaker = Peer::new(Some([127, 0, 0, 1].into()), 7);
     let options = SessionOptions { peer: speaker.clone(), ..options() };
     let mut rib = Rib::default();
-    let other = rib.peer(Peer { address: None, asn: 9 });
+    let other = rib.peer(Peer::new(None, 9));
     let (mut first, _) = session(options.clone());
     first.connected(s(0), &mut rib).unwrap();
     first.bytes(s(0), b"+ 0 10.0.0.0/8 1\n+ 0 11.0.0.0/8 1\n", &mut rib).unwrap();
@@ -265,4 +265,71 @@ fn events_are_typed() {
         assert!(session.is_complete());
     }
     assert_eq!(*swept.lock().unwrap(), [0], "on the first connection nothing was stale");
+}
+
+/// A source's routing instances are tables of their own, called by its table's name; peers with several
+/// views are several peers, heard by the session's source.
+#[test]
+fn tables_and_views_have_names() {
+    let peer = Peer { source: Some("bmp 192.0.2.1".into()), ..Peer::default() };
+    let (mut session, _) = session(SessionOptions { peer, table: "bmp".into(), ..options() });
+    let mut rib = Rib::default();
+    session.connected(s(0), &mut rib).unwrap();
+    let text = "peer 0 7 pre\npeer 1 7 post\nvrf 5 pre\nvrf 6\nremark r1\n\
+                in 5\n+ 0 10.0.0.0/8 1\nin 6\n+ 1 10.0.0.0/8 2\nin 9\n+ 1 11.0.0.0/8 3\n";
+    session.bytes(s(1), text.as_bytes(), &mut rib).unwrap();
+    let sources: Vec<_> = rib.peers().iter().map(|peer| peer.source.as_deref().unwrap()).collect();
+    assert_eq!(sources, ["bmp 192.0.2.1 pre", "bmp 192.0.2.1 post"]);
+    let [pre, main] = ["bmp/pre", "bmp"].map(|name| rib.find_vrf(name).unwrap());
+    // What nobody has named is the source's table.
+    assert_eq!((rib.len::<u32>(pre), rib.len::<u32>(main), rib.len::<u32>(0)), (1, 2, 0));
+    let figures = fibula_feeds::Protocol::figures(&session);
+    assert_eq!((figures.connections, figures.announced, figures.withdrawn), (1, 3, 0));
+    assert_eq!((figures.bytes, &*figures.remarks["text"]), (text.len() as u64, "r1"));
+    // Another connection may give other numbers.
+    session.connected(s(2), &mut rib).unwrap();
+    session.bytes(s(2), b"peer 0 7 post\nvrf 1 pre\nin 1\n+ 0 12.0.0.0/8 1\n", &mut rib).unwrap();
+    assert_eq!((rib.len::<u32>(pre), rib.peers().len()), (2, 2));
+}
+
+/// A withdrawal that the next record may turn into a replacement is told after a moment without one.
+#[test]
+fn what_is_held_back_is_told_after_a_moment() {
+    let ms = Duration::from_millis;
+    let (mut session, _) = session(options());
+    let mut rib = Rib::default();
+    session.connected(s(0), &mut rib).unwrap();
+    session.bytes(s(1), b"peer 0 7\n+ 0 10.0.0.0/8 1\nend 0\n", &mut rib).unwrap();
+    assert!(session.is_complete() && session.deadline().is_none());
+    for (at, is_there) in [(10, true), (20, false)] {
+        session.bytes(s(2), b"hold 0 10.0.0.0/8\n", &mut rib).unwrap();
+        assert_eq!(session.deadline(), Some(s(2) + ms(20)));
+        session.tick(s(2) + ms(at), &mut rib).unwrap();
+        assert_eq!(rib.len::<u32>(0) == 1, is_there);
+    }
+    assert!(session.is_complete() && session.deadline().is_none());
+    // While a connection says everything, the moment comes before the silence that ends that.
+    session.connected(s(3), &mut rib).unwrap();
+    session.bytes(s(3), b"peer 0 7\n+ 0 11.0.0.0/8 1\nhold 0 11.0.0.0/8\n", &mut rib).unwrap();
+    session.tick(s(4), &mut rib).unwrap();
+    assert_eq!((rib.len::<u32>(0), session.is_complete()), (0, false));
+    session.tick(s(8), &mut rib).unwrap();
+    assert!(session.is_complete());
+}
+
+/// Peers of a checkpoint go if their source does not come back.
+#[test]
+fn adopted_peers_go_after_the_hold_time() {
+    let (mut session, _) = session(options());
+    let mut rib = Rib::default();
+    let peer = rib.peer(Peer::new(None, 7));
+    session.connected(s(0), &mut rib).unwrap();
+    session.bytes(s(0), b"peer 0 7\n+ 0 10.0.0.0/8 1\n", &mut rib).unwrap();
+    let (mut after, _) = self::session(options());
+    fibula_feeds::Protocol::adopt(&mut after, peer, s(10));
+    assert_eq!(after.deadline(), Some(s(130)));
+    after.tick(s(129), &mut rib).unwrap();
+    assert_eq!(rib.len::<u32>(0), 1);
+    after.tick(s(130), &mut rib).unwrap();
+    assert_eq!(rib.len::<u32>(0), 0);
 }

@@ -209,7 +209,7 @@ fn a_live_generation_says_what_it_has() {
     use fibula_rib::Peer;
     let live = crate::common::live(&Table::default());
     let before = Fib::of_live(&live, 0).unwrap();
-    let peer = live.peer(Peer { address: None, asn: 64500 });
+    let peer = live.peer(Peer::new(None, 64500));
     let bgp = BgpAttributes {
         next_hop: Some("192.0.2.1".parse().unwrap()),
         origin_as: Some(64501),

@@ -31,7 +31,7 @@ impl Tail {
 ///
 /// The caller keeps the bytes that were not consumed and offers them again with more behind them.
 /// How the input is cut into calls never changes what the sink sees.
-pub trait Decoder {
+pub trait Decoder: Send {
     /// Decodes the whole records at the front of `input` and returns how many bytes they took. With
     /// [`Tail::More`] it may take none, and then needs more input; with the other two it takes all.
     ///

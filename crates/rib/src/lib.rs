@@ -55,6 +55,8 @@ mod choice;
 mod columns;
 mod compiler;
 mod feed;
+mod frozen;
+mod history;
 mod indexed;
 mod intern;
 mod layers;
@@ -79,14 +81,16 @@ pub use choice::{EngineSource, Maker, Makers};
 pub use columns::{Columns, ColumnsBuilder};
 pub use feed::{FeedDigest, FeedMark};
 pub use fibula_core::ColumnKind;
+pub use frozen::Frozen;
+pub use history::{Changed, History, Since};
 pub use indexed::IndexedRoutes;
 pub use layers::layers;
 pub use live::{Live, LiveOptions};
 pub use log::Pacing;
 pub use publisher::{AttributeTable, Generation, Reader};
 pub use rib::{
-    AttributeSet, Change, Changes, Decision, Path, Peer, Preference, Rib, RibMemory, SetTexts,
-    Step, ValueNames,
+    AttributeSet, Change, Changes, Decision, Limits, Path, Peer, Preference, Rib, RibMemory,
+    SetTexts, Step, ValueNames,
 };
 pub use snapshot::{
     EnginePart, Loading, Pod, Snapshot, SnapshotError, StoredRoutes, Written, measure, to_bytes,

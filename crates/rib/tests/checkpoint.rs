@@ -25,7 +25,7 @@ fn update(i: u64, rib: &mut Rib) -> (u32, AnyPrefix, u32, u32, Option<BgpAttribu
         AnyPrefix::V6(Prefix::masked(rng.addr::<u128>(), rng.below(129) as u8).unwrap())
     };
     let peer = rng.below(3) as u32;
-    let peer = rib.peer(Peer { address: Some([192, 0, 2, peer as u8].into()), asn: 64500 + peer });
+    let peer = rib.peer(Peer::new(Some([192, 0, 2, peer as u8].into()), 64500 + peer));
     let attributes = BgpAttributes {
         as_path_len: rng.below(5) as u32,
         origin_as: Some(rng.below(50) as u32),
@@ -150,7 +150,7 @@ fn values_keep_their_names() {
         let change = Change::Announce(attributes);
         rib.apply(&Update::new(prefix.parse().unwrap(), change), &mut ()).unwrap();
     };
-    rib.peer(Peer { address: None, asn: 0 });
+    rib.peer(Peer::new(None, 0));
     assert_eq!(rib.value_places(&["site", "owner"]), [0, 1]);
     say(&mut rib, "10.0.0.0/8", Attributes::Values(&[Value::Str("a"), Value::Int(1)]));
     // A second source has another order, a column of its own, and one that BGP's routes have as well.
@@ -196,7 +196,7 @@ fn next_hops_are_stored() {
         let change = Change::Announce(Attributes::NextHops(&next_hops));
         rib.apply(&Update::new(prefix.parse().unwrap(), change), &mut ()).unwrap();
     }
-    rib.peer(Peer { address: None, asn: 0 });
+    rib.peer(Peer::new(None, 0));
     let snapshot = Snapshot::from_bytes(rib.checkpoint("").to_bytes().unwrap()).unwrap();
     let again = Rib::from_snapshot(&snapshot, Preference::default()).unwrap().rib;
     assert!(everything(&again) == everything(&rib));

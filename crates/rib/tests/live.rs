@@ -19,7 +19,11 @@ fn ms(ms: u64) -> Duration {
 }
 
 fn quick(audit: Audit) -> LiveOptions {
-    LiveOptions { pacing: Pacing { bucket: ms(1), ..Pacing::default() }, audit }
+    LiveOptions {
+        pacing: Pacing { bucket: ms(1), ..Pacing::default() },
+        audit,
+        ..LiveOptions::default()
+    }
 }
 
 fn announce(live: &Live, prefix: Prefix<u32>, value: u64) {
@@ -301,7 +305,7 @@ fn an_engine_that_lies_gives_way() {
 fn the_feed_is_held_back() {
     let behaviour = Behaviour { patches: false, delay: ms(5), ..Behaviour::default() };
     let pacing = Pacing { bucket: ms(1), capacity: 64, ..Pacing::default() };
-    let options = LiveOptions { pacing, audit: Audit::Off };
+    let options = LiveOptions { pacing, audit: Audit::Off, ..LiveOptions::default() };
     let live =
         Live::start(Rib::default(), &[0], makers(behaviour.clone()), options, |_| {}).unwrap();
     for i in 0..2000u32 {

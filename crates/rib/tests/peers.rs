@@ -185,7 +185,7 @@ proptest! {
     ) {
         let mut builder = collector(BuilderOptions::default(), 4);
         let mut rib = Rib::default();
-        (0..4).for_each(|n| { rib.peer(Peer { address: address(n), asn: n / 2 }); });
+        (0..4).for_each(|n| { rib.peer(Peer::new(address(n), n / 2)); });
         for (peer, prefix, path_id, said) in steps {
             let text = match prefix < 12 {
                 true => format!("10.{prefix}.0.0/16"),

@@ -11,7 +11,7 @@ fn a_compiler_that_panics_is_an_error_and_no_wait() {
     let engines = PerFamily::<Makers> { v4: vec![broken::<u32>()], v6: vec![broken::<u128>()] };
     let events = |event: Event| panic!("{event}");
     let live = Live::start(Rib::default(), &[0], engines, LiveOptions::default(), events).unwrap();
-    let peer = live.peer(Peer { address: None, asn: 1 });
+    let peer = live.peer(Peer::new(None, 1));
     let change = Change::Announce(Attributes::Values(&[]));
     let update = |prefix: &str| Update { peer, ..Update::new(prefix.parse().unwrap(), change) };
     live.apply(&update("10.0.0.0/8")).unwrap();

@@ -104,7 +104,7 @@ fn marks_and_sweeps_are_those_of_a_plain_map() {
     for seed in 0..30 {
         let mut rng = Rng::new(seed);
         let (mut rib, mut plain, mut heard) = (Rib::default(), Plain::default(), Heard::default());
-        (0..PEERS).for_each(|asn| assert_eq!(rib.peer(Peer { address: None, asn }), asn));
+        (0..PEERS).for_each(|asn| assert_eq!(rib.peer(Peer::new(None, asn)), asn));
         for _ in 0..600 {
             let peer = rng.below(PEERS.into()) as u32;
             let vrf = rng.below(VRFS.into()) as u32;
@@ -166,7 +166,7 @@ fn marks_and_sweeps_are_those_of_a_plain_map() {
 fn a_restart_keeps_what_is_said_again() {
     let mut rib = Rib::default();
     let mut heard = Heard::default();
-    let peers = [1, 2].map(|asn| rib.peer(Peer { address: None, asn }));
+    let peers = [1, 2].map(|asn| rib.peer(Peer::new(None, asn)));
     let set = AttributeSet::new(&Attributes::Values(&[Value::Int(1)]));
     let p = |text: &str| text.parse::<AnyPrefix>().unwrap();
     for text in ["10.0.0.0/8", "11.0.0.0/8", "2001:db8::/32"] {

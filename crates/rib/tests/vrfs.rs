@@ -90,7 +90,7 @@ struct Replay {
 
 fn follow(rib: Rib) -> Live {
     let pacing = Pacing { bucket: Duration::from_millis(1), ..Pacing::default() };
-    let options = LiveOptions { pacing, audit: Audit::Full };
+    let options = LiveOptions { pacing, audit: Audit::Full, ..LiveOptions::default() };
     Live::start(rib, &FOLLOWED, makers(Behaviour::default()), options, |_| {}).unwrap()
 }
 
@@ -98,7 +98,7 @@ impl Replay {
     fn new() -> Self {
         let live = follow(Rib::default());
         for number in 0..PEERS {
-            assert_eq!(live.peer(Peer { address: None, asn: 64500 + number }), number);
+            assert_eq!(live.peer(Peer::new(None, 64500 + number)), number);
         }
         let plain = VRFS.map(|vrf| (vrf, Plain::default())).into();
         Self { live, plain }

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use fibula_core::{AnyPrefix, PerFamily, Update};
+use fibula_core::{AnyPrefix, PerFamily, Update, Vrf};
 use fibula_feeds::{FeedError, Listener, LiveFeed};
 use fibula_rib::{Live, Peer};
 
@@ -118,6 +118,9 @@ impl Listener for Hinted<'_> {
     }
     fn value_places(&mut self, columns: &[&str]) -> Vec<usize> {
         self.feed.value_places(columns)
+    }
+    fn vrf(&mut self, name: &str) -> Vrf {
+        self.feed.vrf(name)
     }
     fn update(&mut self, update: &Update<'_>) -> Result<(), FeedError> {
         let before = self.feed.applied();

@@ -326,7 +326,7 @@ fn feed(
 fn start_live(args: &Args, rib: Rib) -> Result<Live, Failure> {
     let ms = Duration::from_millis;
     let pacing = Pacing { bucket: ms(args.bucket), late: ms(args.late), ..Pacing::default() };
-    let options = LiveOptions { pacing, audit: args.audit };
+    let options = LiveOptions { pacing, audit: args.audit, ..LiveOptions::default() };
     // Names that neither family has are mistakes.
     crate::engines::choose::<u32>(&args.engine)?;
     let engines = FibOptions::default().engines(args.engine.iter().map(String::as_str));
@@ -346,8 +346,8 @@ fn cores() -> [Option<CoreId>; 2] {
 fn describe<A: Addr>(live: &Live, seen: &Seen<A>, report: &mut Report) {
     let counters = (live.counters::<u32>(0), live.counters::<u128>(0));
     let (v4, v6) = (counters.0.expect("followed"), counters.1.expect("followed"));
-    report.add(v4);
-    report.add(v6);
+    report.add(&v4);
+    report.add(&v6);
     let mut visible = v4.visible();
     visible.merge(&v6.visible());
     report.visible(&visible);

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use fibula_core::{Addr, AnyPrefix, Change, Kind, PerFamily, Prefix, Update};
+use fibula_core::{Addr, AnyPrefix, Change, Kind, PerFamily, Prefix, Update, Vrf};
 use fibula_feeds::{FeedError, Listener};
 use fibula_rib::{AttributeSet, Peer, Rib, ValueNames};
 
@@ -27,6 +27,8 @@ pub struct Plain<A: Addr> {
     /// By number.
     peers: Vec<Peer>,
     values: ValueNames,
+    /// Without routes: it numbers the names.
+    vrfs: Rib,
     /// The paths that their peer is to say again, until it has said everything.
     stale: BTreeSet<(u32, u32, AnyPrefix)>,
     /// What has happened so far.
@@ -45,6 +47,7 @@ impl<A: Addr> Plain<A> {
             maps: PerFamily::default(),
             peers: Vec::new(),
             values: ValueNames::default(),
+            vrfs: Rib::default(),
             stale: BTreeSet::new(),
             sequence: 0,
             samples,
@@ -163,6 +166,10 @@ impl<A: Addr> Listener for Plain<A> {
 
     fn value_places(&mut self, columns: &[&str]) -> Vec<usize> {
         self.values.places(columns.iter().copied())
+    }
+
+    fn vrf(&mut self, name: &str) -> Vrf {
+        self.vrfs.vrf(name)
     }
 
     fn update(&mut self, update: &Update<'_>) -> Result<(), FeedError> {

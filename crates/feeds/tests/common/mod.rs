@@ -8,11 +8,14 @@ use fibula_core::{AnyPrefix, Attributes, Change, Update, Value};
 use fibula_ingest::{Damage, Decoder, PeerInfo, PeerState, Sink, SourceInfo, Stopped, Tail};
 use fibula_rib::{AttributeSet, Rib};
 
-/// `peer INDEX ASN`, `+ INDEX PREFIX VALUE`, `- INDEX PREFIX`, `down INDEX`, `end INDEX`; another word
+/// `peer INDEX ASN [VIEW]`, `vrf INDEX [NAME]`, `in INDEX` (the routing instance from here on), `remark TEXT`,
+/// `hold INDEX PREFIX` (a withdrawal that is held back until the next line), `+ INDEX PREFIX VALUE`, `- INDEX PREFIX`, `down INDEX`, `end INDEX`; another word
 /// first is damage, `binary` a misfit.
 #[derive(Default)]
 pub struct Lines {
     records: u64,
+    vrf: u32,
+    held: Option<(u32, AnyPrefix)>,
 }
 
 impl Decoder for Lines {
@@ -24,22 +27,30 @@ impl Decoder for Lines {
                 sink.begin(&SourceInfo::default());
             }
             self.records += 1;
+            self.flush(sink);
             let words: Vec<&str> = line.split(' ').collect();
             let number = |word: &str| word.parse::<u32>().unwrap();
             match words[..] {
-                ["peer", index, asn] => {
-                    let info = PeerInfo::new(None, number(asn), None);
+                ["peer", index, asn, ref view @ ..] => {
+                    let view = view.concat();
+                    let info = PeerInfo { view, ..PeerInfo::new(None, number(asn), None) };
                     sink.peer(number(index), &info);
+                }
+                ["vrf", index, ref name @ ..] => sink.vrf(number(index), &name.concat()),
+                ["in", index] => self.vrf = number(index),
+                ["remark", text] => sink.remark("text", text),
+                ["hold", index, prefix] => {
+                    self.held = Some((number(index), prefix.parse().unwrap()));
                 }
                 ["+", index, prefix, value] => {
                     let values = [Value::Int(number(value).into())];
                     let change = Change::Announce(Attributes::Values(&values));
                     let update = Update::new(prefix.parse().unwrap(), change);
-                    sink.update(&Update { peer: number(index), ..update });
+                    sink.update(&Update { peer: number(index), vrf: self.vrf, ..update });
                 }
                 ["-", index, prefix] => {
                     let update = Update::new(prefix.parse().unwrap(), Change::Withdraw);
-                    sink.update(&Update { peer: number(index), ..update });
+                    sink.update(&Update { peer: number(index), vrf: self.vrf, ..update });
                 }
                 ["down", index] => {
                     let peer = number(index);
@@ -62,6 +73,17 @@ impl Decoder for Lines {
 
     fn records(&self) -> u64 {
         self.records
+    }
+
+    fn is_holding(&self) -> bool {
+        self.held.is_some()
+    }
+
+    fn flush(&mut self, sink: &mut dyn Sink) {
+        if let Some((peer, prefix)) = self.held.take() {
+            let update = Update::new(prefix, Change::Withdraw);
+            sink.update(&Update { peer, vrf: self.vrf, ..update });
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{Damage, Decoder, Format, Sink, SourceInfo, Stopped, Tail};
 const MAX_LINE: usize = 64 << 10;
 
 /// Reads the lines of one form.
-trait Form {
+trait Form: Send {
     /// What the source is, but for its name and date.
     fn info(&self) -> SourceInfo;
 

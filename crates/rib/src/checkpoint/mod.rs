@@ -5,13 +5,14 @@
 //!
 //! | section | content |
 //! |---|---|
-//! | `rib/meta` | version, peers, number of updates, the feed with its position, peers that start over, names of values, as JSON |
+//! | `rib/meta` | version, peers, number of updates, the feed with its position, peers that start over, names of values, of peers' sources and of VRFs, as JSON |
 //! | `rib/set/end`, `rib/set/bytes` | attribute sets: u64, where each ends in the bytes |
 //! | `rib/FAMILY/addr`, `/len`, `/vrf`, `/peer`, `/id`, `/set` | every path: u32 or u128, u8, and u32 each, the set by its place |
 //! | `rib/FAMILY/stale` | u32: the places of the paths that are stale, ascending; see [`Rib::mark_stale`] |
 //!
 //! Version 1 has no next hops among its sets, and no `stale`. Version 2 has not the names of the values, nor
-//! the feed: who goes on from it cannot check that its feed is the same. Both are read. Later versions
+//! the feed: who goes on from it cannot check that its feed is the same. Version 3 has no names of sources
+//! and VRFs. All are read. Later versions
 //! than this program's are refused.
 //!
 //! Engines are not in it: the default ones compile a million routes in less time than it takes to read
@@ -20,7 +21,7 @@
 //! Everything is checked when it is opened, as with snapshots: damage is refused, and a file that was
 //! forged, checksums included, gives another table, or a refusal, and nothing else.
 
-mod columns;
+pub(crate) mod columns;
 mod paths;
 mod restore;
 
@@ -28,19 +29,19 @@ use std::io::Write;
 use std::net::IpAddr;
 use std::path::Path;
 
-use fibula_core::PerFamily;
+use fibula_core::{PerFamily, Vrf};
 use serde::{Deserialize, Serialize};
 
 use crate::snapshot::{format, to_bytes_with};
 use crate::{
-    AtomicFile, AttributeSet, EnginePart, FeedMark, Preference, Provenance, Rib, Snapshot,
+    AtomicFile, AttributeSet, EnginePart, FeedMark, Peer, Preference, Provenance, Rib, Snapshot,
     SnapshotError, SourceRecord, Table, ValueNames,
 };
 use paths::{AllPaths, Paths};
 use restore::restore;
 
 /// The format's version.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// A RIB as it was at one moment, ready to be written.
 pub struct Checkpoint {
@@ -63,6 +64,12 @@ struct Meta {
     columns: Vec<String>,
     #[serde(default)]
     feed: Option<FeedMark>,
+    /// Where each of the peers is heard.
+    #[serde(default)]
+    sources: Vec<Option<String>>,
+    /// The VRFs that have names.
+    #[serde(default)]
+    vrfs: Vec<(Vrf, String)>,
 }
 
 /// The version of files that name none.
@@ -84,6 +91,7 @@ impl Rib {
     /// ```
     pub fn checkpoint(&self, position: &str) -> Checkpoint {
         let peers = self.peers().iter().map(|peer| (peer.address, peer.asn)).collect();
+        let source = |peer: &Peer| peer.source.as_deref().map(str::to_owned);
         Checkpoint {
             meta: Meta {
                 version: VERSION,
@@ -93,6 +101,8 @@ impl Rib {
                 resyncing: self.resyncing(),
                 columns: self.value_names().names().to_vec(),
                 feed: None,
+                sources: self.peers().iter().map(source).collect(),
+                vrfs: self.vrf_names().iter().map(|(vrf, name)| (vrf, name.to_owned())).collect(),
             },
             sets: self.sets().map(Option::<&AttributeSet>::cloned).collect(),
             paths: PerFamily { v4: Paths::of(self), v6: Paths::of(self) },

@@ -3,6 +3,7 @@
 use fibula_core::{Addr, Prefix, Vrf};
 
 use super::{Meta, Restored, VERSION};
+use crate::rib::VrfNames;
 use crate::rib::set::is_sound;
 use crate::snapshot::Sections;
 use crate::{Peer, Pod, Preference, Rib, Snapshot, SnapshotError, ValueNames};
@@ -28,8 +29,10 @@ pub(super) fn restore(
     }
     let bad = |reason: String| sections.blame(META, reason);
     let mut rib = Rib::new(preference);
+    let mut sources = meta.sources.into_iter();
     for (number, (address, asn)) in (0..).zip(meta.peers) {
-        if rib.peer(Peer { address, asn }) != number {
+        let source = sources.next().flatten().map(Into::into);
+        if rib.peer(Peer { address, asn, source }) != number {
             return Err(bad(format!("peer {number} is there twice")));
         }
     }
@@ -39,6 +42,13 @@ pub(super) fn restore(
         }
         rib.mark_stale(peer);
     }
+    let mut names = VrfNames::default();
+    for (vrf, name) in meta.vrfs {
+        if name.is_empty() || !names.set(vrf, name) {
+            return Err(bad(format!("VRF {vrf} has no name, or one that is there twice")));
+        }
+    }
+    rib.set_vrf_names(names);
     let sets = sets(sections, &mut rib)?;
     let has_stale = meta.version > 1;
     paths::<u32>(sections, &sets, has_stale, &mut rib)?;
@@ -164,7 +174,7 @@ mod tests {
         let mut checkpoint = Rib::default().checkpoint("");
         checkpoint.meta.version = VERSION + 1;
         let error = open(checkpoint).err().unwrap().to_string();
-        assert!(error.contains("version 4, this program reads versions 1 to 3"), "{error}");
+        assert!(error.contains("version 5, this program reads versions 1 to 4"), "{error}");
         assert!(error.contains("build the RIB again"), "{error}");
     }
 
@@ -190,7 +200,7 @@ mod tests {
     #[test]
     fn stale_paths_that_make_no_sense_are_refused() {
         let mut rib = Rib::default();
-        let peers = [1, 2].map(|asn| rib.peer(Peer { address: None, asn }));
+        let peers = [1, 2].map(|asn| rib.peer(Peer::new(None, asn)));
         for peer in peers {
             let change = fibula_core::Change::Announce(fibula_core::Attributes::Values(&[]));
             let update = fibula_core::Update::new("10.0.0.0/8".parse().unwrap(), change);

@@ -1,27 +1,38 @@
 //! A table that changes while it is read: RIB, log, compiler and readers put together.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, MutexGuard};
-use std::thread::{self, JoinHandle};
+mod pipeline;
+
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::time::Duration;
 
 use fibula_core::{Addr, AnyPrefix, Kind, PerFamily, Update, Vrf};
 
-use crate::audit::Auditor;
 use crate::choice::EngineSource;
-use crate::compiler::{Compiler, Shared, Tables, first};
-use crate::log::Log;
-use crate::publisher::{Generation, Publisher};
+use crate::publisher::Generation;
 use crate::status::{Counters, Event, Events, LiveError, lock_std};
 use crate::sync::Arc;
-use crate::{Audit, Change, Changes, Checkpoint, Pacing, Peer, Reader, Rib, TableError};
+use crate::{Audit, Change, Changes, Checkpoint, History, Pacing, Peer, Reader, Rib, TableError};
+use pipeline::{Pipeline, With};
 
 /// How a [`Live`] table behaves.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LiveOptions {
     /// When changes are published.
     pub pacing: Pacing,
     /// What is checked meanwhile.
     pub audit: Audit,
+    /// Changes of best routes that [`Live::history`] keeps.
+    pub history: usize,
+    /// VRFs that [`Live::vrf`] makes tables for; each takes two threads, which sleep while nothing changes.
+    pub tables: usize,
+}
+
+impl Default for LiveOptions {
+    /// No history, and 64 tables.
+    fn default() -> Self {
+        let (pacing, audit) = (Pacing::default(), Audit::default());
+        Self { pacing, audit, history: 0, tables: 64 }
+    }
 }
 
 /// A RIB, and for each family of each VRF that is forwarded a table that follows it.
@@ -49,7 +60,7 @@ pub struct LiveOptions {
 /// let options = LiveOptions::default();
 /// let live = Live::start(Rib::default(), &[0], engines, options, |event| eprintln!("{event}"))?;
 /// let mut reader = live.reader::<u32>(0).unwrap();
-/// let peer = live.peer(Peer { address: None, asn: 64500 });
+/// let peer = live.peer(Peer::new(None, 64500));
 /// let attributes = BgpAttributes { origin_as: Some(64501), ..Default::default() };
 /// let change = Change::Announce(Attributes::Bgp(&attributes));
 /// live.apply(&Update { peer, ..Update::new("192.0.2.0/24".parse()?, change) })?;
@@ -59,98 +70,38 @@ pub struct LiveOptions {
 /// ```
 pub struct Live {
     rib: Arc<Mutex<Rib>>,
-    tables: PerFamily<Pipelines>,
+    tables: RwLock<PerFamily<Pipelines>>,
+    history: History,
+    engines: PerFamily<Engines>,
+    options: LiveOptions,
+    events: Events,
+}
+
+/// Where the engines of a family come from.
+struct Engines;
+
+impl Kind for Engines {
+    type Of<A: Addr> = Arc<dyn EngineSource<A>>;
 }
 
 /// One table for each VRF that is followed.
 struct Pipelines;
 
 impl Kind for Pipelines {
-    type Of<A: Addr> = Vec<Pipeline<A>>;
-}
-
-/// What stands between the RIB and the readers of one table.
-struct Pipeline<A: Addr> {
-    vrf: Vrf,
-    log: Arc<Log<A>>,
-    publisher: Arc<Publisher<A>>,
-    counters: Arc<Counters>,
-    compiler: Option<JoinHandle<()>>,
-}
-
-impl<A: Addr> Pipeline<A> {
-    fn start(
-        rib: &Arc<Mutex<Rib>>,
-        vrf: Vrf,
-        engines: Arc<dyn EngineSource<A>>,
-        options: &LiveOptions,
-        events: &Events,
-    ) -> Result<Self, LiveError> {
-        let (mut tables, sequence) = {
-            let rib = lock_std(rib);
-            (Tables::of_rib(engines, &rib, vrf), rib.sequence())
-        };
-        let (generation, refused) = first(&mut tables, sequence)
-            .map_err(|refused| LiveError::NoEngine { vrf, family: A::FAMILY, refused })?;
-        if !refused.is_empty() {
-            events(Event::Engine { now: generation.name, refused });
-        }
-        let log = Arc::new(Log::new(options.pacing, sequence));
-        let publisher = Arc::new(Publisher::new(generation));
-        let counters = Arc::new(Counters::default());
-        let shared = Shared {
-            vrf,
-            rib: Arc::clone(rib),
-            log: Arc::clone(&log),
-            publisher: Arc::clone(&publisher),
-            counters: Arc::clone(&counters),
-            events: Arc::clone(events),
-        };
-        let compiler = Compiler::new(shared, tables, Auditor::new(options.audit));
-        let of_compiler = Arc::clone(&log);
-        let run = move || {
-            // A caller's function may panic: that of events, that of a source of engines.
-            if catch_unwind(AssertUnwindSafe(|| compiler.run())).is_err() {
-                of_compiler.stop();
-            }
-        };
-        let compiler = thread::Builder::new()
-            .name(format!("fibula-{}-{vrf}", A::FAMILY))
-            .spawn(run)
-            .map_err(LiveError::Thread)?;
-        Ok(Self { vrf, log, publisher, counters, compiler: Some(compiler) })
-    }
-}
-
-impl<A: Addr> Pipeline<A> {
-    fn stopped(&self) -> TableError {
-        TableError::Stopped { vrf: self.vrf, family: A::FAMILY }
-    }
-
-    fn flush(&self) -> Result<(), TableError> {
-        if self.log.flush() { Ok(()) } else { Err(self.stopped()) }
-    }
-}
-
-impl<A: Addr> Drop for Pipeline<A> {
-    fn drop(&mut self) {
-        self.log.close();
-        if let Some(compiler) = self.compiler.take() {
-            // It ends by itself; if it panicked, there is nothing left to be said.
-            let _ = compiler.join();
-        }
-    }
+    type Of<A: Addr> = Vec<Arc<Pipeline<A>>>;
 }
 
 /// Between the RIB, whose changes they are, and the logs.
 struct ToLogs<'a> {
-    tables: &'a PerFamily<Pipelines>,
+    tables: RwLockReadGuard<'a, PerFamily<Pipelines>>,
+    history: &'a History,
     /// The place of the changes in the feed.
     sequence: u64,
 }
 
 impl Changes for ToLogs<'_> {
     fn changed<A: Addr>(&mut self, vrf: Vrf, change: Change<A>) {
+        self.history.push(vrf, &change);
         if let Some(table) = self.tables.get::<A>().iter().find(|table| table.vrf == vrf) {
             table.counters.changes.add(1);
             table.log.push(change, self.sequence);
@@ -160,8 +111,7 @@ impl Changes for ToLogs<'_> {
 
 impl Live {
     /// Compiles the VRFs' tables of the RIB, by what `engines` has for them, and begins to follow it.
-    /// `events` hears what an operator should know; it is called by the compilers and must not block for
-    /// long.
+    /// `events` hears what an operator should know; it must not block for long, nor ask the table.
     ///
     /// # Errors
     /// [`LiveError::NoEngine`] if none takes a table.
@@ -172,16 +122,68 @@ impl Live {
         options: LiveOptions,
         events: impl Fn(Event) + Send + Sync + 'static,
     ) -> Result<Self, LiveError> {
-        let rib = Arc::new(Mutex::new(rib));
-        let events: Events = Arc::new(events);
         let engines = Arc::new(engines);
-        let mut tables = PerFamily::<Pipelines>::default();
-        for &vrf in vrfs {
-            let (v4, v6) = (Arc::clone(&engines), Arc::clone(&engines));
-            tables.v4.push(Pipeline::<u32>::start(&rib, vrf, v4, &options, &events)?);
-            tables.v6.push(Pipeline::<u128>::start(&rib, vrf, v6, &options, &events)?);
+        let live = Self {
+            rib: Arc::new(Mutex::new(rib)),
+            tables: RwLock::default(),
+            history: History::new(options.history),
+            engines: PerFamily { v4: Arc::<_>::clone(&engines) as _, v6: engines as _ },
+            options,
+            events: Arc::new(events),
+        };
+        vrfs.iter().try_for_each(|&vrf| live.follow(vrf, &lock_std(&live.rib)))?;
+        Ok(live)
+    }
+
+    /// Compiles the VRF's tables, which a RIB that is held still has, and follows them from then on.
+    fn follow(&self, vrf: Vrf, rib: &Rib) -> Result<(), LiveError> {
+        let with = With { rib: &self.rib, vrf, options: &self.options, events: &self.events };
+        let v4 = Pipeline::<u32>::start(rib, Arc::clone(&self.engines.v4), &with)?;
+        let v6 = Pipeline::<u128>::start(rib, Arc::clone(&self.engines.v6), &with)?;
+        let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
+        tables.v4.push(Arc::new(v4));
+        tables.v6.push(Arc::new(v6));
+        Ok(())
+    }
+
+    fn tables(&self) -> RwLockReadGuard<'_, PerFamily<Pipelines>> {
+        self.tables.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of the VRF of this name, see [`Rib::vrf`]. If it is not followed yet, that begins. If that
+    /// fails, or [`LiveOptions::tables`] are followed already, the VRF is in the RIB alone, and an
+    /// [`Event::NotFollowed`] says so.
+    pub fn vrf(&self, name: &str) -> Vrf {
+        let mut rib = lock_std(&self.rib);
+        let is_known =
+            rib.find_vrf(name).is_some_and(|vrf| rib.vrf_name(vrf).is_some() || vrf == 0);
+        let vrf = rib.vrf(name);
+        let (is_followed, count) = {
+            let tables = self.tables();
+            (tables.v4.iter().any(|table| table.vrf == vrf), tables.v4.len())
+        };
+        if is_followed || (is_known && count >= self.options.tables) {
+            return vrf;
         }
-        Ok(Self { rib, tables })
+        let reason = match count < self.options.tables {
+            true => self.follow(vrf, &rib).err().map(|error| error.to_string()),
+            false => Some(format!("{count} tables are followed, and no more may be")),
+        };
+        drop(rib);
+        if let Some(reason) = reason {
+            (self.events)(Event::NotFollowed { name: name.to_owned(), reason });
+        }
+        vrf
+    }
+
+    /// The VRFs that are followed, in the order in which that began.
+    pub fn followed(&self) -> Vec<Vrf> {
+        self.tables().v4.iter().map(|table| table.vrf).collect()
+    }
+
+    /// The last changes of best routes, [`LiveOptions::history`] of them.
+    pub fn history(&self) -> &History {
+        &self.history
     }
 
     /// Takes an update. Waits while the compilers are behind, see [`Pacing`]. To be called by one thread:
@@ -219,11 +221,11 @@ impl Live {
     fn locked(&self) -> (MutexGuard<'_, Rib>, ToLogs<'_>) {
         let rib = lock_std(&self.rib);
         let sequence = rib.sequence() + 1;
-        (rib, ToLogs { tables: &self.tables, sequence })
+        (rib, ToLogs { tables: self.tables(), history: &self.history, sequence })
     }
 
-    fn pipeline<A: Addr>(&self, vrf: Vrf) -> Option<&Pipeline<A>> {
-        self.tables.get::<A>().iter().find(|table| table.vrf == vrf)
+    fn pipeline<A: Addr>(&self, vrf: Vrf) -> Option<Arc<Pipeline<A>>> {
+        self.tables().get::<A>().iter().find(|table| table.vrf == vrf).cloned()
     }
 
     /// Waits, without the RIB's lock, until the log of the table has room.
@@ -261,8 +263,13 @@ impl Live {
     }
 
     /// What happened to the VRF's table.
-    pub fn counters<A: Addr>(&self, vrf: Vrf) -> Option<&Counters> {
-        Some(&*self.pipeline::<A>(vrf)?.counters)
+    pub fn counters<A: Addr>(&self, vrf: Vrf) -> Option<Arc<Counters>> {
+        Some(Arc::clone(&self.pipeline::<A>(vrf)?.counters))
+    }
+
+    /// For how long the oldest change waits that readers of the VRF's table do not see yet; zero if there is none.
+    pub fn lag<A: Addr>(&self, vrf: Vrf) -> Option<Duration> {
+        Some(self.pipeline::<A>(vrf)?.log.lag())
     }
 
     /// The newest generation of the VRF's table. To keep it long is to rest on it, see [`Reader`].
@@ -275,7 +282,11 @@ impl Live {
     /// # Errors
     /// [`TableError::Stopped`] if a compiler panicked: readers keep the last table that it published.
     pub fn flush(&self) -> Result<(), TableError> {
-        self.tables.v4.iter().try_for_each(Pipeline::flush)?;
-        self.tables.v6.iter().try_for_each(Pipeline::flush)
+        let (v4, v6) = {
+            let tables = self.tables();
+            (tables.v4.clone(), tables.v6.clone())
+        };
+        v4.iter().try_for_each(|table| table.flush())?;
+        v6.iter().try_for_each(|table| table.flush())
     }
 }

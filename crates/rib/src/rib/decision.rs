@@ -3,6 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use super::set::{AttributeSet, Rank};
 
@@ -144,20 +145,30 @@ impl fmt::Display for Decision {
     }
 }
 
-/// A BGP peer: the same one in every source in which address and AS are the same.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// Who announces routes: the same peer where address, AS and source are the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Peer {
     /// Its address, if the source says so.
     pub address: Option<IpAddr>,
     /// Its AS, 0 if unknown.
     pub asn: u32,
+    /// Where it is heard. `None` for files: the same peer in each of them.
+    pub source: Option<Arc<str>>,
+}
+
+impl Peer {
+    /// A peer that files speak of.
+    pub const fn new(address: Option<IpAddr>, asn: u32) -> Self {
+        Self { address, asn, source: None }
+    }
 }
 
 impl fmt::Display for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.address {
-            Some(address) => write!(f, "peer {address} AS{}", self.asn),
-            None => write!(f, "peer AS{}", self.asn),
+            Some(address) => write!(f, "peer {address} AS{}", self.asn)?,
+            None => write!(f, "peer AS{}", self.asn)?,
         }
+        self.source.as_ref().map_or(Ok(()), |source| write!(f, " of {source}"))
     }
 }

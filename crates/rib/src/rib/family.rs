@@ -131,19 +131,30 @@ impl<A: Addr> FamilyPaths<A> {
         first: u32,
         sets: &Sets,
     ) -> Option<Change<A>> {
-        let set = self.paths[first as usize].set;
-        (old != Some(set)).then(|| Change { prefix, best: Some((set, sets.get(set).clone())) })
+        let Node { speaker, set, .. } = self.paths[first as usize];
+        (old != Some(set)).then(|| Change {
+            prefix,
+            peer: speaker.peer(),
+            best: Some((set, sets.get(set).clone())),
+        })
     }
 
-    /// The peer's path of the prefix has this set from now on, one of whose references it takes.
+    /// The peer's path of the prefix has this set from now on, one of whose references it takes. A peer with
+    /// so many paths gets no further one.
     pub(super) fn announce(
         &mut self,
         prefix: Prefix<A>,
         (speaker, path_id): (Speaker, u32),
         set: u32,
-        sets: &mut Sets,
-        preference: &Preference,
-    ) -> Option<Change<A>> {
+        (sets, preference, most): (&mut Sets, &Preference, u32),
+    ) -> Result<Option<Change<A>>, TableError> {
+        if most < u32::MAX && self.peers.get(&speaker.peer()).map_or(0, |paths| paths.all) >= most {
+            let first = self.trie.get(prefix).unwrap_or(NO_PATH);
+            if self.find(first, speaker, path_id).is_none() {
+                sets.release(set);
+                return Err(TableError::Limit { what: "routes of a peer, or of all of them" });
+            }
+        }
         let node = self.trie.node(prefix);
         let first = self.trie.path(node);
         let old = (first != NO_PATH).then(|| self.paths[first as usize].set);
@@ -156,14 +167,14 @@ impl<A: Addr> FamilyPaths<A> {
                 }
                 if path.set == set {
                     sets.release(set); // it had a reference already
-                    return None;
+                    return Ok(None);
                 }
                 // Decided before the old set goes: its number must not be used again for this one.
                 let first = self.decide(first, sets, preference);
                 let change = self.changed(prefix, old, first, sets);
                 sets.release(path.set);
                 self.trie.set_path(node, first);
-                return change;
+                return Ok(change);
             }
             None => {
                 let new = self.add(Node { speaker, path_id, set, next: first });
@@ -174,7 +185,12 @@ impl<A: Addr> FamilyPaths<A> {
             }
         };
         self.trie.set_path(node, first);
-        self.changed(prefix, old, first, sets)
+        Ok(self.changed(prefix, old, first, sets))
+    }
+
+    /// How many paths this peer has.
+    pub(super) fn of_peer(&self, peer: u32) -> usize {
+        self.peers.get(&peer).map_or(0, |paths| paths.all as usize)
     }
 
     /// The peer's path with this identifier, in the list that begins here.
@@ -228,7 +244,7 @@ impl<A: Addr> FamilyPaths<A> {
             }
             None if node.next == NO_PATH => {
                 self.trie.remove(prefix);
-                Some(Change { prefix, best: None })
+                Some(Change { prefix, peer: speaker.peer(), best: None })
             }
             None => {
                 let first = self.decide(node.next, sets, preference);

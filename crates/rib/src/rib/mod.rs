@@ -30,6 +30,7 @@ mod query;
 pub(crate) mod set;
 mod sets;
 mod trie;
+mod vrfs;
 
 use std::collections::BTreeMap;
 
@@ -44,12 +45,15 @@ pub use query::RibMemory;
 pub(crate) use query::SavedPath;
 pub use set::AttributeSet;
 use sets::Sets;
+pub(crate) use vrfs::VrfNames;
 
 /// A change of the best route of a prefix: what a forwarding table has to follow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change<A: Addr> {
     /// The prefix.
     pub prefix: Prefix<A>,
+    /// The peer of the best path; of the last one that was left, if the prefix has no route any more.
+    pub peer: u32,
     /// The attributes' number and the attributes; `None` if the prefix has no route any more.
     pub best: Option<(u32, AttributeSet)>,
 }
@@ -94,7 +98,7 @@ struct Dump {
 /// use fibula_rib::{Peer, Rib};
 ///
 /// let mut rib = Rib::default();
-/// let peers = [64500, 64501].map(|asn| rib.peer(Peer { address: None, asn }));
+/// let peers = [64500, 64501].map(|asn| rib.peer(Peer::new(None, asn)));
 /// for (peer, as_path_len) in peers.into_iter().zip([3, 2]) {
 ///     let attributes = BgpAttributes { as_path_len, ..Default::default() };
 ///     let change = Change::Announce(Attributes::Bgp(&attributes));
@@ -117,8 +121,26 @@ pub struct Rib {
     dumps: HashMap<u32, Dump>,
     preference: Preference,
     values: ValueNames,
+    vrf_names: VrfNames,
+    limits: Limits,
     /// Updates that were applied.
     sequence: u64,
+}
+
+/// How much a table may hold. What a source says beyond that is refused, what is there stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Paths of one peer in one family of one VRF.
+    pub peer_paths: u32,
+    /// Paths of all peers, families and VRFs.
+    pub paths: usize,
+}
+
+impl Default for Limits {
+    /// No limit but those of the numbers.
+    fn default() -> Self {
+        Self { peer_paths: u32::MAX, paths: usize::MAX }
+    }
 }
 
 impl Rib {
@@ -153,6 +175,48 @@ impl Rib {
         &self.values
     }
 
+    /// The number of the VRF of this name, by which updates name it; a new one if the name is new. An empty
+    /// name is that of VRF 0.
+    ///
+    /// ```
+    /// let mut rib = fibula_rib::Rib::default();
+    /// rib.name_global("fpm");
+    /// assert_eq!(["fpm", "fpm/100", "bgp", "fpm/100", ""].map(|name| rib.vrf(name)), [0, 1, 2, 1, 0]);
+    /// assert_eq!((rib.vrf_name(1), rib.find_vrf("bmp")), (Some("fpm/100"), None));
+    /// ```
+    pub fn vrf(&mut self, name: &str) -> Vrf {
+        let Self { vrf_names, vrfs, .. } = self;
+        vrf_names.number(name, |number| vrfs.contains_key(&number))
+    }
+
+    /// Names VRF 0, the one that a checkpoint has as a table; says whether name and number had been free.
+    pub fn name_global(&mut self, name: &str) -> bool {
+        !name.is_empty() && self.vrf_names.set(0, name.to_owned())
+    }
+
+    /// The number of the VRF of this name, if it has one.
+    pub fn find_vrf(&self, name: &str) -> Option<Vrf> {
+        self.vrf_names.find(name)
+    }
+
+    /// The name of the VRF, if it has one.
+    pub fn vrf_name(&self, vrf: Vrf) -> Option<&str> {
+        self.vrf_names.name(vrf)
+    }
+
+    pub(crate) fn vrf_names(&self) -> &VrfNames {
+        &self.vrf_names
+    }
+
+    pub(crate) fn set_vrf_names(&mut self, names: VrfNames) {
+        self.vrf_names = names;
+    }
+
+    /// Bounds what the table takes from now on.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
     pub(crate) fn set_value_names(&mut self, names: ValueNames) {
         self.values = names;
     }
@@ -175,8 +239,8 @@ impl Rib {
     /// is another one then.
     ///
     /// # Errors
-    /// [`TableError::Limit`] if there is too much of something for its 32-bit number; the table is as
-    /// it was.
+    /// [`TableError::Limit`] if there is too much of something for its 32-bit number, or more than
+    /// [`Limits`] permit; the table is as it was.
     pub fn apply(
         &mut self,
         update: &Update<'_>,
@@ -197,6 +261,7 @@ impl Rib {
         changes: &mut impl Changes,
     ) -> Result<(), TableError> {
         let path = (self.speaker(update.peer)?, update.path_id);
+        let room = self.room();
         let Self { sets, vrfs, preference, .. } = self;
         let change = match update.change {
             Said::Announce(attributes) => {
@@ -204,7 +269,7 @@ impl Rib {
                 family.check_room()?;
                 let set = sets.acquire(&attributes);
                 let set = set.ok_or(TableError::Limit { what: "attribute sets" })?;
-                family.announce(prefix, path, set, sets, preference)
+                family.announce(prefix, path, set, (sets, preference, room))?
             }
             Said::Withdraw => vrfs
                 .get_mut(&update.vrf)
@@ -214,6 +279,13 @@ impl Rib {
             changes.changed(update.vrf, change);
         }
         Ok(())
+    }
+
+    /// How many paths a peer may have in a family; none can be added if all are there already.
+    fn room(&self) -> u32 {
+        let Limits { paths, peer_paths } = self.limits;
+        let used = || self.vrfs.values().map(|tables| tables.v4.used + tables.v6.used).sum();
+        if paths < usize::MAX && paths <= used() { 0 } else { peer_paths }
     }
 
     /// The peer in the dump that is its latest.
@@ -300,7 +372,7 @@ impl Rib {
         let family = vrfs.entry(vrf).or_default().get_mut::<A>();
         family.check_room()?;
         sets.refer(set).ok_or(TableError::Limit { what: "routes of an attribute set" })?;
-        family.announce(prefix, (speaker, path_id), set, sets, preference);
+        family.announce(prefix, (speaker, path_id), set, (sets, preference, u32::MAX))?;
         if is_stale {
             family.restore_stale(prefix, speaker, path_id);
         }

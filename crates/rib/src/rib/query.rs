@@ -26,6 +26,11 @@ impl Rib {
         self.family::<A>(vrf).map_or(0, |family| family.trie.len())
     }
 
+    /// How many paths the peer has, over all VRFs.
+    pub fn paths_of<A: Addr>(&self, peer: u32) -> usize {
+        self.vrfs.values().map(|tables| tables.get::<A>().of_peer(peer)).sum()
+    }
+
     /// Whether no prefix has a route.
     pub fn is_empty(&self) -> bool {
         self.vrfs.values().all(|tables| tables.v4.used + tables.v6.used == 0)
@@ -90,6 +95,19 @@ impl Rib {
         let hop = |at: u32| Hop::new(family.paths[at as usize].set);
         let found = family.trie.covered(Prefix::ALL);
         Routes::from_unsorted(found.map(|(prefix, at)| Route { prefix, hop: hop(at) }).collect())
+    }
+
+    /// The best route of every prefix, in order: the number of its set, and the set.
+    pub(crate) fn each_best<A: Addr>(
+        &self,
+        vrf: Vrf,
+        mut each: impl FnMut(Prefix<A>, u32, &AttributeSet),
+    ) {
+        let Some(family) = self.family::<A>(vrf) else { return };
+        for (prefix, at) in family.trie.covered(Prefix::ALL) {
+            let number = family.paths[at as usize].set;
+            each(prefix, number, self.sets.get(number));
+        }
     }
 
     /// At most so many prefixes from this one on, in order: to go through the table in parts.

@@ -53,6 +53,13 @@ pub enum Event {
     },
     /// Idle readers hold two old generations: nothing new can be published until one is released.
     Stalled,
+    /// A VRF that appeared is in the RIB alone: no engine follows it.
+    NotFollowed {
+        /// Its name.
+        name: String,
+        /// Why not.
+        reason: String,
+    },
 }
 
 impl fmt::Display for Event {
@@ -74,6 +81,9 @@ impl fmt::Display for Event {
                 "the engine is wrong at {addr}, near {prefix}: {found:?}, the RIB says {expected:?} \
                  ({differences} probes differ); it is being built anew"
             ),
+            Self::NotFollowed { name, reason } => {
+                write!(f, "table {name} has no engine, only lookups one by one: {reason}")
+            }
             Self::Stalled => f.write_str(
                 "readers rest on two old tables; nothing new is published until they release one",
             ),

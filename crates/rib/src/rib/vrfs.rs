@@ -1,0 +1,53 @@
+//! What the sources call their routing instances.
+
+use std::collections::BTreeMap;
+
+use fibula_core::Vrf;
+use hashbrown::HashMap;
+
+/// Names of VRFs, each once, and the numbers that updates name them by.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct VrfNames {
+    of: BTreeMap<Vrf, String>,
+    numbers: HashMap<String, Vrf>,
+}
+
+impl VrfNames {
+    /// The number of the VRF of this name; the lowest that is free, if it has none yet.
+    pub(crate) fn number(&mut self, name: &str, is_used: impl Fn(Vrf) -> bool) -> Vrf {
+        if name.is_empty() {
+            return 0;
+        }
+        if let Some(&number) = self.numbers.get(name) {
+            return number;
+        }
+        // Numbers are given in order, so that there is hardly ever more than one step.
+        let first = self.of.len().max(1) as Vrf;
+        let is_free = |number: &Vrf| !self.of.contains_key(number) && !is_used(*number);
+        let number = (first..Vrf::MAX).find(is_free).unwrap_or(Vrf::MAX);
+        self.set(number, name.to_owned());
+        number
+    }
+
+    /// Sets the name, if number and name are free; says whether they were.
+    pub(crate) fn set(&mut self, number: Vrf, name: String) -> bool {
+        let is_free = !self.of.contains_key(&number) && !self.numbers.contains_key(&name);
+        if is_free {
+            self.numbers.insert(name.clone(), number);
+            self.of.insert(number, name);
+        }
+        is_free
+    }
+
+    pub(crate) fn name(&self, number: Vrf) -> Option<&str> {
+        self.of.get(&number).map(String::as_str)
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<Vrf> {
+        if name.is_empty() { Some(0) } else { self.numbers.get(name).copied() }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Vrf, &str)> {
+        self.of.iter().map(|(&number, name)| (number, name.as_str()))
+    }
+}
