@@ -34,14 +34,6 @@ pub fn run(args: &Args, config: Config) -> Result<Outcome, Failure> {
         hub.add(source).map_err(Failure::new)?;
     }
     let server = Server::start(Arc::clone(&live), board, server_options).map_err(Failure::new)?;
-    let scheme = if config.http.as_ref().is_some_and(|http| http.tls_key.is_some()) {
-        "https"
-    } else {
-        "http"
-    };
-    for address in server.addresses() {
-        info!(%address, "answers on {scheme}://{address}/");
-    }
     let handle = hub.handle();
     // The feeds' thread ends the wait for signals if it ends first.
     let (waker, (ended, end)) = (signals.handle(), mpsc::channel());
