@@ -5,7 +5,7 @@
 //!   file ─────────────► file()    ┐
 //!   table ────────────► table()   ├─► Listener ─► LiveFeed: paced, what a checkpoint holds skipped,
 //!   generator ────────► churn()   │               checkpoints written ─► Live
-//!   bytes of a socket ► Session   ┘
+//!   bytes of a socket ► Session   ┘     (net: sockets, and the loop that owns them)
 //! ```
 //!
 //! Everything that can happen to a table is a verb of [`Listener`]: a peer appears, an update comes, a
@@ -17,6 +17,7 @@
 //! - A source that does not end is a [`Session`]: whoever owns the socket gives it bytes and tells it
 //!   when a connection begins and ends. It marks what a lost connection had said, and sweeps what the
 //!   next one does not say again.
+//! - `net` owns sockets, pipes and folders, and runs all of a table's sources on one thread.
 //! - [`Clock`] is time: tests have one of their own, and nothing here looks at another.
 //!
 //! ```
@@ -67,8 +68,11 @@ mod event;
 mod file;
 mod listen;
 mod live;
+#[cfg(unix)]
+pub mod net;
 mod pace;
 mod places;
+mod positions;
 mod protocol;
 mod session;
 mod told;
@@ -82,5 +86,6 @@ pub use file::{DAMAGE_KEPT, FileReport, file, table};
 pub use listen::{Listener, prefixes};
 pub use live::LiveFeed;
 pub use pace::{Clock, Pacer, Speed, SpeedError, SystemClock};
+pub use positions::Positions;
 pub use protocol::{Figures, Protocol, SourceState};
 pub use session::{Session, SessionOptions};

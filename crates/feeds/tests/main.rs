@@ -2,4 +2,6 @@
 
 mod common;
 mod live;
+#[cfg(unix)]
+mod net;
 mod session;
