@@ -230,10 +230,11 @@ impl Table {
             }
         }
         let is_forwarded = matches!(next_hops.kind, RouteKind::Unicast | RouteKind::Local);
-        if let Some(id) = route.next_hop.filter(|_| is_forwarded) {
-            // Kernels write the next hops of an object beside its number.
+        if let Some(id) = route.next_hop {
+            // Kernels write what an object stands for beside its number: its next hops, or that it is a
+            // blackhole.
             let is_known = self.objects.has(id);
-            if is_known || next_hops.hops.is_empty() {
+            if is_known || (is_forwarded && next_hops.hops.is_empty()) {
                 self.sets.remove(&key);
                 let next_hops = self.objects.used(key, id)?;
                 if !is_known && self.is_dumping {
