@@ -89,7 +89,8 @@ impl Handle {
     }
 
     /// Has everything said again by the source or session of this name, without its routes going meanwhile: by
-    /// its protocol if that can ask for it, else over a new connection. Says how many connections were asked.
+    /// its protocol if that can ask for it, else over a new connection. Says how many connections were asked;
+    /// pipes and folders say nothing again.
     ///
     /// # Errors
     /// [`HubEnded`].

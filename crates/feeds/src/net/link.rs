@@ -307,7 +307,7 @@ impl Link {
         if was_open {
             self.lost(why, cx);
         }
-        self.attempt = self.retry(cx.now).map(|wait| cx.now + wait);
+        self.attempt = self.retry().map(|wait| cx.now + wait);
     }
 
     fn lost(&mut self, why: &str, cx: &mut Context<'_>) {
@@ -321,7 +321,7 @@ impl Link {
     }
 
     /// How long to wait before the next attempt, if there is one.
-    fn retry(&mut self, _: Duration) -> Option<Duration> {
+    fn retry(&mut self) -> Option<Duration> {
         let retry = match &self.via {
             Via::Accepted => return None,
             Via::Connect(_, retry) | Via::Device(_, retry) => *retry,
@@ -347,7 +347,7 @@ impl Link {
             Via::Accepted => format!("cannot use the connection: {error}"),
         };
         self.trouble = Some(why.clone());
-        if let Some(retry) = self.retry(cx.now) {
+        if let Some(retry) = self.retry() {
             self.attempt = Some(cx.now + retry);
             self.report(cx, Happened::Unavailable { why, retry });
         } else {
@@ -371,6 +371,8 @@ impl Link {
         let Line::Open(_) = &self.line else { return Ok(false) };
         match self.protocol.refresh(cx.now, cx.to, self.out.bytes()) {
             Ok(true) => self.after(Ok(()), cx)?,
+            // The writer of a pipe says what it says, and nothing again.
+            Ok(false) if matches!(self.via, Via::Path(_)) => return Ok(false),
             Ok(false) => self.close("closed, to be sent everything again", cx),
             Err(error) => self.after(Err(error), cx)?,
         }

@@ -37,8 +37,21 @@
 //!
 //! use fibula_feeds::net::{Endpoint, Hub, Listen, Source, Speaker};
 //! use fibula_feeds::{Board, Session, SessionOptions};
-//! use fibula_ingest::text::TextDecoder;
 //! use fibula_rib::{Peer, Rib};
+//! # use fibula_core::{Attributes, Change, Update};
+//! # use fibula_ingest::{Decoder, Sink, Stopped, Tail};
+//! # #[derive(Default)]
+//! # struct OneALine;
+//! # impl Decoder for OneALine {
+//! #     fn decode(&mut self, input: &[u8], _: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
+//! #         let Some(end) = input.iter().position(|&byte| byte == b'\n') else { return Ok(0) };
+//! #         let change = Change::Announce(Attributes::Values(&[]));
+//! #         let prefix = std::str::from_utf8(&input[..end]).unwrap().parse().unwrap();
+//! #         sink.update(&Update::new(prefix, change));
+//! #         Ok(end + 1)
+//! #     }
+//! #     fn records(&self) -> u64 { 0 }
+//! # }
 //!
 //! let board = Arc::new(Board::default());
 //! let mut hub = Hub::new(Arc::clone(&board), |report| println!("{report}"))?;
@@ -47,7 +60,8 @@
 //!     protocol: Arc::new(|who| {
 //!         let peer = Peer { source: Some(who.name), ..Peer::new(who.remote, 64500) };
 //!         let options = SessionOptions { peer, ..Default::default() };
-//!         let session = Session::new(|| Box::new(TextDecoder::default()), options);
+//!         // `OneALine` decodes a prefix a line.
+//!         let session = Session::new(|| Box::new(OneALine), options);
 //!         Box::new(session.with_events(who.events))
 //!     }),
 //! };
@@ -69,9 +83,11 @@
 //! });
 //!
 //! let mut daemon = TcpStream::connect(&board.all()[0].endpoint)?;
-//! daemon.write_all(b"192.0.2.0/24 1\n")?;
+//! daemon.write_all(b"192.0.2.0/24\n")?;
+//! let began = std::time::Instant::now();
 //! while board.all().iter().all(|source| source.figures.announced == 0) {
-//!     std::thread::yield_now();
+//!     assert!(began.elapsed().as_secs() < 30);
+//!     std::thread::sleep(std::time::Duration::from_millis(1));
 //! }
 //! handle.stop();
 //! assert_eq!(thread.join().unwrap()?.len::<u32>(0), 1);

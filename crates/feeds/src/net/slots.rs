@@ -122,14 +122,16 @@ impl Slots {
     pub(super) fn time(&mut self, key: usize, now: Duration) {
         let Some(slot) = self.slots.get_mut(&key) else { return };
         let deadline = slot.thing.deadline();
-        if slot.timer == deadline {
+        // What is overdue already is not put off by everything that happens meanwhile.
+        let is_overdue = deadline.is_some_and(|at| at <= now);
+        if slot.timer == deadline || (is_overdue && slot.timer.is_some_and(|at| at <= now + SOON)) {
             return;
         }
         if let Some(timer) = slot.timer.take() {
             self.timers.remove(&(timer, key));
         }
         if let Some(deadline) = deadline {
-            let at = if deadline <= now { now + SOON } else { deadline };
+            let at = if is_overdue { now + SOON } else { deadline };
             slot.timer = Some(at);
             self.timers.insert((at, key));
         }

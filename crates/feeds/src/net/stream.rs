@@ -211,3 +211,22 @@ pub(super) fn is_pause(error: &io::Error) -> bool {
 pub(super) fn is_interrupted(error: &io::Error) -> bool {
     error.kind() == ErrorKind::Interrupted
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Half-dead connections end: that takes a minute, so the options alone are looked at.
+    #[test]
+    fn silent_connections_are_probed() {
+        let listener = mio::net::TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let Stream::Tcp(stream) = Stream::tcp(stream) else { panic!() };
+        assert!(sockopt::socket_keepalive(&stream).unwrap());
+        assert!(sockopt::tcp_nodelay(&stream).unwrap());
+        let idle = sockopt::tcp_keepidle(&stream).unwrap();
+        let interval = sockopt::tcp_keepintvl(&stream).unwrap();
+        let count = sockopt::tcp_keepcnt(&stream).unwrap();
+        assert_eq!(idle + interval * count, Duration::from_secs(60));
+    }
+}

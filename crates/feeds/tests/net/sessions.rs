@@ -10,7 +10,7 @@ use std::time::Duration;
 use fibula_feeds::net::{Endpoint, Listen, Speaker};
 use fibula_feeds::{FeedError, Figures, Listener, Protocol, SessionOptions, SourceState};
 
-use super::{Net, connect, listen, ms, options, say, source, table, within};
+use super::{LIMIT, Net, connect, listen, ms, options, say, source, table, within};
 
 const DUMP: &str = "peer 0 1\n+ 0 10.0.0.0/8 1\n+ 0 11.0.0.0/8 1\n+ 0 2001:db8::/32 1\n";
 const ALL: [&str; 3] = ["10.0.0.0/8", "11.0.0.0/8", "2001:db8::/32"];
@@ -172,7 +172,8 @@ fn garbage_is_counted_and_hurts_nobody() {
 /// A daemon that floods until the test ends, beside one that says a word now and then.
 #[test]
 fn a_flood_does_not_starve_a_quiet_daemon_nor_a_stop() {
-    let net = Net::start(vec![listen("lines", "127.0.0.0/8", options())]);
+    let options = SessionOptions { quiet: LIMIT, longest_resync: ms(50), ..options() };
+    let net = Net::start(vec![listen("lines", "127.0.0.0/8", options)]);
     let address = net.address("lines");
     let is_over = Arc::new(AtomicBool::new(false));
     let flood = {
@@ -198,6 +199,8 @@ fn a_flood_does_not_starve_a_quiet_daemon_nor_a_stop() {
         let key = (1, "192.0.2.0/24".parse().unwrap());
         net.wait("the quiet one", |net| net.paths().get(&key) == Some(&value));
     }
+    // Nor is what is overdue put off.
+    net.wait("its time", |net| net.state("lines 127.0.0.2") == Some(SourceState::Up));
     is_over.store(true, Ordering::SeqCst);
     net.stop(); // in the middle of it
     flood.join().unwrap();

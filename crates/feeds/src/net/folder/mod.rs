@@ -265,7 +265,8 @@ impl Reader {
             None => self.report(cx.hear, Happened::Taken { file: name, updates, damaged }),
             Some(why) => {
                 let offset = driver.offset();
-                let why = format!("{why}; {updates} updates before byte {offset} were taken");
+                let why =
+                    format!("behind byte {offset}: {why}; {updates} updates of it were taken");
                 self.pass_over(name, why, cx);
             }
         }
