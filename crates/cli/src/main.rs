@@ -19,6 +19,7 @@ mod lookup;
 mod output;
 mod progress;
 mod replay;
+mod serve;
 mod signals;
 mod source;
 mod stats;
@@ -71,6 +72,7 @@ enum Command {
     Stats(stats::Args),
     Bench(bench::Args),
     Replay(replay::Args),
+    Serve(serve::Args),
     Gen(generate::Args),
 }
 
@@ -85,6 +87,7 @@ fn run(command: &Command) -> Result<Outcome, Failure> {
         Command::Stats(args) => stats::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Replay(args) => replay::run(args),
+        Command::Serve(args) => serve::run(args),
         Command::Gen(args) => generate::run(args),
     }
 }
@@ -100,7 +103,9 @@ fn main() -> ExitCode {
             };
         }
     };
-    signals::clean_up();
+    if !matches!(cli.command, Command::Serve(_)) {
+        signals::clean_up(); // a server ends in order
+    }
     match run(&cli.command) {
         Ok(outcome) => outcome.into(),
         Err(failure) => failure.report(),
