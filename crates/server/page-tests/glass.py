@@ -77,7 +77,7 @@ class Case(unittest.TestCase):
 
     def looked_up(self, text, table=""):
         answer = self.api(f"lookup/{text}" + (f"?table={table}" if table else ""))
-        return {t["table"]: [r["prefix"] for r in t["covering"]] for t in answer["tables"]}
+        return {t["table"]: [r["prefix"] for r in t["covering"]] for t in answer["tables"] if t["covering"]}
 
     def cells(self, selector):
         return self.page.run(f"[...document.querySelectorAll({json.dumps(selector)})].map(r => [...r.cells].map(c => c.innerText))")
@@ -245,7 +245,7 @@ class Answers(Case):
         covering = self.api("routes/193.0.0.0%2F21?view=covering")["tables"]
         shown = self.chains()
         for table in covering:
-            self.assertEqual(set(shown[table["table"]]), {r["prefix"] for r in table["routes"]})
+            self.assertEqual(set(shown.get(table["table"], [])), {r["prefix"] for r in table["routes"]})
         self.assertEqual(self.page.texts(".prefixes a"), [PREFIX])
         self.page.click(".prefixes a", PREFIX)
         self.page.until(f"document.querySelector('h1')?.innerText === '{PREFIX}'")
@@ -261,15 +261,16 @@ class Answers(Case):
         self.page.until("document.querySelector('.detail .best')")
         self.assertEqual(self.chains(), self.looked_up("2001:67c:2e8:22::c100:68b"))
         self.assertFalse(self.page.run("Boolean(document.querySelector('canvas'))"))
-        self.page.says("No route of fpm covers")
+        self.page.says("No route covers 2001:67c:2e8:22::c100:68b in fpm")
 
     def test_the_prefixes_of_an_as(self):
         self.open()
         self.ask("AS3333")
         self.page.says("2001:67c:2e8::/48")
-        expected = [p for t in self.api("search?q=AS3333")["tables"] for p in t["prefixes"]]
+        expected = [p for t in self.api("search?q=AS3333")["origins"] for p in t["prefixes"]]
         self.assertGreater(len(expected), 4)
         self.assertEqual(sorted(self.page.texts(".prefixes a")), sorted(expected))
+        self.assertEqual(self.chains(), {})
         self.ask("AS64999")
         self.page.says("No table has a best route that begins at AS64999")
 
@@ -293,11 +294,14 @@ class Answers(Case):
     def test_text_that_means_nothing(self):
         self.open()
         self.ask("no such thing")
-        self.page.says(self.sentence("search?q=no+such+thing"))
-        self.assertEqual(self.page.run("document.querySelector('main [role=alert]').innerText"), self.sentence("search?q=no+such+thing"))
+        self.page.says('"no such thing" is no address, no prefix, no AS number and no part of the name of a peer.')
+        self.assertEqual(self.api("search?q=no+such+thing")["is"], "nothing")
+        self.open("/?q=8.8.8.8&table=none")
+        self.page.until("document.querySelector('main [role=alert]')")
+        self.assertEqual(self.page.text("main"), self.sentence("lookup/8.8.8.8?table=none"))
 
     def test_names_and_paths_are_text(self):
-        for address in ["/", "/?q=203.0.113.7", f"/?q={quote(ATTACK)}", "/?q=AS64667"]:
+        for address in ["/", "/?q=203.0.113.7", f"/?q={quote(ATTACK)}", "/?q=AS64667", "/?q=203.0.113.0/24"]:
             self.open(address)
             self.page.says("<script>")
             self.assertFalse(self.page.run("Boolean(window.attacked || document.querySelector('main script'))"))
