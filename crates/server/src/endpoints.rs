@@ -38,7 +38,7 @@ const GET: Endpoint = Endpoint {
 };
 
 /// How many there are.
-pub(crate) const COUNT: usize = 17;
+pub(crate) const COUNT: usize = 16;
 
 /// The endpoints; those that are asked most often come first.
 pub(crate) static ENDPOINTS: [Endpoint; COUNT] = [
@@ -256,19 +256,17 @@ pub(crate) static ENDPOINTS: [Endpoint; COUNT] = [
         ..GET
     },
     Endpoint {
-        path: "/app.js",
-        summary: "The page's script.",
-        returns: Returns::Media(&["text/javascript"]),
+        path: "/{file}",
+        summary: "The files of the page.",
+        rest: Some(Parameter {
+            name: "file",
+            takes: Takes::Word(page::NAMES),
+            is_required: true,
+            summary: "The file.",
+        }),
+        returns: Returns::Media(&["text/html", "text/javascript", "text/css"]),
         is_open: true,
-        handler: Handler::Now(page::script),
-        ..GET
-    },
-    Endpoint {
-        path: "/style.css",
-        summary: "The page's style.",
-        returns: Returns::Media(&["text/css"]),
-        is_open: true,
-        handler: Handler::Now(page::style),
+        handler: Handler::Now(page::file),
         ..GET
     },
 ];

@@ -98,6 +98,7 @@ fn members<'a>(
 fn sample(parameter: &Value) -> String {
     match parameter["name"].as_str().unwrap() {
         "address" => "10.1.2.3".to_owned(),
+        "file" => "style.css".to_owned(),
         "prefix" if parameter["in"] == "path" => "10.0.0.0/8".to_owned(),
         "prefix" => "10.0.0.0/8".to_owned(),
         "table" => "bgp".to_owned(),
@@ -209,7 +210,7 @@ fn the_document_and_the_server_agree() {
             // Parameters outside their ranges and words.
             for parameter in &parameters {
                 let wrong = match &parameter["schema"] {
-                    schema if schema["enum"].is_array() => "wrong",
+                    schema if schema["enum"].is_array() && parameter["in"] == "query" => "wrong",
                     schema if schema["type"] == "integer" => "-1",
                     _ => continue,
                 };
@@ -225,7 +226,7 @@ fn the_document_and_the_server_agree() {
             }
         }
     }
-    assert_eq!(operations, 17);
+    assert_eq!(operations, 16);
 }
 
 /// The check above finds what is wrong.

@@ -99,7 +99,7 @@ fn bytes_that_are_no_request_are_refused() {
         (&b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"[..], "400"),
         (b"nonsense\r\n\r\n", "400"),
         (b"GET / HTTP/1.1\r\nbad header\r\n\r\n", "400"),
-        (b"GET /v1/peers HTTP/1.1\r\nhost: \xff\r\n\r\n", "403"),
+        (b"GET /v1/peers HTTP/1.1\r\nhost: \xff\r\nconnection: close\r\n\r\n", "403"),
     ] {
         let answer = raw(lab.address(), &[bytes, b"\r\n"].concat());
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");

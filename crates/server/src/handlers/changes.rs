@@ -13,7 +13,7 @@ use bytes::Bytes;
 use fibula_core::{AnyPrefix, Vrf};
 use fibula_rib::{Changed, History, Since};
 use hyper::Response;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Sleep, sleep};
 
 use super::table;
@@ -134,6 +134,7 @@ pub(crate) fn events(site: &Arc<Site>, asked: &Asked) -> Answer {
         newest: until_newer(site, next),
         quiet: Box::pin(sleep(QUIET)),
         is_first: true,
+        _reading: site.newest.subscribe(),
         site: Arc::clone(site),
         _place: place,
     };
@@ -167,7 +168,6 @@ fn event_lost(lost: Option<u64>) -> Bytes {
 
 /// Ends when there is a change of this number or a later one, or when the server ends.
 fn until_newer(site: &Site, next: u64) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-    // Subscribed here and not when it is polled: `follow` ends when nobody is.
     let (mut newest, mut stop) = (site.newest.subscribe(), site.stop.subscribe());
     Box::pin(async move {
         tokio::select! {
@@ -188,6 +188,8 @@ pub(crate) struct Events {
     quiet: Pin<Box<Sleep>>,
     /// Nothing was sent so far.
     is_first: bool,
+    /// That somebody reads, for [`follow`]: the subscription of `newest` ends each time that it is ready.
+    _reading: watch::Receiver<u64>,
     _place: OwnedSemaphorePermit,
 }
 

@@ -5,46 +5,62 @@ use std::sync::{Arc, LazyLock};
 use hyper::header::{self, HeaderValue};
 use hyper::{Response, StatusCode};
 
-use crate::http::answer::{Answer, of};
+use crate::http::answer::{Answer, Refusal, of};
 use crate::http::asked::Asked;
 use crate::http::body::Payload;
 use crate::site::Site;
 
 /// A file of the page.
 struct File {
+    name: &'static str,
     kind: &'static str,
     content: &'static [u8],
     tag: LazyLock<HeaderValue>,
 }
 
-macro_rules! file {
-    ($name:ident, $path:literal, $kind:literal) => {
-        static $name: File = File {
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+
+macro_rules! files {
+    ($($name:literal $kind:expr,)*) => {
+        /// The names of all files.
+        pub(crate) const NAMES: &[&str] = &[$($name),*];
+
+        static FILES: [File; NAMES.len()] = [$(File {
+            name: $name,
             kind: $kind,
-            content: include_bytes!(concat!("../../page/", $path)),
-            tag: LazyLock::new(|| tag(include_bytes!(concat!("../../page/", $path)))),
-        };
+            content: include_bytes!(concat!("../../page/", $name)),
+            tag: LazyLock::new(|| tag(include_bytes!(concat!("../../page/", $name)))),
+        }),*];
     };
 }
 
-file!(INDEX, "index.html", "text/html; charset=utf-8");
-file!(SCRIPT, "app.js", "text/javascript; charset=utf-8");
-file!(STYLE, "style.css", "text/css; charset=utf-8");
+files! {
+    "index.html" "text/html; charset=utf-8",
+    "style.css" "text/css; charset=utf-8",
+    "answer.js" SCRIPT,
+    "api.js" SCRIPT,
+    "app.js" SCRIPT,
+    "charts.js" SCRIPT,
+    "dom.js" SCRIPT,
+    "hilbert.js" SCRIPT,
+    "overview.js" SCRIPT,
+    "prefix.js" SCRIPT,
+    "pulse.js" SCRIPT,
+    "routes.js" SCRIPT,
+    "theme.js" SCRIPT,
+}
 
 /// What the page may load: its own files, and its own server's answers.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                       connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
 pub(crate) fn index(_: &Arc<Site>, asked: &Asked) -> Answer {
-    INDEX.answer(asked)
+    FILES[0].answer(asked)
 }
 
-pub(crate) fn script(_: &Arc<Site>, asked: &Asked) -> Answer {
-    SCRIPT.answer(asked)
-}
-
-pub(crate) fn style(_: &Arc<Site>, asked: &Asked) -> Answer {
-    STYLE.answer(asked)
+pub(crate) fn file(_: &Arc<Site>, asked: &Asked) -> Answer {
+    let found = FILES.iter().find(|file| file.name == asked.rest);
+    found.ok_or_else(|| Refusal::not_found("the page has no such file"))?.answer(asked)
 }
 
 impl File {

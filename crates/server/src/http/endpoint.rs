@@ -83,7 +83,10 @@ impl Endpoint {
     pub(crate) fn rest<'a>(&self, path: &'a str) -> Option<&'a str> {
         match self.path.split_once('{') {
             None => (path == self.path).then_some(""),
-            Some((fixed, _)) => path.strip_prefix(fixed).filter(|rest| !rest.is_empty()),
+            Some((fixed, _)) => path.strip_prefix(fixed).filter(|rest| match &self.rest {
+                Some(Parameter { takes: Takes::Word(words), .. }) => words.contains(rest),
+                _ => !rest.is_empty(),
+            }),
         }
     }
 }

@@ -90,6 +90,7 @@ pub(crate) async fn bulk(site: Arc<Site>, asked: Asked, body: Incoming) -> Answe
         rows: (0, limits.body_rows),
         is_text: !FORMATS[at].is_columnar(),
         runtime: Handle::current(),
+        stop: site.stop.subscribe(),
         input: Bytes::new(),
         output: Vec::new(),
         refused: None,

@@ -12,8 +12,8 @@ use hyper::StatusCode;
 use hyper::body::{Body, Incoming};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::error::TryRecvError;
-use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::Head;
 use crate::http::answer::Refusal;
@@ -32,6 +32,10 @@ pub(super) fn too_slow(what: &str) -> Refusal {
     let sentence =
         format!("{what} took too long; send less at once, and take answers as they come");
     Refusal::new(StatusCode::REQUEST_TIMEOUT, sentence)
+}
+
+fn ending() -> Refusal {
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the server ends; ask again")
 }
 
 /// Passes a body on. What nobody takes any more is still read for a while: many clients see an answer only
@@ -94,6 +98,8 @@ pub(super) struct Pipe {
     /// Whether rows are lines.
     pub(super) is_text: bool,
     pub(super) runtime: Handle,
+    /// True once the server is asked to end.
+    pub(super) stop: watch::Receiver<bool>,
     /// What was read and not taken yet, what was written and not sent yet.
     pub(super) input: Bytes,
     pub(super) output: Vec<u8>,
@@ -121,18 +127,25 @@ impl Pipe {
                 let more = runtime.block_on(timeout(GATHER, self.from_client.recv()));
                 match more {
                     Ok(part) => part,
-                    Err(_) => {
-                        self.send()?;
-                        let more = timeout_at(self.until, self.from_client.recv());
-                        match runtime.block_on(more) {
-                            Ok(part) => part,
-                            Err(_) => return Err(self.refuse(too_slow("the lookup"))),
-                        }
-                    }
+                    Err(_) => self.wait_for_more()?,
                 }
             }
         };
         part.transpose().map_err(|refusal| self.refuse(refusal))
+    }
+
+    /// The next part of the body, however long it takes; the client gets what is there before.
+    fn wait_for_more(&mut self) -> io::Result<Option<Result<Bytes, Refusal>>> {
+        self.send()?;
+        let Self { runtime, from_client, stop, .. } = self;
+        let more = runtime.block_on(async {
+            tokio::select! {
+                more = from_client.recv() => Ok(more),
+                _ = stop.wait_for(|stop| *stop) => Err(ending()),
+                () = sleep_until(self.until) => Err(too_slow("the lookup")),
+            }
+        });
+        more.map_err(|refusal| self.refuse(refusal))
     }
 
     /// Sends what was written.
@@ -143,11 +156,18 @@ impl Pipe {
         let piece = std::mem::replace(&mut self.output, Vec::with_capacity(PIECE + PIECE / 4));
         self.begin();
         let until = self.until.min(Instant::now() + self.stall);
-        let sent = self.runtime.block_on(timeout_at(until, self.to_client.send(Ok(piece.into()))));
+        let Self { runtime, to_client, stop, .. } = self;
+        let sent = runtime.block_on(async {
+            tokio::select! {
+                sent = to_client.send(Ok(piece.into())) => Ok(sent),
+                _ = stop.wait_for(|stop| *stop) => Err(ending()),
+                () = sleep_until(until) => Err(too_slow("to take the answer")),
+            }
+        });
         match sent {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(ErrorKind::BrokenPipe.into()),
-            Err(_) => Err(self.refuse(too_slow("to take the answer"))),
+            Err(refusal) => Err(self.refuse(refusal)),
         }
     }
 
