@@ -79,19 +79,38 @@ impl Server {
     fn routes(&self) -> BTreeMap<String, String> {
         let mut all = BTreeMap::new();
         for everything in ["0.0.0.0/0", "::/0"] {
-            let path = format!("/v1/routes/{everything}?view=covered&limit=10000");
-            for table in self.get(&path)["tables"].as_array().unwrap() {
+            for table in self.get(&format!("/v1/routes/{everything}?view=covered"))["tables"]
+                .as_array()
+                .unwrap()
+            {
                 let name = table["table"].as_str().unwrap();
                 let of =
                     name.strip_prefix("fpm/").map_or(String::new(), |of| format!(" table {of}"));
-                for route in table["routes"].as_array().unwrap() {
-                    let prefix = route["prefix"].as_str().unwrap();
-                    let hops = next_hops(&route["paths"][0]["attributes"]);
+                self.of_table(everything, name, &mut |prefix, hops| {
                     all.insert(format!("{prefix}{of}"), hops);
-                }
+                });
             }
         }
         all
+    }
+
+    /// All routes of a table, page by page.
+    fn of_table(&self, everything: &str, name: &str, each: &mut dyn FnMut(&str, String)) {
+        let mut after = String::new();
+        loop {
+            let path =
+                format!("/v1/routes/{everything}?view=covered&limit=1000&table={name}{after}");
+            let table = &self.get(&path)["tables"][0];
+            let mut last = "";
+            for route in table["routes"].as_array().unwrap() {
+                last = route["prefix"].as_str().unwrap();
+                each(last, next_hops(&route["paths"][0]["attributes"]));
+            }
+            if table["truncated"] == false {
+                return;
+            }
+            after = format!("&after={last}");
+        }
     }
 
     /// Waits until the routes are these.

@@ -65,6 +65,10 @@ pub(crate) static ENDPOINTS: [Endpoint; COUNT] = [
                 summary: "The route of this prefix, those that cover it, or those that it covers.",
             },
             number("limit", 1, routes::MOST, "Prefixes of each table; 100 if it is left out."),
+            text(
+                "after",
+                "Of covered ones, those behind this prefix: the last of the answer before.",
+            ),
         ],
         returns: Returns::Json("Routes"),
         refusals: &[404],

@@ -111,7 +111,7 @@ impl Rib {
     }
 
     /// At most so many prefixes from this one on, in order: to go through the table in parts.
-    pub(crate) fn part<A: Addr>(&self, vrf: Vrf, from: Prefix<A>, most: usize) -> Vec<Prefix<A>> {
+    pub fn part<A: Addr>(&self, vrf: Vrf, from: Prefix<A>, most: usize) -> Vec<Prefix<A>> {
         let Some(family) = self.family::<A>(vrf) else { return Vec::new() };
         family.trie.from(from, most).into_iter().map(|(prefix, _)| prefix).collect()
     }

@@ -23,9 +23,20 @@ pub(crate) fn routes(site: &Arc<Site>, asked: &Asked) -> Answer {
     let view = asked.text("view").unwrap_or(VIEWS[0]);
     let limit = asked.number("limit").map_or(LIMIT, |limit| limit as usize);
     let table = asked.text("table");
-    let tables = match prefix {
-        AnyPrefix::V4(prefix) => of_family(site, prefix, view, limit, table)?,
-        AnyPrefix::V6(prefix) => of_family(site, prefix, view, limit, table)?,
+    let tables = match (prefix, asked.prefix("after")?) {
+        (AnyPrefix::V4(prefix), None) => of_family(site, (prefix, view), None, limit, table)?,
+        (AnyPrefix::V6(prefix), None) => of_family(site, (prefix, view), None, limit, table)?,
+        (AnyPrefix::V4(prefix), Some(AnyPrefix::V4(after))) => {
+            of_family(site, (prefix, view), Some(after), limit, table)?
+        }
+        (AnyPrefix::V6(prefix), Some(AnyPrefix::V6(after))) => {
+            of_family(site, (prefix, view), Some(after), limit, table)?
+        }
+        (prefix, Some(after)) => {
+            let what =
+                format_args!("the parameter after is {after}, of another family than {prefix}");
+            return Err(Refusal::bad(what));
+        }
     };
     json(&api::Routes { prefix: prefix.to_string(), view: view.to_owned(), tables })
 }
@@ -39,12 +50,12 @@ struct Decisions<A> {
 
 fn of_family<A: Addr>(
     site: &Site,
-    prefix: Prefix<A>,
-    view: &str,
+    view: (Prefix<A>, &str),
+    after: Option<Prefix<A>>,
     limit: usize,
     table: Option<&str>,
 ) -> Result<Vec<api::TableRoutes>, Refusal> {
-    let (tables, names) = site.live.with_rib(|rib| look(rib, prefix, view, limit, table))?;
+    let (tables, names) = site.live.with_rib(|rib| look(rib, view, after, limit, table))?;
     let of_table = |Decisions { table, found, truncated }: Decisions<A>| {
         let routes = found.iter().map(|(prefix, why)| names.paths(prefix, why)).collect();
         api::TableRoutes { table, routes, truncated }
@@ -54,8 +65,8 @@ fn of_family<A: Addr>(
 
 fn look<A: Addr>(
     rib: &Rib,
-    prefix: Prefix<A>,
-    view: &str,
+    (prefix, view): (Prefix<A>, &str),
+    after: Option<Prefix<A>>,
     limit: usize,
     table: Option<&str>,
 ) -> Result<(Vec<Decisions<A>>, Names), Refusal> {
@@ -64,8 +75,10 @@ fn look<A: Addr>(
         let mut prefixes: Vec<Prefix<A>> = match view {
             "covering" => rib.covering(vrf, prefix).into_iter().map(|(found, _)| found).collect(),
             "covered" => {
-                let found = rib.covered(vrf, prefix).map(|(found, _)| found);
-                found.take(limit + 1).collect()
+                let from = after.map_or(prefix, |after| after.max(prefix));
+                let mut found = rib.part(vrf, from, limit + 2);
+                found.retain(|&found| prefix.covers(found) && Some(found) != after);
+                found
             }
             _ => vec![prefix],
         };
