@@ -91,6 +91,8 @@ impl Server {
                 });
             }
         }
+        // A route of each interface, which `ip route` has for each and FRR once.
+        all.remove("fe80::/64");
         all
     }
 
