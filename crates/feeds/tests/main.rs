@@ -1,6 +1,7 @@
 //! The integration tests of the crate, as one binary: linking takes longer than most of them run.
 
 mod common;
+mod fpm;
 #[cfg(target_os = "linux")]
 mod kernel;
 mod live;
