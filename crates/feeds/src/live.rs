@@ -4,7 +4,7 @@ use fibula_core::{Update, Vrf};
 use fibula_rib::{FeedDigest, FeedMark, Live, Peer};
 
 use crate::pace::{Clock, Pacer, Speed, SystemClock};
-use crate::{Checkpoints, FeedError, Listener, Positions};
+use crate::{Checkpoints, FeedError, Listener, PathCounts, Positions};
 
 /// Feeds a live table: paced, with what a checkpoint holds already left out, and checkpoints written.
 pub struct LiveFeed<'a, C: Clock = SystemClock> {
@@ -84,6 +84,13 @@ impl<'a, C: Clock> LiveFeed<'a, C> {
         self
     }
 
+    /// Sources had come so far in the checkpoint that the table was opened from.
+    #[must_use]
+    pub fn at(mut self, positions: Positions) -> Self {
+        self.positions = positions;
+        self
+    }
+
     /// Updates that were applied; those that were skipped do not count.
     pub fn applied(&self) -> u64 {
         self.applied
@@ -160,6 +167,10 @@ impl<C: Clock> Listener for LiveFeed<'_, C> {
 
     fn value_places(&mut self, columns: &[&str]) -> Vec<usize> {
         self.live.value_places(columns)
+    }
+
+    fn paths_of(&self, peer: u32) -> Option<PathCounts> {
+        Some(self.live.with_rib(|rib| PathCounts::of(rib, peer)))
     }
 
     fn vrf(&mut self, name: &str) -> Vrf {

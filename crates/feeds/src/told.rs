@@ -33,11 +33,46 @@ pub(crate) struct Peers {
 }
 
 impl Peers {
-    /// Another connection begins: what it calls its peers and routing instances is new.
+    /// What the source calls its peers and routing instances is new from here on.
     pub(crate) fn forget_names(&mut self) {
         self.indices.clear();
         self.vrfs.clear();
         (self.last_peer, self.last_vrf) = (None, None);
+    }
+
+    /// Everything is said again from here on, under new names: what was said before is stale.
+    pub(crate) fn start_over(&mut self, to: &mut dyn Listener) -> Result<(), FeedError> {
+        self.forget_names();
+        self.open.clear();
+        for &peer in &self.all {
+            to.mark_stale(peer)?;
+            self.open.insert(peer, true);
+        }
+        Ok(())
+    }
+
+    /// All have said everything.
+    pub(crate) fn complete(
+        &mut self,
+        to: &mut dyn Listener,
+        events: &dyn Fn(Event),
+    ) -> Result<(), FeedError> {
+        while let Some((peer, is_stale)) = self.open.pop_first() {
+            if is_stale {
+                to.sweep(peer)?;
+                events(Event::Swept { peer });
+            }
+        }
+        Ok(())
+    }
+
+    /// They are no more: their routes are gone.
+    pub(crate) fn end(&mut self, to: &mut dyn Listener) -> Result<(), FeedError> {
+        self.open.clear();
+        while let Some(peer) = self.all.pop_first() {
+            to.down(peer)?;
+        }
+        Ok(())
     }
 }
 

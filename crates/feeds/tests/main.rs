@@ -1,5 +1,6 @@
 //! The integration tests of the crate, as one binary: linking takes longer than most of them run.
 
+mod bgp;
 mod common;
 mod fpm;
 #[cfg(target_os = "linux")]

@@ -1,7 +1,7 @@
 //! The contract between decoders and those who use them.
 
 use std::borrow::Cow;
-use std::fmt;
+use std::fmt::{self, Write};
 use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -61,7 +61,8 @@ pub trait Decoder: Send {
 pub enum Stopped {
     /// The sink asked it to, by [`Sink::damage`].
     BySink,
-    /// The options do not fit the input, which was not decoded; the text says why.
+    /// The options do not fit the input, which was not decoded, or a stream (BMP) has become unreadable: nothing
+    /// tells where its next record begins. The text says why.
     Misfit(String),
 }
 
@@ -231,7 +232,7 @@ pub struct Collected {
     /// The peers, by index.
     pub peers: Vec<PeerInfo>,
     /// `prefix = value, value` or, for BGP, `+ peer prefix next-hop origin`, for a forwarding table
-    /// `+ peer prefix next-hops`; `- peer prefix`.
+    /// `+ peer prefix next-hops`; `- peer prefix`; behind each ` of VRF`, if that is not 0.
     pub lines: Vec<String>,
     /// Session changes.
     pub states: Vec<PeerState>,
@@ -241,6 +242,12 @@ pub struct Collected {
     pub ignored: u64,
     /// What [`Sink::noted`] said.
     pub noted: Vec<&'static str>,
+    /// Routing instances, `number = name`.
+    pub vrfs: Vec<String>,
+    /// What [`Sink::remark`] said, `key: value`.
+    pub remarks: Vec<String>,
+    /// The peers that said everything.
+    pub complete: Vec<u32>,
 }
 
 impl Sink for Collected {
@@ -250,11 +257,24 @@ impl Sink for Collected {
     fn peer(&mut self, _index: u32, peer: &PeerInfo) {
         self.peers.push(peer.clone());
     }
+    fn vrf(&mut self, index: Vrf, name: &str) {
+        self.vrfs.push(format!("{index} = {name}"));
+    }
+    fn remark(&mut self, key: &'static str, value: &str) {
+        self.remarks.push(format!("{key}: {value}"));
+    }
     fn peer_state(&mut self, state: &PeerState) {
         self.states.push(*state);
     }
+    fn end_of_rib(&mut self, peer: u32) {
+        self.complete.push(peer);
+    }
     fn update(&mut self, update: &Update<'_>) {
-        self.lines.push(describe(update));
+        let mut line = describe(update);
+        if update.vrf != 0 {
+            let _ = write!(line, " of {}", update.vrf);
+        }
+        self.lines.push(line);
     }
     fn damage(&mut self, damage: &Damage) -> ControlFlow<()> {
         self.damage.push(damage.clone());

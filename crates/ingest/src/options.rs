@@ -57,6 +57,8 @@ pub enum Format {
     Ranges,
     /// Multi-threaded Routing Toolkit dumps (RFC 6396, RFC 8050).
     Mrt,
+    /// What routers tell monitoring stations, as it came over a connection (RFC 7854).
+    Bmp,
     /// MaxMind DB.
     Mmdb,
     /// What FRR's `dplane_fpm_nl` sends, recorded byte for byte.
@@ -72,13 +74,14 @@ pub enum Format {
 }
 
 impl Format {
-    const ALL: [(Self, &'static str); 12] = [
+    const ALL: [(Self, &'static str); 13] = [
         (Self::Auto, "auto"),
         (Self::Text, "text"),
         (Self::Csv, "csv"),
         (Self::Tsv, "tsv"),
         (Self::Ranges, "ranges"),
         (Self::Mrt, "mrt"),
+        (Self::Bmp, "bmp"),
         (Self::Mmdb, "mmdb"),
         (Self::Fpm, "fpm"),
         (Self::Json, "json"),

@@ -13,6 +13,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use fibula_core::{Update, Vrf};
 
 use crate::bgp::BgpOptions;
+use crate::bmp::BmpDecoder;
 use crate::detect::Detected;
 use crate::fpm::FpmDecoder;
 use crate::json::JsonDecoder;
@@ -41,7 +42,7 @@ const UNPACKED: u64 = 256;
 /// ```no_run
 /// use std::ops::ControlFlow;
 ///
-/// use fibula_core::Update;
+/// use fibula_core::{Update, Vrf};
 /// use fibula_ingest::{Damage, ReadOptions, Sink, SourceInfo, SourceSpec};
 ///
 /// struct Count(u64);
@@ -176,11 +177,11 @@ fn drive(
 }
 
 fn decoder(format: Format, options: &ReadOptions<'_>) -> Box<dyn Decoder> {
+    let ReadOptions { as_path, communities, .. } = *options;
+    let bgp = BgpOptions { as_path, communities };
     match format {
-        Format::Mrt => Box::new(MrtDecoder::new(BgpOptions {
-            as_path: options.as_path,
-            communities: options.communities,
-        })),
+        Format::Mrt => Box::new(MrtDecoder::new(bgp)),
+        Format::Bmp => Box::new(BmpDecoder::new(bgp)),
         Format::Mmdb => Box::new(MmdbDecoder::default()),
         Format::Fpm => Box::new(FpmDecoder::default()),
         Format::Json => Box::new(JsonDecoder::new(options.text.host_bits)),
@@ -192,8 +193,8 @@ fn decoder(format: Format, options: &ReadOptions<'_>) -> Box<dyn Decoder> {
 /// Whether what was read is a table: not an empty download, and not something else altogether.
 fn check(report: ReadReport, first: Option<Damage>, file: String) -> Result<ReadReport, ReadError> {
     let ReadReport { records, updates, damaged, .. } = report;
-    // A record of MRT need not be about a route; blank lines and comments of a text count as records.
-    let is_mrt = report.format == "mrt" || report.format == "bgpdump";
+    // A record of MRT or BMP need not be about a route; blank lines and comments of a text count as records.
+    let is_mrt = matches!(report.format, "mrt" | "bmp" | "bgpdump");
     let is_damaged = damaged > records / 2 || (damaged > updates && !is_mrt);
     match first {
         Some(first) if is_damaged => Err(ReadError::MostlyDamaged { damaged, records, first }),
