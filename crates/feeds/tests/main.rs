@@ -2,6 +2,7 @@
 
 mod bgp;
 mod common;
+mod fpm;
 #[cfg(target_os = "linux")]
 mod kernel;
 mod live;
