@@ -2,5 +2,6 @@
 
 mod bgp;
 mod common;
+mod daemons;
 mod live;
 mod session;
