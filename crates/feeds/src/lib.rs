@@ -6,7 +6,7 @@
 //!   table ────────────► table()   ├─► Listener ─► LiveFeed: paced, what a checkpoint holds skipped,
 //!   generator ────────► churn()   │               checkpoints written ─► Live
 //!   bytes of a socket ► Session   │
-//!   neighbour of BGP ─► BgpSession┘
+//!   neighbour of BGP ─► BgpSession┘     (net: sockets, and the loop that owns them)
 //! ```
 //!
 //! Everything that can happen to a table is a verb of [`Listener`]: a peer appears, an update comes, a
@@ -20,6 +20,7 @@
 //!   next one does not say again.
 //! - A neighbour that opens BGP sessions is a [`bgp::BgpSession`]: as a `Session`, but it also has something to
 //!   say. [`Protocol`] is what both are to the owner of their sockets.
+//! - `net` owns sockets, pipes and folders, and runs all of a table's sources on one thread.
 //! - [`Clock`] is time: tests have one of their own, and nothing here looks at another.
 //!
 //! ```
@@ -69,10 +70,15 @@ mod churn;
 mod error;
 mod event;
 mod file;
+#[cfg(target_os = "linux")]
+pub mod kernel;
 mod listen;
 mod live;
+#[cfg(unix)]
+pub mod net;
 mod pace;
 mod places;
+mod positions;
 mod protocol;
 mod session;
 mod told;
@@ -86,5 +92,6 @@ pub use file::{DAMAGE_KEPT, FileReport, file, table};
 pub use listen::{Listener, PathCounts, prefixes};
 pub use live::LiveFeed;
 pub use pace::{Clock, Pacer, Speed, SpeedError, SystemClock};
+pub use positions::Positions;
 pub use protocol::{Figures, Protocol, Refusal, SourceState};
 pub use session::{Session, SessionOptions};

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use fibula_core::{AnyPrefix, Update, Vrf};
 use fibula_rib::{Peer, Rib};
 
@@ -63,6 +65,17 @@ pub trait Listener {
     /// # Errors
     /// As [`Listener::update`].
     fn sweep(&mut self, peer: u32) -> Result<(), FeedError>;
+
+    /// A source has come so far, in its own words, and everything up to there has been told: to go on from, after
+    /// a restart from a checkpoint. No event.
+    fn position(&mut self, source: &str, position: &str) {
+        let _ = (source, position);
+    }
+
+    /// Nothing comes for now, so that what is due can be done. Gives the time until something will be. No event.
+    fn idle(&mut self) -> Option<Duration> {
+        None
+    }
 }
 
 /// Without anybody who follows the changes: to fill a table before it serves.

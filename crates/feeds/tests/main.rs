@@ -2,6 +2,11 @@
 
 mod bgp;
 mod common;
+#[cfg(target_os = "linux")]
 mod daemons;
+#[cfg(target_os = "linux")]
+mod kernel;
 mod live;
+#[cfg(unix)]
+mod net;
 mod session;

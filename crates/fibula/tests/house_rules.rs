@@ -18,6 +18,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("export", &["core", "rib"]),
     ("sources", &["core", "ingest", "rib", "testkit"]),
     ("feeds", &["core", "ingest", "rib", "testkit"]),
+    ("server", &["core", "rib", "fib", "feeds", "annotate"]),
     ("testkit", &["core"]),
     ("measure", &["core", "testkit"]),
     (
@@ -29,15 +30,15 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "cli",
         &[
             "core", "simd", "filter", "packet", "engines", "rib", "fib", "ingest", "annotate",
-            "export", "sources", "feeds", "testkit", "measure", "fibula",
+            "export", "sources", "feeds", "server", "testkit", "measure", "fibula",
         ],
     ),
 ];
 
 /// Crates without any unsafe code, which say so to the compiler.
 const SAFE_CRATES: &[&str] = &[
-    "core", "packet", "fib", "ingest", "annotate", "export", "sources", "testkit", "measure",
-    "papers", "fibula", "cli",
+    "core", "packet", "fib", "ingest", "annotate", "export", "sources", "server", "testkit",
+    "measure", "papers", "fibula", "cli",
 ];
 
 /// Files outside those crates that may hold `unsafe`.

@@ -1,6 +1,5 @@
 //! BGP sessions with real daemons, each in a network namespace of its own: BIRD and FRR of Debian's packages
 //! `bird2` and `frr`. `cargo test --workspace --test feeds daemons:: -- --ignored` runs them, as root.
-#![cfg(target_os = "linux")]
 
 mod bird;
 mod collector;

@@ -1,6 +1,6 @@
 //! Capabilities (RFC 5492).
 
-use super::cursor::Cursor;
+use super::cursor::{Cursor, Fault};
 
 /// An address family of routes: an AFI and a SAFI of BGP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -68,7 +68,18 @@ pub struct AddPathMode {
 }
 
 impl Capability {
-    pub(super) fn read(code: u8, value: Cursor<'_>) -> Self {
+    /// Reads all of a list, each with its code and its length before it.
+    pub(crate) fn read_all(mut list: Cursor<'_>) -> Result<Vec<Self>, Fault> {
+        let mut all = Vec::new();
+        while !list.is_empty() {
+            let code = list.u8("capability code")?;
+            let len = list.u8("capability length")?;
+            all.push(Self::read(code, list.part(len.into(), "capability")?));
+        }
+        Ok(all)
+    }
+
+    fn read(code: u8, value: Cursor<'_>) -> Self {
         Self::known(code, value)
             .unwrap_or_else(|| Self::Other { code, value: value.rest().to_vec() })
     }

@@ -72,6 +72,11 @@ impl<'a> Cursor<'a> {
         self.data
     }
 
+    /// Bytes from the beginning of the message, or of the record's body.
+    pub(crate) fn position(&self) -> usize {
+        self.base
+    }
+
     /// A fault at this position.
     #[cold]
     pub(crate) fn fault(&self, what: impl Into<Cow<'static, str>>) -> Fault {
@@ -96,7 +101,7 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
-    fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], Fault> {
+    pub(crate) fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], Fault> {
         let Some((taken, rest)) = self.data.split_first_chunk() else {
             return self.bytes(N, field).map(|_| [0; N]);
         };

@@ -2,11 +2,11 @@
 
 use fibula_core::{Attributes, Change};
 
-use super::BgpOptions;
 use super::attributes::{Missing, MpRoutes, PathAttributes, Place, Scratch};
 use super::cursor::{Afi, AsWidth, Cursor, Fault};
 use super::nlri::{Nlri, OTHER_FAMILY};
 use super::vrf::{RouteDistinguisher, Vrfs};
+use super::{BgpOptions, Family};
 use crate::Sink;
 
 /// Why routes of another family are ignored where VPNs are read.
@@ -72,6 +72,26 @@ impl Speaker {
             (Afi::V6, false) => self.add_path_v6,
             (Afi::V4, true) => self.add_path_vpn_v4,
             (Afi::V6, true) => self.add_path_vpn_v6,
+        }
+    }
+
+    /// What is known of path identifiers of a family, nothing if that family is not read.
+    pub(crate) fn add_path_of(&self, family: Family) -> AddPath {
+        match (Afi::from_code(family.afi), family.safi) {
+            (Some(afi), 1) => self.add_path(afi, false),
+            (Some(afi), 128) => self.add_path(afi, true),
+            _ => AddPath::Unknown,
+        }
+    }
+
+    /// Sets what is known of path identifiers of a family, if that family is read.
+    pub(crate) fn set_add_path(&mut self, family: Family, add_path: AddPath) {
+        match family {
+            Family::IPV4 => self.add_path_v4 = add_path,
+            Family::IPV6 => self.add_path_v6 = add_path,
+            Family::VPN_IPV4 => self.add_path_vpn_v4 = add_path,
+            Family::VPN_IPV6 => self.add_path_vpn_v6 = add_path,
+            _ => {}
         }
     }
 }
@@ -236,16 +256,12 @@ pub(crate) fn update(
     from: Speaker,
     out: &mut Out<'_>,
 ) -> Result<Message, Fault> {
-    let is_empty = body.rest() == [0; 4];
+    let end = ended(body.rest());
     let len = body.u16("withdrawn routes' length")?;
     let withdrawn = body.part(len.into(), "withdrawn routes")?;
     let len = body.u16("attributes' length")?;
     let attributes = body.part(len.into(), "path attributes")?;
     let width = if from.four_byte_asns { AsWidth::Four } else { AsWidth::Two };
-    let end = match is_empty {
-        true => Some((1, 1)),
-        false => end_of_rib(attributes, withdrawn.is_empty() && body.is_empty()),
-    };
     let at = attributes;
     let (attributes, fault) = PathAttributes::read_on(attributes, width, Place::Message);
     let announced = (!body.is_empty()).then_some(Nlri::plain(body));
@@ -270,18 +286,27 @@ pub(crate) fn update(
         };
     }
     result?;
-    Ok(end.map_or(Message::Update, |(afi, safi)| Message::EndOfRib { afi, safi }))
+    Ok(end.map_or(Message::Update, |Family { afi, safi }| Message::EndOfRib { afi, safi }))
 }
 
-/// The family whose end an UPDATE marks: it has an MP_UNREACH_NLRI without routes, and nothing else.
-fn end_of_rib(attributes: Cursor<'_>, is_alone: bool) -> Option<(u16, u8)> {
+/// The family whose end an UPDATE with this body marks (RFC 4724, 2): it has nothing at all, or an
+/// MP_UNREACH_NLRI without routes alone.
+fn ended(body: &[u8]) -> Option<Family> {
     const MP_UNREACH_NLRI: u8 = 15;
-    match *attributes.rest() {
-        [_, MP_UNREACH_NLRI, 3, high, low, safi] | [_, MP_UNREACH_NLRI, 0, 3, high, low, safi]
-            if is_alone =>
-        {
-            Some((u16::from_be_bytes([high, low]), safi))
+    match *body {
+        [0, 0, 0, 0] => Some(Family::IPV4),
+        [0, 0, 0, 6, _, MP_UNREACH_NLRI, 3, high, low, safi]
+        | [0, 0, 0, 7, _, MP_UNREACH_NLRI, 0, 3, high, low, safi] => {
+            Some(Family { afi: u16::from_be_bytes([high, low]), safi })
         }
+        _ => None,
+    }
+}
+
+/// As [`ended`], of a message with its header.
+pub(crate) fn ended_family(message: &[u8]) -> Option<Family> {
+    match message.get(HEADER - 1..)? {
+        [UPDATE, body @ ..] => ended(body),
         _ => None,
     }
 }

@@ -47,8 +47,9 @@ mod vrf;
 
 pub(crate) use attributes::{PathAttributes, Place, Scratch};
 pub(crate) use cursor::{Afi, AsWidth, Cursor};
-pub(crate) use message::{Out, decode, update};
+pub(crate) use message::{Out, decode, ended_family, update};
 pub(crate) use nlri::OTHER_FAMILY;
+pub(crate) use vrf::{Vrfs, text as vrf_name};
 
 pub use capability::{AddPathMode, Capability, Family};
 pub use cursor::Fault;

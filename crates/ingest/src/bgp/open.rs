@@ -99,12 +99,8 @@ impl Open {
         Ok(open)
     }
 
-    fn take(&mut self, mut parameter: Cursor<'_>) -> Result<(), Fault> {
-        while !parameter.is_empty() {
-            let code = parameter.u8("capability code")?;
-            let len = parameter.u8("capability length")?;
-            let value = parameter.part(len.into(), "capability")?;
-            let capability = Capability::read(code, value);
+    fn take(&mut self, parameter: Cursor<'_>) -> Result<(), Fault> {
+        for capability in Capability::read_all(parameter)? {
             if let Capability::FourByteAsn(asn) = capability {
                 self.asn = asn;
             }
@@ -173,6 +169,11 @@ impl Open {
             None => family == Family::IPV4,
             Some(first) => first == family || families.any(|other| other == family),
         }
+    }
+
+    /// Whether the speaker has multiprotocol capabilities.
+    pub(crate) fn names_families(&self) -> bool {
+        self.capabilities.iter().any(|c| matches!(c, Capability::Multiprotocol(_)))
     }
 
     /// Whether the speaker writes AS numbers of four bytes to one who does, too.

@@ -48,7 +48,7 @@ impl fmt::Display for RouteDistinguisher {
 }
 
 /// Which instance's table: a view of the peer's routes (BMP), and the route distinguisher.
-type Name = (&'static str, Option<RouteDistinguisher>);
+pub(crate) type Name = (&'static str, Option<RouteDistinguisher>);
 
 /// Numbers the routing instances of a source, from 1 on as they appear. 0 is the one without a name.
 #[derive(Debug, Default)]
@@ -88,7 +88,7 @@ impl Vrfs {
 }
 
 /// `post-policy`, `65000:1`, `post-policy/65000:1`.
-fn text((view, rd): Name) -> String {
+pub(crate) fn text((view, rd): Name) -> String {
     match rd {
         None => view.to_owned(),
         Some(rd) if view.is_empty() => rd.to_string(),
