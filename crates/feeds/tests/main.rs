@@ -4,6 +4,8 @@ mod bgp;
 mod common;
 mod fpm;
 #[cfg(target_os = "linux")]
+mod daemons;
+#[cfg(target_os = "linux")]
 mod kernel;
 mod live;
 #[cfg(unix)]

@@ -93,6 +93,18 @@ impl BgpSession {
         }
     }
 
+    fn refusal(&self, subcode: u8, why: &str) -> Refusal {
+        let why = format!("neighbour {}: {why}", self.neighbour.address);
+        Refusal { farewell: Notification::new(CEASE, subcode).encode(), why }
+    }
+
+    /// It exceeded its limit, and the pause is not over.
+    fn paused(&self, now: Duration) -> Option<Refusal> {
+        self.refused_until
+            .filter(|&until| now < until)
+            .map(|_| self.refusal(5, "it exceeded its limit of routes a short while ago"))
+    }
+
     /// The connection is no more, the routes serve on: how long, if there was a session.
     fn lose(&mut self, now: Duration) -> Option<Duration> {
         let Phase::Established(established) = self.link.take()?.phase else { return None };
@@ -153,20 +165,15 @@ impl BgpSession {
 impl Protocol for BgpSession {
     /// RFC 4271, 6.8, for a speaker that opens no connections; see the [module](super).
     fn admit(&mut self, now: Duration, out: &mut Vec<u8>) -> Result<(), Refusal> {
-        let refuse = |subcode, why: &str| {
-            let why = format!("neighbour {}: {why}", self.neighbour.address);
-            Err(Refusal { farewell: Notification::new(CEASE, subcode).encode(), why })
-        };
-        if self.refused_until.is_some_and(|until| now < until) {
-            return refuse(5, "it exceeded its limit of routes a short while ago");
+        if let Some(refusal) = self.paused(now) {
+            return Err(refusal);
         }
         if self.established().is_some_and(|agreed| agreed.graceful.is_none()) {
-            let refusal = refuse(7, "it has an established session already");
             if let Some(link) = &mut self.link {
                 // If it has restarted, its system resets that connection now, and its next attempt is taken.
                 link.keep_alive(now, out);
             }
-            return refusal;
+            return Err(self.refusal(7, "it has an established session already"));
         }
         Ok(())
     }
@@ -179,6 +186,10 @@ impl Protocol for BgpSession {
     ) -> Result<(), FeedError> {
         self.lose(now);
         self.peers.figures.connections += 1;
+        if let Some(refusal) = self.paused(now) {
+            out.extend(refusal.farewell);
+            return Err(FeedError::Ended(refusal.why));
+        }
         self.link = Some(Link::new(&self.neighbour, now));
         let open = self.neighbour.open().encode();
         out.extend(open.map_err(|fault| FeedError::Ended(fault.to_string()))?);

@@ -318,6 +318,10 @@ fn a_neighbour_with_too_many_routes() {
     let refusal = bench.session.admit(bench.now, &mut bench.out).unwrap_err();
     assert_eq!(split(&refusal.farewell), ["03 0605"]);
     assert!(bench.out.is_empty());
+    // Whoever does not ask beforehand.
+    let result = bench.session.connected(bench.now, &mut bench.rib, &mut bench.out);
+    assert!(result.is_err_and(|error| error.to_string() == refusal.why));
+    assert_eq!((bench.sent(), bench.state()), (vec!["03 0605".to_owned()], SourceState::Idle));
     bench.tick(1).unwrap();
     assert!(bench.session.admit(bench.now, &mut bench.out).is_ok());
     bench.establish(&[IPV4, FOUR]);
