@@ -118,13 +118,23 @@ impl Stream {
         matches!(self, Self::Fifo(_))
     }
 
-    /// Begins to poll. A file is readable all the time.
+    /// Begins to poll. What cannot be polled is readable all the time: files, `/dev/null`.
     pub(super) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
         const BOTH: Interest = Interest::READABLE.add(Interest::WRITABLE);
         match self {
             Self::Tcp(stream) => registry.register(stream, token, BOTH),
-            Self::Fifo(file) | Self::Pipe(file) => {
+            Self::Fifo(file) => {
                 registry.register(&mut SourceFd(&file.as_raw_fd()), token, Interest::READABLE)
+            }
+            Self::Pipe(file) => {
+                let fd = file.as_raw_fd();
+                match registry.register(&mut SourceFd(&fd), token, Interest::READABLE) {
+                    Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                        *self = Self::File(file.try_clone()?);
+                        Ok(())
+                    }
+                    registered => registered,
+                }
             }
             Self::File(_) => Ok(()),
             Self::Device(device) => {

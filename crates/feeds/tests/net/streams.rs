@@ -1,11 +1,12 @@
 //! Connections that are opened here: to an address, named pipes, files, devices.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::net::TcpListener;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -147,4 +148,50 @@ fn a_pipe_that_is_not_there_yet_is_tried_again() {
     net.wait("the trouble", |net| trouble(net).is_some_and(|why| why.starts_with("cannot open ")));
     File::create(&file).unwrap().write_all(b"peer 0 1\n+ 0 10.0.0.0/8 1\n").unwrap();
     net.wait("the route", |net| net.paths() == table(&["10.0.0.0/8"], 1));
+}
+
+/// What [`standard_input_is_read_to_its_end`] runs.
+#[test]
+#[ignore = "a test of its own runs it"]
+fn reads_standard_input() {
+    let net = Net::start(vec![path(Path::new("-"))]);
+    net.wait("the end", |net| net.has_report("lines: the stream ended"));
+    println!("announced {}", net.announced("lines"));
+}
+
+/// From a pipe whose writer takes its time, a file, nothing, a socket.
+#[test]
+fn standard_input_is_read_to_its_end() {
+    let lines = "peer 0 1\n+ 0 10.0.0.0/8 1\n+ 0 11.0.0.0/8 1\n";
+    let run = |input: Stdio, announced: u64, say: &dyn Fn(&mut Child)| {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--ignored", "--exact", "net::streams::reads_standard_input", "--nocapture"])
+            .stdin(input)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        say(&mut child);
+        drop(child.stdin.take());
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success() && said.contains(&format!("announced {announced}\n")),
+            "{said}"
+        );
+    };
+    let slowly = |to: &mut dyn Write| {
+        for part in lines.as_bytes().chunks(7) {
+            to.write_all(part).unwrap();
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    };
+    run(Stdio::piped(), 2, &|child| slowly(child.stdin.as_mut().unwrap()));
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(lines.as_bytes()).unwrap();
+    file.rewind().unwrap();
+    run(file.into(), 2, &|_| {});
+    run(Stdio::null(), 0, &|_| {});
+    let (theirs, ours) = UnixStream::pair().unwrap();
+    let ours = Mutex::new(Some(ours));
+    run(OwnedFd::from(theirs).into(), 2, &|_| slowly(&mut ours.lock().unwrap().take().unwrap()));
 }

@@ -115,6 +115,7 @@ impl Worker {
             self.after = Some(name);
         }
         self.growing.clear();
+        self.complete.clear();
         self.say(Found::Waiting(None))
     }
 
