@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod annotate;
+mod asking;
 mod bench;
 mod build;
 mod engines;
@@ -18,6 +19,7 @@ mod layer;
 mod lookup;
 mod output;
 mod progress;
+mod query;
 mod replay;
 mod serve;
 mod signals;
@@ -25,6 +27,7 @@ mod source;
 mod stats;
 mod table;
 mod verify;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -73,6 +76,8 @@ enum Command {
     Bench(bench::Args),
     Replay(replay::Args),
     Serve(serve::Args),
+    Query(query::Args),
+    Watch(watch::Args),
     Gen(generate::Args),
 }
 
@@ -88,6 +93,8 @@ fn run(command: &Command) -> Result<Outcome, Failure> {
         Command::Bench(args) => bench::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Serve(args) => serve::run(args),
+        Command::Query(args) => query::run(args),
+        Command::Watch(args) => watch::run(args),
         Command::Gen(args) => generate::run(args),
     }
 }
