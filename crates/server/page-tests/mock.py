@@ -36,6 +36,7 @@ class Mock:
         self.lock = threading.RLock()
         self.tables = {}  # name -> {prefix -> {peer id -> attributes}}
         self.peers = {}
+        self.tell = []  # what was said, for a server of another program
         self.history = []
         self.counts = {}
         self.followers = []
@@ -91,15 +92,21 @@ class Mock:
             self.history, self.started, self.followers = [], now(), []
         self.start()
 
-    def peer(self, name, address, asn, source, state="up"):
+    def peer(self, address, asn, source):
+        self.tell.append({"do": "peer", "address": address, "asn": asn, "source": source})
         number = len(self.peers)
-        self.peers[number] = {"id": number, "name": name, "address": address, "asn": asn, "source": source, "state": state}
+        name = source if not address else f"AS{asn} ({address})" if asn else address
+        self.peers[number] = {"id": number, "name": name, "address": address, "asn": asn, "source": source}
         return number
 
     def announce(self, table, prefix, peer, attributes):
+        if attributes["kind"] == "bgp":
+            attributes = {**attributes, "as_path_len": len(attributes["as_path"].split())}
+        self.tell.append({"do": "announce", "table": table, "prefix": prefix, "peer": peer, "attributes": attributes})
         self._change(table, prefix, peer, attributes)
 
     def withdraw(self, table, prefix, peer):
+        self.tell.append({"do": "withdraw", "table": table, "prefix": prefix, "peer": peer})
         self._change(table, prefix, peer, None)
 
     def _change(self, table, prefix, peer, attributes):
@@ -156,17 +163,18 @@ class Mock:
         for place, (peer, attributes) in enumerate(order):
             lost = next((name for name, step in STEPS if step(attributes) != step(winner[1])), "peer order")
             out.append({"peer": self.plain(self.peers[peer]), "path_id": 0, "attributes": attributes, "best": place == 0, "lost_by": lost if place else None})
-        why = f"{self.peers[winner[0]]['name']} is the only path." if len(out) == 1 else \
-            f"{self.peers[winner[0]]['name']} is best over {self.peers[order[1][0]]['name']} by {out[1]['lost_by']}."
+        name = f"peer {self.peers[winner[0]]['name']}"
+        why = f"{name}, the only path" if len(out) == 1 else f"{name} over {self.peers[order[1][0]]['name']} by {out[1]['lost_by']}"
         return {"prefix": prefix, "paths": out, "why": why}
 
     def wanted(self, query):
         def check(change):
             origin = ((change["attributes"] or {}).get("as_path") or "").split()[-1:]
             return all([
-                not query.get("prefix") or change["prefix"] == query["prefix"],
+                not query.get("prefix") or ip_network(change["prefix"]) == (wide := ip_network(query["prefix"]))
+                or query.get("view") != "exact" and wide.version == ip_network(change["prefix"]).version and ip_network(change["prefix"]).subnet_of(wide),
                 not query.get("table") or change["table"] == query["table"],
-                not query.get("origin_as") or origin == [query["origin_as"]],
+                not query.get("origin_as") or not change["attributes"] or origin == [query["origin_as"]],
                 not query.get("peer") or str((change["peer"] or {}).get("id")) == query["peer"],
             ])
         return check
@@ -267,11 +275,11 @@ class Answers(BaseHTTPRequestHandler):
         for peer in self.mock.peers.values():
             held = [p for routes in self.mock.tables.values() for p, paths in routes.items() if peer["id"] in paths]
             six = sum(":" in p for p in held)
-            out.append({**peer, "routes": {"ipv4": len(held) - six, "ipv6": six}})
-        source = {"name": "bgp", "kind": "bgp", "endpoint": "127.0.0.1:1790", "table": "bgp", "state": "listening", "connections": 3, "bytes": 73400320,
-                  "records": 812345, "updates": 1150000, "damaged": 0, "since": self.mock.started, "last": now(), "remarks": []}
-        fpm = {**source, "name": "fpm", "kind": "fpm", "endpoint": "127.0.0.1:2620", "table": "fpm", "state": "connected", "connections": 1, "damaged": 2,
-               "remarks": ["2 messages of an unknown type were skipped"]}
+            out.append({**peer, "routes": {"ipv4": len(held) - six, "ipv6": six}, "state": "up" if held else "down"})
+        source = {"name": "bgp", "kind": "bgp", "endpoint": "127.0.0.1:1790", "table": "bgp", "state": "up", "connections": 3, "bytes": 73400320, "announced": 1150000,
+                  "withdrawn": 812345, "damaged": 0, "ignored": 7, "since": self.mock.started, "last": now(), "remarks": {}, "trouble": None}
+        fpm = {**source, "name": "fpm", "kind": "fpm", "endpoint": "127.0.0.1:2620", "table": "fpm", "state": "lost", "connections": 1, "damaged": 2,
+               "remarks": {"sends": "next-hop objects"}, "trouble": "the connection was reset"}
         return {"peers": out, "sources": [source, fpm]}
 
     def search(self, query):
@@ -287,12 +295,13 @@ class Answers(BaseHTTPRequestHandler):
             tables = []
             for name, routes in self.mock.chosen(query).items():
                 held = [p for p, paths in routes.items() if self.mock.best(paths)[1].get("as_path", "").split()[-1:] == [asn]]
-                tables.append({"table": name, "prefixes": sorted(held, key=lambda p: (":" in p, ip_network(p).network_address)), "truncated": False})
-            return {"q": q, "is": "as", "asn": int(asn), "tables": tables}
-        found = [self.mock.plain(p) for p in self.mock.peers.values() if q.lower() in p["name"].lower()]
-        if found:
-            return {"q": q, "is": "peer", "peers": found}
-        raise Refused(404, f'"{q}" is no address, no prefix, no AS number and no peer\'s name.')
+                if held:
+                    six = sum(":" in p for p in held)
+                    tables.append({"table": name, "routes": {"ipv4": len(held) - six, "ipv6": six},
+                                   "prefixes": sorted(held, key=lambda p: (":" in p, int(ip_network(p).network_address)))})
+            return {"q": q, "is": "as", "asn": int(asn), "origins": tables, "peers": [p for p in self.peers({})["peers"] if p["asn"] == int(asn)], "truncated": False}
+        found = [p for p in self.peers({})["peers"] if q.lower() in p["name"].lower() or q.lower() in p["source"].lower()]
+        return {"q": q, "is": "peer" if found else "nothing", "peers": found, "truncated": False}
 
     def past(self, query):
         wanted = self.mock.wanted(query)

@@ -1,21 +1,24 @@
 // What a question means, and its answer: an address, a prefix, an AS or a peer.
 
 import { get, segment } from "./api.js";
-import { ask, count, h, many, section, svg, utc } from "./dom.js";
+import { ask, count, h, many, section, svg, time } from "./dom.js";
 import { hilbert } from "./hilbert.js";
 import { changes, detail, refill, refreshed, throttled } from "./prefix.js";
 import { brief, isV6, lengthOf, peerLink, size } from "./routes.js";
 import { peerGrid } from "./overview.js";
 
+/** More specific prefixes that are shown, and prefixes of an AS or peers that are asked for. */
 const MORE = 100;
+const MOST = 1000;
 
 export async function answer(question, signal) {
-    const meaning = await get("v1/search", { q: question.q, table: question.table }, signal);
+    const meaning = await get("v1/search", { q: question.q, limit: MOST }, signal);
     switch (meaning.is) {
         case "address": return chains(question, signal, addressChains);
         case "prefix": return chains({ ...question, asked: meaning.prefix ?? question.q }, signal, prefixChains);
         case "as": return system(question, meaning, signal);
         case "peer": return peers(question, meaning, signal);
+        case "nothing": return plain(`"${question.q}" is no address, no prefix, no AS number and no part of the name of a peer.`);
         default: return plain(`This page does not know what "${meaning.is}" is: it is older than the server.`);
     }
 }
@@ -57,8 +60,10 @@ async function chains(question, signal, load) {
         const text = JSON.stringify(found.tables) + chosen;
         if (text === shown) return;
         shown = text;
-        refill(list, found.tables.length ? found.tables.map((t) => chain(t, found, question, chosen))
-            : [h("p", null, question.table ? `There is no table ${question.table}, or it has no routes.` : "No table has routes.")]);
+        const [some, none] = [found.tables.filter((t) => t.routes.length), found.tables.filter((t) => !t.routes.length)];
+        refill(list, [some.map((t) => chain(t, found, question, chosen)),
+            none.length ? h("p", { class: "dim" }, `No route covers ${asked} in ${none.map((t) => t.table).join(", ")}.`) : null,
+            found.tables.length ? null : h("p", null, "No table has routes.")]);
     }
 
     function choose(next) {
@@ -92,7 +97,7 @@ async function chains(question, signal, load) {
             h("div", { class: "columns" },
                 h("div", null, list, found.exact ? covered(asked, question, signal) : null),
                 side,
-                isV6(asked) ? null : hilbert({ table: question.table || matches[0]?.table, mark: asked }, signal))),
+                isV6(asked) ? null : hilbert({ table: question.table || (matches[0] ?? found.tables[0])?.table, mark: asked }, signal))),
         summary: matches.length ? `${asked}: ${matches.map((t) => `${t.routes[0].prefix} in ${t.table}`).join(", ")}` : `${asked}: no table has a route for it`,
         choose(next) {
             view.question = next;
@@ -106,9 +111,6 @@ async function chains(question, signal, load) {
 /** The routes of one table that cover what was asked, the longest first. */
 function chain(table, found, question, chosen) {
     const title = h("h2", null, table.table, h("span", { class: "dim" }, found.exact ? null : many(table.routes.length, "covering route")));
-    if (table.routes.length === 0) {
-        return h("section", { class: "chain" }, title, h("p", null, `No route of ${table.table} covers ${found.asked}.`));
-    }
     const items = table.routes.map((route, place) => {
         const exact = found.exact && route.prefix === found.asked;
         const used = found.exact ? exact : place === 0;
@@ -155,20 +157,39 @@ const prefixList = (prefixes, table) =>
 
 function system(question, meaning, signal) {
     const name = `AS${meaning.asn}`;
-    const tables = (meaning.tables ?? []).filter((t) => (t.prefixes ?? []).length > 0);
-    const total = tables.reduce((sum, t) => sum + t.prefixes.length, 0);
-    const parts = tables.map((t) => section(t.table, null,
-        [["IPv4", (p) => !isV6(p)], ["IPv6", isV6]].map(([family, is]) => {
-            const prefixes = t.prefixes.filter(is);
-            return prefixes.length ? [h("h3", null, family, h("span", { class: "dim" }, many(prefixes.length, "prefix", "prefixes"))), prefixList(prefixes, t.table)] : null;
-        }),
-        t.truncated ? h("p", { class: "dim" }, `${t.table} has more than these ${count(t.prefixes.length)}; the server stops there.`) : null));
     const none = `No table has a best route that begins at ${name}.`;
+    const body = h("div");
+
+    function draw() {
+        const tables = (meaning.origins ?? []).filter((t) => !question.table || t.table === question.table);
+        const parts = tables.map((t) => section(t.table, null, [["IPv4", "ipv4", (p) => !isV6(p)], ["IPv6", "ipv6", isV6]].map(([family, key, is]) => {
+            const prefixes = t.prefixes.filter(is);
+            const all = t.routes[key];
+            if (!all) return null;
+            const shown = prefixes.length < all ? `, the first ${count(prefixes.length)} of them` : "";
+            return [h("h3", null, family, h("span", { class: "dim" }, many(all, "prefix", "prefixes"), shown)), prefixList(prefixes, t.table)];
+        })));
+        refill(body, [h("p", { class: "dim" }, `Prefixes whose best route begins at ${name}, as of `, time(new Date().toISOString()), "."),
+            ...(parts.length ? parts : [h("p", null, none)])]);
+        return tables.reduce((sum, t) => sum + t.routes.ipv4 + t.routes.ipv6, 0);
+    }
+
+    const total = draw();
+    const reload = throttled(async () => {
+        try {
+            meaning = await get("v1/search", { q: name, limit: MOST }, signal);
+            draw();
+        } catch {
+            // What is shown says when it was true.
+        }
+    }, signal, 5000);
+    // The server tells of every route that goes, whoever began it.
+    const ours = (change) => change.attributes || meaning.origins?.some((t) => t.prefixes.includes(change.prefix));
+    const speaking = meaning.peers ?? [];
     return {
-        element: h("div", { class: "answer" }, h("h1", null, name),
-            h("p", { class: "dim" }, `Prefixes whose best route begins at ${name}, as of ${utc(new Date()).slice(11, 19)} UTC.`),
-            parts.length ? parts : h("p", null, none),
-            changes({ origin_as: meaning.asn, table: question.table }, signal)),
+        element: h("div", { class: "answer" }, h("h1", null, name), body,
+            speaking.length ? section(`Peers of ${name}`, null, peerGrid(signal, new Set(speaking.map((p) => p.id))).element) : null,
+            changes({ origin_as: meaning.asn, table: question.table }, signal, reload, ours)),
         summary: total ? `${name}: ${many(total, "prefix", "prefixes")}` : none,
     };
 }

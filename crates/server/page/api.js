@@ -88,7 +88,7 @@ export const segment = (text) => encodeURIComponent(text);
 
 /**
  * Follows /v1/changes until `signal` ends it, and connects again when it breaks off. `on` has `open` (connected, before
- * the first event), `change`, `lost` (n changes were skipped) and `broken` (a Problem; it is tried again).
+ * the first event), `change`, `lost` (changes were skipped) and `broken` (a Problem; it is tried again).
  * EventSource would do the same, but cannot send a token and hides the server's sentence.
  */
 export async function follow(query, signal, on) {
@@ -102,7 +102,7 @@ export async function follow(query, signal, on) {
             for await (const event of events(response, signal)) {
                 if (event.id) since = event.id;
                 if (event.name === "change") on.change(JSON.parse(event.data));
-                if (event.name === "lost") on.lost(JSON.parse(event.data).lost);
+                if (event.name === "lost") on.lost();
             }
             throw new Problem("The server ended the stream.", { lost: true });
         } catch (error) {

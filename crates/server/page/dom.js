@@ -86,7 +86,7 @@ export function link(question) {
 export function grid(caption, columns) {
     const body = h("tbody");
     const head = h("thead", null, h("tr", null, columns.map((c) => h("th", { scope: "col", class: c.number && "number" }, c.name))));
-    const element = h("table", { "data-arrows": true }, h("caption", { class: "unseen" }, caption), head, body);
+    const element = h("div", { class: "scroll" }, h("table", { "data-arrows": true }, h("caption", { class: "unseen" }, caption), head, body));
     const known = new Map();
 
     function update(rows) {

@@ -64,6 +64,9 @@ export async function overview(question, signal) {
 }
 
 function tableRows(table, rates) {
+    if (!table.ipv4 && !table.ipv6) {
+        return [{ key: table.name, cells: [table.name, "", "", "", "", { text: "not compiled: too many tables", class: "warn" }, "", "", "", ""] }];
+    }
     return FAMILIES.flatMap(([key, name]) => {
         const family = table[key];
         // A family that has nothing and never had is left out, unless the table has neither.
@@ -129,7 +132,7 @@ export function peerGrid(signal, ids) {
     const grown = grid("Peers", [{ name: "Peer" }, { name: "State" }, { name: "IPv4", number: true }, { name: "IPv6", number: true }, { name: "Address" }, { name: "Source" }]);
     const more = h("p", { class: "dim", hidden: true });
     const note = h("p", null, "Asking ...");
-    const sources = grid("Sources", [{ name: "Source" }, { name: "State" }, { name: "Records", number: true }, { name: "Updates", number: true }, { name: "Received", number: true }, { name: "Damaged", number: true }, { name: "Last", number: true }, { name: "Endpoint" }, { name: "Remarks" }]);
+    const sources = grid("Sources", [{ name: "Source" }, { name: "State" }, { name: "Announced", number: true }, { name: "Withdrawn", number: true }, { name: "Received", number: true }, { name: "Damaged", number: true }, { name: "Last", number: true }, { name: "Endpoint" }, { name: "Remarks" }]);
     const feeds = section("Sources", { hidden: true }, sources.element);
     let all = false;
     let known = [];
@@ -157,8 +160,8 @@ export function peerGrid(signal, ids) {
     return { element: h("div", null, note, grown.element, more), sources: feeds };
 }
 
-const GOOD = ["up", "connected", "established", "listening", "following", "complete", "done"];
-const stateClass = (state) => (GOOD.includes(String(state).toLowerCase()) ? "good" : /down|fail|error|lost/i.test(state) ? "bad" : "warn");
+// `resync` and `idle` wait for something: neither good nor bad.
+const stateClass = (state) => ({ up: "good", down: "bad", lost: "bad" })[state] ?? "warn";
 
 function peerRow(peer) {
     return {
@@ -173,30 +176,33 @@ function peerRow(peer) {
 
 function sourceRow(source) {
     const last = source.last ? new Date(source.last) : null;
-    const remarks = Array.isArray(source.remarks) ? source.remarks.join("; ") : (source.remarks ?? "");
+    const remarks = Object.entries(source.remarks ?? {}).map(([name, text]) => `${name} ${text}`);
+    if (source.trouble) remarks.unshift(source.trouble);
     return {
         key: source.name,
         cells: [
             { text: source.name, title: source.kind },
-            { text: `${source.state}${source.connections > 1 ? ` (${source.connections})` : ""}`, class: stateClass(source.state), title: source.since ? `since ${utc(new Date(source.since))}` : "" },
-            count(source.records), count(source.updates), bytes(source.bytes),
+            { text: source.state, class: stateClass(source.state), title: source.since ? `since ${utc(new Date(source.since))}, ${many(source.connections, "connection")} so far` : "" },
+            count(source.announced), count(source.withdrawn), bytes(source.bytes),
             { text: count(source.damaged), class: source.damaged ? "bad" : null },
             last ? { text: `${age(Date.now() - last)} ago`, title: `${local(last)}, ${utc(last)}` } : "",
-            source.endpoint ?? "", remarks,
+            source.endpoint ?? "", remarks.join("; "),
         ],
     };
 }
 
-/** Does `work` now and again and again while the page is seen; a server that is gone is the page's own sentence. */
+/** Does `work` now and again and again while the page is seen, sooner if it failed; a server that is gone is the page's own sentence. */
 async function every(milliseconds, signal, work, failed) {
     while (!signal.aborted) {
+        let done = false;
         try {
             await work();
+            done = true;
         } catch (problem) {
             if (signal.aborted) return;
             if (!problem.lost) failed(problem);
         }
-        await pause(milliseconds, signal);
+        await pause(done ? milliseconds : Math.min(milliseconds, 3000), signal);
         await visible();
     }
 }

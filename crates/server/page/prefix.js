@@ -1,48 +1,63 @@
 // One prefix: each peer's path in each table, why the best one is best, and what changed, while it changes.
 
 import { follow, get, pause, segment } from "./api.js";
-import { h, many, section, time } from "./dom.js";
+import { ask, h, many, section, time } from "./dom.js";
 import { onPulse, changesIn } from "./pulse.js";
 import { brief, pathTable, peerLink, size } from "./routes.js";
 
 const SHOWN = 100;
 
-/** Recent changes, the newest first, and each further one as it comes. `on` is called after a change that came live. */
-export function changes(query, signal, on = () => {}) {
+/**
+ * Recent changes, the newest first, and each further one as it comes. `on` is called after a change that came live;
+ * changes that `keep` does not want are passed over.
+ */
+export function changes(query, signal, on = () => {}, keep = () => true) {
     const state = h("span", { class: "live", role: "status" });
     const list = h("ol", { class: "changes", "data-arrows": true });
     const note = h("p", { class: "dim" }, "Asking ...");
     const known = new Map();
+    const fresh = new Set();
     let first = true;
+    let due = false;
 
     const set = (text, live) => {
         if (state.textContent !== text) state.textContent = text;
         state.classList.toggle("on", live);
     };
 
-    function draw(fresh) {
+    /** Changes may come faster than a screen shows them: one picture has all that came since the last. */
+    function soon() {
+        if (due) return;
+        due = true;
+        setTimeout(() => ((due = false), draw(), fresh.clear()), 100);
+    }
+
+    function draw() {
         const all = [...known.values()].sort((a, b) => b.id - a.id);
-        for (const old of all.splice(SHOWN)) known.delete(old.id);
-        list.replaceChildren(...all.map((change) => h("li", { class: fresh.has(change.id) ? "fresh" : null },
+        all.splice(SHOWN);
+        refill(list, all.map((change) => h("li", { class: fresh.has(change.id) ? "fresh" : null },
             time(change.time),
             h("span", { class: "dim" }, query.table ? null : `${change.table} `),
-            query.prefix === change.prefix ? null : h("span", { class: "mono" }, `${change.prefix} `),
+            query.prefix === change.prefix ? null : [ask({ q: change.prefix, table: query.table }, change.prefix, { class: "mono" }), " "],
             h("span", null, brief(change.attributes)),
             change.peer ? h("span", { class: "dim" }, " from ", peerLink(change.peer)) : null)));
         note.hidden = all.length > 0;
         note.textContent = "No change since the server started, as far as it remembers.";
     }
 
+    function trim() {
+        if (known.size > 4 * SHOWN) for (const id of [...known.keys()].sort((a, b) => a - b).slice(0, -SHOWN)) known.delete(id);
+    }
+
     async function history() {
         try {
             const answer = await get("v1/history", { ...query, limit: SHOWN }, signal);
-            const fresh = new Set();
-            for (const change of answer.changes) {
+            for (const change of answer.changes.filter(keep)) {
                 if (!known.has(change.id) && !first) fresh.add(change.id);
                 known.set(change.id, change);
             }
             first = false;
-            draw(fresh);
+            soon();
         } catch (problem) {
             if (signal.aborted) return;
             note.hidden = false;
@@ -53,8 +68,15 @@ export function changes(query, signal, on = () => {}) {
     follow(query, signal, {
         // The stream is open before the past is asked for, so nothing falls between the two.
         open: () => (set("live", true), history()),
-        change: (change) => (known.set(change.id, change), draw(new Set([change.id])), on()),
-        lost: (n) => (set(`live; ${many(n, "change was", "changes were")} too many to show`, true), history(), on()),
+        change: (change) => {
+            if (!keep(change)) return;
+            known.set(change.id, change);
+            fresh.add(change.id);
+            trim();
+            soon();
+            on();
+        },
+        lost: () => (set("live; some changes came too fast to be shown", true), history(), on()),
         broken: (problem) => set(`not live: ${problem.message} Trying again.`, false),
     });
     return section("Recent changes", { class: "recent" }, state, note, list);
@@ -85,7 +107,7 @@ export function detail(prefix, table, signal) {
     return h("article", { class: "detail", "aria-label": `Prefix ${prefix}` },
         h("h2", { class: "mono" }, prefix, h("span", { class: "dim" }, size(prefix))),
         body,
-        changes({ prefix, table }, signal, reload));
+        changes({ prefix, view: "exact", table }, signal, reload));
 }
 
 function paths(answer, table) {
@@ -100,8 +122,8 @@ function paths(answer, table) {
         route.why ? h("p", { class: "why" }, route.why) : null)));
 }
 
-/** Runs `work` now, and at most once a second however often it is asked for; the last request is never dropped. */
-export function throttled(work, signal) {
+/** Runs `work` now, but with a rest after it, however often it is asked for; the last request is never dropped. */
+export function throttled(work, signal, rest = 1000) {
     let busy = false;
     let again = false;
     return async function run() {
@@ -110,7 +132,7 @@ export function throttled(work, signal) {
         do {
             again = false;
             await work();
-            await pause(again ? 250 : 1000, signal);
+            await pause(rest, signal);
         } while (again && !signal.aborted);
         busy = false;
     };

@@ -18,6 +18,12 @@ const TABLE: Parameter = text("table", "The table; all that have routes, if none
 const ONE_TABLE: Parameter = text("table", "The table; may be left out if only one has routes.");
 const PREFIX: Parameter =
     text("prefix", "Changes of this prefix and of longer ones; an address is its host route.");
+const CHANGES_VIEW: Parameter = Parameter {
+    name: "view",
+    takes: Takes::Word(changes::VIEWS),
+    is_required: false,
+    summary: "Changes of that prefix and of longer ones (covered, if it is left out), or of it alone.",
+};
 
 const GET: Endpoint = Endpoint {
     method: Verb::Get,
@@ -134,6 +140,7 @@ pub(crate) static ENDPOINTS: [Endpoint; COUNT] = [
         summary: "The last changes of best routes, newest first.",
         query: &[
             PREFIX,
+            CHANGES_VIEW,
             TABLE,
             number(
                 "origin_as",
@@ -155,6 +162,7 @@ pub(crate) static ENDPOINTS: [Endpoint; COUNT] = [
                   the change of this id.",
         query: &[
             PREFIX,
+            CHANGES_VIEW,
             TABLE,
             number(
                 "origin_as",
@@ -237,7 +245,11 @@ pub(crate) static ENDPOINTS: [Endpoint; COUNT] = [
     Endpoint {
         path: "/",
         summary: "The looking glass, a page for people; `/?q=TEXT` asks it.",
-        query: &[text("q", "What the page asks: an address, a prefix, an AS, a peer."), TABLE],
+        query: &[
+            text("q", "What the page asks: an address, a prefix, an AS, a peer."),
+            TABLE,
+            text("prefix", "The prefix of the answer that is shown with all paths."),
+        ],
         returns: Returns::Media(&["text/html"]),
         is_open: true,
         handler: Handler::Now(page::index),

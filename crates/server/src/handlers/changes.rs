@@ -29,6 +29,8 @@ use crate::site::{self, Site};
 pub(crate) const LIMIT: usize = 100;
 pub(crate) const MOST: u64 = 1000;
 
+pub(crate) const VIEWS: &[&str] = &["covered", "exact"];
+
 /// Changes that a reader of events takes at once.
 const PART: usize = 256;
 /// Changes that a reader passes over before others have their turn.
@@ -47,6 +49,7 @@ pub(crate) fn history(site: &Arc<Site>, asked: &Asked) -> Answer {
 struct Which {
     vrf: Option<Vrf>,
     prefix: Option<AnyPrefix>,
+    is_exact: bool,
     origin_as: Option<u32>,
     peer: Option<u32>,
 }
@@ -58,15 +61,17 @@ impl Which {
         Ok(Self {
             vrf: name.map(find).transpose()?,
             prefix: asked.prefix("prefix")?,
+            is_exact: asked.text("view") == Some("exact"),
             origin_as: asked.number("origin_as").map(|asn| asn as u32),
             peer: asked.number("peer").map(|peer| peer as u32),
         })
     }
 
-    /// Changes of the prefix and of longer ones. A route that is gone has no origin: it is shown whatever the
+    /// Changes of the prefix and, unless it alone is asked for, of longer ones. A route that is gone has no origin: it is shown whatever the
     /// origin that is asked for, since it may have been that one's.
     fn takes(&self, change: &Changed) -> bool {
         let covers = |prefix: AnyPrefix| match (prefix, change.prefix) {
+            _ if self.is_exact => prefix == change.prefix,
             (AnyPrefix::V4(wide), AnyPrefix::V4(prefix)) => wide.covers(prefix),
             (AnyPrefix::V6(wide), AnyPrefix::V6(prefix)) => wide.covers(prefix),
             _ => false,
