@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod annotate;
+mod asking;
 mod bench;
 mod build;
 mod engines;
@@ -18,6 +19,7 @@ mod layer;
 mod lookup;
 mod output;
 mod progress;
+mod query;
 mod replay;
 #[cfg(unix)]
 mod serve;
@@ -26,6 +28,7 @@ mod source;
 mod stats;
 mod table;
 mod verify;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -75,6 +78,8 @@ enum Command {
     Replay(replay::Args),
     #[cfg(unix)]
     Serve(serve::Args),
+    Query(query::Args),
+    Watch(watch::Args),
     Gen(generate::Args),
 }
 
@@ -102,6 +107,8 @@ fn run(command: &Command) -> Result<Outcome, Failure> {
         Command::Replay(args) => replay::run(args),
         #[cfg(unix)]
         Command::Serve(args) => serve::run(args),
+        Command::Query(args) => query::run(args),
+        Command::Watch(args) => watch::run(args),
         Command::Gen(args) => generate::run(args),
     }
 }
