@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod annotate;
+mod asking;
 mod bench;
 mod build;
 mod engines;
@@ -18,12 +19,15 @@ mod layer;
 mod lookup;
 mod output;
 mod progress;
+mod query;
 mod replay;
+mod serve;
 mod signals;
 mod source;
 mod stats;
 mod table;
 mod verify;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -71,6 +75,9 @@ enum Command {
     Stats(stats::Args),
     Bench(bench::Args),
     Replay(replay::Args),
+    Serve(serve::Args),
+    Query(query::Args),
+    Watch(watch::Args),
     Gen(generate::Args),
 }
 
@@ -85,6 +92,9 @@ fn run(command: &Command) -> Result<Outcome, Failure> {
         Command::Stats(args) => stats::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Replay(args) => replay::run(args),
+        Command::Serve(args) => serve::run(args),
+        Command::Query(args) => query::run(args),
+        Command::Watch(args) => watch::run(args),
         Command::Gen(args) => generate::run(args),
     }
 }
@@ -100,7 +110,9 @@ fn main() -> ExitCode {
             };
         }
     };
-    signals::clean_up();
+    if !matches!(cli.command, Command::Serve(_)) {
+        signals::clean_up(); // a server ends in order
+    }
     match run(&cli.command) {
         Ok(outcome) => outcome.into(),
         Err(failure) => failure.report(),

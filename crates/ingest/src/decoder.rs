@@ -1,7 +1,7 @@
 //! The contract between decoders and those who use them.
 
 use std::borrow::Cow;
-use std::fmt;
+use std::fmt::{self, Write};
 use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub trait Decoder: Send {
     /// use.
     fn decode(&mut self, input: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped>;
 
-    /// Records seen so far: lines of text, MRT records, networks of an mmdb file.
+    /// Records seen so far: lines of text, MRT records, networks of an mmdb file, FPM frames, netlink messages.
     fn records(&self) -> u64;
 
     /// Whether something was decoded that the sink has not seen: a withdrawal that the next record may turn
@@ -61,7 +61,8 @@ pub trait Decoder: Send {
 pub enum Stopped {
     /// The sink asked it to, by [`Sink::damage`].
     BySink,
-    /// The options do not fit the input, which was not decoded; the text says why.
+    /// The options do not fit the input, which was not decoded, or a stream (BMP) has become unreadable: nothing
+    /// tells where its next record begins. The text says why.
     Misfit(String),
 }
 
@@ -127,7 +128,7 @@ pub struct Damage {
     /// The file, `-` for standard input; empty where a decoder is used without [`read`](crate::read).
     pub file: Arc<str>,
     /// The record, counted from 1: the line of a text file, the record of an MRT file, the network of
-    /// an mmdb file. 0 if the trouble lies in the archive around them.
+    /// an mmdb file, the frame of FPM, the message of netlink. 0 if the trouble lies in the archive around them.
     pub record: u64,
     /// Where the record begins, in bytes from the beginning of the *decompressed* input.
     pub offset: u64,
@@ -159,7 +160,8 @@ impl fmt::Display for Damage {
 pub struct SourceInfo {
     /// The file's name, `-` for standard input; empty where a decoder is used alone.
     pub name: String,
-    /// The format: `"text"`, `"mrt"`, `"mmdb"`, `"json"`, `"delegated"`, `"bgpdump"`, `"routes"`.
+    /// The format: `"text"`, `"mrt"`, `"mmdb"`, `"json"`, `"delegated"`, `"bgpdump"`, `"routes"`,
+    /// `"fpm"`, `"netlink"`.
     pub format: &'static str,
     /// The columns of [`Attributes::Values`], in order; empty if `bgp`.
     pub columns: Vec<ColumnDecl>,
@@ -230,7 +232,7 @@ pub struct Collected {
     /// The peers, by index.
     pub peers: Vec<PeerInfo>,
     /// `prefix = value, value` or, for BGP, `+ peer prefix next-hop origin`, for a forwarding table
-    /// `+ peer prefix next-hops`; `- peer prefix`.
+    /// `+ peer prefix next-hops`; `- peer prefix`; behind each ` of VRF`, if that is not 0.
     pub lines: Vec<String>,
     /// Session changes.
     pub states: Vec<PeerState>,
@@ -240,6 +242,12 @@ pub struct Collected {
     pub ignored: u64,
     /// What [`Sink::noted`] said.
     pub noted: Vec<&'static str>,
+    /// Routing instances, `number = name`.
+    pub vrfs: Vec<String>,
+    /// What [`Sink::remark`] said, `key: value`.
+    pub remarks: Vec<String>,
+    /// The peers that said everything.
+    pub complete: Vec<u32>,
 }
 
 impl Sink for Collected {
@@ -249,11 +257,24 @@ impl Sink for Collected {
     fn peer(&mut self, _index: u32, peer: &PeerInfo) {
         self.peers.push(peer.clone());
     }
+    fn vrf(&mut self, index: Vrf, name: &str) {
+        self.vrfs.push(format!("{index} = {name}"));
+    }
+    fn remark(&mut self, key: &'static str, value: &str) {
+        self.remarks.push(format!("{key}: {value}"));
+    }
     fn peer_state(&mut self, state: &PeerState) {
         self.states.push(*state);
     }
+    fn end_of_rib(&mut self, peer: u32) {
+        self.complete.push(peer);
+    }
     fn update(&mut self, update: &Update<'_>) {
-        self.lines.push(describe(update));
+        let mut line = describe(update);
+        if update.vrf != 0 {
+            let _ = write!(line, " of {}", update.vrf);
+        }
+        self.lines.push(line);
     }
     fn damage(&mut self, damage: &Damage) -> ControlFlow<()> {
         self.damage.push(damage.clone());

@@ -4,7 +4,10 @@
 //! |---|---|---|
 //! | text | `prefix value...` lines, CSV and TSV with named columns, `start,end,value` ranges | [`text::TextDecoder`] |
 //! | MRT | what route collectors and daemons dump: TABLE_DUMP, TABLE_DUMP_V2, BGP4MP, BGP4MP_ET, BGP of 1999 | [`mrt::MrtDecoder`] |
+//! | BMP | what routers tell monitoring stations of their BGP peers | [`bmp::BmpDecoder`] |
 //! | mmdb | MaxMind's database files | [`mmdb::MmdbDecoder`] |
+//! | FPM | what FRR tells a forwarding plane | [`fpm::FpmDecoder`] |
+//! | rtnetlink | what a kernel says of its routes | [`netlink::NetlinkDecoder`] |
 //! | JSON | the ranges that providers publish; arrays and objects of prefixes | by [`read`] |
 //! | lines of fixed forms | registries' `delegated` files, `bgpdump -m`, `ip route`, `route -n` | by [`read`] |
 //!
@@ -37,14 +40,17 @@
 #![forbid(unsafe_code)]
 
 pub mod bgp;
+pub mod bmp;
 mod compress;
 mod decoder;
 mod detect;
 mod driver;
+pub mod fpm;
 mod json;
 mod lines;
 pub mod mmdb;
 pub mod mrt;
+pub mod netlink;
 mod options;
 mod read;
 pub mod text;

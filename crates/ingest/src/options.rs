@@ -57,8 +57,12 @@ pub enum Format {
     Ranges,
     /// Multi-threaded Routing Toolkit dumps (RFC 6396, RFC 8050).
     Mrt,
+    /// What routers tell monitoring stations, as it came over a connection (RFC 7854).
+    Bmp,
     /// MaxMind DB.
     Mmdb,
+    /// What FRR's `dplane_fpm_nl` sends, recorded byte for byte.
+    Fpm,
     /// JSON with prefixes in it: what providers publish, arrays, objects.
     Json,
     /// The registries' `delegated` files.
@@ -70,14 +74,16 @@ pub enum Format {
 }
 
 impl Format {
-    const ALL: [(Self, &'static str); 11] = [
+    const ALL: [(Self, &'static str); 13] = [
         (Self::Auto, "auto"),
         (Self::Text, "text"),
         (Self::Csv, "csv"),
         (Self::Tsv, "tsv"),
         (Self::Ranges, "ranges"),
         (Self::Mrt, "mrt"),
+        (Self::Bmp, "bmp"),
         (Self::Mmdb, "mmdb"),
+        (Self::Fpm, "fpm"),
         (Self::Json, "json"),
         (Self::Delegated, "delegated"),
         (Self::Bgpdump, "bgpdump"),
@@ -249,7 +255,7 @@ impl fmt::Display for ReadError {
             Self::UnknownFormat { file } => {
                 write!(
                     f,
-                    "{file}: neither text nor JSON nor MRT nor mmdb; name the format if it is one"
+                    "{file}: neither text nor JSON nor MRT nor FPM nor mmdb; name the format if it is one"
                 )
             }
             Self::NoTable { file, what } => write!(f, "{file}: {what}"),

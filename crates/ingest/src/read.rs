@@ -10,10 +10,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, UNIX_EPOCH};
 
-use fibula_core::Update;
+use fibula_core::{Update, Vrf};
 
 use crate::bgp::BgpOptions;
+use crate::bmp::BmpDecoder;
 use crate::detect::Detected;
+use crate::fpm::FpmDecoder;
 use crate::json::JsonDecoder;
 use crate::mmdb::MmdbDecoder;
 use crate::mrt::MrtDecoder;
@@ -40,7 +42,7 @@ const UNPACKED: u64 = 256;
 /// ```no_run
 /// use std::ops::ControlFlow;
 ///
-/// use fibula_core::Update;
+/// use fibula_core::{Update, Vrf};
 /// use fibula_ingest::{Damage, ReadOptions, Sink, SourceInfo, SourceSpec};
 ///
 /// struct Count(u64);
@@ -175,12 +177,13 @@ fn drive(
 }
 
 fn decoder(format: Format, options: &ReadOptions<'_>) -> Box<dyn Decoder> {
+    let ReadOptions { as_path, communities, .. } = *options;
+    let bgp = BgpOptions { as_path, communities };
     match format {
-        Format::Mrt => Box::new(MrtDecoder::new(BgpOptions {
-            as_path: options.as_path,
-            communities: options.communities,
-        })),
+        Format::Mrt => Box::new(MrtDecoder::new(bgp)),
+        Format::Bmp => Box::new(BmpDecoder::new(bgp)),
         Format::Mmdb => Box::new(MmdbDecoder::default()),
+        Format::Fpm => Box::new(FpmDecoder::default()),
         Format::Json => Box::new(JsonDecoder::new(options.text.host_bits)),
         other => lines::decoder(other)
             .unwrap_or_else(|| Box::new(TextDecoder::new(options.text.clone(), other))),
@@ -190,8 +193,8 @@ fn decoder(format: Format, options: &ReadOptions<'_>) -> Box<dyn Decoder> {
 /// Whether what was read is a table: not an empty download, and not something else altogether.
 fn check(report: ReadReport, first: Option<Damage>, file: String) -> Result<ReadReport, ReadError> {
     let ReadReport { records, updates, damaged, .. } = report;
-    // A record of MRT need not be about a route; blank lines and comments of a text count as records.
-    let is_mrt = report.format == "mrt" || report.format == "bgpdump";
+    // A record of MRT or BMP need not be about a route; blank lines and comments of a text count as records.
+    let is_mrt = matches!(report.format, "mrt" | "bmp" | "bgpdump");
     let is_damaged = damaged > records / 2 || (damaged > updates && !is_mrt);
     match first {
         Some(first) if is_damaged => Err(ReadError::MostlyDamaged { damaged, records, first }),
@@ -330,6 +333,12 @@ impl Sink for Named<'_> {
     }
     fn peer(&mut self, index: u32, peer: &PeerInfo) {
         self.sink.peer(index, peer);
+    }
+    fn vrf(&mut self, index: Vrf, name: &str) {
+        self.sink.vrf(index, name);
+    }
+    fn remark(&mut self, key: &'static str, value: &str) {
+        self.sink.remark(key, value);
     }
     fn peer_state(&mut self, state: &PeerState) {
         self.sink.peer_state(state);

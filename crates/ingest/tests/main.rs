@@ -5,5 +5,6 @@ mod bgpkit;
 mod common;
 mod driver;
 mod formats;
+mod fpm;
 mod mrt_files;
 mod read;

@@ -9,19 +9,19 @@ use super::BgpOptions;
 use super::as_path::AsPath;
 use super::cursor::{Afi, AsWidth, Cursor, Fault};
 
-mod code {
-    pub(super) const ORIGIN: u8 = 1;
-    pub(super) const AS_PATH: u8 = 2;
-    pub(super) const NEXT_HOP: u8 = 3;
-    pub(super) const MULTI_EXIT_DISC: u8 = 4;
-    pub(super) const LOCAL_PREF: u8 = 5;
-    pub(super) const AGGREGATOR: u8 = 7;
-    pub(super) const COMMUNITIES: u8 = 8;
-    pub(super) const MP_REACH_NLRI: u8 = 14;
-    pub(super) const MP_UNREACH_NLRI: u8 = 15;
-    pub(super) const AS4_PATH: u8 = 17;
-    pub(super) const AS4_AGGREGATOR: u8 = 18;
-    pub(super) const LARGE_COMMUNITIES: u8 = 32;
+pub(super) mod code {
+    pub(crate) const ORIGIN: u8 = 1;
+    pub(crate) const AS_PATH: u8 = 2;
+    pub(crate) const NEXT_HOP: u8 = 3;
+    pub(crate) const MULTI_EXIT_DISC: u8 = 4;
+    pub(crate) const LOCAL_PREF: u8 = 5;
+    pub(crate) const AGGREGATOR: u8 = 7;
+    pub(crate) const COMMUNITIES: u8 = 8;
+    pub(crate) const MP_REACH_NLRI: u8 = 14;
+    pub(crate) const MP_UNREACH_NLRI: u8 = 15;
+    pub(crate) const AS4_PATH: u8 = 17;
+    pub(crate) const AS4_AGGREGATOR: u8 = 18;
+    pub(crate) const LARGE_COMMUNITIES: u8 = 32;
 }
 
 /// Stands for an AS number that does not fit in two bytes.
@@ -58,8 +58,28 @@ pub(crate) struct PathAttributes<'a> {
     local_pref: Option<u32>,
     communities: &'a [u8],
     large_communities: &'a [u8],
+    /// The codes below 64 that were there, a bit each.
+    seen: u64,
     pub(crate) reach: Option<MpRoutes<'a>>,
     pub(crate) unreach: Option<MpRoutes<'a>>,
+}
+
+/// An attribute that is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    Origin,
+    AsPath,
+    NextHop,
+}
+
+impl Missing {
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Self::Origin => "ORIGIN is missing",
+            Self::AsPath => "AS_PATH is missing",
+            Self::NextHop => "the next hop is missing",
+        }
+    }
 }
 
 /// Buffers that outlive one route.
@@ -102,13 +122,13 @@ impl<'a> PathAttributes<'a> {
         (attributes, first)
     }
 
-    /// The attribute that a route of a message must have and these have not (RFC 7606, 3.d).
-    pub(crate) fn missing(&self, is_mp: bool) -> Option<&'static str> {
+    /// The first attribute that a route of a message must have and these have not (RFC 7606, 3.d).
+    pub(crate) fn missing(&self, is_mp: bool) -> Option<Missing> {
         let next_hop = if is_mp { self.mp_next_hop } else { self.next_hop };
         match (self.origin, self.as_path, next_hop) {
-            (None, ..) => Some("ORIGIN is missing"),
-            (_, None, _) => Some("AS_PATH is missing"),
-            (.., None) => Some("the next hop is missing"),
+            (None, ..) => Some(Missing::Origin),
+            (_, None, _) => Some(Missing::AsPath),
+            (.., None) => Some(Missing::NextHop),
             _ => None,
         }
     }
@@ -121,6 +141,17 @@ impl<'a> PathAttributes<'a> {
         place: Place,
     ) -> Result<(), Fault> {
         let name = name(code);
+        let bit = 1u64.checked_shl(code.into()).unwrap_or(0);
+        if self.seen & bit != 0 {
+            // RFC 7606, 3.g: of the others, the first one counts.
+            return match code {
+                code::MP_REACH_NLRI | code::MP_UNREACH_NLRI if place == Place::Message => {
+                    Err(value.fault(format!("{name} comes twice")))
+                }
+                _ => Ok(()),
+            };
+        }
+        self.seen |= bit;
         match code {
             code::ORIGIN => self.origin = Some(value.u8(name)?),
             code::AS_PATH => self.as_path = Some(AsPath::check(value, width)?),
@@ -141,7 +172,26 @@ impl<'a> PathAttributes<'a> {
             code::AS4_PATH => self.as4_path = AsPath::check(value, AsWidth::Four).ok(),
             _ => {}
         }
-        Ok(())
+        let is_fixed = matches!(
+            code,
+            code::ORIGIN | code::NEXT_HOP | code::MULTI_EXIT_DISC | code::LOCAL_PREF
+        );
+        let left = match code {
+            _ if place == Place::Table => 0, // a collector has accepted it
+            code::COMMUNITIES => value.rest().len() % 4,
+            code::LARGE_COMMUNITIES => value.rest().len() % 12,
+            _ if is_fixed => value.rest().len(),
+            _ => 0,
+        };
+        // RFC 7606, 7.1, 7.3 to 7.5, 7.8; RFC 8092, 6
+        match (left, self.origin) {
+            (0, Some(origin @ 3..)) if place == Place::Message => {
+                self.origin = None;
+                Err(value.fault(format!("ORIGIN is {origin}, which means nothing")))
+            }
+            (0, _) => Ok(()),
+            _ => Err(value.fault(format!("{name} is {left} bytes too long"))),
+        }
     }
 
     fn take_reach(&mut self, mut value: Cursor<'a>, place: Place) -> Result<(), Fault> {
@@ -232,7 +282,7 @@ impl<'a> PathAttributes<'a> {
 }
 
 /// The code and the value of the next attribute.
-fn attribute<'a>(cursor: &mut Cursor<'a>) -> Result<(u8, Cursor<'a>), Fault> {
+pub(super) fn attribute<'a>(cursor: &mut Cursor<'a>) -> Result<(u8, Cursor<'a>), Fault> {
     let flags = cursor.u8("attribute flags")?;
     let code = cursor.u8("attribute type")?;
     let is_extended = flags & 0x10 != 0;
@@ -243,14 +293,20 @@ fn attribute<'a>(cursor: &mut Cursor<'a>) -> Result<(u8, Cursor<'a>), Fault> {
     Ok((code, cursor.part(len.into(), name(code))?))
 }
 
-/// The next hop: an address, or of an IPv6 pair the global one. A VPN's next hop (with a route
-/// distinguisher) belongs to routes that are not kept.
+/// The next hop: an address, or of an IPv6 pair the global one. In VPNs each has a route distinguisher
+/// before it, all zero. The length tells which: routes of either family may have next hops of the other one
+/// (RFC 8950).
 fn read_next_hop(mut value: Cursor<'_>) -> Option<IpAddr> {
-    match value.rest().len() {
-        4 => value.address(Afi::V4, "next hop").ok(),
-        16 | 32 => value.address(Afi::V6, "next hop").ok(),
-        _ => None,
-    }
+    const RD: usize = 8;
+    let (before, afi) = match value.rest().len() {
+        4 => (0, Afi::V4),
+        16 | 32 => (0, Afi::V6),
+        12 => (RD, Afi::V4),
+        24 | 48 => (RD, Afi::V6),
+        _ => return None,
+    };
+    value.bytes(before, "next hop's route distinguisher").ok()?;
+    value.address(afi, "next hop").ok()
 }
 
 fn name(code: u8) -> &'static str {

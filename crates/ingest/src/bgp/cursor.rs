@@ -6,6 +6,8 @@ use std::net::IpAddr;
 
 use fibula_core::{AnyPrefix, Prefix};
 
+use super::RouteDistinguisher;
+
 /// Why a message or a record cannot be decoded, and where in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -70,6 +72,11 @@ impl<'a> Cursor<'a> {
         self.data
     }
 
+    /// Bytes from the beginning of the message, or of the record's body.
+    pub(crate) fn position(&self) -> usize {
+        self.base
+    }
+
     /// A fault at this position.
     #[cold]
     pub(crate) fn fault(&self, what: impl Into<Cow<'static, str>>) -> Fault {
@@ -94,7 +101,7 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
-    fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], Fault> {
+    pub(crate) fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], Fault> {
         let Some((taken, rest)) = self.data.split_first_chunk() else {
             return self.bytes(N, field).map(|_| [0; N]);
         };
@@ -132,11 +139,40 @@ impl<'a> Cursor<'a> {
 
     /// A prefix: its length in bits, then as many bytes as that needs. Bits beyond the length mean
     /// nothing (RFC 4271, 4.3) and are cleared.
+    #[inline]
     pub(crate) fn prefix(&mut self, afi: Afi) -> Result<AnyPrefix, Fault> {
-        let start = *self;
         let len = self.u8("prefix length")?;
+        self.address_bits(afi, len)
+    }
+
+    /// A route of a VPN: its length in bits, labels, route distinguisher, prefix (RFC 4364, 4.3.4).
+    pub(crate) fn vpn_prefix(
+        &mut self,
+        afi: Afi,
+    ) -> Result<(RouteDistinguisher, AnyPrefix), Fault> {
+        let bits = self.u8("VPN route's length")?;
+        let mut route = self.part(usize::from(bits.div_ceil(8)), "VPN route")?;
+        let whole = route.data.len();
+        loop {
+            let label = route.array::<3>("label")?;
+            // The last one has its lowest bit set, but for the values that stand for none (RFC 8277, 2.4).
+            if label[2] & 1 != 0 || matches!(label, [0 | 0x80, 0, 0]) {
+                break;
+            }
+        }
+        let rd = RouteDistinguisher(route.array("route distinguisher")?);
+        // What was read is less than the length, or there are no bits left.
+        let read = 8 * (whole - route.data.len());
+        let len = usize::from(bits).saturating_sub(read) as u8;
+        Ok((rd, route.address_bits(afi, len)?))
+    }
+
+    /// The first `len` bits of an address.
+    #[inline]
+    fn address_bits(&mut self, afi: Afi, len: u8) -> Result<AnyPrefix, Fault> {
         if usize::from(len) > afi.bytes() * 8 {
-            return Err(start.fault(format!("prefix length {len} exceeds {}", afi.bytes() * 8)));
+            let what = format!("prefix length {len} exceeds {}", afi.bytes() * 8);
+            return Err(self.fault(what));
         }
         let bytes = self.bytes(usize::from(len.div_ceil(8)), "prefix")?;
         let mut padded = [0; 16];

@@ -1,17 +1,25 @@
 //! Messages: their frames, and the UPDATE of RFC 4271 and RFC 4760.
 
-use fibula_core::{Attributes, Change, Update};
+use fibula_core::{Attributes, Change};
 
-use super::BgpOptions;
-use super::attributes::{MpRoutes, PathAttributes, Place, Scratch};
+use super::attributes::{Missing, MpRoutes, PathAttributes, Place, Scratch};
 use super::cursor::{Afi, AsWidth, Cursor, Fault};
+use super::nlri::{Nlri, OTHER_FAMILY};
+use super::vrf::{RouteDistinguisher, Vrfs};
+use super::{BgpOptions, Family};
 use crate::Sink;
 
-/// Why routes of another family are ignored.
-pub(crate) const OTHER_FAMILY: &str = "routes of other address families than IPv4 and IPv6 unicast";
+/// Why routes of another family are ignored where VPNs are read.
+const NOT_READ: &str = "routes of address families that are not read";
+/// What is done where the monitored router left the next hop out.
+const NO_NEXT_HOP: &str = "routes without a next hop, kept as the monitored router sent them";
 
+/// Bytes of the marker, all ones.
+pub(super) const MARKER: usize = 16;
 /// Bytes of a message's header: marker, length, type.
-const HEADER: usize = 19;
+pub(super) const HEADER: usize = 19;
+/// Bytes of the longest message, without RFC 8654.
+pub(super) const LONGEST: usize = 4096;
 const UPDATE: u8 = 2;
 
 /// Who sent a message, and how it is encoded.
@@ -25,21 +33,65 @@ pub struct Speaker {
     pub add_path_v4: AddPath,
     /// Path identifiers of IPv6 routes.
     pub add_path_v6: AddPath,
+    /// Path identifiers of IPv4 routes in VPNs.
+    pub add_path_vpn_v4: AddPath,
+    /// Path identifiers of IPv6 routes in VPNs.
+    pub add_path_vpn_v6: AddPath,
+    /// Which of the peer's tables these routes are of, where the source has several (BMP's
+    /// `pre-policy`): the name of their routing instance begins with it. Empty otherwise.
+    pub view: &'static str,
+    /// The routing instance of routes that do not name one themselves; `None` for the main one.
+    pub rd: Option<RouteDistinguisher>,
 }
 
 impl Default for Speaker {
-    /// Peer 0 with AS numbers of four bytes and without path identifiers.
+    /// Peer 0 with AS numbers of four bytes and without path identifiers, views and instances.
     fn default() -> Self {
-        let add_path = AddPath::Absent;
-        Self { peer: 0, four_byte_asns: true, add_path_v4: add_path, add_path_v6: add_path }
+        Self { four_byte_asns: true, ..Self::unknown(0, AddPath::Absent) }
     }
 }
 
 impl Speaker {
-    fn add_path(&self, afi: Afi) -> AddPath {
-        match afi {
-            Afi::V4 => self.add_path_v4,
-            Afi::V6 => self.add_path_v6,
+    /// AS numbers have two bytes, and of path identifiers the same is known in all families.
+    pub(crate) fn unknown(peer: u32, add_path: AddPath) -> Self {
+        Self {
+            peer,
+            four_byte_asns: false,
+            add_path_v4: add_path,
+            add_path_v6: add_path,
+            add_path_vpn_v4: add_path,
+            add_path_vpn_v6: add_path,
+            view: "",
+            rd: None,
+        }
+    }
+
+    pub(super) fn add_path(&self, afi: Afi, is_vpn: bool) -> AddPath {
+        match (afi, is_vpn) {
+            (Afi::V4, false) => self.add_path_v4,
+            (Afi::V6, false) => self.add_path_v6,
+            (Afi::V4, true) => self.add_path_vpn_v4,
+            (Afi::V6, true) => self.add_path_vpn_v6,
+        }
+    }
+
+    /// What is known of path identifiers of a family, nothing if that family is not read.
+    pub(crate) fn add_path_of(&self, family: Family) -> AddPath {
+        match (Afi::from_code(family.afi), family.safi) {
+            (Some(afi), 1) => self.add_path(afi, false),
+            (Some(afi), 128) => self.add_path(afi, true),
+            _ => AddPath::Unknown,
+        }
+    }
+
+    /// Sets what is known of path identifiers of a family, if that family is read.
+    pub(crate) fn set_add_path(&mut self, family: Family, add_path: AddPath) {
+        match family {
+            Family::IPV4 => self.add_path_v4 = add_path,
+            Family::IPV6 => self.add_path_v6 = add_path,
+            Family::VPN_IPV4 => self.add_path_vpn_v4 = add_path,
+            Family::VPN_IPV6 => self.add_path_vpn_v6 = add_path,
+            _ => {}
         }
     }
 }
@@ -60,7 +112,7 @@ pub enum AddPath {
 /// What a message was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// OPEN.
+    /// OPEN; [`Open::decode`](super::Open::decode) has what it says.
     Open,
     /// UPDATE; the sink has what it says.
     Update,
@@ -97,17 +149,19 @@ pub fn framed(input: &[u8]) -> Result<Option<usize>, Fault> {
     Ok((input.len() >= len).then_some(len))
 }
 
-/// Decodes messages, of any number of peers.
+/// Decodes messages, of any number of peers. Routes of VPNs are of the instance that their route
+/// distinguisher names ([`Sink::vrf`]).
 #[derive(Debug, Default)]
 pub struct Messages {
     options: BgpOptions,
     scratch: Scratch,
+    vrfs: Vrfs,
 }
 
 impl Messages {
     /// A decoder.
     pub fn new(options: BgpOptions) -> Self {
-        Self { options, scratch: Scratch::default() }
+        Self { options, ..Self::default() }
     }
 
     /// Gives the sink what a message says, of which `message` has all bytes. `time` is when it came, in
@@ -123,7 +177,10 @@ impl Messages {
         time: u64,
         sink: &mut dyn Sink,
     ) -> Result<Message, Fault> {
-        let mut out = Out { sink, scratch: &mut self.scratch, options: self.options, time };
+        let Self { options, scratch, vrfs } = self;
+        let is_monitored = false;
+        let options = *options;
+        let mut out = Out { sink, scratch, options, time, vrfs: Some(vrfs), is_monitored };
         decode(Cursor::new(message), from, &mut out)
     }
 }
@@ -135,6 +192,37 @@ pub(crate) struct Out<'o> {
     pub(crate) options: BgpOptions,
     /// Microseconds since 1970.
     pub(crate) time: u64,
+    /// The source's routing instances; `None` if it has one table, and routes of VPNs are ignored.
+    pub(crate) vrfs: Option<&'o mut Vrfs>,
+    /// The messages are what a router says of its peers: it may leave next hops out.
+    pub(crate) is_monitored: bool,
+}
+
+impl Out<'_> {
+    /// The routes of an MP attribute if they are read.
+    fn kept<'a>(&mut self, routes: Option<MpRoutes<'a>>) -> Option<Nlri<'a>> {
+        let kept = Nlri::multiprotocol(routes?, self.vrfs.is_some());
+        if kept.is_none() {
+            self.sink.ignored(if self.vrfs.is_some() { NOT_READ } else { OTHER_FAMILY });
+        }
+        kept
+    }
+
+    fn withdraw(&mut self, nlri: Nlri<'_>, from: Speaker) -> Result<(), Fault> {
+        nlri.emit(from, Change::Withdraw, self.time, self.vrfs.as_deref_mut(), self.sink)
+    }
+
+    fn announce(
+        &mut self,
+        nlri: Nlri<'_>,
+        from: Speaker,
+        attributes: &PathAttributes<'_>,
+        is_mp: bool,
+    ) -> Result<(), Fault> {
+        let bgp = attributes.finish(is_mp, self.options, self.scratch);
+        let change = Change::Announce(Attributes::Bgp(&bgp));
+        nlri.emit(from, change, self.time, self.vrfs.as_deref_mut(), self.sink)
+    }
 }
 
 /// Decodes a message with its header.
@@ -168,112 +256,59 @@ pub(crate) fn update(
     from: Speaker,
     out: &mut Out<'_>,
 ) -> Result<Message, Fault> {
-    let is_empty = body.rest() == [0; 4];
+    let end = ended(body.rest());
     let len = body.u16("withdrawn routes' length")?;
     let withdrawn = body.part(len.into(), "withdrawn routes")?;
     let len = body.u16("attributes' length")?;
     let attributes = body.part(len.into(), "path attributes")?;
     let width = if from.four_byte_asns { AsWidth::Four } else { AsWidth::Two };
-    let end = match is_empty {
-        true => Some((1, 1)),
-        false => end_of_rib(attributes, withdrawn.is_empty() && body.is_empty()),
-    };
     let at = attributes;
     let (attributes, fault) = PathAttributes::read_on(attributes, width, Place::Message);
-    let announced = (!body.is_empty()).then_some((Afi::V4, body));
-    let (reach, unreach) = (kept(attributes.reach, out), kept(attributes.unreach, out));
+    let announced = (!body.is_empty()).then_some(Nlri::plain(body));
+    let (reach, unreach) = (out.kept(attributes.reach), out.kept(attributes.unreach));
 
     let mut result = fault.clone().map_or(Ok(()), Err);
-    for (afi, nlri) in [Some((Afi::V4, withdrawn)), unreach].into_iter().flatten() {
-        result = result.and(emit(nlri, afi, from, Change::Withdraw, out.time, out.sink));
+    for nlri in [Some(Nlri::plain(withdrawn)), unreach].into_iter().flatten() {
+        result = result.and(out.withdraw(nlri, from));
     }
     for (is_mp, list) in [(false, announced), (true, reach)] {
-        let Some((afi, nlri)) = list else { continue };
-        let missing = attributes.missing(is_mp).map(|what| at.fault(what));
-        if let Some(fault) = fault.clone().or(missing) {
-            result = result.and(emit(nlri, afi, from, Change::Withdraw, out.time, out.sink));
-            result = result.and(Err(fault));
-            continue;
-        }
-        let bgp = attributes.finish(is_mp, out.options, out.scratch);
-        let change = Change::Announce(Attributes::Bgp(&bgp));
-        result = result.and(emit(nlri, afi, from, change, out.time, out.sink));
+        let Some(nlri) = list else { continue };
+        let missing = match attributes.missing(is_mp) {
+            Some(Missing::NextHop) if out.is_monitored => {
+                out.sink.noted(NO_NEXT_HOP);
+                None
+            }
+            missing => missing.map(|what| at.fault(what.text())),
+        };
+        result = match fault.clone().or(missing) {
+            Some(fault) => result.and(out.withdraw(nlri, from)).and(Err(fault)),
+            None => result.and(out.announce(nlri, from, &attributes, is_mp)),
+        };
     }
     result?;
-    Ok(end.map_or(Message::Update, |(afi, safi)| Message::EndOfRib { afi, safi }))
+    Ok(end.map_or(Message::Update, |Family { afi, safi }| Message::EndOfRib { afi, safi }))
 }
 
-/// The family whose end an UPDATE marks: it has an MP_UNREACH_NLRI without routes, and nothing else.
-fn end_of_rib(attributes: Cursor<'_>, is_alone: bool) -> Option<(u16, u8)> {
+/// The family whose end an UPDATE with this body marks (RFC 4724, 2): it has nothing at all, or an
+/// MP_UNREACH_NLRI without routes alone.
+fn ended(body: &[u8]) -> Option<Family> {
     const MP_UNREACH_NLRI: u8 = 15;
-    match *attributes.rest() {
-        [_, MP_UNREACH_NLRI, 3, high, low, safi] | [_, MP_UNREACH_NLRI, 0, 3, high, low, safi]
-            if is_alone =>
-        {
-            Some((u16::from_be_bytes([high, low]), safi))
+    match *body {
+        [0, 0, 0, 0] => Some(Family::IPV4),
+        [0, 0, 0, 6, _, MP_UNREACH_NLRI, 3, high, low, safi]
+        | [0, 0, 0, 7, _, MP_UNREACH_NLRI, 0, 3, high, low, safi] => {
+            Some(Family { afi: u16::from_be_bytes([high, low]), safi })
         }
         _ => None,
     }
 }
 
-/// The routes of an MP attribute if they are unicast.
-fn kept<'a>(routes: Option<MpRoutes<'a>>, out: &mut Out<'_>) -> Option<(Afi, Cursor<'a>)> {
-    let routes = routes?;
-    match (Afi::from_code(routes.afi), routes.safi) {
-        (Some(afi), 1) => Some((afi, routes.nlri)),
-        _ => {
-            out.sink.ignored(OTHER_FAMILY);
-            None
-        }
+/// As [`ended`], of a message with its header.
+pub(crate) fn ended_family(message: &[u8]) -> Option<Family> {
+    match message.get(HEADER - 1..)? {
+        [UPDATE, body @ ..] => ended(body),
+        _ => None,
     }
-}
-
-/// Gives the sink an update for each prefix in `nlri`.
-fn emit(
-    mut nlri: Cursor<'_>,
-    afi: Afi,
-    from: Speaker,
-    change: Change<'_>,
-    time: u64,
-    sink: &mut dyn Sink,
-) -> Result<(), Fault> {
-    let add_path = match from.add_path(afi) {
-        AddPath::Absent => false,
-        AddPath::Present => true,
-        AddPath::Unknown => is_undeclared_add_path(nlri, afi),
-    };
-    while !nlri.is_empty() {
-        let path_id = if add_path { nlri.u32("path identifier")? } else { 0 };
-        let prefix = nlri.prefix(afi)?;
-        sink.update(&Update { peer: from.peer, path_id, time, ..Update::new(prefix, change) });
-    }
-    Ok(())
-}
-
-/// Whether a list has path identifiers although its record is not of an ADD-PATH subtype: before RFC
-/// 8050 gave those, BIRD and others wrote such lists into ordinary records. Read without identifiers,
-/// the zeros of a small identifier are default routes, several in a row, or the list does not come
-/// out even; read with them, all of it makes sense.
-fn is_undeclared_add_path(nlri: Cursor<'_>, afi: Afi) -> bool {
-    let (mut plain, mut defaults) = (nlri.rest(), 0);
-    let is_odd = loop {
-        let [len, rest @ ..] = plain else { break false };
-        defaults += u32::from(*len == 0);
-        match rest.get(usize::from(len.div_ceil(8))..) {
-            Some(rest) if usize::from(*len) <= 8 * afi.bytes() => plain = rest,
-            _ => break true,
-        }
-    };
-    let makes_sense = || {
-        let mut nlri = nlri;
-        while !nlri.is_empty() {
-            if nlri.u32("path identifier").is_err() || nlri.prefix(afi).is_err() {
-                return false;
-            }
-        }
-        true
-    };
-    (is_odd || defaults > 1) && makes_sense()
 }
 
 #[cfg(test)]
@@ -333,6 +368,56 @@ mod tests {
         assert_eq!(lines[..3], ["- 0 0.0.0.0/0"; 3]);
     }
 
+    /// RFC 8950 and RFC 4364: the length of the next hop tells its family.
+    #[test]
+    fn next_hops_of_either_family() {
+        let v6 = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+        let (link_local, rd) = ([0xfe; 16], [0; 8]);
+        let vpn_route =
+            [&[112, 0, 0x10, 1, 0, 0, 0xfd, 0xe8, 0, 0, 0, 1][..], &[10, 0, 0]].concat();
+        let of = |safi: u8, next_hop: &[u8]| {
+            let route: &[u8] = if safi == 1 { &[24, 10, 0, 0] } else { &vpn_route };
+            let reach = [&[0, 1, safi, next_hop.len() as u8], next_hop, &[0], route].concat();
+            let attributes =
+                [
+                    &[
+                        0x40,
+                        1,
+                        1,
+                        0,
+                        0x40,
+                        2,
+                        6,
+                        2,
+                        1,
+                        0,
+                        0,
+                        0xfb,
+                        0xf4,
+                        0x80,
+                        14,
+                        reach.len() as u8,
+                    ][..],
+                    &reach,
+                ]
+                .concat();
+            let body = [&[0, 0, 0, attributes.len() as u8], &attributes[..]].concat();
+            let (result, lines) = decode(&message(2, &body), Speaker::default());
+            assert_eq!(result.is_ok(), lines[0].starts_with('+'), "{result:?}");
+            lines.join("\n")
+        };
+        let plain = |next_hop: &str| format!("+ 0 10.0.0.0/24 {next_hop} 64500");
+        let vpn = |next_hop: &str| format!("+ 0 10.0.0.0/24 {next_hop} 64500 of 1");
+        assert_eq!(of(1, &[192, 0, 2, 1]), plain("192.0.2.1"));
+        assert_eq!(of(1, &v6), plain("2001:db8::1"));
+        assert_eq!(of(1, &[v6, link_local].concat()), plain("2001:db8::1"));
+        assert_eq!(of(128, &[&rd[..], &[192, 0, 2, 1]].concat()), vpn("192.0.2.1"));
+        assert_eq!(of(128, &[&rd[..], &v6].concat()), vpn("2001:db8::1"));
+        let both = [&rd[..], &v6, &rd, &link_local].concat();
+        assert_eq!(of(128, &both), vpn("2001:db8::1"));
+        assert_eq!(of(1, &[0; 40]), "- 0 10.0.0.0/24");
+    }
+
     /// RFC 7606: routes with a malformed attribute, or without one that they must have, are withdrawn.
     #[test]
     fn malformed_and_missing_attributes_withdraw() {
@@ -355,11 +440,26 @@ mod tests {
             (vec![&[0x40, 1, 0], path, next_hop], "ORIGIN needs 1 bytes, 0 are left"),
             (vec![origin, path, &[0x40, 3, 2, 192, 0]], "NEXT_HOP needs 4 bytes, 2 are left"),
             (vec![origin, path, next_hop, &[0x80, 4, 9, 0]], "MULTI_EXIT_DISC needs 9 bytes"),
+            (vec![&[0x40, 1, 2, 0, 0], path, next_hop], "ORIGIN is 1 bytes too long"),
+            (vec![&[0x40, 1, 1, 3], path, next_hop], "ORIGIN is 3, which means nothing"),
+            (vec![origin, path, &[0x40, 3, 5, 192, 0, 2, 1, 0]], "NEXT_HOP is 1 bytes too long"),
+            (vec![origin, path, next_hop, &[0x80, 4, 5, 0, 0, 0, 1, 0]], "MULTI_EXIT_DISC is 1"),
+            (vec![origin, path, next_hop, &[0x40, 5, 6, 0, 0, 0, 1, 0, 0]], "LOCAL_PREF is 2"),
+            (vec![origin, path, next_hop, &[0xc0, 8, 3, 0, 0, 0]], "COMMUNITIES is 3 bytes too"),
+            (vec![origin, path, next_hop, &[0xc0, 32, 4, 0, 0, 0, 0]], "LARGE_COMMUNITY is 4"),
         ] {
             let (fault, lines) = update(&attributes);
             assert!(fault.as_ref().is_some_and(|f| f.starts_with(what)), "{fault:?}: {what}");
             assert_eq!(lines, ["- 0 10.0.0.0/8"], "{what}");
         }
+        // Of attributes that come twice the first one counts, but routes must not come twice.
+        let other: &[u8] = &[0x40, 3, 4, 192, 0, 2, 9];
+        let route = "+ 0 10.0.0.0/8 192.0.2.1 64500".to_owned();
+        assert_eq!(update(&[origin, path, next_hop, other]), (None, vec![route]));
+        let unreach: &[u8] = &[0x80, 15, 3, 0, 2, 1];
+        let (fault, lines) = update(&[origin, path, next_hop, unreach, unreach]);
+        assert_eq!(fault.unwrap(), "MP_UNREACH_NLRI comes twice");
+        assert_eq!(lines, ["- 0 10.0.0.0/8"]);
     }
 
     #[test]

@@ -5,10 +5,11 @@
 //! I/O, no clock, no sessions. A decoder borrows everything from the input and allocates nothing for a message.
 //!
 //! A message is decoded as its [`Speaker`] sends it: with AS numbers of two or four bytes, with path
-//! identifiers or without. In a session the capabilities of its OPEN messages say so; an MRT record has
-//! it in its subtype.
+//! identifiers or without. In a session the capabilities of its OPEN messages say so
+//! ([`Open::encoding_to`]); an MRT record has it in its subtype.
 //!
-//! Routes of other families than IPv4 and IPv6 unicast are counted as ignored.
+//! IPv4 and IPv6 routes are read, unicast and in VPNs; the latter are of the routing instance that their route
+//! distinguisher names. MRT records give the former alone. Routes of other families are counted as ignored.
 //!
 //! ```
 //! use fibula_ingest::{Collected, bgp::{BgpOptions, Message, Messages, Speaker, framed}};
@@ -36,15 +37,26 @@
 
 mod as_path;
 mod attributes;
+mod capability;
 mod cursor;
 mod message;
+mod nlri;
+mod open;
+mod reset;
+mod vrf;
 
 pub(crate) use attributes::{PathAttributes, Place, Scratch};
 pub(crate) use cursor::{Afi, AsWidth, Cursor};
-pub(crate) use message::{OTHER_FAMILY, Out, decode, update};
+pub(crate) use message::{Out, decode, ended_family, update};
+pub(crate) use nlri::OTHER_FAMILY;
+pub(crate) use vrf::{Vrfs, text as vrf_name};
 
+pub use capability::{AddPathMode, Capability, Family};
 pub use cursor::Fault;
 pub use message::{AddPath, Message, Messages, Speaker, framed};
+pub use open::Open;
+pub use reset::{Reset, reset};
+pub use vrf::RouteDistinguisher;
 
 /// What decoders of BGP give beyond the cheap attributes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

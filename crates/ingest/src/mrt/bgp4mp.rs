@@ -57,7 +57,7 @@ pub(super) fn decode(
 
 fn speaker(peer: u32, width: AsWidth, add_path: AddPath) -> Speaker {
     let four_byte_asns = width == AsWidth::Four;
-    Speaker { peer, four_byte_asns, add_path_v4: add_path, add_path_v6: add_path }
+    Speaker { four_byte_asns, ..Speaker::unknown(peer, add_path) }
 }
 
 /// Reads who spoke to whom; returns the peer's address and AS.

@@ -1,0 +1,105 @@
+//! What the commands that ask a server have in common.
+
+use std::fs;
+use std::path::PathBuf;
+
+use clap::Args;
+use fibula_server::api::{Attributes, NextHop, Peer};
+use fibula_server::client::{Client, ClientError, ClientOptions};
+
+use crate::failure::Failure;
+
+/// Which server, and how it is asked.
+#[derive(Args, Debug)]
+pub struct ServerArgs {
+    /// The server
+    #[arg(long, short, value_name = "URL", default_value = "http://127.0.0.1:8080")]
+    server: String,
+    /// A file with the token, if the server asks for one (else the environment's FIBULA_TOKEN)
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Certificates (PEM) that vouch for the server, in place of the system's
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+}
+
+impl ServerArgs {
+    /// A client of the server; nothing is asked yet.
+    pub fn client(&self) -> Result<Client, Failure> {
+        let mut options = ClientOptions::new(&self.server);
+        options.token = match &self.token_file {
+            Some(path) => {
+                let token = fs::read_to_string(path);
+                let token = token.map_err(|error| Failure::io(path.display(), &error))?;
+                Some(token.trim().to_owned())
+            }
+            None => std::env::var("FIBULA_TOKEN").ok(),
+        };
+        options.certificates.clone_from(&self.ca);
+        Client::new(options).map_err(Failure::from)
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        let failure = Self::new(&error);
+        match error {
+            ClientError::Io { .. } => {
+                failure.hint("is the server there? --server names it, `fibula serve` is one")
+            }
+            ClientError::Refused { status: 401, .. } => {
+                failure.hint("give it by --token-file, or in FIBULA_TOKEN")
+            }
+            ClientError::Certificates { .. } => failure.hint("--ca names a file of them"),
+            _ => failure,
+        }
+    }
+}
+
+/// Attributes in a line.
+pub fn attributes(attributes: &Attributes) -> String {
+    let mut parts = Vec::new();
+    match attributes {
+        Attributes::Bgp(bgp) => {
+            parts.extend(bgp.next_hop.map(|hop| format!("next hop {hop}")));
+            if !bgp.as_path.is_empty() {
+                parts.push(format!("AS path {}", bgp.as_path));
+            }
+            parts.extend(bgp.origin.as_ref().map(|origin| format!("origin {origin}")));
+            parts.extend(bgp.local_pref.map(|number| format!("local preference {number}")));
+            parts.extend(bgp.med.map(|number| format!("MED {number}")));
+        }
+        Attributes::NextHops(next_hops) => {
+            if next_hops.route_type != "unicast" || next_hops.next_hops.is_empty() {
+                parts.push(next_hops.route_type.clone());
+            }
+            parts.extend(next_hops.next_hops.iter().map(next_hop));
+        }
+        Attributes::Values { values } => {
+            parts.extend(values.iter().map(|(name, value)| format!("{name} {value}")));
+        }
+    }
+    parts.join(", ")
+}
+
+fn next_hop(hop: &NextHop) -> String {
+    let mut text = match hop.gateway {
+        Some(gateway) => format!("via {gateway}"),
+        None => "on the link".to_owned(),
+    };
+    if let Some(interface) = hop.interface {
+        text += &format!(" interface {interface}");
+    }
+    if hop.weight != 1 {
+        text += &format!(" weight {}", hop.weight);
+    }
+    text
+}
+
+/// A peer and where it is heard.
+pub fn peer(peer: &Peer) -> String {
+    match &peer.source {
+        Some(source) if *source != peer.name => format!("{} of {source}", peer.name),
+        _ => peer.name.clone(),
+    }
+}

@@ -1,0 +1,280 @@
+//! `fibula query`: asks a server, or a file, about addresses, prefixes, systems and peers.
+
+use std::io::Write;
+use std::net::IpAddr;
+
+use clap::{Args as ClapArgs, ValueEnum};
+use fibula_core::{AnyPrefix, Value};
+use fibula_fib::{EngineChoice, Fib, FibOptions, Match};
+use fibula_server::api::{Lookup, PrefixPaths, Route, Routes, Search};
+use fibula_server::client::{Client, query as url_query};
+use serde_json::{Map, Value as Json, json};
+
+use crate::asking::{ServerArgs, attributes, peer};
+use crate::failure::{Failure, Outcome};
+use crate::output;
+use crate::source::{ReadArgs, Source};
+use crate::table;
+
+const EXAMPLES: &str = "\
+Examples:
+  fibula query 193.0.6.139
+  fibula query --view covered 193.0.0.0/16
+  fibula query --server https://lg.example --table bgp AS3333
+  fibula query --file rib.fib --json 193.0.6.139
+
+Of an address all routes that cover it are printed, longest first; of a prefix every peer's path and why
+the best one is; of an AS the prefixes that it originates; of other text the peers of that name.
+
+Exit code 1 if there is no route or no such thing.";
+
+/// Ask a server or a file: addresses, prefixes, systems, peers
+#[derive(ClapArgs, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Addresses, prefixes, AS64500, parts of peers' names
+    #[arg(value_name = "QUESTION", required = true)]
+    questions: Vec<String>,
+    #[command(flatten)]
+    server: ServerArgs,
+    /// A file in place of a server: a snapshot, a checkpoint, table files
+    #[arg(long, value_name = "TABLE,...", conflicts_with_all = ["server", "table"])]
+    file: Vec<String>,
+    /// One table of the server (default: all)
+    #[arg(long, value_name = "NAME")]
+    table: Option<String>,
+    /// Of a prefix: its own route, those that cover it, those that it covers
+    #[arg(long, default_value = "exact")]
+    view: View,
+    /// Print one JSON object a line, as the server gives them
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    read: ReadArgs,
+}
+
+/// Which routes of a prefix are asked for.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum View {
+    Exact,
+    Covering,
+    Covered,
+}
+
+impl View {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Covering => "covering",
+            Self::Covered => "covered",
+        }
+    }
+}
+
+/// What a question is about.
+enum Question<'a> {
+    Address(IpAddr),
+    Prefix(AnyPrefix),
+    Text(&'a str),
+}
+
+impl<'a> Question<'a> {
+    fn new(text: &'a str) -> Self {
+        match (text.parse(), text.parse()) {
+            (Ok(address), _) => Self::Address(address),
+            (_, Ok(prefix)) => Self::Prefix(prefix),
+            _ => Self::Text(text),
+        }
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<Outcome, Failure> {
+    let mut out = output::stdout();
+    let mut is_found = true;
+    if args.file.is_empty() {
+        let mut client = args.server.client()?;
+        for question in &args.questions {
+            is_found &= ask_server(args, &mut client, Question::new(question), &mut out)?;
+            out.flush()?;
+        }
+    } else {
+        let options = FibOptions::default().engines([EngineChoice::Search]);
+        let fib = table::open(&Source::parse_list(&args.file)?, &args.read, &options)?;
+        for question in &args.questions {
+            is_found &= ask_file(args, &fib, Question::new(question), &mut out)?;
+        }
+        fib.unchanged()?;
+    }
+    out.flush()?;
+    Ok(if is_found { Outcome::Done } else { Outcome::Negative })
+}
+
+/// Asks and prints; false if nothing was found.
+fn ask_server(
+    args: &Args,
+    client: &mut Client,
+    question: Question<'_>,
+    out: &mut impl Write,
+) -> Result<bool, Failure> {
+    let table = args.table.as_deref();
+    match question {
+        Question::Address(address) => {
+            let found = client.lookup(address, table)?;
+            if args.json {
+                json_line(out, &found)?;
+            } else {
+                print_lookup(&found, out)?;
+            }
+            Ok(found.tables.iter().any(|table| table.found.is_some()))
+        }
+        Question::Prefix(prefix) => {
+            let found = client.routes(&prefix.to_string(), args.view.name(), table)?;
+            if args.json {
+                json_line(out, &found)?;
+            } else {
+                print_routes(&found, out)?;
+            }
+            Ok(found.tables.iter().any(|table| !table.routes.is_empty()))
+        }
+        Question::Text(text) => {
+            let query = url_query(&[("q", Some(text)), ("limit", Some("10000"))]);
+            let found: Search = client.json(&format!("/v1/search{query}"))?;
+            if args.json {
+                json_line(out, &found)?;
+            } else {
+                print_search(&found, table, out)?;
+            }
+            Ok(!found.origins.is_empty() || !found.peers.is_empty())
+        }
+    }
+}
+
+fn json_line(out: &mut impl Write, value: &impl serde::Serialize) -> Result<(), Failure> {
+    serde_json::to_writer(&mut *out, value)?;
+    Ok(writeln!(out)?)
+}
+
+fn print_lookup(found: &Lookup, out: &mut impl Write) -> Result<(), Failure> {
+    for table in &found.tables {
+        writeln!(out, "{} in {}:", found.address, table.table)?;
+        if table.covering.is_empty() {
+            writeln!(out, "  no route")?;
+        }
+        for Route { prefix, peer: of, attributes: set, .. } in &table.covering {
+            writeln!(out, "  {prefix}  {}  ({})", attributes(set), peer(of))?;
+        }
+    }
+    if found.tables.is_empty() {
+        writeln!(out, "{}: no table has a route", found.address)?;
+    }
+    Ok(())
+}
+
+fn print_routes(found: &Routes, out: &mut impl Write) -> Result<(), Failure> {
+    for table in &found.tables {
+        writeln!(out, "{} ({}) in {}:", found.prefix, found.view, table.table)?;
+        if table.routes.is_empty() {
+            writeln!(out, "  no route")?;
+        }
+        for PrefixPaths { prefix, paths, .. } in &table.routes {
+            writeln!(out, "  {prefix}")?;
+            for path in paths {
+                let lost = match &path.lost_by {
+                    Some(step) => format!("lost by {step}"),
+                    None => "best".to_owned(),
+                };
+                writeln!(
+                    out,
+                    "    {lost}: {}  ({})",
+                    attributes(&path.attributes),
+                    peer(&path.peer)
+                )?;
+            }
+        }
+        if table.truncated {
+            writeln!(out, "  and more")?;
+        }
+    }
+    Ok(())
+}
+
+fn print_search(found: &Search, table: Option<&str>, out: &mut impl Write) -> Result<(), Failure> {
+    for of in found.origins.iter().filter(|of| table.is_none_or(|name| name == of.table)) {
+        let (v4, v6) = (of.routes.ipv4, of.routes.ipv6);
+        writeln!(out, "{} originates {v4} IPv4 and {v6} IPv6 routes in {}:", found.q, of.table)?;
+        for prefix in &of.prefixes {
+            writeln!(out, "  {prefix}")?;
+        }
+    }
+    for status in &found.peers {
+        let (v4, v6) = (status.routes.ipv4, status.routes.ipv6);
+        let state = &status.state;
+        writeln!(out, "{}: {state}, {v4} IPv4 and {v6} IPv6 routes", peer(&status.peer))?;
+    }
+    if found.truncated {
+        writeln!(out, "and more")?;
+    }
+    if found.origins.is_empty() && found.peers.is_empty() {
+        writeln!(out, "{}: nothing is known of it", found.q)?;
+    }
+    Ok(())
+}
+
+/// Asks a table and prints; false if nothing was found.
+fn ask_file(
+    args: &Args,
+    fib: &Fib,
+    question: Question<'_>,
+    out: &mut impl Write,
+) -> Result<bool, Failure> {
+    let (asked, found): (String, Vec<Match<'_>>) = match question {
+        Question::Address(address) => (address.to_string(), fib.covering(address)?.collect()),
+        Question::Prefix(prefix) => {
+            let found = match args.view {
+                View::Exact => fib.exact(prefix)?.into_iter().collect(),
+                View::Covering => fib.covering(prefix)?.collect(),
+                View::Covered => fib.covered(prefix)?.collect(),
+            };
+            (prefix.to_string(), found)
+        }
+        Question::Text(text) => {
+            return Err(Failure::new(format_args!("{text:?} is no address and no prefix"))
+                .hint("a file can be asked for these alone; a server knows systems and peers"));
+        }
+    };
+    if args.json {
+        let route = |route: &Match<'_>| {
+            let values: Map<_, _> = route
+                .values()
+                .map(|(name, value)| (name.into_owned(), value_json(value)))
+                .collect();
+            json!({ "prefix": route.prefix().map(|prefix| prefix.to_string()), "values": values })
+        };
+        let routes: Vec<_> = found.iter().map(route).collect();
+        json_line(out, &json!({ "q": asked, "routes": routes }))?;
+        return Ok(!found.is_empty());
+    }
+    writeln!(out, "{asked}:")?;
+    if found.is_empty() {
+        writeln!(out, "  no route")?;
+    }
+    for route in &found {
+        let prefix = route.prefix().map_or_else(String::new, |prefix| prefix.to_string());
+        let text = |(name, value): (_, Value<'_>)| match value {
+            Value::Null => None,
+            value => Some(format!("{name} {}", value_json(value))),
+        };
+        let values: Vec<_> = route.values().filter_map(text).collect();
+        writeln!(out, "  {prefix}  {}", values.join(", "))?;
+    }
+    Ok(!found.is_empty())
+}
+
+fn value_json(value: Value<'_>) -> Json {
+    match value {
+        Value::Null => Json::Null,
+        Value::Int(int) => int.into(),
+        Value::Str(text) => text.into(),
+    }
+}

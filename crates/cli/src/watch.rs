@@ -1,0 +1,124 @@
+//! `fibula watch`: prints changes of best routes as they come.
+
+use std::io::{ErrorKind, Write};
+use std::thread;
+use std::time::Duration;
+
+use clap::Args as ClapArgs;
+use fibula_core::AnyPrefix;
+use fibula_server::api::Change;
+use fibula_server::client::{ClientError, Event, query};
+
+use crate::asking::{ServerArgs, attributes, peer};
+use crate::failure::{Failure, Outcome};
+use crate::output;
+use crate::progress::note;
+
+const EXAMPLES: &str = "\
+Examples:
+  fibula watch
+  fibula watch --prefix 193.0.0.0/16 --table bgp
+  fibula watch --origin-as 3333 --json | jq .prefix
+
+If the connection breaks it is made again, and goes on where it was; what was missed nevertheless is told
+on standard error.";
+
+/// Print changes of best routes as they come
+#[derive(ClapArgs, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    server: ServerArgs,
+    /// Changes of this prefix and of longer ones
+    #[arg(long, value_name = "PREFIX")]
+    prefix: Option<AnyPrefix>,
+    /// Changes of one table
+    #[arg(long, value_name = "NAME")]
+    table: Option<String>,
+    /// Routes that this AS originates, and routes that are gone
+    #[arg(long, value_name = "AS")]
+    origin_as: Option<u32>,
+    /// Routes of the peer of this number
+    #[arg(long, value_name = "NUMBER")]
+    peer: Option<u32>,
+    /// Begin behind the change of this id
+    #[arg(long, value_name = "ID")]
+    since: Option<u64>,
+    /// Print one JSON object a line, as the server gives them
+    #[arg(long)]
+    json: bool,
+    /// End after so many changes
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+}
+
+/// Between two connections.
+const REST: Duration = Duration::from_secs(1);
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<Outcome, Failure> {
+    let mut client = args.server.client()?;
+    let prefix = args.prefix.map(|prefix| prefix.to_string());
+    let number = |number: Option<u32>| number.map(|number| number.to_string());
+    let (origin_as, of_peer) = (number(args.origin_as), number(args.peer));
+    let query = query(&[
+        ("prefix", prefix.as_deref()),
+        ("table", args.table.as_deref()),
+        ("origin_as", origin_as.as_deref()),
+        ("peer", of_peer.as_deref()),
+    ]);
+    let (mut last, mut left) = (args.since, args.count.unwrap_or(u64::MAX));
+    let mut was_there = false;
+    while left > 0 {
+        let mut failed = None;
+        let done = client.watch(&query, last, |event| {
+            was_there = true;
+            match event {
+                Event::Lost(lost) => note(match lost.lost {
+                    Some(count) => format!("{count} changes were missed"),
+                    None => "changes were missed: the server was started again".to_owned(),
+                }),
+                Event::Change(change) => {
+                    last = Some(change.id);
+                    left -= 1;
+                    failed = print(&change, args.json).err();
+                }
+            }
+            left > 0 && failed.is_none()
+        });
+        if let Some(failure) = failed {
+            return Err(failure);
+        }
+        match done {
+            Ok(()) if left == 0 => break,
+            Ok(()) => note("the server ended the connection; trying again"),
+            // What it refuses it will refuse again; who was never there is a wrong address.
+            Err(error @ ClientError::Refused { .. }) => return Err(error.into()),
+            Err(error) if !was_there => return Err(error.into()),
+            Err(error) => note(format_args!("{error}; trying again")),
+        }
+        thread::sleep(REST);
+    }
+    Ok(Outcome::Done)
+}
+
+fn print(change: &Change, is_json: bool) -> Result<(), Failure> {
+    let mut out = output::stdout();
+    let written = if is_json {
+        serde_json::to_writer(&mut out, change)
+            .map_err(std::io::Error::from)
+            .and_then(|()| writeln!(out))
+    } else {
+        let Change { time, table, prefix, .. } = change;
+        match (&change.attributes, &change.peer) {
+            (Some(set), Some(of)) => {
+                writeln!(out, "{time} {table} {prefix}  {}  ({})", attributes(set), peer(of))
+            }
+            _ => writeln!(out, "{time} {table} {prefix}  gone"),
+        }
+    };
+    written.and_then(|()| out.flush()).map_err(|error| match error.kind() {
+        ErrorKind::BrokenPipe => Failure::output_closed(),
+        _ => Failure::from(error),
+    })
+}

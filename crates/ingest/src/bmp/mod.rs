@@ -1,0 +1,332 @@
+//! BMP: what routers tell monitoring stations of their BGP peers (RFC 7854), of what they send to them
+//! (RFC 8671) and of their own table (RFC 9069).
+//!
+//! | message | becomes |
+//! |---|---|
+//! | Route Monitoring | announcements and withdrawals; the end of a table |
+//! | Peer Up | how the peer's messages are encoded; a [`PeerState`](crate::PeerState) |
+//! | Peer Down | a `PeerState`: the routes of all the peer's tables are gone |
+//! | Initiation, Termination, Statistics Report | a [remark](crate::Sink::remark) each |
+//! | Route Mirroring, other types | ignored |
+//!
+//! # Peers and tables
+//! A router shows up to five tables: of each peer what it sent, before and after the policy (`pre-policy`,
+//! `post-policy`), what is sent to it (`out-pre-policy`, `out-post-policy`), and the router's own choice
+//! (`loc-rib`). Each is a routing instance, which [`Sink::vrf`](crate::Sink::vrf) names; behind a slash stands the route
+//! distinguisher of the peer, or of the route in a VPN: `post-policy/65000:1`. A peer has one number for
+//! each of its tables, and [`PeerInfo::view`](crate::PeerInfo::view) is the table's name.
+//!
+//! # When a peer has said everything
+//! An End-of-RIB marker is about one family, but [`Sink::end_of_rib`](crate::Sink::end_of_rib) is about the peer: what an earlier
+//! connection said and this one did not is gone then, in every family. So the decoder waits for the markers of
+//! all families that the OPENs of Peer Up agreed on and that are read. A router that monitors some of them
+//! alone never sends the others, nor is there a way to know it; whoever listens must also take a time of
+//! silence for an end. The same holds for peers whose Peer Up did not come, and for FRR's own table, which
+//! names no families. Several Peer Ups of one session (Huawei sends one for each view and family) add up.
+//!
+//! # What routers do
+//! - Routes of a peer without Peer Up, or after Peer Down, are taken; whether they have path identifiers is told
+//!   from their form. That is noted, once for each table.
+//! - Peer Down may repeat; what is not news is passed over.
+//! - IPv4 routes whose next hop is an IPv6 address come without a next hop from FRR. They are taken
+//!   without one, which is noted.
+//! - Version 4 (a draft, with entries around each BGP message) is read as pmacct and NetGauze read it, with its
+//!   entry that says which path identifiers there are.
+//!
+//! # Damage
+//! A message that cannot be decoded is reported with its peer and its place in the stream, and skipped by its
+//! length. If the header itself makes no sense, nobody knows where the next message begins: the stream ends with
+//! [`Stopped::Misfit`]. A router that is connected anew sends everything again.
+//!
+//! ```
+//! use fibula_ingest::{Collected, Decoder, Tail, bgp::BgpOptions, bmp::BmpDecoder};
+//!
+//! let initiation = [&[3, 0, 0, 0, 13, 4][..], &[0, 2, 0, 3], b"dut"].concat();
+//! // 192.0.2.1 in AS 64500 has announced 198.51.100.0/24, and the policy let it in.
+//! let monitoring = [
+//!     &[3, 0, 0, 0, 95, 0][..],                         // version, length, Route Monitoring
+//!     &[0, 0x40, 0, 0, 0, 0, 0, 0, 0, 0],               // a global peer, post-policy
+//!     &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 192, 0, 2, 1],
+//!     &[0, 0, 0xfb, 0xf4, 192, 0, 2, 1, 0x6a, 0, 0, 0, 0, 0, 0, 7], // AS, identifier, time
+//!     &[0xff; 16],
+//!     &[0, 47, 2, 0, 0, 0, 20],                         // BGP: length, UPDATE
+//!     &[0x40, 1, 1, 0],                                 // ORIGIN
+//!     &[0x40, 2, 6, 2, 1, 0, 0, 0xfb, 0xf4],            // AS_PATH
+//!     &[0x40, 3, 4, 192, 0, 2, 1],                      // NEXT_HOP
+//!     &[24, 198, 51, 100],
+//! ]
+//! .concat();
+//! let mut sink = Collected::default();
+//! let stream = [initiation, monitoring].concat();
+//! BmpDecoder::new(BgpOptions::default()).decode(&stream, Tail::End, &mut sink)?;
+//! assert_eq!(sink.remarks, ["system name: dut"]);
+//! assert_eq!(sink.peers[0].view, "post-policy");
+//! assert_eq!(sink.vrfs, ["1 = post-policy"]);
+//! assert_eq!(sink.lines, ["+ 0 198.51.100.0/24 192.0.2.1 64500 of 1"]);
+//! assert_eq!(sink.noted, ["routes of a peer that never came up, read as their headers say"]);
+//! # Ok::<(), fibula_ingest::Stopped>(())
+//! ```
+
+mod header;
+mod sessions;
+mod text;
+
+pub(crate) use header::looks_like_bmp;
+
+use header::{Frame, HEADER, Header, PerPeer, Unknown, View, kind};
+use sessions::{Sessions, TooMany};
+
+use crate::bgp::{self, AddPath, BgpOptions, Capability, Cursor, Fault, Open, Out, Scratch, Vrfs};
+use crate::{Damage, Decoder, Sink, SourceInfo, Stopped, Tail};
+
+/// The version that is a draft.
+const DRAFT: u8 = 4;
+
+/// Decodes one connection's stream of BMP; see the [module](self).
+#[derive(Debug, Default)]
+pub struct BmpDecoder {
+    options: BgpOptions,
+    sessions: Sessions,
+    vrfs: Vrfs,
+    scratch: Scratch,
+    begun: bool,
+    has_draft: bool,
+    records: u64,
+    offset: u64,
+}
+
+impl BmpDecoder {
+    /// A decoder.
+    pub fn new(options: BgpOptions) -> Self {
+        Self { options, ..Self::default() }
+    }
+
+    fn begin(&mut self, sink: &mut dyn Sink) {
+        if !std::mem::replace(&mut self.begun, true) {
+            sink.begin(&SourceInfo { format: "bmp", bgp: true, ..SourceInfo::default() });
+        }
+    }
+
+    /// Decodes the message at the front of `rest`; returns its length, 0 if more is needed.
+    fn step(&mut self, rest: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
+        match header::next(rest, tail) {
+            Frame::Need => Ok(0),
+            Frame::Message(header) => {
+                self.records += 1;
+                self.begin(sink);
+                if let Err((who, fault)) = self.message(header, &rest[..header.len], sink) {
+                    let Fault { at, what } = fault;
+                    let who = who.map(|who| format!("{who}: ")).unwrap_or_default();
+                    self.report(format!("{who}{what} (byte {at} of the message)"), sink)?;
+                }
+                Ok(header.len)
+            }
+            Frame::Cut(header) => {
+                self.records += 1;
+                self.begin(sink);
+                let what = match header {
+                    None => "the last message's header is cut short".to_owned(),
+                    Some(Header { len, .. }) => {
+                        format!("the last message is cut short: {} bytes of {len}", rest.len())
+                    }
+                };
+                self.report(what, sink)?;
+                Ok(rest.len())
+            }
+            Frame::Foreign(why) => Err(Stopped::Misfit(match self.begun {
+                false => format!("this is no stream of BMP: it begins with {why}"),
+                true => format!(
+                    "byte {}: no BMP message begins here, but {why}; what follows cannot be read",
+                    self.offset
+                ),
+            })),
+        }
+    }
+
+    fn report(&self, what: String, sink: &mut dyn Sink) -> Result<(), Stopped> {
+        match sink.damage(&Damage::new(self.records, self.offset, what)).is_break() {
+            true => Err(Stopped::BySink),
+            false => Ok(()),
+        }
+    }
+
+    /// Decodes a message; on a fault, with whom it is about.
+    fn message(
+        &mut self,
+        header: Header,
+        message: &[u8],
+        sink: &mut dyn Sink,
+    ) -> Result<(), (Option<String>, Fault)> {
+        let mut body = Cursor::new(message);
+        body.bytes(HEADER, "BMP header").map_err(|fault| (None, fault))?;
+        if header.version == DRAFT && !std::mem::replace(&mut self.has_draft, true) {
+            sink.noted("messages of BMP version 4, a draft");
+        }
+        let of = match header.kind {
+            kind::INITIATION => return text::initiation(body, sink).map_err(|fault| (None, fault)),
+            kind::TERMINATION => {
+                return text::termination(body, sink).map_err(|fault| (None, fault));
+            }
+            kind::ROUTE_MIRRORING => {
+                sink.ignored("messages of BMP's route mirroring");
+                return Ok(());
+            }
+            kind::ROUTE_MONITORING..=kind::PEER_UP => match PerPeer::read(&mut body) {
+                Ok(of) => of,
+                Err(Unknown::Fault(fault)) => return Err((None, fault)),
+                Err(Unknown::Kind) => {
+                    sink.ignored("messages of BMP on peers of unknown types");
+                    return Ok(());
+                }
+            },
+            _ => {
+                sink.ignored("messages of BMP of unknown types");
+                return Ok(());
+            }
+        };
+        let result = match header.kind {
+            kind::ROUTE_MONITORING => {
+                return self
+                    .monitoring(header, &of, body, sink)
+                    .map_err(|fault| (Some(of.name()), fault));
+            }
+            kind::PEER_UP => self.peer_up(&of, body, sink),
+            kind::PEER_DOWN => self.peer_down(&of, body, sink),
+            kind::STATISTICS => text::statistics(body, &of, sink),
+            _ => Ok(()),
+        };
+        result.map_err(|fault| (Some(of.peer_name()), fault))
+    }
+
+    fn monitoring(
+        &mut self,
+        header: Header,
+        of: &PerPeer,
+        body: Cursor<'_>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Fault> {
+        let too_many = |_: TooMany| body.fault("there are too many peers");
+        let (update, capabilities) = match header.version {
+            DRAFT => draft_entries(body)?,
+            _ => (body, Vec::new()),
+        };
+        if let Some(family) = bgp::ended_family(update.rest()) {
+            return self.sessions.end_of_rib(of, family, sink).map_err(too_many);
+        }
+        let mut from = self.sessions.speaker(of, sink).map_err(too_many)?;
+        for capability in capabilities {
+            let Capability::AddPath(modes) = capability else { continue };
+            for (family, mode) in modes {
+                // What the router can do, not what both ends agreed on.
+                let has_ids = match of.view {
+                    View::LocRib => mode.send || mode.receive,
+                    view if view.is_out() => mode.send,
+                    _ => mode.receive,
+                };
+                let add_path = if has_ids { AddPath::Present } else { AddPath::Absent };
+                from.set_add_path(family, add_path);
+            }
+        }
+        let Self { options, scratch, vrfs, .. } = self;
+        let (options, vrfs) = (*options, Some(vrfs));
+        let mut out = Out { sink, scratch, options, time: of.time, vrfs, is_monitored: true };
+        match bgp::decode(update, from, &mut out)? {
+            bgp::Message::Update | bgp::Message::EndOfRib { .. } => {}
+            _ => out.sink.ignored("BGP messages that are no UPDATE, among BMP's monitored ones"),
+        }
+        Ok(())
+    }
+
+    /// Local address, ports, the OPEN that was sent, the one that was received, information (RFC 7854, 4.10).
+    fn peer_up(
+        &mut self,
+        of: &PerPeer,
+        mut body: Cursor<'_>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Fault> {
+        body.bytes(20, "local address and ports")?;
+        let (sent, received) = (open(&mut body)?, open(&mut body)?);
+        self.sessions
+            .up(of, &sent, &received, sink)
+            .map_err(|TooMany| body.fault("there are too many peers"))?;
+        while !body.is_empty() {
+            const TABLE_NAME: u16 = 3;
+            let (kind, value) = text::entry(&mut body)?;
+            if kind == TABLE_NAME && of.view == View::LocRib {
+                let name = format!("{} is {}", of.name(), text::text(value.rest()));
+                sink.remark("table name", &name);
+            }
+        }
+        Ok(())
+    }
+
+    fn peer_down(
+        &mut self,
+        of: &PerPeer,
+        body: Cursor<'_>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Fault> {
+        let is_news = self.sessions.down(of, sink);
+        let reason = text::down_reason(body)?;
+        if is_news {
+            sink.remark("peer down", &format!("{}: {reason}", of.peer_name()));
+        }
+        Ok(())
+    }
+}
+
+impl Decoder for BmpDecoder {
+    fn decode(&mut self, input: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
+        let mut at = 0;
+        while at < input.len() {
+            let taken = self.step(&input[at..], tail, sink)?;
+            if taken == 0 {
+                break;
+            }
+            at += taken;
+            self.offset += taken as u64;
+        }
+        if tail.is_last() {
+            self.begin(sink);
+        }
+        Ok(at)
+    }
+
+    fn records(&self) -> u64 {
+        self.records
+    }
+}
+
+/// The next message, which must be an OPEN.
+fn open(body: &mut Cursor<'_>) -> Result<Open, Fault> {
+    let start = *body;
+    let Some(&[high, low]) = start.rest().get(16..18) else {
+        return Err(start.fault("the OPEN's header is cut short"));
+    };
+    let len = usize::from(u16::from_be_bytes([high, low]));
+    let message = body.part(len, "OPEN")?;
+    Open::decode(message.rest())
+        .map_err(|fault| Fault { at: message.position() + fault.at, ..fault })
+}
+
+/// The entries of a Route Monitoring message of the draft, `type 2 | length 2 | index 2 | value`: the BGP message
+/// and the capabilities that it is encoded by. Groups of routes, table names and marks of paths are passed over.
+fn draft_entries(mut body: Cursor<'_>) -> Result<(Cursor<'_>, Vec<Capability>), Fault> {
+    const NAME: &str = "entry";
+    const CAPABILITY: u16 = 1;
+    const UPDATE: u16 = 4;
+    let (start, mut update, mut capabilities) = (body, None, Vec::new());
+    while !body.is_empty() {
+        let (kind, len, _index) = (body.u16(NAME)?, body.u16(NAME)?, body.u16(NAME)?);
+        let value = body.part(len.into(), NAME)?;
+        match kind {
+            UPDATE => update = Some(value),
+            CAPABILITY => capabilities.extend(Capability::read_all(value)?),
+            _ => {}
+        }
+    }
+    match update {
+        Some(update) => Ok((update, capabilities)),
+        None => Err(start.fault("the message has no BGP message in it")),
+    }
+}
