@@ -39,10 +39,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut rib = Rib::default();
     // The first table; others appear as they are named.
     rib.name_global("bgp");
-    let live =
-        Arc::new(Live::start(rib, &[0], FibOptions::default(), LiveOptions::default(), |event| {
-            eprintln!("{event}");
-        })?);
+    let options = LiveOptions { history: 10_000, ..LiveOptions::default() };
+    let live = Live::start(rib, &[0], FibOptions::default(), options, |event| {
+        eprintln!("{event}");
+    });
+    let live = Arc::new(live?);
     let board = Arc::new(Board::default());
     let mut options = ServerOptions::default();
     options.listen = vec![listen];

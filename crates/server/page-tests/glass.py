@@ -507,6 +507,11 @@ class Failing(Case):
         self.world.failures["/v1/lookup"] = (429, "Too many requests: ask again in a second.")
         self.open(f"/?q={ADDRESS}")
         self.page.says("Too many requests: ask again in a second.")
+        self.world.failures = {"/v1/search": (429, "Busy.")}
+        self.ask("8.8.8.8")
+        time.sleep(0.3)
+        self.world.failures = {}
+        self.page.until("document.querySelector('h1')?.innerText === '8.8.8.8'")
         self.world.failures = {"/v1/routes": (500, "The table is being taken apart.")}
         self.ask(ADDRESS)
         self.page.says("The table is being taken apart.", ".detail")

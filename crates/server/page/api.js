@@ -72,14 +72,27 @@ async function body(response, read) {
 
 const limited = (signal) => AbortSignal.any([signal, AbortSignal.timeout(LIMIT)].filter(Boolean));
 
+/** A server that is busy with whole tables (429) is asked again, three times. */
+async function patient(path, query, signal, accept) {
+    for (let tries = 1; ; tries++) {
+        try {
+            return await request(path, query, limited(signal), accept);
+        } catch (problem) {
+            if (problem.status !== 429 || tries > 3) throw problem;
+            await pause(300 * tries, signal);
+            signal?.throwIfAborted();
+        }
+    }
+}
+
 /** GET, as JSON. `signal` ends it. */
 export async function get(path, query, signal) {
-    return body(await request(path, query, limited(signal), "application/json"), (r) => r.json());
+    return body(await patient(path, query, signal, "application/json"), (r) => r.json());
 }
 
 /** GET, as bytes. */
 export async function getBytes(path, query, signal) {
-    const response = await request(path, query, limited(signal), "application/octet-stream");
+    const response = await patient(path, query, signal, "application/octet-stream");
     return new Uint8Array(await body(response, (r) => r.arrayBuffer()));
 }
 

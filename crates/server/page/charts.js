@@ -94,7 +94,7 @@ export function histogram(name) {
         numbers.forEach((n, length) => {
             const x = left + length * step;
             if (n) parts.push(svg("rect", { class: length === chosen ? "bar chosen" : "bar", x: x + step * 0.1, width: step * 0.8, y: y(n), height: height - bottom - y(n) }));
-            if (length % (numbers.length > 40 ? 16 : 4) === 0) parts.push(svg("text", { x: length === numbers.length - 1 ? width : x + step / 2, y: height - 3, "text-anchor": length === numbers.length - 1 ? "end" : "middle" }, `/${length}`));
+            if (length % (numbers.length > 40 ? (width < 450 ? 32 : 16) : 4) === 0) parts.push(svg("text", { x: length === numbers.length - 1 ? width : x + step / 2, y: height - 3, "text-anchor": length === numbers.length - 1 ? "end" : "middle" }, `/${length}`));
         });
         element.replaceChildren(...parts);
     }

@@ -91,7 +91,7 @@ export function hilbert({ table, mark }, signal) {
             context.globalAlpha = 1;
         }
         grid(context, scale, line, none);
-        if (mark) sighted(context, scale, sign);
+        if (mark) sighted(context, scale, sign, none);
         if (pointed) {
             const [x, y] = place(cursor);
             context.strokeStyle = sign;
@@ -123,20 +123,26 @@ export function hilbert({ table, mark }, signal) {
     /** How much of a /8 is painted. */
     const filled = (octet) => (shares ? shares.subarray(octet << 8, (octet + 1) << 8).reduce((sum, share) => sum + share, 0) / 255 / 256 : 0);
 
-    function sighted(context, scale, sign) {
+    function sighted(context, scale, sign, none) {
         const [x, y, width, height] = outline(cells(mark)).map((n) => n * scale);
-        context.strokeStyle = sign;
-        context.lineWidth = Math.max(2, scale * 0.75);
-        context.strokeRect(x - 1, y - 1, width + 2, height + 2);
         const [cx, cy, ring] = [x + width / 2, y + height / 2, Math.max(width, height) / 2 + 5 * scale];
-        if (width > 16 * scale) return;
-        context.beginPath();
-        context.arc(cx, cy, ring, 0, 2 * Math.PI);
-        for (const [dx, dy] of [[1, 0], [-1, 0], [0, 1], [0, -1]]) {
-            context.moveTo(cx + dx * ring, cy + dy * ring);
-            context.lineTo(cx + dx * (ring + 4 * scale), cy + dy * (ring + 4 * scale));
+        const path = new Path2D();
+        path.rect(x - 1, y - 1, width + 2, height + 2);
+        // What is small has cross hairs around it.
+        if (width <= 16 * scale) {
+            path.moveTo(cx + ring, cy);
+            path.arc(cx, cy, ring, 0, 2 * Math.PI);
+            for (const [dx, dy] of [[1, 0], [-1, 0], [0, 1], [0, -1]]) {
+                path.moveTo(cx + dx * ring, cy + dy * ring);
+                path.lineTo(cx + dx * (ring + 5 * scale), cy + dy * (ring + 5 * scale));
+            }
         }
-        context.stroke();
+        // An edge of the map's own colour: it is seen on what is full and on what is empty.
+        for (const [colour, line] of [[none, 2.5], [sign, 1]]) {
+            context.strokeStyle = colour;
+            context.lineWidth = Math.max(2, scale * line);
+            context.stroke(path);
+        }
     }
 
     function read() {

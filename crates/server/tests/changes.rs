@@ -57,6 +57,8 @@ fn the_past_is_filtered_and_newest_first() {
         ("?limit=2", &[0, 1]),
         ("?table=bgp", &[1, 2, 4]),
         ("?prefix=10.0.0.0/8", &[0, 2, 3, 4]),
+        ("?prefix=10.0.0.0/8&view=covered", &[0, 2, 3, 4]),
+        ("?prefix=10.0.0.0/8&view=exact", &[2, 4]),
         ("?prefix=10.1.0.0/16", &[0, 3]),
         ("?prefix=::/0", &[1]),
         ("?peer=1", &[1, 4]),
