@@ -97,6 +97,12 @@ pub trait Sink {
     fn remark(&mut self, key: &'static str, value: &str) {
         let _ = (key, value);
     }
+    /// The updates that follow are of this record, counted as [`Damage::record`] is, in sources without peers. If it
+    /// `takes`, they may take prefixes from earlier records by a rule of the format, as a range does that lies
+    /// in another; otherwise a prefix that was there before is there twice.
+    fn record(&mut self, record: u64, takes: bool) {
+        let _ = (record, takes);
+    }
     /// A change of a peer's session.
     fn peer_state(&mut self, state: &PeerState) {
         let _ = state;

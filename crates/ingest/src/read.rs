@@ -331,6 +331,9 @@ impl Sink for Named<'_> {
     fn peer(&mut self, index: u32, peer: &PeerInfo) {
         self.sink.peer(index, peer);
     }
+    fn record(&mut self, record: u64, takes: bool) {
+        self.sink.record(record, takes);
+    }
     fn peer_state(&mut self, state: &PeerState) {
         self.sink.peer_state(state);
     }
