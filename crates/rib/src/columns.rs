@@ -258,6 +258,11 @@ impl ColumnsBuilder {
         Ok(number)
     }
 
+    /// The place of the column with this name.
+    pub(crate) fn position(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.name == name)
+    }
+
     /// Number of rows so far.
     pub fn len(&self) -> u32 {
         self.rows

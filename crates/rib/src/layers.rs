@@ -47,6 +47,13 @@ pub fn layers(layers: &[(&str, &Table)]) -> Result<Table, TableError> {
             source.name = format!("{layer}={}", source.name);
             source
         }));
+        let replaced = table.provenance.replaced.iter().cloned();
+        whole.provenance.replaced.extend(replaced.map(|mut found| {
+            for mention in [&mut found.earlier, &mut found.later] {
+                mention.source = format!("{layer}={}", mention.source);
+            }
+            found
+        }));
     }
     Ok(whole)
 }

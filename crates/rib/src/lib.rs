@@ -64,6 +64,7 @@ mod mapping;
 #[cfg(test)]
 mod model;
 mod publisher;
+mod replaced;
 pub mod rib;
 pub mod snapshot;
 mod status;
@@ -84,6 +85,7 @@ pub use layers::layers;
 pub use live::{Live, LiveOptions};
 pub use log::Pacing;
 pub use publisher::{AttributeTable, Generation, Reader};
+pub use replaced::{Mention, Replacement};
 pub use rib::{
     AttributeSet, Change, Changes, Decision, Path, Peer, Preference, Rib, RibMemory, SetTexts,
     Step, ValueNames,
