@@ -1,5 +1,8 @@
 //! Prefixes that sources have twice, columns that list what all of them say, and snapshots of older programs.
 
+use fibula_core::{Attributes, Change, Update, Value};
+use fibula_rib::{BuilderOptions, ColumnKind, ScalarType, TableBuilder};
+
 use crate::common::{Files, cuts, done, json, read, said};
 
 #[test]
@@ -200,4 +203,42 @@ fn snapshots_of_an_older_program_are_opened() {
              192.0.2.7,192.0.2.0/24,64508,PL\n2001:db8:1::1,2001:db8:1::1/128,64507,FR\n"
         );
     }
+}
+
+/// Booleans, fractions and arrays of an mmdb file are what they were after reading and writing it.
+#[test]
+fn types_of_an_mmdb_file_survive() {
+    let files = Files::new();
+    let names = ["on", "place.latitude", "parts.0.code", "parts.1.code", "asn"];
+    let columns = names.map(|name| {
+        (name.to_owned(), if name == "asn" { ColumnKind::Int } else { ColumnKind::Str })
+    });
+    let types = [("on", ScalarType::Bool), ("place.latitude", ScalarType::Double)];
+    let mut builder = TableBuilder::new(BuilderOptions::default());
+    builder.types_of_next(&types.map(|(name, of)| (name.to_owned(), of)));
+    builder.begin_source("made", "mmdb", &columns, false, None);
+    let text = Value::Str;
+    for (prefix, values) in [
+        ("10.0.0.0/8", [text("true"), text("47.5"), text("a"), text("b"), Value::Int(1)]),
+        ("2001:db8::/32", [text("false"), text("-0.25"), text("a"), Value::Null, Value::Int(2)]),
+    ] {
+        let change = Change::Announce(Attributes::Values(&values));
+        builder.apply(&Update::new(prefix.parse().expect("a prefix"), change));
+    }
+    let mut bytes = Vec::new();
+    let table = builder.finish().expect("a table");
+    fibula_export::mmdb(&table, "fibula", 1, &mut bytes).expect("it can be written");
+    // Up to the metadata, which has the time.
+    let body = |bytes: &[u8]| {
+        let mark = b"\xab\xcd\xefMaxMind.com";
+        let at = bytes.windows(mark.len()).position(|part| part == mark).expect("metadata");
+        bytes[..at].to_vec()
+    };
+    let made = files.with("made.mmdb", &bytes);
+    let (fib, again) = (files.path("t.fib"), files.path("again.mmdb"));
+    done(&["build", &made, "-o", &fib]);
+    done(&["export", &fib, "-o", &again]);
+    assert!(body(&read(&again)) == body(&bytes), "the trees and the data differ");
+    let row = done(&["lookup", "-t", &fib, "--no-header", "10.0.0.1"]).out;
+    assert_eq!(row, "10.0.0.1\t10.0.0.0/8\ttrue\t47.5\ta\tb\t1\n");
 }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use fibula_core::{Attributes, Change, ColumnKind, Update, Value, Vrf};
+use fibula_core::{Attributes, Change, ColumnKind, ScalarType, Update, Value, Vrf};
 
 /// What follows the bytes that a decoder is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,6 +169,8 @@ pub struct SourceInfo {
     pub format: &'static str,
     /// The columns of [`Attributes::Values`], in order; empty if `bgp`.
     pub columns: Vec<ColumnDecl>,
+    /// What the texts of a column are, by its name, where the format has more types than text and numbers.
+    pub types: Vec<(String, ScalarType)>,
     /// Whether updates carry [`Attributes::Bgp`].
     pub bgp: bool,
     /// When the data was made, in seconds since 1970: the first MRT record's time, an mmdb file's

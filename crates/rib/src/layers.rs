@@ -40,7 +40,13 @@ pub fn layers(layers: &[(&str, &Table)]) -> Result<Table, TableError> {
     let mut rows = ColumnsBuilder::new(&columns);
     let v4 = family(layers, &mut rows)?;
     let v6 = family(layers, &mut rows)?;
-    let mut whole = Table { v4, v6, columns: rows.finish()?, ..Table::default() };
+    let mut columns = rows.finish()?;
+    for (layer, table) in layers {
+        for (at, name) in table.columns.names().enumerate() {
+            columns.set_scalar_type(&format!("{layer}_{name}"), table.columns.scalar_type(at));
+        }
+    }
+    let mut whole = Table { v4, v6, columns, ..Table::default() };
     for (layer, table) in layers {
         let sources = table.provenance.sources.iter().cloned();
         whole.provenance.sources.extend(sources.map(|mut source| {

@@ -79,7 +79,7 @@ pub use checkpoint::{Checkpoint, Restored};
 pub use choice::{EngineSource, Maker, Makers};
 pub use columns::{Columns, ColumnsBuilder};
 pub use feed::{FeedDigest, FeedMark};
-pub use fibula_core::ColumnKind;
+pub use fibula_core::{ColumnKind, ScalarType};
 pub use indexed::IndexedRoutes;
 pub use layers::layers;
 pub use live::{Live, LiveOptions};

@@ -198,6 +198,7 @@ struct Feeder<'a> {
 impl Sink for Feeder<'_> {
     fn begin(&mut self, info: &SourceInfo) {
         let columns: Vec<_> = info.columns.iter().map(|c| (c.name.clone(), c.kind)).collect();
+        self.builder.types_of_next(&info.types);
         self.builder.begin_source(&info.name, info.format, &columns, info.bgp, info.date);
     }
 

@@ -36,6 +36,12 @@ pub(super) fn finish(builder: TableBuilder) -> Result<Table, TableError> {
     let v4 = rows.number(v4, &speakers)?;
     let v6 = rows.number(v6, &speakers)?;
     let Rows { columns, routes_of, sources, .. } = rows;
+    let mut columns = columns.finish()?;
+    for column in &attributes.columns {
+        // Lists are text.
+        let scalar = column.scalar.flatten().filter(|_| tagged.as_ref() != Some(&column.name));
+        columns.set_scalar_type(&column.name, scalar);
+    }
     let of = peers.peers.len() as u32;
     let taken = |(&at, said): (&usize, u64)| {
         let Peer { index, address, asn, .. } = peers.peers[at];
@@ -53,7 +59,7 @@ pub(super) fn finish(builder: TableBuilder) -> Result<Table, TableError> {
         left_out: LeftOut { prefixes, announcements: left_out },
         ..Provenance::of_now()
     };
-    Ok(Table { v4, v6, columns: columns.finish()?, provenance })
+    Ok(Table { v4, v6, columns, provenance })
 }
 
 fn select_peers(builder: &TableBuilder) -> Result<Vec<usize>, TableError> {

@@ -10,7 +10,7 @@ mod tags;
 
 use std::net::IpAddr;
 
-use fibula_core::{AnyPrefix, Attributes, Change, Update, Value};
+use fibula_core::{AnyPrefix, Attributes, Change, ScalarType, Update, Value};
 
 use crate::{ColumnKind, Replacement, SourceRecord, Table, TableError};
 use attributes::AttributeSets;
@@ -112,6 +112,8 @@ struct Current {
     /// The record that speaks, and whether it may take prefixes from earlier ones.
     record: u32,
     takes: bool,
+    /// What the texts of the source's columns are.
+    types: Vec<(String, ScalarType)>,
     /// The name that stands for the column of tags, which the source lacks.
     stand_in: Option<String>,
 }
@@ -154,6 +156,9 @@ impl TableBuilder {
         self.current.bgp = bgp;
         self.current.record = 0;
         self.current.order = self.attributes.order(columns);
+        let types = std::mem::take(&mut self.current.types);
+        let of = |name: &str| types.iter().find(|(known, _)| known == name).map(|(_, of)| *of);
+        self.attributes.types(columns, of);
         if bgp {
             self.attributes.bgp_columns();
             self.peers.begin_source();
@@ -169,6 +174,11 @@ impl TableBuilder {
             self.current.stand_in = tags.begin(source, names, bgp);
             self.attributes.column(tags.column(), ColumnKind::Str);
         }
+    }
+
+    /// What the texts of columns of the next source are, by name; see [`Columns::scalar_type`](crate::Columns::scalar_type).
+    pub fn types_of_next(&mut self, types: &[(String, ScalarType)]) {
+        self.current.types = types.to_vec();
     }
 
     /// The value that stands for the column of [`BuilderOptions::tags`] in the current source: its name, since it

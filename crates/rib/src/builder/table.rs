@@ -26,6 +26,8 @@ impl TableBuilder {
         let names = columns.names().enumerate();
         let kinds: Vec<_> = names.map(|(at, n)| (n.to_owned(), columns.kind(at))).collect();
         self.current.order = self.attributes.order(&kinds);
+        let of = |name: &str| columns.find(name).and_then(|column| columns.scalar_type(column));
+        self.attributes.types(&kinds, of);
         let peers = self.peers_of(table);
         self.begin_tags(name, &kinds, false);
         let (name, format) = (name.to_owned(), format.to_owned());
