@@ -6,8 +6,9 @@ use fibula_core::{AnyPrefix, Attributes, Change, Update, Value};
 use fibula_fib::{EngineChoice, Fib, FibError, FibOptions};
 use fibula_ingest::text::{Header, KeyColumns, TextOptions};
 use fibula_ingest::{ColumnKind, Damage, HostBits, Progress, ReadReport};
-use fibula_rib::{BuilderOptions, Table};
+use fibula_rib::{BuilderOptions, Loading, Table};
 use fibula_sources::{Merge, SHOWN, Settings, Source, SourceError as Failed, Watch};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
@@ -25,6 +26,8 @@ pub struct Building {
     allow_empty: bool,
     peer: String,
     columns: Option<Vec<String>>,
+    tags: Option<String>,
+    load: String,
     as_path: bool,
     communities: bool,
     delimiter: Option<String>,
@@ -61,6 +64,8 @@ pub struct Report {
     pub damage: Vec<String>,
     /// Name, format, records, routes, damaged.
     pub files: Vec<(String, String, u64, u64, u64)>,
+    /// What was read otherwise than one might think.
+    pub notes: Vec<String>,
 }
 
 impl Watch for Report {
@@ -71,6 +76,12 @@ impl Watch for Report {
         self.damage.extend(damage.iter().map(ToString::to_string));
         let ReadReport { records, updates, damaged, .. } = *report;
         self.files.push((name.to_owned(), report.format.to_owned(), records, updates, damaged));
+        let noted = report.noted.iter().map(|(what, count)| format!("{name}: {what}: {count}"));
+        self.notes.extend(noted);
+    }
+
+    fn stands_in(&mut self, name: &str, column: &str, value: &str) {
+        self.notes.push(format!("{name}: no column {column}, its name stands for it: {value}"));
     }
 }
 
@@ -109,7 +120,7 @@ pub fn build(
                     .to_owned(),
             }));
         }
-        let fib = compiled(table, &building.engine, output);
+        let fib = compiled(table, &building.engine, output, settings.loading);
         Ok(Opened::new(fib.map_err(|error| error::fib(&error))?))
     })?;
     Ok((opened, report))
@@ -168,8 +179,13 @@ fn add_rows(
         let items: Vec<_> = items.collect::<PyResult<_>>()?;
         let values = items.iter().map(|(name, item)| value(name, row, item));
         let values = values.collect::<PyResult<Vec<_>>>()?;
+        builder.at_record(row as u64 + 1, false);
         builder.apply(&Update::new(prefix, Change::Announce(Attributes::Values(&values))));
     }
+    if let (Some(value), Some(column)) = (builder.stand_in(), &settings.builder.tags) {
+        report.stands_in(&rows.name, column, value);
+    }
+    merge.check_repeated().map_err(|error| failed(&error))?;
     report.damaged += damaged;
     let (records, name) = (count as u64, rows.name.clone());
     report.files.push((name, "python".to_owned(), records, records - damaged, damaged));
@@ -193,7 +209,12 @@ fn value<'a>(name: &str, row: usize, item: &'a Bound<'_, PyAny>) -> PyResult<Val
 }
 
 /// Compiles the engines and opens the table with them, from its file if it is to have one.
-fn compiled(table: Table, engine: &str, output: Option<&Path>) -> Result<Fib, FibError> {
+fn compiled(
+    table: Table,
+    engine: &str,
+    output: Option<&Path>,
+    loading: Loading,
+) -> Result<Fib, FibError> {
     let choice = match engine {
         "auto" => EngineChoice::Auto,
         name => EngineChoice::Named(name.to_owned()),
@@ -202,7 +223,7 @@ fn compiled(table: Table, engine: &str, output: Option<&Path>) -> Result<Fib, Fi
     match output {
         Some(path) => {
             fib.write(path)?;
-            Fib::open(path)
+            Fib::open_with(path, &FibOptions::default().loading(loading))
         }
         None => Ok(fib),
     }
@@ -236,7 +257,9 @@ fn settings(building: &Building) -> PyResult<Settings> {
             columns: building.columns.clone(),
             as_path: building.as_path,
             communities: building.communities,
+            tags: building.tags.clone(),
         },
+        loading: loading(&building.load)?,
         text: TextOptions {
             delimiter,
             header: match building.header {
@@ -251,6 +274,11 @@ fn settings(building: &Building) -> PyResult<Settings> {
             host_bits: if building.mask_host_bits { HostBits::Mask } else { HostBits::Refuse },
         },
     })
+}
+
+/// How a snapshot comes into memory.
+pub fn loading(text: &str) -> PyResult<Loading> {
+    text.parse().map_err(PyValueError::new_err::<&str>)
 }
 
 fn failed(error: &Failed) -> PyErr {

@@ -5,8 +5,9 @@ use std::thread;
 
 use arrow_array::ArrayRef;
 use fibula_annotate::{AnnotateOptions, PrefixForm, TextForm};
-use fibula_fib::{ColumnKind, Fib, FibFamily, OpenFamily};
+use fibula_fib::{ColumnKind, Fib, FibFamily, FibOptions, OpenFamily};
 use fibula_ingest::HostBits;
+use fibula_rib::SourceRecord;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -37,10 +38,12 @@ struct Asked {
 
 #[pymethods]
 impl PyTable {
-    /// Maps a snapshot file.
+    /// Opens a snapshot file, mapped or read.
     #[staticmethod]
-    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let fib = py.detach(|| Fib::open(&path)).map_err(|error| error::fib(&error))?;
+    fn open(py: Python<'_>, path: PathBuf, load: &str) -> PyResult<Self> {
+        let options = FibOptions::default().loading(build::loading(load)?);
+        let fib = py.detach(|| Fib::open_with(&path, &options));
+        let fib = fib.map_err(|error| error::fib(&error))?;
         Ok(Self { opened: Opened::new(fib) })
     }
 
@@ -67,7 +70,15 @@ impl PyTable {
             sources.append(source)?;
         }
         dict.set_item("sources", sources)?;
-        dict.set_item("peer", opened.fib.provenance().peers_text())?;
+        let provenance = opened.fib.provenance();
+        dict.set_item("peer", provenance.peers_text())?;
+        let sum =
+            |count: fn(&SourceRecord) -> u64| provenance.sources.iter().map(count).sum::<u64>();
+        dict.set_item("repeated", sum(|source| source.repeated))?;
+        dict.set_item("replaced", sum(|source| source.replaced))?;
+        let named: Vec<_> = provenance.replaced.iter().map(ToString::to_string).collect();
+        dict.set_item("replacements", named)?;
+        dict.set_item("notes", report.notes)?;
         Ok((Self { opened }, dict))
     }
 

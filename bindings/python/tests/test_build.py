@@ -231,3 +231,45 @@ def test_damaged_archives_and_empty_sources(tmp_path: Path) -> None:
     with pytest.raises(fibula.SourceError):
         fibula.Table.build(empty)
     assert len(fibula.Table.build(empty, allow_empty=True)) == 0
+
+
+def test_what_is_replaced_is_counted_and_named(tmp_path: Path) -> None:
+    later = tmp_path / "later.txt"
+    later.write_text("# lists\n10.20.0.0/16\n")
+    rows: list[Any] = [("10.0.0.0/8", {"site": "a"}), ("10.20.0.0/16", {"site": "b"}), ("10.0.0.0/8", {"site": "c"})]
+    table = fibula.Table.build([rows, later])
+    report = table.report
+    assert report is not None
+    assert (report["repeated"], report["replaced"]) == (1, 1)
+    first, second = report["replacements"]
+    assert first.startswith("10.0.0.0/8: row 2 of ") and " replaces row 0 of " in first
+    assert second.startswith(f"10.20.0.0/16: line 2 of {later} replaces row 1 of ")
+    assert table.lookup("10.1.1.1") == {"prefix": "10.0.0.0/8", "site": "c"}
+    with pytest.raises(fibula.SourceError, match=r"10\.0\.0\.0/8 is there twice, on row 0 and on row 2"):
+        fibula.Table.build(rows, strict=True)
+
+
+def test_tags_list_the_values_of_all_sources(tmp_path: Path) -> None:
+    drop = tmp_path / "drop.txt"
+    drop.write_text("10.0.0.0/8\n192.0.2.0/24\n")
+    rows: list[Any] = [("10.0.0.0/8", {"list": "botnet", "score": 1}), ("10.0.0.0/8", {"list": "spam", "score": 2})]
+    table = fibula.Table.build([drop, rows], tags="list")
+    assert table.columns == {"list": str, "score": int}
+    assert table.lookup("10.1.1.1") == {"prefix": "10.0.0.0/8", "list": "drop;botnet;spam", "score": 2}
+    assert table.lookup("192.0.2.1") == {"prefix": "192.0.2.0/24", "list": "drop", "score": None}
+    assert table.report is not None
+    assert table.report["notes"] == [f"{drop}: no column list, its name stands for it: drop"]
+    # Rows that repeat a prefix are what tags are for.
+    assert len(fibula.Table.build(rows, tags="list", strict=True)) == 1
+    with pytest.raises(fibula.SourceError, match="--tags origin_as"):
+        fibula.Table.build(drop, peer="all")
+
+
+def test_snapshots_are_mapped_or_read_as_asked(tmp_path: Path) -> None:
+    path = tmp_path / "table.fib"
+    fibula.Table.build(PAIRS, output=path, load="read")
+    for load in ["auto", "map", "read"]:
+        assert found(fibula.Table.open(path, load=load)) == FOUND
+        assert found(fibula.Table.build([path, {}], load=load)) == FOUND
+    with pytest.raises(ValueError, match="auto, map or read"):
+        fibula.Table.open(path, load="mmap")

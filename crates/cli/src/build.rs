@@ -26,9 +26,14 @@ Examples:
   zcat list.gz | fibula build - -o table.fib
   fibula build old.fib --engine radix -o new.fib
   fibula build --layer geo=countries.csv --layer asn=rib.gz -o both.fib
+  fibula build lists/*.txt feed.csv --tags list -o bad.fib
+  fibula build rib.gz --peer all --tags origin_as -o origins.fib
 
-Sources merge in order: for the same prefix a later source replaces an earlier one, with all its
-columns. Of a BGP collector's peers the best paths are taken (local preference, AS path length,
+Sources merge in order: for the same prefix a later line or source replaces an earlier one, with all
+its columns: those that it lacks are null. How many is said, and which with -v. --tags COLUMN lists
+the values of all of them in that column instead: drop;botnet. A source without the column gives its
+name, without folder and suffix: lists/drop.txt is drop.
+Of a BGP collector's peers the best paths are taken (local preference, AS path length,
 origin, peer, MED); --peer takes one peer, or all sessions of an AS. Updates after a snapshot replace
 and withdraw the routes of its peers. Damaged records are counted, reported with file, record and
 byte offset, and skipped, unless --strict.

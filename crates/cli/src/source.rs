@@ -7,7 +7,7 @@ use clap::Args;
 use fibula_core::Family;
 use fibula_ingest::text::{Header, KeyColumns, TextOptions};
 use fibula_ingest::{ColumnKind, Format, HostBits, ReadOptions, SourceSpec};
-use fibula_rib::{BuilderOptions, PeerChoice};
+use fibula_rib::{BuilderOptions, Loading, PeerChoice};
 use fibula_sources::Settings;
 pub use fibula_sources::Source;
 use fibula_testkit::fib::HopModel;
@@ -22,7 +22,8 @@ pub struct ReadArgs {
     /// delegated, bgpdump, routes (ip route, route -n)
     #[arg(long, default_value = "auto", value_name = "FORMAT", hide_default_value = true)]
     pub format: Format,
-    /// Stop at the first damaged record instead of counting and skipping it
+    /// Stop at the first damaged record instead of counting and skipping it, and refuse a file that has a
+    /// prefix twice
     #[arg(long)]
     pub strict: bool,
     /// Use what comes out of an archive (gz, bz2, xz, zstd) before it is damaged or cut short
@@ -31,13 +32,24 @@ pub struct ReadArgs {
     /// Take a table without routes, or one of which most is damaged
     #[arg(long)]
     pub allow_empty: bool,
-    /// BGP peers whose routes are taken: best (all, and of each prefix the best path), most (the one with
-    /// the most routes), an address, AS64500, or an index
+    /// BGP peers whose routes are taken: best (all, and of each prefix the best path), all (the same, and
+    /// --tags lists the values of all paths), most (the one with the most routes), an address, AS64500, or an index
     #[arg(long, default_value = "best", value_name = "PEER", hide_default_value = true)]
     pub peer: Peer,
     /// Keep only these value columns
     #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
     pub columns: Option<Vec<String>>,
+    /// List the values that all rows and sources have for a prefix in this column, each once, separated by
+    /// semicolons (drop;botnet), instead of the last one's. A file without such a column gives its name
+    #[arg(long, value_name = "COLUMN")]
+    pub tags: Option<String>,
+    /// How snapshots come into memory: auto (mapped if nobody may write them, else read), map (only if nobody
+    /// writes into the file meanwhile), read
+    #[arg(long, default_value = "auto", value_name = "auto|map|read", hide_default_value = true)]
+    pub load: Loading,
+    /// Name the prefixes that were replaced by a later line or source (the first 20 of each kind)
+    #[arg(long, short)]
+    pub verbose: bool,
     /// Keep AS paths as text (BGP)
     #[arg(long)]
     pub as_path: bool,
@@ -78,6 +90,9 @@ impl ReadArgs {
             allow_empty: false,
             peer: Peer(PeerChoice::Best),
             columns: None,
+            tags: None,
+            load: Loading::Auto,
+            verbose: false,
             as_path: false,
             communities: false,
             delimiter: None,
@@ -104,7 +119,13 @@ impl ReadArgs {
             columns: self.columns.clone(),
             as_path: self.as_path,
             communities: self.communities,
+            tags: self.tags.clone(),
         }
+    }
+
+    /// Whether a snapshot or a generated table is taken as it is.
+    pub fn takes_all(&self) -> bool {
+        self.columns.is_none() && self.tags.is_none()
     }
 
     /// How sources are read and merged.
@@ -116,6 +137,7 @@ impl ReadArgs {
             allow_empty: self.allow_empty,
             builder: self.builder(),
             text: self.text()?,
+            loading: self.load,
         })
     }
 

@@ -73,6 +73,8 @@ struct SourceStats {
     date: Option<String>,
     announced: u64,
     withdrawn: u64,
+    repeated: u64,
+    replaced: u64,
 }
 
 #[derive(Serialize)]
@@ -228,6 +230,8 @@ fn sources(loaded: &Loaded) -> Vec<SourceStats> {
             date: source.date.map(utc),
             announced: source.announced,
             withdrawn: source.withdrawn,
+            repeated: source.repeated,
+            replaced: source.replaced,
         })
         .collect()
 }

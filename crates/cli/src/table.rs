@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use fibula_core::{Family, grouped};
 use fibula_fib::{Fib, FibOptions};
 use fibula_ingest::{Damage, Progress, ReadReport};
-use fibula_rib::{PeerChoice, Snapshot, Table};
+use fibula_rib::{Loading, PeerChoice, Provenance, Snapshot, SourceRecord, Table};
 pub use fibula_sources::DEFAULT_HOPS;
 use fibula_sources::{Merge, Watch};
 use fibula_testkit::fib::{HopModel, synthetic_hops};
@@ -34,12 +34,12 @@ pub struct Loaded {
 pub fn load(sources: &[(String, Source)], read: &ReadArgs) -> Result<Loaded, Failure> {
     let name = sources.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(",");
     let mut loaded = match sources {
-        [(_, Source::Snapshot(path))] if read.columns.is_none() => from_snapshot(path)?,
-        [(name, Source::Generated(spec))] => {
+        [(_, Source::Snapshot(path))] if read.takes_all() => from_snapshot(path, read.load)?,
+        [(name, Source::Generated(spec))] if read.takes_all() => {
             let started = Instant::now();
             let table = fibula_sources::generated(*spec);
             let mut loaded = Loaded::new(table, vec![("generate", started.elapsed())]);
-            loaded.table.provenance.sources.push(fibula_rib::SourceRecord {
+            loaded.table.provenance.sources.push(SourceRecord {
                 name: name.clone(),
                 format: "generated".to_owned(),
                 announced: spec.prefixes as u64,
@@ -91,9 +91,9 @@ impl Loaded {
     }
 }
 
-fn from_snapshot(path: &Path) -> Result<Loaded, Failure> {
+fn from_snapshot(path: &Path, load: Loading) -> Result<Loaded, Failure> {
     let started = Instant::now();
-    let snapshot = Snapshot::open(path)?;
+    let snapshot = Snapshot::open_with(path, load)?;
     let opened = started.elapsed();
     let table = fibula_sources::snapshot_table(&snapshot);
     let stages = vec![("open", opened), ("copy routes", started.elapsed() - opened)];
@@ -108,6 +108,7 @@ fn merge(sources: &[(String, Source)], read: &ReadArgs) -> Result<Loaded, Failur
     }
     let (read_time, damaged) = (started.elapsed(), merge.damaged());
     let table = merge.finish()?;
+    say_replaced(&table, read);
     let stages = vec![("read", read_time), ("merge", started.elapsed() - read_time)];
     Ok(Loaded { damaged, ..Loaded::new(table, stages) })
 }
@@ -125,6 +126,46 @@ impl Watch for Aloud {
         self.0 = None; // gone before anything else is said
         say_report(name, report, damage);
     }
+
+    fn stands_in(&mut self, name: &str, column: &str, value: &str) {
+        note(format_args!("{name}: no column {column}, its name stands for it: {value}"));
+    }
+}
+
+/// Says how many prefixes were replaced by a later line or source, and which if asked to.
+fn say_replaced(table: &Table, read: &ReadArgs) {
+    let Provenance { sources, replaced, tags, .. } = &table.provenance;
+    let counts = match tags {
+        None => "the last one counts",
+        Some(_) => "the last one counts but for the tags",
+    };
+    let mut in_all = 0;
+    for source in sources {
+        let SourceRecord { name, repeated, replaced, .. } = source;
+        in_all += repeated + replaced;
+        if *repeated > 0 {
+            let lines = plural(*repeated, "record repeats", "records repeat");
+            note(format_args!("{name}: {lines} a prefix of the same source: {counts}"));
+        }
+        if *replaced > 0 {
+            let prefixes = plural(*replaced, "prefix", "prefixes");
+            note(format_args!("{name}: {prefixes} of earlier sources replaced: {counts}"));
+        }
+    }
+    if in_all > 0 && !read.verbose {
+        note("-v names them");
+    }
+    if read.verbose {
+        replaced.iter().for_each(|found| note(format_args!("  {found}")));
+        let more = in_all.saturating_sub(replaced.len() as u64);
+        if more > 0 {
+            note(format_args!("  and {} more", grouped(more)));
+        }
+    }
+}
+
+fn plural(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(count), if count == 1 { one } else { many })
 }
 
 /// Whose view of the world a BGP table is, and that there are others: it must not stay unsaid.
@@ -154,10 +195,10 @@ pub fn open(
     options: &FibOptions,
 ) -> Result<Fib, Failure> {
     if let [(_, Source::Snapshot(path))] = sources
-        && read.columns.is_none()
+        && read.takes_all()
         && read.synthetic_hops.is_none()
     {
-        return Ok(Fib::open_with(path, options)?);
+        return Ok(Fib::open_with(path, &options.clone().loading(read.load))?);
     }
     Ok(Fib::of_table(load_aloud(sources, read)?.table, options)?)
 }

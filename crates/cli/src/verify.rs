@@ -97,7 +97,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let loaded = match &args.snapshot {
         Some(path) => {
             let source = (path.display().to_string(), Source::Snapshot(path.clone()));
-            table::load(&[source], &ReadArgs::automatic())?
+            table::load(&[source], &ReadArgs { load: args.read.load, ..ReadArgs::automatic() })?
         }
         None => {
             engines::choose::<u32>(&args.engines)?;

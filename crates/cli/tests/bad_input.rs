@@ -1,6 +1,6 @@
 //! Input that is missing, damaged or hostile: said plainly, never a panic.
 
-use crate::common::{Files, done, read, said, said_to};
+use crate::common::{Files, done, json, read, said, said_to};
 
 #[test]
 fn damage_is_counted_and_placed() {
@@ -208,4 +208,53 @@ fn outputs_that_cannot_be() {
         let run = said(args);
         assert!(run.code == 2 && run.err.contains("/dev/full: No space"), "{args:?}: {}", run.err);
     }
+}
+
+/// A record is announced or damaged, never both.
+#[test]
+fn host_bits_are_damage_or_masked() {
+    let files = Files::new();
+    let delegated = |network: &str| format!("apnic|JP|ipv6|{network}|32|19990813|allocated\n");
+    for (name, text, can_be_masked) in [
+        ("a.txt", "10.0.0.0/8 x\n11.0.0.1/8 x\n12.0.0.0/8 x\n".to_owned(), true),
+        ("a.csv", "10.0.0.0/8,x\n11.0.0.1/8,x\n12.0.0.0/8,x\n".to_owned(), true),
+        (
+            "mask.csv",
+            "10.0.0.0,255.0.0.0,x\n11.0.0.1,255.0.0.0,x\n12.0.0.0,255.0.0.0,x\n".to_owned(),
+            true,
+        ),
+        ("ranges.csv", "10.0.0.0-10.0.0.255,x\n11.0.0.1/8,x\n12.0.0.0/8,x\n".to_owned(), true),
+        ("list.json", "[\"10.0.0.0/8\", \"11.0.0.1/8\", \"12.0.0.0/8\"]".to_owned(), true),
+        ("map.json", "{\"10.0.0.0/8\": 1, \"11.0.0.1/8\": 2, \"12.0.0.0/8\": 3}".to_owned(), true),
+        ("delegated", ["2001:db8::", "2001:dba::1", "2001:db9::"].map(delegated).concat(), false),
+        ("ip-route", "10.0.0.0/8 dev a\n11.0.0.1/8 dev a\n12.0.0.0/8 dev a\n".to_owned(), false),
+    ] {
+        let file = files.with(name, text);
+        for mask in [false, true] {
+            let mut args = vec!["stats", "-t", &file, "--json", "--engines", "radix"];
+            if mask {
+                args.push("--mask-host-bits");
+            }
+            let stats = json(&args);
+            let routes = ["v4", "v6"].map(|family| stats[family]["prefixes"].as_u64().unwrap_or(0));
+            let announced = stats["sources"][0]["announced"].as_u64();
+            let all = mask && can_be_masked;
+            let counts = (announced, stats["damaged"].as_u64(), routes[0] + routes[1]);
+            let wanted = if all { (Some(3), Some(0), 3) } else { (Some(2), Some(1), 2) };
+            assert_eq!(counts, wanted, "{name}, masked: {mask}");
+        }
+    }
+}
+
+#[test]
+fn more_names_than_columns_are_refused() {
+    let files = Files::new();
+    let (csv, fib) = (files.with("a.csv", "10.0.0.0/8,x\n11.0.0.0/8,y\n"), files.path("a.fib"));
+    let refused = said(&["build", &csv, "--names", "prefix,site,owner", "-o", &fib]);
+    assert_eq!(refused.code, 2);
+    let wanted = format!(
+        "{csv}: 3 names for 2 columns: prefix, site, owner; --names takes one for each column"
+    );
+    assert!(refused.err.contains(&wanted), "{}", refused.err);
+    done(&["build", &csv, "--names", "prefix,site", "-o", &fib]);
 }

@@ -7,6 +7,7 @@ mod common;
 #[cfg(unix)]
 mod crash;
 mod data;
+mod merged;
 mod query;
 mod real_data;
 mod replay;

@@ -68,4 +68,4 @@ pub use persist::{Persist, SharedBytes, TableRef, TableSource};
 pub use prefix::{AnyPrefix, Prefix};
 pub use ranges::{Range, Ranges};
 pub use routes::{Route, Routes};
-pub use update::{Attributes, BgpAttributes, Change, ColumnKind, Update, Value, Vrf};
+pub use update::{Attributes, BgpAttributes, Change, ColumnKind, ScalarType, Update, Value, Vrf};

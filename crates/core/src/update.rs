@@ -91,6 +91,22 @@ pub enum ColumnKind {
     Str,
 }
 
+/// The type that the texts of a column had where they come from, in formats that have more types than text and
+/// unsigned integers (mmdb): they are written back as what they were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ScalarType {
+    /// `true` and `false`.
+    Bool,
+    /// A number of 32 bits with a fraction.
+    Float,
+    /// A number of 64 bits with a fraction.
+    Double,
+    /// A signed integer of 32 bits.
+    Int,
+    /// An unsigned integer of 128 bits.
+    Wide,
+}
+
 /// A value of an attribute column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Value<'a> {

@@ -6,9 +6,11 @@ use std::net::IpAddr;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, StringArray};
-use fibula_core::{Addr, AnyPrefix, Hop, Routes, Value};
+use fibula_core::{Addr, AnyPrefix, Attributes, Change, Hop, Routes, Update, Value};
 use fibula_export::{TextForm, intervals, mmdb, text};
-use fibula_rib::{ColumnKind, Columns, ColumnsBuilder, Pod, Table};
+use fibula_rib::{
+    BuilderOptions, ColumnKind, Columns, ColumnsBuilder, Pod, ScalarType, Table, TableBuilder,
+};
 use fibula_testkit::fib::GenSpec;
 use maxminddb::Reader;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -219,6 +221,134 @@ fn mmdb_has_nested_maps() {
     let full = Record { country: Some(country), asn: 1, asn_name: Some("one".to_owned()) };
     assert_eq!(record("10.0.0.1"), full);
     assert_eq!(record("11.0.0.1"), Record { country: None, asn: 2, asn_name: None });
+}
+
+/// What came from an mmdb file has the types that it had there, and what has indices for names is an array.
+#[test]
+fn mmdb_has_types_and_arrays() {
+    #[derive(serde::Deserialize, Debug, PartialEq)]
+    struct Part {
+        code: Option<String>,
+    }
+    #[derive(serde::Deserialize, Debug, PartialEq)]
+    struct Record {
+        is_on: Option<bool>,
+        share: Option<f32>,
+        latitude: Option<f64>,
+        delta: Option<i32>,
+        wide: Option<u128>,
+        parts: Option<Vec<Part>>,
+        sparse: Option<BTreeMap<String, u32>>,
+    }
+    let names = [
+        "is_on",
+        "share",
+        "latitude",
+        "delta",
+        "wide",
+        "parts.1.code",
+        "parts.0.code",
+        "sparse.0",
+        "sparse.2",
+    ];
+    let kind = |name: &str| match name.starts_with("sparse") {
+        true => ColumnKind::Int,
+        false => ColumnKind::Str,
+    };
+    let kinds: Vec<_> = names.iter().map(|name| ((*name).to_owned(), kind(name))).collect();
+    let types = [
+        ("is_on", ScalarType::Bool),
+        ("share", ScalarType::Float),
+        ("latitude", ScalarType::Double),
+        ("delta", ScalarType::Int),
+        ("wide", ScalarType::Wide),
+    ];
+    let mut builder = TableBuilder::new(BuilderOptions::default());
+    builder.types_of_next(&types.map(|(name, of)| (name.to_owned(), of)));
+    builder.begin_source("x.mmdb", "mmdb", &kinds, false, None);
+    let (text, none, int) = (Value::Str, Value::Null, Value::Int);
+    let wide = u128::MAX.to_string();
+    let rows = [
+        (
+            "10.0.0.0/8",
+            [
+                text("true"),
+                text("0.1"),
+                text("-47.25"),
+                text("-5"),
+                text(&wide),
+                text("b"),
+                text("a"),
+                int(1),
+                int(2),
+            ],
+        ),
+        (
+            "11.0.0.0/8",
+            [
+                text("false"),
+                text("7"),
+                text("1e-300"),
+                text("2147483647"),
+                text("3"),
+                none,
+                text("a"),
+                none,
+                none,
+            ],
+        ),
+        ("12.0.0.0/8", [none, none, none, none, none, text("b"), none, none, int(9)]),
+        // It is no number, whatever the others are.
+        ("13.0.0.0/8", [none, none, text("north"), none, none, none, none, none, none]),
+    ];
+    for (prefix, values) in &rows {
+        let change = Change::Announce(Attributes::Values(values));
+        builder.apply(&Update::new(prefix.parse().unwrap(), change));
+    }
+    let mut bytes = Vec::new();
+    mmdb(&builder.finish().unwrap(), "test", 1, &mut bytes).unwrap();
+    let reader = Reader::from_source(bytes).unwrap();
+    reader.verify().unwrap();
+    let record = |ip: &str| -> Record {
+        reader.lookup(ip.parse().unwrap()).unwrap().decode().unwrap().unwrap()
+    };
+    let part = |code: &str| Part { code: Some(code.to_owned()) };
+    let sparse = |pairs: &[(&str, u32)]| {
+        Some(pairs.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect())
+    };
+    assert_eq!(
+        record("10.0.0.1"),
+        Record {
+            is_on: Some(true),
+            share: Some(0.1),
+            latitude: Some(-47.25),
+            delta: Some(-5),
+            wide: Some(u128::MAX),
+            parts: Some(vec![part("a"), part("b")]),
+            sparse: sparse(&[("0", 1), ("2", 2)]),
+        }
+    );
+    assert_eq!(
+        record("11.0.0.1"),
+        Record {
+            is_on: Some(false),
+            share: Some(7.0),
+            latitude: Some(1e-300),
+            delta: Some(i32::MAX),
+            wide: Some(3),
+            parts: Some(vec![part("a")]),
+            sparse: None,
+        }
+    );
+    let third = record("12.0.0.1");
+    assert_eq!(third.parts, Some(vec![Part { code: None }, part("b")]));
+    assert_eq!(third.sparse, sparse(&[("2", 9)]));
+    #[derive(serde::Deserialize)]
+    struct Text {
+        latitude: String,
+    }
+    let odd: Text = reader.lookup("13.0.0.1".parse().unwrap()).unwrap().decode().unwrap().unwrap();
+    assert_eq!(odd.latitude, "north");
 }
 
 fn check_intervals<A: Addr + Pod>(table: &Table) {

@@ -2,9 +2,9 @@
 
 mod bgp;
 mod common;
-mod fpm;
 #[cfg(target_os = "linux")]
 mod daemons;
+mod fpm;
 #[cfg(target_os = "linux")]
 mod kernel;
 mod live;

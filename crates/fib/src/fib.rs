@@ -46,12 +46,12 @@ impl Fib {
         Self::open_with(path, &FibOptions::default())
     }
 
-    /// As [`Fib::open`], with a choice of engines.
+    /// As [`Fib::open`], with a choice of engines, and mapped or read.
     ///
     /// # Errors
     /// As [`Fib::open`]; and if an engine is not known or none of the list takes the table.
     pub fn open_with(path: impl AsRef<Path>, options: &FibOptions) -> Result<Self, FibError> {
-        Self::of_snapshot(Snapshot::open(path)?, options)
+        Self::of_snapshot(Snapshot::open_with(path, options.loading)?, options)
     }
 
     /// Takes a snapshot that is open.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use fibula_core::Routes;
 use fibula_engines::{EngineFamily, Entry, Isa, engines, find};
-use fibula_rib::{Pod, StoredRoutes};
+use fibula_rib::{Loading, Pod, StoredRoutes};
 
 use crate::open_family::{Engine, Report};
 use crate::{Chosen, FibError};
@@ -51,12 +51,18 @@ pub struct FibOptions {
     pub engines: Vec<EngineChoice>,
     /// The best instruction set that engines may use.
     pub isa: Isa,
+    /// How a snapshot file comes into memory.
+    pub loading: Loading,
 }
 
 impl Default for FibOptions {
     /// The stored engine, else `auto`, for the instructions of this machine.
     fn default() -> Self {
-        Self { engines: vec![EngineChoice::Stored, EngineChoice::Auto], isa: Isa::detect() }
+        Self {
+            engines: vec![EngineChoice::Stored, EngineChoice::Auto],
+            isa: Isa::detect(),
+            loading: Loading::Auto,
+        }
     }
 }
 
@@ -77,6 +83,13 @@ impl FibOptions {
     #[must_use]
     pub fn isa(self, isa: Isa) -> Self {
         Self { isa, ..self }
+    }
+
+    /// With the file mapped or read; of a mapped file [`Snapshot::open_with`](fibula_rib::Snapshot::open_with) says
+    /// what must hold.
+    #[must_use]
+    pub fn loading(self, loading: Loading) -> Self {
+        Self { loading, ..self }
     }
 
     /// Every name is that of an engine of some family.

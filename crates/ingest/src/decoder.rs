@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use fibula_core::{Attributes, Change, ColumnKind, Update, Value, Vrf};
+use fibula_core::{Attributes, Change, ColumnKind, ScalarType, Update, Value, Vrf};
 
 /// What follows the bytes that a decoder is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +98,12 @@ pub trait Sink {
     fn remark(&mut self, key: &'static str, value: &str) {
         let _ = (key, value);
     }
+    /// The updates that follow are of this record, counted as [`Damage::record`] is, in sources without peers. If it
+    /// `takes`, they may take prefixes from earlier records by a rule of the format, as a range does that lies
+    /// in another; otherwise a prefix that was there before is there twice.
+    fn record(&mut self, record: u64, takes: bool) {
+        let _ = (record, takes);
+    }
     /// A change of a peer's session.
     fn peer_state(&mut self, state: &PeerState) {
         let _ = state;
@@ -165,6 +171,8 @@ pub struct SourceInfo {
     pub format: &'static str,
     /// The columns of [`Attributes::Values`], in order; empty if `bgp`.
     pub columns: Vec<ColumnDecl>,
+    /// What the texts of a column are, by its name, where the format has more types than text and numbers.
+    pub types: Vec<(String, ScalarType)>,
     /// Whether updates carry [`Attributes::Bgp`].
     pub bgp: bool,
     /// When the data was made, in seconds since 1970: the first MRT record's time, an mmdb file's

@@ -55,7 +55,7 @@ mod options;
 mod read;
 pub mod text;
 
-pub use fibula_core::ColumnKind;
+pub use fibula_core::{ColumnKind, ScalarType};
 
 pub use compress::{Compression, open as decompress};
 pub use decoder::{

@@ -340,6 +340,9 @@ impl Sink for Named<'_> {
     fn remark(&mut self, key: &'static str, value: &str) {
         self.sink.remark(key, value);
     }
+    fn record(&mut self, record: u64, takes: bool) {
+        self.sink.record(record, takes);
+    }
     fn peer_state(&mut self, state: &PeerState) {
         self.sink.peer_state(state);
     }

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use fibula_core::{ColumnKind, Value};
+use fibula_core::{ColumnKind, ScalarType, Value};
 
 use crate::TableError;
 use crate::array::Array;
@@ -41,6 +41,8 @@ pub(crate) struct Column {
     /// A code for each row: an index into the dictionary, or [`NULL`].
     pub(crate) codes: Array<u32>,
     pub(crate) dictionary: Dictionary,
+    /// What its texts were where they come from.
+    pub(crate) scalar: Option<ScalarType>,
 }
 
 #[derive(Clone, PartialEq)]
@@ -114,6 +116,21 @@ impl Columns {
         self.columns[column].dictionary.kind()
     }
 
+    /// What the texts of a column were where they come from, if that was the same in all sources.
+    ///
+    /// # Panics
+    /// If there is no such column.
+    pub fn scalar_type(&self, column: usize) -> Option<ScalarType> {
+        self.columns[column].scalar
+    }
+
+    /// Notes what the texts of a column were.
+    pub(crate) fn set_scalar_type(&mut self, column: &str, scalar: Option<ScalarType>) {
+        if let Some(column) = self.columns.iter_mut().find(|known| known.name == column) {
+            column.scalar = scalar;
+        }
+    }
+
     /// The column with this name.
     pub fn find(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|c| c.name == name)
@@ -164,6 +181,7 @@ impl Columns {
             name: name.to_owned(),
             codes: (0..rows).collect::<Vec<_>>().into(),
             dictionary: Dictionary::Int((0..u64::from(rows)).collect::<Vec<_>>().into()),
+            scalar: None,
         };
         Self { rows, columns: vec![column] }
     }
@@ -258,6 +276,11 @@ impl ColumnsBuilder {
         Ok(number)
     }
 
+    /// The place of the column with this name.
+    pub(crate) fn position(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.name == name)
+    }
+
     /// Number of rows so far.
     pub fn len(&self) -> u32 {
         self.rows
@@ -304,7 +327,7 @@ impl Growing {
                 Dictionary::Str { offsets: offsets.into(), text: text.into() }
             }
         };
-        Ok(Column { name: self.name, codes: self.codes.into(), dictionary })
+        Ok(Column { name: self.name, codes: self.codes.into(), dictionary, scalar: None })
     }
 }
 

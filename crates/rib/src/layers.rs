@@ -40,12 +40,25 @@ pub fn layers(layers: &[(&str, &Table)]) -> Result<Table, TableError> {
     let mut rows = ColumnsBuilder::new(&columns);
     let v4 = family(layers, &mut rows)?;
     let v6 = family(layers, &mut rows)?;
-    let mut whole = Table { v4, v6, columns: rows.finish()?, ..Table::default() };
+    let mut columns = rows.finish()?;
+    for (layer, table) in layers {
+        for (at, name) in table.columns.names().enumerate() {
+            columns.set_scalar_type(&format!("{layer}_{name}"), table.columns.scalar_type(at));
+        }
+    }
+    let mut whole = Table { v4, v6, columns, ..Table::default() };
     for (layer, table) in layers {
         let sources = table.provenance.sources.iter().cloned();
         whole.provenance.sources.extend(sources.map(|mut source| {
             source.name = format!("{layer}={}", source.name);
             source
+        }));
+        let replaced = table.provenance.replaced.iter().cloned();
+        whole.provenance.replaced.extend(replaced.map(|mut found| {
+            for mention in [&mut found.earlier, &mut found.later] {
+                mention.source = format!("{layer}={}", mention.source);
+            }
+            found
         }));
     }
     Ok(whole)

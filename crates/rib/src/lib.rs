@@ -66,6 +66,7 @@ mod mapping;
 #[cfg(test)]
 mod model;
 mod publisher;
+mod replaced;
 pub mod rib;
 pub mod snapshot;
 mod status;
@@ -80,7 +81,7 @@ pub use checkpoint::{Checkpoint, Restored};
 pub use choice::{EngineSource, Maker, Makers};
 pub use columns::{Columns, ColumnsBuilder};
 pub use feed::{FeedDigest, FeedMark};
-pub use fibula_core::ColumnKind;
+pub use fibula_core::{ColumnKind, ScalarType};
 pub use frozen::Frozen;
 pub use history::{Changed, History, Since};
 pub use indexed::IndexedRoutes;
@@ -88,6 +89,7 @@ pub use layers::layers;
 pub use live::{Live, LiveOptions};
 pub use log::Pacing;
 pub use publisher::{AttributeTable, Generation, Reader};
+pub use replaced::{Mention, Replacement};
 pub use rib::{
     AttributeSet, Change, Changes, Decision, Limits, Path, Peer, Preference, Rib, RibMemory,
     SetTexts, Step, ValueNames,

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use fibula_core::{Addr, Family, Kind, PerFamily, Routes, Vrf, grouped};
 use serde::{Deserialize, Serialize};
 
-use crate::Columns;
+use crate::{Columns, Replacement};
 
 /// A routing table with what its routes carry: ready to be compiled, stored, looked at.
 ///
@@ -88,6 +88,13 @@ pub struct Provenance {
     /// What was not taken.
     #[serde(default)]
     pub left_out: LeftOut,
+    /// The column whose values are lists of all that was said of a prefix
+    /// ([`BuilderOptions::tags`](crate::BuilderOptions::tags)).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tags: Option<String>,
+    /// The first prefixes that were repeated in a source, and the first that replaced one of an earlier source.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replaced: Vec<Replacement>,
 }
 
 /// What peers said and a table has not, since they were not chosen.
@@ -133,6 +140,8 @@ impl Default for Provenance {
             selected_peer: None,
             peers: Vec::new(),
             left_out: LeftOut::default(),
+            tags: None,
+            replaced: Vec::new(),
         }
     }
 }
@@ -158,6 +167,13 @@ pub struct SourceRecord {
     pub announced: u64,
     /// Routes that it withdrew, of all peers.
     pub withdrawn: u64,
+    /// Prefixes that it has more than once, each time but the first: the last one counts. Not counted of BGP
+    /// peers, whose later routes are updates.
+    #[serde(default)]
+    pub repeated: u64,
+    /// Prefixes of earlier sources that it replaced.
+    #[serde(default)]
+    pub replaced: u64,
 }
 
 /// A BGP peer whose routes became the table.
@@ -207,6 +223,8 @@ pub enum TableError {
         /// The columns that there are.
         columns: Vec<String>,
     },
+    /// [`PeerChoice::All`](crate::PeerChoice::All) without a column that holds the values of all.
+    AllPeers,
     /// There is too much of something for its numbers, which have 32 bits.
     Limit {
         /// What there is too much of.
@@ -250,6 +268,10 @@ impl fmt::Display for TableError {
                 write!(f, "no column {asked}; there are: ")?;
                 list(f, columns)
             }
+            Self::AllPeers => f.write_str(
+                "all peers give a prefix several values: name the column that lists them (--tags origin_as), or \
+                 take the best paths (--peer best)",
+            ),
             Self::Limit { what } => write!(f, "more than 2^32 - 1 {what}"),
             Self::Stopped { vrf, family } => write!(
                 f,

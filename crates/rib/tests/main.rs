@@ -7,6 +7,7 @@ mod engines;
 mod live;
 mod peers;
 mod refused;
+mod replaced;
 mod rib;
 mod snapshot;
 mod stopped;

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::fs;
 
-use fibula_core::{Addr, Hop, Prefix, Routes, TableRef, Value};
+use fibula_core::{Addr, Attributes, Change, Hop, Prefix, Routes, TableRef, Update, Value};
 use fibula_rib::snapshot::SnapshotErrorKind;
 use fibula_rib::{
-    ColumnKind, Columns, ColumnsBuilder, EnginePart, Loading, Pod, Provenance, SelectedPeer,
-    Snapshot, SourceRecord, Table, to_bytes, write,
+    BuilderOptions, ColumnKind, Columns, ColumnsBuilder, EnginePart, Loading, Pod, Provenance,
+    ScalarType, SelectedPeer, Snapshot, SourceRecord, Table, TableBuilder, layers, to_bytes, write,
 };
 use fibula_testkit::{Rng, probes, tables};
 use proptest::prelude::*;
@@ -56,6 +56,35 @@ fn agrees<A: Addr + Pod>(routes: Routes<A>, random: usize) {
 
 fn convert<A: Addr, B: Addr>(prefix: Prefix<A>) -> Prefix<B> {
     Prefix::new(B::from_u128(prefix.addr().to_u128()), prefix.len()).unwrap()
+}
+
+/// What texts were in their sources stays with their column, if all sources agree.
+#[test]
+fn types_of_texts_are_stored() {
+    let columns = [("on", ColumnKind::Str), ("x", ColumnKind::Str), ("y", ColumnKind::Str)];
+    let columns = columns.map(|(name, kind)| (name.to_owned(), kind));
+    let typed = |name: &str, of| (name.to_owned(), of);
+    let mut builder = TableBuilder::new(BuilderOptions::default());
+    let types = [typed("on", ScalarType::Bool), typed("x", ScalarType::Double)];
+    builder.types_of_next(&[types.as_slice(), &[typed("y", ScalarType::Float)]].concat());
+    builder.begin_source("a.mmdb", "mmdb", &columns, false, None);
+    let values = [Value::Str("true"), Value::Str("1.5"), Value::Str("2")];
+    let change = Change::Announce(Attributes::Values(&values));
+    builder.apply(&Update::new("10.0.0.0/8".parse().unwrap(), change));
+    builder.types_of_next(&types);
+    builder.begin_source("b.mmdb", "mmdb", &columns, false, None);
+    let table = bare(&builder.finish().unwrap());
+    let found = |table: &Snapshot| [0, 1, 2].map(|at| table.columns().scalar_type(at));
+    assert_eq!(found(&table), [Some(ScalarType::Bool), Some(ScalarType::Double), None]);
+    // As a source, and beside one that says nothing of types.
+    let as_table = Table { columns: table.columns().clone(), ..Table::default() };
+    let layered = layers(&[("l", &as_table)]).unwrap();
+    assert_eq!(layered.columns.scalar_type(1), Some(ScalarType::Double));
+    let mut builder = TableBuilder::new(BuilderOptions::default());
+    builder.add_table("t.fib", "snapshot", &as_table);
+    builder.begin_source("c.csv", "text", &columns[1..2], false, None);
+    let table = bare(&builder.finish().unwrap());
+    assert_eq!(found(&table), [Some(ScalarType::Bool), None, None]);
 }
 
 #[test]

@@ -2,7 +2,7 @@ use std::fmt;
 use std::io;
 
 use fibula_ingest::ReadError;
-use fibula_rib::{SnapshotError, TableError};
+use fibula_rib::{Replacement, SnapshotError, TableError};
 
 /// Why a source, or a table of sources, could not be had.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub enum SourceError {
     },
     /// A file that cannot be read, or is damaged (strict).
     Read(ReadError),
+    /// A source has a prefix twice (strict).
+    Repeated(Replacement),
     /// A snapshot that cannot be used.
     Snapshot(SnapshotError),
     /// Sources that do not make a table.
@@ -39,6 +41,12 @@ impl fmt::Display for SourceError {
             Self::Name { name, what } => write!(f, "{name}: {what}"),
             Self::Io { name, error } => write!(f, "{name}: {error}"),
             Self::Read(error) => error.fmt(f),
+            Self::Repeated(Replacement { prefix, earlier, later }) => write!(
+                f,
+                "{}: {prefix} is there twice, on {} and on {}; leave out one of them, or let the later one count \
+                 (without --strict), or list the values of both (--tags COLUMN)",
+                later.source, earlier.place, later.place
+            ),
             Self::Snapshot(error) => error.fmt(f),
             Self::Table(error) => error.fmt(f),
         }
@@ -48,7 +56,7 @@ impl fmt::Display for SourceError {
 impl std::error::Error for SourceError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Generated(_) | Self::Name { .. } => None,
+            Self::Generated(_) | Self::Name { .. } | Self::Repeated(_) => None,
             Self::Io { error, .. } => Some(error),
             Self::Read(error) => Some(error),
             Self::Snapshot(error) => Some(error),

@@ -8,7 +8,9 @@ use fibula_ingest::{
     Damage, Format, PeerInfo, PeerState, Progress, ReadOptions, ReadReport, Sink, SourceInfo,
     SourceSpec, text::TextOptions,
 };
-use fibula_rib::{BuilderOptions, Columns, Snapshot, Table, TableBuilder};
+use fibula_rib::{
+    BuilderOptions, Columns, Loading, PeerChoice, Snapshot, Table, TableBuilder, TableError,
+};
 use fibula_testkit::fib::{GenSpec, HopModel};
 
 use crate::{Source, SourceError, embedded};
@@ -18,7 +20,7 @@ use crate::{Source, SourceError, embedded};
 pub struct Settings {
     /// The format of the files.
     pub format: Format,
-    /// The first damage is an error.
+    /// The first damage is an error, and so is a prefix that a source has twice.
     pub strict: bool,
     /// What comes out of an archive before it is damaged or cut short is taken.
     pub salvage: bool,
@@ -28,6 +30,8 @@ pub struct Settings {
     pub builder: BuilderOptions,
     /// How text is read.
     pub text: TextOptions,
+    /// How snapshots come into memory.
+    pub loading: Loading,
 }
 
 /// Who is told while files are read.
@@ -36,6 +40,10 @@ pub trait Watch {
     fn progress(&mut self, name: &str, progress: Progress);
     /// A file was read to its end; `damage` has the first [`SHOWN`] of all that is damaged.
     fn done(&mut self, name: &str, report: &ReadReport, damage: &[Damage]);
+    /// A source lacks the column that lists values ([`BuilderOptions::tags`]): `value`, its name, stands for it.
+    fn stands_in(&mut self, name: &str, column: &str, value: &str) {
+        let _ = (name, column, value);
+    }
 }
 
 /// Nobody is told.
@@ -70,25 +78,36 @@ impl Merge {
     /// Adds a source, called `name` in the table's provenance where it is not a file.
     ///
     /// # Errors
-    /// If it cannot be read, or is damaged and [`Settings::strict`].
+    /// If it cannot be read, or is damaged, or has a prefix twice, and [`Settings::strict`].
     pub fn add(
         &mut self,
         name: &str,
         source: &Source,
         watch: &mut dyn Watch,
     ) -> Result<(), SourceError> {
+        if self.settings.builder.peer == PeerChoice::All && self.settings.builder.tags.is_none() {
+            return Err(TableError::AllPeers.into());
+        }
         match source {
             Source::Embedded => embedded::feed(&mut self.builder),
             Source::Generated(spec) => {
                 self.builder.add_table(name, "generated", &generated(*spec));
             }
             Source::Snapshot(path) => {
-                let table = snapshot_table(&Snapshot::open(path)?);
+                let table = snapshot_table(&Snapshot::open_with(path, self.settings.loading)?);
                 self.builder.add_table(name, "snapshot", &table);
             }
             Source::Feed(path) => self.file(path, watch)?,
         }
+        if let (Some(stand_in), Some(column)) = (self.builder.stand_in(), self.tags()) {
+            watch.stands_in(name, column, stand_in);
+        }
         Ok(())
+    }
+
+    /// The column that lists the values of all routes.
+    fn tags(&self) -> Option<&str> {
+        self.settings.builder.tags.as_deref()
     }
 
     /// For updates that come from elsewhere.
@@ -131,7 +150,20 @@ impl Merge {
         }
         self.damaged += report.damaged;
         watch.done(&name, &report, &damage);
-        Ok(())
+        self.check_repeated()
+    }
+
+    /// A prefix that a source has twice is an error where the first damage is one, unless all its values are asked
+    /// for.
+    ///
+    /// # Errors
+    /// [`SourceError::Repeated`].
+    pub fn check_repeated(&self) -> Result<(), SourceError> {
+        let is_refused = self.settings.strict && self.settings.builder.tags.is_none();
+        match self.builder.first_repeated() {
+            Some(found) if is_refused => Err(SourceError::Repeated(found.clone())),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -171,11 +203,16 @@ struct Feeder<'a> {
 impl Sink for Feeder<'_> {
     fn begin(&mut self, info: &SourceInfo) {
         let columns: Vec<_> = info.columns.iter().map(|c| (c.name.clone(), c.kind)).collect();
+        self.builder.types_of_next(&info.types);
         self.builder.begin_source(&info.name, info.format, &columns, info.bgp, info.date);
     }
 
     fn peer(&mut self, index: u32, peer: &PeerInfo) {
         self.builder.add_peer(index, peer.address, peer.asn);
+    }
+
+    fn record(&mut self, record: u64, takes: bool) {
+        self.builder.at_record(record, takes);
     }
 
     fn peer_state(&mut self, state: &PeerState) {

@@ -106,13 +106,14 @@ fn is_snapshot(path: &Path) -> io::Result<bool> {
     Ok(!head.is_empty() && SNAPSHOT_MAGIC.starts_with(&head))
 }
 
-/// The BGP peers that a text names: `best` (all of them), `most`, an address, `AS64500`, an index.
+/// The BGP peers that a text names: `best` (of all of them the best path), `all`, `most`, an address, `AS64500`, an index.
 ///
 /// # Errors
 /// What there is to name, if it names none.
 pub fn parse_peer(text: &str) -> Result<PeerChoice, String> {
     match text {
         "best" => return Ok(PeerChoice::Best),
+        "all" => return Ok(PeerChoice::All),
         "most" => return Ok(PeerChoice::Most),
         _ => {}
     }
@@ -125,7 +126,8 @@ pub fn parse_peer(text: &str) -> Result<PeerChoice, String> {
         None => text.parse().map(PeerChoice::Index),
     };
     choice.map_err(|_| {
-        "a peer is best, most, an address (192.0.2.1), an AS (AS64500) or an index (3)".to_owned()
+        "a peer is best, all, most, an address (192.0.2.1), an AS (AS64500) or an index (3)"
+            .to_owned()
     })
 }
 
@@ -137,6 +139,7 @@ mod tests {
     fn peers() {
         for (text, choice) in [
             ("best", PeerChoice::Best),
+            ("all", PeerChoice::All),
             ("most", PeerChoice::Most),
             ("7", PeerChoice::Index(7)),
             ("AS64500", PeerChoice::As(64500)),

@@ -39,6 +39,8 @@ class _Building(TypedDict):
     allow_empty: bool
     peer: str
     columns: list[str] | None
+    tags: str | None
+    load: str
     as_path: bool
     communities: bool
     delimiter: str | None
@@ -93,7 +95,7 @@ class Columns:
 @final
 class Table:
     @staticmethod
-    def open(path: str | PathLike[str]) -> Table: ...
+    def open(path: str | PathLike[str], load: str) -> Table: ...
     @staticmethod
     def build(
         layers: Sequence[tuple[str | None, Sequence[str | _Rows]]], building: _Building, output: str | PathLike[str] | None

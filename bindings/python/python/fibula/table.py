@@ -48,12 +48,13 @@ class Table:
         self._report: dict[str, Any] | None = None
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> Table:
+    def open(cls, path: str | os.PathLike[str], *, load: str = "auto") -> Table:
         """Opens a snapshot file, as `fibula build` and `Table.save` write it.
 
-        The file is mapped, not read: a million prefixes open in milliseconds, and all processes that have it open
-        share its pages. It must not be changed in place while it is open; those who write snapshots put a new file
-        in the place of the old one.
+        A file that nobody may write, as snapshots are written, is mapped: a million prefixes open in milliseconds, and
+        all processes that have it open share its pages. Another is read into memory. `load="map"` and `load="read"` force
+        either; a mapped file must not be changed in place while it is open, so those who write snapshots put a new
+        file in the place of the old one.
 
         Raises OSError if it cannot be read, `SnapshotError` if it is none, or damaged.
 
@@ -62,7 +63,7 @@ class Table:
         {'prefix': '10.0.0.0/8', 'site': 'hq', 'vlan': 1}
         """
         path = Path(path).absolute()
-        return cls(native.Table.open(path), path)
+        return cls(native.Table.open(path, load), path)
 
     @classmethod
     def build(
@@ -76,6 +77,7 @@ class Table:
         salvage: bool = False,
         allow_empty: bool = False,
         columns: Iterable[str] | None = None,
+        tags: str | None = None,
         names: Iterable[str] | None = None,
         key: str | Iterable[str] | None = None,
         kinds: Mapping[str, type] | None = None,
@@ -86,6 +88,7 @@ class Table:
         as_path: bool = False,
         communities: bool = False,
         engine: str = "auto",
+        load: str = "auto",
     ) -> Table:
         """Builds a table from one source or a list of them, merged in order: for the same prefix a later one wins.
 
@@ -102,8 +105,12 @@ class Table:
         [...]}` gives the columns `geo_country`, `asn_asn`, and one lookup answers for all.
 
         With `output` the table is written there, whole or not at all, and opened from there; otherwise it is in memory.
-        `columns` keeps only these. Damaged records are counted and skipped, with a `DamageWarning`, and
-        `Table.report` has them; if `strict`, the first is a `SourceError`. A damaged archive is an error unless `salvage`
+        `columns` keeps only these. Of a prefix that comes twice the last row counts, with all its columns, and
+        `Table.report` counts and names such; `tags` names a column that lists the values of all rows and sources
+        instead, each once, as text such as "drop;botnet", in which a source without that column gives its name.
+        `load` is as in `open`. Damaged records are counted and skipped, with a `DamageWarning`, and
+        `Table.report` has them; if `strict`, the first is a `SourceError`, and so is a prefix that a source has
+        twice. A damaged archive is an error unless `salvage`
         takes what comes before the damage; so is a source without routes unless `allow_empty`. `format`, `names`, `key`, `kinds`, `delimiter`,
         `header`, `mask_host_bits` say how text is read, where that should not be found out; `peer`, `as_path` and
         `communities` what is kept of BGP tables; all as `fibula build --help` has them. `engine` names one that the
@@ -125,6 +132,8 @@ class Table:
             "allow_empty": allow_empty,
             "peer": str(peer),
             "columns": None if columns is None else _columns.names(columns),
+            "tags": tags,
+            "load": load,
             "as_path": as_path,
             "communities": communities,
             "delimiter": delimiter,
@@ -149,7 +158,9 @@ class Table:
     @property
     def report(self) -> dict[str, Any] | None:
         """What was read when the table was built: `damaged` (how many records), `damage` (the first of them, as text),
-        `sources` (records and routes of each) and `peer` (of BGP tables). None if it was opened."""
+        `repeated` and `replaced` (how many prefixes a source had again, and how many replaced those of earlier sources),
+        `replacements` (the first of them, as text), `notes` (what was not read as it is written), `sources` (records
+        and routes of each) and `peer` (of BGP tables). None if it was opened."""
         return self._report
 
     @property

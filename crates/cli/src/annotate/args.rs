@@ -5,8 +5,9 @@ use std::str::FromStr;
 
 use clap::Args as ClapArgs;
 use fibula_annotate::{AnnotateOptions, Column, Header, LogFormat, PrefixForm, TextForm};
+use fibula_rib::Loading;
 
-use crate::source::{parse_delimiter, parse_yes_no};
+use crate::source::{Peer, ReadArgs, parse_delimiter, parse_yes_no};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -89,6 +90,49 @@ pub struct Args {
     /// No summary on standard error
     #[arg(long, short)]
     pub quiet: bool,
+    #[command(flatten)]
+    pub read: TableReadArgs,
+}
+
+/// How the table is read: what of `fibula build` has a place beside the options for the data.
+#[derive(ClapArgs, Debug)]
+#[command(next_help_heading = "Reading the table")]
+pub struct TableReadArgs {
+    /// Use what comes out of an archive (gz, bz2, xz, zstd) before it is damaged or cut short
+    #[arg(long)]
+    salvage: bool,
+    /// Take a table without routes, or one of which most is damaged
+    #[arg(long)]
+    allow_empty: bool,
+    /// List the values that all rows and sources have for a prefix in this column, each once, separated by
+    /// semicolons (drop;botnet), instead of the last one's. A file without such a column gives its name
+    #[arg(long, value_name = "COLUMN")]
+    tags: Option<String>,
+    /// BGP peers whose routes are taken: best, all (with --tags), most, an address, AS64500, or an index
+    #[arg(long, default_value = "best", value_name = "PEER", hide_default_value = true)]
+    peer: Peer,
+    /// How a snapshot comes into memory: auto (mapped if nobody may write it, else read), map (only if nobody
+    /// writes into the file meanwhile), read
+    #[arg(long, default_value = "auto", value_name = "auto|map|read", hide_default_value = true)]
+    load: Loading,
+    /// Name the prefixes that were replaced by a later line or source (the first 20 of each kind)
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+impl TableReadArgs {
+    /// The same as other commands have it.
+    pub fn read(&self) -> ReadArgs {
+        ReadArgs {
+            salvage: self.salvage,
+            allow_empty: self.allow_empty,
+            tags: self.tags.clone(),
+            peer: self.peer.clone(),
+            load: self.load,
+            verbose: self.verbose,
+            ..ReadArgs::automatic()
+        }
+    }
 }
 
 /// `--text`.

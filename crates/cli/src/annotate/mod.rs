@@ -25,7 +25,7 @@ use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::layer;
 use crate::progress::note;
-use crate::source::{ReadArgs, Source};
+use crate::source::Source;
 use crate::table;
 
 /// Runs the command.
@@ -72,7 +72,7 @@ fn leave_out_caught_panics() {
 
 /// The table, with the engines that are stored with it or `auto`.
 fn open(args: &Args) -> Result<Fib, Failure> {
-    let (read, options) = (ReadArgs::automatic(), FibOptions::default());
+    let (read, options) = (args.read.read(), FibOptions::default());
     if args.layer.is_empty() {
         return table::open(&Source::parse_list(&args.table)?, &read, &options);
     }

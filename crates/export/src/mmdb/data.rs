@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use fibula_core::Value;
 use fibula_rib::Columns;
 
-use super::encode::{UINT32, UINT64, number, text};
+use super::encode::{UINT32, UINT64, number, text, typed};
 use super::layout::Layout;
 use crate::ExportError;
 
@@ -40,7 +40,11 @@ impl Data {
                         let value = match columns.decode(column, code) {
                             Value::Int(int) if wide[column] => number(UINT64, int),
                             Value::Int(int) => number(UINT32, int),
-                            Value::Str(value) => text(value),
+                            Value::Str(value) => {
+                                let typed =
+                                    columns.scalar_type(column).and_then(|of| typed(value, of));
+                                typed.unwrap_or_else(|| text(value))
+                            }
                             Value::Null => continue,
                         };
                         let value = shared(&mut bytes, value)?;

@@ -1,12 +1,19 @@
 //! How values are written.
 
+use fibula_rib::ScalarType;
+
 /// A type as the format numbers them.
 pub(super) const UTF8: u8 = 2;
+const DOUBLE: u8 = 3;
 pub(super) const UINT16: u8 = 5;
 pub(super) const UINT32: u8 = 6;
 pub(super) const MAP: u8 = 7;
+const INT32: u8 = 8;
 pub(super) const UINT64: u8 = 9;
+const UINT128: u8 = 10;
 pub(super) const ARRAY: u8 = 11;
+const BOOL: u8 = 14;
+const FLOAT: u8 = 15;
 
 /// What goes before a value: its type and size.
 pub(super) fn control(kind: u8, size: usize, out: &mut Vec<u8>) {
@@ -37,6 +44,35 @@ pub(super) fn text(text: &str) -> Vec<u8> {
     control(UTF8, end, &mut out);
     out.extend_from_slice(&text.as_bytes()[..end]);
     out
+}
+
+/// A text as what it was where it comes from; `None` if it cannot have been that.
+pub(super) fn typed(text: &str, of: ScalarType) -> Option<Vec<u8>> {
+    let fixed = |kind, bytes: &[u8]| {
+        let mut out = Vec::with_capacity(bytes.len() + 2);
+        control(kind, bytes.len(), &mut out);
+        out.extend_from_slice(bytes);
+        out
+    };
+    Some(match of {
+        ScalarType::Bool => {
+            let mut out = Vec::with_capacity(2);
+            // The size is the value.
+            control(BOOL, usize::from(text.parse::<bool>().ok()?), &mut out);
+            out
+        }
+        ScalarType::Float => fixed(FLOAT, &text.parse::<f32>().ok()?.to_be_bytes()),
+        ScalarType::Double => fixed(DOUBLE, &text.parse::<f64>().ok()?.to_be_bytes()),
+        ScalarType::Int => match text.parse::<i32>() {
+            Ok(int) => fixed(INT32, &int.to_be_bytes()),
+            Err(_) => number(UINT64, text.parse().ok()?),
+        },
+        ScalarType::Wide => {
+            let bytes = text.parse::<u128>().ok()?.to_be_bytes();
+            let first = bytes.iter().position(|&byte| byte != 0).unwrap_or(bytes.len());
+            fixed(UINT128, &bytes[first..])
+        }
+    })
 }
 
 pub(super) fn number(kind: u8, value: u64) -> Vec<u8> {

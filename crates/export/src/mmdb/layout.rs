@@ -1,9 +1,9 @@
-//! Columns as the entries of nested maps.
+//! Columns as the entries of nested maps and arrays.
 
 use fibula_rib::Columns;
 
 use super::data::shared;
-use super::encode::{MAP, control, text};
+use super::encode::{ARRAY, MAP, control, text};
 use crate::ExportError;
 
 /// The map of a row: the names of its entries, as they are written.
@@ -12,6 +12,8 @@ pub(super) struct Layout(Vec<(Vec<u8>, Entry)>);
 enum Entry {
     Column(usize),
     Map(Layout),
+    /// Of entries called 0, 1, 2 and so on.
+    List(Vec<Entry>),
 }
 
 impl Layout {
@@ -49,7 +51,7 @@ impl Layout {
                     .filter(|(_, path)| path[0] == *name)
                     .map(|(column, path)| (*column, &path[1..]))
                     .collect();
-                Entry::Map(Self::level(&inside, bytes)?)
+                Entry::nested(Self::level(&inside, bytes)?, &inside)
             };
             entries.push((shared(bytes, text(name))?, entry));
         }
@@ -65,10 +67,7 @@ impl Layout {
             }
             pairs += 1;
             map.extend_from_slice(name);
-            match entry {
-                Entry::Column(column) => map.extend_from_slice(&found[*column]),
-                Entry::Map(layout) => layout.write(found, &mut map),
-            }
+            entry.write(found, &mut map);
         }
         control(MAP, pairs, out);
         out.extend_from_slice(&map);
@@ -76,10 +75,48 @@ impl Layout {
 }
 
 impl Entry {
+    /// An array if the names of the entries are its indices, else a map.
+    fn nested(Layout(mut entries): Layout, columns: &[(usize, &[&str])]) -> Self {
+        // The entries are in order of the first column of each name.
+        let mut names: Vec<&str> = Vec::new();
+        for name in columns.iter().filter_map(|(_, path)| path.first()) {
+            if !names.contains(name) {
+                names.push(name);
+            }
+        }
+        let place = |index: usize| names.iter().position(|name| *name == index.to_string());
+        let Some(order) = (0..names.len()).map(place).collect::<Option<Vec<_>>>() else {
+            return Self::Map(Layout(entries));
+        };
+        let empty = || (Vec::new(), Self::List(Vec::new()));
+        let take = |at: usize| std::mem::replace(&mut entries[at], empty()).1;
+        Self::List(order.into_iter().map(take).collect())
+    }
+
+    fn write(&self, found: &[Vec<u8>], out: &mut Vec<u8>) {
+        match self {
+            Self::Column(column) => out.extend_from_slice(&found[*column]),
+            Self::Map(layout) => layout.write(found, out),
+            Self::List(entries) => {
+                let len = entries.iter().rposition(|entry| !entry.is_empty(found));
+                let len = len.map_or(0, |last| last + 1);
+                control(ARRAY, len, out);
+                for entry in &entries[..len] {
+                    // An array has no gaps: an empty map stands for an item without a value.
+                    match entry.is_empty(found) {
+                        true => control(MAP, 0, out),
+                        false => entry.write(found, out),
+                    }
+                }
+            }
+        }
+    }
+
     fn is_empty(&self, found: &[Vec<u8>]) -> bool {
         match self {
             Self::Column(column) => found[*column].is_empty(),
             Self::Map(Layout(entries)) => entries.iter().all(|(_, entry)| entry.is_empty(found)),
+            Self::List(entries) => entries.iter().all(|entry| entry.is_empty(found)),
         }
     }
 }

@@ -30,8 +30,10 @@ use tree::{Record, TOO_MANY_NODES, Tree};
 /// `database_type`, `epoch` its `build_epoch`.
 ///
 /// Of the data, readers see a map of the columns: text as `utf8_string`, numbers as `uint32`, or
-/// `uint64` for a column in which one needs it; what has no value is left out. Columns `country.iso_code`
-/// and `country.name` are a map `country` with two entries. The networks that readers tell are those of the tree, where neighbours with equal rows are one.
+/// `uint64` for a column in which one needs it; what has no value is left out. Booleans, fractions and integers of other
+/// sizes that come from an mmdb file ([`Columns::scalar_type`](fibula_rib::Columns::scalar_type)) are what they were there.
+/// Columns `country.iso_code` and `country.name` are a map `country` with two entries, `tags.0` and `tags.1` an array
+/// `tags` of two items. The networks that readers tell are those of the tree, where neighbours with equal rows are one.
 ///
 /// Addresses in `::/96` are IPv4 addresses to readers of the format, so IPv6 routes say nothing about
 /// them here.

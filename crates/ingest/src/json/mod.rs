@@ -13,16 +13,22 @@
 //!
 //! Objects around the prefixes give their values only from below a list on: what stands beside the first
 //! list is about the document (`createDate`, `syncToken`). A column is of integers if it never holds
-//! anything else. The format is read from its end, so the decoder waits for all of the input.
+//! anything else. Ranges that overlap are decided as in [text](crate::text). The format is read from its end, so
+//! the decoder waits for all of the input. Of a name that comes twice in an object the last value counts.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use fibula_core::{AnyPrefix, Attributes, Change, ColumnKind, Prefix, Update, Value};
-use serde_json::Value as Json;
+use fibula_core::{ColumnKind, Value};
 
-use crate::text::{END_NAMES, Key, KeyError, PREFIX_NAMES, START_NAMES, parse_key, parse_range};
+use crate::text::{
+    END_NAMES, Key, KeyError, Overlaps, PREFIX_NAMES, START_NAMES, emit_key, parse_int, parse_key,
+    parse_range,
+};
 use crate::{ColumnDecl, Damage, Decoder, HostBits, Sink, SourceInfo, Stopped, Tail};
+use node::{Kind, Node};
+
+mod node;
 
 /// The column with the name of the list that a prefix stands in, if it is no object's.
 const LIST: &str = "list";
@@ -58,11 +64,12 @@ impl Decoder for JsonDecoder {
             return Ok(0);
         }
         let text = input.strip_prefix(b"\xef\xbb\xbf").unwrap_or(input);
-        let document: Result<Json, _> = serde_json::from_slice(text);
-        let mut walk = Walk::new(self.host_bits);
+        let mark = input.len() - text.len();
+        let document = Node::of(text);
+        let mut walk = Walk::new(self.host_bits, text);
         match &document {
             Ok(document) => walk.node(document, Place::default()),
-            Err(error) => walk.trouble(format!("not JSON: {error}")),
+            Err((at, what)) => walk.trouble(*at, what.clone()),
         }
         sink.begin(&SourceInfo {
             format: "json",
@@ -70,9 +77,13 @@ impl Decoder for JsonDecoder {
             ..SourceInfo::default()
         });
         let mut values = Vec::new();
+        let is_range =
+            |found: &Found| matches!(found.route, Ok((Key::RangeV4(..) | Key::RangeV6(..), _)));
+        let mut overlaps: Option<Box<Overlaps>> =
+            walk.found.iter().any(is_range).then(Box::default);
         for found in &walk.found {
             self.records += 1;
-            match found {
+            let result = match &found.route {
                 Ok((key, context)) => {
                     let cells = walk.cells(*context);
                     values.clear();
@@ -81,13 +92,14 @@ impl Decoder for JsonDecoder {
                         Some(cell) => cell.value(kind),
                         None => Value::Null,
                     }));
-                    announce(*key, &values, sink);
+                    emit_key(*key, self.records, &mut overlaps, &values, sink)
                 }
-                Err(what) => {
-                    let damage = Damage::new(self.records, 0, what.clone());
-                    if sink.damage(&damage).is_break() {
-                        return Err(Stopped::BySink);
-                    }
+                Err(what) => Err(what.clone().into()),
+            };
+            if let Err(what) = result {
+                let damage = Damage::new(self.records, (mark + found.at) as u64, what);
+                if sink.damage(&damage).is_break() {
+                    return Err(Stopped::BySink);
                 }
             }
         }
@@ -96,22 +108,6 @@ impl Decoder for JsonDecoder {
 
     fn records(&self) -> u64 {
         self.records
-    }
-}
-
-fn announce(key: Key, values: &[Value<'_>], sink: &mut dyn Sink) {
-    let mut announce = |prefix: AnyPrefix| {
-        let change = Change::Announce(Attributes::Values(values));
-        sink.update(&Update::new(prefix.unmapped(), change));
-    };
-    match key {
-        Key::Prefix(prefix) => announce(prefix),
-        Key::RangeV4(first, last) => {
-            Prefix::split_range(first, last).for_each(|prefix| announce(prefix.into()));
-        }
-        Key::RangeV6(first, last) => {
-            Prefix::split_range(first, last).for_each(|prefix| announce(prefix.into()));
-        }
     }
 }
 
@@ -162,19 +158,28 @@ struct Place<'d> {
     list: Option<&'d str>,
 }
 
+/// A route, or what should be one, and the byte where it stands.
+struct Found {
+    at: usize,
+    /// Its key and the context that has its values.
+    route: Result<(Key, Option<usize>), String>,
+}
+
 /// The routes and columns of a document.
 struct Walk<'d> {
+    text: &'d [u8],
     host_bits: HostBits,
     columns: Vec<Column>,
     by_name: HashMap<String, usize>,
     contexts: Vec<Context<'d>>,
-    found: Vec<Result<(Key, Option<usize>), String>>,
+    found: Vec<Found>,
     is_over: bool,
 }
 
 impl<'d> Walk<'d> {
-    fn new(host_bits: HostBits) -> Self {
+    fn new(host_bits: HostBits, text: &'d [u8]) -> Self {
         Self {
+            text,
             host_bits,
             columns: Vec::new(),
             by_name: HashMap::new(),
@@ -184,8 +189,8 @@ impl<'d> Walk<'d> {
         }
     }
 
-    fn trouble(&mut self, what: String) {
-        self.found.push(Err(what));
+    fn trouble(&mut self, at: usize, what: String) {
+        self.found.push(Found { at, route: Err(what) });
     }
 
     /// The key that a text is; an error if it is meant as one but is none.
@@ -199,37 +204,39 @@ impl<'d> Walk<'d> {
         }
     }
 
-    fn route(&mut self, key: Result<Key, String>, context: Option<usize>) {
-        self.found.push(key.map(|key| (key, context)));
+    fn route(&mut self, at: usize, key: Result<Key, String>, context: Option<usize>) {
+        self.found.push(Found { at, route: key.map(|key| (key, context)) });
     }
 
-    fn node(&mut self, node: &'d Json, place: Place<'d>) {
-        match node {
-            Json::Object(members) => self.object(members, place),
-            Json::Array(items) => self.list(items, place),
+    fn node(&mut self, node: &'d Node<'d>, place: Place<'d>) {
+        match &node.kind {
+            Kind::Object(members) => self.object(node.start, members, place),
+            Kind::List(items) => self.list(items, place),
             _ => {}
         }
     }
 
-    fn list(&mut self, items: &'d [Json], place: Place<'d>) {
-        let texts = || items.iter().filter_map(Json::as_str);
+    fn list(&mut self, items: &'d [Node<'d>], place: Place<'d>) {
+        let texts = || items.iter().filter_map(|item| Some((item.start, item.as_str()?)));
         // One prefix makes it a list of prefixes, and what is none in it a mistake.
-        if texts().any(|text| self.key(text).is_some()) {
+        if texts().any(|(_, text)| self.key(text).is_some()) {
             let mut context = place.around;
             if context.is_none()
                 && let Some(name) = place.list
             {
-                context = self.context(None, vec![(LIST, Cell { int: None, text: name.into() })]);
+                let at = items.first().map_or(0, |item| item.start);
+                let cell = Cell { int: None, text: name.into() };
+                context = self.context(at, None, vec![(LIST, cell)]);
             }
-            for text in texts() {
+            for (at, text) in texts() {
                 let none = || Err(format!("not an address, a prefix or a range: {text:?}"));
                 let key = self.key(text).unwrap_or_else(none);
-                self.route(key, context);
+                self.route(at, key, context);
             }
         }
         let before = self.found.len();
         let mut barren = Vec::new();
-        for item in items.iter().filter(|item| !item.is_string()) {
+        for item in items.iter().filter(|item| item.as_str().is_none()) {
             let before = self.found.len();
             self.node(item, Place { in_list: true, ..place });
             if self.found.len() == before && item.is_object() {
@@ -239,74 +246,81 @@ impl<'d> Walk<'d> {
         // Objects that have no prefix beside others that have one.
         if self.found.len() > before {
             for item in barren {
-                let text: String = item.to_string().chars().take(80).collect();
-                self.trouble(format!("no prefix in {text}"));
+                let text = String::from_utf8_lossy(&self.text[item.start..item.end]);
+                let words = text.split_whitespace().take(80).collect::<Vec<_>>().join(" ");
+                let text: String = words.chars().take(80).collect();
+                self.trouble(item.start, format!("no prefix in {text}"));
             }
         }
     }
 
-    fn object(&mut self, members: &'d serde_json::Map<String, Json>, place: Place<'d>) {
+    fn object(&mut self, start: usize, members: &'d [Member<'d>], place: Place<'d>) {
         let keys = self.keys_of(members);
         let is_key = |name: &str| keys.names.contains(&name);
         let scalars = members.iter().filter(|(name, _)| !is_key(name));
-        let cells: Vec<_> =
-            scalars.filter_map(|(name, value)| Some((name.as_str(), cell(value)?))).collect();
+        let cells = cells_of(scalars);
         let context = match keys.found.is_empty() && !place.in_list {
             true => None,
-            false => self.context(place.around, cells),
+            false => self.context(start, place.around, cells),
         };
-        for key in keys.found {
-            self.route(key, context);
+        for (at, key) in keys.found {
+            self.route(at, key, context);
         }
         for (name, child) in members {
             // `{"192.0.2.0/24": {"asn": 64500}}`
             if let Some(key) = self.key(name) {
-                let cells = match child {
-                    Json::Object(members) => members
-                        .iter()
-                        .filter_map(|(name, value)| Some((name.as_str(), cell(value)?)))
-                        .collect(),
-                    scalar => cell(scalar).map(|cell| ("value", cell)).into_iter().collect(),
+                let cells = match &child.kind {
+                    Kind::Object(members) => cells_of(members.iter()),
+                    _ => cell(child).map(|cell| ("value", cell)).into_iter().collect(),
                 };
-                let context = self.context(context, cells);
-                self.route(key, context);
+                let context = self.context(child.start, context, cells);
+                self.route(child.start, key, context);
             } else {
-                let list = Some(name.as_str());
+                let list = Some(&**name);
                 self.node(child, Place { around: context, list, ..place });
             }
         }
     }
 
     /// The members of an object that say what addresses it is about.
-    fn keys_of(&self, members: &'d serde_json::Map<String, Json>) -> Keys<'d> {
-        let texts = || members.iter().filter_map(|(name, v)| Some((name.as_str(), v.as_str()?)));
+    fn keys_of(&self, members: &'d [Member<'d>]) -> Keys<'d> {
+        let text = |(name, v): &'d Member<'d>| Some((&**name, v.as_str()?, v.start));
+        let texts = || members.iter().filter_map(text);
         let named = |names: &[&str]| {
-            texts().find(|(name, _)| names.contains(&name.to_ascii_lowercase().as_str()))
+            texts().find(|(name, ..)| names.contains(&name.to_ascii_lowercase().as_str()))
         };
         if let (Some(start), Some(end)) = (named(START_NAMES), named(END_NAMES))
             && let Ok(range) = parse_range(start.1.as_bytes(), end.1.as_bytes(), false)
         {
-            return Keys { names: vec![start.0, end.0], found: vec![Ok(range)] };
+            return Keys { names: vec![start.0, end.0], found: vec![(start.2, Ok(range))] };
         }
-        let spelled = |(name, text): (&'d str, &str)| {
-            text.contains(['/', '-']).then(|| Some((name, self.key(text)?)))?
+        let spelled = |(name, text, at): (&'d str, &str, usize)| {
+            text.contains(['/', '-']).then(|| Some((name, (at, self.key(text)?))))?
         };
         let (names, found) = texts().filter_map(spelled).unzip();
         let mut keys = Keys { names, found };
         // Addresses may be gateways, too: one counts by its name alone.
         if keys.found.is_empty()
-            && let Some((name, text)) = named(PREFIX_NAMES)
+            && let Some((name, text, at)) = named(PREFIX_NAMES)
             && let Some(key) = self.key(text)
         {
-            keys = Keys { names: vec![name], found: vec![key] };
+            keys = Keys { names: vec![name], found: vec![(at, key)] };
         }
         keys
     }
 
     /// Keeps the values of an object; `None` if there are none, around it neither.
-    fn context(&mut self, around: Option<usize>, cells: Vec<(&'d str, Cell<'d>)>) -> Option<usize> {
-        let cells: Vec<_> =
-            cells.into_iter().filter_map(|(name, c)| Some((self.column(name, &c)?, c))).collect();
+    fn context(
+        &mut self,
+        start: usize,
+        around: Option<usize>,
+        cells: Vec<(&'d str, Cell<'d>)>,
+    ) -> Option<usize> {
+        let mut cells: Vec<_> = cells
+            .into_iter()
+            .filter_map(|(name, c)| Some((self.column(start, name, &c)?, c)))
+            .collect();
+        cells.reverse(); // of a name that comes twice the last one counts
         if cells.is_empty() {
             return around;
         }
@@ -314,9 +328,9 @@ impl<'d> Walk<'d> {
         Some(self.contexts.len() - 1)
     }
 
-    fn column(&mut self, name: &str, cell: &Cell<'_>) -> Option<usize> {
-        let at = match self.by_name.get(name) {
-            Some(&at) => at,
+    fn column(&mut self, at: usize, name: &str, cell: &Cell<'_>) -> Option<usize> {
+        let column = match self.by_name.get(name) {
+            Some(&column) => column,
             None if self.columns.len() < MAX_COLUMNS => {
                 self.columns.push(Column { name: name.to_owned(), is_int: true });
                 self.by_name.insert(name.to_owned(), self.columns.len() - 1);
@@ -324,15 +338,16 @@ impl<'d> Walk<'d> {
             }
             None => {
                 if !std::mem::replace(&mut self.is_over, true) {
-                    self.trouble(format!(
-                        "more than {MAX_COLUMNS} columns; the others are left out"
-                    ));
+                    self.trouble(
+                        at,
+                        format!("more than {MAX_COLUMNS} columns; the others are left out"),
+                    );
                 }
                 return None;
             }
         };
-        self.columns[at].is_int &= cell.int.is_some();
-        Some(at)
+        self.columns[column].is_int &= cell.int.is_some();
+        Some(column)
     }
 
     /// The values of a route, column by column; an inner object's count before an outer one's.
@@ -351,18 +366,28 @@ impl<'d> Walk<'d> {
 
 struct Keys<'d> {
     names: Vec<&'d str>,
-    found: Vec<Result<Key, String>>,
+    /// With the bytes where they stand.
+    found: Vec<(usize, Result<Key, String>)>,
 }
 
-fn cell(value: &Json) -> Option<Cell<'_>> {
-    let text = match value {
-        Json::String(text) => Cow::Borrowed(text.as_str()),
-        Json::Number(number) => number.to_string().into(),
-        Json::Bool(true) => "true".into(),
-        Json::Bool(false) => "false".into(),
+/// A member of an object.
+type Member<'d> = (Cow<'d, str>, Node<'d>);
+
+fn cells_of<'d>(members: impl Iterator<Item = &'d Member<'d>>) -> Vec<(&'d str, Cell<'d>)> {
+    members.filter_map(|(name, value)| Some((&**name, cell(value)?))).collect()
+}
+
+fn cell<'d>(node: &'d Node<'d>) -> Option<Cell<'d>> {
+    let text = match &node.kind {
+        Kind::Text(text) => Cow::Borrowed(&**text),
+        Kind::Number(number) => {
+            return Some(Cell { int: parse_int(number.as_bytes()), text: (*number).into() });
+        }
+        Kind::Bool(true) => "true".into(),
+        Kind::Bool(false) => "false".into(),
         _ => return None,
     };
-    Some(Cell { int: value.as_u64(), text })
+    Some(Cell { int: None, text })
 }
 
 #[cfg(test)]

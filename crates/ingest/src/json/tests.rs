@@ -88,11 +88,63 @@ fn damage() {
     assert_eq!(what(r#"["192.0.2.1/24"]"#).len(), 1);
     assert_eq!(
         what(r#"[{"cidr": "10.0.0.0/8", "n": 1}, {"cidr": "10.0.0.300/8", "n": 2}]"#),
-        ["no prefix in {\"cidr\":\"10.0.0.300/8\",\"n\":2}"]
+        ["no prefix in {\"cidr\": \"10.0.0.300/8\", \"n\": 2}"]
     );
     assert!(what("{\"a\": [").iter().all(|what| what.starts_with("not JSON")));
     assert_eq!(decode("{}").lines.len(), 0);
     let many: Vec<String> = (0..300).map(|i| format!("\"c{i}\": {i}")).collect();
     let sink = decode(&format!("[{{\"cidr\": \"10.0.0.0/8\", {}}}]", many.join(",")));
     assert_eq!((sink.damage.len(), sink.lines.len()), (1, 1));
+}
+
+#[test]
+fn damage_says_where() {
+    let places = |text: &str| {
+        let places = decode(text).damage.iter().map(|d| (d.record, d.offset as usize)).collect();
+        let at: Vec<(u64, usize)> = places;
+        at.into_iter().map(|(record, at)| (record, text[at..].to_owned())).collect::<Vec<_>>()
+    };
+    let text = "[\n \"192.0.2.0/24\", \"oops\", \"192.0.2.1/24\"]";
+    assert_eq!(
+        places(text),
+        [(2, "\"oops\", \"192.0.2.1/24\"]".into()), (3, "\"192.0.2.1/24\"]".into())]
+    );
+    let barren = "[{\"cidr\": \"10.0.0.0/8\"},\n {\"cidr\":\n \"10.0.0.300/8\"}]";
+    assert_eq!(places(barren), [(2, "{\"cidr\":\n \"10.0.0.300/8\"}]".into())]);
+    assert_eq!(places("{\"a\": \n[ x"), [(1, "x".into())]);
+    // A byte order mark counts.
+    let marked = format!("\u{feff}{text}");
+    assert_eq!(places(&marked)[0].1, places(text)[0].1);
+}
+
+#[test]
+fn ranges_that_overlap_are_cut_as_in_text() {
+    let range = |first: u8, last: u8, name: &str| {
+        format!(r#"{{"start_ip": "10.0.0.{first}", "end_ip": "10.0.0.{last}", "name": "{name}"}}"#)
+    };
+    let text = format!("[{}, {}]", range(0, 5, "A"), range(3, 9, "B"));
+    let sink = decode(&text);
+    assert_eq!(
+        sink.lines,
+        ["10.0.0.0/30 = A", "10.0.0.4/31 = A", "10.0.0.6/31 = B", "10.0.0.8/31 = B"]
+    );
+    assert_eq!(sink.noted.len(), 1, "{:?}", sink.noted);
+    // Prefixes beside ranges are ranges, too.
+    let text = format!(r#"[{}, {{"cidr": "10.0.0.0/28", "name": "P"}}]"#, range(0, 5, "A"));
+    let lines = decode(&text).lines;
+    assert!(lines.contains(&"10.0.0.8/29 = P".to_owned()), "{lines:?}");
+    assert!(!lines.contains(&"10.0.0.4/31 = P".to_owned()), "{lines:?}");
+}
+
+#[test]
+fn mapped_prefixes_are_counted() {
+    let sink =
+        decode(r#"["::ffff:10.1.0.0/112", "10.2.0.0/16", "::ffff:10.3.0.0-::ffff:10.3.0.1"]"#);
+    assert_eq!(sink.lines, ["10.1.0.0/16", "10.2.0.0/16", "10.3.0.0/31"]);
+    assert_eq!(sink.noted.len(), 2, "{:?}", sink.noted);
+}
+
+#[test]
+fn of_a_name_that_comes_twice_the_last_counts() {
+    gives!(r#"[{"cidr": "10.0.0.0/8", "n": 1, "n": 2}]"#, ["n:Int"], ["10.0.0.0/8 = 2"]);
 }

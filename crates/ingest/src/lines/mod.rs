@@ -18,6 +18,11 @@ trait Form: Send {
     /// What the source is, but for its name and date.
     fn info(&self) -> SourceInfo;
 
+    /// Whether a later line may take a prefix from an earlier one; see [`Sink::record`].
+    fn takes(&self) -> bool {
+        false
+    }
+
     /// Reads a line, without its end; the error says what is wrong with it.
     fn line(&mut self, line: &str, sink: &mut dyn Sink) -> Result<(), Cow<'static, str>>;
 }
@@ -75,7 +80,10 @@ impl<F: Form> Lines<F> {
         match line.trim_start() {
             "" => Ok(()),
             text if text.starts_with('#') => Ok(()),
-            _ => self.form.line(line, sink),
+            _ => {
+                sink.record(self.records, self.form.takes());
+                self.form.line(line, sink)
+            }
         }
     }
 }

@@ -137,6 +137,11 @@ impl Hop {
 }
 
 impl Form for Routes {
+    /// The lowest metric counts, and more next hops stand on lines of their own.
+    fn takes(&self) -> bool {
+        true
+    }
+
     fn info(&self) -> SourceInfo {
         let decl = |(name, kind): (&str, ColumnKind)| ColumnDecl { name: name.to_owned(), kind };
         let columns = COLUMNS.map(decl).to_vec();

@@ -8,7 +8,7 @@ use std::fmt;
 use fibula_core::Value;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use crate::{ColumnDecl, ColumnKind};
+use crate::{ColumnDecl, ColumnKind, ScalarType};
 
 /// A record as the database holds it.
 #[derive(Debug)]
@@ -24,6 +24,8 @@ pub(super) enum Node<'d> {
 pub(super) enum Scalar<'d> {
     Int(u64),
     Str(Cow<'d, str>),
+    /// Something that is text in a column, and what it is.
+    Typed(String, ScalarType),
 }
 
 thread_local! {
@@ -49,11 +51,11 @@ impl<'d> Visitor<'d> for NodeVisitor {
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<Node<'d>, E> {
-        Ok(text(if value { "true" } else { "false" }))
+        Ok(typed(value, ScalarType::Bool))
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<Node<'d>, E> {
-        Ok(u64::try_from(value).map_or_else(|_| text(value.to_string()), int))
+        Ok(u64::try_from(value).map_or_else(|_| typed(value, ScalarType::Int), int))
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<Node<'d>, E> {
@@ -61,15 +63,15 @@ impl<'d> Visitor<'d> for NodeVisitor {
     }
 
     fn visit_u128<E>(self, value: u128) -> Result<Node<'d>, E> {
-        Ok(u64::try_from(value).map_or_else(|_| text(value.to_string()), int))
+        Ok(u64::try_from(value).map_or_else(|_| typed(value, ScalarType::Wide), int))
     }
 
     fn visit_f32<E>(self, value: f32) -> Result<Node<'d>, E> {
-        Ok(text(value.to_string()))
+        Ok(typed(value, ScalarType::Float))
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Node<'d>, E> {
-        Ok(text(value.to_string()))
+        Ok(typed(value, ScalarType::Double))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Node<'d>, E> {
@@ -106,6 +108,10 @@ fn int<'d>(value: u64) -> Node<'d> {
     Node::Scalar(Scalar::Int(value))
 }
 
+fn typed<'d>(value: impl fmt::Display, of: ScalarType) -> Node<'d> {
+    Node::Scalar(Scalar::Typed(value.to_string(), of))
+}
+
 fn text<'d>(value: impl Into<Cow<'d, str>>) -> Node<'d> {
     Node::Scalar(Scalar::Str(value.into()))
 }
@@ -113,11 +119,41 @@ fn text<'d>(value: impl Into<Cow<'d, str>>) -> Node<'d> {
 /// The columns met so far.
 pub(super) struct Columns {
     by_path: HashMap<String, u32>,
-    all: Vec<(String, bool)>,
+    all: Vec<(String, Held)>,
     /// Values that may yet be looked at. Records may share parts, and a hostile file can share them
     /// until few bytes unfold to no end.
     budget: usize,
     is_over: bool,
+}
+
+/// What the values of a column are.
+#[derive(Clone, Copy, PartialEq)]
+enum Held {
+    Nothing,
+    Ints,
+    Typed(ScalarType),
+    /// Text, or of several types.
+    Texts,
+}
+
+impl Held {
+    fn with(self, scalar: &Scalar<'_>) -> Self {
+        let held = match scalar {
+            Scalar::Int(_) => Self::Ints,
+            Scalar::Str(_) => Self::Texts,
+            Scalar::Typed(_, of) => Self::Typed(*of),
+        };
+        let signed = |held| matches!(held, Self::Ints | Self::Typed(ScalarType::Int));
+        let wide = |held| matches!(held, Self::Ints | Self::Typed(ScalarType::Wide));
+        match self {
+            Self::Nothing => held,
+            _ if self == held => held,
+            // Only numbers that fit no u64 are told from the others.
+            _ if signed(self) && signed(held) => Self::Typed(ScalarType::Int),
+            _ if wide(self) && wide(held) => Self::Typed(ScalarType::Wide),
+            _ => Self::Texts,
+        }
+    }
 }
 
 impl Columns {
@@ -167,7 +203,8 @@ impl Columns {
             Node::Other => {}
             Node::Scalar(scalar) => {
                 if let Some(column) = self.column(path) {
-                    self.all[column as usize].1 &= matches!(scalar, Scalar::Int(_));
+                    let held = &mut self.all[column as usize].1;
+                    *held = held.with(scalar);
                     row.scalars.push((column, scalar.clone()));
                 }
             }
@@ -211,13 +248,23 @@ impl Columns {
         }
         let column = self.all.len() as u32;
         self.by_path.insert(path.to_owned(), column);
-        self.all.push((path.to_owned(), true));
+        self.all.push((path.to_owned(), Held::Nothing));
         Some(column)
+    }
+
+    /// What the texts of columns are.
+    pub(super) fn types(&self) -> Vec<(String, ScalarType)> {
+        let typed = |(name, held): &(String, Held)| match held {
+            Held::Typed(of) => Some((name.clone(), *of)),
+            _ => None,
+        };
+        self.all.iter().filter_map(typed).collect()
     }
 
     /// The columns, and what went wrong with them.
     pub(super) fn declare(self) -> (Vec<ColumnDecl>, Option<&'static str>) {
-        let decl = |(name, is_int)| {
+        let decl = |(name, held)| {
+            let is_int = matches!(held, Held::Nothing | Held::Ints);
             let kind = if is_int { ColumnKind::Int } else { ColumnKind::Str };
             ColumnDecl { name, kind }
         };
@@ -251,6 +298,7 @@ impl Row<'_> {
         for (column, scalar) in &self.scalars {
             values[*column as usize] = match scalar {
                 Scalar::Str(text) => Value::Str(text),
+                Scalar::Typed(text, _) => Value::Str(text),
                 Scalar::Int(_) if is_text(*column) => {
                     written.next().map_or(Value::Null, |text| Value::Str(text))
                 }

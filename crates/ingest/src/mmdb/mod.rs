@@ -3,7 +3,7 @@
 //! Each record becomes a row of columns named by their path, `country.iso_code`,
 //! `autonomous_system_number`, `subdivisions.0.names.en`. Of maps called `names`, which hold one
 //! translation each, only `en` is taken. A column is of integers if the database never holds anything
-//! else there; booleans and fractions become text.
+//! else there; booleans and fractions become text, and [`SourceInfo::types`] has what they were.
 //!
 //! IPv4 networks of an IPv6 tree come out as IPv4, once, however many aliases (`::ffff:0:0/96`,
 //! `2002::/16`) lead to them.
@@ -67,11 +67,13 @@ impl MmdbDecoder {
         sink: &mut dyn Sink,
     ) -> Result<(), Stopped> {
         let (columns, rows) = collect(reader, len);
+        let types = columns.types();
         let (decls, trouble) = columns.declare();
         sink.begin(&SourceInfo {
             format: "mmdb",
             date: Some(reader.metadata().build_epoch),
             columns: decls.clone(),
+            types,
             ..SourceInfo::default()
         });
         if let Some(what) = trouble {

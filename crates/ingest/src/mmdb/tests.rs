@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Collected, ColumnKind};
+use crate::{Collected, ColumnKind, ScalarType};
 
 /// A value to write.
 enum V {
@@ -198,6 +198,16 @@ fn scalars_of_all_kinds() {
     assert_eq!(
         sink.lines,
         ["0.0.0.0/1 = 7, true, 1.5, 3", "128.0.0.0/1 = null, null, null, three"]
+    );
+    let types = sink.info.expect("began").types;
+    let list = ("list.1.b".to_owned(), ScalarType::Bool);
+    assert_eq!(types, [list, ("x".to_owned(), ScalarType::Double)]);
+    // Of several types it is text.
+    let both = [V::F64(1.5), V::Bool(true)].map(|value| V::Map(vec![("x", value)]));
+    let sink = decode(&database(32, &[(0, 1, 0), (0x8000_0000, 1, 1)], &both));
+    assert_eq!(
+        (sink.lines, sink.info.expect("began").types),
+        (vec!["0.0.0.0/1 = 1.5".to_owned(), "128.0.0.0/1 = true".to_owned()], vec![],)
     );
     let sink = decode(&database(32, &[(0, 1, 0)], &[V::U32(9)]));
     assert_eq!(sink.lines, ["0.0.0.0/1 = 9"]);

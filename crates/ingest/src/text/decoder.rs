@@ -60,7 +60,7 @@ impl TextDecoder {
         });
         let rows = Rows::new(layout.delimiter, layout.fields);
         let overlaps = layout.ranges.then(Box::default);
-        let state = State { header: layout.header, overlaps };
+        let state = State { header: layout.header, record: 0, overlaps };
         self.running = Some(Running { layout, rows, state, skipping: false });
         Ok(input.len() - text.len())
     }
@@ -80,6 +80,7 @@ impl Decoder for TextDecoder {
         let (mut fields, mut values) = (Vec::new(), Vec::new());
         while at < input.len() {
             let rest = &input[at..];
+            running.state.record = self.lines + 1;
             let (len, lines, result) = match running.skip_line(rest) {
                 Some(len) => (len, 0, Ok(())),
                 None => match running.rows.next(rest, tail == Tail::End, &mut fields) {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use fibula_core::{AnyPrefix, Attributes, Change, ColumnKind, Prefix, Update, Value, mapped_v4};
+use fibula_core::{AnyPrefix, Attributes, Change, ColumnKind, Update, Value, mapped_v4};
 
 use super::fields::Delimiter;
 use super::key::{Key, parse_key, parse_network, parse_range};
@@ -51,6 +51,8 @@ pub(crate) struct Column {
 pub(crate) struct State {
     /// The header has not passed by yet.
     pub(crate) header: bool,
+    /// The line.
+    pub(crate) record: u64,
     /// The ranges so far; none in files of prefixes.
     pub(crate) overlaps: Option<Box<Overlaps>>,
 }
@@ -82,21 +84,7 @@ impl Layout {
             let text = fields.get(column.field).copied().unwrap_or_default();
             values.push(value(text, column.decl.kind).ok_or_else(|| column.complain(text))?);
         }
-        let key = unmapped(key, sink);
-        match (key, &mut state.overlaps) {
-            (Key::Prefix(prefix), None) => announce(prefix, values, sink),
-            (_, overlaps) => {
-                let overlaps = overlaps.get_or_insert_default();
-                match add(key, overlaps, values, sink) {
-                    Overlap::Nested => {}
-                    Overlap::Partial => sink.noted(PARTIAL),
-                    Overlap::TooMuch => {
-                        return Err("it overlaps more ranges than is credible".into());
-                    }
-                }
-            }
-        }
-        Ok(())
+        emit_key(key, state.record, &mut state.overlaps, values, sink)
     }
 
     fn key(&self, fields: &[&[u8]], host_bits: HostBits) -> Result<Key, Cow<'static, str>> {
@@ -119,22 +107,66 @@ impl Layout {
     }
 }
 
+/// Announces the prefixes of a record, or what its range wins of its addresses once there are ranges.
+///
+/// # Errors
+/// If the range overlaps more than is credible; nothing is announced then.
+pub(crate) fn emit_key(
+    key: Key,
+    record: u64,
+    overlaps: &mut Option<Box<Overlaps>>,
+    values: &[Value<'_>],
+    sink: &mut dyn Sink,
+) -> Result<(), Cow<'static, str>> {
+    let key = unmapped(key, sink);
+    let overlaps = match (key, overlaps) {
+        (Key::Prefix(prefix), None) => {
+            sink.record(record, false);
+            announce(prefix, values, sink);
+            return Ok(());
+        }
+        (_, overlaps) => overlaps.get_or_insert_default(),
+    };
+    sink.record(record, true);
+    match add(key, record, overlaps, values, sink) {
+        Overlap::Nested => Ok(()),
+        Overlap::Partial => {
+            sink.noted(PARTIAL);
+            Ok(())
+        }
+        Overlap::TooMuch => Err("it overlaps more ranges than is credible".into()),
+    }
+}
+
 /// Announces what a prefix or a range wins of its addresses.
-fn add(key: Key, overlaps: &mut Overlaps, values: &[Value<'_>], sink: &mut dyn Sink) -> Overlap {
-    let mut v4 = |first, last| {
-        overlaps.v4.add(first, last, &mut |prefix| announce(prefix.into(), values, sink))
+fn add(
+    key: Key,
+    record: u64,
+    overlaps: &mut Overlaps,
+    values: &[Value<'_>],
+    sink: &mut dyn Sink,
+) -> Overlap {
+    let mut is_told = false;
+    let mut to = |prefix, is_again: bool| {
+        // The same range was there before: it takes nothing from another one.
+        if is_again && !std::mem::replace(&mut is_told, true) {
+            sink.record(record, false);
+        }
+        announce(prefix, values, sink);
     };
     match key {
-        Key::Prefix(AnyPrefix::V4(prefix)) => v4(prefix.first(), prefix.last()),
-        Key::RangeV4(first, last) => v4(first, last),
+        Key::Prefix(AnyPrefix::V4(prefix)) => {
+            overlaps.v4.add(prefix.first(), prefix.last(), &mut |p, again| to(p.into(), again))
+        }
+        Key::RangeV4(first, last) => {
+            overlaps.v4.add(first, last, &mut |p, again| to(p.into(), again))
+        }
         Key::Prefix(AnyPrefix::V6(prefix)) => {
-            let mut to = |prefix: Prefix<u128>| announce(prefix.into(), values, sink);
-            overlaps.v6.add(prefix.first(), prefix.last(), &mut to)
+            overlaps.v6.add(prefix.first(), prefix.last(), &mut |p, again| to(p.into(), again))
         }
         // A part of a range may be IPv4-mapped, too.
         Key::RangeV6(first, last) => {
-            let mut to = |prefix| announce(AnyPrefix::V6(prefix).unmapped(), values, sink);
-            overlaps.v6.add(first, last, &mut to)
+            overlaps.v6.add(first, last, &mut |p, again| to(AnyPrefix::V6(p).unmapped(), again))
         }
     }
 }

@@ -33,7 +33,9 @@ mod rows;
 mod sniff;
 
 pub(crate) use key::{Key, KeyError, parse_key, parse_range};
+pub(crate) use layout::{emit_key, parse_int};
 pub(crate) use names::{END_NAMES, PREFIX_NAMES, START_NAMES};
+pub(crate) use overlap::Overlaps;
 
 pub use decoder::TextDecoder;
 pub use options::{Header, KeyColumns, TextOptions};

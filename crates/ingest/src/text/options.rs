@@ -27,7 +27,8 @@ pub struct TextOptions {
     /// Whether the first line names the columns.
     pub header: Header,
     /// Names for the columns, all of them in file order, the address columns included. They replace
-    /// those of a header. Columns beyond have no name but `valueN`.
+    /// those of a header. Columns beyond have no name but `valueN`; more names than columns do not fit. Of
+    /// lines separated by blanks, the last named column takes the rest.
     pub names: Vec<String>,
     /// Where the prefix is.
     pub key: KeyColumns,

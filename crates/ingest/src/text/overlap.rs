@@ -68,24 +68,29 @@ impl<A: Addr> Ranges<A> {
     const CREDIBLE: u64 = 32;
     const BASE: u64 = 1 << 20;
 
-    /// Announces the prefixes that the range from `first` to `last` wins.
+    /// Announces the prefixes that the range from `first` to `last` wins, each with whether the same range was
+    /// there before.
     #[inline]
     pub(crate) fn add(
         &mut self,
         first: A,
         last: A,
-        announce: &mut dyn FnMut(Prefix<A>),
+        announce: &mut dyn FnMut(Prefix<A>, bool),
     ) -> Overlap {
         if self.end.is_none_or(|end| end < first) {
             self.end = Some(last);
             self.ordered.push((first, last));
-            Prefix::split_range(first, last).for_each(announce);
+            Prefix::split_range(first, last).for_each(|prefix| announce(prefix, false));
             return Overlap::Nested;
         }
         self.add_among_others((first, last), announce)
     }
 
-    fn add_among_others(&mut self, range: Span<A>, announce: &mut dyn FnMut(Prefix<A>)) -> Overlap {
+    fn add_among_others(
+        &mut self,
+        range: Span<A>,
+        announce: &mut dyn FnMut(Prefix<A>, bool),
+    ) -> Overlap {
         self.end = self.end.max(Some(range.1));
         let met = self.met(range);
         self.rows += 1;
@@ -94,18 +99,20 @@ impl<A: Addr> Ranges<A> {
             return Overlap::TooMuch;
         }
         let is_partial = met.iter().any(|&(_, owner)| !holds(owner, range) && !holds(range, owner));
+        let is_again = met.iter().any(|&(_, owner)| owner == range);
+        let mut announce = |prefix| announce(prefix, is_again);
         let narrower: Vec<Span<A>> = met
             .iter()
             .filter(|(_, owner)| width(*owner) < width(range))
             .map(|&(piece, _)| piece)
             .collect();
         for won in without(range, narrower) {
-            Prefix::split_range(won.0, won.1).for_each(&mut *announce);
+            Prefix::split_range(won.0, won.1).for_each(&mut announce);
             for &(piece, _) in &met {
                 // Most ranges lie in wider ones, of which few prefixes begin in them.
                 let inside = |p: &Prefix<A>| holds(won, (p.first(), p.last()));
                 if piece.0 <= won.1 && won.0 <= piece.1 {
-                    Prefix::split_range(piece.0, piece.1).filter(inside).for_each(&mut *announce);
+                    Prefix::split_range(piece.0, piece.1).filter(inside).for_each(&mut announce);
                 }
             }
             self.bucket(won).insert(won, range);
@@ -183,7 +190,7 @@ mod tests {
         let mut kept = Ranges::<u32>::default();
         let mut routes = HashMap::new();
         for (i, &(first, last)) in ranges.iter().enumerate() {
-            let overlap = kept.add(first, last, &mut |prefix| {
+            let overlap = kept.add(first, last, &mut |prefix, _| {
                 routes.insert(prefix, i);
             });
             assert_ne!(overlap, Overlap::TooMuch);
@@ -204,7 +211,7 @@ mod tests {
         assert_eq!(found, wanted);
         assert_eq!(found[..4], [Some(0); 4], "0 to 5 is the narrower one");
         let mut ranges = Ranges::<u32>::default();
-        let mut add = |first, last| ranges.add(first, last, &mut |_| {});
+        let mut add = |first, last| ranges.add(first, last, &mut |_, _| {});
         assert_eq!(add(0, 5), Overlap::Nested);
         assert_eq!(add(3, 9), Overlap::Partial);
         assert_eq!(add(3, 4), Overlap::Nested);
@@ -212,12 +219,26 @@ mod tests {
     }
 
     #[test]
+    fn the_same_range_again_is_told() {
+        let mut ranges = Ranges::<u32>::default();
+        let mut again = |first, last| {
+            let mut told = Vec::new();
+            ranges.add(first, last, &mut |_, again| told.push(again));
+            told.contains(&true)
+        };
+        let tried = [(0, 9), (8, 9), (0, 9), (8, 9), (20, 29), (0, 5), (20, 29)];
+        let found = tried.map(|(first, last)| again(first, last));
+        // 8 to 9 takes a prefix of 0 to 9, which is not the same range.
+        assert_eq!(found, [false, false, true, true, false, false, true]);
+    }
+
+    #[test]
     fn the_ends_of_the_space() {
         let mut ranges = Ranges::<u128>::default();
         let mut all = Vec::new();
-        assert_eq!(ranges.add(0, u128::MAX, &mut |p| all.push(p)), Overlap::Nested);
-        assert_eq!(ranges.add(u128::MAX, u128::MAX, &mut |p| all.push(p)), Overlap::Nested);
-        assert_eq!(ranges.add(0, u128::MAX, &mut |p| all.push(p)), Overlap::Nested);
+        assert_eq!(ranges.add(0, u128::MAX, &mut |p, _| all.push(p)), Overlap::Nested);
+        assert_eq!(ranges.add(u128::MAX, u128::MAX, &mut |p, _| all.push(p)), Overlap::Nested);
+        assert_eq!(ranges.add(0, u128::MAX, &mut |p, _| all.push(p)), Overlap::Nested);
         // The second time, all but the last address.
         assert_eq!((all[0].len(), all[1].len(), all.len()), (0, 128, 2 + 128));
     }
@@ -227,7 +248,7 @@ mod tests {
         let mut ranges = Ranges::<u32>::default();
         let refused = (0..1 << 17).any(|i| {
             let (first, last) = (i * 2, i * 2 + (1 << 20));
-            ranges.add(first, last, &mut |_| {}) == Overlap::TooMuch
+            ranges.add(first, last, &mut |_, _| {}) == Overlap::TooMuch
         });
         assert!(refused);
     }

@@ -40,7 +40,10 @@ pub(crate) fn sniff(head: &[u8], format: Format, options: &TextOptions) -> Resul
         ([], true) => &first,
         (names, _) => names,
     };
-    let fields = width(&rows[usize::from(header)..], key, delimiter, widest);
+    let mut fields = width(&rows[usize::from(header)..], key, delimiter, widest);
+    if !options.names.is_empty() && !rows.is_empty() {
+        fields = named_fields(head, delimiter, fields, &options.names)?;
+    }
     let columns = columns(names, key, fields, options);
     let ranges = matches!(key, KeyAt::Two { .. });
     let mut layout = Layout { delimiter, fields, header, key, ranges, columns };
@@ -287,6 +290,32 @@ fn width(rows: &[Row], key: KeyAt, delimiter: Delimiter, widest: usize) -> usize
             full.min().unwrap_or(last + 1)
         }
     }
+}
+
+/// How many fields a row has if its columns are named: names say where free text begins, and which columns only
+/// rows have that come later.
+fn named_fields(
+    head: &[u8],
+    delimiter: Delimiter,
+    fields: usize,
+    names: &[String],
+) -> Result<usize, String> {
+    if names.len() <= fields {
+        return Ok(fields);
+    }
+    let mut widest = fields;
+    Rows::new(delimiter, MAX_FIELDS).for_each(head, |row| {
+        widest = widest.max(row.len());
+        widest < names.len()
+    });
+    if widest >= names.len() {
+        return Ok(names.len());
+    }
+    let (count, s) = (names.len(), if widest == 1 { "" } else { "s" });
+    Err(format!(
+        "{count} names for {widest} column{s}: {}; --names takes one for each column of the file, in its order",
+        names.join(", ")
+    ))
 }
 
 /// The value columns, all of text as yet.

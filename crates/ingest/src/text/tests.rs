@@ -332,3 +332,36 @@ proptest! {
         prop_assert_eq!(whole, decode_in_pieces(text.as_bytes(), &cuts));
     }
 }
+
+#[test]
+fn more_names_than_columns_do_not_fit() {
+    let named = |text: &str, format, names: &[&str]| {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut decoder = TextDecoder::new(TextOptions { names, ..TextOptions::default() }, format);
+        let mut sink = Collected::default();
+        let taken = decoder.decode(text.as_bytes(), Tail::End, &mut sink);
+        taken.map(|_| (columns(&sink), sink.lines))
+    };
+    for (text, format) in [
+        ("10.0.0.0/8,a\n11.0.0.0/8,b\n", Format::Csv),
+        ("prefix,x\n10.0.0.0/8,a\n", Format::Text),
+        ("10.0.0.0/8 a\n", Format::Text),
+    ] {
+        let error = named(text, format, &["prefix", "asn", "name"]).unwrap_err();
+        let Stopped::Misfit(error) = error else { panic!("{error:?}") };
+        assert!(error.starts_with("3 names for 2 columns: prefix, asn, name"), "{error}");
+    }
+    assert!(named("10.0.0.0/8\n", Format::Text, &["prefix", "asn"]).is_err());
+    assert!(named("", Format::Text, &["prefix", "asn"]).is_ok(), "nothing to compare with");
+    // Columns that only later rows have, and text with blanks behind the named ones.
+    let late = "10.0.0.0/8,a\n".repeat(150) + "11.0.0.0/8,b,c\n";
+    let (columns, lines) = named(&late, Format::Csv, &["prefix", "x", "y"]).unwrap();
+    assert_eq!(
+        (columns, &*lines[150]),
+        (vec!["x:Str".into(), "y:Str".into()], "11.0.0.0/8 = b, c")
+    );
+    let text = "10.0.0.0/8 hq\n11.0.0.0/8 berlin ops of the north\n";
+    let (columns, lines) = named(text, Format::Text, &["prefix", "site", "owner"]).unwrap();
+    assert_eq!(columns, ["site:Str", "owner:Str"]);
+    assert_eq!(lines, ["10.0.0.0/8 = hq, null", "11.0.0.0/8 = berlin, ops of the north"]);
+}

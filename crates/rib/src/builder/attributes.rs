@@ -9,7 +9,7 @@
 //! with different columns need no schema beside the set. What no column keeps is left out of a set, and
 //! sets that differ in nothing else are one.
 
-use fibula_core::{Attributes, BgpAttributes, NextHops, Value};
+use fibula_core::{Attributes, BgpAttributes, NextHops, ScalarType, Value};
 
 use super::BuilderOptions;
 use crate::ColumnKind;
@@ -28,6 +28,8 @@ pub(super) struct UnitedColumn {
     pub(super) name: String,
     pub(super) kind: ColumnKind,
     pub(super) kept: bool,
+    /// What its texts are in the sources so far: nothing yet, or the same in all of them.
+    pub(super) scalar: Option<Option<ScalarType>>,
 }
 
 /// What is kept of a BGP route, besides the numbers that rank it.
@@ -74,7 +76,8 @@ impl AttributeSets {
             Some(at) => at,
             None => {
                 let kept = self.wanted.as_ref().is_none_or(|w| w.iter().any(|w| w == name));
-                self.columns.push(UnitedColumn { name: name.to_owned(), kind, kept });
+                let name = name.to_owned();
+                self.columns.push(UnitedColumn { name, kind, kept, scalar: None });
                 self.columns.len() - 1
             }
         };
@@ -96,6 +99,21 @@ impl AttributeSets {
             }
         }
         order
+    }
+
+    /// Declares what the texts of these columns are, of a source that declared them; `None` where they are
+    /// only text.
+    pub(super) fn types(
+        &mut self,
+        columns: &[(String, ColumnKind)],
+        of: impl Fn(&str) -> Option<ScalarType>,
+    ) {
+        for column in &mut self.columns {
+            if columns.iter().any(|(name, _)| *name == column.name) {
+                let here = of(&column.name);
+                column.scalar = Some(here.filter(|_| column.scalar.is_none_or(|so| so == here)));
+            }
+        }
     }
 
     /// Declares the columns of BGP routes.

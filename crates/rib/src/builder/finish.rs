@@ -1,13 +1,15 @@
 //! Selection of the peer, and numbering of the attribute rows.
 
-use fibula_core::{Addr, Hop, Prefix, Route, Routes, Value};
+use fibula_core::{Addr, AnyPrefix, Hop, Prefix, Route, Routes, Value};
 
 use hashbrown::HashMap;
 
-use super::TableBuilder;
 use super::attributes::{AttributeSets, PEER};
 use super::peers::{Peer, peer_of, speaker};
-use super::store::{Said, Store};
+use super::places::Sources;
+use super::store::{Found, LOCAL, Said, Store};
+use super::tags::{Describe, Lists, Tags};
+use super::{PeerChoice, TableBuilder};
 use crate::rib::names::{Places, SetTexts};
 use crate::{
     ColumnKind, ColumnsBuilder, LeftOut, Preference, Provenance, SelectedPeer, Table, TableError,
@@ -17,18 +19,29 @@ pub(super) fn finish(builder: TableBuilder) -> Result<Table, TableError> {
     if let Some(error) = builder.failed {
         return Err(error);
     }
+    if builder.options.peer == PeerChoice::All && builder.tags.is_none() {
+        return Err(TableError::AllPeers);
+    }
     let chosen = select_peers(&builder)?;
     let speakers: Vec<u32> = chosen.iter().map(|&peer| speaker(peer)).collect();
-    let TableBuilder { options, sources, attributes, v4, v6, peers, left_out, .. } = builder;
+    let TableBuilder { options, sources, attributes, tags, v4, v6, peers, left_out, .. } = builder;
+    let tagged = tags.as_ref().map(|tags| tags.column().to_owned());
     let prefixes = v4.left_out(&speakers) + v6.left_out(&speakers);
     let said = |speaker: u32| v4.count(speaker) + v6.count(speaker);
     let said: Vec<u64> = speakers.iter().map(|&speaker| said(speaker)).collect();
 
     let names = peers.peers.iter().map(Peer::text).collect();
-    let mut rows = Rows::new(&attributes, options.columns.as_deref(), names)?;
+    let mut rows = Rows::new(&attributes, options.columns.as_deref(), names, sources)?;
+    rows.list(tags, options.peer == PeerChoice::All);
     let v4 = rows.number(v4, &speakers)?;
     let v6 = rows.number(v6, &speakers)?;
-    let Rows { columns, routes_of, .. } = rows;
+    let Rows { columns, routes_of, sources, .. } = rows;
+    let mut columns = columns.finish()?;
+    for column in &attributes.columns {
+        // Lists are text.
+        let scalar = column.scalar.flatten().filter(|_| tagged.as_ref() != Some(&column.name));
+        columns.set_scalar_type(&column.name, scalar);
+    }
     let of = peers.peers.len() as u32;
     let taken = |(&at, said): (&usize, u64)| {
         let Peer { index, address, asn, .. } = peers.peers[at];
@@ -38,13 +51,15 @@ pub(super) fn finish(builder: TableBuilder) -> Result<Table, TableError> {
     };
     let peers: Vec<SelectedPeer> = chosen.iter().zip(said).map(taken).collect();
     let provenance = Provenance {
-        sources,
+        sources: sources.records,
+        replaced: sources.replaced,
+        tags: tagged,
         selected_peer: if let [only] = &*peers { Some(only.clone()) } else { None },
         peers,
         left_out: LeftOut { prefixes, announcements: left_out },
         ..Provenance::of_now()
     };
-    Ok(Table { v4, v6, columns: columns.finish()?, provenance })
+    Ok(Table { v4, v6, columns, provenance })
 }
 
 fn select_peers(builder: &TableBuilder) -> Result<Vec<usize>, TableError> {
@@ -75,6 +90,13 @@ struct Rows<'a> {
     /// How many routes each peer gave to the table.
     routes_of: Vec<u64>,
     width: usize,
+    sources: Sources,
+    /// The column that lists the values of all routes, if there is one.
+    lists: Option<Lists>,
+    /// It lists those of all peers.
+    all_peers: bool,
+    /// The rows of sets with lists, by speaker, set and list.
+    listed: HashMap<(u32, u32, u32), u32>,
 }
 
 impl<'a> Rows<'a> {
@@ -82,6 +104,7 @@ impl<'a> Rows<'a> {
         sets: &'a AttributeSets,
         wanted: Option<&[String]>,
         peers: Vec<String>,
+        sources: Sources,
     ) -> Result<Self, TableError> {
         let known = &sets.columns;
         let mut kinds: Vec<(&str, ColumnKind)> = Vec::new();
@@ -111,23 +134,81 @@ impl<'a> Rows<'a> {
             peer: names.iter().position(|&name| name == PEER),
             peers,
             width: kinds.len(),
+            sources,
+            lists: None,
+            all_peers: false,
+            listed: HashMap::new(),
         })
+    }
+
+    /// One column lists the values of all routes, and of all peers.
+    fn list(&mut self, tags: Option<Tags>, all_peers: bool) {
+        self.all_peers = all_peers;
+        self.lists = tags.and_then(|tags| {
+            let place = self.columns.position(tags.column())?;
+            Some(Lists::new(tags, place))
+        });
     }
 
     /// The routes of a family, sorted, their sets turned into rows. Takes the store: its memory is
     /// free for the next step.
-    fn number<A: Addr>(&mut self, store: Store<A>, peers: &[u32]) -> Result<Routes<A>, TableError> {
+    fn number<A: Addr>(
+        &mut self,
+        mut store: Store<A>,
+        peers: &[u32],
+    ) -> Result<Routes<A>, TableError>
+    where
+        AnyPrefix: From<Prefix<A>>,
+    {
+        store.local.tagged.sort();
         let preference = Preference::default();
-        let mut found: Vec<(Prefix<A>, Said)> =
-            store.routes(peers, self.sets, &preference).collect();
+        let mut routes: Vec<(Prefix<A>, Said, u32)> = Vec::new();
+        for found in store.routes(peers, self.sets, &preference) {
+            if let Some(other) = found.other {
+                let place = store.local.get(found.number);
+                let peers_are_later = other.speaker == LOCAL;
+                self.sources.beside_peers(found.prefix.into(), place, peers_are_later);
+            }
+            let list = self.listed(&store, peers, &found)?;
+            routes.push((found.prefix, found.said, list));
+        }
         drop(store);
-        found.sort_unstable_by_key(|&(prefix, _)| prefix);
-        let route = |(prefix, said)| Ok(Route { prefix, hop: Hop::new(self.row(said)?) });
-        let routes: Vec<_> = found.into_iter().map(route).collect::<Result<_, _>>()?;
+        routes.sort_unstable_by_key(|&(prefix, ..)| prefix);
+        let route = |(prefix, said, list)| {
+            let row = if self.lists.is_some() { self.row_with(said, list) } else { self.row(said) };
+            Ok(Route { prefix, hop: Hop::new(row?) })
+        };
+        let routes: Vec<_> = routes.into_iter().map(route).collect::<Result<_, _>>()?;
         Ok(Routes::from_unsorted(routes))
     }
 
-    fn row(&mut self, Said { set: number, speaker }: Said) -> Result<u32, TableError> {
+    /// The number of the list of a prefix's values; 0 without such a column.
+    fn listed<A: Addr>(
+        &mut self,
+        store: &Store<A>,
+        peers: &[u32],
+        found: &Found<A>,
+    ) -> Result<u32, TableError> {
+        let Some(lists) = &mut self.lists else { return Ok(0) };
+        let describe = Describe {
+            sets: self.sets,
+            places: &self.places,
+            peers: &self.peers,
+            width: self.width,
+            is_peer: self.peer == Some(lists.place),
+        };
+        let best = [Some(found.said), found.other].into_iter().flatten();
+        let paths: Vec<Said> = match self.all_peers {
+            true => store.paths(peers, found.number),
+            false => best.filter(|said| said.speaker != LOCAL).collect(),
+        };
+        lists
+            .list(&store.local.tagged, found.number, &paths, &describe)
+            .ok_or(TableError::Limit { what: "lists of values" })
+    }
+
+    fn row(&mut self, said: Said) -> Result<u32, TableError> {
+        let Said { set: number, speaker } = said;
         if let Some(peer) = peer_of(speaker) {
             self.routes_of[peer] += 1;
         }
@@ -140,6 +221,37 @@ impl<'a> Rows<'a> {
             }
             _ => {}
         }
+        let row = self.make_row(said, None)?;
+        match &mut self.row_of[number as usize] {
+            (known, free) if *free == u32::MAX => (*known, *free) = (speaker, row),
+            _ => {
+                self.more.insert((number, speaker), row);
+            }
+        }
+        Ok(row)
+    }
+
+    /// The row of a set with a list of values.
+    fn row_with(&mut self, said: Said, list: u32) -> Result<u32, TableError> {
+        if let Some(peer) = peer_of(said.speaker) {
+            self.routes_of[peer] += 1;
+        }
+        let key = (said.speaker, said.set, list);
+        if let Some(&row) = self.listed.get(&key) {
+            return Ok(row);
+        }
+        let listed = self.lists.as_ref().map(|lists| (lists.place, lists.text(list)));
+        let listed = listed.as_ref().map(|(place, text)| (*place, text.as_str()));
+        let row = self.make_row(said, listed)?;
+        self.listed.insert(key, row);
+        Ok(row)
+    }
+
+    fn make_row(
+        &mut self,
+        Said { set: number, speaker }: Said,
+        listed: Option<(usize, &str)>,
+    ) -> Result<u32, TableError> {
         let set = self.sets.get(number);
         let texts = SetTexts::of(set);
         let mut values = vec![Value::Null; self.width];
@@ -149,13 +261,9 @@ impl<'a> Rows<'a> {
         {
             values[place] = Value::Str(&self.peers[peer]);
         }
-        let row = self.columns.intern(&values)?;
-        match &mut self.row_of[number as usize] {
-            (known, free) if *free == u32::MAX => (*known, *free) = (speaker, row),
-            _ => {
-                self.more.insert((number, speaker), row);
-            }
+        if let Some((place, text)) = listed {
+            values[place] = if text.is_empty() { Value::Null } else { Value::Str(text) };
         }
-        Ok(row)
+        self.columns.intern(&values)
     }
 }

@@ -3,17 +3,21 @@
 mod attributes;
 mod finish;
 mod peers;
+mod places;
 mod store;
 mod table;
+mod tags;
 
 use std::net::IpAddr;
 
-use fibula_core::{AnyPrefix, Attributes, Change, Update};
+use fibula_core::{AnyPrefix, Attributes, Change, ScalarType, Update, Value};
 
-use crate::{ColumnKind, SourceRecord, Table, TableError};
+use crate::{ColumnKind, Replacement, SourceRecord, Table, TableError};
 use attributes::AttributeSets;
 use peers::Peers;
-use store::{LOCAL, Store};
+use places::{Place, Sources};
+use store::{LOCAL, Store, TooMany};
+use tags::Tags;
 
 /// Which BGP peers' routes become the table. Of several the best path is taken for each prefix, by the
 /// decision of a [`Rib`](crate::Rib) with its default [`Preference`](crate::Preference).
@@ -22,6 +26,9 @@ pub enum PeerChoice {
     /// Those of all peers.
     #[default]
     Best,
+    /// Those of all peers, as [`PeerChoice::Best`] takes them; and the column of [`BuilderOptions::tags`] lists
+    /// what any path of any peer has. Without that column it is an error.
+    All,
     /// Those of the peer with the most routes; of several such peers, of the first.
     Most,
     /// Those of the peer with this index in the first source that has peers.
@@ -44,13 +51,21 @@ pub struct BuilderOptions {
     pub as_path: bool,
     /// Keep communities as text, in the column `communities`.
     pub communities: bool,
+    /// The column that lists the values of all routes of a prefix, each once, in order of appearance, where it
+    /// else has that of the last route only: `drop;botnet`. The column is text, its values are separated by
+    /// semicolons, and a value with semicolons in it is such a list itself. A source that lacks the
+    /// column gives its name, without folder and suffix. Of BGP peers, whose values come last, the best path
+    /// counts, or all of them ([`PeerChoice::All`]). The column is kept whatever `columns` says.
+    pub tags: Option<String>,
 }
 
 /// Collects the updates of one or more sources and makes a [`Table`] of them.
 ///
 /// - Sources merge in order: for the same prefix a later source replaces an earlier one, with all its
 ///   columns. The table has the columns of all sources, united by name; a route has nulls in columns
-///   that its own source does not have. A column that is text anywhere is text throughout.
+///   that its own source does not have. A column that is text anywhere is text throughout. Of a prefix that a
+///   source without peers has twice, the later route counts. [`Provenance`](crate::Provenance) counts what was replaced
+///   and names the first; one column may list the values of all routes ([`BuilderOptions::tags`]).
 /// - BGP sources have peers, which are the same across sources if address and AS are the same: a dump
 ///   followed by the updates of the same collector gives the table after the updates. The routes of
 ///   some or all peers are taken ([`PeerChoice`]). Of several paths for a prefix, of several peers or of one
@@ -70,10 +85,11 @@ pub struct BuilderOptions {
 /// the sorted table (IPv4 first): the same routes give the same table, whatever order they came in.
 ///
 /// Memory: a prefix costs 20 to 40 bytes once, each peer that announces it 4 bytes more (in pages of
-/// 256 prefixes), and each distinct attribute set about 50.
+/// 256 prefixes), a source without peers 12, and each distinct attribute set about 50.
 pub struct TableBuilder {
     options: BuilderOptions,
-    sources: Vec<SourceRecord>,
+    sources: Sources,
+    tags: Option<Tags>,
     current: Current,
     peers: Peers,
     attributes: AttributeSets,
@@ -93,16 +109,29 @@ struct Current {
     segment: u32,
     /// Where its values stand in the order of the table's columns.
     order: Vec<Option<usize>>,
+    /// The record that speaks, and whether it may take prefixes from earlier ones.
+    record: u32,
+    takes: bool,
+    /// What the texts of the source's columns are.
+    types: Vec<(String, ScalarType)>,
+    /// The name that stands for the column of tags, which the source lacks.
+    stand_in: Option<String>,
 }
 
 impl TableBuilder {
     /// A builder that has seen nothing.
-    pub fn new(options: BuilderOptions) -> Self {
+    pub fn new(mut options: BuilderOptions) -> Self {
+        if let (Some(tags), Some(columns)) = (&options.tags, &mut options.columns)
+            && !columns.contains(tags)
+        {
+            columns.push(tags.clone());
+        }
         Self {
+            tags: options.tags.as_deref().map(Tags::new),
             attributes: AttributeSets::new(&options),
             peers: Peers::new(options.peer.clone()),
             options,
-            sources: Vec::new(),
+            sources: Sources::default(),
             current: Current::default(),
             v4: Store::default(),
             v6: Store::default(),
@@ -121,17 +150,54 @@ impl TableBuilder {
         bgp: bool,
         date: Option<u64>,
     ) {
-        if !self.sources.is_empty() && bgp != self.current.bgp {
+        if !self.sources.records.is_empty() && bgp != self.current.bgp {
             self.current.segment += 1;
         }
         self.current.bgp = bgp;
+        self.current.record = 0;
         self.current.order = self.attributes.order(columns);
+        let types = std::mem::take(&mut self.current.types);
+        let of = |name: &str| types.iter().find(|(known, _)| known == name).map(|(_, of)| *of);
+        self.attributes.types(columns, of);
         if bgp {
             self.attributes.bgp_columns();
             self.peers.begin_source();
         }
+        self.begin_tags(name, columns, bgp);
         let (name, format) = (name.to_owned(), format.to_owned());
-        self.sources.push(SourceRecord { name, format, date, ..SourceRecord::default() });
+        self.sources.begin(SourceRecord { name, format, date, ..SourceRecord::default() }, bgp);
+    }
+
+    fn begin_tags(&mut self, source: &str, columns: &[(String, ColumnKind)], bgp: bool) {
+        if let Some(tags) = &mut self.tags {
+            let names = columns.iter().map(|(name, _)| name.as_str());
+            self.current.stand_in = tags.begin(source, names, bgp);
+            self.attributes.column(tags.column(), ColumnKind::Str);
+        }
+    }
+
+    /// What the texts of columns of the next source are, by name; see [`Columns::scalar_type`](crate::Columns::scalar_type).
+    pub fn types_of_next(&mut self, types: &[(String, ScalarType)]) {
+        self.current.types = types.to_vec();
+    }
+
+    /// The value that stands for the column of [`BuilderOptions::tags`] in the current source: its name, since it
+    /// lacks that column.
+    pub fn stand_in(&self) -> Option<&str> {
+        self.current.stand_in.as_deref()
+    }
+
+    /// The updates that follow are of this record of the current source: a line, counted from 1. A prefix that
+    /// two records of a source without peers have is repeated, unless the later one `takes` prefixes from others,
+    /// as ranges in ranges do.
+    pub fn at_record(&mut self, record: u64, takes: bool) {
+        self.current.record = u32::try_from(record).unwrap_or(u32::MAX);
+        self.current.takes = takes;
+    }
+
+    /// The first prefix that the current source repeats.
+    pub fn first_repeated(&self) -> Option<&Replacement> {
+        self.sources.first_repeated.as_ref()
     }
 
     /// The current source calls this peer `index`. A peer that is used without having been added
@@ -150,7 +216,7 @@ impl TableBuilder {
 
     /// Takes one update of the current source.
     pub fn apply(&mut self, update: &Update<'_>) {
-        if let Some(source) = self.sources.last_mut() {
+        if let Some(source) = self.sources.current() {
             match update.change {
                 Change::Announce(_) => source.announced += 1,
                 Change::Withdraw => source.withdrawn += 1,
@@ -176,12 +242,54 @@ impl TableBuilder {
                 Some(id)
             }
         };
-        let done = match update.prefix {
-            AnyPrefix::V4(prefix) => self.v4.set(speaker, prefix, update.path_id, attributes),
-            AnyPrefix::V6(prefix) => self.v6.set(speaker, prefix, update.path_id, attributes),
+        let values = match update.change {
+            Change::Announce(Attributes::Values(values)) => values,
+            _ => &[],
         };
-        if done.is_none() {
-            self.fail("prefixes");
+        let value = |at: usize| values.get(at).copied().unwrap_or(Value::Null);
+        self.set(speaker, update.prefix, update.path_id, attributes, value);
+    }
+
+    /// The speaker now says this of the prefix; `None` withdraws. `value` gives the values of the source's columns.
+    fn set<'v>(
+        &mut self,
+        speaker: u32,
+        prefix: AnyPrefix,
+        path_id: u32,
+        attributes: Option<u32>,
+        value: impl FnOnce(usize) -> Value<'v>,
+    ) {
+        let (number, local) = match prefix {
+            AnyPrefix::V4(prefix) => {
+                (self.v4.set(speaker, prefix, path_id, attributes), &mut self.v4.local)
+            }
+            AnyPrefix::V6(prefix) => {
+                (self.v6.set(speaker, prefix, path_id, attributes), &mut self.v6.local)
+            }
+        };
+        let number = match number {
+            Err(TooMany) => return self.fail("prefixes"),
+            Ok(None) => return,
+            Ok(Some(number)) => number,
+        };
+        if attributes.is_none() {
+            if speaker == LOCAL {
+                local.put(number, Place::default());
+                local.tagged.forget(number);
+            }
+            return;
+        }
+        if speaker == LOCAL {
+            let Current { record, takes, .. } = self.current;
+            let later = self.sources.place(record);
+            if let Some(earlier) = local.put(number, later) {
+                self.sources.says_again(prefix, earlier, later, takes);
+            }
+        }
+        if let Some(tags) = &mut self.tags
+            && tags.note(&mut local.tagged, number, value).is_none()
+        {
+            self.fail("values in a column");
         }
     }
 
@@ -189,6 +297,7 @@ impl TableBuilder {
     ///
     /// # Errors
     /// [`TableError::NoPeer`] and [`TableError::NoColumn`] if what the options ask for is in no source;
+    /// [`TableError::AllPeers`] if all peers are asked for, but no column that lists their values;
     /// [`TableError::Limit`] if there is too much of anything for its 32-bit number.
     pub fn finish(self) -> Result<Table, TableError> {
         finish::finish(self)

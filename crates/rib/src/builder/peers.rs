@@ -71,7 +71,7 @@ impl Peers {
         self.indices.insert(index, number);
         let peer = &mut self.peers[number as usize];
         peer.eligible |= match self.choice {
-            PeerChoice::Best | PeerChoice::Most => true,
+            PeerChoice::Best | PeerChoice::All | PeerChoice::Most => true,
             PeerChoice::Index(wanted) => self.sources <= 1 && wanted == index,
             PeerChoice::Address(wanted) => address == Some(wanted),
             PeerChoice::As(wanted) => asn == wanted,
@@ -106,7 +106,7 @@ impl Peers {
     /// What was asked for, in words; `None` if nothing in particular.
     pub(super) fn asked(&self) -> Option<String> {
         match self.choice {
-            PeerChoice::Best | PeerChoice::Most => None,
+            PeerChoice::Best | PeerChoice::All | PeerChoice::Most => None,
             PeerChoice::Index(index) => Some(format!("with index {index}")),
             PeerChoice::Address(address) => Some(address.to_string()),
             PeerChoice::As(asn) => Some(format!("in AS{asn}")),

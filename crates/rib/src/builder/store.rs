@@ -8,6 +8,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::BuildHasher;
 
 use super::attributes::AttributeSets;
+use super::places::Local;
 use crate::Preference;
 use crate::rib::decision::Contender;
 
@@ -26,6 +27,8 @@ pub(super) struct Store<A: Addr> {
     numbers: HashTable<u32>,
     hasher: DefaultHashBuilder,
     speakers: Vec<Spoken>,
+    /// What is known of the prefixes that [`LOCAL`] has.
+    pub(super) local: Local,
 }
 
 impl<A: Addr> Default for Store<A> {
@@ -35,28 +38,30 @@ impl<A: Addr> Default for Store<A> {
             numbers: HashTable::new(),
             hasher: DefaultHashBuilder::default(),
             speakers: Vec::new(),
+            local: Local::default(),
         }
     }
 }
 
 impl<A: Addr> Store<A> {
-    /// The speaker now says this of the prefix; `None` withdraws. Returns `None` when there are too
-    /// many prefixes.
+    /// The speaker now says this of the prefix; `None` withdraws. Gives the prefix's number, if it has one;
+    /// an error when there are too many prefixes.
     pub(super) fn set(
         &mut self,
         speaker: u32,
         prefix: Prefix<A>,
         path_id: u32,
         attributes: Option<u32>,
-    ) -> Option<()> {
+    ) -> Result<Option<u32>, TooMany> {
         let speaker = speaker as usize;
         match attributes {
             Some(attributes) => {
-                let number = self.number(prefix)?;
+                let number = self.number(prefix).ok_or(TooMany)?;
                 if self.speakers.len() <= speaker {
                     self.speakers.resize_with(speaker + 1, Spoken::default);
                 }
                 self.speakers[speaker].announce(number, path_id, attributes);
+                Ok(Some(number))
             }
             None => {
                 let spoken = self.speakers.get_mut(speaker);
@@ -65,9 +70,9 @@ impl<A: Addr> Store<A> {
                 if let (Some(spoken), Some(&number)) = (spoken, known) {
                     spoken.withdraw(number, path_id);
                 }
+                Ok(known.copied())
             }
         }
-        Some(())
     }
 
     fn number(&mut self, prefix: Prefix<A>) -> Option<u32> {
@@ -105,7 +110,7 @@ impl<A: Addr> Store<A> {
         peers: &[u32],
         sets: &AttributeSets,
         preference: &Preference,
-    ) -> impl Iterator<Item = (Prefix<A>, Said)> {
+    ) -> impl Iterator<Item = Found<A>> {
         let said_by = |&speaker: &u32| Some((speaker, self.speakers.get(speaker as usize)?));
         let local = said_by(&LOCAL);
         let peers: Vec<(u32, &Spoken)> = peers.iter().filter_map(said_by).collect();
@@ -125,14 +130,25 @@ impl<A: Addr> Store<A> {
                 };
             let local = local.as_ref().and_then(best);
             let peer = peers.iter().filter_map(best).reduce(better);
-            let later = match (local, peer) {
+            let (said, other) = match (local, peer) {
                 (Some(local), Some(peer)) if sets.segment(local.set) > sets.segment(peer.set) => {
-                    local
+                    (local, Some(peer))
                 }
-                (local, peer) => peer.or(local)?,
+                (Some(local), Some(peer)) => (peer, Some(local)),
+                (local, peer) => (peer.or(local)?, None),
             };
-            Some((prefix, later))
+            Some(Found { prefix, number, said, other })
         })
+    }
+
+    /// All paths of these peers for a prefix, in order of the peers.
+    pub(super) fn paths(&self, peers: &[u32], number: u32) -> Vec<Said> {
+        let said_by = |&speaker: &u32| Some((speaker, self.speakers.get(speaker as usize)?));
+        let paths = peers
+            .iter()
+            .filter_map(said_by)
+            .flat_map(|(speaker, spoken)| spoken.all(number).map(move |set| Said { speaker, set }));
+        paths.collect()
     }
 
     /// How many prefixes only others than these peers speak of.
@@ -147,6 +163,20 @@ impl<A: Addr> Store<A> {
         let numbers = 0..self.prefixes.len() as u32;
         numbers.filter(|&number| says(&others, number) && !says(&taken, number)).count() as u64
     }
+}
+
+/// There are more prefixes than numbers for them.
+#[derive(Debug)]
+pub(super) struct TooMany;
+
+/// A prefix with its route.
+pub(super) struct Found<A: Addr> {
+    pub(super) prefix: Prefix<A>,
+    pub(super) number: u32,
+    /// What counts.
+    pub(super) said: Said,
+    /// What it replaced, or came too early: [`LOCAL`]'s route where a peer's counts, or the other way round.
+    pub(super) other: Option<Said>,
 }
 
 /// The attribute set of a route, and whose it is.
@@ -201,6 +231,11 @@ impl Spoken {
     fn has(&self, number: u32) -> bool {
         let mut others = self.paths.range((number, 0)..=(number, u32::MAX));
         self.plain(number).is_some() || others.next().is_some()
+    }
+
+    fn all(&self, number: u32) -> impl Iterator<Item = u32> {
+        let others = self.paths.range((number, 0)..=(number, u32::MAX)).map(|(_, &set)| set);
+        self.plain(number).into_iter().chain(others)
     }
 
     #[inline]

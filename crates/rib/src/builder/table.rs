@@ -1,11 +1,11 @@
 //! Tables as sources: routes that came from BGP peers are theirs again.
 
-use fibula_core::{Addr, Attributes, BgpAttributes, Hop, Routes, Value};
+use fibula_core::{Addr, AnyPrefix, Attributes, BgpAttributes, Prefix, Routes, Value};
 
 use super::TableBuilder;
 use super::attributes::PEER;
 use super::peers::Peer;
-use super::store::{LOCAL, Store};
+use super::store::LOCAL;
 use crate::{Columns, SelectedPeer, SourceRecord, Table};
 
 /// Who says the routes of a row, and its attribute set.
@@ -26,30 +26,50 @@ impl TableBuilder {
         let names = columns.names().enumerate();
         let kinds: Vec<_> = names.map(|(at, n)| (n.to_owned(), columns.kind(at))).collect();
         self.current.order = self.attributes.order(&kinds);
+        let of = |name: &str| columns.find(name).and_then(|column| columns.scalar_type(column));
+        self.attributes.types(&kinds, of);
+        let peers = self.peers_of(table);
+        self.begin_tags(name, &kinds, false);
         let (name, format) = (name.to_owned(), format.to_owned());
         let announced = (table.v4.len() + table.v6.len()) as u64;
-        self.sources.push(SourceRecord { name, format, announced, ..SourceRecord::default() });
+        let record = SourceRecord { name, format, announced, ..SourceRecord::default() };
+        self.sources.begin(record, !peers.is_empty());
+        self.current.record = 0;
 
-        let peers = self.peers_of(table);
         let mut rows: Vec<Option<Row>> = vec![None; columns.len() as usize];
-        let mut row = |builder: &mut Self, hop: Hop| -> Option<Row> {
-            let at = hop.index()?;
-            let known = rows.get_mut(at as usize)?;
-            if known.is_none() {
-                *known = builder.table_row(columns, at, &peers);
-            }
-            *known
-        };
-        let mut store = std::mem::take(&mut self.v4);
-        let v4 = take(&mut store, &table.v4, |hop| row(self, hop));
-        self.v4 = store;
-        let mut store = std::mem::take(&mut self.v6);
-        let v6 = take(&mut store, &table.v6, |hop| row(self, hop));
-        self.v6 = store;
-        if v4.is_none() || v6.is_none() {
-            self.fail("prefixes or attribute sets");
+        let whole = self.take(&table.v4, columns, &peers, &mut rows).is_some()
+            && self.take(&table.v6, columns, &peers, &mut rows).is_some();
+        if !whole {
+            self.fail("attribute sets");
         }
         self.current.segment += 1;
+    }
+
+    /// Takes the routes of a family; `None` when numbers have run out.
+    fn take<A: Addr>(
+        &mut self,
+        routes: &Routes<A>,
+        columns: &Columns,
+        peers: &[(String, u32)],
+        rows: &mut [Option<Row>],
+    ) -> Option<()>
+    where
+        AnyPrefix: From<Prefix<A>>,
+    {
+        for route in routes.iter() {
+            let at = route.hop.index()?;
+            let known = rows.get_mut(at as usize)?;
+            let (speaker, set) = match *known {
+                Some(known) => known,
+                None => *known.insert(self.table_row(columns, at, peers)?),
+            };
+            let value = |column| match speaker {
+                LOCAL => columns.value(column, at),
+                _ => Value::Null, // its path has it
+            };
+            self.set(speaker, route.prefix.into(), 0, Some(set), value);
+        }
+        Some(())
     }
 
     /// The chosen peers that the table has routes of, by the name that its column has for them.
@@ -59,7 +79,8 @@ impl TableBuilder {
             ([], Some(peer)) => std::slice::from_ref(peer), // an older program wrote it
             (peers, _) => peers,
         };
-        if peers.is_empty() {
+        // Lists of what several peers said are no peer's.
+        if peers.is_empty() || provenance.tags.is_some() {
             return Vec::new();
         }
         self.peers.begin_source();
@@ -117,16 +138,4 @@ impl TableBuilder {
 /// The columns that BGP routes have.
 fn is_of_bgp(name: &str) -> bool {
     ["next_hop", "origin_as", "as_path_len", PEER, "as_path", "communities"].contains(&name)
-}
-
-fn take<A: Addr>(
-    store: &mut Store<A>,
-    routes: &Routes<A>,
-    mut row: impl FnMut(Hop) -> Option<Row>,
-) -> Option<()> {
-    for route in routes.iter() {
-        let (speaker, set) = row(route.hop)?;
-        store.set(speaker, route.prefix, 0, Some(set))?;
-    }
-    Some(())
 }

@@ -3,6 +3,7 @@
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::SystemTime;
 
 use super::error::SnapshotErrorKind as Kind;
@@ -21,6 +22,20 @@ pub enum Loading {
     Map,
     /// Read into memory of this process, where nobody can change it.
     Read,
+}
+
+impl FromStr for Loading {
+    type Err = &'static str;
+
+    /// `auto`, `map` or `read`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "map" => Ok(Self::Map),
+            "read" => Ok(Self::Read),
+            _ => Err("snapshots are opened by auto, map or read"),
+        }
+    }
 }
 
 /// The file of an open snapshot.

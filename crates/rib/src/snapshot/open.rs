@@ -10,7 +10,7 @@ use fibula_core::{Addr, Family, PerFamily};
 
 use super::format::{self, Section};
 use super::routes::{Stored, StoredTables};
-use super::schema::{ColumnSchema, Engines, Schema};
+use super::schema::{ColumnSchema, Engines, Schema, Typed};
 use super::sections::Sections;
 use super::{Pod, SnapshotError, StoredRoutes};
 use crate::array::Image;
@@ -176,7 +176,7 @@ fn column(sections: &Sections, number: usize, schema: ColumnSchema, rows: usize)
         let reason = format!("code {} of a column with {values} values", codes[at]);
         return Err(sections.blame_item::<u32>(&name("code"), at, reason));
     }
-    Ok(Column { name: schema.name, codes, dictionary })
+    Ok(Column { name: schema.name, codes, dictionary, scalar: schema.scalar.map(|Typed(of)| of) })
 }
 
 /// Every value of a text column is a part of the text, and UTF-8.

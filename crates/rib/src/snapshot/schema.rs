@@ -1,5 +1,6 @@
 //! What the JSON sections say; [`super`] lists them.
 
+use fibula_core::ScalarType;
 use serde::{Deserialize, Serialize};
 
 use crate::{ColumnKind, Columns};
@@ -16,6 +17,23 @@ pub(super) struct ColumnSchema {
     pub(super) name: String,
     #[serde(with = "StoredKind")]
     pub(super) kind: ColumnKind,
+    /// What the texts were in their sources; programs that do not know it take them as text.
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub(super) scalar: Option<Typed>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Typed(#[serde(with = "StoredType")] pub(super) ScalarType);
+
+/// How the schema spells a [`ScalarType`].
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ScalarType", rename_all = "lowercase")]
+enum StoredType {
+    Bool,
+    Float,
+    Double,
+    Int,
+    Wide,
 }
 
 /// How the schema spells a [`ColumnKind`].
@@ -31,6 +49,7 @@ impl Schema {
         let column = |c: &crate::columns::Column| ColumnSchema {
             name: c.name.clone(),
             kind: c.dictionary.kind(),
+            scalar: c.scalar.map(Typed),
         };
         Self { rows: columns.len(), columns: columns.columns.iter().map(column).collect() }
     }

@@ -1,0 +1,182 @@
+//! A document with the places of its parts: damage says where it is.
+
+use std::borrow::Cow;
+
+use serde::de::IgnoredAny;
+
+/// A part of a document, from one byte to another.
+#[derive(Debug, PartialEq)]
+pub(super) struct Node<'d> {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) kind: Kind<'d>,
+}
+
+#[derive(Debug, PartialEq)]
+pub(super) enum Kind<'d> {
+    /// In the order of the document; a name may come twice.
+    Object(Vec<(Cow<'d, str>, Node<'d>)>),
+    List(Vec<Node<'d>>),
+    Text(Cow<'d, str>),
+    /// As it is written.
+    Number(&'d str),
+    Bool(bool),
+    Null,
+}
+
+impl<'d> Node<'d> {
+    pub(super) fn as_str(&self) -> Option<&str> {
+        if let Kind::Text(text) = &self.kind { Some(text) } else { None }
+    }
+
+    pub(super) fn is_object(&self) -> bool {
+        matches!(self.kind, Kind::Object(_))
+    }
+
+    /// Reads a document.
+    ///
+    /// # Errors
+    /// Where it is not JSON, and why.
+    pub(super) fn of(bytes: &'d [u8]) -> Result<Self, (usize, String)> {
+        let text = std::str::from_utf8(bytes)
+            .map_err(|error| (error.valid_up_to(), "not UTF-8".to_owned()))?;
+        // What follows relies on this, and only notes where things are.
+        serde_json::from_str::<IgnoredAny>(text)
+            .map_err(|error| (offset(text, &error), format!("not JSON: {error}")))?;
+        let mut reader = Reader { text, at: 0 };
+        reader.node(0).map_err(|what| (reader.at, format!("not JSON: {what}")))
+    }
+}
+
+/// The byte that an error's line and column stand for.
+fn offset(text: &str, error: &serde_json::Error) -> usize {
+    let before = error.line().saturating_sub(1);
+    let lines: usize = text.split_inclusive('\n').take(before).map(str::len).sum();
+    (lines + error.column().saturating_sub(1)).min(text.len())
+}
+
+/// Reads text that is known to be JSON.
+struct Reader<'d> {
+    text: &'d str,
+    at: usize,
+}
+
+/// Documents that are nested deeper are not of this kind.
+const DEEPEST: usize = 128;
+const ENDS: &str = "it ends too early";
+
+impl<'d> Reader<'d> {
+    fn peek(&mut self) -> Result<u8, &'static str> {
+        let rest = &self.text.as_bytes()[self.at..];
+        self.at += rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        self.text.as_bytes().get(self.at).copied().ok_or(ENDS)
+    }
+
+    /// Passes over a byte, if it is this one.
+    fn is_next(&mut self, byte: u8) -> Result<bool, &'static str> {
+        let is_next = self.peek()? == byte;
+        self.at += usize::from(is_next);
+        Ok(is_next)
+    }
+
+    fn node(&mut self, depth: usize) -> Result<Node<'d>, &'static str> {
+        if depth > DEEPEST {
+            return Err("it is nested too deeply");
+        }
+        let first = self.peek()?;
+        let start = self.at;
+        let kind = match first {
+            b'{' => self.object(depth)?,
+            b'[' => self.list(depth)?,
+            b'"' => Kind::Text(self.string()?),
+            b't' => self.word("true", Kind::Bool(true)),
+            b'f' => self.word("false", Kind::Bool(false)),
+            b'n' => self.word("null", Kind::Null),
+            _ => {
+                let rest = &self.text[start..];
+                let is_end = |c: char| matches!(c, ',' | ']' | '}') || c.is_ascii_whitespace();
+                let number = &rest[..rest.find(is_end).unwrap_or(rest.len())];
+                self.word(number, Kind::Number(number))
+            }
+        };
+        Ok(Node { start, end: self.at, kind })
+    }
+
+    fn word(&mut self, word: &str, kind: Kind<'d>) -> Kind<'d> {
+        self.at = (self.at + word.len()).min(self.text.len());
+        kind
+    }
+
+    fn object(&mut self, depth: usize) -> Result<Kind<'d>, &'static str> {
+        let mut members = Vec::new();
+        self.at += 1;
+        while !self.is_next(b'}')? {
+            self.is_next(b',')?;
+            self.peek()?;
+            let name = self.string()?;
+            self.is_next(b':')?;
+            members.push((name, self.node(depth + 1)?));
+        }
+        Ok(Kind::Object(members))
+    }
+
+    fn list(&mut self, depth: usize) -> Result<Kind<'d>, &'static str> {
+        let mut items = Vec::new();
+        self.at += 1;
+        while !self.is_next(b']')? {
+            self.is_next(b',')?;
+            items.push(self.node(depth + 1)?);
+        }
+        Ok(Kind::List(items))
+    }
+
+    fn string(&mut self) -> Result<Cow<'d, str>, &'static str> {
+        let start = self.at;
+        let bytes = self.text.as_bytes();
+        let mut at = start + 1;
+        while *bytes.get(at).ok_or(ENDS)? != b'"' {
+            at += if bytes[at] == b'\\' { 2 } else { 1 };
+        }
+        self.at = at + 1;
+        let inside = &self.text[start + 1..at];
+        match inside.contains('\\') {
+            false => Ok(inside.into()),
+            // Half a surrogate pair, for instance.
+            true => serde_json::from_str::<String>(&self.text[start..=at])
+                .map(Cow::Owned)
+                .map_err(|_| "a text has an escape that stands for no character"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_and_places() {
+        let text = r#" { "a\n" : [ 1.5e3 , true,null ], "b": "x\"y" , "b": {} } "#;
+        let node = Node::of(text.as_bytes()).unwrap();
+        assert_eq!((node.start, node.end), (1, text.len() - 1));
+        let Kind::Object(members) = &node.kind else { panic!("{node:?}") };
+        let names: Vec<_> = members.iter().map(|(name, _)| &**name).collect();
+        assert_eq!(names, ["a\n", "b", "b"]);
+        let Kind::List(items) = &members[0].1.kind else { panic!("{node:?}") };
+        let places: Vec<_> = items.iter().map(|node| &text[node.start..node.end]).collect();
+        assert_eq!(places, ["1.5e3", "true", "null"]);
+        assert_eq!(members[1].1.as_str(), Some("x\"y"));
+        assert!(members[2].1.is_object());
+    }
+
+    #[test]
+    fn what_is_no_document_says_where() {
+        let error = |text: &[u8]| Node::of(text).map(|_| ()).map_err(|(at, _)| at);
+        assert_eq!(error(b"[1,\n  x]"), Err(6));
+        assert_eq!(error(b"{\"a\": "), Err(5));
+        assert_eq!(error(b"[\"\xff\"]"), Err(2));
+        assert_eq!(error(b"[\"\\ud800\"]"), Err(9));
+        assert!(error(b"").is_err());
+        let deep = "[".repeat(100_000) + &"]".repeat(100_000);
+        assert_eq!(error(deep.as_bytes()), Err(DEEPEST + 1));
+    }
+}

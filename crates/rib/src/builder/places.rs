@@ -1,0 +1,124 @@
+//! Where the routes of sources without peers were said, and which of them replaced others.
+
+use fibula_core::AnyPrefix;
+
+use super::tags::Tagged;
+use crate::replaced::Mention;
+use crate::{Replacement, SourceRecord};
+
+/// A source, counted from 1, and its record; 0 where that is not known.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) source: u32,
+    pub(super) record: u32,
+}
+
+/// What is known of the prefixes of a family that sources without peers have, by the prefixes' numbers.
+#[derive(Default)]
+pub(super) struct Local {
+    places: Vec<Place>,
+    pub(super) tagged: Tagged,
+}
+
+impl Local {
+    /// The prefix is said here now; gives where it was said before.
+    pub(super) fn put(&mut self, prefix: u32, place: Place) -> Option<Place> {
+        let at = prefix as usize;
+        if self.places.len() <= at {
+            self.places.resize(at + 1, Place::default());
+        }
+        Some(std::mem::replace(&mut self.places[at], place)).filter(|before| before.source > 0)
+    }
+
+    pub(super) fn get(&self, prefix: u32) -> Place {
+        self.places.get(prefix as usize).copied().unwrap_or_default()
+    }
+}
+
+/// The sources, and which of their routes replaced others.
+#[derive(Default)]
+pub(super) struct Sources {
+    pub(super) records: Vec<SourceRecord>,
+    /// Whether a source speaks for BGP peers.
+    peers: Vec<bool>,
+    pub(super) replaced: Vec<Replacement>,
+    /// How many of them are of one source.
+    repeated: usize,
+    /// The first of the current source.
+    pub(super) first_repeated: Option<Replacement>,
+}
+
+impl Sources {
+    pub(super) fn begin(&mut self, record: SourceRecord, peers: bool) {
+        self.records.push(record);
+        self.peers.push(peers);
+        self.first_repeated = None;
+    }
+
+    pub(super) fn current(&mut self) -> Option<&mut SourceRecord> {
+        self.records.last_mut()
+    }
+
+    /// A place in the current source.
+    pub(super) fn place(&self, record: u32) -> Place {
+        Place { source: self.records.len() as u32, record }
+    }
+
+    /// The prefix was said in one place, and is said in another, which counts. `takes`: within a source this
+    /// is as it should be.
+    pub(super) fn says_again(
+        &mut self,
+        prefix: AnyPrefix,
+        earlier: Place,
+        later: Place,
+        takes: bool,
+    ) {
+        let is_repeated = earlier.source == later.source;
+        let are_known = earlier.record > 0 && later.record > 0;
+        if is_repeated && (takes || !are_known || earlier == later) {
+            return;
+        }
+        let Some(record) = self.records.get_mut(later.source as usize - 1) else { return };
+        let named = if is_repeated {
+            record.repeated += 1;
+            self.repeated
+        } else {
+            record.replaced += 1;
+            self.replaced.len() - self.repeated
+        };
+        let is_first = is_repeated && self.first_repeated.is_none();
+        if named >= Replacement::NAMED && !is_first {
+            return;
+        }
+        let mention = |place: Place| match self.records.get(place.source as usize - 1) {
+            Some(source) => Mention::new(&source.name, &source.format, place.record),
+            None => Mention::default(),
+        };
+        let prefix = prefix.to_string();
+        let found = Replacement { prefix, earlier: mention(earlier), later: mention(later) };
+        if is_first {
+            self.first_repeated = Some(found.clone());
+        }
+        if named < Replacement::NAMED {
+            self.replaced.push(found);
+            self.repeated += usize::from(is_repeated);
+        }
+    }
+
+    /// The prefix is said at this place, and by peers of later sources, or of earlier ones.
+    pub(super) fn beside_peers(&mut self, prefix: AnyPrefix, place: Place, peers_are_later: bool) {
+        if place.source == 0 {
+            return;
+        }
+        let at = place.source as usize - 1;
+        // The first that comes into question: which of them it was is not kept.
+        let found = match peers_are_later {
+            true => (at..self.peers.len()).find(|&source| self.peers[source]),
+            false => (0..=at).rev().find(|&source| self.peers[source]),
+        };
+        let Some(found) = found.filter(|&found| found != at) else { return };
+        let peers = Place { source: found as u32 + 1, record: 0 };
+        let (earlier, later) = if peers_are_later { (place, peers) } else { (peers, place) };
+        self.says_again(prefix, earlier, later, false);
+    }
+}
