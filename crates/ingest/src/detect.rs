@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::{Format, bmp, json, lines, mrt};
+use crate::{Format, bmp, json, lines, mrt, ris};
 
 /// Bytes that [`detect`] wants to see, if there are as many.
 pub(crate) const HEAD: usize = 4096;
@@ -39,6 +39,9 @@ pub(crate) fn detect(path: &Path, head: &[u8]) -> Detected {
     }
     if is_binary(head) {
         return Detected::Unknown;
+    }
+    if ris::detect(head) {
+        return Detected::Format(Format::Ris);
     }
     if json::detect(head) {
         return Detected::Format(Format::Json);
@@ -88,6 +91,8 @@ mod tests {
         is("-", b"", Format::Text);
         is("x.mmdb", b"\0\0\x01\0", Format::Mmdb);
         is("x.csv", b"\x03\0\0\0\x0d\x04\0\x02\0\x03dut", Format::Bmp);
+        is("x.csv", b"{\"type\":\"ris_message\",\"data\":{}}\n", Format::Ris);
+        is("x.csv", b"{\"type\":\"ris\",\n\"x\":\"ris_message\"}", Format::Json);
         is("x.csv", b"\x38\x7a\x7a\x18\x00\x0c\x00\x01\x00\x00\x00\x40rest", Format::Mrt);
         assert_eq!(detect(Path::new("x.zip"), b"PK\x03\x04\x0a\0"), Detected::Unknown);
         for head in [&b"\x89FIBULA\n\0"[..], b"\n<!DOCTYPE HTML><p>503", b"<html lang=en>"] {

@@ -5,6 +5,7 @@
 //! | text | `prefix value...` lines, CSV and TSV with named columns, `start,end,value` ranges | [`text::TextDecoder`] |
 //! | MRT | what route collectors and daemons dump: TABLE_DUMP, TABLE_DUMP_V2, BGP4MP, BGP4MP_ET, BGP of 1999 | [`mrt::MrtDecoder`] |
 //! | BMP | what routers tell monitoring stations of their BGP peers | [`bmp::BmpDecoder`] |
+//! | RIS Live | what RIPE's route collectors hear, as lines of JSON | [`ris::RisDecoder`] |
 //! | mmdb | MaxMind's database files | [`mmdb::MmdbDecoder`] |
 //! | JSON | the ranges that providers publish; arrays and objects of prefixes | by [`read`] |
 //! | lines of fixed forms | registries' `delegated` files, `bgpdump -m`, `ip route`, `route -n` | by [`read`] |
@@ -49,6 +50,7 @@ pub mod mmdb;
 pub mod mrt;
 mod options;
 mod read;
+pub mod ris;
 pub mod text;
 
 pub use fibula_core::ColumnKind;

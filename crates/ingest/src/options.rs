@@ -59,6 +59,8 @@ pub enum Format {
     Mrt,
     /// What routers tell monitoring stations, as it came over a connection (RFC 7854).
     Bmp,
+    /// Lines of JSON as RIS Live sends them.
+    Ris,
     /// MaxMind DB.
     Mmdb,
     /// JSON with prefixes in it: what providers publish, arrays, objects.
@@ -72,7 +74,7 @@ pub enum Format {
 }
 
 impl Format {
-    const ALL: [(Self, &'static str); 12] = [
+    const ALL: [(Self, &'static str); 13] = [
         (Self::Auto, "auto"),
         (Self::Text, "text"),
         (Self::Csv, "csv"),
@@ -80,6 +82,7 @@ impl Format {
         (Self::Ranges, "ranges"),
         (Self::Mrt, "mrt"),
         (Self::Bmp, "bmp"),
+        (Self::Ris, "ris"),
         (Self::Mmdb, "mmdb"),
         (Self::Json, "json"),
         (Self::Delegated, "delegated"),
