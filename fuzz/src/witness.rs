@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, ErrorKind, Read};
 use std::ops::ControlFlow;
 
-use fibula_core::{Attributes, Change, Update, Value};
+use fibula_core::{Attributes, Change, Update, Value, Vrf};
 use fibula_ingest::{
     ColumnKind, Damage, Decoder, PeerInfo, PeerState, Sink, SourceInfo, Stopped, Tail,
 };
@@ -17,6 +17,7 @@ use fibula_ingest::{
 pub struct Witness {
     info: Option<SourceInfo>,
     peers: HashSet<u32>,
+    vrfs: HashSet<Vrf>,
     calls: u64,
     digest: DefaultHasher,
 }
@@ -34,10 +35,10 @@ impl Witness {
         let _ = write!(Digest(&mut self.digest), "{what:?}");
     }
 
-    /// The options did not fit; nothing else stops a decoder here.
+    /// The options did not fit, or the stream became unreadable; nothing else stops a decoder here.
     fn misfit(mut self, stopped: &Stopped) -> Self {
         assert!(matches!(stopped, Stopped::Misfit(_)), "stopped, though nobody asked for it");
-        assert!(self.info.is_none());
+        assert!(self.info.as_ref().is_none_or(|info| info.format == "bmp"));
         self.note(7, stopped);
         self
     }
@@ -62,7 +63,8 @@ impl Witness {
             Change::Withdraw => {}
         }
         assert!(!info.bgp || self.peers.contains(&update.peer), "peer {}", update.peer);
-        self.note(0, (update.prefix, update.peer, update.path_id, update.time));
+        assert!(update.vrf == 0 || self.vrfs.contains(&update.vrf), "instance {}", update.vrf);
+        self.note(0, (update.prefix, update.peer, update.path_id, update.time, update.vrf));
         match update.change {
             Change::Announce(Attributes::Values(values)) => {
                 // Parts of one string, shared by many rows, may unfold to gigabytes.
@@ -99,6 +101,22 @@ impl Sink for Witness {
     fn damage(&mut self, damage: &Damage) -> ControlFlow<()> {
         self.note(6, damage);
         ControlFlow::Continue(())
+    }
+    fn vrf(&mut self, index: Vrf, name: &str) {
+        assert!(self.info.is_some() && index != 0 && self.vrfs.insert(index), "{index} {name}");
+        self.note(9, (index, name));
+    }
+    fn remark(&mut self, key: &'static str, value: &str) {
+        assert!(self.info.is_some());
+        self.note(10, (key, value));
+    }
+    fn end_of_rib(&mut self, peer: u32) {
+        assert!(self.peers.contains(&peer), "peer {peer}");
+        self.note(11, peer);
+    }
+    fn noted(&mut self, what: &'static str) {
+        assert!(self.info.is_some());
+        self.note(12, what);
     }
     fn ignored(&mut self, what: &'static str) {
         assert!(self.info.is_some(), "{what} was ignored before the source began");

@@ -166,8 +166,8 @@ impl fmt::Display for Damage {
 pub struct SourceInfo {
     /// The file's name, `-` for standard input; empty where a decoder is used alone.
     pub name: String,
-    /// The format: `"text"`, `"mrt"`, `"mmdb"`, `"json"`, `"delegated"`, `"bgpdump"`, `"routes"`,
-    /// `"fpm"`, `"netlink"`.
+    /// The format: `"text"`, `"mrt"`, `"bmp"`, `"ris"`, `"mmdb"`, `"json"`, `"delegated"`, `"bgpdump"`,
+    /// `"routes"`, `"fpm"`, `"netlink"`.
     pub format: &'static str,
     /// The columns of [`Attributes::Values`], in order; empty if `bgp`.
     pub columns: Vec<ColumnDecl>,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::{Format, bmp, fpm, json, lines, mrt};
+use crate::{Format, bmp, fpm, json, lines, mrt, ris};
 
 /// Bytes that [`detect`] wants to see, if there are as many.
 pub(crate) const HEAD: usize = 4096;
@@ -42,6 +42,9 @@ pub(crate) fn detect(path: &Path, head: &[u8]) -> Detected {
     }
     if is_binary(head) {
         return Detected::Unknown;
+    }
+    if ris::detect(head) {
+        return Detected::Format(Format::Ris);
     }
     if json::detect(head) {
         return Detected::Format(Format::Json);
@@ -91,6 +94,8 @@ mod tests {
         is("-", b"", Format::Text);
         is("x.mmdb", b"\0\0\x01\0", Format::Mmdb);
         is("x.csv", b"\x03\0\0\0\x0d\x04\0\x02\0\x03dut", Format::Bmp);
+        is("x.csv", b"{\"type\":\"ris_message\",\"data\":{}}\n", Format::Ris);
+        is("x.csv", b"{\"type\":\"ris\",\n\"x\":\"ris_message\"}", Format::Json);
         is("x.csv", b"\x38\x7a\x7a\x18\x00\x0c\x00\x01\x00\x00\x00\x40rest", Format::Mrt);
         let frame = b"\x01\x01\x00\x14\x10\x00\x00\x00\x18\x00\0\0\0\0\0\0\0\0\0\0";
         is("x.csv", frame, Format::Fpm);

@@ -5,6 +5,7 @@
 //! | text | `prefix value...` lines, CSV and TSV with named columns, `start,end,value` ranges | [`text::TextDecoder`] |
 //! | MRT | what route collectors and daemons dump: TABLE_DUMP, TABLE_DUMP_V2, BGP4MP, BGP4MP_ET, BGP of 1999 | [`mrt::MrtDecoder`] |
 //! | BMP | what routers tell monitoring stations of their BGP peers | [`bmp::BmpDecoder`] |
+//! | RIS Live | what RIPE's route collectors hear, as lines of JSON | [`ris::RisDecoder`] |
 //! | mmdb | MaxMind's database files | [`mmdb::MmdbDecoder`] |
 //! | FPM | what FRR tells a forwarding plane | [`fpm::FpmDecoder`] |
 //! | rtnetlink | what a kernel says of its routes | [`netlink::NetlinkDecoder`] |
@@ -53,6 +54,7 @@ pub mod mrt;
 pub mod netlink;
 mod options;
 mod read;
+pub mod ris;
 pub mod text;
 
 pub use fibula_core::{ColumnKind, ScalarType};

@@ -59,6 +59,8 @@ pub enum Format {
     Mrt,
     /// What routers tell monitoring stations, as it came over a connection (RFC 7854).
     Bmp,
+    /// Lines of JSON as RIS Live sends them.
+    Ris,
     /// MaxMind DB.
     Mmdb,
     /// What FRR's `dplane_fpm_nl` sends, recorded byte for byte.
@@ -74,7 +76,7 @@ pub enum Format {
 }
 
 impl Format {
-    const ALL: [(Self, &'static str); 13] = [
+    const ALL: [(Self, &'static str); 14] = [
         (Self::Auto, "auto"),
         (Self::Text, "text"),
         (Self::Csv, "csv"),
@@ -82,6 +84,7 @@ impl Format {
         (Self::Ranges, "ranges"),
         (Self::Mrt, "mrt"),
         (Self::Bmp, "bmp"),
+        (Self::Ris, "ris"),
         (Self::Mmdb, "mmdb"),
         (Self::Fpm, "fpm"),
         (Self::Json, "json"),

@@ -19,6 +19,7 @@ use crate::fpm::FpmDecoder;
 use crate::json::JsonDecoder;
 use crate::mmdb::MmdbDecoder;
 use crate::mrt::MrtDecoder;
+use crate::ris::RisDecoder;
 use crate::text::TextDecoder;
 use crate::{
     Damage, Decoder, DriveError, Driver, Format, PeerInfo, PeerState, Progress, Pulled, ReadError,
@@ -182,6 +183,7 @@ fn decoder(format: Format, options: &ReadOptions<'_>) -> Box<dyn Decoder> {
     match format {
         Format::Mrt => Box::new(MrtDecoder::new(bgp)),
         Format::Bmp => Box::new(BmpDecoder::new(bgp)),
+        Format::Ris => Box::new(RisDecoder::new(bgp)),
         Format::Mmdb => Box::new(MmdbDecoder::default()),
         Format::Fpm => Box::new(FpmDecoder::default()),
         Format::Json => Box::new(JsonDecoder::new(options.text.host_bits)),
@@ -193,8 +195,8 @@ fn decoder(format: Format, options: &ReadOptions<'_>) -> Box<dyn Decoder> {
 /// Whether what was read is a table: not an empty download, and not something else altogether.
 fn check(report: ReadReport, first: Option<Damage>, file: String) -> Result<ReadReport, ReadError> {
     let ReadReport { records, updates, damaged, .. } = report;
-    // A record of MRT or BMP need not be about a route; blank lines and comments of a text count as records.
-    let is_mrt = matches!(report.format, "mrt" | "bmp" | "bgpdump");
+    // A record of MRT, BMP or RIS Live need not be about a route; blank lines and comments of a text count as records.
+    let is_mrt = matches!(report.format, "mrt" | "bmp" | "ris" | "bgpdump");
     let is_damaged = damaged > records / 2 || (damaged > updates && !is_mrt);
     match first {
         Some(first) if is_damaged => Err(ReadError::MostlyDamaged { damaged, records, first }),

@@ -2,6 +2,7 @@
 
 mod bgpdump;
 mod bgpkit;
+mod bmp;
 mod common;
 mod driver;
 mod formats;

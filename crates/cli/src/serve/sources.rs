@@ -12,7 +12,7 @@ use fibula_feeds::kernel::KernelOptions;
 use fibula_feeds::net::{Endpoint, Folder, Listen, Prepare, Retry, Source as Fed, Speaker, Who};
 use fibula_feeds::{Protocol, Session, SessionOptions};
 use fibula_ingest::bgp::BgpOptions;
-use fibula_ingest::{Decoder, bmp::BmpDecoder, fpm::FpmDecoder, mrt::MrtDecoder};
+use fibula_ingest::{Decoder, bmp::BmpDecoder, fpm::FpmDecoder, mrt::MrtDecoder, ris::RisDecoder};
 use fibula_rib::Peer;
 
 use super::config::{Bgp, Config, Kernel, Mrt, Neighbour, Ris, Source, Stream, What};
@@ -166,7 +166,7 @@ impl Given {
     fn lines(self, of: Ris) -> Endpoint {
         let bgp = self.bgp;
         let options = SessionOptions::default();
-        let speaker = self.speaker(options, move || Box::new(MrtDecoder::new(bgp)));
+        let speaker = self.speaker(options, move || Box::new(RisDecoder::new(bgp)));
         match of {
             Ris { connect: Some(address), .. } => {
                 Endpoint::Connect { address, speaker, retry: Retry::default() }

@@ -141,8 +141,9 @@ impl<'a> Cursor<'a> {
     /// nothing (RFC 4271, 4.3) and are cleared.
     #[inline]
     pub(crate) fn prefix(&mut self, afi: Afi) -> Result<AnyPrefix, Fault> {
+        let start = *self;
         let len = self.u8("prefix length")?;
-        self.address_bits(afi, len)
+        self.address_bits(afi, len, start)
     }
 
     /// A route of a VPN: its length in bits, labels, route distinguisher, prefix (RFC 4364, 4.3.4).
@@ -150,6 +151,7 @@ impl<'a> Cursor<'a> {
         &mut self,
         afi: Afi,
     ) -> Result<(RouteDistinguisher, AnyPrefix), Fault> {
+        let start = *self;
         let bits = self.u8("VPN route's length")?;
         let mut route = self.part(usize::from(bits.div_ceil(8)), "VPN route")?;
         let whole = route.data.len();
@@ -164,15 +166,15 @@ impl<'a> Cursor<'a> {
         // What was read is less than the length, or there are no bits left.
         let read = 8 * (whole - route.data.len());
         let len = usize::from(bits).saturating_sub(read) as u8;
-        Ok((rd, route.address_bits(afi, len)?))
+        Ok((rd, route.address_bits(afi, len, start)?))
     }
 
-    /// The first `len` bits of an address.
+    /// The first `len` bits of an address; `start` is where the length stands.
     #[inline]
-    fn address_bits(&mut self, afi: Afi, len: u8) -> Result<AnyPrefix, Fault> {
+    fn address_bits(&mut self, afi: Afi, len: u8, start: Self) -> Result<AnyPrefix, Fault> {
         if usize::from(len) > afi.bytes() * 8 {
             let what = format!("prefix length {len} exceeds {}", afi.bytes() * 8);
-            return Err(self.fault(what));
+            return Err(start.fault(what));
         }
         let bytes = self.bytes(usize::from(len.div_ceil(8)), "prefix")?;
         let mut padded = [0; 16];

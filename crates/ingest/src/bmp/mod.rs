@@ -69,6 +69,8 @@
 
 mod header;
 mod sessions;
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub(crate) use header::looks_like_bmp;

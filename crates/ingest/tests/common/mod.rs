@@ -8,7 +8,7 @@ use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use fibula_core::{Attributes, BgpAttributes, Change, Update};
+use fibula_core::{Attributes, BgpAttributes, Change, Update, Vrf};
 use fibula_ingest::{
     Damage, PeerInfo, PeerState, ReadOptions, ReadReport, Sink, SourceInfo, SourceSpec, decompress,
     read,
@@ -33,6 +33,8 @@ pub fn archives() -> PathBuf {
 pub struct Event {
     pub time: u64,
     pub peer: u32,
+    /// The name of the routing instance, empty for the main one.
+    pub table: String,
     pub prefix: String,
     pub path_id: u32,
     pub route: Option<Route>,
@@ -72,7 +74,10 @@ pub struct Bgp {
     pub info: Option<SourceInfo>,
     pub peers: Vec<PeerInfo>,
     pub events: Vec<Event>,
+    pub tables: Vec<String>,
     pub down: Vec<(u32, u64)>,
+    pub complete: Vec<u32>,
+    pub ignored: u32,
     pub damage: Vec<Damage>,
 }
 
@@ -84,6 +89,17 @@ impl Sink for Bgp {
         assert_eq!(index as usize, self.peers.len(), "peers are numbered in order");
         self.peers.push(peer.clone());
     }
+    fn vrf(&mut self, index: Vrf, name: &str) {
+        self.tables.push(name.to_owned());
+        assert_eq!(index as usize, self.tables.len(), "instances are numbered in order, from 1");
+    }
+    fn end_of_rib(&mut self, peer: u32) {
+        assert!((peer as usize) < self.peers.len());
+        self.complete.push(peer);
+    }
+    fn ignored(&mut self, _: &'static str) {
+        self.ignored += 1;
+    }
     fn peer_state(&mut self, state: &PeerState) {
         if state.is_down() {
             self.down.push((state.peer, state.time));
@@ -94,11 +110,15 @@ impl Sink for Bgp {
         let route = match update.change {
             Change::Withdraw => None,
             Change::Announce(Attributes::Bgp(a)) => Some(Route::new(a)),
-            Change::Announce(_) => panic!("MRT has BGP attributes"),
+            Change::Announce(_) => panic!("BGP attributes are expected"),
         };
         self.events.push(Event {
             time: update.time,
             peer: update.peer,
+            table: match update.vrf {
+                0 => String::new(),
+                vrf => self.tables[vrf as usize - 1].clone(),
+            },
             prefix: update.prefix.to_string(),
             path_id: update.path_id,
             route,
