@@ -111,11 +111,9 @@ fn tokens_are_in_a_file_or_the_environment() {
     let (url, files) = (lab.url(), Files::new());
     let refused = said(&["query", "--server", &url, "193.0.6.139"]);
     assert!(refused.code == 2 && refused.err.contains("--token-file"), "{}", refused.err);
-    let path = files.path("token");
-    fs::write(&path, "correct horse\n").unwrap();
-    let path = path.to_str().unwrap();
+    let path = files.with("token", "correct horse\n");
     assert!(
-        done(&["query", "--server", &url, "--token-file", path, "193.0.6.139"])
+        done(&["query", "--server", &url, "--token-file", &path, "193.0.6.139"])
             .out
             .contains("193.0.0.0/21")
     );
