@@ -178,9 +178,18 @@ impl Pipe {
         }
     }
 
-    /// All is written.
+    fn check_rows(&mut self) -> io::Result<()> {
+        let (rows, most) = self.rows;
+        if rows <= most {
+            return Ok(());
+        }
+        let sentence = format!("the body has more than {most} rows; send it in parts");
+        Err(self.refuse(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, sentence)))
+    }
+
+    /// All is written. Rows of columns are counted behind the batch that has them, which may be the last one.
     pub(super) fn finish(&mut self) {
-        match self.send() {
+        match self.check_rows().and_then(|()| self.send()) {
             Ok(()) => self.begin(),
             Err(_) => self.fail(None),
         }
@@ -213,10 +222,7 @@ impl Read for Input {
                 pipe.rows.0 += pipe.input.iter().filter(|byte| **byte == b'\n').count() as u64;
             }
         }
-        if pipe.rows.0 > pipe.rows.1 {
-            let sentence = format!("the body has more than {} rows; send it in parts", pipe.rows.1);
-            return Err(pipe.refuse(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, sentence)));
-        }
+        pipe.check_rows()?;
         let count = buf.len().min(pipe.input.len());
         pipe.input.copy_to_slice(&mut buf[..count]);
         Ok(count)
