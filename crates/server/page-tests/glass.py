@@ -544,8 +544,10 @@ class Failing(Case):
     def test_a_token_is_asked_for_and_used(self):
         self.world.token = "sesame"
         self.open(f"/?q={ADDRESS}")
-        self.page.until("!document.getElementById('unlock').hidden")
-        self.page.click("#token")
+        self.page.until("document.activeElement.id === 'token'")
+        self.page.type("wrong")
+        self.page.key("Enter")
+        self.page.until("document.activeElement.id === 'token' && document.activeElement.value === ''")
         self.page.type("sesame")
         self.page.key("Enter")
         self.page.until("document.querySelector('.detail .best')")
