@@ -21,6 +21,7 @@ mod output;
 mod progress;
 mod query;
 mod replay;
+#[cfg(unix)]
 mod serve;
 mod signals;
 mod source;
@@ -75,10 +76,22 @@ enum Command {
     Stats(stats::Args),
     Bench(bench::Args),
     Replay(replay::Args),
+    #[cfg(unix)]
     Serve(serve::Args),
     Query(query::Args),
     Watch(watch::Args),
     Gen(generate::Args),
+}
+
+impl Command {
+    /// Whether it handles signals itself.
+    fn ends_in_order(&self) -> bool {
+        #[cfg(unix)]
+        if matches!(self, Self::Serve(_)) {
+            return true;
+        }
+        false
+    }
 }
 
 fn run(command: &Command) -> Result<Outcome, Failure> {
@@ -92,6 +105,7 @@ fn run(command: &Command) -> Result<Outcome, Failure> {
         Command::Stats(args) => stats::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Replay(args) => replay::run(args),
+        #[cfg(unix)]
         Command::Serve(args) => serve::run(args),
         Command::Query(args) => query::run(args),
         Command::Watch(args) => watch::run(args),
@@ -110,8 +124,8 @@ fn main() -> ExitCode {
             };
         }
     };
-    if !matches!(cli.command, Command::Serve(_)) {
-        signals::clean_up(); // a server ends in order
+    if !cli.command.ends_in_order() {
+        signals::clean_up();
     }
     match run(&cli.command) {
         Ok(outcome) => outcome.into(),

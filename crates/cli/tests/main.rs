@@ -10,4 +10,6 @@ mod data;
 mod query;
 mod real_data;
 mod replay;
+#[cfg(unix)]
+mod serve;
 mod tables;

@@ -70,6 +70,8 @@ mod churn;
 mod error;
 mod event;
 mod file;
+#[cfg(target_os = "linux")]
+pub mod kernel;
 mod listen;
 mod live;
 #[cfg(unix)]

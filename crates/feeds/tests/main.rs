@@ -2,6 +2,8 @@
 
 mod bgp;
 mod common;
+#[cfg(target_os = "linux")]
+mod kernel;
 mod live;
 #[cfg(unix)]
 mod net;

@@ -100,7 +100,7 @@ fn sample(parameter: &Value) -> String {
         "address" => "10.1.2.3".to_owned(),
         "file" => "style.css".to_owned(),
         "prefix" if parameter["in"] == "path" => "10.0.0.0/8".to_owned(),
-        "prefix" => "10.0.0.0/8".to_owned(),
+        "prefix" | "after" => "10.0.0.0/8".to_owned(),
         "table" => "bgp".to_owned(),
         "q" => "AS64600".to_owned(),
         "column" => "address".to_owned(),

@@ -7,13 +7,15 @@ use std::time::Duration;
 
 use fibula_core::AnyPrefix;
 use fibula_feeds::bgp::{BgpSession, Neighbour as Session4, set_md5_key};
+#[cfg(target_os = "linux")]
+use fibula_feeds::kernel::KernelOptions;
 use fibula_feeds::net::{Endpoint, Folder, Listen, Prepare, Retry, Source as Fed, Speaker, Who};
 use fibula_feeds::{Protocol, Session, SessionOptions};
 use fibula_ingest::bgp::BgpOptions;
 use fibula_ingest::{Decoder, bmp::BmpDecoder, fpm::FpmDecoder, mrt::MrtDecoder};
 use fibula_rib::Peer;
 
-use super::config::{Bgp, Config, Mrt, Neighbour, Ris, Source, Stream, What};
+use super::config::{Bgp, Config, Kernel, Mrt, Neighbour, Ris, Source, Stream, What};
 use crate::failure::Failure;
 
 /// How long a file of a folder may stand still before it is whole.
@@ -33,7 +35,7 @@ pub fn all(config: &Config, after: impl Fn(&str) -> Option<String>) -> Result<Ve
                 given.listen(stream, config, move || Box::new(BmpDecoder::new(bgp)))
             }
             What::Bgp(of) => given.collector(&name, &of, config)?,
-            What::Kernel(_) => unimplemented!(),
+            What::Kernel(of) => given.kernel(&of)?,
             What::Ris(of) => given.lines(of),
             What::Mrt(Mrt { folder, .. }) => Endpoint::Folder(Folder {
                 path: folder,
@@ -144,6 +146,20 @@ impl Given {
             hold: hold.0,
             ..Session4::new(address, of.local_as, of.router_id)
         }
+    }
+
+    /// The kernel's tables.
+    #[cfg(target_os = "linux")]
+    #[expect(clippy::unnecessary_wraps, reason = "other systems have none")]
+    fn kernel(self, of: &Kernel) -> Result<Endpoint, Failure> {
+        let mut options = KernelOptions { table: self.table, ..KernelOptions::default() };
+        options.room = of.buffer.unwrap_or(options.room);
+        Ok(fibula_feeds::kernel::endpoint(options))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn kernel(self, _: &Kernel) -> Result<Endpoint, Failure> {
+        Err(Failure::new("only Linux has a kernel source"))
     }
 
     /// RIS Live's lines, from a pipe or a server.

@@ -1,11 +1,9 @@
 //! Sources that are added, removed and replaced, and the routes of a checkpoint that are given to them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use fibula_rib::{Peer, Rib};
 use mio::Token;
 
 use super::door::Door;
@@ -17,15 +15,6 @@ use super::report::{Happened, Report};
 use super::slots::Thing;
 use super::source::{Endpoint, Listen, Source, SourceError};
 use crate::{Clock, FeedError, Listener, SourceState};
-
-/// The peers that have routes in a table, with their numbers: those of its checkpoint, for [`Hub::adopt`].
-pub fn speaking(rib: &Rib) -> Vec<(u32, Peer)> {
-    let numbered = (0..).zip(rib.peers());
-    let has_paths = |&(number, _): &(u32, &Peer)| {
-        rib.paths_of::<u32>(number) + rib.paths_of::<u128>(number) > 0
-    };
-    numbered.filter(has_paths).map(|(number, peer)| (number, peer.clone())).collect()
-}
 
 impl Hub {
     /// Adds a source. One that listens does so from here on; everything else begins with [`Hub::run`].
@@ -92,78 +81,6 @@ impl Hub {
         self.slots.insert(key, Arc::clone(&name), thing);
         self.name_hosts(&name);
         self.settle(key, self.clock.now());
-    }
-
-    /// Those who are configured one by one have a session from the beginning.
-    fn name_hosts(&mut self, source: &Arc<str>) {
-        let now = self.clock.now();
-        for (address, speaker) in self.door(source).map(|door| door.hosts()).unwrap_or_default() {
-            if !self.sources[source].sessions.contains_key(&address) {
-                let key = self.session(source, address, &speaker);
-                self.settle(key, now);
-            }
-        }
-    }
-
-    fn door(&self, source: &str) -> Option<&Door> {
-        match &self.slots.get(self.sources.get(source)?.main)?.thing {
-            Thing::Door(door) => Some(door),
-            _ => None,
-        }
-    }
-
-    /// Whether nothing but this session remembers the address.
-    pub(super) fn is_stranger(&self, source: &str, key: usize) -> bool {
-        let Some(running) = self.sources.get(source) else { return true };
-        let Some((address, _)) = running.sessions.iter().find(|&(_, &session)| session == key)
-        else {
-            return false; // it is opened here
-        };
-        let is_named = |door: &Door| door.hosts().iter().any(|(host, _)| host == address);
-        !self.door(source).is_some_and(is_named)
-    }
-
-    /// Gives the routes of a checkpoint to the sources that they are of. They serve until their source has
-    /// said everything, or until its hold time is over; those of sources that are not configured any more are
-    /// gone at once, those of files stay. Sources are to be [added](Hub::add) before.
-    ///
-    /// # Errors
-    /// If the table cannot go on.
-    pub fn adopt(&mut self, peers: &[(u32, Peer)], to: &mut dyn Listener) -> Result<(), FeedError> {
-        let now = self.clock.now();
-        let mut orphans = BTreeMap::<&str, usize>::new();
-        for (number, peer) in peers {
-            let Some(heard) = &peer.source else { continue };
-            let Some(key) = self.thing_of(heard) else {
-                to.down(*number)?;
-                *orphans.entry(heard).or_default() += 1;
-                continue;
-            };
-            match self.slots.get_mut(key).map(|slot| &mut slot.thing) {
-                Some(Thing::Link(link)) => link.adopt(*number, now),
-                Some(Thing::Folder(folder)) => folder.adopt(*number),
-                _ => {}
-            }
-            self.settle(key, now);
-        }
-        for (source, peers) in orphans {
-            (self.hear)(Report { source: source.into(), what: Happened::Orphans { peers } });
-        }
-        Ok(())
-    }
-
-    /// The session of this name, or the folder; behind it may stand the view of a peer.
-    fn thing_of(&mut self, heard: &str) -> Option<usize> {
-        let mut words = heard.split(' ');
-        let (source, running) = self.sources.get_key_value(words.next()?)?;
-        let source = Arc::clone(source);
-        let Some(door) = self.door(&source) else { return Some(running.main) };
-        let address: IpAddr = words.next()?.parse().ok()?;
-        if let Some(&key) = running.sessions.get(&address) {
-            return Some(key);
-        }
-        let speaker = door.speaker(address)?.clone();
-        (running.sessions.len() < door.limit).then(|| self.session(&source, address, &speaker))
     }
 
     pub(super) fn obey(

@@ -3,23 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use mio::net::TcpStream;
 use mio::{Events, Poll, Token, Waker};
 
 use super::farewell::{Farewell, LAST_WORDS};
 use super::handle::{Command, Handle, Shared};
-use super::link::{Context, Link, Shown, TURN, Via};
+use super::link::{Context, Shown, TURN};
 use super::outbox::Outbox;
-use super::report::{Happened, Hear, Report, Throttle};
+use super::report::{Hear, Report};
 use super::slots::{Slots, Thing};
-use super::source::{Identity, Speaker, Who};
+use super::source::Identity;
 use super::stream::Stream;
-use crate::{Board, Clock, Event, FeedError, Listener, SourceState, SystemClock};
+use crate::{Board, Clock, FeedError, Listener, SourceState, SystemClock};
 
 /// The sources that do not end, their connections and their timers: everything that feeds a table, on the
 /// one thread that calls [`Hub::run`]. See [the module](super).
@@ -218,79 +217,6 @@ impl Hub {
         Ok(())
     }
 
-    /// Somebody has connected.
-    fn accept(
-        &mut self,
-        source: &Arc<str>,
-        stream: TcpStream,
-        address: IpAddr,
-        to: &mut dyn Listener,
-    ) -> Result<(), FeedError> {
-        let now = self.clock.now();
-        let Some(running) = self.sources.get(source) else { return Ok(()) };
-        let session = running.sessions.get(&address).copied();
-        let sessions = running.sessions.len();
-        let Some(slot) = self.slots.get_mut(running.main) else { return Ok(()) };
-        let Thing::Door(door) = &mut slot.thing else { return Ok(()) };
-        let speaker = door.speaker(address).cloned();
-        let refused = match (&speaker, session) {
-            (None, _) => Some("it is not among those who may connect"),
-            (Some(_), None) if sessions >= door.limit => {
-                Some("there are as many sessions as may be")
-            }
-            (Some(_), _) => None,
-        };
-        if let Some(why) = refused {
-            door.refuse(address, why, now, &self.hear);
-            let main = running.main;
-            self.settle(main, now);
-            return Ok(());
-        }
-        door.accepted += 1;
-        let Some(speaker) = speaker else { return Ok(()) };
-        let key = session.unwrap_or_else(|| self.session(source, address, &speaker));
-        let Self { slots, poll, hear, buffer, farewells, .. } = self;
-        let mut cx = Context { registry: poll.registry(), now, to, hear, buffer, farewells };
-        if let Some(slot) = slots.get_mut(key)
-            && let Thing::Link(link) = &mut slot.thing
-            && link.attach(Stream::tcp(stream), &mut cx)?
-        {
-            slots.queue(key);
-        }
-        self.settle(key, now);
-        Ok(())
-    }
-
-    /// A new session of a source that listens.
-    pub(super) fn session(
-        &mut self,
-        source: &Arc<str>,
-        address: IpAddr,
-        speaker: &Speaker,
-    ) -> usize {
-        let name: Arc<str> = format!("{source} {address}").into();
-        let key = self.slots.number();
-        let Some(running) = self.sources.get_mut(source) else { return key };
-        running.sessions.insert(address, key);
-        let shown = Shown { endpoint: address.to_string(), ..running.shown.clone() };
-        let link = self.link((name, shown), Some(address), speaker, Via::Accepted, key);
-        self.slots.insert(key, Arc::clone(source), Thing::Link(Box::new(link)));
-        key
-    }
-
-    pub(super) fn link(
-        &self,
-        (name, shown): (Arc<str>, Shown),
-        remote: Option<IpAddr>,
-        speaker: &Speaker,
-        via: Via,
-        key: usize,
-    ) -> Link {
-        let events = events_of(Arc::clone(&name), Arc::clone(&self.hear), self.clock);
-        let protocol = (speaker.protocol)(Who { name: Arc::clone(&name), remote, events });
-        Link::new((name, shown), speaker.settings.clone(), protocol, via, Token(key))
-    }
-
     /// After something happened to a thing: its timer, its place on the board, its last words.
     pub(super) fn settle(&mut self, key: usize, now: Duration) {
         self.bid_farewell(now);
@@ -384,21 +310,4 @@ impl Hub {
         }
         Ok(())
     }
-}
-
-/// Who hears the events of a session's protocol. Damage comes in floods.
-fn events_of(source: Arc<str>, hear: Hear, clock: SystemClock) -> Box<dyn Fn(Event) + Send> {
-    let damage = Mutex::new(Throttle::default());
-    Box::new(move |event| {
-        let report = |what| hear(Report { source: Arc::clone(&source), what });
-        if let Event::Damaged(_) = event {
-            let passed = damage.lock().unwrap_or_else(PoisonError::into_inner).pass(clock.now());
-            match passed {
-                None => return,
-                Some(0) => {}
-                Some(count) => report(Happened::More { count }),
-            }
-        }
-        report(Happened::Said(event));
-    })
 }

@@ -103,14 +103,15 @@ mod hub;
 mod link;
 mod outbox;
 mod report;
+mod sessions;
 mod show;
 mod slots;
 mod source;
 mod stream;
 
-pub use config::speaking;
 pub use handle::{Handle, HubEnded};
 pub use hub::Hub;
 pub use report::{Happened, Report};
+pub use sessions::speaking;
 pub use source::{Endpoint, Folder, Listen, Prepare, Retry, Source, SourceError, Speaker, Who};
 pub use stream::{Device, Got};

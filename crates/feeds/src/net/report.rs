@@ -119,24 +119,37 @@ impl fmt::Display for Happened {
 pub(super) type Hear = Arc<dyn Fn(Report) + Send + Sync>;
 
 /// Lets through a few of what may come in floods, and counts the rest.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Throttle {
+    /// In one interval.
+    most: u32,
     /// When the current interval began, and what was let through in it.
     began: Duration,
     passed: u32,
     held: u64,
 }
 
+impl Default for Throttle {
+    /// Five in ten seconds.
+    fn default() -> Self {
+        Self::of(5)
+    }
+}
+
 impl Throttle {
     const INTERVAL: Duration = Duration::from_secs(10);
-    const MOST: u32 = 5;
+
+    /// So many in ten seconds.
+    pub(super) const fn of(most: u32) -> Self {
+        Self { most, began: Duration::ZERO, passed: 0, held: 0 }
+    }
 
     /// Whether this one passes, and how many were held back since the last that did.
     pub(super) fn pass(&mut self, now: Duration) -> Option<u64> {
         if now.saturating_sub(self.began) >= Self::INTERVAL {
             (self.began, self.passed) = (now, 0);
         }
-        if self.passed == Self::MOST {
+        if self.passed == self.most {
             self.held += 1;
             return None;
         }

@@ -207,6 +207,17 @@ fn a_flood_does_not_starve_a_quiet_daemon_nor_a_stop() {
 }
 
 #[test]
+fn a_daemon_that_connects_without_end_is_reported_now_and_then() {
+    let net = Net::start(vec![listen("lines", "127.0.0.1", options())]);
+    let address = net.address("lines");
+    (0..200).for_each(|_| drop(connect("127.0.0.1", address)));
+    let connections = |net: &Net| net.status("lines 127.0.0.1").unwrap().figures.connections;
+    net.wait("all", |net| connections(net) == 200);
+    let reports = net.reports().iter().filter(|report| report.contains("connected")).count();
+    assert!((20..200).contains(&reports), "{reports} of 400");
+}
+
+#[test]
 fn nothing_happens_without_a_cause() {
     let net = Net::start(vec![listen("lines", "127.0.0.1", options())]);
     let mut daemon = connect("127.0.0.1", net.address("lines"));

@@ -55,11 +55,33 @@ pub struct Heard {
     /// A dump lacks what changed while it ran (NLM_F_DUMP_INTR), or the kernel lost messages
     /// (NLMSG_OVERRUN): dump again.
     pub interrupted: bool,
-    /// An interface changed or an address went (RTM_NEWLINK, RTM_DELLINK, RTM_DELADDR): the kernel may have
-    /// dropped routes without a word.
-    pub links: bool,
+    /// Interfaces that were spoken of (RTM_NEWLINK, RTM_DELLINK), in order: where one went up or down, the
+    /// kernel may have changed routes without a word.
+    pub links: Vec<Link>,
+    /// An address went (RTM_DELADDR): the kernel may have dropped routes without a word.
+    pub addresses: bool,
     /// One of several routes with the same prefix and metric changed, and only a dump tells what counts now.
     pub unsure: bool,
+}
+
+/// The state of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Its index.
+    pub interface: u32,
+    /// Whether packets may be sent: it is there, up, and has a carrier.
+    pub is_up: bool,
+}
+
+impl Link {
+    /// Reads the body of RTM_NEWLINK: `family 1 | padding 1 | type 2 | interface 4 | flags 4 | change 4`.
+    fn read(header: Header, message: &[u8]) -> Option<Self> {
+        /// IFF_UP, IFF_RUNNING, IFF_LOWER_UP.
+        const UP: u32 = 0x1_0041;
+        let word = |at| message.get(at..)?.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes));
+        let (interface, flags) = (word(HEADER + 4)?, word(HEADER + 8)?);
+        Some(Self { interface, is_up: header.kind == kind::NEWLINK && flags & UP == UP })
+    }
 }
 
 /// The end of an answer.
@@ -80,9 +102,13 @@ impl Default for NetlinkDecoder {
 impl NetlinkDecoder {
     /// A decoder. [`Sink::end_of_rib`] follows the end of the dump that answers the request with the sequence
     /// number `last`; where it is `None`, of every dump.
+    ///
+    /// With `last` the input begins with dumps, up to that one, among which notifications stand. What a
+    /// notification said holds against a dump behind it, which may be older; a route whose next-hop object
+    /// was not said yet waits for it.
     pub fn new(last: Option<u32>) -> Self {
         Self {
-            table: Table::new(Writer::Kernel),
+            table: Table::new(Writer::Kernel, last.is_some()),
             last,
             heard: Heard::default(),
             is_interrupted: false,
@@ -147,7 +173,8 @@ impl NetlinkDecoder {
             kind::DONE | kind::ERROR => self.reply(header, message, sink),
             kind::OVERRUN => self.interrupted(sink),
             kind::NOOP | kind::NEWADDR => {}
-            kind::NEWLINK | kind::DELLINK | kind::DELADDR => self.heard.links = true,
+            kind::NEWLINK | kind::DELLINK => self.heard.links.extend(Link::read(header, message)),
+            kind::DELADDR => self.heard.addresses = true,
             kind::NEWROUTE | kind::DELROUTE | kind::NEWNEXTHOP | kind::DELNEXTHOP => {
                 if let Err(fault) = self.table.message(header, message, sink) {
                     let what = format!("{} (byte {} of the message)", fault.what, fault.at);
@@ -165,7 +192,7 @@ impl NetlinkDecoder {
         let error = code.map_or(0, |code| i32::from_ne_bytes(*code)).unsigned_abs();
         let Header { sequence, .. } = header;
         self.heard.replies.push(Reply { sequence, error });
-        self.table.end_of_dump();
+        self.table.end_of_dump(self.last == Some(sequence));
         if error != 0 {
             sink.noted("the kernel refused a request");
             return;

@@ -26,9 +26,9 @@
 //!
 //! # What a kernel does not say
 //! Notifications do not tell everything, so [`NetlinkDecoder::take_heard`] says when another dump is needed:
-//! a dump was interrupted by a change ([`Heard::interrupted`]); an interface or an address changed, on which the kernel
-//! drops IPv4 routes and next-hop objects without a word ([`Heard::links`]); of several routes with the
-//! same prefix and metric one changed, and those behind it count now ([`Heard::unsure`]). An IPv4 route that `ip
+//! a dump was interrupted by a change ([`Heard::interrupted`]); an interface went up or down or an address
+//! went, on which the kernel changes IPv4 routes and next-hop objects without a word ([`Heard::links`],
+//! [`Heard::addresses`]); of several routes with the same prefix and metric one changed, and those behind it count now ([`Heard::unsure`]). An IPv4 route that `ip
 //! route prepend` puts before another of the same metric looks like any new route: when it is deleted the
 //! other one is missed until the next dump. A part of an IPv6 route's next hops can be deleted; the
 //! decoder keeps the sets of such routes for this.
@@ -47,7 +47,7 @@ mod tests;
 mod users;
 mod wire;
 
-pub use decoder::{Heard, NetlinkDecoder, Reply};
+pub use decoder::{Heard, Link, NetlinkDecoder, Reply};
 
 pub(crate) use table::Table;
 pub(crate) use wire::{HEADER, Header, padded};

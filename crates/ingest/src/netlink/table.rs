@@ -1,6 +1,7 @@
 //! From messages to updates: what FPM and the kernel's socket have in common.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
 use std::mem;
 
 use fibula_core::{AnyPrefix, Attributes, Change, NextHop, NextHops, RouteKind, Update, Vrf};
@@ -43,11 +44,16 @@ pub(crate) struct Table {
     hiding: HashSet<Key>,
     /// A message cannot be understood without another dump.
     is_unsure: bool,
+    /// Until everything was dumped.
+    is_dumping: bool,
+    /// What notifications spoke of meanwhile: routes and objects.
+    notified: HashSet<Key>,
+    notified_objects: HashSet<u32>,
 }
 
 impl Table {
-    pub(crate) fn new(writer: Writer) -> Self {
-        Self { writer, ..Self::default() }
+    pub(crate) fn new(writer: Writer, is_dumping: bool) -> Self {
+        Self { writer, is_dumping, ..Self::default() }
     }
 
     /// Applies a message about routes or next hops; others are no business of this. The fault's place is in
@@ -72,10 +78,16 @@ impl Table {
             // These may stand between a withdrawal and its replacement, which still belong together.
             kind::NEWNEXTHOP => {
                 let (id, content) = next_hop::read(body)?;
+                if self.is_dumping && is_older(&mut self.notified_objects, id, header) {
+                    return Ok(());
+                }
                 self.objects.set(id, content).map_err(|what| body.fault(what))
             }
             kind::DELNEXTHOP => {
                 let (id, _) = next_hop::read(body)?;
+                if self.is_dumping {
+                    self.notified_objects.insert(id);
+                }
                 for (key, _) in self.objects.remove(id).unwrap_or_default() {
                     withdraw(key, sink);
                 }
@@ -90,6 +102,13 @@ impl Table {
             Parsed::Ignored(what) => sink.ignored(what),
             Parsed::Route(route) => {
                 let key = self.key(&route, sink);
+                let is_part = header.kind == kind::DELROUTE
+                    && matches!(route.prefix, AnyPrefix::V6(_))
+                    && self.scratch.hops.len() == 1;
+                // A part of a set that was not dumped yet leaves the rest to be dumped.
+                if self.is_dumping && !is_part && is_older(&mut self.notified, key, header) {
+                    return Ok(());
+                }
                 if header.kind == kind::DELROUTE {
                     self.gone(key, &route, sink);
                 } else {
@@ -116,9 +135,13 @@ impl Table {
         mem::take(&mut self.is_unsure)
     }
 
-    /// A dump ended: the next one begins anew.
-    pub(crate) fn end_of_dump(&mut self) {
+    /// A dump ended: the next one begins anew, unless that was the last.
+    pub(crate) fn end_of_dump(&mut self, is_last: bool) {
         self.dumped = None;
+        if is_last {
+            self.is_dumping = false;
+            (self.notified, self.notified_objects) = Default::default();
+        }
     }
 
     fn release(&mut self, sink: &mut dyn Sink) {
@@ -207,12 +230,17 @@ impl Table {
             }
         }
         let is_forwarded = matches!(next_hops.kind, RouteKind::Unicast | RouteKind::Local);
-        if let Some(id) = route.next_hop.filter(|_| is_forwarded) {
-            // Kernels write the next hops of an object beside its number.
+        if let Some(id) = route.next_hop {
+            // Kernels write what an object stands for beside its number: its next hops, or that it is a
+            // blackhole.
             let is_known = self.objects.has(id);
-            if is_known || next_hops.hops.is_empty() {
+            if is_known || (is_forwarded && next_hops.hops.is_empty()) {
                 self.sets.remove(&key);
-                say(key, self.objects.used(key, id)?, sink);
+                let next_hops = self.objects.used(key, id)?;
+                if !is_known && self.is_dumping {
+                    return Ok(());
+                }
+                say(key, next_hops, sink);
                 return match is_known {
                     true => Ok(()),
                     false => {
@@ -256,6 +284,15 @@ impl Table {
             self.sets.remove(&key);
         }
     }
+}
+
+/// Whether a message of a dump is older than what a notification said, of which this takes note.
+fn is_older<K: Eq + Hash>(notified: &mut HashSet<K>, key: K, header: Header) -> bool {
+    if header.flags & flag::MULTI == 0 {
+        notified.insert(key);
+        return false;
+    }
+    notified.contains(&key)
 }
 
 const OTHER_KIND: &str = "routes of other types (multicast, anycast, broadcast, throw)";

@@ -95,6 +95,19 @@ fn a_deleted_object_takes_its_routes_along() {
     );
 }
 
+/// A kernel calls the routes of a blackhole object blackholes, and drops them with it all the same.
+#[test]
+fn a_blackhole_object_takes_its_routes_along() {
+    let used = message(kind::NEWROUTE, &body(V4, 6, &[number(30, 4)]));
+    let sink = kernel(&[
+        next_hop(kind::NEWNEXTHOP, 4, &[attribute(4, &[])]),
+        used.clone(),
+        next_hop(kind::DELNEXTHOP, 4, &[]),
+        used,
+    ]);
+    says(&sink, &["+ 0 10.1.0.0/16 blackhole", "- 0 10.1.0.0/16", "+ 0 10.1.0.0/16 blackhole"]);
+}
+
 #[test]
 fn a_route_of_an_unknown_object_waits_for_it() {
     let sink = fpm(&[route(V4, &[number(30, 6)]), gateway(6, 1)]);

@@ -28,10 +28,23 @@ fn answers_of_the_kernel_are_heard() {
     let mut other = NetlinkDecoder::new(Some(8));
     other.decode(&done(0, 0), Tail::More, &mut sink).unwrap();
     assert_eq!(sink.0, 1);
-    for kind in [kind::NEWLINK, kind::DELLINK, kind::DELADDR] {
-        other.decode(&message(kind, &[]), Tail::More, &mut sink).unwrap();
-        assert!(other.take_heard().links);
-    }
+    let link = |kind, flags: u32| {
+        let body = [&[0; 4][..], &3u32.to_ne_bytes(), &flags.to_ne_bytes(), &[0; 4]].concat();
+        message(kind, &body)
+    };
+    let links = [
+        link(kind::NEWLINK, 0x1_1043),
+        link(kind::NEWLINK, 0x1003),
+        link(kind::DELLINK, 0x1_1043),
+        message(kind::DELADDR, &[]),
+    ];
+    other.decode(&links.concat(), Tail::More, &mut sink).unwrap();
+    let heard = other.take_heard();
+    assert_eq!(
+        heard.links.iter().map(|link| (link.interface, link.is_up)).collect::<Vec<_>>(),
+        [(3, true), (3, false), (3, false)]
+    );
+    assert!(heard.addresses);
     other.decode(&message(kind::OVERRUN, &[]), Tail::More, &mut sink).unwrap();
     assert!(other.take_heard().interrupted);
 }
@@ -91,6 +104,43 @@ fn damage_is_located_and_the_rest_goes_on() {
     assert_eq!(sink.lines.len(), 2);
     let what = "record 2, byte 44: no message begins here (type 0, length 0); 12 bytes skipped";
     assert_eq!(sink.damage[0].to_string(), what);
+}
+
+/// What a notification said while a dump ran is newer than what the dump says behind it.
+#[test]
+fn a_dump_is_older_than_a_notification_before_it() {
+    let dumped = |kind, body: &[u8]| flagged(kind, flag::MULTI, body);
+    let over = |interface| body(V4, UNICAST, &[number(4, interface)]);
+    let object = |last| gateway(1, last)[16..].to_vec();
+    let uses = body(V6, UNICAST, &[number(30, 1)]);
+    let mut decoder = NetlinkDecoder::new(Some(7));
+    let sink = decode(
+        &mut decoder,
+        &[
+            // The object of this route is dumped later: it waits for it, and is not withdrawn.
+            message(kind::NEWROUTE, &uses),
+            dumped(kind::NEWNEXTHOP, &object(1)),
+            message(kind::NEWNEXTHOP, &object(2)),
+            dumped(kind::NEWNEXTHOP, &object(3)),
+            message(kind::NEWROUTE, &over(4)),
+            dumped(kind::NEWROUTE, &over(5)),
+            message(kind::DELROUTE, &body(V4, UNICAST, &[])),
+            dumped(kind::NEWROUTE, &over(5)),
+            message(kind::DONE, &[0; 4]),
+            // A dump by itself is believed.
+            dumped(kind::NEWROUTE, &over(6)),
+        ]
+        .concat(),
+    );
+    says(
+        &sink,
+        &[
+            "+ 0 2001:db8::/32 via 10.9.0.2 interface 3",
+            "+ 0 10.1.0.0/16 on the link interface 4",
+            "- 0 10.1.0.0/16",
+            "+ 0 10.1.0.0/16 on the link interface 6",
+        ],
+    );
 }
 
 #[test]

@@ -1,57 +1,48 @@
 //! A session: a protocol, and the connection that it has or has not.
 
-use std::io;
-use std::net::SocketAddr;
-use std::path::PathBuf;
+mod opening;
+
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use fibula_rib::TableError;
 use mio::{Registry, Token};
 
+use self::opening::SERVED;
+pub(in crate::net) use self::opening::Via;
 use super::outbox::Outbox;
-use super::report::{Happened, Hear, Report};
-use super::source::Retry;
-use super::stream::{Device, Got, Stream, is_interrupted, is_pause};
+use super::report::{Happened, Hear, Report, Throttle};
+use super::stream::{Got, Stream, is_interrupted, is_pause};
 use crate::{FeedError, Listener, Protocol, SourceState, SourceStatus};
 
 /// What a session needs of the loop that it lives in.
-pub(super) struct Context<'a> {
-    pub(super) registry: &'a Registry,
-    pub(super) now: Duration,
-    pub(super) to: &'a mut dyn Listener,
-    pub(super) hear: &'a Hear,
+pub(in crate::net) struct Context<'a> {
+    pub(in crate::net) registry: &'a Registry,
+    pub(in crate::net) now: Duration,
+    pub(in crate::net) to: &'a mut dyn Listener,
+    pub(in crate::net) hear: &'a Hear,
     /// For what is read, of all sources.
-    pub(super) buffer: &'a mut [u8],
+    pub(in crate::net) buffer: &'a mut [u8],
     /// Streams on which something is left to be said before they are closed.
-    pub(super) farewells: &'a mut Vec<(Stream, Outbox)>,
+    pub(in crate::net) farewells: &'a mut Vec<(Stream, Outbox)>,
 }
 
 /// Bytes that are read from a connection before it is the next one's turn.
-pub(super) const TURN: usize = 128 << 10;
-
-/// How a session gets its connections.
-pub(super) enum Via {
-    /// From a door.
-    Accepted,
-    Connect(SocketAddr, Retry),
-    Path(PathBuf),
-    Device(Box<dyn Fn() -> io::Result<Box<dyn Device>> + Send>, Retry),
-}
+pub(in crate::net) const TURN: usize = 128 << 10;
 
 /// What is shown of a session besides its state.
 #[derive(Clone)]
-pub(super) struct Shown {
-    pub(super) kind: &'static str,
-    pub(super) table: String,
-    pub(super) endpoint: String,
+pub(in crate::net) struct Shown {
+    pub(in crate::net) kind: &'static str,
+    pub(in crate::net) table: String,
+    pub(in crate::net) endpoint: String,
 }
 
-pub(super) struct Link {
-    pub(super) name: Arc<str>,
-    pub(super) shown: Shown,
+pub(in crate::net) struct Link {
+    pub(in crate::net) name: Arc<str>,
+    pub(in crate::net) shown: Shown,
     /// As its speaker's.
-    pub(super) settings: String,
+    pub(in crate::net) settings: String,
     protocol: Box<dyn Protocol>,
     via: Via,
     token: Token,
@@ -67,6 +58,8 @@ pub(super) struct Link {
     last: Option<Duration>,
     state: (SourceState, SystemTime),
     trouble: Option<String>,
+    /// Of connections that come and go.
+    reports: Throttle,
 }
 
 enum Line {
@@ -78,13 +71,8 @@ enum Line {
     Open(Stream),
 }
 
-/// Connections that lasted so long were none that failed.
-const SERVED: Duration = Duration::from_secs(10);
-/// The shortest wait behind none at all.
-const SHORTEST: Duration = Duration::from_millis(100);
-
 impl Link {
-    pub(super) fn new(
+    pub(in crate::net) fn new(
         (name, shown): (Arc<str>, Shown),
         settings: String,
         protocol: Box<dyn Protocol>,
@@ -107,69 +95,34 @@ impl Link {
             last: None,
             state: (SourceState::Idle, SystemTime::now()),
             trouble: None,
+            reports: Throttle::of(20),
         }
     }
 
     /// This peer's routes come from a checkpoint.
-    pub(super) fn adopt(&mut self, peer: u32, now: Duration) {
+    pub(in crate::net) fn adopt(&mut self, peer: u32, now: Duration) {
         self.protocol.adopt(peer, now);
     }
 
     /// A connection is opened then.
-    pub(super) fn begin_at(&mut self, now: Duration) {
+    pub(in crate::net) fn begin_at(&mut self, now: Duration) {
         self.attempt = Some(now);
     }
 
     /// Whether nothing would be lost with it.
-    pub(super) fn is_over(&self) -> bool {
+    pub(in crate::net) fn is_over(&self) -> bool {
         matches!(self.line, Line::None)
             && self.attempt.is_none()
             && self.protocol.state() == SourceState::Idle
     }
 
     /// When [`Link::tick`] has something to do.
-    pub(super) fn deadline(&self) -> Option<Duration> {
+    pub(in crate::net) fn deadline(&self) -> Option<Duration> {
         self.protocol.deadline().into_iter().chain(self.attempt).min()
     }
 
-    /// Opens a connection, if it is for this end to open it.
-    pub(super) fn open(&mut self, cx: &mut Context<'_>) -> Result<bool, FeedError> {
-        self.attempt = None;
-        let opened = match &self.via {
-            Via::Accepted => return Ok(false),
-            Via::Connect(address, _) => {
-                mio::net::TcpStream::connect(*address).map(Stream::tcp).map(Line::Opening)
-            }
-            Via::Path(path) => Stream::path(path).map(|stream| match stream.stays_open() {
-                true => Line::Quiet(stream),
-                false => Line::Open(stream),
-            }),
-            Via::Device(open, _) => open().map(Stream::Device).map(Line::Open),
-        };
-        let registered = opened.and_then(|mut line| {
-            if let Line::Opening(stream) | Line::Quiet(stream) | Line::Open(stream) = &mut line {
-                stream.register(cx.registry, self.token)?;
-            }
-            Ok(line)
-        });
-        match registered {
-            Ok(line) => {
-                let is_open = matches!(line, Line::Open(_));
-                self.line = line;
-                if is_open {
-                    self.begin(cx)?;
-                }
-                Ok(true)
-            }
-            Err(error) => {
-                self.unavailable(&error, cx);
-                Ok(false)
-            }
-        }
-    }
-
     /// A connection was accepted. The one before it, if it is still there, is dead or about to be.
-    pub(super) fn attach(
+    pub(in crate::net) fn attach(
         &mut self,
         mut stream: Stream,
         cx: &mut Context<'_>,
@@ -193,7 +146,7 @@ impl Link {
     }
 
     /// The connection has something to read, or room to write. Says whether it may have more.
-    pub(super) fn turn(&mut self, cx: &mut Context<'_>) -> Result<bool, FeedError> {
+    pub(in crate::net) fn turn(&mut self, cx: &mut Context<'_>) -> Result<bool, FeedError> {
         if let Line::Opening(stream) = &self.line {
             match stream.opened() {
                 Ok(None) => return Ok(false),
@@ -320,43 +273,8 @@ impl Link {
         self.report(cx, Happened::Disconnected { why: why.to_owned(), bytes });
     }
 
-    /// How long to wait before the next attempt, if there is one.
-    fn retry(&mut self) -> Option<Duration> {
-        let retry = match &self.via {
-            Via::Accepted => return None,
-            Via::Connect(_, retry) | Via::Device(_, retry) => *retry,
-            Via::Path(_) => Retry::default(),
-        };
-        let wait = match self.wait {
-            None => retry.first,
-            Some(last) => last.saturating_mul(2).max(SHORTEST),
-        };
-        self.wait = Some(wait.min(retry.longest));
-        self.wait
-    }
-
-    /// A connection could not be opened.
-    fn unavailable(&mut self, error: &io::Error, cx: &mut Context<'_>) {
-        if let Line::Opening(mut stream) = std::mem::replace(&mut self.line, Line::None) {
-            stream.deregister(cx.registry);
-        }
-        let why = match &self.via {
-            Via::Connect(address, _) => format!("cannot connect to {address}: {error}"),
-            Via::Path(path) => format!("cannot open {}: {error}", path.display()),
-            Via::Device(..) => format!("cannot open {}: {error}", self.shown.endpoint),
-            Via::Accepted => format!("cannot use the connection: {error}"),
-        };
-        self.trouble = Some(why.clone());
-        if let Some(retry) = self.retry() {
-            self.attempt = Some(cx.now + retry);
-            self.report(cx, Happened::Unavailable { why, retry });
-        } else {
-            self.report(cx, Happened::Disconnected { why, bytes: 0 });
-        }
-    }
-
     /// Time has passed. Says whether the connection is to be looked at.
-    pub(super) fn tick(&mut self, cx: &mut Context<'_>) -> Result<bool, FeedError> {
+    pub(in crate::net) fn tick(&mut self, cx: &mut Context<'_>) -> Result<bool, FeedError> {
         let is_due = |at: Option<Duration>| at.is_some_and(|at| at <= cx.now);
         if is_due(self.protocol.deadline()) {
             let ticked = self.protocol.tick(cx.now, cx.to, self.out.bytes());
@@ -367,7 +285,7 @@ impl Link {
     }
 
     /// Asks for everything again: by the protocol if it can, else by a new connection.
-    pub(super) fn refresh(&mut self, cx: &mut Context<'_>) -> Result<bool, FeedError> {
+    pub(in crate::net) fn refresh(&mut self, cx: &mut Context<'_>) -> Result<bool, FeedError> {
         let Line::Open(_) = &self.line else { return Ok(false) };
         match self.protocol.refresh(cx.now, cx.to, self.out.bytes()) {
             Ok(true) => self.after(Ok(()), cx)?,
@@ -380,7 +298,7 @@ impl Link {
     }
 
     /// The loop ends: the other end hears the last words. The routes stay.
-    pub(super) fn leave(&mut self, cx: &mut Context<'_>) {
+    pub(in crate::net) fn leave(&mut self, cx: &mut Context<'_>) {
         if let Line::Open(_) = &self.line {
             self.protocol.close(self.out.bytes());
         }
@@ -389,7 +307,7 @@ impl Link {
     }
 
     /// The source is no more, nor are its routes.
-    pub(super) fn end(&mut self, cx: &mut Context<'_>) -> Result<(), FeedError> {
+    pub(in crate::net) fn end(&mut self, cx: &mut Context<'_>) -> Result<(), FeedError> {
         if let Line::Open(_) = &self.line {
             self.protocol.close(self.out.bytes());
         }
@@ -399,7 +317,7 @@ impl Link {
     }
 
     /// How it stands, for the board.
-    pub(super) fn status(&mut self, now: Duration) -> SourceStatus {
+    pub(in crate::net) fn status(&mut self, now: Duration) -> SourceStatus {
         let clock = SystemTime::now();
         let state = self.protocol.state();
         if self.state.0 != state {
@@ -418,16 +336,23 @@ impl Link {
         }
     }
 
-    pub(super) fn state(&self) -> SourceState {
+    pub(in crate::net) fn state(&self) -> SourceState {
         self.protocol.state()
     }
 
-    fn report(&self, cx: &Context<'_>, what: Happened) {
-        (cx.hear)(Report { source: Arc::clone(&self.name), what });
+    fn report(&mut self, cx: &Context<'_>, what: Happened) {
+        let report = |what| (cx.hear)(Report { source: Arc::clone(&self.name), what });
+        // A daemon that connects without end is no reason to fill a disk.
+        match self.reports.pass(cx.now) {
+            None => return,
+            Some(0) => {}
+            Some(count) => report(Happened::More { count }),
+        }
+        report(what);
     }
 }
 
 /// Whether nobody can feed the table any more, rather than this source in particular.
-pub(super) fn is_fatal(error: &FeedError) -> bool {
+pub(in crate::net) fn is_fatal(error: &FeedError) -> bool {
     matches!(error, FeedError::Table(TableError::Stopped { .. }) | FeedError::OtherFeed { .. })
 }
