@@ -1,7 +1,6 @@
 """A real server with the routes of world.py: a program that takes them as JSON lines, `examples/glass.rs`."""
 
 import json
-import os
 import shlex
 import socket
 import subprocess

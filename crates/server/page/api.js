@@ -38,7 +38,8 @@ function url(path, query) {
 
 async function request(path, query, signal, accept) {
     const headers = { accept };
-    if (token()) headers.authorization = `Bearer ${token()}`;
+    const used = token();
+    if (used) headers.authorization = `Bearer ${used}`;
     let response;
     try {
         // Relative to the page, so that it works under a path of a proxy.
@@ -55,7 +56,8 @@ async function request(path, query, signal, accept) {
     } catch {
         // Not JSON, perhaps of a proxy: the status is all there is.
     }
-    if (response.status === 401) dispatchEvent(new Event("locked"));
+    // A late answer to an older token says nothing about the one that was given since.
+    if (response.status === 401 && used === token()) dispatchEvent(new Event("locked"));
     throw new Problem(String(sentence), { status: response.status });
 }
 

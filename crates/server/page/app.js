@@ -128,7 +128,9 @@ function move(event) {
 }
 
 addEventListener("locked", () => {
+    if (!byId("unlock").hidden) return;
     byId("unlock").hidden = false;
+    byId("token").focus();
 });
 byId("unlock").addEventListener("submit", (event) => {
     event.preventDefault();

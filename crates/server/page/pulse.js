@@ -39,11 +39,12 @@ export async function beat() {
             for (const listener of listeners) listener(table, restarted, back);
         } catch (problem) {
             lost = true;
+            // The form that asks for the token says so already.
+            byId("lost").hidden = problem.status === 401;
             document.body.classList.add("stale");
             const since = at ? ` What you see is from ${local(at)}.` : "";
             const sentence = `${problem.message}${since} Trying again.`;
             if (byId("lost").textContent !== sentence) byId("lost").textContent = sentence;
-            byId("lost").hidden = false;
         }
         hurry = new AbortController();
         await pause(EVERY, hurry.signal);
