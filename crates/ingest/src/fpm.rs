@@ -13,7 +13,8 @@
 //!   the next route comes or [`Decoder::flush`] is called, so that no reader sees a hole between them.
 //! - Without next-hop objects an IPv4 route over an IPv6 next hop has the gateway 169.254.0.1, which
 //!   stays as it is: the true address is not in the stream.
-//! - After a connection begins everything is sent, with no sign of where that ends.
+//! - After a connection begins everything is sent, with no sign of where that ends. Static routes of other
+//!   tables than the main one are left out (FRR 8.4.4), so a reader that sweeps loses them until they change.
 //! - Only FPM of type netlink is read. FRR can be built to send protobuf in its place, which is refused.
 //!
 //! A frame or a message that cannot be decoded is skipped and reported, and after a header that makes no

@@ -20,7 +20,8 @@
 //! - **Replacement.** RTM_DELROUTE directly followed by RTM_NEWROUTE of the same route is one replacement:
 //!   the withdrawal is [held back](Decoder::is_holding).
 //! - **Next hops whose interface is down** (RTNH_F_DEAD) take no packets and are left out. A route that has
-//!   no other is withdrawn.
+//!   no other is withdrawn. Those without a carrier (RTNH_F_LINKDOWN) are kept, as the kernel uses them unless
+//!   its `ignore_routes_with_linkdown` is set.
 //! - **Order of bytes.** Numbers are read in the byte order of this machine, as the kernel writes them; FRR
 //!   sends FPM in that of its own.
 //!

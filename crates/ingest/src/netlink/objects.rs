@@ -49,12 +49,15 @@ impl Objects {
     }
 
     /// An object goes, and with it the routes that use it: gives these.
-    pub(super) fn remove(&mut self, id: u32) -> Option<Vec<(Key, u32)>> {
+    pub(super) fn remove(&mut self, id: u32) -> Option<Vec<Key>> {
         let place = *self.places.get(&id)?;
         let object = &mut self.all[place as usize];
         object.content.as_ref()?;
-        let users = if object.users > 0 { self.users.of(|of| of == place) } else { Vec::new() };
-        for &(key, _) in &users {
+        let mut users = Vec::with_capacity(object.users);
+        if object.users > 0 {
+            self.users.of(|number| number == place, |key, _| users.push(key));
+        }
+        for &key in &users {
             self.users.remove(key);
         }
         self.changed.remove(&place);
@@ -99,9 +102,8 @@ impl Objects {
         if changed.iter().all(|&place| self.all[place as usize].users == 0) {
             return;
         }
-        for (key, place) in self.users.of(|place| changed.contains(&place)) {
-            each(key, &self.all[place as usize].next_hops);
-        }
+        let is_changed = |place| changed.contains(&place);
+        self.users.of(is_changed, |key, place| each(key, &self.all[place as usize].next_hops));
     }
 
     /// Whether [`Objects::settle`] may have something to give.

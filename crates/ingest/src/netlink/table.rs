@@ -88,7 +88,7 @@ impl Table {
                 if self.is_dumping {
                     self.notified_objects.insert(id);
                 }
-                for (key, _) in self.objects.remove(id).unwrap_or_default() {
+                for key in self.objects.remove(id).unwrap_or_default() {
                     withdraw(key, sink);
                 }
                 Ok(())

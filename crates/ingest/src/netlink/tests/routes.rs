@@ -167,7 +167,7 @@ fn a_withdrawal_and_a_route_of_the_same_prefix_are_one_replacement() {
     let elsewhere = route(V4, &[number(4, 3), number(15, 100)]);
     says(
         &fpm(&[gone.clone(), elsewhere]),
-        &["- 0 10.1.0.0/16", "+ 0 10.1.0.0/16 on the link interface 3"],
+        &["- 0 10.1.0.0/16", "+ 0 10.1.0.0/16 on the link interface 3 of 100"],
     );
 
     let (mut decoder, mut sink) = (FpmDecoder::default(), Collected::default());
