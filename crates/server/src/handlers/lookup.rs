@@ -12,12 +12,15 @@ use crate::http::answer::{Answer, Refusal, json};
 use crate::http::asked::{Asked, address};
 use crate::site::{self, Site};
 
+/// Routes, the longest first.
+type Chain<A> = Vec<(Prefix<A>, Path)>;
+
 /// What tables say, as it was when the RIB was locked once.
 struct Seen<A> {
     sequence: u64,
     names: Names,
     /// Name of a table, and the routes that cover the address.
-    tables: Vec<(String, Vec<(Prefix<A>, Path)>)>,
+    tables: Vec<(String, Chain<A>)>,
 }
 
 pub(crate) fn lookup(site: &Arc<Site>, asked: &Asked) -> Answer {

@@ -216,7 +216,9 @@ fn sources(site: &Site, text: &mut Text) {
             text.sample("source_state", &labels, u8::from(source.state == state));
         }
     }
-    let numbers: [(&str, &str, fn(&crate::api::SourceStatus) -> u64); 6] = [
+    /// A counter's name, what it counts, and where it is.
+    type Counter = (&'static str, &'static str, fn(&crate::api::SourceStatus) -> u64);
+    let numbers: [Counter; 6] = [
         ("source_connections_total", "Connections that began.", |s| s.connections),
         ("source_bytes_total", "Bytes that came.", |s| s.bytes),
         ("source_announced_total", "Routes that were announced.", |s| s.announced),
