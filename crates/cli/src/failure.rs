@@ -76,6 +76,12 @@ impl Failure {
     }
 }
 
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
 /// Writes to the standard output are the only I/O that is passed on without saying what it was.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {

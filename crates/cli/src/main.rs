@@ -19,6 +19,8 @@ mod lookup;
 mod output;
 mod progress;
 mod replay;
+#[cfg(unix)]
+mod serve;
 mod signals;
 mod source;
 mod stats;
@@ -71,7 +73,20 @@ enum Command {
     Stats(stats::Args),
     Bench(bench::Args),
     Replay(replay::Args),
+    #[cfg(unix)]
+    Serve(serve::Args),
     Gen(generate::Args),
+}
+
+impl Command {
+    /// Whether it handles signals itself.
+    fn ends_in_order(&self) -> bool {
+        #[cfg(unix)]
+        if matches!(self, Self::Serve(_)) {
+            return true;
+        }
+        false
+    }
 }
 
 fn run(command: &Command) -> Result<Outcome, Failure> {
@@ -85,6 +100,8 @@ fn run(command: &Command) -> Result<Outcome, Failure> {
         Command::Stats(args) => stats::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Replay(args) => replay::run(args),
+        #[cfg(unix)]
+        Command::Serve(args) => serve::run(args),
         Command::Gen(args) => generate::run(args),
     }
 }
@@ -100,7 +117,9 @@ fn main() -> ExitCode {
             };
         }
     };
-    signals::clean_up();
+    if !cli.command.ends_in_order() {
+        signals::clean_up();
+    }
     match run(&cli.command) {
         Ok(outcome) => outcome.into(),
         Err(failure) => failure.report(),

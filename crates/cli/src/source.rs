@@ -18,8 +18,8 @@ use crate::failure::Failure;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Reading tables")]
 pub struct ReadArgs {
-    /// Format of the table files: auto, text, csv, tsv, ranges, mrt, mmdb, json, delegated, bgpdump,
-    /// routes (ip route, route -n)
+    /// Format of the table files: auto, text, csv, tsv, ranges, mrt, mmdb, fpm (recorded from FRR), json,
+    /// delegated, bgpdump, routes (ip route, route -n)
     #[arg(long, default_value = "auto", value_name = "FORMAT", hide_default_value = true)]
     pub format: Format,
     /// Stop at the first damaged record instead of counting and skipping it

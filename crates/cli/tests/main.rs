@@ -9,4 +9,6 @@ mod crash;
 mod data;
 mod real_data;
 mod replay;
+#[cfg(unix)]
+mod serve;
 mod tables;

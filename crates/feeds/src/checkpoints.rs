@@ -62,20 +62,35 @@ impl Checkpoints {
         self.written.load(Ordering::Relaxed)
     }
 
+    /// The feed has come so far, in its own words.
+    pub fn set_position(&mut self, position: impl Into<String>) {
+        self.position = position.into();
+    }
+
+    /// Whether the names of the feed's sources are stored.
+    pub(crate) fn is_of_feed(&self) -> bool {
+        self.names.is_some()
+    }
+
+    /// When the next one is due.
+    pub(crate) fn due(&self) -> Duration {
+        self.last.saturating_add(self.every)
+    }
+
     /// Begins a checkpoint if one is due. The feed waits while the RIB is copied.
     pub fn tick(&mut self, now: Duration, live: &Live) {
         self.tick_of(now, live, &FeedDigest::default());
     }
 
-    /// As [`Checkpoints::tick`], of a feed that said this.
-    pub(crate) fn tick_of(&mut self, now: Duration, live: &Live, said: &FeedDigest) {
-        if now.saturating_sub(self.last) < self.every {
-            return;
+    /// As [`Checkpoints::tick`], of a feed that said this. Says whether one was begun.
+    pub(crate) fn tick_of(&mut self, now: Duration, live: &Live, said: &FeedDigest) -> bool {
+        if now < self.due() {
+            return false;
         }
         self.last = now;
         // On a slow disk, some are left out.
         if self.writer.as_ref().is_some_and(|writer| !writer.is_finished()) {
-            return;
+            return false;
         }
         self.wait();
         let checkpoint = self.checkpoint(live, said);
@@ -91,6 +106,7 @@ impl Checkpoints {
             Ok(writer) => self.writer = Some(writer),
             Err(error) => (self.events)(failed(&self.path, CheckpointFailure::Thread(error))),
         }
+        true
     }
 
     /// Waits for the one that is being written.

@@ -26,6 +26,8 @@ pub enum FeedError {
     EmptyTable,
     /// A stream is not in the format that its decoder reads.
     Misfit(String),
+    /// A connection has come to its end; a sentence says why.
+    Ended(String),
     /// A record of a stream is longer than any record may be.
     TooLong {
         /// Bytes that came without the end of the record.
@@ -51,7 +53,7 @@ impl fmt::Display for FeedError {
                 })
             }
             Self::EmptyTable => f.write_str("churn needs a table that is not empty"),
-            Self::Misfit(what) => f.write_str(what),
+            Self::Misfit(what) | Self::Ended(what) => f.write_str(what),
             Self::TooLong { bytes } => write!(f, "a record of more than {bytes} bytes"),
         }
     }
@@ -63,9 +65,11 @@ impl std::error::Error for FeedError {
             Self::Read(error) => Some(error),
             Self::Table(error) => Some(error),
             Self::Checkpoint(error) => Some(error),
-            Self::OtherFeed { .. } | Self::EmptyTable | Self::Misfit(_) | Self::TooLong { .. } => {
-                None
-            }
+            Self::OtherFeed { .. }
+            | Self::EmptyTable
+            | Self::Misfit(_)
+            | Self::Ended(_)
+            | Self::TooLong { .. } => None,
         }
     }
 }

@@ -1,9 +1,12 @@
 use std::fmt;
 use std::io;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use fibula_ingest::Damage;
 use fibula_rib::SnapshotError;
+
+use crate::bgp::Agreed;
 
 /// Something that the operator of a feed should know; the feed goes on.
 #[derive(Debug)]
@@ -19,6 +22,13 @@ pub enum Event {
     },
     /// A part of a stream could not be decoded and was skipped.
     Damaged(Damage),
+    /// A BGP session is established.
+    Established {
+        /// The neighbour's address.
+        address: IpAddr,
+        /// What the two ends agreed on.
+        agreed: Box<Agreed>,
+    },
     /// The peer, by its number, has said everything again after it had started over; what it did not
     /// say is gone.
     Swept {
@@ -53,6 +63,9 @@ impl fmt::Display for Event {
                 write!(f, "{error}; the next one is tried when it is due")
             }
             Self::Damaged(damage) => write!(f, "{damage}"),
+            Self::Established { address, agreed } => {
+                write!(f, "the session with {address} is established: {agreed}")
+            }
             Self::Swept { peer } => write!(f, "peer {peer} has said everything again"),
             Self::Expired { peers } => {
                 write!(f, "the connection did not come back: the routes of {peers} peers are gone")

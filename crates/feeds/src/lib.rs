@@ -5,7 +5,8 @@
 //!   file ─────────────► file()    ┐
 //!   table ────────────► table()   ├─► Listener ─► LiveFeed: paced, what a checkpoint holds skipped,
 //!   generator ────────► churn()   │               checkpoints written ─► Live
-//!   bytes of a socket ► Session   ┘
+//!   bytes of a socket ► Session   │
+//!   neighbour of BGP ─► BgpSession┘     (net: sockets, and the loop that owns them)
 //! ```
 //!
 //! Everything that can happen to a table is a verb of [`Listener`]: a peer appears, an update comes, a
@@ -17,6 +18,9 @@
 //! - A source that does not end is a [`Session`]: whoever owns the socket gives it bytes and tells it
 //!   when a connection begins and ends. It marks what a lost connection had said, and sweeps what the
 //!   next one does not say again.
+//! - A neighbour that opens BGP sessions is a [`bgp::BgpSession`]: as a `Session`, but it also has something to
+//!   say. [`Protocol`] is what both are to the owner of their sockets.
+//! - `net` owns sockets, pipes and folders, and runs all of a table's sources on one thread.
 //! - [`Clock`] is time: tests have one of their own, and nothing here looks at another.
 //!
 //! ```
@@ -57,18 +61,24 @@
 //! assert_eq!(live.with_rib(|rib| rib.len::<u32>(0)), 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+pub mod bgp;
 mod board;
 mod checkpoints;
 mod churn;
 mod error;
 mod event;
 mod file;
+#[cfg(target_os = "linux")]
+pub mod kernel;
 mod listen;
 mod live;
+#[cfg(unix)]
+pub mod net;
 mod pace;
 mod places;
+mod positions;
 mod protocol;
 mod session;
 mod told;
@@ -79,8 +89,9 @@ pub use churn::churn;
 pub use error::FeedError;
 pub use event::{CheckpointFailure, Event};
 pub use file::{DAMAGE_KEPT, FileReport, file, table};
-pub use listen::{Listener, prefixes};
+pub use listen::{Listener, PathCounts, prefixes};
 pub use live::LiveFeed;
 pub use pace::{Clock, Pacer, Speed, SpeedError, SystemClock};
-pub use protocol::{Figures, Protocol, SourceState};
+pub use positions::Positions;
+pub use protocol::{Figures, Protocol, Refusal, SourceState};
 pub use session::{Session, SessionOptions};

@@ -1,18 +1,42 @@
+use std::time::Duration;
+
 use fibula_core::{AnyPrefix, Update, Vrf};
 use fibula_rib::{Peer, Rib};
 
 use crate::FeedError;
 
-/// What can happen to a table. Each call of a verb but [`Listener::peer`], [`Listener::vrf`] and
-/// [`Listener::value_places`] is one event, and the position in a feed counts events.
+/// Paths of a peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PathCounts {
+    /// Of IPv4.
+    pub v4: usize,
+    /// Of IPv6.
+    pub v6: usize,
+}
+
+impl PathCounts {
+    /// Those that the peer has in this table.
+    pub fn of(rib: &Rib, peer: u32) -> Self {
+        Self { v4: rib.paths_of::<u32>(peer), v6: rib.paths_of::<u128>(peer) }
+    }
+}
+
+/// What can happen to a table. Each call of a verb is one event, and the position in a feed counts events;
+/// those that say so are none.
 pub trait Listener {
     /// The number of this peer, by which the other verbs name it: from 0 on as peers appear, always the
-    /// same one for the same peer.
+    /// same one for the same peer. No event.
     fn peer(&mut self, peer: &Peer) -> u32;
 
     /// A source whose routes have values begins: the places of its columns among the values of all sources,
     /// where its updates have them from here on. No event.
     fn value_places(&mut self, columns: &[&str]) -> Vec<usize>;
+
+    /// How many paths the peer has, over all routing instances; `None` from who does not count them. No event.
+    fn paths_of(&self, peer: u32) -> Option<PathCounts> {
+        let _ = peer;
+        None
+    }
 
     /// The number of the routing instance of this name, by which updates name it: always the same one for the
     /// same name; see [`Rib::vrf`]. No event.
@@ -41,6 +65,17 @@ pub trait Listener {
     /// # Errors
     /// As [`Listener::update`].
     fn sweep(&mut self, peer: u32) -> Result<(), FeedError>;
+
+    /// A source has come so far, in its own words, and everything up to there has been told: to go on from, after
+    /// a restart from a checkpoint. No event.
+    fn position(&mut self, source: &str, position: &str) {
+        let _ = (source, position);
+    }
+
+    /// Nothing comes for now, so that what is due can be done. Gives the time until something will be. No event.
+    fn idle(&mut self) -> Option<Duration> {
+        None
+    }
 }
 
 /// Without anybody who follows the changes: to fill a table before it serves.
@@ -50,6 +85,9 @@ impl Listener for Rib {
     }
     fn value_places(&mut self, columns: &[&str]) -> Vec<usize> {
         Self::value_places(self, columns)
+    }
+    fn paths_of(&self, peer: u32) -> Option<PathCounts> {
+        Some(PathCounts::of(self, peer))
     }
     fn vrf(&mut self, name: &str) -> Vrf {
         Self::vrf(self, name)

@@ -1,8 +1,10 @@
+use std::time::Duration;
+
 use fibula_core::{Update, Vrf};
 use fibula_rib::{FeedDigest, FeedMark, Live, Peer};
 
 use crate::pace::{Clock, Pacer, Speed, SystemClock};
-use crate::{Checkpoints, FeedError, Listener};
+use crate::{Checkpoints, FeedError, Listener, PathCounts, Positions};
 
 /// Feeds a live table: paced, with what a checkpoint holds already left out, and checkpoints written.
 pub struct LiveFeed<'a, C: Clock = SystemClock> {
@@ -17,6 +19,9 @@ pub struct LiveFeed<'a, C: Clock = SystemClock> {
     said: Option<FeedDigest>,
     applied: u64,
     checkpoints: Option<Checkpoints>,
+    /// Whether the last checkpoint does not hold everything.
+    is_ahead: bool,
+    positions: Positions,
 }
 
 impl<'a> LiveFeed<'a> {
@@ -38,6 +43,8 @@ impl<'a, C: Clock> LiveFeed<'a, C> {
             said: None,
             applied: 0,
             checkpoints: None,
+            is_ahead: false,
+            positions: Positions::default(),
         }
     }
 
@@ -70,10 +77,17 @@ impl<'a, C: Clock> LiveFeed<'a, C> {
     /// Writes checkpoints.
     #[must_use]
     pub fn with_checkpoints(mut self, checkpoints: Option<Checkpoints>) -> Self {
-        if checkpoints.is_some() {
+        if checkpoints.as_ref().is_some_and(Checkpoints::is_of_feed) {
             self.said.get_or_insert_default();
         }
         self.checkpoints = checkpoints;
+        self
+    }
+
+    /// Sources had come so far in the checkpoint that the table was opened from.
+    #[must_use]
+    pub fn at(mut self, positions: Positions) -> Self {
+        self.positions = positions;
         self
     }
 
@@ -129,9 +143,19 @@ impl<'a, C: Clock> LiveFeed<'a, C> {
         Ok(())
     }
 
+    /// Something was applied.
     fn tick(&mut self) {
-        if let (Some(checkpoints), Some(said)) = (&mut self.checkpoints, &self.said) {
-            checkpoints.tick_of(self.clock.now(), self.live, said);
+        self.is_ahead = true;
+        self.checkpoint();
+    }
+
+    /// Begins a checkpoint if one is due.
+    fn checkpoint(&mut self) {
+        let Some(checkpoints) = &mut self.checkpoints else { return };
+        let none = FeedDigest::default();
+        let said = self.said.as_ref().unwrap_or(&none);
+        if checkpoints.tick_of(self.clock.now(), self.live, said) {
+            self.is_ahead = false;
         }
     }
 }
@@ -143,6 +167,10 @@ impl<C: Clock> Listener for LiveFeed<'_, C> {
 
     fn value_places(&mut self, columns: &[&str]) -> Vec<usize> {
         self.live.value_places(columns)
+    }
+
+    fn paths_of(&self, peer: u32) -> Option<PathCounts> {
+        Some(self.live.with_rib(|rib| PathCounts::of(rib, peer)))
     }
 
     fn vrf(&mut self, name: &str) -> Vrf {
@@ -172,5 +200,22 @@ impl<C: Clock> Listener for LiveFeed<'_, C> {
 
     fn sweep(&mut self, peer: u32) -> Result<(), FeedError> {
         self.event(|said| said.sweep(peer), |live| live.sweep(peer))
+    }
+
+    fn position(&mut self, source: &str, position: &str) {
+        self.positions.set(source, position);
+        self.is_ahead = true;
+        if let Some(checkpoints) = &mut self.checkpoints {
+            checkpoints.set_position(self.positions.to_string());
+        }
+    }
+
+    /// A checkpoint is written when it is due, if anything has changed since the last one.
+    fn idle(&mut self) -> Option<Duration> {
+        if self.is_ahead {
+            self.checkpoint();
+        }
+        let checkpoints = self.checkpoints.as_ref().filter(|_| self.is_ahead)?;
+        Some(checkpoints.due().saturating_sub(self.clock.now()))
     }
 }

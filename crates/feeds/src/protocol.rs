@@ -8,8 +8,19 @@ use crate::{FeedError, Listener};
 /// and bytes to be sent out. No I/O and no clock: whoever owns the socket calls, with times that never go
 /// back, and calls [`Protocol::tick`] at [`Protocol::deadline`].
 ///
-/// Of a connection that fails, the routes serve on for a while, so an error never takes a table along.
+/// Of a connection that fails, the routes serve on for a while, so an error never takes a table along, unless
+/// the protocol says that they are gone (a NOTIFICATION of BGP does).
 pub trait Protocol: Send {
+    /// Another connection wants to begin. Where one is there, that one has ended if the new one is taken
+    /// ([`Protocol::connected`]); if it is refused, what is in `out` is sent over the one that is there.
+    ///
+    /// # Errors
+    /// The refusal: what to send over the new connection before it is closed, and why.
+    fn admit(&mut self, now: Duration, out: &mut Vec<u8>) -> Result<(), Refusal> {
+        let _ = (now, out);
+        Ok(())
+    }
+
     /// A connection begins. What has to be sent is appended to `out`.
     ///
     /// # Errors
@@ -84,6 +95,15 @@ pub trait Protocol: Send {
 
     /// What has come so far, over all connections.
     fn figures(&self) -> Figures;
+}
+
+/// A connection that is not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What to send before it is closed.
+    pub farewell: Vec<u8>,
+    /// A sentence for the log.
+    pub why: String,
 }
 
 /// Where a source stands.

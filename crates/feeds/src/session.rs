@@ -130,17 +130,10 @@ impl Session {
     /// # Errors
     /// If the listener cannot go on.
     pub fn connected(&mut self, now: Duration, to: &mut dyn Listener) -> Result<(), FeedError> {
-        self.peers.forget_names();
         self.peers.figures.connections += 1;
-        let Peers { all, open, .. } = &mut self.peers;
-        open.clear();
         let driver = Driver::new((self.connect)(), self.options.longest_record);
         self.state = State::Resync(driver, now, now);
-        for &peer in &*all {
-            to.mark_stale(peer)?;
-            open.insert(peer, true);
-        }
-        Ok(())
+        self.peers.start_over(to)
     }
 
     /// The connection ended, for whatever reason. Its routes serve until the hold time is over.
@@ -199,12 +192,7 @@ impl Session {
             return Ok(());
         }
         if self.is_connected() {
-            while let Some((peer, is_stale)) = self.peers.open.pop_first() {
-                if is_stale {
-                    to.sweep(peer)?;
-                    (self.events)(Event::Swept { peer });
-                }
-            }
+            self.peers.complete(to, &self.events)?;
             self.become_up();
             return Ok(());
         }
@@ -249,11 +237,7 @@ impl Session {
     /// If the listener cannot go on.
     pub fn end(&mut self, to: &mut dyn Listener) -> Result<(), FeedError> {
         self.state = State::Idle;
-        self.peers.open.clear();
-        while let Some(peer) = self.peers.all.pop_first() {
-            to.down(peer)?;
-        }
-        Ok(())
+        self.peers.end(to)
     }
 
     /// Every peer has said that it is complete.

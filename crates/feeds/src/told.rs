@@ -17,6 +17,8 @@ pub(crate) struct Peers {
     pub(crate) places: Places,
     /// The numbers of those that the connection, or the file, has named.
     pub(crate) indices: HashMap<u32, u32>,
+    /// Who spoke last: the source's number and the table's.
+    last_peer: Option<(u32, u32)>,
     /// The numbers of all that have ever spoken.
     pub(crate) all: BTreeSet<u32>,
     /// The routing instances that the connection, or the file, has named, and the table's numbers of them.
@@ -31,11 +33,46 @@ pub(crate) struct Peers {
 }
 
 impl Peers {
-    /// Another connection begins: what it calls its peers and routing instances is new.
+    /// What the source calls its peers and routing instances is new from here on.
     pub(crate) fn forget_names(&mut self) {
         self.indices.clear();
         self.vrfs.clear();
-        self.last_vrf = None;
+        (self.last_peer, self.last_vrf) = (None, None);
+    }
+
+    /// Everything is said again from here on, under new names: what was said before is stale.
+    pub(crate) fn start_over(&mut self, to: &mut dyn Listener) -> Result<(), FeedError> {
+        self.forget_names();
+        self.open.clear();
+        for &peer in &self.all {
+            to.mark_stale(peer)?;
+            self.open.insert(peer, true);
+        }
+        Ok(())
+    }
+
+    /// All have said everything.
+    pub(crate) fn complete(
+        &mut self,
+        to: &mut dyn Listener,
+        events: &dyn Fn(Event),
+    ) -> Result<(), FeedError> {
+        while let Some((peer, is_stale)) = self.open.pop_first() {
+            if is_stale {
+                to.sweep(peer)?;
+                events(Event::Swept { peer });
+            }
+        }
+        Ok(())
+    }
+
+    /// They are no more: their routes are gone.
+    pub(crate) fn end(&mut self, to: &mut dyn Listener) -> Result<(), FeedError> {
+        self.open.clear();
+        while let Some(peer) = self.all.pop_first() {
+            to.down(peer)?;
+        }
+        Ok(())
     }
 }
 
@@ -57,16 +94,24 @@ pub(crate) struct Told<'a> {
 
 impl Told<'_> {
     fn number(&mut self, index: u32) -> u32 {
-        match self.peers.indices.get(&index) {
+        if let Some((last, number)) = self.peers.last_peer
+            && last == index
+        {
+            return number;
+        }
+        let number = match self.peers.indices.get(&index) {
             Some(&number) => number,
             None => self.name(index, self.speaker),
-        }
+        };
+        self.peers.last_peer = Some((index, number));
+        number
     }
 
     /// The source calls the peer so.
     fn name(&mut self, index: u32, peer: &Peer) -> u32 {
         let number = self.to.peer(peer);
         self.peers.indices.insert(index, number);
+        self.peers.last_peer = None;
         self.peers.all.insert(number);
         if self.is_resync {
             self.peers.open.entry(number).or_insert(false);

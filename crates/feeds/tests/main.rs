@@ -1,5 +1,10 @@
 //! The integration tests of the crate, as one binary: linking takes longer than most of them run.
 
+mod bgp;
 mod common;
+#[cfg(target_os = "linux")]
+mod kernel;
 mod live;
+#[cfg(unix)]
+mod net;
 mod session;

@@ -40,7 +40,7 @@ pub trait Decoder: Send {
     /// use.
     fn decode(&mut self, input: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped>;
 
-    /// Records seen so far: lines of text, MRT records, networks of an mmdb file.
+    /// Records seen so far: lines of text, MRT records, networks of an mmdb file, FPM frames, netlink messages.
     fn records(&self) -> u64;
 
     /// Whether something was decoded that the sink has not seen: a withdrawal that the next record may turn
@@ -128,7 +128,7 @@ pub struct Damage {
     /// The file, `-` for standard input; empty where a decoder is used without [`read`](crate::read).
     pub file: Arc<str>,
     /// The record, counted from 1: the line of a text file, the record of an MRT file, the network of
-    /// an mmdb file. 0 if the trouble lies in the archive around them.
+    /// an mmdb file, the frame of FPM, the message of netlink. 0 if the trouble lies in the archive around them.
     pub record: u64,
     /// Where the record begins, in bytes from the beginning of the *decompressed* input.
     pub offset: u64,
@@ -160,7 +160,8 @@ impl fmt::Display for Damage {
 pub struct SourceInfo {
     /// The file's name, `-` for standard input; empty where a decoder is used alone.
     pub name: String,
-    /// The format: `"text"`, `"mrt"`, `"bmp"`, `"ris"`, `"mmdb"`, `"json"`, `"delegated"`, `"bgpdump"`, `"routes"`.
+    /// The format: `"text"`, `"mrt"`, `"bmp"`, `"ris"`, `"mmdb"`, `"json"`, `"delegated"`, `"bgpdump"`, `"routes"`,
+    /// `"fpm"`, `"netlink"`.
     pub format: &'static str,
     /// The columns of [`Attributes::Values`], in order; empty if `bgp`.
     pub columns: Vec<ColumnDecl>,

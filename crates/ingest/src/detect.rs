@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::{Format, bmp, json, lines, mrt, ris};
+use crate::{Format, bmp, fpm, json, lines, mrt, ris};
 
 /// Bytes that [`detect`] wants to see, if there are as many.
 pub(crate) const HEAD: usize = 4096;
@@ -20,6 +20,9 @@ pub(crate) enum Detected {
 pub(crate) fn detect(path: &Path, head: &[u8]) -> Detected {
     if mrt::looks_like_mrt(head) {
         return Detected::Format(Format::Mrt);
+    }
+    if fpm::looks_like_frame(head) == Some(true) {
+        return Detected::Format(Format::Fpm);
     }
     if bmp::looks_like_bmp(head) {
         return Detected::Format(Format::Bmp);
@@ -94,6 +97,8 @@ mod tests {
         is("x.csv", b"{\"type\":\"ris_message\",\"data\":{}}\n", Format::Ris);
         is("x.csv", b"{\"type\":\"ris\",\n\"x\":\"ris_message\"}", Format::Json);
         is("x.csv", b"\x38\x7a\x7a\x18\x00\x0c\x00\x01\x00\x00\x00\x40rest", Format::Mrt);
+        let frame = b"\x01\x01\x00\x14\x10\x00\x00\x00\x18\x00\0\0\0\0\0\0\0\0\0\0";
+        is("x.csv", frame, Format::Fpm);
         assert_eq!(detect(Path::new("x.zip"), b"PK\x03\x04\x0a\0"), Detected::Unknown);
         for head in [&b"\x89FIBULA\n\0"[..], b"\n<!DOCTYPE HTML><p>503", b"<html lang=en>"] {
             assert!(matches!(detect(Path::new("t.csv"), head), Detected::NoTable(_)));

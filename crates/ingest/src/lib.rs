@@ -7,6 +7,8 @@
 //! | BMP | what routers tell monitoring stations of their BGP peers | [`bmp::BmpDecoder`] |
 //! | RIS Live | what RIPE's route collectors hear, as lines of JSON | [`ris::RisDecoder`] |
 //! | mmdb | MaxMind's database files | [`mmdb::MmdbDecoder`] |
+//! | FPM | what FRR tells a forwarding plane | [`fpm::FpmDecoder`] |
+//! | rtnetlink | what a kernel says of its routes | [`netlink::NetlinkDecoder`] |
 //! | JSON | the ranges that providers publish; arrays and objects of prefixes | by [`read`] |
 //! | lines of fixed forms | registries' `delegated` files, `bgpdump -m`, `ip route`, `route -n` | by [`read`] |
 //!
@@ -44,10 +46,12 @@ mod compress;
 mod decoder;
 mod detect;
 mod driver;
+pub mod fpm;
 mod json;
 mod lines;
 pub mod mmdb;
 pub mod mrt;
+pub mod netlink;
 mod options;
 mod read;
 pub mod ris;

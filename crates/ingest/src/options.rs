@@ -63,6 +63,8 @@ pub enum Format {
     Ris,
     /// MaxMind DB.
     Mmdb,
+    /// What FRR's `dplane_fpm_nl` sends, recorded byte for byte.
+    Fpm,
     /// JSON with prefixes in it: what providers publish, arrays, objects.
     Json,
     /// The registries' `delegated` files.
@@ -74,7 +76,7 @@ pub enum Format {
 }
 
 impl Format {
-    const ALL: [(Self, &'static str); 13] = [
+    const ALL: [(Self, &'static str); 14] = [
         (Self::Auto, "auto"),
         (Self::Text, "text"),
         (Self::Csv, "csv"),
@@ -84,6 +86,7 @@ impl Format {
         (Self::Bmp, "bmp"),
         (Self::Ris, "ris"),
         (Self::Mmdb, "mmdb"),
+        (Self::Fpm, "fpm"),
         (Self::Json, "json"),
         (Self::Delegated, "delegated"),
         (Self::Bgpdump, "bgpdump"),
@@ -255,7 +258,7 @@ impl fmt::Display for ReadError {
             Self::UnknownFormat { file } => {
                 write!(
                     f,
-                    "{file}: neither text nor JSON nor MRT nor mmdb; name the format if it is one"
+                    "{file}: neither text nor JSON nor MRT nor FPM nor mmdb; name the format if it is one"
                 )
             }
             Self::NoTable { file, what } => write!(f, "{file}: {what}"),

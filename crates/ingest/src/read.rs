@@ -15,6 +15,7 @@ use fibula_core::{Update, Vrf};
 use crate::bgp::BgpOptions;
 use crate::bmp::BmpDecoder;
 use crate::detect::Detected;
+use crate::fpm::FpmDecoder;
 use crate::json::JsonDecoder;
 use crate::mmdb::MmdbDecoder;
 use crate::mrt::MrtDecoder;
@@ -184,6 +185,7 @@ fn decoder(format: Format, options: &ReadOptions<'_>) -> Box<dyn Decoder> {
         Format::Bmp => Box::new(BmpDecoder::new(bgp)),
         Format::Ris => Box::new(RisDecoder::new(bgp)),
         Format::Mmdb => Box::new(MmdbDecoder::default()),
+        Format::Fpm => Box::new(FpmDecoder::default()),
         Format::Json => Box::new(JsonDecoder::new(options.text.host_bits)),
         other => lines::decoder(other)
             .unwrap_or_else(|| Box::new(TextDecoder::new(options.text.clone(), other))),

@@ -6,5 +6,6 @@ mod bmp;
 mod common;
 mod driver;
 mod formats;
+mod fpm;
 mod mrt_files;
 mod read;

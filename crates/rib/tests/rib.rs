@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use fibula_core::{
-    Addr, AnyPrefix, Attributes, BgpAttributes, Change as Said, Hop, Prefix, Update, Vrf,
+    Addr, AnyPrefix, Attributes, BgpAttributes, Change as Said, Hop, Prefix, Route, Update, Value,
+    Vrf,
 };
 use fibula_rib::{AttributeSet, Change, Changes, Path, Peer, Preference, Rib, Step};
 use fibula_testkit::Rng;
@@ -51,6 +52,17 @@ fn check<A: Addr>(rib: &Rib, plain: &Plain<A>, rng: &mut Rng) {
         assert!(listed.iter().all(|(p, path)| same(path, &best(*p))));
         let routes = rib.routes::<A>(vrf);
         assert!(routes.iter().map(|r| r.prefix).eq(prefixes.iter().copied()));
+        let frozen = rib.freeze(vrf);
+        assert_eq!(frozen.sequence(), rib.sequence());
+        let frozen = frozen.table().unwrap();
+        let length = frozen.columns.find("as_path_len").unwrap();
+        let row = |route: Route<A>| {
+            let length = frozen.columns.value(length, route.hop.index().unwrap());
+            (route.prefix, length)
+        };
+        let expected =
+            |&prefix: &Prefix<A>| (prefix, Value::Int(best(prefix).1.as_path_len.into()));
+        assert!(frozen.routes::<A>().iter().map(row).eq(prefixes.iter().map(expected)));
         for _ in 0..20 {
             let addr: A = prefix::<A>(rng).last();
             let mut covering: Vec<_> =
@@ -76,6 +88,10 @@ fn check<A: Addr>(rib: &Rib, plain: &Plain<A>, rng: &mut Rng) {
                 assert!(ranked.zip(&expected).all(|(path, expected)| same(path, expected)));
             }
         }
+    }
+    for peer in 0..rib.peers().len() as u32 {
+        let said = plain.said.keys().filter(|key| key.2 == peer).count();
+        assert_eq!(rib.paths_of::<A>(peer), said);
     }
     let routes = rib.memory().routes;
     assert_eq!(routes, plain.said.len());

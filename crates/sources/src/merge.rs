@@ -113,7 +113,7 @@ impl Merge {
         let mut spec = SourceSpec::new(path);
         spec.format = self.settings.format;
         let name = spec.name();
-        let mut feeder = Feeder { builder: &mut self.builder, damage: Vec::new() };
+        let mut feeder = Feeder { builder: &mut self.builder, damage: Vec::new(), elsewhere: 0 };
         let mut show = |progress| watch.progress(&name, progress);
         let mut options = ReadOptions {
             strict: self.settings.strict,
@@ -124,8 +124,11 @@ impl Merge {
             text: self.settings.text.clone(),
             progress: Some(&mut show),
         };
-        let report = fibula_ingest::read(&spec, &mut options, &mut feeder)?;
-        let damage = feeder.damage;
+        let mut report = fibula_ingest::read(&spec, &mut options, &mut feeder)?;
+        let Feeder { damage, elsewhere, .. } = feeder;
+        if elsewhere > 0 {
+            report.ignored.push(("routes of other tables than the main one", elsewhere));
+        }
         self.damaged += report.damaged;
         watch.done(&name, &report, &damage);
         Ok(())
@@ -161,6 +164,8 @@ pub fn row(columns: &Columns, hop: Hop) -> impl Iterator<Item = Value<'_>> {
 struct Feeder<'a> {
     builder: &'a mut TableBuilder,
     damage: Vec<Damage>,
+    /// Updates of other routing instances than the global one: a table has one.
+    elsewhere: u64,
 }
 
 impl Sink for Feeder<'_> {
@@ -180,7 +185,10 @@ impl Sink for Feeder<'_> {
     }
 
     fn update(&mut self, update: &Update<'_>) {
-        self.builder.apply(update);
+        match update.vrf {
+            0 => self.builder.apply(update),
+            _ => self.elsewhere += 1,
+        }
     }
 
     fn damage(&mut self, damage: &Damage) -> ControlFlow<()> {
@@ -188,5 +196,37 @@ impl Sink for Feeder<'_> {
             self.damage.push(damage.clone());
         }
         ControlFlow::Continue(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Keeps the report.
+    struct Kept(Option<ReadReport>);
+
+    impl Watch for Kept {
+        fn progress(&mut self, _: &str, _: Progress) {}
+        fn done(&mut self, _: &str, report: &ReadReport, _: &[Damage]) {
+            self.0 = Some(report.clone());
+        }
+    }
+
+    /// What FRR sent becomes the main table, with next hops; of other tables only the count is told.
+    #[test]
+    fn recorded_fpm_is_a_table() {
+        let file =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/fpm/small-nhg.c1.fpm.xz");
+        let (mut merge, mut kept) = (Merge::new(Settings::default()), Kept(None));
+        merge.add("", &Source::Feed(file), &mut kept).unwrap();
+        let table = merge.finish().unwrap();
+        let names: Vec<&str> = table.columns.names().collect();
+        assert_eq!(names, ["next_hop", "interface", "weight", "kind"]);
+        // 984 lines of the kernel's table at the end, one in table 100, and the links' own network.
+        assert_eq!(table.v4.len() + table.v6.len(), 984 - 1 + 1);
+        let report = kept.0.unwrap();
+        assert_eq!((report.format, report.damaged), ("fpm", 0));
+        assert_eq!(report.ignored, [("routes of other tables than the main one", 1)]);
     }
 }

@@ -22,7 +22,7 @@ impl Decoder for Lines {
     fn decode(&mut self, input: &[u8], _: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
         let mut taken = 0;
         while let Some(len) = input[taken..].iter().position(|&b| b == b'\n') {
-            let line = std::str::from_utf8(&input[taken..taken + len]).unwrap();
+            let line = String::from_utf8_lossy(&input[taken..taken + len]);
             if self.records == 0 {
                 sink.begin(&SourceInfo::default());
             }

@@ -9,19 +9,19 @@ use super::BgpOptions;
 use super::as_path::AsPath;
 use super::cursor::{Afi, AsWidth, Cursor, Fault};
 
-mod code {
-    pub(super) const ORIGIN: u8 = 1;
-    pub(super) const AS_PATH: u8 = 2;
-    pub(super) const NEXT_HOP: u8 = 3;
-    pub(super) const MULTI_EXIT_DISC: u8 = 4;
-    pub(super) const LOCAL_PREF: u8 = 5;
-    pub(super) const AGGREGATOR: u8 = 7;
-    pub(super) const COMMUNITIES: u8 = 8;
-    pub(super) const MP_REACH_NLRI: u8 = 14;
-    pub(super) const MP_UNREACH_NLRI: u8 = 15;
-    pub(super) const AS4_PATH: u8 = 17;
-    pub(super) const AS4_AGGREGATOR: u8 = 18;
-    pub(super) const LARGE_COMMUNITIES: u8 = 32;
+pub(super) mod code {
+    pub(crate) const ORIGIN: u8 = 1;
+    pub(crate) const AS_PATH: u8 = 2;
+    pub(crate) const NEXT_HOP: u8 = 3;
+    pub(crate) const MULTI_EXIT_DISC: u8 = 4;
+    pub(crate) const LOCAL_PREF: u8 = 5;
+    pub(crate) const AGGREGATOR: u8 = 7;
+    pub(crate) const COMMUNITIES: u8 = 8;
+    pub(crate) const MP_REACH_NLRI: u8 = 14;
+    pub(crate) const MP_UNREACH_NLRI: u8 = 15;
+    pub(crate) const AS4_PATH: u8 = 17;
+    pub(crate) const AS4_AGGREGATOR: u8 = 18;
+    pub(crate) const LARGE_COMMUNITIES: u8 = 32;
 }
 
 /// Stands for an AS number that does not fit in two bytes.
@@ -58,6 +58,8 @@ pub(crate) struct PathAttributes<'a> {
     local_pref: Option<u32>,
     communities: &'a [u8],
     large_communities: &'a [u8],
+    /// The codes below 64 that were there, a bit each.
+    seen: u64,
     pub(crate) reach: Option<MpRoutes<'a>>,
     pub(crate) unreach: Option<MpRoutes<'a>>,
 }
@@ -139,6 +141,17 @@ impl<'a> PathAttributes<'a> {
         place: Place,
     ) -> Result<(), Fault> {
         let name = name(code);
+        let bit = 1u64.checked_shl(code.into()).unwrap_or(0);
+        if self.seen & bit != 0 {
+            // RFC 7606, 3.g: of the others, the first one counts.
+            return match code {
+                code::MP_REACH_NLRI | code::MP_UNREACH_NLRI if place == Place::Message => {
+                    Err(value.fault(format!("{name} comes twice")))
+                }
+                _ => Ok(()),
+            };
+        }
+        self.seen |= bit;
         match code {
             code::ORIGIN => self.origin = Some(value.u8(name)?),
             code::AS_PATH => self.as_path = Some(AsPath::check(value, width)?),
@@ -159,7 +172,26 @@ impl<'a> PathAttributes<'a> {
             code::AS4_PATH => self.as4_path = AsPath::check(value, AsWidth::Four).ok(),
             _ => {}
         }
-        Ok(())
+        let is_fixed = matches!(
+            code,
+            code::ORIGIN | code::NEXT_HOP | code::MULTI_EXIT_DISC | code::LOCAL_PREF
+        );
+        let left = match code {
+            _ if place == Place::Table => 0, // a collector has accepted it
+            code::COMMUNITIES => value.rest().len() % 4,
+            code::LARGE_COMMUNITIES => value.rest().len() % 12,
+            _ if is_fixed => value.rest().len(),
+            _ => 0,
+        };
+        // RFC 7606, 7.1, 7.3 to 7.5, 7.8; RFC 8092, 6
+        match (left, self.origin) {
+            (0, Some(origin @ 3..)) if place == Place::Message => {
+                self.origin = None;
+                Err(value.fault(format!("ORIGIN is {origin}, which means nothing")))
+            }
+            (0, _) => Ok(()),
+            _ => Err(value.fault(format!("{name} is {left} bytes too long"))),
+        }
     }
 
     fn take_reach(&mut self, mut value: Cursor<'a>, place: Place) -> Result<(), Fault> {
@@ -250,7 +282,7 @@ impl<'a> PathAttributes<'a> {
 }
 
 /// The code and the value of the next attribute.
-fn attribute<'a>(cursor: &mut Cursor<'a>) -> Result<(u8, Cursor<'a>), Fault> {
+pub(super) fn attribute<'a>(cursor: &mut Cursor<'a>) -> Result<(u8, Cursor<'a>), Fault> {
     let flags = cursor.u8("attribute flags")?;
     let code = cursor.u8("attribute type")?;
     let is_extended = flags & 0x10 != 0;

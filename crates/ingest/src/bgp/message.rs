@@ -440,11 +440,26 @@ mod tests {
             (vec![&[0x40, 1, 0], path, next_hop], "ORIGIN needs 1 bytes, 0 are left"),
             (vec![origin, path, &[0x40, 3, 2, 192, 0]], "NEXT_HOP needs 4 bytes, 2 are left"),
             (vec![origin, path, next_hop, &[0x80, 4, 9, 0]], "MULTI_EXIT_DISC needs 9 bytes"),
+            (vec![&[0x40, 1, 2, 0, 0], path, next_hop], "ORIGIN is 1 bytes too long"),
+            (vec![&[0x40, 1, 1, 3], path, next_hop], "ORIGIN is 3, which means nothing"),
+            (vec![origin, path, &[0x40, 3, 5, 192, 0, 2, 1, 0]], "NEXT_HOP is 1 bytes too long"),
+            (vec![origin, path, next_hop, &[0x80, 4, 5, 0, 0, 0, 1, 0]], "MULTI_EXIT_DISC is 1"),
+            (vec![origin, path, next_hop, &[0x40, 5, 6, 0, 0, 0, 1, 0, 0]], "LOCAL_PREF is 2"),
+            (vec![origin, path, next_hop, &[0xc0, 8, 3, 0, 0, 0]], "COMMUNITIES is 3 bytes too"),
+            (vec![origin, path, next_hop, &[0xc0, 32, 4, 0, 0, 0, 0]], "LARGE_COMMUNITY is 4"),
         ] {
             let (fault, lines) = update(&attributes);
             assert!(fault.as_ref().is_some_and(|f| f.starts_with(what)), "{fault:?}: {what}");
             assert_eq!(lines, ["- 0 10.0.0.0/8"], "{what}");
         }
+        // Of attributes that come twice the first one counts, but routes must not come twice.
+        let other: &[u8] = &[0x40, 3, 4, 192, 0, 2, 9];
+        let route = "+ 0 10.0.0.0/8 192.0.2.1 64500".to_owned();
+        assert_eq!(update(&[origin, path, next_hop, other]), (None, vec![route]));
+        let unreach: &[u8] = &[0x80, 15, 3, 0, 2, 1];
+        let (fault, lines) = update(&[origin, path, next_hop, unreach, unreach]);
+        assert_eq!(fault.unwrap(), "MP_UNREACH_NLRI comes twice");
+        assert_eq!(lines, ["- 0 10.0.0.0/8"]);
     }
 
     #[test]

@@ -42,6 +42,7 @@ mod cursor;
 mod message;
 mod nlri;
 mod open;
+mod reset;
 mod vrf;
 
 pub(crate) use attributes::{PathAttributes, Place, Scratch};
@@ -54,6 +55,7 @@ pub use capability::{AddPathMode, Capability, Family};
 pub use cursor::Fault;
 pub use message::{AddPath, Message, Messages, Speaker, framed};
 pub use open::Open;
+pub use reset::{Reset, reset};
 pub use vrf::RouteDistinguisher;
 
 /// What decoders of BGP give beyond the cheap attributes.

@@ -9,7 +9,7 @@ use crate::rib::names::{BGP, Places, ValueNames};
 use crate::rib::next_hops;
 use crate::{AttributeSet, ColumnKind, Columns, ColumnsBuilder, TableError};
 
-pub(super) fn of(sets: &[Option<AttributeSet>], names: &ValueNames) -> Result<Columns, TableError> {
+pub(crate) fn of(sets: &[Option<AttributeSet>], names: &ValueNames) -> Result<Columns, TableError> {
     let used = || sets.iter().flatten();
     let values = used().map(|set| set.values().len()).max().unwrap_or(0);
     let forwarding: Vec<_> = used().filter_map(AttributeSet::next_hops).collect();

@@ -21,7 +21,7 @@
 //! Everything is checked when it is opened, as with snapshots: damage is refused, and a file that was
 //! forged, checksums included, gives another table, or a refusal, and nothing else.
 
-mod columns;
+pub(crate) mod columns;
 mod paths;
 mod restore;
 

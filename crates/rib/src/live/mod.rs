@@ -3,6 +3,7 @@
 mod pipeline;
 
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::time::Duration;
 
 use fibula_core::{Addr, AnyPrefix, Kind, PerFamily, Update, Vrf};
 
@@ -264,6 +265,11 @@ impl Live {
     /// What happened to the VRF's table.
     pub fn counters<A: Addr>(&self, vrf: Vrf) -> Option<Arc<Counters>> {
         Some(Arc::clone(&self.pipeline::<A>(vrf)?.counters))
+    }
+
+    /// For how long the oldest change waits that readers of the VRF's table do not see yet; zero if there is none.
+    pub fn lag<A: Addr>(&self, vrf: Vrf) -> Option<Duration> {
+        Some(self.pipeline::<A>(vrf)?.log.lag())
     }
 
     /// The newest generation of the VRF's table. To keep it long is to rest on it, see [`Reader`].

@@ -72,6 +72,13 @@ impl<A: Addr> Log<A> {
         self.start.elapsed().as_micros() as u64
     }
 
+    /// For how long the oldest change waits that is not published; zero if there is none.
+    pub(crate) fn lag(&self) -> Duration {
+        // The lock first: the time of a change that comes meanwhile is not ahead of now.
+        let state = lock(&self.state);
+        Duration::from_micros(state.queue.lag(self.now()))
+    }
+
     /// Waits until changes may be pushed; false if the compiler is gone. To be called without the RIB's
     /// lock.
     pub(crate) fn wait_for_room(&self) -> bool {

@@ -92,10 +92,14 @@ impl<A: Addr> Queue<A> {
 
     /// Whether the feed must wait: too many wait, or one has waited for too long.
     pub(super) fn is_full(&self, now: u64) -> bool {
-        let oldest = [self.oldest, self.in_flight].into_iter().flatten().min();
-        let is_late =
-            oldest.is_some_and(|since| now > since.saturating_add(micros(self.pacing.late)));
+        let is_late = self.lag(now) > micros(self.pacing.late);
         is_late || self.pending.len() >= self.pacing.capacity
+    }
+
+    /// For how many microseconds the oldest change waits that is not published; 0 if there is none.
+    pub(super) fn lag(&self, now: u64) -> u64 {
+        let oldest = [self.oldest, self.in_flight].into_iter().flatten().min();
+        oldest.map_or(0, |since| now.saturating_sub(since))
     }
 
     /// How long until a cut is due; `None` if nothing waits.
@@ -174,11 +178,13 @@ mod tests {
         queue.push(0, change("10.0.0.0/8", 1), 1);
         assert!(!queue.is_full(1000 * MS));
         assert!(queue.is_full(1000 * MS + 1), "late while it waits");
+        assert_eq!(queue.lag(1000 * MS + 1), 1000 * MS + 1);
         queue.cut();
         queue.push(900 * MS, change("10.0.0.0/8", 2), 2);
         assert!(queue.is_full(1001 * MS), "late while it is in flight");
         queue.done();
         assert!(!queue.is_full(1001 * MS));
+        assert_eq!(queue.lag(1001 * MS), 101 * MS);
         queue.push(901 * MS, change("11.0.0.0/8", 2), 3);
         assert!(queue.is_full(902 * MS));
         assert_eq!(queue.due(902 * MS), Some(Duration::ZERO), "nothing to be gained by waiting");

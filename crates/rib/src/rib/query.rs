@@ -97,6 +97,19 @@ impl Rib {
         Routes::from_unsorted(found.map(|(prefix, at)| Route { prefix, hop: hop(at) }).collect())
     }
 
+    /// The best route of every prefix, in order: the number of its set, and the set.
+    pub(crate) fn each_best<A: Addr>(
+        &self,
+        vrf: Vrf,
+        mut each: impl FnMut(Prefix<A>, u32, &AttributeSet),
+    ) {
+        let Some(family) = self.family::<A>(vrf) else { return };
+        for (prefix, at) in family.trie.covered(Prefix::ALL) {
+            let number = family.paths[at as usize].set;
+            each(prefix, number, self.sets.get(number));
+        }
+    }
+
     /// At most so many prefixes from this one on, in order: to go through the table in parts.
     pub(crate) fn part<A: Addr>(&self, vrf: Vrf, from: Prefix<A>, most: usize) -> Vec<Prefix<A>> {
         let Some(family) = self.family::<A>(vrf) else { return Vec::new() };

@@ -1,0 +1,31 @@
+//! What an operator reads: one line an event, on standard error.
+
+use std::io::IsTerminal;
+
+use clap::ValueEnum;
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::fmt;
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// A line of text an event.
+    #[default]
+    Text,
+    /// A JSON object an event.
+    Json,
+}
+
+/// Writes events to standard error from here on.
+pub fn begin(format: LogFormat, level: LevelFilter) {
+    let lines = fmt().with_writer(std::io::stderr).with_max_level(level).with_target(false);
+    // A second subscriber in one process is a test's; the first one stays.
+    let _ = match format {
+        LogFormat::Text => tracing::subscriber::set_global_default(
+            lines.with_ansi(std::io::stderr().is_terminal()).finish(),
+        ),
+        LogFormat::Json => {
+            tracing::subscriber::set_global_default(lines.json().flatten_event(true).finish())
+        }
+    };
+}

@@ -1,0 +1,189 @@
+//! From the configuration to what a hub runs.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fibula_core::AnyPrefix;
+use fibula_feeds::bgp::{BgpSession, Neighbour as Session4, set_md5_key};
+#[cfg(target_os = "linux")]
+use fibula_feeds::kernel::KernelOptions;
+use fibula_feeds::net::{Endpoint, Folder, Listen, Prepare, Retry, Source as Fed, Speaker, Who};
+use fibula_feeds::{Protocol, Session, SessionOptions};
+use fibula_ingest::bgp::BgpOptions;
+use fibula_ingest::{Decoder, bmp::BmpDecoder, fpm::FpmDecoder, mrt::MrtDecoder};
+use fibula_rib::Peer;
+
+use super::config::{Bgp, Config, Kernel, Mrt, Neighbour, Ris, Source, Stream, What};
+use crate::failure::Failure;
+
+/// How long a file of a folder may stand still before it is whole.
+const SETTLE: Duration = Duration::from_secs(10);
+
+/// The sources, in the words of the hub. `after` says behind which file a folder goes on.
+pub fn all(config: &Config, after: impl Fn(&str) -> Option<String>) -> Result<Vec<Fed>, Failure> {
+    let bgp = BgpOptions { as_path: true, communities: config.tables.communities };
+    let make = |source: Source| {
+        let given =
+            Given { settings: format!("{source:?} {bgp:?}"), table: source.table.clone(), bgp };
+        let Source { name, table, what } = source;
+        let kind = what.kind();
+        let endpoint = match what {
+            What::Fpm(stream) => given.listen(stream, config, || Box::new(FpmDecoder::default())),
+            What::Bmp(stream) => {
+                given.listen(stream, config, move || Box::new(BmpDecoder::new(bgp)))
+            }
+            What::Bgp(of) => given.collector(&name, &of, config)?,
+            What::Kernel(of) => given.kernel(&of)?,
+            What::Ris(of) => given.lines(of),
+            What::Mrt(Mrt { folder, .. }) => Endpoint::Folder(Folder {
+                path: folder,
+                after: after(&name),
+                settle: SETTLE,
+                settings: given.settings,
+                decoder: Arc::new(move || Box::new(MrtDecoder::new(bgp))),
+                peer: Peer { source: Some(name.as_str().into()), ..Peer::default() },
+                table: table.clone(),
+            }),
+        };
+        Ok(Fed { name, kind, table, endpoint })
+    };
+    config.sources().into_iter().map(make).collect()
+}
+
+/// What all sources have.
+struct Given {
+    /// Everything that is configured of it.
+    settings: String,
+    table: String,
+    bgp: BgpOptions,
+}
+
+impl Given {
+    /// Connections in which only the other end speaks.
+    fn listen(
+        self,
+        stream: Stream,
+        config: &Config,
+        decoder: impl Fn() -> Box<dyn Decoder> + Clone + Send + Sync + 'static,
+    ) -> Endpoint {
+        let Stream { listen, allow, hold, quiet, .. } = stream;
+        let options = SessionOptions { hold: hold.0, quiet: quiet.0, ..SessionOptions::default() };
+        let speaker = self.speaker(options, decoder);
+        let from: Vec<AnyPrefix> = match &allow[..] {
+            [] => vec![
+                AnyPrefix::V4(fibula_core::Prefix::ALL),
+                AnyPrefix::V6(fibula_core::Prefix::ALL),
+            ],
+            some => some.iter().map(|&address| AnyPrefix::host(address)).collect(),
+        };
+        Endpoint::Listen(Listen {
+            address: listen,
+            speakers: from.into_iter().map(|prefix| (prefix, speaker.clone())).collect(),
+            limit: config.limits.connections,
+            prepare: None,
+        })
+    }
+
+    fn speaker(
+        self,
+        options: SessionOptions,
+        decoder: impl Fn() -> Box<dyn Decoder> + Clone + Send + Sync + 'static,
+    ) -> Speaker {
+        let Self { settings, table, .. } = self;
+        let protocol = move |who: Who| {
+            let peer = Peer { source: Some(who.name), ..Peer::new(who.remote, 0) };
+            let options = SessionOptions { peer, table: table.clone(), ..options.clone() };
+            let session = Session::new(decoder.clone(), options).with_events(who.events);
+            Box::new(session) as Box<dyn Protocol>
+        };
+        Speaker { settings, protocol: Arc::new(protocol) }
+    }
+
+    /// BGP sessions of neighbours, each with its own settings.
+    fn collector(self, name: &str, of: &Bgp, config: &Config) -> Result<Endpoint, Failure> {
+        let mut speakers = Vec::new();
+        let mut keys = Vec::new();
+        for neighbour in &of.neighbour {
+            let host = AnyPrefix::host(neighbour.address);
+            let mut password = None;
+            if let Some(file) = &neighbour.password_file {
+                let key = first_line(file)?;
+                keys.push((host, key.clone().into_bytes()));
+                password = Some(key);
+            }
+            let session = self.neighbour(of, neighbour);
+            session.check().map_err(|what| Failure::new(format_args!("{name}: {what}")))?;
+            // A password that changes is another session.
+            let settings = format!("{session:?} {password:?}");
+            let protocol = move |who: Who| {
+                let session = Session4 { source: Some(who.name), ..session.clone() };
+                Box::new(BgpSession::new(session).with_events(who.events)) as Box<dyn Protocol>
+            };
+            speakers.push((host, Speaker { settings, protocol: Arc::new(protocol) }));
+        }
+        let prepare: Prepare = Box::new(move |socket| {
+            keys.iter().try_for_each(|(from, key)| set_md5_key(&socket, *from, Some(key)))
+        });
+        Ok(Endpoint::Listen(Listen {
+            address: of.listen,
+            speakers,
+            limit: config.limits.connections,
+            prepare: Some(prepare),
+        }))
+    }
+
+    fn neighbour(&self, of: &Bgp, neighbour: &Neighbour) -> Session4 {
+        let Neighbour { address, remote_as, add_path, max_routes, hold, .. } = *neighbour;
+        Session4 {
+            asn: remote_as,
+            hold_time: u16::try_from(of.hold_time.0.as_secs()).unwrap_or(u16::MAX),
+            add_path,
+            attributes: self.bgp,
+            table: self.table.clone(),
+            most_routes: max_routes,
+            hold: hold.0,
+            ..Session4::new(address, of.local_as, of.router_id)
+        }
+    }
+
+    /// The kernel's tables.
+    #[cfg(target_os = "linux")]
+    #[expect(clippy::unnecessary_wraps, reason = "other systems have none")]
+    fn kernel(self, of: &Kernel) -> Result<Endpoint, Failure> {
+        let mut options = KernelOptions { table: self.table, ..KernelOptions::default() };
+        options.room = of.buffer.unwrap_or(options.room);
+        Ok(fibula_feeds::kernel::endpoint(options))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn kernel(self, _: &Kernel) -> Result<Endpoint, Failure> {
+        Err(Failure::new("only Linux has a kernel source"))
+    }
+
+    /// RIS Live's lines, from a pipe or a server.
+    fn lines(self, of: Ris) -> Endpoint {
+        let bgp = self.bgp;
+        let options = SessionOptions::default();
+        let speaker = self.speaker(options, move || Box::new(MrtDecoder::new(bgp)));
+        match of {
+            Ris { connect: Some(address), .. } => {
+                Endpoint::Connect { address, speaker, retry: Retry::default() }
+            }
+            Ris { path, .. } => {
+                Endpoint::Path { path: path.unwrap_or_else(|| "-".into()), speaker }
+            }
+        }
+    }
+}
+
+/// The secret in a file.
+pub fn first_line(file: &Path) -> Result<String, Failure> {
+    let text = fs::read_to_string(file)
+        .map_err(|error| Failure::io(format_args!("{}", file.display()), &error))?;
+    match text.lines().next().map(str::trim) {
+        Some(line) if !line.is_empty() => Ok(line.to_owned()),
+        _ => Err(Failure::new(format_args!("{}: its first line is empty", file.display()))),
+    }
+}

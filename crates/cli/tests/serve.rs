@@ -1,0 +1,315 @@
+//! `fibula serve`: what FRR sent over FPM, played to it, and what it answers over HTTP; restarts, reloads and
+//! signals; files of configuration that are wrong.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::common::{Files, cuts, done, said};
+use serde_json::Value;
+
+/// The longest that anything is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server that runs, and its log.
+struct Server {
+    child: Child,
+    log: Receiver<Value>,
+    http: SocketAddr,
+    fpm: SocketAddr,
+}
+
+impl Server {
+    /// Starts one that takes FPM, on ports that the system gives.
+    fn start(args: &[&str]) -> Self {
+        let ports = ["serve", "--log", "json", "--http", "127.0.0.1:0"];
+        let mut child = Command::new(env!("CARGO_BIN_EXE_fibula"))
+            .env_remove("FIBULA_ISA")
+            .args(ports)
+            .args(args)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the command starts");
+        let err = BufReader::new(child.stderr.take().expect("it is a pipe"));
+        let (send, log) = mpsc::channel();
+        thread::spawn(move || {
+            for line in err.lines().map_while(Result::ok) {
+                let said = serde_json::from_str(&line).unwrap_or(Value::String(line));
+                if send.send(said).is_err() {
+                    break;
+                }
+            }
+        });
+        let nowhere = SocketAddr::from(([0; 4], 0));
+        let mut server = Self { child, log, http: nowhere, fpm: nowhere };
+        server.fpm = server.hear("fpm: listens on ").parse().expect("an address");
+        server.http = server.hear("answering on http://").parse().expect("an address");
+        server
+    }
+
+    /// Waits for a line of the log that begins so; gives its rest.
+    fn hear(&self, begin: &str) -> String {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let said = self.log.recv_timeout(left).unwrap_or_else(|e| panic!("no {begin:?}: {e}"));
+            let text = said["message"].as_str().unwrap_or_else(|| panic!("no JSON: {said}"));
+            if let Some(rest) = text.strip_prefix(begin) {
+                return rest.to_owned();
+            }
+        }
+    }
+
+    fn get(&self, path: &str) -> Value {
+        let mut stream = TcpStream::connect(self.http).expect("it answers");
+        write!(stream, "GET {path} HTTP/1.0\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").expect("an answer");
+        assert!(head.starts_with("HTTP/1.0 200"), "{path}: {answer}");
+        serde_json::from_str(body).unwrap_or_else(|error| panic!("{path}: {error}: {body}"))
+    }
+
+    /// All routes of all tables, as the expected files write them.
+    fn routes(&self) -> BTreeMap<String, String> {
+        let mut all = BTreeMap::new();
+        for everything in ["0.0.0.0/0", "::/0"] {
+            let path = format!("/v1/routes/{everything}?view=covered&limit=10000");
+            for table in self.get(&path)["tables"].as_array().unwrap() {
+                let name = table["table"].as_str().unwrap();
+                let of =
+                    name.strip_prefix("fpm/").map_or(String::new(), |of| format!(" table {of}"));
+                for route in table["routes"].as_array().unwrap() {
+                    let prefix = route["prefix"].as_str().unwrap();
+                    let hops = next_hops(&route["paths"][0]["attributes"]);
+                    all.insert(format!("{prefix}{of}"), hops);
+                }
+            }
+        }
+        all
+    }
+
+    /// Waits until the routes are these.
+    fn comes_to(&self, wanted: &BTreeMap<String, String>) {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let routes = self.routes();
+            if routes == *wanted {
+                return;
+            }
+            if Instant::now() > until {
+                let differ = |(a, b): &(&String, &String)| routes.get(*a) != Some(b);
+                let missing: Vec<_> = wanted.iter().filter(differ).take(5).collect();
+                let wrong: Vec<_> =
+                    routes.iter().filter(|(a, b)| wanted.get(*a) != Some(b)).take(5).collect();
+                panic!("{} routes of {}: {missing:?}, not {wrong:?}", routes.len(), wanted.len());
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.fpm).expect("it takes FPM")
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args([&format!("-{name}"), &pid]).status();
+        assert!(sent.expect("kill is there").success());
+    }
+
+    /// Waits for its end; gives the exit code, if no signal ended it.
+    fn end(&mut self) -> Option<i32> {
+        self.child.wait().expect("it is a child").code()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn next_hops(attributes: &Value) -> String {
+    let kind = attributes["type"].as_str().unwrap();
+    if kind != "unicast" {
+        return kind.to_owned();
+    }
+    let mut hops: Vec<String> = attributes["next_hops"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|hop| {
+            let device = ["dA", "dB"][hop["interface"].as_u64().unwrap() as usize - 11];
+            format!("{} {device}", hop["gateway"].as_str().unwrap_or("-"))
+        })
+        .collect();
+    hops.sort();
+    hops.join(", ")
+}
+
+fn file(name: &str) -> Vec<u8> {
+    let packed = fs::read(cuts().join("fpm").join(name)).unwrap();
+    let mut content = Vec::new();
+    lzma_rust2::XzReader::new(&packed[..], true).read_to_end(&mut content).unwrap();
+    content
+}
+
+/// The kernel's table at a moment. `resent` is without the table that FRR does not send again.
+fn expected(mark: &str) -> BTreeMap<String, String> {
+    let text = String::from_utf8(file(&format!("small.{mark}.fib.xz"))).unwrap();
+    let route = |line: &str| {
+        let (prefix, rest) = line.split_once(' ').unwrap();
+        let (hops, table) = match rest.split_once(" table ") {
+            Some((hops, table)) => (hops, format!(" table {table}")),
+            None => (rest, String::new()),
+        };
+        let mut hops: Vec<&str> = hops.split(", ").collect();
+        hops.sort_unstable();
+        (format!("{prefix}{table}"), hops.join(", "))
+    };
+    text.lines().map(route).collect()
+}
+
+/// The first connection's bytes until a mark, and from there on.
+fn until(mark: &str) -> (Vec<u8>, Vec<u8>) {
+    let log = fs::read_to_string(cuts().join("fpm/small-nhg.fpm.tsv")).unwrap();
+    let mut bytes = 0;
+    for line in log.lines() {
+        match line.split('\t').collect::<Vec<_>>()[..] {
+            [_, "data", "1", count] => bytes += count.parse::<usize>().unwrap(),
+            [_, "mark", _, name] if name == mark => break,
+            _ => {}
+        }
+    }
+    let mut all = file("small-nhg.c1.fpm.xz");
+    let rest = all.split_off(bytes);
+    (all, rest)
+}
+
+/// Every route and next hop is the kernel's, at each mark; over a lost connection, a full resend, the end of
+/// all sessions, `kill -9` and a restart from the checkpoint.
+#[test]
+fn frr_is_followed_over_losses_and_restarts() {
+    let files = Files::new();
+    let checkpoint = files.path("rib.fib");
+    let args = ["--fpm", "127.0.0.1:0", "--checkpoint", &checkpoint, "--checkpoint-every", "100ms"];
+    let server = Server::start(&args);
+    let (first, rest) = until("loaded");
+    let mut zebra = server.connect();
+    zebra.write_all(&first).unwrap();
+    server.comes_to(&expected("loaded"));
+    zebra.write_all(&rest).unwrap();
+    server.comes_to(&expected("churned"));
+    // The connection is lost: the routes serve on.
+    zebra.shutdown(Shutdown::Both).unwrap();
+    server.hear("fpm 127.0.0.1: disconnected");
+    assert_eq!(server.routes(), expected("churned"));
+
+    // Killed with a checkpoint that is whole, another one goes on from it.
+    thread::sleep(Duration::from_millis(500));
+    drop(server);
+    let mut server = Server::start(&args);
+    assert_eq!(server.routes(), expected("churned"));
+    // The daemon says everything again, but for table 100; then its sessions end.
+    let mut zebra = server.connect();
+    let second = file("small-nhg.c2.fpm.xz");
+    zebra.write_all(&second).unwrap();
+    server.comes_to(&{
+        let mut ended = expected("ended");
+        ended.retain(|prefix, _| !prefix.contains("table"));
+        ended
+    });
+    server.signal("TERM");
+    assert_eq!(server.end(), Some(0));
+    // The checkpoint is a table for other commands.
+    let looked = done(&["lookup", "--table", &checkpoint, "--json", "10.9.0.7"]);
+    assert!(looked.out.contains("10.9.0.0/24"), "{}", looked.out);
+}
+
+/// SIGHUP reads the file again: what is configured as before goes on, new sources come, others go.
+#[test]
+fn a_reload_keeps_what_did_not_change() {
+    let files = Files::new();
+    let fpm = "[[fpm]]\nlisten = \"127.0.0.1:0\"\n";
+    let config = files.with("serve.toml", fpm);
+    let server = Server::start(&["--config", &config]);
+    let mut zebra = server.connect();
+    let (first, rest) = until("loaded");
+    zebra.write_all(&first).unwrap();
+    server.comes_to(&expected("loaded"));
+
+    files.with("serve.toml", "[[fpm]]\nlisten = 7\n");
+    server.signal("HUP");
+    server.hear("the configuration is as it was: ");
+    files.with("serve.toml", format!("{fpm}[[bmp]]\nlisten = \"127.0.0.1:0\"\n"));
+    server.signal("HUP");
+    server.hear("bmp: listens on ");
+    server.hear("configured again");
+    // The connection is there still.
+    zebra.write_all(&rest).unwrap();
+    server.comes_to(&expected("churned"));
+    let sources = server.get("/v1/peers")["sources"].clone();
+    let names: Vec<_> =
+        sources.as_array().unwrap().iter().map(|s| s["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["bmp", "fpm", "fpm 127.0.0.1"]);
+
+    files.with("serve.toml", "[[bmp]]\nlisten = \"127.0.0.1:0\"\n");
+    server.signal("HUP");
+    server.comes_to(&BTreeMap::new());
+}
+
+/// What is no FPM is disconnected, the log says why, and others go on.
+#[test]
+fn garbage_is_disconnected() {
+    let server = Server::start(&["--fpm", "127.0.0.1:0"]);
+    server.connect().write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let why = server.hear("fpm 127.0.0.1: disconnected behind byte ");
+    assert!(why.contains("this is no FPM stream"), "{why}");
+    server.connect().write_all(&until("loaded").0).unwrap();
+    server.comes_to(&expected("loaded"));
+}
+
+#[test]
+fn mistakes_are_told() {
+    let files = Files::new();
+    let file = |text: &str| files.with("bad.toml", text);
+    let check = |args: &[&str]| said(&[&["serve", "--check"], args].concat());
+    let none = check(&[]);
+    assert!(none.code == 2 && none.err.contains("--fpm, --bmp, --bgp"), "{}", none.err);
+    for (text, what) in [
+        ("[[fmp]]\n", "bad.toml: line 1, unknown field `fmp`"),
+        ("[[fpm]]\nlisten = \"x\"\n", "bad.toml: line 2, invalid socket address"),
+        ("[[kernel]]\n[tables]\nengine = [\"fastest\"]\n", "fastest"),
+        ("http = { token-file = \"/no/such/file\" }\n[[kernel]]\n", "/no/such/file"),
+    ] {
+        let said = check(&["--config", &file(text)]);
+        assert!(said.code == 2 && said.err.contains(what), "{text}: {}", said.err);
+    }
+    let good = check(&["--fpm", "--bmp", "[::1]:11019", "--kernel"]);
+    assert_eq!(good.code, 0, "{}", good.err);
+    let lines = "fpm: FPM on 127.0.0.1:2620, into table fpm\n\
+                 bmp: BMP on [::1]:11019, into table bmp\n\
+                 kernel: the kernel's forwarding tables, into table kernel\n\
+                 answers on 127.0.0.1:8080\n";
+    assert_eq!(good.out, lines);
+    // A port that is taken, and a checkpoint that is none.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let said = said(&["serve", "--fpm", &address, "--http", "127.0.0.1:0"]);
+    assert!(
+        said.code == 2 && said.err.contains(&format!("cannot listen on {address}")),
+        "{}",
+        said.err
+    );
+    let garbage = files.with("rib.fib", "no checkpoint");
+    let said = crate::common::said(&["serve", "--fpm", "127.0.0.1:0", "--checkpoint", &garbage]);
+    assert!(said.code == 2 && said.err.contains("rib.fib"), "{}", said.err);
+    assert_eq!(fs::read(&garbage).unwrap(), b"no checkpoint");
+}

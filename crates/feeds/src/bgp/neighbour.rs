@@ -1,0 +1,126 @@
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fibula_ingest::bgp::{AddPathMode, BgpOptions, Capability, Family, Open};
+
+/// Number of the capability of RFC 7313, which has no value.
+pub(super) const ENHANCED_REFRESH: Capability = Capability::Other { code: 70, value: Vec::new() };
+
+/// A BGP speaker that may open a session, and how that session is held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Neighbour {
+    /// The address that it connects from. An IPv4 address also stands for its IPv4-mapped IPv6 address, which
+    /// a socket of both families gives.
+    pub address: IpAddr,
+    /// Its AS. `None` takes the AS that its OPEN names.
+    pub asn: Option<u32>,
+    /// The AS that we say we are in. The same one makes the session an internal one.
+    pub local_asn: u32,
+    /// Our BGP identifier.
+    pub router_id: Ipv4Addr,
+    /// The hold time that we propose, in seconds: 0 (connections are not watched), or 3 and more. The
+    /// session has the lower of both proposals.
+    pub hold_time: u16,
+    /// The families whose routes we take: [`Family::IPV4`], [`Family::IPV6`].
+    pub families: Vec<Family>,
+    /// Several paths a prefix are taken (RFC 7911), if the neighbour sends them.
+    pub add_path: bool,
+    /// What is kept of path attributes beyond the cheap ones.
+    pub attributes: BgpOptions,
+    /// The name of the table that it feeds, as [`Rib::vrf`](fibula_rib::Rib::vrf) knows it. Empty for the global one.
+    pub table: String,
+    /// Where the table's peer says that it is heard.
+    pub source: Option<Arc<str>>,
+    /// Routes of each family that it may have in the table, with ADD-PATH paths. One more ends the session.
+    /// A listener that does not count ([`Listener::paths_of`](crate::Listener::paths_of)) has no limit.
+    pub most_routes: Option<u32>,
+    /// For how long it is refused after it exceeded `most_routes`.
+    pub limit_pause: Duration,
+    /// How long the routes of a lost connection serve, if the neighbour has not announced a restart time.
+    pub hold: Duration,
+    /// A neighbour that sends no End-of-RIB (no graceful restart) has said everything after it sent no
+    /// UPDATE for so long.
+    pub quiet: Duration,
+    /// After so long a neighbour has said everything, End-of-RIB or not.
+    pub longest_resync: Duration,
+}
+
+impl Neighbour {
+    /// A neighbour of any AS, with both families, a hold time of 90 s, without ADD-PATH and limits; the other
+    /// times are those of a [`SessionOptions`](crate::SessionOptions).
+    pub fn new(address: IpAddr, local_asn: u32, router_id: Ipv4Addr) -> Self {
+        let times = crate::SessionOptions::default();
+        Self {
+            address,
+            asn: None,
+            local_asn,
+            router_id,
+            hold_time: 90,
+            families: vec![Family::IPV4, Family::IPV6],
+            add_path: false,
+            attributes: BgpOptions { as_path: true, communities: true },
+            table: String::new(),
+            source: None,
+            most_routes: None,
+            limit_pause: Duration::from_secs(300),
+            hold: times.hold,
+            quiet: times.quiet,
+            longest_resync: times.longest_resync,
+        }
+    }
+
+    /// Whether a session can be held so.
+    ///
+    /// # Errors
+    /// A sentence that says what cannot be.
+    pub fn check(&self) -> Result<(), String> {
+        let neighbour = self.address;
+        let no = |what: &str| Err(format!("neighbour {neighbour}: {what}"));
+        let is_known = |family: &Family| [Family::IPV4, Family::IPV6].contains(family);
+        match self {
+            _ if self.local_asn == 0 || self.asn == Some(0) => no("there is no AS 0"),
+            _ if self.router_id.is_unspecified() => no("the router id must not be 0.0.0.0"),
+            _ if matches!(self.hold_time, 1 | 2) => {
+                no("the hold time must be 0 (none) or at least 3 seconds")
+            }
+            _ if self.families.is_empty() => no("no address family is taken"),
+            _ if !self.families.iter().all(is_known) => {
+                no("only IPv4 and IPv6 unicast can be taken")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The families, each once.
+    pub(super) fn families(&self) -> Vec<Family> {
+        let mut families = self.families.clone();
+        families.sort_unstable();
+        families.dedup();
+        families
+    }
+
+    /// Our OPEN.
+    pub(super) fn open(&self) -> Open {
+        let families = self.families();
+        let mut ours: Vec<_> = families.iter().map(|f| Capability::Multiprotocol(*f)).collect();
+        ours.extend([Capability::RouteRefresh, ENHANCED_REFRESH, Capability::ExtendedMessage]);
+        if families.contains(&Family::IPV4) {
+            ours.push(Capability::ExtendedNextHop(vec![(Family::IPV4, Family::IPV6.afi)]));
+        }
+        // No family and no time: we forward nothing that a restart could keep, but we know what End-of-RIB
+        // and the restart of a neighbour are (RFC 4724, 3).
+        ours.push(Capability::GracefulRestart {
+            restarted: false,
+            notification: false,
+            time: 0,
+            families: Vec::new(),
+        });
+        ours.push(Capability::FourByteAsn(self.local_asn));
+        if self.add_path {
+            let receive = AddPathMode { receive: true, send: false };
+            ours.push(Capability::AddPath(families.iter().map(|f| (*f, receive)).collect()));
+        }
+        Open::new(self.local_asn, self.hold_time, self.router_id.into(), ours)
+    }
+}

@@ -1,0 +1,59 @@
+use std::ops::ControlFlow;
+
+use fibula_core::{AnyPrefix, Attributes, BgpAttributes, Change, Update};
+use fibula_ingest::bgp::Family;
+use fibula_ingest::{Damage, Sink};
+
+use super::agreed::Agreed;
+use crate::told::Told;
+
+/// Between the decoder of UPDATE messages and the table: leaves out what the session has no agreement about.
+pub(super) struct Routes<'a> {
+    pub(super) told: Told<'a>,
+    families: (bool, bool),
+    /// The neighbour is of another AS: its LOCAL_PREF means nothing here (RFC 4271, 5.1.5).
+    is_external: bool,
+    /// Routes that were announced.
+    pub(super) announced: usize,
+}
+
+impl<'a> Routes<'a> {
+    pub(super) fn new(told: Told<'a>, agreed: &Agreed, local_asn: u32) -> Self {
+        let has = |family| agreed.families.contains(&family);
+        let families = (has(Family::IPV4), has(Family::IPV6));
+        Self { told, families, is_external: agreed.asn != local_asn, announced: 0 }
+    }
+}
+
+impl Sink for Routes<'_> {
+    fn update(&mut self, update: &Update<'_>) {
+        let is_agreed = match update.prefix {
+            AnyPrefix::V4(_) => self.families.0,
+            AnyPrefix::V6(_) => self.families.1,
+        };
+        // The decoder also reads routes of VPNs, of further routing instances.
+        if !is_agreed || update.vrf != 0 {
+            return self.told.ignored("routes of a family that the session is not about");
+        }
+        match update.change {
+            Change::Announce(Attributes::Bgp(attributes)) => {
+                self.announced += 1;
+                if self.is_external && attributes.local_pref.is_some() {
+                    let attributes = BgpAttributes { local_pref: None, ..attributes.clone() };
+                    let change = Change::Announce(Attributes::Bgp(&attributes));
+                    return self.told.update(&Update { change, ..*update });
+                }
+            }
+            Change::Announce(_) | Change::Withdraw => {}
+        }
+        self.told.update(update);
+    }
+
+    fn damage(&mut self, damage: &Damage) -> ControlFlow<()> {
+        self.told.damage(damage)
+    }
+
+    fn ignored(&mut self, what: &'static str) {
+        self.told.ignored(what);
+    }
+}

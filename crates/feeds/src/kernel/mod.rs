@@ -1,0 +1,104 @@
+//! The kernel's own forwarding tables, over its routing socket.
+//!
+//! ```text
+//!              dump: next hops, IPv4, IPv6               all three are done
+//!   connected ─────────────────────────────► Resync ─────────────────────────► Up
+//!                                              ▲                               │ a dump was interrupted, a link
+//!                                              └───────────────────────────────┘ changed, time has passed
+//! ```
+//!
+//! The socket hears notifications from the beginning, so that nothing is missed between the dump and what
+//! comes behind it. While a dump runs everything that was said before is stale and serves on; at its end
+//! what was not said again is swept. The kernel is asked again
+//!
+//! - when notifications were lost, because more came than the socket had room for (ENOBUFS): the device is
+//!   opened anew, and counted in the remark `overruns`;
+//! - when a dump was interrupted by a change (NLM_F_DUMP_INTR; the remark `interrupted`);
+//! - when an interface went up or down or an address went: the kernel then changes IPv4 routes without a
+//!   word. Changes within [`KernelOptions::settle`] are answered by one dump;
+//! - when notifications did not tell which of several routes with the same metric counts;
+//! - and at last every [`KernelOptions::every`], for what it may hide otherwise.
+//!
+//! The main table is the source's table, the others are called by their number: `kernel`, `kernel/255`. A route's
+//! metric is its path, of which the lowest counts. [`Kernel`] is the protocol, without I/O; [`KernelSocket`] the
+//! socket; [`endpoint`] both, for a [`Hub`](crate::net::Hub).
+
+mod protocol;
+mod request;
+mod socket;
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use fibula_rib::Peer;
+
+use crate::net::{Device, Endpoint, Retry, Speaker};
+
+pub use protocol::Kernel;
+pub use socket::KernelSocket;
+
+/// How the kernel's tables are followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelOptions {
+    /// Who speaks.
+    pub peer: Peer,
+    /// The name of the main table; the others are called so with a slash and their number behind. Empty for
+    /// the global one.
+    pub table: String,
+    /// How long the routes of a lost socket serve.
+    pub hold: Duration,
+    /// How long a withdrawal waits that the next message may turn into a replacement.
+    pub holding: Duration,
+    /// How long to wait for further changes before the kernel is asked again because of one.
+    pub settle: Duration,
+    /// How often the kernel is asked again without cause; `None` for never.
+    pub every: Option<Duration>,
+    /// How long the kernel may take between two parts of an answer.
+    pub patience: Duration,
+    /// Bytes of notifications that the socket has room for. Without CAP_NET_ADMIN the system has a limit
+    /// of its own (`net.core.rmem_max`, often 208 KiB).
+    pub room: usize,
+}
+
+impl Default for KernelOptions {
+    /// 2 minutes of hold time, 20 ms, half a second, every 15 minutes, 30 s of patience, 64 MiB.
+    fn default() -> Self {
+        Self {
+            peer: Peer::new(None, 0),
+            table: String::new(),
+            hold: Duration::from_secs(120),
+            holding: Duration::from_millis(20),
+            settle: Duration::from_millis(500),
+            every: Some(Duration::from_secs(15 * 60)),
+            patience: Duration::from_secs(30),
+            room: 64 << 20,
+        }
+    }
+}
+
+/// Sockets that overflowed, counted by their device for the protocol to show.
+pub type Overruns = Arc<AtomicU64>;
+
+/// The kernel's tables as a source of a [`Hub`](crate::net::Hub), in the network namespace of the thread that
+/// runs it. The session's name becomes the [source](Peer::source) of the peer.
+pub fn endpoint(options: KernelOptions) -> Endpoint {
+    let overruns = Overruns::default();
+    let (room, counted) = (options.room, Arc::clone(&overruns));
+    let open = move || -> io::Result<Box<dyn Device>> {
+        Ok(Box::new(KernelSocket::open(room, Arc::clone(&counted))?))
+    };
+    let settings = format!("{options:?}");
+    let protocol = move |who: crate::net::Who| -> Box<dyn crate::Protocol> {
+        let peer = Peer { source: Some(who.name), ..options.peer.clone() };
+        let options = KernelOptions { peer, ..options.clone() };
+        Box::new(Kernel::new(options, Arc::clone(&overruns)).with_events(who.events))
+    };
+    Endpoint::Device {
+        what: "rtnetlink".to_owned(),
+        open: Box::new(open),
+        speaker: Speaker { settings, protocol: Arc::new(protocol) },
+        retry: Retry { first: Duration::from_millis(100), longest: Duration::from_secs(10) },
+    }
+}

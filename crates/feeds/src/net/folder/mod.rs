@@ -1,0 +1,337 @@
+//! The files of a folder, in the loop: decodes what the worker reads.
+
+mod order;
+mod watch;
+mod worker;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use fibula_ingest::{Damage, Driver, Tail};
+use mio::{Registry, Token, Waker};
+
+use self::order::Name;
+use self::watch::Watch;
+use self::worker::{Found, Worker};
+use super::link::{Context, Shown, TURN, is_fatal};
+use super::report::{Happened, Hear, Report, Throttle};
+use super::source::Folder;
+use crate::told::{Peers, Told};
+use crate::{Event, FeedError, Listener, SourceState, SourceStatus};
+
+/// Blocks that the worker may be ahead.
+const AHEAD: usize = 8;
+/// When a folder that cannot be looked at is tried again.
+const RETRY: Duration = Duration::from_secs(10);
+/// Bytes that may come without the end of a record.
+const LONGEST_RECORD: usize = 64 << 20;
+
+pub(super) struct Reader {
+    pub(super) name: Arc<str>,
+    shown: Shown,
+    folder: Folder,
+    token: Token,
+    watch: Option<Watch>,
+    ask: Sender<Vec<String>>,
+    found: Receiver<Found>,
+    /// When the worker is asked to look again.
+    look: Option<Duration>,
+    peers: Peers,
+    file: Option<Reading>,
+    damage: RefCell<Throttle>,
+    pub(super) state: SourceState,
+    since: SystemTime,
+    last: Option<Duration>,
+    trouble: Option<String>,
+}
+
+/// A file that is being read.
+struct Reading {
+    name: Name,
+    driver: Driver,
+    /// Updates and damaged parts of the files before.
+    before: (u64, u64),
+    /// Why the rest of it is not taken.
+    failed: Option<String>,
+}
+
+impl Reader {
+    pub(super) fn new(
+        (name, shown): (Arc<str>, Shown),
+        folder: Folder,
+        token: Token,
+        waker: Arc<Waker>,
+    ) -> io::Result<Self> {
+        let (ask, asked) = mpsc::channel();
+        let (to, found) = mpsc::sync_channel(AHEAD);
+        let worker = Worker {
+            folder: folder.path.clone(),
+            settle: folder.settle,
+            after: folder.after.as_deref().and_then(Name::of),
+            to,
+            waker,
+            complete: Default::default(),
+            growing: BTreeMap::new(),
+            taken: BTreeMap::new(),
+        };
+        // Nobody waits for its end: a disk that hangs must not hold back a loop that stops.
+        thread::Builder::new()
+            .name("fibula-folder".to_owned())
+            .spawn(move || worker.run(&asked))?;
+        Ok(Self {
+            name,
+            shown,
+            folder,
+            token,
+            watch: None,
+            ask,
+            found,
+            look: Some(Duration::ZERO),
+            peers: Peers::default(),
+            file: None,
+            damage: RefCell::default(),
+            state: SourceState::Idle,
+            since: SystemTime::now(),
+            last: None,
+            trouble: None,
+        })
+    }
+
+    /// This peer's routes come from a checkpoint, and go on from there.
+    pub(super) fn adopt(&mut self, peer: u32) {
+        self.peers.all.insert(peer);
+    }
+
+    pub(super) fn deadline(&self) -> Option<Duration> {
+        self.look
+    }
+
+    /// It is time to look. What happens between the watch and the look is seen by both.
+    pub(super) fn tick(&mut self, cx: &mut Context<'_>) {
+        if self.look.is_none_or(|look| look > cx.now) {
+            return;
+        }
+        self.look = None;
+        if let (Some(after), SourceState::Idle) = (&self.folder.after, self.state) {
+            // Checkpoints go on to hold it, if no file comes.
+            cx.to.position(&self.name, after);
+        }
+        if self.watch.is_none() {
+            match Watch::new(&self.folder.path, cx.registry, self.token) {
+                Ok(watch) => self.watch = Some(watch),
+                Err(error) => return self.unavailable(&error.to_string(), cx),
+            }
+        }
+        self.ask(Vec::new());
+    }
+
+    fn ask(&mut self, complete: Vec<String>) {
+        // The worker ends only after this end.
+        let _ = self.ask.send(complete);
+    }
+
+    fn unavailable(&mut self, why: &str, cx: &mut Context<'_>) {
+        let why = format!("cannot read the folder {}: {why}", self.folder.path.display());
+        self.watch = None;
+        self.look = Some(cx.now + RETRY);
+        self.trouble = Some(why.clone());
+        self.set(SourceState::Lost);
+        self.report(cx.hear, Happened::Unavailable { why, retry: RETRY });
+    }
+
+    /// Something happened in the folder, or the worker has found something. Says whether there may be more.
+    pub(super) fn turn(&mut self, cx: &mut Context<'_>) -> Result<bool, FeedError> {
+        if let Some(watch) = &mut self.watch {
+            match watch.read() {
+                Ok(seen) if seen.is_gone => self.unavailable("it is gone", cx),
+                Ok(seen) if !seen.any => {}
+                Ok(seen) => self.ask(seen.complete),
+                Err(error) => self.unavailable(&error.to_string(), cx),
+            }
+        }
+        let mut left = TURN;
+        while left > 0 {
+            let Ok(found) = self.found.try_recv() else { return Ok(false) };
+            match found {
+                Found::Begin(name) => self.begin(name, cx)?,
+                Found::Bytes(bytes) => {
+                    left = left.saturating_sub(bytes.len());
+                    self.bytes(&bytes, cx)?;
+                }
+                Found::End(read) => self.end_file(read, cx)?,
+                Found::Late(name) => self.pass_over(
+                    name.0,
+                    "it came, or changed, after its turn: it is not taken".to_owned(),
+                    cx,
+                ),
+                Found::Waiting(time) => {
+                    self.set(SourceState::Up);
+                    self.trouble = None;
+                    self.look = time.or(Watch::BLIND).map(|time| cx.now + time);
+                }
+                Found::Failed(error) => self.unavailable(&error.to_string(), cx),
+            }
+        }
+        Ok(true)
+    }
+
+    fn begin(&mut self, name: Name, cx: &mut Context<'_>) -> Result<(), FeedError> {
+        if self.state != SourceState::Up {
+            self.set(SourceState::Resync);
+        }
+        self.peers.forget_names();
+        self.peers.open.clear();
+        if name.is_dump() {
+            for &peer in &self.peers.all {
+                cx.to.mark_stale(peer)?;
+                self.peers.open.insert(peer, true);
+            }
+        }
+        let figures = &self.peers.figures;
+        let before = (figures.announced + figures.withdrawn, figures.damaged);
+        let driver = Driver::new((self.folder.decoder)(), LONGEST_RECORD);
+        self.file = Some(Reading { name, driver, before, failed: None });
+        Ok(())
+    }
+
+    fn bytes(&mut self, bytes: &[u8], cx: &mut Context<'_>) -> Result<(), FeedError> {
+        self.last = Some(cx.now);
+        self.peers.figures.bytes += bytes.len() as u64;
+        self.decode(cx, |driver, told| driver.push(bytes, told).map_err(|e| e.to_string()))
+    }
+
+    fn decode(
+        &mut self,
+        cx: &mut Context<'_>,
+        step: impl FnOnce(&mut Driver, &mut Told<'_>) -> Result<(), String>,
+    ) -> Result<(), FeedError> {
+        let Self { file: Some(reading), peers, folder, damage, name, .. } = self else {
+            return Ok(());
+        };
+        if reading.failed.is_some() {
+            return Ok(());
+        }
+        let file: Arc<str> = reading.name.0.as_str().into();
+        let events =
+            |event| hear_damage(event, (name, &file), &mut damage.borrow_mut(), cx.now, cx.hear);
+        let mut told = Told {
+            to: &mut *cx.to,
+            peers,
+            is_resync: reading.name.is_dump(),
+            speaker: &folder.peer,
+            table: &folder.table,
+            events: &events,
+            failed: None,
+        };
+        let stepped = step(&mut reading.driver, &mut told);
+        reading.failed = match told.failed {
+            Some(error) if is_fatal(&error) => return Err(error),
+            Some(error) => Some(error.to_string()),
+            None => stepped.err(),
+        };
+        Ok(())
+    }
+
+    /// The file ends. A dump that was read as a whole withdraws what it does not name.
+    fn end_file(&mut self, read: io::Result<()>, cx: &mut Context<'_>) -> Result<(), FeedError> {
+        let tail = if read.is_ok() { Tail::End } else { Tail::Cut };
+        self.decode(cx, |driver, told| match driver.finish(tail, told) {
+            Ok(0) => Ok(()),
+            Ok(left) => Err(format!("its last record is cut: {left} bytes are left")),
+            Err(error) => Err(error.to_string()),
+        })?;
+        let Some(Reading { name, driver, before, failed }) = self.file.take() else {
+            return Ok(());
+        };
+        let failed = read.err().map(|error| error.to_string()).or(failed);
+        let stale = std::mem::take(&mut self.peers.open);
+        if failed.is_none() {
+            for (peer, _) in stale.into_iter().filter(|&(_, is_stale)| is_stale) {
+                cx.to.sweep(peer)?;
+            }
+        }
+        let name = name.0;
+        self.peers.figures.remarks.insert("file", name.clone());
+        cx.to.position(&self.name, &name);
+        let figures = &self.peers.figures;
+        let updates = figures.announced + figures.withdrawn - before.0;
+        let damaged = figures.damaged - before.1;
+        match failed {
+            None => self.report(cx.hear, Happened::Taken { file: name, updates, damaged }),
+            Some(why) => {
+                let offset = driver.offset();
+                let why =
+                    format!("behind byte {offset}: {why}; {updates} updates of it were taken");
+                self.pass_over(name, why, cx);
+            }
+        }
+        Ok(())
+    }
+
+    fn pass_over(&mut self, file: String, why: String, cx: &mut Context<'_>) {
+        self.trouble = Some(format!("{file}: {why}"));
+        self.report(cx.hear, Happened::PassedOver { file, why });
+    }
+
+    /// The source is no more, nor are its routes.
+    pub(super) fn end(&mut self, to: &mut dyn Listener) -> Result<(), FeedError> {
+        while let Some(peer) = self.peers.all.pop_first() {
+            to.down(peer)?;
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, state: SourceState) {
+        if self.state != state {
+            (self.state, self.since) = (state, SystemTime::now());
+        }
+    }
+
+    /// How it stands, for the board.
+    pub(super) fn status(&self, now: Duration) -> SourceStatus {
+        let ago = |last| SystemTime::now().checked_sub(now.saturating_sub(last));
+        SourceStatus {
+            name: self.name.to_string(),
+            kind: self.shown.kind,
+            endpoint: self.shown.endpoint.clone(),
+            table: self.shown.table.clone(),
+            state: self.state,
+            figures: self.peers.figures.clone(),
+            since: self.since,
+            last: self.last.and_then(ago),
+            trouble: self.trouble.clone(),
+        }
+    }
+
+    fn report(&self, hear: &Hear, what: Happened) {
+        hear(Report { source: Arc::clone(&self.name), what });
+    }
+
+    pub(super) fn close(self, registry: &Registry) {
+        if let Some(watch) = self.watch {
+            watch.close(registry);
+        }
+    }
+}
+
+/// Reports damage with the file that it is in, and not all of it.
+fn hear_damage(
+    event: Event,
+    (source, file): (&Arc<str>, &Arc<str>),
+    throttle: &mut Throttle,
+    now: Duration,
+    hear: &Hear,
+) {
+    let report = |what| hear(Report { source: Arc::clone(source), what });
+    let Event::Damaged(damage) = event else { return report(Happened::Said(event)) };
+    let Some(more) = throttle.pass(now) else { return };
+    if more > 0 {
+        report(Happened::More { count: more });
+    }
+    report(Happened::Said(Event::Damaged(Damage { file: Arc::clone(file), ..damage })));
+}

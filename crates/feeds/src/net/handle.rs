@@ -1,0 +1,131 @@
+//! What other threads ask of a hub that runs.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+
+use mio::Waker;
+
+use super::source::{Source, SourceError};
+
+/// A hub that runs on another thread. Calls that give something wait for the loop, which answers within a
+/// turn of its sources.
+#[derive(Clone)]
+pub struct Handle {
+    commands: Sender<Command>,
+    shared: Arc<Shared>,
+}
+
+/// What a loop and its handles have in common.
+pub(super) struct Shared {
+    pub(super) waker: Arc<Waker>,
+    pub(super) is_stopped: AtomicBool,
+    pub(super) turns: AtomicU64,
+}
+
+pub(super) enum Command {
+    Add(Box<Source>, Sender<Result<(), SourceError>>),
+    Remove(String, Sender<bool>),
+    Reload(Vec<Source>, Sender<Vec<SourceError>>),
+    Refresh(String, Sender<usize>),
+    List(Sender<Vec<String>>),
+}
+
+/// The hub runs no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HubEnded;
+
+impl fmt::Display for HubEnded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the feeds run no more")
+    }
+}
+
+impl std::error::Error for HubEnded {}
+
+impl Handle {
+    pub(super) fn new(waker: Arc<Waker>) -> (Self, Receiver<Command>) {
+        let (commands, receiver) = mpsc::channel();
+        let shared = Shared { waker, is_stopped: false.into(), turns: 0.into() };
+        (Self { commands, shared: Arc::new(shared) }, receiver)
+    }
+
+    pub(super) fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
+    }
+
+    /// Has the hub say its last words, close its connections and [return](super::Hub::run), within a second
+    /// unless the table holds it back. The routes stay.
+    pub fn stop(&self) {
+        self.shared.is_stopped.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// Adds a source.
+    ///
+    /// # Errors
+    /// [`HubEnded`]; within, why the source cannot be run.
+    pub fn add(&self, source: Source) -> Result<Result<(), SourceError>, HubEnded> {
+        self.ask(|reply| Command::Add(Box::new(source), reply))
+    }
+
+    /// Removes a source, and its routes; says whether there was one.
+    ///
+    /// # Errors
+    /// [`HubEnded`].
+    pub fn remove(&self, name: &str) -> Result<bool, HubEnded> {
+        self.ask(|reply| Command::Remove(name.to_owned(), reply))
+    }
+
+    /// Makes these the sources. Those that are as they were go on, with their connections; of one that listens
+    /// on the same address, the sessions whose [settings](super::Speaker::settings) are equal. Everything else
+    /// is removed, or added. Gives what could not be added.
+    ///
+    /// # Errors
+    /// [`HubEnded`].
+    pub fn reload(&self, sources: Vec<Source>) -> Result<Vec<SourceError>, HubEnded> {
+        self.ask(|reply| Command::Reload(sources, reply))
+    }
+
+    /// Has everything said again by the source or session of this name, without its routes going meanwhile: by
+    /// its protocol if that can ask for it, else over a new connection. Says how many connections were asked;
+    /// pipes and folders say nothing again.
+    ///
+    /// # Errors
+    /// [`HubEnded`].
+    pub fn refresh(&self, name: &str) -> Result<usize, HubEnded> {
+        self.ask(|reply| Command::Refresh(name.to_owned(), reply))
+    }
+
+    /// The names of the sources. How they stand is on the [board](crate::Board).
+    ///
+    /// # Errors
+    /// [`HubEnded`].
+    pub fn list(&self) -> Result<Vec<String>, HubEnded> {
+        self.ask(Command::List)
+    }
+
+    /// How often the loop has woken up. It does not while nothing happens.
+    pub fn turns(&self) -> u64 {
+        self.shared.turns.load(Ordering::Relaxed)
+    }
+
+    fn ask<T>(&self, command: impl FnOnce(Sender<T>) -> Command) -> Result<T, HubEnded> {
+        let (reply, answer) = mpsc::channel();
+        self.commands.send(command(reply)).map_err(|_| HubEnded)?;
+        self.wake();
+        answer.recv().map_err(|_| HubEnded)
+    }
+
+    fn wake(&self) {
+        // It fails where the system has no memory; the loop sees the command when it wakes for another reason.
+        let _ = self.shared.waker.wake();
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").finish_non_exhaustive()
+    }
+}

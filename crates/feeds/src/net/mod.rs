@@ -1,0 +1,117 @@
+//! Sockets: what runs sources that do not end.
+//!
+//! ```text
+//!   listening sockets ──► sessions by remote address ┐
+//!   connections that are opened here ────────────────┤               ┌─► Listener: LiveFeed ─► Live
+//!   pipes, standard input ───────────────────────────┼─► Hub, a loop ┤
+//!   devices: the kernel's routing socket ────────────┤   on a thread └─► Board, reports
+//!   folders, read by a thread each ──────────────────┘       ▲
+//!                                              Handle ───────┘ stop, add, remove, reload, refresh
+//! ```
+//!
+//! A [`Hub`] owns all sockets, their [`Protocol`](crate::Protocol)s, and the table while it runs: what is read
+//! from a socket is decoded where it lies and applied by the same thread, without a lock or a queue
+//! between. Protocols' deadlines are the poll's timeout, so that a hub to which nothing happens does not run
+//! at all. Each connection with something to read gets its turn in order, of 128 KiB at most, so that one in
+//! a flood does not starve a quiet one; a table that is behind holds all of them back, as TCP then does with
+//! their daemons. ADR 15 has the reasons.
+//!
+//! **Sessions.** A source that listens has a session for each remote address: when a daemon connects again it
+//! is the same session, whose routes served meanwhile and are marked and swept. If the old connection is
+//! still there, it is dead or about to be, and the new one takes its place. A connection whose other end is silent
+//! for a minute, even to the system's probes, is closed. What sends garbage is disconnected by its decoder,
+//! and what is damaged is skipped; the first five damaged parts in ten seconds are reported, the others
+//! counted.
+//!
+//! **Memory.** A session keeps at most [one record](crate::SessionOptions::longest_record) that is not whole and 1 MiB that
+//! is not sent; a source that listens has at most [`Listen::limit`] sessions, a folder 1 MiB that was read
+//! ahead.
+//!
+//! **Restart.** [`Hub::adopt`] gives the routes of a checkpoint to the sessions that they came by. They serve until
+//! the session has said everything, or until its hold time is over.
+//!
+//! ```
+//! use std::io::Write;
+//! use std::net::TcpStream;
+//! use std::sync::Arc;
+//!
+//! use fibula_feeds::net::{Endpoint, Hub, Listen, Source, Speaker};
+//! use fibula_feeds::{Board, Session, SessionOptions};
+//! use fibula_rib::{Peer, Rib};
+//! # use fibula_core::{Attributes, Change, Update};
+//! # use fibula_ingest::{Decoder, Sink, Stopped, Tail};
+//! # #[derive(Default)]
+//! # struct OneALine;
+//! # impl Decoder for OneALine {
+//! #     fn decode(&mut self, input: &[u8], _: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
+//! #         let Some(end) = input.iter().position(|&byte| byte == b'\n') else { return Ok(0) };
+//! #         let change = Change::Announce(Attributes::Values(&[]));
+//! #         let prefix = std::str::from_utf8(&input[..end]).unwrap().parse().unwrap();
+//! #         sink.update(&Update::new(prefix, change));
+//! #         Ok(end + 1)
+//! #     }
+//! #     fn records(&self) -> u64 { 0 }
+//! # }
+//!
+//! let board = Arc::new(Board::default());
+//! let mut hub = Hub::new(Arc::clone(&board), |report| println!("{report}"))?;
+//! let speaker = Speaker {
+//!     settings: String::new(),
+//!     protocol: Arc::new(|who| {
+//!         let peer = Peer { source: Some(who.name), ..Peer::new(who.remote, 64500) };
+//!         let options = SessionOptions { peer, ..Default::default() };
+//!         // `OneALine` decodes a prefix a line.
+//!         let session = Session::new(|| Box::new(OneALine), options);
+//!         Box::new(session.with_events(who.events))
+//!     }),
+//! };
+//! hub.add(Source {
+//!     name: "lines".to_owned(),
+//!     kind: "text",
+//!     table: String::new(),
+//!     endpoint: Endpoint::Listen(Listen {
+//!         address: "127.0.0.1:0".parse()?,
+//!         speakers: vec![("127.0.0.0/8".parse()?, speaker)],
+//!         limit: 10,
+//!         prepare: None,
+//!     }),
+//! })?;
+//! let handle = hub.handle();
+//! let thread = std::thread::spawn(move || {
+//!     let mut rib = Rib::default();
+//!     hub.run(&mut rib).map(|()| rib)
+//! });
+//!
+//! let mut daemon = TcpStream::connect(&board.all()[0].endpoint)?;
+//! daemon.write_all(b"192.0.2.0/24\n")?;
+//! let began = std::time::Instant::now();
+//! while board.all().iter().all(|source| source.figures.announced == 0) {
+//!     assert!(began.elapsed().as_secs() < 30);
+//!     std::thread::sleep(std::time::Duration::from_millis(1));
+//! }
+//! handle.stop();
+//! assert_eq!(thread.join().unwrap()?.len::<u32>(0), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod config;
+mod door;
+mod farewell;
+mod folder;
+mod handle;
+mod hub;
+mod link;
+mod outbox;
+mod report;
+mod sessions;
+mod show;
+mod slots;
+mod source;
+mod stream;
+
+pub use handle::{Handle, HubEnded};
+pub use hub::Hub;
+pub use report::{Happened, Report};
+pub use sessions::speaking;
+pub use source::{Endpoint, Folder, Listen, Prepare, Retry, Source, SourceError, Speaker, Who};
+pub use stream::{Device, Got};

@@ -1,0 +1,55 @@
+//! What is still to be sent.
+
+use std::io;
+
+use super::stream::{Stream, is_interrupted, is_pause};
+
+/// Bytes that wait for the other end to take them.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    bytes: Vec<u8>,
+    sent: usize,
+}
+
+/// Bytes that may wait. What a collector says is short, so a receiver that lets so much pile up is stuck.
+const MOST: usize = 1 << 20;
+
+impl Outbox {
+    pub(super) fn is_empty(&self) -> bool {
+        self.sent == self.bytes.len()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.sent = 0;
+    }
+
+    /// Where more is appended.
+    pub(super) fn bytes(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// Sends as much as is taken now.
+    ///
+    /// # Errors
+    /// If the stream fails, or too much is left.
+    pub(super) fn send(&mut self, stream: &mut Stream) -> io::Result<()> {
+        while !self.is_empty() {
+            match stream.write(&self.bytes[self.sent..]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(sent) => self.sent += sent,
+                Err(error) if is_pause(&error) => break,
+                Err(error) if is_interrupted(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.bytes.drain(..self.sent);
+        self.sent = 0;
+        match self.bytes.len() {
+            waiting if waiting > MOST => Err(io::Error::other(format!(
+                "the other end does not read: {waiting} bytes wait for it"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! What the operator of a hub should know.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::Event;
+
+/// Something that happened to a source of a [`Hub`](super::Hub); the others go on.
+#[derive(Debug)]
+pub struct Report {
+    /// The source, or its session: `bmp`, `bmp 192.0.2.1`.
+    pub source: Arc<str>,
+    /// What happened.
+    pub what: Happened,
+}
+
+/// What happened to a source.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Happened {
+    /// It waits for connections.
+    Listening {
+        /// Where.
+        address: SocketAddr,
+    },
+    /// A connection began.
+    Connected,
+    /// The connection ended. Its routes serve for the hold time.
+    Disconnected {
+        /// Why.
+        why: String,
+        /// Bytes that the connection had brought.
+        bytes: u64,
+    },
+    /// Somebody connected who may not, or one too many.
+    Refused {
+        /// Who.
+        address: IpAddr,
+        /// Why.
+        why: &'static str,
+    },
+    /// A source that is opened here cannot be opened. It is tried again after this time.
+    Unavailable {
+        /// What the system said.
+        why: String,
+        /// When the next attempt is made.
+        retry: Duration,
+    },
+    /// A stream that does not come back, such as standard input, ended.
+    Ended,
+    /// A file of a folder was taken.
+    Taken {
+        /// The file.
+        file: String,
+        /// Updates in it.
+        updates: u64,
+        /// Parts of it that were damaged and skipped.
+        damaged: u64,
+    },
+    /// A file of a folder was passed over, or its rest was.
+    PassedOver {
+        /// The file.
+        file: String,
+        /// Why, and how much of it was taken.
+        why: String,
+    },
+    /// The checkpoint has peers of a source that is not configured any more: their routes are gone.
+    Orphans {
+        /// How many peers.
+        peers: usize,
+    },
+    /// So many more refusals, or damaged parts, were not reported one by one.
+    More {
+        /// How many.
+        count: u64,
+    },
+    /// What the source's protocol reports.
+    Said(Event),
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.source, self.what)
+    }
+}
+
+impl fmt::Display for Happened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Listening { address } => write!(f, "listens on {address}"),
+            Self::Connected => f.write_str("connected"),
+            Self::Disconnected { why, bytes } => {
+                write!(f, "disconnected behind byte {bytes}: {why}")
+            }
+            Self::Refused { address, why } => write!(f, "refused {address}: {why}"),
+            Self::Unavailable { why, retry } => {
+                write!(f, "{why}; the next attempt is made in {retry:?}")
+            }
+            Self::Ended => f.write_str("the stream ended"),
+            Self::Taken { file, updates, damaged: 0 } => write!(f, "{file}: {updates} updates"),
+            Self::Taken { file, updates, damaged } => {
+                write!(f, "{file}: {updates} updates; {damaged} damaged parts were skipped")
+            }
+            Self::PassedOver { file, why } => write!(f, "{file}: {why}"),
+            Self::Orphans { peers } => write!(
+                f,
+                "the checkpoint has {peers} peers of this source, which is not configured: their routes \
+                 are gone"
+            ),
+            Self::More { count } => write!(f, "and {count} more like this"),
+            Self::Said(event) => write!(f, "{event}"),
+        }
+    }
+}
+
+/// Who hears reports.
+pub(super) type Hear = Arc<dyn Fn(Report) + Send + Sync>;
+
+/// Lets through a few of what may come in floods, and counts the rest.
+#[derive(Debug)]
+pub(super) struct Throttle {
+    /// In one interval.
+    most: u32,
+    /// When the current interval began, and what was let through in it.
+    began: Duration,
+    passed: u32,
+    held: u64,
+}
+
+impl Default for Throttle {
+    /// Five in ten seconds.
+    fn default() -> Self {
+        Self::of(5)
+    }
+}
+
+impl Throttle {
+    const INTERVAL: Duration = Duration::from_secs(10);
+
+    /// So many in ten seconds.
+    pub(super) const fn of(most: u32) -> Self {
+        Self { most, began: Duration::ZERO, passed: 0, held: 0 }
+    }
+
+    /// Whether this one passes, and how many were held back since the last that did.
+    pub(super) fn pass(&mut self, now: Duration) -> Option<u64> {
+        if now.saturating_sub(self.began) >= Self::INTERVAL {
+            (self.began, self.passed) = (now, 0);
+        }
+        if self.passed == self.most {
+            self.held += 1;
+            return None;
+        }
+        self.passed += 1;
+        Some(std::mem::take(&mut self.held))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floods_are_counted() {
+        let mut throttle = Throttle::default();
+        let at = Duration::from_secs;
+        let passed: Vec<_> = (0..8).map(|_| throttle.pass(at(3))).collect();
+        assert_eq!(passed[..5], [Some(0); 5]);
+        assert_eq!(passed[5..], [None; 3]);
+        assert_eq!(throttle.pass(at(10)), Some(3));
+        assert_eq!(throttle.pass(at(11)), Some(0));
+    }
+}

@@ -1,0 +1,191 @@
+//! The sessions: of those who connect, and of those whose routes a checkpoint has.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fibula_rib::{Peer, Rib};
+use mio::Token;
+use mio::net::TcpStream;
+
+use super::door::Door;
+use super::hub::Hub;
+use super::link::{Context, Link, Shown, Via};
+use super::report::{Happened, Hear, Report, Throttle};
+use super::slots::Thing;
+use super::source::{Speaker, Who};
+use super::stream::Stream;
+use crate::{Clock, Event, FeedError, Listener, SystemClock};
+
+/// The peers that have routes in a table, with their numbers: those of its checkpoint, for [`Hub::adopt`].
+pub fn speaking(rib: &Rib) -> Vec<(u32, Peer)> {
+    let numbered = (0..).zip(rib.peers());
+    let has_paths = |&(number, _): &(u32, &Peer)| {
+        rib.paths_of::<u32>(number) + rib.paths_of::<u128>(number) > 0
+    };
+    numbered.filter(has_paths).map(|(number, peer)| (number, peer.clone())).collect()
+}
+
+impl Hub {
+    /// Somebody has connected.
+    pub(super) fn accept(
+        &mut self,
+        source: &Arc<str>,
+        stream: TcpStream,
+        address: IpAddr,
+        to: &mut dyn Listener,
+    ) -> Result<(), FeedError> {
+        let now = self.clock.now();
+        let Some(running) = self.sources.get(source) else { return Ok(()) };
+        let session = running.sessions.get(&address).copied();
+        let sessions = running.sessions.len();
+        let Some(slot) = self.slots.get_mut(running.main) else { return Ok(()) };
+        let Thing::Door(door) = &mut slot.thing else { return Ok(()) };
+        let speaker = door.speaker(address).cloned();
+        let refused = match (&speaker, session) {
+            (None, _) => Some("it is not among those who may connect"),
+            (Some(_), None) if sessions >= door.limit => {
+                Some("there are as many sessions as may be")
+            }
+            (Some(_), _) => None,
+        };
+        if let Some(why) = refused {
+            door.refuse(address, why, now, &self.hear);
+            let main = running.main;
+            self.settle(main, now);
+            return Ok(());
+        }
+        door.accepted += 1;
+        let Some(speaker) = speaker else { return Ok(()) };
+        let key = session.unwrap_or_else(|| self.session(source, address, &speaker));
+        let Self { slots, poll, hear, buffer, farewells, .. } = self;
+        let mut cx = Context { registry: poll.registry(), now, to, hear, buffer, farewells };
+        if let Some(slot) = slots.get_mut(key)
+            && let Thing::Link(link) = &mut slot.thing
+            && link.attach(Stream::tcp(stream), &mut cx)?
+        {
+            slots.queue(key);
+        }
+        self.settle(key, now);
+        Ok(())
+    }
+
+    /// A new session of a source that listens.
+    pub(super) fn session(
+        &mut self,
+        source: &Arc<str>,
+        address: IpAddr,
+        speaker: &Speaker,
+    ) -> usize {
+        let name: Arc<str> = format!("{source} {address}").into();
+        let key = self.slots.number();
+        let Some(running) = self.sources.get_mut(source) else { return key };
+        running.sessions.insert(address, key);
+        let shown = Shown { endpoint: address.to_string(), ..running.shown.clone() };
+        let link = self.link((name, shown), Some(address), speaker, Via::Accepted, key);
+        self.slots.insert(key, Arc::clone(source), Thing::Link(Box::new(link)));
+        key
+    }
+
+    pub(super) fn link(
+        &self,
+        (name, shown): (Arc<str>, Shown),
+        remote: Option<IpAddr>,
+        speaker: &Speaker,
+        via: Via,
+        key: usize,
+    ) -> Link {
+        let events = events_of(Arc::clone(&name), Arc::clone(&self.hear), self.clock);
+        let protocol = (speaker.protocol)(Who { name: Arc::clone(&name), remote, events });
+        Link::new((name, shown), speaker.settings.clone(), protocol, via, Token(key))
+    }
+
+    /// Those who are configured one by one have a session from the beginning.
+    pub(super) fn name_hosts(&mut self, source: &Arc<str>) {
+        let now = self.clock.now();
+        for (address, speaker) in self.door(source).map(|door| door.hosts()).unwrap_or_default() {
+            if !self.sources[source].sessions.contains_key(&address) {
+                let key = self.session(source, address, &speaker);
+                self.settle(key, now);
+            }
+        }
+    }
+
+    pub(super) fn door(&self, source: &str) -> Option<&Door> {
+        match &self.slots.get(self.sources.get(source)?.main)?.thing {
+            Thing::Door(door) => Some(door),
+            _ => None,
+        }
+    }
+
+    /// Whether nothing but this session remembers the address.
+    pub(super) fn is_stranger(&self, source: &str, key: usize) -> bool {
+        let Some(running) = self.sources.get(source) else { return true };
+        let Some((address, _)) = running.sessions.iter().find(|&(_, &session)| session == key)
+        else {
+            return false; // it is opened here
+        };
+        let is_named = |door: &Door| door.hosts().iter().any(|(host, _)| host == address);
+        !self.door(source).is_some_and(is_named)
+    }
+
+    /// Gives the routes of a checkpoint to the sources that they are of. They serve until their source has
+    /// said everything, or until its hold time is over; those of sources that are not configured any more are
+    /// gone at once, those of files stay. Sources are to be [added](Hub::add) before.
+    ///
+    /// # Errors
+    /// If the table cannot go on.
+    pub fn adopt(&mut self, peers: &[(u32, Peer)], to: &mut dyn Listener) -> Result<(), FeedError> {
+        let now = self.clock.now();
+        let mut orphans = BTreeMap::<&str, usize>::new();
+        for (number, peer) in peers {
+            let Some(heard) = &peer.source else { continue };
+            let Some(key) = self.thing_of(heard) else {
+                to.down(*number)?;
+                *orphans.entry(heard).or_default() += 1;
+                continue;
+            };
+            match self.slots.get_mut(key).map(|slot| &mut slot.thing) {
+                Some(Thing::Link(link)) => link.adopt(*number, now),
+                Some(Thing::Folder(folder)) => folder.adopt(*number),
+                _ => {}
+            }
+            self.settle(key, now);
+        }
+        for (source, peers) in orphans {
+            (self.hear)(Report { source: source.into(), what: Happened::Orphans { peers } });
+        }
+        Ok(())
+    }
+
+    /// The session of this name, or the folder; behind it may stand the view of a peer.
+    fn thing_of(&mut self, heard: &str) -> Option<usize> {
+        let mut words = heard.split(' ');
+        let (source, running) = self.sources.get_key_value(words.next()?)?;
+        let source = Arc::clone(source);
+        let Some(door) = self.door(&source) else { return Some(running.main) };
+        let address: IpAddr = words.next()?.parse().ok()?;
+        if let Some(&key) = running.sessions.get(&address) {
+            return Some(key);
+        }
+        let speaker = door.speaker(address)?.clone();
+        (running.sessions.len() < door.limit).then(|| self.session(&source, address, &speaker))
+    }
+}
+
+/// Who hears the events of a session's protocol. Damage comes in floods.
+fn events_of(source: Arc<str>, hear: Hear, clock: SystemClock) -> Box<dyn Fn(Event) + Send> {
+    let damage = Mutex::new(Throttle::default());
+    Box::new(move |event| {
+        let report = |what| hear(Report { source: Arc::clone(&source), what });
+        if let Event::Damaged(_) = event {
+            let passed = damage.lock().unwrap_or_else(PoisonError::into_inner).pass(clock.now());
+            match passed {
+                None => return,
+                Some(0) => {}
+                Some(count) => report(Happened::More { count }),
+            }
+        }
+        report(Happened::Said(event));
+    })
+}

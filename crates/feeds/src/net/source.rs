@@ -1,0 +1,265 @@
+//! What a hub is told to run.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fibula_core::AnyPrefix;
+use fibula_ingest::Decoder;
+use fibula_rib::Peer;
+
+use super::stream::Device;
+use crate::{Event, Protocol};
+
+/// A source of a [`Hub`](super::Hub), as it is configured.
+pub struct Source {
+    /// Its name, which no other source has: text without white space. Sessions of a source that listens
+    /// are called so with the remote address behind: `bmp 192.0.2.1`.
+    pub name: String,
+    /// What it speaks: `fpm`, `bmp`, `bgp`, `kernel`, `ris`, `mrt`.
+    pub kind: &'static str,
+    /// The table that it feeds, for whoever shows it; see [`SourceStatus`](crate::SourceStatus::table).
+    pub table: String,
+    /// Where it is heard.
+    pub endpoint: Endpoint,
+}
+
+/// Where a source is heard, and how what is said there is understood.
+pub enum Endpoint {
+    /// Accepts connections. A remote address has one session: when it connects again, be the old connection
+    /// gone or not, it is the same session that goes on with the new one.
+    Listen(Listen),
+    /// Opens a connection, and opens it again when it breaks.
+    Connect {
+        /// Where to.
+        address: SocketAddr,
+        /// What is spoken.
+        speaker: Speaker,
+        /// When a connection that failed is tried again.
+        retry: Retry,
+    },
+    /// Reads a named pipe, whose writers may come and go; a file, once; or standard input (`-`), once.
+    Path {
+        /// The pipe.
+        path: PathBuf,
+        /// What is spoken.
+        speaker: Speaker,
+    },
+    /// Reads something that is opened by a function: the kernel's routing socket.
+    Device {
+        /// What it is, for whoever shows it.
+        what: String,
+        /// Opens it.
+        open: Box<dyn Fn() -> io::Result<Box<dyn Device>> + Send>,
+        /// What is spoken.
+        speaker: Speaker,
+        /// When a device that failed is opened again.
+        retry: Retry,
+    },
+    /// Reads the files of a folder as they appear.
+    Folder(Folder),
+}
+
+/// Connections that are accepted.
+pub struct Listen {
+    /// Where.
+    pub address: SocketAddr,
+    /// Who may connect: the longest prefix that has the remote address decides what is spoken. A prefix of a
+    /// single address is a session that exists, and is shown, before it is connected.
+    pub speakers: Vec<(AnyPrefix, Speaker)>,
+    /// How many sessions there may be, connected or lost.
+    pub limit: usize,
+    /// Called with the listening socket, to set options that connections inherit (TCP MD5 keys).
+    pub prepare: Option<Prepare>,
+}
+
+/// Sets options of a listening socket.
+pub type Prepare = Box<dyn Fn(BorrowedFd<'_>) -> io::Result<()> + Send>;
+
+/// What is spoken at an endpoint.
+#[derive(Clone)]
+pub struct Speaker {
+    /// What it is configured to, as text: at [`Handle::reload`](super::Handle::reload) a session whose
+    /// settings are equal is not touched.
+    pub settings: String,
+    /// Makes the protocol of a session.
+    pub protocol: Arc<dyn Fn(Who) -> Box<dyn Protocol> + Send + Sync>,
+}
+
+/// A session that needs a protocol.
+pub struct Who {
+    /// The session's name, which is the [source](Peer::source) of its peers, a space and the peer's view
+    /// behind where it has views. After a restart, peers are given to the sessions by it.
+    pub name: Arc<str>,
+    /// The address of the other end, if there is one.
+    pub remote: Option<IpAddr>,
+    /// Who hears the protocol's events.
+    pub events: Box<dyn Fn(Event) + Send>,
+}
+
+/// When something that failed is tried again: after `first`, then each time after twice as long, up to
+/// `longest`. What served for ten seconds starts from `first` again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// After the first failure.
+    pub first: Duration,
+    /// At most.
+    pub longest: Duration,
+}
+
+impl Default for Retry {
+    /// One second; a minute.
+    fn default() -> Self {
+        Self { first: Duration::from_secs(1), longest: Duration::from_secs(60) }
+    }
+}
+
+/// A folder in which files appear, such as a collector's `updates`.
+///
+/// Files are taken **in the order of the times in their names**: of `rib.20221122.1600.bz2` and
+/// `updates.20221122.1605.gz` that is the text from the first number of four or more digits up to the next letter, `20221122.1600`; names with
+/// equal times are in the order of the whole names, so that `bview` and `rib` come before `updates`. Names that begin
+/// with a dot, end with `~`, `.tmp` or `.part`, or are no UTF-8 are not looked at.
+///
+/// A file is **complete** when it was renamed into the folder, when its writer closed it, or when it has not
+/// changed for [`Folder::settle`]. A file that is not complete holds back those behind it. One that becomes
+/// complete after a later one was taken is reported and passed over.
+///
+/// The folder is **begun** with its newest dump (`rib*`, `bview*`), or with its first file if there is none;
+/// what is before is left alone, and so are later dumps, which say nothing that the updates did not. With
+/// [`Folder::after`] it goes on behind that file. A dump that is read withdraws what its peers had and it
+/// does not name, after it was read.
+///
+/// A file that is **damaged** is reported, what can be read of it is taken, and the folder goes on: the files
+/// behind it are worth more than a table that stands still.
+#[derive(Clone)]
+pub struct Folder {
+    /// The folder.
+    pub path: PathBuf,
+    /// The name of its last file that the table has taken in: the source's position in a checkpoint, see
+    /// [`Positions`](crate::Positions).
+    pub after: Option<String>,
+    /// After how long a file that does not change is complete.
+    pub settle: Duration,
+    /// What it is configured to, as [`Speaker::settings`].
+    pub settings: String,
+    /// Makes the decoder of a file.
+    pub decoder: Arc<dyn Fn() -> Box<dyn Decoder> + Send + Sync>,
+    /// Who speaks in formats without peers; its source is that of all peers.
+    pub peer: Peer,
+    /// The name of the table, as [`SessionOptions::table`](crate::SessionOptions::table).
+    pub table: String,
+}
+
+impl Source {
+    /// What must not change if the source is to go on at a reload. The speakers of a door are compared one by
+    /// one.
+    pub(super) fn identity(&self) -> Identity {
+        let (way, settings) = match &self.endpoint {
+            Endpoint::Listen(_) => ("listen", ""),
+            Endpoint::Connect { speaker, .. } => ("connect", &*speaker.settings),
+            Endpoint::Path { speaker, .. } => ("path", &*speaker.settings),
+            Endpoint::Device { speaker, .. } => ("device", &*speaker.settings),
+            Endpoint::Folder(folder) => ("folder", &*folder.settings),
+        };
+        let place = self.endpoint.text();
+        Identity {
+            kind: self.kind,
+            table: self.table.clone(),
+            way,
+            place,
+            settings: settings.to_owned(),
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), SourceError> {
+        let is_name = !self.name.is_empty() && !self.name.contains(char::is_whitespace);
+        is_name.then_some(()).ok_or_else(|| SourceError::Name { name: self.name.clone() })
+    }
+}
+
+impl Endpoint {
+    /// As the board shows it.
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::Listen(listen) => listen.address.to_string(),
+            Self::Connect { address, .. } => address.to_string(),
+            Self::Path { path, .. } | Self::Folder(Folder { path, .. }) => {
+                path.display().to_string()
+            }
+            Self::Device { what, .. } => what.clone(),
+        }
+    }
+}
+
+/// See [`Source::identity`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Identity {
+    kind: &'static str,
+    table: String,
+    way: &'static str,
+    place: String,
+    settings: String,
+}
+
+/// Why a source cannot be run.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SourceError {
+    /// Its name is empty or has white space in it.
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// There is another source of this name.
+    Twice {
+        /// The name.
+        name: String,
+    },
+    /// Its address cannot be listened on.
+    Listen {
+        /// The source.
+        name: String,
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The system has no thread to read its folder.
+    Thread {
+        /// The source.
+        name: String,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+impl fmt::Display for SourceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name { name } => {
+                write!(f, "{name:?} is no name of a source: it is empty or has white space in it")
+            }
+            Self::Twice { name } => write!(f, "there are two sources called {name}; rename one"),
+            Self::Listen { name, address, error } => {
+                write!(f, "{name}: cannot listen on {address}: {error}")
+            }
+            Self::Thread { name, error } => {
+                write!(f, "{name}: no thread to read the folder: {error}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SourceError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Listen { error, .. } | Self::Thread { error, .. } => Some(error),
+            Self::Name { .. } | Self::Twice { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Folders in which files appear.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fibula_feeds::SourceState;
+use fibula_feeds::net::{Endpoint, Folder, Source};
+use fibula_ingest::Decoder;
+use fibula_rib::Peer;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::{LIMIT, Net, ms, source, table};
+use crate::common::Lines;
+
+fn folder(path: &Path, settle: Duration, after: Option<&str>) -> Source {
+    source(
+        "mrt",
+        Endpoint::Folder(Folder {
+            path: path.to_owned(),
+            after: after.map(str::to_owned),
+            settle,
+            settings: String::new(),
+            decoder: Arc::new(|| Box::new(Lines::default()) as Box<dyn Decoder>),
+            peer: Peer { source: Some("mrt".into()), ..Peer::default() },
+            table: String::new(),
+        }),
+    )
+}
+
+/// The file appears whole.
+fn put(folder: &Path, name: &str, text: &str) {
+    let unfinished = folder.join(".unfinished");
+    match name.ends_with(".gz") {
+        true => {
+            let mut file = GzEncoder::new(File::create(&unfinished).unwrap(), Compression::fast());
+            file.write_all(text.as_bytes()).unwrap();
+            file.finish().unwrap();
+        }
+        false => fs::write(&unfinished, text).unwrap(),
+    }
+    fs::rename(unfinished, folder.join(name)).unwrap();
+}
+
+/// The files that were taken, in order.
+fn taken(net: &Net) -> Vec<String> {
+    let of_report = |report: &String| {
+        let (file, _) = report.strip_prefix("mrt: ")?.split_once(": ")?;
+        report.ends_with("updates").then(|| file.to_owned())
+    };
+    net.reports().iter().filter_map(of_report).collect()
+}
+
+fn is_up(net: &Net) -> bool {
+    net.state("mrt") == Some(SourceState::Up)
+}
+
+#[test]
+fn files_are_taken_in_order_as_they_appear() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    // A dump in the middle of an archive: what is before it is old.
+    put(path, "updates.20221122.1555.gz", "peer 0 1\n+ 0 9.0.0.0/8 9\n");
+    put(path, "bview.20221122.1600.gz", "peer 0 1\n+ 0 10.0.0.0/8 1\n+ 0 11.0.0.0/8 1\n");
+    put(path, "updates.20221122.1600.gz", "peer 5 1\n- 5 11.0.0.0/8\n+ 5 12.0.0.0/8 1\n");
+    put(path, "updates.20221122.1605", "peer 0 1\n+ 0 13.0.0.0/8 1\n");
+    let net = Net::start(vec![folder(path, Duration::ZERO, None)]);
+    net.wait("what is there", |net| is_up(net) && taken(net).len() == 3);
+    assert_eq!(net.paths(), table(&["10.0.0.0/8", "12.0.0.0/8", "13.0.0.0/8"], 1));
+
+    put(path, "updates.20221122.1610.gz", "peer 0 1\n- 0 13.0.0.0/8\n");
+    net.wait("the next", |net| taken(net).len() == 4);
+    // Later dumps say nothing new, and what is late would be out of order.
+    put(path, "bview.20221122.2400.gz", "peer 0 1\n+ 0 99.0.0.0/8 1\n");
+    put(path, "updates.20221122.1607.gz", "peer 0 1\n+ 0 99.0.0.0/8 1\n");
+    net.wait("the late one", |net| {
+        net.has_report("mrt: updates.20221122.1607.gz: it came, or changed, after its turn")
+    });
+    put(path, "updates.20221123.0005.gz", "peer 0 1\n+ 0 14.0.0.0/8 1\n");
+    net.wait("the last", |net| taken(net).len() == 5);
+    assert_eq!(net.paths(), table(&["10.0.0.0/8", "12.0.0.0/8", "14.0.0.0/8"], 1));
+    let expected = [
+        "bview.20221122.1600.gz",
+        "updates.20221122.1600.gz",
+        "updates.20221122.1605",
+        "updates.20221122.1610.gz",
+        "updates.20221123.0005.gz",
+    ];
+    assert_eq!(taken(&net), expected);
+    let remark = |net: &Net| net.status("mrt").unwrap().figures.remarks["file"].clone();
+    net.wait("the remark", |net| remark(net) == "updates.20221123.0005.gz");
+    // An idle folder is not looked at.
+    net.wait("silence", |net| {
+        let before = net.handle.turns();
+        std::thread::sleep(ms(300));
+        net.handle.turns() == before
+    });
+}
+
+#[test]
+fn files_that_grow_are_waited_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let net = Net::start(vec![folder(path, LIMIT * 100, None)]);
+    net.wait("the empty folder", is_up);
+    let mut growing = File::create(path.join("updates.20221122.1600")).unwrap();
+    growing.write_all(b"peer 0 1\n+ 0 10.0.0.0/8 1\n").unwrap();
+    growing.sync_all().unwrap();
+    // The next file is complete, but it is not its turn.
+    put(path, "updates.20221122.1605", "peer 0 1\n+ 0 10.0.0.0/8 2\n");
+    growing.write_all(b"+ 0 11.0.0.0/8 1\n").unwrap();
+    assert!(taken(&net).is_empty());
+    drop(growing); // closed by its writer
+    net.wait("both", |net| taken(net).len() == 2);
+    let mut expected = table(&["10.0.0.0/8"], 2);
+    expected.extend(table(&["11.0.0.0/8"], 1));
+    assert_eq!(net.paths(), expected);
+    drop(net);
+
+    // Without a word from the system (it was not there), what has not changed for a while is complete.
+    let half =
+        OpenOptions::new().append(true).create(true).open(path.join("updates.3000")).unwrap();
+    let net = Net::start(vec![folder(path, ms(50), Some("updates.20221122.1605"))]);
+    net.wait("the settled one", |net| taken(net) == ["updates.3000"]);
+    drop(half);
+}
+
+#[test]
+fn bad_files_are_reported_and_the_folder_goes_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let net = Net::start(vec![folder(path, Duration::ZERO, None)]);
+    net.wait("the empty folder", is_up);
+    // A damaged archive: what comes out of it before is taken.
+    let text: String =
+        (0..50_000).map(|i| format!("+ 0 10.{}.{}.0/24 1\n", i / 250, i % 250)).collect();
+    let mut archive = GzEncoder::new(Vec::new(), Compression::fast());
+    archive.write_all(b"peer 0 1\n").unwrap();
+    archive.write_all(text.as_bytes()).unwrap();
+    let mut bytes = archive.finish().unwrap();
+    bytes.truncate(bytes.len() / 2);
+    fs::write(path.join(".cut"), bytes).unwrap();
+    fs::rename(path.join(".cut"), path.join("updates.1000.gz")).unwrap();
+    net.wait("the cut one", |net| net.has_report("mrt: updates.1000.gz: "));
+    let report = net.reports().into_iter().find(|report| report.contains("updates.1000")).unwrap();
+    assert!(report.ends_with("updates of it were taken"), "{report}");
+    let before = net.paths().len();
+    assert!((1000..50_000).contains(&before), "{before}");
+
+    put(path, "updates.1001", "what\nis\nthis\n");
+    put(path, "updates.1002", "peer 0 1\n+ 0 192.0.2.0/24 1\nbinary\n+ 0 198.51.100.0/24 1\n");
+    fs::create_dir(path.join("updates.1003")).unwrap();
+    put(path, "updates.1004", "peer 0 1\n+ 0 203.0.113.0/24 1\n+ 0 1.0.0.0/8 ");
+    put(path, "updates.1005", "peer 0 1\n+ 0 2001:db8::/32 1\n");
+    net.wait("the last", |net| taken(net).contains(&"updates.1005".to_owned()));
+    assert_eq!(net.paths().len(), before + 3);
+    for report in [
+        "mrt: updates.1001: record 1, byte 0: no such word",
+        "mrt: updates.1001: 0 updates; 3 damaged parts were skipped",
+        "mrt: updates.1002: behind byte 0: not lines; 1 updates of it were taken",
+        "mrt: updates.1004: behind byte 30: its last record is cut: 14 bytes are left; 1 updates of it were taken",
+    ] {
+        assert!(net.has_report(report), "{report}: {:#?}", net.reports());
+    }
+    // The folder goes and comes.
+    fs::rename(path, path.with_extension("away")).unwrap();
+    net.wait("its absence", |net| net.has_report("it is gone; the next attempt is made in 10s"));
+    assert_eq!(net.state("mrt"), Some(SourceState::Lost));
+    fs::rename(path.with_extension("away"), path).unwrap();
+}
+
+#[test]
+fn a_dump_withdraws_what_it_does_not_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    put(path, "updates.1000", "peer 0 1\n+ 0 10.0.0.0/8 1\n+ 0 11.0.0.0/8 1\n");
+    let net = Net::start(vec![folder(path, Duration::ZERO, None)]);
+    net.wait("the first", |net| net.paths().len() == 2);
+    let rib = fibula_rib::Rib::from_snapshot(
+        &fibula_rib::Snapshot::from_bytes(
+            net.table.0.lock().unwrap().checkpoint("").to_bytes().unwrap(),
+        )
+        .unwrap(),
+        Default::default(),
+    )
+    .unwrap()
+    .rib;
+    drop(net);
+    // Another start, with the routes of a checkpoint but not its position: it begins with the dump.
+    put(path, "rib.2000", "peer 3 1\n+ 3 11.0.0.0/8 2\n");
+    let net = Net::with(rib, vec![folder(path, Duration::ZERO, None)]);
+    assert_eq!(net.paths().len(), 2);
+    net.wait("the dump", |net| net.paths() == table(&["11.0.0.0/8"], 2));
+    assert_eq!(taken(&net), ["rib.2000"]);
+    assert_eq!(net.handle.remove("mrt"), Ok(true));
+    assert!(net.paths().is_empty());
+}

@@ -1,0 +1,208 @@
+//! The loop, over loopback, pipes and folders. Whatever is waited for comes within moments; the limits are
+//! generous, and no time is measured.
+
+mod folder;
+mod reload;
+mod restart;
+mod sessions;
+mod streams;
+
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use fibula_core::{AnyPrefix, Update, Vrf};
+use fibula_feeds::net::{Endpoint, Handle, Hub, Listen, Source, Speaker};
+use fibula_feeds::{
+    Board, FeedError, Listener, Session, SessionOptions, SourceState, SourceStatus,
+};
+use fibula_rib::{Peer, Rib};
+
+use crate::common::{Lines, Paths, paths};
+
+/// Longer than anything takes, on a machine that has other things to do.
+pub const LIMIT: Duration = Duration::from_secs(30);
+
+pub fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+/// A table that the test looks into while the loop feeds it.
+#[derive(Clone, Default)]
+pub struct Table(pub Arc<Mutex<Rib>>);
+
+impl Listener for Table {
+    fn peer(&mut self, peer: &Peer) -> u32 {
+        self.0.lock().unwrap().peer(peer.clone())
+    }
+    fn value_places(&mut self, columns: &[&str]) -> Vec<usize> {
+        self.0.lock().unwrap().value_places(columns)
+    }
+    fn vrf(&mut self, name: &str) -> Vrf {
+        self.0.lock().unwrap().vrf(name)
+    }
+    fn update(&mut self, update: &Update<'_>) -> Result<(), FeedError> {
+        Ok(self.0.lock().unwrap().apply(update, &mut ())?)
+    }
+    fn down(&mut self, peer: u32) -> Result<(), FeedError> {
+        self.0.lock().unwrap().peer_down(peer, &mut ());
+        Ok(())
+    }
+    fn mark_stale(&mut self, peer: u32) -> Result<(), FeedError> {
+        self.0.lock().unwrap().mark_stale(peer);
+        Ok(())
+    }
+    fn sweep(&mut self, peer: u32) -> Result<(), FeedError> {
+        self.0.lock().unwrap().sweep(peer, &mut ());
+        Ok(())
+    }
+}
+
+/// A hub that runs.
+pub struct Net {
+    pub handle: Handle,
+    pub board: Arc<Board>,
+    pub table: Table,
+    reports: Arc<Mutex<Vec<String>>>,
+    thread: Option<JoinHandle<Result<(), FeedError>>>,
+}
+
+impl Net {
+    pub fn start(sources: Vec<Source>) -> Self {
+        Self::with(Rib::default(), sources)
+    }
+
+    /// With what a checkpoint has.
+    pub fn with(rib: Rib, sources: Vec<Source>) -> Self {
+        let (board, reports) = (Arc::new(Board::default()), Arc::new(Mutex::new(Vec::new())));
+        let hear = Arc::clone(&reports);
+        let mut hub = Hub::new(Arc::clone(&board), move |report| {
+            hear.lock().unwrap().push(report.to_string());
+        })
+        .unwrap();
+        for source in sources {
+            hub.add(source).unwrap();
+        }
+        let peers = fibula_feeds::net::speaking(&rib);
+        let table = Table(Arc::new(Mutex::new(rib)));
+        hub.adopt(&peers, &mut table.clone()).unwrap();
+        let (handle, mut fed) = (hub.handle(), table.clone());
+        let thread = thread::spawn(move || hub.run(&mut fed));
+        Self { handle, board, table, reports, thread: Some(thread) }
+    }
+
+    /// Waits until it is so.
+    pub fn wait(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
+        let began = Instant::now();
+        while !is_so(self) {
+            assert!(
+                began.elapsed() < LIMIT,
+                "{what}: {:#?}\n{:#?}\n{:?}",
+                self.board.all(),
+                self.reports(),
+                self.paths()
+            );
+            thread::sleep(ms(1));
+        }
+    }
+
+    pub fn reports(&self) -> Vec<String> {
+        self.reports.lock().unwrap().clone()
+    }
+
+    pub fn has_report(&self, text: &str) -> bool {
+        self.reports.lock().unwrap().iter().any(|report| report.contains(text))
+    }
+
+    pub fn paths(&self) -> Paths {
+        paths(&self.table.0.lock().unwrap())
+    }
+
+    pub fn status(&self, name: &str) -> Option<SourceStatus> {
+        self.board.all().into_iter().find(|status| status.name == name)
+    }
+
+    pub fn state(&self, name: &str) -> Option<SourceState> {
+        self.status(name).map(|status| status.state)
+    }
+
+    /// Where the source listens.
+    pub fn address(&self, name: &str) -> SocketAddr {
+        self.status(name).unwrap().endpoint.parse().unwrap()
+    }
+
+    /// What has been announced by a session.
+    pub fn announced(&self, name: &str) -> u64 {
+        self.status(name).map_or(0, |status| status.figures.announced)
+    }
+
+    pub fn stop(mut self) {
+        self.handle.stop();
+        self.thread.take().unwrap().join().unwrap().unwrap();
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        self.handle.stop();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Sessions that have said everything when they are quiet for a moment.
+pub fn options() -> SessionOptions {
+    SessionOptions { quiet: ms(30), hold: Duration::from_secs(60), ..Default::default() }
+}
+
+pub fn speaker(options: SessionOptions) -> Speaker {
+    Speaker {
+        settings: format!("{options:?}"),
+        protocol: Arc::new(move |who| {
+            let peer = Peer { source: Some(who.name), ..Peer::new(who.remote, 7) };
+            let options = SessionOptions { peer, ..options.clone() };
+            let session = Session::new(|| Box::new(Lines::default()), options);
+            Box::new(session.with_events(who.events))
+        }),
+    }
+}
+
+pub fn source(name: &str, endpoint: Endpoint) -> Source {
+    Source { name: name.to_owned(), kind: "test", table: String::new(), endpoint }
+}
+
+/// A prefix, or an address alone.
+pub fn within(text: &str) -> AnyPrefix {
+    text.parse().unwrap_or_else(|_| AnyPrefix::host(text.parse().unwrap()))
+}
+
+/// Listens on a free port for those within this prefix.
+pub fn listen(name: &str, from: &str, options: SessionOptions) -> Source {
+    let speakers = vec![(within(from), speaker(options))];
+    let address = "127.0.0.1:0".parse().unwrap();
+    source(name, Endpoint::Listen(Listen { address, speakers, limit: 4, prepare: None }))
+}
+
+/// Connects from this address.
+pub fn connect(from: &str, to: SocketAddr) -> TcpStream {
+    use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+    let from: IpAddr = from.parse().unwrap();
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&socket, &SocketAddr::new(from, 0)).unwrap();
+    connect(&socket, &to).unwrap();
+    let stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    stream
+}
+
+pub fn say(stream: &mut TcpStream, text: &str) {
+    stream.write_all(text.as_bytes()).unwrap();
+}
+
+/// Routes of peer 0, AS 1: these prefixes with this value.
+pub fn table(prefixes: &[&str], value: u64) -> Paths {
+    prefixes.iter().map(|prefix| ((1, prefix.parse().unwrap()), value)).collect()
+}

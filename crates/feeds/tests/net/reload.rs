@@ -1,0 +1,95 @@
+//! Sources that come, go and change while others go on.
+
+use std::io::Read;
+use std::net::{SocketAddr, TcpListener};
+
+use fibula_feeds::SessionOptions;
+use fibula_feeds::net::{Endpoint, HubEnded, Listen, Source, SourceError};
+
+use super::{Net, connect, listen, ms, options, say, source, speaker, table, within};
+
+/// Listens on this address for these, each with a hold time that tells their settings apart.
+fn door(name: &str, address: SocketAddr, from: &[(&str, u64)]) -> Source {
+    let speakers = from.iter().map(|&(from, hold)| {
+        (within(from), speaker(SessionOptions { hold: ms(hold), ..options() }))
+    });
+    let speakers = speakers.collect();
+    source(name, Endpoint::Listen(Listen { address, speakers, limit: 9, prepare: None }))
+}
+
+fn free_port() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+#[test]
+fn sessions_that_did_not_change_are_not_touched() {
+    let (address, other) = (free_port(), free_port());
+    let before = [("127.0.0.1", 90_000), ("127.0.0.2", 90_000), ("127.0.0.0/8", 90_000)];
+    let net = Net::start(vec![door("one", address, &before), door("two", other, &before)]);
+    let mut daemons = [1, 2, 3].map(|host| {
+        let mut daemon = connect(&format!("127.0.0.{host}"), address);
+        say(&mut daemon, &format!("peer 0 {host}\n+ 0 10.0.0.0/8 1\n"));
+        daemon
+    });
+    let mut of_two = connect("127.0.0.1", other);
+    say(&mut of_two, "peer 0 4\n+ 0 10.0.0.0/8 1\n");
+    net.wait("all", |net| net.paths().len() == 4);
+
+    // The first stays as it is; the second has other settings; the third may not connect any more; the source
+    // `two` is gone, and its port is that of another one.
+    let after = [("127.0.0.1", 90_000), ("127.0.0.2", 80_000)];
+    let sources = vec![
+        door("one", address, &after),
+        door("three", other, &[("127.0.0.0/8", 1)]),
+        door("three", free_port(), &[]),
+        door("a b", free_port(), &[]),
+    ];
+    let failed = net.handle.reload(sources).unwrap();
+    let failed: Vec<String> = failed.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        failed,
+        [
+            "there are two sources called three; rename one",
+            "\"a b\" is no name of a source: it is empty or has white space in it"
+        ]
+    );
+    assert_eq!(net.handle.list().unwrap(), ["one", "three"]);
+    assert_eq!(net.paths(), table(&["10.0.0.0/8"], 1), "what is gone is gone at once");
+    for gone in &mut daemons[1..] {
+        assert!(matches!(gone.read(&mut [0]), Ok(0) | Err(_)));
+    }
+    assert!(matches!(of_two.read(&mut [0]), Ok(0) | Err(_)));
+    say(&mut daemons[0], "+ 0 11.0.0.0/8 1\n");
+    net.wait("the first", |net| net.paths() == table(&["10.0.0.0/8", "11.0.0.0/8"], 1));
+    let first = net.status("one 127.0.0.1").unwrap();
+    assert_eq!((first.figures.connections, first.trouble), (1, None));
+    let mut names: Vec<String> = net.board.all().into_iter().map(|status| status.name).collect();
+    names.sort();
+    assert_eq!(names, ["one", "one 127.0.0.1", "one 127.0.0.2", "three"]);
+    let mut third = connect("127.0.0.3", address);
+    assert!(matches!(third.read(&mut [0]), Ok(0) | Err(_)));
+    let mut of_three = connect("127.0.0.3", other);
+    say(&mut of_three, "peer 0 5\n+ 0 10.0.0.0/8 1\n");
+    net.wait("the new source", |net| net.announced("three 127.0.0.3") == 1);
+}
+
+#[test]
+fn sources_are_added_and_removed() {
+    let net = Net::start(vec![]);
+    assert!(net.handle.add(listen("lines", "127.0.0.1", options())).unwrap().is_ok());
+    let twice = net.handle.add(listen("lines", "127.0.0.1", options())).unwrap();
+    assert!(matches!(twice, Err(SourceError::Twice { .. })));
+    let address = net.address("lines");
+    let taken = net.handle.add(door("other", address, &[])).unwrap().unwrap_err().to_string();
+    assert!(taken.starts_with(&format!("other: cannot listen on {address}: ")), "{taken}");
+    let mut daemon = connect("127.0.0.1", address);
+    say(&mut daemon, "peer 0 1\n+ 0 10.0.0.0/8 1\n");
+    net.wait("a route", |net| net.paths().len() == 1);
+    assert_eq!(net.handle.remove("other"), Ok(false));
+    assert_eq!(net.handle.remove("lines"), Ok(true));
+    assert!(net.paths().is_empty() && net.board.all().is_empty());
+    assert!(matches!(daemon.read(&mut [0]), Ok(0) | Err(_)));
+    let handle = net.handle.clone();
+    net.stop();
+    assert_eq!(handle.list(), Err(HubEnded));
+}

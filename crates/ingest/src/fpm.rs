@@ -1,0 +1,258 @@
+//! FPM: what FRR's `dplane_fpm_nl` tells a forwarding plane (netlink messages over TCP).
+//!
+//! ```text
+//! frame   version 1 | type 1 | length 2, big-endian, with these four bytes | netlink messages
+//! ```
+//! FRR sends RTM_NEWROUTE and RTM_DELROUTE, and with them, unless it was told `no fpm
+//! use-next-hop-groups`, RTM_NEWNEXTHOP and RTM_DELNEXTHOP; [`netlink`](crate::netlink) says what is read of
+//! these. What is particular to FPM:
+//!
+//! - There is one route for a prefix of a table: a route replaces the one before it, whatever its
+//!   RTA_PRIORITY, in which FRR writes 20 for all.
+//! - A change of a route comes as RTM_DELROUTE and then RTM_NEWROUTE. The withdrawal is held back until
+//!   the next route comes or [`Decoder::flush`] is called, so that no reader sees a hole between them.
+//! - Without next-hop objects an IPv4 route over an IPv6 next hop has the gateway 169.254.0.1, which
+//!   stays as it is: the true address is not in the stream.
+//! - After a connection begins everything is sent, with no sign of where that ends.
+//! - Only FPM of type netlink is read. FRR can be built to send protobuf in its place, which is refused.
+//!
+//! A frame or a message that cannot be decoded is skipped and reported, and after a header that makes no
+//! sense the next frame is searched for. A stream that does not begin with a frame is refused.
+//!
+//! ```
+//! use fibula_ingest::{Collected, Decoder, Tail, fpm::FpmDecoder};
+//! # if cfg!(target_endian = "big") { return Ok(()) }
+//!
+//! let frame = [
+//!     &[1, 1, 0, 60][..],                                  // FPM: version, netlink, length
+//!     &[56, 0, 0, 0, 24, 0, 1, 5, 0, 0, 0, 0, 0, 0, 0, 0], // length, RTM_NEWROUTE, flags, sequence, port
+//!     &[2, 24, 0, 0, 254, 186, 0, 1, 0, 0, 0, 0],          // IPv4, /24, main table, BGP, unicast
+//!     &[8, 0, 1, 0, 192, 0, 2, 0],                         // RTA_DST
+//!     &[8, 0, 5, 0, 10, 9, 0, 14],                         // RTA_GATEWAY
+//!     &[8, 0, 4, 0, 11, 0, 0, 0],                          // RTA_OIF
+//!     &[4, 0, 0, 0],
+//! ]
+//! .concat();
+//! let mut sink = Collected::default();
+//! FpmDecoder::default().decode(&frame, Tail::End, &mut sink)?;
+//! assert_eq!(sink.lines, ["+ 0 192.0.2.0/24 via 10.9.0.14 interface 11"]);
+//! # Ok::<(), fibula_ingest::Stopped>(())
+//! ```
+
+use crate::netlink::{Header, Table, padded};
+use crate::{Damage, Decoder, Sink, SourceInfo, Stopped, Tail};
+
+/// Bytes of a frame's header.
+const HEADER: usize = 4;
+
+mod kind {
+    pub(super) const NETLINK: u8 = 1;
+    pub(super) const PROTOBUF: u8 = 2;
+}
+
+/// Decodes FPM; see the [module](self).
+#[derive(Debug, Default)]
+pub struct FpmDecoder {
+    table: Table,
+    begun: bool,
+    records: u64,
+    offset: u64,
+    /// Where a stretch began in which no frame was found as yet, and what stood there.
+    lost: Option<(u64, String)>,
+}
+
+impl FpmDecoder {
+    /// Decodes or skips what is at the front of `rest`; returns its length, 0 if more is needed.
+    fn step(&mut self, rest: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
+        if self.lost.is_some() {
+            return self.search(rest, tail, sink);
+        }
+        let Some(&[version, kind, high, low]) = rest.first_chunk::<HEADER>() else {
+            return self.cut(rest, tail, "the last frame's header is cut short".to_owned(), sink);
+        };
+        let len = usize::from(u16::from_be_bytes([high, low]));
+        let is_frame = version == 1 && kind <= kind::PROTOBUF && len >= HEADER;
+        if !self.begun {
+            match fits(rest, kind == kind::PROTOBUF && is_frame) {
+                Some(Ok(())) => {}
+                Some(Err(why)) => return Err(Stopped::Misfit(why)),
+                None => {
+                    return self.cut(rest, tail, "the first frame is cut short".to_owned(), sink);
+                }
+            }
+        }
+        if !is_frame {
+            self.records += 1;
+            let what =
+                format!("no frame begins here (version {version}, type {kind}, length {len})");
+            self.lost = Some((self.offset, what));
+            return Ok(1);
+        }
+        let Some(frame) = rest.get(..len) else {
+            let what = format!("the last frame is cut short: {} bytes of {len}", rest.len());
+            return self.cut(rest, tail, what, sink);
+        };
+        self.records += 1;
+        self.begin(sink);
+        if kind != kind::NETLINK {
+            self.report(
+                self.offset,
+                format!("a frame of type {kind} among those of type 1"),
+                sink,
+            )?;
+        } else {
+            self.messages(&frame[HEADER..], sink)?;
+        }
+        Ok(len)
+    }
+
+    /// Decodes the messages of a frame.
+    fn messages(&mut self, body: &[u8], sink: &mut dyn Sink) -> Result<(), Stopped> {
+        let mut at = 0;
+        while let Some(header) = Header::read(&body[at..]) {
+            if !header.is_plausible(body.len() - at) {
+                let Header { len, kind, .. } = header;
+                let what = format!(
+                    "a message of type {kind} has a length of {len}, {} bytes of the frame are left",
+                    body.len() - at
+                );
+                return self.report_in_frame(at, &what, sink);
+            }
+            let message = &body[at..at + header.len];
+            if let Err(fault) = self.table.message(header, message, sink) {
+                self.report_in_frame(at + fault.at, &fault.what, sink)?;
+            }
+            at += padded(header.len).min(body.len() - at);
+        }
+        match body.len() - at {
+            0..4 => Ok(()),
+            left => self.report_in_frame(at, &format!("{left} bytes are no message"), sink),
+        }
+    }
+
+    /// Searches for the next frame.
+    fn search(&mut self, rest: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
+        let no_frame = |at: &usize| looks_like_frame(&rest[*at..]) == Some(false);
+        let at = (0..rest.len()).find(|at| !no_frame(at)).unwrap_or(rest.len());
+        match looks_like_frame(&rest[at..]) {
+            Some(true) => {
+                self.found(at, sink)?;
+                if at == 0 { self.step(rest, tail, sink) } else { Ok(at) }
+            }
+            // Too few bytes to tell; at the end they are lost too.
+            _ if tail.is_last() => Ok(rest.len()),
+            _ => Ok(at),
+        }
+    }
+
+    /// What was lost, if anything was, ends so many bytes from here.
+    fn found(&mut self, at: usize, sink: &mut dyn Sink) -> Result<(), Stopped> {
+        let Some((offset, what)) = self.lost.take() else { return Ok(()) };
+        let skipped = self.offset + at as u64 - offset;
+        self.report(offset, format!("{what}; {skipped} bytes skipped"), sink)
+    }
+
+    /// The input ends within a frame; all of it is taken if no more comes.
+    fn cut(
+        &mut self,
+        rest: &[u8],
+        tail: Tail,
+        what: String,
+        sink: &mut dyn Sink,
+    ) -> Result<usize, Stopped> {
+        if !tail.is_last() {
+            return Ok(0);
+        }
+        self.records += 1;
+        self.report(self.offset, what, sink)?;
+        Ok(rest.len())
+    }
+
+    fn begin(&mut self, sink: &mut dyn Sink) {
+        if !std::mem::replace(&mut self.begun, true) {
+            sink.begin(&SourceInfo { format: "fpm", ..SourceInfo::default() });
+        }
+    }
+
+    /// Reports damage at this place behind the frame's header.
+    fn report_in_frame(&self, at: usize, what: &str, sink: &mut dyn Sink) -> Result<(), Stopped> {
+        let what = format!("{what} (byte {} of the frame)", HEADER + at);
+        self.report(self.offset, what, sink)
+    }
+
+    fn report(&self, offset: u64, what: String, sink: &mut dyn Sink) -> Result<(), Stopped> {
+        match sink.damage(&Damage::new(self.records, offset, what)).is_break() {
+            true => Err(Stopped::BySink),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Whether a stream that begins so is decoded, and why not; `None` if there are too few bytes to tell.
+fn fits(rest: &[u8], is_protobuf: bool) -> Option<Result<(), String>> {
+    if is_protobuf {
+        return Some(Err(
+            "this is FPM in its protobuf form, of which only the netlink form is read: load FRR's module \
+             dplane_fpm_nl (`zebra -M dplane_fpm_nl`)"
+                .to_owned(),
+        ));
+    }
+    Some(match looks_like_frame(rest)? {
+        true => Ok(()),
+        false => Err(format!(
+            "this is no FPM stream: it begins with the bytes {:02x?}, not with version 1, type 1 and a netlink \
+             message",
+            &rest[..rest.len().min(HEADER)]
+        )),
+    })
+}
+
+/// Bytes that [`looks_like_frame`] needs.
+const CERTAIN: usize = HEADER + crate::netlink::HEADER;
+
+/// Whether a frame with a netlink message begins here; `None` if there are too few bytes to tell.
+pub(crate) fn looks_like_frame(bytes: &[u8]) -> Option<bool> {
+    let netlink = [1, kind::NETLINK];
+    let seen = bytes.len().min(netlink.len());
+    if bytes[..seen] != netlink[..seen] {
+        return Some(false);
+    }
+    let &[_, _, high, low] = bytes.first_chunk()?;
+    let len = usize::from(u16::from_be_bytes([high, low]));
+    if len < CERTAIN {
+        return Some(false);
+    }
+    Some(Header::read(&bytes[HEADER..])?.is_plausible(len - HEADER))
+}
+
+impl Decoder for FpmDecoder {
+    fn decode(&mut self, input: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
+        let mut at = 0;
+        while at < input.len() {
+            let taken = self.step(&input[at..], tail, sink)?;
+            if taken == 0 {
+                break;
+            }
+            at += taken;
+            self.offset += taken as u64;
+        }
+        if tail.is_last() {
+            self.found(0, sink)?;
+            self.begin(sink);
+            self.flush(sink);
+        }
+        Ok(at)
+    }
+
+    fn records(&self) -> u64 {
+        self.records
+    }
+
+    fn is_holding(&self) -> bool {
+        self.table.is_holding()
+    }
+
+    fn flush(&mut self, sink: &mut dyn Sink) {
+        self.table.flush(sink);
+    }
+}

@@ -1,0 +1,308 @@
+//! A stream of netlink messages, as a socket of the kernel gives them.
+
+use super::table::{Table, Writer};
+use super::wire::{HEADER, Header, flag, kind, padded};
+use crate::{Damage, Decoder, Sink, SourceInfo, Stopped, Tail};
+
+/// The longest message that is believed; attributes end at 64 KiB, and few are that long.
+const LONGEST: usize = 1 << 20;
+/// What `ip route save` writes before the messages.
+const SAVED: u32 = 0x4531_1224;
+
+/// Decodes rtnetlink; see the [module](super). The input is messages one behind the other: the datagrams of a
+/// socket in order, or a file that `ip route save` wrote.
+///
+/// NLMSG_DONE, at the end of a dump, becomes [`Sink::end_of_rib`] of peer 0, unless the dump failed or was
+/// interrupted.
+///
+/// ```
+/// use fibula_ingest::{Collected, Decoder, Tail, netlink::NetlinkDecoder};
+/// # if cfg!(target_endian = "big") { return Ok(()) }
+///
+/// let message = [
+///     &[52, 0, 0, 0, 24, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0][..], // length, RTM_NEWROUTE, flags, sequence, port
+///     &[2, 24, 0, 0, 254, 4, 0, 1, 0, 0, 0, 0],               // IPv4, /24, main table, static, unicast
+///     &[8, 0, 1, 0, 192, 0, 2, 0],                            // RTA_DST
+///     &[8, 0, 4, 0, 3, 0, 0, 0],                              // RTA_OIF
+///     &[8, 0, 6, 0, 100, 0, 0, 0],                            // RTA_PRIORITY
+/// ]
+/// .concat();
+/// let mut sink = Collected::default();
+/// NetlinkDecoder::default().decode(&message, Tail::End, &mut sink)?;
+/// assert_eq!(sink.lines, ["+ 0 192.0.2.0/24#100 on the link interface 3"]);
+/// # Ok::<(), fibula_ingest::Stopped>(())
+/// ```
+#[derive(Debug)]
+pub struct NetlinkDecoder {
+    table: Table,
+    /// The request whose answer ends everything.
+    last: Option<u32>,
+    heard: Heard,
+    /// Since the last time that everything was said.
+    is_interrupted: bool,
+    begun: bool,
+    records: u64,
+    offset: u64,
+    /// Where a stretch began in which no message was found as yet, and what stood there.
+    lost: Option<(u64, String)>,
+}
+
+/// What a socket's owner should know of the messages that were decoded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// Answers to requests, in order.
+    pub replies: Vec<Reply>,
+    /// A dump lacks what changed while it ran (NLM_F_DUMP_INTR), or the kernel lost messages
+    /// (NLMSG_OVERRUN): dump again.
+    pub interrupted: bool,
+    /// Interfaces that were spoken of (RTM_NEWLINK, RTM_DELLINK), in order: where one went up or down, the
+    /// kernel may have changed routes without a word.
+    pub links: Vec<Link>,
+    /// An address went (RTM_DELADDR): the kernel may have dropped routes without a word.
+    pub addresses: bool,
+    /// One of several routes with the same prefix and metric changed, and only a dump tells what counts now.
+    pub unsure: bool,
+}
+
+/// The state of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Its index.
+    pub interface: u32,
+    /// Whether packets may be sent: it is there, up, and has a carrier.
+    pub is_up: bool,
+}
+
+impl Link {
+    /// Reads the body of RTM_NEWLINK: `family 1 | padding 1 | type 2 | interface 4 | flags 4 | change 4`.
+    fn read(header: Header, message: &[u8]) -> Option<Self> {
+        /// IFF_UP, IFF_RUNNING, IFF_LOWER_UP.
+        const UP: u32 = 0x1_0041;
+        let word = |at| message.get(at..)?.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes));
+        let (interface, flags) = (word(HEADER + 4)?, word(HEADER + 8)?);
+        Some(Self { interface, is_up: header.kind == kind::NEWLINK && flags & UP == UP })
+    }
+}
+
+/// The end of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// The request's sequence number.
+    pub sequence: u32,
+    /// 0, or the number of the error (`errno`) by which the request failed.
+    pub error: u32,
+}
+
+impl Default for NetlinkDecoder {
+    fn default() -> Self {
+        Self::new(None)
+    }
+}
+
+impl NetlinkDecoder {
+    /// A decoder. [`Sink::end_of_rib`] follows the end of the dump that answers the request with the sequence
+    /// number `last`; where it is `None`, of every dump.
+    ///
+    /// With `last` the input begins with dumps, up to that one, among which notifications stand. What a
+    /// notification said holds against a dump behind it, which may be older; a route whose next-hop object
+    /// was not said yet waits for it.
+    pub fn new(last: Option<u32>) -> Self {
+        Self {
+            table: Table::new(Writer::Kernel, last.is_some()),
+            last,
+            heard: Heard::default(),
+            is_interrupted: false,
+            begun: false,
+            records: 0,
+            offset: 0,
+            lost: None,
+        }
+    }
+
+    /// What was heard since the last call.
+    pub fn take_heard(&mut self) -> Heard {
+        let unsure = self.table.take_unsure();
+        Heard { unsure, ..std::mem::take(&mut self.heard) }
+    }
+
+    /// Decodes or skips what is at the front of `rest`; returns its length, 0 if more is needed.
+    fn step(&mut self, rest: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
+        if self.lost.is_some() {
+            return self.search(rest, tail, sink);
+        }
+        if self.offset == 0 && rest.first_chunk() == Some(&SAVED.to_ne_bytes()) {
+            return Ok(SAVED.to_ne_bytes().len());
+        }
+        let Some(header) = Header::read(rest) else {
+            return self.cut(rest, tail, "the last message's header is cut short".to_owned(), sink);
+        };
+        let Header { len, kind, .. } = header;
+        if !header.is_plausible(LONGEST) {
+            if !self.begun {
+                return Err(Stopped::Misfit(format!(
+                    "this is no netlink stream: it begins with a message of type {kind} and length {len}"
+                )));
+            }
+            self.records += 1;
+            let what = format!("no message begins here (type {kind}, length {len})");
+            self.lost = Some((self.offset, what));
+            return Ok(STEP.min(rest.len()));
+        }
+        // The padding of the last message may be missing.
+        let whole = if tail.is_last() { padded(len).min(rest.len()) } else { padded(len) };
+        if rest.len() < whole.max(len) {
+            let what = format!("the last message is cut short: {} bytes of {len}", rest.len());
+            return self.cut(rest, tail, what, sink);
+        }
+        self.records += 1;
+        self.begin(sink);
+        self.message(header, &rest[..len], sink)?;
+        Ok(whole)
+    }
+
+    fn message(
+        &mut self,
+        header: Header,
+        message: &[u8],
+        sink: &mut dyn Sink,
+    ) -> Result<(), Stopped> {
+        if header.flags & flag::DUMP_INTR != 0 {
+            self.interrupted(sink);
+        }
+        match header.kind {
+            kind::DONE | kind::ERROR => self.reply(header, message, sink),
+            kind::OVERRUN => self.interrupted(sink),
+            kind::NOOP | kind::NEWADDR => {}
+            kind::NEWLINK | kind::DELLINK => self.heard.links.extend(Link::read(header, message)),
+            kind::DELADDR => self.heard.addresses = true,
+            kind::NEWROUTE | kind::DELROUTE | kind::NEWNEXTHOP | kind::DELNEXTHOP => {
+                if let Err(fault) = self.table.message(header, message, sink) {
+                    let what = format!("{} (byte {} of the message)", fault.what, fault.at);
+                    return self.report(self.offset, what, sink);
+                }
+            }
+            _ => sink.ignored("messages about other things than routes"),
+        }
+        Ok(())
+    }
+
+    /// NLMSG_DONE or NLMSG_ERROR: `error 4`, negative or 0.
+    fn reply(&mut self, header: Header, message: &[u8], sink: &mut dyn Sink) {
+        let code = message.get(HEADER..).and_then(|body| body.first_chunk());
+        let error = code.map_or(0, |code| i32::from_ne_bytes(*code)).unsigned_abs();
+        let Header { sequence, .. } = header;
+        self.heard.replies.push(Reply { sequence, error });
+        self.table.end_of_dump(self.last == Some(sequence));
+        if error != 0 {
+            sink.noted("the kernel refused a request");
+            return;
+        }
+        let is_last = self.last.is_none_or(|last| last == sequence);
+        if header.kind == kind::DONE && is_last && !std::mem::take(&mut self.is_interrupted) {
+            self.table.flush(sink);
+            sink.end_of_rib(0);
+        }
+    }
+
+    fn interrupted(&mut self, sink: &mut dyn Sink) {
+        if !std::mem::replace(&mut self.is_interrupted, true) {
+            sink.noted("a dump was interrupted by a change and may lack routes");
+        }
+        self.heard.interrupted = true;
+    }
+
+    /// Searches for the next message, which begins at a multiple of four.
+    fn search(&mut self, rest: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
+        let mut at = 0;
+        while let Some(header) = Header::read(&rest[at..]) {
+            if is_certain(&header) {
+                self.found(at, sink)?;
+                return if at == 0 { self.step(rest, tail, sink) } else { Ok(at) };
+            }
+            at += STEP;
+        }
+        Ok(if tail.is_last() { rest.len() } else { at })
+    }
+
+    /// What was lost, if anything was, ends so many bytes from here.
+    fn found(&mut self, at: usize, sink: &mut dyn Sink) -> Result<(), Stopped> {
+        let Some((offset, what)) = self.lost.take() else { return Ok(()) };
+        let skipped = self.offset + at as u64 - offset;
+        self.report(offset, format!("{what}; {skipped} bytes skipped"), sink)
+    }
+
+    /// The input ends within a message; all of it is taken if no more comes.
+    fn cut(
+        &mut self,
+        rest: &[u8],
+        tail: Tail,
+        what: String,
+        sink: &mut dyn Sink,
+    ) -> Result<usize, Stopped> {
+        if !tail.is_last() {
+            return Ok(0);
+        }
+        self.records += 1;
+        self.report(self.offset, what, sink)?;
+        Ok(rest.len())
+    }
+
+    fn begin(&mut self, sink: &mut dyn Sink) {
+        if !std::mem::replace(&mut self.begun, true) {
+            sink.begin(&SourceInfo { format: "netlink", ..SourceInfo::default() });
+        }
+    }
+
+    fn report(&self, offset: u64, what: String, sink: &mut dyn Sink) -> Result<(), Stopped> {
+        match sink.damage(&Damage::new(self.records, offset, what)).is_break() {
+            true => Err(Stopped::BySink),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Messages begin at multiples of this.
+const STEP: usize = 4;
+
+/// Whether this is the header of a message that is read, beyond doubt.
+fn is_certain(header: &Header) -> bool {
+    let shortest = match header.kind {
+        kind::DONE | kind::ERROR => 4,
+        kind::NEWROUTE | kind::DELROUTE => 12,
+        kind::NEWNEXTHOP | kind::DELNEXTHOP => 8,
+        _ => return false,
+    };
+    header.len >= HEADER + shortest && header.is_plausible(u16::MAX.into())
+}
+
+impl Decoder for NetlinkDecoder {
+    fn decode(&mut self, input: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
+        let mut at = 0;
+        while at < input.len() {
+            let taken = self.step(&input[at..], tail, sink)?;
+            if taken == 0 {
+                break;
+            }
+            at += taken;
+            self.offset += taken as u64;
+        }
+        if tail.is_last() {
+            self.found(0, sink)?;
+            self.begin(sink);
+            self.flush(sink);
+        }
+        Ok(at)
+    }
+
+    fn records(&self) -> u64 {
+        self.records
+    }
+
+    fn is_holding(&self) -> bool {
+        self.table.is_holding()
+    }
+
+    fn flush(&mut self, sink: &mut dyn Sink) {
+        self.table.flush(sink);
+    }
+}

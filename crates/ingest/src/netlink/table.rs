@@ -1,0 +1,322 @@
+//! From messages to updates: what FPM and the kernel's socket have in common.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
+use std::mem;
+
+use fibula_core::{AnyPrefix, Attributes, Change, NextHop, NextHops, RouteKind, Update, Vrf};
+
+use super::next_hop;
+use super::objects::Objects;
+use super::route::{self, Kind, MAIN, Parsed, Route};
+use super::users::Key;
+use super::wire::{HEADER, Header, Part, flag, kind};
+use crate::Sink;
+use crate::bgp::Fault;
+
+/// How the writer means its messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Writer {
+    /// A daemon that has one route for a prefix of a table. Its metric says nothing about another one.
+    #[default]
+    Daemon,
+    /// A kernel, which has several of different metrics.
+    Kernel,
+}
+
+/// The state of a forwarding table's decoder: next-hop objects, and what is held back.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    writer: Writer,
+    objects: Objects,
+    /// A withdrawal that the next message may turn into a replacement.
+    held: Option<Key>,
+    declared: HashSet<Vrf>,
+    last_declared: Option<Vrf>,
+    /// The next hops of the message that is read.
+    scratch: NextHops,
+    /// IPv6 routes with several inline next hops: the kernel deletes one of these with a message that
+    /// looks as if it deleted the route.
+    sets: HashMap<Key, Vec<NextHop>>,
+    /// The last route of a dump.
+    dumped: Option<Key>,
+    /// Routes behind which others of the same metric wait.
+    hiding: HashSet<Key>,
+    /// A message cannot be understood without another dump.
+    is_unsure: bool,
+    /// Until everything was dumped.
+    is_dumping: bool,
+    /// What notifications spoke of meanwhile: routes and objects.
+    notified: HashSet<Key>,
+    notified_objects: HashSet<u32>,
+}
+
+impl Table {
+    pub(crate) fn new(writer: Writer, is_dumping: bool) -> Self {
+        Self { writer, is_dumping, ..Self::default() }
+    }
+
+    /// Applies a message about routes or next hops; others are no business of this. The fault's place is in
+    /// the message.
+    pub(crate) fn message(
+        &mut self,
+        header: Header,
+        message: &[u8],
+        sink: &mut dyn Sink,
+    ) -> Result<(), Fault> {
+        let body = Part { data: message.get(HEADER..).unwrap_or_default(), base: HEADER };
+        match header.kind {
+            kind::NEWROUTE | kind::DELROUTE => {
+                self.settle(sink);
+                let result = self.route(header, body, sink);
+                // A withdrawal that this message did not turn into a replacement is one.
+                if header.kind == kind::NEWROUTE || result.is_err() {
+                    self.release(sink);
+                }
+                result
+            }
+            // These may stand between a withdrawal and its replacement, which still belong together.
+            kind::NEWNEXTHOP => {
+                let (id, content) = next_hop::read(body)?;
+                if self.is_dumping && is_older(&mut self.notified_objects, id, header) {
+                    return Ok(());
+                }
+                self.objects.set(id, content).map_err(|what| body.fault(what))
+            }
+            kind::DELNEXTHOP => {
+                let (id, _) = next_hop::read(body)?;
+                if self.is_dumping {
+                    self.notified_objects.insert(id);
+                }
+                for (key, _) in self.objects.remove(id).unwrap_or_default() {
+                    withdraw(key, sink);
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn route(&mut self, header: Header, body: Part<'_>, sink: &mut dyn Sink) -> Result<(), Fault> {
+        match route::read(body, &mut self.scratch.hops)? {
+            Parsed::Ignored(what) => sink.ignored(what),
+            Parsed::Route(route) => {
+                let key = self.key(&route, sink);
+                let is_part = header.kind == kind::DELROUTE
+                    && matches!(route.prefix, AnyPrefix::V6(_))
+                    && self.scratch.hops.len() == 1;
+                // A part of a set that was not dumped yet leaves the rest to be dumped.
+                if self.is_dumping && !is_part && is_older(&mut self.notified, key, header) {
+                    return Ok(());
+                }
+                if header.kind == kind::DELROUTE {
+                    self.gone(key, &route, sink);
+                } else {
+                    self.came(key, &route, header.flags, sink).map_err(|what| body.fault(what))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether [`Table::flush`] has something to give.
+    pub(crate) fn is_holding(&self) -> bool {
+        self.held.is_some() || self.objects.is_unsettled()
+    }
+
+    /// Gives what was held back.
+    pub(crate) fn flush(&mut self, sink: &mut dyn Sink) {
+        self.settle(sink);
+        self.release(sink);
+    }
+
+    /// Whether a message came that only another dump can explain; asked once.
+    pub(crate) fn take_unsure(&mut self) -> bool {
+        mem::take(&mut self.is_unsure)
+    }
+
+    /// A dump ended: the next one begins anew, unless that was the last.
+    pub(crate) fn end_of_dump(&mut self, is_last: bool) {
+        self.dumped = None;
+        if is_last {
+            self.is_dumping = false;
+            (self.notified, self.notified_objects) = Default::default();
+        }
+    }
+
+    fn release(&mut self, sink: &mut dyn Sink) {
+        if let Some(key) = self.held.take() {
+            withdraw(key, sink);
+        }
+    }
+
+    /// Announces the routes whose next hops were replaced.
+    fn settle(&mut self, sink: &mut dyn Sink) {
+        self.objects.settle(|key, next_hops| say(key, next_hops, sink));
+    }
+
+    fn key(&mut self, route: &Route, sink: &mut dyn Sink) -> Key {
+        let vrf = if route.table == MAIN { 0 } else { route.table };
+        if self.last_declared != Some(vrf) {
+            self.last_declared = Some(vrf);
+            if self.declared.insert(vrf) {
+                let name = if vrf == 0 { String::new() } else { vrf.to_string() };
+                sink.vrf(vrf, &name);
+            }
+        }
+        let path_id = if self.writer == Writer::Kernel { route.priority } else { 0 };
+        Key { vrf, path_id, prefix: route.prefix }
+    }
+
+    /// A route is deleted.
+    fn gone(&mut self, key: Key, route: &Route, sink: &mut dyn Sink) {
+        self.release(sink);
+        if route.kind == Kind::Other {
+            sink.ignored(OTHER_KIND);
+            return;
+        }
+        if self.hiding.remove(&key) {
+            self.is_unsure = true;
+        }
+        if let Some(set) = self.sets.get_mut(&key) {
+            let gone = &self.scratch.hops;
+            let is_part = gone.len() < set.len() && !gone.is_empty();
+            if is_part {
+                let same =
+                    |a: &NextHop, b: &NextHop| (a.gateway, a.interface) == (b.gateway, b.interface);
+                set.retain(|hop| !gone.iter().any(|gone| same(gone, hop)));
+                self.scratch = NextHops { kind: RouteKind::Unicast, hops: set.clone() };
+                if set.len() < 2 {
+                    self.sets.remove(&key);
+                }
+                say(key, &self.scratch, sink);
+                return;
+            }
+            self.sets.remove(&key);
+        }
+        self.objects.unused(key);
+        self.held = Some(key);
+    }
+
+    /// A route comes, or takes the place of an earlier one.
+    fn came(
+        &mut self,
+        key: Key,
+        route: &Route,
+        flags: u16,
+        sink: &mut dyn Sink,
+    ) -> Result<(), &'static str> {
+        if self.writer == Writer::Kernel && self.is_hidden(key, flags) {
+            sink.ignored("routes that another of the same metric hides");
+            return Ok(());
+        }
+        let is_replaced = self.held == Some(key);
+        self.held = self.held.filter(|_| !is_replaced);
+        self.release(sink);
+        let next_hops = &mut self.scratch;
+        match route.kind {
+            Kind::Known(kind @ (RouteKind::Unicast | RouteKind::Local)) => next_hops.kind = kind,
+            Kind::Known(kind) => {
+                next_hops.kind = kind;
+                next_hops.hops.clear();
+            }
+            Kind::Unspecified | Kind::Other => {
+                sink.ignored(OTHER_KIND);
+                if is_replaced || flags & flag::REPLACE != 0 {
+                    self.forget(key);
+                    withdraw(key, sink);
+                }
+                return Ok(());
+            }
+        }
+        let is_forwarded = matches!(next_hops.kind, RouteKind::Unicast | RouteKind::Local);
+        if let Some(id) = route.next_hop {
+            // Kernels write what an object stands for beside its number: its next hops, or that it is a
+            // blackhole.
+            let is_known = self.objects.has(id);
+            if is_known || (is_forwarded && next_hops.hops.is_empty()) {
+                self.sets.remove(&key);
+                let next_hops = self.objects.used(key, id)?;
+                if !is_known && self.is_dumping {
+                    return Ok(());
+                }
+                say(key, next_hops, sink);
+                return match is_known {
+                    true => Ok(()),
+                    false => {
+                        Err("the route's next hop was never announced: the route is withdrawn")
+                    }
+                };
+            }
+        }
+        self.forget(key);
+        if self.writer == Writer::Kernel && is_v6_set(key, &self.scratch) {
+            self.sets.insert(key, self.scratch.hops.clone());
+        }
+        if is_useless(&self.scratch) {
+            sink.noted("a route without a next hop that is up counts as withdrawn");
+        }
+        say(key, &self.scratch, sink);
+        Ok(())
+    }
+
+    /// Whether the kernel keeps this route behind another one of the same prefix and metric.
+    fn is_hidden(&mut self, key: Key, flags: u16) -> bool {
+        let is_v4 = matches!(key.prefix, AnyPrefix::V4(_));
+        let is_hidden = if flags & flag::MULTI != 0 {
+            self.dumped.replace(key) == Some(key)
+        } else {
+            // Of IPv6 an appended route comes as the whole set.
+            is_v4 && flags & flag::APPEND != 0
+        };
+        if is_hidden {
+            self.hiding.insert(key);
+        } else if flags & flag::MULTI == 0 && self.hiding.remove(&key) {
+            self.is_unsure = true;
+        }
+        is_hidden
+    }
+
+    /// The route has no next-hop object and no set of next hops any more.
+    fn forget(&mut self, key: Key) {
+        self.objects.unused(key);
+        if !self.sets.is_empty() {
+            self.sets.remove(&key);
+        }
+    }
+}
+
+/// Whether a message of a dump is older than what a notification said, of which this takes note.
+fn is_older<K: Eq + Hash>(notified: &mut HashSet<K>, key: K, header: Header) -> bool {
+    if header.flags & flag::MULTI == 0 {
+        notified.insert(key);
+        return false;
+    }
+    notified.contains(&key)
+}
+
+const OTHER_KIND: &str = "routes of other types (multicast, anycast, broadcast, throw)";
+
+fn is_v6_set(key: Key, next_hops: &NextHops) -> bool {
+    next_hops.hops.len() > 1 && matches!(key.prefix, AnyPrefix::V6(_))
+}
+
+/// Whether this forwards nothing.
+fn is_useless(next_hops: &NextHops) -> bool {
+    next_hops.kind == RouteKind::Unicast && next_hops.hops.is_empty()
+}
+
+/// Announces a route; one that forwards and has no next hop is withdrawn.
+fn say(key: Key, next_hops: &NextHops, sink: &mut dyn Sink) {
+    let announced = Change::Announce(Attributes::NextHops(next_hops));
+    change(key, if is_useless(next_hops) { Change::Withdraw } else { announced }, sink);
+}
+
+fn withdraw(key: Key, sink: &mut dyn Sink) {
+    change(key, Change::Withdraw, sink);
+}
+
+fn change(key: Key, change: Change<'_>, sink: &mut dyn Sink) {
+    let Key { vrf, path_id, prefix } = key;
+    sink.update(&Update { vrf, path_id, ..Update::new(prefix, change) });
+}

@@ -1,0 +1,150 @@
+//! A server whose routes come as JSON lines on standard input: what the tests of the looking glass talk to.
+//!
+//! `cargo run -p fibula-server --example glass -- 127.0.0.1:8080`, then for example
+//!
+//! ```json
+//! {"do":"peer","address":"10.0.0.1","asn":64500,"source":"bgp"}
+//! {"do":"announce","table":"bgp","prefix":"193.0.0.0/21","peer":0,
+//!  "attributes":{"kind":"bgp","next_hop":"10.0.0.1","as_path":"64500 3333","as_path_len":2,"origin_as":3333}}
+//! {"do":"withdraw","table":"bgp","prefix":"193.0.0.0/21","peer":0}
+//! ```
+//!
+//! (a line each). Attributes are as answers have them. It answers each line with one, `ok` or what is wrong with it,
+//! and ends with its input.
+
+use std::error::Error;
+use std::io::{self, BufRead, Write};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use fibula_core::{Attributes, BgpAttributes, Change, NextHop, NextHops, RouteKind, Update, Value};
+use fibula_feeds::{Board, Figures, SourceState, SourceStatus};
+use fibula_fib::FibOptions;
+use fibula_rib::{Live, LiveOptions, Peer, Rib};
+use fibula_server::{Server, ServerOptions, api};
+use serde::Deserialize;
+
+/// One line of the input.
+#[derive(Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+enum Line {
+    Source { name: String },
+    Peer { address: Option<IpAddr>, asn: u32, source: String },
+    Announce { table: String, prefix: String, peer: u32, attributes: api::Attributes },
+    Withdraw { table: String, prefix: String, peer: u32 },
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let listen = std::env::args().nth(1).ok_or("usage: glass ADDRESS:PORT")?.parse()?;
+    let mut rib = Rib::default();
+    // The first table; others appear as they are named.
+    rib.name_global("bgp");
+    let live =
+        Arc::new(Live::start(rib, &[0], FibOptions::default(), LiveOptions::default(), |event| {
+            eprintln!("{event}");
+        })?);
+    let board = Arc::new(Board::default());
+    let mut options = ServerOptions::default();
+    options.listen = vec![listen];
+    let server = Server::start(Arc::clone(&live), Arc::clone(&board), options)?;
+    println!("{}", server.addresses()[0]);
+    for line in io::stdin().lock().lines() {
+        match serde_json::from_str(&line?)
+            .map_err(Into::into)
+            .and_then(|line| take(&live, &board, line))
+        {
+            Ok(()) => println!("ok"),
+            Err(error) => println!("{error}"),
+        }
+        io::stdout().flush()?;
+    }
+    Ok(())
+}
+
+fn take(live: &Live, board: &Board, line: Line) -> Result<(), Box<dyn Error>> {
+    match line {
+        Line::Source { name } => board.set(source(name)),
+        Line::Peer { address, asn, source } => {
+            live.peer(Peer { source: Some(source.into()), ..Peer::new(address, asn) });
+        }
+        Line::Announce { table, prefix, peer, attributes } => {
+            announce(live, &table, &prefix, peer, &attributes)?;
+        }
+        Line::Withdraw { table, prefix, peer } => {
+            apply(live, &table, &prefix, peer, Change::Withdraw)?;
+        }
+    }
+    Ok(())
+}
+
+fn source(name: String) -> SourceStatus {
+    SourceStatus {
+        kind: "bgp",
+        endpoint: "standard input".to_owned(),
+        table: name.clone(),
+        name,
+        state: SourceState::Up,
+        figures: Figures::default(),
+        since: std::time::SystemTime::now(),
+        last: None,
+        trouble: None,
+    }
+}
+
+fn announce(
+    live: &Live,
+    table: &str,
+    prefix: &str,
+    peer: u32,
+    attributes: &api::Attributes,
+) -> Result<(), Box<dyn Error>> {
+    match attributes {
+        api::Attributes::Bgp(bgp) => {
+            let origin = match bgp.origin.as_deref() {
+                None => None,
+                Some("igp") => Some(0),
+                Some("egp") => Some(1),
+                Some(_) => Some(2),
+            };
+            let bgp = BgpAttributes {
+                next_hop: bgp.next_hop,
+                origin_as: bgp.origin_as,
+                as_path_len: bgp.as_path_len,
+                as_path: &bgp.as_path,
+                local_pref: bgp.local_pref,
+                med: bgp.med,
+                origin,
+                communities: &bgp.communities,
+            };
+            apply(live, table, prefix, peer, Change::Announce(Attributes::Bgp(&bgp)))
+        }
+        api::Attributes::NextHops(hops) => {
+            let kind = RouteKind::ALL.into_iter().find(|kind| kind.to_string() == hops.route_type);
+            let kind = kind.ok_or_else(|| format!("no kind of route is {}", hops.route_type))?;
+            let hop = |hop: &api::NextHop| NextHop {
+                gateway: hop.gateway,
+                interface: hop.interface,
+                weight: hop.weight,
+            };
+            let hops = NextHops { kind, hops: hops.next_hops.iter().map(hop).collect() };
+            apply(live, table, prefix, peer, Change::Announce(Attributes::NextHops(&hops)))
+        }
+        api::Attributes::Values { values } => {
+            let value = |value: &serde_json::Value| value.to_string();
+            let texts: Vec<String> = values.values().map(value).collect();
+            let values: Vec<Value<'_>> = texts.iter().map(|text| Value::Str(text)).collect();
+            apply(live, table, prefix, peer, Change::Announce(Attributes::Values(&values)))
+        }
+    }
+}
+
+fn apply(
+    live: &Live,
+    table: &str,
+    prefix: &str,
+    peer: u32,
+    change: Change<'_>,
+) -> Result<(), Box<dyn Error>> {
+    let vrf = live.vrf(table);
+    Ok(live.apply(&Update { vrf, peer, ..Update::new(prefix.parse()?, change) })?)
+}

@@ -1,0 +1,396 @@
+//! The shapes of all answers, as JSON has them. The OpenAPI document is generated from them, and
+//! clients may read answers into them.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Why a request was not answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Problem {
+    /// A sentence that says what is wrong, and what to do.
+    pub error: String,
+}
+
+/// Who announced a route.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Peer {
+    /// Its number, for as long as the server runs.
+    pub id: u32,
+    /// A name for people, such as `AS64500 (10.0.0.1)`.
+    pub name: String,
+    /// Its address, if the source says so.
+    #[schema(value_type = Option<String>)]
+    pub address: Option<IpAddr>,
+    /// Its AS, 0 if unknown.
+    pub asn: u32,
+    /// The source and view that it speaks in.
+    pub source: Option<String>,
+}
+
+/// What a route carries.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Attributes {
+    /// The path attributes of BGP.
+    Bgp(Bgp),
+    /// The next hops of a forwarding table.
+    NextHops(NextHops),
+    /// Values by name, from a source that is neither.
+    Values {
+        /// Text, a number, or null.
+        #[schema(value_type = BTreeMap<String, Object>)]
+        values: BTreeMap<String, serde_json::Value>,
+    },
+}
+
+/// The path attributes of BGP; absent where the route has none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Bgp {
+    /// The next hop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub next_hop: Option<IpAddr>,
+    /// The AS path, separated by spaces, a set as `{64500,64501}`.
+    #[serde(default)]
+    pub as_path: String,
+    /// Its length as the decision counts it: a set counts once.
+    pub as_path_len: u32,
+    /// The AS that originated the route.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin_as: Option<u32>,
+    /// The local preference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local_pref: Option<u32>,
+    /// The multi-exit discriminator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub med: Option<u32>,
+    /// `igp`, `egp` or `incomplete`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
+    /// Communities, separated by spaces.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub communities: String,
+}
+
+/// What a forwarding table does with the packets of a route.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NextHops {
+    /// `unicast`, `local`, `blackhole`, `unreachable` or `prohibit`.
+    #[serde(rename = "type")]
+    pub route_type: String,
+    /// Where packets are sent; empty if they are not forwarded.
+    pub next_hops: Vec<NextHop>,
+}
+
+/// One of the next hops of a route.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NextHop {
+    /// The router; null if the destination is on the link.
+    #[schema(value_type = Option<String>)]
+    pub gateway: Option<IpAddr>,
+    /// The index of the interface.
+    pub interface: Option<u32>,
+    /// Its share, in proportion to the weights of the others.
+    pub weight: u32,
+}
+
+/// The best route of a prefix.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Route {
+    /// The prefix.
+    pub prefix: String,
+    /// Who announced it.
+    pub peer: Peer,
+    /// The ADD-PATH identifier, 0 where the peer sends one path a prefix.
+    pub path_id: u32,
+    /// What it carries.
+    pub attributes: Attributes,
+}
+
+/// What is known about an address.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Lookup {
+    /// The address.
+    #[schema(value_type = String)]
+    pub address: IpAddr,
+    /// What each table says.
+    pub tables: Vec<TableLookup>,
+}
+
+/// What a table says about an address.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TableLookup {
+    /// The table's name.
+    pub table: String,
+    /// How many updates of the feeds the answer takes in; of all tables of an answer the same.
+    pub sequence: u64,
+    /// The longest match.
+    #[serde(rename = "match")]
+    pub found: Option<Route>,
+    /// All routes that cover the address, longest first, the match included.
+    pub covering: Vec<Route>,
+}
+
+/// The routes of a prefix, with all paths.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Routes {
+    /// The prefix that was asked for.
+    pub prefix: String,
+    /// `exact`, `covering` or `covered`.
+    pub view: String,
+    /// What each table has.
+    pub tables: Vec<TableRoutes>,
+}
+
+/// The routes that a table has.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TableRoutes {
+    /// The table's name.
+    pub table: String,
+    /// The routes: covering ones longest first, others by address.
+    pub routes: Vec<PrefixPaths>,
+    /// Whether there are more than the limit.
+    pub truncated: bool,
+}
+
+/// All paths of a prefix.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PrefixPaths {
+    /// The prefix.
+    pub prefix: String,
+    /// The paths, the best first.
+    pub paths: Vec<Path>,
+    /// Why the best one is.
+    pub why: String,
+}
+
+/// A path for a prefix, as one peer announced it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Path {
+    /// Who announced it.
+    pub peer: Peer,
+    /// The ADD-PATH identifier.
+    pub path_id: u32,
+    /// What it carries.
+    pub attributes: Attributes,
+    /// Whether it is the best one.
+    pub best: bool,
+    /// The criterion by which the best one is better, null for that one.
+    pub lost_by: Option<String>,
+}
+
+/// Numbers of routes by family.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RouteCounts {
+    /// IPv4.
+    pub ipv4: u64,
+    /// IPv6.
+    pub ipv6: u64,
+}
+
+/// A peer and what it has announced.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PeerStatus {
+    /// The peer.
+    #[serde(flatten)]
+    pub peer: Peer,
+    /// Its paths, of all tables.
+    pub routes: RouteCounts,
+    /// `up`, `resync` while it says everything again, `down` if it has no routes.
+    pub state: String,
+}
+
+/// All peers, and the sources that they speak in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Peers {
+    /// The peers, by number.
+    pub peers: Vec<PeerStatus>,
+    /// The configured sources.
+    pub sources: Vec<SourceStatus>,
+}
+
+/// A configured source, or a connection of one that listens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SourceStatus {
+    /// Its name; of a connection the remote address is behind it.
+    pub name: String,
+    /// `fpm`, `bmp`, `bgp`, `kernel`, `ris` or `mrt`.
+    pub kind: String,
+    /// Where it is heard.
+    pub endpoint: String,
+    /// The table that it feeds; further ones have a slash and a name behind.
+    pub table: String,
+    /// `idle`, `resync` while it says everything, `up`, or `lost` while the routes of a connection that ended serve on.
+    pub state: String,
+    /// Since when it has been in this state, RFC 3339 in UTC.
+    pub since: String,
+    /// When something came last.
+    pub last: Option<String>,
+    /// Connections that began.
+    pub connections: u64,
+    /// Bytes that came.
+    pub bytes: u64,
+    /// Routes that were announced.
+    pub announced: u64,
+    /// Routes that were withdrawn.
+    pub withdrawn: u64,
+    /// Parts that could not be decoded.
+    pub damaged: u64,
+    /// Parts that hold nothing for a unicast routing table.
+    pub ignored: u64,
+    /// What the source says of itself, by kind.
+    pub remarks: BTreeMap<String, String>,
+    /// Why the last connection ended, or why there is none.
+    pub trouble: Option<String>,
+}
+
+/// What a text means.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Search {
+    /// The text.
+    pub q: String,
+    /// `address`, `prefix`, `as`, `peer` or `nothing`.
+    pub is: String,
+    /// The address, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub address: Option<IpAddr>,
+    /// The prefix, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
+    /// The AS, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asn: Option<u32>,
+    /// Of an AS: the prefixes that it originates, by table.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub origins: Vec<Origins>,
+    /// Of a name or an AS: the peers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub peers: Vec<PeerStatus>,
+    /// Whether there are more prefixes or peers than the limit.
+    #[serde(default)]
+    pub truncated: bool,
+}
+
+/// The prefixes of a table that an AS originates.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Origins {
+    /// The table's name.
+    pub table: String,
+    /// How many there are.
+    pub routes: RouteCounts,
+    /// The first of them, by family and address.
+    pub prefixes: Vec<String>,
+}
+
+/// A change of the best route of a prefix.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Change {
+    /// Its number: ascending over all tables, also when the server is started again.
+    pub id: u64,
+    /// When it happened, RFC 3339 in UTC.
+    pub time: String,
+    /// The table's name.
+    pub table: String,
+    /// The prefix.
+    pub prefix: String,
+    /// Who announced the route; null if it is gone.
+    pub peer: Option<Peer>,
+    /// What it carries; null if it is gone.
+    pub attributes: Option<Attributes>,
+}
+
+/// Changes of the past.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct History {
+    /// The changes, newest first.
+    pub changes: Vec<Change>,
+}
+
+/// Changes that a reader did not get, since they left the history before they were read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Lost {
+    /// How many, of all tables and prefixes; null if that is not known, since the server was started again.
+    pub lost: Option<u64>,
+}
+
+/// All tables.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Tables {
+    /// The version of the program.
+    pub version: String,
+    /// Since when it runs, RFC 3339 in UTC.
+    pub started: String,
+    /// The tables, by number.
+    pub tables: Vec<TableStatus>,
+}
+
+/// A table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TableStatus {
+    /// Its name.
+    pub name: String,
+    /// Whether none of its peers is between the beginning and the end of its announcements.
+    pub complete: bool,
+    /// When its newest change happened, RFC 3339 in UTC; null if none is known.
+    pub newest_change: Option<String>,
+    /// IPv4; null if the table is not compiled.
+    pub ipv4: Option<FamilyStatus>,
+    /// IPv6; null if the table is not compiled.
+    pub ipv6: Option<FamilyStatus>,
+}
+
+/// One family of a table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct FamilyStatus {
+    /// Prefixes with a route.
+    pub routes: u64,
+    /// The engine that serves.
+    pub engine: String,
+    /// The number of the compiled table, 1 for the first.
+    pub generation: u64,
+    /// How many updates of the feeds it takes in.
+    pub sequence: u64,
+    /// Bytes of the compiled table.
+    pub memory_bytes: u64,
+    /// Changes of best routes.
+    pub changes: u64,
+    /// Tables that were compiled anew.
+    pub rebuilds: u64,
+    /// Tables that were patched.
+    pub patches: u64,
+    /// Times that no engine could be made.
+    pub failures: u64,
+    /// What the audit found.
+    pub audit: AuditStatus,
+}
+
+/// What the audit found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AuditStatus {
+    /// Addresses at which engine and RIB were compared.
+    pub probes: u64,
+    /// Addresses at which they differed.
+    pub differences: u64,
+}
+
+/// The lengths of a table's prefixes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Histogram {
+    /// The table's name.
+    pub table: String,
+    /// Routes of the lengths 0 to 32.
+    pub ipv4: Vec<u64>,
+    /// Routes of the lengths 0 to 128.
+    pub ipv6: Vec<u64>,
+}
+
+/// Whether the server is well.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Health {
+    /// `ok`, or a sentence that says what is wrong.
+    pub status: String,
+}

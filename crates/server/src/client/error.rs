@@ -1,0 +1,75 @@
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+/// Why a server gave no answer.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The address is not that of a server.
+    Url {
+        /// The address.
+        url: String,
+    },
+    /// There is nothing to check the server's certificate with.
+    Certificates {
+        /// What is wrong.
+        what: String,
+    },
+    /// The server cannot be reached.
+    Io {
+        /// At which step.
+        what: &'static str,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The connection broke.
+    Http(hyper::Error),
+    /// The server took too long.
+    Late {
+        /// How long it had.
+        patience: Duration,
+    },
+    /// The server refuses.
+    Refused {
+        /// The status.
+        status: u16,
+        /// Why.
+        sentence: String,
+    },
+    /// The answer makes no sense.
+    Answer {
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+impl fmt::Display for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Url { url } => {
+                write!(f, "{url:?} is not the address of a server; one is http://127.0.0.1:8080")
+            }
+            Self::Certificates { what } => write!(f, "certificates: {what}"),
+            Self::Io { what, error } => write!(f, "{what}: {error}"),
+            Self::Http(error) => write!(f, "the connection broke: {error}"),
+            Self::Late { patience } => {
+                write!(f, "the server took longer than {} s", patience.as_secs_f64())
+            }
+            Self::Refused { status, sentence } => {
+                write!(f, "the server refuses (status {status}): {sentence}")
+            }
+            Self::Answer { what } => write!(f, "the server's answer makes no sense: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for ClientError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { error, .. } => Some(error),
+            Self::Http(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! One connection: which protocol, and how long it may take.
+
+use std::convert::Infallible;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::Request;
+use hyper::StatusCode;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+
+use crate::dispatch::answer;
+use crate::http::body::Payload;
+use crate::http::patient::Patient;
+use crate::site::Site;
+
+/// What clear-text HTTP/2 begins with. No method of HTTP/1.1 does.
+const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n";
+/// Streams of a connection at once.
+const STREAMS: u32 = 128;
+
+/// Serves a connection to its end.
+pub(crate) async fn serve(site: Arc<Site>, stream: TcpStream, tls: Option<TlsAcceptor>) {
+    let is_loopback = stream.local_addr().is_ok_and(|address| address.ip().is_loopback());
+    // Answers are written whole; waiting for more bytes would only delay them.
+    let _ = stream.set_nodelay(true);
+    let (idle, stall) = (site.options.limits.idle_time, site.options.limits.stall_time);
+    let connection = Conversation { site, is_loopback };
+    match tls {
+        None => {
+            let Ok(Ok(is_http2)) = timeout(idle, begins_http2(&stream)).await else { return };
+            connection.run(Patient::new(stream, stall), is_http2).await;
+        }
+        Some(tls) => match timeout(idle, tls.accept(stream)).await {
+            Ok(Ok(stream)) => {
+                let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+                connection.run(Patient::new(stream, stall), is_http2).await;
+            }
+            Ok(Err(error)) => tracing::debug!(%error, "no TLS with a client"),
+            Err(_) => tracing::debug!("no TLS with a client in time"),
+        },
+    }
+}
+
+/// Whether the client speaks HTTP/2 without having been asked.
+async fn begins_http2(stream: &TcpStream) -> io::Result<bool> {
+    let mut begin = [0; HTTP2.len()];
+    loop {
+        let count = stream.peek(&mut begin).await?;
+        if count == 0 || !HTTP2.starts_with(&begin[..count]) {
+            return Ok(false);
+        }
+        if count == HTTP2.len() {
+            return Ok(true);
+        }
+        // The rest is on its way: a peek that finds the same bytes again returns at once.
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+struct Conversation {
+    site: Arc<Site>,
+    is_loopback: bool,
+}
+
+impl Conversation {
+    async fn run<S>(self, stream: Patient<S>, is_http2: bool)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        match is_http2 {
+            true => self.http2(stream).await,
+            false => self.http1(stream).await,
+        }
+    }
+
+    /// Ends when the server is asked to end.
+    fn stopped(&self) -> impl Future<Output = ()> + use<> {
+        let mut stop = self.site.stop.subscribe();
+        async move {
+            let _ = stop.wait_for(|stop| *stop).await;
+        }
+    }
+
+    async fn http1<S>(self, stream: Patient<S>)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let limits = &self.site.options.limits;
+        let mut builder = http1::Builder::new();
+        builder
+            .timer(TokioTimer::new())
+            // It counts from the end of the answer before.
+            .header_read_timeout(limits.idle_time)
+            // The library takes no less.
+            .max_buf_size(limits.head_bytes.max(8 << 10))
+            .max_header_size(limits.head_bytes);
+        let stopped = self.stopped();
+        let Self { site, is_loopback } = self;
+        let service = service_fn(move |request: Request<Incoming>| {
+            let site = Arc::clone(&site);
+            async move { Ok::<_, Infallible>(answer(site, is_loopback, request).await) }
+        });
+        let mut connection = builder.serve_connection(TokioIo::new(stream), service);
+        let done = tokio::select! {
+            done = &mut connection => done,
+            () = stopped => {
+                Pin::new(&mut connection).graceful_shutdown();
+                (&mut connection).await
+            }
+        };
+        let is_late = done.as_ref().is_err_and(hyper::Error::is_timeout);
+        told(done);
+        let parts = connection.into_parts();
+        if is_late && !parts.read_buf.is_empty() {
+            late(parts.io.into_inner()).await;
+        }
+    }
+
+    async fn http2<S>(self, stream: Patient<S>)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let limits = &self.site.options.limits;
+        let mut builder = http2::Builder::new(TokioExecutor::new());
+        builder
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(STREAMS)
+            .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
+            .keep_alive_interval(limits.idle_time)
+            .keep_alive_timeout(limits.stall_time);
+        let activity = Arc::new(Activity::default());
+        let idle = idle(Arc::clone(&activity), limits.idle_time);
+        let stopped = self.stopped();
+        let Self { site, is_loopback } = self;
+        let service = service_fn(move |request: Request<Incoming>| {
+            let (site, open) = (Arc::clone(&site), Open::new(&activity));
+            async move {
+                let response = answer(site, is_loopback, request).await;
+                Ok::<_, Infallible>(response.map(|body| Counted { body, _open: open }))
+            }
+        });
+        let connection = builder.serve_connection(TokioIo::new(stream), service);
+        tokio::pin!(connection);
+        let done = tokio::select! {
+            done = &mut connection => Some(done),
+            () = stopped => None,
+            () = idle => None,
+        };
+        match done {
+            Some(done) => told(done),
+            None => {
+                connection.as_mut().graceful_shutdown();
+                told(connection.await);
+            }
+        }
+    }
+}
+
+/// A connection ended. That a client went away, or wrote no HTTP, is its own affair.
+fn told(done: hyper::Result<()>) {
+    if let Err(error) = done {
+        tracing::debug!(error = &error as &dyn std::error::Error, "a connection ended early");
+    }
+}
+
+/// Says to a client that sent half a head that it took too long.
+async fn late<S: AsyncWrite + Unpin>(mut stream: S) {
+    let sentence = "the head of the request took too long";
+    let text = raw(StatusCode::REQUEST_TIMEOUT, sentence);
+    let _ = timeout(Duration::from_secs(1), async {
+        stream.write_all(text.as_bytes()).await?;
+        stream.shutdown().await
+    })
+    .await;
+}
+
+/// An answer of HTTP/1.1 to a client with whom there is no conversation.
+pub(crate) fn raw(status: StatusCode, sentence: &str) -> String {
+    let body = format!("{{\"error\":\"{sentence}\"}}");
+    let length = body.len();
+    format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\
+         connection: close\r\n\r\n{body}"
+    )
+}
+
+/// What a connection of HTTP/2 does.
+#[derive(Default)]
+struct Activity {
+    /// Requests that are being answered.
+    open: AtomicUsize,
+    /// Requests so far.
+    all: AtomicUsize,
+}
+
+/// A request that is being answered.
+struct Open(Arc<Activity>);
+
+impl Open {
+    fn new(activity: &Arc<Activity>) -> Self {
+        activity.open.fetch_add(1, Ordering::Relaxed);
+        activity.all.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(activity))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Ends when there was no request for so long, or up to twice that.
+async fn idle(activity: Arc<Activity>, time: Duration) {
+    let mut seen = usize::MAX;
+    loop {
+        let all = activity.all.load(Ordering::Relaxed);
+        if seen == all && activity.open.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        seen = all;
+        sleep(time).await;
+    }
+}
+
+/// A body that says when it is done.
+struct Counted {
+    body: Payload,
+    _open: Open,
+}
+
+impl Body for Counted {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

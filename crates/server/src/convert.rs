@@ -1,0 +1,131 @@
+//! From what a RIB holds to the shapes of answers.
+//!
+//! Under the RIB's lock only references and numbers are taken ; text is made afterwards.
+
+use std::fmt::Display;
+use std::sync::Arc;
+
+use fibula_core::Value;
+use fibula_rib::{AttributeSet, Decision, Path, Rib};
+
+use crate::api;
+
+/// What answers need of a RIB beside its routes, taken while it was locked.
+pub(crate) struct Names {
+    peers: Vec<(u32, fibula_rib::Peer)>,
+    values: Arc<[String]>,
+}
+
+impl Names {
+    /// Of these peers.
+    pub(crate) fn of(rib: &Rib, peers: impl IntoIterator<Item = u32>) -> Self {
+        let mut numbers: Vec<u32> = peers.into_iter().collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let peer = |n: u32| Some((n, rib.peers().get(n as usize)?.clone()));
+        let values = rib.value_names().names().into();
+        Self { peers: numbers.into_iter().filter_map(peer).collect(), values }
+    }
+
+    pub(crate) fn peer(&self, number: u32) -> api::Peer {
+        match self.peers.binary_search_by_key(&number, |(known, _)| *known) {
+            Ok(at) => peer(number, &self.peers[at].1),
+            Err(_) => {
+                let name = format!("peer {number}");
+                api::Peer { id: number, name, address: None, asn: 0, source: None }
+            }
+        }
+    }
+
+    pub(crate) fn attributes(&self, set: &AttributeSet) -> api::Attributes {
+        attributes(set, &self.values)
+    }
+
+    pub(crate) fn route(&self, prefix: impl Display, path: &Path) -> api::Route {
+        api::Route {
+            prefix: prefix.to_string(),
+            peer: self.peer(path.peer),
+            path_id: path.path_id,
+            attributes: self.attributes(&path.attributes),
+        }
+    }
+
+    /// All paths of a prefix.
+    pub(crate) fn paths(&self, prefix: impl Display, decision: &Decision) -> api::PrefixPaths {
+        let path = |(path, lost): &(Path, Option<fibula_rib::Step>)| api::Path {
+            peer: self.peer(path.peer),
+            path_id: path.path_id,
+            attributes: self.attributes(&path.attributes),
+            best: lost.is_none(),
+            lost_by: lost.map(|step| step.to_string()),
+        };
+        api::PrefixPaths {
+            prefix: prefix.to_string(),
+            paths: decision.paths().iter().map(path).collect(),
+            why: decision.to_string(),
+        }
+    }
+}
+
+/// A peer as answers have it.
+pub(crate) fn peer(number: u32, peer: &fibula_rib::Peer) -> api::Peer {
+    let fibula_rib::Peer { address, asn, source } = peer;
+    let name = match (address, asn, &source) {
+        (Some(address), 0, _) => address.to_string(),
+        (Some(address), asn, _) => format!("AS{asn} ({address})"),
+        (None, 0, Some(source)) => source.to_string(),
+        (None, 0, None) => format!("peer {number}"),
+        (None, asn, _) => format!("AS{asn}"),
+    };
+    api::Peer {
+        id: number,
+        name,
+        address: *address,
+        asn: *asn,
+        source: source.as_deref().map(str::to_owned),
+    }
+}
+
+/// The names of BGP's origins, by number.
+const ORIGINS: [&str; 3] = ["igp", "egp", "incomplete"];
+
+/// Attributes as answers have them; `names` are those of values.
+pub(crate) fn attributes(set: &AttributeSet, names: &[String]) -> api::Attributes {
+    if let Some(bgp) = set.bgp() {
+        return api::Attributes::Bgp(api::Bgp {
+            next_hop: bgp.next_hop,
+            as_path: bgp.as_path.to_owned(),
+            as_path_len: bgp.as_path_len,
+            origin_as: bgp.origin_as,
+            local_pref: bgp.local_pref,
+            med: bgp.med,
+            origin: bgp.origin.map(|origin| match ORIGINS.get(usize::from(origin)) {
+                Some(name) => (*name).to_owned(),
+                None => origin.to_string(),
+            }),
+            communities: bgp.communities.to_owned(),
+        });
+    }
+    if let Some(next_hops) = set.next_hops() {
+        let hop = |hop: &fibula_core::NextHop| api::NextHop {
+            gateway: hop.gateway,
+            interface: hop.interface,
+            weight: hop.weight,
+        };
+        return api::Attributes::NextHops(api::NextHops {
+            route_type: next_hops.kind.to_string(),
+            next_hops: next_hops.hops.iter().map(hop).collect(),
+        });
+    }
+    let value = |value: Value<'_>| match value {
+        Value::Null => serde_json::Value::Null,
+        Value::Int(int) => int.into(),
+        Value::Str(text) => text.into(),
+    };
+    let texts = set.texts();
+    let named = set.named(&texts).into_iter().enumerate();
+    let named = named.map(|(at, (fallback, v))| {
+        (names.get(at).cloned().unwrap_or_else(|| fallback.into_owned()), value(v))
+    });
+    api::Attributes::Values { values: named.collect() }
+}

@@ -1,0 +1,103 @@
+//! Tables held still, for answers that look at many routes: made when one is asked for, shared while it
+//! is new enough.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use fibula_core::Vrf;
+use fibula_fib::{Fib, FibOptions};
+use fibula_rib::Live;
+
+use crate::site;
+
+/// A table at one moment.
+pub(crate) struct Frozen {
+    pub(crate) table: String,
+    pub(crate) fib: Fib,
+    /// How many updates of the feeds it takes in.
+    pub(crate) sequence: u64,
+    taken: Instant,
+    /// How long the RIB was locked, and how long it took in all.
+    cost: Duration,
+}
+
+/// A table that is younger is not made again.
+const YOUNG: Duration = Duration::from_secs(1);
+/// Making tables takes at most one in so many seconds of a thread.
+const SHARE: u32 = 5;
+
+impl Frozen {
+    fn make(live: &Live, vrf: Vrf) -> Result<Self, String> {
+        let (taken, begin) = (Instant::now(), Instant::now());
+        let (table, copy) =
+            live.with_rib(|rib| (site::name(rib, vrf).into_owned(), rib.freeze(vrf)));
+        let (sequence, locked) = (copy.sequence(), begin.elapsed());
+        let made = copy.table().map_err(|error| error.to_string());
+        let fib = made.and_then(|made| {
+            Fib::of_table(made, &FibOptions::default()).map_err(|error| error.to_string())
+        })?;
+        let cost = begin.elapsed();
+        tracing::debug!(table, routes = fib.len(), ?locked, ?cost, "table copied for bulk answers");
+        Ok(Self { table, fib, sequence, taken, cost })
+    }
+
+    /// How old it is.
+    pub(crate) fn age(&self) -> Duration {
+        self.taken.elapsed()
+    }
+
+    fn is_young(&self) -> bool {
+        self.age() < YOUNG.max(self.cost * SHARE)
+    }
+}
+
+/// The tables that were asked for lately.
+#[derive(Default)]
+pub(crate) struct FrozenTables {
+    /// One slot for each table: whoever finds it old makes a new one, and others who ask meanwhile wait.
+    slots: Mutex<Vec<(Vrf, Slot)>>,
+}
+
+type Slot = Arc<Mutex<Option<Arc<Frozen>>>>;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What a thread that panicked left is a whole table, or none.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl FrozenTables {
+    /// The table, as it is or as it was a moment ago. Blocks for as long as it takes to compile one.
+    pub(crate) fn get(&self, live: &Live, vrf: Vrf) -> Result<Arc<Frozen>, String> {
+        let slot = {
+            let mut slots = lock(&self.slots);
+            match slots.iter().find(|(known, _)| *known == vrf) {
+                Some((_, slot)) => Arc::clone(slot),
+                None => {
+                    let slot = Slot::default();
+                    slots.push((vrf, Arc::clone(&slot)));
+                    slot
+                }
+            }
+        };
+        let mut slot = lock(&slot);
+        if let Some(frozen) = &*slot
+            && (frozen.is_young() || live.with_rib(|rib| rib.sequence()) == frozen.sequence)
+        {
+            return Ok(Arc::clone(frozen));
+        }
+        // The old one goes first if nobody else has it: two tables in memory are one too many.
+        *slot = None;
+        let frozen = Arc::new(Frozen::make(live, vrf)?);
+        *slot = Some(Arc::clone(&frozen));
+        Ok(frozen)
+    }
+
+    /// Gives back the tables that nobody asked for in this time.
+    pub(crate) fn forget(&self, unused: Duration) {
+        let mut slots = lock(&self.slots);
+        slots.retain(|(_, slot)| match slot.try_lock() {
+            Ok(slot) => slot.as_ref().is_some_and(|frozen| frozen.age() < unused),
+            Err(_) => true, // in use just now
+        });
+    }
+}

@@ -1,0 +1,191 @@
+//! Bulk lookups: rows in, rows with what a table says about their addresses out, all of one moment.
+//!
+//! ```text
+//!   body ── pump ──► channel ──► Input ─┐                       (a thread)
+//!                                       ├─ annotate: rows, of a table held still
+//!   answer ◄──────── channel ◄── Output ┘
+//! ```
+//!
+//! Memory does not grow with the body: a client that does not take its answer is not read from either.
+
+mod pipe;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use fibula_annotate::{
+    AnnotateError, AnnotateOptions, Annotator, Column, ColumnAnnotator, LogFormat, Summary,
+    TextForm,
+};
+use hyper::body::Incoming;
+use hyper::header::HeaderValue;
+use hyper::{Response, StatusCode, header};
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout_at};
+
+use crate::frozen::Frozen;
+use crate::http::answer::{Answer, Refusal, of};
+use crate::http::asked::{Asked, shown};
+use crate::http::body::Payload;
+use crate::site::Site;
+use pipe::{Input, Output, Pipe, Shared, pump};
+
+/// Media types, and the formats that they stand for.
+pub(crate) const MEDIA: &[&str] = &[
+    "application/x-ndjson",
+    "text/csv",
+    "text/tab-separated-values",
+    "text/plain",
+    "application/vnd.apache.arrow.stream",
+];
+const FORMATS: [LogFormat; 5] =
+    [LogFormat::JsonLines, LogFormat::Csv, LogFormat::Tsv, LogFormat::List, LogFormat::Arrow];
+
+/// Pieces that wait between a client and the thread that works for it, each way.
+const WAITING: usize = 4;
+
+/// What the beginning of an answer says.
+struct Head {
+    table: String,
+    sequence: u64,
+    age_ms: u128,
+}
+
+/// What the thread has to know.
+struct Work {
+    site: Arc<Site>,
+    format: LogFormat,
+    options: AnnotateOptions,
+    /// Whether nothing was said about what to add.
+    add_all: bool,
+    table: Option<String>,
+}
+
+pub(crate) async fn bulk(site: Arc<Site>, asked: Asked, body: Incoming) -> Answer {
+    let at = media(&asked)?;
+    let limits = &site.options.limits;
+    let length = asked.header("content-length").and_then(|text| text.parse::<u64>().ok());
+    if length.is_some_and(|length| length > limits.body_bytes) {
+        return Err(pipe::too_long(limits.body_bytes));
+    }
+    let place = Arc::clone(&site.bulk)
+        .try_acquire_owned()
+        .map_err(|_| Refusal::busy("too many bulk lookups at once; try again later", 1))?;
+    let until = Instant::now() + limits.bulk_time;
+    let (to_thread, from_client) = mpsc::channel(WAITING);
+    let (to_client, from_thread) = mpsc::channel(WAITING);
+    let (say_head, head) = oneshot::channel();
+    let work = Work::new(&site, FORMATS[at], &asked);
+    let pipe = Pipe {
+        from_client,
+        to_client,
+        say_head: Some(say_head),
+        head: None,
+        until,
+        stall: limits.stall_time,
+        rows: (0, limits.body_rows),
+        is_text: !FORMATS[at].is_columnar(),
+        runtime: Handle::current(),
+        stop: site.stop.subscribe(),
+        input: Bytes::new(),
+        output: Vec::new(),
+        refused: None,
+    };
+    tokio::spawn(pump(body, to_thread, limits.body_bytes, limits.stall_time));
+    tokio::task::spawn_blocking(move || {
+        work.run(pipe);
+        drop(place);
+    });
+    let head: Head = match timeout_at(until, head).await {
+        Ok(Ok(head)) => head?,
+        Ok(Err(_)) => {
+            let sentence = "the lookup ended early; the server's log says why";
+            return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, sentence));
+        }
+        Err(_) => return Err(pipe::too_slow("the lookup")),
+    };
+    let mut response: Response<Payload> = of(MEDIA[at], Payload::Pieces(from_thread));
+    let headers = response.headers_mut();
+    headers.insert("fibula-generation", head.sequence.into());
+    if let Ok(age) = HeaderValue::try_from(head.age_ms.to_string()) {
+        headers.insert("fibula-age-ms", age);
+    }
+    if let Ok(table) = HeaderValue::try_from(head.table) {
+        headers.insert("fibula-table", table);
+    }
+    Ok(response)
+}
+
+/// The number of the body's media type.
+fn media(asked: &Asked) -> Result<usize, Refusal> {
+    let kind = asked.header(header::CONTENT_TYPE.as_str()).unwrap_or_default();
+    let essence = kind.split(';').next().unwrap_or_default().trim();
+    MEDIA.iter().position(|known| known.eq_ignore_ascii_case(essence)).ok_or_else(|| {
+        let sentence =
+            format!("a body of type {}; there are: {}", shown(essence), MEDIA.join(", "));
+        Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, sentence)
+            .with(header::ACCEPT, MEDIA.join(", "))
+    })
+}
+
+impl Work {
+    fn new(site: &Arc<Site>, format: LogFormat, asked: &Asked) -> Self {
+        let names = |name| asked.text(name).into_iter().flat_map(|names| names.split(','));
+        let mut options = AnnotateOptions::default();
+        // A column's name is any text: the conversion cannot fail.
+        options.columns = names("column").filter_map(|name| name.parse().ok()).collect();
+        if options.columns.is_empty() && format == LogFormat::JsonLines {
+            options.columns = vec![Column::Name("address".to_owned())];
+        }
+        options.add = names("add").map(str::to_owned).collect();
+        options.strict = asked.text("strict") == Some("true");
+        options.top = 0;
+        if asked.text("text") == Some("plain") {
+            options.text = TextForm::Plain;
+        }
+        let add_all = options.add.is_empty();
+        let table = asked.text("table").map(str::to_owned);
+        Self { site: Arc::clone(site), format, options, add_all, table }
+    }
+
+    /// Answers, or says why not.
+    fn run(mut self, pipe: Pipe) {
+        let pipe = Rc::new(RefCell::new(pipe));
+        let done = self.site.frozen_table(self.table.as_deref()).and_then(|frozen| {
+            let head = Head {
+                table: frozen.table.clone(),
+                sequence: frozen.sequence,
+                age_ms: frozen.age().as_millis(),
+            };
+            pipe.borrow_mut().head = Some(head);
+            self.annotate(&frozen, &pipe).map_err(Refusal::bad)
+        });
+        match done {
+            Ok(summary) => {
+                self.site.counts.addresses.fetch_add(summary.addresses, Ordering::Relaxed);
+                pipe.borrow_mut().finish();
+            }
+            Err(refusal) => pipe.borrow_mut().fail(Some(refusal)),
+        }
+    }
+
+    fn annotate(&mut self, frozen: &Frozen, pipe: &Shared) -> Result<Summary, AnnotateError> {
+        if self.add_all {
+            let columns = frozen.fib.columns().names().map(str::to_owned);
+            self.options.add = ["prefix".to_owned()].into_iter().chain(columns).collect();
+        }
+        let (input, output) = (Input(Rc::clone(pipe)), Output(Rc::clone(pipe)));
+        let fib = frozen.fib.clone();
+        if self.format == LogFormat::Arrow {
+            let annotator = ColumnAnnotator::new(fib, &self.options)?;
+            return annotator.annotate_ipc_stream(input, output, &mut |progress| {
+                pipe.borrow_mut().rows.0 = progress.rows;
+            });
+        }
+        Annotator::new(fib, self.format, &self.options)?.annotate(input, output)
+    }
+}

@@ -1,0 +1,243 @@
+//! Between a client, whose bytes come and go by themselves, and a thread that reads and writes.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io::{self, ErrorKind, Read, Write};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use hyper::StatusCode;
+use hyper::body::{Body, Incoming};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::error::TryRecvError;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::Head;
+use crate::http::answer::Refusal;
+
+/// Bytes of a piece of an answer.
+const PIECE: usize = 64 << 10;
+/// How long to wait for more of the body before what is there is answered.
+const GATHER: Duration = Duration::from_millis(20);
+
+pub(super) fn too_long(bytes: u64) -> Refusal {
+    let sentence = format!("the body has more than {bytes} bytes; send it in parts");
+    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, sentence)
+}
+
+pub(super) fn too_slow(what: &str) -> Refusal {
+    let sentence =
+        format!("{what} took too long; send less at once, and take answers as they come");
+    Refusal::new(StatusCode::REQUEST_TIMEOUT, sentence)
+}
+
+fn ending() -> Refusal {
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the server ends; ask again")
+}
+
+/// Passes a body on. What nobody takes any more is still read for a while: many clients see an answer only
+/// when they have sent everything.
+pub(super) async fn pump(
+    mut body: Incoming,
+    to: mpsc::Sender<Result<Bytes, Refusal>>,
+    most: u64,
+    stall: Duration,
+) {
+    /// Bytes that are read for nothing.
+    const DRAINED: u64 = 16 << 20;
+    let (mut bytes, mut drained) = (0, 0);
+    loop {
+        let frame = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx));
+        let data = match timeout(stall, frame).await {
+            Ok(None) => return,
+            Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
+            Ok(Some(Err(error))) => {
+                let sentence = format!("the body ended early: {error}");
+                let _ = to.send(Err(Refusal::bad(sentence))).await;
+                return;
+            }
+            Err(_) => {
+                let _ = to.send(Err(too_slow("the next part of the body"))).await;
+                return;
+            }
+        };
+        if data.is_empty() {
+            continue;
+        }
+        bytes += data.len() as u64;
+        if to.is_closed() {
+            drained += data.len() as u64;
+        } else if bytes > most {
+            let _ = to.send(Err(too_long(most))).await;
+        } else {
+            let _ = to.send(Ok(data)).await;
+        }
+        if drained > DRAINED {
+            return;
+        }
+    }
+}
+
+/// What the thread has of a client. Its two ends share it: before the thread waits for more, the client gets
+/// what is there.
+pub(super) struct Pipe {
+    pub(super) from_client: mpsc::Receiver<Result<Bytes, Refusal>>,
+    pub(super) to_client: mpsc::Sender<io::Result<Bytes>>,
+    /// Who waits for the beginning of the answer, until it is said.
+    pub(super) say_head: Option<oneshot::Sender<Result<Head, Refusal>>>,
+    pub(super) head: Option<Head>,
+    /// When the lookup has to be done.
+    pub(super) until: Instant,
+    /// How long the client may take no byte.
+    pub(super) stall: Duration,
+    /// Rows so far, and the most.
+    pub(super) rows: (u64, u64),
+    /// Whether rows are lines.
+    pub(super) is_text: bool,
+    pub(super) runtime: Handle,
+    /// True once the server is asked to end.
+    pub(super) stop: watch::Receiver<bool>,
+    /// What was read and not taken yet, what was written and not sent yet.
+    pub(super) input: Bytes,
+    pub(super) output: Vec<u8>,
+    /// Why the lookup cannot go on.
+    pub(super) refused: Option<Refusal>,
+}
+
+pub(super) type Shared = Rc<RefCell<Pipe>>;
+
+impl Pipe {
+    /// An error that ends the lookup; what it is stays here.
+    fn refuse(&mut self, refusal: Refusal) -> io::Error {
+        let error = io::Error::other(refusal.sentence.clone());
+        self.refused = Some(refusal);
+        error
+    }
+
+    /// The next part of the body; `None` at its end.
+    fn receive(&mut self) -> io::Result<Option<Bytes>> {
+        let part = match self.from_client.try_recv() {
+            Ok(part) => Some(part),
+            Err(TryRecvError::Disconnected) => None,
+            Err(TryRecvError::Empty) => {
+                let runtime = self.runtime.clone();
+                let more = runtime.block_on(timeout(GATHER, self.from_client.recv()));
+                match more {
+                    Ok(part) => part,
+                    Err(_) => self.wait_for_more()?,
+                }
+            }
+        };
+        part.transpose().map_err(|refusal| self.refuse(refusal))
+    }
+
+    /// The next part of the body, however long it takes; the client gets what is there before.
+    fn wait_for_more(&mut self) -> io::Result<Option<Result<Bytes, Refusal>>> {
+        self.send()?;
+        let Self { runtime, from_client, stop, .. } = self;
+        let more = runtime.block_on(async {
+            tokio::select! {
+                more = from_client.recv() => Ok(more),
+                _ = stop.wait_for(|stop| *stop) => Err(ending()),
+                () = sleep_until(self.until) => Err(too_slow("the lookup")),
+            }
+        });
+        more.map_err(|refusal| self.refuse(refusal))
+    }
+
+    /// Sends what was written.
+    fn send(&mut self) -> io::Result<()> {
+        if self.output.is_empty() {
+            return Ok(());
+        }
+        let piece = std::mem::replace(&mut self.output, Vec::with_capacity(PIECE + PIECE / 4));
+        self.begin();
+        let until = self.until.min(Instant::now() + self.stall);
+        let Self { runtime, to_client, stop, .. } = self;
+        let sent = runtime.block_on(async {
+            tokio::select! {
+                sent = to_client.send(Ok(piece.into())) => Ok(sent),
+                _ = stop.wait_for(|stop| *stop) => Err(ending()),
+                () = sleep_until(until) => Err(too_slow("to take the answer")),
+            }
+        });
+        match sent {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(ErrorKind::BrokenPipe.into()),
+            Err(refusal) => Err(self.refuse(refusal)),
+        }
+    }
+
+    fn begin(&mut self) {
+        if let (Some(say_head), Some(head)) = (self.say_head.take(), self.head.take()) {
+            // Nobody hears it if the client went away.
+            let _ = say_head.send(Ok(head));
+        }
+    }
+
+    /// All is written.
+    pub(super) fn finish(&mut self) {
+        match self.send() {
+            Ok(()) => self.begin(),
+            Err(_) => self.fail(None),
+        }
+    }
+
+    /// It ends here: with a refusal if nothing was sent, else by an answer that is cut off.
+    pub(super) fn fail(&mut self, error: Option<Refusal>) {
+        let Some(refusal) = self.refused.take().or(error) else { return };
+        match self.say_head.take() {
+            Some(say_head) => {
+                let _ = say_head.send(Err(refusal));
+            }
+            None => {
+                tracing::warn!(reason = refusal.sentence, "a bulk answer was cut off");
+                let _ = self.to_client.try_send(Err(io::Error::other(refusal.sentence)));
+            }
+        }
+    }
+}
+
+/// The body, as the thread reads it.
+pub(super) struct Input(pub(super) Shared);
+
+impl Read for Input {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let pipe = &mut *self.0.borrow_mut();
+        if pipe.input.is_empty() {
+            pipe.input = pipe.receive()?.unwrap_or_default();
+            if pipe.is_text {
+                pipe.rows.0 += pipe.input.iter().filter(|byte| **byte == b'\n').count() as u64;
+            }
+        }
+        if pipe.rows.0 > pipe.rows.1 {
+            let sentence = format!("the body has more than {} rows; send it in parts", pipe.rows.1);
+            return Err(pipe.refuse(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, sentence)));
+        }
+        let count = buf.len().min(pipe.input.len());
+        pipe.input.copy_to_slice(&mut buf[..count]);
+        Ok(count)
+    }
+}
+
+/// The answer, as the thread writes it.
+pub(super) struct Output(pub(super) Shared);
+
+impl Write for Output {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        let pipe = &mut *self.0.borrow_mut();
+        pipe.output.extend_from_slice(buf);
+        if pipe.output.len() >= PIECE {
+            pipe.send()?;
+        }
+        Ok(buf.len())
+    }
+
+    /// Nothing: pieces are sent when they are large, or when there is no more input for a while.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

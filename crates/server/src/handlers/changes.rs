@@ -1,0 +1,271 @@
+//! Changes of best routes: those of the past, and those that come, as server-sent events.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::thread;
+use std::time::{Duration, UNIX_EPOCH};
+
+use bytes::Bytes;
+use fibula_core::{AnyPrefix, Vrf};
+use fibula_rib::{Changed, History, Since};
+use hyper::Response;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::{Sleep, sleep};
+
+use super::table;
+use crate::api;
+use crate::convert::Names;
+use crate::http::answer::{Answer, Refusal, json, of};
+use crate::http::asked::Asked;
+use crate::http::body::Payload;
+use crate::http::time::rfc3339;
+use crate::site::{self, Site};
+
+/// Changes of an answer, and the most that may be asked for.
+pub(crate) const LIMIT: usize = 100;
+pub(crate) const MOST: u64 = 1000;
+
+pub(crate) const VIEWS: &[&str] = &["covered", "exact"];
+
+/// Changes that a reader of events takes at once.
+const PART: usize = 256;
+/// Changes that a reader passes over before others have their turn.
+const SCANNED: usize = 16 * PART;
+/// How often a reader hears that the connection is there, if nothing changes.
+const QUIET: Duration = Duration::from_secs(15);
+
+pub(crate) fn history(site: &Arc<Site>, asked: &Asked) -> Answer {
+    let which = Which::new(site, asked)?;
+    let limit = asked.number("limit").map_or(LIMIT, |limit| limit as usize);
+    let changes = site.live.history().recent(limit, |change| which.takes(change));
+    json(&api::History { changes: shapes(site, &changes) })
+}
+
+/// Which changes somebody asked for.
+struct Which {
+    vrf: Option<Vrf>,
+    prefix: Option<AnyPrefix>,
+    is_exact: bool,
+    origin_as: Option<u32>,
+    peer: Option<u32>,
+}
+
+impl Which {
+    fn new(site: &Site, asked: &Asked) -> Result<Self, Refusal> {
+        let name = asked.text("table");
+        let find = |_| site.live.with_rib(|rib| table(rib, name));
+        Ok(Self {
+            vrf: name.map(find).transpose()?,
+            prefix: asked.prefix("prefix")?,
+            is_exact: asked.text("view") == Some("exact"),
+            origin_as: asked.number("origin_as").map(|asn| asn as u32),
+            peer: asked.number("peer").map(|peer| peer as u32),
+        })
+    }
+
+    /// Changes of the prefix and, unless it alone is asked for, of longer ones. A route that is gone has no origin: it is shown whatever the
+    /// origin that is asked for, since it may have been that one's.
+    fn takes(&self, change: &Changed) -> bool {
+        let covers = |prefix: AnyPrefix| match (prefix, change.prefix) {
+            _ if self.is_exact => prefix == change.prefix,
+            (AnyPrefix::V4(wide), AnyPrefix::V4(prefix)) => wide.covers(prefix),
+            (AnyPrefix::V6(wide), AnyPrefix::V6(prefix)) => wide.covers(prefix),
+            _ => false,
+        };
+        let originates = |asn: u32| match &change.best {
+            Some(set) => set.bgp().is_some_and(|bgp| bgp.origin_as == Some(asn)),
+            None => true,
+        };
+        self.vrf.is_none_or(|vrf| vrf == change.vrf)
+            && self.peer.is_none_or(|peer| peer == change.peer)
+            && self.prefix.is_none_or(covers)
+            && self.origin_as.is_none_or(originates)
+    }
+}
+
+/// What is added to a change's number for its id, so that ids ascend over restarts.
+fn base(site: &Site) -> u64 {
+    let since = site.started.duration_since(UNIX_EPOCH).unwrap_or_default();
+    since.as_micros() as u64
+}
+
+fn shapes(site: &Site, changes: &[Changed]) -> Vec<api::Change> {
+    if changes.is_empty() {
+        return Vec::new();
+    }
+    let (names, tables) = site.live.with_rib(|rib| {
+        let peers = changes.iter().map(|change| change.peer);
+        let table = |change: &Changed| site::name(rib, change.vrf).into_owned();
+        (Names::of(rib, peers), changes.iter().map(table).collect::<Vec<_>>())
+    });
+    let base = base(site);
+    let shape = |(change, table): (&Changed, String)| api::Change {
+        id: base + change.id,
+        time: rfc3339(site::time(change.time)),
+        table,
+        prefix: change.prefix.to_string(),
+        peer: change.best.as_ref().map(|_| names.peer(change.peer)),
+        attributes: change.best.as_ref().map(|set| names.attributes(set)),
+    };
+    changes.iter().zip(tables).map(shape).collect()
+}
+
+pub(crate) fn events(site: &Arc<Site>, asked: &Asked) -> Answer {
+    let which = Which::new(site, asked)?;
+    let last = match asked.header("last-event-id") {
+        Some(text) => Some(
+            text.parse::<u64>()
+                .map_err(|_| Refusal::bad("the header Last-Event-ID is not the id of a change"))?,
+        ),
+        None => asked.number("since"),
+    };
+    let place = Arc::clone(&site.watchers)
+        .try_acquire_owned()
+        .map_err(|_| Refusal::busy("too many clients read changes already; try again later", 10))?;
+    let (next, lost) = begin(site.live.history(), base(site), last);
+    let events = Events {
+        which,
+        next,
+        ready: lost.map(event_lost).into_iter().collect(),
+        newest: until_newer(site, next),
+        quiet: Box::pin(sleep(QUIET)),
+        is_first: true,
+        _reading: site.newest.subscribe(),
+        site: Arc::clone(site),
+        _place: place,
+    };
+    site.watched.notify_one();
+    let mut response: Response<Payload> =
+        of("text/event-stream", Payload::Events(Box::new(events)));
+    // For proxies that would hold events back.
+    response
+        .headers_mut()
+        .insert("x-accel-buffering", hyper::header::HeaderValue::from_static("no"));
+    Ok(response)
+}
+
+/// The change to begin with, and what was lost before: `Some(None)` is an unknown number.
+fn begin(history: &History, base: u64, last: Option<u64>) -> (u64, Option<Option<u64>>) {
+    let next = history.next();
+    match last {
+        None => (next, None),
+        Some(last) => match last.checked_sub(base) {
+            Some(known) if known < next => (known + 1, None),
+            // Of an earlier start, or of none: all that is kept, and a word.
+            _ => (history.since(1, 0).next, Some(None)),
+        },
+    }
+}
+
+fn event_lost(lost: Option<u64>) -> Bytes {
+    let shape = serde_json::to_string(&api::Lost { lost }).unwrap_or_default();
+    format!("event: lost\ndata: {shape}\n\n").into()
+}
+
+/// Ends when there is a change of this number or a later one, or when the server ends.
+fn until_newer(site: &Site, next: u64) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    let (mut newest, mut stop) = (site.newest.subscribe(), site.stop.subscribe());
+    Box::pin(async move {
+        tokio::select! {
+            _ = newest.wait_for(|newest| *newest > next) => {}
+            _ = stop.wait_for(|stop| *stop) => {}
+        }
+    })
+}
+
+/// The body of an answer that does not end. It holds a place in the history and no changes, so a reader that
+/// is slow costs nothing, and misses changes when they leave the history.
+pub(crate) struct Events {
+    site: Arc<Site>,
+    which: Which,
+    next: u64,
+    ready: VecDeque<Bytes>,
+    newest: Pin<Box<dyn Future<Output = ()> + Send>>,
+    quiet: Pin<Box<Sleep>>,
+    /// Nothing was sent so far.
+    is_first: bool,
+    /// That somebody reads, for [`follow`]: the subscription of `newest` ends each time that it is ready.
+    _reading: watch::Receiver<u64>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Events {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if std::mem::take(&mut self.is_first) {
+            // Tells the client, and those in between, that it begins.
+            return Poll::Ready(Some(Bytes::from_static(b": changes of best routes\n\n")));
+        }
+        loop {
+            if let Some(piece) = self.ready.pop_front() {
+                self.quiet.as_mut().reset(tokio::time::Instant::now() + QUIET);
+                return Poll::Ready(Some(piece));
+            }
+            if self.newest.as_mut().poll(cx).is_pending() {
+                ready!(self.quiet.as_mut().poll(cx));
+                self.ready.push_back(Bytes::from_static(b": nothing changed\n\n"));
+                continue;
+            }
+            if *self.site.stop.borrow() {
+                return Poll::Ready(None);
+            }
+            if !self.read() {
+                // Many changes that nobody asked for: others have their turn.
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Takes the next changes; false if none of many was asked for.
+    fn read(&mut self) -> bool {
+        let mut scanned = 0;
+        let is_found = loop {
+            let Since { mut changes, next, lost } = self.site.live.history().since(self.next, PART);
+            self.next = next;
+            scanned += changes.len();
+            let is_end = changes.len() < PART;
+            changes.retain(|change| self.which.takes(change));
+            if lost > 0 {
+                self.ready.push_back(event_lost(Some(lost)));
+            }
+            if !changes.is_empty() {
+                let mut text = String::with_capacity(400 * changes.len());
+                for change in shapes(&self.site, &changes) {
+                    let shape = serde_json::to_string(&change).unwrap_or_default();
+                    let _ = write!(text, "id: {}\nevent: change\ndata: {shape}\n\n", change.id);
+                }
+                self.ready.push_back(text.into());
+            }
+            if !self.ready.is_empty() || is_end {
+                break true;
+            }
+            if scanned >= SCANNED {
+                break false;
+            }
+        };
+        self.newest = until_newer(&self.site, self.next);
+        is_found
+    }
+}
+
+/// Follows the history, on a thread of its own, while somebody reads changes.
+pub(crate) fn follow(site: &Site) {
+    /// How long to wait for a change before looking whether somebody still reads.
+    const LOOK: Duration = Duration::from_millis(250);
+    /// Readers are woken no more often, however fast changes come.
+    const REST: Duration = Duration::from_millis(2);
+    let history = site.live.history();
+    let mut next = history.next();
+    site.newest.send_replace(next);
+    while site.newest.receiver_count() > 0 && !*site.stop.borrow() {
+        if history.wait(next, LOOK) {
+            next = history.next();
+            site.newest.send_replace(next);
+            thread::sleep(REST);
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Whether the server is well, and whether it has something to answer with.
+
+use std::sync::Arc;
+
+use hyper::StatusCode;
+
+use super::tables;
+use crate::api;
+use crate::http::answer::{Answer, Refusal, json};
+use crate::http::asked::Asked;
+use crate::site::Site;
+
+pub(crate) fn healthz(site: &Arc<Site>, _: &Asked) -> Answer {
+    match trouble(site) {
+        Some(sentence) => Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, sentence)),
+        None => ok(),
+    }
+}
+
+pub(crate) fn readyz(site: &Arc<Site>, _: &Asked) -> Answer {
+    if site.is_ready() {
+        return ok();
+    }
+    Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "no table is complete so far"))
+}
+
+fn ok() -> Answer {
+    json(&api::Health { status: "ok".to_owned() })
+}
+
+/// What is wrong. An answer that was wrong once is a fault of the program: it stays until that is started
+/// again, although the table was made anew at once.
+fn trouble(site: &Site) -> Option<String> {
+    let longest = site.options.longest_lag;
+    for vrf in site.live.followed() {
+        let name = || site.live.with_rib(|rib| crate::site::name(rib, vrf).into_owned());
+        let lag = site.live.lag::<u32>(vrf).max(site.live.lag::<u128>(vrf)).unwrap_or_default();
+        if lag > longest {
+            let (lag, longest) = (lag.as_secs_f64(), longest.as_secs_f64());
+            return Some(format!(
+                "table {}: the oldest change waits for {lag:.1} s, more than {longest} s",
+                name()
+            ));
+        }
+        let differences = tables::differences(site, vrf);
+        if differences > 0 {
+            return Some(format!(
+                "table {}: the audit found {differences} answers that were not those of the RIB",
+                name()
+            ));
+        }
+    }
+    None
+}

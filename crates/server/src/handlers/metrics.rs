@@ -1,0 +1,258 @@
+//! Numbers for Prometheus, in its text format.
+
+use std::fmt::{Display, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::UNIX_EPOCH;
+
+use fibula_core::{Addr, Vrf};
+use fibula_rib::RibMemory;
+use hyper::StatusCode;
+
+use crate::endpoints::{COUNT, ENDPOINTS};
+use crate::http::answer::{Answer, whole};
+use crate::http::asked::Asked;
+use crate::site::{self, Site};
+
+/// What the server counts of itself.
+#[derive(Default)]
+pub(crate) struct Counts {
+    /// Answers by endpoint, the last for paths that there are not, and by class of status.
+    answers: [[AtomicU64; CLASSES.len()]; COUNT + 1],
+    pub(crate) connections: AtomicUsize,
+    pub(crate) accepted: AtomicU64,
+    pub(crate) refused: AtomicU64,
+    /// Addresses that bulk lookups answered.
+    pub(crate) addresses: AtomicU64,
+}
+
+const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+
+impl Counts {
+    /// An answer of this endpoint.
+    pub(crate) fn answered(&self, endpoint: Option<usize>, status: StatusCode) {
+        let class = usize::from(status.as_u16() / 100 - 1).min(CLASSES.len() - 1);
+        let endpoint = endpoint.unwrap_or(COUNT);
+        self.answers[endpoint][class].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Writes metrics: a head for each name, then its samples.
+#[derive(Default)]
+struct Text(String);
+
+impl Text {
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        let _ = write!(self.0, "# HELP fibula_{name} {help}\n# TYPE fibula_{name} {kind}\n");
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
+        let _ = write!(self.0, "fibula_{name}");
+        for (at, (label, text)) in labels.iter().enumerate() {
+            let text = text.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n");
+            let open = if at == 0 { '{' } else { ',' };
+            let _ = write!(self.0, "{open}{label}=\"{text}\"");
+        }
+        let close = if labels.is_empty() { "" } else { "}" };
+        let _ = writeln!(self.0, "{close} {value}");
+    }
+
+    fn one(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
+        self.head(name, kind, help);
+        self.sample(name, &[], value);
+    }
+}
+
+pub(crate) fn metrics(site: &Arc<Site>, _: &Asked) -> Answer {
+    let mut text = Text::default();
+    text.head("build_info", "gauge", "The version of the program.");
+    text.sample("build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
+    let started = site.started.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    text.one("start_time_seconds", "gauge", "When the server began, since 1970.", started);
+    rib(site, &mut text);
+    tables(site, &mut text);
+    sources(site, &mut text);
+    http(site, &mut text);
+    Ok(whole("text/plain; version=0.0.4; charset=utf-8", text.0))
+}
+
+fn rib(site: &Site, text: &mut Text) {
+    let (memory, updates, peers, resyncing): (RibMemory, u64, usize, usize) = site
+        .live
+        .with_rib(|rib| (rib.memory(), rib.sequence(), rib.peers().len(), rib.resyncing().len()));
+    text.one("updates_total", "counter", "Events of the feeds that were applied.", updates);
+    text.one("rib_paths", "gauge", "Paths of all peers.", memory.routes);
+    text.one("rib_prefixes", "gauge", "Prefixes with a path, over all tables.", memory.prefixes);
+    text.one("rib_attribute_sets", "gauge", "Distinct attribute sets.", memory.sets);
+    text.head("rib_bytes", "gauge", "Memory of the RIB.");
+    text.sample("rib_bytes", &[("part", "routes")], memory.route_bytes);
+    text.sample("rib_bytes", &[("part", "attribute_sets")], memory.set_bytes);
+    text.one("peers", "gauge", "Peers that were ever heard.", peers);
+    text.one("peers_resyncing", "gauge", "Peers that say everything again.", resyncing);
+}
+
+/// A number of one family of a table.
+struct Number {
+    name: &'static str,
+    kind: &'static str,
+    help: &'static str,
+    of: fn(&OfTable) -> f64,
+}
+
+/// The numbers of one family of a table.
+struct OfTable {
+    table: String,
+    family: &'static str,
+    routes: usize,
+    generation: u64,
+    sequence: u64,
+    bytes: usize,
+    lag: f64,
+    counters: Arc<fibula_rib::Counters>,
+}
+
+const fn number(
+    name: &'static str,
+    kind: &'static str,
+    help: &'static str,
+    of: fn(&OfTable) -> f64,
+) -> Number {
+    Number { name, kind, help, of }
+}
+
+const NUMBERS: &[Number] = &[
+    number("routes", "gauge", "Prefixes with a route.", |t| t.routes as f64),
+    number("generation", "gauge", "Number of the compiled table.", |t| t.generation as f64),
+    number(
+        "generation_updates",
+        "gauge",
+        "Events of the feeds that the compiled table takes in.",
+        |t| t.sequence as f64,
+    ),
+    number("table_bytes", "gauge", "Memory of the compiled table.", |t| t.bytes as f64),
+    number("lag_seconds", "gauge", "How long the oldest change has waited to be visible.", |t| {
+        t.lag
+    }),
+    number("changes_total", "counter", "Changes of best routes.", |t| {
+        t.counters.changes.get() as f64
+    }),
+    number("rebuilds_total", "counter", "Tables compiled anew.", |t| {
+        t.counters.rebuilds.get() as f64
+    }),
+    number("patches_total", "counter", "Tables patched.", |t| t.counters.patches.get() as f64),
+    number("compile_failures_total", "counter", "Times that no engine could be made.", |t| {
+        t.counters.failures.get() as f64
+    }),
+    number("compile_seconds_total", "counter", "Time that rebuilds and patches took.", |t| {
+        t.counters.making_ns.get() as f64 / 1e9
+    }),
+    number(
+        "reader_stall_seconds_total",
+        "counter",
+        "Time that compilers waited for readers.",
+        |t| t.counters.stalled_ms.get() as f64 / 1e3,
+    ),
+    number(
+        "audit_probes_total",
+        "counter",
+        "Addresses at which engine and RIB were compared.",
+        |t| t.counters.probes.get() as f64,
+    ),
+    number(
+        "audit_differences_total",
+        "counter",
+        "Addresses at which engine and RIB differed.",
+        |t| t.counters.differences.get() as f64,
+    ),
+];
+
+fn tables(site: &Site, text: &mut Text) {
+    let mut all = Vec::new();
+    for vrf in site.live.followed() {
+        all.extend(of_table::<u32>(site, vrf));
+        all.extend(of_table::<u128>(site, vrf));
+    }
+    for Number { name, kind, help, of } in NUMBERS {
+        text.head(name, kind, help);
+        for table in &all {
+            text.sample(name, &[("table", &table.table), ("family", table.family)], of(table));
+        }
+    }
+    let name = "change_visible_seconds";
+    text.head(name, "summary", "How long changes took from the RIB to the readers.");
+    for table in &all {
+        let visible = table.counters.visible();
+        let labels = [("table", &*table.table), ("family", table.family)];
+        for quantile in ["0.5", "0.99", "1"] {
+            let value = visible.quantile(quantile.parse().unwrap_or(1.0)).as_secs_f64();
+            text.sample(name, &[labels[0], labels[1], ("quantile", quantile)], value);
+        }
+        text.sample("change_visible_seconds_count", &labels, visible.count());
+    }
+}
+
+fn of_table<A: Addr>(site: &Site, vrf: Vrf) -> Option<OfTable> {
+    let generation = site.live.current::<A>(vrf)?;
+    let (table, routes) =
+        site.live.with_rib(|rib| (site::name(rib, vrf).into_owned(), rib.len::<A>(vrf)));
+    Some(OfTable {
+        table,
+        family: if A::BITS == 32 { "ipv4" } else { "ipv6" },
+        routes,
+        generation: generation.number(),
+        sequence: generation.sequence(),
+        bytes: generation.engine().memory().total(),
+        lag: site.live.lag::<A>(vrf)?.as_secs_f64(),
+        counters: site.live.counters::<A>(vrf)?,
+    })
+}
+
+fn sources(site: &Site, text: &mut Text) {
+    let all = site.sources();
+    text.head("source_state", "gauge", "1 for the state that a source is in.");
+    for source in &all {
+        for state in ["idle", "resync", "up", "lost"] {
+            let labels = [("source", &*source.name), ("kind", &*source.kind), ("state", state)];
+            text.sample("source_state", &labels, u8::from(source.state == state));
+        }
+    }
+    let numbers: [(&str, &str, fn(&crate::api::SourceStatus) -> u64); 6] = [
+        ("source_connections_total", "Connections that began.", |s| s.connections),
+        ("source_bytes_total", "Bytes that came.", |s| s.bytes),
+        ("source_announced_total", "Routes that were announced.", |s| s.announced),
+        ("source_withdrawn_total", "Routes that were withdrawn.", |s| s.withdrawn),
+        ("source_damaged_total", "Parts that could not be decoded.", |s| s.damaged),
+        ("source_ignored_total", "Parts that hold nothing for a routing table.", |s| s.ignored),
+    ];
+    for (name, help, of) in numbers {
+        text.head(name, "counter", help);
+        for source in &all {
+            text.sample(name, &[("source", &source.name), ("kind", &source.kind)], of(source));
+        }
+    }
+}
+
+fn http(site: &Site, text: &mut Text) {
+    let Counts { answers, connections, accepted, refused, addresses } = &site.counts;
+    text.head("http_requests_total", "counter", "Requests that were answered.");
+    let paths = ENDPOINTS.iter().map(|endpoint| (endpoint.method.name(), endpoint.path));
+    for ((method, path), classes) in paths.chain([("", "other")]).zip(answers) {
+        for (class, count) in CLASSES.iter().zip(classes) {
+            let count = count.load(Ordering::Relaxed);
+            if count > 0 {
+                let labels = [("method", method), ("endpoint", path), ("status", *class)];
+                text.sample("http_requests_total", &labels, count);
+            }
+        }
+    }
+    let connections = connections.load(Ordering::Relaxed);
+    text.one("http_connections", "gauge", "Connections that are open.", connections);
+    let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+    text.one("http_connections_total", "counter", "Connections that began.", count(accepted));
+    let help = "Connections that were refused, since there were too many.";
+    text.one("http_connections_refused_total", "counter", help, count(refused));
+    let help = "Addresses that bulk lookups answered.";
+    text.one("bulk_addresses_total", "counter", help, count(addresses));
+    let watchers = site.options.limits.watchers - site.watchers.available_permits();
+    text.one("watchers", "gauge", "Clients that read changes.", watchers);
+}

@@ -1,0 +1,94 @@
+//! The looking glass: files that the binary has in it.
+
+use std::sync::{Arc, LazyLock};
+
+use hyper::header::{self, HeaderValue};
+use hyper::{Response, StatusCode};
+
+use crate::http::answer::{Answer, Refusal, of};
+use crate::http::asked::Asked;
+use crate::http::body::Payload;
+use crate::site::Site;
+
+/// A file of the page.
+struct File {
+    name: &'static str,
+    kind: &'static str,
+    content: &'static [u8],
+    tag: LazyLock<HeaderValue>,
+}
+
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+
+macro_rules! files {
+    ($($name:literal $kind:expr,)*) => {
+        /// The names of all files.
+        pub(crate) const NAMES: &[&str] = &[$($name),*];
+
+        static FILES: [File; NAMES.len()] = [$(File {
+            name: $name,
+            kind: $kind,
+            content: include_bytes!(concat!("../../page/", $name)),
+            tag: LazyLock::new(|| tag(include_bytes!(concat!("../../page/", $name)))),
+        }),*];
+    };
+}
+
+files! {
+    "index.html" "text/html; charset=utf-8",
+    "style.css" "text/css; charset=utf-8",
+    "answer.js" SCRIPT,
+    "api.js" SCRIPT,
+    "app.js" SCRIPT,
+    "charts.js" SCRIPT,
+    "dom.js" SCRIPT,
+    "hilbert.js" SCRIPT,
+    "overview.js" SCRIPT,
+    "prefix.js" SCRIPT,
+    "pulse.js" SCRIPT,
+    "routes.js" SCRIPT,
+    "theme.js" SCRIPT,
+}
+
+/// What the page may load: its own files, and its own server's answers.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
+                      connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+
+pub(crate) fn index(_: &Arc<Site>, asked: &Asked) -> Answer {
+    FILES[0].answer(asked)
+}
+
+pub(crate) fn file(_: &Arc<Site>, asked: &Asked) -> Answer {
+    let found = FILES.iter().find(|file| file.name == asked.rest);
+    found.ok_or_else(|| Refusal::not_found("the page has no such file"))?.answer(asked)
+}
+
+impl File {
+    fn answer(&self, asked: &Asked) -> Answer {
+        let known = asked.header(header::IF_NONE_MATCH.as_str()).unwrap_or_default();
+        let is_known = known.split(',').any(|tag| {
+            let tag = tag.trim();
+            tag == "*" || tag.trim_start_matches("W/") == self.tag.to_str().unwrap_or_default()
+        });
+        let body = if is_known { &[][..] } else { self.content };
+        let mut response: Response<Payload> = of(self.kind, Payload::Whole(body.into()));
+        if is_known {
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+        }
+        let headers = response.headers_mut();
+        headers.insert(header::ETAG, self.tag.clone());
+        // Asked for each time, and sent again only when the program is another one.
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+        headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+        Ok(response)
+    }
+}
+
+/// A digest of a file (FNV-1a, 64 bits): it tells versions apart, and guards nothing.
+fn tag(content: &[u8]) -> HeaderValue {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+    let digest = content.iter().fold(0xcbf2_9ce4_8422_2325, step);
+    HeaderValue::try_from(format!("\"{digest:016x}\""))
+        .unwrap_or_else(|_| HeaderValue::from_static("\"0\""))
+}

@@ -1,0 +1,141 @@
+//! The tables: how they are, how long their prefixes are, and what of IPv4 they cover.
+
+use std::sync::Arc;
+
+use fibula_core::{Addr, Prefix, Vrf};
+use fibula_fib::FibFamily;
+use hyper::Response;
+
+use crate::api;
+use crate::frozen::Frozen;
+use crate::http::answer::{Answer, json, whole};
+use crate::http::asked::Asked;
+use crate::http::body::Payload;
+use crate::http::time::rfc3339;
+use crate::site::{self, Site};
+
+pub(crate) fn tables(site: &Arc<Site>, _: &Asked) -> Answer {
+    json(&api::Tables {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        started: rfc3339(site.started),
+        tables: all(site),
+    })
+}
+
+/// All tables.
+pub(crate) fn all(site: &Site) -> Vec<api::TableStatus> {
+    let vrfs = site.tables();
+    let newest = site.newest_changes(vrfs.len());
+    let seen: Vec<(Vrf, String, [usize; 2])> = site.live.with_rib(|rib| {
+        let table = |vrf| {
+            let routes = [rib.len::<u32>(vrf), rib.len::<u128>(vrf)];
+            (vrf, site::name(rib, vrf).into_owned(), routes)
+        };
+        vrfs.into_iter().map(table).collect()
+    });
+    let status = |(vrf, name, [v4, v6]): (Vrf, String, [usize; 2])| api::TableStatus {
+        complete: site.is_complete(&name, v4 + v6 > 0),
+        newest_change: newest.get(&vrf).copied().map(rfc3339),
+        ipv4: family::<u32>(site, vrf, v4),
+        ipv6: family::<u128>(site, vrf, v6),
+        name,
+    };
+    seen.into_iter().map(status).collect()
+}
+
+fn family<A: Addr>(site: &Site, vrf: Vrf, routes: usize) -> Option<api::FamilyStatus> {
+    let counters = site.live.counters::<A>(vrf)?;
+    // Held for as long as it takes to read it.
+    let generation = site.live.current::<A>(vrf)?;
+    let audit =
+        api::AuditStatus { probes: counters.probes.get(), differences: counters.differences.get() };
+    Some(api::FamilyStatus {
+        routes: routes as u64,
+        engine: generation.engine_name().to_owned(),
+        generation: generation.number(),
+        sequence: generation.sequence(),
+        memory_bytes: generation.engine().memory().total() as u64,
+        changes: counters.changes.get(),
+        rebuilds: counters.rebuilds.get(),
+        patches: counters.patches.get(),
+        failures: counters.failures.get(),
+        audit,
+    })
+}
+
+/// Answers of a table's engines that were not those of the RIB.
+pub(crate) fn differences(site: &Site, vrf: Vrf) -> u64 {
+    let v4 = site.live.counters::<u32>(vrf).map_or(0, |counters| counters.differences.get());
+    v4 + site.live.counters::<u128>(vrf).map_or(0, |counters| counters.differences.get())
+}
+
+pub(crate) fn histogram(site: &Arc<Site>, asked: &Asked) -> Answer {
+    let frozen = site.frozen_table(asked.text("table"))?;
+    json(&api::Histogram {
+        table: frozen.table.clone(),
+        ipv4: lengths::<u32>(&frozen),
+        ipv6: lengths::<u128>(&frozen),
+    })
+}
+
+fn lengths<A: FibFamily>(frozen: &Frozen) -> Vec<u64> {
+    let routes = frozen.fib.family::<A>().routes();
+    let mut lengths = vec![0; usize::from(A::BITS) + 1];
+    for index in 0..routes.len() {
+        lengths[usize::from(routes.get(index).prefix.len())] += 1;
+    }
+    lengths
+}
+
+pub(crate) fn hilbert(site: &Arc<Site>, asked: &Asked) -> Answer {
+    let frozen = site.frozen_table(asked.text("table"))?;
+    let routes = frozen.fib.family::<u32>().routes();
+    let prefixes = (0..routes.len()).map(|index| routes.get(index).prefix);
+    let response: Response<Payload> = whole("application/octet-stream", shares(prefixes));
+    Ok(response)
+}
+
+/// Blocks of 16 bits.
+const BLOCKS: usize = 1 << 16;
+
+/// For each block of 16 bits, in order, the share of its addresses that a prefix other than the default one
+/// covers: 0 for none, 255 for all, at least 1 for one. The prefixes are in order.
+fn shares(prefixes: impl Iterator<Item = Prefix<u32>>) -> Vec<u8> {
+    let mut covered = vec![0_u32; BLOCKS];
+    // The end of what was counted: prefixes in order nest, or do not meet.
+    let mut end = 0_u64;
+    for prefix in prefixes.filter(|prefix| prefix.len() > 0) {
+        let first = u64::from(prefix.first()).max(end);
+        let last = u64::from(prefix.last());
+        end = end.max(last + 1);
+        let mut at = first;
+        while at <= last {
+            let block = at >> 16;
+            let until = last.min((block << 16) + 0xffff);
+            covered[block as usize] += (until - at + 1) as u32;
+            at = until + 1;
+        }
+    }
+    let share = |count: &u32| (u64::from(*count) * 255).div_ceil(BLOCKS as u64) as u8;
+    covered.iter().map(share).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nested_prefixes_count_once() {
+        let of = |texts: &[&str]| {
+            let shares = shares(texts.iter().map(|text| text.parse().unwrap()));
+            let filled = (0..).zip(shares).filter(|(_, share)| *share > 0);
+            filled.collect::<Vec<(usize, u8)>>()
+        };
+        assert_eq!(of(&["0.0.0.0/0"]), []);
+        assert_eq!(of(&["10.0.0.0/16", "10.0.0.0/24", "10.0.255.0/24"]), [(0x0a00, 255)]);
+        assert_eq!(of(&["10.0.0.0/17", "10.0.128.0/32"]), [(0x0a00, 128)]);
+        assert_eq!(of(&["10.0.0.1/32"]), [(0x0a00, 1)]);
+        assert_eq!(of(&["255.254.0.0/15"]), [(0xfffe, 255), (0xffff, 255)]);
+        assert_eq!(of(&["0.0.0.0/1", "128.0.0.0/1"]).len(), BLOCKS);
+    }
+}

@@ -1,0 +1,92 @@
+//! What an endpoint is: the one description by which requests are found, checked and documented.
+
+use std::sync::Arc;
+
+use super::answer::Answer;
+use super::asked::Asked;
+use crate::site::Site;
+
+/// One endpoint.
+pub(crate) struct Endpoint {
+    pub(crate) method: Verb,
+    /// Its path; a last part in braces stands for the rest of the path, slashes included.
+    pub(crate) path: &'static str,
+    /// What it does, in a sentence.
+    pub(crate) summary: &'static str,
+    /// What the part in braces is.
+    pub(crate) rest: Option<Parameter>,
+    pub(crate) query: &'static [Parameter],
+    pub(crate) returns: Returns,
+    /// The statuses of its refusals, beside those that every endpoint has.
+    pub(crate) refusals: &'static [u16],
+    /// Whether it asks for no token.
+    pub(crate) is_open: bool,
+    pub(crate) handler: Handler,
+}
+
+/// What is done to a path.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verb {
+    /// `GET`, and `HEAD`, which is the same without the body.
+    Get,
+    Post,
+}
+
+impl Verb {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+        }
+    }
+}
+
+/// What makes the answer.
+pub(crate) enum Handler {
+    /// A function that is done in microseconds.
+    Now(fn(&Arc<Site>, &Asked) -> Answer),
+    /// A function that may copy a table: it has a thread of its own.
+    Slow(fn(&Arc<Site>, &Asked) -> Answer),
+    /// The bulk lookup, which has a body.
+    Bulk,
+}
+
+/// What an answer is made of.
+pub(crate) enum Returns {
+    /// JSON, by the name of its schema.
+    Json(&'static str),
+    /// Server-sent events, by the names of events and schemas.
+    Events(&'static [(&'static str, &'static str)]),
+    /// Something else, of these media types.
+    Media(&'static [&'static str]),
+}
+
+/// A parameter of the path or the query.
+pub(crate) struct Parameter {
+    pub(crate) name: &'static str,
+    pub(crate) takes: Takes,
+    pub(crate) is_required: bool,
+    pub(crate) summary: &'static str,
+}
+
+/// What a parameter may be.
+pub(crate) enum Takes {
+    Text,
+    /// A whole number in this range.
+    Number(u64, u64),
+    /// One of these words.
+    Word(&'static [&'static str]),
+}
+
+impl Endpoint {
+    /// The rest of the path, `""` if the endpoint has none; `None` if the path is another one.
+    pub(crate) fn rest<'a>(&self, path: &'a str) -> Option<&'a str> {
+        match self.path.split_once('{') {
+            None => (path == self.path).then_some(""),
+            Some((fixed, _)) => path.strip_prefix(fixed).filter(|rest| match &self.rest {
+                Some(Parameter { takes: Takes::Word(words), .. }) => words.contains(rest),
+                _ => !rest.is_empty(),
+            }),
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! HTTP answers about a live table: lookups one by one and in bulk, routes with their reasons, changes as
+//! they come, metrics, and a looking glass.
+//!
+//! What does this crate answer? "What does the table say about this address, who says so, and what
+//! changed?", over the network, to people and programs.
+//!
+//! ```text
+//!   socket ─► connection ─► dispatch ─► endpoint of the list ─► handler ─► answer
+//!             HTTP/1.1, 2   token       parameters checked      │
+//!             TLS, limits   host                                ├─ one prefix: the RIB, locked for it
+//!                                                               ├─ a whole table: a copy, made when asked for
+//!                                                               └─ changes: the history, by each reader's place
+//! ```
+//!
+//! It owns no feeds: it is given a [`Live`](fibula_rib::Live) table and the [`Board`](fibula_feeds::Board)
+//! of its sources. [`api`] has the shapes of all answers; [`Server::openapi`] describes them.
+//!
+//! ```
+//! use std::io::{Read, Write};
+//! use std::sync::Arc;
+//!
+//! use fibula_feeds::Board;
+//! use fibula_fib::FibOptions;
+//! use fibula_rib::{Live, LiveOptions, Rib};
+//! use fibula_server::{Server, ServerOptions};
+//!
+//! let live = Live::start(Rib::default(), &[0], FibOptions::default(), LiveOptions::default(), |_| {})?;
+//! let mut options = ServerOptions::default();
+//! options.listen = vec!["127.0.0.1:0".parse()?];
+//! let server = Server::start(Arc::new(live), Arc::new(Board::default()), options)?;
+//!
+//! let mut stream = std::net::TcpStream::connect(server.addresses()[0])?;
+//! stream.write_all(b"GET /healthz HTTP/1.0\r\n\r\n")?;
+//! let mut answer = String::new();
+//! stream.read_to_string(&mut answer)?;
+//! assert!(answer.starts_with("HTTP/1.0 200 OK") && answer.ends_with(r#"{"status":"ok"}"#));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod access;
+pub mod api;
+pub mod client;
+mod connection;
+mod convert;
+mod dispatch;
+mod endpoints;
+mod frozen;
+mod handlers;
+mod http;
+mod openapi;
+mod options;
+mod server;
+mod site;
+
+pub use options::{Limits, ServerOptions, TlsFiles};
+pub use server::{Server, ServerError};

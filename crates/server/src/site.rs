@@ -1,0 +1,173 @@
+//! What is served: the table, the sources' status, and what the server counts.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use fibula_core::Vrf;
+use fibula_feeds::{Board, SourceState};
+use fibula_rib::{Live, Rib};
+use hyper::StatusCode;
+use tokio::sync::{Notify, Semaphore, watch};
+
+use crate::ServerOptions;
+use crate::api;
+use crate::frozen::{Frozen, FrozenTables};
+use crate::handlers::{self, metrics::Counts};
+use crate::http::answer::Refusal;
+use crate::http::time::rfc3339;
+
+/// What all requests share.
+pub(crate) struct Site {
+    pub(crate) live: Arc<Live>,
+    board: Arc<Board>,
+    pub(crate) options: ServerOptions,
+    pub(crate) started: SystemTime,
+    frozen: FrozenTables,
+    pub(crate) counts: Counts,
+    /// Whether a complete table was seen.
+    was_ready: AtomicBool,
+    pub(crate) bulk: Arc<Semaphore>,
+    pub(crate) slow: Arc<Semaphore>,
+    pub(crate) watchers: Arc<Semaphore>,
+    /// Somebody began to read changes.
+    pub(crate) watched: Notify,
+    /// The id of the change that comes next, set as changes come.
+    pub(crate) newest: watch::Sender<u64>,
+    /// True once the server is asked to end.
+    pub(crate) stop: watch::Sender<bool>,
+}
+
+impl Site {
+    pub(crate) fn new(live: Arc<Live>, board: Arc<Board>, options: ServerOptions) -> Self {
+        let limits = &options.limits;
+        let places = |count: usize| Arc::new(Semaphore::new(count));
+        Self {
+            bulk: places(limits.bulk),
+            slow: places(limits.slow),
+            watchers: places(limits.watchers),
+            newest: watch::Sender::new(live.history().next()),
+            live,
+            board,
+            options,
+            started: SystemTime::now(),
+            frozen: FrozenTables::default(),
+            counts: Counts::default(),
+            was_ready: AtomicBool::new(false),
+            watched: Notify::new(),
+            stop: watch::Sender::new(false),
+        }
+    }
+
+    /// All sources, as answers have them.
+    pub(crate) fn sources(&self) -> Vec<api::SourceStatus> {
+        self.board.all().into_iter().map(source).collect()
+    }
+
+    /// The names of VRFs that are followed or have had routes, by number.
+    pub(crate) fn tables(&self) -> Vec<Vrf> {
+        let mut all = self.live.with_rib(|rib| rib.vrfs().collect::<Vec<_>>());
+        all.extend(self.live.followed());
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Whether the sources of a table have said everything; of one without sources, whether no peer is just
+    /// saying everything again.
+    pub(crate) fn is_complete(&self, name: &str, has_routes: bool) -> bool {
+        let feeds = |table: &str| {
+            name.strip_prefix(table).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let all = self.board.all();
+        let states = || all.iter().filter(|source| feeds(&source.table)).map(|source| source.state);
+        if states().next().is_none() {
+            return has_routes && self.live.with_rib(Rib::resyncing).is_empty();
+        }
+        let has_said = |state| matches!(state, SourceState::Up | SourceState::Lost);
+        states().any(has_said) && !states().any(|state| state == SourceState::Resync)
+    }
+
+    /// Whether some table has been complete since the server began.
+    pub(crate) fn is_ready(&self) -> bool {
+        if self.was_ready.load(Ordering::Relaxed) {
+            return true;
+        }
+        let is_ready = handlers::tables::all(self).iter().any(|table| table.complete);
+        if is_ready && !self.was_ready.swap(true, Ordering::Relaxed) {
+            tracing::info!("the first table is complete: ready");
+        }
+        is_ready
+    }
+
+    /// The newest changes of these tables, as far as they are known.
+    pub(crate) fn newest_changes(&self, tables: usize) -> BTreeMap<Vrf, SystemTime> {
+        let mut newest = BTreeMap::new();
+        self.live.history().recent(tables, |change| {
+            let is_first = !newest.contains_key(&change.vrf);
+            if is_first {
+                newest.insert(change.vrf, time(change.time));
+            }
+            is_first
+        });
+        newest
+    }
+
+    /// A table held still: the one that is asked for, or the only one.
+    pub(crate) fn frozen_table(&self, asked: Option<&str>) -> Result<Arc<Frozen>, Refusal> {
+        let vrf = self.live.with_rib(|rib| handlers::table(rib, asked))?;
+        self.frozen(vrf)
+    }
+
+    /// All tables that have routes, held still one after the other.
+    pub(crate) fn frozen_tables(&self) -> Result<Vec<Arc<Frozen>>, Refusal> {
+        let vrfs = self.live.with_rib(|rib| handlers::tables(rib, None))?;
+        vrfs.into_iter().map(|vrf| self.frozen(vrf)).collect()
+    }
+
+    fn frozen(&self, vrf: Vrf) -> Result<Arc<Frozen>, Refusal> {
+        self.frozen.get(&self.live, vrf).map_err(|error| {
+            tracing::error!(error, "a table cannot be copied");
+            Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error)
+        })
+    }
+
+    /// Gives back copies of tables that were not asked for in this time.
+    pub(crate) fn forget_frozen(&self, unused: Duration) {
+        self.frozen.forget(unused);
+    }
+}
+
+/// A time in microseconds since 1970.
+pub(crate) fn time(micros: u64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_micros(micros)
+}
+
+/// The name of a table: that of the VRF, or its number.
+pub(crate) fn name(rib: &Rib, vrf: Vrf) -> Cow<'_, str> {
+    rib.vrf_name(vrf).map_or_else(|| Cow::Owned(vrf.to_string()), Cow::Borrowed)
+}
+
+fn source(status: fibula_feeds::SourceStatus) -> api::SourceStatus {
+    let figures = status.figures;
+    let remark = |(name, text): (&str, String)| (name.to_owned(), text);
+    api::SourceStatus {
+        name: status.name,
+        kind: status.kind.to_owned(),
+        endpoint: status.endpoint,
+        table: status.table,
+        state: status.state.name().to_owned(),
+        since: rfc3339(status.since),
+        last: status.last.map(rfc3339),
+        connections: figures.connections,
+        bytes: figures.bytes,
+        announced: figures.announced,
+        withdrawn: figures.withdrawn,
+        damaged: figures.damaged,
+        ignored: figures.ignored,
+        remarks: figures.remarks.into_iter().map(remark).collect(),
+        trouble: status.trouble,
+    }
+}

@@ -1,0 +1,260 @@
+//! Changes of best routes: those of the past, and those that come while somebody reads.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use fibula_server::api::{self, Lost};
+use fibula_server::client::Event;
+use serde_json::{Value, json};
+
+use crate::common::{Lab, attributes_json, get, peer_json};
+
+/// A change without what depends on the time.
+fn bare(change: &Value) -> Value {
+    let mut change = change.clone();
+    let object = change.as_object_mut().unwrap();
+    let time = object.remove("time").unwrap();
+    let time = time.as_str().unwrap();
+    assert!(time.len() == 24 && time.starts_with("20") && time.ends_with('Z'), "{time}");
+    object.remove("id").unwrap();
+    change
+}
+
+fn announced(table: &str, prefix: &str, peer: u32, path: (u32, u32)) -> Value {
+    json!({
+        "table": table, "prefix": prefix, "peer": peer_json(peer),
+        "attributes": attributes_json(peer, path),
+    })
+}
+
+fn gone(table: &str, prefix: &str) -> Value {
+    json!({ "table": table, "prefix": prefix, "peer": null, "attributes": null })
+}
+
+#[test]
+fn the_past_is_filtered_and_newest_first() {
+    let mut lab = Lab::new(|_| {});
+    let mut client = lab.client();
+    assert_eq!(get(&mut client, "/v1/history"), json!({ "changes": [] }));
+    lab.say("bgp", "10.0.0.0/8", 1, (3, 64600));
+    lab.say("bgp/100", "10.1.0.0/16", 0, (2, 64601));
+    lab.say("bgp", "10.0.0.0/8", 0, (5, 64602)); // not the best: no change
+    lab.say("bgp", "10.0.0.0/8", 2, (1, 64601));
+    lab.say("bgp", "2001:db8::/32", 1, (1, 64600));
+    lab.withdraw("bgp/100", "10.1.0.0/16", 0);
+    let all = [
+        gone("bgp/100", "10.1.0.0/16"),
+        announced("bgp", "2001:db8::/32", 1, (1, 64600)),
+        announced("bgp", "10.0.0.0/8", 2, (1, 64601)),
+        announced("bgp/100", "10.1.0.0/16", 0, (2, 64601)),
+        announced("bgp", "10.0.0.0/8", 1, (3, 64600)),
+    ];
+    for (query, expected) in [
+        ("", &[0, 1, 2, 3, 4][..]),
+        ("?limit=2", &[0, 1]),
+        ("?table=bgp", &[1, 2, 4]),
+        ("?prefix=10.0.0.0/8", &[0, 2, 3, 4]),
+        ("?prefix=10.1.0.0/16", &[0, 3]),
+        ("?prefix=::/0", &[1]),
+        ("?peer=1", &[1, 4]),
+        ("?origin_as=64601", &[0, 2, 3]),
+        ("?origin_as=64601&table=bgp", &[2]),
+    ] {
+        let answer = get(&mut client, &format!("/v1/history{query}"));
+        let changes = answer["changes"].as_array().unwrap();
+        let found: Vec<_> = changes.iter().map(bare).collect();
+        let expected: Vec<_> = expected.iter().map(|&at: &usize| all[at].clone()).collect();
+        assert_eq!(found, expected, "{query}");
+        assert!(changes.is_sorted_by(|a, b| a["id"].as_u64() > b["id"].as_u64()));
+    }
+    let tables = get(&mut client, "/v1/table");
+    let newest = get(&mut client, "/v1/history?limit=1&table=bgp")["changes"][0]["time"].clone();
+    assert_eq!(
+        (&tables["tables"][0]["name"], &tables["tables"][0]["newest_change"]),
+        (&json!("bgp"), &newest)
+    );
+}
+
+/// Reads events on a thread of its own, until `count` changes have come.
+fn watch(
+    lab: &Lab,
+    query: &str,
+    last: Option<u64>,
+    count: usize,
+) -> thread::JoinHandle<(Vec<api::Change>, Vec<Lost>)> {
+    let (mut client, query) = (lab.client(), query.to_owned());
+    let before = lab.watched();
+    let reader = thread::spawn(move || {
+        let (mut changes, mut lost) = (Vec::new(), Vec::new());
+        let watched = client.watch(&query, last, |event| {
+            match event {
+                Event::Change(change) => changes.push(*change),
+                Event::Lost(more) => lost.push(more),
+            }
+            changes.len() < count
+        });
+        watched.unwrap();
+        (changes, lost)
+    });
+    while lab.watched() == before && !reader.is_finished() {
+        thread::sleep(Duration::from_millis(1));
+    }
+    reader
+}
+
+impl Lab {
+    /// How many clients began to read changes, as the server says.
+    fn watched(&self) -> Option<String> {
+        let metrics = self.client().get("/metrics", &[]).unwrap().body;
+        let text = String::from_utf8(metrics.to_vec()).unwrap();
+        let count = text.lines().find(|line| line.contains("\"/v1/changes\",status=\"2xx\""));
+        count.map(str::to_owned)
+    }
+}
+
+/// While routes change all the time, three readers, one of whom breaks off and goes on: each sees each change
+/// once, in order.
+#[test]
+fn no_change_is_lost_or_doubled_under_churn() {
+    const CHANGES: usize = 3000;
+    let mut lab = Lab::with_history(4 * CHANGES, |_| {});
+    lab.say("bgp", "192.0.2.0/24", 0, (1, 1));
+    let first = get(&mut lab.client(), "/v1/history")["changes"][0]["id"].as_u64().unwrap();
+    let all = watch(&lab, "", None, CHANGES);
+    let evens = watch(&lab, "?prefix=10.0.0.0/8", None, CHANGES / 2);
+    let broken = watch(&lab, "", None, CHANGES / 10);
+    for step in 0..CHANGES {
+        // Every one is a change: of two prefixes in turn, and of the path.
+        let prefix = ["10.1.0.0/16", "11.0.0.0/8"][step % 2];
+        lab.say("bgp", prefix, 0, (1, step as u32 + 10));
+    }
+    let (begun, _) = broken.join().unwrap();
+    let last = begun.last().unwrap().id;
+    let (rest, lost) = watch(&lab, "", Some(last), CHANGES - CHANGES / 10).join().unwrap();
+    assert_eq!(lost, []);
+    let (all, lost) = all.join().unwrap();
+    assert_eq!(lost, []);
+    let ids = |changes: &[api::Change]| changes.iter().map(|change| change.id).collect::<Vec<_>>();
+    let expected: Vec<u64> = (first + 1..).take(CHANGES).collect();
+    assert_eq!(ids(&all), expected);
+    assert_eq!(ids(&[begun, rest].concat()), expected);
+    for (step, change) in all.iter().enumerate() {
+        assert_eq!(change.prefix, ["10.1.0.0/16", "11.0.0.0/8"][step % 2]);
+        let Some(api::Attributes::Bgp(bgp)) = &change.attributes else { panic!("{change:?}") };
+        assert_eq!(bgp.origin_as, Some(step as u32 + 10));
+    }
+    let (evens, _) = evens.join().unwrap();
+    assert_eq!(ids(&evens), expected.iter().copied().step_by(2).collect::<Vec<_>>());
+}
+
+#[test]
+fn who_comes_back_goes_on_where_it_was_or_hears_that_it_cannot() {
+    let mut lab = Lab::with_history(10, |_| {});
+    for asn in 0..5 {
+        lab.say("bgp", "10.0.0.0/8", 0, (1, asn));
+    }
+    let changes = get(&mut lab.client(), "/v1/history")["changes"].clone();
+    let id = |at: usize| changes[at]["id"].as_u64().unwrap();
+    let (seen, lost) = watch(&lab, "", Some(id(2)), 2).join().unwrap();
+    assert_eq!((seen.iter().map(|c| c.id).collect::<Vec<_>>(), lost), (vec![id(1), id(0)], vec![]));
+    let (seen, _) = watch(&lab, &format!("?since={}", id(1)), None, 1).join().unwrap();
+    assert_eq!(seen[0].id, id(0));
+    // A reader that was away for too long.
+    for asn in 0..30 {
+        lab.say("bgp", "10.0.0.0/8", 0, (2, asn));
+    }
+    let (seen, lost) = watch(&lab, "", Some(id(0)), 10).join().unwrap();
+    assert_eq!((seen[0].id, lost), (id(0) + 21, vec![Lost { lost: Some(20) }]));
+    // Ids of an earlier start of the server, and such as there never were.
+    for unknown in [1, id(0) + 1000] {
+        let (seen, lost) = watch(&lab, "", Some(unknown), 10).join().unwrap();
+        assert_eq!((seen[0].id, lost), (id(0) + 21, vec![Lost { lost: None }]), "{unknown}");
+    }
+}
+
+/// As a browser reads them.
+#[test]
+fn events_are_lines_as_browsers_read_them() {
+    let mut lab = Lab::new(|_| {});
+    let mut stream = TcpStream::connect(lab.address()).unwrap();
+    stream
+        .write_all(
+            b"GET /v1/changes HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\r\n",
+        )
+        .unwrap();
+    let (send, lines) = mpsc::channel();
+    thread::spawn(move || {
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            if send.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    let next = |begin: &str| loop {
+        let line = lines.recv_timeout(Duration::from_secs(20)).unwrap();
+        if line.starts_with(begin) {
+            return line;
+        }
+    };
+    next("HTTP/1.1 200 OK");
+    assert_eq!(next("content-type"), "content-type: text/event-stream");
+    next(": changes");
+    lab.say("bgp", "10.0.0.0/8", 0, (1, 64600));
+    let id = next("id: ");
+    assert_eq!(next("event"), "event: change");
+    let data: Value = serde_json::from_str(next("data: ").strip_prefix("data: ").unwrap()).unwrap();
+    assert_eq!(format!("id: {}", data["id"]), id);
+    assert_eq!(bare(&data), announced("bgp", "10.0.0.0/8", 0, (1, 64600)));
+}
+
+/// A reader that takes nothing holds nobody up, and costs no memory: it is told what it lost.
+#[test]
+fn a_slow_reader_loses_changes_and_is_told() {
+    let mut lab = Lab::with_history(100, |_| {});
+    let (first, hold) = (mpsc::channel::<()>(), mpsc::channel::<()>());
+    let mut client = lab.client();
+    let reader = thread::spawn(move || {
+        let (mut changes, mut lost) = (Vec::new(), 0);
+        let done = client.watch("", None, |event| {
+            match event {
+                Event::Change(change) => {
+                    if changes.is_empty() {
+                        first.0.send(()).unwrap();
+                        hold.1.recv().unwrap();
+                    }
+                    changes.push(change.id);
+                }
+                Event::Lost(more) => lost += more.lost.unwrap(),
+            }
+            changes.last().is_none_or(|last| last - changes[0] < 60_000)
+        });
+        done.unwrap();
+        (changes, lost)
+    });
+    let mut said = 0;
+    let mut say = |count: u32| {
+        for _ in 0..count {
+            said += 1;
+            lab.say("bgp", "10.0.0.0/8", 0, (1, said));
+        }
+    };
+    while first.1.try_recv().is_err() {
+        say(1);
+        thread::sleep(Duration::from_millis(1));
+    }
+    // More than all buffers between the two hold: 60,000 changes are 20 MB.
+    say(60_000);
+    hold.0.send(()).unwrap();
+    while !reader.is_finished() {
+        say(1);
+        thread::sleep(Duration::from_millis(1));
+    }
+    let (changes, lost) = reader.join().unwrap();
+    assert!(changes.is_sorted_by(|a, b| a < b));
+    assert!(lost > 0);
+    let span = changes.last().unwrap() - changes[0] + 1;
+    assert_eq!(changes.len() as u64 + lost, span, "each change came, or was counted");
+}

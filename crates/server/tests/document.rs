@@ -1,0 +1,247 @@
+//! The OpenAPI document against the server: every path, parameter and answer.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use fibula_server::Server;
+use fibula_server::client::{Answer, escape};
+use hyper::Method;
+use serde_json::{Map, Value};
+
+use crate::common::{Lab, get, json};
+
+/// What is wrong with a value, by a schema.
+fn faults(document: &Value, schema: &Value, value: &Value, place: &str, out: &mut Vec<String>) {
+    if let Some(reference) = schema["$ref"].as_str() {
+        let path = reference.strip_prefix('#').unwrap();
+        let target = document.pointer(path).unwrap_or_else(|| panic!("{reference} is not there"));
+        return faults(document, target, value, place, out);
+    }
+    for alternatives in ["oneOf", "anyOf"] {
+        if let Some(all) = schema[alternatives].as_array() {
+            let is_one = |schema: &&Value| {
+                let mut faulty = Vec::new();
+                faults(document, schema, value, place, &mut faulty);
+                faulty.is_empty()
+            };
+            if !all.iter().any(|schema| is_one(&schema)) {
+                out.push(format!("{place}: none of {alternatives} is {value}"));
+            }
+            return;
+        }
+    }
+    let is_of = |kind: &str| match kind {
+        "null" => value.is_null(),
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_u64() || value.is_i64(),
+        "number" => value.is_number(),
+        other => panic!("{place}: type {other}"),
+    };
+    let kinds: Vec<&str> = match &schema["type"] {
+        Value::String(kind) => vec![kind],
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
+        _ => vec![],
+    };
+    if !kinds.is_empty() && !kinds.iter().any(|kind| is_of(kind)) {
+        out.push(format!("{place}: {value} is not of {kinds:?}"));
+    }
+    if let Some(words) = schema["enum"].as_array()
+        && !words.contains(value)
+    {
+        out.push(format!("{place}: {value} is none of {words:?}"));
+    }
+    for (at, item) in value.as_array().into_iter().flatten().enumerate() {
+        faults(document, &schema["items"], item, &format!("{place}[{at}]"), out);
+    }
+    if let Some(object) = value.as_object() {
+        let (mut known, mut required) = (Map::new(), BTreeSet::new());
+        members(document, schema, value, &mut known, &mut required);
+        let more = &schema["additionalProperties"];
+        for (name, value) in object {
+            let schema = known.get(name).or((!more.is_null()).then_some(more));
+            match schema {
+                Some(schema) => faults(document, schema, value, &format!("{place}.{name}"), out),
+                None => out.push(format!("{place}.{name} is not documented")),
+            }
+        }
+        let missing = required.iter().filter(|name| !object.contains_key(**name));
+        out.extend(missing.map(|name| format!("{place}.{name} is missing")));
+    }
+}
+
+/// The members that a schema names, those of its parts among them.
+fn members<'a>(
+    document: &'a Value,
+    schema: &'a Value,
+    value: &Value,
+    known: &mut Map<String, Value>,
+    required: &mut BTreeSet<&'a str>,
+) {
+    if let Some(reference) = schema["$ref"].as_str() {
+        let target = document.pointer(reference.strip_prefix('#').unwrap()).unwrap();
+        return members(document, target, value, known, required);
+    }
+    for part in schema["allOf"].as_array().into_iter().flatten() {
+        members(document, part, value, known, required);
+    }
+    for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
+        known.insert(name.clone(), schema.clone());
+    }
+    required.extend(schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str));
+}
+
+/// A value that a parameter may have.
+fn sample(parameter: &Value) -> String {
+    match parameter["name"].as_str().unwrap() {
+        "address" => "10.1.2.3".to_owned(),
+        "file" => "style.css".to_owned(),
+        "prefix" if parameter["in"] == "path" => "10.0.0.0/8".to_owned(),
+        "prefix" => "10.0.0.0/8".to_owned(),
+        "table" => "bgp".to_owned(),
+        "q" => "AS64600".to_owned(),
+        "column" => "address".to_owned(),
+        "add" => "prefix,origin_as".to_owned(),
+        name => match &parameter["schema"] {
+            schema if schema["enum"].is_array() => schema["enum"][1].as_str().unwrap().to_owned(),
+            schema if schema["type"] == "integer" => schema["minimum"].to_string(),
+            _ => panic!("no sample for {name}"),
+        },
+    }
+}
+
+/// Asks with these parameters; of an answer that does not end, its beginning.
+fn ask(lab: &Lab, method: &str, path: &str, parameters: &[&Value], operation: &Value) -> Answer {
+    let (mut path, mut query) = (path.to_owned(), Vec::new());
+    for parameter in parameters {
+        let (name, value) = (parameter["name"].as_str().unwrap(), escape(&sample(parameter)));
+        match parameter["in"].as_str().unwrap() {
+            "path" => path = path.replace(&format!("{{{name}}}"), &value),
+            _ => query.push(format!("{name}={value}")),
+        }
+    }
+    if !query.is_empty() {
+        path = format!("{path}?{}", query.join("&"));
+    }
+    let mut client = lab.client();
+    if operation["responses"]["200"]["content"]["text/event-stream"].is_object() {
+        return begin_of_events(lab, &path);
+    }
+    match method {
+        "get" => client.get(&path, &[]).unwrap(),
+        "post" => {
+            client.post(&path, "application/x-ndjson", "{\"address\":\"10.1.2.3\"}\n").unwrap()
+        }
+        other => panic!("{other}"),
+    }
+}
+
+fn begin_of_events(lab: &Lab, path: &str) -> Answer {
+    let mut stream = TcpStream::connect(lab.address()).unwrap();
+    write!(stream, "GET {path} HTTP/1.0\r\n\r\n").unwrap();
+    let mut text = [0; 12];
+    stream.read_exact(&mut text).unwrap();
+    let status = std::str::from_utf8(&text[9..]).unwrap().parse().unwrap();
+    let mut headers = hyper::HeaderMap::new();
+    headers.insert("content-type", "text/event-stream".parse().unwrap());
+    Answer { status, headers, body: bytes::Bytes::new() }
+}
+
+fn check(document: &Value, operation: &Value, answer: &Answer, what: &str) {
+    let response = &operation["responses"][answer.status.to_string()];
+    assert!(response.is_object(), "{what}: status {} is not documented", answer.status);
+    let kind = answer.headers["content-type"].to_str().unwrap().split(';').next().unwrap();
+    let media = &response["content"][kind];
+    assert!(media.is_object(), "{what}: {kind} is not documented");
+    if kind == "application/json" && media["schema"].is_object() {
+        let mut faulty = Vec::new();
+        faults(document, &media["schema"], &json(answer), "answer", &mut faulty);
+        assert!(faulty.is_empty(), "{what}: {faulty:#?}");
+    }
+}
+
+#[test]
+fn the_document_and_the_server_agree() {
+    let mut lab = Lab::new(|_| {});
+    lab.say("bgp", "10.0.0.0/8", 0, (2, 64600));
+    lab.say("bgp", "10.1.0.0/16", 1, (1, 64600));
+    lab.say("bgp", "10.1.0.0/16", 2, (3, 64600));
+    lab.say("bgp", "11.0.0.0/8", 2, (3, 64600));
+    lab.withdraw("bgp", "11.0.0.0/8", 2);
+    lab.live.flush().unwrap();
+    let document = get(&mut lab.client(), "/openapi.json");
+    assert_eq!(document, Server::openapi());
+    assert_eq!(document["openapi"], "3.1.0");
+    let mut operations = 0;
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            operations += 1;
+            assert!(
+                operation["summary"].as_str().unwrap().ends_with(|c| c == '.' || c == '`'),
+                "{path}"
+            );
+            let parameters: Vec<&Value> =
+                operation["parameters"].as_array().unwrap().iter().collect();
+            let needed: Vec<_> =
+                parameters.iter().copied().filter(|p| p["required"] == true).collect();
+            let of_path = |p: &&&Value| p["in"] == "path";
+            assert_eq!(path.matches('{').count(), parameters.iter().filter(of_path).count());
+            // As little as may be, all at once, and each by itself.
+            let mut sets = vec![needed.clone(), parameters.clone()];
+            sets.extend(parameters.iter().map(|one| [&needed[..], &[*one]].concat()));
+            for mut set in sets {
+                set.dedup();
+                let answer = ask(&lab, method, path, &set, operation);
+                assert_eq!(answer.status, 200, "{method} {path} {set:?}: {answer:?}");
+                check(&document, operation, &answer, path);
+            }
+            // What is not documented is refused; so is the lack of what is needed.
+            let other = serde_json::json!({ "name": "q", "in": "query", "schema": {} });
+            if !parameters.iter().any(|known| known["name"] == "q") {
+                let answer = ask(&lab, method, path, &[&needed[..], &[&other]].concat(), operation);
+                if !operation["responses"]["200"]["content"]["text/event-stream"].is_object() {
+                    assert_eq!(answer.status, 400, "{path}");
+                    check(&document, operation, &answer, path);
+                }
+            }
+            // Parameters outside their ranges and words.
+            for parameter in &parameters {
+                let wrong = match &parameter["schema"] {
+                    schema if schema["enum"].is_array() && parameter["in"] == "query" => "wrong",
+                    schema if schema["type"] == "integer" => "-1",
+                    _ => continue,
+                };
+                let name = parameter["name"].as_str().unwrap();
+                let path = path.replace("{address}", "10.1.2.3").replace("{prefix}", "10.0.0.0/8");
+                let path = format!("{path}?{name}={wrong}&q=x");
+                let path = path.replace("&q=x", if path.contains("search") { "&q=x" } else { "" });
+                let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
+                let kind = [("content-type", "text/plain")];
+                let answer = lab.client().ask(method, &path, &kind, bytes::Bytes::new()).unwrap();
+                assert_eq!(answer.status, 400, "{path}");
+                check(&document, operation, &answer, &path);
+            }
+        }
+    }
+    assert_eq!(operations, 16);
+}
+
+/// The check above finds what is wrong.
+#[test]
+fn the_check_of_schemas_can_fail() {
+    let document = Server::openapi();
+    let schema = serde_json::json!({ "$ref": "#/components/schemas/Health" });
+    let count = |value: Value| {
+        let mut faulty = Vec::new();
+        faults(&document, &schema, &value, "answer", &mut faulty);
+        faulty.len()
+    };
+    assert_eq!(count(serde_json::json!({ "status": "ok" })), 0);
+    assert_eq!(count(serde_json::json!({ "status": 7 })), 1);
+    assert_eq!(count(serde_json::json!({ "status": "ok", "more": 1 })), 1);
+    assert_eq!(count(serde_json::json!({})), 1);
+    assert_eq!(count(serde_json::json!([])), 1);
+}

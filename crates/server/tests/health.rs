@@ -1,0 +1,127 @@
+//! Whether the server is well and ready, and its metrics.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
+
+use fibula_feeds::{Figures, SourceState, SourceStatus};
+
+use crate::common::{Lab, get, json, refusal};
+
+fn source(state: SourceState) -> SourceStatus {
+    SourceStatus {
+        name: "bmp".to_owned(),
+        kind: "bmp",
+        endpoint: "127.0.0.1:5000".to_owned(),
+        table: "bgp".to_owned(),
+        state,
+        figures: Figures {
+            connections: 2,
+            bytes: 300,
+            remarks: BTreeMap::from([("sysName", "r1".to_owned())]),
+            ..Figures::default()
+        },
+        since: SystemTime::UNIX_EPOCH,
+        last: Some(SystemTime::UNIX_EPOCH + Duration::from_secs(86_400)),
+        trouble: None,
+    }
+}
+
+#[test]
+fn ready_once_a_table_was_complete() {
+    let mut lab = Lab::new(|_| {});
+    let mut client = lab.client();
+    let mut ready = || client.get("/readyz", &[]).unwrap();
+    assert_eq!(refusal(&ready()), (503, "no table is complete so far".to_owned()));
+    lab.board.set(source(SourceState::Idle));
+    lab.say("bgp", "10.0.0.0/8", 0, (1, 1));
+    assert_eq!(ready().status, 503);
+    lab.board.update("bmp", |status| status.state = SourceState::Resync);
+    assert_eq!(ready().status, 503, "it has not said everything");
+    lab.board.update("bmp", |status| status.state = SourceState::Up);
+    assert_eq!(json(&ready())["status"], "ok");
+    lab.board.update("bmp", |status| status.state = SourceState::Resync);
+    assert_eq!(ready().status, 200, "readers have the old table meanwhile");
+    let mut client = lab.client();
+    assert_eq!(get(&mut client, "/v1/table")["tables"][0]["complete"], false);
+    let sources = get(&mut client, "/v1/peers")["sources"].clone();
+    assert_eq!(
+        sources,
+        serde_json::json!([{
+            "name": "bmp", "kind": "bmp", "endpoint": "127.0.0.1:5000", "table": "bgp", "state": "resync",
+            "since": "1970-01-01T00:00:00.000Z", "last": "1970-01-02T00:00:00.000Z", "connections": 2, "bytes": 300,
+            "announced": 0, "withdrawn": 0, "damaged": 0, "ignored": 0, "remarks": { "sysName": "r1" },
+            "trouble": null,
+        }])
+    );
+}
+
+/// A change that readers do not see in time. The pace of this lab is a millisecond; the limit is less.
+#[test]
+fn not_well_while_changes_wait_too_long() {
+    let mut lab = Lab::new(|options| options.longest_lag = Duration::ZERO);
+    let mut client = lab.client();
+    assert_eq!(client.get("/healthz", &[]).unwrap().status, 200);
+    let mut count = 0;
+    let late = loop {
+        lab.say("bgp", "10.0.0.0/8", 0, (1, count));
+        let answer = client.get("/healthz", &[]).unwrap();
+        if answer.status != 200 {
+            break answer;
+        }
+        count += 1;
+        assert!(count < 10_000, "no change was ever waiting");
+    };
+    let (status, sentence) = refusal(&late);
+    assert!(
+        status == 503 && sentence.starts_with("table bgp: the oldest change waits for"),
+        "{sentence}"
+    );
+    lab.live.flush().unwrap();
+    assert_eq!(client.get("/healthz", &[]).unwrap().status, 200);
+}
+
+/// Every line is as Prometheus' text format says: names and labels, and one head for each name.
+#[test]
+fn metrics_are_prometheus() {
+    let mut lab = Lab::new(|_| {});
+    lab.fill(1, 100);
+    lab.board.set(SourceStatus { name: "a \"b\"\\".to_owned(), ..source(SourceState::Up) });
+    let mut client = lab.client();
+    client.get("/v1/lookup/10.0.0.1", &[]).unwrap();
+    client.get("/v1/lookup/x", &[]).unwrap();
+    let answer = client.get("/metrics", &[]).unwrap();
+    assert_eq!(answer.headers["content-type"], "text/plain; version=0.0.4; charset=utf-8");
+    let text = String::from_utf8(answer.body.to_vec()).unwrap();
+    let mut kinds = BTreeMap::new();
+    let mut samples = BTreeMap::new();
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = rest.split_once(' ').unwrap();
+            assert!(["counter", "gauge", "summary"].contains(&kind), "{line}");
+            assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
+            assert_eq!(kinds.insert(name, kind), None, "{line}");
+        } else if !line.starts_with("# HELP ") {
+            let (sample, value) = line.rsplit_once(' ').unwrap();
+            value.parse::<f64>().unwrap();
+            assert_eq!(samples.insert(sample, value), None, "{line}");
+            let name = sample.split('{').next().unwrap();
+            let base = name.strip_suffix("_count").unwrap_or(name);
+            assert!(kinds.contains_key(name) || kinds.contains_key(base), "{line}");
+            assert!(name.starts_with("fibula_"));
+        }
+    }
+    let prefixes = lab.prefixes("bgp", |prefix| matches!(prefix, fibula_core::AnyPrefix::V4(_)));
+    let of =
+        |sample: &str| samples.get(sample).copied().unwrap_or_else(|| panic!("{sample} in {text}"));
+    assert_eq!(of(r#"fibula_routes{table="bgp",family="ipv4"}"#), prefixes.len().to_string());
+    assert_eq!(of(r#"fibula_audit_differences_total{table="bgp",family="ipv4"}"#), "0");
+    assert_eq!(of(r#"fibula_source_state{source="a \"b\"\\",kind="bmp",state="up"}"#), "1");
+    assert_eq!(of(r#"fibula_source_bytes_total{source="a \"b\"\\",kind="bmp"}"#), "300");
+    let lookups =
+        r#"fibula_http_requests_total{method="GET",endpoint="/v1/lookup/{address}",status="#;
+    assert_eq!(
+        (of(&format!("{lookups}\"2xx\"}}")), of(&format!("{lookups}\"4xx\"}}"))),
+        ("1", "1")
+    );
+    assert_eq!(of("fibula_http_connections"), "1");
+}

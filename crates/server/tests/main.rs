@@ -1,0 +1,13 @@
+//! The integration tests of the crate, as one binary: linking takes longer than most of them run.
+
+mod answers;
+mod bulk;
+mod changes;
+mod common;
+mod document;
+mod health;
+mod limits;
+mod page;
+mod refusals;
+mod tls;
+mod whole;
