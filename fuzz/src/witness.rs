@@ -103,7 +103,7 @@ impl Sink for Witness {
         ControlFlow::Continue(())
     }
     fn vrf(&mut self, index: Vrf, name: &str) {
-        assert!(self.info.is_some() && index != 0 && self.vrfs.insert(index), "{index} {name}");
+        assert!(self.info.is_some() && self.vrfs.insert(index), "{index} {name}");
         self.note(9, (index, name));
     }
     fn remark(&mut self, key: &'static str, value: &str) {

@@ -220,7 +220,8 @@ fn as_bgpkit_reads_them() {
             let mut wanted: Vec<String> = elems.iter().map(of_bgpkit).collect();
             let mut found: Vec<String> =
                 bgp.events.iter().map(|event| as_bgpkit(&bgp, event)).collect();
-            (wanted.sort_unstable(), found.sort_unstable());
+            wanted.sort_unstable();
+            found.sort_unstable();
             assert_eq!(found, wanted, "{at}");
             routes += found.len();
         }

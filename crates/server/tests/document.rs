@@ -59,7 +59,7 @@ fn faults(document: &Value, schema: &Value, value: &Value, place: &str, out: &mu
     }
     if let Some(object) = value.as_object() {
         let (mut known, mut required) = (Map::new(), BTreeSet::new());
-        members(document, schema, value, &mut known, &mut required);
+        members(document, schema, &mut known, &mut required);
         let more = &schema["additionalProperties"];
         for (name, value) in object {
             let schema = known.get(name).or((!more.is_null()).then_some(more));
@@ -77,16 +77,15 @@ fn faults(document: &Value, schema: &Value, value: &Value, place: &str, out: &mu
 fn members<'a>(
     document: &'a Value,
     schema: &'a Value,
-    value: &Value,
     known: &mut Map<String, Value>,
     required: &mut BTreeSet<&'a str>,
 ) {
     if let Some(reference) = schema["$ref"].as_str() {
         let target = document.pointer(reference.strip_prefix('#').unwrap()).unwrap();
-        return members(document, target, value, known, required);
+        return members(document, target, known, required);
     }
     for part in schema["allOf"].as_array().into_iter().flatten() {
-        members(document, part, value, known, required);
+        members(document, part, known, required);
     }
     for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
         known.insert(name.clone(), schema.clone());
@@ -180,7 +179,7 @@ fn the_document_and_the_server_agree() {
         for (method, operation) in methods.as_object().unwrap() {
             operations += 1;
             assert!(
-                operation["summary"].as_str().unwrap().ends_with(|c| c == '.' || c == '`'),
+                operation["summary"].as_str().unwrap().ends_with(['.', '`']),
                 "{path}"
             );
             let parameters: Vec<&Value> =

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use fibula_core::{Family, Hop, Update, Value};
+use fibula_core::{Family, Hop, Update, Value, Vrf};
 use fibula_ingest::{
     Damage, Format, PeerInfo, PeerState, Progress, ReadOptions, ReadReport, Sink, SourceInfo,
     SourceSpec, text::TextOptions,
@@ -132,7 +132,8 @@ impl Merge {
         let mut spec = SourceSpec::new(path);
         spec.format = self.settings.format;
         let name = spec.name();
-        let mut feeder = Feeder { builder: &mut self.builder, damage: Vec::new(), elsewhere: 0 };
+        let mut feeder =
+            Feeder { builder: &mut self.builder, damage: Vec::new(), main: Some(0), elsewhere: 0 };
         let mut show = |progress| watch.progress(&name, progress);
         let mut options = ReadOptions {
             strict: self.settings.strict,
@@ -196,7 +197,10 @@ pub fn row(columns: &Columns, hop: Hop) -> impl Iterator<Item = Value<'_>> {
 struct Feeder<'a> {
     builder: &'a mut TableBuilder,
     damage: Vec<Damage>,
-    /// Updates of other routing instances than the global one: a table has one.
+    /// The routing instance that becomes the table: the global one, or of BMP, where each view of the peers has
+    /// a name, the first one.
+    main: Option<Vrf>,
+    /// Updates of other routing instances: a table has one.
     elsewhere: u64,
 }
 
@@ -205,6 +209,11 @@ impl Sink for Feeder<'_> {
         let columns: Vec<_> = info.columns.iter().map(|c| (c.name.clone(), c.kind)).collect();
         self.builder.types_of_next(&info.types);
         self.builder.begin_source(&info.name, info.format, &columns, info.bgp, info.date);
+        self.main = (info.format != "bmp").then_some(0);
+    }
+
+    fn vrf(&mut self, index: Vrf, _: &str) {
+        self.main.get_or_insert(index);
     }
 
     fn peer(&mut self, index: u32, peer: &PeerInfo) {
@@ -222,9 +231,9 @@ impl Sink for Feeder<'_> {
     }
 
     fn update(&mut self, update: &Update<'_>) {
-        match update.vrf {
-            0 => self.builder.apply(update),
-            _ => self.elsewhere += 1,
+        match Some(update.vrf) == self.main {
+            true => self.builder.apply(update),
+            false => self.elsewhere += 1,
         }
     }
 
@@ -265,5 +274,20 @@ mod tests {
         let report = kept.0.unwrap();
         assert_eq!((report.format, report.damaged), ("fpm", 0));
         assert_eq!(report.ignored, [("routes of other tables than the main one", 1)]);
+    }
+
+    /// Of BMP the view that comes first is the table.
+    #[test]
+    fn recorded_bmp_is_a_table() {
+        let file =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/bmp/netgauze-upa-2.bmp.xz");
+        let (mut merge, mut kept) = (Merge::new(Settings::default()), Kept(None));
+        merge.add("", &Source::Feed(file), &mut kept).unwrap();
+        let table = merge.finish().unwrap();
+        // Two peers have one route each, of one prefix; the router's own table has eight updates.
+        assert_eq!((table.v4.len(), table.v6.len()), (1, 0));
+        let report = kept.0.unwrap();
+        assert_eq!((report.format, report.updates), ("bmp", 10));
+        assert_eq!(report.ignored, [("routes of other tables than the main one", 8)]);
     }
 }
