@@ -178,10 +178,7 @@ fn the_document_and_the_server_agree() {
     for (path, methods) in document["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {
             operations += 1;
-            assert!(
-                operation["summary"].as_str().unwrap().ends_with(['.', '`']),
-                "{path}"
-            );
+            assert!(operation["summary"].as_str().unwrap().ends_with(['.', '`']), "{path}");
             let parameters: Vec<&Value> =
                 operation["parameters"].as_array().unwrap().iter().collect();
             let needed: Vec<_> =
