@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Where the collector is, and the daemons.
 pub const COLLECTOR: &str = "10.77.0.1";
@@ -38,7 +39,10 @@ impl World {
             eprintln!("not tested: {test} needs {what}");
             return;
         }
-        let id = std::process::id().to_string();
+        // Tests run side by side.
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let id = format!("{}x{number}", std::process::id());
         let cable = Cable::of(&id);
         let _removal = Removal(&cable);
         cable.ip(&format!("netns add {}", cable.collector));
