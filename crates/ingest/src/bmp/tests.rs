@@ -192,7 +192,7 @@ fn a_peer_is_complete_when_all_its_families_are() {
     assert_eq!(complete(&[&whole[..], &whole[1..]].concat()), [0]);
     // A new session of the peer has to say everything again.
     let down = peer_down(of(PRE, 1), &[4]);
-    assert_eq!(complete(&[&whole[..], &[down.clone()], &whole[1..]].concat()), [0]);
+    assert_eq!(complete(&[&whole[..], std::slice::from_ref(&down), &whole[1..]].concat()), [0]);
     assert_eq!(complete(&[&whole[..], &[down], &whole[..]].concat()), [0, 0]);
     // Nobody knows the families without Peer Up, nor those of FRR's own table.
     assert_eq!(complete(&whole[1..]), NOBODY);
