@@ -34,7 +34,8 @@ pub struct SessionOptions {
     /// The name of the table that is fed, as [`Rib::vrf`](fibula_rib::Rib::vrf) knows it; further routing instances of the
     /// source are called so with a slash and their name behind. Empty for the global one.
     pub table: String,
-    /// After a connection began and then nothing came for so long, it has said everything.
+    /// After a connection began and then no route came, and no peer, for so long, it has said everything. Other
+    /// words do not count: FRR says every second that a peer is still down.
     pub quiet: Duration,
     /// After a connection has been there for so long, it has said everything, quiet or not: some streams
     /// never are.
@@ -73,6 +74,8 @@ pub struct Session {
     connect: Box<dyn Fn() -> Box<dyn Decoder> + Send>,
     options: SessionOptions,
     state: State,
+    /// When a route or a peer came last that was not known.
+    news: Duration,
     peers: Peers,
     events: Box<dyn Fn(Event) + Send>,
 }
@@ -97,6 +100,7 @@ impl Session {
             connect: Box::new(connect),
             options,
             state: State::Idle,
+            news: Duration::ZERO,
             peers: Peers::default(),
             events: Box::new(|_| {}),
         }
@@ -133,6 +137,7 @@ impl Session {
         self.peers.figures.connections += 1;
         let driver = Driver::new((self.connect)(), self.options.longest_record);
         self.state = State::Resync(driver, now, now);
+        self.news = now;
         self.peers.start_over(to)
     }
 
@@ -164,6 +169,7 @@ impl Session {
             State::Idle | State::Lost(_) => return Ok(()),
         };
         peers.figures.bytes += bytes.len() as u64;
+        let before = peers.news();
         let SessionOptions { peer: speaker, table, .. } = options;
         let mut told = Told { to, peers, is_resync, speaker, table, events, failed: None };
         let pushed = driver.push(bytes, &mut told);
@@ -175,6 +181,9 @@ impl Session {
             DriveError::Stopped(Stopped::Misfit(what)) => FeedError::Misfit(what),
             other => FeedError::Misfit(other.to_string()),
         })?;
+        if peers.news() != before {
+            self.news = now;
+        }
         self.complete_if_all_are();
         Ok(())
     }
@@ -222,8 +231,8 @@ impl Session {
             {
                 Some(last.saturating_add(options.holding))
             }
-            State::Resync(_, began, last) => {
-                let quiet = last.saturating_add(options.quiet);
+            State::Resync(_, began, _) => {
+                let quiet = self.news.saturating_add(options.quiet);
                 Some(quiet.min(began.saturating_add(options.longest_resync)))
             }
             State::Lost(since) => Some(since.saturating_add(options.hold)),

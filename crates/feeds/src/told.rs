@@ -33,6 +33,11 @@ pub(crate) struct Peers {
 }
 
 impl Peers {
+    /// Another number whenever a route or a peer comes.
+    pub(crate) fn news(&self) -> u64 {
+        self.figures.announced + self.figures.withdrawn + self.indices.len() as u64
+    }
+
     /// What the source calls its peers and routing instances is new from here on.
     pub(crate) fn forget_names(&mut self) {
         self.indices.clear();

@@ -3,7 +3,8 @@
 use std::future::poll_fn;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use fibula_server::client::{Client, ClientOptions};
@@ -20,8 +21,23 @@ use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
 use crate::common::{Lab, raw};
 
+/// A file with a certificate for this machine, or its key, which are made once.
 fn data(file: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(file)
+    static MADE: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let status = Command::new("openssl")
+            .args(
+                "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30".split(' '),
+            )
+            .args("-subj /CN=localhost -keyout key.pem -out certificate.pem -addext".split(' '))
+            .arg("subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1")
+            .current_dir(folder.path())
+            .stderr(Stdio::null())
+            .status();
+        assert!(status.expect("the command openssl is there").success());
+        folder
+    });
+    MADE.path().join(file)
 }
 
 fn with_tls(options: &mut ServerOptions) {

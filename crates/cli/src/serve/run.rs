@@ -145,6 +145,7 @@ fn report(report: Report) {
     match &report.what {
         Happened::Listening { address } => info!(source, %address, "{report}"),
         Happened::Connected | Happened::Taken { .. } | Happened::Ended => info!(source, "{report}"),
+        Happened::Said(fibula_feeds::Event::Established { .. }) => info!(source, "{report}"),
         Happened::Said(fibula_feeds::Event::Swept { .. }) => debug!(source, "{report}"),
         _ => warn!(source, "{report}"),
     }
