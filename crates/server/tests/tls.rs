@@ -30,7 +30,8 @@ fn data(file: &str) -> PathBuf {
                 "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30".split(' '),
             )
             .args("-subj /CN=localhost -keyout key.pem -out certificate.pem -addext".split(' '))
-            .arg("subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1")
+            .args(["subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1", "-addext"])
+            .arg("basicConstraints=critical,CA:FALSE")
             .current_dir(folder.path())
             .stderr(Stdio::null())
             .status();
