@@ -56,7 +56,8 @@ Examples:
   fibula export table.fib -o table.mmdb
   fibula verify --table table.fib
   fibula bench --table table.fib --engines all
-  fibula replay --table rib.bz2 --updates updates.gz";
+  fibula replay --table rib.bz2 --updates updates.gz
+  fibula serve --fpm --checkpoint rib.fib";
 
 /// IP longest-prefix match: build, look up, annotate, verify, measure
 #[derive(Parser, Debug)]

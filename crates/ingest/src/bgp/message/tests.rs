@@ -1,0 +1,138 @@
+use super::*;
+use crate::Collected;
+
+fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+    let len = (HEADER + body.len()) as u16;
+    [&[0xff; 16][..], &len.to_be_bytes(), &[kind], body].concat()
+}
+
+fn decode(message: &[u8], from: Speaker) -> (Result<Message, Fault>, Vec<String>) {
+    let mut sink = Collected::default();
+    let result = Messages::default().decode(message, from, 7, &mut sink);
+    (result, sink.lines)
+}
+
+#[test]
+fn frames() {
+    let two = [message(4, &[]), message(2, &[0; 4])].concat();
+    for len in 0..HEADER {
+        assert_eq!(framed(&two[..len]), Ok(None), "{len}");
+    }
+    assert_eq!(framed(&two), Ok(Some(HEADER)));
+    assert_eq!(framed(&two[HEADER..HEADER + 22]), Ok(None));
+    assert_eq!(framed(&two[HEADER..]), Ok(Some(23)));
+    assert!(framed(b"\xff\xffGET / HTTP/1.1").is_err());
+    assert!(framed(&[&[0xff; 16][..], &[0, 18, 4]].concat()).is_err());
+}
+
+#[test]
+fn ends_of_ribs() {
+    let ends = |body: &[u8]| decode(&message(2, body), Speaker::default());
+    let end = |afi, safi| (Ok(Message::EndOfRib { afi, safi }), Vec::new());
+    assert_eq!(ends(&[0; 4]), end(1, 1));
+    assert_eq!(ends(&[0, 0, 0, 6, 0x80, 15, 3, 0, 2, 1]), end(2, 1));
+    assert_eq!(ends(&[0, 0, 0, 7, 0x90, 15, 0, 3, 0, 1, 4]), end(1, 4));
+    // Routes are withdrawn: no end.
+    let withdrawal = [0, 0, 0, 7, 0x80, 15, 4, 0, 2, 1, 0];
+    assert_eq!(ends(&withdrawal), (Ok(Message::Update), vec!["- 0 ::/0".to_owned()]));
+    let both = [0, 1, 0, 0, 6, 0x80, 15, 3, 0, 2, 1];
+    assert_eq!(ends(&both), (Ok(Message::Update), vec!["- 0 0.0.0.0/0".to_owned()]));
+}
+
+#[test]
+fn path_identifiers_are_guessed_only_where_nobody_knows() {
+    // Withdrawn: identifier 1, 10.0.0.0/8; or three default routes and half a prefix.
+    let body = [0, 6, 0, 0, 0, 1, 8, 10, 0, 0];
+    let of =
+        |add_path_v4| decode(&message(2, &body), Speaker { add_path_v4, ..Speaker::default() });
+    let identified = (Ok(Message::Update), vec!["- 0 10.0.0.0/8#1".to_owned()]);
+    assert_eq!(of(AddPath::Present), identified);
+    assert_eq!(of(AddPath::Unknown), identified);
+    let (result, lines) = of(AddPath::Absent);
+    assert!(result.is_err());
+    assert_eq!(lines[..3], ["- 0 0.0.0.0/0"; 3]);
+}
+
+/// RFC 8950 and RFC 4364: the length of the next hop tells its family.
+#[test]
+fn next_hops_of_either_family() {
+    let v6 = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+    let (link_local, rd) = ([0xfe; 16], [0; 8]);
+    let vpn_route = [&[112, 0, 0x10, 1, 0, 0, 0xfd, 0xe8, 0, 0, 0, 1][..], &[10, 0, 0]].concat();
+    let of = |safi: u8, next_hop: &[u8]| {
+        let route: &[u8] = if safi == 1 { &[24, 10, 0, 0] } else { &vpn_route };
+        let reach = [&[0, 1, safi, next_hop.len() as u8], next_hop, &[0], route].concat();
+        let attributes = [
+            &[0x40, 1, 1, 0, 0x40, 2, 6, 2, 1, 0, 0, 0xfb, 0xf4, 0x80, 14, reach.len() as u8][..],
+            &reach,
+        ]
+        .concat();
+        let body = [&[0, 0, 0, attributes.len() as u8], &attributes[..]].concat();
+        let (result, lines) = decode(&message(2, &body), Speaker::default());
+        assert_eq!(result.is_ok(), lines[0].starts_with('+'), "{result:?}");
+        lines.join("\n")
+    };
+    let plain = |next_hop: &str| format!("+ 0 10.0.0.0/24 {next_hop} 64500");
+    let vpn = |next_hop: &str| format!("+ 0 10.0.0.0/24 {next_hop} 64500 of 1");
+    assert_eq!(of(1, &[192, 0, 2, 1]), plain("192.0.2.1"));
+    assert_eq!(of(1, &v6), plain("2001:db8::1"));
+    assert_eq!(of(1, &[v6, link_local].concat()), plain("2001:db8::1"));
+    assert_eq!(of(128, &[&rd[..], &[192, 0, 2, 1]].concat()), vpn("192.0.2.1"));
+    assert_eq!(of(128, &[&rd[..], &v6].concat()), vpn("2001:db8::1"));
+    let both = [&rd[..], &v6, &rd, &link_local].concat();
+    assert_eq!(of(128, &both), vpn("2001:db8::1"));
+    assert_eq!(of(1, &[0; 40]), "- 0 10.0.0.0/24");
+}
+
+/// RFC 7606: routes with a malformed attribute, or without one that they must have, are withdrawn.
+#[test]
+fn malformed_and_missing_attributes_withdraw() {
+    let origin: &[u8] = &[0x40, 1, 1, 0];
+    let path: &[u8] = &[0x40, 2, 6, 2, 1, 0, 0, 0xfb, 0xf4];
+    let next_hop: &[u8] = &[0x40, 3, 4, 192, 0, 2, 1];
+    let update = |attributes: &[&[u8]]| {
+        let attributes = attributes.concat();
+        let body = [&[0, 0, 0, attributes.len() as u8], &attributes[..], &[8, 10]].concat();
+        let (result, lines) = decode(&message(2, &body), Speaker::default());
+        (result.err().map(|fault| fault.what.to_string()), lines)
+    };
+    let route = "+ 0 10.0.0.0/8 192.0.2.1 64500".to_owned();
+    assert_eq!(update(&[origin, path, next_hop]), (None, vec![route]));
+    for (attributes, what) in [
+        (vec![path, next_hop], "ORIGIN is missing"),
+        (vec![origin, next_hop], "AS_PATH is missing"),
+        (vec![origin, path], "the next hop is missing"),
+        (vec![&[0x40, 2, 2, 7, 0], origin, next_hop], "AS path segment of unknown kind 7"),
+        (vec![&[0x40, 1, 0], path, next_hop], "ORIGIN needs 1 bytes, 0 are left"),
+        (vec![origin, path, &[0x40, 3, 2, 192, 0]], "NEXT_HOP needs 4 bytes, 2 are left"),
+        (vec![origin, path, next_hop, &[0x80, 4, 9, 0]], "MULTI_EXIT_DISC needs 9 bytes"),
+        (vec![&[0x40, 1, 2, 0, 0], path, next_hop], "ORIGIN is 1 bytes too long"),
+        (vec![&[0x40, 1, 1, 3], path, next_hop], "ORIGIN is 3, which means nothing"),
+        (vec![origin, path, &[0x40, 3, 5, 192, 0, 2, 1, 0]], "NEXT_HOP is 1 bytes too long"),
+        (vec![origin, path, next_hop, &[0x80, 4, 5, 0, 0, 0, 1, 0]], "MULTI_EXIT_DISC is 1"),
+        (vec![origin, path, next_hop, &[0x40, 5, 6, 0, 0, 0, 1, 0, 0]], "LOCAL_PREF is 2"),
+        (vec![origin, path, next_hop, &[0xc0, 8, 3, 0, 0, 0]], "COMMUNITIES is 3 bytes too"),
+        (vec![origin, path, next_hop, &[0xc0, 32, 4, 0, 0, 0, 0]], "LARGE_COMMUNITY is 4"),
+    ] {
+        let (fault, lines) = update(&attributes);
+        assert!(fault.as_ref().is_some_and(|f| f.starts_with(what)), "{fault:?}: {what}");
+        assert_eq!(lines, ["- 0 10.0.0.0/8"], "{what}");
+    }
+    // Of attributes that come twice the first one counts, but routes must not come twice.
+    let other: &[u8] = &[0x40, 3, 4, 192, 0, 2, 9];
+    let route = "+ 0 10.0.0.0/8 192.0.2.1 64500".to_owned();
+    assert_eq!(update(&[origin, path, next_hop, other]), (None, vec![route]));
+    let unreach: &[u8] = &[0x80, 15, 3, 0, 2, 1];
+    let (fault, lines) = update(&[origin, path, next_hop, unreach, unreach]);
+    assert_eq!(fault.unwrap(), "MP_UNREACH_NLRI comes twice");
+    assert_eq!(lines, ["- 0 10.0.0.0/8"]);
+}
+
+#[test]
+fn kinds() {
+    let kind = |kind| decode(&message(kind, &[]), Speaker::default()).0.ok();
+    let kinds = [1, 3, 4, 5, 9].map(kind);
+    let wanted = [Message::Open, Message::Notification, Message::Keepalive];
+    assert_eq!(kinds[..3], wanted.map(Some));
+    assert_eq!(kinds[3..], [Some(Message::RouteRefresh), None]);
+}
