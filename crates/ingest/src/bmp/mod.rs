@@ -12,12 +12,12 @@
 //! # Peers and tables
 //! A router shows up to five tables: of each peer what it sent, before and after the policy (`pre-policy`,
 //! `post-policy`), what is sent to it (`out-pre-policy`, `out-post-policy`), and the router's own choice
-//! (`loc-rib`). Each is a routing instance, which [`Sink::vrf`](crate::Sink::vrf) names; behind a slash stands the route
+//! (`loc-rib`). Each is a routing instance, which [`Sink::vrf`] names; behind a slash stands the route
 //! distinguisher of the peer, or of the route in a VPN: `post-policy/65000:1`. A peer has one number for
 //! each of its tables, and [`PeerInfo::view`](crate::PeerInfo::view) is the table's name.
 //!
 //! # When a peer has said everything
-//! An End-of-RIB marker is about one family, but [`Sink::end_of_rib`](crate::Sink::end_of_rib) is about the peer: what an earlier
+//! An End-of-RIB marker is about one family, but [`Sink::end_of_rib`] is about the peer: what an earlier
 //! connection said and this one did not is gone then, in every family. So the decoder waits for the markers of
 //! all families that the OPENs of Peer Up agreed on and that are read. A router that monitors some of them
 //! alone never sends the others, nor is there a way to know it; whoever listens must also take a time of

@@ -6,7 +6,7 @@
 //! | `type` of the data | becomes |
 //! |---|---|
 //! | `UPDATE` | withdrawals, then announcements |
-//! | `RIS_PEER_STATE` | a [`PeerState`]; a peer that is not `connected` takes its routes along |
+//! | `RIS_PEER_STATE` | a [`PeerState`](crate::PeerState); a peer that is not `connected` takes its routes along |
 //! | `OPEN`, `KEEPALIVE`, `NOTIFICATION` | ignored; a lost session is told by `RIS_PEER_STATE` |
 //!
 //! Errors of the service are [remarks](Sink::remark), its other messages are ignored. A peer is the same one
