@@ -41,7 +41,8 @@
 //! ```
 
 use crate::netlink::{Header, Table, padded};
-use crate::{Damage, Decoder, Sink, SourceInfo, Stopped, Tail};
+use crate::place::{Place, each_record};
+use crate::{Decoder, Sink, SourceInfo, Stopped, Tail};
 
 /// Bytes of a frame's header.
 const HEADER: usize = 4;
@@ -56,20 +57,17 @@ mod kind {
 pub struct FpmDecoder {
     table: Table,
     begun: bool,
-    records: u64,
-    offset: u64,
-    /// Where a stretch began in which no frame was found as yet, and what stood there.
-    lost: Option<(u64, String)>,
+    place: Place,
 }
 
 impl FpmDecoder {
     /// Decodes or skips what is at the front of `rest`; returns its length, 0 if more is needed.
     fn step(&mut self, rest: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
-        if self.lost.is_some() {
+        if self.place.lost.is_some() {
             return self.search(rest, tail, sink);
         }
         let Some(&[version, kind, high, low]) = rest.first_chunk::<HEADER>() else {
-            return self.cut(rest, tail, "the last frame's header is cut short".to_owned(), sink);
+            return self.place.cut(rest, tail, "the last frame's header is cut short", sink);
         };
         let len = usize::from(u16::from_be_bytes([high, low]));
         let is_frame = version == 1 && kind <= kind::PROTOBUF && len >= HEADER;
@@ -78,26 +76,26 @@ impl FpmDecoder {
                 Some(Ok(())) => {}
                 Some(Err(why)) => return Err(Stopped::Misfit(why)),
                 None => {
-                    return self.cut(rest, tail, "the first frame is cut short".to_owned(), sink);
+                    return self.place.cut(rest, tail, "the first frame is cut short", sink);
                 }
             }
         }
         if !is_frame {
-            self.records += 1;
+            self.place.records += 1;
             let what =
                 format!("no frame begins here (version {version}, type {kind}, length {len})");
-            self.lost = Some((self.offset, what));
+            self.place.lost = Some((self.place.offset, what));
             return Ok(1);
         }
         let Some(frame) = rest.get(..len) else {
             let what = format!("the last frame is cut short: {} bytes of {len}", rest.len());
-            return self.cut(rest, tail, what, sink);
+            return self.place.cut(rest, tail, what, sink);
         };
-        self.records += 1;
+        self.place.records += 1;
         self.begin(sink);
         if kind != kind::NETLINK {
-            self.report(
-                self.offset,
+            self.place.report(
+                self.place.offset,
                 format!("a frame of type {kind} among those of type 1"),
                 sink,
             )?;
@@ -137,36 +135,13 @@ impl FpmDecoder {
         let at = (0..rest.len()).find(|at| !no_frame(at)).unwrap_or(rest.len());
         match looks_like_frame(&rest[at..]) {
             Some(true) => {
-                self.found(at, sink)?;
+                self.place.found(at, sink)?;
                 if at == 0 { self.step(rest, tail, sink) } else { Ok(at) }
             }
             // Too few bytes to tell; at the end they are lost too.
             _ if tail.is_last() => Ok(rest.len()),
             _ => Ok(at),
         }
-    }
-
-    /// What was lost, if anything was, ends so many bytes from here.
-    fn found(&mut self, at: usize, sink: &mut dyn Sink) -> Result<(), Stopped> {
-        let Some((offset, what)) = self.lost.take() else { return Ok(()) };
-        let skipped = self.offset + at as u64 - offset;
-        self.report(offset, format!("{what}; {skipped} bytes skipped"), sink)
-    }
-
-    /// The input ends within a frame; all of it is taken if no more comes.
-    fn cut(
-        &mut self,
-        rest: &[u8],
-        tail: Tail,
-        what: String,
-        sink: &mut dyn Sink,
-    ) -> Result<usize, Stopped> {
-        if !tail.is_last() {
-            return Ok(0);
-        }
-        self.records += 1;
-        self.report(self.offset, what, sink)?;
-        Ok(rest.len())
     }
 
     fn begin(&mut self, sink: &mut dyn Sink) {
@@ -178,14 +153,7 @@ impl FpmDecoder {
     /// Reports damage at this place behind the frame's header.
     fn report_in_frame(&self, at: usize, what: &str, sink: &mut dyn Sink) -> Result<(), Stopped> {
         let what = format!("{what} (byte {} of the frame)", HEADER + at);
-        self.report(self.offset, what, sink)
-    }
-
-    fn report(&self, offset: u64, what: String, sink: &mut dyn Sink) -> Result<(), Stopped> {
-        match sink.damage(&Damage::new(self.records, offset, what)).is_break() {
-            true => Err(Stopped::BySink),
-            false => Ok(()),
-        }
+        self.place.report(self.place.offset, what, sink)
     }
 }
 
@@ -228,17 +196,13 @@ pub(crate) fn looks_like_frame(bytes: &[u8]) -> Option<bool> {
 
 impl Decoder for FpmDecoder {
     fn decode(&mut self, input: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
-        let mut at = 0;
-        while at < input.len() {
-            let taken = self.step(&input[at..], tail, sink)?;
-            if taken == 0 {
-                break;
-            }
-            at += taken;
-            self.offset += taken as u64;
-        }
+        let at = each_record(input, |rest| {
+            let taken = self.step(rest, tail, &mut *sink)?;
+            self.place.offset += taken as u64;
+            Ok(taken)
+        })?;
         if tail.is_last() {
-            self.found(0, sink)?;
+            self.place.found(0, sink)?;
             self.begin(sink);
             self.flush(sink);
         }
@@ -246,7 +210,7 @@ impl Decoder for FpmDecoder {
     }
 
     fn records(&self) -> u64 {
-        self.records
+        self.place.records
     }
 
     fn is_holding(&self) -> bool {

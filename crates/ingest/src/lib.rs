@@ -53,6 +53,7 @@ pub mod mmdb;
 pub mod mrt;
 pub mod netlink;
 mod options;
+mod place;
 mod read;
 pub mod ris;
 pub mod text;

@@ -79,6 +79,7 @@ use header::{Frame, HEADER, Header, PerPeer, Unknown, View, kind};
 use sessions::{Sessions, TooMany};
 
 use crate::bgp::{self, AddPath, BgpOptions, Capability, Cursor, Fault, Open, Out, Scratch, Vrfs};
+use crate::place::each_record;
 use crate::{Damage, Decoder, Sink, SourceInfo, Stopped, Tail};
 
 /// The version that is a draft.
@@ -279,15 +280,11 @@ impl BmpDecoder {
 
 impl Decoder for BmpDecoder {
     fn decode(&mut self, input: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
-        let mut at = 0;
-        while at < input.len() {
-            let taken = self.step(&input[at..], tail, sink)?;
-            if taken == 0 {
-                break;
-            }
-            at += taken;
+        let at = each_record(input, |rest| {
+            let taken = self.step(rest, tail, &mut *sink)?;
             self.offset += taken as u64;
-        }
+            Ok(taken)
+        })?;
         if tail.is_last() {
             self.begin(sink);
         }

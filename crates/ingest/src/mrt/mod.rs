@@ -54,6 +54,7 @@ use frame::{Frame, HEADER, Header, Resync, kind};
 use peers::Peers;
 
 use crate::bgp::{BgpOptions, Cursor, Fault, Out, Scratch};
+use crate::place::each_record;
 use crate::{Damage, Decoder, Sink, SourceInfo, Stopped, Tail};
 
 /// Decodes MRT; see the [module](self).
@@ -195,15 +196,11 @@ impl MrtDecoder {
 
 impl Decoder for MrtDecoder {
     fn decode(&mut self, input: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
-        let mut at = 0;
-        while at < input.len() {
-            let taken = self.step(&input[at..], tail, sink)?;
-            if taken == 0 {
-                break;
-            }
-            at += taken;
+        let at = each_record(input, |rest| {
+            let taken = self.step(rest, tail, &mut *sink)?;
             self.offset += taken as u64;
-        }
+            Ok(taken)
+        })?;
         if tail.is_last() {
             if let Some(lost) = self.lost.take() {
                 self.report(lost.offset, "no record begins in the last byte".to_owned(), sink)?;

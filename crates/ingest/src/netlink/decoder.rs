@@ -2,7 +2,8 @@
 
 use super::table::{Table, Writer};
 use super::wire::{HEADER, Header, flag, kind, padded};
-use crate::{Damage, Decoder, Sink, SourceInfo, Stopped, Tail};
+use crate::place::{Place, each_record};
+use crate::{Decoder, Sink, SourceInfo, Stopped, Tail};
 
 /// The longest message that is believed; attributes end at 64 KiB, and few are that long.
 const LONGEST: usize = 1 << 20;
@@ -41,10 +42,7 @@ pub struct NetlinkDecoder {
     /// Since the last time that everything was said.
     is_interrupted: bool,
     begun: bool,
-    records: u64,
-    offset: u64,
-    /// Where a stretch began in which no message was found as yet, and what stood there.
-    lost: Option<(u64, String)>,
+    place: Place,
 }
 
 /// What a socket's owner should know of the messages that were decoded.
@@ -113,9 +111,7 @@ impl NetlinkDecoder {
             heard: Heard::default(),
             is_interrupted: false,
             begun: false,
-            records: 0,
-            offset: 0,
-            lost: None,
+            place: Place::default(),
         }
     }
 
@@ -127,14 +123,14 @@ impl NetlinkDecoder {
 
     /// Decodes or skips what is at the front of `rest`; returns its length, 0 if more is needed.
     fn step(&mut self, rest: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
-        if self.lost.is_some() {
+        if self.place.lost.is_some() {
             return self.search(rest, tail, sink);
         }
-        if self.offset == 0 && rest.first_chunk() == Some(&SAVED.to_ne_bytes()) {
+        if self.place.offset == 0 && rest.first_chunk() == Some(&SAVED.to_ne_bytes()) {
             return Ok(SAVED.to_ne_bytes().len());
         }
         let Some(header) = Header::read(rest) else {
-            return self.cut(rest, tail, "the last message's header is cut short".to_owned(), sink);
+            return self.place.cut(rest, tail, "the last message's header is cut short", sink);
         };
         let Header { len, kind, .. } = header;
         if !header.is_plausible(LONGEST) {
@@ -143,18 +139,18 @@ impl NetlinkDecoder {
                     "this is no netlink stream: it begins with a message of type {kind} and length {len}"
                 )));
             }
-            self.records += 1;
+            self.place.records += 1;
             let what = format!("no message begins here (type {kind}, length {len})");
-            self.lost = Some((self.offset, what));
+            self.place.lost = Some((self.place.offset, what));
             return Ok(STEP.min(rest.len()));
         }
         // The padding of the last message may be missing.
         let whole = if tail.is_last() { padded(len).min(rest.len()) } else { padded(len) };
         if rest.len() < whole.max(len) {
             let what = format!("the last message is cut short: {} bytes of {len}", rest.len());
-            return self.cut(rest, tail, what, sink);
+            return self.place.cut(rest, tail, what, sink);
         }
-        self.records += 1;
+        self.place.records += 1;
         self.begin(sink);
         self.message(header, &rest[..len], sink)?;
         Ok(whole)
@@ -178,7 +174,7 @@ impl NetlinkDecoder {
             kind::NEWROUTE | kind::DELROUTE | kind::NEWNEXTHOP | kind::DELNEXTHOP => {
                 if let Err(fault) = self.table.message(header, message, sink) {
                     let what = format!("{} (byte {} of the message)", fault.what, fault.at);
-                    return self.report(self.offset, what, sink);
+                    return self.place.report(self.place.offset, what, sink);
                 }
             }
             _ => sink.ignored("messages about other things than routes"),
@@ -216,7 +212,7 @@ impl NetlinkDecoder {
         let mut at = 0;
         while let Some(header) = Header::read(&rest[at..]) {
             if is_certain(&header) {
-                self.found(at, sink)?;
+                self.place.found(at, sink)?;
                 return if at == 0 { self.step(rest, tail, sink) } else { Ok(at) };
             }
             at += STEP;
@@ -224,39 +220,9 @@ impl NetlinkDecoder {
         Ok(if tail.is_last() { rest.len() } else { at })
     }
 
-    /// What was lost, if anything was, ends so many bytes from here.
-    fn found(&mut self, at: usize, sink: &mut dyn Sink) -> Result<(), Stopped> {
-        let Some((offset, what)) = self.lost.take() else { return Ok(()) };
-        let skipped = self.offset + at as u64 - offset;
-        self.report(offset, format!("{what}; {skipped} bytes skipped"), sink)
-    }
-
-    /// The input ends within a message; all of it is taken if no more comes.
-    fn cut(
-        &mut self,
-        rest: &[u8],
-        tail: Tail,
-        what: String,
-        sink: &mut dyn Sink,
-    ) -> Result<usize, Stopped> {
-        if !tail.is_last() {
-            return Ok(0);
-        }
-        self.records += 1;
-        self.report(self.offset, what, sink)?;
-        Ok(rest.len())
-    }
-
     fn begin(&mut self, sink: &mut dyn Sink) {
         if !std::mem::replace(&mut self.begun, true) {
             sink.begin(&SourceInfo { format: "netlink", ..SourceInfo::default() });
-        }
-    }
-
-    fn report(&self, offset: u64, what: String, sink: &mut dyn Sink) -> Result<(), Stopped> {
-        match sink.damage(&Damage::new(self.records, offset, what)).is_break() {
-            true => Err(Stopped::BySink),
-            false => Ok(()),
         }
     }
 }
@@ -277,17 +243,13 @@ fn is_certain(header: &Header) -> bool {
 
 impl Decoder for NetlinkDecoder {
     fn decode(&mut self, input: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
-        let mut at = 0;
-        while at < input.len() {
-            let taken = self.step(&input[at..], tail, sink)?;
-            if taken == 0 {
-                break;
-            }
-            at += taken;
-            self.offset += taken as u64;
-        }
+        let at = each_record(input, |rest| {
+            let taken = self.step(rest, tail, &mut *sink)?;
+            self.place.offset += taken as u64;
+            Ok(taken)
+        })?;
         if tail.is_last() {
-            self.found(0, sink)?;
+            self.place.found(0, sink)?;
             self.begin(sink);
             self.flush(sink);
         }
@@ -295,7 +257,7 @@ impl Decoder for NetlinkDecoder {
     }
 
     fn records(&self) -> u64 {
-        self.records
+        self.place.records
     }
 
     fn is_holding(&self) -> bool {

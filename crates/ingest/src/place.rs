@@ -1,0 +1,66 @@
+//! What decoders of streams of records have in common: one record after the other, and where they are.
+
+use crate::{Damage, Sink, Stopped, Tail};
+
+/// Gives `step` what is left of the input, until it takes nothing; returns how much it took in all.
+pub(crate) fn each_record(
+    input: &[u8],
+    mut step: impl FnMut(&[u8]) -> Result<usize, Stopped>,
+) -> Result<usize, Stopped> {
+    let mut at = 0;
+    while at < input.len() {
+        match step(&input[at..])? {
+            0 => break,
+            taken => at += taken,
+        }
+    }
+    Ok(at)
+}
+
+/// Where a decoder is that searches for the next record where none begins.
+#[derive(Debug, Default)]
+pub(crate) struct Place {
+    /// Records so far.
+    pub(crate) records: u64,
+    /// Bytes that were decoded.
+    pub(crate) offset: u64,
+    /// Where a stretch began in which no record was found as yet, and what stood there.
+    pub(crate) lost: Option<(u64, String)>,
+}
+
+impl Place {
+    /// What was lost, if anything was, ends so many bytes from here.
+    pub(crate) fn found(&mut self, at: usize, sink: &mut dyn Sink) -> Result<(), Stopped> {
+        let Some((offset, what)) = self.lost.take() else { return Ok(()) };
+        let skipped = self.offset + at as u64 - offset;
+        self.report(offset, format!("{what}; {skipped} bytes skipped"), sink)
+    }
+
+    /// The input ends within a record; all of it is taken if no more comes.
+    pub(crate) fn cut(
+        &mut self,
+        rest: &[u8],
+        tail: Tail,
+        what: impl Into<String>,
+        sink: &mut dyn Sink,
+    ) -> Result<usize, Stopped> {
+        if !tail.is_last() {
+            return Ok(0);
+        }
+        self.records += 1;
+        self.report(self.offset, what.into(), sink)?;
+        Ok(rest.len())
+    }
+
+    pub(crate) fn report(
+        &self,
+        offset: u64,
+        what: String,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Stopped> {
+        match sink.damage(&Damage::new(self.records, offset, what)).is_break() {
+            true => Err(Stopped::BySink),
+            false => Ok(()),
+        }
+    }
+}
