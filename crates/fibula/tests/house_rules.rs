@@ -19,6 +19,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("sources", &["core", "ingest", "rib", "testkit"]),
     ("feeds", &["core", "ingest", "rib", "testkit"]),
     ("server", &["core", "rib", "fib", "feeds", "annotate"]),
+    ("router", &["core", "packet", "rib", "fib", "feeds"]),
     ("testkit", &["core"]),
     ("measure", &["core", "testkit"]),
     (
@@ -30,7 +31,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "cli",
         &[
             "core", "simd", "filter", "packet", "engines", "rib", "fib", "ingest", "annotate",
-            "export", "sources", "feeds", "server", "testkit", "measure", "fibula",
+            "export", "sources", "feeds", "router", "server", "testkit", "measure", "fibula",
         ],
     ),
 ];
@@ -49,6 +50,8 @@ const UNSAFE_ROOMS: &[&str] = &[
     "/batch.rs",
     "rib/src/mapping.rs",
     "feeds/src/bgp/md5.rs",
+    "router/src/pool.rs",
+    "router/src/port/",
 ];
 
 /// Crates with a single file of unsafe code: the compiler denies it elsewhere.

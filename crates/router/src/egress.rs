@@ -1,0 +1,77 @@
+//! What the hops of a lookup mean to packets: where they are sent, and how.
+//!
+//! ```text
+//!   hop of the engine ──group_of──► Group: what happens; its members, by weight ──► Member ──► Adjacency
+//!                                                 flow hash ──► bucket ─────────┘   port, MACs, MTU
+//! ```
+//!
+//! An egress table never changes: whoever learns something (a neighbour, a link that goes down) makes another
+//! one and publishes it. It is small: groups and adjacencies, not routes.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+/// Groups, adjacencies and neighbours at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Egress {
+    /// What routes do, by the number that [`GroupId`] is.
+    pub groups: Vec<Group>,
+    /// How packets leave, by the number that [`Member::Gateway`] has.
+    pub adjacencies: Vec<Adjacency>,
+    /// MAC addresses of neighbours on the links, for routes without a gateway; by the router's number of the port.
+    pub neighbours: HashMap<(u16, IpAddr), [u8; 6]>,
+    /// The ports' own addresses and sizes, by the router's number of the port.
+    pub ports: Vec<EgressPort>,
+}
+
+/// The index of a [`Group`].
+pub type GroupId = u32;
+
+/// What happens to the packets of a route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// They are shared by these members, in proportion to how often each stands here; a member that is not usable
+    /// (its link is down) does not stand here. Empty: there is no way at the moment, as unreachable.
+    Forward(Vec<Member>),
+    /// They are for this machine.
+    Local,
+    /// They are dropped without a word.
+    Blackhole,
+    /// Their sender hears that the network is unreachable.
+    Unreachable,
+    /// Their sender hears that this is prohibited.
+    Prohibit,
+}
+
+/// One way out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Member {
+    /// Over a gateway: the adjacency of this number.
+    Gateway(u32),
+    /// The destination is on the link of this port.
+    OnLink(u16),
+}
+
+/// A gateway on a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Adjacency {
+    /// The router's number of the port.
+    pub port: u16,
+    /// The gateway's address.
+    pub gateway: IpAddr,
+    /// Its MAC address; `None` while nobody knows it.
+    pub mac: Option<[u8; 6]>,
+}
+
+/// What packets that leave by a port need.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EgressPort {
+    /// The router's MAC address there.
+    pub mac: [u8; 6],
+    /// The longest IP packet, in bytes.
+    pub mtu: u32,
+    /// The VLAN tag that packets get, if any.
+    pub vlan: Option<u16>,
+    /// The router's own addresses there: what ICMP errors come from.
+    pub addresses: Vec<IpAddr>,
+}

@@ -1,0 +1,19 @@
+//! A software router: packets in, longest-prefix match, packets out.
+//!
+//! ```text
+//!   port ──Receive──► burst of Packets ──► Forwarder: check, look up, Egress, rewrite ──► Transmit──► port
+//!                        │                     │
+//!                        └── slots of a Pool   └── counted by reason: what is not sent
+//! ```
+//!
+//! Packets lie in the slots of a [`Pool`], one area of memory; a [`Packet`] owns a slot and is handed from
+//! stage to stage. A [`port`] gives bursts of them and takes bursts. What a hop of the lookup engines means is in
+//! an [`Egress`] table: interfaces, MAC addresses, shares of equal-cost paths.
+#![deny(unsafe_op_in_unsafe_fn)]
+
+pub mod egress;
+pub mod pool;
+pub mod port;
+
+pub use egress::Egress;
+pub use pool::{Packet, Pool};
