@@ -76,8 +76,15 @@ fn round_trips<A: EngineFamily>() {
     tables.push(("crowded", tables::crowded()));
     tables.push(("wide hops", tables::wide_hops(6, 500)));
     for entry in engines::<A>() {
-        for (table, routes) in &tables {
+        let mut tried = 0;
+        for (table, routes) in tables.iter().rev() {
             let Ok(built) = entry.build(routes, Isa::Scalar) else { continue };
+            // Each round copies and compares all tables: fewer of those that are large whatever the routes.
+            let len: usize = tables_of(&*built).iter().map(|table| table.bytes.len()).sum();
+            if len > 16 << 20 && tried == 4 {
+                break;
+            }
+            tried += 1;
             let stored = store(&*built);
             let expected = answers(&*built, routes);
             for &isa in entry.isas.iter().filter(|isa| isa.is_supported()) {
@@ -96,6 +103,7 @@ fn round_trips<A: EngineFamily>() {
                 }
             }
         }
+        assert!(tried >= 4, "{}: only {tried} tables", entry.name);
     }
 }
 
