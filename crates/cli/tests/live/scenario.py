@@ -46,9 +46,10 @@ def load(router):
     for name, bird in router.birds.items():
         router.write(name)
         bird.start()
-    router.frr.add_table_100()
+    router.frr.set_table_100(daemons.TABLE_100)
     settled(router)
     router.has_configured_routes()
+    router.has_table_100()
     router.notes.append(f"{len(router.zebra)} routes")
     router.begin_asking()
     router.write_archives()
@@ -215,8 +216,10 @@ def zebra(router):
     """zebra is killed; FRR is started again"""
     truths = router.truths()
     router.frr.restart()
+    router.frr.set_table_100(daemons.LATER_TABLE_100)
     router.has_resent, router.is_installed = False, True
     settled(router, truths, condition=lambda: router.has_all() and len(oracle.zebra()) >= len(router.zebra))
+    router.has_table_100()
     # zebra sweeps its routes in the kernel, and has none until the other daemons tell it.
     for truth in truths.values():
         truth.pool = client.Refilled([router.configuration()])

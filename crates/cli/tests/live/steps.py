@@ -158,6 +158,15 @@ class Router:
                      {key: path for key, path in expected.items() if key in found}, found)
         self.notes.append(f"post-policy: {len(found)} of {len(expected)}")
 
+    def has_table_100(self):
+        """That zebra and the kernel, which were compared with fibula, have the configured routes of table 100 alone."""
+        said = {
+            prefix: oracle.forwarding("unicast", [oracle.hop(hop, socket.if_nametoindex(daemons.device_of(hop)))])
+            for prefix, hop in self.frr.table_100.items()
+        }
+        oracle.equal("table 100 of zebra", said, oracle.zebra(100))
+        oracle.equal("table 100 of the kernel", said, self.kernel["100"])
+
     def has_configured_routes(self):
         """That the oracles are not empty: all that neighbours say was in bgpd, and in zebra, when they were compared."""
         said = oracle.announced(self.neighbours)
