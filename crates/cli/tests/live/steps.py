@@ -45,6 +45,7 @@ class Router:
         self.zebra, self.kernel, self.bgpd = {}, {}, {}
         self.has_resent = False  # zebra sends routes of other tables once, not when FPM connects again
         self.is_installed = True  # the kernel has what zebra has
+        self.is_inline = False  # FPM without next-hop groups
         self.notes = []
 
     def log_tails(self):
@@ -125,7 +126,7 @@ class Router:
             zebra, kernel = ({**table, "fe80::/64": None} for table in (self.zebra, self.kernel[""]))
             oracle.equal("the kernel's table and zebra's", zebra, kernel)
         bgpd, best = self.bgpd, _ = oracle.bgpd()
-        self.until_equal("fpm", lambda: self.zebra, self.server.forwarding)
+        self.until_equal("fpm", self.fpm, self.server.forwarding)
         if not self.has_resent:
             self.until_equal("fpm/100", lambda: oracle.zebra(100), self.server.forwarding)
         known = set(self.server.tables())
@@ -207,8 +208,12 @@ class Router:
         self.learn(found)
         return found
 
+    def fpm(self):
+        """What zebra had when it was compared, as FPM has it."""
+        return oracle.inline(self.zebra) if self.is_inline else self.zebra
+
     def learn(self, truths):
-        truths["fpm"].add(self.zebra)
+        truths["fpm"].add(self.fpm())
         truths["kernel"].add(self.kernel[""])
 
     def judge(self, truths):
