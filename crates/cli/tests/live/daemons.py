@@ -13,6 +13,7 @@ import pathlib
 import signal
 
 import lab
+import routes
 from lab import FRR, LAB, Daemon, Failed
 
 ROUTER_AS = 65000
@@ -34,6 +35,9 @@ class Neighbour:
     asn: int
     number: int  # of the link
     over_ipv6: bool = False  # one session, over IPv6, has both families
+    # Of its session with the collector:
+    several: bool = False  # with all paths of a prefix (ADD-PATH)
+    password: str | None = None  # signed (TCP MD5)
 
     @property
     def net4(self):
@@ -42,6 +46,12 @@ class Neighbour:
     @property
     def net6(self):
         return f"fd09:{self.number}::"
+
+    @property
+    def collector(self):
+        """Where it finds the collector: on the router. A password is an address's, whatever the port, so that FRR, which has
+        none, is at another one."""
+        return f"{self.net6}{9 if self.password else 1}"
 
     def address(self, family, host=2):
         """Its session's address of that family, or another host's on the link."""
@@ -55,8 +65,8 @@ class Neighbour:
 
 
 NEIGHBOURS = [
-    Neighbour("a", "dA", 64501, 1),
-    Neighbour("b", "dB", 64502, 2),
+    Neighbour("a", "dA", 64501, 1, several=True),
+    Neighbour("b", "dB", 64502, 2, password="between b and fibula"),
     Neighbour("c", "dC", 64503, 3, over_ipv6=True),
 ]
 
@@ -83,12 +93,22 @@ STATIC6 = [
     ("3000:2::/32", "fd09:2::20"),
     ("3000:3::/32", "dB"),
 ]
-STATIC_OF_TABLE_100 = [("198.19.0.0/16", "10.9.1.20"), ("198.19.7.0/24", "10.9.2.20")]
+# Static routes of table 100: prefix and next hop. The later ones are those after a restart of FRR.
+TABLE_100 = {"198.19.0.0/16": "10.9.1.20", "198.19.7.0/24": "10.9.2.20"}
+LATER_TABLE_100 = {"198.19.0.0/16": "10.9.2.20"}
+
+
+def device_of(address):
+    """The router's interface to the network that an IPv4 address is in."""
+    return next(each.device for each in NEIGHBOURS if address.startswith(each.net4))
 
 
 def links():
     for each in NEIGHBOURS:
         lab.link(each.device, f"{each.net4}1/24", f"{each.net6}1/64", each.name, f"{each.net4}2/24", f"{each.net6}2/64")
+        if each.password:
+            # Deprecated: FRR's own connections are not from there.
+            lab.run("ip", "address", "add", f"{each.collector}/64", "dev", each.device, "nodad", "preferred_lft", "0")
     lab.run("ip", "route", "add", "local", COLLECTOR_OF_FRR, "dev", "lo", "src", ROUTER_ADDRESS)
 
 
@@ -125,10 +145,18 @@ class Bird:
             text.append(f"protocol static s{family} {{ ipv{family} {{ table t{family}; }};")
             text += (self._route(family, prefix, announced) for prefix, announced in said[family].items())
             text.append("}")
+            if each.several:
+                # Less preferred than the others: a session without ADD-PATH tells the preferred one alone.
+                seconds = ((prefix, routes.second(prefix, announced)) for prefix, announced in said[family].items())
+                text.append(f"protocol static more{family} {{ ipv{family} {{ table t{family}; preference 50; }};")
+                text += (self._route(family, prefix, second) for prefix, second in seconds if second)
+                text.append("}")
         for number, (family, families) in enumerate(each.sessions()):
             text.append(self._session(f"router{number}", family, families, f"as {ROUTER_AS}", disabled))
         # All it has, in one session: the other family's next hops are in MP_REACH_NLRI.
-        text.append(self._session("collector", 6, (4, 6), f"port {COLLECTOR_PORT} as {COLLECTOR_AS}", disabled))
+        password = f' password "{each.password}";' if each.password else ""
+        remote = f"port {COLLECTOR_PORT} as {COLLECTOR_AS};{password}"
+        text.append(self._session("collector", 6, (4, 6), remote, disabled, " add paths tx;" * each.several))
         self.config.write_text("\n".join(text) + "\n")
 
     def _route(self, family, prefix, said):
@@ -139,14 +167,14 @@ class Bird:
         sets += (f"bgp_community.add(({high},{low}));" for high, low in said.communities)
         return f"route {prefix} via {via} {{ {' '.join(sets)} }};" if sets else f"route {prefix} via {via};"
 
-    def _session(self, name, family, families, remote, disabled):
+    def _session(self, name, family, families, remote, disabled, options=""):
         each = self.neighbour
         local = f"{each.net4}2" if family == 4 else f"{each.net6}2"
-        router = local[:-1] + "1"
+        router = each.collector if name == "collector" else local[:-1] + "1"
         channels = []
         for channel in families:
             extended = " extended next hop on;" if channel != family else ""
-            channels.append(f"ipv{channel} {{ table t{channel}; import none; export filter said;{extended} }};")
+            channels.append(f"ipv{channel} {{ table t{channel}; import none; export filter said;{extended}{options} }};")
         return (
             f"protocol bgp {name} {{ local {local} as {each.asn}; neighbor {router} {remote}; {TIMERS}"
             f"{' disabled;' * disabled}\n"
@@ -177,6 +205,7 @@ class Frr:
     """zebra, staticd and bgpd."""
 
     def __init__(self, next_hop_groups=True, bmp=True, collector=True):
+        self.bmp, self.collector, self.table_100 = bmp, collector, {}
         self.write(next_hop_groups, bmp, collector)
         modules = {"zebra": ["-M", "dplane_fpm_nl"], "bgpd": ["-M", "bmp", "-p", "0"], "staticd": []}
         self.daemons = {
@@ -208,18 +237,27 @@ class Frr:
             socket = pathlib.Path(f"/run/frr/{name}.vty")
             lab.wait(f"{name} answers", socket.exists, 30)
 
-    def add_table_100(self):
-        """Routes of a table that zebra leaves out when it sends everything: it must have its connection of FPM."""
-        lab.wait("FPM is connected", lambda: vtysh_json("show fpm counters json")["bytes-sent"], 30)
-        routes = (("-c", f"ip route {prefix} {rest} table 100") for prefix, rest in STATIC_OF_TABLE_100)
-        lab.run("vtysh", "-c", "configure terminal", *(word for route in routes for word in route))
+    def set_table_100(self, routes):
+        """Configures the routes of a table that zebra leaves out when it sends everything: FPM must be connected.
 
-    def restart(self):
+        A new zebra reads from the kernel what its predecessor installed, and removes what nobody configures again. In 2 of
+        48 restarts it forgot a route of this table: it kept it, as the kernel did, and told FPM nothing. So routes that
+        are to go are configured, too, which replaces what zebra has read, and then removed."""
+        lab.wait("FPM is connected", lambda: vtysh_json("show fpm counters json")["bytes-sent"], 30)
+        gone = {prefix: hop for prefix, hop in self.table_100.items() if prefix not in routes}
+        lines = [f"ip route {prefix} {hop} table 100" for prefix, hop in {**gone, **routes}.items()]
+        lines += (f"no ip route {prefix} {hop} table 100" for prefix, hop in gone.items())
+        lab.run("vtysh", "-c", "configure terminal", *(word for line in lines for word in ("-c", line)))
+        self.table_100 = routes
+
+    def restart(self, kill=True, next_hop_groups=True):
         """What happens when zebra dies: bgpd does not tell a new zebra the routes that it told the old one, so watchfrr
-        restarts all of them."""
-        self.daemons["zebra"].stop(signal.SIGKILL)
-        for daemon in self.daemons.values():
+        restarts all of them. Or they are all ended, and zebra is the last one."""
+        if kill:
+            self.daemons["zebra"].stop(signal.SIGKILL)
+        for daemon in reversed(self.daemons.values()):
             daemon.stop()
+        self.write(next_hop_groups, self.bmp, self.collector)
         for name in self.daemons:
             pathlib.Path(f"/run/frr/{name}.vty").unlink(missing_ok=True)
         self.start()

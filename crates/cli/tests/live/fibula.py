@@ -34,12 +34,9 @@ def program():
     return target / "debug" / "fibula"
 
 
-def configuration(quiet, kernel_buffer, checkpoint_every):
+def configuration(quiet, kernel_buffer, checkpoint_every, bmp_hold="120s"):
     """The whole configuration file. What is told of a lost session, or a lost daemon, goes sooner than by default."""
-    bird = "".join(
-        f'[[bgp.neighbour]]\naddress = "{each.net6}2"\nremote-as = {each.asn}\nhold = "1s"\n'
-        for each in daemons.NEIGHBOURS
-    )
+    bird = "".join(map(neighbour, daemons.NEIGHBOURS))
     buffer = f"buffer = {kernel_buffer}" if kernel_buffer else ""
     return f"""
 http = {{ listen = "127.0.0.1:{HTTP_PORT}" }}
@@ -50,6 +47,7 @@ quiet = "{quiet}s"
 [[bmp]]
 listen = "127.0.0.1:{daemons.BMP_PORT}"
 quiet = "{quiet}s"
+hold = "{bmp_hold}"
 [[kernel]]
 {buffer}
 [[bgp]]
@@ -71,6 +69,18 @@ address = "{daemons.ROUTER_ADDRESS}"
 remote-as = {daemons.ROUTER_AS}
 hold = "1s"
 """
+
+
+def neighbour(each):
+    """A BIRD, as the collector's configuration has it."""
+    text = f'[[bgp.neighbour]]\naddress = "{each.net6}2"\nremote-as = {each.asn}\nhold = "1s"\n'
+    if each.several:
+        text += "add-path = true\n"
+    if each.password:
+        file = LAB / f"{each.name}.password"
+        file.write_text(f"{each.password}\n")
+        text += f'password-file = "{file}"\n'
+    return text
 
 
 class Connection:
@@ -116,11 +126,12 @@ class Server:
     def __init__(self, quiet=5, kernel_buffer=None, checkpoint_every="1s"):
         if not program().exists():
             raise Failed(f"there is no {program()}: build it (cargo build --bin fibula), or set FIBULA_BIN")
-        config = LAB / "serve.toml"
+        self.config = LAB / "serve.toml"
+        self.settings = {"quiet": quiet, "kernel_buffer": kernel_buffer, "checkpoint_every": checkpoint_every}
         MRT.mkdir()
         os.mkfifo(RIS)
-        config.write_text(configuration(quiet, kernel_buffer, checkpoint_every))
-        self.daemon = Daemon("fibula", [str(program().absolute()), "serve", "--config", str(config)])
+        self.config.write_text(configuration(**self.settings))
+        self.daemon = Daemon("fibula", [str(program().absolute()), "serve", "--config", str(self.config)])
         self.connection = Connection(timeout=120)
 
     def start(self):
@@ -146,6 +157,16 @@ class Server:
         """Ends it; returns the seconds that took."""
         self.connection.close()
         return self.daemon.stop(number)
+
+    def reload(self, **changes):
+        """Changes the configuration, and has it read (SIGHUP)."""
+        self.settings |= changes
+        self.config.write_text(configuration(**self.settings))
+        self.daemon.send(signal.SIGHUP)
+
+    def sessions(self):
+        """What differs when a session begins anew: since when it is what it is, and how often it was connected."""
+        return {source["name"]: (source["state"], source["since"], source["connections"]) for source in self.sources()}
 
     def overruns(self):
         """How often the kernel had more to say than the socket holds."""
@@ -193,15 +214,10 @@ class Server:
         return found
 
     def paths(self, table):
-        """A table of BGP in the oracle's form: (peer's address, prefix) -> Path."""
-        found = {}
-        for route in self.routes(table):
-            for path in route["paths"]:
-                key = path["peer"]["address"], route["prefix"]
-                if key in found:
-                    raise Failed(f"{table}: {key} is there twice")
-                found[key] = bgp(path["attributes"])
-        return found
+        """A table of BGP in the oracle's form."""
+        paths = ((route, path) for route in self.routes(table) for path in route["paths"])
+        return oracle.numbered(
+            ((path["peer"]["address"], route["prefix"]), bgp(path["attributes"])) for route, path in paths)
 
 
 def value(attributes):

@@ -1,7 +1,7 @@
 """What the kernel, FRR and BIRD say themselves, in one form for each kind of route.
 
 - A forwarding table: prefix -> (type, next hops), each (gateway or None, interface index or None, weight), sorted.
-- Routes of BGP: (peer's address, prefix) -> Path.
+- Routes of BGP: (peer's address, prefix) -> Path; of several paths, the further ones by (peer's address, prefix, number).
 
 Prefixes and addresses are as Python's ipaddress writes them.
 """
@@ -13,6 +13,7 @@ import json
 
 import daemons
 import lab
+import routes
 from lab import Failed
 
 
@@ -116,6 +117,22 @@ def zebra_value(hops):
     return forwarding("unicast", [hop(each.get("ip"), each.get("interfaceIndex"), each.get("weight", 1)) for each in used])
 
 
+# What FRR puts in place of IPv6 next hops of IPv4 routes where they do not stand in an object of their own.
+INSTEAD_OF_IPV6 = "169.254.0.1"
+
+
+def inline_hop(prefix, found):
+    """A next hop as FPM has it without next-hop groups."""
+    gateway, interface, weight = found
+    is_other = gateway and ":" in gateway and ":" not in prefix
+    return (INSTEAD_OF_IPV6 if is_other else gateway), interface, weight
+
+
+def inline(table):
+    """A forwarding table as FPM has it without next-hop groups."""
+    return {prefix: forwarding(kind, [inline_hop(prefix, each) for each in hops]) for prefix, (kind, hops) in table.items()}
+
+
 # ---- bgpd ------------------------------------------------------------------------------------
 
 
@@ -173,7 +190,7 @@ def advertised(best):
 def announced(neighbours, collector=False, silent=()):
     """What the sessions of BIRD carry, by the configuration that this test wrote: of those with the router, or of those
     with the collector."""
-    found = {}
+    found = []
     for each in daemons.NEIGHBOURS:
         if each.name in silent:
             continue
@@ -181,13 +198,30 @@ def announced(neighbours, collector=False, silent=()):
             over = 6 if collector or each.over_ipv6 else family
             peer = address(f"{each.net4}2" if over == 4 else f"{each.net6}2")
             for text, said in neighbours.said[each.name, family].items():
-                found[peer, text] = Path(
-                    next_hop=address(each.address(family, said.hop)),
-                    as_path=" ".join(map(str, (each.asn, *said.path))),
-                    med=said.med,
-                    communities=" ".join(f"{high}:{low}" for high, low in said.communities),
-                    origin="igp",
-                )
+                more = routes.second(text, said) if collector and each.several else None
+                found += (((peer, text), path_of(each, family, said)) for said in (said, more) if said)
+    return numbered(found)
+
+
+def path_of(neighbour, family, said):
+    return Path(
+        next_hop=address(neighbour.address(family, said.hop)),
+        as_path=" ".join(map(str, (neighbour.asn, *said.path))),
+        med=said.med,
+        communities=" ".join(f"{high}:{low}" for high, low in said.communities),
+        origin="igp",
+    )
+
+
+def numbered(paths):
+    """Paths by their keys. Of several of one key, whose numbers no other program knows, the order is that of their texts."""
+    found = {}
+    for key, path in sorted(paths, key=repr):
+        place, number = key, 1
+        while place in found:
+            number += 1
+            place = (*key, str(number))
+        found[place] = path
     return found
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 import ipaddress
 import random
+import zlib
 
 # Where routes lie: not in 10/8 and fd00::/8, in which the links are, nor in 198.18/15, where static ones are.
 V4 = [*range(11, 100), *range(110, 127), *range(128, 169), *range(173, 192), *range(199, 224)]
@@ -54,6 +55,14 @@ def announcement(rng):
     med = rng.randint(0, 500) if rng.random() < 0.3 else None
     communities = tuple(sorted({(rng.randint(64600, 64900), rng.randint(0, 999)) for _ in range(rng.choice((0, 0, 1, 3)))}))
     return Announcement(rng.choice(HOPS), path, med, communities)
+
+
+def second(prefix, said):
+    """A further path of a prefix, for those whom a neighbour tells several (ADD-PATH); most prefixes have none."""
+    if zlib.crc32(prefix.encode()) % 4:
+        return None
+    hop = HOPS[(said.hop + 1) % len(HOPS)]
+    return dataclasses.replace(said, hop=hop, path=(64599, *said.path))
 
 
 class Neighbours:

@@ -46,9 +46,10 @@ def load(router):
     for name, bird in router.birds.items():
         router.write(name)
         bird.start()
-    router.frr.add_table_100()
+    router.frr.set_table_100(daemons.TABLE_100)
     settled(router)
     router.has_configured_routes()
+    router.has_table_100()
     router.notes.append(f"{len(router.zebra)} routes")
     router.begin_asking()
     router.write_archives()
@@ -139,6 +140,26 @@ def ris(router):
 
 
 @step
+def reload(router):
+    """SIGHUP, with another setting of one source: its session begins anew, and no other one"""
+    truths = router.truths()
+    before = router.server.sessions()
+    router.server.reload(bmp_hold="90s")
+    name = "bmp 127.0.0.1"
+
+    def is_another():
+        return router.server.sessions().get(name, before[name]) != before[name]
+
+    lab.wait("BMP's session is another one", is_another, 30)
+    settled(router, truths)
+    router.judge(truths)
+    before, after = ({name: since for name, since in sessions.items() if not name.startswith("bmp")}
+                     for sessions in (before, router.server.sessions()))
+    if before != after:
+        raise Failed(f"sessions that had nothing to do with it are others:\n  {before}\n  {after}")
+
+
+@step
 def restart(router):
     """fibula ends (SIGTERM), and goes on from its checkpoint"""
     truths = router.truths()
@@ -215,11 +236,29 @@ def zebra(router):
     """zebra is killed; FRR is started again"""
     truths = router.truths()
     router.frr.restart()
+    refilled(router, truths, daemons.LATER_TABLE_100)
+
+
+@step
+def inline(router):
+    """FRR ends and is started again, without next-hop groups in FPM"""
+    truths = router.truths()
+    router.frr.restart(kill=False, next_hop_groups=False)
+    router.is_inline = True
+    refilled(router, truths, daemons.TABLE_100)
+
+
+def refilled(router, truths, table_100):
+    """After FRR was started again."""
+    router.frr.set_table_100(table_100)
     router.has_resent, router.is_installed = False, True
     settled(router, truths, condition=lambda: router.has_all() and len(oracle.zebra()) >= len(router.zebra))
-    # zebra sweeps its routes in the kernel, and has none until the other daemons tell it.
+    router.has_table_100()
+    # A new zebra removes what its predecessor left in the kernel, and has no routes until the other daemons tell it.
+    said = router.configuration()
+    inline = {prefix: {oracle.inline_hop(prefix, hop) for hop in hops} for prefix, hops in said.items()}
     for truth in truths.values():
-        truth.pool = client.Refilled([router.configuration()])
+        truth.pool = client.Refilled([said, inline])
     router.judge(truths)
 
 

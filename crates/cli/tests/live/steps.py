@@ -45,6 +45,7 @@ class Router:
         self.zebra, self.kernel, self.bgpd = {}, {}, {}
         self.has_resent = False  # zebra sends routes of other tables once, not when FPM connects again
         self.is_installed = True  # the kernel has what zebra has
+        self.is_inline = False  # FPM without next-hop groups
         self.notes = []
 
     def log_tails(self):
@@ -125,7 +126,7 @@ class Router:
             zebra, kernel = ({**table, "fe80::/64": None} for table in (self.zebra, self.kernel[""]))
             oracle.equal("the kernel's table and zebra's", zebra, kernel)
         bgpd, best = self.bgpd, _ = oracle.bgpd()
-        self.until_equal("fpm", lambda: self.zebra, self.server.forwarding)
+        self.until_equal("fpm", self.fpm, self.server.forwarding)
         if not self.has_resent:
             self.until_equal("fpm/100", lambda: oracle.zebra(100), self.server.forwarding)
         known = set(self.server.tables())
@@ -157,6 +158,15 @@ class Router:
         oracle.equal("table bmp/post-policy, of the routes that FRR does not lose",
                      {key: path for key, path in expected.items() if key in found}, found)
         self.notes.append(f"post-policy: {len(found)} of {len(expected)}")
+
+    def has_table_100(self):
+        """That zebra and the kernel, which were compared with fibula, have the configured routes of table 100 alone."""
+        said = {
+            prefix: oracle.forwarding("unicast", [oracle.hop(hop, socket.if_nametoindex(daemons.device_of(hop)))])
+            for prefix, hop in self.frr.table_100.items()
+        }
+        oracle.equal("table 100 of zebra", said, oracle.zebra(100))
+        oracle.equal("table 100 of the kernel", said, self.kernel["100"])
 
     def has_configured_routes(self):
         """That the oracles are not empty: all that neighbours say was in bgpd, and in zebra, when they were compared."""
@@ -198,8 +208,12 @@ class Router:
         self.learn(found)
         return found
 
+    def fpm(self):
+        """What zebra had when it was compared, as FPM has it."""
+        return oracle.inline(self.zebra) if self.is_inline else self.zebra
+
     def learn(self, truths):
-        truths["fpm"].add(self.zebra)
+        truths["fpm"].add(self.fpm())
         truths["kernel"].add(self.kernel[""])
 
     def judge(self, truths):
