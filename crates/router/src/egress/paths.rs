@@ -4,6 +4,8 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 
+use crate::{Packet, Pool};
+
 use super::{Adjacency, Egress, EgressPort, Group, GroupId, Member};
 
 /// An [`Egress`] compiled for forwarding: link headers are written beforehand, groups are resolved to the ways out.
@@ -94,6 +96,37 @@ impl Exit {
             exit.header[14..].copy_from_slice(&(vlan & 0xfff).to_be_bytes());
         }
         exit
+    }
+
+    /// Bytes of the link header, EtherType included.
+    #[inline]
+    pub(crate) fn link_len(&self) -> usize {
+        usize::from(self.header_len) + 2
+    }
+
+    /// Writes the link header into as many bytes.
+    #[inline]
+    pub(crate) fn write(&self, ether_type: u16, to: &mut [u8]) {
+        let (macs, number) = to.split_at_mut(usize::from(self.header_len));
+        macs.copy_from_slice(&self.header[..macs.len()]);
+        number.copy_from_slice(&ether_type.to_be_bytes());
+    }
+
+    /// Whether there is room for the link header in front of what stands at byte `at` of a packet.
+    #[inline]
+    pub(crate) fn fits(&self, pool: &Pool, at: usize, packet: &Packet<'_>) -> bool {
+        self.link_len() <= at + pool.slot_len() - packet.room()
+    }
+
+    /// Puts the link header in front of the `len` bytes at byte `at` of the packet, and cuts off what stands behind.
+    ///
+    /// # Panics
+    /// If it does not fit.
+    #[inline]
+    pub(crate) fn put(&self, ether_type: u16, at: usize, len: usize, packet: &mut Packet<'_>) {
+        packet.set_len(at + len);
+        packet.grow_front(self.link_len() as isize - at as isize);
+        self.write(ether_type, &mut packet.bytes_mut()[..self.link_len()]);
     }
 
     /// The way back to a machine on the link of a port: the sender of a frame that came in there.

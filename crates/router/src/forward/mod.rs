@@ -1,6 +1,10 @@
 //! What a router does with a burst of packets: check, look up, rewrite; or drop, answer, hand over.
 
+mod addresses;
+mod fragment;
 mod hash;
+mod icmp;
+mod limit;
 mod reason;
 mod slow;
 
@@ -13,6 +17,8 @@ use fibula_core::{Addr, Lookup};
 use crate::egress::{GroupId, Paths};
 use crate::{Packet, Pool};
 
+use icmp::Notice;
+use limit::Bucket;
 use reason::Tally;
 pub use reason::{Counters, Reason};
 
@@ -101,6 +107,8 @@ pub struct Forwarder {
     options: ForwardOptions,
     counters: Arc<Counters>,
     tally: Tally,
+    /// Of errors, by port.
+    buckets: Vec<Bucket>,
 }
 
 /// What stays the same during a burst.
@@ -114,7 +122,7 @@ struct Run<'a, 'p> {
 impl Forwarder {
     /// A forwarder whose counters are zero.
     pub fn new(options: ForwardOptions) -> Self {
-        Self { options, counters: Arc::default(), tally: Tally::default() }
+        Self { options, counters: Arc::default(), tally: Tally::default(), buckets: Vec::new() }
     }
 
     /// What it counted, up to the last burst. A clone of the `Arc` may be read by others at any time.
@@ -151,7 +159,7 @@ impl Forwarder {
     ) {
         let mut run = Run::new(view, pool, now, outcome);
         for packet in packets.drain(..) {
-            self.drop(&mut run, packet, Reason::NoNeighbour);
+            self.refuse(&mut run, packet, Reason::NoNeighbour, Notice::HostUnreachable);
         }
         self.tally.flush(&self.counters);
     }
