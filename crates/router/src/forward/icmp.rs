@@ -11,7 +11,7 @@ use fibula_packet::{Frame, LinkType, Refusal, checksum, ether_type, protocol};
 
 use super::addresses::{forwards_v4, forwards_v6};
 use super::limit::Bucket;
-use super::slow::ip_bytes;
+use super::slow::sound;
 use super::{Forwarder, Reason, Run};
 use crate::egress::{EgressPort, Exit, Paths};
 use crate::{Packet, Pool};
@@ -70,8 +70,8 @@ impl Forwarder {
         let paths = run.view.egress;
         let frame = Frame::parse(LinkType::Ethernet, packet.bytes());
         let (Some(port), true) = (paths.port(packet.port), self.options.icmp) else { return };
+        let Some((ip, frame)) = sound(&frame) else { return };
         let Some((from, source)) = addressee(paths, &frame) else { return };
-        let Some(ip) = ip_bytes(&frame) else { return };
         let len = packet.bytes().len();
         let Some(own) = own_address(paths, port, source) else {
             return self.tally.one(Reason::IcmpNoAddress, len);

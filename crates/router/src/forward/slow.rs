@@ -114,7 +114,8 @@ fn judge<'a>(view: &View<'a>, options: &ForwardOptions, packet: &Packet<'_>) -> 
     if is_for_link(destination) || view.egress.is_own(destination) {
         return Verdict::Host;
     }
-    let flow = || hash::of_frame(options.hash_seed, &frame);
+    let Some(len) = ip_len(&frame) else { return Verdict::Drop(Reason::TooShort) };
+    let flow = || hash::of_frame(options.hash_seed, &without_trailer(&frame, at + len));
     let group = match destination {
         IpAddr::V4(v4) => group(&view.v4, v4.into()),
         IpAddr::V6(v6) => group(&view.v6, v6.into()),
@@ -148,7 +149,7 @@ fn judge<'a>(view: &View<'a>, options: &ForwardOptions, packet: &Packet<'_>) -> 
             Some(way) => wait(way.port, way.gateway),
             None => Verdict::Drop(Reason::NoEgress),
         },
-        Kind::Ready => fit(&frame, exit, Ip { network, at, len: ip_len(&frame).unwrap_or(0) }),
+        Kind::Ready => fit(&frame, exit, Ip { network, at, len }),
     }
 }
 
@@ -193,9 +194,16 @@ fn ip_len(frame: &Frame<'_>) -> Option<usize> {
     }
 }
 
-/// The bytes of the IP packet, without what follows it in the frame.
-pub(super) fn ip_bytes<'a>(frame: &Frame<'a>) -> Option<&'a [u8]> {
-    frame.bytes().get(frame.network_at()?..)?.get(..ip_len(frame)?)
+/// The IP packet of a frame whose header is sound, as a frame that ends with it: its fields are then the packet's, never
+/// those of padding.
+pub(super) fn sound<'a>(frame: &Frame<'a>) -> Option<(&'a [u8], Frame<'a>)> {
+    let (at, len) = (frame.network_at()?, ip_len(frame)?);
+    let ip = frame.bytes().get(at..)?.get(..len)?;
+    Some((ip, without_trailer(frame, at + len)))
+}
+
+fn without_trailer<'a>(frame: &Frame<'a>, end: usize) -> Frame<'a> {
+    Frame::parse(LinkType::Ethernet, frame.bytes().get(..end).unwrap_or_default())
 }
 
 fn group<A: Addr>(side: &Side<'_, A>, destination: A) -> Option<u32> {
