@@ -86,14 +86,10 @@ impl Default for Chunk {
     }
 }
 
-/// Packets and bytes that were forwarded, to be counted at the end: of IPv4, of IPv6.
-type Forwarded = [[u64; 2]; 2];
-
 impl Forwarder {
     /// Forwards a burst.
     pub(super) fn fast<'p>(&mut self, run: &mut Run<'_, 'p>, burst: &mut Vec<Packet<'p>>) {
         let mut chunk = self.chunk.take().unwrap_or_default();
-        let mut forwarded = Forwarded::default();
         let mut packets = burst.drain(..);
         while !packets.as_slice().is_empty() {
             let some = &packets.as_slice()[..packets.len().min(CHUNK)];
@@ -101,13 +97,9 @@ impl Forwarder {
             chunk.read(run.view.egress, some);
             chunk.v4.look_up(&run.view.v4);
             chunk.v6.look_up(&run.view.v6);
-            self.leave(run, &chunk, packets.by_ref().take(count), &mut forwarded);
+            self.leave(run, &chunk, packets.by_ref().take(count));
         }
         self.chunk = Some(chunk);
-        let reasons = [Reason::ForwardedV4, Reason::ForwardedV6];
-        for (reason, [packets, bytes]) in reasons.into_iter().zip(forwarded) {
-            self.tally.add(reason, packets, bytes);
-        }
     }
 
     /// The third phase.
@@ -117,9 +109,10 @@ impl Forwarder {
         run: &mut Run<'_, 'p>,
         chunk: &Chunk,
         packets: impl Iterator<Item = Packet<'p>>,
-        forwarded: &mut Forwarded,
     ) {
         let view = run.view;
+        // Packets and bytes; sums in memory would have each packet wait for the one before.
+        let (mut v4, mut v6) = ((0, 0), (0, 0));
         let (mut next_v4, mut next_v6) = (chunk.v4.hops.iter(), chunk.v6.hops.iter());
         for (mut packet, &note) in packets.zip(&chunk.notes) {
             let is_v4 = note.is_v4();
@@ -136,7 +129,7 @@ impl Forwarder {
             let mut exit = view.egress.exit(groups.get(hop).copied());
             // An exit that is not ready has the limit 0.
             if note.len() > exit.limit as usize {
-                match self.choose(view.egress, exit, note, &packet) {
+                match self.choose(view.egress, exit, note, packet.bytes()) {
                     Some(chosen) if note.len() <= chosen.limit as usize => exit = chosen,
                     _ => {
                         self.slow(run, packet);
@@ -155,15 +148,24 @@ impl Forwarder {
                         false => head[21] = note.aged()[0],
                     }
                 }
-            } else if !relink(exit, note, &mut packet, run) {
-                self.slow(run, packet);
-                continue;
+            } else {
+                match relink(exit, note, packet, run) {
+                    Ok(done) => packet = done,
+                    Err(packet) => {
+                        self.slow(run, packet);
+                        continue;
+                    }
+                }
             }
-            let sum = &mut forwarded[usize::from(!is_v4)];
-            sum[0] += 1;
-            sum[1] += frame_len as u64;
+            if is_v4 {
+                v4 = (v4.0 + 1, v4.1 + frame_len as u64);
+            } else {
+                v6 = (v6.0 + 1, v6.1 + frame_len as u64);
+            }
             run.outcome.send[usize::from(exit.port)].push(packet);
         }
+        self.tally.add(Reason::ForwardedV4, v4.0, v4.1);
+        self.tally.add(Reason::ForwardedV6, v6.0, v6.1);
     }
 
     /// The exit of a packet whose group does not have the same one for all.
@@ -173,10 +175,10 @@ impl Forwarder {
         paths: &'a Paths,
         mut exit: &'a Exit,
         note: Note,
-        packet: &Packet<'_>,
+        frame: &[u8],
     ) -> Option<&'a Exit> {
         let (at, end) = (note.at(), note.at() + note.len());
-        let frame = packet.bytes().get(..end)?;
+        let frame = frame.get(..end)?;
         if exit.kind == Kind::Shared {
             exit = paths.share(exit, hash::of_ordinary(self.options.hash_seed, frame, at));
         }
@@ -319,20 +321,28 @@ fn read_v6(at: u64, packet: &[u8]) -> Option<(u128, Note)> {
     Some((destination, note))
 }
 
-/// Ages a packet, and writes a link header that is not as long as that which it came with, or has a tag. `false`, and
-/// nothing is changed, if there is no room.
+/// Ages a packet, and writes a link header that is not as long as that which it came with, or has a tag. `Err` is the packet
+/// as it was, if there is no room.
+///
+/// Packets are passed by value: one whose address is taken in the loop above would lie in memory there, and be read back by
+/// wider loads than its fields were written with, for which the processor waits.
 #[inline(never)]
-fn relink(exit: &Exit, note: Note, packet: &mut Packet<'_>, run: &Run<'_, '_>) -> bool {
+fn relink<'p>(
+    exit: &Exit,
+    note: Note,
+    mut packet: Packet<'p>,
+    run: &Run<'_, '_>,
+) -> Result<Packet<'p>, Packet<'p>> {
     let at = note.at();
-    let fits = exit.fits(run.pool, at, packet);
-    if fits {
-        let bytes = packet.bytes_mut();
-        match note.is_v4() {
-            true => bytes[at + 8..at + 12].copy_from_slice(&note.aged()),
-            false => bytes[at + 7] = note.aged()[0],
-        }
-        let ether_type = if note.is_v4() { ether_type::IPV4 } else { ether_type::IPV6 };
-        exit.put(ether_type, at, note.len(), packet);
+    if !exit.fits(run.pool, at, &packet) {
+        return Err(packet);
     }
-    fits
+    let bytes = packet.bytes_mut();
+    match note.is_v4() {
+        true => bytes[at + 8..at + 12].copy_from_slice(&note.aged()),
+        false => bytes[at + 7] = note.aged()[0],
+    }
+    let ether_type = if note.is_v4() { ether_type::IPV4 } else { ether_type::IPV6 };
+    exit.put(ether_type, at, note.len(), &mut packet);
+    Ok(packet)
 }
