@@ -1,0 +1,337 @@
+//! An egress table as packets need it.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+use std::net::IpAddr;
+
+use crate::{Packet, Pool};
+
+use super::{Adjacency, Egress, EgressPort, Group, GroupId, Member};
+
+/// An [`Egress`] compiled for forwarding: link headers are written beforehand, groups are resolved to the ways out.
+/// It never changes.
+///
+/// ```text
+///   group ──ways──► exit: link header, port, MTU; or a range of shares ──flow hash──► exit
+///   own addresses ──► filter of 4,096 bits, then the set      neighbours ──► open hash table
+/// ```
+#[derive(Clone, Debug)]
+pub struct Paths {
+    told: Egress,
+    /// By group: the exit of all its packets, or a range of `shares`.
+    ways: Vec<Exit>,
+    /// Places in `exits`.
+    shares: Vec<u32>,
+    exits: Vec<Exit>,
+    neighbours: Neighbours,
+    own: HashSet<IpAddr>,
+    filter: [u64; 64],
+}
+
+/// One way out, or the reason why there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(align(32))]
+pub(crate) struct Exit {
+    /// The MAC addresses and the VLAN tag, if there is one; the EtherType follows.
+    pub(crate) header: [u8; 16],
+    /// Bytes of `header`: 12 or 16.
+    pub(crate) header_len: u8,
+    pub(crate) kind: Kind,
+    pub(crate) port: u16,
+    /// The longest IP packet that leaves as it is: the MTU if the kind is [`Kind::Ready`], else 0.
+    pub(crate) limit: u32,
+    /// Of [`Kind::NoMac`]: the adjacency. Of [`Kind::Shared`]: where its shares begin.
+    at: u32,
+    /// Of [`Kind::Shared`]: how many there are.
+    count: u32,
+}
+
+const _: () = assert!(size_of::<Exit>() == 32);
+
+/// What an [`Exit`] does with packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    NoRoute,
+    Local,
+    Blackhole,
+    Unreachable,
+    Prohibit,
+    /// The port is not there.
+    NoEgress,
+    /// They leave with this link header.
+    Ready,
+    /// The gateway's MAC address is not known.
+    NoMac,
+    /// The destination is on the link of this port.
+    OnLink,
+    /// The flow's hash chooses among others.
+    Shared,
+}
+
+impl Exit {
+    const fn alone(kind: Kind) -> Self {
+        Self { header: [0; 16], header_len: 12, kind, port: 0, limit: 0, at: 0, count: 0 }
+    }
+
+    fn ready(port: u16, own: &EgressPort, mac: [u8; 6]) -> Self {
+        let mut exit = Self { port, limit: own.mtu, ..Self::alone(Kind::Ready) };
+        exit.header[..6].copy_from_slice(&mac);
+        exit.header[6..12].copy_from_slice(&own.mac);
+        if let Some(vlan) = own.vlan {
+            exit.header_len = 16;
+            exit.header[12..14].copy_from_slice(&[0x81, 0]);
+            exit.header[14..].copy_from_slice(&(vlan & 0xfff).to_be_bytes());
+        }
+        exit
+    }
+
+    /// Bytes of the link header, EtherType included.
+    #[inline]
+    pub(crate) fn link_len(&self) -> usize {
+        usize::from(self.header_len) + 2
+    }
+
+    /// Writes the link header into as many bytes.
+    #[inline]
+    pub(crate) fn write(&self, ether_type: u16, to: &mut [u8]) {
+        let (macs, number) = to.split_at_mut(usize::from(self.header_len));
+        macs.copy_from_slice(&self.header[..macs.len()]);
+        number.copy_from_slice(&ether_type.to_be_bytes());
+    }
+
+    /// Whether there is room for the link header in front of what stands at byte `at` of a packet.
+    #[inline]
+    pub(crate) fn fits(&self, pool: &Pool, at: usize, packet: &Packet<'_>) -> bool {
+        self.link_len() <= at + pool.slot_len() - packet.room()
+    }
+
+    /// Puts the link header in front of the `len` bytes at byte `at` of the packet, and cuts off what stands behind.
+    ///
+    /// # Panics
+    /// If it does not fit.
+    #[inline]
+    pub(crate) fn put(&self, ether_type: u16, at: usize, len: usize, packet: &mut Packet<'_>) {
+        packet.set_len(at + len);
+        packet.grow_front(self.link_len() as isize - at as isize);
+        self.write(ether_type, &mut packet.bytes_mut()[..self.link_len()]);
+    }
+
+    /// The way back to a machine on the link of a port: the sender of a frame that came in there.
+    pub(crate) fn back(port: u16, own: &EgressPort, mac: [u8; 6]) -> Self {
+        Self::ready(port, own, mac)
+    }
+}
+
+impl Default for Paths {
+    /// No ports, no groups: nothing is forwarded.
+    fn default() -> Self {
+        Self::new(Egress::default())
+    }
+}
+
+impl From<Egress> for Paths {
+    fn from(told: Egress) -> Self {
+        Self::new(told)
+    }
+}
+
+impl Paths {
+    /// Compiles a table.
+    pub fn new(told: Egress) -> Self {
+        let mut exits = vec![Exit::alone(Kind::NoEgress)];
+        let on_link = exits.len() as u32;
+        exits.extend(
+            (0..told.ports.len())
+                .map(|port| Exit { port: port as u16, ..Exit::alone(Kind::OnLink) }),
+        );
+        let gateways = exits.len() as u32;
+        exits.extend(told.adjacencies.iter().enumerate().map(|(at, way)| gateway(&told, at, way)));
+        let member = |member: &Member| match *member {
+            Member::Gateway(at) if (at as usize) < told.adjacencies.len() => gateways + at,
+            Member::OnLink(port) if usize::from(port) < told.ports.len() => {
+                on_link + u32::from(port)
+            }
+            Member::Gateway(_) | Member::OnLink(_) => 0,
+        };
+        let (mut ways, mut shares) = (Vec::with_capacity(told.groups.len()), Vec::new());
+        for group in &told.groups {
+            ways.push(match group {
+                Group::Forward(members) => match members.as_slice() {
+                    [] => Exit::alone(Kind::Unreachable),
+                    [only] => exits[member(only) as usize],
+                    several => {
+                        let (at, count) = (shares.len() as u32, several.len() as u32);
+                        shares.extend(several.iter().map(member));
+                        Exit { at, count, ..Exit::alone(Kind::Shared) }
+                    }
+                },
+                Group::Local => Exit::alone(Kind::Local),
+                Group::Blackhole => Exit::alone(Kind::Blackhole),
+                Group::Unreachable => Exit::alone(Kind::Unreachable),
+                Group::Prohibit => Exit::alone(Kind::Prohibit),
+            });
+        }
+        let mut neighbours = Neighbours::with_room(told.neighbours.len());
+        for (&(port, address), &mac) in &told.neighbours {
+            if let Some(own) = told.ports.get(usize::from(port)) {
+                neighbours.insert(port, address, exits.len() as u32);
+                exits.push(Exit::ready(port, own, mac));
+            }
+        }
+        let own: HashSet<IpAddr> =
+            told.ports.iter().flat_map(|port| port.addresses.iter().copied()).collect();
+        let mut filter = [0; 64];
+        for address in &own {
+            let (word, bit) = place(match address {
+                IpAddr::V4(v4) => v4.to_bits().into(),
+                IpAddr::V6(v6) => folded(v6.to_bits()),
+            });
+            filter[word] |= bit;
+        }
+        Self { told, ways, shares, exits, neighbours, own, filter }
+    }
+
+    /// What it was compiled from.
+    pub fn told(&self) -> &Egress {
+        &self.told
+    }
+
+    /// The port of a number.
+    #[inline]
+    pub(crate) fn port(&self, port: u16) -> Option<&EgressPort> {
+        self.told.ports.get(usize::from(port))
+    }
+
+    /// The adjacency of an exit without a MAC address.
+    pub(crate) fn adjacency(&self, exit: &Exit) -> Option<&Adjacency> {
+        self.told.adjacencies.get(exit.at as usize)
+    }
+
+    /// The exit of a group. One that is not there is no route.
+    #[inline]
+    pub(crate) fn exit(&self, group: Option<GroupId>) -> &Exit {
+        const NO_ROUTE: &Exit = &Exit::alone(Kind::NoRoute);
+        group.and_then(|group| self.ways.get(group as usize)).unwrap_or(NO_ROUTE)
+    }
+
+    /// The share of a flow with this hash, of an exit that is [`Kind::Shared`].
+    #[inline]
+    pub(crate) fn share(&self, exit: &Exit, hash: u32) -> &Exit {
+        let share = (u64::from(hash) * u64::from(exit.count)) >> 32;
+        &self.exits[self.shares[exit.at as usize + share as usize] as usize]
+    }
+
+    /// The exit to a neighbour on a port's link, if its MAC address is known.
+    pub(crate) fn neighbour(&self, port: u16, address: IpAddr) -> Option<&Exit> {
+        self.exits.get(self.neighbours.get(port, address)? as usize)
+    }
+
+    /// Whether this may be an address of the router: never false for one that is.
+    #[inline]
+    pub(crate) fn may_be_own(&self, address: u32) -> bool {
+        let (word, bit) = place(address.into());
+        self.filter[word & 63] & bit != 0
+    }
+
+    /// The same of IPv6.
+    #[inline]
+    pub(crate) fn may_be_own_v6(&self, address: u128) -> bool {
+        let (word, bit) = place(folded(address));
+        self.filter[word & 63] & bit != 0
+    }
+
+    /// The MAC address of a port, in the upper six bytes of a word, the first byte in the lowest of these; a number that
+    /// no address is if there is no such port.
+    #[inline]
+    pub(crate) fn mac(&self, port: u16) -> u64 {
+        self.port(port).map_or(u64::MAX, |port| {
+            let [a, b, c, d, e, f] = port.mac;
+            u64::from_le_bytes([0, 0, a, b, c, d, e, f])
+        })
+    }
+
+    /// Whether this is an address of the router.
+    pub(crate) fn is_own(&self, address: IpAddr) -> bool {
+        self.own.contains(&address)
+    }
+}
+
+fn gateway(told: &Egress, at: usize, way: &Adjacency) -> Exit {
+    match (told.ports.get(usize::from(way.port)), way.mac) {
+        (None, _) => Exit::alone(Kind::NoEgress),
+        (Some(own), Some(mac)) => Exit::ready(way.port, own, mac),
+        (Some(_), None) => Exit { port: way.port, at: at as u32, ..Exit::alone(Kind::NoMac) },
+    }
+}
+
+/// The word and the bit of an address in the filter of own addresses.
+#[inline]
+fn place(address: u64) -> (usize, u64) {
+    let hash = address.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    ((hash >> 58) as usize, 1 << (hash >> 52 & 63))
+}
+
+#[inline]
+fn folded(address: u128) -> u64 {
+    ((address >> 64) as u64).rotate_left(29) ^ address as u64
+}
+
+/// MAC addresses by port and address: an open hash table, at most half full, with linear probing. The hash has a
+/// seed: who is on a link may choose addresses.
+#[derive(Clone, Debug)]
+struct Neighbours {
+    /// Address, then port and family; `EMPTY` in the latter stands for nothing.
+    slots: Vec<(u128, u32, u32)>,
+    seed: u64,
+}
+
+const EMPTY: u32 = u32::MAX;
+
+impl Neighbours {
+    fn with_room(count: usize) -> Self {
+        let slots = (count * 2).next_power_of_two().max(2);
+        Self { slots: vec![(0, EMPTY, 0); slots], seed: RandomState::new().hash_one(0) }
+    }
+
+    fn key(port: u16, address: IpAddr) -> (u128, u32) {
+        match address {
+            IpAddr::V4(v4) => (v4.to_bits().into(), u32::from(port)),
+            IpAddr::V6(v6) => (v6.to_bits(), u32::from(port) | 0x1_0000),
+        }
+    }
+
+    fn start(&self, (address, tag): (u128, u32)) -> usize {
+        let fold = |a: u64, b: u64| {
+            let wide = u128::from(a) * u128::from(b);
+            (wide >> 64) as u64 ^ wide as u64
+        };
+        let high = fold((address >> 64) as u64 ^ self.seed, 0xa076_1d64_78bd_642f ^ u64::from(tag));
+        let hash = fold(address as u64 ^ high, 0xe703_7ed1_a0b4_28db ^ self.seed.rotate_left(32));
+        hash as usize & (self.slots.len() - 1)
+    }
+
+    fn insert(&mut self, port: u16, address: IpAddr, exit: u32) {
+        let key = Self::key(port, address);
+        let mut at = self.start(key);
+        while self.slots[at].1 != EMPTY {
+            at = (at + 1) & (self.slots.len() - 1);
+        }
+        self.slots[at] = (key.0, key.1, exit);
+    }
+
+    fn get(&self, port: u16, address: IpAddr) -> Option<u32> {
+        let key = Self::key(port, address);
+        let mut at = self.start(key);
+        loop {
+            let (bits, tag, exit) = self.slots[at];
+            if (bits, tag) == key {
+                return Some(exit);
+            }
+            if tag == EMPTY {
+                return None;
+            }
+            at = (at + 1) & (self.slots.len() - 1);
+        }
+    }
+}
