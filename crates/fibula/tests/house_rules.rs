@@ -19,7 +19,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("sources", &["core", "ingest", "rib", "testkit"]),
     ("feeds", &["core", "ingest", "rib", "testkit"]),
     ("server", &["core", "rib", "fib", "feeds", "annotate"]),
-    ("router", &["core", "packet", "rib", "fib", "feeds"]),
+    ("router", &["core", "packet", "rib", "fib", "ingest", "feeds"]),
     ("testkit", &["core"]),
     ("measure", &["core", "testkit"]),
     (

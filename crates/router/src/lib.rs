@@ -12,6 +12,7 @@
 //! RFC 8200 say with a burst.
 #![deny(unsafe_op_in_unsafe_fn)]
 
+pub mod control;
 pub mod egress;
 pub mod forward;
 pub mod pool;

@@ -50,7 +50,7 @@ pub struct Interface {
 }
 
 /// An address of an interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address {
     /// The interface's index.
     pub interface: u32,
