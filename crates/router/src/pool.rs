@@ -104,6 +104,32 @@ impl Pool {
     }
 }
 
+/// For ports that lend slots to the system, which names them by their place in the area.
+#[cfg(target_os = "linux")]
+impl Pool {
+    /// How many slots there are.
+    pub(crate) fn slots(&self) -> usize {
+        self.slots as usize
+    }
+
+    /// The packet's slot, and where in it the packet begins.
+    pub(crate) fn place(&self, packet: &Packet<'_>) -> (u32, u32) {
+        (self.slot_of(packet), packet.start)
+    }
+
+    /// The packet of that length in a slot, which begins there.
+    ///
+    /// # Safety
+    /// The slot's last packet was forgotten, and nobody else has the slot: no other packet, not the system.
+    ///
+    /// # Panics
+    /// If there is no such slot, or it is not that long.
+    pub(crate) unsafe fn reclaim(&self, slot: u32, start: u32, len: u32) -> Packet<'_> {
+        assert!(slot < self.slots && start <= self.slot_len && len <= self.slot_len - start);
+        Packet { start, len, ..self.packet(slot) }
+    }
+}
+
 impl Drop for Pool {
     fn drop(&mut self) {
         // SAFETY: allocated with this layout; no packet outlives the pool that it borrows.

@@ -1,1 +1,4 @@
 //! Tests of the router.
+
+#[cfg(target_os = "linux")]
+mod ports;
