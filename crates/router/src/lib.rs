@@ -12,6 +12,7 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod egress;
+mod free;
 pub mod pool;
 pub mod port;
 
