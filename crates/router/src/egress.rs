@@ -6,10 +6,15 @@
 //! ```
 //!
 //! An egress table never changes: whoever learns something (a neighbour, a link that goes down) makes another
-//! one and publishes it. It is small: groups and adjacencies, not routes.
+//! one and publishes it. It is small: groups and adjacencies, not routes. [`Egress`] is what there is to know;
+//! [`Paths`] is made from it and is what a forwarder reads.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+
+mod paths;
+pub use paths::Paths;
+pub(crate) use paths::{Exit, Kind};
 
 /// Groups, adjacencies and neighbours at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

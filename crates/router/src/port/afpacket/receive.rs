@@ -59,10 +59,8 @@ impl<'p> PacketReceive<'p> {
     /// Reads what there is, at most so many packets and at most a batch; says how many.
     fn read(&mut self, burst: &mut Vec<Packet<'p>>, most: usize) -> io::Result<usize> {
         let most = most.min(BATCH);
-        while self.spare.len() < most {
-            let Some(packet) = self.pool.take() else { break };
-            self.spare.push(packet);
-        }
+        let missing = most.saturating_sub(self.spare.len());
+        self.pool.take_many(&mut self.spare, missing);
         let most = most.min(self.spare.len());
         if most == 0 {
             return Ok(0);

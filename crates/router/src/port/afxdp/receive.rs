@@ -19,6 +19,8 @@ pub(super) struct XdpReceive<'p> {
     received: Consumer<XdpDesc>,
     held: Held,
     socket: Arc<Socket<'p>>,
+    /// On their way to the kernel; kept for its memory.
+    free: Vec<Packet<'p>>,
     /// Whether senders leave checksums to the device.
     is_partial: bool,
 }
@@ -31,7 +33,8 @@ impl<'p> XdpReceive<'p> {
         pool: &'p Pool,
         is_partial: bool,
     ) -> Self {
-        let mut this = Self { fill, received, held: Held::new(pool), socket, is_partial };
+        let mut this =
+            Self { fill, received, held: Held::new(pool), socket, free: Vec::new(), is_partial };
         this.refill(pool);
         this
     }
@@ -43,18 +46,16 @@ impl<'p> XdpReceive<'p> {
         if room < REFILL {
             return;
         }
-        let mut given = 0;
-        while given < room
-            && let Some(packet) = pool.take()
-        {
+        pool.take_many(&mut self.free, room as usize);
+        if self.free.is_empty() {
+            return;
+        }
+        for packet in self.free.drain(..) {
             let (slot, _) = pool.place(&packet);
             self.held.insert(slot);
             self.fill.put(u64::from(slot) * pool.slot_len() as u64);
-            given += 1;
         }
-        if given > 0 {
-            self.fill.submit();
-        }
+        self.fill.submit();
     }
 
     /// Has the driver look at the fill ring, if it waits for that.

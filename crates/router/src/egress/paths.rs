@@ -1,0 +1,303 @@
+//! An egress table as packets need it.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+use std::net::IpAddr;
+
+use super::{Adjacency, Egress, EgressPort, Group, GroupId, Member};
+
+/// An [`Egress`] compiled for forwarding: link headers are written beforehand, groups are resolved to the ways out.
+/// It never changes.
+///
+/// ```text
+///   group ──ways──► one exit, or a range of shares ──flow hash──► exit: link header, port, MTU
+///   own addresses ──► filter of 4,096 bits, then the set      neighbours ──► open hash table
+/// ```
+#[derive(Clone, Debug)]
+pub struct Paths {
+    told: Egress,
+    ways: Vec<Way>,
+    shares: Vec<u32>,
+    exits: Vec<Exit>,
+    neighbours: Neighbours,
+    own: HashSet<IpAddr>,
+    filter: [u64; 64],
+}
+
+/// What packets of a group take: `exits[first]`, or, if `count` is above 1, one of `shares[first..][..count]`.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    first: u32,
+    count: u32,
+}
+
+/// One way out, or the reason why there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Exit {
+    /// The MAC addresses and the VLAN tag, if there is one; the EtherType follows.
+    pub(crate) header: [u8; 16],
+    /// Bytes of `header`: 12 or 16.
+    pub(crate) header_len: u8,
+    pub(crate) kind: Kind,
+    pub(crate) port: u16,
+    /// The longest IP packet that leaves as it is: the MTU if the kind is [`Kind::Ready`], else 0.
+    pub(crate) limit: u32,
+    /// Of [`Kind::NoMac`]: the adjacency.
+    pub(crate) adjacency: u32,
+}
+
+const _: () = assert!(size_of::<Exit>() == 28);
+
+/// What an [`Exit`] does with packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    NoRoute,
+    Local,
+    Blackhole,
+    Unreachable,
+    Prohibit,
+    /// The port is not there.
+    NoEgress,
+    /// They leave with this link header.
+    Ready,
+    /// The gateway's MAC address is not known.
+    NoMac,
+    /// The destination is on the link of this port.
+    OnLink,
+}
+
+impl Kind {
+    /// Those of which there is one exit, at the place that is their number.
+    const ALONE: [Self; 6] = [
+        Self::NoRoute,
+        Self::Local,
+        Self::Blackhole,
+        Self::Unreachable,
+        Self::Prohibit,
+        Self::NoEgress,
+    ];
+}
+
+impl Exit {
+    const fn alone(kind: Kind) -> Self {
+        Self { header: [0; 16], header_len: 12, kind, port: 0, limit: 0, adjacency: 0 }
+    }
+
+    fn ready(port: u16, own: &EgressPort, mac: [u8; 6]) -> Self {
+        let mut exit = Self { port, limit: own.mtu, ..Self::alone(Kind::Ready) };
+        exit.header[..6].copy_from_slice(&mac);
+        exit.header[6..12].copy_from_slice(&own.mac);
+        if let Some(vlan) = own.vlan {
+            exit.header_len = 16;
+            exit.header[12..14].copy_from_slice(&[0x81, 0]);
+            exit.header[14..].copy_from_slice(&(vlan & 0xfff).to_be_bytes());
+        }
+        exit
+    }
+
+    /// The way back to a machine on the link of a port: the sender of a frame that came in there.
+    pub(crate) fn back(port: u16, own: &EgressPort, mac: [u8; 6]) -> Self {
+        Self::ready(port, own, mac)
+    }
+}
+
+impl Default for Paths {
+    /// No ports, no groups: nothing is forwarded.
+    fn default() -> Self {
+        Self::new(Egress::default())
+    }
+}
+
+impl From<Egress> for Paths {
+    fn from(told: Egress) -> Self {
+        Self::new(told)
+    }
+}
+
+impl Paths {
+    /// Compiles a table.
+    pub fn new(told: Egress) -> Self {
+        let mut exits: Vec<Exit> = Kind::ALONE.map(Exit::alone).into();
+        let on_link = exits.len() as u32;
+        exits.extend(
+            (0..told.ports.len())
+                .map(|port| Exit { port: port as u16, ..Exit::alone(Kind::OnLink) }),
+        );
+        let gateways = exits.len() as u32;
+        exits.extend(told.adjacencies.iter().enumerate().map(|(at, way)| gateway(&told, at, way)));
+        let member = |member: &Member| match *member {
+            Member::Gateway(at) if (at as usize) < told.adjacencies.len() => gateways + at,
+            Member::OnLink(port) if usize::from(port) < told.ports.len() => {
+                on_link + u32::from(port)
+            }
+            Member::Gateway(_) | Member::OnLink(_) => Kind::NoEgress as u32,
+        };
+        let (mut ways, mut shares) = (Vec::with_capacity(told.groups.len()), Vec::new());
+        for group in &told.groups {
+            let one = |first| Way { first, count: 1 };
+            ways.push(match group {
+                Group::Forward(members) => match members.as_slice() {
+                    [] => one(Kind::Unreachable as u32),
+                    [only] => one(member(only)),
+                    several => {
+                        let first = shares.len() as u32;
+                        shares.extend(several.iter().map(member));
+                        Way { first, count: several.len() as u32 }
+                    }
+                },
+                Group::Local => one(Kind::Local as u32),
+                Group::Blackhole => one(Kind::Blackhole as u32),
+                Group::Unreachable => one(Kind::Unreachable as u32),
+                Group::Prohibit => one(Kind::Prohibit as u32),
+            });
+        }
+        let mut neighbours = Neighbours::with_room(told.neighbours.len());
+        for (&(port, address), &mac) in &told.neighbours {
+            if let Some(own) = told.ports.get(usize::from(port)) {
+                neighbours.insert(port, address, exits.len() as u32);
+                exits.push(Exit::ready(port, own, mac));
+            }
+        }
+        let own: HashSet<IpAddr> =
+            told.ports.iter().flat_map(|port| port.addresses.iter().copied()).collect();
+        let mut filter = [0; 64];
+        for address in &own {
+            let (word, bit) = place(*address);
+            filter[word] |= bit;
+        }
+        Self { told, ways, shares, exits, neighbours, own, filter }
+    }
+
+    /// What it was compiled from.
+    pub fn told(&self) -> &Egress {
+        &self.told
+    }
+
+    /// The port of a number.
+    #[inline]
+    pub(crate) fn port(&self, port: u16) -> Option<&EgressPort> {
+        self.told.ports.get(usize::from(port))
+    }
+
+    /// The adjacency of an exit without a MAC address.
+    pub(crate) fn adjacency(&self, exit: &Exit) -> Option<&Adjacency> {
+        self.told.adjacencies.get(exit.adjacency as usize)
+    }
+
+    /// The exit of a group; `hash` gives the flow's hash where there is a choice. A group that is not there is no
+    /// route.
+    #[inline]
+    pub(crate) fn exit(&self, group: Option<GroupId>, hash: impl FnOnce() -> u32) -> &Exit {
+        const NO_ROUTE: &Exit = &Exit::alone(Kind::NoRoute);
+        let way = group.and_then(|group| self.ways.get(group as usize));
+        let Some(way) = way else { return NO_ROUTE };
+        let mut exit = way.first;
+        if way.count > 1 {
+            let share = (u64::from(hash()) * u64::from(way.count)) >> 32;
+            exit = self.shares[(way.first + share as u32) as usize];
+        }
+        &self.exits[exit as usize]
+    }
+
+    /// The exit to a neighbour on a port's link, if its MAC address is known.
+    pub(crate) fn neighbour(&self, port: u16, address: IpAddr) -> Option<&Exit> {
+        self.exits.get(self.neighbours.get(port, address)? as usize)
+    }
+
+    /// Whether this may be an address of the router: never false for one that is.
+    #[inline]
+    pub(crate) fn may_be_own(&self, address: impl Into<IpAddr>) -> bool {
+        let (word, bit) = place(address.into());
+        self.filter[word & 63] & bit != 0
+    }
+
+    /// Whether this is an address of the router.
+    pub(crate) fn is_own(&self, address: IpAddr) -> bool {
+        self.own.contains(&address)
+    }
+}
+
+fn gateway(told: &Egress, at: usize, way: &Adjacency) -> Exit {
+    match (told.ports.get(usize::from(way.port)), way.mac) {
+        (None, _) => Exit::alone(Kind::NoEgress),
+        (Some(own), Some(mac)) => Exit::ready(way.port, own, mac),
+        (Some(_), None) => {
+            Exit { port: way.port, adjacency: at as u32, ..Exit::alone(Kind::NoMac) }
+        }
+    }
+}
+
+/// The word and the bit of an address in the filter of own addresses.
+#[inline]
+fn place(address: IpAddr) -> (usize, u64) {
+    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let word = match address {
+        IpAddr::V4(v4) => u64::from(v4.to_bits()),
+        IpAddr::V6(v6) => {
+            let bits = v6.to_bits();
+            ((bits >> 64) as u64).rotate_left(29) ^ bits as u64
+        }
+    };
+    let hash = word.wrapping_mul(ODD);
+    ((hash >> 58) as usize, 1 << (hash >> 52 & 63))
+}
+
+/// MAC addresses by port and address: an open hash table, at most half full, with linear probing. The hash has a
+/// seed: who is on a link may choose addresses.
+#[derive(Clone, Debug)]
+struct Neighbours {
+    /// Address, then port and family; `EMPTY` in the latter stands for nothing.
+    slots: Vec<(u128, u32, u32)>,
+    seed: u64,
+}
+
+const EMPTY: u32 = u32::MAX;
+
+impl Neighbours {
+    fn with_room(count: usize) -> Self {
+        let slots = (count * 2).next_power_of_two().max(2);
+        Self { slots: vec![(0, EMPTY, 0); slots], seed: RandomState::new().hash_one(0) }
+    }
+
+    fn key(port: u16, address: IpAddr) -> (u128, u32) {
+        match address {
+            IpAddr::V4(v4) => (v4.to_bits().into(), u32::from(port)),
+            IpAddr::V6(v6) => (v6.to_bits(), u32::from(port) | 0x1_0000),
+        }
+    }
+
+    fn start(&self, (address, tag): (u128, u32)) -> usize {
+        let fold = |a: u64, b: u64| {
+            let wide = u128::from(a) * u128::from(b);
+            (wide >> 64) as u64 ^ wide as u64
+        };
+        let high = fold((address >> 64) as u64 ^ self.seed, 0xa076_1d64_78bd_642f ^ u64::from(tag));
+        let hash = fold(address as u64 ^ high, 0xe703_7ed1_a0b4_28db ^ self.seed.rotate_left(32));
+        hash as usize & (self.slots.len() - 1)
+    }
+
+    fn insert(&mut self, port: u16, address: IpAddr, exit: u32) {
+        let key = Self::key(port, address);
+        let mut at = self.start(key);
+        while self.slots[at].1 != EMPTY {
+            at = (at + 1) & (self.slots.len() - 1);
+        }
+        self.slots[at] = (key.0, key.1, exit);
+    }
+
+    fn get(&self, port: u16, address: IpAddr) -> Option<u32> {
+        let key = Self::key(port, address);
+        let mut at = self.start(key);
+        loop {
+            let (bits, tag, exit) = self.slots[at];
+            if (bits, tag) == key {
+                return Some(exit);
+            }
+            if tag == EMPTY {
+                return None;
+            }
+            at = (at + 1) & (self.slots.len() - 1);
+        }
+    }
+}
