@@ -1,4 +1,5 @@
 //! Tests of the router.
 
+mod forward;
 #[cfg(target_os = "linux")]
 mod ports;

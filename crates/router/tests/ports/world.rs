@@ -4,10 +4,10 @@ use std::env;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use fibula_router::port::Queue;
 use fibula_router::port::afpacket::{self, AfPacketOptions};
 use fibula_router::port::afxdp::{self, AfXdp, AfXdpOptions, Copying, Mode};
 use fibula_router::port::tap::{self, TapOptions};
-use fibula_router::port::{Port, Queue};
 use fibula_router::{Packet, Pool};
 
 /// How long something that must happen may take.
@@ -65,7 +65,6 @@ pub struct Opened<'p> {
     pub mac: [u8; 6],
     pub queues: Vec<Queue<'p>>,
     pub xdp: Option<AfXdp>,
-    pub port: Port<'p>,
 }
 
 pub fn pool() -> Pool {
@@ -85,14 +84,15 @@ pub fn open_with<'p>(kind: Kind, name: &str, pool: &'p Pool, queues: u16, ring: 
         assert_eq!((xdp.mode(), xdp.is_zero_copy()), (mode, false));
         (port, Some(xdp))
     };
-    let (mut port, xdp) = match kind {
+    let (port, xdp) = match kind {
         Kind::Packet => (afpacket::open(name, pool, &packet).unwrap(), None),
         Kind::Tap => (tap::open(name, pool, &tap).unwrap(), None),
         Kind::Native => xdp(Mode::Native),
         Kind::Generic => xdp(Mode::Generic),
     };
-    assert!(port.interface > 0 && port.mtu == 1500);
-    Opened { pool, mac: port.mac, queues: std::mem::take(&mut port.queues), xdp, port }
+    assert!(port.interface > 0 && port.mtu == 1500 && port.name.ends_with(name));
+    assert_eq!(port.is_shared, kind == Kind::Packet);
+    Opened { pool, mac: port.mac, queues: port.queues, xdp }
 }
 
 impl<'p> Opened<'p> {
@@ -111,6 +111,15 @@ impl<'p> Opened<'p> {
             transmit.transmit(self.pool, &mut burst).unwrap();
             transmit.flush(self.pool).unwrap();
         }
+    }
+
+    /// Sends as many of them as there is room for, somewhere on the way.
+    pub fn send_what_fits(&mut self, mut burst: Vec<Packet<'p>>) {
+        let transmit = &mut self.queues[0].transmit;
+        while transmit.transmit(self.pool, &mut burst).unwrap() > 0 {
+            transmit.flush(self.pool).unwrap();
+        }
+        self.pool.give(burst);
     }
 
     /// Receives so many packets, by whatever queue; fewer if no more come within a time.

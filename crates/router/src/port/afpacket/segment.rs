@@ -230,17 +230,17 @@ mod tests {
         let mut pieces = Vec::new();
         assert_eq!(cut(&whole, &offload, &pool, |piece| pieces.push(piece)), 1);
         pool.give(pieces);
-        let (whole, unknown) = (&whole, |at: usize, value| {
+        let unknown = |at: usize, value| {
             let mut said = [1, TCP_V4, 0, 0, 0, 0, 0, 0, 0, 0];
             said[4..6].copy_from_slice(&1000_u16.to_ne_bytes());
             said[6..8].copy_from_slice(&34_u16.to_ne_bytes());
             said[at] = value;
-            cut(whole, &Offload::new(&said), &pool, |_| panic!("nothing to cut"))
-        });
+            cut(&whole, &Offload::new(&said), &pool, |_| panic!("nothing to cut"))
+        };
         // UFO, a tunnel's inner checksum.
         assert_eq!([unknown(1, 3), unknown(6, 84)], [1, 1]);
         let (_, offload) = merged(true, 0);
-        assert_eq!(cut(whole, &offload, &pool, |_| panic!("nothing to cut")), 1);
+        assert_eq!(cut(&whole, &offload, &pool, |_| panic!("nothing to cut")), 1);
         assert_eq!(cut(&whole[..60], &merged(true, 10).1, &pool, |_| panic!("cut")), 1);
         assert_eq!(pool.free(), 2);
     }

@@ -3,7 +3,10 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
 use rustix::net::xdp::{
     SocketAddrXdp, SocketAddrXdpFlags, XDP_PGOFF_RX_RING, XDP_PGOFF_TX_RING,
     XDP_UMEM_PGOFF_COMPLETION_RING, XDP_UMEM_PGOFF_FILL_RING, XdpDesc, XdpOptionsFlags, XdpUmemReg,
@@ -97,7 +100,7 @@ impl<'p> Socket<'p> {
                 Copying::Copy => SocketAddrXdpFlags::XDP_COPY,
                 Copying::ZeroCopy => SocketAddrXdpFlags::XDP_ZEROCOPY,
             };
-        rustix::net::bind(&fd, &SocketAddrXdp::new(flags, interface.index, wanted.queue))?;
+        bind(&fd, &SocketAddrXdp::new(flags, interface.index, wanted.queue))?;
         let is_zero_copy =
             sockopt::xdp_options(&fd)?.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY);
         program.set_socket(wanted.queue, &fd)?;
@@ -140,6 +143,27 @@ impl Drop for Socket<'_> {
             .into_iter()
             .map(|slot| unsafe { self.pool.reclaim(slot, pool::HEADROOM as u32, 0) });
         self.pool.give(packets);
+    }
+}
+
+/// How long the kernel may take to let go of a queue whose socket was closed.
+const LETTING_GO: Duration = Duration::from_secs(1);
+
+/// Binds the socket. The kernel has a queue for a moment longer than its last socket is open.
+fn bind(fd: &OwnedFd, address: &SocketAddrXdp) -> io::Result<()> {
+    let began = Instant::now();
+    loop {
+        match rustix::net::bind(fd, address) {
+            Err(Errno::BUSY) if began.elapsed() < LETTING_GO => {
+                thread::sleep(Duration::from_millis(2));
+            }
+            Err(Errno::BUSY) => {
+                let what =
+                    format!("another program has an XDP socket on queue {}", address.queue_id());
+                return Err(io::Error::new(io::ErrorKind::ResourceBusy, what));
+            }
+            result => return Ok(result?),
+        }
     }
 }
 
