@@ -15,6 +15,7 @@
 pub mod control;
 pub mod egress;
 pub mod forward;
+mod free;
 pub mod pool;
 pub mod port;
 

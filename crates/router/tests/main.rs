@@ -1,3 +1,6 @@
 //! Tests of the router.
 
 mod control;
+mod forward;
+#[cfg(target_os = "linux")]
+mod ports;

@@ -4,6 +4,8 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 
+use crate::{Packet, Pool};
+
 use super::{Adjacency, Egress, EgressPort, Group, GroupId, Member};
 
 /// An [`Egress`] compiled for forwarding: link headers are written beforehand, groups are resolved to the ways out.
@@ -96,6 +98,46 @@ impl Exit {
         exit
     }
 
+    /// Bytes of the link header, EtherType included.
+    #[inline]
+    pub(crate) fn link_len(&self) -> usize {
+        usize::from(self.header_len) + 2
+    }
+
+    /// Writes the link header into as many bytes.
+    #[inline]
+    pub(crate) fn write(&self, ether_type: u16, to: &mut [u8]) {
+        let (macs, number) = to.split_at_mut(usize::from(self.header_len));
+        macs.copy_from_slice(&self.header[..macs.len()]);
+        number.copy_from_slice(&ether_type.to_be_bytes());
+    }
+
+    /// Writes the MAC addresses and the VLAN tag over those of a frame that has as many bytes of them.
+    #[inline]
+    pub(crate) fn write_macs(&self, frame: &mut [u8]) {
+        frame[..12].copy_from_slice(&self.header[..12]);
+        if self.header_len > 12 {
+            frame[12..16].copy_from_slice(&self.header[12..]);
+        }
+    }
+
+    /// Whether there is room for the link header in front of what stands at byte `at` of a packet.
+    #[inline]
+    pub(crate) fn fits(&self, pool: &Pool, at: usize, packet: &Packet<'_>) -> bool {
+        self.link_len() <= at + pool.slot_len() - packet.room()
+    }
+
+    /// Puts the link header in front of the `len` bytes at byte `at` of the packet, and cuts off what stands behind.
+    ///
+    /// # Panics
+    /// If it does not fit.
+    #[inline]
+    pub(crate) fn put(&self, ether_type: u16, at: usize, len: usize, packet: &mut Packet<'_>) {
+        packet.set_len(at + len);
+        packet.grow_front(self.link_len() as isize - at as isize);
+        self.write(ether_type, &mut packet.bytes_mut()[..self.link_len()]);
+    }
+
     /// The way back to a machine on the link of a port: the sender of a frame that came in there.
     pub(crate) fn back(port: u16, own: &EgressPort, mac: [u8; 6]) -> Self {
         Self::ready(port, own, mac)
@@ -163,7 +205,10 @@ impl Paths {
             told.ports.iter().flat_map(|port| port.addresses.iter().copied()).collect();
         let mut filter = [0; 64];
         for address in &own {
-            let (word, bit) = place(*address);
+            let (word, bit) = place(match address {
+                IpAddr::V4(v4) => v4.to_bits().into(),
+                IpAddr::V6(v6) => folded(v6.to_bits()),
+            });
             filter[word] |= bit;
         }
         Self { told, ways, shares, exits, neighbours, own, filter }
@@ -207,9 +252,26 @@ impl Paths {
 
     /// Whether this may be an address of the router: never false for one that is.
     #[inline]
-    pub(crate) fn may_be_own(&self, address: impl Into<IpAddr>) -> bool {
+    pub(crate) fn may_be_own(&self, address: u32) -> bool {
         let (word, bit) = place(address.into());
         self.filter[word & 63] & bit != 0
+    }
+
+    /// The same of IPv6.
+    #[inline]
+    pub(crate) fn may_be_own_v6(&self, address: u128) -> bool {
+        let (word, bit) = place(folded(address));
+        self.filter[word & 63] & bit != 0
+    }
+
+    /// The MAC address of a port, in the upper six bytes of a word, the first byte in the lowest of these; a number that
+    /// no address is if there is no such port.
+    #[inline]
+    pub(crate) fn mac(&self, port: u16) -> u64 {
+        self.port(port).map_or(u64::MAX, |port| {
+            let [a, b, c, d, e, f] = port.mac;
+            u64::from_le_bytes([0, 0, a, b, c, d, e, f])
+        })
     }
 
     /// Whether this is an address of the router.
@@ -230,17 +292,14 @@ fn gateway(told: &Egress, at: usize, way: &Adjacency) -> Exit {
 
 /// The word and the bit of an address in the filter of own addresses.
 #[inline]
-fn place(address: IpAddr) -> (usize, u64) {
-    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
-    let word = match address {
-        IpAddr::V4(v4) => u64::from(v4.to_bits()),
-        IpAddr::V6(v6) => {
-            let bits = v6.to_bits();
-            ((bits >> 64) as u64).rotate_left(29) ^ bits as u64
-        }
-    };
-    let hash = word.wrapping_mul(ODD);
+fn place(address: u64) -> (usize, u64) {
+    let hash = address.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     ((hash >> 58) as usize, 1 << (hash >> 52 & 63))
+}
+
+#[inline]
+fn folded(address: u128) -> u64 {
+    ((address >> 64) as u64).rotate_left(29) ^ address as u64
 }
 
 /// MAC addresses by port and address: an open hash table, at most half full, with linear probing. The hash has a

@@ -2,17 +2,18 @@
 
 use std::net::IpAddr;
 
-use fibula_packet::{Fragmentation, Frame, extension};
+use fibula_packet::{Fragmentation, Frame, LinkType, extension, has_ports, ports};
 
-/// The hash of a frame's flow: the same for both directions.
+/// The hash of a frame's flow: the same for both directions. The frame ends with its packet.
 ///
-/// An end of the flow is its address and its port (0 if there is none). `hash = mix(mix(end, seed) + mix(other end, seed)
-/// + protocol)`: a sum, so that the order of the ends makes no difference. Ports are left out of fragments, of which all
-/// must take the same way but only the first has ports; the protocol of an IPv6 fragment is 44, because later ones do
-/// not tell what follows their destination options.
+/// An end of the flow is its address and its port (0 if there is none). `hash = mix(mix(end ^ seed) + mix(other end ^
+/// seed) + protocol)`, the upper half of it: a sum, so that the order of the ends makes no difference. Ports are left out of
+/// fragments, of which all must take the same way but only the first has ports; the protocol of an IPv6 fragment is 44,
+/// because later ones do not tell what follows their destination options. Of packets that end within their headers
+/// the addresses alone count.
 pub(super) fn of_frame(seed: u64, frame: &Frame<'_>) -> u32 {
+    let Some((source, destination)) = frame.ends() else { return 0 };
     let key = frame.flow_key();
-    let Some((source, destination)) = key.ends else { return 0 };
     let whole = key.fragment == Fragmentation::Whole;
     let protocol = match source {
         IpAddr::V6(_) if !whole => extension::FRAGMENT,
@@ -20,6 +21,32 @@ pub(super) fn of_frame(seed: u64, frame: &Frame<'_>) -> u32 {
     };
     let ports = key.ports.filter(|_| whole).unwrap_or_default();
     of(seed, source, destination, protocol, ports)
+}
+
+/// As [`of_frame`], of an ordinary packet whose header begins at byte `at`: it has no IPv4 options, and no hop-by-hop options.
+#[inline]
+pub(super) fn of_ordinary(seed: u64, frame: &[u8], at: usize) -> u32 {
+    let ip = frame.get(at..).unwrap_or_default();
+    let ports_at = |at: usize, protocol| ports(protocol, ip.get(at..).unwrap_or_default());
+    if let Some(header) = ip.first_chunk::<20>().filter(|header| header[0] >> 4 == 4) {
+        let [_, _, _, _, _, _, high, low, _, protocol, _, _, ends @ ..] = header;
+        let [s0, s1, s2, s3, d0, d1, d2, d3] = *ends;
+        let is_fragment = u16::from_be_bytes([*high, *low]) & 0x3fff != 0;
+        let ports = ports_at(20, *protocol).filter(|_| !is_fragment).unwrap_or_default();
+        return of(seed, [s0, s1, s2, s3].into(), [d0, d1, d2, d3].into(), *protocol, ports);
+    }
+    match ip.first_chunk::<40>() {
+        Some(header) if has_ports(header[6]) => {
+            let address = |at: usize| -> IpAddr {
+                let mut octets = [0; 16];
+                octets.copy_from_slice(&header[at..at + 16]);
+                octets.into()
+            };
+            let ports = ports_at(40, header[6]).unwrap_or_default();
+            of(seed, address(8), address(24), header[6], ports)
+        }
+        _ => of_frame(seed, &Frame::parse(LinkType::Ethernet, frame)),
+    }
 }
 
 /// The hash of a flow.

@@ -1,6 +1,11 @@
 //! What a router does with a burst of packets: check, look up, rewrite; or drop, answer, hand over.
 
+mod addresses;
+mod fast;
+mod fragment;
 mod hash;
+mod icmp;
+mod limit;
 mod reason;
 mod slow;
 
@@ -13,6 +18,8 @@ use fibula_core::{Addr, Lookup};
 use crate::egress::{GroupId, Paths};
 use crate::{Packet, Pool};
 
+use icmp::Notice;
+use limit::Bucket;
 use reason::Tally;
 pub use reason::{Counters, Reason};
 
@@ -101,6 +108,10 @@ pub struct Forwarder {
     options: ForwardOptions,
     counters: Arc<Counters>,
     tally: Tally,
+    /// Of errors, by port.
+    buckets: Vec<Bucket>,
+    /// Kept between bursts; taken out during one.
+    chunk: Option<Box<fast::Chunk>>,
 }
 
 /// What stays the same during a burst.
@@ -114,7 +125,13 @@ struct Run<'a, 'p> {
 impl Forwarder {
     /// A forwarder whose counters are zero.
     pub fn new(options: ForwardOptions) -> Self {
-        Self { options, counters: Arc::default(), tally: Tally::default() }
+        Self {
+            options,
+            counters: Arc::default(),
+            tally: Tally::default(),
+            buckets: Vec::new(),
+            chunk: None,
+        }
     }
 
     /// What it counted, up to the last burst. A clone of the `Arc` may be read by others at any time.
@@ -125,6 +142,20 @@ impl Forwarder {
     /// Takes all packets out of the burst and adds them to the outcome. [`Packet::port`] must be set. Fragments, and
     /// ICMP errors, take slots from the pool. The time is used for rate limits alone.
     pub fn forward<'p>(
+        &mut self,
+        view: &View<'_>,
+        pool: &'p Pool,
+        now: Instant,
+        burst: &mut Vec<Packet<'p>>,
+        outcome: &mut Outcome<'p>,
+    ) {
+        let mut run = Run::new(view, pool, now, outcome);
+        self.fast(&mut run, burst);
+        self.tally.flush(&self.counters);
+    }
+
+    /// The same, packet by packet, without the fast path for ordinary ones: to compare with.
+    pub fn forward_one_by_one<'p>(
         &mut self,
         view: &View<'_>,
         pool: &'p Pool,
@@ -151,7 +182,7 @@ impl Forwarder {
     ) {
         let mut run = Run::new(view, pool, now, outcome);
         for packet in packets.drain(..) {
-            self.drop(&mut run, packet, Reason::NoNeighbour);
+            self.refuse(&mut run, packet, Reason::NoNeighbour, Notice::HostUnreachable);
         }
         self.tally.flush(&self.counters);
     }

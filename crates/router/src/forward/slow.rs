@@ -4,10 +4,12 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use fibula_core::{Addr, Hop};
 use fibula_packet::{
-    Fault, Frame, Header, Ipv6Payload, LinkType, Network, Refusal, checksum, ether_type,
+    Fault, Frame, Header, Ipv4, Ipv6Payload, LinkType, Network, Refusal, checksum, ether_type,
 };
 
-use super::{Forwarder, Reason, Run, Side, View, Waiting, hash};
+use super::fragment::{self, Options};
+use super::icmp::Notice;
+use super::{ForwardOptions, Forwarder, Reason, Run, Side, SourceRoutes, View, Waiting, hash};
 use crate::Packet;
 use crate::egress::{Exit, Kind};
 
@@ -19,7 +21,9 @@ enum Verdict<'a> {
     Wait(Waiting),
     /// It is dropped.
     Drop(Reason),
-    /// It leaves by this exit.
+    /// It is dropped, and its sender hears why.
+    Refuse(Reason, Notice),
+    /// It leaves by this exit, in fragments if it is longer than the exit's limit.
     Send(&'a Exit, Ip),
 }
 
@@ -32,9 +36,10 @@ struct Ip {
 }
 
 impl Forwarder {
-    pub(super) fn slow<'p>(&mut self, run: &mut Run<'_, 'p>, mut packet: Packet<'p>) {
+    /// Decides on a packet, and does it.
+    pub(super) fn slow<'p>(&mut self, run: &mut Run<'_, 'p>, packet: Packet<'p>) {
         let len = packet.bytes().len();
-        match judge(run.view, self.options.hash_seed, &packet) {
+        match judge(run.view, &self.options, &packet) {
             Verdict::Host => {
                 self.tally.one(Reason::Host, len);
                 run.outcome.host.push(packet);
@@ -44,21 +49,39 @@ impl Forwarder {
                 run.outcome.waiting.push((waiting, packet));
             }
             Verdict::Drop(reason) => self.drop(run, packet, reason),
-            Verdict::Send(exit, ip) => {
-                let grows = usize::from(exit.header_len) + 2 - ip.at.min(18);
-                if run.pool.slot_len() - packet.room() < grows {
-                    return self.drop(run, packet, Reason::NoSlot);
-                }
-                let reason = match ip.network {
-                    Network::Ipv4 => Reason::ForwardedV4,
-                    Network::Ipv6 => Reason::ForwardedV6,
-                };
-                self.tally.one(reason, len);
-                age(ip, packet.bytes_mut());
-                relink(exit, ip, &mut packet);
-                run.outcome.send[usize::from(exit.port)].push(packet);
-            }
+            Verdict::Refuse(reason, notice) => self.refuse(run, packet, reason, notice),
+            Verdict::Send(exit, ip) => self.send(run, exit, ip, packet),
         }
+    }
+
+    fn send<'p>(&mut self, run: &mut Run<'_, 'p>, exit: &Exit, ip: Ip, mut packet: Packet<'p>) {
+        if !exit.fits(run.pool, ip.at, &packet) {
+            return self.drop(run, packet, Reason::NoSlot);
+        }
+        let frame_len = packet.bytes().len();
+        age(ip, packet.bytes_mut());
+        if ip.len > exit.limit as usize {
+            return self.fragment(run, exit, (ip.at, ip.len), packet);
+        }
+        let (reason, ether_type) = match ip.network {
+            Network::Ipv4 => (Reason::ForwardedV4, ether_type::IPV4),
+            Network::Ipv6 => (Reason::ForwardedV6, ether_type::IPV6),
+        };
+        self.tally.one(reason, frame_len);
+        exit.put(ether_type, ip.at, ip.len, &mut packet);
+        run.outcome.send[usize::from(exit.port)].push(packet);
+    }
+
+    /// Drops a packet and tells its sender.
+    pub(super) fn refuse<'p>(
+        &mut self,
+        run: &mut Run<'_, 'p>,
+        packet: Packet<'p>,
+        reason: Reason,
+        notice: Notice,
+    ) {
+        self.tell(run, &packet, notice);
+        self.drop(run, packet, reason);
     }
 
     pub(super) fn drop<'p>(&mut self, run: &mut Run<'_, 'p>, packet: Packet<'p>, reason: Reason) {
@@ -68,7 +91,7 @@ impl Forwarder {
 }
 
 /// Decides, and changes nothing.
-fn judge<'a>(view: &View<'a>, seed: u64, packet: &Packet<'_>) -> Verdict<'a> {
+fn judge<'a>(view: &View<'a>, options: &ForwardOptions, packet: &Packet<'_>) -> Verdict<'a> {
     let frame = Frame::parse(LinkType::Ethernet, packet.bytes());
     let Some(port) = view.egress.port(packet.port) else {
         return Verdict::Drop(Reason::UnknownPort);
@@ -91,7 +114,8 @@ fn judge<'a>(view: &View<'a>, seed: u64, packet: &Packet<'_>) -> Verdict<'a> {
     if is_for_link(destination) || view.egress.is_own(destination) {
         return Verdict::Host;
     }
-    let flow = || hash::of_frame(seed, &frame);
+    let Some(len) = ip_len(&frame) else { return Verdict::Drop(Reason::TooShort) };
+    let flow = || hash::of_frame(options.hash_seed, &without_trailer(&frame, at + len));
     let group = match destination {
         IpAddr::V4(v4) => group(&view.v4, v4.into()),
         IpAddr::V6(v6) => group(&view.v6, v6.into()),
@@ -101,7 +125,10 @@ fn judge<'a>(view: &View<'a>, seed: u64, packet: &Packet<'_>) -> Verdict<'a> {
         return Verdict::Host;
     }
     if let Some(refusal) = refusal {
-        return Verdict::Drop(address_fault(refusal));
+        return address_fault(refusal);
+    }
+    if let Some(verdict) = frame.ipv4().and_then(|ip| check_options(&ip, options.source_routes)) {
+        return verdict;
     }
     let wait = |port, next_hop| Verdict::Wait(Waiting { port, next_hop });
     if exit.kind == Kind::OnLink {
@@ -111,27 +138,72 @@ fn judge<'a>(view: &View<'a>, seed: u64, packet: &Packet<'_>) -> Verdict<'a> {
         }
     }
     match exit.kind {
-        Kind::NoRoute | Kind::Local | Kind::OnLink => return Verdict::Drop(Reason::NoRoute),
-        Kind::Blackhole => return Verdict::Drop(Reason::Blackhole),
-        Kind::Unreachable => return Verdict::Drop(Reason::Unreachable),
-        Kind::Prohibit => return Verdict::Drop(Reason::Prohibited),
-        Kind::NoEgress => return Verdict::Drop(Reason::NoEgress),
+        Kind::NoRoute | Kind::Local | Kind::OnLink => {
+            Verdict::Refuse(Reason::NoRoute, Notice::NetUnreachable)
+        }
+        Kind::Blackhole => Verdict::Drop(Reason::Blackhole),
+        Kind::Unreachable => Verdict::Refuse(Reason::Unreachable, Notice::NetUnreachable),
+        Kind::Prohibit => Verdict::Refuse(Reason::Prohibited, Notice::Prohibited),
+        Kind::NoEgress => Verdict::Drop(Reason::NoEgress),
         Kind::NoMac => match view.egress.adjacency(exit) {
-            Some(way) => return wait(way.port, way.gateway),
-            None => return Verdict::Drop(Reason::NoEgress),
+            Some(way) => wait(way.port, way.gateway),
+            None => Verdict::Drop(Reason::NoEgress),
         },
-        Kind::Ready => {}
+        Kind::Ready => fit(&frame, exit, Ip { network, at, len }),
     }
-    let len = match (frame.ipv4(), frame.ipv6().map(|ip| ip.payload())) {
-        (Some(ip), _) => usize::from(ip.total_len()),
-        (_, Some(Ipv6Payload::Bytes(len))) => 40 + len,
-        (_, Some(Ipv6Payload::Jumbo(len))) => 40 + len as usize,
-        _ => return Verdict::Drop(Reason::TooShort),
-    };
-    if len > exit.limit as usize {
-        return Verdict::Drop(Reason::TooBig);
+}
+
+/// Whether a packet fits through an exit, whole or in fragments.
+fn fit<'a>(frame: &Frame<'_>, exit: &'a Exit, ip: Ip) -> Verdict<'a> {
+    if ip.len <= exit.limit as usize {
+        return Verdict::Send(exit, ip);
     }
-    Verdict::Send(exit, Ip { network, at, len })
+    match frame.ipv4() {
+        Some(header) if fragment::may_cut(&header, exit.limit as usize) => {
+            match fragment::ends_beyond(&header) {
+                true => Verdict::Drop(Reason::TooBig),
+                false => Verdict::Send(exit, ip),
+            }
+        }
+        _ => Verdict::Refuse(Reason::TooBig, Notice::TooBig(exit.limit)),
+    }
+}
+
+fn check_options<'a>(ip: &Ipv4<'_>, source_routes: SourceRoutes) -> Option<Verdict<'a>> {
+    if !ip.has_options() {
+        return None;
+    }
+    match fragment::options(ip) {
+        Options::Malformed(at) => Some(Verdict::Refuse(Reason::Options, Notice::Option(at))),
+        Options::SourceRoute if source_routes == SourceRoutes::Drop => {
+            Some(Verdict::Drop(Reason::SourceRoute))
+        }
+        Options::SourceRoute | Options::Plain => None,
+    }
+}
+
+/// The length of the IP packet, if its header is sound.
+fn ip_len(frame: &Frame<'_>) -> Option<usize> {
+    match frame.ipv6() {
+        None => Some(frame.ipv4()?.total_len().into()),
+        Some(ip) => match ip.payload() {
+            Ipv6Payload::Bytes(len) => Some(40 + len),
+            Ipv6Payload::Jumbo(len) => Some(40 + len as usize),
+            Ipv6Payload::Unknown => None,
+        },
+    }
+}
+
+/// The IP packet of a frame whose header is sound, as a frame that ends with it: its fields are then the packet's, never
+/// those of padding.
+pub(super) fn sound<'a>(frame: &Frame<'a>) -> Option<(&'a [u8], Frame<'a>)> {
+    let (at, len) = (frame.network_at()?, ip_len(frame)?);
+    let ip = frame.bytes().get(at..)?.get(..len)?;
+    Some((ip, without_trailer(frame, at + len)))
+}
+
+fn without_trailer<'a>(frame: &Frame<'a>, end: usize) -> Frame<'a> {
+    Frame::parse(LinkType::Ethernet, frame.bytes().get(..end).unwrap_or_default())
 }
 
 fn group<A: Addr>(side: &Side<'_, A>, destination: A) -> Option<u32> {
@@ -161,13 +233,13 @@ fn header_fault(refusal: Refusal) -> Option<Reason> {
     })
 }
 
-/// The reason of a refusal to forward what this machine might still take.
-fn address_fault(refusal: Refusal) -> Reason {
+/// What a refusal means for a packet that is not for this machine.
+fn address_fault<'a>(refusal: Refusal) -> Verdict<'a> {
     match refusal {
-        Refusal::Expired => Reason::Expired,
-        Refusal::LinkBroadcast => Reason::LinkBroadcast,
-        Refusal::Source => Reason::Source,
-        _ => Reason::Destination,
+        Refusal::Expired => Verdict::Refuse(Reason::Expired, Notice::Expired),
+        Refusal::LinkBroadcast => Verdict::Drop(Reason::LinkBroadcast),
+        Refusal::Source => Verdict::Drop(Reason::Source),
+        _ => Verdict::Drop(Reason::Destination),
     }
 }
 
@@ -185,18 +257,4 @@ fn age(ip: Ip, bytes: &mut [u8]) {
         (Network::Ipv6, [_, _, _, _, _, _, _, limit, ..]) => *limit = limit.saturating_sub(1),
         _ => {}
     }
-}
-
-/// Puts the exit's link header in front of the IP packet, and cuts off what stands behind it.
-fn relink(exit: &Exit, ip: Ip, packet: &mut Packet<'_>) {
-    let header_len = usize::from(exit.header_len);
-    packet.set_len(ip.at + ip.len);
-    packet.grow_front(header_len as isize + 2 - ip.at as isize);
-    let ether_type = match ip.network {
-        Network::Ipv4 => ether_type::IPV4,
-        Network::Ipv6 => ether_type::IPV6,
-    };
-    let bytes = packet.bytes_mut();
-    bytes[..header_len].copy_from_slice(&exit.header[..header_len]);
-    bytes[header_len..header_len + 2].copy_from_slice(&ether_type.to_be_bytes());
 }

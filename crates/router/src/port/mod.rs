@@ -3,6 +3,17 @@
 //! A port is opened on a [`Pool`] and has queues; a queue has two halves, which different threads may own.
 //! Frames are Ethernet, without the checksum at their end.
 
+#[cfg(target_os = "linux")]
+pub mod afpacket;
+#[cfg(target_os = "linux")]
+pub mod afxdp;
+#[cfg(target_os = "linux")]
+mod partial;
+#[cfg(target_os = "linux")]
+mod system;
+#[cfg(target_os = "linux")]
+pub mod tap;
+
 use std::io;
 use std::time::Duration;
 
@@ -78,4 +89,9 @@ pub trait Transmit<'p>: Send {
     /// # Errors
     /// As [`Transmit::transmit`].
     fn flush(&mut self, pool: &'p Pool) -> io::Result<()>;
+
+    /// Packets that were taken and cannot be sent: longer than the link takes, or the link is down.
+    fn lost(&self) -> u64 {
+        0
+    }
 }

@@ -1,0 +1,47 @@
+//! Addresses that may stand in a forwarded unicast packet, by a few compares: the rules of
+//! [`Frame::check_forward`](fibula_packet::Frame::check_forward).
+
+/// Neither 0.0.0.0/8, 127.0.0.0/8, 169.254.0.0/16 nor 224.0.0.0/3.
+#[inline]
+pub(super) fn forwards_v4(address: u32) -> bool {
+    // One compare for both ends: 0 wraps around to the top.
+    let inside = (address >> 24).wrapping_sub(1) < 223;
+    inside & (address >> 24 != 127) & (address >> 16 != 0xa9fe)
+}
+
+/// Neither `::`, `::1`, fe80::/10 nor ff00::/8.
+#[inline]
+pub(super) fn forwards_v6(address: u128) -> bool {
+    // Most addresses are global unicast, 2000::/3.
+    let high = (address >> 64) as u64;
+    high >> 61 == 1 || !(address <= 1 || high >> 54 == 0x3fa || high >> 56 == 0xff)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    use super::*;
+
+    /// The first and the last address of every block, and the addresses beside them, by the standard library's rules.
+    #[test]
+    fn as_the_standard_library_says() {
+        for high in 0..=0xffff_u32 {
+            for address in [high << 16, high << 16 | 1, high << 16 | 0xffff] {
+                let ip = Ipv4Addr::from(address);
+                let [first, ..] = ip.octets();
+                let not = first == 0 || ip.is_loopback() || ip.is_link_local() || first >= 224;
+                assert_eq!(forwards_v4(address), !not, "{ip}");
+            }
+            let block = u128::from(high) << 112;
+            for address in [block, block | 1, block | 2, block | (u128::MAX >> 16)] {
+                let ip = Ipv6Addr::from(address);
+                let not = ip.is_unspecified()
+                    || ip.is_loopback()
+                    || ip.is_unicast_link_local()
+                    || ip.is_multicast();
+                assert_eq!(forwards_v6(address), !not, "{ip}");
+            }
+        }
+    }
+}
