@@ -1,1 +1,3 @@
 //! Tests of the router.
+
+mod pipeline;
