@@ -16,9 +16,11 @@ pub mod control;
 pub mod egress;
 pub mod forward;
 mod free;
+pub mod pipeline;
 pub mod pool;
 pub mod port;
 
 pub use egress::{Egress, Paths};
 pub use forward::{ForwardOptions, Forwarder, Outcome, View};
+pub use pipeline::{Pipeline, PipelineOptions};
 pub use pool::{Packet, Pool};

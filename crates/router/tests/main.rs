@@ -4,3 +4,4 @@ mod control;
 mod forward;
 #[cfg(target_os = "linux")]
 mod ports;
+mod pipeline;
