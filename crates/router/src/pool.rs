@@ -1,26 +1,66 @@
 //! The memory of packets: equal slots in one area, and who owns each.
 
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::sync::Mutex;
-use std::{alloc, slice};
+use std::slice;
+
+use crate::free::Free;
 
 /// One area of memory, cut into slots that hold a packet each. Ports may hand the whole area to the system
-/// (AF_XDP, DPDK), so it never moves.
+/// (AF_XDP, DPDK), so it never moves. Areas of 2 MiB and more ask the system for huge pages, as the tables of the
+/// engines do (not with `FIBULA_HUGE_PAGES=off`).
+///
+/// Any thread takes packets and gives them back; bursts are cheap, see [`Pool::take_many`].
+///
+/// ```
+/// use fibula_router::Pool;
+/// let pool = Pool::new(4, 2048);
+/// let mut packet = pool.take().unwrap();
+/// assert!(packet.fill(b"some bytes"));
+/// assert_eq!((packet.bytes(), pool.free()), (&b"some bytes"[..], 3));
+/// pool.give([packet]);
+/// assert_eq!(pool.free(), 4);
+/// ```
+///
+/// A packet that was given back is gone:
+///
+/// ```compile_fail,E0382
+/// let pool = fibula_router::Pool::new(4, 2048);
+/// let packet = pool.take().unwrap();
+/// pool.give([packet]);
+/// packet.bytes();
+/// ```
+///
+/// And no packet outlives its pool:
+///
+/// ```compile_fail,E0505
+/// let pool = fibula_router::Pool::new(4, 2048);
+/// let packet = pool.take().unwrap();
+/// drop(pool);
+/// packet.bytes();
+/// ```
 pub struct Pool {
     area: NonNull<u8>,
-    slots: u32,
+    layout: Layout,
     slot_len: u32,
-    free: Mutex<Vec<u32>>,
+    free: Free,
 }
 
-// SAFETY: the area is only reached through packets, each of which owns its slot alone.
+// SAFETY: the area is only reached through packets, each of which owns its slot alone; it is freed by whoever
+// drops the pool, which no packet outlives.
 unsafe impl Send for Pool {}
-// SAFETY: as above; the list of free slots has a lock.
+// SAFETY: as above; `Free`, which says who owns which slot, is itself `Sync`.
 unsafe impl Sync for Pool {}
 
 /// Bytes that are kept free in front of a received packet, for headers that become longer.
 pub const HEADROOM: usize = 256;
+
+/// The environment variable that forbids huge pages, and the size from which they are asked for.
+const HUGE_PAGES: &str = "FIBULA_HUGE_PAGES";
+const HUGE: usize = 2 << 20;
+/// Areas begin at a page, as the system wants them for AF_XDP.
+const PAGE: usize = 4096;
 
 /// A packet in a slot of a pool, which it owns alone. One that is forgotten keeps its slot until the pool
 /// goes: give it back with [`Pool::give`].
@@ -44,20 +84,31 @@ impl Pool {
     /// A pool of `slots` slots of `slot_len` bytes, a power of two of at least 512.
     ///
     /// # Panics
-    /// If `slot_len` is no such power, or there are no slots.
+    /// If `slot_len` is no such power, there are no slots, or so many that their size exceeds the address space.
     pub fn new(slots: u32, slot_len: u32) -> Self {
         assert!(slot_len.is_power_of_two() && slot_len >= 512 && slots > 0);
-        let area = NonNull::new(
-            // SAFETY: the layout is not empty.
-            unsafe { alloc::alloc_zeroed(layout(slots, slot_len)) },
-        )
-        .unwrap_or_else(|| alloc::handle_alloc_error(layout(slots, slot_len)));
-        Self { area, slots, slot_len, free: Mutex::new((0..slots).rev().collect()) }
+        let len =
+            (slots as usize).checked_mul(slot_len as usize).expect("the pool's size overflows");
+        let is_huge = len >= HUGE && std::env::var_os(HUGE_PAGES).is_none_or(|word| word != "off");
+        let layout = Layout::from_size_align(len, if is_huge { HUGE } else { PAGE })
+            .expect("the pool's size overflows");
+        // SAFETY: the layout is not empty.
+        let area =
+            NonNull::new(unsafe { alloc(layout) }).unwrap_or_else(|| handle_alloc_error(layout));
+        if is_huge {
+            // Before the first touch: pages once served do not become huge by themselves.
+            ask_for_huge_pages(area, layout);
+        }
+        // SAFETY: the allocation has that many bytes. They are written so that every byte of a slot is
+        // initialised, and so that no page is served while packets arrive.
+        unsafe { area.as_ptr().write_bytes(0, len) };
+        Self { area, layout, slot_len, free: Free::new(slots) }
     }
 
-    /// Where the area begins, and its length in bytes.
+    /// Where the area begins, and its length in bytes. Who writes there must own the packet of the slot, or have
+    /// its owner wait, as a port does that lends slots to the system.
     pub fn area(&self) -> (NonNull<u8>, usize) {
-        (self.area, self.slots as usize * self.slot_len as usize)
+        (self.area, self.layout.size())
     }
 
     /// Bytes of a slot.
@@ -65,21 +116,34 @@ impl Pool {
         self.slot_len as usize
     }
 
+    /// Slots, whoever owns them.
+    pub fn slots(&self) -> usize {
+        self.layout.size() / self.slot_len()
+    }
+
     /// An empty packet with [`HEADROOM`] in front; `None` if all slots are in use.
     pub fn take(&self) -> Option<Packet<'_>> {
-        let slot = self.free.lock().expect("nobody panics with it").pop()?;
-        Some(self.packet(slot))
+        let mut packet = None;
+        self.free.take(1, |slot| packet = Some(self.packet(slot)));
+        packet
+    }
+
+    /// Appends at most `most` empty packets to the burst and says how many: fewer only if slots are short.
+    pub fn take_many<'p>(&'p self, burst: &mut Vec<Packet<'p>>, most: usize) -> usize {
+        self.free.take(most, |slot| burst.push(self.packet(slot)))
     }
 
     /// Takes packets back.
+    ///
+    /// # Panics
+    /// If one is of another pool. Its slot stays with neither.
     pub fn give<'p>(&'p self, packets: impl IntoIterator<Item = Packet<'p>>) {
-        let mut free = self.free.lock().expect("nobody panics with it");
-        free.extend(packets.into_iter().map(|packet| self.slot_of(&packet)));
+        self.free.give(packets.into_iter().map(|packet| self.slot_of(&packet)));
     }
 
     /// Slots that nobody owns.
     pub fn free(&self) -> usize {
-        self.free.lock().expect("nobody panics with it").len()
+        self.free.len()
     }
 
     fn packet(&self, slot: u32) -> Packet<'_> {
@@ -96,26 +160,56 @@ impl Pool {
         }
     }
 
+    /// The slot of a packet. Its address says whether it is one of this pool: the areas of pools that live at the
+    /// same time are disjoint, and a packet's pool lives.
     fn slot_of(&self, packet: &Packet<'_>) -> u32 {
         let at = packet.slot.addr().get().wrapping_sub(self.area.addr().get());
-        let slot = at / self.slot_len();
-        assert!(slot < self.slots as usize, "a packet of another pool");
-        slot as u32
+        assert!(at < self.layout.size(), "a packet of another pool");
+        (at >> self.slot_len.trailing_zeros()) as u32
+    }
+}
+
+/// For ports that lend slots to the system, which names them by their place in the area.
+#[cfg(target_os = "linux")]
+impl Pool {
+    /// The packet's slot, and where in it the packet begins.
+    pub(crate) fn place(&self, packet: &Packet<'_>) -> (u32, u32) {
+        (self.slot_of(packet), packet.start)
+    }
+
+    /// The packet of that length in a slot, which begins there.
+    ///
+    /// # Safety
+    /// The slot's last packet was forgotten, and nobody else has the slot: no other packet, not the system.
+    ///
+    /// # Panics
+    /// If there is no such slot, or it is not that long.
+    pub(crate) unsafe fn reclaim(&self, slot: u32, start: u32, len: u32) -> Packet<'_> {
+        assert!(
+            (slot as usize) < self.slots()
+                && start <= self.slot_len
+                && len <= self.slot_len - start
+        );
+        Packet { start, len, ..self.packet(slot) }
     }
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
         // SAFETY: allocated with this layout; no packet outlives the pool that it borrows.
-        unsafe { alloc::dealloc(self.area.as_ptr(), layout(self.slots, self.slot_len)) }
+        unsafe { dealloc(self.area.as_ptr(), self.layout) }
     }
 }
 
-fn layout(slots: u32, slot_len: u32) -> alloc::Layout {
-    let len = slots as usize * slot_len as usize;
-    // Whole pages, as the system wants them for AF_XDP.
-    alloc::Layout::from_size_align(len, 4096).expect("an area that memory may have")
+#[cfg(all(target_os = "linux", not(miri)))]
+fn ask_for_huge_pages(start: NonNull<u8>, layout: Layout) {
+    // SAFETY: the range is ours and begins at a page; the advice changes how pages are served, not what they
+    // hold. A kernel without huge pages returns an error, which changes nothing either.
+    unsafe { libc::madvise(start.as_ptr().cast(), layout.size(), libc::MADV_HUGEPAGE) };
 }
+
+#[cfg(not(all(target_os = "linux", not(miri))))]
+fn ask_for_huge_pages(_: NonNull<u8>, _: Layout) {}
 
 impl Packet<'_> {
     /// The packet's bytes, from its link header on.
@@ -170,5 +264,71 @@ impl Packet<'_> {
             self.bytes_mut().copy_from_slice(bytes);
         }
         fits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[test]
+    fn packets_own_their_slots() {
+        let pool = Pool::new(3, 512);
+        let mut packets: Vec<Packet<'_>> = std::iter::from_fn(|| pool.take()).collect();
+        assert_eq!((packets.len(), pool.free()), (3, 0));
+        for (packet, byte) in packets.iter_mut().zip(1..) {
+            assert_eq!((packet.bytes(), packet.room()), (&[][..], 512 - HEADROOM));
+            assert!(packet.fill(&[byte; 512 - HEADROOM]));
+            assert!(!packet.fill(&[0; 512 - HEADROOM + 1]), "longer than its slot");
+        }
+        for (packet, byte) in packets.iter_mut().zip(1..) {
+            assert_eq!(packet.bytes(), [byte; 512 - HEADROOM]);
+            packet.grow_front(HEADROOM as isize);
+            packet.bytes_mut().fill(byte);
+        }
+        assert!(packets.iter().zip(1..).all(|(packet, byte)| packet.bytes() == [byte; 512]));
+        // Packets go to other threads, and come back from there.
+        let mut last = packets.pop().unwrap();
+        thread::scope(|scope| {
+            let pool = &pool;
+            scope.spawn(move || pool.give(packets));
+            last.grow_front(-500);
+            assert_eq!(last.bytes(), [3; 12]);
+        });
+        pool.give([last]);
+        assert_eq!(pool.free(), 3);
+        let again = pool.take().unwrap();
+        assert_eq!((again.bytes().len(), again.port, again.mark), (0, 0, 0));
+        pool.give([again]);
+    }
+
+    #[test]
+    #[should_panic(expected = "a packet of another pool")]
+    fn a_packet_of_another_pool_is_refused() {
+        let (one, other) = (Pool::new(2, 512), Pool::new(2, 512));
+        other.give(one.take());
+    }
+
+    #[test]
+    #[should_panic(expected = "room in front")]
+    fn a_packet_does_not_begin_before_its_slot() {
+        let pool = Pool::new(1, 512);
+        pool.take().unwrap().grow_front(HEADROOM as isize + 1);
+    }
+
+    #[test]
+    fn large_pools_begin_at_huge_pages() {
+        if cfg!(miri) {
+            return; // writes megabytes
+        }
+        let pool = Pool::new(2048, 2048);
+        let (start, len) = pool.area();
+        assert_eq!((start.addr().get() % PAGE, len, pool.slots()), (0, 4 << 20, 2048));
+        let mut burst = Vec::new();
+        assert_eq!(pool.take_many(&mut burst, 3000), 2048);
+        assert_eq!(pool.take_many(&mut burst, 1), 0);
+        pool.give(burst.drain(..));
+        assert_eq!(pool.free(), 2048);
     }
 }

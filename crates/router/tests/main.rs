@@ -1,3 +1,7 @@
 //! Tests of the router.
 
+mod control;
 mod forward;
+#[cfg(target_os = "linux")]
+mod ports;
+mod pipeline;

@@ -62,15 +62,17 @@ def enter():
             continue  # the terminal has told the child too, which says why it ends
 
 
-def inside():
+def inside(has_daemons=True):
     """Makes the place: called first in the new namespaces. This network namespace becomes the router's."""
-    for path in (RUN, pathlib.Path("/etc/frr"), pathlib.Path("/var/tmp")):
+    places = [RUN, pathlib.Path("/var/tmp"), *[pathlib.Path("/etc/frr")] * has_daemons]
+    for path in places:
         run("mount", "-t", "tmpfs", "none", str(path))
     for path in (RUN / "netns", RUN / "frr", LAB):
         path.mkdir()
-    for path in (RUN / "frr", pathlib.Path("/etc/frr"), LAB):
-        shutil.chown(path, "frr", "frr")
-    pathlib.Path("/etc/frr/vtysh.conf").touch()
+    if has_daemons:
+        for path in (RUN / "frr", pathlib.Path("/etc/frr"), LAB):
+            shutil.chown(path, "frr", "frr")
+        pathlib.Path("/etc/frr/vtysh.conf").touch()
     LAB.chmod(0o755)
     run("ip", "link", "set", "lo", "up")
     sysctl("net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1", *NO_DAD, *KEEP)
@@ -92,6 +94,11 @@ def run(*command, text=None, timeout=120):
     if done.returncode != 0:
         raise Failed(f"{' '.join(command)}: exit status {done.returncode}: {done.stderr.strip() or done.stdout.strip()}")
     return done.stdout
+
+
+def attempt(*command):
+    """Runs a command that may fail."""
+    subprocess.run(command, capture_output=True, check=False, timeout=120)
 
 
 def link(device, address4, address6, neighbour, far4, far6):

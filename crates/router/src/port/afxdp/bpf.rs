@@ -1,0 +1,152 @@
+//! The system call bpf(2): maps, programs, and links that attach a program for as long as they are open.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// Kinds of maps.
+#[derive(Clone, Copy)]
+pub(super) enum MapKind {
+    Hash = 1,
+    XskMap = 17,
+}
+
+const MAP_CREATE: i32 = 0;
+const MAP_UPDATE: i32 = 2;
+const MAP_DELETE: i32 = 3;
+const PROG_LOAD: i32 = 5;
+const LINK_CREATE: i32 = 28;
+
+const PROG_TYPE_XDP: u32 = 6;
+const ATTACH_XDP: u32 = 37;
+/// Bytes of the verifier's log, whose end is shown.
+const LOG: usize = 256 << 10;
+
+/// Calls bpf(2) with the arguments of a command.
+///
+/// # Safety
+/// The type is that of the command's arguments, and what its pointers point to is as the command wants it.
+unsafe fn bpf<T>(command: i32, arguments: &T) -> io::Result<i64> {
+    // SAFETY: by the caller's promise.
+    let result = unsafe {
+        libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(arguments), size_of::<T>())
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i64) }
+}
+
+/// Calls bpf(2) with a command that opens something.
+///
+/// # Safety
+/// As [`bpf`]; the command returns a new file descriptor.
+unsafe fn open<T>(command: i32, arguments: &T) -> io::Result<OwnedFd> {
+    // SAFETY: by the caller's promise; the descriptor is new, so nobody else closes it.
+    unsafe { Ok(OwnedFd::from_raw_fd(bpf(command, arguments)? as i32)) }
+}
+
+/// Makes a map.
+pub(super) fn map(kind: MapKind, key: u32, value: u32, entries: u32) -> io::Result<OwnedFd> {
+    let arguments = [kind as u32, key, value, entries, 0];
+    // SAFETY: these are the first five fields of the command, the others are zero if they are left out.
+    unsafe { open(MAP_CREATE, &arguments) }
+}
+
+#[repr(C)]
+struct Element {
+    map: u32,
+    padding: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+/// Sets an entry of a map, whose keys and values have these types.
+pub(super) fn update<const K: usize>(map: &OwnedFd, key: &[u8; K], value: u32) -> io::Result<()> {
+    let value = value.to_ne_bytes();
+    let element = Element {
+        map: map.as_raw_fd() as u32,
+        padding: 0,
+        key: key.as_ptr().expose_provenance() as u64,
+        value: value.as_ptr().expose_provenance() as u64,
+        flags: 0,
+    };
+    // SAFETY: the kernel reads a key and a value of the sizes that the map was made with; all maps here have values of
+    // four bytes, and callers give keys as they made the map.
+    unsafe { bpf(MAP_UPDATE, &element).map(drop) }
+}
+
+/// Removes an entry of a map, if it is there.
+pub(super) fn remove<const K: usize>(map: &OwnedFd, key: &[u8; K]) -> io::Result<()> {
+    let key = key.as_ptr().expose_provenance() as u64;
+    let element = Element { map: map.as_raw_fd() as u32, padding: 0, key, value: 0, flags: 0 };
+    // SAFETY: as for `update`; the value is not read.
+    match unsafe { bpf(MAP_DELETE, &element) } {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// `union bpf_attr` of the command, as far as it is used.
+#[repr(C)]
+struct Load {
+    kind: u32,
+    count: u32,
+    instructions: u64,
+    license: u64,
+    log_level: u32,
+    log_size: u32,
+    log: u64,
+    kernel: u32,
+    flags: u32,
+    name: [u8; 16],
+}
+
+/// Loads an XDP program. The verifier's words are in the error.
+pub(super) fn load(name: &str, instructions: &[u64]) -> io::Result<OwnedFd> {
+    const LICENSE: &CStr = c"MIT OR Apache-2.0";
+    let mut load = Load {
+        kind: PROG_TYPE_XDP,
+        count: instructions.len() as u32,
+        instructions: instructions.as_ptr().expose_provenance() as u64,
+        license: LICENSE.as_ptr().expose_provenance() as u64,
+        log_level: 0,
+        log_size: 0,
+        log: 0,
+        kernel: 0,
+        flags: 0,
+        name: [0; 16],
+    };
+    for (to, from) in load.name[..15].iter_mut().zip(name.bytes()) {
+        *to = from;
+    }
+    // SAFETY: the kernel reads so many instructions and the licence's name, which live until the call returns.
+    let first = match unsafe { open(PROG_LOAD, &load) } {
+        Err(error) if error.kind() != io::ErrorKind::PermissionDenied => error,
+        other => return other,
+    };
+    // Once more, for the log.
+    let mut log = vec![0_u8; LOG];
+    load.log_level = 1;
+    load.log_size = LOG as u32;
+    load.log = log.as_mut_ptr().expose_provenance() as u64;
+    // SAFETY: as above; the kernel writes at most so many bytes of the log.
+    match unsafe { open(PROG_LOAD, &load) } {
+        Ok(program) => Ok(program),
+        Err(_) => {
+            let end = log.iter().position(|&byte| byte == 0).unwrap_or(LOG);
+            let said = String::from_utf8_lossy(&log[..end]);
+            let what = format!("the kernel refuses the XDP program: {first}\n{}", said.trim_end());
+            Err(io::Error::new(first.kind(), what))
+        }
+    }
+}
+
+/// Flags of an XDP link: the driver runs the program, or the kernel does on any interface.
+pub(super) const NATIVE: u32 = 1 << 2;
+pub(super) const GENERIC: u32 = 1 << 1;
+
+/// Attaches an XDP program to an interface, until the link is closed, by whatever end of the process.
+pub(super) fn attach(program: &OwnedFd, interface: u32, mode: u32) -> io::Result<OwnedFd> {
+    let arguments = [program.as_raw_fd() as u32, interface, ATTACH_XDP, mode];
+    // SAFETY: these are the command's first four fields, without pointers.
+    unsafe { open(LINK_CREATE, &arguments) }
+}

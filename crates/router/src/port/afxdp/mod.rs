@@ -1,0 +1,241 @@
+//! XDP sockets (AF_XDP): packets pass by the kernel's network stack.
+//!
+//! ```text
+//!   interface ──► XDP program ──► not for this machine ──► receive ring ──► Receive
+//!                     │                                    fill ring ◄── free slots of the pool
+//!                     └──► all else ──► the kernel         transmit ring ◄── Transmit
+//!                                                          completion ring ──► slots that were sent
+//! ```
+//!
+//! The pool's area is the sockets' memory (UMEM): a received packet lies in its slot when it is seen. Each queue of the interface
+//! has a socket. The program hands over unicast IPv4 and IPv6 packets to the interface's MAC address, with or without a
+//! VLAN tag, unless the destination is an address of this machine ([`AfXdp::set_local`]); ARP, neighbour discovery, multicast and
+//! what is for the machine stay with the kernel. It is attached as long as the port or its handle lives, and no longer than
+//! the process.
+//!
+//! What the program cannot see: a VLAN tag that the device has taken off (`ethtool -K IF rxvlan off`; on a veth pair
+//! `ethtool -K PEER txvlan off`). In generic mode, packets that are longer than a slot are lost: large packets of a TCP sender at
+//! the other end of a veth pair (`ethtool -K PEER tso off gso off`), or that were merged (`ethtool -K IF gro off`).
+
+mod asm;
+mod bpf;
+mod program;
+mod receive;
+mod ring;
+mod socket;
+mod transmit;
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use self::program::Program;
+use self::receive::XdpReceive;
+use self::socket::{Socket, Wanted};
+use self::transmit::XdpTransmit;
+use super::system::{Interface, explain, is_full};
+use super::{Port, Queue};
+use crate::Pool;
+use crate::pool::HEADROOM;
+
+/// Who runs the program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// The driver if it can, else the kernel.
+    #[default]
+    Auto,
+    /// The driver, before the kernel has made a packet of its own of a frame.
+    Native,
+    /// The kernel, on any interface; slower.
+    Generic,
+}
+
+/// Who writes received packets into the pool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Copying {
+    /// The device if it can, else the kernel.
+    #[default]
+    Auto,
+    /// The kernel copies them there.
+    Copy,
+    /// The device itself.
+    ZeroCopy,
+}
+
+/// How an AF_XDP port is opened.
+#[derive(Clone, Debug)]
+pub struct AfXdpOptions {
+    /// Who runs the program.
+    pub mode: Mode,
+    /// Who writes received packets into the pool.
+    pub copying: Copying,
+    /// Entries of each of a queue's four rings, a power of two. The fill ring's slots are taken from the pool at once.
+    pub ring: u32,
+    /// The machine's own addresses: see [`AfXdp::set_local`].
+    pub local: Vec<IpAddr>,
+}
+
+impl Default for AfXdpOptions {
+    fn default() -> Self {
+        Self { mode: Mode::Auto, copying: Copying::Auto, ring: 2048, local: Vec::new() }
+    }
+}
+
+/// The handle of an opened port: what the program does, and what was got of what was asked for.
+#[derive(Clone)]
+pub struct AfXdp {
+    attached: Arc<Attached>,
+    mode: Mode,
+    is_zero_copy: bool,
+}
+
+/// A program on an interface; the link is open as long as it is attached.
+struct Attached {
+    program: Program,
+    _link: OwnedFd,
+}
+
+impl AfXdp {
+    /// Packets to these addresses, all that the machine has, stay with the kernel; replaces the addresses set before.
+    ///
+    /// # Errors
+    /// If there are more than 16,384 of a family.
+    pub fn set_local(&self, addresses: &[IpAddr]) -> io::Result<()> {
+        self.attached.program.set_local(addresses)
+    }
+
+    /// [`Mode::Native`] or [`Mode::Generic`].
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Whether the device itself writes received packets into the pool, in all queues.
+    pub fn is_zero_copy(&self) -> bool {
+        self.is_zero_copy
+    }
+}
+
+/// Opens all queues of the interface in the network namespace that the thread is in.
+///
+/// # Errors
+/// If there is no such interface, its MTU is too large for the pool's slots, these are not of 2048 or 4096 bytes, the driver cannot
+/// do what the options ask for, another XDP program is attached, or a right is missing (CAP_NET_ADMIN, CAP_NET_RAW and
+/// CAP_BPF). What the kernel's verifier says is in the error.
+pub fn open<'p>(
+    name: &str,
+    pool: &'p Pool,
+    options: &AfXdpOptions,
+) -> io::Result<(Port<'p>, AfXdp)> {
+    let interface = Arc::new(Interface::find("afxdp", name)?);
+    check(&interface, pool, options)?;
+    let (queues, transmit_queues) = interface.channels();
+    if queues != transmit_queues {
+        let what = format!(
+            "it has {queues} receive and {transmit_queues} transmit queues: make them equal with `ethtool -L {name}`"
+        );
+        return Err(interface.error(io::ErrorKind::Unsupported, &what));
+    }
+    let program = Program::load(interface.mac, queues)
+        .map_err(|error| explain(&interface.port, hint(&error), error))?;
+    program.set_local(&options.local)?;
+    let (link, mode) = attach(&interface, &program, options.mode)?;
+    let attached = Arc::new(Attached { program, _link: link });
+    let copying = match (mode, options.copying) {
+        // The kernel has copied the packet already.
+        (Mode::Generic, Copying::Auto) => Copying::Copy,
+        (_, copying) => copying,
+    };
+    // A sender's kernel leaves checksums to a device; a virtual one does not compute them.
+    let is_partial = mode == Mode::Generic || matches!(interface.driver().as_str(), "veth" | "tun");
+    let mut handle = AfXdp { attached: attached.clone(), mode, is_zero_copy: true };
+    let queues = (0..queues)
+        .map(|queue| {
+            let wanted = Wanted { queue, ring: options.ring, copying };
+            let opened = Socket::open(&interface, &attached, &attached.program, pool, &wanted)?;
+            handle.is_zero_copy &= opened.is_zero_copy;
+            let socket = opened.socket;
+            Ok(Queue {
+                receive: Box::new(XdpReceive::new(
+                    opened.fill,
+                    opened.received,
+                    socket.clone(),
+                    pool,
+                    is_partial,
+                )),
+                transmit: Box::new(XdpTransmit::new(opened.sent, opened.completed, socket, pool)),
+            })
+        })
+        .collect::<io::Result<_>>()
+        .map_err(|error| explain(&interface.port, hint(&error), error))?;
+    let port = Port {
+        name: interface.port.clone(),
+        interface: interface.index,
+        mac: interface.mac,
+        mtu: interface.mtu,
+        is_shared: false,
+        queues,
+    };
+    Ok((port, handle))
+}
+
+fn check(interface: &Interface, pool: &Pool, options: &AfXdpOptions) -> io::Result<()> {
+    if !matches!(pool.slot_len(), 2048 | 4096) {
+        let what = format!("slots of {} bytes: XDP sockets take 2048 or 4096", pool.slot_len());
+        return Err(interface.error(io::ErrorKind::InvalidInput, &what));
+    }
+    if !options.ring.is_power_of_two() {
+        let what = format!("rings of {} entries: it must be a power of two", options.ring);
+        return Err(interface.error(io::ErrorKind::InvalidInput, &what));
+    }
+    interface.check_room(pool.slot_len() - HEADROOM)
+}
+
+/// Attaches the program as it is wanted.
+fn attach(interface: &Interface, program: &Program, wanted: Mode) -> io::Result<(OwnedFd, Mode)> {
+    let attach = |flag| bpf::attach(&program.program, interface.index, flag);
+    let native = || {
+        attach(bpf::NATIVE).map(|link| (link, Mode::Native)).map_err(|error| {
+            let hint = match error.raw_os_error() {
+                Some(libc::EBUSY | libc::EEXIST) => ANOTHER,
+                Some(libc::EPERM | libc::EACCES) => RIGHTS,
+                _ => {
+                    "its driver does not run this XDP program (none at all, or not with this MTU or number of queues): try generic mode"
+                }
+            };
+            explain(&interface.port, hint, error)
+        })
+    };
+    let generic = || {
+        attach(bpf::GENERIC)
+            .map(|link| (link, Mode::Generic))
+            .map_err(|error| explain(&interface.port, hint(&error), error))
+    };
+    match wanted {
+        Mode::Native => native(),
+        Mode::Generic => generic(),
+        Mode::Auto => native().or_else(|_| generic()),
+    }
+}
+
+const ANOTHER: &str = "another XDP program is attached: `ip link show` names it, `ip link set IF xdp off` detaches one that no process holds";
+const RIGHTS: &str =
+    "run it as root, or give the program CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_IPC_LOCK";
+
+/// What to do about an error.
+fn hint(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => RIGHTS,
+        Some(libc::EBUSY | libc::EEXIST) => ANOTHER,
+        Some(libc::EOPNOTSUPP) => "the driver cannot do this: without zero copy it may",
+        Some(libc::EINVAL) => "the kernel does not take it: is it older than 5.9?",
+        Some(libc::EAFNOSUPPORT) => "the kernel has no XDP sockets (CONFIG_XDP_SOCKETS)",
+        Some(libc::ENOBUFS | libc::ENOMEM) => "too little memory may be locked: raise `ulimit -l`",
+        _ => "",
+    }
+}
+
+/// Whether the kernel cannot do more now.
+fn is_busy(error: rustix::io::Errno) -> bool {
+    is_full(&error.into())
+}

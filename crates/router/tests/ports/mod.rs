@@ -1,0 +1,6 @@
+//! Ports of the system, on pairs of virtual interfaces. It needs root; without, the tests say so.
+
+mod frames;
+mod kinds;
+mod lost;
+mod world;
