@@ -166,7 +166,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
 /// The sources in a RIB, every peer's routes.
 fn rib(args: &Args) -> Result<RibStats, Failure> {
     let mut rib = Rib::default();
-    let mut player = Player::new(&args.read, false);
+    let mut player = Player::new(&args.read, None, false);
     for (name, source) in Source::parse_list(&args.table)? {
         if name == "-" {
             return Err(Failure::new(

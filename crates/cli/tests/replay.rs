@@ -243,3 +243,37 @@ fn a_checkpoint_of_archives_is_gone_on_from() {
         &mrt.join("ripencc-bgpdump-updates.20160811.1600.gz"),
     );
 }
+
+/// BMP and FPM have several routing instances: one is followed, the others are counted.
+#[test]
+fn one_routing_instance_is_followed() {
+    let [bmp, fpm] =
+        ["bmp/netgauze-upa-2.bmp.xz", "fpm/small-nhg.c1.fpm.xz"].map(|file| cuts().join(file));
+    let (bmp, fpm) = (arg(&bmp), arg(&fpm));
+    for (vrf, updates, (other, left_out)) in
+        [("pre-policy", 2, ("loc-rib", 8)), ("loc-rib", 8, ("pre-policy", 2))]
+    {
+        let report = replay(&["--updates", bmp, "--vrf", vrf]);
+        assert_eq!((int(&report, "updates"), int(&report, "wrong")), (updates, 0), "{report}");
+        assert_eq!(report["left_out"], serde_json::json!({ other: left_out }));
+    }
+    // Without a choice it is the main one, which BMP has not.
+    let refused = said(&[&["replay", "--updates", bmp][..], &QUICK].concat());
+    assert_eq!(refused.code, 2, "{}", refused.err);
+    let why =
+        "no updates of the main routing instance; of others there are: loc-rib 8, pre-policy 2";
+    assert!(refused.err.contains(why) && refused.err.contains("--vrf loc-rib"), "{}", refused.err);
+    // FPM has it, and table 100 beside it.
+    let report = replay(&["--updates", fpm]);
+    assert!(
+        int(&report, "updates") > 900 && report["left_out"]["100"].as_u64().unwrap() > 0,
+        "{report}"
+    );
+    let report = replay(&["--updates", fpm, "--vrf", "100"]);
+    assert!(
+        int(&report, "updates") > 0 && report["left_out"][""].as_u64().unwrap() > 900,
+        "{report}"
+    );
+    let text = done(&[&["replay", "--updates", fpm][..], &QUICK].concat()).out;
+    assert!(text.contains("left out updates of other routing instances: 100 "), "{text}");
+}

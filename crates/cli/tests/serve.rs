@@ -54,13 +54,19 @@ impl Server {
 
     /// Waits for a line of the log that begins so; gives its rest.
     fn hear(&self, begin: &str) -> String {
+        self.hear_at(begin).1
+    }
+
+    /// The same, with the line's level.
+    fn hear_at(&self, begin: &str) -> (String, String) {
         let until = Instant::now() + PATIENCE;
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let said = self.log.recv_timeout(left).unwrap_or_else(|e| panic!("no {begin:?}: {e}"));
             let text = said["message"].as_str().unwrap_or_else(|| panic!("no JSON: {said}"));
             if let Some(rest) = text.strip_prefix(begin) {
-                return rest.to_owned();
+                let level = said["level"].as_str().expect("lines have a level");
+                return (level.to_owned(), rest.to_owned());
             }
         }
     }
@@ -248,6 +254,9 @@ fn frr_is_followed_over_losses_and_restarts() {
         ended
     });
     server.signal("TERM");
+    // A connection that is closed because the operator ends the server is nothing to warn of.
+    let (level, rest) = server.hear_at("fpm 127.0.0.1: closed behind byte ");
+    assert_eq!((&*level, rest.ends_with(": this end was stopped")), ("INFO", true), "{rest}");
     assert_eq!(server.end(), Some(0));
     // The checkpoint is a table for other commands.
     let looked = done(&["lookup", "--table", &checkpoint, "--json", "10.9.0.7"]);

@@ -1,7 +1,7 @@
 //! Sources that do not end: what a stream of bytes says, over connections that come and go.
 //!
 //! ```text
-//!                    connected                  every peer is complete, or nothing came for a while
+//!                    connected                       no peer and no route of an open peer came for a while
 //!   Idle ───────────────────────► Resync ──────────────────────────────────────────────────► Up
 //!    ▲                            │    ▲                                                      │
 //!    │ hold time is over          ▼    │ connected                                            │
@@ -11,8 +11,9 @@
 //!
 //! When a connection is lost its routes go on serving: the daemon at the other end still forwards. When
 //! the next one begins, everything is stale until it is said again. Formats with an end mark (BGP's
-//! End-of-RIB) say when a peer is complete; others (FPM) do not, so a stream that has been quiet for a
-//! while counts as complete.
+//! End-of-RIB) say when a peer is complete, and what it left stale goes then. No format says how many peers
+//! will come, and some (FPM) have no marks. So a connection is complete after a while in which no peer appeared or ended, and
+//! no routes came of peers that have not ended.
 //!
 //! There is no I/O and no clock in here: whoever owns the socket gives bytes and times, and calls
 //! [`Session::tick`] at [`Session::deadline`].
@@ -34,8 +35,8 @@ pub struct SessionOptions {
     /// The name of the table that is fed, as [`Rib::vrf`](fibula_rib::Rib::vrf) knows it; further routing instances of the
     /// source are called so with a slash and their name behind. Empty for the global one.
     pub table: String,
-    /// After a connection began and then no route came, and no peer, for so long, it has said everything. Other
-    /// words do not count: FRR says every second that a peer is still down.
+    /// After a connection began and then for so long no peer appeared or ended, and no route came of a peer that had
+    /// not ended, it has said everything. Other words do not count: FRR says every second that a peer is still down.
     pub quiet: Duration,
     /// After a connection has been there for so long, it has said everything, quiet or not: some streams
     /// never are.
@@ -74,7 +75,7 @@ pub struct Session {
     connect: Box<dyn Fn() -> Box<dyn Decoder> + Send>,
     options: SessionOptions,
     state: State,
-    /// When a route or a peer came last that was not known.
+    /// When something came last that says that the connection has not said everything ([`Peers::progress`]).
     news: Duration,
     peers: Peers,
     events: Box<dyn Fn(Event) + Send>,
@@ -169,7 +170,7 @@ impl Session {
             State::Idle | State::Lost(_) => return Ok(()),
         };
         peers.figures.bytes += bytes.len() as u64;
-        let before = peers.news();
+        let before = peers.progress();
         let SessionOptions { peer: speaker, table, .. } = options;
         let mut told = Told { to, peers, is_resync, speaker, table, events, failed: None };
         let pushed = driver.push(bytes, &mut told);
@@ -181,10 +182,9 @@ impl Session {
             DriveError::Stopped(Stopped::Misfit(what)) => FeedError::Misfit(what),
             other => FeedError::Misfit(other.to_string()),
         })?;
-        if peers.news() != before {
+        if peers.progress() != before {
             self.news = now;
         }
-        self.complete_if_all_are();
         Ok(())
     }
 
@@ -247,13 +247,6 @@ impl Session {
     pub fn end(&mut self, to: &mut dyn Listener) -> Result<(), FeedError> {
         self.state = State::Idle;
         self.peers.end(to)
-    }
-
-    /// Every peer has said that it is complete.
-    fn complete_if_all_are(&mut self) {
-        if self.peers.open.is_empty() && !self.peers.indices.is_empty() {
-            self.become_up();
-        }
     }
 
     fn become_up(&mut self) {

@@ -33,9 +33,15 @@ pub(crate) struct Peers {
 }
 
 impl Peers {
-    /// Another number whenever a route or a peer comes.
-    pub(crate) fn news(&self) -> u64 {
-        self.figures.announced + self.figures.withdrawn + self.indices.len() as u64
+    /// Something else whenever a peer appears or ends, or a route comes while a peer has not ended: how many peers
+    /// there are, how many of them have not ended, and their routes. After all have ended routes are changes, and say nothing of
+    /// whether more peers come.
+    pub(crate) fn progress(&self) -> (usize, usize, u64) {
+        let routes = match self.open.is_empty() {
+            true => 0,
+            false => self.figures.announced + self.figures.withdrawn,
+        };
+        (self.indices.len(), self.open.len(), routes)
     }
 
     /// What the source calls its peers and routing instances is new from here on.

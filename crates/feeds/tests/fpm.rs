@@ -1,25 +1,21 @@
 //! FRR over FPM: connections that come and go.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
 use std::time::Duration;
 
 use fibula_core::Addr;
 use fibula_feeds::{Session, SessionOptions};
-use fibula_ingest::{decompress, fpm::FpmDecoder};
+use fibula_ingest::fpm::FpmDecoder;
 use fibula_rib::Rib;
+
+use crate::common;
 
 fn s(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
 fn recorded(name: &str) -> Vec<u8> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/fpm").join(name);
-    let mut bytes = Vec::new();
-    decompress(File::open(path).unwrap()).unwrap().1.read_to_end(&mut bytes).unwrap();
-    bytes
+    common::recorded(&format!("fpm/{name}"))
 }
 
 fn session() -> Session {

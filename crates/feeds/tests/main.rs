@@ -1,6 +1,7 @@
 //! The integration tests of the crate, as one binary: linking takes longer than most of them run.
 
 mod bgp;
+mod bmp;
 mod common;
 #[cfg(target_os = "linux")]
 mod daemons;

@@ -24,6 +24,8 @@ pub struct Changed {
     pub peer: u32,
     /// The attributes of the best path; `None` if the route is gone.
     pub best: Option<AttributeSet>,
+    /// The AS that originated the last path, if the route is gone and that was a path of BGP.
+    pub last_origin: Option<u32>,
 }
 
 /// What [`History::since`] found.
@@ -71,7 +73,8 @@ impl History {
             ring.changes.pop_front();
         }
         let (id, prefix) = (ring.next, AnyPrefix::from(change.prefix));
-        ring.changes.push_back(Changed { id, time, vrf, prefix, peer: change.peer, best });
+        let &Change { peer, last_origin, .. } = change;
+        ring.changes.push_back(Changed { id, time, vrf, prefix, peer, best, last_origin });
         ring.next += 1;
         if ring.waiting > 0 {
             self.more.notify_all();
@@ -122,7 +125,8 @@ mod tests {
     use super::*;
 
     fn push(history: &History, prefix: &str) {
-        history.push(3, &Change::<u32> { prefix: prefix.parse().unwrap(), peer: 7, best: None });
+        let prefix = prefix.parse().unwrap();
+        history.push(3, &Change::<u32> { prefix, peer: 7, best: None, last_origin: None });
     }
 
     #[test]

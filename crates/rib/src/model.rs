@@ -35,7 +35,7 @@ fn prefix(at: u32) -> Prefix<u32> {
 
 fn change(at: u32, hop: u32) -> Change<u32> {
     let set = AttributeSet::new(&Attributes::Values(&[Value::Int(hop.into())]));
-    Change { prefix: prefix(at), peer: 0, best: Some((hop, set)) }
+    Change { prefix: prefix(at), peer: 0, best: Some((hop, set)), last_origin: None }
 }
 
 /// No clock: every change is due at once, none is ever late.

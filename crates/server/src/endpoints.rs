@@ -34,6 +34,7 @@ const GET: Endpoint = Endpoint {
     returns: Returns::Media(&[]),
     refusals: &[],
     is_open: false,
+    is_lenient: false,
     handler: Handler::Now(page::index),
 };
 
@@ -150,7 +151,7 @@ pub(crate) static ENDPOINTS: [Endpoint; COUNT] = [
                 "origin_as",
                 0,
                 u32::MAX as u64,
-                "Routes that this AS originates, and routes that are gone.",
+                "Routes that this AS originates, and those of its routes that are gone.",
             ),
             number("peer", 0, u32::MAX as u64, "Routes of the peer of this number."),
             number("limit", 1, changes::MOST, "Changes; 100 if it is left out."),
@@ -172,7 +173,7 @@ pub(crate) static ENDPOINTS: [Endpoint; COUNT] = [
                 "origin_as",
                 0,
                 u32::MAX as u64,
-                "Routes that this AS originates, and routes that are gone.",
+                "Routes that this AS originates, and those of its routes that are gone.",
             ),
             number("peer", 0, u32::MAX as u64, "Routes of the peer of this number."),
             number(
@@ -256,6 +257,7 @@ pub(crate) static ENDPOINTS: [Endpoint; COUNT] = [
         ],
         returns: Returns::Media(&["text/html"]),
         is_open: true,
+        is_lenient: true,
         handler: Handler::Now(page::index),
         ..GET
     },

@@ -45,7 +45,15 @@ fn the_past_is_filtered_and_newest_first() {
     lab.say("bgp", "10.0.0.0/8", 2, (1, 64601));
     lab.say("bgp", "2001:db8::/32", 1, (1, 64600));
     lab.withdraw("bgp/100", "10.1.0.0/16", 0);
+    // Each of these but the last one is a change to the path of another AS.
+    lab.withdraw("bgp", "10.0.0.0/8", 2);
+    for peer in [1, 0] {
+        lab.withdraw("bgp", "10.0.0.0/8", peer);
+    }
     let all = [
+        gone("bgp", "10.0.0.0/8"),
+        announced("bgp", "10.0.0.0/8", 0, (5, 64602)),
+        announced("bgp", "10.0.0.0/8", 1, (3, 64600)),
         gone("bgp/100", "10.1.0.0/16"),
         announced("bgp", "2001:db8::/32", 1, (1, 64600)),
         announced("bgp", "10.0.0.0/8", 2, (1, 64601)),
@@ -53,17 +61,19 @@ fn the_past_is_filtered_and_newest_first() {
         announced("bgp", "10.0.0.0/8", 1, (3, 64600)),
     ];
     for (query, expected) in [
-        ("", &[0, 1, 2, 3, 4][..]),
+        ("", &[0, 1, 2, 3, 4, 5, 6, 7][..]),
         ("?limit=2", &[0, 1]),
-        ("?table=bgp", &[1, 2, 4]),
-        ("?prefix=10.0.0.0/8", &[0, 2, 3, 4]),
-        ("?prefix=10.0.0.0/8&view=covered", &[0, 2, 3, 4]),
-        ("?prefix=10.0.0.0/8&view=exact", &[2, 4]),
-        ("?prefix=10.1.0.0/16", &[0, 3]),
-        ("?prefix=::/0", &[1]),
-        ("?peer=1", &[1, 4]),
-        ("?origin_as=64601", &[0, 2, 3]),
-        ("?origin_as=64601&table=bgp", &[2]),
+        ("?table=bgp", &[0, 1, 2, 4, 5, 7]),
+        ("?prefix=10.0.0.0/8", &[0, 1, 2, 3, 5, 6, 7]),
+        ("?prefix=10.0.0.0/8&view=covered", &[0, 1, 2, 3, 5, 6, 7]),
+        ("?prefix=10.0.0.0/8&view=exact", &[0, 1, 2, 5, 7]),
+        ("?prefix=10.1.0.0/16", &[3, 6]),
+        ("?prefix=::/0", &[4]),
+        ("?peer=1", &[2, 4, 7]),
+        ("?origin_as=64600", &[2, 4, 7]),
+        ("?origin_as=64601", &[3, 5, 6]),
+        ("?origin_as=64601&table=bgp", &[5]),
+        ("?origin_as=64602", &[0, 1]),
     ] {
         let answer = get(&mut client, &format!("/v1/history{query}"));
         let changes = answer["changes"].as_array().unwrap();

@@ -7,6 +7,7 @@ use fibula_core::{AnyPrefix, PerFamily, Update, Vrf};
 use fibula_feeds::{FeedError, Listener, LiveFeed};
 use fibula_rib::{Live, Peer};
 
+use super::instance::{Follow, Instances};
 use super::reader::AllHints;
 use crate::failure::Failure;
 use crate::progress::Bar;
@@ -60,6 +61,8 @@ impl Updates {
 /// Plays tables and updates to a listener.
 pub struct Player<'a> {
     read: &'a ReadArgs,
+    /// What is followed of the files, and what is not.
+    pub instances: Instances,
     /// Says what is damaged, at the first hearing.
     pub aloud: bool,
     /// Records that were damaged and skipped.
@@ -67,8 +70,8 @@ pub struct Player<'a> {
 }
 
 impl<'a> Player<'a> {
-    pub fn new(read: &'a ReadArgs, aloud: bool) -> Self {
-        Self { read, aloud, damaged: 0 }
+    pub fn new(read: &'a ReadArgs, vrf: Option<&str>, aloud: bool) -> Self {
+        Self { read, instances: Instances::new(vrf), aloud, damaged: 0 }
     }
 
     pub fn table(&mut self, source: &Source, to: &mut dyn Listener) -> Result<(), Failure> {
@@ -95,7 +98,8 @@ impl<'a> Player<'a> {
             let mut show = |progress| bar.show(progress);
             let mut options = self.read.decoder()?;
             options.progress = Some(&mut show);
-            fibula_feeds::file(&spec, &mut options, to)?
+            let mut follow = Follow { to, instances: &mut self.instances };
+            fibula_feeds::file(&spec, &mut options, &mut follow)?
         };
         self.damaged += report.read.damaged;
         if self.aloud {

@@ -5,6 +5,7 @@
 //! with what was true at that point of the feed.
 
 pub mod feed;
+mod instance;
 mod plain;
 mod reader;
 pub mod report;
@@ -26,6 +27,7 @@ use crate::failure::{Failure, Outcome};
 use crate::progress::note;
 use crate::source::{ReadArgs, Source, parse_family};
 use feed::{Hinted, Player, Updates};
+use instance::Counts;
 use plain::Plain;
 use reader::{AllHints, Phase, Phases, Seen};
 use report::{Report, memory_bytes, rounded};
@@ -37,7 +39,8 @@ Examples:
   fibula replay --table gen:v4:2024:900000:1 --updates churn:1000000:1 --rate 200000 --json
   fibula replay --table rib.bz2 --updates updates.gz --checkpoint rib.fib --audit full
 
-Updates are MRT files, or churn:COUNT:SEED: generated ones about the routes of the table. They are read
+Updates are MRT, BMP or FPM files, or churn:COUNT:SEED: generated ones about the routes of the table. Of
+files with several routing instances one is followed (--vrf), and the report counts what was left out. They are read
 twice: the second time into plain maps, with which sampled answers of the reader are compared at the
 point of the feed that their table takes in, and the RIB at the end.
 
@@ -57,9 +60,13 @@ pub struct Args {
     /// empty if there is none
     #[arg(long, short, value_name = "TABLE,...")]
     table: Vec<String>,
-    /// The updates: MRT files, or churn:COUNT:SEED
+    /// The updates: MRT, BMP or FPM files, or churn:COUNT:SEED
     #[arg(long, short, required = true, num_args = 1.., value_name = "FILE")]
     updates: Vec<String>,
+    /// The routing instance of the files that is followed: a view of BMP (pre-policy), a kernel's table of
+    /// FPM (100), a route distinguisher; the main one if none is named
+    #[arg(long, value_name = "NAME")]
+    vrf: Option<String>,
     /// Speed: max, or how many times real time, by the updates' own times: 1, 10
     #[arg(long, default_value = "max", value_name = "SPEED")]
     speed: Speed,
@@ -145,7 +152,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         },
     };
     let mut report = Report::default();
-    let mut player = Player::new(&plan.read, true);
+    let mut player = Player::new(&plan.read, args.vrf.as_deref(), true);
     let start = begin(args, &plan, &mut player, &mut report)?;
     let (v4, v6) = (start.rib.len::<u32>(0), start.rib.len::<u128>(0));
     report.routes_before = (v4 + v6) as u64;
@@ -276,10 +283,31 @@ fn replay<A: Addr>(
         Err(error) => return Err(error.into()),
     };
     report.damaged = player.damaged;
+    report.left_out = player.instances.left_out();
+    if player.instances.followed() == 0 && !report.left_out.is_empty() {
+        return Err(nothing_followed(args, &report.left_out));
+    }
     describe(&live, &seen, report);
     report.memory_bytes = memory_bytes();
     check::<A>(args, plan, live, seen, report)?;
     Ok(unwritten)
+}
+
+/// A replay of nothing: the files have other routing instances than the one that was to be followed.
+fn nothing_followed(args: &Args, left_out: &Counts) -> Failure {
+    let asked = args.vrf.as_ref().map_or("the main routing instance".to_owned(), |name| {
+        format!("a routing instance {name:?}")
+    });
+    let name = left_out.keys().max_by_key(|name| left_out[*name]).map_or("", String::as_str);
+    Failure::new(format_args!(
+        "there are no updates of {asked}; of others there are: {}",
+        instance::sentence(left_out)
+    ))
+    .hint(if name.is_empty() {
+        "leave --vrf out".to_owned()
+    } else {
+        format!("--vrf {name}")
+    })
 }
 
 /// Plays the updates; returns how many were applied, in how many seconds, and how many checkpoints were
@@ -378,7 +406,7 @@ fn check<A: Addr>(
     seen.samples.extend(probes.chunks(1 << 16).map(|keys| reader::sample(&last, keys)));
     drop(last);
     let mut plain = Plain::new(seen.samples);
-    let mut player = Player::new(&plan.read, false);
+    let mut player = Player::new(&plan.read, args.vrf.as_deref(), false);
     for table in &plan.tables {
         player.table(table, &mut plain)?;
     }

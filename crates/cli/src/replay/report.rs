@@ -6,6 +6,7 @@ use fibula_core::grouped;
 use fibula_rib::{Counters, Latencies, RibMemory};
 use serde::Serialize;
 
+use super::instance::{self, Counts};
 use crate::failure::Failure;
 use crate::output::{self, size};
 
@@ -49,6 +50,8 @@ pub struct Report {
     pub reader_core_during: f64,
     pub rib: RibStats,
     pub damaged: u64,
+    /// Updates of other routing instances than the one that was followed, by name; empty is the main one.
+    pub left_out: Counts,
     pub checkpoints: u64,
     /// Updates and ends of sessions that a checkpoint had taken in.
     pub restored_events: u64,
@@ -179,6 +182,10 @@ impl Report {
             n(self.audit_probes),
             n(self.audit_differences)
         )?;
+        if !self.left_out.is_empty() {
+            let others = instance::sentence(&self.left_out);
+            writeln!(out, "left out updates of other routing instances: {others} (--vrf NAME)")?;
+        }
         if self.damaged > 0 {
             writeln!(out, "damage   {} records skipped", n(self.damaged))?;
         }

@@ -144,7 +144,10 @@ fn report(report: Report) {
     let source = &*report.source;
     match &report.what {
         Happened::Listening { address } => info!(source, %address, "{report}"),
-        Happened::Connected | Happened::Taken { .. } | Happened::Ended => info!(source, "{report}"),
+        Happened::Connected
+        | Happened::Closed { .. }
+        | Happened::Taken { .. }
+        | Happened::Ended => info!(source, "{report}"),
         Happened::Said(fibula_feeds::Event::Established { .. }) => info!(source, "{report}"),
         Happened::Said(fibula_feeds::Event::Swept { .. }) => debug!(source, "{report}"),
         _ => warn!(source, "{report}"),

@@ -1,5 +1,6 @@
 //! One connection: its messages, its timers, and how far its session has come.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use fibula_ingest::bgp::Messages;
@@ -8,6 +9,13 @@ use super::agreed::{Agreed, Fatal};
 use super::neighbour::Neighbour;
 use super::notification::{HEADER, Notification, kind, write};
 use super::resync::Resync;
+
+/// The same number for the same value, in this and in every process: jitter is no secret.
+fn hash(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
 
 /// How long a neighbour may take to send its OPEN (RFC 4271, 8: a large hold time).
 const OPEN_TIME: Duration = Duration::from_secs(240);
@@ -24,6 +32,8 @@ pub(super) struct Link {
     /// When the neighbour counts as gone, and when it has to hear from us.
     hold: Option<Duration>,
     keepalive: Option<Duration>,
+    /// What the times of its KEEPALIVEs are drawn by.
+    seed: u64,
 }
 
 /// The states of RFC 4271, 8.2.2 that a connection has. OPEN is sent as it begins: there is no Connect.
@@ -49,6 +59,7 @@ impl Link {
             offset: 0,
             hold: Some(now.saturating_add(OPEN_TIME)),
             keepalive: None,
+            seed: hash(&(neighbour.address, now)),
         }
     }
 
@@ -114,11 +125,15 @@ impl Link {
         }
     }
 
-    /// Sends a KEEPALIVE; the next one is due after a third of the hold time.
+    /// Sends a KEEPALIVE; the next one is due after a third of the hold time, or up to a quarter of that earlier: the sessions of
+    /// a collector that all began at once would otherwise speak at once for ever (RFC 4271, 10).
     pub(super) fn keep_alive(&mut self, now: Duration, out: &mut Vec<u8>) {
         write(out, kind::KEEPALIVE, &[]);
+        self.seed = hash(&self.seed);
         let time = self.agreed().and_then(|agreed| agreed.hold_time);
-        self.keepalive = time.map(|time| now.saturating_add(time / 3));
+        // 769 to 1024 parts of 1024.
+        let parts = 1024 - (self.seed % 256) as u32;
+        self.keepalive = time.map(|time| now.saturating_add(time / 3 * parts / 1024));
     }
 
     pub(super) fn is_dead(&self, now: Duration) -> bool {

@@ -41,7 +41,8 @@
 //! a second one always means that the neighbour has given up the first. [`Protocol::admit`](crate::Protocol::admit) lets it replace the
 //! first one, unless that is established and the neighbour does not know graceful restart (RFC 4724, 4.2, against RFC
 //! 4271, 6.8). Then it is refused, and a KEEPALIVE goes over the first one: a machine that has restarted resets it, and the
-//! neighbour's next attempt is taken. Whoever owns the sockets and does not ask `admit` lets the newest win.
+//! neighbour's next attempt is taken. A [`Hub`](crate::net::Hub) asks before it gives a connection to a session. Whoever owns sockets
+//! and does not ask lets the newest win.
 //!
 //! # Errors
 //!

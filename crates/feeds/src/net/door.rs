@@ -1,5 +1,6 @@
 //! A listening socket: who may connect.
 
+use std::borrow::Cow;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
@@ -108,7 +109,7 @@ impl Door {
     pub(super) fn refuse(
         &mut self,
         address: IpAddr,
-        why: &'static str,
+        why: Cow<'static, str>,
         now: Duration,
         hear: &Hear,
     ) {

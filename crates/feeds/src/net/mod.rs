@@ -18,7 +18,8 @@
 //!
 //! **Sessions.** A source that listens has a session for each remote address: when a daemon connects again it
 //! is the same session, whose routes served meanwhile and are marked and swept. If the old connection is
-//! still there, it is dead or about to be, and the new one takes its place. A connection whose other end is silent
+//! still there, it is dead or about to be, and the new one takes its place, unless the protocol refuses it
+//! ([`Protocol::admit`](crate::Protocol::admit); BGP refuses some). A connection whose other end is silent
 //! for a minute, even to the system's probes, is closed. What sends garbage is disconnected by its decoder,
 //! and what is damaged is skipped; the first five damaged parts in ten seconds are reported, the others
 //! counted.

@@ -14,6 +14,12 @@ pub(super) struct Outbox {
 /// Bytes that may wait. What a collector says is short, so a receiver that lets so much pile up is stuck.
 const MOST: usize = 1 << 20;
 
+impl From<Vec<u8>> for Outbox {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self { bytes, sent: 0 }
+    }
+}
+
 impl Outbox {
     pub(super) fn is_empty(&self) -> bool {
         self.sent == self.bytes.len()

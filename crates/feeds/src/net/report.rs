@@ -1,5 +1,6 @@
 //! What the operator of a hub should know.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -34,12 +35,19 @@ pub enum Happened {
         /// Bytes that the connection had brought.
         bytes: u64,
     },
-    /// Somebody connected who may not, or one too many.
+    /// The connection was closed here, because the hub was stopped or the source removed: nothing is wrong.
+    Closed {
+        /// Which of the two.
+        why: String,
+        /// Bytes that the connection had brought.
+        bytes: u64,
+    },
+    /// A connection was not taken: who opened it may not, or has one already, or there are too many.
     Refused {
         /// Who.
         address: IpAddr,
         /// Why.
-        why: &'static str,
+        why: Cow<'static, str>,
     },
     /// A source that is opened here cannot be opened. It is tried again after this time.
     Unavailable {
@@ -94,6 +102,7 @@ impl fmt::Display for Happened {
             Self::Disconnected { why, bytes } => {
                 write!(f, "disconnected behind byte {bytes}: {why}")
             }
+            Self::Closed { why, bytes } => write!(f, "closed behind byte {bytes}: {why}"),
             Self::Refused { address, why } => write!(f, "refused {address}: {why}"),
             Self::Unavailable { why, retry } => {
                 write!(f, "{why}; the next attempt is made in {retry:?}")

@@ -1,8 +1,10 @@
 //! The sessions: of those who connect, and of those whose routes a checkpoint has.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use fibula_rib::{Peer, Rib};
 use mio::Token;
@@ -15,7 +17,7 @@ use super::report::{Happened, Hear, Report, Throttle};
 use super::slots::Thing;
 use super::source::{Speaker, Who};
 use super::stream::Stream;
-use crate::{Clock, Event, FeedError, Listener, SystemClock};
+use crate::{Clock, Event, FeedError, Listener, Refusal, SystemClock};
 
 /// The peers that have routes in a table, with their numbers: those of its checkpoint, for [`Hub::adopt`].
 pub fn speaking(rib: &Rib) -> Vec<(u32, Peer)> {
@@ -50,24 +52,54 @@ impl Hub {
             (Some(_), _) => None,
         };
         if let Some(why) = refused {
-            door.refuse(address, why, now, &self.hear);
-            let main = running.main;
-            self.settle(main, now);
+            self.refuse(source, address, why.into(), now);
             return Ok(());
         }
-        door.accepted += 1;
         let Some(speaker) = speaker else { return Ok(()) };
         let key = session.unwrap_or_else(|| self.session(source, address, &speaker));
         let Self { slots, poll, hear, buffer, farewells, .. } = self;
         let mut cx = Context { registry: poll.registry(), now, to, hear, buffer, farewells };
+        let mut refused = None;
         if let Some(slot) = slots.get_mut(key)
             && let Thing::Link(link) = &mut slot.thing
-            && link.attach(Stream::tcp(stream), &mut cx)?
         {
-            slots.queue(key);
+            let stream = Stream::tcp(stream);
+            match link.admit(&mut cx) {
+                Ok(()) => {
+                    if link.attach(stream, &mut cx)? {
+                        slots.queue(key);
+                    }
+                }
+                Err(Refusal { farewell, why }) => {
+                    cx.farewells.push((stream, farewell.into()));
+                    refused = Some(why);
+                }
+            }
+        }
+        match (refused, self.door_mut(source)) {
+            (Some(why), _) => self.refuse(source, address, why.into(), now),
+            (None, Some(door)) => door.accepted += 1,
+            (None, None) => {}
         }
         self.settle(key, now);
         Ok(())
+    }
+
+    /// Somebody was turned away at the door.
+    fn refuse(&mut self, source: &str, address: IpAddr, why: Cow<'static, str>, now: Duration) {
+        let hear = Arc::clone(&self.hear);
+        let Some(main) = self.sources.get(source).map(|running| running.main) else { return };
+        if let Some(door) = self.door_mut(source) {
+            door.refuse(address, why, now, &hear);
+        }
+        self.settle(main, now);
+    }
+
+    fn door_mut(&mut self, source: &str) -> Option<&mut Door> {
+        match &mut self.slots.get_mut(self.sources.get(source)?.main)?.thing {
+            Thing::Door(door) => Some(door),
+            _ => None,
+        }
     }
 
     /// A new session of a source that listens.

@@ -31,7 +31,8 @@ pub struct Source {
 /// Where a source is heard, and how what is said there is understood.
 pub enum Endpoint {
     /// Accepts connections. A remote address has one session: when it connects again, be the old connection
-    /// gone or not, it is the same session that goes on with the new one.
+    /// gone or not, it is the same session that goes on with the new one, if its protocol takes it
+    /// ([`Protocol::admit`]).
     Listen(Listen),
     /// Opens a connection, and opens it again when it breaks.
     Connect {

@@ -5,6 +5,6 @@ mod handshake;
 mod random;
 mod refresh;
 mod restart;
-mod speaker;
+pub mod speaker;
 mod timers;
 mod updates;

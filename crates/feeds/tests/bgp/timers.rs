@@ -21,25 +21,47 @@ fn a_neighbour_has_four_minutes_for_its_open() {
     assert_eq!(bench.session.deadline(), None);
 }
 
-#[test]
-fn keepalives_every_third_of_the_lower_hold_time() {
-    for (ours, theirs, third) in
-        [(90, "00b4", 30), (180, "005a", 30), (9, "ffff", 3), (90, "0003", 1)]
-    {
-        let mut bench = Bench::new(Neighbour { hold_time: ours, ..neighbour() });
-        bench.connect();
-        bench.send(&message(&format!("01 04 fbf4 {theirs} c0000209 00"))).unwrap();
-        bench.out.clear();
-        bench.tick(third).unwrap();
+/// When each of so many KEEPALIVEs came after the one before, in milliseconds.
+fn keepalives(neighbour: Neighbour, theirs: &str, count: usize) -> Vec<u64> {
+    let mut bench = Bench::new(neighbour);
+    bench.connect();
+    bench.send(&message(&format!("01 04 fbf4 {theirs} c0000209 00"))).unwrap();
+    bench.out.clear();
+    let mut gaps = Vec::new();
+    for turn in 0..count {
+        let (last, due) = (bench.now, bench.session.deadline().unwrap());
+        bench.now = due - s(1) / 1000;
+        bench.tick(0).unwrap();
+        assert!(bench.out.is_empty());
+        bench.now = due;
+        bench.tick(0).unwrap();
         assert_eq!(bench.sent(), [KEEPALIVE], "also before the session is established");
-        bench.send(&message(KEEPALIVE)).unwrap();
-        for _ in 0..5 {
-            bench.tick(third - 1).unwrap();
-            assert!(bench.out.is_empty());
+        gaps.push((due - last).as_millis() as u64);
+        if turn == 0 || turn % 2 == 1 {
             bench.send(&message(KEEPALIVE)).unwrap();
-            bench.tick(1).unwrap();
-            assert_eq!(bench.sent(), [KEEPALIVE]);
         }
+    }
+    gaps
+}
+
+/// With jitter (RFC 4271, 10): sessions that began together do not speak together.
+#[test]
+fn keepalives_about_every_third_of_the_lower_hold_time() {
+    for (ours, theirs, third) in
+        [(90, "00b4", 30_000), (180, "005a", 30_000), (9, "ffff", 3_000), (90, "0003", 1_000)]
+    {
+        let timed = |address: &str| {
+            let (hold_time, address) = (ours, address.parse().unwrap());
+            let quiet = s(1_000_000); // no other deadline comes between
+            let neighbour = Neighbour { quiet, longest_resync: quiet, ..neighbour() };
+            keepalives(Neighbour { hold_time, address, ..neighbour }, theirs, 100)
+        };
+        let gaps = timed("192.0.2.9");
+        assert!(gaps.iter().all(|gap| (third * 3 / 4..=third).contains(gap)), "{gaps:?}");
+        let (least, most) = (*gaps.iter().min().unwrap(), *gaps.iter().max().unwrap());
+        assert!(most - least > third / 5, "they are spread: {gaps:?}");
+        let together = timed("192.0.2.10").iter().zip(&gaps).filter(|(a, b)| a == b).count();
+        assert!(together < 10, "{together} of 100");
     }
 }
 

@@ -2,11 +2,24 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use fibula_core::{AnyPrefix, Attributes, Change, Update, Value};
-use fibula_ingest::{Damage, Decoder, PeerInfo, PeerState, Sink, SourceInfo, Stopped, Tail};
+use fibula_ingest::{
+    Damage, Decoder, PeerInfo, PeerState, Sink, SourceInfo, Stopped, Tail, decompress,
+};
 use fibula_rib::{AttributeSet, Rib};
+
+/// The bytes of a recorded stream in `testdata`.
+pub fn recorded(name: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(name);
+    let mut bytes = Vec::new();
+    decompress(File::open(path).unwrap()).unwrap().1.read_to_end(&mut bytes).unwrap();
+    bytes
+}
 
 /// `peer INDEX ASN [VIEW]`, `vrf INDEX [NAME]`, `in INDEX` (the routing instance from here on), `remark TEXT`,
 /// `hold INDEX PREFIX` (a withdrawal that is held back until the next line), `+ INDEX PREFIX VALUE`, `- INDEX PREFIX`, `down INDEX`, `end INDEX`; another word

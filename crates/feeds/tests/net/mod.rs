@@ -2,6 +2,7 @@
 //! generous, and no time is measured.
 
 mod folder;
+mod neighbours;
 mod reload;
 mod restart;
 mod sessions;
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 use fibula_core::{AnyPrefix, Update, Vrf};
 use fibula_feeds::net::{Endpoint, Handle, Hub, Listen, Source, Speaker};
 use fibula_feeds::{
-    Board, FeedError, Listener, Session, SessionOptions, SourceState, SourceStatus,
+    Board, FeedError, Listener, PathCounts, Session, SessionOptions, SourceState, SourceStatus,
 };
 use fibula_rib::{Peer, Rib};
 
@@ -39,6 +40,9 @@ impl Listener for Table {
     }
     fn value_places(&mut self, columns: &[&str]) -> Vec<usize> {
         self.0.lock().unwrap().value_places(columns)
+    }
+    fn paths_of(&self, peer: u32) -> Option<PathCounts> {
+        Listener::paths_of(&*self.0.lock().unwrap(), peer)
     }
     fn vrf(&mut self, name: &str) -> Vrf {
         self.0.lock().unwrap().vrf(name)

@@ -15,6 +15,7 @@ pub(super) mod code {
     pub(crate) const NEXT_HOP: u8 = 3;
     pub(crate) const MULTI_EXIT_DISC: u8 = 4;
     pub(crate) const LOCAL_PREF: u8 = 5;
+    pub(crate) const ATOMIC_AGGREGATE: u8 = 6;
     pub(crate) const AGGREGATOR: u8 = 7;
     pub(crate) const COMMUNITIES: u8 = 8;
     pub(crate) const MP_REACH_NLRI: u8 = 14;
@@ -109,7 +110,9 @@ impl<'a> PathAttributes<'a> {
         let mut first = None;
         while !cursor.is_empty() {
             let taken = match attribute(&mut cursor) {
-                Ok((code, value)) => attributes.take(code, value, width, place),
+                Ok((flags, code, value)) => attributes
+                    .take(code, value, width, place)
+                    .and_then(|()| check_flags(flags, code, value, place)),
                 Err(fault) => {
                     first.get_or_insert(fault);
                     break;
@@ -281,8 +284,36 @@ impl<'a> PathAttributes<'a> {
     }
 }
 
-/// The code and the value of the next attribute.
-pub(super) fn attribute<'a>(cursor: &mut Cursor<'a>) -> Result<(u8, Cursor<'a>), Fault> {
+/// Whether an attribute is optional and transitive as its RFC says (RFC 7606, 3.c). Tables are a collector's, which writes
+/// flags as it likes.
+fn check_flags(flags: u8, code: u8, value: Cursor<'_>, place: Place) -> Result<(), Fault> {
+    const OPTIONAL: u8 = 0x80;
+    const TRANSITIVE: u8 = 0x40;
+    let wanted = match code {
+        code::ORIGIN | code::AS_PATH | code::NEXT_HOP | code::LOCAL_PREF => TRANSITIVE,
+        code::ATOMIC_AGGREGATE => TRANSITIVE,
+        code::MULTI_EXIT_DISC | code::MP_REACH_NLRI | code::MP_UNREACH_NLRI => OPTIONAL,
+        code::AGGREGATOR | code::COMMUNITIES | code::LARGE_COMMUNITIES => OPTIONAL | TRANSITIVE,
+        code::AS4_PATH | code::AS4_AGGREGATOR => OPTIONAL | TRANSITIVE,
+        _ => return Ok(()),
+    };
+    match flags & (OPTIONAL | TRANSITIVE) {
+        given if given == wanted || place == Place::Table => Ok(()),
+        given => {
+            let text = |bits| match bits {
+                0 => "neither optional nor transitive",
+                OPTIONAL => "optional and not transitive",
+                TRANSITIVE => "transitive and not optional",
+                _ => "optional and transitive",
+            };
+            let (name, given, wanted) = (name(code), text(given), text(wanted));
+            Err(value.fault(format!("{name} is marked {given}, it must be {wanted}")))
+        }
+    }
+}
+
+/// The flags, the code and the value of the next attribute.
+pub(super) fn attribute<'a>(cursor: &mut Cursor<'a>) -> Result<(u8, u8, Cursor<'a>), Fault> {
     let flags = cursor.u8("attribute flags")?;
     let code = cursor.u8("attribute type")?;
     let is_extended = flags & 0x10 != 0;
@@ -290,7 +321,7 @@ pub(super) fn attribute<'a>(cursor: &mut Cursor<'a>) -> Result<(u8, Cursor<'a>),
         true => cursor.u16("attribute length")?,
         false => cursor.u8("attribute length")?.into(),
     };
-    Ok((code, cursor.part(len.into(), name(code))?))
+    Ok((flags, code, cursor.part(len.into(), name(code))?))
 }
 
 /// The next hop: an address, or of an IPv6 pair the global one. In VPNs each has a route distinguisher
@@ -316,11 +347,13 @@ fn name(code: u8) -> &'static str {
         code::NEXT_HOP => "NEXT_HOP",
         code::MULTI_EXIT_DISC => "MULTI_EXIT_DISC",
         code::LOCAL_PREF => "LOCAL_PREF",
+        code::ATOMIC_AGGREGATE => "ATOMIC_AGGREGATE",
         code::AGGREGATOR => "AGGREGATOR",
         code::COMMUNITIES => "COMMUNITIES",
         code::MP_REACH_NLRI => "MP_REACH_NLRI",
         code::MP_UNREACH_NLRI => "MP_UNREACH_NLRI",
         code::AS4_PATH => "AS4_PATH",
+        code::AS4_AGGREGATOR => "AS4_AGGREGATOR",
         code::LARGE_COMMUNITIES => "LARGE_COMMUNITY",
         _ => "path attribute",
     }

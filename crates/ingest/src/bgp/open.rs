@@ -52,7 +52,7 @@ impl Open {
     /// they are acceptable is for the session to decide.
     ///
     /// # Errors
-    /// If this is no OPEN, or fields or parameters do not fit in it.
+    /// If this is no OPEN, or fields and parameters do not fill it exactly.
     pub fn decode(message: &[u8]) -> Result<Self, Fault> {
         let mut cursor = Cursor::new(message);
         cursor.bytes(MARKER, "BGP marker")?;
@@ -84,6 +84,10 @@ impl Open {
             false => usize::from(len),
         };
         let mut parameters = body.part(len, "optional parameters")?;
+        if !body.is_empty() {
+            let more = body.rest().len();
+            return Err(body.fault(format!("{more} bytes are left behind the optional parameters")));
+        }
         while !parameters.is_empty() {
             let kind = parameters.u8("parameter type")?;
             let len = match is_extended {
@@ -274,6 +278,11 @@ mod tests {
             assert!(Open::decode(&message[..len]).is_err(), "{len}");
         }
         assert!(Open::decode(&[&[0xff; 16][..], &[0, 19, 4]].concat()).is_err());
+        // What its length says is more than its parameters fill.
+        let mut longer = [&message[..], &[0, 0]].concat();
+        longer[17] += 2;
+        let fault = Open::decode(&longer).unwrap_err();
+        assert_eq!(fault.what, "2 bytes are left behind the optional parameters");
     }
 
     #[test]

@@ -65,7 +65,7 @@ fn attributes_reset(
     let mut seen = BTreeSet::new();
     while !attributes.is_empty() {
         let start = attributes;
-        let Ok((code, value)) = attribute(&mut attributes) else {
+        let Ok((_, code, value)) = attribute(&mut attributes) else {
             // What is behind it is lost: it may be the routes.
             seen.insert(0);
             break;

@@ -15,7 +15,12 @@ fn record(kind: u16, subtype: u16, body: &[u8]) -> Vec<u8> {
 }
 
 fn attribute(code: u8, value: &[u8]) -> Vec<u8> {
-    [&[0x40, code, value.len() as u8], value].concat()
+    let flags = match code {
+        4 | 14 | 15 => 0x80,
+        7 | 8 | 17 | 18 | 32 => 0xc0,
+        _ => 0x40,
+    };
+    [&[flags, code, value.len() as u8], value].concat()
 }
 
 /// ORIGIN, AS_PATH of two- or four-byte numbers, NEXT_HOP 192.0.2.9.

@@ -146,7 +146,12 @@ mod tests {
 
     fn change(prefix: &str, hop: u32) -> Change<u32> {
         let set = AttributeSet::new(&Attributes::Values(&[Value::Int(hop.into())]));
-        Change { prefix: prefix.parse().unwrap(), peer: 0, best: Some((hop, set)) }
+        Change {
+            prefix: prefix.parse().unwrap(),
+            peer: 0,
+            best: Some((hop, set)),
+            last_origin: None,
+        }
     }
 
     #[test]

@@ -136,6 +136,7 @@ impl<A: Addr> FamilyPaths<A> {
             prefix,
             peer: speaker.peer(),
             best: Some((set, sets.get(set).clone())),
+            last_origin: None,
         })
     }
 
@@ -244,7 +245,8 @@ impl<A: Addr> FamilyPaths<A> {
             }
             None if node.next == NO_PATH => {
                 self.trie.remove(prefix);
-                Some(Change { prefix, peer: speaker.peer(), best: None })
+                let last_origin = sets.get(node.set).bgp().and_then(|bgp| bgp.origin_as);
+                Some(Change { prefix, peer: speaker.peer(), best: None, last_origin })
             }
             None => {
                 let first = self.decide(node.next, sets, preference);

@@ -56,6 +56,8 @@ pub struct Change<A: Addr> {
     pub peer: u32,
     /// The attributes' number and the attributes; `None` if the prefix has no route any more.
     pub best: Option<(u32, AttributeSet)>,
+    /// The AS that originated the last path, if the prefix has no route any more and that was a path of BGP.
+    pub last_origin: Option<u32>,
 }
 
 impl<A: Addr> Change<A> {

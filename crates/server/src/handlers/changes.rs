@@ -67,8 +67,8 @@ impl Which {
         })
     }
 
-    /// Changes of the prefix and, unless it alone is asked for, of longer ones. A route that is gone has no origin: it is shown whatever the
-    /// origin that is asked for, since it may have been that one's.
+    /// Changes of the prefix and, unless it alone is asked for, of longer ones. The origin of a route that is gone is that of
+    /// its last path.
     fn takes(&self, change: &Changed) -> bool {
         let covers = |prefix: AnyPrefix| match (prefix, change.prefix) {
             _ if self.is_exact => prefix == change.prefix,
@@ -78,7 +78,7 @@ impl Which {
         };
         let originates = |asn: u32| match &change.best {
             Some(set) => set.bgp().is_some_and(|bgp| bgp.origin_as == Some(asn)),
-            None => true,
+            None => change.last_origin == Some(asn),
         };
         self.vrf.is_none_or(|vrf| vrf == change.vrf)
             && self.peer.is_none_or(|peer| peer == change.peer)

@@ -36,6 +36,9 @@ impl Asked {
         let rest = decode(rest, false)
             .ok_or_else(|| Refusal::bad("the path has an escape that is not UTF-8 text"))?;
         let mut query = Vec::new();
+        if endpoint.is_lenient {
+            return Ok(Self { rest, query, headers });
+        }
         for pair in uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let (Some(name), Some(value)) = (decode(name, true), decode(value, true)) else {

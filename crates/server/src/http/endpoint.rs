@@ -21,6 +21,8 @@ pub(crate) struct Endpoint {
     pub(crate) refusals: &'static [u16],
     /// Whether it asks for no token.
     pub(crate) is_open: bool,
+    /// Whether it takes any query: a page reads its own, and a link that was shared may have got parameters on its way.
+    pub(crate) is_lenient: bool,
     pub(crate) handler: Handler,
 }
 

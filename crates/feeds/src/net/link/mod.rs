@@ -13,7 +13,7 @@ pub(in crate::net) use self::opening::Via;
 use super::outbox::Outbox;
 use super::report::{Happened, Hear, Report, Throttle};
 use super::stream::{Got, Stream, is_interrupted, is_pause};
-use crate::{FeedError, Listener, Protocol, SourceState, SourceStatus};
+use crate::{FeedError, Listener, Protocol, Refusal, SourceState, SourceStatus};
 
 /// What a session needs of the loop that it lives in.
 pub(in crate::net) struct Context<'a> {
@@ -121,7 +121,21 @@ impl Link {
         self.protocol.deadline().into_iter().chain(self.attempt).min()
     }
 
-    /// A connection was accepted. The one before it, if it is still there, is dead or about to be.
+    /// Somebody has connected: whether the protocol takes the connection in place of the one that is there. If it does not,
+    /// it may have something to say on that one.
+    pub(in crate::net) fn admit(&mut self, cx: &mut Context<'_>) -> Result<(), Refusal> {
+        let admitted = self.protocol.admit(cx.now, self.out.bytes());
+        match &self.line {
+            // What is not sent closes the connection, which changes nothing for the new one.
+            Line::Open(_) => {
+                let _ = self.after(Ok(()), cx);
+            }
+            _ => self.out.clear(),
+        }
+        admitted
+    }
+
+    /// A connection was accepted and admitted. The one before it, if it is still there, is dead or about to be.
     pub(in crate::net) fn attach(
         &mut self,
         mut stream: Stream,
@@ -233,7 +247,8 @@ impl Link {
                 if let Line::Open(stream) = std::mem::replace(&mut self.line, Line::None) {
                     self.line = Line::Quiet(stream);
                 }
-                return self.lost("its writer has closed it", cx);
+                let what = |why, bytes| Happened::Disconnected { why, bytes };
+                return self.lost("its writer has closed it", what, cx);
             }
             Line::Open(Stream::Pipe(_) | Stream::File(_)) => false,
             _ => true,
@@ -247,6 +262,10 @@ impl Link {
 
     /// The connection is of no further use.
     fn close(&mut self, why: &str, cx: &mut Context<'_>) {
+        self.cut(why, |why, bytes| Happened::Disconnected { why, bytes }, cx);
+    }
+
+    fn cut(&mut self, why: &str, what: fn(String, u64) -> Happened, cx: &mut Context<'_>) {
         let (mut stream, was_open) = match std::mem::replace(&mut self.line, Line::None) {
             Line::None => return,
             Line::Open(stream) => (stream, true),
@@ -258,19 +277,18 @@ impl Link {
             cx.farewells.push((stream, out));
         }
         if was_open {
-            self.lost(why, cx);
+            self.lost(why, what, cx);
         }
         self.attempt = self.retry().map(|wait| cx.now + wait);
     }
 
-    fn lost(&mut self, why: &str, cx: &mut Context<'_>) {
+    fn lost(&mut self, why: &str, what: fn(String, u64) -> Happened, cx: &mut Context<'_>) {
         self.protocol.disconnected(cx.now);
         if cx.now.saturating_sub(self.began) >= SERVED {
             self.wait = None;
         }
         self.trouble = Some(why.to_owned());
-        let bytes = self.brought;
-        self.report(cx, Happened::Disconnected { why: why.to_owned(), bytes });
+        self.report(cx, what(why.to_owned(), self.brought));
     }
 
     /// Time has passed. Says whether the connection is to be looked at.
@@ -299,21 +317,22 @@ impl Link {
 
     /// The loop ends: the other end hears the last words. The routes stay.
     pub(in crate::net) fn leave(&mut self, cx: &mut Context<'_>) {
-        if let Line::Open(_) = &self.line {
-            self.protocol.close(self.out.bytes());
-        }
-        self.close("this end was stopped", cx);
-        self.attempt = None;
+        self.close_here("this end was stopped", cx);
     }
 
     /// The source is no more, nor are its routes.
     pub(in crate::net) fn end(&mut self, cx: &mut Context<'_>) -> Result<(), FeedError> {
+        self.close_here("the source was removed", cx);
+        self.protocol.end(cx.to)
+    }
+
+    /// The operator wants no connection any more.
+    fn close_here(&mut self, why: &str, cx: &mut Context<'_>) {
         if let Line::Open(_) = &self.line {
             self.protocol.close(self.out.bytes());
         }
-        self.close("the source was removed", cx);
+        self.cut(why, |why, bytes| Happened::Closed { why, bytes }, cx);
         self.attempt = None;
-        self.protocol.end(cx.to)
     }
 
     /// How it stands, for the board.

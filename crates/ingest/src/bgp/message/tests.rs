@@ -118,6 +118,31 @@ fn malformed_and_missing_attributes_withdraw() {
         assert!(fault.as_ref().is_some_and(|f| f.starts_with(what)), "{fault:?}: {what}");
         assert_eq!(lines, ["- 0 10.0.0.0/8"], "{what}");
     }
+    // RFC 7606, 3.c: what is optional and what is transitive is not for the sender to say; the partial bit is.
+    let med: &[u8] = &[0x80, 4, 4, 0, 0, 0, 1];
+    let partial: &[u8] = &[0xe0, 8, 4, 0xfb, 0xf4, 0, 1];
+    let unknown: &[u8] = &[0x00, 99, 1, 0];
+    assert_eq!(update(&[origin, path, next_hop, med, partial, unknown]).0, None);
+    for (attributes, what) in [
+        (
+            vec![&[0xc0, 1, 1, 0], path, next_hop],
+            "ORIGIN is marked optional and transitive, it must be transitive and not optional",
+        ),
+        (vec![origin, &[0x80, 2, 6, 2, 1, 0, 0, 0xfb, 0xf4], next_hop], "AS_PATH is marked"),
+        (vec![origin, path, &[0x00, 3, 4, 192, 0, 2, 1]], "NEXT_HOP is marked neither"),
+        (vec![origin, path, next_hop, &[0x40, 4, 4, 0, 0, 0, 1]], "MULTI_EXIT_DISC is marked"),
+        (vec![origin, path, next_hop, &[0x80, 5, 4, 0, 0, 0, 1]], "LOCAL_PREF is marked"),
+        (vec![origin, path, next_hop, &[0xc0, 6, 0]], "ATOMIC_AGGREGATE is marked"),
+        (vec![origin, path, next_hop, &[0x80, 7, 8, 0, 0, 0, 1, 0, 0, 0, 1]], "AGGREGATOR is"),
+        (vec![origin, path, next_hop, &[0x40, 8, 4, 0, 1, 0, 1]], "COMMUNITIES is marked"),
+        (vec![origin, path, next_hop, &[0x40, 15, 3, 0, 2, 1]], "MP_UNREACH_NLRI is marked"),
+        (vec![origin, path, next_hop, &[0x80, 17, 0]], "AS4_PATH is marked"),
+        (vec![origin, path, next_hop, &[0x80, 32, 0]], "LARGE_COMMUNITY is marked"),
+    ] {
+        let (fault, lines) = update(&attributes);
+        assert!(fault.as_ref().is_some_and(|f| f.starts_with(what)), "{fault:?}: {what}");
+        assert_eq!(lines, ["- 0 10.0.0.0/8"], "{what}");
+    }
     // Of attributes that come twice the first one counts, but routes must not come twice.
     let other: &[u8] = &[0x40, 3, 4, 192, 0, 2, 9];
     let route = "+ 0 10.0.0.0/8 192.0.2.1 64500".to_owned();

@@ -1,0 +1,44 @@
+//! BMP of FRR with four peers: when a connection counts as complete.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use fibula_feeds::{Session, SessionOptions};
+use fibula_ingest::bgp::BgpOptions;
+use fibula_ingest::bmp::BmpDecoder;
+use fibula_rib::Rib;
+
+use crate::common;
+
+/// FRR says all of one peer, its End-of-RIB, and then all of the next one. The first peer's end is not the end of the table.
+#[test]
+fn a_connection_is_complete_when_all_its_peers_are() {
+    let ms = Duration::from_millis;
+    let options = SessionOptions { table: "bmp".to_owned(), ..Default::default() };
+    let quiet = options.quiet;
+    let decoder = || Box::new(BmpDecoder::new(BgpOptions::default())) as _;
+    let (mut session, mut rib) = (Session::new(decoder, options), Rib::default());
+    let stream = common::recorded("bmp/frr-1.bmp.xz");
+    session.connected(ms(0), &mut rib).unwrap();
+    let mut now = ms(0);
+    for piece in stream.chunks(1000) {
+        now += ms(10);
+        session.bytes(now, piece, &mut rib).unwrap();
+        session.tick(now, &mut rib).unwrap();
+        assert!(
+            !session.is_complete(),
+            "with {} peers, {} routes",
+            rib.peers().len(),
+            routes(&rib)
+        );
+    }
+    session.tick(now + quiet, &mut rib).unwrap();
+    assert!(session.is_complete());
+    let addresses: BTreeSet<_> = rib.peers().iter().filter_map(|peer| peer.address).collect();
+    assert_eq!(addresses.len(), 4, "{addresses:?}");
+    assert!(routes(&rib) > 800, "{}", routes(&rib));
+}
+
+fn routes(rib: &Rib) -> usize {
+    rib.vrfs().map(|vrf| rib.len::<u32>(vrf) + rib.len::<u128>(vrf)).sum()
+}
