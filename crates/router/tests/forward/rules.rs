@@ -332,7 +332,7 @@ proptest! {
             prop_assert!(ip.len() <= 576 && u16_at(ip, 4) == 0x1234 && ip[8] == 63);
             let offset = (fragment & 0x1fff) as usize * 8 + payload.len() - rest.len();
             let more = number < last || fragment & 0x2000 != 0;
-            prop_assert_eq!(u16_at(ip, 6) as usize, offset / 8 | usize::from(more) << 13);
+            prop_assert_eq!(u16_at(ip, 6) as usize, offset / 8 + (usize::from(more) << 13));
             prop_assert!(number == 0 || ip[20..header].iter().all(|kind| *kind != 7 && *kind != 0x44));
             let (now, later) = rest.split_at(ip.len() - header);
             prop_assert_eq!(&ip[header..], now);
