@@ -102,7 +102,7 @@ impl<A: Addr> Tables<A> {
     }
 
     fn take_attributes(&mut self, rib: &Rib) {
-        for (number, set) in (0..).zip(rib.sets()) {
+        for (number, set) in (0..).zip(rib.sets().iter()) {
             if let Some(set) = set {
                 self.attributes.set(number, set);
             }
