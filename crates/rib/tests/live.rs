@@ -436,3 +436,43 @@ fn engines_are_chosen_again_as_the_table_changes() {
     };
     assert!(events.lock().unwrap().iter().map(now).eq(["many", "long", "many"]));
 }
+
+/// Without a spare engine, as at the beginning and while a reader keeps the one before the current, a copy of the
+/// current one is patched: nothing is built anew, and who keeps a generation goes on with it.
+#[test]
+fn a_copy_is_patched_where_there_is_no_spare_engine() {
+    let alive = Arc::<std::sync::atomic::AtomicUsize>::default();
+    // A build takes so long that patches are always the cheaper way.
+    let behaviour = Behaviour { copies: true, delay: ms(20), alive, ..Behaviour::default() };
+    let alive = Arc::clone(&behaviour.alive);
+    let options = quick(Audit::Full);
+    let live =
+        Live::start(Rib::default(), &[0], makers(behaviour), options, |event| panic!("{event}"))
+            .unwrap();
+    let mut reader = live.reader::<u32>(0).unwrap();
+    let step = |value: u64| {
+        announce(&live, p("10.0.0.0/8"), value);
+        live.flush().unwrap();
+    };
+    step(1);
+    for round in 0..20 {
+        let mut keeper = live.reader::<u32>(0).unwrap();
+        assert_eq!(answer(&mut keeper, 0x0a00_0001), Some(1 + 3 * round));
+        let kept = live.current::<u32>(0).unwrap();
+        step(2 + 3 * round);
+        step(3 + 3 * round);
+        let mut hops = [Hop::NONE];
+        kept.lookup_batch(&[0x0a00_0001], &mut hops);
+        let kept_value = kept.attributes(hops[0]).unwrap().values()[0];
+        assert_eq!(kept_value, Value::Int(1 + 3 * round), "never changed");
+        assert_eq!(answer(&mut reader, 0x0a00_0001), Some(3 + 3 * round));
+        reader.release();
+        assert!(alive.load(Ordering::Relaxed) <= 3);
+        drop(kept);
+        drop(keeper);
+        step(4 + 3 * round);
+    }
+    let counters = live.counters::<u32>(0).unwrap();
+    assert_eq!((counters.rebuilds.get(), counters.differences.get()), (0, 0));
+    assert_eq!(counters.patches.get(), 61);
+}
