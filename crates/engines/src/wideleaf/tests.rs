@@ -85,9 +85,9 @@ fn garbage_goes_and_growth_asks_for_a_build() {
             agrees(&engine, &routes, &[], &format!("round {round}"));
         }
     }
-    assert!(moved >= 2, "{moved}");
-    // Three times as many routes, which go on to change.
-    let more = (0..24_000u128).map(|i| Route {
+    assert!(moved >= 1, "{moved}");
+    // Six times as many routes, which go on to change.
+    let more = (0..60_000u128).map(|i| Route {
         prefix: Prefix::masked(0x2a00 << 112 | (i * 0x9e37_79b9) << 80, 48).unwrap(),
         hop: Hop::new((i % 300) as u32),
     });
