@@ -1,3 +1,5 @@
+use alloc::boxed::Box;
+
 use crate::{Addr, BuildError, Lookup, Prefix, Routes};
 
 /// An engine whose table changes while it is in use. A scheme that can patch its tables overrides
@@ -17,6 +19,12 @@ pub trait Follow<A: Addr>: Lookup<A> {
     fn follow(&mut self, routes: &Routes<A>, changed: &[Prefix<A>]) -> Result<Patched, BuildError> {
         let _ = (routes, changed);
         Ok(Patched::Rebuild)
+    }
+
+    /// A copy to be patched while this table stays as it is; `None` if the scheme has none that costs much less
+    /// than a build.
+    fn copy(&self) -> Option<Box<dyn Follow<A>>> {
+        None
     }
 }
 

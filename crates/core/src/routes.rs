@@ -85,7 +85,7 @@ impl<A: Addr> Routes<A> {
         let (mut at, mut gone, mut come) = (0, Vec::new(), Vec::new());
         let (mut highest_left, mut highest) = (false, 0);
         for change in changes {
-            at += gallop(&self.routes[at..], change.prefix);
+            at += gallop(&self.routes[at..], |route| route.prefix < change.prefix);
             highest = highest.max(change.hop.index().map_or(0, |hop| hop + 1));
             match self.routes.get_mut(at) {
                 Some(route) if route.prefix == change.prefix => {
@@ -177,18 +177,40 @@ impl<A: Addr> Routes<A> {
     /// # Ok::<(), fibula_core::PrefixError>(())
     /// ```
     pub fn within(&self, prefix: Prefix<A>) -> &[Route<A>] {
-        let from = self.routes.partition_point(|r| r.prefix < prefix);
-        let len = self.routes[from..].partition_point(|r| prefix.covers(r.prefix));
-        &self.routes[from..from + len]
+        self.within_from(self.place(prefix), prefix)
+    }
+
+    /// The place of the first route that is not before the prefix.
+    fn place(&self, prefix: Prefix<A>) -> usize {
+        self.routes.partition_point(|r| r.prefix < prefix)
+    }
+
+    /// The routes that the prefix covers, the first of which has this place.
+    fn within_from(&self, place: usize, prefix: Prefix<A>) -> &[Route<A>] {
+        let routes = &self.routes[place..];
+        &routes[..gallop(routes, |r| prefix.covers(r.prefix))]
     }
 
     /// The hop of the longest prefix that covers the prefix and is shorter, [`Hop::NONE`] if there is
-    /// none. O(bits * log n).
+    /// none. O(covering prefixes * log n).
     pub fn around(&self, prefix: Prefix<A>) -> Hop {
-        let shorter = (0..prefix.len()).rev().map(|len| {
-            Prefix::masked(prefix.addr(), len).expect("shorter than a prefix is a prefix length")
-        });
-        shorter.into_iter().find_map(|shorter| self.get(shorter)).unwrap_or(Hop::NONE)
+        self.around_at(self.place(prefix), prefix)
+    }
+
+    /// As [`Routes::around`], of a prefix behind so many routes.
+    fn around_at(&self, place: usize, prefix: Prefix<A>) -> Hop {
+        let mut before = &self.routes[..place];
+        while let Some(last) = before.last() {
+            if last.prefix.covers(prefix) {
+                return last.hop;
+            }
+            // What covers the prefix lies before this route and so covers it, too: it has at most the bits
+            // that both begin with, and sorts before all others of them.
+            let common = last.prefix.addr().common_prefix_len(prefix.addr());
+            let longest = Prefix::masked(prefix.addr(), common).unwrap_or(Prefix::ALL);
+            before = &before[..before.len() - gallop_back(before, |r| r.prefix > longest)];
+        }
+        Hop::NONE
     }
 
     /// The elementary intervals, neighbours with equal hops merged; see [`Ranges`].
@@ -199,7 +221,9 @@ impl<A: Addr> Routes<A> {
     /// The elementary intervals of the addresses of the prefix alone, neighbours with equal hops
     /// merged: what engines that are made of blocks compile, or compile again after a change.
     pub fn ranges_within(&self, prefix: Prefix<A>) -> Ranges<'_, A> {
-        Ranges::new(self.within(prefix), prefix, self.around(prefix), true)
+        let place = self.place(prefix);
+        let around = self.around_at(place, prefix);
+        Ranges::new(self.within_from(place, prefix), prefix, around, true)
     }
 
     /// The elementary intervals as the prefixes cut them: neighbours may have equal hops.
@@ -213,15 +237,25 @@ fn hop_count<A: Addr>(routes: &[Route<A>]) -> u32 {
     routes.iter().filter_map(|r| r.hop.index()).max().map_or(0, |m| m + 1)
 }
 
-/// The place of the first route that is not before the prefix; cheap if that is near the front, as
-/// the next of many changes is.
-fn gallop<A: Addr>(routes: &[Route<A>], prefix: Prefix<A>) -> usize {
+/// How many of the first routes have this, which all others have not; cheap if these are few, as between
+/// neighbouring changes.
+fn gallop<A: Addr>(routes: &[Route<A>], has: impl Fn(&Route<A>) -> bool) -> usize {
     let mut end = 1;
-    while end < routes.len() && routes[end - 1].prefix < prefix {
+    while end < routes.len() && has(&routes[end - 1]) {
         end *= 2;
     }
     let from = end / 2;
-    from + routes[from..end.min(routes.len())].partition_point(|r| r.prefix < prefix)
+    from + routes[from..end.min(routes.len())].partition_point(has)
+}
+
+/// How many of the last routes have this, which all others have not.
+fn gallop_back<A: Addr>(routes: &[Route<A>], has: impl Fn(&Route<A>) -> bool) -> usize {
+    let mut len = 1;
+    while len < routes.len() && has(&routes[routes.len() - len]) {
+        len *= 2;
+    }
+    let (from, to) = (routes.len() - len.min(routes.len()), routes.len() - len / 2);
+    routes.len() - from - routes[from..to].partition_point(|r| !has(r))
 }
 
 impl<A: Addr> FromIterator<Route<A>> for Routes<A> {
@@ -269,6 +303,32 @@ mod tests {
                 };
             }
             assert_eq!(routes, map.iter().map(|(&prefix, &hop)| (prefix, hop)).collect());
+        }
+    }
+
+    /// What is around a prefix is what the covering prefixes say, longest first; in nested and in sparse tables.
+    #[test]
+    fn around_is_the_longest_covering_route() {
+        let mut state = 3u32;
+        let mut next = || {
+            state = state.wrapping_mul(0x915f_77f5).wrapping_add(1);
+            state >> 7
+        };
+        for round in 0..200u32 {
+            let mask = if round % 2 == 0 { 0xff00_0300 } else { u32::MAX };
+            let mut prefix = || {
+                Prefix::masked(next().wrapping_mul(0x9e37_79b1) & mask, (next() % 33) as u8)
+                    .unwrap()
+            };
+            let routes: Routes<u32> = (0..round).map(|i| (prefix(), Hop::new(i))).collect();
+            for _ in 0..50 {
+                let of = prefix();
+                let covering = routes.iter().filter(|r| r.prefix.covers(of) && r.prefix != of);
+                let longest = covering.max_by_key(|r| r.prefix.len());
+                assert_eq!(routes.around(of), longest.map_or(Hop::NONE, |r| r.hop), "{of}");
+                let within: Vec<_> = routes.iter().filter(|r| of.covers(r.prefix)).collect();
+                assert_eq!(routes.within(of), within, "{of}");
+            }
         }
     }
 

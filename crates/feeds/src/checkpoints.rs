@@ -77,7 +77,7 @@ impl Checkpoints {
         self.last.saturating_add(self.every)
     }
 
-    /// Begins a checkpoint if one is due. The feed waits while the RIB is copied.
+    /// Begins a checkpoint if one is due. A thread copies the RIB and writes it.
     pub fn tick(&mut self, now: Duration, live: &Live) {
         self.tick_of(now, live, &FeedDigest::default());
     }

@@ -1,25 +1,26 @@
 //! The best routes of a VRF as a table of their own, taken while the RIB changes.
 
-use fibula_core::{Addr, Hop, Route, Routes, Vrf};
+use fibula_core::{Addr, Hop, PerFamily, Route, Routes, Vrf};
 
 use crate::checkpoint::columns;
+use crate::chunks::Chunks;
+use crate::rib::Copies;
+use crate::rib::family::FamilyCopy;
 use crate::{AttributeSet, Provenance, Rib, SourceRecord, Table, TableError, ValueNames};
 
-/// A copy of the best routes of a VRF at one moment; [`Frozen::table`] makes a [`Table`] of it.
+/// The routes of a VRF at one moment; [`Frozen::table`] makes a [`Table`] of the best ones.
 ///
-/// The RIB is needed only to take the copy. Sorting, columns and engines are made without it, so a
-/// [`Live`](crate::Live) table is held still for no longer than it takes to walk over its routes.
+/// It shares memory with the RIB, which copies what it changes from then on, some kilobytes each. So taking it
+/// needs a [`Live`](crate::Live) table to be held still for less than a millisecond, and memory for what changes.
 pub struct Frozen {
-    v4: Vec<Route<u32>>,
-    v6: Vec<Route<u128>>,
-    /// The sets that routes have, by their new numbers.
-    sets: Vec<Option<AttributeSet>>,
+    routes: Option<PerFamily<Copies>>,
+    sets: Chunks<Option<AttributeSet>>,
     names: ValueNames,
     sequence: u64,
 }
 
 impl Rib {
-    /// Copies the best routes of a VRF.
+    /// Takes the routes of a VRF as they are.
     ///
     /// ```
     /// use fibula_core::{Attributes, BgpAttributes, Change, Update, Value};
@@ -35,11 +36,9 @@ impl Rib {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn freeze(&self, vrf: Vrf) -> Frozen {
-        let mut rows = Rows { of: vec![UNUSED; self.sets().len()], sets: Vec::new() };
         Frozen {
-            v4: rows.routes(self, vrf),
-            v6: rows.routes(self, vrf),
-            sets: rows.sets,
+            routes: self.copy_of(vrf),
+            sets: self.sets().clone(),
             names: self.value_names().clone(),
             sequence: self.sequence(),
         }
@@ -50,23 +49,24 @@ impl Rib {
 const UNUSED: u32 = u32::MAX;
 
 /// Gives sets new numbers, without gaps.
-struct Rows {
+struct Rows<'a> {
+    all: &'a Chunks<Option<AttributeSet>>,
     of: Vec<u32>,
     sets: Vec<Option<AttributeSet>>,
 }
 
-impl Rows {
-    fn routes<A: Addr>(&mut self, rib: &Rib, vrf: Vrf) -> Vec<Route<A>> {
-        let mut routes = Vec::with_capacity(rib.len::<A>(vrf));
-        rib.each_best(vrf, |prefix, number, set| {
+impl Rows<'_> {
+    fn routes<A: Addr>(&mut self, copy: &FamilyCopy<A>) -> Routes<A> {
+        let mut routes = Vec::with_capacity(copy.len());
+        for (prefix, number) in copy.best() {
             let row = &mut self.of[number as usize];
             if *row == UNUSED {
                 *row = self.sets.len() as u32;
-                self.sets.push(Some(set.clone()));
+                self.sets.push(self.all[number].clone());
             }
             routes.push(Route { prefix, hop: Hop::new(*row) });
-        });
-        routes
+        }
+        Routes::from_unsorted(routes)
     }
 }
 
@@ -78,7 +78,7 @@ impl Frozen {
 
     /// The routes of both families.
     pub fn len(&self) -> usize {
-        self.v4.len() + self.v6.len()
+        self.routes.as_ref().map_or(0, |routes| routes.v4.len() + routes.v6.len())
     }
 
     /// Whether there is no route.
@@ -91,15 +91,21 @@ impl Frozen {
     /// # Errors
     /// If there is too much of something for its numbers.
     pub fn table(self) -> Result<Table, TableError> {
-        let columns = columns::of(&self.sets, &self.names)?;
+        let unused = vec![UNUSED; self.sets.len()];
+        let mut rows = Rows { all: &self.sets, of: unused, sets: Vec::new() };
+        let (v4, v6) = match &self.routes {
+            Some(routes) => (rows.routes(&routes.v4), rows.routes(&routes.v6)),
+            None => Default::default(),
+        };
+        let columns = columns::of(&rows.sets, &self.names)?;
         let source = SourceRecord {
             name: format!("RIB after {} updates", self.sequence),
             format: "live".to_owned(),
             ..SourceRecord::default()
         };
         Ok(Table {
-            v4: Routes::from_unsorted(self.v4),
-            v6: Routes::from_unsorted(self.v6),
+            v4,
+            v6,
             columns,
             provenance: Provenance { sources: vec![source], ..Provenance::of_now() },
         })

@@ -52,6 +52,7 @@ mod audit;
 mod builder;
 mod checkpoint;
 mod choice;
+mod chunks;
 mod columns;
 mod compiler;
 mod feed;

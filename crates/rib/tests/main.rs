@@ -3,6 +3,7 @@
 mod appear;
 mod builder;
 mod checkpoint;
+mod copies;
 mod engines;
 mod live;
 mod peers;

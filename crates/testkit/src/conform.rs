@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
-use fibula_core::{Addr, BuildError, Engine, Follow, Hop, Lookup, Patched, Prefix, Routes};
+use fibula_core::{Addr, BuildError, Engine, Follow, Hop, Lookup, Patched, Prefix, Route, Routes};
 
 use crate::check::{LONGEST_BATCH, Report, check, check_answers, check_batch};
 use crate::fib::{FibSpec, HopModel};
@@ -359,4 +359,41 @@ pub fn patches<A: Addr, E: Engine<A> + Follow<A>>(label: &str, config: &E::Confi
         }
     }
     assert!(applied * 2 >= steps, "{label}: {applied} of {steps} patches applied");
+}
+
+/// Patches copies, each a copy of the one before: a copy answers as the routes are after its patch, and the one
+/// that it was made of as they were before.
+///
+/// # Panics
+/// If an answer is wrong, or if the engine makes no copies.
+pub fn copies<A: Addr, E: Engine<A> + Follow<A> + 'static>(label: &str, config: &E::Config) {
+    let pool = tables::dense::<A>(92, 1200);
+    let mut rng = Rng::new(0x0c09);
+    let mut routes: Routes<A> = pool.iter().filter(|_| rng.chance(0.5)).collect();
+    let built = |routes: &Routes<A>| -> Box<dyn Follow<A>> {
+        Box::new(E::build(routes, config).expect("the table is small"))
+    };
+    let mut engine = built(&routes);
+    for step in 0..60 {
+        let mut changes = BTreeMap::new();
+        for _ in 0..1 + rng.below(20) {
+            let route = rng.choose(pool.as_slice()).expect("the pool has routes");
+            changes.insert(route.prefix, if rng.chance(0.4) { Hop::NONE } else { route.hop });
+        }
+        let before = routes.clone();
+        let changes: Vec<Route<A>> =
+            changes.into_iter().map(|(prefix, hop)| Route { prefix, hop }).collect();
+        routes.apply(&changes);
+        let changed: Vec<Prefix<A>> = changes.iter().map(|change| change.prefix).collect();
+        let mut copy = engine.copy().expect("the engine makes copies");
+        if copy.follow(&routes, &changed) != Ok(Patched::Applied) {
+            copy = built(&routes);
+        }
+        for (engine, routes, which) in [(&engine, &before, "original"), (&copy, &routes, "copy")] {
+            let mut probes = probes::boundary(routes);
+            let report = check(&**engine, &Oracle::new(routes), &mut probes, KEEP);
+            assert!(report.is_ok(), "{label}, {which} of step {step}: {report}");
+        }
+        engine = copy;
+    }
 }

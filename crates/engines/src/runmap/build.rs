@@ -19,6 +19,12 @@ pub(super) fn build<V: Leaf>(routes: &Routes<u32>) -> Result<Tables<V>, BuildErr
     Ok(Tables::new(records))
 }
 
+/// Places number so many bytes, and not as many as are needed.
+pub(super) fn too_many_bytes(needed: u64) -> BuildError {
+    let (engine, what, limit) = (Runmap::NAME, "bytes of records", u32::MAX.into());
+    BuildError::Limit { engine, what, limit, needed }
+}
+
 /// What a run of /24 networks has in common.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Value {
@@ -59,12 +65,7 @@ impl<'a, V: Leaf> Painter<'a, V> {
 
     /// The records.
     pub(super) fn finish(self) -> Result<Vec<u8>, BuildError> {
-        self.space.finish().map_err(|needed| BuildError::Limit {
-            engine: Runmap::NAME,
-            what: "bytes of records",
-            limit: u32::MAX.into(),
-            needed,
-        })
+        self.space.finish().map_err(too_many_bytes)
     }
 
     pub(super) fn paint(&mut self, ranges: impl Iterator<Item = Range<u32>>) {

@@ -48,7 +48,8 @@
 //!
 //! # Invariants
 //!
-//! - The table is whole cache lines, so what a patch adds begins at one.
+//! - The table is whole cache lines, so what a patch adds begins at one. What it replaces stays until the table has
+//!   grown by half; then the records in use are copied to a new one (`update.rs`).
 //! - A root word is the place of a record, which lies in the table behind the root with its bitmap, a
 //!   value for each set bit, and a place for each escape.
 //! - Bit 63 of a bitmap is set, and bit 255 of a network's: each shift leaves one at least.
@@ -243,6 +244,12 @@ impl Follow<u32> for Runmap {
             return Ok(Patched::Rebuild);
         }
         each!(&mut self.form, tables => tables.patch(routes, changed))
+    }
+
+    fn copy(&self) -> Option<Box<dyn Follow<u32>>> {
+        let mut copy = self.clone();
+        each!(&mut copy.form, tables => tables.reserve(0));
+        Some(Box::new(copy))
     }
 }
 

@@ -88,11 +88,25 @@ pub(super) fn run_of(map: u64, addr: u32) -> usize {
     (map >> (addr >> 8 & (BLOCK - 1))).count_ones() as usize - 1
 }
 
+/// The number of runs of the record at `at`.
+#[inline(always)]
+pub(super) fn runs(bytes: &[u8], at: usize) -> usize {
+    read::<u64>(bytes, at).count_ones() as usize
+}
+
+/// The networks' records that the record at `at` points to, in the order of their places in it.
+pub(super) fn long_places<V: Leaf>(bytes: &[u8], at: usize) -> impl Iterator<Item = usize> {
+    let values = &bytes[values(at)..][..runs(bytes, at) * size_of::<V>()];
+    let escapes = values.chunks_exact(size_of::<V>());
+    let escapes = escapes.filter(|value| read::<V>(value, 0).into() == V::ESCAPE).count();
+    let places = at + MAP + values.len();
+    (0..escapes).map(move |i| read::<u32>(bytes, places + 4 * i) as usize)
+}
+
 /// The network's record that run `run` of the record at `at` points to; its value is the escape.
 #[inline(always)]
 pub(super) fn long_of<V: Leaf>(bytes: &[u8], at: usize, run: usize) -> usize {
-    let runs = read::<u64>(bytes, at).count_ones() as usize;
-    let values = &bytes[values(at)..][..runs * size_of::<V>()];
+    let values = &bytes[values(at)..][..runs(bytes, at) * size_of::<V>()];
     let before = values[..run * size_of::<V>()].chunks_exact(size_of::<V>());
     let before = before.filter(|value| read::<V>(value, 0).into() == V::ESCAPE).count();
     read::<u32>(bytes, at + MAP + values.len() + 4 * before) as usize

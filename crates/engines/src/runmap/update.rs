@@ -2,14 +2,16 @@ use fibula_core::{BuildError, Patched, Prefix, Routes};
 use fibula_simd::Table;
 
 use super::Tables;
-use super::build::Painter;
-use super::record::{Leaf, ROOT_BITS, ROOT_BYTES};
-use super::space::LINE;
+use super::build::{Painter, too_many_bytes};
+use super::record::{
+    LONG_MAP, Leaf, MAP, ROOT_BITS, ROOT_BYTES, ROOT_WORDS, long_places, read, runs,
+};
+use super::space::{LINE, Space};
 
 impl<V: Leaf> Tables<V> {
     /// Writes anew the records of the blocks under the changed prefixes, behind those that are there,
     /// and points the root at them. What it pointed at before is garbage: other blocks may share it,
-    /// and nobody counts. When the records have grown by half, a build is due.
+    /// and nobody counts. Once the records have grown by half, those in use move to a new table.
     pub(super) fn patch(
         &mut self,
         routes: &Routes<u32>,
@@ -18,30 +20,77 @@ impl<V: Leaf> Tables<V> {
         let (root, present) = self.records.to_mut().split_at_mut(ROOT_BYTES);
         let root = bytemuck::cast_slice_mut(root);
         let mut painter = Painter::<V>::new(root, present, self.used);
+        let mut painted: Option<Prefix<u32>> = None;
         for prefix in changed {
-            let blocks = Prefix::masked(prefix.addr(), prefix.len().min(ROOT_BITS as u8));
-            painter.paint(routes.ranges_within(blocks.expect("shorter than a prefix")));
+            let blocks = Prefix::masked(prefix.addr(), prefix.len().min(ROOT_BITS as u8))
+                .expect("shorter than a prefix");
+            // Many changes lie in the same few blocks.
+            if painted.is_none_or(|painted| !painted.covers(blocks)) {
+                painter.paint(routes.ranges_within(blocks));
+                painted = Some(blocks);
+            }
         }
         let bytes = painter.finish()?;
         let end = self.used + bytes.len();
-        if end > self.records.len() && !self.grow(end) {
-            return Ok(Patched::Rebuild);
+        if end > self.records.len() {
+            self.reserve(bytes.len());
         }
         self.records.to_mut()[self.used..end].copy_from_slice(&bytes);
         self.used = end;
+        if end > self.built + self.built / 2 {
+            self.compact()?;
+        }
         Ok(Patched::Applied)
     }
 
-    /// Makes room for so many bytes, unless that is too many.
-    fn grow(&mut self, needed: usize) -> bool {
-        let most = self.built + self.built / 2;
-        if needed > most {
-            return false;
-        }
-        // Some steps, so that the copies are few and a table with few changes stays small.
-        let room = (needed + self.built / 8).min(most).next_multiple_of(LINE);
+    /// Moves to memory of its own with room for so many bytes more and some patches: few, so that a table with few
+    /// changes stays small.
+    pub(super) fn reserve(&mut self, bytes: usize) {
+        let room = (self.used + bytes + self.built / 8).next_multiple_of(LINE);
         self.records =
             Table::with(room, |to| to[..self.used].copy_from_slice(&self.records[..self.used]));
-        true
+    }
+
+    /// Leaves the garbage behind: copies the records that the root names to a new table, with as much
+    /// room as patches had before.
+    fn compact(&mut self) -> Result<(), BuildError> {
+        let old = &self.records[..];
+        let mut space = Space::new(ROOT_BYTES);
+        let mut root = vec![0u32; ROOT_WORDS];
+        let mut record = Vec::new();
+        let mut last = None;
+        for (word, &from) in root.iter_mut().zip(self.root()) {
+            // Neighbouring blocks often share a record; of the others `put` knows those that are equal.
+            *word = match last {
+                Some((known, to)) if known == from => to,
+                _ => {
+                    copy_record::<V>(old, from as usize, &mut space, &mut record);
+                    space.put(&record, 1)
+                }
+            };
+            last = Some((from, *word));
+        }
+        let bytes = space.finish().map_err(too_many_bytes)?;
+        let used = ROOT_BYTES + bytes.len();
+        let room = (used + used / 8).next_multiple_of(LINE);
+        self.records = Table::with(room, |to| {
+            to[..ROOT_BYTES].copy_from_slice(bytemuck::cast_slice(&root));
+            to[ROOT_BYTES..used].copy_from_slice(&bytes);
+        });
+        (self.used, self.built) = (used, used);
+        Ok(())
+    }
+}
+
+/// Copies the record of a block, and before it those of its divided networks, which go to `space`.
+fn copy_record<V: Leaf>(old: &[u8], at: usize, space: &mut Space, record: &mut Vec<u8>) {
+    let values = MAP + runs(old, at) * size_of::<V>();
+    record.clear();
+    record.extend_from_slice(&old[at..at + values]);
+    for place in long_places::<V>(old, at) {
+        let map: [u64; 4] = read(old, place);
+        let codes: u32 = map.iter().map(|word| word.count_ones()).sum();
+        let long = space.put(&old[place..][..LONG_MAP + 4 * codes as usize], 4);
+        record.extend_from_slice(&long.to_ne_bytes());
     }
 }

@@ -103,6 +103,15 @@ impl DeepBuilder {
         self.starts.len() - 2
     }
 
+    /// Adds a copy of another one's block and gives back its number.
+    pub(super) fn push_block(&mut self, from: &Deep, block: usize) -> usize {
+        let intervals = from.starts[block] as usize..from.starts[block + 1] as usize;
+        self.lasts.extend_from_slice(&from.lasts[intervals.clone()]);
+        self.hops.extend_from_slice(&from.hops[intervals]);
+        self.starts.push(self.lasts.len() as u32);
+        self.starts.len() - 2
+    }
+
     pub(super) fn finish(self) -> Result<Deep, BuildError> {
         if u32::try_from(self.lasts.len()).is_err() {
             return Err(BuildError::Limit {

@@ -45,7 +45,10 @@
 //! data of one: `batch.rs`; short ones, and all on machines without vectors, by plain loads: `plain.rs`.
 //!
 //! **Updates.** The smallest block around a changed prefix that has a word of its own is compiled anew
-//! behind all that is there, then the word is stored: `update.rs`.
+//! behind all that is there, then the word is stored: `update.rs`. Where a changed prefix covers a few neighbouring
+//! entries of a table, their blocks are compiled, not the whole table. Once a third of the memory is garbage,
+//! what is in use is copied to new tables (`compact.rs`); a table that has grown by a quarter since it
+//! was built is built anew, because its strides no longer suit its routes.
 //!
 //! # Invariants
 //!
@@ -87,6 +90,7 @@
 
 mod batch;
 mod build;
+mod compact;
 mod deep;
 mod load;
 mod lookup;
@@ -154,6 +158,8 @@ struct Tables<C> {
     halves_used: usize,
     /// Bytes that patches have left behind.
     garbage: usize,
+    /// Bytes of tables and records, and deep blocks, when they were built or loaded.
+    built: (usize, usize),
 }
 
 /// What is said of a form's tables, for whichever form it is.
@@ -181,15 +187,23 @@ fn key(addr: u128) -> u32 {
 
 impl<C: Codes> Tables<C> {
     fn new(words: Table<u32>, halves: Table<Half>, deep: Deep) -> Self {
-        Self {
+        let mut tables = Self {
             form: PhantomData,
             words_used: words.len(),
             halves_used: halves.len(),
             garbage: 0,
+            built: (0, deep.blocks()),
             words,
             halves,
             deep,
-        }
+        };
+        tables.built.0 = tables.used();
+        tables
+    }
+
+    /// Bytes of tables and records, garbage included.
+    fn used(&self) -> usize {
+        4 * (self.words_used - (1 << ROOT_BITS)) + size_of::<Half>() * self.halves_used
     }
 
     fn table_refs(&self) -> Vec<TableRef<'_>> {
@@ -233,6 +247,12 @@ impl Follow<u128> for Wideleaf {
         changed: &[Prefix<u128>],
     ) -> Result<Patched, BuildError> {
         with_tables!(&mut self.form, tables => tables.patch(routes, changed))
+    }
+
+    fn copy(&self) -> Option<Box<dyn Follow<u128>>> {
+        let mut copy = self.clone();
+        with_tables!(&mut copy.form, tables => tables.own());
+        Some(Box::new(copy))
     }
 }
 

@@ -5,7 +5,7 @@ use fibula_core::{
     TableSource,
 };
 use fibula_simd::{Isa, Table};
-use fibula_testkit::conform::patches;
+use fibula_testkit::conform::{copies, patches};
 use fibula_testkit::fib::{FibSpec, HopModel};
 use fibula_testkit::{Oracle, probes, tables, traffic};
 
@@ -48,7 +48,61 @@ fn words_say_what_they_were_made_of() {
 fn patched_tables_answer_as_built_ones() {
     for isa in Isa::available() {
         patches::<u128, Wideleaf>(&format!("wideleaf {isa}"), &Config { isa });
+        copies::<u128, Wideleaf>(&format!("wideleaf {isa}"), &Config { isa });
     }
+}
+
+/// Patches of a table that goes on as it is leave garbage that is moved away from, deep blocks included; one that
+/// has grown is to be built.
+#[test]
+fn garbage_goes_and_growth_asks_for_a_build() {
+    let spec = FibSpec { year: 2024, prefixes: 12_000, seed: 3, hops: HopModel::Hash(300) };
+    let hosts = (0..40u128).map(|i| Prefix::host(0x2001_0db8 << 96 | i << 84));
+    let mut table: Vec<Route<u128>> = spec.generate::<u128>().iter().collect();
+    table.extend(hosts.map(|prefix| Route { prefix, hop: Hop::new(1) }));
+    let mut routes = Routes::from_unsorted(table);
+    let mut engine = built(&routes);
+    let garbage = |engine: &Wideleaf| match &engine.form {
+        Form::Narrow(tables) => tables.garbage,
+        _ => panic!("these hops have codes of 16 bits"),
+    };
+    // Another hop for one route in ten.
+    let change = |routes: &mut Routes<u128>, round: usize| -> Vec<Prefix<u128>> {
+        let others = routes.iter().skip(round % 10).step_by(10);
+        let changes: Vec<Route<u128>> = others
+            .map(|route| Route { hop: Hop::new((route.hop.to_bits() + 1) % 301), ..route })
+            .collect();
+        routes.apply(&changes);
+        changes.iter().map(|change| change.prefix).collect()
+    };
+    let mut moved = 0;
+    for round in 0..40 {
+        let changed = change(&mut routes, round);
+        let before = garbage(&engine);
+        assert_eq!(engine.follow(&routes, &changed), Ok(Patched::Applied), "round {round}");
+        if garbage(&engine) < before {
+            moved += 1;
+            agrees(&engine, &routes, &[], &format!("round {round}"));
+        }
+    }
+    assert!(moved >= 1, "{moved}");
+    // Six times as many routes, which go on to change.
+    let more = (0..60_000u128).map(|i| Route {
+        prefix: Prefix::masked(0x2a00 << 112 | (i * 0x9e37_79b9) << 80, 48).unwrap(),
+        hop: Hop::new((i % 300) as u32),
+    });
+    let more = Routes::from_unsorted(more.collect());
+    for more in more.as_slice().chunks(1000) {
+        routes.apply(more);
+        let changed: Vec<_> = more.iter().map(|route| route.prefix).collect();
+        assert_eq!(engine.follow(&routes, &changed), Ok(Patched::Applied));
+    }
+    agrees(&engine, &routes, &[], "more routes");
+    let is_built = (0..100).any(|round| {
+        let changed = change(&mut routes, round);
+        engine.follow(&routes, &changed) == Ok(Patched::Rebuild)
+    });
+    assert!(is_built, "a table that has grown is planned anew");
 }
 
 /// Every shape of a block: a constant, records of every size and one key over, tables before them; in

@@ -94,23 +94,24 @@ pub(crate) struct Scratch {
 impl<'a> PathAttributes<'a> {
     /// Reads all of `cursor`, to the first fault.
     pub(crate) fn read(cursor: Cursor<'a>, width: AsWidth, place: Place) -> Result<Self, Fault> {
-        match Self::read_on(cursor, width, place) {
-            (attributes, None) => Ok(attributes),
-            (_, Some(fault)) => Err(fault),
+        let mut attributes = Self::default();
+        match attributes.read_on(cursor, width, place) {
+            None => Ok(attributes),
+            Some(fault) => Err(fault),
         }
     }
 
     /// Reads all of `cursor`, behind malformed attributes, too; the first fault.
     pub(crate) fn read_on(
+        &mut self,
         mut cursor: Cursor<'a>,
         width: AsWidth,
         place: Place,
-    ) -> (Self, Option<Fault>) {
-        let mut attributes = Self::default();
+    ) -> Option<Fault> {
         let mut first = None;
         while !cursor.is_empty() {
             let taken = match attribute(&mut cursor) {
-                Ok((flags, code, value)) => attributes
+                Ok((flags, code, value)) => self
                     .take(code, value, width, place)
                     .and_then(|()| check_flags(flags, code, value, place)),
                 Err(fault) => {
@@ -122,7 +123,7 @@ impl<'a> PathAttributes<'a> {
                 first.get_or_insert(fault);
             }
         }
-        (attributes, first)
+        first
     }
 
     /// The first attribute that a route of a message must have and these have not (RFC 7606, 3.d).

@@ -262,8 +262,8 @@ pub(crate) fn update(
     let len = body.u16("attributes' length")?;
     let attributes = body.part(len.into(), "path attributes")?;
     let width = if from.four_byte_asns { AsWidth::Four } else { AsWidth::Two };
-    let at = attributes;
-    let (attributes, fault) = PathAttributes::read_on(attributes, width, Place::Message);
+    let (at, mut attributes) = (attributes, PathAttributes::default());
+    let fault = attributes.read_on(at, width, Place::Message);
     let announced = (!body.is_empty()).then_some(Nlri::plain(body));
     let (reach, unreach) = (out.kept(attributes.reach), out.kept(attributes.unreach));
 

@@ -32,6 +32,8 @@ use std::path::Path;
 use fibula_core::{PerFamily, Vrf};
 use serde::{Deserialize, Serialize};
 
+use crate::chunks::Chunks;
+use crate::rib::{Copies, Staleness};
 use crate::snapshot::{format, to_bytes_with};
 use crate::{
     AtomicFile, AttributeSet, EnginePart, FeedMark, Peer, Preference, Provenance, Rib, Snapshot,
@@ -43,11 +45,13 @@ use restore::restore;
 /// The format's version.
 const VERSION: u32 = 4;
 
-/// A RIB as it was at one moment, ready to be written.
+/// A RIB as it was at one moment, ready to be written. It shares memory with the RIB, which copies what it
+/// changes from then on.
 pub struct Checkpoint {
     meta: Meta,
-    sets: Vec<Option<AttributeSet>>,
-    paths: PerFamily<AllPaths>,
+    sets: Chunks<Option<AttributeSet>>,
+    paths: Vec<(Vrf, PerFamily<Copies>)>,
+    staleness: Staleness,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -78,7 +82,7 @@ fn first_version() -> u32 {
 }
 
 impl Rib {
-    /// The table as it is, copied, to be written; `position` is the feed's own word for where it is.
+    /// The table as it is, to be written; `position` is the feed's own word for where it is.
     ///
     /// ```
     /// use fibula_rib::{Preference, Rib};
@@ -104,8 +108,9 @@ impl Rib {
                 sources: self.peers().iter().map(source).collect(),
                 vrfs: self.vrf_names().iter().map(|(vrf, name)| (vrf, name.to_owned())).collect(),
             },
-            sets: self.sets().map(Option::<&AttributeSet>::cloned).collect(),
-            paths: PerFamily { v4: Paths::of(self), v6: Paths::of(self) },
+            sets: self.sets().clone(),
+            paths: self.copies(),
+            staleness: self.staleness(),
         }
     }
 
@@ -166,7 +171,23 @@ impl Checkpoint {
     /// # Errors
     /// If the table cannot be stored.
     pub fn to_bytes(self) -> Result<crate::AlignedBytes, SnapshotError> {
-        let Self { meta, sets, paths: PerFamily { v4, v6 } } = self;
+        let paths = self.columns();
+        self.with_columns(paths)
+    }
+
+    /// The paths in columns.
+    fn columns(&self) -> PerFamily<AllPaths> {
+        let v4 = self.paths.iter().map(|(vrf, copies)| (*vrf, &copies.v4));
+        let v6 = self.paths.iter().map(|(vrf, copies)| (*vrf, &copies.v6));
+        PerFamily { v4: Paths::of(v4, &self.staleness), v6: Paths::of(v6, &self.staleness) }
+    }
+
+    fn with_columns(
+        self,
+        PerFamily { v4, v6 }: PerFamily<AllPaths>,
+    ) -> Result<crate::AlignedBytes, SnapshotError> {
+        let meta = self.meta;
+        let sets: Vec<_> = self.sets.iter().cloned().collect();
         let source = SourceRecord {
             name: format!("RIB after {} updates", meta.sequence),
             format: "checkpoint".to_owned(),

@@ -1,9 +1,10 @@
 //! Every path of a RIB as columns of numbers.
 
-use fibula_core::{Addr, Hop, Kind, Prefix, Route, Routes};
+use fibula_core::{Addr, Hop, Kind, Prefix, Route, Routes, Vrf};
 
-use crate::rib::SavedPath;
-use crate::{Pod, Rib};
+use crate::Pod;
+use crate::rib::Staleness;
+use crate::rib::family::FamilyCopy;
 
 /// The paths of each family.
 pub(super) struct AllPaths;
@@ -13,6 +14,7 @@ impl Kind for AllPaths {
 }
 
 /// All paths of a family: the columns of a table.
+#[derive(Default)]
 pub(super) struct Paths<A> {
     addr: Vec<A>,
     len: Vec<u8>,
@@ -25,28 +27,23 @@ pub(super) struct Paths<A> {
 }
 
 impl<A: Addr + Pod> Paths<A> {
-    pub(super) fn of(rib: &Rib) -> Self {
-        let room = rib.memory().routes;
-        let mut paths = Self {
-            addr: Vec::with_capacity(room),
-            len: Vec::with_capacity(room),
-            vrf: Vec::new(),
-            peer: Vec::with_capacity(room),
-            id: Vec::with_capacity(room),
-            set: Vec::with_capacity(room),
-            stale: Vec::new(),
-        };
-        for vrf in rib.vrfs() {
-            rib.all_paths(vrf, |prefix: Prefix<A>, path: SavedPath| {
-                if path.is_stale {
+    /// The paths by VRF.
+    pub(super) fn of<'a>(
+        copies: impl Iterator<Item = (Vrf, &'a FamilyCopy<A>)>,
+        staleness: &Staleness,
+    ) -> Self {
+        let mut paths = Self::default();
+        for (vrf, copy) in copies {
+            for (prefix, speaker, path_id, set) in copy.all() {
+                if staleness.is_stale(speaker) {
                     paths.stale.push(paths.addr.len() as u32);
                 }
                 paths.addr.push(prefix.addr());
                 paths.len.push(prefix.len());
-                paths.peer.push(path.peer);
-                paths.id.push(path.path_id);
-                paths.set.push(path.set);
-            });
+                paths.peer.push(speaker.peer());
+                paths.id.push(path_id);
+                paths.set.push(set);
+            }
             paths.vrf.resize(paths.addr.len(), vrf);
         }
         paths

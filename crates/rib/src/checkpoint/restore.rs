@@ -209,13 +209,12 @@ mod tests {
         rib.mark_stale(peers[0]);
         let forged = |stale: Vec<u32>, resyncing: Vec<u32>| {
             let mut checkpoint = rib.checkpoint("");
-            assert_eq!(
-                (&*checkpoint.paths.v4.stale, &*checkpoint.meta.resyncing),
-                (&[0][..], &[0][..])
-            );
-            checkpoint.paths.v4.stale = stale;
+            let mut paths = checkpoint.columns();
+            assert_eq!((&*paths.v4.stale, &*checkpoint.meta.resyncing), (&[0][..], &[0][..]));
+            paths.v4.stale = stale;
             checkpoint.meta.resyncing = resyncing;
-            open(checkpoint)
+            let bytes = checkpoint.with_columns(paths).unwrap();
+            restore(&Snapshot::from_bytes(bytes).unwrap(), Preference::default())
         };
         assert!(forged(vec![0], vec![0]).is_ok() && forged(vec![], vec![0, 1]).is_ok());
         for (stale, resyncing) in [

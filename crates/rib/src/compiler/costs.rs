@@ -20,7 +20,10 @@ impl Costs {
     }
 
     pub(crate) fn patched(&mut self, time: Duration, prefixes: usize) {
-        self.patch = Some(mean(self.patch, time.as_nanos() as f64 / prefixes.max(1) as f64));
+        let each = time.as_nanos() as f64 / prefixes.max(1) as f64;
+        // Now and then tables grow or leave garbage behind, or the machine is busy: no reason for a build.
+        let each = self.patch.map_or(each, |known| each.min(4.0 * known));
+        self.patch = Some(mean(self.patch, each));
     }
 
     pub(crate) fn is_patch_cheaper(&self, prefixes: usize) -> bool {
@@ -46,6 +49,11 @@ mod tests {
         assert!(costs.is_patch_cheaper(4000) && !costs.is_patch_cheaper(5000));
         costs.patched(ms(10), 100);
         assert!(costs.is_patch_cheaper(300) && !costs.is_patch_cheaper(301));
+        let mut others = costs;
+        others.patched(ms(1000), 100);
+        assert!(others.is_patch_cheaper(170), "one that took long");
+        (0..9).for_each(|_| others.patched(ms(1000), 100));
+        assert!(!others.is_patch_cheaper(10), "all do");
         (0..50).for_each(|_| costs.built(ms(30)));
         assert!(costs.is_patch_cheaper(600));
     }

@@ -8,7 +8,8 @@
 //! **Patch or build.** A published engine never changes, so a patch needs another one: the one before
 //! the current, which comes back when its last reader leaves it. It lacks the last batch as well as
 //! the present one, and gets both. That costs as many prefixes as changed twice; a build costs the
-//! whole table. The compiler measures both and takes the cheaper. See ADR 0007.
+//! whole table. The compiler measures both and takes the cheaper. Where there is no engine before the
+//! current one, or readers still have it, a copy of the current one is patched. See ADR 0007.
 //!
 //! **Which engine.** As the table changes, another engine may suit it better ([`choice`](crate::choice)):
 //! then the next generation is built by that one.
@@ -102,7 +103,7 @@ impl<A: Addr> Tables<A> {
     }
 
     fn take_attributes(&mut self, rib: &Rib) {
-        for (number, set) in (0..).zip(rib.sets()) {
+        for (number, set) in (0..).zip(rib.sets().iter()) {
             if let Some(set) = set {
                 self.attributes.set(number, set);
             }
@@ -266,21 +267,35 @@ impl<A: Addr> Compiler<A> {
         self.retired.put(old, std::mem::take(&mut self.unpublished));
     }
 
-    /// The spare engine brought up to date, if there is one and that is cheaper than to build. One that
-    /// gave way to another engine is not: it would come back with the next change.
+    /// The spare engine brought up to date, or a copy of the current one if there is no spare one; `None` if a
+    /// build is cheaper, or another engine is to take over. An engine that gave way to another one is not
+    /// patched: it would come back with the next change.
     fn patched(&mut self) -> Option<Made<A>> {
-        let (spare, behind) = self.retired.spare()?;
-        let gave_way = spare.name != self.shared.publisher.current().name;
-        let build = self.heal || self.rechosen || gave_way;
-        if build || !self.tables.costs.is_patch_cheaper(behind.len() + self.unpublished.len()) {
+        if self.heal || self.rechosen {
             return None;
         }
-        let (old, mut at) = self.retired.take_spare()?;
-        at.extend_from_slice(&self.unpublished);
+        let current = self.shared.publisher.current();
+        let (name, costs) = (current.name, &self.tables.costs);
+        let (engine, at) = match self.retired.spare() {
+            Some((spare, behind)) => {
+                let prefixes = behind.len() + self.unpublished.len();
+                if spare.name != name || !costs.is_patch_cheaper(prefixes) {
+                    return None;
+                }
+                let (old, mut at) = self.retired.take_spare()?;
+                at.extend_from_slice(&self.unpublished);
+                (old.engine, at)
+            }
+            None if costs.is_patch_cheaper(self.unpublished.len()) => {
+                (current.engine.copy()?, self.unpublished.clone())
+            }
+            None => return None,
+        };
+        drop(current); // nobody but readers has it when it is replaced
+        let mut at = at;
         at.sort_unstable();
         at.dedup();
-        let name = old.name;
-        self.tables.patch(old.engine, &at).map(|engine| (engine, name))
+        self.tables.patch(engine, &at).map(|engine| (engine, name))
     }
 
     fn built(&mut self) -> Option<Made<A>> {

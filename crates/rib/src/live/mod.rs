@@ -99,10 +99,20 @@ struct ToLogs<'a> {
     sequence: u64,
 }
 
+impl ToLogs<'_> {
+    fn table<A: Addr>(&self, vrf: Vrf) -> Option<&Pipeline<A>> {
+        self.tables.get::<A>().iter().find(|table| table.vrf == vrf).map(|table| &**table)
+    }
+
+    fn is_full<A: Addr>(&self, vrf: Vrf) -> bool {
+        self.table::<A>(vrf).is_some_and(|table| table.log.is_full())
+    }
+}
+
 impl Changes for ToLogs<'_> {
     fn changed<A: Addr>(&mut self, vrf: Vrf, change: Change<A>) {
         self.history.push(vrf, &change);
-        if let Some(table) = self.tables.get::<A>().iter().find(|table| table.vrf == vrf) {
+        if let Some(table) = self.table::<A>(vrf) {
             table.counters.changes.add(1);
             table.log.push(change, self.sequence);
         }
@@ -192,12 +202,22 @@ impl Live {
     /// # Errors
     /// As [`Rib::apply`]; [`TableError::Stopped`] if the table's compiler panicked.
     pub fn apply(&self, update: &Update<'_>) -> Result<(), TableError> {
-        match update.prefix {
-            AnyPrefix::V4(_) => self.wait_for_room::<u32>(update.vrf)?,
-            AnyPrefix::V6(_) => self.wait_for_room::<u128>(update.vrf)?,
+        loop {
+            let (mut rib, mut logs) = self.locked();
+            let is_full = match update.prefix {
+                AnyPrefix::V4(_) => logs.is_full::<u32>(update.vrf),
+                AnyPrefix::V6(_) => logs.is_full::<u128>(update.vrf),
+            };
+            if !is_full {
+                return rib.apply(update, &mut logs);
+            }
+            // The compiler needs the RIB to make room.
+            drop((rib, logs));
+            match update.prefix {
+                AnyPrefix::V4(_) => self.wait_for_room::<u32>(update.vrf)?,
+                AnyPrefix::V6(_) => self.wait_for_room::<u128>(update.vrf)?,
+            }
         }
-        let (mut rib, mut logs) = self.locked();
-        rib.apply(update, &mut logs)
     }
 
     /// The session with the peer ended; see [`Rib::peer_down`].
@@ -251,8 +271,8 @@ impl Live {
         look(&lock_std(&self.rib))
     }
 
-    /// The RIB as it is, to be written to a file. The feed waits while it is copied, not while it is
-    /// written; `position` is the feed's own word for where it is.
+    /// The RIB as it is, to be written to a file. The feed waits for less than a millisecond; `position` is the
+    /// feed's own word for where it is.
     pub fn checkpoint(&self, position: &str) -> Checkpoint {
         lock_std(&self.rib).checkpoint(position)
     }

@@ -21,12 +21,14 @@ pub(crate) use queue::Arrivals;
 pub use queue::{Batch, Pacing};
 
 use crate::Change;
-use crate::sync::{Condvar, Mutex, lock, wait, wait_for};
+use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, lock, wait, wait_for};
 use queue::Queue;
 
 /// The log of one table.
 pub(crate) struct Log<A: Addr> {
     state: Mutex<State<A>>,
+    /// 0 while it had room when something was pushed or taken last: then the feed need not ask for the state.
+    is_full: AtomicU64,
     to_compiler: Condvar,
     to_feed: Condvar,
     start: Instant,
@@ -61,6 +63,7 @@ impl<A: Addr> Log<A> {
         let state = State { queue, hurry: false, wake: false, closed: false, stopped: false };
         Self {
             state: Mutex::new(state),
+            is_full: AtomicU64::new(0),
             to_compiler: Condvar::new(),
             to_feed: Condvar::new(),
             start: Instant::now(),
@@ -79,6 +82,17 @@ impl<A: Addr> Log<A> {
         Duration::from_micros(state.queue.lag(self.now()))
     }
 
+    /// Whether to wait for room before something is pushed. A change that becomes late while none is pushed does
+    /// not count yet.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full.load(Ordering::Acquire) != 0
+    }
+
+    fn set_full(&self, state: &State<A>) {
+        let is_full = state.stopped || (!state.closed && state.queue.is_full(self.now()));
+        self.is_full.store(is_full.into(), Ordering::Release);
+    }
+
     /// Waits until changes may be pushed; false if the compiler is gone. To be called without the RIB's
     /// lock.
     pub(crate) fn wait_for_room(&self) -> bool {
@@ -87,6 +101,7 @@ impl<A: Addr> Log<A> {
             self.to_compiler.notify_one();
             state = wait(&self.to_feed, state);
         }
+        self.set_full(&state);
         !state.stopped
     }
 
@@ -97,7 +112,11 @@ impl<A: Addr> Log<A> {
             return; // nobody takes it any more
         }
         let was_empty = state.queue.is_empty();
-        state.queue.push(self.now(), change, sequence);
+        let now = self.now();
+        state.queue.push(now, change, sequence);
+        if state.queue.is_full(now) {
+            self.set_full(&state);
+        }
         if was_empty || state.queue.due(0) == Some(Duration::ZERO) {
             self.to_compiler.notify_one();
         }
@@ -129,6 +148,7 @@ impl<A: Addr> Log<A> {
     pub(crate) fn cut(&self) -> Batch<A> {
         let mut state = lock(&self.state);
         let batch = state.queue.cut();
+        self.set_full(&state);
         // What was pending is bounded again; age still counts until it is published.
         self.to_feed.notify_all();
         batch
@@ -136,7 +156,9 @@ impl<A: Addr> Log<A> {
 
     /// What was cut is published, or was given up.
     pub(crate) fn done(&self) {
-        lock(&self.state).queue.done();
+        let mut state = lock(&self.state);
+        state.queue.done();
+        self.set_full(&state);
         self.to_feed.notify_all();
     }
 
@@ -154,7 +176,10 @@ impl<A: Addr> Log<A> {
 
     /// The compiler is gone, and nothing will be published any more.
     pub(crate) fn stop(&self) {
-        lock(&self.state).stopped = true;
+        let mut state = lock(&self.state);
+        state.stopped = true;
+        self.set_full(&state);
+        drop(state);
         self.close();
     }
 

@@ -6,13 +6,14 @@ use hashbrown::HashMap;
 use super::Change;
 use super::decision::{Contender, Preference};
 use super::sets::Sets;
-use super::trie::{NO_PATH, Trie};
+use super::trie::{NO_PATH, Nodes, Trie};
 use crate::TableError;
+use crate::chunks::Chunks;
 
 /// A peer, and in the highest bit the parity of its dump in which it said something: a path of another
 /// parity than its peer's is stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Speaker(u32);
+pub(crate) struct Speaker(u32);
 
 impl Speaker {
     const ODD: u32 = 1 << 31;
@@ -25,7 +26,7 @@ impl Speaker {
     }
 
     /// The number of the peer.
-    pub(super) fn peer(self) -> u32 {
+    pub(crate) fn peer(self) -> u32 {
         self.0 & Self::MAX_PEER
     }
 
@@ -50,7 +51,7 @@ const _: () = assert!(size_of::<Node>() == 16);
 /// The routes of one family and VRF.
 pub(super) struct FamilyPaths<A: Addr> {
     pub(super) trie: Trie<A>,
-    pub(super) paths: Vec<Node>,
+    pub(super) paths: Chunks<Node>,
     /// The first of the paths that are free, [`NO_PATH`] if none is.
     free: u32,
     /// How many paths are in use.
@@ -72,7 +73,7 @@ impl<A: Addr> Default for FamilyPaths<A> {
     fn default() -> Self {
         Self {
             trie: Trie::default(),
-            paths: Vec::new(),
+            paths: Chunks::default(),
             free: NO_PATH,
             used: 0,
             peers: HashMap::new(),
@@ -90,13 +91,17 @@ impl<A: Addr> FamilyPaths<A> {
 
     /// The paths from this one on, with their places.
     pub(super) fn list(&self, first: u32) -> impl Iterator<Item = (u32, Node)> + '_ {
-        let node = |at: u32| (at != NO_PATH).then(|| (at, self.paths[at as usize]));
-        std::iter::successors(node(first), move |(_, last)| node(last.next))
+        list(&self.paths, first)
+    }
+
+    /// Prefixes and paths as they are now, in no time.
+    pub(super) fn copy(&self) -> FamilyCopy<A> {
+        FamilyCopy { nodes: self.trie.copy(), paths: self.paths.clone(), len: self.trie.len() }
     }
 
     /// Puts the best path first; returns the first one.
     fn decide(&mut self, first: u32, sets: &Sets, preference: &Preference) -> u32 {
-        if self.paths[first as usize].next == NO_PATH {
+        if self.paths[first].next == NO_PATH {
             return first;
         }
         let contender = |node: &Node| Contender {
@@ -104,7 +109,7 @@ impl<A: Addr> FamilyPaths<A> {
             path_id: node.path_id,
             rank: sets.get(node.set).encoded().rank(),
         };
-        let mut best = (first, contender(&self.paths[first as usize]));
+        let mut best = (first, contender(&self.paths[first]));
         let mut before_best = NO_PATH;
         let mut before = first;
         for (at, node) in self.list(first).skip(1) {
@@ -117,8 +122,8 @@ impl<A: Addr> FamilyPaths<A> {
         }
         let best = best.0;
         if before_best != NO_PATH {
-            self.paths[before_best as usize].next = self.paths[best as usize].next;
-            self.paths[best as usize].next = first;
+            self.paths[before_best].next = self.paths[best].next;
+            self.paths[best].next = first;
         }
         best
     }
@@ -131,7 +136,7 @@ impl<A: Addr> FamilyPaths<A> {
         first: u32,
         sets: &Sets,
     ) -> Option<Change<A>> {
-        let Node { speaker, set, .. } = self.paths[first as usize];
+        let Node { speaker, set, .. } = self.paths[first];
         (old != Some(set)).then(|| Change {
             prefix,
             peer: speaker.peer(),
@@ -158,12 +163,12 @@ impl<A: Addr> FamilyPaths<A> {
         }
         let node = self.trie.node(prefix);
         let first = self.trie.path(node);
-        let old = (first != NO_PATH).then(|| self.paths[first as usize].set);
+        let old = (first != NO_PATH).then(|| self.paths[first].set);
         let first = match self.find(first, speaker, path_id) {
             Some((at, path)) => {
-                self.paths[at as usize].set = set;
+                self.paths[at].set = set;
                 if path.speaker != speaker {
-                    self.paths[at as usize].speaker = speaker;
+                    self.paths[at].speaker = speaker;
                     self.count(speaker).stale -= 1;
                 }
                 if path.set == set {
@@ -209,11 +214,10 @@ impl<A: Addr> FamilyPaths<A> {
         self.count(node.speaker).all += 1;
         if self.free != NO_PATH {
             let at = self.free;
-            self.free = self.paths[at as usize].next;
-            self.paths[at as usize] = node;
+            self.free = self.paths[at].next;
+            self.paths[at] = node;
             return at;
         }
-        grow(&mut self.paths);
         self.paths.push(node);
         (self.paths.len() - 1) as u32
     }
@@ -229,9 +233,9 @@ impl<A: Addr> FamilyPaths<A> {
         let place = self.trie.find(prefix)?;
         let first = self.trie.path(place);
         let (at, node) = self.find(first, speaker, path_id)?;
-        let old = self.paths[first as usize].set;
+        let old = self.paths[first].set;
         let before = self.list(first).find(|(_, n)| n.next == at).map(|(before, _)| before);
-        self.paths[at as usize].next = self.free;
+        self.paths[at].next = self.free;
         self.free = at;
         self.used -= 1;
         let paths = self.count(speaker);
@@ -240,7 +244,7 @@ impl<A: Addr> FamilyPaths<A> {
         let change = match before {
             Some(before) => {
                 // Not the best one: nothing changes for those who forward.
-                self.paths[before as usize].next = node.next;
+                self.paths[before].next = node.next;
                 None
             }
             None if node.next == NO_PATH => {
@@ -265,8 +269,8 @@ impl<A: Addr> FamilyPaths<A> {
         let stale = std::mem::replace(&mut paths.stale, paths.all);
         if is_open && stale < paths.all {
             // Free nodes may be among them, which does no harm.
-            let named = self.paths.iter_mut().filter(|node| node.speaker == speaker);
-            named.for_each(|node| node.speaker = speaker.before());
+            let named = |node: &Node| node.speaker == speaker;
+            self.paths.change(named, |node| node.speaker = speaker.before());
         }
     }
 
@@ -324,16 +328,42 @@ impl<A: Addr> FamilyPaths<A> {
     pub(super) fn restore_stale(&mut self, prefix: Prefix<A>, speaker: Speaker, path_id: u32) {
         let first = self.trie.get(prefix).unwrap_or(NO_PATH);
         if let Some((at, _)) = self.find(first, speaker, path_id) {
-            self.paths[at as usize].speaker = speaker.before();
+            self.paths[at].speaker = speaker.before();
             self.count(speaker).stale += 1;
         }
     }
 }
 
-/// Makes room for one more, by an eighth: doubling would leave half of the largest arrays empty. Little
-/// at first: a checkpoint may name millions of VRFs.
-pub(super) fn grow<T>(items: &mut Vec<T>) {
-    if items.len() == items.capacity() {
-        items.reserve_exact(items.len() / 8 + 8);
+/// The paths from this one on, with their places.
+fn list(paths: &Chunks<Node>, first: u32) -> impl Iterator<Item = (u32, Node)> + '_ {
+    let node = move |at: u32| (at != NO_PATH).then(|| (at, paths[at]));
+    std::iter::successors(node(first), move |(_, last)| node(last.next))
+}
+
+/// The prefixes and paths of a family and VRF at one moment.
+pub(crate) struct FamilyCopy<A: Addr> {
+    nodes: Nodes<A>,
+    paths: Chunks<Node>,
+    len: usize,
+}
+
+impl<A: Addr> FamilyCopy<A> {
+    /// How many prefixes have a route.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// All prefixes in order, with the sets of their best paths.
+    pub(crate) fn best(&self) -> impl Iterator<Item = (Prefix<A>, u32)> + '_ {
+        self.nodes.covered(Prefix::ALL).map(|(prefix, first)| (prefix, self.paths[first].set))
+    }
+
+    /// All paths in order of prefixes, the best one of each first: who said it, the identifier and the set.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (Prefix<A>, Speaker, u32, u32)> + '_ {
+        self.nodes.covered(Prefix::ALL).flat_map(|(prefix, first)| {
+            let paths = list(&self.paths, first);
+            paths
+                .map(move |(_, Node { speaker, path_id, set, .. })| (prefix, speaker, path_id, set))
+        })
     }
 }

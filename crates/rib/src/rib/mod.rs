@@ -23,9 +23,10 @@
 //! none if nothing is stale.
 
 pub(crate) mod decision;
-mod family;
+pub(crate) mod family;
 pub(crate) mod names;
 pub(crate) mod next_hops;
+mod nodes;
 mod query;
 pub(crate) mod set;
 mod sets;
@@ -42,7 +43,7 @@ pub use decision::{Decision, Path, Peer, Preference, Step};
 use family::{FamilyPaths, Speaker};
 pub use names::{SetTexts, ValueNames};
 pub use query::RibMemory;
-pub(crate) use query::SavedPath;
+pub(crate) use query::{Copies, Staleness};
 pub use set::AttributeSet;
 use sets::Sets;
 pub(crate) use vrfs::VrfNames;

@@ -12,6 +12,7 @@
 //! none: `192.0.2.1 192.0.2.9`, `3 -`, `1 2`. So a column of numbers becomes one of text as soon as a
 //! route has several next hops.
 
+use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use fibula_core::{NextHop, NextHops, RouteKind, Value};
@@ -58,10 +59,13 @@ pub(super) fn unpack(octets: [u8; 16], flags: u8) -> Option<IpAddr> {
 
 /// Writes the next hops, sorted, behind what `out` holds.
 pub(super) fn encode(next_hops: &NextHops, out: &mut Vec<u8>) {
-    let mut sorted = next_hops.hops.clone();
-    sorted.sort_unstable();
     out.push(next_hops.kind as u8);
-    for NextHop { gateway, interface, weight } in sorted {
+    // Most routes have one.
+    let mut hops = Cow::Borrowed(&next_hops.hops[..]);
+    if !hops.is_sorted() {
+        hops.to_mut().sort_unstable();
+    }
+    for &NextHop { gateway, interface, weight } in hops.iter() {
         let (octets, flags) = pack(gateway);
         let has_interface = if interface.is_some() { HAS_INTERFACE } else { 0 };
         out.extend_from_slice(&[flags | has_interface, 0, 0, 0]);

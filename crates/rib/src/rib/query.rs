@@ -1,10 +1,12 @@
 //! What a [`Rib`] answers, and what it costs.
 
-use fibula_core::{Addr, Hop, PerFamily, Prefix, Route, Routes, Vrf};
+use fibula_core::{Addr, Hop, Kind, PerFamily, Prefix, Route, Routes, Vrf};
+use hashbrown::HashMap;
 
 use super::decision::Contender;
-use super::family::{FamilyPaths, Node};
-use super::{AttributeSet, Decision, Path, Rib};
+use super::family::{FamilyCopy, FamilyPaths, Node, Speaker};
+use super::{AttributeSet, Decision, Dump, Path, Rib, Tables};
+use crate::chunks::Chunks;
 
 impl Rib {
     /// The VRFs that there are.
@@ -17,7 +19,7 @@ impl Rib {
     }
 
     fn path<A: Addr>(&self, family: &FamilyPaths<A>, at: u32) -> Path {
-        let Node { speaker, path_id, set, .. } = family.paths[at as usize];
+        let Node { speaker, path_id, set, .. } = family.paths[at];
         Path { peer: speaker.peer(), path_id, hop: set, attributes: self.sets.get(set).clone() }
     }
 
@@ -58,9 +60,9 @@ impl Rib {
 
     /// The hop of the address: the same answer as [`Rib::longest`], quicker.
     pub fn lookup<A: Addr>(&self, vrf: Vrf, addr: A) -> Hop {
-        let found = self.family::<A>(vrf).and_then(|family| {
-            family.trie.longest(addr).map(|(_, at)| family.paths[at as usize].set)
-        });
+        let found = self
+            .family::<A>(vrf)
+            .and_then(|family| family.trie.longest(addr).map(|(_, at)| family.paths[at].set));
         found.map_or(Hop::NONE, Hop::new)
     }
 
@@ -92,22 +94,9 @@ impl Rib {
     /// The best routes, as engines compile them.
     pub fn routes<A: Addr>(&self, vrf: Vrf) -> Routes<A> {
         let Some(family) = self.family::<A>(vrf) else { return Routes::default() };
-        let hop = |at: u32| Hop::new(family.paths[at as usize].set);
+        let hop = |at: u32| Hop::new(family.paths[at].set);
         let found = family.trie.covered(Prefix::ALL);
         Routes::from_unsorted(found.map(|(prefix, at)| Route { prefix, hop: hop(at) }).collect())
-    }
-
-    /// The best route of every prefix, in order: the number of its set, and the set.
-    pub(crate) fn each_best<A: Addr>(
-        &self,
-        vrf: Vrf,
-        mut each: impl FnMut(Prefix<A>, u32, &AttributeSet),
-    ) {
-        let Some(family) = self.family::<A>(vrf) else { return };
-        for (prefix, at) in family.trie.covered(Prefix::ALL) {
-            let number = family.paths[at as usize].set;
-            each(prefix, number, self.sets.get(number));
-        }
     }
 
     /// At most so many prefixes from this one on, in order: to go through the table in parts.
@@ -116,21 +105,28 @@ impl Rib {
         family.trie.from(from, most).into_iter().map(|(prefix, _)| prefix).collect()
     }
 
-    /// All paths of a family and VRF, in order of prefixes, for a checkpoint.
-    pub(crate) fn all_paths<A: Addr>(&self, vrf: Vrf, mut each: impl FnMut(Prefix<A>, SavedPath)) {
-        let Some(family) = self.family::<A>(vrf) else { return };
-        for (prefix, first) in family.trie.covered(Prefix::ALL) {
-            for (_, Node { speaker, path_id, set, .. }) in family.list(first) {
-                let peer = speaker.peer();
-                let is_stale = self.speaker(peer) != Ok(speaker);
-                each(prefix, SavedPath { peer, path_id, set, is_stale });
-            }
-        }
+    /// The attribute sets by number; `None` where a number is free.
+    pub(crate) fn sets(&self) -> &Chunks<Option<AttributeSet>> {
+        self.sets.all()
     }
 
-    /// The attribute sets by number; `None` where a number is free.
-    pub(crate) fn sets(&self) -> impl ExactSizeIterator<Item = Option<&AttributeSet>> {
-        self.sets.slots()
+    /// All prefixes and paths as they are now, by VRF, in no time.
+    pub(crate) fn copies(&self) -> Vec<(Vrf, PerFamily<Copies>)> {
+        let copy = |(&vrf, tables): (&Vrf, &PerFamily<Tables>)| {
+            (vrf, PerFamily { v4: tables.v4.copy(), v6: tables.v6.copy() })
+        };
+        self.vrfs.iter().map(copy).collect()
+    }
+
+    /// Those of one VRF; `None` if it has none.
+    pub(crate) fn copy_of(&self, vrf: Vrf) -> Option<PerFamily<Copies>> {
+        let tables = self.vrfs.get(&vrf)?;
+        Some(PerFamily { v4: tables.v4.copy(), v6: tables.v6.copy() })
+    }
+
+    /// Tells paths that are stale now from others.
+    pub(crate) fn staleness(&self) -> Staleness {
+        Staleness(self.dumps.clone())
     }
 
     /// Why the best path of exactly this prefix is the best.
@@ -173,13 +169,22 @@ impl Rib {
     }
 }
 
-/// A path as a checkpoint has it.
-#[derive(Clone, Copy)]
-pub(crate) struct SavedPath {
-    pub(crate) peer: u32,
-    pub(crate) path_id: u32,
-    pub(crate) set: u32,
-    pub(crate) is_stale: bool,
+/// The prefixes and paths of each family.
+pub(crate) struct Copies;
+
+impl Kind for Copies {
+    type Of<A: Addr> = FamilyCopy<A>;
+}
+
+/// Which paths were stale at one moment.
+pub(crate) struct Staleness(HashMap<u32, Dump>);
+
+impl Staleness {
+    /// Whether the peer has begun to say everything again and has not said this.
+    pub(crate) fn is_stale(&self, speaker: Speaker) -> bool {
+        let dump = self.0.get(&speaker.peer()).copied().unwrap_or_default();
+        speaker != Speaker::new(speaker.peer(), dump.is_odd)
+    }
 }
 
 /// What a [`Rib`] holds, and in how many bytes.
@@ -201,7 +206,7 @@ impl RibMemory {
     fn add<A: Addr>(&mut self, family: &FamilyPaths<A>) {
         self.routes += family.used;
         self.prefixes += family.trie.len();
-        self.route_bytes += family.trie.memory() + family.paths.capacity() * size_of::<Node>();
+        self.route_bytes += family.trie.memory() + family.paths.memory();
     }
 
     /// Bytes a route, attributes aside; 0 without routes.

@@ -6,23 +6,22 @@ use fibula_core::Attributes;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::set::{self, AttributeSet};
+use crate::chunks::Chunks;
 
 /// Every distinct set once, under a small number that is used again when nobody refers to it.
 #[derive(Default)]
 pub(super) struct Sets {
-    slots: Vec<Slot>,
+    /// By number; `None` while that is free.
+    sets: Chunks<Option<AttributeSet>>,
+    references: Vec<u32>,
+    /// The one that was acquired last: updates that follow each other often have the same.
+    last: Option<u32>,
     numbers: HashTable<u32>,
     free: Vec<u32>,
     hasher: DefaultHashBuilder,
     scratch: Vec<u8>,
     /// Bytes of all sets.
     bytes: usize,
-}
-
-struct Slot {
-    /// `None` while the number is free.
-    set: Option<AttributeSet>,
-    references: u32,
 }
 
 /// Beside its bytes, a set has the two counts of its `Arc`.
@@ -40,57 +39,61 @@ impl Sets {
     }
 
     pub(super) fn acquire_bytes(&mut self, bytes: &[u8]) -> Option<u32> {
-        let Self { slots, numbers, hasher, .. } = self;
-        let content =
-            |slot: &Slot| slot.set.as_ref().map_or(&[][..], |set| set.as_bytes()) == bytes;
-        let hash = hasher.hash_one(bytes);
-        if let Some(&number) = numbers.find(hash, |&number| content(&slots[number as usize])) {
-            let slot = &mut slots[number as usize];
-            slot.references = slot.references.checked_add(1)?;
-            return Some(number);
+        let Self { sets, numbers, hasher, .. } = self;
+        let content = |number: u32| sets[number].as_ref().map_or(&[][..], AttributeSet::as_bytes);
+        if let Some(number) = self.last.filter(|&last| content(last) == bytes) {
+            return self.refer(number).map(|()| number);
         }
-        let slot = Slot { set: Some(AttributeSet::of_bytes(bytes)), references: 1 };
+        let hash = hasher.hash_one(bytes);
+        if let Some(&number) = numbers.find(hash, |&number| content(number) == bytes) {
+            self.last = Some(number);
+            return self.refer(number).map(|()| number);
+        }
+        let set = Some(AttributeSet::of_bytes(bytes));
         let number = match self.free.pop() {
             Some(number) => {
-                slots[number as usize] = slot;
+                sets[number] = set;
+                self.references[number as usize] = 1;
                 number
             }
             None => {
                 // The largest number stands for "no route" in hops.
-                let number = u32::try_from(slots.len()).ok().filter(|&n| n != u32::MAX)?;
-                slots.push(slot);
+                let number = u32::try_from(sets.len()).ok().filter(|&n| n != u32::MAX)?;
+                sets.push(set);
+                self.references.push(1);
                 number
             }
         };
         numbers.insert_unique(hash, number, |&number| {
-            let set = slots[number as usize].set.as_ref();
-            hasher.hash_one(set.map_or(&[][..], |set| set.as_bytes()))
+            hasher.hash_one(sets[number].as_ref().map_or(&[][..], AttributeSet::as_bytes))
         });
         self.bytes += bytes.len() + ARC_HEADER;
+        self.last = Some(number);
         Some(number)
     }
 
     /// One reference more to a set that is there; `None` when counts have run out.
     pub(super) fn refer(&mut self, number: u32) -> Option<()> {
-        let references = &mut self.slots[number as usize].references;
+        let references = &mut self.references[number as usize];
         *references = references.checked_add(1)?;
         Some(())
     }
 
     /// Gives one reference back.
     pub(super) fn release(&mut self, number: u32) {
-        let slot = &mut self.slots[number as usize];
-        slot.references -= 1;
-        if slot.references > 0 {
+        let references = &mut self.references[number as usize];
+        *references -= 1;
+        if *references > 0 {
             return;
         }
-        if let Some(set) = slot.set.take() {
+        if let Some(set) = self.sets[number].take() {
             let hash = self.hasher.hash_one(set.as_bytes());
             if let Ok(entry) = self.numbers.find_entry(hash, |&n| n == number) {
                 entry.remove();
             }
             self.bytes -= set.as_bytes().len() + ARC_HEADER;
         }
+        self.last = self.last.filter(|&last| last != number);
         self.free.push(number);
     }
 
@@ -99,23 +102,24 @@ impl Sets {
     /// # Panics
     /// If the number is free.
     pub(super) fn get(&self, number: u32) -> &AttributeSet {
-        self.slots[number as usize].set.as_ref().expect("a route's set is there")
+        self.sets[number].as_ref().expect("a route's set is there")
     }
 
-    /// All slots, in order of their numbers.
-    pub(super) fn slots(&self) -> impl ExactSizeIterator<Item = Option<&AttributeSet>> {
-        self.slots.iter().map(|slot| slot.set.as_ref())
+    /// All sets by number.
+    pub(super) fn all(&self) -> &Chunks<Option<AttributeSet>> {
+        &self.sets
     }
 
     /// How many sets there are.
     pub(super) fn len(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.sets.len() - self.free.len()
     }
 
     /// Bytes of the sets and of what finds them.
     pub(super) fn memory(&self) -> usize {
         self.bytes
-            + self.slots.capacity() * size_of::<Slot>()
+            + self.sets.memory()
+            + self.references.capacity() * size_of::<u32>()
             + self.free.capacity() * size_of::<u32>()
             + self.numbers.allocation_size()
     }

@@ -14,99 +14,94 @@
 //! ```
 
 use std::hash::BuildHasher;
+use std::ops::Deref;
 
 use fibula_core::{Addr, Prefix};
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-/// No node: the root is nobody's child.
-const NONE: u32 = 0;
-/// No path.
-pub(super) const NO_PATH: u32 = u32::MAX;
-
-/// Packed to multiples of 4: beside numbers of 32 bits, an address of 128 would be padded to 48 bytes.
-#[derive(Clone, Copy)]
-#[repr(C, packed(4))]
-struct Node<A> {
-    addr: A,
-    kids: [u32; 2],
-    /// The first of the prefix's paths, the best one; [`NO_PATH`] if it has no route.
-    path: u32,
-    len: u8,
-}
-
-const _: () = assert!(size_of::<Node<u32>>() == 20 && size_of::<Node<u128>>() == 32);
+pub(super) use super::nodes::{NO_PATH, Nodes};
+use super::nodes::{NONE, Node};
+use crate::chunks::Chunks;
 
 pub(super) struct Trie<A: Addr> {
-    nodes: Vec<Node<A>>,
+    nodes: Nodes<A>,
     free: Vec<u32>,
     /// The nodes with a route.
     routes: HashTable<u32>,
     hasher: DefaultHashBuilder,
+    /// Some of the nodes on the way to the prefix that was looked for last, each below the one before: tables come
+    /// in order, and the next prefix is not far.
+    last: Vec<u32>,
 }
 
 impl<A: Addr> Default for Trie<A> {
     fn default() -> Self {
         let mut trie = Self {
-            nodes: Vec::new(),
+            nodes: Nodes(Chunks::default()),
             free: Vec::new(),
             routes: HashTable::new(),
             hasher: DefaultHashBuilder::default(),
+            last: Vec::new(),
         };
         trie.add(Prefix::ALL, [NONE; 2]);
         trie
     }
 }
 
-fn prefix<A: Addr>(node: &Node<A>) -> Prefix<A> {
-    Prefix::masked(node.addr, node.len).unwrap_or(Prefix::ALL)
+impl<A: Addr> Deref for Trie<A> {
+    type Target = Nodes<A>;
+
+    fn deref(&self) -> &Nodes<A> {
+        &self.nodes
+    }
 }
 
 impl<A: Addr> Trie<A> {
-    fn prefix(&self, node: u32) -> Prefix<A> {
-        prefix(&self.nodes[node as usize])
-    }
-
     fn add(&mut self, prefix: Prefix<A>, kids: [u32; 2]) -> u32 {
         let node = Node { addr: prefix.addr(), kids, path: NO_PATH, len: prefix.len() };
         if let Some(at) = self.free.pop() {
-            self.nodes[at as usize] = node;
+            self.nodes.0[at] = node;
             return at;
         }
-        super::family::grow(&mut self.nodes);
-        self.nodes.push(node);
-        u32::try_from(self.nodes.len() - 1).expect("fewer than 2^32 nodes")
+        self.nodes.0.push(node);
+        u32::try_from(self.nodes.0.len() - 1).expect("fewer than 2^32 nodes")
     }
 
     /// How many more prefixes there is room for.
     pub(super) fn is_full(&self) -> bool {
-        self.nodes.len() >= u32::MAX as usize - 4
-    }
-
-    /// The child of the node on the way to the address, and its prefix.
-    fn kid(&self, node: u32, addr: A) -> Option<(u32, Prefix<A>)> {
-        let node = &self.nodes[node as usize];
-        let kid = node.kids[usize::from(addr.bit(node.len))];
-        (kid != NONE).then(|| (kid, self.prefix(kid)))
-    }
-
-    /// The nodes whose prefixes cover this one, from the root down.
-    fn way(&self, to: Prefix<A>) -> impl Iterator<Item = u32> + '_ {
-        std::iter::successors(Some(0), move |&at| {
-            if self.nodes[at as usize].len >= to.len() {
-                return None;
-            }
-            let (kid, prefix) = self.kid(at, to.addr())?;
-            prefix.covers(to).then_some(kid)
-        })
+        self.nodes.0.len() >= u32::MAX as usize - 4
     }
 
     /// The node of the prefix, which comes to be if it is new.
     pub(super) fn node(&mut self, prefix: Prefix<A>) -> u32 {
-        if let Some(at) = self.find(prefix) {
+        while let Some(&at) = self.last.last()
+            && !self.prefix(at).covers(prefix)
+        {
+            self.last.pop();
+        }
+        let near = self.last.last().copied().unwrap_or(0);
+        if self.nodes.0[near].len < Self::NEAR
+            && let Some(at) = self.find(prefix)
+        {
             return at;
         }
-        let at = self.descend(prefix);
-        if self.nodes[at as usize].len == prefix.len() { at } else { self.grow(at, prefix) }
+        let Self { nodes, last, .. } = self;
+        let at = nodes.descend_from(near, prefix, |at| last.push(at));
+        if self.nodes.0[at].len == prefix.len() {
+            return at;
+        }
+        let new = self.grow(at, prefix);
+        self.last.push(new);
+        new
+    }
+
+    /// From a node whose prefix is at least so long, the way down to one that it covers is quicker than the hash
+    /// table, whose lines lie anywhere.
+    const NEAR: u8 = if A::BITS == 32 { 10 } else { 20 };
+
+    /// All that reading takes, as it is now.
+    pub(super) fn copy(&self) -> Nodes<A> {
+        self.nodes.clone()
     }
 
     /// The node of the prefix, if it has a route.
@@ -117,36 +112,19 @@ impl<A: Addr> Trie<A> {
 
     /// The first path of a node's prefix.
     pub(super) fn path(&self, node: u32) -> u32 {
-        self.nodes[node as usize].path
+        self.nodes.0[node].path
     }
 
     pub(super) fn set_path(&mut self, node: u32, path: u32) {
-        self.nodes[node as usize].path = path;
-    }
-
-    /// The last node on the way to the prefix: the longest that covers it, itself included. As the last
-    /// of [`Trie::way`], in a loop that does nothing else: what every update begins with.
-    fn descend(&self, to: Prefix<A>) -> u32 {
-        let (addr, len) = (to.addr(), to.len());
-        let (mut at, mut node) = (0, &self.nodes[0]);
-        while node.len < len {
-            let kid = node.kids[usize::from(addr.bit(node.len))];
-            let next = &self.nodes[kid as usize];
-            let differs = next.addr.xor(addr).and(A::netmask(next.len)) != A::MIN;
-            if kid == NONE || next.len > len || differs {
-                break;
-            }
-            (at, node) = (kid, next);
-        }
-        at
+        self.nodes.0[node].path = path;
     }
 
     /// A new node for the prefix, somewhere right below `at`.
     fn grow(&mut self, at: u32, prefix: Prefix<A>) -> u32 {
-        let branch = usize::from(prefix.addr().bit(self.nodes[at as usize].len));
+        let branch = usize::from(prefix.addr().bit(self.nodes.0[at].len));
         let Some((kid, below)) = self.kid(at, prefix.addr()) else {
             let new = self.add(prefix, [NONE; 2]);
-            self.nodes[at as usize].kids[branch] = new;
+            self.nodes.0[at].kids[branch] = new;
             return new;
         };
         let common =
@@ -157,13 +135,13 @@ impl<A: Addr> Trie<A> {
         kids[side] = kid;
         if common == prefix.len() {
             let new = self.add(prefix, kids);
-            self.nodes[at as usize].kids[branch] = new;
+            self.nodes.0[at].kids[branch] = new;
             return new;
         }
         let new = self.add(prefix, [NONE; 2]);
         kids[1 - side] = new;
         let fork = self.add(fork, kids);
-        self.nodes[at as usize].kids[branch] = fork;
+        self.nodes.0[at].kids[branch] = fork;
         new
     }
 
@@ -172,111 +150,43 @@ impl<A: Addr> Trie<A> {
         self.find(prefix).map(|node| self.path(node))
     }
 
-    /// The prefix of this node has a route now, and had none.
+    /// The prefix of this node gets a route, and has none yet.
     pub(super) fn came(&mut self, node: u32) {
         let Self { nodes, routes, hasher, .. } = self;
-        let hash = |&at: &u32| hasher.hash_one(prefix::<A>(&nodes[at as usize]));
+        let hash = |&at: &u32| hasher.hash_one(nodes.prefix(at));
+        if routes.len() == routes.capacity() {
+            // As the nodes lie in memory: the table itself would visit them in the order of hashes.
+            let mut larger = HashTable::with_capacity((routes.len() + 1).max(routes.len() / 2 * 3));
+            for (at, _) in (0..).zip(nodes.0.iter()).filter(|(_, node)| node.path != NO_PATH) {
+                larger.insert_unique(hash(&at), at, hash);
+            }
+            *routes = larger;
+        }
         routes.insert_unique(hash(&node), node, hash);
     }
 
     /// The prefix has no route any more: nodes that were there for it alone go.
     pub(super) fn remove(&mut self, prefix: Prefix<A>) {
         let Some(node) = self.find(prefix) else { return };
+        self.last.clear();
         let hash = self.hasher.hash_one(prefix);
         if let Ok(entry) = self.routes.find_entry(hash, |&at| at == node) {
             entry.remove();
         }
-        self.nodes[node as usize].path = NO_PATH;
+        self.nodes.0[node].path = NO_PATH;
         let way: Vec<u32> = self.way(prefix).collect();
         // It may leave its parent with one child and no route.
         for at in (1..way.len()).rev().take(2) {
             let (node, parent) = (way[at], way[at - 1]);
-            let Node { kids, path, .. } = self.nodes[node as usize];
+            let Node { kids, path, .. } = self.nodes.0[node];
             if path != NO_PATH || (kids[0] != NONE && kids[1] != NONE) {
                 return;
             }
             let only = kids[0] | kids[1];
-            let kids = &mut self.nodes[parent as usize].kids;
-            kids.iter_mut().filter(|kid| **kid == node).for_each(|kid| *kid = only);
+            let kids = self.nodes.0[parent].kids;
+            self.nodes.0[parent].kids = kids.map(|kid| if kid == node { only } else { kid });
             self.free.push(node);
         }
-    }
-
-    /// The prefixes with routes that cover this one, itself included, longest first; with their paths.
-    pub(super) fn covering(&self, prefix: Prefix<A>) -> Vec<(Prefix<A>, u32)> {
-        let mut found: Vec<_> = self.way(prefix).filter_map(|at| self.route(at)).collect();
-        found.reverse();
-        found
-    }
-
-    /// The longest prefix with a route that covers the address.
-    pub(super) fn longest(&self, addr: A) -> Option<(Prefix<A>, u32)> {
-        self.way(Prefix::host(addr)).filter_map(|at| self.route(at)).last()
-    }
-
-    fn route(&self, at: u32) -> Option<(Prefix<A>, u32)> {
-        let path = self.nodes[at as usize].path;
-        (path != NO_PATH).then(|| (self.prefix(at), path))
-    }
-
-    /// The prefixes with routes that this one covers, itself included, in order; with their paths.
-    pub(super) fn covered(&self, prefix: Prefix<A>) -> impl Iterator<Item = (Prefix<A>, u32)> + '_ {
-        let at = self.descend(prefix);
-        let top = if self.nodes[at as usize].len == prefix.len() {
-            Some(at)
-        } else {
-            self.kid(at, prefix.addr())
-                .filter(|(_, below)| prefix.covers(*below))
-                .map(|(kid, _)| kid)
-        };
-        let mut stack: Vec<u32> = top.into_iter().collect();
-        std::iter::from_fn(move || {
-            let at = stack.pop()?;
-            let [left, right] = self.nodes[at as usize].kids;
-            stack.extend([right, left].into_iter().filter(|&kid| kid != NONE));
-            Some(at)
-        })
-        .filter_map(|at| self.route(at))
-    }
-
-    /// The prefixes with routes, in no order: as they lie in memory, several times as fast as in order.
-    pub(super) fn unordered(&self) -> impl Iterator<Item = (Prefix<A>, u32)> + '_ {
-        (0..self.nodes.len() as u32).filter_map(|at| self.route(at))
-    }
-
-    /// The prefixes with routes from this one on, at most so many.
-    pub(super) fn from(&self, prefix: Prefix<A>, most: usize) -> Vec<(Prefix<A>, u32)> {
-        // The nodes on the way and, to the right of it, their other children: what is left to visit.
-        let mut stack: Vec<u32> = Vec::new();
-        let mut at = 0;
-        loop {
-            let here = self.prefix(at);
-            if here >= prefix {
-                stack.push(at);
-                break;
-            }
-            if !here.covers(prefix) {
-                break;
-            }
-            let node = &self.nodes[at as usize];
-            let bit = usize::from(prefix.addr().bit(node.len));
-            if bit == 0 && node.kids[1] != NONE {
-                stack.push(node.kids[1]);
-            }
-            match node.kids[bit] {
-                NONE => break,
-                kid => at = kid,
-            }
-        }
-        let mut found = Vec::with_capacity(most.min(4096));
-        while found.len() < most
-            && let Some(at) = stack.pop()
-        {
-            let [left, right] = self.nodes[at as usize].kids;
-            stack.extend([right, left].into_iter().filter(|&kid| kid != NONE));
-            found.extend(self.route(at));
-        }
-        found
     }
 
     /// How many prefixes have a route.
@@ -286,8 +196,53 @@ impl<A: Addr> Trie<A> {
 
     /// Bytes of the nodes, and of what finds them.
     pub(super) fn memory(&self) -> usize {
-        self.nodes.capacity() * size_of::<Node<A>>()
-            + self.free.capacity() * 4
-            + self.routes.allocation_size()
+        self.nodes.0.memory() + self.free.capacity() * 4 + self.routes.allocation_size()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Runs of prefixes in order and anywhere, that come, get another path or go: a map, and each copy is the
+        /// map as it was then.
+        #[test]
+        fn as_a_map_does(
+            runs in prop::collection::vec((any::<u32>(), 0..=32u8, 1..30u32, 0..4u8), 0..60)
+        ) {
+            let (mut trie, mut map, mut copies) = (Trie::<u32>::default(), BTreeMap::new(), Vec::new());
+            for (path, (addr, len, count, kind)) in (0..).zip(runs) {
+                for i in 0..count {
+                    let addr = (addr & 0x803f_ff00).wrapping_add(i << 7);
+                    let prefix = Prefix::masked(addr, if i % 5 == 0 { len / 2 } else { len }).unwrap();
+                    if kind > 0 {
+                        let node = trie.node(prefix);
+                        if trie.path(node) == NO_PATH {
+                            trie.came(node);
+                        }
+                        trie.set_path(node, path);
+                        map.insert(prefix, path);
+                    } else if map.remove(&prefix).is_some() {
+                        trie.remove(prefix);
+                    }
+                }
+                if kind == 1 {
+                    copies.push((trie.copy(), map.clone()));
+                }
+            }
+            prop_assert_eq!(trie.len(), map.len());
+            for (prefix, path) in &map {
+                prop_assert_eq!(trie.get(*prefix), Some(*path));
+            }
+            copies.push((trie.copy(), map));
+            for (nodes, map) in copies {
+                prop_assert!(nodes.covered(Prefix::ALL).eq(map.into_iter()));
+            }
+        }
     }
 }

@@ -17,8 +17,9 @@ pub struct Behaviour {
     pub name: &'static str,
     /// More routes are refused.
     pub most: usize,
-    /// Whether it can be patched.
+    /// Whether it can be patched, and whether copies of it can.
     pub patches: bool,
+    pub copies: bool,
     /// Builds panic while this is set.
     pub broken: Arc<AtomicBool>,
     /// What a build takes.
@@ -37,6 +38,7 @@ impl Default for Behaviour {
             name: "plain",
             most: usize::MAX,
             patches: true,
+            copies: false,
             broken: Arc::default(),
             delay: Duration::ZERO,
             damage: Arc::default(),
@@ -115,5 +117,14 @@ impl<A: Addr> Follow<A> for Plain<A> {
             };
         }
         Ok(Patched::Applied)
+    }
+
+    fn copy(&self) -> Option<Box<dyn Follow<A>>> {
+        if !self.behaviour.copies {
+            return None;
+        }
+        self.behaviour.alive.fetch_add(1, Ordering::Relaxed);
+        let Self { map, behaviour, damage } = self;
+        Some(Box::new(Self { map: map.clone(), behaviour: behaviour.clone(), damage: *damage }))
     }
 }

@@ -1,88 +1,49 @@
-//! A daemon that only talks: sends a generated table, and then changes at a rate, as FRR does by FPM or BMP.
-//! For measuring what takes them in; docs/serve.md has the figures.
-//!
-//! ```text
-//! cargo run --release -p fibula-feeds --example daemon -- fpm 127.0.0.1:2620 900000 200000 1000 10
-//! ```
-//! Arguments: fpm or bmp, where to, IPv4 routes, IPv6 routes, changes a second, seconds of changes. After the
-//! last one it keeps the connection until standard input ends.
+//! What FRR would send: a generated table by FPM or BMP.
 
-use std::error::Error;
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, Ipv6Addr, TcpStream};
-use std::time::{Duration, Instant};
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use fibula_core::{Addr, AnyPrefix};
-use fibula_testkit::Rng;
 use fibula_testkit::fib::{FibSpec, HopModel};
 
 /// Writes what a change of a prefix is in the protocol.
-type Write1 = fn(AnyPrefix, u8, &mut Vec<u8>);
+pub type Write1 = fn(AnyPrefix, u8, &mut Vec<u8>);
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [protocol, address, v4, v6, rate, seconds] = &arguments[..] else {
-        return Err(
-            "give: fpm|bmp ADDRESS IPV4-ROUTES IPV6-ROUTES CHANGES-PER-SECOND SECONDS".into()
-        );
-    };
-    let (rate, seconds): (u64, u64) = (rate.parse()?, seconds.parse()?);
-    let mut prefixes = Vec::<AnyPrefix>::new();
-    generate::<u32>(v4.parse()?, &mut prefixes);
-    generate::<u128>(v6.parse()?, &mut prefixes);
-    let mut bytes = Vec::new();
-    let write: Write1 = match protocol.as_str() {
-        "fpm" => fpm,
-        "bmp" => {
-            begin_bmp(&mut bytes);
-            bmp
+/// A protocol's messages about a generated table.
+pub struct Stream {
+    /// The prefixes, in order.
+    pub prefixes: Vec<AnyPrefix>,
+    /// All routes, with what stands before and behind them.
+    pub bytes: Vec<u8>,
+    pub write: Write1,
+}
+
+impl Stream {
+    /// `protocol` is fpm or bmp.
+    pub fn new(protocol: &str, v4: usize, v6: usize) -> Result<Self, String> {
+        let mut prefixes = Vec::<AnyPrefix>::new();
+        generate::<u32>(v4, &mut prefixes);
+        generate::<u128>(v6, &mut prefixes);
+        let mut bytes = Vec::new();
+        let write: Write1 = match protocol {
+            "fpm" => fpm,
+            "bmp" => {
+                begin_bmp(&mut bytes);
+                bmp
+            }
+            other => return Err(format!("{other}: fpm or bmp")),
+        };
+        prefixes.iter().for_each(|&prefix| write(prefix, 1, &mut bytes));
+        if protocol == "bmp" {
+            monitoring(&[0, 0, 0, 0], &mut bytes);
+            monitoring(&[0, 0, 0, 6, 0x80, 15, 3, 0, 2, 1], &mut bytes);
         }
-        other => return Err(format!("{other}: fpm or bmp").into()),
-    };
-    prefixes.iter().for_each(|&prefix| write(prefix, 1, &mut bytes));
-    if protocol == "bmp" {
-        monitoring(&[0, 0, 0, 0], &mut bytes);
-        monitoring(&[0, 0, 0, 6, 0x80, 15, 3, 0, 2, 1], &mut bytes);
+        Ok(Self { prefixes, bytes, write })
     }
-    let mut stream = TcpStream::connect(address)?;
-    stream.set_nodelay(true)?;
-    let began = Instant::now();
-    stream.write_all(&bytes)?;
-    let (routes, size, took) = (prefixes.len(), bytes.len(), began.elapsed());
-    println!("{routes} routes, {size} bytes, written in {:.3} s", took.as_secs_f64());
-    change(&mut stream, &prefixes, write, rate, Duration::from_secs(seconds))?;
-    std::io::stdin().read_to_end(&mut Vec::new())?;
-    Ok(())
 }
 
 fn generate<A: Addr>(prefixes: usize, into: &mut Vec<AnyPrefix>) {
     let spec = FibSpec { year: 2024, prefixes, seed: 1, hops: HopModel::Near(64) };
     into.extend(spec.generate::<A>().iter().map(|route| AnyPrefix::from(route.prefix)));
-}
-
-/// Changes at a rate, in steps of two milliseconds: each gives a prefix another next hop.
-fn change(
-    stream: &mut TcpStream,
-    prefixes: &[AnyPrefix],
-    write: Write1,
-    rate: u64,
-    time: Duration,
-) -> std::io::Result<()> {
-    let (mut rng, mut sent, began) = (Rng::new(7), 0, Instant::now());
-    let mut bytes = Vec::new();
-    while began.elapsed() < time && rate > 0 {
-        let due = (began.elapsed().as_secs_f64() * rate as f64) as u64;
-        bytes.clear();
-        for _ in sent..due {
-            let prefix = prefixes[rng.below(prefixes.len() as u64) as usize];
-            write(prefix, rng.below(200) as u8 + 2, &mut bytes);
-        }
-        sent = due;
-        stream.write_all(&bytes)?;
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    println!("{sent} changes in {:.3} s", began.elapsed().as_secs_f64());
-    Ok(())
 }
 
 /// RTM_NEWROUTE with an inline next hop.

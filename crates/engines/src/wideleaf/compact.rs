@@ -1,0 +1,91 @@
+use bytemuck::Pod;
+use fibula_core::BuildError;
+use fibula_simd::Table;
+
+use super::deep::DeepBuilder;
+use super::record::{Codes, Records};
+use super::word::Entry;
+use super::{ROOT_BITS, Tables};
+
+impl<C: Codes> Tables<C> {
+    /// Moves to memory of its own, with room for patches.
+    pub(super) fn own(&mut self) {
+        self.words = with_room(&self.words[..self.words_used]);
+        self.halves = with_room(&self.halves[..self.halves_used]);
+    }
+
+    /// Leaves the garbage of patches behind: copies what the root names, as it is, to new tables.
+    pub(super) fn compact(&mut self) -> Result<(), BuildError> {
+        let mut moved = Moved::<C> {
+            from: self,
+            words: Vec::with_capacity(self.words_used),
+            records: Records::new(1),
+            deep: DeepBuilder::new(),
+            blocks: vec![None; self.deep.blocks()],
+        };
+        moved.words.resize(1 << ROOT_BITS, 0);
+        for (place, &word) in self.words[..1 << ROOT_BITS].iter().enumerate() {
+            moved.words[place] = moved.entry(word);
+        }
+        let Moved { words, records, deep, .. } = moved;
+        let mut halves = vec![[0; 16]];
+        halves.extend_from_slice(records.halves());
+        let deep = deep.finish()?;
+        (self.words_used, self.halves_used, self.garbage) = (words.len(), halves.len(), 0);
+        (self.words, self.halves, self.deep) = (with_room(&words), with_room(&halves), deep);
+        Ok(())
+    }
+}
+
+/// The elements, and behind them a quarter as many, for patches.
+fn with_room<T: Pod>(elements: &[T]) -> Table<T> {
+    Table::with(elements.len() + elements.len() / 4, |table| {
+        table[..elements.len()].copy_from_slice(elements);
+    })
+}
+
+/// What was copied so far.
+struct Moved<'a, C: Codes> {
+    from: &'a Tables<C>,
+    /// The root and the tables.
+    words: Vec<u32>,
+    records: Records<C>,
+    deep: DeepBuilder,
+    /// The numbers that deep blocks have there.
+    blocks: Vec<Option<usize>>,
+}
+
+impl<C: Codes> Moved<'_, C> {
+    /// The entry that stands for this one from now on.
+    fn entry(&mut self, word: u32) -> u32 {
+        let entry = match Entry::of(word) {
+            Entry::Constant(code) => Entry::Constant(self.code(code)),
+            Entry::Record { byte, keys } => {
+                let from = self.from;
+                let first = byte / 2;
+                let seen = &from.halves.as_flattened()[first..first + keys];
+                let all: &[C::Code] = bytemuck::cast_slice(from.halves.as_flattened());
+                let codes = &all[C::codes_at(byte, keys)..][..=keys];
+                let codes: Vec<u32> = codes.iter().map(|&code| self.code(code.into())).collect();
+                Entry::Record { byte: self.records.push(seen, &codes), keys }
+            }
+            Entry::Table { base, bits } => {
+                let start = self.words.len();
+                self.words.resize(start + (1 << bits), 0);
+                for child in 0..1 << bits {
+                    self.words[start + child] = self.entry(self.from.words[base + child]);
+                }
+                Entry::Table { base: start, bits }
+            }
+        };
+        entry.word()
+    }
+
+    /// The code; a deep block's is that of its copy.
+    fn code(&mut self, code: u32) -> u32 {
+        let block = (C::TOP - code) as usize;
+        let Some(moved) = self.blocks.get_mut(block) else { return code };
+        let moved = moved.get_or_insert_with(|| self.deep.push_block(&self.from.deep, block));
+        C::TOP - *moved as u32
+    }
+}
