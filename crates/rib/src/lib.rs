@@ -88,7 +88,7 @@ pub use indexed::IndexedRoutes;
 pub use layers::layers;
 pub use live::{Live, LiveOptions};
 pub use log::Pacing;
-pub use publisher::{AttributeTable, Generation, Reader};
+pub use publisher::{AttributeChunk, AttributeTable, Generation, Reader};
 pub use replaced::{Mention, Replacement};
 pub use rib::{
     AttributeSet, Change, Changes, Decision, Limits, Path, Peer, Preference, Rib, RibMemory,

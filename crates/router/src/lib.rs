@@ -12,12 +12,15 @@
 //! RFC 8200 say with a burst.
 #![deny(unsafe_op_in_unsafe_fn)]
 
+pub mod control;
 pub mod egress;
 pub mod forward;
 mod free;
+pub mod pipeline;
 pub mod pool;
 pub mod port;
 
 pub use egress::{Egress, Paths};
 pub use forward::{ForwardOptions, Forwarder, Outcome, View};
+pub use pipeline::{Pipeline, PipelineOptions};
 pub use pool::{Packet, Pool};

@@ -1,5 +1,7 @@
 //! Tests of the router.
 
+mod control;
 mod forward;
+mod pipeline;
 #[cfg(target_os = "linux")]
 mod ports;

@@ -30,6 +30,14 @@ impl KernelSocket {
     /// # Errors
     /// If the system refuses.
     pub fn open(room: usize, overruns: Overruns) -> io::Result<Self> {
+        Self::hearing(&GROUPS, room, overruns)
+    }
+
+    /// Opens one that hears other groups of notifications (RTNLGRP_*, below 33).
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn hearing(groups: &[u32], room: usize, overruns: Overruns) -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         // Protocol 0 is NETLINK_ROUTE.
         let socket =
@@ -38,7 +46,7 @@ impl KernelSocket {
         if sockopt::set_socket_recv_buffer_size_force(&socket, room).is_err() {
             sockopt::set_socket_recv_buffer_size(&socket, room)?;
         }
-        let groups = GROUPS.iter().fold(0, |groups, group| groups | 1 << (group - 1));
+        let groups = groups.iter().fold(0, |groups, group| groups | 1 << (group - 1));
         rustix::net::bind(&socket, &SocketAddrNetlink::new(0, groups))?;
         Ok(Self { socket, overruns })
     }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | RTM_NEWROUTE, RTM_DELROUTE | RTA_DST, RTA_GATEWAY, RTA_VIA (a gateway of the other family, RFC 8950), RTA_OIF, RTA_MULTIPATH with weights, RTA_NH_ID, RTA_TABLE, RTA_PRIORITY |
 //! | RTM_NEWNEXTHOP, RTM_DELNEXTHOP | NHA_ID, NHA_GATEWAY, NHA_OIF, NHA_BLACKHOLE, NHA_GROUP with weights |
+//! | RTM_NEWLINK, RTM_NEWADDR, RTM_NEWNEIGH and their opposites, by [`LinkNews`] | IFLA_ADDRESS, IFLA_IFNAME, IFLA_MTU; IFA_ADDRESS, IFA_LOCAL; NDA_DST, NDA_LLADDR |
 //!
 //! Routes become [`Attributes::NextHops`](fibula_core::Attributes::NextHops): unicast and local ones with
 //! their next hops, blackhole, unreachable and prohibit ones without. Counted as ignored: other families,
@@ -39,6 +40,7 @@
 //! messages of which ten attributes matter.
 
 mod decoder;
+mod links;
 mod next_hop;
 mod objects;
 mod route;
@@ -49,6 +51,9 @@ mod users;
 mod wire;
 
 pub use decoder::{Heard, Link, NetlinkDecoder, Reply};
+pub use links::{
+    Address, Interface, LinkDump, LinkNews, Neighbour, NeighbourState, Said, ask_for_neighbour,
+};
 
 pub(crate) use table::Table;
 pub(crate) use wire::{HEADER, Header, padded};

@@ -27,6 +27,8 @@ pub(crate) mod kind {
     pub(crate) const DELADDR: u16 = 21;
     pub(crate) const NEWROUTE: u16 = 24;
     pub(crate) const DELROUTE: u16 = 25;
+    pub(crate) const NEWNEIGH: u16 = 28;
+    pub(crate) const DELNEIGH: u16 = 29;
     pub(crate) const NEWNEXTHOP: u16 = 104;
     pub(crate) const DELNEXTHOP: u16 = 105;
     /// Beyond all types of messages that there are.

@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 mod cases;
-mod out;
 mod subjects;
 
 use std::fs::File;
@@ -16,6 +15,7 @@ use fibula_engines::EngineFamily;
 use fibula_engines::bloomfwd::Address;
 use fibula_filter::Shape;
 use fibula_measure::Traffic;
+use fibula_papers::out;
 use fibula_rib::Pod;
 use fibula_sources::Source;
 use fibula_testkit::traffic::Traffic as Kind;

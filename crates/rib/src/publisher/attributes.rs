@@ -7,13 +7,14 @@ use crate::AttributeSet;
 /// Sets in a chunk: what a change of one copies.
 const CHUNK: usize = 128;
 
-type Chunk = [Option<AttributeSet>; CHUNK];
+/// A part of an [`AttributeTable`]: sets by number, from a multiple of its length on.
+pub type AttributeChunk = [Option<AttributeSet>; CHUNK];
 
 /// Attribute sets by number, in chunks. A clone shares all chunks, a change copies one: so each
 /// generation has its own table, in which numbers keep their meaning whatever they come to mean later.
 #[derive(Clone, Default)]
 pub struct AttributeTable {
-    chunks: Vec<Arc<Chunk>>,
+    chunks: Vec<Arc<AttributeChunk>>,
 }
 
 impl AttributeTable {
@@ -21,6 +22,12 @@ impl AttributeTable {
     pub fn get(&self, number: u32) -> Option<&AttributeSet> {
         let number = number as usize;
         self.chunks.get(number / CHUNK)?[number % CHUNK].as_ref()
+    }
+
+    /// The chunks, in order. Where two tables have the same one, as [`Arc::ptr_eq`] says, they agree in it; a chunk
+    /// that somebody else holds never changes.
+    pub fn chunks(&self) -> &[Arc<AttributeChunk>] {
+        &self.chunks
     }
 
     /// The number means this set from now on, in this table.
@@ -37,6 +44,6 @@ impl AttributeTable {
 
     /// Bytes of the table itself; sets and chunks are shared.
     pub fn memory(&self) -> usize {
-        self.chunks.len() * (size_of::<Chunk>() + size_of::<Arc<Chunk>>())
+        self.chunks.len() * (size_of::<AttributeChunk>() + size_of::<Arc<AttributeChunk>>())
     }
 }

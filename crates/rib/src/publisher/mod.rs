@@ -22,7 +22,7 @@ mod cell;
 
 use fibula_core::{Addr, Follow, Hop, Prefix};
 
-pub use attributes::AttributeTable;
+pub use attributes::{AttributeChunk, AttributeTable};
 
 use crate::AttributeSet;
 use crate::sync::{Arc, AtomicU64, Ordering};
@@ -62,6 +62,11 @@ impl<A: Addr> Generation<A> {
     /// Looks up a batch; see [`Lookup::lookup_batch`](fibula_core::Lookup::lookup_batch).
     pub fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
         self.engine.lookup_batch(addrs, hops);
+    }
+
+    /// The attributes that hops of this generation number.
+    pub fn attribute_table(&self) -> &AttributeTable {
+        &self.attributes
     }
 
     /// The attributes that a hop of this generation stands for.
@@ -128,6 +133,19 @@ impl<A: Addr> Reader<A> {
             self.renew();
         }
         self.held.as_deref().expect("a generation was just taken")
+    }
+
+    /// The generation that was pinned last, if it was not released since; there may be newer ones.
+    #[inline]
+    pub fn held(&self) -> Option<&Generation<A>> {
+        self.held.as_deref()
+    }
+
+    /// Whether [`Reader::pin`] would give the generation that is held.
+    #[inline]
+    pub fn is_newest(&self) -> bool {
+        let newest = self.publisher.number.load(Ordering::Acquire);
+        self.held.as_ref().is_some_and(|held| held.number == newest)
     }
 
     #[cold]

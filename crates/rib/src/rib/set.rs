@@ -69,7 +69,7 @@ impl AttributeSet {
     }
 
     /// Whether both are the same memory; quicker than equality, and implies it.
-    pub(crate) fn is(&self, other: &Self) -> bool {
+    pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 

@@ -12,13 +12,15 @@ use super::{Adjacency, Egress, EgressPort, Group, GroupId, Member};
 /// It never changes.
 ///
 /// ```text
-///   group ──ways──► one exit, or a range of shares ──flow hash──► exit: link header, port, MTU
+///   group ──ways──► exit: link header, port, MTU; or a range of shares ──flow hash──► exit
 ///   own addresses ──► filter of 4,096 bits, then the set      neighbours ──► open hash table
 /// ```
 #[derive(Clone, Debug)]
 pub struct Paths {
     told: Egress,
-    ways: Vec<Way>,
+    /// By group: the exit of all its packets, or a range of `shares`.
+    ways: Vec<Exit>,
+    /// Places in `exits`.
     shares: Vec<u32>,
     exits: Vec<Exit>,
     neighbours: Neighbours,
@@ -26,15 +28,9 @@ pub struct Paths {
     filter: [u64; 64],
 }
 
-/// What packets of a group take: `exits[first]`, or, if `count` is above 1, one of `shares[first..][..count]`.
-#[derive(Clone, Copy, Debug)]
-struct Way {
-    first: u32,
-    count: u32,
-}
-
 /// One way out, or the reason why there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(align(32))]
 pub(crate) struct Exit {
     /// The MAC addresses and the VLAN tag, if there is one; the EtherType follows.
     pub(crate) header: [u8; 16],
@@ -44,11 +40,13 @@ pub(crate) struct Exit {
     pub(crate) port: u16,
     /// The longest IP packet that leaves as it is: the MTU if the kind is [`Kind::Ready`], else 0.
     pub(crate) limit: u32,
-    /// Of [`Kind::NoMac`]: the adjacency.
-    pub(crate) adjacency: u32,
+    /// Of [`Kind::NoMac`]: the adjacency. Of [`Kind::Shared`]: where its shares begin.
+    at: u32,
+    /// Of [`Kind::Shared`]: how many there are.
+    count: u32,
 }
 
-const _: () = assert!(size_of::<Exit>() == 28);
+const _: () = assert!(size_of::<Exit>() == 32);
 
 /// What an [`Exit`] does with packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,23 +65,13 @@ pub(crate) enum Kind {
     NoMac,
     /// The destination is on the link of this port.
     OnLink,
-}
-
-impl Kind {
-    /// Those of which there is one exit, at the place that is their number.
-    const ALONE: [Self; 6] = [
-        Self::NoRoute,
-        Self::Local,
-        Self::Blackhole,
-        Self::Unreachable,
-        Self::Prohibit,
-        Self::NoEgress,
-    ];
+    /// The flow's hash chooses among others.
+    Shared,
 }
 
 impl Exit {
     const fn alone(kind: Kind) -> Self {
-        Self { header: [0; 16], header_len: 12, kind, port: 0, limit: 0, adjacency: 0 }
+        Self { header: [0; 16], header_len: 12, kind, port: 0, limit: 0, at: 0, count: 0 }
     }
 
     fn ready(port: u16, own: &EgressPort, mac: [u8; 6]) -> Self {
@@ -110,15 +98,6 @@ impl Exit {
         let (macs, number) = to.split_at_mut(usize::from(self.header_len));
         macs.copy_from_slice(&self.header[..macs.len()]);
         number.copy_from_slice(&ether_type.to_be_bytes());
-    }
-
-    /// Writes the MAC addresses and the VLAN tag over those of a frame that has as many bytes of them.
-    #[inline]
-    pub(crate) fn write_macs(&self, frame: &mut [u8]) {
-        frame[..12].copy_from_slice(&self.header[..12]);
-        if self.header_len > 12 {
-            frame[12..16].copy_from_slice(&self.header[12..]);
-        }
     }
 
     /// Whether there is room for the link header in front of what stands at byte `at` of a packet.
@@ -160,7 +139,7 @@ impl From<Egress> for Paths {
 impl Paths {
     /// Compiles a table.
     pub fn new(told: Egress) -> Self {
-        let mut exits: Vec<Exit> = Kind::ALONE.map(Exit::alone).into();
+        let mut exits = vec![Exit::alone(Kind::NoEgress)];
         let on_link = exits.len() as u32;
         exits.extend(
             (0..told.ports.len())
@@ -173,25 +152,24 @@ impl Paths {
             Member::OnLink(port) if usize::from(port) < told.ports.len() => {
                 on_link + u32::from(port)
             }
-            Member::Gateway(_) | Member::OnLink(_) => Kind::NoEgress as u32,
+            Member::Gateway(_) | Member::OnLink(_) => 0,
         };
         let (mut ways, mut shares) = (Vec::with_capacity(told.groups.len()), Vec::new());
         for group in &told.groups {
-            let one = |first| Way { first, count: 1 };
             ways.push(match group {
                 Group::Forward(members) => match members.as_slice() {
-                    [] => one(Kind::Unreachable as u32),
-                    [only] => one(member(only)),
+                    [] => Exit::alone(Kind::Unreachable),
+                    [only] => exits[member(only) as usize],
                     several => {
-                        let first = shares.len() as u32;
+                        let (at, count) = (shares.len() as u32, several.len() as u32);
                         shares.extend(several.iter().map(member));
-                        Way { first, count: several.len() as u32 }
+                        Exit { at, count, ..Exit::alone(Kind::Shared) }
                     }
                 },
-                Group::Local => one(Kind::Local as u32),
-                Group::Blackhole => one(Kind::Blackhole as u32),
-                Group::Unreachable => one(Kind::Unreachable as u32),
-                Group::Prohibit => one(Kind::Prohibit as u32),
+                Group::Local => Exit::alone(Kind::Local),
+                Group::Blackhole => Exit::alone(Kind::Blackhole),
+                Group::Unreachable => Exit::alone(Kind::Unreachable),
+                Group::Prohibit => Exit::alone(Kind::Prohibit),
             });
         }
         let mut neighbours = Neighbours::with_room(told.neighbours.len());
@@ -227,22 +205,21 @@ impl Paths {
 
     /// The adjacency of an exit without a MAC address.
     pub(crate) fn adjacency(&self, exit: &Exit) -> Option<&Adjacency> {
-        self.told.adjacencies.get(exit.adjacency as usize)
+        self.told.adjacencies.get(exit.at as usize)
     }
 
-    /// The exit of a group; `hash` gives the flow's hash where there is a choice. A group that is not there is no
-    /// route.
+    /// The exit of a group. One that is not there is no route.
     #[inline]
-    pub(crate) fn exit(&self, group: Option<GroupId>, hash: impl FnOnce() -> u32) -> &Exit {
+    pub(crate) fn exit(&self, group: Option<GroupId>) -> &Exit {
         const NO_ROUTE: &Exit = &Exit::alone(Kind::NoRoute);
-        let way = group.and_then(|group| self.ways.get(group as usize));
-        let Some(way) = way else { return NO_ROUTE };
-        let mut exit = way.first;
-        if way.count > 1 {
-            let share = (u64::from(hash()) * u64::from(way.count)) >> 32;
-            exit = self.shares[(way.first + share as u32) as usize];
-        }
-        &self.exits[exit as usize]
+        group.and_then(|group| self.ways.get(group as usize)).unwrap_or(NO_ROUTE)
+    }
+
+    /// The share of a flow with this hash, of an exit that is [`Kind::Shared`].
+    #[inline]
+    pub(crate) fn share(&self, exit: &Exit, hash: u32) -> &Exit {
+        let share = (u64::from(hash) * u64::from(exit.count)) >> 32;
+        &self.exits[self.shares[exit.at as usize + share as usize] as usize]
     }
 
     /// The exit to a neighbour on a port's link, if its MAC address is known.
@@ -284,9 +261,7 @@ fn gateway(told: &Egress, at: usize, way: &Adjacency) -> Exit {
     match (told.ports.get(usize::from(way.port)), way.mac) {
         (None, _) => Exit::alone(Kind::NoEgress),
         (Some(own), Some(mac)) => Exit::ready(way.port, own, mac),
-        (Some(_), None) => {
-            Exit { port: way.port, adjacency: at as u32, ..Exit::alone(Kind::NoMac) }
-        }
+        (Some(_), None) => Exit { port: way.port, at: at as u32, ..Exit::alone(Kind::NoMac) },
     }
 }
 

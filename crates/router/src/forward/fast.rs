@@ -1,8 +1,7 @@
 //! Ordinary packets, a burst at a time: few bytes read, few branches, one batch of lookups for each family.
 //!
 //! ```text
-//!   1  each packet     link header, IP header  ──► key of its family, Note {offset, length, TTL and checksum to write};
-//!                                                  not ordinary: Slow
+//!   1  each packet     link header, IP header  ──► key of its family; Note: offset, length, TTL and checksum to write
 //!   2  each family     lookup_batch(keys)      ──► hops
 //!   3  each packet     hop ──► group ──► exit; writes MAC addresses, TTL, checksum; to the exit's port
 //! ```
@@ -12,11 +11,11 @@
 //! and whatever has no ready exit that it fits through, goes to [`slow`](super::slow), unchanged. Packets that leave by a
 //! port keep their order.
 
-use fibula_core::Hop;
-use fibula_packet::ether_type;
+use fibula_core::{Addr, Hop};
+use fibula_packet::{ether_type, extension};
 
-use super::addresses::{forwards_v4, forwards_v6};
-use super::{Forwarder, Reason, Run, hash};
+use super::addresses::{both_forward, forwards_v6};
+use super::{Forwarder, Reason, Run, Side, hash};
 use crate::Packet;
 use crate::egress::{Exit, Kind, Paths};
 
@@ -36,45 +35,61 @@ struct Keys<A> {
     hops: [Hop; CHUNK],
 }
 
+/// What is known of an ordinary packet, in one word.
+///
+/// ```text
+/// bits 0..4  4 or 6: the version; 0: it is not ordinary
+///      8..16  where the IP header begins: 14 or 18
+///     16..32  length of the IP packet
+///     32..64  what is to be written: bytes 8 to 11 of the IPv4 header, or byte 7 of the IPv6 header
+/// ```
 #[derive(Clone, Copy)]
-struct Note {
-    class: Class,
-    /// Where the IP header begins.
-    at: u8,
-    /// The length of the IP packet.
-    len: u32,
-    /// What is to be written: of IPv4 bytes 8 to 11, of IPv6 byte 7.
-    aged: [u8; 4],
-}
+struct Note(u64);
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
-    Slow,
-    V4,
-    V6,
-}
+impl Note {
+    const SLOW: Self = Self(0);
 
-const SLOW: Note = Note { class: Class::Slow, at: 0, len: 0, aged: [0; 4] };
+    #[inline]
+    fn new(version: u64, at: u64, len: u16, aged: u32) -> Self {
+        Self(version | at << 8 | u64::from(len) << 16 | u64::from(aged) << 32)
+    }
+
+    #[inline]
+    fn is_v4(self) -> bool {
+        self.0 & 4 != 0 && self.0 & 2 == 0
+    }
+
+    #[inline]
+    fn at(self) -> usize {
+        usize::from((self.0 >> 8) as u8)
+    }
+
+    #[inline]
+    fn len(self) -> usize {
+        usize::from((self.0 >> 16) as u16)
+    }
+
+    #[inline]
+    fn aged(self) -> [u8; 4] {
+        ((self.0 >> 32) as u32).to_le_bytes()
+    }
+}
 
 impl Default for Chunk {
     fn default() -> Self {
         let hops = [Hop::NONE; CHUNK];
         Self {
-            notes: [SLOW; CHUNK],
+            notes: [Note::SLOW; CHUNK],
             v4: Keys { count: 0, keys: [0; CHUNK], hops },
             v6: Keys { count: 0, keys: [0; CHUNK], hops },
         }
     }
 }
 
-/// What was forwarded, to be counted at the end: packets and bytes of IPv4, of IPv6.
-type Forwarded = [[u64; 2]; 2];
-
 impl Forwarder {
     /// Forwards a burst.
     pub(super) fn fast<'p>(&mut self, run: &mut Run<'_, 'p>, burst: &mut Vec<Packet<'p>>) {
         let mut chunk = self.chunk.take().unwrap_or_default();
-        let mut forwarded = Forwarded::default();
         let mut packets = burst.drain(..);
         while !packets.as_slice().is_empty() {
             let some = &packets.as_slice()[..packets.len().min(CHUNK)];
@@ -82,14 +97,9 @@ impl Forwarder {
             chunk.read(run.view.egress, some);
             chunk.v4.look_up(&run.view.v4);
             chunk.v6.look_up(&run.view.v6);
-            self.leave(run, &chunk, packets.by_ref().take(count), &mut forwarded);
+            self.leave(run, &chunk, packets.by_ref().take(count));
         }
         self.chunk = Some(chunk);
-        for (reason, [packets, bytes]) in
-            [Reason::ForwardedV4, Reason::ForwardedV6].into_iter().zip(forwarded)
-        {
-            self.tally.add(reason, packets, bytes);
-        }
     }
 
     /// The third phase.
@@ -99,54 +109,87 @@ impl Forwarder {
         run: &mut Run<'_, 'p>,
         chunk: &Chunk,
         packets: impl Iterator<Item = Packet<'p>>,
-        forwarded: &mut Forwarded,
     ) {
         let view = run.view;
+        // Packets and bytes; sums in memory would have each packet wait for the one before.
+        let (mut v4, mut v6) = ((0, 0), (0, 0));
         let (mut next_v4, mut next_v6) = (chunk.v4.hops.iter(), chunk.v6.hops.iter());
-        for (mut packet, note) in packets.zip(&chunk.notes) {
-            let (groups, hop) = match note.class {
-                Class::V4 => (view.v4.groups, next_v4.next()),
-                Class::V6 => (view.v6.groups, next_v6.next()),
-                Class::Slow => (&[][..], None),
-            };
-            // No hop is a number beyond every slice.
-            let hop = hop.map_or(usize::MAX, |hop| hop.to_bits() as usize);
-            let flow = || self.flow(note, &packet);
-            let mut exit = view.egress.exit(groups.get(hop).copied(), flow);
-            if exit.kind == Kind::OnLink {
-                exit = on_link(view.egress, exit, note, &packet).unwrap_or(exit);
-            }
-            // An exit that is not ready has the limit 0.
-            if note.len > exit.limit || note.class == Class::Slow {
-                self.slow(run, packet);
-                continue;
-            }
-            let sum = &mut forwarded[usize::from(note.class == Class::V6)];
-            sum[0] += 1;
-            sum[1] += packet.bytes().len() as u64;
-            if usize::from(note.at) != exit.link_len() {
-                if !relink(exit, note, &mut packet, run) {
-                    // The bytes are as they came in; there it is counted.
-                    sum[0] -= 1;
-                    sum[1] -= packet.bytes().len() as u64;
+        for (mut packet, &note) in packets.zip(&chunk.notes) {
+            let is_v4 = note.is_v4();
+            let (groups, hop) = match note.0 {
+                0 => {
                     self.slow(run, packet);
                     continue;
                 }
-            } else {
-                packet.set_len(usize::from(note.at) + note.len as usize);
-                exit.write_macs(packet.bytes_mut());
+                _ if is_v4 => (view.v4.groups, next_v4.next()),
+                _ => (view.v6.groups, next_v6.next()),
+            };
+            // As many hops as notes. No hop is a number beyond every slice.
+            let hop = hop.map_or(usize::MAX, |hop| hop.to_bits() as usize);
+            let mut exit = view.egress.exit(groups.get(hop).copied());
+            // An exit that is not ready has the limit 0.
+            if note.len() > exit.limit as usize {
+                match self.choose(view.egress, exit, note, packet.bytes()) {
+                    Some(chosen) if note.len() <= chosen.limit as usize => exit = chosen,
+                    _ => {
+                        self.slow(run, packet);
+                        continue;
+                    }
+                }
             }
-            age(note, exit, packet.bytes_mut());
+            let frame_len = packet.bytes().len();
+            if note.at() == 14 && exit.link_len() == 14 {
+                packet.set_len(14 + note.len());
+                // The first phase saw a whole header there.
+                if let Some(head) = packet.bytes_mut().first_chunk_mut::<26>() {
+                    head[..12].copy_from_slice(&exit.header[..12]);
+                    match is_v4 {
+                        true => head[22..].copy_from_slice(&note.aged()),
+                        false => head[21] = note.aged()[0],
+                    }
+                }
+            } else {
+                match relink(exit, note, packet, run) {
+                    Ok(done) => packet = done,
+                    Err(packet) => {
+                        self.slow(run, packet);
+                        continue;
+                    }
+                }
+            }
+            if is_v4 {
+                v4 = (v4.0 + 1, v4.1 + frame_len as u64);
+            } else {
+                v6 = (v6.0 + 1, v6.1 + frame_len as u64);
+            }
             run.outcome.send[usize::from(exit.port)].push(packet);
         }
+        self.tally.add(Reason::ForwardedV4, v4.0, v4.1);
+        self.tally.add(Reason::ForwardedV6, v6.0, v6.1);
     }
 
-    /// The hash of an ordinary packet's flow.
-    #[inline]
-    fn flow(&self, note: &Note, packet: &Packet<'_>) -> u32 {
-        let end = usize::from(note.at) + note.len as usize;
-        let bytes = packet.bytes().get(..end).unwrap_or_default();
-        hash::of_ordinary(self.options.hash_seed, bytes, note.at.into())
+    /// The exit of a packet whose group does not have the same one for all.
+    #[inline(never)]
+    fn choose<'a>(
+        &self,
+        paths: &'a Paths,
+        mut exit: &'a Exit,
+        note: Note,
+        frame: &[u8],
+    ) -> Option<&'a Exit> {
+        let (at, end) = (note.at(), note.at() + note.len());
+        let frame = frame.get(..end)?;
+        if exit.kind == Kind::Shared {
+            exit = paths.share(exit, hash::of_ordinary(self.options.hash_seed, frame, at));
+        }
+        if exit.kind != Kind::OnLink {
+            return Some(exit);
+        }
+        let ip = frame.get(at..)?;
+        match note.is_v4() {
+            true => paths.neighbour(exit.port, (*ip.get(16..)?.first_chunk::<4>()?).into()),
+            false => paths.neighbour(exit.port, (*ip.get(24..)?.first_chunk::<16>()?).into()),
+        }
     }
 }
 
@@ -160,12 +203,13 @@ impl Chunk {
             if packet.port != port {
                 (port, mac) = (packet.port, paths.mac(packet.port));
             }
-            *note = read(paths, mac, packet.bytes(), &mut self.v4, &mut self.v6).unwrap_or(SLOW);
+            let found = read(paths, mac, packet.bytes(), &mut self.v4, &mut self.v6);
+            *note = found.unwrap_or(Note::SLOW);
         }
     }
 }
 
-impl<A: fibula_core::Addr> Keys<A> {
+impl<A: Addr> Keys<A> {
     #[inline]
     fn push(&mut self, key: A) {
         // As many keys as packets.
@@ -175,7 +219,7 @@ impl<A: fibula_core::Addr> Keys<A> {
 
     /// The second phase.
     #[inline]
-    fn look_up(&mut self, side: &super::Side<'_, A>) {
+    fn look_up(&mut self, side: &Side<'_, A>) {
         if self.count > 0 {
             let count = self.count.min(CHUNK);
             side.engine.lookup_batch(&self.keys[..count], &mut self.hops[..count]);
@@ -184,8 +228,10 @@ impl<A: fibula_core::Addr> Keys<A> {
 }
 
 #[inline]
-fn word(bytes: &[u8; 8]) -> u64 {
-    u64::from_le_bytes(*bytes)
+fn word<const N: usize>(bytes: &[u8]) -> Option<u64> {
+    let mut word = [0; 8];
+    word[..N].copy_from_slice(bytes.first_chunk::<N>()?);
+    Some(u64::from_le_bytes(word))
 }
 
 /// Reads a packet, and adds its key if it is an ordinary one.
@@ -198,7 +244,7 @@ fn read(
     v6: &mut Keys<u128>,
 ) -> Option<Note> {
     let (link, mut rest) = bytes.split_first_chunk::<14>()?;
-    if word(link.first_chunk()?) << 16 != mac {
+    if word::<8>(link)? << 16 != mac {
         return None;
     }
     let mut ether_type = u16::from_be_bytes([link[12], link[13]]);
@@ -232,86 +278,71 @@ fn read(
 /// Words are read in little-endian order: a sum in one's complement arithmetic is the same in both orders, but for the
 /// order of its own bytes (RFC 1071, section 2 (B)).
 #[inline(always)]
-fn read_v4(at: u8, packet: &[u8]) -> Option<(u32, Note)> {
-    let header: &[u8; 20] = packet.first_chunk()?;
-    let (first, second) =
-        (word(header[..8].try_into().ok()?), word(header[8..16].try_into().ok()?));
-    let last = u32::from_le_bytes(header[16..].try_into().ok()?);
+fn read_v4(at: u64, packet: &[u8]) -> Option<(u32, Note)> {
+    let header = packet.first_chunk::<20>()?;
+    let (first, second) = (word::<8>(header)?, word::<8>(&header[8..])?);
+    let last = word::<4>(&header[16..])?;
     let halves = |word: u64| (word & 0xffff_ffff) + (word >> 32);
-    let sum = halves(halves(first) + halves(second) + u64::from(last));
+    let sum = halves(halves(first) + halves(second) + last);
     let sum = (sum & 0xffff) + (sum >> 16);
     let sum = (sum & 0xffff) + (sum >> 16);
-    let len = usize::from(((first >> 16) as u16).swap_bytes());
-    let (source, destination) = (((second >> 32) as u32).swap_bytes(), last.swap_bytes());
-    let ttl = second as u8;
+    let len = ((first >> 16) as u16).swap_bytes();
+    let (source, destination) = (((second >> 32) as u32).swap_bytes(), (last as u32).swap_bytes());
     let is_ordinary = (first as u8 == 0x45)
         & (sum == 0xffff)
         & (len >= 20)
-        & (len <= packet.len())
-        & (ttl > 1)
-        & forwards_v4(source)
-        & forwards_v4(destination);
-    if !is_ordinary {
+        & (usize::from(len) <= packet.len())
+        & (second as u8 > 1);
+    if !is_ordinary || !both_forward(source, destination) {
         return None;
     }
     // Equation 3 of RFC 1624. The word with the TTL as its lower half becomes less by one: ~m + m' = 0xfffe.
     let changed = (!(second >> 16) & 0xffff) + 0xfffe;
     let changed = (changed & 0xffff) + (changed >> 16);
-    let aged = ((second as u16 - 1) as u32 | (!changed as u32) << 16).to_le_bytes();
-    Some((destination, Note { class: Class::V4, at, len: len as u32, aged }))
+    let aged = u32::from(second as u16 - 1) | (!changed as u32) << 16;
+    Some((destination, Note::new(4, at, len, aged)))
 }
 
 #[inline(always)]
-fn read_v6(at: u8, packet: &[u8]) -> Option<(u128, Note)> {
-    let header: &[u8; 40] = packet.first_chunk()?;
+fn read_v6(at: u64, packet: &[u8]) -> Option<(u128, Note)> {
+    let header = packet.first_chunk::<40>()?;
     let address = |bytes: &[u8]| bytes.try_into().map(u128::from_be_bytes);
     let (source, destination) = (address(&header[8..24]).ok()?, address(&header[24..]).ok()?);
-    let len = 40 + usize::from(u16::from_be_bytes([header[4], header[5]]));
+    let payload = u16::from_be_bytes([header[4], header[5]]);
     let (next, limit) = (header[6], header[7]);
     let is_ordinary = (header[0] >> 4 == 6)
-        & (len <= packet.len())
-        & (next != fibula_packet::extension::HOP_BY_HOP)
-        & (limit > 1)
-        & forwards_v6(source)
-        & forwards_v6(destination);
-    if !is_ordinary {
+        & (40 + usize::from(payload) <= packet.len())
+        & (next != extension::HOP_BY_HOP)
+        & (limit > 1);
+    if !is_ordinary || !forwards_v6(source) || !forwards_v6(destination) {
         return None;
     }
-    let aged = [limit.wrapping_sub(1), 0, 0, 0];
-    Some((destination, Note { class: Class::V6, at, len: len as u32, aged }))
+    let note = Note::new(6, at, payload.checked_add(40)?, u32::from(limit) - 1);
+    Some((destination, note))
 }
 
-/// The exit to a destination on the link.
-fn on_link<'a>(
-    paths: &'a Paths,
+/// Ages a packet, and writes a link header that is not as long as that which it came with, or has a tag. `Err` is the packet
+/// as it was, if there is no room.
+///
+/// Packets are passed by value: one whose address is taken in the loop above would lie in memory there, and be read back by
+/// wider loads than its fields were written with, for which the processor waits.
+#[inline(never)]
+fn relink<'p>(
     exit: &Exit,
-    note: &Note,
-    packet: &Packet<'_>,
-) -> Option<&'a Exit> {
-    let ip = packet.bytes().get(note.at.into()..)?;
-    match note.class {
-        Class::V4 => paths.neighbour(exit.port, (*ip.get(16..)?.first_chunk::<4>()?).into()),
-        Class::V6 => paths.neighbour(exit.port, (*ip.get(24..)?.first_chunk::<16>()?).into()),
-        Class::Slow => None,
+    note: Note,
+    mut packet: Packet<'p>,
+    run: &Run<'_, '_>,
+) -> Result<Packet<'p>, Packet<'p>> {
+    let at = note.at();
+    if !exit.fits(run.pool, at, &packet) {
+        return Err(packet);
     }
-}
-
-/// Writes a link header of another length than the packet came with. `false`, and nothing is changed, if there is no room.
-fn relink(exit: &Exit, note: &Note, packet: &mut Packet<'_>, run: &Run<'_, '_>) -> bool {
-    let fits = exit.fits(run.pool, note.at.into(), packet);
-    if fits {
-        let ether_type = if note.class == Class::V4 { ether_type::IPV4 } else { ether_type::IPV6 };
-        exit.put(ether_type, note.at.into(), note.len as usize, packet);
+    let bytes = packet.bytes_mut();
+    match note.is_v4() {
+        true => bytes[at + 8..at + 12].copy_from_slice(&note.aged()),
+        false => bytes[at + 7] = note.aged()[0],
     }
-    fits
-}
-
-/// Writes the new TTL and checksum, or hop limit.
-#[inline]
-fn age(note: &Note, exit: &Exit, bytes: &mut [u8]) {
-    let at = exit.link_len();
-    match note.class {
-        Class::V4 => bytes[at + 8..at + 12].copy_from_slice(&note.aged),
-        _ => bytes[at + 7] = note.aged[0],
-    }
+    let ether_type = if note.is_v4() { ether_type::IPV4 } else { ether_type::IPV6 };
+    exit.put(ether_type, at, note.len(), &mut packet);
+    Ok(packet)
 }

@@ -1,9 +1,4 @@
-//! ICMP and ICMPv6 errors: what the sender of a packet hears.
-//!
-//! An error leaves by the port that its packet came in by, for the machine that sent the frame, not by a route to the
-//! packet's source. That machine forwards for the source, or is the source. So an error needs no route and never
-//! waits for a neighbour, and it comes from an address of the port that it leaves by, as RFC 1812, section 4.3.2.4,
-//! wants. What is lost: where paths are asymmetric, errors take another way than the router's other packets to the source.
+//! ICMP and ICMPv6 errors: what the sender of a packet hears. Where they go, and why, is on the module's page.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,4 +1,101 @@
 //! What a router does with a burst of packets: check, look up, rewrite; or drop, answer, hand over.
+//!
+//! ```text
+//!                          ┌─ ordinary, a burst at a time (fast) ─────────────────────────┐
+//!   burst ──► Forwarder ───┤                                                              ├──► Outcome::send, by port
+//!                          └─ any other, one by one (slow): judge ──► Verdict ─┬─ Send ───┘      (fragments, errors, too)
+//!                                                                              ├─ Host ─────► Outcome::host
+//!                                                                              ├─ Wait ─────► Outcome::waiting
+//!                                                                              └─ Drop ─────► Outcome::dropped
+//! ```
+//!
+//! `judge` is the readable statement of the rules; it changes nothing. The fast path knows few packets, and passes on
+//! what it does not know. Tests compare both with a model that was written apart from them.
+//!
+//! # What becomes of a frame
+//!
+//! The first line that fits decides. Each has its own [`Reason`].
+//!
+//! | frame | becomes |
+//! |---|---|
+//! | from a port that the egress table does not have; cut within link header or tags; for another MAC address | dropped |
+//! | not IPv4 or IPv6 right behind Ethernet and VLAN tags: ARP, LLC, MPLS, PPPoE ... | the host's |
+//! | a header that cannot be believed: length, version, checksum ([`Frame::check_forward`](fibula_packet::Frame::check_forward)) | dropped |
+//! | for a group, for 255.255.255.255, for fe80::/10, for an address of the router, by a route that is [`Group::Local`](crate::egress::Group::Local), whatever TTL and source are | the host's |
+//! | TTL or hop limit 0 or 1 | time exceeded |
+//! | unicast in a frame for a group; addresses that are not forwarded | dropped |
+//! | malformed IPv4 options | parameter problem |
+//! | an IPv4 source route | dropped, see [`SourceRoutes`] |
+//! | no route; a route without a way; one that prohibits | net unreachable; prohibited |
+//! | a next hop without a known MAC address | waiting |
+//! | larger than the MTU | fragments (IPv4 without DF), else fragmentation needed, packet too big |
+//! | any other | sent on |
+//!
+//! A frame's VLAN tags are removed, whatever they say; the egress port's tag is written. What stands behind the IP packet in
+//! its frame is cut off. Other IPv4 options than source routes are left as they are: one of the settings that RFC 7126
+//! names for record route, timestamp and router alert. Extension headers of IPv6 are not read (RFC 8200, section 4, allows
+//! that of hop-by-hop options, too), but for the length of jumbograms, the flow's hash, and to see whether a packet is an error.
+//!
+//! Redirects are not sent, although a packet may leave by the port that it came in by. RFC 1812 (section 4.3.3.2) wants a router
+//! to be able to, but a redirect needs the prefixes of links, which an egress table does not have, and hosts that ignore
+//! redirects are safer.
+//!
+//! # Errors
+//!
+//! What is said is in RFC 792, RFC 1191, RFC 1812 (section 4.3) and RFC 4443. No error is sent about an ICMP error or redirect, an
+//! ICMP packet whose type is not there, an IPv4 fragment but the first, a packet in a frame for or from a group, a packet
+//! whose source is not forwarded or is the router. RFC 4443 wants errors about later fragments of IPv6, so they are sent, unless
+//! the fragment is of ICMPv6. Multicasts are the host's, so the exception for packet too big never arises. Errors quote what makes
+//! packets of 576 and 1,280 bytes, or of the port's MTU, and are limited for each port by a token bucket ([`ForwardOptions`]).
+//!
+//! An error leaves by the port that its packet came in by, to the MAC address that the frame came from, rather than by a
+//! route to the packet's source. That neighbour forwards for the source, or is the source. So an error needs no route and
+//! never waits for a neighbour, and it comes from an address of the port that it leaves by, as RFC 1812, section
+//! 4.3.2.4, wants. The price: where paths are asymmetric, errors take another way to the source than other packets do.
+//! Its address is the first of the port that may be forwarded, else the first of any port. Without one, nothing is sent
+//! ([`Reason::IcmpNoAddress`]).
+//!
+//! # Example
+//!
+//! ```
+//! use std::time::Instant;
+//!
+//! use fibula_core::{Engine, Hop, Routes};
+//! use fibula_router::egress::{Adjacency, Egress, EgressPort, Group, Member, Paths};
+//! use fibula_router::forward::{Reason, Side};
+//! use fibula_router::{Forwarder, Outcome, Pool, View};
+//! use fibula_testkit::Oracle;
+//!
+//! let port = EgressPort { mac: [2, 0, 0, 0, 0, 1], mtu: 1500, vlan: None, addresses: vec!["192.0.2.1".parse()?] };
+//! let gateway = Adjacency { port: 0, gateway: "192.0.2.7".parse()?, mac: Some([2, 0, 0, 0, 0, 7]) };
+//! let paths = Paths::new(Egress {
+//!     groups: vec![Group::Forward(vec![Member::Gateway(0)])],
+//!     adjacencies: vec![gateway],
+//!     ports: vec![port],
+//!     ..Egress::default()
+//! });
+//! let v4: Routes<u32> = [("198.51.100.0/24".parse()?, Hop::new(0))].into_iter().collect();
+//! let (v4, v6) = (Oracle::build(&v4, &())?, Oracle::<u128>::build(&Routes::default(), &())?);
+//! let view = View {
+//!     v4: Side { engine: &v4, groups: &[0] },
+//!     v6: Side { engine: &v6, groups: &[] },
+//!     egress: &paths,
+//! };
+//!
+//! let pool = Pool::new(64, 2048);
+//! let mut packet = pool.take().ok_or("no slot")?;
+//! packet.fill(
+//!     b"\x02\0\0\0\0\x01\x02\0\0\0\0\x02\x08\0\
+//!       \x45\0\0\x1c\0\0\x40\0\x40\x11\x4e\x99\xc0\0\x02\x02\xc6\x33\x64\x02\0\x35\x10\0\0\x08\0\0",
+//! );
+//! let (mut burst, mut outcome) = (vec![packet], Outcome::default());
+//! let mut forwarder = Forwarder::new(Default::default());
+//! forwarder.forward(&view, &pool, Instant::now(), &mut burst, &mut outcome);
+//! assert_eq!(outcome.send[0][0].bytes()[..6], [2, 0, 0, 0, 0, 7]);
+//! assert_eq!(forwarder.counters().packets(Reason::ForwardedV4), 1);
+//! pool.give(outcome.send[0].drain(..));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod addresses;
 mod fast;

@@ -115,12 +115,11 @@ fn judge<'a>(view: &View<'a>, options: &ForwardOptions, packet: &Packet<'_>) -> 
         return Verdict::Host;
     }
     let Some(len) = ip_len(&frame) else { return Verdict::Drop(Reason::TooShort) };
-    let flow = || hash::of_frame(options.hash_seed, &without_trailer(&frame, at + len));
     let group = match destination {
         IpAddr::V4(v4) => group(&view.v4, v4.into()),
         IpAddr::V6(v6) => group(&view.v6, v6.into()),
     };
-    let mut exit = view.egress.exit(group, flow);
+    let mut exit = view.egress.exit(group);
     if exit.kind == Kind::Local {
         return Verdict::Host;
     }
@@ -130,6 +129,10 @@ fn judge<'a>(view: &View<'a>, options: &ForwardOptions, packet: &Packet<'_>) -> 
     if let Some(verdict) = frame.ipv4().and_then(|ip| check_options(&ip, options.source_routes)) {
         return verdict;
     }
+    if exit.kind == Kind::Shared {
+        let flow = hash::of_frame(options.hash_seed, &without_trailer(&frame, at + len));
+        exit = view.egress.share(exit, flow);
+    }
     let wait = |port, next_hop| Verdict::Wait(Waiting { port, next_hop });
     if exit.kind == Kind::OnLink {
         match view.egress.neighbour(exit.port, destination) {
@@ -138,7 +141,7 @@ fn judge<'a>(view: &View<'a>, options: &ForwardOptions, packet: &Packet<'_>) -> 
         }
     }
     match exit.kind {
-        Kind::NoRoute | Kind::Local | Kind::OnLink => {
+        Kind::NoRoute | Kind::Local | Kind::OnLink | Kind::Shared => {
             Verdict::Refuse(Reason::NoRoute, Notice::NetUnreachable)
         }
         Kind::Blackhole => Verdict::Drop(Reason::Blackhole),

@@ -7,14 +7,17 @@
 pub mod afpacket;
 #[cfg(target_os = "linux")]
 pub mod afxdp;
+pub mod memory;
 #[cfg(target_os = "linux")]
 mod partial;
+pub mod pcap;
 #[cfg(target_os = "linux")]
 mod system;
 #[cfg(target_os = "linux")]
 pub mod tap;
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use crate::{Packet, Pool};
@@ -63,7 +66,14 @@ pub trait Receive<'p>: Send {
     /// As [`Receive::receive`].
     fn wait(&mut self, longest: Duration) -> io::Result<()>;
 
-    /// Whether nothing will ever come again: a file at its end.
+    /// A descriptor that can be read once something has come, so that one thread waits for several queues; `None` if there is none,
+    /// and [`Receive::wait`] is called.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// Whether nothing will ever come again: a file at its end, or a device that is gone for good. After an error
+    /// that is not the end of the queue, it is asked again a little later.
     fn is_over(&self) -> bool {
         false
     }
@@ -89,6 +99,14 @@ pub trait Transmit<'p>: Send {
     /// # Errors
     /// As [`Transmit::transmit`].
     fn flush(&mut self, pool: &'p Pool) -> io::Result<()>;
+
+    /// Called once, after everything was handed over: hands over the rest, and waits for slots that come back soon.
+    ///
+    /// # Errors
+    /// As [`Transmit::transmit`].
+    fn close(&mut self, pool: &'p Pool) -> io::Result<()> {
+        self.flush(pool)
+    }
 
     /// Packets that were taken and cannot be sent: longer than the link takes, or the link is down.
     fn lost(&self) -> u64 {

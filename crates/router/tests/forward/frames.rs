@@ -2,7 +2,7 @@
 
 use fibula_testkit::Rng;
 
-use super::model::{checksum, u16_at};
+use super::model::checksum;
 use super::world::mac;
 
 /// An Ethernet frame to a port: tags of TPID and TCI, EtherType, payload.
@@ -106,21 +106,6 @@ impl V6 {
 
     pub fn frame(&self, port: u16) -> Vec<u8> {
         ethernet(port, &[], 0x86dd, &self.packet())
-    }
-}
-
-/// Makes the checksum of an IPv4 header in a frame right, if there is a whole header.
-pub fn mend(frame: &mut [u8]) {
-    let Some(at) =
-        (12..frame.len().saturating_sub(22)).step_by(4).find(|at| u16_at(frame, *at) == 0x0800)
-    else {
-        return;
-    };
-    let header = usize::from(frame[at + 2] & 15) * 4;
-    if let Some(header) = frame.get_mut(at + 2..at + 2 + header).filter(|h| h.len() >= 20) {
-        header[10..12].fill(0);
-        let sum = checksum(header);
-        header[10..12].copy_from_slice(&sum.to_be_bytes());
     }
 }
 

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use fibula_router::Pool;
 use fibula_testkit::Rng;
 
-use super::frames::{any, mend};
-use super::model::{Fate, Told};
+use super::frames::any;
+use super::model::{Fate, Told, mend};
 use super::world::{Bench, SLOT};
 
 #[test]

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use super::container::Time;
+use fibula_capture::Time;
+
 use super::packet::{Flow, Protocol};
 
 /// What packets of a flow have in common: the two ends, in the direction of the packets. Those that

@@ -1,21 +1,24 @@
 //! Captures: each packet becomes a CSV row.
 
-mod bytes;
-mod container;
 mod flows;
 mod packet;
 
 use std::net::IpAddr;
 
-use self::container::{Container, Packet, Step, Time};
+use fibula_capture::{Container, LIMIT, Packet, Step, Time};
+
 use self::flows::{Flows, Sum};
 use self::packet::{Protocol, flow};
 use super::csv::scan::Dialect;
 use super::{LogDecoder, Style};
 use crate::block::{Block, Kind, Row};
 use crate::fault::Fault;
+use crate::input::MAX_RECORD;
 use crate::write::{write_int, write_ip};
 use crate::{AnnotateError, AnnotateOptions, Column, LogFormat};
+
+/// A packet or block fits a record, with its header.
+const _: () = assert!(LIMIT + 64 <= MAX_RECORD);
 
 /// The columns of a packet's row.
 const HEADER: &[u8] = b"time,src,dst,protocol,src_port,dst_port,length\n";

@@ -1,5 +1,6 @@
 //! Hand-made messages, and what decoders make of them.
 
+mod links;
 mod objects;
 mod routes;
 mod streams;

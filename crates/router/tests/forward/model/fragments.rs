@@ -54,7 +54,7 @@ pub(super) fn cut(ip: &[u8], mtu: usize) -> Vec<Vec<u8>> {
             header.extend(&ip[at..at + len]);
         }
     }
-    while header.len() % 4 != 0 {
+    while !header.len().is_multiple_of(4) {
         header.push(0);
     }
     let rest = finish(header, &data[blocks * 8..], field + blocks as u16);

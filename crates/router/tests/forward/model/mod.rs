@@ -74,6 +74,21 @@ pub fn checksum(bytes: &[u8]) -> u16 {
     !(sum as u16)
 }
 
+/// Makes the checksum of an IPv4 header in a frame right, if there is a whole header.
+pub fn mend(frame: &mut [u8]) {
+    let Some(at) =
+        (12..frame.len().saturating_sub(22)).step_by(4).find(|at| u16_at(frame, *at) == 0x0800)
+    else {
+        return;
+    };
+    let header = usize::from(frame[at + 2] & 15) * 4;
+    if let Some(header) = frame.get_mut(at + 2..at + 2 + header).filter(|h| h.len() >= 20) {
+        header[10..12].fill(0);
+        let sum = checksum(header);
+        header[10..12].copy_from_slice(&sum.to_be_bytes());
+    }
+}
+
 fn dropped(name: &'static str) -> Answer {
     Answer { fate: Fate::Dropped, name, error: Told::Nothing }
 }

@@ -1,14 +1,9 @@
-//! The files around packets: pcap and pcapng.
-//!
-//! Read here and not by a crate because of what must hold on any input: a packet costs no allocation,
-//! a damaged block is told from one that has not arrived in full (the known parsers ask for more data
-//! in both cases), and lengths are bounded before they are believed.
+//! A capture, one packet or block after the other.
 
-use super::bytes::{u16_at, u32_at};
-use crate::input::MAX_RECORD;
+use crate::bytes::{u16_at, u32_at};
 
-/// Bytes at most in a packet or block; with its header it fits a record.
-const LIMIT: usize = MAX_RECORD - 64;
+/// Bytes at most in a packet or block.
+pub const LIMIT: usize = (16 << 20) - 64;
 
 /// Interfaces at most in a section, so that a hostile file cannot claim memory with them.
 const MAX_INTERFACES: usize = 1 << 16;
@@ -17,26 +12,31 @@ const SECTION: u32 = 0x0a0d_0d0a;
 
 /// A packet as captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Packet<'a> {
-    pub(super) time: Option<Time>,
+pub struct Packet<'a> {
+    /// When it was captured; simple packet blocks of pcapng do not say.
+    pub time: Option<Time>,
     /// LINKTYPE of the first header.
-    pub(super) link: u32,
-    pub(super) data: &'a [u8],
+    pub link: u32,
+    /// Its bytes, as far as they were kept.
+    pub data: &'a [u8],
     /// Length on the wire; `data` may be shorter.
-    pub(super) length: u32,
+    pub length: u32,
 }
 
 /// Seconds since 1970 (UTC) and nanoseconds, printed as far as the capture's clock goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Time {
-    pub(super) seconds: i64,
-    pub(super) nanos: u32,
-    pub(super) micros_only: bool,
+pub struct Time {
+    /// Seconds since 1970.
+    pub seconds: i64,
+    /// The rest, below a second.
+    pub nanos: u32,
+    /// The clock knows no more than microseconds.
+    pub micros_only: bool,
 }
 
 /// What lies at the beginning of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step<'a> {
+pub enum Step<'a> {
     /// A packet, of this many bytes with its header.
     Packet(usize, Packet<'a>),
     /// This many bytes without a packet.
@@ -51,14 +51,30 @@ pub(super) enum Step<'a> {
 
 /// A capture whose beginning was read.
 #[derive(Debug)]
-pub(super) enum Container {
-    Pcap { big: bool, nanos: bool, header: usize, link: u32 },
-    PcapNg { big: bool, interfaces: Vec<Interface> },
+pub enum Container {
+    /// pcap.
+    Pcap {
+        /// Numbers are big-endian.
+        big: bool,
+        /// Times are in nanoseconds.
+        nanos: bool,
+        /// Bytes before each packet.
+        header: usize,
+        /// LINKTYPE of all packets, once the header was read.
+        link: u32,
+    },
+    /// pcapng.
+    PcapNg {
+        /// Numbers of this section are big-endian.
+        big: bool,
+        /// The section's interfaces so far.
+        interfaces: Vec<Interface>,
+    },
 }
 
 /// What packets of an interface have in common.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Interface {
+pub struct Interface {
     link: u32,
     snaplen: u32,
     resolution: u8,
@@ -67,7 +83,7 @@ pub(super) struct Interface {
 
 impl Container {
     /// Recognises a capture by its magic number; `None` if it is none.
-    pub(super) fn recognise(data: &[u8]) -> Option<Self> {
+    pub fn recognise(data: &[u8]) -> Option<Self> {
         let (big, magic) = match (u32_at(data, 0, false)?, u32_at(data, 0, true)?) {
             (SECTION, _) => {
                 let big = match (u32_at(data, 8, false)?, u32_at(data, 8, true)?) {
@@ -87,7 +103,7 @@ impl Container {
     }
 
     /// Takes the next packet or block. `first` at the very beginning of the capture.
-    pub(super) fn next<'a>(&mut self, data: &'a [u8], first: bool) -> Step<'a> {
+    pub fn next<'a>(&mut self, data: &'a [u8], first: bool) -> Step<'a> {
         match self {
             Self::Pcap { big, link, .. } if first => match u32_at(data, 20, *big) {
                 Some(network) => {

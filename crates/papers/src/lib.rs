@@ -1,0 +1,4 @@
+//! What the experiments have in common.
+#![forbid(unsafe_code)]
+
+pub mod out;

@@ -1,0 +1,336 @@
+//! The router that is measured: two memory ports, and what is between them.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fibula_core::{Addr, Lookup, Routes};
+use fibula_engines::BoxedEngine;
+use fibula_packet::{Frame, LinkType, checksum};
+use fibula_papers::out::Failure;
+use fibula_router::egress::{Adjacency, Egress, EgressPort, Group, Member};
+use fibula_router::forward::{Outcome, Side, View};
+use fibula_router::pipeline::{Attached, Event, PipelineOptions, Routing, Snapshot, Stage, Views};
+use fibula_router::port::memory::{self, Flows, MemoryOptions, Sent};
+use fibula_router::{ForwardOptions, Forwarder, Packet, Paths, Pipeline, Pool};
+use fibula_testkit::Oracle;
+use fibula_testkit::traffic::{Traffic, keys};
+
+use crate::shape::Form;
+
+/// Ports of the router, and neighbours on their links: the hop `h` leads to neighbour `h % NEIGHBOURS`, who is on
+/// the link of port `h % PORTS`.
+const PORTS: usize = 2;
+const NEIGHBOURS: usize = 16;
+/// The router's MAC address, and the generator's.
+const ROUTER: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const GENERATOR: [u8; 6] = [2, 0, 0, 0, 0, 2];
+/// Slots of the pool, and the bytes of each: room for the rings of all forms.
+const SLOTS: usize = 1 << 14;
+/// Flows of the sample that is compared with the oracle.
+const SAMPLE: usize = 20_000;
+/// What runs before the time is taken, of that time.
+const WARM_UP: f64 = 0.2;
+
+/// The routes of a family, and their sides of a view.
+pub trait Sides: Addr {
+    /// Those of a table.
+    fn routes<'a>(v4: &'a Routes<u32>, v6: &'a Routes<u128>) -> &'a Routes<Self>;
+    /// This family's engine, and nothing for the other family.
+    fn sides<'a>(engine: Side<'a, Self>, nothing: &'a Nothing) -> (Side<'a, u32>, Side<'a, u128>);
+}
+
+/// Tables without routes.
+pub struct Nothing(Oracle<u32>, Oracle<u128>);
+
+impl Sides for u32 {
+    fn routes<'a>(v4: &'a Routes<u32>, _: &'a Routes<u128>) -> &'a Routes<Self> {
+        v4
+    }
+    fn sides<'a>(engine: Side<'a, Self>, nothing: &'a Nothing) -> (Side<'a, u32>, Side<'a, u128>) {
+        (engine, Side { engine: &nothing.1, groups: &[] })
+    }
+}
+
+impl Sides for u128 {
+    fn routes<'a>(_: &'a Routes<u32>, v6: &'a Routes<u128>) -> &'a Routes<Self> {
+        v6
+    }
+    fn sides<'a>(engine: Side<'a, Self>, nothing: &'a Nothing) -> (Side<'a, u32>, Side<'a, u128>) {
+        (Side { engine: &nothing.0, groups: &[] }, engine)
+    }
+}
+
+/// What is between the ports.
+pub enum Subject<'a, A: Addr> {
+    /// MAC addresses are rewritten, and packets leave by the other port.
+    Nothing,
+    /// The forwarder, with this engine.
+    Engine(&'a BoxedEngine<A>),
+}
+
+impl<A: Addr> Clone for Subject<'_, A> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<A: Addr> Copy for Subject<'_, A> {}
+
+/// What a run gave.
+pub struct Measured {
+    /// Million packets a second that left.
+    pub mpps: f64,
+    /// The share of received packets that rings dropped.
+    pub dropped: f64,
+    /// Nanoseconds a packet, by stage.
+    pub receive: f64,
+    pub lookup: f64,
+    pub transmit: f64,
+    /// Microseconds from receiving to transmitting: median and 99th percentile.
+    pub latency: f64,
+    pub latency_99: f64,
+}
+
+/// Packets for a table, and what its routes mean.
+pub struct Bench<A: Addr> {
+    oracle: Oracle<A>,
+    keys: Vec<A>,
+    flows: Arc<Flows>,
+    groups: Vec<u32>,
+    paths: Paths,
+    nothing: Nothing,
+    burst: usize,
+}
+
+impl<A: Sides> Bench<A> {
+    pub fn new(
+        routes: &Routes<A>,
+        (count, bytes): (usize, usize),
+        seed: u64,
+        burst: usize,
+    ) -> Result<Self, Failure> {
+        let flows =
+            |keys: &[A]| Flows::udp(GENERATOR, ROUTER, bytes, keys.iter().map(|key| key.to_ip()));
+        let mut keys = keys(routes, Traffic::Pfx, count, seed);
+        // Destinations that no router may forward to are no flows.
+        let all = flows(&keys);
+        let mut at = 0..keys.len();
+        keys.retain(|_| {
+            let frame = at.next().map(|at| all.frame(at)).unwrap_or_default();
+            Frame::parse(LinkType::Ethernet, &frame).check_forward().is_ok()
+        });
+        if keys.is_empty() {
+            return Err("no destination of the table can be forwarded to".into());
+        }
+        let most = routes.iter().filter_map(|route| route.hop.index()).max().unwrap_or(0);
+        let adjacency = |at: usize| Adjacency {
+            port: (at % PORTS) as u16,
+            gateway: [192, 0, 2, at as u8].into(),
+            mac: Some(neighbour(at)),
+        };
+        let port = EgressPort { mac: ROUTER, mtu: 1500, ..EgressPort::default() };
+        let gateway = |at| Group::Forward(vec![Member::Gateway(at)]);
+        let egress = Egress {
+            groups: (0..NEIGHBOURS as u32).map(gateway).collect(),
+            adjacencies: (0..NEIGHBOURS).map(adjacency).collect(),
+            ports: vec![port; PORTS],
+            ..Egress::default()
+        };
+        Ok(Self {
+            oracle: Oracle::new(routes),
+            flows: Arc::new(flows(&keys)),
+            keys,
+            groups: (0..=most).map(|hop| hop % NEIGHBOURS as u32).collect(),
+            paths: Paths::new(egress),
+            nothing: Nothing(Oracle::new(&Routes::default()), Oracle::new(&Routes::default())),
+            burst,
+        })
+    }
+
+    pub fn flows(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Sends a sample through the router, and compares what leaves with what should.
+    pub fn check(
+        &self,
+        subject: Subject<'_, A>,
+        form: Form,
+    ) -> Result<Result<(), String>, Failure> {
+        let keys = &self.keys[..self.keys.len().min(SAMPLE)];
+        let queues = form.queues();
+        // Each queue has a part of the flows, and each of its packets comes in once by each port.
+        let each = keys.len() / queues;
+        let first = |queue: usize| keys.len() * queue / queues;
+        let mut expected = [(0u64, 0u64); PORTS];
+        for flow in (0..queues).flat_map(|queue| first(queue)..first(queue) + each) {
+            for port in 0..PORTS {
+                if let Some((to, frame)) = self.answer(subject, port, flow) {
+                    expected[to].0 += 1;
+                    expected[to].1 = expected[to].1.wrapping_add(memory::checksum(&frame));
+                }
+            }
+        }
+        let flows = Flows::frames((0..keys.len()).map(|at| self.flows.frame(at)));
+        let (end, sent) = self.go(subject, form, Arc::new(flows), Some(each as u64), |_| ())?;
+        let found: Vec<_> = sent.iter().map(|sent| (sent.packets(), sent.checksum())).collect();
+        let lost = end.losses.iter().sum::<u64>();
+        if lost == 0 && found != expected {
+            return Ok(Err(format!(
+                "{found:?} packets and checksums left by port, not {expected:?}"
+            )));
+        }
+        // A ring that was full for a moment hides what the packets would have been.
+        Ok(if lost == 0 {
+            Ok(())
+        } else {
+            Err(format!("{lost} packets of the sample were dropped"))
+        })
+    }
+
+    /// By which port a packet leaves, and as what.
+    fn answer(
+        &self,
+        subject: Subject<'_, A>,
+        port: usize,
+        flow: usize,
+    ) -> Option<(usize, Vec<u8>)> {
+        let mut frame = self.flows.frame(flow);
+        let Subject::Engine(_) = subject else {
+            frame[..12].copy_from_slice(&[neighbour(0), ROUTER].concat());
+            return Some((PORTS - 1 - port, frame));
+        };
+        let hop = self.oracle.lookup(self.keys[flow]).index()?;
+        let group = self.groups[hop as usize] as usize;
+        frame[..12].copy_from_slice(&[neighbour(group), ROUTER].concat());
+        if A::BITS == 32 {
+            frame[22] -= 1;
+            frame[24..26].fill(0);
+            let sum = checksum::compute(&frame[14..34]);
+            frame[24..26].copy_from_slice(&sum.to_be_bytes());
+        } else {
+            frame[21] -= 1;
+        }
+        Some((group % PORTS, frame))
+    }
+
+    /// Takes the time of a router that never stops.
+    pub fn run(
+        &self,
+        subject: Subject<'_, A>,
+        form: Form,
+        time: Duration,
+    ) -> Result<Measured, Failure> {
+        let mut mpps = 0.0;
+        let (end, _) = self.go(subject, form, Arc::clone(&self.flows), None, |sent| {
+            let count = || sent.iter().map(|sent| sent.packets()).sum::<u64>();
+            thread::sleep(time.mul_f64(WARM_UP));
+            let (before, started) = (count(), Instant::now());
+            thread::sleep(time);
+            let (after, took) = (count(), started.elapsed());
+            mpps = (after - before) as f64 / took.as_secs_f64() / 1e6;
+        })?;
+        let received: u64 = end.ports.iter().map(|port| port.received.packets).sum();
+        let lost: u64 = end.losses.iter().sum();
+        let stage =
+            |of: fn(&fibula_router::pipeline::WorkerCounts) -> _| end.stage(of).nanos_per_packet();
+        Ok(Measured {
+            mpps,
+            dropped: lost as f64 / received.max(1) as f64,
+            receive: stage(|worker| worker.receive),
+            lookup: stage(|worker| worker.lookup),
+            transmit: stage(|worker| worker.transmit),
+            latency: end.latency.value_at_quantile(0.5) as f64 / 1e3,
+            latency_99: end.latency.value_at_quantile(0.99) as f64 / 1e3,
+        })
+    }
+
+    /// Runs a router: with a number of packets for each queue until they are through, without one while `meanwhile` lasts.
+    fn go(
+        &self,
+        subject: Subject<'_, A>,
+        form: Form,
+        flows: Arc<Flows>,
+        packets: Option<u64>,
+        meanwhile: impl FnOnce(&[Arc<Sent>]),
+    ) -> Result<(Snapshot, Vec<Arc<Sent>>), Failure> {
+        // A sample must not be lost: pool and rings hold all of it.
+        let (slots, ring) = match packets {
+            Some(_) => (4 * SAMPLE, PORTS * SAMPLE),
+            None => (SLOTS, 1024),
+        };
+        let pool = Pool::new(slots as u32, 512);
+        let options = MemoryOptions { mac: ROUTER, queues: form.queues(), flows, packets };
+        let (ports, sent): (Vec<Attached<'_>>, Vec<_>) = (0..PORTS)
+            .map(|at| memory::open(&at.to_string(), &pool, &options))
+            .map(|(port, sent)| (port.into(), sent))
+            .unzip();
+        let options =
+            PipelineOptions { shape: form.0, burst: self.burst, ring, ..Default::default() };
+        let pipeline = Pipeline::new(&pool, ports, options)?;
+        let stage = || -> Box<dyn Stage + '_> {
+            match subject {
+                Subject::Nothing => Box::new(Rewrite),
+                Subject::Engine(engine) => {
+                    let forwarder = Forwarder::new(ForwardOptions::default());
+                    Box::new(Routing::new(Fixed { bench: self, engine }, forwarder))
+                }
+            }
+        };
+        let stages = (0..pipeline.lookups()).map(|_| stage()).collect();
+        let handle = pipeline.handle();
+        let hear = |event: Event| {
+            if !matches!(event, Event::Over { .. }) {
+                fibula_papers::out::note(format_args!("{event:?}"));
+            }
+        };
+        let end = thread::scope(|scope| {
+            let running = scope.spawn(|| pipeline.run(stages, &|_| (), &hear));
+            meanwhile(&sent);
+            if packets.is_none() {
+                handle.stop();
+            }
+            running.join().expect("panics of its threads are errors")
+        })?;
+        Ok((end, sent))
+    }
+}
+
+/// The MAC address of a neighbour.
+fn neighbour(at: usize) -> [u8; 6] {
+    [6, 0, 0, 0, 0, at as u8]
+}
+
+struct Fixed<'a, A: Addr> {
+    bench: &'a Bench<A>,
+    engine: &'a BoxedEngine<A>,
+}
+
+impl<A: Sides> Views for Fixed<'_, A> {
+    fn view(&mut self) -> View<'_> {
+        let Bench { groups, nothing, paths, .. } = self.bench;
+        let (v4, v6) = A::sides(Side { engine: self.engine, groups }, nothing);
+        View { v4, v6, egress: paths }
+    }
+}
+
+/// What every router does at least: each packet is touched, and sent by the other port.
+struct Rewrite;
+
+impl Stage for Rewrite {
+    fn process<'p>(
+        &mut self,
+        _: &'p Pool,
+        _: Instant,
+        burst: &mut Vec<Packet<'p>>,
+        outcome: &mut Outcome<'p>,
+    ) {
+        outcome.send.resize_with(outcome.send.len().max(PORTS), Vec::new);
+        let macs = [neighbour(0), ROUTER];
+        for mut packet in burst.drain(..) {
+            packet.bytes_mut()[..12].copy_from_slice(macs.as_flattened());
+            outcome.send[PORTS - 1 - usize::from(packet.port)].push(packet);
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! The papers' experiments, on tiny tables.
+
+mod bloomfwd;
+mod planb;

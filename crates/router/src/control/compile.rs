@@ -1,0 +1,177 @@
+//! From next hops, links and ports to an egress table.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use fibula_core::{NextHop, NextHops, RouteKind};
+
+use super::links::{Links, broadcast, mac};
+use super::weights::{MOST, shares};
+use crate::egress::{Adjacency, Egress, EgressPort, Group, Member};
+use crate::port::Port;
+
+/// A port of the router, as the control needs to know it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PortLink {
+    /// Its name.
+    pub name: String,
+    /// The index of its interface.
+    pub interface: u32,
+    /// Its MAC address, where no interface says another one.
+    pub mac: [u8; 6],
+    /// The longest IP packet, in bytes, likewise.
+    pub mtu: u32,
+}
+
+impl From<&Port<'_>> for PortLink {
+    fn from(port: &Port<'_>) -> Self {
+        let Port { name, interface, mac, mtu, .. } = port;
+        Self { name: name.clone(), interface: *interface, mac: *mac, mtu: *mtu }
+    }
+}
+
+/// Makes the egress table of these groups, by number; what is `None` is not used.
+///
+/// - A next hop with an interface leaves by the port of that interface. One without is on the connected subnet that has
+///   its address; one that no subnet has is not usable.
+/// - A next hop over an interface that is no port is the kernel's business. A group whose usable next hops are all of that
+///   kind is for the host; where others leave by ports, they get all packets.
+/// - A next hop whose port is down stands in no group. A group without a usable next hop has no members: its packets are
+///   unreachable.
+pub fn egress<'a>(
+    links: &Links,
+    ports: &[PortLink],
+    groups: impl IntoIterator<Item = Option<&'a NextHops>>,
+) -> Egress {
+    let mut compiler = Compiler::new(links, ports);
+    let groups = groups.into_iter().map(|next_hops| compiler.group(next_hops)).collect();
+    Egress {
+        groups,
+        neighbours: compiler.neighbours(),
+        ports: ports.iter().map(|port| compiler.port(port)).collect(),
+        adjacencies: compiler.adjacencies,
+    }
+}
+
+struct Compiler<'a> {
+    links: &'a Links,
+    /// By the interface's index: the router's number of the port, and whether it takes packets.
+    ports: HashMap<u32, (u16, bool)>,
+    adjacencies: Vec<Adjacency>,
+    /// By port and gateway.
+    known: HashMap<(u16, IpAddr), u32>,
+    /// Interfaces of gateways that came without one.
+    connected: HashMap<IpAddr, Option<u32>>,
+}
+
+/// Where a next hop leads.
+enum Way {
+    Out(Member),
+    Host,
+    Nowhere,
+}
+
+impl<'a> Compiler<'a> {
+    fn new(links: &'a Links, ports: &[PortLink]) -> Self {
+        let number = |(at, port): (usize, &PortLink)| {
+            let is_up = links.interface(port.interface).is_some_and(|interface| interface.is_up);
+            (port.interface, (at as u16, is_up))
+        };
+        Self {
+            links,
+            ports: ports.iter().enumerate().map(number).collect(),
+            adjacencies: Vec::new(),
+            known: HashMap::new(),
+            connected: HashMap::new(),
+        }
+    }
+
+    fn group(&mut self, next_hops: Option<&NextHops>) -> Group {
+        let Some(NextHops { kind, hops }) = next_hops else { return Group::Unreachable };
+        match kind {
+            RouteKind::Unicast => self.forward(hops),
+            RouteKind::Local => Group::Local,
+            RouteKind::Blackhole => Group::Blackhole,
+            RouteKind::Unreachable => Group::Unreachable,
+            RouteKind::Prohibit => Group::Prohibit,
+        }
+    }
+
+    fn forward(&mut self, hops: &[NextHop]) -> Group {
+        let (mut members, mut weights, mut is_hosts) = (Vec::new(), Vec::new(), false);
+        for hop in hops {
+            match self.way(hop) {
+                Way::Out(member) => {
+                    members.push(member);
+                    // A weight of 0 would be a next hop that is there and gets nothing.
+                    weights.push(hop.weight.max(1));
+                }
+                Way::Host => is_hosts = true,
+                Way::Nowhere => {}
+            }
+        }
+        if members.is_empty() && is_hosts {
+            return Group::Local;
+        }
+        if let [only] = members[..] {
+            return Group::Forward(vec![only]);
+        }
+        let mut table = Vec::with_capacity(members.len().min(MOST));
+        for (member, share) in members.iter().zip(shares(&weights)) {
+            table.extend(std::iter::repeat_n(*member, share as usize));
+        }
+        Group::Forward(table)
+    }
+
+    fn way(&mut self, hop: &NextHop) -> Way {
+        let connected = |compiler: &mut Self, gateway| {
+            let links = compiler.links;
+            *compiler.connected.entry(gateway).or_insert_with(|| links.connected(gateway))
+        };
+        let interface = hop.interface.or_else(|| connected(self, hop.gateway?));
+        let Some(interface) = interface else { return Way::Nowhere };
+        match (self.ports.get(&interface), hop.gateway) {
+            (None, _) => Way::Host,
+            (Some((_, false)), _) => Way::Nowhere,
+            (Some(&(port, true)), None) => Way::Out(Member::OnLink(port)),
+            (Some(&(port, true)), Some(gateway)) => {
+                Way::Out(Member::Gateway(self.adjacency(port, interface, gateway)))
+            }
+        }
+    }
+
+    fn adjacency(&mut self, port: u16, interface: u32, gateway: IpAddr) -> u32 {
+        let Self { links, adjacencies, known, .. } = self;
+        *known.entry((port, gateway)).or_insert_with(|| {
+            adjacencies.push(Adjacency { port, gateway, mac: links.mac(interface, gateway) });
+            (adjacencies.len() - 1) as u32
+        })
+    }
+
+    fn neighbours(&self) -> HashMap<(u16, IpAddr), [u8; 6]> {
+        let known = |neighbour| {
+            let mac = mac(neighbour)?;
+            let (port, is_up) = self.ports.get(&neighbour.interface)?;
+            is_up.then_some(((*port, neighbour.address), mac))
+        };
+        self.links.neighbours().filter_map(known).collect()
+    }
+
+    fn port(&self, port: &PortLink) -> EgressPort {
+        let interface = self.links.interface(port.interface);
+        let addresses = || self.links.addresses(port.interface);
+        let mut own: Vec<IpAddr> = addresses().map(|address| address.local).collect();
+        // Behind the addresses, of which the first is where errors come from: what is sent to all hosts of a
+        // subnet is for the kernel, as are the router's own addresses.
+        own.extend(addresses().filter_map(broadcast));
+        EgressPort {
+            mac: interface.and_then(|interface| interface.mac).unwrap_or(port.mac),
+            mtu: interface
+                .map(|interface| interface.mtu)
+                .filter(|&mtu| mtu > 0)
+                .unwrap_or(port.mtu),
+            vlan: None,
+            addresses: own,
+        }
+    }
+}

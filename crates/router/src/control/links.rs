@@ -1,0 +1,174 @@
+//! What is known of interfaces, their addresses and neighbours.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, Ipv4Addr};
+
+use fibula_core::{Addr, Prefix};
+use fibula_ingest::netlink::{Address, Interface, Neighbour, Said};
+
+/// Interfaces, addresses and neighbours, as somebody said them. What a configuration says is fixed; what the kernel says
+/// is swept when a dump does not say it again.
+#[derive(Clone, Debug, Default)]
+pub struct Links {
+    interfaces: HashMap<u32, (Interface, Round)>,
+    addresses: BTreeMap<Address, Round>,
+    neighbours: HashMap<(u32, IpAddr), (Neighbour, Round)>,
+    round: Round,
+}
+
+/// The number of the dump that said something, or [`FIXED`].
+type Round = u32;
+
+const FIXED: Round = Round::MAX;
+
+impl Links {
+    /// Something that stays, whatever the kernel says or does not say.
+    pub fn fix(&mut self, said: Said) {
+        let round = std::mem::replace(&mut self.round, FIXED);
+        self.apply(said);
+        self.round = round;
+    }
+
+    /// Takes in what a kernel said. Whether packets can tell the difference.
+    pub fn apply(&mut self, said: Said) -> bool {
+        let round = self.round;
+        match said {
+            Said::Interface(new) => {
+                let old = self.interfaces.get(&new.index);
+                if is_fixed(old.map(|old| old.1), round) {
+                    return false;
+                }
+                let is_changed = old.is_none_or(|(old, _)| *old != new);
+                self.interfaces.insert(new.index, (new, round));
+                is_changed
+            }
+            Said::InterfaceGone(index) => {
+                let is_mine = |&round: &Round| round != FIXED;
+                let was = self.interfaces.get(&index).is_some_and(|(_, round)| is_mine(round));
+                if was {
+                    self.interfaces.remove(&index);
+                    self.addresses.retain(|a, round| a.interface != index || !is_mine(round));
+                    self.neighbours.retain(|key, (_, round)| key.0 != index || !is_mine(round));
+                }
+                was
+            }
+            Said::Address(new) => {
+                let old = self.addresses.get(&new).copied();
+                if !is_fixed(old, round) {
+                    self.addresses.insert(new, round);
+                }
+                old.is_none()
+            }
+            Said::AddressGone(gone) => {
+                let was = self.addresses.get(&gone).is_some_and(|&round| round != FIXED);
+                was && self.addresses.remove(&gone).is_some()
+            }
+            Said::Neighbour(new) => {
+                let key = (new.interface, new.address);
+                let old = self.neighbours.get(&key);
+                if is_fixed(old.map(|old| old.1), round) {
+                    return false;
+                }
+                let before = old.and_then(|(old, _)| mac(old));
+                self.neighbours.insert(key, (new, round));
+                before != mac(&new)
+            }
+            Said::NeighbourGone(interface, address) => {
+                let key = (interface, address);
+                if self.neighbours.get(&key).is_none_or(|old| old.1 == FIXED) {
+                    return false;
+                }
+                self.neighbours.remove(&key).is_some_and(|(old, _)| mac(&old).is_some())
+            }
+            Said::Reply(_) => false,
+        }
+    }
+
+    /// A dump begins.
+    pub fn begin(&mut self) {
+        self.round = (self.round + 1) % FIXED;
+    }
+
+    /// A dump has said everything: the rest goes. Whether packets can tell the difference.
+    pub fn sweep(&mut self) -> bool {
+        let is_said = |&round: &Round| round == FIXED || round == self.round;
+        let before = (self.interfaces.len(), self.addresses.len(), self.neighbours.len());
+        self.interfaces.retain(|_, (_, round)| is_said(round));
+        self.addresses.retain(|_, round| is_said(round));
+        self.neighbours.retain(|_, (_, round)| is_said(round));
+        before != (self.interfaces.len(), self.addresses.len(), self.neighbours.len())
+    }
+
+    /// The interface of this index.
+    pub fn interface(&self, index: u32) -> Option<&Interface> {
+        self.interfaces.get(&index).map(|(interface, _)| interface)
+    }
+
+    /// The addresses of an interface, in order.
+    pub fn addresses(&self, interface: u32) -> impl Iterator<Item = &Address> {
+        self.addresses.keys().filter(move |address| address.interface == interface)
+    }
+
+    /// All addresses of this machine, with those of all hosts of its IPv4 subnets.
+    pub fn own(&self) -> Vec<IpAddr> {
+        let all = self.addresses.keys();
+        let mut own: Vec<IpAddr> =
+            all.flat_map(|address| [Some(address.local), broadcast(address)]).flatten().collect();
+        own.sort_unstable();
+        own.dedup();
+        own
+    }
+
+    /// The MAC address of a neighbour, if packets may be sent to it.
+    pub fn mac(&self, interface: u32, address: IpAddr) -> Option<[u8; 6]> {
+        self.neighbours.get(&(interface, address)).and_then(|(neighbour, _)| mac(neighbour))
+    }
+
+    /// All neighbours.
+    pub fn neighbours(&self) -> impl Iterator<Item = &Neighbour> {
+        self.neighbours.values().map(|(neighbour, _)| neighbour)
+    }
+
+    /// The interface whose subnet has this address: the longest prefix, of equals the lowest index. Link-local addresses
+    /// are in every subnet, so no interface can be told by them.
+    pub fn connected(&self, address: IpAddr) -> Option<u32> {
+        if matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local()) {
+            return None;
+        }
+        let covering = self.addresses.keys().filter(|subnet| covers(subnet, address));
+        covering
+            .min_by_key(|subnet| (std::cmp::Reverse(subnet.len), subnet.interface))
+            .map(|subnet| subnet.interface)
+    }
+}
+
+/// Whether this round may not change what that one said.
+fn is_fixed(said: Option<Round>, by: Round) -> bool {
+    said == Some(FIXED) && by != FIXED
+}
+
+/// The MAC address that packets are sent to.
+pub(super) fn mac(neighbour: &Neighbour) -> Option<[u8; 6]> {
+    neighbour.mac.filter(|_| neighbour.state.is_usable())
+}
+
+/// The address of all hosts of an IPv4 subnet.
+pub(super) fn broadcast(of: &Address) -> Option<IpAddr> {
+    match of.subnet {
+        IpAddr::V4(v4) if of.len < 31 => {
+            Some(Ipv4Addr::from(u32::from(v4) | (u32::MAX >> of.len)).into())
+        }
+        _ => None,
+    }
+}
+
+fn covers(subnet: &Address, address: IpAddr) -> bool {
+    fn covers<A: Addr>(subnet: A, len: u8, address: A) -> bool {
+        Prefix::masked(subnet, len).is_ok_and(|prefix| prefix.contains(address))
+    }
+    match (subnet.subnet, address) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => covers(u32::from(a), subnet.len, b.into()),
+        (IpAddr::V6(a), IpAddr::V6(b)) => covers(u128::from(a), subnet.len, b.into()),
+        _ => false,
+    }
+}

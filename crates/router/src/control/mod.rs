@@ -1,0 +1,49 @@
+//! What a router knows besides routes: links, neighbours, and which way out a route has.
+//!
+//! ```text
+//!   kernel ── links, addresses, neighbours ──► Links ─┐
+//!                        (rtnetlink)                  ├─► egress() ─► Paths ── published ──► workers: Views
+//!   workers ── next hops of new generations ──► Catalogue ─┘                                   │
+//!      ▲                                                                                       │
+//!      └────────────── Resolve::want: packets wait for a neighbour ◄───────────────────────────┘
+//! ```
+//!
+//! One thread has the kernel's socket, and makes new [`Paths`](crate::Paths) when a link goes up or down, a neighbour
+//! is found or lost, or workers bring next hops that were not there before. Routes go past it: workers take generations
+//! of a [`Live`](fibula_rib::Live) table themselves ([`LiveViews`]).
+//!
+//! # Neighbours
+//! The kernel does ARP and neighbour discovery; the control asks it to, as if it had a packet to send (NTF_USE), and
+//! hears what comes of it. Entries that become stale are asked again at once, since the kernel does not see that packets
+//! use them. A stale neighbour is used meanwhile; one that failed is not. This needs CAP_NET_ADMIN; without it
+//! neighbours have to be found by other means, and the refusals are counted.
+//!
+//! # Invariants
+//! - The group of a hop is that of the worker's pinned generation, and paths are used only if they know it: see
+//!   `catalogue.rs`. `model.rs` tries schedules of this.
+//! - Published paths never change. Workers only move on to later ones.
+//! - What waits is bounded: questions, and how often the same one is asked.
+
+mod catalogue;
+mod cell;
+mod compile;
+mod links;
+#[cfg(test)]
+mod model;
+mod published;
+mod resolve;
+#[cfg(target_os = "linux")]
+mod run;
+mod sync;
+mod views;
+mod watch;
+mod weights;
+
+pub use compile::{PortLink, egress};
+pub use links::Links;
+pub use resolve::Resolve;
+#[cfg(target_os = "linux")]
+pub use run::{Control, ControlError, ControlFigures, ControlOptions, Happened};
+pub use views::{LiveViews, StaticViews};
+pub use watch::Watched;
+pub use weights::shares;

@@ -1,0 +1,255 @@
+//! What a worker forwards by: its own pinned generations, the groups of their hops, and the newest paths.
+//!
+//! A hop is the number of an attribute set of its generation and may be that of another set in the next, so the groups of
+//! a view are those of the generation that it pins. A new generation is adopted together with its groups, once the
+//! published paths know all of them; until then the worker goes on with the one that it has, and so never has a hop
+//! without a meaning. That takes as long as the control thread needs to make paths, if next hops are new, and no
+//! time at all otherwise. A worker that rests on old tables keeps new ones from being made, so the
+//! pipeline asks for a view every few milliseconds, bursts or not. Of a new generation only the chunks of its attribute table are looked at that are not
+//! those of the one before.
+
+use std::sync::Arc as Shared;
+
+use fibula_core::{Addr, NextHop, NextHops};
+use fibula_fib::{Fib, FibFamily};
+use fibula_rib::{AttributeChunk, AttributeSet, Generation, Reader};
+
+use super::catalogue::{Catalogue, NOWHERE, Token};
+use super::published::{Current, Published};
+use super::sync::Arc;
+use crate::Paths;
+use crate::egress::GroupId;
+use crate::forward::{Side, View};
+use crate::pipeline::Views;
+
+/// What control and workers share.
+pub(super) struct Meeting {
+    pub(super) catalogue: Catalogue,
+    pub(super) published: Published,
+}
+
+/// The tables of a VRF of a [`Live`](fibula_rib::Live) table, as they change.
+pub struct LiveViews {
+    v4: Follower<u32>,
+    v6: Follower<u128>,
+    meeting: Arc<Meeting>,
+    current: Arc<Current>,
+}
+
+impl LiveViews {
+    pub(super) fn new(v4: Reader<u32>, v6: Reader<u128>, meeting: Arc<Meeting>) -> Self {
+        let current = meeting.published.load();
+        Self { v4: Follower::new(v4), v6: Follower::new(v6), meeting, current }
+    }
+
+    /// Brings everything up to date as far as it is known. Whether there is anything to forward by.
+    pub(super) fn renew(&mut self) -> bool {
+        let Self { v4, v6, meeting, current } = self;
+        meeting.published.renew(current);
+        v4.follow(&meeting.catalogue, current.knows);
+        v6.follow(&meeting.catalogue, current.knows);
+        v4.reader.held().is_some() && v6.reader.held().is_some()
+    }
+}
+
+impl Views for LiveViews {
+    #[inline]
+    fn view(&mut self) -> View<'_> {
+        self.renew();
+        View { v4: self.v4.side(), v6: self.v6.side(), egress: &self.current.paths }
+    }
+}
+
+/// One family.
+struct Follower<A: Addr> {
+    reader: Reader<A>,
+    chunks: Vec<Chunk>,
+    groups: Vec<GroupId>,
+    next: Option<Next<A>>,
+}
+
+/// A chunk of the attribute table that was looked at. It is held, so no other chunk can be where it is.
+struct Chunk {
+    sets: Shared<AttributeChunk>,
+    tokens: Vec<Option<Arc<Token>>>,
+}
+
+/// A generation that is adopted as soon as the paths know what it needs.
+struct Next<A: Addr> {
+    reader: Reader<A>,
+    changed: Vec<(usize, Chunk)>,
+    needs: u64,
+}
+
+impl<A: Addr> Follower<A> {
+    fn new(reader: Reader<A>) -> Self {
+        Self { reader, chunks: Vec::new(), groups: Vec::new(), next: None }
+    }
+
+    #[inline]
+    fn follow(&mut self, catalogue: &Catalogue, knows: u64) {
+        if self.next.is_some() || !self.reader.is_newest() {
+            self.advance(catalogue, knows);
+        }
+    }
+
+    #[cold]
+    fn advance(&mut self, catalogue: &Catalogue, knows: u64) {
+        let next = match self.next.take() {
+            Some(next) => next,
+            None => self.look_ahead(catalogue),
+        };
+        if next.needs > knows {
+            self.next = Some(next);
+        } else {
+            self.adopt(next);
+        }
+    }
+
+    fn look_ahead(&self, catalogue: &Catalogue) -> Next<A> {
+        let mut reader = self.reader.clone();
+        let changed = changed(reader.pin(), &self.chunks, catalogue);
+        let tokens = changed.iter().flat_map(|(_, chunk)| chunk.tokens.iter().flatten());
+        let needs = tokens.map(|token| token.since).max().unwrap_or(0);
+        Next { reader, changed, needs }
+    }
+
+    fn adopt(&mut self, next: Next<A>) {
+        // The old generation is given back here.
+        self.reader = next.reader;
+        for (at, chunk) in next.changed {
+            let group = |token: &Option<Arc<Token>>| token.as_ref().map_or(NOWHERE, |t| t.group);
+            let groups = chunk.tokens.iter().map(group);
+            let begin = at * chunk.tokens.len();
+            if at == self.chunks.len() {
+                self.groups.extend(groups);
+                self.chunks.push(chunk);
+            } else {
+                self.groups[begin..].iter_mut().zip(groups).for_each(|(to, group)| *to = group);
+                self.chunks[at] = chunk;
+            }
+        }
+    }
+
+    fn side(&self) -> Side<'_, A> {
+        let generation = self.reader.held().expect("LiveViews are given out with generations");
+        Side { engine: generation.engine(), groups: &self.groups }
+    }
+}
+
+/// The chunks of a generation that are not those, in order, with tokens for their sets. Tokens of sets that stay in
+/// their place are kept.
+fn changed<A: Addr>(
+    generation: &Generation<A>,
+    known: &[Chunk],
+    catalogue: &Catalogue,
+) -> Vec<(usize, Chunk)> {
+    let mut changed = Vec::new();
+    for (at, sets) in generation.attribute_table().chunks().iter().enumerate() {
+        let old = known.get(at);
+        if old.is_some_and(|old| Shared::ptr_eq(&old.sets, sets)) {
+            continue;
+        }
+        let kept = |slot: usize| {
+            let old = old?;
+            let (before, now) = (old.sets[slot].as_ref()?, sets[slot].as_ref()?);
+            before.is(now).then(|| old.tokens[slot].clone())
+        };
+        let kept: Vec<_> = (0..sets.len()).map(kept).collect();
+        let mut asked = sets
+            .iter()
+            .zip(&kept)
+            .filter(|(_, kept)| kept.is_none())
+            .map(|(set, _)| set.as_ref().map(next_hops).unwrap_or_default());
+        let mut new = catalogue.tokens(&mut asked).into_iter();
+        let tokens = kept.into_iter().map(|kept| kept.unwrap_or_else(|| new.next().flatten()));
+        changed.push((at, Chunk { sets: Shared::clone(sets), tokens: tokens.collect() }));
+    }
+    changed
+}
+
+/// What a set says of where packets go: the next hops of a forwarding table, or BGP's one.
+fn next_hops(set: &AttributeSet) -> NextHops {
+    set.next_hops().unwrap_or_else(|| {
+        let gateway = set.bgp().and_then(|bgp| bgp.next_hop);
+        NextHops { hops: gateway.map(NextHop::via).into_iter().collect(), ..NextHops::default() }
+    })
+}
+
+/// A table that does not change, with the group of each of its hops.
+pub struct StaticViews {
+    fib: Fib,
+    groups: Shared<[GroupId]>,
+    paths: Source,
+}
+
+/// Where the paths come from.
+enum Source {
+    Fixed(Shared<Paths>),
+    /// From a control. The tokens keep the groups' numbers.
+    Changing {
+        meeting: Arc<Meeting>,
+        current: Arc<Current>,
+        _tokens: Shared<[Option<Arc<Token>>]>,
+    },
+}
+
+impl StaticViews {
+    /// The table's routes over paths that do not change either: `groups[hop]` is the group of each hop.
+    pub fn new(fib: Fib, groups: impl Into<Shared<[GroupId]>>, paths: Shared<Paths>) -> Self {
+        Self { fib, groups: groups.into(), paths: Source::Fixed(paths) }
+    }
+
+    /// The table's routes over next hops, by hop, whose links and neighbours change.
+    pub(super) fn changing(
+        fib: Fib,
+        next_hops: impl IntoIterator<Item = NextHops>,
+        meeting: Arc<Meeting>,
+    ) -> Self {
+        let tokens = meeting.catalogue.tokens(&mut next_hops.into_iter());
+        let group = |token: &Option<Arc<Token>>| token.as_ref().map_or(NOWHERE, |t| t.group);
+        let groups = tokens.iter().map(group).collect();
+        let current = meeting.published.load();
+        let paths = Source::Changing { meeting, current, _tokens: tokens.into() };
+        Self { fib, groups, paths }
+    }
+
+    /// Whether the paths know all groups.
+    pub(super) fn renew(&mut self) -> bool {
+        let Source::Changing { meeting, current, _tokens } = &mut self.paths else { return true };
+        meeting.published.renew(current);
+        _tokens.iter().flatten().all(|token| token.since <= current.knows)
+    }
+}
+
+impl Clone for StaticViews {
+    fn clone(&self) -> Self {
+        let paths = match &self.paths {
+            Source::Fixed(paths) => Source::Fixed(Shared::clone(paths)),
+            Source::Changing { meeting, current, _tokens } => Source::Changing {
+                meeting: Arc::clone(meeting),
+                current: Arc::clone(current),
+                _tokens: Shared::clone(_tokens),
+            },
+        };
+        Self { fib: self.fib.clone(), groups: Shared::clone(&self.groups), paths }
+    }
+}
+
+impl Views for StaticViews {
+    #[inline]
+    fn view(&mut self) -> View<'_> {
+        let egress = match &mut self.paths {
+            Source::Fixed(paths) => &**paths,
+            Source::Changing { meeting, current, .. } => {
+                meeting.published.renew(current);
+                &current.paths
+            }
+        };
+        View { v4: side(&self.fib, &self.groups), v6: side(&self.fib, &self.groups), egress }
+    }
+}
+
+fn side<'a, A: FibFamily>(fib: &'a Fib, groups: &'a [GroupId]) -> Side<'a, A> {
+    Side { engine: fib.family::<A>().engine(), groups }
+}

@@ -1,0 +1,220 @@
+//! Where a thread's packets leave it: by its own transmitting halves, or by rings to the threads that have them.
+
+use std::sync::Arc;
+
+use hdrhistogram::Histogram;
+
+use super::clock::Clock;
+use super::counters::{Loss, WorkerCounters, histogram};
+use super::event::{Event, Events};
+use super::ring::Sender;
+use crate::port::{Receive, Transmit};
+use crate::{Packet, Pool};
+
+/// How packets reach an exit. Exits are numbered: the ports, and then the ports' hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// This thread's own transmitting half of this number.
+    Own(usize),
+    /// The ring of this number.
+    Ring(usize),
+    /// The kernel has them already.
+    Shared,
+    /// Nothing takes them.
+    Nowhere,
+}
+
+/// A transmitting half that this thread owns.
+pub(super) struct Transmitter<'p> {
+    /// The router's number of the port.
+    pub(super) port: usize,
+    /// It leads to this machine, not to the link.
+    pub(super) to_host: bool,
+    pub(super) half: Box<dyn Transmit<'p> + 'p>,
+    /// What this machine sends by the port.
+    pub(super) from_host: Option<Box<dyn Receive<'p> + 'p>>,
+    pub(super) has_failed: bool,
+    pub(super) is_dirty: bool,
+}
+
+pub(super) struct Exits<'p, 'r> {
+    pub(super) pool: &'p Pool,
+    pub(super) clock: Clock,
+    pub(super) counters: Arc<WorkerCounters>,
+    pub(super) events: &'r Events<'r>,
+    pub(super) names: &'r [String],
+    pub(super) ways: Vec<Way>,
+    pub(super) transmitters: Vec<Transmitter<'p>>,
+    pub(super) rings: Vec<Sender<'p>>,
+    latency: Histogram<u64>,
+    published: u64,
+    /// Packets that the machine sent.
+    from_host: Vec<Packet<'p>>,
+}
+
+/// How often latencies are given to those who read them.
+const PUBLISH: u64 = 100_000_000;
+
+impl<'p, 'r> Exits<'p, 'r> {
+    pub(super) fn new(
+        pool: &'p Pool,
+        clock: Clock,
+        counters: Arc<WorkerCounters>,
+        events: &'r Events<'r>,
+        names: &'r [String],
+        ways: Vec<Way>,
+    ) -> Self {
+        Self {
+            pool,
+            clock,
+            counters,
+            events,
+            names,
+            ways,
+            transmitters: Vec::new(),
+            rings: Vec::new(),
+            latency: histogram(),
+            published: 0,
+            from_host: Vec::new(),
+        }
+    }
+
+    /// Sends the whole burst by an exit, or drops and counts what it does not take.
+    pub(super) fn put(&mut self, exit: usize, burst: &mut Vec<Packet<'p>>, stamp: u64) {
+        match self.ways.get(exit) {
+            Some(&Way::Own(at)) => {
+                let count = burst.len();
+                self.send(at, burst);
+                self.late(stamp, count);
+            }
+            Some(&Way::Ring(at)) => {
+                burst.iter_mut().for_each(|packet| packet.port = exit as u16);
+                self.rings[at].send(burst, stamp);
+                self.lose(Loss::TransmitRing, burst);
+            }
+            Some(Way::Shared) => {
+                self.counters.shared.add(burst.len() as u64);
+                self.pool.give(burst.drain(..));
+            }
+            Some(Way::Nowhere) => self.lose(Loss::NoHost, burst),
+            None => self.lose(Loss::NoPort, burst),
+        }
+    }
+
+    /// Sends what another thread looked up, by an exit of this thread's own.
+    pub(super) fn put_own(&mut self, exit: usize, burst: &mut Vec<Packet<'p>>) {
+        match self.ways[exit] {
+            Way::Own(at) => self.send(at, burst),
+            // Rings lead to the owner of the exit.
+            way => unreachable!("exit {exit} is {way:?} where its ring leads to"),
+        }
+    }
+
+    /// Sends by an own half. What it does not take, once it was flushed, is dropped.
+    pub(super) fn send(&mut self, at: usize, burst: &mut Vec<Packet<'p>>) {
+        let before = self.clock.now();
+        let (count, total) = (burst.len(), bytes(burst));
+        let (pool, transmitter) = (self.pool, &mut self.transmitters[at]);
+        transmitter.is_dirty = true;
+        let mut result = transmitter.half.transmit(pool, burst);
+        if result.is_ok() && !burst.is_empty() {
+            result =
+                transmitter.half.flush(pool).and_then(|()| transmitter.half.transmit(pool, burst));
+        }
+        let port = &self.counters.ports[transmitter.port];
+        let sent = if transmitter.to_host { &port.to_host } else { &port.sent };
+        sent.add(count - burst.len(), total - bytes(burst));
+        let has_failed = self.judge(at, result.map(|_| ()));
+        self.lose(if has_failed { Loss::PortFailed } else { Loss::PortFull }, burst);
+        self.counters.transmit.add(count, self.clock.now().saturating_sub(before));
+    }
+
+    /// Hands over what waits in the ports.
+    pub(super) fn flush(&mut self, all: bool) {
+        for at in 0..self.transmitters.len() {
+            let transmitter = &mut self.transmitters[at];
+            if std::mem::take(&mut transmitter.is_dirty) || all {
+                let result = transmitter.half.flush(self.pool);
+                self.judge(at, result);
+            }
+        }
+    }
+
+    pub(super) fn close(&mut self) {
+        for at in 0..self.transmitters.len() {
+            let result = self.transmitters[at].half.close(self.pool);
+            self.judge(at, result);
+        }
+        self.publish();
+    }
+
+    /// Says once that a port fails, and once that it works again.
+    fn judge(&mut self, at: usize, result: std::io::Result<()>) -> bool {
+        let transmitter = &mut self.transmitters[at];
+        let has_failed = result.is_err();
+        if std::mem::replace(&mut transmitter.has_failed, has_failed) != has_failed {
+            let port = self.names[transmitter.port].clone();
+            (self.events.to)(match result {
+                Err(error) => Event::Failed { port, error },
+                Ok(()) => Event::Recovered { port },
+            });
+        }
+        has_failed
+    }
+
+    /// Sends what this machine sends, by the same port. Says how many packets that were.
+    pub(super) fn serve_hosts(&mut self, most: usize) -> usize {
+        let mut moved = 0;
+        for at in 0..self.transmitters.len() {
+            let mut burst = std::mem::take(&mut self.from_host);
+            let transmitter = &mut self.transmitters[at];
+            if let Some(half) = &mut transmitter.from_host {
+                // A host that fails has nothing to say: the port's own failures are those that are told.
+                let _ = half.receive(self.pool, &mut burst, most);
+                if !burst.is_empty() {
+                    moved += burst.len();
+                    let counted = &self.counters.ports[transmitter.port].from_host;
+                    counted.add(burst.len(), bytes(&burst));
+                    self.send(at, &mut burst);
+                }
+            }
+            self.from_host = burst;
+        }
+        moved
+    }
+
+    /// Counts the latency of packets that were received then and are gone now.
+    #[inline]
+    pub(super) fn late(&mut self, stamp: u64, count: usize) {
+        let now = self.clock.last();
+        self.latency.saturating_record_n(now.saturating_sub(stamp).max(1), count as u64);
+        if now.saturating_sub(self.published) > PUBLISH {
+            self.publish();
+        }
+    }
+
+    fn publish(&mut self) {
+        self.published = self.clock.last();
+        // A reader has it for some microseconds.
+        if let Ok(mut shared) = self.counters.latency.lock() {
+            shared.add(&self.latency).expect("equal bounds");
+            self.latency.reset();
+        }
+        for (port, counted) in self.counters.ports.iter().enumerate() {
+            let own = self.transmitters.iter().filter(|transmitter| transmitter.port == port);
+            counted.lost_out.set(own.map(|transmitter| transmitter.half.lost()).sum());
+        }
+    }
+
+    /// Drops and counts.
+    pub(super) fn lose(&self, loss: Loss, packets: &mut Vec<Packet<'p>>) {
+        if !packets.is_empty() {
+            self.counters.lose(loss, packets.len());
+            self.pool.give(packets.drain(..));
+        }
+    }
+}
+
+pub(super) fn bytes(burst: &[Packet<'_>]) -> u64 {
+    burst.iter().map(|packet| packet.bytes().len() as u64).sum()
+}

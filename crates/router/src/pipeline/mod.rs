@@ -1,0 +1,359 @@
+//! Threads between ports.
+//!
+//! ```text
+//!   fused      n threads:  receive ─► look up, rewrite ─► transmit
+//!
+//!   staged     receive ──ring──► look up, rewrite ──ring──► transmit
+//!              receive ──ring──► look up, rewrite ──ring──► transmit       any number of each; without transmitting
+//!                                                                          threads, lookup threads transmit
+//! ```
+//!
+//! - Receiving halves of queues are shared out among the receiving threads, transmitting halves among the transmitting
+//!   ones; each has one owner. Between two threads is a bounded ring without locks, in which packets keep their order.
+//!   What does not fit is dropped and counted: no thread waits for another one.
+//! - A flow keeps its order. A queue belongs to one receiving thread, and its packets go to one lookup thread by
+//!   their queue, or by their addresses: see [`Spread`]. The packets of a lookup thread for a port go to one transmitting half.
+//! - A thread without work spins shortly and then waits for its ports and the threads before it. An idle
+//!   pipeline takes next to no CPU.
+//! - When the pipeline is stopped, or nothing will ever come in again, what was received is dealt with first: rings
+//!   run empty, ports are flushed. Every packet that came in was then sent, dropped and counted, or given to this
+//!   machine, and all slots are in the pool again.
+//!
+//! [`Handle`] stops a pipeline and reads its counters while it runs.
+
+mod bell;
+mod build;
+mod clock;
+mod cores;
+mod counters;
+mod event;
+mod exits;
+mod hold;
+#[cfg(test)]
+mod model;
+mod ring;
+mod source;
+mod spread;
+mod stage;
+mod sync;
+mod worker;
+
+use std::any::Any;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use core_affinity::CoreId;
+
+use crate::Pool;
+use crate::forward::Waiting;
+use crate::port::{Port, Queue};
+
+use bell::Bell;
+use counters::WorkerCounters;
+use event::Events;
+
+pub use cores::{Cores, groups, list};
+pub use counters::{FlowCounts, Loss, PortCounts, Snapshot, StageCounts, WorkerCounts};
+pub use event::Event;
+pub use hold::HoldOptions;
+pub use stage::{Routing, Stage, Views};
+
+/// Hears which neighbours packets wait for, as often as they come and then ten times a second while they wait. The answer is
+/// another egress table: see [`Stage::is_changed`].
+pub type Resolve<'r> = dyn Fn(Waiting) + Sync + 'r;
+
+/// Which threads there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Each thread receives, looks up and transmits.
+    Fused {
+        /// How many, one or more.
+        threads: usize,
+    },
+    /// Threads for each stage.
+    Staged {
+        /// Threads that receive, one or more.
+        receive: usize,
+        /// Threads that look up, one or more.
+        lookup: usize,
+        /// Threads that transmit. With none, lookup threads do.
+        transmit: usize,
+    },
+}
+
+/// Which lookup thread the packets of a receiving thread go to, if these are different threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Spread {
+    /// By queue if there are at least as many queues as lookup threads, else by flow.
+    #[default]
+    Auto,
+    /// All packets of a queue go to the same thread.
+    Queue,
+    /// Packets with the same source and destination address, which come in by the same queue, go to the same thread.
+    Flow,
+}
+
+/// How a pipeline runs.
+#[derive(Clone, Debug)]
+pub struct PipelineOptions {
+    /// Which threads there are.
+    pub shape: Shape,
+    /// The most packets that are taken at once: 1 to 256.
+    pub burst: usize,
+    /// Packets that each ring between two threads has room for.
+    pub ring: usize,
+    /// Where the threads run.
+    pub cores: Cores,
+    /// Which lookup thread packets go to.
+    pub spread: Spread,
+    /// How long a thread polls in vain before it waits.
+    pub spin: Duration,
+    /// Packets that wait for the MAC addresses of neighbours.
+    pub hold: HoldOptions,
+}
+
+impl Default for PipelineOptions {
+    fn default() -> Self {
+        Self {
+            shape: Shape::Fused { threads: 1 },
+            burst: 64,
+            ring: 1024,
+            cores: Cores::default(),
+            spread: Spread::default(),
+            spin: Duration::from_micros(50),
+            hold: HoldOptions::default(),
+        }
+    }
+}
+
+/// A port, and what takes its packets for this machine.
+pub struct Attached<'p> {
+    /// The port. Its place in the list is the router's number of it.
+    pub port: Port<'p>,
+    /// The transmitting half gets packets for this machine, as they came in. What its receiving half gives is sent by
+    /// the port as it is: a TAP device, on which the machine's daemons are. Not asked for packets of a port that [is
+    /// shared](Port::is_shared).
+    pub host: Option<Queue<'p>>,
+}
+
+impl<'p> From<Port<'p>> for Attached<'p> {
+    fn from(port: Port<'p>) -> Self {
+        Self { port, host: None }
+    }
+}
+
+/// A pipeline that has not run yet.
+pub struct Pipeline<'p> {
+    pool: &'p Pool,
+    ports: Vec<Attached<'p>>,
+    options: PipelineOptions,
+    shared: Arc<Shared>,
+}
+
+/// What the threads and their readers share.
+struct Shared {
+    stop: AtomicBool,
+    workers: Vec<WorkerInfo>,
+    ports: Vec<String>,
+}
+
+struct WorkerInfo {
+    name: String,
+    core: Option<usize>,
+    role: Role,
+    bell: Arc<Bell>,
+    counters: Arc<WorkerCounters>,
+}
+
+/// What a thread does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Role {
+    receives: bool,
+    looks_up: bool,
+    transmits: bool,
+}
+
+impl Shared {
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn stop(&self) {
+        self.stop.store(true, Ordering::SeqCst);
+        self.workers.iter().for_each(|worker| worker.bell.ring());
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let workers = self.workers.iter();
+        Snapshot::of(
+            workers.map(|worker| (worker.name.as_str(), worker.core, &*worker.counters)),
+            &self.ports,
+        )
+    }
+}
+
+/// Stops a pipeline, and reads its counters.
+#[derive(Clone)]
+pub struct Handle(Arc<Shared>);
+
+impl Handle {
+    /// Has the pipeline receive nothing more, deal with what it has, and end.
+    pub fn stop(&self) {
+        self.0.stop();
+    }
+
+    /// The counters.
+    pub fn snapshot(&self) -> Snapshot {
+        self.0.snapshot()
+    }
+}
+
+/// Why a pipeline cannot be, or ended early.
+#[derive(Debug)]
+pub enum PipelineError {
+    /// The options do not fit the ports or the machine.
+    Options(String),
+    /// The system gave no thread, or no pipe.
+    System(io::Error),
+    /// A thread panicked: a bug. All threads were stopped. Slots that it had are lost to the pool.
+    Panicked {
+        /// Which one.
+        worker: String,
+        /// What it said.
+        message: String,
+    },
+}
+
+impl fmt::Display for PipelineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Options(what) => f.write_str(what),
+            Self::System(error) => {
+                write!(f, "the threads of the router cannot be started: {error}")
+            }
+            Self::Panicked { worker, message } => write!(f, "thread {worker} panicked: {message}"),
+        }
+    }
+}
+
+impl std::error::Error for PipelineError {}
+
+impl<'p> Pipeline<'p> {
+    /// A pipeline over these ports, all opened on this pool.
+    ///
+    /// # Errors
+    /// [`PipelineError::Options`] if numbers are out of range, there is no port, a port has no queue, or a list of cores is shorter than the
+    /// list of threads.
+    pub fn new(
+        pool: &'p Pool,
+        ports: Vec<Attached<'p>>,
+        options: PipelineOptions,
+    ) -> Result<Self, PipelineError> {
+        let workers = build::workers(&ports, &options)?;
+        let ports_of = ports.iter().map(|attached| attached.port.name.clone()).collect();
+        let shared = Shared { stop: AtomicBool::new(false), workers, ports: ports_of };
+        Ok(Self { pool, ports, options, shared: Arc::new(shared) })
+    }
+
+    /// Stops it, and reads its counters.
+    pub fn handle(&self) -> Handle {
+        Handle(Arc::clone(&self.shared))
+    }
+
+    /// How many lookup stages it needs, one for each thread that looks up.
+    pub fn lookups(&self) -> usize {
+        self.shared.workers.iter().filter(|worker| worker.role.looks_up).count()
+    }
+
+    /// The threads with their cores, in order.
+    pub fn workers(&self) -> impl Iterator<Item = (&str, Option<usize>)> {
+        self.shared.workers.iter().map(|worker| (worker.name.as_str(), worker.core))
+    }
+
+    /// Runs until it is stopped or nothing will ever come in again, and gives the counters. Events come from its threads.
+    ///
+    /// # Errors
+    /// [`PipelineError::Options`] if there are not as many stages as [`Pipeline::lookups`], [`PipelineError::System`] if
+    /// a thread cannot be started, [`PipelineError::Panicked`] if one panicked.
+    pub fn run<'r>(
+        self,
+        stages: Vec<Box<dyn Stage + 'r>>,
+        resolve: &'r Resolve<'r>,
+        events: &'r (dyn Fn(Event) + Sync + 'r),
+    ) -> Result<Snapshot, PipelineError> {
+        let (needed, given) = (self.lookups(), stages.len());
+        if needed != given {
+            let what = format!(
+                "the pipeline looks up on {needed} threads, for which there are {given} stages"
+            );
+            return Err(PipelineError::Options(what));
+        }
+        let (events, shared) = (&Events { to: events }, &*self.shared);
+        let workers = build::connect(
+            self.pool,
+            self.ports,
+            &self.options,
+            shared,
+            (stages, resolve, events),
+            Instant::now(),
+        );
+        thread::scope(|scope| {
+            let mut threads = Vec::new();
+            let mut failed = None;
+            for (info, worker) in shared.workers.iter().zip(workers) {
+                let thread = thread::Builder::new().name(info.name.clone());
+                let spawned = thread.spawn_scoped(scope, move || {
+                    let _stop = StopIfPanicking(shared);
+                    pin(info, events);
+                    worker.run();
+                });
+                match spawned {
+                    Ok(thread) => threads.push((info, thread)),
+                    Err(error) => {
+                        shared.stop();
+                        failed = Some(PipelineError::System(error));
+                        break;
+                    }
+                }
+            }
+            for (info, thread) in threads {
+                if let Err(panic) = thread.join() {
+                    let worker = info.name.clone();
+                    let message = message(&*panic);
+                    failed.get_or_insert(PipelineError::Panicked { worker, message });
+                }
+            }
+            failed.map_or(Ok(()), Err)
+        })?;
+        Ok(shared.snapshot())
+    }
+}
+
+/// A thread that panics stops the others, which could wait for it for ever.
+struct StopIfPanicking<'a>(&'a Shared);
+
+impl Drop for StopIfPanicking<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.stop();
+        }
+    }
+}
+
+fn pin(info: &WorkerInfo, events: &Events<'_>) {
+    if let Some(core) = info.core
+        && !core_affinity::set_for_current(CoreId { id: core })
+    {
+        (events.to)(Event::NotPinned { worker: info.name.clone(), core });
+    }
+}
+
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("no message").to_owned()
+}

@@ -1,0 +1,110 @@
+//! The receiving halves of a thread.
+
+use std::io;
+use std::mem;
+use std::sync::Arc;
+
+use super::counters::WorkerCounters;
+use super::event::{Event, Events};
+use super::exits::bytes;
+use crate::port::Receive;
+use crate::{Packet, Pool};
+
+/// A receiving half.
+pub(super) struct Source<'p> {
+    /// The router's number of the port.
+    pub(super) port: u16,
+    pub(super) queue: usize,
+    /// The number among all queues of all ports.
+    pub(super) number: usize,
+    pub(super) half: Box<dyn Receive<'p> + 'p>,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Works,
+    /// It failed, and is asked again at this time.
+    Fails(u64),
+    Over,
+}
+
+/// How long a half that failed is left alone, in nanoseconds.
+pub(super) const PAUSE: u64 = 100_000_000;
+
+impl<'p> Source<'p> {
+    pub(super) fn new(
+        port: u16,
+        queue: usize,
+        number: usize,
+        half: Box<dyn Receive<'p> + 'p>,
+    ) -> Self {
+        Self { port, queue, number, half, state: State::Works }
+    }
+
+    /// Appends what there is to the burst, with the port's number.
+    pub(super) fn receive(
+        &mut self,
+        pool: &'p Pool,
+        burst: &mut Vec<Packet<'p>>,
+        most: usize,
+        now: u64,
+        counters: &Arc<WorkerCounters>,
+        (events, names): (&Events<'_>, &[String]),
+    ) {
+        if !self.is_ready(now) {
+            return;
+        }
+        let from = burst.len();
+        let result = self.half.receive(pool, burst, most).map(|_| ());
+        let received = &mut burst[from..];
+        received.iter_mut().for_each(|packet| packet.port = self.port);
+        if !received.is_empty() {
+            let counted = &counters.ports[usize::from(self.port)].received;
+            counted.add(received.len(), bytes(received));
+        }
+        self.judge(result, now, (events, names));
+    }
+
+    /// Says once that it fails, that it works again, and that it is over.
+    pub(super) fn judge(
+        &mut self,
+        result: io::Result<()>,
+        now: u64,
+        told: (&Events<'_>, &[String]),
+    ) {
+        let (events, names) = told;
+        let port = || names[usize::from(self.port)].clone();
+        let before = self.state;
+        match result {
+            Ok(()) => {
+                if matches!(mem::replace(&mut self.state, State::Works), State::Fails(_)) {
+                    (events.to)(Event::Recovered { port: port() });
+                }
+            }
+            Err(error) => {
+                self.state = State::Fails(now + PAUSE);
+                if before == State::Works {
+                    (events.to)(Event::Failed { port: port(), error });
+                }
+            }
+        }
+        if self.half.is_over() {
+            self.state = State::Over;
+            (events.to)(Event::Over { port: port(), queue: self.queue });
+        }
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.state == State::Over
+    }
+
+    /// Whether it is to be asked.
+    pub(super) fn is_ready(&self, now: u64) -> bool {
+        match self.state {
+            State::Works => true,
+            State::Fails(until) => now >= until,
+            State::Over => false,
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What lookup threads do with bursts.
+
+use std::ptr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::forward::{Counters, Forwarder, Outcome, View};
+use crate::{Packet, Paths, Pool};
+
+/// A worker's own handle on the tables.
+pub trait Views: Send {
+    /// The tables for one burst. The pipeline asks at least every few milliseconds, bursts or not.
+    fn view(&mut self) -> View<'_>;
+}
+
+impl<V: Views + ?Sized> Views for Box<V> {
+    fn view(&mut self) -> View<'_> {
+        (**self).view()
+    }
+}
+
+/// What a lookup thread does with bursts. [`Routing`] is the one that routes.
+pub trait Stage: Send {
+    /// Takes all packets out of the burst and adds them to the outcome.
+    fn process<'p>(
+        &mut self,
+        pool: &'p Pool,
+        now: Instant,
+        burst: &mut Vec<Packet<'p>>,
+        outcome: &mut Outcome<'p>,
+    );
+
+    /// Takes packets that waited in vain for a neighbour.
+    fn fail<'p>(
+        &mut self,
+        pool: &'p Pool,
+        now: Instant,
+        packets: &mut Vec<Packet<'p>>,
+        outcome: &mut Outcome<'p>,
+    ) {
+        let _ = (pool, now);
+        outcome.dropped.append(packets);
+    }
+
+    /// Whether neighbours may have become known since this was last asked. Asked every few milliseconds at least.
+    fn is_changed(&mut self) -> bool {
+        false
+    }
+
+    /// What it counts, by reason.
+    fn counters(&self) -> Option<Arc<Counters>> {
+        None
+    }
+}
+
+/// Forwards by the tables that are current for each burst.
+pub struct Routing<V> {
+    views: V,
+    forwarder: Forwarder,
+    /// The paths that were seen last. A number, since they may be gone.
+    seen: usize,
+}
+
+impl<V: Views> Routing<V> {
+    /// Forwards by these tables.
+    pub fn new(views: V, forwarder: Forwarder) -> Self {
+        Self { views, forwarder, seen: 0 }
+    }
+}
+
+impl<V: Views> Stage for Routing<V> {
+    fn process<'p>(
+        &mut self,
+        pool: &'p Pool,
+        now: Instant,
+        burst: &mut Vec<Packet<'p>>,
+        outcome: &mut Outcome<'p>,
+    ) {
+        self.forwarder.forward(&self.views.view(), pool, now, burst, outcome);
+    }
+
+    fn fail<'p>(
+        &mut self,
+        pool: &'p Pool,
+        now: Instant,
+        packets: &mut Vec<Packet<'p>>,
+        outcome: &mut Outcome<'p>,
+    ) {
+        self.forwarder.fail(&self.views.view(), pool, now, packets, outcome);
+    }
+
+    fn is_changed(&mut self) -> bool {
+        // Other paths may come to be where these are: then a change is seen late, when packets are tried again anyway.
+        let now = ptr::from_ref::<Paths>(self.views.view().egress).addr();
+        std::mem::replace(&mut self.seen, now) != now
+    }
+
+    fn counters(&self) -> Option<Arc<Counters>> {
+        Some(Arc::clone(self.forwarder.counters()))
+    }
+}

@@ -1,0 +1,104 @@
+//! What is known of links, as it is said and as it goes.
+
+use fibula_ingest::netlink::{NeighbourState, Said};
+use fibula_router::control::Links;
+
+use super::{address, interface, ip, mac, neighbour};
+
+const REACHABLE: NeighbourState = NeighbourState::Reachable;
+
+#[test]
+fn only_what_packets_can_tell_is_a_change() {
+    let mut links = Links::default();
+    let stale = neighbour(3, "10.0.0.2", NeighbourState::Stale, 2);
+    let steps = [
+        (interface(3, true), true),
+        (interface(3, true), false),
+        (Said::Address(address(3, "10.0.0.1/24")), true),
+        (Said::Address(address(3, "10.0.0.1/24")), false),
+        (neighbour(3, "10.0.0.2", NeighbourState::Incomplete, 2), false),
+        (neighbour(3, "10.0.0.2", REACHABLE, 2), true),
+        (stale.clone(), false),
+        (neighbour(3, "10.0.0.2", NeighbourState::Probe, 2), false),
+        (neighbour(3, "10.0.0.2", REACHABLE, 3), true),
+        (neighbour(3, "10.0.0.2", NeighbourState::Failed, 3), true),
+        (Said::NeighbourGone(3, ip("10.0.0.2")), false),
+        (stale, true),
+        (Said::NeighbourGone(3, ip("10.0.0.2")), true),
+        (interface(3, false), true),
+        (Said::AddressGone(address(3, "10.0.0.1/24")), true),
+        (Said::AddressGone(address(3, "10.0.0.1/24")), false),
+        (Said::InterfaceGone(3), true),
+        (Said::InterfaceGone(3), false),
+    ];
+    for (said, is_change) in steps {
+        assert_eq!(links.apply(said.clone()), is_change, "{said:?}");
+    }
+}
+
+#[test]
+fn what_a_dump_does_not_say_again_goes() {
+    let mut links = Links::default();
+    links.begin();
+    for index in [3, 4] {
+        links.apply(interface(index, true));
+        links.apply(neighbour(index, "10.0.0.2", REACHABLE, 2));
+    }
+    links.fix(neighbour(4, "10.0.0.9", NeighbourState::Permanent, 9));
+    links.begin();
+    links.apply(interface(4, true));
+    links.apply(neighbour(4, "10.0.0.2", REACHABLE, 2));
+    assert!(links.sweep());
+    assert!(!links.sweep());
+    assert_eq!((links.interface(3), links.mac(3, ip("10.0.0.2"))), (None, None));
+    assert_eq!(links.mac(4, ip("10.0.0.2")), Some(mac(9, 2)));
+    assert_eq!(links.mac(4, ip("10.0.0.9")), Some(mac(9, 9)));
+}
+
+#[test]
+fn what_is_fixed_stays() {
+    let mut links = Links::default();
+    links.fix(interface(3, true));
+    links.fix(Said::Address(address(3, "10.0.0.1/24")));
+    links.fix(neighbour(3, "10.0.0.2", NeighbourState::Permanent, 2));
+    let against = [
+        interface(3, false),
+        Said::AddressGone(address(3, "10.0.0.1/24")),
+        neighbour(3, "10.0.0.2", NeighbourState::Failed, 3),
+        Said::NeighbourGone(3, ip("10.0.0.2")),
+        Said::InterfaceGone(3),
+    ];
+    for said in against {
+        assert!(!links.apply(said.clone()), "{said:?}");
+    }
+    links.begin();
+    assert!(!links.sweep());
+    assert!(links.interface(3).is_some_and(|interface| interface.is_up));
+    assert_eq!(links.mac(3, ip("10.0.0.2")), Some(mac(9, 2)));
+    assert_eq!(links.addresses(3).count(), 1);
+}
+
+#[test]
+fn the_longest_subnet_is_connected() {
+    let mut links = Links::default();
+    for (index, subnet) in [
+        (3, "10.0.0.1/8"),
+        (4, "10.1.0.1/16"),
+        (5, "10.1.0.2/16"),
+        (6, "2001:db8::1/64"),
+        (6, "fe80::1/64"),
+    ] {
+        links.apply(Said::Address(address(index, subnet)));
+    }
+    for (of, expected) in [
+        ("10.9.9.9", Some(3)),
+        ("10.1.9.9", Some(4)),
+        ("11.0.0.1", None),
+        ("2001:db8::9", Some(6)),
+        ("2001:db9::9", None),
+        // It is on every link.
+        ("fe80::9", None),
+    ] {
+        assert_eq!(links.connected(ip(of)), expected, "{of}");
+    }
+}
