@@ -126,7 +126,7 @@ def ecmp(here):
 def link(here):
     """a link fails: the other one takes all; it comes back"""
     run("ip", "link", "set", "dC", "down")
-    time.sleep(0.5)
+    time.sleep(here.fibula.grace)
     for family in (4, 6):
         found = count(here, "a link is down", family, SHARED[family], 64, ["b", "c"], packets=512)
         check("datagrams that arrived by the link that is up", found.got, [512, 0])

@@ -75,6 +75,8 @@ class Fibula:
         ports = [word for device in DEVICES.values() for word in ("--port", f"{kind}:{device}")]
         # The example takes routes from the kernel, whoever installs them.
         self.reads_kernel = bool(program) or "--kernel" in source
+        # Seconds until it knows that a link is down. The example asks for the whole table again.
+        self.grace = 5 if program else 0.5
         self.daemon = lab.Daemon("fibula", [*command, *source, *ports])
 
     def start(self):

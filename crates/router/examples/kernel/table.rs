@@ -96,6 +96,8 @@ struct Builder {
     macs: HashMap<(u16, IpAddr), [u8; 6]>,
 }
 
+/// Networks with the lengths of their prefixes, and their groups' numbers.
+type Told = Vec<(IpAddr, u8, Hop)>;
 type Number<'a> = dyn Fn(&Value) -> Option<usize> + 'a;
 
 impl Builder {
@@ -124,11 +126,7 @@ impl Builder {
     }
 
     /// The routes, with the number of a group of each.
-    fn routes(
-        &mut self,
-        said: &Value,
-        number: &Number<'_>,
-    ) -> Result<Vec<(IpAddr, u8, Hop)>, Box<dyn Error>> {
+    fn routes(&mut self, said: &Value, number: &Number<'_>) -> Result<Told, Box<dyn Error>> {
         let mut routes = Vec::new();
         for route in each(said) {
             let text = route["dst"].as_str().ok_or("a route without a prefix")?;

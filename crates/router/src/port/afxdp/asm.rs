@@ -37,6 +37,7 @@ pub(super) enum If {
 /// Functions of the kernel.
 pub(super) enum Call {
     Lookup = 1,
+    Random = 7,
     RedirectMap = 51,
 }
 
@@ -50,6 +51,7 @@ pub(super) struct Code {
 
 // Classes and sources of the operation codes.
 const LDX: u8 = 0x01 | 0x60; // from memory
+const ST: u8 = 0x02 | 0x60;
 const STX: u8 = 0x03 | 0x60;
 const JMP: u8 = 0x05;
 const JMP32: u8 = 0x06;
@@ -57,6 +59,7 @@ const ALU64: u8 = 0x07;
 const FROM_REGISTER: u8 = 0x08;
 const ADD: u8 = 0x00;
 const AND: u8 = 0x50;
+const XOR: u8 = 0xa0;
 const MOV: u8 = 0xb0;
 
 impl Code {
@@ -77,6 +80,11 @@ impl Code {
         self.put(STX | size as u8, to as u8, from as u8, offset, 0);
     }
 
+    /// `*(to + offset) = value`
+    pub fn store_value(&mut self, size: Size, to: Reg, offset: i16, value: u32) {
+        self.put(ST | size as u8, to as u8, 0, offset, value as i32);
+    }
+
     /// `to = from`
     pub fn copy(&mut self, to: Reg, from: Reg) {
         self.put(ALU64 | FROM_REGISTER | MOV, to as u8, from as u8, 0, 0);
@@ -95,6 +103,11 @@ impl Code {
     /// `to &= value`
     pub fn and(&mut self, to: Reg, value: i32) {
         self.put(ALU64 | AND, to as u8, 0, 0, value);
+    }
+
+    /// `to ^= value`
+    pub fn xor(&mut self, to: Reg, value: i32) {
+        self.put(ALU64 | XOR, to as u8, 0, 0, value);
     }
 
     /// `to` = the map

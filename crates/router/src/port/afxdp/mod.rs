@@ -19,6 +19,7 @@
 
 mod asm;
 mod bpf;
+mod generate;
 mod program;
 mod receive;
 mod ring;
@@ -30,6 +31,7 @@ use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+pub use self::generate::Generator;
 use self::program::Program;
 use self::receive::XdpReceive;
 use self::socket::{Socket, Wanted};
