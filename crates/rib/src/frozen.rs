@@ -10,8 +10,8 @@ use crate::{AttributeSet, Provenance, Rib, SourceRecord, Table, TableError, Valu
 
 /// The routes of a VRF at one moment; [`Frozen::table`] makes a [`Table`] of the best ones.
 ///
-/// It shares memory with the RIB, which copies what it changes from then on, some kilobytes each. So taking it
-/// needs a [`Live`](crate::Live) table to be held still for less than a millisecond, and memory for what changes.
+/// It shares memory with the RIB, which copies what it changes from then on, some kilobytes each. So while
+/// it is taken a [`Live`](crate::Live) table is held still for one reference a chunk; it needs memory for what changes.
 pub struct Frozen {
     routes: Option<PerFamily<Copies>>,
     sets: Chunks<Option<AttributeSet>>,

@@ -52,10 +52,9 @@ fn patched_tables_answer_as_built_ones() {
     }
 }
 
-/// Patches of a table that goes on as it is leave garbage that is moved away from, deep blocks included; one that
-/// has grown is to be built.
+/// Patches of a table that goes on as it is leave garbage, which is moved away from, deep blocks included.
 #[test]
-fn garbage_goes_and_growth_asks_for_a_build() {
+fn garbage_goes_without_a_build() {
     let spec = FibSpec { year: 2024, prefixes: 12_000, seed: 3, hops: HopModel::Hash(300) };
     let hosts = (0..40u128).map(|i| Prefix::host(0x2001_0db8 << 96 | i << 84));
     let mut table: Vec<Route<u128>> = spec.generate::<u128>().iter().collect();
@@ -86,23 +85,7 @@ fn garbage_goes_and_growth_asks_for_a_build() {
         }
     }
     assert!(moved >= 1, "{moved}");
-    // Six times as many routes, which go on to change.
-    let more = (0..60_000u128).map(|i| Route {
-        prefix: Prefix::masked(0x2a00 << 112 | (i * 0x9e37_79b9) << 80, 48).unwrap(),
-        hop: Hop::new((i % 300) as u32),
-    });
-    let more = Routes::from_unsorted(more.collect());
-    for more in more.as_slice().chunks(1000) {
-        routes.apply(more);
-        let changed: Vec<_> = more.iter().map(|route| route.prefix).collect();
-        assert_eq!(engine.follow(&routes, &changed), Ok(Patched::Applied));
-    }
-    agrees(&engine, &routes, &[], "more routes");
-    let is_built = (0..100).any(|round| {
-        let changed = change(&mut routes, round);
-        engine.follow(&routes, &changed) == Ok(Patched::Rebuild)
-    });
-    assert!(is_built, "a table that has grown is planned anew");
+    agrees(&engine, &routes, &[], "the last round");
 }
 
 /// Every shape of a block: a constant, records of every size and one key over, tables before them; in

@@ -271,8 +271,8 @@ impl Live {
         look(&lock_std(&self.rib))
     }
 
-    /// The RIB as it is, to be written to a file. The feed waits for less than a millisecond; `position` is the
-    /// feed's own word for where it is.
+    /// The RIB as it is, to be written to a file. The feed does not wait while it is copied and written;
+    /// `position` is the feed's own word for where it is.
     pub fn checkpoint(&self, position: &str) -> Checkpoint {
         lock_std(&self.rib).checkpoint(position)
     }
