@@ -85,7 +85,8 @@ def main():
     except lab.Failed as failed:
         say(f"FAILED after {time.monotonic() - begin:.1f} s: {failed}")
         if fibula:
-            print(fibula.daemon.tail(), file=sys.stderr)
+            fibula.daemon.stop()  # it says what it counted
+            print(fibula.daemon.tail(60), file=sys.stderr)
         return 1
     say(f"all packets arrived as they should, after {time.monotonic() - begin:.1f} s")
     return 0

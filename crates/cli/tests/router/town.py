@@ -23,6 +23,8 @@ SMALL_MTU = 1400
 # Addresses that both b and c have, and one of c alone.
 SHARED = {4: "198.51.100.1", 6: "2001:db8:100::1"}
 OF_C = {4: "203.0.113.1", 6: "2001:db8:113::1"}
+# The neighbours themselves. Only a few packets wait until the MAC address of one is known: it must be, before packets are counted.
+NEIGHBOURS = [{4: f"10.9.{number}.2", 6: f"fd09:{number}::2"} for number in (2, 3)]
 OF_A = {4: "10.9.1.2", 6: "fd09:1::2"}
 ROUTER = {4: "10.9.1.1", 6: "fd09:1::1"}
 DEVICES = {"a": "dA", "b": "dB", "c": "dC"}
@@ -88,7 +90,7 @@ class Fibula:
 
     def until_forwards(self, seconds=15):
         """Waits until all links work in both families."""
-        waiting = [(family, target) for family in (4, 6) for target in (SHARED, OF_C)]
+        waiting = [(family, target) for family in (4, 6) for target in (*NEIGHBOURS, SHARED, OF_C)]
         end = time.monotonic() + seconds
         sockets = {family: wire.Icmp("a", family) for family in (4, 6)}
         while waiting:
