@@ -21,6 +21,8 @@ mod output;
 mod progress;
 mod query;
 mod replay;
+#[cfg(target_os = "linux")]
+mod route;
 #[cfg(unix)]
 mod serve;
 mod signals;
@@ -57,7 +59,8 @@ Examples:
   fibula verify --table table.fib
   fibula bench --table table.fib --engines all
   fibula replay --table rib.bz2 --updates updates.gz
-  fibula serve --fpm --checkpoint rib.fib";
+  fibula serve --fpm --checkpoint rib.fib
+  fibula route --fpm --port afxdp:eth1 --port afxdp:eth2";
 
 /// IP longest-prefix match: build, look up, annotate, verify, measure
 #[derive(Parser, Debug)]
@@ -77,6 +80,8 @@ enum Command {
     Stats(stats::Args),
     Bench(bench::Args),
     Replay(replay::Args),
+    #[cfg(target_os = "linux")]
+    Route(Box<route::Args>),
     #[cfg(unix)]
     Serve(serve::Args),
     Query(query::Args),
@@ -87,6 +92,10 @@ enum Command {
 impl Command {
     /// Whether it handles signals itself.
     fn ends_in_order(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        if matches!(self, Self::Route(_)) {
+            return true;
+        }
         #[cfg(unix)]
         if matches!(self, Self::Serve(_)) {
             return true;
@@ -106,6 +115,8 @@ fn run(command: &Command) -> Result<Outcome, Failure> {
         Command::Stats(args) => stats::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Replay(args) => replay::run(args),
+        #[cfg(target_os = "linux")]
+        Command::Route(args) => route::run(args),
         #[cfg(unix)]
         Command::Serve(args) => serve::run(args),
         Command::Query(args) => query::run(args),

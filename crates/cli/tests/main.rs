@@ -11,6 +11,8 @@ mod merged;
 mod query;
 mod real_data;
 mod replay;
+#[cfg(target_os = "linux")]
+mod route;
 #[cfg(unix)]
 mod serve;
 mod tables;

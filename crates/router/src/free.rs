@@ -145,7 +145,7 @@ mod tests {
             let numbers = take(&free, usize::MAX);
             assert_eq!(numbers.iter().copied().collect::<HashSet<_>>(), (0..slots).collect());
             assert_eq!((numbers.len(), free.len()), (slots as usize, 0));
-            assert_eq!(take(&free, 1), []);
+            assert!(take(&free, 1).is_empty());
             free.give(numbers.into_iter());
             assert_eq!(free.len(), slots as usize);
         }

@@ -2,6 +2,6 @@
 
 mod control;
 mod forward;
+mod pipeline;
 #[cfg(target_os = "linux")]
 mod ports;
-mod pipeline;

@@ -53,5 +53,6 @@ mod options;
 mod server;
 mod site;
 
+pub use handlers::metrics::{MetricsText, MoreMetrics};
 pub use options::{Limits, ServerOptions, TlsFiles};
 pub use server::{Server, ServerError};

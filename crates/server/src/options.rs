@@ -4,6 +4,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::MoreMetrics;
+
 /// How a [`Server`](crate::Server) behaves. By default it listens on loopback, without a token and without TLS.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -24,6 +26,8 @@ pub struct ServerOptions {
     pub limits: Limits,
     /// How long a change may wait before `/healthz` says that the server is not well.
     pub longest_lag: Duration,
+    /// What `/metrics` has besides the server's own numbers.
+    pub metrics: Option<MoreMetrics>,
 }
 
 impl Default for ServerOptions {
@@ -37,6 +41,7 @@ impl Default for ServerOptions {
             threads: 2,
             limits: Limits::default(),
             longest_lag: Duration::from_secs(5),
+            metrics: None,
         }
     }
 }

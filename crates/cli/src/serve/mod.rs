@@ -4,10 +4,10 @@
 //! owns the sockets of the feeds, others answer, and each table has its compilers; this module starts
 //! them, waits for signals and stops them in order.
 
-mod config;
-mod log;
-mod run;
-mod sources;
+pub mod config;
+pub mod log;
+pub mod run;
+pub mod sources;
 mod time;
 
 use std::io::Write as _;

@@ -71,7 +71,7 @@ pub fn run(args: &Args, config: Config) -> Result<Outcome, Failure> {
 }
 
 /// The table of the checkpoint, or an empty one, and how far its folders have come.
-fn table(config: &Config) -> Result<(Rib, Positions), Failure> {
+pub fn table(config: &Config) -> Result<(Rib, Positions), Failure> {
     let limits = Limits { peer_paths: config.limits.peer_routes, paths: config.limits.routes };
     let file = config.checkpoint.as_ref().map(|checkpoint| &*checkpoint.file);
     let (mut rib, positions) = match file.filter(|file| file.exists()) {
@@ -97,7 +97,7 @@ fn restored(file: &Path) -> Result<(Rib, Positions), Failure> {
     Ok((restored.rib, Positions::read(&restored.position)))
 }
 
-fn start(config: &Config, rib: Rib) -> Result<Live, Failure> {
+pub fn start(config: &Config, rib: Rib) -> Result<Live, Failure> {
     let options = LiveOptions {
         pacing: Pacing { bucket: config.tables.bucket.0, ..Pacing::default() },
         history: config.tables.history,
@@ -119,7 +119,7 @@ fn start(config: &Config, rib: Rib) -> Result<Live, Failure> {
 }
 
 /// Runs the feeds until they are stopped; says how many checkpoints were written.
-fn feed(
+pub fn feed(
     mut hub: Hub,
     live: &Live,
     config: &Config,
@@ -140,7 +140,7 @@ fn feed(
 }
 
 /// One line an event.
-fn report(report: Report) {
+pub fn report(report: Report) {
     let source = &*report.source;
     match &report.what {
         Happened::Listening { address } => info!(source, %address, "{report}"),
@@ -183,7 +183,7 @@ pub fn server_options(config: &Config) -> Result<ServerOptions, Failure> {
 
 /// Tells systemd that the server answers, if systemd asked for it (sd_notify(3)).
 #[cfg(target_os = "linux")]
-fn ready() {
+pub fn ready() {
     use std::os::linux::net::SocketAddrExt as _;
     use std::os::unix::ffi::OsStrExt as _;
     use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -201,4 +201,4 @@ fn ready() {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn ready() {}
+pub fn ready() {}

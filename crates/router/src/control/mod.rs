@@ -44,6 +44,6 @@ pub use links::Links;
 pub use resolve::Resolve;
 #[cfg(target_os = "linux")]
 pub use run::{Control, ControlError, ControlFigures, ControlOptions, Happened};
-pub use views::{LiveViews, StaticViews, Views};
+pub use views::{LiveViews, StaticViews};
 pub use watch::Watched;
 pub use weights::shares;

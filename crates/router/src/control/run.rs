@@ -224,6 +224,7 @@ impl Control {
             links,
             watch: Watch::default(),
             questions: Questions::default(),
+            buffer: vec![0; 64 << 10],
             out: Vec::new(),
             retired: Retired::default(),
             state: State::default(),
@@ -331,6 +332,8 @@ struct Run {
     links: Links,
     watch: Watch,
     questions: Questions,
+    /// A datagram of the kernel: a dump's are as long as there is room, up to 32 KiB.
+    buffer: Vec<u8>,
     /// To be sent to the kernel.
     out: Vec<u8>,
     retired: Retired,
@@ -417,12 +420,11 @@ impl Run {
         if self.watch.deadline().is_some_and(|at| now >= at) {
             self.lost(now, "it does not answer");
         }
-        let mut buffer = vec![0; 64 << 10];
         while let Some(socket) = &mut self.socket {
-            match socket.read(&mut buffer) {
+            match socket.read(&mut self.buffer) {
                 Ok(Got::Bytes(len)) => {
                     let (links, out) = (&mut self.links, &mut self.out);
-                    let came = self.watch.datagram(now, &buffer[..len], links, out);
+                    let came = self.watch.datagram(now, &self.buffer[..len], links, out);
                     self.came(now, came);
                     // A dump goes on when the next part is asked for.
                     self.send();

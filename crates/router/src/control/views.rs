@@ -4,7 +4,8 @@
 //! a view are those of the generation that it pins. A new generation is adopted together with its groups, once the
 //! published paths know all of them; until then the worker goes on with the one that it has, and so never has a hop
 //! without a meaning. That takes as long as the control thread needs to make paths, if next hops are new, and no
-//! time at all otherwise. Of a new generation only the chunks of its attribute table are looked at that are not
+//! time at all otherwise. A worker that rests on old tables keeps new ones from being made, so the
+//! pipeline asks for a view every few milliseconds, bursts or not. Of a new generation only the chunks of its attribute table are looked at that are not
 //! those of the one before.
 
 use std::sync::Arc as Shared;
@@ -19,13 +20,7 @@ use super::sync::Arc;
 use crate::Paths;
 use crate::egress::GroupId;
 use crate::forward::{Side, View};
-
-/// A worker's own handle on the tables.
-pub trait Views: Send {
-    /// The tables for one burst. To be asked for at least every few milliseconds, bursts or not: a worker that
-    /// rests on old tables keeps new ones from being made.
-    fn view(&mut self) -> View<'_>;
-}
+use crate::pipeline::Views;
 
 /// What control and workers share.
 pub(super) struct Meeting {

@@ -7,14 +7,14 @@
 pub mod afpacket;
 #[cfg(target_os = "linux")]
 pub mod afxdp;
+pub mod memory;
 #[cfg(target_os = "linux")]
 mod partial;
+pub mod pcap;
 #[cfg(target_os = "linux")]
 mod system;
 #[cfg(target_os = "linux")]
 pub mod tap;
-pub mod memory;
-pub mod pcap;
 
 use std::io;
 use std::os::fd::BorrowedFd;

@@ -12,8 +12,9 @@ use fibula_fib::{Fib, FibOptions};
 use fibula_ingest::netlink::{NeighbourState, Said};
 use fibula_rib::{Live, LiveOptions, Pacing, Peer, Rib, Table};
 use fibula_router::View;
-use fibula_router::control::{Control, ControlOptions, StaticViews, Views};
+use fibula_router::control::{Control, ControlOptions, StaticViews};
 use fibula_router::egress::{Egress, Group, Member};
+use fibula_router::pipeline::Views;
 
 use super::{address, hops, interface, ip, neighbour, ports};
 

@@ -1,6 +1,6 @@
 //! Numbers for Prometheus, in its text format.
 
-use std::fmt::{Display, Write as _};
+use std::fmt::{self, Display, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::UNIX_EPOCH;
@@ -37,16 +37,20 @@ impl Counts {
     }
 }
 
-/// Writes metrics: a head for each name, then its samples.
+/// Writes metrics in Prometheus's text format: a head for each name, then its samples. Names get `fibula_` in front.
 #[derive(Default)]
-struct Text(String);
+pub struct MetricsText(String);
 
-impl Text {
-    fn head(&mut self, name: &str, kind: &str, help: &str) {
+use MetricsText as Text;
+
+impl MetricsText {
+    /// Begins a metric: its name, `counter` or `gauge`, and a sentence.
+    pub fn head(&mut self, name: &str, kind: &str, help: &str) {
         let _ = write!(self.0, "# HELP fibula_{name} {help}\n# TYPE fibula_{name} {kind}\n");
     }
 
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
+    /// A sample of it, with labels and their values.
+    pub fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
         let _ = write!(self.0, "fibula_{name}");
         for (at, (label, text)) in labels.iter().enumerate() {
             let text = text.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n");
@@ -57,9 +61,21 @@ impl Text {
         let _ = writeln!(self.0, "{close} {value}");
     }
 
-    fn one(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
+    /// A metric with a single sample.
+    pub fn one(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
         self.head(name, kind, help);
         self.sample(name, &[], value);
+    }
+}
+
+/// Metrics of the program that the server is part of, written after its own each time that they are asked for. It must
+/// not block.
+#[derive(Clone)]
+pub struct MoreMetrics(pub Arc<dyn Fn(&mut MetricsText) + Send + Sync>);
+
+impl fmt::Debug for MoreMetrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MoreMetrics")
     }
 }
 
@@ -73,6 +89,9 @@ pub(crate) fn metrics(site: &Arc<Site>, _: &Asked) -> Answer {
     tables(site, &mut text);
     sources(site, &mut text);
     http(site, &mut text);
+    if let Some(MoreMetrics(more)) = &site.options.metrics {
+        more(&mut text);
+    }
     Ok(whole("text/plain; version=0.0.4; charset=utf-8", text.0))
 }
 

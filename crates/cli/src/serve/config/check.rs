@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::Path;
 
+use serde::de::DeserializeOwned;
 use toml::Spanned;
 
 use super::{Bgp, Config, Kernel, Mrt, Ris, Stream};
@@ -86,6 +87,34 @@ impl Fault {
     }
 }
 
+/// The text of a file of configuration.
+pub struct Text<'a> {
+    pub text: &'a str,
+    /// The file's name.
+    pub name: &'a str,
+    /// The page that has all keys.
+    pub page: &'a str,
+}
+
+impl Text<'_> {
+    /// What it says, of the types that are wanted.
+    ///
+    /// # Errors
+    /// With the line and what is wrong there.
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        toml::from_str(self.text).map_err(|error| self.failure(error.span(), error.message()))
+    }
+
+    /// Something that is wrong there.
+    pub fn failure(&self, at: Option<Range<usize>>, what: &str) -> Failure {
+        let Self { text, name, page } = self;
+        let line = |at: Range<usize>| text[..at.start.min(text.len())].matches('\n').count() + 1;
+        let place = at.map_or(String::new(), |at| format!(" line {},", line(at)));
+        Failure::new(format_args!("{name}:{place} {}", what.trim_end()))
+            .hint(format_args!("{page} has every key of the file"))
+    }
+}
+
 impl Config {
     /// Reads the file.
     ///
@@ -102,17 +131,19 @@ impl Config {
     /// # Errors
     /// As [`Config::read`].
     pub fn parse(text: &str, name: &str) -> Result<Self, Failure> {
-        let failure = |at: Option<Range<usize>>, what: &str| {
-            let line =
-                |at: Range<usize>| text[..at.start.min(text.len())].matches('\n').count() + 1;
-            let place = at.map_or(String::new(), |at| format!(" line {},", line(at)));
-            Failure::new(format_args!("{name}:{place} {}", what.trim_end()))
-                .hint("docs/serve.md has every key of the file")
-        };
-        let config: Self =
-            toml::from_str(text).map_err(|error| failure(error.span(), error.message()))?;
-        config.check().map_err(|fault| failure(fault.at, &fault.what))?;
+        let text = Text { text, name, page: "docs/serve.md" };
+        let config: Self = text.parse()?;
+        config.check().map_err(|fault| text.failure(fault.at, &fault.what))?;
         Ok(config)
+    }
+
+    /// What the whole has to satisfy, with the line of the file that it was read from.
+    ///
+    /// # Errors
+    /// With the line and what is wrong there.
+    pub fn checked_in(self, text: &Text<'_>) -> Result<Self, Failure> {
+        self.check().map_err(|fault| text.failure(fault.at, &fault.what))?;
+        Ok(self)
     }
 
     /// What the whole has to satisfy, flags included.

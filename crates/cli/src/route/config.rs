@@ -1,0 +1,293 @@
+//! What `fibula route` is to do: the file, in TOML, and what the flags add to it.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::port::PortConfig;
+use crate::failure::Failure;
+use crate::serve::config::{
+    Bgp, Checkpoint, Config as Feeds, Http, Kernel, Limits, Mrt, Ris, Stream, Tables, Text,
+};
+
+/// The whole file. What feeds tables is as in that of `fibula serve`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct File {
+    http: Option<Http>,
+    checkpoint: Option<Checkpoint>,
+    #[serde(default)]
+    tables: Tables,
+    #[serde(default)]
+    limits: Limits,
+    #[serde(default)]
+    fpm: Vec<Stream>,
+    #[serde(default)]
+    bmp: Vec<Stream>,
+    #[serde(default)]
+    bgp: Vec<Bgp>,
+    #[serde(default)]
+    kernel: Vec<Kernel>,
+    #[serde(default)]
+    ris: Vec<Ris>,
+    #[serde(default)]
+    mrt: Vec<Mrt>,
+    #[serde(default)]
+    router: RouterConfig,
+    #[serde(default)]
+    pipeline: PipelineConfig,
+    #[serde(default)]
+    port: Vec<Spanned<PortConfig>>,
+}
+
+/// What is forwarded by.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct RouterConfig {
+    /// The live table that packets are forwarded by: that of the first source if none is named.
+    pub vrf: Option<String>,
+    /// In place of a live table: a table that does not change.
+    pub table: Vec<String>,
+    /// What its values mean.
+    pub next_hops: Option<PathBuf>,
+}
+
+/// Threads and memory.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct PipelineConfig {
+    /// Who does what.
+    pub shape: Shape,
+    /// The cores of the threads, in order.
+    pub cores: Option<Vec<usize>>,
+    /// Packets that are worked on at once.
+    pub burst: usize,
+    /// Packets that there may be at once.
+    pub slots: u32,
+    /// Bytes of a packet's slot.
+    pub slot_bytes: u32,
+    /// Whether ICMP errors are sent.
+    pub icmp: bool,
+    /// ICMP errors a second that each port sends.
+    pub icmp_rate: u32,
+}
+
+impl Default for PipelineConfig {
+    fn default() -> Self {
+        Self {
+            shape: Shape::Fused(1),
+            cores: None,
+            burst: 64,
+            slots: 32_768,
+            slot_bytes: 2048,
+            icmp: true,
+            icmp_rate: 1000,
+        }
+    }
+}
+
+/// Which threads there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// So many that each receive, look up and send.
+    Fused(usize),
+    /// So many that receive, look up, and send.
+    Stages(usize, usize, usize),
+}
+
+impl FromStr for Shape {
+    type Err = String;
+
+    /// `fused`, `fused:2`, `1-2-1`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || {
+            format!(
+                "{text:?} is no shape: fused, fused:2, or threads that receive, look up and send: 1-2-1"
+            )
+        };
+        let number = |text: &str| match text.parse() {
+            Ok(number) if (1..=64).contains(&number) => Ok(number),
+            _ => Err(bad()),
+        };
+        if let Some(rest) = text.strip_prefix("fused") {
+            return match rest.strip_prefix(':') {
+                Some(threads) => number(threads).map(Self::Fused),
+                None if rest.is_empty() => Ok(Self::Fused(1)),
+                None => Err(bad()),
+            };
+        }
+        let mut stages = text.splitn(3, '-').map(number);
+        let mut next = || stages.next().unwrap_or_else(|| Err(bad()));
+        Ok(Self::Stages(next()?, next()?, next()?))
+    }
+}
+
+impl<'de> Deserialize<'de> for Shape {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// The configuration, whole and checked.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    pub feeds: Feeds,
+    pub router: RouterConfig,
+    pub pipeline: PipelineConfig,
+    pub ports: Vec<PortConfig>,
+}
+
+impl Config {
+    /// Reads the file.
+    pub fn read(path: &Path) -> Result<Self, Failure> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Failure::io(format_args!("{}", path.display()), &error))?;
+        Self::parse(&text, &path.display().to_string())
+    }
+
+    fn parse(text: &str, name: &str) -> Result<Self, Failure> {
+        let text = Text { text, name, page: "docs/router.md" };
+        let file: File = text.parse()?;
+        let File { http, checkpoint, tables, limits, fpm, bmp, bgp, kernel, ris, mrt, .. } = file;
+        let feeds = Feeds { http, checkpoint, tables, limits, fpm, bmp, bgp, kernel, ris, mrt };
+        for port in &file.port {
+            port.get_ref().check().map_err(|what| text.failure(Some(port.span()), &what))?;
+        }
+        Ok(Self {
+            feeds: feeds.checked_in(&text)?,
+            router: file.router,
+            pipeline: file.pipeline,
+            ports: file.port.into_iter().map(Spanned::into_inner).collect(),
+        })
+    }
+
+    /// What the whole has to satisfy, flags included.
+    pub fn checked(mut self) -> Result<Self, Failure> {
+        self.feeds = self.feeds.checked()?;
+        let (has_feed, has_table) =
+            (!self.feeds.sources().is_empty(), !self.router.table.is_empty());
+        let failure = match () {
+            () if self.ports.is_empty() => {
+                Failure::new("there is no port to forward packets by").hint(
+                    "name one or more: --port afxdp:eth1, afpacket:eth1, tap:name, pcap:in.pcap:out.pcap, memory",
+                )
+            }
+            () if !has_feed && !has_table => Failure::new("there is nothing to forward packets by")
+                .hint("name a source: --fpm, --kernel, --table FILE, or --config FILE"),
+            () if has_feed && has_table => {
+                Failure::new("--table is a table that does not change, beside sources of one that does")
+                    .hint("take either")
+            }
+            () if self.router.next_hops.is_some() && !has_table => {
+                Failure::new("--next-hops says what the values of --table mean; there is none")
+            }
+            () if self.router.vrf.is_some() && has_table => {
+                Failure::new("vrf is for tables of sources, and --table is not one")
+            }
+            () => return self.checked_pipeline(),
+        };
+        Err(failure)
+    }
+
+    fn checked_pipeline(self) -> Result<Self, Failure> {
+        let PipelineConfig { burst, slots, slot_bytes, .. } = self.pipeline;
+        if !(1..=256).contains(&burst) {
+            return Err(Failure::new(format_args!(
+                "--burst {burst}: a burst has 1 to 256 packets"
+            )));
+        }
+        if !slot_bytes.is_power_of_two() || !(512..=65_536).contains(&slot_bytes) {
+            return Err(Failure::new(format_args!(
+                "pipeline: slot-bytes is a power of two from 512 to 65536, not {slot_bytes}"
+            )));
+        }
+        if !(256..=1 << 22).contains(&slots) {
+            return Err(Failure::new(format_args!(
+                "pipeline: slots is from 256 to 4194304, not {slots}"
+            )));
+        }
+        if self.ports.len() > 255 {
+            return Err(Failure::new("a router has at most 255 ports"));
+        }
+        let mut names: Vec<String> = self.ports.iter().map(|port| port.port.to_string()).collect();
+        names.sort_unstable();
+        names.retain(|name| name != "memory");
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(Failure::new(format_args!("--port {} is there twice", pair[0]))),
+            None => Ok(self),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fibula_router::control::PortLink;
+
+    use super::*;
+
+    #[test]
+    fn shapes_are_read() {
+        for (text, shape) in [
+            ("fused", Some(Shape::Fused(1))),
+            ("fused:4", Some(Shape::Fused(4))),
+            ("1-2-1", Some(Shape::Stages(1, 2, 1))),
+            ("fused:0", None),
+            ("fused2", None),
+            ("1-2", None),
+            ("1-2-1-1", None),
+            ("", None),
+        ] {
+            assert_eq!(text.parse().ok(), shape, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_file_has_all_that_flags_have() {
+        let text = r#"
+http = { listen = "127.0.0.1:9999" }
+[[fpm]]
+listen = "127.0.0.1:2620"
+[router]
+vrf = "fpm/100"
+[pipeline]
+shape = "1-1-1"
+cores = [1, 2, 3]
+burst = 32
+[[port]]
+port = "afxdp:eth1"
+[[port]]
+port = "pcap:in.pcap:out.pcap"
+interface = 3
+addresses = ["192.0.2.1/24", "2001:db8::1/64"]
+neighbours = { "192.0.2.9" = "02:00:00:00:00:09" }
+times = true
+"#;
+        let config = Config::parse(text, "f").and_then(Config::checked).unwrap();
+        assert_eq!(config.feeds.sources().len(), 1);
+        assert_eq!(config.router.vrf.as_deref(), Some("fpm/100"));
+        assert_eq!(config.pipeline.shape, Shape::Stages(1, 1, 1));
+        assert_eq!((config.ports.len(), config.ports[1].said(&PortLink::default()).len()), (2, 4));
+    }
+
+    #[test]
+    fn what_is_wrong_has_its_line() {
+        for (text, what) in [
+            ("[[port]]\nport = \"x\"", "f: line 2, \"x\" is no kind of port"),
+            (
+                "\n[[port]]\nport = \"memory\"\ntimes = true",
+                "f: line 2, memory: times is for a capture",
+            ),
+            ("[pipeline]\nshape = \"2\"", "f: line 2, \"2\" is no shape"),
+            ("[pipeline]\nspeed = 1", "f: line 2, unknown field `speed`"),
+            (
+                "[[fpm]]\nlisten = \"127.0.0.1:1\"\nname = \"a/b\"",
+                "f: line 3, \"a/b\" cannot be a name",
+            ),
+        ] {
+            let error = Config::parse(text, "f").unwrap_err().to_string();
+            assert!(error.starts_with(what), "{error}");
+        }
+    }
+}

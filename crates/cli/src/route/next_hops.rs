@@ -1,0 +1,274 @@
+//! The next hops of a table file: from its columns, or from a file that says what its values mean.
+//!
+//! The columns are those of a recorded FPM stream (`next_hop`, `interface`, `weight`, `kind`), or one column of gateway
+//! addresses. A file has a line for each value:
+//!
+//! ```text
+//! # value   next hops, separated by commas
+//! 64500     via 192.0.2.1
+//! 64501     via 192.0.2.1 weight 2, via 2001:db8::1 port 1
+//! CH        port 0
+//! drop      blackhole
+//! *         via 192.0.2.254
+//! ```
+//! The value is that of the table's first column, or of `column` on a line of its own (`column origin_as`). `*` is for all
+//! values that have no line.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::path::Path;
+
+use fibula_core::{NextHop, NextHops, RouteKind, Value};
+use fibula_fib::Columns;
+
+use crate::failure::Failure;
+
+/// The next hops of every hop of the table, by its number.
+///
+/// `interface` gives the index of the interface of a port, by the port's number.
+pub fn of_table(
+    columns: &Columns,
+    file: Option<&Path>,
+    interface: impl Fn(usize) -> Option<u32>,
+) -> Result<Vec<NextHops>, Failure> {
+    match file {
+        Some(path) => {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| Failure::io(format_args!("{}", path.display()), &error))?;
+            let name = path.display().to_string();
+            Meanings::parse(&text, &name, &interface)?.of_all(columns, &name)
+        }
+        None => of_columns(columns),
+    }
+}
+
+/// By the columns that a feed with next hops has.
+fn of_columns(columns: &Columns) -> Result<Vec<NextHops>, Failure> {
+    let find = |name: &str| columns.find(name);
+    let Some(gateway) = find("next_hop") else {
+        let names: Vec<&str> = columns.names().collect();
+        return Err(Failure::new(format_args!(
+            "the table has no column next_hop (its columns: {})",
+            if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+        ))
+        .hint(
+            "--next-hops FILE says which next hop each value means; docs/router.md has its form",
+        ));
+    };
+    let others = [find("interface"), find("weight"), find("kind")];
+    (0..columns.len()).map(|row| of_row(columns, row, gateway, others)).collect()
+}
+
+fn of_row(
+    columns: &Columns,
+    row: u32,
+    gateway: usize,
+    [interface, weight, kind]: [Option<usize>; 3],
+) -> Result<NextHops, Failure> {
+    let text = |column: Option<usize>| match column.map(|column| columns.value(column, row)) {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::Int(number)) => number.to_string(),
+        Some(Value::Str(text)) => text.to_owned(),
+    };
+    let bad = |column: &str, text: &str| {
+        Failure::new(format_args!("row {row} of the table's values: {column} {text:?} is not one"))
+    };
+    let kind = match &*text(kind) {
+        "" => RouteKind::Unicast,
+        name => {
+            let known = RouteKind::ALL.into_iter().find(|kind| kind.name() == name);
+            known.ok_or_else(|| bad("kind", name))?
+        }
+    };
+    let (gateways, interfaces, weights) = (text(Some(gateway)), text(interface), text(weight));
+    let items = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let (gateways, interfaces, weights) = (items(&gateways), items(&interfaces), items(&weights));
+    let count = gateways.len().max(interfaces.len());
+    let item = |items: &[String], at: usize| {
+        items.get(at).filter(|item| !matches!(&***item, "" | "-")).cloned()
+    };
+    let mut hops = Vec::new();
+    for at in 0..count {
+        let gateway = item(&gateways, at)
+            .map(|text| text.parse::<IpAddr>().map_err(|_| bad("next_hop", &text)))
+            .transpose()?;
+        let interface = item(&interfaces, at)
+            .map(|text| text.parse().map_err(|_| bad("interface", &text)))
+            .transpose()?;
+        let weight = item(&weights, at)
+            .map(|text| text.parse().map_err(|_| bad("weight", &text)))
+            .transpose()?;
+        if gateway.is_some() || interface.is_some() {
+            hops.push(NextHop { gateway, interface, weight: weight.unwrap_or(1) });
+        }
+    }
+    Ok(NextHops { kind, hops })
+}
+
+/// What a file says.
+#[derive(Debug, Default)]
+struct Meanings {
+    column: Option<String>,
+    by_value: HashMap<String, NextHops>,
+    others: Option<NextHops>,
+}
+
+impl Meanings {
+    fn parse(
+        text: &str,
+        name: &str,
+        interface: &dyn Fn(usize) -> Option<u32>,
+    ) -> Result<Self, Failure> {
+        let mut meanings = Self::default();
+        for (number, line) in (1..).zip(text.lines()) {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            let fail = |what: String| Failure::new(format_args!("{name}: line {number}: {what}"));
+            let Some((value, rest)) = line.split_once(char::is_whitespace) else {
+                if line.is_empty() {
+                    continue;
+                }
+                return Err(fail(format!("{line:?} has no next hops behind it")));
+            };
+            if value == "column" {
+                meanings.column = Some(rest.trim().to_owned());
+                continue;
+            }
+            let next_hops = line_of(rest, interface).map_err(fail)?;
+            let before = match value {
+                "*" => meanings.others.replace(next_hops),
+                value => meanings.by_value.insert(value.to_owned(), next_hops),
+            };
+            if before.is_some() {
+                return Err(fail(format!("{value} is there twice")));
+            }
+        }
+        Ok(meanings)
+    }
+
+    fn of_all(&self, columns: &Columns, name: &str) -> Result<Vec<NextHops>, Failure> {
+        let column = match &self.column {
+            Some(wanted) => columns.find(wanted).ok_or_else(|| {
+                Failure::new(format_args!("{name}: the table has no column {wanted}"))
+            })?,
+            None => 0,
+        };
+        let has_values = column < columns.width();
+        let of = |row: u32| {
+            let value = match has_values.then(|| columns.value(column, row)) {
+                None | Some(Value::Null) => String::new(),
+                Some(Value::Int(number)) => number.to_string(),
+                Some(Value::Str(text)) => text.to_owned(),
+            };
+            self.by_value.get(&value).or(self.others.as_ref()).cloned().unwrap_or_default()
+        };
+        // A table without values has routes of one kind.
+        let rows = columns.len().max(1);
+        Ok((0..rows).map(of).collect())
+    }
+}
+
+/// `via 192.0.2.1 port 1 weight 2, port 0`, or a kind.
+fn line_of(text: &str, interface: &dyn Fn(usize) -> Option<u32>) -> Result<NextHops, String> {
+    let kind = RouteKind::ALL.into_iter().find(|kind| kind.name() == text.trim());
+    if let Some(kind) = kind.filter(|kind| *kind != RouteKind::Unicast) {
+        return Ok(NextHops { kind, hops: Vec::new() });
+    }
+    let hops = text.split(',').map(|text| {
+        let mut hop = NextHop { gateway: None, interface: None, weight: 1 };
+        let mut words = text.split_whitespace();
+        while let Some(word) = words.next() {
+            let value = words.next().ok_or_else(|| format!("{word} has nothing behind it"))?;
+            let bad = || format!("{word} {value:?}");
+            match word {
+                "via" => hop.gateway = Some(value.parse().map_err(|_| bad())?),
+                "weight" => hop.weight = value.parse().map_err(|_| bad())?,
+                "port" => {
+                    let number = value.parse().map_err(|_| bad())?;
+                    let index = interface(number);
+                    hop.interface = Some(index.ok_or_else(|| format!("there is no port {number}"))?);
+                }
+                _ => {
+                    return Err(format!(
+                        "{word:?} is not via, port, weight, local, blackhole, unreachable or prohibit"
+                    ));
+                }
+            }
+        }
+        match hop {
+            NextHop { gateway: None, interface: None, .. } => {
+                Err("a next hop has neither via nor port".to_owned())
+            }
+            NextHop { weight: 0, .. } => Err("a weight is at least 1".to_owned()),
+            hop => Ok(hop),
+        }
+    });
+    Ok(NextHops { kind: RouteKind::Unicast, hops: hops.collect::<Result<_, _>>()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Meanings, String> {
+        let interface = |port| (port < 2).then_some(port as u32 + 7);
+        Meanings::parse(text, "hops", &interface).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn values_mean_next_hops() {
+        let text = "# comment\n64500 via 192.0.2.1 # one\n\nCH port 1 weight 3, via 2001:db8::1\n* blackhole\ncolumn asn\n";
+        let meanings = parse(text).unwrap();
+        assert_eq!(meanings.column.as_deref(), Some("asn"));
+        assert_eq!(meanings.by_value["64500"].to_string(), "via 192.0.2.1");
+        let several = "on the link interface 8 weight 3, via 2001:db8::1 weight 1";
+        assert_eq!(meanings.by_value["CH"].to_string(), several);
+        assert_eq!(meanings.others.unwrap().to_string(), "blackhole");
+    }
+
+    #[test]
+    fn what_is_wrong_has_its_line() {
+        for (text, what) in [
+            ("\n64500", "line 2: \"64500\" has no next hops"),
+            ("a via", "line 1: via has nothing"),
+            ("a via x", "line 1: via \"x\""),
+            ("a port 2", "line 1: there is no port 2"),
+            ("a weight 2", "line 1: a next hop has neither"),
+            ("a port 0 weight 0", "line 1: a weight is at least 1"),
+            ("a blackhole\na local", "line 2: a is there twice"),
+            ("a over 1", "line 1: \"over\" is not"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(what), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn columns_of_a_feed_are_read() {
+        use fibula_core::ColumnKind::{Int, Str};
+        let mut builder = fibula_rib::ColumnsBuilder::new(&[
+            ("next_hop", Str),
+            ("interface", Str),
+            ("weight", Str),
+            ("kind", Str),
+        ]);
+        for row in [
+            ["192.0.2.1 -", "3 4", "1 2", "unicast"],
+            ["", "", "", "blackhole"],
+            ["192.0.2.1", "", "", ""],
+        ] {
+            builder.push(&row.map(Value::Str)).unwrap();
+        }
+        let columns = builder.finish().unwrap();
+        let all = of_table(&columns, None, |_| None).unwrap();
+        let texts: Vec<String> = all.iter().map(ToString::to_string).collect();
+        let expected = [
+            "via 192.0.2.1 interface 3 weight 1, on the link interface 4 weight 2",
+            "blackhole",
+            "via 192.0.2.1",
+        ];
+        assert_eq!(texts, expected);
+        let other = fibula_rib::ColumnsBuilder::new(&[("asn", Int)]).finish().unwrap();
+        let error = of_table(&other, None, |_| None).unwrap_err().to_string();
+        assert!(error.contains("no column next_hop (its columns: asn)"), "{error}");
+    }
+}

@@ -1,0 +1,329 @@
+//! Ports as a command line and a file name them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use fibula_ingest::netlink::{Address, Interface, Neighbour, NeighbourState, Said};
+use fibula_router::control::PortLink;
+use serde::Deserialize;
+
+/// What a port is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Packets that are generated in place, to random addresses; what is sent is counted.
+    Memory,
+    /// Captures: what comes in, and where that is written which goes out.
+    Pcap { input: Option<PathBuf>, output: Option<PathBuf> },
+    /// A packet socket on an interface.
+    AfPacket(String),
+    /// An XDP socket on an interface.
+    AfXdp(String),
+    /// A TAP device.
+    Tap(String),
+}
+
+impl Kind {
+    /// Whether the router is on an interface of the system, whose addresses and neighbours are the router's. Of a TAP
+    /// device the system has the other end.
+    pub fn is_of_system(&self) -> bool {
+        matches!(self, Self::AfPacket(_) | Self::AfXdp(_))
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory => f.write_str("memory"),
+            Self::Pcap { input, output } => {
+                let text = |path: &Option<PathBuf>| {
+                    path.as_ref().map_or(String::new(), |path| path.display().to_string())
+                };
+                write!(f, "pcap:{}:{}", text(input), text(output))
+            }
+            Self::AfPacket(name) => write!(f, "afpacket:{name}"),
+            Self::AfXdp(name) => write!(f, "afxdp:{name}"),
+            Self::Tap(name) => write!(f, "tap:{name}"),
+        }
+    }
+}
+
+impl FromStr for Kind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
+        let device = || match rest {
+            "" => Err(format!("{kind} needs the name of an interface: {kind}:eth1")),
+            name if name.len() > 15 => {
+                Err(format!("{name:?} is longer than the name of an interface may be"))
+            }
+            name => Ok(name.to_owned()),
+        };
+        let file = |text: &str| (!text.is_empty()).then(|| PathBuf::from(text));
+        match kind {
+            "memory" if rest.is_empty() => Ok(Self::Memory),
+            "memory" => Err("memory has no name".to_owned()),
+            "pcap" => {
+                let (input, output) = rest.split_once(':').unwrap_or((rest, ""));
+                let (input, output) = (file(input), file(output));
+                match (&input, &output) {
+                    (None, None) => Err("pcap needs a file: pcap:in.pcap:out.pcap".to_owned()),
+                    _ => Ok(Self::Pcap { input, output }),
+                }
+            }
+            "afpacket" => device().map(Self::AfPacket),
+            "afxdp" => device().map(Self::AfXdp),
+            "tap" => device().map(Self::Tap),
+            _ => Err(format!(
+                "{kind:?} is no kind of port: memory, pcap:IN:OUT, afpacket:NAME, afxdp:NAME, tap:NAME"
+            )),
+        }
+    }
+}
+
+/// A MAC address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mac(pub [u8; 6]);
+
+impl FromStr for Mac {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut mac = [0; 6];
+        let mut parts = text.split(':');
+        for byte in &mut mac {
+            let part = parts.next().filter(|part| part.len() == 2);
+            let part = part.and_then(|part| u8::from_str_radix(part, 16).ok());
+            *byte = part.ok_or_else(|| format!("{text:?} is no MAC address: 02:00:00:00:00:01"))?;
+        }
+        match parts.next() {
+            Some(_) => Err(format!("{text:?} is longer than a MAC address")),
+            None if mac[0] & 1 != 0 => Err(format!("{text} is the address of a group")),
+            None => Ok(Self(mac)),
+        }
+    }
+}
+
+/// An address with the length of its subnet's prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subnet(IpAddr, u8);
+
+impl FromStr for Subnet {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || format!("{text:?} is no address with a prefix length: 192.0.2.1/24");
+        let (address, len) = text.split_once('/').ok_or_else(bad)?;
+        let address: IpAddr = address.parse().map_err(|_| bad())?;
+        let len: u8 = len.parse().map_err(|_| bad())?;
+        let bits = if address.is_ipv4() { 32 } else { 128 };
+        if len > bits { Err(bad()) } else { Ok(Self(address, len)) }
+    }
+}
+
+macro_rules! from_text {
+    ($($type:ty),*) => {$(
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    )*};
+}
+from_text!(Kind, Mac, Subnet);
+
+/// A port with what is said of its link. Those of the system have a link of their own and need nothing said.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct PortConfig {
+    /// What it is.
+    pub port: Kind,
+    /// The index that routes call its interface by.
+    pub interface: Option<u32>,
+    /// The router's MAC address there.
+    pub mac: Option<Mac>,
+    /// The longest IP packet, in bytes.
+    pub mtu: Option<u32>,
+    /// The router's addresses there.
+    #[serde(default)]
+    pub addresses: Vec<Subnet>,
+    /// MAC addresses by address.
+    #[serde(default)]
+    pub neighbours: BTreeMap<IpAddr, Mac>,
+    /// Of a capture: packets come in as far apart as their times are.
+    #[serde(default)]
+    pub times: bool,
+    /// Of afpacket and tap: how many queues.
+    pub queues: Option<u16>,
+}
+
+impl FromStr for PortConfig {
+    type Err = String;
+
+    /// `pcap:in.pcap:out.pcap,address=192.0.2.1/24,neighbour=192.0.2.9=02:00:00:00:00:09`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut parts = text.split(',');
+        let port = parts.next().unwrap_or_default().parse()?;
+        let mut config = Self {
+            port,
+            interface: None,
+            mac: None,
+            mtu: None,
+            addresses: Vec::new(),
+            neighbours: BTreeMap::new(),
+            times: false,
+            queues: None,
+        };
+        for part in parts {
+            let (key, value) = part.split_once('=').unwrap_or((part, ""));
+            let number = || value.parse().map_err(|_| format!("{key}={value:?} is no number"));
+            match key {
+                "interface" => config.interface = Some(number()?),
+                "mtu" => config.mtu = Some(number()?),
+                "queues" => {
+                    config.queues = Some(value.parse().map_err(|_| format!("queues={value:?}"))?);
+                }
+                "mac" => config.mac = Some(value.parse()?),
+                "address" => config.addresses.push(value.parse()?),
+                "neighbour" => {
+                    let bad = || format!("neighbour={value:?} is not ADDRESS=MAC");
+                    let (address, mac) = value.split_once('=').ok_or_else(bad)?;
+                    let address = address.parse().map_err(|_| bad())?;
+                    config.neighbours.insert(address, mac.parse()?);
+                }
+                "times" => config.times = true,
+                _ => {
+                    return Err(format!(
+                        "{key:?} is no setting of a port: interface, mac, mtu, address, neighbour, times, queues"
+                    ));
+                }
+            }
+        }
+        config.check()?;
+        Ok(config)
+    }
+}
+
+/// The longest IP packet of a port without an interface, unless one is given.
+const MTU: u32 = 1500;
+
+/// Indices of interfaces that no system has.
+const NO_INTERFACE: u32 = 0x4000_0000;
+
+impl PortConfig {
+    /// What does not fit together.
+    pub fn check(&self) -> Result<(), String> {
+        let port = &self.port;
+        if port.is_of_system()
+            && (self.interface.is_some() || self.mac.is_some() || self.mtu.is_some())
+        {
+            return Err(format!("{port}: interface, mac and mtu are those of the system"));
+        }
+        if self.mtu.is_some_and(|mtu| !(68..=65_535).contains(&mtu)) {
+            return Err(format!("{port}: an MTU is from 68 to 65535"));
+        }
+        if self.interface.is_some_and(|index| index == 0 || index >= NO_INTERFACE) {
+            return Err(format!("{port}: an interface's index is from 1 to {}", NO_INTERFACE - 1));
+        }
+        if self.times && !matches!(port, Kind::Pcap { input: Some(_), .. }) {
+            return Err(format!("{port}: times is for a capture that is read"));
+        }
+        if self.queues.is_some() && !matches!(port, Kind::AfPacket(_) | Kind::Tap(_)) {
+            return Err(format!(
+                "{port}: queues is for afpacket and tap; afxdp has those of its interface"
+            ));
+        }
+        if self.queues.is_some_and(|queues| !(1..=64).contains(&queues)) {
+            return Err(format!("{port}: it has from 1 to 64 queues"));
+        }
+        Ok(())
+    }
+
+    /// The router's MAC address at a port without an interface.
+    pub fn mac(&self, number: usize) -> [u8; 6] {
+        self.mac.map_or([2, 0, 0, 0, 0, number as u8 + 1], |Mac(mac)| mac)
+    }
+
+    /// The longest IP packet of a port without an interface.
+    pub fn mtu(&self) -> u32 {
+        self.mtu.unwrap_or(MTU)
+    }
+
+    /// The index of its interface; `known` is the system's.
+    pub fn interface(&self, number: usize, known: u32) -> u32 {
+        match self.port.is_of_system() {
+            true => known,
+            false => self.interface.unwrap_or(NO_INTERFACE + number as u32),
+        }
+    }
+
+    /// What the control has to know of it, besides what the system says.
+    pub fn said(&self, link: &PortLink) -> Vec<Said> {
+        let PortLink { name, interface: index, mac, mtu } = link.clone();
+        let mut said = Vec::new();
+        if !self.port.is_of_system() {
+            said.push(Said::Interface(Interface { index, name, mac: Some(mac), mtu, is_up: true }));
+        }
+        said.extend(self.addresses.iter().map(|&Subnet(local, len)| {
+            Said::Address(Address { interface: index, local, subnet: local, len })
+        }));
+        said.extend(self.neighbours.iter().map(|(&address, &Mac(mac))| {
+            let state = NeighbourState::Permanent;
+            Said::Neighbour(Neighbour { interface: index, address, mac: Some(mac), state })
+        }));
+        said
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_named_and_said() {
+        let text = "pcap:in.pcap:out.pcap,interface=7,address=192.0.2.1/24,neighbour=192.0.2.9=02:00:00:00:00:09";
+        let port: PortConfig = text.parse().unwrap();
+        assert_eq!(port.port.to_string(), "pcap:in.pcap:out.pcap");
+        assert_eq!((port.interface(1, 0), port.mac(1), port.mtu()), (7, [2, 0, 0, 0, 0, 2], 1500));
+        assert_eq!(port.said(&PortLink::default()).len(), 3);
+        let port: PortConfig = "afxdp:eth1".parse().unwrap();
+        assert_eq!((port.interface(1, 9), port.said(&PortLink::default()).len()), (9, 0));
+        for text in
+            ["memory", "pcap::out.pcap", "pcap:in.pcap", "pcap:in.pcap,times", "tap:t0,queues=2"]
+        {
+            assert!(text.parse::<PortConfig>().is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (text, what) in [
+            ("dpdk:0", "no kind of port"),
+            ("afxdp", "afxdp:eth1"),
+            ("memory:1", "memory has no name"),
+            ("pcap:", "needs a file"),
+            ("afxdp:eth1,mac=02:00:00:00:00:01", "those of the system"),
+            ("tap:t0,mac=02:00:00:00:00:01", "those of the device"),
+            ("memory,mtu=67", "from 68"),
+            ("memory,mtu=x", "no number"),
+            ("memory,interface=0", "from 1"),
+            ("memory,times", "a capture that is read"),
+            ("memory,queues=2", "afpacket and tap"),
+            ("tap:t0,queues=65", "64 queues"),
+            ("memory,mac=01:00:00:00:00:01", "of a group"),
+            ("memory,mac=02:00:00:00:00", "no MAC address"),
+            ("memory,mac=02:00:00:00:00:01:02", "longer"),
+            ("memory,address=192.0.2.1/33", "prefix length"),
+            ("memory,address=192.0.2.1", "prefix length"),
+            ("memory,neighbour=192.0.2.1", "ADDRESS=MAC"),
+            ("memory,speed=1", "no setting of a port"),
+            ("afxdp:a-name-that-is-too-long", "longer"),
+        ] {
+            let error = text.parse::<PortConfig>().unwrap_err();
+            assert!(error.contains(what), "{text}: {error}");
+        }
+    }
+}

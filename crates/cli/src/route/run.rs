@@ -1,0 +1,362 @@
+//! Opens ports, starts control, feeds, server and pipeline, waits, and stops everything.
+
+use std::io::Write as _;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fibula_core::{NextHops, Vrf};
+use fibula_feeds::net::{Handle as FeedsHandle, Hub, speaking};
+use fibula_feeds::{Board, FeedError, Positions, SourceState};
+use fibula_fib::{Fib, FibOptions};
+use fibula_rib::{Live, LiveOptions, Rib};
+use fibula_router::control::{Control, ControlOptions, Happened, PortLink};
+use fibula_router::pipeline::{
+    Attached, Cores, Event, Handle, Routing, Shape as Threads, Snapshot, Stage,
+};
+use fibula_router::port::afxdp::AfXdp;
+use fibula_router::port::{Port, afpacket, afxdp, memory, pcap, tap};
+use fibula_router::{ForwardOptions, Forwarder, Pipeline, PipelineOptions, Pool};
+use fibula_server::{MetricsText, MoreMetrics, Server};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use tracing::{info, warn};
+
+use super::Args;
+use super::config::{Config, PipelineConfig, Shape};
+use super::port::{Kind, PortConfig};
+use super::report::Counted;
+use crate::failure::{Failure, Outcome};
+use crate::output::stdout;
+use crate::serve::{run as serve, sources};
+use crate::source::Source;
+use crate::table;
+
+/// Forwards until a signal ends it, or nothing will ever come in again.
+pub fn run(args: &Args, config: &Config) -> Result<Outcome, Failure> {
+    let mut signals = Signals::new([SIGINT, SIGTERM])
+        .map_err(|error| Failure::io("cannot wait for signals", &error))?;
+    let PipelineConfig { slots, slot_bytes, .. } = config.pipeline;
+    let pool = Pool::new(slots, slot_bytes);
+    let (ports, xdp) = open(&config.ports, &pool)?;
+    let control = Arc::new(control(config, &ports, xdp)?);
+    let interfaces: Vec<u32> = ports.iter().map(|port| port.interface).collect();
+    let tables = Tables::of(args, config, &interfaces)?;
+    let attached = ports.into_iter().map(Attached::from).collect();
+    let pipeline = Pipeline::new(&pool, attached, options(config)).map_err(Failure::new)?;
+    let handle = pipeline.handle();
+    for (worker, core) in pipeline.workers() {
+        let core = core.map_or("any core".to_owned(), |core| format!("core {core}"));
+        info!("{worker}: {core}");
+    }
+    let counted = {
+        let (handle, control) = (handle.clone(), Arc::clone(&control));
+        move || Counted { packets: handle.snapshot(), control: control.figures() }
+    };
+    let (board, live) = (Arc::new(Board::default()), tables.live());
+    let server = match &config.feeds.http {
+        Some(_) => {
+            let mut options = serve::server_options(&config.feeds)?;
+            let counted = counted.clone();
+            let more = move |text: &mut MetricsText| counted().metrics(text);
+            options.metrics = Some(MoreMetrics(Arc::new(more)));
+            let live = match &live {
+                Some(live) => Arc::clone(live),
+                None => Arc::new(nothing()?),
+            };
+            Some(Server::start(live, Arc::clone(&board), options).map_err(Failure::new)?)
+        }
+        None => None,
+    };
+    let feeds = match &tables {
+        Tables::Live(live, positions) => {
+            Some(Feeds::start(config, live, positions, &board, handle.clone())?)
+        }
+        Tables::Static(..) => None,
+    };
+    if let (Some(seconds), Some(live)) = (args.wait, &live) {
+        wait(&board, live, Duration::from_secs(seconds))?;
+    }
+    let stages = stages(config, &control, &tables, pipeline.lookups())?;
+    let (signalled, (ended, end)) = (signals.handle(), mpsc::channel::<()>());
+    let began = Instant::now();
+    let resolver = control.resolver();
+    let ran = thread::scope(|scope| {
+        let stop = handle.clone();
+        scope.spawn(move || {
+            if let Some(signal) = signals.forever().next() {
+                info!("ends: signal {signal}");
+            }
+            stop.stop();
+        });
+        if let Some(seconds) = args.seconds {
+            let (stop, time) = (handle.clone(), Duration::from_secs_f64(seconds));
+            scope.spawn(move || {
+                if end.recv_timeout(time) == Err(RecvTimeoutError::Timeout) {
+                    stop.stop();
+                }
+            });
+        }
+        serve::ready();
+        let want = |waiting: fibula_router::forward::Waiting| {
+            resolver.want(waiting.port, waiting.next_hop);
+        };
+        let ran = pipeline.run(stages, &want, &report);
+        signalled.close();
+        drop(ended);
+        ran
+    });
+    let time = began.elapsed();
+    let fed = feeds.map_or(Ok(()), Feeds::stop);
+    if let Some(server) = server {
+        server.stop();
+    }
+    let packets: Snapshot = ran.map_err(Failure::new)?;
+    let mut out = stdout();
+    Counted { packets, control: control.figures() }.print(&mut out, time, args.json)?;
+    out.flush()?;
+    fed.map(|()| Outcome::Done)
+}
+
+/// Opens the ports, in order.
+fn open<'p>(
+    configs: &[PortConfig],
+    pool: &'p Pool,
+) -> Result<(Vec<Port<'p>>, Vec<AfXdp>), Failure> {
+    let (mut ports, mut xdp) = (Vec::new(), Vec::new());
+    for (number, config) in configs.iter().enumerate() {
+        let failed =
+            |error: std::io::Error| Failure::new(format_args!("--port {}: {error}", config.port));
+        let queues = config.queues.unwrap_or(1);
+        let mut port = match &config.port {
+            Kind::Memory => generated(number, config, pool),
+            Kind::Pcap { input, output } => {
+                let pace = if config.times { pcap::Pace::Times } else { pcap::Pace::Full };
+                let options = pcap::PcapOptions {
+                    mac: config.mac(number),
+                    mtu: config.mtu(),
+                    input: input.clone(),
+                    pace,
+                    output: output.clone(),
+                };
+                pcap::open(&number.to_string(), &options).map_err(failed)?
+            }
+            Kind::AfPacket(name) => {
+                let options = afpacket::AfPacketOptions { queues, ..Default::default() };
+                afpacket::open(name, pool, &options).map_err(failed)?
+            }
+            Kind::AfXdp(name) => {
+                let (port, attached) =
+                    afxdp::open(name, pool, &afxdp::AfXdpOptions::default()).map_err(failed)?;
+                xdp.push(attached);
+                port
+            }
+            Kind::Tap(name) => {
+                let options = tap::TapOptions { queues, ..Default::default() };
+                tap::open(name, pool, &options).map_err(failed)?
+            }
+        };
+        port.interface = config.interface(number, port.interface);
+        ports.push(port);
+    }
+    Ok((ports, xdp))
+}
+
+/// Flows that a memory port generates.
+const FLOWS: usize = 65_536;
+
+/// A port that receives packets to random IPv4 addresses, for ever.
+fn generated<'p>(number: usize, config: &PortConfig, pool: &'p Pool) -> Port<'p> {
+    let mac = config.mac(number);
+    let mut state = number as u64 + 1;
+    let mut next = || {
+        // Of 1.0.0.0 to 223.255.255.255, without 127.0.0.0/8 and what is next to it.
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let [a, b, c, d] = ((state >> 32) as u32).to_be_bytes();
+        Ipv4Addr::new(if a % 222 + 1 == 127 { 128 } else { a % 222 + 1 }, b, c, d).into()
+    };
+    let addresses: Vec<_> = (0..FLOWS).map(|_| next()).collect();
+    let flows = memory::Flows::udp([2, 0, 0, 0, 0xff, 0], mac, 60, addresses);
+    let options = memory::MemoryOptions { mac, queues: 1, flows: Arc::new(flows), packets: None };
+    let (mut port, _) = memory::open(&number.to_string(), pool, &options);
+    port.mtu = config.mtu().min(port.mtu);
+    port
+}
+
+fn control(config: &Config, ports: &[Port<'_>], xdp: Vec<AfXdp>) -> Result<Control, Failure> {
+    let links: Vec<PortLink> = ports.iter().map(PortLink::from).collect();
+    let fixed = config.ports.iter().zip(&links).flat_map(|(port, link)| port.said(link)).collect();
+    let kernel = config.ports.iter().any(|port| port.port.is_of_system());
+    let options = ControlOptions { kernel, fixed, ..ControlOptions::default() };
+    let events = move |event: Happened| match &event {
+        Happened::Own(addresses) => {
+            for port in &xdp {
+                if let Err(error) = port.set_local(addresses) {
+                    warn!("the machine's own addresses are not known to a port: {error}");
+                }
+            }
+        }
+        Happened::Port { .. } => info!("{event}"),
+        _ => warn!("{event}"),
+    };
+    Control::start(links, options, events).map_err(Failure::new)
+}
+
+fn options(config: &Config) -> PipelineOptions {
+    let PipelineConfig { shape, burst, cores, .. } = &config.pipeline;
+    PipelineOptions {
+        shape: match *shape {
+            Shape::Fused(threads) => Threads::Fused { threads },
+            Shape::Stages(receive, lookup, transmit) => {
+                Threads::Staged { receive, lookup, transmit }
+            }
+        },
+        burst: *burst,
+        cores: cores.clone().map_or(Cores::Auto, Cores::List),
+        ..PipelineOptions::default()
+    }
+}
+
+/// What packets are forwarded by.
+enum Tables {
+    Live(Arc<Live>, Positions),
+    Static(Fib, Vec<NextHops>),
+}
+
+impl Tables {
+    fn of(args: &Args, config: &Config, interfaces: &[u32]) -> Result<Self, Failure> {
+        if config.router.table.is_empty() {
+            let (rib, positions) = serve::table(&config.feeds)?;
+            return Ok(Self::Live(Arc::new(serve::start(&config.feeds, rib)?), positions));
+        }
+        let names = config.feeds.tables.engine.iter().map(String::as_str);
+        let options = FibOptions::default().engines(names);
+        let sources = Source::parse_list(&config.router.table)?;
+        let fib = table::open(&sources, &args.read, &options)?;
+        let interface = |number: usize| interfaces.get(number).copied();
+        let file = config.router.next_hops.as_deref();
+        let next_hops = super::next_hops::of_table(fib.columns(), file, interface)?;
+        Ok(Self::Static(fib, next_hops))
+    }
+
+    fn live(&self) -> Option<Arc<Live>> {
+        match self {
+            Self::Live(live, _) => Some(Arc::clone(live)),
+            Self::Static(..) => None,
+        }
+    }
+}
+
+/// One for each thread that looks up.
+fn stages(
+    config: &Config,
+    control: &Control,
+    tables: &Tables,
+    count: usize,
+) -> Result<Vec<Box<dyn Stage>>, Failure> {
+    let forward = ForwardOptions {
+        icmp: config.pipeline.icmp,
+        icmp_rate: config.pipeline.icmp_rate,
+        hash_seed: u64::from(std::process::id()),
+        ..ForwardOptions::default()
+    };
+    let forwarder = || Forwarder::new(forward.clone());
+    match tables {
+        Tables::Live(live, _) => {
+            let vrf: Vrf = config.router.vrf.as_deref().map_or(0, |name| live.vrf(name));
+            let stage = |_| {
+                let views = control.views(live, vrf).map_err(Failure::new)?;
+                Ok(Box::new(Routing::new(views, forwarder())) as Box<dyn Stage>)
+            };
+            (0..count).map(stage).collect()
+        }
+        Tables::Static(fib, next_hops) => {
+            let views =
+                control.static_views(fib, next_hops.iter().cloned()).map_err(Failure::new)?;
+            let stage = |_| Box::new(Routing::new(views.clone(), forwarder())) as Box<dyn Stage>;
+            Ok((0..count).map(stage).collect())
+        }
+    }
+}
+
+/// The thread that feeds a live table.
+struct Feeds {
+    handle: FeedsHandle,
+    thread: thread::JoinHandle<Result<u64, FeedError>>,
+}
+
+impl Feeds {
+    fn start(
+        config: &Config,
+        live: &Arc<Live>,
+        positions: &Positions,
+        board: &Arc<Board>,
+        pipeline: Handle,
+    ) -> Result<Self, Failure> {
+        let mut hub = Hub::new(Arc::clone(board), serve::report)
+            .map_err(|error| Failure::io("cannot run the feeds", &error))?;
+        let after = |name: &str| positions.get(name).map(str::to_owned);
+        for source in sources::all(&config.feeds, after)? {
+            hub.add(source).map_err(Failure::new)?;
+        }
+        let handle = hub.handle();
+        let (live, feeds, positions) = (Arc::clone(live), config.feeds.clone(), positions.clone());
+        let adopted = live.with_rib(speaking);
+        let run = move || {
+            let fed = serve::feed(hub, &live, &feeds, &positions, &adopted);
+            // Without feeds the table grows old: the router ends rather than forward by it.
+            pipeline.stop();
+            fed
+        };
+        let thread = thread::Builder::new()
+            .name("fibula-feeds".to_owned())
+            .spawn(run)
+            .map_err(|error| Failure::io("no thread for the feeds", &error))?;
+        Ok(Self { handle, thread })
+    }
+
+    fn stop(self) -> Result<(), Failure> {
+        self.handle.stop();
+        match self.thread.join() {
+            Ok(fed) => fed.map(|_| ()).map_err(Failure::from),
+            Err(_) => Err(Failure::new("the feeds' thread panicked")),
+        }
+    }
+}
+
+/// Waits until the sources have said everything and readers see it.
+fn wait(board: &Board, live: &Live, longest: Duration) -> Result<(), Failure> {
+    let began = Instant::now();
+    loop {
+        let all = board.all();
+        if !all.is_empty() && all.iter().all(|source| source.state == SourceState::Up) {
+            live.flush()?;
+            return Ok(());
+        }
+        if began.elapsed() >= longest {
+            let what = "the sources have not said everything in time: packets are forwarded by what there is";
+            warn!("{what}");
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A table without routes, for a server beside a table that does not change.
+fn nothing() -> Result<Live, Failure> {
+    let options = LiveOptions::default();
+    Ok(Live::start(Rib::default(), &[0], FibOptions::default(), options, |_| {})?)
+}
+
+/// One line an event.
+fn report(event: Event) {
+    match event {
+        Event::Failed { port, error } => warn!("{port} fails, and is tried again: {error}"),
+        Event::Recovered { port } => info!("{port} works again"),
+        Event::Over { port, queue } => info!("{port}: nothing more comes in by queue {queue}"),
+        Event::NotPinned { worker, core } => warn!("{worker} cannot run on core {core} alone"),
+    }
+}
