@@ -505,7 +505,7 @@ fn what_is_wrong_with_flags_and_files_is_named() {
         (&["--table", &table, "--port", "tap:a", "--port", "tap:a"], "--port tap:a is there twice"),
         (&["--config", &bad_config], "line 4, \"dpdk\" is no kind of port"),
         (&["--table", &files.path("none"), "--port", "memory"], "none"),
-        (&["--table", &table, "--port", "memory", "--seconds", "-1"], "no number of seconds"),
+        (&["--table", &table, "--port", "memory", "--seconds=-1"], "no number of seconds"),
         (
             &[
                 "--table",
