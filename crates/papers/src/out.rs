@@ -30,12 +30,19 @@ pub struct Csv {
 
 impl Csv {
     /// Into this file, or `-` for standard output.
+    ///
+    /// # Errors
+    /// If it cannot be created.
     pub fn create(path: &Path) -> Result<Self, Failure> {
         let path = if path.as_os_str() == "-" { Path::new("/dev/stdout") } else { path };
         let fail = |error| format!("{}: {error}", path.display());
         Ok(Self { out: AtomicFile::create(path).map_err(fail)?, names: Vec::new() })
     }
 
+    /// A row. The columns are those of the first one.
+    ///
+    /// # Errors
+    /// If it cannot be written.
     pub fn row(&mut self, cells: &[Cell]) -> Result<(), Failure> {
         let names: Vec<_> = cells.iter().map(|(name, _)| *name).collect();
         if self.names.is_empty() {
@@ -52,12 +59,19 @@ impl Csv {
         Ok(self.out.write_all(format!("{}\n", cells.join(",")).as_bytes())?)
     }
 
+    /// Has the file appear.
+    ///
+    /// # Errors
+    /// If it cannot be written.
     pub fn finish(self) -> Result<(), Failure> {
         Ok(self.out.commit()?)
     }
 }
 
 /// The table, with synthetic hops if its own tell no routes apart.
+///
+/// # Errors
+/// If it cannot be read.
 pub fn table((name, source): &(String, Source)) -> Result<Table, Failure> {
     let mut merge = Merge::new(Settings::default());
     merge.add(name, source, &mut Silent)?;
@@ -72,6 +86,9 @@ pub fn table((name, source): &(String, Source)) -> Result<Table, Failure> {
 }
 
 /// The bytes of a file that may be compressed.
+///
+/// # Errors
+/// If it cannot be read.
 pub fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let fail = |error| format!("{}: {error}", path.display());
     let file = BufReader::new(File::open(path).map_err(fail)?);

@@ -157,7 +157,8 @@ pub(super) fn connect<'p, 'r>(
         let HoldOptions { each, all, nanos } = options.hold;
         let hold = Hold::new(HoldOptions { each, all: all.div_ceil(lookups.len()), nanos });
         let outcome = Outcome::default();
-        workers[at].lookup = Some(Lookup { stage, outcome, hold, resolve, retry_at: 0 });
+        workers[at].lookup =
+            Some(Lookup { stage, outcome, hold, resolve, retry_at: 0, asked_at: 0 });
         let mut rings = HashMap::new();
         for port in 0..queues.len() {
             let hosts = queues.len() + port;

@@ -134,8 +134,11 @@ impl<'p, 'r> Exits<'p, 'r> {
         for at in 0..self.transmitters.len() {
             let transmitter = &mut self.transmitters[at];
             if std::mem::take(&mut transmitter.is_dirty) || all {
+                // With nothing to hand over a port that is down may well succeed: that is no sign of life.
                 let result = transmitter.half.flush(self.pool);
-                self.judge(at, result);
+                if result.is_err() {
+                    self.judge(at, result);
+                }
             }
         }
     }

@@ -20,6 +20,44 @@
 //!   machine, and all slots are in the pool again.
 //!
 //! [`Handle`] stops a pipeline and reads its counters while it runs.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::time::Instant;
+//!
+//! use fibula_router::pipeline::{Shape, Stage};
+//! use fibula_router::port::memory::{self, Flows, MemoryOptions};
+//! use fibula_router::{Outcome, Packet, Pipeline, PipelineOptions, Pool};
+//!
+//! /// Sends everything back. `Routing` is the stage that routes.
+//! struct Back;
+//! impl Stage for Back {
+//!     fn process<'p>(
+//!         &mut self,
+//!         _: &'p Pool,
+//!         _: Instant,
+//!         burst: &mut Vec<Packet<'p>>,
+//!         outcome: &mut Outcome<'p>,
+//!     ) {
+//!         outcome.send.resize_with(1, Vec::new);
+//!         outcome.send[0].append(burst);
+//!     }
+//! }
+//!
+//! let pool = Pool::new(4096, 2048);
+//! let frames = Arc::new(Flows::frames([vec![0; 60], vec![1; 60]]));
+//! let mac = [2, 0, 0, 0, 0, 1];
+//! let options = MemoryOptions { mac, queues: 1, flows: frames, packets: Some(1000) };
+//! let (port, sent) = memory::open("0", &pool, &options);
+//!
+//! let shape = Shape::Staged { receive: 1, lookup: 1, transmit: 0 };
+//! let options = PipelineOptions { shape, ring: 1000, ..PipelineOptions::default() };
+//! let pipeline = Pipeline::new(&pool, vec![port.into()], options)?;
+//! let end = pipeline.run(vec![Box::new(Back)], &|_| (), &|event| println!("{event:?}"))?;
+//! assert_eq!((end.ports[0].received.packets, sent.packets()), (1000, 1000));
+//! assert_eq!(pool.free(), 4096);
+//! # Ok::<(), fibula_router::pipeline::PipelineError>(())
+//! ```
 
 mod bell;
 mod build;

@@ -27,6 +27,8 @@ pub(super) struct Lookup<'p, 'r> {
     pub(super) resolve: &'r Resolve<'r>,
     /// When what waits for neighbours is tried again at the latest.
     pub(super) retry_at: u64,
+    /// When the stage was last asked whether something changed.
+    pub(super) asked_at: u64,
 }
 
 /// Where packets go that this thread receives and another one looks up.
@@ -100,7 +102,9 @@ impl<'p> Worker<'p, '_> {
     }
 
     fn work(&mut self, idle_since: &mut Option<u64>) {
-        if self.round() > 0 {
+        let moved = self.round();
+        self.stay_current(LOOKUP_WAIT);
+        if moved > 0 {
             *idle_since = None;
             return;
         }
@@ -298,8 +302,17 @@ impl<'p> Worker<'p, '_> {
             self.wait();
         }
         self.bell.wake();
-        if let Some(lookup) = &mut self.lookup {
-            // Old tables must not be rested on. A change that is seen here is not seen when packets are tried again.
+        self.stay_current(0);
+    }
+
+    /// Asks for the tables, if that was longer ago: who keeps old ones keeps new ones from being made. A change that is
+    /// seen here is not seen when packets are tried again, so they are tried at once.
+    fn stay_current(&mut self, nanos: u64) {
+        let now = self.exits.clock.last();
+        if let Some(lookup) = &mut self.lookup
+            && now.saturating_sub(lookup.asked_at) >= nanos
+        {
+            lookup.asked_at = now;
             if lookup.stage.is_changed() {
                 lookup.retry_at = 0;
             }
@@ -344,7 +357,8 @@ impl<'p> Worker<'p, '_> {
 
     /// Gives up what waits for neighbours, and says to all threads behind that nothing more comes.
     fn release(&mut self) {
-        if let Some(lookup) = &mut self.lookup {
+        // With the stage go the tables that it holds.
+        if let Some(mut lookup) = self.lookup.take() {
             let mut rest = Vec::new();
             lookup.hold.give_up(u64::MAX, &mut rest);
             self.exits.lose(Loss::Stopped, &mut rest);
