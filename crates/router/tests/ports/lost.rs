@@ -107,7 +107,7 @@ fn in_it_a_killed_process_leaves_no_program_behind() {
         let shown = Command::new("ip").args(["link", "show", "dA"]).output().unwrap();
         String::from_utf8_lossy(&shown.stdout).contains("prog/xdp")
     };
-    let wait_until = |wanted| {
+    let wait_until = |wanted: bool| {
         let began = Instant::now();
         while is_attached() != wanted {
             assert!(began.elapsed() < LIMIT, "attached: {}", !wanted);
