@@ -27,6 +27,7 @@
 mod catalogue;
 mod cell;
 mod compile;
+mod figures;
 mod links;
 #[cfg(test)]
 mod model;
@@ -40,10 +41,11 @@ mod watch;
 mod weights;
 
 pub use compile::{PortLink, egress};
+pub use figures::{ControlError, ControlFigures, ControlOptions, Happened};
 pub use links::Links;
 pub use resolve::Resolve;
 #[cfg(target_os = "linux")]
-pub use run::{Control, ControlError, ControlFigures, ControlOptions, Happened};
+pub use run::Control;
 pub use views::{LiveViews, StaticViews};
 pub use watch::Watched;
 pub use weights::shares;
