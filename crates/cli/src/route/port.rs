@@ -222,6 +222,9 @@ impl PortConfig {
         {
             return Err(format!("{port}: interface, mac and mtu are those of the system"));
         }
+        if matches!(port, Kind::Tap(_)) && (self.mac.is_some() || self.mtu.is_some()) {
+            return Err(format!("{port}: mac and mtu are those of the device"));
+        }
         if self.mtu.is_some_and(|mtu| !(68..=65_535).contains(&mtu)) {
             return Err(format!("{port}: an MTU is from 68 to 65535"));
         }

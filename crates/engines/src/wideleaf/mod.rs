@@ -203,7 +203,7 @@ impl<C: Codes> Tables<C> {
 
     /// Bytes of tables and records, garbage included.
     fn used(&self) -> usize {
-        4 * (self.words_used - (1 << ROOT_BITS)) + size_of::<Half>() * self.halves_used
+        4 * self.words_used.saturating_sub(1 << ROOT_BITS) + size_of::<Half>() * self.halves_used
     }
 
     fn table_refs(&self) -> Vec<TableRef<'_>> {
