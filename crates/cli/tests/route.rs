@@ -463,10 +463,8 @@ fn metrics_count_packets_and_a_signal_ends_it() {
     let summary = router.end();
     let reasons = summary["reasons"].as_object().unwrap();
     let count = |name: &str| reasons[name].as_u64().unwrap();
-    assert!(
-        count("no_neighbour") + summary["lost"]["hold_full"].as_u64().unwrap() > 0,
-        "{summary:#}"
-    );
+    // Nobody is on that link: how many were given up, and how many still waited at the end, is chance.
+    assert!(count("waiting") > 0 && count("forwarded_v4") == 0, "{summary:#}");
     assert!(summary["ports"][0]["in"]["packets"].as_u64().unwrap() > 0);
 }
 
