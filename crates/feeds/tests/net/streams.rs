@@ -68,6 +68,16 @@ fn writers_of_a_named_pipe_come_and_go() {
     assert!(!net.has_report("the stream ended"));
 }
 
+/// Waits for the end of the stream, and for the board, which is written after the report.
+fn ended(net: &Net) {
+    net.wait("the end", |net| net.has_report("lines: the stream ended"));
+    net.wait("the board", |net| {
+        let status = net.status("lines").unwrap();
+        let is_over = matches!(status.state, SourceState::Idle | SourceState::Lost);
+        is_over && status.figures.connections == 1
+    });
+}
+
 #[test]
 fn a_file_is_read_once() {
     let directory = tempfile::tempdir().unwrap();
@@ -76,7 +86,7 @@ fn a_file_is_read_once() {
     (0..20_000).for_each(|i| text += &format!("+ 0 10.{}.{}.0/24 1\n", i / 200, i % 200));
     std::fs::write(&file, text).unwrap();
     let net = Net::start(vec![path(&file)]);
-    net.wait("the end", |net| net.has_report("lines: the stream ended"));
+    ended(&net);
     assert_eq!(net.announced("lines"), 20_000);
     assert_eq!(net.paths().len(), 20_000, "it serves for the hold time");
     drop(net);
@@ -155,7 +165,7 @@ fn a_pipe_that_is_not_there_yet_is_tried_again() {
 #[ignore = "a test of its own runs it"]
 fn reads_standard_input() {
     let net = Net::start(vec![path(Path::new("-"))]);
-    net.wait("the end", |net| net.has_report("lines: the stream ended"));
+    ended(&net);
     println!("announced {}", net.announced("lines"));
 }
 
