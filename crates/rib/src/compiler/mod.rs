@@ -7,9 +7,9 @@
 //!
 //! **Patch or build.** A published engine never changes, so a patch needs another one: the one before
 //! the current, which comes back when its last reader leaves it. It lacks the last batch as well as
-//! the present one, and gets both. That costs as many prefixes as changed twice; a build costs the
-//! whole table. The compiler measures both and takes the cheaper. Where there is no engine before the
-//! current one, or readers still have it, a copy of the current one is patched. See ADR 0007.
+//! the present one, and gets both. Or a copy of the current one is patched, which lacks the present one
+//! alone: that is cheaper for batches of some hundred changes and more, and the only patch where readers still have the one
+//! before. A build costs the whole table. The compiler measures all three and takes the cheapest. See ADR 0007.
 //!
 //! **Which engine.** As the table changes, another engine may suit it better ([`choice`](crate::choice)):
 //! then the next generation is built by that one.
@@ -38,7 +38,7 @@ use crate::publisher::{AttributeTable, Generation, Publisher, Retired};
 use crate::status::{Counters, Event, Events, Refusal, lock_std};
 use crate::sync::Arc;
 use crate::{Change, Rib};
-use costs::Costs;
+use costs::{Costs, Way};
 
 /// What the compiler of a table shares with the rest of it.
 pub(crate) struct Shared<A: Addr> {
@@ -128,6 +128,14 @@ impl<A: Addr> Tables<A> {
             refused.push(Refusal { engine: maker.name(), error });
         }
         (None, refused)
+    }
+
+    /// A copy of the engine, if it makes any.
+    fn copy(&mut self, engine: &dyn Follow<A>) -> Option<Box<dyn Follow<A>>> {
+        let started = Instant::now();
+        let copy = engine.copy()?;
+        self.costs.copied(started.elapsed());
+        Some(copy)
     }
 
     /// Patches the engine at these prefixes; `None` if it has to be built instead.
@@ -267,32 +275,32 @@ impl<A: Addr> Compiler<A> {
         self.retired.put(old, std::mem::take(&mut self.unpublished));
     }
 
-    /// The spare engine brought up to date, or a copy of the current one if there is no spare one; `None` if a
-    /// build is cheaper, or another engine is to take over. An engine that gave way to another one is not
-    /// patched: it would come back with the next change.
+    /// The spare engine, or a copy of the current one, brought up to date; `None` if a build is cheaper, or another
+    /// engine is to take over. An engine that gave way to another one is not patched: it would come back with the
+    /// next change.
     fn patched(&mut self) -> Option<Made<A>> {
         if self.heal || self.rechosen {
             return None;
         }
         let current = self.shared.publisher.current();
-        let (name, costs) = (current.name, &self.tables.costs);
-        let (engine, at) = match self.retired.spare() {
-            Some((spare, behind)) => {
-                let prefixes = behind.len() + self.unpublished.len();
-                if spare.name != name || !costs.is_patch_cheaper(prefixes) {
-                    return None;
-                }
+        let name = current.name;
+        let spare = self.retired.spare().filter(|(spare, _)| spare.name == name);
+        let behind = spare.map(|(_, behind)| behind.len());
+        let (costs, changed) = (self.tables.costs, self.unpublished.len());
+        let copy = match costs.way(changed, behind, true) {
+            Way::Copy => self.tables.copy(&*current.engine),
+            Way::Spare | Way::Build => None,
+        };
+        drop(current); // nobody but readers has it when it is replaced
+        let (engine, mut at) = match copy {
+            Some(copy) => (copy, self.unpublished.clone()),
+            None if costs.way(changed, behind, false) == Way::Spare => {
                 let (old, mut at) = self.retired.take_spare()?;
                 at.extend_from_slice(&self.unpublished);
                 (old.engine, at)
             }
-            None if costs.is_patch_cheaper(self.unpublished.len()) => {
-                (current.engine.copy()?, self.unpublished.clone())
-            }
             None => return None,
         };
-        drop(current); // nobody but readers has it when it is replaced
-        let mut at = at;
         at.sort_unstable();
         at.dedup();
         self.tables.patch(engine, &at).map(|engine| (engine, name))
