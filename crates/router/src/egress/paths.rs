@@ -38,9 +38,10 @@ pub(crate) struct Exit {
     pub(crate) header_len: u8,
     pub(crate) kind: Kind,
     pub(crate) port: u16,
-    /// The longest IP packet that leaves as it is: the MTU if the kind is [`Kind::Ready`], else 0.
-    pub(crate) limit: u32,
-    /// Of [`Kind::NoMac`]: the adjacency. Of [`Kind::Shared`]: where its shares begin.
+    /// The longest IP packet that leaves as it is, with a link header without a tag: the MTU, or 0 if the kind is not
+    /// [`Kind::Ready`] or there is a tag. One compare says that nothing else is to be asked.
+    pub(crate) plain_limit: u32,
+    /// Of [`Kind::Ready`]: the MTU. Of [`Kind::NoMac`]: the adjacency. Of [`Kind::Shared`]: where its shares begin.
     at: u32,
     /// Of [`Kind::Shared`]: how many there are.
     count: u32,
@@ -71,19 +72,25 @@ pub(crate) enum Kind {
 
 impl Exit {
     const fn alone(kind: Kind) -> Self {
-        Self { header: [0; 16], header_len: 12, kind, port: 0, limit: 0, at: 0, count: 0 }
+        Self { header: [0; 16], header_len: 12, kind, port: 0, plain_limit: 0, at: 0, count: 0 }
     }
 
     fn ready(port: u16, own: &EgressPort, mac: [u8; 6]) -> Self {
-        let mut exit = Self { port, limit: own.mtu, ..Self::alone(Kind::Ready) };
+        let mut exit = Self { port, plain_limit: own.mtu, at: own.mtu, ..Self::alone(Kind::Ready) };
         exit.header[..6].copy_from_slice(&mac);
         exit.header[6..12].copy_from_slice(&own.mac);
         if let Some(vlan) = own.vlan {
-            exit.header_len = 16;
+            (exit.header_len, exit.plain_limit) = (16, 0);
             exit.header[12..14].copy_from_slice(&[0x81, 0]);
             exit.header[14..].copy_from_slice(&(vlan & 0xfff).to_be_bytes());
         }
         exit
+    }
+
+    /// The longest IP packet that leaves as it is: the MTU, or 0 if the kind is not [`Kind::Ready`].
+    #[inline]
+    pub(crate) fn limit(&self) -> u32 {
+        if self.kind == Kind::Ready { self.at } else { 0 }
     }
 
     /// Bytes of the link header, EtherType included.

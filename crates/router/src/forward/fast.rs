@@ -1,9 +1,10 @@
 //! Ordinary packets, a burst at a time: few bytes read, few branches, one batch of lookups for each family.
 //!
 //! ```text
-//!   1  each packet     link header, IP header  ──► key of its family; Note: offset, length, TTL and checksum to write
-//!   2  each family     lookup_batch(keys)      ──► hops
-//!   3  each packet     hop ──► group ──► exit; writes MAC addresses, TTL, checksum; to the exit's port
+//!   1  each packet     link header ──► version, where the IP header begins; the header's words, and the key     (headers)
+//!   2  each header     sound, and forwarded? TTL and checksum to write
+//!   3  each family     lookup_batch(keys) ──► hops
+//!   4  each packet     hop ──► group ──► exit; writes MAC addresses, TTL, checksum; to the exit's port
 //! ```
 //!
 //! Ordinary is: addressed to the port's MAC address, at most one VLAN tag, a sound header, IPv4 without options or IPv6
@@ -11,161 +12,94 @@
 //! and whatever has no ready exit that it fits through, goes to [`slow`](super::slow), unchanged. Packets that leave by a
 //! port keep their order.
 
-use fibula_core::{Addr, Hop};
-use fibula_packet::{ether_type, extension};
+use std::mem;
 
-use super::addresses::{both_forward, forwards_v6};
-use super::{Forwarder, Reason, Run, Side, hash};
-use crate::Packet;
+use fibula_packet::ether_type;
+
+use super::headers::{CHUNK, Found, Headers, Sound};
+use super::{Forwarder, Reason, Run, hash};
 use crate::egress::{Exit, Kind, Paths};
+use crate::pool::Leaving;
+use crate::{Packet, Pool};
 
-/// Packets that are worked on together: their notes and keys stay in the first-level cache.
-const CHUNK: usize = 64;
-
-/// What the first phase found out about the packets of a chunk.
-pub(super) struct Chunk {
-    notes: [Note; CHUNK],
-    v4: Keys<u32>,
-    v6: Keys<u128>,
-}
-
-struct Keys<A> {
-    count: usize,
-    keys: [A; CHUNK],
-    hops: [Hop; CHUNK],
-}
-
-/// What is known of an ordinary packet, in one word.
-///
-/// ```text
-/// bits 0..4  4 or 6: the version; 0: it is not ordinary
-///      8..16  where the IP header begins: 14 or 18
-///     16..32  length of the IP packet
-///     32..64  what is to be written: bytes 8 to 11 of the IPv4 header, or byte 7 of the IPv6 header
-/// ```
-#[derive(Clone, Copy)]
-struct Note(u64);
-
-impl Note {
-    const SLOW: Self = Self(0);
-
-    #[inline]
-    fn new(version: u64, at: u64, len: u16, aged: u32) -> Self {
-        Self(version | at << 8 | u64::from(len) << 16 | u64::from(aged) << 32)
-    }
-
-    #[inline]
-    fn is_v4(self) -> bool {
-        self.0 & 4 != 0 && self.0 & 2 == 0
-    }
-
-    #[inline]
-    fn at(self) -> usize {
-        usize::from((self.0 >> 8) as u8)
-    }
-
-    #[inline]
-    fn len(self) -> usize {
-        usize::from((self.0 >> 16) as u16)
-    }
-
-    #[inline]
-    fn aged(self) -> [u8; 4] {
-        ((self.0 >> 32) as u32).to_le_bytes()
-    }
-}
-
-impl Default for Chunk {
-    fn default() -> Self {
-        let hops = [Hop::NONE; CHUNK];
-        Self {
-            notes: [Note::SLOW; CHUNK],
-            v4: Keys { count: 0, keys: [0; CHUNK], hops },
-            v6: Keys { count: 0, keys: [0; CHUNK], hops },
-        }
-    }
-}
+/// In place of the number of a port: the packet is not an ordinary one.
+const SLOW: u16 = u16::MAX;
 
 impl Forwarder {
     /// Forwards a burst.
+    ///
+    /// Packets stay in the burst while their bytes are worked on, and are moved once, at the end: one that lies in a variable
+    /// whose address is taken would be written in parts and read back whole, for which the processor waits.
     pub(super) fn fast<'p>(&mut self, run: &mut Run<'_, 'p>, burst: &mut Vec<Packet<'p>>) {
-        let mut chunk = self.chunk.take().unwrap_or_default();
-        let mut packets = burst.drain(..);
-        while !packets.as_slice().is_empty() {
-            let some = &packets.as_slice()[..packets.len().min(CHUNK)];
-            let count = some.len();
-            chunk.read(run.view.egress, some);
-            chunk.v4.look_up(&run.view.v4);
-            chunk.v6.look_up(&run.view.v6);
-            self.leave(run, &chunk, packets.by_ref().take(count));
+        let mut headers = self.headers.take().unwrap_or_default();
+        let mut ports = mem::take(&mut self.ports);
+        ports.clear();
+        for packets in burst.chunks_mut(CHUNK) {
+            headers.read(self.level, run.view, packets);
+            self.rewrite(run, &headers, packets, &mut ports);
         }
-        self.chunk = Some(chunk);
+        let mut leaving = Leaving::new(burst);
+        for &port in &ports {
+            match run.outcome.send.get_mut(usize::from(port)) {
+                Some(send) => leaving.push_to(send),
+                None => self.slow(run, leaving.take()),
+            }
+        }
+        (self.headers, self.ports) = (Some(headers), ports);
     }
 
-    /// The third phase.
+    /// Rewrites the packets of a chunk that are ordinary, and says by which port each leaves.
     #[inline]
-    fn leave<'p>(
+    fn rewrite<'p>(
         &mut self,
-        run: &mut Run<'_, 'p>,
-        chunk: &Chunk,
-        packets: impl Iterator<Item = Packet<'p>>,
+        run: &Run<'_, 'p>,
+        headers: &Headers,
+        packets: &mut [Packet<'p>],
+        ports: &mut Vec<u16>,
     ) {
-        let view = run.view;
-        // Packets and bytes; sums in memory would have each packet wait for the one before.
-        let (mut v4, mut v6) = ((0, 0), (0, 0));
-        let (mut next_v4, mut next_v6) = (chunk.v4.hops.iter(), chunk.v6.hops.iter());
-        for (mut packet, &note) in packets.zip(&chunk.notes) {
-            let is_v4 = note.is_v4();
-            let (groups, hop) = match note.0 {
-                0 => {
-                    self.slow(run, packet);
-                    continue;
-                }
-                _ if is_v4 => (view.v4.groups, next_v4.next()),
-                _ => (view.v6.groups, next_v6.next()),
-            };
-            // As many hops as notes. No hop is a number beyond every slice.
-            let hop = hop.map_or(usize::MAX, |hop| hop.to_bits() as usize);
-            let mut exit = view.egress.exit(groups.get(hop).copied());
-            // An exit that is not ready has the limit 0.
-            if note.len() > exit.limit as usize {
-                match self.choose(view.egress, exit, note, packet.bytes()) {
-                    Some(chosen) if note.len() <= chosen.limit as usize => exit = chosen,
-                    _ => {
-                        self.slow(run, packet);
-                        continue;
-                    }
-                }
+        // Packets and bytes, of both families and of IPv4. Sums in memory would have each packet wait for the one before.
+        let (mut both, mut v4) = ((0, 0), (0, 0));
+        headers.each(packets, |packet, found| {
+            let frame_len = packet.bytes().len() as u64;
+            let port = found.and_then(|found| self.depart(run, packet, found));
+            if let (Some(found), Some(_)) = (found, port) {
+                let is_v4 = u64::from(found.is_v4);
+                both = (both.0 + 1, both.1 + frame_len);
+                v4 = (v4.0 + is_v4, v4.1 + is_v4 * frame_len);
             }
-            let frame_len = packet.bytes().len();
-            if note.at() == 14 && exit.link_len() == 14 {
-                packet.set_len(14 + note.len());
-                // The first phase saw a whole header there.
-                if let Some(head) = packet.bytes_mut().first_chunk_mut::<26>() {
-                    head[..12].copy_from_slice(&exit.header[..12]);
-                    match is_v4 {
-                        true => head[22..].copy_from_slice(&note.aged()),
-                        false => head[21] = note.aged()[0],
-                    }
-                }
-            } else {
-                match relink(exit, note, packet, run) {
-                    Ok(done) => packet = done,
-                    Err(packet) => {
-                        self.slow(run, packet);
-                        continue;
-                    }
-                }
-            }
-            if is_v4 {
-                v4 = (v4.0 + 1, v4.1 + frame_len as u64);
-            } else {
-                v6 = (v6.0 + 1, v6.1 + frame_len as u64);
-            }
-            run.outcome.send[usize::from(exit.port)].push(packet);
-        }
+            ports.push(port.unwrap_or(SLOW));
+        });
         self.tally.add(Reason::ForwardedV4, v4.0, v4.1);
-        self.tally.add(Reason::ForwardedV6, v6.0, v6.1);
+        self.tally.add(Reason::ForwardedV6, both.0 - v4.0, both.1 - v4.1);
+    }
+
+    /// Rewrites an ordinary packet, and says by which port it leaves; `None`, and nothing changes, if there is no ready
+    /// exit that it fits through.
+    #[inline(always)]
+    fn depart(&self, run: &Run<'_, '_>, packet: &mut Packet<'_>, found: Found) -> Option<u16> {
+        let paths = run.view.egress;
+        let groups = if found.is_v4 { run.view.v4.groups } else { run.view.v6.groups };
+        // No hop is a number beyond every slice.
+        let mut exit = paths.exit(groups.get(found.hop.to_bits() as usize).copied());
+        let Found { is_v4, at, sound, .. } = found;
+        // An exit that is not ready, or writes a tag, has the limit 0.
+        if sound.len > exit.plain_limit || at != 14 {
+            if sound.len > exit.limit() {
+                let ip = packet.bytes().get(at..)?.get(..sound.len as usize)?;
+                exit = self.choose(paths, exit, is_v4, ip)?;
+            }
+            let fits = sound.len <= exit.limit();
+            return (fits && relink(exit, is_v4, at, sound, packet, run.pool)).then_some(exit.port);
+        }
+        packet.truncate(14 + sound.len as usize);
+        // A whole header was seen there.
+        let head = packet.bytes_mut().first_chunk_mut::<26>()?;
+        head[..12].copy_from_slice(&exit.header[..12]);
+        match is_v4 {
+            true => head[22..].copy_from_slice(&sound.aged),
+            false => head[21] = sound.aged[0],
+        }
+        Some(exit.port)
     }
 
     /// The exit of a packet whose group does not have the same one for all.
@@ -174,175 +108,43 @@ impl Forwarder {
         &self,
         paths: &'a Paths,
         mut exit: &'a Exit,
-        note: Note,
-        frame: &[u8],
+        is_v4: bool,
+        ip: &[u8],
     ) -> Option<&'a Exit> {
-        let (at, end) = (note.at(), note.at() + note.len());
-        let frame = frame.get(..end)?;
         if exit.kind == Kind::Shared {
-            exit = paths.share(exit, hash::of_ordinary(self.options.hash_seed, frame, at));
+            exit = paths.share(exit, hash::of_ordinary(self.options.hash_seed, ip));
         }
         if exit.kind != Kind::OnLink {
             return Some(exit);
         }
-        let ip = frame.get(at..)?;
-        match note.is_v4() {
+        match is_v4 {
             true => paths.neighbour(exit.port, (*ip.get(16..)?.first_chunk::<4>()?).into()),
             false => paths.neighbour(exit.port, (*ip.get(24..)?.first_chunk::<16>()?).into()),
         }
     }
 }
 
-impl Chunk {
-    /// The first phase.
-    #[inline]
-    fn read(&mut self, paths: &Paths, packets: &[Packet<'_>]) {
-        (self.v4.count, self.v6.count) = (0, 0);
-        let (mut port, mut mac) = (u16::MAX, u64::MAX);
-        for (packet, note) in packets.iter().zip(&mut self.notes) {
-            if packet.port != port {
-                (port, mac) = (packet.port, paths.mac(packet.port));
-            }
-            let found = read(paths, mac, packet.bytes(), &mut self.v4, &mut self.v6);
-            *note = found.unwrap_or(Note::SLOW);
-        }
-    }
-}
-
-impl<A: Addr> Keys<A> {
-    #[inline]
-    fn push(&mut self, key: A) {
-        // As many keys as packets.
-        self.keys[self.count % CHUNK] = key;
-        self.count += 1;
-    }
-
-    /// The second phase.
-    #[inline]
-    fn look_up(&mut self, side: &Side<'_, A>) {
-        if self.count > 0 {
-            let count = self.count.min(CHUNK);
-            side.engine.lookup_batch(&self.keys[..count], &mut self.hops[..count]);
-        }
-    }
-}
-
-#[inline]
-fn word<const N: usize>(bytes: &[u8]) -> Option<u64> {
-    let mut word = [0; 8];
-    word[..N].copy_from_slice(bytes.first_chunk::<N>()?);
-    Some(u64::from_le_bytes(word))
-}
-
-/// Reads a packet, and adds its key if it is an ordinary one.
-#[inline(always)]
-fn read(
-    paths: &Paths,
-    mac: u64,
-    bytes: &[u8],
-    v4: &mut Keys<u32>,
-    v6: &mut Keys<u128>,
-) -> Option<Note> {
-    let (link, mut rest) = bytes.split_first_chunk::<14>()?;
-    if word::<8>(link)? << 16 != mac {
-        return None;
-    }
-    let mut ether_type = u16::from_be_bytes([link[12], link[13]]);
-    let mut at = 14;
-    if ether_type == ether_type::VLAN {
-        let (tag, behind) = rest.split_first_chunk::<4>()?;
-        ether_type = u16::from_be_bytes([tag[2], tag[3]]);
-        (at, rest) = (18, behind);
-    }
-    match ether_type {
-        ether_type::IPV4 => {
-            let (key, note) = read_v4(at, rest)?;
-            if paths.may_be_own(key) {
-                return None;
-            }
-            v4.push(key);
-            Some(note)
-        }
-        ether_type::IPV6 => {
-            let (key, note) = read_v6(at, rest)?;
-            if paths.may_be_own_v6(key) {
-                return None;
-            }
-            v6.push(key);
-            Some(note)
-        }
-        _ => None,
-    }
-}
-
-/// Words are read in little-endian order: a sum in one's complement arithmetic is the same in both orders, but for the
-/// order of its own bytes (RFC 1071, section 2 (B)).
-#[inline(always)]
-fn read_v4(at: u64, packet: &[u8]) -> Option<(u32, Note)> {
-    let header = packet.first_chunk::<20>()?;
-    let (first, second) = (word::<8>(header)?, word::<8>(&header[8..])?);
-    let last = word::<4>(&header[16..])?;
-    let halves = |word: u64| (word & 0xffff_ffff) + (word >> 32);
-    let sum = halves(halves(first) + halves(second) + last);
-    let sum = (sum & 0xffff) + (sum >> 16);
-    let sum = (sum & 0xffff) + (sum >> 16);
-    let len = ((first >> 16) as u16).swap_bytes();
-    let (source, destination) = (((second >> 32) as u32).swap_bytes(), (last as u32).swap_bytes());
-    let is_ordinary = (first as u8 == 0x45)
-        & (sum == 0xffff)
-        & (len >= 20)
-        & (usize::from(len) <= packet.len())
-        & (second as u8 > 1);
-    if !is_ordinary || !both_forward(source, destination) {
-        return None;
-    }
-    // Equation 3 of RFC 1624. The word with the TTL as its lower half becomes less by one: ~m + m' = 0xfffe.
-    let changed = (!(second >> 16) & 0xffff) + 0xfffe;
-    let changed = (changed & 0xffff) + (changed >> 16);
-    let aged = u32::from(second as u16 - 1) | (!changed as u32) << 16;
-    Some((destination, Note::new(4, at, len, aged)))
-}
-
-#[inline(always)]
-fn read_v6(at: u64, packet: &[u8]) -> Option<(u128, Note)> {
-    let header = packet.first_chunk::<40>()?;
-    let address = |bytes: &[u8]| bytes.try_into().map(u128::from_be_bytes);
-    let (source, destination) = (address(&header[8..24]).ok()?, address(&header[24..]).ok()?);
-    let payload = u16::from_be_bytes([header[4], header[5]]);
-    let (next, limit) = (header[6], header[7]);
-    let is_ordinary = (header[0] >> 4 == 6)
-        & (40 + usize::from(payload) <= packet.len())
-        & (next != extension::HOP_BY_HOP)
-        & (limit > 1);
-    if !is_ordinary || !forwards_v6(source) || !forwards_v6(destination) {
-        return None;
-    }
-    let note = Note::new(6, at, payload.checked_add(40)?, u32::from(limit) - 1);
-    Some((destination, note))
-}
-
-/// Ages a packet, and writes a link header that is not as long as that which it came with, or has a tag. `Err` is the packet
-/// as it was, if there is no room.
-///
-/// Packets are passed by value: one whose address is taken in the loop above would lie in memory there, and be read back by
-/// wider loads than its fields were written with, for which the processor waits.
+/// Ages a packet, and writes a link header that is not as long as that which it came with, or has a tag. False, and nothing
+/// changes, if there is no room.
 #[inline(never)]
-fn relink<'p>(
+fn relink(
     exit: &Exit,
-    note: Note,
-    mut packet: Packet<'p>,
-    run: &Run<'_, '_>,
-) -> Result<Packet<'p>, Packet<'p>> {
-    let at = note.at();
-    if !exit.fits(run.pool, at, &packet) {
-        return Err(packet);
+    is_v4: bool,
+    at: usize,
+    sound: Sound,
+    packet: &mut Packet<'_>,
+    pool: &Pool,
+) -> bool {
+    let len = sound.len as usize;
+    if !exit.fits(pool, at, packet) {
+        return false;
     }
     let bytes = packet.bytes_mut();
-    match note.is_v4() {
-        true => bytes[at + 8..at + 12].copy_from_slice(&note.aged()),
-        false => bytes[at + 7] = note.aged()[0],
+    match is_v4 {
+        true => bytes[at + 8..at + 12].copy_from_slice(&sound.aged),
+        false => bytes[at + 7] = sound.aged[0],
     }
-    let ether_type = if note.is_v4() { ether_type::IPV4 } else { ether_type::IPV6 };
-    exit.put(ether_type, at, note.len(), &mut packet);
-    Ok(packet)
+    let ether_type = if is_v4 { ether_type::IPV4 } else { ether_type::IPV6 };
+    exit.put(ether_type, at, len, packet);
+    true
 }

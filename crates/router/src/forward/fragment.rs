@@ -108,7 +108,7 @@ impl Forwarder {
         (at, len): (usize, usize),
         mut packet: Packet<'p>,
     ) {
-        let mtu = exit.limit as usize;
+        let mtu = exit.limit() as usize;
         let send = &mut run.outcome.send[usize::from(exit.port)];
         let first_at = send.len();
         let frame_len = packet.bytes().len();

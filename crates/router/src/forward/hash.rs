@@ -23,10 +23,9 @@ pub(super) fn of_frame(seed: u64, frame: &Frame<'_>) -> u32 {
     of(seed, source, destination, protocol, ports)
 }
 
-/// As [`of_frame`], of an ordinary packet whose header begins at byte `at`: it has no IPv4 options, and no hop-by-hop options.
+/// As [`of_frame`], of an ordinary IP packet: it has no IPv4 options, and no hop-by-hop options.
 #[inline]
-pub(super) fn of_ordinary(seed: u64, frame: &[u8], at: usize) -> u32 {
-    let ip = frame.get(at..).unwrap_or_default();
+pub(super) fn of_ordinary(seed: u64, ip: &[u8]) -> u32 {
     let ports_at = |at: usize, protocol| ports(protocol, ip.get(at..).unwrap_or_default());
     if let Some(header) = ip.first_chunk::<20>().filter(|header| header[0] >> 4 == 4) {
         let [_, _, _, _, _, _, high, low, _, protocol, _, _, ends @ ..] = header;
@@ -45,7 +44,7 @@ pub(super) fn of_ordinary(seed: u64, frame: &[u8], at: usize) -> u32 {
             let ports = ports_at(40, header[6]).unwrap_or_default();
             of(seed, address(8), address(24), header[6], ports)
         }
-        _ => of_frame(seed, &Frame::parse(LinkType::Ethernet, frame)),
+        _ => of_frame(seed, &Frame::parse(LinkType::RawIp, ip)),
     }
 }
 

@@ -152,7 +152,7 @@ fn write<'p>(
     let mut error = pool.take()?;
     let link = exit.link_len();
     let (header, longest) = if own.is_ipv4() { (20, LONGEST.0) } else { (40, LONGEST.1) };
-    let room = (error.room() - link).min(exit.limit as usize).min(longest);
+    let room = (error.room() - link).min(exit.limit() as usize).min(longest);
     let quoted = ip.len().min(room.saturating_sub(header + 8));
     error.set_len(link + header + 8 + quoted);
     error.port = exit.port;

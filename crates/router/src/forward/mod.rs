@@ -101,6 +101,7 @@ mod addresses;
 mod fast;
 mod fragment;
 mod hash;
+mod headers;
 mod icmp;
 mod limit;
 mod reason;
@@ -111,6 +112,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use fibula_core::{Addr, Lookup};
+use fibula_simd::{Isa, Level};
 
 use crate::egress::{GroupId, Paths};
 use crate::{Packet, Pool};
@@ -207,8 +209,10 @@ pub struct Forwarder {
     tally: Tally,
     /// Of errors, by port.
     buckets: Vec<Bucket>,
+    level: Level,
     /// Kept between bursts; taken out during one.
-    chunk: Option<Box<fast::Chunk>>,
+    headers: Option<Box<headers::Headers>>,
+    ports: Vec<u16>,
 }
 
 /// What stays the same during a burst.
@@ -227,7 +231,9 @@ impl Forwarder {
             counters: Arc::default(),
             tally: Tally::default(),
             buckets: Vec::new(),
-            chunk: None,
+            level: Isa::detect().level(),
+            headers: None,
+            ports: Vec::new(),
         }
     }
 

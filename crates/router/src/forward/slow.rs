@@ -60,7 +60,7 @@ impl Forwarder {
         }
         let frame_len = packet.bytes().len();
         age(ip, packet.bytes_mut());
-        if ip.len > exit.limit as usize {
+        if ip.len > exit.limit() as usize {
             return self.fragment(run, exit, (ip.at, ip.len), packet);
         }
         let (reason, ether_type) = match ip.network {
@@ -158,17 +158,17 @@ fn judge<'a>(view: &View<'a>, options: &ForwardOptions, packet: &Packet<'_>) -> 
 
 /// Whether a packet fits through an exit, whole or in fragments.
 fn fit<'a>(frame: &Frame<'_>, exit: &'a Exit, ip: Ip) -> Verdict<'a> {
-    if ip.len <= exit.limit as usize {
+    if ip.len <= exit.limit() as usize {
         return Verdict::Send(exit, ip);
     }
     match frame.ipv4() {
-        Some(header) if fragment::may_cut(&header, exit.limit as usize) => {
+        Some(header) if fragment::may_cut(&header, exit.limit() as usize) => {
             match fragment::ends_beyond(&header) {
                 true => Verdict::Drop(Reason::TooBig),
                 false => Verdict::Send(exit, ip),
             }
         }
-        _ => Verdict::Refuse(Reason::TooBig, Notice::TooBig(exit.limit)),
+        _ => Verdict::Refuse(Reason::TooBig, Notice::TooBig(exit.limit())),
     }
 }
 
