@@ -183,12 +183,40 @@ impl Config {
             () if self.router.next_hops.is_some() && !has_table => {
                 Failure::new("--next-hops says what the values of --table mean; there is none")
             }
-            () if self.router.vrf.is_some() && has_table => {
-                Failure::new("vrf is for tables of sources, and --table is not one")
+            () if has_table && self.vrfs().next().is_some() => {
+                Failure::new("vrf names a table of a source, and --table is not one")
+                    .hint("leave vrf out, or take a source in place of --table")
             }
-            () => return self.checked_pipeline(),
+            () => match self.unknown_vrf() {
+                Some(failure) => failure,
+                None => return self.checked_pipeline(),
+            },
         };
         Err(failure)
+    }
+
+    /// The tables that are named.
+    fn vrfs(&self) -> impl Iterator<Item = &str> {
+        let of_ports = self.ports.iter().filter_map(|port| port.vrf.as_deref());
+        self.router.vrf.as_deref().into_iter().chain(of_ports)
+    }
+
+    /// A table that no source feeds: packets would be forwarded by an empty one.
+    fn unknown_vrf(&self) -> Option<Failure> {
+        let sources = self.feeds.sources();
+        let is_fed = |vrf: &str| {
+            let table = vrf.split('/').next().unwrap_or(vrf);
+            sources.iter().any(|source| source.table == table)
+        };
+        let vrf = self.vrfs().find(|vrf| !is_fed(vrf))?;
+        let mut tables: Vec<&str> = sources.iter().map(|source| &*source.table).collect();
+        tables.dedup();
+        let what = Failure::new(format_args!("no source feeds the table of vrf {vrf:?}"));
+        Some(what.hint(format_args!(
+            "tables are called as their sources ({}), with a routing instance behind: {}/100",
+            tables.join(", "),
+            tables[0]
+        )))
     }
 
     fn checked_pipeline(self) -> Result<Self, Failure> {

@@ -8,6 +8,7 @@ mod next_hops;
 mod port;
 mod report;
 mod run;
+mod tables;
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -42,7 +43,8 @@ Ports:
   memory         packets that are generated, to random addresses
 Settings of pcap, memory and tap follow, with commas between: interface=3 (as routes call it), mac=,
 mtu=, address=192.0.2.1/24, neighbour=192.0.2.9=02:00:00:00:00:09, times (pcap: packets come as far
-apart as their times say). afxdp and afpacket have what the kernel says of their interfaces, and the
+apart as their times say). Any port may have vrf=fpm/100: what comes in there is forwarded by that
+table. afxdp and afpacket have what the kernel says of their interfaces, and the
 kernel finds their neighbours.
 
 A route over an interface that is no port of the router goes to the kernel, which forwards it.
@@ -162,7 +164,8 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
             writeln!(out, "table: {table}")?;
         }
         for (number, port) in config.ports.iter().enumerate() {
-            writeln!(out, "port {number}: {}", port.port)?;
+            let vrf = port.vrf.as_ref().map_or(String::new(), |vrf| format!(", forwards by {vrf}"));
+            writeln!(out, "port {number}: {}{vrf}", port.port)?;
         }
         if let Some(http) = &config.feeds.http {
             writeln!(out, "answers on {}", http.listen)?;

@@ -158,6 +158,8 @@ pub struct PortConfig {
     pub times: bool,
     /// Of afpacket and tap: how many queues.
     pub queues: Option<u16>,
+    /// The live table that packets which come in here are forwarded by; that of the router if none is named.
+    pub vrf: Option<String>,
 }
 
 impl FromStr for PortConfig {
@@ -176,6 +178,7 @@ impl FromStr for PortConfig {
             neighbours: BTreeMap::new(),
             times: false,
             queues: None,
+            vrf: None,
         };
         for part in parts {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
@@ -195,9 +198,10 @@ impl FromStr for PortConfig {
                     config.neighbours.insert(address, mac.parse()?);
                 }
                 "times" => config.times = true,
+                "vrf" => config.vrf = Some(value.to_owned()),
                 _ => {
                     return Err(format!(
-                        "{key:?} is no setting of a port: interface, mac, mtu, address, neighbour, times, queues"
+                        "{key:?} is no setting of a port: interface, mac, mtu, address, neighbour, times, queues, vrf"
                     ));
                 }
             }

@@ -66,6 +66,7 @@ mod cores;
 mod counters;
 mod event;
 mod exits;
+mod guided;
 mod hold;
 #[cfg(test)]
 mod model;
@@ -97,6 +98,7 @@ use event::Events;
 pub use cores::{Cores, groups, list};
 pub use counters::{FlowCounts, Loss, PortCounts, Snapshot, StageCounts, WorkerCounts};
 pub use event::Event;
+pub use guided::Guided;
 pub use hold::HoldOptions;
 pub use stage::{Routing, Stage, Views};
 
