@@ -14,6 +14,7 @@ use fibula_rib::{Live, LiveOptions, Rib};
 use fibula_router::control::{Control, ControlOptions, Happened, PortLink};
 use fibula_router::pipeline::{Attached, Cores, Event, Handle, Shape as Threads, Snapshot};
 use fibula_router::port::afxdp::AfXdp;
+use fibula_router::port::host::{self, Host};
 use fibula_router::port::{Port, afpacket, afxdp, memory, pcap, tap};
 use fibula_router::{Pipeline, PipelineOptions, Pool};
 use fibula_server::{MetricsText, MoreMetrics, Server};
@@ -40,7 +41,12 @@ pub fn run(args: &Args, config: &Config) -> Result<Outcome, Failure> {
     let control = Arc::new(control(config, &ports, xdp)?);
     let interfaces: Vec<u32> = ports.iter().map(|port| port.interface).collect();
     let tables = Tables::of(args, config, &interfaces)?;
-    let attached = ports.into_iter().map(Attached::from).collect();
+    let host = host(config);
+    let attach = |(port, of): (_, &PortConfig)| {
+        let host = host.as_ref().filter(|_| has_host(config, of)).map(Host::queue);
+        Attached { port, host }
+    };
+    let attached = ports.into_iter().zip(&config.ports).map(attach).collect();
     let pipeline = Pipeline::new(&pool, attached, options(config)).map_err(Failure::new)?;
     let handle = pipeline.handle();
     for (worker, core) in pipeline.workers() {
@@ -123,8 +129,12 @@ fn open<'p>(
 ) -> Result<(Vec<Port<'p>>, Vec<AfXdp>), Failure> {
     let (mut ports, mut xdp) = (Vec::new(), Vec::new());
     for (number, config) in configs.iter().enumerate() {
-        let failed =
-            |error: std::io::Error| Failure::new(format_args!("--port {}: {error}", config.port));
+        let failed = |error: std::io::Error| {
+            let (port, error) = (config.port.to_string(), error.to_string());
+            // Most errors begin with the port's name.
+            let what = error.strip_prefix(&format!("{port}: ")).unwrap_or(&error);
+            Failure::new(format_args!("--port {port}: {what}"))
+        };
         let queues = config.queues.unwrap_or(1);
         let mut port = match &config.port {
             Kind::Memory => generated(number, config, pool),
@@ -158,6 +168,31 @@ fn open<'p>(
         ports.push(port);
     }
     Ok((ports, xdp))
+}
+
+/// Whether the kernel is to have packets of a port that are for it. It does not see what XDP sockets take. It forwards by its
+/// main table: packets of another VRF must not come there.
+fn has_host(config: &Config, port: &PortConfig) -> bool {
+    let vrf = port.vrf.as_deref().or(config.router.vrf.as_deref());
+    matches!(port.port, Kind::AfXdp(_)) && !vrf.is_some_and(|vrf| vrf.contains('/'))
+}
+
+/// The way into the kernel, if a port needs one. Without it the router forwards what its ports can.
+fn host(config: &Config) -> Option<Host> {
+    config.ports.iter().find(|port| has_host(config, port))?;
+    match host::open() {
+        Ok(host) => {
+            info!("{}: packets of routes over interfaces that are no ports", host.name());
+            if let Some(obstacle) = host.obstacle() {
+                warn!("{obstacle}");
+            }
+            Some(host)
+        }
+        Err(error) => {
+            warn!("packets of routes over interfaces that are no ports are dropped: {error}");
+            None
+        }
+    }
 }
 
 /// Flows that a memory port generates.
