@@ -235,10 +235,47 @@ fn mistakes_are_told() {
         ("[[fmp]]\n", "bad.toml: line 1, unknown field `fmp`"),
         ("[[fpm]]\nlisten = \"x\"\n", "bad.toml: line 2, invalid socket address"),
         ("[[kernel]]\n[tables]\nengine = [\"fastest\"]\n", "fastest"),
-        ("http = { token-file = \"/no/such/file\" }\n[[kernel]]\n", "/no/such/file"),
+        ("http = { token-file = \"/no/such/file\" }\n[[kernel]]\n", "token-file /no/such/file"),
+        (
+            "http = { tls-certificate = \"/no/cert\", tls-key = \"/no/key\" }\n[[kernel]]\n",
+            "/no/cert",
+        ),
+        ("[fpm]\nlisten = \"127.0.0.1:1\"\n", "line 1, invalid type: a table, expected a list"),
+        (
+            "[[kernel]]\n[limits]\ntables = \"x\"\n",
+            "line 3, invalid type: string \"x\", expected a number from 0",
+        ),
+        (
+            "[[kernel]]\n[tables]\nbucket = 10\n",
+            "line 3, invalid type: integer `10`, expected text in quotes",
+        ),
+        (
+            "checkpoint = { file = \"/no/such/folder/rib.fib\" }\n[[kernel]]\n",
+            "there is no folder /no/such/folder",
+        ),
     ] {
         let said = check(&["--config", &file(text)]);
         assert!(said.code == 2 && said.err.contains(what), "{text}: {}", said.err);
+    }
+    for (args, what) in [
+        (&["--fpm", "2620"][..], "\"2620\" is no address with a port"),
+        (&["--kernel", "--http", "localhost"], "\"localhost\" is no address with a port"),
+        (
+            &[
+                "--bgp",
+                "--bgp-as",
+                "AS0x1",
+                "--bgp-id",
+                "192.0.2.9",
+                "--bgp-neighbour",
+                "192.0.2.1",
+            ],
+            "\"AS0x1\" is no AS number",
+        ),
+        (&["--config", "/no/such/file"], "--config /no/such/file: "),
+    ] {
+        let said = check(args);
+        assert!(said.code == 2 && said.err.contains(what), "{args:?}: {}", said.err);
     }
     let good = check(&["--fpm", "--bmp", "[::1]:11019", "--kernel"]);
     assert_eq!(good.code, 0, "{}", good.err);

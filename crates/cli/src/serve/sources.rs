@@ -109,7 +109,7 @@ impl Given {
             let host = AnyPrefix::host(neighbour.address);
             let mut password = None;
             if let Some(file) = &neighbour.password_file {
-                let key = first_line(file)?;
+                let key = first_line("password-file", file)?;
                 keys.push((host, key.clone().into_bytes()));
                 password = Some(key);
             }
@@ -175,12 +175,14 @@ impl Given {
     }
 }
 
-/// The secret in a file.
-pub fn first_line(file: &Path) -> Result<String, Failure> {
+/// The secret in a file that this setting names.
+pub fn first_line(setting: &str, file: &Path) -> Result<String, Failure> {
     let text = fs::read_to_string(file)
-        .map_err(|error| Failure::io(format_args!("{}", file.display()), &error))?;
+        .map_err(|error| Failure::io(format_args!("{setting} {}", file.display()), &error))?;
     match text.lines().next().map(str::trim) {
         Some(line) if !line.is_empty() => Ok(line.to_owned()),
-        _ => Err(Failure::new(format_args!("{}: its first line is empty", file.display()))),
+        _ => {
+            Err(Failure::new(format_args!("{setting} {}: its first line is empty", file.display())))
+        }
     }
 }

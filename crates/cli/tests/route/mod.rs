@@ -182,20 +182,26 @@ fn what_is_wrong_with_flags_and_files_is_named() {
         (&["--config", &bad_config], "line 4, \"dpdk\" is no kind of port"),
         (&["--table", &files.path("none"), "--port", "memory"], "none"),
         (&["--table", &table, "--port", "memory", "--seconds=-1"], "no number of seconds"),
+        (&["--kernel", "--port", "afxdp:e1", "--port", "afpacket:e1"], "are on the same interface"),
         (
-            &[
-                "--table",
-                &table,
-                "--next-hops",
-                &files.with("x", "* port 0"),
-                "--port",
-                "memory",
-                "--cores",
-                "9999,1",
-                "--shape",
-                "1-1-1",
-            ],
-            "cores",
+            &["--kernel", "--port", "memory,interface=3", "--port", "memory,interface=3"],
+            "give each its own",
+        ),
+        (&["--kernel", "--port", "afpacket:none"], "--port afpacket:none: No such device"),
+        (&["--table", &table, "--next-hops", &no_file, "--port", "memory"], "--next-hops "),
+        (&["--config", &no_file], "--config "),
+        (&["--kernel", "--port", "memory", "--fpm", "eth1"], "\"eth1\" is no address with a port"),
+        (
+            &["--kernel", "--port", "memory", "--cores", "0,0", "--shape", "1-1-1"],
+            "cores: 3 threads have 2 cores",
+        ),
+        (
+            &["--kernel", "--port", "memory", "--cores", "9999,9999", "--shape", "fused:2"],
+            "cores: there is no core 9999 for this process: it may use ",
+        ),
+        (
+            &["--check", "--kernel", "--port", "memory", "--cores", "9999"],
+            "cores: there is no core 9999 for this process: it may use ",
         ),
     ] {
         let said = said(&[&["route"][..], args].concat());
