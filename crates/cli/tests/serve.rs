@@ -3,23 +3,19 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::{Files, cuts, done, said};
+use crate::common::daemon::{Daemon, PATIENCE};
+use crate::common::fpm::{self, until};
+use crate::common::{Files, done, said};
 use serde_json::Value;
 
-/// The longest that anything is waited for.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A server that runs, and its log.
+/// A server that runs.
 struct Server {
-    child: Child,
-    log: Receiver<Value>,
+    daemon: Daemon,
     http: SocketAddr,
     fpm: SocketAddr,
 }
@@ -27,48 +23,11 @@ struct Server {
 impl Server {
     /// Starts one that takes FPM, on ports that the system gives.
     fn start(args: &[&str]) -> Self {
-        let ports = ["serve", "--log", "json", "--http", "127.0.0.1:0"];
-        let mut child = Command::new(env!("CARGO_BIN_EXE_fibula"))
-            .env_remove("FIBULA_ISA")
-            .args(ports)
-            .args(args)
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the command starts");
-        let err = BufReader::new(child.stderr.take().expect("it is a pipe"));
-        let (send, log) = mpsc::channel();
-        thread::spawn(move || {
-            for line in err.lines().map_while(Result::ok) {
-                let said = serde_json::from_str(&line).unwrap_or(Value::String(line));
-                if send.send(said).is_err() {
-                    break;
-                }
-            }
-        });
-        let nowhere = SocketAddr::from(([0; 4], 0));
-        let mut server = Self { child, log, http: nowhere, fpm: nowhere };
-        server.fpm = server.hear("fpm: listens on ").parse().expect("an address");
-        server.http = server.hear("answering on http://").parse().expect("an address");
-        server
-    }
-
-    /// Waits for a line of the log that begins so; gives its rest.
-    fn hear(&self, begin: &str) -> String {
-        self.hear_at(begin).1
-    }
-
-    /// The same, with the line's level.
-    fn hear_at(&self, begin: &str) -> (String, String) {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            let said = self.log.recv_timeout(left).unwrap_or_else(|e| panic!("no {begin:?}: {e}"));
-            let text = said["message"].as_str().unwrap_or_else(|| panic!("no JSON: {said}"));
-            if let Some(rest) = text.strip_prefix(begin) {
-                let level = said["level"].as_str().expect("lines have a level");
-                return (level.to_owned(), rest.to_owned());
-            }
-        }
+        let serve = ["serve", "--http", "127.0.0.1:0"];
+        let daemon = Daemon::start(&[&serve, args].concat());
+        let fpm = daemon.hear("fpm: listens on ").parse().expect("an address");
+        let http = daemon.hear("answering on http://").parse().expect("an address");
+        Self { daemon, http, fpm }
     }
 
     fn get(&self, path: &str) -> Value {
@@ -143,24 +102,6 @@ impl Server {
     fn connect(&self) -> TcpStream {
         TcpStream::connect(self.fpm).expect("it takes FPM")
     }
-
-    fn signal(&self, name: &str) {
-        let pid = self.child.id().to_string();
-        let sent = Command::new("kill").args([&format!("-{name}"), &pid]).status();
-        assert!(sent.expect("kill is there").success());
-    }
-
-    /// Waits for its end; gives the exit code, if no signal ended it.
-    fn end(&mut self) -> Option<i32> {
-        self.child.wait().expect("it is a child").code()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 fn next_hops(attributes: &Value) -> String {
@@ -181,16 +122,9 @@ fn next_hops(attributes: &Value) -> String {
     hops.join(", ")
 }
 
-fn file(name: &str) -> Vec<u8> {
-    let packed = fs::read(cuts().join("fpm").join(name)).unwrap();
-    let mut content = Vec::new();
-    lzma_rust2::XzReader::new(&packed[..], true).read_to_end(&mut content).unwrap();
-    content
-}
-
 /// The kernel's table at a moment. `resent` is without the table that FRR does not send again.
 fn expected(mark: &str) -> BTreeMap<String, String> {
-    let text = String::from_utf8(file(&format!("small.{mark}.fib.xz"))).unwrap();
+    let text = fpm::kernel(mark);
     let route = |line: &str| {
         let (prefix, rest) = line.split_once(' ').unwrap();
         let (hops, table) = match rest.split_once(" table ") {
@@ -202,22 +136,6 @@ fn expected(mark: &str) -> BTreeMap<String, String> {
         (format!("{prefix}{table}"), hops.join(", "))
     };
     text.lines().map(route).collect()
-}
-
-/// The first connection's bytes until a mark, and from there on.
-fn until(mark: &str) -> (Vec<u8>, Vec<u8>) {
-    let log = fs::read_to_string(cuts().join("fpm/small-nhg.fpm.tsv")).unwrap();
-    let mut bytes = 0;
-    for line in log.lines() {
-        match line.split('\t').collect::<Vec<_>>()[..] {
-            [_, "data", "1", count] => bytes += count.parse::<usize>().unwrap(),
-            [_, "mark", _, name] if name == mark => break,
-            _ => {}
-        }
-    }
-    let mut all = file("small-nhg.c1.fpm.xz");
-    let rest = all.split_off(bytes);
-    (all, rest)
 }
 
 /// Every route and next hop is the kernel's, at each mark; over a lost connection, a full resend, the end of
@@ -236,7 +154,7 @@ fn frr_is_followed_over_losses_and_restarts() {
     server.comes_to(&expected("churned"));
     // The connection is lost: the routes serve on.
     zebra.shutdown(Shutdown::Both).unwrap();
-    server.hear("fpm 127.0.0.1: disconnected");
+    server.daemon.hear("fpm 127.0.0.1: disconnected");
     assert_eq!(server.routes(), expected("churned"));
 
     // Killed with a checkpoint that is whole, another one goes on from it.
@@ -246,18 +164,18 @@ fn frr_is_followed_over_losses_and_restarts() {
     assert_eq!(server.routes(), expected("churned"));
     // The daemon says everything again, but for table 100; then its sessions end.
     let mut zebra = server.connect();
-    let second = file("small-nhg.c2.fpm.xz");
+    let second = fpm::file("small-nhg.c2.fpm.xz");
     zebra.write_all(&second).unwrap();
     server.comes_to(&{
         let mut ended = expected("ended");
         ended.retain(|prefix, _| !prefix.contains("table"));
         ended
     });
-    server.signal("TERM");
+    server.daemon.signal("TERM");
     // A connection that is closed because the operator ends the server is nothing to warn of.
-    let (level, rest) = server.hear_at("fpm 127.0.0.1: closed behind byte ");
+    let (level, rest) = server.daemon.hear_at("fpm 127.0.0.1: closed behind byte ");
     assert_eq!((&*level, rest.ends_with(": this end was stopped")), ("INFO", true), "{rest}");
-    assert_eq!(server.end(), Some(0));
+    assert_eq!(server.daemon.end().1, Some(0));
     // The checkpoint is a table for other commands.
     let looked = done(&["lookup", "--table", &checkpoint, "--json", "10.9.0.7"]);
     assert!(looked.out.contains("10.9.0.0/24"), "{}", looked.out);
@@ -276,12 +194,12 @@ fn a_reload_keeps_what_did_not_change() {
     server.comes_to(&expected("loaded"));
 
     files.with("serve.toml", "[[fpm]]\nlisten = 7\n");
-    server.signal("HUP");
-    server.hear("the configuration is as it was: ");
+    server.daemon.signal("HUP");
+    server.daemon.hear("the configuration is as it was: ");
     files.with("serve.toml", format!("{fpm}[[bmp]]\nlisten = \"127.0.0.1:0\"\n"));
-    server.signal("HUP");
-    server.hear("bmp: listens on ");
-    server.hear("configured again");
+    server.daemon.signal("HUP");
+    server.daemon.hear("bmp: listens on ");
+    server.daemon.hear("configured again");
     // The connection is there still.
     zebra.write_all(&rest).unwrap();
     server.comes_to(&expected("churned"));
@@ -291,7 +209,7 @@ fn a_reload_keeps_what_did_not_change() {
     assert_eq!(names, ["bmp", "fpm", "fpm 127.0.0.1"]);
 
     files.with("serve.toml", "[[bmp]]\nlisten = \"127.0.0.1:0\"\n");
-    server.signal("HUP");
+    server.daemon.signal("HUP");
     server.comes_to(&BTreeMap::new());
 }
 
@@ -300,7 +218,7 @@ fn a_reload_keeps_what_did_not_change() {
 fn garbage_is_disconnected() {
     let server = Server::start(&["--fpm", "127.0.0.1:0"]);
     server.connect().write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
-    let why = server.hear("fpm 127.0.0.1: disconnected behind byte ");
+    let why = server.daemon.hear("fpm 127.0.0.1: disconnected behind byte ");
     assert!(why.contains("this is no FPM stream"), "{why}");
     server.connect().write_all(&until("loaded").0).unwrap();
     server.comes_to(&expected("loaded"));
@@ -317,10 +235,47 @@ fn mistakes_are_told() {
         ("[[fmp]]\n", "bad.toml: line 1, unknown field `fmp`"),
         ("[[fpm]]\nlisten = \"x\"\n", "bad.toml: line 2, invalid socket address"),
         ("[[kernel]]\n[tables]\nengine = [\"fastest\"]\n", "fastest"),
-        ("http = { token-file = \"/no/such/file\" }\n[[kernel]]\n", "/no/such/file"),
+        ("http = { token-file = \"/no/such/file\" }\n[[kernel]]\n", "token-file /no/such/file"),
+        (
+            "http = { tls-certificate = \"/no/cert\", tls-key = \"/no/key\" }\n[[kernel]]\n",
+            "/no/cert",
+        ),
+        ("[fpm]\nlisten = \"127.0.0.1:1\"\n", "line 1, invalid type: a table, expected a list"),
+        (
+            "[[kernel]]\n[limits]\ntables = \"x\"\n",
+            "line 3, invalid type: string \"x\", expected a number from 0",
+        ),
+        (
+            "[[kernel]]\n[tables]\nbucket = 10\n",
+            "line 3, invalid type: integer `10`, expected text in quotes",
+        ),
+        (
+            "checkpoint = { file = \"/no/such/folder/rib.fib\" }\n[[kernel]]\n",
+            "there is no folder /no/such/folder",
+        ),
     ] {
         let said = check(&["--config", &file(text)]);
         assert!(said.code == 2 && said.err.contains(what), "{text}: {}", said.err);
+    }
+    for (args, what) in [
+        (&["--fpm", "2620"][..], "\"2620\" is no address with a port"),
+        (&["--kernel", "--http", "localhost"], "\"localhost\" is no address with a port"),
+        (
+            &[
+                "--bgp",
+                "--bgp-as",
+                "AS0x1",
+                "--bgp-id",
+                "192.0.2.9",
+                "--bgp-neighbour",
+                "192.0.2.1",
+            ],
+            "\"AS0x1\" is no AS number",
+        ),
+        (&["--config", "/no/such/file"], "--config /no/such/file: "),
+    ] {
+        let said = check(args);
+        assert!(said.code == 2 && said.err.contains(what), "{args:?}: {}", said.err);
     }
     let good = check(&["--fpm", "--bmp", "[::1]:11019", "--kernel"]);
     assert_eq!(good.code, 0, "{}", good.err);

@@ -143,16 +143,17 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let memory = table.0.memory();
     println!("{} routes, {:.1} bytes each", memory.routes, memory.per_route());
-    for _ in 0..3 {
+    // The views of BMP have tables of their own; the one without a name is empty.
+    let vrfs: Vec<_> = table.0.vrfs().collect();
+    for vrf in vrfs.into_iter().flat_map(|vrf| [vrf; 3]) {
         let began = Instant::now();
-        let copy = table.0.freeze(0);
+        let copy = table.0.freeze(vrf);
         let held = began.elapsed();
         let made = copy.table()?;
-        println!(
-            "a copy of {} routes: held for {held:?}, made in {:?}",
-            made.v4.len() + made.v6.len(),
-            began.elapsed()
-        );
+        let routes = made.v4.len() + made.v6.len();
+        if routes > 0 {
+            println!("a copy of {routes} routes: held for {held:?}, made in {:?}", began.elapsed());
+        }
     }
     for _ in 0..3 {
         let began = Instant::now();

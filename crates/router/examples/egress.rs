@@ -1,6 +1,7 @@
-//! What it costs to make the paths of a router: `cargo run --release -p fibula-router --example egress [GROUPS] [NEIGHBOURS]`.
+//! What it costs to make the paths of a router: `cargo run --release -p fibula-router --example egress [GROUPS] [NEIGHBOURS] [SUBNETS]`.
 //!
-//! Each group has two gateways over two ports, which are among the neighbours. Prints the best of ten.
+//! Each group has two gateways without an interface, over two ports, which are among the neighbours. So many other subnets are on the
+//! first port. Prints the best of ten.
 
 use std::env;
 use std::time::{Duration, Instant};
@@ -12,7 +13,8 @@ use fibula_router::control::{Links, PortLink, egress};
 
 fn main() {
     let mut numbers = env::args().skip(1).map(|text| text.parse::<u32>().expect("a number"));
-    let (groups, neighbours) = (numbers.next().unwrap_or(10_000), numbers.next().unwrap_or(10_000));
+    let mut number = |default| numbers.next().unwrap_or(default);
+    let (groups, neighbours, subnets) = (number(10_000), number(10_000), number(0));
     let at = |number: u32| std::net::Ipv4Addr::from(0x0a00_0000 + number).into();
     let mut links = Links::default();
     for index in [1, 2] {
@@ -21,6 +23,10 @@ fn main() {
         links.apply(Said::Interface(interface));
         let local = at(index << 20);
         links.apply(Said::Address(Address { interface: index, local, subnet: local, len: 12 }));
+    }
+    for number in 0..subnets {
+        let local = std::net::Ipv4Addr::from(0xc600_0000 + number * 4).into();
+        links.apply(Said::Address(Address { interface: 1, local, subnet: local, len: 30 }));
     }
     let address = |number: u32| at(((number % 2 + 1) << 20) + 1 + number / 2);
     for number in 0..neighbours {
@@ -49,6 +55,6 @@ fn main() {
         assert_eq!(paths.told().groups.len() as u32, groups);
     }
     println!(
-        "{groups} groups, {neighbours} neighbours: egress table {making:.2?}, paths {compiling:.2?}"
+        "{groups} groups, {neighbours} neighbours, {subnets} more subnets: egress table {making:.2?}, paths {compiling:.2?}"
     );
 }

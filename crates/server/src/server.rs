@@ -210,6 +210,16 @@ async fn forget_tables(site: Arc<Site>) {
     }
 }
 
+impl TlsFiles {
+    /// Reads both files, as the server does when it starts.
+    ///
+    /// # Errors
+    /// If one cannot be read, or they do not belong together.
+    pub fn check(&self) -> Result<(), ServerError> {
+        acceptor(self).map(drop)
+    }
+}
+
 fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, ServerError> {
     let of_file = |path: &Path, what: &dyn fmt::Display| ServerError::Tls {
         path: path.to_owned(),

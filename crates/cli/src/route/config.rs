@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use fibula_router::pipeline::check_cores;
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::port::PortConfig;
 use crate::failure::Failure;
 use crate::serve::config::{
-    Bgp, Checkpoint, Config as Feeds, Http, Kernel, Limits, Mrt, Ris, Stream, Tables, Text,
+    Bgp, Checkpoint, Config as Feeds, Http, Kernel, Limits, Mrt, Ris, Stream, Tables, Text, read,
 };
 
 /// The whole file. What feeds tables is as in that of `fibula serve`.
@@ -97,6 +98,15 @@ pub enum Shape {
     Stages(usize, usize, usize),
 }
 
+impl Shape {
+    fn threads(self) -> usize {
+        match self {
+            Self::Fused(threads) => threads,
+            Self::Stages(receive, lookup, transmit) => receive + lookup + transmit,
+        }
+    }
+}
+
 impl FromStr for Shape {
     type Err = String;
 
@@ -142,8 +152,7 @@ pub struct Config {
 impl Config {
     /// Reads the file.
     pub fn read(path: &Path) -> Result<Self, Failure> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Failure::io(format_args!("{}", path.display()), &error))?;
+        let text = read(path)?;
         Self::parse(&text, &path.display().to_string())
     }
 
@@ -183,16 +192,44 @@ impl Config {
             () if self.router.next_hops.is_some() && !has_table => {
                 Failure::new("--next-hops says what the values of --table mean; there is none")
             }
-            () if self.router.vrf.is_some() && has_table => {
-                Failure::new("vrf is for tables of sources, and --table is not one")
+            () if has_table && self.vrfs().next().is_some() => {
+                Failure::new("vrf names a table of a source, and --table is not one")
+                    .hint("leave vrf out, or take a source in place of --table")
             }
-            () => return self.checked_pipeline(),
+            () => match self.unknown_vrf() {
+                Some(failure) => failure,
+                None => return self.checked_pipeline(),
+            },
         };
         Err(failure)
     }
 
+    /// The tables that are named.
+    fn vrfs(&self) -> impl Iterator<Item = &str> {
+        let of_ports = self.ports.iter().filter_map(|port| port.vrf.as_deref());
+        self.router.vrf.as_deref().into_iter().chain(of_ports)
+    }
+
+    /// A table that no source feeds: packets would be forwarded by an empty one.
+    fn unknown_vrf(&self) -> Option<Failure> {
+        let sources = self.feeds.sources();
+        let is_fed = |vrf: &str| {
+            let table = vrf.split('/').next().unwrap_or(vrf);
+            sources.iter().any(|source| source.table == table)
+        };
+        let vrf = self.vrfs().find(|vrf| !is_fed(vrf))?;
+        let mut tables: Vec<&str> = sources.iter().map(|source| &*source.table).collect();
+        tables.dedup();
+        let what = Failure::new(format_args!("no source feeds the table of vrf {vrf:?}"));
+        Some(what.hint(format_args!(
+            "tables are called as their sources ({}), with a routing instance behind: {}/100",
+            tables.join(", "),
+            tables.first().unwrap_or(&"fpm")
+        )))
+    }
+
     fn checked_pipeline(self) -> Result<Self, Failure> {
-        let PipelineConfig { burst, slots, slot_bytes, .. } = self.pipeline;
+        let PipelineConfig { burst, slots, slot_bytes, shape, ref cores, .. } = self.pipeline;
         if !(1..=256).contains(&burst) {
             return Err(Failure::new(format_args!(
                 "--burst {burst}: a burst has 1 to 256 packets"
@@ -208,14 +245,25 @@ impl Config {
                 "pipeline: slots is from 256 to 4194304, not {slots}"
             )));
         }
+        if let Some(cores) = cores {
+            let threads = shape.threads();
+            if cores.len() < threads {
+                return Err(Failure::new(format_args!(
+                    "cores: {threads} threads have {} cores: name one for each, or none at all",
+                    cores.len()
+                )));
+            }
+            check_cores(cores).map_err(|what| Failure::new(format_args!("cores: {what}")))?;
+        }
         if self.ports.len() > 255 {
             return Err(Failure::new("a router has at most 255 ports"));
         }
-        let mut names: Vec<String> = self.ports.iter().map(|port| port.port.to_string()).collect();
-        names.sort_unstable();
-        names.retain(|name| name != "memory");
-        match names.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => Err(Failure::new(format_args!("--port {} is there twice", pair[0]))),
+        let mut pairs =
+            self.ports.iter().enumerate().flat_map(|(at, port)| {
+                self.ports[..at].iter().filter_map(|other| other.collide(port))
+            });
+        match pairs.next() {
+            Some(what) => Err(Failure::new(what)),
             None => Ok(self),
         }
     }
@@ -245,6 +293,7 @@ mod tests {
 
     #[test]
     fn a_file_has_all_that_flags_have() {
+        let core = fibula_router::pipeline::groups()[0][0];
         let text = r#"
 http = { listen = "127.0.0.1:9999" }
 [[fpm]]
@@ -253,7 +302,7 @@ listen = "127.0.0.1:2620"
 vrf = "fpm/100"
 [pipeline]
 shape = "1-1-1"
-cores = [1, 2, 3]
+cores = [CORE, CORE, CORE]
 burst = 32
 [[port]]
 port = "afxdp:eth1"
@@ -264,7 +313,8 @@ addresses = ["192.0.2.1/24", "2001:db8::1/64"]
 neighbours = { "192.0.2.9" = "02:00:00:00:00:09" }
 times = true
 "#;
-        let config = Config::parse(text, "f").and_then(Config::checked).unwrap();
+        let text = text.replace("CORE", &core.to_string());
+        let config = Config::parse(&text, "f").and_then(Config::checked).unwrap();
         assert_eq!(config.feeds.sources().len(), 1);
         assert_eq!(config.router.vrf.as_deref(), Some("fpm/100"));
         assert_eq!(config.pipeline.shape, Shape::Stages(1, 1, 1));

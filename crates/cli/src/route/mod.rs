@@ -8,19 +8,17 @@ mod next_hops;
 mod port;
 mod report;
 mod run;
+mod tables;
 
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use tracing_subscriber::filter::LevelFilter;
 
 use crate::failure::{Failure, Outcome};
 use crate::output::stdout;
-use crate::serve::config::{Kernel, Stream};
-use crate::serve::log::{self, LogFormat};
-use crate::serve::{run as serve_run, sources};
+use crate::serve::flags::{Flags, check_sources, socket_address};
 use crate::source::ReadArgs;
 use config::{Config, Shape};
 use port::PortConfig;
@@ -42,7 +40,8 @@ Ports:
   memory         packets that are generated, to random addresses
 Settings of pcap, memory and tap follow, with commas between: interface=3 (as routes call it), mac=,
 mtu=, address=192.0.2.1/24, neighbour=192.0.2.9=02:00:00:00:00:09, times (pcap: packets come as far
-apart as their times say). afxdp and afpacket have what the kernel says of their interfaces, and the
+apart as their times say). Any port may have vrf=fpm/100: what comes in there is forwarded by that
+table. afxdp and afpacket have what the kernel says of their interfaces, and the
 kernel finds their neighbours.
 
 A route over an interface that is no port of the router goes to the kernel, which forwards it.
@@ -52,18 +51,8 @@ SIGTERM ends within a second, with a summary on standard output. docs/router.md 
 #[derive(ClapArgs, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// A file of configuration (TOML); flags add to it
-    #[arg(long, short, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// Check the configuration, say what would be done, and end
-    #[arg(long)]
-    check: bool,
-    /// Take FPM connections of FRR's zebra there
-    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:2620")]
-    fpm: Option<SocketAddr>,
-    /// Follow the kernel's own forwarding table
-    #[arg(long)]
-    kernel: bool,
+    #[command(flatten)]
+    flags: Flags,
     /// Forward by a table that does not change: a snapshot, table files, gen:v4:2024:900000:1
     #[arg(long, short, value_name = "TABLE,...")]
     table: Vec<String>,
@@ -84,11 +73,8 @@ pub struct Args {
     burst: Option<usize>,
     /// Answer over HTTP there: what `fibula serve` answers, and metrics of packets
     #[arg(long, visible_alias = "metrics", value_name = "ADDRESS",
-          num_args = 0..=1, default_missing_value = "127.0.0.1:8080")]
+          num_args = 0..=1, default_missing_value = "127.0.0.1:8080", value_parser = socket_address)]
     http: Option<SocketAddr>,
-    /// Engines in order of preference
-    #[arg(long, short, value_delimiter = ',', value_name = "NAME,...")]
-    engine: Vec<String>,
     /// Wait until the sources have said everything before the first packet is taken, at most so many seconds
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "60")]
     wait: Option<u64>,
@@ -98,12 +84,6 @@ pub struct Args {
     /// Print the summary as a JSON object
     #[arg(long)]
     json: bool,
-    /// How log lines look
-    #[arg(long, value_enum, default_value_t)]
-    log: LogFormat,
-    /// What is logged: error, warn, info, debug
-    #[arg(long, value_name = "LEVEL", default_value = "info")]
-    log_level: LevelFilter,
     #[command(flatten)]
     read: ReadArgs,
 }
@@ -118,19 +98,13 @@ fn seconds(text: &str) -> Result<f64, String> {
 impl Args {
     /// The file's configuration, with what the flags add.
     fn config(&self) -> Result<Config, Failure> {
-        let mut config = match &self.config {
+        let mut config = match &self.flags.config {
             Some(path) => Config::read(path)?,
             None => Config::default(),
         };
-        config.feeds.fpm.extend(self.fpm.map(Stream::at));
-        if self.kernel {
-            config.feeds.kernel.push(Kernel::default());
-        }
+        self.flags.add_to(&mut config.feeds, None);
         if let Some(listen) = self.http {
             config.feeds.http.get_or_insert_default().listen = listen;
-        }
-        if !self.engine.is_empty() {
-            config.feeds.tables.engine.clone_from(&self.engine);
         }
         config.router.table.extend(self.table.iter().cloned());
         if self.next_hops.is_some() {
@@ -151,18 +125,15 @@ impl Args {
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let config = args.config()?;
     crate::engines::choose::<u32>(&config.feeds.tables.engine)?;
-    if args.check {
-        sources::all(&config.feeds, |_| None)?;
-        serve_run::server_options(&config.feeds)?;
+    if args.flags.check {
         let mut out = stdout();
-        for source in config.feeds.sources() {
-            writeln!(out, "{}: {}, into table {}", source.name, source.what, source.table)?;
-        }
+        check_sources(&config.feeds, &mut out)?;
         for table in &config.router.table {
             writeln!(out, "table: {table}")?;
         }
         for (number, port) in config.ports.iter().enumerate() {
-            writeln!(out, "port {number}: {}", port.port)?;
+            let vrf = port.vrf.as_ref().map_or(String::new(), |vrf| format!(", forwards by {vrf}"));
+            writeln!(out, "port {number}: {}{vrf}", port.port)?;
         }
         if let Some(http) = &config.feeds.http {
             writeln!(out, "answers on {}", http.listen)?;
@@ -170,6 +141,6 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         out.flush()?;
         return Ok(Outcome::Done);
     }
-    log::begin(args.log, args.log_level);
+    args.flags.begin_log();
     run::run(args, &config)
 }

@@ -33,10 +33,12 @@ pub fn of_table(
 ) -> Result<Vec<NextHops>, Failure> {
     match file {
         Some(path) => {
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| Failure::io(format_args!("{}", path.display()), &error))?;
             let name = path.display().to_string();
-            Meanings::parse(&text, &name, &interface)?.of_all(columns, &name)
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| Failure::io(format_args!("--next-hops {name}"), &error))?;
+            Meanings::parse(&text, &name, &interface)
+                .and_then(|meanings| meanings.of_all(columns, &name))
+                .map_err(|failure| failure.hint("docs/router.md has the form of the file"))
         }
         None => of_columns(columns),
     }
@@ -46,10 +48,9 @@ pub fn of_table(
 fn of_columns(columns: &Columns) -> Result<Vec<NextHops>, Failure> {
     let find = |name: &str| columns.find(name);
     let Some(gateway) = find("next_hop") else {
-        let names: Vec<&str> = columns.names().collect();
         return Err(Failure::new(format_args!(
-            "the table has no column next_hop (its columns: {})",
-            if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+            "the table has no column next_hop ({})",
+            names(columns)
         ))
         .hint(
             "--next-hops FILE says which next hop each value means; docs/router.md has its form",
@@ -57,6 +58,14 @@ fn of_columns(columns: &Columns) -> Result<Vec<NextHops>, Failure> {
     };
     let others = [find("interface"), find("weight"), find("kind")];
     (0..columns.len()).map(|row| of_row(columns, row, gateway, others)).collect()
+}
+
+fn names(columns: &Columns) -> String {
+    let names: Vec<&str> = columns.names().collect();
+    match &names[..] {
+        [] => "it has no columns".to_owned(),
+        some => format!("its columns: {}", some.join(", ")),
+    }
 }
 
 fn of_row(
@@ -142,28 +151,39 @@ impl Meanings {
                 return Err(fail(format!("{value} is there twice")));
             }
         }
+        if meanings.by_value.is_empty() && meanings.others.is_none() {
+            return Err(Failure::new(format_args!("{name}: no line says what a value means")));
+        }
         Ok(meanings)
     }
 
     fn of_all(&self, columns: &Columns, name: &str) -> Result<Vec<NextHops>, Failure> {
         let column = match &self.column {
             Some(wanted) => columns.find(wanted).ok_or_else(|| {
-                Failure::new(format_args!("{name}: the table has no column {wanted}"))
+                Failure::new(format_args!(
+                    "{name}: the table has no column {wanted} ({})",
+                    names(columns)
+                ))
             })?,
             None => 0,
         };
         let has_values = column < columns.width();
-        let of = |row: u32| {
-            let value = match has_values.then(|| columns.value(column, row)) {
-                None | Some(Value::Null) => String::new(),
-                Some(Value::Int(number)) => number.to_string(),
-                Some(Value::Str(text)) => text.to_owned(),
-            };
-            self.by_value.get(&value).or(self.others.as_ref()).cloned().unwrap_or_default()
+        let value = |row: u32| match has_values.then(|| columns.value(column, row)) {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::Int(number)) => number.to_string(),
+            Some(Value::Str(text)) => text.to_owned(),
         };
         // A table without values has routes of one kind.
         let rows = columns.len().max(1);
-        Ok((0..rows).map(of).collect())
+        let of = |row| self.by_value.get(&value(row)).or(self.others.as_ref());
+        if !(0..rows).any(|row| of(row).is_some()) {
+            return Err(Failure::new(format_args!(
+                "{name}: no value of the table has a line, so no packet would be forwarded; its first value is {:?} ({})",
+                value(0),
+                names(columns)
+            )));
+        }
+        Ok((0..rows).map(|row| of(row).cloned().unwrap_or_default()).collect())
     }
 }
 
@@ -177,15 +197,27 @@ fn line_of(text: &str, interface: &dyn Fn(usize) -> Option<u32>) -> Result<NextH
         let mut hop = NextHop { gateway: None, interface: None, weight: 1 };
         let mut words = text.split_whitespace();
         while let Some(word) = words.next() {
+            if RouteKind::ALL.iter().any(|kind| kind.name() == word) {
+                return Err(format!("{word} stands alone behind its value"));
+            }
             let value = words.next().ok_or_else(|| format!("{word} has nothing behind it"))?;
-            let bad = || format!("{word} {value:?}");
+            let bad = |what: &str| format!("{word} {value:?} is no {what}");
+            let twice = || format!("{word} is there twice: next hops are separated by commas");
             match word {
-                "via" => hop.gateway = Some(value.parse().map_err(|_| bad())?),
-                "weight" => hop.weight = value.parse().map_err(|_| bad())?,
+                "via" if hop.gateway.is_some() => return Err(twice()),
+                "via" => {
+                    let gateway = value.parse().map_err(|_| bad("address of a gateway"))?;
+                    hop.gateway = Some(gateway);
+                }
+                "weight" => {
+                    hop.weight = value.parse().map_err(|_| bad("number from 1 to 4294967295"))?;
+                }
+                "port" if hop.interface.is_some() => return Err(twice()),
                 "port" => {
-                    let number = value.parse().map_err(|_| bad())?;
-                    let index = interface(number);
-                    hop.interface = Some(index.ok_or_else(|| format!("there is no port {number}"))?);
+                    let index = value.parse().ok().and_then(interface);
+                    hop.interface = Some(index.ok_or_else(|| {
+                        format!("there is no port {value}: ports have numbers from 0, in their order")
+                    })?);
                 }
                 _ => {
                     return Err(format!(
@@ -196,7 +228,7 @@ fn line_of(text: &str, interface: &dyn Fn(usize) -> Option<u32>) -> Result<NextH
         }
         match hop {
             NextHop { gateway: None, interface: None, .. } => {
-                Err("a next hop has neither via nor port".to_owned())
+                Err("a next hop has neither via nor port (or a comma has none behind it)".to_owned())
             }
             NextHop { weight: 0, .. } => Err("a weight is at least 1".to_owned()),
             hop => Ok(hop),
@@ -230,7 +262,16 @@ mod tests {
         for (text, what) in [
             ("\n64500", "line 2: \"64500\" has no next hops"),
             ("a via", "line 1: via has nothing"),
-            ("a via x", "line 1: via \"x\""),
+            ("a via x", "line 1: via \"x\" is no address"),
+            (
+                "a via 1.2.3.4 via 1.2.3.5",
+                "line 1: via is there twice: next hops are separated by commas",
+            ),
+            ("a via 1.2.3.4 weight x", "line 1: weight \"x\" is no number"),
+            ("a port x", "line 1: there is no port x"),
+            ("a port 0,", "line 1: a next hop has neither"),
+            ("a blackhole 3", "line 1: blackhole stands alone"),
+            ("# nothing\n", "hops: no line says"),
             ("a port 2", "line 1: there is no port 2"),
             ("a weight 2", "line 1: a next hop has neither"),
             ("a port 0 weight 0", "line 1: a weight is at least 1"),
@@ -267,6 +308,15 @@ mod tests {
             "via 192.0.2.1",
         ];
         assert_eq!(texts, expected);
+        let mut asn = fibula_rib::ColumnsBuilder::new(&[("asn", Int)]);
+        asn.push(&[Value::Int(64500)]).unwrap();
+        let asn = asn.finish().unwrap();
+        let of_all = |text| parse(text).unwrap().of_all(&asn, "hops").map_err(|f| f.to_string());
+        assert_eq!(of_all("64500 port 0").unwrap()[0].to_string(), "on the link interface 7");
+        let error = of_all("64501 port 0").unwrap_err();
+        assert!(error.contains("its first value is \"64500\" (its columns: asn)"), "{error}");
+        let error = of_all("column country\n64500 port 0").unwrap_err();
+        assert!(error.contains("no column country (its columns: asn)"), "{error}");
         let other = fibula_rib::ColumnsBuilder::new(&[("asn", Int)]).finish().unwrap();
         let error = of_table(&other, None, |_| None).unwrap_err().to_string();
         assert!(error.contains("no column next_hop (its columns: asn)"), "{error}");

@@ -33,6 +33,16 @@ impl Kind {
     }
 }
 
+impl Kind {
+    /// The interface that it is on, by name.
+    fn device(&self) -> Option<&str> {
+        match self {
+            Self::AfPacket(name) | Self::AfXdp(name) | Self::Tap(name) => Some(name),
+            Self::Memory | Self::Pcap { .. } => None,
+        }
+    }
+}
+
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -158,6 +168,8 @@ pub struct PortConfig {
     pub times: bool,
     /// Of afpacket and tap: how many queues.
     pub queues: Option<u16>,
+    /// The live table that packets which come in here are forwarded by; that of the router if none is named.
+    pub vrf: Option<String>,
 }
 
 impl FromStr for PortConfig {
@@ -176,6 +188,7 @@ impl FromStr for PortConfig {
             neighbours: BTreeMap::new(),
             times: false,
             queues: None,
+            vrf: None,
         };
         for part in parts {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
@@ -184,7 +197,8 @@ impl FromStr for PortConfig {
                 "interface" => config.interface = Some(number()?),
                 "mtu" => config.mtu = Some(number()?),
                 "queues" => {
-                    config.queues = Some(value.parse().map_err(|_| format!("queues={value:?}"))?);
+                    let count = value.parse().map_err(|_| format!("queues={value:?} is no number"));
+                    config.queues = Some(count?);
                 }
                 "mac" => config.mac = Some(value.parse()?),
                 "address" => config.addresses.push(value.parse()?),
@@ -195,9 +209,10 @@ impl FromStr for PortConfig {
                     config.neighbours.insert(address, mac.parse()?);
                 }
                 "times" => config.times = true,
+                "vrf" => config.vrf = Some(value.to_owned()),
                 _ => {
                     return Err(format!(
-                        "{key:?} is no setting of a port: interface, mac, mtu, address, neighbour, times, queues"
+                        "{key:?} is no setting of a port: interface, mac, mtu, address, neighbour, times, queues, vrf"
                     ));
                 }
             }
@@ -231,6 +246,10 @@ impl PortConfig {
         if self.interface.is_some_and(|index| index == 0 || index >= NO_INTERFACE) {
             return Err(format!("{port}: an interface's index is from 1 to {}", NO_INTERFACE - 1));
         }
+        if matches!(port, Kind::Pcap { input: Some(input), output: Some(output) } if input == output)
+        {
+            return Err(format!("{port}: it would overwrite the capture that it reads"));
+        }
         if self.times && !matches!(port, Kind::Pcap { input: Some(_), .. }) {
             return Err(format!("{port}: times is for a capture that is read"));
         }
@@ -243,6 +262,33 @@ impl PortConfig {
             return Err(format!("{port}: it has from 1 to 64 queues"));
         }
         Ok(())
+    }
+
+    /// Why they cannot be ports of one router: two of one interface, or files that one writes and another uses.
+    pub fn collide(&self, other: &Self) -> Option<String> {
+        let (a, b) = (&self.port, &other.port);
+        let both = |what: &str| Some(format!("ports {a} and {b} {what}"));
+        if a == b && *a != Kind::Memory {
+            return Some(format!("--port {a} is there twice"));
+        }
+        if a.device().is_some() && a.device() == b.device() {
+            return both("are on the same interface: leave one of them out");
+        }
+        if self.interface.is_some() && self.interface == other.interface {
+            return both("have the same interface: routes name one of them, give each its own");
+        }
+        match (a, b) {
+            (Kind::Pcap { output: Some(a), .. }, Kind::Pcap { output: Some(b), .. }) if a == b => {
+                both("write the same file")
+            }
+            (Kind::Pcap { output: Some(out), .. }, Kind::Pcap { input: Some(from), .. })
+            | (Kind::Pcap { input: Some(from), .. }, Kind::Pcap { output: Some(out), .. })
+                if out == from =>
+            {
+                both("use the same file, which one of them overwrites")
+            }
+            _ => None,
+        }
     }
 
     /// The router's MAC address at a port without an interface.
@@ -323,10 +369,34 @@ mod tests {
             ("memory,address=192.0.2.1", "prefix length"),
             ("memory,neighbour=192.0.2.1", "ADDRESS=MAC"),
             ("memory,speed=1", "no setting of a port"),
+            ("afpacket:eth1,queues=x", "queues=\"x\" is no number"),
+            ("pcap:a.pcap:a.pcap", "overwrite the capture that it reads"),
             ("afxdp:a-name-that-is-too-long", "longer"),
         ] {
             let error = text.parse::<PortConfig>().unwrap_err();
             assert!(error.contains(what), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn ports_that_are_not_for_one_router_are_named() {
+        let collide = |a: &str, b: &str| {
+            let [a, b]: [PortConfig; 2] = [a, b].map(|text| text.parse().unwrap());
+            assert_eq!(a.collide(&b).is_some(), b.collide(&a).is_some());
+            a.collide(&b).unwrap_or_default()
+        };
+        for (a, b, what) in [
+            ("tap:t", "tap:t", "--port tap:t is there twice"),
+            ("afxdp:eth1", "afpacket:eth1", "on the same interface"),
+            ("memory,interface=3", "pcap:a:,interface=3", "give each its own"),
+            ("pcap:a:b", "pcap:c:b", "write the same file"),
+            ("pcap:a:b", "pcap:b:", "which one of them overwrites"),
+        ] {
+            let found = collide(a, b);
+            assert!(found.contains(what), "{a} {b}: {found}");
+        }
+        for (a, b) in [("memory", "memory"), ("pcap:a:b", "pcap:a:c"), ("tap:t", "tap:u")] {
+            assert_eq!(collide(a, b), "");
         }
     }
 }

@@ -7,18 +7,16 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fibula_core::{NextHops, Vrf};
 use fibula_feeds::net::{Handle as FeedsHandle, Hub, speaking};
 use fibula_feeds::{Board, FeedError, Positions, SourceState};
-use fibula_fib::{Fib, FibOptions};
+use fibula_fib::FibOptions;
 use fibula_rib::{Live, LiveOptions, Rib};
 use fibula_router::control::{Control, ControlOptions, Happened, PortLink};
-use fibula_router::pipeline::{
-    Attached, Cores, Event, Handle, Routing, Shape as Threads, Snapshot, Stage,
-};
+use fibula_router::pipeline::{Attached, Cores, Event, Handle, Shape as Threads, Snapshot};
 use fibula_router::port::afxdp::AfXdp;
+use fibula_router::port::host::{self, Host};
 use fibula_router::port::{Port, afpacket, afxdp, memory, pcap, tap};
-use fibula_router::{ForwardOptions, Forwarder, Pipeline, PipelineOptions, Pool};
+use fibula_router::{Pipeline, PipelineOptions, Pool};
 use fibula_server::{MetricsText, MoreMetrics, Server};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -28,11 +26,10 @@ use super::Args;
 use super::config::{Config, PipelineConfig, Shape};
 use super::port::{Kind, PortConfig};
 use super::report::Counted;
+use super::tables::Tables;
 use crate::failure::{Failure, Outcome};
 use crate::output::stdout;
 use crate::serve::{run as serve, sources};
-use crate::source::Source;
-use crate::table;
 
 /// Forwards until a signal ends it, or nothing will ever come in again.
 pub fn run(args: &Args, config: &Config) -> Result<Outcome, Failure> {
@@ -44,7 +41,12 @@ pub fn run(args: &Args, config: &Config) -> Result<Outcome, Failure> {
     let control = Arc::new(control(config, &ports, xdp)?);
     let interfaces: Vec<u32> = ports.iter().map(|port| port.interface).collect();
     let tables = Tables::of(args, config, &interfaces)?;
-    let attached = ports.into_iter().map(Attached::from).collect();
+    let host = host(config);
+    let attach = |(port, of): (_, &PortConfig)| {
+        let host = host.as_ref().filter(|_| has_host(config, of)).map(Host::queue);
+        Attached { port, host }
+    };
+    let attached = ports.into_iter().zip(&config.ports).map(attach).collect();
     let pipeline = Pipeline::new(&pool, attached, options(config)).map_err(Failure::new)?;
     let handle = pipeline.handle();
     for (worker, core) in pipeline.workers() {
@@ -79,7 +81,7 @@ pub fn run(args: &Args, config: &Config) -> Result<Outcome, Failure> {
     if let (Some(seconds), Some(live)) = (args.wait, &live) {
         wait(&board, live, Duration::from_secs(seconds))?;
     }
-    let stages = stages(config, &control, &tables, pipeline.lookups())?;
+    let stages = tables.stages(config, &control, pipeline.lookups())?;
     let (signalled, (ended, end)) = (signals.handle(), mpsc::channel::<()>());
     let began = Instant::now();
     let resolver = control.resolver();
@@ -127,8 +129,12 @@ fn open<'p>(
 ) -> Result<(Vec<Port<'p>>, Vec<AfXdp>), Failure> {
     let (mut ports, mut xdp) = (Vec::new(), Vec::new());
     for (number, config) in configs.iter().enumerate() {
-        let failed =
-            |error: std::io::Error| Failure::new(format_args!("--port {}: {error}", config.port));
+        let failed = |error: std::io::Error| {
+            let (port, error) = (config.port.to_string(), error.to_string());
+            // Most errors begin with the port's name.
+            let what = error.strip_prefix(&format!("{port}: ")).unwrap_or(&error);
+            Failure::new(format_args!("--port {port}: {what}"))
+        };
         let queues = config.queues.unwrap_or(1);
         let mut port = match &config.port {
             Kind::Memory => generated(number, config, pool),
@@ -162,6 +168,31 @@ fn open<'p>(
         ports.push(port);
     }
     Ok((ports, xdp))
+}
+
+/// Whether the kernel is to have packets of a port that are for it. It does not see what XDP sockets take. It forwards by its
+/// main table: packets of another VRF must not come there.
+fn has_host(config: &Config, port: &PortConfig) -> bool {
+    let vrf = port.vrf.as_deref().or(config.router.vrf.as_deref());
+    matches!(port.port, Kind::AfXdp(_)) && !vrf.is_some_and(|vrf| vrf.contains('/'))
+}
+
+/// The way into the kernel, if a port needs one. Without it the router forwards what its ports can.
+fn host(config: &Config) -> Option<Host> {
+    config.ports.iter().find(|port| has_host(config, port))?;
+    match host::open() {
+        Ok(host) => {
+            info!("{}: packets of routes over interfaces that are no ports", host.name());
+            if let Some(obstacle) = host.obstacle() {
+                warn!("{obstacle}");
+            }
+            Some(host)
+        }
+        Err(error) => {
+            warn!("packets of routes over interfaces that are no ports are dropped: {error}");
+            None
+        }
+    }
 }
 
 /// Flows that a memory port generates.
@@ -217,68 +248,6 @@ fn options(config: &Config) -> PipelineOptions {
         burst: *burst,
         cores: cores.clone().map_or(Cores::Auto, Cores::List),
         ..PipelineOptions::default()
-    }
-}
-
-/// What packets are forwarded by.
-enum Tables {
-    Live(Arc<Live>, Positions),
-    Static(Fib, Vec<NextHops>),
-}
-
-impl Tables {
-    fn of(args: &Args, config: &Config, interfaces: &[u32]) -> Result<Self, Failure> {
-        if config.router.table.is_empty() {
-            let (rib, positions) = serve::table(&config.feeds)?;
-            return Ok(Self::Live(Arc::new(serve::start(&config.feeds, rib)?), positions));
-        }
-        let names = config.feeds.tables.engine.iter().map(String::as_str);
-        let options = FibOptions::default().engines(names);
-        let sources = Source::parse_list(&config.router.table)?;
-        let fib = table::open(&sources, &args.read, &options)?;
-        let interface = |number: usize| interfaces.get(number).copied();
-        let file = config.router.next_hops.as_deref();
-        let next_hops = super::next_hops::of_table(fib.columns(), file, interface)?;
-        Ok(Self::Static(fib, next_hops))
-    }
-
-    fn live(&self) -> Option<Arc<Live>> {
-        match self {
-            Self::Live(live, _) => Some(Arc::clone(live)),
-            Self::Static(..) => None,
-        }
-    }
-}
-
-/// One for each thread that looks up.
-fn stages(
-    config: &Config,
-    control: &Control,
-    tables: &Tables,
-    count: usize,
-) -> Result<Vec<Box<dyn Stage>>, Failure> {
-    let forward = ForwardOptions {
-        icmp: config.pipeline.icmp,
-        icmp_rate: config.pipeline.icmp_rate,
-        hash_seed: u64::from(std::process::id()),
-        ..ForwardOptions::default()
-    };
-    let forwarder = || Forwarder::new(forward.clone());
-    match tables {
-        Tables::Live(live, _) => {
-            let vrf: Vrf = config.router.vrf.as_deref().map_or(0, |name| live.vrf(name));
-            let stage = |_| {
-                let views = control.views(live, vrf).map_err(Failure::new)?;
-                Ok(Box::new(Routing::new(views, forwarder())) as Box<dyn Stage>)
-            };
-            (0..count).map(stage).collect()
-        }
-        Tables::Static(fib, next_hops) => {
-            let views =
-                control.static_views(fib, next_hops.iter().cloned()).map_err(Failure::new)?;
-            let stage = |_| Box::new(Routing::new(views.clone(), forwarder())) as Box<dyn Stage>;
-            Ok((0..count).map(stage).collect())
-        }
     }
 }
 

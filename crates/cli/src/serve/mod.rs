@@ -5,7 +5,8 @@
 //! them, waits for signals and stops them in order.
 
 pub mod config;
-pub mod log;
+pub mod flags;
+mod log;
 pub mod run;
 pub mod sources;
 mod time;
@@ -15,12 +16,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use tracing_subscriber::filter::LevelFilter;
 
 use crate::failure::{Failure, Outcome};
 use crate::output::stdout;
-use config::{Bgp, Checkpoint, Config, Kernel, Mrt, Neighbour, Ris, Stream};
-use log::LogFormat;
+use config::{Bgp, Checkpoint, Config, Mrt, Neighbour, Ris, Stream};
+use flags::{Flags, check_sources, socket_address};
 use time::Time;
 
 const EXAMPLES: &str = "\
@@ -44,24 +44,18 @@ change its table: name the daemons (`allow` in the file), or keep the port withi
 #[derive(ClapArgs, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// A file of configuration (TOML); flags add to it
-    #[arg(long, short, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// Check the configuration, say what would be done, and end
-    #[arg(long)]
-    check: bool,
-    /// Take FPM connections of FRR's zebra there
-    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:2620")]
-    fpm: Option<SocketAddr>,
+    #[command(flatten)]
+    flags: Flags,
     /// Take BMP connections of routers there
-    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:11019")]
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:11019",
+          value_parser = socket_address)]
     bmp: Option<SocketAddr>,
     /// Take BGP sessions of neighbours there
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:179",
-          requires_all = ["bgp_as", "bgp_id", "bgp_neighbour"])]
+          value_parser = socket_address, requires_all = ["bgp_as", "bgp_id", "bgp_neighbour"])]
     bgp: Option<SocketAddr>,
     /// Our AS in BGP sessions
-    #[arg(long, value_name = "AS", requires = "bgp")]
+    #[arg(long, value_name = "AS", requires = "bgp", value_parser = parse_as)]
     bgp_as: Option<u32>,
     /// Our BGP identifier, an IPv4 address
     #[arg(long, value_name = "ADDRESS", requires = "bgp")]
@@ -69,9 +63,6 @@ pub struct Args {
     /// Who may open a BGP session, and its AS if only one is right
     #[arg(long, value_name = "ADDRESS[,AS]", requires = "bgp", value_parser = parse_neighbour)]
     bgp_neighbour: Vec<(IpAddr, Option<u32>)>,
-    /// Follow the kernel's own forwarding tables
-    #[arg(long)]
-    kernel: bool,
     /// Receive buffer of the kernel's socket, in bytes
     #[arg(long, value_name = "BYTES", requires = "kernel")]
     kernel_buffer: Option<usize>,
@@ -82,7 +73,7 @@ pub struct Args {
     #[arg(long, value_name = "FOLDER")]
     mrt: Option<PathBuf>,
     /// Answer over HTTP there [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = socket_address)]
     http: Option<SocketAddr>,
     /// Keep the table in this file, and go on from it after a restart
     #[arg(long, value_name = "FILE")]
@@ -90,15 +81,11 @@ pub struct Args {
     /// How often [default: 60s]
     #[arg(long, value_name = "TIME", requires = "checkpoint")]
     checkpoint_every: Option<Time>,
-    /// Engines in order of preference
-    #[arg(long, short, value_delimiter = ',', value_name = "NAME,...")]
-    engine: Vec<String>,
-    /// How log lines look
-    #[arg(long, value_enum, default_value_t)]
-    log: LogFormat,
-    /// What is logged: error, warn, info, debug
-    #[arg(long, value_name = "LEVEL", default_value = "info")]
-    log_level: LevelFilter,
+}
+
+fn parse_as(text: &str) -> Result<u32, String> {
+    let number = text.trim_start_matches("AS").parse();
+    number.map_err(|_| format!("{text:?} is no AS number, such as 64512"))
 }
 
 fn parse_neighbour(text: &str) -> Result<(IpAddr, Option<u32>), String> {
@@ -106,8 +93,7 @@ fn parse_neighbour(text: &str) -> Result<(IpAddr, Option<u32>), String> {
         Some((address, asn)) => (address, Some(asn)),
         None => (text, None),
     };
-    let asn = asn
-        .map(|asn| asn.trim_start_matches("AS").parse().map_err(|_| format!("{asn:?} is no AS")));
+    let asn = asn.map(parse_as);
     let address = address.parse().map_err(|_| format!("{address:?} is no address"))?;
     Ok((address, asn.transpose()?))
 }
@@ -115,11 +101,11 @@ fn parse_neighbour(text: &str) -> Result<(IpAddr, Option<u32>), String> {
 impl Args {
     /// The file's configuration, with what the flags add.
     fn config(&self) -> Result<Config, Failure> {
-        let mut config = match &self.config {
+        let mut config = match &self.flags.config {
             Some(path) => Config::read(path)?,
             None => Config::default(),
         };
-        config.fpm.extend(self.fpm.map(Stream::at));
+        self.flags.add_to(&mut config, self.kernel_buffer);
         config.bmp.extend(self.bmp.map(Stream::at));
         if let (Some(listen), Some(local_as), Some(router_id)) =
             (self.bgp, self.bgp_as, self.bgp_id)
@@ -127,9 +113,6 @@ impl Args {
             let neighbour =
                 self.bgp_neighbour.iter().map(|&(address, asn)| Neighbour::at(address, asn));
             config.bgp.push(Bgp::at(listen, local_as, router_id, neighbour.collect()));
-        }
-        if self.kernel {
-            config.kernel.push(Kernel { buffer: self.kernel_buffer, ..Kernel::default() });
         }
         config.ris.extend(self.ris.clone().map(Ris::of));
         config.mrt.extend(self.mrt.clone().map(Mrt::of));
@@ -141,9 +124,6 @@ impl Args {
         }
         if let (Some(checkpoint), Some(every)) = (&mut config.checkpoint, self.checkpoint_every) {
             checkpoint.every = every;
-        }
-        if !self.engine.is_empty() {
-            config.tables.engine.clone_from(&self.engine);
         }
         if config.sources().is_empty() {
             return Err(Failure::new("there is no source to follow")
@@ -157,18 +137,13 @@ impl Args {
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let config = args.config()?;
     crate::engines::choose::<u32>(&config.tables.engine)?;
-    if args.check {
-        // What files say is checked as well: passwords, tokens, certificates.
-        sources::all(&config, |_| None)?;
-        run::server_options(&config)?;
+    if args.flags.check {
         let mut out = stdout();
-        for source in config.sources() {
-            writeln!(out, "{}: {}, into table {}", source.name, source.what, source.table)?;
-        }
+        check_sources(&config, &mut out)?;
         writeln!(out, "answers on {}", config.http.unwrap_or_default().listen)?;
         out.flush()?;
         return Ok(Outcome::Done);
     }
-    log::begin(args.log, args.log_level);
+    args.flags.begin_log();
     run::run(args, config)
 }

@@ -15,7 +15,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tracing::{debug, error, info, warn};
 
-use super::config::{Config, Http};
+use super::config::{Checkpoint, Config, Http};
 use super::{Args, sources};
 use crate::failure::{Failure, Outcome};
 
@@ -73,6 +73,7 @@ pub fn run(args: &Args, config: Config) -> Result<Outcome, Failure> {
 /// The table of the checkpoint, or an empty one, and how far its folders have come.
 pub fn table(config: &Config) -> Result<(Rib, Positions), Failure> {
     let limits = Limits { peer_paths: config.limits.peer_routes, paths: config.limits.routes };
+    check_checkpoint(config)?;
     let file = config.checkpoint.as_ref().map(|checkpoint| &*checkpoint.file);
     let (mut rib, positions) = match file.filter(|file| file.exists()) {
         Some(file) => restored(file)?,
@@ -84,6 +85,19 @@ pub fn table(config: &Config) -> Result<(Rib, Positions), Failure> {
         rib.name_global(&first.table);
     }
     Ok((rib, positions))
+}
+
+/// Whether a checkpoint can be where it is to be: better now than when the first one is due.
+pub fn check_checkpoint(config: &Config) -> Result<(), Failure> {
+    let Some(Checkpoint { file, .. }) = &config.checkpoint else { return Ok(()) };
+    match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
+            let (file, folder) = (file.display(), folder.display());
+            let what = Failure::new(format_args!("checkpoint {file}: there is no folder {folder}"));
+            Err(what.hint("make it, or name another file"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn restored(file: &Path) -> Result<(Rib, Positions), Failure> {
@@ -175,7 +189,8 @@ pub fn server_options(config: &Config) -> Result<ServerOptions, Failure> {
     options.listen = vec![listen];
     options.tls =
         tls_certificate.zip(tls_key).map(|(certificates, key)| TlsFiles { certificates, key });
-    options.token = token_file.as_deref().map(sources::first_line).transpose()?;
+    options.token =
+        token_file.as_deref().map(|file| sources::first_line("token-file", file)).transpose()?;
     options.hosts = hosts;
     options.threads = threads;
     options.longest_lag = lag.0;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fibula_core::AnyPrefix;
-use fibula_feeds::bgp::{BgpSession, Neighbour as Session4, set_md5_key};
+use fibula_feeds::bgp::{BgpSession, Neighbour as Session4};
 #[cfg(target_os = "linux")]
 use fibula_feeds::kernel::KernelOptions;
-use fibula_feeds::net::{Endpoint, Folder, Listen, Prepare, Retry, Source as Fed, Speaker, Who};
+use fibula_feeds::net::{Endpoint, Folder, Listen, Retry, Source as Fed, Speaker, Who};
 use fibula_feeds::{Protocol, Session, SessionOptions};
 use fibula_ingest::bgp::BgpOptions;
 use fibula_ingest::{Decoder, bmp::BmpDecoder, fpm::FpmDecoder, mrt::MrtDecoder, ris::RisDecoder};
@@ -82,7 +82,7 @@ impl Given {
             address: listen,
             speakers: from.into_iter().map(|prefix| (prefix, speaker.clone())).collect(),
             limit: config.limits.connections,
-            prepare: None,
+            keys: Vec::new(),
         })
     }
 
@@ -109,7 +109,7 @@ impl Given {
             let host = AnyPrefix::host(neighbour.address);
             let mut password = None;
             if let Some(file) = &neighbour.password_file {
-                let key = first_line(file)?;
+                let key = first_line("password-file", file)?;
                 keys.push((host, key.clone().into_bytes()));
                 password = Some(key);
             }
@@ -123,14 +123,11 @@ impl Given {
             };
             speakers.push((host, Speaker { settings, protocol: Arc::new(protocol) }));
         }
-        let prepare: Prepare = Box::new(move |socket| {
-            keys.iter().try_for_each(|(from, key)| set_md5_key(&socket, *from, Some(key)))
-        });
         Ok(Endpoint::Listen(Listen {
             address: of.listen,
             speakers,
             limit: config.limits.connections,
-            prepare: Some(prepare),
+            keys,
         }))
     }
 
@@ -178,12 +175,14 @@ impl Given {
     }
 }
 
-/// The secret in a file.
-pub fn first_line(file: &Path) -> Result<String, Failure> {
+/// The secret in a file that this setting names.
+pub fn first_line(setting: &str, file: &Path) -> Result<String, Failure> {
     let text = fs::read_to_string(file)
-        .map_err(|error| Failure::io(format_args!("{}", file.display()), &error))?;
+        .map_err(|error| Failure::io(format_args!("{setting} {}", file.display()), &error))?;
     match text.lines().next().map(str::trim) {
         Some(line) if !line.is_empty() => Ok(line.to_owned()),
-        _ => Err(Failure::new(format_args!("{}: its first line is empty", file.display()))),
+        _ => {
+            Err(Failure::new(format_args!("{setting} {}: its first line is empty", file.display())))
+        }
     }
 }

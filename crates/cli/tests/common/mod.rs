@@ -1,6 +1,10 @@
 //! What the tests of the command share.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+#[cfg(unix)]
+pub mod daemon;
+pub mod fpm;
+
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};

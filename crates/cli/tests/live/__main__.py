@@ -8,13 +8,12 @@ opinion should share no code with the first.
 """
 
 import argparse
-import signal
 import sys
 import time
 
 import lab
 import rates
-import scenario
+import router
 import steps
 
 
@@ -36,31 +35,23 @@ def say(text):
 
 def main():
     options = arguments()
-    missing = lab.missing()
-    if missing is None or missing:
-        why = "it needs Linux and root" if missing is None else f"packages are missing: {', '.join(missing)}"
-        say(f"SKIPPED, the test with real daemons did not run: {why}")
+    if not lab.begin(options, say, "the test with real daemons"):
         return 0 if options.if_possible else 1
-    # A shell that starts it in the background has it ignore SIGINT.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    if not options.inside:
-        lab.enter()
-    lab.inside()
     if options.rates:
         rates.run(say, [int(count) for count in options.rates.split(",")], options.seed)
         return 0
-    scale = steps.SCALES["large" if options.large else "small"]
+    scale = router.SCALES["large" if options.large else "small"]
     say(f"{scale.routes4} + {scale.routes6} routes, seed {options.seed}; {lab.versions()}")
     begin = time.monotonic()
-    router = steps.Router(scale, options.seed, say)
+    here = router.Router(scale, options.seed, say)
     try:
-        scenario.run(router, options.until)
+        steps.run(here, options.until)
     except KeyboardInterrupt:
         say("interrupted: nothing is left of it")
         return 130
     except lab.Failed as failed:
         say(f"FAILED after {time.monotonic() - begin:.1f} s: {failed}")
-        print(router.log_tails(), file=sys.stderr)
+        print(here.log_tails(), file=sys.stderr)
         return 1
     say(f"all equal, after {time.monotonic() - begin:.1f} s")
     return 0

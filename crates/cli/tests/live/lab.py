@@ -50,6 +50,23 @@ def versions():
     return f"{(bird.stdout + bird.stderr).strip()}, {frr}, Linux {os.uname().release}"
 
 
+def begin(options, say, test, spare=()):
+    """Goes into namespaces of its own; false, and said aloud, where that is impossible. The test does without the packages in `spare`."""
+    lacking = missing()
+    if lacking is not None:
+        lacking = [package for package in lacking if package not in spare]
+    if lacking is None or lacking:
+        why = "it needs Linux and root" if lacking is None else f"packages are missing: {', '.join(lacking)}"
+        say(f"SKIPPED, {test} did not run: {why}")
+        return False
+    # A shell that starts it in the background has it ignore SIGINT.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if not options.inside:
+        enter()
+    inside("frr" not in spare)
+    return True
+
+
 def enter():
     """Runs this program again in namespaces of its own, and ends with its exit status."""
     inner = [sys.executable, *sys.orig_argv[1:], "--inside"]

@@ -1,234 +1,272 @@
-"""What happens to the router, and that fibula knows the same as the daemons after each step."""
+"""The steps of the test, in order. After each one the tables are equal, and the client's answers were true."""
 
-import dataclasses
-import socket
+import signal
 import time
 
-import archives
 import client
 import daemons
 import lab
 import oracle
-import routes
-from fibula import FRR_FIRST, MRT, RIS, Server
 from lab import Failed
 
-
-@dataclasses.dataclass(frozen=True)
-class Scale:
-    routes4: int
-    routes6: int
-    burst: int  # routes that the kernel gets at once
-    patience: float  # seconds for all daemons to come to rest
-    rest: float  # seconds without a change that count as rest
-    quiet: float  # seconds of silence after which fibula takes a connection's table for whole
-    addresses: int  # that the client asks for
+STEPS = []
 
 
-SCALES = {
-    "small": Scale(1_000, 200, 20_000, patience=60, rest=0.7, quiet=2, addresses=60),
-    "large": Scale(100_000, 20_000, 100_000, patience=300, rest=3.0, quiet=5, addresses=200),
-}
+def step(function):
+    """Registers a step; its docstring is what is said of it."""
+    STEPS.append(function)
+    return function
 
 
-class Router:
-    """The daemons, fibula, and what all of them should know."""
+def run(router, until=None):
+    for function in STEPS:
+        begin = time.monotonic()
+        router.notes = []
+        function(router)
+        notes = "".join(f"; {note}" for note in router.notes)
+        router.say(f"{time.monotonic() - begin:6.1f} s  {function.__doc__}{notes}")
+        if function.__name__ == until:
+            return
 
-    def __init__(self, scale, seed, say):
-        self.scale = scale
-        self.say = say
-        self.neighbours = routes.Neighbours([each.name for each in daemons.NEIGHBOURS], scale.routes4, scale.routes6, seed)
-        self.birds = {each.name: daemons.Bird(each) for each in daemons.NEIGHBOURS}
-        self.frr = daemons.Frr()
-        self.server = Server(scale.quiet, kernel_buffer=256 << 10)
-        self.client = None
-        self.zebra, self.kernel, self.bgpd = {}, {}, {}
-        self.has_resent = False  # zebra sends routes of other tables once, not when FPM connects again
-        self.is_installed = True  # the kernel has what zebra has
-        self.is_inline = False  # FPM without next-hop groups
-        self.notes = []
 
-    def log_tails(self):
-        every = [self.server.daemon, *self.frr.daemons.values(), *(bird.daemon for bird in self.birds.values())]
-        return "\n".join(f"--- {daemon.name}\n{daemon.tail()}" for daemon in every if daemon.tail())
+def settled(router, truths=None, **options):
+    """Rest, all equal, and the client's answers since `truths` were made were true."""
+    router.rest(options.pop("condition", router.has_all))
+    router.compare(**options)
+    if truths is not None:
+        router.learn(truths)
 
-    # ---- configuration of the neighbours ----
 
-    def write(self, name):
-        said = {family: dict(self.neighbours.said[name, family]) for family in (4, 6)}
-        self.birds[name].write(said)
+@step
+def load(router):
+    """loaded: FPM, kernel, BMP and BGP"""
+    daemons.links()
+    router.server.start()
+    router.frr.start()
+    for name, bird in router.birds.items():
+        router.write(name)
+        bird.start()
+    router.frr.set_table_100(daemons.TABLE_100)
+    settled(router)
+    router.has_configured_routes()
+    router.has_table_100()
+    router.notes.append(f"{len(router.zebra)} routes")
+    router.begin_asking()
+    router.write_archives()
 
-    def configure(self, names=None):
-        for name in names or self.birds:
-            self.write(name)
-            self.birds[name].reload()
 
-    def configuration(self, names="abc"):
-        """For each prefix, the next hops that these neighbours announce."""
-        found = {}
-        for each in (each for each in daemons.NEIGHBOURS if each.name in names):
-            interface = socket.if_nametoindex(each.device)
-            for family in (4, 6):
-                for prefix, said in self.neighbours.said[each.name, family].items():
-                    found.setdefault(prefix, set()).add(oracle.hop(each.address(family, said.hop), interface))
-        return found
+@step
+def churn(router):
+    """a fifth withdrawn, three tenths to other next hops, all neighbours at once"""
+    truths = router.truths()
+    router.neighbours.change()
+    router.configure()
+    settled(router, truths)
+    router.has_configured_routes()
+    router.judge(truths)
 
-    # ---- rest ----
 
-    def signature(self):
-        """Something that differs whenever anything moves, and what is known to be on its way."""
-        fpm = daemons.vtysh_json("show fpm counters json")
-        tables = self.server.tables()
-        moving = [name for name, table in tables.items() if not table["complete"]]
-        if fpm["obuf-bytes"] or fpm["data-plane-contexts-queue"]:
-            moving.append("FPM's queue")
-        bgp = daemons.vtysh_json("show bgp summary json")
-        said = [
-            (family, peer, state["state"], state["pfxRcd"], state["pfxSnt"], state["inq"], state["outq"])
-            for family, about in bgp.items() for peer, state in about["peers"].items()
-        ]
-        versions = [about["tableVersion"] for about in bgp.values()]
-        zebra = [daemons.vtysh_json(f"show {family} route summary json")["routesTotalFib"] for family in ("ip", "ipv6")]
-        families = [(name, table[family]) for name, table in tables.items() for family in ("ipv4", "ipv6")]
-        changes = [(name, about["sequence"]) for name, about in families if about]
-        return repr((fpm["bytes-sent"], said, versions, zebra, changes)), moving
+@step
+def churn_twice(router):
+    """two such changes, the second one while the first is on its way"""
+    truths = router.truths()
+    configurations = [router.configuration()]
+    for _ in range(2):
+        router.neighbours.change()
+        configurations.append(router.configuration())
+        router.configure()
+    settled(router, truths)
+    router.has_configured_routes()
+    for truth in truths.values():
+        truth.pool = client.Pool(configurations)
+    router.judge(truths)
 
-    def rest(self, condition=lambda: True):
-        """Waits until nothing has moved for a while and the condition holds; returns the seconds that took."""
-        begin = since = time.monotonic()
-        last = None
-        while True:
-            now, moving = self.signature()
-            if now != last or moving or not condition():
-                last, since = now, time.monotonic()
-            elif time.monotonic() - since >= self.scale.rest:
-                return since - begin
-            if time.monotonic() - begin > self.scale.patience:
-                raise Failed(f"after {self.scale.patience:g} s the daemons have not come to rest: not complete: {moving}; {now}\n"
-                             f"peers: {self.server.unsettled()}")
-            time.sleep(0.1)
 
-    def has_all(self):
-        """Whether FRR has heard all that the neighbours are configured to say."""
+def without(router, *names):
+    """Whether FRR has heard nothing of these neighbours, and all of the others."""
+
+    def condition():
         heard = 0
         for about in daemons.vtysh_json("show bgp summary json").values():
             heard += sum(peer["pfxRcd"] for peer in about["peers"].values())
-        return heard == sum(map(len, self.neighbours.said.values()))
+        said = router.neighbours.said.items()
+        return heard == sum(len(routes) for (name, _), routes in said if name not in names)
 
-    # ---- comparison ----
-
-    def compare(self, silent=()):
-        """Every table of fibula with what the daemons say. A table that differs is given some seconds. The neighbours in
-        `silent` have no session with the collector; None: which have one, nobody knows."""
-        self.zebra, self.kernel = oracle.zebra(), oracle.kernel()
-        if self.is_installed:
-            # Of the link-local network of each interface both choose one, not the same.
-            zebra, kernel = ({**table, "fe80::/64": None} for table in (self.zebra, self.kernel[""]))
-            oracle.equal("the kernel's table and zebra's", zebra, kernel)
-        bgpd, best = self.bgpd, _ = oracle.bgpd()
-        self.until_equal("fpm", self.fpm, self.server.forwarding)
-        if not self.has_resent:
-            self.until_equal("fpm/100", lambda: oracle.zebra(100), self.server.forwarding)
-        known = set(self.server.tables())
-        for number, table in self.kernel.items():
-            self.until_equal(f"kernel/{number}" if number else "kernel", lambda table=table: table, self.server.forwarding)
-        for name in known:
-            if name.startswith("kernel/") and name.removeprefix("kernel/") not in self.kernel:
-                self.until_equal(name, dict, self.server.forwarding)
-        self.until_equal("bmp/pre-policy", lambda: as_bmp(bgpd), self.server.paths)
-        self.post_policy(bgpd)
-        if silent is not None:
-            expected = oracle.announced(self.neighbours, collector=True, silent=silent)
-            self.until_equal("bgp", lambda: expected, self.server.paths)
-        self.until_equal("frr", lambda: oracle.advertised(best), self.server.paths)
-
-    def until_equal(self, name, expected, found):
-        end = time.monotonic() + self.scale.patience / 3
-        while True:
-            difference = oracle.differences(f"table {name}", expected(), found(name))
-            if difference is None:
-                return
-            if time.monotonic() > end:
-                raise Failed(difference)
-            time.sleep(0.5)
-
-    def post_policy(self, bgpd):
-        """FRR's post-policy view lacks routes (it reports them as withdrawn); those that it has are right."""
-        expected, found = as_bmp(bgpd), self.server.paths("bmp/post-policy")
-        oracle.equal("table bmp/post-policy, of the routes that FRR does not lose",
-                     {key: path for key, path in expected.items() if key in found}, found)
-        self.notes.append(f"post-policy: {len(found)} of {len(expected)}")
-
-    def has_table_100(self):
-        """That zebra and the kernel, which were compared with fibula, have the configured routes of table 100 alone."""
-        said = {
-            prefix: oracle.forwarding("unicast", [oracle.hop(hop, socket.if_nametoindex(daemons.device_of(hop)))])
-            for prefix, hop in self.frr.table_100.items()
-        }
-        oracle.equal("table 100 of zebra", said, oracle.zebra(100))
-        oracle.equal("table 100 of the kernel", said, self.kernel["100"])
-
-    def has_configured_routes(self):
-        """That the oracles are not empty: all that neighbours say was in bgpd, and in zebra, when they were compared."""
-        said = oracle.announced(self.neighbours)
-        oracle.equal("what bgpd knows, and what the neighbours were told to say", said, self.bgpd)
-        lost = {prefix for _, prefix in said} - set(self.zebra)
-        if lost:
-            raise Failed(f"{len(lost)} announced prefixes are not in zebra, such as {min(lost)}")
-
-    # ---- archives ----
-
-    def write_archives(self):
-        """A sample of what the neighbours say, as a file in the folder that fibula watches, and as lines in its pipe."""
-        said = oracle.announced(self.neighbours)
-        self.archived = {key: said[key] for key in self.neighbours.rng.sample(sorted(said), min(len(said), 2000))}
-        now = int(time.time())
-        whole = MRT / "updates.part"
-        whole.write_bytes(archives.mrt(self.archived, now))
-        whole.rename(MRT / time.strftime("updates.%Y%m%d.%H%M", time.gmtime(now)))
-        # Stays open: the routes of a pipe that ended would go after a while.
-        self.pipe = RIS.open("w")
-        self.pipe.write(archives.ris(self.archived, now))
-        self.pipe.flush()
-
-    # ---- the client ----
-
-    def begin_asking(self):
-        rng = self.neighbours.rng
-        some = sorted(self.neighbours.prefixes(4))
-        some = rng.sample(some, self.scale.addresses * 2 // 3)
-        some += rng.sample(sorted(self.neighbours.prefixes(6)), self.scale.addresses // 3)
-        some += [prefix for prefix, _ in (*daemons.STATIC4, *daemons.STATIC6)]
-        self.client = client.Client(dict.fromkeys(prefix.partition("/")[0] for prefix in some if not prefix.endswith("/0")))
-        self.client.start()
-
-    def truths(self):
-        """What may be true from now on: so far, what was compared last."""
-        found = {name: client.Truth() for name in client.TABLES}
-        self.learn(found)
-        return found
-
-    def fpm(self):
-        """What zebra had when it was compared, as FPM has it."""
-        return oracle.inline(self.zebra) if self.is_inline else self.zebra
-
-    def learn(self, truths):
-        truths["fpm"].add(self.fpm())
-        truths["kernel"].add(self.kernel[""])
-
-    def judge(self, truths):
-        wrong = self.client.errors[:]
-        wrong += client.judge(self.client.take(), truths)
-        if wrong:
-            shown = "\n  ".join(wrong[:10])
-            raise Failed(f"the client got {len(wrong)} answers that were right at no time, or errors:\n  {shown}")
+    return condition
 
 
-def as_bmp(paths):
-    """What FRR makes of its paths in BMP: its own AS comes first, and IPv6 next hops of IPv4 routes are left out."""
-    found = {}
-    for (peer, prefix), path in paths.items():
-        is_extended = ":" not in prefix and path.next_hop and ":" in path.next_hop
-        next_hop = None if is_extended else path.next_hop
-        found[peer, prefix] = dataclasses.replace(path, next_hop=next_hop, as_path=FRR_FIRST + path.as_path)
-    return found
+@step
+def sessions(router):
+    """a neighbour ends its sessions with the router, another one is killed; both come back"""
+    truths = router.truths()
+    router.birds["b"].daemon.stop(signal.SIGKILL)
+    router.birds["a"].command('disable "router*"')
+    settled(router, truths, condition=without(router, "a", "b"), silent=("b",))
+    router.birds["a"].command('enable "router*"')
+    router.birds["b"].start()
+    settled(router, truths)
+    for truth in truths.values():
+        truth.pool = client.Pool([router.configuration(), router.configuration("c")])
+    router.judge(truths)
+
+
+@step
+def link(router):
+    """a link goes down and comes up, several times"""
+    truths = router.truths()
+    lab.run("ip", "link", "set", "dA", "down")
+    settled(router, truths, condition=without(router, "a"), silent=None)
+    for state in ("up", "down", "up"):
+        lab.run("ip", "link", "set", "dA", state)
+        time.sleep(0.2)
+    # The kernel forgets ECMP members on links that went down, and zebra does not tell it again.
+    router.is_installed = False
+    settled(router, truths)
+    for truth in truths.values():
+        truth.pool = client.Pool([router.configuration(), router.configuration("bc")])
+    router.judge(truths)
+
+
+@step
+def archives(router):
+    """an MRT file, put into the folder after the load"""
+    router.until_equal("mrt", lambda: router.archived, router.server.paths)
+
+
+@step
+def ris(router):
+    """RIS Live lines, written into the pipe after the load"""
+    router.until_equal("ris", lambda: router.archived, router.server.paths)
+
+
+@step
+def reload(router):
+    """SIGHUP, with another setting of one source: its session begins anew, and no other one"""
+    truths = router.truths()
+    before = router.server.sessions()
+    router.server.reload(bmp_hold="90s")
+    name = "bmp 127.0.0.1"
+
+    def is_another():
+        return router.server.sessions().get(name, before[name]) != before[name]
+
+    lab.wait("BMP's session is another one", is_another, 30)
+    settled(router, truths)
+    router.judge(truths)
+    before, after = ({name: since for name, since in sessions.items() if not name.startswith("bmp")}
+                     for sessions in (before, router.server.sessions()))
+    if before != after:
+        raise Failed(f"sessions that had nothing to do with it are others:\n  {before}\n  {after}")
+
+
+@step
+def restart(router):
+    """fibula ends (SIGTERM), and goes on from its checkpoint"""
+    truths = router.truths()
+    router.client.pause()
+    router.notes.append(f"ended in {router.server.stop():.2f} s")
+    router.server.start()
+    # FRR has not connected yet: this is from the checkpoint.
+    for name in ("fpm", "bmp/pre-policy"):
+        found = router.server.tables().get(name)
+        if not found or not (found["ipv4"] or {}).get("routes"):
+            raise Failed(f"table {name} is not in the checkpoint: {found}")
+    router.client.resume()
+    router.has_resent = True
+    settled(router, truths)
+    router.judge(truths)
+
+
+@step
+def crash(router):
+    """fibula is killed in the middle of a change, and started again"""
+    truths = router.truths()
+    configurations = [router.configuration()]
+    router.neighbours.change()
+    configurations.append(router.configuration())
+    router.configure()
+    time.sleep(0.3)
+    router.client.pause()
+    router.server.stop(signal.SIGKILL)
+    router.neighbours.change()
+    configurations.append(router.configuration())
+    router.configure()
+    router.server.start()
+    router.client.resume()
+    router.has_resent = True
+    settled(router, truths)
+    for truth in truths.values():
+        truth.pool = client.Pool(configurations)
+    router.judge(truths)
+
+
+@step
+def overrun(router):
+    """the kernel has more to say than fibula's socket holds (ENOBUFS)"""
+    truths = router.truths()
+    before = router.server.overruns()
+    router.client.pause()
+    router.server.daemon.send(signal.SIGSTOP)
+    try:
+        # In pieces: zebra, which hears them too, would end if its own socket overflowed.
+        every = [f"route add {prefix} via 10.9.2.20 table 200" for prefix in burst(router.scale.burst)]
+        for first in range(0, len(every), 500):
+            lab.run("ip", "-batch", "-", text="\n".join(every[first:first + 500]))
+        lab.run("ip", "route", "flush", "table", "200", "root", "40.0.0.0/9")
+    finally:
+        router.server.daemon.send(signal.SIGCONT)
+    router.client.resume()
+    settled(router, truths)
+    router.judge(truths)
+    lost = router.server.overruns() - before
+    if lost < 1:
+        raise Failed("the kernel's messages were not lost: the step tests nothing")
+    router.notes.append(f"lost {lost} times")
+    lab.run("ip", "route", "flush", "table", "200")
+    settled(router, truths)
+    router.judge(truths)
+
+
+def burst(count):
+    return [f"40.{number >> 8 & 255}.{number & 255}.{(number >> 16) * 16}/28" for number in range(count)]
+
+
+@step
+def zebra(router):
+    """zebra is killed; FRR is started again"""
+    truths = router.truths()
+    router.frr.restart()
+    refilled(router, truths, daemons.LATER_TABLE_100)
+
+
+@step
+def inline(router):
+    """FRR ends and is started again, without next-hop groups in FPM"""
+    truths = router.truths()
+    router.frr.restart(kill=False, next_hop_groups=False)
+    router.is_inline = True
+    refilled(router, truths, daemons.TABLE_100)
+
+
+def refilled(router, truths, table_100):
+    """After FRR was started again."""
+    router.frr.set_table_100(table_100)
+    router.has_resent, router.is_installed = False, True
+    settled(router, truths, condition=lambda: router.has_all() and len(oracle.zebra()) >= len(router.zebra))
+    router.has_table_100()
+    # A new zebra removes what its predecessor left in the kernel, and has no routes until the other daemons tell it.
+    said = router.configuration()
+    inline = {prefix: {oracle.inline_hop(prefix, hop) for hop in hops} for prefix, hops in said.items()}
+    for truth in truths.values():
+        truth.pool = client.Refilled([said, inline])
+    router.judge(truths)
+
+
+@step
+def end(router):
+    """fibula ends while it is asked"""
+    router.client.stop()
+    router.notes.append(f"{router.client.asked} answers, the slowest after {router.client.slowest * 1000:.0f} ms")
+    router.server.stop()
+    if router.server.daemon.process.returncode != 0:
+        raise Failed(f"fibula ended with {router.server.daemon.process.returncode}:\n{router.server.daemon.tail()}")

@@ -9,7 +9,6 @@ Python's, so that nothing of the router checks itself.
 
 import argparse
 import pathlib
-import signal
 import sys
 import time
 
@@ -19,6 +18,7 @@ sys.path.append(str(HERE.parent / "live"))
 import lab  # noqa: E402
 import learned  # noqa: E402
 import steps  # noqa: E402
+import taps  # noqa: E402
 import town  # noqa: E402
 
 
@@ -39,23 +39,10 @@ def say(text):
     print(f"router: {text}", file=sys.stderr, flush=True)
 
 
-def missing(options):
-    found = lab.missing()
-    return found if found is None or options.daemons else [each for each in found if each not in ("frr", "bird2")]
-
-
 def main():
     options = arguments()
-    lacking = missing(options)
-    if lacking is None or lacking:
-        why = "it needs Linux and root" if lacking is None else f"packages are missing: {', '.join(lacking)}"
-        say(f"SKIPPED, the test of the router did not run: {why}")
+    if not lab.begin(options, say, "the test of the router", () if options.daemons else ("frr", "bird2")):
         return 0 if options.if_possible else 1
-    # A shell that starts it in the background has it ignore SIGINT.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    if not options.inside:
-        lab.enter()
-    lab.inside(options.daemons)
     begin = time.monotonic()
     fibula = None
     try:
@@ -79,6 +66,8 @@ def main():
                 learned.check(here, say)
             steps.run_all(here, say, options.until)
             fibula.stop()
+        if not (options.demo or options.until or fibula.is_other):
+            taps.run_all(say)
     except KeyboardInterrupt:
         say("interrupted: nothing is left of it")
         return 130

@@ -11,6 +11,7 @@ from town import OF_A, OF_C, ROUTER, SHARED, SMALL_MTU
 
 STEPS = []
 PORT = 9000
+BEHIND_D = {4: "10.9.4.1", 6: "fd09:4::1"}
 
 
 def step(function):
@@ -154,6 +155,32 @@ def restore(here):
     here.fibula.until_forwards()
 
 
+@step
+def kernel_way(here):
+    """routes over an interface that is no port: the kernel forwards their packets, as far as it may"""
+    lab.link("dD", "10.9.4.1/24", "fd09:4::1/64", "d", "10.9.4.2/24", "fd09:4::2/64")
+    for family in (4, 6):
+        run("ip", "-n", "d", f"-{family}", "route", "add", "default", "via", BEHIND_D[family])
+    # What XDP sockets take comes to the kernel by a device of the router's.
+    into = town.own_devices() if here.fibula.kind == "afxdp" else ["dA"]
+    if len(into) != 1 and not here.fibula.is_other:
+        raise Failed(f"the router has these devices in the kernel: {into}")
+    may = [f"net.ipv4.conf.{device}.forwarding" for device in (*into, "dD")] + ["net.ipv6.conf.all.forwarding"]
+    target = {4: "10.9.4.2", 6: "fd09:4::2"}
+    for family in (4, 6):
+        icmp = wire.Icmp("a", family)
+        check("pings that are forwarded while the kernel may not", icmp.ping(target[family], 1, seconds=0.2), 0)
+        lab.sysctl(*(f"{each}=1" for each in may))
+        # The route has to reach the router, and the kernel asks for the neighbour.
+        lab.wait("an answer from behind the kernel", lambda: icmp.ping(target[family], 1, seconds=0.2), 15)
+        check("answers from behind the kernel", icmp.ping(target[family], 5), 5)
+        icmp.close()
+        count(here, "by way of the kernel", family, target[family], 4, ["d"])
+        lab.sysctl(*(f"{each}=0" for each in may))
+    run("ip", "link", "del", "dD")
+    run("ip", "netns", "del", "d")
+
+
 def run_all(here, say, until=None):
     for function in STEPS:
         begin = time.monotonic()
@@ -175,6 +202,7 @@ def restart(here):
         check("pings that are forwarded without fibula", icmp.ping(OF_C[family], 1, seconds=0.2), 0)
         icmp.close()
     check("an XDP program is left", [device for device in town.DEVICES.values() if town.attached(device)], [])
+    check("devices that are left", town.own_devices(), [])
     here.notes.append(f"ended in {seconds:.2f} s, forwards after {here.fibula.start():.2f} s")
     for family in (4, 6):
         count(here, "after the restart", family, OF_C[family], 4, ["c"])
@@ -185,6 +213,7 @@ def kill(here):
     """fibula is killed: no XDP program stays; it starts again"""
     here.fibula.stop(signal.SIGKILL)
     check("an XDP program is left", [device for device in town.DEVICES.values() if town.attached(device)], [])
+    check("devices that are left", town.own_devices(), [])
     here.fibula.start()
     for family in (4, 6):
         count(here, "after the restart", family, OF_C[family], 4, ["c"])

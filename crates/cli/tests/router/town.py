@@ -33,7 +33,7 @@ PREFIX = {4: "/32", 6: "/128"}
 
 def build():
     """Namespaces, links, addresses, and the neighbours' default routes. The kernel does not forward."""
-    lab.sysctl("net.ipv4.ip_forward=0", "net.ipv6.conf.all.forwarding=0")
+    lab.sysctl("net.ipv4.ip_forward=0", "net.ipv6.conf.all.forwarding=0", "net.ipv4.conf.all.rp_filter=0")
     daemons.links()
     for each in daemons.NEIGHBOURS:
         for device, where in ((each.device, ()), (f"{each.device}-far", ("-n", each.name))):
@@ -75,6 +75,7 @@ class Fibula:
             target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", "target"))
             command = [os.environ.get("FIBULA_BIN") or str(target / "debug" / "fibula"), "route"]
         ports = [word for device in DEVICES.values() for word in ("--port", f"{kind}:{device}")]
+        self.kind, self.is_other = kind, bool(program)
         # The example takes routes from the kernel, whoever installs them.
         self.reads_kernel = bool(program) or "--kernel" in source
         # Seconds until it knows that a link is down. The example asks for the whole table again.
@@ -111,6 +112,11 @@ class Fibula:
         if number == signal.SIGTERM and self.daemon.process.returncode not in good:
             raise Failed(f"the router ended with {self.daemon.process.returncode}:\n{self.daemon.tail()}")
         return seconds
+
+
+def own_devices():
+    """The devices by which the router gives packets to the kernel."""
+    return [each["ifname"] for each in json.loads(lab.run("ip", "-j", "link")) if each["ifname"].startswith("fibula")]
 
 
 def attached(device):

@@ -69,10 +69,12 @@ def readable(sockets, seconds):
 class Icmp:
     """A raw ICMP socket: pings, and errors that came back."""
 
-    def __init__(self, netns, family):
+    def __init__(self, netns, family, device=None):
         self.family = family
         protocol = socket.IPPROTO_ICMP if family == 4 else socket.IPPROTO_ICMPV6
         self.socket = within(netns, lambda: socket.socket(af(family), socket.SOCK_RAW, protocol))
+        if device:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
         self.socket.setblocking(False)
         self.number = os.getpid() & 0xFFFF
 

@@ -88,6 +88,49 @@ fn garbage_goes_without_a_build() {
     agrees(&engine, &routes, &[], "the last round");
 }
 
+/// A table that has grown by a quarter since it was built has strides for other routes: it is built, not patched on.
+#[test]
+fn a_table_that_has_grown_is_built_anew() {
+    let spec = FibSpec { year: 2024, prefixes: 60_000, seed: 5, hops: HopModel::Hash(300) };
+    let all: Vec<Route<u128>> = spec.generate::<u128>().iter().collect();
+    let mut routes = Routes::from_unsorted(all.iter().copied().step_by(4).collect());
+    let mut engine = built(&routes);
+    let sizes = |engine: &Wideleaf| match &engine.form {
+        Form::Narrow(tables) => (tables.used(), tables.built.0),
+        _ => panic!("these hops have codes of 16 bits"),
+    };
+    let at_first = sizes(&engine).1;
+    // Four times as many routes; then another hop for one route in ten. Whether a table goes on is asked when its garbage goes.
+    let churn = (0..60).map(|round: usize| -> Vec<Route<u128>> {
+        let other = |route: &Route<u128>| Hop::new((route.hop.to_bits() + 1 + round as u32) % 301);
+        let some = all.iter().skip(round % 10).step_by(10);
+        some.map(|route| Route { hop: other(route), ..*route }).collect()
+    });
+    let steps = all.chunks(800).map(<[_]>::to_vec).chain(churn);
+    let follow = |engine: &mut Wideleaf, routes: &mut Routes<u128>, changes: &[Route<u128>]| {
+        routes.apply(changes);
+        let changed: Vec<_> = changes.iter().map(|route| route.prefix).collect();
+        engine.follow(routes, &changed).unwrap()
+    };
+    for changes in steps {
+        if follow(&mut engine, &mut routes, &changes) == Patched::Applied {
+            assert_eq!(sizes(&engine).1, at_first, "growth counts from the first build");
+            continue;
+        }
+        let (used, before) = sizes(&engine);
+        assert!(used > before + before / 4, "{used} bytes, {before} at first");
+        engine = built(&routes);
+        agrees(&engine, &routes, &[], "built anew");
+        assert!(sizes(&engine).1 > at_first);
+        // What goes on as it is now is patched again.
+        for changes in all.chunks(6000).take(3) {
+            assert_eq!(follow(&mut engine, &mut routes, changes), Patched::Applied);
+        }
+        return;
+    }
+    panic!("{:?} bytes now and at first, and no build", sizes(&engine));
+}
+
 /// Every shape of a block: a constant, records of every size and one key over, tables before them; in
 /// the middle of the space and at both ends.
 #[test]

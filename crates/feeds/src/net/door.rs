@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use fibula_core::AnyPrefix;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry, Token};
 
+use super::keys::Keys;
 use super::report::{Happened, Hear, Report, Throttle};
 use super::source::{Listen, Speaker};
 use super::stream::{is_interrupted, is_pause, remote};
@@ -21,6 +21,7 @@ pub(super) struct Door {
     pub(super) address: SocketAddr,
     speakers: Vec<(AnyPrefix, Speaker)>,
     pub(super) limit: usize,
+    keys: Keys,
     refusals: Throttle,
     /// When the system has no descriptors left, the next attempt is made then.
     pub(super) pause: Option<Duration>,
@@ -40,9 +41,8 @@ impl Door {
         (registry, token): (&Registry, Token),
     ) -> io::Result<Self> {
         let mut listener = TcpListener::bind(listen.address)?;
-        if let Some(prepare) = &listen.prepare {
-            prepare(listener.as_fd())?;
-        }
+        let mut keys = Keys::default();
+        keys.set(&listener, listen.keys)?;
         let address = listener.local_addr()?;
         registry.register(&mut listener, token, Interest::READABLE)?;
         Ok(Self {
@@ -51,6 +51,7 @@ impl Door {
             address,
             speakers: listen.speakers,
             limit: listen.limit,
+            keys,
             refusals: Throttle::default(),
             pause: None,
             accepted: 0,
@@ -61,7 +62,7 @@ impl Door {
     /// The same door with other rules.
     pub(super) fn change(&mut self, listen: Listen) -> io::Result<()> {
         (self.speakers, self.limit) = (listen.speakers, listen.limit);
-        listen.prepare.map_or(Ok(()), |prepare| prepare(self.listener.as_fd()))
+        self.keys.set(&self.listener, listen.keys)
     }
 
     /// Those who are named one by one.

@@ -74,7 +74,7 @@
 //!         address: "127.0.0.1:0".parse()?,
 //!         speakers: vec![("127.0.0.0/8".parse()?, speaker)],
 //!         limit: 10,
-//!         prepare: None,
+//!         keys: Vec::new(),
 //!     }),
 //! })?;
 //! let handle = hub.handle();
@@ -101,6 +101,7 @@ mod farewell;
 mod folder;
 mod handle;
 mod hub;
+mod keys;
 mod link;
 mod outbox;
 mod report;
@@ -114,5 +115,5 @@ pub use handle::{Handle, HubEnded};
 pub use hub::Hub;
 pub use report::{Happened, Report};
 pub use sessions::speaking;
-pub use source::{Endpoint, Folder, Listen, Prepare, Retry, Source, SourceError, Speaker, Who};
+pub use source::{Endpoint, Folder, Listen, Retry, Source, SourceError, Speaker, Who};
 pub use stream::{Device, Got};

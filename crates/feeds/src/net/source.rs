@@ -3,7 +3,6 @@
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,12 +73,10 @@ pub struct Listen {
     pub speakers: Vec<(AnyPrefix, Speaker)>,
     /// How many sessions there may be, connected or lost.
     pub limit: usize,
-    /// Called with the listening socket, to set options that connections inherit (TCP MD5 keys).
-    pub prepare: Option<Prepare>,
+    /// Whose connections must be signed, with which TCP MD5 key, on Linux (see
+    /// [`set_md5_key`](crate::bgp::set_md5_key)).
+    pub keys: Vec<(AnyPrefix, Vec<u8>)>,
 }
-
-/// Sets options of a listening socket.
-pub type Prepare = Box<dyn Fn(BorrowedFd<'_>) -> io::Result<()> + Send>;
 
 /// What is spoken at an endpoint.
 #[derive(Clone)]

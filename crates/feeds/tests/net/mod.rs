@@ -187,7 +187,7 @@ pub fn within(text: &str) -> AnyPrefix {
 pub fn listen(name: &str, from: &str, options: SessionOptions) -> Source {
     let speakers = vec![(within(from), speaker(options))];
     let address = "127.0.0.1:0".parse().unwrap();
-    source(name, Endpoint::Listen(Listen { address, speakers, limit: 4, prepare: None }))
+    source(name, Endpoint::Listen(Listen { address, speakers, limit: 4, keys: Vec::new() }))
 }
 
 /// Connects from this address.

@@ -23,7 +23,7 @@ fn collector(limit: Option<u32>) -> Net {
     });
     let speakers = vec![(within("127.0.0.1"), Speaker { settings: String::new(), protocol })];
     let address = "127.0.0.1:0".parse().unwrap();
-    let listen = Listen { address, speakers, limit: 4, prepare: None };
+    let listen = Listen { address, speakers, limit: 4, keys: Vec::new() };
     Net::start(vec![source("bgp", Endpoint::Listen(listen))])
 }
 

@@ -14,7 +14,7 @@ fn door(name: &str, address: SocketAddr, from: &[(&str, u64)]) -> Source {
         (within(from), speaker(SessionOptions { hold: ms(hold), ..options() }))
     });
     let speakers = speakers.collect();
-    source(name, Endpoint::Listen(Listen { address, speakers, limit: 9, prepare: None }))
+    source(name, Endpoint::Listen(Listen { address, speakers, limit: 9, keys: Vec::new() }))
 }
 
 fn free_port() -> SocketAddr {
@@ -92,4 +92,51 @@ fn sources_are_added_and_removed() {
     let handle = net.handle.clone();
     net.stop();
     assert_eq!(handle.list(), Err(HubEnded));
+}
+
+/// Whether a connection without a signature is accepted within a time; the system drops it if there is a key.
+#[cfg(target_os = "linux")]
+fn connects(from: &str, to: SocketAddr) -> bool {
+    use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&socket, &SocketAddr::new(from.parse().unwrap(), 0)).unwrap();
+    // Linux has connect(2) wait no longer than for data that cannot be sent.
+    rustix::net::sockopt::set_socket_timeout(
+        &socket,
+        rustix::net::sockopt::Timeout::Send,
+        Some(ms(300)),
+    )
+    .unwrap();
+    connect(&socket, &to).is_ok()
+}
+
+/// Keys come, change and go with the configuration.
+#[cfg(target_os = "linux")]
+#[test]
+fn tcp_md5_keys_are_those_of_the_configuration() {
+    let probe = TcpListener::bind("127.0.0.1:0").unwrap();
+    if let Err(error) = fibula_feeds::bgp::set_md5_key(&probe, within("127.0.0.1"), Some(b"key")) {
+        println!("SKIPPED: the kernel refuses TCP MD5 keys: {error}");
+        return;
+    }
+    let address = free_port();
+    let of = |from: &[&str], signed: &[(&str, &str)]| {
+        let from: Vec<_> = from.iter().map(|from| (*from, 90_000)).collect();
+        let mut source = door("bgp", address, &from);
+        let Endpoint::Listen(listen) = &mut source.endpoint else { unreachable!() };
+        listen.keys =
+            signed.iter().map(|(from, key)| (within(from), key.as_bytes().to_vec())).collect();
+        vec![source]
+    };
+    let both = ["127.0.0.1", "127.0.0.2"];
+    let net = Net::start(of(&both, &[("127.0.0.1", "first"), ("127.0.0.2", "key")]));
+    assert_eq!(both.map(|from| connects(from, address)), [false, false]);
+    // The first is signed with another key, the second no more.
+    assert!(net.handle.reload(of(&both, &[("127.0.0.1", "second")])).unwrap().is_empty());
+    assert_eq!(both.map(|from| connects(from, address)), [false, true]);
+    // A neighbour that is gone: it is refused at once, and not left without an answer.
+    assert!(net.handle.reload(of(&both[1..], &[])).unwrap().is_empty());
+    assert_eq!(both.map(|from| connects(from, address)), [true, true]);
+    assert!(net.handle.reload(of(&both, &[("127.0.0.2", "key")])).unwrap().is_empty());
+    assert_eq!(both.map(|from| connects(from, address)), [true, false]);
 }

@@ -327,7 +327,7 @@ fn talkers(talk: usize) -> Net {
     });
     let speakers = vec![(within("127.0.0.1"), Speaker { settings: "".into(), protocol })];
     let address = "127.0.0.1:0".parse().unwrap();
-    let listen = Listen { address, speakers, limit: 4, prepare: None };
+    let listen = Listen { address, speakers, limit: 4, keys: Vec::new() };
     Net::start(vec![source("talk", Endpoint::Listen(listen))])
 }
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use fibula_core::{NextHop, NextHops, RouteKind};
 
-use super::links::{Links, broadcast, mac};
+use super::links::{Links, Subnets, broadcast, mac};
 use super::weights::{MOST, shares};
 use crate::egress::{Adjacency, Egress, EgressPort, Group, Member};
 use crate::port::Port;
@@ -57,14 +57,19 @@ struct Compiler<'a> {
     links: &'a Links,
     /// By the interface's index: the router's number of the port, and whether it takes packets.
     ports: HashMap<u32, (u16, bool)>,
+    subnets: Subnets,
     adjacencies: Vec<Adjacency>,
-    /// By port and gateway.
+    /// By port and gateway: the adjacency.
     known: HashMap<(u16, IpAddr), u32>,
-    /// Interfaces of gateways that came without one.
-    connected: HashMap<IpAddr, Option<u32>>,
+    /// By gateway and interface, as next hops have them: groups share most of their gateways.
+    ways: HashMap<(IpAddr, Option<u32>), Way>,
+    /// Reused.
+    members: Vec<Member>,
+    weights: Vec<u32>,
 }
 
 /// Where a next hop leads.
+#[derive(Clone, Copy)]
 enum Way {
     Out(Member),
     Host,
@@ -77,12 +82,17 @@ impl<'a> Compiler<'a> {
             let is_up = links.interface(port.interface).is_some_and(|interface| interface.is_up);
             (port.interface, (at as u16, is_up))
         };
+        // Gateways are neighbours, or become some. Tables that grow are hashed again each time.
+        let room = links.neighbours().count();
         Self {
             links,
             ports: ports.iter().enumerate().map(number).collect(),
+            subnets: links.subnets(),
             adjacencies: Vec::new(),
-            known: HashMap::new(),
-            connected: HashMap::new(),
+            known: HashMap::with_capacity(room),
+            ways: HashMap::with_capacity(room),
+            members: Vec::new(),
+            weights: Vec::new(),
         }
     }
 
@@ -98,39 +108,51 @@ impl<'a> Compiler<'a> {
     }
 
     fn forward(&mut self, hops: &[NextHop]) -> Group {
-        let (mut members, mut weights, mut is_hosts) = (Vec::new(), Vec::new(), false);
+        self.members.clear();
+        self.weights.clear();
+        let mut is_hosts = false;
         for hop in hops {
             match self.way(hop) {
                 Way::Out(member) => {
-                    members.push(member);
+                    self.members.push(member);
                     // A weight of 0 would be a next hop that is there and gets nothing.
-                    weights.push(hop.weight.max(1));
+                    self.weights.push(hop.weight.max(1));
                 }
                 Way::Host => is_hosts = true,
                 Way::Nowhere => {}
             }
         }
+        let Self { members, weights, .. } = self;
         if members.is_empty() && is_hosts {
             return Group::Local;
         }
-        if let [only] = members[..] {
-            return Group::Forward(vec![only]);
+        if members.len() <= MOST && weights.iter().all(|weight| *weight == weights[0]) {
+            return Group::Forward(members.clone());
         }
-        let mut table = Vec::with_capacity(members.len().min(MOST));
-        for (member, share) in members.iter().zip(shares(&weights)) {
+        let shares = shares(weights);
+        let mut table = Vec::with_capacity(shares.iter().sum::<u32>() as usize);
+        for (member, share) in members.iter().zip(shares) {
             table.extend(std::iter::repeat_n(*member, share as usize));
         }
         Group::Forward(table)
     }
 
     fn way(&mut self, hop: &NextHop) -> Way {
-        let connected = |compiler: &mut Self, gateway| {
-            let links = compiler.links;
-            *compiler.connected.entry(gateway).or_insert_with(|| links.connected(gateway))
-        };
-        let interface = hop.interface.or_else(|| connected(self, hop.gateway?));
+        let Some(gateway) = hop.gateway else { return self.out(hop.interface, None) };
+        let key = (gateway, hop.interface);
+        if let Some(way) = self.ways.get(&key) {
+            return *way;
+        }
+        let interface = hop.interface.or_else(|| self.subnets.interface(gateway));
+        let way = self.out(interface, Some(gateway));
+        self.ways.insert(key, way);
+        way
+    }
+
+    /// Out by an interface, to a gateway or to a destination on the link.
+    fn out(&mut self, interface: Option<u32>, gateway: Option<IpAddr>) -> Way {
         let Some(interface) = interface else { return Way::Nowhere };
-        match (self.ports.get(&interface), hop.gateway) {
+        match (self.ports.get(&interface), gateway) {
             (None, _) => Way::Host,
             (Some((_, false)), _) => Way::Nowhere,
             (Some(&(port, true)), None) => Way::Out(Member::OnLink(port)),
@@ -154,7 +176,10 @@ impl<'a> Compiler<'a> {
             let (port, is_up) = self.ports.get(&neighbour.interface)?;
             is_up.then_some(((*port, neighbour.address), mac))
         };
-        self.links.neighbours().filter_map(known).collect()
+        let all = self.links.neighbours();
+        let mut neighbours = HashMap::with_capacity(all.size_hint().0);
+        neighbours.extend(all.filter_map(known));
+        neighbours
     }
 
     fn port(&self, port: &PortLink) -> EgressPort {

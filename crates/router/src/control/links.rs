@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
 
-use fibula_core::{Addr, Prefix};
+use fibula_core::AnyPrefix;
 use fibula_ingest::netlink::{Address, Interface, Neighbour, Said};
 
 /// Interfaces, addresses and neighbours, as somebody said them. What a configuration says is fixed; what the kernel says
@@ -132,13 +132,42 @@ impl Links {
     /// The interface whose subnet has this address: the longest prefix, of equals the lowest index. Link-local addresses
     /// are in every subnet, so no interface can be told by them.
     pub fn connected(&self, address: IpAddr) -> Option<u32> {
+        self.subnets().interface(address)
+    }
+
+    /// The subnets of all interfaces, to be asked often.
+    pub(super) fn subnets(&self) -> Subnets {
+        let mut subnets = Subnets::default();
+        for of in self.addresses.keys() {
+            let Ok(prefix) = AnyPrefix::masked(of.subnet, of.len) else { continue };
+            let lowest = subnets.interfaces.entry(prefix).or_insert(of.interface);
+            *lowest = of.interface.min(*lowest);
+            subnets.lengths.push((of.subnet.is_ipv4(), of.len));
+        }
+        subnets.lengths.sort_unstable_by_key(|length| std::cmp::Reverse(*length));
+        subnets.lengths.dedup();
+        subnets
+    }
+}
+
+/// The subnets of interfaces, by prefix.
+#[derive(Default)]
+pub(super) struct Subnets {
+    interfaces: HashMap<AnyPrefix, u32>,
+    /// Whether it is one of IPv4, and the length; the longest first.
+    lengths: Vec<(bool, u8)>,
+}
+
+impl Subnets {
+    /// As [`Links::connected`].
+    pub(super) fn interface(&self, address: IpAddr) -> Option<u32> {
         if matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local()) {
             return None;
         }
-        let covering = self.addresses.keys().filter(|subnet| covers(subnet, address));
-        covering
-            .min_by_key(|subnet| (std::cmp::Reverse(subnet.len), subnet.interface))
-            .map(|subnet| subnet.interface)
+        let lengths = self.lengths.iter().filter(|(is_v4, _)| *is_v4 == address.is_ipv4());
+        lengths
+            .filter_map(|&(_, len)| AnyPrefix::masked(address, len).ok())
+            .find_map(|prefix| self.interfaces.get(&prefix).copied())
     }
 }
 
@@ -159,16 +188,5 @@ pub(super) fn broadcast(of: &Address) -> Option<IpAddr> {
             Some(Ipv4Addr::from(u32::from(v4) | (u32::MAX >> of.len)).into())
         }
         _ => None,
-    }
-}
-
-fn covers(subnet: &Address, address: IpAddr) -> bool {
-    fn covers<A: Addr>(subnet: A, len: u8, address: A) -> bool {
-        Prefix::masked(subnet, len).is_ok_and(|prefix| prefix.contains(address))
-    }
-    match (subnet.subnet, address) {
-        (IpAddr::V4(a), IpAddr::V4(b)) => covers(u32::from(a), subnet.len, b.into()),
-        (IpAddr::V6(a), IpAddr::V6(b)) => covers(u128::from(a), subnet.len, b.into()),
-        _ => false,
     }
 }

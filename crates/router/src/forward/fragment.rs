@@ -127,13 +127,14 @@ impl Forwarder {
             let flags = (field & 0xe000) | if more { 0x2000 } else { 0 };
             let offset = (field & 0x1fff) + (done / 8) as u16;
             number(&mut later.bytes[..later.len], later.len + part, flags | offset);
-            let Some(fragment) = made(run.pool, exit, &later, &data[done..done + part]) else {
+            let Some(mut fragment) = made(run.pool, exit, &later, &data[done..done + part]) else {
                 run.outcome.dropped.extend(send.drain(first_at..));
                 self.tally.one(Reason::NoSlot, frame_len);
                 run.outcome.dropped.push(packet);
                 return;
             };
             (sent, sent_bytes) = (sent + 1, sent_bytes + fragment.bytes().len());
+            fragment.mark = packet.mark;
             send.push(fragment);
             done += part;
         }

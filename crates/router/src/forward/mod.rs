@@ -9,6 +9,8 @@
 //!                                                                              └─ Drop ─────► Outcome::dropped
 //! ```
 //!
+//! A [`Policy`] may stand in front of it, which drops and marks packets, or chooses the table that they are looked up in.
+//!
 //! `judge` is the readable statement of the rules; it changes nothing. The fast path knows few packets, and passes on
 //! what it does not know. Tests compare both with a model that was written apart from them.
 //!
@@ -104,6 +106,7 @@ mod hash;
 mod headers;
 mod icmp;
 mod limit;
+mod policy;
 mod reason;
 mod slow;
 
@@ -119,6 +122,8 @@ use crate::{Packet, Pool};
 
 use icmp::Notice;
 use limit::Bucket;
+pub(crate) use policy::Guide;
+pub use policy::{Policy, TableByPort, Verdict};
 use reason::Tally;
 pub use reason::{Counters, Reason};
 

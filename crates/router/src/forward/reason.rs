@@ -65,6 +65,8 @@ pub enum Reason {
     NoEgress,
     /// The pool had no slots for the fragments, or the slot no room for the link header.
     NoSlot,
+    /// A [`Policy`](super::Policy) dropped it, or wants it looked up in a table that is not there.
+    Policy,
     /// A fragment was made and sent.
     Fragment,
     /// An ICMP or ICMPv6 error was made and sent.
@@ -79,7 +81,7 @@ pub enum Reason {
 
 impl Reason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 35] = [
         Self::ForwardedV4,
         Self::ForwardedV6,
         Self::Fragmented,
@@ -109,6 +111,7 @@ impl Reason {
         Self::NoNeighbour,
         Self::NoEgress,
         Self::NoSlot,
+        Self::Policy,
         Self::Fragment,
         Self::IcmpSent,
         Self::IcmpLimited,
@@ -148,6 +151,7 @@ impl Reason {
             Self::NoNeighbour => "no_neighbour",
             Self::NoEgress => "no_egress",
             Self::NoSlot => "no_slot",
+            Self::Policy => "policy",
             Self::Fragment => "fragment",
             Self::IcmpSent => "icmp_sent",
             Self::IcmpLimited => "icmp_limited",
@@ -255,7 +259,7 @@ mod tests {
         }
         let drops = Reason::ALL.into_iter().filter(|reason| reason.is_drop()).count();
         let received = Reason::ALL.into_iter().filter(|reason| reason.is_received()).count();
-        assert_eq!((received, received - drops), (29, 5));
+        assert_eq!((received, received - drops), (30, 5));
     }
 
     #[test]

@@ -59,7 +59,10 @@ pub(super) fn workers(
             let (cores, threads) = (list.len(), roles.len());
             return fail(format!("{threads} threads have {cores} cores: name one for each"));
         }
-        Cores::List(list) => list.iter().copied().map(Some).collect(),
+        Cores::List(list) => {
+            cores::check(list).map_err(PipelineError::Options)?;
+            list.iter().copied().map(Some).collect()
+        }
     };
     let infos = roles.into_iter().zip(chosen).map(|((name, role), core)| {
         let bell = Arc::new(Bell::new()?);

@@ -18,6 +18,28 @@ pub enum Cores {
     Free,
 }
 
+/// Whether threads can run on these cores.
+///
+/// # Errors
+/// With the first core that this process may not use, and those that it may.
+pub fn check(cores: &[usize]) -> Result<(), String> {
+    check_in(&groups().concat(), cores)
+}
+
+fn check_in(allowed: &[usize], cores: &[usize]) -> Result<(), String> {
+    // Where the system does not say which ones there are, it says whether a thread can be pinned.
+    match cores.iter().find(|core| !allowed.is_empty() && !allowed.contains(core)) {
+        None => Ok(()),
+        Some(core) => {
+            let all: Vec<String> = allowed.iter().map(ToString::to_string).collect();
+            Err(format!(
+                "there is no core {core} for this process: it may use {} (see `taskset -p $$` and `lscpu -e`)",
+                all.join(", ")
+            ))
+        }
+    }
+}
+
 /// The cores that this process may use, in groups that share an L3 cache.
 pub fn groups() -> Vec<Vec<usize>> {
     let allowed = core_affinity::get_core_ids().unwrap_or_default();
@@ -100,6 +122,14 @@ mod tests {
         assert_eq!(list("0-2,5\n"), Some(vec![0, 1, 2, 5]));
         assert_eq!(list("7"), Some(vec![7]));
         assert_eq!((list(""), list("1-"), list("x"), list("0-99999999")), (None, None, None, None));
+    }
+
+    #[test]
+    fn cores_that_are_not_there_are_named() {
+        assert_eq!(check_in(&[0, 1, 4], &[4, 0]), Ok(()));
+        assert_eq!(check_in(&[], &[7]), Ok(()), "nobody knows");
+        let error = check_in(&[0, 1, 4], &[1, 2, 9]).unwrap_err();
+        assert!(error.starts_with("there is no core 2 for this process: it may use 0, 1, 4 ("));
     }
 
     #[test]

@@ -66,6 +66,7 @@ mod cores;
 mod counters;
 mod event;
 mod exits;
+mod guided;
 mod hold;
 #[cfg(test)]
 mod model;
@@ -94,9 +95,10 @@ use bell::Bell;
 use counters::WorkerCounters;
 use event::Events;
 
-pub use cores::{Cores, groups, list};
+pub use cores::{Cores, check as check_cores, groups, list};
 pub use counters::{FlowCounts, Loss, PortCounts, Snapshot, StageCounts, WorkerCounts};
 pub use event::Event;
+pub use guided::Guided;
 pub use hold::HoldOptions;
 pub use stage::{Routing, Stage, Views};
 
@@ -173,8 +175,8 @@ pub struct Attached<'p> {
     /// The port. Its place in the list is the router's number of it.
     pub port: Port<'p>,
     /// The transmitting half gets packets for this machine, as they came in. What its receiving half gives is sent by
-    /// the port as it is: a TAP device, on which the machine's daemons are. Not asked for packets of a port that [is
-    /// shared](Port::is_shared).
+    /// the port as it is: a TAP device, on which the machine's daemons are, or a way that leads to the kernel alone
+    /// ([`host`](crate::port::host)). Not asked for packets of a port that [is shared](Port::is_shared).
     pub host: Option<Queue<'p>>,
 }
 
@@ -285,7 +287,7 @@ impl<'p> Pipeline<'p> {
     ///
     /// # Errors
     /// [`PipelineError::Options`] if numbers are out of range, there is no port, a port has no queue, or a list of cores is shorter than the
-    /// list of threads.
+    /// list of threads, or has cores that are not there ([`check_cores`]).
     pub fn new(
         pool: &'p Pool,
         ports: Vec<Attached<'p>>,

@@ -57,14 +57,26 @@ pub trait Stage: Send {
 pub struct Routing<V> {
     views: V,
     forwarder: Forwarder,
-    /// The paths that were seen last. A number, since they may be gone.
-    seen: usize,
+    seen: Seen,
+}
+
+/// The paths that were seen last. A number, since they may be gone.
+#[derive(Default)]
+pub(super) struct Seen(usize);
+
+impl Seen {
+    /// Whether the paths are others now. Others may come to be where these are: then a change is seen late, when packets are
+    /// tried again anyway.
+    pub(super) fn is_changed(&mut self, views: &mut impl Views) -> bool {
+        let now = ptr::from_ref::<Paths>(views.view().egress).addr();
+        std::mem::replace(&mut self.0, now) != now
+    }
 }
 
 impl<V: Views> Routing<V> {
     /// Forwards by these tables.
     pub fn new(views: V, forwarder: Forwarder) -> Self {
-        Self { views, forwarder, seen: 0 }
+        Self { views, forwarder, seen: Seen::default() }
     }
 }
 
@@ -90,9 +102,7 @@ impl<V: Views> Stage for Routing<V> {
     }
 
     fn is_changed(&mut self) -> bool {
-        // Other paths may come to be where these are: then a change is seen late, when packets are tried again anyway.
-        let now = ptr::from_ref::<Paths>(self.views.view().egress).addr();
-        std::mem::replace(&mut self.seen, now) != now
+        self.seen.is_changed(&mut self.views)
     }
 
     fn counters(&self) -> Option<Arc<Counters>> {

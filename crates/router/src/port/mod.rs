@@ -7,6 +7,8 @@
 pub mod afpacket;
 #[cfg(target_os = "linux")]
 pub mod afxdp;
+#[cfg(target_os = "linux")]
+pub mod host;
 pub mod memory;
 #[cfg(target_os = "linux")]
 mod partial;

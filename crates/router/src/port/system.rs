@@ -153,6 +153,13 @@ impl Interface {
         Ok(asked)
     }
 
+    /// Gives the interface the MAC address that it has, as one that was chosen: what sets devices up (udev) leaves such a one alone.
+    pub fn keep_mac(&self) -> io::Result<()> {
+        let mut asked = self.ask(libc::SIOCGIFHWADDR, |_| ())?;
+        ioctl(&self.socket, libc::SIOCSIFHWADDR, &mut asked)
+            .map_err(|error| explain(&self.port, NEEDS_ADMIN, error))
+    }
+
     /// Sets the interface up.
     pub fn set_up(&self) -> io::Result<()> {
         let mut asked = self.ask(libc::SIOCGIFFLAGS, |_| ())?;

@@ -43,7 +43,7 @@ pub fn open<'p>(name: &str, pool: &'p Pool, options: &TapOptions) -> io::Result<
         flags |= libc::IFF_MULTI_QUEUE;
     }
     let files = (0..options.queues.max(1))
-        .map(|_| attach(name, flags, options.is_persistent))
+        .map(|_| attach(name, flags, options.is_persistent).map(|(file, _)| file))
         .collect::<io::Result<Vec<_>>>()
         .map_err(|error| {
             let hint = match error.raw_os_error() {
@@ -61,7 +61,7 @@ pub fn open<'p>(name: &str, pool: &'p Pool, options: &TapOptions) -> io::Result<
     let queues = files
         .into_iter()
         .map(|file| {
-            let half = Half { interface: interface.clone(), file: Arc::new(file), lost: 0 };
+            let half = Half::new(interface.clone(), file);
             let receive = Box::new(TapReceive(half.clone()));
             Queue { receive, transmit: Box::new(TapTransmit(half)) }
         })
@@ -78,8 +78,8 @@ pub fn open<'p>(name: &str, pool: &'p Pool, options: &TapOptions) -> io::Result<
     })
 }
 
-/// Opens a queue of the device.
-fn attach(name: &str, flags: i32, is_persistent: bool) -> io::Result<File> {
+/// Opens a queue of the device; says its name, in which the system has put a number for `%d`.
+pub(super) fn attach(name: &str, flags: i32, is_persistent: bool) -> io::Result<(File, String)> {
     let file = OpenOptions::new()
         .read(true)
         .write(true)
@@ -91,19 +91,26 @@ fn attach(name: &str, flags: i32, is_persistent: bool) -> io::Result<File> {
     if is_persistent {
         system::set_persistent(&file)?;
     }
-    Ok(file)
+    let name = asked.ifr_name.iter().take_while(|&&byte| byte != 0);
+    Ok((file, name.map(|&byte| char::from(byte as u8)).collect()))
 }
 
 /// What both halves of a queue have.
 #[derive(Clone)]
-struct Half {
-    interface: Arc<Interface>,
+pub(super) struct Half {
+    pub(super) interface: Arc<Interface>,
     file: Arc<File>,
     lost: u64,
 }
 
+impl Half {
+    pub(super) fn new(interface: Arc<Interface>, file: File) -> Self {
+        Self { interface, file: Arc::new(file), lost: 0 }
+    }
+}
+
 struct TapReceive(Half);
-struct TapTransmit(Half);
+pub(super) struct TapTransmit(pub(super) Half);
 
 impl<'p> Receive<'p> for TapReceive {
     fn receive(

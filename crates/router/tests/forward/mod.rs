@@ -4,5 +4,6 @@ mod captures;
 mod frames;
 mod generated;
 mod model;
+mod policy;
 mod rules;
 mod world;

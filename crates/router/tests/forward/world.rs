@@ -196,10 +196,7 @@ impl<'p> Bench<'p> {
 
     /// Gives all packets back.
     pub fn clear(&mut self) {
-        let outcome = &mut self.outcome;
-        self.pool.give(outcome.send.iter_mut().flat_map(|packets| packets.drain(..)));
-        self.pool.give(outcome.host.drain(..).chain(outcome.dropped.drain(..)));
-        self.pool.give(outcome.waiting.drain(..).map(|(_, packet)| packet));
+        clear(self.pool, &mut self.outcome);
     }
 
     pub fn forward(&mut self, frames: &[(u16, &[u8])]) {
@@ -229,54 +226,16 @@ impl<'p> Bench<'p> {
             .iter()
             .map(|(port, frame)| self.world.model(|model| model.forward(*port, frame)))
             .collect();
-        let mut send = vec![Vec::new(); self.world.paths.told().ports.len()];
-        let (mut host, mut waiting, mut dropped) = (Vec::new(), Vec::new(), 0);
-        let mut counts = HashMap::<&str, (u64, u64)>::new();
-        let mut count = |name, bytes: usize| {
-            let both = counts.entry(name).or_default();
-            *both = (both.0 + 1, both.1 + bytes as u64);
-        };
+        let mut expected = Expected::new(self.world.paths.told().ports.len());
         for (answer, (port, frame)) in answers.iter().zip(frames) {
-            count(answer.name, frame.len());
-            match &answer.error {
-                Told::Nothing => {}
-                Told::NoAddress => count("icmp_no_address", frame.len()),
-                Told::Error(port, error) => {
-                    count("icmp_sent", error.len());
-                    send[usize::from(*port)].push(error.clone());
-                }
-            }
-            match &answer.fate {
-                Fate::Sent(port, frames) => {
-                    if answer.name == "fragmented" {
-                        frames.iter().for_each(|frame| count("fragment", frame.len()));
-                    }
-                    send[usize::from(*port)].extend(frames.iter().cloned());
-                }
-                Fate::Host => host.push((*port, frame.to_vec())),
-                Fate::Waiting(out, next_hop) => {
-                    waiting.push((*out, *next_hop, *port, frame.to_vec()));
-                }
-                Fate::Dropped => dropped += 1,
-            }
+            expected.add(answer, *port, frame);
         }
-        let outcome = &self.outcome;
-        let bytes = |packet: &Packet<'_>| packet.bytes().to_vec();
-        for (port, packets) in outcome.send.iter().enumerate() {
-            let sent: Vec<_> = packets.iter().map(bytes).collect();
-            assert_eq!(hex(&sent), hex(&send[port]), "port {port}: {answers:x?} of {frames:02x?}");
-        }
-        let at_host: Vec<_> = outcome.host.iter().map(|p| (p.port, bytes(p))).collect();
-        assert_eq!(at_host, host, "for the host: {answers:x?} of {frames:02x?}");
-        let waits: Vec<_> =
-            outcome.waiting.iter().map(|(w, p)| (w.port, w.next_hop, p.port, bytes(p))).collect();
-        assert_eq!(waits, waiting, "waiting: {answers:x?} of {frames:02x?}");
-        assert_eq!(outcome.dropped.len(), dropped, "dropped: {answers:x?} of {frames:02x?}");
+        let said = format!("{answers:x?} of {frames:02x?}");
+        expected.compare(&self.outcome, &said);
         let after = numbers(self.forwarder.counters());
         for ((reason, before), after) in Reason::ALL.iter().zip(&self.before).zip(&after) {
             let more = (after.0 - before.0, after.1 - before.1);
-            let expected = counts.get(reason.name()).copied().unwrap_or_default();
-            assert_eq!(more, expected, "{}: {answers:x?} of {frames:02x?}", reason.name());
+            assert_eq!(more, expected.count(*reason), "{}: {said}", reason.name());
         }
         self.before = after;
         answers
@@ -286,6 +245,79 @@ impl<'p> Bench<'p> {
     pub fn check_one(&mut self, port: u16, frame: &[u8]) -> Answer {
         self.check(&[(port, frame)]).pop().expect("one answer")
     }
+}
+
+/// What the model says that becomes of frames.
+#[derive(Default)]
+pub struct Expected {
+    /// By port.
+    pub send: Vec<Vec<Vec<u8>>>,
+    host: Vec<(u16, Vec<u8>)>,
+    waiting: Vec<(u16, IpAddr, u16, Vec<u8>)>,
+    pub dropped: usize,
+    counts: HashMap<&'static str, (u64, u64)>,
+}
+
+impl Expected {
+    pub fn new(ports: usize) -> Self {
+        Self { send: vec![Vec::new(); ports], ..Self::default() }
+    }
+
+    pub fn add_count(&mut self, name: &'static str, bytes: usize) {
+        let both = self.counts.entry(name).or_default();
+        *both = (both.0 + 1, both.1 + bytes as u64);
+    }
+
+    /// Packets and bytes that count there.
+    pub fn count(&self, reason: Reason) -> (u64, u64) {
+        self.counts.get(reason.name()).copied().unwrap_or_default()
+    }
+
+    pub fn add(&mut self, answer: &Answer, port: u16, frame: &[u8]) {
+        self.add_count(answer.name, frame.len());
+        match &answer.error {
+            Told::Nothing => {}
+            Told::NoAddress => self.add_count("icmp_no_address", frame.len()),
+            Told::Error(port, error) => {
+                self.add_count("icmp_sent", error.len());
+                self.send[usize::from(*port)].push(error.clone());
+            }
+        }
+        match &answer.fate {
+            Fate::Sent(port, frames) => {
+                if answer.name == "fragmented" {
+                    frames.iter().for_each(|frame| self.add_count("fragment", frame.len()));
+                }
+                self.send[usize::from(*port)].extend(frames.iter().cloned());
+            }
+            Fate::Host => self.host.push((port, frame.to_vec())),
+            Fate::Waiting(out, next_hop) => {
+                self.waiting.push((*out, *next_hop, port, frame.to_vec()));
+            }
+            Fate::Dropped => self.dropped += 1,
+        }
+    }
+
+    pub fn compare(&self, outcome: &Outcome<'_>, said: &str) {
+        let bytes = |packet: &Packet<'_>| packet.bytes().to_vec();
+        for (port, packets) in outcome.send.iter().enumerate() {
+            let sent: Vec<_> = packets.iter().map(bytes).collect();
+            assert_eq!(hex(&sent), hex(&self.send[port]), "port {port}: {said}");
+        }
+        let at_host: Vec<_> = outcome.host.iter().map(|p| (p.port, bytes(p))).collect();
+        assert_eq!(at_host, self.host, "for the host: {said}");
+        let waits: Vec<_> =
+            outcome.waiting.iter().map(|(w, p)| (w.port, w.next_hop, p.port, bytes(p))).collect();
+        assert_eq!(waits, self.waiting, "waiting: {said}");
+        assert_eq!(outcome.dropped.len(), self.dropped, "dropped: {said}");
+    }
+}
+
+/// Gives all packets of an outcome back.
+pub fn clear<'p>(pool: &'p Pool, outcome: &mut Outcome<'p>) {
+    pool.give(outcome.send.iter_mut().flat_map(|packets| packets.drain(..)));
+    pool.give(outcome.host.drain(..).chain(outcome.dropped.drain(..)));
+    pool.give(outcome.waiting.drain(..).map(|(_, packet)| packet));
 }
 
 fn hex(frames: &[Vec<u8>]) -> Vec<String> {

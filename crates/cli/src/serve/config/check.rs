@@ -87,6 +87,27 @@ impl Fault {
     }
 }
 
+/// Reads a file of configuration.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn read(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path)
+        .map_err(|error| Failure::io(format_args!("--config {}", path.display()), &error))
+}
+
+/// What a type is to somebody who writes a file, by its name in messages of the parser.
+const TYPES: [(&str, &str); 8] = [
+    ("a sequence", "a list: [\"...\"], or tables with a head in [[ ]] each"),
+    ("a string", "text in quotes"),
+    ("path string", "a path in quotes"),
+    ("usize", "a number from 0"),
+    ("u64", "a number from 0"),
+    ("u32", "a number from 0 to 4294967295"),
+    ("u16", "a number from 0 to 65535"),
+    ("a boolean", "true or false"),
+];
+
 /// The text of a file of configuration.
 pub struct Text<'a> {
     pub text: &'a str,
@@ -110,7 +131,11 @@ impl Text<'_> {
         let Self { text, name, page } = self;
         let line = |at: Range<usize>| text[..at.start.min(text.len())].matches('\n').count() + 1;
         let place = at.map_or(String::new(), |at| format!(" line {},", line(at)));
-        Failure::new(format_args!("{name}:{place} {}", what.trim_end()))
+        let mut what = what.trim_end().replace("invalid type: map", "invalid type: a table");
+        for (from, to) in TYPES {
+            what = what.replace(&format!("expected {from}"), &format!("expected {to}"));
+        }
+        Failure::new(format_args!("{name}:{place} {what}"))
             .hint(format_args!("{page} has every key of the file"))
     }
 }
@@ -121,8 +146,7 @@ impl Config {
     /// # Errors
     /// With the line and what is wrong there.
     pub fn read(path: &Path) -> Result<Self, Failure> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Failure::io(format_args!("{}", path.display()), &error))?;
+        let text = read(path)?;
         Self::parse(&text, &path.display().to_string())
     }
 

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use toml::Spanned;
 
-pub use self::check::{Source, Text, What};
+pub use self::check::{Source, Text, What, read};
 use super::time::Time;
 
 /// The configuration, whole and checked.

@@ -1,0 +1,109 @@
+//! What packets are forwarded by: a table that does not change, or tables of sources, one or one for each VRF.
+
+use std::sync::Arc;
+
+use fibula_core::{NextHops, Vrf};
+use fibula_feeds::Positions;
+use fibula_fib::{Fib, FibOptions};
+use fibula_rib::Live;
+use fibula_router::control::Control;
+use fibula_router::forward::TableByPort;
+use fibula_router::pipeline::{Guided, Routing, Stage};
+use fibula_router::{ForwardOptions, Forwarder};
+use tracing::info;
+
+use super::Args;
+use super::config::Config;
+use crate::failure::Failure;
+use crate::serve::run as serve;
+use crate::source::Source;
+use crate::table;
+
+/// The tables.
+pub enum Tables {
+    Live(Arc<Live>, Positions),
+    Static(Fib, Vec<NextHops>),
+}
+
+impl Tables {
+    pub fn of(args: &Args, config: &Config, interfaces: &[u32]) -> Result<Self, Failure> {
+        if config.router.table.is_empty() {
+            let (rib, positions) = serve::table(&config.feeds)?;
+            return Ok(Self::Live(Arc::new(serve::start(&config.feeds, rib)?), positions));
+        }
+        let names = config.feeds.tables.engine.iter().map(String::as_str);
+        let options = FibOptions::default().engines(names);
+        let sources = Source::parse_list(&config.router.table)?;
+        let fib = table::open(&sources, &args.read, &options)?;
+        let interface = |number: usize| interfaces.get(number).copied();
+        let file = config.router.next_hops.as_deref();
+        let next_hops = super::next_hops::of_table(fib.columns(), file, interface)?;
+        Ok(Self::Static(fib, next_hops))
+    }
+
+    pub fn live(&self) -> Option<Arc<Live>> {
+        match self {
+            Self::Live(live, _) => Some(Arc::clone(live)),
+            Self::Static(..) => None,
+        }
+    }
+
+    /// One for each thread that looks up.
+    pub fn stages(
+        &self,
+        config: &Config,
+        control: &Control,
+        count: usize,
+    ) -> Result<Vec<Box<dyn Stage>>, Failure> {
+        let forward = ForwardOptions {
+            icmp: config.pipeline.icmp,
+            icmp_rate: config.pipeline.icmp_rate,
+            hash_seed: u64::from(std::process::id()),
+            ..ForwardOptions::default()
+        };
+        let forwarder = || Forwarder::new(forward.clone());
+        match self {
+            Self::Live(live, _) => {
+                let (vrfs, by_port) = of_ports(config, live);
+                let stage = |_| -> Result<Box<dyn Stage>, Failure> {
+                    let views = |vrf: &Vrf| control.views(live, *vrf).map_err(Failure::new);
+                    Ok(match &vrfs[..] {
+                        [only] => Box::new(Routing::new(views(only)?, forwarder())),
+                        several => {
+                            let tables: Vec<_> =
+                                several.iter().map(views).collect::<Result<_, _>>()?;
+                            let policy = TableByPort::new(by_port.clone());
+                            Box::new(Guided::new(tables, policy, forwarder()))
+                        }
+                    })
+                };
+                (0..count).map(stage).collect()
+            }
+            Self::Static(fib, next_hops) => {
+                let views =
+                    control.static_views(fib, next_hops.iter().cloned()).map_err(Failure::new)?;
+                let stage =
+                    |_| Box::new(Routing::new(views.clone(), forwarder())) as Box<dyn Stage>;
+                Ok((0..count).map(stage).collect())
+            }
+        }
+    }
+}
+
+/// The VRFs of the ports, and the place of each port's among them.
+fn of_ports(config: &Config, live: &Live) -> (Vec<Vrf>, Vec<u16>) {
+    let (mut vrfs, mut by_port) = (Vec::new(), Vec::new());
+    for port in &config.ports {
+        let name = port.vrf.as_deref().or(config.router.vrf.as_deref());
+        let vrf = name.map_or(0, |name| live.vrf(name));
+        if let Some(name) = &port.vrf {
+            info!("{}: packets that come in are forwarded by {name}", port.port);
+        }
+        let at = vrfs.iter().position(|known| *known == vrf).unwrap_or_else(|| {
+            vrfs.push(vrf);
+            vrfs.len() - 1
+        });
+        by_port.push(at as u16);
+    }
+    (vrfs, by_port)
+}

@@ -1,0 +1,77 @@
+//! The flags that `fibula serve` and `fibula route` have in common.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+use tracing_subscriber::filter::LevelFilter;
+
+use super::config::{Config, Kernel, Stream};
+use super::log::{self, LogFormat};
+use super::{run, sources};
+use crate::failure::Failure;
+
+/// Where tables come from, and what is said of it.
+#[derive(ClapArgs, Debug)]
+pub struct Flags {
+    /// A file of configuration (TOML); flags add to it
+    #[arg(long, short, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Check the configuration, say what would be done, and end
+    #[arg(long)]
+    pub check: bool,
+    /// Take FPM connections of FRR's zebra there
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:2620",
+          value_parser = socket_address)]
+    fpm: Option<SocketAddr>,
+    /// Follow the kernel's own forwarding tables
+    #[arg(long)]
+    kernel: bool,
+    /// Engines in order of preference
+    #[arg(long, short, value_delimiter = ',', value_name = "NAME,...")]
+    engine: Vec<String>,
+    /// How log lines look
+    #[arg(long, value_enum, default_value_t)]
+    log: LogFormat,
+    /// What is logged: error, warn, info, debug
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    log_level: LevelFilter,
+}
+
+impl Flags {
+    /// Adds them to what the file says. The buffer is that of the kernel's socket, in bytes.
+    pub fn add_to(&self, config: &mut Config, kernel_buffer: Option<usize>) {
+        config.fpm.extend(self.fpm.map(Stream::at));
+        if self.kernel {
+            config.kernel.push(Kernel { buffer: kernel_buffer, ..Kernel::default() });
+        }
+        if !self.engine.is_empty() {
+            config.tables.engine.clone_from(&self.engine);
+        }
+    }
+
+    pub fn begin_log(&self) {
+        log::begin(self.log, self.log_level);
+    }
+}
+
+/// An address and a port, as flags have them.
+pub fn socket_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        format!("{text:?} is no address with a port, such as 127.0.0.1:2620 or [::1]:2620")
+    })
+}
+
+/// What `--check` does with sources: reads the files that they name (passwords, tokens, certificates), and lists them.
+pub fn check_sources(config: &Config, out: &mut dyn Write) -> Result<(), Failure> {
+    sources::all(config, |_| None)?;
+    run::check_checkpoint(config)?;
+    if let Some(tls) = run::server_options(config)?.tls {
+        tls.check().map_err(Failure::new)?;
+    }
+    for source in config.sources() {
+        writeln!(out, "{}: {}, into table {}", source.name, source.what, source.table)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,221 @@
+//! `fibula route`: captures in, captures out, against what `fibula lookup` says; what is wrong with flags and files.
+
+mod frames;
+mod live;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::common::{Files, done, said};
+use frames::{SENDER, capture, captured, forwarded, frame, ip, router};
+
+const TABLE: &str = "\
+10.0.0.0/8 a
+10.1.0.0/16 b
+10.1.2.0/24 drop
+10.3.0.0/16 c
+2001:db8::/32 b
+2001:db8:1::/48 a
+192.0.2.0/24 link
+";
+
+const HOPS: &str = "\
+a via 198.51.100.2     # port 1, by its subnet
+b via fe80::7 port 2
+c local
+link port 2
+drop blackhole
+";
+
+/// The ports of the tests with this table: frames come in by port 0, `a` is behind port 1, `b` and a subnet behind port 2.
+fn ports(files: &Files) -> [String; 3] {
+    let path = |name| files.path(name);
+    [
+        format!("pcap:{}:{},address=172.16.0.1/24", path("in.pcap"), path("back.pcap")),
+        format!(
+            "pcap::{},address=198.51.100.1/24,neighbour=198.51.100.2=02:00:00:00:01:0a",
+            path("out1.pcap")
+        ),
+        format!(
+            "pcap::{},address=192.0.2.1/24,neighbour=fe80::7=02:00:00:00:01:0b,neighbour=192.0.2.5=02:00:00:00:01:0c",
+            path("out2.pcap")
+        ),
+    ]
+}
+
+#[test]
+fn captures_are_forwarded_by_what_lookup_says() {
+    let files = Files::new();
+    let (table, hops) = (files.with("table.txt", TABLE), files.with("hops.txt", HOPS));
+    let destinations = [
+        "10.9.9.9",
+        "10.1.9.9",
+        "10.1.2.9",
+        "10.3.0.1",
+        "11.0.0.1",
+        "192.0.2.5",
+        "192.0.2.1",
+        "2001:db8::1",
+        "2001:db8:1::1",
+        "2001:db9::1",
+        "10.255.255.255",
+        "10.1.0.0",
+    ];
+    let addresses = destinations.map(ip);
+    let frames: Vec<Vec<u8>> =
+        (0..).zip(addresses).map(|(number, to)| frame(to, 0, 64, number)).collect();
+    files.with("in.pcap", capture(&frames));
+    let ports = ports(&files);
+    for shape in ["fused", "1-1-1"] {
+        let mut args =
+            vec!["route", "--table", &table, "--next-hops", &hops, "--json", "--shape", shape];
+        ports.iter().for_each(|port| args.extend(["--port", port]));
+        let summary: Value = serde_json::from_str(&done(&args).out).expect("JSON");
+        // By what `fibula lookup` says of each destination.
+        let mut lookup = vec!["lookup", "--table", &table, "--json"];
+        lookup.extend(destinations);
+        let found = said(&lookup).out;
+        let (mut wanted, mut dropped) = ([vec![], vec![]], BTreeMap::<&str, u64>::new());
+        for (found, frame) in found.lines().zip(&frames) {
+            let found: Value = serde_json::from_str(found).expect("JSON");
+            let values = found.as_object().unwrap();
+            let value = values
+                .values()
+                .filter_map(Value::as_str)
+                .find(|text| ["a", "b", "c", "drop", "link"].contains(text));
+            let own = found["address"] == "192.0.2.1";
+            match value {
+                Some("a") => wanted[0].push(forwarded(frame, 1, [2, 0, 0, 0, 1, 10])),
+                Some("b") => wanted[1].push(forwarded(frame, 2, [2, 0, 0, 0, 1, 11])),
+                Some("link") if !own => wanted[1].push(forwarded(frame, 2, [2, 0, 0, 0, 1, 12])),
+                Some("drop") => *dropped.entry("blackhole").or_default() += 1,
+                Some("c" | "link") => *dropped.entry("host").or_default() += 1,
+                _ => *dropped.entry("no_route").or_default() += 1,
+            }
+        }
+        assert_eq!(captured(&files.path("out1.pcap")), wanted[0], "{shape}");
+        assert_eq!(captured(&files.path("out2.pcap")), wanted[1], "{shape}");
+        assert_eq!((wanted[0].len(), wanted[1].len()), (3, 4));
+        for (reason, count) in dropped {
+            assert_eq!(summary["reasons"][reason], count, "{summary:#}");
+        }
+        assert_eq!(summary["ports"][0]["in"]["packets"], frames.len());
+        assert_eq!(summary["lost"]["no_host"], 2);
+    }
+}
+
+/// A frame and what becomes of it, byte by byte, worked out by hand.
+#[test]
+fn a_frame_is_rewritten_as_by_hand() {
+    let files = Files::new();
+    let (table, hops) = (files.with("table.txt", TABLE), files.with("hops.txt", HOPS));
+    #[rustfmt::skip]
+    let before = [
+        2, 0, 0, 0, 0, 1,  2, 0, 0, 0, 9, 9,  8, 0,
+        // 0x4500 + 0x0020 + 0x0007 + 0x4000 + 0x4011 + 0xac10 + 0x0009 + 0x0a09 + 0x0909 = 0x18463: 0x8464, its complement.
+        0x45, 0, 0, 32, 0, 7, 0x40, 0, 64, 17, 0x7b, 0x9b, 172, 16, 0, 9, 10, 9, 9, 9,
+        0x30, 0x39, 0, 9, 0, 12, 0, 0, 1, 2, 3, 4,
+    ];
+    #[rustfmt::skip]
+    let after = [
+        2, 0, 0, 0, 1, 10,  2, 0, 0, 0, 0, 2,  8, 0,
+        // One less in the upper byte of a word: 0x0100 more.
+        0x45, 0, 0, 32, 0, 7, 0x40, 0, 63, 17, 0x7c, 0x9b, 172, 16, 0, 9, 10, 9, 9, 9,
+        0x30, 0x39, 0, 9, 0, 12, 0, 0, 1, 2, 3, 4,
+    ];
+    let expired = frame(ip("10.9.9.9"), 0, 1, 0);
+    files.with("in.pcap", capture(&[before.to_vec(), expired]));
+    let ports = ports(&files);
+    let mut args = vec!["route", "--table", &table, "--next-hops", &hops];
+    ports.iter().for_each(|port| args.extend(["--port", port]));
+    let out = done(&args).out;
+    assert_eq!(captured(&files.path("out1.pcap")), [after]);
+    // Its sender hears from the router's address there that the other one has expired: ICMP 11, code 0.
+    let [error] = &captured(&files.path("back.pcap"))[..] else { panic!("{out}") };
+    assert_eq!((&error[..6], &error[6..12]), (&SENDER[..], &router(0)[..]));
+    assert_eq!(
+        (&error[26..30], &error[30..34], &error[34..36]),
+        (&[172, 16, 0, 1][..], &[172, 16, 0, 9][..], &[11, 0][..])
+    );
+    assert!(out.contains("forwarded_v4  1\n") && out.contains("expired  1\n"), "{out}");
+}
+
+#[test]
+fn what_is_wrong_with_flags_and_files_is_named() {
+    let files = Files::new();
+    let table = files.with("table.txt", TABLE);
+    let bad_hops = files.with("bad.txt", "a via 198.51.100.2\nb past 7\n");
+    let hops = files.with("hops.txt", HOPS);
+    let bad_config =
+        files.with("bad.toml", "[[fpm]]\nlisten = \"127.0.0.1:0\"\n[[port]]\nport = \"dpdk:0\"\n");
+    let (no_file, memory) = (files.path("none.pcap"), ["--port", "memory"]);
+    let no_input = format!("pcap:{no_file}");
+    for (args, what) in [
+        (&["--port", "memory"][..], "there is nothing to forward packets by"),
+        (&["--fpm"], "there is no port to forward packets by"),
+        (
+            &["--fpm", "--port", "memory", "--table", &table],
+            "--table is a table that does not change",
+        ),
+        (&["--fpm", "--port", "memory", "--next-hops", &hops], "there is none"),
+        (
+            &["--fpm", "--port", "memory,vrf=fmp/100"],
+            "no source feeds the table of vrf \"fmp/100\"",
+        ),
+        (&["--table", &table, "--port", "memory,vrf=fpm"], "vrf names a table of a source"),
+        (&["--table", &table, "--port", "ethernet:1"], "\"ethernet\" is no kind of port"),
+        (&["--table", &table, "--port", "afxdp"], "afxdp:eth1"),
+        (&["--table", &table, "--port", "memory", "--shape", "2"], "\"2\" is no shape"),
+        (&["--table", &table, "--port", "memory", "--burst", "257"], "--burst 257"),
+        (&["--table", &table, "--port", "memory"], "the table has no column next_hop"),
+        (
+            &["--table", &table, "--next-hops", &bad_hops, "--port", "memory"],
+            "line 2: \"past\" is not via",
+        ),
+        (
+            &["--table", &table, "--next-hops", &hops, "--port", "memory"],
+            "line 2: there is no port 2",
+        ),
+        (&["--table", &table, "--next-hops", &hops, "--port", &no_input], &no_file),
+        (&["--table", &table, "--port", "tap:a", "--port", "tap:a"], "--port tap:a is there twice"),
+        (&["--config", &bad_config], "line 4, \"dpdk\" is no kind of port"),
+        (&["--table", &files.path("none"), "--port", "memory"], "none"),
+        (&["--table", &table, "--port", "memory", "--seconds=-1"], "no number of seconds"),
+        (&["--kernel", "--port", "afxdp:e1", "--port", "afpacket:e1"], "are on the same interface"),
+        (
+            &["--kernel", "--port", "memory,interface=3", "--port", "memory,interface=3"],
+            "give each its own",
+        ),
+        (&["--kernel", "--port", "afpacket:none"], "--port afpacket:none: No such device"),
+        (&["--table", &table, "--next-hops", &no_file, "--port", "memory"], "--next-hops "),
+        (&["--config", &no_file], "--config "),
+        (&["--kernel", "--port", "memory", "--fpm", "eth1"], "\"eth1\" is no address with a port"),
+        (
+            &["--kernel", "--port", "memory", "--cores", "0,0", "--shape", "1-1-1"],
+            "cores: 3 threads have 2 cores",
+        ),
+        (
+            &["--kernel", "--port", "memory", "--cores", "9999,9999", "--shape", "fused:2"],
+            "cores: there is no core 9999 for this process: it may use ",
+        ),
+        (
+            &["--check", "--kernel", "--port", "memory", "--cores", "9999"],
+            "cores: there is no core 9999 for this process: it may use ",
+        ),
+    ] {
+        let said = said(&[&["route"][..], args].concat());
+        assert_eq!(said.code, 2, "{args:?}: {}{}", said.out, said.err);
+        assert!(said.err.contains(what), "{args:?}: {}", said.err);
+    }
+    let checked = done(&[&["route", "--check", "--kernel", "--http"][..], &memory].concat());
+    let expected = "kernel: the kernel's forwarding tables, into table kernel\nport 0: memory\nanswers on 127.0.0.1:8080\n";
+    assert_eq!(checked.out, expected);
+    let args =
+        ["route", "--check", "--kernel", "--port", "memory", "--port", "memory,vrf=kernel/100"];
+    let checked = done(&args).out;
+    assert!(
+        checked.ends_with("port 0: memory\nport 1: memory, forwards by kernel/100\n"),
+        "{checked}"
+    );
+}

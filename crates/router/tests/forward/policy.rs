@@ -1,0 +1,161 @@
+//! Verdicts before the lookup: each packet becomes what the model of its table says, with its mark, or is dropped.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Instant;
+
+use fibula_router::forward::{Policy, Reason, TableByPort, Verdict};
+use fibula_router::pipeline::{Guided, Stage, Views};
+use fibula_router::{Forwarder, Outcome, Packet, Pool, View};
+use fibula_testkit::Rng;
+
+use super::frames::any;
+use super::model::{Fate, Told};
+use super::world::{Expected, SLOT, World, clear, options};
+
+/// By a sum of the packet's bytes: two tables, one that is not there, drops; many marks.
+fn verdict(frame: &[u8]) -> Verdict {
+    let sum: u32 = frame.iter().map(|byte| u32::from(*byte)).sum();
+    match sum % 7 {
+        0 => Verdict::Drop,
+        1 => Verdict::PASS,
+        2 => Verdict::Forward { table: 2, mark: 0 },
+        other => Verdict::Forward { table: (other % 2) as u16, mark: sum as u16 | 1 },
+    }
+}
+
+struct BySum;
+
+impl Policy for BySum {
+    fn judge(&mut self, _: Instant, burst: &[Packet<'_>], verdicts: &mut [Verdict]) {
+        assert_eq!(burst.len(), verdicts.len());
+        for (packet, to) in burst.iter().zip(verdicts) {
+            assert_eq!(*to, Verdict::PASS);
+            *to = verdict(packet.bytes());
+        }
+    }
+}
+
+struct Of<'a>(&'a World);
+
+impl Views for Of<'_> {
+    fn view(&mut self) -> View<'_> {
+        self.0.view()
+    }
+}
+
+/// Two tables with the same prefixes, which mean other groups in each.
+fn worlds() -> [World; 2] {
+    let mut other = World::new(true);
+    other.groups.rotate_left(3);
+    [World::new(true), other]
+}
+
+fn fill<'p>(pool: &'p Pool, frames: &[(u16, Vec<u8>)]) -> Vec<Packet<'p>> {
+    let filled = frames.iter().map(|(port, frame)| {
+        let mut packet = pool.take().expect("the pool has slots");
+        assert!(packet.fill(frame));
+        packet.port = *port;
+        packet
+    });
+    filled.collect()
+}
+
+/// What is expected of a burst, and the marks of what is sent by each port, in its order: tables one after the other.
+fn expected(
+    worlds: &[World; 2],
+    frames: &[(u16, Vec<u8>)],
+    of: impl Fn(u16, &[u8]) -> Verdict,
+) -> (Expected, Vec<Vec<u16>>) {
+    let ports = worlds[0].paths.told().ports.len();
+    let (mut expected, mut marks) = (Expected::new(ports), vec![Vec::new(); ports]);
+    for (number, world) in (0..).zip(worlds) {
+        for (port, frame) in frames {
+            let Verdict::Forward { table, mark } = of(*port, frame) else { continue };
+            if table != number {
+                continue;
+            }
+            let answer = world.model(|model| model.forward(*port, frame));
+            expected.add(&answer, *port, frame);
+            if let Told::Error(port, _) = answer.error {
+                marks[usize::from(port)].push(0);
+            }
+            if let Fate::Sent(port, frames) = answer.fate {
+                marks[usize::from(port)].extend(frames.iter().map(|_| mark));
+            }
+        }
+    }
+    for (port, frame) in frames {
+        if !matches!(of(*port, frame), Verdict::Forward { table: 0 | 1, .. }) {
+            expected.add_count(Reason::Policy.name(), frame.len());
+            expected.dropped += 1;
+        }
+    }
+    (expected, marks)
+}
+
+/// Runs bursts through a stage; says how often packets counted for each reason, and which marks left.
+fn run<P: Policy>(
+    worlds: &[World; 2],
+    policy: P,
+    of: impl Fn(u16, &[u8]) -> Verdict,
+) -> (HashMap<&'static str, u64>, BTreeSet<u16>) {
+    let pool = Pool::new(4096, SLOT);
+    let mut rng = Rng::new(31);
+    let (mut seen, mut marked) = (HashMap::new(), BTreeSet::new());
+    let mut outcome = Outcome::default();
+    let mut stage = Guided::new(worlds.iter().map(Of), policy, Forwarder::new(options()));
+    let counters = stage.counters().unwrap();
+    for len in [0, 1, 5, 64, 256].into_iter().cycle().take(150) {
+        let frames: Vec<_> = (0..len).map(|_| any(&mut rng)).collect();
+        let mut burst = fill(&pool, &frames);
+        let before: Vec<_> = counters.iter().collect();
+        stage.process(&pool, Instant::now(), &mut burst, &mut outcome);
+        assert!(burst.is_empty());
+        let (expected, marks) = expected(worlds, &frames, &of);
+        expected.compare(&outcome, "a burst");
+        for (port, packets) in outcome.send.iter().enumerate() {
+            let found: Vec<u16> = packets.iter().map(|packet| packet.mark).collect();
+            assert_eq!(found, marks[port], "port {port}");
+            marked.extend(found);
+        }
+        for (before, after) in before.iter().zip(counters.iter()) {
+            let more = (after.1 - before.1, after.2 - before.2);
+            assert_eq!(more, expected.count(after.0), "{}", after.0.name());
+            *seen.entry(after.0.name()).or_default() += more.0;
+        }
+        clear(&pool, &mut outcome);
+        assert_eq!(pool.free(), 4096);
+    }
+    (seen, marked)
+}
+
+#[test]
+fn each_packet_becomes_what_its_verdict_and_its_table_say() {
+    let (seen, marked) = run(&worlds(), BySum, |_, frame| verdict(frame));
+    for name in ["policy", "forwarded_v4", "forwarded_v6", "fragmented", "host", "waiting"] {
+        assert!(seen[name] > 50, "{name}: {seen:?}");
+    }
+    assert!(marked.contains(&0) && marked.len() > 100, "{marked:?}");
+}
+
+#[test]
+fn the_port_chooses_the_table() {
+    let worlds = worlds();
+    let of = |port: u16, _: &[u8]| Verdict::Forward {
+        table: [1, 0, 1].get(usize::from(port)).copied().unwrap_or(0),
+        mark: 0,
+    };
+    let (seen, _) = run(&worlds, TableByPort::new([1, 0, 1]), of);
+    assert!(seen["forwarded_v4"] > 100 && seen["policy"] == 0, "{seen:?}");
+    // The tables differ in what they say of the same packet.
+    let frame = |rng: &mut Rng| any(rng);
+    let mut rng = Rng::new(31);
+    let differ = (0..1000)
+        .map(|_| frame(&mut rng))
+        .filter(|(port, frame)| {
+            let [a, b] = worlds.each_ref().map(|w| w.model(|model| model.forward(*port, frame)));
+            a != b
+        })
+        .count();
+    assert!(differ > 100, "{differ}");
+}
