@@ -6,6 +6,10 @@ use std::time::Duration;
 /// takes long once is known from then on, one that is never tried is not.
 const GUESS: usize = 32_768;
 
+/// A build is chosen only if patches seem to cost so many times as much. An estimate of patches is of the last few, and of
+/// a build often of a quiet start: beside the feed and readers it takes twice as long, and all changes wait for it.
+const PATIENCE: f64 = 2.0;
+
 /// The part of a build that a copy is taken to cost, before one was measured.
 const COPY_GUESS: f64 = 1.0 / 32.0;
 
@@ -57,7 +61,8 @@ impl Costs {
         let unit = self.patch.unwrap_or(self.build / units(GUESS));
         let copy = self.copy.unwrap_or(self.build * COPY_GUESS) + unit * units(prefixes);
         let spare = behind.map(|behind| (Way::Spare, unit * units(prefixes + behind)));
-        let ways = [spare, may_copy.then_some((Way::Copy, copy)), Some((Way::Build, self.build))];
+        let build = (Way::Build, PATIENCE * self.build);
+        let ways = [spare, may_copy.then_some((Way::Copy, copy)), Some(build)];
         let least = |a: &(Way, f64), b: &(Way, f64)| a.1.total_cmp(&b.1);
         ways.into_iter().flatten().min_by(least).map_or(Way::Build, |(way, _)| way)
     }
@@ -80,11 +85,11 @@ mod tests {
     fn the_cheapest_way_is_taken_and_others_tried_again() {
         let (ms, us) = (Duration::from_millis, Duration::from_micros);
         let mut costs = Costs::default();
-        costs.built(ms(30));
-        assert_eq!(costs.way(32_000, Some(0), false), Way::Spare);
-        assert_eq!(costs.way(33_000, Some(0), false), Way::Build);
-        assert_eq!(costs.way(32_000, None, true), Way::Build, "the copy itself");
-        assert_eq!(costs.way(30_000, None, true), Way::Copy);
+        costs.built(ms(15)); // patches may take 30
+        assert_eq!(costs.way(70_000, Some(0), false), Way::Spare);
+        assert_eq!(costs.way(75_000, Some(0), false), Way::Build);
+        assert_eq!(costs.way(74_000, None, true), Way::Build, "the copy itself");
+        assert_eq!(costs.way(70_000, None, true), Way::Copy);
         assert_eq!(costs.way(100, None, false), Way::Build);
         // 100 prefixes take 1 ms, a copy takes 300 us.
         costs.patched(ms(1), 100);
@@ -102,9 +107,9 @@ mod tests {
         let mut others = costs;
         (0..50).for_each(|_| others.copied(ms(1000)));
         assert_eq!(others.way(100, None, true), Way::Build, "copies take long");
-        (0..150).for_each(|_| others.built(ms(30)));
+        (0..150).for_each(|_| others.built(ms(15)));
         assert_eq!(others.way(100, None, true), Way::Copy, "that was long ago");
-        (0..50).for_each(|_| costs.built(ms(30)));
+        (0..50).for_each(|_| costs.built(ms(15)));
         assert_eq!(costs.way(15_000, None, true), Way::Copy);
     }
 }
