@@ -182,8 +182,8 @@ pub fn open<'p>(
 }
 
 fn check(interface: &Interface, pool: &Pool, options: &AfXdpOptions) -> io::Result<()> {
-    if !matches!(pool.slot_len(), 2048 | 4096) {
-        let what = format!("slots of {} bytes: XDP sockets take 2048 or 4096", pool.slot_len());
+    if !matches!(pool.stride(), 2048 | 4096) {
+        let what = format!("slots of {} bytes: XDP sockets take 2048 or 4096", pool.stride());
         return Err(interface.error(io::ErrorKind::InvalidInput, &what));
     }
     if !options.ring.is_power_of_two() {
