@@ -23,6 +23,7 @@ mod dpdk {
         let rival = cfg!(feature = "rival");
         let mut code = cc::Build::new();
         code.file("shim/shim.c").include("shim").opt_level(3).std("gnu11");
+        code.force_frame_pointer(false);
         if rival {
             code.file("shim/rival.c");
         }
@@ -49,6 +50,7 @@ mod dpdk {
         bindgen::Builder::default()
             .header(header)
             .allowlist_item("fib_.*|FIB_.*")
+            .constified_enum_module("fib_kind")
             .layout_tests(true)
             .generate_comments(true)
             .generate()

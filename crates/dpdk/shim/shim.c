@@ -306,7 +306,7 @@ int fib_port_open(const char *devargs, struct fib_pool *pool, uint16_t queues, c
     *step = "finding the device and its driver";
     int done = rte_dev_probe(devargs);
     if (done < 0)
-        return done;
+        return done == -EFAULT ? -ENODEV : done;
     struct rte_dev_iterator iterator;
     uint16_t id;
     RTE_ETH_FOREACH_MATCHING_DEV(id, devargs, &iterator) {

@@ -26,6 +26,7 @@ use tracing::{info, warn};
 
 use super::Args;
 use super::config::{Config, PipelineConfig, Shape};
+use super::dpdk;
 use super::port::{Kind, PortConfig};
 use super::report::Counted;
 use crate::failure::{Failure, Outcome};
@@ -38,13 +39,15 @@ use crate::table;
 pub fn run(args: &Args, config: &Config) -> Result<Outcome, Failure> {
     let mut signals = Signals::new([SIGINT, SIGTERM])
         .map_err(|error| Failure::io("cannot wait for signals", &error))?;
-    let PipelineConfig { slots, slot_bytes, .. } = config.pipeline;
-    let pool = Pool::new(slots, slot_bytes);
+    let front = dpdk::start(config)?;
+    let pool = Pool::with_front(config.pipeline.slots, config.slot_bytes(), front);
     let (ports, xdp) = open(&config.ports, &pool)?;
     let control = Arc::new(control(config, &ports, xdp)?);
     let interfaces: Vec<u32> = ports.iter().map(|port| port.interface).collect();
     let tables = Tables::of(args, config, &interfaces)?;
-    let attached = ports.into_iter().map(Attached::from).collect();
+    let attached = config.ports.iter().zip(ports);
+    let attached = attached.map(|(config, port)| with_host(&config.port, port));
+    let attached = attached.collect::<Result<_, _>>()?;
     let pipeline = Pipeline::new(&pool, attached, options(config)).map_err(Failure::new)?;
     let handle = pipeline.handle();
     for (worker, core) in pipeline.workers() {
@@ -157,11 +160,25 @@ fn open<'p>(
                 let options = tap::TapOptions { queues, ..Default::default() };
                 tap::open(name, pool, &options).map_err(failed)?
             }
+            Kind::Dpdk(device) => dpdk::open(device, number, config, pool).map_err(failed)?,
         };
         port.interface = config.interface(number, port.interface);
         ports.push(port);
     }
     Ok((ports, xdp))
+}
+
+/// A port with what takes its packets for this machine, where the kernel sees none of them.
+fn with_host<'p>(kind: &Kind, port: Port<'p>) -> Result<Attached<'p>, Failure> {
+    let host = match kind {
+        Kind::Dpdk(device) if device.starts_with("net_af_xdp") => {
+            let interface = device.split(',').find_map(|word| word.strip_prefix("iface="));
+            let queue = afxdp::to_kernel(interface.unwrap_or_default());
+            Some(queue.map_err(|error| Failure::new(format_args!("--port {kind}: {error}")))?)
+        }
+        _ => None,
+    };
+    Ok(Attached { host, ..port.into() })
 }
 
 /// Flows that a memory port generates.

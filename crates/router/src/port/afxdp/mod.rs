@@ -20,6 +20,7 @@
 mod asm;
 mod bpf;
 mod generate;
+mod inject;
 mod program;
 mod receive;
 mod ring;
@@ -32,6 +33,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 pub use self::generate::Generator;
+pub use self::inject::to_kernel;
 use self::program::Program;
 use self::receive::XdpReceive;
 use self::socket::{Socket, Wanted};

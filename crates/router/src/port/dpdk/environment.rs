@@ -101,8 +101,10 @@ fn said() -> String {
         CStr::from_ptr(text.as_ptr())
     };
     let said = said.to_string_lossy();
-    let lines: Vec<&str> =
-        said.lines().map(str::trim).filter(|line| !line.is_empty()).take(4).collect();
+    let lines = said.lines().map(|line| line.trim().trim_start_matches("EAL: "));
+    let mut lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    lines.dedup();
+    lines.truncate(4);
     lines.join("; ")
 }
 

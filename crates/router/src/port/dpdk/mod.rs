@@ -19,6 +19,8 @@
 mod environment;
 mod memory;
 mod queue;
+#[cfg(feature = "rival")]
+pub mod rival;
 
 use std::io;
 use std::ptr;
@@ -93,8 +95,10 @@ pub fn open<'p>(devargs: &str, pool: &'p Pool, options: &DpdkOptions) -> io::Res
     let device = Device::open(devargs, &name, Mempool::of(pool)?, options)?;
     let (mut mac, mut mtu) = (options.mac.unwrap_or(device.port.mac), u32::from(device.port.mtu));
     let driver = device.driver();
-    let mut reserved = HEADROOM;
+    let (mut reserved, mut is_partial) = (HEADROOM, false);
     if let Some(interface) = device.interface()? {
+        // A sender's kernel leaves checksums to a device; a virtual one does not compute them.
+        is_partial = matches!(interface.driver().as_str(), "veth" | "tun");
         (mac, mtu) = (interface.mac, interface.mtu);
         if driver == "net_af_xdp" {
             reserved = FRONT as usize + HEADROOM + XDP_HEADROOM;
@@ -109,7 +113,7 @@ pub fn open<'p>(devargs: &str, pool: &'p Pool, options: &DpdkOptions) -> io::Res
     }
     let device = Arc::new(device);
     let queues = (0..options.queues.max(1)).map(|queue| Queue {
-        receive: Box::new(DpdkReceive::new(device.clone(), queue, pool)),
+        receive: Box::new(DpdkReceive::new(device.clone(), queue, pool, is_partial)),
         transmit: Box::new(DpdkTransmit::new(device.clone(), queue, pool)),
     });
     let queues = queues.collect();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use fibula_dpdk::fib_frame;
 
 use super::Device;
-use crate::port::{Receive, Transmit};
+use crate::port::{Receive, Transmit, partial};
 use crate::{Packet, Pool};
 
 /// The most packets of a call.
@@ -38,6 +38,8 @@ pub(super) struct DpdkReceive<'p> {
     half: Half<'p>,
     /// Packets that do not lie in one slot.
     odd: u64,
+    /// Whether senders leave checksums to the device.
+    is_partial: bool,
 }
 
 pub(super) struct DpdkTransmit<'p> {
@@ -87,10 +89,10 @@ fn sent((_, sent): (u64, u64)) -> u64 {
 }
 
 impl<'p> DpdkReceive<'p> {
-    pub(super) fn new(device: Arc<Device>, queue: u16, pool: &'p Pool) -> Self {
+    pub(super) fn new(device: Arc<Device>, queue: u16, pool: &'p Pool, is_partial: bool) -> Self {
         let mut half = Half::new(device, queue, pool);
         half.before = received(half.device_lost());
-        Self { half, odd: 0 }
+        Self { half, odd: 0, is_partial }
     }
 }
 
@@ -122,6 +124,11 @@ impl<'p> Receive<'p> for DpdkReceive<'p> {
             // SAFETY: the driver had the slot, which it took from the pool, and has given it to us.
             unsafe { pool.reclaim(frame.slot, front + u32::from(frame.start), frame.len.into()) }
         }));
+        if self.is_partial {
+            for packet in burst.iter_mut().rev().take(count.into()) {
+                partial::complete_if_partial(packet.bytes_mut());
+            }
+        }
         half.count_burst(received);
         Ok(count.into())
     }
