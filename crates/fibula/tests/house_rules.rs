@@ -11,6 +11,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("filter", &["simd"]),
     ("packet", &["core"]),
     ("capture", &[]),
+    ("dpdk", &[]),
     ("engines", &["core", "simd", "filter"]),
     ("rib", &["core"]),
     ("ingest", &["core", "simd"]),
@@ -20,7 +21,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("sources", &["core", "ingest", "rib", "testkit"]),
     ("feeds", &["core", "ingest", "rib", "testkit"]),
     ("server", &["core", "rib", "fib", "feeds", "annotate"]),
-    ("router", &["core", "packet", "capture", "rib", "fib", "ingest", "feeds"]),
+    ("router", &["core", "packet", "capture", "dpdk", "rib", "fib", "ingest", "feeds"]),
     ("testkit", &["core"]),
     ("measure", &["core", "testkit"]),
     (

@@ -43,7 +43,10 @@ use crate::free::Free;
 pub struct Pool {
     area: NonNull<u8>,
     layout: Layout,
-    slot_len: u32,
+    /// From slot to slot.
+    stride: u32,
+    /// Bytes in front of each slot that no packet reaches.
+    front: u32,
     free: Free,
 }
 
@@ -86,9 +89,18 @@ impl Pool {
     /// # Panics
     /// If `slot_len` is no such power, there are no slots, or so many that their size exceeds the address space.
     pub fn new(slots: u32, slot_len: u32) -> Self {
-        assert!(slot_len.is_power_of_two() && slot_len >= 512 && slots > 0);
-        let len =
-            (slots as usize).checked_mul(slot_len as usize).expect("the pool's size overflows");
+        Self::with_front(slots, slot_len, 0)
+    }
+
+    /// A pool whose slots begin that many bytes later, in `stride` bytes each: ports have them for what they keep of
+    /// each slot (DPDK: `port::dpdk::FRONT`).
+    ///
+    /// # Panics
+    /// As [`Pool::new`], and if the front leaves no room for a packet.
+    pub fn with_front(slots: u32, stride: u32, front: u32) -> Self {
+        assert!(stride.is_power_of_two() && stride >= 512 && slots > 0);
+        assert!(front as usize + HEADROOM < stride as usize);
+        let len = (slots as usize).checked_mul(stride as usize).expect("the pool's size overflows");
         let is_huge = len >= HUGE && std::env::var_os(HUGE_PAGES).is_none_or(|word| word != "off");
         let layout = Layout::from_size_align(len, if is_huge { HUGE } else { PAGE })
             .expect("the pool's size overflows");
@@ -102,7 +114,7 @@ impl Pool {
         // SAFETY: the allocation has that many bytes. They are written so that every byte of a slot is
         // initialised, and so that no page is served while packets arrive.
         unsafe { area.as_ptr().write_bytes(0, len) };
-        Self { area, layout, slot_len, free: Free::new(slots) }
+        Self { area, layout, stride, front, free: Free::new(slots) }
     }
 
     /// Where the area begins, and its length in bytes. Who writes there must own the packet of the slot, or have
@@ -113,12 +125,22 @@ impl Pool {
 
     /// Bytes of a slot.
     pub fn slot_len(&self) -> usize {
-        self.slot_len as usize
+        (self.stride - self.front) as usize
+    }
+
+    /// Bytes from slot to slot: those of a slot and those in front of it.
+    pub fn stride(&self) -> usize {
+        self.stride as usize
+    }
+
+    /// Bytes in front of each slot.
+    pub fn front(&self) -> usize {
+        self.front as usize
     }
 
     /// Slots, whoever owns them.
     pub fn slots(&self) -> usize {
-        self.layout.size() / self.slot_len()
+        self.layout.size() / self.stride()
     }
 
     /// An empty packet with [`HEADROOM`] in front; `None` if all slots are in use.
@@ -148,10 +170,10 @@ impl Pool {
 
     fn packet(&self, slot: u32) -> Packet<'_> {
         // SAFETY: the slot's number is below the number of slots.
-        let start = unsafe { self.area.add(slot as usize * self.slot_len()) };
+        let start = unsafe { self.area.add(slot as usize * self.stride() + self.front()) };
         Packet {
             slot: start,
-            slot_len: self.slot_len,
+            slot_len: self.stride - self.front,
             start: HEADROOM as u32,
             len: 0,
             port: 0,
@@ -165,7 +187,7 @@ impl Pool {
     fn slot_of(&self, packet: &Packet<'_>) -> u32 {
         let at = packet.slot.addr().get().wrapping_sub(self.area.addr().get());
         assert!(at < self.layout.size(), "a packet of another pool");
-        (at >> self.slot_len.trailing_zeros()) as u32
+        (at >> self.stride.trailing_zeros()) as u32
     }
 }
 
@@ -221,12 +243,12 @@ impl<'b, 'p> Leaving<'b, 'p> {
 /// For ports that lend slots to the system, which names them by their place in the area.
 #[cfg(target_os = "linux")]
 impl Pool {
-    /// The packet's slot, and where in it the packet begins.
+    /// The packet's slot, and where in its stride the packet begins.
     pub(crate) fn place(&self, packet: &Packet<'_>) -> (u32, u32) {
-        (self.slot_of(packet), packet.start)
+        (self.slot_of(packet), self.front + packet.start)
     }
 
-    /// The packet of that length in a slot, which begins there.
+    /// The packet of that length in a slot, which begins there in its stride, but not in its front.
     ///
     /// # Safety
     /// The slot's last packet was forgotten, and nobody else has the slot: no other packet, not the system.
@@ -234,12 +256,27 @@ impl Pool {
     /// # Panics
     /// If there is no such slot, or it is not that long.
     pub(crate) unsafe fn reclaim(&self, slot: u32, start: u32, len: u32) -> Packet<'_> {
-        assert!(
-            (slot as usize) < self.slots()
-                && start <= self.slot_len
-                && len <= self.slot_len - start
-        );
+        let (start, slot_len) = (start.saturating_sub(self.front), self.stride - self.front);
+        assert!((slot as usize) < self.slots() && start <= slot_len && len <= slot_len - start);
         Packet { start, len, ..self.packet(slot) }
+    }
+}
+
+/// For ports whose driver takes slots and gives them back by itself.
+#[cfg(all(target_os = "linux", feature = "dpdk"))]
+impl Pool {
+    /// Takes at most `most` slots, which are the caller's until it gives them back or [reclaims](Self::reclaim) them,
+    /// and says how many.
+    pub(crate) fn take_slots(&self, most: usize, each: impl FnMut(u32)) -> usize {
+        self.free.take(most, each)
+    }
+
+    /// Takes slots back.
+    ///
+    /// # Safety
+    /// The caller has them, and no packet is in them.
+    pub(crate) unsafe fn give_slots(&self, slots: impl Iterator<Item = u32>) {
+        self.free.give(slots);
     }
 }
 
@@ -397,6 +434,29 @@ mod tests {
     fn a_packet_of_another_pool_is_refused() {
         let (one, other) = (Pool::new(2, 512), Pool::new(2, 512));
         other.give(one.take());
+    }
+
+    #[test]
+    fn no_packet_reaches_the_front() {
+        let pool = Pool::with_front(2, 1024, 192);
+        assert_eq!((pool.slot_len(), pool.stride(), pool.slots()), (832, 1024, 2));
+        let mut packets: Vec<Packet<'_>> = std::iter::from_fn(|| pool.take()).collect();
+        for packet in &mut packets {
+            packet.grow_front(HEADROOM as isize);
+            assert_eq!(packet.room(), 832);
+            packet.set_len(832);
+            packet.bytes_mut().fill(7);
+        }
+        let (area, len) = pool.area();
+        // SAFETY: the area is initialised, and no packet is written to meanwhile.
+        let area = unsafe { slice::from_raw_parts(area.as_ptr(), len) };
+        for stride in area.chunks(1024) {
+            assert!(stride[..192].iter().all(|&byte| byte == 0));
+            assert!(stride[192..].iter().all(|&byte| byte == 7));
+        }
+        #[cfg(target_os = "linux")]
+        assert_eq!(pool.place(&packets[0]).1, 192);
+        pool.give(packets);
     }
 
     #[test]

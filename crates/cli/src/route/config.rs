@@ -7,7 +7,7 @@ use fibula_router::pipeline::check_cores;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::port::PortConfig;
+use super::port::{Kind, PortConfig};
 use crate::failure::Failure;
 use crate::serve::config::{
     Bgp, Checkpoint, Config as Feeds, Http, Kernel, Limits, Mrt, Ris, Stream, Tables, Text, read,
@@ -67,12 +67,14 @@ pub struct PipelineConfig {
     pub burst: usize,
     /// Packets that there may be at once.
     pub slots: u32,
-    /// Bytes of a packet's slot.
-    pub slot_bytes: u32,
+    /// Bytes of a packet's slot; chosen by the ports if not given.
+    pub slot_bytes: Option<u32>,
     /// Whether ICMP errors are sent.
     pub icmp: bool,
     /// ICMP errors a second that each port sends.
     pub icmp_rate: u32,
+    /// Arguments of DPDK's environment.
+    pub eal: Option<String>,
 }
 
 impl Default for PipelineConfig {
@@ -82,9 +84,10 @@ impl Default for PipelineConfig {
             cores: None,
             burst: 64,
             slots: 32_768,
-            slot_bytes: 2048,
+            slot_bytes: None,
             icmp: true,
             icmp_rate: 1000,
+            eal: None,
         }
     }
 }
@@ -180,7 +183,7 @@ impl Config {
         let failure = match () {
             () if self.ports.is_empty() => {
                 Failure::new("there is no port to forward packets by").hint(
-                    "name one or more: --port afxdp:eth1, afpacket:eth1, tap:name, pcap:in.pcap:out.pcap, memory",
+                    "name one or more: --port afxdp:eth1, afpacket:eth1, tap:name, dpdk:DEVICE, pcap:in.pcap:out.pcap, memory",
                 )
             }
             () if !has_feed && !has_table => Failure::new("there is nothing to forward packets by")
@@ -228,8 +231,23 @@ impl Config {
         )))
     }
 
+    /// The arguments of DPDK's devices.
+    pub fn dpdk(&self) -> impl Iterator<Item = &str> {
+        self.ports.iter().filter_map(|port| match &port.port {
+            Kind::Dpdk(device) => Some(device.as_str()),
+            _ => None,
+        })
+    }
+
+    /// Bytes of a slot. For an XDP socket, DPDK and the kernel both keep room in front of a packet.
+    pub fn slot_bytes(&self) -> u32 {
+        let is_long = self.dpdk().any(|device| device.starts_with("net_af_xdp"));
+        self.pipeline.slot_bytes.unwrap_or(if is_long { 4096 } else { 2048 })
+    }
+
     fn checked_pipeline(self) -> Result<Self, Failure> {
-        let PipelineConfig { burst, slots, slot_bytes, shape, ref cores, .. } = self.pipeline;
+        let PipelineConfig { burst, slots, shape, ref cores, .. } = self.pipeline;
+        let slot_bytes = self.slot_bytes();
         if !(1..=256).contains(&burst) {
             return Err(Failure::new(format_args!(
                 "--burst {burst}: a burst has 1 to 256 packets"
@@ -254,6 +272,9 @@ impl Config {
                 )));
             }
             check_cores(cores).map_err(|what| Failure::new(format_args!("cores: {what}")))?;
+        }
+        if self.pipeline.eal.is_some() && self.dpdk().next().is_none() {
+            return Err(Failure::new("--eal is for ports of DPDK, and there is none"));
         }
         if self.ports.len() > 255 {
             return Err(Failure::new("a router has at most 255 ports"));

@@ -4,6 +4,7 @@
 //! `server`'s. Next hops of a table file are read here ([`next_hops`]).
 
 mod config;
+mod dpdk;
 mod next_hops;
 mod port;
 mod report;
@@ -37,8 +38,9 @@ Ports:
   afpacket:NAME  a packet socket on an interface: any interface, slower
   tap:NAME       a TAP device, at whose other end is the kernel
   pcap:IN:OUT    captures, either of which may be empty
+  dpdk:DEVICE    a device of DPDK (in builds with feature dpdk): net_af_xdp0,iface=eth1 or 0000:01:00.0
   memory         packets that are generated, to random addresses
-Settings of pcap, memory and tap follow, with commas between: interface=3 (as routes call it), mac=,
+Settings of pcap, memory, tap and dpdk follow, with commas between: interface=3 (as routes call it), mac=,
 mtu=, address=192.0.2.1/24, neighbour=192.0.2.9=02:00:00:00:00:09, times (pcap: packets come as far
 apart as their times say). Any port may have vrf=fpm/100: what comes in there is forwarded by that
 table. afxdp and afpacket have what the kernel says of their interfaces, and the
@@ -62,6 +64,9 @@ pub struct Args {
     /// A port of the router; repeat it
     #[arg(long, value_name = "KIND:NAME")]
     port: Vec<PortConfig>,
+    /// Arguments of DPDK's environment [default: --no-huge --no-shconf -m 64]
+    #[arg(long, value_name = "ARGUMENTS", allow_hyphen_values = true)]
+    eal: Option<String>,
     /// Threads: fused, fused:2, or those that receive, look up and send: 1-2-1 [default: fused]
     #[arg(long, value_name = "SHAPE")]
     shape: Option<Shape>,
@@ -114,6 +119,9 @@ impl Args {
         let pipeline = &mut config.pipeline;
         pipeline.shape = self.shape.unwrap_or(pipeline.shape);
         pipeline.burst = self.burst.unwrap_or(pipeline.burst);
+        if self.eal.is_some() {
+            pipeline.eal.clone_from(&self.eal);
+        }
         if self.cores.is_some() {
             pipeline.cores.clone_from(&self.cores);
         }

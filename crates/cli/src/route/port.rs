@@ -23,13 +23,22 @@ pub enum Kind {
     AfXdp(String),
     /// A TAP device.
     Tap(String),
+    /// A device of DPDK: its arguments, of which the first is its name.
+    Dpdk(String),
 }
+
+/// DPDK's drivers of devices that are on an interface of the system.
+const ON_INTERFACES: [&str; 2] = ["net_af_xdp", "net_af_packet"];
 
 impl Kind {
     /// Whether the router is on an interface of the system, whose addresses and neighbours are the router's. Of a TAP
     /// device the system has the other end.
     pub fn is_of_system(&self) -> bool {
-        matches!(self, Self::AfPacket(_) | Self::AfXdp(_))
+        match self {
+            Self::AfPacket(_) | Self::AfXdp(_) => true,
+            Self::Dpdk(device) => ON_INTERFACES.iter().any(|driver| device.starts_with(driver)),
+            Self::Memory | Self::Pcap { .. } | Self::Tap(_) => false,
+        }
     }
 }
 
@@ -56,6 +65,7 @@ impl fmt::Display for Kind {
             Self::AfPacket(name) => write!(f, "afpacket:{name}"),
             Self::AfXdp(name) => write!(f, "afxdp:{name}"),
             Self::Tap(name) => write!(f, "tap:{name}"),
+            Self::Dpdk(device) => write!(f, "dpdk:{device}"),
         }
     }
 }
@@ -87,8 +97,13 @@ impl FromStr for Kind {
             "afpacket" => device().map(Self::AfPacket),
             "afxdp" => device().map(Self::AfXdp),
             "tap" => device().map(Self::Tap),
+            "dpdk" if rest.is_empty() => {
+                Err("dpdk needs a device: dpdk:net_af_xdp0,iface=eth1, dpdk:0000:01:00.0"
+                    .to_owned())
+            }
+            "dpdk" => Ok(Self::Dpdk(rest.to_owned())),
             _ => Err(format!(
-                "{kind:?} is no kind of port: memory, pcap:IN:OUT, afpacket:NAME, afxdp:NAME, tap:NAME"
+                "{kind:?} is no kind of port: memory, pcap:IN:OUT, afpacket:NAME, afxdp:NAME, tap:NAME, dpdk:DEVICE"
             )),
         }
     }
@@ -166,7 +181,7 @@ pub struct PortConfig {
     /// Of a capture: packets come in as far apart as their times are.
     #[serde(default)]
     pub times: bool,
-    /// Of afpacket and tap: how many queues.
+    /// Of afpacket, tap and dpdk: how many queues.
     pub queues: Option<u16>,
     /// The live table that packets which come in here are forwarded by; that of the router if none is named.
     pub vrf: Option<String>,
@@ -210,6 +225,11 @@ impl FromStr for PortConfig {
                 }
                 "times" => config.times = true,
                 "vrf" => config.vrf = Some(value.to_owned()),
+                // A device of DPDK has arguments of its own.
+                _ if let Kind::Dpdk(device) = &mut config.port => {
+                    device.push(',');
+                    device.push_str(part);
+                }
                 _ => {
                     return Err(format!(
                         "{key:?} is no setting of a port: interface, mac, mtu, address, neighbour, times, queues, vrf"
@@ -253,9 +273,11 @@ impl PortConfig {
         if self.times && !matches!(port, Kind::Pcap { input: Some(_), .. }) {
             return Err(format!("{port}: times is for a capture that is read"));
         }
-        if self.queues.is_some() && !matches!(port, Kind::AfPacket(_) | Kind::Tap(_)) {
+        if self.queues.is_some()
+            && !matches!(port, Kind::AfPacket(_) | Kind::Tap(_) | Kind::Dpdk(_))
+        {
             return Err(format!(
-                "{port}: queues is for afpacket and tap; afxdp has those of its interface"
+                "{port}: queues is for afpacket, tap and dpdk; afxdp has those of its interface"
             ));
         }
         if self.queues.is_some_and(|queues| !(1..=64).contains(&queues)) {
@@ -340,6 +362,11 @@ mod tests {
         assert_eq!(port.said(&PortLink::default()).len(), 3);
         let port: PortConfig = "afxdp:eth1".parse().unwrap();
         assert_eq!((port.interface(1, 9), port.said(&PortLink::default()).len()), (9, 0));
+        let port: PortConfig = "dpdk:net_pcap0,rx_pcap=a,mtu=900,tx_pcap=b".parse().unwrap();
+        assert_eq!(port.port.to_string(), "dpdk:net_pcap0,rx_pcap=a,tx_pcap=b");
+        assert_eq!((port.interface(1, 9), port.mtu()), (NO_INTERFACE + 1, 900));
+        let port: PortConfig = "dpdk:net_af_xdp0,iface=eth1,queues=2".parse().unwrap();
+        assert_eq!((port.interface(1, 9), port.queues), (9, Some(2)));
         for text in
             ["memory", "pcap::out.pcap", "pcap:in.pcap", "pcap:in.pcap,times", "tap:t0,queues=2"]
         {
@@ -350,7 +377,9 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         for (text, what) in [
-            ("dpdk:0", "no kind of port"),
+            ("netmap:0", "no kind of port"),
+            ("dpdk:", "needs a device"),
+            ("dpdk:net_af_xdp0,iface=eth1,mtu=900", "those of the system"),
             ("afxdp", "afxdp:eth1"),
             ("memory:1", "memory has no name"),
             ("pcap:", "needs a file"),
@@ -360,7 +389,7 @@ mod tests {
             ("memory,mtu=x", "no number"),
             ("memory,interface=0", "from 1"),
             ("memory,times", "a capture that is read"),
-            ("memory,queues=2", "afpacket and tap"),
+            ("memory,queues=2", "afpacket, tap and dpdk"),
             ("tap:t0,queues=65", "64 queues"),
             ("memory,mac=01:00:00:00:00:01", "of a group"),
             ("memory,mac=02:00:00:00:00", "no MAC address"),

@@ -15,7 +15,7 @@ use fibula_router::control::{Control, ControlOptions, Happened, PortLink};
 use fibula_router::pipeline::{Attached, Cores, Event, Handle, Shape as Threads, Snapshot};
 use fibula_router::port::afxdp::AfXdp;
 use fibula_router::port::host::{self, Host};
-use fibula_router::port::{Port, afpacket, afxdp, memory, pcap, tap};
+use fibula_router::port::{Port, Queue, afpacket, afxdp, memory, pcap, tap};
 use fibula_router::{Pipeline, PipelineOptions, Pool};
 use fibula_server::{MetricsText, MoreMetrics, Server};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -24,6 +24,7 @@ use tracing::{info, warn};
 
 use super::Args;
 use super::config::{Config, PipelineConfig, Shape};
+use super::dpdk;
 use super::port::{Kind, PortConfig};
 use super::report::Counted;
 use super::tables::Tables;
@@ -35,18 +36,22 @@ use crate::serve::{run as serve, sources};
 pub fn run(args: &Args, config: &Config) -> Result<Outcome, Failure> {
     let mut signals = Signals::new([SIGINT, SIGTERM])
         .map_err(|error| Failure::io("cannot wait for signals", &error))?;
-    let PipelineConfig { slots, slot_bytes, .. } = config.pipeline;
-    let pool = Pool::new(slots, slot_bytes);
+    let front = dpdk::start(config)?;
+    let pool = Pool::with_front(config.pipeline.slots, config.slot_bytes(), front);
     let (ports, xdp) = open(&config.ports, &pool)?;
     let control = Arc::new(control(config, &ports, xdp)?);
     let interfaces: Vec<u32> = ports.iter().map(|port| port.interface).collect();
     let tables = Tables::of(args, config, &interfaces)?;
     let host = host(config);
     let attach = |(port, of): (_, &PortConfig)| {
-        let host = host.as_ref().filter(|_| has_host(config, of)).map(Host::queue);
-        Attached { port, host }
+        let host = match &of.port {
+            Kind::Dpdk(device) => to_kernel(device)?,
+            _ => host.as_ref().filter(|_| has_host(config, of)).map(Host::queue),
+        };
+        Ok(Attached { port, host })
     };
-    let attached = ports.into_iter().zip(&config.ports).map(attach).collect();
+    let attached = ports.into_iter().zip(&config.ports).map(attach);
+    let attached = attached.collect::<Result<_, Failure>>()?;
     let pipeline = Pipeline::new(&pool, attached, options(config)).map_err(Failure::new)?;
     let handle = pipeline.handle();
     for (worker, core) in pipeline.workers() {
@@ -163,6 +168,7 @@ fn open<'p>(
                 let options = tap::TapOptions { queues, ..Default::default() };
                 tap::open(name, pool, &options).map_err(failed)?
             }
+            Kind::Dpdk(device) => dpdk::open(device, number, config, pool).map_err(failed)?,
         };
         port.interface = config.interface(number, port.interface);
         ports.push(port);
@@ -193,6 +199,16 @@ fn host(config: &Config) -> Option<Host> {
             None
         }
     }
+}
+
+/// What gives a DPDK device's packets for this machine to its kernel, where that sees none of them.
+fn to_kernel<'p>(device: &str) -> Result<Option<Queue<'p>>, Failure> {
+    if !device.starts_with("net_af_xdp") {
+        return Ok(None);
+    }
+    let interface = device.split(',').find_map(|word| word.strip_prefix("iface="));
+    let queue = afxdp::to_kernel(interface.unwrap_or_default());
+    queue.map(Some).map_err(|error| Failure::new(format_args!("--port dpdk:{device}: {error}")))
 }
 
 /// Flows that a memory port generates.

@@ -148,9 +148,13 @@ fn what_is_wrong_with_flags_and_files_is_named() {
     let bad_hops = files.with("bad.txt", "a via 198.51.100.2\nb past 7\n");
     let hops = files.with("hops.txt", HOPS);
     let bad_config =
-        files.with("bad.toml", "[[fpm]]\nlisten = \"127.0.0.1:0\"\n[[port]]\nport = \"dpdk:0\"\n");
+        files.with("bad.toml", "[[fpm]]\nlisten = \"127.0.0.1:0\"\n[[port]]\nport = \"netmap:0\"\n");
     let (no_file, memory) = (files.path("none.pcap"), ["--port", "memory"]);
     let no_input = format!("pcap:{no_file}");
+    let no_device = match cfg!(feature = "dpdk") {
+        true => "net_nosuch0: finding the device and its driver",
+        false => "--port dpdk:net_nosuch0: this fibula was built without DPDK",
+    };
     for (args, what) in [
         (&["--port", "memory"][..], "there is nothing to forward packets by"),
         (&["--fpm"], "there is no port to forward packets by"),
@@ -179,7 +183,12 @@ fn what_is_wrong_with_flags_and_files_is_named() {
         ),
         (&["--table", &table, "--next-hops", &hops, "--port", &no_input], &no_file),
         (&["--table", &table, "--port", "tap:a", "--port", "tap:a"], "--port tap:a is there twice"),
-        (&["--config", &bad_config], "line 4, \"dpdk\" is no kind of port"),
+        (&["--config", &bad_config], "line 4, \"netmap\" is no kind of port"),
+        (&["--table", &table, "--next-hops", &hops, "--port", "dpdk:net_nosuch0"], no_device),
+        (
+            &["--table", &table, "--port", "memory", "--eal", "--no-huge"],
+            "--eal is for ports of DPDK",
+        ),
         (&["--table", &files.path("none"), "--port", "memory"], "none"),
         (&["--table", &table, "--port", "memory", "--seconds=-1"], "no number of seconds"),
         (&["--kernel", "--port", "afxdp:e1", "--port", "afpacket:e1"], "are on the same interface"),

@@ -63,6 +63,11 @@ def routes():
     yield 6, "2001:db8:113::/48", ["fd09:3::2"]
 
 
+def port(kind, device):
+    """A port of that kind on an interface."""
+    return f"dpdk:net_af_xdp_{device},iface={device}" if kind == "dpdk" else f"{kind}:{device}"
+
+
 class Fibula:
     """The router's process. FIBULA_ROUTER may name another program, which takes the same arguments:
     crates/router/examples/kernel."""
@@ -74,7 +79,9 @@ class Fibula:
         else:
             target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", "target"))
             command = [os.environ.get("FIBULA_BIN") or str(target / "debug" / "fibula"), "route"]
-        ports = [word for device in DEVICES.values() for word in ("--port", f"{kind}:{device}")]
+        ports = [word for device in DEVICES.values() for word in ("--port", port(kind, device))]
+        # DPDK attaches XDP programs that outlive a process that is killed.
+        self.leaves_programs = kind == "dpdk"
         self.kind, self.is_other = kind, bool(program)
         # The example takes routes from the kernel, whoever installs them.
         self.reads_kernel = bool(program) or "--kernel" in source

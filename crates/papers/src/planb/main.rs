@@ -1,6 +1,7 @@
 //! The system throughput of PlanB's paper (section 4.1, figure 9): packets a second through a router.
 #![forbid(unsafe_code)]
 
+#[allow(dead_code, reason = "the program l3fwd uses the rest")]
 mod router;
 mod shape;
 

@@ -10,7 +10,9 @@ use fibula_packet::{Frame, LinkType, checksum};
 use fibula_papers::out::Failure;
 use fibula_router::egress::{Adjacency, Egress, EgressPort, Group, Member};
 use fibula_router::forward::{Outcome, Side, View};
-use fibula_router::pipeline::{Attached, Event, PipelineOptions, Routing, Snapshot, Stage, Views};
+use fibula_router::pipeline::{
+    Attached, Event, Handle, PipelineOptions, Routing, Snapshot, Stage, Views,
+};
 use fibula_router::port::memory::{self, Flows, MemoryOptions, Sent};
 use fibula_router::{ForwardOptions, Forwarder, Packet, Paths, Pipeline, Pool};
 use fibula_testkit::Oracle;
@@ -20,10 +22,10 @@ use crate::shape::Form;
 
 /// Ports of the router, and neighbours on their links: the hop `h` leads to neighbour `h % NEIGHBOURS`, who is on
 /// the link of port `h % PORTS`.
-const PORTS: usize = 2;
-const NEIGHBOURS: usize = 16;
+pub const PORTS: usize = 2;
+pub const NEIGHBOURS: usize = 16;
 /// The router's MAC address, and the generator's.
-const ROUTER: [u8; 6] = [2, 0, 0, 0, 0, 1];
+pub const ROUTER: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const GENERATOR: [u8; 6] = [2, 0, 0, 0, 0, 2];
 /// Slots of the pool, and the bytes of each: room for the rings of all forms.
 const SLOTS: usize = 1 << 14;
@@ -153,6 +155,16 @@ impl<A: Sides> Bench<A> {
         self.keys.len()
     }
 
+    /// The frame of each flow, and its destination.
+    pub fn frames(&self) -> impl Iterator<Item = (Vec<u8>, A)> {
+        (0..).zip(&self.keys).map(|(at, key)| (self.flows.frame(at), *key))
+    }
+
+    /// The neighbour that packets to an address go to.
+    pub fn neighbour_of(&self, address: A) -> Option<u32> {
+        self.oracle.lookup(address).index().map(|hop| self.groups[hop as usize])
+    }
+
     /// Sends a sample through the router, and compares what leaves with what should.
     pub fn check(
         &self,
@@ -267,9 +279,27 @@ impl<A: Sides> Bench<A> {
             .map(|at| memory::open(&at.to_string(), &pool, &options))
             .map(|(port, sent)| (port.into(), sent))
             .unzip();
+        let end = self.route(subject, form, (&pool, ports), ring, |handle| {
+            meanwhile(&sent);
+            if packets.is_none() {
+                handle.stop();
+            }
+        })?;
+        Ok((end, sent))
+    }
+
+    /// Runs a router between any ports: until they are over, or `meanwhile` stops it.
+    pub fn route<'p>(
+        &self,
+        subject: Subject<'_, A>,
+        form: Form,
+        (pool, ports): (&'p Pool, Vec<Attached<'p>>),
+        ring: usize,
+        meanwhile: impl FnOnce(&Handle),
+    ) -> Result<Snapshot, Failure> {
         let options =
             PipelineOptions { shape: form.0, burst: self.burst, ring, ..Default::default() };
-        let pipeline = Pipeline::new(&pool, ports, options)?;
+        let pipeline = Pipeline::new(pool, ports, options)?;
         let stage = || -> Box<dyn Stage + '_> {
             match subject {
                 Subject::Nothing => Box::new(Rewrite),
@@ -288,18 +318,15 @@ impl<A: Sides> Bench<A> {
         };
         let end = thread::scope(|scope| {
             let running = scope.spawn(|| pipeline.run(stages, &|_| (), &hear));
-            meanwhile(&sent);
-            if packets.is_none() {
-                handle.stop();
-            }
+            meanwhile(&handle);
             running.join().expect("panics of its threads are errors")
         })?;
-        Ok((end, sent))
+        Ok(end)
     }
 }
 
 /// The MAC address of a neighbour.
-fn neighbour(at: usize) -> [u8; 6] {
+pub fn neighbour(at: usize) -> [u8; 6] {
     [6, 0, 0, 0, 0, at as u8]
 }
 

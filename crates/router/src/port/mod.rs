@@ -7,6 +7,8 @@
 pub mod afpacket;
 #[cfg(target_os = "linux")]
 pub mod afxdp;
+#[cfg(all(target_os = "linux", feature = "dpdk"))]
+pub mod dpdk;
 #[cfg(target_os = "linux")]
 pub mod host;
 pub mod memory;

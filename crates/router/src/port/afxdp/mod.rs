@@ -20,6 +20,7 @@
 mod asm;
 mod bpf;
 mod generate;
+mod inject;
 mod program;
 mod receive;
 mod ring;
@@ -32,6 +33,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 pub use self::generate::Generator;
+pub use self::inject::to_kernel;
 use self::program::Program;
 use self::receive::XdpReceive;
 use self::socket::{Socket, Wanted};
@@ -182,8 +184,8 @@ pub fn open<'p>(
 }
 
 fn check(interface: &Interface, pool: &Pool, options: &AfXdpOptions) -> io::Result<()> {
-    if !matches!(pool.slot_len(), 2048 | 4096) {
-        let what = format!("slots of {} bytes: XDP sockets take 2048 or 4096", pool.slot_len());
+    if !matches!(pool.stride(), 2048 | 4096) {
+        let what = format!("slots of {} bytes: XDP sockets take 2048 or 4096", pool.stride());
         return Err(interface.error(io::ErrorKind::InvalidInput, &what));
     }
     if !options.ring.is_power_of_two() {

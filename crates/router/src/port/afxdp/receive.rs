@@ -53,7 +53,7 @@ impl<'p> XdpReceive<'p> {
         for packet in self.free.drain(..) {
             let (slot, _) = pool.place(&packet);
             self.held.insert(slot);
-            self.fill.put(u64::from(slot) * pool.slot_len() as u64);
+            self.fill.put(u64::from(slot) * pool.stride() as u64);
         }
         self.fill.submit();
     }
@@ -84,16 +84,16 @@ impl<'p> Receive<'p> for XdpReceive<'p> {
         most: usize,
     ) -> io::Result<usize> {
         let ready = self.received.ready(u32::try_from(most).unwrap_or(u32::MAX));
-        let slot_len = pool.slot_len() as u64;
+        let stride = pool.stride() as u64;
         let before = burst.len();
         for _ in 0..ready {
             let entry = self.received.take();
-            let slot = u32::try_from(entry.addr / slot_len).unwrap_or(u32::MAX);
+            let slot = u32::try_from(entry.addr / stride).unwrap_or(u32::MAX);
             if !self.held.remove(slot) {
                 continue; // the kernel never had it
             }
-            let start = (entry.addr % slot_len) as u32;
-            let is_whole = u64::from(start) + u64::from(entry.len) <= slot_len;
+            let start = (entry.addr % stride) as u32;
+            let is_whole = u64::from(start) + u64::from(entry.len) <= stride;
             let (start, len) = if is_whole { (start, entry.len) } else { (HEADROOM as u32, 0) };
             // SAFETY: the packet was forgotten when the kernel got the slot, and the kernel has just given it back.
             let mut packet = unsafe { pool.reclaim(slot, start, len) };

@@ -71,7 +71,7 @@ impl<'p> Socket<'p> {
             XdpUmemReg {
                 addr: area.as_ptr().expose_provenance() as u64,
                 len: len as u64,
-                chunk_size: pool.slot_len() as u32,
+                chunk_size: pool.stride() as u32,
                 headroom: 0,
                 flags: XdpUmemRegFlags::empty(),
                 tx_metadata_len: 0,

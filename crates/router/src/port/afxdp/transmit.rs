@@ -38,7 +38,7 @@ impl<'p> XdpTransmit<'p> {
     fn take_back(&mut self, pool: &'p Pool) {
         let ready = self.completed.ready(u32::MAX);
         for _ in 0..ready {
-            let slot = u32::try_from(self.completed.take() / pool.slot_len() as u64);
+            let slot = u32::try_from(self.completed.take() / pool.stride() as u64);
             let slot = slot.unwrap_or(u32::MAX);
             if self.held.remove(slot) {
                 // SAFETY: the packet was forgotten when the kernel got the slot, and the kernel has just given it back.
@@ -90,7 +90,7 @@ impl<'p> Transmit<'p> for XdpTransmit<'p> {
             let (slot, start) = pool.place(&packet);
             self.held.insert(slot);
             self.sent.put(XdpDesc {
-                addr: u64::from(slot) * pool.slot_len() as u64 + u64::from(start),
+                addr: u64::from(slot) * pool.stride() as u64 + u64::from(start),
                 len: packet.bytes().len() as u32,
                 options: XdpDescOptions::empty(),
             });

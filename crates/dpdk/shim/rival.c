@@ -1,0 +1,339 @@
+/*
+ * A router made of DPDK's own tables: receive a burst, check headers, look all up at once, write MAC addresses, TTL and checksum,
+ * send by port. It does what DPDK's example l3fwd does with its tables, whose limits are fixed when it is compiled.
+ */
+#define _GNU_SOURCE
+#include "rival.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_byteorder.h>
+#include <rte_dev.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_ether.h>
+#include <rte_fib.h>
+#include <rte_fib6.h>
+#include <rte_ip.h>
+#include <rte_lpm.h>
+#include <rte_lpm6.h>
+#include <rte_lcore.h>
+#include <rte_mbuf.h>
+#include <rte_prefetch.h>
+#include <rte_vect.h>
+
+/* ---- packets ------------------------------------------------------------------------------ */
+
+struct flow4 {
+    uint32_t to;
+    uint16_t port;
+    uint16_t checksum;
+};
+
+static uint16_t write_flows(uint16_t port, uint16_t queue, struct rte_mbuf **mbufs, uint16_t count, uint16_t most, void *argument) {
+    struct fib_traffic *traffic = argument;
+    uint32_t next = traffic->next;
+    (void)port, (void)queue, (void)most;
+    for (uint16_t at = 0; at < count; at++) {
+        uint8_t *frame = rte_pktmbuf_mtod(mbufs[at], uint8_t *);
+        memcpy(frame, traffic->frame, FIB_FRAME);
+        if (traffic->is_v6) {
+            const struct fib_flow *flow = (const struct fib_flow *)traffic->each + next;
+            memcpy(frame + 38, flow->to, 16);
+            memcpy(frame + 54, &flow->port, 2);
+            memcpy(frame + 60, &flow->checksum, 2);
+        } else {
+            const struct flow4 *flow = (const struct flow4 *)traffic->each + next;
+            memcpy(frame + 30, &flow->to, 4);
+            memcpy(frame + 34, &flow->port, 2);
+            memcpy(frame + 24, &flow->checksum, 2);
+        }
+        next = next + 1 == traffic->flows ? 0 : next + 1;
+    }
+    traffic->next = next;
+    return count;
+}
+
+int fib_traffic_attach(uint16_t port, struct fib_traffic *traffic) {
+    return rte_eth_add_rx_callback(port, 0, write_flows, traffic) == NULL ? -rte_errno : 0;
+}
+
+/* ---- devices ------------------------------------------------------------------------------ */
+
+int fib_port_by_name(const char *name) {
+    uint16_t id;
+    int done = rte_eth_dev_get_port_by_name(name, &id);
+    return done == 0 ? id : done;
+}
+
+int fib_rival_open(const char *devargs) {
+    static struct rte_mempool *mempool;
+    /* The numbers of l3fwd: a cache of 256 for each thread. */
+    if (mempool == NULL)
+        mempool = rte_pktmbuf_pool_create("rival", 8191, 256, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+    if (mempool == NULL)
+        return -rte_errno;
+    int done = rte_dev_probe(devargs);
+    if (done < 0)
+        return done;
+    struct rte_dev_iterator iterator;
+    struct rte_eth_conf usual = {0};
+    uint16_t id;
+    RTE_ETH_FOREACH_MATCHING_DEV(id, devargs, &iterator) {
+        rte_eth_iterator_cleanup(&iterator);
+        done = rte_eth_dev_configure(id, 1, 1, &usual);
+        if (done == 0)
+            done = rte_eth_rx_queue_setup(id, 0, 1024, SOCKET_ID_ANY, NULL, mempool);
+        if (done == 0)
+            done = rte_eth_tx_queue_setup(id, 0, 1024, SOCKET_ID_ANY, NULL);
+        if (done == 0)
+            done = rte_eth_dev_start(id);
+        return done == 0 ? id : done;
+    }
+    return -ENODEV;
+}
+
+/* ---- tables ------------------------------------------------------------------------------- */
+
+struct fib_table {
+    enum fib_kind kind;
+    union {
+        struct rte_lpm *lpm;
+        struct rte_fib *fib;
+        struct rte_lpm6 *lpm6;
+        struct rte_fib6 *fib6;
+        void *any;
+    };
+};
+
+#define NO_HOP UINT32_MAX
+
+struct fib_table *fib_table_new(enum fib_kind kind, uint32_t routes, uint32_t groups) {
+    struct fib_table *table = calloc(1, sizeof *table);
+    if (table == NULL)
+        return NULL;
+    table->kind = kind;
+    if (kind == FIB_KIND_LPM) {
+        struct rte_lpm_config config = {.max_rules = routes, .number_tbl8s = groups};
+        table->lpm = rte_lpm_create("rival_lpm", SOCKET_ID_ANY, &config);
+    } else if (kind == FIB_KIND_FIB) {
+        struct rte_fib_conf config = {.type = RTE_FIB_DIR24_8, .default_nh = NO_HOP >> 1, .max_routes = (int)routes};
+        config.dir24_8.nh_sz = RTE_FIB_DIR24_8_4B;
+        config.dir24_8.num_tbl8 = groups;
+        table->fib = rte_fib_create("rival_fib", SOCKET_ID_ANY, &config);
+        if (table->fib != NULL)
+            rte_fib_select_lookup(table->fib, RTE_FIB_LOOKUP_DEFAULT);
+    } else if (kind == FIB_KIND_LPM6) {
+        struct rte_lpm6_config config = {.max_rules = routes, .number_tbl8s = groups};
+        table->lpm6 = rte_lpm6_create("rival_lpm6", SOCKET_ID_ANY, &config);
+    } else if (kind == FIB_KIND_FIB6) {
+        struct rte_fib6_conf config = {.type = RTE_FIB6_TRIE, .default_nh = NO_HOP >> 1, .max_routes = (int)routes};
+        config.trie.nh_sz = RTE_FIB6_TRIE_4B;
+        config.trie.num_tbl8 = groups;
+        table->fib6 = rte_fib6_create("rival_fib6", SOCKET_ID_ANY, &config);
+        if (table->fib6 != NULL)
+            rte_fib6_select_lookup(table->fib6, RTE_FIB6_LOOKUP_DEFAULT);
+    }
+    if (table->any == NULL) {
+        free(table);
+        return NULL;
+    }
+    return table;
+}
+
+static uint32_t v4(const uint8_t *address) {
+    uint32_t word;
+    memcpy(&word, address, 4);
+    return rte_be_to_cpu_32(word);
+}
+
+int fib_table_add(struct fib_table *table, const uint8_t *address, uint8_t len, uint32_t hop) {
+    uint8_t v6[16];
+    switch (table->kind) {
+    case FIB_KIND_LPM:
+        return rte_lpm_add(table->lpm, v4(address), len, hop);
+    case FIB_KIND_FIB:
+        return rte_fib_add(table->fib, v4(address), len, hop);
+    case FIB_KIND_LPM6:
+        memcpy(v6, address, 16);
+        return rte_lpm6_add(table->lpm6, v6, len, hop);
+    case FIB_KIND_FIB6:
+        memcpy(v6, address, 16);
+        return rte_fib6_add(table->fib6, v6, len, hop);
+    default:
+        return -EINVAL;
+    }
+}
+
+void fib_table_free(struct fib_table *table) {
+    switch (table->kind) {
+    case FIB_KIND_LPM: rte_lpm_free(table->lpm); break;
+    case FIB_KIND_FIB: rte_fib_free(table->fib); break;
+    case FIB_KIND_LPM6: rte_lpm6_free(table->lpm6); break;
+    case FIB_KIND_FIB6: rte_fib6_free(table->fib6); break;
+    default: break;
+    }
+    free(table);
+}
+
+/* ---- lookups of a burst ------------------------------------------------------------------- */
+
+/* Destinations of a burst, and their hops; NO_HOP or more than FIB_NEIGHBOURS: none. */
+struct lookup {
+    union {
+        uint32_t v4[FIB_BURST] __rte_aligned(64);
+        uint8_t v6[FIB_BURST][16];
+    };
+    uint32_t hops[FIB_BURST] __rte_aligned(64);
+    uint64_t wide[FIB_BURST] __rte_aligned(64);
+};
+
+static inline void look_up(struct fib_table *table, struct lookup *burst, uint16_t count) {
+    switch (table->kind) {
+    case FIB_KIND_LPM:
+        /* Up to three more than there are, which nobody reads. */
+        for (uint16_t at = 0; at < count; at += 4) {
+            xmm_t four;
+            memcpy(&four, &burst->v4[at], sizeof four);
+            rte_lpm_lookupx4(table->lpm, four, &burst->hops[at], NO_HOP);
+        }
+        return;
+    case FIB_KIND_FIB:
+        rte_fib_lookup_bulk(table->fib, burst->v4, burst->wide, count);
+        break;
+    case FIB_KIND_LPM6:
+        rte_lpm6_lookup_bulk_func(table->lpm6, burst->v6, (int32_t *)burst->hops, count);
+        return;
+    case FIB_KIND_FIB6:
+        rte_fib6_lookup_bulk(table->fib6, burst->v6, burst->wide, count);
+        break;
+    default:
+        break;
+    }
+    for (uint16_t at = 0; at < count; at++)
+        burst->hops[at] = (uint32_t)burst->wide[at];
+}
+
+uint32_t fib_table_lookup(struct fib_table *table, const uint8_t *address) {
+    static __thread struct lookup burst;
+    memset(&burst, 0, 64);
+    if (table->kind == FIB_KIND_LPM || table->kind == FIB_KIND_FIB)
+        burst.v4[0] = v4(address);
+    else
+        memcpy(burst.v6[0], address, 16);
+    look_up(table, &burst, 1);
+    return burst.hops[0] < FIB_NEIGHBOURS ? burst.hops[0] : UINT32_MAX;
+}
+
+/* ---- forwarding --------------------------------------------------------------------------- */
+
+static inline int is_v4(const struct fib_table *table) {
+    return table->kind == FIB_KIND_LPM || table->kind == FIB_KIND_FIB;
+}
+
+/* Whether an IPv4 packet may be forwarded; its TTL is one less then. */
+static inline int hop_v4(struct rte_ipv4_hdr *ip, uint16_t room) {
+    if (unlikely(ip->version_ihl != RTE_IPV4_VHL_DEF || rte_be_to_cpu_16(ip->total_length) < sizeof *ip ||
+                 rte_be_to_cpu_16(ip->total_length) > room || ip->time_to_live <= 1))
+        return 0;
+    ip->time_to_live--;
+    /* RFC 1624: the word with the TTL is 0x100 less. */
+    uint32_t sum = ip->hdr_checksum + (uint32_t)rte_cpu_to_be_16(0x0100);
+    ip->hdr_checksum = (uint16_t)(sum + (sum >> 16));
+    return 1;
+}
+
+static inline int hop_v6(struct rte_ipv6_hdr *ip, uint16_t room) {
+    if (unlikely((rte_be_to_cpu_32(ip->vtc_flow) >> 28) != 6 || rte_be_to_cpu_16(ip->payload_len) + sizeof *ip > room ||
+                 ip->hop_limits <= 1))
+        return 0;
+    ip->hop_limits--;
+    return 1;
+}
+
+static inline uint64_t give_to(uint16_t port, struct rte_mbuf **mbufs, uint16_t count) {
+    if (count == 0)
+        return 0;
+    uint16_t sent = rte_eth_tx_burst(port, 0, mbufs, count);
+    if (unlikely(sent < count))
+        rte_pktmbuf_free_bulk(mbufs + sent, count - sent);
+    return count - sent;
+}
+
+static uint16_t route(struct fib_run *run, struct rte_mbuf **mbufs, uint16_t count, struct lookup *burst,
+                      struct rte_mbuf *out[2][FIB_BURST], uint16_t have[2]) {
+    struct fib_table *table = run->table;
+    uint16_t good = 0;
+    for (uint16_t at = 0; at < count; at++) {
+        struct rte_mbuf *mbuf = mbufs[at];
+        struct rte_ether_hdr *ether = rte_pktmbuf_mtod(mbuf, struct rte_ether_hdr *);
+        uint16_t room = mbuf->data_len - sizeof *ether;
+        int may;
+        if (is_v4(table)) {
+            struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(ether + 1);
+            may = ether->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV4) && hop_v4(ip, room);
+            burst->v4[good] = rte_be_to_cpu_32(ip->dst_addr);
+        } else {
+            struct rte_ipv6_hdr *ip = (struct rte_ipv6_hdr *)(ether + 1);
+            may = ether->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV6) && hop_v6(ip, room);
+            memcpy(burst->v6[good], ip->dst_addr, 16);
+        }
+        if (likely(may))
+            mbufs[good++] = mbuf;
+        else
+            rte_pktmbuf_free(mbuf);
+    }
+    look_up(table, burst, good);
+    uint16_t dropped = count - good;
+    for (uint16_t at = 0; at < good; at++) {
+        uint32_t hop = burst->hops[at];
+        if (unlikely(hop >= FIB_NEIGHBOURS)) {
+            rte_pktmbuf_free(mbufs[at]);
+            dropped++;
+            continue;
+        }
+        struct rte_ether_hdr *ether = rte_pktmbuf_mtod(mbufs[at], struct rte_ether_hdr *);
+        memcpy(&ether->dst_addr, run->neighbours[hop], 6);
+        memcpy(&ether->src_addr, run->router, 6);
+        out[hop & 1][have[hop & 1]++] = mbufs[at];
+    }
+    return dropped;
+}
+
+int fib_forward(struct fib_run *run) {
+    struct rte_mbuf *mbufs[FIB_BURST], *out[2][FIB_BURST];
+    static __thread struct lookup burst;
+    /* Then it has a number, and mempools a cache for it. */
+    int done = rte_thread_register();
+    if (done != 0)
+        return -rte_errno;
+    uint16_t most = run->burst < FIB_BURST ? run->burst : FIB_BURST;
+    while (!*run->stop) {
+        for (int side = 0; side < 2; side++) {
+            uint16_t count = rte_eth_rx_burst(run->ports[side], 0, mbufs, most);
+            if (run->table == NULL) {
+                for (uint16_t at = 0; at < count; at++) {
+                    struct rte_ether_hdr *ether = rte_pktmbuf_mtod(mbufs[at], struct rte_ether_hdr *);
+                    memcpy(&ether->dst_addr, run->neighbours[0], 6);
+                    memcpy(&ether->src_addr, run->router, 6);
+                }
+                run->dropped += give_to(run->ports[1 - side], mbufs, count);
+                continue;
+            }
+            uint16_t have[2] = {0, 0};
+            run->dropped += route(run, mbufs, count, &burst, out, have);
+            run->dropped += give_to(run->ports[0], out[0], have[0]);
+            run->dropped += give_to(run->ports[1], out[1], have[1]);
+        }
+    }
+    rte_thread_unregister();
+    return 0;
+}
+
+uint64_t fib_sent(uint16_t port) {
+    struct rte_eth_stats stats = {0};
+    rte_eth_stats_get(port, &stats);
+    return stats.opackets;
+}
