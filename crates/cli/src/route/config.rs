@@ -171,7 +171,7 @@ impl Config {
         let failure = match () {
             () if self.ports.is_empty() => {
                 Failure::new("there is no port to forward packets by").hint(
-                    "name one or more: --port afxdp:eth1, afpacket:eth1, tap:name, pcap:in.pcap:out.pcap, memory",
+                    "name one or more: --port afxdp:eth1, xdp:eth1, afpacket:eth1, tap:name, pcap:in.pcap:out.pcap, memory",
                 )
             }
             () if !has_feed && !has_table => Failure::new("there is nothing to forward packets by")

@@ -36,14 +36,15 @@ Examples:
 
 Ports:
   afxdp:NAME     an XDP socket on an interface; what is for this machine goes on to the kernel
+  xdp:NAME       the same, and plain packets are forwarded by a program in the kernel
   afpacket:NAME  a packet socket on an interface: any interface, slower
   tap:NAME       a TAP device, at whose other end is the kernel
   pcap:IN:OUT    captures, either of which may be empty
   memory         packets that are generated, to random addresses
 Settings of pcap, memory and tap follow, with commas between: interface=3 (as routes call it), mac=,
 mtu=, address=192.0.2.1/24, neighbour=192.0.2.9=02:00:00:00:00:09, times (pcap: packets come as far
-apart as their times say). afxdp and afpacket have what the kernel says of their interfaces, and the
-kernel finds their neighbours.
+apart as their times say). afxdp, xdp and afpacket have what the kernel says of their interfaces, and
+the kernel finds their neighbours.
 
 A route over an interface that is no port of the router goes to the kernel, which forwards it.
 SIGTERM ends within a second, with a summary on standard output. docs/router.md has the rest.";

@@ -21,6 +21,8 @@ pub enum Kind {
     AfPacket(String),
     /// An XDP socket on an interface.
     AfXdp(String),
+    /// The same, and a program in the kernel that forwards plain packets by itself.
+    Xdp(String),
     /// A TAP device.
     Tap(String),
 }
@@ -29,7 +31,7 @@ impl Kind {
     /// Whether the router is on an interface of the system, whose addresses and neighbours are the router's. Of a TAP
     /// device the system has the other end.
     pub fn is_of_system(&self) -> bool {
-        matches!(self, Self::AfPacket(_) | Self::AfXdp(_))
+        matches!(self, Self::AfPacket(_) | Self::AfXdp(_) | Self::Xdp(_))
     }
 }
 
@@ -45,6 +47,7 @@ impl fmt::Display for Kind {
             }
             Self::AfPacket(name) => write!(f, "afpacket:{name}"),
             Self::AfXdp(name) => write!(f, "afxdp:{name}"),
+            Self::Xdp(name) => write!(f, "xdp:{name}"),
             Self::Tap(name) => write!(f, "tap:{name}"),
         }
     }
@@ -76,9 +79,10 @@ impl FromStr for Kind {
             }
             "afpacket" => device().map(Self::AfPacket),
             "afxdp" => device().map(Self::AfXdp),
+            "xdp" => device().map(Self::Xdp),
             "tap" => device().map(Self::Tap),
             _ => Err(format!(
-                "{kind:?} is no kind of port: memory, pcap:IN:OUT, afpacket:NAME, afxdp:NAME, tap:NAME"
+                "{kind:?} is no kind of port: memory, pcap:IN:OUT, afpacket:NAME, afxdp:NAME, xdp:NAME, tap:NAME"
             )),
         }
     }
@@ -236,7 +240,7 @@ impl PortConfig {
         }
         if self.queues.is_some() && !matches!(port, Kind::AfPacket(_) | Kind::Tap(_)) {
             return Err(format!(
-                "{port}: queues is for afpacket and tap; afxdp has those of its interface"
+                "{port}: queues is for afpacket and tap; afxdp and xdp have those of their interface"
             ));
         }
         if self.queues.is_some_and(|queues| !(1..=64).contains(&queues)) {
@@ -292,6 +296,9 @@ mod tests {
         assert_eq!(port.port.to_string(), "pcap:in.pcap:out.pcap");
         assert_eq!((port.interface(1, 0), port.mac(1), port.mtu()), (7, [2, 0, 0, 0, 0, 2], 1500));
         assert_eq!(port.said(&PortLink::default()).len(), 3);
+        for text in ["xdp:eth1", "afpacket:eth1"] {
+            assert!(text.parse::<PortConfig>().is_ok_and(|port| port.port.is_of_system()));
+        }
         let port: PortConfig = "afxdp:eth1".parse().unwrap();
         assert_eq!((port.interface(1, 9), port.said(&PortLink::default()).len()), (9, 0));
         for text in
@@ -306,6 +313,8 @@ mod tests {
         for (text, what) in [
             ("dpdk:0", "no kind of port"),
             ("afxdp", "afxdp:eth1"),
+            ("xdp", "xdp:eth1"),
+            ("xdp:eth1,mtu=1500", "those of the system"),
             ("memory:1", "memory has no name"),
             ("pcap:", "needs a file"),
             ("afxdp:eth1,mac=02:00:00:00:00:01", "those of the system"),

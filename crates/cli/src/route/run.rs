@@ -1,6 +1,6 @@
 //! Opens ports, starts control, feeds, server and pipeline, waits, and stops everything.
 
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -17,6 +17,7 @@ use fibula_router::pipeline::{
     Attached, Cores, Event, Handle, Routing, Shape as Threads, Snapshot, Stage,
 };
 use fibula_router::port::afxdp::AfXdp;
+use fibula_router::port::xdp::{FastCounts, FastPath, Publisher};
 use fibula_router::port::{Port, afpacket, afxdp, memory, pcap, tap};
 use fibula_router::{ForwardOptions, Forwarder, Pipeline, PipelineOptions, Pool};
 use fibula_server::{MetricsText, MoreMetrics, Server};
@@ -40,7 +41,8 @@ pub fn run(args: &Args, config: &Config) -> Result<Outcome, Failure> {
         .map_err(|error| Failure::io("cannot wait for signals", &error))?;
     let PipelineConfig { slots, slot_bytes, .. } = config.pipeline;
     let pool = Pool::new(slots, slot_bytes);
-    let (ports, xdp) = open(&config.ports, &pool)?;
+    let fast = fast_path(config)?;
+    let (ports, xdp) = open(&config.ports, &pool, fast.as_ref())?;
     let control = Arc::new(control(config, &ports, xdp)?);
     let interfaces: Vec<u32> = ports.iter().map(|port| port.interface).collect();
     let tables = Tables::of(args, config, &interfaces)?;
@@ -52,8 +54,12 @@ pub fn run(args: &Args, config: &Config) -> Result<Outcome, Failure> {
         info!("{worker}: {core}");
     }
     let counted = {
-        let (handle, control) = (handle.clone(), Arc::clone(&control));
-        move || Counted { packets: handle.snapshot(), control: control.figures() }
+        let (handle, control, fast) = (handle.clone(), Arc::clone(&control), fast.clone());
+        move || Counted {
+            packets: handle.snapshot(),
+            control: control.figures(),
+            fast: counts(fast.as_ref()),
+        }
     };
     let (board, live) = (Arc::new(Board::default()), tables.live());
     let server = match &config.feeds.http {
@@ -80,6 +86,8 @@ pub fn run(args: &Args, config: &Config) -> Result<Outcome, Failure> {
         wait(&board, live, Duration::from_secs(seconds))?;
     }
     let stages = stages(config, &control, &tables, pipeline.lookups())?;
+    let publisher =
+        fast.as_ref().map(|fast| publish(config, &control, &tables, fast)).transpose()?;
     let (signalled, (ended, end)) = (signals.handle(), mpsc::channel::<()>());
     let began = Instant::now();
     let resolver = control.resolver();
@@ -113,17 +121,72 @@ pub fn run(args: &Args, config: &Config) -> Result<Outcome, Failure> {
     if let Some(server) = server {
         server.stop();
     }
+    drop(publisher);
     let packets: Snapshot = ran.map_err(Failure::new)?;
     let mut out = stdout();
-    Counted { packets, control: control.figures() }.print(&mut out, time, args.json)?;
+    let fast = counts(fast.as_ref());
+    Counted { packets, control: control.figures(), fast }.print(&mut out, time, args.json)?;
     out.flush()?;
     fed.map(|()| Outcome::Done)
+}
+
+/// What the programs of xdp ports have in common, if there are any.
+fn fast_path(config: &Config) -> Result<Option<Arc<FastPath>>, Failure> {
+    let Some(first) = config.ports.iter().find(|port| matches!(port.port, Kind::Xdp(_))) else {
+        return Ok(None);
+    };
+    match FastPath::new(config.ports.len(), hash_seed()) {
+        Ok(fast) => Ok(Some(Arc::new(fast))),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            let hint = "run it as root, or give the program CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_IPC_LOCK";
+            Err(Failure::new(format_args!("--port {}: {error}", first.port)).hint(hint))
+        }
+        Err(error) => Err(Failure::new(format_args!("--port {}: {error}", first.port))),
+    }
+}
+
+/// Flows are hashed with it. Routers behind each other should have different ones.
+fn hash_seed() -> u64 {
+    u64::from(std::process::id())
+}
+
+fn counts(fast: Option<&Arc<FastPath>>) -> Option<FastCounts> {
+    // The system has no reason to refuse.
+    fast?.counts().ok()
+}
+
+/// Starts to keep the tables in the kernel up to date.
+fn publish(
+    config: &Config,
+    control: &Control,
+    tables: &Tables,
+    fast: &Arc<FastPath>,
+) -> Result<Publisher, Failure> {
+    let (fast, events) = (Arc::clone(fast), |what: String| warn!("fast path: {what}"));
+    let started = match tables {
+        Tables::Live(live, _) => {
+            let views = control.views(live, vrf(config, live)).map_err(Failure::new)?;
+            Publisher::start(fast, views, events)
+        }
+        Tables::Static(fib, next_hops) => {
+            let views =
+                control.static_views(fib, next_hops.iter().cloned()).map_err(Failure::new)?;
+            Publisher::start(fast, views, events)
+        }
+    };
+    started.map_err(|error| Failure::io("the fast path cannot be filled", &error))
+}
+
+/// The live table that packets are forwarded by.
+fn vrf(config: &Config, live: &Live) -> Vrf {
+    config.router.vrf.as_deref().map_or(0, |name| live.vrf(name))
 }
 
 /// Opens the ports, in order.
 fn open<'p>(
     configs: &[PortConfig],
     pool: &'p Pool,
+    fast: Option<&Arc<FastPath>>,
 ) -> Result<(Vec<Port<'p>>, Vec<AfXdp>), Failure> {
     let (mut ports, mut xdp) = (Vec::new(), Vec::new());
     for (number, config) in configs.iter().enumerate() {
@@ -150,6 +213,15 @@ fn open<'p>(
             Kind::AfXdp(name) => {
                 let (port, attached) =
                     afxdp::open(name, pool, &afxdp::AfXdpOptions::default()).map_err(failed)?;
+                xdp.push(attached);
+                port
+            }
+            Kind::Xdp(name) => {
+                let fast = fast.map(|fast| (fast, number as u16));
+                let fast = fast.ok_or_else(|| Failure::new("no fast path"))?;
+                let (port, attached) =
+                    afxdp::open_fast(name, pool, &afxdp::AfXdpOptions::default(), fast)
+                        .map_err(failed)?;
                 xdp.push(attached);
                 port
             }
@@ -260,13 +332,13 @@ fn stages(
     let forward = ForwardOptions {
         icmp: config.pipeline.icmp,
         icmp_rate: config.pipeline.icmp_rate,
-        hash_seed: u64::from(std::process::id()),
+        hash_seed: hash_seed(),
         ..ForwardOptions::default()
     };
     let forwarder = || Forwarder::new(forward.clone());
     match tables {
         Tables::Live(live, _) => {
-            let vrf: Vrf = config.router.vrf.as_deref().map_or(0, |name| live.vrf(name));
+            let vrf = vrf(config, live);
             let stage = |_| {
                 let views = control.views(live, vrf).map_err(Failure::new)?;
                 Ok(Box::new(Routing::new(views, forwarder())) as Box<dyn Stage>)

@@ -24,7 +24,7 @@ import town  # noqa: E402
 
 def arguments():
     parser = argparse.ArgumentParser(prog="router", description=__doc__.partition("\n\n")[0])
-    parser.add_argument("--port", action="append", metavar="KIND", help="afxdp or afpacket; may be repeated (default: both)")
+    parser.add_argument("--port", action="append", metavar="KIND", help="afxdp, afpacket or xdp; may be repeated (default: all)")
     parser.add_argument("--daemons", action="store_true", help="routes come from BIRD by way of FRR, not from the kernel")
     parser.add_argument("--large", action="store_true", help="with --daemons: 100,000 + 20,000 routes, not 1,000 + 200")
     parser.add_argument("--packets", type=int, default=1000, help="datagrams of each kind (default: %(default)s)")
@@ -67,7 +67,8 @@ def main():
             frr, source = learned.start(options, say)
         else:
             town.kernel_routes()
-        for kind in options.port or ["afxdp", "afpacket"]:
+        for kind in options.port or ["afxdp", "afpacket", "xdp"]:
+            town.prepare(kind)
             fibula = town.Fibula(kind, source)
             if options.demo:
                 say(f"starting: {' '.join(fibula.daemon.command)}")

@@ -11,8 +11,10 @@ The links and namespaces are those of the test with daemons (../live/daemons.py)
 import json
 import os
 import pathlib
+import re
 import signal
 import time
+import urllib.request
 
 import daemons
 import lab
@@ -28,6 +30,7 @@ NEIGHBOURS = [{4: f"10.9.{number}.2", 6: f"fd09:{number}::2"} for number in (2, 
 OF_A = {4: "10.9.1.2", 6: "fd09:1::2"}
 ROUTER = {4: "10.9.1.1", 6: "fd09:1::1"}
 DEVICES = {"a": "dA", "b": "dB", "c": "dC"}
+HTTP = "127.0.0.1:9180"
 PREFIX = {4: "/32", 6: "/128"}
 
 
@@ -75,6 +78,9 @@ class Fibula:
             target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", "target"))
             command = [os.environ.get("FIBULA_BIN") or str(target / "debug" / "fibula"), "route"]
         ports = [word for device in DEVICES.values() for word in ("--port", f"{kind}:{device}")]
+        self.is_fast = kind == "xdp"
+        if self.is_fast:
+            ports += ["--http", HTTP]
         # The example takes routes from the kernel, whoever installs them.
         self.reads_kernel = bool(program) or "--kernel" in source
         # Seconds until it knows that a link is down. The example asks for the whole table again.
@@ -104,6 +110,12 @@ class Fibula:
         for each in sockets.values():
             each.close()
 
+    def in_kernel(self):
+        """Packets that programs in the kernel have forwarded."""
+        with urllib.request.urlopen(f"http://{HTTP}/metrics") as answer:
+            text = answer.read().decode()
+        return sum(int(count) for count in re.findall(r"^fibula_router_xdp_packets_total\{.*\} (\d+)$", text, re.M))
+
     def stop(self, number=signal.SIGTERM):
         seconds = self.daemon.stop(number)
         # Another program may leave the signal to the system.
@@ -111,6 +123,14 @@ class Fibula:
         if number == signal.SIGTERM and self.daemon.process.returncode not in good:
             raise Failed(f"the router ended with {self.daemon.process.returncode}:\n{self.daemon.tail()}")
         return seconds
+
+
+def prepare(kind):
+    """What the links' other ends have to be like. An interface of a pair takes packets of programs if the other one has NAPI,
+    as with merging; and a program cannot complete the checksums that a kernel leaves to a device."""
+    for name, device in DEVICES.items():
+        wire.offload(name, f"{device}-far", wire.ETHTOOL_SGRO, kind == "xdp")
+        wire.offload(name, f"{device}-far", wire.ETHTOOL_STXCSUM, kind != "xdp")
 
 
 def attached(device):

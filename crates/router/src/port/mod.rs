@@ -7,6 +7,8 @@
 pub mod afpacket;
 #[cfg(target_os = "linux")]
 pub mod afxdp;
+#[cfg(target_os = "linux")]
+mod bpf;
 pub mod memory;
 #[cfg(target_os = "linux")]
 mod partial;
@@ -15,6 +17,8 @@ pub mod pcap;
 mod system;
 #[cfg(target_os = "linux")]
 pub mod tap;
+#[cfg(target_os = "linux")]
+pub mod xdp;
 
 use std::io;
 use std::os::fd::BorrowedFd;
