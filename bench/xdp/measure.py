@@ -120,7 +120,7 @@ def routes(fibula, v4, v6, folder):
     found = {}
     for family, count in ((4, v4), (6, v6)):
         path = folder / f"v{family}.txt"
-        run(fibula, "export", f"gen:v{family}:2024:{count}:1", "--to", "text", "--output", str(path))
+        run(fibula, "gen", "table", f"v{family}:2024:{count}:1", "-o", str(path))
         found[family] = [line.split()[0] for line in path.read_text().splitlines() if line and line[0] not in "#"]
     return found
 
@@ -141,13 +141,11 @@ def targets(tables, pin):
         memory = mmap.mmap(pinned(path), 2 * TARGETS * 32, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
         bits = 32 if family == 4 else 128
         for at in range(TARGETS):
-            text, _, length = rng.choice(prefixes).partition("/")
-            address = int(ipaddress.ip_address(text)) | rng.getrandbits(bits - int(length)) if int(length) < bits else int(
-                ipaddress.ip_address(text))
+            prefix = ipaddress.ip_network(rng.choice(prefixes))
+            address = int(prefix.network_address) | rng.randrange(prefix.num_addresses)
             packed = address.to_bytes(bits // 8, "big")
             check = checksum(header(packed)) if family == 4 else b"\0\0"
             entry = packed.ljust(16, b"\0") + check.ljust(16, b"\0")
-            memory[(number * TARGETS + at) * 32:][:32] if False else None
             memory.seek((number * TARGETS + at) * 32)
             memory.write(entry)
         memory.close()
@@ -224,6 +222,15 @@ def start(fibula, kind, v4, v6, folder):
     return subprocess.Popen(["nsenter", f"--net=/run/netns/{name}", *words], stdout=log, stderr=log)
 
 
+def wait_until_it_forwards(process, kind, pin):
+    for _ in range(60):
+        if process.poll() is not None:
+            sys.exit(f"fibula ended with {process.returncode}")
+        if min(rate(kind, family, 0.2, pin) for family in (4, 6)) > 0.01:
+            return
+    sys.exit(f"{kind} does not forward")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--fibula", default="target/release/fibula")
@@ -268,14 +275,8 @@ def measure(options, folder, pin, processes):
     key, value = struct.pack("I", out), struct.pack("I", out)
     run("bpftool", "map", "update", "pinned", f"{pin}/interfaces", "key", *map(str, key), "value", *map(str, value))
     run("ip", "-n", "fibxdp-kernel", "link", "set", "in2", "xdpdrv", "pinned", f"{pin}/fib_lookup")
-    for kind in ("afxdp", "xdp"):
-        while "forward" not in (folder / f"{kind}.log").read_text() and "ready" not in (folder / f"{kind}.log").read_text():
-            if any(process.poll() is not None for process in processes):
-                sys.exit("fibula ended")
-            if json.loads(run("ip", "-n", FORWARDERS[kind][0], "-j", "link", "show", f"in{FORWARDERS[kind][1]}"))[0].get("xdp"):
-                break
-            time.sleep(0.2)
-    time.sleep(5)
+    for process, kind in zip(processes, ("afxdp", "xdp")):
+        wait_until_it_forwards(process, kind, pin)
     if options.quiet:
         subprocess.run([*options.quiet.split(), "on"], check=True)
     pin_threads(1)

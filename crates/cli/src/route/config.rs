@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::port::PortConfig;
+use super::port::{Kind, PortConfig};
 use crate::failure::Failure;
 use crate::serve::config::{
     Bgp, Checkpoint, Config as Feeds, Http, Kernel, Limits, Mrt, Ris, Stream, Tables, Text,
@@ -165,6 +165,11 @@ impl Config {
 
     /// What the whole has to satisfy, flags included.
     pub fn checked(mut self) -> Result<Self, Failure> {
+        let engines = &mut self.feeds.tables.engine;
+        if *engines == ["auto"] && self.ports.iter().any(|port| matches!(port.port, Kind::Xdp(_))) {
+            // What programs in the kernel can look up, whatever serves long routes best.
+            *engines = ["runmap", "wideleaf", "auto"].map(str::to_owned).into();
+        }
         self.feeds = self.feeds.checked()?;
         let (has_feed, has_table) =
             (!self.feeds.sources().is_empty(), !self.router.table.is_empty());

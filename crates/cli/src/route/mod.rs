@@ -153,6 +153,10 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let config = args.config()?;
     crate::engines::choose::<u32>(&config.feeds.tables.engine)?;
     if args.check {
+        for port in config.ports.iter().filter(|port| matches!(port.port, port::Kind::Xdp(_))) {
+            fibula_router::port::xdp::check_built()
+                .map_err(|error| Failure::new(format_args!("--port {}: {error}", port.port)))?;
+        }
         sources::all(&config.feeds, |_| None)?;
         serve_run::server_options(&config.feeds)?;
         let mut out = stdout();

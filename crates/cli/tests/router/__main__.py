@@ -68,6 +68,9 @@ def main():
         else:
             town.kernel_routes()
         for kind in options.port or ["afxdp", "afpacket", "xdp"]:
+            if kind == "xdp" and not options.port and not town.Fibula(kind, source).is_built():
+                say("SKIPPED, xdp ports: this fibula was built without clang")
+                continue
             town.prepare(kind)
             fibula = town.Fibula(kind, source)
             if options.demo:

@@ -13,6 +13,7 @@ import os
 import pathlib
 import re
 import signal
+import subprocess
 import time
 import urllib.request
 
@@ -86,6 +87,12 @@ class Fibula:
         # Seconds until it knows that a link is down. The example asks for the whole table again.
         self.grace = 5 if program else 0.5
         self.daemon = lab.Daemon("fibula", [*command, *source, *ports])
+
+    def is_built(self):
+        """Whether it has such ports."""
+        if "FIBULA_ROUTER" in os.environ:
+            return False
+        return subprocess.run([*self.daemon.command, "--check"], capture_output=True, check=False).returncode == 0
 
     def start(self):
         """Returns the seconds until it forwards."""
