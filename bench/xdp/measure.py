@@ -20,6 +20,7 @@ import mmap
 import os
 import pathlib
 import random
+import shutil
 import signal
 import statistics
 import struct
@@ -91,10 +92,10 @@ def namespaces(pin):
             for address in (f"10.98.{number}.2", f"fd98:{number}::2"):
                 run("ip", "-n", name, "neigh", "add", address, "lladdr", mac(number, 4), "dev", out, "nud", "permanent")
             run("ip", "-n", SINK, "link", "set", f"s{number}", "xdpdrv", "pinned", f"{pin}/drop")
+        gro(name, f"in{number}")
         inside(name, "for each in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 >$each; done; "
                      f"echo 1 >/proc/sys/net/ipv4/ip_forward; echo 1 >/proc/sys/net/ipv6/conf/all/forwarding; "
                      f"echo 1 >/sys/class/net/in{number}/threaded")
-        gro(name, f"in{number}")
 
 
 def link(one, name, address, other, peer, peer_address):
@@ -115,13 +116,12 @@ def gro(name, interface):
     wire.offload(name, interface, wire.ETHTOOL_SGRO, True)
 
 
-def routes(fibula, v4, v6, folder):
+def routes(fibula, v4, v6):
     """The generated tables as text: by family."""
     found = {}
     for family, count in ((4, v4), (6, v6)):
-        path = folder / f"v{family}.txt"
-        run(fibula, "gen", "table", f"v{family}:2024:{count}:1", "-o", str(path))
-        found[family] = [line.split()[0] for line in path.read_text().splitlines() if line and line[0] not in "#"]
+        text = run(fibula, "gen", "table", f"v{family}:2024:{count}:1")
+        found[family] = [line.split()[0] for line in text.splitlines() if "/" in line.split("\t")[0]]
     return found
 
 
@@ -190,7 +190,7 @@ def pin_threads(core):
 def taken(number):
     """Packets that the sink has received."""
     text = inside(SINK, "cat /proc/net/dev")
-    return next(int(line.split()[1]) for line in text.splitlines() if line.strip().startswith(f"s{number}:"))
+    return next(int(line.split()[2]) for line in text.splitlines() if line.strip().startswith(f"s{number}:"))
 
 
 def index(name, interface):
@@ -224,7 +224,7 @@ def start(fibula, kind, v4, v6, folder):
 
 def wait_until_it_forwards(process, kind, pin):
     for _ in range(60):
-        if process.poll() is not None:
+        if process and process.poll() is not None:
             sys.exit(f"fibula ended with {process.returncode}")
         if min(rate(kind, family, 0.2, pin) for family in (4, 6)) > 0.01:
             return
@@ -245,37 +245,40 @@ def main():
         program, interface, seconds = options.generate
         return generate(program, int(interface), float(seconds))
     folder, processes = pathlib.Path(tempfile.mkdtemp(prefix="fibxdp-")), []
-    pin = folder / "bpf"
-    pin.mkdir()
+    mount = folder / "bpf"
+    mount.mkdir()
     try:
-        measure(options, folder, pin, processes)
+        run("mount", "-t", "bpf", "bpf", str(mount))
+        measure(options, folder, mount / "all", processes)
     finally:
         for process in processes:
             process.send_signal(signal.SIGTERM)
             process.wait()
         for name in {GEN, SINK, *(name for name, _ in FORWARDERS.values())}:
             subprocess.run(["ip", "netns", "del", name], capture_output=True)
-        subprocess.run(["umount", str(pin)], capture_output=True)
+        subprocess.run(["umount", str(mount)], capture_output=True)
         for log in folder.glob("*.log"):
             print(log.read_text(), file=sys.stderr)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def measure(options, folder, pin, processes):
-    run("mount", "-t", "bpf", "bpf", str(pin))
     include = f"-I/usr/include/{os.uname().machine}-linux-gnu"
     run("clang", "-target", "bpf", "-O2", "-g", include, "-c", str(HERE / "programs.c"), "-o", str(folder / "programs.o"))
     run("bpftool", "prog", "loadall", str(folder / "programs.o"), str(pin), "type", "xdp", "pinmaps", str(pin))
     namespaces(pin)
-    tables = routes(options.fibula, options.v4, options.v6, folder)
+    tables = routes(options.fibula, options.v4, options.v6)
     print(f"{len(tables[4])} + {len(tables[6])} routes", flush=True)
     processes += [start(options.fibula, kind, options.v4, options.v6, folder) for kind in ("afxdp", "xdp")]
     kernel_table(tables, folder)
     targets(tables, pin)
     out = index("fibxdp-kernel", "out1")
     key, value = struct.pack("I", out), struct.pack("I", out)
-    run("bpftool", "map", "update", "pinned", f"{pin}/interfaces", "key", *map(str, key), "value", *map(str, value))
+    # Interfaces are those of the namespace that it is run in.
+    there = ("nsenter", "--net=/run/netns/fibxdp-kernel")
+    run(*there, "bpftool", "map", "update", "pinned", f"{pin}/interfaces", "key", *map(str, key), "value", *map(str, value))
     run("ip", "-n", "fibxdp-kernel", "link", "set", "in2", "xdpdrv", "pinned", f"{pin}/fib_lookup")
-    for process, kind in zip(processes, ("afxdp", "xdp")):
+    for process, kind in zip((None, None, *processes), FORWARDERS):
         wait_until_it_forwards(process, kind, pin)
     if options.quiet:
         subprocess.run([*options.quiet.split(), "on"], check=True)
