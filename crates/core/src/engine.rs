@@ -1,6 +1,6 @@
 use alloc::vec::Vec;
 
-use crate::{Addr, BuildError, Hop, Routes};
+use crate::{Addr, BuildError, Hop, Routes, TableRef};
 
 /// What every compiled table answers, whatever its scheme: the object-safe half of the contract.
 ///
@@ -21,6 +21,12 @@ pub trait Lookup<A: Addr>: Send + Sync {
 
     /// Bytes of memory by table, all of it.
     fn memory(&self) -> Memory;
+
+    /// The scheme's name and its tables as they lie in memory, for a program that does the same lookups elsewhere: in the
+    /// kernel. `None` where there is no such program.
+    fn raw_tables(&self) -> Option<(&'static str, Vec<TableRef<'_>>)> {
+        None
+    }
 }
 
 /// A lookup scheme: how to compile [`Routes`] into a [`Lookup`].
@@ -52,6 +58,9 @@ impl<A: Addr, T: Lookup<A> + ?Sized> Lookup<A> for alloc::boxed::Box<T> {
     fn memory(&self) -> Memory {
         (**self).memory()
     }
+    fn raw_tables(&self) -> Option<(&'static str, Vec<TableRef<'_>>)> {
+        (**self).raw_tables()
+    }
 }
 
 impl<A: Addr, T: Lookup<A> + ?Sized> Lookup<A> for &T {
@@ -63,6 +72,9 @@ impl<A: Addr, T: Lookup<A> + ?Sized> Lookup<A> for &T {
     }
     fn memory(&self) -> Memory {
         (**self).memory()
+    }
+    fn raw_tables(&self) -> Option<(&'static str, Vec<TableRef<'_>>)> {
+        (**self).raw_tables()
     }
 }
 

@@ -5,3 +5,5 @@ mod forward;
 mod pipeline;
 #[cfg(target_os = "linux")]
 mod ports;
+#[cfg(target_os = "linux")]
+mod xdp;

@@ -177,13 +177,18 @@ impl Config {
 
     /// What the whole has to satisfy, flags included.
     pub fn checked(mut self) -> Result<Self, Failure> {
+        let engines = &mut self.feeds.tables.engine;
+        if *engines == ["auto"] && self.ports.iter().any(|port| matches!(port.port, Kind::Xdp(_))) {
+            // What programs in the kernel can look up, whatever serves long routes best.
+            *engines = ["runmap", "wideleaf", "auto"].map(str::to_owned).into();
+        }
         self.feeds = self.feeds.checked()?;
         let (has_feed, has_table) =
             (!self.feeds.sources().is_empty(), !self.router.table.is_empty());
         let failure = match () {
             () if self.ports.is_empty() => {
                 Failure::new("there is no port to forward packets by").hint(
-                    "name one or more: --port afxdp:eth1, afpacket:eth1, tap:name, dpdk:DEVICE, pcap:in.pcap:out.pcap, memory",
+                    "name one or more: --port afxdp:eth1, xdp:eth1, afpacket:eth1, tap:name, dpdk:DEVICE, pcap:in.pcap:out.pcap, memory",
                 )
             }
             () if !has_feed && !has_table => Failure::new("there is nothing to forward packets by")

@@ -35,6 +35,7 @@ Examples:
 
 Ports:
   afxdp:NAME     an XDP socket on an interface; what is for this machine goes on to the kernel
+  xdp:NAME       the same, and plain packets are forwarded by a program in the kernel
   afpacket:NAME  a packet socket on an interface: any interface, slower
   tap:NAME       a TAP device, at whose other end is the kernel
   pcap:IN:OUT    captures, either of which may be empty
@@ -43,7 +44,7 @@ Ports:
 Settings of pcap, memory, tap and dpdk follow, with commas between: interface=3 (as routes call it), mac=,
 mtu=, address=192.0.2.1/24, neighbour=192.0.2.9=02:00:00:00:00:09, times (pcap: packets come as far
 apart as their times say). Any port may have vrf=fpm/100: what comes in there is forwarded by that
-table. afxdp and afpacket have what the kernel says of their interfaces, and the
+table. afxdp, xdp and afpacket have what the kernel says of their interfaces, and the
 kernel finds their neighbours.
 
 A route over an interface that is no port of the router goes to the kernel, which forwards it.
@@ -134,6 +135,10 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let config = args.config()?;
     crate::engines::choose::<u32>(&config.feeds.tables.engine)?;
     if args.flags.check {
+        for port in config.ports.iter().filter(|port| matches!(port.port, port::Kind::Xdp(_))) {
+            fibula_router::port::xdp::check_built()
+                .map_err(|error| Failure::new(format_args!("--port {}: {error}", port.port)))?;
+        }
         let mut out = stdout();
         check_sources(&config.feeds, &mut out)?;
         for table in &config.router.table {

@@ -21,6 +21,8 @@ pub enum Kind {
     AfPacket(String),
     /// An XDP socket on an interface.
     AfXdp(String),
+    /// The same, and a program in the kernel that forwards plain packets by itself.
+    Xdp(String),
     /// A TAP device.
     Tap(String),
     /// A device of DPDK: its arguments, of which the first is its name.
@@ -35,7 +37,7 @@ impl Kind {
     /// device the system has the other end.
     pub fn is_of_system(&self) -> bool {
         match self {
-            Self::AfPacket(_) | Self::AfXdp(_) => true,
+            Self::AfPacket(_) | Self::AfXdp(_) | Self::Xdp(_) => true,
             Self::Dpdk(device) => ON_INTERFACES.iter().any(|driver| device.starts_with(driver)),
             Self::Memory | Self::Pcap { .. } | Self::Tap(_) => false,
         }
@@ -46,7 +48,9 @@ impl Kind {
     /// The interface that it is on, by name.
     fn device(&self) -> Option<&str> {
         match self {
-            Self::AfPacket(name) | Self::AfXdp(name) | Self::Tap(name) => Some(name),
+            Self::AfPacket(name) | Self::AfXdp(name) | Self::Xdp(name) | Self::Tap(name) => {
+                Some(name)
+            }
             Self::Memory | Self::Pcap { .. } => None,
         }
     }
@@ -64,6 +68,7 @@ impl fmt::Display for Kind {
             }
             Self::AfPacket(name) => write!(f, "afpacket:{name}"),
             Self::AfXdp(name) => write!(f, "afxdp:{name}"),
+            Self::Xdp(name) => write!(f, "xdp:{name}"),
             Self::Tap(name) => write!(f, "tap:{name}"),
             Self::Dpdk(device) => write!(f, "dpdk:{device}"),
         }
@@ -96,6 +101,7 @@ impl FromStr for Kind {
             }
             "afpacket" => device().map(Self::AfPacket),
             "afxdp" => device().map(Self::AfXdp),
+            "xdp" => device().map(Self::Xdp),
             "tap" => device().map(Self::Tap),
             "dpdk" if rest.is_empty() => {
                 Err("dpdk needs a device: dpdk:net_af_xdp0,iface=eth1, dpdk:0000:01:00.0"
@@ -103,7 +109,7 @@ impl FromStr for Kind {
             }
             "dpdk" => Ok(Self::Dpdk(rest.to_owned())),
             _ => Err(format!(
-                "{kind:?} is no kind of port: memory, pcap:IN:OUT, afpacket:NAME, afxdp:NAME, tap:NAME, dpdk:DEVICE"
+                "{kind:?} is no kind of port: memory, pcap:IN:OUT, afpacket:NAME, afxdp:NAME, xdp:NAME, tap:NAME, dpdk:DEVICE"
             )),
         }
     }
@@ -277,7 +283,12 @@ impl PortConfig {
             && !matches!(port, Kind::AfPacket(_) | Kind::Tap(_) | Kind::Dpdk(_))
         {
             return Err(format!(
-                "{port}: queues is for afpacket, tap and dpdk; afxdp has those of its interface"
+                "{port}: queues is for afpacket, tap and dpdk; afxdp and xdp have those of their interface"
+            ));
+        }
+        if self.vrf.is_some() && matches!(port, Kind::Xdp(_)) {
+            return Err(format!(
+                "{port}: vrf is not for xdp, whose programs have the router's table; take afxdp"
             ));
         }
         if self.queues.is_some_and(|queues| !(1..=64).contains(&queues)) {
@@ -360,6 +371,9 @@ mod tests {
         assert_eq!(port.port.to_string(), "pcap:in.pcap:out.pcap");
         assert_eq!((port.interface(1, 0), port.mac(1), port.mtu()), (7, [2, 0, 0, 0, 0, 2], 1500));
         assert_eq!(port.said(&PortLink::default()).len(), 3);
+        for text in ["xdp:eth1", "afpacket:eth1"] {
+            assert!(text.parse::<PortConfig>().is_ok_and(|port| port.port.is_of_system()));
+        }
         let port: PortConfig = "afxdp:eth1".parse().unwrap();
         assert_eq!((port.interface(1, 9), port.said(&PortLink::default()).len()), (9, 0));
         let port: PortConfig = "dpdk:net_pcap0,rx_pcap=a,mtu=900,tx_pcap=b".parse().unwrap();
@@ -381,6 +395,9 @@ mod tests {
             ("dpdk:", "needs a device"),
             ("dpdk:net_af_xdp0,iface=eth1,mtu=900", "those of the system"),
             ("afxdp", "afxdp:eth1"),
+            ("xdp", "xdp:eth1"),
+            ("xdp:eth1,mtu=1500", "those of the system"),
+            ("xdp:eth1,vrf=fpm/100", "vrf is not for xdp"),
             ("memory:1", "memory has no name"),
             ("pcap:", "needs a file"),
             ("afxdp:eth1,mac=02:00:00:00:00:01", "those of the system"),

@@ -7,6 +7,7 @@ use fibula_core::grouped;
 use fibula_router::control::ControlFigures;
 use fibula_router::forward::Reason;
 use fibula_router::pipeline::{FlowCounts, Loss, PortCounts, Snapshot, StageCounts, WorkerCounts};
+use fibula_router::port::xdp::{FastCounts, Sent, Why};
 use fibula_server::MetricsText;
 use serde_json::{Map, Value as Json, json};
 
@@ -16,6 +17,13 @@ use crate::failure::Failure;
 pub struct Counted {
     pub packets: Snapshot,
     pub control: ControlFigures,
+    /// What the programs of xdp ports counted, which is part of no other count.
+    pub fast: Option<FastCounts>,
+}
+
+/// Packets and bytes of both families.
+fn both(sent: Sent) -> FlowCounts {
+    FlowCounts { packets: sent.v4.0 + sent.v6.0, bytes: sent.v4.1 + sent.v6.1 }
 }
 
 /// A port's flows, with the direction that they have as labels.
@@ -40,21 +48,75 @@ impl Counted {
                 (counters.packets(reason), counters.bytes(reason))
             };
             let all = self.packets.reasons.iter().map(of);
-            let (packets, bytes) = all.fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+            let fast = match reason {
+                Reason::ForwardedV4 => self.fast().v4,
+                Reason::ForwardedV6 => self.fast().v6,
+                _ => (0, 0),
+            };
+            let (packets, bytes) = all.fold(fast, |a, b| (a.0 + b.0, a.1 + b.1));
             (reason, packets, bytes)
         };
         Reason::ALL.into_iter().map(sum).collect()
+    }
+
+    /// What the programs forwarded.
+    fn fast(&self) -> Sent {
+        let Some(fast) = &self.fast else { return Sent::default() };
+        let all = 0..fast.ports();
+        fast.sum(all.clone().flat_map(|from| all.clone().map(move |to| (from, to))))
+    }
+
+    /// The ports' counts, with what the programs forwarded. Bytes are those of frames as they came in.
+    fn ports(&self) -> Vec<PortCounts> {
+        let mut ports = self.packets.ports.clone();
+        if let Some(fast) = &self.fast {
+            for (number, port) in ports.iter_mut().enumerate() {
+                let came = both(fast.sum((0..fast.ports()).map(|to| (number, to))));
+                let left = both(fast.sum((0..fast.ports()).map(|from| (from, number))));
+                for (flow, more) in [(&mut port.received, came), (&mut port.sent, left)] {
+                    flow.packets += more.packets;
+                    flow.bytes += more.bytes;
+                }
+            }
+        }
+        ports
+    }
+
+    fn of_fast(&self, text: &mut MetricsText) {
+        let Some(fast) = &self.fast else { return };
+        let name = "router_xdp_packets_total";
+        text.head(name, "counter", "Packets that programs in the kernel forwarded.");
+        for (number, port) in self.packets.ports.iter().enumerate() {
+            let sent = fast.sum((0..fast.ports()).map(|to| (number, to)));
+            for (family, count) in [("v4", sent.v4.0), ("v6", sent.v6.0)] {
+                text.sample(name, &[("port", &port.name), ("family", family)], count);
+            }
+        }
+        let name = "router_xdp_passed_total";
+        text.head(name, "counter", "Packets that these programs passed on, by reason.");
+        for (number, port) in self.packets.ports.iter().enumerate() {
+            for why in Why::ALL {
+                let labels = [("port", &*port.name), ("reason", why.name())];
+                text.sample(name, &labels, fast.passed(number, why));
+            }
+        }
+        let name = "router_xdp_tables_total";
+        text.head(name, "counter", "Tables that were written into the kernel.");
+        for (table, count) in ["v4", "v6", "egress"].iter().zip(fast.written) {
+            text.sample(name, &[("table", *table)], count);
+        }
     }
 
     /// Writes metrics.
     pub fn metrics(&self, text: &mut MetricsText) {
         self.of_ports(text);
         self.of_packets(text);
+        self.of_fast(text);
         self.of_control(text);
     }
 
     fn of_ports(&self, text: &mut MetricsText) {
-        let ports = &self.packets.ports;
+        let ports = &self.ports();
         /// A metric's name, what it counts, and where that is.
         type Flow = (&'static str, &'static str, fn(FlowCounts) -> u64);
         let both: [Flow; 2] = [
@@ -173,7 +235,7 @@ impl Counted {
             return Ok(());
         }
         writeln!(out, "{:.1} s", time.as_secs_f64())?;
-        for port in &self.packets.ports {
+        for port in &self.ports() {
             write!(out, "{}:", port.name)?;
             let shown = flows(port).into_iter().enumerate();
             for (_, (direction, flow)) in
@@ -194,6 +256,16 @@ impl Counted {
         {
             writeln!(out, "{:>20}  {}", reason.name(), grouped(packets))?;
         }
+        if let Some(fast) = &self.fast {
+            let sent = both(self.fast()).packets;
+            writeln!(out, "{:>20}  {} by programs in the kernel", "fast path", grouped(sent))?;
+            for why in Why::ALL {
+                let count: u64 = (0..fast.ports()).map(|port| fast.passed(port, why)).sum();
+                if count > 0 {
+                    writeln!(out, "{:>20}  {}", format!("passed: {}", why.name()), grouped(count))?;
+                }
+            }
+        }
         for loss in Loss::ALL.into_iter().filter(|loss| self.packets.lost(*loss) > 0) {
             writeln!(out, "{:>20}  {}", loss.name(), grouped(self.packets.lost(loss)))?;
         }
@@ -202,6 +274,20 @@ impl Counted {
             writeln!(out, "latency p50 {p50:?}, p99 {p99:?}, longest {most:?}")?;
         }
         Ok(())
+    }
+
+    fn fast_json(&self) -> Json {
+        let Some(fast) = &self.fast else { return Json::Null };
+        let passed = |why| (0..fast.ports()).map(|port| fast.passed(port, why)).sum::<u64>();
+        let passed: Map<String, Json> =
+            Why::ALL.map(|why| (why.name().to_owned(), passed(why).into())).into_iter().collect();
+        let sent = self.fast();
+        json!({
+            "forwarded_v4": sent.v4.0,
+            "forwarded_v6": sent.v6.0,
+            "passed": passed,
+            "written": { "v4": fast.written[0], "v6": fast.written[1], "egress": fast.written[2] },
+        })
     }
 
     fn json(&self, time: Duration) -> Json {
@@ -239,7 +325,8 @@ impl Counted {
         let latency = |quantile| self.latency(quantile).as_nanos() as u64;
         json!({
             "seconds": time.as_secs_f64(),
-            "ports": self.packets.ports.iter().map(port).collect::<Vec<_>>(),
+            "ports": self.ports().iter().map(port).collect::<Vec<_>>(),
+            "fast": self.fast_json(),
             "reasons": reasons,
             "lost": losses,
             "workers": self.packets.workers.iter().map(worker).collect::<Vec<_>>(),

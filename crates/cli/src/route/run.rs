@@ -1,6 +1,6 @@
 //! Opens ports, starts control, feeds, server and pipeline, waits, and stops everything.
 
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -15,6 +15,7 @@ use fibula_router::control::{Control, ControlOptions, Happened, PortLink};
 use fibula_router::pipeline::{Attached, Cores, Event, Handle, Shape as Threads, Snapshot};
 use fibula_router::port::afxdp::AfXdp;
 use fibula_router::port::host::{self, Host};
+use fibula_router::port::xdp::{FastCounts, FastPath};
 use fibula_router::port::{Port, Queue, afpacket, afxdp, memory, pcap, tap};
 use fibula_router::{Pipeline, PipelineOptions, Pool};
 use fibula_server::{MetricsText, MoreMetrics, Server};
@@ -38,7 +39,8 @@ pub fn run(args: &Args, config: &Config) -> Result<Outcome, Failure> {
         .map_err(|error| Failure::io("cannot wait for signals", &error))?;
     let front = dpdk::start(config)?;
     let pool = Pool::with_front(config.pipeline.slots, config.slot_bytes(), front);
-    let (ports, xdp) = open(&config.ports, &pool)?;
+    let fast = fast_path(config)?;
+    let (ports, xdp) = open(&config.ports, &pool, fast.as_ref())?;
     let control = Arc::new(control(config, &ports, xdp)?);
     let interfaces: Vec<u32> = ports.iter().map(|port| port.interface).collect();
     let tables = Tables::of(args, config, &interfaces)?;
@@ -59,8 +61,12 @@ pub fn run(args: &Args, config: &Config) -> Result<Outcome, Failure> {
         info!("{worker}: {core}");
     }
     let counted = {
-        let (handle, control) = (handle.clone(), Arc::clone(&control));
-        move || Counted { packets: handle.snapshot(), control: control.figures() }
+        let (handle, control, fast) = (handle.clone(), Arc::clone(&control), fast.clone());
+        move || Counted {
+            packets: handle.snapshot(),
+            control: control.figures(),
+            fast: counts(fast.as_ref()),
+        }
     };
     let (board, live) = (Arc::new(Board::default()), tables.live());
     let server = match &config.feeds.http {
@@ -87,6 +93,8 @@ pub fn run(args: &Args, config: &Config) -> Result<Outcome, Failure> {
         wait(&board, live, Duration::from_secs(seconds))?;
     }
     let stages = tables.stages(config, &control, pipeline.lookups())?;
+    let publisher =
+        fast.as_ref().map(|fast| tables.publish(config, &control, fast)).transpose()?;
     let (signalled, (ended, end)) = (signals.handle(), mpsc::channel::<()>());
     let began = Instant::now();
     let resolver = control.resolver();
@@ -120,17 +128,45 @@ pub fn run(args: &Args, config: &Config) -> Result<Outcome, Failure> {
     if let Some(server) = server {
         server.stop();
     }
+    drop(publisher);
     let packets: Snapshot = ran.map_err(Failure::new)?;
     let mut out = stdout();
-    Counted { packets, control: control.figures() }.print(&mut out, time, args.json)?;
+    let fast = counts(fast.as_ref());
+    Counted { packets, control: control.figures(), fast }.print(&mut out, time, args.json)?;
     out.flush()?;
     fed.map(|()| Outcome::Done)
+}
+
+/// What the programs of xdp ports have in common, if there are any.
+fn fast_path(config: &Config) -> Result<Option<Arc<FastPath>>, Failure> {
+    let Some(first) = config.ports.iter().find(|port| matches!(port.port, Kind::Xdp(_))) else {
+        return Ok(None);
+    };
+    match FastPath::new(config.ports.len(), hash_seed()) {
+        Ok(fast) => Ok(Some(Arc::new(fast))),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            let hint = "run it as root, or give the program CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_IPC_LOCK";
+            Err(Failure::new(format_args!("--port {}: {error}", first.port)).hint(hint))
+        }
+        Err(error) => Err(Failure::new(format_args!("--port {}: {error}", first.port))),
+    }
+}
+
+/// Flows are hashed with it. Routers behind each other should have different ones.
+pub fn hash_seed() -> u64 {
+    u64::from(std::process::id())
+}
+
+fn counts(fast: Option<&Arc<FastPath>>) -> Option<FastCounts> {
+    // The system has no reason to refuse.
+    fast?.counts().ok()
 }
 
 /// Opens the ports, in order.
 fn open<'p>(
     configs: &[PortConfig],
     pool: &'p Pool,
+    fast: Option<&Arc<FastPath>>,
 ) -> Result<(Vec<Port<'p>>, Vec<AfXdp>), Failure> {
     let (mut ports, mut xdp) = (Vec::new(), Vec::new());
     for (number, config) in configs.iter().enumerate() {
@@ -164,6 +200,15 @@ fn open<'p>(
                 xdp.push(attached);
                 port
             }
+            Kind::Xdp(name) => {
+                let fast = fast.map(|fast| (fast, number as u16));
+                let fast = fast.ok_or_else(|| Failure::new("no fast path"))?;
+                let (port, attached) =
+                    afxdp::open_fast(name, pool, &afxdp::AfXdpOptions::default(), fast)
+                        .map_err(failed)?;
+                xdp.push(attached);
+                port
+            }
             Kind::Tap(name) => {
                 let options = tap::TapOptions { queues, ..Default::default() };
                 tap::open(name, pool, &options).map_err(failed)?
@@ -180,7 +225,7 @@ fn open<'p>(
 /// main table: packets of another VRF must not come there.
 fn has_host(config: &Config, port: &PortConfig) -> bool {
     let vrf = port.vrf.as_deref().or(config.router.vrf.as_deref());
-    matches!(port.port, Kind::AfXdp(_)) && !vrf.is_some_and(|vrf| vrf.contains('/'))
+    matches!(port.port, Kind::AfXdp(_) | Kind::Xdp(_)) && !vrf.is_some_and(|vrf| vrf.contains('/'))
 }
 
 /// The way into the kernel, if a port needs one. Without it the router forwards what its ports can.

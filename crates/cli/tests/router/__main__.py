@@ -24,7 +24,7 @@ import town  # noqa: E402
 
 def arguments():
     parser = argparse.ArgumentParser(prog="router", description=__doc__.partition("\n\n")[0])
-    parser.add_argument("--port", action="append", metavar="KIND", help="afxdp, afpacket or, in builds with that feature, dpdk; may be repeated (default: afxdp and afpacket)")
+    parser.add_argument("--port", action="append", metavar="KIND", help="afxdp, afpacket, xdp or, in builds with that feature, dpdk; may be repeated (default: all but dpdk)")
     parser.add_argument("--daemons", action="store_true", help="routes come from BIRD by way of FRR, not from the kernel")
     parser.add_argument("--large", action="store_true", help="with --daemons: 100,000 + 20,000 routes, not 1,000 + 200")
     parser.add_argument("--packets", type=int, default=1000, help="datagrams of each kind (default: %(default)s)")
@@ -54,7 +54,11 @@ def main():
             frr, source = learned.start(options, say)
         else:
             town.kernel_routes()
-        for kind in options.port or ["afxdp", "afpacket"]:
+        for kind in options.port or ["afxdp", "afpacket", "xdp"]:
+            if kind == "xdp" and not options.port and not town.Fibula(kind, source).is_built():
+                say("SKIPPED, xdp ports: this fibula was built without clang")
+                continue
+            town.prepare(kind)
             fibula = town.Fibula(kind, source)
             if options.demo:
                 say(f"starting: {' '.join(fibula.daemon.command)}")

@@ -80,6 +80,35 @@ def udp(here):
 
 
 @step
+def fast(here):
+    """programs in the kernel forward all of them; where an interface takes none, the socket does"""
+    if not here.fibula.is_fast:
+        here.notes.append("not with these ports")
+        return
+    for family in (4, 6):
+        before = here.fibula.in_kernel()
+        count(here, "by programs", family, OF_C[family], 4, ["c"])
+        found = here.fibula.in_kernel() - before
+        if found < here.packets:
+            raise Failed(f"of {here.packets} datagrams {found} were forwarded in the kernel")
+        here.notes.append(f"{found} of {here.packets}")
+    wire.offload("c", "dC-far", wire.ETHTOOL_SGRO, False)
+    time.sleep(1)
+    before = here.fibula.in_kernel()
+    for family in (4, 6):
+        count(here, "to an interface that takes none", family, OF_C[family], 4, ["c"])
+    found = here.fibula.in_kernel() - before
+    check("packets that were forwarded in the kernel to an interface that takes none", found, 0)
+    wire.offload("c", "dC-far", wire.ETHTOOL_SGRO, True)
+    time.sleep(1)
+    # A kernel that leaves checksums to a device: its packets are completed by user space.
+    wire.offload("a", "dA-far", wire.ETHTOOL_STXCSUM, True)
+    for family in (4, 6):
+        count(here, "without checksums", family, OF_C[family], 4, ["c"])
+    wire.offload("a", "dA-far", wire.ETHTOOL_STXCSUM, False)
+
+
+@step
 def tcp(here):
     """TCP: large transfers, in both directions"""
     for family in (4, 6):

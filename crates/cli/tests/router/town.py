@@ -11,8 +11,11 @@ The links and namespaces are those of the test with daemons (../live/daemons.py)
 import json
 import os
 import pathlib
+import re
 import signal
+import subprocess
 import time
+import urllib.request
 
 import daemons
 import lab
@@ -28,6 +31,7 @@ NEIGHBOURS = [{4: f"10.9.{number}.2", 6: f"fd09:{number}::2"} for number in (2, 
 OF_A = {4: "10.9.1.2", 6: "fd09:1::2"}
 ROUTER = {4: "10.9.1.1", 6: "fd09:1::1"}
 DEVICES = {"a": "dA", "b": "dB", "c": "dC"}
+HTTP = "127.0.0.1:9180"
 PREFIX = {4: "/32", 6: "/128"}
 
 
@@ -83,11 +87,20 @@ class Fibula:
         # DPDK attaches XDP programs that outlive a process that is killed.
         self.leaves_programs = kind == "dpdk"
         self.kind, self.is_other = kind, bool(program)
+        self.is_fast = kind == "xdp"
+        if self.is_fast:
+            ports += ["--http", HTTP]
         # The example takes routes from the kernel, whoever installs them.
         self.reads_kernel = bool(program) or "--kernel" in source
         # Seconds until it knows that a link is down. The example asks for the whole table again.
         self.grace = 5 if program else 0.5
         self.daemon = lab.Daemon("fibula", [*command, *source, *ports])
+
+    def is_built(self):
+        """Whether it has such ports."""
+        if "FIBULA_ROUTER" in os.environ:
+            return False
+        return subprocess.run([*self.daemon.command, "--check"], capture_output=True, check=False).returncode == 0
 
     def start(self):
         """Returns the seconds until it forwards."""
@@ -112,6 +125,12 @@ class Fibula:
         for each in sockets.values():
             each.close()
 
+    def in_kernel(self):
+        """Packets that programs in the kernel have forwarded."""
+        with urllib.request.urlopen(f"http://{HTTP}/metrics") as answer:
+            text = answer.read().decode()
+        return sum(int(count) for count in re.findall(r"^fibula_router_xdp_packets_total\{.*\} (\d+)$", text, re.M))
+
     def stop(self, number=signal.SIGTERM):
         seconds = self.daemon.stop(number)
         # Another program may leave the signal to the system.
@@ -124,6 +143,14 @@ class Fibula:
 def own_devices():
     """The devices by which the router gives packets to the kernel."""
     return [each["ifname"] for each in json.loads(lab.run("ip", "-j", "link")) if each["ifname"].startswith("fibula")]
+
+
+def prepare(kind):
+    """What the links' other ends have to be like. An interface of a pair takes packets of programs if the other one has NAPI,
+    as with merging; and a program cannot complete the checksums that a kernel leaves to a device."""
+    for name, device in DEVICES.items():
+        wire.offload(name, f"{device}-far", wire.ETHTOOL_SGRO, kind == "xdp")
+        wire.offload(name, f"{device}-far", wire.ETHTOOL_STXCSUM, kind != "xdp")
 
 
 def attached(device):

@@ -1,6 +1,8 @@
 """Packets through the router, sent and received by the kernels at both ends: sockets in several network namespaces."""
 
+import array
 import ctypes
+import fcntl
 import os
 import select
 import socket
@@ -282,3 +284,18 @@ def interface_packets(netns, interface):
         return 0, 0
 
     return within(netns, read)
+
+
+ETHTOOL_STXCSUM, ETHTOOL_SGRO = 0x17, 0x2C
+
+
+def offload(netns, interface, what, is_on):
+    """As `ethtool -K`: whether an interface's kernel leaves checksums to it, or merges what it receives."""
+
+    def ask():
+        value = array.array("I", [what, int(is_on)])
+        request = struct.pack("16sQ", interface.encode(), value.buffer_info()[0])
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+            fcntl.ioctl(asked, 0x8946, request)  # SIOCETHTOOL
+
+    within(netns, ask)

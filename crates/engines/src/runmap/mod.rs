@@ -218,6 +218,10 @@ impl Lookup<u32> for Runmap {
     fn memory(&self) -> Memory {
         Memory::of_tables(&self.tables())
     }
+
+    fn raw_tables(&self) -> Option<(&'static str, Vec<TableRef<'_>>)> {
+        Some((Self::NAME, self.tables()))
+    }
 }
 
 impl Engine<u32> for Runmap {

@@ -229,6 +229,10 @@ impl Lookup<u128> for Wideleaf {
     fn memory(&self) -> Memory {
         Memory::of_tables(&self.tables())
     }
+
+    fn raw_tables(&self) -> Option<(&'static str, Vec<TableRef<'_>>)> {
+        Some((Self::NAME, self.tables()))
+    }
 }
 
 impl Engine<u128> for Wideleaf {

@@ -21,6 +21,8 @@ use crate::Paths;
 use crate::egress::GroupId;
 use crate::forward::{Side, View};
 use crate::pipeline::Views;
+#[cfg(target_os = "linux")]
+use crate::port::xdp::{Stamp, Stamped};
 
 /// What control and workers share.
 pub(super) struct Meeting {
@@ -57,6 +59,23 @@ impl Views for LiveViews {
     fn view(&mut self) -> View<'_> {
         self.renew();
         View { v4: self.v4.side(), v6: self.v6.side(), egress: &self.current.paths }
+    }
+}
+
+/// While routes are not renewed, the tokens of what is held keep the numbers of its groups in all newer paths.
+#[cfg(target_os = "linux")]
+impl Stamped for LiveViews {
+    fn renew(&mut self, with_routes: bool) {
+        match with_routes {
+            true => drop(LiveViews::renew(self)),
+            false => self.meeting.published.renew(&mut self.current),
+        }
+    }
+
+    fn held(&self) -> Option<(Stamp, View<'_>)> {
+        let (v4, v6) = (self.v4.reader.held()?.number(), self.v6.reader.held()?.number());
+        let view = View { v4: self.v4.side(), v6: self.v6.side(), egress: &self.current.paths };
+        Some((Stamp { v4, v6, egress: self.current.number }, view))
     }
 }
 
@@ -247,6 +266,22 @@ impl Views for StaticViews {
             }
         };
         View { v4: side(&self.fib, &self.groups), v6: side(&self.fib, &self.groups), egress }
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Stamped for StaticViews {
+    fn renew(&mut self, _: bool) {
+        StaticViews::renew(self);
+    }
+
+    fn held(&self) -> Option<(Stamp, View<'_>)> {
+        let (paths, egress) = match &self.paths {
+            Source::Fixed(paths) => (&**paths, 0),
+            Source::Changing { current, .. } => (&current.paths, current.number),
+        };
+        let (v4, v6) = (side(&self.fib, &self.groups), side(&self.fib, &self.groups));
+        Some((Stamp { v4: 0, v6: 0, egress }, View { v4, v6, egress: paths }))
     }
 }
 

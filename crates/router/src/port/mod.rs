@@ -7,6 +7,8 @@
 pub mod afpacket;
 #[cfg(target_os = "linux")]
 pub mod afxdp;
+#[cfg(target_os = "linux")]
+mod bpf;
 #[cfg(all(target_os = "linux", feature = "dpdk"))]
 pub mod dpdk;
 #[cfg(target_os = "linux")]
@@ -19,6 +21,8 @@ pub mod pcap;
 mod system;
 #[cfg(target_os = "linux")]
 pub mod tap;
+#[cfg(target_os = "linux")]
+pub mod xdp;
 
 use std::io;
 use std::os::fd::BorrowedFd;

@@ -1,9 +1,9 @@
 //! The forwarder against a plain model of a router, packet for packet.
 
 mod captures;
-mod frames;
+pub mod frames;
 mod generated;
-mod model;
+pub mod model;
 mod policy;
 mod rules;
-mod world;
+pub mod world;

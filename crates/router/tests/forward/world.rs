@@ -20,6 +20,8 @@ pub struct World {
     pub paths: Paths,
     pub v4: Oracle<u32>,
     pub v6: Oracle<u128>,
+    pub routes4: Routes<u32>,
+    pub routes6: Routes<u128>,
     pub groups: Vec<GroupId>,
 }
 
@@ -131,7 +133,14 @@ impl World {
         let groups = (0..=count).collect();
         let (v4, v6): (Routes<u32>, Routes<u128>) =
             (v4.into_iter().collect(), v6.into_iter().collect());
-        Self { paths: Paths::new(egress), v4: Oracle::new(&v4), v6: Oracle::new(&v6), groups }
+        Self {
+            paths: Paths::new(egress),
+            v4: Oracle::new(&v4),
+            v6: Oracle::new(&v6),
+            routes4: v4,
+            routes6: v6,
+            groups,
+        }
     }
 
     pub fn view(&self) -> View<'_> {

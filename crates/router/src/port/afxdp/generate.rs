@@ -7,7 +7,7 @@ use fibula_packet::checksum;
 
 use super::Interface;
 use super::asm::{Call, Code, If, Reg, Size};
-use super::bpf;
+use crate::port::bpf;
 use crate::port::system::explain;
 
 /// Sends copies of an IPv4 packet by an interface, to random addresses of 198.18.0.0/16. The interface must be able to send frames of

@@ -18,7 +18,6 @@
 //! the other end of a veth pair (`ethtool -K PEER tso off gso off`), or that were merged (`ethtool -K IF gro off`).
 
 mod asm;
-mod bpf;
 mod generate;
 mod inject;
 mod program;
@@ -39,7 +38,8 @@ use self::receive::XdpReceive;
 use self::socket::{Socket, Wanted};
 use self::transmit::XdpTransmit;
 use super::system::{Interface, explain, is_full};
-use super::{Port, Queue};
+use super::xdp::FastPath;
+use super::{Port, Queue, bpf};
 use crate::Pool;
 use crate::pool::HEADROOM;
 
@@ -97,6 +97,7 @@ pub struct AfXdp {
 /// A program on an interface; the link is open as long as it is attached.
 struct Attached {
     program: Program,
+    fast: Option<Arc<FastPath>>,
     _link: OwnedFd,
 }
 
@@ -106,6 +107,9 @@ impl AfXdp {
     /// # Errors
     /// If there are more than 16,384 of a family.
     pub fn set_local(&self, addresses: &[IpAddr]) -> io::Result<()> {
+        if let Some(fast) = &self.attached.fast {
+            fast.set_own(addresses);
+        }
         self.attached.program.set_local(addresses)
     }
 
@@ -131,7 +135,33 @@ pub fn open<'p>(
     pool: &'p Pool,
     options: &AfXdpOptions,
 ) -> io::Result<(Port<'p>, AfXdp)> {
-    let interface = Arc::new(Interface::find("afxdp", name)?);
+    open_as(Interface::find("afxdp", name)?, pool, options, None)
+}
+
+/// As [`open`], as the router's port of that number, with a fast path: packets that it can forward by itself never come to
+/// the sockets.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_fast<'p>(
+    name: &str,
+    pool: &'p Pool,
+    options: &AfXdpOptions,
+    (fast, number): (&Arc<FastPath>, u16),
+) -> io::Result<(Port<'p>, AfXdp)> {
+    let interface = Interface::find("xdp", name)?;
+    fast.set_port(number, interface.index)
+        .map_err(|error| explain(&interface.port, hint(&error), error))?;
+    open_as(interface, pool, options, Some((fast, number)))
+}
+
+fn open_as<'p>(
+    interface: Interface,
+    pool: &'p Pool,
+    options: &AfXdpOptions,
+    fast: Option<(&Arc<FastPath>, u16)>,
+) -> io::Result<(Port<'p>, AfXdp)> {
+    let (name, interface) = (interface.name.clone(), Arc::new(interface));
     check(&interface, pool, options)?;
     let (queues, transmit_queues) = interface.channels();
     if queues != transmit_queues {
@@ -140,18 +170,23 @@ pub fn open<'p>(
         );
         return Err(interface.error(io::ErrorKind::Unsupported, &what));
     }
-    let program = Program::load(interface.mac, queues)
+    let is_virtual = matches!(interface.driver().as_str(), "veth" | "tun");
+    // What the kernel runs as it likes may be a virtual interface's, too.
+    let may_be_partial = is_virtual || options.mode != Mode::Native;
+    let of_port = fast.map(|(fast, number)| (&**fast, number, may_be_partial));
+    let program = Program::load(interface.mac, queues, of_port)
         .map_err(|error| explain(&interface.port, hint(&error), error))?;
     program.set_local(&options.local)?;
     let (link, mode) = attach(&interface, &program, options.mode)?;
-    let attached = Arc::new(Attached { program, _link: link });
+    let fast = fast.map(|(fast, _)| Arc::clone(fast));
+    let attached = Arc::new(Attached { program, fast, _link: link });
     let copying = match (mode, options.copying) {
         // The kernel has copied the packet already.
         (Mode::Generic, Copying::Auto) => Copying::Copy,
         (_, copying) => copying,
     };
     // A sender's kernel leaves checksums to a device; a virtual one does not compute them.
-    let is_partial = mode == Mode::Generic || matches!(interface.driver().as_str(), "veth" | "tun");
+    let is_partial = mode == Mode::Generic || is_virtual;
     let mut handle = AfXdp { attached: attached.clone(), mode, is_zero_copy: true };
     let queues = (0..queues)
         .map(|queue| {

@@ -13,7 +13,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Mutex;
 
 use super::asm::{Call, Code, If, Reg, Size};
-use super::bpf::{self, MapKind};
+use crate::port::bpf::{self, MapKind};
+use crate::port::xdp::{FastPath, PortProgram};
 
 /// The most addresses of a machine, in each family.
 const ADDRESSES: u32 = 16_384;
@@ -30,13 +31,23 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Loads it for an interface with that MAC address and so many queues.
-    pub fn load(mac: [u8; 6], queues: u32) -> io::Result<Self> {
+    /// Loads it for an interface with that MAC address and so many queues; with the fast path, its program, which does the
+    /// same with what it does not forward.
+    pub fn load(
+        mac: [u8; 6],
+        queues: u32,
+        fast: Option<(&FastPath, u16, bool)>,
+    ) -> io::Result<Self> {
         let sockets = bpf::map(MapKind::XskMap, 4, 4, queues)?;
         let local4 = bpf::map(MapKind::Hash, 4, 4, ADDRESSES)?;
         let local6 = bpf::map(MapKind::Hash, 16, 4, ADDRESSES)?;
-        let instructions = instructions(mac, &sockets, &local4, &local6);
-        let program = bpf::load("fibula", &instructions)?;
+        let program = match fast {
+            None => bpf::load("fibula", &instructions(mac, &sockets, &local4, &local6))?,
+            Some((fast, port, is_partial)) => {
+                let own = [("sockets", &sockets), ("local4", &local4), ("local6", &local6)];
+                fast.load("forward", &PortProgram { port, mac, is_partial }, &own)?
+            }
+        };
         Ok(Self { program, sockets, local4, local6, local: Mutex::default() })
     }
 

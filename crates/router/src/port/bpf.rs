@@ -11,23 +11,26 @@ pub(super) enum MapKind {
     XskMap = 17,
 }
 
-const MAP_CREATE: i32 = 0;
-const MAP_UPDATE: i32 = 2;
+pub(super) const MAP_CREATE: i32 = 0;
+pub(super) const MAP_LOOKUP: i32 = 1;
+pub(super) const MAP_UPDATE: i32 = 2;
 const MAP_DELETE: i32 = 3;
 const PROG_LOAD: i32 = 5;
+pub(super) const MAP_FREEZE: i32 = 22;
 const PROG_TEST_RUN: i32 = 10;
 const LINK_CREATE: i32 = 28;
 
 const PROG_TYPE_XDP: u32 = 6;
 const ATTACH_XDP: u32 = 37;
-/// Bytes of the verifier's log, whose end is shown.
-const LOG: usize = 256 << 10;
+/// Bytes of the verifier's log, and how many lines of its end are shown.
+const LOG: usize = 16 << 20;
+const LINES: usize = 24;
 
 /// Calls bpf(2) with the arguments of a command.
 ///
 /// # Safety
 /// The type is that of the command's arguments, and what its pointers point to is as the command wants it.
-unsafe fn bpf<T>(command: i32, arguments: &T) -> io::Result<i64> {
+pub(super) unsafe fn bpf<T>(command: i32, arguments: &T) -> io::Result<i64> {
     // SAFETY: by the caller's promise.
     let result = unsafe {
         libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(arguments), size_of::<T>())
@@ -35,11 +38,22 @@ unsafe fn bpf<T>(command: i32, arguments: &T) -> io::Result<i64> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i64) }
 }
 
+/// As [`bpf`], for a command that writes into its arguments.
+///
+/// # Safety
+/// As [`bpf`].
+unsafe fn bpf_mut<T>(command: i32, arguments: &mut T) -> io::Result<i64> {
+    let arguments = std::ptr::from_mut(arguments);
+    // SAFETY: by the caller's promise.
+    let result = unsafe { libc::syscall(libc::SYS_bpf, command, arguments, size_of::<T>()) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i64) }
+}
+
 /// Calls bpf(2) with a command that opens something.
 ///
 /// # Safety
 /// As [`bpf`]; the command returns a new file descriptor.
-unsafe fn open<T>(command: i32, arguments: &T) -> io::Result<OwnedFd> {
+pub(super) unsafe fn open<T>(command: i32, arguments: &T) -> io::Result<OwnedFd> {
     // SAFETY: by the caller's promise; the descriptor is new, so nobody else closes it.
     unsafe { Ok(OwnedFd::from_raw_fd(bpf(command, arguments)? as i32)) }
 }
@@ -51,13 +65,14 @@ pub(super) fn map(kind: MapKind, key: u32, value: u32, entries: u32) -> io::Resu
     unsafe { open(MAP_CREATE, &arguments) }
 }
 
+/// `union bpf_attr` of the commands that read and write an entry of a map.
 #[repr(C)]
-struct Element {
-    map: u32,
-    padding: u32,
-    key: u64,
-    value: u64,
-    flags: u64,
+pub(super) struct Element {
+    pub map: u32,
+    pub padding: u32,
+    pub key: u64,
+    pub value: u64,
+    pub flags: u64,
 }
 
 /// Sets an entry of a map, whose keys and values have these types.
@@ -121,7 +136,12 @@ pub(super) fn load(name: &str, instructions: &[u64]) -> io::Result<OwnedFd> {
     }
     // SAFETY: the kernel reads so many instructions and the licence's name, which live until the call returns.
     let first = match unsafe { open(PROG_LOAD, &load) } {
-        Err(error) if error.kind() != io::ErrorKind::PermissionDenied => error,
+        // The verifier has something to say.
+        Err(error)
+            if matches!(error.raw_os_error(), Some(libc::EACCES | libc::EINVAL | libc::E2BIG)) =>
+        {
+            error
+        }
         other => return other,
     };
     // Once more, for the log.
@@ -135,7 +155,10 @@ pub(super) fn load(name: &str, instructions: &[u64]) -> io::Result<OwnedFd> {
         Err(_) => {
             let end = log.iter().position(|&byte| byte == 0).unwrap_or(LOG);
             let said = String::from_utf8_lossy(&log[..end]);
-            let what = format!("the kernel refuses the XDP program: {first}\n{}", said.trim_end());
+            let lines: Vec<&str> = said.lines().collect();
+            // The reason stands behind what was looked at.
+            let said = lines[lines.len().saturating_sub(LINES)..].join("\n");
+            let what = format!("the kernel refuses the XDP program: {first}\n{said}");
             Err(io::Error::new(first.kind(), what))
         }
     }
@@ -201,6 +224,34 @@ pub(super) fn run(program: &OwnedFd, packet: &[u8], interface: u32, count: u32) 
     // SAFETY: the kernel reads so many bytes of the packet and of the context, and writes neither; of the arguments it
     // writes fields that nobody reads.
     unsafe { bpf(PROG_TEST_RUN, &run).map(drop) }
+}
+
+/// Runs an XDP program once on a frame, without sending it: what it says becomes of the frame, and the frame as it leaves it.
+pub(super) fn try_frame(program: &OwnedFd, frame: &[u8]) -> io::Result<(u32, Vec<u8>)> {
+    let mut out = vec![0_u8; frame.len() + 256];
+    let mut run = Run {
+        program: program.as_raw_fd() as u32,
+        result: 0,
+        data_len: frame.len() as u32,
+        data_out_len: out.len() as u32,
+        data: frame.as_ptr().expose_provenance() as u64,
+        data_out: out.as_mut_ptr().expose_provenance() as u64,
+        repeat: 1,
+        duration: 0,
+        context_len: 0,
+        context_out_len: 0,
+        context: 0,
+        context_out: 0,
+        flags: 0,
+        cpu: 0,
+        batch: 0,
+        padding: 0,
+    };
+    // SAFETY: the kernel reads so many bytes of the frame, writes at most so many of `out`, and fields of the arguments, which
+    // nobody else has.
+    unsafe { bpf_mut(PROG_TEST_RUN, &mut run)? };
+    out.truncate(run.data_out_len as usize);
+    Ok((run.result, out))
 }
 
 #[cfg(test)]

@@ -1,0 +1,285 @@
+/* The tables of the router, as user space writes them (src/port/xdp), and how addresses are looked up in them.
+ *
+ * A table is an array of cache lines, an arena. There are six: two for each family and two of ways out. In each pair one is
+ * current and the other one is written; `state` says which, in one word, which a packet reads once.
+ */
+#ifndef FIBULA_TABLES_H
+#define FIBULA_TABLES_H
+
+#include "kernel.h"
+
+#define LINE 64
+#define NONE 0xffffffffu
+
+/* Where the parts of an arena begin, in lines, and what is to be known of them. */
+struct layout {
+    union {
+        struct {            /* IPv4, runmap: the records, root included, begin at line 0 */
+            u32 code_shift; /* log2 of the bytes of a code */
+            u32 code_mask;  /* all bits of a code, which is the escape, too */
+            u32 groups, group_count;
+        } v4;
+        struct {            /* IPv6, wideleaf: the words begin at line 0 */
+            u32 code_shift;
+            u32 code_mask;
+            u32 top;        /* the largest code: that of deep block 0 */
+            u32 halves;
+            u32 starts, deep_blocks;
+            u32 lasts, hops;
+            u32 groups, group_count;
+        } v6;
+        struct {            /* ways out */
+            u32 ways, way_count;
+            u32 exits, shares;
+            u32 neighbours, neighbour_mask; /* of buckets, a line each */
+        } egress;
+        u32 words[16];
+    };
+};
+
+enum { ARENAS = 6 };
+
+struct shared {
+    /* The arenas that are current, one more than their numbers: IPv4 in byte 0, IPv6 in byte 1, ways out in byte 2. 0: none. */
+    u64 state;
+    /* A bit for each address of the machine; other addresses may share it. */
+    u64 own[64];
+    struct layout layouts[8];
+};
+
+struct shared shared;
+
+SECTION("maps") struct map arenas = { ARRAY_OF_MAPS, 4, 4, ARENAS, 0 };
+
+/* A line of an arena; 0 if there is none. */
+INLINE u8 *line_of(void *arena, u32 line)
+{
+    return map_lookup(arena, &line);
+}
+
+/* The word of 32 bits of that number, counted from a line on. */
+INLINE u32 word32(void *arena, u32 line, u32 number, u32 missing)
+{
+    u8 *here = line_of(arena, line + (number >> 4));
+    if (!here)
+        return missing;
+    KEEP(here);
+    return *(u32 *)(here + (number & 15) * 4);
+}
+
+/* The eight bytes at a byte of an arena, which may lie in two lines. There is a spare line at its end. 0 if it is not there. */
+INLINE int bytes_at(void *arena, u32 at, u64 *found)
+{
+    u32 off = at & (LINE - 1);
+    u8 *here = line_of(arena, at >> 6);
+    KEEP(off);
+    if (!here)
+        return 0;
+    KEEP(here);
+    if (off <= LINE - 8) {
+        *found = *(u64 *)(here + off);
+        return 1;
+    }
+    u64 low = *(u64 *)(here + LINE - 8);
+    here = line_of(arena, (at >> 6) + 1);
+    if (!here)
+        return 0;
+    u32 bits = (off & 7) * 8;
+    *found = low >> bits | *(u64 *)here << (64 - bits);
+    return 1;
+}
+
+INLINE u32 ones(u64 word)
+{
+    word -= word >> 1 & 0x5555555555555555;
+    word = (word & 0x3333333333333333) + (word >> 2 & 0x3333333333333333);
+    word = (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0f;
+    return word * 0x0101010101010101 >> 56;
+}
+
+
+/* 1 if both are equal, without a branch: the verifier follows each side of one, and here there would be 64 in a row. */
+INLINE u64 equal(u32 one, u32 other)
+{
+    return ((u64)(one ^ other) - 1) >> 63;
+}
+
+/* The hop of an address in a /24 that longer routes divide. `values` is where the values of the record of its /18 begin, `runs`
+ * how many there are, `run` that of the address, whose value is the escape. */
+INLINE u32 find_long(void *arena, u32 values, u32 shift, u32 mask, u32 runs, u32 run, u32 address)
+{
+    /* Behind the values, for each escape in the same order, is the place of the record of its network. */
+    u64 before = 0, word;
+    for (u32 each = 0; each < 64; each++) {
+        if (each >= run)
+            break;
+        if (!bytes_at(arena, values + (each << shift), &word))
+            return NONE;
+        before += equal(word & mask, mask);
+    }
+    if (!bytes_at(arena, values + (runs << shift) + 4 * (u32)before, &word))
+        return NONE;
+    /* A bitmap of 256 bits, and codes of 32 bits. The bits from the address on are counted. */
+    u32 at = word, count = 0;
+    for (u32 each = 0; each < 4; each++) {
+        if (!bytes_at(arena, at + 8 * each, &word))
+            return NONE;
+        u64 ahead = (u64)(address >> 6 & 3) - each;        /* below zero: all of them */
+        u64 is_behind = ahead >> 63, is_here = equal(ahead, 0);
+        word = (word & -is_behind) | (word >> (address & 63) & -is_here);
+        count += ones(word);
+    }
+    if (!bytes_at(arena, at + 32 + 4 * (count - 1), &word))
+        return NONE;
+    return (u32)word - 1;
+}
+
+/* The hop of an address, NONE if there is no route. crates/engines/src/runmap has the scheme. */
+INLINE u32 find_v4(void *arena, const volatile struct layout *layout, u32 address)
+{
+    u32 at = word32(arena, 0, address >> 14, 0);
+    u32 shift = layout->v4.code_shift & 3, mask = layout->v4.code_mask;
+    u64 map, word;
+    if (!at || !bytes_at(arena, at, &map))
+        return NONE;
+    u32 run = ones(map >> (address >> 8 & 63)) - 1;
+    at += 8;
+    if (!bytes_at(arena, at + (run << shift), &word))
+        return NONE;
+    u32 code = word & mask;
+    if (code == mask)
+        return find_long(arena, at, shift, mask, ones(map), run, address);
+    return code - 1;
+}
+
+/* A bit at the top of each 16-bit lane in which the key is below the other one. */
+INLINE u64 below(u64 keys, u64 than)
+{
+    const u64 top = 0x8000800080008000;
+    u64 less = (keys | top) - (than & ~top);
+    return ((~keys & than) | (~(keys ^ than) & ~less)) & top;
+}
+
+/* How many of so many keys of a half line, from `first` on, are below the key. */
+INLINE u32 rank16(const u64 *half, u32 first, u32 keys, u32 key)
+{
+    u64 than = key * 0x0001000100010001ull;
+    u32 lanes = ((1u << keys) - 1) << first;
+    u64 sum = 0;
+#pragma unroll
+    for (u32 word = 0; word < 4; word++) {
+        /* Bit i of four is put to bit 16 i + 15. */
+        u64 wanted = (u64)(lanes >> 4 * word & 15) * 0x1000200040008000ull & 0x8000800080008000ull;
+        sum += (below(half[word], than) & wanted) >> 15;
+    }
+    return sum * 0x0001000100010001ull >> 48;
+}
+
+/* 1 if it is, without a branch: see `equal`. */
+INLINE u64 is_less(u64 one, u64 other)
+{
+    return ((~one & other) | (~(one ^ other) & (one - other))) >> 63;
+}
+
+/* The hop of an address in a deep block, which longer routes divide: a bisection over whole addresses. */
+INLINE u32 find_deep(void *arena, const volatile struct layout *layout, u32 block, u64 high, u64 low)
+{
+    u32 first = word32(arena, layout->v6.starts, block, 0);
+    u32 end = word32(arena, layout->v6.starts, block + 1, 0);
+    u32 lasts = layout->v6.lasts, from = first, to = end;
+    if (first >= end)
+        return NONE;
+    for (u32 step = 0; step < 32; step++) {
+        if (from >= to)
+            break;
+        u32 middle = from + (to - from) / 2;
+        u8 *here = line_of(arena, lasts + (middle >> 2));
+        if (!here)
+            return NONE;
+        KEEP(here);
+        u64 *last = (u64 *)(here + (middle & 3) * 16);
+        u64 is_equal = last[1] ^ high;
+        is_equal = ~(is_equal | -is_equal) >> 63;
+        u64 is_below = is_less(last[1], high) | (is_equal & is_less(last[0], low));
+        KEEP(is_below);
+        from += (middle + 1 - from) & -(u32)is_below;
+        to += (middle - to) & (u32)is_below - 1;
+    }
+    return word32(arena, layout->v6.hops, from < end ? from : end - 1, NONE);
+}
+
+/* The hop of an address, NONE if there is no route. Crates/engines/src/wideleaf has the scheme. */
+INLINE u32 find_v6(void *arena, const volatile struct layout *layout, u64 high, u64 low)
+{
+    u32 key = high >> 16;
+    u32 word = word32(arena, 0, high >> 48, 0);
+    u32 mask = layout->v6.code_mask, code;
+#pragma unroll
+    for (u32 level = 0; level < 3; level++) {
+        if (!(word >> 31))
+            break;
+        u32 shift = word >> 27;
+        word = word32(arena, 0, (word & 0x7ffffff) + (key >> shift), 0);
+        key <<= 32 - shift;
+    }
+    if (word >> 31)
+        return NONE;
+    if (word >> 30) {
+        u32 at = word >> 3 & 0x7fffffc, keys = word & 31;
+        u8 *here = line_of(arena, layout->v6.halves + (at >> 6));
+        if (!here)
+            return NONE;
+        KEEP(here);
+        u32 rank = rank16((u64 *)(here + (at & 32)), at >> 1 & 15, keys & 31, key >> 16);
+        u32 shift = layout->v6.code_shift & 3;
+        u32 size = 1u << shift;
+        u32 codes = (at + 2 * keys + size - 1) & ~(size - 1);
+        at = codes + (rank << shift);
+        /* It does not cross eight bytes. */
+        here = line_of(arena, layout->v6.halves + (at >> 6));
+        if (!here)
+            return NONE;
+        KEEP(here);
+        code = *(u64 *)(here + (at & 56)) >> (at & 7) * 8 & mask;
+    } else {
+        code = word;
+    }
+    u32 block = layout->v6.top - code;
+    if (block < layout->v6.deep_blocks)
+        return find_deep(arena, layout, block, high, low);
+    return code - 1;
+}
+
+/* The arena that is current in that place of the state, and its layout. */
+INLINE void *current(u64 state, u32 place, const volatile struct layout **layout)
+{
+    u32 number = (state >> 8 * place & 15) - 1;
+    if (number >= ARENAS)
+        return 0;
+    KEEP(number);
+    *layout = &shared.layouts[number & 7];
+    return map_lookup(&arenas, &number);
+}
+
+/* What packets to the address do: the number of their group, NONE if there is no route. */
+INLINE u32 group_v4(u64 state, u32 address)
+{
+    const volatile struct layout *layout;
+    void *arena = current(state, 0, &layout);
+    if (!arena)
+        return NONE;
+    u32 hop = find_v4(arena, layout, address);
+    return hop < layout->v4.group_count ? word32(arena, layout->v4.groups, hop, NONE) : NONE;
+}
+
+INLINE u32 group_v6(u64 state, u64 high, u64 low)
+{
+    const volatile struct layout *layout;
+    void *arena = current(state, 1, &layout);
+    if (!arena)
+        return NONE;
+    u32 hop = find_v6(arena, layout, high, low);
+    return hop < layout->v6.group_count ? word32(arena, layout->v6.groups, hop, NONE) : NONE;
+}
+
+#endif

@@ -1,0 +1,74 @@
+//! Engines' tables as the programs take them: their bytes as they are, and behind them the groups of the hops.
+
+use fibula_core::{Addr, TableRef};
+
+use super::arena::Parts;
+use crate::forward::Side;
+
+/// What a family can be looked up by in the kernel.
+pub(super) trait InKernel: Addr {
+    /// The engine that has a program there.
+    const ENGINE: &'static str;
+
+    /// Its table; `None` if its tables are not what the program knows.
+    fn parts<'a>(tables: &[TableRef<'a>], groups: &[u32]) -> Option<Parts<'a>>;
+}
+
+/// The table of a family, if its engine is the one that has a program in the kernel.
+pub(super) fn parts<'a, A: InKernel>(side: &Side<'a, A>) -> Option<Parts<'a>> {
+    let (engine, tables) = side.engine.raw_tables()?;
+    if engine != A::ENGINE { None } else { A::parts(&tables, side.groups) }
+}
+
+fn table<'a>(tables: &[TableRef<'a>], name: &str) -> Option<&'a [u8]> {
+    tables.iter().find(|table| table.name == name).map(|table| table.bytes)
+}
+
+/// The table with codes, and the binary logarithm of a code's bytes.
+fn coded<'a>(tables: &[TableRef<'a>]) -> Option<(&'a [u8], u32)> {
+    let widths = ["records8", "records16", "records32"].into_iter().zip(0..);
+    widths.into_iter().find_map(|(name, shift)| Some((table(tables, name)?, shift)))
+}
+
+/// All bits of a code.
+fn mask(shift: u32) -> u32 {
+    u32::MAX >> (32 - (8 << shift))
+}
+
+impl InKernel for u32 {
+    const ENGINE: &'static str = "runmap";
+
+    fn parts<'a>(tables: &[TableRef<'a>], groups: &[u32]) -> Option<Parts<'a>> {
+        let (records, shift) = coded(tables)?;
+        let mut parts = Parts::default();
+        parts.push(records);
+        let at = parts.push_words(groups.iter().copied());
+        parts.layout[..4].copy_from_slice(&[shift, mask(shift), at, groups.len() as u32]);
+        Some(parts)
+    }
+}
+
+/// The largest code of a record with codes of 32 bits: words have no room for more (`word.rs` of the engine).
+const WIDE_TOP: u32 = (1 << 30) - 1;
+
+impl InKernel for u128 {
+    const ENGINE: &'static str = "wideleaf";
+
+    fn parts<'a>(tables: &[TableRef<'a>], groups: &[u32]) -> Option<Parts<'a>> {
+        let (records, shift) = coded(tables)?;
+        let starts = table(tables, "deep_starts")?;
+        let mut parts = Parts::default();
+        parts.push(table(tables, "words")?);
+        let halves = parts.push(records);
+        let blocks = (starts.len() / 4).saturating_sub(1) as u32;
+        let starts = parts.push(starts);
+        let lasts = parts.push(table(tables, "deep_lasts")?);
+        let hops = parts.push(table(tables, "deep_hops")?);
+        let at = parts.push_words(groups.iter().copied());
+        let top = mask(shift).min(WIDE_TOP);
+        let layout =
+            [shift, mask(shift), top, halves, starts, blocks, lasts, hops, at, groups.len() as u32];
+        parts.layout[..10].copy_from_slice(&layout);
+        Some(parts)
+    }
+}
