@@ -93,8 +93,7 @@ pub fn run(args: &Args, config: &Config) -> Result<Outcome, Failure> {
         wait(&board, live, Duration::from_secs(seconds))?;
     }
     let stages = tables.stages(config, &control, pipeline.lookups())?;
-    let publisher =
-        fast.as_ref().map(|fast| tables.publish(config, &control, fast)).transpose()?;
+    let publisher = fast.as_ref().map(|fast| tables.publish(config, &control, fast)).transpose()?;
     let (signalled, (ended, end)) = (signals.handle(), mpsc::channel::<()>());
     let began = Instant::now();
     let resolver = control.resolver();

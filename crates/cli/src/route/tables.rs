@@ -9,8 +9,8 @@ use fibula_rib::Live;
 use fibula_router::control::Control;
 use fibula_router::forward::TableByPort;
 use fibula_router::pipeline::{Guided, Routing, Stage};
-use fibula_router::{ForwardOptions, Forwarder};
 use fibula_router::port::xdp::{FastPath, Publisher};
+use fibula_router::{ForwardOptions, Forwarder};
 use tracing::{info, warn};
 
 use super::Args;

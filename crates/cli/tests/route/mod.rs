@@ -147,8 +147,8 @@ fn what_is_wrong_with_flags_and_files_is_named() {
     let table = files.with("table.txt", TABLE);
     let bad_hops = files.with("bad.txt", "a via 198.51.100.2\nb past 7\n");
     let hops = files.with("hops.txt", HOPS);
-    let bad_config =
-        files.with("bad.toml", "[[fpm]]\nlisten = \"127.0.0.1:0\"\n[[port]]\nport = \"netmap:0\"\n");
+    let bad_config = files
+        .with("bad.toml", "[[fpm]]\nlisten = \"127.0.0.1:0\"\n[[port]]\nport = \"netmap:0\"\n");
     let (no_file, memory) = (files.path("none.pcap"), ["--port", "memory"]);
     let no_input = format!("pcap:{no_file}");
     let no_device = match cfg!(feature = "dpdk") {
