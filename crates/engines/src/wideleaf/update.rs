@@ -11,7 +11,7 @@ use super::word::Entry;
 use super::{LEVELS, ROOT_BITS, Tables};
 
 /// Blocks that a patch makes anew, at most: more are better served by a build.
-const BLOCKS_MAX: usize = 1 << 14;
+const BLOCKS_MAX: usize = 1 << 15;
 
 /// Blocks of a table that a changed prefix covers, at most: of more, all are made anew with their table.
 const CHILDREN_MAX: u32 = 64;
