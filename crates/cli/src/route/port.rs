@@ -51,9 +51,15 @@ impl Kind {
             Self::AfPacket(name) | Self::AfXdp(name) | Self::Xdp(name) | Self::Tap(name) => {
                 Some(name)
             }
+            Self::Dpdk(device) => interface_of(device),
             Self::Memory | Self::Pcap { .. } => None,
         }
     }
+}
+
+/// The interface of the system that a device of DPDK is on, if it is on one.
+pub fn interface_of(device: &str) -> Option<&str> {
+    device.split(',').find_map(|word| word.strip_prefix("iface="))
 }
 
 impl fmt::Display for Kind {

@@ -26,7 +26,7 @@ use tracing::{info, warn};
 use super::Args;
 use super::config::{Config, PipelineConfig, Shape};
 use super::dpdk;
-use super::port::{Kind, PortConfig};
+use super::port::{Kind, PortConfig, interface_of};
 use super::report::Counted;
 use super::tables::Tables;
 use crate::failure::{Failure, Outcome};
@@ -250,8 +250,7 @@ fn to_kernel<'p>(device: &str) -> Result<Option<Queue<'p>>, Failure> {
     if !device.starts_with("net_af_xdp") {
         return Ok(None);
     }
-    let interface = device.split(',').find_map(|word| word.strip_prefix("iface="));
-    let queue = afxdp::to_kernel(interface.unwrap_or_default());
+    let queue = afxdp::to_kernel(interface_of(device).unwrap_or_default());
     queue.map(Some).map_err(|error| Failure::new(format_args!("--port dpdk:{device}: {error}")))
 }
 
