@@ -4,6 +4,7 @@
 //! `server`'s. Next hops of a table file are read here ([`next_hops`]).
 
 mod config;
+mod fast;
 mod next_hops;
 mod port;
 mod report;

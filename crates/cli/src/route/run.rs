@@ -1,6 +1,6 @@
 //! Opens ports, starts control, feeds, server and pipeline, waits, and stops everything.
 
-use std::io::{ErrorKind, Write as _};
+use std::io::Write as _;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -17,7 +17,7 @@ use fibula_router::pipeline::{
     Attached, Cores, Event, Handle, Routing, Shape as Threads, Snapshot, Stage,
 };
 use fibula_router::port::afxdp::AfXdp;
-use fibula_router::port::xdp::{FastCounts, FastPath, Publisher};
+use fibula_router::port::xdp::FastPath;
 use fibula_router::port::{Port, afpacket, afxdp, memory, pcap, tap};
 use fibula_router::{ForwardOptions, Forwarder, Pipeline, PipelineOptions, Pool};
 use fibula_server::{MetricsText, MoreMetrics, Server};
@@ -27,6 +27,7 @@ use tracing::{info, warn};
 
 use super::Args;
 use super::config::{Config, PipelineConfig, Shape};
+use super::fast;
 use super::port::{Kind, PortConfig};
 use super::report::Counted;
 use crate::failure::{Failure, Outcome};
@@ -41,7 +42,7 @@ pub fn run(args: &Args, config: &Config) -> Result<Outcome, Failure> {
         .map_err(|error| Failure::io("cannot wait for signals", &error))?;
     let PipelineConfig { slots, slot_bytes, .. } = config.pipeline;
     let pool = Pool::new(slots, slot_bytes);
-    let fast = fast_path(config)?;
+    let fast = fast::open(config)?;
     let (ports, xdp) = open(&config.ports, &pool, fast.as_ref())?;
     let control = Arc::new(control(config, &ports, xdp)?);
     let interfaces: Vec<u32> = ports.iter().map(|port| port.interface).collect();
@@ -58,7 +59,7 @@ pub fn run(args: &Args, config: &Config) -> Result<Outcome, Failure> {
         move || Counted {
             packets: handle.snapshot(),
             control: control.figures(),
-            fast: counts(fast.as_ref()),
+            fast: fast::counts(fast.as_ref()),
         }
     };
     let (board, live) = (Arc::new(Board::default()), tables.live());
@@ -87,7 +88,7 @@ pub fn run(args: &Args, config: &Config) -> Result<Outcome, Failure> {
     }
     let stages = stages(config, &control, &tables, pipeline.lookups())?;
     let publisher =
-        fast.as_ref().map(|fast| publish(config, &control, &tables, fast)).transpose()?;
+        fast.as_ref().map(|fast| fast::publish(config, &control, &tables, fast)).transpose()?;
     let (signalled, (ended, end)) = (signals.handle(), mpsc::channel::<()>());
     let began = Instant::now();
     let resolver = control.resolver();
@@ -124,61 +125,14 @@ pub fn run(args: &Args, config: &Config) -> Result<Outcome, Failure> {
     drop(publisher);
     let packets: Snapshot = ran.map_err(Failure::new)?;
     let mut out = stdout();
-    let fast = counts(fast.as_ref());
+    let fast = fast::counts(fast.as_ref());
     Counted { packets, control: control.figures(), fast }.print(&mut out, time, args.json)?;
     out.flush()?;
     fed.map(|()| Outcome::Done)
 }
 
-/// What the programs of xdp ports have in common, if there are any.
-fn fast_path(config: &Config) -> Result<Option<Arc<FastPath>>, Failure> {
-    let Some(first) = config.ports.iter().find(|port| matches!(port.port, Kind::Xdp(_))) else {
-        return Ok(None);
-    };
-    match FastPath::new(config.ports.len(), hash_seed()) {
-        Ok(fast) => Ok(Some(Arc::new(fast))),
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            let hint = "run it as root, or give the program CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_IPC_LOCK";
-            Err(Failure::new(format_args!("--port {}: {error}", first.port)).hint(hint))
-        }
-        Err(error) => Err(Failure::new(format_args!("--port {}: {error}", first.port))),
-    }
-}
-
-/// Flows are hashed with it. Routers behind each other should have different ones.
-fn hash_seed() -> u64 {
-    u64::from(std::process::id())
-}
-
-fn counts(fast: Option<&Arc<FastPath>>) -> Option<FastCounts> {
-    // The system has no reason to refuse.
-    fast?.counts().ok()
-}
-
-/// Starts to keep the tables in the kernel up to date.
-fn publish(
-    config: &Config,
-    control: &Control,
-    tables: &Tables,
-    fast: &Arc<FastPath>,
-) -> Result<Publisher, Failure> {
-    let (fast, events) = (Arc::clone(fast), |what: String| warn!("fast path: {what}"));
-    let started = match tables {
-        Tables::Live(live, _) => {
-            let views = control.views(live, vrf(config, live)).map_err(Failure::new)?;
-            Publisher::start(fast, views, events)
-        }
-        Tables::Static(fib, next_hops) => {
-            let views =
-                control.static_views(fib, next_hops.iter().cloned()).map_err(Failure::new)?;
-            Publisher::start(fast, views, events)
-        }
-    };
-    started.map_err(|error| Failure::io("the fast path cannot be filled", &error))
-}
-
 /// The live table that packets are forwarded by.
-fn vrf(config: &Config, live: &Live) -> Vrf {
+pub(super) fn vrf(config: &Config, live: &Live) -> Vrf {
     config.router.vrf.as_deref().map_or(0, |name| live.vrf(name))
 }
 
@@ -293,7 +247,7 @@ fn options(config: &Config) -> PipelineOptions {
 }
 
 /// What packets are forwarded by.
-enum Tables {
+pub(super) enum Tables {
     Live(Arc<Live>, Positions),
     Static(Fib, Vec<NextHops>),
 }
@@ -332,7 +286,7 @@ fn stages(
     let forward = ForwardOptions {
         icmp: config.pipeline.icmp,
         icmp_rate: config.pipeline.icmp_rate,
-        hash_seed: hash_seed(),
+        hash_seed: fast::hash_seed(),
         ..ForwardOptions::default()
     };
     let forwarder = || Forwarder::new(forward.clone());
