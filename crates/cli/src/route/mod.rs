@@ -5,6 +5,7 @@
 
 mod config;
 mod dpdk;
+mod fast;
 mod next_hops;
 mod port;
 mod report;

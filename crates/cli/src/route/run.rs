@@ -1,6 +1,6 @@
 //! Opens ports, starts control, feeds, server and pipeline, waits, and stops everything.
 
-use std::io::{ErrorKind, Write as _};
+use std::io::Write as _;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -15,7 +15,7 @@ use fibula_router::control::{Control, ControlOptions, Happened, PortLink};
 use fibula_router::pipeline::{Attached, Cores, Event, Handle, Shape as Threads, Snapshot};
 use fibula_router::port::afxdp::AfXdp;
 use fibula_router::port::host::{self, Host};
-use fibula_router::port::xdp::{FastCounts, FastPath};
+use fibula_router::port::xdp::FastPath;
 use fibula_router::port::{Port, Queue, afpacket, afxdp, memory, pcap, tap};
 use fibula_router::{Pipeline, PipelineOptions, Pool};
 use fibula_server::{MetricsText, MoreMetrics, Server};
@@ -26,6 +26,7 @@ use tracing::{info, warn};
 use super::Args;
 use super::config::{Config, PipelineConfig, Shape};
 use super::dpdk;
+use super::fast;
 use super::port::{Kind, PortConfig, interface_of};
 use super::report::Counted;
 use super::tables::Tables;
@@ -39,7 +40,7 @@ pub fn run(args: &Args, config: &Config) -> Result<Outcome, Failure> {
         .map_err(|error| Failure::io("cannot wait for signals", &error))?;
     let front = dpdk::start(config)?;
     let pool = Pool::with_front(config.pipeline.slots, config.slot_bytes(), front);
-    let fast = fast_path(config)?;
+    let fast = fast::open(config)?;
     let (ports, xdp) = open(&config.ports, &pool, fast.as_ref())?;
     let control = Arc::new(control(config, &ports, xdp)?);
     let interfaces: Vec<u32> = ports.iter().map(|port| port.interface).collect();
@@ -65,7 +66,7 @@ pub fn run(args: &Args, config: &Config) -> Result<Outcome, Failure> {
         move || Counted {
             packets: handle.snapshot(),
             control: control.figures(),
-            fast: counts(fast.as_ref()),
+            fast: fast::counts(fast.as_ref()),
         }
     };
     let (board, live) = (Arc::new(Board::default()), tables.live());
@@ -93,7 +94,8 @@ pub fn run(args: &Args, config: &Config) -> Result<Outcome, Failure> {
         wait(&board, live, Duration::from_secs(seconds))?;
     }
     let stages = tables.stages(config, &control, pipeline.lookups())?;
-    let publisher = fast.as_ref().map(|fast| tables.publish(config, &control, fast)).transpose()?;
+    let publisher =
+        fast.as_ref().map(|fast| fast::publish(config, &control, &tables, fast)).transpose()?;
     let (signalled, (ended, end)) = (signals.handle(), mpsc::channel::<()>());
     let began = Instant::now();
     let resolver = control.resolver();
@@ -130,35 +132,10 @@ pub fn run(args: &Args, config: &Config) -> Result<Outcome, Failure> {
     drop(publisher);
     let packets: Snapshot = ran.map_err(Failure::new)?;
     let mut out = stdout();
-    let fast = counts(fast.as_ref());
+    let fast = fast::counts(fast.as_ref());
     Counted { packets, control: control.figures(), fast }.print(&mut out, time, args.json)?;
     out.flush()?;
     fed.map(|()| Outcome::Done)
-}
-
-/// What the programs of xdp ports have in common, if there are any.
-fn fast_path(config: &Config) -> Result<Option<Arc<FastPath>>, Failure> {
-    let Some(first) = config.ports.iter().find(|port| matches!(port.port, Kind::Xdp(_))) else {
-        return Ok(None);
-    };
-    match FastPath::new(config.ports.len(), hash_seed()) {
-        Ok(fast) => Ok(Some(Arc::new(fast))),
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            let hint = "run it as root, or give the program CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_IPC_LOCK";
-            Err(Failure::new(format_args!("--port {}: {error}", first.port)).hint(hint))
-        }
-        Err(error) => Err(Failure::new(format_args!("--port {}: {error}", first.port))),
-    }
-}
-
-/// Flows are hashed with it. Routers behind each other should have different ones.
-pub fn hash_seed() -> u64 {
-    u64::from(std::process::id())
-}
-
-fn counts(fast: Option<&Arc<FastPath>>) -> Option<FastCounts> {
-    // The system has no reason to refuse.
-    fast?.counts().ok()
 }
 
 /// Opens the ports, in order.

@@ -9,13 +9,12 @@ use fibula_rib::Live;
 use fibula_router::control::Control;
 use fibula_router::forward::TableByPort;
 use fibula_router::pipeline::{Guided, Routing, Stage};
-use fibula_router::port::xdp::{FastPath, Publisher};
 use fibula_router::{ForwardOptions, Forwarder};
-use tracing::{info, warn};
+use tracing::info;
 
 use super::Args;
 use super::config::Config;
-use super::run::hash_seed;
+use super::fast::hash_seed;
 use crate::failure::Failure;
 use crate::serve::run as serve;
 use crate::source::Source;
@@ -48,29 +47,6 @@ impl Tables {
             Self::Live(live, _) => Some(Arc::clone(live)),
             Self::Static(..) => None,
         }
-    }
-
-    /// Starts to keep the tables in the kernel up to date, of which there is one: xdp ports have no VRF of their own.
-    pub fn publish(
-        &self,
-        config: &Config,
-        control: &Control,
-        fast: &Arc<FastPath>,
-    ) -> Result<Publisher, Failure> {
-        let (fast, events) = (Arc::clone(fast), |what: String| warn!("fast path: {what}"));
-        let started = match self {
-            Self::Live(live, _) => {
-                let vrf = config.router.vrf.as_deref().map_or(0, |name| live.vrf(name));
-                let views = control.views(live, vrf).map_err(Failure::new)?;
-                Publisher::start(fast, views, events)
-            }
-            Self::Static(fib, next_hops) => {
-                let views =
-                    control.static_views(fib, next_hops.iter().cloned()).map_err(Failure::new)?;
-                Publisher::start(fast, views, events)
-            }
-        };
-        started.map_err(|error| Failure::io("the fast path cannot be filled", &error))
     }
 
     /// One for each thread that looks up.

@@ -19,7 +19,7 @@ pub trait Stamped: Send {
 }
 
 /// How often it looks: as long a link that has failed may be used.
-const PAUSE: Duration = Duration::from_millis(2);
+const PAUSE: Duration = Duration::from_millis(5);
 /// Tables of routes are copied whole, so it takes at most a tenth of the time, and memory's, of a processor.
 const SHARE: u32 = 10;
 /// But they are not much older than they are anyway: changes of routes are collected for 50 ms.
