@@ -106,6 +106,8 @@ struct fib_table {
         struct rte_fib6 *fib6;
         void *any;
     };
+    /* Of rte_lpm: groups of 256 in use, and how many there are. */
+    uint32_t used, groups;
 };
 
 #define NO_HOP UINT32_MAX
@@ -115,6 +117,7 @@ struct fib_table *fib_table_new(enum fib_kind kind, uint32_t routes, uint32_t gr
     if (table == NULL)
         return NULL;
     table->kind = kind;
+    table->groups = groups;
     if (kind == FIB_KIND_LPM) {
         struct rte_lpm_config config = {.max_rules = routes, .number_tbl8s = groups};
         table->lpm = rte_lpm_create("rival_lpm", SOCKET_ID_ANY, &config);
@@ -149,11 +152,48 @@ static uint32_t v4(const uint8_t *address) {
     return rte_be_to_cpu_32(word);
 }
 
+/*
+ * rte_lpm_add looks through all rules of a length for each one: hours for 900,000 routes. So the entries that lookups read are
+ * written as it writes them, shorter prefixes before longer ones.
+ */
+static int lpm_add(struct fib_table *table, uint32_t address, uint8_t len, uint32_t hop) {
+    struct rte_lpm *lpm = table->lpm;
+    struct rte_lpm_tbl_entry entry = {.next_hop = hop, .valid = 1, .valid_group = 0, .depth = len};
+    uint32_t first = address >> 8;
+    if (len <= 24) {
+        uint32_t count = 1u << (24 - len);
+        for (uint32_t at = first; at < first + count; at++) {
+            if (lpm->tbl24[at].valid_group)
+                return -EINVAL;
+            lpm->tbl24[at] = entry;
+        }
+        return 0;
+    }
+    struct rte_lpm_tbl_entry *up = &lpm->tbl24[first];
+    if (!up->valid_group) {
+        if (table->used == table->groups)
+            return -ENOSPC;
+        uint32_t group = table->used++;
+        /* What the shorter prefix says holds for all of it, if there is one. */
+        struct rte_lpm_tbl_entry before = *up;
+        for (uint32_t at = 0; at < 256; at++) {
+            lpm->tbl8[group * 256 + at] = before;
+            lpm->tbl8[group * 256 + at].valid_group = 1;
+        }
+        *up = (struct rte_lpm_tbl_entry){.next_hop = group, .valid = 1, .valid_group = 1};
+    }
+    struct rte_lpm_tbl_entry *group = &lpm->tbl8[up->next_hop * 256];
+    entry.valid_group = 1;
+    for (uint32_t at = address & 255; at < (address & 255) + (1u << (32 - len)); at++)
+        group[at] = entry;
+    return 0;
+}
+
 int fib_table_add(struct fib_table *table, const uint8_t *address, uint8_t len, uint32_t hop) {
     uint8_t v6[16];
     switch (table->kind) {
     case FIB_KIND_LPM:
-        return rte_lpm_add(table->lpm, v4(address), len, hop);
+        return lpm_add(table, v4(address), len, hop);
     case FIB_KIND_FIB:
         return rte_fib_add(table->fib, v4(address), len, hop);
     case FIB_KIND_LPM6:

@@ -41,7 +41,7 @@ struct fib_table;
 
 /* A table of the kind that takes so many routes and as many groups of 256 as its scheme needs at most. NULL: no memory. */
 struct fib_table *fib_table_new(enum fib_kind kind, uint32_t routes, uint32_t groups);
-/* Adds a route: the address as it lies in a packet. */
+/* Adds a route: the address as it lies in a packet. Shorter prefixes come first. */
 int fib_table_add(struct fib_table *table, const uint8_t *address, uint8_t len, uint32_t hop);
 /* The hop of an address, or UINT32_MAX. */
 uint32_t fib_table_lookup(struct fib_table *table, const uint8_t *address);

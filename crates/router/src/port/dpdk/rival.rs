@@ -115,7 +115,8 @@ unsafe impl Send for Table {}
 unsafe impl Sync for Table {}
 
 impl Table {
-    /// Compiles routes; hop `h` becomes `h % NEIGHBOURS`. It may take minutes: `rte_lpm_add` looks through all rules of a length.
+    /// Compiles routes; hop `h` becomes `h % NEIGHBOURS`. The entries of `rte_lpm` are written as `rte_lpm_add`
+    /// writes them: it looks through all rules of a length for each route, which takes too long.
     ///
     /// # Errors
     /// If DPDK has no memory for it, or refuses a route.
@@ -127,12 +128,18 @@ impl Table {
             (Scheme::Lpm, _) => fib_kind::FIB_KIND_LPM6,
             (Scheme::Fib, _) => fib_kind::FIB_KIND_FIB6,
         };
-        let (count, groups) = (routes.len() as u32 + 16, groups(routes) + 256);
+        let groups = match kind {
+            fib_kind::FIB_KIND_FIB6 => steps(routes),
+            _ => groups(routes),
+        };
+        let (count, groups) = (routes.len() as u32 + 16, groups + 256);
         // SAFETY: the environment is started.
         let made = unsafe { fibula_dpdk::fib_table_new(kind, count, groups) };
         let what = || format!("DPDK's {scheme:?} for {count} routes and {groups} groups of 256");
         let table = Self(NonNull::new(made).ok_or_else(|| explain(&what(), -12))?);
-        for route in routes.iter() {
+        let mut routes: Vec<_> = routes.iter().collect();
+        routes.sort_by_key(|route| route.prefix.len());
+        for route in routes {
             let Some(hop) = route.hop.index() else { continue };
             let address = octets(route.prefix.addr().to_ip());
             // SAFETY: 16 bytes, of which those of the family are read.
@@ -175,7 +182,7 @@ fn octets(address: IpAddr) -> [u8; 16] {
 /// Groups of 256 that tables of 24 bits and then 8 at a time need: one for each value of the bits up to a step that a longer route has.
 fn groups<A: Addr>(routes: &Routes<A>) -> u32 {
     let mut count = 0;
-    for step in (24..A::BITS as u8).step_by(8) {
+    for step in (24..A::BITS).step_by(8) {
         let mut last = None;
         for route in routes.iter().filter(|route| route.prefix.len() > step) {
             let bits = octets(route.prefix.addr().to_ip());
@@ -185,6 +192,11 @@ fn groups<A: Addr>(routes: &Routes<A>) -> u32 {
         }
     }
     count
+}
+
+/// Groups that `rte_fib6` sets aside: for each route by itself, one for each step to its length.
+fn steps<A: Addr>(routes: &Routes<A>) -> u32 {
+    routes.iter().map(|route| u32::from(route.prefix.len().saturating_sub(24).div_ceil(8))).sum()
 }
 
 /// A device with a mempool of DPDK's own.
