@@ -75,10 +75,27 @@ struct plain {
 
 #define ETHERNET 14
 
+/* Few others share a bit with an address of the machine: the hash table is asked for these alone. */
 INLINE int may_be_own(u64 folded)
 {
     u64 hash = folded * 0x9e3779b97f4a7c15;
     return shared.own[hash >> 58] >> (hash >> 52 & 63) & 1;
+}
+
+INLINE int is_own_v4(u32 address, u32 as_it_stands)
+{
+    return may_be_own(address) && map_lookup(&local4, &as_it_stands);
+}
+
+INLINE int is_own_v6(u64 high, u64 low, const u32 *as_it_stands)
+{
+    if (!may_be_own((high << 29 | high >> 35) ^ low))
+        return 0;
+    u32 address[4];
+#pragma unroll
+    for (u32 word = 0; word < 4; word++)
+        address[word] = as_it_stands[word];
+    return map_lookup(&local6, address) != 0;
 }
 
 /* Neither 0.0.0.0/8, 127.0.0.0/8, 169.254.0.0/16 nor 224.0.0.0/3. */
@@ -138,7 +155,7 @@ INLINE u32 read_v4(struct plain *plain, u8 *ip, u8 *end)
         return HEADER;
     if (!forwards_v4(from) || !forwards_v4(to))
         return HEADER;
-    if (may_be_own(to))
+    if (is_own_v4(to, words[4]))
         return OWN;
     plain->is_v6 = 0;
     plain->protocol = ip[9];
@@ -165,7 +182,7 @@ INLINE u32 read_v6(struct plain *plain, u8 *ip, u8 *end)
     u64 to_high = swap64(words[2]), to_low = swap64(words[3]);
     if (!forwards_v6(from_high, from_low) || !forwards_v6(to_high, to_low))
         return HEADER;
-    if (may_be_own((to_high << 29 | to_high >> 35) ^ to_low))
+    if (is_own_v6(to_high, to_low, (u32 *)(ip + 24)))
         return OWN;
     plain->is_v6 = 1;
     plain->protocol = ip[6];

@@ -84,7 +84,7 @@ fn no_packet_sees_two_generations() {
         done.store(number, Relaxed);
     };
     publish(0);
-    let trial = fast.trial(0, mac(0), false).unwrap();
+    let trial = fast.trial(0, mac(0), &[], false).unwrap();
     let stop = AtomicBool::new(false);
     let tried: u64 = thread::scope(|scope| {
         let workers: Vec<_> = [V4::to(1).frame(0), V6::to(1).frame(0)]

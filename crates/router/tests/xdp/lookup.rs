@@ -27,7 +27,7 @@ struct Bench {
 impl Bench {
     fn new() -> Option<Self> {
         let fast = fast_path(1, 0)?;
-        let trial = fast.trial(0, [2, 0, 0, 0, 0, 1], false).unwrap();
+        let trial = fast.trial(0, [2, 0, 0, 0, 0, 1], &[], false).unwrap();
         Some(Self { fast, trial, number: 0, asked: 0 })
     }
 

@@ -11,7 +11,7 @@ pub enum Why {
     Frame,
     /// The IP header is damaged, has options, TTL or hop limit 0 or 1, or addresses that are not forwarded.
     Header,
-    /// It is to an address of the machine, or to one that cannot be told from these quickly.
+    /// It is to an address of the machine.
     Own,
     /// The tables are not in the kernel: not yet, or not those of this family.
     NoTable,

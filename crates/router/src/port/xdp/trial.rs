@@ -27,14 +27,27 @@ pub struct Trial {
 }
 
 impl FastPath {
-    /// The program of the port with this number and MAC address. `is_partial`: as on a virtual link.
+    /// The program of the port with this number and MAC address, on a machine with these addresses
+    /// ([`FastPath::set_own`] knows them, too). `is_partial`: as on a virtual link.
     ///
     /// # Errors
     /// If the system refuses; what the kernel's verifier says is in the error.
-    pub fn trial(&self, port: u16, mac: [u8; 6], is_partial: bool) -> io::Result<Trial> {
+    pub fn trial(
+        &self,
+        port: u16,
+        mac: [u8; 6],
+        own: &[IpAddr],
+        is_partial: bool,
+    ) -> io::Result<Trial> {
         let programs = Programs::read()?;
-        let make = |name| Ok::<_, io::Error>(Map::new(programs.spec(name, 1)?, None)?.fd);
+        let make = |name| Ok::<_, io::Error>(Map::new(programs.spec(name, 64)?, None)?.fd);
         let (sockets, local4, local6) = (make("sockets")?, make("local4")?, make("local6")?);
+        for address in own {
+            match address {
+                IpAddr::V4(v4) => bpf::update(&local4, &v4.octets(), 1)?,
+                IpAddr::V6(v6) => bpf::update(&local6, &v6.octets(), 1)?,
+            }
+        }
         let own = [("sockets", &sockets), ("local4", &local4), ("local6", &local6)];
         let config = PortProgram { port, mac, is_partial };
         Ok(Trial {
