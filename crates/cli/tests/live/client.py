@@ -129,6 +129,21 @@ class Pool:
         return kind == "unicast" and bool(found) and all(each in hops for each in found)
 
 
+class Flushed(Pool):
+    """Where an interface goes down: the kernel takes routes over it out by itself, until the daemon gives them other next hops.
+    How long that is depends on the daemon."""
+
+    def __init__(self, configurations, states, interface):
+        super().__init__(configurations)
+        self.gone = {
+            prefix for state in states for prefix, (_kind, hops) in state.items()
+            if hops and all(over == interface for _gateway, over, _weight in hops)
+        }
+
+    def may_be_absent(self, prefix):
+        return prefix in self.gone or super().may_be_absent(prefix)
+
+
 class Refilled(Pool):
     """Where a table is really emptied, and filled again from several neighbours."""
 

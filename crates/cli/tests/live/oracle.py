@@ -93,6 +93,11 @@ def ip(*words):
     return json.loads(lab.run("ip", "-j", *words) or "[]")
 
 
+def interface(name):
+    """The index of an interface."""
+    return ip("link", "show", name)[0]["ifindex"]
+
+
 # ---- zebra -----------------------------------------------------------------------------------
 
 

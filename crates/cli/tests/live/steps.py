@@ -122,8 +122,9 @@ def link(router):
     # The kernel forgets ECMP members on links that went down, and zebra does not tell it again.
     router.is_installed = False
     settled(router, truths)
-    for truth in truths.values():
-        truth.pool = client.Pool([router.configuration(), router.configuration("bc")])
+    between = [router.configuration(), router.configuration("bc")]
+    truths["fpm"].pool = client.Pool(between)
+    truths["kernel"].pool = client.Flushed(between, truths["kernel"].states, oracle.interface("dA"))
     router.judge(truths)
 
 
