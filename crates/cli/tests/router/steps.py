@@ -191,7 +191,7 @@ def kernel_way(here):
     for family in (4, 6):
         run("ip", "-n", "d", f"-{family}", "route", "add", "default", "via", BEHIND_D[family])
     # What XDP sockets take comes to the kernel by a device of the router's.
-    into = town.own_devices() if here.fibula.kind == "afxdp" else ["dA"]
+    into = town.own_devices() if here.fibula.kind in ("afxdp", "xdp") else ["dA"]
     if len(into) != 1 and not here.fibula.is_other:
         raise Failed(f"the router has these devices in the kernel: {into}")
     may = [f"net.ipv4.conf.{device}.forwarding" for device in (*into, "dD")] + ["net.ipv6.conf.all.forwarding"]
