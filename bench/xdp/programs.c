@@ -68,7 +68,7 @@ SEC("xdp") int make_v4(struct xdp_md *context) { return make(context, 0); }
 SEC("xdp") int make_v6(struct xdp_md *context) { return make(context, 1); }
 SEC("xdp") int drop(struct xdp_md *context) { return XDP_DROP; }
 
-/* The forwarder of the kernel's samples: its own table, by a helper. */
+/* What a forwarder by the table of the kernel does: bpf_fib_lookup, and a redirect. The kernel reads the licence below. */
 SEC("xdp") int fib_lookup(struct xdp_md *context)
 {
     void *data = (void *)(long)context->data, *end = (void *)(long)context->data_end;
@@ -114,4 +114,4 @@ SEC("xdp") int fib_lookup(struct xdp_md *context)
     return bpf_redirect_map(&interfaces, asked.ifindex, 0);
 }
 
-char _license[] SEC("license") = "GPL";
+char _license[] SEC("license") = "Dual MIT/GPL";
