@@ -16,6 +16,7 @@ pub mod control;
 pub mod egress;
 pub mod forward;
 mod free;
+mod leaving;
 pub mod pipeline;
 pub mod pool;
 pub mod port;

@@ -7,7 +7,8 @@ use fibula_router::pipeline::check_cores;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::port::{Kind, PortConfig};
+use super::kind::Kind;
+use super::port::PortConfig;
 use crate::failure::Failure;
 use crate::serve::config::{
     Bgp, Checkpoint, Config as Feeds, Http, Kernel, Limits, Mrt, Ris, Stream, Tables, Text, read,

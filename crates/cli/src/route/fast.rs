@@ -8,7 +8,7 @@ use fibula_router::port::xdp::{FastCounts, FastPath, Publisher};
 use tracing::warn;
 
 use super::config::Config;
-use super::port::Kind;
+use super::kind::Kind;
 use super::tables::Tables;
 use crate::failure::Failure;
 

@@ -6,6 +6,7 @@
 mod config;
 mod dpdk;
 mod fast;
+mod kind;
 mod next_hops;
 mod port;
 mod report;
@@ -136,7 +137,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let config = args.config()?;
     crate::engines::choose::<u32>(&config.feeds.tables.engine)?;
     if args.flags.check {
-        for port in config.ports.iter().filter(|port| matches!(port.port, port::Kind::Xdp(_))) {
+        for port in config.ports.iter().filter(|port| matches!(port.port, kind::Kind::Xdp(_))) {
             fibula_router::port::xdp::check_built()
                 .map_err(|error| Failure::new(format_args!("--port {}: {error}", port.port)))?;
         }

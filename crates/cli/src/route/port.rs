@@ -1,125 +1,15 @@
 //! Ports as a command line and a file name them.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::net::IpAddr;
-use std::path::PathBuf;
+
 use std::str::FromStr;
 
 use fibula_ingest::netlink::{Address, Interface, Neighbour, NeighbourState, Said};
 use fibula_router::control::PortLink;
 use serde::Deserialize;
 
-/// What a port is made of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Packets that are generated in place, to random addresses; what is sent is counted.
-    Memory,
-    /// Captures: what comes in, and where that is written which goes out.
-    Pcap { input: Option<PathBuf>, output: Option<PathBuf> },
-    /// A packet socket on an interface.
-    AfPacket(String),
-    /// An XDP socket on an interface.
-    AfXdp(String),
-    /// The same, and a program in the kernel that forwards plain packets by itself.
-    Xdp(String),
-    /// A TAP device.
-    Tap(String),
-    /// A device of DPDK: its arguments, of which the first is its name.
-    Dpdk(String),
-}
-
-/// DPDK's drivers of devices that are on an interface of the system.
-const ON_INTERFACES: [&str; 2] = ["net_af_xdp", "net_af_packet"];
-
-impl Kind {
-    /// Whether the router is on an interface of the system, whose addresses and neighbours are the router's. Of a TAP
-    /// device the system has the other end.
-    pub fn is_of_system(&self) -> bool {
-        match self {
-            Self::AfPacket(_) | Self::AfXdp(_) | Self::Xdp(_) => true,
-            Self::Dpdk(device) => ON_INTERFACES.iter().any(|driver| device.starts_with(driver)),
-            Self::Memory | Self::Pcap { .. } | Self::Tap(_) => false,
-        }
-    }
-}
-
-impl Kind {
-    /// The interface that it is on, by name.
-    fn device(&self) -> Option<&str> {
-        match self {
-            Self::AfPacket(name) | Self::AfXdp(name) | Self::Xdp(name) | Self::Tap(name) => {
-                Some(name)
-            }
-            Self::Dpdk(device) => interface_of(device),
-            Self::Memory | Self::Pcap { .. } => None,
-        }
-    }
-}
-
-/// The interface of the system that a device of DPDK is on, if it is on one.
-pub fn interface_of(device: &str) -> Option<&str> {
-    device.split(',').find_map(|word| word.strip_prefix("iface="))
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Memory => f.write_str("memory"),
-            Self::Pcap { input, output } => {
-                let text = |path: &Option<PathBuf>| {
-                    path.as_ref().map_or(String::new(), |path| path.display().to_string())
-                };
-                write!(f, "pcap:{}:{}", text(input), text(output))
-            }
-            Self::AfPacket(name) => write!(f, "afpacket:{name}"),
-            Self::AfXdp(name) => write!(f, "afxdp:{name}"),
-            Self::Xdp(name) => write!(f, "xdp:{name}"),
-            Self::Tap(name) => write!(f, "tap:{name}"),
-            Self::Dpdk(device) => write!(f, "dpdk:{device}"),
-        }
-    }
-}
-
-impl FromStr for Kind {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
-        let device = || match rest {
-            "" => Err(format!("{kind} needs the name of an interface: {kind}:eth1")),
-            name if name.len() > 15 => {
-                Err(format!("{name:?} is longer than the name of an interface may be"))
-            }
-            name => Ok(name.to_owned()),
-        };
-        let file = |text: &str| (!text.is_empty()).then(|| PathBuf::from(text));
-        match kind {
-            "memory" if rest.is_empty() => Ok(Self::Memory),
-            "memory" => Err("memory has no name".to_owned()),
-            "pcap" => {
-                let (input, output) = rest.split_once(':').unwrap_or((rest, ""));
-                let (input, output) = (file(input), file(output));
-                match (&input, &output) {
-                    (None, None) => Err("pcap needs a file: pcap:in.pcap:out.pcap".to_owned()),
-                    _ => Ok(Self::Pcap { input, output }),
-                }
-            }
-            "afpacket" => device().map(Self::AfPacket),
-            "afxdp" => device().map(Self::AfXdp),
-            "xdp" => device().map(Self::Xdp),
-            "tap" => device().map(Self::Tap),
-            "dpdk" if rest.is_empty() => {
-                Err("dpdk needs a device: dpdk:net_af_xdp0,iface=eth1, dpdk:0000:01:00.0"
-                    .to_owned())
-            }
-            "dpdk" => Ok(Self::Dpdk(rest.to_owned())),
-            _ => Err(format!(
-                "{kind:?} is no kind of port: memory, pcap:IN:OUT, afpacket:NAME, afxdp:NAME, xdp:NAME, tap:NAME, dpdk:DEVICE"
-            )),
-        }
-    }
-}
+use super::kind::Kind;
 
 /// A MAC address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,7 +19,7 @@ use fibula_packet::ether_type;
 use super::headers::{CHUNK, Found, Headers, Sound};
 use super::{Forwarder, Reason, Run, hash};
 use crate::egress::{Exit, Kind, Paths};
-use crate::pool::Leaving;
+use crate::leaving::Leaving;
 use crate::{Packet, Pool};
 
 /// In place of the number of a port: the packet is not an ordinary one.
