@@ -1,7 +1,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -23,6 +23,8 @@ pub struct Checkpoints {
     /// When the last one was begun.
     last: Duration,
     writer: Option<JoinHandle<()>>,
+    /// Set when a newer one replaces what is being written.
+    outdated: Arc<AtomicBool>,
     written: Arc<AtomicU64>,
     events: Arc<dyn Fn(Event) + Send + Sync>,
 }
@@ -44,6 +46,7 @@ impl Checkpoints {
             names: None,
             last: now,
             writer: None,
+            outdated: Arc::default(),
             written: Arc::default(),
             events: Arc::new(events),
         }
@@ -96,10 +99,12 @@ impl Checkpoints {
         let checkpoint = self.checkpoint(live, said);
         let (path, written, events) =
             (self.path.clone(), self.written.clone(), self.events.clone());
-        let write = move || match checkpoint.write(&path) {
-            Ok(()) => {
+        let outdated = self.outdated.clone();
+        let write = move || match checkpoint.write_unless(&path, &outdated) {
+            Ok(true) => {
                 written.fetch_add(1, Ordering::Relaxed);
             }
+            Ok(false) => {}
             Err(error) => events(failed(&path, CheckpointFailure::Write(error))),
         };
         match thread::Builder::new().name("fibula-checkpoint".to_owned()).spawn(write) {
@@ -117,7 +122,8 @@ impl Checkpoints {
         }
     }
 
-    /// Writes the last one; says how many were written.
+    /// Writes the last one; says how many were written. One that is still being written is given up: it would be replaced
+    /// at once, and who ends the program waits.
     ///
     /// # Errors
     /// [`FeedError::Checkpoint`] if that one cannot be written: nobody tries it again.
@@ -127,6 +133,7 @@ impl Checkpoints {
 
     /// As [`Checkpoints::finish`], of a feed that said this.
     pub(crate) fn finish_of(mut self, live: &Live, said: &FeedDigest) -> Result<u64, FeedError> {
+        self.outdated.store(true, Ordering::Relaxed);
         self.wait();
         self.checkpoint(live, said).write(&self.path).map_err(FeedError::Checkpoint)?;
         Ok(self.written() + 1)

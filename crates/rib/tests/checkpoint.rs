@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
@@ -97,6 +98,23 @@ fn what_was_written_comes_back() {
             }
         }
     }
+}
+
+/// One that is given up leaves the file that is there, and nothing beside it.
+#[test]
+fn given_up_it_leaves_the_file_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rib.fib");
+    let write = |updates, given_up| {
+        rib_after(updates).checkpoint("").write_unless(&path, &AtomicBool::new(given_up)).unwrap()
+    };
+    assert!(!write(1, true));
+    assert!(!path.exists());
+    assert!(write(2, false));
+    assert!(!write(3, true));
+    let restored = Rib::open(&path, Preference::default()).unwrap();
+    assert_eq!(everything(&restored.rib), everything(&rib_after(2)));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
 #[test]

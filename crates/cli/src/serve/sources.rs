@@ -162,7 +162,7 @@ impl Given {
     /// RIS Live's lines, from a pipe or a server.
     fn lines(self, of: Ris) -> Endpoint {
         let bgp = self.bgp;
-        let options = SessionOptions::default();
+        let options = SessionOptions { hold: of.hold.0, ..SessionOptions::default() };
         let speaker = self.speaker(options, move || Box::new(RisDecoder::new(bgp)));
         match of {
             Ris { connect: Some(address), .. } => {

@@ -59,6 +59,8 @@ router-id = "10.9.0.10"
 folder = "{MRT}"
 [[ris]]
 path = "{RIS}"
+# Nobody writes to it again after a restart.
+hold = "1h"
 [[bgp]]
 name = "frr"
 listen = "{daemons.COLLECTOR_OF_FRR}:{daemons.COLLECTOR_PORT_OF_FRR}"

@@ -95,6 +95,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod ahead;
 mod config;
 mod door;
 mod farewell;

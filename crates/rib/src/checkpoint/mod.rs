@@ -28,6 +28,7 @@ mod restore;
 use std::io::Write;
 use std::net::IpAddr;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use fibula_core::{PerFamily, Vrf};
 use serde::{Deserialize, Serialize};
@@ -158,10 +159,31 @@ impl Checkpoint {
     /// # Errors
     /// If the operating system refuses, or if the table cannot be stored.
     pub fn write(self, path: &Path) -> Result<(), SnapshotError> {
-        let bytes = self.to_bytes().map_err(|error| error.in_file(path))?;
+        self.write_unless(path, &AtomicBool::new(false)).map(|_| ())
+    }
+
+    /// As [`Checkpoint::write`], but gives up soon after `given_up` is set, and leaves the file that is there. Says whether
+    /// it was written.
+    ///
+    /// # Errors
+    /// As [`Checkpoint::write`].
+    pub fn write_unless(self, path: &Path, given_up: &AtomicBool) -> Result<bool, SnapshotError> {
+        /// Some milliseconds' worth of copying.
+        const PIECE: usize = 4 << 20;
+        let given_up = || given_up.load(Ordering::Relaxed);
+        let paths = self.columns();
+        if given_up() {
+            return Ok(false);
+        }
+        let bytes = self.with_columns(paths).map_err(|error| error.in_file(path))?;
         let written = AtomicFile::create_read_only(path, &format::MAGIC).and_then(|mut file| {
-            file.write_all(bytes.as_ref())?;
-            file.commit()
+            for piece in bytes.as_ref().chunks(PIECE) {
+                if given_up() {
+                    return Ok(false);
+                }
+                file.write_all(piece)?;
+            }
+            file.commit().map(|()| true)
         });
         written.map_err(|e| SnapshotError::io(path, "cannot write the checkpoint", e))
     }

@@ -65,6 +65,8 @@ pub(crate) struct Compiler<A: Addr> {
     /// The last generation that was made from the RIB anew since the one before it was wrong.
     healed: u64,
     number: u64,
+    /// How many generations were built since one was patched.
+    builds: u32,
     idle: Duration,
 }
 
@@ -155,6 +157,10 @@ impl<A: Addr> Tables<A> {
 /// What may be said when nothing changes: how often an audit and a new attempt are due.
 const IDLE: Duration = Duration::from_secs(1);
 
+/// A table that is built again and again (its engine cannot be patched, or every batch is large) rests for so many times
+/// as long as a build takes. While tables are loaded, the processor's time is what the feed lacks, and the daemon behind it.
+const REST: u32 = 8;
+
 impl<A: Addr> Compiler<A> {
     pub(crate) fn new(shared: Shared<A>, tables: Tables<A>, auditor: Auditor<A>) -> Self {
         Self {
@@ -168,6 +174,7 @@ impl<A: Addr> Compiler<A> {
             rechosen: false,
             healed: 0,
             number: 1,
+            builds: 0,
             idle: IDLE,
         }
     }
@@ -194,14 +201,15 @@ impl<A: Addr> Compiler<A> {
         if !self.heal {
             self.apply(&changes);
         }
+        let mut rest = Duration::ZERO;
         if self.heal || !self.unpublished.is_empty() {
-            self.make(sequence);
+            rest = self.make(sequence);
         }
         // Where no generation could be made, the RIB is ahead of what serves, and known to be.
         if self.unpublished.is_empty() {
             self.audit(&probes);
         }
-        self.shared.log.done();
+        self.shared.log.done(rest);
         true
     }
 
@@ -250,18 +258,24 @@ impl<A: Addr> Compiler<A> {
         self.rechosen |= self.tables.choice.review(&self.tables.routes, changes.len());
     }
 
-    /// Makes and publishes a generation of what the tables are now.
-    fn make(&mut self, sequence: u64) {
+    /// Makes and publishes a generation of what the tables are now; says how long to rest then.
+    fn make(&mut self, sequence: u64) -> Duration {
         let started = Instant::now();
         let made = match self.patched() {
             Some(made) => {
                 self.shared.counters.patches.add(1);
+                self.builds = 0;
                 Some(made)
             }
-            None => self.built(),
+            None => {
+                self.builds += 1;
+                self.built()
+            }
         };
-        self.shared.counters.making_ns.add(started.elapsed().as_nanos() as u64);
-        let Some((engine, name)) = made else { return };
+        let took = started.elapsed();
+        self.shared.counters.making_ns.add(took.as_nanos() as u64);
+        let rest = if self.builds > 1 { REST * took } else { Duration::ZERO };
+        let Some((engine, name)) = made else { return rest };
         self.number += 1;
         self.rechosen = false;
         if std::mem::take(&mut self.heal) {
@@ -273,6 +287,7 @@ impl<A: Addr> Compiler<A> {
         self.shared.counters.published(self.shared.log.now(), &std::mem::take(&mut self.arrivals));
         self.shared.counters.generations.add(1);
         self.retired.put(old, std::mem::take(&mut self.unpublished));
+        rest
     }
 
     /// The spare engine, or a copy of the current one, brought up to date; `None` if a build is cheaper, or another

@@ -154,10 +154,10 @@ impl<A: Addr> Log<A> {
         batch
     }
 
-    /// What was cut is published, or was given up.
-    pub(crate) fn done(&self) {
+    /// What was cut is published, or was given up. The compiler would rest for so long, if it may.
+    pub(crate) fn done(&self, rest: Duration) {
         let mut state = lock(&self.state);
-        state.queue.done();
+        state.queue.done(self.now(), rest);
         self.set_full(&state);
         self.to_feed.notify_all();
     }

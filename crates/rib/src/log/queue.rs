@@ -34,6 +34,8 @@ pub(super) struct Queue<A: Addr> {
     oldest: Option<u64>,
     /// When the first change arrived of those that were cut and are not published.
     in_flight: Option<u64>,
+    /// No cut is due before this time, but where too many wait.
+    rests_until: u64,
     arrivals: Arrivals,
     sequence: u64,
 }
@@ -77,6 +79,7 @@ impl<A: Addr> Queue<A> {
             pending: HashMap::new(),
             oldest: None,
             in_flight: None,
+            rests_until: 0,
             arrivals: Arrivals::default(),
             sequence,
         }
@@ -108,7 +111,7 @@ impl<A: Addr> Queue<A> {
         if self.pending.len() >= self.pacing.capacity {
             return Some(Duration::ZERO);
         }
-        let at = since.saturating_add(micros(self.pacing.bucket));
+        let at = since.saturating_add(micros(self.pacing.bucket)).max(self.rests_until);
         Some(Duration::from_micros(at.saturating_sub(now)))
     }
 
@@ -120,9 +123,11 @@ impl<A: Addr> Queue<A> {
         Batch { changes, sequence: self.sequence, arrivals: std::mem::take(&mut self.arrivals) }
     }
 
-    /// What was cut is published, or never will be.
-    pub(super) fn done(&mut self) {
+    /// What was cut is published, or never will be. The next cut is not due before `rest` has passed, or a quarter of
+    /// the time that changes may wait.
+    pub(super) fn done(&mut self, now: u64, rest: Duration) {
         self.in_flight = None;
+        self.rests_until = now.saturating_add(micros(rest.min(self.pacing.late / 4)));
     }
 
     /// Whether all that came is published.
@@ -172,7 +177,7 @@ mod tests {
         assert_eq!(batch.arrivals.0, [(10 * MS, 1), (20 * MS, 1), (30 * MS, 1)]);
         assert_eq!(queue.due(70 * MS), None);
         assert!(!queue.is_idle());
-        queue.done();
+        queue.done(0, Duration::ZERO);
         assert!(queue.is_idle());
     }
 
@@ -187,11 +192,25 @@ mod tests {
         queue.cut();
         queue.push(900 * MS, change("10.0.0.0/8", 2), 2);
         assert!(queue.is_full(1001 * MS), "late while it is in flight");
-        queue.done();
+        queue.done(0, Duration::ZERO);
         assert!(!queue.is_full(1001 * MS));
         assert_eq!(queue.lag(1001 * MS), 101 * MS);
         queue.push(901 * MS, change("11.0.0.0/8", 2), 3);
         assert!(queue.is_full(902 * MS));
         assert_eq!(queue.due(902 * MS), Some(Duration::ZERO), "nothing to be gained by waiting");
+    }
+    #[test]
+    fn a_rest_delays_the_next_cut_but_not_for_long_and_not_where_many_wait() {
+        let mut queue = Queue::new(Pacing { capacity: 2, ..Pacing::default() }, 0);
+        let ms = Duration::from_millis;
+        queue.done(100 * MS, ms(120));
+        queue.push(110 * MS, change("10.0.0.0/8", 1), 1);
+        assert_eq!(queue.due(110 * MS), Some(ms(110)));
+        queue.cut();
+        queue.done(200 * MS, ms(5000));
+        queue.push(210 * MS, change("10.0.0.0/8", 2), 2);
+        assert_eq!(queue.due(210 * MS), Some(ms(240)));
+        queue.push(220 * MS, change("11.0.0.0/8", 2), 3);
+        assert_eq!(queue.due(220 * MS), Some(Duration::ZERO));
     }
 }

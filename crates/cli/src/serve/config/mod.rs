@@ -192,6 +192,9 @@ pub struct Ris {
     pub path: Option<PathBuf>,
     /// Or: connect to this server and read.
     pub connect: Option<SocketAddr>,
+    /// How long the routes of a lost connection, or of a pipe that nobody writes to, serve.
+    #[serde(default = "hold")]
+    pub hold: Time,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -280,7 +283,7 @@ impl Neighbour {
 impl Ris {
     /// What this path gives.
     pub fn of(path: PathBuf) -> Self {
-        Self { name: None, table: None, path: Some(path), connect: None }
+        Self { name: None, table: None, path: Some(path), connect: None, hold: hold() }
     }
 }
 

@@ -10,6 +10,7 @@ use mio::{Registry, Token};
 
 use self::opening::SERVED;
 pub(in crate::net) use self::opening::Via;
+use super::ahead::Ahead;
 use super::outbox::Outbox;
 use super::report::{Happened, Hear, Report, Throttle};
 use super::stream::{Got, Stream, is_interrupted, is_pause};
@@ -47,6 +48,7 @@ pub(in crate::net) struct Link {
     via: Via,
     token: Token,
     line: Line,
+    ahead: Ahead,
     out: Outbox,
     /// Of the connection that is there: when it began, and the bytes that it brought.
     began: Duration,
@@ -87,6 +89,7 @@ impl Link {
             via,
             token,
             line: Line::None,
+            ahead: Ahead::default(),
             out: Outbox::default(),
             began: Duration::ZERO,
             brought: 0,
@@ -183,7 +186,7 @@ impl Link {
             let (Line::Open(stream) | Line::Quiet(stream)) = &mut self.line else {
                 return Ok(false);
             };
-            match stream.read(cx.buffer) {
+            match self.ahead.read(stream, cx.buffer) {
                 Ok(Got::Bytes(bytes)) => {
                     left = left.saturating_sub(bytes);
                     self.take(bytes, cx)?;
@@ -197,6 +200,9 @@ impl Link {
                 Err(error) if is_interrupted(&error) => {}
                 Err(error) => self.close(&error.to_string(), cx),
             }
+        }
+        if let Line::Open(stream) = &mut self.line {
+            self.ahead.fill(stream, cx.buffer);
         }
         Ok(true)
     }
@@ -272,6 +278,7 @@ impl Link {
             Line::Opening(stream) | Line::Quiet(stream) => (stream, false),
         };
         stream.deregister(cx.registry);
+        self.ahead.clear();
         let out = std::mem::take(&mut self.out);
         if !out.is_empty() {
             cx.farewells.push((stream, out));
