@@ -1,3 +1,7 @@
 //! Tests of the crate from outside.
 
+mod changes;
+mod extract;
 mod flow;
+mod search;
+mod sets;
