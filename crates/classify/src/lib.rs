@@ -15,6 +15,7 @@ mod form;
 mod hash;
 mod miniflow;
 mod search;
+pub mod steps;
 mod subtable;
 
 pub use batch::Batch;

@@ -1,5 +1,7 @@
 //! Our form: packets in the lanes of a vector while there are many, subtables when few are left.
 
+use std::hint::black_box;
+
 use fibula_simd::{Kernel, Lanes, Simd};
 
 use super::{Exact, Ranked, Search};
@@ -7,7 +9,6 @@ use crate::WORDS;
 use crate::batch::{Batch, STRIDE};
 use crate::cache::Cache;
 use crate::hash::{Hashed, Keys, mix, product};
-use crate::miniflow::bits;
 use crate::subtable::{Subtable, filter_bits};
 
 /// Subtables of a group: one vector of them, or several.
@@ -82,8 +83,10 @@ pub(crate) struct Scratch {
     /// The packets in them.
     packets: Vec<u64>,
     hashes: Vec<u64>,
-    /// Hashes and rows that passed the filter.
-    passed: [Vec<u64>; 2],
+    /// For each row the place of its word in the filters, and its bits there.
+    tests: [Vec<u64>; 2],
+    /// Packets to be compared at the end.
+    pending: Vec<Pending>,
     whole: Vec<u64>,
 }
 
@@ -94,7 +97,8 @@ impl Default for Scratch {
             columns: vec![0; WORDS * STRIDE],
             packets: room(),
             hashes: room(),
-            passed: [room(), room()],
+            tests: [room(), room()],
+            pending: vec![Pending::default(); 2 * Batch::MAX],
             whole: room(),
         }
     }
@@ -161,6 +165,7 @@ impl Kernel for Packed<'_> {
             left: search.batch.len(),
             live: Live::first(search.batch.len()),
             is_packed: false,
+            pending: 0,
             search,
             plan,
             scratch,
@@ -171,11 +176,20 @@ impl Kernel for Packed<'_> {
             run.table(rank);
             rank += 1;
         }
-        if run.left > 0 {
-            run.last(rank);
+        for row in run.live.iter() {
+            run.packet_from(run.packet(row), rank);
         }
+        run.settle();
         run.learn();
     }
+}
+
+/// A packet that a subtable's filter let pass: it is compared at the end, with all others.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pending {
+    packet: u32,
+    rank: u32,
+    hash: u64,
 }
 
 /// A search on its way.
@@ -186,23 +200,18 @@ struct Run<'a, S> {
     scratch: &'a mut Scratch,
     /// Rows in the columns.
     rows: usize,
-    /// Those of them that are searched for.
+    /// Those of them that no filter let pass yet.
     live: Live,
     /// How many these are.
     left: usize,
     /// The columns are the scratch's, not the batch's.
     is_packed: bool,
+    /// Packets in the scratch's list.
+    pending: usize,
 }
 
-impl<S: Simd> Run<'_, S> {
+impl<'a, S: Simd> Run<'a, S> {
     const N: usize = S::Lanes::<u64>::N;
-
-    #[inline(always)]
-    fn columns(&self) -> &[u64] {
-        let columns =
-            if self.is_packed { &self.scratch.columns } else { &self.search.batch.columns };
-        &columns[..WORDS * STRIDE]
-    }
 
     /// The packet in a row.
     #[inline(always)]
@@ -210,13 +219,51 @@ impl<S: Simd> Run<'_, S> {
         if self.is_packed { self.scratch.packets[row] as usize } else { row }
     }
 
-    /// A row has its number.
+    /// The subtable of a rank.
     #[inline(always)]
-    fn found(&mut self, row: usize, number: u32) {
-        let packet = self.packet(row);
-        self.search.numbers[packet] = number;
-        self.live.remove(row);
-        self.left -= 1;
+    fn ranked(&self, rank: usize) -> Option<&'a Subtable> {
+        self.search.cache.subtables.get(self.search.order.get(rank)?.at as usize)
+    }
+
+    /// A filter let a packet pass: its bucket is asked for.
+    #[inline(always)]
+    fn pend(&mut self, table: &Subtable, packet: usize, rank: usize, hash: u64) {
+        table.prefetch(hash as u32);
+        if let Some(to) = self.scratch.pending.get_mut(self.pending) {
+            *to = Pending { packet: packet as u32, rank: rank as u32, hash };
+            self.pending += 1;
+        }
+    }
+
+    /// Compares all that pend. The few that a filter should not have let pass are searched for behind it.
+    #[inline(always)]
+    fn settle(&mut self) {
+        while self.pending > 0 {
+            // In two passes, so that the records of many are on their way together.
+            let end = self.pending;
+            for i in 0..end {
+                let Pending { rank, hash, .. } = self.scratch.pending[i];
+                if let Some(table) = self.ranked(rank as usize) {
+                    table.prefetch_record(self.simd, Hashed::of_long(hash));
+                }
+            }
+            for i in 0..end {
+                let Pending { packet, rank, hash } = self.scratch.pending[i];
+                let (packet, rank) = (packet as usize, rank as usize);
+                let Some(table) = self.ranked(rank) else { continue };
+                match find(self.simd, table, hash, &self.search.batch.columns, packet) {
+                    Some(number) => {
+                        self.search.numbers[packet] = number;
+                        self.search.order[rank].hits += 1;
+                        self.search.counts.hits += 1;
+                    }
+                    None => self.packet_from(packet, rank + 1),
+                }
+            }
+            // A packet pends once at a time: twice the packets have room.
+            self.scratch.pending.copy_within(end..self.pending, 0);
+            self.pending -= end;
+        }
     }
 
     /// Whole flows.
@@ -257,95 +304,72 @@ impl<S: Simd> Run<'_, S> {
     fn table(&mut self, rank: usize) {
         let ranked = self.search.order[rank];
         let Some(table) = self.search.cache.subtables.get(ranked.at as usize) else { return };
-        let mut at = 0;
-        while at + UNROLL * Self::N <= self.rows {
-            self.hash::<UNROLL>(table, at);
-            at += UNROLL * Self::N;
-        }
-        while at < self.rows {
-            self.hash::<1>(table, at);
-            at += Self::N;
-        }
+        let columns =
+            if self.is_packed { &self.scratch.columns } else { &self.search.batch.columns };
+        hash_all(self.simd, table, &columns[..WORDS * STRIDE], self.rows, &mut self.scratch.hashes);
         let tried = self.left;
         // Where most packets have their megaflow the filter would let them pass.
-        let passed = match 2 * ranked.found > ranked.tried {
-            true => self.all(),
-            false => self.filter(table),
-        };
-        for i in 0..passed {
-            table.prefetch(self.scratch.passed[0][i] as u32);
-        }
-        for i in 0..passed {
-            let (hash, row) = (self.scratch.passed[0][i], self.scratch.passed[1][i] as usize);
-            if let Some(number) = find(self.simd, table, hash, self.columns(), row) {
-                self.found(row, number);
+        if 2 * ranked.found > ranked.tried {
+            self.compare_all(table, rank);
+        } else {
+            for row in self.filter(table).iter() {
+                self.pend(table, self.packet(row), rank, self.scratch.hashes[row]);
+                self.live.remove(row);
+                self.left -= 1;
             }
         }
-        let hits = (tried - self.left) as u64;
+        let gone = (tried - self.left) as u64;
         let rank = &mut self.search.order[rank];
-        rank.hits += hits;
-        (rank.found, rank.tried) = (rank.found + hits, rank.tried + tried as u64);
-        self.search.counts.hits += hits;
+        (rank.found, rank.tried) = (rank.found + gone, rank.tried + tried as u64);
         self.search.counts.subtables += tried as u64;
-        if hits > 0 {
+        if gone > 0 {
             self.pack();
         }
     }
 
-    /// Hashes some vectors of rows.
+    /// Compares all live rows with the megaflows of a subtable.
     #[inline(always)]
-    fn hash<const U: usize>(&mut self, table: &Subtable, at: usize) {
-        let mut sums = [S::Lanes::splat(self.simd, 0u64); U];
-        let columns = self.columns();
-        for (word, mask, key) in table.words.with_keys() {
-            let column = &columns[word * STRIDE..][..STRIDE];
-            let [mask, key] = [mask, key].map(|number| S::Lanes::splat(self.simd, number));
-            for (i, sum) in sums.iter_mut().enumerate() {
-                let words = S::Lanes::load(self.simd, column, at + i * Self::N);
-                *sum = sum.add64(product(words.and(mask), key));
+    fn compare_all(&mut self, table: &Subtable, rank: usize) {
+        for row in self.live.iter() {
+            table.prefetch(self.scratch.hashes[row] as u32);
+        }
+        let tried = self.left;
+        for row in self.live.iter() {
+            let (hash, packet) = (self.scratch.hashes[row], self.packet(row));
+            if let Some(number) = find(self.simd, table, hash, &self.search.batch.columns, packet) {
+                self.search.numbers[packet] = number;
+                self.live.remove(row);
+                self.left -= 1;
             }
         }
-        for (i, sum) in sums.into_iter().enumerate() {
-            mix(sum).store(&mut self.scratch.hashes, at + i * Self::N);
-        }
+        let hits = (tried - self.left) as u64;
+        self.search.order[rank].hits += hits;
+        self.search.counts.hits += hits;
     }
 
-    /// The live rows and their hashes that a subtable's filter lets pass: how many.
+    /// The live rows that a subtable's filter lets pass; their hashes stay where they are.
     #[inline(always)]
-    fn filter(&mut self, table: &Subtable) -> usize {
-        let simd = self.simd;
-        let [start, len] = [table.filter.start, table.filter.len]
-            .map(|number| S::Lanes::splat(simd, number as u64));
-        let filters = &self.search.cache.filters[..];
-        let mut n = 0;
+    fn filter(&mut self, table: &Subtable) -> Live {
+        let (simd, filters) = (self.simd, &self.search.cache.filters[..]);
+        let start = S::Lanes::splat(simd, table.filter.start as u64);
+        let len = S::Lanes::splat(simd, table.filter.len as u64);
+        let [places, bits] = &mut self.scratch.tests;
         for at in (0..self.rows).step_by(Self::N) {
             let hashes = S::Lanes::load(simd, &self.scratch.hashes, at);
-            let pass = passes(hashes, start, len, filters) & self.live.from(at);
-            n = self.keep(hashes, at, pass, n);
+            start.add64(hashes.mul_low(len).srl64(32)).store(places, at);
+            filter_bits(hashes).store(bits, at);
         }
-        n
-    }
-
-    /// The live rows and their hashes: how many.
-    #[inline(always)]
-    fn all(&mut self) -> usize {
-        let mut n = 0;
-        for at in (0..self.rows).step_by(Self::N) {
-            let hashes = S::Lanes::load(self.simd, &self.scratch.hashes, at);
-            n = self.keep(hashes, at, self.live.from(at), n);
+        let mut live = self.live;
+        let last = filters.len() - 1;
+        for (word, from) in live.0.iter_mut().zip((0..self.rows).step_by(64)) {
+            let rows = from..self.rows.min(from + 64);
+            let tests = places[rows.clone()].iter().zip(&bits[rows]);
+            let pass = tests.enumerate().fold(0, |pass, (row, (place, bits))| {
+                pass | u64::from(filters[*place as usize & last] & bits == *bits) << row
+            });
+            *word &= pass;
         }
-        n
-    }
-
-    #[inline(always)]
-    fn keep(&mut self, hashes: S::Lanes<u64>, at: usize, chosen: u16, n: usize) -> usize {
-        let count = S::Lanes::<u64>::count(chosen);
-        if count > 0 {
-            let [to_hashes, to_rows] = &mut self.scratch.passed;
-            hashes.pack(chosen).store(to_hashes, n);
-            S::Lanes::load(self.simd, &ROWS, at).pack(chosen).store(to_rows, n);
-        }
-        n + count
+        live
     }
 
     /// Moves the rows that are left together, if that saves a quarter of the vectors.
@@ -389,22 +413,13 @@ impl<S: Simd> Run<'_, S> {
         self.live = Live::first(self.left);
     }
 
-    /// Searches for each row that is left in a group of subtables at once.
+    /// Searches for a packet from a subtable on, a group of them at once, until a filter lets it pass.
     #[inline(always)]
-    fn last(&mut self, from: usize) {
-        for row in self.live.iter() {
-            let tried = self.row(row, from);
-            self.search.counts.subtables += tried as u64;
-        }
-    }
-
-    /// Searches for a row from a subtable on: in how many.
-    #[inline(always)]
-    fn row(&mut self, row: usize, from: usize) -> usize {
+    fn packet_from(&mut self, packet: usize, from: usize) {
         let (simd, plan) = (self.simd, self.plan);
         let filters = &self.search.cache.filters[..];
+        let columns = &self.search.batch.columns[..WORDS * STRIDE];
         let mut hashes = [0; GROUP];
-        let mut tried = 0;
         for g in from / GROUP..plan.groups.len() {
             let group = &plan.groups[g];
             let masks = &plan.masks[g * plan.words.len()..][..plan.words.len()];
@@ -412,35 +427,31 @@ impl<S: Simd> Run<'_, S> {
             for at in (0..GROUP).step_by(Self::N) {
                 let mut sum = S::Lanes::load(simd, &group.base, at);
                 for ((word, key), masks) in plan.words.iter().zip(&plan.keys).zip(masks) {
-                    let value = self.columns()[word * STRIDE + row];
-                    let [value, key] = [value, *key].map(|number| S::Lanes::splat(simd, number));
+                    let value = columns[word * STRIDE + packet];
+                    let (value, key) = (S::Lanes::splat(simd, value), S::Lanes::splat(simd, *key));
                     let masked = value.and(S::Lanes::load(simd, masks, at));
                     sum = sum.add64(product(masked, key));
                 }
                 let hash = mix(sum);
                 hash.store(&mut hashes, at);
-                let [start, len] =
-                    [&group.start, &group.len].map(|lane| S::Lanes::load(simd, lane, at));
+                let start = S::Lanes::load(simd, &group.start, at);
+                let len = S::Lanes::load(simd, &group.len, at);
                 let lanes = u32::from(passes(hash, start, len, filters)) & ((1 << Self::N) - 1);
                 pass |= lanes << at;
             }
             let skip = from.saturating_sub(g * GROUP);
-            let tables = GROUP.min(self.search.order.len() - g * GROUP);
-            for lane in bits(pass >> skip << skip) {
-                let ranked = self.search.order[g * GROUP + lane];
-                let Some(table) = self.search.cache.subtables.get(ranked.at as usize) else {
-                    continue;
-                };
-                if let Some(number) = find(simd, table, hashes[lane], self.columns(), row) {
-                    self.found(row, number);
-                    self.search.order[g * GROUP + lane].hits += 1;
-                    self.search.counts.hits += 1;
-                    return tried + lane + 1 - skip;
+            pass = pass >> skip << skip;
+            if pass != 0 {
+                let lane = pass.trailing_zeros() as usize;
+                let rank = g * GROUP + lane;
+                self.search.counts.subtables += (rank + 1 - from) as u64;
+                if let Some(table) = self.ranked(rank) {
+                    self.pend(table, packet, rank, hashes[lane]);
                 }
+                return;
             }
-            tried += tables - skip;
         }
-        tried
+        self.search.counts.subtables += self.search.order.len().saturating_sub(from) as u64;
     }
 }
 
@@ -462,4 +473,69 @@ fn find<S: Simd>(simd: S, table: &Subtable, hash: u64, columns: &[u64], row: usi
         };
         words.fold(0, differ) == 0
     })
+}
+
+/// Hashes the rows under a subtable's mask.
+#[inline(always)]
+fn hash_all<S: Simd>(simd: S, table: &Subtable, columns: &[u64], rows: usize, to: &mut [u64]) {
+    let lanes = S::Lanes::<u64>::N;
+    let mut at = 0;
+    while at + UNROLL * lanes <= rows {
+        hash::<S, UNROLL>(simd, table, columns, at, to);
+        at += UNROLL * lanes;
+    }
+    while at < rows {
+        hash::<S, 1>(simd, table, columns, at, to);
+        at += lanes;
+    }
+}
+
+/// Hashes some vectors of rows.
+#[inline(always)]
+fn hash<S: Simd, const U: usize>(
+    simd: S,
+    table: &Subtable,
+    columns: &[u64],
+    at: usize,
+    to: &mut [u64],
+) {
+    let lanes = S::Lanes::<u64>::N;
+    let mut sums = [S::Lanes::splat(simd, 0u64); U];
+    for (word, mask, key) in table.words.with_keys() {
+        let column = &columns[word * STRIDE..][..STRIDE];
+        // One by one: what arrays have for it is not always inlined.
+        let (mask, key) = (S::Lanes::splat(simd, mask), S::Lanes::splat(simd, key));
+        for (i, sum) in sums.iter_mut().enumerate() {
+            let words = S::Lanes::load(simd, column, at + i * lanes);
+            *sum = sum.add64(product(words.and(mask), key));
+        }
+    }
+    for (i, sum) in sums.into_iter().enumerate() {
+        mix(sum).store(to, at + i * lanes);
+    }
+}
+
+/// The hashes alone, again and again: what [`steps`](crate::steps) measures.
+pub(crate) struct Hashes<'a> {
+    pub(crate) cache: &'a Cache,
+    pub(crate) batch: &'a Batch,
+    pub(crate) visits: &'a [(usize, u32)],
+    pub(crate) times: usize,
+}
+
+impl Kernel for Hashes<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let mut hashes = [0; STRIDE];
+        for _ in 0..self.times {
+            for (at, live) in self.visits {
+                let Some(table) = self.cache.subtables.get(*at) else { continue };
+                let (columns, rows) = (&self.batch.columns, live.count_ones() as usize);
+                hash_all(simd, table, columns, rows, &mut hashes);
+                black_box(&mut hashes);
+            }
+        }
+    }
 }
