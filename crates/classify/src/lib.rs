@@ -14,9 +14,13 @@ mod flow;
 mod form;
 mod hash;
 mod miniflow;
+#[cfg(test)]
+mod model;
+mod publish;
 mod search;
 pub mod steps;
 mod subtable;
+mod sync;
 
 pub use batch::Batch;
 pub use cache::{Cache, MISS};
@@ -25,4 +29,5 @@ pub use field::{Field, WORDS};
 pub use flow::{Flow, Mask, Match};
 pub use form::Form;
 pub use miniflow::Miniflow;
+pub use publish::{Reader, Writer};
 pub use search::{Counts, EXACT, Searcher};
