@@ -13,8 +13,16 @@ use crate::subtable::{Subtable, filter_bits};
 
 /// Subtables of a group: one vector of them, or several.
 const GROUP: usize = 8;
-/// Packets up to which the lanes have subtables.
+/// Packets up to which the lanes have subtables, not packets, where a large part of them has its megaflow in the
+/// next subtable.
 const FEW: usize = 8;
+
+/// The same elsewhere, by the subtables that are left. With packets in the lanes a subtable takes some 50 ns, and
+/// 0.8 more for each of the packets, which grow fewer; with subtables in the lanes a packet takes 20 ns for each
+/// group of eight, and half of the groups (measured on Zen 4). This is where the two are the same.
+const fn few(subtables: usize) -> usize {
+    800 * subtables / (7 * subtables + 160)
+}
 /// Vectors of packets that are hashed at a time.
 const UNROLL: usize = 4;
 
@@ -30,6 +38,8 @@ pub(crate) struct Plan {
     /// For each group and word the masks.
     masks: Vec<Lane>,
     groups: Vec<Group>,
+    /// The first so many subtables have each a quarter or more of the hits from there on.
+    dense: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -71,6 +81,15 @@ impl Plan {
             });
         }
         plan.words = words;
+        let mut rest: u64 = order.iter().map(|rank| rank.hits).sum();
+        plan.dense = order
+            .iter()
+            .take_while(|rank| {
+                let is_dense = 4 * rank.hits >= rest;
+                rest -= rank.hits;
+                is_dense
+            })
+            .count();
         plan
     }
 }
@@ -85,6 +104,8 @@ pub(crate) struct Scratch {
     hashes: Vec<u64>,
     /// For each row the place of its word in the filters, and its bits there.
     tests: [Vec<u64>; 2],
+    /// Packets that subtables in the lanes are searched for.
+    rest: [u32; Batch::MAX],
     /// Packets to be compared at the end.
     pending: Vec<Pending>,
     whole: Vec<u64>,
@@ -98,6 +119,7 @@ impl Default for Scratch {
             packets: room(),
             hashes: room(),
             tests: [room(), room()],
+            rest: [0; Batch::MAX],
             pending: vec![Pending::default(); 2 * Batch::MAX],
             whole: room(),
         }
@@ -172,13 +194,13 @@ impl Kernel for Packed<'_> {
         };
         run.exact();
         let mut rank = 0;
-        while run.left > FEW && rank < run.search.order.len() {
+        let tables = run.search.order.len();
+        let few = |rank| if rank < plan.dense { FEW } else { few(tables - rank) };
+        while rank < tables && run.left > few(rank) {
             run.table(rank);
             rank += 1;
         }
-        for row in run.live.iter() {
-            run.packet_from(run.packet(row), rank);
-        }
+        run.last(rank);
         run.settle();
         run.learn();
     }
@@ -413,36 +435,56 @@ impl<'a, S: Simd> Run<'a, S> {
         self.live = Live::first(self.left);
     }
 
-    /// Searches for a packet from a subtable on, a group of them at once, until a filter lets it pass.
+    /// Searches for all live rows from a subtable on, a group of them at once, until a filter lets them pass. No
+    /// branch depends on a packet.
+    #[inline(always)]
+    fn last(&mut self, from: usize) {
+        let mut rest = 0;
+        for row in self.live.iter() {
+            self.scratch.rest[rest % Batch::MAX] = self.packet(row) as u32;
+            rest += 1;
+        }
+        for g in from / GROUP..self.plan.groups.len() {
+            let first = (g * GROUP).max(from);
+            let (begin, mut left) = (self.pending, 0);
+            for i in 0..rest {
+                let packet = self.scratch.rest[i % Batch::MAX];
+                let (pass, hashes) = self.group(packet as usize, g);
+                let pass = pass >> (first % GROUP) << (first % GROUP);
+                let lane = pass.trailing_zeros() as usize % GROUP;
+                let rank = (g * GROUP + lane) as u32;
+                if let Some(to) = self.scratch.pending.get_mut(self.pending) {
+                    *to = Pending { packet, rank, hash: hashes[lane] };
+                }
+                self.pending += usize::from(pass != 0);
+                self.scratch.rest[left % Batch::MAX] = packet;
+                left += usize::from(pass == 0);
+            }
+            for i in begin..self.pending {
+                let Pending { rank, hash, .. } = self.scratch.pending[i];
+                self.search.counts.subtables += u64::from(rank) + 1 - first as u64;
+                if let Some(table) = self.ranked(rank as usize) {
+                    table.prefetch(hash as u32);
+                }
+            }
+            let tables = self.search.order.len().min((g + 1) * GROUP) - first;
+            self.search.counts.subtables += (left * tables) as u64;
+            rest = left;
+            if rest == 0 {
+                break;
+            }
+        }
+    }
+
+    /// Searches for a packet from a subtable on, until a filter lets it pass.
     #[inline(always)]
     fn packet_from(&mut self, packet: usize, from: usize) {
-        let (simd, plan) = (self.simd, self.plan);
-        let filters = &self.search.cache.filters[..];
-        let columns = &self.search.batch.columns[..WORDS * STRIDE];
-        let mut hashes = [0; GROUP];
-        for g in from / GROUP..plan.groups.len() {
-            let group = &plan.groups[g];
-            let masks = &plan.masks[g * plan.words.len()..][..plan.words.len()];
-            let mut pass = 0u32;
-            for at in (0..GROUP).step_by(Self::N) {
-                let mut sum = S::Lanes::load(simd, &group.base, at);
-                for ((word, key), masks) in plan.words.iter().zip(&plan.keys).zip(masks) {
-                    let value = columns[word * STRIDE + packet];
-                    let (value, key) = (S::Lanes::splat(simd, value), S::Lanes::splat(simd, *key));
-                    let masked = value.and(S::Lanes::load(simd, masks, at));
-                    sum = sum.add64(product(masked, key));
-                }
-                let hash = mix(sum);
-                hash.store(&mut hashes, at);
-                let start = S::Lanes::load(simd, &group.start, at);
-                let len = S::Lanes::load(simd, &group.len, at);
-                let lanes = u32::from(passes(hash, start, len, filters)) & ((1 << Self::N) - 1);
-                pass |= lanes << at;
-            }
+        for g in from / GROUP..self.plan.groups.len() {
             let skip = from.saturating_sub(g * GROUP);
-            pass = pass >> skip << skip;
+            let (pass, hashes) = self.group(packet, g);
+            let pass = pass >> skip << skip;
             if pass != 0 {
-                let lane = pass.trailing_zeros() as usize;
+                let lane = pass.trailing_zeros() as usize % GROUP;
                 let rank = g * GROUP + lane;
                 self.search.counts.subtables += (rank + 1 - from) as u64;
                 if let Some(table) = self.ranked(rank) {
@@ -452,6 +494,32 @@ impl<'a, S: Simd> Run<'a, S> {
             }
         }
         self.search.counts.subtables += self.search.order.len().saturating_sub(from) as u64;
+    }
+
+    /// Which filters of a group let a packet pass, and its hashes for them.
+    #[inline(always)]
+    fn group(&self, packet: usize, g: usize) -> (u32, Lane) {
+        let (simd, plan) = (self.simd, self.plan);
+        let filters = &self.search.cache.filters[..];
+        let columns = &self.search.batch.columns[..WORDS * STRIDE];
+        let group = &plan.groups[g];
+        let masks = &plan.masks[g * plan.words.len()..][..plan.words.len()];
+        let (mut pass, mut hashes) = (0u32, [0; GROUP]);
+        for at in (0..GROUP).step_by(Self::N) {
+            let mut sum = S::Lanes::load(simd, &group.base, at);
+            for ((word, key), masks) in plan.words.iter().zip(&plan.keys).zip(masks) {
+                let value = S::Lanes::splat(simd, columns[word * STRIDE + packet]);
+                let masked = value.and(S::Lanes::load(simd, masks, at));
+                sum = sum.add64(product(masked, S::Lanes::splat(simd, *key)));
+            }
+            let hash = mix(sum);
+            hash.store(&mut hashes, at);
+            let start = S::Lanes::load(simd, &group.start, at);
+            let len = S::Lanes::load(simd, &group.len, at);
+            let lanes = u32::from(passes(hash, start, len, filters)) & ((1 << Self::N) - 1);
+            pass |= lanes << at;
+        }
+        (pass, hashes)
     }
 }
 
