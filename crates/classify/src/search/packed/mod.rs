@@ -1,98 +1,23 @@
 //! Our form: packets in the lanes of a vector while there are many, subtables when few are left.
 
-use std::hint::black_box;
+mod groups;
+mod lanes;
+mod live;
+mod plan;
 
 use fibula_simd::{Kernel, Lanes, Simd};
 
-use super::{Exact, Ranked, Search};
+use super::{Exact, Search};
 use crate::WORDS;
 use crate::batch::{Batch, STRIDE};
-use crate::cache::Cache;
-use crate::hash::{Hashed, Keys, mix, product};
+use crate::hash::Hashed;
 use crate::subtable::{Subtable, filter_bits};
+use lanes::{UNROLL, hash_all};
+use live::{Live, ROWS};
+use plan::{FEW, few};
 
-/// Subtables of a group: one vector of them, or several.
-const GROUP: usize = 8;
-/// Packets up to which the lanes have subtables, not packets, where a large part of them has its megaflow in the
-/// next subtable.
-const FEW: usize = 8;
-
-/// The same elsewhere, by the subtables that are left. With packets in the lanes a subtable takes some 50 ns, and
-/// 0.8 more for each of the packets, which grow fewer; with subtables in the lanes a packet takes 20 ns for each
-/// group of eight, and half of the groups (measured on Zen 4). This is where the two are the same.
-const fn few(subtables: usize) -> usize {
-    800 * subtables / (7 * subtables + 160)
-}
-/// Vectors of packets that are hashed at a time.
-const UNROLL: usize = 4;
-
-/// A word of a group: of each subtable its mask.
-type Lane = [u64; GROUP];
-
-/// The subtables in the order of search, in groups, one subtable a lane.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Plan {
-    /// The words that some mask has.
-    words: Vec<usize>,
-    keys: Vec<u64>,
-    /// For each group and word the masks.
-    masks: Vec<Lane>,
-    groups: Vec<Group>,
-    /// The first so many subtables have each a quarter or more of the hits from there on.
-    dense: usize,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Group {
-    /// What words add to the sum that the subtable's mask does not have, less than nothing.
-    base: Lane,
-    /// Where the filter begins; without a subtable at the word that lets nothing pass.
-    start: Lane,
-    /// The words of the filter.
-    len: Lane,
-}
-
-impl Plan {
-    pub(crate) fn new(cache: &Cache, order: &[Ranked]) -> Self {
-        let tables: Vec<&Subtable> =
-            order.iter().filter_map(|rank| cache.subtables.get(rank.at as usize)).collect();
-        let all = tables.iter().fold([0; WORDS], |all: [u64; WORDS], table| {
-            std::array::from_fn(|word| all[word] | table.mask.words()[word])
-        });
-        let words: Vec<usize> = (0..WORDS).filter(|word| all[*word] != 0).collect();
-        let keys: &Keys = &cache.keys;
-        let mut plan =
-            Self { keys: words.iter().map(|word| keys[*word]).collect(), ..Self::default() };
-        for tables in tables.chunks(GROUP) {
-            let of = |each: &dyn Fn(&Subtable) -> u64| -> Lane {
-                std::array::from_fn(|lane| tables.get(lane).map_or(0, |table| each(table)))
-            };
-            for word in &words {
-                plan.masks.push(of(&|table| table.mask.words()[*word]));
-            }
-            let nothing = |word: &usize| (keys[*word] & 0xffff_ffff) * (keys[*word] >> 32);
-            plan.groups.push(Group {
-                base: of(&|table| {
-                    let others = words.iter().filter(|word| table.mask.words()[**word] == 0);
-                    others.fold(0, |sum: u64, word| sum.wrapping_sub(nothing(word)))
-                }),
-                start: of(&|table| table.filter.start as u64),
-                len: of(&|table| table.filter.len as u64),
-            });
-        }
-        plan.words = words;
-        let mut rest: u64 = order.iter().map(|rank| rank.hits).sum();
-        plan.dense = order
-            .iter()
-            .take_while(|rank| {
-                let is_dense = 4 * rank.hits >= rest;
-                rest -= rank.hits;
-                is_dense
-            })
-            .count();
-        plan
-    }
-}
+pub(crate) use lanes::Hashes;
+pub(crate) use plan::Plan;
 
 /// Room for what is computed on the way.
 #[derive(Clone, Debug)]
@@ -123,48 +48,6 @@ impl Default for Scratch {
             pending: vec![Pending::default(); 2 * Batch::MAX],
             whole: room(),
         }
-    }
-}
-
-/// The numbers 0, 1, 2 and so on: the rows of a batch.
-static ROWS: [u64; STRIDE] = {
-    let (mut rows, mut at) = ([0; STRIDE], 0);
-    while at < STRIDE {
-        rows[at] = at as u64;
-        at += 1;
-    }
-    rows
-};
-
-/// A set of rows.
-#[derive(Clone, Copy)]
-struct Live([u64; Batch::MAX / 64 + 1]);
-
-impl Live {
-    fn first(n: usize) -> Self {
-        Self(std::array::from_fn(|i| match n.saturating_sub(64 * i) {
-            64.. => u64::MAX,
-            n => (1 << n) - 1,
-        }))
-    }
-    #[inline(always)]
-    fn remove(&mut self, row: usize) {
-        self.0[row / 64] &= !(1 << (row % 64));
-    }
-    /// Sixteen rows, of which the first is a multiple of the lanes.
-    #[inline(always)]
-    fn from(&self, row: usize) -> u16 {
-        (self.0[row / 64] >> (row % 64)) as u16
-    }
-    /// Of so many words.
-    fn iter(self) -> impl Iterator<Item = usize> {
-        (0..).step_by(64).zip(self.0).flat_map(|(first, mut word)| {
-            std::iter::from_fn(move || {
-                let row = (word != 0).then(|| first + word.trailing_zeros() as usize);
-                word &= word.wrapping_sub(1);
-                row
-            })
-        })
     }
 }
 
@@ -434,101 +317,6 @@ impl<'a, S: Simd> Run<'a, S> {
         self.rows = self.left;
         self.live = Live::first(self.left);
     }
-
-    /// Searches for all live rows from a subtable on, a group of them at once, until a filter lets them pass. No
-    /// branch depends on a packet.
-    #[inline(always)]
-    fn last(&mut self, from: usize) {
-        let mut rest = 0;
-        for row in self.live.iter() {
-            self.scratch.rest[rest % Batch::MAX] = self.packet(row) as u32;
-            rest += 1;
-        }
-        for g in from / GROUP..self.plan.groups.len() {
-            let first = (g * GROUP).max(from);
-            let (begin, mut left) = (self.pending, 0);
-            for i in 0..rest {
-                let packet = self.scratch.rest[i % Batch::MAX];
-                let (pass, hashes) = self.group(packet as usize, g);
-                let pass = pass >> (first % GROUP) << (first % GROUP);
-                let lane = pass.trailing_zeros() as usize % GROUP;
-                let rank = (g * GROUP + lane) as u32;
-                if let Some(to) = self.scratch.pending.get_mut(self.pending) {
-                    *to = Pending { packet, rank, hash: hashes[lane] };
-                }
-                self.pending += usize::from(pass != 0);
-                self.scratch.rest[left % Batch::MAX] = packet;
-                left += usize::from(pass == 0);
-            }
-            for i in begin..self.pending {
-                let Pending { rank, hash, .. } = self.scratch.pending[i];
-                self.search.counts.subtables += u64::from(rank) + 1 - first as u64;
-                if let Some(table) = self.ranked(rank as usize) {
-                    table.prefetch(hash as u32);
-                }
-            }
-            let tables = self.search.order.len().min((g + 1) * GROUP) - first;
-            self.search.counts.subtables += (left * tables) as u64;
-            rest = left;
-            if rest == 0 {
-                break;
-            }
-        }
-    }
-
-    /// Searches for a packet from a subtable on, until a filter lets it pass.
-    #[inline(always)]
-    fn packet_from(&mut self, packet: usize, from: usize) {
-        for g in from / GROUP..self.plan.groups.len() {
-            let skip = from.saturating_sub(g * GROUP);
-            let (pass, hashes) = self.group(packet, g);
-            let pass = pass >> skip << skip;
-            if pass != 0 {
-                let lane = pass.trailing_zeros() as usize % GROUP;
-                let rank = g * GROUP + lane;
-                self.search.counts.subtables += (rank + 1 - from) as u64;
-                if let Some(table) = self.ranked(rank) {
-                    self.pend(table, packet, rank, hashes[lane]);
-                }
-                return;
-            }
-        }
-        self.search.counts.subtables += self.search.order.len().saturating_sub(from) as u64;
-    }
-
-    /// Which filters of a group let a packet pass, and its hashes for them.
-    #[inline(always)]
-    fn group(&self, packet: usize, g: usize) -> (u32, Lane) {
-        let (simd, plan) = (self.simd, self.plan);
-        let filters = &self.search.cache.filters[..];
-        let columns = &self.search.batch.columns[..WORDS * STRIDE];
-        let group = &plan.groups[g];
-        let masks = &plan.masks[g * plan.words.len()..][..plan.words.len()];
-        let (mut pass, mut hashes) = (0u32, [0; GROUP]);
-        for at in (0..GROUP).step_by(Self::N) {
-            let mut sum = S::Lanes::load(simd, &group.base, at);
-            for ((word, key), masks) in plan.words.iter().zip(&plan.keys).zip(masks) {
-                let value = S::Lanes::splat(simd, columns[word * STRIDE + packet]);
-                let masked = value.and(S::Lanes::load(simd, masks, at));
-                sum = sum.add64(product(masked, S::Lanes::splat(simd, *key)));
-            }
-            let hash = mix(sum);
-            hash.store(&mut hashes, at);
-            let start = S::Lanes::load(simd, &group.start, at);
-            let len = S::Lanes::load(simd, &group.len, at);
-            let lanes = u32::from(passes(hash, start, len, filters)) & ((1 << Self::N) - 1);
-            pass |= lanes << at;
-        }
-        (pass, hashes)
-    }
-}
-
-/// Which lanes' hashes a filter lets pass.
-#[inline(always)]
-fn passes<V: Lanes<Word = u64>>(hash: V, start: V, len: V, filters: &[u64]) -> u16 {
-    let bits = filter_bits(hash);
-    let words = start.add64(hash.mul_low(len).srl64(32)).pick(filters);
-    words.and(bits).equal(bits)
 }
 
 /// The megaflow of a row in a subtable.
@@ -541,69 +329,4 @@ fn find<S: Simd>(simd: S, table: &Subtable, hash: u64, columns: &[u64], row: usi
         };
         words.fold(0, differ) == 0
     })
-}
-
-/// Hashes the rows under a subtable's mask.
-#[inline(always)]
-fn hash_all<S: Simd>(simd: S, table: &Subtable, columns: &[u64], rows: usize, to: &mut [u64]) {
-    let lanes = S::Lanes::<u64>::N;
-    let mut at = 0;
-    while at + UNROLL * lanes <= rows {
-        hash::<S, UNROLL>(simd, table, columns, at, to);
-        at += UNROLL * lanes;
-    }
-    while at < rows {
-        hash::<S, 1>(simd, table, columns, at, to);
-        at += lanes;
-    }
-}
-
-/// Hashes some vectors of rows.
-#[inline(always)]
-fn hash<S: Simd, const U: usize>(
-    simd: S,
-    table: &Subtable,
-    columns: &[u64],
-    at: usize,
-    to: &mut [u64],
-) {
-    let lanes = S::Lanes::<u64>::N;
-    let mut sums = [S::Lanes::splat(simd, 0u64); U];
-    for (word, mask, key) in table.words.with_keys() {
-        let column = &columns[word * STRIDE..][..STRIDE];
-        // One by one: what arrays have for it is not always inlined.
-        let (mask, key) = (S::Lanes::splat(simd, mask), S::Lanes::splat(simd, key));
-        for (i, sum) in sums.iter_mut().enumerate() {
-            let words = S::Lanes::load(simd, column, at + i * lanes);
-            *sum = sum.add64(product(words.and(mask), key));
-        }
-    }
-    for (i, sum) in sums.into_iter().enumerate() {
-        mix(sum).store(to, at + i * lanes);
-    }
-}
-
-/// The hashes alone, again and again: what [`steps`](crate::steps) measures.
-pub(crate) struct Hashes<'a> {
-    pub(crate) cache: &'a Cache,
-    pub(crate) batch: &'a Batch,
-    pub(crate) visits: &'a [(usize, u32)],
-    pub(crate) times: usize,
-}
-
-impl Kernel for Hashes<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        let mut hashes = [0; STRIDE];
-        for _ in 0..self.times {
-            for (at, live) in self.visits {
-                let Some(table) = self.cache.subtables.get(*at) else { continue };
-                let (columns, rows) = (&self.batch.columns, live.count_ones() as usize);
-                hash_all(simd, table, columns, rows, &mut hashes);
-                black_box(&mut hashes);
-            }
-        }
-    }
 }
