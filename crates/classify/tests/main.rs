@@ -5,3 +5,4 @@ mod extract;
 mod flow;
 mod search;
 mod sets;
+mod threads;
