@@ -36,7 +36,7 @@ fn hashes_of_a_batch() {
 #[test]
 fn throughput_by_subtables() {
     let head =
-        "form,isa,batch,subtables,megaflows,traversed,mpps,lookup_ns,search_ns,bytes_per_megaflow";
+        "form,isa,batch,subtables,megaflows,traversed,mpps,lookup_ns,extract_ns,bytes_per_megaflow";
     for extra in [&[][..], &["--tagged", "30"]] {
         let args = [&["--figure", "9", "--tables", "1,4", "--batch", "32,64"], extra].concat();
         let rows = rows(&args, head);

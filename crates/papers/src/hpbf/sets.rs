@@ -1,5 +1,7 @@
 //! Caches and packets of the experiments.
 
+use std::hint::black_box;
+
 use fibula_classify::{Batch, Cache, Context, Field, Flow, Form, MISS, Mask, Match, Searcher};
 use fibula_packet::{Frame, LinkType};
 use fibula_simd::Isa;
@@ -94,9 +96,7 @@ impl Set {
     /// A batch of some of the packets.
     pub fn batch(&self, form: Form, packets: std::ops::Range<usize>) -> Batch {
         let mut batch = Batch::new(form);
-        for bytes in &self.frames[packets] {
-            batch.push_frame(&Frame::parse(LinkType::Ethernet, bytes), &PORT);
-        }
+        fill(&mut batch, &self.frames[packets]);
         batch
     }
 
@@ -127,10 +127,24 @@ pub fn run(
 ) {
     let mut batch = Batch::new(cache.form());
     for (frames, numbers) in frames.chunks(together).zip(numbers.chunks_mut(together)) {
-        batch.clear();
-        for bytes in frames {
-            batch.push_frame(&Frame::parse(LinkType::Ethernet, bytes), &PORT);
-        }
+        fill(&mut batch, frames);
         searcher.search(cache, &batch, numbers);
+    }
+}
+
+/// The same without the search.
+pub fn extract(form: Form, frames: &[Bytes], together: usize) {
+    let mut batch = Batch::new(form);
+    for frames in frames.chunks(together) {
+        fill(&mut batch, frames);
+        black_box(&mut batch);
+    }
+}
+
+/// Parses and extracts a batch.
+fn fill(batch: &mut Batch, frames: &[Bytes]) {
+    batch.clear();
+    for bytes in frames {
+        batch.push_frame(&Frame::parse(LinkType::Ethernet, bytes), &PORT);
     }
 }
