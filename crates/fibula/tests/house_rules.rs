@@ -10,6 +10,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("simd", &[]),
     ("filter", &["simd"]),
     ("packet", &["core"]),
+    ("classify", &["core", "simd", "filter", "packet"]),
     ("capture", &[]),
     ("dpdk", &[]),
     ("engines", &["core", "simd", "filter"]),
@@ -27,8 +28,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "papers",
         &[
-            "core", "simd", "filter", "packet", "engines", "rib", "ingest", "router", "sources",
-            "testkit", "measure",
+            "core", "simd", "filter", "packet", "classify", "engines", "rib", "ingest", "router",
+            "sources", "testkit", "measure",
         ],
     ),
     ("fibula", &["core", "engines", "rib", "fib"]),
@@ -43,8 +44,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
 
 /// Crates without any unsafe code, which say so to the compiler.
 const SAFE_CRATES: &[&str] = &[
-    "core", "packet", "capture", "fib", "ingest", "annotate", "export", "sources", "server",
-    "testkit", "measure", "papers", "fibula", "cli",
+    "core", "packet", "classify", "capture", "fib", "ingest", "annotate", "export", "sources",
+    "server", "testkit", "measure", "papers", "fibula", "cli",
 ];
 
 /// Files outside those crates that may hold `unsafe`.
@@ -133,7 +134,7 @@ fn safe_crates_say_so() {
         };
         assert!(read(&root).contains("#![forbid(unsafe_code)]"), "{}", root.display());
     }
-    for program in ["bloomfwd", "planb"] {
+    for program in ["bloomfwd", "hpbf", "planb"] {
         let root = crates_dir().join("papers/src").join(program).join("main.rs");
         assert!(read(&root).contains("#![forbid(unsafe_code)]"), "{}", root.display());
     }

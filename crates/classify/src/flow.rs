@@ -1,0 +1,265 @@
+//! A packet's fields as words, and masks over them.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::ops::{BitAnd, BitOr, BitOrAssign};
+
+use fibula_packet::{FlowKey, Fragmentation, Frame};
+
+use crate::{Context, Field, WORDS, extract};
+
+/// The fields of a packet, in [`WORDS`] words of 64 bits.
+///
+/// A field that the packet does not have is 0. Where 0 is also a value, other fields tell the two apart, and a
+/// rule or megaflow that looks at the first kind must also look at the second: addresses go with
+/// [`Field::IpVersion`], [`Field::Protocol`], [`Field::Dscp`], [`Field::Ecn`] and [`Field::Fragment`] too, ports
+/// with [`Field::Transport`] = 1 (and mostly the protocol), ICMP's type and code with [`Field::Transport`] = 2,
+/// [`Field::TcpFlags`] with [`Field::Protocol`] = 6 and [`Field::Transport`] = 1, a VLAN's fields with its TPID.
+/// Open vSwitch calls them prerequisites. They lie in the word of the ports, so that they cost no word more.
+///
+/// ```
+/// use fibula_classify::{Field, Flow, Mask, Match};
+///
+/// let mut flow = Flow::default();
+/// flow.set(Field::IpVersion, 4);
+/// flow.set(Field::Ipv4Src, 0xc000_0207); // 192.0.2.7
+/// let slash24 = Mask::exact(Field::IpVersion) | Mask::prefix(Field::Ipv4Src, 24);
+/// let megaflow = Match::new(flow, slash24);
+/// flow.set(Field::Ipv4Src, 0xc000_0299);
+/// assert!(megaflow.matches(&flow));
+/// flow.set(Field::Ipv4Src, 0xc000_0307);
+/// assert!(!megaflow.matches(&flow));
+/// ```
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Flow(pub(crate) [u64; WORDS]);
+
+/// Which bits of a [`Flow`] count: the same words.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Mask(pub(crate) [u64; WORDS]);
+
+/// The flows that agree with a flow in the bits of a mask: what a rule or a megaflow matches.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Match {
+    flow: Flow,
+    mask: Mask,
+}
+
+impl Flow {
+    /// The flow of these words.
+    pub const fn from_words(words: [u64; WORDS]) -> Self {
+        Self(words)
+    }
+
+    /// The words.
+    pub const fn words(&self) -> &[u64; WORDS] {
+        &self.0
+    }
+
+    /// The value of a field.
+    #[inline]
+    pub const fn get(&self, field: Field) -> u128 {
+        field.read(&self.0)
+    }
+
+    /// Sets a field. Bits of the value above the field's width are ignored.
+    #[inline]
+    pub const fn set(&mut self, field: Field, value: u128) {
+        field.write(&mut self.0, value);
+    }
+}
+
+impl From<&Frame<'_>> for Flow {
+    /// What the frame's bytes say.
+    fn from(frame: &Frame<'_>) -> Self {
+        let mut flow = Self::default();
+        extract::words(frame, &Context::default(), |word, value| flow.0[word] = value);
+        flow
+    }
+}
+
+/// An Ethernet address as a number: its first byte is the highest.
+fn mac(bytes: [u8; 6]) -> u128 {
+    bytes.into_iter().fold(0, |number, byte| number << 8 | u128::from(byte))
+}
+
+impl From<&FlowKey> for Flow {
+    fn from(key: &FlowKey) -> Self {
+        let mut flow = Self::default();
+        if let Some((destination, source)) = key.macs {
+            flow.set(Field::EthDst, mac(destination));
+            flow.set(Field::EthSrc, mac(source));
+        }
+        for (tag, word) in key.tags.into_iter().flatten().zip([0, 32]) {
+            let tag = u64::from(tag.tpid) << 16 | u64::from(tag.tci);
+            flow.0[Field::Vlan.place().0] |= tag << word;
+        }
+        flow.set(Field::EthType, key.ether_type.unwrap_or(0).into());
+        match key.ends {
+            Some((IpAddr::V4(source), IpAddr::V4(destination))) => {
+                flow.set(Field::IpVersion, 4);
+                flow.set(Field::Ipv4Src, source.to_bits().into());
+                flow.set(Field::Ipv4Dst, destination.to_bits().into());
+            }
+            Some((IpAddr::V6(source), IpAddr::V6(destination))) => {
+                flow.set(Field::IpVersion, 6);
+                flow.set(Field::Ipv6Src, source.to_bits());
+                flow.set(Field::Ipv6Dst, destination.to_bits());
+            }
+            _ => {}
+        }
+        flow.set(Field::Protocol, key.protocol.unwrap_or(0).into());
+        flow.set(Field::Dscp, key.dscp().unwrap_or(0).into());
+        flow.set(Field::Ecn, key.ecn().unwrap_or(0).into());
+        flow.set(
+            Field::Fragment,
+            match key.fragment {
+                Fragmentation::Whole => 0,
+                Fragmentation::First => 1,
+                Fragmentation::Later => 2,
+            },
+        );
+        if let Some((source, destination)) = key.ports {
+            flow.set(Field::Transport, 1);
+            flow.set(Field::SrcPort, source.into());
+            flow.set(Field::DstPort, destination.into());
+        }
+        flow.set(Field::TcpFlags, key.tcp_flags.unwrap_or(0).into());
+        if let Some((kind, code)) = key.icmp {
+            flow.set(Field::Transport, 2);
+            flow.set(Field::IcmpType, kind.into());
+            flow.set(Field::IcmpCode, code.into());
+        }
+        flow
+    }
+}
+
+impl BitAnd<Mask> for Flow {
+    type Output = Self;
+
+    #[inline]
+    fn bitand(mut self, mask: Mask) -> Self {
+        for (word, mask) in self.0.iter_mut().zip(mask.0) {
+            *word &= mask;
+        }
+        self
+    }
+}
+
+impl Mask {
+    /// No bit: every flow matches.
+    pub const EMPTY: Self = Self([0; WORDS]);
+
+    /// The mask of these words.
+    pub const fn from_words(words: [u64; WORDS]) -> Self {
+        Self(words)
+    }
+
+    /// All bits of a field.
+    pub const fn exact(field: Field) -> Self {
+        Self::bits(field, u128::MAX)
+    }
+
+    /// The first `len` bits of a field, or all of them if it has fewer.
+    pub const fn prefix(field: Field, len: u32) -> Self {
+        let rest = field.bits().saturating_sub(len);
+        Self::bits(field, if rest > 127 { 0 } else { u128::MAX << rest })
+    }
+
+    /// Those bits of a field that are set in the number.
+    pub const fn bits(field: Field, bits: u128) -> Self {
+        let mut mask = Self::EMPTY;
+        field.write(&mut mask.0, bits);
+        mask
+    }
+
+    /// The words.
+    pub const fn words(&self) -> &[u64; WORDS] {
+        &self.0
+    }
+
+    /// The mask of a field.
+    pub const fn get(&self, field: Field) -> u128 {
+        field.read(&self.0)
+    }
+
+    /// Whether all bits of the other mask are in this one.
+    pub fn contains(&self, other: &Self) -> bool {
+        self.0.iter().zip(other.0).all(|(word, other)| other & !word == 0)
+    }
+
+    /// How many bits are set.
+    pub fn count(&self) -> u32 {
+        self.0.iter().map(|word| word.count_ones()).sum()
+    }
+}
+
+impl BitOr for Mask {
+    type Output = Self;
+
+    fn bitor(mut self, other: Self) -> Self {
+        self |= other;
+        self
+    }
+}
+
+impl BitOrAssign for Mask {
+    fn bitor_assign(&mut self, other: Self) {
+        for (word, other) in self.0.iter_mut().zip(other.0) {
+            *word |= other;
+        }
+    }
+}
+
+impl Match {
+    /// What agrees with the flow in the bits of the mask; the flow's other bits are cleared.
+    pub fn new(flow: Flow, mask: Mask) -> Self {
+        Self { flow: flow & mask, mask }
+    }
+
+    /// The flow under the mask.
+    pub const fn flow(&self) -> &Flow {
+        &self.flow
+    }
+
+    /// The mask.
+    pub const fn mask(&self) -> &Mask {
+        &self.mask
+    }
+
+    /// Whether the flow agrees.
+    #[inline]
+    pub fn matches(&self, flow: &Flow) -> bool {
+        let words = self.flow.0.iter().zip(self.mask.0).zip(flow.0);
+        words.fold(0, |differ, ((word, mask), other)| differ | word ^ other & mask) == 0
+    }
+}
+
+/// Fields that are not 0, by name.
+fn list(f: &mut fmt::Formatter<'_>, name: &str, words: &[u64; WORDS]) -> fmt::Result {
+    let mut list = f.debug_struct(name);
+    for field in Field::ALL {
+        let value = field.read(words);
+        if value != 0 {
+            list.field(field.name(), &format_args!("{value:#x}"));
+        }
+    }
+    list.finish()
+}
+
+impl fmt::Debug for Flow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        list(f, "Flow", &self.0)
+    }
+}
+
+impl fmt::Debug for Mask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        list(f, "Mask", &self.0)
+    }
+}
+
+impl fmt::Debug for Match {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entry(&self.flow).entry(&self.mask).finish()
+    }
+}

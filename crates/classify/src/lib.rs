@@ -1,0 +1,33 @@
+//! Packet classification by a megaflow cache, as Open vSwitch has one: which of many masked flows does a
+//! packet belong to?
+//!
+//! A packet's header is a [`Flow`]: its fields in words of 64 bits, at places that [`Field`] defines. A
+//! [`Mask`] says which bits count, and a [`Match`] is a flow under a mask. A [`Cache`] holds megaflows, each a
+//! [`Match`] with a number; a [`Searcher`] finds those of a [`Batch`] of packets.
+#![forbid(unsafe_code)]
+
+mod batch;
+mod cache;
+mod extract;
+mod field;
+mod flow;
+mod form;
+mod hash;
+mod miniflow;
+#[cfg(test)]
+mod model;
+mod publish;
+mod search;
+pub mod steps;
+mod subtable;
+mod sync;
+
+pub use batch::Batch;
+pub use cache::{Cache, MISS};
+pub use extract::Context;
+pub use field::{Field, WORDS};
+pub use flow::{Flow, Mask, Match};
+pub use form::Form;
+pub use miniflow::Miniflow;
+pub use publish::{Reader, Writer};
+pub use search::{Counts, EXACT, Searcher};

@@ -1,0 +1,8 @@
+//! Tests of the crate from outside.
+
+mod changes;
+mod extract;
+mod flow;
+mod search;
+mod sets;
+mod threads;
