@@ -249,17 +249,19 @@ fn lookups<A: Template>(
     flows: &[Flow<A>],
     burst: usize,
 ) -> f64 {
+    /// The system counts a thread's time in milliseconds: one pass takes three.
+    const PASSES: usize = 32;
     let keys: Vec<A> = flows.iter().map(|flow| flow.destination).collect();
     let mut hops = vec![Hop::NONE; burst];
     let mut best = f64::MAX;
     for _ in 0..5 {
         let start = Instant::now();
         let began = on_cpu(start);
-        for keys in keys.chunks(burst) {
+        for keys in (0..PASSES).flat_map(|_| keys.chunks(burst)) {
             engine.lookup_batch(keys, &mut hops[..keys.len()]);
             black_box(&hops);
         }
-        best = best.min((on_cpu(start) - began) as f64 / keys.len() as f64);
+        best = best.min((on_cpu(start) - began) as f64 / (PASSES * keys.len()) as f64);
     }
     best
 }
