@@ -7,6 +7,10 @@
 
 mod field;
 mod flow;
+mod rules;
+mod slow;
 
 pub use field::{Field, WORDS};
 pub use flow::{Flow, Mask, Match};
+pub use rules::{Action, Condition, NoNumber, Range, Rule, RuleError, RuleId, Rules, Table};
+pub use slow::{Effort, Found, Scratch, SlowPath};

@@ -1,3 +1,6 @@
 //! Tests of the crate from outside.
 
+mod common;
 mod flow;
+mod rules;
+mod slow;

@@ -1,0 +1,288 @@
+//! Tuples in order of their best rules, and which of them a packet can be in.
+//!
+//! For each field a trie says which prefix lengths the packet has in common with rules. A tuple whose length on a field is not
+//! among them has no rule for the packet. With a bit for each tuple, the tuples that are left over are an AND over the fields
+//! of an OR over the lengths:
+//!
+//! ```text
+//!                          tuple  0 1 2 3 4 5        the packet has /8 and /24 of ip_dst, and no dst_port of a rule
+//!   ip_dst    no condition        . . . 1 . .
+//!             /8                  1 . . . 1 .
+//!             /16                 . 1 . . . .         0, 2, 3, 4, 5   1 is excluded by min(16, bits known) bits
+//!             /24                 . . 1 . . 1
+//!   dst_port  no condition        1 1 . . 1 .         0, 1, 4
+//!             /16                 . . 1 1 . 1
+//!                                                     left: 0, 4
+//! ```
+
+use super::trie::Trie;
+use crate::rules::Precedence;
+use crate::{Field, Flow, Mask, Match};
+
+/// Values of a field, at the top of a word.
+#[derive(Clone, Debug)]
+enum Prefixes {
+    Narrow(Trie<u64>),
+    Wide(Trie<u128>),
+}
+
+/// One field that rules have conditions on.
+#[derive(Clone, Debug)]
+pub(super) struct Axis {
+    pub(super) field: Field,
+    prefixes: Prefixes,
+    /// The lengths that tuples have on it, ascending; 0 is not among them.
+    pub(super) lens: Vec<u8>,
+    /// The place of each length in `lens`.
+    place: Box<[u8; 129]>,
+    /// Tuples without a condition on the field, one bit each.
+    none: Vec<u64>,
+    /// Tuples with each length: `words` of them a length.
+    with: Vec<u64>,
+    /// Tuples with a length up to each.
+    up_to: Vec<u64>,
+}
+
+/// How many of the first bits of the field are all in the mask.
+pub(super) fn leading(mask: &Mask, field: Field) -> u8 {
+    let bits = mask.get(field) << (128 - field.bits());
+    bits.leading_ones() as u8
+}
+
+impl Axis {
+    fn new(field: Field) -> Self {
+        let prefixes = match field.bits() {
+            0..=64 => Prefixes::Narrow(Trie::new()),
+            _ => Prefixes::Wide(Trie::new()),
+        };
+        let (none, with, up_to) = (Vec::new(), Vec::new(), Vec::new());
+        Self { field, prefixes, lens: Vec::new(), place: Box::new([0; 129]), none, with, up_to }
+    }
+
+    fn insert(&mut self, value: u128, len: u8) {
+        match &mut self.prefixes {
+            Prefixes::Narrow(trie) => trie.insert((value as u64) << (64 - self.field.bits()), len),
+            Prefixes::Wide(trie) => trie.insert(value << (128 - self.field.bits()), len),
+        }
+    }
+
+    fn remove(&mut self, value: u128, len: u8) {
+        match &mut self.prefixes {
+            Prefixes::Narrow(trie) => trie.remove((value as u64) << (64 - self.field.bits()), len),
+            Prefixes::Wide(trie) => trie.remove(value << (128 - self.field.bits()), len),
+        }
+    }
+
+    /// Puts the places of the lengths that the packet has into `found`; returns how many bits show that it has no others.
+    #[inline]
+    fn walk(&self, flow: &Flow, found: &mut Vec<u8>) -> u8 {
+        let value = flow.get(self.field);
+        let found = |len: u8| found.push(self.place[usize::from(len)]);
+        match &self.prefixes {
+            Prefixes::Narrow(trie) => trie.walk((value as u64) << (64 - self.field.bits()), found),
+            Prefixes::Wide(trie) => trie.walk(value << (128 - self.field.bits()), found),
+        }
+    }
+
+    /// Tuples with at most so many bits, in one word; those without a condition are not among them.
+    #[inline]
+    fn up_to(&self, bits: u8, word: usize, words: usize) -> u64 {
+        match self.lens.partition_point(|&len| len <= bits) {
+            0 => 0,
+            lens => self.up_to[(lens - 1) * words + word],
+        }
+    }
+}
+
+/// A tuple, and where to ask first.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ranked {
+    /// Its number.
+    pub(super) tuple: u32,
+    /// Its group, if that says more than the tuple does.
+    pub(super) group: Option<u32>,
+    /// Its bit in the group.
+    pub(super) member: u8,
+}
+
+/// The tuples in order: those first whose best rules win against the others'.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Order {
+    pub(super) axes: Vec<Axis>,
+    pub(super) tuples: Vec<Ranked>,
+    /// Their best rules.
+    pub(super) best: Vec<Precedence>,
+    /// Their lengths on the axes, `axes` of them a tuple.
+    lens: Vec<u8>,
+}
+
+/// What is known of one packet. It is kept between packets for its memory.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Place {
+    /// Of each axis, the places of its lengths, one axis after the other.
+    found: Vec<u8>,
+    /// Where the next axis begins in `found`, and how many bits show that the packet has no other lengths.
+    axes: Vec<(u32, u8)>,
+    /// For each word and axis, the tuples that the axis does not exclude.
+    open: Vec<u64>,
+}
+
+impl Order {
+    fn words(&self) -> usize {
+        self.tuples.len().div_ceil(64)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let axis = |axis: &Axis| {
+            let trie = match &axis.prefixes {
+                Prefixes::Narrow(trie) => trie.bytes(),
+                Prefixes::Wide(trie) => trie.bytes(),
+            };
+            trie + (axis.none.capacity() + axis.with.capacity() + axis.up_to.capacity()) * 8
+        };
+        self.axes.iter().map(axis).sum::<usize>()
+            + self.tuples.capacity() * 24
+            + self.lens.capacity()
+    }
+
+    /// One rule more has this match. An axis that is new counts from the next call of [`Order::arrange`] on.
+    pub(super) fn insert(&mut self, matched: &Match) {
+        for field in Field::ALL {
+            let len = leading(matched.mask(), field);
+            if len == 0 {
+                continue;
+            }
+            let at = self.axes.iter().position(|axis| axis.field == field);
+            let at = at.unwrap_or_else(|| {
+                self.axes.push(Axis::new(field));
+                self.axes.len() - 1
+            });
+            self.axes[at].insert(matched.flow().get(field), len);
+        }
+    }
+
+    /// One rule less has it.
+    pub(super) fn remove(&mut self, matched: &Match) {
+        for axis in &mut self.axes {
+            let len = leading(matched.mask(), axis.field);
+            if len > 0 {
+                axis.remove(matched.flow().get(axis.field), len);
+            }
+        }
+    }
+
+    /// Takes over all tuples, with their masks and best rules. Tuples without rules are left out.
+    pub(super) fn arrange(&mut self, all: Vec<(Ranked, Mask, Option<Precedence>)>) {
+        let with_rules = |(ranked, mask, best): (Ranked, Mask, Option<Precedence>)| {
+            best.map(|best| (ranked, mask, best))
+        };
+        let mut all: Vec<_> = all.into_iter().filter_map(with_rules).collect();
+        all.sort_unstable_by_key(|&(_, _, best)| std::cmp::Reverse(best));
+        self.tuples = all.iter().map(|&(ranked, _, _)| ranked).collect();
+        self.best = all.iter().map(|&(_, _, best)| best).collect();
+        self.axes.retain(|axis| all.iter().any(|(_, mask, _)| leading(mask, axis.field) > 0));
+        // Masks do not depend on the order in which rules came.
+        self.axes.sort_unstable_by_key(|axis| axis.field);
+        let (axes, words) = (self.axes.len(), self.words());
+        self.lens = vec![0; axes * all.len()];
+        for (number, axis) in self.axes.iter_mut().enumerate() {
+            let lens: Vec<u8> = all.iter().map(|(_, mask, _)| leading(mask, axis.field)).collect();
+            axis.lens = lens.iter().copied().filter(|len| *len > 0).collect();
+            axis.lens.sort_unstable();
+            axis.lens.dedup();
+            for (place, &len) in axis.lens.iter().enumerate() {
+                axis.place[usize::from(len)] = place as u8;
+            }
+            axis.none = vec![0; words];
+            axis.with = vec![0; words * axis.lens.len()];
+            for (rank, &len) in lens.iter().enumerate() {
+                self.lens[rank * axes + number] = len;
+                let of = match len {
+                    0 => &mut axis.none[..],
+                    _ => &mut axis.with[usize::from(axis.place[usize::from(len)]) * words..],
+                };
+                of[rank / 64] |= 1 << (rank % 64);
+            }
+            axis.up_to.clone_from(&axis.with);
+            for at in words..axis.up_to.len() {
+                axis.up_to[at] |= axis.up_to[at - words];
+            }
+        }
+    }
+
+    /// Walks down all tries.
+    #[inline]
+    pub(super) fn locate(&self, flow: &Flow, place: &mut Place) {
+        place.found.clear();
+        place.axes.clear();
+        place.open.clear();
+        for axis in &self.axes {
+            let shown = axis.walk(flow, &mut place.found);
+            place.axes.push((place.found.len() as u32, shown));
+        }
+    }
+
+    /// The tuples that the packet can be in, of one word of them. Words come in order.
+    #[inline]
+    pub(super) fn open(&self, word: usize, place: &mut Place) -> u64 {
+        let (words, rest) = (self.words(), self.tuples.len() - word * 64);
+        let mut open = if rest >= 64 { u64::MAX } else { (1 << rest) - 1 };
+        let mut start = 0;
+        for (axis, &(end, _)) in self.axes.iter().zip(&place.axes) {
+            let found = &place.found[start..end as usize];
+            let with = |&at: &u8| axis.with[usize::from(at) * words + word];
+            let of_axis = found.iter().map(with).fold(axis.none[word], |all, with| all | with);
+            place.open.push(of_axis);
+            open &= of_axis;
+            start = end as usize;
+        }
+        open
+    }
+
+    /// Adds the bits to the mask that show why the packet is in none of the first `ranks` tuples that were not looked at: of
+    /// the axes that exclude a tuple, the one that excludes most others with it for each bit that it takes.
+    pub(super) fn explain(&self, ranks: usize, place: &Place, mask: &mut Mask) {
+        let (axes, words) = (self.axes.len(), self.words());
+        let mut bits = [0u8; Field::ALL.len()];
+        for (bits, axis) in bits.iter_mut().zip(&self.axes) {
+            *bits = leading(mask, axis.field);
+        }
+        let known = bits;
+        // Those of an axis that its known bits exclude.
+        let excluded = |axis: usize, bits: u8, word: usize, open: &[u64]| {
+            let shown = place.axes[axis].1;
+            let lens = if shown <= bits { u8::MAX } else { bits };
+            self.axes[axis].up_to(lens, word, words) & !open[axis]
+        };
+        for word in 0..ranks.div_ceil(64) {
+            let open = &place.open[word * axes..][..axes];
+            let rest = ranks - word * 64;
+            let all = if rest >= 64 { u64::MAX } else { (1 << rest) - 1 };
+            let mut left = all & !open.iter().fold(u64::MAX, |all, open| all & open);
+            for axis in 0..axes {
+                left &= !excluded(axis, bits[axis], word, open);
+            }
+            while left != 0 {
+                let rank = word * 64 + left.trailing_zeros() as usize;
+                let lens = &self.lens[rank * axes..][..axes];
+                let bit = 1 << (rank % 64);
+                let takes = |axis: &usize| lens[*axis].min(place.axes[*axis].1) - bits[*axis];
+                // What a bit more of the axis excludes of those that are left.
+                let worth = |axis: &usize| {
+                    let bits = bits[*axis] + takes(axis);
+                    let gone = (left & excluded(*axis, bits, word, open)).count_ones();
+                    gone * 256 / u32::from(takes(axis))
+                };
+                let excludes = |axis: &usize| open[*axis] & bit == 0;
+                let Some(axis) = (0..axes).filter(excludes).max_by_key(worth) else { break };
+                bits[axis] += takes(&axis);
+                left &= !excluded(axis, bits[axis], word, open);
+            }
+        }
+        for ((axis, bits), known) in self.axes.iter().zip(bits).zip(known) {
+            if bits > known {
+                *mask |= Mask::prefix(axis.field, bits.into());
+            }
+        }
+    }
+}
