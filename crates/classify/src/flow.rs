@@ -6,7 +6,7 @@ use std::ops::{BitAnd, BitOr, BitOrAssign};
 
 use fibula_packet::{FlowKey, Fragmentation, Frame};
 
-use crate::{Field, WORDS};
+use crate::{Context, Field, WORDS, extract};
 
 /// The fields of a packet, in [`WORDS`] words of 64 bits.
 ///
@@ -69,8 +69,11 @@ impl Flow {
 }
 
 impl From<&Frame<'_>> for Flow {
+    /// What the frame's bytes say.
     fn from(frame: &Frame<'_>) -> Self {
-        Self::from(&frame.flow_key())
+        let mut flow = Self::default();
+        extract::words(frame, &Context::default(), |word, value| flow.0[word] = value);
+        flow
     }
 }
 

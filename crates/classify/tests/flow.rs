@@ -4,7 +4,7 @@ use fibula_classify::{Field, Flow, Mask, Match};
 use fibula_packet::{Frame, LinkType};
 
 /// A frame of two tags, IPv4, TCP: every field at another value.
-fn frame() -> Vec<u8> {
+pub fn frame() -> Vec<u8> {
     [
         &b"\x02\x03\x04\x05\x06\x07\x0a\x0b\x0c\x0d\x0e\x0f"[..],
         b"\x88\xa8\xb0\x07\x81\x00\x60\x08\x08\x00",

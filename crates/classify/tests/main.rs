@@ -1,6 +1,10 @@
 //! Tests of the crate from outside.
 
+mod changes;
 mod common;
+mod extract;
 mod flow;
 mod rules;
+mod search;
+mod sets;
 mod slow;

@@ -86,8 +86,9 @@ fn mix<V: Lanes>(x: V, by: u32, factor: u32) -> V {
     x.xor(x.srl(by)).mul(x.words(factor))
 }
 
+/// [`fmix32`](crate::fmix32) of each word.
 #[inline(always)]
-fn fmix32<V: Lanes>(x: V) -> V {
+pub fn fmix32<V: Lanes>(x: V) -> V {
     let x = mix(mix(x, 16, 0x85eb_ca6b), 13, 0xc2b2_ae35);
     x.xor(x.srl(16))
 }
@@ -105,9 +106,9 @@ pub(crate) fn h2<V: Lanes>(x: V) -> V {
     x.xor(x.srl(16))
 }
 
-/// Takes four bytes more into a MurmurHash3.
+/// Takes four bytes more into a MurmurHash3 (x86, 32 bits).
 #[inline(always)]
-fn murmur_block<V: Lanes>(hash: V, block: V) -> V {
+pub fn murmur_block<V: Lanes>(hash: V, block: V) -> V {
     let block = block.mul(block.words(0xcc9e_2d51)).rotate(15);
     let hash = hash.xor(block.mul(block.words(0x1b87_3593))).rotate(13);
     hash.mul(hash.words(5)).add(hash.words(0xe654_6b64))
@@ -241,7 +242,7 @@ impl HashFamily for H2Hash {
 
 /// What Open vSwitch ends a CRC with, after the number of bytes.
 #[inline(always)]
-fn crc_finish<V: Lanes>(crc: V) -> V {
+pub fn crc_finish<V: Lanes>(crc: V) -> V {
     let hash = crc.mul(crc.words(OVS));
     hash.xor(hash.srl(16))
 }

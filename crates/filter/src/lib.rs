@@ -66,6 +66,11 @@ mod plain;
 mod probe;
 mod shape;
 
+/// Steps of hash functions over vectors of any width, for keys whose words others collect.
+pub mod steps {
+    pub use crate::families::{crc_finish, fmix32, murmur_block};
+}
+
 pub use blocked::BlockedFilter;
 pub use counters::Counters;
 pub use counting::CountingFilter;

@@ -283,8 +283,9 @@ impl<'a> Frame<'a> {
         if short { fault(FaultKind::Malformed) } else { None }
     }
 
-    /// An IP header has a version or length that it must not have.
-    pub(crate) fn ip_is_malformed(&self) -> bool {
+    /// Whether an IP header has a version or length that it must not have.
+    #[must_use]
+    pub fn ip_is_malformed(&self) -> bool {
         self.link.has_bad_version() || matches!(self.ip_fault(), Some((_, _, true)))
     }
 

@@ -5,6 +5,8 @@
 
 use std::collections::HashMap;
 
+use fibula_simd::prefetch_read;
+
 use super::words::Words;
 use crate::{Field, Flow, Mask};
 
@@ -101,10 +103,18 @@ impl Group {
         at
     }
 
-    /// The tuples that may have a rule for the packet; the others have none.
+    /// Hashes the packet, and asks for the line of its slot.
     #[inline]
-    pub(super) fn tuples(&self, flow: &Flow) -> u64 {
-        let slot = self.slot(self.hash(flow));
+    pub(super) fn ask(&self, flow: &Flow) -> u32 {
+        let hash = self.hash(flow);
+        prefetch_read(&self.hashes, hash as usize & (self.hashes.len() - 1));
+        hash
+    }
+
+    /// The tuples that may have a rule for the packet with this hash; the others have none.
+    #[inline]
+    pub(super) fn tuples(&self, hash: u32) -> u64 {
+        let slot = self.slot(hash);
         if self.hashes[slot] == 0 { 0 } else { self.bits[slot] }
     }
 

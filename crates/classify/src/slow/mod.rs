@@ -66,6 +66,7 @@ pub struct Scratch {
     /// What the groups said about the packet with the number in front.
     groups: Vec<(u64, u64)>,
     packet: u64,
+    asked: Vec<(u32, u32)>,
 }
 
 /// What the slow path says about a packet.
@@ -93,6 +94,7 @@ impl SlowPath {
         for (id, rule) in rules.iter() {
             slow.put(id, rule);
         }
+        slow.order.pack();
         slow.arrange();
         slow
     }
@@ -180,7 +182,7 @@ impl SlowPath {
 
     /// The same, and how much work it was.
     pub fn search(&self, flow: &Flow, scratch: &mut Scratch) -> (Found, Effort) {
-        let Scratch { place, groups, packet } = scratch;
+        let Scratch { place, groups, packet, asked } = scratch;
         groups.resize(self.groups.len(), (0, 0));
         *packet += 1;
         let (mut mask, mut best, mut probes) = (Mask::EMPTY, None, 0);
@@ -190,6 +192,18 @@ impl SlowPath {
         let mut word = 0;
         while word * 64 < ranks {
             let mut open = self.order.open(word, place);
+            // The groups of these tuples are asked together: their tables lie in memory here and there.
+            asked.clear();
+            for Ranked { group, .. } in bits(open).map(|bit| self.order.tuples[word * 64 + bit]) {
+                if let Some(group) = group.filter(|group| groups[*group as usize].0 != *packet) {
+                    groups[group as usize] = (*packet, 0);
+                    asked.push((group, self.groups[group as usize].ask(flow)));
+                }
+            }
+            probes += asked.len();
+            for &(group, hash) in &*asked {
+                groups[group as usize].1 = self.groups[group as usize].tuples(hash);
+            }
             while open != 0 {
                 let rank = word * 64 + open.trailing_zeros() as usize;
                 if rank >= ranks {
@@ -197,17 +211,11 @@ impl SlowPath {
                 }
                 open &= open - 1;
                 let Ranked { tuple, group, member } = self.order.tuples[rank];
-                if let Some(group) = group {
-                    let said = &mut groups[group as usize];
-                    if said.0 != *packet {
-                        let group = &self.groups[group as usize];
-                        *said = (*packet, group.tuples(flow));
-                        mask |= *group.mask();
-                        probes += 1;
-                    }
-                    if said.1 >> member & 1 == 0 {
-                        continue;
-                    }
+                if let Some(group) = group
+                    && groups[group as usize].1 >> member & 1 == 0
+                {
+                    mask |= *self.groups[group as usize].mask();
+                    continue;
                 }
                 probes += 1;
                 let tuple = &self.tuples[tuple as usize];
@@ -244,4 +252,13 @@ impl SlowPath {
             + self.order.bytes()
             + self.by_mask.capacity() * (size_of::<Mask>() + 5)
     }
+}
+
+/// The numbers of the bits that are set.
+fn bits(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = word.trailing_zeros() as usize;
+        word &= word.wrapping_sub(1);
+        (bit < 64).then_some(bit)
+    })
 }

@@ -171,6 +171,16 @@ impl Order {
         }
     }
 
+    /// Lays the tries out anew.
+    pub(super) fn pack(&mut self) {
+        for axis in &mut self.axes {
+            match &mut axis.prefixes {
+                Prefixes::Narrow(trie) => trie.pack(),
+                Prefixes::Wide(trie) => trie.pack(),
+            }
+        }
+    }
+
     /// Takes over all tuples, with their masks and best rules. Tuples without rules are left out.
     pub(super) fn arrange(&mut self, all: Vec<(Ranked, Mask, Option<Precedence>)>) {
         let with_rules = |(ranked, mask, best): (Ranked, Mask, Option<Precedence>)| {

@@ -147,6 +147,38 @@ impl<K: Bits + Default> Trie<K> {
         true
     }
 
+    /// Lays the nodes out so that walks touch few cache lines: the top level by level, since all walks pass it, and below it
+    /// each child behind its parent.
+    pub(super) fn pack(&mut self) {
+        const TOP: u8 = 10;
+        let (mut order, mut below) = (vec![0u32], Vec::new());
+        let mut at = 0;
+        while let Some(&node) = order.get(at) {
+            for child in self.nodes[node as usize].children.into_iter().filter(|c| *c != NONE) {
+                let is_top = self.nodes[child as usize].len <= TOP;
+                if is_top { order.push(child) } else { below.push(child) }
+            }
+            at += 1;
+        }
+        below.reverse();
+        while let Some(node) = below.pop() {
+            order.push(node);
+            let children = self.nodes[node as usize].children;
+            below.extend(children.into_iter().rev().filter(|child| *child != NONE));
+        }
+        let mut place = vec![NONE; self.nodes.len()];
+        for (new, &old) in order.iter().enumerate() {
+            place[old as usize] = new as u32;
+        }
+        let moved = |child: u32| if child == NONE { NONE } else { place[child as usize] };
+        let node = |&old: &u32| {
+            let node = &self.nodes[old as usize];
+            Node { children: node.children.map(moved), ..*node }
+        };
+        self.nodes = order.iter().map(node).collect();
+        self.free.clear();
+    }
+
     /// Calls `found` with the length of each prefix that the value has, shortest first, and returns how many of its bits show
     /// that it has no others.
     #[inline]
@@ -195,6 +227,9 @@ mod tests {
             } else {
                 let (bits, len) = there.swap_remove((state >> 33) as usize % there.len());
                 trie.remove(bits, len);
+            }
+            if step % 150 == 0 {
+                trie.pack();
             }
             if step % 7 == 0 {
                 (0..64).for_each(|value| check(&trie, &there, value << 58));

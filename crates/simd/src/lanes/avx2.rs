@@ -5,7 +5,7 @@
 use core::arch::x86_64::*;
 use std::marker::PhantomData;
 
-use super::{Lanes, Word, check};
+use super::{Lanes, Word, check, places};
 use crate::Avx2;
 use crate::sealed::Sealed;
 
@@ -89,7 +89,8 @@ unsafe impl<T: Word> Lanes for Avx2Lanes<T> {
 
     registers! {
         add = _mm256_add_epi32, mul = _mm256_mullo_epi32, and = _mm256_and_si256,
-        xor = _mm256_xor_si256, or = _mm256_or_si256, add64 = _mm256_add_epi64;
+        xor = _mm256_xor_si256, or = _mm256_or_si256, add64 = _mm256_add_epi64,
+        mul_low = _mm256_mul_epu32;
         srl = _mm256_srl_epi32, sll = _mm256_sll_epi32, srl64 = _mm256_srl_epi64,
         sll64 = _mm256_sll_epi64
     }
@@ -164,6 +165,25 @@ unsafe impl<T: Word> Lanes for Avx2Lanes<T> {
             let cross = _mm256_mullo_epi32(a, _mm256_shuffle_epi32::<0b10_11_00_01>(b));
             let cross = _mm256_add_epi32(cross, _mm256_srli_epi64::<32>(cross));
             _mm256_add_epi64(_mm256_mul_epu32(a, b), _mm256_slli_epi64::<32>(cross))
+        })
+    }
+    #[inline(always)]
+    fn bit64(self) -> Self {
+        let by = self.and(self.longs(63));
+        // SAFETY: the lanes prove AVX2; registers alone are touched.
+        Self::of(unsafe { _mm256_sllv_epi64(_mm256_set1_epi64x(1), by.0) })
+    }
+    #[inline(always)]
+    fn pick(self, table: &[T]) -> Self {
+        let (places, start) = (T::of_low(places(table)), table.as_ptr());
+        let at = self.and(Self::splat(self.simd(), places)).0;
+        // SAFETY: the lanes prove AVX2; the places are below the table's length, and as signed numbers the
+        // same.
+        Self::of(unsafe {
+            match T::WIDE {
+                true => _mm256_i64gather_epi64::<8>(start.cast(), at),
+                false => _mm256_i32gather_epi32::<4>(start.cast(), at),
+            }
         })
     }
     #[inline(always)]

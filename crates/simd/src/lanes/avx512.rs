@@ -3,7 +3,7 @@
 use core::arch::x86_64::*;
 use std::marker::PhantomData;
 
-use super::{Lanes, Permutations, Word, check};
+use super::{Lanes, Permutations, Word, check, places};
 use crate::Avx512;
 use crate::sealed::Sealed;
 
@@ -29,7 +29,7 @@ unsafe impl<T: Word> Lanes for Avx512Lanes<T> {
     registers! {
         add = _mm512_add_epi32, mul = _mm512_mullo_epi32, and = _mm512_and_si512,
         xor = _mm512_xor_si512, or = _mm512_or_si512, add64 = _mm512_add_epi64,
-        mul64 = _mm512_mullo_epi64;
+        mul64 = _mm512_mullo_epi64, mul_low = _mm512_mul_epu32;
         srl = _mm512_srl_epi32, sll = _mm512_sll_epi32, srl64 = _mm512_srl_epi64,
         sll64 = _mm512_sll_epi64
     }
@@ -92,6 +92,25 @@ unsafe impl<T: Word> Lanes for Avx512Lanes<T> {
             } else {
                 let odd = _mm512_mul_epu32(_mm512_srli_epi64::<32>(a), b);
                 _mm512_mask_blend_epi32(0xaaaa, even, odd)
+            }
+        })
+    }
+    #[inline(always)]
+    fn bit64(self) -> Self {
+        // A rotation takes its count modulo the width, which a shift does not.
+        // SAFETY: the lanes prove AVX-512; registers alone are touched.
+        Self::of(unsafe { _mm512_rolv_epi64(_mm512_set1_epi64(1), self.0) })
+    }
+    #[inline(always)]
+    fn pick(self, table: &[T]) -> Self {
+        let (places, start) = (T::of_low(places(table)), table.as_ptr());
+        let at = self.and(Self::splat(self.simd(), places)).0;
+        // SAFETY: the lanes prove AVX-512; the places are below the table's length, and as signed numbers
+        // the same.
+        Self::of(unsafe {
+            match T::WIDE {
+                true => _mm512_i64gather_epi64::<8>(at, start.cast()),
+                false => _mm512_i32gather_epi32::<4>(at, start.cast()),
             }
         })
     }

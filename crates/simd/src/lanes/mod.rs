@@ -187,6 +187,11 @@ pub unsafe trait Lanes: Sealed + Copy {
     fn rotate64(self, by: u32) -> Self {
         self.sll64(by).or(self.srl64(64 - by))
     }
+    /// Products, of 64 bits, of the low words of lanes of 64 bits.
+    fn mul_low(self, other: Self) -> Self;
+    /// In each lane of 64 bits the bit that its six lowest bits name.
+    fn bit64(self) -> Self;
+
     /// The low word of each lane of 64 bits in both of its words.
     fn low_twice(self) -> Self;
     /// The high word of each lane of 64 bits in both of its words.
@@ -217,12 +222,25 @@ pub unsafe trait Lanes: Sealed + Copy {
         self.refill(fresh, done)
     }
 
+    /// The words of a table that the lanes name, modulo its length.
+    ///
+    /// # Panics
+    /// If the length is no power of two, or above 2^31.
+    fn pick(self, table: &[Self::Word]) -> Self;
+
     /// Which lanes' bits of a table are set: a lane's low 32 bits are the number of its bit. With lanes
     /// of 64 bits the high words are zero.
     ///
     /// # Safety
     /// Every number is below the number of bits in `table`, and that is at most 2^31.
     unsafe fn test(self, table: &[u64]) -> u16;
+}
+
+/// The mask of places in a table whose length is a power of two, for vectors of signed places.
+#[inline(always)]
+fn places<T>(table: &[T]) -> u32 {
+    assert!(table.len().is_power_of_two() && table.len() <= 1 << 31, "a table of 2^n words");
+    (table.len() - 1) as u32
 }
 
 /// Checks that `N` words lie at this place of a slice of so many.

@@ -1,6 +1,6 @@
 use std::marker::PhantomData;
 
-use super::{Lanes, Word};
+use super::{Lanes, Word, places};
 use crate::Scalar;
 use crate::sealed::Sealed;
 
@@ -133,6 +133,18 @@ unsafe impl<T: Word> Lanes for One<T> {
     #[inline(always)]
     fn rotate64(self, by: u32) -> Self {
         Self::of(self.0.rotate_left(by))
+    }
+    #[inline(always)]
+    fn mul_low(self, other: Self) -> Self {
+        Self::of((self.0 & 0xffff_ffff) * (other.0 & 0xffff_ffff))
+    }
+    #[inline(always)]
+    fn bit64(self) -> Self {
+        Self::of(1 << (self.0 & 63))
+    }
+    #[inline(always)]
+    fn pick(self, table: &[T]) -> Self {
+        Self::new(table[(self.low() & places(table)) as usize])
     }
     #[inline(always)]
     fn low_twice(self) -> Self {

@@ -9,7 +9,7 @@ impl<T: Word> Kernel for All<'_, T> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> Vec<[T; 16]> {
         let Self(a, b, by) = self;
-        let mut all = vec![[T::default(); 16]; 20];
+        let mut all = vec![[T::default(); 16]; 22];
         for at in (0..16).step_by(S::Lanes::<T>::N) {
             let (a, b) = (S::Lanes::load(simd, a, at), S::Lanes::load(simd, b, at));
             let mut each = vec![
@@ -32,6 +32,8 @@ impl<T: Word> Kernel for All<'_, T> {
                     a.srl64(by + by),
                     a.sll64(by + by),
                     a.rotate64(1 + by * 2),
+                    a.mul_low(b),
+                    a.bit64(),
                     a.low_twice(),
                     a.high_twice(),
                     a.longs(u64::MAX / 5),
@@ -93,19 +95,21 @@ impl<T: Word> Kernel for Moves<'_, T> {
 struct Reads<'a, T>(&'a [T; 16], &'a [u64]);
 
 impl<T: Word> Kernel for Reads<'_, T> {
-    type Output = (u16, [u64; 16]);
+    type Output = (u16, [u64; 16], [u64; 16]);
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) -> (u16, [u64; 16]) {
-        let (mut bits, mut long) = (0, [0; 16]);
+    fn run<S: Simd>(self, simd: S) -> (u16, [u64; 16], [u64; 16]) {
+        let (mut bits, mut long, mut picked) = (0, [0; 16], [T::default(); 16]);
+        let table: Vec<T> = self.1.iter().map(|word| T::of_u64(*word)).collect();
         for at in (0..16).step_by(S::Lanes::<T>::N) {
             // SAFETY: the numbers are below 2^12, and the table has as many bits.
             let set = unsafe { S::Lanes::load(simd, self.0, at).test(self.1) };
             bits |= (set & u16::MAX >> (16 - S::Lanes::<T>::N)) << at;
+            S::Lanes::load(simd, self.0, at).pick(&table).store(&mut picked, at);
         }
         for at in (0..16).step_by(S::Lanes::<u64>::N) {
             S::Lanes::<u64>::load_long(simd, self.0, at).store(&mut long, at);
         }
-        (bits, long)
+        (bits, long, picked.map(Word::to_u64))
     }
 }
 
@@ -132,7 +136,8 @@ fn check<T: Word>() {
             assert_eq!(level.run(All(&a, &b, round % 32)), expected, "{isa} {a:x?} {b:x?}");
             level.run(Moves(&a, &b, next() as u16));
             let read = level.run(Reads(&places, &table));
-            assert_eq!(read, (bits, places.map(Word::to_u64)), "{isa} {places:?}");
+            let picked = places.map(|place| T::of_u64(table[place.low() as usize % 64]).to_u64());
+            assert_eq!(read, (bits, places.map(Word::to_u64), picked), "{isa} {places:?}");
         }
     }
 }
@@ -155,6 +160,8 @@ fn one_lane_does_as_integers_do() {
     assert_eq!((word(x.srl(4)), word(x.sll(4))), (0x0800_0000_0fff_ffff, 0x0000_0030_ffff_ff50));
     assert_eq!(word(x.rotate(4)), 0x0000_0038_ffff_ff5f);
     assert_eq!(word(x.mul64(y)), a.wrapping_mul(b));
+    assert_eq!(word(x.mul_low(y)), 0xffff_fff5 * 0x8000_0009);
+    assert_eq!((word(x.bit64()), word(y.bit64())), (1 << 53, 1 << 9));
     assert_eq!(word(x.low_twice()), 0xffff_fff5_ffff_fff5);
     assert_eq!(word(x.high_twice()), 0x8000_0003_8000_0003);
 }

@@ -1,0 +1,114 @@
+//! From a frame to the words of its flow, without a [`FlowKey`](fibula_packet::FlowKey) between them.
+
+use std::net::IpAddr;
+
+use fibula_packet::{Frame, Length, Tag};
+
+use crate::Field;
+
+/// What the frame's bytes do not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Context {
+    /// [`Field::InPort`].
+    pub in_port: u32,
+    /// [`Field::Mark`].
+    pub mark: u32,
+    /// [`Field::Metadata`].
+    pub metadata: u64,
+    /// [`Field::TunnelId`].
+    pub tunnel_id: u64,
+}
+
+/// The word that a field lies in.
+const fn word(field: Field) -> usize {
+    field.place().0
+}
+
+/// The bits of a field's value in its word.
+#[inline(always)]
+fn bits(field: Field, value: impl Into<u64>) -> u64 {
+    (value.into() & field.ones()) << field.place().1
+}
+
+/// An Ethernet address as a number: its first byte is the highest.
+#[inline(always)]
+fn mac([a, b, c, d, e, f]: [u8; 6]) -> u64 {
+    u64::from_be_bytes([0, 0, a, b, c, d, e, f])
+}
+
+#[inline(always)]
+fn tag(tag: Tag) -> u64 {
+    u64::from(tag.tpid) << 16 | u64::from(tag.tci)
+}
+
+/// Hands out the words of a frame in ascending order. Packets with the same headers have the same words,
+/// though some may be 0; a word that is not handed out is 0.
+#[inline(always)]
+pub(crate) fn words(frame: &Frame<'_>, context: &Context, mut put: impl FnMut(usize, u64)) {
+    put(
+        word(Field::InPort),
+        bits(Field::InPort, context.in_port) | bits(Field::Mark, context.mark),
+    );
+    if context.metadata != 0 {
+        put(word(Field::Metadata), context.metadata);
+    }
+    if context.tunnel_id != 0 {
+        put(word(Field::TunnelId), context.tunnel_id);
+    }
+    if let Some((destination, source)) = frame.macs() {
+        put(word(Field::EthDst), mac(destination));
+        put(word(Field::EthSrc), mac(source));
+    }
+    let mut tags = frame.tags();
+    if let Some(outer) = tags.next() {
+        put(word(Field::Vlan), tag(outer) | tags.next().map_or(0, |inner| tag(inner) << 32));
+    }
+    let link = bits(Field::EthType, frame.ether_type().unwrap_or(0));
+    let is_ip = !frame.ip_is_malformed() && frame.length() != Some(Length::WithinHeaders);
+    let Some(ends) = frame.ends().filter(|_| is_ip) else {
+        put(word(Field::EthType), link);
+        return;
+    };
+    let version = if let IpAddr::V4(source) = ends.0 { (4u64, Some(source)) } else { (6, None) };
+    if let (Some(source), IpAddr::V4(destination)) = (version.1, ends.1) {
+        let ends = bits(Field::Ipv4Src, source.to_bits());
+        put(word(Field::Ipv4Src), ends | bits(Field::Ipv4Dst, destination.to_bits()));
+    }
+    let (ip, rest) = transport(frame);
+    put(word(Field::EthType), link | bits(Field::IpVersion, version.0) | ip);
+    let class = frame.ipv4().map(|ip| ip.traffic_class());
+    let class = class.or_else(|| frame.ipv6().map(|ip| ip.traffic_class())).unwrap_or(0);
+    put(word(Field::Dscp), bits(Field::Dscp, class >> 2) | bits(Field::Ecn, class) | rest);
+    if let (IpAddr::V6(source), IpAddr::V6(destination)) = ends {
+        for (field, address) in [(Field::Ipv6Src, source), (Field::Ipv6Dst, destination)] {
+            let address = address.to_bits();
+            put(word(field), (address >> 64) as u64);
+            put(word(field) + 1, address as u64);
+        }
+    }
+}
+
+/// What follows the addresses, in the word of the ports and in the next.
+#[inline(always)]
+fn transport(frame: &Frame<'_>) -> (u64, u64) {
+    let fragment = match frame.fragment() {
+        Some(fragment) if fragment.offset > 0 => 2u64,
+        Some(fragment) if fragment.more => 1,
+        _ => 0,
+    };
+    let mut ip = bits(Field::Fragment, fragment);
+    let mut rest = 0;
+    if let Some(protocol) = frame.protocol() {
+        ip |= bits(Field::Protocol, protocol);
+        if let Some((source, destination)) = frame.ports() {
+            ip |= bits(Field::Transport, 1u64)
+                | bits(Field::SrcPort, source)
+                | bits(Field::DstPort, destination);
+            rest = bits(Field::TcpFlags, frame.tcp().map_or(0, |tcp| tcp.flags()));
+        } else if let Some((kind, code)) = frame.icmp() {
+            ip |= bits(Field::Transport, 2u64);
+            rest = bits(Field::IcmpType, kind) | bits(Field::IcmpCode, code);
+        }
+    }
+    (ip, rest)
+}

@@ -1,0 +1,148 @@
+//! Searching: the order of the subtables, the exact-match cache in front, and the forms.
+
+mod exact;
+mod packed;
+mod rows;
+
+use std::collections::HashMap;
+
+use crate::cache::Version;
+use crate::{Batch, Cache, Form, MISS};
+use exact::Exact;
+use packed::Plan;
+
+pub use exact::EXACT;
+
+/// Batches after which the subtables are ranked anew.
+const RANK_EVERY: u32 = 256;
+
+/// A subtable in the order of search.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ranked {
+    /// [`Subtable::id`](crate::subtable::Subtable::id).
+    id: u32,
+    /// Its place in the cache.
+    at: u32,
+    /// Packets that had their megaflow there, of late.
+    hits: u64,
+    /// By [`Form::Packed`] with packets in the lanes, of late: packets that were searched for there, and those
+    /// that had their megaflow there.
+    tried: u64,
+    found: u64,
+}
+
+/// What a searcher did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Packets.
+    pub packets: u64,
+    /// Those whose megaflow the exact-match cache had.
+    pub exact_hits: u64,
+    /// Those whose megaflow a subtable had.
+    pub hits: u64,
+    /// Subtables that packets were searched for in, over all packets. [`Form::Packed`] counts a subtable whose
+    /// filter let a packet not pass, and not those that were tried with a later one's.
+    pub subtables: u64,
+}
+
+/// What one thread needs to search a cache: the order of the subtables by hits, counts, and the exact-match
+/// cache, if there is one.
+#[derive(Clone, Debug, Default)]
+pub struct Searcher {
+    order: Vec<Ranked>,
+    version: Version,
+    plan: Plan,
+    exact: Option<Exact>,
+    batches: u32,
+    counts: Counts,
+    scratch: packed::Scratch,
+}
+
+impl Searcher {
+    /// One without an exact-match cache.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// One with an exact-match cache of [`EXACT`] flows.
+    pub fn with_exact() -> Self {
+        Self { exact: Some(Exact::new()), ..Self::default() }
+    }
+
+    /// What it did.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Searches for all packets of the batch, and writes the numbers of their megaflows, or [`MISS`].
+    ///
+    /// # Panics
+    /// If the batch has another form than the cache, or there are not as many numbers as packets.
+    pub fn search(&mut self, cache: &Cache, batch: &Batch, numbers: &mut [u32]) {
+        assert_eq!(cache.form, batch.form(), "the form of the cache");
+        assert_eq!(batch.len(), numbers.len(), "a number for each packet");
+        self.follow(cache);
+        numbers.fill(MISS);
+        let Self { order, plan, exact, counts, scratch, .. } = self;
+        let mut search = Search { cache, batch, numbers, order, exact: None, counts };
+        search.counts.packets += batch.len() as u64;
+        if let Some(exact) = exact {
+            exact.follow(cache);
+            search.exact = Some(exact);
+        }
+        match cache.form {
+            Form::Murmur => cache.level.run(rows::Rows { search, hasher: rows::Murmur }),
+            Form::Crc => cache.level.run(rows::Rows { search, hasher: rows::Crc }),
+            Form::Gather => cache.level.run(rows::Rows { search, hasher: rows::Gather }),
+            Form::Transposed => {
+                cache.level.run(rows::Rows { search, hasher: rows::Transposed::default() })
+            }
+            Form::Packed => cache.level.run(packed::Packed { search, plan, scratch }),
+        }
+    }
+
+    /// Takes in what changed in the cache, and from time to time the hits.
+    fn follow(&mut self, cache: &Cache) {
+        let mut is_new = false;
+        let old = (self.version.cache, self.version.subtables);
+        if old != (cache.version.cache, cache.version.subtables) {
+            let known = old.0 == cache.version.cache;
+            let hits: HashMap<u32, Ranked> =
+                self.order.iter().filter(|_| known).map(|rank| (rank.id, *rank)).collect();
+            let tables = cache.subtables.iter().zip(0..);
+            let rank = |(table, at): (&crate::subtable::Subtable, u32)| {
+                let old = hits.get(&table.id);
+                let new = Ranked { id: table.id, at, hits: 0, tried: 0, found: 0 };
+                old.map_or(new, |rank| Ranked { at, ..*rank })
+            };
+            self.order = tables.map(rank).collect();
+            is_new = true;
+        }
+        self.batches += 1;
+        if is_new || self.batches >= RANK_EVERY {
+            self.order.sort_by_key(|rank| std::cmp::Reverse(rank.hits));
+            if self.batches >= RANK_EVERY {
+                self.batches = 0;
+                for rank in &mut self.order {
+                    rank.hits /= 2;
+                    (rank.tried, rank.found) = (rank.tried / 2, rank.found / 2);
+                }
+            }
+            is_new = true;
+        }
+        if cache.form == Form::Packed && (is_new || self.version.filters != cache.version.filters) {
+            self.plan = Plan::new(cache, &self.order);
+        }
+        self.version = cache.version;
+    }
+}
+
+/// One search.
+pub(crate) struct Search<'a> {
+    cache: &'a Cache,
+    batch: &'a Batch,
+    numbers: &'a mut [u32],
+    order: &'a mut [Ranked],
+    exact: Option<&'a mut Exact>,
+    counts: &'a mut Counts,
+}

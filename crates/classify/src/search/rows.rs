@@ -1,0 +1,241 @@
+//! The forms that Open vSwitch and the paper have: packets one by one, but for their hashes.
+
+use fibula_simd::{Kernel, Lanes, Simd};
+
+use super::{Exact, Search};
+use crate::WORDS;
+use crate::batch::{BURST, PAIRS};
+use crate::hash::{self, Hashed};
+use crate::miniflow::{Miniflow, bits, place};
+use crate::subtable::{Subtable, Words};
+
+/// Packets up to which they are hashed one by one: the paper's number.
+const THRESHOLD: u32 = 8;
+
+/// How the packets of a burst are hashed.
+pub(crate) trait Hasher {
+    /// Before a burst.
+    #[inline(always)]
+    fn begin(&mut self, _miniflows: &[Miniflow]) {}
+
+    /// The hashes of the live packets, under a subtable's mask.
+    fn hash<S: Simd>(&self, simd: S, words: &Words, burst: Burst<'_>, to: &mut [u32; BURST]);
+}
+
+/// Up to 32 packets of a batch.
+#[derive(Clone, Copy)]
+pub(crate) struct Burst<'a> {
+    pub(crate) miniflows: &'a [Miniflow],
+    pub(crate) pairs: &'a [u32],
+    pub(crate) halves: &'a [u32],
+    /// A bit for each packet that is still searched for.
+    pub(crate) live: u32,
+}
+
+/// Packet by packet, MurmurHash3.
+#[derive(Clone, Copy)]
+pub(crate) struct Murmur;
+/// Packet by packet, CRC32C.
+#[derive(Clone, Copy)]
+pub(crate) struct Crc;
+/// A vector of packets, their words gathered from the miniflows.
+#[derive(Clone, Copy)]
+pub(crate) struct Gather;
+/// The paper's form.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Transposed {
+    /// The bitmap that most packets of the burst have.
+    majority: u16,
+    /// The packets with another.
+    others: u32,
+}
+
+#[inline(always)]
+fn murmur(words: &Words, miniflow: &Miniflow) -> u32 {
+    let add = |hash, (at, mask)| hash::murmur_add64(hash, miniflow.get(at) & mask);
+    hash::murmur_finish(words.iter().fold(0, add), words.len())
+}
+
+impl Hasher for Murmur {
+    #[inline(always)]
+    fn hash<S: Simd>(&self, _: S, words: &Words, burst: Burst<'_>, to: &mut [u32; BURST]) {
+        for packet in bits(burst.live) {
+            to[packet] = murmur(words, &burst.miniflows[packet]);
+        }
+    }
+}
+
+impl Hasher for Crc {
+    #[inline(always)]
+    fn hash<S: Simd>(&self, simd: S, words: &Words, burst: Burst<'_>, to: &mut [u32; BURST]) {
+        for packet in bits(burst.live) {
+            let miniflow = &burst.miniflows[packet];
+            let add = |crc, (at, mask)| simd.crc32c(crc, miniflow.get(at) & mask);
+            to[packet] = hash::crc32_finish(simd, words.iter().fold(0, add), words.len());
+        }
+    }
+}
+
+/// The halves of a mask in every lane.
+#[inline(always)]
+fn masks<S: Simd>(simd: S, mask: u64) -> [S::Lanes<u32>; 2] {
+    [mask as u32, (mask >> 32) as u32].map(|half| S::Lanes::splat(simd, half))
+}
+
+impl Hasher for Gather {
+    #[inline(always)]
+    fn hash<S: Simd>(&self, simd: S, words: &Words, burst: Burst<'_>, to: &mut [u32; BURST]) {
+        let one = S::Lanes::splat(simd, 1u32);
+        for at in (0..burst.miniflows.len()).step_by(S::Lanes::<u32>::N) {
+            let mut hash = S::Lanes::splat(simd, 0u32);
+            for (word, mask) in words.iter() {
+                // Where the packets have the word: each somewhere else.
+                let mut places = [0; BURST];
+                let packets = burst.miniflows.iter().enumerate().skip(at);
+                for (packet, miniflow) in packets.take(S::Lanes::<u32>::N) {
+                    let is_there = miniflow.bitmap() >> word & 1 == 1;
+                    let place = 2 * place(miniflow.bitmap(), word);
+                    let place = if is_there { place } else { PAIRS - 2 };
+                    places[packet] = (packet * PAIRS + place) as u32;
+                }
+                let (places, [low, high]) = (S::Lanes::load(simd, &places, at), masks(simd, mask));
+                let words = [places, places.add(one)].map(|places| places.pick(burst.pairs));
+                hash = hash::murmur_lanes(hash, words[0].and(low), words[1].and(high));
+            }
+            hash::murmur_lanes_finish(hash, words.len()).store(to, at);
+        }
+    }
+}
+
+impl Hasher for Transposed {
+    /// The bitmap of most packets, by counting. A burst has few different ones.
+    #[inline(always)]
+    fn begin(&mut self, miniflows: &[Miniflow]) {
+        let mut rest = u32::MAX >> (BURST - miniflows.len());
+        let (mut most, mut majority) = (0, 0);
+        while rest.count_ones() > most {
+            let bitmap = miniflows[rest.trailing_zeros() as usize].bitmap();
+            let same = (0..).zip(miniflows).filter(|(_, miniflow)| miniflow.bitmap() == bitmap);
+            let same = same.fold(0u32, |same, (packet, _)| same | 1 << packet);
+            if same.count_ones() > most {
+                (most, majority, self.others) = (same.count_ones(), bitmap, !same);
+            }
+            rest &= !same;
+        }
+        self.majority = majority;
+    }
+
+    #[inline(always)]
+    fn hash<S: Simd>(&self, simd: S, words: &Words, burst: Burst<'_>, to: &mut [u32; BURST]) {
+        if burst.live.count_ones() <= THRESHOLD {
+            return Murmur.hash(simd, words, burst, to);
+        }
+        for at in (0..BURST).step_by(S::Lanes::<u32>::N) {
+            let mut hash = S::Lanes::splat(simd, 0u32);
+            for (word, mask) in words.iter() {
+                let zero = S::Lanes::splat(simd, 0u32);
+                let mut halves = [zero; 2];
+                if self.majority >> word & 1 == 1 {
+                    let start = place(self.majority, word) * 2 * BURST;
+                    let column = &burst.halves[start..start + 2 * BURST];
+                    let [low, high] = masks(simd, mask);
+                    halves = [
+                        S::Lanes::load(simd, column, at).and(low),
+                        S::Lanes::load(simd, column, BURST + at).and(high),
+                    ];
+                }
+                hash = hash::murmur_lanes(hash, halves[0], halves[1]);
+            }
+            hash::murmur_lanes_finish(hash, words.len()).store(to, at);
+        }
+        let others = Burst { live: burst.live & self.others, ..burst };
+        Murmur.hash(simd, words, others, to);
+    }
+}
+
+/// The search of these forms.
+pub(crate) struct Rows<'a, H> {
+    pub(crate) search: Search<'a>,
+    pub(crate) hasher: H,
+}
+
+impl<H: Hasher> Kernel for Rows<'_, H> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { mut search, mut hasher } = self;
+        let batch = search.batch;
+        for (i, miniflows) in batch.miniflows.chunks(BURST).enumerate() {
+            let first = i * BURST;
+            let mut whole = [0; BURST];
+            let mut live = u32::MAX >> (BURST - miniflows.len());
+            if let Some(exact) = search.exact.as_deref_mut() {
+                for packet in bits(live) {
+                    whole[packet] = Exact::hash(search.cache, batch, first + packet);
+                    if let Some(number) = exact.find(batch, first + packet, whole[packet]) {
+                        search.numbers[first + packet] = number;
+                        live &= !(1 << packet);
+                    }
+                }
+                search.counts.exact_hits += miniflows.len() as u64 - u64::from(live.count_ones());
+            }
+            hasher.begin(miniflows);
+            let burst = Burst {
+                miniflows,
+                pairs: batch.pairs.get(first * PAIRS..(first + BURST) * PAIRS).unwrap_or_default(),
+                halves: batch.halves.get(first * 2 * WORDS..).unwrap_or_default(),
+                live,
+            };
+            let left = tables(simd, &mut search, &hasher, burst, first);
+            if let Some(exact) = search.exact.as_deref_mut() {
+                for packet in bits(live & !left) {
+                    let number = search.numbers[first + packet];
+                    exact.insert(batch, first + packet, whole[packet], number);
+                }
+            }
+        }
+    }
+}
+
+/// Searches for a burst in one subtable after the other: the packets that are left.
+#[inline(always)]
+fn tables<S: Simd>(
+    simd: S,
+    search: &mut Search<'_>,
+    hasher: &impl Hasher,
+    burst: Burst<'_>,
+    first: usize,
+) -> u32 {
+    let mut live = burst.live;
+    let mut hashes = [0; BURST];
+    for rank in search.order.iter_mut() {
+        if live == 0 {
+            break;
+        }
+        let Some(table) = search.cache.subtables.get(rank.at as usize) else { continue };
+        let tried = u64::from(live.count_ones());
+        hasher.hash(simd, &table.words, Burst { live, ..burst }, &mut hashes);
+        for packet in bits(live) {
+            let hashed = Hashed::of_word(hashes[packet]);
+            if let Some(number) = find(simd, table, hashed, &burst.miniflows[packet]) {
+                search.numbers[first + packet] = number;
+                live &= !(1 << packet);
+            }
+        }
+        let hits = tried - u64::from(live.count_ones());
+        rank.hits += hits;
+        search.counts.hits += hits;
+        search.counts.subtables += tried;
+    }
+    live
+}
+
+/// The megaflow of a packet in a subtable.
+#[inline(always)]
+fn find<S: Simd>(simd: S, table: &Subtable, hashed: Hashed, miniflow: &Miniflow) -> Option<u32> {
+    table.find(simd, hashed, |record| {
+        let words = table.words.iter().zip(record);
+        words.fold(0, |differ, ((at, mask), word)| differ | word ^ miniflow.get(at) & mask) == 0
+    })
+}
