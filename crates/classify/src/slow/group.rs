@@ -67,11 +67,6 @@ impl Group {
         self.hashes.capacity() * 12 + self.rules.capacity() * 17
     }
 
-    /// How many tuples it has.
-    pub(super) fn members(&self) -> u32 {
-        self.members.count_ones()
-    }
-
     /// Takes a tuple in, if there is room.
     pub(super) fn join(&mut self) -> Option<u8> {
         let member = self.members.trailing_ones();

@@ -16,6 +16,7 @@
 //! ```
 
 use super::trie::Trie;
+use super::{TOGETHER, bits};
 use crate::rules::Precedence;
 use crate::{Field, Flow, Mask, Match};
 
@@ -73,14 +74,33 @@ impl Axis {
         }
     }
 
-    /// Puts the places of the lengths that the packet has into `found`; returns how many bits show that it has no others.
+    /// Puts the places of the lengths that the packets have into `found`, and how many bits show that they have no others.
     #[inline]
-    fn walk(&self, flow: &Flow, found: &mut Vec<u8>) -> u8 {
-        let value = flow.get(self.field);
-        let found = |len: u8| found.push(self.place[usize::from(len)]);
+    fn walk(&self, flows: &[Flow], searches: &mut [Search]) {
+        let (field, mut shown) = (self.field, [0; TOGETHER]);
+        let found = |number: usize, len: u8| {
+            if len > 0 {
+                searches[number].found.push(self.place[usize::from(len)]);
+            }
+        };
         match &self.prefixes {
-            Prefixes::Narrow(trie) => trie.walk((value as u64) << (64 - self.field.bits()), found),
-            Prefixes::Wide(trie) => trie.walk(value << (128 - self.field.bits()), found),
+            Prefixes::Narrow(trie) => {
+                let mut values = [0u64; TOGETHER];
+                for (value, flow) in values.iter_mut().zip(flows) {
+                    *value = (flow.get(field) as u64) << (64 - field.bits());
+                }
+                trie.walk(&values[..flows.len()], &mut shown, found);
+            }
+            Prefixes::Wide(trie) => {
+                let mut values = [0u128; TOGETHER];
+                for (value, flow) in values.iter_mut().zip(flows) {
+                    *value = flow.get(field) << (128 - field.bits());
+                }
+                trie.walk(&values[..flows.len()], &mut shown, found);
+            }
+        }
+        for (search, shown) in searches.iter_mut().zip(shown) {
+            search.axes.push((search.found.len() as u32, shown));
         }
     }
 
@@ -99,10 +119,20 @@ impl Axis {
 pub(super) struct Ranked {
     /// Its number.
     pub(super) tuple: u32,
-    /// Its group, if that says more than the tuple does.
-    pub(super) group: Option<u32>,
+    /// Its group.
+    pub(super) group: u32,
     /// Its bit in the group.
     pub(super) member: u8,
+    /// The tuples of its group among the 64 of its word of ranks.
+    all: u64,
+    /// Of these, those in front of it.
+    earlier: u64,
+}
+
+impl Ranked {
+    pub(super) fn new(tuple: u32, (group, member): (u32, u8)) -> Self {
+        Self { tuple, group, member, all: 0, earlier: 0 }
+    }
 }
 
 /// The tuples in order: those first whose best rules win against the others'.
@@ -116,15 +146,21 @@ pub(super) struct Order {
     lens: Vec<u8>,
 }
 
-/// What is known of one packet. It is kept between packets for its memory.
+/// The search of one packet, as far as it has come. It is kept between packets for its memory.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Place {
+pub(super) struct Search {
     /// Of each axis, the places of its lengths, one axis after the other.
     found: Vec<u8>,
     /// Where the next axis begins in `found`, and how many bits show that the packet has no other lengths.
     axes: Vec<(u32, u8)>,
     /// For each word and axis, the tuples that the axis does not exclude.
-    open: Vec<u64>,
+    by_axis: Vec<u64>,
+    /// The tuples of a word that no axis excludes.
+    pub(super) open: u64,
+    /// Of these, those whose group has the packet.
+    pub(super) hits: u64,
+    /// The groups that are asked, the rank of their first open tuple in the word, and the packet's hash.
+    pub(super) asked: Vec<(u32, u8, u32)>,
 }
 
 impl Order {
@@ -141,7 +177,7 @@ impl Order {
             trie + (axis.none.capacity() + axis.with.capacity() + axis.up_to.capacity()) * 8
         };
         self.axes.iter().map(axis).sum::<usize>()
-            + self.tuples.capacity() * 24
+            + self.tuples.capacity() * (size_of::<Ranked>() + 8)
             + self.lens.capacity()
     }
 
@@ -190,6 +226,14 @@ impl Order {
         all.sort_unstable_by_key(|&(_, _, best)| std::cmp::Reverse(best));
         self.tuples = all.iter().map(|&(ranked, _, _)| ranked).collect();
         self.best = all.iter().map(|&(_, _, best)| best).collect();
+        for word in self.tuples.chunks_mut(64) {
+            for bit in 0..word.len() {
+                let of_group = |other: &(usize, &Ranked)| other.1.group == word[bit].group;
+                let others = word.iter().enumerate().filter(of_group);
+                let all = others.fold(0, |all, (other, _)| all | 1 << other);
+                (word[bit].all, word[bit].earlier) = (all, all & ((1 << bit) - 1));
+            }
+        }
         self.axes.retain(|axis| all.iter().any(|(_, mask, _)| leading(mask, axis.field) > 0));
         // Masks do not depend on the order in which rules came.
         self.axes.sort_unstable_by_key(|axis| axis.field);
@@ -221,51 +265,69 @@ impl Order {
     }
 
     /// Walks down all tries.
-    #[inline]
-    pub(super) fn locate(&self, flow: &Flow, place: &mut Place) {
-        place.found.clear();
-        place.axes.clear();
-        place.open.clear();
-        for axis in &self.axes {
-            let shown = axis.walk(flow, &mut place.found);
-            place.axes.push((place.found.len() as u32, shown));
+    pub(super) fn locate(&self, flows: &[Flow], searches: &mut [Search]) {
+        for search in searches.iter_mut() {
+            search.found.clear();
+            search.axes.clear();
+            search.by_axis.clear();
         }
+        self.axes.iter().for_each(|axis| axis.walk(flows, searches));
     }
 
-    /// The tuples that the packet can be in, of one word of them. Words come in order.
+    /// The tuples that the packet can be in, of one word of them, and their groups. Words come in order.
     #[inline]
-    pub(super) fn open(&self, word: usize, place: &mut Place) -> u64 {
+    pub(super) fn open(&self, word: usize, search: &mut Search) {
         let (words, rest) = (self.words(), self.tuples.len() - word * 64);
         let mut open = if rest >= 64 { u64::MAX } else { (1 << rest) - 1 };
         let mut start = 0;
-        for (axis, &(end, _)) in self.axes.iter().zip(&place.axes) {
-            let found = &place.found[start..end as usize];
+        for (axis, &(end, _)) in self.axes.iter().zip(&search.axes) {
+            let found = &search.found[start..end as usize];
             let with = |&at: &u8| axis.with[usize::from(at) * words + word];
             let of_axis = found.iter().map(with).fold(axis.none[word], |all, with| all | with);
-            place.open.push(of_axis);
+            search.by_axis.push(of_axis);
             open &= of_axis;
             start = end as usize;
         }
-        open
+        search.open = open;
+        search.asked.clear();
+        for bit in bits(open) {
+            let tuple = &self.tuples[word * 64 + bit];
+            // Its group is asked for the first of its tuples.
+            if open & tuple.earlier == 0 {
+                search.asked.push((tuple.group, bit as u8, 0));
+            }
+        }
+    }
+
+    /// Of a group's tuples, given by their bits there, those in the word of the rank's.
+    #[inline]
+    pub(super) fn of_group(&self, rank: usize, members: u64) -> u64 {
+        let tuple = &self.tuples[rank];
+        let mut of_word = 0;
+        for bit in bits(tuple.all) {
+            let other = &self.tuples[rank / 64 * 64 + bit];
+            of_word |= (members >> other.member & 1) << bit;
+        }
+        of_word
     }
 
     /// Adds the bits to the mask that show why the packet is in none of the first `ranks` tuples that were not looked at: of
     /// the axes that exclude a tuple, the one that excludes most others with it for each bit that it takes.
-    pub(super) fn explain(&self, ranks: usize, place: &Place, mask: &mut Mask) {
+    pub(super) fn explain(&self, ranks: usize, search: &Search, mask: &mut Mask) {
         let (axes, words) = (self.axes.len(), self.words());
-        let mut bits = [0u8; Field::ALL.len()];
-        for (bits, axis) in bits.iter_mut().zip(&self.axes) {
+        let mut known = [0u8; Field::ALL.len()];
+        for (bits, axis) in known.iter_mut().zip(&self.axes) {
             *bits = leading(mask, axis.field);
         }
-        let known = bits;
+        let mut bits = known;
         // Those of an axis that its known bits exclude.
         let excluded = |axis: usize, bits: u8, word: usize, open: &[u64]| {
-            let shown = place.axes[axis].1;
+            let shown = search.axes[axis].1;
             let lens = if shown <= bits { u8::MAX } else { bits };
             self.axes[axis].up_to(lens, word, words) & !open[axis]
         };
         for word in 0..ranks.div_ceil(64) {
-            let open = &place.open[word * axes..][..axes];
+            let open = &search.by_axis[word * axes..][..axes];
             let rest = ranks - word * 64;
             let all = if rest >= 64 { u64::MAX } else { (1 << rest) - 1 };
             let mut left = all & !open.iter().fold(u64::MAX, |all, open| all & open);
@@ -276,7 +338,7 @@ impl Order {
                 let rank = word * 64 + left.trailing_zeros() as usize;
                 let lens = &self.lens[rank * axes..][..axes];
                 let bit = 1 << (rank % 64);
-                let takes = |axis: &usize| lens[*axis].min(place.axes[*axis].1) - bits[*axis];
+                let takes = |axis: &usize| lens[*axis].min(search.axes[*axis].1) - bits[*axis];
                 // What a bit more of the axis excludes of those that are left.
                 let worth = |axis: &usize| {
                     let bits = bits[*axis] + takes(axis);

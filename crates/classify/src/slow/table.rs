@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use fibula_simd::prefetch_read;
+
 use super::words::Words;
 use crate::rules::{Precedence, Range, Rule};
 use crate::{Flow, Mask};
@@ -264,6 +266,12 @@ impl Tuple {
             }
             self.slots[at] = ((hash >> 32) as u32, number);
         }
+    }
+
+    /// Hashes the packet, and asks for the line of its slot.
+    #[inline]
+    pub(super) fn ask(&self, flow: &Flow) {
+        prefetch_read(&self.slots, self.words.hash(flow) as usize & (self.slots.len() - 1));
     }
 
     /// The rule that wins for a packet, if one does and wins against `best`. `bits` gets the bits of ranges that show it, if

@@ -16,7 +16,13 @@
 //!      10.1.2.0/24
 //! ```
 
+use fibula_simd::prefetch_read;
+
+use super::TOGETHER;
+
 const NONE: u32 = u32::MAX;
+
+const _: () = assert!(TOGETHER < 32, "a bit for each");
 
 #[derive(Clone, Debug)]
 struct Node<K> {
@@ -179,26 +185,42 @@ impl<K: Bits + Default> Trie<K> {
         self.free.clear();
     }
 
-    /// Calls `found` with the length of each prefix that the value has, shortest first, and returns how many of its bits show
-    /// that it has no others.
+    /// Walks down with several values at once, at most [`TOGETHER`]: each step of one waits for memory while the others take theirs.
+    /// Calls `found` with the number of a value and the length of each prefix that it has, shortest first; `shown` gets how many
+    /// bits of each value show that it has no others.
     #[inline]
-    pub(super) fn walk(&self, value: K, mut found: impl FnMut(u8)) -> u8 {
-        let mut node = &self.nodes[0];
-        loop {
-            if node.children == [NONE; 2] {
-                return node.len;
-            }
-            let child = node.children[value.bit(node.len)];
-            if child == NONE {
-                return node.len + 1;
-            }
-            node = &self.nodes[child as usize];
-            let common = value.common(node.bits);
-            if common < node.len {
-                return common + 1;
-            }
-            if node.rules > 0 {
-                found(node.len);
+    pub(super) fn walk(&self, values: &[K], shown: &mut [u8], mut found: impl FnMut(usize, u8)) {
+        let mut at = [0u32; TOGETHER];
+        let mut walking = (1u32 << values.len()) - 1;
+        while walking != 0 {
+            let mut round = walking;
+            while round != 0 {
+                let number = round.trailing_zeros() as usize;
+                round &= round - 1;
+                let (value, node) = (values[number], &self.nodes[at[number] as usize]);
+                let common = value.common(node.bits);
+                let end = if common < node.len {
+                    Some(common + 1)
+                } else {
+                    if node.rules > 0 {
+                        found(number, node.len);
+                    }
+                    match node.children {
+                        [NONE, NONE] => Some(node.len),
+                        children => match children[value.bit(node.len)] {
+                            NONE => Some(node.len + 1),
+                            child => {
+                                prefetch_read(&self.nodes, child as usize);
+                                at[number] = child;
+                                None
+                            }
+                        },
+                    }
+                };
+                if let Some(end) = end {
+                    shown[number] = end;
+                    walking &= !(1 << number);
+                }
             }
         }
     }
@@ -239,12 +261,21 @@ mod tests {
             trie.remove(bits, len);
         }
         assert_eq!(trie.nodes.len() - trie.free.len(), 1, "nodes are left over");
-        assert_eq!(trie.walk(7, |_| unreachable!()), 0);
+        assert_eq!(walk(&trie, 7), (0, vec![]));
+    }
+
+    fn walk<K: Bits + Default>(trie: &Trie<K>, value: K) -> (u8, Vec<u8>) {
+        // Among others, which go other ways.
+        let (values, mut shown) = ([K::default(), value, value], [0; 3]);
+        let mut lens = [Vec::new(), Vec::new(), Vec::new()];
+        trie.walk(&values, &mut shown, |number, len| lens[number].push(len));
+        let [_, lens, again] = lens;
+        assert_eq!((lens.as_slice(), shown[1]), (again.as_slice(), shown[2]));
+        (shown[1], lens)
     }
 
     fn check(trie: &Trie<u64>, there: &[(u64, u8)], value: u64) {
-        let mut lens = Vec::new();
-        let shown = trie.walk(value, |len| lens.push(len));
+        let (shown, lens) = walk(trie, value);
         let of = |value: u64| {
             let has = |&&(bits, len): &&(u64, u8)| value.first(len) == bits;
             let mut lens: Vec<u8> = there.iter().filter(has).map(|(_, len)| *len).collect();
@@ -270,12 +301,10 @@ mod tests {
         let mut trie = Trie::<u128>::new();
         for value in [0, u128::MAX] {
             trie.insert(value, 128);
-            let mut lens = Vec::new();
-            assert_eq!(trie.walk(value, |len| lens.push(len)), 128);
-            assert_eq!(lens, [128]);
+            assert_eq!(walk(&trie, value), (128, vec![128]));
         }
-        assert_eq!(trie.walk(u128::MAX - 1, |_| unreachable!()), 128);
+        assert_eq!(walk(&trie, u128::MAX - 1), (128, vec![]));
         trie.remove(u128::MAX, 128);
-        assert_eq!(trie.walk(u128::MAX, |_| unreachable!()), 1);
+        assert_eq!(walk(&trie, u128::MAX), (1, vec![]));
     }
 }
