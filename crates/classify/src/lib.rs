@@ -8,6 +8,7 @@
 
 mod batch;
 mod cache;
+mod classifier;
 mod extract;
 mod field;
 mod flow;
@@ -21,6 +22,7 @@ mod subtable;
 
 pub use batch::Batch;
 pub use cache::{Cache, MISS};
+pub use classifier::{Classifier, ClassifierCounts, ClassifierOptions, Megaflow};
 pub use extract::Context;
 pub use field::{Field, WORDS};
 pub use flow::{Flow, Mask, Match};

@@ -1,6 +1,7 @@
 //! Tests of the crate from outside.
 
 mod changes;
+mod classifier;
 mod common;
 mod extract;
 mod flow;
