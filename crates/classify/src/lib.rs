@@ -19,6 +19,7 @@ mod rules;
 mod search;
 mod slow;
 mod subtable;
+pub mod text;
 
 pub use batch::Batch;
 pub use cache::{Cache, MISS};

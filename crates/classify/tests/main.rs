@@ -9,3 +9,4 @@ mod rules;
 mod search;
 mod sets;
 mod slow;
+mod text;

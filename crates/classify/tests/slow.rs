@@ -127,7 +127,7 @@ fn rules_of_all_fields_come_and_go() {
     }
 }
 
-fn random_rule(rng: &mut Rng, fields: &[Field]) -> Rule {
+pub fn random_rule(rng: &mut Rng, fields: &[Field]) -> Rule {
     loop {
         let mut rule = Ok(Rule::new(Action::Drop));
         for _ in 0..1 + rng.below(4) {

@@ -8,6 +8,7 @@ use std::fmt;
 
 pub use action::{Action, Table};
 pub use range::Range;
+pub(crate) use rule::ones;
 pub use rule::{Condition, Rule, RuleError};
 
 use crate::Flow;
