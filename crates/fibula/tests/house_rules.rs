@@ -36,8 +36,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "core", "simd", "filter", "packet", "engines", "rib", "fib", "ingest", "annotate",
-            "export", "sources", "feeds", "router", "server", "testkit", "measure", "fibula",
+            "core", "simd", "filter", "packet", "capture", "classify", "engines", "rib", "fib",
+            "ingest", "annotate", "export", "sources", "feeds", "router", "server", "testkit",
+            "measure", "fibula",
         ],
     ),
 ];
