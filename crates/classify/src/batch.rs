@@ -88,8 +88,9 @@ impl Batch {
     ///
     /// # Panics
     /// If the batch is full.
-    #[inline]
+    #[inline(always)]
     pub fn push_frame(&mut self, frame: &Frame<'_>, context: &Context) {
+        assert!(self.len < Self::MAX, "room in the batch");
         match self.form {
             Form::Packed => {
                 let (columns, at) = self.next_row();
@@ -100,7 +101,13 @@ impl Batch {
                 });
                 self.used |= used;
             }
-            _ => self.push_miniflow(Miniflow::extract(frame, context)),
+            _ => {
+                // Where it stays.
+                self.miniflows.push(Miniflow::default());
+                let miniflow = &mut self.miniflows[self.len];
+                extract::words(frame, context, |word, value| miniflow.push(word, value));
+                self.lay_out();
+            }
         }
     }
 
@@ -109,6 +116,7 @@ impl Batch {
     /// # Panics
     /// If the batch is full.
     pub fn push(&mut self, flow: &Flow) {
+        assert!(self.len < Self::MAX, "room in the batch");
         match self.form {
             Form::Packed => {
                 let (columns, at) = self.next_row();
@@ -119,36 +127,39 @@ impl Batch {
                 }
                 self.used |= used;
             }
-            _ => self.push_miniflow(Miniflow::from(flow)),
+            _ => {
+                self.miniflows.push(Miniflow::from(flow));
+                self.lay_out();
+            }
         }
     }
 
     #[inline(always)]
     fn next_row(&mut self) -> (&mut [u64], usize) {
-        assert!(self.len < Self::MAX, "room in the batch");
         self.len += 1;
         (&mut self.columns[..WORDS * STRIDE], self.len - 1)
     }
 
+    /// Copies the miniflow that was pushed to where the form has it, too.
     #[inline(always)]
-    fn push_miniflow(&mut self, miniflow: Miniflow) {
-        assert!(self.len < Self::MAX, "room in the batch");
-        let pairs = miniflow.values().iter().map(|value| [*value as u32, (value >> 32) as u32]);
+    fn lay_out(&mut self) {
+        let at = self.len;
+        self.len += 1;
+        let pairs = self.miniflows[at].values().iter();
+        let pairs = pairs.map(|value| [*value as u32, (value >> 32) as u32]);
         match self.form {
             Form::Gather => {
-                let row = &mut self.pairs[self.len * PAIRS..][..PAIRS];
+                let row = &mut self.pairs[at * PAIRS..][..PAIRS];
                 row.as_chunks_mut::<2>().0.iter_mut().zip(pairs).for_each(|(to, pair)| *to = pair);
             }
             Form::Transposed => {
-                let burst = &mut self.halves[self.len / BURST * (WORDS * 2 * BURST)..];
+                let burst = &mut self.halves[at / BURST * (WORDS * 2 * BURST)..];
                 for (to, [low, high]) in burst.chunks_exact_mut(2 * BURST).zip(pairs) {
-                    (to[self.len % BURST], to[self.len % BURST + BURST]) = (low, high);
+                    (to[at % BURST], to[at % BURST + BURST]) = (low, high);
                 }
             }
             _ => {}
         }
-        self.miniflows.push(miniflow);
-        self.len += 1;
     }
 
     /// A word of a packet.

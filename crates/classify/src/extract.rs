@@ -1,8 +1,6 @@
 //! From a frame to the words of its flow, without a [`FlowKey`](fibula_packet::FlowKey) between them.
 
-use std::net::IpAddr;
-
-use fibula_packet::{Frame, Length, Tag};
+use fibula_packet::{Frame, Length, Tag, Tcp, icmp, ports, protocol};
 
 use crate::Field;
 
@@ -20,6 +18,7 @@ pub struct Context {
 }
 
 /// The word that a field lies in.
+#[inline(always)]
 const fn word(field: Field) -> usize {
     field.place().0
 }
@@ -64,51 +63,60 @@ pub(crate) fn words(frame: &Frame<'_>, context: &Context, mut put: impl FnMut(us
         put(word(Field::Vlan), tag(outer) | tags.next().map_or(0, |inner| tag(inner) << 32));
     }
     let link = bits(Field::EthType, frame.ether_type().unwrap_or(0));
-    let is_ip = !frame.ip_is_malformed() && frame.length() != Some(Length::WithinHeaders);
-    let Some(ends) = frame.ends().filter(|_| is_ip) else {
-        put(word(Field::EthType), link);
-        return;
-    };
-    let version = if let IpAddr::V4(source) = ends.0 { (4u64, Some(source)) } else { (6, None) };
-    if let (Some(source), IpAddr::V4(destination)) = (version.1, ends.1) {
-        let ends = bits(Field::Ipv4Src, source.to_bits());
-        put(word(Field::Ipv4Src), ends | bits(Field::Ipv4Dst, destination.to_bits()));
-    }
-    let (ip, rest) = transport(frame);
-    put(word(Field::EthType), link | bits(Field::IpVersion, version.0) | ip);
-    let class = frame.ipv4().map(|ip| ip.traffic_class());
-    let class = class.or_else(|| frame.ipv6().map(|ip| ip.traffic_class())).unwrap_or(0);
-    put(word(Field::Dscp), bits(Field::Dscp, class >> 2) | bits(Field::Ecn, class) | rest);
-    if let (IpAddr::V6(source), IpAddr::V6(destination)) = ends {
-        for (field, address) in [(Field::Ipv6Src, source), (Field::Ipv6Dst, destination)] {
+    // As `Frame::flow_key`: a header that is malformed, or longer than its packet, is none.
+    if let Some(ip) = frame.ipv4() {
+        let is_sound = ip.version() == 4
+            && ip.header_len() >= 20
+            && usize::from(ip.total_len()) >= ip.header_len();
+        if is_sound {
+            let ends = bits(Field::Ipv4Src, ip.source().to_bits());
+            put(word(Field::Ipv4Src), ends | bits(Field::Ipv4Dst, ip.destination().to_bits()));
+            let (ports, rest) = transport(frame, 4, ip.traffic_class());
+            put(word(Field::EthType), link | ports);
+            put(word(Field::Dscp), rest);
+            return;
+        }
+    } else if let Some(ip) = frame.ipv6()
+        && ip.version() == 6
+        && frame.length() != Some(Length::WithinHeaders)
+    {
+        let (ports, rest) = transport(frame, 6, ip.traffic_class());
+        put(word(Field::EthType), link | ports);
+        put(word(Field::Dscp), rest);
+        for (field, address) in [(Field::Ipv6Src, ip.source()), (Field::Ipv6Dst, ip.destination())]
+        {
             let address = address.to_bits();
             put(word(field), (address >> 64) as u64);
             put(word(field) + 1, address as u64);
         }
+        return;
     }
+    put(word(Field::EthType), link);
 }
 
-/// What follows the addresses, in the word of the ports and in the next.
+/// What a sound IP packet has in the word of the ports, and in the next.
 #[inline(always)]
-fn transport(frame: &Frame<'_>) -> (u64, u64) {
+fn transport(frame: &Frame<'_>, version: u64, class: u8) -> (u64, u64) {
     let fragment = match frame.fragment() {
         Some(fragment) if fragment.offset > 0 => 2u64,
         Some(fragment) if fragment.more => 1,
         _ => 0,
     };
-    let mut ip = bits(Field::Fragment, fragment);
-    let mut rest = 0;
-    if let Some(protocol) = frame.protocol() {
-        ip |= bits(Field::Protocol, protocol);
-        if let Some((source, destination)) = frame.ports() {
-            ip |= bits(Field::Transport, 1u64)
-                | bits(Field::SrcPort, source)
-                | bits(Field::DstPort, destination);
-            rest = bits(Field::TcpFlags, frame.tcp().map_or(0, |tcp| tcp.flags()));
-        } else if let Some((kind, code)) = frame.icmp() {
-            ip |= bits(Field::Transport, 2u64);
-            rest = bits(Field::IcmpType, kind) | bits(Field::IcmpCode, code);
+    let mut ip = bits(Field::IpVersion, version) | bits(Field::Fragment, fragment);
+    let mut rest = bits(Field::Dscp, class >> 2) | bits(Field::Ecn, class);
+    let Some(protocol) = frame.protocol() else { return (ip, rest) };
+    ip |= bits(Field::Protocol, protocol);
+    let segment = frame.segment().unwrap_or_default();
+    if let Some((source, destination)) = ports(protocol, segment) {
+        ip |= bits(Field::Transport, 1u64)
+            | bits(Field::SrcPort, source)
+            | bits(Field::DstPort, destination);
+        if protocol == protocol::TCP {
+            rest |= bits(Field::TcpFlags, Tcp::new(segment).map_or(0, |tcp| tcp.flags()));
         }
+    } else if let Some((kind, code)) = icmp(protocol, segment) {
+        ip |= bits(Field::Transport, 2u64);
+        rest |= bits(Field::IcmpType, kind) | bits(Field::IcmpCode, code);
     }
     (ip, rest)
 }

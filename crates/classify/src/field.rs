@@ -22,11 +22,13 @@ macro_rules! fields {
             }
 
             /// The width.
+            #[inline(always)]
             pub const fn bits(self) -> u32 {
                 match self { $( Self::$field => $bits, )* }
             }
 
             /// The first word and the lowest bit of the field in it.
+            #[inline(always)]
             pub(crate) const fn place(self) -> (usize, u32) {
                 match self { $( Self::$field => ($word, $shift), )* }
             }
@@ -134,6 +136,7 @@ const _: () = {
 
 impl Field {
     /// A one in each of the field's bits, of those that fit a word.
+    #[inline(always)]
     pub(crate) const fn ones(self) -> u64 {
         if self.bits() >= 64 { u64::MAX } else { (1 << self.bits()) - 1 }
     }

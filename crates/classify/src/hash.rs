@@ -55,7 +55,8 @@ pub(crate) fn murmur_add64(hash: u32, word: u64) -> u32 {
 /// Open vSwitch's `hash_finish`, of so many words of 64 bits.
 #[inline(always)]
 pub(crate) fn murmur_finish(hash: u32, words: usize) -> u32 {
-    fmix(hash ^ 8 * words as u32)
+    let bytes = 8 * words as u32;
+    fmix(hash ^ bytes)
 }
 
 /// [`murmur_add64`] of lanes of 32 bits.

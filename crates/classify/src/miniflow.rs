@@ -20,6 +20,8 @@ use crate::{Context, Flow, WORDS, extract};
 pub struct Miniflow {
     values: [u64; WORDS],
     bitmap: u16,
+    /// The bits of the bitmap: counting them takes long without the instruction for it.
+    len: u8,
 }
 
 impl Miniflow {
@@ -35,10 +37,11 @@ impl Miniflow {
     #[inline(always)]
     pub(crate) fn push(&mut self, word: usize, value: u64) {
         debug_assert!(u32::from(self.bitmap) < 1 << word, "words in ascending order");
-        if let Some(to) = self.values.get_mut(self.bitmap.count_ones() as usize) {
+        if let Some(to) = self.values.get_mut(usize::from(self.len)) {
             *to = value;
         }
         self.bitmap |= 1 << word;
+        self.len += 1;
     }
 
     /// Which words are stored; a bit for each, the first one's lowest.
@@ -50,7 +53,7 @@ impl Miniflow {
     /// The stored words.
     #[inline]
     pub fn values(&self) -> &[u64] {
-        &self.values[..self.bitmap.count_ones() as usize]
+        &self.values[..usize::from(self.len)]
     }
 
     /// A word of the flow.

@@ -15,7 +15,7 @@ const REMOVED: u32 = 1;
 /// A bucket may have so many on average: of sixteen places few buckets overflow.
 const FILL: usize = 10;
 /// Words of the filter for each bucket.
-const FILTER_WORDS: usize = 2;
+const FILTER_WORDS: usize = 4;
 
 /// A bucket's signatures: a cache line.
 #[derive(Clone, Copy, Debug)]
@@ -196,6 +196,14 @@ impl Subtable {
     pub(crate) fn candidates<S: Simd>(&self, simd: S, hashed: Hashed) -> u32 {
         let line = &self.lines[self.bucket(hashed.index)].0;
         simd.equal32(line, hashed.signature.max(REMOVED + 1))
+    }
+
+    /// Asks for the record that a hash's search will compare, if its bucket has one.
+    #[inline(always)]
+    pub(crate) fn prefetch_record<S: Simd>(&self, simd: S, hashed: Hashed) {
+        let slot = self.candidates(simd, hashed).trailing_zeros() as usize % CANDIDATES;
+        let at = self.bucket(hashed.index) * CANDIDATES + slot;
+        prefetch_read(&self.records, at * self.stride());
     }
 
     /// The megaflow's masked words.

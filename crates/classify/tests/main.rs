@@ -10,3 +10,4 @@ mod search;
 mod sets;
 mod slow;
 mod text;
+mod threads;

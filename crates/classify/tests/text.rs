@@ -255,7 +255,7 @@ fn errors_have_places() {
         assert_eq!((error.line, error.column), *place, "{error}: {text}");
         assert!(error.what.contains(what), "{error}: {text}");
     }
-    let latin = read(b"any -> drop\ntcp \xe4", RuleFormat::Rules, &RuleOptions::default());
+    let latin = read(b"any -> drop\ntcp \xe4", Rules, &RuleOptions::default());
     let error = latin.unwrap_err();
     assert_eq!((error.line, error.column), (2, 5), "{error}");
 }

@@ -134,7 +134,7 @@ fn safe_crates_say_so() {
         };
         assert!(read(&root).contains("#![forbid(unsafe_code)]"), "{}", root.display());
     }
-    for program in ["bloomfwd", "planb"] {
+    for program in ["bloomfwd", "hpbf", "planb"] {
         let root = crates_dir().join("papers/src").join(program).join("main.rs");
         assert!(read(&root).contains("#![forbid(unsafe_code)]"), "{}", root.display());
     }

@@ -71,6 +71,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Destination and source of an Ethernet frame.
+    #[inline]
     #[must_use]
     pub fn macs(&self) -> Option<([u8; 6], [u8; 6])> {
         let ethernet = self.link_type == LinkType::Ethernet;
@@ -79,6 +80,7 @@ impl<'a> Frame<'a> {
     }
 
     /// The VLAN tags, outermost first.
+    #[inline]
     #[must_use]
     pub fn tags(&self) -> Tags<'a> {
         Tags::new(self.link_type, self.bytes)
@@ -86,6 +88,7 @@ impl<'a> Frame<'a> {
 
     /// The EtherType behind all VLAN tags, or that of SNAP. `None` where no EtherType announces
     /// what follows: raw IP, PPP, loopback, other frames of IEEE 802.3.
+    #[inline]
     #[must_use]
     pub fn ether_type(&self) -> Option<u16> {
         self.link.ether_type()
@@ -104,6 +107,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Where the network header begins, or what else the link headers announce.
+    #[inline]
     #[must_use]
     pub fn network_at(&self) -> Option<usize> {
         let there = self.link.cut().is_none() && self.link.payload_at <= self.bytes.len();
@@ -159,6 +163,7 @@ impl<'a> Frame<'a> {
     }
 
     /// The fragment that the packet is: with the MF bit or an offset, or with a fragment header.
+    #[inline]
     #[must_use]
     pub fn fragment(&self) -> Option<Fragment> {
         self.ip.fragment
@@ -180,6 +185,7 @@ impl<'a> Frame<'a> {
 
     /// Where the packet ends by its length field, which may lie beyond the frame. `None` without
     /// an IP header, or where the jumbo payload option of an IPv6 packet is cut.
+    #[inline]
     fn packet_end(&self) -> Option<usize> {
         let len = match self.link.network()? {
             Network::Ipv4 => self.ipv4()?.total_len().into(),
@@ -193,6 +199,7 @@ impl<'a> Frame<'a> {
     }
 
     /// How the packet's length field compares with the bytes; `None` where it is not known.
+    #[inline]
     #[must_use]
     pub fn length(&self) -> Option<Length> {
         let end = self.packet_end()?;
@@ -217,6 +224,7 @@ impl<'a> Frame<'a> {
 
     /// The bytes from the transport header to the end of the packet by its length field, or to the
     /// end of the frame. `None` in later fragments, and in packets that end within their headers.
+    #[inline]
     #[must_use]
     pub fn segment(&self) -> Option<&'a [u8]> {
         let end = self.packet_end()?.min(self.bytes.len());
@@ -283,9 +291,8 @@ impl<'a> Frame<'a> {
         if short { fault(FaultKind::Malformed) } else { None }
     }
 
-    /// Whether an IP header has a version or length that it must not have.
-    #[must_use]
-    pub fn ip_is_malformed(&self) -> bool {
+    /// An IP header has a version or length that it must not have.
+    pub(crate) fn ip_is_malformed(&self) -> bool {
         self.link.has_bad_version() || matches!(self.ip_fault(), Some((_, _, true)))
     }
 

@@ -47,12 +47,14 @@ impl<'a> Ipv4<'a> {
     }
 
     /// DSCP (6 bits) and ECN (2 bits) in one byte.
+    #[inline]
     #[must_use]
     pub fn traffic_class(&self) -> u8 {
         self.fixed.u8::<1>()
     }
 
     /// The length of header and payload that the packet claims.
+    #[inline]
     #[must_use]
     pub fn total_len(&self) -> u16 {
         self.fixed.u16::<2>()

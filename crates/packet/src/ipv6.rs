@@ -29,12 +29,14 @@ impl<'a> Ipv6<'a> {
     }
 
     /// The version field: 6, if the packet is sound.
+    #[inline]
     #[must_use]
     pub fn version(&self) -> u8 {
         self.fixed.u8::<0>() >> 4
     }
 
     /// DSCP (6 bits) and ECN (2 bits) in one byte.
+    #[inline]
     #[must_use]
     pub fn traffic_class(&self) -> u8 {
         self.fixed.u8::<0>() << 4 | self.fixed.u8::<1>() >> 4
@@ -47,6 +49,7 @@ impl<'a> Ipv6<'a> {
     }
 
     /// The length field: of what follows the fixed header. 0 in jumbograms.
+    #[inline]
     #[must_use]
     pub fn payload_len(&self) -> u16 {
         self.fixed.u16::<4>()

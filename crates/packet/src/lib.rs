@@ -82,4 +82,4 @@ pub use frame::{Frame, Length};
 pub use ipv4::Ipv4;
 pub use ipv6::{Extension, Extensions, Fragment, Ipv6, Ipv6Payload, number as extension};
 pub use link::{LinkType, Network, Tag, Tags, ether_type};
-pub use transport::{Tcp, Udp, has_ports, ports, protocol};
+pub use transport::{Tcp, Udp, has_ports, icmp, ports, protocol};

@@ -111,6 +111,7 @@ pub struct Tags<'a> {
 }
 
 impl<'a> Tags<'a> {
+    #[inline]
     pub(crate) fn new(link: LinkType, bytes: &'a [u8]) -> Self {
         match link.ether_type_and_end() {
             Some((type_at, at)) => Self { bytes, tpid: u16_at(bytes, type_at), at },
@@ -123,6 +124,7 @@ impl Iterator for Tags<'_> {
     type Item = Tag;
 
     /// The next tag that is there in full, with the EtherType behind it.
+    #[inline]
     fn next(&mut self) -> Option<Tag> {
         let tpid = self.tpid.filter(|tpid| is_tag(*tpid))?;
         let tci = u16_at(self.bytes, self.at)?;
@@ -351,6 +353,7 @@ impl Link {
     }
 }
 
+#[inline]
 fn is_tag(ether_type: u16) -> bool {
     use ether_type::{OLD_QINQ, OLD_QINQ_2, SERVICE_VLAN, VLAN};
     matches!(ether_type, VLAN | SERVICE_VLAN | OLD_QINQ | OLD_QINQ_2)

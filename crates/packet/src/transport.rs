@@ -33,7 +33,9 @@ pub fn ports(protocol: u8, header: &[u8]) -> Option<(u16, u16)> {
 }
 
 /// Type and code of ICMP and ICMPv6, from the beginning of the header.
-pub(crate) fn icmp(protocol: u8, header: &[u8]) -> Option<(u8, u8)> {
+#[inline]
+#[must_use]
+pub fn icmp(protocol: u8, header: &[u8]) -> Option<(u8, u8)> {
     match (protocol, header) {
         (ICMP | ICMPV6, [kind, code, ..]) => Some((*kind, *code)),
         _ => None,
@@ -57,6 +59,7 @@ pub struct Tcp<'a>(Fixed<'a, 20>);
 
 impl<'a> Tcp<'a> {
     /// The header at the beginning of `bytes`; `None` below 20 bytes.
+    #[inline]
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Option<Self> {
         Fixed::split(bytes).map(|(fixed, _)| Self(fixed))
@@ -93,6 +96,7 @@ impl<'a> Tcp<'a> {
     }
 
     /// Twelve bits: four reserved ones and CWR, ECE, URG, ACK, PSH, RST, SYN, FIN (the lowest).
+    #[inline]
     #[must_use]
     pub fn flags(&self) -> u16 {
         self.0.u16::<12>() & 0xfff

@@ -1,4 +1,5 @@
 //! The papers' experiments, on tiny tables.
 
 mod bloomfwd;
+mod hpbf;
 mod planb;

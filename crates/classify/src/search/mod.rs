@@ -1,8 +1,8 @@
 //! Searching: the order of the subtables, the exact-match cache in front, and the forms.
 
 mod exact;
-mod packed;
-mod rows;
+pub(crate) mod packed;
+pub(crate) mod rows;
 
 use std::collections::HashMap;
 
@@ -26,7 +26,7 @@ pub(crate) struct Ranked {
     /// Packets that had their megaflow there, of late.
     hits: u64,
     /// By [`Form::Packed`] with packets in the lanes, of late: packets that were searched for there, and those
-    /// that had their megaflow there.
+    /// that its filter let pass.
     tried: u64,
     found: u64,
 }

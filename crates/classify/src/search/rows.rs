@@ -79,7 +79,8 @@ impl Hasher for Crc {
 /// The halves of a mask in every lane.
 #[inline(always)]
 fn masks<S: Simd>(simd: S, mask: u64) -> [S::Lanes<u32>; 2] {
-    [mask as u32, (mask >> 32) as u32].map(|half| S::Lanes::splat(simd, half))
+    // One by one: what arrays have for it is not always inlined.
+    [S::Lanes::splat(simd, mask as u32), S::Lanes::splat(simd, (mask >> 32) as u32)]
 }
 
 impl Hasher for Gather {
@@ -99,8 +100,9 @@ impl Hasher for Gather {
                     places[packet] = (packet * PAIRS + place) as u32;
                 }
                 let (places, [low, high]) = (S::Lanes::load(simd, &places, at), masks(simd, mask));
-                let words = [places, places.add(one)].map(|places| places.pick(burst.pairs));
-                hash = hash::murmur_lanes(hash, words[0].and(low), words[1].and(high));
+                let first = places.pick(burst.pairs).and(low);
+                let second = places.add(one).pick(burst.pairs).and(high);
+                hash = hash::murmur_lanes(hash, first, second);
             }
             hash::murmur_lanes_finish(hash, words.len()).store(to, at);
         }
@@ -233,7 +235,12 @@ fn tables<S: Simd>(
 
 /// The megaflow of a packet in a subtable.
 #[inline(always)]
-fn find<S: Simd>(simd: S, table: &Subtable, hashed: Hashed, miniflow: &Miniflow) -> Option<u32> {
+pub(crate) fn find<S: Simd>(
+    simd: S,
+    table: &Subtable,
+    hashed: Hashed,
+    miniflow: &Miniflow,
+) -> Option<u32> {
     table.find(simd, hashed, |record| {
         let words = table.words.iter().zip(record);
         words.fold(0, |differ, ((at, mask), word)| differ | word ^ miniflow.get(at) & mask) == 0

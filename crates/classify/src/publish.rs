@@ -1,0 +1,226 @@
+//! A cache that one thread changes and others search.
+
+use std::fmt;
+use std::mem;
+use std::sync::PoisonError;
+
+use crate::sync::{Arc, AtomicU64, Mutex, Ordering, Weak};
+use crate::{Batch, Cache, Match, Searcher};
+
+/// A cache that does not change any more.
+struct Generation {
+    number: u64,
+    cache: Cache,
+}
+
+/// What the writer and the readers share. Readers look at the number before each batch, and take the lock only
+/// when it is another than theirs.
+#[repr(align(64))]
+struct Shared {
+    number: AtomicU64,
+    newest: Mutex<Arc<Generation>>,
+}
+
+impl Shared {
+    fn newest(&self) -> Arc<Generation> {
+        Arc::clone(&self.newest.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    Insert(Match, u32),
+    Remove(Match),
+}
+
+fn apply(cache: &mut Cache, changes: &[Change]) {
+    for change in changes {
+        match change {
+            Change::Insert(megaflow, number) => cache.insert(*megaflow, *number),
+            Change::Remove(megaflow) => cache.remove(megaflow),
+        };
+    }
+}
+
+/// Changes a cache that [`Reader`]s search in other threads. Changes take effect together, when they are
+/// [published](Writer::publish).
+///
+/// ```text
+///   Writer ── changes ──► spare ── publish ──► newest ◄── pinned by Readers, a batch at a time
+///                           ▲                    │
+///                           └── once no reader has it: the same changes again
+/// ```
+///
+/// There are two caches, as long as no reader rests on one: the newest, and the one before it, which gets the
+/// changes between them and the new ones, and becomes the newest. A change so costs its time twice, and never a
+/// copy; while a reader holds the one before, the newest is copied instead.
+///
+/// ```
+/// use fibula_classify::{Batch, Cache, Field, Flow, Form, MISS, Mask, Match, Writer};
+///
+/// let mut writer = Writer::new(Cache::new(Form::Packed));
+/// let mut reader = writer.reader();
+/// let (mut batch, mut numbers) = (Batch::new(Form::Packed), [0]);
+/// batch.push(&Flow::default());
+///
+/// writer.insert(Match::new(Flow::default(), Mask::exact(Field::InPort)), 5);
+/// reader.search(&batch, &mut numbers);
+/// assert_eq!(numbers, [MISS]);
+/// writer.publish();
+/// reader.search(&batch, &mut numbers);
+/// assert_eq!(numbers, [5]);
+/// ```
+pub struct Writer {
+    shared: Arc<Shared>,
+    /// The one before the newest, and what changed between them.
+    spare: Option<(Arc<Generation>, Vec<Change>)>,
+    changes: Vec<Change>,
+    /// Generations that readers may have.
+    given: Vec<Weak<Generation>>,
+    number: u64,
+}
+
+impl Writer {
+    /// The cache as the first generation, which has the number 1.
+    pub fn new(cache: Cache) -> Self {
+        let first = Arc::new(Generation { number: 1, cache });
+        let given = vec![Arc::downgrade(&first)];
+        let shared = Shared { number: AtomicU64::new(1), newest: Mutex::new(first) };
+        Self { shared: Arc::new(shared), spare: None, changes: Vec::new(), given, number: 1 }
+    }
+
+    /// A reader, for another thread.
+    pub fn reader(&self) -> Reader {
+        Reader::of(&self.shared, Searcher::new())
+    }
+
+    /// A reader with an exact-match cache.
+    pub fn reader_with_exact(&self) -> Reader {
+        Reader::of(&self.shared, Searcher::with_exact())
+    }
+
+    /// Puts a megaflow in, or gives one that is there another number.
+    ///
+    /// # Panics
+    /// If the number is [`MISS`](crate::MISS).
+    pub fn insert(&mut self, megaflow: Match, number: u32) {
+        assert_ne!(number, crate::MISS, "the number of packets without a megaflow");
+        self.changes.push(Change::Insert(megaflow, number));
+    }
+
+    /// Takes a megaflow out.
+    pub fn remove(&mut self, megaflow: &Match) {
+        self.changes.push(Change::Remove(*megaflow));
+    }
+
+    /// Whether changes wait to be published.
+    pub fn has_changes(&self) -> bool {
+        !self.changes.is_empty()
+    }
+
+    /// Has all changes take effect: the number of the generation that has them. Without a change nothing
+    /// happens.
+    pub fn publish(&mut self) -> u64 {
+        if self.changes.is_empty() {
+            return self.number;
+        }
+        let changes = mem::take(&mut self.changes);
+        let spare = self.spare.take().map(|(old, behind)| (Arc::try_unwrap(old), behind));
+        let mut cache = match spare {
+            Some((Ok(old), behind)) => {
+                let mut cache = old.cache;
+                apply(&mut cache, &behind);
+                cache
+            }
+            _ => self.shared.newest().cache.clone(),
+        };
+        apply(&mut cache, &changes);
+        self.number += 1;
+        let next = Arc::new(Generation { number: self.number, cache });
+        self.given.retain(|given| given.strong_count() > 0);
+        self.given.push(Arc::downgrade(&next));
+        let mut newest = self.shared.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = mem::replace(&mut *newest, next);
+        drop(newest);
+        // After the swap: a reader that sees the number finds at least this generation.
+        self.shared.number.store(self.number, Ordering::Release);
+        self.spare = Some((old, changes));
+        self.number
+    }
+
+    /// The oldest generation that a reader has, or the newest: numbers of megaflows that an earlier one had, and
+    /// this one does not, are no answer any more, and may be used for others.
+    pub fn oldest(&self) -> u64 {
+        let spare = self.spare.as_ref().map(|(old, _)| old);
+        let held = self.given.iter().filter_map(Weak::upgrade).filter(|given| {
+            // This function's own, and the spare's.
+            let own = 1 + usize::from(spare.is_some_and(|spare| Arc::ptr_eq(spare, given)));
+            Arc::strong_count(given) > own
+        });
+        held.map(|given| given.number).min().unwrap_or(self.number)
+    }
+
+    /// How many megaflows the newest generation has.
+    pub fn len(&self) -> usize {
+        self.shared.newest().cache.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Writer({}, {:?})", self.number, self.shared.newest().cache)
+    }
+}
+
+/// Searches what a [`Writer`] publishes, in one thread.
+pub struct Reader {
+    shared: Arc<Shared>,
+    held: Option<Arc<Generation>>,
+    searcher: Searcher,
+}
+
+impl Reader {
+    fn of(shared: &Arc<Shared>, searcher: Searcher) -> Self {
+        Self { shared: Arc::clone(shared), held: None, searcher }
+    }
+
+    /// Searches the newest generation; see [`Searcher::search`]. The generation stays pinned until the next
+    /// search, so that the slow path may look the numbers up. Never an older one than the last search's.
+    pub fn search(&mut self, batch: &Batch, numbers: &mut [u32]) {
+        let newest = self.shared.number.load(Ordering::Acquire);
+        if self.held.as_ref().is_none_or(|held| held.number < newest) {
+            // The old one goes first: between the two lines this reader keeps none.
+            self.held = None;
+            self.held = Some(self.shared.newest());
+        }
+        if let Some(generation) = &self.held {
+            self.searcher.search(&generation.cache, batch, numbers);
+        }
+    }
+
+    /// The number of the generation that was searched last; 0 if it was released.
+    pub fn generation(&self) -> u64 {
+        self.held.as_ref().map_or(0, |held| held.number)
+    }
+
+    /// Gives the generation back: for readers that rest.
+    pub fn release(&mut self) {
+        self.held = None;
+    }
+
+    /// What it did.
+    pub fn counts(&self) -> crate::Counts {
+        self.searcher.counts()
+    }
+}
+
+impl fmt::Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Reader({}, {:?})", self.generation(), self.counts())
+    }
+}

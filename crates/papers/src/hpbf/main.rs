@@ -1,0 +1,288 @@
+//! The experiments of the paper on AVX-512 in Open vSwitch (its sections 3.2 and 4.2), each as a CSV.
+#![forbid(unsafe_code)]
+
+mod sets;
+mod timing;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, ValueEnum};
+use fibula_classify::steps::{Step, Visit, repeat};
+use fibula_classify::{Batch, Cache, Form, Searcher};
+use fibula_measure::{median, rounded};
+use fibula_papers::out::{Cell, Csv, Failure, note};
+use fibula_simd::Isa;
+
+use sets::{Random, Set, extract, run};
+use timing::take_turns;
+
+const EXAMPLES: &str = "\
+Examples:
+  hpbf --figure 8 --csv hpbf-fig8.csv
+  hpbf --figure 9 --tables 1,8,30 --batch 32,256
+  hpbf --figure ovs
+
+Figures:
+  table1  share of time of hashing, finding and comparing: 59 subtables of 2,000 megaflows, 30 for a packet
+  8       nanoseconds for the hashes of one batch in a subtable, by packets left
+  9       throughput by subtables that a packet traverses on average
+  ovs     whole lookups where Open vSwitch was measured: 1,840 megaflows of 16 masks, 4,096 packets
+
+Figures 9 and ovs begin with the bytes of frames in memory: parsed, extracted, searched for in batches, all on
+one core, with no exact-match cache. Packets belong to megaflows of all subtables alike, so that N
+subtables on average are 2 N - 1 in all. extract_ns is what it takes without the search.
+
+Every form finds a megaflow of each packet before it is timed; a wrong one is left out, and the exit code is
+1. All forms take turns in each run, and figures are medians. The bloom filters of the same paper are measured
+by `fibula bench filter`.";
+
+/// Repeat the experiments with the megaflow cache
+#[derive(Parser, Debug)]
+#[command(name = "hpbf", after_help = EXAMPLES, max_term_width = 100)]
+struct Args {
+    /// The experiment
+    #[arg(long, value_enum, value_name = "table1|8|9|ovs")]
+    figure: Figure,
+    /// Figure 9: subtables for a packet, on average
+    #[arg(long, value_delimiter = ',', value_name = "N,...",
+          default_value = "1,2,3,4,5,6,8,10,15,20,25,30",
+          value_parser = clap::value_parser!(u16).range(1..=200))]
+    tables: Vec<u16>,
+    /// Megaflows of each subtable (default: the paper's 2,000; ovs: 115)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    rules: Option<u32>,
+    /// Packets in a batch: the first for the paper's forms, all for ours
+    #[arg(long, value_delimiter = ',', value_name = "N,...", default_value = "32,256",
+          value_parser = clap::value_parser!(u16).range(1..=256))]
+    batch: Vec<u16>,
+    /// Packets of a run (default: 16,384; ovs: 4,096)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(32..=1 << 22))]
+    packets: Option<u32>,
+    /// Packets of 100 that have a VLAN tag, and so another bitmap
+    #[arg(long, value_name = "N", default_value = "0",
+          value_parser = clap::value_parser!(u8).range(0..=100))]
+    tagged: u8,
+    /// Timed runs
+    #[arg(long, value_name = "N", default_value = "9",
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: u32,
+    /// Gigahertz of the machine's time stamp counter: adds its cycles for a packet to ovs
+    #[arg(long, value_name = "GHZ")]
+    ghz: Option<f64>,
+    /// Seed of megaflows and packets
+    #[arg(long, value_name = "N", default_value = "1")]
+    seed: u64,
+    /// Where to write, - for standard output
+    #[arg(long, short, value_name = "FILE", default_value = "-")]
+    csv: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Figure {
+    #[value(name = "table1")]
+    Shares,
+    #[value(name = "8")]
+    Hashes,
+    #[value(name = "9")]
+    Tables,
+    #[value(name = "ovs")]
+    Ovs,
+}
+
+/// The paper's burst.
+const BURST: usize = 32;
+
+fn main() -> ExitCode {
+    match measure(&Args::parse()) {
+        Ok(false) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::from(1),
+        Err(failure) => {
+            note(format_args!("hpbf: {failure}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether something was wrong.
+fn measure(args: &Args) -> Result<bool, Failure> {
+    let mut csv = Csv::create(&args.csv)?;
+    let mut is_wrong = false;
+    match args.figure {
+        Figure::Shares => is_wrong = shares(args, &mut csv)?,
+        Figure::Hashes => hashes(args, &mut csv)?,
+        Figure::Tables => {
+            for tables in &args.tables {
+                is_wrong |= lookups(args, &mut csv, 2 * usize::from(*tables) - 1, 2000, 1 << 14)?;
+            }
+        }
+        Figure::Ovs => is_wrong = lookups(args, &mut csv, 16, 115, 4096)?,
+    }
+    csv.finish()?;
+    Ok(is_wrong)
+}
+
+impl Args {
+    /// Megaflows and packets, where the options do not say otherwise so many.
+    fn set(&self, masks: usize, rules: usize, packets: usize) -> Set {
+        let rules = self.rules.map_or(rules, |rules| rules as usize);
+        let packets = self.packets.map_or(packets, |packets| packets as usize);
+        Set::new(masks, rules, packets, self.tagged.into(), self.seed)
+    }
+}
+
+fn number(number: f64) -> String {
+    rounded(number).to_string()
+}
+
+/// The cells that all experiments begin with.
+fn head(form: Form, cache: &Cache) -> Vec<Cell> {
+    vec![("form", form.name().to_owned()), ("isa", cache.isa().name().to_owned())]
+}
+
+/// Figure 8.
+fn hashes(args: &Args, csv: &mut Csv) -> Result<(), Failure> {
+    const TIMES: usize = 5000;
+    let set = args.set(2, 100, BURST);
+    let caches = Form::ALL.map(|form| set.cache(form, Isa::detect()));
+    let batches = Form::ALL.map(|form| set.batch(form, 0..BURST));
+    for left in 1..=BURST {
+        // Those that are left lie anywhere; ours packs them.
+        let mut random = Random(args.seed);
+        let mut live = 0u32;
+        while (live.count_ones() as usize) < left {
+            live |= 1 << random.below(BURST);
+        }
+        let times = take_turns(args.runs, caches.len(), |i| {
+            repeat(&caches[i], &batches[i], &[(1, live)], Step::Hash, TIMES);
+        });
+        for ((form, cache), mut times) in Form::ALL.into_iter().zip(&caches).zip(times) {
+            let mut cells = head(form, cache);
+            cells.push(("left", left.to_string()));
+            cells.push(("hash_ns", number(1e9 * median(&mut times) / TIMES as f64)));
+            csv.row(&cells)?;
+        }
+    }
+    Ok(())
+}
+
+/// Table 1.
+fn shares(args: &Args, csv: &mut Csv) -> Result<bool, Failure> {
+    const MASKS: usize = 59;
+    let set = args.set(MASKS, 2000, 2048);
+    let rules = set.megaflows.len() / MASKS;
+    let mut is_wrong = false;
+    for form in Form::ALL.into_iter().filter(|form| *form != Form::Packed) {
+        let cache = set.cache(form, Isa::detect());
+        let mut searcher = Searcher::new();
+        let mut numbers = vec![0; set.frames.len()];
+        if let Some(packet) = set.check(&cache, &mut searcher, BURST) {
+            note(format_args!("{form} is wrong for packet {packet}, and left out"));
+            is_wrong = true;
+            continue;
+        }
+        run(&cache, &mut searcher, &set.frames, BURST, &mut numbers);
+        // In which subtables the packets of each burst are searched for, in the order of insertion.
+        let bursts: Vec<(Batch, Vec<Visit>)> = (0..set.frames.len() / BURST)
+            .map(|i| {
+                let found = &numbers[i * BURST..(i + 1) * BURST];
+                let live = |at| {
+                    let behind = found.iter().map(|number| *number as usize / rules >= at);
+                    behind.enumerate().fold(0, |bits, (i, is)| bits | u32::from(is) << i)
+                };
+                let visits = (0..MASKS).map(|at| (at, live(at))).filter(|visit| visit.1 != 0);
+                (set.batch(form, i * BURST..(i + 1) * BURST), visits.collect())
+            })
+            .collect();
+        let steps = [Step::Hash, Step::Find, Step::Compare];
+        let mut times = take_turns(args.runs, 4, |i| match steps.get(i) {
+            Some(step) => {
+                bursts.iter().for_each(|(batch, visits)| repeat(&cache, batch, visits, *step, 1));
+            }
+            None => run(&cache, &mut searcher, &set.frames, BURST, &mut numbers),
+        });
+        let ns = |times: &mut Vec<f64>| 1e9 * median(times) / set.frames.len() as f64;
+        let [hash, find, compare, whole] = &mut times[..] else { continue };
+        let (hash, find, compare, whole) = (ns(hash), ns(find), ns(compare), ns(whole));
+        let percent = |part: f64| number(100.0 * part / whole);
+        let counts = searcher.counts();
+        let mut cells = head(form, &cache);
+        cells.extend([
+            ("subtables", MASKS.to_string()),
+            ("megaflows", cache.len().to_string()),
+            ("traversed", number(counts.subtables as f64 / counts.packets as f64)),
+            ("lookup_ns", number(whole)),
+            ("hash_percent", percent(hash)),
+            ("find_percent", percent(find - hash)),
+            ("compare_percent", percent(compare - find)),
+        ]);
+        csv.row(&cells)?;
+    }
+    Ok(is_wrong)
+}
+
+/// A form with a length of batches.
+struct Case {
+    cache: Cache,
+    together: usize,
+    searcher: Searcher,
+}
+
+/// Figure 9 and the setting of Open vSwitch: whole lookups over so many masks.
+fn lookups(
+    args: &Args,
+    csv: &mut Csv,
+    masks: usize,
+    rules: usize,
+    packets: usize,
+) -> Result<bool, Failure> {
+    let set = args.set(masks, rules, packets);
+    let mut numbers = vec![0; set.frames.len()];
+    let mut cases = Vec::new();
+    let mut is_wrong = false;
+    for form in Form::ALL {
+        let lengths = if form == Form::Packed { &args.batch[..] } else { &args.batch[..1] };
+        for together in lengths.iter().map(|together| usize::from(*together)) {
+            let cache = set.cache(form, Isa::detect());
+            let mut searcher = Searcher::new();
+            if let Some(packet) = set.check(&cache, &mut searcher, together) {
+                note(format_args!("{form} is wrong for packet {packet}, and left out"));
+                is_wrong = true;
+                continue;
+            }
+            cases.push(Case { cache, together, searcher });
+        }
+    }
+    let n = cases.len();
+    let times = take_turns(args.runs, 2 * n, |i| {
+        let Case { cache, together, searcher } = &mut cases[i % n];
+        if i < n {
+            run(cache, searcher, &set.frames, *together, &mut numbers);
+        } else {
+            extract(cache.form(), &set.frames, *together);
+        }
+    });
+    let ns: Vec<f64> = times
+        .into_iter()
+        .map(|mut times| 1e9 * median(&mut times) / set.frames.len() as f64)
+        .collect();
+    for (i, case) in cases.iter().enumerate() {
+        let counts = case.searcher.counts();
+        let mut cells = head(case.cache.form(), &case.cache);
+        cells.extend([
+            ("batch", case.together.to_string()),
+            ("subtables", case.cache.subtables().to_string()),
+            ("megaflows", case.cache.len().to_string()),
+            ("traversed", number(counts.subtables as f64 / counts.packets as f64)),
+            ("mpps", number(1e3 / ns[i])),
+            ("lookup_ns", number(ns[i])),
+            ("extract_ns", number(ns[n + i])),
+            ("bytes_per_megaflow", number(case.cache.memory() as f64 / case.cache.len() as f64)),
+        ]);
+        if let Some(ghz) = args.ghz {
+            cells.push(("lookup_cycles", number(ns[i] * ghz)));
+        }
+        csv.row(&cells)?;
+    }
+    Ok(is_wrong)
+}

@@ -1,0 +1,78 @@
+//! The megaflow cache's experiments on tiny sets. Every form was compared with the megaflows before.
+
+use assert_cmd::Command;
+
+fn said(args: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::cargo_bin("hpbf").expect("the binary is built");
+    let output = command.env_remove("FIBULA_ISA").args(args).output().expect("it starts");
+    let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+/// The rows of an experiment, each a map by column.
+fn rows(args: &[&str], head: &str) -> Vec<Vec<String>> {
+    let args = [args, &["--runs", "2", "--rules", "30", "--packets", "96"]].concat();
+    let (code, out, err) = said(&args);
+    assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
+    let mut lines = out.lines();
+    assert_eq!(lines.next(), Some(head));
+    lines.map(|line| line.split(',').map(str::to_owned).collect()).collect()
+}
+
+fn number(cell: &str) -> f64 {
+    cell.parse().expect("a number")
+}
+
+#[test]
+fn hashes_of_a_batch() {
+    let rows = rows(&["--figure", "8"], "form,isa,left,hash_ns");
+    assert_eq!(rows.len(), 5 * 32);
+    let left = |rows: &[Vec<String>]| rows[0][2].clone();
+    let lefts: Vec<String> = rows.chunks(5).map(left).collect();
+    assert_eq!(lefts, (1..=32).map(|left| left.to_string()).collect::<Vec<_>>());
+    assert!(rows.iter().all(|row| number(&row[3]) > 0.0));
+}
+
+#[test]
+fn throughput_by_subtables() {
+    let head =
+        "form,isa,batch,subtables,megaflows,traversed,mpps,lookup_ns,extract_ns,bytes_per_megaflow";
+    for extra in [&[][..], &["--tagged", "30"]] {
+        let args = [&["--figure", "9", "--tables", "1,4", "--batch", "32,64"], extra].concat();
+        let rows = rows(&args, head);
+        let forms: Vec<&str> = rows.iter().map(|row| &*row[0]).collect();
+        let each = ["murmur", "crc", "gather", "transposed", "packed", "packed"];
+        assert_eq!(forms, each.repeat(2));
+        for (row, subtables) in rows.iter().zip([1, 1, 1, 1, 1, 1, 7, 7, 7, 7, 7, 7]) {
+            assert_eq!(
+                (&*row[3], &*row[4]),
+                (&*subtables.to_string(), &*(30 * subtables).to_string())
+            );
+            // 96 packets meet four of seven subtables on average, by chance some more or fewer.
+            let average = f64::from(subtables + 1) / 2.0;
+            assert!((number(&row[5]) - average).abs() < 1.0, "{row:?}");
+            assert!(row[6..].iter().all(|cell| number(cell) > 0.0), "{row:?}");
+        }
+    }
+    let rows = rows(&["--figure", "ovs", "--ghz", "2"], &format!("{head},lookup_cycles"));
+    assert_eq!(rows.len(), 6);
+    assert!(rows.iter().all(|row| (number(&row[10]) / number(&row[7]) - 2.0).abs() < 0.1));
+}
+
+#[test]
+fn shares_of_time() {
+    let head = "form,isa,subtables,megaflows,traversed,lookup_ns,hash_percent,find_percent,compare_percent";
+    let rows = rows(&["--figure", "table1"], head);
+    assert_eq!(
+        rows.iter().map(|row| &*row[0]).collect::<Vec<_>>(),
+        ["murmur", "crc", "gather", "transposed"]
+    );
+    assert!(rows.iter().all(|row| number(&row[6]) > 0.0));
+}
+
+#[test]
+fn what_is_no_experiment() {
+    let (code, out, err) = said(&["--figure", "7"]);
+    assert_eq!((code, out.as_str()), (Some(2), ""));
+    assert!(err.contains("table1, 8, 9, ovs"), "{err}");
+}
