@@ -158,7 +158,8 @@ impl Classifier {
         let mut room = std::mem::take(&mut self.room);
         room.numbers.resize(batch.len(), MISS);
         self.searcher.search(&self.cache, batch, &mut room.numbers);
-        (room.packets.clear(), room.flows.clear());
+        room.packets.clear();
+        room.flows.clear();
         for (packet, (&number, found)) in room.numbers.iter().zip(&mut *found).enumerate() {
             if number == MISS {
                 room.packets.push(packet);

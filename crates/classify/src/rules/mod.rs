@@ -33,6 +33,14 @@ impl Precedence {
         Self(u64::from(priority) << 32 | u64::from(!id.0))
     }
 
+    pub(crate) fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
     pub(crate) fn id(self) -> RuleId {
         RuleId(!(self.0 as u32))
     }

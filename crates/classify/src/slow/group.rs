@@ -1,7 +1,7 @@
-//! What the rules of several tuples have in all fields but the transport's.
+//! What the rules of several tuples have in all fields but the protocol and the transport's.
 //!
-//! Rules for the same pair of subnets often differ in their ports alone, and their tuples in the length of the ports. One look
-//! into the table of their group says which of these tuples have rules for the packet's addresses; it costs no bit of a port.
+//! Rules for the same pair of subnets often differ in protocol and ports alone, and their tuples in the length of the ports. One
+//! look into the table of their group says which of these tuples have rules for the packet's addresses; it costs no bit of a port.
 
 use std::collections::HashMap;
 
@@ -13,10 +13,9 @@ use crate::{Field, Flow, Mask};
 /// Tuples at most in a group: each has a bit.
 const MEMBERS: u32 = 64;
 
-/// Tuples whose masks are equal outside the transport header.
+/// Tuples whose masks are equal but for the protocol and the transport header.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
-    mask: Mask,
     words: Words,
     /// The hash of each key, 0 in empty slots. Keys with one hash are one here: that costs bits of megaflows, no more.
     hashes: Vec<u32>,
@@ -29,12 +28,13 @@ pub(super) struct Group {
     rules: HashMap<(u32, u8), u32>,
 }
 
-/// The bits of a mask outside the transport header.
+/// The bits of a mask but for the protocol and the transport header.
 pub(super) fn outside_transport(mask: &Mask) -> Mask {
     let of_transport = |field: &Field| {
         matches!(
             field,
-            Field::SrcPort
+            Field::Protocol
+                | Field::SrcPort
                 | Field::DstPort
                 | Field::TcpFlags
                 | Field::IcmpType
@@ -50,7 +50,6 @@ impl Group {
     pub(super) fn new(mask: Mask) -> Self {
         Self {
             words: Words::of(&mask),
-            mask,
             hashes: vec![0; 4],
             bits: vec![0; 4],
             used: 0,
@@ -59,8 +58,10 @@ impl Group {
         }
     }
 
-    pub(super) fn mask(&self) -> &Mask {
-        &self.mask
+    /// The words of its mask.
+    #[inline]
+    pub(super) fn words(&self) -> &Words {
+        &self.words
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -98,11 +99,13 @@ impl Group {
         at
     }
 
-    /// Hashes the packet, and asks for the line of its slot.
+    /// Hashes the packet, and asks for the lines of its slot.
     #[inline]
     pub(super) fn ask(&self, flow: &Flow) -> u32 {
         let hash = self.hash(flow);
-        prefetch_read(&self.hashes, hash as usize & (self.hashes.len() - 1));
+        let slot = hash as usize & (self.hashes.len() - 1);
+        prefetch_read(&self.hashes, slot);
+        prefetch_read(&self.bits, slot);
         hash
     }
 

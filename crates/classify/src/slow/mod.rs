@@ -11,7 +11,7 @@
 //! - Tuples that no rule of the packet's prefixes is in are left out; the bits up to where the packet parts from the rules'
 //!   prefixes show it. Here every field has a trie, and which of several fields excludes a tuple is decided at the end, when the
 //!   bits are known that the search needs in any case.
-//! - Tuples that differ in the fields of the transport header alone are asked together first, without those fields.
+//! - Tuples that differ in protocol and transport header alone are asked together first, without those fields.
 //! - A port is compared with a range by the few bits that decide it.
 
 mod group;
@@ -215,6 +215,9 @@ impl SlowPath {
             for (flow, search) in flows.iter().zip(&mut *searches) {
                 self.hear(0, flow, search);
             }
+            for (flow, search) in flows.iter().zip(&mut *searches) {
+                self.fetch(0, flow, search);
+            }
             for ((flow, search), found) in flows.iter().zip(searches).zip(found) {
                 *found = self.finish(flow, search, effort);
             }
@@ -234,11 +237,9 @@ impl SlowPath {
     #[inline]
     fn hear(&self, word: usize, flow: &Flow, search: &mut Search) {
         search.hits = 0;
-        for &(group, bit, hash) in &search.asked {
+        for &(group, _, hash) in &search.asked {
             let members = self.groups[group as usize].tuples(hash);
-            if members != 0 {
-                search.hits |= self.order.of_group(word * 64 + usize::from(bit), members);
-            }
+            search.hits |= self.order.of_group(word, group, members);
         }
         search.hits &= search.open;
         for bit in bits(search.hits) {
@@ -247,7 +248,17 @@ impl SlowPath {
         }
     }
 
+    /// Asks for the records of these tuples.
+    #[inline]
+    fn fetch(&self, word: usize, flow: &Flow, search: &Search) {
+        for bit in bits(search.hits) {
+            let tuple = self.order.tuples[word * 64 + bit].tuple;
+            self.tuples[tuple as usize].fetch(flow);
+        }
+    }
+
     /// Looks into the tuples that may have the packet, best first.
+    #[inline]
     fn finish(&self, flow: &Flow, search: &mut Search, effort: &mut Effort) -> Found {
         let (mut mask, mut best) = (Mask::EMPTY, None);
         // Tuples from this rank on have no better rule than the best.
@@ -262,7 +273,7 @@ impl SlowPath {
                 }
                 effort.probes += 1;
                 let tuple = &self.tuples[self.order.tuples[rank].tuple as usize];
-                mask |= *tuple.mask();
+                tuple.words().add_to(&mut mask);
                 if let Some(found) = tuple.probe(flow, best, &mut mask) {
                     best = Some(found);
                     // The tuple of the best rule itself is among them.
@@ -272,7 +283,7 @@ impl SlowPath {
             }
             for &(group, bit, _) in &search.asked {
                 if word * 64 + usize::from(bit) < ranks {
-                    mask |= *self.groups[group as usize].mask();
+                    self.groups[group as usize].words().add_to(&mut mask);
                 }
             }
             word += 1;
@@ -308,6 +319,7 @@ impl SlowPath {
 }
 
 /// The numbers of the bits that are set.
+#[inline]
 fn bits(mut word: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let bit = word.trailing_zeros() as usize;

@@ -123,15 +123,13 @@ pub(super) struct Ranked {
     pub(super) group: u32,
     /// Its bit in the group.
     pub(super) member: u8,
-    /// The tuples of its group among the 64 of its word of ranks.
-    all: u64,
-    /// Of these, those in front of it.
+    /// The tuples of its group in front of it, of the 64 of its word of ranks.
     earlier: u64,
 }
 
 impl Ranked {
     pub(super) fn new(tuple: u32, (group, member): (u32, u8)) -> Self {
-        Self { tuple, group, member, all: 0, earlier: 0 }
+        Self { tuple, group, member, earlier: 0 }
     }
 }
 
@@ -142,6 +140,8 @@ pub(super) struct Order {
     pub(super) tuples: Vec<Ranked>,
     /// Their best rules.
     pub(super) best: Vec<Precedence>,
+    /// The ranks of each group's members.
+    ranks: Vec<u32>,
     /// Their lengths on the axes, `axes` of them a tuple.
     lens: Vec<u8>,
 }
@@ -178,6 +178,7 @@ impl Order {
         };
         self.axes.iter().map(axis).sum::<usize>()
             + self.tuples.capacity() * (size_of::<Ranked>() + 8)
+            + self.ranks.capacity() * 4
             + self.lens.capacity()
     }
 
@@ -227,12 +228,16 @@ impl Order {
         self.tuples = all.iter().map(|&(ranked, _, _)| ranked).collect();
         self.best = all.iter().map(|&(_, _, best)| best).collect();
         for word in self.tuples.chunks_mut(64) {
-            for bit in 0..word.len() {
+            for bit in 1..word.len() {
                 let of_group = |other: &(usize, &Ranked)| other.1.group == word[bit].group;
-                let others = word.iter().enumerate().filter(of_group);
-                let all = others.fold(0, |all, (other, _)| all | 1 << other);
-                (word[bit].all, word[bit].earlier) = (all, all & ((1 << bit) - 1));
+                let others = word[..bit].iter().enumerate().filter(of_group);
+                word[bit].earlier = others.fold(0, |all, (other, _)| all | 1 << other);
             }
+        }
+        let groups = self.tuples.iter().map(|tuple| tuple.group + 1).max().unwrap_or(0);
+        self.ranks = vec![u32::MAX; groups as usize * 64];
+        for (tuple, rank) in self.tuples.iter().zip(0..) {
+            self.ranks[tuple.group as usize * 64 + usize::from(tuple.member)] = rank;
         }
         self.axes.retain(|axis| all.iter().any(|(_, mask, _)| leading(mask, axis.field) > 0));
         // Masks do not depend on the order in which rules came.
@@ -299,16 +304,14 @@ impl Order {
         }
     }
 
-    /// Of a group's tuples, given by their bits there, those in the word of the rank's.
+    /// Of a group's tuples, given by their bits there, those in a word of ranks.
     #[inline]
-    pub(super) fn of_group(&self, rank: usize, members: u64) -> u64 {
-        let tuple = &self.tuples[rank];
-        let mut of_word = 0;
-        for bit in bits(tuple.all) {
-            let other = &self.tuples[rank / 64 * 64 + bit];
-            of_word |= (members >> other.member & 1) << bit;
-        }
-        of_word
+    pub(super) fn of_group(&self, word: usize, group: u32, members: u64) -> u64 {
+        let ranks = &self.ranks[group as usize * 64..][..64];
+        bits(members).fold(0, |of_word, member| {
+            let rank = ranks[member] as usize;
+            if rank / 64 == word { of_word | 1 << (rank % 64) } else { of_word }
+        })
     }
 
     /// Adds the bits to the mask that show why the packet is in none of the first `ranks` tuples that were not looked at: of
@@ -331,8 +334,8 @@ impl Order {
             let rest = ranks - word * 64;
             let all = if rest >= 64 { u64::MAX } else { (1 << rest) - 1 };
             let mut left = all & !open.iter().fold(u64::MAX, |all, open| all & open);
-            for axis in 0..axes {
-                left &= !excluded(axis, bits[axis], word, open);
+            for (axis, bits) in bits[..axes].iter().enumerate() {
+                left &= !excluded(axis, *bits, word, open);
             }
             while left != 0 {
                 let rank = word * 64 + left.trailing_zeros() as usize;

@@ -29,10 +29,8 @@ pub(super) struct Tuple {
     words: Words,
     /// Hash and key number of each key, linearly probed. Empty slots have [`NONE`].
     slots: Vec<(u32, u32)>,
-    /// The masked words of each key, one key after the other.
-    keys: Vec<u64>,
-    /// The first rule of each key.
-    heads: Vec<Entry>,
+    /// A record for each key, one after the other: its masked words, and its first rule in two words.
+    records: Vec<u64>,
     others: Vec<Entry>,
     free: Vec<u32>,
     ranges: Vec<Box<[Range]>>,
@@ -46,8 +44,7 @@ impl Tuple {
         Self {
             words: Words::of(&mask),
             slots: vec![(0, NONE); 4],
-            keys: Vec::new(),
-            heads: Vec::new(),
+            records: Vec::new(),
             others: Vec::new(),
             free: Vec::new(),
             ranges: Vec::new(),
@@ -60,6 +57,12 @@ impl Tuple {
 
     pub(super) fn mask(&self) -> &Mask {
         &self.mask
+    }
+
+    /// The words of its mask.
+    #[inline]
+    pub(super) fn words(&self) -> &Words {
+        &self.words
     }
 
     pub(super) fn group(&self) -> (u32, u8) {
@@ -78,16 +81,39 @@ impl Tuple {
     pub(super) fn bytes(&self) -> usize {
         let entry = size_of::<Entry>();
         self.slots.capacity() * 8
-            + self.keys.capacity() * 8
-            + (self.heads.capacity() + self.others.capacity()) * entry
+            + self.records.capacity() * 8
+            + self.others.capacity() * entry
             + self.ranges.iter().map(|ranges| 16 + size_of_val(&**ranges)).sum::<usize>()
             // Nodes of the standard library's tree are three quarters full.
             + self.all.len() * 11
     }
 
+    /// The words of a record.
+    fn stride(&self) -> usize {
+        self.words.0.len() + 2
+    }
+
+    fn keys(&self) -> u32 {
+        (self.records.len() / self.stride()) as u32
+    }
+
     fn key(&self, number: u32) -> &[u64] {
-        let len = self.words.0.len();
-        &self.keys[number as usize * len..][..len]
+        &self.records[number as usize * self.stride()..][..self.words.0.len()]
+    }
+
+    /// The first rule of a key.
+    #[inline]
+    fn head(&self, number: u32) -> Entry {
+        let end = (number as usize + 1) * self.stride();
+        let rest = self.records[end - 1];
+        let precedence = Precedence::from_bits(self.records[end - 2]);
+        Entry { precedence, ranges: rest as u32, next: (rest >> 32) as u32 }
+    }
+
+    fn set_head(&mut self, number: u32, entry: Entry) {
+        let end = (number as usize + 1) * self.stride();
+        self.records[end - 2] = entry.precedence.to_bits();
+        self.records[end - 1] = u64::from(entry.next) << 32 | u64::from(entry.ranges);
     }
 
     /// The slot of a key, or the empty one that it would go to.
@@ -128,10 +154,12 @@ impl Tuple {
         let slot = self.slot(flow, hash);
         match self.slots[slot].1 {
             NONE => {
-                self.slots[slot] = ((hash >> 32) as u32, self.heads.len() as u32);
-                self.keys.extend(self.words.values(flow));
-                self.heads.push(entry);
-                if self.heads.len() * 2 > self.slots.len() {
+                let number = self.keys();
+                self.slots[slot] = ((hash >> 32) as u32, number);
+                self.records.extend(self.words.values(flow));
+                self.records.extend([0; 2]);
+                self.set_head(number, entry);
+                if self.keys() as usize * 2 > self.slots.len() {
                     self.resize(self.slots.len() * 2);
                 }
             }
@@ -141,12 +169,10 @@ impl Tuple {
 
     /// Puts a rule behind those of the key that win against it.
     fn chain(&mut self, number: u32, mut entry: Entry) {
-        let head = &mut self.heads[number as usize];
+        let head = self.head(number);
         if entry.precedence > head.precedence {
-            entry.next = head.next;
-            std::mem::swap(head, &mut entry);
-            let second = self.other(entry);
-            self.heads[number as usize].next = second;
+            entry.next = self.other(head);
+            self.set_head(number, entry);
             return;
         }
         let mut before = NONE;
@@ -157,7 +183,7 @@ impl Tuple {
         entry.next = at;
         let new = self.other(entry);
         match before {
-            NONE => self.heads[number as usize].next = new,
+            NONE => self.set_head(number, Entry { next: new, ..head }),
             _ => self.others[before as usize].next = new,
         }
     }
@@ -181,12 +207,12 @@ impl Tuple {
         let flow = *rule.mask_match().flow();
         let slot = self.slot(&flow, self.words.hash(&flow));
         let number = self.slots[slot].1;
-        let head = self.heads[number as usize];
+        let head = self.head(number);
         let gone = if head.precedence == precedence {
             match head.next {
                 NONE => self.remove_key(slot),
                 second => {
-                    self.heads[number as usize] = self.others[second as usize];
+                    self.set_head(number, self.others[second as usize]);
                     self.free.push(second);
                 }
             }
@@ -198,7 +224,7 @@ impl Tuple {
             }
             let entry = self.others[at as usize];
             match before {
-                NONE => self.heads[number as usize].next = entry.next,
+                NONE => self.set_head(number, Entry { next: entry.next, ..head }),
                 _ => self.others[before as usize].next = entry.next,
             }
             self.free.push(at);
@@ -213,14 +239,13 @@ impl Tuple {
     /// Closes the gaps in slots and keys: the last key takes the number of the one that goes.
     fn remove_key(&mut self, slot: usize) {
         let number = self.slots[slot].1;
-        let (last, len) = (self.heads.len() as u32 - 1, self.words.0.len());
+        let (last, len) = (self.keys() - 1, self.stride());
         let moved = self.flow_of(last);
         let moved_slot = self.slot(&moved, self.words.hash(&moved));
         self.slots[moved_slot].1 = number;
         self.slots[slot].1 = NONE;
-        self.keys.copy_within(last as usize * len.., number as usize * len);
-        self.keys.truncate(last as usize * len);
-        self.heads.swap_remove(number as usize);
+        self.records.copy_within(last as usize * len.., number as usize * len);
+        self.records.truncate(last as usize * len);
         self.fill_gap(slot);
     }
 
@@ -258,7 +283,7 @@ impl Tuple {
 
     fn resize(&mut self, slots: usize) {
         self.slots = vec![(0, NONE); slots];
-        for number in 0..self.heads.len() as u32 {
+        for number in 0..self.keys() {
             let hash = self.words.hash(&self.flow_of(number));
             let mut at = hash as usize & (slots - 1);
             while self.slots[at].1 != NONE {
@@ -274,6 +299,13 @@ impl Tuple {
         prefetch_read(&self.slots, self.words.hash(flow) as usize & (self.slots.len() - 1));
     }
 
+    /// Asks for the record that the slot most likely has.
+    #[inline]
+    pub(super) fn fetch(&self, flow: &Flow) {
+        let slot = self.words.hash(flow) as usize & (self.slots.len() - 1);
+        prefetch_read(&self.records, self.slots[slot].1 as usize * self.stride());
+    }
+
     /// The rule that wins for a packet, if one does and wins against `best`. `bits` gets the bits of ranges that show it, if
     /// the bits of the mask are known.
     #[inline]
@@ -283,18 +315,21 @@ impl Tuple {
         best: Option<Precedence>,
         bits: &mut Mask,
     ) -> Option<Precedence> {
-        let mut entry =
-            self.heads.get(self.slots[self.slot(flow, self.words.hash(flow))].1 as usize);
-        while let Some(Entry { precedence, ranges, next }) = entry {
-            if best.is_some_and(|best| *precedence < best) {
+        let number = self.slots[self.slot(flow, self.words.hash(flow))].1;
+        if number == NONE {
+            return None;
+        }
+        let mut entry = self.head(number);
+        loop {
+            let Entry { precedence, ranges, next } = entry;
+            if best.is_some_and(|best| precedence < best) {
                 return None;
             }
-            if *ranges == NONE || within(&self.ranges[*ranges as usize], flow, bits) {
-                return Some(*precedence);
+            if ranges == NONE || within(&self.ranges[ranges as usize], flow, bits) {
+                return Some(precedence);
             }
-            entry = self.others.get(*next as usize);
+            entry = *self.others.get(next as usize)?;
         }
-        None
     }
 }
 

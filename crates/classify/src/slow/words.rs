@@ -17,6 +17,14 @@ impl Words {
         self.0.iter().map(|&(at, mask)| flow.words()[usize::from(at)] & mask)
     }
 
+    /// Adds them to a mask.
+    #[inline]
+    pub(super) fn add_to(&self, mask: &mut Mask) {
+        for &(at, word) in &self.0 {
+            mask.0[usize::from(at)] |= word;
+        }
+    }
+
     /// Multiplies and folds each word. Keys come from rules, which packets cannot choose.
     #[inline]
     pub(super) fn hash(&self, flow: &Flow) -> u64 {

@@ -17,8 +17,8 @@ pub(super) fn read(text: &str) -> Result<RuleText, TextError> {
         let Some(source) = src.text.strip_prefix('@') else {
             return Err(src.error(format!("no @ in front: {FORM}")));
         };
-        for colon in [colon, colon2].iter().filter(|word| word.text != ":") {
-            return Err(colon.error(FORM));
+        if let Some(other) = [colon, colon2].iter().find(|word| word.text != ":") {
+            return Err(other.error(FORM));
         }
         let mut draft = Draft::new();
         for (word, text, is_source) in [(src, source, true), (dst, dst.text, false)] {
