@@ -5,49 +5,24 @@
 //! next one. A thousand answers are compared with the oracle's before anything is timed.
 
 use std::hint::black_box;
+use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-use fibula_classify::{
-    Action, Condition, Field, Flow, Found, Mask, Rule, Rules, Scratch, SlowPath,
-};
-use fibula_testkit::classbench::{Filter, Kind, Packet, filters, first, traffic};
+use fibula_classify::text::{self, RuleFormat, RuleOptions};
+use fibula_classify::{Field, FiveTuple, Flow, Found, Mask, Scratch, SlowPath};
+use fibula_testkit::classbench::{Kind, Packet, filters, first, traffic};
 
 const PACKETS: usize = 100_000;
 /// Packets that are timed together.
 const PART: usize = 5000;
 const NOTHING: Found = Found { rule: None, mask: Mask::EMPTY };
 
-fn rule(filter: &Filter) -> Rule {
-    let (src, dst) = (filter.src, filter.dst);
-    let mut rule = Rule::new(Action::ALLOW)
-        .when(Field::Ipv4Src, Condition::Prefix(src.addr().into(), src.len().into()))
-        .and_then(|rule| {
-            rule.when(Field::Ipv4Dst, Condition::Prefix(dst.addr().into(), dst.len().into()))
-        });
-    for (field, (first, last)) in
-        [(Field::SrcPort, filter.src_port), (Field::DstPort, filter.dst_port)]
-    {
-        if (first, last) != (0, u16::MAX) {
-            let range = Condition::Range(first.into(), last.into());
-            rule = rule.and_then(|rule| rule.when(field, range));
-        }
-    }
-    if let Some(protocol) = filter.protocol {
-        let is = Condition::Is(protocol.into());
-        rule = rule.and_then(|rule| rule.when(Field::Protocol, is));
-    }
-    rule.expect("filters are consistent")
-}
-
 fn flow(packet: &Packet) -> Flow {
-    let mut flow = Flow::default();
-    flow.set(Field::IpVersion, 4);
-    flow.set(Field::Ipv4Src, packet.src.into());
-    flow.set(Field::Ipv4Dst, packet.dst.into());
+    // All have ports, as ClassBench's packets have, whatever their protocol is.
+    let ports = Some((packet.src_port, packet.dst_port));
+    let (src, dst) = (Ipv4Addr::from(packet.src).into(), Ipv4Addr::from(packet.dst).into());
+    let mut flow = Flow::try_from(&FiveTuple { src, dst, protocol: 6, ports }).expect("one family");
     flow.set(Field::Protocol, packet.protocol.into());
-    flow.set(Field::Transport, 1);
-    flow.set(Field::SrcPort, packet.src_port.into());
-    flow.set(Field::DstPort, packet.dst_port.into());
     flow
 }
 
@@ -66,10 +41,9 @@ fn main() {
 
 fn measure(kind: Kind, size: usize) {
     let set = filters(kind, size, 1);
-    let mut rules = Rules::new();
-    for filter in &set {
-        rules.insert(rule(filter)).expect("there are numbers left");
-    }
+    let lines: String = set.iter().map(|filter| format!("{filter}\n")).collect();
+    let read = text::read(lines.as_bytes(), RuleFormat::Classbench, &RuleOptions::default());
+    let rules = read.expect("the generator writes what is read").rules;
     let began = Instant::now();
     let slow = SlowPath::of(&rules);
     let built = began.elapsed();

@@ -118,6 +118,11 @@ pub struct RuleText {
     pub notes: Vec<String>,
 }
 
+/// The number of a protocol: `"tcp"`, `"47"`.
+pub fn protocol(word: &str) -> Option<u8> {
+    values::protocol(&word.to_ascii_lowercase())
+}
+
 /// What is wrong with a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextError {

@@ -113,7 +113,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         notes.iter().for_each(|what| note(format_args!("{}: {what}", args.rules.display())));
     }
     if let Some(five) = &args.explain {
-        return explain::explain(&rules, &five.flow(), args.json);
+        return explain::explain(&rules, &five.0, args.json);
     }
     let mut options = ClassifierOptions::default();
     options.megaflows = args.megaflows;

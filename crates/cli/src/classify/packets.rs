@@ -7,8 +7,7 @@ use fibula_capture::{Container, Step};
 use fibula_classify::{Field, Flow};
 use fibula_packet::{Frame, LinkType};
 
-use super::five::Five;
-use super::{COLUMNS, Hits};
+use super::{COLUMNS, Hits, five};
 use crate::failure::Failure;
 
 /// What is said about the packets, besides their rules.
@@ -175,8 +174,9 @@ fn rows(path: &Path, mut data: impl BufRead, hits: &mut Hits) -> Result<Said, Fa
         let [Some(src), Some(dst), Some(protocol), Some(from), Some(to)] = all else {
             return Err(wrong(number, "the row has fewer columns than the first"));
         };
-        let five = Five::of([src, dst, protocol, from, to]).map_err(|what| wrong(number, &what))?;
-        hits.packet(&five.flow(), 0, |row| row.extend_from_slice(&line))?;
+        let flow =
+            five::flow([src, dst, protocol, from, to]).map_err(|what| wrong(number, &what))?;
+        hits.packet(&flow, 0, |row| row.extend_from_slice(&line))?;
     }
     if places.is_none() {
         return Err(Failure::new(format_args!("{}: the file is empty", path.display())));
