@@ -104,13 +104,19 @@ impl Axis {
         }
     }
 
-    /// Tuples with at most so many bits, in one word; those without a condition are not among them.
+    /// How many of the lengths are known to be excluded, if they are not found, by so many bits of a packet.
     #[inline]
-    fn up_to(&self, bits: u8, word: usize, words: usize) -> u64 {
-        match self.lens.partition_point(|&len| len <= bits) {
-            0 => 0,
-            lens => self.up_to[(lens - 1) * words + word],
+    fn lens_within(&self, bits: u8, shown: u8) -> usize {
+        match bits < shown {
+            true => self.lens.partition_point(|&len| len <= bits),
+            false => self.lens.len(),
         }
+    }
+
+    /// Tuples with one of the first lengths, in one word; those without a condition are not among them.
+    #[inline]
+    fn up_to(&self, lens: usize, word: usize, words: usize) -> u64 {
+        if lens == 0 { 0 } else { self.up_to[(lens - 1) * words + word] }
     }
 }
 
@@ -318,40 +324,43 @@ impl Order {
     /// the axes that exclude a tuple, the one that excludes most others with it for each bit that it takes.
     pub(super) fn explain(&self, ranks: usize, search: &Search, mask: &mut Mask) {
         let (axes, words) = (self.axes.len(), self.words());
-        let mut known = [0u8; Field::ALL.len()];
-        for (bits, axis) in known.iter_mut().zip(&self.axes) {
-            *bits = leading(mask, axis.field);
+        let (mut known, mut lens) = ([0u8; Field::ALL.len()], [0; Field::ALL.len()]);
+        for (at, axis) in self.axes.iter().enumerate() {
+            known[at] = leading(mask, axis.field);
+            lens[at] = axis.lens_within(known[at], search.axes[at].1);
         }
         let mut bits = known;
-        // Those of an axis that its known bits exclude.
-        let excluded = |axis: usize, bits: u8, word: usize, open: &[u64]| {
-            let shown = search.axes[axis].1;
-            let lens = if shown <= bits { u8::MAX } else { bits };
-            self.axes[axis].up_to(lens, word, words) & !open[axis]
-        };
         for word in 0..ranks.div_ceil(64) {
             let open = &search.by_axis[word * axes..][..axes];
             let rest = ranks - word * 64;
             let all = if rest >= 64 { u64::MAX } else { (1 << rest) - 1 };
-            let mut left = all & !open.iter().fold(u64::MAX, |all, open| all & open);
-            for (axis, bits) in bits[..axes].iter().enumerate() {
-                left &= !excluded(axis, *bits, word, open);
+            // Those that an axis excludes by its known bits need no others.
+            let mut left = 0;
+            let mut free = 0;
+            for ((axis, open), lens) in self.axes.iter().zip(open).zip(lens) {
+                left |= !open;
+                free |= axis.up_to(lens, word, words) & !open;
             }
+            left &= all & !free;
             while left != 0 {
                 let rank = word * 64 + left.trailing_zeros() as usize;
-                let lens = &self.lens[rank * axes..][..axes];
+                let of_tuple = &self.lens[rank * axes..][..axes];
                 let bit = 1 << (rank % 64);
-                let takes = |axis: &usize| lens[*axis].min(search.axes[*axis].1) - bits[*axis];
-                // What a bit more of the axis excludes of those that are left.
-                let worth = |axis: &usize| {
-                    let bits = bits[*axis] + takes(axis);
-                    let gone = (left & excluded(*axis, bits, word, open)).count_ones();
-                    gone * 256 / u32::from(takes(axis))
-                };
-                let excludes = |axis: &usize| open[*axis] & bit == 0;
-                let Some(axis) = (0..axes).filter(excludes).max_by_key(worth) else { break };
-                bits[axis] += takes(&axis);
-                left &= !excluded(axis, bits[axis], word, open);
+                let (mut best, mut most) = (None, 0);
+                for at in (0..axes).filter(|at| open[*at] & bit == 0) {
+                    let (axis, shown) = (&self.axes[at], search.axes[at].1);
+                    let to = of_tuple[at].min(shown);
+                    let lens = axis.lens_within(to, shown);
+                    let gone = left & axis.up_to(lens, word, words) & !open[at];
+                    // What a bit more of the axis excludes of those that are left.
+                    let worth = gone.count_ones() * 256 / u32::from(to - bits[at]);
+                    if worth > most {
+                        (best, most) = (Some((at, to, lens, gone)), worth);
+                    }
+                }
+                let Some((at, to, of_axis, gone)) = best else { break };
+                (bits[at], lens[at]) = (to, of_axis);
+                left &= !gone;
             }
         }
         for ((axis, bits), known) in self.axes.iter().zip(bits).zip(known) {
