@@ -260,6 +260,69 @@ fn errors_have_places() {
     assert_eq!((error.line, error.column), (2, 5), "{error}");
 }
 
+/// Texts of all formats, damaged here and there: they are read or refused, and what is read is written so that it is read again.
+#[test]
+fn damaged_texts() {
+    let mut rng = Rng::new(7);
+    let words = [
+        "\"",
+        "#",
+        "{",
+        "}",
+        "!",
+        "-",
+        "/",
+        ":",
+        ",",
+        "any",
+        "->",
+        "\n",
+        " ",
+        "4294967296",
+        "::1",
+        "\\",
+    ];
+    let plain =
+        "any -> vrf \"a b\" label \"c\"\nproto 4 src 1.2.3.4-1.2.3.9 in_port 0x1/0x3 -> drop\n";
+    let prefixes =
+        "10.0.0.0/8\nip prefix-list \"A b\" seq 5 permit 10.0.0.0/8\n2001:db8::1-2001:db8::9\n";
+    let filters = "@10.0.0.0/8\t192.0.2.1/32\t0 : 65535\t1521 : 1521\t0x06/0xFF\n";
+    let (mut taken, mut refused) = (0, 0);
+    for round in 0..6000 {
+        let (format, text) = [
+            (RuleFormat::Rules, plain),
+            (RuleFormat::Classbench, filters),
+            (RuleFormat::Iptables, IPTABLES),
+            (RuleFormat::Nftables, NFTABLES),
+            (RuleFormat::Prefixes, prefixes),
+        ][round % 5];
+        let mut text = text.to_owned();
+        for _ in 0..rng.below(4) {
+            let at = rng.below(text.len() as u64) as usize;
+            match rng.below(3) {
+                0 => drop(text.remove(at)),
+                1 => text.truncate(at),
+                _ => text.insert_str(at, rng.choose(&words).unwrap()),
+            }
+            if text.is_empty() {
+                break;
+            }
+        }
+        let Ok(read) = read_as(format, &text) else {
+            refused += 1;
+            continue;
+        };
+        taken += 1;
+        let written: String = lines(&read.rules).iter().map(|line| format!("{line}\n")).collect();
+        let again = rules(RuleFormat::Rules, &written);
+        assert_eq!(lines(&again), lines(&read.rules), "{text}");
+        for ((_, rule), (_, again)) in read.rules.iter().zip(again.iter()) {
+            assert_eq!((rule.mask_match(), &rule.action), (again.mask_match(), &again.action));
+        }
+    }
+    assert!(taken > 1000 && refused > 1000, "{taken} {refused}");
+}
+
 /// The same answers from a text as from the filters.
 #[test]
 fn rules_from_text_classify() {

@@ -42,6 +42,15 @@ impl Action {
     pub const ALLOW: Self = Self::Allow { mark: 0, table: Table::Default };
 }
 
+/// Text in quotes, as files of rules have it.
+pub(crate) struct Quoted<'a>(pub(crate) &'a str);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.0.replace('\\', "\\\\").replace('"', "\\\""))
+    }
+}
+
 /// As rules are written.
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -55,7 +64,13 @@ impl fmt::Display for Action {
             Table::Default if *mark == 0 => f.write_str("allow"),
             Table::Default => Ok(()),
             Table::Number(number) => write!(f, "{separator}table {number}"),
-            Table::Name(name) => write!(f, "{separator}vrf {name}"),
+            Table::Name(name) => {
+                let is_plain = |c: char| c.is_ascii_alphanumeric() || "/-_.:".contains(c);
+                match !name.is_empty() && name.chars().all(is_plain) {
+                    true => write!(f, "{separator}vrf {name}"),
+                    false => write!(f, "{separator}vrf {}", Quoted(name)),
+                }
+            }
         }
     }
 }

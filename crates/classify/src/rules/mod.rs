@@ -6,6 +6,7 @@ mod rule;
 
 use std::fmt;
 
+pub(crate) use action::Quoted;
 pub use action::{Action, Table};
 pub use range::Range;
 pub(crate) use rule::ones;

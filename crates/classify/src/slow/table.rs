@@ -90,7 +90,7 @@ impl Tuple {
 
     /// The words of a record.
     fn stride(&self) -> usize {
-        self.words.0.len() + 2
+        self.words.len() + 2
     }
 
     fn keys(&self) -> u32 {
@@ -98,7 +98,7 @@ impl Tuple {
     }
 
     fn key(&self, number: u32) -> &[u64] {
-        &self.records[number as usize * self.stride()..][..self.words.0.len()]
+        &self.records[number as usize * self.stride()..][..self.words.len()]
     }
 
     /// The first rule of a key.
@@ -271,8 +271,8 @@ impl Tuple {
 
     fn flow_of(&self, number: u32) -> Flow {
         let mut words = *Flow::default().words();
-        for (&(at, _), value) in self.words.0.iter().zip(self.key(number)) {
-            words[usize::from(at)] = *value;
+        for ((at, _), value) in self.words.iter().zip(self.key(number)) {
+            words[at] = *value;
         }
         Flow::from_words(words)
     }

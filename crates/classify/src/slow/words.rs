@@ -1,27 +1,43 @@
 //! What a mask leaves of a flow.
 
-use crate::{Flow, Mask};
+use crate::{Flow, Mask, WORDS};
 
-/// Words of a mask that are not 0.
+/// Words of a mask that are not 0, with their places. They lie in the structure itself: a search reads those of many masks.
 #[derive(Clone, Debug)]
-pub(super) struct Words(pub(super) Vec<(u8, u64)>);
+pub(super) struct Words {
+    len: usize,
+    words: [(usize, u64); WORDS],
+}
 
 impl Words {
     pub(super) fn of(mask: &Mask) -> Self {
-        let words = mask.words().iter().enumerate().filter(|(_, word)| **word != 0);
-        Self(words.map(|(at, word)| (at as u8, *word)).collect())
+        let mut all = Self { len: 0, words: [(0, 0); WORDS] };
+        for (at, word) in mask.words().iter().enumerate().filter(|(_, word)| **word != 0) {
+            all.words[all.len] = (at, *word);
+            all.len += 1;
+        }
+        all
+    }
+
+    #[inline]
+    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        self.words[..self.len].iter().copied()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
     }
 
     #[inline]
     pub(super) fn values<'a>(&'a self, flow: &'a Flow) -> impl Iterator<Item = u64> + 'a {
-        self.0.iter().map(|&(at, mask)| flow.words()[usize::from(at)] & mask)
+        self.iter().map(|(at, mask)| flow.words()[at] & mask)
     }
 
     /// Adds them to a mask.
     #[inline]
     pub(super) fn add_to(&self, mask: &mut Mask) {
-        for &(at, word) in &self.0 {
-            mask.0[usize::from(at)] |= word;
+        for (at, word) in self.iter() {
+            mask.0[at] |= word;
         }
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::values::protocol_name;
-use crate::rules::ones;
+use crate::rules::{Quoted, ones};
 use crate::{Condition, Field, Rule};
 
 /// The line that [`read`](super::read) makes this rule of; [`Rule::line`](crate::Rule::line) is not part of it.
@@ -22,7 +22,7 @@ impl fmt::Display for Rule {
         }
         write!(f, "-> {}", self.action)?;
         if let Some(label) = &self.label {
-            write!(f, " label \"{}\"", label.replace('\\', "\\\\").replace('"', "\\\""))?;
+            write!(f, " label {}", Quoted(label))?;
         }
         Ok(())
     }

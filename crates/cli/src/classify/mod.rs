@@ -243,12 +243,17 @@ const COLUMNS: &str = "rule_line,rule_action,rule_label";
 
 fn write_rule(out: &mut impl std::io::Write, rule: Option<&Rule>) -> std::io::Result<()> {
     let Some(rule) = rule else { return out.write_all(b",,,\n") };
-    write!(out, ",{},{},", rule.line, rule.action)?;
-    if let Some(label) = &rule.label {
-        match label.contains([',', '"', '\n', '\r']) {
-            true => write!(out, "\"{}\"", label.replace('"', "\"\""))?,
-            false => write!(out, "{label}")?,
-        }
-    }
+    write!(out, ",{},", rule.line)?;
+    write_cell(out, &rule.action.to_string())?;
+    out.write_all(b",")?;
+    write_cell(out, rule.label.as_deref().unwrap_or_default())?;
     out.write_all(b"\n")
+}
+
+/// A cell of CSV, in quotes where it needs them.
+fn write_cell(out: &mut impl std::io::Write, text: &str) -> std::io::Result<()> {
+    match text.contains([',', '"', '\n', '\r']) {
+        true => write!(out, "\"{}\"", text.replace('"', "\"\"")),
+        false => out.write_all(text.as_bytes()),
+    }
 }
