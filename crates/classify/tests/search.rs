@@ -1,6 +1,6 @@
 //! All forms against the linear scan.
 
-use fibula_classify::{Batch, Cache, Field, Flow, Form, MISS, Mask, Match, Searcher};
+use fibula_classify::{Batch, Cache, Counts, Field, Flow, Form, MISS, Mask, Match, Searcher};
 use fibula_simd::Isa;
 use proptest::prelude::*;
 
@@ -34,7 +34,13 @@ fn every_length_of_a_batch() {
     for together in [71, 127, 128, 129, 255, 256] {
         check_all(&megaflows, &packets.repeat(4), together);
     }
-    check_all(&megaflows, &[], 1);
+    for (form, isa) in forms() {
+        let cache = cache(form, isa, &megaflows);
+        for mut searcher in [Searcher::new(), Searcher::with_exact()] {
+            searcher.search(&cache, &Batch::new(form), &mut []);
+            assert_eq!(searcher.counts(), Counts::default(), "{form} {isa}");
+        }
+    }
 }
 
 #[test]

@@ -40,8 +40,7 @@ pub struct Counts {
     pub exact_hits: u64,
     /// Those whose megaflow a subtable had.
     pub hits: u64,
-    /// Subtables that packets were searched for in, over all packets. [`Form::Packed`] counts a subtable whose
-    /// filter let a packet not pass, and not those that were tried with a later one's.
+    /// In how many subtables each packet was searched for, summed over packets.
     pub subtables: u64,
 }
 

@@ -3,7 +3,7 @@
 use fibula_simd::{Lanes, Simd};
 
 use super::lanes::passes;
-use super::plan::{GROUP, Lane};
+use super::plan::{GROUP, Lane, Masks};
 use super::{Pending, Run};
 use crate::WORDS;
 use crate::batch::{Batch, STRIDE};
@@ -78,11 +78,11 @@ impl<S: Simd> Run<'_, S> {
         let filters = &self.search.cache.filters[..];
         let columns = &self.search.batch.columns[..WORDS * STRIDE];
         let group = &plan.groups[g];
-        let masks = &plan.masks[g * plan.words.len()..][..plan.words.len()];
+        let words = plan.masks(group);
         let (mut pass, mut hashes) = (0u32, [0; GROUP]);
         for at in (0..GROUP).step_by(Self::N) {
             let mut sum = S::Lanes::load(simd, &group.base, at);
-            for ((word, key), masks) in plan.words.iter().zip(&plan.keys).zip(masks) {
+            for Masks { word, key, masks } in words {
                 let value = S::Lanes::splat(simd, columns[word * STRIDE + packet]);
                 let masked = value.and(S::Lanes::load(simd, masks, at));
                 sum = sum.add64(product(masked, S::Lanes::splat(simd, *key)));

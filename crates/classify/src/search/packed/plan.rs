@@ -27,16 +27,27 @@ pub(super) type Lane = [u64; GROUP];
 pub(crate) struct Plan {
     /// The words that some mask has.
     pub(super) words: Vec<usize>,
-    pub(super) keys: Vec<u64>,
-    /// For each group and word the masks.
-    pub(super) masks: Vec<Lane>,
     pub(super) groups: Vec<Group>,
+    /// For each group the words that its masks have.
+    masks: Vec<Masks>,
     /// The first so many subtables have each a quarter or more of the hits from there on.
     pub(super) dense: usize,
 }
 
+/// A word of the masks of a group.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Masks {
+    /// The word of the flow.
+    pub(super) word: usize,
+    pub(super) key: u64,
+    pub(super) masks: Lane,
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Group {
+    /// Its words among the plan's.
+    from: usize,
+    to: usize,
     /// What words add to the sum that the subtable's mask does not have, less than nothing.
     pub(super) base: Lane,
     /// Where the filter begins; without a subtable at the word that lets nothing pass.
@@ -45,35 +56,40 @@ pub(super) struct Group {
     pub(super) len: Lane,
 }
 
+/// The words that some mask has.
+fn words(tables: &[&Subtable]) -> Vec<usize> {
+    let has = |word: &usize| tables.iter().any(|table| table.mask.words()[*word] != 0);
+    (0..WORDS).filter(has).collect()
+}
+
 impl Plan {
     pub(crate) fn new(cache: &Cache, order: &[Ranked]) -> Self {
         let tables: Vec<&Subtable> =
             order.iter().filter_map(|rank| cache.subtables.get(rank.at as usize)).collect();
-        let all = tables.iter().fold([0; WORDS], |all: [u64; WORDS], table| {
-            std::array::from_fn(|word| all[word] | table.mask.words()[word])
-        });
-        let words: Vec<usize> = (0..WORDS).filter(|word| all[*word] != 0).collect();
         let keys: &Keys = &cache.keys;
-        let mut plan =
-            Self { keys: words.iter().map(|word| keys[*word]).collect(), ..Self::default() };
+        let nothing = |word: usize| (keys[word] & 0xffff_ffff) * (keys[word] >> 32);
+        let mut plan = Self { words: words(&tables), ..Self::default() };
         for tables in tables.chunks(GROUP) {
             let of = |each: &dyn Fn(&Subtable) -> u64| -> Lane {
                 std::array::from_fn(|lane| tables.get(lane).map_or(0, |table| each(table)))
             };
-            for word in &words {
-                plan.masks.push(of(&|table| table.mask.words()[*word]));
-            }
-            let nothing = |word: &usize| (keys[*word] & 0xffff_ffff) * (keys[*word] >> 32);
+            let (from, words) = (plan.masks.len(), words(tables));
+            plan.masks.extend(words.iter().map(|word| Masks {
+                word: *word,
+                key: keys[*word],
+                masks: of(&|table| table.mask.words()[*word]),
+            }));
             plan.groups.push(Group {
+                from,
+                to: plan.masks.len(),
                 base: of(&|table| {
                     let others = words.iter().filter(|word| table.mask.words()[**word] == 0);
-                    others.fold(0, |sum: u64, word| sum.wrapping_sub(nothing(word)))
+                    others.fold(0, |sum: u64, word| sum.wrapping_sub(nothing(*word)))
                 }),
                 start: of(&|table| table.filter.start as u64),
                 len: of(&|table| table.filter.len as u64),
             });
         }
-        plan.words = words;
         let mut rest: u64 = order.iter().map(|rank| rank.hits).sum();
         plan.dense = order
             .iter()
@@ -84,5 +100,11 @@ impl Plan {
             })
             .count();
         plan
+    }
+
+    /// The words of a group's masks.
+    #[inline(always)]
+    pub(super) fn masks(&self, group: &Group) -> &[Masks] {
+        &self.masks[group.from..group.to]
     }
 }
