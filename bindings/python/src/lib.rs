@@ -12,6 +12,7 @@ mod error;
 mod opened;
 mod records;
 mod result;
+mod rules;
 mod table;
 
 use pyo3::prelude::*;
@@ -24,6 +25,8 @@ mod _fibula {
     use crate::error::{AddressError, ColumnError, FibulaError, SnapshotError, SourceError};
     #[pymodule_export]
     use crate::result::{PyColumn, PyColumns};
+    #[pymodule_export]
+    use crate::rules::PyRules;
     #[pymodule_export]
     use crate::table::PyTable;
 

@@ -10,6 +10,7 @@ mod annotate;
 mod asking;
 mod bench;
 mod build;
+mod classify;
 mod engines;
 mod export;
 mod failure;
@@ -55,6 +56,7 @@ Examples:
   fibula lookup 8.8.8.8 2001:4860:4860::8888
   fibula build rib.20260101.0000.bz2 -o table.fib
   fibula annotate --table table.fib --add prefix,origin_as flows.csv > annotated.csv
+  fibula classify rules.txt capture.pcapng > hits.csv
   fibula export table.fib -o table.mmdb
   fibula verify --table table.fib
   fibula bench --table table.fib --engines all
@@ -75,6 +77,7 @@ enum Command {
     Build(build::Args),
     Lookup(lookup::Args),
     Annotate(annotate::Args),
+    Classify(classify::Args),
     Export(export::Args),
     Verify(verify::Args),
     Stats(stats::Args),
@@ -110,6 +113,7 @@ fn run(command: &Command) -> Result<Outcome, Failure> {
         Command::Build(args) => build::run(args),
         Command::Lookup(args) => lookup::run(args),
         Command::Annotate(args) => annotate::run(args),
+        Command::Classify(args) => classify::run(args),
         Command::Export(args) => export::run(args),
         Command::Verify(args) => verify::run(args),
         Command::Stats(args) => stats::run(args),

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod checks;
+mod classify;
 mod columns;
 mod common;
 #[cfg(unix)]

@@ -22,7 +22,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("sources", &["core", "ingest", "rib", "testkit"]),
     ("feeds", &["core", "ingest", "rib", "testkit"]),
     ("server", &["core", "rib", "fib", "feeds", "annotate"]),
-    ("router", &["core", "simd", "packet", "capture", "dpdk", "rib", "fib", "ingest", "feeds"]),
+    (
+        "router",
+        &["core", "simd", "packet", "classify", "capture", "dpdk", "rib", "fib", "ingest", "feeds"],
+    ),
     ("testkit", &["core"]),
     ("measure", &["core", "testkit"]),
     (
@@ -36,8 +39,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "core", "simd", "filter", "packet", "engines", "rib", "fib", "ingest", "annotate",
-            "export", "sources", "feeds", "router", "server", "testkit", "measure", "fibula",
+            "core", "simd", "filter", "packet", "capture", "classify", "engines", "rib", "fib",
+            "ingest", "annotate", "export", "sources", "feeds", "router", "server", "testkit",
+            "measure", "fibula",
         ],
     ),
 ];

@@ -5,6 +5,7 @@
 //! - [`fib`]: tables of any size in the shape of the Internet's of a year.
 //! - [`traffic`]: streams of keys as the papers' benchmarks use them, and replay of a file.
 //! - [`case`]: answers that somebody worked out by hand, or found wrong.
+//! - [`classbench`]: sets of packet filters, packets for them, and their oracle.
 //! - [`liar`]: engines that answer wrongly, for the tests of checks.
 //! - [`check`](check::check): an engine against the oracle; [`conforms!`]: the suite that every
 //!   engine passes.
@@ -14,6 +15,7 @@
 
 pub mod case;
 pub mod check;
+pub mod classbench;
 pub mod conform;
 pub mod fib;
 mod hops;

@@ -10,6 +10,12 @@
 {'prefix': '10.20.0.0/16', 'site': 'zurich', 'vlan': 20}
 >>> table.lookup_many(["10.20.0.1", "192.0.2.1", None, "2001:db8::7"], add="vlan").to_pylist()
 [20, None, None, 6]
+
+Rules of a packet filter, and which of them packets hit:
+
+>>> rules = fibula.Rules.parse("src 10.0.0.0/8 tcp dport 22 -> allow\ntcp dport 22 -> drop")
+>>> rules.lookup("10.0.0.1", "192.0.2.7", "tcp", 40000, 22)["action"]
+'allow'
 """
 
 from fibula._fibula import (
@@ -18,6 +24,7 @@ from fibula._fibula import (
     Columns,
     ColumnError,
     FibulaError,
+    Rules,
     SnapshotError,
     SourceError,
     __version__,
@@ -31,6 +38,7 @@ __all__ = [
     "Columns",
     "DamageWarning",
     "FibulaError",
+    "Rules",
     "SnapshotError",
     "SourceError",
     "Table",

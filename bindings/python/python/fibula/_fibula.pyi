@@ -9,6 +9,7 @@ __all__ = [
     "ColumnError",
     "Columns",
     "FibulaError",
+    "Rules",
     "SnapshotError",
     "SourceError",
     "Table",
@@ -91,6 +92,28 @@ class Columns:
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+class _Hit(TypedDict):
+    line: int
+    rule: str
+    action: str
+    label: str | None
+
+@final
+class Rules:
+    @staticmethod
+    def read(
+        path: str | PathLike[str], *, format: str | None = None, chain: str = "FORWARD", source: bool = False
+    ) -> Rules: ...
+    @staticmethod
+    def parse(text: str, *, format: str | None = None, chain: str = "FORWARD", source: bool = False) -> Rules: ...
+    def __len__(self) -> int: ...
+    def lookup(
+        self, src: object, dst: object, protocol: str | int, src_port: int | None = None, dst_port: int | None = None
+    ) -> _Hit | None: ...
+    def classify(
+        self, packets: Sequence[tuple[object, object, str | int, int | None, int | None]]
+    ) -> list[int | None]: ...
 
 @final
 class Table:

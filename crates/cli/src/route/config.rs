@@ -54,6 +54,8 @@ pub struct RouterConfig {
     pub table: Vec<String>,
     /// What its values mean.
     pub next_hops: Option<PathBuf>,
+    /// Rules that drop and mark packets, or choose their tables.
+    pub rules: Option<PathBuf>,
 }
 
 /// Threads and memory.
@@ -201,6 +203,12 @@ impl Config {
             () if self.router.next_hops.is_some() && !has_table => {
                 Failure::new("--next-hops says what the values of --table mean; there is none")
             }
+            () if self.router.rules.is_some()
+                && self.ports.iter().any(|port| matches!(port.port, Kind::Xdp(_))) =>
+            {
+                Failure::new("--rules: the program in the kernel of an xdp port does not know rules")
+                    .hint("use afxdp: in place of xdp:")
+            }
             () if has_table && self.vrfs().next().is_some() => {
                 Failure::new("vrf names a table of a source, and --table is not one")
                     .hint("leave vrf out, or take a source in place of --table")
@@ -219,14 +227,16 @@ impl Config {
         self.router.vrf.as_deref().into_iter().chain(of_ports)
     }
 
+    /// Whether a source feeds the table of this VRF.
+    pub fn is_fed(&self, vrf: &str) -> bool {
+        let table = vrf.split('/').next().unwrap_or(vrf);
+        self.feeds.sources().iter().any(|source| source.table == table)
+    }
+
     /// A table that no source feeds: packets would be forwarded by an empty one.
     fn unknown_vrf(&self) -> Option<Failure> {
         let sources = self.feeds.sources();
-        let is_fed = |vrf: &str| {
-            let table = vrf.split('/').next().unwrap_or(vrf);
-            sources.iter().any(|source| source.table == table)
-        };
-        let vrf = self.vrfs().find(|vrf| !is_fed(vrf))?;
+        let vrf = self.vrfs().find(|vrf| !self.is_fed(vrf))?;
         let mut tables: Vec<&str> = sources.iter().map(|source| &*source.table).collect();
         tables.dedup();
         let what = Failure::new(format_args!("no source feeds the table of vrf {vrf:?}"));

@@ -10,6 +10,7 @@ mod kind;
 mod next_hops;
 mod port;
 mod report;
+mod rules;
 mod run;
 mod tables;
 
@@ -64,6 +65,9 @@ pub struct Args {
     /// What the table's values mean: a file with a line for each, `64500 via 192.0.2.1`
     #[arg(long, value_name = "FILE")]
     next_hops: Option<PathBuf>,
+    /// Drop and mark packets, or choose their tables, by the rules of this file (see `fibula classify --help`)
+    #[arg(long, value_name = "FILE")]
+    rules: Option<PathBuf>,
     /// A port of the router; repeat it
     #[arg(long, value_name = "KIND:NAME")]
     port: Vec<PortConfig>,
@@ -118,6 +122,9 @@ impl Args {
         if self.next_hops.is_some() {
             config.router.next_hops.clone_from(&self.next_hops);
         }
+        if self.rules.is_some() {
+            config.router.rules.clone_from(&self.rules);
+        }
         config.ports.extend(self.port.iter().cloned());
         let pipeline = &mut config.pipeline;
         pipeline.shape = self.shape.unwrap_or(pipeline.shape);
@@ -143,6 +150,9 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         }
         let mut out = stdout();
         check_sources(&config.feeds, &mut out)?;
+        if let Some(rules) = rules::read(&config)? {
+            writeln!(out, "rules: {}", rules.len())?;
+        }
         for table in &config.router.table {
             writeln!(out, "table: {table}")?;
         }

@@ -15,6 +15,7 @@ use tracing::info;
 use super::Args;
 use super::config::Config;
 use super::fast::hash_seed;
+use super::rules;
 use crate::failure::Failure;
 use crate::serve::run as serve;
 use crate::source::Source;
@@ -63,16 +64,25 @@ impl Tables {
             ..ForwardOptions::default()
         };
         let forwarder = || Forwarder::new(forward.clone());
+        let rules = rules::read(config)?;
         match self {
             Self::Live(live, _) => {
-                let (vrfs, by_port) = of_ports(config, live);
+                let (mut vrfs, by_port) = of_ports(config, live);
+                if let Some(rules) = &rules {
+                    rules::add_vrfs(rules, live, &mut vrfs);
+                }
+                let number = |name: &str| vrfs.iter().position(|vrf| *vrf == live.vrf(name));
                 let stage = |_| -> Result<Box<dyn Stage>, Failure> {
                     let views = |vrf: &Vrf| control.views(live, *vrf).map_err(Failure::new);
-                    Ok(match &vrfs[..] {
-                        [only] => Box::new(Routing::new(views(only)?, forwarder())),
-                        several => {
+                    Ok(match (&rules, &vrfs[..]) {
+                        (None, [only]) => Box::new(Routing::new(views(only)?, forwarder())),
+                        (rules, several) => {
                             let tables: Vec<_> =
                                 several.iter().map(views).collect::<Result<_, _>>()?;
+                            if let Some(rules) = rules {
+                                let policy = rules::policy(rules, &by_port, number)?;
+                                return Ok(Box::new(Guided::new(tables, policy, forwarder())));
+                            }
                             let policy = TableByPort::new(by_port.clone());
                             Box::new(Guided::new(tables, policy, forwarder()))
                         }
@@ -83,9 +93,16 @@ impl Tables {
             Self::Static(fib, next_hops) => {
                 let views =
                     control.static_views(fib, next_hops.iter().cloned()).map_err(Failure::new)?;
-                let stage =
-                    |_| Box::new(Routing::new(views.clone(), forwarder())) as Box<dyn Stage>;
-                Ok((0..count).map(stage).collect())
+                let stage = |_| -> Result<Box<dyn Stage>, Failure> {
+                    Ok(match &rules {
+                        None => Box::new(Routing::new(views.clone(), forwarder())),
+                        Some(rules) => {
+                            let policy = rules::policy(rules, &[], |_| None)?;
+                            Box::new(Guided::new([views.clone()], policy, forwarder()))
+                        }
+                    })
+                };
+                (0..count).map(stage).collect()
             }
         }
     }

@@ -105,6 +105,40 @@ fn captures_are_forwarded_by_what_lookup_says() {
     }
 }
 
+/// Rules of a file drop packets before the lookup; others go where they went.
+#[test]
+fn rules_drop_packets() {
+    let files = Files::new();
+    let (table, hops) = (files.with("table.txt", TABLE), files.with("hops.txt", HOPS));
+    let destinations = ["10.1.9.9", "10.1.2.9", "192.0.2.5", "10.1.0.0"];
+    let frames: Vec<Vec<u8>> =
+        (0..).zip(destinations).map(|(number, to)| frame(ip(to), 0, 64, number)).collect();
+    files.with("in.pcap", capture(&frames));
+    let rules = files.with("rules.txt", "dst 10.1.0.0/16 -> drop\nany -> mark 3\n");
+    let ports = ports(&files);
+    let mut args = vec!["route", "--table", &table, "--next-hops", &hops, "--json"];
+    ports.iter().for_each(|port| args.extend(["--port", port]));
+    args.extend(["--rules", &rules]);
+    let summary: Value = serde_json::from_str(&done(&args).out).expect("JSON");
+    assert_eq!(summary["reasons"]["policy"], 3, "{summary:#}");
+    let left = forwarded(&frames[2], 2, [2, 0, 0, 0, 1, 12]);
+    assert_eq!(captured(&files.path("out2.pcap")), [left]);
+    args.push("--check");
+    assert!(done(&args).out.contains("rules: 2"));
+    for (text, what) in [
+        ("any -> drop\nany -> vrf blue\n", "line 2: --table is the only table"),
+        ("any -> table 3\n", "line 1: tables have no numbers here"),
+        ("any -> dorp\n", "line 1, column 8: "),
+    ] {
+        files.with("rules.txt", text);
+        let said = said(&args);
+        assert_eq!(said.code, 2, "{}", said.err);
+        assert!(said.err.contains(what), "{}", said.err);
+    }
+    let fast = ["route", "--fpm", "--port", "xdp:lo", "--rules", &rules, "--check"];
+    assert!(said(&fast).err.contains("does not know rules"));
+}
+
 /// A frame and what becomes of it, byte by byte, worked out by hand.
 #[test]
 fn a_frame_is_rewritten_as_by_hand() {

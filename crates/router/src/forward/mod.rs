@@ -100,6 +100,7 @@
 //! ```
 
 mod addresses;
+mod by_rules;
 mod fast;
 mod fragment;
 mod hash;
@@ -120,6 +121,7 @@ use fibula_simd::{Isa, Level};
 use crate::egress::{GroupId, Paths};
 use crate::{Packet, Pool};
 
+pub use by_rules::ByRules;
 use icmp::Notice;
 use limit::Bucket;
 pub(crate) use policy::Guide;

@@ -3,7 +3,10 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Instant;
 
-use fibula_router::forward::{Policy, Reason, TableByPort, Verdict};
+use fibula_classify::text::{self, RuleFormat, RuleOptions};
+use fibula_classify::{Action, Classifier, ClassifierOptions, Field, Flow, Table};
+use fibula_packet::{Frame, LinkType};
+use fibula_router::forward::{ByRules, Policy, Reason, TableByPort, Verdict};
 use fibula_router::pipeline::{Guided, Stage, Views};
 use fibula_router::{Forwarder, Outcome, Packet, Pool, View};
 use fibula_testkit::Rng;
@@ -158,4 +161,47 @@ fn the_port_chooses_the_table() {
         })
         .count();
     assert!(differ > 100, "{differ}");
+}
+
+/// Rules drop, mark and choose tables; what is not IP passes them by.
+#[test]
+fn rules_judge_packets() {
+    let text = "\
+udp dport 0-40000 -> drop
+in_port 1 icmp -> drop
+tcp dport 0-32767 -> mark 5
+tcp -> mark 6 table 1
+ip_version 6 -> allow table 1
+any -> mark 9
+";
+    let rules = text::read(text.as_bytes(), RuleFormat::Rules, &RuleOptions::default()).unwrap();
+    let all = rules.rules.clone();
+    let of = move |port: u16, frame: &[u8]| {
+        let frame = Frame::parse(LinkType::Ethernet, frame);
+        let by_port = [1, 0, 1].get(usize::from(port)).copied().unwrap_or(0);
+        if frame.network().is_none() {
+            return Verdict::Forward { table: by_port, mark: 0 };
+        }
+        let mut flow = Flow::from(&frame);
+        flow.set(Field::InPort, port.into());
+        match &all.first_match(&flow).unwrap().1.action {
+            Action::Drop => Verdict::Drop,
+            Action::Allow { mark, table: Table::Number(table) } => {
+                Verdict::Forward { table: *table, mark: *mark }
+            }
+            Action::Allow { mark, .. } => Verdict::Forward { table: by_port, mark: *mark },
+        }
+    };
+    let classifier = Classifier::new(rules.rules, &ClassifierOptions::default());
+    let number = |table: &Table| match table {
+        Table::Number(number) => Ok(*number),
+        _ => Err("numbers only"),
+    };
+    let policy = ByRules::new(classifier, [1, 0, 1], number).unwrap();
+    let (seen, marked) = run(&worlds(), policy, of);
+    assert!(seen["policy"] > 50 && seen["forwarded_v4"] > 50, "{seen:?}");
+    assert!(marked.is_superset(&[0, 5, 6, 9].into()), "{marked:?}");
+    let named = text::read(b"any -> vrf blue", RuleFormat::Rules, &RuleOptions::default()).unwrap();
+    let classifier = Classifier::new(named.rules, &ClassifierOptions::default());
+    assert_eq!(ByRules::new(classifier, [], number).unwrap_err(), "numbers only");
 }

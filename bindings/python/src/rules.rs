@@ -1,0 +1,153 @@
+//! Rules of a packet filter.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use fibula_classify::text::{self, RuleFormat, RuleOptions};
+use fibula_classify::{Batch, Classifier, ClassifierOptions, FiveTuple, Flow, RuleId, Rules};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::address::address;
+use crate::error::{AddressError, SourceError, io_error};
+
+/// Rules: which of them does a packet hit?
+#[pyclass(name = "Rules", module = "fibula", frozen)]
+pub struct PyRules {
+    rules: Rules,
+    /// Its cache changes with each packet.
+    classifier: Mutex<Classifier>,
+}
+
+/// One packet as Python says it.
+type Packet<'py> =
+    (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>, Option<u16>, Option<u16>);
+
+fn flow((src, dst, protocol, from, to): &Packet<'_>) -> PyResult<Flow> {
+    let protocol = match protocol.extract::<u8>() {
+        Ok(number) => number,
+        Err(_) => {
+            let name: String = protocol.extract().map_err(|_| {
+                PyTypeError::new_err("a protocol is a name or a number from 0 to 255")
+            })?;
+            let unknown =
+                || SourceError::new_err(format!("{name:?} is no protocol: give its number"));
+            text::protocol(&name).ok_or_else(unknown)?
+        }
+    };
+    let ports = match (from, to) {
+        (None, None) => None,
+        (Some(from), Some(to)) => Some((*from, *to)),
+        _ => return Err(PyTypeError::new_err("a packet has both ports or none")),
+    };
+    let (src, dst) = (address(src)?.into(), address(dst)?.into());
+    Flow::try_from(&FiveTuple { src, dst, protocol, ports })
+        .map_err(|error| AddressError::new_err(error.to_string()))
+}
+
+impl PyRules {
+    fn of(
+        bytes: &[u8],
+        name: &str,
+        format: Option<&str>,
+        chain: &str,
+        source: bool,
+    ) -> PyResult<Self> {
+        let refused =
+            |what: &dyn std::fmt::Display| SourceError::new_err(format!("{name}: {what}"));
+        let format = match format {
+            Some(format) => format.parse().map_err(|what: String| refused(&what))?,
+            None => RuleFormat::guess(&String::from_utf8_lossy(bytes)),
+        };
+        let mut options = RuleOptions::default();
+        (options.chain, options.source) = (chain.to_owned(), source);
+        let rules = text::read(bytes, format, &options).map_err(|error| refused(&error))?.rules;
+        let classifier = Classifier::new(rules.clone(), &ClassifierOptions::default());
+        Ok(Self { rules, classifier: Mutex::new(classifier) })
+    }
+
+    fn found(&self, flows: &[Flow]) -> Vec<Option<RuleId>> {
+        // A panic within left nothing behind that is wrong for the next.
+        let mut classifier =
+            self.classifier.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let (mut batch, mut found) = (Batch::new(classifier.form()), vec![None; flows.len()]);
+        for (flows, found) in flows.chunks(Batch::MAX).zip(found.chunks_mut(Batch::MAX)) {
+            batch.clear();
+            flows.iter().for_each(|flow| batch.push(flow));
+            classifier.classify(0, &batch, found);
+        }
+        found
+    }
+}
+
+#[pymethods]
+impl PyRules {
+    /// Reads the rules of a file.
+    #[staticmethod]
+    #[pyo3(signature = (path, *, format=None, chain="FORWARD", source=false))]
+    fn read(
+        py: Python<'_>,
+        path: PathBuf,
+        format: Option<&str>,
+        chain: &str,
+        source: bool,
+    ) -> PyResult<Self> {
+        py.detach(|| {
+            let bytes = std::fs::read(&path).map_err(|error| io_error(&path, &error))?;
+            Self::of(&bytes, &Path::display(&path).to_string(), format, chain, source)
+        })
+    }
+
+    /// Reads rules from text.
+    #[staticmethod]
+    #[pyo3(signature = (text, *, format=None, chain="FORWARD", source=false))]
+    fn parse(
+        py: Python<'_>,
+        text: &str,
+        format: Option<&str>,
+        chain: &str,
+        source: bool,
+    ) -> PyResult<Self> {
+        py.detach(|| Self::of(text.as_bytes(), "rules", format, chain, source))
+    }
+
+    /// How many rules there are.
+    fn __len__(&self) -> usize {
+        self.rules.len()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<fibula.Rules: {} rules>", self.rules.len())
+    }
+
+    /// The rule that a packet hits, as a dict of line, rule, action and label; None if no rule matches.
+    #[pyo3(signature = (src, dst, protocol, src_port=None, dst_port=None))]
+    #[allow(clippy::too_many_arguments, reason = "the five fields")]
+    fn lookup<'py>(
+        &self,
+        py: Python<'py>,
+        src: Bound<'py, PyAny>,
+        dst: Bound<'py, PyAny>,
+        protocol: Bound<'py, PyAny>,
+        src_port: Option<u16>,
+        dst_port: Option<u16>,
+    ) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let flow = flow(&(src, dst, protocol, src_port, dst_port))?;
+        let found = py.detach(|| self.found(&[flow]))[0];
+        let Some(rule) = found.and_then(|id| self.rules.get(id)) else { return Ok(None) };
+        let dict = PyDict::new(py);
+        dict.set_item("line", rule.line)?;
+        dict.set_item("rule", rule.to_string())?;
+        dict.set_item("action", rule.action.to_string())?;
+        dict.set_item("label", rule.label.as_deref())?;
+        Ok(Some(dict))
+    }
+
+    /// For each packet, a tuple (src, dst, protocol, src_port, dst_port), the line of the rule that it hits.
+    fn classify(&self, py: Python<'_>, packets: Vec<Packet<'_>>) -> PyResult<Vec<Option<u32>>> {
+        let flows: Vec<Flow> = packets.iter().map(flow).collect::<PyResult<_>>()?;
+        let line = |id: RuleId| self.rules.get(id).map(|rule| rule.line);
+        Ok(py.detach(|| self.found(&flows).into_iter().map(|id| id.and_then(line)).collect()))
+    }
+}

@@ -1,0 +1,61 @@
+"""Rules of packet filters."""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+
+import fibula
+import pytest
+
+RULES = """\
+src 10.0.0.0/8 tcp dport 22 -> allow label "ssh"
+priority 3 src 10.9.0.0/16 -> drop
+udp sport 1024-65535 -> mark 7 vrf blue
+"""
+
+
+def test_packets_hit_rules(tmp_path: Path) -> None:
+    path = tmp_path / "rules.txt"
+    path.write_text(RULES)
+    for rules in (fibula.Rules.read(path), fibula.Rules.parse(RULES)):
+        assert len(rules) == 3
+        hit = rules.lookup("10.0.0.1", ipaddress.ip_address("192.0.2.1"), "tcp", 40000, 22)
+        assert hit == {
+            "line": 1,
+            "rule": 'src 10.0.0.0/8 dport 22 tcp -> allow label "ssh"',
+            "action": "allow",
+            "label": "ssh",
+        }
+        assert rules.lookup("10.0.0.1", "192.0.2.1", "icmp") is None
+        packets = [
+            ("10.0.0.1", "192.0.2.1", 6, 40000, 22),
+            ("10.9.0.1", "192.0.2.1", 6, 40000, 22),
+            ("2001:db8::1", "2001:db8::2", "udp", 1024, 53),
+            ("2001:db8::1", "2001:db8::2", "udp", 1023, 53),
+            ("10.0.0.1", "192.0.2.1", "gre", None, None),
+        ]
+        assert rules.classify(packets * 200) == [1, 2, 3, None, None] * 200
+
+
+def test_other_formats() -> None:
+    saved = "*filter\n:INPUT DROP [0:0]\n-A INPUT -s 10.0.0.0/8 -j ACCEPT\nCOMMIT\n"
+    rules = fibula.Rules.parse(saved, chain="INPUT")
+    hit = rules.lookup("10.0.0.1", "192.0.2.1", "tcp", 1, 2)
+    assert hit is not None and hit["action"] == "allow"
+    listed = fibula.Rules.parse("10.0.0.0/8\n", format="prefixes", source=True)
+    assert listed.classify([("10.0.0.1", "192.0.2.1", 6, 1, 2), ("192.0.2.1", "10.0.0.1", 6, 1, 2)]) == [1, None]
+
+
+def test_what_is_wrong_is_named(tmp_path: Path) -> None:
+    with pytest.raises(fibula.SourceError, match="line 1, column 5"):
+        fibula.Rules.parse("src 10.0.0.1/8 -> drop")
+    with pytest.raises(FileNotFoundError):
+        fibula.Rules.read(tmp_path / "none")
+    rules = fibula.Rules.parse(RULES)
+    with pytest.raises(fibula.AddressError, match="different families"):
+        rules.lookup("10.0.0.1", "::1", "tcp")
+    with pytest.raises(fibula.SourceError, match="no protocol"):
+        rules.lookup("10.0.0.1", "10.0.0.2", "tpc")
+    with pytest.raises(TypeError, match="both ports"):
+        rules.lookup("10.0.0.1", "10.0.0.2", "tcp", 1)

@@ -1,0 +1,265 @@
+//! Rules, the slow path and the megaflow cache in one.
+
+mod megaflows;
+
+pub use megaflows::Megaflow;
+use megaflows::Megaflows;
+
+use crate::rules::Precedence;
+use crate::{
+    Batch, Cache, Flow, Form, Found, MISS, Mask, Match, NoNumber, Rule, RuleId, Rules, Scratch,
+    Searcher, SlowPath,
+};
+
+/// How a [`Classifier`] works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ClassifierOptions {
+    /// The form of the cache.
+    pub form: Form,
+    /// Megaflows at most. A new one then takes the place of one that had no packet for long.
+    pub megaflows: usize,
+    /// Whether an exact-match cache is in front of the megaflows.
+    pub exact: bool,
+}
+
+impl Default for ClassifierOptions {
+    fn default() -> Self {
+        Self { form: Form::default(), megaflows: 65_536, exact: false }
+    }
+}
+
+/// What a classifier did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassifierCounts {
+    /// Packets.
+    pub packets: u64,
+    /// Those that the cache had no megaflow for.
+    pub misses: u64,
+    /// Megaflows that went because others needed their place.
+    pub evicted: u64,
+    /// Megaflows that went because no packet came.
+    pub expired: u64,
+    /// Megaflows that went because rules changed.
+    pub outdated: u64,
+}
+
+/// Says which rule packets hit: from the cache where a megaflow is there, else by the slow path, whose megaflow then serves the
+/// next packets.
+///
+/// When a rule comes or goes, the megaflows that are no longer right go before the next packet is classified, and no others.
+/// For threads that classify beside each other each has its own.
+///
+/// ```
+/// use fibula_classify::{Action, Batch, Classifier, Field, Flow, Form, Rule, Rules};
+///
+/// let mut rules = Rules::new();
+/// let all = rules.insert(Rule::new(Action::Drop)).unwrap();
+/// let mut classifier = Classifier::new(rules, &Default::default());
+/// let mut batch = Batch::new(Form::default());
+/// for port in 0..100 {
+///     let mut flow = Flow::default();
+///     flow.set(Field::DstPort, port);
+///     batch.push(&flow);
+/// }
+/// let mut found = [None; 100];
+/// classifier.classify(0, &batch, &mut found);
+/// assert_eq!(found, [Some(all); 100]);
+/// assert_eq!(classifier.megaflows().count(), 1);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Classifier {
+    rules: Rules,
+    slow: SlowPath,
+    cache: Cache,
+    searcher: Searcher,
+    megaflows: Megaflows,
+    most: usize,
+    /// Packets by rule; of rules that went, too.
+    hits: Vec<u64>,
+    unmatched: u64,
+    counts: ClassifierCounts,
+    room: Room,
+}
+
+/// Memory that is kept between batches.
+#[derive(Clone, Debug, Default)]
+struct Room {
+    numbers: Vec<u32>,
+    packets: Vec<usize>,
+    flows: Vec<Flow>,
+    found: Vec<Found>,
+    scratch: Scratch,
+}
+
+impl Classifier {
+    /// A classifier by these rules.
+    pub fn new(rules: Rules, options: &ClassifierOptions) -> Self {
+        Self {
+            slow: SlowPath::of(&rules),
+            rules,
+            cache: Cache::new(options.form),
+            searcher: if options.exact { Searcher::with_exact() } else { Searcher::new() },
+            megaflows: Megaflows::default(),
+            most: options.megaflows.clamp(1, MISS as usize - 1),
+            hits: Vec::new(),
+            unmatched: 0,
+            counts: ClassifierCounts::default(),
+            room: Room::default(),
+        }
+    }
+
+    /// The rules.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// The slow path.
+    pub fn slow_path(&self) -> &SlowPath {
+        &self.slow
+    }
+
+    /// The form of batches.
+    pub fn form(&self) -> Form {
+        self.cache.form()
+    }
+
+    /// What it did.
+    pub fn counts(&self) -> ClassifierCounts {
+        self.counts
+    }
+
+    /// How many packets hit a rule; `None` are those that hit none.
+    pub fn packets(&self, rule: Option<RuleId>) -> u64 {
+        match rule {
+            Some(rule) => self.hits.get(rule.0 as usize).copied().unwrap_or(0),
+            None => self.unmatched,
+        }
+    }
+
+    /// The megaflows of the cache, in no order.
+    pub fn megaflows(&self) -> impl Iterator<Item = &Megaflow> {
+        self.megaflows.iter().map(|(_, megaflow)| megaflow)
+    }
+
+    /// How many masks the megaflows have.
+    pub fn subtables(&self) -> usize {
+        self.cache.subtables()
+    }
+
+    /// Says for each packet which rule it hits. `now` is a time of the caller's, in any unit; it does not go back.
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many answers as packets, or the batch has another form.
+    pub fn classify(&mut self, now: u64, batch: &Batch, found: &mut [Option<RuleId>]) {
+        assert_eq!(batch.len(), found.len(), "an answer for each packet");
+        self.counts.packets += batch.len() as u64;
+        let mut room = std::mem::take(&mut self.room);
+        room.numbers.resize(batch.len(), MISS);
+        self.searcher.search(&self.cache, batch, &mut room.numbers);
+        room.packets.clear();
+        room.flows.clear();
+        for (packet, (&number, found)) in room.numbers.iter().zip(&mut *found).enumerate() {
+            if number == MISS {
+                room.packets.push(packet);
+                room.flows.push(batch.flow(packet));
+            } else {
+                *found = self.megaflows.hit(number, now);
+            }
+        }
+        self.counts.misses += room.flows.len() as u64;
+        room.found.resize(room.flows.len(), Found { rule: None, mask: Mask::EMPTY });
+        self.slow.lookup_batch(&room.flows, &mut room.found, &mut room.scratch);
+        for ((&packet, flow), by_rules) in room.packets.iter().zip(&room.flows).zip(&room.found) {
+            found[packet] = by_rules.rule;
+            self.learn(now, flow, by_rules);
+        }
+        for found in found {
+            match found {
+                Some(rule) => {
+                    let rule = rule.0 as usize;
+                    if rule >= self.hits.len() {
+                        self.hits.resize(rule + 1, 0);
+                    }
+                    self.hits[rule] += 1;
+                }
+                None => self.unmatched += 1,
+            }
+        }
+        self.room = room;
+    }
+
+    /// Puts the megaflow of a packet into the cache. Another packet of the batch may have done so.
+    fn learn(&mut self, now: u64, flow: &Flow, found: &Found) {
+        let matched = Match::new(*flow, found.mask);
+        if let Some(number) = self.cache.get(&matched) {
+            self.megaflows.hit(number, now);
+            return;
+        }
+        if self.megaflows.len() >= self.most
+            && let Some(oldest) = self.megaflows.oldest()
+        {
+            self.forget(oldest);
+            self.counts.evicted += 1;
+        }
+        let megaflow = Megaflow { matched, rule: found.rule, packets: 1, used: now };
+        let number = self.megaflows.insert(megaflow);
+        self.cache.insert(matched, number);
+    }
+
+    fn forget(&mut self, number: u32) {
+        if let Some(megaflow) = self.megaflows.remove(number) {
+            self.cache.remove(&megaflow.matched);
+        }
+    }
+
+    /// Adds a rule. Megaflows go that hold packets of the rule and have an answer that it wins against.
+    ///
+    /// # Errors
+    ///
+    /// The table has no number for another rule; nothing changed.
+    pub fn insert(&mut self, rule: Rule) -> Result<RuleId, NoNumber> {
+        let id = self.rules.insert(rule.clone())?;
+        self.slow.insert(id, &rule);
+        let precedence = Precedence::new(rule.priority, id);
+        let loses = |old: Option<RuleId>| {
+            old.and_then(|old| Some(Precedence::new(self.rules.get(old)?.priority, old)))
+                .is_none_or(|old| old < precedence)
+        };
+        let wrong = |(_, megaflow): &(u32, &Megaflow)| {
+            rule.meets(&megaflow.matched) && loses(megaflow.rule)
+        };
+        let wrong: Vec<u32> =
+            self.megaflows.iter().filter(wrong).map(|(number, _)| number).collect();
+        self.counts.outdated += wrong.len() as u64;
+        wrong.into_iter().for_each(|number| self.forget(number));
+        Ok(id)
+    }
+
+    /// Takes a rule out, if it is there. The megaflows whose packets hit it go.
+    pub fn remove(&mut self, id: RuleId) -> Option<Rule> {
+        let rule = self.rules.remove(id)?;
+        self.slow.remove(id, &rule);
+        while let Some(number) = self.megaflows.of_rule(Some(id)) {
+            self.forget(number);
+            self.counts.outdated += 1;
+        }
+        Some(rule)
+    }
+
+    /// Takes megaflows out that had no packet since the time `since`; says how many.
+    pub fn expire(&mut self, since: u64) -> usize {
+        let idle = self.megaflows.iter().filter(|(_, megaflow)| megaflow.used < since);
+        let idle: Vec<u32> = idle.map(|(number, _)| number).collect();
+        self.counts.expired += idle.len() as u64;
+        idle.iter().for_each(|number| self.forget(*number));
+        idle.len()
+    }
+
+    /// Takes all megaflows out.
+    pub fn clear(&mut self) {
+        self.cache.clear();
+        self.megaflows.clear();
+    }
+}

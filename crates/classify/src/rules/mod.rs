@@ -1,0 +1,139 @@
+//! Rules, and tables of them.
+
+mod action;
+mod range;
+mod rule;
+
+use std::fmt;
+
+pub(crate) use action::Quoted;
+pub use action::{Action, Table};
+pub use range::Range;
+pub(crate) use rule::ones;
+pub use rule::{Condition, Rule, RuleError};
+
+use crate::Flow;
+
+/// The number of a rule in its table, in the order of insertion from 0. Numbers are not used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RuleId(pub u32);
+
+impl fmt::Display for RuleId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Which of two rules wins: the one with the larger precedence. That is the larger priority, and among equal ones the rule
+/// that was inserted first, so that in a file without priorities the first rule that matches wins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Precedence(u64);
+
+impl Precedence {
+    pub(crate) fn new(priority: u32, id: RuleId) -> Self {
+        Self(u64::from(priority) << 32 | u64::from(!id.0))
+    }
+
+    pub(crate) fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    pub(crate) fn id(self) -> RuleId {
+        RuleId(!(self.0 as u32))
+    }
+}
+
+/// A table of rules.
+///
+/// It answers nothing quickly: [`SlowPath`](crate::SlowPath) does, and [`Classifier`](crate::Classifier) has both.
+///
+/// ```
+/// use fibula_classify::{Action, Rule, Rules};
+///
+/// let mut rules = Rules::new();
+/// let first = rules.insert(Rule::new(Action::Drop)).unwrap();
+/// rules.insert(Rule::new(Action::ALLOW)).unwrap();
+/// assert_eq!(rules.first_match(&Default::default()).unwrap().0, first);
+/// rules.remove(first);
+/// assert_eq!(rules.len(), 1);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    /// By number. What was removed leaves a hole.
+    rules: Vec<Option<Box<Rule>>>,
+    len: usize,
+}
+
+/// A table has had 2^32 - 1 rules: there is no number for another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoNumber;
+
+impl fmt::Display for NoNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the table has had 2^32 - 1 rules: copy its rules into a new one")
+    }
+}
+
+impl std::error::Error for NoNumber {}
+
+impl Rules {
+    /// A table without rules.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a rule, behind those of the same priority.
+    ///
+    /// # Errors
+    ///
+    /// All numbers were given away.
+    pub fn insert(&mut self, rule: Rule) -> Result<RuleId, NoNumber> {
+        let number = u32::try_from(self.rules.len()).ok().filter(|number| *number < u32::MAX);
+        let id = RuleId(number.ok_or(NoNumber)?);
+        self.rules.push(Some(Box::new(rule)));
+        self.len += 1;
+        Ok(id)
+    }
+
+    /// Takes a rule out, if it is there.
+    pub fn remove(&mut self, id: RuleId) -> Option<Rule> {
+        let rule = self.rules.get_mut(id.0 as usize)?.take()?;
+        self.len -= 1;
+        Some(*rule)
+    }
+
+    /// The rule of this number, if it is there.
+    #[inline]
+    pub fn get(&self, id: RuleId) -> Option<&Rule> {
+        self.rules.get(id.0 as usize)?.as_deref()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The rules by number, which is their order of insertion.
+    pub fn iter(&self) -> impl Iterator<Item = (RuleId, &Rule)> {
+        self.rules
+            .iter()
+            .enumerate()
+            .filter_map(|(number, rule)| Some((RuleId(number as u32), rule.as_deref()?)))
+    }
+
+    /// The rule that wins for a flow, by trying all of them. What is fast is compared with it.
+    pub fn first_match(&self, flow: &Flow) -> Option<(RuleId, &Rule)> {
+        self.iter()
+            .filter(|(_, rule)| rule.matches(flow))
+            .max_by_key(|(id, rule)| Precedence::new(rule.priority, *id))
+    }
+}

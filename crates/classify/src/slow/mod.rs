@@ -1,0 +1,329 @@
+//! The slow path: the winning rule of one packet, and the megaflow that it stands for.
+//!
+//! The rules are a *tuple space* (Srinivasan, Suri and Varghese 1999): rules whose masks are equal share a hash table. Ranges
+//! stay what they are: the bits that all values of a range have in common go into the mask, and the rest is compared. A packet
+//! is looked up in the tuples in order of their best rules, until no tuple is left that could have a better one.
+//!
+//! What the search looks at goes into a mask: any other packet that agrees in these bits takes the same way through the search,
+//! and finds the same rule. So it must look at few bits (Pfaff et al., "The Design and Implementation of Open vSwitch", NSDI
+//! 2015, section 5, has the ideas):
+//!
+//! - Tuples that no rule of the packet's prefixes is in are left out; the bits up to where the packet parts from the rules'
+//!   prefixes show it. Here every field has a trie, and which of several fields excludes a tuple is decided at the end, when the
+//!   bits are known that the search needs in any case.
+//! - Tuples that differ in protocol and transport header alone are asked together first, without those fields.
+//! - A port is compared with a range by the few bits that decide it.
+
+mod group;
+mod order;
+mod table;
+mod trie;
+mod words;
+
+use std::collections::HashMap;
+
+use crate::rules::{Precedence, Rule, RuleId, Rules};
+use crate::{Flow, Mask};
+use group::{Group, outside_transport};
+use order::{Order, Ranked, Search};
+use table::Tuple;
+
+/// The rules as a tuple space.
+///
+/// ```
+/// use fibula_classify::{Action, Condition, Field, Flow, Rule, Rules, Scratch, SlowPath};
+///
+/// let mut rules = Rules::new();
+/// let subnet = Rule::new(Action::Drop).when(Field::Ipv4Dst, Condition::Prefix(0x0a00_0000, 8)).unwrap();
+/// let drop = rules.insert(subnet).unwrap();
+/// let slow = SlowPath::of(&rules);
+///
+/// let mut flow = Flow::default();
+/// flow.set(Field::IpVersion, 4);
+/// flow.set(Field::Ipv4Dst, 0x0a01_0203);
+/// let found = slow.lookup(&flow, &mut Scratch::default());
+/// assert_eq!(found.rule, Some(drop));
+/// assert_eq!(found.mask.get(Field::Ipv4Dst), 0xff00_0000);
+/// // A packet to 8.1.2.3 parts from 10.0.0.0/8 in its seventh bit.
+/// flow.set(Field::Ipv4Dst, 0x0801_0203);
+/// let found = slow.lookup(&flow, &mut Scratch::default());
+/// assert_eq!((found.rule, found.mask.get(Field::Ipv4Dst)), (None, 0xfe00_0000));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct SlowPath {
+    tuples: Vec<Tuple>,
+    by_mask: HashMap<Mask, u32>,
+    groups: Vec<Group>,
+    /// The groups of a mask: more than one if it has more tuples than fit one.
+    groups_by_mask: HashMap<Mask, Vec<u32>>,
+    order: Order,
+}
+
+/// Packets that are looked up together: each waits for memory while the others compute.
+const TOGETHER: usize = 16;
+
+/// The memory of searches, kept from one to the next.
+#[derive(Clone, Debug, Default)]
+pub struct Scratch {
+    searches: Vec<Search>,
+    effort: Effort,
+}
+
+impl Scratch {
+    /// How much work all searches were.
+    pub fn effort(&self) -> Effort {
+        self.effort
+    }
+}
+
+/// What the slow path says about a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The rule that wins, if one matches.
+    pub rule: Option<RuleId>,
+    /// Packets that agree with this one in these bits get the same answer.
+    pub mask: Mask,
+}
+
+/// How much work searches were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Effort {
+    /// Packets.
+    pub packets: usize,
+    /// Tuples that could have had a better rule than the winner.
+    pub tuples: usize,
+    /// Looks into tables of tuples, and of groups of them. The tries excluded the other tuples.
+    pub probes: usize,
+}
+
+impl Found {
+    /// No rule, whatever the packet is.
+    const NOTHING: Self = Self { rule: None, mask: Mask::EMPTY };
+}
+
+impl SlowPath {
+    /// The tuple space of the rules. Building is O(rules x log rules).
+    pub fn of(rules: &Rules) -> Self {
+        let mut slow = Self::default();
+        for (id, rule) in rules.iter() {
+            slow.put(id, rule);
+        }
+        slow.order.pack();
+        slow.arrange();
+        slow
+    }
+
+    /// Adds a rule by the number that it has in its table. A rule of a new mask costs O(masks).
+    pub fn insert(&mut self, id: RuleId, rule: &Rule) {
+        let (number, best) = self.put(id, rule);
+        if best != self.tuples[number as usize].best() {
+            self.arrange();
+        }
+    }
+
+    /// Puts a rule into its tuple; says which and what its best rule was.
+    fn put(&mut self, id: RuleId, rule: &Rule) -> (u32, Option<Precedence>) {
+        let matched = rule.mask_match();
+        let number = match self.by_mask.get(matched.mask()) {
+            Some(number) => *number,
+            None => self.add_tuple(*matched.mask()),
+        };
+        let tuple = &mut self.tuples[number as usize];
+        let best = tuple.best();
+        tuple.insert(rule, Precedence::new(rule.priority, id));
+        let (group, member) = tuple.group();
+        self.groups[group as usize].insert(matched.flow(), member);
+        self.order.insert(matched);
+        (number, best)
+    }
+
+    fn add_tuple(&mut self, mask: Mask) -> u32 {
+        let outside = outside_transport(&mask);
+        let of_mask = self.groups_by_mask.entry(outside).or_default();
+        let mut joined =
+            of_mask.iter().find_map(|&group| Some((group, self.groups[group as usize].join()?)));
+        if joined.is_none() {
+            let mut group = Group::new(outside);
+            joined = group.join().map(|member| (self.groups.len() as u32, member));
+            of_mask.push(self.groups.len() as u32);
+            self.groups.push(group);
+        }
+        let number = self.tuples.len() as u32;
+        self.tuples.push(Tuple::new(mask, joined.unwrap_or_default()));
+        self.by_mask.insert(mask, number);
+        number
+    }
+
+    /// Takes a rule out that was inserted by this number.
+    pub fn remove(&mut self, id: RuleId, rule: &Rule) {
+        let matched = rule.mask_match();
+        let Some(&number) = self.by_mask.get(matched.mask()) else { return };
+        let tuple = &mut self.tuples[number as usize];
+        let best = tuple.best();
+        tuple.remove(rule, Precedence::new(rule.priority, id));
+        let (group, member) = tuple.group();
+        self.groups[group as usize].remove(matched.flow(), member);
+        self.order.remove(matched);
+        if tuple.len() == 0 {
+            self.groups[group as usize].leave(member);
+            self.by_mask.remove(matched.mask());
+            self.tuples.swap_remove(number as usize);
+            if let Some(moved) = self.tuples.get(number as usize) {
+                self.by_mask.insert(*moved.mask(), number);
+            }
+        } else if tuple.best() == best {
+            return;
+        }
+        self.arrange();
+    }
+
+    fn arrange(&mut self) {
+        let ranked = |(number, tuple): (usize, &Tuple)| {
+            let ranked = Ranked::new(number as u32, tuple.group());
+            (ranked, *tuple.mask(), tuple.best())
+        };
+        self.order.arrange(self.tuples.iter().enumerate().map(ranked).collect());
+    }
+
+    /// The winning rule and the megaflow's mask.
+    pub fn lookup(&self, flow: &Flow, scratch: &mut Scratch) -> Found {
+        let mut found = [Found::NOTHING];
+        self.lookup_batch(std::slice::from_ref(flow), &mut found, scratch);
+        found[0]
+    }
+
+    /// The same for many packets: faster than one after the other.
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many answers as packets.
+    pub fn lookup_batch(&self, flows: &[Flow], found: &mut [Found], scratch: &mut Scratch) {
+        assert_eq!(flows.len(), found.len(), "an answer for each packet");
+        let Scratch { searches, effort } = scratch;
+        searches.resize(TOGETHER, Search::default());
+        effort.packets += flows.len();
+        for (flows, found) in flows.chunks(TOGETHER).zip(found.chunks_mut(TOGETHER)) {
+            let searches = &mut searches[..flows.len()];
+            self.order.locate(flows, searches);
+            if self.order.tuples.is_empty() {
+                found.fill(Found::NOTHING);
+                continue;
+            }
+            for (flow, search) in flows.iter().zip(&mut *searches) {
+                self.ask(0, flow, search);
+            }
+            for (flow, search) in flows.iter().zip(&mut *searches) {
+                self.hear(0, flow, search);
+            }
+            for (flow, search) in flows.iter().zip(&mut *searches) {
+                self.fetch(0, flow, search);
+            }
+            for ((flow, search), found) in flows.iter().zip(searches).zip(found) {
+                *found = self.finish(flow, search, effort);
+            }
+        }
+    }
+
+    /// Asks the groups of the open tuples of a word.
+    #[inline]
+    fn ask(&self, word: usize, flow: &Flow, search: &mut Search) {
+        self.order.open(word, search);
+        for (group, _, hash) in &mut search.asked {
+            *hash = self.groups[*group as usize].ask(flow);
+        }
+    }
+
+    /// Takes the answers of the groups, and asks the tuples that may have the packet.
+    #[inline]
+    fn hear(&self, word: usize, flow: &Flow, search: &mut Search) {
+        search.hits = 0;
+        for &(group, _, hash) in &search.asked {
+            let members = self.groups[group as usize].tuples(hash);
+            search.hits |= self.order.of_group(word, group, members);
+        }
+        search.hits &= search.open;
+        for bit in bits(search.hits) {
+            let tuple = self.order.tuples[word * 64 + bit].tuple;
+            self.tuples[tuple as usize].ask(flow);
+        }
+    }
+
+    /// Asks for the records of these tuples.
+    #[inline]
+    fn fetch(&self, word: usize, flow: &Flow, search: &Search) {
+        for bit in bits(search.hits) {
+            let tuple = self.order.tuples[word * 64 + bit].tuple;
+            self.tuples[tuple as usize].fetch(flow);
+        }
+    }
+
+    /// Looks into the tuples that may have the packet, best first.
+    #[inline]
+    fn finish(&self, flow: &Flow, search: &mut Search, effort: &mut Effort) -> Found {
+        let (mut mask, mut best) = (Mask::EMPTY, None);
+        // Tuples from this rank on have no better rule than the best.
+        let mut ranks = self.order.tuples.len();
+        let mut word = 0;
+        loop {
+            effort.probes += search.asked.len();
+            for bit in bits(search.hits) {
+                let rank = word * 64 + bit;
+                if rank >= ranks {
+                    break;
+                }
+                effort.probes += 1;
+                let tuple = &self.tuples[self.order.tuples[rank].tuple as usize];
+                tuple.words().add_to(&mut mask);
+                if let Some(found) = tuple.probe(flow, best, &mut mask) {
+                    best = Some(found);
+                    // The tuple of the best rule itself is among them.
+                    let better = self.order.best.partition_point(|rule| *rule > found);
+                    ranks = better.max(rank + 1);
+                }
+            }
+            for &(group, bit, _) in &search.asked {
+                if word * 64 + usize::from(bit) < ranks {
+                    self.groups[group as usize].words().add_to(&mut mask);
+                }
+            }
+            word += 1;
+            if word * 64 >= ranks {
+                break;
+            }
+            self.ask(word, flow, search);
+            self.hear(word, flow, search);
+        }
+        effort.tuples += ranks;
+        self.order.explain(ranks, search, &mut mask);
+        Found { rule: best.map(Precedence::id), mask }
+    }
+
+    /// How many different masks the rules have.
+    pub fn tuples(&self) -> usize {
+        self.tuples.len()
+    }
+
+    /// How many rules there are.
+    pub fn rules(&self) -> usize {
+        self.tuples.iter().map(Tuple::len).sum()
+    }
+
+    /// The memory that it takes, in bytes.
+    pub fn memory(&self) -> usize {
+        self.tuples.iter().map(Tuple::bytes).sum::<usize>()
+            + self.tuples.capacity() * size_of::<Tuple>()
+            + self.groups.iter().map(Group::bytes).sum::<usize>()
+            + self.order.bytes()
+            + self.by_mask.capacity() * (size_of::<Mask>() + 5)
+    }
+}
+
+/// The numbers of the bits that are set.
+#[inline]
+fn bits(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = word.trailing_zeros() as usize;
+        word &= word.wrapping_sub(1);
+        (bit < 64).then_some(bit)
+    })
+}

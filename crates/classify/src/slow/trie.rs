@@ -1,0 +1,310 @@
+//! The prefixes that rules have on one field.
+//!
+//! A binary trie without its chains: a node stands for a prefix that rules have, or for the place where two of them part.
+//!
+//! ```text
+//!   rules: 10.0.0.0/8, 10.1.0.0/16, 10.1.2.0/24, 11.0.0.0/8      the value 10.1.7.1
+//!
+//!            (root, /0)                                          /8 and /16 match
+//!                 |                                              10.1.7.1 and 10.1.2.0/24 part at bit 21:
+//!             10.0.0.0/7                                         with 22 bits known no /24 matches
+//!             /        \
+//!      10.0.0.0/8    11.0.0.0/8
+//!          |
+//!      10.1.0.0/16
+//!          |
+//!      10.1.2.0/24
+//! ```
+
+use fibula_simd::prefetch_read;
+
+use super::TOGETHER;
+
+const NONE: u32 = u32::MAX;
+
+const _: () = assert!(TOGETHER < 32, "a bit for each");
+
+#[derive(Clone, Debug)]
+struct Node<K> {
+    /// From the highest bit on; bits behind `len` are 0.
+    bits: K,
+    len: u8,
+    /// Rules with this prefix.
+    rules: u32,
+    children: [u32; 2],
+}
+
+/// Values of fields, aligned to the highest bit.
+pub(super) trait Bits: Copy + Eq {
+    fn common(self, other: Self) -> u8;
+    fn bit(self, at: u8) -> usize;
+    fn first(self, len: u8) -> Self;
+}
+
+macro_rules! bits {
+    ($($word:ty),*) => { $(
+        impl Bits for $word {
+            #[inline]
+            fn common(self, other: Self) -> u8 {
+                (self ^ other).leading_zeros() as u8
+            }
+            #[inline]
+            fn bit(self, at: u8) -> usize {
+                usize::from(self << at >> (Self::BITS - 1) != 0)
+            }
+            #[inline]
+            fn first(self, len: u8) -> Self {
+                if len == 0 { 0 } else { self & Self::MAX << (Self::BITS - u32::from(len)) }
+            }
+        }
+    )* };
+}
+
+bits!(u64, u128);
+
+/// The prefixes of one field, and how many rules have each.
+#[derive(Clone, Debug)]
+pub(super) struct Trie<K> {
+    nodes: Vec<Node<K>>,
+    free: Vec<u32>,
+}
+
+impl<K: Bits + Default> Trie<K> {
+    pub(super) fn new() -> Self {
+        let root = Node { bits: K::default(), len: 0, rules: 0, children: [NONE; 2] };
+        Self { nodes: vec![root], free: Vec::new() }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.nodes.capacity() * size_of::<Node<K>>() + self.free.capacity() * 4
+    }
+
+    fn node(&mut self, bits: K, len: u8) -> u32 {
+        let node = Node { bits: bits.first(len), len, rules: 0, children: [NONE; 2] };
+        match self.free.pop() {
+            Some(at) => {
+                self.nodes[at as usize] = node;
+                at
+            }
+            None => {
+                self.nodes.push(node);
+                (self.nodes.len() - 1) as u32
+            }
+        }
+    }
+
+    /// One rule more has the first `len` bits of the value.
+    pub(super) fn insert(&mut self, bits: K, len: u8) {
+        let mut at = 0u32;
+        loop {
+            let node = &self.nodes[at as usize];
+            if node.len == len {
+                self.nodes[at as usize].rules += 1;
+                return;
+            }
+            let side = bits.bit(node.len);
+            let child = node.children[side];
+            if child == NONE {
+                let leaf = self.node(bits, len);
+                self.nodes[leaf as usize].rules = 1;
+                self.nodes[at as usize].children[side] = leaf;
+                return;
+            }
+            let (under, under_len) =
+                (self.nodes[child as usize].bits, self.nodes[child as usize].len);
+            let common = bits.common(under).min(len).min(under_len);
+            if common < under_len {
+                // The new node, or the place where the two part, goes between.
+                let fork = self.node(bits, common);
+                self.nodes[fork as usize].children[under.bit(common)] = child;
+                self.nodes[at as usize].children[side] = fork;
+                at = fork;
+            } else {
+                at = child;
+            }
+        }
+    }
+
+    /// One rule less has these bits. Nodes that nothing needs any more go.
+    pub(super) fn remove(&mut self, bits: K, len: u8) {
+        let (mut at, mut above, mut grandparent) = (0u32, NONE, NONE);
+        while self.nodes[at as usize].len < len {
+            (grandparent, above) = (above, at);
+            at = self.nodes[at as usize].children[bits.bit(self.nodes[at as usize].len)];
+        }
+        let node = &mut self.nodes[at as usize];
+        node.rules -= 1;
+        if node.rules == 0 && self.splice(at, above) && above != NONE {
+            self.splice(above, grandparent);
+        }
+    }
+
+    /// Takes a node out that has no rules and at most one child, if it is one. The root stays.
+    fn splice(&mut self, at: u32, above: u32) -> bool {
+        let node = &self.nodes[at as usize];
+        let only = match node.children {
+            _ if node.rules > 0 || above == NONE => return false,
+            [NONE, other] | [other, NONE] => other,
+            _ => return false,
+        };
+        let side = node.bits.bit(self.nodes[above as usize].len);
+        self.nodes[above as usize].children[side] = only;
+        self.free.push(at);
+        true
+    }
+
+    /// Lays the nodes out so that walks touch few cache lines: the top level by level, since all walks pass it, and below it
+    /// each child behind its parent.
+    pub(super) fn pack(&mut self) {
+        const TOP: u8 = 10;
+        let (mut order, mut below) = (vec![0u32], Vec::new());
+        let mut at = 0;
+        while let Some(&node) = order.get(at) {
+            for child in self.nodes[node as usize].children.into_iter().filter(|c| *c != NONE) {
+                let is_top = self.nodes[child as usize].len <= TOP;
+                if is_top { order.push(child) } else { below.push(child) }
+            }
+            at += 1;
+        }
+        below.reverse();
+        while let Some(node) = below.pop() {
+            order.push(node);
+            let children = self.nodes[node as usize].children;
+            below.extend(children.into_iter().rev().filter(|child| *child != NONE));
+        }
+        let mut place = vec![NONE; self.nodes.len()];
+        for (new, &old) in order.iter().enumerate() {
+            place[old as usize] = new as u32;
+        }
+        let moved = |child: u32| if child == NONE { NONE } else { place[child as usize] };
+        let node = |&old: &u32| {
+            let node = &self.nodes[old as usize];
+            Node { children: node.children.map(moved), ..*node }
+        };
+        self.nodes = order.iter().map(node).collect();
+        self.free.clear();
+    }
+
+    /// Walks down with several values at once, at most [`TOGETHER`]: each step of one waits for memory while the others take theirs.
+    /// Calls `found` with the number of a value and the length of each prefix that it has, shortest first; `shown` gets how many
+    /// bits of each value show that it has no others.
+    #[inline]
+    pub(super) fn walk(&self, values: &[K], shown: &mut [u8], mut found: impl FnMut(usize, u8)) {
+        let mut at = [0u32; TOGETHER];
+        let mut walking = (1u32 << values.len()) - 1;
+        while walking != 0 {
+            let mut round = walking;
+            while round != 0 {
+                let number = round.trailing_zeros() as usize;
+                round &= round - 1;
+                let (value, node) = (values[number], &self.nodes[at[number] as usize]);
+                let common = value.common(node.bits);
+                let end = if common < node.len {
+                    Some(common + 1)
+                } else {
+                    if node.rules > 0 {
+                        found(number, node.len);
+                    }
+                    match node.children {
+                        [NONE, NONE] => Some(node.len),
+                        children => match children[value.bit(node.len)] {
+                            NONE => Some(node.len + 1),
+                            child => {
+                                prefetch_read(&self.nodes, child as usize);
+                                at[number] = child;
+                                None
+                            }
+                        },
+                    }
+                };
+                if let Some(end) = end {
+                    shown[number] = end;
+                    walking &= !(1 << number);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All prefixes of up to 6 bits come and go in an order that looks random: each value's prefixes are those that are there,
+    /// the bits show it, and one less does not.
+    #[test]
+    fn walks_find_what_is_there() {
+        let mut trie = Trie::<u64>::new();
+        let mut there: Vec<(u64, u8)> = Vec::new();
+        let mut state = 1u64;
+        for step in 0..2000 {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let len = (state >> 60) as u8 % 6 + 1;
+            let bits = (state << 9).first(len);
+            if (step / 200) % 2 == 0 || there.is_empty() {
+                trie.insert(bits, len);
+                there.push((bits, len));
+            } else {
+                let (bits, len) = there.swap_remove((state >> 33) as usize % there.len());
+                trie.remove(bits, len);
+            }
+            if step % 150 == 0 {
+                trie.pack();
+            }
+            if step % 7 == 0 {
+                (0..64).for_each(|value| check(&trie, &there, value << 58));
+            }
+        }
+        for (bits, len) in there.drain(..) {
+            trie.remove(bits, len);
+        }
+        assert_eq!(trie.nodes.len() - trie.free.len(), 1, "nodes are left over");
+        assert_eq!(walk(&trie, 7), (0, vec![]));
+    }
+
+    fn walk<K: Bits + Default>(trie: &Trie<K>, value: K) -> (u8, Vec<u8>) {
+        // Among others, which go other ways.
+        let (values, mut shown) = ([K::default(), value, value], [0; 3]);
+        let mut lens = [Vec::new(), Vec::new(), Vec::new()];
+        trie.walk(&values, &mut shown, |number, len| lens[number].push(len));
+        let [_, lens, again] = lens;
+        assert_eq!((lens.as_slice(), shown[1]), (again.as_slice(), shown[2]));
+        (shown[1], lens)
+    }
+
+    fn check(trie: &Trie<u64>, there: &[(u64, u8)], value: u64) {
+        let (shown, lens) = walk(trie, value);
+        let of = |value: u64| {
+            let has = |&&(bits, len): &&(u64, u8)| value.first(len) == bits;
+            let mut lens: Vec<u8> = there.iter().filter(has).map(|(_, len)| *len).collect();
+            lens.sort_unstable();
+            lens.dedup();
+            lens
+        };
+        assert_eq!(lens, of(value));
+        let same = |shown: u8| {
+            (0..64).map(|v| v << 58).filter(|v| v.first(shown) == value.first(shown)).all(|other| {
+                let mut others = of(other);
+                others.retain(|len| !lens.contains(len));
+                others.is_empty()
+            })
+        };
+        assert!(same(shown), "{value:b} {shown}");
+        let deepest = lens.last().copied().unwrap_or(0);
+        assert!(shown == deepest || !same(shown - 1), "{value:b} {shown} is more than it takes");
+    }
+
+    #[test]
+    fn ends_of_the_widest_fields() {
+        let mut trie = Trie::<u128>::new();
+        for value in [0, u128::MAX] {
+            trie.insert(value, 128);
+            assert_eq!(walk(&trie, value), (128, vec![128]));
+        }
+        assert_eq!(walk(&trie, u128::MAX - 1), (128, vec![]));
+        trie.remove(u128::MAX, 128);
+        assert_eq!(walk(&trie, u128::MAX), (1, vec![]));
+    }
+}

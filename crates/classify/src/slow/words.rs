@@ -1,0 +1,52 @@
+//! What a mask leaves of a flow.
+
+use crate::{Flow, Mask, WORDS};
+
+/// Words of a mask that are not 0, with their places. They lie in the structure itself: a search reads those of many masks.
+#[derive(Clone, Debug)]
+pub(super) struct Words {
+    len: usize,
+    words: [(usize, u64); WORDS],
+}
+
+impl Words {
+    pub(super) fn of(mask: &Mask) -> Self {
+        let mut all = Self { len: 0, words: [(0, 0); WORDS] };
+        for (at, word) in mask.words().iter().enumerate().filter(|(_, word)| **word != 0) {
+            all.words[all.len] = (at, *word);
+            all.len += 1;
+        }
+        all
+    }
+
+    #[inline]
+    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        self.words[..self.len].iter().copied()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    pub(super) fn values<'a>(&'a self, flow: &'a Flow) -> impl Iterator<Item = u64> + 'a {
+        self.iter().map(|(at, mask)| flow.words()[at] & mask)
+    }
+
+    /// Adds them to a mask.
+    #[inline]
+    pub(super) fn add_to(&self, mask: &mut Mask) {
+        for (at, word) in self.iter() {
+            mask.0[at] |= word;
+        }
+    }
+
+    /// Multiplies and folds each word. Keys come from rules, which packets cannot choose.
+    #[inline]
+    pub(super) fn hash(&self, flow: &Flow) -> u64 {
+        self.values(flow).fold(0x9e37_79b9_7f4a_7c15, |hash, word| {
+            let product = u128::from(hash ^ word) * 0xd6e8_feb8_6659_fd93;
+            (product >> 64) as u64 ^ product as u64
+        })
+    }
+}

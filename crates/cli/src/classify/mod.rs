@@ -1,0 +1,259 @@
+//! `fibula classify`: which rule of a set do packets hit, and what does it do with them?
+
+mod explain;
+mod five;
+mod packets;
+mod report;
+
+use std::io::{BufReader, Write as _};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use clap::Args as ClapArgs;
+use fibula_classify::text::{self, RuleFormat, RuleOptions, RuleText};
+use fibula_classify::{Action, Batch, Classifier, ClassifierOptions, Flow, Rule, RuleId};
+
+use crate::failure::{Failure, Outcome};
+use crate::input;
+use crate::output::Output;
+use crate::progress::note;
+
+const EXAMPLES: &str = "\
+Examples:
+  fibula classify rules.txt capture.pcapng > hits.csv
+  fibula classify rules.txt flows.csv -o hits.csv
+  fibula classify --summary acl1.filters capture.pcap
+  iptables-save | fibula classify --chain INPUT - capture.pcap --json
+  fibula classify rules.txt --explain 10.0.0.1,192.0.2.7,tcp,40000,22
+
+Rules, one a line; the first that matches wins, unless a later one has a larger priority:
+  src 10.0.0.0/8 dst 192.0.2.0/24 tcp dport 22 -> allow
+  priority 9 udp sport 1024-65535 dport 53 -> mark 7 vrf blue
+  any -> drop label \"the rest\"
+
+Also read: filters of ClassBench, what iptables-save and nft list ruleset write (one chain of it), prefix lists. A text with
+something that rules cannot express is refused, and the line named. docs/classify.md has all of the syntax.
+
+Packets: a capture (pcap, pcapng), or CSV with the columns src, dst, protocol, src_port and dst_port, which the first row names
+in any order among others. Each row of the output has the line of the rule in its file, its action and its label.
+
+Exit codes: 0 done; 1 with --explain, no rule matches; 2 wrong usage, or input or output failed.";
+
+/// Say which rule of a packet filter packets hit
+#[derive(ClapArgs, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The rules; - for standard input
+    #[arg(value_name = "RULES")]
+    rules: PathBuf,
+    /// The packets: a capture or CSV; - for standard input
+    #[arg(value_name = "CAPTURE|FLOWS", required_unless_present = "explain")]
+    packets: Option<PathBuf>,
+    /// Format of the rules: rules, classbench, iptables, nftables, prefixes (default: told from the content)
+    #[arg(long, short, value_name = "FORMAT")]
+    format: Option<RuleFormat>,
+    /// The chain of iptables, or the hook of nftables
+    #[arg(long, value_name = "NAME", default_value = "FORWARD")]
+    chain: String,
+    /// Prefix lists are about the source address
+    #[arg(long)]
+    source: bool,
+    /// What happens to packets of a prefix list where it does not say
+    #[arg(long, value_name = "drop|allow", default_value = "drop")]
+    action: Listed,
+    /// Where to write, - for standard output
+    #[arg(long, short, value_name = "FILE", default_value = "-")]
+    output: PathBuf,
+    /// Only count: packets and bytes of each rule that was hit
+    #[arg(long)]
+    summary: bool,
+    /// The counts as JSON
+    #[arg(long)]
+    json: bool,
+    /// Megaflows at most in the cache
+    #[arg(long, value_name = "N", default_value_t = ClassifierOptions::default().megaflows)]
+    megaflows: usize,
+    /// Say nothing on standard error
+    #[arg(long, short)]
+    quiet: bool,
+    /// Say why one packet hits its rule: SRC,DST,PROTOCOL and, where it has ports, SRC_PORT,DST_PORT
+    #[arg(long, value_name = "PACKET", conflicts_with_all = ["packets", "summary", "output"])]
+    explain: Option<five::Five>,
+}
+
+/// `--action`.
+#[derive(Clone, Debug)]
+struct Listed(Action);
+
+impl FromStr for Listed {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "drop" => Ok(Self(Action::Drop)),
+            "allow" => Ok(Self(Action::ALLOW)),
+            _ => Err("drop or allow"),
+        }
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<Outcome, Failure> {
+    if args
+        .packets
+        .as_ref()
+        .is_some_and(|packets| packets == &args.rules && packets.as_os_str() == "-")
+    {
+        return Err(Failure::new("rules and packets cannot both come from standard input")
+            .hint("put the rules into a file"));
+    }
+    let RuleText { rules, notes } = rules(args)?;
+    if !args.quiet {
+        notes.iter().for_each(|what| note(format_args!("{}: {what}", args.rules.display())));
+    }
+    if let Some(five) = &args.explain {
+        return explain::explain(&rules, &five.0, args.json);
+    }
+    let mut options = ClassifierOptions::default();
+    options.megaflows = args.megaflows;
+    let counts_only = args.summary || args.json;
+    let mut hits = Hits {
+        batch: Batch::new(options.form),
+        classifier: Classifier::new(rules, &options),
+        rows: Vec::new(),
+        bytes: Vec::new(),
+        unmatched_bytes: 0,
+        found: Vec::new(),
+        out: None,
+        spent: Duration::ZERO,
+    };
+    let path = args.packets.as_deref().unwrap_or(std::path::Path::new("-"));
+    if !counts_only {
+        hits.out = Some(Output::create(&args.output)?);
+    }
+    let said = packets::each(path, &mut hits)?;
+    hits.flush()?;
+    if let Some(out) = hits.out.take() {
+        out.finish()?;
+    }
+    let report = report::Report { hits: &hits, said: &said, name: path };
+    match (counts_only, args.json) {
+        (true, true) => report.json(&args.output)?,
+        (true, false) => report.table(&args.output)?,
+        _ if args.quiet => {}
+        _ => report.note(),
+    }
+    Ok(Outcome::Done)
+}
+
+fn rules(args: &Args) -> Result<RuleText, Failure> {
+    let bytes = input::read_all(input::open(&args.rules)?, &args.rules)?;
+    let format = args.format.unwrap_or_else(|| RuleFormat::guess(&String::from_utf8_lossy(&bytes)));
+    let mut options = RuleOptions::default();
+    (options.chain, options.source) = (args.chain.clone(), args.source);
+    options.action = args.action.0.clone();
+    text::read(&bytes, format, &options).map_err(|error| {
+        let failure = Failure::new(format_args!("{}: {error}", args.rules.display()));
+        match args.format {
+            Some(_) => failure,
+            None => {
+                failure.hint(format_args!("it was read as {format}; --format names another format"))
+            }
+        }
+    })
+}
+
+/// Opens packets, compressed or not.
+fn open(path: &std::path::Path) -> Result<BufReader<Box<dyn std::io::Read>>, Failure> {
+    Ok(BufReader::with_capacity(256 << 10, input::open(path)?))
+}
+
+/// Packets that wait to be classified together, and what was found so far.
+struct Hits {
+    classifier: Classifier,
+    batch: Batch,
+    /// What is written in front of each packet's rule.
+    rows: Vec<(Vec<u8>, u64)>,
+    found: Vec<Option<RuleId>>,
+    /// Bytes by rule.
+    bytes: Vec<u64>,
+    unmatched_bytes: u64,
+    out: Option<Output>,
+    /// What classifying took, without reading and writing.
+    spent: Duration,
+}
+
+impl Hits {
+    /// Writes a line as it is.
+    fn line(&mut self, line: &[u8]) -> Result<(), Failure> {
+        if let Some(out) = &mut self.out {
+            out.write_all(line)?;
+        }
+        Ok(())
+    }
+
+    /// Takes a packet: what is known of it, its length, and its row.
+    fn packet(
+        &mut self,
+        flow: &Flow,
+        length: u64,
+        row: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(), Failure> {
+        self.batch.push(flow);
+        let mut text = Vec::new();
+        if self.out.is_some() {
+            row(&mut text);
+        }
+        self.rows.push((text, length));
+        if self.batch.len() == Batch::MAX { self.flush() } else { Ok(()) }
+    }
+
+    /// Classifies what waits.
+    fn flush(&mut self) -> Result<(), Failure> {
+        self.found.clear();
+        self.found.resize(self.batch.len(), None);
+        let began = Instant::now();
+        self.classifier.classify(0, &self.batch, &mut self.found);
+        self.spent += began.elapsed();
+        self.batch.clear();
+        for ((row, length), found) in self.rows.drain(..).zip(&self.found) {
+            match found {
+                Some(id) => {
+                    let at = id.0 as usize;
+                    if at >= self.bytes.len() {
+                        self.bytes.resize(at + 1, 0);
+                    }
+                    self.bytes[at] += length;
+                }
+                None => self.unmatched_bytes += length,
+            }
+            if let Some(out) = &mut self.out {
+                let rule = found.and_then(|id| self.classifier.rules().get(id));
+                out.write_all(&row)?;
+                write_rule(out, rule)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The last columns of a row.
+const COLUMNS: &str = "rule_line,rule_action,rule_label";
+
+fn write_rule(out: &mut impl std::io::Write, rule: Option<&Rule>) -> std::io::Result<()> {
+    let Some(rule) = rule else { return out.write_all(b",,,\n") };
+    write!(out, ",{},", rule.line)?;
+    write_cell(out, &rule.action.to_string())?;
+    out.write_all(b",")?;
+    write_cell(out, rule.label.as_deref().unwrap_or_default())?;
+    out.write_all(b"\n")
+}
+
+/// A cell of CSV, in quotes where it needs them.
+fn write_cell(out: &mut impl std::io::Write, text: &str) -> std::io::Result<()> {
+    match text.contains([',', '"', '\n', '\r']) {
+        true => write!(out, "\"{}\"", text.replace('"', "\"\"")),
+        false => out.write_all(text.as_bytes()),
+    }
+}
