@@ -134,8 +134,8 @@ impl Checkpoints {
     /// As [`Checkpoints::finish`], of a feed that said this.
     pub(crate) fn finish_of(mut self, live: &Live, said: &FeedDigest) -> Result<u64, FeedError> {
         self.outdated.store(true, Ordering::Relaxed);
-        self.wait();
-        self.checkpoint(live, said).write(&self.path).map_err(FeedError::Checkpoint)?;
+        let (last, path) = (self.checkpoint(live, said), self.path.clone());
+        last.write_after(&path, || self.wait()).map_err(FeedError::Checkpoint)?;
         Ok(self.written() + 1)
     }
 

@@ -37,8 +37,8 @@ use crate::chunks::Chunks;
 use crate::rib::{Copies, Staleness};
 use crate::snapshot::{format, to_bytes_with};
 use crate::{
-    AtomicFile, AttributeSet, EnginePart, FeedMark, Peer, Preference, Provenance, Rib, Snapshot,
-    SnapshotError, SourceRecord, Table, ValueNames,
+    AlignedBytes, AtomicFile, AttributeSet, EnginePart, FeedMark, Peer, Preference, Provenance,
+    Rib, Snapshot, SnapshotError, SourceRecord, Table, ValueNames,
 };
 use paths::{AllPaths, Paths};
 use restore::restore;
@@ -159,7 +159,7 @@ impl Checkpoint {
     /// # Errors
     /// If the operating system refuses, or if the table cannot be stored.
     pub fn write(self, path: &Path) -> Result<(), SnapshotError> {
-        self.write_unless(path, &AtomicBool::new(false)).map(|_| ())
+        self.write_after(path, || ())
     }
 
     /// As [`Checkpoint::write`], but gives up soon after `given_up` is set, and leaves the file that is there. Says whether
@@ -168,31 +168,30 @@ impl Checkpoint {
     /// # Errors
     /// As [`Checkpoint::write`].
     pub fn write_unless(self, path: &Path, given_up: &AtomicBool) -> Result<bool, SnapshotError> {
-        /// Some milliseconds' worth of copying.
-        const PIECE: usize = 4 << 20;
-        let given_up = || given_up.load(Ordering::Relaxed);
         let paths = self.columns();
-        if given_up() {
+        if given_up.load(Ordering::Relaxed) {
             return Ok(false);
         }
         let bytes = self.with_columns(paths).map_err(|error| error.in_file(path))?;
-        let written = AtomicFile::create_read_only(path, &format::MAGIC).and_then(|mut file| {
-            for piece in bytes.as_ref().chunks(PIECE) {
-                if given_up() {
-                    return Ok(false);
-                }
-                file.write_all(piece)?;
-            }
-            file.commit().map(|()| true)
-        });
-        written.map_err(|e| SnapshotError::io(path, "cannot write the checkpoint", e))
+        write_unless(&bytes, path, given_up)
+    }
+
+    /// As [`Checkpoint::write`]; `ready` is called when all is computed, before the file is touched: to wait there for another one
+    /// that is being written.
+    ///
+    /// # Errors
+    /// As [`Checkpoint::write`].
+    pub fn write_after(self, path: &Path, ready: impl FnOnce()) -> Result<(), SnapshotError> {
+        let bytes = self.to_bytes().map_err(|error| error.in_file(path));
+        ready();
+        write_unless(&bytes?, path, &AtomicBool::new(false)).map(|_| ())
     }
 
     /// The file in memory.
     ///
     /// # Errors
     /// If the table cannot be stored.
-    pub fn to_bytes(self) -> Result<crate::AlignedBytes, SnapshotError> {
+    pub fn to_bytes(self) -> Result<AlignedBytes, SnapshotError> {
         let paths = self.columns();
         self.with_columns(paths)
     }
@@ -207,7 +206,7 @@ impl Checkpoint {
     fn with_columns(
         self,
         PerFamily { v4, v6 }: PerFamily<AllPaths>,
-    ) -> Result<crate::AlignedBytes, SnapshotError> {
+    ) -> Result<AlignedBytes, SnapshotError> {
         let meta = self.meta;
         let sets: Vec<_> = self.sets.iter().cloned().collect();
         let source = SourceRecord {
@@ -238,4 +237,23 @@ impl Checkpoint {
         v6.sections(&mut more);
         to_bytes_with(&table, &EnginePart::none(), &EnginePart::none(), more)
     }
+}
+
+fn write_unless(
+    bytes: &AlignedBytes,
+    path: &Path,
+    given_up: &AtomicBool,
+) -> Result<bool, SnapshotError> {
+    /// Some milliseconds' worth of copying.
+    const PIECE: usize = 4 << 20;
+    let written = AtomicFile::create_read_only(path, &format::MAGIC).and_then(|mut file| {
+        for piece in bytes.as_ref().chunks(PIECE) {
+            if given_up.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            file.write_all(piece)?;
+        }
+        file.commit().map(|()| true)
+    });
+    written.map_err(|e| SnapshotError::io(path, "cannot write the checkpoint", e))
 }
