@@ -145,7 +145,13 @@ class Flushed(Pool):
 
 
 class Refilled(Pool):
-    """Where a table is really emptied, and filled again from several neighbours."""
+    """Where a table is really emptied, and filled again from several neighbours. A new zebra first has what its predecessor
+    left in the kernel, and says it with weights of 256 where there were none (FRR 8.4.4)."""
+
+    def may_be(self, prefix, value):
+        kind, found = value
+        found = tuple((gateway, over, 1 if weight == 256 else weight) for gateway, over, weight in found)
+        return super().may_be(prefix, (kind, found))
 
     def may_be_absent(self, _prefix):
         return True

@@ -45,6 +45,8 @@ class Router:
         self.zebra, self.kernel, self.bgpd = {}, {}, {}
         self.has_resent = False  # zebra sends routes of other tables once, not when FPM connects again
         self.is_installed = True  # the kernel has what zebra has
+        # FRR was started again: the kernel has what the one before left.
+        self.was_refilled = False
         self.is_inline = False  # FPM without next-hop groups
         self.notes = []
 
@@ -129,9 +131,17 @@ class Router:
                 return
             # Of the link-local network of each interface both choose one, not the same.
             zebra, kernel = ({**table, "fe80::/64": None} for table in (self.zebra, self.kernel[""]))
-            if zebra == kernel or time.monotonic() > until:
-                return oracle.equal("the kernel's table and zebra's", zebra, kernel)
+            if zebra == kernel:
+                return
+            if time.monotonic() > until:
+                break
             time.sleep(1)
+        if not self.was_refilled or zebra.keys() != kernel.keys():
+            oracle.equal("the kernel's table and zebra's", zebra, kernel)
+        # A new zebra leaves some of its predecessor's next hops in the kernel (FRR 8.4.4, 100,000 routes): fibula's tables are
+        # compared with what each of both has.
+        differ = sum(zebra[prefix] != kernel[prefix] for prefix in zebra)
+        self.notes.append(f"{differ} routes of the kernel have other next hops than zebra's")
 
     def compare(self, silent=()):
         """Every table of fibula with what the daemons say. A table that differs is given some seconds. The neighbours in
