@@ -13,7 +13,7 @@
 
 Rules of a packet filter, and which of them packets hit:
 
->>> rules = fibula.Rules.parse("src 10.0.0.0/8 tcp dport 22 -> allow\ntcp dport 22 -> drop")
+>>> rules = fibula.Rules.parse("src 10.0.0.0/8 tcp dport 22 -> allow\\ntcp dport 22 -> drop")
 >>> rules.lookup("10.0.0.1", "192.0.2.7", "tcp", 40000, 22)["action"]
 'allow'
 """
