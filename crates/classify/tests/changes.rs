@@ -4,20 +4,22 @@ use std::collections::BTreeMap;
 
 use fibula_classify::{Cache, Field, Flow, MISS, Mask, Match, Searcher};
 
-use crate::sets::{Random, answers, forms, megaflows, packet};
+use fibula_testkit::Rng;
+
+use crate::sets::{answers, forms, megaflows, packet};
 
 /// A map beside the cache, which does the same; one searcher for all of it.
 #[test]
 fn insertions_and_removals() {
     for (form, isa) in forms() {
-        let mut random = Random(5);
+        let mut random = Rng::new(5);
         let all = megaflows(&mut random, 12, 60);
         let packets: Vec<Flow> = (0..64).map(|_| packet(&mut random)).collect();
         let mut cache = Cache::with(form, isa, 1);
         let mut map: BTreeMap<Match, u32> = BTreeMap::new();
         let mut searchers = [Searcher::new(), Searcher::with_exact()];
         for step in 0..2000u32 {
-            let megaflow = random.pick(&all);
+            let megaflow = random.choose(&all).unwrap();
             // Times when the cache fills, and times when it empties.
             if random.below(8) < if step / 400 % 2 == 0 { 6 } else { 2 } {
                 assert_eq!(cache.insert(megaflow, step), map.insert(megaflow, step));

@@ -4,7 +4,9 @@ use fibula_classify::{Batch, Cache, Counts, Field, Flow, Form, MISS, Mask, Match
 use fibula_simd::Isa;
 use proptest::prelude::*;
 
-use crate::sets::{Random, answers, cache, check, forms, megaflows, packet};
+use fibula_testkit::Rng;
+
+use crate::sets::{answers, cache, check, forms, megaflows, packet};
 
 /// With and without the exact-match cache, twice: the second time it knows the packets.
 fn check_all(megaflows: &[Match], packets: &[Flow], together: usize) {
@@ -19,13 +21,13 @@ fn check_all(megaflows: &[Match], packets: &[Flow], together: usize) {
     }
 }
 
-fn packets(random: &mut Random, n: usize) -> Vec<Flow> {
+fn packets(random: &mut Rng, n: usize) -> Vec<Flow> {
     (0..n).map(|_| packet(random)).collect()
 }
 
 #[test]
 fn every_length_of_a_batch() {
-    let mut random = Random(1);
+    let mut random = Rng::new(1);
     let megaflows = megaflows(&mut random, 20, 20);
     let packets = packets(&mut random, 140);
     for together in 1..=70 {
@@ -45,7 +47,7 @@ fn every_length_of_a_batch() {
 
 #[test]
 fn no_subtable_one_and_hundreds() {
-    let mut random = Random(2);
+    let mut random = Rng::new(2);
     for (masks, each) in [(0, 0), (1, 1), (1, 500), (2, 50), (7, 9), (8, 9), (9, 9), (300, 4)] {
         let megaflows = megaflows(&mut random, masks, each);
         let packets = packets(&mut random, 200);
@@ -58,7 +60,7 @@ fn no_subtable_one_and_hundreds() {
 /// Batches long enough that the subtables are ranked anew several times; packets prefer a few megaflows.
 #[test]
 fn the_order_of_the_subtables_changes_no_answer() {
-    let mut random = Random(3);
+    let mut random = Rng::new(3);
     let megaflows = megaflows(&mut random, 30, 10);
     let packets: Vec<Flow> = (0..40)
         .flat_map(|_| {
@@ -166,7 +168,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
     #[test]
     fn any_set(seed: u64, masks in 0..40usize, each in 1..12usize, together in 1..=256usize) {
-        let mut random = Random(seed);
+        let mut random = Rng::new(seed);
         let megaflows = megaflows(&mut random, masks, each);
         let packets = packets(&mut random, 300);
         check_all(&megaflows, &packets, together);

@@ -2,38 +2,21 @@
 
 use fibula_classify::{Batch, Cache, Field, Flow, Form, MISS, Mask, Match, Searcher};
 use fibula_simd::Isa;
-
-/// Numbers that look random.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let x = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ x >> 31
-    }
-    pub fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-    pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {
-        of[self.below(of.len())]
-    }
-}
+use fibula_testkit::Rng;
 
 /// A packet with the headers that packets have: a third of TCP and UDP over IPv4 and IPv6 each, and others. Few
 /// different values, so that megaflows match, and many of them at the ends of fields.
-pub fn packet(random: &mut Random) -> Flow {
+pub fn packet(random: &mut Rng) -> Flow {
     let mut flow = Flow::default();
     flow.set(Field::InPort, random.below(3) as u128);
     flow.set(Field::EthDst, random.below(4) as u128);
     flow.set(Field::EthSrc, (0xffff_ffff_ff00 | random.below(4)) as u128);
     if random.below(4) == 0 {
         flow.set(Field::VlanTpid, 0x8100);
-        flow.set(Field::Vlan, random.pick(&[0, 1, 0xfff]));
+        flow.set(Field::Vlan, random.choose(&[0, 1, 0xfff]).unwrap());
     }
     let v4 = [0, 1, 0x0a00_0001, 0x0a00_00ff, 0x0aff_0001, 0x7fff_ffff, 1 << 31, u32::MAX];
-    let address = |random: &mut Random| u128::from(random.pick(&v4));
+    let address = |random: &mut Rng| u128::from(random.choose(&v4).unwrap());
     match random.below(8) {
         0 => flow.set(Field::EthType, 0x806),
         1..5 => {
@@ -50,37 +33,37 @@ pub fn packet(random: &mut Random) -> Flow {
         }
     }
     if flow.get(Field::IpVersion) != 0 {
-        let protocol = random.pick(&[6, 17, 1, 47]);
+        let protocol = random.choose(&[6, 17, 1, 47]).unwrap();
         flow.set(Field::Protocol, protocol);
         if [6, 17].contains(&protocol) {
             flow.set(Field::Transport, 1);
-            flow.set(Field::SrcPort, random.pick(&[0, 80, 1023, 1024, 65535]));
-            flow.set(Field::DstPort, random.pick(&[0, 80, 443, 32768, 65535]));
+            flow.set(Field::SrcPort, random.choose(&[0, 80, 1023, 1024, 65535]).unwrap());
+            flow.set(Field::DstPort, random.choose(&[0, 80, 443, 32768, 65535]).unwrap());
         }
         if protocol == 6 {
-            flow.set(Field::TcpFlags, random.pick(&[0, 2, 0x12, 0xfff]));
+            flow.set(Field::TcpFlags, random.choose(&[0, 2, 0x12, 0xfff]).unwrap());
         }
-        flow.set(Field::Dscp, random.pick(&[0, 46, 63]));
+        flow.set(Field::Dscp, random.choose(&[0, 46, 63]).unwrap());
     }
     flow
 }
 
 /// A mask of some fields: whole ones, prefixes, single bits.
-pub fn mask(random: &mut Random) -> Mask {
+pub fn mask(random: &mut Rng) -> Mask {
     let mut mask = Mask::EMPTY;
     for _ in 0..random.below(6) {
-        let field = random.pick(&Field::ALL);
+        let field = random.choose(&Field::ALL).unwrap();
         mask |= match random.below(3) {
             0 => Mask::exact(field),
-            1 => Mask::prefix(field, random.below(field.bits() as usize + 1) as u32),
-            _ => Mask::bits(field, 1 << random.below(field.bits() as usize)),
+            1 => Mask::prefix(field, random.below(u64::from(field.bits()) + 1) as u32),
+            _ => Mask::bits(field, 1 << random.below(field.bits().into())),
         };
     }
     mask
 }
 
 /// Megaflows of so many masks, made of packets.
-pub fn megaflows(random: &mut Random, masks: usize, each: usize) -> Vec<Match> {
+pub fn megaflows(random: &mut Rng, masks: usize, each: usize) -> Vec<Match> {
     let mut all = Vec::new();
     for _ in 0..masks {
         let mask = mask(random);

@@ -6,7 +6,7 @@ use std::thread;
 
 use fibula_classify::{Batch, Cache, Field, Flow, Form, Mask, Match, Writer};
 
-use crate::sets::Random;
+use fibula_testkit::Rng;
 
 const FLOWS: u32 = 200;
 const PUBLISHED: u32 = 2000;
@@ -67,11 +67,11 @@ fn every_answer_was_right_while_it_was_searched_for() {
                 })
             })
             .collect();
-        let mut random = Random(1);
+        let mut random = Rng::new(1);
         let mut last = vec![0; FLOWS as usize];
         for version in 1..=PUBLISHED {
             let changed: Vec<u32> =
-                (0..1 + random.below(5)).map(|_| random.below(FLOWS as usize) as u32).collect();
+                (0..1 + random.below(5)).map(|_| random.below(FLOWS.into()) as u32).collect();
             for i in changed.iter().copied() {
                 let old = std::mem::replace(&mut last[i as usize], version);
                 writer.remove(&megaflow(i, old));

@@ -13,8 +13,9 @@ use fibula_classify::{Batch, Cache, Form, Searcher};
 use fibula_measure::{median, rounded};
 use fibula_papers::out::{Cell, Csv, Failure, note};
 use fibula_simd::Isa;
+use fibula_testkit::Rng;
 
-use sets::{Random, Set, extract, run};
+use sets::{Set, extract, run};
 use timing::take_turns;
 
 const EXAMPLES: &str = "\
@@ -148,10 +149,10 @@ fn hashes(args: &Args, csv: &mut Csv) -> Result<(), Failure> {
     let batches = Form::ALL.map(|form| set.batch(form, 0..BURST));
     for left in 1..=BURST {
         // Those that are left lie anywhere; ours packs them.
-        let mut random = Random(args.seed);
+        let mut random = Rng::new(args.seed);
         let mut live = 0u32;
         while (live.count_ones() as usize) < left {
-            live |= 1 << random.below(BURST);
+            live |= 1 << random.below(BURST as u64);
         }
         let times = take_turns(args.runs, caches.len(), |i| {
             repeat(&caches[i], &batches[i], &[(1, live)], Step::Hash, TIMES);

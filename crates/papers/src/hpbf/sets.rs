@@ -5,21 +5,7 @@ use std::hint::black_box;
 use fibula_classify::{Batch, Cache, Context, Field, Flow, Form, MISS, Mask, Match, Searcher};
 use fibula_packet::{Frame, LinkType};
 use fibula_simd::Isa;
-
-/// Numbers that look random (SplitMix64).
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let x = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ x >> 31
-    }
-    pub fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-}
+use fibula_testkit::Rng;
 
 /// The input port, what IP is over it, and the protocol, as Open vSwitch's megaflows have them; prefixes of both
 /// addresses of 13 to 32 bits, others for each mask, and the destination port in every other mask.
@@ -39,7 +25,7 @@ pub fn mask(number: usize) -> Mask {
 pub type Bytes = [u8; 64];
 
 /// A TCP packet over IPv4 between random ends, with or without a VLAN tag.
-fn frame(random: &mut Random, tagged: bool) -> Bytes {
+fn frame(random: &mut Rng, tagged: bool) -> Bytes {
     let mut frame = [0; 64];
     frame[..12].copy_from_slice(b"\x02\0\0\0\0\x01\x02\0\0\0\0\x02");
     let mut at = 12;
@@ -50,8 +36,8 @@ fn frame(random: &mut Random, tagged: bool) -> Bytes {
     frame[at..at + 6].copy_from_slice(b"\x08\0\x45\0\0\x2e");
     let ip = at + 2;
     (frame[ip + 8], frame[ip + 9]) = (64, 6);
-    frame[ip + 12..ip + 20].copy_from_slice(&random.next().to_be_bytes());
-    frame[ip + 20..ip + 24].copy_from_slice(&(random.next() as u32).to_be_bytes());
+    frame[ip + 12..ip + 20].copy_from_slice(&random.next_u64().to_be_bytes());
+    frame[ip + 20..ip + 24].copy_from_slice(&(random.next_u64() as u32).to_be_bytes());
     (frame[ip + 32], frame[ip + 33]) = (0x50, 0x10);
     frame
 }
@@ -68,8 +54,8 @@ pub const PORT: Context = Context { in_port: 1, mark: 0, metadata: 0, tunnel_id:
 impl Set {
     /// So many megaflows of each of so many masks; packets that belong to one of them, drawn at random; so many of
     /// 100 have a VLAN tag.
-    pub fn new(masks: usize, rules: usize, packets: usize, tagged: usize, seed: u64) -> Self {
-        let mut random = Random(seed);
+    pub fn new(masks: usize, rules: usize, packets: usize, tagged: u64, seed: u64) -> Self {
+        let mut random = Rng::new(seed);
         let mut set = Self { frames: Vec::new(), megaflows: Vec::new() };
         let mut all = Vec::new();
         for number in 0..masks {
@@ -80,7 +66,7 @@ impl Set {
                 set.megaflows.push(Match::new(flow(&frame), mask(number)));
             }
         }
-        set.frames.extend((0..packets).map(|_| all[random.below(all.len())]));
+        set.frames.extend((0..packets).map(|_| all[random.below(all.len() as u64) as usize]));
         set
     }
 
