@@ -2,6 +2,7 @@
 #include "shim.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <net/if.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -31,6 +32,8 @@ _Static_assert(RTE_CACHE_LINE_SIZE == HEADER, "headers begin at a line");
 
 struct fib_pool {
     struct rte_mempool *mempool;
+    /* Of all pools that there ever were, from 1. */
+    uint64_t number;
     struct fib_owner owner;
     char *area;
     uint32_t slots;
@@ -75,29 +78,46 @@ void fib_log(char *text, uint32_t room) {
 
 /* ---- slots as a mempool ------------------------------------------------------------------- */
 
-/* What a driver gave back in a call of this thread, most of them a packet at a time: it goes to its owner at once at its end. */
+/*
+ * Slots that drivers gave back in calls of this thread, most of them a packet at a time. A thread that receives as well takes
+ * what it receives into from here; of others, all go to their owner at the end of the call.
+ */
 static __thread struct {
     const struct fib_pool *pool;
+    uint64_t number;
     uint32_t count;
-    const void *mbufs[4 * FIB_BURST];
-} given;
+    char is_inside, receives;
+    void *mbufs[4 * FIB_BURST];
+} kept;
 
-static __attribute__((noinline)) void hand_back(void) {
-    uint32_t slots[RTE_DIM(given.mbufs)];
-    for (uint32_t at = 0; at < given.count; at++)
-        slots[at] = slot_of(given.pool, given.mbufs[at]);
-    given.pool->owner.give(given.pool->owner.context, slots, given.count);
-    given.count = 0;
+/* What a thread keeps at most between calls. */
+#define KEEP (2 * FIB_BURST)
+_Static_assert(KEEP + FIB_BURST < RTE_DIM(kept.mbufs), "a burst more than a thread keeps");
+
+/* Gives the newest ones to their owner, until so many are left. */
+static __attribute__((noinline)) void hand_back(uint32_t left) {
+    uint32_t slots[RTE_DIM(kept.mbufs)], count = kept.count - left;
+    for (uint32_t at = 0; at < count; at++)
+        slots[at] = slot_of(kept.pool, kept.mbufs[left + at]);
+    kept.count = left;
+    kept.pool->owner.give(kept.pool->owner.context, slots, count);
 }
 
 static inline void enter(const struct fib_pool *pool) {
-    given.pool = pool;
+    if (unlikely(kept.number != pool->number)) {
+        /* What is left of another pool is lost to it: nobody says whether it is still there. */
+        kept.count = 0;
+        kept.receives = 0;
+        kept.number = pool->number;
+        kept.pool = pool;
+    }
+    kept.is_inside = 1;
 }
 
-static inline void leave(void) {
-    if (given.count > 0)
-        hand_back();
-    given.pool = NULL;
+static inline void leave(uint32_t most) {
+    if (unlikely(kept.count > most))
+        hand_back(most);
+    kept.is_inside = 0;
 }
 
 static int pool_alloc(struct rte_mempool *mempool) {
@@ -119,14 +139,14 @@ static __attribute__((noinline)) void give_alone(const struct fib_pool *pool, vo
 
 static int pool_enqueue(struct rte_mempool *mempool, void *const *objects, unsigned int count) {
     const struct fib_pool *pool = mempool->pool_data;
-    if (unlikely(given.pool != pool)) {
+    if (unlikely(!kept.is_inside || kept.pool != pool)) {
         give_alone(pool, objects, count);
         return 0;
     }
     for (unsigned int at = 0; at < count; at++) {
-        if (unlikely(given.count == RTE_DIM(given.mbufs)))
-            hand_back();
-        given.mbufs[given.count++] = objects[at];
+        if (unlikely(kept.count == RTE_DIM(kept.mbufs)))
+            hand_back(KEEP);
+        kept.mbufs[kept.count++] = objects[at];
     }
     return 0;
 }
@@ -137,6 +157,12 @@ static int pool_dequeue(struct rte_mempool *mempool, void **objects, unsigned in
     unsigned int done = 0;
     if (pool->owner.take == NULL)
         return -ENOBUFS;
+    if (likely(kept.is_inside && kept.pool == pool)) {
+        kept.receives = 1;
+        done = RTE_MIN(count, kept.count);
+        kept.count -= done;
+        memcpy(objects, kept.mbufs + kept.count, done * sizeof *objects);
+    }
     while (done < count) {
         uint32_t part = RTE_MIN(count - done, (unsigned int)FIB_BURST);
         if (unlikely(!pool->owner.take(pool->owner.context, slots, part))) {
@@ -179,15 +205,15 @@ static const struct rte_mempool_ops slots_ops = {
 };
 
 struct fib_pool *fib_pool_new(void *area, uint32_t slots, uint32_t stride, const struct fib_owner *owner, int *error) {
-    static unsigned int number;
+    static uint64_t number;
     struct fib_pool *pool = calloc(1, sizeof *pool);
     if (pool == NULL) {
         *error = -ENOMEM;
         return NULL;
     }
-    *pool = (struct fib_pool){.owner = *owner, .area = area, .slots = slots, .stride = stride};
+    *pool = (struct fib_pool){.number = ++number, .owner = *owner, .area = area, .slots = slots, .stride = stride};
     char name[RTE_MEMPOOL_NAMESIZE];
-    snprintf(name, sizeof name, "fibula_%u", number++);
+    snprintf(name, sizeof name, "fibula_%" PRIu64, number);
     pool->mempool = rte_mempool_create_empty(name, slots, stride - HEADER, 0, sizeof(struct rte_pktmbuf_pool_private),
                                              SOCKET_ID_ANY, RTE_MEMPOOL_F_NO_SPREAD);
     if (pool->mempool == NULL) {
@@ -362,20 +388,22 @@ void fib_port_close(uint16_t port) {
 uint16_t fib_receive(struct fib_pool *pool, uint16_t port, uint16_t queue, struct fib_frame *frames, uint16_t most, uint64_t *lost) {
     struct rte_mbuf *mbufs[FIB_BURST];
     enter(pool);
+    uint32_t before = kept.count;
     uint16_t count = rte_eth_rx_burst(port, queue, mbufs, most < FIB_BURST ? most : FIB_BURST);
-    uint16_t kept = 0;
+    size_t size = (size_t)pool->slots * pool->stride;
+    uint16_t used = 0;
     for (uint16_t at = 0; at < count; at++) {
         const struct rte_mbuf *mbuf = mbufs[at];
-        uint32_t slot = slot_of(pool, mbuf);
-        if (unlikely(mbuf->nb_segs != 1 || (size_t)((const char *)mbuf - pool->area) >= (size_t)pool->slots * pool->stride)) {
+        if (unlikely(mbuf->nb_segs != 1 || (size_t)((const char *)mbuf - pool->area) >= size)) {
             rte_pktmbuf_free(mbufs[at]);
             *lost += 1;
             continue;
         }
-        frames[kept++] = (struct fib_frame){slot, mbuf->data_off, mbuf->data_len};
+        frames[used++] = (struct fib_frame){(uint8_t *)(mbufs[at] + 1), mbuf->data_off, mbuf->data_len};
     }
-    leave();
-    return kept;
+    /* A thread that only receives keeps nothing. */
+    leave(before);
+    return used;
 }
 
 uint16_t fib_transmit(struct fib_pool *pool, uint16_t port, uint16_t queue, const struct fib_frame *frames, uint16_t count) {
@@ -383,7 +411,7 @@ uint16_t fib_transmit(struct fib_pool *pool, uint16_t port, uint16_t queue, cons
     if (count > FIB_BURST)
         count = FIB_BURST;
     for (uint16_t at = 0; at < count; at++) {
-        struct rte_mbuf *mbuf = mbuf_of(pool, frames[at].slot);
+        struct rte_mbuf *mbuf = (struct rte_mbuf *)frames[at].slot - 1;
         mbuf->data_off = frames[at].start;
         rte_mbuf_refcnt_set(mbuf, 1);
         mbuf->nb_segs = 1;
@@ -395,13 +423,15 @@ uint16_t fib_transmit(struct fib_pool *pool, uint16_t port, uint16_t queue, cons
     }
     enter(pool);
     uint16_t sent = rte_eth_tx_burst(port, queue, mbufs, count);
-    leave();
+    leave(kept.receives ? KEEP : 0);
     return sent;
 }
 
-void fib_clean(uint16_t port, uint16_t queue) {
+void fib_clean(struct fib_pool *pool, uint16_t port, uint16_t queue) {
+    enter(pool);
     /* Drivers that cannot have nothing to give back, or do it with the next packets. */
     (void)rte_eth_tx_done_cleanup(port, queue, 0);
+    leave(0);
 }
 
 void fib_lost(uint16_t port, uint64_t *received, uint64_t *sent) {

@@ -9,9 +9,9 @@
 /* The most packets of a call. */
 #define FIB_BURST 256
 
-/* A packet: its slot, where it begins (counted behind FIB_FRONT), and its length. */
+/* A packet: its slot behind FIB_FRONT, where it begins there, and its length. */
 struct fib_frame {
-    uint32_t slot;
+    uint8_t *slot;
     uint16_t start;
     uint16_t len;
 };
@@ -65,8 +65,9 @@ void fib_port_close(uint16_t port);
 uint16_t fib_receive(struct fib_pool *pool, uint16_t port, uint16_t queue, struct fib_frame *frames, uint16_t most, uint64_t *lost);
 /* Sends the first packets of at most FIB_BURST, and says how many; their slots are the driver's. */
 uint16_t fib_transmit(struct fib_pool *pool, uint16_t port, uint16_t queue, const struct fib_frame *frames, uint16_t count);
-/* Has the driver give back what is sent, as far as it can. */
-void fib_clean(uint16_t port, uint16_t queue);
+/* Has the driver give back what is sent, as far as it can; then the slots that this thread keeps for what it receives next go
+   to their owner. A thread that has transmitted calls it before the pool goes. */
+void fib_clean(struct fib_pool *pool, uint16_t port, uint16_t queue);
 /* What the device lost: received and had no room for, and could not send. */
 void fib_lost(uint16_t port, uint64_t *received, uint64_t *sent);
 

@@ -230,6 +230,29 @@ impl Pool {
         self.free.take(most, each)
     }
 
+    /// The packet's slot, and where the packet begins in it.
+    ///
+    /// # Panics
+    /// If it is a packet of another pool.
+    pub(crate) fn slot_at(&self, packet: &Packet<'_>) -> (NonNull<u8>, u32) {
+        let at = packet.slot.addr().get().wrapping_sub(self.area.addr().get());
+        assert!(at < self.layout.size(), "a packet of another pool");
+        (packet.slot, packet.start)
+    }
+
+    /// The packet of that length which begins there in a slot.
+    ///
+    /// # Safety
+    /// There is such a slot, its last packet was forgotten, and nobody else has it.
+    ///
+    /// # Panics
+    /// If the slot is not that long.
+    pub(crate) unsafe fn reclaim_at(&self, slot: NonNull<u8>, start: u32, len: u32) -> Packet<'_> {
+        let slot_len = self.stride - self.front;
+        assert!(start <= slot_len && len <= slot_len - start);
+        Packet { slot, slot_len, start, len, port: 0, mark: 0, pool: PhantomData }
+    }
+
     /// Takes slots back.
     ///
     /// # Safety

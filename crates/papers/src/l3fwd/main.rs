@@ -69,6 +69,9 @@ struct Args {
     #[arg(long, value_name = "N", default_value = "5",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
+    /// Measure only these cases: bare, io, fibula, lpm, fib
+    #[arg(long, value_name = "CASE", value_delimiter = ',', value_parser = CASES)]
+    cases: Vec<String>,
     /// Arguments of DPDK's environment
     #[arg(
         long,
@@ -92,6 +95,7 @@ const SAMPLE: usize = 100_000;
 const WARM_UP: f64 = 0.2;
 /// From slot to slot: an odd number of cache lines, as in a mempool of DPDK's own.
 const STRIDE: u32 = 2048 + 3 * 64;
+const CASES: [&str; 5] = ["bare", "io", "fibula", "lpm", "fib"];
 const FUSED: Form = Form(Shape::Fused { threads: 1 });
 
 fn main() -> ExitCode {
@@ -161,13 +165,16 @@ fn measure<A: EngineFamily + Sides>(args: &Args, usual: &str, engine: &str) -> R
     for name in &theirs {
         flows.come_in_by(name)?;
     }
-    let cases = [
-        ("bare", Case::Rival(None)),
-        ("io", Case::Ours(Subject::Nothing)),
-        ("fibula", Case::Ours(Subject::Engine(&engine))),
-        ("lpm", Case::Rival(Some(&lpm))),
-        ("fib", Case::Rival(Some(&fib))),
+    let every = [
+        Case::Rival(None),
+        Case::Ours(Subject::Nothing),
+        Case::Ours(Subject::Engine(&engine)),
+        Case::Rival(Some(&lpm)),
+        Case::Rival(Some(&fib)),
     ];
+    let is_wanted =
+        |name: &str| args.cases.is_empty() || args.cases.iter().any(|case| case == name);
+    let cases: Vec<_> = CASES.into_iter().zip(every).filter(|(name, _)| is_wanted(name)).collect();
     // Both run where fibula's pipeline would.
     let core = fibula_measure::cores().first().map(|core| core.id);
     note(format_args!("l3fwd: measuring {} cases, {} times", cases.len(), args.runs));
@@ -210,7 +217,11 @@ fn measure<A: EngineFamily + Sides>(args: &Args, usual: &str, engine: &str) -> R
     let mut csv = Csv::create(&args.csv)?;
     let medians: Vec<f64> = rates.iter().map(|rates| median(&mut rates.clone())).collect();
     let number = |number: f64| rounded(number).to_string();
-    for (((what, _), rates), rate) in cases.iter().zip(&rates).zip(&medians) {
+    let of = |what: &str, rate: f64| {
+        let other = cases.iter().zip(&medians).find(|((name, _), _)| *name == what);
+        other.map_or(String::new(), |(_, &other)| number(rate / other.max(1e-9)))
+    };
+    for (((what, _), rates), &rate) in cases.iter().zip(&rates).zip(&medians) {
         csv.row(&[
             ("table", source.0.clone()),
             ("family", A::FAMILY.name().to_owned()),
@@ -220,11 +231,11 @@ fn measure<A: EngineFamily + Sides>(args: &Args, usual: &str, engine: &str) -> R
             ("engine", if *what == "fibula" { name.to_owned() } else { String::new() }),
             ("burst", args.burst.to_string()),
             ("flows", bench.flows().to_string()),
-            ("mpps", number(*rate)),
+            ("mpps", number(rate)),
             ("mpps_min", number(rates.iter().copied().fold(f64::INFINITY, f64::min))),
             ("mpps_max", number(rates.iter().copied().fold(0.0, f64::max))),
-            ("of_bare", number(rate / medians[0].max(1e-9))),
-            ("of_io", number(rate / medians[1].max(1e-9))),
+            ("of_bare", of("bare", rate)),
+            ("of_io", of("io", rate)),
         ])?;
     }
     csv.finish()

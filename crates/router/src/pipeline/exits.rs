@@ -110,9 +110,10 @@ impl<'p, 'r> Exits<'p, 'r> {
         }
     }
 
-    /// Sends by an own half. What it does not take, once it was flushed, is dropped.
+    /// Sends by an own half. What it does not take, once it was flushed, is dropped. The clock was asked when the packets came to be
+    /// here, or since.
     pub(super) fn send(&mut self, at: usize, burst: &mut Vec<Packet<'p>>) {
-        let before = self.clock.now();
+        let before = self.clock.last();
         let (count, total) = (burst.len(), bytes(burst));
         let (pool, transmitter) = (self.pool, &mut self.transmitters[at]);
         transmitter.is_dirty = true;

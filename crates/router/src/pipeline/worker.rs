@@ -77,6 +77,7 @@ const RETRY: u64 = 100_000_000;
 impl<'p> Worker<'p, '_> {
     /// Runs until nothing will ever come in again, or the pipeline is stopped; everything that was received is dealt with.
     pub(super) fn run(mut self) {
+        self.exits.clock.now();
         let mut idle_since = None;
         while !self.has_ended() {
             self.work(&mut idle_since);
@@ -138,7 +139,8 @@ impl<'p> Worker<'p, '_> {
 
     /// A burst of a receiving half: to be looked up here, or by other threads.
     fn receive(&mut self, at: usize) -> usize {
-        let before = self.exits.clock.now();
+        // Asked after the last burst, or since: nothing takes long in between.
+        let before = self.exits.clock.last();
         let told = (self.exits.events, self.exits.names);
         let mut burst = mem::take(&mut self.burst);
         let source = &mut self.sources[at];
@@ -302,6 +304,7 @@ impl<'p> Worker<'p, '_> {
             self.wait();
         }
         self.bell.wake();
+        self.exits.clock.now();
         self.stay_current(0);
     }
 

@@ -1,6 +1,7 @@
 //! Both halves of a device's queue.
 
 use std::io;
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -18,7 +19,13 @@ const NAP: Duration = Duration::from_micros(50);
 /// Asking a device what it lost takes longer than a burst, so this many bursts pass between.
 const ASK: u32 = 4096;
 
-const NONE: fib_frame = fib_frame { slot: 0, start: 0, len: 0 };
+const NONE: fib_frame = fib_frame { slot: ptr::null_mut(), start: 0, len: 0 };
+
+/// What is handed to the shim and back in a call.
+struct Frames(Box<[fib_frame; BURST]>);
+
+// SAFETY: pointers are read in the call that they were written in, and by the same thread.
+unsafe impl Send for Frames {}
 
 /// What a half has.
 struct Half<'p> {
@@ -26,7 +33,7 @@ struct Half<'p> {
     queue: u16,
     /// The pool that the device was opened on.
     pool: &'p Pool,
-    frames: Box<[fib_frame; BURST]>,
+    frames: Frames,
     /// Bursts until the device is asked what it lost.
     ask_in: u32,
     /// What it lost before it was opened here, and since; of the first queue alone, for all of them.
@@ -48,7 +55,7 @@ pub(super) struct DpdkTransmit<'p> {
 
 impl<'p> Half<'p> {
     fn new(device: Arc<Device>, queue: u16, pool: &'p Pool) -> Self {
-        let frames = Box::new([NONE; BURST]);
+        let frames = Frames(Box::new([NONE; BURST]));
         Self { device, queue, pool, frames, ask_in: ASK, before: 0, lost: 0 }
     }
 
@@ -76,7 +83,7 @@ impl<'p> Half<'p> {
 
     /// The pool that packets are taken from and given to must be the one that the driver has.
     fn check(&self, pool: &Pool) {
-        assert!(std::ptr::eq(pool, self.pool), "a packet of another pool");
+        assert!(ptr::eq(pool, self.pool), "a packet of another pool");
     }
 }
 
@@ -113,16 +120,18 @@ impl<'p> Receive<'p> for DpdkReceive<'p> {
     ) -> io::Result<usize> {
         let half = &mut self.half;
         half.check(pool);
-        let (frames, most) = (half.frames.as_mut_ptr(), most.min(BURST) as u16);
+        let (frames, most) = (half.frames.0.as_mut_ptr(), most.min(BURST) as u16);
         let (mempool, port) = (half.device.mempool.as_ptr(), half.device.port.id);
         // SAFETY: the device is open, this half alone receives by the queue, and there is room for so many frames.
         let count = unsafe {
             fibula_dpdk::fib_receive(mempool, port, half.queue, frames, most, &mut self.odd)
         };
-        let front = super::FRONT;
-        burst.extend(half.frames[..usize::from(count)].iter().map(|frame| {
-            // SAFETY: the driver had the slot, which it took from the pool, and has given it to us.
-            unsafe { pool.reclaim(frame.slot, front + u32::from(frame.start), frame.len.into()) }
+        burst.extend(half.frames.0[..usize::from(count)].iter().map(|frame| {
+            // SAFETY: the driver had the slot, which it took from the pool and which lies in the pool's area, and has given it to us.
+            unsafe {
+                let slot = NonNull::new_unchecked(frame.slot);
+                pool.reclaim_at(slot, frame.start.into(), frame.len.into())
+            }
         }));
         if self.is_partial {
             for packet in burst.iter_mut().rev().take(count.into()) {
@@ -143,6 +152,21 @@ impl<'p> Receive<'p> for DpdkReceive<'p> {
     }
 }
 
+impl DpdkTransmit<'_> {
+    /// Gives back what was sent, and what this thread keeps for what it receives next.
+    fn clean(&mut self) {
+        let mempool = self.half.device.mempool.as_ptr();
+        // SAFETY: the device is open, and this half alone sends by the queue.
+        unsafe { fibula_dpdk::fib_clean(mempool, self.half.device.port.id, self.half.queue) };
+    }
+}
+
+impl Drop for DpdkTransmit<'_> {
+    fn drop(&mut self) {
+        self.clean();
+    }
+}
+
 impl<'p> Transmit<'p> for DpdkTransmit<'p> {
     fn transmit(&mut self, pool: &'p Pool, burst: &mut Vec<Packet<'p>>) -> io::Result<usize> {
         let half = &mut self.half;
@@ -151,16 +175,16 @@ impl<'p> Transmit<'p> for DpdkTransmit<'p> {
         let mut taken = 0;
         while taken < burst.len() {
             let part = &burst[taken..burst.len().min(taken + BURST)];
-            for (frame, packet) in half.frames.iter_mut().zip(part) {
-                let (slot, start) = pool.place(packet);
+            for (frame, packet) in half.frames.0.iter_mut().zip(part) {
+                let (slot, start) = pool.slot_at(packet);
                 // Slots have at most 64 KiB: see `Mempool`.
-                let (start, len) = ((start - super::FRONT) as u16, packet.bytes().len() as u16);
-                *frame = fib_frame { slot, start, len };
+                let (start, len) = (start as u16, packet.bytes().len() as u16);
+                *frame = fib_frame { slot: slot.as_ptr(), start, len };
             }
             // SAFETY: the device is open, this half alone sends by the queue, and the frames lie in slots of packets that
             // we own, and forget below as far as the driver has them now.
             let count = unsafe {
-                let (frames, count) = (half.frames.as_ptr(), part.len() as u16);
+                let (frames, count) = (half.frames.0.as_ptr(), part.len() as u16);
                 fibula_dpdk::fib_transmit(mempool, port, half.queue, frames, count)
             };
             taken += usize::from(count);
@@ -179,8 +203,7 @@ impl<'p> Transmit<'p> for DpdkTransmit<'p> {
     }
 
     fn close(&mut self, _: &'p Pool) -> io::Result<()> {
-        // SAFETY: the device is open, and this half alone sends by the queue.
-        unsafe { fibula_dpdk::fib_clean(self.half.device.port.id, self.half.queue) };
+        self.clean();
         self.half.ask(sent);
         Ok(())
     }
