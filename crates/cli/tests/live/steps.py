@@ -194,7 +194,7 @@ def crash(router):
     router.configure()
     router.server.start()
     router.client.resume()
-    router.has_resent = True
+    router.has_resent = router.is_bmp_doubtful = True
     settled(router, truths)
     for truth in truths.values():
         truth.pool = client.Pool(configurations)
@@ -252,7 +252,7 @@ def inline(router):
 def refilled(router, truths, table_100):
     """After FRR was started again."""
     router.frr.set_table_100(table_100)
-    router.has_resent, router.is_installed, router.was_refilled = False, True, True
+    router.has_resent, router.is_installed, router.was_refilled, router.is_bmp_doubtful = False, True, True, True
     settled(router, truths, condition=lambda: router.has_all() and len(oracle.zebra()) >= len(router.zebra))
     router.has_table_100()
     # A new zebra removes what its predecessor left in the kernel, and has no routes until the other daemons tell it.
