@@ -47,7 +47,7 @@
 //! **Updates.** The smallest block around a changed prefix that has a word of its own is compiled anew
 //! behind all that is there, then the word is stored: `update.rs`. Where a changed prefix covers a few neighbouring
 //! entries of a table, their blocks are compiled, not the whole table. Once a third of the memory is garbage,
-//! what is in use is copied to new tables (`compact.rs`); a table that has grown by a quarter since it
+//! what is in use is copied to new tables (`compact.rs`); a table that has grown by half since it
 //! was built is built anew, because its strides no longer suit its routes.
 //!
 //! # Invariants

@@ -94,8 +94,8 @@ impl<C: Codes> Tables<C> {
         // The tables that are nearest to the root suit the routes of the last build. A table that has become
         // another one is planned anew, one that goes on as it is need not be.
         let (used, deep) = (self.used(), self.deep.blocks());
-        let is_alike = used < self.built.0 + self.built.0 / 4 + SLACK
-            && deep <= self.built.1 + self.built.1 / 4 + DEEP_SLACK;
+        let is_alike = used < self.built.0 + self.built.0 / 2 + SLACK
+            && deep <= self.built.1 + self.built.1 / 2 + DEEP_SLACK;
         Ok(Some(if is_alike { Patched::Applied } else { Patched::Rebuild }))
     }
 
