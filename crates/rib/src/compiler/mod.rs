@@ -157,9 +157,12 @@ impl<A: Addr> Tables<A> {
 /// What may be said when nothing changes: how often an audit and a new attempt are due.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// A table that is built again and again (its engine cannot be patched, or every batch is large) rests for so many times
-/// as long as a build takes. While tables are loaded, the processor's time is what the feed lacks, and the daemon behind it.
+/// A table that is loaded slowly is built again and again. From the build of this number on it rests for eight times as long as a
+/// build takes, and longer after each of the next builds, up to four times that. The processor's time is what the feed lacks then,
+/// and the daemon behind it.
+const REST_FROM: u32 = 5;
 const REST: u32 = 8;
+const RESTS: u32 = 4;
 
 impl<A: Addr> Compiler<A> {
     pub(crate) fn new(shared: Shared<A>, tables: Tables<A>, auditor: Auditor<A>) -> Self {
@@ -198,12 +201,18 @@ impl<A: Addr> Compiler<A> {
         let (changes, sequence, probes) = self.cut();
         let changed = changes.iter().map(|change| change.prefix);
         self.unpublished.extend(changed);
+        let routes = self.tables.routes.len();
         if !self.heal {
             self.apply(&changes);
         }
+        // Otherwise a rest would make batches larger, for which builds are better than patches, and so on.
+        let is_loading = self.tables.routes.len() > routes + changes.len() / 2;
         let mut rest = Duration::ZERO;
         if self.heal || !self.unpublished.is_empty() {
-            rest = self.make(sequence);
+            let took = self.make(sequence);
+            if is_loading {
+                rest = REST * (self.builds + 1).saturating_sub(REST_FROM).min(RESTS) * took;
+            }
         }
         // Where no generation could be made, the RIB is ahead of what serves, and known to be.
         if self.unpublished.is_empty() {
@@ -258,7 +267,7 @@ impl<A: Addr> Compiler<A> {
         self.rechosen |= self.tables.choice.review(&self.tables.routes, changes.len());
     }
 
-    /// Makes and publishes a generation of what the tables are now; says how long to rest then.
+    /// Makes and publishes a generation of what the tables are now; says how long the making took.
     fn make(&mut self, sequence: u64) -> Duration {
         let started = Instant::now();
         let made = match self.patched() {
@@ -274,8 +283,7 @@ impl<A: Addr> Compiler<A> {
         };
         let took = started.elapsed();
         self.shared.counters.making_ns.add(took.as_nanos() as u64);
-        let rest = if self.builds > 1 { REST * took } else { Duration::ZERO };
-        let Some((engine, name)) = made else { return rest };
+        let Some((engine, name)) = made else { return took };
         self.number += 1;
         self.rechosen = false;
         if std::mem::take(&mut self.heal) {
@@ -287,7 +295,7 @@ impl<A: Addr> Compiler<A> {
         self.shared.counters.published(self.shared.log.now(), &std::mem::take(&mut self.arrivals));
         self.shared.counters.generations.add(1);
         self.retired.put(old, std::mem::take(&mut self.unpublished));
-        rest
+        took
     }
 
     /// The spare engine, or a copy of the current one, brought up to date; `None` if a build is cheaper, or another

@@ -123,11 +123,11 @@ impl<A: Addr> Queue<A> {
         Batch { changes, sequence: self.sequence, arrivals: std::mem::take(&mut self.arrivals) }
     }
 
-    /// What was cut is published, or never will be. The next cut is not due before `rest` has passed, or a quarter of
+    /// What was cut is published, or never will be. The next cut is not due before `rest` has passed, or half of
     /// the time that changes may wait.
     pub(super) fn done(&mut self, now: u64, rest: Duration) {
         self.in_flight = None;
-        self.rests_until = now.saturating_add(micros(rest.min(self.pacing.late / 4)));
+        self.rests_until = now.saturating_add(micros(rest.min(self.pacing.late / 2)));
     }
 
     /// Whether all that came is published.
@@ -209,7 +209,7 @@ mod tests {
         queue.cut();
         queue.done(200 * MS, ms(5000));
         queue.push(210 * MS, change("10.0.0.0/8", 2), 2);
-        assert_eq!(queue.due(210 * MS), Some(ms(240)));
+        assert_eq!(queue.due(210 * MS), Some(ms(490)));
         queue.push(220 * MS, change("11.0.0.0/8", 2), 3);
         assert_eq!(queue.due(220 * MS), Some(Duration::ZERO));
     }
