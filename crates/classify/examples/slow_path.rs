@@ -36,7 +36,9 @@ fn main() {
         Some(rules) => vec![rules.parse().expect("a number of rules")],
         None => vec![1000, 100_000],
     };
-    println!("set,rules,tuples,build_ms,bytes_rule,tuples_packet,probes_packet,mpps,ns_packet,megaflows,masks");
+    println!(
+        "set,rules,tuples,build_ms,bytes_rule,tuples_packet,probes_packet,mpps,ns_packet,megaflows,masks"
+    );
     for kind in Kind::ALL {
         for &size in &sizes {
             measure(kind, size);

@@ -35,9 +35,8 @@ impl Range {
     /// ```
     pub fn bits_that_show(&self, value: u128) -> (u32, bool) {
         // Up to where the value parts from another one, and the bit in which they differ.
-        let from = |other: u128| {
-            (value ^ other).leading_zeros() + 1 + self.field.bits() - u128::BITS
-        };
+        let from =
+            |other: u128| (value ^ other).leading_zeros() + 1 + self.field.bits() - u128::BITS;
         if value < self.first {
             return (from(self.first), false);
         }

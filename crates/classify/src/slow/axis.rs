@@ -46,10 +46,11 @@ pub(super) fn leading(mask: &Mask, field: Field) -> u8 {
 }
 
 impl Axis {
-    pub(super) fn new(field: Field) -> Self {
+    /// With `bulk`, nobody may walk before [`Axis::pack`].
+    pub(super) fn new(field: Field, bulk: bool) -> Self {
         let prefixes = match field.bits() {
-            bits @ 0..=64 => Prefixes::Narrow(Trie::new(bits)),
-            bits => Prefixes::Wide(Trie::new(bits)),
+            bits @ 0..=64 => Prefixes::Narrow(Trie::new(bits, bulk)),
+            bits => Prefixes::Wide(Trie::new(bits, bulk)),
         };
         let (word, lowest) = field.place();
         Self {

@@ -110,7 +110,7 @@ impl Found {
 impl SlowPath {
     /// The tuple space of the rules. Building is O(rules x log rules).
     pub fn of(rules: &Rules) -> Self {
-        let mut slow = Self::default();
+        let mut slow = Self { order: Order::bulk(), ..Self::default() };
         for (id, rule) in rules.iter() {
             slow.put(id, rule);
         }
@@ -217,6 +217,11 @@ impl SlowPath {
             }
             for (flow, search) in flows.iter().zip(&mut *searches) {
                 self.ask(0, flow, search);
+            }
+            for seen in searches.iter().flat_map(|search| &search.seen) {
+                if seen.open != 0 {
+                    self.groups[seen.group as usize].fetch(seen.hash);
+                }
             }
             for (flow, search) in flows.iter().zip(&mut *searches) {
                 self.hear(flow, search);

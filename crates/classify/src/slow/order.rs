@@ -53,6 +53,8 @@ pub(super) struct Order {
     pub(super) axes: Vec<Axis>,
     /// How many are outside.
     pub(super) outside: usize,
+    /// Axes that come get the first parts of their walks later.
+    bulk: bool,
     /// By number.
     pub(super) groups: Vec<Members>,
     /// The best rules of the groups, in order; and for so many of them, in words, which they are.
@@ -118,6 +120,11 @@ impl Order {
         self.groups.len().div_ceil(64)
     }
 
+    /// One that gets many rules, and then [`Order::pack`].
+    pub(super) fn bulk() -> Self {
+        Self { bulk: true, ..Self::default() }
+    }
+
     pub(super) fn bytes(&self) -> usize {
         self.axes.iter().map(Axis::bytes).sum::<usize>()
             + self.groups.capacity() * size_of::<Members>()
@@ -135,7 +142,7 @@ impl Order {
             }
             let at = self.axes.iter().position(|axis| axis.field == field);
             let at = at.unwrap_or_else(|| {
-                self.axes.push(Axis::new(field));
+                self.axes.push(Axis::new(field, self.bulk));
                 self.axes.len() - 1
             });
             self.axes[at].insert(matched.flow().get(field), len, group);
@@ -155,6 +162,7 @@ impl Order {
     /// Lays the tries out anew.
     pub(super) fn pack(&mut self) {
         self.axes.iter_mut().for_each(Axis::pack);
+        self.bulk = false;
     }
 
     /// Takes over all tuples, with their masks. Tuples without rules are left out.

@@ -21,18 +21,19 @@ struct Entry {
     next: u32,
 }
 
-/// A tuple of the tuple space: rules whose masks are equal.
+/// A tuple of the tuple space: rules whose masks are equal. What a search reads comes first, in one or two lines.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(super) struct Tuple {
-    mask: Mask,
-    /// Its group, and its number there.
-    group: (u32, u8),
-    words: Words,
     /// Hash and key number of each key, linearly probed. Empty slots have [`NONE`].
     slots: Vec<(u32, u32)>,
     /// A record for each key, one after the other: its masked words, and its first rule in two words.
     records: Vec<u64>,
+    words: Words,
     others: Vec<Entry>,
+    mask: Mask,
+    /// Its group, and its number there.
+    group: (u32, u8),
     free: Vec<u32>,
     all: BTreeSet<Precedence>,
 }
@@ -282,11 +283,13 @@ impl Tuple {
         hash
     }
 
-    /// Asks for the record that the slot most likely has.
+    /// Asks for the record of the slot, if it is the packet's.
     #[inline]
     pub(super) fn fetch(&self, hash: u64) {
-        let slot = hash as usize & (self.slots.len() - 1);
-        prefetch_read(&self.records, self.slots[slot].1 as usize * self.stride());
+        let (signature, number) = self.slots[hash as usize & (self.slots.len() - 1)];
+        if signature == (hash >> 32) as u32 {
+            prefetch_read(&self.records, number as usize * self.stride());
+        }
     }
 
     /// The rule that wins for a packet of this hash, if one does and wins against `best`. The mask has the tuple's

@@ -102,12 +102,14 @@ pub(super) struct Trie<K> {
 }
 
 impl<K: Bits + Default> Trie<K> {
-    /// Of values of so many bits.
-    pub(super) fn new(bits: u32) -> Self {
+    /// Of values of so many bits. With `bulk`, nobody may walk before [`Trie::pack`], and prefixes come faster.
+    pub(super) fn new(bits: u32, bulk: bool) -> Self {
         let root = Node { bits: K::default(), len: 0, rules: 0, children: [NONE; 2], groups: 0 };
         let (nodes, free, more) = (vec![root], Vec::new(), HashMap::new());
         let mut trie = Self { nodes, free, top: Vec::new(), top_bits: 0, more };
-        trie.make_top(bits.min(8) as u8);
+        if !bulk {
+            trie.make_top(bits.min(8) as u8);
+        }
         trie
     }
 
@@ -119,6 +121,9 @@ impl<K: Bits + Default> Trie<K> {
 
     /// Computes the tops anew of the values that agree with this one in the first bits.
     fn refresh(&mut self, value: K, agree: u8) {
+        if self.top.is_empty() {
+            return;
+        }
         let agree = agree.min(self.top_bits);
         let first = value.first(agree).number(self.top_bits);
         for number in first..first + (1 << (self.top_bits - agree)) {
@@ -369,7 +374,7 @@ mod tests {
     /// the bits show it, and one less does not.
     #[test]
     fn walks_find_what_is_there() {
-        let mut trie = Trie::<u64>::new(64);
+        let mut trie = Trie::<u64>::new(64, false);
         let mut there: Vec<(u64, u8, u8)> = Vec::new();
         let mut state = 1u64;
         for step in 0..2000 {
@@ -441,7 +446,7 @@ mod tests {
 
     #[test]
     fn ends_of_the_widest_fields() {
-        let mut trie = Trie::<u128>::new(128);
+        let mut trie = Trie::<u128>::new(128, false);
         for value in [0, u128::MAX] {
             trie.insert(value, 128, 63);
             assert_eq!(walk(&trie, value), (128, vec![(128, 1 << 63)]));
