@@ -96,11 +96,14 @@ fn readers_see_generations_in_order_and_no_free_number() {
 /// A change of the rules.
 #[derive(Clone)]
 enum Step {
-    Insert(Rule),
+    Insert(Box<Rule>),
     Remove(u32),
 }
 
 const PACKETS: u32 = 3;
+
+/// What each packet hits.
+type Answers = Vec<Option<RuleId>>;
 
 fn packet(dst: u32) -> Flow {
     let mut flow = Flow::default();
@@ -110,7 +113,7 @@ fn packet(dst: u32) -> Flow {
 }
 
 /// Rules that come and go, and what each packet hits before the first step and behind each.
-fn steps() -> (Vec<Step>, Vec<Vec<Option<RuleId>>>) {
+fn steps() -> (Vec<Step>, Vec<Answers>) {
     let any = |priority| {
         let mut rule = Rule::new(Action::Drop);
         rule.priority = priority;
@@ -120,12 +123,12 @@ fn steps() -> (Vec<Step>, Vec<Vec<Option<RuleId>>>) {
         any(priority).when(Field::Ipv4Dst, Condition::Is(dst.into())).expect("a condition")
     };
     let steps = vec![
-        Step::Insert(any(1)),
-        Step::Insert(to(1, 2)),
+        Step::Insert(Box::new(any(1))),
+        Step::Insert(Box::new(to(1, 2))),
         Step::Remove(0),
-        Step::Insert(to(2, 3)),
+        Step::Insert(Box::new(to(2, 3))),
         Step::Remove(1),
-        Step::Insert(any(9)),
+        Step::Insert(Box::new(any(9))),
     ];
     let mut rules = Rules::new();
     let answers =
@@ -133,8 +136,8 @@ fn steps() -> (Vec<Step>, Vec<Vec<Option<RuleId>>>) {
     let mut all = vec![answers(&rules)];
     for step in &steps {
         match step {
-            Step::Insert(rule) => drop(rules.insert(rule.clone())),
-            Step::Remove(id) => drop(rules.remove(RuleId(*id))),
+            Step::Insert(rule) => assert!(rules.insert((**rule).clone()).is_ok()),
+            Step::Remove(id) => assert!(rules.remove(RuleId(*id)).is_some()),
         }
         all.push(answers(&rules));
     }
@@ -180,8 +183,8 @@ fn answers_were_right_while_rules_changed() {
             for (number, step) in steps.iter().enumerate() {
                 begun.store(number + 1, Ordering::SeqCst);
                 match step {
-                    Step::Insert(rule) => drop(shared.insert(rule.clone())),
-                    Step::Remove(id) => drop(shared.remove(RuleId(*id))),
+                    Step::Insert(rule) => assert!(shared.insert((**rule).clone()).is_ok()),
+                    Step::Remove(id) => assert!(shared.remove(RuleId(*id)).is_some()),
                 }
                 over.store(number + 1, Ordering::SeqCst);
             }

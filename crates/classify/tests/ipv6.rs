@@ -42,7 +42,9 @@ fn rule(filter: &Filter) -> Rule {
 
 fn table(set: &[Filter]) -> Rules {
     let mut rules = Rules::new();
-    set.iter().for_each(|filter| drop(rules.insert(rule(filter)).unwrap()));
+    for filter in set {
+        rules.insert(rule(filter)).unwrap();
+    }
     rules
 }
 

@@ -11,7 +11,7 @@ use fibula_testkit::classbench::{Kind, filters, probes, traffic};
 use crate::common::{flow, rule};
 
 enum Step {
-    Insert(Rule),
+    Insert(Box<Rule>),
     Remove(RuleId),
 }
 
@@ -27,7 +27,7 @@ fn steps(kind: Kind, count: usize) -> (Vec<Step>, Vec<Rules>) {
             let mut rule = rule(new.next().unwrap());
             rule.priority = rng.below(3) as u32;
             rules.insert(rule.clone()).unwrap();
-            steps.push(Step::Insert(rule));
+            steps.push(Step::Insert(Box::new(rule)));
         } else {
             let ids: Vec<RuleId> = rules.iter().map(|(id, _)| id).collect();
             let id = rng.choose(&ids).unwrap();
@@ -96,8 +96,8 @@ fn answers_were_right_at_some_time() {
         for (number, step) in steps.into_iter().enumerate() {
             begun.store(number + 1, Ordering::SeqCst);
             match step {
-                Step::Insert(rule) => drop(shared.insert(rule).unwrap()),
-                Step::Remove(id) => drop(shared.remove(id).unwrap()),
+                Step::Insert(rule) => assert!(shared.insert(*rule).is_ok()),
+                Step::Remove(id) => assert!(shared.remove(id).is_some()),
             }
             over.store(number + 1, Ordering::SeqCst);
             if number % 16 == 0 {
@@ -120,7 +120,9 @@ fn answers_were_right_at_some_time() {
 fn readers_share_what_they_learn() {
     let set = filters(Kind::Ipc, 300, 5);
     let mut rules = Rules::new();
-    set.iter().for_each(|filter| drop(rules.insert(rule(filter)).unwrap()));
+    for filter in &set {
+        rules.insert(rule(filter)).unwrap();
+    }
     let packets: Vec<Flow> = traffic(&set, 200, 6).iter().map(flow).collect();
     let shared = SharedClassifier::new(rules.clone(), &ClassifierOptions::default());
     let (mut first, mut second) = (shared.reader(), shared.reader());

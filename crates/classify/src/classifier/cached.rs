@@ -156,8 +156,7 @@ impl Cached {
             return Some((self.megaflows.len() - 1) as u32);
         }
         let oldest = self.writer.oldest();
-        while let Some(&(generation, number)) = self.gone.front().filter(|gone| gone.0 <= oldest) {
-            debug_assert!(generation <= oldest);
+        while let Some(&(_, number)) = self.gone.front().filter(|gone| gone.0 <= oldest) {
             self.gone.pop_front();
             self.free.push(number);
         }

@@ -1,7 +1,7 @@
 //! One field that rules have conditions on: which prefix lengths a packet has in common with rules, and what that excludes.
 
 use super::TOGETHER;
-use super::order::Search;
+use super::order::{Search, Seen};
 use super::trie::Trie;
 use crate::{Field, Flow, Mask};
 
@@ -27,6 +27,8 @@ pub(super) struct Axis {
     lens: Vec<u8>,
     /// The place of each length in `lens`.
     place: Box<[u8; 129]>,
+    /// How many lengths are up to each.
+    within: Box<[u8; 129]>,
     /// How many words have all of them.
     words: usize,
     /// Those without a condition on the field.
@@ -60,6 +62,7 @@ impl Axis {
             prefixes,
             lens: Vec::new(),
             place: Box::new([0; 129]),
+            within: Box::new([0; 129]),
             words: 0,
             none: Vec::new(),
             with: Vec::new(),
@@ -112,6 +115,9 @@ impl Axis {
         self.lens.dedup();
         for (place, &len) in self.lens.iter().enumerate() {
             self.place[usize::from(len)] = place as u8;
+        }
+        for (len, within) in self.within.iter_mut().enumerate() {
+            *within = self.lens.partition_point(|other| usize::from(*other) <= len) as u8;
         }
         self.none = vec![0; words];
         self.with = vec![0; words * self.lens.len()];
@@ -180,14 +186,22 @@ impl Axis {
         found.iter().map(with).fold(self.none[word], |all, with| all | with)
     }
 
-    /// The same for the tuples of a group.
+    /// The tuples that it does not exclude of each of these groups. Loops over the groups are inside, since they are longer than
+    /// those over prefixes, and end as foreseen.
     #[inline]
-    pub(super) fn open_of(&self, group: usize, found: &[(u8, u64)]) -> u64 {
-        let with = |&(at, groups): &(u8, u64)| {
-            let is_in = (groups >> (group % 64) & 1).wrapping_neg();
-            self.with[usize::from(at) * self.words + group] & is_in
-        };
-        found.iter().map(with).fold(self.none[group], |all, with| all | with)
+    pub(super) fn open_of(&self, seen: &[Seen], found: &[(u8, u64)]) -> [u64; 64] {
+        let mut open = [0u64; 64];
+        for (open, seen) in open.iter_mut().zip(seen) {
+            *open = self.none[seen.group as usize];
+        }
+        for &(at, groups) in found {
+            let row = &self.with[usize::from(at) * self.words..][..self.words];
+            for (open, seen) in open.iter_mut().zip(seen) {
+                let is_in = (groups >> (seen.group % 64) & 1).wrapping_neg();
+                *open |= row[seen.group as usize] & is_in;
+            }
+        }
+        open
     }
 
     /// The length of a bit.
@@ -200,7 +214,7 @@ impl Axis {
     #[inline]
     pub(super) fn lens_within(&self, bits: u8, shown: u8) -> usize {
         match bits < shown {
-            true => self.lens.partition_point(|&len| len <= bits),
+            true => usize::from(self.within[usize::from(bits)]),
             false => self.lens.len(),
         }
     }

@@ -38,14 +38,15 @@ impl Order {
             let open = |at: usize| self.axes[at].open(word, search.found(at));
             self.cover(0..self.outside, (word, all), search, &mut known, open);
         }
-        for seen in &search.seen {
+        let inside = self.axes.len() - self.outside;
+        for (number, seen) in search.seen.iter().enumerate() {
             let members = &self.groups[seen.group as usize];
             // The group's table has shown that it does not have the others.
             let left = !seen.open & if seen.asked { seen.has } else { members.all };
             let left = self.winning(seen.group, left, winner);
             if left != 0 {
                 let (axes, group) = (self.outside..self.axes.len(), seen.group as usize);
-                let open = |at: usize| self.axes[at].open_of(group, search.found(at));
+                let open = |at: usize| search.opens[number * inside + at - self.outside];
                 self.cover(axes, (group, left), search, &mut known, open);
             }
         }

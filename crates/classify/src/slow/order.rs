@@ -99,6 +99,8 @@ pub(super) struct Search {
     pub(super) axes: Vec<(u32, u8)>,
     /// The groups of all words so far that no axis excludes.
     pub(super) seen: Vec<Seen>,
+    /// For each of them, the tuples that each axis inside does not exclude.
+    pub(super) opens: Vec<u64>,
     /// Where those of the last word begin.
     pub(super) newest: usize,
     /// The tuples to look into, best first.
@@ -227,6 +229,7 @@ impl Order {
             search.found.clear();
             search.axes.clear();
             search.seen.clear();
+            search.opens.clear();
         }
         self.axes.iter().for_each(|axis| axis.walk(flows, searches));
     }
@@ -242,11 +245,20 @@ impl Order {
         search.newest = search.seen.len();
         for bit in bits(open) {
             let group = word * 64 + bit;
-            let mut open = self.groups[group].all;
-            for (at, axis) in self.axes.iter().enumerate().skip(self.outside) {
-                open &= axis.open_of(group, search.found(at));
-            }
+            let open = self.groups[group].all;
             search.seen.push(Seen { group: group as u32, hash: 0, asked: false, open, has: 0 });
+        }
+        let inside = self.axes.len() - self.outside;
+        search.opens.resize(search.seen.len() * inside, 0);
+        for (at, axis) in self.axes.iter().enumerate().skip(self.outside) {
+            let open = axis.open_of(&search.seen[search.newest..], search.found(at));
+            let opens = search.opens[search.newest * inside..].chunks_mut(inside.max(1));
+            for ((seen, opens), open) in
+                search.seen[search.newest..].iter_mut().zip(opens).zip(open)
+            {
+                seen.open &= open;
+                opens[at - self.outside] = open;
+            }
         }
     }
 

@@ -300,8 +300,8 @@ impl<K: Bits + Default> Trie<K> {
         let moved = |((node, group), more)| ((place[node as usize], group), more);
         self.more = std::mem::take(&mut self.more).into_iter().map(moved).collect();
         self.free.clear();
-        // A quarter of the nodes, so that tops are few beside them.
-        let bits = self.nodes.len().ilog2().saturating_sub(2).clamp(8, 14) as u8;
+        // A quarter of the nodes, so that tops are few beside them, and stay in the second-level cache.
+        let bits = self.nodes.len().ilog2().saturating_sub(2).clamp(8, 10) as u8;
         self.make_top(bits.min(width));
     }
 
