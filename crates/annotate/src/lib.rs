@@ -61,7 +61,7 @@ mod write;
 pub use address::Address;
 pub use columns::{Annotated, ColumnAnnotator, Counts};
 pub use error::AnnotateError;
-pub use files::{Progress, panic_is_caught};
+pub use files::{ParquetRows, Progress, panic_is_caught};
 pub use format::{LogFormat, UnknownFormat};
 pub use options::{AnnotateOptions, Column, Header, PrefixForm, TextForm};
 pub use rows::Annotator;

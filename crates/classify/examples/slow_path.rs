@@ -3,14 +3,19 @@
 //! `cargo run --release -p fibula-classify --example slow_path [-- RULES]`, of 1,000 and 100,000 rules unless a number is
 //! given. The packets are drawn from the rules, one after another from different ones: nothing of a packet's search helps the
 //! next one. A thousand answers are compared with the oracle's before anything is timed.
+//!
+//! The last two columns show how wide the megaflows are: how many megaflows, of how many masks, a hundred thousand packets from
+//! few clients to few services need, whose source ports and hosts differ.
 
+use std::collections::HashSet;
 use std::hint::black_box;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use fibula_classify::text::{self, RuleFormat, RuleOptions};
-use fibula_classify::{Field, FiveTuple, Flow, Found, Mask, Scratch, SlowPath};
-use fibula_testkit::classbench::{Kind, Packet, filters, first, traffic};
+use fibula_classify::{Field, FiveTuple, Flow, Found, Mask, Match, Scratch, SlowPath};
+use fibula_testkit::Rng;
+use fibula_testkit::classbench::{Filter, Kind, Packet, filters, first, traffic};
 
 const PACKETS: usize = 100_000;
 /// Packets that are timed together.
@@ -31,7 +36,9 @@ fn main() {
         Some(rules) => vec![rules.parse().expect("a number of rules")],
         None => vec![1000, 100_000],
     };
-    println!("set,rules,tuples,build_ms,bytes_rule,tuples_packet,probes_packet,mpps,ns_packet");
+    println!(
+        "set,rules,tuples,build_ms,bytes_rule,tuples_packet,probes_packet,mpps,ns_packet,megaflows,masks"
+    );
     for kind in Kind::ALL {
         for &size in &sizes {
             measure(kind, size);
@@ -68,8 +75,9 @@ fn measure(kind: Kind, size: usize) {
     let best: Duration = best.iter().sum();
     let ns = best.as_nanos() as f64 / flows.len() as f64;
     let mean = |sum: usize| sum as f64 / flows.len() as f64;
+    let (megaflows, masks) = megaflows(&slow, &set);
     println!(
-        "{kind:?},{size},{},{:.0},{},{:.1},{:.1},{:.2},{ns:.0}",
+        "{kind:?},{size},{},{:.0},{},{:.1},{:.1},{:.2},{ns:.0},{megaflows},{masks}",
         slow.tuples(),
         built.as_secs_f64() * 1000.0,
         slow.memory() / size,
@@ -87,4 +95,20 @@ fn pass(slow: &SlowPath, flows: &[Flow], scratch: &mut Scratch) -> Duration {
         black_box(&found);
     }
     began.elapsed()
+}
+
+/// How many megaflows, and how many masks of them, the packets need that hosts of 500 neighbourhoods send to 500 services.
+fn megaflows(slow: &SlowPath, set: &[Filter]) -> (usize, usize) {
+    let (mut scratch, mut rng) = (Scratch::default(), Rng::new(3));
+    let (mut megaflows, mut masks) = (HashSet::new(), HashSet::new());
+    for packet in traffic(set, 500, 4) {
+        for _ in 0..200 {
+            let src_port = rng.below(65536) as u16;
+            let flow = flow(&Packet { src_port, src: packet.src ^ rng.below(4) as u32, ..packet });
+            let found = slow.lookup(&flow, &mut scratch);
+            megaflows.insert(Match::new(flow, found.mask));
+            masks.insert(found.mask);
+        }
+    }
+    (megaflows.len(), masks.len())
 }

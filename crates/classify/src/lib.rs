@@ -33,7 +33,9 @@ pub mod text;
 
 pub use batch::Batch;
 pub use cache::{Cache, MISS};
-pub use classifier::{Classifier, ClassifierCounts, ClassifierOptions, Megaflow};
+pub use classifier::{
+    Classifier, ClassifierCounts, ClassifierOptions, ClassifierReader, Megaflow, SharedClassifier,
+};
 pub use extract::Context;
 pub use field::{Field, WORDS};
 pub use five::{FiveTuple, MixedFamilies};

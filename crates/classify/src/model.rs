@@ -7,10 +7,13 @@ use std::env;
 
 use fibula_simd::Isa;
 use shuttle::sync::Arc;
-use shuttle::sync::atomic::{AtomicBool, Ordering};
+use shuttle::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use shuttle::thread;
 
-use crate::{Batch, Cache, Field, Flow, Form, MISS, Mask, Match, Reader, Writer};
+use crate::{
+    Action, Batch, Cache, ClassifierOptions, Condition, Field, Flow, Form, MISS, Mask, Match,
+    Reader, Rule, RuleId, Rules, SharedClassifier, Writer,
+};
 
 /// Schedules of each check: few enough for every run of the tests.
 const SCHEDULES: usize = 1_000;
@@ -88,4 +91,107 @@ fn readers_see_generations_in_order_and_no_free_number() {
         },
         schedules(),
     );
+}
+
+/// A change of the rules.
+#[derive(Clone)]
+enum Step {
+    Insert(Box<Rule>),
+    Remove(u32),
+}
+
+const PACKETS: u32 = 3;
+
+/// What each packet hits.
+type Answers = Vec<Option<RuleId>>;
+
+fn packet(dst: u32) -> Flow {
+    let mut flow = Flow::default();
+    flow.set(Field::IpVersion, 4);
+    flow.set(Field::Ipv4Dst, dst.into());
+    flow
+}
+
+/// Rules that come and go, and what each packet hits before the first step and behind each.
+fn steps() -> (Vec<Step>, Vec<Answers>) {
+    let any = |priority| {
+        let mut rule = Rule::new(Action::Drop);
+        rule.priority = priority;
+        rule
+    };
+    let to = |dst: u32, priority| {
+        any(priority).when(Field::Ipv4Dst, Condition::Is(dst.into())).expect("a condition")
+    };
+    let steps = vec![
+        Step::Insert(Box::new(any(1))),
+        Step::Insert(Box::new(to(1, 2))),
+        Step::Remove(0),
+        Step::Insert(Box::new(to(2, 3))),
+        Step::Remove(1),
+        Step::Insert(Box::new(any(9))),
+    ];
+    let mut rules = Rules::new();
+    let answers =
+        |rules: &Rules| (0..PACKETS).map(|dst| Some(rules.first_match(&packet(dst))?.0)).collect();
+    let mut all = vec![answers(&rules)];
+    for step in &steps {
+        match step {
+            Step::Insert(rule) => assert!(rules.insert((**rule).clone()).is_ok()),
+            Step::Remove(id) => assert!(rules.remove(RuleId(*id)).is_some()),
+        }
+        all.push(answers(&rules));
+    }
+    (steps, all)
+}
+
+/// Each answer of a batch was right at some time between its beginning and its end, with a cache that has room for all
+/// megaflows, and with one whose numbers are used again and again.
+#[test]
+fn answers_were_right_while_rules_changed() {
+    let (steps, answers) = steps();
+    let right = Arc::new(answers);
+    for megaflows in [1, 2, 16] {
+        let (steps, right) = (steps.clone(), Arc::clone(&right));
+        let run = move || {
+            let cache = Cache::with(Form::Crc, Isa::Scalar, 1);
+            let options = ClassifierOptions { form: Form::Crc, megaflows, exact: megaflows == 2 };
+            let shared = SharedClassifier::with(Rules::new(), cache, &options);
+            // How many steps have begun, and how many are over.
+            let (begun, over) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+            let reader = |number: usize| {
+                let (mut reader, right) = (shared.reader(), Arc::clone(&right));
+                let (begun, over) = (Arc::clone(&begun), Arc::clone(&over));
+                thread::spawn(move || {
+                    let mut batch = Batch::new(Form::Crc);
+                    (0..PACKETS).for_each(|dst| batch.push(&packet(dst)));
+                    for round in 0..4 {
+                        let mut found = vec![None; PACKETS as usize];
+                        let first = over.load(Ordering::SeqCst);
+                        reader.classify(round, &batch, &mut found);
+                        let last = begun.load(Ordering::SeqCst);
+                        for (packet, found) in found.iter().enumerate() {
+                            let is_right = (first..=last).any(|at| right[at][packet] == *found);
+                            assert!(is_right, "{packet}: {found:?} in steps {first} to {last}");
+                        }
+                        if round as usize == number {
+                            reader.release();
+                        }
+                    }
+                })
+            };
+            let readers = [reader(1), reader(2)];
+            for (number, step) in steps.iter().enumerate() {
+                begun.store(number + 1, Ordering::SeqCst);
+                match step {
+                    Step::Insert(rule) => assert!(shared.insert((**rule).clone()).is_ok()),
+                    Step::Remove(id) => assert!(shared.remove(RuleId(*id)).is_some()),
+                }
+                over.store(number + 1, Ordering::SeqCst);
+            }
+            readers.into_iter().for_each(|reader| reader.join().expect("a reader"));
+            assert!(shared.megaflows().len() <= megaflows);
+            assert_eq!(shared.counts().packets, 2 * 4 * u64::from(PACKETS));
+        };
+        shuttle::check_random(run, schedules() / 2);
+    }
 }

@@ -118,6 +118,11 @@ impl Writer {
         !self.changes.is_empty()
     }
 
+    /// Whether no reader rests on the generation before the newest: publishing then costs the changes alone, and no copy.
+    pub fn is_cheap(&self) -> bool {
+        self.spare.as_ref().is_some_and(|(old, _)| Arc::strong_count(old) == 1)
+    }
+
     /// Has all changes take effect: the number of the generation that has them. Without a change nothing
     /// happens.
     pub fn publish(&mut self) -> u64 {

@@ -2,11 +2,11 @@
 
 #[cfg(test)]
 pub(crate) use shuttle::sync::{
-    Arc, Mutex, Weak,
-    atomic::{AtomicU64, Ordering},
+    Arc, Mutex, MutexGuard, RwLock, Weak,
+    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
 };
 #[cfg(not(test))]
 pub(crate) use std::sync::{
-    Arc, Mutex, Weak,
-    atomic::{AtomicU64, Ordering},
+    Arc, Mutex, MutexGuard, RwLock, Weak,
+    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
 };

@@ -113,13 +113,16 @@ fn rules_of_all_fields_come_and_go() {
                 }
             }
             if step % 100 == 99 {
-                // What came and went is as if it had been built anew.
+                // What came and went answers as if it had been built anew. Megaflows may differ: which of several ways to show
+                // that tuples are excluded is taken depends on their numbers.
                 let anew = SlowPath::of(&rules);
                 assert_eq!(anew.tuples(), slow.tuples());
                 for _ in 0..50 {
                     let flow = near_a_rule(&mut rng, &rules, &fields);
                     let mut fresh = Scratch::default();
-                    assert_eq!(slow.lookup(&flow, &mut scratch), anew.lookup(&flow, &mut fresh));
+                    let (old, new) =
+                        (slow.lookup(&flow, &mut scratch), anew.lookup(&flow, &mut fresh));
+                    assert_eq!(old.rule, new.rule);
                 }
             }
         }

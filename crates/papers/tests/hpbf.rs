@@ -75,3 +75,59 @@ fn what_is_no_experiment() {
     assert_eq!((code, out.as_str()), (Some(2), ""));
     assert!(err.contains("table1, 8, 9, ovs"), "{err}");
 }
+
+/// The files for Open vSwitch: each packet belongs to one of the megaflows at least, read from the files.
+#[test]
+fn packets_and_megaflows_for_open_vswitch() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ovs");
+    let (code, out, err) = said(&[
+        "--figure",
+        "ovs",
+        "--rules",
+        "5",
+        "--packets",
+        "64",
+        "--export",
+        path.to_str().unwrap(),
+    ]);
+    assert_eq!((code, &*out, &*err), (Some(0), "", ""));
+    let text = std::fs::read_to_string(path.join("flows.sh")).unwrap();
+    let between = |line: &str, from: &str, to: &str| {
+        line.split_once(from).unwrap().1.split_once(to).unwrap().0.to_owned()
+    };
+    let address = |text: &str| -> (u32, u32) {
+        let (value, mask) = text.split_once('/').unwrap();
+        let of = |text: &str| text.parse::<std::net::Ipv4Addr>().unwrap().to_bits();
+        (of(value), of(mask))
+    };
+    let flows: Vec<_> = text
+        .lines()
+        .skip(1)
+        .map(|line| {
+            assert!(
+                line.contains("in_port(1),") && line.ends_with("proto=6,frag=no)' 2")
+                    || line.contains(",tcp(dst=")
+            );
+            let port = line.contains("tcp(dst=").then(|| between(line, "tcp(dst=", ")"));
+            let port: Option<u16> = port.map(|port| port.parse().unwrap());
+            (address(&between(line, "src=", ",")), address(&between(line, ",dst=", ",")), port)
+        })
+        .collect();
+    assert_eq!(flows.len(), 16 * 5);
+    let bytes = std::fs::read(path.join("packets.pcap")).unwrap();
+    let packets = bytes[24..].chunks(16 + 64);
+    assert_eq!(packets.len(), 64);
+    for packet in packets {
+        let frame = &packet[16..];
+        let word = |at: usize| u32::from_be_bytes(frame[at..at + 4].try_into().unwrap());
+        let port = u16::from_be_bytes([frame[36], frame[37]]);
+        let is_of =
+            |&((src, src_mask), (dst, dst_mask), to): &((u32, u32), (u32, u32), Option<u16>)| {
+                word(26) & src_mask == src
+                    && word(30) & dst_mask == dst
+                    && to.is_none_or(|to| to == port)
+            };
+        assert!(flows.iter().any(is_of), "{frame:?}");
+    }
+}

@@ -7,8 +7,10 @@ mod ipc;
 mod pages;
 mod parquet;
 mod shared;
+mod table;
 
 pub use self::guard::panic_is_caught;
+pub use self::table::ParquetRows;
 
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;

@@ -307,7 +307,7 @@ impl<'a> Plan<'a> {
 }
 
 /// Checks what the footer says of places and counts, which the library believes.
-fn check(metadata: &ArrowReaderMetadata, file: &Shared) -> Result<(), AnnotateError> {
+pub(super) fn check(metadata: &ArrowReaderMetadata, file: &Shared) -> Result<(), AnnotateError> {
     let mut rows = 0u64;
     for group in metadata.metadata().row_groups() {
         rows = u64::try_from(group.num_rows())
@@ -326,7 +326,7 @@ fn check(metadata: &ArrowReaderMetadata, file: &Shared) -> Result<(), AnnotateEr
 }
 
 /// Checks the pages of columns that are about to be decoded, by their top-level fields.
-fn check_pages(
+pub(super) fn check_pages(
     metadata: &ArrowReaderMetadata,
     file: &Shared,
     group: usize,

@@ -1,9 +1,12 @@
 //! Rules, the slow path and the megaflow cache in one.
 
+mod cached;
 mod megaflows;
+mod shared;
 
 pub use megaflows::Megaflow;
 use megaflows::Megaflows;
+pub use shared::{ClassifierReader, SharedClassifier};
 
 use crate::rules::Precedence;
 use crate::{
@@ -48,7 +51,7 @@ pub struct ClassifierCounts {
 /// next packets.
 ///
 /// When a rule comes or goes, the megaflows that are no longer right go before the next packet is classified, and no others.
-/// For threads that classify beside each other each has its own.
+/// It has one owner; [`SharedClassifier`] is for several threads.
 ///
 /// ```
 /// use fibula_classify::{Action, Batch, Classifier, Field, Flow, Form, Rule, Rules};

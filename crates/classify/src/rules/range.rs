@@ -4,7 +4,7 @@ use super::rule::ones;
 use crate::Field;
 
 /// A range of a field's values, both ends included, that no mask describes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Range {
     /// The field.
     pub field: Field,
@@ -34,26 +34,18 @@ impl Range {
     ///                                    80   = 0000000001010000: six bits, nothing of 0 to 1023 is
     /// ```
     pub fn bits_that_show(&self, value: u128) -> (u32, bool) {
-        let width = self.field.bits();
-        let block = |len: u32| {
-            let low = if len == 0 { ones(self.field) } else { ones(self.field) >> len };
-            (value & !low, value | low)
-        };
-        let inside = self.contains(value);
-        let shows = |len: u32| {
-            let (first, last) = block(len);
-            match inside {
-                true => self.first <= first && last <= self.last,
-                false => last < self.first || self.last < first,
-            }
-        };
-        // Blocks shrink with their length: what one shows, its parts show.
-        let (mut low, mut high) = (0, width);
-        while low < high {
-            let middle = (low + high) / 2;
-            if shows(middle) { high = middle } else { low = middle + 1 }
+        // Up to where the value parts from another one, and the bit in which they differ.
+        let from =
+            |other: u128| (value ^ other).leading_zeros() + 1 + self.field.bits() - u128::BITS;
+        if value < self.first {
+            return (from(self.first), false);
         }
-        (low, inside)
+        if value > self.last {
+            return (from(self.last), false);
+        }
+        let below = if self.first == 0 { 0 } else { from(self.first - 1) };
+        let above = if self.last == ones(self.field) { 0 } else { from(self.last + 1) };
+        (below.max(above), true)
     }
 }
 

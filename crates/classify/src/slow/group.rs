@@ -99,14 +99,21 @@ impl Group {
         at
     }
 
-    /// Hashes the packet, and asks for the lines of its slot.
+    /// Hashes the packet, and asks for the line of its slot.
     #[inline]
     pub(super) fn ask(&self, flow: &Flow) -> u32 {
         let hash = self.hash(flow);
-        let slot = hash as usize & (self.hashes.len() - 1);
-        prefetch_read(&self.hashes, slot);
-        prefetch_read(&self.bits, slot);
+        prefetch_read(&self.hashes, hash as usize & (self.hashes.len() - 1));
         hash
+    }
+
+    /// Asks for what the slot says of the hash. Most groups do not have it: their hashes are many in a line, and near.
+    #[inline]
+    pub(super) fn fetch(&self, hash: u32) {
+        let slot = hash as usize & (self.hashes.len() - 1);
+        if self.hashes[slot] == hash {
+            prefetch_read(&self.bits, slot);
+        }
     }
 
     /// The tuples that may have a rule for the packet with this hash; the others have none.

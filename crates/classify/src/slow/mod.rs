@@ -14,18 +14,23 @@
 //! - Tuples that differ in protocol and transport header alone are asked together first, without those fields.
 //! - A port is compared with a range by the few bits that decide it.
 
+mod axis;
+mod explain;
 mod group;
 mod order;
+mod ranges;
 mod table;
 mod trie;
 mod words;
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use crate::rules::{Precedence, Rule, RuleId, Rules};
 use crate::{Flow, Mask};
 use group::{Group, outside_transport};
-use order::{Order, Ranked, Search};
+use order::{Candidate, Member, Order, Search};
+use ranges::Ranges;
 use table::Tuple;
 
 /// The rules as a tuple space.
@@ -56,6 +61,7 @@ pub struct SlowPath {
     groups: Vec<Group>,
     /// The groups of a mask: more than one if it has more tuples than fit one.
     groups_by_mask: HashMap<Mask, Vec<u32>>,
+    ranges: Ranges,
     order: Order,
 }
 
@@ -104,7 +110,7 @@ impl Found {
 impl SlowPath {
     /// The tuple space of the rules. Building is O(rules x log rules).
     pub fn of(rules: &Rules) -> Self {
-        let mut slow = Self::default();
+        let mut slow = Self { order: Order::bulk(), ..Self::default() };
         for (id, rule) in rules.iter() {
             slow.put(id, rule);
         }
@@ -130,10 +136,10 @@ impl SlowPath {
         };
         let tuple = &mut self.tuples[number as usize];
         let best = tuple.best();
-        tuple.insert(rule, Precedence::new(rule.priority, id));
+        tuple.insert(rule, Precedence::new(rule.priority, id), self.ranges.insert(rule.ranges()));
         let (group, member) = tuple.group();
         self.groups[group as usize].insert(matched.flow(), member);
-        self.order.insert(matched);
+        self.order.insert(matched, group);
         (number, best)
     }
 
@@ -160,10 +166,10 @@ impl SlowPath {
         let Some(&number) = self.by_mask.get(matched.mask()) else { return };
         let tuple = &mut self.tuples[number as usize];
         let best = tuple.best();
-        tuple.remove(rule, Precedence::new(rule.priority, id));
+        self.ranges.remove(tuple.remove(rule, Precedence::new(rule.priority, id)));
         let (group, member) = tuple.group();
         self.groups[group as usize].remove(matched.flow(), member);
-        self.order.remove(matched);
+        self.order.remove(matched, group);
         if tuple.len() == 0 {
             self.groups[group as usize].leave(member);
             self.by_mask.remove(matched.mask());
@@ -178,11 +184,11 @@ impl SlowPath {
     }
 
     fn arrange(&mut self) {
-        let ranked = |(number, tuple): (usize, &Tuple)| {
-            let ranked = Ranked::new(number as u32, tuple.group());
-            (ranked, *tuple.mask(), tuple.best())
+        let member = |(number, tuple): (usize, &Tuple)| {
+            let ((group, bit), best) = (tuple.group(), tuple.best()?);
+            Some((Member { tuple: number as u32, group, bit, best }, *tuple.mask()))
         };
-        self.order.arrange(self.tuples.iter().enumerate().map(ranked).collect());
+        self.order.arrange(self.tuples.iter().enumerate().filter_map(member).collect());
     }
 
     /// The winning rule and the megaflow's mask.
@@ -205,55 +211,57 @@ impl SlowPath {
         for (flows, found) in flows.chunks(TOGETHER).zip(found.chunks_mut(TOGETHER)) {
             let searches = &mut searches[..flows.len()];
             self.order.locate(flows, searches);
-            if self.order.tuples.is_empty() {
+            if self.order.words() == 0 {
                 found.fill(Found::NOTHING);
                 continue;
             }
             for (flow, search) in flows.iter().zip(&mut *searches) {
                 self.ask(0, flow, search);
             }
-            for (flow, search) in flows.iter().zip(&mut *searches) {
-                self.hear(0, flow, search);
+            for seen in searches.iter().flat_map(|search| &search.seen) {
+                if seen.open != 0 {
+                    self.groups[seen.group as usize].fetch(seen.hash);
+                }
             }
             for (flow, search) in flows.iter().zip(&mut *searches) {
-                self.fetch(0, flow, search);
+                self.hear(flow, search);
             }
+            searches.iter().for_each(|search| self.fetch(search));
             for ((flow, search), found) in flows.iter().zip(searches).zip(found) {
                 *found = self.finish(flow, search, effort);
             }
         }
     }
 
-    /// Asks the groups of the open tuples of a word.
+    /// Asks the groups of a word that the packet can be in.
     #[inline]
     fn ask(&self, word: usize, flow: &Flow, search: &mut Search) {
         self.order.open(word, search);
-        for (group, _, hash) in &mut search.asked {
-            *hash = self.groups[*group as usize].ask(flow);
+        for seen in search.seen[search.newest..].iter_mut().filter(|seen| seen.open != 0) {
+            seen.hash = self.groups[seen.group as usize].ask(flow);
         }
     }
 
     /// Takes the answers of the groups, and asks the tuples that may have the packet.
     #[inline]
-    fn hear(&self, word: usize, flow: &Flow, search: &mut Search) {
-        search.hits = 0;
-        for &(group, _, hash) in &search.asked {
-            let members = self.groups[group as usize].tuples(hash);
-            search.hits |= self.order.of_group(word, group, members);
+    fn hear(&self, flow: &Flow, search: &mut Search) {
+        search.candidates.clear();
+        for seen in search.seen[search.newest..].iter_mut().filter(|seen| seen.open != 0) {
+            seen.has = self.groups[seen.group as usize].tuples(seen.hash);
+            for bit in bits(seen.has & seen.open) {
+                let (tuple, best) = self.order.member(seen.group, bit);
+                let hash = self.tuples[tuple as usize].ask(flow);
+                search.candidates.push(Candidate { best, tuple, hash });
+            }
         }
-        search.hits &= search.open;
-        for bit in bits(search.hits) {
-            let tuple = self.order.tuples[word * 64 + bit].tuple;
-            self.tuples[tuple as usize].ask(flow);
-        }
+        search.candidates.sort_unstable_by_key(|candidate| Reverse(candidate.best));
     }
 
     /// Asks for the records of these tuples.
     #[inline]
-    fn fetch(&self, word: usize, flow: &Flow, search: &Search) {
-        for bit in bits(search.hits) {
-            let tuple = self.order.tuples[word * 64 + bit].tuple;
-            self.tuples[tuple as usize].fetch(flow);
+    fn fetch(&self, search: &Search) {
+        for candidate in &search.candidates {
+            self.tuples[candidate.tuple as usize].fetch(candidate.hash);
         }
     }
 
@@ -261,40 +269,34 @@ impl SlowPath {
     #[inline]
     fn finish(&self, flow: &Flow, search: &mut Search, effort: &mut Effort) -> Found {
         let (mut mask, mut best) = (Mask::EMPTY, None);
-        // Tuples from this rank on have no better rule than the best.
-        let mut ranks = self.order.tuples.len();
-        let mut word = 0;
-        loop {
-            effort.probes += search.asked.len();
-            for bit in bits(search.hits) {
-                let rank = word * 64 + bit;
-                if rank >= ranks {
+        for word in 0..self.order.words() {
+            if word > 0 {
+                // A word without a better rule is not looked at.
+                if self.order.best_of_word[word].is_none_or(|rule| best > Some(rule)) {
+                    continue;
+                }
+                self.ask(word, flow, search);
+                self.hear(flow, search);
+            }
+            for candidate in &search.candidates {
+                if best.is_some_and(|best| candidate.best < best) {
                     break;
                 }
                 effort.probes += 1;
-                let tuple = &self.tuples[self.order.tuples[rank].tuple as usize];
+                let tuple = &self.tuples[candidate.tuple as usize];
                 tuple.words().add_to(&mut mask);
-                if let Some(found) = tuple.probe(flow, best, &mut mask) {
-                    best = Some(found);
-                    // The tuple of the best rule itself is among them.
-                    let better = self.order.best.partition_point(|rule| *rule > found);
-                    ranks = better.max(rank + 1);
-                }
+                best = tuple.probe(flow, candidate.hash, best, &self.ranges, &mut mask).or(best);
             }
-            for &(group, bit, _) in &search.asked {
-                if word * 64 + usize::from(bit) < ranks {
-                    self.groups[group as usize].words().add_to(&mut mask);
-                }
-            }
-            word += 1;
-            if word * 64 >= ranks {
-                break;
-            }
-            self.ask(word, flow, search);
-            self.hear(word, flow, search);
         }
-        effort.tuples += ranks;
-        self.order.explain(ranks, search, &mut mask);
+        for seen in &mut search.seen {
+            effort.probes += usize::from(seen.open != 0);
+            seen.asked = self.order.winning(seen.group, seen.open, best) != 0;
+            if seen.asked {
+                self.groups[seen.group as usize].words().add_to(&mut mask);
+            }
+        }
+        effort.tuples += self.order.better(best);
+        self.order.explain(best, search, &mut mask);
         Found { rule: best.map(Precedence::id), mask }
     }
 
@@ -314,6 +316,7 @@ impl SlowPath {
             + self.tuples.capacity() * size_of::<Tuple>()
             + self.groups.iter().map(Group::bytes).sum::<usize>()
             + self.order.bytes()
+            + self.ranges.bytes()
             + self.by_mask.capacity() * (size_of::<Mask>() + 5)
     }
 }

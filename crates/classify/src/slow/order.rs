@@ -1,195 +1,142 @@
-//! Tuples in order of their best rules, and which of them a packet can be in.
+//! Groups of tuples in order of their best rules, and which of them a packet can be in.
 //!
-//! For each field a trie says which prefix lengths the packet has in common with rules. A tuple whose length on a field is not
-//! among them has no rule for the packet. With a bit for each tuple, the tuples that are left over are an AND over the fields
-//! of an OR over the lengths:
+//! For each field a trie says which prefix lengths the packet has in common with rules. What has another length on a field has
+//! no rule for the packet. With a bit for each group, the groups that are left over are an AND over the fields of an OR over
+//! the lengths:
 //!
 //! ```text
-//!                          tuple  0 1 2 3 4 5        the packet has /8 and /24 of ip_dst, and no dst_port of a rule
-//!   ip_dst    no condition        . . . 1 . .
-//!             /8                  1 . . . 1 .
-//!             /16                 . 1 . . . .         0, 2, 3, 4, 5   1 is excluded by min(16, bits known) bits
-//!             /24                 . . 1 . . 1
-//!   dst_port  no condition        1 1 . . 1 .         0, 1, 4
-//!             /16                 . . 1 1 . 1
-//!                                                     left: 0, 4
+//!                        group  0 1 2 3 4 5        the packet has /8 and /24 of ip_dst, and /32 of ip_src
+//!   ip_dst    no condition      . . . 1 . .
+//!             /8                1 . . . 1 .
+//!             /16               . 1 . . . .        0, 2, 3, 4, 5   1 is excluded by min(16, bits known) bits
+//!             /24               . . 1 . . 1
+//!   ip_src    no condition      1 1 . . 1 .        0, 1, 4
+//!             /16               . . 1 1 . 1
+//!                                                  left: 0, 4
 //! ```
+//!
+//! The tuples of a group differ in the fields of the transport header alone. Which of them the packet can be in is the same
+//! with a bit for each tuple of the group, over these fields.
 
-use super::trie::Trie;
-use super::{TOGETHER, bits};
+use super::axis::{Axis, leading};
+use super::bits;
+use super::group::outside_transport;
 use crate::rules::Precedence;
 use crate::{Field, Flow, Mask, Match};
 
-/// Values of a field, at the top of a word.
-#[derive(Clone, Debug)]
-enum Prefixes {
-    Narrow(Trie<u64>),
-    Wide(Trie<u128>),
-}
-
-/// One field that rules have conditions on.
-#[derive(Clone, Debug)]
-pub(super) struct Axis {
-    pub(super) field: Field,
-    prefixes: Prefixes,
-    /// The lengths that tuples have on it, ascending; 0 is not among them.
-    pub(super) lens: Vec<u8>,
-    /// The place of each length in `lens`.
-    place: Box<[u8; 129]>,
-    /// Tuples without a condition on the field, one bit each.
-    none: Vec<u64>,
-    /// Tuples with each length: `words` of them a length.
-    with: Vec<u64>,
-    /// Tuples with a length up to each.
-    up_to: Vec<u64>,
-}
-
-/// How many of the first bits of the field are all in the mask.
-pub(super) fn leading(mask: &Mask, field: Field) -> u8 {
-    let bits = mask.get(field) << (128 - field.bits());
-    bits.leading_ones() as u8
-}
-
-impl Axis {
-    fn new(field: Field) -> Self {
-        let prefixes = match field.bits() {
-            0..=64 => Prefixes::Narrow(Trie::new()),
-            _ => Prefixes::Wide(Trie::new()),
-        };
-        let (none, with, up_to) = (Vec::new(), Vec::new(), Vec::new());
-        Self { field, prefixes, lens: Vec::new(), place: Box::new([0; 129]), none, with, up_to }
-    }
-
-    fn insert(&mut self, value: u128, len: u8) {
-        match &mut self.prefixes {
-            Prefixes::Narrow(trie) => trie.insert((value as u64) << (64 - self.field.bits()), len),
-            Prefixes::Wide(trie) => trie.insert(value << (128 - self.field.bits()), len),
-        }
-    }
-
-    fn remove(&mut self, value: u128, len: u8) {
-        match &mut self.prefixes {
-            Prefixes::Narrow(trie) => trie.remove((value as u64) << (64 - self.field.bits()), len),
-            Prefixes::Wide(trie) => trie.remove(value << (128 - self.field.bits()), len),
-        }
-    }
-
-    /// Puts the places of the lengths that the packets have into `found`, and how many bits show that they have no others.
-    #[inline]
-    fn walk(&self, flows: &[Flow], searches: &mut [Search]) {
-        let (field, mut shown) = (self.field, [0; TOGETHER]);
-        let found = |number: usize, len: u8| {
-            if len > 0 {
-                searches[number].found.push(self.place[usize::from(len)]);
-            }
-        };
-        match &self.prefixes {
-            Prefixes::Narrow(trie) => {
-                let mut values = [0u64; TOGETHER];
-                for (value, flow) in values.iter_mut().zip(flows) {
-                    *value = (flow.get(field) as u64) << (64 - field.bits());
-                }
-                trie.walk(&values[..flows.len()], &mut shown, found);
-            }
-            Prefixes::Wide(trie) => {
-                let mut values = [0u128; TOGETHER];
-                for (value, flow) in values.iter_mut().zip(flows) {
-                    *value = flow.get(field) << (128 - field.bits());
-                }
-                trie.walk(&values[..flows.len()], &mut shown, found);
-            }
-        }
-        for (search, shown) in searches.iter_mut().zip(shown) {
-            search.axes.push((search.found.len() as u32, shown));
-        }
-    }
-
-    /// How many of the lengths are known to be excluded, if they are not found, by so many bits of a packet.
-    #[inline]
-    fn lens_within(&self, bits: u8, shown: u8) -> usize {
-        match bits < shown {
-            true => self.lens.partition_point(|&len| len <= bits),
-            false => self.lens.len(),
-        }
-    }
-
-    /// Tuples with one of the first lengths, in one word; those without a condition are not among them.
-    #[inline]
-    fn up_to(&self, lens: usize, word: usize, words: usize) -> u64 {
-        if lens == 0 { 0 } else { self.up_to[(lens - 1) * words + word] }
-    }
-}
-
-/// A tuple, and where to ask first.
+/// A tuple as a member of its group.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ranked {
-    /// Its number.
+pub(super) struct Member {
+    /// The number of the tuple.
     pub(super) tuple: u32,
     /// Its group.
     pub(super) group: u32,
-    /// Its bit in the group.
-    pub(super) member: u8,
-    /// The tuples of its group in front of it, of the 64 of its word of ranks.
-    earlier: u64,
+    /// Its bit there.
+    pub(super) bit: u8,
+    /// Its best rule.
+    pub(super) best: Precedence,
 }
 
-impl Ranked {
-    pub(super) fn new(tuple: u32, (group, member): (u32, u8)) -> Self {
-        Self { tuple, group, member, earlier: 0 }
-    }
+/// The tuples of a group.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Members {
+    /// The best rule, if there is one.
+    pub(super) best: Option<Precedence>,
+    /// A bit for each tuple.
+    pub(super) all: u64,
 }
 
-/// The tuples in order: those first whose best rules win against the others'.
+/// The groups, and the order of their best rules.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Order {
+    /// Fields outside the transport header, which exclude groups, and behind them those that exclude tuples of a group.
     pub(super) axes: Vec<Axis>,
-    pub(super) tuples: Vec<Ranked>,
-    /// Their best rules.
-    pub(super) best: Vec<Precedence>,
-    /// The ranks of each group's members.
-    ranks: Vec<u32>,
-    /// Their lengths on the axes, `axes` of them a tuple.
-    lens: Vec<u8>,
+    /// How many are outside.
+    pub(super) outside: usize,
+    /// Axes that come get the first parts of their walks later.
+    bulk: bool,
+    /// By number.
+    pub(super) groups: Vec<Members>,
+    /// The best rules of the groups, in order; and for so many of them, in words, which they are.
+    by_best: Vec<Precedence>,
+    first: Vec<u64>,
+    /// The best rule of each word of groups.
+    pub(super) best_of_word: Vec<Option<Precedence>>,
+    /// Number and best rule of each tuple: 64 for each group.
+    members: Vec<(u32, Precedence)>,
+    /// The best rules of all tuples, in order.
+    best: Vec<Precedence>,
+}
+
+/// A group that no axis excludes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    pub(super) group: u32,
+    /// The packet's hash, if the group was asked.
+    pub(super) hash: u32,
+    /// What it says is part of the answer: it was asked for a tuple that could have a better rule than the winner.
+    pub(super) asked: bool,
+    /// The tuples that no axis excludes. Without one the group is not asked.
+    pub(super) open: u64,
+    /// The tuples that have rules with the hash.
+    pub(super) has: u64,
+}
+
+/// A tuple that may have a rule for the packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Candidate {
+    pub(super) best: Precedence,
+    pub(super) tuple: u32,
+    pub(super) hash: u64,
 }
 
 /// The search of one packet, as far as it has come. It is kept between packets for its memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Search {
-    /// Of each axis, the places of its lengths, one axis after the other.
-    found: Vec<u8>,
+    /// Of each axis, the packet's prefixes: the places of their lengths, and their groups. One axis after the other.
+    pub(super) found: Vec<(u8, u64)>,
     /// Where the next axis begins in `found`, and how many bits show that the packet has no other lengths.
-    axes: Vec<(u32, u8)>,
-    /// For each word and axis, the tuples that the axis does not exclude.
-    by_axis: Vec<u64>,
-    /// The tuples of a word that no axis excludes.
-    pub(super) open: u64,
-    /// Of these, those whose group has the packet.
-    pub(super) hits: u64,
-    /// The groups that are asked, the rank of their first open tuple in the word, and the packet's hash.
-    pub(super) asked: Vec<(u32, u8, u32)>,
+    pub(super) axes: Vec<(u32, u8)>,
+    /// The groups of all words so far that no axis excludes.
+    pub(super) seen: Vec<Seen>,
+    /// For each of them, the tuples that each axis inside does not exclude.
+    pub(super) opens: Vec<u64>,
+    /// Where those of the last word begin.
+    pub(super) newest: usize,
+    /// The tuples to look into, best first.
+    pub(super) candidates: Vec<Candidate>,
+}
+
+impl Search {
+    /// What was found on an axis.
+    #[inline]
+    pub(super) fn found(&self, axis: usize) -> &[(u8, u64)] {
+        let start = if axis == 0 { 0 } else { self.axes[axis - 1].0 };
+        &self.found[start as usize..self.axes[axis].0 as usize]
+    }
 }
 
 impl Order {
-    fn words(&self) -> usize {
-        self.tuples.len().div_ceil(64)
+    /// How many words have a bit for each group.
+    pub(super) fn words(&self) -> usize {
+        self.groups.len().div_ceil(64)
+    }
+
+    /// One that gets many rules, and then [`Order::pack`].
+    pub(super) fn bulk() -> Self {
+        Self { bulk: true, ..Self::default() }
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let axis = |axis: &Axis| {
-            let trie = match &axis.prefixes {
-                Prefixes::Narrow(trie) => trie.bytes(),
-                Prefixes::Wide(trie) => trie.bytes(),
-            };
-            trie + (axis.none.capacity() + axis.with.capacity() + axis.up_to.capacity()) * 8
-        };
-        self.axes.iter().map(axis).sum::<usize>()
-            + self.tuples.capacity() * (size_of::<Ranked>() + 8)
-            + self.ranks.capacity() * 4
-            + self.lens.capacity()
+        self.axes.iter().map(Axis::bytes).sum::<usize>()
+            + self.groups.capacity() * size_of::<Members>()
+            + self.first.capacity() * 8
+            + self.members.capacity() * size_of::<(u32, Precedence)>()
+            + self.best.capacity() * 8
     }
 
-    /// One rule more has this match. An axis that is new counts from the next call of [`Order::arrange`] on.
-    pub(super) fn insert(&mut self, matched: &Match) {
+    /// One rule more of a group has this match. An axis that is new counts from the next call of [`Order::arrange`] on.
+    pub(super) fn insert(&mut self, matched: &Match, group: u32) {
         for field in Field::ALL {
             let len = leading(matched.mask(), field);
             if len == 0 {
@@ -197,81 +144,82 @@ impl Order {
             }
             let at = self.axes.iter().position(|axis| axis.field == field);
             let at = at.unwrap_or_else(|| {
-                self.axes.push(Axis::new(field));
+                self.axes.push(Axis::new(field, self.bulk));
                 self.axes.len() - 1
             });
-            self.axes[at].insert(matched.flow().get(field), len);
+            self.axes[at].insert(matched.flow().get(field), len, group);
         }
     }
 
     /// One rule less has it.
-    pub(super) fn remove(&mut self, matched: &Match) {
+    pub(super) fn remove(&mut self, matched: &Match, group: u32) {
         for axis in &mut self.axes {
             let len = leading(matched.mask(), axis.field);
             if len > 0 {
-                axis.remove(matched.flow().get(axis.field), len);
+                axis.remove(matched.flow().get(axis.field), len, group);
             }
         }
     }
 
     /// Lays the tries out anew.
     pub(super) fn pack(&mut self) {
-        for axis in &mut self.axes {
-            match &mut axis.prefixes {
-                Prefixes::Narrow(trie) => trie.pack(),
-                Prefixes::Wide(trie) => trie.pack(),
+        self.axes.iter_mut().for_each(Axis::pack);
+        self.bulk = false;
+    }
+
+    /// Takes over all tuples, with their masks. Tuples without rules are left out.
+    pub(super) fn arrange(&mut self, mut all: Vec<(Member, Mask)>) {
+        all.sort_unstable_by_key(|(member, _)| std::cmp::Reverse(member.best));
+        self.best = all.iter().map(|(member, _)| member.best).collect();
+        let numbers = all.iter().map(|(member, _)| member.group as usize + 1).max().unwrap_or(0);
+        self.groups = vec![Members::default(); numbers];
+        self.members = vec![(u32::MAX, Precedence::from_bits(0)); numbers * 64];
+        let words = self.words();
+        self.best_of_word = vec![None; words];
+        self.by_best.clear();
+        self.first = vec![0; words];
+        let at = |member: &Member| member.group as usize * 64 + usize::from(member.bit);
+        for (member, _) in &all {
+            self.members[at(member)] = (member.tuple, member.best);
+            let group = &mut self.groups[member.group as usize];
+            group.all |= 1 << member.bit;
+            if group.best.is_none() {
+                group.best = Some(member.best);
+                self.by_best.push(member.best);
+                let (word, bit) = (member.group as usize / 64, member.group % 64);
+                self.best_of_word[word].get_or_insert(member.best);
+                self.first.extend_from_within(self.first.len() - words..);
+                let last = self.first.len() - words;
+                self.first[last + word] |= 1 << bit;
             }
+        }
+        self.axes.retain(|axis| all.iter().any(|(_, mask)| leading(mask, axis.field) > 0));
+        let is_inside = |axis: &Axis| {
+            let all = Mask::exact(axis.field);
+            outside_transport(&all) != all
+        };
+        self.axes.sort_unstable_by_key(|axis| (is_inside(axis), axis.field));
+        self.outside = self.axes.iter().filter(|axis| !is_inside(axis)).count();
+        for (number, axis) in self.axes.iter_mut().enumerate() {
+            let inside = number >= self.outside;
+            let bit = |member: &Member| if inside { at(member) } else { at(member) / 64 };
+            let of = |(member, mask): &(Member, Mask)| (bit(member), leading(mask, axis.field));
+            let lens: Vec<_> = all.iter().map(of).collect();
+            axis.arrange(if inside { self.groups.len() } else { words }, &lens);
         }
     }
 
-    /// Takes over all tuples, with their masks and best rules. Tuples without rules are left out.
-    pub(super) fn arrange(&mut self, all: Vec<(Ranked, Mask, Option<Precedence>)>) {
-        let with_rules = |(ranked, mask, best): (Ranked, Mask, Option<Precedence>)| {
-            best.map(|best| (ranked, mask, best))
-        };
-        let mut all: Vec<_> = all.into_iter().filter_map(with_rules).collect();
-        all.sort_unstable_by_key(|&(_, _, best)| std::cmp::Reverse(best));
-        self.tuples = all.iter().map(|&(ranked, _, _)| ranked).collect();
-        self.best = all.iter().map(|&(_, _, best)| best).collect();
-        for word in self.tuples.chunks_mut(64) {
-            for bit in 1..word.len() {
-                let of_group = |other: &(usize, &Ranked)| other.1.group == word[bit].group;
-                let others = word[..bit].iter().enumerate().filter(of_group);
-                word[bit].earlier = others.fold(0, |all, (other, _)| all | 1 << other);
-            }
-        }
-        let groups = self.tuples.iter().map(|tuple| tuple.group + 1).max().unwrap_or(0);
-        self.ranks = vec![u32::MAX; groups as usize * 64];
-        for (tuple, rank) in self.tuples.iter().zip(0..) {
-            self.ranks[tuple.group as usize * 64 + usize::from(tuple.member)] = rank;
-        }
-        self.axes.retain(|axis| all.iter().any(|(_, mask, _)| leading(mask, axis.field) > 0));
-        // Masks do not depend on the order in which rules came.
-        self.axes.sort_unstable_by_key(|axis| axis.field);
-        let (axes, words) = (self.axes.len(), self.words());
-        self.lens = vec![0; axes * all.len()];
-        for (number, axis) in self.axes.iter_mut().enumerate() {
-            let lens: Vec<u8> = all.iter().map(|(_, mask, _)| leading(mask, axis.field)).collect();
-            axis.lens = lens.iter().copied().filter(|len| *len > 0).collect();
-            axis.lens.sort_unstable();
-            axis.lens.dedup();
-            for (place, &len) in axis.lens.iter().enumerate() {
-                axis.place[usize::from(len)] = place as u8;
-            }
-            axis.none = vec![0; words];
-            axis.with = vec![0; words * axis.lens.len()];
-            for (rank, &len) in lens.iter().enumerate() {
-                self.lens[rank * axes + number] = len;
-                let of = match len {
-                    0 => &mut axis.none[..],
-                    _ => &mut axis.with[usize::from(axis.place[usize::from(len)]) * words..],
-                };
-                of[rank / 64] |= 1 << (rank % 64);
-            }
-            axis.up_to.clone_from(&axis.with);
-            for at in words..axis.up_to.len() {
-                axis.up_to[at] |= axis.up_to[at - words];
-            }
+    /// The number and the best rule of a tuple.
+    #[inline]
+    pub(super) fn member(&self, group: u32, bit: usize) -> (u32, Precedence) {
+        self.members[group as usize * 64 + bit]
+    }
+
+    /// How many tuples have a better rule than this one, or have it.
+    pub(super) fn better(&self, winner: Option<Precedence>) -> usize {
+        match winner {
+            Some(winner) => self.best.partition_point(|best| *best >= winner),
+            None => self.best.len(),
         }
     }
 
@@ -280,93 +228,53 @@ impl Order {
         for search in searches.iter_mut() {
             search.found.clear();
             search.axes.clear();
-            search.by_axis.clear();
+            search.seen.clear();
+            search.opens.clear();
         }
         self.axes.iter().for_each(|axis| axis.walk(flows, searches));
     }
 
-    /// The tuples that the packet can be in, of one word of them, and their groups. Words come in order.
+    /// The groups that the packet can be in, of one word of them. Words come in order.
     #[inline]
     pub(super) fn open(&self, word: usize, search: &mut Search) {
-        let (words, rest) = (self.words(), self.tuples.len() - word * 64);
-        let mut open = if rest >= 64 { u64::MAX } else { (1 << rest) - 1 };
-        let mut start = 0;
-        for (axis, &(end, _)) in self.axes.iter().zip(&search.axes) {
-            let found = &search.found[start..end as usize];
-            let with = |&at: &u8| axis.with[usize::from(at) * words + word];
-            let of_axis = found.iter().map(with).fold(axis.none[word], |all, with| all | with);
-            search.by_axis.push(of_axis);
-            open &= of_axis;
-            start = end as usize;
+        let mut open = u64::MAX;
+        for (at, axis) in self.axes[..self.outside].iter().enumerate() {
+            open &= axis.open(word, search.found(at));
         }
-        search.open = open;
-        search.asked.clear();
+        open &= self.with_rules(word);
+        search.newest = search.seen.len();
         for bit in bits(open) {
-            let tuple = &self.tuples[word * 64 + bit];
-            // Its group is asked for the first of its tuples.
-            if open & tuple.earlier == 0 {
-                search.asked.push((tuple.group, bit as u8, 0));
+            let group = word * 64 + bit;
+            let open = self.groups[group].all;
+            search.seen.push(Seen { group: group as u32, hash: 0, asked: false, open, has: 0 });
+        }
+        let inside = self.axes.len() - self.outside;
+        search.opens.resize(search.seen.len() * inside, 0);
+        for (at, axis) in self.axes.iter().enumerate().skip(self.outside) {
+            let open = axis.open_of(&search.seen[search.newest..], search.found(at));
+            let opens = search.opens[search.newest * inside..].chunks_mut(inside.max(1));
+            for ((seen, opens), open) in
+                search.seen[search.newest..].iter_mut().zip(opens).zip(open)
+            {
+                seen.open &= open;
+                opens[at - self.outside] = open;
             }
         }
     }
 
-    /// Of a group's tuples, given by their bits there, those in a word of ranks.
+    /// The groups of a word that have rules.
     #[inline]
-    pub(super) fn of_group(&self, word: usize, group: u32, members: u64) -> u64 {
-        let ranks = &self.ranks[group as usize * 64..][..64];
-        bits(members).fold(0, |of_word, member| {
-            let rank = ranks[member] as usize;
-            if rank / 64 == word { of_word | 1 << (rank % 64) } else { of_word }
-        })
+    fn with_rules(&self, word: usize) -> u64 {
+        self.first[self.by_best.len() * self.words() + word]
     }
 
-    /// Adds the bits to the mask that show why the packet is in none of the first `ranks` tuples that were not looked at: of
-    /// the axes that exclude a tuple, the one that excludes most others with it for each bit that it takes.
-    pub(super) fn explain(&self, ranks: usize, search: &Search, mask: &mut Mask) {
-        let (axes, words) = (self.axes.len(), self.words());
-        let (mut known, mut lens) = ([0u8; Field::ALL.len()], [0; Field::ALL.len()]);
-        for (at, axis) in self.axes.iter().enumerate() {
-            known[at] = leading(mask, axis.field);
-            lens[at] = axis.lens_within(known[at], search.axes[at].1);
-        }
-        let mut bits = known;
-        for word in 0..ranks.div_ceil(64) {
-            let open = &search.by_axis[word * axes..][..axes];
-            let rest = ranks - word * 64;
-            let all = if rest >= 64 { u64::MAX } else { (1 << rest) - 1 };
-            // Those that an axis excludes by its known bits need no others.
-            let mut left = 0;
-            let mut free = 0;
-            for ((axis, open), lens) in self.axes.iter().zip(open).zip(lens) {
-                left |= !open;
-                free |= axis.up_to(lens, word, words) & !open;
-            }
-            left &= all & !free;
-            while left != 0 {
-                let rank = word * 64 + left.trailing_zeros() as usize;
-                let of_tuple = &self.lens[rank * axes..][..axes];
-                let bit = 1 << (rank % 64);
-                let (mut best, mut most) = (None, 0);
-                for at in (0..axes).filter(|at| open[*at] & bit == 0) {
-                    let (axis, shown) = (&self.axes[at], search.axes[at].1);
-                    let to = of_tuple[at].min(shown);
-                    let lens = axis.lens_within(to, shown);
-                    let gone = left & axis.up_to(lens, word, words) & !open[at];
-                    // What a bit more of the axis excludes of those that are left.
-                    let worth = gone.count_ones() * 256 / u32::from(to - bits[at]);
-                    if worth > most {
-                        (best, most) = (Some((at, to, lens, gone)), worth);
-                    }
-                }
-                let Some((at, to, of_axis, gone)) = best else { break };
-                (bits[at], lens[at]) = (to, of_axis);
-                left &= !gone;
-            }
-        }
-        for ((axis, bits), known) in self.axes.iter().zip(bits).zip(known) {
-            if bits > known {
-                *mask |= Mask::prefix(axis.field, bits.into());
-            }
-        }
+    /// The groups of a word that have a better rule than the winner, or have it.
+    #[inline]
+    pub(super) fn winning_groups(&self, word: usize, winner: Option<Precedence>) -> u64 {
+        let groups = match winner {
+            Some(winner) => self.by_best.partition_point(|best| *best >= winner),
+            None => self.by_best.len(),
+        };
+        self.first[groups * self.words() + word]
     }
 }

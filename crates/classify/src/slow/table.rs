@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use fibula_simd::prefetch_read;
 
+use super::ranges::Ranges;
 use super::words::Words;
-use crate::rules::{Precedence, Range, Rule};
+use crate::rules::{Precedence, Rule};
 use crate::{Flow, Mask};
 
 const NONE: u32 = u32::MAX;
@@ -14,27 +15,26 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     precedence: Precedence,
-    /// The number of its ranges, or [`NONE`].
+    /// The number of its list of ranges.
     ranges: u32,
     /// The next rule of the same key, or [`NONE`].
     next: u32,
 }
 
-/// A tuple of the tuple space: rules whose masks are equal.
+/// A tuple of the tuple space: rules whose masks are equal. What a search reads comes first, in one or two lines.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(super) struct Tuple {
-    mask: Mask,
-    /// Its group, and its number there.
-    group: (u32, u8),
-    words: Words,
     /// Hash and key number of each key, linearly probed. Empty slots have [`NONE`].
     slots: Vec<(u32, u32)>,
     /// A record for each key, one after the other: its masked words, and its first rule in two words.
     records: Vec<u64>,
+    words: Words,
     others: Vec<Entry>,
+    mask: Mask,
+    /// Its group, and its number there.
+    group: (u32, u8),
     free: Vec<u32>,
-    ranges: Vec<Box<[Range]>>,
-    free_ranges: Vec<u32>,
     all: BTreeSet<Precedence>,
 }
 
@@ -47,8 +47,6 @@ impl Tuple {
             records: Vec::new(),
             others: Vec::new(),
             free: Vec::new(),
-            ranges: Vec::new(),
-            free_ranges: Vec::new(),
             all: BTreeSet::new(),
             mask,
             group,
@@ -83,7 +81,6 @@ impl Tuple {
         self.slots.capacity() * 8
             + self.records.capacity() * 8
             + self.others.capacity() * entry
-            + self.ranges.iter().map(|ranges| 16 + size_of_val(&**ranges)).sum::<usize>()
             // Nodes of the standard library's tree are three quarters full.
             + self.all.len() * 11
     }
@@ -133,22 +130,10 @@ impl Tuple {
         }
     }
 
-    pub(super) fn insert(&mut self, rule: &Rule, precedence: Precedence) {
+    /// Adds a rule, whose list of ranges has this number.
+    pub(super) fn insert(&mut self, rule: &Rule, precedence: Precedence, ranges: u32) {
         self.all.insert(precedence);
         let flow = rule.mask_match().flow();
-        let ranges = match rule.ranges() {
-            [] => NONE,
-            ranges => match self.free_ranges.pop() {
-                Some(at) => {
-                    self.ranges[at as usize] = ranges.into();
-                    at
-                }
-                None => {
-                    self.ranges.push(ranges.into());
-                    (self.ranges.len() - 1) as u32
-                }
-            },
-        };
         let entry = Entry { precedence, ranges, next: NONE };
         let hash = self.words.hash(flow);
         let slot = self.slot(flow, hash);
@@ -201,8 +186,8 @@ impl Tuple {
         }
     }
 
-    /// Takes a rule out that is there.
-    pub(super) fn remove(&mut self, rule: &Rule, precedence: Precedence) {
+    /// Takes a rule out that is there; the number of its ranges.
+    pub(super) fn remove(&mut self, rule: &Rule, precedence: Precedence) -> u32 {
         self.all.remove(&precedence);
         let flow = *rule.mask_match().flow();
         let slot = self.slot(&flow, self.words.hash(&flow));
@@ -230,10 +215,7 @@ impl Tuple {
             self.free.push(at);
             entry
         };
-        if gone.ranges != NONE {
-            self.ranges[gone.ranges as usize] = Box::default();
-            self.free_ranges.push(gone.ranges);
-        }
+        gone.ranges
     }
 
     /// Closes the gaps in slots and keys: the last key takes the number of the one that goes.
@@ -295,27 +277,33 @@ impl Tuple {
 
     /// Hashes the packet, and asks for the line of its slot.
     #[inline]
-    pub(super) fn ask(&self, flow: &Flow) {
-        prefetch_read(&self.slots, self.words.hash(flow) as usize & (self.slots.len() - 1));
+    pub(super) fn ask(&self, flow: &Flow) -> u64 {
+        let hash = self.words.hash(flow);
+        prefetch_read(&self.slots, hash as usize & (self.slots.len() - 1));
+        hash
     }
 
-    /// Asks for the record that the slot most likely has.
+    /// Asks for the record of the slot, if it is the packet's.
     #[inline]
-    pub(super) fn fetch(&self, flow: &Flow) {
-        let slot = self.words.hash(flow) as usize & (self.slots.len() - 1);
-        prefetch_read(&self.records, self.slots[slot].1 as usize * self.stride());
+    pub(super) fn fetch(&self, hash: u64) {
+        let (signature, number) = self.slots[hash as usize & (self.slots.len() - 1)];
+        if signature == (hash >> 32) as u32 {
+            prefetch_read(&self.records, number as usize * self.stride());
+        }
     }
 
-    /// The rule that wins for a packet, if one does and wins against `best`. `bits` gets the bits of ranges that show it, if
-    /// the bits of the mask are known.
+    /// The rule that wins for a packet of this hash, if one does and wins against `best`. The mask has the tuple's
+    /// bits, and gets those of ranges that show it.
     #[inline]
     pub(super) fn probe(
         &self,
         flow: &Flow,
+        hash: u64,
         best: Option<Precedence>,
-        bits: &mut Mask,
+        all: &Ranges,
+        mask: &mut Mask,
     ) -> Option<Precedence> {
-        let number = self.slots[self.slot(flow, self.words.hash(flow))].1;
+        let number = self.slots[self.slot(flow, hash)].1;
         if number == NONE {
             return None;
         }
@@ -325,27 +313,10 @@ impl Tuple {
             if best.is_some_and(|best| precedence < best) {
                 return None;
             }
-            if ranges == NONE || within(&self.ranges[ranges as usize], flow, bits) {
+            if all.contain(ranges, flow, mask) {
                 return Some(precedence);
             }
             entry = *self.others.get(next as usize)?;
         }
     }
-}
-
-/// Whether the packet is in all ranges, and the bits that show it.
-fn within(ranges: &[Range], flow: &Flow, bits: &mut Mask) -> bool {
-    let mut shown = Mask::EMPTY;
-    for range in ranges {
-        let (len, inside) = range.bits_that_show(flow.get(range.field));
-        let mask = Mask::prefix(range.field, len);
-        if !inside {
-            // One range that it is not in is enough.
-            *bits |= mask;
-            return false;
-        }
-        shown |= mask;
-    }
-    *bits |= shown;
-    true
 }

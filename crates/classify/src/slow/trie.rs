@@ -16,6 +16,8 @@
 //!      10.1.2.0/24
 //! ```
 
+use std::collections::HashMap;
+
 use fibula_simd::prefetch_read;
 
 use super::TOGETHER;
@@ -32,6 +34,19 @@ struct Node<K> {
     /// Rules with this prefix.
     rules: u32,
     children: [u32; 2],
+    /// The groups that they are in: bit `n` is for all groups whose numbers are `n` modulo 64.
+    groups: u64,
+}
+
+/// The first part of a walk.
+#[derive(Clone, Debug, Default)]
+struct Top {
+    /// Lengths and groups of the prefixes that it finds.
+    found: Box<[(u8, u64)]>,
+    /// The node to go on with, or [`NONE`].
+    next: u32,
+    /// If it does not go on: how many bits show that there are no other lengths.
+    shown: u8,
 }
 
 /// Values of fields, aligned to the highest bit.
@@ -39,6 +54,10 @@ pub(super) trait Bits: Copy + Eq {
     fn common(self, other: Self) -> u8;
     fn bit(self, at: u8) -> usize;
     fn first(self, len: u8) -> Self;
+    /// The number that the first bits are, of which there are 1 to 16.
+    fn number(self, bits: u8) -> usize;
+    /// The other way round.
+    fn of_number(number: usize, bits: u8) -> Self;
 }
 
 macro_rules! bits {
@@ -56,6 +75,14 @@ macro_rules! bits {
             fn first(self, len: u8) -> Self {
                 if len == 0 { 0 } else { self & Self::MAX << (Self::BITS - u32::from(len)) }
             }
+            #[inline]
+            fn number(self, bits: u8) -> usize {
+                (self >> (Self::BITS - u32::from(bits))) as usize
+            }
+            #[inline]
+            fn of_number(number: usize, bits: u8) -> Self {
+                (number as Self) << (Self::BITS - u32::from(bits))
+            }
         }
     )* };
 }
@@ -67,20 +94,81 @@ bits!(u64, u128);
 pub(super) struct Trie<K> {
     nodes: Vec<Node<K>>,
     free: Vec<u32>,
+    /// What walks find in the first `top_bits` bits of a value, by these bits.
+    top: Vec<Top>,
+    top_bits: u8,
+    /// By node and bit of its groups, how many rules more than one it has there. Only changes look at it.
+    more: HashMap<(u32, u8), u32>,
 }
 
 impl<K: Bits + Default> Trie<K> {
-    pub(super) fn new() -> Self {
-        let root = Node { bits: K::default(), len: 0, rules: 0, children: [NONE; 2] };
-        Self { nodes: vec![root], free: Vec::new() }
+    /// Of values of so many bits. With `bulk`, nobody may walk before [`Trie::pack`], and prefixes come faster.
+    pub(super) fn new(bits: u32, bulk: bool) -> Self {
+        let root = Node { bits: K::default(), len: 0, rules: 0, children: [NONE; 2], groups: 0 };
+        let (nodes, free, more) = (vec![root], Vec::new(), HashMap::new());
+        let mut trie = Self { nodes, free, top: Vec::new(), top_bits: 0, more };
+        if !bulk {
+            trie.make_top(bits.min(8) as u8);
+        }
+        trie
+    }
+
+    fn make_top(&mut self, bits: u8) {
+        self.top_bits = bits;
+        self.top = vec![Top::default(); 1 << bits];
+        self.refresh(K::default(), 0);
+    }
+
+    /// Computes the tops anew of the values that agree with this one in the first bits.
+    fn refresh(&mut self, value: K, agree: u8) {
+        if self.top.is_empty() {
+            return;
+        }
+        let agree = agree.min(self.top_bits);
+        let first = value.first(agree).number(self.top_bits);
+        for number in first..first + (1 << (self.top_bits - agree)) {
+            self.top[number] = self.walk_top(K::of_number(number, self.top_bits));
+        }
+    }
+
+    fn walk_top(&self, value: K) -> Top {
+        let (mut found, mut at) = (Vec::new(), 0u32);
+        loop {
+            let node = &self.nodes[at as usize];
+            if node.len > self.top_bits {
+                // Whether it parts from the value is seen in its bits, most of which are not known here.
+                return Top { found: found.into(), next: at, shown: 0 };
+            }
+            let common = value.common(node.bits);
+            if common < node.len {
+                return Top { found: found.into(), next: NONE, shown: common + 1 };
+            }
+            if node.rules > 0 {
+                found.push((node.len, node.groups));
+            }
+            if node.children == [NONE; 2] {
+                return Top { found: found.into(), next: NONE, shown: node.len };
+            }
+            if node.len == self.top_bits {
+                // The next bit decides where it goes.
+                return Top { found: found.into(), next: at, shown: 0 };
+            }
+            match node.children[value.bit(node.len)] {
+                NONE => return Top { found: found.into(), next: NONE, shown: node.len + 1 },
+                child => at = child,
+            }
+        }
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.nodes.capacity() * size_of::<Node<K>>() + self.free.capacity() * 4
+        self.nodes.capacity() * size_of::<Node<K>>()
+            + self.free.capacity() * 4
+            + self.top.iter().map(|top| size_of::<Top>() + size_of_val(&*top.found)).sum::<usize>()
+            + self.more.capacity() * 13
     }
 
     fn node(&mut self, bits: K, len: u8) -> u32 {
-        let node = Node { bits: bits.first(len), len, rules: 0, children: [NONE; 2] };
+        let node = Node { bits: bits.first(len), len, rules: 0, children: [NONE; 2], groups: 0 };
         match self.free.pop() {
             Some(at) => {
                 self.nodes[at as usize] = node;
@@ -93,28 +181,42 @@ impl<K: Bits + Default> Trie<K> {
         }
     }
 
-    /// One rule more has the first `len` bits of the value.
-    pub(super) fn insert(&mut self, bits: K, len: u8) {
-        let mut at = 0u32;
+    /// One rule more has the first `len` bits of the value, of a group with this bit.
+    pub(super) fn insert(&mut self, bits: K, len: u8, group: u8) {
+        let (at, agree) = self.make(bits, len);
+        let node = &mut self.nodes[at as usize];
+        node.rules += 1;
+        if node.groups >> group & 1 == 1 {
+            *self.more.entry((at, group)).or_default() += 1;
+        }
+        node.groups |= 1 << group;
+        if agree < len || len <= self.top_bits {
+            self.refresh(bits, agree.min(len));
+        }
+    }
+
+    /// The node of a prefix, which is made if it is not there. Walks of values that agree with it in less bits than the second
+    /// number are what they were.
+    fn make(&mut self, bits: K, len: u8) -> (u32, u8) {
+        let (mut at, mut agree) = (0u32, u8::MAX);
         loop {
             let node = &self.nodes[at as usize];
             if node.len == len {
-                self.nodes[at as usize].rules += 1;
-                return;
+                return (at, agree.min(len));
             }
             let side = bits.bit(node.len);
             let child = node.children[side];
             if child == NONE {
-                let leaf = self.node(bits, len);
-                self.nodes[leaf as usize].rules = 1;
+                let (leaf, above) = (self.node(bits, len), self.nodes[at as usize].len);
                 self.nodes[at as usize].children[side] = leaf;
-                return;
+                return (leaf, agree.min(above));
             }
             let (under, under_len) =
                 (self.nodes[child as usize].bits, self.nodes[child as usize].len);
             let common = bits.common(under).min(len).min(under_len);
             if common < under_len {
                 // The new node, or the place where the two part, goes between.
+                agree = agree.min(self.nodes[at as usize].len);
                 let fork = self.node(bits, common);
                 self.nodes[fork as usize].children[under.bit(common)] = child;
                 self.nodes[at as usize].children[side] = fork;
@@ -126,7 +228,7 @@ impl<K: Bits + Default> Trie<K> {
     }
 
     /// One rule less has these bits. Nodes that nothing needs any more go.
-    pub(super) fn remove(&mut self, bits: K, len: u8) {
+    pub(super) fn remove(&mut self, bits: K, len: u8, group: u8) {
         let (mut at, mut above, mut grandparent) = (0u32, NONE, NONE);
         while self.nodes[at as usize].len < len {
             (grandparent, above) = (above, at);
@@ -134,8 +236,21 @@ impl<K: Bits + Default> Trie<K> {
         }
         let node = &mut self.nodes[at as usize];
         node.rules -= 1;
-        if node.rules == 0 && self.splice(at, above) && above != NONE {
+        match self.more.get_mut(&(at, group)) {
+            Some(1) => {
+                self.more.remove(&(at, group));
+            }
+            Some(more) => *more -= 1,
+            None => node.groups &= !(1 << group),
+        }
+        let is_gone = node.rules == 0;
+        if is_gone && self.splice(at, above) && above != NONE {
             self.splice(above, grandparent);
+        }
+        if is_gone || len <= self.top_bits {
+            // The node above may be gone as well.
+            let agree = if grandparent == NONE { 0 } else { self.nodes[grandparent as usize].len };
+            self.refresh(bits, agree.min(len));
         }
     }
 
@@ -155,7 +270,7 @@ impl<K: Bits + Default> Trie<K> {
 
     /// Lays the nodes out so that walks touch few cache lines: the top level by level, since all walks pass it, and below it
     /// each child behind its parent.
-    pub(super) fn pack(&mut self) {
+    pub(super) fn pack(&mut self, width: u8) {
         const TOP: u8 = 10;
         let (mut order, mut below) = (vec![0u32], Vec::new());
         let mut at = 0;
@@ -182,16 +297,40 @@ impl<K: Bits + Default> Trie<K> {
             Node { children: node.children.map(moved), ..*node }
         };
         self.nodes = order.iter().map(node).collect();
+        let moved = |((node, group), more)| ((place[node as usize], group), more);
+        self.more = std::mem::take(&mut self.more).into_iter().map(moved).collect();
         self.free.clear();
+        // A quarter of the nodes, so that tops are few beside them, and stay in the second-level cache.
+        let bits = self.nodes.len().ilog2().saturating_sub(2).clamp(8, 10) as u8;
+        self.make_top(bits.min(width));
     }
 
     /// Walks down with several values at once, at most [`TOGETHER`]: each step of one waits for memory while the others take theirs.
-    /// Calls `found` with the number of a value and the length of each prefix that it has, shortest first; `shown` gets how many
+    /// Calls `found` with the number of a value, and length and groups of each prefix that it has, shortest first; `shown` gets how many
     /// bits of each value show that it has no others.
     #[inline]
-    pub(super) fn walk(&self, values: &[K], shown: &mut [u8], mut found: impl FnMut(usize, u8)) {
+    pub(super) fn walk(
+        &self,
+        values: &[K],
+        shown: &mut [u8],
+        mut found: impl FnMut(usize, u8, u64),
+    ) {
         let mut at = [0u32; TOGETHER];
-        let mut walking = (1u32 << values.len()) - 1;
+        let mut walking = 0u32;
+        for (number, value) in values.iter().enumerate() {
+            let top = &self.top[value.number(self.top_bits)];
+            for &(len, groups) in &top.found {
+                found(number, len, groups);
+            }
+            match top.next {
+                NONE => shown[number] = top.shown,
+                next => {
+                    prefetch_read(&self.nodes, next as usize);
+                    at[number] = next;
+                    walking |= 1 << number;
+                }
+            }
+        }
         while walking != 0 {
             let mut round = walking;
             while round != 0 {
@@ -202,8 +341,9 @@ impl<K: Bits + Default> Trie<K> {
                 let end = if common < node.len {
                     Some(common + 1)
                 } else {
-                    if node.rules > 0 {
-                        found(number, node.len);
+                    // The top has found those of its bits.
+                    if node.rules > 0 && node.len > self.top_bits {
+                        found(number, node.len, node.groups);
                     }
                     match node.children {
                         [NONE, NONE] => Some(node.len),
@@ -234,8 +374,8 @@ mod tests {
     /// the bits show it, and one less does not.
     #[test]
     fn walks_find_what_is_there() {
-        let mut trie = Trie::<u64>::new();
-        let mut there: Vec<(u64, u8)> = Vec::new();
+        let mut trie = Trie::<u64>::new(64, false);
+        let mut there: Vec<(u64, u8, u8)> = Vec::new();
         let mut state = 1u64;
         for step in 0..2000 {
             state = state
@@ -244,41 +384,49 @@ mod tests {
             let len = (state >> 60) as u8 % 6 + 1;
             let bits = (state << 9).first(len);
             if (step / 200) % 2 == 0 || there.is_empty() {
-                trie.insert(bits, len);
-                there.push((bits, len));
+                let group = (state >> 20) as u8 % 3;
+                trie.insert(bits, len, group);
+                there.push((bits, len, group));
             } else {
-                let (bits, len) = there.swap_remove((state >> 33) as usize % there.len());
-                trie.remove(bits, len);
+                let (bits, len, group) = there.swap_remove((state >> 33) as usize % there.len());
+                trie.remove(bits, len, group);
             }
             if step % 150 == 0 {
-                trie.pack();
+                trie.pack(64);
             }
-            if step % 7 == 0 {
+            if step % 3 == 0 {
                 (0..64).for_each(|value| check(&trie, &there, value << 58));
             }
         }
-        for (bits, len) in there.drain(..) {
-            trie.remove(bits, len);
+        for (bits, len, group) in there.drain(..) {
+            trie.remove(bits, len, group);
         }
+        assert!(trie.more.is_empty(), "counts are left over");
         assert_eq!(trie.nodes.len() - trie.free.len(), 1, "nodes are left over");
         assert_eq!(walk(&trie, 7), (0, vec![]));
     }
 
-    fn walk<K: Bits + Default>(trie: &Trie<K>, value: K) -> (u8, Vec<u8>) {
+    /// What shows it, and the lengths with their groups.
+    fn walk<K: Bits + Default>(trie: &Trie<K>, value: K) -> (u8, Vec<(u8, u64)>) {
         // Among others, which go other ways.
         let (values, mut shown) = ([K::default(), value, value], [0; 3]);
         let mut lens = [Vec::new(), Vec::new(), Vec::new()];
-        trie.walk(&values, &mut shown, |number, len| lens[number].push(len));
+        trie.walk(&values, &mut shown, |number, len, groups| lens[number].push((len, groups)));
         let [_, lens, again] = lens;
         assert_eq!((lens.as_slice(), shown[1]), (again.as_slice(), shown[2]));
         (shown[1], lens)
     }
 
-    fn check(trie: &Trie<u64>, there: &[(u64, u8)], value: u64) {
-        let (shown, lens) = walk(trie, value);
+    fn check(trie: &Trie<u64>, there: &[(u64, u8, u8)], value: u64) {
+        let (shown, found) = walk(trie, value);
+        for (len, groups) in &found {
+            let same = there.iter().filter(|at| at.1 == *len && at.0 == value.first(*len));
+            assert_eq!(*groups, same.fold(0, |all, at| all | 1 << at.2), "{value:b} {len}");
+        }
+        let lens: Vec<u8> = found.into_iter().map(|(len, _)| len).collect();
         let of = |value: u64| {
-            let has = |&&(bits, len): &&(u64, u8)| value.first(len) == bits;
-            let mut lens: Vec<u8> = there.iter().filter(has).map(|(_, len)| *len).collect();
+            let has = |&&(bits, len, _): &&(u64, u8, u8)| value.first(len) == bits;
+            let mut lens: Vec<u8> = there.iter().filter(has).map(|(_, len, _)| *len).collect();
             lens.sort_unstable();
             lens.dedup();
             lens
@@ -298,13 +446,13 @@ mod tests {
 
     #[test]
     fn ends_of_the_widest_fields() {
-        let mut trie = Trie::<u128>::new();
+        let mut trie = Trie::<u128>::new(128, false);
         for value in [0, u128::MAX] {
-            trie.insert(value, 128);
-            assert_eq!(walk(&trie, value), (128, vec![128]));
+            trie.insert(value, 128, 63);
+            assert_eq!(walk(&trie, value), (128, vec![(128, 1 << 63)]));
         }
         assert_eq!(walk(&trie, u128::MAX - 1), (128, vec![]));
-        trie.remove(u128::MAX, 128);
+        trie.remove(u128::MAX, 128, 63);
         assert_eq!(walk(&trie, u128::MAX), (1, vec![]));
     }
 }

@@ -2,18 +2,22 @@
 
 use crate::{Flow, Mask, WORDS};
 
-/// Words of a mask that are not 0, with their places. They lie in the structure itself: a search reads those of many masks.
+/// Words of a mask that are not 0, with their places. They lie in the structure itself, and close: a search reads those of many
+/// masks.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(super) struct Words {
-    len: usize,
-    words: [(usize, u64); WORDS],
+    len: u8,
+    places: [u8; WORDS],
+    masks: [u64; WORDS],
 }
 
 impl Words {
     pub(super) fn of(mask: &Mask) -> Self {
-        let mut all = Self { len: 0, words: [(0, 0); WORDS] };
+        let mut all = Self { len: 0, places: [0; WORDS], masks: [0; WORDS] };
         for (at, word) in mask.words().iter().enumerate().filter(|(_, word)| **word != 0) {
-            all.words[all.len] = (at, *word);
+            all.places[usize::from(all.len)] = at as u8;
+            all.masks[usize::from(all.len)] = *word;
             all.len += 1;
         }
         all
@@ -21,11 +25,14 @@ impl Words {
 
     #[inline]
     pub(super) fn iter(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
-        self.words[..self.len].iter().copied()
+        let len = self.len().min(WORDS);
+        let places = self.places[..len].iter().map(|at| usize::from(*at));
+        places.zip(self.masks[..len].iter().copied())
     }
 
+    #[inline]
     pub(super) fn len(&self) -> usize {
-        self.len
+        usize::from(self.len)
     }
 
     #[inline]

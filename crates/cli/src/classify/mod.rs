@@ -3,6 +3,7 @@
 mod explain;
 mod five;
 mod packets;
+mod parquet;
 mod report;
 
 use std::io::{BufReader, Write as _};
@@ -23,6 +24,7 @@ const EXAMPLES: &str = "\
 Examples:
   fibula classify rules.txt capture.pcapng > hits.csv
   fibula classify rules.txt flows.csv -o hits.csv
+  fibula classify rules.txt flows.parquet -o hits.parquet
   fibula classify --summary acl1.filters capture.pcap
   iptables-save | fibula classify --chain INPUT - capture.pcap --json
   fibula classify rules.txt --explain 10.0.0.1,192.0.2.7,tcp,40000,22
@@ -35,8 +37,8 @@ Rules, one a line; the first that matches wins, unless a later one has a larger 
 Also read: filters of ClassBench, what iptables-save and nft list ruleset write (one chain of it), prefix lists. A text with
 something that rules cannot express is refused, and the line named. docs/classify.md has all of the syntax.
 
-Packets: a capture (pcap, pcapng), or CSV with the columns src, dst, protocol, src_port and dst_port, which the first row names
-in any order among others. Each row of the output has the line of the rule in its file, its action and its label.
+Packets: a capture (pcap, pcapng), or CSV or Parquet with the columns src, dst, protocol, src_port and dst_port, in any order among
+others. In Parquet, addresses are text, bytes, or numbers for IPv4. Each row of the output has the line of the rule in its file, its action and its label.
 
 Exit codes: 0 done; 1 with --explain, no rule matches; 2 wrong usage, or input or output failed.";
 
@@ -47,7 +49,7 @@ pub struct Args {
     /// The rules; - for standard input
     #[arg(value_name = "RULES")]
     rules: PathBuf,
-    /// The packets: a capture or CSV; - for standard input
+    /// The packets: a capture, CSV or Parquet; - for standard input
     #[arg(value_name = "CAPTURE|FLOWS", required_unless_present = "explain")]
     packets: Option<PathBuf>,
     /// Format of the rules: rules, classbench, iptables, nftables, prefixes (default: told from the content)
@@ -62,7 +64,7 @@ pub struct Args {
     /// What happens to packets of a prefix list where it does not say
     #[arg(long, value_name = "drop|allow", default_value = "drop")]
     action: Listed,
-    /// Where to write, - for standard output
+    /// Where to write, - for standard output; a name that ends in .parquet gets all columns of a Parquet file and the rules'
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     output: PathBuf,
     /// Only count: packets and bytes of each rule that was hit
@@ -126,13 +128,18 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         unmatched_bytes: 0,
         found: Vec::new(),
         out: None,
+        collects: false,
+        collected: Vec::new(),
         spent: Duration::ZERO,
     };
     let path = args.packets.as_deref().unwrap_or(std::path::Path::new("-"));
-    if !counts_only {
+    let to_parquet = args.output.extension().is_some_and(|end| end == "parquet") && !counts_only;
+    hits.collects = to_parquet;
+    if !counts_only && !to_parquet {
         hits.out = Some(Output::create(&args.output)?);
     }
-    let said = packets::each(path, &mut hits)?;
+    let parquet = to_parquet.then_some(args.output.as_path());
+    let said = packets::each(path, &mut hits, parquet)?;
     hits.flush()?;
     if let Some(out) = hits.out.take() {
         out.finish()?;
@@ -180,6 +187,9 @@ struct Hits {
     bytes: Vec<u64>,
     unmatched_bytes: u64,
     out: Option<Output>,
+    /// Whether what was found is kept for somebody who writes it.
+    collects: bool,
+    collected: Vec<Option<RuleId>>,
     /// What classifying took, without reading and writing.
     spent: Duration,
 }
@@ -216,6 +226,9 @@ impl Hits {
         let began = Instant::now();
         self.classifier.classify(0, &self.batch, &mut self.found);
         self.spent += began.elapsed();
+        if self.collects {
+            self.collected.extend(&self.found);
+        }
         self.batch.clear();
         for ((row, length), found) in self.rows.drain(..).zip(&self.found) {
             match found {

@@ -1,8 +1,9 @@
-//! Packets from captures and from CSV.
+//! Packets from captures and from CSV; Parquet is read elsewhere.
 
 use std::io::{BufRead, Read, Write as _};
 use std::path::Path;
 
+use fibula_annotate::ParquetRows;
 use fibula_capture::{Container, Step};
 use fibula_classify::{Field, Flow};
 use fibula_packet::{Frame, LinkType};
@@ -21,10 +22,25 @@ pub struct Said {
     pub first_damage: Option<String>,
 }
 
-/// Classifies all packets of a file.
-pub fn each(path: &Path, hits: &mut Hits) -> Result<Said, Failure> {
+/// Classifies all packets of a file. The rows of Parquet go to `parquet` with the rules' columns, if it is given.
+pub fn each(path: &Path, hits: &mut Hits, parquet: Option<&Path>) -> Result<Said, Failure> {
     let mut data = super::open(path)?;
     let head = data.fill_buf().map_err(|error| Failure::io(path.display(), &error))?;
+    if head.starts_with(ParquetRows::MAGIC) {
+        if path.as_os_str() == "-" {
+            return Err(Failure::new(
+                "Parquet is not read in order: it cannot come from standard input",
+            )
+            .hint("name the file"));
+        }
+        return super::parquet::rows(path, hits, parquet);
+    }
+    if let Some(to) = parquet {
+        let what = format_args!("{}: Parquet is written of Parquet alone", to.display());
+        return Err(
+            Failure::new(what).hint("other packets become CSV: give the output another name")
+        );
+    }
     match Container::recognise(head) {
         Some(container) => capture(path, data, container, hits),
         None => rows(path, data, hits),
@@ -37,7 +53,7 @@ fn capture(
     mut container: Container,
     hits: &mut Hits,
 ) -> Result<Said, Failure> {
-    hits.line(format!("packet,src,dst,protocol,src_port,dst_port,{COLUMNS}\n").as_bytes())?;
+    hits.line(format!("packet,{COLUMNS_OF_FLOWS},{COLUMNS}\n").as_bytes())?;
     let (mut said, mut number, mut offset) = (Said::default(), 0u64, 0u64);
     let (mut buffer, mut start, mut first, mut ended) = (Vec::new(), 0, true, false);
     loop {
@@ -96,7 +112,10 @@ impl Said {
     }
 }
 
-fn write_flow(row: &mut Vec<u8>, number: u64, flow: &Flow) {
+/// The columns that it writes behind the number.
+pub(super) const COLUMNS_OF_FLOWS: &str = "src,dst,protocol,src_port,dst_port";
+
+pub(super) fn write_flow(row: &mut Vec<u8>, number: u64, flow: &Flow) {
     use std::net::{Ipv4Addr, Ipv6Addr};
     // Writing to memory does not fail.
     let _ = write!(row, "{number},");
@@ -185,7 +204,7 @@ fn rows(path: &Path, mut data: impl BufRead, hits: &mut Hits) -> Result<Said, Fa
 }
 
 /// Where the five columns are. The ports may be missing.
-fn columns(names: &[&str]) -> Result<[Option<usize>; 5], String> {
+pub(super) fn columns(names: &[&str]) -> Result<[Option<usize>; 5], String> {
     let place = |known: &&[&str]| {
         names.iter().position(|name| {
             known.iter().any(|known| known.eq_ignore_ascii_case(name.trim().trim_matches('"')))

@@ -11,6 +11,7 @@ use fibula_router::port::xdp::{FastCounts, Sent, Why};
 use fibula_server::MetricsText;
 use serde_json::{Map, Value as Json, json};
 
+use super::rules::Counted as Rule;
 use crate::failure::Failure;
 
 /// Everything that was counted at one moment.
@@ -19,6 +20,8 @@ pub struct Counted {
     pub control: ControlFigures,
     /// What the programs of xdp ports counted, which is part of no other count.
     pub fast: Option<FastCounts>,
+    /// What rules counted, if there are some.
+    pub rules: Option<Vec<Rule>>,
 }
 
 /// Packets and bytes of both families.
@@ -112,7 +115,29 @@ impl Counted {
         self.of_ports(text);
         self.of_packets(text);
         self.of_fast(text);
+        self.of_rules(text);
         self.of_control(text);
+    }
+
+    /// Rules without packets are left out: a file may have many.
+    fn rules(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.iter().flatten().filter(|rule| rule.packets > 0)
+    }
+
+    fn of_rules(&self, text: &mut MetricsText) {
+        if self.rules.is_none() {
+            return;
+        }
+        for (name, help, which) in [
+            ("router_rule_packets_total", "Packets by the rule that they hit.", 0),
+            ("router_rule_bytes_total", "Bytes of frames by the rule that they hit.", 1),
+        ] {
+            text.head(name, "counter", help);
+            for Rule { line, rule, packets, bytes } in self.rules() {
+                let labels = [("line", &*line.to_string()), ("rule", rule)];
+                text.sample(name, &labels, [packets, bytes][which]);
+            }
+        }
     }
 
     fn of_ports(&self, text: &mut MetricsText) {
@@ -266,6 +291,11 @@ impl Counted {
                 }
             }
         }
+        for Rule { line, rule, packets, bytes } in self.rules() {
+            let (packets, bytes) = (grouped(*packets), grouped(*bytes));
+            let what = if *line == 0 { "no rule".to_owned() } else { format!("rule {line}") };
+            writeln!(out, "{what:>20}  {packets} packets {bytes} bytes  {rule}")?;
+        }
         for loss in Loss::ALL.into_iter().filter(|loss| self.packets.lost(*loss) > 0) {
             writeln!(out, "{:>20}  {}", loss.name(), grouped(self.packets.lost(loss)))?;
         }
@@ -323,11 +353,13 @@ impl Counted {
             .map(|loss| (loss.name().to_owned(), self.packets.lost(loss).into()))
             .collect();
         let latency = |quantile| self.latency(quantile).as_nanos() as u64;
+        let rule = |Rule { line, rule, packets, bytes }: &Rule| json!({ "line": line, "rule": rule, "packets": packets, "bytes": bytes });
         json!({
             "seconds": time.as_secs_f64(),
             "ports": self.ports().iter().map(port).collect::<Vec<_>>(),
             "fast": self.fast_json(),
             "reasons": reasons,
+            "rules": self.rules().map(rule).collect::<Vec<_>>(),
             "lost": losses,
             "workers": self.packets.workers.iter().map(worker).collect::<Vec<_>>(),
             "latency_ns": { "p50": latency(0.5), "p99": latency(0.99), "p999": latency(0.999), "max": latency(1.0) },

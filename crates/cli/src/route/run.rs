@@ -2,8 +2,8 @@
 
 use std::io::Write as _;
 use std::net::Ipv4Addr;
-use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ use fibula_router::port::xdp::FastPath;
 use fibula_router::port::{Port, Queue, afpacket, afxdp, memory, pcap, tap};
 use fibula_router::{Pipeline, PipelineOptions, Pool};
 use fibula_server::{MetricsText, MoreMetrics, Server};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tracing::{info, warn};
 
@@ -30,6 +30,7 @@ use super::fast;
 use super::kind::{Kind, interface_of};
 use super::port::PortConfig;
 use super::report::Counted;
+use super::rules::Book;
 use super::tables::Tables;
 use crate::failure::{Failure, Outcome};
 use crate::output::stdout;
@@ -37,7 +38,9 @@ use crate::serve::{run as serve, sources};
 
 /// Forwards until a signal ends it, or nothing will ever come in again.
 pub fn run(args: &Args, config: &Config) -> Result<Outcome, Failure> {
-    let mut signals = Signals::new([SIGINT, SIGTERM])
+    // Without rules there is nothing to read again.
+    let reloads = config.router.rules.as_ref().map(|_| SIGHUP);
+    let mut signals = Signals::new([SIGINT, SIGTERM].into_iter().chain(reloads))
         .map_err(|error| Failure::io("cannot wait for signals", &error))?;
     let front = dpdk::start(config)?;
     let pool = Pool::with_front(config.pipeline.slots, config.slot_bytes(), front);
@@ -62,9 +65,12 @@ pub fn run(args: &Args, config: &Config) -> Result<Outcome, Failure> {
         let core = core.map_or("any core".to_owned(), |core| format!("core {core}"));
         info!("{worker}: {core}");
     }
+    let book: Arc<OnceLock<Book>> = Arc::default();
     let counted = {
         let (handle, control, fast) = (handle.clone(), Arc::clone(&control), fast.clone());
+        let book = Arc::clone(&book);
         move || Counted {
+            rules: book.get().map(Book::counted),
             packets: handle.snapshot(),
             control: control.figures(),
             fast: fast::counts(fast.as_ref()),
@@ -94,17 +100,25 @@ pub fn run(args: &Args, config: &Config) -> Result<Outcome, Failure> {
     if let (Some(seconds), Some(live)) = (args.wait, &live) {
         wait(&board, live, Duration::from_secs(seconds))?;
     }
-    let stages = tables.stages(config, &control, pipeline.lookups())?;
+    let (stages, made) = tables.stages(config, &control, pipeline.lookups())?;
+    // It is empty: this is the only place where it gets something.
+    let _ = made.map(|made| book.set(made));
     let publisher =
         fast.as_ref().map(|fast| fast::publish(config, &control, &tables, fast)).transpose()?;
     let (signalled, (ended, end)) = (signals.handle(), mpsc::channel::<()>());
     let began = Instant::now();
     let resolver = control.resolver();
     let ran = thread::scope(|scope| {
-        let stop = handle.clone();
+        let (stop, book) = (handle.clone(), Arc::clone(&book));
         scope.spawn(move || {
-            if let Some(signal) = signals.forever().next() {
-                info!("ends: signal {signal}");
+            for signal in signals.forever() {
+                match book.get() {
+                    Some(book) if signal == SIGHUP => book.reload(),
+                    _ => {
+                        info!("ends: signal {signal}");
+                        break;
+                    }
+                }
             }
             stop.stop();
         });
@@ -133,8 +147,9 @@ pub fn run(args: &Args, config: &Config) -> Result<Outcome, Failure> {
     drop(publisher);
     let packets: Snapshot = ran.map_err(Failure::new)?;
     let mut out = stdout();
-    let fast = fast::counts(fast.as_ref());
-    Counted { packets, control: control.figures(), fast }.print(&mut out, time, args.json)?;
+    let (fast, rules) = (fast::counts(fast.as_ref()), book.get().map(Book::counted));
+    Counted { packets, control: control.figures(), fast, rules }
+        .print(&mut out, time, args.json)?;
     out.flush()?;
     fed.map(|()| Outcome::Done)
 }

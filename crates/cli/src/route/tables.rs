@@ -15,7 +15,7 @@ use tracing::info;
 use super::Args;
 use super::config::Config;
 use super::fast::hash_seed;
-use super::rules;
+use super::rules::{self, Book};
 use crate::failure::Failure;
 use crate::serve::run as serve;
 use crate::source::Source;
@@ -50,13 +50,13 @@ impl Tables {
         }
     }
 
-    /// One for each thread that looks up.
+    /// One for each thread that looks up, and the book of their rules.
     pub fn stages(
         &self,
         config: &Config,
         control: &Control,
         count: usize,
-    ) -> Result<Vec<Box<dyn Stage>>, Failure> {
+    ) -> Result<(Vec<Box<dyn Stage>>, Option<Book>), Failure> {
         let forward = ForwardOptions {
             icmp: config.pipeline.icmp,
             icmp_rate: config.pipeline.icmp_rate,
@@ -65,24 +65,54 @@ impl Tables {
         };
         let forwarder = || Forwarder::new(forward.clone());
         let rules = rules::read(config)?;
+        let Some(rules) = rules else {
+            let stages = self.without_rules(config, control, count, &forwarder)?;
+            return Ok((stages, None));
+        };
         match self {
             Self::Live(live, _) => {
                 let (mut vrfs, by_port) = of_ports(config, live);
-                if let Some(rules) = &rules {
-                    rules::add_vrfs(rules, live, &mut vrfs);
-                }
-                let number = |name: &str| vrfs.iter().position(|vrf| *vrf == live.vrf(name));
+                rules::add_vrfs(&rules, live, &mut vrfs);
+                let (known, names) = (vrfs.clone(), Arc::clone(live));
+                let number = move |name: &str| known.iter().position(|vrf| *vrf == names.vrf(name));
+                let (book, policies) =
+                    Book::open(config, rules, &by_port, Box::new(number), count)?;
+                let stage = |policy| -> Result<Box<dyn Stage>, Failure> {
+                    let views = |vrf: &Vrf| control.views(live, *vrf).map_err(Failure::new);
+                    let tables: Vec<_> = vrfs.iter().map(views).collect::<Result<_, _>>()?;
+                    Ok(Box::new(Guided::new(tables, policy, forwarder())))
+                };
+                Ok((policies.into_iter().map(stage).collect::<Result<_, _>>()?, Some(book)))
+            }
+            Self::Static(fib, next_hops) => {
+                let views =
+                    control.static_views(fib, next_hops.iter().cloned()).map_err(Failure::new)?;
+                let (book, policies) = Book::open(config, rules, &[], Box::new(|_| None), count)?;
+                let stage = |policy| -> Box<dyn Stage> {
+                    Box::new(Guided::new([views.clone()], policy, forwarder()))
+                };
+                Ok((policies.into_iter().map(stage).collect(), Some(book)))
+            }
+        }
+    }
+
+    fn without_rules(
+        &self,
+        config: &Config,
+        control: &Control,
+        count: usize,
+        forwarder: &dyn Fn() -> Forwarder,
+    ) -> Result<Vec<Box<dyn Stage>>, Failure> {
+        match self {
+            Self::Live(live, _) => {
+                let (vrfs, by_port) = of_ports(config, live);
                 let stage = |_| -> Result<Box<dyn Stage>, Failure> {
                     let views = |vrf: &Vrf| control.views(live, *vrf).map_err(Failure::new);
-                    Ok(match (&rules, &vrfs[..]) {
-                        (None, [only]) => Box::new(Routing::new(views(only)?, forwarder())),
-                        (rules, several) => {
+                    Ok(match &vrfs[..] {
+                        [only] => Box::new(Routing::new(views(only)?, forwarder())),
+                        several => {
                             let tables: Vec<_> =
                                 several.iter().map(views).collect::<Result<_, _>>()?;
-                            if let Some(rules) = rules {
-                                let policy = rules::policy(rules, &by_port, number)?;
-                                return Ok(Box::new(Guided::new(tables, policy, forwarder())));
-                            }
                             let policy = TableByPort::new(by_port.clone());
                             Box::new(Guided::new(tables, policy, forwarder()))
                         }
@@ -93,16 +123,9 @@ impl Tables {
             Self::Static(fib, next_hops) => {
                 let views =
                     control.static_views(fib, next_hops.iter().cloned()).map_err(Failure::new)?;
-                let stage = |_| -> Result<Box<dyn Stage>, Failure> {
-                    Ok(match &rules {
-                        None => Box::new(Routing::new(views.clone(), forwarder())),
-                        Some(rules) => {
-                            let policy = rules::policy(rules, &[], |_| None)?;
-                            Box::new(Guided::new([views.clone()], policy, forwarder()))
-                        }
-                    })
-                };
-                (0..count).map(stage).collect()
+                let stage =
+                    |_| -> Box<dyn Stage> { Box::new(Routing::new(views.clone(), forwarder())) };
+                Ok((0..count).map(stage).collect())
             }
         }
     }

@@ -183,6 +183,109 @@ fn a_port_forwards_by_the_table_of_its_vrf() {
     assert_eq!(summary["reasons"]["no_route"], 1, "{summary:#}");
 }
 
+/// One port, and rules that name the table: what a rule sends to VRF 100 leaves by its routes.
+#[test]
+fn a_rule_names_the_table_of_a_vrf() {
+    let files = Files::new();
+    let (of_default, of_100) = ([2, 0, 0, 1, 0, 17], [2, 0, 0, 1, 0, 13]);
+    let frames: Vec<_> = ["100.67.1.1", "8.8.8.8", "100.67.9.9"]
+        .into_iter()
+        .zip(0..)
+        .map(|(to, number)| frame(ip(to), 0, 64, number))
+        .collect();
+    let input = files.with("in.pcap", capture(&frames));
+    let rules = files.with(
+        "rules.txt",
+        "dst 100.67.9.0/24 -> drop\ndst 100.67.0.0/16 -> vrf fpm/100 label tenant\nany -> allow\n",
+    );
+    let config = "[[fpm]]\nlisten = \"127.0.0.1:0\"\nquiet = \"300ms\"\n[pipeline]\nicmp = false\n";
+    let (config, out) = (files.with("route.toml", config), files.path("out.pcap"));
+    let ports = [
+        format!("pcap:{input}:"),
+        format!(
+            "pcap::{out},interface=11,address=10.9.0.1/24,neighbour=10.9.0.17=02:00:00:01:00:11,\
+             neighbour=10.9.0.13=02:00:00:01:00:0d"
+        ),
+    ];
+    let mut args = vec!["--config", &config, "--wait", "60", "--rules", &rules];
+    ports.iter().for_each(|port| args.extend(["--port", port]));
+    let router = Router::start(&args);
+    let listens = router.0.hear("fpm: listens on ");
+    let mut zebra = TcpStream::connect(listens).unwrap();
+    zebra.write_all(&until("loaded").0).unwrap();
+    let summary = router.end();
+    let mut sent = captured(&out);
+    sent.sort_by_key(|frame| frame.last().copied());
+    let wanted = [forwarded(&frames[0], 1, of_100), forwarded(&frames[1], 1, of_default)];
+    assert_eq!(sent, wanted, "{summary:#}");
+    let rules = summary["rules"].as_array().unwrap();
+    let counted: Vec<_> = rules.iter().map(|rule| (&rule["line"], &rule["packets"])).collect();
+    assert_eq!(counted, [(&1.into(), &1.into()), (&2.into(), &1.into()), (&3.into(), &1.into())]);
+    assert!(rules[1]["rule"].as_str().unwrap().ends_with("label \"tenant\""), "{summary:#}");
+    assert_eq!(rules[0]["bytes"], frames[2].len());
+}
+
+/// What metrics say.
+fn metrics(http: &str) -> String {
+    let mut stream = TcpStream::connect(http).expect("it answers");
+    write!(stream, "GET /metrics HTTP/1.0\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// SIGHUP has rules read again while packets come; a file with an error changes nothing.
+#[test]
+fn rules_are_read_again() {
+    let files = Files::new();
+    let (table, hops) =
+        (files.with("table.txt", "0.0.0.0/0 a\n"), files.with("hops.txt", "a port 1\n"));
+    let rules = files.with("rules.txt", "any -> drop\n");
+    let tables = ["--table", &table, "--next-hops", &hops, "--rules", &rules];
+    let ports = ["--port", "memory", "--port", "memory,address=1.0.0.1/4", "--shape", "fused:1"];
+    let router = Router::start(&[&tables[..], &ports, &["--http", "127.0.0.1:0"]].concat());
+    let http = router.0.hear("answering on http://");
+    let count = |line: u32, rule: &str| -> f64 {
+        let name = format!("fibula_router_rule_packets_total{{line=\"{line}\",rule=\"{rule}\"}} ");
+        let answer = metrics(&http);
+        answer.lines().find_map(|line| line.strip_prefix(&name)).map_or(0.0, |n| n.parse().unwrap())
+    };
+    let wait = |line, rule: &str, more: f64| {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let now = count(line, rule);
+            if now > more {
+                return now;
+            }
+            assert!(Instant::now() < until, "{}", metrics(&http));
+            thread::sleep(Duration::from_millis(5));
+        }
+    };
+    let first = wait(1, "any -> drop", 0.0);
+    files.with("rules.txt", "any -> drop\nany -> dorp\n");
+    router.0.signal("HUP");
+    let (level, said) = router.0.hear_at("the rules stay as they were: ");
+    assert_eq!(level.to_lowercase(), "warn");
+    assert!(said.contains("line 2, column 8: "), "{said}");
+    let second = wait(1, "any -> drop", first);
+
+    files.with("rules.txt", "# More.\ndst 0.0.0.0/1 -> drop\nany -> drop\n");
+    router.0.signal("HUP");
+    router.0.hear("packets are judged by 2 rules now");
+    wait(2, "dst 0.0.0.0/1 -> drop", 0.0);
+    // The rule is on another line now, and goes on with its count.
+    let third = wait(3, "any -> drop", second);
+    assert_eq!(count(1, "any -> drop"), 0.0);
+    router.0.signal("TERM");
+    let summary = router.end();
+    let rules = summary["rules"].as_array().unwrap();
+    let line = |rule: &Value| rule["line"].as_u64().unwrap();
+    assert_eq!(rules.iter().map(line).collect::<Vec<_>>(), [2, 3], "{summary:#}");
+    assert!(rules[1]["packets"].as_f64().unwrap() >= third, "{summary:#}");
+    let all: u64 = rules.iter().map(|rule| rule["packets"].as_u64().unwrap()).sum();
+    assert_eq!(summary["reasons"]["policy"], all, "{summary:#}");
+}
+
 #[test]
 fn metrics_count_packets_and_a_signal_ends_it() {
     let files = Files::new();
@@ -194,10 +297,7 @@ fn metrics_count_packets_and_a_signal_ends_it() {
     let http = router.0.hear("answering on http://");
     let until = Instant::now() + PATIENCE;
     loop {
-        let mut stream = TcpStream::connect(&http).expect("it answers");
-        write!(stream, "GET /metrics HTTP/1.0\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
+        let answer = metrics(&http);
         let value = |name: &str| -> f64 {
             let line = answer.lines().find(|line| line.starts_with(name));
             let line = line.unwrap_or_else(|| panic!("no {name}: {answer}"));

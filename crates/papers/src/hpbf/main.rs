@@ -1,6 +1,7 @@
 //! The experiments of the paper on AVX-512 in Open vSwitch (its sections 3.2 and 4.2), each as a CSV.
 #![forbid(unsafe_code)]
 
+mod ovs;
 mod sets;
 mod timing;
 
@@ -23,6 +24,7 @@ Examples:
   hpbf --figure 8 --csv hpbf-fig8.csv
   hpbf --figure 9 --tables 1,8,30 --batch 32,256
   hpbf --figure ovs
+  hpbf --figure ovs --export ovs-files
 
 Figures:
   table1  share of time of hashing, finding and comparing: 59 subtables of 2,000 megaflows, 30 for a packet
@@ -71,6 +73,9 @@ struct Args {
     /// Gigahertz of the machine's time stamp counter: adds its cycles for a packet to ovs
     #[arg(long, value_name = "GHZ")]
     ghz: Option<f64>,
+    /// ovs: write the megaflows and packets into this folder, as files for Open vSwitch, and measure nothing
+    #[arg(long, value_name = "FOLDER")]
+    export: Option<PathBuf>,
     /// Seed of megaflows and packets
     #[arg(long, value_name = "N", default_value = "1")]
     seed: u64,
@@ -117,7 +122,10 @@ fn measure(args: &Args) -> Result<bool, Failure> {
                 is_wrong |= lookups(args, &mut csv, 2 * usize::from(*tables) - 1, 2000, 1 << 14)?;
             }
         }
-        Figure::Ovs => is_wrong = lookups(args, &mut csv, 16, 115, 4096)?,
+        Figure::Ovs => match &args.export {
+            Some(folder) => ovs::write(folder, &args.set(16, 115, 4096))?,
+            None => is_wrong = lookups(args, &mut csv, 16, 115, 4096)?,
+        },
     }
     csv.finish()?;
     Ok(is_wrong)

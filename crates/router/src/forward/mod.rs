@@ -109,6 +109,7 @@ mod icmp;
 mod limit;
 mod policy;
 mod reason;
+mod rule_set;
 mod slow;
 
 use std::net::IpAddr;
@@ -128,6 +129,7 @@ pub(crate) use policy::Guide;
 pub use policy::{Policy, TableByPort, Verdict};
 use reason::Tally;
 pub use reason::{Counters, Reason};
+pub use rule_set::{RuleCounts, RuleSet, RulesHandle};
 
 /// The tables of one burst. Its owner pins them for as long as the burst lasts.
 #[derive(Clone, Copy)]

@@ -1,12 +1,12 @@
 //! Verdicts before the lookup: each packet becomes what the model of its table says, with its mark, or is dropped.
 
 use std::collections::{BTreeSet, HashMap};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fibula_classify::text::{self, RuleFormat, RuleOptions};
-use fibula_classify::{Action, Classifier, ClassifierOptions, Field, Flow, Table};
+use fibula_classify::{Action, Classifier, ClassifierOptions, Field, Flow, RuleId, Table};
 use fibula_packet::{Frame, LinkType};
-use fibula_router::forward::{ByRules, Policy, Reason, TableByPort, Verdict};
+use fibula_router::forward::{ByRules, Policy, Reason, RuleSet, TableByPort, Verdict};
 use fibula_router::pipeline::{Guided, Stage, Views};
 use fibula_router::{Forwarder, Outcome, Packet, Pool, View};
 use fibula_testkit::Rng;
@@ -204,4 +204,42 @@ any -> mark 9
     let named = text::read(b"any -> vrf blue", RuleFormat::Rules, &RuleOptions::default()).unwrap();
     let classifier = Classifier::new(named.rules, &ClassifierOptions::default());
     assert_eq!(ByRules::new(classifier, [], number).unwrap_err(), "numbers only");
+}
+
+/// Another thread gives a policy other rules: from the next burst on they judge, and each set has counts of its own.
+#[test]
+fn rules_are_replaced_between_bursts() {
+    let set = |text: &str| {
+        let read = text::read(text.as_bytes(), RuleFormat::Rules, &RuleOptions::default()).unwrap();
+        let classifier = Classifier::new(read.rules, &ClassifierOptions::default());
+        RuleSet::new(classifier, [0], |_| Err("no tables")).unwrap()
+    };
+    let pool = Pool::new(256, SLOT);
+    let mut rng = Rng::new(7);
+    let frames: Vec<_> = (0..100).map(|_| any(&mut rng)).collect();
+    let burst = fill(&pool, &frames);
+    let is_ip =
+        |packet: &&Packet<'_>| Frame::parse(LinkType::Ethernet, packet.bytes()).network().is_some();
+    let of_ip = burst.iter().filter(is_ip).count() as u64;
+    let bytes: usize = burst.iter().filter(is_ip).map(|packet| packet.bytes().len()).sum();
+    let mut policy = ByRules::from(set("any -> drop"));
+    let (handle, first) = (policy.handle(), policy.counts());
+    let judge = |policy: &mut ByRules| {
+        let mut verdicts = vec![Verdict::PASS; burst.len()];
+        policy.judge(Instant::now(), &burst, &mut verdicts);
+        verdicts.iter().filter(|verdict| **verdict == Verdict::Drop).count() as u64
+    };
+    assert_eq!(judge(&mut policy), of_ip);
+    handle.replace(set("any -> drop"));
+    handle.replace(set("tcp -> drop\nany -> allow"));
+    assert!(!handle.settle(Duration::from_millis(5)), "nobody has judged");
+    assert_eq!(policy.classifier().rules().len(), 1);
+    assert!(judge(&mut policy) < of_ip);
+    assert!(handle.settle(Duration::ZERO));
+    assert_eq!(policy.classifier().rules().len(), 2);
+    let second = policy.counts();
+    assert_eq!(first.of(Some(RuleId(0))), (of_ip, bytes as u64));
+    let sums = [Some(RuleId(0)), Some(RuleId(1)), None].map(|rule| second.of(rule).0);
+    assert_eq!((sums.iter().sum::<u64>(), sums[2]), (of_ip, 0));
+    assert_eq!(second.of(Some(RuleId(9))), (0, 0));
 }

@@ -1,7 +1,8 @@
 //! Sets of filters as those of ClassBench (Taylor and Turner, INFOCOM 2005), packets for them, and their oracle.
 //!
-//! ClassBench describes a real set by its statistics and makes sets of any size from them. So does this module, from
-//! tables of its own ([`Kind`]): shares of protocols, of pairs of port classes, of prefix lengths for each pair, and how
+//! ClassBench describes a real set by its statistics and makes sets of any size from them. So does this module. The tables of
+//! ACL are those of ClassBench's published parameter file `acl1`; those of FW and IPC follow what the paper says about such sets, not
+//! its files (`seeds.rs`). They are shares of protocols, of pairs of port classes, of prefix lengths for each pair, and how
 //! often addresses branch at each bit. Duplicates are left out, as ClassBench's filters are distinct.
 //!
 //! ```

@@ -1,0 +1,311 @@
+//! One set of rules for several threads.
+
+use std::fmt;
+use std::sync::PoisonError;
+
+use super::cached::{Cached, Slots};
+use super::{ClassifierCounts, ClassifierOptions, Megaflow};
+use crate::rules::Precedence;
+use crate::sync::{Arc, Mutex, MutexGuard, RwLock};
+use crate::{Batch, Cache, Flow, Form, Found, MISS, Mask, NoNumber, Reader};
+use crate::{Rule, RuleId, Rules, Scratch, SlowPath};
+
+/// A classifier whose rules may change while threads classify.
+///
+/// Each thread has a [`ClassifierReader`]. All share one cache of megaflows: what one thread learns the others know. A packet
+/// that the cache has is classified without a lock; for the others threads share the rules for reading, and take turns to
+/// put what they learned into the cache.
+///
+/// ```text
+///   reader ── batch ──► newest generation of the cache ──► megaflow: its rule
+///                          ▲           │ none
+///                  publish │           ▼
+///                       megaflows ◄── slow path, read by several ◄── insert, remove: by one, while nobody reads
+/// ```
+///
+/// **An answer was right at some time between the beginning and the end of the batch.** A change is over when
+/// [`insert`](Self::insert) or [`remove`](Self::remove) returns: batches that begin then have answers by the new rules.
+///
+/// ```
+/// use fibula_classify::{Action, Batch, Flow, Form, Rule, Rules, SharedClassifier};
+///
+/// let shared = SharedClassifier::new(Rules::new(), &Default::default());
+/// let mut reader = shared.reader();
+/// let thread = std::thread::spawn(move || {
+///     let mut batch = Batch::new(Form::default());
+///     batch.push(&Flow::default());
+///     let mut found = [None];
+///     while found == [None] {
+///         reader.classify(0, &batch, &mut found);
+///     }
+///     found[0]
+/// });
+/// let drop = shared.insert(Rule::new(Action::Drop)).unwrap();
+/// assert_eq!(thread.join().unwrap(), Some(drop));
+/// ```
+#[derive(Clone)]
+pub struct SharedClassifier {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    /// Held for reading from a packet's search to the end of what is learned from it: a megaflow that goes into the cache is
+    /// one of these rules.
+    state: RwLock<State>,
+    /// Taken behind `state`, never before it.
+    cached: Mutex<Cached>,
+    slots: Arc<Slots>,
+    /// What each reader counted. That of readers that went is added to the first.
+    tallies: Mutex<Vec<Arc<Mutex<Tally>>>>,
+    form: Form,
+    exact: bool,
+}
+
+struct State {
+    rules: Rules,
+    slow: SlowPath,
+}
+
+/// What a reader counted.
+#[derive(Default)]
+struct Tally {
+    packets: u64,
+    misses: u64,
+    hits: Vec<u64>,
+    unmatched: u64,
+}
+
+impl Tally {
+    fn count(&mut self, found: &[Option<RuleId>], misses: usize) {
+        self.packets += found.len() as u64;
+        self.misses += misses as u64;
+        for found in found {
+            let Some(rule) = found else {
+                self.unmatched += 1;
+                continue;
+            };
+            let rule = rule.0 as usize;
+            if rule >= self.hits.len() {
+                self.hits.resize(rule + 1, 0);
+            }
+            self.hits[rule] += 1;
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.packets += other.packets;
+        self.misses += other.misses;
+        self.unmatched += other.unmatched;
+        if self.hits.len() < other.hits.len() {
+            self.hits.resize(other.hits.len(), 0);
+        }
+        self.hits.iter_mut().zip(&other.hits).for_each(|(sum, hits)| *sum += hits);
+    }
+}
+
+/// What a thread that panicked left behind is whole: all that may panic comes before the first change.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl SharedClassifier {
+    /// A classifier by these rules.
+    pub fn new(rules: Rules, options: &ClassifierOptions) -> Self {
+        Self::with(rules, Cache::new(options.form), options)
+    }
+
+    /// With an empty cache of the options' form.
+    pub(crate) fn with(rules: Rules, cache: Cache, options: &ClassifierOptions) -> Self {
+        let slots = Arc::new(Slots::new(options.megaflows.clamp(1, MISS as usize / 2)));
+        let cached = Cached::new(cache, Arc::clone(&slots));
+        let inner = Inner {
+            state: RwLock::new(State { slow: SlowPath::of(&rules), rules }),
+            cached: Mutex::new(cached),
+            slots,
+            tallies: Mutex::default(),
+            form: options.form,
+            exact: options.exact,
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// A reader, for one thread.
+    pub fn reader(&self) -> ClassifierReader {
+        let reader = lock(&self.inner.cached).reader(self.inner.exact);
+        let tally = Arc::new(Mutex::new(Tally::default()));
+        let mut tallies = lock(&self.inner.tallies);
+        tallies.push(Arc::clone(&tally));
+        let mut at = 1;
+        while at < tallies.len() {
+            // No reader has it any more.
+            if Arc::strong_count(&tallies[at]) == 1 && Arc::strong_count(&tallies[0]) == 1 {
+                let gone = tallies.swap_remove(at);
+                lock(&tallies[0]).add(&lock(&gone));
+            } else {
+                at += 1;
+            }
+        }
+        drop(tallies);
+        ClassifierReader { shared: self.clone(), reader, tally, room: Room::default() }
+    }
+
+    /// The form of batches.
+    pub fn form(&self) -> Form {
+        self.inner.form
+    }
+
+    /// Calls the function with the rules, which do not change meanwhile.
+    pub fn with_rules<T>(&self, look: impl FnOnce(&Rules) -> T) -> T {
+        look(&self.inner.state.read().unwrap_or_else(PoisonError::into_inner).rules)
+    }
+
+    /// Adds a rule. Megaflows go that hold packets of the rule and have an answer that it wins against. Batches that begin
+    /// when this has returned are classified with the rule.
+    ///
+    /// # Errors
+    ///
+    /// The table has no number for another rule; nothing changed.
+    pub fn insert(&self, rule: Rule) -> Result<RuleId, NoNumber> {
+        let mut state = self.inner.state.write().unwrap_or_else(PoisonError::into_inner);
+        let State { rules, slow } = &mut *state;
+        let id = rules.insert(rule.clone())?;
+        slow.insert(id, &rule);
+        let precedence = Precedence::new(rule.priority, id);
+        let loses = |old: Option<RuleId>| {
+            old.and_then(|old| Some(Precedence::new(rules.get(old)?.priority, old)))
+                .is_none_or(|old| old < precedence)
+        };
+        lock(&self.inner.cached).forget(|matched, old| rule.meets(matched) && loses(old));
+        Ok(id)
+    }
+
+    /// Takes a rule out, if it is there. The megaflows whose packets hit it go. No batch that begins when this has returned
+    /// has it as an answer.
+    pub fn remove(&self, id: RuleId) -> Option<Rule> {
+        let mut state = self.inner.state.write().unwrap_or_else(PoisonError::into_inner);
+        let rule = state.rules.remove(id)?;
+        state.slow.remove(id, &rule);
+        lock(&self.inner.cached).forget(|_, rule| rule == Some(id));
+        Some(rule)
+    }
+
+    /// Takes megaflows out that had no packet since the time `since`; says how many.
+    pub fn expire(&self, since: u64) -> usize {
+        lock(&self.inner.cached).expire(since)
+    }
+
+    /// Takes all megaflows out.
+    pub fn clear(&self) {
+        lock(&self.inner.cached).forget(|_, _| true);
+    }
+
+    /// The megaflows, in no order.
+    pub fn megaflows(&self) -> Vec<Megaflow> {
+        lock(&self.inner.cached).megaflows()
+    }
+
+    /// How many packets hit a rule, of all readers; `None` are those that hit none.
+    pub fn packets(&self, rule: Option<RuleId>) -> u64 {
+        let of = |tally: &Arc<Mutex<Tally>>| {
+            let tally = lock(tally);
+            match rule {
+                Some(rule) => tally.hits.get(rule.0 as usize).copied().unwrap_or(0),
+                None => tally.unmatched,
+            }
+        };
+        lock(&self.inner.tallies).iter().map(of).sum()
+    }
+
+    /// What all readers did.
+    pub fn counts(&self) -> ClassifierCounts {
+        let mut counts = lock(&self.inner.cached).counts();
+        for tally in lock(&self.inner.tallies).iter() {
+            let tally = lock(tally);
+            counts.packets += tally.packets;
+            counts.misses += tally.misses;
+        }
+        counts
+    }
+}
+
+impl fmt::Debug for SharedClassifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SharedClassifier({} rules)", self.with_rules(Rules::len))
+    }
+}
+
+/// Classifies by the rules of a [`SharedClassifier`], in one thread.
+pub struct ClassifierReader {
+    shared: SharedClassifier,
+    reader: Reader,
+    tally: Arc<Mutex<Tally>>,
+    room: Room,
+}
+
+/// Memory that is kept between batches.
+#[derive(Default)]
+struct Room {
+    numbers: Vec<u32>,
+    packets: Vec<usize>,
+    flows: Vec<Flow>,
+    found: Vec<Found>,
+    scratch: Scratch,
+}
+
+impl ClassifierReader {
+    /// Says for each packet which rule it hits. `now` is a time of the caller's, in any unit; it does not go back.
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many answers as packets, or the batch has another form.
+    pub fn classify(&mut self, now: u64, batch: &Batch, found: &mut [Option<RuleId>]) {
+        assert_eq!(batch.len(), found.len(), "an answer for each packet");
+        let (inner, room) = (&self.shared.inner, &mut self.room);
+        room.numbers.resize(batch.len(), MISS);
+        self.reader.search(batch, &mut room.numbers);
+        room.packets.clear();
+        room.flows.clear();
+        for (packet, (&number, found)) in room.numbers.iter().zip(&mut *found).enumerate() {
+            if number == MISS {
+                room.packets.push(packet);
+                room.flows.push(batch.flow(packet));
+            } else {
+                // The reader still has the generation with this number: it is no other megaflow's.
+                *found = inner.slots.hit(number, now);
+            }
+        }
+        if !room.flows.is_empty() {
+            room.found.resize(room.flows.len(), Found { rule: None, mask: Mask::EMPTY });
+            let state = inner.state.read().unwrap_or_else(PoisonError::into_inner);
+            state.slow.lookup_batch(&room.flows, &mut room.found, &mut room.scratch);
+            let mut cached = lock(&inner.cached);
+            for (flow, by_rules) in room.flows.iter().zip(&room.found) {
+                cached.learn(now, flow, by_rules);
+            }
+            cached.publish_soon();
+            drop(cached);
+            drop(state);
+            for (&packet, by_rules) in room.packets.iter().zip(&room.found) {
+                found[packet] = by_rules.rule;
+            }
+        }
+        lock(&self.tally).count(found, room.flows.len());
+    }
+
+    /// Gives the cache back that the last batch was searched in: for threads that rest. While a thread keeps an old one, changes
+    /// of the cache cost a copy of it.
+    pub fn release(&mut self) {
+        self.reader.release();
+    }
+
+    /// The classifier that it reads.
+    pub fn classifier(&self) -> &SharedClassifier {
+        &self.shared
+    }
+}
+
+impl fmt::Debug for ClassifierReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ClassifierReader({:?})", self.reader)
+    }
+}

@@ -1,0 +1,77 @@
+//! The ranges of rules. Many rules have the same ones, which are kept once, and near.
+
+use std::collections::HashMap;
+
+use crate::rules::Range;
+use crate::{Flow, Mask};
+
+/// The number of the list without ranges.
+const NO_RANGES: u32 = u32::MAX;
+
+/// Lists of ranges by number, and how many rules have each.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ranges {
+    lists: Vec<(Box<[Range]>, u32)>,
+    free: Vec<u32>,
+    numbers: HashMap<Box<[Range]>, u32>,
+}
+
+impl Ranges {
+    /// One rule more has these.
+    pub(super) fn insert(&mut self, ranges: &[Range]) -> u32 {
+        if ranges.is_empty() {
+            return NO_RANGES;
+        }
+        if let Some(&number) = self.numbers.get(ranges) {
+            self.lists[number as usize].1 += 1;
+            return number;
+        }
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.lists[number as usize] = (ranges.into(), 1);
+                number
+            }
+            None => {
+                self.lists.push((ranges.into(), 1));
+                (self.lists.len() - 1) as u32
+            }
+        };
+        self.numbers.insert(ranges.into(), number);
+        number
+    }
+
+    /// One rule less.
+    pub(super) fn remove(&mut self, number: u32) {
+        let Some((list, rules)) = self.lists.get_mut(number as usize) else { return };
+        *rules -= 1;
+        if *rules == 0 {
+            self.numbers.remove(list);
+            *list = Box::default();
+            self.free.push(number);
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let of_lists: usize = self.lists.iter().map(|(list, _)| size_of_val(&**list)).sum();
+        self.lists.capacity() * 24 + self.numbers.capacity() * 25 + of_lists * 2
+    }
+
+    /// Whether the packet is in all ranges of a list. The mask gets the bits that show it.
+    #[inline]
+    pub(super) fn contain(&self, number: u32, flow: &Flow, mask: &mut Mask) -> bool {
+        let Some((list, _)) = self.lists.get(number as usize) else { return true };
+        let mut shown = Mask::EMPTY;
+        for range in list {
+            let (len, inside) = range.bits_that_show(flow.get(range.field));
+            let bits = Mask::prefix(range.field, len);
+            if !inside {
+                // One range that it is not in is enough.
+                *mask |= bits;
+                return false;
+            }
+            shown |= bits;
+        }
+        *mask |= shown;
+        true
+    }
+}

@@ -1,0 +1,153 @@
+//! The rules of one thread, with what they count, and how another thread replaces them.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fibula_classify::{Action, Classifier, RuleId, Table};
+
+/// A rule's action, with the number of its table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    Drop,
+    /// With the mark, by the table, or by that of the port.
+    Forward(u16, Option<u16>),
+}
+
+/// Rules, with what their actions are in this router.
+#[derive(Debug)]
+pub struct RuleSet {
+    pub(super) classifier: Classifier,
+    /// What each rule's action is here, by its number.
+    answers: Vec<Answer>,
+    /// The tables of ports, for packets whose rule names none.
+    by_port: Vec<u16>,
+    pub(super) counts: Arc<RuleCounts>,
+}
+
+impl RuleSet {
+    /// The rules of a classifier. `table` gives the number of a table that a rule names, and `by_port` that of the packets of each
+    /// port whose rules name none; other ports have table 0.
+    ///
+    /// # Errors
+    ///
+    /// What `table` says of a table that there is not.
+    pub fn new<E>(
+        classifier: Classifier,
+        by_port: impl Into<Vec<u16>>,
+        mut table: impl FnMut(&Table) -> Result<u16, E>,
+    ) -> Result<Self, E> {
+        const PASS: Answer = Answer::Forward(0, None);
+        let mut answers = Vec::new();
+        for (id, rule) in classifier.rules().iter() {
+            answers.resize(id.0 as usize, PASS);
+            answers.push(match &rule.action {
+                Action::Drop => Answer::Drop,
+                Action::Allow { mark, table: Table::Default } => Answer::Forward(*mark, None),
+                Action::Allow { mark, table: named } => Answer::Forward(*mark, Some(table(named)?)),
+            });
+        }
+        let counts = Arc::new(RuleCounts::new(answers.len()));
+        Ok(Self { classifier, answers, by_port: by_port.into(), counts })
+    }
+
+    /// What its rules count, packets that wait for a neighbour each time that they are tried.
+    pub fn counts(&self) -> Arc<RuleCounts> {
+        Arc::clone(&self.counts)
+    }
+
+    pub(super) fn answer(&self, found: Option<RuleId>) -> Answer {
+        found.map_or(Answer::Forward(0, None), |rule| self.answers[rule.0 as usize])
+    }
+
+    pub(super) fn table_of(&self, port: u16) -> u16 {
+        self.by_port.get(usize::from(port)).copied().unwrap_or(0)
+    }
+}
+
+/// Packets and bytes by rule. One thread counts, and any thread reads.
+#[derive(Debug)]
+pub struct RuleCounts {
+    /// By the rules' numbers, and behind them what no rule matched: packets, bytes.
+    counts: Box<[[AtomicU64; 2]]>,
+}
+
+impl RuleCounts {
+    fn new(rules: usize) -> Self {
+        Self { counts: (0..=rules).map(|_| [AtomicU64::new(0), AtomicU64::new(0)]).collect() }
+    }
+
+    pub(super) fn count(&self, rule: Option<RuleId>, bytes: usize) {
+        let at = rule.map_or(self.counts.len() - 1, |rule| rule.0 as usize);
+        for (count, more) in self.counts[at].iter().zip([1, bytes as u64]) {
+            // Nobody else writes.
+            count.store(count.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+        }
+    }
+
+    /// Packets and bytes of a rule; `None` are those that no rule matched. Rules that are not there have none.
+    pub fn of(&self, rule: Option<RuleId>) -> (u64, u64) {
+        let at = rule.map_or(self.counts.len() - 1, |rule| rule.0 as usize);
+        let [packets, bytes] = match self.counts.get(at) {
+            Some(counts) => counts.each_ref().map(|count| count.load(Ordering::Relaxed)),
+            None => [0; 2],
+        };
+        (packets, bytes)
+    }
+}
+
+/// What the thread that judges and those that replace its rules share.
+#[derive(Debug, Default)]
+pub(super) struct Mailbox {
+    is_new: AtomicBool,
+    next: Mutex<Option<Box<RuleSet>>>,
+    /// The rules before, which the thread that judges does not free.
+    old: Mutex<Option<Box<RuleSet>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Mailbox {
+    /// Takes rules that came, if any did.
+    pub(super) fn take(&self, rules: &mut Box<RuleSet>) -> bool {
+        if !self.is_new.load(Ordering::Acquire) {
+            return false;
+        }
+        let mut next = lock(&self.next);
+        let set = next.take();
+        self.is_new.store(false, Ordering::Release);
+        let Some(set) = set else { return false };
+        *lock(&self.old) = Some(std::mem::replace(rules, set));
+        true
+    }
+}
+
+/// Replaces the rules of a [`ByRules`](super::ByRules) that another thread has.
+#[derive(Clone, Debug)]
+pub struct RulesHandle(pub(super) Arc<Mailbox>);
+
+impl RulesHandle {
+    /// From its next burst on the policy judges by these rules. Rules that were not taken yet are lost.
+    pub fn replace(&self, rules: RuleSet) {
+        let lost = lock(&self.0.next).replace(Box::new(rules));
+        // Freed behind the lock.
+        drop(lost);
+        self.0.is_new.store(true, Ordering::Release);
+    }
+
+    /// Waits until the policy has taken its rules, at most so long, and frees those before. A thread without packets takes none:
+    /// then the memory stays until the next call, which comes before the next [`replace`](Self::replace).
+    pub fn settle(&self, longest: Duration) -> bool {
+        let began = Instant::now();
+        while self.0.is_new.load(Ordering::Acquire) && began.elapsed() < longest {
+            thread::sleep(Duration::from_millis(1));
+        }
+        // Freed behind the lock.
+        let old = lock(&self.0.old).take();
+        drop(old);
+        !self.0.is_new.load(Ordering::Acquire)
+    }
+}
