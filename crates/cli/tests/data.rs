@@ -183,5 +183,5 @@ fn rows_are_compressed_as_the_file_is_called() {
 fn long_lines_are_shortened_in_messages() {
     let run = said_to(&["lookup"], format!("{}\n", "x".repeat(1 << 20)));
     assert_eq!(run.code, 2);
-    assert!(run.err.contains("xxx\"... is not an address") && run.err.len() < 400, "{}", run.err);
+    assert!(run.err.contains("xxx...\" is not an address") && run.err.len() < 400, "{}", run.err);
 }

@@ -60,7 +60,16 @@ fn exit_codes_of_lookups() {
         b"10.0.0.1 x\n# no\n\nhost.example\n\xff\xfe\n255.255.255.255\n".to_vec(),
     );
     assert_eq!(bad.code, 2);
-    assert_eq!(bad.out.lines().count(), 3);
+    assert_eq!(
+        bad.out,
+        "address\tprefix\tasn\tcountry\n\
+         10.0.0.1\t10.0.0.0/8\t64501\tDE\n\
+         -\t-\t-\t-\n\
+         -\t-\t-\t-\n\
+         host.example\t-\t-\t-\n\
+         \u{fffd}\u{fffd}\t-\t-\t-\n\
+         255.255.255.255\t255.255.255.255/32\t64504\tSE\n"
+    );
     assert!(bad.err.contains("line 4: \"host.example\" is not an address"), "{}", bad.err);
 }
 

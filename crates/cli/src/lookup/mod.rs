@@ -1,15 +1,20 @@
-//! `fibula lookup`: what does the table say about these addresses?
+//! `fibula lookup`: what does the table say about these addresses and prefixes, and which prefixes say this?
 
-use std::io::{self, BufRead, BufWriter, StdoutLock, Write};
+mod lines;
+mod print;
+
+use std::io;
 use std::net::IpAddr;
+use std::str::FromStr;
 
-use clap::Args as ClapArgs;
-use fibula_core::{Addr, AnyPrefix, Value};
-use fibula_fib::{Columns, EngineChoice, Fib, FibOptions, Match};
-use serde_json::{Map, Value as Json};
+use clap::{Args as ClapArgs, ValueEnum};
+use fibula_core::AnyPrefix;
+use fibula_fib::{EngineChoice, Fib, FibOptions, Match, aggregate};
 
+use self::lines::Lines;
+use self::print::Printer;
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Grid};
+use crate::layer;
 use crate::progress::note;
 use crate::source::{ReadArgs, Source};
 use crate::table;
@@ -19,26 +24,52 @@ Examples:
   fibula lookup 8.8.8.8 2001:4860:4860::8888
   fibula lookup --table table.fib --all 192.0.2.1
   fibula lookup --table rib.gz --peer AS64500 --json 192.0.2.1
-  cut -f1 access.log | fibula lookup --table table.fib > found.tsv
+  fibula lookup --table table.fib 192.0.2.0/24 --view covered
+  fibula lookup --table rib.gz --where origin_as=64500 --aggregate
+  fibula lookup --layer geo=embedded --layer asn=rib.gz 192.0.2.1
+  cut -f1 access.log | fibula lookup --table table.fib - > found.tsv
 
-Prints address, matched prefix and value columns: aligned on a terminal, otherwise separated by
-tabs. Without addresses they are read from standard input, one in front of each line.
+Prints the address or prefix, the matched prefix and the value columns: aligned on a terminal, otherwise
+separated by tabs. Of a prefix it prints the longest route that covers all of it. The column `match` says
+which route was found: exact (the same prefix), covering (a shorter one) or covered (a longer one). It is
+there if an argument is a prefix, and with --view.
 
-Exit code 1 if an address has no route, 2 if something is not an address (the others are answered).";
+Questions come from the arguments, and from standard input for - or without arguments. Of a line, the text
+up to the first space, tab, comma or semicolon counts. With the default view each line gives one line, at once
+when no further line is waiting, so that another program can ask line by line (with --no-header).
+A line with anything else gives a line without values, in JSON with the member error, and a message with the
+line's number on standard error. Empty lines and those that begin with # give a line without values.
 
-/// Look addresses up: matched prefix and values
+Exit code 1 if something has no route, 2 if something is no address and no prefix (the others are answered).";
+
+/// Look up addresses, prefixes and values
 #[derive(ClapArgs, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The addresses; none: read from standard input
-    #[arg(value_name = "ADDRESS")]
-    addresses: Vec<String>,
+    /// Addresses and prefixes; - for standard input, which is also read if there is none
+    #[arg(value_name = "ADDRESS|PREFIX")]
+    questions: Vec<String>,
     /// The table: a snapshot, table files, gen:v4:2024:900000:1, embedded
     #[arg(long, short, value_name = "TABLE,...", default_value = "embedded")]
     table: Vec<String>,
-    /// All prefixes that cover the address, longest first
-    #[arg(long, short)]
+    /// A table beside others, NAME=TABLE,...: its columns become NAME_column. Repeatable
+    #[arg(long, value_name = "NAME=TABLE,...", conflicts_with = "table")]
+    layer: Vec<String>,
+    /// Which routes: longest (the longest that covers the question), exact (of this prefix), covering (all
+    /// that cover it, longest first), covered (all inside it), all (covering and covered)
+    #[arg(long, value_name = "VIEW")]
+    view: Option<View>,
+    /// The same as --view all
+    #[arg(long, short, conflicts_with = "view")]
     all: bool,
+    /// Print the routes whose column has this value (empty: that have none). Repeatable: of several values
+    /// of one column one must be there, of several columns all
+    #[arg(long = "where", value_name = "COLUMN=VALUE", conflicts_with_all = ["questions", "view", "all"])]
+    wanted: Vec<Condition>,
+    /// Print the fewest prefixes that cover the addresses of the routes found, without values. Longer routes
+    /// with other values inside them are not left out
+    #[arg(long, requires = "wanted", conflicts_with = "questions")]
+    aggregate: bool,
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
@@ -49,175 +80,217 @@ pub struct Args {
     read: ReadArgs,
 }
 
-/// Runs the command.
-pub fn run(args: &Args) -> Result<Outcome, Failure> {
-    // Finding a route with its prefix needs no engine.
-    let options = FibOptions::default().engines([EngineChoice::Search]);
-    let fib = table::open(&Source::parse_list(&args.table)?, &args.read, &options)?;
-    let mut printer = Printer::new(args, fib.columns())?;
-    let mut found = Found::default();
-    if args.addresses.is_empty() {
-        for (number, line) in io::stdin().lock().split(b'\n').enumerate() {
-            let line = line.map_err(|error| Failure::io("standard input", &error))?;
-            let line = String::from_utf8_lossy(&line);
-            let is_end = |c: char| c.is_whitespace() || c == ',' || c == ';';
-            let text = line.trim_start().split(is_end).next().unwrap_or_default();
-            if text.is_empty() || text.starts_with('#') {
-                continue;
+/// Which routes of a question are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum View {
+    Longest,
+    Exact,
+    Covering,
+    Covered,
+    All,
+}
+
+/// `COLUMN=VALUE`.
+#[derive(Clone, Debug)]
+struct Condition(String, String);
+
+impl FromStr for Condition {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.split_once('=') {
+            Some((column, value)) if !column.is_empty() => {
+                Ok(Self(column.to_owned(), value.to_owned()))
             }
-            one(&fib, args, text, &mut printer, &mut found, &|| format!("line {}: ", number + 1))?;
-        }
-    }
-    for text in &args.addresses {
-        one(&fib, args, text, &mut printer, &mut found, &String::new)?;
-    }
-    printer.finish()?;
-    fib.unchanged()?;
-    match found {
-        Found { bad: 0, missed: 0 } => Ok(Outcome::Done),
-        Found { bad: 0, .. } => Ok(Outcome::Negative),
-        Found { bad, .. } => {
-            let what = if bad == 1 { "input is no address" } else { "inputs are no addresses" };
-            Err(Failure::new(format_args!("{bad} {what}"))
-                .hint("addresses look like 192.0.2.1 or 2001:db8::1"))
+            _ => Err("this is COLUMN=VALUE, such as origin_as=64500"),
         }
     }
 }
 
-/// What went other than hoped.
-#[derive(Default)]
-struct Found {
+/// Runs the command.
+pub fn run(args: &Args) -> Result<Outcome, Failure> {
+    let reads_lines = args.questions.iter().any(|question| question == "-")
+        || args.questions.is_empty() && args.wanted.is_empty();
+    let fib = open(args, reads_lines)?;
+    let outcome = match args.wanted.is_empty() {
+        true => Asking::new(args, &fib)?.all(),
+        false => by_value(args, &fib),
+    }?;
+    fib.unchanged()?;
+    Ok(outcome)
+}
+
+/// The table. Finding routes needs no engine.
+fn open(args: &Args, reads_lines: bool) -> Result<Fib, Failure> {
+    let options = FibOptions::default().engines([EngineChoice::Search]);
+    let is_input =
+        |table: &String| table.split(',').any(|name| name == "-" || name.ends_with("=-"));
+    if reads_lines && args.table.iter().chain(&args.layer).any(is_input) {
+        return Err(Failure::new("standard input cannot be both the table and the questions")
+            .hint("name the table's file, or give the addresses as arguments"));
+    }
+    if args.layer.is_empty() {
+        let sources = Source::parse_list(&args.table)?;
+        // Of the embedded table only what the questions need: the whole takes longer than everything else.
+        if let [(_, Source::Embedded)] = *sources
+            && !reads_lines
+            && args.wanted.is_empty()
+            && args.read.takes_all()
+            && args.read.synthetic_hops.is_none()
+        {
+            let asked = args.questions.iter().filter_map(|text| question(text).ok());
+            let asked: Vec<AnyPrefix> = asked.map(Asked::prefix).collect();
+            return Ok(Fib::of_table(fibula_sources::embedded(Some(&asked))?, &options)?);
+        }
+        return table::open(&sources, &args.read, &options);
+    }
+    let layers = layer::load(&layer::parse(&args.layer)?, &args.read)?;
+    Ok(Fib::of_table(layers.table, &options)?)
+}
+
+/// Prints the routes with certain values, or the addresses of these.
+fn by_value(args: &Args, fib: &Fib) -> Result<Outcome, Failure> {
+    let conditions: Vec<_> =
+        args.wanted.iter().map(|Condition(name, value)| (name, value)).collect();
+    let found = fib.routes_where(&conditions)?;
+    let mut any = false;
+    if args.aggregate {
+        let mut printer = Printer::prefixes(args)?;
+        for prefix in aggregate(found.filter_map(|route| route.prefix())) {
+            any = true;
+            printer.prefix(prefix)?;
+        }
+        printer.flush()?;
+    } else {
+        let mut printer = Printer::routes(args, fib.columns())?;
+        for route in found {
+            any = true;
+            printer.route(&route)?;
+        }
+        printer.flush()?;
+    }
+    Ok(if any { Outcome::Done } else { Outcome::Negative })
+}
+
+/// Questions and their answers.
+struct Asking<'a> {
+    args: &'a Args,
+    fib: &'a Fib,
+    view: View,
+    printer: Printer<'a>,
     missed: u64,
     bad: u64,
 }
 
-fn one(
-    fib: &Fib,
-    args: &Args,
-    text: &str,
-    printer: &mut Printer<'_>,
-    found: &mut Found,
-    place: &dyn Fn() -> String,
-) -> Result<(), Failure> {
-    let Ok(ip) = text.parse::<IpAddr>() else {
-        note(format_args!("{}{}", place(), no_address(text)));
-        found.bad += 1;
-        return Ok(());
-    };
-    let routes: Vec<Match<'_>> = match args.all {
-        true => fib.covering(ip)?.collect(),
-        false => fib.lookup(ip).into_iter().collect(),
-    };
-    found.missed += u64::from(routes.is_empty());
-    printer.print(ip, &routes)
-}
-
-/// What the text is in place of an address.
-fn no_address(text: &str) -> String {
-    if let Ok(prefix) = text.parse::<AnyPrefix>() {
-        let (first, last) = match prefix {
-            AnyPrefix::V4(prefix) => (prefix.first().to_ip(), prefix.last().to_ip()),
-            AnyPrefix::V6(prefix) => (prefix.first().to_ip(), prefix.last().to_ip()),
-        };
-        return format!("{prefix} is a prefix, not an address: ask for one from {first} to {last}");
+impl<'a> Asking<'a> {
+    fn new(args: &'a Args, fib: &'a Fib) -> Result<Self, Failure> {
+        let view = if args.all { View::All } else { args.view.unwrap_or(View::Longest) };
+        let is_prefix = |question: &String| question.parse::<AnyPrefix>().is_ok();
+        let says_match = args.view.is_some() || args.questions.iter().any(is_prefix);
+        let printer = Printer::answers(args, fib.columns(), says_match)?;
+        Ok(Self { args, fib, view, printer, missed: 0, bad: 0 })
     }
-    // A line may be as long as a file.
-    let shown: String = text.chars().take(60).collect();
-    let more = if shown.len() < text.len() { "..." } else { "" };
-    format!("{shown:?}{more} is not an address")
-}
 
-/// How results are printed: JSON lines and tab-separated values at once, aligned columns at the end.
-struct Printer<'a> {
-    columns: &'a Columns,
-    out: BufWriter<StdoutLock<'static>>,
-    style: Style,
-}
-
-enum Style {
-    Json,
-    Tsv,
-    Aligned(Grid),
-}
-
-impl<'a> Printer<'a> {
-    fn new(args: &Args, columns: &'a Columns) -> Result<Self, Failure> {
-        let mut out = output::stdout();
-        let names: Vec<&str> = ["address", "prefix"].into_iter().chain(columns.names()).collect();
-        let style = if args.json {
-            Style::Json
-        } else if output::is_terminal() {
-            let left = vec![false; names.len()];
-            Style::Aligned(if args.no_header { Grid::headless(&left) } else { Grid::new(&names) })
-        } else {
-            if !args.no_header {
-                writeln!(out, "{}", names.join("\t"))?;
+    fn all(mut self) -> Result<Outcome, Failure> {
+        for question in &self.args.questions {
+            match question.as_str() {
+                "-" => self.lines()?,
+                text => self.one(text, "")?,
             }
-            Style::Tsv
+        }
+        if self.args.questions.is_empty() {
+            self.lines()?;
+        }
+        self.printer.flush()?;
+        match (self.bad, self.missed) {
+            (0, 0) => Ok(Outcome::Done),
+            (0, _) => Ok(Outcome::Negative),
+            (bad, _) => {
+                let what = match bad {
+                    1 => "input is no address and no prefix",
+                    _ => "inputs are no addresses and no prefixes",
+                };
+                Err(Failure::new(format_args!("{bad} {what}"))
+                    .hint("they look like 192.0.2.1, 2001:db8::1, 192.0.2.0/24 or 2001:db8::/32"))
+            }
+        }
+    }
+
+    /// Answers the lines of standard input.
+    fn lines(&mut self) -> Result<(), Failure> {
+        let mut lines = Lines::new(io::stdin().lock());
+        loop {
+            if !lines.is_waiting() {
+                self.printer.flush()?;
+            }
+            let failed = |error| Failure::io("standard input", &error);
+            let Some((number, line)) = lines.next().map_err(failed)? else { return Ok(()) };
+            let line = String::from_utf8_lossy(line);
+            let is_end = |c: char| c.is_whitespace() || c == ',' || c == ';';
+            let text = line.trim_start().split(is_end).next().unwrap_or_default();
+            if text.is_empty() || text.starts_with('#') {
+                self.printer.nothing(None, None)?;
+            } else {
+                self.one(text, &format!("line {number}: "))?;
+            }
+        }
+    }
+
+    fn one(&mut self, text: &str, place: &str) -> Result<(), Failure> {
+        let asked = match question(text) {
+            Ok(asked) => asked,
+            Err(what) => {
+                note(format_args!("{place}{what}"));
+                self.bad += 1;
+                return self.printer.nothing(Some(&shortened(text)), Some(&what));
+            }
         };
-        Ok(Self { columns, out, style })
-    }
-
-    /// Prints the routes of an address, or that it has none.
-    fn print(&mut self, ip: IpAddr, routes: &[Match<'_>]) -> Result<(), Failure> {
-        if routes.is_empty() {
-            return self.route(ip, None);
-        }
-        routes.iter().try_for_each(|route| self.route(ip, Some(route)))
-    }
-
-    fn route(&mut self, ip: IpAddr, route: Option<&Match<'_>>) -> Result<(), Failure> {
-        if let Style::Json = self.style {
-            return self.json(ip, route);
-        }
-        let prefix = route.and_then(Match::prefix).map_or("-".to_owned(), |p| p.to_string());
-        let mut row = vec![ip.to_string(), prefix];
-        match route {
-            Some(route) => row.extend(route.values().map(|(_, value)| text(value))),
-            None => row.extend(self.columns.names().map(|_| text(Value::Null))),
-        }
-        match &mut self.style {
-            Style::Aligned(grid) => grid.row(row),
-            _ => writeln!(self.out, "{}", row.join("\t"))?,
-        }
-        Ok(())
-    }
-
-    /// `{"address": .., "prefix": .., values...}`; with several routes an object each, without any
-    /// one whose prefix is null.
-    fn json(&mut self, ip: IpAddr, route: Option<&Match<'_>>) -> Result<(), Failure> {
-        let mut object = Map::new();
-        object.insert("address".to_owned(), ip.to_string().into());
-        let prefix = route.and_then(Match::prefix).map(|prefix| prefix.to_string());
-        object.insert("prefix".to_owned(), prefix.into());
-        for name in self.columns.names() {
-            let value = match route.and_then(|route| route.value(name)).unwrap_or(Value::Null) {
-                Value::Null => Json::Null,
-                Value::Int(int) => int.into(),
-                Value::Str(text) => text.into(),
-            };
-            // A column of the table may itself be called "prefix"; the matched one comes first.
-            object.entry(name).or_insert(value);
-        }
-        serde_json::to_writer(&mut self.out, &object)?;
-        writeln!(self.out)?;
-        Ok(())
-    }
-
-    fn finish(mut self) -> Result<(), Failure> {
-        if let Style::Aligned(grid) = &self.style {
-            grid.write_aligned(&mut self.out)?;
-        }
-        self.out.flush()?;
-        Ok(())
+        let (fib, prefix) = (self.fib, asked.prefix());
+        let found: Vec<Match<'_>> = match (self.view, asked) {
+            (View::Longest, Asked::Address(ip)) => fib.lookup(ip).into_iter().collect(),
+            (View::Longest, Asked::Prefix(prefix)) => fib.covering(prefix)?.take(1).collect(),
+            (View::Exact, _) => fib.exact(prefix)?.into_iter().collect(),
+            (View::Covering, _) => fib.covering(prefix)?.collect(),
+            (View::Covered, _) => fib.covered(prefix)?.collect(),
+            (View::All, _) => fib.overlapping(prefix)?.collect(),
+        };
+        self.missed += u64::from(found.is_empty());
+        self.printer.answer(asked, &found)
     }
 }
 
-/// A value as a cell: tabs and line ends would break the row.
-fn text(value: Value<'_>) -> String {
-    match value {
-        Value::Null => "-".to_owned(),
-        Value::Int(int) => int.to_string(),
-        Value::Str(text) => text.replace(['\t', '\n', '\r'], " "),
+/// What is asked about.
+#[derive(Clone, Copy)]
+enum Asked {
+    Address(IpAddr),
+    Prefix(AnyPrefix),
+}
+
+impl Asked {
+    fn prefix(self) -> AnyPrefix {
+        match self {
+            Self::Address(ip) => AnyPrefix::host(ip),
+            Self::Prefix(prefix) => prefix,
+        }
+    }
+}
+
+/// The address or prefix that the text is, else what is wrong with it.
+fn question(text: &str) -> Result<Asked, String> {
+    if let Ok(ip) = text.parse() {
+        return Ok(Asked::Address(ip));
+    }
+    match text.parse() {
+        Ok(prefix) => Ok(Asked::Prefix(prefix)),
+        Err(error) if text.contains('/') => Err(format!("{:?}: {error}", shortened(text))),
+        Err(_) => Err(format!("{:?} is not an address", shortened(text))),
+    }
+}
+
+/// A line may be as long as a file.
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(60) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
     }
 }
