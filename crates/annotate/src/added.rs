@@ -33,11 +33,10 @@ pub(crate) struct Addition {
 }
 
 impl Addition {
-    /// What is added: as asked, or all there is. Lists are only for columns.
+    /// What is added: as asked, or all there is.
     pub(crate) fn all(
         columns: &Columns,
         options: &AnnotateOptions,
-        lists: bool,
     ) -> Result<Vec<Self>, AnnotateError> {
         let known = || columns.names().map(str::to_owned).collect::<Vec<_>>();
         let mut names = options.add.clone();
@@ -53,7 +52,7 @@ impl Addition {
         let addition = |name: String| {
             let what = match name.as_str() {
                 "prefix" => Some(Added::Prefix),
-                "covering" if lists => Some(Added::Covering),
+                "covering" => Some(Added::Covering),
                 name => columns.find(name).map(Added::Value),
             };
             match what {

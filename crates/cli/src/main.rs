@@ -27,6 +27,7 @@ mod replay;
 mod route;
 #[cfg(unix)]
 mod serve;
+mod shell;
 mod signals;
 mod source;
 mod stats;
@@ -94,6 +95,8 @@ enum Command {
     Query(query::Args),
     Watch(watch::Args),
     Gen(generate::Args),
+    Completions(shell::CompletionsArgs),
+    Man(shell::ManArgs),
 }
 
 impl Command {
@@ -131,6 +134,8 @@ fn run(command: &Command) -> Result<Outcome, Failure> {
         Command::Query(args) => query::run(args),
         Command::Watch(args) => watch::run(args),
         Command::Gen(args) => generate::run(args),
+        Command::Completions(args) => shell::completions(args, Cli::command()),
+        Command::Man(args) => shell::man(args, Cli::command()),
     }
 }
 

@@ -168,3 +168,45 @@ fn the_embedded_table_is_the_default() {
     assert!(out.starts_with("address\tprefix\tcountry\n"), "{out}");
     assert!(out.lines().skip(1).all(|line| line.ends_with("\tNL")), "{out}");
 }
+
+#[test]
+fn builds_are_reported_as_json() {
+    let files = Files::new();
+    let csv = files.with("table.csv", TABLE);
+    let fib = files.path("table.fib");
+    let report = json(&["build", &csv, "-o", &fib, "--json"]);
+    assert_eq!((&report["routes"]["ipv4"], &report["routes"]["ipv6"]), (&5.into(), &3.into()));
+    assert_eq!(report["columns"][0]["name"], "asn");
+    assert_eq!(
+        (&report["columns"][0]["kind"], &report["columns"][0]["values"]),
+        (&"int".into(), &8.into())
+    );
+    assert_eq!(report["sources"][0]["announced"], 8);
+    let stats = json(&["stats", "-t", &fib, "--json"]);
+    let name = report["engines"]["ipv4"]["name"].as_str().unwrap();
+    assert_eq!(stats["v4"]["engines"][0]["engine"], format!("snapshot:{name}"));
+    assert_eq!(report["file"]["bytes"], read(&fib).len());
+    assert_eq!(report["file"]["digest"], stats["snapshot"]["digest"]);
+}
+
+/// Every command has a page, and shells know its options.
+#[test]
+fn manuals_and_completions() {
+    let files = Files::new();
+    let folder = files.path("man");
+    done(&["man", &folder]);
+    let pages: Vec<String> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|page| page.unwrap().file_name().into_string().unwrap())
+        .collect();
+    for name in ["fibula.1", "fibula-lookup.1", "fibula-diff.1", "fibula-bench-filter.1"] {
+        assert!(pages.iter().any(|page| page == name), "{name} in {pages:?}");
+    }
+    let page = std::fs::read_to_string(format!("{folder}/fibula-lookup.1")).unwrap();
+    assert!(page.contains(".TH") && page.contains("aggregate"), "{page}");
+    for shell in ["bash", "zsh", "fish"] {
+        let script = done(&["completions", shell]).out;
+        assert!(script.contains("lookup") && script.contains("aggregate"), "{shell}");
+    }
+    assert_eq!(said(&["completions", "tcsh"]).code, 2);
+}

@@ -54,17 +54,7 @@ impl<'a> Renderer<'a> {
         style: Style,
         names: &[Vec<String>],
     ) -> Self {
-        let label = |name: &String| match style {
-            Style::Fields(dialect) => vec![dialect.delimiter],
-            Style::Members => {
-                let mut label = vec![b','];
-                write_string(name, &mut label);
-                label.push(b':');
-                label
-            }
-        };
-        let labels: Vec<Vec<_>> =
-            names.iter().map(|names| names.iter().map(label).collect()).collect();
+        let labels = labels(style, names);
         let kinds = match style {
             Style::Fields(_) => 1,
             Style::Members => labels.len(),
@@ -136,7 +126,7 @@ impl<'a> Renderer<'a> {
                     middle = Some(kept.text.len());
                     continue;
                 }
-                // Text has no lists.
+                // Lists are written by `Lists`.
                 Added::Covering => continue,
             };
             kept.text.extend_from_slice(&self.labels[slot][i]);
@@ -156,7 +146,21 @@ impl<'a> Renderer<'a> {
     }
 }
 
-fn write_matched(style: Style, prefix: Option<AnyPrefix>, out: &mut Vec<u8>) {
+/// By address column and added column, what goes before the value.
+pub(super) fn labels(style: Style, names: &[Vec<String>]) -> Vec<Vec<Vec<u8>>> {
+    let label = |name: &String| match style {
+        Style::Fields(dialect) => vec![dialect.delimiter],
+        Style::Members => {
+            let mut label = vec![b','];
+            write_string(name, &mut label);
+            label.push(b':');
+            label
+        }
+    };
+    names.iter().map(|names| names.iter().map(label).collect()).collect()
+}
+
+pub(super) fn write_matched(style: Style, prefix: Option<AnyPrefix>, out: &mut Vec<u8>) {
     match (style, prefix) {
         (Style::Fields(_), None) => {}
         (Style::Fields(_), Some(prefix)) => write_prefix(prefix, out),
@@ -169,7 +173,7 @@ fn write_matched(style: Style, prefix: Option<AnyPrefix>, out: &mut Vec<u8>) {
     }
 }
 
-fn write_value(style: Style, value: Value<'_>, out: &mut Vec<u8>) {
+pub(super) fn write_value(style: Style, value: Value<'_>, out: &mut Vec<u8>) {
     match (style, value) {
         (Style::Fields(_), Value::Null) => {}
         (Style::Members, Value::Null) => out.extend_from_slice(b"null"),
