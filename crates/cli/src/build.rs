@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use clap::Args as ClapArgs;
 use fibula_core::grouped;
 use fibula_engines::EngineFamily;
-use fibula_rib::{ColumnKind, Columns, EnginePart, Pod, Table};
+use fibula_rib::{Columns, EnginePart, Pod, Table};
 use fibula_simd::Isa;
 use serde_json::{Map, Value as Json, json};
 
@@ -128,15 +128,8 @@ fn part<A: EngineFamily>(built: &Built<A>) -> EnginePart<'_> {
     EnginePart::of(built.name, built.engine.persist())
 }
 
-fn kind(columns: &Columns, at: usize) -> &'static str {
-    match columns.kind(at) {
-        ColumnKind::Int => "int",
-        ColumnKind::Str => "str",
-    }
-}
-
 fn columns_json(columns: &Columns) -> Json {
-    let column = |(at, name)| json!({ "name": name, "kind": kind(columns, at), "values": columns.distinct(at) });
+    let column = |(at, name)| json!({ "name": name, "kind": columns.type_name(at), "values": columns.distinct(at) });
     columns.names().enumerate().map(column).collect()
 }
 
@@ -167,7 +160,7 @@ fn describe(out: &mut impl Write, table: &Table, peer: Option<String>) -> std::i
     }
     let columns = &table.columns;
     let column = |(i, name): (usize, &str)| {
-        format!("{name} ({}, {} values)", kind(columns, i), grouped(columns.distinct(i) as u64))
+        format!("{name} ({}, {} values)", columns.type_name(i), grouped(columns.distinct(i) as u64))
     };
     let list: Vec<String> = columns.names().enumerate().map(column).collect();
     let (v4, v6) = (grouped(table.v4.len() as u64), grouped(table.v6.len() as u64));

@@ -250,7 +250,7 @@ fn json_line<A: Addr>(
     out: &mut impl Write,
 ) -> Result<(), Failure> {
     let (mut before, mut after) = (Map::new(), Map::new());
-    for (name, earlier, later) in differences.values(difference) {
+    for (name, earlier, later) in differences.typed(difference) {
         before.insert(name.to_owned(), json_value(earlier));
         after.insert(name.to_owned(), json_value(later));
     }

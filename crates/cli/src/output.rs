@@ -3,8 +3,7 @@
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use fibula_core::Value;
-use fibula_rib::AtomicFile;
+use fibula_rib::{AtomicFile, Typed};
 use serde::Serialize;
 use serde_json::Value as Json;
 
@@ -76,11 +75,13 @@ pub fn json(value: &impl Serialize) -> Result<(), Failure> {
 }
 
 /// A value of a table as JSON.
-pub fn json_value(value: Value<'_>) -> Json {
+pub fn json_value(value: Typed<'_>) -> Json {
     match value {
-        Value::Null => Json::Null,
-        Value::Int(int) => int.into(),
-        Value::Str(text) => text.into(),
+        Typed::Null => Json::Null,
+        Typed::Int(int) => int.into(),
+        Typed::Float(float) => float.into(),
+        Typed::Bool(is) => is.into(),
+        Typed::Str(text) => text.into(),
     }
 }
 

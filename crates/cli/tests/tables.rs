@@ -210,3 +210,55 @@ fn manuals_and_completions() {
     }
     assert_eq!(said(&["completions", "tcsh"]).code, 2);
 }
+
+/// Fractions and booleans are what they are in JSON, and written as they were in text.
+#[test]
+fn fractions_and_booleans() {
+    let files = Files::new();
+    let text = "prefix,lat,on,version\n10.0.0.0/8,47.25,true,1.10\n10.1.0.0/16,-8,false,2.0\n";
+    let csv = files.with("table.csv", text);
+    let fib = files.path("table.fib");
+    let report = json(&["build", &csv, "-o", &fib, "--json"]);
+    let kinds: Vec<_> = (0..3).map(|i| report["columns"][i]["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["float", "bool", "str"]);
+    for table in [&csv, &fib] {
+        let found = done(&["lookup", "-t", table, "--json", "10.1.2.3"]).out;
+        assert_eq!(
+            found,
+            "{\"address\":\"10.1.2.3\",\"prefix\":\"10.1.0.0/16\",\"lat\":-8.0,\"on\":false,\"version\":\"2.0\"}\n"
+        );
+        assert_eq!(
+            done(&["lookup", "-t", table, "--no-header", "10.0.0.1"]).out.trim_end(),
+            "10.0.0.1\t10.0.0.0/8\t47.25\ttrue\t1.10"
+        );
+        let annotate =
+            ["annotate", "-q", "-t", table, "--column", "a", "--default", "lat=0.5,on=true"];
+        let rows = said_to(
+            &[&annotate[..], &["--format", "jsonl"]].concat(),
+            "{\"a\":\"10.0.0.1\"}\n{\"a\":\"9.9.9.9\"}\n",
+        )
+        .out;
+        assert_eq!(
+            rows,
+            "{\"a\":\"10.0.0.1\",\"a_lat\":47.25,\"a_on\":true,\"a_version\":\"1.10\"}\n\
+             {\"a\":\"9.9.9.9\",\"a_lat\":0.5,\"a_on\":true,\"a_version\":null}\n"
+        );
+        let rows = said_to(&[&annotate[..], &["--format", "csv"]].concat(), "a\n10.0.0.1\n").out;
+        assert_eq!(rows, "a,a_lat,a_on,a_version\n10.0.0.1,47.25,true,1.10\n");
+        let wrong = said_to(&["annotate", "-t", table, "--default", "lat=x"], "10.0.0.1\n");
+        assert!(wrong.code == 2 && wrong.err.contains("holds numbers"), "{}", wrong.err);
+    }
+    // What is told is checked, with its place.
+    let told = said(&["build", &csv, "-o", &fib, "--kind", "on=float", "--strict"]);
+    assert_eq!(told.code, 2);
+    assert!(
+        told.err.contains("column on is not a number: \"true\"") && told.err.contains("record 2"),
+        "{}",
+        told.err
+    );
+    let told = json(&["build", &csv, "-o", &fib, "--kind", "version=float,lat=str", "--json"]);
+    assert_eq!(
+        (&told["columns"][0]["kind"], &told["columns"][2]["kind"]),
+        (&"str".into(), &"float".into())
+    );
+}

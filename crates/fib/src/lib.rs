@@ -67,4 +67,4 @@ pub use policy::{EngineChoice, FibOptions, SEARCH};
 #[doc(no_inline)]
 pub use fibula_engines::Isa;
 #[doc(no_inline)]
-pub use fibula_rib::{ColumnKind, Columns, IndexedRoutes, Pod, Provenance};
+pub use fibula_rib::{ColumnKind, Columns, IndexedRoutes, Pod, Provenance, Typed};

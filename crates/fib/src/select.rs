@@ -1,5 +1,7 @@
 //! Routes by what they say.
 
+use std::ops::Range;
+
 use fibula_core::{AnyPrefix, Value};
 use fibula_rib::{ColumnKind, Columns};
 
@@ -14,12 +16,23 @@ impl Fib {
     /// # Errors
     /// [`FibError::NoRoutes`] for a generation of a live table.
     pub fn routes(&self) -> Result<Matches<'_>, FibError> {
-        fn family<A: FibFamily>(fib: &Fib) -> Matches<'_> {
-            let routes = fib.family::<A>().routes();
-            Box::new((0..routes.len()).map(move |index| fib.route::<A>(index)))
+        self.routes_between(0..self.len())
+    }
+
+    /// Some of [`Fib::routes`], by their numbers in its order; numbers beyond [`Fib::len`] have none. O(1) for the first.
+    ///
+    /// # Errors
+    /// [`FibError::NoRoutes`] for a generation of a live table.
+    pub fn routes_between(&self, numbers: Range<usize>) -> Result<Matches<'_>, FibError> {
+        fn family<A: FibFamily>(fib: &Fib, numbers: Range<usize>) -> Matches<'_> {
+            Box::new(numbers.map(move |index| fib.route::<A>(index)))
         }
         self.check_routes()?;
-        Ok(Box::new(family::<u32>(self).chain(family::<u128>(self))))
+        let (v4, all) = (self.v4().routes().len(), self.len());
+        let of = |from: usize, to: usize| {
+            numbers.start.clamp(from, to) - from..numbers.end.clamp(from, to) - from
+        };
+        Ok(Box::new(family::<u32>(self, of(0, v4)).chain(family::<u128>(self, of(v4, all)))))
     }
 
     /// The routes that have these values, as `(column, value)`, in the order of [`Fib::routes`]. Of several conditions

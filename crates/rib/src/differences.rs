@@ -7,7 +7,7 @@ use std::iter::Peekable;
 use fibula_core::{Addr, Hop, Prefix, Range, Route, Value};
 
 use crate::intern::Interner;
-use crate::{ColumnKind, Columns, ColumnsBuilder, Pod, Table, TableError};
+use crate::{ColumnKind, Columns, ColumnsBuilder, Pod, Table, TableError, Typed};
 
 /// Two tables side by side: the prefixes that one of them has alone, those whose values differ, and the addresses
 /// that get other values.
@@ -151,6 +151,20 @@ impl<'a> Differences<'a> {
         self.columns.iter().map(move |pair| {
             let earlier = value(&self.before.columns, pair.before, before);
             (pair.name.as_str(), earlier, value(&self.after.columns, pair.after, after))
+        })
+    }
+
+    /// As [`Differences::values`], as programs have them: booleans and fractions are no texts.
+    pub fn typed<A: Addr>(
+        &self,
+        difference: &Difference<A>,
+    ) -> impl Iterator<Item = (&str, Typed<'a>, Typed<'a>)> {
+        let typed = |columns: &Columns, at: Option<usize>, value| {
+            Typed::new(value, at.and_then(|at| columns.scalar_type(at)))
+        };
+        self.values(difference).zip(&self.columns).map(move |((name, earlier, later), pair)| {
+            let earlier = typed(&self.before.columns, pair.before, earlier);
+            (name, earlier, typed(&self.after.columns, pair.after, later))
         })
     }
 

@@ -74,6 +74,7 @@ pub mod snapshot;
 mod status;
 mod sync;
 mod table;
+mod typed;
 
 pub use array::AlignedBytes;
 pub use atomic_file::{AtomicFile, remove_unfinished};
@@ -103,3 +104,4 @@ pub use snapshot::{
 };
 pub use status::{Count, Counters, Event, Latencies, LiveError, Refusal};
 pub use table::{LeftOut, Provenance, SelectedPeer, SourceRecord, Table, TableError};
+pub use typed::Typed;

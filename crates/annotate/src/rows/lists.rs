@@ -1,6 +1,6 @@
 //! What all prefixes that cover an address say, as lists.
 
-use fibula_core::{AnyPrefix, Hop, Prefix, Value};
+use fibula_core::{AnyPrefix, Hop, Prefix, ScalarType, Value};
 
 use super::render::{labels, write_matched, write_value};
 use crate::LookupTable;
@@ -83,13 +83,18 @@ impl<'r> Lists<'r> {
                 Added::Prefix => write_matched(self.style, prefix, out),
                 Added::Value(column) if !self.all => {
                     let value = substitute.filter(|_| is_unmatched);
-                    write_value(self.style, value.unwrap_or_else(|| of(hop, column)), out);
+                    let value = value.unwrap_or_else(|| of(hop, column));
+                    write_value(self.style, value, columns.scalar_type(column), out);
                 }
                 _ if hop == Hop::NONE => write_matched(self.style, None, out),
                 Added::Value(column) => {
                     let values = self.chain.iter().map(|(_, hop)| of(*hop, column));
                     let values = values.chain(substitute.filter(|_| is_unmatched));
-                    list(self.style, values, &mut self.field, out, write_item);
+                    let scalar = columns.scalar_type(column);
+                    let write = |style, value: Value<'_>, out: &mut Vec<u8>| {
+                        write_item(style, value, scalar, out);
+                    };
+                    list(self.style, values, &mut self.field, out, write);
                 }
                 Added::Covering => {
                     let prefixes = self.chain.iter().map(|(prefix, _)| Some(*prefix));
@@ -114,10 +119,10 @@ fn covering<A: TableAddr>(
 }
 
 /// Appends a value in a list. In a field it is not quoted: the field as a whole is.
-fn write_item(style: Style, value: Value<'_>, out: &mut Vec<u8>) {
+fn write_item(style: Style, value: Value<'_>, scalar: Option<ScalarType>, out: &mut Vec<u8>) {
     match (style, value) {
         (Style::Fields(_), Value::Str(text)) => out.extend_from_slice(text.as_bytes()),
-        _ => write_value(style, value, out),
+        _ => write_value(style, value, scalar, out),
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::{BufWriter, StdoutLock, Write};
 
 use fibula_core::{AnyPrefix, Value};
 use fibula_fib::{Columns, Match};
-use serde_json::Map;
+use serde_json::{Map, Value as Json};
 
 use super::{Args, Asked};
 use crate::failure::Failure;
@@ -124,9 +124,12 @@ impl<'a> Printer<'a> {
             if let Some(matched) = matched {
                 object.insert("match".to_owned(), matched.into());
             }
+            // A column of the table may itself be called "prefix"; the matched one comes first.
+            for (name, value) in route.into_iter().flat_map(Match::typed) {
+                object.entry(&*name).or_insert(json_value(value));
+            }
             for name in names {
-                // A column of the table may itself be called "prefix"; the matched one comes first.
-                object.entry(name).or_insert(json_value(value(name)));
+                object.entry(name).or_insert(Json::Null);
             }
             if let Some(error) = error {
                 object.insert("error".to_owned(), error.into());
