@@ -3,7 +3,7 @@
 
 use fibula_fuzz::decode;
 use fibula_ingest::text::{Header, KeyColumns, TextDecoder, TextOptions};
-use fibula_ingest::{ColumnKind, Format, HostBits, Tail};
+use fibula_ingest::{ColumnKind, Format, HostBits, ScalarType, Tail};
 use libfuzzer_sys::fuzz_target;
 
 /// The layout is found out from the first megabyte; only behind it does the decoder wait for lines.
@@ -25,6 +25,7 @@ fuzz_target!(|data: &[u8]| {
         },
         columns: (names & 8 != 0).then(|| vec!["3".into(), "b".into()]),
         kinds: if names & 16 != 0 { vec![columns("c")] } else { Vec::new() },
+        types: if names & 64 != 0 { vec![("b".into(), ScalarType::Double)] } else { Vec::new() },
         host_bits: if names & 32 != 0 { HostBits::Mask } else { HostBits::Refuse },
     };
     let formats = [Format::Text, Format::Csv, Format::Tsv, Format::Ranges];

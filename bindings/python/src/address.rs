@@ -107,6 +107,14 @@ fn classes<'py>(
     Ok(tuple.bind(py).clone())
 }
 
+/// Whether it is a prefix rather than an address, as far as its type or a slash tells.
+pub fn is_prefix(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    match object.cast::<PyString>() {
+        Ok(text) => Ok(text.to_str()?.contains('/')),
+        Err(_) => is_network(object),
+    }
+}
+
 /// A prefix: text such as `10.0.0.0/8`, an object of `ipaddress`, or an address, which is the prefix
 /// that holds it alone. v4-mapped prefixes are the IPv4 prefixes that they stand for.
 pub fn prefix(object: &Bound<'_, PyAny>, host_bits: HostBits) -> PyResult<AnyPrefix> {

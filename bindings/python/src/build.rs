@@ -6,7 +6,7 @@ use fibula_core::{AnyPrefix, Attributes, Change, Update, Value};
 use fibula_fib::{EngineChoice, Fib, FibError, FibOptions};
 use fibula_ingest::text::{Header, KeyColumns, TextOptions};
 use fibula_ingest::{ColumnKind, Damage, HostBits, Progress, ReadReport};
-use fibula_rib::{BuilderOptions, Loading, Table};
+use fibula_rib::{BuilderOptions, Loading, ScalarType, Table};
 use fibula_sources::{Merge, SHOWN, Settings, Source, SourceError as Failed, Watch};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -244,8 +244,15 @@ fn settings(building: &Building) -> PyResult<Settings> {
     };
     let kinds = building.kinds.iter().map(|(name, kind)| match kind.as_str() {
         "int" => Ok((name.clone(), ColumnKind::Int)),
-        "str" => Ok((name.clone(), ColumnKind::Str)),
-        other => Err(wrong(format!("column {name:?}: a kind is int or str, not {other}"))),
+        "str" | "float" | "bool" => Ok((name.clone(), ColumnKind::Str)),
+        other => {
+            Err(wrong(format!("column {name:?}: a kind is int, float, bool or str, not {other}")))
+        }
+    });
+    let types = building.kinds.iter().filter_map(|(name, kind)| match kind.as_str() {
+        "float" => Some((name.clone(), ScalarType::Double)),
+        "bool" => Some((name.clone(), ScalarType::Bool)),
+        _ => None,
     });
     Ok(Settings {
         format: building.format.parse().map_err(wrong)?,
@@ -271,6 +278,7 @@ fn settings(building: &Building) -> PyResult<Settings> {
             key,
             columns: None, // the table builder chooses, over all sources
             kinds: kinds.collect::<PyResult<_>>()?,
+            types: types.collect(),
             host_bits: if building.mask_host_bits { HostBits::Mask } else { HostBits::Refuse },
         },
     })

@@ -72,7 +72,9 @@ pub fn fib(error: &FibError) -> PyErr {
     match error {
         FibError::Snapshot(error) => snapshot(error),
         FibError::Stored { .. } => SnapshotError::new_err(error.to_string()),
-        FibError::Unknown { .. } => ColumnError::new_err(error.to_string()),
+        FibError::Unknown { .. } | FibError::NoColumn { .. } | FibError::NoNumber { .. } => {
+            ColumnError::new_err(error.to_string())
+        }
         FibError::Refused { .. } | FibError::Table(_) => SourceError::new_err(error.to_string()),
         _ => FibulaError::new_err(error.to_string()),
     }

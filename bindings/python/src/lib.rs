@@ -9,6 +9,7 @@ mod build;
 mod bulk;
 mod column;
 mod error;
+mod export;
 mod opened;
 mod records;
 mod result;

@@ -1,8 +1,8 @@
 //! Single answers: a route and its values as a dictionary.
 
 use fibula_annotate::Address;
-use fibula_core::{AnyPrefix, Value};
-use fibula_fib::{Fib, Match};
+use fibula_core::AnyPrefix;
+use fibula_fib::{Fib, Match, Typed};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -31,9 +31,10 @@ pub fn covered<'py>(py: Python<'py>, fib: &Fib, prefix: AnyPrefix) -> PyResult<B
     records(py, fib.covered(prefix).map_err(|error| error::fib(&error))?)
 }
 
-fn records<'py, 'a>(
+/// Routes as a list of dictionaries.
+pub fn records<'py, 'a>(
     py: Python<'py>,
-    found: impl Iterator<Item = Match<'a>>,
+    found: impl IntoIterator<Item = Match<'a>>,
 ) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
     for found in found {
@@ -44,14 +45,16 @@ fn records<'py, 'a>(
 
 /// `{"prefix": "192.0.2.0/24", "country": "CH", ...}`. A column of the table may itself be called
 /// "prefix": the matched one is meant then.
-fn record<'py>(py: Python<'py>, found: &Match<'_>) -> PyResult<Bound<'py, PyDict>> {
+pub fn record<'py>(py: Python<'py>, found: &Match<'_>) -> PyResult<Bound<'py, PyDict>> {
     let record = PyDict::new(py);
     record.set_item("prefix", found.prefix().map(|prefix| prefix.to_string()))?;
-    for (name, value) in found.values().filter(|(name, _)| name != "prefix") {
+    for (name, value) in found.typed().filter(|(name, _)| name != "prefix") {
         match value {
-            Value::Null => record.set_item(name, py.None())?,
-            Value::Int(int) => record.set_item(name, int)?,
-            Value::Str(text) => record.set_item(name, text)?,
+            Typed::Null => record.set_item(name, py.None())?,
+            Typed::Int(int) => record.set_item(name, int)?,
+            Typed::Float(float) => record.set_item(name, float)?,
+            Typed::Bool(is) => record.set_item(name, is)?,
+            Typed::Str(text) => record.set_item(name, text)?,
         }
     }
     Ok(record)

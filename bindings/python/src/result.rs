@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int32Type, UInt8Type, UInt32Type, UInt64Type};
+use arrow_array::types::{Float64Type, Int32Type, UInt8Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StructArray, new_empty_array};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema};
 use pyo3::IntoPyObjectExt;
@@ -270,6 +270,8 @@ fn value<'py>(py: Python<'py>, array: &ArrayRef, row: usize) -> PyResult<Bound<'
         DataType::UInt8 => array.as_primitive::<UInt8Type>().value(row).into_bound_py_any(py),
         DataType::UInt32 => array.as_primitive::<UInt32Type>().value(row).into_bound_py_any(py),
         DataType::UInt64 => array.as_primitive::<UInt64Type>().value(row).into_bound_py_any(py),
+        DataType::Float64 => array.as_primitive::<Float64Type>().value(row).into_bound_py_any(py),
+        DataType::Boolean => array.as_boolean().value(row).into_bound_py_any(py),
         DataType::Utf8 => array.as_string::<i32>().value(row).into_bound_py_any(py),
         DataType::Binary => array.as_binary::<i32>().value(row).into_bound_py_any(py),
         DataType::Dictionary(..) => {

@@ -5,7 +5,7 @@ use std::thread;
 
 use arrow_array::ArrayRef;
 use fibula_annotate::{AnnotateOptions, PrefixForm, TextForm};
-use fibula_fib::{ColumnKind, Fib, FibFamily, FibOptions, OpenFamily};
+use fibula_fib::{Fib, FibFamily, FibOptions, OpenFamily};
 use fibula_ingest::HostBits;
 use fibula_rib::SourceRecord;
 use pyo3::prelude::*;
@@ -14,7 +14,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::build::{self, Building, Layer};
 use crate::opened::Opened;
 use crate::result::PyColumns;
-use crate::{address, bulk, column, error, records};
+use crate::{address, bulk, column, error, export, records};
 
 /// An open table.
 #[pyclass(name = "Table", module = "fibula._fibula", frozen)]
@@ -89,8 +89,7 @@ impl PyTable {
     /// Names and kinds of the value columns.
     fn columns(&self) -> Vec<(&str, &str)> {
         let columns = self.opened.fib.columns();
-        let kind = |at| if columns.kind(at) == ColumnKind::Int { "int" } else { "str" };
-        columns.names().enumerate().map(|(at, name)| (name, kind(at))).collect()
+        columns.names().enumerate().map(|(at, name)| (name, columns.type_name(at))).collect()
     }
 
     /// What the longest match says about one address.
@@ -118,6 +117,78 @@ impl PyTable {
         prefix: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {
         records::covered(py, &self.opened.fib, address::prefix(prefix, HostBits::Refuse)?)
+    }
+
+    /// What covers an address best, or the route of exactly this prefix.
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        key: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let fib = &self.opened.fib;
+        if address::is_prefix(key)? {
+            let prefix = address::prefix(key, HostBits::Refuse)?;
+            let found = fib.exact(prefix).map_err(|error| error::fib(&error))?;
+            return found.map(|found| records::record(py, &found)).transpose();
+        }
+        records::lookup(py, fib, address::address(key)?)
+    }
+
+    /// Routes by their numbers, those of IPv4 first.
+    fn routes<'py>(
+        &self,
+        py: Python<'py>,
+        start: usize,
+        end: usize,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let found = self.opened.fib.routes_between(start..end);
+        records::records(py, found.map_err(|error| error::fib(&error))?)
+    }
+
+    /// The routes with these values.
+    fn where_<'py>(
+        &self,
+        py: Python<'py>,
+        conditions: Vec<(String, String)>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let found = py.detach(|| {
+            self.opened.fib.routes_where(&conditions).map(|found| found.collect::<Vec<_>>())
+        });
+        records::records(py, found.map_err(|error| error::fib(&error))?)
+    }
+
+    /// Their prefixes, as text; the fewest that cover the same addresses.
+    fn prefixes(
+        &self,
+        py: Python<'_>,
+        conditions: Vec<(String, String)>,
+        aggregate: bool,
+    ) -> PyResult<Vec<String>> {
+        let found = py.detach(|| {
+            let found = self.opened.fib.routes_where(&conditions)?;
+            let mut prefixes: Vec<_> = found.filter_map(|route| route.prefix()).collect();
+            if aggregate {
+                prefixes = fibula_fib::aggregate(prefixes);
+            }
+            Ok(prefixes.iter().map(ToString::to_string).collect())
+        });
+        found.map_err(|error| error::fib(&error))
+    }
+
+    /// Writes the table in the format of another tool.
+    fn export(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        to: &str,
+        family: Option<&str>,
+        mmdb_type: &str,
+    ) -> PyResult<()> {
+        py.detach(|| {
+            let table = self.opened.fib.to_table().map_err(|error| error::fib(&error))?;
+            let to = export::To::new(to, family, &table)?;
+            export::write(&table, to, mmdb_type, &path)
+        })
     }
 
     /// Looks up the addresses of a column. What is added is named after it, if it has a name.

@@ -156,7 +156,7 @@ def test_sources_that_are_none(tmp_path: Path, csv: Path) -> None:
         fibula.Table.build(binary)
     with pytest.raises(fibula.SourceError, match="no routes at all"):
         fibula.Table.build([])
-    for options in ({"engine": "no-such"}, {"format": "no-such"}, {"peer": "x"}, {"delimiter": "ab"}, {"kinds": {"a": float}}):
+    for options in ({"engine": "no-such"}, {"format": "no-such"}, {"peer": "x"}, {"delimiter": "ab"}, {"kinds": {"a": list}}):
         with pytest.raises(fibula.ColumnError):
             fibula.Table.build(csv, **options)
     with pytest.raises(fibula.SourceError, match="no column x"):

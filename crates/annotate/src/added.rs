@@ -1,6 +1,7 @@
 //! What is added, as it was asked for and as the table has it.
 
-use fibula_fib::{ColumnKind, Columns};
+use fibula_core::Value;
+use fibula_fib::{Columns, Typed};
 
 use crate::{AnnotateError, AnnotateOptions};
 
@@ -33,11 +34,10 @@ pub(crate) struct Addition {
 }
 
 impl Addition {
-    /// What is added: as asked, or all there is. Lists are only for columns.
+    /// What is added: as asked, or all there is.
     pub(crate) fn all(
         columns: &Columns,
         options: &AnnotateOptions,
-        lists: bool,
     ) -> Result<Vec<Self>, AnnotateError> {
         let known = || columns.names().map(str::to_owned).collect::<Vec<_>>();
         let mut names = options.add.clone();
@@ -53,7 +53,7 @@ impl Addition {
         let addition = |name: String| {
             let what = match name.as_str() {
                 "prefix" => Some(Added::Prefix),
-                "covering" if lists => Some(Added::Covering),
+                "covering" => Some(Added::Covering),
                 name => columns.find(name).map(Added::Value),
             };
             match what {
@@ -68,22 +68,22 @@ impl Addition {
             else {
                 return Err(AnnotateError::Default { name: name.clone() });
             };
-            addition.substitute = Some(substitute(columns.kind(column), name, text)?);
+            addition.substitute = Some(substitute(columns, column, text).ok_or_else(|| {
+                let (name, text) = (name.clone(), text.clone());
+                AnnotateError::DefaultKind { name, text, kind: columns.type_name(column) }
+            })?);
         }
         Ok(all)
     }
 }
 
-fn substitute(kind: ColumnKind, name: &str, text: &str) -> Result<Substitute, AnnotateError> {
-    match kind {
-        ColumnKind::Str => Ok(Substitute::Str(text.to_owned())),
-        ColumnKind::Int => match text.parse() {
-            Ok(int) => Ok(Substitute::Int(int)),
-            Err(_) => {
-                let (name, text) = (name.to_owned(), text.to_owned());
-                Err(AnnotateError::DefaultKind { name, text })
-            }
-        },
+/// The default of a column; `None` if it is not of the column's type.
+fn substitute(columns: &Columns, column: usize, text: &str) -> Option<Substitute> {
+    let is_text = matches!(columns.typed(column, Value::Str(text)), Typed::Str(_));
+    match columns.type_name(column) {
+        "int" => text.parse().ok().map(Substitute::Int),
+        "float" | "bool" if is_text => None,
+        _ => Some(Substitute::Str(text.to_owned())),
     }
 }
 

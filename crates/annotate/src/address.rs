@@ -36,6 +36,23 @@ impl Address {
         }
     }
 
+    /// Reads an address that is written as a number: digits alone, IPv4 below 2^32, else IPv6.
+    ///
+    /// ```
+    /// use fibula_annotate::Address;
+    /// assert_eq!(Address::from_digits(b"3221225985"), Some(Address::V4(0xc000_0201)));
+    /// assert_eq!(Address::from_digits(b"42540766411282592856903984951653826561").map(|_| ()), Some(()));
+    /// assert_eq!(Address::from_digits(b"340282366920938463463374607431768211456"), None); // 2^128
+    /// assert_eq!(Address::from_digits(b"+1"), None);
+    /// ```
+    pub fn from_digits(text: &[u8]) -> Option<Self> {
+        if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
+            return None;
+        }
+        let number: u128 = std::str::from_utf8(text).ok()?.parse().ok()?;
+        Some(u32::try_from(number).map_or_else(|_| Self::from_v6(number), Self::V4))
+    }
+
     /// An IPv6 address, as IPv4 if it is mapped: the policy of [`mapped_v4`].
     ///
     /// ```

@@ -71,6 +71,8 @@ pub(crate) struct Block {
     /// Rows that a decoder writes itself because the input has none (packets).
     pub(crate) text: Vec<u8>,
     pub(crate) tally: Tally,
+    /// Whether digits alone are an address.
+    pub(crate) integers: bool,
     /// The first cell of the input that is not an address.
     pub(crate) unparsable: First,
     /// Its first damaged record.
@@ -123,6 +125,12 @@ impl Block {
     #[inline]
     pub(crate) fn cell(&mut self, text: &[u8]) -> Result<(), NotAnAddress> {
         if let Some(address) = Address::parse(text) {
+            self.address(address);
+            return Ok(());
+        }
+        if self.integers
+            && let Some(address) = Address::from_digits(text)
+        {
             self.address(address);
             return Ok(());
         }

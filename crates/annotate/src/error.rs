@@ -35,6 +35,11 @@ pub enum AnnotateError {
         /// The format.
         format: LogFormat,
     },
+    /// The option is for rows of text, and the format has columns.
+    RowsOnly {
+        /// What was asked for.
+        what: &'static str,
+    },
     /// The format cannot be asked for this column, for instance a list for a name.
     ColumnKind {
         /// The format.
@@ -104,12 +109,14 @@ pub enum AnnotateError {
         /// Its name.
         name: String,
     },
-    /// A default that is text, for a column of integers.
+    /// A default that is text, for a column of something else.
     DefaultKind {
         /// The column.
         name: String,
         /// The default.
         text: String,
+        /// What the column holds: `int`, `float` or `bool`.
+        kind: &'static str,
     },
     /// The table is a generation of a live one: it has attribute sets and no columns.
     Live,
@@ -188,6 +195,9 @@ impl fmt::Display for AnnotateError {
             Self::Columnar { format } => {
                 write!(f, "format {format} is annotated by columns, not rows")
             }
+            Self::RowsOnly { what } => {
+                write!(f, "{what} can be chosen of csv, tsv, jsonl, list and pcap alone")
+            }
             Self::Type { kind } => write!(f, "a column of type {kind} holds no addresses"),
             Self::Default { name } => {
                 write!(
@@ -195,8 +205,13 @@ impl fmt::Display for AnnotateError {
                     "a default was given for {name:?}, which is no value column that is added"
                 )
             }
-            Self::DefaultKind { name, text } => {
-                write!(f, "column {name:?} holds integers, its default {text:?} is none")
+            Self::DefaultKind { name, text, kind } => {
+                let values = match *kind {
+                    "float" => "numbers",
+                    "bool" => "true and false",
+                    _ => "integers",
+                };
+                write!(f, "column {name:?} holds {values}, its default {text:?} is none")
             }
             Self::Live => f.write_str(
                 "the table is a generation of a live one and has no columns to annotate with: open a \

@@ -63,7 +63,7 @@ pub use columns::{Annotated, ColumnAnnotator, Counts};
 pub use error::AnnotateError;
 pub use files::{ParquetRows, Progress, panic_is_caught};
 pub use format::{LogFormat, UnknownFormat};
-pub use options::{AnnotateOptions, Column, Header, PrefixForm, TextForm};
+pub use options::{AnnotateOptions, Column, Header, Only, PrefixForm, TextForm};
 pub use rows::Annotator;
 pub use summary::{Summary, Top};
 pub use table::{LookupFamily, LookupTable};

@@ -49,6 +49,15 @@ pub enum Header {
     Absent,
 }
 
+/// Which rows come out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Only {
+    /// Those of whose addresses a route covers at least one.
+    Matched,
+    /// Those of whose addresses no route covers any, rows without an address among them.
+    Unmatched,
+}
+
 /// How text values of the table are added to columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TextForm {
@@ -87,9 +96,23 @@ pub struct AnnotateOptions {
     /// the line, in a capture source and destination. JSON needs at least one.
     pub columns: Vec<Column>,
     /// What to add for each address column: `"prefix"` for the matched prefix, value columns of the
-    /// table by name, and to columns `"covering"`, the list of all prefixes that cover the address.
+    /// table by name, and `"covering"`, the list of all prefixes that cover the address, longest first (in fields
+    /// of text separated by semicolons).
     /// None: all value columns.
     pub add: Vec<String>,
+    /// Of rows: value columns get the values of all prefixes that cover the address, as a list like that of
+    /// `"covering"`. A prefix without a value has a place in the list, too.
+    pub all_covering: bool,
+    /// Of rows: which of them come out. None: all. Otherwise comments, empty lines and records that are no rows do
+    /// not come out, and of JSON the objects alone, each with a line end.
+    pub only: Option<Only>,
+    /// Of CSV, TSV, lists and JSON: cells of digits alone are addresses as numbers, IPv4 below 2^32, else IPv6. CSV and
+    /// TSV then need [`AnnotateOptions::columns`].
+    pub integers: bool,
+    /// Of lists: addresses are found wherever they stand in a line, by their number from 1 (default: the first),
+    /// in place of the words of these numbers. `10.0.0.1:443`, `[2001:db8::1]:443` and `src=10.0.0.1,` hold an
+    /// address each; text with letters or digits right beside it is none. IPv6 addresses need a digit.
+    pub scan: bool,
     /// What addresses without a route get in a value column, in place of nothing (null in JSON and in
     /// columns).
     pub defaults: Vec<(String, String)>,
@@ -121,6 +144,10 @@ impl Default for AnnotateOptions {
         Self {
             columns: Vec::new(),
             add: Vec::new(),
+            all_covering: false,
+            only: None,
+            integers: false,
+            scan: false,
             defaults: Vec::new(),
             strict: false,
             top: 10,

@@ -25,6 +25,8 @@ pub struct Summary {
     pub truncated: u64,
     /// Packets of which the capture kept less than there was on the wire, those included.
     pub cut: u64,
+    /// Rows that did not come out, since [`AnnotateOptions::only`](crate::AnnotateOptions::only) asked for others.
+    pub left_out: u64,
     /// The first cell with text that is not an address, with its line or row.
     pub first_unparsable: Option<String>,
     /// The first damaged record, with its line, or with its packet and byte.

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use clap::Args as ClapArgs;
 use fibula_core::grouped;
 use fibula_engines::EngineFamily;
-use fibula_rib::{ColumnKind, EnginePart, Pod, Table};
+use fibula_rib::{Columns, EnginePart, Pod, Table};
 use fibula_simd::Isa;
+use serde_json::{Map, Value as Json, json};
 
 use crate::engines::{self, AUTO, Built};
 use crate::failure::{Failure, Outcome};
@@ -54,6 +55,9 @@ pub struct Args {
     /// Engine, or several of which each family takes the first that it has: auto, radix, dxr16,planb
     #[arg(long, short, value_delimiter = ',', value_name = "NAME,...", default_value = AUTO)]
     engine: Vec<String>,
+    /// Print the report as a JSON object
+    #[arg(long)]
+    json: bool,
 }
 
 /// Runs the command.
@@ -71,6 +75,26 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let written = fibula_rib::write(&args.output, table, &part(&v4), &part(&v6))?;
     stages.push(("write".to_owned(), started.elapsed()));
 
+    if args.json {
+        let seconds: Map<String, Json> =
+            stages.iter().map(|(name, time)| (name.clone(), time.as_secs_f64().into())).collect();
+        output::json(&json!({
+            "sources": table.provenance.sources,
+            "peer": table::peer(table, &args.table.read),
+            "routes": { "ipv4": table.v4.len(), "ipv6": table.v6.len() },
+            "attribute_rows": table.columns.len(),
+            "columns": columns_json(&table.columns),
+            "engines": { "ipv4": engine_json(table, &v4), "ipv6": engine_json(table, &v6) },
+            "damaged": loaded.damaged,
+            "seconds": seconds,
+            "file": {
+                "path": args.output.display().to_string(),
+                "bytes": written.bytes,
+                "digest": format!("{:032x}", written.digest),
+            },
+        }))?;
+        return Ok(Outcome::Done);
+    }
     let mut out = output::stdout();
     describe(&mut out, table, table::peer(table, &args.table.read))?;
     engine(&mut out, table, &v4)?;
@@ -104,6 +128,19 @@ fn part<A: EngineFamily>(built: &Built<A>) -> EnginePart<'_> {
     EnginePart::of(built.name, built.engine.persist())
 }
 
+fn columns_json(columns: &Columns) -> Json {
+    let column = |(at, name)| json!({ "name": name, "kind": columns.type_name(at), "values": columns.distinct(at) });
+    columns.names().enumerate().map(column).collect()
+}
+
+/// The engine of a family, null if it has no routes.
+fn engine_json<A: EngineFamily + Pod>(table: &Table, built: &Built<A>) -> Json {
+    if table.routes::<A>().is_empty() {
+        return Json::Null;
+    }
+    json!({ "name": built.name, "reason": built.reason, "bytes": built.engine.memory().total() })
+}
+
 fn describe(out: &mut impl Write, table: &Table, peer: Option<String>) -> std::io::Result<()> {
     for source in &table.provenance.sources {
         let date = source.date.map_or(String::new(), |date| format!(", {}", utc(date)));
@@ -123,8 +160,7 @@ fn describe(out: &mut impl Write, table: &Table, peer: Option<String>) -> std::i
     }
     let columns = &table.columns;
     let column = |(i, name): (usize, &str)| {
-        let kind = if columns.kind(i) == ColumnKind::Int { "int" } else { "str" };
-        format!("{name} ({kind}, {} values)", grouped(columns.distinct(i) as u64))
+        format!("{name} ({}, {} values)", columns.type_name(i), grouped(columns.distinct(i) as u64))
     };
     let list: Vec<String> = columns.names().enumerate().map(column).collect();
     let (v4, v6) = (grouped(table.v4.len() as u64), grouped(table.v6.len() as u64));

@@ -26,7 +26,7 @@ Examples:
 Formats: tsv and csv (a prefix and its values a line; `fibula build` reads both), clickhouse (CSV for
 an ip_trie dictionary), mmdb (for MaxMind's readers, both families), intervals (Parquet: start, end
 and values of the runs of addresses with equal values, without overlaps; start and end are 32-bit
-integers for IPv4, 16 bytes for IPv6). Told from the file's ending: .tsv .txt .csv .mmdb .parquet; another ending needs --to.
+integers for IPv4, 16 bytes for IPv6), prefixes (Parquet: a row for each prefix). Told from the file's ending: .tsv .txt .csv .mmdb .parquet; another ending needs --to.
 
 DuckDB, logs(ip UINTEGER) joined with intervals, NULL where no route covers:
   SELECT l.*, CASE WHEN l.ip <= r.\"end\" THEN r.asn END AS asn
@@ -43,7 +43,7 @@ ClickHouse:
 pub struct Args {
     #[command(flatten)]
     table: TableArgs,
-    /// Format: tsv, csv, clickhouse, mmdb, intervals (default: told from the output's
+    /// Format: tsv, csv, clickhouse, mmdb, intervals, prefixes (default: told from the output's
     /// name; tsv on standard output)
     #[arg(long, value_name = "FORMAT")]
     to: Option<To>,
@@ -64,6 +64,7 @@ enum To {
     Text(TextForm),
     Mmdb,
     Intervals,
+    Prefixes,
 }
 
 impl FromStr for To {
@@ -76,7 +77,8 @@ impl FromStr for To {
             "clickhouse" => Ok(Self::Text(TextForm::ClickHouse)),
             "mmdb" => Ok(Self::Mmdb),
             "intervals" | "parquet" => Ok(Self::Intervals),
-            _ => Err("formats are tsv, csv, clickhouse, mmdb, intervals"),
+            "prefixes" => Ok(Self::Prefixes),
+            _ => Err("formats are tsv, csv, clickhouse, mmdb, intervals, prefixes"),
         }
     }
 }
@@ -104,7 +106,10 @@ impl Args {
                     .hint("name it .tsv, .txt, .csv, .mmdb or .parquet, or say --to"));
             }
         };
-        if matches!(to, To::Mmdb | To::Intervals) && is_stdout && std::io::stdout().is_terminal() {
+        if matches!(to, To::Mmdb | To::Intervals | To::Prefixes)
+            && is_stdout
+            && std::io::stdout().is_terminal()
+        {
             return Err(Failure::new("this format is not for terminals")
                 .hint("name a file with -o, or redirect the output"));
         }
@@ -172,6 +177,7 @@ fn write(
             let epoch = date.unwrap_or(table.provenance.created);
             fibula_export::mmdb(table, &args.mmdb_type, epoch, out)?;
         }
+        (To::Prefixes, _) => fibula_export::prefixes(table, out)?,
         (To::Intervals, family) => {
             let intervals = match family {
                 Family::V4 => fibula_export::intervals::<u32>(table, out)?,

@@ -11,6 +11,7 @@ mod asking;
 mod bench;
 mod build;
 mod classify;
+mod diff;
 mod engines;
 mod export;
 mod failure;
@@ -26,6 +27,7 @@ mod replay;
 mod route;
 #[cfg(unix)]
 mod serve;
+mod shell;
 mod signals;
 mod source;
 mod stats;
@@ -46,14 +48,16 @@ mmdb; also gz, bz2, xz or zst, and - for standard input), a generated table such
 gen:v4:2024:900000:1 (family, year, prefixes, seed), or `embedded`, the countries of the world's
 address ranges. Several, separated by commas, merge in order (in `bench`, each is measured).
 
-Exit codes: 0 done; 1 done, and the answer is no (an address without a route, an engine that is
-wrong); 2 wrong usage, or input or output failed.
+Exit codes: 0 done; 1 done, and the answer is no (an address without a route, tables that differ, an
+engine that is wrong); 2 wrong usage, or input or output failed.
 
 Environment: FIBULA_ISA=scalar|avx2|avx512 forces an instruction set; FIBULA_HUGE_PAGES=off leaves
 large tables on ordinary pages.
 
 Examples:
   fibula lookup 8.8.8.8 2001:4860:4860::8888
+  fibula lookup --table rib.gz --where origin_as=64500
+  fibula diff yesterday.fib today.fib
   fibula build rib.20260101.0000.bz2 -o table.fib
   fibula annotate --table table.fib --add prefix,origin_as flows.csv > annotated.csv
   fibula classify rules.txt capture.pcapng > hits.csv
@@ -76,6 +80,7 @@ struct Cli {
 enum Command {
     Build(build::Args),
     Lookup(lookup::Args),
+    Diff(diff::Args),
     Annotate(annotate::Args),
     Classify(classify::Args),
     Export(export::Args),
@@ -90,6 +95,8 @@ enum Command {
     Query(query::Args),
     Watch(watch::Args),
     Gen(generate::Args),
+    Completions(shell::CompletionsArgs),
+    Man(shell::ManArgs),
 }
 
 impl Command {
@@ -112,6 +119,7 @@ fn run(command: &Command) -> Result<Outcome, Failure> {
     match command {
         Command::Build(args) => build::run(args),
         Command::Lookup(args) => lookup::run(args),
+        Command::Diff(args) => diff::run(args),
         Command::Annotate(args) => annotate::run(args),
         Command::Classify(args) => classify::run(args),
         Command::Export(args) => export::run(args),
@@ -126,6 +134,8 @@ fn run(command: &Command) -> Result<Outcome, Failure> {
         Command::Query(args) => query::run(args),
         Command::Watch(args) => watch::run(args),
         Command::Gen(args) => generate::run(args),
+        Command::Completions(args) => shell::completions(args, Cli::command()),
+        Command::Man(args) => shell::man(args, Cli::command()),
     }
 }
 

@@ -3,8 +3,9 @@
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use fibula_rib::AtomicFile;
+use fibula_rib::{AtomicFile, Typed};
 use serde::Serialize;
+use serde_json::Value as Json;
 
 use crate::failure::Failure;
 
@@ -73,9 +74,22 @@ pub fn json(value: &impl Serialize) -> Result<(), Failure> {
     Ok(())
 }
 
+/// A value of a table as JSON.
+pub fn json_value(value: Typed<'_>) -> Json {
+    match value {
+        Typed::Null => Json::Null,
+        Typed::Int(int) => int.into(),
+        Typed::Float(float) => float.into(),
+        Typed::Bool(is) => is.into(),
+        Typed::Str(text) => text.into(),
+    }
+}
+
 /// Rows of text in aligned columns.
 pub struct Grid {
     rows: Vec<Vec<String>>,
+    /// For each column the most characters of a cell so far.
+    widths: Vec<usize>,
     /// For each column whether it is aligned to the right.
     right: Vec<bool>,
 }
@@ -85,31 +99,42 @@ impl Grid {
     /// column is.
     pub fn new(heads: &[&str]) -> Self {
         let right = heads.iter().map(|head| head.starts_with('>')).collect();
-        let row = heads.iter().map(|head| head.trim_start_matches('>').to_owned()).collect();
-        Self { rows: vec![row], right }
+        let mut grid = Self { rows: Vec::new(), widths: vec![0; heads.len()], right };
+        grid.row(heads.iter().map(|head| head.trim_start_matches('>').to_owned()));
+        grid
     }
 
     /// A grid without heads.
     pub fn headless(right: &[bool]) -> Self {
-        Self { rows: Vec::new(), right: right.to_vec() }
+        Self { rows: Vec::new(), widths: vec![0; right.len()], right: right.to_vec() }
     }
 
     /// Adds a row.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(cells.into_iter().collect());
+        let row: Vec<String> = cells.into_iter().collect();
+        for (width, cell) in self.widths.iter_mut().zip(&row) {
+            *width = cell.chars().count().max(*width);
+        }
+        self.rows.push(row);
+    }
+
+    /// Number of rows, heads included, that were not given out by [`Grid::write_rows`].
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Writes the rows and forgets them: rows that follow are aligned with them as far as they are not wider.
+    pub fn write_rows(&mut self, out: &mut impl Write) -> io::Result<()> {
+        self.write_aligned(out)?;
+        self.rows.clear();
+        Ok(())
     }
 
     /// Writes the rows in aligned columns, two spaces apart.
     pub fn write_aligned(&self, out: &mut impl Write) -> io::Result<()> {
-        let mut widths = vec![0; self.right.len()];
-        for row in &self.rows {
-            for (width, cell) in widths.iter_mut().zip(row) {
-                *width = cell.chars().count().max(*width);
-            }
-        }
         for row in &self.rows {
             let mut line = String::new();
-            for ((cell, &width), &right) in row.iter().zip(&widths).zip(&self.right) {
+            for ((cell, &width), &right) in row.iter().zip(&self.widths).zip(&self.right) {
                 let pad = " ".repeat(width - cell.chars().count());
                 let (before, after) = if right { (&*pad, "") } else { ("", &*pad) };
                 for part in [before, cell, after, "  "] {
@@ -202,5 +227,12 @@ mod tests {
         grid.write_aligned(&mut out).unwrap();
         let expected = "name    count\na           7\nlänger  1,000\n";
         assert_eq!(String::from_utf8(out).unwrap(), expected);
+
+        // In two parts: the second one keeps the widths.
+        let mut out = Vec::new();
+        grid.write_rows(&mut out).unwrap();
+        grid.row(["b".into(), "8".into()]);
+        grid.write_rows(&mut out).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), format!("{expected}b           8\n"));
     }
 }

@@ -1,6 +1,7 @@
 //! What is told while work is going on: a progress bar for people, notes on standard error.
 
 use std::io::{self, IsTerminal};
+use std::path::Path;
 use std::time::Duration;
 
 use fibula_core::grouped;
@@ -8,6 +9,7 @@ use fibula_ingest::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::failure::eprint_line;
+use crate::input::Position;
 
 /// A progress bar, drawn only if standard error is a terminal.
 pub struct Bar {
@@ -44,6 +46,29 @@ impl Bar {
             "{prefix} {wide_bar} {human_pos}/{human_len} rows {per_sec} {eta}",
             "{prefix} {spinner} {human_pos} rows {per_sec} {elapsed}",
         );
+    }
+
+    /// A bar for the rows of a file, unless they go to the same terminal.
+    pub fn of_rows(name: &str, output: &Path) -> Self {
+        let bar = Self::new(name);
+        if output.as_os_str() == "-" && io::stdout().is_terminal() {
+            bar.bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        bar
+    }
+
+    /// Shows how many rows there were, and by the bytes of the file how much time is left.
+    pub fn show_bytes(&self, rows: u64, position: &Position) {
+        if self.bar.is_hidden() {
+            return;
+        }
+        self.moved(
+            position.read(),
+            position.total,
+            "{prefix} {wide_bar} {bytes}/{total_bytes} {msg} {eta}",
+            "{prefix} {spinner} {bytes} {msg} {elapsed}",
+        );
+        self.bar.set_message(format!("{} rows", grouped(rows)));
     }
 
     /// The first call tells whether the total is known, and so which template it is.

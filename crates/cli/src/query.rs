@@ -4,15 +4,15 @@ use std::io::Write;
 use std::net::IpAddr;
 
 use clap::{Args as ClapArgs, ValueEnum};
-use fibula_core::{AnyPrefix, Value};
-use fibula_fib::{EngineChoice, Fib, FibOptions, Match};
+use fibula_core::AnyPrefix;
+use fibula_fib::{EngineChoice, Fib, FibOptions, Match, Typed};
 use fibula_server::api::{Lookup, PrefixPaths, Route, Routes, Search};
 use fibula_server::client::{Client, query as url_query};
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Map, json};
 
 use crate::asking::{ServerArgs, attributes, peer};
 use crate::failure::{Failure, Outcome};
-use crate::output;
+use crate::output::{self, json_value};
 use crate::source::{ReadArgs, Source};
 use crate::table;
 
@@ -245,10 +245,8 @@ fn ask_file(
     };
     if args.json {
         let route = |route: &Match<'_>| {
-            let values: Map<_, _> = route
-                .values()
-                .map(|(name, value)| (name.into_owned(), value_json(value)))
-                .collect();
+            let values: Map<_, _> =
+                route.typed().map(|(name, value)| (name.into_owned(), json_value(value))).collect();
             json!({ "prefix": route.prefix().map(|prefix| prefix.to_string()), "values": values })
         };
         let routes: Vec<_> = found.iter().map(route).collect();
@@ -261,20 +259,12 @@ fn ask_file(
     }
     for route in &found {
         let prefix = route.prefix().map_or_else(String::new, |prefix| prefix.to_string());
-        let text = |(name, value): (_, Value<'_>)| match value {
-            Value::Null => None,
-            value => Some(format!("{name} {}", value_json(value))),
+        let text = |(name, value): (_, Typed<'_>)| match value {
+            Typed::Null => None,
+            value => Some(format!("{name} {}", json_value(value))),
         };
-        let values: Vec<_> = route.values().filter_map(text).collect();
+        let values: Vec<_> = route.typed().filter_map(text).collect();
         writeln!(out, "  {prefix}  {}", values.join(", "))?;
     }
     Ok(!found.is_empty())
-}
-
-fn value_json(value: Value<'_>) -> Json {
-    match value {
-        Value::Null => Json::Null,
-        Value::Int(int) => int.into(),
-        Value::Str(text) => text.into(),
-    }
 }

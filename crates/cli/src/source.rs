@@ -7,7 +7,7 @@ use clap::Args;
 use fibula_core::Family;
 use fibula_ingest::text::{Header, KeyColumns, TextOptions};
 use fibula_ingest::{ColumnKind, Format, HostBits, ReadOptions, SourceSpec};
-use fibula_rib::{BuilderOptions, Loading, PeerChoice};
+use fibula_rib::{BuilderOptions, Loading, PeerChoice, ScalarType};
 use fibula_sources::Settings;
 pub use fibula_sources::Source;
 use fibula_testkit::fib::HopModel;
@@ -69,9 +69,9 @@ pub struct ReadArgs {
     /// its netmask or length; by name or number
     #[arg(long, value_delimiter = ',', num_args = 1, value_name = "COLUMN[,COLUMN]")]
     pub key: Vec<String>,
-    /// Text: what a column holds, int or str, where that should not be guessed
+    /// Text: what a column holds, int, float, bool or str, where that should not be guessed
     #[arg(long, value_name = "NAME=KIND,...", value_delimiter = ',', value_parser = parse_kind)]
-    pub kind: Vec<(String, ColumnKind)>,
+    pub kind: Vec<(String, Kind)>,
     /// Text: clear bits beyond the prefix length (10.0.0.1/8) instead of calling them damage
     #[arg(long)]
     pub mask_host_bits: bool,
@@ -170,7 +170,12 @@ impl ReadArgs {
             names: self.names.clone(),
             key,
             columns: None, // the table builder chooses, over all sources
-            kinds: self.kind.clone(),
+            kinds: self.kind.iter().map(|(name, kind)| (name.clone(), kind.0)).collect(),
+            types: self
+                .kind
+                .iter()
+                .filter_map(|(name, kind)| Some((name.clone(), kind.1?)))
+                .collect(),
             host_bits: if self.mask_host_bits { HostBits::Mask } else { HostBits::Refuse },
         })
     }
@@ -215,10 +220,18 @@ fn parse_header(text: &str) -> Result<Header, String> {
     parse_yes_no(text).map(|yes| if yes { Header::Present } else { Header::Absent })
 }
 
-fn parse_kind(text: &str) -> Result<(String, ColumnKind), String> {
-    match text.rsplit_once('=') {
-        Some((name, "int")) => Ok((name.to_owned(), ColumnKind::Int)),
-        Some((name, "str")) => Ok((name.to_owned(), ColumnKind::Str)),
-        _ => Err("NAME=int or NAME=str".to_owned()),
-    }
+/// What a column holds, and what its texts are.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind(ColumnKind, Option<ScalarType>);
+
+fn parse_kind(text: &str) -> Result<(String, Kind), String> {
+    let (name, kind) = text.rsplit_once('=').unwrap_or_default();
+    let kind = match kind {
+        "int" => Kind(ColumnKind::Int, None),
+        "str" => Kind(ColumnKind::Str, None),
+        "float" => Kind(ColumnKind::Str, Some(ScalarType::Double)),
+        "bool" => Kind(ColumnKind::Str, Some(ScalarType::Bool)),
+        _ => return Err("NAME=int, NAME=float, NAME=bool or NAME=str".to_owned()),
+    };
+    Ok((name.to_owned(), kind))
 }

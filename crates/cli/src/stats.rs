@@ -9,7 +9,7 @@ use clap::Args as ClapArgs;
 use fibula_core::{BuildError, Memory, Routes, grouped};
 use fibula_engines::EngineFamily;
 use fibula_fib::{EngineChoice, Fib, FibFamily, FibOptions, SEARCH};
-use fibula_rib::{ColumnKind, Rib};
+use fibula_rib::Rib;
 use fibula_simd::Isa;
 use fibula_testkit::Shape;
 use serde::Serialize;
@@ -203,7 +203,7 @@ fn stats(args: &Args, loaded: &Loaded) -> Result<Stats, Failure> {
             .enumerate()
             .map(|(i, name)| ColumnStats {
                 name: name.to_owned(),
-                kind: if columns.kind(i) == ColumnKind::Int { "int" } else { "str" },
+                kind: columns.type_name(i),
                 distinct: columns.distinct(i),
             })
             .collect(),

@@ -35,6 +35,11 @@ pub fn load(sources: &[(String, Source)], read: &ReadArgs) -> Result<Loaded, Fai
     let name = sources.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(",");
     let mut loaded = match sources {
         [(_, Source::Snapshot(path))] if read.takes_all() => from_snapshot(path, read.load)?,
+        [(_, Source::Embedded)] if read.takes_all() => {
+            let started = Instant::now();
+            let table = fibula_sources::embedded(None)?;
+            Loaded::new(table, vec![("unpack", started.elapsed())])
+        }
         [(name, Source::Generated(spec))] if read.takes_all() => {
             let started = Instant::now();
             let table = fibula_sources::generated(*spec);

@@ -173,18 +173,25 @@ fn stored_gzip(data: &[u8]) -> Vec<u8> {
     file
 }
 
-/// What was asked for is said, in a sentence.
+/// What is no question is said with its line, and shortened.
 #[test]
 fn lookups_of_other_things_are_told_apart() {
     let files = Files::new();
     let fib = files.snapshot();
-    let prefix = said(&["lookup", "-t", &fib, "10.0.0.0/8"]);
-    assert_eq!(prefix.code, 2);
-    assert!(prefix.err.contains("is a prefix, not an address"), "{}", prefix.err);
-    assert!(prefix.err.contains("1 input is no address"), "{}", prefix.err);
+    let host_bits = said(&["lookup", "-t", &fib, "10.0.0.1/8"]);
+    assert_eq!(host_bits.code, 2);
+    assert!(host_bits.err.contains("\"10.0.0.1/8\": "), "{}", host_bits.err);
+    assert!(host_bits.err.contains("1 input is no address and no prefix"), "{}", host_bits.err);
     let long = said_to(&["lookup", "-t", &fib], "x".repeat(1 << 20) + "\ny\n");
     assert_eq!(long.code, 2);
-    assert!(long.err.len() < 500 && long.err.contains("2 inputs are no addresses"), "{}", long.err);
+    assert!(long.err.len() < 500 && long.err.contains("2 inputs are no addr"), "{}", long.err);
+    assert!(long.out.len() < 500, "{}", long.out);
+    // A table and questions cannot both come from standard input.
+    for table in ["-", "embedded,-"] {
+        let both = said_to(&["lookup", "-t", table], "10.0.0.0/8 a\n");
+        assert_eq!(both.code, 2);
+        assert!(both.err.contains("both the table and the questions"), "{}", both.err);
+    }
 }
 
 /// A name that tells no format gets none; what cannot be written names its file.

@@ -183,5 +183,29 @@ fn rows_are_compressed_as_the_file_is_called() {
 fn long_lines_are_shortened_in_messages() {
     let run = said_to(&["lookup"], format!("{}\n", "x".repeat(1 << 20)));
     assert_eq!(run.code, 2);
-    assert!(run.err.contains("xxx\"... is not an address") && run.err.len() < 400, "{}", run.err);
+    assert!(run.err.contains("xxx...\" is not an address") && run.err.len() < 400, "{}", run.err);
+}
+
+/// A log goes through, its lines with bad addresses come out; the summary as JSON.
+#[test]
+fn lines_of_a_log_are_chosen() {
+    let files = Files::new();
+    let fib = files.snapshot();
+    let log = "a 10.1.2.3:22 x\nb [2001:db9::1]:5\nc\nd 10.9.9.9\n";
+    let ask = ["annotate", "-t", &fib, "--scan", "--add", "country", "--json"];
+    let matched = ["--only", "matched", "--where-not-there"];
+    assert_eq!(said_to(&[&ask[..], &matched].concat(), log).code, 2);
+    // The table covers all of IPv4.
+    let run = said_to(&[&ask[..], &matched[..2]].concat(), log);
+    assert_eq!((run.code, run.out.as_str()), (0, "a 10.1.2.3:22 x\tNL\nd 10.9.9.9\tDE\n"));
+    let summary: serde_json::Value = serde_json::from_str(&run.err).unwrap();
+    assert_eq!((&summary["rows"], &summary["left_out"]), (&4.into(), &2.into()));
+    assert_eq!((&summary["matched"], &summary["empty"]), (&2.into(), &1.into()));
+    assert_eq!(summary["top"][0]["column"], "1_country");
+    let wrong = said_to(&[&ask[..], &["--format", "csv"]].concat(), log);
+    assert!(wrong.code == 2 && wrong.err.contains("--scan is for lines of text"), "{}", wrong.err);
+    let columns = files.path("x.parquet");
+    std::fs::write(&columns, b"PAR1").unwrap();
+    let wrong = said(&["annotate", "-t", &fib, "--only", "matched", &columns]);
+    assert!(wrong.code == 2 && wrong.err.contains("csv, tsv, jsonl"), "{}", wrong.err);
 }

@@ -8,6 +8,8 @@ mod common;
 #[cfg(unix)]
 mod crash;
 mod data;
+mod diff;
+mod lookup;
 mod merged;
 mod query;
 mod real_data;

@@ -60,7 +60,16 @@ fn exit_codes_of_lookups() {
         b"10.0.0.1 x\n# no\n\nhost.example\n\xff\xfe\n255.255.255.255\n".to_vec(),
     );
     assert_eq!(bad.code, 2);
-    assert_eq!(bad.out.lines().count(), 3);
+    assert_eq!(
+        bad.out,
+        "address\tprefix\tasn\tcountry\n\
+         10.0.0.1\t10.0.0.0/8\t64501\tDE\n\
+         -\t-\t-\t-\n\
+         -\t-\t-\t-\n\
+         host.example\t-\t-\t-\n\
+         \u{fffd}\u{fffd}\t-\t-\t-\n\
+         255.255.255.255\t255.255.255.255/32\t64504\tSE\n"
+    );
     assert!(bad.err.contains("line 4: \"host.example\" is not an address"), "{}", bad.err);
 }
 
@@ -158,4 +167,98 @@ fn the_embedded_table_is_the_default() {
     let out = done(&["lookup", "193.0.6.139", "2001:67c:2e8::1"]).out;
     assert!(out.starts_with("address\tprefix\tcountry\n"), "{out}");
     assert!(out.lines().skip(1).all(|line| line.ends_with("\tNL")), "{out}");
+}
+
+#[test]
+fn builds_are_reported_as_json() {
+    let files = Files::new();
+    let csv = files.with("table.csv", TABLE);
+    let fib = files.path("table.fib");
+    let report = json(&["build", &csv, "-o", &fib, "--json"]);
+    assert_eq!((&report["routes"]["ipv4"], &report["routes"]["ipv6"]), (&5.into(), &3.into()));
+    assert_eq!(report["columns"][0]["name"], "asn");
+    assert_eq!(
+        (&report["columns"][0]["kind"], &report["columns"][0]["values"]),
+        (&"int".into(), &8.into())
+    );
+    assert_eq!(report["sources"][0]["announced"], 8);
+    let stats = json(&["stats", "-t", &fib, "--json"]);
+    let name = report["engines"]["ipv4"]["name"].as_str().unwrap();
+    assert_eq!(stats["v4"]["engines"][0]["engine"], format!("snapshot:{name}"));
+    assert_eq!(report["file"]["bytes"], read(&fib).len());
+    assert_eq!(report["file"]["digest"], stats["snapshot"]["digest"]);
+}
+
+/// Every command has a page, and shells know its options.
+#[test]
+fn manuals_and_completions() {
+    let files = Files::new();
+    let folder = files.path("man");
+    done(&["man", &folder]);
+    let pages: Vec<String> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|page| page.unwrap().file_name().into_string().unwrap())
+        .collect();
+    for name in ["fibula.1", "fibula-lookup.1", "fibula-diff.1", "fibula-bench-filter.1"] {
+        assert!(pages.iter().any(|page| page == name), "{name} in {pages:?}");
+    }
+    let page = std::fs::read_to_string(format!("{folder}/fibula-lookup.1")).unwrap();
+    assert!(page.contains(".TH") && page.contains("aggregate"), "{page}");
+    for shell in ["bash", "zsh", "fish"] {
+        let script = done(&["completions", shell]).out;
+        assert!(script.contains("lookup") && script.contains("aggregate"), "{shell}");
+    }
+    assert_eq!(said(&["completions", "tcsh"]).code, 2);
+}
+
+/// Fractions and booleans are what they are in JSON, and written as they were in text.
+#[test]
+fn fractions_and_booleans() {
+    let files = Files::new();
+    let text = "prefix,lat,on,version\n10.0.0.0/8,47.25,true,1.10\n10.1.0.0/16,-8,false,2.0\n";
+    let csv = files.with("table.csv", text);
+    let fib = files.path("table.fib");
+    let report = json(&["build", &csv, "-o", &fib, "--json"]);
+    let kinds: Vec<_> = (0..3).map(|i| report["columns"][i]["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["float", "bool", "str"]);
+    for table in [&csv, &fib] {
+        let found = done(&["lookup", "-t", table, "--json", "10.1.2.3"]).out;
+        assert_eq!(
+            found,
+            "{\"address\":\"10.1.2.3\",\"prefix\":\"10.1.0.0/16\",\"lat\":-8.0,\"on\":false,\"version\":\"2.0\"}\n"
+        );
+        assert_eq!(
+            done(&["lookup", "-t", table, "--no-header", "10.0.0.1"]).out.trim_end(),
+            "10.0.0.1\t10.0.0.0/8\t47.25\ttrue\t1.10"
+        );
+        let annotate =
+            ["annotate", "-q", "-t", table, "--column", "a", "--default", "lat=0.5,on=true"];
+        let rows = said_to(
+            &[&annotate[..], &["--format", "jsonl"]].concat(),
+            "{\"a\":\"10.0.0.1\"}\n{\"a\":\"9.9.9.9\"}\n",
+        )
+        .out;
+        assert_eq!(
+            rows,
+            "{\"a\":\"10.0.0.1\",\"a_lat\":47.25,\"a_on\":true,\"a_version\":\"1.10\"}\n\
+             {\"a\":\"9.9.9.9\",\"a_lat\":0.5,\"a_on\":true,\"a_version\":null}\n"
+        );
+        let rows = said_to(&[&annotate[..], &["--format", "csv"]].concat(), "a\n10.0.0.1\n").out;
+        assert_eq!(rows, "a,a_lat,a_on,a_version\n10.0.0.1,47.25,true,1.10\n");
+        let wrong = said_to(&["annotate", "-t", table, "--default", "lat=x"], "10.0.0.1\n");
+        assert!(wrong.code == 2 && wrong.err.contains("holds numbers"), "{}", wrong.err);
+    }
+    // What is told is checked, with its place.
+    let told = said(&["build", &csv, "-o", &fib, "--kind", "on=float", "--strict"]);
+    assert_eq!(told.code, 2);
+    assert!(
+        told.err.contains("column on is not a number: \"true\"") && told.err.contains("record 2"),
+        "{}",
+        told.err
+    );
+    let told = json(&["build", &csv, "-o", &fib, "--kind", "version=float,lat=str", "--json"]);
+    assert_eq!(
+        (&told["columns"][0]["kind"], &told["columns"][2]["kind"]),
+        (&"str".into(), &"float".into())
+    );
 }

@@ -1,4 +1,4 @@
-//! Parquet with the elementary intervals of a table.
+//! Parquet with the elementary intervals of a table, or with its prefixes.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use arrow_array::builder::{
     FixedSizeBinaryBuilder, StringDictionaryBuilder, UInt32Builder, UInt64Builder,
 };
 use arrow_array::types::Int32Type;
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
-use fibula_core::{Addr, Family, Range, Value};
-use fibula_rib::{ColumnKind, Pod, Table};
+use fibula_core::{Addr, Family, Hop, Range, Value};
+use fibula_rib::{ColumnKind, Columns, Pod, Table};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
@@ -39,31 +39,12 @@ impl From<ParquetError> for ExportError {
 /// # Errors
 /// If writing fails.
 pub fn intervals<A: Addr + Pod>(table: &Table, out: impl Write + Send) -> Result<u64, ExportError> {
-    let columns = &table.columns;
     let address = match A::FAMILY {
         Family::V4 => DataType::UInt32,
         Family::V6 => DataType::FixedSizeBinary(16),
     };
-    let mut fields =
-        vec![Field::new("start", address.clone(), false), Field::new("end", address, false)];
-    for (at, name) in columns.names().enumerate() {
-        let kind = match columns.kind(at) {
-            ColumnKind::Int => DataType::UInt64,
-            ColumnKind::Str => {
-                DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
-            }
-        };
-        // A column of the table may itself be called so.
-        let taken = matches!(name, "start" | "end");
-        let name = if taken { format!("value_{name}") } else { name.to_owned() };
-        fields.push(Field::new(name, kind, true));
-    }
-    let schema = Arc::new(Schema::new(fields));
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(Default::default()))
-        .set_max_row_group_row_count(Some(BATCH))
-        .build();
-    let mut writer = ArrowWriter::try_new(out, Arc::clone(&schema), Some(properties))?;
+    let keys = [Field::new("start", address.clone(), false), Field::new("end", address, false)];
+    let (mut writer, schema) = writer(table, keys, out)?;
     let mut ranges = table.routes::<A>().ranges().filter(|range| !range.hop.is_none());
     let mut count = 0;
     loop {
@@ -76,12 +57,70 @@ pub fn intervals<A: Addr + Pod>(table: &Table, out: impl Write + Send) -> Result
             addresses(batch.iter().map(|range| range.first)),
             addresses(batch.iter().map(|range| range.last)),
         ];
-        arrays.extend((0..columns.width()).map(|column| values(table, column, &batch)));
+        let hops: Vec<Hop> = batch.iter().map(|range| range.hop).collect();
+        arrays.extend(values(&table.columns, &hops));
         let batch = RecordBatch::try_new(Arc::clone(&schema), arrays);
         writer.write(&batch.map_err(ParquetError::from)?)?;
     }
     writer.close()?;
     Ok(count)
+}
+
+/// Writes the routes of both families as Parquet: the column `prefix`, as text, and those of the table. IPv4 comes
+/// first, each family in address order.
+///
+/// # Errors
+/// If writing fails.
+pub fn prefixes(table: &Table, out: impl Write + Send) -> Result<(), ExportError> {
+    let (mut writer, schema) = writer(table, [Field::new("prefix", DataType::Utf8, false)], out)?;
+    routes::<u32>(table, &schema, &mut writer)?;
+    routes::<u128>(table, &schema, &mut writer)?;
+    writer.close()?;
+    Ok(())
+}
+
+fn routes<A: Addr + Pod>(
+    table: &Table,
+    schema: &Arc<Schema>,
+    writer: &mut ArrowWriter<impl Write + Send>,
+) -> Result<(), ExportError> {
+    for routes in table.routes::<A>().as_slice().chunks(BATCH) {
+        let texts = routes.iter().map(|route| route.prefix.to_string());
+        let mut arrays: Vec<ArrayRef> = vec![Arc::new(StringArray::from_iter_values(texts))];
+        let hops: Vec<Hop> = routes.iter().map(|route| route.hop).collect();
+        arrays.extend(values(&table.columns, &hops));
+        let batch = RecordBatch::try_new(Arc::clone(schema), arrays);
+        writer.write(&batch.map_err(ParquetError::from)?)?;
+    }
+    Ok(())
+}
+
+/// A writer of these columns and of those of the table.
+fn writer<W: Write + Send, const N: usize>(
+    table: &Table,
+    keys: [Field; N],
+    out: W,
+) -> Result<(ArrowWriter<W>, Arc<Schema>), ExportError> {
+    let columns = &table.columns;
+    let mut fields = keys.to_vec();
+    for (at, name) in columns.names().enumerate() {
+        let kind = match columns.kind(at) {
+            ColumnKind::Int => DataType::UInt64,
+            ColumnKind::Str => {
+                DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
+            }
+        };
+        // A column of the table may itself be called so.
+        let taken = keys.iter().any(|key| key.name() == name);
+        let name = if taken { format!("value_{name}") } else { name.to_owned() };
+        fields.push(Field::new(name, kind, true));
+    }
+    let schema = Arc::new(Schema::new(fields));
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(Default::default()))
+        .set_max_row_group_row_count(Some(BATCH))
+        .build();
+    Ok((ArrowWriter::try_new(out, Arc::clone(&schema), Some(properties))?, schema))
 }
 
 fn addresses<A: Addr + Pod>(addrs: impl Iterator<Item = A>) -> ArrayRef {
@@ -101,15 +140,17 @@ fn addresses<A: Addr + Pod>(addrs: impl Iterator<Item = A>) -> ArrayRef {
     }
 }
 
-fn values<A: Addr + Pod>(table: &Table, column: usize, ranges: &[Range<A>]) -> ArrayRef {
-    let value = |range: &Range<A>| {
-        range.hop.index().map_or(Value::Null, |row| table.columns.value(column, row))
-    };
-    match table.columns.kind(column) {
+fn values(columns: &Columns, hops: &[Hop]) -> Vec<ArrayRef> {
+    (0..columns.width()).map(|column| values_of(columns, column, hops)).collect()
+}
+
+fn values_of(columns: &Columns, column: usize, hops: &[Hop]) -> ArrayRef {
+    let value = |hop: &Hop| hop.index().map_or(Value::Null, |row| columns.value(column, row));
+    match columns.kind(column) {
         ColumnKind::Int => {
             let mut out = UInt64Builder::new();
-            for range in ranges {
-                out.append_option(match value(range) {
+            for hop in hops {
+                out.append_option(match value(hop) {
                     Value::Int(int) => Some(int),
                     _ => None,
                 });
@@ -118,8 +159,8 @@ fn values<A: Addr + Pod>(table: &Table, column: usize, ranges: &[Range<A>]) -> A
         }
         ColumnKind::Str => {
             let mut out = StringDictionaryBuilder::<Int32Type>::new();
-            for range in ranges {
-                out.append_option(match value(range) {
+            for hop in hops {
+                out.append_option(match value(hop) {
                     Value::Str(text) => Some(text),
                     _ => None,
                 });

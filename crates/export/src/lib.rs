@@ -4,6 +4,7 @@
 //!   dictionary.
 //! - [`intervals()`]: Parquet with one row for each run of addresses that have the same values, for
 //!   joins by range in databases that know no prefixes.
+//! - [`prefixes()`]: Parquet with a row for each prefix.
 //! - [`mmdb()`]: the format of MaxMind's readers.
 #![forbid(unsafe_code)]
 
@@ -17,7 +18,7 @@ use std::io;
 #[cfg(doc)]
 use fibula_rib::Table;
 
-pub use intervals::intervals;
+pub use intervals::{intervals, prefixes};
 pub use mmdb::mmdb;
 pub use text::{TextForm, text};
 

@@ -42,6 +42,20 @@ pub enum FibError {
     Table(TableError),
     /// A generation of a live table was asked for its routes, which it does not have.
     NoRoutes,
+    /// The table has no such column.
+    NoColumn {
+        /// The name.
+        column: String,
+        /// The columns that there are.
+        known: Vec<String>,
+    },
+    /// A column of integers was asked for other text.
+    NoNumber {
+        /// The column.
+        column: String,
+        /// The text.
+        text: String,
+    },
 }
 
 impl fmt::Display for FibError {
@@ -71,6 +85,15 @@ impl fmt::Display for FibError {
             Self::NoRoutes => f.write_str(
                 "a generation of a live table has an engine and no list of routes; ask the RIB",
             ),
+            Self::NoColumn { column, known } if known.is_empty() => {
+                write!(f, "no column {column:?}: the table has no columns")
+            }
+            Self::NoColumn { column, known } => {
+                write!(f, "no column {column:?}; there are: {}", known.join(", "))
+            }
+            Self::NoNumber { column, text } => {
+                write!(f, "the column {column} has integers, {text:?} is none")
+            }
         }
     }
 }
@@ -82,7 +105,10 @@ impl std::error::Error for FibError {
             Self::Stored { error, .. } => Some(error),
             Self::Refused { errors, .. } => errors.last().map(|error| error as _),
             Self::Table(error) => Some(error),
-            Self::Unknown { .. } | Self::NoRoutes => None,
+            Self::Unknown { .. }
+            | Self::NoRoutes
+            | Self::NoColumn { .. }
+            | Self::NoNumber { .. } => None,
         }
     }
 }

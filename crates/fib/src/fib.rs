@@ -226,12 +226,12 @@ impl Fib {
     }
 
     /// Route `index` of a family.
-    fn route<A: FibFamily>(&self, index: usize) -> Match<'_> {
+    pub(crate) fn route<A: FibFamily>(&self, index: usize) -> Match<'_> {
         let route = self.family::<A>().routes().get(index);
         Match::row(A::any_prefix(route.prefix), route.hop, self.columns())
     }
 
-    fn check_routes(&self) -> Result<(), FibError> {
+    pub(crate) fn check_routes(&self) -> Result<(), FibError> {
         if self.is_live() { Err(FibError::NoRoutes) } else { Ok(()) }
     }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use fibula_core::{AnyPrefix, Hop, Value};
-use fibula_rib::{AttributeSet, Columns, SetTexts};
+use fibula_rib::{AttributeSet, Columns, SetTexts, Typed};
 
 /// A route that matches: its prefix and its values.
 ///
@@ -81,6 +81,20 @@ impl<'a> Match<'a> {
             names.map(move |(column, name)| (Cow::Borrowed(name), value(columns, column)))
         });
         of_columns.chain(named)
+    }
+}
+
+impl Match<'_> {
+    /// As [`Match::values`], as programs have them: booleans and fractions are no texts.
+    pub fn typed(&self) -> impl Iterator<Item = (Cow<'_, str>, Typed<'_>)> {
+        let columns = match self.values {
+            Values::Row(columns) => Some(columns),
+            Values::Set(..) => None,
+        };
+        self.values().enumerate().map(move |(column, (name, value))| {
+            let scalar = columns.and_then(|columns| columns.scalar_type(column));
+            (name, Typed::new(value, scalar))
+        })
     }
 }
 

@@ -32,7 +32,7 @@
 //! |---|---|---|
 //! | [`Fib::lookup`] | prefix, hop, values of the table's columns | hop, attribute set, its values by name; no prefix |
 //! | [`Fib::lookup_batch`] | yes | yes, by the generation's engine |
-//! | [`Fib::covering`], [`Fib::covered`], [`Fib::exact`] | yes | [`FibError::NoRoutes`]: ask the [`Rib`](fibula_rib::Rib) |
+//! | [`Fib::covering`], [`Fib::covered`], [`Fib::exact`], [`Fib::overlapping`], [`Fib::routes`], [`Fib::routes_where`] | yes | [`FibError::NoRoutes`]: ask the [`Rib`](fibula_rib::Rib) |
 //! | [`Fib::columns`], [`Fib::provenance`] | yes | empty: attribute sets stand in place of columns |
 //! | route numbers and prefix lengths | yes | no route has a number: `Hop::NONE` |
 //! | follows changes | no | no: open another one, see [`Fib::of_live`]; [`FibOptions`] chooses a live table's engines |
@@ -44,6 +44,7 @@
 //! [`AnyPrefix`](fibula_core::AnyPrefix); a batch of `u128` is looked up as it is.
 #![forbid(unsafe_code)]
 
+mod aggregate;
 mod by_need;
 mod candidates;
 mod chosen;
@@ -52,7 +53,9 @@ mod fib;
 mod found;
 mod open_family;
 mod policy;
+mod select;
 
+pub use aggregate::aggregate;
 pub use chosen::Chosen;
 pub use error::FibError;
 pub use fib::{Fib, Matches};
@@ -64,4 +67,4 @@ pub use policy::{EngineChoice, FibOptions, SEARCH};
 #[doc(no_inline)]
 pub use fibula_engines::Isa;
 #[doc(no_inline)]
-pub use fibula_rib::{ColumnKind, Columns, IndexedRoutes, Pod, Provenance};
+pub use fibula_rib::{ColumnKind, Columns, IndexedRoutes, Pod, Provenance, Typed};

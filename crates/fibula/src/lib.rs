@@ -111,7 +111,9 @@
 #![forbid(unsafe_code)]
 
 #[doc(inline)]
-pub use fibula_fib::{EngineChoice, Fib, FibError, FibFamily, FibOptions, Match, OpenFamily};
+pub use fibula_fib::{
+    EngineChoice, Fib, FibError, FibFamily, FibOptions, Match, OpenFamily, Typed, aggregate,
+};
 
 pub use fibula_core::*;
 

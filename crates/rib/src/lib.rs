@@ -55,6 +55,7 @@ mod choice;
 mod chunks;
 mod columns;
 mod compiler;
+mod differences;
 mod feed;
 mod frozen;
 mod history;
@@ -73,6 +74,7 @@ pub mod snapshot;
 mod status;
 mod sync;
 mod table;
+mod typed;
 
 pub use array::AlignedBytes;
 pub use atomic_file::{AtomicFile, remove_unfinished};
@@ -81,6 +83,7 @@ pub use builder::{BuilderOptions, PeerChoice, TableBuilder};
 pub use checkpoint::{Checkpoint, Restored};
 pub use choice::{EngineSource, Maker, Makers};
 pub use columns::{Columns, ColumnsBuilder};
+pub use differences::{AddressCount, Difference, Differences};
 pub use feed::{FeedDigest, FeedMark};
 pub use fibula_core::{ColumnKind, ScalarType};
 pub use frozen::Frozen;
@@ -101,3 +104,4 @@ pub use snapshot::{
 };
 pub use status::{Count, Counters, Event, Latencies, LiveError, Refusal};
 pub use table::{LeftOut, Provenance, SelectedPeer, SourceRecord, Table, TableError};
+pub use typed::Typed;

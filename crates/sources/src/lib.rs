@@ -19,7 +19,7 @@ mod error;
 mod merge;
 mod source;
 
-pub use embedded::NAME as EMBEDDED;
+pub use embedded::{NAME as EMBEDDED, embedded};
 pub use error::SourceError;
 pub use merge::{
     DEFAULT_HOPS, Merge, SHOWN, Settings, Silent, Watch, generated, row, snapshot_table,

@@ -87,7 +87,7 @@ def names(asked: str | Iterable[str] | None) -> list[str]:
 
 def options(
     add: str | Iterable[str] | None,
-    default: Mapping[str, int | str] | int | str | None,
+    default: Mapping[str, float | str] | float | str | None,
     strict: bool,
     prefix_form: str,
     text: str,
@@ -102,8 +102,8 @@ def options(
             raise ColumnError("a default for several columns names them: default={'asn': 0}")
         default = {asked[0]: default}
     for name, value in default.items():
-        if isinstance(value, bool) or not isinstance(value, (int, str)):
-            raise TypeError(f"the default for {name!r} is an int or a str, not {type(value).__name__}")
+        if not isinstance(value, (int, float, bool, str)):
+            raise TypeError(f"the default for {name!r} is a number, a bool or a str, not {type(value).__name__}")
     if prefix_form not in ("text", "binary"):
         raise ValueError(f"prefix_form is 'text' or 'binary', not {prefix_form!r}")
     if text not in ("dictionary", "plain"):
@@ -112,9 +112,26 @@ def options(
         raise ValueError(f"threads is at least 1, not {threads}")
     return {
         "add": asked,
-        "defaults": [(name, str(value)) for name, value in default.items()],
+        "defaults": [(name, _value(value)) for name, value in default.items()],
         "strict": strict,
         "plain": text == "plain",
         "binary": prefix_form == "binary",
         "threads": threads,
     }
+
+
+def conditions(given: Mapping[str, object] | None, named: Mapping[str, object]) -> list[tuple[str, str]]:
+    """Columns and values as text, a pair for each value."""
+    pairs = []
+    for name, value in {**(given or {}), **named}.items():
+        several = isinstance(value, (list, tuple, set, frozenset))
+        pairs += [(name, _value(one)) for one in (value if several else [value])]  # type: ignore[attr-defined]
+        if several and not value:
+            raise ColumnError(f"no value for {name!r}: a list of them has one at least")
+    return pairs
+
+
+def _value(value: object) -> str:
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)

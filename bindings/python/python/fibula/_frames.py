@@ -24,7 +24,7 @@ def annotate(
     add: str | Iterable[str] | None,
     counts: dict[str, dict[str, int]] | None,
     *,
-    default: Mapping[str, int | str] | int | str | None,
+    default: Mapping[str, float | str] | float | str | None,
     strict: bool,
     prefix_form: str,
     text: str | None,
@@ -149,7 +149,13 @@ def to_pandas(columns: Columns) -> Any:
     """A pandas.DataFrame of nullable types."""
     import pandas
 
-    numbers = {"UInt8": pandas.UInt8Dtype(), "UInt32": pandas.UInt32Dtype(), "UInt64": pandas.UInt64Dtype()}
+    numbers = {
+        "UInt8": pandas.UInt8Dtype(),
+        "UInt32": pandas.UInt32Dtype(),
+        "UInt64": pandas.UInt64Dtype(),
+        "Float64": pandas.Float64Dtype(),
+        "Boolean": pandas.BooleanDtype(),
+    }
     try:
         import pyarrow
     except ImportError:
@@ -160,6 +166,12 @@ def to_pandas(columns: Columns) -> Any:
             kind = "category" if column.type.startswith("Dictionary") else kinds.get(column.type, "object")
             series[name] = pandas.Series(column.to_pylist(), dtype=kind)
         return pandas.DataFrame(series, columns=columns.names)
-    types = {pyarrow.uint8(): "UInt8", pyarrow.uint32(): "UInt32", pyarrow.uint64(): "UInt64"}
+    types = {
+        pyarrow.uint8(): "UInt8",
+        pyarrow.uint32(): "UInt32",
+        pyarrow.uint64(): "UInt64",
+        pyarrow.float64(): "Float64",
+        pyarrow.bool_(): "Boolean",
+    }
     mapper = {kind: numbers[name] for kind, name in types.items()}
     return pyarrow.table(columns).to_pandas(types_mapper=mapper.get)

@@ -35,7 +35,7 @@ def register(
     add: str | Iterable[str] | None = None,
     *,
     parameter: str = "VARCHAR",
-    default: Mapping[str, int | str] | int | str | None = None,
+    default: Mapping[str, float | str] | float | str | None = None,
     strict: bool = False,
     prefix_form: str = "text",
 ) -> None:
@@ -72,6 +72,8 @@ def _sql(pyarrow: Any, kind: Any) -> str:
         pyarrow.uint8(): "UTINYINT",
         pyarrow.uint32(): "UINTEGER",
         pyarrow.uint64(): "UBIGINT",
+        pyarrow.float64(): "DOUBLE",
+        pyarrow.bool_(): "BOOLEAN",
         pyarrow.string(): "VARCHAR",
         pyarrow.binary(): "BLOB",
     }

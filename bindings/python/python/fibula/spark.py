@@ -38,6 +38,8 @@ ADDRESSES: dict[type[types.DataType], pyarrow.DataType] = {
 ADDED: dict[pyarrow.DataType, tuple[types.DataType, pyarrow.DataType]] = {
     pyarrow.string(): (types.StringType(), pyarrow.string()),
     pyarrow.binary(): (types.BinaryType(), pyarrow.binary()),
+    pyarrow.float64(): (types.DoubleType(), pyarrow.float64()),
+    pyarrow.bool_(): (types.BooleanType(), pyarrow.bool_()),
     # Spark has no unsigned numbers: the next that holds all values.
     pyarrow.uint8(): (types.ShortType(), pyarrow.int16()),
     pyarrow.uint32(): (types.LongType(), pyarrow.int64()),
@@ -58,7 +60,7 @@ def annotate(
     snapshot: str | os.PathLike[str] | Table,
     add: str | Iterable[str] | None = None,
     *,
-    default: Mapping[str, int | str] | int | str | None = None,
+    default: Mapping[str, float | str] | float | str | None = None,
     strict: bool = False,
     prefix_form: str = "text",
     ship: bool = True,

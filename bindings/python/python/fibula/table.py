@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     Prefix = Address | IPv4Network | IPv6Network
 
 Frame = TypeVar("Frame")
+
+
+# Routes that iteration makes records of at once.
+_AT_ONCE = 1024
 
 
 class DamageWarning(UserWarning):
@@ -170,8 +174,8 @@ class Table:
 
     @property
     def columns(self) -> dict[str, type]:
-        """The value columns: their names, and `int` or `str`."""
-        kinds: dict[str, type] = {"int": int, "str": str}
+        """The value columns: their names, and `int`, `float`, `bool` or `str`."""
+        kinds: dict[str, type] = {"int": int, "float": float, "bool": bool, "str": str}
         return {name: kinds[kind] for name, kind in self._native.columns()}
 
     def __len__(self) -> int:
@@ -216,13 +220,70 @@ class Table:
         """
         return self._native.covered(prefix)
 
+    def __getitem__(self, key: Prefix) -> dict[str, Any]:
+        """Of an address what `lookup` says, of a prefix its own route; KeyError if there is none.
+
+        >>> table["10.20.30.40"]["site"], table["10.0.0.0/8"]["site"]
+        ('zurich', 'hq')
+        """
+        found = self._native.get(key)
+        if found is None:
+            raise KeyError(str(key))
+        return found
+
+    def __contains__(self, key: object) -> bool:
+        """Whether a prefix covers the address, or whether the table has exactly this prefix.
+
+        >>> "10.20.30.40" in table, "10.20.30.0/24" in table
+        (True, False)
+        """
+        return self._native.get(key) is not None
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """All routes, as `lookup` gives them: IPv4 before IPv6, by address, then by length.
+
+        >>> [record["prefix"] for record in table]
+        ['10.0.0.0/8', '10.20.0.0/16']
+        """
+        for start in range(0, len(self), _AT_ONCE):
+            yield from self._native.routes(start, start + _AT_ONCE)
+
+    def where(self, conditions: Mapping[str, object] | None = None, /, **columns: object) -> list[dict[str, Any]]:
+        """The routes that have these values, in the order of iteration.
+
+        Conditions are columns with a value, or with several in a list, a tuple or a set, of which one has to be there;
+        conditions on several columns have to hold together. None asks for routes without a value. In the column that
+        `tags` made, one of the listed values has to be equal. Names that are no Python names go into a mapping.
+
+        Raises `ColumnError` for a column that is not there, and for text in place of an integer.
+
+        >>> [record["prefix"] for record in table.where(site=["zurich", "berlin"])]
+        ['10.20.0.0/16']
+        """
+        return self._native.where_(_columns.conditions(conditions, columns))
+
+    def prefixes(
+        self, conditions: Mapping[str, object] | None = None, /, *, aggregate: bool = False, **columns: object
+    ) -> list[str]:
+        """The prefixes of the routes that have these values (see `where`), or of all routes; such as those of an AS.
+
+        `aggregate=True` gives the fewest prefixes that cover the same addresses, as `ipaddress.collapse_addresses` does.
+        Longer routes with other values inside them are not left out.
+
+        >>> table.prefixes(vlan=20)
+        ['10.20.0.0/16']
+        >>> table.prefixes(aggregate=True)
+        ['10.0.0.0/8']
+        """
+        return self._native.prefixes(_columns.conditions(conditions, columns), aggregate)
+
     @overload
     def lookup_many(  # type: ignore[overload-overlap]  # a str is an iterable of str, but one name
         self,
         column: object,
         add: str,
         *,
-        default: Mapping[str, int | str] | int | str | None = None,
+        default: Mapping[str, float | str] | float | str | None = None,
         strict: bool = False,
         prefix_form: str = "text",
         text: str = "dictionary",
@@ -235,7 +296,7 @@ class Table:
         column: object,
         add: Iterable[str] | None = None,
         *,
-        default: Mapping[str, int | str] | int | str | None = None,
+        default: Mapping[str, float | str] | float | str | None = None,
         strict: bool = False,
         prefix_form: str = "text",
         text: str = "dictionary",
@@ -247,7 +308,7 @@ class Table:
         column: object,
         add: str | Iterable[str] | None = None,
         *,
-        default: Mapping[str, int | str] | int | str | None = None,
+        default: Mapping[str, float | str] | float | str | None = None,
         strict: bool = False,
         prefix_form: str = "text",
         text: str = "dictionary",
@@ -290,7 +351,7 @@ class Table:
         columns: str | Iterable[str] | None = None,
         add: str | Iterable[str] | None = None,
         *,
-        default: Mapping[str, int | str] | int | str | None = None,
+        default: Mapping[str, float | str] | float | str | None = None,
         strict: bool = False,
         prefix_form: str = "text",
         text: str | None = None,
@@ -335,6 +396,34 @@ class Table:
         path = Path(path).absolute()
         self._native.save(path)
         self._path = path
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        format: str | None = None,
+        *,
+        family: str | None = None,
+        mmdb_type: str = "fibula",
+    ) -> None:
+        """Writes the table for another tool, whole or not at all.
+
+        Formats: "csv" and "tsv" (a prefix and its values a line), "clickhouse" (CSV for an `ip_trie` dictionary), "mmdb"
+        (for MaxMind's readers; `mmdb_type` is its `database_type`), "prefixes" (Parquet with a row for each prefix), and
+        "intervals" (Parquet with `start`, `end` and values of the runs of addresses with equal values, of one `family`: "v4"
+        or "v6"). Without a format the ending of the name tells: .csv, .tsv, .txt, .mmdb, .parquet (prefixes).
+
+        >>> import tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "table.csv"
+        >>> table.export(path)
+        >>> print(path.read_text().splitlines()[0])
+        prefix,site,vlan
+        """
+        path = Path(path).absolute()
+        endings = {".csv": "csv", ".tsv": "tsv", ".txt": "tsv", ".mmdb": "mmdb", ".parquet": "prefixes"}
+        to = format or endings.get(path.suffix)
+        if to is None:
+            raise ValueError(f"{path.name}: its ending tells no format, format= does")
+        self._native.export(path, to, family, mmdb_type)
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._path is None:

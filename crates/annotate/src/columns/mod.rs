@@ -108,7 +108,7 @@ impl ColumnAnnotator {
     /// [`Fib`](fibula_fib::Fib), or a reference to one.
     ///
     /// # Errors
-    /// If the table has no such column, or a default does not fit its column.
+    /// If the table has no such column, or a default does not fit its column, or an option is for rows alone.
     pub fn new(
         table: impl LookupTable + 'static,
         options: &AnnotateOptions,
@@ -117,7 +117,15 @@ impl ColumnAnnotator {
         if !table.has_columns() {
             return Err(AnnotateError::Live);
         }
-        let additions = Addition::all(table.columns(), options, true)?;
+        let additions = Addition::all(table.columns(), options)?;
+        for (is_asked, what) in [
+            (options.only.is_some(), "which rows come out"),
+            (options.all_covering, "values of all prefixes"),
+        ] {
+            if is_asked {
+                return Err(AnnotateError::RowsOnly { what });
+            }
+        }
         let mut outputs = Vec::new();
         for addition in &additions {
             outputs.extend(Output::of(addition, table.columns(), options)?);

@@ -1,6 +1,7 @@
 //! Plain lists and logs: one line a row, addresses at its beginning.
 
 use super::csv::scan::Dialect;
+use super::within::within;
 use super::{LogDecoder, Style, line_end};
 use crate::block::{Block, Kind, Row};
 use crate::fault::Fault;
@@ -13,6 +14,8 @@ pub(crate) struct List {
     words: Vec<(usize, usize)>,
     names: Vec<String>,
     strict: bool,
+    /// Whether addresses are looked for anywhere in a line, and these are their numbers.
+    scan: bool,
     /// Lines that are rows.
     lines: u64,
     /// How many of the words any line had.
@@ -47,12 +50,24 @@ impl List {
         }
         let found = vec![(0, 0); words.len()];
         let delimiter = options.delimiter.unwrap_or(b'\t');
-        Ok(Self { words, names, strict: options.strict, lines: 0, present: 0, delimiter, found })
+        let (strict, scan) = (options.strict, options.scan);
+        Ok(Self { words, names, strict, scan, lines: 0, present: 0, delimiter, found })
     }
 
     /// Finds the words of a line that hold addresses; those that are missing stay empty.
     fn find(&mut self, line: &[u8]) {
         self.found.fill((0, 0));
+        if self.scan {
+            let mut wanted = self.words.iter().peekable();
+            for (index, place) in within(line).enumerate() {
+                let Some(&&(word, slot)) = wanted.peek() else { return };
+                if index == word {
+                    self.found[slot] = place;
+                    wanted.next();
+                }
+            }
+            return;
+        }
         let mut at = line.len() - line.trim_ascii_start().len();
         let mut wanted = self.words.iter().enumerate().peekable();
         for index in 0.. {
@@ -116,7 +131,8 @@ impl LogDecoder for List {
 
     fn finish(&self) -> Result<(), AnnotateError> {
         match self.words.get(self.present) {
-            Some((word, _)) if self.lines > 0 => {
+            // A log may have no address at all.
+            Some((word, _)) if self.lines > 0 && !self.scan => {
                 Err(AnnotateError::InNoRow { column: Column::Number(word + 1) })
             }
             _ => Ok(()),

@@ -5,6 +5,7 @@ mod guess;
 pub(crate) mod json;
 pub(crate) mod list;
 pub(crate) mod pcap;
+mod within;
 
 use self::csv::scan::Dialect;
 use crate::added::Addition;

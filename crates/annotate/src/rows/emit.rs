@@ -1,15 +1,27 @@
 //! Rows with what is added to them, as bytes.
 
-use super::lookup::Answers;
+use fibula_core::Hop;
+
+use super::lists::Lists;
+use super::lookup::{Answers, LookUp};
 use super::render::Renderer;
 use crate::added::{Addition, added_name};
-use crate::block::{Block, Kind};
+use crate::block::{Block, Kind, Row};
 use crate::formats::Style;
 use crate::table::LookupTable;
+use crate::{AnnotateOptions, Only};
 
 /// Writes the rows of blocks to memory.
 pub(super) struct Emitter<'r> {
     renderer: Renderer<'r>,
+    /// In its place where values are lists.
+    lists: Option<Lists<'r>>,
+    only: Option<Only>,
+    left_out: u64,
+    /// The hop of an address that nothing covers.
+    unmatched: Hop,
+    /// Whether a row that comes out by itself must end a line: what stood between objects does not come out.
+    ends_lines: bool,
     /// By address column, the names of what is added.
     names: Vec<Vec<String>>,
     out: Vec<u8>,
@@ -22,24 +34,57 @@ impl<'r> Emitter<'r> {
         additions: &'r [Addition],
         names: &[String],
         style: Style,
+        options: &AnnotateOptions,
     ) -> Self {
         let added = |name: &String| {
             additions.iter().map(|addition| added_name(name, &addition.name)).collect()
         };
         let names: Vec<Vec<String>> = names.iter().map(added).collect();
         let renderer = Renderer::new(table.columns(), additions, style, &names);
-        Self { renderer, names, out: Vec::new() }
+        let lists = Lists::new(table, additions, style, &names, options.all_covering);
+        Self {
+            renderer,
+            lists,
+            only: options.only,
+            left_out: 0,
+            unmatched: LookUp::unmatched(table),
+            ends_lines: matches!(style, Style::Members),
+            names,
+            out: Vec::new(),
+        }
+    }
+
+    /// Rows that did not come out so far.
+    pub(super) fn left_out(&self) -> u64 {
+        self.left_out
     }
 
     /// The rows of a block that lie in `source`, with what is added.
     pub(super) fn block(&mut self, source: &[u8], block: &Block, answers: &Answers) -> &[u8] {
-        let Self { renderer, names, out } = self;
+        let Self { renderer, lists, only, left_out, unmatched, ends_lines, names, out } = self;
         let slots = names.len();
+        // Of rows that are chosen: whether this is one.
+        let is_kept = |row: &Row, hops: &[Hop]| match row.kind {
+            Kind::Pass => false,
+            Kind::Header => true,
+            _ => hops.iter().any(|hop| *hop < *unmatched) == (*only == Some(Only::Matched)),
+        };
         out.clear();
         // Rows have no gaps between them, so what lies between two places of insertion is one run.
         debug_assert!(block.rows.windows(2).all(|pair| pair[0].end == pair[1].start));
         let (mut copied, mut cell) = (0, 0);
         for row in &block.rows {
+            if only.is_some() {
+                let is_row = matches!(row.kind, Kind::Annotate | Kind::AnnotateEmpty);
+                let hops = if is_row { &answers.hops[cell..cell + slots] } else { &[] };
+                if !is_kept(row, hops) {
+                    out.extend_from_slice(&source[copied..row.start]);
+                    copied = row.end;
+                    cell += hops.len();
+                    *left_out += u64::from(is_row);
+                    continue;
+                }
+            }
             out.extend_from_slice(&source[copied..row.insert]);
             copied = row.insert;
             match row.kind {
@@ -50,11 +95,22 @@ impl<'r> Emitter<'r> {
                     renderer.pad(row.pad, out);
                     for slot in 0..slots {
                         let prefix = answers.prefixes.get(cell + slot).copied().flatten();
-                        renderer.values(slot, answers.hops[cell + slot], prefix, out);
+                        let hop = answers.hops[cell + slot];
+                        match lists {
+                            Some(lists) => lists.values(slot, hop, prefix, out),
+                            None => renderer.values(slot, hop, prefix, out),
+                        }
                     }
                     cell += slots;
                     if row.kind == Kind::AnnotateEmpty && from < out.len() {
                         out.remove(from);
+                    }
+                    if only.is_some() && *ends_lines {
+                        out.extend_from_slice(&source[copied..row.end]);
+                        copied = row.end;
+                        if !out.ends_with(b"\n") {
+                            out.push(b'\n');
+                        }
                     }
                 }
             }

@@ -2,6 +2,7 @@
 
 use fibula_core::{AnyPrefix, Hop, Prefix};
 
+use crate::AnnotateOptions;
 use crate::added::{Added, Addition};
 use crate::block::{Block, Keys};
 use crate::table::{LookupTable, TableAddr};
@@ -29,8 +30,13 @@ pub(super) struct LookUp<'r> {
 }
 
 impl<'r> LookUp<'r> {
-    pub(super) fn new(table: &'r dyn LookupTable, additions: &[Addition]) -> Self {
-        let by_route = additions.iter().any(|addition| addition.what == Added::Prefix);
+    pub(super) fn new(
+        table: &'r dyn LookupTable,
+        additions: &[Addition],
+        options: &AnnotateOptions,
+    ) -> Self {
+        let is_route = |addition: &Addition| !matches!(addition.what, Added::Value(_));
+        let by_route = options.all_covering || additions.iter().any(is_route);
         Self { table, by_route, answers: Answers::default(), scratch: Vec::new() }
     }
 

@@ -13,6 +13,7 @@
 
 mod count;
 mod emit;
+mod lists;
 mod lookup;
 mod render;
 mod run;
@@ -50,7 +51,7 @@ impl Annotator {
         if !table.has_columns() {
             return Err(AnnotateError::Live);
         }
-        let additions = Addition::all(table.columns(), options, false)?;
+        let additions = Addition::all(table.columns(), options)?;
         // A decoder is made for each input; here it checks the options.
         decoder(format, options, &additions)?;
         Ok(Self { table, format, options: options.clone(), additions })
@@ -64,13 +65,22 @@ impl Annotator {
     /// If reading or writing fails, if the options do not fit the input, and with
     /// [`AnnotateOptions::strict`] at the first bad cell or record. Rows before the error were
     /// written. An output that was closed by its reader is not an error: [`Summary::output_closed`].
-    pub fn annotate(
+    pub fn annotate(&self, input: impl Read, output: impl Write) -> Result<Summary, AnnotateError> {
+        self.annotate_watched(input, output, &mut |_| {})
+    }
+
+    /// As [`Annotator::annotate`], and says after each block of rows how many rows were annotated so far.
+    ///
+    /// # Errors
+    /// As [`Annotator::annotate`].
+    pub fn annotate_watched(
         &self,
         input: impl Read,
         mut output: impl Write,
+        progress: &mut dyn FnMut(u64),
     ) -> Result<Summary, AnnotateError> {
         let mut run = Run::new(self)?;
-        let closed = match run.all(&mut Input::new(input), &mut output) {
+        let closed = match run.all(&mut Input::new(input), &mut output, progress) {
             Err(AnnotateError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => true,
             other => other.map(|()| false)?,
         };

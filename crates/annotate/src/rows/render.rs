@@ -3,8 +3,8 @@
 //! What is added for an address depends on its hop alone, apart from the prefix. So the text of a hop
 //! is made once and copied from then on.
 
-use fibula_core::{AnyPrefix, Hop, Value};
-use fibula_fib::Columns;
+use fibula_core::{AnyPrefix, Hop, ScalarType, Value};
+use fibula_fib::{Columns, Typed};
 
 use crate::added::{Added, Addition, Substitute};
 use crate::formats::Style;
@@ -54,17 +54,7 @@ impl<'a> Renderer<'a> {
         style: Style,
         names: &[Vec<String>],
     ) -> Self {
-        let label = |name: &String| match style {
-            Style::Fields(dialect) => vec![dialect.delimiter],
-            Style::Members => {
-                let mut label = vec![b','];
-                write_string(name, &mut label);
-                label.push(b':');
-                label
-            }
-        };
-        let labels: Vec<Vec<_>> =
-            names.iter().map(|names| names.iter().map(label).collect()).collect();
+        let labels = labels(style, names);
         let kinds = match style {
             Style::Fields(_) => 1,
             Style::Members => labels.len(),
@@ -136,7 +126,7 @@ impl<'a> Renderer<'a> {
                     middle = Some(kept.text.len());
                     continue;
                 }
-                // Text has no lists.
+                // Lists are written by `Lists`.
                 Added::Covering => continue,
             };
             kept.text.extend_from_slice(&self.labels[slot][i]);
@@ -147,7 +137,7 @@ impl<'a> Renderer<'a> {
                 // Rows behind the last have no values.
                 None => self.columns.value(column, at as u32),
             };
-            write_value(self.style, value, &mut kept.text);
+            write_value(self.style, value, self.columns.scalar_type(column), &mut kept.text);
         }
         let end = kept.text.len();
         let span = Span { start, middle: middle.unwrap_or(end), end };
@@ -156,7 +146,21 @@ impl<'a> Renderer<'a> {
     }
 }
 
-fn write_matched(style: Style, prefix: Option<AnyPrefix>, out: &mut Vec<u8>) {
+/// By address column and added column, what goes before the value.
+pub(super) fn labels(style: Style, names: &[Vec<String>]) -> Vec<Vec<Vec<u8>>> {
+    let label = |name: &String| match style {
+        Style::Fields(dialect) => vec![dialect.delimiter],
+        Style::Members => {
+            let mut label = vec![b','];
+            write_string(name, &mut label);
+            label.push(b':');
+            label
+        }
+    };
+    names.iter().map(|names| names.iter().map(label).collect()).collect()
+}
+
+pub(super) fn write_matched(style: Style, prefix: Option<AnyPrefix>, out: &mut Vec<u8>) {
     match (style, prefix) {
         (Style::Fields(_), None) => {}
         (Style::Fields(_), Some(prefix)) => write_prefix(prefix, out),
@@ -169,13 +173,26 @@ fn write_matched(style: Style, prefix: Option<AnyPrefix>, out: &mut Vec<u8>) {
     }
 }
 
-fn write_value(style: Style, value: Value<'_>, out: &mut Vec<u8>) {
-    match (style, value) {
-        (Style::Fields(_), Value::Null) => {}
-        (Style::Members, Value::Null) => out.extend_from_slice(b"null"),
-        (_, Value::Int(int)) => write_int(int, out),
-        (Style::Fields(dialect), Value::Str(text)) => write_field(text.as_bytes(), dialect, out),
-        (Style::Members, Value::Str(text)) => write_string(text, out),
+/// Appends a value: in a field as it is written in the table, in JSON as what it is.
+pub(super) fn write_value(
+    style: Style,
+    value: Value<'_>,
+    scalar: Option<ScalarType>,
+    out: &mut Vec<u8>,
+) {
+    match style {
+        Style::Fields(dialect) => match value {
+            Value::Null => {}
+            Value::Int(int) => write_int(int, out),
+            Value::Str(text) => write_field(text.as_bytes(), dialect, out),
+        },
+        Style::Members => match Typed::new(value, scalar) {
+            Typed::Null => out.extend_from_slice(b"null"),
+            Typed::Int(int) => write_int(int, out),
+            Typed::Float(float) => out.extend_from_slice(float.to_string().as_bytes()),
+            Typed::Bool(is) => out.extend_from_slice(if is { b"true" } else { b"false" }),
+            Typed::Str(text) => write_string(text, out),
+        },
     }
 }
 

@@ -41,9 +41,9 @@ impl<'r> Stages<'r> {
         let (table, additions) = (&*annotator.table, &*annotator.additions);
         let (names, style) = (decoder.names(), decoder.style());
         Self {
-            lookup: LookUp::new(table, additions),
+            lookup: LookUp::new(table, additions, &annotator.options),
             counter: Counter::new(table, additions, names, annotator.options.top),
-            emitter: Emitter::new(table, additions, names, style),
+            emitter: Emitter::new(table, additions, names, style, &annotator.options),
         }
     }
 }
@@ -54,7 +54,7 @@ impl<'r> Run<'r> {
         Ok(Self {
             annotator,
             decoder: decoder(*format, options, additions)?,
-            block: Block::default(),
+            block: Block { integers: options.integers, ..Block::default() },
             stages: None,
             lines: 0,
             bytes_read: 0,
@@ -69,6 +69,7 @@ impl<'r> Run<'r> {
         &mut self,
         input: &mut Input<R>,
         output: &mut impl Write,
+        progress: &mut dyn FnMut(u64),
     ) -> Result<(), AnnotateError> {
         if self.annotator.format != LogFormat::Pcap {
             let mark = input.mark().map_err(AnnotateError::Read)?;
@@ -86,6 +87,7 @@ impl<'r> Run<'r> {
                     None => (input.data(), end),
                 };
                 let used = self.block(data, end, output)?;
+                progress(self.block.tally.rows);
                 if let Some(at) = zero.filter(|_| used == 0) {
                     return Err(AnnotateError::Binary { offset: self.bytes_read + at as u64 });
                 }
@@ -184,7 +186,10 @@ impl<'r> Run<'r> {
             ..Summary::default()
         };
         match self.stages {
-            Some(stages) => stages.counter.complete(summary),
+            Some(stages) => {
+                let left_out = stages.emitter.left_out();
+                Summary { left_out, ..stages.counter.complete(summary) }
+            }
             None => summary,
         }
     }

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::Args as ClapArgs;
-use fibula_annotate::{AnnotateOptions, Column, Header, LogFormat, PrefixForm, TextForm};
+use clap::{Args as ClapArgs, ValueEnum};
+use fibula_annotate::{AnnotateOptions, Column, Header, LogFormat, Only, PrefixForm, TextForm};
 use fibula_rib::Loading;
 
 use crate::source::{Peer, ReadArgs, parse_delimiter, parse_yes_no};
@@ -17,6 +17,8 @@ Examples:
   fibula annotate --layer geo=countries.csv --layer asn=rib.gz flows.parquet -o out.parquet
   fibula annotate --table table.fib --column src --default asn=0 'logs/*.parquet' -o annotated/
   fibula annotate --table table.fib --flows capture.pcapng
+  fibula annotate --table bad.fib --only matched --column src flows.csv
+  journalctl -f | fibula annotate --table bad.fib --scan --only matched
   tcpdump -w - | fibula annotate --table table.fib --format pcap -
 
 Formats: csv, tsv, jsonl (JSON objects: a line each, in an array, or of several lines), list (lines that begin with an address: plain
@@ -52,10 +54,26 @@ pub struct Args {
     /// Columns with addresses, by name or by number from 1 (default: found out; jsonl needs them)
     #[arg(long, short, value_delimiter = ',', value_name = "COLUMN,...")]
     pub column: Vec<Column>,
-    /// What to add: prefix, value columns of the table, and for parquet and arrow covering (the list
-    /// of all prefixes that cover the address) (default: all value columns)
+    /// What to add: prefix, value columns of the table, covering (the list of all prefixes that cover the
+    /// address, longest first) (default: all value columns)
     #[arg(long, short, value_delimiter = ',', value_name = "NAME,...")]
     pub add: Vec<String>,
+    /// Value columns list the values of all prefixes that cover the address, as covering lists these: in CSV
+    /// separated by semicolons, in JSON an array (not of parquet and arrow)
+    #[arg(long)]
+    pub covering: bool,
+    /// Print the rows alone of whose addresses a route covers one (matched) or none (unmatched), without comments
+    /// and empty lines; of a JSON array its objects (not of parquet and arrow)
+    #[arg(long, value_name = "matched|unmatched")]
+    pub only: Option<OnlyRows>,
+    /// Cells of digits alone are addresses as numbers: IPv4 below 2^32, else IPv6. Of csv and tsv with --column
+    /// (parquet and arrow have types for that)
+    #[arg(long)]
+    pub integers: bool,
+    /// Find addresses anywhere in lines of text, such as syslog, 10.0.0.1:443, [2001:db8::1]:443: the first of
+    /// each line, or those of the numbers that --column says
+    #[arg(long)]
+    pub scan: bool,
     /// What an address without a route gets in a column (default: nothing; null where there is one)
     #[arg(long, value_delimiter = ',', value_name = "NAME=VALUE,...", value_parser = parse_default)]
     pub default: Vec<(String, String)>,
@@ -90,6 +108,9 @@ pub struct Args {
     /// No summary on standard error
     #[arg(long, short)]
     pub quiet: bool,
+    /// Print the summary as JSON, an object for each file on a line of standard error
+    #[arg(long, conflicts_with = "quiet")]
+    pub json: bool,
     #[command(flatten)]
     pub read: TableReadArgs,
 }
@@ -133,6 +154,13 @@ impl TableReadArgs {
             ..ReadArgs::automatic()
         }
     }
+}
+
+/// `--only`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum OnlyRows {
+    Matched,
+    Unmatched,
 }
 
 /// `--text`.
@@ -179,6 +207,12 @@ impl Args {
         options.columns.clone_from(&self.column);
         options.add.clone_from(&self.add);
         options.defaults.clone_from(&self.default);
+        (options.all_covering, options.integers, options.scan) =
+            (self.covering, self.integers, self.scan);
+        options.only = self.only.map(|only| match only {
+            OnlyRows::Matched => Only::Matched,
+            OnlyRows::Unmatched => Only::Unmatched,
+        });
         options.strict = self.strict;
         options.top = if self.quiet { 0 } else { self.top };
         options.header = match self.header {

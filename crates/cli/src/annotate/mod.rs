@@ -24,7 +24,7 @@ use self::sink::Sink;
 use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::layer;
-use crate::progress::note;
+use crate::progress::{Bar, note};
 use crate::source::Source;
 use crate::table;
 
@@ -45,10 +45,13 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
                 if args.add.is_empty() { work.fib.columns().width() } else { args.add.len() };
             let said =
                 Said { job, format, values, found: args.column.is_empty(), alone: jobs.len() == 1 };
-            said.say(&summary, started.elapsed());
+            match args.json {
+                true => said.say_json(&summary, started.elapsed()),
+                false => said.say(&summary, started.elapsed()),
+            }
         }
     }
-    if jobs.len() > 1 && !args.quiet {
+    if jobs.len() > 1 && !args.quiet && !args.json {
         total.say(jobs.len());
     }
     if args.flows && !formats.contains(&LogFormat::Pcap) {
@@ -93,7 +96,15 @@ impl Work<'_> {
     /// Annotates one file.
     fn one(&mut self, job: &Job) -> Result<(LogFormat, Summary), Failure> {
         same::refuse(&job.input, &job.output)?;
-        let named = self.args.format.or_else(|| LogFormat::from_path(&job.input));
+        let named = match (self.args.scan, self.args.format) {
+            (true, Some(format)) if format != LogFormat::List => {
+                return Err(Failure::new(format_args!(
+                    "--scan is for lines of text, not {format}"
+                )));
+            }
+            (true, _) => Some(LogFormat::List),
+            (false, format) => format.or_else(|| LogFormat::from_path(&job.input)),
+        };
         if named == Some(LogFormat::Parquet) && job.input.as_os_str() == "-" {
             return Err(Failure::new(
                 "Parquet cannot be read from standard input: it is read back to front",
@@ -119,7 +130,8 @@ impl Work<'_> {
 
     /// Annotates text or a capture.
     fn rows(&self, job: &Job, named: Option<LogFormat>) -> Result<(LogFormat, Summary), Failure> {
-        let mut data = BufReader::with_capacity(256 << 10, input::open(&job.input)?);
+        let (data, position) = input::open_counted(&job.input)?;
+        let mut data = BufReader::with_capacity(256 << 10, data);
         let format = match named {
             Some(format) => format,
             None => {
@@ -130,7 +142,11 @@ impl Work<'_> {
         let fail = |error| failure(job, &error);
         let annotator = Annotator::new(self.fib.clone(), format, &self.options).map_err(fail)?;
         let mut out = Sink::create(&job.output)?;
-        let summary = annotator.annotate(&mut data, &mut out).map_err(fail)?;
+        let summary = {
+            let bar = Bar::of_rows(&job.input.display().to_string(), &job.output);
+            let mut show = |rows| bar.show_bytes(rows, &position);
+            annotator.annotate_watched(&mut data, &mut out, &mut show).map_err(fail)?
+        };
         if summary.output_closed {
             return Err(Failure::output_closed());
         }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use fibula_annotate::{LogFormat, Summary};
+use fibula_annotate::{LogFormat, Summary, Top};
 use fibula_core::grouped;
+use serde_json::json;
 
 use super::inputs::Job;
 use crate::output::{Grid, bar, size};
@@ -61,6 +62,7 @@ impl Said<'_> {
                 &summary.first_unparsable,
             ),
             (summary.empty, "cells without an address", &None),
+            (summary.left_out, "rows left out by --only", &None),
             (summary.damaged, "damaged records", &summary.first_damaged),
             (summary.truncated, "packets captured too short", &None),
             (summary.cut, "packets of which the capture left out the end", &None),
@@ -75,6 +77,41 @@ impl Said<'_> {
         if self.alone {
             self.say_top(summary);
         }
+    }
+
+    /// Says the same in a line of JSON.
+    pub fn say_json(&self, summary: &Summary, time: Duration) {
+        let top = |top: &Top| {
+            let values: Vec<_> = top
+                .values
+                .iter()
+                .map(|(value, count)| json!({ "value": value, "addresses": count }))
+                .collect();
+            json!({ "column": top.column, "distinct": top.distinct, "values": values })
+        };
+        note(json!({
+            "file": self.job.input.display().to_string(),
+            "output": self.job.output.display().to_string(),
+            "format": self.format.name(),
+            "rows": summary.rows,
+            "left_out": summary.left_out,
+            "columns": summary.columns,
+            "addresses": summary.addresses,
+            "ipv4": summary.v4,
+            "matched": summary.matched,
+            "unmatched": summary.unmatched,
+            "unparsable": summary.unparsable,
+            "first_unparsable": summary.first_unparsable,
+            "empty": summary.empty,
+            "damaged": summary.damaged,
+            "first_damaged": summary.first_damaged,
+            "truncated": summary.truncated,
+            "cut": summary.cut,
+            "bytes_read": summary.bytes_read,
+            "bytes_written": summary.bytes_written,
+            "seconds": time.as_secs_f64(),
+            "top": summary.top.iter().map(top).collect::<Vec<_>>(),
+        }));
     }
 
     /// Says which values are the most frequent.

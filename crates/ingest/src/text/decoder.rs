@@ -56,6 +56,11 @@ impl TextDecoder {
         sink.begin(&SourceInfo {
             format: "text",
             columns: layout.columns.iter().map(|column| column.decl.clone()).collect(),
+            types: layout
+                .columns
+                .iter()
+                .filter_map(|column| Some((column.decl.name.clone(), column.scalar?)))
+                .collect(),
             ..SourceInfo::default()
         });
         let rows = Rows::new(layout.delimiter, layout.fields);

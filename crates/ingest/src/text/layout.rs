@@ -7,7 +7,7 @@ use fibula_core::{AnyPrefix, Attributes, Change, ColumnKind, Update, Value, mapp
 use super::fields::Delimiter;
 use super::key::{Key, parse_key, parse_network, parse_range};
 use super::overlap::{Overlap, Overlaps};
-use crate::{ColumnDecl, HostBits, Sink};
+use crate::{ColumnDecl, HostBits, ScalarType, Sink};
 
 /// What a text looks like.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +44,10 @@ pub(crate) enum KeyAt {
 pub(crate) struct Column {
     pub(crate) field: usize,
     pub(crate) decl: ColumnDecl,
+    /// What the texts are, if they all are or have to be.
+    pub(crate) scalar: Option<ScalarType>,
+    /// Whether they have to be.
+    pub(crate) told: bool,
 }
 
 /// What changes from row to row.
@@ -82,7 +86,8 @@ impl Layout {
         values.clear();
         for column in &self.columns {
             let text = fields.get(column.field).copied().unwrap_or_default();
-            values.push(value(text, column.decl.kind).ok_or_else(|| column.complain(text))?);
+            let value = value(text, column.decl.kind).filter(|_| !column.told || column.fits(text));
+            values.push(value.ok_or_else(|| column.complain(text))?);
         }
         emit_key(key, state.record, &mut state.overlaps, values, sink)
     }
@@ -211,10 +216,28 @@ pub(crate) fn parse_int(text: &[u8]) -> Option<u64> {
 }
 
 impl Column {
+    /// Whether the text is of the column's type.
+    fn fits(&self, text: &[u8]) -> bool {
+        let text = std::str::from_utf8(text).unwrap_or_default();
+        match self.scalar {
+            _ if text.is_empty() => true,
+            Some(ScalarType::Bool) => text.parse::<bool>().is_ok(),
+            Some(_) => text.parse::<f64>().is_ok_and(f64::is_finite),
+            None => true,
+        }
+    }
+
     #[cold]
     fn complain(&self, text: &[u8]) -> Cow<'static, str> {
         let name = &self.decl.name;
         match self.decl.kind {
+            ColumnKind::Str if self.told && !self.fits(text) => {
+                let kind = match self.scalar {
+                    Some(ScalarType::Bool) => "true or false",
+                    _ => "a number",
+                };
+                format!("column {name} is not {kind}: {}", excerpt(text))
+            }
             ColumnKind::Str => format!("column {name} is not UTF-8: {}", excerpt(text)),
             ColumnKind::Int => format!(
                 "column {name} held integers so far, this is none: {}; declare it as text if it is",

@@ -1,4 +1,4 @@
-use crate::{ColumnKind, HostBits};
+use crate::{ColumnKind, HostBits, ScalarType};
 
 /// How to read text. The default finds everything out from the first megabyte.
 ///
@@ -36,6 +36,9 @@ pub struct TextOptions {
     pub columns: Option<Vec<String>>,
     /// Kinds that are not to be guessed.
     pub kinds: Vec<(String, ColumnKind)>,
+    /// Columns of text whose values are of this type. Others are if all values of the first megabyte are booleans
+    /// (`true`, `false`) or fractions as programs write them (`47.25`, not `1.10`), and no kind is given.
+    pub types: Vec<(String, ScalarType)>,
     /// What to do with bits beyond the prefix length.
     pub host_bits: HostBits,
 }

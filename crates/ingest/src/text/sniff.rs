@@ -8,7 +8,7 @@ use super::layout::{Column, KeyAt, Layout, parse_int};
 use super::names::{END_NAMES, LENGTH_NAMES, PREFIX_NAMES, START_NAMES};
 use super::options::{Header, KeyColumns, TextOptions};
 use super::rows::Rows;
-use crate::{ColumnDecl, ColumnKind, Format, HostBits};
+use crate::{ColumnDecl, ColumnKind, Format, HostBits, ScalarType};
 
 /// Rows that delimiter, header and key are told from.
 const SAMPLE: usize = 100;
@@ -339,7 +339,8 @@ fn columns(names: &[String], key: KeyAt, fields: usize, options: &TextOptions) -
             .map(|n| if n == 1 { base.clone() } else { format!("{base}_{n}") })
             .find(|name| !taken(name))
             .unwrap_or(base.clone());
-        all.push(Column { field, decl: ColumnDecl { name, kind: ColumnKind::Str } });
+        let decl = ColumnDecl { name, kind: ColumnKind::Str };
+        all.push(Column { field, decl, scalar: None, told: false });
     }
     match &options.columns {
         None => all,
@@ -363,14 +364,11 @@ fn look_at_all(head: &[u8], options: &TextOptions, layout: &mut Layout) {
         let key = field.contains(&b'-').then(|| parse_key(field, HostBits::Mask));
         matches!(key, Some(Ok(Key::RangeV4(..) | Key::RangeV6(..))))
     };
-    // Per column: whether a value was seen, and whether all were integers.
-    let mut seen = vec![(false, true); columns.len()];
+    let mut seen = vec![Seen::default(); columns.len()];
     Rows::new(*delimiter, *fields).for_each(head, |row| {
         if !std::mem::take(&mut first) {
-            for (column, (any, all)) in columns.iter().zip(&mut seen) {
-                let text = row.get(column.field).copied().unwrap_or_default();
-                *any |= !text.is_empty();
-                *all &= text.is_empty() || is_plain_int(text);
+            for (column, seen) in columns.iter().zip(&mut seen) {
+                seen.value(row.get(column.field).copied().unwrap_or_default());
             }
             if let KeyAt::One(at) = *key {
                 *ranges |= row.get(at).is_some_and(is_range);
@@ -378,16 +376,62 @@ fn look_at_all(head: &[u8], options: &TextOptions, layout: &mut Layout) {
         }
         true
     });
-    for (column, (any, all)) in columns.iter_mut().zip(seen) {
+    for (column, seen) in columns.iter_mut().zip(seen) {
         let name = &column.decl.name;
         let number = (column.field + 1).to_string();
-        let told = options.kinds.iter().find(|(told, _)| told == name || *told == number);
-        column.decl.kind = match told {
-            Some((_, kind)) => *kind,
-            None if any && all => ColumnKind::Int,
-            None => ColumnKind::Str,
+        let is_it = |told: &String| told == name || *told == number;
+        let kind = options.kinds.iter().find(|(told, _)| is_it(told)).map(|(_, kind)| *kind);
+        let scalar = options.types.iter().find(|(told, _)| is_it(told)).map(|(_, of)| *of);
+        (column.decl.kind, column.scalar) = match (kind, scalar) {
+            (_, Some(scalar)) => (ColumnKind::Str, Some(scalar)),
+            (Some(kind), None) => (kind, None),
+            (None, None) => seen.found(),
         };
+        column.told = scalar.is_some();
     }
+}
+
+/// What the values of a column were.
+#[derive(Clone)]
+struct Seen {
+    any: bool,
+    ints: bool,
+    floats: bool,
+    bools: bool,
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        Self { any: false, ints: true, floats: true, bools: true }
+    }
+}
+
+impl Seen {
+    fn value(&mut self, text: &[u8]) {
+        if text.is_empty() {
+            return;
+        }
+        self.any = true;
+        self.ints = self.ints && is_plain_int(text);
+        self.floats = self.floats && is_plain_float(text);
+        self.bools = self.bools && matches!(text, b"true" | b"false");
+    }
+
+    fn found(&self) -> (ColumnKind, Option<ScalarType>) {
+        match self {
+            Self { any: false, .. } => (ColumnKind::Str, None),
+            Self { ints: true, .. } => (ColumnKind::Int, None),
+            Self { floats: true, .. } => (ColumnKind::Str, Some(ScalarType::Double)),
+            Self { bools: true, .. } => (ColumnKind::Str, Some(ScalarType::Bool)),
+            Self { .. } => (ColumnKind::Str, None),
+        }
+    }
+}
+
+/// A number that is written as a program would write it: `1.10` may be a version.
+fn is_plain_float(text: &[u8]) -> bool {
+    let text = std::str::from_utf8(text).unwrap_or_default();
+    text.parse::<f64>().is_ok_and(|number| number.is_finite() && number.to_string() == text)
 }
 
 /// An integer that is written as a number would be: `007` is a name.

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Collected, ColumnKind, Decoder, Format, HostBits, Stopped, Tail};
+use crate::{Collected, ColumnKind, Decoder, Format, HostBits, ScalarType, Stopped, Tail};
 
 fn decode_as(text: &str, format: Format, options: TextOptions) -> Collected {
     let mut sink = Collected::default();
@@ -218,6 +218,44 @@ fn told_columns() {
     );
     let what = "no column \"nw\"; there are: a, b".to_owned();
     assert_eq!(result, Err(Stopped::Misfit(what)));
+}
+
+#[test]
+fn fractions_and_booleans_are_found() {
+    let (float, bool) = (Some(ScalarType::Double), Some(ScalarType::Bool));
+    for (values, kind, expected) in [
+        (&["47.25", "-8", "0.5"][..], ColumnKind::Str, float),
+        (&["7", "8"], ColumnKind::Int, None),
+        (&["7", "", "8.5"], ColumnKind::Str, float),
+        (&["1.10", "1.2"], ColumnKind::Str, None),
+        (&["1e5", "1.5"], ColumnKind::Str, None),
+        (&["nan", "1.5"], ColumnKind::Str, None),
+        (&["inf"], ColumnKind::Str, None),
+        (&["007", "1.5"], ColumnKind::Str, None),
+        (&["18446744073709551615", "1.5"], ColumnKind::Str, None),
+        (&["true", "", "false"], ColumnKind::Str, bool),
+        (&["true", "1.5"], ColumnKind::Str, None),
+        (&["True"], ColumnKind::Str, None),
+        (&["", ""], ColumnKind::Str, None),
+    ] {
+        let mut text = "prefix,v,w\n".to_owned();
+        for (i, value) in values.iter().enumerate() {
+            text += &format!("10.{i}.0.0/16,{value},x\n");
+        }
+        let info = decode_as(&text, Format::Csv, TextOptions::default()).info.expect("began");
+        assert_eq!(info.columns[0].kind, kind, "{values:?}");
+        let found = info.types.first().map(|(name, scalar)| (name.as_str(), *scalar));
+        assert_eq!(found, expected.map(|scalar| ("v", scalar)), "{values:?}");
+        // A kind that is given is not looked for.
+        let kinds = vec![("v".into(), ColumnKind::Str)];
+        let told = decode_as(&text, Format::Csv, TextOptions { kinds, ..TextOptions::default() });
+        assert_eq!(told.info.expect("began").types, []);
+    }
+    // A type that is given is checked.
+    let types = vec![("v".into(), ScalarType::Bool)];
+    let options = TextOptions { types, ..TextOptions::default() };
+    let told = decode_as("prefix,v\n10.0.0.0/8,true\n11.0.0.0/8,yes\n", Format::Csv, options);
+    assert_eq!((told.lines.len(), told.damage.len()), (1, 1));
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod numbers;
 mod prefix_bytes;
 mod prefixes;
 mod rows;
+mod scalars;
 mod texts;
 mod written;
 
@@ -21,6 +22,7 @@ pub(super) use self::lengths::Lengths;
 use self::numbers::Ints;
 use self::prefix_bytes::PrefixLengths;
 use self::prefixes::Prefixes;
+use self::scalars::{Bools, Floats};
 use self::texts::Texts;
 use super::answers::Answers;
 use crate::added::{Added, Addition};
@@ -42,6 +44,8 @@ enum Content {
     PrefixLength,
     Covering,
     Ints(Ints),
+    Floats(Floats),
+    Bools(Bools),
     Texts(Texts),
 }
 
@@ -78,6 +82,14 @@ impl Output {
                     let ints = Ints::new(columns, column, substitute.as_ref());
                     output(name, ints.kind(), Content::Ints(ints))
                 }
+                ColumnKind::Str if Floats::are_of(columns, column) => {
+                    let floats = Floats::new(columns, column, substitute.as_ref());
+                    output(name, DataType::Float64, Content::Floats(floats))
+                }
+                ColumnKind::Str if Bools::are_of(columns, column) => {
+                    let bools = Bools::new(columns, column, substitute.as_ref());
+                    output(name, DataType::Boolean, Content::Bools(bools))
+                }
                 ColumnKind::Str => {
                     let texts = Texts::new(columns, column, substitute.as_ref(), options.text)?;
                     output(name, texts.kind(), Content::Texts(texts))
@@ -100,6 +112,8 @@ impl Output {
             Content::PrefixLength => Box::new(PrefixLengths::new(lengths, rows)),
             Content::Covering => Box::new(Lists::new(table)),
             Content::Ints(ints) => ints.begin(rows),
+            Content::Floats(floats) => floats.begin(rows),
+            Content::Bools(bools) => bools.begin(rows),
             Content::Texts(texts) => texts.begin(rows),
         }
     }

@@ -122,7 +122,10 @@ impl Csv {
 
     /// Whether an address stands in one of the asked columns of the row (all, if none are asked for).
     fn holds_address(&self, row: &Fields) -> bool {
-        let is_address = |text: &String| Address::parse(text.trim().as_bytes()).is_some();
+        let is_address = |text: &String| {
+            let text = text.trim().as_bytes();
+            Address::parse(text).is_some() || self.integers && Address::from_digits(text).is_some()
+        };
         if self.columns.is_empty() {
             return row.text.iter().any(is_address);
         }

@@ -22,6 +22,8 @@ pub(crate) struct Csv {
     columns: Vec<Column>,
     header: Header,
     strict: bool,
+    /// Whether digits alone are an address.
+    integers: bool,
     /// The suffixes that the added columns will have, to see whether a name is taken.
     add: Vec<String>,
     layout: Option<Layout>,
@@ -74,6 +76,10 @@ impl Csv {
         if bad(delimiter) || quote.is_some_and(|quote| bad(quote) || quote == delimiter) {
             return Err(AnnotateError::Delimiter);
         }
+        // Counts and ports would be addresses, too.
+        if options.integers && options.columns.is_empty() {
+            return Err(AnnotateError::NoColumn { format });
+        }
         let named = options.columns.iter().any(|column| matches!(column, Column::Name(_)));
         let header = if named { Header::Present } else { options.header };
         Ok(Self {
@@ -83,6 +89,7 @@ impl Csv {
             columns: options.columns.clone(),
             header,
             strict: options.strict,
+            integers: options.integers,
             add,
             layout: None,
             names: Vec::new(),

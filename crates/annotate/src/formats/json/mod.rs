@@ -135,9 +135,10 @@ impl JsonLines {
                 Place::Empty => block.empty(),
                 Place::Address(address) => block.address(address),
                 Place::Other(text) => {
-                    block.unparsable();
-                    let fault = || Fault::Unparsable { at, slot, text: text.into_bytes() };
-                    block.bad_cell(self.strict, fault)?;
+                    if block.cell(text.as_bytes()).is_err() {
+                        let fault = || Fault::Unparsable { at, slot, text: text.into_bytes() };
+                        block.bad_cell(self.strict, fault)?;
+                    }
                 }
             }
         }

@@ -1,0 +1,159 @@
+//! What all prefixes that cover an address say, as lists.
+
+use fibula_core::{AnyPrefix, Hop, Prefix, ScalarType, Value};
+
+use super::render::{labels, write_matched, write_value};
+use crate::LookupTable;
+use crate::added::{Added, Addition, Substitute};
+use crate::formats::Style;
+use crate::formats::csv::scan::write_field;
+use crate::table::TableAddr;
+
+/// What separates the items of a list in a field.
+const SEPARATOR: u8 = b';';
+
+/// Writes what is added where some of it are lists: the prefixes that cover an address, longest first, and with
+/// `all` their values.
+pub(super) struct Lists<'r> {
+    table: &'r dyn LookupTable,
+    additions: &'r [Addition],
+    style: Style,
+    all: bool,
+    /// By address column and added column: what goes before the value.
+    labels: Vec<Vec<Vec<u8>>>,
+    /// The routes that cover the address.
+    chain: Vec<(AnyPrefix, Hop)>,
+    /// A list in a field, which may have to be quoted.
+    field: Vec<u8>,
+}
+
+impl<'r> Lists<'r> {
+    /// `None` if no list is added.
+    pub(super) fn new(
+        table: &'r dyn LookupTable,
+        additions: &'r [Addition],
+        style: Style,
+        names: &[Vec<String>],
+        all: bool,
+    ) -> Option<Self> {
+        let is_list = |addition: &Addition| match addition.what {
+            Added::Covering => true,
+            Added::Value(_) => all,
+            Added::Prefix => false,
+        };
+        additions.iter().any(is_list).then(|| Self {
+            table,
+            additions,
+            style,
+            all,
+            labels: labels(style, names),
+            chain: Vec::new(),
+            field: Vec::new(),
+        })
+    }
+
+    /// Appends what is added for an address of the address column `slot`.
+    pub(super) fn values(
+        &mut self,
+        slot: usize,
+        hop: Hop,
+        prefix: Option<AnyPrefix>,
+        out: &mut Vec<u8>,
+    ) {
+        self.chain.clear();
+        match prefix {
+            Some(AnyPrefix::V4(prefix)) => covering(self.table, prefix, &mut self.chain),
+            Some(AnyPrefix::V6(prefix)) => covering(self.table, prefix, &mut self.chain),
+            None => {}
+        }
+        for (addition, label) in self.additions.iter().zip(&self.labels[slot]) {
+            out.extend_from_slice(label);
+            let columns = self.table.columns();
+            let of = |hop: Hop, column| {
+                hop.index().map_or(Value::Null, |row| columns.value(column, row))
+            };
+            let substitute = match &addition.substitute {
+                Some(Substitute::Int(int)) => Some(Value::Int(*int)),
+                Some(Substitute::Str(text)) => Some(Value::Str(text)),
+                None => None,
+            };
+            // Neither matched nor without an address.
+            let is_unmatched = prefix.is_none() && hop != Hop::NONE;
+            match addition.what {
+                Added::Prefix => write_matched(self.style, prefix, out),
+                Added::Value(column) if !self.all => {
+                    let value = substitute.filter(|_| is_unmatched);
+                    let value = value.unwrap_or_else(|| of(hop, column));
+                    write_value(self.style, value, columns.scalar_type(column), out);
+                }
+                _ if hop == Hop::NONE => write_matched(self.style, None, out),
+                Added::Value(column) => {
+                    let values = self.chain.iter().map(|(_, hop)| of(*hop, column));
+                    let values = values.chain(substitute.filter(|_| is_unmatched));
+                    let scalar = columns.scalar_type(column);
+                    let write = |style, value: Value<'_>, out: &mut Vec<u8>| {
+                        write_item(style, value, scalar, out);
+                    };
+                    list(self.style, values, &mut self.field, out, write);
+                }
+                Added::Covering => {
+                    let prefixes = self.chain.iter().map(|(prefix, _)| Some(*prefix));
+                    list(self.style, prefixes, &mut self.field, out, write_matched);
+                }
+            }
+        }
+    }
+}
+
+/// The route of this prefix and those that cover it, longest first.
+fn covering<A: TableAddr>(
+    table: &dyn LookupTable,
+    prefix: Prefix<A>,
+    chain: &mut Vec<(AnyPrefix, Hop)>,
+) {
+    let routes = A::in_table(table).routes();
+    // Longer ones that begin at the same address do not cover the whole prefix.
+    let found = routes.covering(prefix.addr()).map(|index| routes.get(index));
+    let found = found.filter(|route| route.prefix.covers(prefix));
+    chain.extend(found.map(|route| (route.prefix.into(), route.hop)));
+}
+
+/// Appends a value in a list. In a field it is not quoted: the field as a whole is.
+fn write_item(style: Style, value: Value<'_>, scalar: Option<ScalarType>, out: &mut Vec<u8>) {
+    match (style, value) {
+        (Style::Fields(_), Value::Str(text)) => out.extend_from_slice(text.as_bytes()),
+        _ => write_value(style, value, scalar, out),
+    }
+}
+
+/// Appends a list: an array in JSON, else a field with separators.
+fn list<T>(
+    style: Style,
+    items: impl Iterator<Item = T>,
+    field: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+    write: impl Fn(Style, T, &mut Vec<u8>),
+) {
+    match style {
+        Style::Members => {
+            out.push(b'[');
+            for (i, item) in items.enumerate() {
+                if i > 0 {
+                    out.push(b',');
+                }
+                write(style, item, out);
+            }
+            out.push(b']');
+        }
+        Style::Fields(dialect) => {
+            field.clear();
+            for (i, item) in items.enumerate() {
+                if i > 0 {
+                    field.push(SEPARATOR);
+                }
+                write(style, item, field);
+            }
+            write_field(field, dialect, out);
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! `fibula diff`: what differs between two tables?
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, ValueEnum};
+use fibula_core::{Addr, Value, grouped};
+use fibula_export::{ExportError, TextForm};
+use fibula_rib::{Difference, Differences, Pod, Table};
+use serde_json::{Map, Value as Json, json};
+
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Grid, Output, json_value};
+use crate::progress::note;
+use crate::source::{ReadArgs, Source};
+use crate::table;
+
+const EXAMPLES: &str = "\
+Examples:
+  fibula diff yesterday.fib today.fib
+  fibula diff --summary rib.20260101.bz2 rib.20260102.bz2
+  fibula diff old.csv new.csv --json | jq -r 'select(.change == \"gone\").prefix'
+  fibula diff old.fib new.mmdb --columns country -o changes.csv
+
+Prints a line for each prefix that differs: + is only in the second table, - only in the first, ~ has other values:
+  - 192.0.2.0/24  origin_as 64500, country CH
+  ~ 198.51.100.0/24  origin_as 64501 -> 64502
+Columns are compared by name and values by their text; a column that one table lacks has no values there, and
+--columns compares some columns alone. A summary goes to standard error. Its affected addresses are those that get
+other values than before, or that only one of the tables covers, counted exactly.
+
+--json prints objects with change (added, gone, changed), prefix, before and after (all values by name), and at the end
+one with change = summary; IPv6 addresses are counted in a string, since they exceed the numbers of many readers.
+-o writes a table: prefix, change, and NAME_before and NAME_after for each column (.csv, .tsv, .parquet).
+
+Exit code 0 if the tables are equal, 1 if they differ, 2 if there was an error.";
+
+/// Print what differs between two tables
+#[derive(ClapArgs, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The table before: a snapshot, table files (several merge in order), embedded
+    #[arg(value_name = "BEFORE,...")]
+    before: String,
+    /// The table after
+    #[arg(value_name = "AFTER,...")]
+    after: String,
+    /// Print the summary alone, on standard output
+    #[arg(long, conflicts_with = "output")]
+    summary: bool,
+    /// Print JSON objects, one a line
+    #[arg(long, conflicts_with = "output")]
+    json: bool,
+    /// Write the differences as a table
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Format of that table (default: told from the file's ending)
+    #[arg(long, value_name = "csv|tsv|parquet", requires = "output")]
+    to: Option<To>,
+    #[command(flatten)]
+    read: ReadArgs,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum To {
+    Csv,
+    Tsv,
+    Parquet,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<Outcome, Failure> {
+    let to = args.output.as_ref().map(|path| format(args, path)).transpose()?;
+    let before = load(&args.before, args)?;
+    let after = load(&args.after, args)?;
+    let differences = Differences::new(&before, &after)?;
+    let v4 = Counted::new::<u32>(&differences, [before.v4.len(), after.v4.len()]);
+    let v6 = Counted::new::<u128>(&differences, [before.v6.len(), after.v6.len()]);
+    if let (Some(path), Some(to)) = (&args.output, to) {
+        let table = differences.to_table()?;
+        let mut out = Output::create(path)?;
+        write(&table, to, &mut out).map_err(|error| match error {
+            ExportError::Write(error) => Failure::from(error),
+            error => Failure::new(format_args!("{}: {error}", path.display())),
+        })?;
+        out.finish()?;
+    }
+    let mut out = output::stdout();
+    if args.output.is_none() && !args.summary {
+        family::<u32>(args, &differences, &mut out)?;
+        family::<u128>(args, &differences, &mut out)?;
+    }
+    if args.json {
+        let summary = json!({ "change": "summary", "ipv4": v4.json(false), "ipv6": v6.json(true) });
+        serde_json::to_writer(&mut out, &summary)?;
+        writeln!(out)?;
+    }
+    out.flush()?;
+    if !args.json {
+        let text = summary(&[("IPv4", &v4), ("IPv6", &v6)]);
+        if args.summary { write!(out, "{text}")? } else { note(text.trim_end()) }
+    }
+    out.flush()?;
+    Ok(if v4.is_none() && v6.is_none() { Outcome::Done } else { Outcome::Negative })
+}
+
+fn load(name: &str, args: &Args) -> Result<Table, Failure> {
+    let sources = Source::parse_list(&[name.to_owned()])?;
+    Ok(table::load_aloud(&sources, &args.read)?.table)
+}
+
+fn format(args: &Args, path: &std::path::Path) -> Result<To, Failure> {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    match (args.to, ending) {
+        (Some(to), _) => Ok(to),
+        (None, Some("csv")) => Ok(To::Csv),
+        (None, Some("tsv" | "txt")) => Ok(To::Tsv),
+        (None, Some("parquet")) => Ok(To::Parquet),
+        (None, _) => {
+            Err(Failure::new(format_args!("{}: its ending tells no format", path.display()))
+                .hint("name it .csv, .tsv or .parquet, or say --to"))
+        }
+    }
+}
+
+fn write(table: &Table, to: To, out: &mut (impl Write + Send)) -> Result<(), ExportError> {
+    match to {
+        To::Csv => Ok(fibula_export::text(table, TextForm::Csv, out)?),
+        To::Tsv => Ok(fibula_export::text(table, TextForm::Tsv, out)?),
+        To::Parquet => fibula_export::prefixes(table, out),
+    }
+}
+
+/// What differs in a family, in numbers.
+struct Counted {
+    /// Before and after.
+    routes: [usize; 2],
+    added: u64,
+    gone: u64,
+    changed: u64,
+    addresses: fibula_rib::AddressCount,
+}
+
+impl Counted {
+    fn new<A: Addr + Pod>(differences: &Differences<'_>, routes: [usize; 2]) -> Self {
+        let (mut added, mut gone, mut changed) = (0, 0, 0);
+        for difference in differences.prefixes::<A>() {
+            match difference.kind() {
+                "added" => added += 1,
+                "gone" => gone += 1,
+                _ => changed += 1,
+            }
+        }
+        Self { routes, added, gone, changed, addresses: differences.addresses::<A>() }
+    }
+
+    fn is_none(&self) -> bool {
+        self.added + self.gone + self.changed == 0
+    }
+
+    fn json(&self, as_text: bool) -> Json {
+        let addresses: Json = match self.addresses.get().and_then(|count| u64::try_from(count).ok())
+        {
+            Some(count) if !as_text => count.into(),
+            _ => self.addresses.to_string().into(),
+        };
+        json!({
+            "before": self.routes[0], "after": self.routes[1],
+            "added": self.added, "gone": self.gone, "changed": self.changed, "addresses": addresses,
+        })
+    }
+}
+
+fn summary(families: &[(&str, &Counted)]) -> String {
+    let heads = ["", ">before", ">after", ">added", ">gone", ">changed", ">addresses affected"];
+    let mut grid = Grid::new(&heads);
+    for (name, counted) in families {
+        let Counted { routes: [before, after], added, gone, changed, addresses } = counted;
+        let numbers = [*before as u64, *after as u64, *added, *gone, *changed].map(grouped);
+        // Numbers of IPv6 addresses may have 39 digits: groups of three as elsewhere.
+        let addresses = addresses.get().map_or_else(|| addresses.to_string(), groups);
+        grid.row([(*name).to_owned()].into_iter().chain(numbers).chain([addresses]));
+    }
+    let mut text = Vec::new();
+    // Writing to memory does not fail.
+    let _ = grid.write_aligned(&mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+fn groups(count: u128) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn family<A: Addr + Pod>(
+    args: &Args,
+    differences: &Differences<'_>,
+    out: &mut impl Write,
+) -> Result<(), Failure> {
+    for difference in differences.prefixes::<A>() {
+        if args.json {
+            json_line(differences, &difference, out)?;
+            continue;
+        }
+        let Difference { prefix, before, after } = difference;
+        let sign = if before.is_none() {
+            '+'
+        } else if after.is_none() {
+            '-'
+        } else {
+            '~'
+        };
+        write!(out, "{sign} {prefix}")?;
+        let mut separator = "  ";
+        for (name, earlier, later) in differences.values(&difference) {
+            let (earlier, later) = (text(earlier), text(later));
+            let values = match sign {
+                '+' if later != "-" => later,
+                '-' if earlier != "-" => earlier,
+                '~' if earlier != later => format!("{earlier} -> {later}"),
+                _ => continue,
+            };
+            write!(out, "{separator}{name} {values}")?;
+            separator = ", ";
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// A value in a line.
+fn text(value: Value<'_>) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::Int(int) => int.to_string(),
+        Value::Str(text) => text.replace(['\n', '\r', '\t'], " "),
+    }
+}
+
+fn json_line<A: Addr>(
+    differences: &Differences<'_>,
+    difference: &Difference<A>,
+    out: &mut impl Write,
+) -> Result<(), Failure> {
+    let (mut before, mut after) = (Map::new(), Map::new());
+    for (name, earlier, later) in differences.typed(difference) {
+        before.insert(name.to_owned(), json_value(earlier));
+        after.insert(name.to_owned(), json_value(later));
+    }
+    let mut object = Map::new();
+    object.insert("change".to_owned(), difference.kind().into());
+    object.insert("prefix".to_owned(), difference.prefix.to_string().into());
+    if !difference.before.is_none() {
+        object.insert("before".to_owned(), before.into());
+    }
+    if !difference.after.is_none() {
+        object.insert("after".to_owned(), after.into());
+    }
+    serde_json::to_writer(&mut *out, &object)?;
+    Ok(writeln!(out)?)
+}

@@ -1,0 +1,186 @@
+//! How answers are printed: JSON lines and tab-separated values, aligned columns on a terminal.
+
+use std::io::{BufWriter, StdoutLock, Write};
+
+use fibula_core::{AnyPrefix, Value};
+use fibula_fib::{Columns, Match};
+use serde_json::{Map, Value as Json};
+
+use super::{Args, Asked};
+use crate::failure::Failure;
+use crate::output::{self, Grid, json_value};
+
+/// Rows that are aligned together at most.
+const ROWS: usize = 4096;
+
+/// Prints rows: first what was asked for, if anything was, then the prefix, how it matches, and its values.
+pub struct Printer<'a> {
+    out: BufWriter<StdoutLock<'static>>,
+    style: Style,
+    asks: bool,
+    says_match: bool,
+    /// The value columns, if they are printed.
+    columns: Option<&'a Columns>,
+}
+
+enum Style {
+    Json,
+    Tsv,
+    Aligned(Grid),
+}
+
+impl<'a> Printer<'a> {
+    /// For answers to questions.
+    pub fn answers(args: &Args, columns: &'a Columns, says_match: bool) -> Result<Self, Failure> {
+        Self::new(args, true, says_match, Some(columns))
+    }
+
+    /// For routes by themselves.
+    pub fn routes(args: &Args, columns: &'a Columns) -> Result<Self, Failure> {
+        Self::new(args, false, false, Some(columns))
+    }
+
+    /// For prefixes without values.
+    pub fn prefixes(args: &Args) -> Result<Self, Failure> {
+        Self::new(args, false, false, None)
+    }
+
+    fn new(
+        args: &Args,
+        asks: bool,
+        says_match: bool,
+        columns: Option<&'a Columns>,
+    ) -> Result<Self, Failure> {
+        let mut out = output::stdout();
+        let mut names: Vec<&str> = Vec::new();
+        names.extend(asks.then_some("address"));
+        names.push("prefix");
+        names.extend(says_match.then_some("match"));
+        names.extend(columns.into_iter().flat_map(Columns::names));
+        let style = if args.json {
+            Style::Json
+        } else if output::is_terminal() {
+            let left = vec![false; names.len()];
+            Style::Aligned(if args.no_header { Grid::headless(&left) } else { Grid::new(&names) })
+        } else {
+            if !args.no_header {
+                writeln!(out, "{}", names.join("\t"))?;
+            }
+            Style::Tsv
+        };
+        Ok(Self { out, style, asks, says_match, columns })
+    }
+
+    /// The routes that a question found; a row without values if there are none.
+    pub fn answer(&mut self, asked: Asked, found: &[Match<'_>]) -> Result<(), Failure> {
+        let text = match asked {
+            Asked::Address(ip) => ip.to_string(),
+            Asked::Prefix(prefix) => prefix.to_string(),
+        };
+        let says_match = self.says_match || matches!(asked, Asked::Prefix(_));
+        if found.is_empty() {
+            return self.row(Some(&text), None, says_match.then_some(None), None, None);
+        }
+        for route in found {
+            let matched = route.prefix().map(|found| matched(found, asked.prefix()));
+            let prefix = route.prefix();
+            self.row(Some(&text), prefix, says_match.then_some(matched), Some(route), None)?;
+        }
+        Ok(())
+    }
+
+    /// A row without values, for a line of the input that is no question.
+    pub fn nothing(&mut self, text: Option<&str>, error: Option<&str>) -> Result<(), Failure> {
+        self.row(text, None, self.says_match.then_some(None), None, error)
+    }
+
+    /// A route by itself.
+    pub fn route(&mut self, route: &Match<'_>) -> Result<(), Failure> {
+        self.row(None, route.prefix(), None, Some(route), None)
+    }
+
+    /// A prefix by itself.
+    pub fn prefix(&mut self, prefix: AnyPrefix) -> Result<(), Failure> {
+        self.row(None, Some(prefix), None, None, None)
+    }
+
+    fn row(
+        &mut self,
+        asked: Option<&str>,
+        prefix: Option<AnyPrefix>,
+        matched: Option<Option<&str>>,
+        route: Option<&Match<'_>>,
+        error: Option<&str>,
+    ) -> Result<(), Failure> {
+        let prefix = prefix.map(|prefix| prefix.to_string());
+        let names = self.columns.into_iter().flat_map(Columns::names);
+        let value = |name| route.and_then(|route| route.value(name)).unwrap_or(Value::Null);
+        if let Style::Json = self.style {
+            let mut object = Map::new();
+            if self.asks {
+                object.insert("address".to_owned(), asked.into());
+            }
+            object.insert("prefix".to_owned(), prefix.into());
+            if let Some(matched) = matched {
+                object.insert("match".to_owned(), matched.into());
+            }
+            // A column of the table may itself be called "prefix"; the matched one comes first.
+            for (name, value) in route.into_iter().flat_map(Match::typed) {
+                object.entry(&*name).or_insert(json_value(value));
+            }
+            for name in names {
+                object.entry(name).or_insert(Json::Null);
+            }
+            if let Some(error) = error {
+                object.insert("error".to_owned(), error.into());
+            }
+            serde_json::to_writer(&mut self.out, &object)?;
+            return Ok(writeln!(self.out)?);
+        }
+        let cell = |text: Option<&str>| text.unwrap_or("-").replace(['\t', '\n', '\r'], " ");
+        let mut cells = Vec::new();
+        if self.asks {
+            cells.push(cell(asked));
+        }
+        cells.push(cell(prefix.as_deref()));
+        if self.says_match {
+            cells.push(cell(matched.flatten()));
+        }
+        cells.extend(names.map(|name| match value(name) {
+            Value::Null => cell(None),
+            Value::Int(int) => int.to_string(),
+            Value::Str(text) => cell(Some(text)),
+        }));
+        match &mut self.style {
+            Style::Aligned(grid) => {
+                grid.row(cells);
+                if grid.len() >= ROWS {
+                    grid.write_rows(&mut self.out)?;
+                }
+            }
+            _ => writeln!(self.out, "{}", cells.join("\t"))?,
+        }
+        Ok(())
+    }
+
+    /// Prints what was not printed yet.
+    pub fn flush(&mut self) -> Result<(), Failure> {
+        if let Style::Aligned(grid) = &mut self.style {
+            grid.write_rows(&mut self.out)?;
+        }
+        Ok(self.out.flush()?)
+    }
+}
+
+/// How a route matches a question that it overlaps.
+fn matched(found: AnyPrefix, asked: AnyPrefix) -> &'static str {
+    let len = |prefix: AnyPrefix| match prefix {
+        AnyPrefix::V4(prefix) => prefix.len(),
+        AnyPrefix::V6(prefix) => prefix.len(),
+    };
+    match len(found).cmp(&len(asked.unmapped())) {
+        std::cmp::Ordering::Less => "covering",
+        std::cmp::Ordering::Equal => "exact",
+        std::cmp::Ordering::Greater => "covered",
+    }
+}

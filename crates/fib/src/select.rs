@@ -1,0 +1,136 @@
+//! Routes by what they say.
+
+use std::ops::Range;
+
+use fibula_core::{AnyPrefix, Value};
+use fibula_rib::{ColumnKind, Columns};
+
+use crate::{Fib, FibError, FibFamily, Matches};
+
+/// What separates the values of a list ([`Provenance::tags`](fibula_rib::Provenance::tags)).
+const SEPARATOR: char = ';';
+
+impl Fib {
+    /// All routes: IPv4 before IPv6, by address and then by length.
+    ///
+    /// # Errors
+    /// [`FibError::NoRoutes`] for a generation of a live table.
+    pub fn routes(&self) -> Result<Matches<'_>, FibError> {
+        self.routes_between(0..self.len())
+    }
+
+    /// Some of [`Fib::routes`], by their numbers in its order; numbers beyond [`Fib::len`] have none. O(1) for the first.
+    ///
+    /// # Errors
+    /// [`FibError::NoRoutes`] for a generation of a live table.
+    pub fn routes_between(&self, numbers: Range<usize>) -> Result<Matches<'_>, FibError> {
+        fn family<A: FibFamily>(fib: &Fib, numbers: Range<usize>) -> Matches<'_> {
+            Box::new(numbers.map(move |index| fib.route::<A>(index)))
+        }
+        self.check_routes()?;
+        let (v4, all) = (self.v4().routes().len(), self.len());
+        let of = |from: usize, to: usize| {
+            numbers.start.clamp(from, to) - from..numbers.end.clamp(from, to) - from
+        };
+        Ok(Box::new(family::<u32>(self, of(0, v4)).chain(family::<u128>(self, of(v4, all)))))
+    }
+
+    /// The routes that have these values, as `(column, value)`, in the order of [`Fib::routes`]. Of several conditions
+    /// on one column one has to hold; conditions on different columns have to hold together. Values are given as text:
+    /// a number for a column of integers (`AS64500` as well), empty text for routes without a value. In the column that
+    /// lists values ([`Provenance::tags`](fibula_rib::Provenance::tags)) one of them has to be equal.
+    ///
+    /// ```
+    /// # use fibula_core::{Attributes, Change, Update, Value};
+    /// # use fibula_fib::{ColumnKind, Fib, FibOptions};
+    /// # use fibula_rib::{BuilderOptions, TableBuilder};
+    /// # let mut builder = TableBuilder::new(BuilderOptions::default());
+    /// # builder.begin_source("t", "text", &[("asn".into(), ColumnKind::Int)], false, None);
+    /// # for (prefix, asn) in [("10.0.0.0/8", 1), ("10.1.0.0/16", 2), ("11.0.0.0/8", 1)] {
+    /// #     let values = [Value::Int(asn)];
+    /// #     let change = Change::Announce(Attributes::Values(&values));
+    /// #     builder.apply(&Update::new(prefix.parse()?, change));
+    /// # }
+    /// # let fib = Fib::of_table(builder.finish()?, &FibOptions::default())?;
+    /// let found: Vec<_> = fib.routes_where(&[("asn", "1")])?.map(|route| route.to_string()).collect();
+    /// assert_eq!(found, ["10.0.0.0/8 asn=1", "11.0.0.0/8 asn=1"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`FibError::NoColumn`], [`FibError::NoNumber`]; [`FibError::NoRoutes`] for a generation of a live table.
+    pub fn routes_where<N: AsRef<str>, V: AsRef<str>>(
+        &self,
+        conditions: &[(N, V)],
+    ) -> Result<Matches<'_>, FibError> {
+        self.check_routes()?;
+        let conditions = conditions.iter().map(|(name, value)| (name.as_ref(), value.as_ref()));
+        let rows = rows(self.columns(), self.provenance().tags.as_deref(), conditions)?;
+        let has = move |row: u32| rows.get(row as usize).copied().unwrap_or(false);
+        Ok(Box::new(self.routes()?.filter(move |route| route.hop().index().is_some_and(&has))))
+    }
+
+    /// What is asked, of an address or a prefix: all routes that share an address with it. Its own route is the first,
+    /// then those that cover it, longest first, then those that it covers.
+    ///
+    /// # Errors
+    /// [`FibError::NoRoutes`] for a generation of a live table.
+    pub fn overlapping(&self, prefix: impl Into<AnyPrefix>) -> Result<Matches<'_>, FibError> {
+        let prefix = prefix.into().unmapped();
+        let inside = self.covered(prefix)?.filter(move |route| route.prefix() != Some(prefix));
+        Ok(Box::new(self.covering(prefix)?.chain(inside)))
+    }
+}
+
+/// For each row of the columns whether all conditions hold.
+fn rows<'c>(
+    columns: &Columns,
+    tags: Option<&str>,
+    conditions: impl Iterator<Item = (&'c str, &'c str)>,
+) -> Result<Vec<bool>, FibError> {
+    // By column: whether a row without a value is asked for, and which codes are.
+    let mut asked: Vec<(usize, bool, Vec<bool>)> = Vec::new();
+    for (name, text) in conditions {
+        let column = columns.find(name).ok_or_else(|| FibError::NoColumn {
+            column: name.to_owned(),
+            known: columns.names().map(str::to_owned).collect(),
+        })?;
+        let place = asked.iter().position(|(known, ..)| *known == column).unwrap_or_else(|| {
+            asked.push((column, false, vec![false; columns.distinct(column)]));
+            asked.len() - 1
+        });
+        let (_, none, codes) = &mut asked[place];
+        *none |= text.is_empty();
+        let number = match columns.kind(column) {
+            ColumnKind::Int if !text.is_empty() => Some(number(text).ok_or_else(|| {
+                FibError::NoNumber { column: name.to_owned(), text: text.to_owned() }
+            })?),
+            _ => None,
+        };
+        let is_list = tags == Some(name);
+        for (code, is_asked) in codes.iter_mut().enumerate() {
+            *is_asked |= match columns.decode(column, code as u32) {
+                Value::Int(int) => Some(int) == number,
+                Value::Str(value) if is_list => value.split(SEPARATOR).any(|item| item == text),
+                Value::Str(value) => value == text,
+                Value::Null => false,
+            };
+        }
+    }
+    let holds = |row: u32| {
+        asked.iter().all(|(column, none, codes)| match columns.code(*column, row) {
+            Some(code) => codes.get(code as usize).copied().unwrap_or(false),
+            None => *none,
+        })
+    };
+    Ok((0..columns.len()).map(holds).collect())
+}
+
+/// `64500`, or as AS numbers are written.
+fn number(text: &str) -> Option<u64> {
+    let digits = match text.get(..2) {
+        Some(word) if word.eq_ignore_ascii_case("as") => &text[2..],
+        _ => text,
+    };
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+}
