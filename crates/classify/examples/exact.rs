@@ -83,7 +83,7 @@ fn measure(subtables: usize, percent: u64) {
         }
     }
     let [without, with] = best.map(|best| best.as_secs_f64() * 1e9 / PACKETS as f64);
-    let traversed = (subtables + 1) / 2;
+    let traversed = subtables.div_ceil(2);
     let share = hits as f64 / PACKETS as f64;
     println!("{subtables},{traversed},{share:.2},{without:.1},{with:.1}");
 }

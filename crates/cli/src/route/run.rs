@@ -101,8 +101,9 @@ pub fn run(args: &Args, config: &Config) -> Result<Outcome, Failure> {
         wait(&board, live, Duration::from_secs(seconds))?;
     }
     let (stages, made) = tables.stages(config, &control, pipeline.lookups())?;
-    // It is empty: this is the only place where it gets something.
-    let _ = made.map(|made| book.set(made));
+    if let Some(made) = made {
+        book.get_or_init(|| made);
+    }
     let publisher =
         fast.as_ref().map(|fast| fast::publish(config, &control, &tables, fast)).transpose()?;
     let (signalled, (ended, end)) = (signals.handle(), mpsc::channel::<()>());

@@ -21,6 +21,9 @@ use crate::serve::run as serve;
 use crate::source::Source;
 use crate::table;
 
+/// What threads that look up do.
+type Stages = Vec<Box<dyn Stage>>;
+
 /// The tables.
 pub enum Tables {
     Live(Arc<Live>, Positions),
@@ -56,7 +59,7 @@ impl Tables {
         config: &Config,
         control: &Control,
         count: usize,
-    ) -> Result<(Vec<Box<dyn Stage>>, Option<Book>), Failure> {
+    ) -> Result<(Stages, Option<Book>), Failure> {
         let forward = ForwardOptions {
             icmp: config.pipeline.icmp,
             icmp_rate: config.pipeline.icmp_rate,
@@ -102,7 +105,7 @@ impl Tables {
         control: &Control,
         count: usize,
         forwarder: &dyn Fn() -> Forwarder,
-    ) -> Result<Vec<Box<dyn Stage>>, Failure> {
+    ) -> Result<Stages, Failure> {
         match self {
             Self::Live(live, _) => {
                 let (vrfs, by_port) = of_ports(config, live);
