@@ -267,7 +267,9 @@ def refilled(router, truths, table_100):
 def end(router):
     """fibula ends while it is asked"""
     router.client.stop()
-    router.notes.append(f"{router.client.asked} answers, the slowest after {router.client.slowest * 1000:.0f} ms")
+    # Where all threads of this program wait while one of them reads a daemon's whole table, so does the client.
+    slowest = f"{router.client.slowest * 1000:.0f} ms, this program's own pauses included"
+    router.notes.append(f"{router.client.asked} answers, the slowest after {slowest}")
     router.server.stop()
     if router.server.daemon.process.returncode != 0:
         raise Failed(f"fibula ended with {router.server.daemon.process.returncode}:\n{router.server.daemon.tail()}")
