@@ -1,17 +1,18 @@
 //! Rules, the slow path and the megaflow cache in one.
 
+mod batch;
 mod cached;
 mod megaflows;
 mod shared;
 
+use batch::{Missed, Tally};
 pub use megaflows::Megaflow;
 use megaflows::Megaflows;
 pub use shared::{ClassifierReader, SharedClassifier};
 
 use crate::rules::Precedence;
 use crate::{
-    Batch, Cache, Flow, Form, Found, MISS, Mask, Match, NoNumber, Rule, RuleId, Rules, Scratch,
-    Searcher, SlowPath,
+    Batch, Cache, Flow, Form, Found, MISS, Match, NoNumber, Rule, RuleId, Rules, Searcher, SlowPath,
 };
 
 /// How a [`Classifier`] works.
@@ -78,21 +79,9 @@ pub struct Classifier {
     searcher: Searcher,
     megaflows: Megaflows,
     most: usize,
-    /// Packets by rule; of rules that went, too.
-    hits: Vec<u64>,
-    unmatched: u64,
+    tally: Tally,
     counts: ClassifierCounts,
-    room: Room,
-}
-
-/// Memory that is kept between batches.
-#[derive(Clone, Debug, Default)]
-struct Room {
-    numbers: Vec<u32>,
-    packets: Vec<usize>,
-    flows: Vec<Flow>,
-    found: Vec<Found>,
-    scratch: Scratch,
+    missed: Missed,
 }
 
 impl Classifier {
@@ -105,10 +94,9 @@ impl Classifier {
             searcher: if options.exact { Searcher::with_exact() } else { Searcher::new() },
             megaflows: Megaflows::default(),
             most: options.megaflows.clamp(1, MISS as usize - 1),
-            hits: Vec::new(),
-            unmatched: 0,
+            tally: Tally::default(),
             counts: ClassifierCounts::default(),
-            room: Room::default(),
+            missed: Missed::default(),
         }
     }
 
@@ -129,15 +117,13 @@ impl Classifier {
 
     /// What it did.
     pub fn counts(&self) -> ClassifierCounts {
-        self.counts
+        let Tally { packets, misses, .. } = self.tally;
+        ClassifierCounts { packets, misses, ..self.counts }
     }
 
     /// How many packets hit a rule; `None` are those that hit none.
     pub fn packets(&self, rule: Option<RuleId>) -> u64 {
-        match rule {
-            Some(rule) => self.hits.get(rule.0 as usize).copied().unwrap_or(0),
-            None => self.unmatched,
-        }
+        self.tally.of(rule)
     }
 
     /// The megaflows of the cache, in no order.
@@ -156,41 +142,16 @@ impl Classifier {
     ///
     /// If there are not as many answers as packets, or the batch has another form.
     pub fn classify(&mut self, now: u64, batch: &Batch, found: &mut [Option<RuleId>]) {
-        assert_eq!(batch.len(), found.len(), "an answer for each packet");
-        self.counts.packets += batch.len() as u64;
-        let mut room = std::mem::take(&mut self.room);
-        room.numbers.resize(batch.len(), MISS);
-        self.searcher.search(&self.cache, batch, &mut room.numbers);
-        room.packets.clear();
-        room.flows.clear();
-        for (packet, (&number, found)) in room.numbers.iter().zip(&mut *found).enumerate() {
-            if number == MISS {
-                room.packets.push(packet);
-                room.flows.push(batch.flow(packet));
-            } else {
-                *found = self.megaflows.hit(number, now);
-            }
-        }
-        self.counts.misses += room.flows.len() as u64;
-        room.found.resize(room.flows.len(), Found { rule: None, mask: Mask::EMPTY });
-        self.slow.lookup_batch(&room.flows, &mut room.found, &mut room.scratch);
-        for ((&packet, flow), by_rules) in room.packets.iter().zip(&room.flows).zip(&room.found) {
-            found[packet] = by_rules.rule;
+        let mut missed = std::mem::take(&mut self.missed);
+        let Self { cache, searcher, megaflows, .. } = self;
+        let search = |batch: &Batch, numbers: &mut [u32]| searcher.search(cache, batch, numbers);
+        missed.search(batch, found, search, |number| megaflows.hit(number, now));
+        missed.look_up(&self.slow, found);
+        for (flow, by_rules) in missed.learned() {
             self.learn(now, flow, by_rules);
         }
-        for found in found {
-            match found {
-                Some(rule) => {
-                    let rule = rule.0 as usize;
-                    if rule >= self.hits.len() {
-                        self.hits.resize(rule + 1, 0);
-                    }
-                    self.hits[rule] += 1;
-                }
-                None => self.unmatched += 1,
-            }
-        }
-        self.room = room;
+        self.tally.count(found, missed.len());
+        self.missed = missed;
     }
 
     /// Puts the megaflow of a packet into the cache. Another packet of the batch may have done so.

@@ -3,12 +3,12 @@
 use std::fmt;
 use std::sync::PoisonError;
 
+use super::batch::{Missed, Tally};
 use super::cached::{Cached, Slots};
 use super::{ClassifierCounts, ClassifierOptions, Megaflow};
 use crate::rules::Precedence;
 use crate::sync::{Arc, Mutex, MutexGuard, RwLock};
-use crate::{Batch, Cache, Flow, Form, Found, MISS, Mask, NoNumber, Reader};
-use crate::{Rule, RuleId, Rules, Scratch, SlowPath};
+use crate::{Batch, Cache, Form, MISS, NoNumber, Reader, Rule, RuleId, Rules, SlowPath};
 
 /// A classifier whose rules may change while threads classify.
 ///
@@ -66,43 +66,6 @@ struct State {
     slow: SlowPath,
 }
 
-/// What a reader counted.
-#[derive(Default)]
-struct Tally {
-    packets: u64,
-    misses: u64,
-    hits: Vec<u64>,
-    unmatched: u64,
-}
-
-impl Tally {
-    fn count(&mut self, found: &[Option<RuleId>], misses: usize) {
-        self.packets += found.len() as u64;
-        self.misses += misses as u64;
-        for found in found {
-            let Some(rule) = found else {
-                self.unmatched += 1;
-                continue;
-            };
-            let rule = rule.0 as usize;
-            if rule >= self.hits.len() {
-                self.hits.resize(rule + 1, 0);
-            }
-            self.hits[rule] += 1;
-        }
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.packets += other.packets;
-        self.misses += other.misses;
-        self.unmatched += other.unmatched;
-        if self.hits.len() < other.hits.len() {
-            self.hits.resize(other.hits.len(), 0);
-        }
-        self.hits.iter_mut().zip(&other.hits).for_each(|(sum, hits)| *sum += hits);
-    }
-}
-
 /// What a thread that panicked left behind is whole: all that may panic comes before the first change.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -146,7 +109,7 @@ impl SharedClassifier {
             }
         }
         drop(tallies);
-        ClassifierReader { shared: self.clone(), reader, tally, room: Room::default() }
+        ClassifierReader { shared: self.clone(), reader, tally, missed: Missed::default() }
     }
 
     /// The form of batches.
@@ -206,13 +169,7 @@ impl SharedClassifier {
 
     /// How many packets hit a rule, of all readers; `None` are those that hit none.
     pub fn packets(&self, rule: Option<RuleId>) -> u64 {
-        let of = |tally: &Arc<Mutex<Tally>>| {
-            let tally = lock(tally);
-            match rule {
-                Some(rule) => tally.hits.get(rule.0 as usize).copied().unwrap_or(0),
-                None => tally.unmatched,
-            }
-        };
+        let of = |tally: &Arc<Mutex<Tally>>| lock(tally).of(rule);
         lock(&self.inner.tallies).iter().map(of).sum()
     }
 
@@ -239,17 +196,7 @@ pub struct ClassifierReader {
     shared: SharedClassifier,
     reader: Reader,
     tally: Arc<Mutex<Tally>>,
-    room: Room,
-}
-
-/// Memory that is kept between batches.
-#[derive(Default)]
-struct Room {
-    numbers: Vec<u32>,
-    packets: Vec<usize>,
-    flows: Vec<Flow>,
-    found: Vec<Found>,
-    scratch: Scratch,
+    missed: Missed,
 }
 
 impl ClassifierReader {
@@ -259,37 +206,20 @@ impl ClassifierReader {
     ///
     /// If there are not as many answers as packets, or the batch has another form.
     pub fn classify(&mut self, now: u64, batch: &Batch, found: &mut [Option<RuleId>]) {
-        assert_eq!(batch.len(), found.len(), "an answer for each packet");
-        let (inner, room) = (&self.shared.inner, &mut self.room);
-        room.numbers.resize(batch.len(), MISS);
-        self.reader.search(batch, &mut room.numbers);
-        room.packets.clear();
-        room.flows.clear();
-        for (packet, (&number, found)) in room.numbers.iter().zip(&mut *found).enumerate() {
-            if number == MISS {
-                room.packets.push(packet);
-                room.flows.push(batch.flow(packet));
-            } else {
-                // The reader still has the generation with this number: it is no other megaflow's.
-                *found = inner.slots.hit(number, now);
-            }
-        }
-        if !room.flows.is_empty() {
-            room.found.resize(room.flows.len(), Found { rule: None, mask: Mask::EMPTY });
+        let Self { shared: SharedClassifier { inner }, reader, tally, missed } = self;
+        let search = |batch: &Batch, numbers: &mut [u32]| reader.search(batch, numbers);
+        // The reader still has the generation with these numbers: they are no other megaflows'.
+        missed.search(batch, found, search, |number| inner.slots.hit(number, now));
+        if missed.len() > 0 {
             let state = inner.state.read().unwrap_or_else(PoisonError::into_inner);
-            state.slow.lookup_batch(&room.flows, &mut room.found, &mut room.scratch);
+            missed.look_up(&state.slow, found);
             let mut cached = lock(&inner.cached);
-            for (flow, by_rules) in room.flows.iter().zip(&room.found) {
+            for (flow, by_rules) in missed.learned() {
                 cached.learn(now, flow, by_rules);
             }
             cached.publish_soon();
-            drop(cached);
-            drop(state);
-            for (&packet, by_rules) in room.packets.iter().zip(&room.found) {
-                found[packet] = by_rules.rule;
-            }
         }
-        lock(&self.tally).count(found, room.flows.len());
+        lock(tally).count(found, missed.len());
     }
 
     /// Gives the cache back that the last batch was searched in: for threads that rest. While a thread keeps an old one, changes
