@@ -165,6 +165,20 @@ impl Mask {
         Self::bits(field, if rest > 127 { 0 } else { u128::MAX << rest })
     }
 
+    /// Adds the first `len` bits of a field, or all of them if it has fewer.
+    #[inline]
+    pub(crate) fn add_prefix(&mut self, field: Field, len: u32) {
+        let (word, shift) = field.place();
+        let rest = field.bits().saturating_sub(len);
+        if field.bits() == 128 {
+            let bits = if rest > 127 { 0 } else { u128::MAX << rest };
+            self.0[word] |= (bits >> 64) as u64;
+            self.0[word + 1] |= bits as u64;
+        } else if rest < 64 {
+            self.0[word] |= (field.ones() >> rest << rest) << shift;
+        }
+    }
+
     /// Those bits of a field that are set in the number.
     pub const fn bits(field: Field, bits: u128) -> Self {
         let mut mask = Self::EMPTY;

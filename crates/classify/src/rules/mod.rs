@@ -30,6 +30,9 @@ impl fmt::Display for RuleId {
 pub(crate) struct Precedence(u64);
 
 impl Precedence {
+    /// That of no rule: every rule wins against it. The number that it would need is never given.
+    pub(crate) const NONE: Self = Self(0);
+
     pub(crate) fn new(priority: u32, id: RuleId) -> Self {
         Self(u64::from(priority) << 32 | u64::from(!id.0))
     }

@@ -1,7 +1,9 @@
 //! One field that rules have conditions on: which prefix lengths a packet has in common with rules, and what that excludes.
 
+use std::hint::select_unpredictable;
+
 use super::TOGETHER;
-use super::order::{Search, Seen};
+use super::order::{Group64, Search};
 use super::trie::Trie;
 use crate::{Field, Flow, Mask};
 
@@ -23,8 +25,8 @@ pub(super) struct Axis {
     word: usize,
     shift: u32,
     prefixes: Prefixes,
-    /// The lengths that there are, ascending; 0 is not among them.
-    lens: Vec<u8>,
+    /// How many lengths there are; 0 is not among them.
+    lens: u8,
     /// The place of each length in `lens`.
     place: Box<[u8; 129]>,
     /// How many lengths are up to each.
@@ -35,7 +37,7 @@ pub(super) struct Axis {
     none: Vec<u64>,
     /// Those with each length: `words` of them a length.
     with: Vec<u64>,
-    /// Those with a length up to each.
+    /// Those with one of the first lengths, none of them first.
     up_to: Vec<u64>,
     /// The length of each.
     of: Vec<u8>,
@@ -60,7 +62,7 @@ impl Axis {
             word,
             shift: 64 - lowest - field.bits().min(64),
             prefixes,
-            lens: Vec::new(),
+            lens: 0,
             place: Box::new([0; 129]),
             within: Box::new([0; 129]),
             words: 0,
@@ -110,17 +112,19 @@ impl Axis {
     /// Takes over what there is: the length of each bit, in so many words of them. Bits that are not named are in no set.
     pub(super) fn arrange(&mut self, words: usize, of: &[(usize, u8)]) {
         self.words = words;
-        self.lens = of.iter().map(|(_, len)| *len).filter(|len| *len > 0).collect();
-        self.lens.sort_unstable();
-        self.lens.dedup();
-        for (place, &len) in self.lens.iter().enumerate() {
+        let mut lens: Vec<u8> = of.iter().map(|(_, len)| *len).filter(|len| *len > 0).collect();
+        lens.sort_unstable();
+        lens.dedup();
+        self.lens = lens.len() as u8;
+        self.place.fill(0);
+        for (place, &len) in lens.iter().enumerate() {
             self.place[usize::from(len)] = place as u8;
         }
         for (len, within) in self.within.iter_mut().enumerate() {
-            *within = self.lens.partition_point(|other| usize::from(*other) <= len) as u8;
+            *within = lens.partition_point(|other| usize::from(*other) <= len) as u8;
         }
         self.none = vec![0; words];
-        self.with = vec![0; words * self.lens.len()];
+        self.with = vec![0; words * lens.len()];
         self.of = vec![0; words * 64];
         for &(bit, len) in of {
             self.of[bit] = len;
@@ -130,20 +134,56 @@ impl Axis {
             };
             set[bit / 64] |= 1 << (bit % 64);
         }
-        self.up_to.clone_from(&self.with);
+        self.up_to = vec![0; words];
+        self.up_to.extend(&self.with);
         for at in words..self.up_to.len() {
             self.up_to[at] |= self.up_to[at - words];
         }
     }
 
-    /// Puts the places of the lengths that the packets have into `found`, and how many bits show that they have no others.
-    #[inline]
-    pub(super) fn walk(&self, flows: &[Flow], searches: &mut [Search]) {
+    /// Walks down the trie as axis number `at`. Each search gets the groups that the packet's prefixes leave open, of all words.
+    #[inline(always)]
+    pub(super) fn walk_outside(&self, at: usize, flows: &[Flow], searches: &mut [Search]) {
+        if let [none] = self.none[..] {
+            let mut open = [none; TOGETHER];
+            self.walk(at, flows, searches, |_, number, place, groups| {
+                open[number] |= self.with[place] & groups;
+            });
+            searches.iter_mut().zip(open).for_each(|(search, open)| search.open.push(open));
+            return;
+        }
+        for search in searches.iter_mut() {
+            search.open.extend_from_slice(&self.none);
+        }
+        self.walk(at, flows, searches, |searches, number, place, groups| {
+            let open = searches[number].open[at * self.words..].iter_mut();
+            let with = &self.with[place * self.words..][..self.words];
+            open.zip(with).for_each(|(open, with)| *open |= with & groups);
+        });
+    }
+
+    /// Walks down the trie as axis number `at`. Each search gets the places of the lengths that the packet has, and their groups.
+    #[inline(always)]
+    pub(super) fn walk_inside(&self, at: usize, flows: &[Flow], searches: &mut [Search]) {
+        self.walk(at, flows, searches, |searches, number, place, groups| {
+            if groups != 0 {
+                searches[number].found.push((place as u32, groups));
+            }
+        });
+    }
+
+    /// Calls `found` for each prefix of each packet, with the packet's number, the place of the length and the prefix's groups.
+    #[inline(always)]
+    fn walk(
+        &self,
+        at: usize,
+        flows: &[Flow],
+        searches: &mut [Search],
+        mut found: impl FnMut(&mut [Search], usize, usize, u64),
+    ) {
         let mut shown = [0; TOGETHER];
         let found = |number: usize, len: u8, groups: u64| {
-            if len > 0 {
-                searches[number].found.push((self.place[usize::from(len)], groups));
-            }
+            found(searches, number, self.place[usize::from(len)].into(), groups);
         };
         match &self.prefixes {
             Prefixes::Narrow(trie) => {
@@ -163,12 +203,12 @@ impl Axis {
             }
         }
         for (search, shown) in searches.iter_mut().zip(shown) {
-            search.axes.push((search.found.len() as u32, shown));
+            search.shown[at] = shown;
         }
     }
 
     /// How many of the first bits of the field are all in the mask.
-    #[inline]
+    #[inline(always)]
     pub(super) fn leading(&self, mask: &Mask) -> u8 {
         let ones = (mask.words()[self.word] << self.shift).leading_ones();
         match self.field.bits() {
@@ -177,51 +217,46 @@ impl Axis {
         }
     }
 
-    /// The groups that it does not exclude of a word, if a packet has these prefixes: the places of their lengths, and their
-    /// groups.
-    #[inline]
-    pub(super) fn open(&self, word: usize, found: &[(u8, u64)]) -> u64 {
-        let with =
-            |&(at, groups): &(u8, u64)| self.with[usize::from(at) * self.words + word] & groups;
-        found.iter().map(with).fold(self.none[word], |all, with| all | with)
-    }
-
-    /// The tuples that it does not exclude of each of these groups. Loops over the groups are inside, since they are longer than
-    /// those over prefixes, and end as foreseen.
-    #[inline]
-    pub(super) fn open_of(&self, seen: &[Seen], found: &[(u8, u64)]) -> [u64; 64] {
-        let mut open = [0u64; 64];
-        for (open, seen) in open.iter_mut().zip(seen) {
-            *open = self.none[seen.group as usize];
-        }
-        for &(at, groups) in found {
-            let row = &self.with[usize::from(at) * self.words..][..self.words];
-            for (open, seen) in open.iter_mut().zip(seen) {
-                let is_in = (groups >> (seen.group % 64) & 1).wrapping_neg();
-                *open |= row[seen.group as usize] & is_in;
+    /// Of each group of a word, the tuples that it does not exclude, if a packet has these prefixes. All groups of the word are
+    /// computed, with what vectors there are: that is less work than to pick some.
+    #[inline(always)]
+    pub(super) fn open_inside(&self, word: usize, found: &[(u32, u64)], open: &mut Group64) {
+        let (none, _) = self.none[word * 64..].as_chunks::<64>();
+        *open = none[0];
+        for &(place, groups) in found {
+            let (with, _) = self.with[place as usize * self.words + word * 64..].as_chunks::<64>();
+            for (at, (open, with)) in open.iter_mut().zip(&with[0]).enumerate() {
+                *open |= with & (groups >> at & 1).wrapping_neg();
             }
         }
-        open
     }
 
     /// The length of a bit.
-    #[inline]
+    #[inline(always)]
     pub(super) fn len_of(&self, bit: usize) -> u8 {
         self.of[bit]
     }
 
     /// How many of the lengths are known to be excluded, if they are not found, by so many bits of a packet.
-    #[inline]
+    #[inline(always)]
     pub(super) fn lens_within(&self, bits: u8, shown: u8) -> usize {
-        match bits < shown {
-            true => usize::from(self.within[usize::from(bits)]),
-            false => self.lens.len(),
+        let within = self.within[usize::from(bits)];
+        usize::from(select_unpredictable(bits < shown, within, self.lens))
+    }
+
+    /// Adds the first bits of the field to a mask.
+    #[inline(always)]
+    pub(super) fn add_prefix(&self, mask: &mut Mask, bits: u8) {
+        let first = |bits: u32| !u64::MAX.checked_shr(bits).unwrap_or(0);
+        mask.0[self.word] |= first(bits.into()) >> self.shift;
+        if bits > 64 {
+            mask.0[self.word + 1] |= first(u32::from(bits) - 64);
         }
     }
 
     /// What has one of the first lengths, in one word; what has no condition is not among them.
-    #[inline]
+    #[inline(always)]
     pub(super) fn up_to(&self, lens: usize, word: usize) -> u64 {
-        if lens == 0 { 0 } else { self.up_to[(lens - 1) * self.words + word] }
+        self.up_to[lens * self.words + word]
     }
 }

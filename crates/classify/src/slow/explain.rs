@@ -2,64 +2,52 @@
 
 use std::ops::Range;
 
-use super::bits;
-use super::order::{Order, Search};
-use crate::rules::Precedence;
-use crate::{Field, Mask};
+use super::order::{AXES, Order, Search};
+use crate::Mask;
 
 /// What is known of a packet, and what it excludes.
 struct Known {
     /// How many bits of each axis.
-    bits: [u8; Field::ALL.len()],
+    bits: [u8; AXES],
     /// How many of its lengths they exclude, if they are not found.
-    lens: [usize; Field::ALL.len()],
+    lens: [usize; AXES],
 }
 
 impl Order {
-    /// Of a group's tuples, those that have a better rule than the winner, or have it.
-    #[inline]
-    pub(super) fn winning(&self, group: u32, members: u64, winner: Option<Precedence>) -> u64 {
-        let Some(winner) = winner else { return members };
-        let wins = |bit: &usize| self.member(group, *bit).1 >= winner;
-        bits(members).filter(wins).fold(0, |all, bit| all | 1 << bit)
-    }
-
-    /// Adds the bits to the mask that show why the packet is in none of the tuples that could have a better rule and were not
-    /// looked at. The mask has the words of the groups that were asked.
-    pub(super) fn explain(&self, winner: Option<Precedence>, search: &Search, mask: &mut Mask) {
-        let mut known = Known { bits: [0; Field::ALL.len()], lens: [0; Field::ALL.len()] };
+    /// Adds the bits to the mask that show why the packet is in none of the first so many tuples that were not looked at. The mask
+    /// has the words of the groups that were asked.
+    #[inline(always)]
+    pub(super) fn explain(&self, better: u32, search: &Search, mask: &mut Mask) {
+        let mut known = Known { bits: [0; AXES], lens: [0; AXES] };
         for (at, axis) in self.axes.iter().enumerate() {
             known.bits[at] = axis.leading(mask);
-            known.lens[at] = axis.lens_within(known.bits[at], search.axes[at].1);
+            known.lens[at] = axis.lens_within(known.bits[at], search.shown[at]);
         }
-        let before = known.bits;
-        for word in 0..self.words() {
-            let all = self.winning_groups(word, winner);
-            let open = |at: usize| self.axes[at].open(word, search.found(at));
+        let words = self.words();
+        for word in 0..words {
+            let all = self.winning_groups(word, better);
+            let open = |at: usize| search.open[at * words + word];
             self.cover(0..self.outside, (word, all), search, &mut known, open);
         }
         let inside = self.axes.len() - self.outside;
         for (number, seen) in search.seen.iter().enumerate() {
-            let members = &self.groups[seen.group as usize];
-            // The group's table has shown that it does not have the others.
-            let left = !seen.open & if seen.asked { seen.has } else { members.all };
-            let left = self.winning(seen.group, left, winner);
+            let (axes, group) = (self.outside..self.axes.len(), seen.group as usize);
+            // If it was asked, its table has shown that it does not have the others.
+            let has = seen.has | u32::from(seen.is_asked()).wrapping_sub(1);
+            let left = !seen.open & seen.wins & has;
             if left != 0 {
-                let (axes, group) = (self.outside..self.axes.len(), seen.group as usize);
-                let open = |at: usize| search.opens[number * inside + at - self.outside];
-                self.cover(axes, (group, left), search, &mut known, open);
+                let open = |at: usize| search.opens[number * inside + at - self.outside].into();
+                self.cover(axes, (group, left.into()), search, &mut known, open);
             }
         }
-        for (at, axis) in self.axes.iter().enumerate() {
-            if known.bits[at] > before[at] {
-                *mask |= Mask::prefix(axis.field, known.bits[at].into());
-            }
+        for (axis, bits) in self.axes.iter().zip(known.bits) {
+            axis.add_prefix(mask, bits);
         }
     }
 
     /// Learns what it takes to show that these of a word are excluded, those that some axis excludes: of the axes that exclude
     /// the first one, the one that excludes most others with it for each bit that it takes.
-    #[inline]
+    #[inline(always)]
     fn cover(
         &self,
         axes: Range<usize>,
@@ -68,7 +56,7 @@ impl Order {
         known: &mut Known,
         open_on: impl Fn(usize) -> u64,
     ) {
-        let (mut open, mut left, mut free) = ([0; Field::ALL.len()], 0, 0);
+        let (mut open, mut left, mut free) = ([0; AXES], 0, 0);
         for at in axes.clone() {
             open[at] = open_on(at);
             left |= !open[at];
@@ -80,7 +68,7 @@ impl Order {
             let first = left.trailing_zeros() as usize;
             let (mut best, mut most) = (None, 0);
             for at in axes.clone().filter(|at| open[*at] >> first & 1 == 0) {
-                let (axis, shown) = (&self.axes[at], search.axes[at].1);
+                let (axis, shown) = (&self.axes[at], search.shown[at]);
                 let to = axis.len_of(word * 64 + first).min(shown);
                 let lens = axis.lens_within(to, shown);
                 let gone = left & axis.up_to(lens, word) & !open[at];

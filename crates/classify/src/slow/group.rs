@@ -5,27 +5,48 @@
 
 use std::collections::HashMap;
 
-use fibula_simd::prefetch_read;
+use fibula_simd::Simd;
 
-use super::words::Words;
+use super::buckets::{Buckets, kept};
+use super::words::{Words, mix};
 use crate::{Field, Flow, Mask};
 
-/// Tuples at most in a group: each has a bit.
-const MEMBERS: u32 = 64;
+/// Tuples at most in a group: each has a bit of half a word.
+pub(super) const MEMBERS: usize = 32;
 
 /// Tuples whose masks are equal but for the protocol and the transport header.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
     words: Words,
-    /// The hash of each key, 0 in empty slots. Keys with one hash are one here: that costs bits of megaflows, no more.
-    hashes: Vec<u32>,
-    /// The tuples that have a rule with the hash.
-    bits: Vec<u64>,
-    used: usize,
+    /// For each key the tuples that have a rule with its hash. Keys with one hash are one here: that costs bits of megaflows, no
+    /// more.
+    tuples: Buckets,
     /// The tuples that it has.
-    members: u64,
+    members: u32,
     /// How many rules of a tuple have each hash: only changes look at it.
     rules: HashMap<(u32, u8), u32>,
+}
+
+/// The words that have the protocol and the transport header.
+const TRANSPORT: [usize; 2] = [Field::SrcPort.place().0, Field::TcpFlags.place().0];
+
+/// What a tuple's mask has of the protocol and the transport header.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Inside([u64; TRANSPORT.len()]);
+
+impl Inside {
+    pub(super) fn of(mask: &Mask) -> Self {
+        let outside = outside_transport(mask);
+        Self(TRANSPORT.map(|word| mask.words()[word] & !outside.words()[word]))
+    }
+
+    /// The hash of a packet's key in a tuple, from that of its key in the group.
+    #[inline(always)]
+    pub(super) fn hash(&self, of_group: u64, flow: &Flow) -> u64 {
+        let [first, second] = self.0;
+        let [at, behind] = TRANSPORT;
+        mix(of_group ^ (flow.words()[behind] & second).rotate_left(32), flow.words()[at] & first)
+    }
 }
 
 /// The bits of a mask but for the protocol and the transport header.
@@ -50,9 +71,7 @@ impl Group {
     pub(super) fn new(mask: Mask) -> Self {
         Self {
             words: Words::of(&mask),
-            hashes: vec![0; 4],
-            bits: vec![0; 4],
-            used: 0,
+            tuples: Buckets::default(),
             members: 0,
             rules: HashMap::default(),
         }
@@ -65,13 +84,13 @@ impl Group {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.hashes.capacity() * 12 + self.rules.capacity() * 17
+        self.tuples.bytes() + self.rules.capacity() * 17
     }
 
     /// Takes a tuple in, if there is room.
     pub(super) fn join(&mut self) -> Option<u8> {
         let member = self.members.trailing_ones();
-        (member < MEMBERS).then(|| {
+        ((member as usize) < MEMBERS).then(|| {
             self.members |= 1 << member;
             member as u8
         })
@@ -82,89 +101,47 @@ impl Group {
         self.members &= !(1 << member);
     }
 
-    /// Never 0.
-    #[inline]
-    fn hash(&self, flow: &Flow) -> u32 {
-        (self.words.hash(flow) >> 32) as u32 | 1 << 31
-    }
-
-    /// The slot of a hash, or the empty one that it would go to.
-    #[inline]
-    fn slot(&self, hash: u32) -> usize {
-        let last = self.hashes.len() - 1;
-        let mut at = hash as usize & last;
-        while self.hashes[at] != hash && self.hashes[at] != 0 {
-            at = (at + 1) & last;
-        }
-        at
-    }
-
-    /// Hashes the packet, and asks for the line of its slot.
-    #[inline]
-    pub(super) fn ask(&self, flow: &Flow) -> u32 {
-        let hash = self.hash(flow);
-        prefetch_read(&self.hashes, hash as usize & (self.hashes.len() - 1));
+    /// Hashes the packet, and asks for the line of its key.
+    #[inline(always)]
+    pub(super) fn ask(&self, flow: &Flow) -> u64 {
+        let hash = self.words.hash(flow);
+        self.tuples.ask(kept(hash));
         hash
     }
 
-    /// Asks for what the slot says of the hash. Most groups do not have it: their hashes are many in a line, and near.
-    #[inline]
-    pub(super) fn fetch(&self, hash: u32) {
-        let slot = hash as usize & (self.hashes.len() - 1);
-        if self.hashes[slot] == hash {
-            prefetch_read(&self.bits, slot);
-        }
-    }
-
     /// The tuples that may have a rule for the packet with this hash; the others have none.
-    #[inline]
-    pub(super) fn tuples(&self, hash: u32) -> u64 {
-        let slot = self.slot(hash);
-        if self.hashes[slot] == 0 { 0 } else { self.bits[slot] }
+    #[inline(always)]
+    pub(super) fn tuples<S: Simd>(&self, simd: S, hash: u64) -> u32 {
+        self.tuples.get(simd, kept(hash))
     }
 
     /// A rule more of a tuple.
     pub(super) fn insert(&mut self, flow: &Flow, member: u8) {
-        let hash = self.hash(flow);
+        let hash = kept(self.words.hash(flow));
         let rules = self.rules.entry((hash, member)).or_default();
         *rules += 1;
         if *rules > 1 {
             return;
         }
-        let slot = self.slot(hash);
-        if self.hashes[slot] == 0 {
-            self.hashes[slot] = hash;
-            self.used += 1;
-        }
-        self.bits[slot] |= 1 << member;
-        if self.used * 2 > self.hashes.len() {
-            self.grow();
+        match self.tuples.find(hash, |_| true) {
+            Some(place) => self.tuples.set(place, self.tuples.number(place) | 1 << member),
+            None => self.tuples.insert(hash, 1 << member),
         }
     }
 
-    /// A rule of a tuple less. A slot without bits stays until the table is made anew.
+    /// A rule of a tuple less.
     pub(super) fn remove(&mut self, flow: &Flow, member: u8) {
-        let hash = self.hash(flow);
+        let hash = kept(self.words.hash(flow));
         let Some(rules) = self.rules.get_mut(&(hash, member)) else { return };
         *rules -= 1;
-        if *rules == 0 {
-            self.rules.remove(&(hash, member));
-            let slot = self.slot(hash);
-            self.bits[slot] &= !(1 << member);
+        if *rules > 0 {
+            return;
         }
-    }
-
-    fn grow(&mut self) {
-        let old = std::mem::take(&mut self.hashes);
-        let bits = std::mem::take(&mut self.bits);
-        self.used = bits.iter().filter(|bits| **bits != 0).count();
-        let slots = (self.used * 4).next_power_of_two().max(4);
-        self.hashes = vec![0; slots];
-        self.bits = vec![0; slots];
-        for (hash, bits) in old.into_iter().zip(bits).filter(|(_, bits)| *bits != 0) {
-            let slot = self.slot(hash);
-            self.hashes[slot] = hash;
-            self.bits[slot] = bits;
+        self.rules.remove(&(hash, member));
+        let Some(place) = self.tuples.find(hash, |_| true) else { return };
+        match self.tuples.number(place) & !(1 << member) {
+            0 => self.tuples.remove(place),
+            left => self.tuples.set(place, left),
         }
     }
 }

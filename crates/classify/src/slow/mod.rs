@@ -15,6 +15,7 @@
 //! - A port is compared with a range by the few bits that decide it.
 
 mod axis;
+mod buckets;
 mod explain;
 mod group;
 mod order;
@@ -23,13 +24,15 @@ mod table;
 mod trie;
 mod words;
 
-use std::cmp::Reverse;
 use std::collections::HashMap;
+
+use fibula_simd::{Isa, Kernel, Level, Simd};
 
 use crate::rules::{Precedence, Rule, RuleId, Rules};
 use crate::{Flow, Mask};
+use buckets::kept;
 use group::{Group, outside_transport};
-use order::{Candidate, Member, Order, Search};
+use order::{Candidate, Member, Order, Ranked, Search, Working};
 use ranges::Ranges;
 use table::Tuple;
 
@@ -54,7 +57,7 @@ use table::Tuple;
 /// let found = slow.lookup(&flow, &mut Scratch::default());
 /// assert_eq!((found.rule, found.mask.get(Field::Ipv4Dst)), (None, 0xfe00_0000));
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct SlowPath {
     tuples: Vec<Tuple>,
     by_mask: HashMap<Mask, u32>,
@@ -63,6 +66,7 @@ pub struct SlowPath {
     groups_by_mask: HashMap<Mask, Vec<u32>>,
     ranges: Ranges,
     order: Order,
+    level: Level,
 }
 
 /// Packets that are looked up together: each waits for memory while the others compute.
@@ -72,6 +76,7 @@ const TOGETHER: usize = 16;
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
     searches: Vec<Search>,
+    working: Working,
     effort: Effort,
 }
 
@@ -105,6 +110,21 @@ pub struct Effort {
 impl Found {
     /// No rule, whatever the packet is.
     const NOTHING: Self = Self { rule: None, mask: Mask::EMPTY };
+}
+
+impl Default for SlowPath {
+    /// Without rules.
+    fn default() -> Self {
+        Self {
+            tuples: Vec::new(),
+            by_mask: HashMap::new(),
+            groups: Vec::new(),
+            groups_by_mask: HashMap::new(),
+            ranges: Ranges::default(),
+            order: Order::default(),
+            level: Isa::detect().level(),
+        }
+    }
 }
 
 impl SlowPath {
@@ -205,99 +225,93 @@ impl SlowPath {
     /// If there are not as many answers as packets.
     pub fn lookup_batch(&self, flows: &[Flow], found: &mut [Found], scratch: &mut Scratch) {
         assert_eq!(flows.len(), found.len(), "an answer for each packet");
-        let Scratch { searches, effort } = scratch;
-        searches.resize(TOGETHER, Search::default());
-        effort.packets += flows.len();
-        for (flows, found) in flows.chunks(TOGETHER).zip(found.chunks_mut(TOGETHER)) {
-            let searches = &mut searches[..flows.len()];
-            self.order.locate(flows, searches);
-            if self.order.words() == 0 {
-                found.fill(Found::NOTHING);
-                continue;
-            }
-            for (flow, search) in flows.iter().zip(&mut *searches) {
-                self.ask(0, flow, search);
-            }
-            for seen in searches.iter().flat_map(|search| &search.seen) {
-                if seen.open != 0 {
-                    self.groups[seen.group as usize].fetch(seen.hash);
-                }
-            }
-            for (flow, search) in flows.iter().zip(&mut *searches) {
-                self.hear(flow, search);
-            }
-            searches.iter().for_each(|search| self.fetch(search));
-            for ((flow, search), found) in flows.iter().zip(searches).zip(found) {
-                *found = self.finish(flow, search, effort);
-            }
+        if self.order.words() == 0 {
+            found.fill(Found::NOTHING);
+            return;
         }
+        scratch.effort.packets += flows.len();
+        scratch.searches.resize(TOGETHER, Search::default());
+        self.order.prepare(&mut scratch.working);
+        self.level.run(Batch { slow: self, flows, found, scratch });
     }
 
     /// Asks the groups of a word that the packet can be in.
-    #[inline]
-    fn ask(&self, word: usize, flow: &Flow, search: &mut Search) {
-        self.order.open(word, search);
+    #[inline(always)]
+    fn ask(&self, word: usize, flow: &Flow, search: &mut Search, working: &mut Working) {
+        self.order.open(word, search, working);
         for seen in search.seen[search.newest..].iter_mut().filter(|seen| seen.open != 0) {
             seen.hash = self.groups[seen.group as usize].ask(flow);
         }
     }
 
     /// Takes the answers of the groups, and asks the tuples that may have the packet.
-    #[inline]
-    fn hear(&self, flow: &Flow, search: &mut Search) {
-        search.candidates.clear();
+    #[inline(always)]
+    fn hear<S: Simd>(&self, simd: S, flow: &Flow, search: &mut Search, working: &mut Working) {
         for seen in search.seen[search.newest..].iter_mut().filter(|seen| seen.open != 0) {
-            seen.has = self.groups[seen.group as usize].tuples(seen.hash);
-            for bit in bits(seen.has & seen.open) {
-                let (tuple, best) = self.order.member(seen.group, bit);
-                let hash = self.tuples[tuple as usize].ask(flow);
-                search.candidates.push(Candidate { best, tuple, hash });
-            }
+            seen.has = self.groups[seen.group as usize].tuples(simd, seen.hash);
+            self.order.mark(seen.group, seen.hash, seen.has & seen.open, working);
         }
-        search.candidates.sort_unstable_by_key(|candidate| Reverse(candidate.best));
+        search.candidates.clear();
+        self.order.marked(working, |&Ranked { best, tuple, inside, .. }, of_group| {
+            let hash = kept(inside.hash(of_group, flow));
+            self.tuples[tuple as usize].ask(hash);
+            search.candidates.push(Candidate { best, tuple, hash, number: 0 });
+        });
     }
 
     /// Asks for the records of these tuples.
-    #[inline]
-    fn fetch(&self, search: &Search) {
-        for candidate in &search.candidates {
-            self.tuples[candidate.tuple as usize].fetch(candidate.hash);
+    #[inline(always)]
+    fn fetch<S: Simd>(&self, simd: S, search: &mut Search) {
+        for candidate in &mut search.candidates {
+            let tuple = &self.tuples[candidate.tuple as usize];
+            candidate.number = tuple.fetch(simd, candidate.hash);
         }
     }
 
     /// Looks into the tuples that may have the packet, best first.
-    #[inline]
-    fn finish(&self, flow: &Flow, search: &mut Search, effort: &mut Effort) -> Found {
-        let (mut mask, mut best) = (Mask::EMPTY, None);
+    #[inline(always)]
+    fn finish<S: Simd>(
+        &self,
+        simd: S,
+        flow: &Flow,
+        search: &mut Search,
+        working: &mut Working,
+        found: &mut Found,
+    ) -> Effort {
+        let (mut mask, mut best, mut probes) = (Mask::EMPTY, Precedence::NONE, 0);
         for word in 0..self.order.words() {
             if word > 0 {
                 // A word without a better rule is not looked at.
-                if self.order.best_of_word[word].is_none_or(|rule| best > Some(rule)) {
+                if self.order.best_of_word[word] < best {
                     continue;
                 }
-                self.ask(word, flow, search);
-                self.hear(flow, search);
+                self.ask(word, flow, search, working);
+                self.hear(simd, flow, search, working);
+                self.fetch(simd, search);
             }
             for candidate in &search.candidates {
-                if best.is_some_and(|best| candidate.best < best) {
+                if candidate.best < best {
                     break;
                 }
-                effort.probes += 1;
+                probes += 1;
                 let tuple = &self.tuples[candidate.tuple as usize];
-                tuple.words().add_to(&mut mask);
-                best = tuple.probe(flow, candidate.hash, best, &self.ranges, &mut mask).or(best);
+                tuple.words().add_to(&mut mask, true);
+                let key = (candidate.hash, candidate.number);
+                best = tuple.probe(flow, key, best, &self.ranges, &mut mask);
             }
         }
+        let better = self.order.better(best);
+        let limit = simd.splat32(better);
         for seen in &mut search.seen {
-            effort.probes += usize::from(seen.open != 0);
-            seen.asked = self.order.winning(seen.group, seen.open, best) != 0;
-            if seen.asked {
-                self.groups[seen.group as usize].words().add_to(&mut mask);
-            }
+            probes += usize::from(seen.open != 0);
+            seen.wins = self.order.winning(simd, seen.group, limit);
+            let words = self.groups[seen.group as usize].words();
+            words.add_to(&mut mask, seen.is_asked());
         }
-        effort.tuples += self.order.better(best);
-        self.order.explain(best, search, &mut mask);
-        Found { rule: best.map(Precedence::id), mask }
+        self.order.explain(better, search, &mut mask);
+        let rule = (best != Precedence::NONE).then(|| best.id());
+        *found = Found { rule, mask };
+        Effort { packets: 0, tuples: better as usize, probes }
     }
 
     /// How many different masks the rules have.
@@ -321,8 +335,42 @@ impl SlowPath {
     }
 }
 
+/// The lookup of many packets: compiled for each instruction set.
+struct Batch<'a> {
+    slow: &'a SlowPath,
+    flows: &'a [Flow],
+    found: &'a mut [Found],
+    scratch: &'a mut Scratch,
+}
+
+impl Kernel for Batch<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { slow, flows, found, scratch } = self;
+        let Scratch { searches, working, effort } = scratch;
+        for (flows, found) in flows.chunks(TOGETHER).zip(found.chunks_mut(TOGETHER)) {
+            let searches = &mut searches[..flows.len()];
+            slow.order.locate(flows, searches);
+            for (flow, search) in flows.iter().zip(&mut *searches) {
+                slow.ask(0, flow, search, working);
+            }
+            for (flow, search) in flows.iter().zip(&mut *searches) {
+                slow.hear(simd, flow, search, working);
+            }
+            searches.iter_mut().for_each(|search| slow.fetch(simd, search));
+            for ((flow, search), found) in flows.iter().zip(searches).zip(found) {
+                let Effort { tuples, probes, .. } = slow.finish(simd, flow, search, working, found);
+                effort.tuples += tuples;
+                effort.probes += probes;
+            }
+        }
+    }
+}
+
 /// The numbers of the bits that are set.
-#[inline]
+#[inline(always)]
 fn bits(mut word: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let bit = word.trailing_zeros() as usize;

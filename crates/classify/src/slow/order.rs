@@ -18,9 +18,11 @@
 //! The tuples of a group differ in the fields of the transport header alone. Which of them the packet can be in is the same
 //! with a bit for each tuple of the group, over these fields.
 
+use fibula_simd::Simd;
+
 use super::axis::{Axis, leading};
 use super::bits;
-use super::group::outside_transport;
+use super::group::{Inside, MEMBERS, outside_transport};
 use crate::rules::Precedence;
 use crate::{Field, Flow, Mask, Match};
 
@@ -37,13 +39,19 @@ pub(super) struct Member {
     pub(super) best: Precedence,
 }
 
-/// The tuples of a group.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Members {
-    /// The best rule, if there is one.
-    pub(super) best: Option<Precedence>,
-    /// A bit for each tuple.
-    pub(super) all: u64,
+/// A word for each of 64 groups.
+pub(super) type Group64 = [u64; 64];
+
+/// How many fields there are, which is more than exclude anything.
+pub(super) const AXES: usize = Field::ALL.len();
+
+/// The tuples of a group, and the order of their best rules.
+#[derive(Clone, Copy, Debug)]
+struct Members {
+    /// Their places among those of all tuples, ascending; those that are left over are last.
+    ranks: [[u32; 16]; MEMBERS / 16],
+    /// The first of them, by number: a bit for each.
+    first: [u32; MEMBERS + 1],
 }
 
 /// The groups, and the order of their best rules.
@@ -55,17 +63,28 @@ pub(super) struct Order {
     pub(super) outside: usize,
     /// Axes that come get the first parts of their walks later.
     bulk: bool,
-    /// By number.
-    pub(super) groups: Vec<Members>,
-    /// The best rules of the groups, in order; and for so many of them, in words, which they are.
-    by_best: Vec<Precedence>,
+    /// Of each group a bit for each tuple with rules, in whole words of groups.
+    pub(super) all: Vec<u64>,
+    /// The same tuples, in order.
+    groups: Vec<Members>,
+    /// The places of the groups' best rules among those of all tuples, ascending; and for so many of them, in words, which they are.
+    by_best: Vec<u32>,
     first: Vec<u64>,
     /// The best rule of each word of groups.
-    pub(super) best_of_word: Vec<Option<Precedence>>,
-    /// Number and best rule of each tuple: 64 for each group.
-    members: Vec<(u32, Precedence)>,
-    /// The best rules of all tuples, in order.
-    best: Vec<Precedence>,
+    pub(super) best_of_word: Vec<Precedence>,
+    /// The place of each tuple among all: [`MEMBERS`] for each group.
+    ranks: Vec<u32>,
+    /// All tuples, in order.
+    tuples: Vec<Ranked>,
+}
+
+/// A tuple in the order of the best rules.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ranked {
+    pub(super) best: Precedence,
+    pub(super) tuple: u32,
+    pub(super) group: u32,
+    pub(super) inside: Inside,
 }
 
 /// A group that no axis excludes.
@@ -73,13 +92,21 @@ pub(super) struct Order {
 pub(super) struct Seen {
     pub(super) group: u32,
     /// The packet's hash, if the group was asked.
-    pub(super) hash: u32,
-    /// What it says is part of the answer: it was asked for a tuple that could have a better rule than the winner.
-    pub(super) asked: bool,
+    pub(super) hash: u64,
     /// The tuples that no axis excludes. Without one the group is not asked.
-    pub(super) open: u64,
+    pub(super) open: u32,
     /// The tuples that have rules with the hash.
-    pub(super) has: u64,
+    pub(super) has: u32,
+    /// The tuples that could have a better rule than the winner, or have it.
+    pub(super) wins: u32,
+}
+
+impl Seen {
+    /// Whether what its table says is part of the answer: it was asked for a tuple that could have a better rule than the winner.
+    #[inline(always)]
+    pub(super) fn is_asked(&self) -> bool {
+        self.open & self.wins != 0
+    }
 }
 
 /// A tuple that may have a rule for the packet.
@@ -87,20 +114,27 @@ pub(super) struct Seen {
 pub(super) struct Candidate {
     pub(super) best: Precedence,
     pub(super) tuple: u32,
-    pub(super) hash: u64,
+    /// The hash of the packet's key.
+    pub(super) hash: u32,
+    /// The number that the tuple has by this hash.
+    pub(super) number: u32,
 }
 
 /// The search of one packet, as far as it has come. It is kept between packets for its memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Search {
-    /// Of each axis, the packet's prefixes: the places of their lengths, and their groups. One axis after the other.
-    pub(super) found: Vec<(u8, u64)>,
-    /// Where the next axis begins in `found`, and how many bits show that the packet has no other lengths.
-    pub(super) axes: Vec<(u32, u8)>,
+    /// Of each axis outside, a bit for each group that it does not exclude: the words of one axis after those of another.
+    pub(super) open: Vec<u64>,
+    /// Of each axis inside, the packet's prefixes: the places of their lengths, and their groups. One axis after the other.
+    pub(super) found: Vec<(u32, u64)>,
+    /// Where the next axis begins in `found`.
+    pub(super) found_to: [u32; AXES],
+    /// Of each axis, how many bits show that the packet has no other lengths.
+    pub(super) shown: [u8; AXES],
     /// The groups of all words so far that no axis excludes.
     pub(super) seen: Vec<Seen>,
     /// For each of them, the tuples that each axis inside does not exclude.
-    pub(super) opens: Vec<u64>,
+    pub(super) opens: Vec<u32>,
     /// Where those of the last word begin.
     pub(super) newest: usize,
     /// The tuples to look into, best first.
@@ -108,18 +142,36 @@ pub(super) struct Search {
 }
 
 impl Search {
-    /// What was found on an axis.
-    #[inline]
-    pub(super) fn found(&self, axis: usize) -> &[(u8, u64)] {
-        let start = if axis == 0 { 0 } else { self.axes[axis - 1].0 };
-        &self.found[start as usize..self.axes[axis].0 as usize]
+    /// What was found on an axis inside: the first of them is 0.
+    #[inline(always)]
+    fn found(&self, inside: usize) -> &[(u32, u64)] {
+        let start = if inside == 0 { 0 } else { self.found_to[inside - 1] };
+        &self.found[start as usize..self.found_to[inside] as usize]
+    }
+}
+
+/// What only one step of a search needs.
+#[derive(Clone, Debug)]
+pub(super) struct Working {
+    /// The tuples that each axis inside does not exclude.
+    inside: Box<[Group64; AXES]>,
+    /// A bit for each tuple by its place among all: those to look into.
+    marked: Vec<u64>,
+    /// The hashes of the packet in the groups of a word.
+    hashes: Group64,
+}
+
+impl Default for Working {
+    fn default() -> Self {
+        Self { inside: Box::new([[0; 64]; AXES]), marked: Vec::new(), hashes: [0; 64] }
     }
 }
 
 impl Order {
     /// How many words have a bit for each group.
+    #[inline(always)]
     pub(super) fn words(&self) -> usize {
-        self.groups.len().div_ceil(64)
+        self.best_of_word.len()
     }
 
     /// One that gets many rules, and then [`Order::pack`].
@@ -130,9 +182,9 @@ impl Order {
     pub(super) fn bytes(&self) -> usize {
         self.axes.iter().map(Axis::bytes).sum::<usize>()
             + self.groups.capacity() * size_of::<Members>()
-            + self.first.capacity() * 8
-            + self.members.capacity() * size_of::<(u32, Precedence)>()
-            + self.best.capacity() * 8
+            + (self.first.capacity() + self.all.capacity()) * 8
+            + self.ranks.capacity() * 4
+            + self.tuples.capacity() * size_of::<Ranked>()
     }
 
     /// One rule more of a group has this match. An axis that is new counts from the next call of [`Order::arrange`] on.
@@ -170,27 +222,38 @@ impl Order {
     /// Takes over all tuples, with their masks. Tuples without rules are left out.
     pub(super) fn arrange(&mut self, mut all: Vec<(Member, Mask)>) {
         all.sort_unstable_by_key(|(member, _)| std::cmp::Reverse(member.best));
-        self.best = all.iter().map(|(member, _)| member.best).collect();
+        let ranked = |(member, mask): &(Member, Mask)| {
+            let Member { tuple, group, best, .. } = *member;
+            Ranked { best, tuple, group, inside: Inside::of(mask) }
+        };
+        self.tuples = all.iter().map(ranked).collect();
         let numbers = all.iter().map(|(member, _)| member.group as usize + 1).max().unwrap_or(0);
-        self.groups = vec![Members::default(); numbers];
-        self.members = vec![(u32::MAX, Precedence::from_bits(0)); numbers * 64];
-        let words = self.words();
-        self.best_of_word = vec![None; words];
+        let words = numbers.div_ceil(64);
+        self.groups =
+            vec![
+                Members { ranks: [[u32::MAX; 16]; MEMBERS / 16], first: [0; MEMBERS + 1] };
+                numbers
+            ];
+        self.all = vec![0; words * 64];
+        self.ranks = vec![0; numbers * MEMBERS];
+        self.best_of_word = vec![Precedence::NONE; words];
         self.by_best.clear();
         self.first = vec![0; words];
-        let at = |member: &Member| member.group as usize * 64 + usize::from(member.bit);
-        for (member, _) in &all {
-            self.members[at(member)] = (member.tuple, member.best);
-            let group = &mut self.groups[member.group as usize];
-            group.all |= 1 << member.bit;
-            if group.best.is_none() {
-                group.best = Some(member.best);
-                self.by_best.push(member.best);
-                let (word, bit) = (member.group as usize / 64, member.group % 64);
-                self.best_of_word[word].get_or_insert(member.best);
+        for (rank, (member, _)) in all.iter().enumerate() {
+            let (group, bit) = (member.group as usize, usize::from(member.bit));
+            self.ranks[group * MEMBERS + bit] = rank as u32;
+            let before = self.all[group].count_ones() as usize;
+            self.all[group] |= 1 << bit;
+            let members = &mut self.groups[group];
+            members.ranks.as_flattened_mut()[before] = rank as u32;
+            members.first[before + 1..].fill(self.all[group] as u32);
+            if before == 0 {
+                self.by_best.push(rank as u32);
+                let best = &mut self.best_of_word[group / 64];
+                *best = member.best.max(*best);
                 self.first.extend_from_within(self.first.len() - words..);
                 let last = self.first.len() - words;
-                self.first[last + word] |= 1 << bit;
+                self.first[last + group / 64] |= 1 << (group % 64);
             }
         }
         self.axes.retain(|axis| all.iter().any(|(_, mask)| leading(mask, axis.field) > 0));
@@ -202,79 +265,116 @@ impl Order {
         self.outside = self.axes.iter().filter(|axis| !is_inside(axis)).count();
         for (number, axis) in self.axes.iter_mut().enumerate() {
             let inside = number >= self.outside;
-            let bit = |member: &Member| if inside { at(member) } else { at(member) / 64 };
-            let of = |(member, mask): &(Member, Mask)| (bit(member), leading(mask, axis.field));
+            let at = |member: &Member| match inside {
+                true => member.group as usize * 64 + usize::from(member.bit),
+                false => member.group as usize,
+            };
+            let of = |(member, mask): &(Member, Mask)| (at(member), leading(mask, axis.field));
             let lens: Vec<_> = all.iter().map(of).collect();
-            axis.arrange(if inside { self.groups.len() } else { words }, &lens);
+            axis.arrange(if inside { words * 64 } else { words }, &lens);
         }
     }
 
-    /// The number and the best rule of a tuple.
-    #[inline]
-    pub(super) fn member(&self, group: u32, bit: usize) -> (u32, Precedence) {
-        self.members[group as usize * 64 + bit]
+    /// How many tuples have a better rule than this one, or have it. They are the first.
+    #[inline(always)]
+    pub(super) fn better(&self, winner: Precedence) -> u32 {
+        self.tuples.partition_point(|tuple| tuple.best >= winner) as u32
     }
 
-    /// How many tuples have a better rule than this one, or have it.
-    pub(super) fn better(&self, winner: Option<Precedence>) -> usize {
-        match winner {
-            Some(winner) => self.best.partition_point(|best| *best >= winner),
-            None => self.best.len(),
-        }
+    /// Of a group's tuples, those that are among the first so many of all.
+    #[inline(always)]
+    pub(super) fn winning<S: Simd>(&self, simd: S, group: u32, better: S::Splat32) -> u32 {
+        let Members { ranks, first } = &self.groups[group as usize];
+        let count: u32 = ranks.iter().map(|line| simd.rank32(line, better)).sum();
+        first[count as usize]
+    }
+
+    /// The groups of a word that have one of the first so many tuples.
+    #[inline(always)]
+    pub(super) fn winning_groups(&self, word: usize, better: u32) -> u64 {
+        let groups = self.by_best.partition_point(|rank| *rank < better);
+        self.first[groups * self.words() + word]
     }
 
     /// Walks down all tries.
+    #[inline(always)]
     pub(super) fn locate(&self, flows: &[Flow], searches: &mut [Search]) {
         for search in searches.iter_mut() {
+            search.open.clear();
             search.found.clear();
-            search.axes.clear();
             search.seen.clear();
             search.opens.clear();
         }
-        self.axes.iter().for_each(|axis| axis.walk(flows, searches));
-    }
-
-    /// The groups that the packet can be in, of one word of them. Words come in order.
-    #[inline]
-    pub(super) fn open(&self, word: usize, search: &mut Search) {
-        let mut open = u64::MAX;
-        for (at, axis) in self.axes[..self.outside].iter().enumerate() {
-            open &= axis.open(word, search.found(at));
+        let (outside, inside) = self.axes.split_at(self.outside);
+        for (at, axis) in outside.iter().enumerate() {
+            axis.walk_outside(at, flows, searches);
         }
-        open &= self.with_rules(word);
-        search.newest = search.seen.len();
-        for bit in bits(open) {
-            let group = word * 64 + bit;
-            let open = self.groups[group].all;
-            search.seen.push(Seen { group: group as u32, hash: 0, asked: false, open, has: 0 });
-        }
-        let inside = self.axes.len() - self.outside;
-        search.opens.resize(search.seen.len() * inside, 0);
-        for (at, axis) in self.axes.iter().enumerate().skip(self.outside) {
-            let open = axis.open_of(&search.seen[search.newest..], search.found(at));
-            let opens = search.opens[search.newest * inside..].chunks_mut(inside.max(1));
-            for ((seen, opens), open) in
-                search.seen[search.newest..].iter_mut().zip(opens).zip(open)
-            {
-                seen.open &= open;
-                opens[at - self.outside] = open;
+        for (at, axis) in inside.iter().enumerate() {
+            axis.walk_inside(self.outside + at, flows, searches);
+            for search in searches.iter_mut() {
+                search.found_to[at] = search.found.len() as u32;
             }
         }
     }
 
-    /// The groups of a word that have rules.
-    #[inline]
-    fn with_rules(&self, word: usize) -> u64 {
-        self.first[self.by_best.len() * self.words() + word]
+    /// The groups that the packet can be in, of one word of them. Words come in order.
+    #[inline(always)]
+    pub(super) fn open(&self, word: usize, search: &mut Search, working: &mut Working) {
+        let words = self.words();
+        let mut open = self.first[self.by_best.len() * words + word];
+        for at in 0..self.outside {
+            open &= search.open[at * words + word];
+        }
+        let (all, _) = self.all[word * 64..].as_chunks::<64>();
+        let (mut all, inside) = (all[0], &mut working.inside[..self.axes.len() - self.outside]);
+        for (at, open) in inside.iter_mut().enumerate() {
+            self.axes[self.outside + at].open_inside(word, search.found(at), open);
+            all.iter_mut().zip(open).for_each(|(all, open)| *all &= *open);
+        }
+        search.newest = search.seen.len();
+        for bit in bits(open) {
+            let (group, open) = ((word * 64 + bit) as u32, all[bit] as u32);
+            search.seen.push(Seen { group, hash: 0, open, has: 0, wins: 0 });
+        }
+        search.opens.resize(search.seen.len() * inside.len(), 0);
+        let opens =
+            search.opens[search.newest * inside.len()..].chunks_exact_mut(inside.len().max(1));
+        for (seen, opens) in search.seen[search.newest..].iter().zip(opens) {
+            for (open, inside) in opens.iter_mut().zip(&*inside) {
+                *open = inside[seen.group as usize % 64] as u32;
+            }
+        }
     }
 
-    /// The groups of a word that have a better rule than the winner, or have it.
-    #[inline]
-    pub(super) fn winning_groups(&self, word: usize, winner: Option<Precedence>) -> u64 {
-        let groups = match winner {
-            Some(winner) => self.by_best.partition_point(|best| *best >= winner),
-            None => self.by_best.len(),
-        };
-        self.first[groups * self.words() + word]
+    /// Marks tuples of a group, for a packet that has this hash there.
+    #[inline(always)]
+    pub(super) fn mark(&self, group: u32, hash: u64, mut tuples: u32, working: &mut Working) {
+        working.hashes[group as usize % 64] = hash;
+        let ranks = &self.ranks[group as usize * MEMBERS..][..MEMBERS];
+        // None and one are most frequent, and as good as random: both take one turn.
+        loop {
+            let rank = ranks[tuples.trailing_zeros() as usize % MEMBERS] as usize;
+            working.marked[rank / 64] |= u64::from(tuples != 0) << (rank % 64);
+            tuples &= tuples.wrapping_sub(1);
+            if tuples == 0 {
+                break;
+            }
+        }
+    }
+
+    /// Takes the marks away from the tuples. Calls `found` with each and the packet's hash in its group, in their order.
+    #[inline(always)]
+    pub(super) fn marked(&self, working: &mut Working, mut found: impl FnMut(&Ranked, u64)) {
+        for (word, marked) in working.marked.iter_mut().enumerate() {
+            for bit in bits(std::mem::take(marked)) {
+                let ranked = &self.tuples[word * 64 + bit];
+                found(ranked, working.hashes[ranked.group as usize % 64]);
+            }
+        }
+    }
+
+    /// Gets the memory of a search ready.
+    pub(super) fn prepare(&self, working: &mut Working) {
+        working.marked.resize(self.tuples.len().div_ceil(64), 0);
     }
 }

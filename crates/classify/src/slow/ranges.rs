@@ -6,7 +6,7 @@ use crate::rules::Range;
 use crate::{Flow, Mask};
 
 /// The number of the list without ranges.
-const NO_RANGES: u32 = u32::MAX;
+pub(super) const NO_RANGES: u32 = u32::MAX;
 
 /// Lists of ranges by number, and how many rules have each.
 #[derive(Clone, Debug, Default)]
@@ -57,21 +57,18 @@ impl Ranges {
     }
 
     /// Whether the packet is in all ranges of a list. The mask gets the bits that show it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn contain(&self, number: u32, flow: &Flow, mask: &mut Mask) -> bool {
         let Some((list, _)) = self.lists.get(number as usize) else { return true };
-        let mut shown = Mask::EMPTY;
-        for range in list {
-            let (len, inside) = range.bits_that_show(flow.get(range.field));
-            let bits = Mask::prefix(range.field, len);
-            if !inside {
-                // One range that it is not in is enough.
-                *mask |= bits;
-                return false;
-            }
-            shown |= bits;
+        let mut show = |range: &Range| {
+            mask.add_prefix(range.field, range.bits_that_show(flow.get(range.field)).0);
+        };
+        // One range that it is not in is enough.
+        if let Some(range) = list.iter().find(|range| !range.contains(flow.get(range.field))) {
+            show(range);
+            return false;
         }
-        *mask |= shown;
+        list.iter().for_each(show);
         true
     }
 }

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use fibula_simd::prefetch_read;
+use fibula_simd::{Simd, prefetch_read};
 
-use super::ranges::Ranges;
+use super::buckets::{Buckets, Place, kept};
+use super::group::{Inside, outside_transport};
+use super::ranges::{NO_RANGES, Ranges};
 use super::words::Words;
 use crate::rules::{Precedence, Rule};
 use crate::{Flow, Mask};
@@ -25,13 +27,16 @@ struct Entry {
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Tuple {
-    /// Hash and key number of each key, linearly probed. Empty slots have [`NONE`].
-    slots: Vec<(u32, u32)>,
+    /// The number of each key, and 1.
+    numbers: Buckets,
     /// A record for each key, one after the other: its masked words, and its first rule in two words.
     records: Vec<u64>,
     words: Words,
     others: Vec<Entry>,
     mask: Mask,
+    /// What its group has of the mask, and the rest.
+    outside: Words,
+    inside: Inside,
     /// Its group, and its number there.
     group: (u32, u8),
     free: Vec<u32>,
@@ -43,12 +48,14 @@ impl Tuple {
     pub(super) fn new(mask: Mask, group: (u32, u8)) -> Self {
         Self {
             words: Words::of(&mask),
-            slots: vec![(0, NONE); 4],
+            numbers: Buckets::default(),
             records: Vec::new(),
             others: Vec::new(),
             free: Vec::new(),
             all: BTreeSet::new(),
             mask,
+            outside: Words::of(&outside_transport(&mask)),
+            inside: Inside::of(&mask),
             group,
         }
     }
@@ -58,7 +65,7 @@ impl Tuple {
     }
 
     /// The words of its mask.
-    #[inline]
+    #[inline(always)]
     pub(super) fn words(&self) -> &Words {
         &self.words
     }
@@ -78,7 +85,7 @@ impl Tuple {
 
     pub(super) fn bytes(&self) -> usize {
         let entry = size_of::<Entry>();
-        self.slots.capacity() * 8
+        self.numbers.bytes()
             + self.records.capacity() * 8
             + self.others.capacity() * entry
             // Nodes of the standard library's tree are three quarters full.
@@ -99,7 +106,7 @@ impl Tuple {
     }
 
     /// The first rule of a key.
-    #[inline]
+    #[inline(always)]
     fn head(&self, number: u32) -> Entry {
         let end = (number as usize + 1) * self.stride();
         let rest = self.records[end - 1];
@@ -113,21 +120,20 @@ impl Tuple {
         self.records[end - 1] = u64::from(entry.next) << 32 | u64::from(entry.ranges);
     }
 
-    /// The slot of a key, or the empty one that it would go to.
-    #[inline]
-    fn slot(&self, flow: &Flow, hash: u64) -> usize {
-        let last = self.slots.len() - 1;
-        let mut at = hash as usize & last;
-        loop {
-            let (signature, number) = self.slots[at];
-            let is_it = number == NONE
-                || signature == (hash >> 32) as u32
-                    && self.words.values(flow).eq(self.key(number).iter().copied());
-            if is_it {
-                return at;
-            }
-            at = (at + 1) & last;
-        }
+    fn hash(&self, flow: &Flow) -> u32 {
+        kept(self.inside.hash(self.outside.hash(flow), flow))
+    }
+
+    /// Whether this is the packet's key.
+    #[inline(always)]
+    fn is_key_of(&self, number: u32, flow: &Flow) -> bool {
+        self.words.values(flow).eq(self.key(number).iter().copied())
+    }
+
+    /// The place and the number of the packet's key.
+    fn find(&self, flow: &Flow, hash: u32) -> Option<(Place, u32)> {
+        let place = self.numbers.find(hash, |number| self.is_key_of(number - 1, flow))?;
+        Some((place, self.numbers.number(place) - 1))
     }
 
     /// Adds a rule, whose list of ranges has this number.
@@ -135,21 +141,16 @@ impl Tuple {
         self.all.insert(precedence);
         let flow = rule.mask_match().flow();
         let entry = Entry { precedence, ranges, next: NONE };
-        let hash = self.words.hash(flow);
-        let slot = self.slot(flow, hash);
-        match self.slots[slot].1 {
-            NONE => {
-                let number = self.keys();
-                self.slots[slot] = ((hash >> 32) as u32, number);
-                self.records.extend(self.words.values(flow));
-                self.records.extend([0; 2]);
-                self.set_head(number, entry);
-                if self.keys() as usize * 2 > self.slots.len() {
-                    self.resize(self.slots.len() * 2);
-                }
-            }
-            number => self.chain(number, entry),
+        let hash = self.hash(flow);
+        if let Some((_, number)) = self.find(flow, hash) {
+            self.chain(number, entry);
+            return;
         }
+        let number = self.keys();
+        self.numbers.insert(hash, number + 1);
+        self.records.extend(self.words.values(flow));
+        self.records.extend([0; 2]);
+        self.set_head(number, entry);
     }
 
     /// Puts a rule behind those of the key that win against it.
@@ -190,12 +191,13 @@ impl Tuple {
     pub(super) fn remove(&mut self, rule: &Rule, precedence: Precedence) -> u32 {
         self.all.remove(&precedence);
         let flow = *rule.mask_match().flow();
-        let slot = self.slot(&flow, self.words.hash(&flow));
-        let number = self.slots[slot].1;
+        let Some((place, number)) = self.find(&flow, self.hash(&flow)) else {
+            return NO_RANGES;
+        };
         let head = self.head(number);
         let gone = if head.precedence == precedence {
             match head.next {
-                NONE => self.remove_key(slot),
+                NONE => self.remove_key(place, number),
                 second => {
                     self.set_head(number, self.others[second as usize]);
                     self.free.push(second);
@@ -218,37 +220,16 @@ impl Tuple {
         gone.ranges
     }
 
-    /// Closes the gaps in slots and keys: the last key takes the number of the one that goes.
-    fn remove_key(&mut self, slot: usize) {
-        let number = self.slots[slot].1;
+    /// The last key takes the number of the one that goes.
+    fn remove_key(&mut self, place: Place, number: u32) {
+        self.numbers.remove(place);
         let (last, len) = (self.keys() - 1, self.stride());
-        let moved = self.flow_of(last);
-        let moved_slot = self.slot(&moved, self.words.hash(&moved));
-        self.slots[moved_slot].1 = number;
-        self.slots[slot].1 = NONE;
+        let hash = self.hash(&self.flow_of(last));
+        if let Some(place) = self.numbers.find(hash, |number| number == last + 1) {
+            self.numbers.set(place, number + 1);
+        }
         self.records.copy_within(last as usize * len.., number as usize * len);
         self.records.truncate(last as usize * len);
-        self.fill_gap(slot);
-    }
-
-    /// Moves those behind an empty slot forward that would have gone there.
-    fn fill_gap(&mut self, mut gap: usize) {
-        let last = self.slots.len() - 1;
-        let mut at = gap;
-        loop {
-            at = (at + 1) & last;
-            let number = self.slots[at].1;
-            if number == NONE {
-                return;
-            }
-            let home = self.home(number);
-            // How far it is from its home, and how far the gap is.
-            if at.wrapping_sub(home) & last >= at.wrapping_sub(gap) & last {
-                self.slots[gap] = self.slots[at];
-                self.slots[at].1 = NONE;
-                gap = at;
-            }
-        }
     }
 
     fn flow_of(&self, number: u32) -> Flow {
@@ -259,64 +240,55 @@ impl Tuple {
         Flow::from_words(words)
     }
 
-    fn home(&self, number: u32) -> usize {
-        self.words.hash(&self.flow_of(number)) as usize & (self.slots.len() - 1)
+    /// Asks for the line of a key.
+    #[inline(always)]
+    pub(super) fn ask(&self, hash: u32) {
+        self.numbers.ask(hash);
     }
 
-    fn resize(&mut self, slots: usize) {
-        self.slots = vec![(0, NONE); slots];
-        for number in 0..self.keys() {
-            let hash = self.words.hash(&self.flow_of(number));
-            let mut at = hash as usize & (slots - 1);
-            while self.slots[at].1 != NONE {
-                at = (at + 1) & (slots - 1);
-            }
-            self.slots[at] = ((hash >> 32) as u32, number);
-        }
+    /// The number of the first key with this hash, and 1; 0 if there is none. Asks for its record.
+    #[inline(always)]
+    pub(super) fn fetch<S: Simd>(&self, simd: S, hash: u32) -> u32 {
+        let number = self.numbers.get(simd, hash);
+        prefetch_read(&self.records, number.saturating_sub(1) as usize * self.stride());
+        number
     }
 
-    /// Hashes the packet, and asks for the line of its slot.
-    #[inline]
-    pub(super) fn ask(&self, flow: &Flow) -> u64 {
-        let hash = self.words.hash(flow);
-        prefetch_read(&self.slots, hash as usize & (self.slots.len() - 1));
-        hash
-    }
-
-    /// Asks for the record of the slot, if it is the packet's.
-    #[inline]
-    pub(super) fn fetch(&self, hash: u64) {
-        let (signature, number) = self.slots[hash as usize & (self.slots.len() - 1)];
-        if signature == (hash >> 32) as u32 {
-            prefetch_read(&self.records, number as usize * self.stride());
-        }
-    }
-
-    /// The rule that wins for a packet of this hash, if one does and wins against `best`. The mask has the tuple's
-    /// bits, and gets those of ranges that show it.
-    #[inline]
+    /// The rule that wins for a packet, whose hash and first number these are, or `best`, if none wins against it. The mask has
+    /// the tuple's bits, and gets those of ranges that show it.
+    #[inline(always)]
     pub(super) fn probe(
         &self,
         flow: &Flow,
-        hash: u64,
-        best: Option<Precedence>,
+        (hash, number): (u32, u32),
+        best: Precedence,
         all: &Ranges,
         mask: &mut Mask,
-    ) -> Option<Precedence> {
-        let number = self.slots[self.slot(flow, hash)].1;
-        if number == NONE {
-            return None;
+    ) -> Precedence {
+        if number == 0 {
+            return best;
+        }
+        let mut number = number - 1;
+        if !self.is_key_of(number, flow) {
+            // Another key has the same hash.
+            match self.find(flow, hash) {
+                Some((_, other)) => number = other,
+                None => return best,
+            }
         }
         let mut entry = self.head(number);
         loop {
             let Entry { precedence, ranges, next } = entry;
-            if best.is_some_and(|best| precedence < best) {
-                return None;
+            if precedence < best {
+                return best;
             }
             if all.contain(ranges, flow, mask) {
-                return Some(precedence);
+                return precedence;
             }
-            entry = *self.others.get(next as usize)?;
+            match self.others.get(next as usize) {
+                Some(next) => entry = *next,
+                None => return best,
+            }
         }
     }
 }

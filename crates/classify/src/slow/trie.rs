@@ -306,9 +306,9 @@ impl<K: Bits + Default> Trie<K> {
     }
 
     /// Walks down with several values at once, at most [`TOGETHER`]: each step of one waits for memory while the others take theirs.
-    /// Calls `found` with the number of a value, and length and groups of each prefix that it has, shortest first; `shown` gets how many
-    /// bits of each value show that it has no others.
-    #[inline]
+    /// Calls `found` with the number of a value, and length and groups of each prefix that it has, shortest first, some of them twice,
+    /// and some without groups that no rule has; `shown` gets how many bits of each value show that it has no others.
+    #[inline(always)]
     pub(super) fn walk(
         &self,
         values: &[K],
@@ -341,10 +341,8 @@ impl<K: Bits + Default> Trie<K> {
                 let end = if common < node.len {
                     Some(common + 1)
                 } else {
-                    // The top has found those of its bits.
-                    if node.rules > 0 && node.len > self.top_bits {
-                        found(number, node.len, node.groups);
-                    }
+                    // Of a node that the top ends at it is the second time. One without rules has no groups.
+                    found(number, node.len, node.groups);
                     match node.children {
                         [NONE, NONE] => Some(node.len),
                         children => match children[value.bit(node.len)] {

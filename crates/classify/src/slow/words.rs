@@ -1,5 +1,7 @@
 //! What a mask leaves of a flow.
 
+use std::hint::select_unpredictable;
+
 use crate::{Flow, Mask, WORDS};
 
 /// Words of a mask that are not 0, with their places. They lie in the structure itself, and close: a search reads those of many
@@ -23,37 +25,42 @@ impl Words {
         all
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn iter(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         let len = self.len().min(WORDS);
         let places = self.places[..len].iter().map(|at| usize::from(*at));
         places.zip(self.masks[..len].iter().copied())
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn len(&self) -> usize {
         usize::from(self.len)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn values<'a>(&'a self, flow: &'a Flow) -> impl Iterator<Item = u64> + 'a {
         self.iter().map(|(at, mask)| flow.words()[at] & mask)
     }
 
-    /// Adds them to a mask.
-    #[inline]
-    pub(super) fn add_to(&self, mask: &mut Mask) {
+    /// Adds them to a mask, or does not: by arithmetic, since no branch foresees which.
+    #[inline(always)]
+    pub(super) fn add_to(&self, mask: &mut Mask, add: bool) {
+        let all = select_unpredictable(add, u64::MAX, 0);
         for (at, word) in self.iter() {
-            mask.0[at] |= word;
+            mask.0[at] |= word & all;
         }
     }
 
     /// Multiplies and folds each word. Keys come from rules, which packets cannot choose.
-    #[inline]
+    #[inline(always)]
     pub(super) fn hash(&self, flow: &Flow) -> u64 {
-        self.values(flow).fold(0x9e37_79b9_7f4a_7c15, |hash, word| {
-            let product = u128::from(hash ^ word) * 0xd6e8_feb8_6659_fd93;
-            (product >> 64) as u64 ^ product as u64
-        })
+        self.values(flow).fold(0x9e37_79b9_7f4a_7c15, mix)
     }
+}
+
+/// Takes a word into a hash.
+#[inline(always)]
+pub(super) fn mix(hash: u64, word: u64) -> u64 {
+    let product = u128::from(hash ^ word) * 0xd6e8_feb8_6659_fd93;
+    (product >> 64) as u64 ^ product as u64
 }
