@@ -269,6 +269,12 @@ fn rules_are_read_again() {
     assert!(said.contains("line 2, column 8: "), "{said}");
     let second = wait(1, "any -> drop", first);
 
+    files.with("rules.txt", "any -> vrf fpm/7\n");
+    router.0.signal("HUP");
+    let (_, said) = router.0.hear_at("the rules stay as they were: ");
+    assert!(said.contains("line 1: vrf \"fpm/7\" was not named when the router started"), "{said}");
+    let second = wait(1, "any -> drop", second);
+
     files.with("rules.txt", "# More.\ndst 0.0.0.0/1 -> drop\nany -> drop\n");
     router.0.signal("HUP");
     router.0.hear("packets are judged by 2 rules now");
