@@ -207,7 +207,8 @@ class Frr:
     def __init__(self, next_hop_groups=True, bmp=True, collector=True):
         self.bmp, self.collector, self.table_100 = bmp, collector, {}
         self.write(next_hop_groups, bmp, collector)
-        modules = {"zebra": ["-M", "dplane_fpm_nl"], "bgpd": ["-M", "bmp", "-p", "0"], "staticd": []}
+        # The buffer of the kernel's messages is as Debian starts zebra: without it zebra misses links that come up amid many routes.
+        modules = {"zebra": ["-M", "dplane_fpm_nl", "-s", "90000000"], "bgpd": ["-M", "bmp", "-p", "0"], "staticd": []}
         self.daemons = {
             name: Daemon(
                 name,
