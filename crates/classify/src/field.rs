@@ -24,13 +24,16 @@ macro_rules! fields {
             /// The width.
             #[inline(always)]
             pub const fn bits(self) -> u32 {
-                match self { $( Self::$field => $bits, )* }
+                // A table: the compiler makes of a match jumps that are hard to foresee.
+                const BITS: [u32; Field::ALL.len()] = [$( $bits ),*];
+                BITS[self as usize]
             }
 
             /// The first word and the lowest bit of the field in it.
             #[inline(always)]
             pub(crate) const fn place(self) -> (usize, u32) {
-                match self { $( Self::$field => ($word, $shift), )* }
+                const PLACES: [(usize, u32); Field::ALL.len()] = [$( ($word, $shift) ),*];
+                PLACES[self as usize]
             }
         }
     };

@@ -221,14 +221,26 @@ impl Axis {
     /// computed, with what vectors there are: that is less work than to pick some.
     #[inline(always)]
     pub(super) fn open_inside(&self, word: usize, found: &[(u32, u64)], open: &mut Group64) {
-        let (none, _) = self.none[word * 64..].as_chunks::<64>();
-        *open = none[0];
-        for &(place, groups) in found {
-            let (with, _) = self.with[place as usize * self.words + word * 64..].as_chunks::<64>();
-            for (at, (open, with)) in open.iter_mut().zip(&with[0]).enumerate() {
-                *open |= with & (groups >> at & 1).wrapping_neg();
+        let has = |groups: u64, at: usize| (groups >> at & 1).wrapping_neg();
+        // The first of them with those that have no condition: it saves a pass.
+        let (&(place, groups), others) = found.split_first().unwrap_or((&(0, 0), &[]));
+        let (none, with) = (self.row(&self.none, 0, word), self.row(&self.with, place, word));
+        for (at, (open, (none, with))) in open.iter_mut().zip(none.iter().zip(with)).enumerate() {
+            *open = none | with & has(groups, at);
+        }
+        for &(place, groups) in others {
+            let with = self.row(&self.with, place, word);
+            for (at, (open, with)) in open.iter_mut().zip(with).enumerate() {
+                *open |= with & has(groups, at);
             }
         }
+    }
+
+    /// The word of a set for each of 64 groups.
+    #[inline(always)]
+    fn row<'a>(&self, of: &'a [u64], place: u32, word: usize) -> &'a Group64 {
+        let (rows, _) = of[place as usize * self.words + word * 64..].as_chunks();
+        &rows[0]
     }
 
     /// The length of a bit.

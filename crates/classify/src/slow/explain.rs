@@ -33,7 +33,7 @@ impl Order {
         for (number, seen) in search.seen.iter().enumerate() {
             let (axes, group) = (self.outside..self.axes.len(), seen.group as usize);
             // If it was asked, its table has shown that it does not have the others.
-            let has = seen.has | u32::from(seen.is_asked()).wrapping_sub(1);
+            let has = seen.has | !seen.asked() as u32;
             let left = !seen.open & seen.wins & has;
             if left != 0 {
                 let open = |at: usize| search.opens[number * inside + at - self.outside].into();

@@ -295,7 +295,7 @@ impl SlowPath {
                 }
                 probes += 1;
                 let tuple = &self.tuples[candidate.tuple as usize];
-                tuple.words().add_to(&mut mask, true);
+                tuple.words().add_to(&mut mask, u64::MAX);
                 let key = (candidate.hash, candidate.number);
                 best = tuple.probe(flow, key, best, &self.ranges, &mut mask);
             }
@@ -306,7 +306,7 @@ impl SlowPath {
             probes += usize::from(seen.open != 0);
             seen.wins = self.order.winning(simd, seen.group, limit);
             let words = self.groups[seen.group as usize].words();
-            words.add_to(&mut mask, seen.is_asked());
+            words.add_to(&mut mask, seen.asked());
         }
         self.order.explain(better, search, &mut mask);
         let rule = (best != Precedence::NONE).then(|| best.id());

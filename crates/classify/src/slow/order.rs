@@ -102,10 +102,11 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Whether what its table says is part of the answer: it was asked for a tuple that could have a better rule than the winner.
+    /// All ones, if what its table says is part of the answer: it was asked for a tuple that could have a better rule than the
+    /// winner, or has it. Otherwise 0.
     #[inline(always)]
-    pub(super) fn is_asked(&self) -> bool {
-        self.open & self.wins != 0
+    pub(super) fn asked(&self) -> u64 {
+        u64::from(self.open & self.wins != 0).wrapping_neg()
     }
 }
 

@@ -1,7 +1,5 @@
 //! What a mask leaves of a flow.
 
-use std::hint::select_unpredictable;
-
 use crate::{Flow, Mask, WORDS};
 
 /// Words of a mask that are not 0, with their places. They lie in the structure itself, and close: a search reads those of many
@@ -42,10 +40,9 @@ impl Words {
         self.iter().map(|(at, mask)| flow.words()[at] & mask)
     }
 
-    /// Adds them to a mask, or does not: by arithmetic, since no branch foresees which.
+    /// Adds those bits to a mask that are in `all` as well.
     #[inline(always)]
-    pub(super) fn add_to(&self, mask: &mut Mask, add: bool) {
-        let all = select_unpredictable(add, u64::MAX, 0);
+    pub(super) fn add_to(&self, mask: &mut Mask, all: u64) {
         for (at, word) in self.iter() {
             mask.0[at] |= word & all;
         }
