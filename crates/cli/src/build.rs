@@ -51,8 +51,6 @@ The file is written beside its target, synced and renamed: readers see the old o
 pub struct Args {
     #[command(flatten)]
     table: TableArgs,
-    #[command(flatten)]
-    rpki: RpkiArgs,
     /// The snapshot file to write
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
@@ -62,6 +60,8 @@ pub struct Args {
     /// Print the report as a JSON object
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    rpki: RpkiArgs,
 }
 
 /// Runs the command.

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use fibula_rib::SourceRecord;
+
 use crate::{Decoded, RpkiError, Vrp, decode};
 
 /// No file of VRPs is as long: in 2026 the longest form has some hundred MiB.
@@ -22,6 +24,17 @@ impl VrpFile {
     /// How many VRPs had expired at this time, in seconds since 1970; of those whose expiry the file has.
     pub fn expired(&self, now: u64) -> usize {
         self.decoded.expiries.iter().filter(|&&expiry| expiry < now).count()
+    }
+
+    /// What the provenance of a table says of it.
+    pub fn record(&self) -> SourceRecord {
+        SourceRecord {
+            name: self.name.clone(),
+            format: format!("vrps, {}", self.decoded.format),
+            date: self.decoded.generated,
+            announced: self.decoded.vrps.len() as u64,
+            ..SourceRecord::default()
+        }
     }
 }
 

@@ -78,8 +78,7 @@ fn open(args: &Args) -> Result<Fib, Failure> {
     let (read, options) = (args.read.read(), FibOptions::default());
     args.rpki.check_input(args.inputs.iter().any(|input| input.as_os_str() == "-"))?;
     if args.rpki.is_asked() {
-        let loaded = table::load_aloud(&Source::parse_list(&args.table)?, &read)?;
-        return Ok(Fib::of_table(args.rpki.add(loaded.table, read.allow_empty)?, &options)?);
+        return Ok(Fib::of_table(args.rpki.load(&args.table, &read)?, &options)?);
     }
     if args.layer.is_empty() {
         return table::open(&Source::parse_list(&args.table)?, &read, &options);

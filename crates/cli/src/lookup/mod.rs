@@ -134,12 +134,11 @@ fn open(args: &Args, reads_lines: bool) -> Result<Fib, Failure> {
             .hint("name the table's file, or give the addresses as arguments"));
     }
     args.rpki.check_input(reads_lines)?;
+    if args.rpki.is_asked() {
+        return Ok(Fib::of_table(args.rpki.load(&args.table, &args.read)?, &options)?);
+    }
     if args.layer.is_empty() {
         let sources = Source::parse_list(&args.table)?;
-        if args.rpki.is_asked() {
-            let table = table::load_aloud(&sources, &args.read)?.table;
-            return Ok(Fib::of_table(args.rpki.add(table, args.read.allow_empty)?, &options)?);
-        }
         // Of the embedded table only what the questions need: the whole takes longer than everything else.
         if let [(_, Source::Embedded)] = *sources
             && !reads_lines

@@ -5,11 +5,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use fibula_core::grouped;
-use fibula_rib::{SourceRecord, Table};
+use fibula_rib::{Loading, SourceRecord, Table};
 use fibula_rpki::{RpkiError, VrpFile, Vrps};
 
 use crate::failure::Failure;
 use crate::progress::note;
+use crate::source::{ReadArgs, Source};
+use crate::table;
 
 /// What adds validity to a table.
 #[derive(Args, Clone, Debug)]
@@ -40,6 +42,17 @@ impl RpkiArgs {
         }
     }
 
+    /// The table of these sources with the columns, in memory. A snapshot is read, not mapped: nobody looks afterwards
+    /// whether the file was changed meanwhile.
+    pub fn load(&self, sources: &[String], read: &ReadArgs) -> Result<Table, Failure> {
+        let mut read = read.clone();
+        if read.load == Loading::Auto {
+            read.load = Loading::Read;
+        }
+        let loaded = table::load_aloud(&Source::parse_list(sources)?, &read)?;
+        self.add(loaded.table, read.allow_empty)
+    }
+
     /// The table with the columns, if they are asked for.
     pub fn add(&self, table: Table, allow_empty: bool) -> Result<Table, Failure> {
         if !self.is_asked() {
@@ -59,13 +72,7 @@ pub fn read(names: &[String], allow_empty: bool) -> Result<(Vrps, Vec<SourceReco
     for path in files(names) {
         let file = fibula_rpki::read(&path, allow_empty)?;
         say_expired(&file, now);
-        records.push(SourceRecord {
-            name: file.name.clone(),
-            format: format!("vrps, {}", file.decoded.format),
-            date: file.decoded.generated,
-            announced: file.decoded.vrps.len() as u64,
-            ..SourceRecord::default()
-        });
+        records.push(file.record());
         vrps.extend(file);
     }
     Ok((Vrps::new(vrps), records))
