@@ -7,6 +7,7 @@ use fibula_fib::{EngineChoice, Fib, FibError, FibOptions};
 use fibula_ingest::text::{Header, KeyColumns, TextOptions};
 use fibula_ingest::{ColumnKind, Damage, HostBits, Progress, ReadReport};
 use fibula_rib::{BuilderOptions, Loading, ScalarType, Table};
+use fibula_rpki::Vrps;
 use fibula_sources::{Merge, SHOWN, Settings, Source, SourceError as Failed, Watch};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -37,6 +38,8 @@ pub struct Building {
     kinds: Vec<(String, String)>,
     mask_host_bits: bool,
     engine: String,
+    rpki: Vec<PathBuf>,
+    origin: String,
 }
 
 /// A source: what the command would take, or rows of Python's.
@@ -120,6 +123,7 @@ pub fn build(
                     .to_owned(),
             }));
         }
+        let table = validated(table, &building.rpki, &building.origin, building.allow_empty)?;
         let fib = compiled(table, &building.engine, output, settings.loading);
         Ok(Opened::new(fib.map_err(|error| error::fib(&error))?))
     })?;
@@ -206,6 +210,25 @@ fn value<'a>(name: &str, row: usize, item: &'a Bound<'_, PyAny>) -> PyResult<Val
         "column {name:?}, row {row}: {} is neither a str nor an int from 0 to 2**64 - 1 nor None",
         item.repr()?
     )))
+}
+
+/// The table with the validity of its routes by the VRPs in these files, if there are any.
+pub fn validated(
+    mut table: Table,
+    files: &[PathBuf],
+    origin: &str,
+    allow_empty: bool,
+) -> PyResult<Table> {
+    if files.is_empty() {
+        return Ok(table);
+    }
+    let mut vrps = Vec::new();
+    for path in files {
+        let file = fibula_rpki::read(path, allow_empty).map_err(|error| error::rpki(&error))?;
+        table.provenance.sources.push(file.record());
+        vrps.extend(file);
+    }
+    fibula_rpki::add_columns(&table, &Vrps::new(vrps), origin).map_err(|error| error::rpki(&error))
 }
 
 /// Compiles the engines and opens the table with them, from its file if it is to have one.

@@ -7,6 +7,7 @@ use fibula_annotate::AnnotateError;
 use fibula_fib::FibError;
 use fibula_rib::SnapshotError as RibError;
 use fibula_rib::snapshot::SnapshotErrorKind;
+use fibula_rpki::RpkiError;
 use pyo3::exceptions::{PyOSError, PyTypeError, PyValueError};
 use pyo3::{PyErr, create_exception};
 
@@ -77,6 +78,17 @@ pub fn fib(error: &FibError) -> PyErr {
         }
         FibError::Refused { .. } | FibError::Table(_) => SourceError::new_err(error.to_string()),
         _ => FibulaError::new_err(error.to_string()),
+    }
+}
+
+/// VRPs that could not be read, and tables that they do not fit.
+pub fn rpki(error: &RpkiError) -> PyErr {
+    match error {
+        RpkiError::Io { file, error } => io_error(Path::new(file), error),
+        RpkiError::NoColumn { .. } | RpkiError::NoOrigin { .. } => {
+            ColumnError::new_err(error.to_string())
+        }
+        error => SourceError::new_err(error.to_string()),
     }
 }
 

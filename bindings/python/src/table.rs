@@ -38,13 +38,26 @@ struct Asked {
 
 #[pymethods]
 impl PyTable {
-    /// Opens a snapshot file, mapped or read.
+    /// Opens a snapshot file, mapped or read; with VRPs, a table in memory that has their columns, too.
     #[staticmethod]
-    fn open(py: Python<'_>, path: PathBuf, load: &str) -> PyResult<Self> {
+    fn open(
+        py: Python<'_>,
+        path: PathBuf,
+        load: &str,
+        rpki: Vec<PathBuf>,
+        origin: &str,
+    ) -> PyResult<Self> {
         let options = FibOptions::default().loading(build::loading(load)?);
-        let fib = py.detach(|| Fib::open_with(&path, &options));
-        let fib = fib.map_err(|error| error::fib(&error))?;
-        Ok(Self { opened: Opened::new(fib) })
+        let fib = py.detach(|| -> PyResult<Fib> {
+            let fib = Fib::open_with(&path, &options).map_err(|error| error::fib(&error))?;
+            if rpki.is_empty() {
+                return Ok(fib);
+            }
+            let table = fib.to_table().map_err(|error| error::fib(&error))?;
+            let table = build::validated(table, &rpki, origin, false)?;
+            Fib::of_table(table, &FibOptions::default()).map_err(|error| error::fib(&error))
+        });
+        Ok(Self { opened: Opened::new(fib?) })
     }
 
     /// Builds a table from sources; with what happened on the way.

@@ -16,6 +16,7 @@ use crate::failure::{Failure, Outcome};
 use crate::layer::TableArgs;
 use crate::output::{self, size, utc};
 use crate::progress::ms;
+use crate::rpki::RpkiArgs;
 use crate::table;
 
 const EXAMPLES: &str = "\
@@ -29,6 +30,7 @@ Examples:
   fibula build --layer geo=countries.csv --layer asn=rib.gz -o both.fib
   fibula build lists/*.txt feed.csv --tags list -o bad.fib
   fibula build rib.gz --peer all --tags origin_as -o origins.fib
+  fibula build rib.gz --rpki vrps.json -o checked.fib
 
 Sources merge in order: for the same prefix a later line or source replaces an earlier one, with all
 its columns: those that it lacks are null. How many is said, and which with -v. --tags COLUMN lists
@@ -58,13 +60,21 @@ pub struct Args {
     /// Print the report as a JSON object
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    rpki: RpkiArgs,
 }
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let mut stages: Vec<(String, Duration)> = Vec::new();
-    let loaded = args.table.load()?;
+    args.rpki.check_input(args.table.has_input())?;
+    let mut loaded = args.table.load()?;
     stages.extend(loaded.stages.iter().map(|(stage, time)| ((*stage).to_owned(), *time)));
+    if args.rpki.is_asked() {
+        let started = Instant::now();
+        loaded.table = args.rpki.add(loaded.table, args.table.read.allow_empty)?;
+        stages.push(("rpki".to_owned(), started.elapsed()));
+    }
     let table = &loaded.table;
     let v4 = compile::<u32>(args, table)?;
     let v6 = compile::<u128>(args, table)?;

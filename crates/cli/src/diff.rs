@@ -3,17 +3,17 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::Args as ClapArgs;
 use fibula_core::{Addr, Value, grouped};
-use fibula_export::{ExportError, TextForm};
 use fibula_rib::{Difference, Differences, Pod, Table};
 use serde_json::{Map, Value as Json, json};
 
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Grid, Output, json_value};
+use crate::output::{self, Grid, json_addresses, json_value, text_addresses};
 use crate::progress::note;
 use crate::source::{ReadArgs, Source};
 use crate::table;
+use crate::written::To;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -61,29 +61,16 @@ pub struct Args {
     read: ReadArgs,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum To {
-    Csv,
-    Tsv,
-    Parquet,
-}
-
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
-    let to = args.output.as_ref().map(|path| format(args, path)).transpose()?;
+    let to = args.output.as_ref().map(|path| To::of(args.to, path)).transpose()?;
     let before = load(&args.before, args)?;
     let after = load(&args.after, args)?;
     let differences = Differences::new(&before, &after)?;
     let v4 = Counted::new::<u32>(&differences, [before.v4.len(), after.v4.len()]);
     let v6 = Counted::new::<u128>(&differences, [before.v6.len(), after.v6.len()]);
     if let (Some(path), Some(to)) = (&args.output, to) {
-        let table = differences.to_table()?;
-        let mut out = Output::create(path)?;
-        write(&table, to, &mut out).map_err(|error| match error {
-            ExportError::Write(error) => Failure::from(error),
-            error => Failure::new(format_args!("{}: {error}", path.display())),
-        })?;
-        out.finish()?;
+        to.write(&differences.to_table()?, path)?;
     }
     let mut out = output::stdout();
     if args.output.is_none() && !args.summary {
@@ -107,28 +94,6 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
 fn load(name: &str, args: &Args) -> Result<Table, Failure> {
     let sources = Source::parse_list(&[name.to_owned()])?;
     Ok(table::load_aloud(&sources, &args.read)?.table)
-}
-
-fn format(args: &Args, path: &std::path::Path) -> Result<To, Failure> {
-    let ending = path.extension().and_then(|ending| ending.to_str());
-    match (args.to, ending) {
-        (Some(to), _) => Ok(to),
-        (None, Some("csv")) => Ok(To::Csv),
-        (None, Some("tsv" | "txt")) => Ok(To::Tsv),
-        (None, Some("parquet")) => Ok(To::Parquet),
-        (None, _) => {
-            Err(Failure::new(format_args!("{}: its ending tells no format", path.display()))
-                .hint("name it .csv, .tsv or .parquet, or say --to"))
-        }
-    }
-}
-
-fn write(table: &Table, to: To, out: &mut (impl Write + Send)) -> Result<(), ExportError> {
-    match to {
-        To::Csv => Ok(fibula_export::text(table, TextForm::Csv, out)?),
-        To::Tsv => Ok(fibula_export::text(table, TextForm::Tsv, out)?),
-        To::Parquet => fibula_export::prefixes(table, out),
-    }
 }
 
 /// What differs in a family, in numbers.
@@ -159,11 +124,7 @@ impl Counted {
     }
 
     fn json(&self, as_text: bool) -> Json {
-        let addresses: Json = match self.addresses.get().and_then(|count| u64::try_from(count).ok())
-        {
-            Some(count) if !as_text => count.into(),
-            _ => self.addresses.to_string().into(),
-        };
+        let addresses = json_addresses(self.addresses, as_text);
         json!({
             "before": self.routes[0], "after": self.routes[1],
             "added": self.added, "gone": self.gone, "changed": self.changed, "addresses": addresses,
@@ -177,26 +138,13 @@ fn summary(families: &[(&str, &Counted)]) -> String {
     for (name, counted) in families {
         let Counted { routes: [before, after], added, gone, changed, addresses } = counted;
         let numbers = [*before as u64, *after as u64, *added, *gone, *changed].map(grouped);
-        // Numbers of IPv6 addresses may have 39 digits: groups of three as elsewhere.
-        let addresses = addresses.get().map_or_else(|| addresses.to_string(), groups);
+        let addresses = text_addresses(*addresses);
         grid.row([(*name).to_owned()].into_iter().chain(numbers).chain([addresses]));
     }
     let mut text = Vec::new();
     // Writing to memory does not fail.
     let _ = grid.write_aligned(&mut text);
     String::from_utf8_lossy(&text).into_owned()
-}
-
-fn groups(count: u128) -> String {
-    let digits = count.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 fn family<A: Addr + Pod>(

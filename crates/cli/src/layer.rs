@@ -23,6 +23,11 @@ pub struct TableArgs {
 }
 
 impl TableArgs {
+    /// Whether a source is standard input.
+    pub fn has_input(&self) -> bool {
+        self.sources.iter().any(|list| list.split(',').any(|name| name == "-"))
+    }
+
     /// Reads the table, which is to have routes: without any, something is wrong with the sources.
     pub fn load(&self) -> Result<Loaded, Failure> {
         let loaded = if self.layer.is_empty() {

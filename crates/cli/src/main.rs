@@ -25,6 +25,7 @@ mod query;
 mod replay;
 #[cfg(target_os = "linux")]
 mod route;
+mod rpki;
 #[cfg(unix)]
 mod serve;
 mod shell;
@@ -34,6 +35,7 @@ mod stats;
 mod table;
 mod verify;
 mod watch;
+mod written;
 
 use std::process::ExitCode;
 
@@ -49,7 +51,7 @@ gen:v4:2024:900000:1 (family, year, prefixes, seed), or `embedded`, the countrie
 address ranges. Several, separated by commas, merge in order (in `bench`, each is measured).
 
 Exit codes: 0 done; 1 done, and the answer is no (an address without a route, tables that differ, an
-engine that is wrong); 2 wrong usage, or input or output failed.
+invalid route, an engine that is wrong); 2 wrong usage, or input or output failed.
 
 Environment: FIBULA_ISA=scalar|avx2|avx512 forces an instruction set; FIBULA_HUGE_PAGES=off leaves
 large tables on ordinary pages.
@@ -61,6 +63,7 @@ Examples:
   fibula build rib.20260101.0000.bz2 -o table.fib
   fibula annotate --table table.fib --add prefix,origin_as flows.csv > annotated.csv
   fibula classify rules.txt capture.pcapng > hits.csv
+  fibula rpki vrps.json rib.gz
   fibula export table.fib -o table.mmdb
   fibula verify --table table.fib
   fibula bench --table table.fib --engines all
@@ -83,6 +86,7 @@ enum Command {
     Diff(diff::Args),
     Annotate(annotate::Args),
     Classify(classify::Args),
+    Rpki(rpki::Args),
     Export(export::Args),
     Verify(verify::Args),
     Stats(stats::Args),
@@ -122,6 +126,7 @@ fn run(command: &Command) -> Result<Outcome, Failure> {
         Command::Diff(args) => diff::run(args),
         Command::Annotate(args) => annotate::run(args),
         Command::Classify(args) => classify::run(args),
+        Command::Rpki(args) => rpki::run(args),
         Command::Export(args) => export::run(args),
         Command::Verify(args) => verify::run(args),
         Command::Stats(args) => stats::run(args),

@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use fibula_rib::{AtomicFile, Typed};
+use fibula_rib::{AddressCount, AtomicFile, Typed};
 use serde::Serialize;
 use serde_json::Value as Json;
 
@@ -83,6 +83,27 @@ pub fn json_value(value: Typed<'_>) -> Json {
         Typed::Bool(is) => is.into(),
         Typed::Str(text) => text.into(),
     }
+}
+
+/// A number of addresses as JSON: as text where there may be more than many readers' numbers hold.
+pub fn json_addresses(count: AddressCount, as_text: bool) -> Json {
+    match count.get().and_then(|count| u64::try_from(count).ok()) {
+        Some(count) if !as_text => count.into(),
+        _ => count.to_string().into(),
+    }
+}
+
+/// A number of addresses in groups of three digits: of IPv6 it may have 39.
+pub fn text_addresses(count: AddressCount) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 /// Rows of text in aligned columns.

@@ -16,6 +16,7 @@ mod real_data;
 mod replay;
 #[cfg(target_os = "linux")]
 mod route;
+mod rpki;
 #[cfg(unix)]
 mod serve;
 mod tables;

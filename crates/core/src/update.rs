@@ -65,8 +65,7 @@ pub enum Attributes<'a> {
 pub struct BgpAttributes<'a> {
     /// The next hop; of an IPv6 pair (global, link-local) the global one.
     pub next_hop: Option<IpAddr>,
-    /// The origin AS: the last of the path; `None` for an empty path or one that ends in a set of
-    /// several.
+    /// The origin AS: the last of the path; `None` for an empty path or one that ends in a set (RFC 6811).
     pub origin_as: Option<u32>,
     /// Length of the AS path as BGP's decision counts it: a set counts once, confederations not.
     pub as_path_len: u32,

@@ -19,6 +19,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("fib", &["core", "engines", "rib"]),
     ("annotate", &["core", "simd", "fib", "packet", "capture"]),
     ("export", &["core", "rib"]),
+    ("rpki", &["core", "ingest", "rib"]),
     ("sources", &["core", "ingest", "rib", "testkit"]),
     ("feeds", &["core", "ingest", "rib", "testkit"]),
     ("server", &["core", "rib", "fib", "feeds", "annotate"]),
@@ -40,16 +41,16 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "cli",
         &[
             "core", "simd", "filter", "packet", "capture", "classify", "engines", "rib", "fib",
-            "ingest", "annotate", "export", "sources", "feeds", "router", "server", "testkit",
-            "measure", "fibula",
+            "ingest", "annotate", "export", "rpki", "sources", "feeds", "router", "server",
+            "testkit", "measure", "fibula",
         ],
     ),
 ];
 
 /// Crates without any unsafe code, which say so to the compiler.
 const SAFE_CRATES: &[&str] = &[
-    "core", "packet", "classify", "capture", "fib", "ingest", "annotate", "export", "sources",
-    "server", "testkit", "measure", "papers", "fibula", "cli",
+    "core", "packet", "classify", "capture", "fib", "ingest", "annotate", "export", "rpki",
+    "sources", "server", "testkit", "measure", "papers", "fibula", "cli",
 ];
 
 /// Files outside those crates that may hold `unsafe`.

@@ -55,7 +55,6 @@ fn theirs(elem: &BgpElem, is_table: bool) -> String {
     let segments = elem.as_path.as_ref().map_or(&[][..], |path| &path.segments);
     let origin = segments.last().and_then(|segment| match segment {
         AsPathSegment::AsSequence(asns) => asns.last().map(|asn| asn.to_u32()),
-        AsPathSegment::AsSet(asns) if asns.len() == 1 => Some(asns[0].to_u32()),
         _ => None,
     });
     let path: Vec<String> = segments

@@ -174,6 +174,50 @@ impl Columns {
         self.columns[column].dictionary.value(code)
     }
 
+    /// The rows with these numbers, in this order: what a table needs whose routes get further columns. Each row of
+    /// the result may be chosen again. A number that is no row gives a row without values.
+    #[must_use]
+    pub fn select(&self, rows: &[u32]) -> Self {
+        let code = |column: &Column, row: u32| column.codes.get(row as usize).copied();
+        let columns = self.columns.iter().map(|column| {
+            let codes: Vec<u32> =
+                rows.iter().map(|&row| code(column, row).unwrap_or(NULL)).collect();
+            let Column { name, dictionary, scalar, .. } = column;
+            Column {
+                name: name.clone(),
+                codes: codes.into(),
+                dictionary: dictionary.clone(),
+                scalar: *scalar,
+            }
+        });
+        Self { rows: rows.len() as u32, columns: columns.collect() }
+    }
+
+    /// These columns and others of the same rows. A column of the others replaces one of the same name.
+    ///
+    /// ```
+    /// # use fibula_core::Value;
+    /// # use fibula_rib::{ColumnKind, Columns, ColumnsBuilder};
+    /// let mut more = ColumnsBuilder::new(&[("rpki", ColumnKind::Str)]);
+    /// more.push(&[Value::Str("valid")])?;
+    /// more.push(&[Value::Null])?;
+    /// let asn = Columns::numbered("asn", 8);
+    /// let both = asn.select(&[7, 7]).with(more.finish()?);
+    /// assert_eq!(both.names().collect::<Vec<_>>(), ["asn", "rpki"]);
+    /// assert_eq!((both.value(0, 1), both.value(1, 0)), (Value::Int(7), Value::Str("valid")));
+    /// # Ok::<(), fibula_rib::TableError>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If the numbers of rows differ.
+    #[must_use]
+    pub fn with(mut self, others: Self) -> Self {
+        assert_eq!(self.rows, others.rows, "as many rows");
+        self.columns.retain(|column| others.find(&column.name).is_none());
+        self.columns.extend(others.columns);
+        self
+    }
+
     /// A table of `rows` rows with one integer column that numbers them: for tables whose hops have
     /// no other meaning.
     pub fn numbered(name: &str, rows: u32) -> Self {

@@ -84,7 +84,7 @@ impl AddressCount {
     }
 
     /// Adds the addresses of an interval that was not counted before.
-    fn add<A: Addr>(&mut self, first: A, last: A) {
+    pub fn add<A: Addr>(&mut self, first: A, last: A) {
         let more = last.to_u128() - first.to_u128();
         match self.low.checked_add(more).and_then(|low| low.checked_add(1)) {
             Some(low) => self.low = low,

@@ -51,6 +51,8 @@ class _Building(TypedDict):
     kinds: list[tuple[str, str]]
     mask_host_bits: bool
     engine: str
+    rpki: Sequence[str | PathLike[str]]
+    origin: str
 
 class _Rows(Protocol):
     name: str
@@ -118,7 +120,9 @@ class Rules:
 @final
 class Table:
     @staticmethod
-    def open(path: str | PathLike[str], load: str) -> Table: ...
+    def open(
+        path: str | PathLike[str], load: str, rpki: Sequence[str | PathLike[str]], origin: str
+    ) -> Table: ...
     @staticmethod
     def build(
         layers: Sequence[tuple[str | None, Sequence[str | _Rows]]], building: _Building, output: str | PathLike[str] | None

@@ -26,6 +26,13 @@ Frame = TypeVar("Frame")
 _AT_ONCE = 1024
 
 
+def _files(given: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None) -> list[str | os.PathLike[str]]:
+    """No file, one, or several."""
+    if given is None:
+        return []
+    return [given] if isinstance(given, (str, os.PathLike)) else list(given)
+
+
 class DamageWarning(UserWarning):
     """Records of a source were damaged and skipped."""
 
@@ -52,7 +59,14 @@ class Table:
         self._report: dict[str, Any] | None = None
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, load: str = "auto") -> Table:
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        load: str = "auto",
+        rpki: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None = None,
+        origin: str = "origin_as",
+    ) -> Table:
         """Opens a snapshot file, as `fibula build` and `Table.save` write it.
 
         A file that nobody may write, as snapshots are written, is mapped: a million prefixes open in milliseconds, and
@@ -60,14 +74,16 @@ class Table:
         either; a mapped file must not be changed in place while it is open, so those who write snapshots put a new
         file in the place of the old one.
 
+        `rpki` and `origin` add columns as in `build`; the table is then in memory, and compiled again.
+
         Raises OSError if it cannot be read, `SnapshotError` if it is none, or damaged.
 
         >>> table.save("sites.fib")
         >>> Table.open("sites.fib").lookup("10.1.1.1")
         {'prefix': '10.0.0.0/8', 'site': 'hq', 'vlan': 1}
         """
-        path = Path(path).absolute()
-        return cls(native.Table.open(path, load), path)
+        path, vrps = Path(path).absolute(), _files(rpki)
+        return cls(native.Table.open(path, load, vrps, origin), None if vrps else path)
 
     @classmethod
     def build(
@@ -93,6 +109,8 @@ class Table:
         communities: bool = False,
         engine: str = "auto",
         load: str = "auto",
+        rpki: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None = None,
+        origin: str = "origin_as",
     ) -> Table:
         """Builds a table from one source or a list of them, merged in order: for the same prefix a later one wins.
 
@@ -120,12 +138,18 @@ class Table:
         `communities` what is kept of BGP tables; all as `fibula build --help` has them. `engine` names one that the
         families take if they have it.
 
+        `rpki` names files of VRPs, JSON or CSV of routinator or rpki-client: it adds the columns `rpki` ("valid",
+        "invalid-origin", "invalid-length" or "not-found", after RFC 6811) and `rpki_vrps` (the VRPs that cover the
+        prefix, as text). `origin` is the column with the AS that originates each route.
+
         >>> both = Table.build(layers={"net": {"10.0.0.0/8": {"vlan": 1}}, "who": {"10.9.0.0/16": {"name": "lab"}}})
         >>> both.lookup("10.9.0.1")
         {'prefix': '10.9.0.0/16', 'net_vlan': 1, 'who_name': 'lab'}
         """
         if (sources is None) == (layers is None):
             raise TypeError("build() takes sources, or layers, and not both")
+        if rpki is not None and layers is not None:
+            raise TypeError("rpki= is about one table's routes: build the layer with it first, and save it")
         keys = [key] if isinstance(key, str) else list(key or ())
         given = {None: sources} if layers is None else layers
         read = [(name, _sources.listed(listed, keys)) for name, listed in given.items()]
@@ -147,6 +171,8 @@ class Table:
             "kinds": [(name, kind.__name__) for name, kind in (kinds or {}).items()],
             "mask_host_bits": mask_host_bits,
             "engine": engine,
+            "rpki": _files(rpki),
+            "origin": origin,
         }
         path = None if output is None else Path(output).absolute()
         made, report = native.Table.build(read, building, path)

@@ -7,6 +7,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use fibula_annotate::{AnnotateOptions, Column, Header, LogFormat, Only, PrefixForm, TextForm};
 use fibula_rib::Loading;
 
+use crate::rpki::RpkiArgs;
 use crate::source::{Peer, ReadArgs, parse_delimiter, parse_yes_no};
 
 const EXAMPLES: &str = "\
@@ -16,6 +17,7 @@ Examples:
   fibula annotate --table rib.gz --column id.orig_h,id.resp_h --format jsonl conn.json.xz
   fibula annotate --layer geo=countries.csv --layer asn=rib.gz flows.parquet -o out.parquet
   fibula annotate --table table.fib --column src --default asn=0 'logs/*.parquet' -o annotated/
+  fibula annotate --table rib.gz --rpki vrps.json --column dst --add prefix,origin_as,rpki flows.csv
   fibula annotate --table table.fib --flows capture.pcapng
   fibula annotate --table bad.fib --only matched --column src flows.csv
   journalctl -f | fibula annotate --table bad.fib --scan --only matched
@@ -111,6 +113,8 @@ pub struct Args {
     /// Print the summary as JSON, an object for each file on a line of standard error
     #[arg(long, conflicts_with = "quiet")]
     pub json: bool,
+    #[command(flatten)]
+    pub rpki: RpkiArgs,
     #[command(flatten)]
     pub read: TableReadArgs,
 }

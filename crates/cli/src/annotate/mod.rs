@@ -76,6 +76,10 @@ fn leave_out_caught_panics() {
 /// The table, with the engines that are stored with it or `auto`.
 fn open(args: &Args) -> Result<Fib, Failure> {
     let (read, options) = (args.read.read(), FibOptions::default());
+    args.rpki.check_input(args.inputs.iter().any(|input| input.as_os_str() == "-"))?;
+    if args.rpki.is_asked() {
+        return Ok(Fib::of_table(args.rpki.load(&args.table, &read)?, &options)?);
+    }
     if args.layer.is_empty() {
         return table::open(&Source::parse_list(&args.table)?, &read, &options);
     }

@@ -16,6 +16,7 @@ use self::print::Printer;
 use crate::failure::{Failure, Outcome};
 use crate::layer;
 use crate::progress::note;
+use crate::rpki::RpkiArgs;
 use crate::source::{ReadArgs, Source};
 use crate::table;
 
@@ -26,6 +27,7 @@ Examples:
   fibula lookup --table rib.gz --peer AS64500 --json 192.0.2.1
   fibula lookup --table table.fib 192.0.2.0/24 --view covered
   fibula lookup --table rib.gz --where origin_as=64500 --aggregate
+  fibula lookup --table rib.gz --rpki vrps.json --where rpki=invalid-origin
   fibula lookup --layer geo=embedded --layer asn=rib.gz 192.0.2.1
   cut -f1 access.log | fibula lookup --table table.fib - > found.tsv
 
@@ -76,6 +78,8 @@ pub struct Args {
     /// Leave out the line of column names
     #[arg(long)]
     no_header: bool,
+    #[command(flatten)]
+    rpki: RpkiArgs,
     #[command(flatten)]
     read: ReadArgs,
 }
@@ -128,6 +132,10 @@ fn open(args: &Args, reads_lines: bool) -> Result<Fib, Failure> {
     if reads_lines && args.table.iter().chain(&args.layer).any(is_input) {
         return Err(Failure::new("standard input cannot be both the table and the questions")
             .hint("name the table's file, or give the addresses as arguments"));
+    }
+    args.rpki.check_input(reads_lines)?;
+    if args.rpki.is_asked() {
+        return Ok(Fib::of_table(args.rpki.load(&args.table, &args.read)?, &options)?);
     }
     if args.layer.is_empty() {
         let sources = Source::parse_list(&args.table)?;

@@ -81,14 +81,11 @@ impl<'a> AsPath<'a> {
         self.segments().map(Segment::hops).sum()
     }
 
-    /// The last AS, unless that is one of several of a set.
+    /// The last AS. None if the path ends in a set, even of one AS (RFC 6811, section 2: the origin "NONE").
     pub(crate) fn origin(self) -> Option<u32> {
         let is_real = |s: &Segment<'_>| s.hops() > 0;
         let last = self.segments().filter(is_real).last()?;
-        match last.kind {
-            Kind::Sequence => last.asns().next_back(),
-            _ => last.asns().next().filter(|_| last.asns().len() == 1),
-        }
+        (last.kind == Kind::Sequence).then(|| last.asns().next_back()).flatten()
     }
 
     /// As bgpdump writes it: `1 2 {3,4}`, confederations as `(1 2)` and `[1,2]`.
@@ -175,7 +172,7 @@ mod tests {
         assert_eq!(text(p), "(9) 1 2 {3,4} [8]");
         assert_eq!((p.hops(), p.origin()), (3, None));
         let p = path(&[2, 1, 0, 1, 0, 0, 1, 1, 0, 0, 0, 7], AsWidth::Four);
-        assert_eq!((text(p).as_str(), p.hops(), p.origin()), ("65536 {7}", 2, Some(7)));
+        assert_eq!((text(p).as_str(), p.hops(), p.origin()), ("65536 {7}", 2, None));
         let p = path(&[], AsWidth::Four);
         assert_eq!((text(p).as_str(), p.hops(), p.origin()), ("", 0, None));
         let p = path(&[2, 1, 0, 5, 2, 0], AsWidth::Two);

@@ -126,8 +126,7 @@ fn path_facts(path: &str) -> (Option<u32>, u32) {
         confederation |= part.starts_with(['(', '[']);
         if !confederation {
             len += 1;
-            let set = part.strip_prefix('{').and_then(|part| part.strip_suffix('}'));
-            origin = set.unwrap_or(part).parse().ok();
+            origin = part.parse().ok(); // a set is no number, and no origin
         }
         confederation &= !part.ends_with([')', ']']);
     }
@@ -177,7 +176,7 @@ mod tests {
     #[test]
     fn paths() {
         assert_eq!(path_facts("1 2 {3,4}"), (None, 3));
-        assert_eq!(path_facts("1 2 {3}"), (Some(3), 3));
+        assert_eq!(path_facts("1 2 {3}"), (None, 3));
         assert_eq!(path_facts("(9 8) 1 2"), (Some(2), 2));
         assert_eq!(path_facts(""), (None, 0));
     }

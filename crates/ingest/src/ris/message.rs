@@ -162,17 +162,17 @@ impl Read {
         Ok(read)
     }
 
-    /// Adds an AS, or a set of several.
+    /// Adds an AS, or a set.
     fn step(&mut self, step: &Json, with_text: bool) -> Option<()> {
         let (open, asns, close) = match step {
             Json::Array(set) => ("{", set.as_slice(), "}"),
             number => ("", std::slice::from_ref(number), ""),
         };
         let asns: Vec<u32> = asns.iter().map(asn).collect::<Option<_>>()?;
-        // As in a path of BGP: an empty set is nothing, and of several ASes none is the origin.
+        // As in a path of BGP: an empty set is nothing, and no AS of a set is the origin.
         let [first, rest @ ..] = asns.as_slice() else { return Some(()) };
         self.as_path_len += 1;
-        self.origin_as = rest.is_empty().then_some(*first);
+        self.origin_as = open.is_empty().then_some(*first);
         if with_text {
             let between = if self.as_path.is_empty() { "" } else { " " };
             let _ = write!(self.as_path, "{between}{open}{first}");

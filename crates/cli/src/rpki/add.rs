@@ -1,0 +1,109 @@
+//! `--rpki FILE`: the validity of routes as columns of a table.
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use fibula_core::grouped;
+use fibula_rib::{Loading, SourceRecord, Table};
+use fibula_rpki::{RpkiError, VrpFile, Vrps};
+
+use crate::failure::Failure;
+use crate::progress::note;
+use crate::source::{ReadArgs, Source};
+use crate::table;
+
+/// What adds validity to a table.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Route origin validation")]
+pub struct RpkiArgs {
+    /// Add the columns rpki (valid, invalid-origin, invalid-length, not-found) and rpki_vrps (the VRPs that cover the
+    /// prefix), by the VRPs in this file: JSON or CSV of routinator or rpki-client. Repeatable
+    #[arg(long, value_name = "VRPS,...", conflicts_with = "layer")]
+    pub rpki: Vec<String>,
+    /// The column with the AS that originates each route
+    #[arg(long, value_name = "COLUMN", default_value = fibula_rpki::ORIGIN, hide_default_value = true)]
+    #[arg(requires = "rpki")]
+    pub origin: String,
+}
+
+impl RpkiArgs {
+    /// Whether columns are to be added.
+    pub fn is_asked(&self) -> bool {
+        !self.rpki.is_empty()
+    }
+
+    /// Whether the VRPs come from standard input; it is an error if something else does, too.
+    pub fn check_input(&self, is_taken: bool) -> Result<(), Failure> {
+        match is_taken && files(&self.rpki).iter().any(|path| path.as_os_str() == "-") {
+            true => Err(Failure::new("standard input cannot be both the VRPs and something else")
+                .hint("give the VRPs as a file")),
+            false => Ok(()),
+        }
+    }
+
+    /// The table of these sources with the columns, in memory. A snapshot is read, not mapped: nobody looks afterwards
+    /// whether the file was changed meanwhile.
+    pub fn load(&self, sources: &[String], read: &ReadArgs) -> Result<Table, Failure> {
+        let mut read = read.clone();
+        if read.load == Loading::Auto {
+            read.load = Loading::Read;
+        }
+        let loaded = table::load_aloud(&Source::parse_list(sources)?, &read)?;
+        self.add(loaded.table, read.allow_empty)
+    }
+
+    /// The table with the columns, if they are asked for.
+    pub fn add(&self, table: Table, allow_empty: bool) -> Result<Table, Failure> {
+        if !self.is_asked() {
+            return Ok(table);
+        }
+        let (vrps, records) = read(&self.rpki, allow_empty)?;
+        let mut table = fibula_rpki::add_columns(&table, &vrps, &self.origin)?;
+        table.provenance.sources.extend(records);
+        Ok(table)
+    }
+}
+
+/// Reads files of VRPs into one set. What a table's provenance says of them is given, too.
+pub fn read(names: &[String], allow_empty: bool) -> Result<(Vrps, Vec<SourceRecord>), Failure> {
+    let (mut vrps, mut records) = (Vec::new(), Vec::new());
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    for path in files(names) {
+        let file = fibula_rpki::read(&path, allow_empty)?;
+        say_expired(&file, now);
+        records.push(file.record());
+        vrps.extend(file);
+    }
+    Ok((Vrps::new(vrps), records))
+}
+
+/// VRPs of an old file belong to tables of that time, so they are used; that they are old is said.
+fn say_expired(file: &VrpFile, now: u64) {
+    let expired = file.expired(now) as u64;
+    if expired > 0 {
+        let (expired, all) = (grouped(expired), grouped(file.decoded.vrps.len() as u64));
+        note(format_args!("{}: {expired} of {all} VRPs have expired; they are used", file.name));
+    }
+}
+
+/// The files in comma-separated lists. A file whose own name has commas is taken as it is.
+fn files(names: &[String]) -> Vec<PathBuf> {
+    let split = |name: &String| -> Vec<PathBuf> {
+        match Path::new(name).exists() {
+            true => vec![name.into()],
+            false => name.split(',').map(Into::into).collect(),
+        }
+    };
+    names.iter().flat_map(split).collect()
+}
+
+impl From<RpkiError> for Failure {
+    fn from(error: RpkiError) -> Self {
+        let failure = Self::new(&error);
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}

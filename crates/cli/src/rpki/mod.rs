@@ -1,0 +1,150 @@
+//! `fibula rpki`: which routes do the VRPs of the RPKI allow?
+
+mod add;
+mod list;
+mod report;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Args as ClapArgs;
+use fibula_core::AnyPrefix;
+use fibula_rpki::{ORIGIN, Report, Validity, Vrps};
+
+pub use self::add::RpkiArgs;
+use self::list::{Listed, Printer};
+use crate::failure::{Failure, Outcome};
+use crate::output;
+use crate::source::{ReadArgs, Source};
+use crate::table;
+use crate::written::To;
+
+const EXAMPLES: &str = "\
+Examples:
+  routinator vrps --format json > vrps.json
+  fibula rpki vrps.json rib.20260101.0000.bz2
+  fibula rpki vrps.json rib.gz --list invalid > invalid.tsv
+  fibula rpki vrps.json rib.gz --list invalid-origin --json
+  fibula rpki vrps.csv announced.csv --origin asn -o checked.csv
+  fibula rpki vrps.json --prefix 192.0.2.0/24 --origin 64500
+  fibula build rib.gz --rpki vrps.json -o table.fib
+
+VRPs (validated ROA payloads) are what a validator makes of the signed objects of the RPKI: routinator's formats json, jsonext,
+csv, csvcompat and csvext, and rpki-client's json and csv; also gz, bz2, xz and zst, and - for standard input.
+
+A route is valid if a VRP covers its prefix, allows the prefix's length and has its origin AS (RFC 6811); not-found if no
+VRP covers it; otherwise invalid: invalid-length if a VRP that covers it has its origin, whose maximum length is too
+short, else invalid-origin. A route without an origin (no AS path, or one that ends in a set) and AS 0 are never valid.
+
+The report counts routes, addresses by the validity of their longest match, and invalid routes by origin. --list prints
+routes; -o writes them with all their columns, rpki and rpki_vrps (all routes without --list).
+
+Exit code 1 if a route is invalid, 2 if there was an error.";
+
+/// Validate the origins of routes by the RPKI
+#[derive(ClapArgs, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The VRPs: JSON or CSV of routinator or rpki-client
+    #[arg(value_name = "VRPS,...")]
+    vrps: String,
+    /// The routes: a snapshot or table files, which merge in order
+    #[arg(value_name = "TABLE,...", required_unless_present = "prefix")]
+    tables: Vec<String>,
+    /// The column with the AS that originates each route (default: origin_as); with --prefix, that AS
+    #[arg(long, value_name = "COLUMN|AS")]
+    origin: Option<String>,
+    /// Say what the VRPs say of this prefix, announced by the AS of --origin
+    #[arg(long, requires = "origin", conflicts_with_all = ["tables", "list", "output"])]
+    prefix: Option<AnyPrefix>,
+    /// Print the routes that are valid, invalid, invalid-origin, invalid-length, not-found, or all
+    #[arg(long, value_name = "VALIDITY,...", value_delimiter = ',')]
+    list: Vec<Listed>,
+    /// Write the routes as a table with all columns
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Format of that table (default: told from the file's ending)
+    #[arg(long, value_name = "csv|tsv|parquet", requires = "output")]
+    to: Option<To>,
+    /// How many origins the report lists
+    #[arg(long, value_name = "N", default_value = "10")]
+    top: usize,
+    /// Print the report as a JSON object; with --list, an object a line for each route
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    read: ReadArgs,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<Outcome, Failure> {
+    let to = args.output.as_ref().map(|path| To::of(args.to, path)).transpose()?;
+    let names = [args.vrps.clone()];
+    let is_input = |table: &String| table.split(',').any(|name| name == "-");
+    if args.vrps == "-" && args.tables.iter().any(is_input) {
+        return Err(Failure::new("standard input cannot be both the VRPs and the table")
+            .hint("give one of them as a file"));
+    }
+    let (vrps, files) = add::read(&names, args.read.allow_empty)?;
+    if let Some(prefix) = args.prefix {
+        return question(args, &vrps, prefix);
+    }
+    let origin = args.origin.as_deref().unwrap_or(ORIGIN);
+    let sources = Source::parse_list(&args.tables)?;
+    let loaded = table::load_aloud(&sources, &args.read)?.table;
+    let table = fibula_rpki::add_columns(&loaded, &vrps, origin)?;
+    drop(loaded);
+    let report = Report::new(&table, origin)?;
+    let wanted: Vec<Validity> = match &*args.list {
+        [] => Validity::ALL.to_vec(),
+        list => list.iter().flat_map(|Listed(validities)| validities).copied().collect(),
+    };
+    if let (Some(path), Some(to)) = (&args.output, to) {
+        to.write(&list::only(&table, &wanted), path)?;
+    }
+    let report = report::Printed { report: &report, vrps: &vrps, files: &files, top: args.top };
+    if !args.list.is_empty() && args.output.is_none() {
+        let mut printer = Printer::new(args.json)?;
+        list::print(&table, origin, &vrps, &wanted, &mut printer)?;
+        printer.finish()?;
+        report.note()?;
+    } else if args.json {
+        output::json(&report.json())?;
+    } else {
+        let mut out = output::stdout();
+        report.write(&mut out)?;
+        out.flush()?;
+    }
+    Ok(if report.report.invalid() > 0 { Outcome::Negative } else { Outcome::Done })
+}
+
+/// Answers for one prefix.
+fn question(args: &Args, vrps: &Vrps, prefix: AnyPrefix) -> Result<Outcome, Failure> {
+    let text = args.origin.as_deref().unwrap_or_default();
+    let Some(asn) = fibula_rpki::parse_asn(text) else {
+        return Err(Failure::new(format_args!("--origin {text:?} is no AS number"))
+            .hint("with --prefix, it is the AS that announces the prefix: 64500 or AS64500"));
+    };
+    let mut printer = Printer::new(args.json)?;
+    let validity = vrps.validity(prefix, Some(asn));
+    printer.route(prefix, Some(&asn.to_string()), validity, vrps)?;
+    printer.finish()?;
+    Ok(if validity.is_invalid() { Outcome::Negative } else { Outcome::Done })
+}
+
+impl FromStr for Listed {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(match text {
+            "all" => Validity::ALL.to_vec(),
+            "invalid" => Validity::ALL.into_iter().filter(|v| v.is_invalid()).collect(),
+            one => {
+                vec![one.parse().map_err(
+                    |_| "valid, invalid, invalid-origin, invalid-length, not-found or all",
+                )?]
+            }
+        }))
+    }
+}

@@ -1,0 +1,124 @@
+//! Validity as columns of a table.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use fibula_core::{Addr, Hop, Route, Routes, Value};
+use fibula_rib::{ColumnKind, Columns, ColumnsBuilder, Pod, Table, TableError};
+
+use crate::{RpkiError, Validity, Vrps, parse_asn};
+
+/// The column with the origin AS of routes, in tables of BGP routes.
+pub const ORIGIN: &str = "origin_as";
+/// The column with the validity: [`Validity::name`].
+pub const VALIDITY: &str = "rpki";
+/// The column with the VRPs that cover the prefix: `192.0.2.0/24-26 AS64500;192.0.0.0/16-24 AS64501`, as
+/// [`Vrps::covering`] orders them; null where none does.
+pub const VRPS: &str = "rpki_vrps";
+
+/// The table with the columns [`VALIDITY`] and [`VRPS`] for each route, whose origin is in the column `origin`. Columns
+/// of these names that it has are replaced.
+///
+/// A route's validity belongs to its prefix, so routes that shared a row of values may get several rows.
+///
+/// # Errors
+/// If there is no such column, a value in it is no origin (see [`parse_origin`]), or the table has too many different
+/// values.
+pub fn add_columns(table: &Table, vrps: &Vrps, origin: &str) -> Result<Table, RpkiError> {
+    table.check()?;
+    let origins = origins(&table.columns, origin)?;
+    let mut rows = Rows {
+        origins: &origins,
+        vrps,
+        from: Vec::new(),
+        added: ColumnsBuilder::new(&[(VALIDITY, ColumnKind::Str), (VRPS, ColumnKind::Str)]),
+    };
+    let v4 = rows.family::<u32>(table)?;
+    let v6 = rows.family::<u128>(table)?;
+    let columns = table.columns.select(&rows.from).with(rows.added.finish()?);
+    Ok(Table { v4, v6, columns, provenance: table.provenance.clone() })
+}
+
+/// The origin of each row.
+pub(crate) fn origins(columns: &Columns, name: &str) -> Result<Vec<Option<u32>>, RpkiError> {
+    let column = columns.find(name).ok_or_else(|| RpkiError::NoColumn {
+        asked: name.to_owned(),
+        columns: columns.names().map(str::to_owned).collect(),
+    })?;
+    let origin = |code| {
+        parse_origin(columns.decode(column, code))
+            .map_err(|value| RpkiError::NoOrigin { column: name.to_owned(), value })
+    };
+    let by_code: Vec<_> =
+        (0..columns.distinct(column) as u32).map(origin).collect::<Result<_, _>>()?;
+    let of_row = |row| columns.code(column, row).and_then(|code| by_code[code as usize]);
+    Ok((0..columns.len()).map(of_row).collect())
+}
+
+/// The origin that a value of a table stands for: an AS as a number or as `AS64500`. No value, AS 0 and a set of ASes
+/// (`{64500,64501}`) are no origin.
+///
+/// ```
+/// use fibula_core::Value;
+/// use fibula_rpki::parse_origin;
+/// assert_eq!(parse_origin(Value::Str("AS64500")), Ok(Some(64500)));
+/// assert_eq!(parse_origin(Value::Str("{64500,64501}")), Ok(None));
+/// assert_eq!(parse_origin(Value::Int(0)), Ok(None));
+/// assert_eq!(parse_origin(Value::Str("CH")), Err("CH".to_owned()));
+/// ```
+///
+/// # Errors
+/// The value, if it is none of these.
+pub fn parse_origin(value: Value<'_>) -> Result<Option<u32>, String> {
+    let asn = match value {
+        Value::Null => return Ok(None),
+        Value::Int(int) => u32::try_from(int).map_err(|_| int.to_string())?,
+        Value::Str(text) => match text.trim() {
+            "" => return Ok(None),
+            set if set.starts_with('{') && set.ends_with('}') => return Ok(None),
+            name => parse_asn(name).ok_or_else(|| text.to_owned())?,
+        },
+    };
+    Ok(Some(asn).filter(|&asn| asn != 0))
+}
+
+/// The rows of the new table.
+struct Rows<'a> {
+    origins: &'a [Option<u32>],
+    vrps: &'a Vrps,
+    /// For each row, the one of the old table that it continues.
+    from: Vec<u32>,
+    /// What it gets beside that.
+    added: ColumnsBuilder,
+}
+
+impl Rows<'_> {
+    fn family<A: Addr + Pod>(&mut self, table: &Table) -> Result<Routes<A>, TableError> {
+        // What covers a prefix is the longest VRP prefix and all that cover that one: so its number stands for the text.
+        let mut known: HashMap<(u32, Option<usize>, Validity), u32> = HashMap::new();
+        let mut text = String::new();
+        let mut routes = Vec::with_capacity(table.routes::<A>().len());
+        for Route { prefix, hop } in table.routes::<A>().iter() {
+            let Some(old) = hop.index() else { continue }; // routes have hops
+            let origin = self.origins.get(old as usize).copied().flatten();
+            let (validity, longest) = self.vrps.of(prefix, origin);
+            let row = match known.get(&(old, longest, validity)) {
+                Some(&row) => row,
+                None => {
+                    text.clear();
+                    for vrp in self.vrps.family::<A>().vrps(longest) {
+                        let separator = if text.is_empty() { "" } else { ";" };
+                        let _ = write!(text, "{separator}{vrp}");
+                    }
+                    let vrps = longest.map_or(Value::Null, |_| Value::Str(&text));
+                    let row = self.added.push(&[Value::Str(validity.name()), vrps])?;
+                    self.from.push(old);
+                    known.insert((old, longest, validity), row);
+                    row
+                }
+            };
+            routes.push(Route { prefix, hop: Hop::new(row) });
+        }
+        Ok(routes.into_iter().collect())
+    }
+}

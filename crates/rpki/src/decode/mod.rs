@@ -1,0 +1,99 @@
+//! VRPs from bytes. The decoders are pure, and take a file whole or not at all.
+//!
+//! | format | written by |
+//! |---|---|
+//! | JSON, an object with a list `roas` | routinator (`json`, `jsonext`), rpki-client (`json`) |
+//! | CSV with columns `ASN`, `IP Prefix`, `Max Length` | routinator (`csv`, `csvcompat`, `csvext`), rpki-client (`csv`), RIPE's archive |
+
+mod csv;
+mod json;
+
+use fibula_core::{AnyPrefix, PrefixError};
+
+use crate::{BadVrps, Vrp};
+
+/// What a file of VRPs says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Decoded {
+    /// The VRPs, in the order of the file.
+    pub vrps: Vec<Vrp>,
+    /// When VRPs expire, in seconds since 1970, of those with such a time: rpki-client writes it, and routinator in
+    /// `csvext`.
+    pub expiries: Vec<u64>,
+    /// When the validator wrote the file, in seconds since 1970, if it says so.
+    pub generated: Option<u64>,
+    /// `json` or `csv`.
+    pub format: &'static str,
+}
+
+/// Decodes the content of a file of VRPs, decompressed. What begins with a brace or a bracket is JSON, all else CSV.
+///
+/// # Errors
+/// [`BadVrps`] at the first thing that is no VRP.
+pub fn decode(bytes: &[u8]) -> Result<Decoded, BadVrps> {
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    match text.trim_ascii_start().first() {
+        Some(b'{' | b'[') => json::decode(text),
+        _ => csv::decode(text),
+    }
+}
+
+/// A prefix as validators write it.
+fn prefix(text: &str) -> Result<AnyPrefix, String> {
+    text.parse().map_err(|error| match error {
+        PrefixError::HostBits => format!("{text:?} has bits beyond its length"),
+        PrefixError::Length { max, .. } => format!("the length of {text:?} is above {max}"),
+        _ => format!("{:?} is no prefix", shortened(text)),
+    })
+}
+
+/// Text that may be as long as a file.
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(60) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// Seconds since 1970 of `2026-11-23T07:00:00Z` and `2026-11-23 07:00:00`, which are UTC.
+fn parse_time(text: &str) -> Option<u64> {
+    let text = text.strip_suffix('Z').unwrap_or(text);
+    let (date, time) = text.split_once(['T', ' '])?;
+    let three = |text: &str, by| {
+        let mut parts = text.splitn(3, by).map(|part| part.parse::<u64>().ok());
+        Some([parts.next()??, parts.next()??, parts.next()??])
+    };
+    let ([year, month, day], [hour, minute, second]) = (three(date, '-')?, three(time, ':')?);
+    let is_sound =
+        (1970..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+    if !is_sound || hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    // Days since 1 March of year 0: leap days come last.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
+    Some((days - 719_468) * 86_400 + hour * 3600 + minute * 60 + second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times() {
+        assert_eq!(parse_time("1970-01-01T00:00:00Z"), Some(0));
+        assert_eq!(parse_time("2000-02-28 23:59:59"), Some(951_782_399));
+        assert_eq!(parse_time("2000-02-29T00:00:00Z"), Some(951_782_400));
+        assert_eq!(parse_time("2026-09-23T04:35:31Z"), Some(1_790_138_131));
+        for text in [
+            "",
+            "N/A",
+            "2026-13-01 00:00:00",
+            "1969-12-31 00:00:00",
+            "2026-01-01",
+            "2026-01-01T24:00:00Z",
+        ] {
+            assert_eq!(parse_time(text), None, "{text}");
+        }
+    }
+}

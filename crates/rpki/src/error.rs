@@ -1,0 +1,142 @@
+use std::fmt;
+use std::io;
+
+use fibula_rib::TableError;
+
+/// Why bytes are no file of VRPs: where the fault is, and what it is. Of such a file nothing is used, since without one
+/// VRP other routes become invalid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadVrps {
+    /// The line, from 1. In JSON that of the end of the VRP.
+    pub line: usize,
+    /// The column in that line, from 1, in bytes; 0 if it is not known.
+    pub column: usize,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl fmt::Display for BadVrps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { line, column, what } = self;
+        match column {
+            0 => write!(f, "line {line}: {what}"),
+            column => write!(f, "line {line}, byte {column}: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for BadVrps {}
+
+/// Why there is no validity.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RpkiError {
+    /// A file could not be opened, read or decompressed.
+    Io {
+        /// The file.
+        file: String,
+        /// What the system or the decompressor said.
+        error: io::Error,
+    },
+    /// A file has more bytes than any file of VRPs.
+    TooLong {
+        /// The file.
+        file: String,
+    },
+    /// The content of a file is not VRPs.
+    Bad {
+        /// The file.
+        file: String,
+        /// Where, and what is wrong.
+        error: BadVrps,
+    },
+    /// A file has no VRP.
+    Empty {
+        /// The file.
+        file: String,
+    },
+    /// The table lacks the column of origins.
+    NoColumn {
+        /// The column.
+        asked: String,
+        /// The columns that there are.
+        columns: Vec<String>,
+    },
+    /// A value in the column of origins is no AS.
+    NoOrigin {
+        /// The column.
+        column: String,
+        /// The value.
+        value: String,
+    },
+    /// The table cannot hold the columns.
+    Table(TableError),
+}
+
+impl RpkiError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Io { .. } | Self::Table(_) => return None,
+            Self::TooLong { .. } | Self::Bad { .. } => {
+                "VRPs are the JSON or CSV that routinator (`routinator vrps --format json`) and rpki-client \
+                 (`json`, `csv`) write; get the file again, or correct the line"
+            }
+            Self::Empty { .. } => {
+                "without VRPs every route is not-found: run the validator again, or say --allow-empty"
+            }
+            Self::NoColumn { .. } => {
+                "--origin names the column with the AS that originates each route"
+            }
+            Self::NoOrigin { .. } => {
+                "an origin is a number, AS64500, empty, or a set {64500,64501}; --origin names another column"
+            }
+        })
+    }
+}
+
+impl fmt::Display for RpkiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { file, error } => write!(f, "{file}: {error}"),
+            Self::TooLong { file } => {
+                write!(
+                    f,
+                    "{file}: longer than {} GiB, and no file of VRPs is",
+                    crate::read::LONGEST >> 30
+                )
+            }
+            Self::Bad { file, error } => write!(f, "{file}, {error}"),
+            Self::Empty { file } => write!(f, "{file}: no VRPs in it"),
+            Self::NoColumn { asked, columns } if columns.is_empty() => {
+                write!(f, "no column {asked} with the origin of routes: the table has no columns")
+            }
+            Self::NoColumn { asked, columns } => write!(
+                f,
+                "no column {asked} with the origin of routes; there are: {}",
+                columns.join(", ")
+            ),
+            Self::NoOrigin { column, value } => {
+                write!(f, "column {column}: {value:?} is no AS number")
+            }
+            Self::Table(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for RpkiError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { error, .. } => Some(error),
+            Self::Bad { error, .. } => Some(error),
+            Self::Table(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<TableError> for RpkiError {
+    fn from(error: TableError) -> Self {
+        Self::Table(error)
+    }
+}

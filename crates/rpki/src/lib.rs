@@ -1,0 +1,52 @@
+//! RPKI route origin validation: may this AS announce this prefix?
+//!
+//! A *VRP* (validated ROA payload) says that an AS may announce a prefix, and longer ones inside it up to a maximum
+//! length: [`Vrp`]. Validators such as routinator and rpki-client check the signed objects of the RPKI and write the
+//! VRPs as JSON or CSV, which [`read()`] reads. [`Vrps`] is the set of them with an index, and [`Vrps::validity`] is
+//! the answer of RFC 6811 for a prefix and the AS that originates it:
+//!
+//! | [`Validity`] | when |
+//! |---|---|
+//! | [`Valid`](Validity::Valid) | a VRP covers the prefix, its maximum length is at least the prefix's length, and its AS is the origin |
+//! | [`NotFound`](Validity::NotFound) | no VRP covers the prefix |
+//! | [`InvalidLength`](Validity::InvalidLength) | covered, not valid, and some covering VRP has the origin: its maximum length is too short |
+//! | [`InvalidOrigin`](Validity::InvalidOrigin) | covered, not valid, and no covering VRP has the origin |
+//!
+//! RFC 6811 has one state `Invalid`; the two here say which of its reasons it is. A VRP *covers* a prefix if its own
+//! prefix is equal to it or contains it, whatever the maximum length. AS 0 is no origin: a VRP with AS 0 matches no route
+//! (RFC 6483, section 4), and a route with origin 0, or without an origin, is never valid.
+//!
+//! [`add_columns`] stores the answers with a table, as columns, and [`Report`] counts them.
+//!
+//! ```
+//! use fibula_rpki::{Validity, Vrps, decode};
+//!
+//! let file = b"ASN,IP Prefix,Max Length,Trust Anchor\nAS64500,192.0.2.0/23,24,ripe\nAS0,2001:db8::/32,32,ripe\n";
+//! let vrps = Vrps::new(decode(file)?.vrps);
+//! let prefix = "192.0.2.0/24".parse()?;
+//! assert_eq!(vrps.validity(prefix, Some(64500)), Validity::Valid);
+//! assert_eq!(vrps.validity(prefix, Some(64501)), Validity::InvalidOrigin);
+//! assert_eq!(vrps.validity("192.0.2.0/25".parse()?, Some(64500)), Validity::InvalidLength);
+//! assert_eq!(vrps.validity("192.0.0.0/16".parse()?, Some(64500)), Validity::NotFound);
+//! assert_eq!(vrps.covering(prefix).next().unwrap().to_string(), "192.0.2.0/23-24 AS64500");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod columns;
+mod decode;
+mod error;
+mod read;
+mod report;
+mod validity;
+mod vrp;
+mod vrps;
+
+pub use columns::{ORIGIN, VALIDITY, VRPS, add_columns, parse_origin};
+pub use decode::{Decoded, decode};
+pub use error::{BadVrps, RpkiError};
+pub use read::{VrpFile, read};
+pub use report::{FamilyCounts, OriginCounts, Report};
+pub use validity::Validity;
+pub use vrp::{Vrp, VrpError, parse_asn};
+pub use vrps::Vrps;

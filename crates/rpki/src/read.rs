@@ -1,0 +1,73 @@
+//! The part that does I/O.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use fibula_rib::SourceRecord;
+
+use crate::{Decoded, RpkiError, Vrp, decode};
+
+/// No file of VRPs is as long: in 2026 the longest form has some hundred MiB.
+pub(crate) const LONGEST: u64 = 2 << 30;
+
+/// A file of VRPs, read.
+#[derive(Clone, Debug)]
+pub struct VrpFile {
+    /// Its name.
+    pub name: String,
+    /// Its VRPs, and what else it says.
+    pub decoded: Decoded,
+}
+
+impl VrpFile {
+    /// How many VRPs had expired at this time, in seconds since 1970; of those whose expiry the file has.
+    pub fn expired(&self, now: u64) -> usize {
+        self.decoded.expiries.iter().filter(|&&expiry| expiry < now).count()
+    }
+
+    /// What the provenance of a table says of it.
+    pub fn record(&self) -> SourceRecord {
+        SourceRecord {
+            name: self.name.clone(),
+            format: format!("vrps, {}", self.decoded.format),
+            date: self.decoded.generated,
+            announced: self.decoded.vrps.len() as u64,
+            ..SourceRecord::default()
+        }
+    }
+}
+
+/// Reads a file of VRPs, `-` for standard input; gz, bz2, xz and zstd are undone.
+///
+/// # Errors
+/// If it cannot be read, or anything in it is no VRP; [`RpkiError::Empty`] if there is none, unless `allow_empty`.
+pub fn read(path: &Path, allow_empty: bool) -> Result<VrpFile, RpkiError> {
+    let name = path.display().to_string();
+    let fail = |error| RpkiError::Io { file: name.clone(), error };
+    let raw: Box<dyn Read> = match path.as_os_str() == "-" {
+        true => Box::new(io::stdin().lock()),
+        false => Box::new(File::open(path).map_err(fail)?),
+    };
+    let (_, input) = fibula_ingest::decompress(raw).map_err(fail)?;
+    let mut bytes = Vec::new();
+    input.take(LONGEST + 1).read_to_end(&mut bytes).map_err(fail)?;
+    if bytes.len() as u64 > LONGEST {
+        return Err(RpkiError::TooLong { file: name });
+    }
+    let decoded = decode(&bytes);
+    let decoded = decoded.map_err(|error| RpkiError::Bad { file: name.clone(), error })?;
+    if decoded.vrps.is_empty() && !allow_empty {
+        return Err(RpkiError::Empty { file: name });
+    }
+    Ok(VrpFile { name, decoded })
+}
+
+impl IntoIterator for VrpFile {
+    type Item = Vrp;
+    type IntoIter = std::vec::IntoIter<Vrp>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.decoded.vrps.into_iter()
+    }
+}
