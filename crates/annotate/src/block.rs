@@ -44,6 +44,19 @@ pub(crate) struct Tally {
     pub(crate) cut: u64,
 }
 
+impl Tally {
+    /// Counts what another one counted, too.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        let Self { rows, unparsable, empty, damaged, truncated, cut } = other;
+        self.rows += rows;
+        self.unparsable += unparsable;
+        self.empty += empty;
+        self.damaged += damaged;
+        self.truncated += truncated;
+        self.cut += cut;
+    }
+}
+
 /// The addresses of one family in a block, and the cells that they came from.
 #[derive(Debug, Default)]
 pub(crate) struct Keys<A> {

@@ -155,6 +155,16 @@ pub enum AnnotateError {
     Write(io::Error),
 }
 
+impl AnnotateError {
+    /// The same error in an input that has so many lines before those that its own are counted from.
+    pub(crate) fn behind(mut self, lines: u64) -> Self {
+        if let Self::Unparsable { line, .. } | Self::Record { line, .. } = &mut self {
+            *line += lines;
+        }
+        self
+    }
+}
+
 impl fmt::Display for AnnotateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -135,7 +135,8 @@ pub struct AnnotateOptions {
     pub text: TextForm,
     /// Of columns: how prefixes are added.
     pub prefix: PrefixForm,
-    /// Of Parquet: threads that read, look up and write; the output does not depend on it.
+    /// Of Parquet, and of rows with [`Annotator::annotate_on_threads`](crate::Annotator::annotate_on_threads): threads
+    /// that read, look up and render; the output does not depend on it.
     pub threads: usize,
 }
 

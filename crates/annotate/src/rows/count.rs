@@ -74,6 +74,14 @@ impl<'r> Counter<'r> {
         }
     }
 
+    /// Counts what another one counted, too.
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.v4 += other.v4;
+        self.addresses += other.addresses;
+        self.matched += other.matched;
+        self.hits.iter_mut().zip(&other.hits).for_each(|(ours, theirs)| ours.merge(theirs));
+    }
+
     /// Completes a summary of what decoders count.
     pub(super) fn complete(&self, summary: Summary) -> Summary {
         let top = self.hits.iter().zip(&self.names);

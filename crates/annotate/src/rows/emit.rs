@@ -24,7 +24,6 @@ pub(super) struct Emitter<'r> {
     ends_lines: bool,
     /// By address column, the names of what is added.
     names: Vec<Vec<String>>,
-    out: Vec<u8>,
 }
 
 impl<'r> Emitter<'r> {
@@ -50,7 +49,6 @@ impl<'r> Emitter<'r> {
             unmatched: LookUp::unmatched(table),
             ends_lines: matches!(style, Style::Members),
             names,
-            out: Vec::new(),
         }
     }
 
@@ -59,9 +57,20 @@ impl<'r> Emitter<'r> {
         self.left_out
     }
 
-    /// The rows of a block that lie in `source`, with what is added.
-    pub(super) fn block(&mut self, source: &[u8], block: &Block, answers: &Answers) -> &[u8] {
-        let Self { renderer, lists, only, left_out, unmatched, ends_lines, names, out } = self;
+    /// Counts those of another one, too.
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.left_out += other.left_out;
+    }
+
+    /// Appends the rows of a block that lie in `source`, with what is added.
+    pub(super) fn block(
+        &mut self,
+        source: &[u8],
+        block: &Block,
+        answers: &Answers,
+        out: &mut Vec<u8>,
+    ) {
+        let Self { renderer, lists, only, left_out, unmatched, ends_lines, names } = self;
         let slots = names.len();
         // Of rows that are chosen: whether this is one.
         let is_kept = |row: &Row, hops: &[Hop]| match row.kind {
@@ -69,7 +78,6 @@ impl<'r> Emitter<'r> {
             Kind::Header => true,
             _ => hops.iter().any(|hop| *hop < *unmatched) == (*only == Some(Only::Matched)),
         };
-        out.clear();
         // Rows have no gaps between them, so what lies between two places of insertion is one run.
         debug_assert!(block.rows.windows(2).all(|pair| pair[0].end == pair[1].start));
         let (mut copied, mut cell) = (0, 0);
@@ -117,6 +125,5 @@ impl<'r> Emitter<'r> {
         }
         let end = block.rows.last().map_or(0, |row| row.end);
         out.extend_from_slice(&source[copied..end]);
-        out
     }
 }

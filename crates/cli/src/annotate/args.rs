@@ -83,7 +83,8 @@ pub struct Args {
     /// How prefixes are added to parquet and arrow: as text, or as bytes and length
     #[arg(long, value_name = "text|binary", default_value = "text")]
     pub prefix: Prefix,
-    /// Threads for parquet (default: one for each processor)
+    /// Threads that annotate csv, tsv, jsonl, list and parquet; the output does not depend on it (default: one for each
+    /// processor)
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
     /// The first row names the columns, or does not (default: found out)

@@ -3,7 +3,7 @@
 mod begin;
 pub(crate) mod scan;
 
-use self::scan::{Dialect, Record, record, unquoted};
+use self::scan::{Dialect, Record, cut, record, unquoted};
 use super::{LogDecoder, Style};
 use crate::block::{Block, Kind, Row};
 use crate::fault::Fault;
@@ -14,6 +14,7 @@ const OPEN: &str = "a quote is open at the end of the input";
 
 /// Decoder of delimited text. The first record says where the address columns are and how wide a row
 /// is; empty lines are copied as they are.
+#[derive(Clone)]
 pub(crate) struct Csv {
     format: LogFormat,
     dialect: Dialect,
@@ -33,6 +34,7 @@ pub(crate) struct Csv {
 }
 
 /// What the beginning of the input told.
+#[derive(Clone)]
 struct Layout {
     /// The fields that hold addresses, counted from 0, ascending, each with its slot.
     fields: Vec<(usize, usize)>,
@@ -155,6 +157,14 @@ impl LogDecoder for Csv {
 
     fn style(&self) -> Style {
         Style::Fields(self.dialect)
+    }
+
+    fn fork(&self) -> Option<Box<dyn LogDecoder>> {
+        self.layout.is_some().then(|| Box::new(self.clone()) as _)
+    }
+
+    fn cut(&self, data: &[u8]) -> usize {
+        cut(data, self.dialect)
     }
 }
 
