@@ -1,6 +1,7 @@
 //! JSON: objects keep their bytes, members are appended to them.
 
 mod find;
+mod plain;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
