@@ -100,11 +100,11 @@ pub struct AnnotateOptions {
     /// of text separated by semicolons).
     /// None: all value columns.
     pub add: Vec<String>,
-    /// Of rows: value columns get the values of all prefixes that cover the address, as a list like that of
+    /// Value columns get the values of all prefixes that cover the address, as a list like that of
     /// `"covering"`. A prefix without a value has a place in the list, too.
     pub all_covering: bool,
-    /// Of rows: which of them come out. None: all. Otherwise comments, empty lines and records that are no rows do
-    /// not come out, and of JSON the objects alone, each with a line end.
+    /// Of files and rows: which rows come out. None: all. Otherwise comments, empty lines and records that are no rows do
+    /// not come out, of JSON the objects alone, each with a line end, and Parquet files are encoded anew.
     pub only: Option<Only>,
     /// Of CSV, TSV, lists and JSON: cells of digits alone are addresses as numbers, IPv4 below 2^32, else IPv6. CSV and
     /// TSV then need [`AnnotateOptions::columns`].

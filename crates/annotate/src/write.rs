@@ -48,8 +48,8 @@ pub(crate) struct Space<'o> {
     at: usize,
 }
 
-/// Bytes copied at once.
-const CHUNK: usize = 64;
+/// Bytes that may be written beyond the end.
+const CHUNK: usize = 128;
 
 impl<'o> Space<'o> {
     /// Space for so many bytes behind those that are there.
@@ -59,14 +59,17 @@ impl<'o> Space<'o> {
         Self { out, at }
     }
 
-    /// Appends `from[start..end]`, `N` bytes at once if there are no more.
+    /// Appends `from[start..end]`, `N` or twice as many bytes at once if there are no more.
     #[inline(always)]
     pub(crate) fn put<const N: usize>(&mut self, from: &[u8], start: usize, end: usize) {
         let (len, to) = (end - start, &mut self.out[self.at..]);
-        let source = from.get(start..).and_then(|from| from.first_chunk::<N>());
-        match (source, to.first_chunk_mut::<N>()) {
+        let source = from.get(start..).unwrap_or_default();
+        match (source.first_chunk::<N>(), to.first_chunk_mut::<N>()) {
             (Some(source), Some(to)) if len <= N => *to = *source,
-            _ => to[..len].copy_from_slice(&from[start..end]),
+            _ => match (source.get(..2 * N), to.get_mut(..2 * N)) {
+                (Some(source), Some(to)) if len <= 2 * N => to.copy_from_slice(source),
+                _ => to[..len].copy_from_slice(&from[start..end]),
+            },
         }
         self.at += len;
     }

@@ -59,11 +59,11 @@ pub struct Args {
     #[arg(long, short, value_delimiter = ',', value_name = "NAME,...")]
     pub add: Vec<String>,
     /// Value columns list the values of all prefixes that cover the address, as covering lists these: in CSV
-    /// separated by semicolons, in JSON an array (not of parquet and arrow)
+    /// separated by semicolons, in JSON an array, in parquet and arrow a list
     #[arg(long)]
     pub covering: bool,
     /// Print the rows alone of whose addresses a route covers one (matched) or none (unmatched), without comments
-    /// and empty lines; of a JSON array its objects (not of parquet and arrow)
+    /// and empty lines; of a JSON array its objects; a Parquet file is encoded anew
     #[arg(long, value_name = "matched|unmatched")]
     pub only: Option<OnlyRows>,
     /// Cells of digits alone are addresses as numbers: IPv4 below 2^32, else IPv6. Of csv and tsv with --column

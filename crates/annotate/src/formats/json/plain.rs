@@ -3,7 +3,7 @@
 //! Strings end at the next quote there, so that they are skipped by the places of quotes, sixty-four bytes at a time. All
 //! else is checked as `serde_json` checks it. What is not plain, or wrong, is left to it.
 
-use fibula_simd::{byte_marks, unprintable_marks};
+use fibula_simd::{byte_marks, parse_v4_at, unprintable_marks};
 
 use super::find::{Found, Names, Place};
 use crate::address::Address;
@@ -198,6 +198,17 @@ impl<'t> Plain<'t> {
     #[inline(always)]
     fn digits(&mut self) -> usize {
         let from = self.at;
+        // Eight at once. All bytes are below 0x80, so nothing carries into the next byte before one that is no digit.
+        while let Some(chunk) = self.text.get(self.at..).and_then(|rest| rest.first_chunk::<8>()) {
+            let bytes = u64::from_le_bytes(*chunk);
+            let ones = u64::from_ne_bytes([1; 8]);
+            let others = bytes.wrapping_add(0x46 * ones) | bytes.wrapping_sub(0x30 * ones);
+            let others = others & (ones << 7);
+            self.at += others.trailing_zeros() as usize / 8;
+            if others != 0 {
+                return self.at - from;
+            }
+        }
         while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
             self.at += 1;
         }
@@ -237,7 +248,15 @@ impl<'t> Plain<'t> {
     #[inline(always)]
     fn place(&mut self) -> Option<Place> {
         match self.peek()? {
-            b'"' => Some(Place::of_text(self.string()?)),
+            b'"' => {
+                let text = self.string()?;
+                // What stands behind it may be read with it.
+                let end = self.at - 1;
+                Some(match parse_v4_at(self.text, end - text.len(), end) {
+                    Some(v4) => Place::Address(Address::V4(v4)),
+                    None => Place::of_text(text),
+                })
+            }
             b'n' => self.other(0).map(|()| Place::Empty),
             b'0'..=b'9' => {
                 let from = self.at;
@@ -252,7 +271,6 @@ impl<'t> Plain<'t> {
 }
 
 impl Place {
-    #[inline(always)]
     fn of_text(text: &[u8]) -> Self {
         match Address::parse(text) {
             Some(address) => Self::Address(address),
