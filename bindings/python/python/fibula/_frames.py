@@ -32,8 +32,18 @@ def annotate(
 ) -> Any:
     pyarrow, polars, pandas, duckdb = (_columns.loaded(name) for name in ("pyarrow", "polars", "pandas", "duckdb"))
     if duckdb is not None and isinstance(frame, duckdb.DuckDBPyRelation):
-        options = {"default": default, "strict": strict, "prefix_form": prefix_form, "text": text, "threads": threads}
-        rows = annotate(table, frame.to_arrow_table(), columns, add, counts, **options)
+        rows = annotate(
+            table,
+            frame.to_arrow_table(),
+            columns,
+            add,
+            counts,
+            default=default,
+            strict=strict,
+            prefix_form=prefix_form,
+            text=text,
+            threads=threads,
+        )
         return _relation(frame, rows)
     is_arrow = pyarrow is not None and isinstance(frame, (pyarrow.Table, pyarrow.RecordBatch))
     text = text or ("dictionary" if is_arrow else "plain")

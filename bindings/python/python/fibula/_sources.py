@@ -146,7 +146,7 @@ def _networks(start: Any, end: Any) -> list[Any]:
     try:
         first, last = (ipaddress.ip_address(end.strip() if isinstance(end, str) else end) for end in (start, end))
         if first.version == last.version:
-            return list(ipaddress.summarize_address_range(first, last))  # type: ignore[type-var]  # equal versions
+            return list(ipaddress.summarize_address_range(first, last))
     except (ValueError, TypeError):
         pass
     return [f"{start} to {end}"]
