@@ -7,9 +7,9 @@ use std::str::FromStr;
 /// A column of the input.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Column {
-    /// By the name that the header, or the JSON member, has. In JSON a dot also descends into nested
-    /// objects, where no member has the whole name: `id.orig_h` finds `{"id.orig_h": ..}` and
-    /// `{"id": {"orig_h": ..}}`.
+    /// By the name that the header, or the JSON member, has. In JSON, and in Parquet and Arrow files, a dot also
+    /// descends into nested objects or structures, where no member has the whole name: `id.orig_h` finds
+    /// `{"id.orig_h": ..}` and `{"id": {"orig_h": ..}}`.
     Name(String),
     /// By its place, counted from 1.
     Number(usize),

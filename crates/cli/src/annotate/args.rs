@@ -51,7 +51,8 @@ pub struct Args {
     /// content)
     #[arg(long, short, value_name = "FORMAT")]
     pub format: Option<LogFormat>,
-    /// Columns with addresses, by name or by number from 1 (default: found out; jsonl needs them)
+    /// Columns with addresses, by name or by number from 1; a.b is b inside a, in jsonl, parquet and arrow (default:
+    /// found out; jsonl needs them)
     #[arg(long, short, value_delimiter = ',', value_name = "COLUMN,...")]
     pub column: Vec<Column>,
     /// What to add: prefix, value columns of the table, covering (the list of all prefixes that cover the
