@@ -6,11 +6,12 @@ import ipaddress
 from collections.abc import Iterator
 from typing import Any
 
-import duckdb
 import fibula
 import fibula.duckdb
 import pyarrow as pa
 import pytest
+
+duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
 
 
 @pytest.fixture
