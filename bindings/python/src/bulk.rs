@@ -52,7 +52,10 @@ pub fn annotate(
     let called = name.unwrap_or("address");
     let done = run(annotator, called, chunks, &parts, threads)?;
 
-    let mut fields = annotator.fields(called);
+    let mut fields = match chunks.first() {
+        Some(chunk) => annotator.fields_for(called, chunk.data_type()),
+        None => annotator.fields(called),
+    };
     if name.is_none() {
         let plain = |field: &FieldRef| {
             let name = field.name()["address_".len()..].to_owned();

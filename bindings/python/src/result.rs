@@ -284,6 +284,11 @@ fn value<'py>(py: Python<'py>, array: &ArrayRef, row: usize) -> PyResult<Bound<'
             append(&list, &array.as_list::<i32>().value(row))?;
             Ok(list.into_any())
         }
+        DataType::LargeList(_) => {
+            let list = PyList::empty(py);
+            append(&list, &array.as_list::<i64>().value(row))?;
+            Ok(list.into_any())
+        }
         kind => Err(FibulaError::new_err(format!("no Python values for type {kind}"))),
     }
 }

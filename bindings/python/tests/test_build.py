@@ -57,6 +57,54 @@ def test_rows(kind: str) -> None:
     assert table.report is not None and table.report["damaged"] == 0
 
 
+RANGES: dict[str, Any] = {
+    "start": ["10.0.0.0", "10.20.0.3", "2001:db8::"],
+    "end": ["10.255.255.255", "10.20.0.12", "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff"],
+    "site": ["hq", "zurich", "hq"],
+    "vlan": [1, 20, None],
+}
+
+
+@pytest.mark.parametrize("kind", ["pyarrow", "polars", "pandas", "duckdb", "addresses", "named"])
+def test_ranges(kind: str) -> None:
+    frames: dict[str, Any] = {
+        "pyarrow": pa.table(RANGES),
+        "polars": pl.DataFrame(RANGES),
+        "pandas": pd.DataFrame(RANGES),
+        "addresses": pd.DataFrame({**RANGES, "end": [ipaddress.ip_address(end) for end in RANGES["end"]]}),
+        "named": pa.table(RANGES).rename_columns(["a", "b", "site", "vlan"]),
+    }
+    if kind == "duckdb":
+        duckdb = pytest.importorskip("duckdb")
+        rows = pa.table(RANGES)
+        frames[kind] = duckdb.connect().from_arrow(rows)
+    table = fibula.Table.build(frames[kind], key=("a", "b") if kind == "named" else None)
+    assert table.columns == {"site": str, "vlan": int}
+    assert table.report is not None and table.report["damaged"] == 0
+    first, last = (int(ipaddress.ip_address(end)) for end in ("10.20.0.3", "10.20.0.12"))
+    for address in range(first - 2, last + 3):
+        found = table.lookup(str(ipaddress.ip_address(address)))
+        assert found is not None
+        assert (found["site"], found["vlan"]) == (("zurich", 20) if first <= address <= last else ("hq", 1))
+    assert table.lookup("2001:db8::1") == {"prefix": "2001:db8::/32", "site": "hq", "vlan": None}
+
+
+def test_ranges_that_are_none() -> None:
+    rows = {"start": ["10.0.0.9", "10.0.0.1", "x", "10.0.0.0"], "end": ["10.0.0.1", "::1", "10.0.0.1", "10.0.0.3"]}
+    with pytest.warns(fibula.DamageWarning, match="3 damaged records"):
+        table = fibula.Table.build(pl.DataFrame(rows))
+    assert table.prefixes() == ["10.0.0.0/30"]
+    # The inner one counts, wherever it stands.
+    nested = {"start": ["10.0.0.4", "10.0.0.1"], "end": ["10.0.0.7", "10.0.0.8"], "site": ["inner", "outer"]}
+    inner = fibula.Table.build(pl.DataFrame(nested))
+    assert [record["site"] for record in inner] == ["outer", "outer", "inner", "outer"]
+    # A column of prefixes comes first, as without ranges.
+    both = fibula.Table.build(pa.table({"start": ["10.0.0.0"], "end": ["10.0.0.3"], "prefix": ["192.0.2.0/24"]}))
+    assert both.prefixes() == ["192.0.2.0/24"]
+    with pytest.raises(fibula.ColumnError, match="no column 'to'"):
+        fibula.Table.build(pl.DataFrame(rows), key=("start", "to"))
+
+
 def test_values_of_rows() -> None:
     table = fibula.Table.build([("10.0.0.0/8", 7), ("10.1.0.0/16", None), ("10.2.0.1", np.uint16(9))])
     assert table.columns == {"value": int}

@@ -308,3 +308,19 @@ table = fibula.Table.build({"10.0.0.0/8": {"site": "hq"}})
 assert table.lookup_many(["10.1.1.1", None]).to_pydict() == {"site": ["hq", None]}
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_lists_of_addresses(small: fibula.Table) -> None:
+    lists = [["10.20.0.1", "192.0.2.1"], None, [], ["x", None, "10.0.0.1"]]
+    expected = [[20, None], None, [], [None, None, 1]]
+    for column in (
+        pa.array(lists, pa.list_(pa.string())),
+        pa.chunked_array([lists[:1], lists[1:]], pa.list_(pa.string())),
+        pl.Series(lists, dtype=pl.List(pl.String)),
+    ):
+        found = small.lookup_many(column, add=["vlan", "prefix"])
+        assert found["vlan"].to_pylist() == expected
+        assert found.to_pydict()["prefix"][0] == ["10.20.0.0/16", None]
+        assert (found.matched, found.unmatched, found.unparsable) == (2, 1, 1)
+    frame = small.annotate(pa.table({"hops": pa.array(lists, pa.list_(pa.string()))}), columns="hops", add="vlan")
+    assert frame["hops_vlan"].to_pylist() == expected

@@ -6,11 +6,12 @@ import ipaddress
 from collections.abc import Iterator
 from typing import Any
 
-import duckdb
 import fibula
 import fibula.duckdb
 import pyarrow as pa
 import pytest
+
+duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
 
 
 @pytest.fixture
@@ -74,3 +75,31 @@ def test_equal_to_the_oracle(
     found = con.sql("SELECT r.prefix, r.asn FROM (SELECT id, ip_lookup(ip) AS r FROM probes) ORDER BY id").fetchall()
     assert found == [(answer["prefix"], answer["asn"]) if answer else (None, None) for answer in answers]
     assert probes.num_rows == len(found)
+
+
+def test_relations_are_frames(small: fibula.Table, con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE flows AS FROM (VALUES (1, '10.20.0.1'), (2, NULL), (3, 'x'), (4, '2001:db8::1')) t(id, ip)")
+    counts: dict[str, Any] = {}
+    found = small.annotate(con.sql("FROM flows WHERE id <> 2 ORDER BY id DESC"), "ip", ["site", "prefix"], counts=counts)
+    assert isinstance(found, duckdb.DuckDBPyRelation)
+    assert found.columns == ["id", "ip", "ip_site", "ip_prefix"]
+    assert found.fetchall() == [
+        (4, "2001:db8::1", "hq", "2001:db8::/32"),
+        (3, "x", None, None),
+        (1, "10.20.0.1", "zurich", "10.20.0.0/16"),
+    ]
+    assert counts["ip"]["unparsable"] == 1
+    # It is a relation of the same connection: it goes on in SQL.
+    joined = found.query("annotated_flows", "SELECT count(*) FROM annotated_flows JOIN flows USING (id)").fetchall()
+    assert joined == [(3,)]
+    # Columns that begin with an address are found out.
+    assert small.annotate(con.sql("FROM flows"), add="vlan").columns == ["id", "ip", "ip_vlan"]
+
+
+def test_relations_are_sources(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE sites AS FROM (VALUES ('10.0.0.0/8', 'hq', 1), ('10.20.0.0/16', 'zurich', NULL)) t(net, site, vlan)")
+    table = fibula.Table.build(con.sql("FROM sites"), key="net")
+    assert list(table) == [
+        {"prefix": "10.0.0.0/8", "site": "hq", "vlan": 1},
+        {"prefix": "10.20.0.0/16", "site": "zurich", "vlan": None},
+    ]

@@ -4,8 +4,8 @@ use crate::address::Address;
 use crate::fault::Fault;
 
 /// Rows at most in a block: enough for full lookup batches, small enough that a block with its
-/// addresses, hops and output stays in the second-level cache.
-pub(crate) const MAX_ROWS: usize = 4096;
+/// addresses, hops and output leaves most of the second-level cache to the table.
+pub(crate) const MAX_ROWS: usize = 1024;
 
 /// What becomes of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +44,19 @@ pub(crate) struct Tally {
     pub(crate) cut: u64,
 }
 
+impl Tally {
+    /// Counts what another one counted, too.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        let Self { rows, unparsable, empty, damaged, truncated, cut } = other;
+        self.rows += rows;
+        self.unparsable += unparsable;
+        self.empty += empty;
+        self.damaged += damaged;
+        self.truncated += truncated;
+        self.cut += cut;
+    }
+}
+
 /// The addresses of one family in a block, and the cells that they came from.
 #[derive(Debug, Default)]
 pub(crate) struct Keys<A> {
@@ -68,6 +81,8 @@ pub(crate) struct Block {
     pub(crate) v6: Keys<u128>,
     /// Number of cells so far.
     pub(crate) cells: usize,
+    /// Empty fields that are written before the added ones, of all rows.
+    pub(crate) pads: usize,
     /// Rows that a decoder writes itself because the input has none (packets).
     pub(crate) text: Vec<u8>,
     pub(crate) tally: Tally,
@@ -114,6 +129,7 @@ impl Block {
         self.v4.clear();
         self.v6.clear();
         self.cells = 0;
+        self.pads = 0;
         self.text.clear();
     }
 
@@ -144,6 +160,14 @@ impl Block {
             return Err(NotAnAddress);
         }
         Ok(())
+    }
+
+    /// The next cell holds this IPv4 address.
+    #[inline(always)]
+    pub(crate) fn v4(&mut self, addr: u32) {
+        self.v4.addrs.push(addr);
+        self.v4.cells.push(self.cells as u32);
+        self.cells += 1;
     }
 
     /// The next cell holds this address.
@@ -180,6 +204,7 @@ impl Block {
     #[inline]
     pub(crate) fn row(&mut self, row: Row) {
         self.tally.rows += u64::from(matches!(row.kind, Kind::Annotate | Kind::AnnotateEmpty));
+        self.pads += row.pad;
         self.rows.push(row);
     }
 

@@ -35,11 +35,6 @@ pub enum AnnotateError {
         /// The format.
         format: LogFormat,
     },
-    /// The option is for rows of text, and the format has columns.
-    RowsOnly {
-        /// What was asked for.
-        what: &'static str,
-    },
     /// The format cannot be asked for this column, for instance a list for a name.
     ColumnKind {
         /// The format.
@@ -155,6 +150,16 @@ pub enum AnnotateError {
     Write(io::Error),
 }
 
+impl AnnotateError {
+    /// The same error in an input that has so many lines before those that its own are counted from.
+    pub(crate) fn behind(mut self, lines: u64) -> Self {
+        if let Self::Unparsable { line, .. } | Self::Record { line, .. } = &mut self {
+            *line += lines;
+        }
+        self
+    }
+}
+
 impl fmt::Display for AnnotateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -194,9 +199,6 @@ impl fmt::Display for AnnotateError {
             }
             Self::Columnar { format } => {
                 write!(f, "format {format} is annotated by columns, not rows")
-            }
-            Self::RowsOnly { what } => {
-                write!(f, "{what} can be chosen of csv, tsv, jsonl, list and pcap alone")
             }
             Self::Type { kind } => write!(f, "a column of type {kind} holds no addresses"),
             Self::Default { name } => {

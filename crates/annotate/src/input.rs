@@ -1,9 +1,10 @@
 //! Buffered input that can look as far ahead as a record reaches.
 
 use std::io::{self, ErrorKind, Read};
+use std::ops::Range;
 
 /// Bytes asked for at once.
-const CHUNK: usize = 256 << 10;
+pub(crate) const CHUNK: usize = 256 << 10;
 
 /// Below this, a partial record is looked at again after every read, so that rows of a slow pipe come
 /// out as they come in; above, only once the data has doubled, so that reading stays linear.
@@ -22,13 +23,18 @@ pub(crate) struct Input<R> {
     start: usize,
     end: usize,
     eof: bool,
-    /// Whether the last read gave less than asked for: the writer at the other end may be waiting.
-    slow: bool,
+    /// Bytes of the last read, if it gave less than asked for: the writer at the other end may be waiting.
+    short: Option<usize>,
+    /// What reading failed with, behind bytes that are looked at first.
+    failed: Option<io::Error>,
+    chunk: usize,
 }
 
 impl<R: Read> Input<R> {
-    pub(crate) fn new(inner: R) -> Self {
-        Self { inner, buf: vec![0; CHUNK], start: 0, end: 0, eof: false, slow: false }
+    /// An input that asks for so many bytes at once, [`CHUNK`] as a rule.
+    pub(crate) fn new(inner: R, chunk: usize) -> Self {
+        let (buf, short, failed) = (vec![0; chunk], None, None);
+        Self { inner, buf, start: 0, end: 0, eof: false, short, failed, chunk }
     }
 
     /// What was read and not consumed.
@@ -57,12 +63,35 @@ impl<R: Read> Input<R> {
         self.eof
     }
 
+    /// Whether the last read gave less than asked for.
     pub(crate) fn is_slow(&self) -> bool {
-        self.slow
+        self.short.is_some()
+    }
+
+    /// Whether it gave so little that a person, or a program that writes line by line, may be at the other end.
+    pub(crate) fn is_very_slow(&self, bytes: usize) -> bool {
+        self.short.is_some_and(|short| short < bytes)
+    }
+
+    /// Exchanges the buffer for another one, into which the bytes behind the first `used` are copied. Says where these lie
+    /// in the buffer that is given.
+    pub(crate) fn exchange(&mut self, used: usize, buf: &mut Vec<u8>) -> Range<usize> {
+        let used = self.start..(self.start + used).min(self.end);
+        let rest = &self.buf[used.end..self.end];
+        if buf.len() < rest.len() {
+            buf.resize(rest.len(), 0);
+        }
+        buf[..rest.len()].copy_from_slice(rest);
+        (self.start, self.end) = (0, rest.len());
+        std::mem::swap(&mut self.buf, buf);
+        used
     }
 
     /// Reads on because no record is complete in the data; `false` if a record would become too long.
     pub(crate) fn more(&mut self) -> io::Result<bool> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
         let have = self.end - self.start;
         if have > MAX_RECORD {
             return Ok(false);
@@ -71,18 +100,26 @@ impl<R: Read> Input<R> {
         self.buf.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, have);
         // Twice the chunk, so that a read is not left with a sliver of space.
-        if self.buf.len() < want + CHUNK {
-            self.buf.resize(want + CHUNK, 0);
+        if self.buf.len() < want + self.chunk {
+            self.buf.resize(want + self.chunk, 0);
         }
+        // No further, so that it does not depend on reads whether a record is too long.
+        let limit = self.buf.len().min(MAX_RECORD + 1);
+        let want = want.min(limit);
         while self.end < want && !self.eof {
-            let space = self.buf.len() - self.end;
-            match self.inner.read(&mut self.buf[self.end..]) {
+            let space = &mut self.buf[self.end..limit];
+            let asked = space.len();
+            match self.inner.read(space) {
                 Ok(0) => self.eof = true,
                 Ok(n) => {
-                    self.end += n.min(space);
-                    self.slow = n < space;
+                    self.end += n.min(asked);
+                    self.short = (n < asked).then_some(n);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if self.end > have => {
+                    self.failed = Some(error);
+                    break;
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -108,7 +145,7 @@ mod tests {
 
     #[test]
     fn reads_on_and_ends() {
-        let mut input = Input::new(Drip(b"abc"));
+        let mut input = Input::new(Drip(b"abc"), CHUNK);
         assert!(input.more().unwrap());
         assert_eq!(input.data(), b"a");
         assert!(input.more().unwrap());
@@ -121,7 +158,7 @@ mod tests {
 
     #[test]
     fn an_endless_record_is_refused() {
-        let mut input = Input::new(io::repeat(b'x'));
+        let mut input = Input::new(io::repeat(b'x'), CHUNK);
         let mut reads = 0;
         while input.more().unwrap() {
             reads += 1;

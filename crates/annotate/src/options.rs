@@ -7,9 +7,9 @@ use std::str::FromStr;
 /// A column of the input.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Column {
-    /// By the name that the header, or the JSON member, has. In JSON a dot also descends into nested
-    /// objects, where no member has the whole name: `id.orig_h` finds `{"id.orig_h": ..}` and
-    /// `{"id": {"orig_h": ..}}`.
+    /// By the name that the header, or the JSON member, has. In JSON, and in Parquet and Arrow files, a dot also
+    /// descends into nested objects or structures, where no member has the whole name: `id.orig_h` finds
+    /// `{"id.orig_h": ..}` and `{"id": {"orig_h": ..}}`.
     Name(String),
     /// By its place, counted from 1.
     Number(usize),
@@ -100,11 +100,11 @@ pub struct AnnotateOptions {
     /// of text separated by semicolons).
     /// None: all value columns.
     pub add: Vec<String>,
-    /// Of rows: value columns get the values of all prefixes that cover the address, as a list like that of
+    /// Value columns get the values of all prefixes that cover the address, as a list like that of
     /// `"covering"`. A prefix without a value has a place in the list, too.
     pub all_covering: bool,
-    /// Of rows: which of them come out. None: all. Otherwise comments, empty lines and records that are no rows do
-    /// not come out, and of JSON the objects alone, each with a line end.
+    /// Of files and rows: which rows come out. None: all. Otherwise comments, empty lines and records that are no rows do
+    /// not come out, of JSON the objects alone, each with a line end, and Parquet files are encoded anew.
     pub only: Option<Only>,
     /// Of CSV, TSV, lists and JSON: cells of digits alone are addresses as numbers, IPv4 below 2^32, else IPv6. CSV and
     /// TSV then need [`AnnotateOptions::columns`].
@@ -135,7 +135,8 @@ pub struct AnnotateOptions {
     pub text: TextForm,
     /// Of columns: how prefixes are added.
     pub prefix: PrefixForm,
-    /// Of Parquet: threads that read, look up and write; the output does not depend on it.
+    /// Of Parquet, and of rows with [`Annotator::annotate_on_threads`](crate::Annotator::annotate_on_threads): threads
+    /// that read, look up and render; the output does not depend on it.
     pub threads: usize,
 }
 

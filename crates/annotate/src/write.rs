@@ -41,6 +41,69 @@ fn append(out: &mut Vec<u8>, write: impl FnOnce(&mut [u8; MAX_PREFIX]) -> usize)
     out.truncate(start + len);
 }
 
+/// Space of which it is known that it suffices, with room for a chunk behind. Short texts are copied by the chunk, without a
+/// branch on their length; what is too much is overwritten by the next one.
+pub(crate) struct Space<'o> {
+    out: &'o mut Vec<u8>,
+    at: usize,
+}
+
+/// Bytes that may be written beyond the end.
+const CHUNK: usize = 128;
+
+impl<'o> Space<'o> {
+    /// Space for so many bytes behind those that are there.
+    pub(crate) fn new(out: &'o mut Vec<u8>, bytes: usize) -> Self {
+        let at = out.len();
+        out.resize(at + bytes + CHUNK, 0);
+        Self { out, at }
+    }
+
+    /// Appends `from[start..end]`, `N` or twice as many bytes at once if there are no more.
+    #[inline(always)]
+    pub(crate) fn put<const N: usize>(&mut self, from: &[u8], start: usize, end: usize) {
+        let (len, to) = (end - start, &mut self.out[self.at..]);
+        let source = from.get(start..).unwrap_or_default();
+        match (source.first_chunk::<N>(), to.first_chunk_mut::<N>()) {
+            (Some(source), Some(to)) if len <= N => *to = *source,
+            _ => match (source.get(..2 * N), to.get_mut(..2 * N)) {
+                (Some(source), Some(to)) if len <= 2 * N => to.copy_from_slice(source),
+                _ => to[..len].copy_from_slice(&from[start..end]),
+            },
+        }
+        self.at += len;
+    }
+
+    /// Appends a prefix.
+    #[inline(always)]
+    pub(crate) fn put_prefix(&mut self, prefix: AnyPrefix) {
+        let space = self.out[self.at..].first_chunk_mut();
+        self.at += space.map_or(0, |space| put_prefix(prefix, space));
+    }
+
+    /// Appends a byte so many times.
+    pub(crate) fn fill(&mut self, byte: u8, times: usize) {
+        self.out[self.at..self.at + times].fill(byte);
+        self.at += times;
+    }
+
+    /// Where the next byte is written.
+    pub(crate) fn place(&self) -> usize {
+        self.at
+    }
+
+    /// Removes a byte that was written.
+    pub(crate) fn remove(&mut self, place: usize) {
+        self.out.copy_within(place + 1..self.at, place);
+        self.at -= 1;
+    }
+
+    /// Gives back what was not needed.
+    pub(crate) fn finish(self) {
+        self.out.truncate(self.at);
+    }
+}
+
 /// Puts an IPv4 address to the front, without the branches of a loop over digits; returns its length.
 #[inline(always)]
 fn put_v4(addr: u32, out: &mut [u8; MAX_PREFIX]) -> usize {
@@ -158,10 +221,16 @@ pub(crate) fn put_v6_prefix(addr: u128, len: u8, out: &mut [u8; MAX_PREFIX]) -> 
 
 /// Appends a prefix.
 pub(crate) fn write_prefix(prefix: AnyPrefix, out: &mut Vec<u8>) {
-    append(out, |out| match prefix {
+    append(out, |out| put_prefix(prefix, out));
+}
+
+/// Puts a prefix to the front; returns its length.
+#[inline(always)]
+fn put_prefix(prefix: AnyPrefix, out: &mut [u8; MAX_PREFIX]) -> usize {
+    match prefix {
         AnyPrefix::V4(prefix) => put_v4_prefix(prefix.addr(), prefix.len(), out),
         AnyPrefix::V6(prefix) => put_v6_prefix(prefix.addr(), prefix.len(), out),
-    });
+    }
 }
 
 /// Puts a prefix's length behind its address; returns the length of both.

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::common::{TABLE, World};
+use arrow_array::{Array, StringArray};
 use fibula_annotate::{
     AnnotateError, AnnotateOptions, Column, ColumnAnnotator, Header, LogFormat, Only,
 };
@@ -232,14 +233,13 @@ fn addresses_inside_of_lines() {
     assert_eq!(run(LogFormat::List, &options, "nothing\n"), "");
 }
 
+/// A column on its own has no rows that could be left out.
 #[test]
-fn columns_know_nothing_of_it() {
+fn columns_are_whole() {
     let mut chosen = options(&[], &["asn"]);
     chosen.only = Some(Only::Matched);
-    let mut lists = options(&[], &["asn"]);
-    lists.all_covering = true;
-    for options in [chosen, lists] {
-        let refused = ColumnAnnotator::new(World::new().fib(), &options).err();
-        assert!(matches!(refused, Some(AnnotateError::RowsOnly { .. })), "{refused:?}");
-    }
+    let addresses = StringArray::from(vec!["8.8.8.8", "10.0.0.1"]);
+    let annotator = ColumnAnnotator::new(World::new(), &chosen).unwrap();
+    let found = annotator.annotate("a", &addresses).unwrap();
+    assert_eq!((found.columns[0].len(), found.columns[0].null_count()), (2, 1));
 }

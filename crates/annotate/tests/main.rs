@@ -7,4 +7,5 @@ mod common;
 mod damaged;
 mod files;
 mod formats;
+mod nested;
 mod streams;

@@ -93,8 +93,11 @@ fn flows_are_generated_and_annotated() {
 
 #[test]
 fn a_closed_pipe_ends_quietly() {
+    let files = Files::new();
+    let flows = files.with("flows.csv", format!("ip\n{}", "10.1.2.3\n".repeat(400_000)));
     for args in [
-        &["gen", "traffic", "--count", "200000"][..],
+        &["annotate", "-q", "-t", "gen:v4:2024:100:1", "--threads", "3", &flows][..],
+        &["gen", "traffic", "--count", "200000"],
         &["gen", "table", "v4:2024:50000:1"],
         &["bench", "--table", "gen:v4:2024:100:1", "--keys", "1000", "--runs", "1"],
         &["bench", "--help"],
@@ -145,13 +148,12 @@ fn damage_and_columns_are_told_with_their_places() {
     let files = Files::new();
     let fib = files.snapshot();
     let flows = files.with("flows.csv", "src;dst\n10.1.2.3;x\n10.1.2.3;10.0.0.1\n10.0.0.1\n");
-    let run = done(&["annotate", "-t", &fib, &flows, "--flows", "--threads", "2"]);
+    let run = done(&["annotate", "-t", &fib, &flows, "--flows"]);
     for words in [
         "columns with addresses, by their first rows: src, dst",
         &format!("  the first: {flows}: line 2, column dst: \"x\" is not an address"),
         &format!("  the first: {flows}: record at line 4: 1 fields, the first row has 2"),
         "--flows had no effect",
-        "--threads had no effect",
     ] {
         assert!(run.err.contains(words), "{words}\n{}", run.err);
     }
@@ -204,8 +206,52 @@ fn lines_of_a_log_are_chosen() {
     assert_eq!(summary["top"][0]["column"], "1_country");
     let wrong = said_to(&[&ask[..], &["--format", "csv"]].concat(), log);
     assert!(wrong.code == 2 && wrong.err.contains("--scan is for lines of text"), "{}", wrong.err);
-    let columns = files.path("x.parquet");
-    std::fs::write(&columns, b"PAR1").unwrap();
-    let wrong = said(&["annotate", "-t", &fib, "--only", "matched", &columns]);
-    assert!(wrong.code == 2 && wrong.err.contains("csv, tsv, jsonl"), "{}", wrong.err);
+}
+
+/// Output, summary and the first error are the same with any number of threads, compressed or not, from a file or a pipe.
+#[test]
+fn threads_do_not_matter() {
+    let files = Files::new();
+    let fib = files.snapshot();
+    let mut csv = "ip,note\n".to_owned();
+    // Several MiB: one thread reads the first.
+    for i in 0..150_000u32 {
+        let note = if i % 100 == 7 { "\"two\nlines, \"\"quoted\"\"\"" } else { "plain" };
+        csv += &format!("10.{}.{}.{},{note}\r\n", i % 5, i / 5 % 256, i % 256);
+    }
+    csv += "not an address,last";
+    let (path, gz) = (files.with("flows.csv", &csv), files.path("out.csv.gz"));
+    let ask = ["annotate", "-t", &fib, "--column", "ip", "--json"];
+    let one = done(&[&ask[..], &["--threads", "1", &path]].concat());
+    let first = "line 151502, column ip: \\\"not an address\\\" is not an address";
+    assert!(one.err.contains(first), "{}", one.err);
+    let untimed = |err: &str| {
+        let mut json: serde_json::Value = serde_json::from_str(err).unwrap();
+        for key in ["seconds", "file", "output"] {
+            json.as_object_mut().unwrap().remove(key);
+        }
+        json
+    };
+    for threads in ["2", "3"] {
+        let several = done(&[&ask[..], &["--threads", threads, &path]].concat());
+        assert!(several.out == one.out, "{threads} threads");
+        assert_eq!(untimed(&several.err), untimed(&one.err));
+        let piped = said_to(
+            &[&ask[..], &["--threads", threads, "--format", "csv", "-"]].concat(),
+            csv.clone(),
+        );
+        assert!(piped.code == 0 && piped.out == one.out, "{}", piped.err);
+        done(&[&ask[..], &["--threads", threads, &path, "-o", &gz]].concat());
+        let again = ["annotate", "-q", "-t", &fib, "--column", "ip", "--add", "prefix", &gz];
+        let (again, direct) = (done(&again), files.with("plain.csv", &one.out));
+        let direct =
+            done(&["annotate", "-q", "-t", &fib, "--column", "ip", "--add", "prefix", &direct]);
+        assert!(again.out == direct.out, "compressed, {threads} threads");
+        let strict = said(&[&ask[..], &["--threads", threads, "--strict", &path]].concat());
+        assert!(
+            strict.code == 2 && strict.err.contains("line 151502, column ip"),
+            "{}",
+            strict.err
+        );
+    }
 }

@@ -3,14 +3,12 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use arrow_array::builder::{
-    FixedSizeBinaryBuilder, StringDictionaryBuilder, UInt32Builder, UInt64Builder,
-};
+use arrow_array::builder::{FixedSizeBinaryBuilder, StringDictionaryBuilder, UInt32Builder};
 use arrow_array::types::Int32Type;
-use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
 use fibula_core::{Addr, Family, Hop, Range, Value};
-use fibula_rib::{ColumnKind, Columns, Pod, Table};
+use fibula_rib::{Columns, Pod, Table, Typed};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
@@ -32,7 +30,8 @@ impl From<ParquetError> for ExportError {
 /// covers; neighbours with the same values are one.
 ///
 /// IPv4 addresses are `UINT_32`, as in `10.0.0.1` = 167772161; IPv6 addresses are 16 bytes in network
-/// order, which sort as addresses do.
+/// order, which sort as addresses do. Integers are `UINT_64`, fractions `DOUBLE`, booleans `BOOLEAN`, text is
+/// dictionary-encoded.
 ///
 /// Returns the number of intervals.
 ///
@@ -104,11 +103,11 @@ fn writer<W: Write + Send, const N: usize>(
     let columns = &table.columns;
     let mut fields = keys.to_vec();
     for (at, name) in columns.names().enumerate() {
-        let kind = match columns.kind(at) {
-            ColumnKind::Int => DataType::UInt64,
-            ColumnKind::Str => {
-                DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
-            }
+        let kind = match type_of(columns, at) {
+            "int" => DataType::UInt64,
+            "float" => DataType::Float64,
+            "bool" => DataType::Boolean,
+            _ => DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
         };
         // A column of the table may itself be called so.
         let taken = keys.iter().any(|key| key.name() == name);
@@ -144,20 +143,28 @@ fn values(columns: &Columns, hops: &[Hop]) -> Vec<ArrayRef> {
     (0..columns.width()).map(|column| values_of(columns, column, hops)).collect()
 }
 
+/// The type of a column in a word. One that holds a text that is no number, or no boolean, stays one of text.
+fn type_of(columns: &Columns, column: usize) -> &'static str {
+    if columns.is_whole(column) { columns.type_name(column) } else { "str" }
+}
+
 fn values_of(columns: &Columns, column: usize, hops: &[Hop]) -> ArrayRef {
     let value = |hop: &Hop| hop.index().map_or(Value::Null, |row| columns.value(column, row));
-    match columns.kind(column) {
-        ColumnKind::Int => {
-            let mut out = UInt64Builder::new();
-            for hop in hops {
-                out.append_option(match value(hop) {
-                    Value::Int(int) => Some(int),
-                    _ => None,
-                });
-            }
-            Arc::new(out.finish())
-        }
-        ColumnKind::Str => {
+    let typed = |hop| columns.typed(column, value(hop));
+    match type_of(columns, column) {
+        "int" => Arc::new(UInt64Array::from_iter(hops.iter().map(|hop| match value(hop) {
+            Value::Int(int) => Some(int),
+            _ => None,
+        }))),
+        "float" => Arc::new(Float64Array::from_iter(hops.iter().map(|hop| match typed(hop) {
+            Typed::Float(float) => Some(float),
+            _ => None,
+        }))),
+        "bool" => Arc::new(BooleanArray::from_iter(hops.iter().map(|hop| match typed(hop) {
+            Typed::Bool(is) => Some(is),
+            _ => None,
+        }))),
+        _ => {
             let mut out = StringDictionaryBuilder::<Int32Type>::new();
             for hop in hops {
                 out.append_option(match value(hop) {

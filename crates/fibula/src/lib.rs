@@ -3,17 +3,39 @@
 //! A [`Fib`] is an open table: a file that `fibula build` wrote, mapped and ready in milliseconds. It answers
 //! one address with the longest matching prefix and its values:
 //!
-//! ```no_run
-//! use fibula::Fib;
+//! ```
+//! # use fibula::{FibOptions, sources::{Merge, Settings, Silent, Source}};
+//! # let folder = tempfile::tempdir()?;
+//! # let (text, path) = (folder.path().join("t.csv"), folder.path().join("t.fib"));
+//! # std::fs::write(&text, "prefix,asn,country\n8.8.8.0/24,15169,US\n")?;
+//! # let mut merge = Merge::new(Settings::default());
+//! # merge.add("t", &Source::Feed(text), &mut Silent)?;
+//! # Fib::of_table(merge.finish()?, &FibOptions::default())?.write(&path)?;
+//! use fibula::{Fib, Value};
 //!
-//! let fib = Fib::open("t.fib")?;
-//! if let Some(found) = fib.lookup("8.8.8.8".parse()?) {
-//!     println!("{found}"); // 8.8.8.0/24 asn=15169 country=US
-//! }
+//! let fib = Fib::open(path)?; // "t.fib", which `fibula build` wrote
+//! let found = fib.lookup("8.8.8.8".parse()?).ok_or("no route")?;
+//! assert_eq!(found.value("asn"), Some(Value::Int(15169)));
+//! assert_eq!(found.to_string(), "8.8.8.0/24 asn=15169 country=US");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! or many addresses of a family at once, hundreds of millions a second on a core. IPv4 addresses are `u32`,
+//! A program can read other files itself: [`sources`] makes a table of what `fibula build` takes (networks and ranges as text
+//! or CSV, MRT, mmdb, plain or compressed), and [`ingest`] has the decoders.
+//!
+//! ```
+//! use fibula::sources::{Merge, Settings, Silent, Source};
+//! use fibula::{Fib, FibOptions};
+//!
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/mrt/bgpkit-ripe_rrc00_2000.01_bview.20000111.0032.first-20-records.gz");
+//! let mut merge = Merge::new(Settings::default());
+//! merge.add(path, &Source::parse(path)?, &mut Silent)?; // for instance a RIB of RIPE RIS
+//! let fib = Fib::of_table(merge.finish()?, &FibOptions::default())?;
+//! assert!(fib.columns().names().any(|name| name == "origin_as"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Many addresses of a family are looked up at once, hundreds of millions a second on a core. IPv4 addresses are `u32`,
 //! IPv6 addresses `u128`, in host byte order. The answers are *hops*, the rows of the table's columns:
 //!
 //! ```
@@ -120,7 +142,11 @@ pub use fibula_core::*;
 #[doc(inline)]
 pub use fibula_engines as engines;
 #[doc(inline)]
+pub use fibula_ingest as ingest;
+#[doc(inline)]
 pub use fibula_rib as rib;
+#[doc(inline)]
+pub use fibula_sources as sources;
 
 /// The program in the README compiles and runs.
 #[cfg(doctest)]

@@ -36,7 +36,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "sources", "testkit", "measure",
         ],
     ),
-    ("fibula", &["core", "engines", "rib", "fib"]),
+    ("fibula", &["core", "engines", "rib", "fib", "ingest", "sources"]),
     (
         "cli",
         &[

@@ -1,6 +1,7 @@
 //! What fibula's engines need from the machine: [`Isa`] detection and [`Caches`], kernels compiled once for
 //! each instruction set, compare-and-rank over cache lines, vectors of words ([`Row`], [`Lanes`]),
-//! prefetching, aligned and huge-page [`Table`]s, and addresses from text ([`parse_v4`], [`parse_v6`]).
+//! prefetching, aligned and huge-page [`Table`]s, addresses from text ([`parse_v4`], [`parse_v6`]) and
+//! what parts text ([`byte_marks`]).
 //! Knows no prefixes.
 //!
 //! # How a kernel is written
@@ -44,6 +45,7 @@ mod hexadecimals;
 mod isa;
 mod kernel;
 mod lanes;
+mod marks;
 mod prefetch;
 mod row;
 mod table;
@@ -67,6 +69,7 @@ pub use kernel::{Kernel, Level, Scalar, Simd};
 #[cfg(target_arch = "x86_64")]
 pub use lanes::{Avx2Lanes, Avx512Lanes};
 pub use lanes::{Lanes, One, Permutations, Word};
+pub use marks::{byte_marks, unprintable_marks};
 pub use prefetch::{prefetch_read, prefetch_read_l2};
 pub use row::{Row, ScalarRow};
 pub use table::Table;

@@ -1,4 +1,4 @@
-"""Frames of pyarrow, Polars and pandas: the same kind comes back, with columns behind its own."""
+"""Frames of pyarrow, Polars, pandas and DuckDB: the same kind comes back, with columns behind its own."""
 
 from __future__ import annotations
 
@@ -30,7 +30,21 @@ def annotate(
     text: str | None,
     threads: int | None,
 ) -> Any:
-    pyarrow, polars, pandas = (_columns.loaded(name) for name in ("pyarrow", "polars", "pandas"))
+    pyarrow, polars, pandas, duckdb = (_columns.loaded(name) for name in ("pyarrow", "polars", "pandas", "duckdb"))
+    if duckdb is not None and isinstance(frame, duckdb.DuckDBPyRelation):
+        rows = annotate(
+            table,
+            frame.to_arrow_table(),
+            columns,
+            add,
+            counts,
+            default=default,
+            strict=strict,
+            prefix_form=prefix_form,
+            text=text,
+            threads=threads,
+        )
+        return _relation(frame, rows)
     is_arrow = pyarrow is not None and isinstance(frame, (pyarrow.Table, pyarrow.RecordBatch))
     text = text or ("dictionary" if is_arrow else "plain")
     asked = _columns.options(add, default, strict, prefix_form, text, threads)
@@ -59,8 +73,13 @@ def annotate(
         return _pandas(frame, columns, look)
     raise TypeError(
         f"{type(frame).__name__} is no frame that is known: pyarrow.Table and RecordBatch, polars.DataFrame and"
-        " LazyFrame, pandas.DataFrame; lookup_many() takes single columns of other libraries"
+        " LazyFrame, pandas.DataFrame, DuckDBPyRelation; lookup_many() takes single columns of other libraries"
     )
+
+
+def _relation(relation: Any, annotated: Any) -> Any:
+    """The rows as a relation of the same connection: DuckDB finds the parameter by its name."""
+    return relation.query("fibula_relation", "FROM annotated")
 
 
 def chosen(

@@ -16,6 +16,9 @@ from fibula._fibula import ColumnError
 KEYS = ("prefix", "network", "cidr")
 """Names of columns of prefixes."""
 
+ENDS = (("start", "end"), ("first", "last"), ("start_ip", "end_ip"), ("ip_start", "ip_end"), ("ip_from", "ip_to"))
+"""Names of columns of the first and the last address of ranges."""
+
 
 @dataclass
 class Rows:
@@ -97,25 +100,56 @@ def _from_pairs(pairs: Iterable[Any]) -> Rows:
 
 
 def _from_frame(frame: Any, key: list[str]) -> Rows | None:
-    pyarrow, polars, pandas = (loaded(name) for name in ("pyarrow", "polars", "pandas"))
+    pyarrow, polars, pandas, duckdb = (loaded(name) for name in ("pyarrow", "polars", "pandas", "duckdb"))
     if pyarrow is not None and isinstance(frame, (pyarrow.Table, pyarrow.RecordBatch)):
         columns = {name: frame.column(name).to_pylist() for name in frame.schema.names}
     elif polars is not None and isinstance(frame, polars.DataFrame):
         columns = frame.to_dict(as_series=False)
     elif pandas is not None and isinstance(frame, pandas.DataFrame):
         columns = {str(name): frame[name].tolist() for name in frame.columns}
+    elif duckdb is not None and isinstance(frame, duckdb.DuckDBPyRelation):
+        rows = frame.fetchall()
+        columns = {name: [row[at] for row in rows] for at, name in enumerate(frame.columns)}
     else:
         return None
-    if len(key) > 1:
-        raise ColumnError("a frame has one column of prefixes: key='network'")
+    if len(key) > 2:
+        raise ColumnError("a frame has a column of prefixes, key='network', or two of ranges, key=('start', 'end')")
     names = list(columns)
     if not names:
         raise ColumnError("a frame without columns has no prefixes")
-    chosen = key[0] if key else next((name for name in KEYS if name in columns), names[0])
-    if chosen not in columns:
-        raise ColumnError(f"the frame has no column {chosen!r}; it has: {', '.join(names)}")
-    prefixes = columns.pop(chosen)
-    return Rows("frame", prefixes, [(name, [_value(item) for item in column]) for name, column in columns.items()])
+    chosen = list(key)
+    if not chosen and not any(name in columns for name in KEYS):
+        chosen = next((list(ends) for ends in ENDS if all(end in columns for end in ends)), [])
+    chosen = chosen or [next((name for name in KEYS if name in columns), names[0])]
+    for name in chosen:
+        if name not in columns:
+            raise ColumnError(f"the frame has no column {name!r}; it has: {', '.join(names)}")
+    keys = [columns.pop(name) for name in chosen]
+    values = {name: [_value(item) for item in column] for name, column in columns.items()}
+    if len(keys) == 1:
+        return Rows("frame", keys[0], list(values.items()))
+    # A range is several prefixes, each with the values of its row. Of equal prefixes the last counts: that of the narrowest.
+    ranges = [_networks(start, end) for start, end in zip(*keys, strict=True)]
+    order = sorted(range(len(ranges)), key=lambda row: -sum(_addresses(network) for network in ranges[row]))
+    prefixes = [network for row in order for network in ranges[row]]
+    rows_of = [row for row in order for _ in ranges[row]]
+    return Rows("frame", prefixes, [(name, [column[row] for row in rows_of]) for name, column in values.items()])
+
+
+def _addresses(network: Any) -> int:
+    return 0 if isinstance(network, str) else network.num_addresses
+
+
+def _networks(start: Any, end: Any) -> list[Any]:
+    """The fewest prefixes of the addresses from the first to the last. What is no range becomes text, which the compiled
+    part counts as damaged and shows."""
+    try:
+        first, last = (ipaddress.ip_address(end.strip() if isinstance(end, str) else end) for end in (start, end))
+        if first.version == last.version:
+            return list(ipaddress.summarize_address_range(first, last))
+    except (ValueError, TypeError):
+        pass
+    return [f"{start} to {end}"]
 
 
 def _value(item: Any) -> Any:

@@ -118,8 +118,11 @@ class Table:
 
         - a path or a pattern (`"lists/*.csv"`): lists of networks, CSV, TSV, ranges, MRT, mmdb, snapshots; plain or
           compressed; `"embedded"` is the table of countries in the package, `"gen:v4:2024:900000:1"` a generated one;
-        - a frame of pyarrow, Polars or pandas, with the prefixes in the column `key` (without it, the first of
-          `prefix`, `network`, `cidr` that it has, else its first column);
+        - a frame of pyarrow, Polars or pandas, or a relation of DuckDB, with the prefixes in the column `key` (without it,
+          the first of `prefix`, `network`, `cidr` that it has), or with ranges in two columns, `key=("start", "end")`:
+          first and last address (without `key`, `start` and `end`, `first` and `last`, `start_ip` and `end_ip`, `ip_start`
+          and `ip_end`, or `ip_from` and `ip_to`); else its first column has prefixes. Ranges become prefixes, and of equal
+          ones that of the narrower range counts;
         - pairs of a prefix and its values: `[("10.0.0.0/8", {"site": "hq"}), ...]`, or a mapping of them. Values are
           str, int from 0 to 2**64 - 1, or None.
 
@@ -386,8 +389,9 @@ class Table:
     ) -> Frame:
         """The frame with columns added for its columns of addresses: `src_asn` and `src_prefix` for `src`.
 
-        The frame: a pyarrow Table or RecordBatch, a Polars DataFrame or LazyFrame, a pandas DataFrame; the same kind
-        comes back, with its rows in order, its index and its chunks. `columns` are those with addresses; without them,
+        The frame: a pyarrow Table or RecordBatch, a Polars DataFrame or LazyFrame, a pandas DataFrame, a relation of
+        DuckDB (which needs pyarrow, and is read into memory); the same kind comes back, with its rows in order, its index
+        and its chunks. `columns` are those with addresses; without them,
         all columns of text that begin with an address. The other options are those of `lookup_many`.
 
         `text` is "dictionary" for pyarrow and "plain" for the others, if not said. Polars gets UInt32 (UInt64 where a

@@ -45,6 +45,11 @@ impl Tally {
         Self { numbers, counts: Counts::default(), first_unparsable: None }
     }
 
+    /// How the answers are numbered.
+    pub(super) fn numbers(&self) -> Numbers {
+        self.numbers
+    }
+
     /// Adds a block, of whose addresses so many are IPv4 ones.
     pub(super) fn add(&mut self, answers: &[u32], v4: u64) {
         let numbers = self.numbers;

@@ -217,8 +217,13 @@ pub(super) type Reader<'a> = Box<dyn Fn(std::ops::Range<usize>, &mut Cells) + 'a
 
 /// Whether addresses can be in columns of this type.
 pub(crate) fn is_supported(kind: &DataType) -> bool {
+    has_cells(super::listed::item(kind).unwrap_or(kind))
+}
+
+/// Whether addresses can be in cells of this type.
+fn has_cells(kind: &DataType) -> bool {
     match kind {
-        DataType::Dictionary(_, values) => is_supported(values),
+        DataType::Dictionary(_, values) => has_cells(values),
         DataType::FixedSizeBinary(width) => matches!(width, 4 | 16),
         kind => matches!(
             kind,
@@ -312,7 +317,7 @@ impl<'a> Addresses<'a> {
             DataType::Null => {
                 cells(array, |_, place, cells| cells.others.push((place, Without::Empty)))
             }
-            DataType::Dictionary(_, kind) if is_supported(kind) => {
+            DataType::Dictionary(_, kind) if has_cells(kind) => {
                 let dictionary = array.as_any_dictionary();
                 let values = dictionary.values();
                 if values.is_empty() {

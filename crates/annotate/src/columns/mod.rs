@@ -17,18 +17,20 @@
 mod answers;
 mod counts;
 pub(crate) mod keys;
+mod listed;
 mod lookup;
 mod outputs;
 
 use std::sync::{Arc, OnceLock};
 
 use arrow_array::{Array, ArrayRef};
-use arrow_schema::{Field, FieldRef};
+use arrow_schema::{DataType, Field, FieldRef};
 
 use self::answers::{By, Numbering, Numbers};
 pub use self::counts::Counts;
 use self::counts::Tally;
 use self::keys::Addresses;
+use self::listed::Listed;
 use self::lookup::LookUp;
 use self::outputs::{Grow, Lengths, Output};
 use crate::added::{Added, Addition, added_name};
@@ -58,6 +60,7 @@ pub struct Annotated {
 /// | `FixedSizeBinary(4)`, `FixedSizeBinary(16)` | network byte order |
 /// | `Binary`, `LargeBinary`, `BinaryView` | network byte order, 4 or 16 bytes, row by row |
 /// | `Dictionary` of any of these | every value is looked up once |
+/// | `List`, `LargeList` of any of these | every item; what is added are lists of the same lengths |
 ///
 /// v4-mapped IPv6 addresses are looked up as IPv4 addresses. Integer values come out as `UInt32`, or
 /// `UInt64` if one in the table needs it.
@@ -108,7 +111,7 @@ impl ColumnAnnotator {
     /// [`Fib`](fibula_fib::Fib), or a reference to one.
     ///
     /// # Errors
-    /// If the table has no such column, or a default does not fit its column, or an option is for rows alone.
+    /// If the table has no such column, or a default does not fit its column.
     pub fn new(
         table: impl LookupTable + 'static,
         options: &AnnotateOptions,
@@ -118,20 +121,13 @@ impl ColumnAnnotator {
             return Err(AnnotateError::Live);
         }
         let additions = Addition::all(table.columns(), options)?;
-        for (is_asked, what) in [
-            (options.only.is_some(), "which rows come out"),
-            (options.all_covering, "values of all prefixes"),
-        ] {
-            if is_asked {
-                return Err(AnnotateError::RowsOnly { what });
-            }
-        }
         let mut outputs = Vec::new();
         for addition in &additions {
             outputs.extend(Output::of(addition, table.columns(), options)?);
         }
         let asks = |what| additions.iter().any(|addition| addition.what == what);
-        let numbering = match (asks(Added::Covering), asks(Added::Prefix)) {
+        let all = asks(Added::Covering) || options.all_covering;
+        let numbering = match (all, asks(Added::Prefix)) {
             (true, _) => Some(Numbering::routes(&*table)),
             (false, true) => Some(Numbering::lengths()),
             (false, false) => None,
@@ -149,7 +145,12 @@ impl ColumnAnnotator {
         })
     }
 
-    /// The names and types of what is added for the address column `name`.
+    /// As [`ColumnAnnotator::fields`], for a column of this type: for one of lists they are lists.
+    pub fn fields_for(&self, name: &str, kind: &DataType) -> Vec<FieldRef> {
+        self.fields(name).iter().map(|field| listed::field(kind, field)).collect()
+    }
+
+    /// The names and types of what is added for the address column `name`, if it is not one of lists.
     pub fn fields(&self, name: &str) -> Vec<FieldRef> {
         let field = |output: &Output| {
             Arc::new(Field::new(added_name(name, &output.name), output.kind.clone(), true))
@@ -173,19 +174,53 @@ impl ColumnAnnotator {
         Hits::new(self.table(), self.numbering.is_some())
     }
 
-    /// Looks up the addresses of the column `name`.
+    /// Looks up the addresses of the column `name`. A value comes out for each, whatever [`AnnotateOptions::only`] says.
     ///
     /// # Errors
     /// If the column's type holds no addresses; with [`AnnotateOptions::strict`] at a cell that is none.
     pub fn annotate(&self, name: &str, array: &dyn Array) -> Result<Annotated, AnnotateError> {
-        self.counted(name, array, None)
+        self.counted(name, array, None, None)
     }
 
+    /// The same; counts what was hit, and says which rows have an address that a route covers, besides those that had one.
     pub(crate) fn counted(
         &self,
         name: &str,
         array: &dyn Array,
+        hits: Option<&mut Hits>,
+        matched: Option<&mut [bool]>,
+    ) -> Result<Annotated, AnnotateError> {
+        let Some(lists) = Listed::new(array) else {
+            return self.cells(name, array, hits, matched);
+        };
+        let mut of_values = matched.as_ref().map(|_| vec![false; lists.values.len()]);
+        let row = |error| match error {
+            AnnotateError::Cell { row, column, text } => {
+                AnnotateError::Cell { row: lists.row(row as usize - 1) as u64 + 1, column, text }
+            }
+            other => other,
+        };
+        let found = self.cells(name, &lists.values, hits, of_values.as_deref_mut()).map_err(row)?;
+        let places = of_values.iter().flatten().enumerate().filter(|(_, matched)| **matched);
+        if let Some(matched) = matched {
+            let rows = places.map(|(value, _)| lists.row(value)).filter(|&row| array.is_valid(row));
+            rows.for_each(|row| matched[row] = true);
+        }
+        Ok(Annotated {
+            fields: self.fields_for(name, array.data_type()),
+            columns: found.columns.into_iter().map(|column| lists.lists(column)).collect(),
+            counts: found.counts,
+            first_unparsable: found.first_unparsable.map(|(at, text)| (lists.row(at), text)),
+        })
+    }
+
+    /// The same for cells that are no lists.
+    fn cells(
+        &self,
+        name: &str,
+        array: &dyn Array,
         mut hits: Option<&mut Hits>,
+        mut matched: Option<&mut [bool]>,
     ) -> Result<Annotated, AnnotateError> {
         let addresses = Addresses::new(array)?;
         let table = self.table();
@@ -203,8 +238,17 @@ impl ColumnAnnotator {
         let lookup = LookUp { table, rows: &self.rows, numbering, of_rows };
         let rows = Numbers::new(table.columns().len());
         let mut tally = Tally::new(numbering.map_or(rows, Numbering::numbers));
+        let mut done = 0;
         lookup.each_block(&addresses, array.len(), &mut |answers, v4| {
-            tally.add(if numbering.is_some() { &answers.routes } else { &answers.rows }, v4);
+            let found = if numbering.is_some() { &answers.routes } else { &answers.rows };
+            tally.add(found, v4);
+            if let Some(matched) = &mut matched {
+                let numbers = tally.numbers();
+                for (matched, &found) in matched[done..].iter_mut().zip(found) {
+                    *matched |= numbers.is_known(found);
+                }
+                done += found.len();
+            }
             if let Some(hits) = &mut hits {
                 hits.rows(&answers.rows);
                 hits.routes(&answers.routes);

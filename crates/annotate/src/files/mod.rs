@@ -1,11 +1,14 @@
 //! Files of columns: Parquet and Arrow IPC.
 //!
 //! All columns of the input come out as they are, with the added ones behind them.
+//! `place` finds the columns of addresses, `chosen` leaves rows out.
 
+mod chosen;
 mod guard;
 mod ipc;
 mod pages;
 mod parquet;
+mod place;
 mod shared;
 mod table;
 
@@ -19,7 +22,9 @@ use arrow_schema::{DataType, Field, Schema};
 use crate::columns::{ColumnAnnotator, Counts, keys};
 use crate::formats::SAMPLE_ROWS;
 use crate::hits::Hits;
-use crate::{Address, AnnotateError, Column, LogFormat, Summary};
+use crate::{Address, AnnotateError, Summary};
+
+pub(crate) use self::place::{Place, places};
 
 /// How far a file has come.
 #[derive(Clone, Copy, Debug)]
@@ -29,52 +34,6 @@ pub struct Progress {
     pub rows: u64,
     /// Rows that there are, if that is known.
     pub total: Option<u64>,
-}
-
-/// The places of the columns with addresses among the fields of a file.
-pub(crate) fn places(
-    schema: &Schema,
-    columns: &[Column],
-    format: LogFormat,
-    first: impl FnOnce() -> Result<Option<RecordBatch>, AnnotateError>,
-) -> Result<Vec<usize>, AnnotateError> {
-    let names = || schema.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>();
-    let mut found = Vec::new();
-    for column in columns {
-        let place = match column {
-            Column::Name(name) => schema
-                .index_of(name)
-                .map_err(|_| AnnotateError::UnknownColumn { name: name.clone(), known: names() })?,
-            Column::Number(number) if (1..=schema.fields().len()).contains(number) => number - 1,
-            Column::Number(number) => {
-                let (number, fields) = (*number, schema.fields().len());
-                return Err(AnnotateError::ColumnNumber { number, fields });
-            }
-        };
-        if found.contains(&place) {
-            return Err(AnnotateError::Twice { name: schema.field(place).name().clone() });
-        }
-        let kind = schema.field(place).data_type();
-        if !keys::is_supported(kind) {
-            return Err(AnnotateError::Type { kind: kind.to_string() });
-        }
-        found.push(place);
-    }
-    if columns.is_empty()
-        && let Some(batch) = first()?
-    {
-        let named = |column: &usize| {
-            batch
-                .schema_ref()
-                .index_of(schema.field(*column).name())
-                .is_ok_and(|at| has_addresses(&batch, at))
-        };
-        found.extend((0..schema.fields().len()).filter(named));
-    }
-    if found.is_empty() {
-        return Err(AnnotateError::NoColumn { format });
-    }
-    Ok(found)
 }
 
 /// Whether a column's type is one whose content tells that it has addresses.
@@ -110,11 +69,11 @@ fn has_addresses(batch: &RecordBatch, column: usize) -> bool {
 pub(crate) fn added_fields(
     annotator: &ColumnAnnotator,
     schema: &Schema,
-    places: &[usize],
+    places: &[Place],
 ) -> Result<Vec<Field>, AnnotateError> {
     let mut fields: Vec<Field> = Vec::new();
-    for &place in places {
-        for field in annotator.fields(schema.field(place).name()) {
+    for place in places {
+        for field in annotator.fields_for(&place.name, &place.kind) {
             let name = field.name();
             let taken = schema.index_of(name).is_ok() || fields.iter().any(|f| f.name() == name);
             if taken {
@@ -133,30 +92,33 @@ pub(crate) struct Found {
     /// By column of addresses.
     hits: Vec<Hits>,
     first_unparsable: Option<(u64, String)>,
+    /// Rows that do not come out.
+    left_out: u64,
 }
 
 impl Found {
     pub(crate) fn new(annotator: &ColumnAnnotator, places: usize) -> Self {
         let hits = if annotator.options().top > 0 { places } else { 0 };
         let hits = (0..hits).map(|_| annotator.new_hits()).collect();
-        Self { counts: Counts::default(), rows: 0, hits, first_unparsable: None }
+        Self { counts: Counts::default(), rows: 0, hits, first_unparsable: None, left_out: 0 }
     }
 
-    /// Annotates the columns of a batch, whose first row is `first_row`, counted from 0.
+    /// Annotates the columns of a batch, whose first row is `first_row`, counted from 0. Says which rows have an address that
+    /// a route covers, if that is asked for.
     pub(crate) fn batch(
         &mut self,
         annotator: &ColumnAnnotator,
         batch: &RecordBatch,
-        places: impl Iterator<Item = usize>,
+        places: &[Place],
         first_row: u64,
+        mut matched: Option<&mut [bool]>,
     ) -> Result<Vec<arrow_array::ArrayRef>, AnnotateError> {
         let mut added = Vec::new();
         self.rows += batch.num_rows() as u64;
-        for (slot, place) in places.enumerate() {
-            let schema = batch.schema_ref();
-            let name = schema.field(place).name();
-            let column = batch.column(place);
-            let found = annotator.counted(name, column, self.hits.get_mut(slot));
+        for (slot, place) in places.iter().enumerate() {
+            let (name, column) = (&place.name, place.cells(batch)?);
+            let (hits, matched) = (self.hits.get_mut(slot), matched.as_deref_mut());
+            let found = annotator.counted(name, &column, hits, matched);
             let found = found.map_err(|error| match error {
                 AnnotateError::Cell { row, column, text } => {
                     AnnotateError::Cell { row: row + first_row, column, text }
@@ -180,6 +142,7 @@ impl Found {
     pub(crate) fn merge(&mut self, other: &Self) {
         self.counts.add(&other.counts);
         self.rows += other.rows;
+        self.left_out += other.left_out;
         self.hits.iter_mut().zip(&other.hits).for_each(|(ours, theirs)| ours.merge(theirs));
         if let Some((row, _)) = &other.first_unparsable
             && self.first_unparsable.as_ref().is_none_or(|(first, _)| row < first)
@@ -188,11 +151,12 @@ impl Found {
         }
     }
 
-    pub(crate) fn summary(self, annotator: &ColumnAnnotator, names: &[&str]) -> Summary {
+    pub(crate) fn summary(self, annotator: &ColumnAnnotator, places: &[Place]) -> Summary {
+        let names: Vec<&str> = places.iter().map(|place| &*place.name).collect();
         let counts = self.counts;
         let (table, additions) = (annotator.table(), annotator.additions());
         let limit = annotator.options().top;
-        let top = self.hits.iter().zip(names);
+        let top = self.hits.iter().zip(&names);
         let top = top.flat_map(|(hits, name)| hits.top(table, additions, name, limit)).collect();
         Summary {
             rows: self.rows,
@@ -202,6 +166,7 @@ impl Found {
             unmatched: counts.unmatched,
             unparsable: counts.unparsable,
             empty: counts.empty,
+            left_out: self.left_out,
             first_unparsable: self.first_unparsable.map(|(_, fault)| fault),
             top,
             columns: names.iter().map(|&name| name.to_owned()).collect(),

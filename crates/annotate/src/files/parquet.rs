@@ -34,7 +34,7 @@ use parquet::schema::types::{Type, TypePtr};
 
 use super::guard::{broken, damaged, guarded};
 use super::shared::Shared;
-use super::{Found, Progress, added_fields, is_text, pages, places};
+use super::{Found, Place, Progress, added_fields, is_text, pages, places};
 use crate::columns::ColumnAnnotator;
 use crate::{AnnotateError, LogFormat, Summary};
 
@@ -50,7 +50,8 @@ impl From<ParquetError> for AnnotateError {
 impl ColumnAnnotator {
     /// Annotates a Parquet file. All columns are copied as they are, without being decoded: their
     /// encodings, compression, statistics and Bloom filters stay. What is added is compressed as the
-    /// first column of addresses is.
+    /// first column of addresses is. With [`AnnotateOptions::only`](crate::AnnotateOptions::only) all columns are decoded and
+    /// encoded again.
     ///
     /// # Errors
     /// If the file is damaged, if it changes while it is read, if writing fails, if the options do not
@@ -62,8 +63,15 @@ impl ColumnAnnotator {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Summary, AnnotateError> {
         let plan = Plan::new(self, input)?;
+        if let Some(only) = self.options().only {
+            let mut found = Found::new(self, plan.places.len());
+            let written = plan.write_chosen(only, output, &mut found, progress);
+            plan.file.check_unchanged()?;
+            written?.flush().map_err(AnnotateError::Write)?;
+            return Ok(found.summary(self, &plan.places));
+        }
         let mut writer =
-            SerializedFileWriter::new(output, plan.root()?, Arc::new(plan.properties()))?;
+            SerializedFileWriter::new(output, plan.root()?, Arc::new(plan.properties().0))?;
         let groups = plan.metadata.metadata().num_row_groups();
         let total = plan.rows_before(groups);
         let threads = self.options().threads.clamp(1, groups.max(1));
@@ -97,23 +105,18 @@ impl ColumnAnnotator {
         written?;
         let mut output = writer.into_inner()?;
         output.flush().map_err(AnnotateError::Write)?;
-        let names: Vec<&str> = plan
-            .places
-            .iter()
-            .map(|&at| plan.metadata.schema().field(at).name().as_str())
-            .collect();
-        Ok(found.summary(self, &names))
+        Ok(found.summary(self, &plan.places))
     }
 }
 
 /// A file that is about to be annotated.
-struct Plan<'a> {
-    annotator: &'a ColumnAnnotator,
-    file: Shared,
-    metadata: ArrowReaderMetadata,
-    /// The columns with addresses, among the top-level fields.
-    places: Vec<usize>,
-    added: SchemaRef,
+pub(super) struct Plan<'a> {
+    pub(super) annotator: &'a ColumnAnnotator,
+    pub(super) file: Shared,
+    pub(super) metadata: ArrowReaderMetadata,
+    /// The columns with addresses.
+    pub(super) places: Vec<Place>,
+    pub(super) added: SchemaRef,
     /// The added columns as Parquet has them.
     added_types: Vec<TypePtr>,
     compression: Compression,
@@ -159,7 +162,7 @@ impl<'a> Plan<'a> {
         let converted = ArrowSchemaConverter::new().convert(&added)?;
         let added_types = converted.root_schema().get_fields().to_vec();
         let compression = (0..metadata.parquet_schema().num_columns())
-            .find(|&leaf| metadata.parquet_schema().get_column_root_idx(leaf) == places[0])
+            .find(|&leaf| metadata.parquet_schema().get_column_root_idx(leaf) == places[0].root)
             .and_then(|leaf| {
                 Some(metadata.metadata().row_groups().first()?.column(leaf).compression())
             })
@@ -169,7 +172,7 @@ impl<'a> Plan<'a> {
     }
 
     /// The rows of the groups before this one.
-    fn rows_before(&self, group: usize) -> u64 {
+    pub(super) fn rows_before(&self, group: usize) -> u64 {
         let earlier = &self.metadata.metadata().row_groups()[..group];
         earlier.iter().map(|group| group.num_rows() as u64).sum()
     }
@@ -182,7 +185,8 @@ impl<'a> Plan<'a> {
         Ok(Arc::new(Type::group_type_builder(root.name()).with_fields(fields).build()?))
     }
 
-    fn properties(&self) -> WriterProperties {
+    /// How it is written, and whether Arrow's own types of the columns stand in the file.
+    pub(super) fn properties(&self) -> (WriterProperties, bool) {
         let file = self.metadata.metadata().file_metadata();
         let pairs = file.key_value_metadata().cloned();
         let hinted = pairs.iter().flatten().any(|pair| pair.key == ARROW_SCHEMA_META_KEY);
@@ -195,14 +199,10 @@ impl<'a> Plan<'a> {
         }
         let mut properties = builder.build();
         if hinted {
-            // Arrow's own types of the columns, of which there are more now.
-            let schema = self.metadata.schema();
-            let fields = schema.fields().iter().chain(self.added.fields()).cloned();
-            let whole =
-                Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone());
-            add_encoded_arrow_schema_to_metadata(&whole, &mut properties);
+            // There are more columns now.
+            add_encoded_arrow_schema_to_metadata(&self.whole(), &mut properties);
         }
-        properties
+        (properties, hinted)
     }
 
     /// Encodes every `step`-th row group; stops when nobody takes them any more.
@@ -219,9 +219,12 @@ impl<'a> Plan<'a> {
     }
 
     fn encode(&self, group: usize, found: &mut Found) -> Encoded {
-        let mask =
-            ProjectionMask::roots(self.metadata.parquet_schema(), self.places.iter().copied());
-        check_pages(&self.metadata, &self.file, group, |root| self.places.contains(&root))?;
+        // What is read has the columns in the file's order.
+        let mut roots: Vec<usize> = self.places.iter().map(|place| place.root).collect();
+        roots.sort_unstable();
+        roots.dedup();
+        let mask = ProjectionMask::roots(self.metadata.parquet_schema(), roots.iter().copied());
+        check_pages(&self.metadata, &self.file, group, |root| roots.contains(&root))?;
         let (file, metadata) = (self.file.clone(), self.metadata.clone());
         let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
             .with_row_groups(vec![group])
@@ -238,17 +241,16 @@ impl<'a> Plan<'a> {
         let mut writers = factory.create_column_writers(group)?;
 
         let mut row = self.rows_before(group);
-        // What is read has the columns in the file's order.
-        let mut sorted = self.places.clone();
-        sorted.sort_unstable();
-        let read: Vec<usize> = self
+        let read: Vec<Place> = self
             .places
             .iter()
-            .filter_map(|place| sorted.iter().position(|other| other == place))
+            .filter_map(|place| {
+                Some(place.in_batch(roots.iter().position(|&root| root == place.root)?))
+            })
             .collect();
         for batch in reader {
             let batch = batch?;
-            let added = found.batch(self.annotator, &batch, read.iter().copied(), row)?;
+            let added = found.batch(self.annotator, &batch, &read, row, None)?;
             row += batch.num_rows() as u64;
             let fields: &[Arc<Field>] = self.added.fields();
             let mut writers = writers.iter_mut();

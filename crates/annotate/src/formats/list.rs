@@ -1,14 +1,18 @@
 //! Plain lists and logs: one line a row, addresses at its beginning.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
 use super::csv::scan::Dialect;
 use super::within::within;
-use super::{LogDecoder, Style, line_end};
+use super::{LogDecoder, Style, last_line_end, line_end, set};
 use crate::block::{Block, Kind, Row};
 use crate::fault::Fault;
 use crate::{AnnotateError, AnnotateOptions, Column, LogFormat};
 
 /// Words are parted by blanks, tabs, commas, semicolons and bars. Empty lines and lines that begin
 /// with `#` are copied as they are.
+#[derive(Clone)]
 pub(crate) struct List {
     /// The words that hold addresses, counted from 0, ascending, each with its slot.
     words: Vec<(usize, usize)>,
@@ -16,10 +20,10 @@ pub(crate) struct List {
     strict: bool,
     /// Whether addresses are looked for anywhere in a line, and these are their numbers.
     scan: bool,
-    /// Lines that are rows.
-    lines: u64,
-    /// How many of the words any line had.
-    present: usize,
+    /// Whether any line of the input is a row.
+    any: Arc<AtomicBool>,
+    /// How many of the words any line of the input had.
+    present: Arc<AtomicUsize>,
     /// What goes before each added value.
     delimiter: u8,
     /// The words found in a line, by slot.
@@ -51,7 +55,8 @@ impl List {
         let found = vec![(0, 0); words.len()];
         let delimiter = options.delimiter.unwrap_or(b'\t');
         let (strict, scan) = (options.strict, options.scan);
-        Ok(Self { words, names, strict, scan, lines: 0, present: 0, delimiter, found })
+        let (any, present) = Default::default();
+        Ok(Self { words, names, strict, scan, any, present, delimiter, found })
     }
 
     /// Finds the words of a line that hold addresses; those that are missing stay empty.
@@ -78,7 +83,9 @@ impl List {
             let len = line[at..].iter().position(|&b| parts(b)).unwrap_or(line.len() - at);
             if index == word {
                 self.found[slot] = (at, at + len);
-                self.present = self.present.max(place + 1);
+                if self.present.load(Ordering::Relaxed) <= place {
+                    self.present.fetch_max(place + 1, Ordering::Relaxed);
+                }
                 wanted.next();
             }
             at += len;
@@ -105,7 +112,7 @@ impl LogDecoder for List {
                 continue;
             }
             self.find(line);
-            self.lines += 1;
+            set(&self.any);
             for (slot, &(from, to)) in self.found.iter().enumerate() {
                 let word = &line[from..to];
                 if block.cell(word).is_err() {
@@ -129,10 +136,18 @@ impl LogDecoder for List {
         &self.names
     }
 
+    fn fork(&self) -> Option<Box<dyn LogDecoder>> {
+        Some(Box::new(self.clone()))
+    }
+
+    fn cut(&self, data: &[u8]) -> usize {
+        last_line_end(data)
+    }
+
     fn finish(&self) -> Result<(), AnnotateError> {
-        match self.words.get(self.present) {
+        match self.words.get(self.present.load(Ordering::Relaxed)) {
             // A log may have no address at all.
-            Some((word, _)) if self.lines > 0 && !self.scan => {
+            Some((word, _)) if self.any.load(Ordering::Relaxed) && !self.scan => {
                 Err(AnnotateError::InNoRow { column: Column::Number(word + 1) })
             }
             _ => Ok(()),

@@ -7,6 +7,8 @@ pub(crate) mod list;
 pub(crate) mod pcap;
 mod within;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use self::csv::scan::Dialect;
 use crate::added::Addition;
 use crate::block::Block;
@@ -39,7 +41,7 @@ pub(crate) fn decoder(
 }
 
 /// Turns input into rows.
-pub(crate) trait LogDecoder {
+pub(crate) trait LogDecoder: Send {
     /// Decodes complete records at the beginning of `data` into `block`, until it is full. Returns
     /// how many bytes were consumed, 0 if no record is complete. With `end`, `data` is all that
     /// remains, and the last record is complete as it is.
@@ -60,11 +62,36 @@ pub(crate) trait LogDecoder {
     fn writes_rows(&self) -> bool {
         false
     }
+
+    /// A decoder for another part of the same input, which begins and ends where [`LogDecoder::cut`] says. Together they
+    /// tell [`LogDecoder::finish`] what one decoder would. `None` if the input cannot be decoded in parts, or not before
+    /// more of it was decoded.
+    fn fork(&self) -> Option<Box<dyn LogDecoder>> {
+        None
+    }
+
+    /// The end of the last complete record in `data`, which begins with a record; 0 if none is complete.
+    fn cut(&self, data: &[u8]) -> usize {
+        let _ = data;
+        0
+    }
 }
 
 /// Rows that tell what an input looks like, and bytes in which they lie.
 pub(crate) const SAMPLE_ROWS: usize = 1000;
 pub(crate) const SAMPLE_BYTES: usize = 1 << 20;
+
+/// Sets a flag that other threads set, too: without a write once it is set.
+pub(crate) fn set(flag: &AtomicBool) {
+    if !flag.load(Ordering::Relaxed) {
+        flag.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Where the last complete line of `data` ends; 0 if none is complete.
+pub(crate) fn last_line_end(data: &[u8]) -> usize {
+    memchr::memrchr(b'\n', data).map_or(0, |at| at + 1)
+}
 
 /// The line at the beginning of `data`: where its content ends and where the next line begins;
 /// `None` if it is not complete. CR LF and LF end lines.

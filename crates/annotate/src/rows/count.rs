@@ -52,13 +52,10 @@ impl<'r> Counter<'r> {
         let (v4, v6) = (block.v4.addrs.len() as u64, block.v6.addrs.len() as u64);
         self.v4 += v4;
         self.addresses += v4 + v6;
-        for row in answers.hops.chunks(self.names.len().max(1)) {
-            for (slot, &hop) in row.iter().enumerate() {
-                self.matched += u64::from(hop < self.unmatched);
-                if let Some(hits) = self.hits.get_mut(slot) {
-                    hits.hop(hop);
-                }
-            }
+        let hops = &answers.hops;
+        self.matched += hops.iter().filter(|&&hop| hop < self.unmatched).count() as u64;
+        for (slot, hits) in self.hits.iter_mut().enumerate() {
+            hops.iter().skip(slot).step_by(self.names.len()).for_each(|&hop| hits.hop(hop));
         }
         self.routes(&block.v4, &answers.v4_routes);
         self.routes(&block.v6, &answers.v6_routes);
@@ -72,6 +69,14 @@ impl<'r> Counter<'r> {
                 hits.route::<A>(route.to_bits() as usize);
             }
         }
+    }
+
+    /// Counts what another one counted, too.
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.v4 += other.v4;
+        self.addresses += other.addresses;
+        self.matched += other.matched;
+        self.hits.iter_mut().zip(&other.hits).for_each(|(ours, theirs)| ours.merge(theirs));
     }
 
     /// Completes a summary of what decoders count.

@@ -4,11 +4,12 @@ use fibula_core::Hop;
 
 use super::lists::Lists;
 use super::lookup::{Answers, LookUp};
-use super::render::Renderer;
+use super::render::{Renderer, Span};
 use crate::added::{Addition, added_name};
 use crate::block::{Block, Kind, Row};
 use crate::formats::Style;
 use crate::table::LookupTable;
+use crate::write::Space;
 use crate::{AnnotateOptions, Only};
 
 /// Writes the rows of blocks to memory.
@@ -24,7 +25,10 @@ pub(super) struct Emitter<'r> {
     ends_lines: bool,
     /// By address column, the names of what is added.
     names: Vec<Vec<String>>,
-    out: Vec<u8>,
+    /// What is added to a header.
+    header: Vec<u8>,
+    /// By cell of a block, where its text lies.
+    spans: Vec<Span>,
 }
 
 impl<'r> Emitter<'r> {
@@ -41,6 +45,8 @@ impl<'r> Emitter<'r> {
         };
         let names: Vec<Vec<String>> = names.iter().map(added).collect();
         let renderer = Renderer::new(table.columns(), additions, style, &names);
+        let mut header = Vec::new();
+        renderer.header(&names, &mut header);
         let lists = Lists::new(table, additions, style, &names, options.all_covering);
         Self {
             renderer,
@@ -50,7 +56,8 @@ impl<'r> Emitter<'r> {
             unmatched: LookUp::unmatched(table),
             ends_lines: matches!(style, Style::Members),
             names,
-            out: Vec::new(),
+            header,
+            spans: Vec::new(),
         }
     }
 
@@ -59,9 +66,24 @@ impl<'r> Emitter<'r> {
         self.left_out
     }
 
-    /// The rows of a block that lie in `source`, with what is added.
-    pub(super) fn block(&mut self, source: &[u8], block: &Block, answers: &Answers) -> &[u8] {
-        let Self { renderer, lists, only, left_out, unmatched, ends_lines, names, out } = self;
+    /// Counts those of another one, too.
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.left_out += other.left_out;
+    }
+
+    /// Appends the rows of a block that lie in `source`, with what is added.
+    pub(super) fn block(
+        &mut self,
+        source: &[u8],
+        block: &Block,
+        answers: &Answers,
+        out: &mut Vec<u8>,
+    ) {
+        if self.only.is_none() && self.lists.is_none() {
+            return self.all(source, block, answers, out);
+        }
+        let Self { renderer, lists, only, left_out, unmatched, ends_lines, names, header, .. } =
+            self;
         let slots = names.len();
         // Of rows that are chosen: whether this is one.
         let is_kept = |row: &Row, hops: &[Hop]| match row.kind {
@@ -69,7 +91,6 @@ impl<'r> Emitter<'r> {
             Kind::Header => true,
             _ => hops.iter().any(|hop| *hop < *unmatched) == (*only == Some(Only::Matched)),
         };
-        out.clear();
         // Rows have no gaps between them, so what lies between two places of insertion is one run.
         debug_assert!(block.rows.windows(2).all(|pair| pair[0].end == pair[1].start));
         let (mut copied, mut cell) = (0, 0);
@@ -89,7 +110,7 @@ impl<'r> Emitter<'r> {
             copied = row.insert;
             match row.kind {
                 Kind::Pass => {}
-                Kind::Header => renderer.header(names, out),
+                Kind::Header => out.extend_from_slice(header),
                 Kind::Annotate | Kind::AnnotateEmpty => {
                     let from = out.len();
                     renderer.pad(row.pad, out);
@@ -117,6 +138,41 @@ impl<'r> Emitter<'r> {
         }
         let end = block.rows.last().map_or(0, |row| row.end);
         out.extend_from_slice(&source[copied..end]);
-        out
+    }
+
+    /// The same for all rows and without lists, which is what there is most of.
+    fn all(&mut self, source: &[u8], block: &Block, answers: &Answers, out: &mut Vec<u8>) {
+        let (Some(first), Some(last)) = (block.rows.first(), block.rows.last()) else { return };
+        let slots = self.names.len();
+        let values = self.renderer.prepare(&answers.hops, slots, &mut self.spans);
+        let of_rows = last.end - first.start + block.pads + self.header.len();
+        let mut space = Space::new(out, of_rows + values);
+        let mut cells = self.spans.iter().enumerate();
+        let mut copied = first.start;
+        for row in &block.rows {
+            // Rows have no gaps between them, so what lies between two places of insertion is one run.
+            space.put::<64>(source, copied, row.insert);
+            copied = row.insert;
+            match row.kind {
+                Kind::Pass => {}
+                Kind::Header => space.put::<64>(&self.header, 0, self.header.len()),
+                Kind::Annotate | Kind::AnnotateEmpty => {
+                    let from = space.place();
+                    if row.pad > 0 {
+                        self.renderer.put_pad(row.pad, &mut space);
+                    }
+                    for slot in 0..slots {
+                        let Some((cell, &span)) = cells.next() else { break };
+                        let prefix = answers.prefixes.get(cell).copied().flatten();
+                        self.renderer.put(slot, span, prefix, &mut space);
+                    }
+                    if row.kind == Kind::AnnotateEmpty && from < space.place() {
+                        space.remove(from);
+                    }
+                }
+            }
+        }
+        space.put::<64>(source, copied, last.end);
+        space.finish();
     }
 }

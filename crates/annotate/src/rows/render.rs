@@ -10,7 +10,7 @@ use crate::added::{Added, Addition, Substitute};
 use crate::formats::Style;
 use crate::formats::csv::scan::write_field;
 use crate::formats::json::write_string;
-use crate::write::{write_int, write_prefix};
+use crate::write::{MAX_PREFIX, Space, write_int, write_prefix};
 
 /// Bytes of rendered text kept, for each address column; beyond, it starts anew.
 const MAX_KEPT: usize = 32 << 20;
@@ -37,14 +37,14 @@ struct Kept {
 }
 
 /// Where the text of a hop lies: `start..middle` goes before the prefix, `middle..end` behind it.
-#[derive(Clone, Copy)]
-struct Span {
-    start: usize,
-    middle: usize,
-    end: usize,
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span {
+    start: u32,
+    middle: u32,
+    end: u32,
 }
 
-const UNKNOWN: Span = Span { start: usize::MAX, middle: 0, end: 0 };
+const UNKNOWN: Span = Span { start: u32::MAX, middle: 0, end: 0 };
 
 impl<'a> Renderer<'a> {
     /// `names` are the names of the added columns, by address column.
@@ -83,6 +83,13 @@ impl<'a> Renderer<'a> {
         }
     }
 
+    /// The same where space is known to suffice.
+    pub(super) fn put_pad(&self, fields: usize, space: &mut Space<'_>) {
+        if let Style::Fields(dialect) = self.style {
+            space.fill(dialect.delimiter, fields);
+        }
+    }
+
     /// Appends what is added for an address of the address column `slot`.
     #[inline]
     pub(crate) fn values(
@@ -92,20 +99,92 @@ impl<'a> Renderer<'a> {
         prefix: Option<AnyPrefix>,
         out: &mut Vec<u8>,
     ) {
+        self.make_room();
+        let Span { start, middle, end } = self.span(slot, hop);
+        let text = &self.kept[slot.min(self.kept.len() - 1)].text;
+        out.extend_from_slice(&text[start as usize..middle as usize]);
+        if let Some(place) = self.prefix {
+            out.extend_from_slice(&self.labels[slot][place]);
+            write_matched(self.style, prefix, out);
+            out.extend_from_slice(&text[middle as usize..end as usize]);
+        }
+    }
+
+    /// Makes the texts of the hops of a block, `slots` for each row. Returns the most bytes that they and their prefixes
+    /// may take.
+    pub(super) fn prepare(&mut self, hops: &[Hop], slots: usize, spans: &mut Vec<Span>) -> usize {
+        self.make_room();
+        spans.clear();
+        let mut bytes = 0;
+        if slots == 1 {
+            for &hop in hops {
+                let span = self.span(0, hop);
+                bytes += (span.end - span.start) as usize;
+                spans.push(span);
+            }
+        } else {
+            for row in hops.chunks(slots.max(1)) {
+                for (slot, &hop) in row.iter().enumerate() {
+                    let span = self.span(slot, hop);
+                    bytes += (span.end - span.start) as usize;
+                    spans.push(span);
+                }
+            }
+        }
+        // Two quotes around the prefix.
+        let label = |labels: &Vec<Vec<u8>>| {
+            self.prefix.map_or(0, |place| labels[place].len() + MAX_PREFIX + 2)
+        };
+        bytes + self.labels.iter().map(label).max().unwrap_or(0) * hops.len()
+    }
+
+    /// Puts what is added for an address whose text was prepared.
+    #[inline(always)]
+    pub(super) fn put(
+        &self,
+        slot: usize,
+        Span { start, middle, end }: Span,
+        prefix: Option<AnyPrefix>,
+        space: &mut Space<'_>,
+    ) {
+        let text = &self.kept[slot.min(self.kept.len() - 1)].text;
+        space.put::<16>(text, start as usize, middle as usize);
+        let Some(place) = self.prefix else { return };
+        let label = &self.labels[slot][place];
+        space.put::<16>(label, 0, label.len());
+        match (self.style, prefix) {
+            (Style::Fields(_), None) => {}
+            (Style::Fields(_), Some(prefix)) => space.put_prefix(prefix),
+            (Style::Members, None) => space.put::<4>(b"null", 0, 4),
+            (Style::Members, Some(prefix)) => {
+                space.fill(b'"', 1);
+                space.put_prefix(prefix);
+                space.fill(b'"', 1);
+            }
+        }
+        space.put::<16>(text, middle as usize, end as usize);
+    }
+
+    /// Where the text of a hop lies, which is made if it is not there.
+    #[inline(always)]
+    fn span(&mut self, slot: usize, hop: Hop) -> Span {
         let kind = slot.min(self.kept.len() - 1);
         // A hop beyond the columns is that of an address that nothing covers.
         let unmatched = self.columns.len() as usize;
         let at = hop.index().map_or(unmatched + 1, |row| unmatched.min(row as usize));
-        let mut span = self.kept[kind].spans[at];
-        if span.start == UNKNOWN.start {
-            span = self.render(kind, slot, at);
+        match self.kept[kind].spans[at] {
+            UNKNOWN => self.render(kind, slot, at),
+            span => span,
         }
-        let text = &self.kept[kind].text;
-        out.extend_from_slice(&text[span.start..span.middle]);
-        if let Some(place) = self.prefix {
-            out.extend_from_slice(&self.labels[slot][place]);
-            write_matched(self.style, prefix, out);
-            out.extend_from_slice(&text[span.middle..span.end]);
+    }
+
+    /// Starts anew if too much is kept. What a block needs stays until it is written.
+    fn make_room(&mut self) {
+        for kept in &mut self.kept {
+            if kept.text.len() > self.max_kept {
+                kept.text.clear();
+                kept.spans.fill(UNKNOWN);
+            }
         }
     }
 
@@ -113,10 +192,6 @@ impl<'a> Renderer<'a> {
     #[cold]
     fn render(&mut self, kind: usize, slot: usize, at: usize) -> Span {
         let kept = &mut self.kept[kind];
-        if kept.text.len() > self.max_kept {
-            kept.text.clear();
-            kept.spans.fill(UNKNOWN);
-        }
         let start = kept.text.len();
         let mut middle = None;
         for (i, addition) in self.additions.iter().enumerate() {
@@ -140,7 +215,9 @@ impl<'a> Renderer<'a> {
             write_value(self.style, value, self.columns.scalar_type(column), &mut kept.text);
         }
         let end = kept.text.len();
-        let span = Span { start, middle: middle.unwrap_or(end), end };
+        // What is kept is far below 4 GiB.
+        let [start, middle, end] = [start, middle.unwrap_or(end), end].map(|at| at as u32);
+        let span = Span { start, middle, end };
         kept.spans[at] = span;
         span
     }

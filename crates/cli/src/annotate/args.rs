@@ -53,7 +53,8 @@ pub struct Args {
     /// content)
     #[arg(long, short, value_name = "FORMAT")]
     pub format: Option<LogFormat>,
-    /// Columns with addresses, by name or by number from 1 (default: found out; jsonl needs them)
+    /// Columns with addresses, by name or by number from 1; a.b is b inside a, in jsonl, parquet and arrow (default:
+    /// found out; jsonl needs them)
     #[arg(long, short, value_delimiter = ',', value_name = "COLUMN,...")]
     pub column: Vec<Column>,
     /// What to add: prefix, value columns of the table, covering (the list of all prefixes that cover the
@@ -61,11 +62,11 @@ pub struct Args {
     #[arg(long, short, value_delimiter = ',', value_name = "NAME,...")]
     pub add: Vec<String>,
     /// Value columns list the values of all prefixes that cover the address, as covering lists these: in CSV
-    /// separated by semicolons, in JSON an array (not of parquet and arrow)
+    /// separated by semicolons, in JSON an array, in parquet and arrow a list
     #[arg(long)]
     pub covering: bool,
     /// Print the rows alone of whose addresses a route covers one (matched) or none (unmatched), without comments
-    /// and empty lines; of a JSON array its objects (not of parquet and arrow)
+    /// and empty lines; of a JSON array its objects; a Parquet file is encoded anew
     #[arg(long, value_name = "matched|unmatched")]
     pub only: Option<OnlyRows>,
     /// Cells of digits alone are addresses as numbers: IPv4 below 2^32, else IPv6. Of csv and tsv with --column
@@ -85,7 +86,8 @@ pub struct Args {
     /// How prefixes are added to parquet and arrow: as text, or as bytes and length
     #[arg(long, value_name = "text|binary", default_value = "text")]
     pub prefix: Prefix,
-    /// Threads for parquet (default: one for each processor)
+    /// Threads that annotate csv, tsv, jsonl, list and parquet; the output does not depend on it (default: one for each
+    /// processor)
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
     /// The first row names the columns, or does not (default: found out)

@@ -19,9 +19,6 @@ pub fn failure(job: &Job, error: &AnnotateError) -> Failure {
         AnnotateError::Columnar { .. } => {
             failure.hint("it must come from a file that is not compressed, or with --format")
         }
-        AnnotateError::RowsOnly { .. } => {
-            failure.hint("--only and --covering are for them; --add covering is for all formats")
-        }
         AnnotateError::Type { .. } => failure.hint(
             "addresses are text, unsigned integers, or 4 or 16 bytes; --column names the columns",
         ),

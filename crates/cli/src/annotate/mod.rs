@@ -57,8 +57,9 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     if args.flows && !formats.contains(&LogFormat::Pcap) {
         note("--flows had no effect: it is for captures");
     }
-    if args.threads.is_some() && !formats.contains(&LogFormat::Parquet) {
-        note("--threads had no effect: it is for Parquet");
+    let one_thread = |format: &LogFormat| matches!(format, LogFormat::Arrow | LogFormat::Pcap);
+    if args.threads.is_some() && formats.iter().all(one_thread) {
+        note("--threads had no effect: arrow and pcap are annotated by one thread");
     }
     Ok(Outcome::Done)
 }
@@ -149,7 +150,7 @@ impl Work<'_> {
         let summary = {
             let bar = Bar::of_rows(&job.input.display().to_string(), &job.output);
             let mut show = |rows| bar.show_bytes(rows, &position);
-            annotator.annotate_watched(&mut data, &mut out, &mut show).map_err(fail)?
+            annotator.annotate_on_threads(&mut data, &mut out, &mut show).map_err(fail)?
         };
         if summary.output_closed {
             return Err(Failure::output_closed());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use arrow_array::builder::{ListBuilder, StringBuilder};
-use fibula_core::{AnyPrefix, Prefix};
+use fibula_core::{AnyPrefix, Hop, Prefix};
 
 use super::Grow;
 use crate::columns::answers::{Answers, Numbering, Without};
@@ -29,7 +29,7 @@ impl Grow for Lists<'_> {
         let numbers = Numbering::routes(self.table).numbers();
         let mut text = Vec::new();
         for &route in &answers.routes {
-            for prefix in covering(self.table, route) {
+            for (prefix, _) in covering(self.table, route) {
                 text.clear();
                 write_prefix(prefix, &mut text);
                 self.lists.values().append_value(String::from_utf8_lossy(&text));
@@ -57,17 +57,18 @@ fn prefix(table: &dyn LookupTable, route: u32) -> Option<AnyPrefix> {
     (route < v6.len()).then(|| AnyPrefix::V6(v6.get(route).prefix))
 }
 
-/// The prefix of a route and those that cover it, longest first.
-fn covering(table: &dyn LookupTable, route: u32) -> Vec<AnyPrefix> {
+/// The prefix of a route and those that cover it, longest first, with their hops.
+pub(super) fn covering(table: &dyn LookupTable, route: u32) -> Vec<(AnyPrefix, Hop)> {
     fn family<A: TableAddr>(
         table: &dyn LookupTable,
         prefix: Prefix<A>,
         any: fn(Prefix<A>) -> AnyPrefix,
-    ) -> Vec<AnyPrefix> {
+    ) -> Vec<(AnyPrefix, Hop)> {
         let routes = A::in_table(table).routes();
-        let all = routes.covering(prefix.addr()).map(|route| routes.get(route).prefix);
+        let all = routes.covering(prefix.addr()).map(|route| routes.get(route));
         // Longer ones that begin at the same address do not cover the whole prefix.
-        all.filter(|other| other.len() <= prefix.len()).map(any).collect()
+        let all = all.filter(|other| other.prefix.len() <= prefix.len());
+        all.map(|route| (any(route.prefix), route.hop)).collect()
     }
     match prefix(table, route) {
         Some(AnyPrefix::V4(prefix)) => family(table, prefix, AnyPrefix::V4),

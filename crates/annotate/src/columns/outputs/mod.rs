@@ -1,6 +1,7 @@
 //! What is added, prepared so that a row's number is all that it takes to find it. One file for each
 //! kind of column.
 
+mod all_values;
 mod covering;
 mod lengths;
 mod numbers;
@@ -17,6 +18,7 @@ use arrow_array::ArrayRef;
 use arrow_schema::{DataType, Field};
 use fibula_fib::{ColumnKind, Columns};
 
+use self::all_values::AllValues;
 use self::covering::Lists;
 pub(super) use self::lengths::Lengths;
 use self::numbers::Ints;
@@ -47,6 +49,11 @@ enum Content {
     Floats(Floats),
     Bools(Bools),
     Texts(Texts),
+    /// Lists of what is in the box.
+    All {
+        each: Box<Content>,
+        has_default: bool,
+    },
 }
 
 /// A column on its way.
@@ -95,7 +102,20 @@ impl Output {
                     output(name, texts.kind(), Content::Texts(texts))
                 }
             }],
+        }
+        .into_iter()
+        .map(|output| match (what, options.all_covering) {
+            (Added::Value(_), true) => output.all(substitute.is_some()),
+            _ => output,
         })
+        .collect())
+    }
+
+    /// Lists of it, for all prefixes that cover an address.
+    fn all(self, has_default: bool) -> Self {
+        let item = Field::new_list_field(self.kind, true);
+        let content = Content::All { each: Box::new(self.content), has_default };
+        Self { name: self.name, kind: DataType::List(Arc::new(item)), content }
     }
 
     /// A new column to be filled.
@@ -105,16 +125,29 @@ impl Output {
         lengths: Option<&'a Lengths>,
         rows: usize,
     ) -> Box<dyn Grow + 'a> {
-        let lengths = lengths.unwrap_or(Lengths::NO_ROUTES);
-        match &self.content {
-            Content::Prefix => Box::new(Prefixes::new(lengths, rows)),
-            Content::PrefixBytes => prefix_bytes::bytes(lengths, rows),
-            Content::PrefixLength => Box::new(PrefixLengths::new(lengths, rows)),
-            Content::Covering => Box::new(Lists::new(table)),
-            Content::Ints(ints) => ints.begin(rows),
-            Content::Floats(floats) => floats.begin(rows),
-            Content::Bools(bools) => bools.begin(rows),
-            Content::Texts(texts) => texts.begin(rows),
+        self.content.begin(table, lengths.unwrap_or(Lengths::NO_ROUTES), rows)
+    }
+}
+
+impl Content {
+    fn begin<'a>(
+        &'a self,
+        table: &'a dyn LookupTable,
+        lengths: &'a Lengths,
+        rows: usize,
+    ) -> Box<dyn Grow + 'a> {
+        match self {
+            Self::Prefix => Box::new(Prefixes::new(lengths, rows)),
+            Self::PrefixBytes => prefix_bytes::bytes(lengths, rows),
+            Self::PrefixLength => Box::new(PrefixLengths::new(lengths, rows)),
+            Self::Covering => Box::new(Lists::new(table)),
+            Self::Ints(ints) => ints.begin(rows),
+            Self::Floats(floats) => floats.begin(rows),
+            Self::Bools(bools) => bools.begin(rows),
+            Self::Texts(texts) => texts.begin(rows),
+            Self::All { each, has_default } => {
+                Box::new(AllValues::new(table, each.begin(table, lengths, rows), *has_default))
+            }
         }
     }
 }

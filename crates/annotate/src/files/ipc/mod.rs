@@ -11,6 +11,7 @@ use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_schema::{ArrowError, Schema, SchemaRef};
 
 use self::read::{FileBatches, StreamBatches};
+use super::chosen::chosen;
 use super::{Found, Progress, added_fields, places};
 use crate::columns::ColumnAnnotator;
 use crate::{AnnotateError, LogFormat, Summary};
@@ -98,16 +99,22 @@ impl ColumnAnnotator {
         let written = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
         let mut found = Found::new(self, places.len());
         while let Some(batch) = next {
-            let added = found.batch(self, &batch, places.iter().copied(), found.rows)?;
+            let only = self.options().only;
+            let mut matched = only.map(|_| vec![false; batch.num_rows()]);
+            let added = found.batch(self, &batch, &places, found.rows, matched.as_deref_mut())?;
             let mut columns = batch.columns().to_vec();
             columns.extend(added);
-            let batch = RecordBatch::try_new(Arc::clone(&written), columns)?;
+            let mut batch = RecordBatch::try_new(Arc::clone(&written), columns)?;
+            if let (Some(matched), Some(only)) = (matched, only) {
+                let kept = chosen(&batch, &matched, only)?;
+                found.left_out += (batch.num_rows() - kept.num_rows()) as u64;
+                batch = kept;
+            }
             give(&written, Some(&batch))?;
             progress(Progress { rows: found.rows, total: None });
             next = batches.next().transpose()?;
         }
         give(&written, None)?;
-        let names: Vec<&str> = places.iter().map(|&at| schema.field(at).name().as_str()).collect();
-        Ok(found.summary(self, &names))
+        Ok(found.summary(self, &places))
     }
 }

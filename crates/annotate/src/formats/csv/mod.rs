@@ -1,9 +1,13 @@
 //! CSV and TSV: records keep their bytes, values are added as further fields.
 
 mod begin;
+mod plain;
 pub(crate) mod scan;
 
-use self::scan::{Dialect, Record, record, unquoted};
+use self::plain::{Located, Plain};
+use self::scan::{Dialect, Record, cut, record, unquoted};
+use fibula_simd::parse_v4_at;
+
 use super::{LogDecoder, Style};
 use crate::block::{Block, Kind, Row};
 use crate::fault::Fault;
@@ -14,6 +18,7 @@ const OPEN: &str = "a quote is open at the end of the input";
 
 /// Decoder of delimited text. The first record says where the address columns are and how wide a row
 /// is; empty lines are copied as they are.
+#[derive(Clone)]
 pub(crate) struct Csv {
     format: LogFormat,
     dialect: Dialect,
@@ -33,6 +38,7 @@ pub(crate) struct Csv {
 }
 
 /// What the beginning of the input told.
+#[derive(Clone)]
 struct Layout {
     /// The fields that hold addresses, counted from 0, ascending, each with its slot.
     fields: Vec<(usize, usize)>,
@@ -113,12 +119,35 @@ impl LogDecoder for Csv {
             return Ok(start);
         };
         let quote = self.dialect.quote;
+        let mut plain = Plain::new(data, start, self.dialect);
         while !block.is_full() && start < data.len() {
             let rest = &data[start..];
             if rest[0] == b'\n' || rest.starts_with(b"\r\n") {
                 let next = if rest[0] == b'\n' { 1 } else { 2 };
                 block.pass(start, start + next);
                 start += next;
+                plain.seek(start);
+                continue;
+            }
+            self.found.fill((start, start));
+            let located = plain.locate(start, &layout.fields, &mut self.found);
+            if let Located::Record(record) = located
+                && record.fields == layout.width
+            {
+                for (slot, &(from, to)) in self.found.iter().enumerate() {
+                    if let Some(v4) = parse_v4_at(data, from, to) {
+                        block.v4(v4);
+                        continue;
+                    }
+                    let field = &data[from..to];
+                    if block.cell(field).is_err() {
+                        let fault = || Fault::Unparsable { at: start, slot, text: field.to_vec() };
+                        block.bad_cell(self.strict, fault)?;
+                    }
+                }
+                let (insert, end) = (start + record.content, start + record.next);
+                block.row(Row { start, insert, end, pad: 0, kind: Kind::Annotate });
+                start = end;
                 continue;
             }
             let record = layout.locate(rest, end, self.dialect, &mut self.found);
@@ -145,6 +174,7 @@ impl LogDecoder for Csv {
                 kind: Kind::Annotate,
             });
             start += record.next;
+            plain.seek(start);
         }
         Ok(start)
     }
@@ -155,6 +185,14 @@ impl LogDecoder for Csv {
 
     fn style(&self) -> Style {
         Style::Fields(self.dialect)
+    }
+
+    fn fork(&self) -> Option<Box<dyn LogDecoder>> {
+        self.layout.is_some().then(|| Box::new(self.clone()) as _)
+    }
+
+    fn cut(&self, data: &[u8]) -> usize {
+        cut(data, self.dialect)
     }
 }
 

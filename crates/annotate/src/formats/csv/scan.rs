@@ -2,6 +2,8 @@
 
 use memchr::{memchr, memchr_iter};
 
+use crate::formats::{last_line_end, line_end};
+
 /// How fields are parted and quoted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dialect {
@@ -34,7 +36,7 @@ pub(crate) fn record(
     dialect: Dialect,
     mut field: impl FnMut(usize, usize, usize),
 ) -> Option<Record> {
-    let (content, next) = super::super::line_end(data, end)?;
+    let (content, next) = line_end(data, end)?;
     let line = &data[..content];
     if let Some(quote) = dialect.quote
         && memchr(quote, line).is_some()
@@ -104,6 +106,23 @@ fn closing_quote(data: &[u8], mut at: usize, quote: u8) -> Option<usize> {
         }
         at += 2;
     }
+}
+
+/// The end of the last complete record in `data`, which begins with a record; 0 if none is complete. Lines without quotes
+/// are records as they are, so that only lines with quotes are looked at closely.
+pub(crate) fn cut(data: &[u8], dialect: Dialect) -> usize {
+    let mut at = 0;
+    if let Some(quote) = dialect.quote {
+        while let Some(found) = memchr(quote, &data[at..]) {
+            let line = at + last_line_end(&data[at..at + found]);
+            let next = quoted_record(&data[line..], false, dialect.delimiter, quote, |_, _, _| {});
+            match next {
+                Some(record) => at = line + record.next,
+                None => return line,
+            }
+        }
+    }
+    at + last_line_end(&data[at..])
 }
 
 /// The content of a field: without its quotes, which is all of it as far as addresses go (doubled

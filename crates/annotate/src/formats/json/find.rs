@@ -7,6 +7,7 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use super::plain;
 use crate::address::Address;
 
 /// What stands in an address member.
@@ -30,6 +31,11 @@ pub(super) struct Found {
 }
 
 impl Found {
+    /// What a member of the outermost object holds: it wins over those before.
+    pub(super) fn set(&mut self, place: Place) {
+        *self = Self { place, depth: 0 };
+    }
+
     /// Whether the object has the member, whatever its value.
     pub(super) fn is_present(&self) -> bool {
         self.depth < u32::MAX
@@ -52,8 +58,24 @@ pub(super) fn find(
     names: &Names,
     found: &mut Vec<Found>,
 ) -> Result<Option<usize>, serde_json::Error> {
-    found.clear();
-    found.resize(names.columns.len(), Found { place: Place::Empty, depth: u32::MAX });
+    let clear = |found: &mut Vec<Found>| {
+        found.clear();
+        found.resize(names.columns.len(), Found { place: Place::Empty, depth: u32::MAX });
+    };
+    clear(found);
+    if let Some(taken) = plain::find(text, names, found) {
+        return Ok(taken);
+    }
+    clear(found);
+    find_any(text, names, found)
+}
+
+/// The same for any text. Nothing was found so far.
+fn find_any(
+    text: &[u8],
+    names: &Names,
+    found: &mut Vec<Found>,
+) -> Result<Option<usize>, serde_json::Error> {
     let wanted: Vec<Wanted<'_>> =
         names.columns.iter().enumerate().map(|(slot, rest)| Wanted { slot, rest }).collect();
     let mut taken = None;
@@ -234,6 +256,7 @@ impl<'de> Visitor<'de> for Member<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn places(line: &str, names: &[&str]) -> Vec<Place> {
         let columns = names.iter().map(|&n| n.to_owned()).collect();
@@ -268,6 +291,47 @@ mod tests {
             (r#"{"x":null,"b":1}"#, Some(0)),
         ] {
             assert_eq!(find(text.as_bytes(), &names, &mut Vec::new()).unwrap(), taken, "{text}");
+        }
+    }
+
+    proptest! {
+        /// The fast way finds what the careful one does, and takes what that one takes.
+        #[test]
+        fn agrees_with_the_careful_way(
+            parts in proptest::collection::vec(proptest::sample::select(vec![
+                "{", "}", "[", "]", ":", ",", "\"", "\"a\":", "\"a.b\":", "\"b\":", "\"x\":", "\"10.0.0.1\"", "\"\"", "\" \"",
+                "null", "true", "false", "1", "-", "0", ".5", "e+", "12345678901234567890", "\\", "\"\\u0061\":", "é", "\t", " ",
+                "{\"b\":\"10.0.0.2\"}", "{\"a\":7,\"b\":[]}", "\"a\":\"10.0.0.3\",", "\"long string, longer than what is looked at once: {}\"",
+                "\"t\":1.5e-3,", "\"a\":null", "\"a_x\":1,", "[1,{\"a\":2}]", "nul", "01",
+            ]), 0..14),
+            is_object: bool,
+        ) {
+            let text = parts.concat();
+            let text = if is_object { format!("{{{}}}", text) } else { text };
+            let (columns, added) = (vec!["a".into(), "a.b".into(), "b".into()], vec!["a_x".into()]);
+            let names = Names { columns, added };
+            let (mut found, mut careful) = (Vec::new(), vec![Found { place: Place::Empty, depth: u32::MAX }; 3]);
+            let taken = find(text.as_bytes(), &names, &mut found).map_err(|error| error.to_string());
+            let expected = find_any(text.as_bytes(), &names, &mut careful).map_err(|error| error.to_string());
+            prop_assert_eq!(&taken, &expected);
+            if taken.is_ok() {
+                prop_assert_eq!(format!("{found:?}"), format!("{careful:?}"));
+            }
+        }
+    }
+
+    /// Objects as they are written are read the fast way.
+    #[test]
+    fn usual_objects_are_plain() {
+        let names = Names { columns: vec!["a".into()], added: Vec::new() };
+        for (text, place) in [
+            (r#"{"t":1700000000,"a":"10.0.0.7","b":{"c":[1,-2.5e3,true,null]},"d":""}"#, v4(7)),
+            (r#"{ "a" : null , "b" : "{" }"#, Place::Empty),
+            (r#"{"a":167772161}"#, Place::Other("167772161".into())),
+        ] {
+            let mut found = vec![Found { place: Place::Empty, depth: u32::MAX }];
+            assert_eq!(plain::find(text.as_bytes(), &names, &mut found), Some(None), "{text}");
+            assert_eq!(found[0].place, place);
         }
     }
 

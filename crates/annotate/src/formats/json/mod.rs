@@ -1,9 +1,13 @@
 //! JSON: objects keep their bytes, members are appended to them.
 
 mod find;
+mod plain;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use self::find::{Found, Names, Place, find};
-use super::{LogDecoder, SAMPLE_BYTES, Style, line_end};
+use super::{LogDecoder, SAMPLE_BYTES, Style, last_line_end, line_end, set};
 use crate::added::{added_name, first_twice};
 use crate::block::{Block, Kind, Row};
 use crate::fault::Fault;
@@ -13,15 +17,16 @@ use crate::{AnnotateError, AnnotateOptions, Column, LogFormat};
 ///
 /// Objects keep their bytes, and what is between them too. What is no object is copied as it is and
 /// counted. An added member comes last in its object, which must not have one of that name.
+#[derive(Clone)]
 pub(crate) struct JsonLines {
-    names: Names,
+    names: Arc<Names>,
     strict: bool,
     shape: Option<Shape>,
     found: Vec<Found>,
-    /// By column, whether an object had it.
-    present: Vec<bool>,
-    /// Whether there was anything but blanks.
-    any: bool,
+    /// By column, whether an object of the input had it.
+    present: Arc<[AtomicBool]>,
+    /// Whether there was anything but blanks in the input.
+    any: Arc<AtomicBool>,
     /// Within something that is no object.
     stray: bool,
 }
@@ -57,12 +62,12 @@ impl JsonLines {
         let all = |name: &String| added.iter().map(|add| added_name(name, add)).collect::<Vec<_>>();
         let added = columns.iter().flat_map(all).collect();
         Ok(Self {
-            present: vec![false; columns.len()],
-            names: Names { columns, added },
+            present: columns.iter().map(|_| AtomicBool::new(false)).collect(),
+            names: Arc::new(Names { columns, added }),
             strict: options.strict,
             shape: None,
             found: Vec::new(),
-            any: false,
+            any: Arc::default(),
             stray: false,
         })
     }
@@ -130,7 +135,9 @@ impl JsonLines {
     /// Gives the cells of an object to the block.
     fn cells(&mut self, at: usize, block: &mut Block) -> Result<(), Fault> {
         for (slot, found) in self.found.iter_mut().enumerate() {
-            self.present[slot] |= found.is_present();
+            if found.is_present() {
+                set(&self.present[slot]);
+            }
             match std::mem::take(&mut found.place) {
                 Place::Empty => block.empty(),
                 Place::Address(address) => block.address(address),
@@ -153,7 +160,7 @@ impl JsonLines {
             if line.is_empty() {
                 block.pass(start, start + next);
             } else {
-                self.any = true;
+                set(&self.any);
                 self.object(data, (start, start + line.len(), start + next), block)?;
             }
             start += next;
@@ -173,7 +180,7 @@ impl JsonLines {
                 self.stray &= blank == 0;
                 continue;
             }
-            self.any = true;
+            set(&self.any);
             if rest[0] == b'{' {
                 self.stray = false;
                 match object_end(rest) {
@@ -222,9 +229,17 @@ impl LogDecoder for JsonLines {
         Style::Members
     }
 
+    fn fork(&self) -> Option<Box<dyn LogDecoder>> {
+        (self.shape == Some(Shape::Lines)).then(|| Box::new(self.clone()) as _)
+    }
+
+    fn cut(&self, data: &[u8]) -> usize {
+        last_line_end(data)
+    }
+
     fn finish(&self) -> Result<(), AnnotateError> {
-        match self.present.iter().position(|present| !present) {
-            Some(slot) if self.any => {
+        match self.present.iter().position(|present| !present.load(Ordering::Relaxed)) {
+            Some(slot) if self.any.load(Ordering::Relaxed) => {
                 let column = Column::Name(self.names.columns[slot].clone());
                 Err(AnnotateError::InNoRow { column })
             }

@@ -1,0 +1,70 @@
+//! Columns of lists: the values of all prefixes that cover an address.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, ListArray};
+use arrow_buffer::{NullBuffer, OffsetBuffer};
+use arrow_schema::Field;
+
+use super::Grow;
+use super::covering::covering;
+use crate::columns::answers::{Answers, Numbering, Numbers, Without};
+use crate::columns::lookup::BLOCK;
+use crate::{AnnotateError, LookupTable};
+
+/// The values of all covering prefixes, that of the longest first.
+pub(super) struct AllValues<'a> {
+    table: &'a dyn LookupTable,
+    /// The values one behind the other, by rows of the table.
+    values: Box<dyn Grow + 'a>,
+    rows: Vec<u32>,
+    ends: Vec<i32>,
+    valid: Vec<bool>,
+    /// Whether addresses that nothing covers have a value.
+    has_default: bool,
+}
+
+impl<'a> AllValues<'a> {
+    pub(super) fn new(
+        table: &'a dyn LookupTable,
+        values: Box<dyn Grow + 'a>,
+        has_default: bool,
+    ) -> Self {
+        Self { table, values, rows: Vec::new(), ends: vec![0], valid: Vec::new(), has_default }
+    }
+}
+
+impl Grow for AllValues<'_> {
+    fn block(&mut self, answers: &Answers) -> Result<(), AnnotateError> {
+        let routes = Numbering::routes(self.table).numbers();
+        let rows = Numbers::new(self.table.columns().len());
+        for &route in &answers.routes {
+            // A prefix without a value has a place in the list, too.
+            let hops = covering(self.table, route).into_iter().map(|(_, hop)| hop.index());
+            let hops = hops.map(|row| row.unwrap_or_else(|| rows.of(Without::Empty)));
+            self.rows.extend(hops.map(|row| row.min(rows.of(Without::Empty))));
+            let unmatched = routes.without(route) == Some(Without::Unmatched);
+            if unmatched && self.has_default {
+                self.rows.push(rows.of(Without::Unmatched));
+            }
+            let end = i32::try_from(self.rows.len());
+            self.ends.push(end.map_err(|_| AnnotateError::Limit { what: "items of lists" })?);
+            self.valid.push(routes.is_known(route) || unmatched);
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<ArrayRef, AnnotateError> {
+        let mut answers = Answers::default();
+        for rows in self.rows.chunks(BLOCK) {
+            answers.rows.clear();
+            answers.rows.extend_from_slice(rows);
+            self.values.block(&answers)?;
+        }
+        let values = self.values.finish()?;
+        let item = Arc::new(Field::new_list_field(values.data_type().clone(), true));
+        let nulls = Some(NullBuffer::from(self.valid)).filter(|nulls| nulls.null_count() > 0);
+        let ends = OffsetBuffer::new(self.ends.into());
+        Ok(Arc::new(ListArray::try_new(item, ends, values, nulls)?))
+    }
+}

@@ -1,0 +1,81 @@
+//! Parquet files of which some rows come out: all columns are decoded, and encoded again.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use arrow_array::{BooleanArray, RecordBatch};
+use arrow_schema::Schema;
+use arrow_select::filter::filter_record_batch;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
+
+use super::guard::guarded;
+use super::parquet::{Plan, check_pages};
+use super::{Found, Progress};
+use crate::{AnnotateError, Only};
+
+/// Rows decoded at once.
+const BATCH: usize = 8 << 10;
+
+/// The rows that are asked for.
+pub(super) fn chosen(
+    batch: &RecordBatch,
+    matched: &[bool],
+    only: Only,
+) -> Result<RecordBatch, AnnotateError> {
+    let keep = matched.iter().map(|&matched| Some(matched == (only == Only::Matched)));
+    Ok(filter_record_batch(batch, &BooleanArray::from_iter(keep))?)
+}
+
+impl Plan<'_> {
+    /// Writes the rows that are asked for, with what is added.
+    pub(super) fn write_chosen<W: Write + Send>(
+        &self,
+        only: Only,
+        output: W,
+        found: &mut Found,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<W, AnnotateError> {
+        let (metadata, shared) = (self.metadata.metadata(), self.file.clone());
+        let (properties, hinted) = self.properties();
+        let options =
+            ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(!hinted);
+        let schema = Arc::new(self.whole());
+        let mut writer =
+            guarded(|| ArrowWriter::try_new_with_options(output, Arc::clone(&schema), options))?;
+        let total = self.rows_before(metadata.num_row_groups());
+        let mut rows = 0;
+        for group in 0..metadata.num_row_groups() {
+            check_pages(&self.metadata, &self.file, group, |_| true)?;
+            let mut reader = guarded(|| {
+                ParquetRecordBatchReaderBuilder::new_with_metadata(
+                    shared.clone(),
+                    self.metadata.clone(),
+                )
+                .with_row_groups(vec![group])
+                .with_batch_size(BATCH)
+                .build()
+            })?;
+            while let Some(batch) = guarded(|| reader.next().transpose())? {
+                let mut matched = vec![false; batch.num_rows()];
+                let added =
+                    found.batch(self.annotator, &batch, &self.places, rows, Some(&mut matched))?;
+                let columns = batch.columns().iter().cloned().chain(added).collect();
+                let whole = RecordBatch::try_new(Arc::clone(&schema), columns)?;
+                let kept = chosen(&whole, &matched, only)?;
+                found.left_out += (batch.num_rows() - kept.num_rows()) as u64;
+                guarded(|| writer.write(&kept))?;
+                rows += batch.num_rows() as u64;
+                progress(Progress { rows, total: Some(total) });
+            }
+        }
+        guarded(|| writer.into_inner())
+    }
+
+    /// The schema that is written, as Arrow has it.
+    pub(super) fn whole(&self) -> Schema {
+        let schema = self.metadata.schema();
+        let fields = schema.fields().iter().chain(self.added.fields()).cloned();
+        Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone())
+    }
+}

@@ -1,0 +1,120 @@
+//! Columns of addresses among the fields of a file: at the top, or inside of structures.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch, make_array};
+use arrow_buffer::NullBuffer;
+use arrow_schema::{DataType, Field, Fields, Schema};
+
+use super::{has_addresses, keys};
+use crate::{AnnotateError, Column, LogFormat};
+
+/// Where a column of addresses is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The number of the top-level field.
+    pub(crate) root: usize,
+    /// The numbers of the fields within structures, outermost first.
+    path: Vec<usize>,
+    /// The name, with dots where it goes into structures.
+    pub(crate) name: String,
+    pub(crate) kind: DataType,
+}
+
+impl Place {
+    fn at_top(root: usize, schema: &Schema) -> Self {
+        let field = schema.field(root);
+        Self { root, path: Vec::new(), name: field.name().clone(), kind: field.data_type().clone() }
+    }
+
+    /// By its name: that of a field, or with dots that lead into structures.
+    fn named(schema: &Schema, name: &str) -> Option<Self> {
+        let (mut path, field) = find(schema.fields(), name)?;
+        let root = path.remove(0);
+        Some(Self { root, path, name: name.to_owned(), kind: field.data_type().clone() })
+    }
+
+    /// The same in batches that have top-level fields of their own.
+    pub(crate) fn in_batch(&self, root: usize) -> Self {
+        Self { root, ..self.clone() }
+    }
+
+    /// The cells. Where a structure is null, they are.
+    pub(crate) fn cells(&self, batch: &RecordBatch) -> Result<ArrayRef, AnnotateError> {
+        let mut cells = Arc::clone(batch.column(self.root));
+        for &field in &self.path {
+            let outer = cells.as_struct();
+            let inner = Arc::clone(outer.column(field));
+            cells = match NullBuffer::union(outer.nulls(), inner.nulls()) {
+                Some(nulls) if outer.nulls().is_some() && *inner.data_type() != DataType::Null => {
+                    make_array(inner.to_data().into_builder().nulls(Some(nulls)).build()?)
+                }
+                _ => inner,
+            };
+        }
+        Ok(cells)
+    }
+}
+
+/// A field whose name is this one, or that a name before a dot leads to. A literal name comes first.
+fn find<'f>(fields: &'f Fields, name: &str) -> Option<(Vec<usize>, &'f Arc<Field>)> {
+    if let Some((at, field)) = fields.find(name) {
+        return Some((vec![at], field));
+    }
+    name.match_indices('.').find_map(|(dot, _)| {
+        let (at, field) = fields.find(&name[..dot])?;
+        let DataType::Struct(inner) = field.data_type() else { return None };
+        let (mut path, field) = find(inner, &name[dot + 1..])?;
+        path.insert(0, at);
+        Some((path, field))
+    })
+}
+
+/// The columns with addresses: those that were asked for, or those of text that `first` shows to be such.
+pub(crate) fn places(
+    schema: &Schema,
+    columns: &[Column],
+    format: LogFormat,
+    first: impl FnOnce() -> Result<Option<RecordBatch>, AnnotateError>,
+) -> Result<Vec<Place>, AnnotateError> {
+    let names = || schema.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>();
+    let mut found: Vec<Place> = Vec::new();
+    for column in columns {
+        let place = match column {
+            Column::Name(name) => Place::named(schema, name).ok_or_else(|| {
+                AnnotateError::UnknownColumn { name: name.clone(), known: names() }
+            })?,
+            Column::Number(number) if (1..=schema.fields().len()).contains(number) => {
+                Place::at_top(number - 1, schema)
+            }
+            Column::Number(number) => {
+                let (number, fields) = (*number, schema.fields().len());
+                return Err(AnnotateError::ColumnNumber { number, fields });
+            }
+        };
+        if found.contains(&place) {
+            return Err(AnnotateError::Twice { name: place.name });
+        }
+        if !keys::is_supported(&place.kind) {
+            return Err(AnnotateError::Type { kind: place.kind.to_string() });
+        }
+        found.push(place);
+    }
+    if columns.is_empty()
+        && let Some(batch) = first()?
+    {
+        let named = |column: &usize| {
+            batch
+                .schema_ref()
+                .index_of(schema.field(*column).name())
+                .is_ok_and(|at| has_addresses(&batch, at))
+        };
+        let tops = (0..schema.fields().len()).filter(named);
+        found.extend(tops.map(|root| Place::at_top(root, schema)));
+    }
+    if found.is_empty() {
+        return Err(AnnotateError::NoColumn { format });
+    }
+    Ok(found)
+}

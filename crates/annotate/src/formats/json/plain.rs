@@ -1,0 +1,290 @@
+//! Members of an object of printable ASCII without escapes, which most lines are.
+//!
+//! Strings end at the next quote there, so that they are skipped by the places of quotes, sixty-four bytes at a time. All
+//! else is checked as `serde_json` checks it. What is not plain, or wrong, is left to it.
+
+use fibula_simd::{byte_marks, parse_v4_at, unprintable_marks};
+
+use super::find::{Found, Names, Place};
+use crate::address::Address;
+
+/// Objects and arrays within each other at most.
+const MAX_DEPTH: u32 = 32;
+
+/// As [`find`](super::find::find), if the text is plain and holds one object. `found` has a place for each column.
+#[inline]
+pub(super) fn find(text: &[u8], names: &Names, found: &mut [Found]) -> Option<Option<usize>> {
+    let mut plain = Plain { text, at: 0, base: 0, quotes: marks(text)? };
+    plain.blanks();
+    plain.expect(b'{')?;
+    let mut taken = None;
+    plain.object(0, &mut |plain, key| {
+        if taken.is_none() {
+            taken = names.added.iter().position(|added| is(key, added));
+        }
+        let mut exact = None;
+        for (slot, name) in names.columns.iter().enumerate() {
+            if is(key, name) {
+                exact = Some(slot);
+            } else if plain.peek() == Some(b'{') && goes_on(key, name) {
+                return None;
+            }
+        }
+        match exact {
+            Some(slot) => found[slot].set(plain.place()?),
+            None => plain.value(1)?,
+        }
+        Some(())
+    })?;
+    plain.blanks();
+    (plain.at == text.len()).then_some(taken)
+}
+
+/// Whether the key is this name. Most differ in length or in their first byte.
+#[inline(always)]
+fn is(key: &[u8], name: &str) -> bool {
+    key.len() == name.len() && key.first() == name.as_bytes().first() && key == name.as_bytes()
+}
+
+/// Whether the name goes on inside of the key's object.
+fn goes_on(key: &[u8], name: &str) -> bool {
+    name.as_bytes().strip_prefix(key).is_some_and(|rest| rest.starts_with(b"."))
+}
+
+struct Plain<'t> {
+    text: &'t [u8],
+    at: usize,
+    /// The place of the bytes that `quotes` is about.
+    base: usize,
+    /// Those that were not passed.
+    quotes: u64,
+}
+
+/// The quotes of the first bytes; `None` if these are not plain.
+#[inline(always)]
+fn marks(text: &[u8]) -> Option<u64> {
+    let mut padded = [b' '; 64];
+    let text = text.first_chunk::<64>().unwrap_or_else(|| {
+        padded[..text.len()].copy_from_slice(text);
+        &padded
+    });
+    let odd = unprintable_marks(text) | byte_marks(text, b'\\');
+    (odd == 0).then(|| byte_marks(text, b'"'))
+}
+
+impl<'t> Plain<'t> {
+    #[inline(always)]
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    #[inline(always)]
+    fn expect(&mut self, byte: u8) -> Option<()> {
+        let is = self.peek() == Some(byte);
+        self.at += 1;
+        is.then_some(())
+    }
+
+    #[inline(always)]
+    fn blanks(&mut self) {
+        while self.peek() == Some(b' ') {
+            self.at += 1;
+        }
+    }
+
+    /// The place of the next quote.
+    #[inline(always)]
+    fn quote(&mut self) -> Option<usize> {
+        while self.quotes == 0 {
+            self.base += 64;
+            self.quotes = marks(self.text.get(self.base..)?)?;
+        }
+        let at = self.base + self.quotes.trailing_zeros() as usize;
+        self.quotes &= self.quotes - 1;
+        Some(at)
+    }
+
+    /// The string that begins here.
+    #[inline(always)]
+    fn string(&mut self) -> Option<&'t [u8]> {
+        self.expect(b'"')?;
+        let open = self.quote()?;
+        debug_assert_eq!(open + 1, self.at, "strings are passed whole");
+        let close = self.quote()?;
+        let string = self.text.get(self.at..close)?;
+        self.at = close + 1;
+        Some(string)
+    }
+
+    /// The members of an object behind its brace; `member` gets each key, with its value next.
+    #[inline(always)]
+    fn object(
+        &mut self,
+        depth: u32,
+        member: &mut impl FnMut(&mut Self, &'t [u8]) -> Option<()>,
+    ) -> Option<()> {
+        self.blanks();
+        if self.peek()? == b'}' {
+            self.at += 1;
+            return Some(());
+        }
+        if depth > MAX_DEPTH {
+            return None;
+        }
+        loop {
+            let key = self.string()?;
+            self.blanks();
+            self.expect(b':')?;
+            self.blanks();
+            member(self, key)?;
+            self.blanks();
+            self.at += 1;
+            match self.text.get(self.at - 1)? {
+                b',' => self.blanks(),
+                b'}' => return Some(()),
+                _ => return None,
+            }
+        }
+    }
+
+    /// A value that does not matter.
+    #[inline(always)]
+    fn value(&mut self, depth: u32) -> Option<()> {
+        match self.peek()? {
+            b'"' => self.string().map(drop),
+            b'-' | b'0'..=b'9' => self.number().map(drop),
+            _ => self.other(depth),
+        }
+    }
+
+    #[inline(never)]
+    fn other(&mut self, depth: u32) -> Option<()> {
+        let rest = self.text.get(self.at..)?;
+        for literal in [&b"null"[..], b"true", b"false"] {
+            if rest.starts_with(literal) {
+                self.at += literal.len();
+                return Some(());
+            }
+        }
+        self.at += 1;
+        match rest.first()? {
+            b'{' => self.object(depth, &mut |plain, _| plain.value(depth + 1)),
+            b'[' => self.array(depth),
+            _ => None,
+        }
+    }
+
+    fn array(&mut self, depth: u32) -> Option<()> {
+        self.blanks();
+        if self.peek()? == b']' {
+            self.at += 1;
+            return Some(());
+        }
+        if depth > MAX_DEPTH {
+            return None;
+        }
+        loop {
+            self.value(depth + 1)?;
+            self.blanks();
+            self.at += 1;
+            match self.text.get(self.at - 1)? {
+                b',' => self.blanks(),
+                b']' => return Some(()),
+                _ => return None,
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn digits(&mut self) -> usize {
+        let from = self.at;
+        // Eight at once. All bytes are below 0x80, so nothing carries into the next byte before one that is no digit.
+        while let Some(chunk) = self.text.get(self.at..).and_then(|rest| rest.first_chunk::<8>()) {
+            let bytes = u64::from_le_bytes(*chunk);
+            let ones = u64::from_ne_bytes([1; 8]);
+            let others = bytes.wrapping_add(0x46 * ones) | bytes.wrapping_sub(0x30 * ones);
+            let others = others & (ones << 7);
+            self.at += others.trailing_zeros() as usize / 8;
+            if others != 0 {
+                return self.at - from;
+            }
+        }
+        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            self.at += 1;
+        }
+        self.at - from
+    }
+
+    /// A number; whether it is an integer of digits alone.
+    #[inline(always)]
+    fn number(&mut self) -> Option<bool> {
+        let mut natural = true;
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+            natural = false;
+        }
+        let zero = self.peek() == Some(b'0');
+        let digits = self.digits();
+        if digits == 0 || zero && digits > 1 {
+            return None;
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            natural = false;
+            (self.digits() > 0).then_some(())?;
+        }
+        if let Some(b'e' | b'E') = self.peek() {
+            self.at += 1;
+            natural = false;
+            if let Some(b'+' | b'-') = self.peek() {
+                self.at += 1;
+            }
+            (self.digits() > 0).then_some(())?;
+        }
+        Some(natural)
+    }
+
+    /// The value of a member that may hold an address.
+    #[inline(always)]
+    fn place(&mut self) -> Option<Place> {
+        match self.peek()? {
+            b'"' => {
+                let text = self.string()?;
+                // What stands behind it may be read with it.
+                let end = self.at - 1;
+                Some(match parse_v4_at(self.text, end - text.len(), end) {
+                    Some(v4) => Place::Address(Address::V4(v4)),
+                    None => Place::of_text(text),
+                })
+            }
+            b'n' => self.other(0).map(|()| Place::Empty),
+            b'0'..=b'9' => {
+                let from = self.at;
+                // Longer ones may be written in another way than they are read.
+                let natural = self.number()? && self.at - from < 20;
+                let text = str::from_utf8(&self.text[from..self.at]).ok()?;
+                natural.then(|| Place::Other(text.to_owned()))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Place {
+    fn of_text(text: &[u8]) -> Self {
+        match Address::parse(text) {
+            Some(address) => Self::Address(address),
+            None => Self::of_odd_text(text),
+        }
+    }
+
+    #[cold]
+    fn of_odd_text(text: &[u8]) -> Self {
+        let text = text.trim_ascii();
+        match Address::parse(text) {
+            Some(address) => Self::Address(address),
+            None if text.is_empty() => Self::Empty,
+            None => Self::Other(String::from_utf8_lossy(text).into_owned()),
+        }
+    }
+}

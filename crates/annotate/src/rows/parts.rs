@@ -1,0 +1,268 @@
+//! An input in parts, each decoded, looked up and rendered by one of several threads.
+//!
+//! ```text
+//!   this thread    reads, cuts between records ----> parts ----> workers, as many as threads were asked for
+//!       ^                                                           |
+//!       +---- empty buffers <---- writer, in the input's order <----+
+//! ```
+//!
+//! There is a fixed number of parts, so memory is bounded, and who is ahead waits. Where parts are cut does not matter: each
+//! begins and ends with a record. Lines are counted from the beginning of a part; the writer, which alone knows what came
+//! before, adds these, and the first fault in the input's order is the one that it meets first.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{ScopedJoinHandle, scope};
+
+use super::process::{Done, Process};
+use super::run::Run;
+use crate::AnnotateError;
+use crate::input::{CHUNK, Input};
+
+/// Larger buffers are not used again.
+const LARGE: usize = 8 * CHUNK;
+
+/// A part of an input. Its buffers are used again.
+#[derive(Default)]
+struct Part {
+    number: u64,
+    /// What was read: the part, and what does not matter around it.
+    data: Vec<u8>,
+    place: Range<usize>,
+    out: Vec<u8>,
+    rows: u64,
+    done: Done,
+    failed: Option<AnnotateError>,
+}
+
+/// What is left of an input, at a place where a record begins.
+pub(super) struct Rest<'i, R> {
+    pub(super) input: &'i mut Input<R>,
+    pub(super) threads: usize,
+    /// A read of fewer bytes than this one is waited for no longer than its rows take.
+    pub(super) slow: usize,
+}
+
+/// Annotates what is left of an input.
+pub(super) fn annotate<R: Read>(
+    run: &mut Run<'_>,
+    rest: Rest<'_, R>,
+    output: &mut (impl Write + Send),
+    progress: &mut dyn FnMut(u64),
+) -> Result<(), AnnotateError> {
+    let rows = AtomicU64::new(run.process.rows());
+    let (to_workers, parts) = channel();
+    let parts = Mutex::new(parts);
+    let (to_writer, processed) = channel();
+    let (give_back, free) = channel();
+    let (read, written) = scope(|scope| {
+        let mut workers = Vec::new();
+        for process in (0..rest.threads).filter_map(|_| run.process.fork()) {
+            let (parts, to_writer) = (&parts, to_writer.clone());
+            workers.push(scope.spawn(move || work(process, parts, &to_writer)));
+        }
+        drop(to_writer);
+        let writer = Writer { output, give_back, rows: &rows, written: Written::default() };
+        let writer = scope.spawn(move || writer.all(&processed));
+        // Two parts for each worker, so that one waits for it, and one each to be read and to be written.
+        let empty = (0..2 * workers.len() + 2).map(|_| Part::default()).collect();
+        let mut reader =
+            Reader { rest, to_workers, free, empty, parts: 0, all: 2 * workers.len() + 2 };
+        let read = reader.all(run, &mut || progress(rows.load(Ordering::Relaxed)));
+        // Workers end when there is no part left for them, and the writer when they have ended.
+        drop(reader);
+        let written = joined(writer);
+        workers.into_iter().for_each(|worker| run.process.merge(&joined(worker)));
+        (read, written)
+    });
+    let Written { done, bytes, failed } = written;
+    let failed = failed.map(|error| error.behind(run.process.done.lines));
+    run.process.done.extend(done);
+    run.bytes_written += bytes;
+    // What was written lies before what was read.
+    failed.map_or(Ok(()), Err)?;
+    match read {
+        Err(Stopped::TooLong) => return Err(run.too_long(0)),
+        Err(Stopped::Failed(error)) => return Err(AnnotateError::Read(error)),
+        Ok(()) => {}
+    }
+    progress(run.process.rows());
+    run.process.check_end()
+}
+
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+/// Processes parts until there are no more.
+fn work<'r>(
+    mut process: Process<'r>,
+    parts: &Mutex<Receiver<Part>>,
+    to_writer: &Sender<Part>,
+) -> Process<'r> {
+    loop {
+        let next = parts.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(mut part): Result<Part, _> = next else { return process };
+        let before = process.rows();
+        part.out.clear();
+        let number = part.number;
+        let processed = catch_unwind(AssertUnwindSafe(|| {
+            let (done, result) = process.part(&part.data[part.place.clone()], &mut part.out);
+            Part { rows: process.rows() - before, done, failed: result.err(), ..part }
+        }));
+        let (part, panic) = match processed {
+            Ok(part) => (part, None),
+            // The writer must not wait for this part, nor write what comes behind it.
+            Err(panic) => {
+                let failed = AnnotateError::File { what: "a thread ended early".to_owned() };
+                (Part { number, failed: Some(failed), ..Part::default() }, Some(panic))
+            }
+        };
+        let sent = to_writer.send(part);
+        if let Some(panic) = panic {
+            resume_unwind(panic);
+        }
+        if sent.is_err() {
+            return process; // the writer has met a fault
+        }
+    }
+}
+
+/// Cuts an input into parts.
+struct Reader<'i, R> {
+    rest: Rest<'i, R>,
+    to_workers: Sender<Part>,
+    free: Receiver<Part>,
+    empty: Vec<Part>,
+    /// Parts given to workers so far.
+    parts: u64,
+    /// Parts that there are.
+    all: usize,
+}
+
+/// Why reading stopped.
+enum Stopped {
+    TooLong,
+    Failed(std::io::Error),
+}
+
+impl<R: Read> Reader<'_, R> {
+    /// Reads to the end, or until the writer has stopped.
+    fn all(&mut self, run: &Run<'_>, progress: &mut dyn FnMut()) -> Result<(), Stopped> {
+        loop {
+            let data = self.rest.input.data();
+            let end = self.rest.input.at_end();
+            let used = if end { data.len() } else { run.process.cut(data) };
+            if used > 0 && self.give(used).is_none() {
+                return Ok(());
+            }
+            progress();
+            if end {
+                return Ok(());
+            }
+            // Who waits for the rows, or has closed the output, is not kept waiting for the next read.
+            if self.rest.input.is_very_slow(self.rest.slow) && self.drain().is_none() {
+                return Ok(());
+            }
+            match self.rest.input.more() {
+                Ok(true) => {}
+                Ok(false) => return Err(Stopped::TooLong),
+                Err(error) => return Err(Stopped::Failed(error)),
+            }
+        }
+    }
+
+    /// Gives the first bytes of the data to the workers; `None` if the writer has stopped.
+    fn give(&mut self, used: usize) -> Option<()> {
+        let mut part = match self.empty.pop() {
+            Some(part) => part,
+            None => self.free.recv().ok()?,
+        };
+        part.number = self.parts;
+        part.place = self.rest.input.exchange(used, &mut part.data);
+        self.parts += 1;
+        self.to_workers.send(part).ok()
+    }
+
+    /// Waits until all parts are written; `None` if the writer has stopped.
+    fn drain(&mut self) -> Option<()> {
+        while self.empty.len() < self.all {
+            self.empty.push(self.free.recv().ok()?);
+        }
+        Some(())
+    }
+}
+
+/// Writes parts in the input's order.
+struct Writer<'w, W> {
+    output: &'w mut W,
+    give_back: Sender<Part>,
+    rows: &'w AtomicU64,
+    written: Written,
+}
+
+/// What the writer did.
+#[derive(Default)]
+struct Written {
+    done: Done,
+    bytes: u64,
+    failed: Option<AnnotateError>,
+}
+
+impl<W: Write> Writer<'_, W> {
+    /// Writes until the workers have ended, or up to the first fault.
+    fn all(mut self, processed: &Receiver<Part>) -> Written {
+        if let Err(error) = self.try_all(processed) {
+            self.written.failed = Some(error);
+        }
+        self.written
+    }
+
+    fn try_all(&mut self, processed: &Receiver<Part>) -> Result<(), AnnotateError> {
+        let (mut next, mut early) = (0, BTreeMap::new());
+        loop {
+            let part = match processed.try_recv() {
+                Ok(part) => part,
+                Err(TryRecvError::Empty) => {
+                    self.output.flush().map_err(AnnotateError::Write)?;
+                    match processed.recv() {
+                        Ok(part) => part,
+                        Err(_) => return Ok(()),
+                    }
+                }
+                Err(TryRecvError::Disconnected) => break,
+            };
+            early.insert(part.number, part);
+            while let Some(part) = early.remove(&next) {
+                self.part(part)?;
+                next += 1;
+            }
+        }
+        self.output.flush().map_err(AnnotateError::Write)
+    }
+
+    fn part(&mut self, mut part: Part) -> Result<(), AnnotateError> {
+        self.output.write_all(&part.out).map_err(AnnotateError::Write)?;
+        let Written { done, bytes, .. } = &mut self.written;
+        *bytes += part.out.len() as u64;
+        if let Some(error) = part.failed.take() {
+            return Err(error.behind(done.lines));
+        }
+        done.extend(std::mem::take(&mut part.done));
+        self.rows.fetch_add(part.rows, Ordering::Relaxed);
+        // One large record is no reason to keep as much for all parts.
+        for buffer in [&mut part.data, &mut part.out] {
+            if buffer.len() > LARGE {
+                *buffer = Vec::new();
+            }
+        }
+        // The reader may have ended.
+        let _ = self.give_back.send(part);
+        Ok(())
+    }
+}

@@ -1,0 +1,202 @@
+//! From the bytes of an input to those of the output, block by block.
+
+use super::Annotator;
+use super::count::Counter;
+use super::emit::Emitter;
+use super::lookup::LookUp;
+use crate::block::{Block, First};
+use crate::fault::Fault;
+use crate::formats::{LogDecoder, decoder};
+use crate::{AnnotateError, Summary};
+
+/// Passes an input, or parts of it, from stage to stage.
+pub(super) struct Process<'r> {
+    annotator: &'r Annotator,
+    decoder: Box<dyn LogDecoder>,
+    block: Block,
+    /// What comes behind the decoder: made with the first row, which tells the address columns.
+    stages: Option<Stages<'r>>,
+    pub(super) done: Done,
+}
+
+/// What was processed of an input, or of a part of it.
+#[derive(Debug, Default)]
+pub(super) struct Done {
+    /// Line ends.
+    pub(super) lines: u64,
+    pub(super) bytes: u64,
+    /// The first cell that is not an address.
+    unparsable: Option<AnnotateError>,
+    /// The first damaged record.
+    damaged: Option<AnnotateError>,
+}
+
+impl Done {
+    /// Adds what was processed of the part that follows.
+    pub(super) fn extend(&mut self, next: Self) {
+        let Self { lines, bytes, unparsable, damaged } = next;
+        let later = |fault: AnnotateError| fault.behind(self.lines);
+        self.unparsable = self.unparsable.take().or(unparsable.map(later));
+        self.damaged = self.damaged.take().or(damaged.map(later));
+        self.lines += lines;
+        self.bytes += bytes;
+    }
+}
+
+struct Stages<'r> {
+    lookup: LookUp<'r>,
+    counter: Counter<'r>,
+    emitter: Emitter<'r>,
+}
+
+impl<'r> Stages<'r> {
+    fn new(annotator: &'r Annotator, decoder: &dyn LogDecoder) -> Self {
+        let (table, additions) = (&*annotator.table, &*annotator.additions);
+        let (names, style) = (decoder.names(), decoder.style());
+        Self {
+            lookup: LookUp::new(table, additions, &annotator.options),
+            counter: Counter::new(table, additions, names, annotator.options.top),
+            emitter: Emitter::new(table, additions, names, style, &annotator.options),
+        }
+    }
+}
+
+impl<'r> Process<'r> {
+    pub(super) fn new(annotator: &'r Annotator) -> Result<Self, AnnotateError> {
+        let Annotator { format, options, additions, .. } = annotator;
+        Ok(Self::with(annotator, decoder(*format, options, additions)?))
+    }
+
+    fn with(annotator: &'r Annotator, decoder: Box<dyn LogDecoder>) -> Self {
+        let block = Block { integers: annotator.options.integers, ..Block::default() };
+        Self { annotator, decoder, block, stages: None, done: Done::default() }
+    }
+
+    /// One for other parts of the input; `None` if it cannot be processed in parts, or not yet.
+    pub(super) fn fork(&self) -> Option<Self> {
+        let known = self.stages.is_some();
+        known.then(|| Some(Self::with(self.annotator, self.decoder.fork()?))).flatten()
+    }
+
+    /// The end of the last complete record in the data, where a part may end.
+    pub(super) fn cut(&self, data: &[u8]) -> usize {
+        self.decoder.cut(data)
+    }
+
+    /// Rows annotated so far.
+    pub(super) fn rows(&self) -> u64 {
+        self.block.tally.rows
+    }
+
+    /// Annotates a block from the beginning of the data, and appends its rows to the output, also if it fails: those before
+    /// the fault. Returns how much of the data was consumed.
+    pub(super) fn block(
+        &mut self,
+        data: &[u8],
+        end: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, AnnotateError> {
+        self.block.clear();
+        let decoded = self.decoder.decode(data, end, &mut self.block);
+        let block = &self.block;
+        if !block.rows.is_empty() {
+            let stages =
+                self.stages.get_or_insert_with(|| Stages::new(self.annotator, &*self.decoder));
+            let answers = stages.lookup.block(block);
+            stages.counter.block(block, answers);
+            let source = if self.decoder.writes_rows() { &block.text } else { data };
+            stages.emitter.block(source, block, answers, out);
+        }
+        if let Some(fault) = self.block.unparsable.take() {
+            self.done.unparsable = Some(self.error(fault, data));
+        }
+        if let Some(fault) = self.block.damaged.take() {
+            self.done.damaged = Some(self.error(fault, data));
+        }
+        let used = decoded.map_err(|fault| self.error(fault, data))?;
+        self.done.lines += count_lines(&data[..used]);
+        self.done.bytes += used as u64;
+        Ok(used)
+    }
+
+    /// Annotates a part that begins and ends with records, and appends its rows to the output. Lines are counted from its
+    /// beginning on.
+    pub(super) fn part(
+        &mut self,
+        mut data: &[u8],
+        out: &mut Vec<u8>,
+    ) -> (Done, Result<(), AnnotateError>) {
+        (self.block.unparsable, self.block.damaged) = (First::default(), First::default());
+        let mut result = Ok(());
+        while !data.is_empty() {
+            match self.block(data, true, out) {
+                Ok(used) => data = &data[used..],
+                Err(error) => {
+                    result = Err(error);
+                    break;
+                }
+            }
+        }
+        (std::mem::take(&mut self.done), result)
+    }
+
+    /// The fault with its place.
+    fn error(&self, fault: Fault, data: &[u8]) -> AnnotateError {
+        let line = |at: usize| self.done.lines + count_lines(&data[..at]) + 1;
+        match fault {
+            Fault::Options(error) => error,
+            Fault::Record { at, what } => AnnotateError::Record { line: line(at), what },
+            Fault::Packet { at, number, what } => {
+                AnnotateError::Packet { packet: number, offset: self.done.bytes + at as u64, what }
+            }
+            Fault::Unparsable { at, slot, text } => AnnotateError::Unparsable {
+                line: line(at),
+                column: self.decoder.names().get(slot).cloned().unwrap_or_default(),
+                text: String::from_utf8_lossy(&text).chars().take(60).collect(),
+            },
+        }
+    }
+
+    /// Counts what another one counted, too.
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.block.tally.merge(&other.block.tally);
+        if let (Some(ours), Some(theirs)) = (&mut self.stages, &other.stages) {
+            ours.counter.merge(&theirs.counter);
+            ours.emitter.merge(&theirs.emitter);
+        }
+    }
+
+    /// Says what only all of the input tells.
+    pub(super) fn check_end(&self) -> Result<(), AnnotateError> {
+        self.decoder.finish()
+    }
+
+    /// What was done.
+    pub(super) fn summary(self) -> Summary {
+        let tally = self.block.tally;
+        let text = |fault: Option<AnnotateError>| fault.map(|fault| fault.to_string());
+        let summary = Summary {
+            rows: tally.rows,
+            unparsable: tally.unparsable,
+            empty: tally.empty,
+            damaged: tally.damaged,
+            truncated: tally.truncated,
+            cut: tally.cut,
+            first_unparsable: text(self.done.unparsable),
+            first_damaged: text(self.done.damaged),
+            columns: self.decoder.names().to_vec(),
+            ..Summary::default()
+        };
+        match self.stages {
+            Some(stages) => {
+                let left_out = stages.emitter.left_out();
+                Summary { left_out, ..stages.counter.complete(summary) }
+            }
+            None => summary,
+        }
+    }
+}
+
+fn count_lines(data: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', data).count() as u64
+}

@@ -1,0 +1,102 @@
+//! Which of sixty-four bytes are what is looked for: a bit for each, so that what parts text is found without a loop over
+//! its characters.
+
+/// The bytes that equal `byte`. Bit `i` stands for byte `i`.
+///
+/// ```
+/// let mut text = [b' '; 64];
+/// text[..9].copy_from_slice(b"a,b,c\nd,e");
+/// assert_eq!(fibula_simd::byte_marks(&text, b','), 0b1000_1010);
+/// ```
+#[inline(always)]
+pub fn byte_marks(text: &[u8; 64], byte: u8) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        // SAFETY: SSE2, the only requirement, is part of x86-64.
+        unsafe { sse2::equal(text, byte) }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    portable::marks(text, |other| other == byte)
+}
+
+/// The bytes that are no printable ASCII characters, DEL aside: control characters, and parts of others.
+///
+/// ```
+/// let mut text = [b' '; 64];
+/// text[..8].copy_from_slice("a\tb\u{e9}\x7f~ ".as_bytes());
+/// assert_eq!(fibula_simd::unprintable_marks(&text), 0b1_1010);
+/// ```
+#[inline(always)]
+pub fn unprintable_marks(text: &[u8; 64]) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        // SAFETY: SSE2, the only requirement, is part of x86-64.
+        unsafe { sse2::unprintable(text) }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    portable::marks(text, |byte| (byte as i8) < 0x20)
+}
+
+#[cfg(target_arch = "x86_64")]
+mod sse2 {
+    use std::arch::x86_64::{
+        __m128i, _mm_cmpeq_epi8, _mm_cmplt_epi8, _mm_movemask_epi8, _mm_set_epi64x, _mm_set1_epi8,
+    };
+
+    /// A bit for each byte for which all bits are set in what `is` makes of it.
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn marks(text: &[u8; 64], is: impl Fn(__m128i) -> __m128i) -> u64 {
+        let mut marks = 0;
+        for (i, part) in text.as_chunks::<16>().0.iter().enumerate() {
+            let part = u128::from_le_bytes(*part);
+            let part = _mm_set_epi64x((part >> 64) as i64, part as i64);
+            marks |= u64::from(_mm_movemask_epi8(is(part)) as u16) << (16 * i);
+        }
+        marks
+    }
+
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    pub(super) fn equal(text: &[u8; 64], byte: u8) -> u64 {
+        let byte = _mm_set1_epi8(byte as i8);
+        marks(text, |part| _mm_cmpeq_epi8(part, byte))
+    }
+
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    pub(super) fn unprintable(text: &[u8; 64]) -> u64 {
+        let blank = _mm_set1_epi8(0x20);
+        // As signed numbers bytes from 0x80 on are below, too.
+        marks(text, |part| _mm_cmplt_epi8(part, blank))
+    }
+}
+
+#[cfg(any(test, not(target_arch = "x86_64")))]
+mod portable {
+    pub(super) fn marks(text: &[u8; 64], is: impl Fn(u8) -> bool) -> u64 {
+        text.iter().enumerate().fold(0, |marks, (i, &byte)| marks | u64::from(is(byte)) << i)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every byte, in every place, among others.
+    #[test]
+    fn marks_agree() {
+        for byte in 0..=u8::MAX {
+            for place in 0..64 {
+                for other in [b',', 0x1f, byte.wrapping_mul(37)] {
+                    let mut text = [other; 64];
+                    text[place] = byte;
+                    let equal = portable::marks(&text, |b| b == byte);
+                    assert_eq!(byte_marks(&text, byte), equal, "{text:x?}");
+                    let unprintable = portable::marks(&text, |b| !(0x20..0x80).contains(&b));
+                    assert_eq!(unprintable_marks(&text), unprintable, "{text:x?}");
+                }
+            }
+        }
+    }
+}
