@@ -11,3 +11,8 @@ mod write;
 
 pub use container::{Container, Interface, LIMIT, Packet, Step, Time};
 pub use write::{header, record};
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

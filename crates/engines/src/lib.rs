@@ -43,3 +43,8 @@ pub use registry::{AnyEngine, BoxedEngine, EngineFamily, Entry, engines, find};
 pub use fibula_simd::Caches;
 /// The instruction sets that engines are built for; the default is the best of this machine.
 pub use fibula_simd::Isa;
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -61,3 +61,8 @@ impl From<io::Error> for ExportError {
         Self::Write(error)
     }
 }
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

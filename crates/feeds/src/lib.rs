@@ -95,3 +95,8 @@ pub use pace::{Clock, Pacer, Speed, SpeedError, SystemClock};
 pub use positions::Positions;
 pub use protocol::{Figures, Protocol, Refusal, SourceState};
 pub use session::{Session, SessionOptions};
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

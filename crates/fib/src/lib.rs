@@ -68,3 +68,8 @@ pub use policy::{EngineChoice, FibOptions, SEARCH};
 pub use fibula_engines::Isa;
 #[doc(no_inline)]
 pub use fibula_rib::{ColumnKind, Columns, IndexedRoutes, Pod, Provenance, Typed};
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -122,7 +122,8 @@ pub use fibula_engines as engines;
 #[doc(inline)]
 pub use fibula_rib as rib;
 
-/// The program in the README compiles and runs.
+/// The programs in the README of the repository and in that of the package compile and run.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;

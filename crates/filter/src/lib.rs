@@ -80,3 +80,8 @@ pub use keys::{Columns, Key};
 pub use plain::Filter;
 pub use probe::{Bits, Form, Parting, Plan, hash_all};
 pub use shape::Shape;
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

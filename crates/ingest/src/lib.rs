@@ -67,3 +67,8 @@ pub use decoder::{
 pub use driver::{DriveError, Driver, Pulled};
 pub use options::{Format, HostBits, Progress, ReadError, ReadOptions, ReadReport, SourceSpec};
 pub use read::{read, read_from};
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -14,3 +14,8 @@ pub use check::{answers, differences};
 pub use loops::{Mode, Run, cores, dispatch, fold, run};
 pub use numbers::{median, rate, rounded};
 pub use traffic::Traffic;
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -83,3 +83,8 @@ pub use ipv4::Ipv4;
 pub use ipv6::{Extension, Extensions, Fragment, Ipv6, Ipv6Payload, number as extension};
 pub use link::{LinkType, Network, Tag, Tags, ether_type};
 pub use transport::{Tcp, Udp, has_ports, icmp, ports, protocol};
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

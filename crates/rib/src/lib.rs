@@ -105,3 +105,8 @@ pub use snapshot::{
 pub use status::{Count, Counters, Event, Latencies, LiveError, Refusal};
 pub use table::{LeftOut, Provenance, SelectedPeer, SourceRecord, Table, TableError};
 pub use typed::Typed;
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

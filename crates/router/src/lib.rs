@@ -25,3 +25,8 @@ pub use egress::{Egress, Paths};
 pub use forward::{ForwardOptions, Forwarder, Outcome, View};
 pub use pipeline::{Pipeline, PipelineOptions};
 pub use pool::{Packet, Pool};
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -56,3 +56,8 @@ mod site;
 pub use handlers::metrics::{MetricsText, MoreMetrics};
 pub use options::{Limits, ServerOptions, TlsFiles};
 pub use server::{Server, ServerError};
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

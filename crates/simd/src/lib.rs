@@ -70,3 +70,8 @@ pub use lanes::{Lanes, One, Permutations, Word};
 pub use prefetch::{prefetch_read, prefetch_read_l2};
 pub use row::{Row, ScalarRow};
 pub use table::Table;
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -25,3 +25,8 @@ pub use merge::{
     DEFAULT_HOPS, Merge, SHOWN, Settings, Silent, Watch, generated, row, snapshot_table,
 };
 pub use source::{Source, parse_peer};
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -31,3 +31,8 @@ mod zipf;
 pub use oracle::Oracle;
 pub use rng::Rng;
 pub use shape::Shape;
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
