@@ -1,8 +1,8 @@
-//! How engines are measured: keys from a kind of traffic, the oracle's answers to them, timed loops on
-//! pinned threads. `fibula bench` and the papers' experiments stand on it.
+//! Measures engines: keys of a kind of traffic, the oracle's answers to them, timed loops on
+//! pinned threads. `fibula bench` and the papers' experiments use it.
 //!
-//! What is timed was checked before ([`differences`]), and every timed run is compared once more by its
-//! checksum ([`fold`]).
+//! An engine's answers are checked before it is timed ([`differences`]), and the checksum of every timed run is compared
+//! once more ([`fold`]).
 #![forbid(unsafe_code)]
 
 mod check;

@@ -1,7 +1,7 @@
-//! What fibula's engines need from the machine: [`Isa`] detection and [`Caches`], kernels compiled once for
+//! The machine-specific parts of fibula's engines: [`Isa`] detection and [`Caches`], kernels compiled once for
 //! each instruction set, compare-and-rank over cache lines, vectors of words ([`Row`], [`Lanes`]),
 //! prefetching, aligned and huge-page [`Table`]s, and addresses from text ([`parse_v4`], [`parse_v6`]).
-//! Knows no prefixes.
+//! The crate has no notion of prefixes.
 //!
 //! # How a kernel is written
 //!
