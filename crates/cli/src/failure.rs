@@ -32,7 +32,7 @@ impl From<Outcome> for ExitCode {
 pub struct Failure {
     message: String,
     hint: Option<String>,
-    /// The reader of our output went away: nobody is left to be told, and nothing is wrong.
+    /// The reader of our output ended: this is no error, and there is nobody to report to.
     closed: bool,
 }
 

@@ -1,4 +1,4 @@
-//! `fibula completions` and `fibula man`: what shells and manuals are told about the commands.
+//! `fibula completions` and `fibula man`: descriptions of the commands for shells and manuals.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -181,7 +181,7 @@ fn frr_is_followed_over_losses_and_restarts() {
     assert!(looked.out.contains("10.9.0.0/24"), "{}", looked.out);
 }
 
-/// SIGHUP reads the file again: what is configured as before goes on, new sources come, others go.
+/// On SIGHUP the file is read again: unchanged sources continue, new ones start, others stop.
 #[test]
 fn a_reload_keeps_what_did_not_change() {
     let files = Files::new();

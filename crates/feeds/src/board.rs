@@ -1,4 +1,4 @@
-//! The state of all sources, for whoever shows it.
+//! The state of all sources, for display.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -8,7 +8,7 @@ use fibula_rib::SnapshotError;
 
 use crate::bgp::Agreed;
 
-/// Something that the operator of a feed should know; the feed goes on.
+/// Something that the operator of a feed should know; the feed continues.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event {

@@ -1,4 +1,4 @@
-//! What a connection speaks, as whoever owns its socket sees it.
+//! The protocol of a connection, as the owner of its socket sees it.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Sources that do not end: what a stream of bytes says, over connections that come and go.
+//! Sources that do not end: the updates in a stream of bytes, over successive connections.
 //!
 //! ```text
 //!                    connected                       no peer and no route of an open peer came for a while
@@ -65,7 +65,7 @@ impl Default for SessionOptions {
     }
 }
 
-/// One source whose connections come and go.
+/// One source with successive connections.
 ///
 /// When a connection is lost its routes go on serving: the daemon at the other end still forwards. When
 /// the next one begins, everything is stale until it is said again, and what is not is swept once the

@@ -51,7 +51,7 @@ impl Peers {
         (self.last_peer, self.last_vrf) = (None, None);
     }
 
-    /// Everything is said again from here on, under new names: what was said before is stale.
+    /// The source sends everything again from here on, under new names: the earlier routes are stale.
     pub(crate) fn start_over(&mut self, to: &mut dyn Listener) -> Result<(), FeedError> {
         self.forget_names();
         self.open.clear();
@@ -99,7 +99,7 @@ pub(crate) struct Told<'a> {
     /// The name of the table; empty for the global one.
     pub(crate) table: &'a str,
     pub(crate) events: &'a dyn Fn(Event),
-    /// The first failure; what comes behind it is not told.
+    /// The first failure; later events are not passed on.
     pub(crate) failed: Option<FeedError>,
 }
 

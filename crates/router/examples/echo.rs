@@ -161,7 +161,7 @@ mod ports {
         Ok(())
     }
 
-    /// An XDP socket that nobody reads from drops what comes when its ring is full; the kernel counts.
+    /// An XDP socket that no program reads drops packets when its ring is full; the kernel counts them.
     fn sink(port: &str, seconds: f64) -> Outcome {
         let pool = Pool::new(4096, 2048);
         let mut queue = only(open(port, &pool)?);

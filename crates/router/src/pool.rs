@@ -145,7 +145,7 @@ impl Pool {
         self.front as usize
     }
 
-    /// Slots, whoever owns them.
+    /// All slots.
     pub fn slots(&self) -> usize {
         self.slots as usize
     }

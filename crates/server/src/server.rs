@@ -39,7 +39,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Begins to answer. The table and the status of its sources are those of whoever feeds it.
+    /// Begins to answer. The caller feeds the table and updates the status of its sources.
     ///
     /// # Errors
     /// If an address cannot be listened on, if certificate or key cannot be used, if the system has no threads.

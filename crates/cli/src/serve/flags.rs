@@ -12,7 +12,7 @@ use super::log::{self, LogFormat};
 use super::{run, sources};
 use crate::failure::Failure;
 
-/// Where tables come from, and what is said of it.
+/// The sources of tables, and logging.
 #[derive(ClapArgs, Debug)]
 pub struct Flags {
     /// The configuration file (TOML); flags add to it

@@ -67,7 +67,7 @@ pub enum Happened {
         /// Parts of it that were damaged and skipped.
         damaged: u64,
     },
-    /// A file of a folder was passed over, or its rest was.
+    /// A file of a folder, or the rest of one, was skipped.
     PassedOver {
         /// The file.
         file: String,

@@ -26,7 +26,7 @@ pub enum Audit {
 /// The auditor of one table.
 pub(crate) struct Auditor<A: Addr> {
     mode: Audit,
-    /// Where the sweep over the RIB goes on.
+    /// Where the sweep over the RIB continues.
     next: Prefix<A>,
     random: u64,
 }

@@ -33,7 +33,7 @@ pub enum Event {
         /// Why those that are preferred to it do not.
         refused: Vec<Refusal>,
     },
-    /// No engine could be made: the last good generation goes on serving.
+    /// No engine could be made: the last good generation stays in use.
     Failed {
         /// What each engine said.
         refused: Vec<Refusal>,

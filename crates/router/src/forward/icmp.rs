@@ -11,7 +11,7 @@ use super::{Forwarder, Reason, Run};
 use crate::egress::{EgressPort, Exit, Paths};
 use crate::{Packet, Pool};
 
-/// What is said about a packet that is not forwarded.
+/// The ICMP message about a packet that is not forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Notice {
     /// TTL or hop limit expired.

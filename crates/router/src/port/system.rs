@@ -1,4 +1,4 @@
-//! What the system says of an interface, and how its errors are told.
+//! The system's settings of an interface, and messages for its errors.
 
 use std::io;
 use std::mem;

@@ -78,7 +78,7 @@ pub struct Answer {
     pub body: Bytes,
 }
 
-/// What comes to a reader of changes.
+/// An event of a stream of changes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// A best route changed.

@@ -240,7 +240,7 @@ fn hold_time() -> Time {
 }
 
 impl Stream {
-    /// There, open to whoever can connect.
+    /// At this address, without restrictions on who may connect.
     pub fn at(listen: SocketAddr) -> Self {
         Self { name: None, table: None, listen, allow: Vec::new(), hold: hold(), quiet: quiet() }
     }

@@ -60,7 +60,7 @@ pub(in crate::net) struct Link {
     last: Option<Duration>,
     state: (SourceState, SystemTime),
     trouble: Option<String>,
-    /// Of connections that come and go.
+    /// For successive connections.
     reports: Throttle,
 }
 

@@ -85,7 +85,7 @@ pub fn open<'p>(name: &str, pool: &'p Pool, options: &AfPacketOptions) -> io::Re
     })
 }
 
-/// The socket of what comes in.
+/// The socket for received packets.
 fn incoming(interface: &Interface, buffer: usize) -> io::Result<OwnedFd> {
     let socket = socket()?;
     for option in [libc::PACKET_IGNORE_OUTGOING, libc::PACKET_AUXDATA, libc::PACKET_VNET_HDR] {
