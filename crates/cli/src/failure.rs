@@ -169,7 +169,7 @@ impl From<serde_json::Error> for Failure {
     }
 }
 
-/// A line on standard error. Unlike `eprintln!` it does not panic when nobody listens.
+/// A line on standard error. Unlike `eprintln!` it does not panic when standard error is closed.
 pub fn eprint_line(text: impl fmt::Display) {
     use io::Write as _;
     let _ = writeln!(io::stderr().lock(), "{text}");

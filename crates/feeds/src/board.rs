@@ -30,7 +30,7 @@ pub struct SourceStatus {
     pub trouble: Option<String>,
 }
 
-/// Who runs sources writes here how they stand; any number of threads read.
+/// The owner of the sources writes their state here; any number of threads read it.
 #[derive(Debug, Default)]
 pub struct Board {
     sources: Mutex<BTreeMap<String, SourceStatus>>,

@@ -126,7 +126,7 @@ impl Checkpoints {
     /// at once, and who ends the program waits.
     ///
     /// # Errors
-    /// [`FeedError::Checkpoint`] if that one cannot be written: nobody tries it again.
+    /// [`FeedError::Checkpoint`] if that one cannot be written: it is not tried again.
     pub fn finish(self, live: &Live) -> Result<u64, FeedError> {
         self.finish_of(live, &FeedDigest::default())
     }

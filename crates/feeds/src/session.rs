@@ -30,7 +30,7 @@ use crate::{Event, FeedError, Figures, Listener, Protocol, SourceState};
 /// How a [`Session`] behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionOptions {
-    /// Who speaks in formats without peers. Two streams need two peers, or one sweeps what the other says.
+    /// The peer for formats without peers. Two streams need two peers, or one sweeps the routes of the other.
     pub peer: Peer,
     /// The name of the table that is fed, as [`Rib::vrf`](fibula_rib::Rib::vrf) knows it; further routing instances of the
     /// source are called so with a slash and their name behind. Empty for the global one.
@@ -107,7 +107,7 @@ impl Session {
         }
     }
 
-    /// Who hears what an operator should know.
+    /// Receives events for the operator.
     #[must_use]
     pub fn with_events(mut self, events: impl Fn(Event) + Send + 'static) -> Self {
         self.events = Box::new(events);

@@ -17,7 +17,7 @@ pub(crate) struct Peers {
     pub(crate) places: Places,
     /// The numbers of those that the connection, or the file, has named.
     pub(crate) indices: HashMap<u32, u32>,
-    /// Who spoke last: the source's number and the table's.
+    /// The peer of the last call: the source's number and the table's.
     last_peer: Option<(u32, u32)>,
     /// The numbers of all that have ever spoken.
     pub(crate) all: BTreeSet<u32>,
@@ -94,7 +94,7 @@ pub(crate) struct Told<'a> {
     pub(crate) peers: &'a mut Peers,
     /// Peers that appear have not said everything.
     pub(crate) is_resync: bool,
-    /// Who speaks where the format has no peers. Where it has, they are heard by this one's source.
+    /// The peer for formats without peers. For other formats, its source is that of all peers.
     pub(crate) speaker: &'a Peer,
     /// The name of the table; empty for the global one.
     pub(crate) table: &'a str,

@@ -77,7 +77,7 @@ impl fmt::Display for Stopped {
 
 impl std::error::Error for Stopped {}
 
-/// Who listens to a [`Decoder`], to [`read`](crate::read) or to [`bgp::Messages`](crate::bgp::Messages): the
+/// Receives the output of a [`Decoder`], of [`read`](crate::read) or of [`bgp::Messages`](crate::bgp::Messages): the
 /// verbs of one source. [`Sink::begin`] comes first, once, before any other call but [`Sink::damage`]; a
 /// peer is declared before it is used.
 pub trait Sink {

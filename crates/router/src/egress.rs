@@ -64,7 +64,7 @@ pub struct Adjacency {
     pub port: u16,
     /// The gateway's address.
     pub gateway: IpAddr,
-    /// Its MAC address; `None` while nobody knows it.
+    /// Its MAC address; `None` while it is not known.
     pub mac: Option<[u8; 6]>,
 }
 

@@ -170,7 +170,7 @@ impl Pool {
         self.free.give(packets.into_iter().map(|packet| self.slot_of(&packet)));
     }
 
-    /// Slots that nobody owns.
+    /// Slots without an owner.
     pub fn free(&self) -> usize {
         self.free.len()
     }

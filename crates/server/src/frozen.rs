@@ -92,7 +92,7 @@ impl FrozenTables {
         Ok(frozen)
     }
 
-    /// Gives back the tables that nobody asked for in this time.
+    /// Drops the copies that no request used in this time.
     pub(crate) fn forget(&self, unused: Duration) {
         let mut slots = lock(&self.slots);
         slots.retain(|(_, slot)| match slot.try_lock() {

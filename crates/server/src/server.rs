@@ -28,7 +28,7 @@ use crate::{ServerOptions, TlsFiles};
 
 /// How long open answers may take when the server ends.
 const GRACE: Duration = Duration::from_millis(700);
-/// Copies of tables that nobody asked for in this time are given back.
+/// Copies of tables that no request used in this time are dropped.
 const UNUSED: Duration = Duration::from_secs(60);
 
 /// Answers over HTTP about a live table, until it is stopped or dropped.

@@ -62,7 +62,7 @@ pub struct RouterConfig {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct PipelineConfig {
-    /// Who does what.
+    /// The threads.
     pub shape: Shape,
     /// The cores of the threads, in order.
     pub cores: Option<Vec<usize>>,

@@ -42,7 +42,7 @@ pub use socket::KernelSocket;
 /// How the kernel's tables are followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelOptions {
-    /// Who speaks.
+    /// The peer of the routes.
     pub peer: Peer,
     /// The name of the main table; the others are called so with a slash and their number behind. Empty for
     /// the global one.

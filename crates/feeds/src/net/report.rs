@@ -44,7 +44,7 @@ pub enum Happened {
     },
     /// A connection was not taken: who opened it may not, or has one already, or there are too many.
     Refused {
-        /// Who.
+        /// The peer.
         address: IpAddr,
         /// Why.
         why: Cow<'static, str>,
@@ -124,7 +124,7 @@ impl fmt::Display for Happened {
     }
 }
 
-/// Who hears reports.
+/// Receives reports.
 pub(super) type Hear = Arc<dyn Fn(Report) + Send + Sync>;
 
 /// Lets through a few of what may come in floods, and counts the rest.

@@ -205,7 +205,7 @@ impl Hub {
     }
 }
 
-/// Who hears the events of a session's protocol. Damage comes in floods.
+/// Receives the events of a session's protocol. There may be floods of damage.
 fn events_of(source: Arc<str>, hear: Hear, clock: SystemClock) -> Box<dyn Fn(Event) + Send> {
     let damage = Mutex::new(Throttle::default());
     Box::new(move |event| {

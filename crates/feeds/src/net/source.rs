@@ -95,7 +95,7 @@ pub struct Who {
     pub name: Arc<str>,
     /// The address of the other end, if there is one.
     pub remote: Option<IpAddr>,
-    /// Who hears the protocol's events.
+    /// Receives the protocol's events.
     pub events: Box<dyn Fn(Event) + Send>,
 }
 
@@ -147,7 +147,7 @@ pub struct Folder {
     pub settings: String,
     /// Makes the decoder of a file.
     pub decoder: Arc<dyn Fn() -> Box<dyn Decoder> + Send + Sync>,
-    /// Who speaks in formats without peers; its source is that of all peers.
+    /// The peer for formats without peers; its source is that of all peers.
     pub peer: Peer,
     /// The name of the table, as [`SessionOptions::table`](crate::SessionOptions::table).
     pub table: String,

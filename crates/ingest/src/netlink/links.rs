@@ -84,7 +84,7 @@ pub enum NeighbourState {
     Incomplete,
     /// It has answered lately.
     Reachable,
-    /// It answered some time ago; nobody has asked since.
+    /// It answered some time ago and was not asked since.
     Stale,
     /// It will be asked soon.
     Delay,

@@ -191,13 +191,13 @@ impl<A: Addr> Retired<A> {
         self.held.len() + spare.count()
     }
 
-    /// The spare one if nobody has it any more, and the prefixes in which it differs from the current one.
+    /// The spare one if no reader has it any more, and the prefixes in which it differs from the current one.
     pub(crate) fn spare(&self) -> Option<(&Generation<A>, &[Prefix<A>])> {
         let (old, behind) = self.spare.as_ref()?;
         (Arc::strong_count(old) == 1).then_some((&**old, &**behind))
     }
 
-    /// The spare one if nobody has it any more, to be patched, and the prefixes in which it differs
+    /// The spare one if no reader has it any more, to be patched, and the prefixes in which it differs
     /// from the current one.
     pub(crate) fn take_spare(&mut self) -> Option<(Generation<A>, Vec<Prefix<A>>)> {
         let (old, behind) = self.spare.take()?;

@@ -68,13 +68,13 @@ impl<A: Addr> Change<A> {
     }
 }
 
-/// Who follows the best routes.
+/// Receives changes of best routes.
 pub trait Changes {
     /// The best route of a prefix changed.
     fn changed<A: Addr>(&mut self, vrf: Vrf, change: Change<A>);
 }
 
-/// Nobody does.
+/// Ignores the changes.
 impl Changes for () {
     fn changed<A: Addr>(&mut self, _: Vrf, _: Change<A>) {}
 }

@@ -33,7 +33,7 @@ pub enum Event {
     },
 }
 
-/// Who hears of them.
+/// Receives them.
 pub(super) struct Events<'r> {
     pub(super) to: &'r (dyn Fn(Event) + Sync),
 }

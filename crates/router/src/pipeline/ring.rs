@@ -1,4 +1,4 @@
-//! Rings between two threads: one puts packets in, one takes them out, nobody waits.
+//! Rings between two threads: one puts packets in, one takes them out, and neither waits.
 
 use std::sync::Arc;
 

@@ -95,7 +95,7 @@ fn accept_all_sources(name: &str) {
     let _ = fs::write(setting(4, name, "rp_filter"), "0");
 }
 
-/// What the kernel says by the device: nobody asks.
+/// Packets that the kernel sends by the device; they are not used.
 struct Nothing;
 
 impl<'p> Receive<'p> for Nothing {

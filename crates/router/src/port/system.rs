@@ -232,7 +232,7 @@ pub(super) fn explain(port: &str, hint: &str, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{port}: {error}{between}{hint}"))
 }
 
-/// Has a TAP device stay when nobody has it open.
+/// Keeps a TAP device when no program has it open.
 pub(super) fn set_persistent(file: &impl AsFd) -> io::Result<()> {
     // SAFETY: the request takes a number, no pointer.
     let result = unsafe {
