@@ -112,12 +112,12 @@ impl From<ReadError> for Failure {
         let failure = Self::new(&error);
         match error {
             ReadError::Archive { .. } => failure
-                .hint("get it again; `fibula build --salvage` uses what comes before the damage"),
+                .hint("get it again; `fibula build --salvage` uses the data before the damage"),
             ReadError::Empty { .. } => {
                 failure.hint("`fibula build --allow-empty` takes it as it is")
             }
             ReadError::MostlyDamaged { .. } => failure.hint(
-                "--format names another format; `fibula build --allow-empty` takes what is sound",
+                "--format names another format; `fibula build --allow-empty` accepts the undamaged records",
             ),
             _ => failure,
         }

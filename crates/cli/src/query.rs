@@ -241,7 +241,7 @@ fn ask_file(
         }
         Question::Text(text) => {
             return Err(Failure::new(format_args!("{text:?} is no address and no prefix"))
-                .hint("a file can be asked for these alone; a server knows systems and peers"));
+                .hint("a file has only answers about these; a server also has ASes and peers"));
         }
     };
     if args.json {

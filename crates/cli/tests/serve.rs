@@ -258,8 +258,8 @@ fn mistakes_are_told() {
         assert!(said.code == 2 && said.err.contains(what), "{text}: {}", said.err);
     }
     for (args, what) in [
-        (&["--fpm", "2620"][..], "\"2620\" is no address with a port"),
-        (&["--kernel", "--http", "localhost"], "\"localhost\" is no address with a port"),
+        (&["--fpm", "2620"][..], "\"2620\" is not an address with a port"),
+        (&["--kernel", "--http", "localhost"], "\"localhost\" is not an address with a port"),
         (
             &[
                 "--bgp",
@@ -270,7 +270,7 @@ fn mistakes_are_told() {
                 "--bgp-neighbour",
                 "192.0.2.1",
             ],
-            "\"AS0x1\" is no AS number",
+            "\"AS0x1\" is not an AS number",
         ),
         (&["--config", "/no/such/file"], "--config /no/such/file: "),
     ] {

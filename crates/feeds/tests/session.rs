@@ -195,7 +195,7 @@ fn peers_end_in_the_middle_of_a_sweep() {
     session.tick(s(62), &mut rib).unwrap();
     assert_eq!(paths(&rib), expected(false));
     let said = heard.lock().unwrap().clone();
-    assert_eq!(said, [1, 2].map(|peer| format!("peer {peer} has said everything again")));
+    assert_eq!(said, [1, 2].map(|peer| format!("peer {peer} has sent its whole table again")));
 }
 
 /// A router that says everything of one peer after the other: no peer's end is the end of the table. Changes of peers that have

@@ -156,7 +156,7 @@ pub(crate) fn choose<A: EngineFamily + Pod>(
                 }
             }
             EngineChoice::Search => {
-                let reason = format!("search: asked for, no engine is compiled{passed}");
+                let reason = format!("search: requested, no engine is compiled{passed}");
                 let (name, time) = (SEARCH, started.elapsed());
                 return Ok((Engine::Search, Report { name, isa: Isa::Scalar, reason, time }));
             }

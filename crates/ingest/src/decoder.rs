@@ -100,7 +100,7 @@ pub trait Sink {
     }
     /// The updates that follow are of this record, counted as [`Damage::record`] is, in sources without peers. If it
     /// `takes`, they may take prefixes from earlier records by a rule of the format, as a range does that lies
-    /// in another; otherwise a prefix that was there before is there twice.
+    /// in another; otherwise a prefix that was there before occurs twice.
     fn record(&mut self, record: u64, takes: bool) {
         let _ = (record, takes);
     }

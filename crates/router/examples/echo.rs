@@ -190,6 +190,6 @@ mod ports {
     fn mac(text: &str) -> Result<[u8; 6], Box<dyn Error>> {
         let bytes: Result<Vec<u8>, _> =
             text.split(':').map(|byte| u8::from_str_radix(byte, 16)).collect();
-        bytes?.try_into().map_err(|_| format!("{text} is no MAC address").into())
+        bytes?.try_into().map_err(|_| format!("{text} is not a MAC address").into())
     }
 }

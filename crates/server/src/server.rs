@@ -118,9 +118,9 @@ fn warn_of_openness(options: &ServerOptions, address: SocketAddr, has_tls: bool)
         return;
     }
     if options.token.is_none() {
-        tracing::warn!("{address} answers everybody who reaches it: no token is set");
+        tracing::warn!("{address} answers every client that can reach it: no token is set");
     } else if !has_tls {
-        tracing::warn!("{address}: the token can be read on the way, since there is no TLS");
+        tracing::warn!("{address}: without TLS, the token can be read on the network");
     }
 }
 

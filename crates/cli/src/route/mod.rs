@@ -107,7 +107,7 @@ pub struct Args {
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.0..1e9).contains(&seconds) => Ok(seconds),
-        _ => Err(format!("{text:?} is no number of seconds")),
+        _ => Err(format!("{text:?} is not a number of seconds")),
     }
 }
 

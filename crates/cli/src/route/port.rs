@@ -24,7 +24,8 @@ impl FromStr for Mac {
         for byte in &mut mac {
             let part = parts.next().filter(|part| part.len() == 2);
             let part = part.and_then(|part| u8::from_str_radix(part, 16).ok());
-            *byte = part.ok_or_else(|| format!("{text:?} is no MAC address: 02:00:00:00:00:01"))?;
+            *byte =
+                part.ok_or_else(|| format!("{text:?} is not a MAC address: 02:00:00:00:00:01"))?;
         }
         match parts.next() {
             Some(_) => Err(format!("{text:?} is longer than a MAC address")),
@@ -42,7 +43,7 @@ impl FromStr for Subnet {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("{text:?} is no address with a prefix length: 192.0.2.1/24");
+        let bad = || format!("{text:?} is not an address with a prefix length: 192.0.2.1/24");
         let (address, len) = text.split_once('/').ok_or_else(bad)?;
         let address: IpAddr = address.parse().map_err(|_| bad())?;
         let len: u8 = len.parse().map_err(|_| bad())?;
@@ -134,7 +135,7 @@ impl FromStr for PortConfig {
                 }
                 _ => {
                     return Err(format!(
-                        "{key:?} is no setting of a port: interface, mac, mtu, address, neighbour, times, queues, vrf"
+                        "{key:?} is not a setting of a port: interface, mac, mtu, address, neighbour, times, queues, vrf"
                     ));
                 }
             }
@@ -198,7 +199,7 @@ impl PortConfig {
         let (a, b) = (&self.port, &other.port);
         let both = |what: &str| Some(format!("ports {a} and {b} {what}"));
         if a == b && *a != Kind::Memory {
-            return Some(format!("--port {a} is there twice"));
+            return Some(format!("--port {a} occurs twice"));
         }
         if a.device().is_some() && a.device() == b.device() {
             return both("are on the same interface: leave one of them out");
@@ -328,7 +329,7 @@ mod tests {
             a.collide(&b).unwrap_or_default()
         };
         for (a, b, what) in [
-            ("tap:t", "tap:t", "--port tap:t is there twice"),
+            ("tap:t", "tap:t", "--port tap:t occurs twice"),
             ("afxdp:eth1", "afpacket:eth1", "on the same interface"),
             ("memory,interface=3", "pcap:a:,interface=3", "give each its own"),
             ("pcap:a:b", "pcap:c:b", "write the same file"),

@@ -59,7 +59,7 @@ impl Flags {
 /// An address and a port, as flags have them.
 pub fn socket_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
-        format!("{text:?} is no address with a port, such as 127.0.0.1:2620 or [::1]:2620")
+        format!("{text:?} is not an address with a port, such as 127.0.0.1:2620 or [::1]:2620")
     })
 }
 

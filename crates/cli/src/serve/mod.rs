@@ -88,7 +88,7 @@ pub struct Args {
 
 fn parse_as(text: &str) -> Result<u32, String> {
     let number = text.trim_start_matches("AS").parse();
-    number.map_err(|_| format!("{text:?} is no AS number, such as 64512"))
+    number.map_err(|_| format!("{text:?} is not an AS number, such as 64512"))
 }
 
 fn parse_neighbour(text: &str) -> Result<(IpAddr, Option<u32>), String> {

@@ -202,9 +202,9 @@ fn what_is_wrong_with_flags_and_files_is_named() {
             "no source feeds the table of vrf \"fmp/100\"",
         ),
         (&["--table", &table, "--port", "memory,vrf=fpm"], "vrf names a table of a source"),
-        (&["--table", &table, "--port", "ethernet:1"], "\"ethernet\" is no kind of port"),
+        (&["--table", &table, "--port", "ethernet:1"], "\"ethernet\" is not a kind of port"),
         (&["--table", &table, "--port", "afxdp"], "afxdp:eth1"),
-        (&["--table", &table, "--port", "memory", "--shape", "2"], "\"2\" is no shape"),
+        (&["--table", &table, "--port", "memory", "--shape", "2"], "\"2\" is not a shape"),
         (&["--table", &table, "--port", "memory", "--burst", "257"], "--burst 257"),
         (&["--table", &table, "--port", "memory"], "the table has no column next_hop"),
         (
@@ -216,8 +216,8 @@ fn what_is_wrong_with_flags_and_files_is_named() {
             "line 2: there is no port 2",
         ),
         (&["--table", &table, "--next-hops", &hops, "--port", &no_input], &no_file),
-        (&["--table", &table, "--port", "tap:a", "--port", "tap:a"], "--port tap:a is there twice"),
-        (&["--config", &bad_config], "line 4, \"netmap\" is no kind of port"),
+        (&["--table", &table, "--port", "tap:a", "--port", "tap:a"], "--port tap:a occurs twice"),
+        (&["--config", &bad_config], "line 4, \"netmap\" is not a kind of port"),
         (&["--table", &table, "--next-hops", &hops, "--port", "dpdk:net_nosuch0"], no_device),
         (
             &["--table", &table, "--port", "memory", "--eal", "--no-huge"],
@@ -233,7 +233,10 @@ fn what_is_wrong_with_flags_and_files_is_named() {
         (&["--kernel", "--port", "afpacket:none"], "--port afpacket:none: No such device"),
         (&["--table", &table, "--next-hops", &no_file, "--port", "memory"], "--next-hops "),
         (&["--config", &no_file], "--config "),
-        (&["--kernel", "--port", "memory", "--fpm", "eth1"], "\"eth1\" is no address with a port"),
+        (
+            &["--kernel", "--port", "memory", "--fpm", "eth1"],
+            "\"eth1\" is not an address with a port",
+        ),
         (
             &["--kernel", "--port", "memory", "--cores", "0,0", "--shape", "1-1-1"],
             "cores: 3 threads have 2 cores",

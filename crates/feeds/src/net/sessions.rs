@@ -45,7 +45,7 @@ impl Hub {
         let Thing::Door(door) = &mut slot.thing else { return Ok(()) };
         let speaker = door.speaker(address).cloned();
         let refused = match (&speaker, session) {
-            (None, _) => Some("it is not among those who may connect"),
+            (None, _) => Some("it is not among the addresses that may connect"),
             (Some(_), None) if sessions >= door.limit => {
                 Some("there are as many sessions as may be")
             }

@@ -240,7 +240,7 @@ impl fmt::Display for SourceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name { name } => {
-                write!(f, "{name:?} is no name of a source: it is empty or has white space in it")
+                write!(f, "{name:?} cannot name a source: it is empty or has white space in it")
             }
             Self::Twice { name } => write!(f, "there are two sources called {name}; rename one"),
             Self::Listen { name, address, error } => {

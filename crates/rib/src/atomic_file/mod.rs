@@ -101,7 +101,7 @@ impl AtomicFile {
         {
             return Err(io::Error::new(
                 ErrorKind::PermissionDenied,
-                "nobody may write this file, so it is not replaced: remove it, or make it writable",
+                "the file is read-only, so it is not replaced: remove it, or make it writable",
             ));
         }
         let directory = directory(&target);

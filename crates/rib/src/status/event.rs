@@ -73,7 +73,7 @@ impl fmt::Display for Event {
                 list(f, refused)
             }
             Self::Failed { refused } => {
-                f.write_str("no engine could be built, the last good table goes on serving: ")?;
+                f.write_str("no engine could be built, the last good table stays in use: ")?;
                 list(f, refused)
             }
             Self::Difference { prefix, addr, expected, found, differences } => write!(

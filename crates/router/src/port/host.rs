@@ -78,7 +78,7 @@ impl Host {
         // The kernel takes the greater of both.
         let name = [self.name(), "all"].into_iter().find(|name| read(name) > 0)?;
         Some(format!(
-            "the kernel drops IPv4 packets of routes over interfaces that are no ports, since the senders' routes do not \
+            "the kernel drops IPv4 packets of routes over interfaces that are not ports, since the senders' routes do not \
              lead to {}: `sysctl net.ipv4.conf.{name}.rp_filter=0`",
             self.name()
         ))

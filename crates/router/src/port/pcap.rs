@@ -106,7 +106,7 @@ impl Input {
         let mut input = Self { path, file: Some(file), pace, ..Self::default() };
         while input.data.len() < 24 && input.read()? {}
         let container = Container::recognise(&input.data)
-            .ok_or_else(|| input.error("this is no capture; pcap and pcapng are read"))?;
+            .ok_or_else(|| input.error("this is not a capture; pcap and pcapng can be read"))?;
         input.container = Some(container);
         Ok(input)
     }

@@ -42,7 +42,7 @@ impl Interface {
             (address.sa_family, address.sa_data)
         };
         if family != libc::ARPHRD_ETHER {
-            return Err(this.error(io::ErrorKind::Unsupported, "it is no Ethernet interface"));
+            return Err(this.error(io::ErrorKind::Unsupported, "it is not an Ethernet interface"));
         }
         this.mac = std::array::from_fn(|at| bytes[at] as u8);
         // SAFETY: as above.
