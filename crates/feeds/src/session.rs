@@ -9,13 +9,13 @@
 //!      all peers down                          disconnected
 //! ```
 //!
-//! When a connection is lost its routes go on serving: the daemon at the other end still forwards. When
-//! the next one begins, everything is stale until it is said again. Formats with an end mark (BGP's
-//! End-of-RIB) say when a peer is complete, and what it left stale goes then. No format says how many peers
-//! will come, and some (FPM) have no marks. So a connection is complete after a while in which no peer appeared or ended, and
-//! no routes came of peers that have not ended.
+//! When a connection is lost, its routes stay, because the daemon at the other end still forwards by them. When
+//! the next one begins, all routes are stale until they are announced again. Formats with an end mark (BGP's
+//! End-of-RIB) mark when a peer is complete; its stale routes are then withdrawn. No format says how many peers
+//! will follow, and some (FPM) have no marks. So a connection is complete after a time in which no peer appeared or ended, and
+//! no routes came from peers that have not ended.
 //!
-//! There is no I/O and no clock in here: whoever owns the socket gives bytes and times, and calls
+//! There is no I/O and no clock in here: the owner of the socket passes in bytes and times, and calls
 //! [`Session::tick`] at [`Session::deadline`].
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The memory of packets: equal slots in one area, and who owns each.
+//! The memory of packets: equal slots in one area, each with an owner.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::marker::PhantomData;

@@ -1,4 +1,4 @@
-//! Where packets come from and go to: bursts in, bursts out.
+//! Ports receive and send packets, in bursts.
 //!
 //! A port is opened on a [`Pool`] and has queues; a queue has two halves, which different threads may own.
 //! Frames are Ethernet, without the checksum at their end.
