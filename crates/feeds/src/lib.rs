@@ -53,7 +53,7 @@
 //! session.connected(at(0), &mut feed)?;
 //! session.bytes(at(1), b"10.0.0.0/8\n192.0.2.0/24\n", &mut feed)?;
 //! session.disconnected(at(2));
-//! // The next connection says everything again, and 192.0.2.0/24 is gone. It serves until then.
+//! // The next connection sends its table again, without 192.0.2.0/24, which stays until then.
 //! session.connected(at(3), &mut feed)?;
 //! session.bytes(at(4), b"10.0.0.0/8\n", &mut feed)?;
 //! assert_eq!(live.with_rib(|rib| rib.len::<u32>(0)), 2);

@@ -116,7 +116,7 @@ pub enum SourceState {
     Resync,
     /// It is connected and has said everything.
     Up,
-    /// The connection is gone; what it said serves on for a while.
+    /// The connection is lost; its routes stay for a while.
     Lost,
 }
 

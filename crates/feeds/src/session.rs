@@ -142,7 +142,7 @@ impl Session {
         self.peers.start_over(to)
     }
 
-    /// The connection ended, for whatever reason. Its routes serve until the hold time is over.
+    /// The connection ended, for any reason. Its routes stay until the hold time is over.
     pub fn disconnected(&mut self, now: Duration) {
         if self.is_connected() {
             self.state = State::Lost(now);

@@ -13,7 +13,7 @@ use crate::{Chosen, FibError};
 /// What an [`OpenFamily`](crate::OpenFamily) calls its engine where there is none: [`EngineChoice::Search`].
 pub const SEARCH: &str = "search";
 
-/// An engine as it is asked for.
+/// A choice of an engine.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EngineChoice {

@@ -308,7 +308,7 @@ impl Packet<'_> {
         self.len = len as u32;
     }
 
-    /// Cuts off what stands behind its first `len` bytes.
+    /// Cuts off the bytes after its first `len` bytes.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(u32::try_from(len).unwrap_or(u32::MAX));
     }

@@ -65,7 +65,7 @@ pub enum Refresh {
 pub struct Graceful {
     /// It has just restarted.
     pub restarted: bool,
-    /// How long its routes serve after the connection was lost; `None` if it keeps forwarding state of
+    /// How long its routes stay after the connection was lost; `None` if it keeps forwarding state of
     /// no family, and only knows what an End-of-RIB is.
     pub time: Option<Duration>,
 }

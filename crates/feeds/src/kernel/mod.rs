@@ -51,9 +51,9 @@ pub struct KernelOptions {
     pub hold: Duration,
     /// How long a withdrawal waits that the next message may turn into a replacement.
     pub holding: Duration,
-    /// How long to wait for further changes before the kernel is asked again because of one.
+    /// How long to wait for further changes before one causes a new dump.
     pub settle: Duration,
-    /// How often the kernel is asked again without cause; `None` for never.
+    /// How often the tables are dumped without a cause; `None` for never.
     pub every: Option<Duration>,
     /// How long the kernel may take between two parts of an answer.
     pub patience: Duration,

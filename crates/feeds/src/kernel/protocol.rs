@@ -1,4 +1,4 @@
-//! The protocol: what is asked, what was heard, when to ask again.
+//! The protocol: requests, notifications, and when to dump again.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;

@@ -28,7 +28,7 @@ pub enum Happened {
     },
     /// A connection began.
     Connected,
-    /// The connection ended. Its routes serve for the hold time.
+    /// The connection ended. Its routes stay for the hold time.
     Disconnected {
         /// Why.
         why: String,

@@ -1,4 +1,4 @@
-//! RTM_NEWLINK, RTM_NEWADDR and RTM_NEWNEIGH with their opposites: what stands around the routes.
+//! RTM_NEWLINK, RTM_NEWADDR and RTM_NEWNEIGH with their opposites: the state beside the routes.
 //!
 //! ```text
 //! link       family 1 | padding 1 | type 2 | interface 4 | flags 4 | change 4

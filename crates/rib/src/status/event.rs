@@ -25,7 +25,7 @@ impl fmt::Display for Refusal {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
-    /// Another engine serves from now on: the one before refused the table, or this one suits better what
+    /// Another engine is used from now on: the one before refused the table, or this one suits better what
     /// it has become.
     Engine {
         /// The engine that serves.
