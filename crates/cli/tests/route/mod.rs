@@ -196,7 +196,7 @@ fn what_is_wrong_with_flags_and_files_is_named() {
             &["--fpm", "--port", "memory", "--table", &table],
             "--table is a table that does not change",
         ),
-        (&["--fpm", "--port", "memory", "--next-hops", &hops], "there is none"),
+        (&["--fpm", "--port", "memory", "--next-hops", &hops], "which is missing"),
         (
             &["--fpm", "--port", "memory,vrf=fmp/100"],
             "no source feeds the table of vrf \"fmp/100\"",
