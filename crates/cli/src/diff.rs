@@ -22,14 +22,14 @@ Examples:
   fibula diff old.csv new.csv --json | jq -r 'select(.change == \"gone\").prefix'
   fibula diff old.fib new.mmdb --columns country -o changes.csv
 
-Prints a line for each prefix that differs: + is only in the second table, - only in the first, ~ has
-other values:
+Prints a line for each prefix that differs: + is only in the second table, - only in the first, ~
+has other values:
   - 192.0.2.0/24  origin_as 64500, country CH
   ~ 198.51.100.0/24  origin_as 64501 -> 64502
-Columns are compared by name and values by their text. A column that one table lacks counts as empty
-there; --columns compares only the columns that it names. A summary goes to standard error. Its
-affected addresses are those that get other values than before, or that only one of the tables covers;
-they are counted exactly.
+Columns are compared by name and values by their text. A column that one table lacks counts as
+empty there; --columns compares only the columns that it names. A summary goes to standard error.
+Its affected addresses are those that get other values than before, or that only one of the tables
+covers; they are counted exactly.
 
 --json prints objects with change (added, gone, changed), prefix, before and after (all values by
 name), and at the end one with change = summary. Numbers of IPv6 addresses are strings there, since

@@ -36,13 +36,13 @@ the space in use, a third inside the table's prefixes. Each is looked up singly 
 to 130 addresses.
 
 The stored engines of a snapshot (snapshot:NAME) and the search for the matched prefix
-(snapshot:routes) are verified, too. An engine that cannot hold the table is skipped, with a note on
-standard error. Exit code 1 if any answer is wrong.
+(snapshot:routes) are verified, too. An engine that cannot hold the table is skipped, with a note
+on standard error. Exit code 1 if any answer is wrong.
 
-With --snapshot, one line says whether the file is sound, which digest it has, and whether its stored
-engines and its search give the answers of its routes. Exit code 1 if the digest differs from that of
---digest or an answer is wrong, 2 if the file is damaged. The digest covers all data that answers
-depend on. It detects accidental damage; it does not prove who wrote the file.";
+With --snapshot, one line says whether the file is sound, which digest it has, and whether its
+stored engines and its search give the answers of its routes. Exit code 1 if the digest differs
+from that of --digest or an answer is wrong, 2 if the file is damaged. The digest covers all data
+that answers depend on. It detects accidental damage; it does not prove who wrote the file.";
 
 /// Compare engines with the oracle
 #[derive(ClapArgs, Debug)]

@@ -29,16 +29,16 @@ Traffic:
   MATCHp   p % of the keys have a route, the others have none
   file:P   the addresses in file P, repeated
 
-Threads: with --spread own each thread has its own keys, as if each core served a queue of the network
-card; with --spread dispatch one more thread hands batches to the N lookup threads through bounded
-queues. The report has the rate of all threads, the rate of one thread alone with its own keys,
-measured in the same runs, and the ratio of the two.
+Threads: with --spread own each thread has its own keys, as if each core served a queue of the
+network card; with --spread dispatch one more thread hands batches to the N lookup threads through
+bounded queues. The report has the rate of all threads, the rate of one thread alone with its own
+keys, measured in the same runs, and the ratio of the two.
 
-Updates: --updates 1,100 measures patches instead of lookups: how long engines that are patched in place
-take for a changed prefix, one prefix at a time and 100 together. Half of the changes give a route
-another hop, a quarter withdraw a route, a quarter add one again. The time does not include the change
-of the routes themselves, or a build that a patch requests. Afterwards all changed prefixes are
-compared with the oracle.
+Updates: --updates 1,100 measures patches instead of lookups: how long engines that are patched in
+place take for a changed prefix, one prefix at a time and 100 together. Half of the changes give a
+route another hop, a quarter withdraw a route, a quarter add one again. The time does not include
+the change of the routes themselves, or a build that a patch requests. Afterwards all changed
+prefixes are compared with the oracle.
 
 dependent_ns is the latency of a lookup that waits for the previous one, over the same keys.";
 

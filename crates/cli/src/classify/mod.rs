@@ -34,13 +34,13 @@ Rules, one a line; the first that matches wins, unless a later one has a larger 
   priority 9 udp sport 1024-65535 dport 53 -> mark 7 vrf blue
   any -> drop label \"the rest\"
 
-Other formats of rules: filters of ClassBench, the output of iptables-save and nft list ruleset (one
-chain of it), prefix lists. A text with something that rules cannot express is refused, with its line.
-docs/classify.md has the whole syntax.
+Other formats of rules: filters of ClassBench, the output of iptables-save and nft list ruleset
+(one chain of it), prefix lists. A text with something that rules cannot express is refused, with
+its line. docs/classify.md has the whole syntax.
 
-Packets: a capture (pcap, pcapng), or CSV or Parquet with the columns src, dst, protocol, src_port and
-dst_port, in any order among other columns. In Parquet, addresses are text, bytes, or numbers for IPv4.
-Each row of the output has the line of the rule in its file, its action and its label.
+Packets: a capture (pcap, pcapng), or CSV or Parquet with the columns src, dst, protocol, src_port
+and dst_port, in any order among other columns. In Parquet, addresses are text, bytes, or numbers
+for IPv4. Each row of the output has the line of the rule in its file, its action and its label.
 
 Exit codes: 0 success; 1 with --explain, no rule matches; 2 wrong usage, or input or output failed.";
 

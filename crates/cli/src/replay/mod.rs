@@ -39,15 +39,16 @@ Examples:
   fibula replay --table gen:v4:2024:900000:1 --updates churn:1000000:1 --rate 200000 --json
   fibula replay --table rib.bz2 --updates updates.gz --checkpoint rib.fib --audit full
 
-Updates are MRT, BMP or FPM files, or churn:COUNT:SEED: generated updates of the table's routes. Of
-files with several routing instances one is followed (--vrf), and the report counts the updates of the
-others. The updates are read twice. The second time they go into plain maps: each sampled answer of the
-reader is compared with the maps' state after the same update, and the RIB is compared at the end.
+Updates are MRT, BMP or FPM files, or churn:COUNT:SEED: generated updates of the table's routes.
+Of files with several routing instances one is followed (--vrf), and the report counts the updates
+of the others. The updates are read twice. The second time they go into plain maps: each sampled
+answer of the reader is compared with the maps' state after the same update, and the RIB is
+compared at the end.
 
-With --checkpoint FILE, the RIB is written to the file every few seconds and at the end. If the file
-exists, the replay continues from it instead of reading the table. The file records which updates it
-includes: if the updates given differ from these, the replay is refused and the file is unchanged. Other
-commands can use it as a table.
+With --checkpoint FILE, the RIB is written to the file every few seconds and at the end. If the
+file exists, the replay continues from it instead of reading the table. The file records which
+updates it includes: if the updates given differ from these, the replay is refused and the file is
+unchanged. Other commands can use it as a table.
 
 Exit code 1: a reader's answer or the table at the end was wrong, or a build failed.";
 

@@ -46,15 +46,15 @@ Ports:
   dpdk:DEVICE    a device of DPDK (in builds with feature dpdk): net_af_xdp0,iface=eth1 or
                  0000:01:00.0
   memory         generates packets to random addresses
-Settings of pcap, memory, tap and dpdk follow the name, separated by commas: interface=3 (the index in
-routes), mac=, mtu=, address=192.0.2.1/24, neighbour=192.0.2.9=02:00:00:00:00:09, times (pcap: packets
-arrive at the intervals of their timestamps). Any port may have vrf=fpm/100: packets that arrive there
-are forwarded by that table. For afxdp, xdp and afpacket, the kernel's settings of the interface are
-used, and the kernel finds the neighbours.
+Settings of pcap, memory, tap and dpdk follow the name, separated by commas: interface=3 (the
+index in routes), mac=, mtu=, address=192.0.2.1/24, neighbour=192.0.2.9=02:00:00:00:00:09, times
+(pcap: packets arrive at the intervals of their timestamps). Any port may have vrf=fpm/100:
+packets that arrive there are forwarded by that table. For afxdp, xdp and afpacket, the kernel's
+settings of the interface are used, and the kernel finds the neighbours.
 
-Packets whose route leads over an interface that is no port are given to the kernel, which forwards
-them. SIGTERM ends the router within a second, with a summary on standard output. docs/router.md has
-all details.";
+Packets whose route leads over an interface that is no port are given to the kernel, which
+forwards them. SIGTERM ends the router within a second, with a summary on standard output.
+docs/router.md has all details.";
 
 /// Forward packets by a table from routing daemons, the kernel or a file
 #[derive(ClapArgs, Debug)]

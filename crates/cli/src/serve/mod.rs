@@ -36,9 +36,9 @@ The looking glass is the page http://127.0.0.1:8080/.
 
 Each source feeds a table of its own with the source's name: fpm, bmp/post-policy, bgp, kernel. A
 configuration file can set everything that flags set, and also several sources of a kind, limits,
-tokens and TLS; docs/serve.md describes it. On SIGHUP the server reads the file again; sessions whose
-configuration is unchanged continue. SIGTERM ends the server within a second and writes a last
-checkpoint.
+tokens and TLS; docs/serve.md describes it. On SIGHUP the server reads the file again; sessions
+whose configuration is unchanged continue. SIGTERM ends the server within a second and writes a
+last checkpoint.
 
 The server listens on loopback unless an address is given. Any program that can connect to a feed's
 port can change its table: name the daemons (`allow` in the file), or keep the port on loopback.";

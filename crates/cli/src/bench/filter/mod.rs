@@ -25,13 +25,13 @@ Examples:
 
 Variants: scalar; permute, vectors of 256 bits and a table of permutations; naive, the same in 512
 bits; hpbf, vectors of 512 bits with expanding loads; each for several numbers of ways. staged and
-blocked are ours; the blocked filter is made so large that its rate of false positives is the same.
-Variants with prefetching are measured where the filter is larger than the second-level cache, or with
---prefetch at any size.
+blocked are ours; the blocked filter is made so large that its rate of false positives is the
+same. Variants with prefetching are measured where the filter is larger than the second-level
+cache, or with --prefetch at any size.
 
 Before any timing, each variant's answers are compared with the scalar form's. A wrong one is not
-timed, and the exit code is 1. The last columns are ratios to permute of one and of two ways, without
-prefetching.";
+timed, and the exit code is 1. The last columns are ratios to permute of one and of two ways,
+without prefetching.";
 
 /// Measure Bloom filters by size
 #[derive(ClapArgs, Debug)]
