@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         for (text, what) in [
-            ("netmap:0", "no kind of port"),
+            ("netmap:0", "not a kind of port"),
             ("dpdk:", "needs a device"),
             ("dpdk:net_af_xdp0,iface=eth1,mtu=900", "those of the system"),
             ("afxdp", "afxdp:eth1"),
@@ -306,12 +306,12 @@ mod tests {
             ("memory,queues=2", "afpacket, tap and dpdk"),
             ("tap:t0,queues=65", "64 queues"),
             ("memory,mac=01:00:00:00:00:01", "of a group"),
-            ("memory,mac=02:00:00:00:00", "no MAC address"),
+            ("memory,mac=02:00:00:00:00", "not a MAC address"),
             ("memory,mac=02:00:00:00:00:01:02", "longer"),
             ("memory,address=192.0.2.1/33", "prefix length"),
             ("memory,address=192.0.2.1", "prefix length"),
             ("memory,neighbour=192.0.2.1", "ADDRESS=MAC"),
-            ("memory,speed=1", "no setting of a port"),
+            ("memory,speed=1", "not a setting of a port"),
             ("afpacket:eth1,queues=x", "queues=\"x\" is no number"),
             ("pcap:a.pcap:a.pcap", "overwrite the capture that it reads"),
             ("afxdp:a-name-that-is-too-long", "longer"),

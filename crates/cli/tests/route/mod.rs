@@ -224,7 +224,7 @@ fn what_is_wrong_with_flags_and_files_is_named() {
             "--eal is for ports of DPDK",
         ),
         (&["--table", &files.path("none"), "--port", "memory"], "none"),
-        (&["--table", &table, "--port", "memory", "--seconds=-1"], "no number of seconds"),
+        (&["--table", &table, "--port", "memory", "--seconds=-1"], "is not a number of seconds"),
         (&["--kernel", "--port", "afxdp:e1", "--port", "afpacket:e1"], "are on the same interface"),
         (
             &["--kernel", "--port", "memory,interface=3", "--port", "memory,interface=3"],
