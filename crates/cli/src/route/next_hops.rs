@@ -273,7 +273,7 @@ mod tests {
             ("a port x", "line 1: there is no port x"),
             ("a port 0,", "line 1: a next hop has neither"),
             ("a blackhole 3", "line 1: blackhole takes nothing after it"),
-            ("# nothing\n", "hops: no line says"),
+            ("# nothing\n", "hops: it has no line with a value"),
             ("a port 2", "line 1: there is no port 2"),
             ("a weight 2", "line 1: a next hop has neither"),
             ("a port 0 weight 0", "line 1: a weight is at least 1"),

@@ -62,7 +62,7 @@ fn what_is_wrong_is_said_with_its_line() {
         ("\n[[fmp]]\n", "line 2, unknown field `fmp`"),
         ("[[fpm]]\nlisten = \"[::1]:1\"\nport = 3", "line 3, unknown field `port`"),
         ("[limits]\nroutes = -1", "line 2,"),
-        ("[tables]\nbucket = \"fast\"", "line 2, \"fast\" is no time"),
+        ("[tables]\nbucket = \"fast\"", "line 2, \"fast\" is not a time"),
         ("[[kernel]]\n[[kernel]]\n", "two sources are called kernel"),
         ("[[kernel]]\n[[kernel]]\nname = \"kernel\"\n", "line 3, two sources"),
         ("[[kernel]]\nname = \"a/b\"\n", "line 2, \"a/b\" cannot be a name"),
