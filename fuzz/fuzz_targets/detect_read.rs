@@ -50,7 +50,7 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(snapshot.columns(), &table.columns);
 });
 
-/// Makes a table of what comes, as `fibula build` does.
+/// Makes a table of the input, as `fibula build` does.
 struct Build(TableBuilder);
 
 impl Sink for Build {

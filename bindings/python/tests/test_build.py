@@ -293,7 +293,7 @@ def test_what_is_replaced_is_counted_and_named(tmp_path: Path) -> None:
     assert first.startswith("10.0.0.0/8: row 2 of ") and " replaces row 0 of " in first
     assert second.startswith(f"10.20.0.0/16: line 2 of {later} replaces row 1 of ")
     assert table.lookup("10.1.1.1") == {"prefix": "10.0.0.0/8", "site": "c"}
-    with pytest.raises(fibula.SourceError, match=r"10\.0\.0\.0/8 is there twice, on row 0 and on row 2"):
+    with pytest.raises(fibula.SourceError, match=r"10\.0\.0\.0/8 occurs twice, on row 0 and on row 2"):
         fibula.Table.build(rows, strict=True)
 
 

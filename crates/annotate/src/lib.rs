@@ -67,3 +67,8 @@ pub use options::{AnnotateOptions, Column, Header, Only, PrefixForm, TextForm};
 pub use rows::Annotator;
 pub use summary::{Summary, Top};
 pub use table::{LookupFamily, LookupTable};
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

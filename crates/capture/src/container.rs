@@ -43,7 +43,7 @@ pub enum Step<'a> {
     Skip(usize),
     /// This many bytes are damaged, for this reason; what follows is sound.
     Damaged(usize, &'static str),
-    /// From here on nothing can be told.
+    /// From here on nothing can be read.
     Lost(&'static str),
     /// More data is needed.
     Incomplete,
@@ -279,7 +279,7 @@ mod tests {
     }
 
     proptest! {
-        /// No input makes it panic, and every step that goes on goes forward.
+        /// No input makes it panic, and every step makes progress.
         #[test]
         fn any_bytes(magic in 0usize..5, tail in proptest::collection::vec(any::<u8>(), 0..300), small in any::<[u8; 8]>()) {
             let mut data = [

@@ -1,8 +1,8 @@
-//! The files around packets: pcap and pcapng are read, pcap is written.
+//! Reads pcap and pcapng files, and writes pcap.
 //!
-//! Read here and not by a crate because of what must hold on any input: a packet costs no allocation,
-//! a damaged block is told from one that has not arrived in full (the known parsers ask for more data
-//! in both cases), and lengths are bounded before they are believed.
+//! We do not use one of the known parsers, because this must hold for any input: a packet costs no allocation,
+//! a damaged block is distinguished from one that has not arrived in full (the known parsers ask for more data
+//! in both cases), and lengths are checked before they are used.
 #![forbid(unsafe_code)]
 
 mod bytes;
@@ -11,3 +11,8 @@ mod write;
 
 pub use container::{Container, Interface, LIMIT, Packet, Step, Time};
 pub use write::{header, record};
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -46,3 +46,8 @@ pub use publish::{Reader, Writer};
 pub use rules::{Action, Condition, NoNumber, Range, Rule, RuleError, RuleId, Rules, Table};
 pub use search::{Counts, EXACT, Searcher};
 pub use slow::{Effort, Found, Scratch, SlowPath};
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -15,10 +15,10 @@ pub struct ServerArgs {
     /// The server
     #[arg(long, short, value_name = "URL", default_value = "http://127.0.0.1:8080")]
     server: String,
-    /// A file with the token, if the server asks for one (else the environment's FIBULA_TOKEN)
+    /// A file with the token, if the server needs one (else the environment variable FIBULA_TOKEN)
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Certificates (PEM) that vouch for the server, in place of the system's
+    /// Certificates (PEM) to trust for the server, instead of the system's
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
 }

@@ -22,20 +22,24 @@ Examples:
   fibula diff old.csv new.csv --json | jq -r 'select(.change == \"gone\").prefix'
   fibula diff old.fib new.mmdb --columns country -o changes.csv
 
-Prints a line for each prefix that differs: + is only in the second table, - only in the first, ~ has other values:
+Prints a line for each prefix that differs: + is only in the second table, - only in the first, ~
+has other values:
   - 192.0.2.0/24  origin_as 64500, country CH
   ~ 198.51.100.0/24  origin_as 64501 -> 64502
-Columns are compared by name and values by their text; a column that one table lacks has no values there, and
---columns compares some columns alone. A summary goes to standard error. Its affected addresses are those that get
-other values than before, or that only one of the tables covers, counted exactly.
+Columns are compared by name and values by their text. A column that one table lacks counts as
+empty there; --columns compares only the columns that it names. A summary goes to standard error.
+Its affected addresses are those that get other values than before, or that only one of the tables
+covers; they are counted exactly.
 
---json prints objects with change (added, gone, changed), prefix, before and after (all values by name), and at the end
-one with change = summary; IPv6 addresses are counted in a string, since they exceed the numbers of many readers.
--o writes a table: prefix, change, and NAME_before and NAME_after for each column (.csv, .tsv, .parquet).
+--json prints objects with change (added, gone, changed), prefix, before and after (all values by
+name), and at the end one with change = summary. Numbers of IPv6 addresses are strings there, since
+many JSON readers cannot hold them.
+-o writes a table: prefix, change, and NAME_before and NAME_after for each column (.csv, .tsv,
+.parquet).
 
 Exit code 0 if the tables are equal, 1 if they differ, 2 if there was an error.";
 
-/// Print what differs between two tables
+/// Print the differences between two tables
 #[derive(ClapArgs, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -45,7 +49,7 @@ pub struct Args {
     /// The table after
     #[arg(value_name = "AFTER,...")]
     after: String,
-    /// Print the summary alone, on standard output
+    /// Print only the summary, on standard output
     #[arg(long, conflicts_with = "output")]
     summary: bool,
     /// Print JSON objects, one a line
@@ -54,7 +58,7 @@ pub struct Args {
     /// Write the differences as a table
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Format of that table (default: told from the file's ending)
+    /// Format of that table (default: by the file's ending)
     #[arg(long, value_name = "csv|tsv|parquet", requires = "output")]
     to: Option<To>,
     #[command(flatten)]

@@ -23,10 +23,11 @@ Examples:
   fibula export table.fib --to clickhouse -o prefixes.csv
   fibula export rib.gz | head
 
-Formats: tsv and csv (a prefix and its values a line; `fibula build` reads both), clickhouse (CSV for
-an ip_trie dictionary), mmdb (for MaxMind's readers, both families), intervals (Parquet: start, end
-and values of the runs of addresses with equal values, without overlaps; start and end are 32-bit
-integers for IPv4, 16 bytes for IPv6), prefixes (Parquet: a row for each prefix). Told from the file's ending: .tsv .txt .csv .mmdb .parquet; another ending needs --to.
+Formats: tsv and csv (each line a prefix and its values; `fibula build` reads both), clickhouse
+(CSV for an ip_trie dictionary), mmdb (for MaxMind's readers, both families), intervals (Parquet:
+start, end and values of the runs of addresses with equal values, without overlaps; start and end
+are 32-bit integers for IPv4, 16 bytes for IPv6), prefixes (Parquet: a row for each prefix). The
+file's ending chooses the format (.tsv .txt .csv .mmdb .parquet); another ending needs --to.
 
 DuckDB, logs(ip UINTEGER) joined with intervals, NULL where no route covers:
   SELECT l.*, CASE WHEN l.ip <= r.\"end\" THEN r.asn END AS asn
@@ -43,17 +44,17 @@ ClickHouse:
 pub struct Args {
     #[command(flatten)]
     table: TableArgs,
-    /// Format: tsv, csv, clickhouse, mmdb, intervals, prefixes (default: told from the output's
-    /// name; tsv on standard output)
+    /// Format: tsv, csv, clickhouse, mmdb, intervals, prefixes (default: by the output's name; tsv on
+    /// standard output)
     #[arg(long, value_name = "FORMAT")]
     to: Option<To>,
     /// Where to write, - for standard output
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// v4 or v6, for intervals of a table that has both
+    /// The family of intervals, if the table has both
     #[arg(long, value_name = "v4|v6", value_parser = parse_family)]
     family: Option<Family>,
-    /// The database_type that an mmdb file tells
+    /// The database_type of an mmdb file
     #[arg(long, value_name = "TEXT", default_value = "fibula")]
     mmdb_type: String,
 }

@@ -32,7 +32,7 @@ impl From<Outcome> for ExitCode {
 pub struct Failure {
     message: String,
     hint: Option<String>,
-    /// The reader of our output went away: nobody is left to be told, and nothing is wrong.
+    /// The reader of our output ended: this is no error, and there is nobody to report to.
     closed: bool,
 }
 
@@ -112,12 +112,12 @@ impl From<ReadError> for Failure {
         let failure = Self::new(&error);
         match error {
             ReadError::Archive { .. } => failure
-                .hint("get it again; `fibula build --salvage` uses what comes before the damage"),
+                .hint("get it again; `fibula build --salvage` uses the data before the damage"),
             ReadError::Empty { .. } => {
                 failure.hint("`fibula build --allow-empty` takes it as it is")
             }
             ReadError::MostlyDamaged { .. } => failure.hint(
-                "--format names another format; `fibula build --allow-empty` takes what is sound",
+                "--format names another format; `fibula build --allow-empty` accepts the undamaged records",
             ),
             _ => failure,
         }
@@ -169,7 +169,7 @@ impl From<serde_json::Error> for Failure {
     }
 }
 
-/// A line on standard error. Unlike `eprintln!` it does not panic when nobody listens.
+/// A line on standard error. Unlike `eprintln!` it does not panic when standard error is closed.
 pub fn eprint_line(text: impl fmt::Display) {
     use io::Write as _;
     let _ = writeln!(io::stderr().lock(), "{text}");

@@ -22,7 +22,7 @@ Examples:
   fibula gen traffic --table table.fib --traffic ZIPF --count 1000000 -o addresses.txt
   fibula gen traffic --table embedded --format flows --count 3000000 -o flows.csv
 
-Equal arguments give equal output, on every machine.";
+The same arguments give the same output on every machine.";
 
 /// Generate tables and traffic
 #[derive(ClapArgs, Debug)]
@@ -38,14 +38,14 @@ enum What {
     Traffic(TrafficArgs),
 }
 
-/// A routing table in the shape of the Internet's of a year: prefix, tab, hop
+/// A routing table with the prefix lengths and nesting of the Internet in a year: prefix, tab, hop
 #[derive(ClapArgs, Debug)]
 #[command(after_help = EXAMPLES)]
 struct TableArgs {
     /// Family, year, prefixes and seed: v4:2024:900000:1
     #[arg(value_name = "SPEC")]
     spec: String,
-    /// How hops are given: hash:N (unrelated) or near:N (shared by neighbours)
+    /// How hops are assigned: hash:N (unrelated) or near:N (shared by neighbours)
     #[arg(long, value_name = "MODEL", default_value_t = table::DEFAULT_HOPS)]
     synthetic_hops: HopModel,
     /// Where to write, - for standard output
@@ -53,7 +53,7 @@ struct TableArgs {
     output: PathBuf,
 }
 
-/// Addresses, or flows, that hit a table
+/// Addresses, or flows, for a table
 #[derive(ClapArgs, Debug)]
 #[command(after_help = EXAMPLES)]
 struct TrafficArgs {
@@ -63,7 +63,7 @@ struct TrafficArgs {
     /// RND, PFX, ZIPF, REP, SEQ, MATCH0 to MATCH100 (see `fibula bench --help`)
     #[arg(long, value_name = "KIND", default_value = "PFX")]
     traffic: Traffic,
-    /// Addresses, or flows
+    /// Number of addresses, or flows
     #[arg(long, short, value_name = "N", default_value = "1000000",
           value_parser = clap::value_parser!(u64).range(0..=1 << 30))]
     count: u64,

@@ -14,8 +14,8 @@ pub struct TableArgs {
     /// Table files, - for standard input, snapshots, gen:..., embedded
     #[arg(required_unless_present = "layer", value_name = "SOURCE")]
     sources: Vec<String>,
-    /// A table beside the others, NAME=SOURCE,...: its columns become NAME_column. Repeatable; one
-    /// lookup then answers for all layers
+    /// A layer, NAME=SOURCE,...: a table with a name, whose columns become NAME_column. May be repeated;
+    /// one lookup then answers for all layers
     #[arg(long, value_name = "NAME=SOURCE,...", conflicts_with = "sources")]
     pub layer: Vec<String>,
     #[command(flatten)]

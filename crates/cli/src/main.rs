@@ -50,10 +50,10 @@ mmdb; also gz, bz2, xz or zst, and - for standard input), a generated table such
 gen:v4:2024:900000:1 (family, year, prefixes, seed), or `embedded`, the countries of the world's
 address ranges. Several, separated by commas, merge in order (in `bench`, each is measured).
 
-Exit codes: 0 done; 1 done, and the answer is no (an address without a route, tables that differ, an
-invalid route, an engine that is wrong); 2 wrong usage, or input or output failed.
+Exit codes: 0 success; 1 success, and the answer is no (an address without a route, tables that
+differ, an invalid route, an engine that is wrong); 2 wrong usage, or input or output failed.
 
-Environment: FIBULA_ISA=scalar|avx2|avx512 forces an instruction set; FIBULA_HUGE_PAGES=off leaves
+Environment: FIBULA_ISA=scalar|avx2|avx512 forces an instruction set; FIBULA_HUGE_PAGES=off keeps
 large tables on ordinary pages.
 
 Examples:

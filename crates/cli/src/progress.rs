@@ -1,4 +1,4 @@
-//! What is told while work is going on: a progress bar for people, notes on standard error.
+//! Progress of a command: a progress bar for people, notes on standard error.
 
 use std::io::{self, IsTerminal};
 use std::path::Path;

@@ -23,12 +23,13 @@ Examples:
   fibula query --server https://lg.example --table bgp AS3333
   fibula query --file rib.fib --json 193.0.6.139
 
-Of an address all routes that cover it are printed, longest first; of a prefix every peer's path and why
-the best one is; of an AS the prefixes that it originates; of other text the peers of that name.
+For an address, all routes that cover it are printed, the longest first; for a prefix, every peer's
+path and why the best one is best; for an AS, the prefixes that it originates; for other text, the
+peers whose names contain it.
 
-Exit code 1 if there is no route or no such thing.";
+Exit code 1 if there is no route, AS or peer for a question.";
 
-/// Ask a server or a file: addresses, prefixes, systems, peers
+/// Ask a server or a file about addresses, prefixes, ASes and peers
 #[derive(ClapArgs, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -43,7 +44,7 @@ pub struct Args {
     /// One table of the server (default: all)
     #[arg(long, value_name = "NAME")]
     table: Option<String>,
-    /// Of a prefix: its own route, those that cover it, those that it covers
+    /// Routes of a prefix: its own, those that cover it, those inside it
     #[arg(long, default_value = "exact")]
     view: View,
     /// Print one JSON object a line, as the server gives them
@@ -240,7 +241,7 @@ fn ask_file(
         }
         Question::Text(text) => {
             return Err(Failure::new(format_args!("{text:?} is no address and no prefix"))
-                .hint("a file can be asked for these alone; a server knows systems and peers"));
+                .hint("a file has only answers about these; a server also has ASes and peers"));
         }
     };
     if args.json {

@@ -1,4 +1,4 @@
-//! `fibula completions` and `fibula man`: what shells and manuals are told about the commands.
+//! `fibula completions` and `fibula man`: descriptions of the commands for shells and manuals.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ Examples:
   fibula completions zsh > ~/.zfunc/_fibula
   fibula completions fish > ~/.config/fish/completions/fibula.fish";
 
-/// Print a script by which a shell completes the commands
+/// Print the completion script for a shell
 #[derive(ClapArgs, Debug)]
 #[command(after_help = COMPLETIONS)]
 pub struct CompletionsArgs {
@@ -37,7 +37,7 @@ Writes fibula.1 and a page for each command, such as fibula-lookup.1.";
 #[derive(ClapArgs, Debug)]
 #[command(after_help = MAN)]
 pub struct ManArgs {
-    /// The directory, which is made if it is not there
+    /// The directory; it is created if it does not exist
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }

@@ -26,25 +26,26 @@ pub struct ReadArgs {
     /// prefix twice
     #[arg(long)]
     pub strict: bool,
-    /// Use what comes out of an archive (gz, bz2, xz, zstd) before it is damaged or cut short
+    /// Use the data of an archive (gz, bz2, xz, zstd) before the place where it is damaged or cut short
     #[arg(long)]
     pub salvage: bool,
-    /// Take a table without routes, or one of which most is damaged
+    /// Accept a table without routes, or one most of which is damaged
     #[arg(long)]
     pub allow_empty: bool,
-    /// BGP peers whose routes are taken: best (all, and of each prefix the best path), all (the same, and
-    /// --tags lists the values of all paths), most (the one with the most routes), an address, AS64500, or an index
+    /// BGP peers whose routes are taken: best (all peers, the best path of each prefix), all (the same, and
+    /// --tags lists the values of all paths), most (the peer with the most routes), an address, AS64500, or an index
     #[arg(long, default_value = "best", value_name = "PEER", hide_default_value = true)]
     pub peer: Peer,
     /// Keep only these value columns
     #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
     pub columns: Option<Vec<String>>,
-    /// List the values that all rows and sources have for a prefix in this column, each once, separated by
-    /// semicolons (drop;botnet), instead of the last one's. A file without such a column gives its name
+    /// Collect in this column the values of all rows and sources of a prefix, each once, separated by
+    /// semicolons (drop;botnet), instead of only the last one's. For a file without the column, the value is
+    /// the file's name
     #[arg(long, value_name = "COLUMN")]
     pub tags: Option<String>,
-    /// How snapshots come into memory: auto (mapped if nobody may write them, else read), map (only if nobody
-    /// writes into the file meanwhile), read
+    /// How snapshots are loaded: auto (mapped if the file is read-only, else read), map (make sure that no
+    /// program writes into the file meanwhile), read
     #[arg(long, default_value = "auto", value_name = "auto|map|read", hide_default_value = true)]
     pub load: Loading,
     /// Name the prefixes that were replaced by a later line or source (the first 20 of each kind)
@@ -59,20 +60,20 @@ pub struct ReadArgs {
     /// Text: the character between fields, or tab, space (any white space)
     #[arg(long, value_name = "CHAR", value_parser = parse_delimiter)]
     pub delimiter: Option<u8>,
-    /// Text: the first line names the columns, or does not (default: found out)
+    /// Text: whether the first line names the columns (default: by its content)
     #[arg(long, value_name = "yes|no", value_parser = parse_header)]
     pub header: Option<Header>,
     /// Text: names for all columns in file order, address columns included
     #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
     pub names: Vec<String>,
-    /// Text: the column of prefixes, or the two with the first and last address, or with a network and
+    /// Text: the column of prefixes, or two columns with the first and last address, or with a network and
     /// its netmask or length; by name or number
     #[arg(long, value_delimiter = ',', num_args = 1, value_name = "COLUMN[,COLUMN]")]
     pub key: Vec<String>,
-    /// Text: what a column holds, int, float, bool or str, where that should not be guessed
+    /// Text: the kind of a column (int, float, bool or str), instead of the one found from its values
     #[arg(long, value_name = "NAME=KIND,...", value_delimiter = ',', value_parser = parse_kind)]
     pub kind: Vec<(String, Kind)>,
-    /// Text: clear bits beyond the prefix length (10.0.0.1/8) instead of calling them damage
+    /// Text: clear bits beyond the prefix length (10.0.0.1/8) instead of treating the line as damaged
     #[arg(long)]
     pub mask_host_bits: bool,
     /// Replace the hops by synthetic ones: hash:256 (unrelated) or near:64 (shared by neighbours)

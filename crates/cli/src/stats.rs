@@ -41,7 +41,8 @@ pub struct Args {
     /// Engines to compile it with: names, auto, all
     #[arg(long, short, value_delimiter = ',', value_name = "NAME,...", default_value = AUTO)]
     engines: Vec<String>,
-    /// Read the table once more, with the routes of all peers, and say what the RIB needs for a route
+    /// Read the table once more, with the routes of all peers, and print how many bytes the RIB needs for a
+    /// route
     #[arg(long)]
     rib: bool,
     /// Print one JSON object

@@ -32,17 +32,17 @@ Examples:
 
 The oracle is a plain binary trie. Probes: for every prefix both of its ends and their neighbours,
 both ends of the address space, and random addresses: a third over the whole space, a third over
-the space in use, a third inside the table's prefixes. Each is asked singly and in batches of 1 to
-130 addresses.
+the space in use, a third inside the table's prefixes. Each is looked up singly and in batches of 1
+to 130 addresses.
 
-Of a snapshot, the stored engines (snapshot:NAME) and the search for the matched prefix
-(snapshot:routes) are verified too. An engine that cannot hold the table is skipped, which is said
+The stored engines of a snapshot (snapshot:NAME) and the search for the matched prefix
+(snapshot:routes) are verified, too. An engine that cannot hold the table is skipped, with a note
 on standard error. Exit code 1 if any answer is wrong.
 
-With --snapshot, one line says whether the file is sound, which digest it has, and whether its stored
-engines and its search answer as its routes say. Exit code 1 if the digest is not the one that --digest
-gives or an answer is wrong, 2 if the file is damaged. The digest covers all that answers depend on; it
-finds accidents, and is no proof of who wrote the file.";
+With --snapshot, one line says whether the file is sound, which digest it has, and whether its
+stored engines and its search give the answers of its routes. Exit code 1 if the digest differs
+from that of --digest or an answer is wrong, 2 if the file is damaged. The digest covers all data
+that answers depend on. It detects accidental damage; it does not prove who wrote the file.";
 
 /// Compare engines with the oracle
 #[derive(ClapArgs, Debug)]
@@ -63,7 +63,7 @@ pub struct Args {
     /// Address family (default: those that the table has)
     #[arg(long, short, value_name = "v4|v6", value_parser = parse_family)]
     family: Option<Family>,
-    /// Random addresses for each family, besides the boundary probes
+    /// Random addresses for each family, in addition to the boundary probes
     #[arg(long, value_name = "N", default_value = "1000000")]
     random: u64,
     /// Instruction sets: scalar, avx2, avx512, all (default: all of this machine)

@@ -20,10 +20,10 @@ Examples:
   fibula watch --prefix 193.0.0.0/16 --table bgp
   fibula watch --origin-as 3333 --json | jq .prefix
 
-If the connection breaks it is made again, and goes on where it was; what was missed nevertheless is told
-on standard error.";
+If the connection breaks, the command connects again and continues after the last change that it
+printed. If the server no longer has some of the missed changes, standard error says how many.";
 
-/// Print changes of best routes as they come
+/// Print changes of best routes as they occur
 #[derive(ClapArgs, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -35,13 +35,13 @@ pub struct Args {
     /// Changes of one table
     #[arg(long, value_name = "NAME")]
     table: Option<String>,
-    /// Routes that this AS originates, and routes that are gone
+    /// Changes of routes that this AS originates, withdrawals included
     #[arg(long, value_name = "AS")]
     origin_as: Option<u32>,
-    /// Routes of the peer of this number
+    /// Changes of routes of the peer with this number
     #[arg(long, value_name = "NUMBER")]
     peer: Option<u32>,
-    /// Begin behind the change of this id
+    /// Begin after the change with this id
     #[arg(long, value_name = "ID")]
     since: Option<u64>,
     /// Print one JSON object a line, as the server gives them

@@ -173,7 +173,7 @@ fn stored_gzip(data: &[u8]) -> Vec<u8> {
     file
 }
 
-/// What is no question is said with its line, and shortened.
+/// A line that is no question is reported with its number, shortened.
 #[test]
 fn lookups_of_other_things_are_told_apart() {
     let files = Files::new();

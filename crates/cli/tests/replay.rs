@@ -155,7 +155,7 @@ fn archived_updates_give_the_table_of_plain_maps() {
     assert!(files >= 12, "{files} files of updates");
 }
 
-/// A replay that goes on from a checkpoint ends where one without ends.
+/// A replay that continues from a checkpoint ends in the same state as one without.
 fn goes_on_from_a_checkpoint(table: &Path, updates: &Path) {
     let files = Files::new();
     let checkpoint = files.path("rib.fib");

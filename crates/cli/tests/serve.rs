@@ -181,7 +181,7 @@ fn frr_is_followed_over_losses_and_restarts() {
     assert!(looked.out.contains("10.9.0.0/24"), "{}", looked.out);
 }
 
-/// SIGHUP reads the file again: what is configured as before goes on, new sources come, others go.
+/// On SIGHUP the file is read again: unchanged sources continue, new ones start, others stop.
 #[test]
 fn a_reload_keeps_what_did_not_change() {
     let files = Files::new();
@@ -258,8 +258,8 @@ fn mistakes_are_told() {
         assert!(said.code == 2 && said.err.contains(what), "{text}: {}", said.err);
     }
     for (args, what) in [
-        (&["--fpm", "2620"][..], "\"2620\" is no address with a port"),
-        (&["--kernel", "--http", "localhost"], "\"localhost\" is no address with a port"),
+        (&["--fpm", "2620"][..], "\"2620\" is not an address with a port"),
+        (&["--kernel", "--http", "localhost"], "\"localhost\" is not an address with a port"),
         (
             &[
                 "--bgp",
@@ -270,7 +270,7 @@ fn mistakes_are_told() {
                 "--bgp-neighbour",
                 "192.0.2.1",
             ],
-            "\"AS0x1\" is no AS number",
+            "\"AS0x1\" is not an AS number",
         ),
         (&["--config", "/no/such/file"], "--config /no/such/file: "),
     ] {

@@ -69,3 +69,8 @@ pub use prefix::{AnyPrefix, Prefix};
 pub use ranges::{Range, Ranges};
 pub use routes::{Route, Routes};
 pub use update::{Attributes, BgpAttributes, Change, ColumnKind, ScalarType, Update, Value, Vrf};
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,7 +1,7 @@
 //! Bindings to the part of DPDK that the router uses, made from `shim/shim.h` when feature `dpdk` is on.
 //!
-//! Most of DPDK's data path is inline functions of C, and its headers need the C compiler's own vector headers. So C code
-//! (`shim/shim.c`) does what is done for each packet, and its header, which includes none of DPDK's, is all that is bound.
+//! Most of DPDK's data path consists of inline functions of C, and its headers need the C compiler's own vector headers. Therefore C code
+//! (`shim/shim.c`) does all work for each packet, and only its header, which includes none of DPDK's, is bound.
 //! `fibula-router` has the safe code over it (`port::dpdk`). Without the feature the crate is empty and needs nothing.
 
 #[cfg(feature = "dpdk")]

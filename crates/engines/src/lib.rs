@@ -10,15 +10,15 @@
 //! | [`poptrie`] | IPv4, IPv6 | a direct table over 16 or 18 bits, behind it a 64-ary trie whose nodes count bits to find children and leaves | small and fast for IPv4 where addresses hit long prefixes |
 //! | [`dir24_8`] | IPv4 | a direct table over 24 bits, behind it chunks of 256 | one load for most addresses, of tables of 32 MB; patched in place; the baseline of DXR's paper |
 //! | [`sail`] | IPv4 | bitmaps and arrays at fixed levels: 16, 24, 32 for lookups, others for updates; many tables over one set | two or three loads, smaller than DIR-24-8; SAIL_B and SAIL_U are patched in place |
-//! | [`miht`] | IPv4, IPv6 | a B+ tree over the first 16 or 32 bits, behind each key a priority trie | tables that change all the time: a route changes its own node and no other; the rival of Bloomfwd's paper |
-//! | [`bloomfwd`] | IPv4, IPv6 | a Bloom filter and a hash table for each of a few lengths, which prefixes are expanded to | where hashing is what is to be measured: Bloomfwd's paper; patched in place |
+//! | [`miht`] | IPv4, IPv6 | a B+ tree over the first 16 or 32 bits, behind each key a priority trie | tables that change all the time: a changed route changes only its own node; the rival of Bloomfwd's paper |
+//! | [`bloomfwd`] | IPv4, IPv6 | a Bloom filter and a hash table for each of a few lengths, which prefixes are expanded to | for measurements of hashing, as in Bloomfwd's paper; patched in place |
 //! | [`radix`] | IPv4, IPv6 | path-compressed binary trie | the baseline of DXR's paper, and the last resort: it takes any table |
 //! | [`lower_bound`] | IPv6, IPv4 | the same intervals in a sorted array, branching binary search | the baseline that PlanB is compared with |
 //!
-//! Engines are chosen by name at run time through [`engines`] and [`find`], or by [`auto()`], which
-//! takes the one that is best today for the table and says why.
+//! Programs choose an engine by name at run time through [`engines`] and [`find`], or let [`auto()`]
+//! choose the best one for the table; it gives its reason.
 //!
-//! A folder an engine: `mod.rs` tells the scheme, `build.rs` compiles routes, `lookup.rs` looks up one
+//! Each engine has a folder: `mod.rs` explains the scheme, `build.rs` compiles routes, `lookup.rs` looks up one
 //! address in plain safe code, `batch.rs` many over vector lanes. Engines never import each other.
 
 mod auto;
@@ -43,3 +43,8 @@ pub use registry::{AnyEngine, BoxedEngine, EngineFamily, Entry, engines, find};
 pub use fibula_simd::Caches;
 /// The instruction sets that engines are built for; the default is the best of this machine.
 pub use fibula_simd::Isa;
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -182,11 +182,11 @@ fn dir24_8() -> [Entry<u32>; 4] {
         Entry::of::<Dir24_8>(name, summary, SCALAR, move |_| dir24_8::Config { width, batch })
     };
     let plain = "DIR-24-8: direct table over 24 bits, then chunks of 256";
-    let wide_prefetch = "DIR-24-8 of 32-bit entries, asked for ahead";
+    let wide_prefetch = "DIR-24-8 of 32-bit entries, prefetched";
     [
         entry(
             "dir24-8-prefetch",
-            "DIR-24-8 with entries asked for ahead",
+            "DIR-24-8 with prefetched entries",
             Width::Bits16,
             Batch::Prefetch,
         ),

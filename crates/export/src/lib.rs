@@ -1,4 +1,4 @@
-//! Routing tables for other tools: what lies in a [`Table`], in the formats that they read.
+//! Writes the routes and values of a [`Table`] in the formats of other tools.
 //!
 //! - [`text()`]: prefixes with their values, as TSV, CSV, or the CSV of a ClickHouse `ip_trie`
 //!   dictionary.
@@ -61,3 +61,8 @@ impl From<io::Error> for ExportError {
         Self::Write(error)
     }
 }
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

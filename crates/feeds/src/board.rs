@@ -1,4 +1,4 @@
-//! The state of all sources, for whoever shows it.
+//! The state of all sources, for display.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -30,7 +30,7 @@ pub struct SourceStatus {
     pub trouble: Option<String>,
 }
 
-/// Who runs sources writes here how they stand; any number of threads read.
+/// The owner of the sources writes their state here; any number of threads read it.
 #[derive(Debug, Default)]
 pub struct Board {
     sources: Mutex<BTreeMap<String, SourceStatus>>,

@@ -9,7 +9,7 @@ use fibula_rib::{Checkpoint, FeedDigest, Live};
 
 use crate::{CheckpointFailure, Event, FeedError};
 
-/// Writes checkpoints of a live table while its feed goes on, one at a time, on a thread of its own.
+/// Writes checkpoints of a live table while its feed continues, one at a time, on a separate thread.
 ///
 /// A checkpoint that cannot be written is an [`Event`], and the next one is tried when it is due: a full
 /// disk is no reason to stop forwarding. The file that is there stays until a whole one replaces it.
@@ -126,7 +126,7 @@ impl Checkpoints {
     /// at once, and who ends the program waits.
     ///
     /// # Errors
-    /// [`FeedError::Checkpoint`] if that one cannot be written: nobody tries it again.
+    /// [`FeedError::Checkpoint`] if that one cannot be written: it is not tried again.
     pub fn finish(self, live: &Live) -> Result<u64, FeedError> {
         self.finish_of(live, &FeedDigest::default())
     }

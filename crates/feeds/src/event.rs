@@ -8,7 +8,7 @@ use fibula_rib::SnapshotError;
 
 use crate::bgp::Agreed;
 
-/// Something that the operator of a feed should know; the feed goes on.
+/// Something that the operator of a feed should know; the feed continues.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event {
@@ -66,7 +66,7 @@ impl fmt::Display for Event {
             Self::Established { address, agreed } => {
                 write!(f, "the session with {address} is established: {agreed}")
             }
-            Self::Swept { peer } => write!(f, "peer {peer} has said everything again"),
+            Self::Swept { peer } => write!(f, "peer {peer} has sent its whole table again"),
             Self::Expired { peers } => {
                 write!(f, "the connection did not come back: the routes of {peers} peers are gone")
             }

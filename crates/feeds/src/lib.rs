@@ -1,5 +1,5 @@
-//! What feeds a live table: from bytes and generators to the updates that a
-//! [`Live`](fibula_rib::Live) table takes.
+//! Feeds live tables: turns bytes and generators into the updates of a
+//! [`Live`](fibula_rib::Live) table.
 //!
 //! ```text
 //!   file ─────────────► file()    ┐
@@ -9,19 +9,19 @@
 //!   neighbour of BGP ─► BgpSession┘     (net: sockets, and the loop that owns them)
 //! ```
 //!
-//! Everything that can happen to a table is a verb of [`Listener`]: a peer appears, an update comes, a
-//! session ends, a peer starts over, it has said everything. A [`Rib`](fibula_rib::Rib) listens, so does a
-//! [`LiveFeed`], and so may whatever checks them. It differs from [`Sink`](fibula_ingest::Sink), the verbs of one
-//! source, in that its peers are those of the table, over all sources, and that a call can fail.
+//! Each event of a table is a method of [`Listener`]: a peer appears, an update arrives, a
+//! session ends, a peer starts over, a peer has sent its whole table. A [`Rib`](fibula_rib::Rib) and a
+//! [`LiveFeed`] are listeners, and tests have others. The trait differs from [`Sink`](fibula_ingest::Sink), the methods of
+//! one source: its peers are those of the table, over all sources, and a call can fail.
 //!
 //! - Sources that end are functions: [`file()`], [`table()`], [`churn()`].
-//! - A source that does not end is a [`Session`]: whoever owns the socket gives it bytes and tells it
-//!   when a connection begins and ends. It marks what a lost connection had said, and sweeps what the
-//!   next one does not say again.
-//! - A neighbour that opens BGP sessions is a [`bgp::BgpSession`]: as a `Session`, but it also has something to
-//!   say. [`Protocol`] is what both are to the owner of their sockets.
+//! - A source that does not end is a [`Session`]: the owner of the socket passes in the bytes, and calls it
+//!   when a connection begins and ends. It marks the routes of a lost connection, and withdraws those that the
+//!   next connection does not announce again.
+//! - A neighbour that opens BGP sessions is a [`bgp::BgpSession`]: like a `Session`, but it also sends
+//!   messages. Both implement [`Protocol`], the interface to the owner of their sockets.
 //! - `net` owns sockets, pipes and folders, and runs all of a table's sources on one thread.
-//! - [`Clock`] is time: tests have one of their own, and nothing here looks at another.
+//! - [`Clock`] is the only source of time here; tests have their own.
 //!
 //! ```
 //! use std::time::Duration;
@@ -53,7 +53,7 @@
 //! session.connected(at(0), &mut feed)?;
 //! session.bytes(at(1), b"10.0.0.0/8\n192.0.2.0/24\n", &mut feed)?;
 //! session.disconnected(at(2));
-//! // The next connection says everything again, and 192.0.2.0/24 is gone. It serves until then.
+//! // The next connection sends its table again, without 192.0.2.0/24, which stays until then.
 //! session.connected(at(3), &mut feed)?;
 //! session.bytes(at(4), b"10.0.0.0/8\n", &mut feed)?;
 //! assert_eq!(live.with_rib(|rib| rib.len::<u32>(0)), 2);
@@ -95,3 +95,8 @@ pub use pace::{Clock, Pacer, Speed, SpeedError, SystemClock};
 pub use positions::Positions;
 pub use protocol::{Figures, Protocol, Refusal, SourceState};
 pub use session::{Session, SessionOptions};
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -54,7 +54,7 @@ pub trait Listener {
     /// As [`Listener::update`].
     fn down(&mut self, peer: u32) -> Result<(), FeedError>;
 
-    /// A peer starts over: its routes are stale until it says them again, and serve meanwhile.
+    /// A peer starts over: its routes are stale until it announces them again, and stay meanwhile.
     ///
     /// # Errors
     /// As [`Listener::update`].

@@ -1,4 +1,4 @@
-//! What a connection speaks, as whoever owns its socket sees it.
+//! The protocol of a connection, as the owner of its socket sees it.
 
 use std::time::Duration;
 
@@ -116,7 +116,7 @@ pub enum SourceState {
     Resync,
     /// It is connected and has said everything.
     Up,
-    /// The connection is gone; what it said serves on for a while.
+    /// The connection is lost; its routes stay for a while.
     Lost,
 }
 

@@ -1,4 +1,4 @@
-//! Sources that do not end: what a stream of bytes says, over connections that come and go.
+//! Sources that do not end: the updates in a stream of bytes, over successive connections.
 //!
 //! ```text
 //!                    connected                       no peer and no route of an open peer came for a while
@@ -9,13 +9,13 @@
 //!      all peers down                          disconnected
 //! ```
 //!
-//! When a connection is lost its routes go on serving: the daemon at the other end still forwards. When
-//! the next one begins, everything is stale until it is said again. Formats with an end mark (BGP's
-//! End-of-RIB) say when a peer is complete, and what it left stale goes then. No format says how many peers
-//! will come, and some (FPM) have no marks. So a connection is complete after a while in which no peer appeared or ended, and
-//! no routes came of peers that have not ended.
+//! When a connection is lost, its routes stay, because the daemon at the other end still forwards by them. When
+//! the next one begins, all routes are stale until they are announced again. Formats with an end mark (BGP's
+//! End-of-RIB) mark when a peer is complete; its stale routes are then withdrawn. No format says how many peers
+//! will follow, and some (FPM) have no marks. So a connection is complete after a time in which no peer appeared or ended, and
+//! no routes came from peers that have not ended.
 //!
-//! There is no I/O and no clock in here: whoever owns the socket gives bytes and times, and calls
+//! There is no I/O and no clock in here: the owner of the socket passes in bytes and times, and calls
 //! [`Session::tick`] at [`Session::deadline`].
 
 use std::time::Duration;
@@ -30,7 +30,7 @@ use crate::{Event, FeedError, Figures, Listener, Protocol, SourceState};
 /// How a [`Session`] behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionOptions {
-    /// Who speaks in formats without peers. Two streams need two peers, or one sweeps what the other says.
+    /// The peer for formats without peers. Two streams need two peers, or one sweeps the routes of the other.
     pub peer: Peer,
     /// The name of the table that is fed, as [`Rib::vrf`](fibula_rib::Rib::vrf) knows it; further routing instances of the
     /// source are called so with a slash and their name behind. Empty for the global one.
@@ -65,7 +65,7 @@ impl Default for SessionOptions {
     }
 }
 
-/// One source whose connections come and go.
+/// One source with successive connections.
 ///
 /// When a connection is lost its routes go on serving: the daemon at the other end still forwards. When
 /// the next one begins, everything is stale until it is said again, and what is not is swept once the
@@ -107,7 +107,7 @@ impl Session {
         }
     }
 
-    /// Who hears what an operator should know.
+    /// Receives events for the operator.
     #[must_use]
     pub fn with_events(mut self, events: impl Fn(Event) + Send + 'static) -> Self {
         self.events = Box::new(events);
@@ -142,7 +142,7 @@ impl Session {
         self.peers.start_over(to)
     }
 
-    /// The connection ended, for whatever reason. Its routes serve until the hold time is over.
+    /// The connection ended, for any reason. Its routes stay until the hold time is over.
     pub fn disconnected(&mut self, now: Duration) {
         if self.is_connected() {
             self.state = State::Lost(now);

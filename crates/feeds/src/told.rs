@@ -17,7 +17,7 @@ pub(crate) struct Peers {
     pub(crate) places: Places,
     /// The numbers of those that the connection, or the file, has named.
     pub(crate) indices: HashMap<u32, u32>,
-    /// Who spoke last: the source's number and the table's.
+    /// The peer of the last call: the source's number and the table's.
     last_peer: Option<(u32, u32)>,
     /// The numbers of all that have ever spoken.
     pub(crate) all: BTreeSet<u32>,
@@ -51,7 +51,7 @@ impl Peers {
         (self.last_peer, self.last_vrf) = (None, None);
     }
 
-    /// Everything is said again from here on, under new names: what was said before is stale.
+    /// The source sends everything again from here on, under new names: the earlier routes are stale.
     pub(crate) fn start_over(&mut self, to: &mut dyn Listener) -> Result<(), FeedError> {
         self.forget_names();
         self.open.clear();
@@ -94,12 +94,12 @@ pub(crate) struct Told<'a> {
     pub(crate) peers: &'a mut Peers,
     /// Peers that appear have not said everything.
     pub(crate) is_resync: bool,
-    /// Who speaks where the format has no peers. Where it has, they are heard by this one's source.
+    /// The peer for formats without peers. For other formats, its source is that of all peers.
     pub(crate) speaker: &'a Peer,
     /// The name of the table; empty for the global one.
     pub(crate) table: &'a str,
     pub(crate) events: &'a dyn Fn(Event),
-    /// The first failure; what comes behind it is not told.
+    /// The first failure; later events are not passed on.
     pub(crate) failed: Option<FeedError>,
 }
 

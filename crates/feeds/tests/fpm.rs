@@ -1,4 +1,4 @@
-//! FRR over FPM: connections that come and go.
+//! FRR over FPM: successive connections.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

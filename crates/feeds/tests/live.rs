@@ -144,7 +144,7 @@ fn a_feed_goes_on_from_a_checkpoint_in_the_middle() {
     assert!(in_sweeps > 10, "{in_sweeps} checkpoints in the middle of a sweep");
 }
 
-/// A disk that takes no checkpoint: events, and the feed goes on; when it takes them again, one is written
+/// A disk that accepts no checkpoint: events, and the feed continues; when it accepts them again, one is written
 /// that can be opened. Only the last one, which nobody would try again, is an error.
 #[test]
 fn a_checkpoint_that_fails_is_tried_again() {
@@ -194,7 +194,7 @@ fn a_checkpoint_that_fails_is_tried_again() {
     assert!(matches!(error, FeedError::Checkpoint(_)), "{error}");
 }
 
-/// A checkpoint knows its feed: another one is refused before anything is written, a longer one goes on.
+/// A checkpoint identifies its feed: another feed is refused before anything is written, a longer one continues.
 #[test]
 fn another_feed_is_refused() {
     let folder = tempfile::tempdir().unwrap();

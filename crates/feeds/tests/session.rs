@@ -1,4 +1,4 @@
-//! Sessions: connections that come and go, cut anywhere, against what the other end holds.
+//! Sessions: successive connections, cut anywhere, compared with the routes of the other end.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -195,7 +195,7 @@ fn peers_end_in_the_middle_of_a_sweep() {
     session.tick(s(62), &mut rib).unwrap();
     assert_eq!(paths(&rib), expected(false));
     let said = heard.lock().unwrap().clone();
-    assert_eq!(said, [1, 2].map(|peer| format!("peer {peer} has said everything again")));
+    assert_eq!(said, [1, 2].map(|peer| format!("peer {peer} has sent its whole table again")));
 }
 
 /// A router that says everything of one peer after the other: no peer's end is the end of the table. Changes of peers that have
@@ -319,7 +319,7 @@ fn tables_and_views_have_names() {
     assert_eq!((rib.len::<u32>(pre), rib.peers().len()), (2, 2));
 }
 
-/// A withdrawal that the next record may turn into a replacement is told after a moment without one.
+/// A withdrawal that the next record may turn into a replacement is passed on after a moment without one.
 #[test]
 fn what_is_held_back_is_told_after_a_moment() {
     let ms = Duration::from_millis;

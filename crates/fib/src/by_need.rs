@@ -15,7 +15,7 @@ use crate::FibFamily;
 /// So the engine is compiled once a quarter as many addresses were searched as there are routes,
 /// [`AT_LEAST`] at the least: the two together never take much more than twice the better of them. The
 /// thread whose batch reaches the number compiles, after its answers; the others go on searching meanwhile
-/// and take the engine when it is there. Nobody waits.
+/// and take the engine when it is there. No thread waits.
 pub(crate) struct ByNeed<A: FibFamily> {
     number: Number<A>,
     isa: Isa,

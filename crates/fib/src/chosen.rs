@@ -34,7 +34,7 @@ impl<A: EngineFamily> Chosen<A> {
     ) -> Result<Self, BuildError> {
         let started = Instant::now();
         let engine = entry.build(routes, isa)?;
-        Ok(Self::new(entry, isa, "asked for", started, engine))
+        Ok(Self::new(entry, isa, "requested", started, engine))
     }
 
     /// Compiles the routes with the engine that [`fibula_engines::auto`] takes.

@@ -1,4 +1,4 @@
-//! The open table: which route covers this address, and what does it say?
+//! The open table: finds the routes that cover an address, with their values.
 //!
 //! A [`Fib`] is a table with compiled engines. It is opened from a snapshot file, or made from a
 //! [`Table`](fibula_rib::Table) in memory or a generation of a [`Live`](fibula_rib::Live) table. It is
@@ -33,7 +33,7 @@
 //! | [`Fib::lookup`] | prefix, hop, values of the table's columns | hop, attribute set, its values by name; no prefix |
 //! | [`Fib::lookup_batch`] | yes | yes, by the generation's engine |
 //! | [`Fib::covering`], [`Fib::covered`], [`Fib::exact`], [`Fib::overlapping`], [`Fib::routes`], [`Fib::routes_where`] | yes | [`FibError::NoRoutes`]: ask the [`Rib`](fibula_rib::Rib) |
-//! | [`Fib::columns`], [`Fib::provenance`] | yes | empty: attribute sets stand in place of columns |
+//! | [`Fib::columns`], [`Fib::provenance`] | yes | empty: a generation has attribute sets instead of columns |
 //! | route numbers and prefix lengths | yes | no route has a number: `Hop::NONE` |
 //! | follows changes | no | no: open another one, see [`Fib::of_live`]; [`FibOptions`] chooses a live table's engines |
 //!
@@ -68,3 +68,8 @@ pub use policy::{EngineChoice, FibOptions, SEARCH};
 pub use fibula_engines::Isa;
 #[doc(no_inline)]
 pub use fibula_rib::{ColumnKind, Columns, IndexedRoutes, Pod, Provenance, Typed};
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

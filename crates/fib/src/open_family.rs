@@ -1,4 +1,4 @@
-//! One family of an open table: its routes, its engine, and what is asked of them.
+//! One family of an open table: its routes, its engine, and the questions about them.
 
 use std::sync::Arc;
 use std::time::Duration;

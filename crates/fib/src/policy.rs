@@ -13,7 +13,7 @@ use crate::{Chosen, FibError};
 /// What an [`OpenFamily`](crate::OpenFamily) calls its engine where there is none: [`EngineChoice::Search`].
 pub const SEARCH: &str = "search";
 
-/// An engine as it is asked for.
+/// A choice of an engine.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EngineChoice {
@@ -156,7 +156,7 @@ pub(crate) fn choose<A: EngineFamily + Pod>(
                 }
             }
             EngineChoice::Search => {
-                let reason = format!("search: asked for, no engine is compiled{passed}");
+                let reason = format!("search: requested, no engine is compiled{passed}");
                 let (name, time) = (SEARCH, started.elapsed());
                 return Ok((Engine::Search, Report { name, isa: Isa::Scalar, reason, time }));
             }

@@ -1,4 +1,4 @@
-//! Which engine answers: stored, auto, a list with fallbacks, none. And what is said where none can.
+//! Which engine answers: stored, auto, a list with fallbacks, none; and the error where none can.
 
 use std::fs;
 

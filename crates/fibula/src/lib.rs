@@ -68,10 +68,10 @@
 //!
 //! # The engines
 //!
-//! All of them give the same answers ([`Lookup`] is the contract, one test suite holds them to it),
-//! at different cost. If in doubt take [`engines::auto`]: it chooses, falls back where a table exceeds
-//! an engine's limits, and says why. The command `fibula bench --table T --engines all` measures them
-//! on your table and your machine; numbers without a table and a machine mean nothing.
+//! All engines give the same answers ([`Lookup`] is the contract, and one test suite checks all of them),
+//! at different cost. If in doubt, use [`engines::auto`]: it chooses an engine, takes another one where a table exceeds
+//! the first one's limits, and gives the reason. The command `fibula bench --table T --engines all` measures them
+//! on your table and your machine; rates hold only for the table and the machine that they were measured on.
 //!
 //! **[`runmap`](engines::runmap)** (IPv4). Our own scheme: a direct table over 18 bits, behind it a
 //! bitmap of runs with their hops in the same cache line. Three loads, no branch, no search. Take it
@@ -79,15 +79,15 @@
 //! advantage where most traffic goes to routes longer than /24. Limits: 4 GiB of records.
 //!
 //! **[`dxr`](engines::dxr)** (IPv4; `dxr16` to `dxr24`; `dxr` is `dxr18`). A direct table over
-//! the first bits answers most addresses at once; the rest bisect the few ranges behind their entry.
-//! Take it where memory counts most: a full table is 1 to 5 MB, compiles in tens of milliseconds and
-//! patches chunk by chunk. More bits search less and miss the cache more. Limits: none that real tables
-//! meet (2^31 ranges; beyond 65,535 hops, or where ranges outgrow its compact entries, it changes to a
+//! the first bits answers most addresses at once; for the others, the few ranges of their entry are searched by
+//! bisection. Use it where memory is most important: a full table takes 1 to 5 MB, compiles in tens of milliseconds and
+//! is patched chunk by chunk. With more bits, searches are shorter and cache misses more frequent. Limits: none that
+//! real tables reach (2^31 ranges; beyond 65,535 hops, or where ranges outgrow its compact entries, it changes to a
 //! wider form by itself).
 //!
 //! **[`dir24_8`](engines::dir24_8)** (IPv4; `dir24-8`, `dir24-8-wide`, each also `-prefetch`). An array
-//! over the first 24 bits, chunks of 256 for what is longer. One load for most addresses, of a table of
-//! 32 or 64 MB: take it, with prefetching, where a process has that much cache for itself. Limits:
+//! over the first 24 bits, and chunks of 256 for longer prefixes. Most addresses need one load, from a table of
+//! 32 or 64 MB. Use it, with prefetching, where a process has that much cache for itself. Limits:
 //! 32,767 hops and 32,768 chunks, or 2^31 in the wide form.
 //!
 //! **[`poptrie`](engines::poptrie)** (IPv4, IPv6; `poptrie16`, `poptrie18`, `poptrie18-batch`). A direct
@@ -100,8 +100,8 @@
 //! or two for a route. Limits: those of 16-bit chunk numbers and hops, but for the wide form.
 //!
 //! **[`wideleaf`](engines::wideleaf)** (IPv6). Ours: a direct table over 16 bits, at most three tables whose
-//! strides suit the routes, then half a cache line of keys, searched by one comparison; a batch goes through
-//! these stages side by side. The default for IPv6, patched in place. Routes longer than /48 cost a
+//! strides suit the routes, then half a cache line of keys, searched by one comparison. The lookups of a batch are in
+//! the same stage at the same time. The default for IPv6, patched in place. Routes longer than /48 cost a
 //! bisection. Limits: 2^30 hops and networks with such routes together, some ten million prefixes.
 //!
 //! **[`planb`](engines::planb)** (IPv6, IPv4). The table's elementary intervals in a linearised B+-tree
@@ -113,23 +113,23 @@
 //!
 //! **[`bloomfwd`](engines::bloomfwd)** (IPv4, IPv6; `bloomfwd`, `bloomfwd-baseline`, `bloomfwd-naive`).
 //! Prefixes expanded to a few lengths, a Bloom filter and a hash table for each; the lengths for IPv6 are
-//! chosen by dynamic programming. Most of a lookup is hashing, many at a time in vectors. Take it to
-//! measure hashing against tries, or where its paper is the question; patched in place. Limits: memory,
-//! which expansion takes: 1 GiB unless configured.
+//! chosen by dynamic programming. Most of a lookup is hashing, done in vectors for many keys at a time. Use it to
+//! compare hashing with tries, or to repeat its paper; patched in place. Limits: the memory
+//! for the expanded prefixes, 1 GiB unless configured.
 //!
 //! **[`miht`](engines::miht)** (IPv4, IPv6; `miht`, `miht-batch`). A B+ tree over the first 16 or 32 bits,
-//! behind each key a priority trie: ten or more loads a lookup, but a route changes its own node and no
-//! other, in a microsecond, and a build is never due. Take it where a table changes more than it is asked,
+//! with a priority trie for each key. A lookup makes ten or more loads, but a changed route changes only its own
+//! node, in a microsecond, and a build is never due. Use it where a table has more changes than lookups,
 //! or as Bloomfwd's rival. Limits: 2^24 hops.
 //!
 //! **[`radix`](engines::radix)** (IPv4, IPv6). A path-compressed binary trie, the scheme of the BSD
-//! kernels: 20 to 30 loads a lookup on a full table, each waiting for the one before, and several times
-//! the memory of the others. Take it as a baseline, or for a table that everything else refuses.
+//! kernels. A lookup in a full table makes 20 to 30 loads, each waiting for the previous one, and the table takes
+//! several times the memory of the others. Use it as a baseline, or for a table that all other engines refuse.
 //! Limits: 2^31 routes.
 //!
 //! **[`lower-bound`](engines::lower_bound)** (IPv6, IPv4). PlanB's intervals in a sorted array with a
-//! plain binary search: the baseline that PlanB is measured against. Take it to see what the tree is
-//! worth. Limits: those of `planb`.
+//! plain binary search: the baseline that PlanB is measured against. Use it to see how much the tree
+//! gains. Limits: those of `planb`.
 #![forbid(unsafe_code)]
 
 #[doc(inline)]
@@ -148,7 +148,8 @@ pub use fibula_rib as rib;
 #[doc(inline)]
 pub use fibula_sources as sources;
 
-/// The program in the README compiles and runs.
+/// The programs in the README of the repository and in that of the package compile and run.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;

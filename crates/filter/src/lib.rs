@@ -47,14 +47,14 @@
 //! - A probe never allocates and never fails; filters of the same shape, hash and keys are equal bit
 //!   for bit, whatever the instruction set.
 //! - Positions are the high bits of `hash * bits`, so they are below the number of bits, for any
-//!   size: what lets the vector loops read without a check.
+//!   size. Therefore the vector loops can read without a check.
 //!
 //! # Limits
 //!
 //! 2^31 bits, 32 positions (1 GiB for a blocked filter): positions come from hashes of 32 bits. Keys of
-//! several words have up to 512 bits and are told apart by 64 bits of hash, with [`Hash::Crc32c`] by 32:
-//! among *n* keys another one then passes with *n* / 2^32 at least. The hash functions are no defence
-//! against somebody who chooses keys that collide.
+//! several words have up to 512 bits and are distinguished by 64 bits of hash, with [`Hash::Crc32c`] by 32:
+//! among *n* keys another one then passes with a probability of *n* / 2^32 at least. The hash functions do not protect
+//! against chosen keys that collide.
 
 mod blocked;
 mod counters;
@@ -80,3 +80,8 @@ pub use keys::{Columns, Key};
 pub use plain::Filter;
 pub use probe::{Bits, Form, Parting, Plan, hash_all};
 pub use shape::Shape;
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

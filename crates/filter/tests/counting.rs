@@ -37,7 +37,7 @@ proptest! {
         prop_assert_eq!(&payloads[..n], &keys[..]);
     }
 
-    /// As long as no counter is full, what comes and goes leaves no trace.
+    /// As long as no counter is full, inserting and removing a key leaves the filter unchanged.
     #[test]
     fn a_filter_is_that_of_the_keys_in_it(
         stay in prop::collection::btree_set(any::<u32>(), 0..100),

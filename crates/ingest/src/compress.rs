@@ -1,4 +1,4 @@
-//! Decompression, told by magic bytes.
+//! Decompression; the format is detected by magic bytes.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read};

@@ -77,7 +77,7 @@ impl fmt::Display for Stopped {
 
 impl std::error::Error for Stopped {}
 
-/// Who listens to a [`Decoder`], to [`read`](crate::read) or to [`bgp::Messages`](crate::bgp::Messages): the
+/// Receives the output of a [`Decoder`], of [`read`](crate::read) or of [`bgp::Messages`](crate::bgp::Messages): the
 /// verbs of one source. [`Sink::begin`] comes first, once, before any other call but [`Sink::damage`]; a
 /// peer is declared before it is used.
 pub trait Sink {
@@ -100,7 +100,7 @@ pub trait Sink {
     }
     /// The updates that follow are of this record, counted as [`Damage::record`] is, in sources without peers. If it
     /// `takes`, they may take prefixes from earlier records by a rule of the format, as a range does that lies
-    /// in another; otherwise a prefix that was there before is there twice.
+    /// in another; otherwise a prefix that was there before occurs twice.
     fn record(&mut self, record: u64, takes: bool) {
         let _ = (record, takes);
     }

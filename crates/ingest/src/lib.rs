@@ -3,20 +3,20 @@
 //! | format | what it is | decoder |
 //! |---|---|---|
 //! | text | `prefix value...` lines, CSV and TSV with named columns, `start,end,value` ranges | [`text::TextDecoder`] |
-//! | MRT | what route collectors and daemons dump: TABLE_DUMP, TABLE_DUMP_V2, BGP4MP, BGP4MP_ET, BGP of 1999 | [`mrt::MrtDecoder`] |
-//! | BMP | what routers tell monitoring stations of their BGP peers | [`bmp::BmpDecoder`] |
-//! | RIS Live | what RIPE's route collectors hear, as lines of JSON | [`ris::RisDecoder`] |
+//! | MRT | files of route collectors and daemons: TABLE_DUMP, TABLE_DUMP_V2, BGP4MP, BGP4MP_ET, BGP of 1999 | [`mrt::MrtDecoder`] |
+//! | BMP | routers' reports of their BGP peers to monitoring stations | [`bmp::BmpDecoder`] |
+//! | RIS Live | updates that RIPE's route collectors receive, as lines of JSON | [`ris::RisDecoder`] |
 //! | mmdb | MaxMind's database files | [`mmdb::MmdbDecoder`] |
-//! | FPM | what FRR tells a forwarding plane | [`fpm::FpmDecoder`] |
-//! | rtnetlink | what a kernel says of its routes | [`netlink::NetlinkDecoder`] |
-//! | JSON | the ranges that providers publish; arrays and objects of prefixes | by [`read`] |
+//! | FPM | FRR's messages to a forwarding plane | [`fpm::FpmDecoder`] |
+//! | rtnetlink | a kernel's messages about its routes | [`netlink::NetlinkDecoder`] |
+//! | JSON | the ranges that cloud providers publish; arrays and objects of prefixes | by [`read`] |
 //! | lines of fixed forms | registries' `delegated` files, `bgpdump -m`, `ip route`, `route -n` | by [`read`] |
 //!
-//! A [`Decoder`] is pushed bytes and calls a [`Sink`]; it does no I/O, knows no clock and never panics
-//! on any input. A [`Driver`] stands between it and an input that comes in pieces, pauses and breaks off.
-//! [`read`] is the layer above that most callers want: it opens a file or standard input, undoes gzip,
-//! bzip2, xz or zstd, tells the format from the content and drives the decoder. [`bgp`] has the messages
-//! that MRT records, BMP and BGP sessions have in common.
+//! A [`Decoder`] gets bytes and calls a [`Sink`]; it does no I/O, uses no clock and never panics
+//! on any input. A [`Driver`] connects it with an input that arrives in pieces, pauses and breaks off.
+//! Most callers use [`read`]: it opens a file or standard input, decompresses gzip,
+//! bzip2, xz or zstd, detects the format from the content and drives the decoder. [`bgp`] has the messages
+//! that MRT records, BMP and BGP sessions share.
 //!
 //! ```
 //! use fibula_core::{AnyPrefix, Attributes, Change, Update, Value};
@@ -33,10 +33,10 @@
 //! ```
 //!
 //! # Damage
-//! Real archives are cut, mangled and misdeclared. Whatever cannot be decoded is skipped and reported
-//! as [`Damage`] with file, record number and byte offset (in the decompressed stream), and the rest
-//! goes on; with [`ReadOptions::strict`] the first damage is an error. Things that are sound but hold
-//! no unicast route (multicast, OSPF, messages that the collector itself sent) are counted in
+//! Real archives are truncated, damaged and mislabelled. Records that cannot be decoded are skipped and reported
+//! as [`Damage`] with file, record number and byte offset (in the decompressed stream), and decoding
+//! continues; with [`ReadOptions::strict`] the first damage is an error. Valid records without a
+//! unicast route (multicast, OSPF, messages that the collector itself sent) are counted in
 //! [`ReadReport::ignored`].
 #![forbid(unsafe_code)]
 
@@ -67,3 +67,8 @@ pub use decoder::{
 pub use driver::{DriveError, Driver, Pulled};
 pub use options::{Format, HostBits, Progress, ReadError, ReadOptions, ReadReport, SourceSpec};
 pub use read::{read, read_from};
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -144,7 +144,7 @@ pub struct Progress {
 pub struct ReadOptions<'a> {
     /// The first damage is an error.
     pub strict: bool,
-    /// Take what comes out of an archive before it is damaged or cut short, and report that as damage.
+    /// Use the data of an archive before the place where it is damaged or cut short, and report that as damage.
     /// Else it is an error: a failed checksum says that some of what came out is wrong, but not what.
     pub salvage: bool,
     /// Take a source without routes, or one of which most is damaged. Else these are errors: an empty

@@ -265,7 +265,7 @@ fn a_whole_table_of_frr() {
     assert_eq!((routes, table.len(), without_next_hop), (962, 962, 8));
 }
 
-/// However a stream is cut into pieces, the same is said of it.
+/// The result does not depend on how a stream is cut into pieces.
 #[test]
 fn cuts_change_nothing() {
     let decode = |stream: &[u8], step: usize| {

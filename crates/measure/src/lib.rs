@@ -1,8 +1,8 @@
-//! How engines are measured: keys from a kind of traffic, the oracle's answers to them, timed loops on
-//! pinned threads. `fibula bench` and the papers' experiments stand on it.
+//! Measures engines: keys of a kind of traffic, the oracle's answers to them, timed loops on
+//! pinned threads. `fibula bench` and the papers' experiments use it.
 //!
-//! What is timed was checked before ([`differences`]), and every timed run is compared once more by its
-//! checksum ([`fold`]).
+//! An engine's answers are checked before it is timed ([`differences`]), and the checksum of every timed run is compared
+//! once more ([`fold`]).
 #![forbid(unsafe_code)]
 
 mod check;
@@ -14,3 +14,8 @@ pub use check::{answers, differences};
 pub use loops::{Mode, Run, cores, dispatch, fold, run};
 pub use numbers::{median, rate, rounded};
 pub use traffic::Traffic;
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

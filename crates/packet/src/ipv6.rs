@@ -178,7 +178,7 @@ pub struct Fragment {
     pub more: bool,
 }
 
-/// What comes next in a chain.
+/// The next header in a chain.
 pub(crate) enum Step {
     Extension(Extension),
     /// This number is no extension header: the chain ends.

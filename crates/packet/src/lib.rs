@@ -48,13 +48,12 @@
 //! assert_eq!(short.length(), Some(Length::Beyond));
 //! ```
 //!
-//! Three questions have three answers. *What is there?* The methods of [`Frame`]: fields as they
-//! stand, in as many headers as the bytes hold. *Which flow is it?* [`Frame::flow_key`]: only what
-//! belongs to the packet, nothing of padding. *May it be forwarded?* [`Frame::check_forward`]: the
-//! tests of RFC 1812 and RFC 8200, and which one failed.
+//! The methods of [`Frame`] read the fields of all headers that the bytes contain. [`Frame::flow_key`] gives the flow, from
+//! the bytes of the packet only, without padding. [`Frame::check_forward`] tells whether a router may forward the packet: it makes the
+//! tests of RFC 1812 and RFC 8200, and names the one that failed.
 //!
-//! What is followed: any number of VLAN tags, LLC with SNAP, MPLS labels, PPPoE sessions, PPP, then
-//! one IPv4 or IPv6 header with all its extension headers. Tunnels are not entered.
+//! The parser follows any number of VLAN tags, LLC with SNAP, MPLS labels, PPPoE sessions and PPP, then
+//! one IPv4 or IPv6 header with all its extension headers. It does not look into tunnels.
 //!
 //! The crate is `no_std`, uses no allocator and has no dependencies and no `unsafe` code.
 #![no_std]
@@ -83,3 +82,8 @@ pub use ipv4::Ipv4;
 pub use ipv6::{Extension, Extensions, Fragment, Ipv6, Ipv6Payload, number as extension};
 pub use link::{LinkType, Network, Tag, Tags, ether_type};
 pub use transport::{Tcp, Udp, has_ports, icmp, ports, protocol};
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

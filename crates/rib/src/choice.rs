@@ -1,4 +1,4 @@
-//! Which engine serves a live table, and when that is decided anew.
+//! Chooses the engine of a live table, and decides when to choose again.
 //!
 //! What suits a table depends on its size and on how long its prefixes are, and both change: a feed
 //! starts with an empty table and ends with a million routes. So engines are not given once; their

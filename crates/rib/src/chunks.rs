@@ -62,7 +62,7 @@ impl<T: Clone> Chunks<T> {
         }
     }
 
-    /// Bytes that it takes, whoever shares them.
+    /// Bytes that it takes, shared or not.
     pub(crate) fn memory(&self) -> usize {
         let last = self.chunks.last().map_or(0, |chunk| chunk.len());
         let elements = self.chunks.len().saturating_sub(1) * CHUNK + last;

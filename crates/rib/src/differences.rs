@@ -104,7 +104,7 @@ impl fmt::Display for AddressCount {
 }
 
 impl<'a> Differences<'a> {
-    /// Compares the values of two tables, row by row; routes are compared as they are asked for.
+    /// Compares the values of two tables, row by row; routes are compared when they are iterated.
     ///
     /// # Errors
     /// [`TableError::Rows`] if a route has no row; [`TableError::Limit`] if the two tables have 2^32 different rows or

@@ -1,8 +1,7 @@
 //! Routing tables with attributes, and the snapshot file.
 //!
-//! What does this crate answer? "From everything that the feeds said, which routes are there, and what
-//! do they carry?", "how does that get onto disk and back within milliseconds?", and "what if it changes
-//! while it is read?"
+//! This crate has the routes of all feeds with their attributes, a file format for them that opens within
+//! milliseconds, and tables that change while they are read.
 //!
 //! - [`TableBuilder`] takes [`Update`](fibula_core::Update)s from decoders, keeps the routes of every
 //!   peer, selects one peer and gives a [`Table`].
@@ -13,13 +12,13 @@
 //!
 //! For a table that changes while it is read:
 //!
-//! - a [`Rib`] keeps what every peer says, in several VRFs, and knows which path is best, and why;
+//! - a [`Rib`] keeps the routes of every peer, in several VRFs, and determines the best path and the reason;
 //! - a [`Live`] table follows it: a paced log, a compiler thread that patches or builds engines, and
-//!   [`Reader`]s, who see one [`Generation`] for each batch; an [`Audit`] compares the two all the time;
-//! - a [`Checkpoint`] puts the RIB on disk, from where [`Rib::open`] goes on.
+//!   [`Reader`]s, which see one [`Generation`] for each batch; an [`Audit`] continuously compares the two;
+//! - a [`Checkpoint`] writes the RIB to disk; [`Rib::open`] continues from it.
 //!
-//! The crate does not know the engines: it stores and returns their tables by name, and asks an
-//! [`EngineSource`] for those that suit a live table.
+//! The crate does not depend on the engines: it stores and returns their tables by name, and an
+//! [`EngineSource`] names the engines that suit a live table.
 //!
 //! ```
 //! use fibula_core::{Attributes, Change, Update, Value};
@@ -105,3 +104,8 @@ pub use snapshot::{
 pub use status::{Count, Counters, Event, Latencies, LiveError, Refusal};
 pub use table::{LeftOut, Provenance, SelectedPeer, SourceRecord, Table, TableError};
 pub use typed::Typed;
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -16,7 +16,7 @@ use fibula_rib::snapshot::SnapshotErrorKind;
 use fibula_rib::{AttributeSet, Peer, Preference, Rib, Snapshot};
 use fibula_testkit::Rng;
 
-/// The same feed for whoever asks: update number `i`.
+/// The same feed for every caller: update number `i`.
 fn update(i: u64, rib: &mut Rib) -> (u32, AnyPrefix, u32, u32, Option<BgpAttributes<'static>>) {
     let mut rng = Rng::new(i);
     let vrf = if rng.chance(0.1) { 5 } else { 0 };
@@ -232,7 +232,7 @@ fn next_hops_are_stored() {
 
 const CHILD: &str = "FIBULA_TEST_CHECKPOINT";
 
-/// Not a test: what the next test kills. It goes on from the checkpoint that it finds.
+/// Not a test, but the process that the next test kills. It continues from the checkpoint that it finds.
 #[test]
 fn the_one_that_is_killed() {
     let Some(path) = env::var_os(CHILD) else { return };

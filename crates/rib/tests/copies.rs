@@ -1,4 +1,4 @@
-//! Copies: of engines to be patched, and of the RIB while it goes on.
+//! Copies: of engines to be patched, and of the RIB while it changes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

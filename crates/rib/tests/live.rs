@@ -78,7 +78,7 @@ fn longest(map: &BTreeMap<Prefix<u32>, u64>, addr: u32) -> Option<u64> {
 #[test]
 fn every_batch_is_right_for_its_generation() {
     const UPDATES: u64 = 30_000;
-    /// After so many, both readers see the newest generation before the feed goes on.
+    /// After so many, both readers see the newest generation before the feed continues.
     const FLUSH: usize = 300;
     let live = Live::start(
         Rib::default(),
@@ -321,7 +321,7 @@ fn the_feed_is_held_back() {
     }
 }
 
-/// Two readers that rest on two old tables: nothing more is made until one lets go; then all goes on.
+/// Two idle readers on two old generations: no further generation is made until one releases; then the compiler continues.
 #[test]
 fn memory_is_bounded_by_what_readers_hold() {
     let behaviour = Behaviour::default();

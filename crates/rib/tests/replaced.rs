@@ -1,4 +1,4 @@
-//! What is said twice: counted, named, or listed.
+//! Prefixes that occur twice: counted, named, or listed.
 
 use std::net::IpAddr;
 

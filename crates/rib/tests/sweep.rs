@@ -15,7 +15,7 @@ type Key = (Vrf, AnyPrefix, u32, u32);
 
 #[derive(Default)]
 struct Plain {
-    /// What is said, and whether it is stale.
+    /// The routes, and whether they are stale.
     paths: BTreeMap<Key, (AttributeSet, bool)>,
     resyncing: BTreeSet<u32>,
 }

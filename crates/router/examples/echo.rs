@@ -161,7 +161,7 @@ mod ports {
         Ok(())
     }
 
-    /// An XDP socket that nobody reads from drops what comes when its ring is full; the kernel counts.
+    /// An XDP socket that no program reads drops packets when its ring is full; the kernel counts them.
     fn sink(port: &str, seconds: f64) -> Outcome {
         let pool = Pool::new(4096, 2048);
         let mut queue = only(open(port, &pool)?);
@@ -190,6 +190,6 @@ mod ports {
     fn mac(text: &str) -> Result<[u8; 6], Box<dyn Error>> {
         let bytes: Result<Vec<u8>, _> =
             text.split(':').map(|byte| u8::from_str_radix(byte, 16)).collect();
-        bytes?.try_into().map_err(|_| format!("{text} is no MAC address").into())
+        bytes?.try_into().map_err(|_| format!("{text} is not a MAC address").into())
     }
 }

@@ -1,13 +1,13 @@
-//! What the hops of a lookup mean to packets: where they are sent, and how.
+//! The meaning of hops for packets: where they are sent, and how.
 //!
 //! ```text
 //!   hop of the engine ──group_of──► Group: what happens; its members, by weight ──► Member ──► Adjacency
 //!                                                 flow hash ──► bucket ─────────┘   port, MACs, MTU
 //! ```
 //!
-//! An egress table never changes: whoever learns something (a neighbour, a link that goes down) makes another
-//! one and publishes it. It is small: groups and adjacencies, not routes. [`Egress`] is what there is to know;
-//! [`Paths`] is made from it and is what a forwarder reads.
+//! An egress table never changes: after a change (a new neighbour, a link that goes down) another
+//! one is made and published. It is small, because it has groups and adjacencies, not routes. [`Egress`] is the description;
+//! [`Paths`] is compiled from it and is read by forwarders.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -64,7 +64,7 @@ pub struct Adjacency {
     pub port: u16,
     /// The gateway's address.
     pub gateway: IpAddr,
-    /// Its MAC address; `None` while nobody knows it.
+    /// Its MAC address; `None` while it is not known.
     pub mac: Option<[u8; 6]>,
 }
 

@@ -6,10 +6,10 @@
 //!                        └── slots of a Pool   └── counted by reason: what is not sent
 //! ```
 //!
-//! Packets lie in the slots of a [`Pool`], one area of memory; a [`Packet`] owns a slot and is handed from
-//! stage to stage. A [`port`] gives bursts of them and takes bursts. What a hop of the lookup engines means is in
-//! an [`Egress`] table: interfaces, MAC addresses, shares of equal-cost paths. A [`Forwarder`] does what RFC 1812 and
-//! RFC 8200 say with a burst.
+//! Packets are stored in the slots of a [`Pool`], one area of memory. A [`Packet`] owns a slot and is passed from
+//! stage to stage. A [`port`] delivers and accepts bursts of packets. An [`Egress`] table has the meaning of the lookup
+//! engines' hops: interfaces, MAC addresses, shares of equal-cost paths. A [`Forwarder`] processes a burst according to RFC 1812 and
+//! RFC 8200.
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod control;
@@ -25,3 +25,8 @@ pub use egress::{Egress, Paths};
 pub use forward::{ForwardOptions, Forwarder, Outcome, View};
 pub use pipeline::{Pipeline, PipelineOptions};
 pub use pool::{Packet, Pool};
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

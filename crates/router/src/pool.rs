@@ -1,4 +1,4 @@
-//! The memory of packets: equal slots in one area, and who owns each.
+//! The memory of packets: equal slots in one area, each with an owner.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
@@ -145,7 +145,7 @@ impl Pool {
         self.front as usize
     }
 
-    /// Slots, whoever owns them.
+    /// All slots.
     pub fn slots(&self) -> usize {
         self.slots as usize
     }
@@ -170,7 +170,7 @@ impl Pool {
         self.free.give(packets.into_iter().map(|packet| self.slot_of(&packet)));
     }
 
-    /// Slots that nobody owns.
+    /// Slots without an owner.
     pub fn free(&self) -> usize {
         self.free.len()
     }
@@ -308,7 +308,7 @@ impl Packet<'_> {
         self.len = len as u32;
     }
 
-    /// Cuts off what stands behind its first `len` bytes.
+    /// Cuts off the bytes after its first `len` bytes.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(u32::try_from(len).unwrap_or(u32::MAX));
     }

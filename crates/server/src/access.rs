@@ -1,4 +1,4 @@
-//! Who may ask.
+//! Access control.
 
 use std::net::IpAddr;
 

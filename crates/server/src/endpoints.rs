@@ -180,7 +180,7 @@ pub(crate) static ENDPOINTS: [Endpoint; COUNT] = [
                 "since",
                 0,
                 u64::MAX,
-                "Begins behind the change of this id; with what comes, if it is left out.",
+                "Begins after the change with this id; without it, with the next change.",
             ),
         ],
         returns: Returns::Events(&[("change", "Change"), ("lost", "Lost")]),
@@ -190,7 +190,7 @@ pub(crate) static ENDPOINTS: [Endpoint; COUNT] = [
     },
     Endpoint {
         path: "/v1/table",
-        summary: "All tables: sizes, engines, the newest change, what the audit found.",
+        summary: "All tables: sizes, engines, the newest change, the findings of the audit.",
         returns: Returns::Json("Tables"),
         handler: Handler::Now(tables::tables),
         ..GET

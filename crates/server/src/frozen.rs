@@ -1,4 +1,4 @@
-//! Tables held still, for answers that look at many routes: made when one is asked for, shared while it
+//! Copies of tables, for answers that read many routes: made when one is needed, shared while it
 //! is new enough.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -51,7 +51,7 @@ impl Frozen {
     }
 }
 
-/// The tables that were asked for lately.
+/// The tables that were used recently.
 #[derive(Default)]
 pub(crate) struct FrozenTables {
     /// One slot for each table: whoever finds it old makes a new one, and others who ask meanwhile wait.
@@ -92,7 +92,7 @@ impl FrozenTables {
         Ok(frozen)
     }
 
-    /// Gives back the tables that nobody asked for in this time.
+    /// Drops the copies that no request used in this time.
     pub(crate) fn forget(&self, unused: Duration) {
         let mut slots = lock(&self.slots);
         slots.retain(|(_, slot)| match slot.try_lock() {

@@ -1,8 +1,8 @@
 //! HTTP answers about a live table: lookups one by one and in bulk, routes with their reasons, changes as
 //! they come, metrics, and a looking glass.
 //!
-//! What does this crate answer? "What does the table say about this address, who says so, and what
-//! changed?", over the network, to people and programs.
+//! People and programs ask it over the network which routes a live table has for an address, which peers
+//! announced them, and what changed.
 //!
 //! ```text
 //!   socket ─► connection ─► dispatch ─► endpoint of the list ─► handler ─► answer
@@ -12,8 +12,8 @@
 //!                                                               └─ changes: the history, by each reader's place
 //! ```
 //!
-//! It owns no feeds: it is given a [`Live`](fibula_rib::Live) table and the [`Board`](fibula_feeds::Board)
-//! of its sources. [`api`] has the shapes of all answers; [`Server::openapi`] describes them.
+//! It owns no feeds: its caller passes a [`Live`](fibula_rib::Live) table and the [`Board`](fibula_feeds::Board)
+//! of its sources. [`api`] has the types of all answers; [`Server::openapi`] describes them.
 //!
 //! ```
 //! use std::io::{Read, Write};
@@ -56,3 +56,8 @@ mod site;
 pub use handlers::metrics::{MetricsText, MoreMetrics};
 pub use options::{Limits, ServerOptions, TlsFiles};
 pub use server::{Server, ServerError};
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -28,7 +28,7 @@ use crate::{ServerOptions, TlsFiles};
 
 /// How long open answers may take when the server ends.
 const GRACE: Duration = Duration::from_millis(700);
-/// Copies of tables that nobody asked for in this time are given back.
+/// Copies of tables that no request used in this time are dropped.
 const UNUSED: Duration = Duration::from_secs(60);
 
 /// Answers over HTTP about a live table, until it is stopped or dropped.
@@ -39,7 +39,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Begins to answer. The table and the status of its sources are those of whoever feeds it.
+    /// Begins to answer. The caller feeds the table and updates the status of its sources.
     ///
     /// # Errors
     /// If an address cannot be listened on, if certificate or key cannot be used, if the system has no threads.
@@ -118,9 +118,9 @@ fn warn_of_openness(options: &ServerOptions, address: SocketAddr, has_tls: bool)
         return;
     }
     if options.token.is_none() {
-        tracing::warn!("{address} answers everybody who reaches it: no token is set");
+        tracing::warn!("{address} answers every client that can reach it: no token is set");
     } else if !has_tls {
-        tracing::warn!("{address}: the token can be read on the way, since there is no TLS");
+        tracing::warn!("{address}: without TLS, the token can be read on the network");
     }
 }
 

@@ -193,7 +193,7 @@ fn what_cannot_be_answered_is_refused() {
     assert_eq!(client.post("/v1/lookup?table=bgp", json, row.repeat(1000)).unwrap().status, 200);
 }
 
-/// A body whose length is not told, longer than may be; and one that never ends.
+/// A body without a length that exceeds the limit; and one that never ends.
 #[test]
 fn long_and_slow_bodies_are_given_up() {
     let mut lab = Lab::new(|options| {

@@ -222,7 +222,7 @@ fn events_are_lines_as_browsers_read_them() {
     assert_eq!(bare(&data), announced("bgp", "10.0.0.0/8", 0, (1, 64600)));
 }
 
-/// A reader that takes nothing holds nobody up, and costs no memory: it is told what it lost.
+/// A reader that takes nothing blocks no other reader, and needs no memory: it gets the number of lost changes.
 #[test]
 fn a_slow_reader_loses_changes_and_is_told() {
     let mut lab = Lab::with_history(100, |_| {});

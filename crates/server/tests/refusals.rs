@@ -19,7 +19,7 @@ fn bad_questions_are_refused_with_a_sentence() {
         ("/v1/lookup/10.0.0.1?table=bmp", 404, "no table \"bmp\"; there are: bgp, bgp/100"),
         ("/v1/lookup/10.0.0.1?table=", 400, "the parameter table is empty"),
         ("/v1/lookup/10.0.0.1?tabel=bgp", 400, "no parameter \"tabel\"; there are: table"),
-        ("/v1/lookup/10.0.0.1?table=bgp&table=bgp", 400, "table is there twice"),
+        ("/v1/lookup/10.0.0.1?table=bgp&table=bgp", 400, "table occurs twice"),
         ("/v1/lookup/10.0.0.1?table=%zz", 400, "not UTF-8"),
         ("/v1/routes/10.0.0.0/33", 400, "is not a prefix"),
         ("/v1/routes/10.0.0.1/8", 400, "is not a prefix"),

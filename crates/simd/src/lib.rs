@@ -1,8 +1,8 @@
-//! What fibula's engines need from the machine: [`Isa`] detection and [`Caches`], kernels compiled once for
+//! The machine-specific parts of fibula's engines: [`Isa`] detection and [`Caches`], kernels compiled once for
 //! each instruction set, compare-and-rank over cache lines, vectors of words ([`Row`], [`Lanes`]),
-//! prefetching, aligned and huge-page [`Table`]s, addresses from text ([`parse_v4`], [`parse_v6`]) and
-//! what parts text ([`byte_marks`]).
-//! Knows no prefixes.
+//! prefetching, aligned and huge-page [`Table`]s, addresses from text ([`parse_v4`], [`parse_v6`]), and
+//! the places of separators in text ([`byte_marks`]).
+//! The crate has no notion of prefixes.
 //!
 //! # How a kernel is written
 //!
@@ -73,3 +73,8 @@ pub use marks::{byte_marks, unprintable_marks};
 pub use prefetch::{prefetch_read, prefetch_read_l2};
 pub use row::{Row, ScalarRow};
 pub use table::Table;
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -43,7 +43,7 @@ impl fmt::Display for SourceError {
             Self::Read(error) => error.fmt(f),
             Self::Repeated(Replacement { prefix, earlier, later }) => write!(
                 f,
-                "{}: {prefix} is there twice, on {} and on {}; leave out one of them, or let the later one count \
+                "{}: {prefix} occurs twice, on {} and on {}; leave out one of them, or let the later one count \
                  (without --strict), or list the values of both (--tags COLUMN)",
                 later.source, earlier.place, later.place
             ),

@@ -1,7 +1,7 @@
-//! Tables from the sources that people name: files in any of ingest's formats, snapshots, generated
+//! Tables from sources by name: files in any of ingest's formats, snapshots, generated
 //! tables, the embedded one; several merged into one.
 //!
-//! What the command line and the bindings have in common when they are told where a table comes from.
+//! The command line and the bindings share this code.
 //!
 //! ```
 //! use fibula_sources::{Merge, Settings, Silent, Source};
@@ -25,3 +25,8 @@ pub use merge::{
     DEFAULT_HOPS, Merge, SHOWN, Settings, Silent, Watch, generated, row, snapshot_table,
 };
 pub use source::{Source, parse_peer};
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -22,7 +22,7 @@ pub struct Settings {
     pub format: Format,
     /// The first damage is an error, and so is a prefix that a source has twice.
     pub strict: bool,
-    /// What comes out of an archive before it is damaged or cut short is taken.
+    /// Use the data of an archive before the place where it is damaged or cut short.
     pub salvage: bool,
     /// A file without routes, or of which most is damaged, is taken.
     pub allow_empty: bool,
@@ -34,7 +34,7 @@ pub struct Settings {
     pub loading: Loading,
 }
 
-/// Who is told while files are read.
+/// Receives reports while files are read.
 pub trait Watch {
     /// A file has come so far.
     fn progress(&mut self, name: &str, progress: Progress);
@@ -46,7 +46,7 @@ pub trait Watch {
     }
 }
 
-/// Nobody is told.
+/// Discards all reports.
 #[derive(Debug)]
 pub struct Silent;
 
@@ -58,7 +58,7 @@ impl Watch for Silent {
 /// Damage that is kept in full, for each file.
 pub const SHOWN: usize = 5;
 
-/// What generated tables have for hops unless told otherwise.
+/// The default hops of generated tables.
 pub const DEFAULT_HOPS: HopModel = HopModel::Hash(256);
 
 /// Merges sources, in order: for the same prefix a later one replaces an earlier one.
@@ -259,7 +259,7 @@ mod tests {
         }
     }
 
-    /// What FRR sent becomes the main table, with next hops; of other tables only the count is told.
+    /// The routes that FRR sent become the main table, with next hops; of other tables only the count is reported.
     #[test]
     fn recorded_fpm_is_a_table() {
         let file =

@@ -87,7 +87,7 @@ fn no_source(name: &str) -> Option<&'static str> {
     }
     let address = name.split_once('/').map_or(name, |(address, _)| address);
     address.parse::<IpAddr>().is_ok().then_some(
-        "this is an address or a prefix, where a table is asked for: a snapshot (.fib) or a routing \
+        "this is an address or a prefix, where a table is expected: a snapshot (.fib) or a routing \
          table file",
     )
 }

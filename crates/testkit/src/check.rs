@@ -49,7 +49,7 @@ pub struct Report<A> {
     pub probes: u64,
     /// Addresses answered wrongly, in either way or both.
     pub wrong: u64,
-    /// The first differences, at most as many as [`check`] was told to keep.
+    /// The first differences, at most as many as [`check`] keeps.
     pub first: Vec<Difference<A>>,
 }
 

@@ -21,7 +21,7 @@ use crate::zipf::Zipf;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HopModel {
     /// `hash:256`: unrelated hops, a hash of the prefix modulo this number. A prefix keeps its hop
-    /// when others come and go.
+    /// when others are added and removed.
     Hash(u32),
     /// `near:64`: up to this many hops, shared by neighbours: most routes have the hop of the route
     /// that covers them or that precedes them; new ones are drawn by Zipf's law. On a generated IPv4

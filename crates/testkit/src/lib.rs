@@ -1,10 +1,10 @@
-//! What fibula tests and measures itself with.
+//! The tools that fibula is tested and measured with.
 //!
 //! - [`Oracle`]: the reference engine, slow, complete and obviously right.
-//! - [`tables`]: small hard tables; [`probes`]: the addresses where engines go wrong.
-//! - [`fib`]: tables of any size in the shape of the Internet's of a year.
+//! - [`tables`]: small hard tables; [`probes`]: the addresses where engines are most likely wrong.
+//! - [`fib`]: tables of any size with the prefix lengths and nesting of the Internet in a year.
 //! - [`traffic`]: streams of keys as the papers' benchmarks use them, and replay of a file.
-//! - [`case`]: answers that somebody worked out by hand, or found wrong.
+//! - [`case`]: answers that were worked out by hand, or reported as wrong.
 //! - [`classbench`]: sets of packet filters, packets for them, and their oracle.
 //! - [`liar`]: engines that answer wrongly, for the tests of checks.
 //! - [`check`](check::check): an engine against the oracle; [`conforms!`]: the suite that every
@@ -31,3 +31,8 @@ mod zipf;
 pub use oracle::Oracle;
 pub use rng::Rng;
 pub use shape::Shape;
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

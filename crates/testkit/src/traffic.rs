@@ -113,7 +113,7 @@ pub fn keys<A: Addr>(routes: &Routes<A>, traffic: Traffic, count: usize, seed: u
     }
 }
 
-/// IPv4 blocks that RND leaves out: nobody routes them on the Internet.
+/// IPv4 blocks that RND leaves out: they are not routed on the Internet.
 pub const RESERVED_V4: [(u32, u8); 8] = [
     (0x0000_0000, 8),  // 0.0.0.0/8, "this network"
     (0x0a00_0000, 8),  // 10.0.0.0/8, private

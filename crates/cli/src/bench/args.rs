@@ -17,29 +17,30 @@ Examples:
   fibula bench --table embedded --engines auto --traffic file:addresses.txt
   fibula bench --table gen:v4:2024:900000:1 --updates 1,100
 
-Before any timing each engine answers all keys, singly and in batches, and is compared with the
-oracle. A wrong engine is not timed, and the exit code is 1.
+Before any timing, each engine's answers to all keys, singly and in batches, are compared with the
+oracle's. A wrong engine is not timed, and the exit code is 1.
 
 Traffic:
   RND      uniform (IPv4 without reserved space, IPv6 in 2000::/3)
   PFX      uniform over the table's prefixes, random host bits
   ZIPF     a million PFX keys, drawn by Zipf's law (s = 1.0)
   REP      each RND key 16 times in a row
-  SEQ      RND keys asked singly, each waiting for the last result (so its batch is 1)
+  SEQ      RND keys looked up one by one, each waiting for the previous result (batch 1)
   MATCHp   p % of the keys have a route, the others have none
-  file:P   the addresses in file P, again and again
+  file:P   the addresses in file P, repeated
 
-Threads: --spread own gives each thread keys of its own, as cores do that serve a queue of the network
-card each; --spread dispatch has one thread more that hands batches to the N lookup threads through
-bounded queues. Beside the rate of all threads stands that of one alone with its own keys, measured in
-the same runs, and the ratio of the two.
+Threads: with --spread own each thread has its own keys, as if each core served a queue of the
+network card; with --spread dispatch one more thread hands batches to the N lookup threads through
+bounded queues. The report has the rate of all threads, the rate of one thread alone with its own
+keys, measured in the same runs, and the ratio of the two.
 
-Updates: --updates 1,100 measures no lookups but what a changed prefix costs the engines that are
-patched in place, one prefix at a time and 100 together. Half of the changes give a route another hop,
-a quarter withdraws one, a quarter brings one back. The routes' own change is not counted, and a build
-that a patch asks for neither; afterwards all changed prefixes are compared with the oracle.
+Updates: --updates 1,100 measures patches instead of lookups: how long engines that are patched in
+place take for a changed prefix, one prefix at a time and 100 together. Half of the changes give a
+route another hop, a quarter withdraw a route, a quarter add one again. The time does not include
+the change of the routes themselves, or a build that a patch requests. Afterwards all changed
+prefixes are compared with the oracle.
 
-dependent_ns is the latency of one lookup that waits for the one before, over the same keys.";
+dependent_ns is the latency of a lookup that waits for the previous one, over the same keys.";
 
 /// Measure engines: throughput, latency, memory, build time
 #[derive(ClapArgs, Debug)]
@@ -60,7 +61,7 @@ pub struct Args {
     /// Traffic: RND, PFX, ZIPF, REP, SEQ, MATCH0 to MATCH100, file:PATH
     #[arg(long, value_delimiter = ',', value_name = "KIND,...", default_value = "RND,PFX")]
     pub traffic: Vec<Traffic>,
-    /// Keys in a batch; 1 asks singly
+    /// Keys in a batch; 1 looks them up one by one
     #[arg(long, short, value_delimiter = ',', value_name = "N,...", default_value = "256",
           value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub batch: Vec<u32>,
@@ -68,15 +69,15 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value = "1",
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: u32,
-    /// Who gives the threads their keys
+    /// How the threads get their keys
     #[arg(long, value_enum, default_value = "own")]
     pub spread: Spread,
-    /// Measure no lookups but patches of this many changed prefixes
+    /// Measure patches of this many changed prefixes instead of lookups
     #[arg(long, value_delimiter = ',', value_name = "N,...",
           conflicts_with_all = ["traffic", "batch", "threads", "spread", "keys"],
           value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub updates: Vec<u32>,
-    /// Timed runs, of which the median is given; within a run the engines take turns
+    /// Timed runs; the median is printed. Within a run the engines take turns
     #[arg(long, value_name = "N", default_value = "5",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub runs: u32,
@@ -108,7 +109,7 @@ pub enum Other {
 pub enum Spread {
     /// Each thread has keys of its own
     Own,
-    /// One thread more hands out batches
+    /// One more thread hands out batches
     Dispatch,
 }
 

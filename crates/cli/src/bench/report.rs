@@ -1,4 +1,4 @@
-//! What is said of measurements.
+//! Reports of measurements.
 
 use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};

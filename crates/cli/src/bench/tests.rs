@@ -1,4 +1,4 @@
-//! Nobody is timed while wrong.
+//! A wrong engine is not timed.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -34,15 +34,17 @@ Rules, one a line; the first that matches wins, unless a later one has a larger 
   priority 9 udp sport 1024-65535 dport 53 -> mark 7 vrf blue
   any -> drop label \"the rest\"
 
-Also read: filters of ClassBench, what iptables-save and nft list ruleset write (one chain of it), prefix lists. A text with
-something that rules cannot express is refused, and the line named. docs/classify.md has all of the syntax.
+Other formats of rules: filters of ClassBench, the output of iptables-save and nft list ruleset
+(one chain of it), prefix lists. A text with something that rules cannot express is refused, with
+its line. docs/classify.md has the whole syntax.
 
-Packets: a capture (pcap, pcapng), or CSV or Parquet with the columns src, dst, protocol, src_port and dst_port, in any order among
-others. In Parquet, addresses are text, bytes, or numbers for IPv4. Each row of the output has the line of the rule in its file, its action and its label.
+Packets: a capture (pcap, pcapng), or CSV or Parquet with the columns src, dst, protocol, src_port
+and dst_port, in any order among other columns. In Parquet, addresses are text, bytes, or numbers
+for IPv4. Each row of the output has the line of the rule in its file, its action and its label.
 
-Exit codes: 0 done; 1 with --explain, no rule matches; 2 wrong usage, or input or output failed.";
+Exit codes: 0 success; 1 with --explain, no rule matches; 2 wrong usage, or input or output failed.";
 
-/// Say which rule of a packet filter packets hit
+/// Find the rule of a packet filter that each packet hits
 #[derive(ClapArgs, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -52,34 +54,34 @@ pub struct Args {
     /// The packets: a capture, CSV or Parquet; - for standard input
     #[arg(value_name = "CAPTURE|FLOWS", required_unless_present = "explain")]
     packets: Option<PathBuf>,
-    /// Format of the rules: rules, classbench, iptables, nftables, prefixes (default: told from the content)
+    /// Format of the rules: rules, classbench, iptables, nftables, prefixes (default: by the content)
     #[arg(long, short, value_name = "FORMAT")]
     format: Option<RuleFormat>,
     /// The chain of iptables, or the hook of nftables
     #[arg(long, value_name = "NAME", default_value = "FORWARD")]
     chain: String,
-    /// Prefix lists are about the source address
+    /// Prefixes of a list match the source address, not the destination
     #[arg(long)]
     source: bool,
-    /// What happens to packets of a prefix list where it does not say
+    /// Action for prefixes of a list without one
     #[arg(long, value_name = "drop|allow", default_value = "drop")]
     action: Listed,
     /// Where to write, - for standard output; a name that ends in .parquet gets all columns of a Parquet file and the rules'
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// Only count: packets and bytes of each rule that was hit
+    /// Print only counts: packets and bytes of each rule that was hit
     #[arg(long)]
     summary: bool,
-    /// The counts as JSON
+    /// Print the counts as JSON
     #[arg(long)]
     json: bool,
-    /// Megaflows at most in the cache
+    /// Maximum number of megaflows in the cache
     #[arg(long, value_name = "N", default_value_t = ClassifierOptions::default().megaflows)]
     megaflows: usize,
-    /// Say nothing on standard error
+    /// Print nothing on standard error
     #[arg(long, short)]
     quiet: bool,
-    /// Say why one packet hits its rule: SRC,DST,PROTOCOL and, where it has ports, SRC_PORT,DST_PORT
+    /// Explain why one packet hits its rule: SRC,DST,PROTOCOL and, where it has ports, SRC_PORT,DST_PORT
     #[arg(long, value_name = "PACKET", conflicts_with_all = ["packets", "summary", "output"])]
     explain: Option<five::Five>,
 }

@@ -11,7 +11,7 @@ use fibula_packet::{Frame, LinkType};
 use super::{COLUMNS, Hits, five};
 use crate::failure::Failure;
 
-/// What is said about the packets, besides their rules.
+/// The summary of the packets, besides their rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Said {
     /// Packets of link types that are not known, which have no fields.

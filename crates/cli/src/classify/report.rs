@@ -93,7 +93,7 @@ impl Report<'_> {
         out.finish()
     }
 
-    /// The counts as a table, and then what is said of all packets.
+    /// The counts as a table, followed by the summary of all packets.
     pub fn table(&self, output: &Path) -> Result<(), Failure> {
         let mut grid = Grid::new(&[">packets", ">bytes", ">line", "rule"]);
         for (rule, packets, bytes) in self.rules() {
@@ -112,7 +112,7 @@ impl Report<'_> {
         Ok(())
     }
 
-    /// What is said of all packets, on standard error.
+    /// The summary of all packets, on standard error.
     pub fn note(&self) {
         let (classifier, name) = (&self.hits.classifier, self.name.display());
         let counts = classifier.counts();

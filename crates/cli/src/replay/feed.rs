@@ -109,7 +109,7 @@ impl<'a> Player<'a> {
     }
 }
 
-/// A live table, whose reader is told where something changes.
+/// A live table, whose reader is notified where something changes.
 pub struct Hinted<'a> {
     pub live: &'a Live,
     pub feed: LiveFeed<'a>,

@@ -39,20 +39,20 @@ Examples:
   fibula replay --table gen:v4:2024:900000:1 --updates churn:1000000:1 --rate 200000 --json
   fibula replay --table rib.bz2 --updates updates.gz --checkpoint rib.fib --audit full
 
-Updates are MRT, BMP or FPM files, or churn:COUNT:SEED: generated ones about the routes of the table. Of
-files with several routing instances one is followed (--vrf), and the report counts what was left out. They are read
-twice: the second time into plain maps, with which sampled answers of the reader are compared at the
-point of the feed that their table takes in, and the RIB at the end.
+Updates are MRT, BMP or FPM files, or churn:COUNT:SEED: generated updates of the table's routes.
+Of files with several routing instances one is followed (--vrf), and the report counts the updates
+of the others. The updates are read twice. The second time they go into plain maps: each sampled
+answer of the reader is compared with the maps' state after the same update, and the RIB is
+compared at the end.
 
-With --checkpoint FILE, the RIB is written there every few seconds and at the end, and if the file is
-there already, the replay goes on from it instead of reading the table. It knows what it has taken in:
-updates that say something else up to there are refused, and it stays as it was. It is a table for every
-other command.
+With --checkpoint FILE, the RIB is written to the file every few seconds and at the end. If the
+file exists, the replay continues from it instead of reading the table. The file records which
+updates it includes: if the updates given differ from these, the replay is refused and the file is
+unchanged. Other commands can use it as a table.
 
-Exit code 1 says that something was wrong: a reader's answer, the table at the end, or a build that
-failed.";
+Exit code 1: a reader's answer or the table at the end was wrong, or a build failed.";
 
-/// Play updates into a table while it is read, and measure
+/// Play updates into a table while a core reads it, and measure both
 #[derive(ClapArgs, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -63,8 +63,8 @@ pub struct Args {
     /// The updates: MRT, BMP or FPM files, or churn:COUNT:SEED
     #[arg(long, short, required = true, num_args = 1.., value_name = "FILE")]
     updates: Vec<String>,
-    /// The routing instance of the files that is followed: a view of BMP (pre-policy), a kernel's table of
-    /// FPM (100), a route distinguisher; the main one if none is named
+    /// The routing instance of the files to follow: a view of BMP (pre-policy), a kernel's table of
+    /// FPM (100), a route distinguisher [default: the main one]
     #[arg(long, value_name = "NAME")]
     vrf: Option<String>,
     /// Speed: max, or how many times real time, by the updates' own times: 1, 10
@@ -77,7 +77,7 @@ pub struct Args {
     #[arg(long, default_value = "1", value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     repeat: u32,
-    /// Engine, or several of which each family takes the first that it has and that takes the table
+    /// Engine, or several in order of preference: each family takes the first that supports its table
     #[arg(long, short, value_delimiter = ',', value_name = "NAME,...", default_value = AUTO)]
     engine: Vec<String>,
     /// Family that is read: v4 or v6 (default: the one with more routes)
@@ -94,10 +94,10 @@ pub struct Args {
     #[arg(long, default_value = "1000", value_name = "MS",
           value_parser = clap::value_parser!(u64).range(1..=600_000))]
     late: u64,
-    /// Write the RIB to this file, and go on from it if it is there
+    /// Write the RIB to this file, and continue from it if it exists
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
-    /// How often, in seconds
+    /// Seconds between checkpoints
     #[arg(long, default_value = "10", value_name = "SECONDS", requires = "checkpoint")]
     checkpoint_every: f64,
     /// How long the reader is measured before the updates, and after, in milliseconds

@@ -62,7 +62,7 @@ pub struct RouterConfig {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct PipelineConfig {
-    /// Who does what.
+    /// The threads.
     pub shape: Shape,
     /// The cores of the threads, in order.
     pub cores: Option<Vec<usize>>,
@@ -120,7 +120,7 @@ impl FromStr for Shape {
     fn from_str(text: &str) -> Result<Self, String> {
         let bad = || {
             format!(
-                "{text:?} is no shape: fused, fused:2, or threads that receive, look up and send: 1-2-1"
+                "{text:?} is not a shape: fused, fused:2, or threads that receive, look up and send: 1-2-1"
             )
         };
         let number = |text: &str| match text.parse() {
@@ -201,7 +201,7 @@ impl Config {
                     .hint("take either")
             }
             () if self.router.next_hops.is_some() && !has_table => {
-                Failure::new("--next-hops says what the values of --table mean; there is none")
+                Failure::new("--next-hops gives the next hops of the values of --table, which is missing")
             }
             () if self.router.rules.is_some()
                 && self.ports.iter().any(|port| matches!(port.port, Kind::Xdp(_))) =>
@@ -361,12 +361,12 @@ times = true
     #[test]
     fn what_is_wrong_has_its_line() {
         for (text, what) in [
-            ("[[port]]\nport = \"x\"", "f: line 2, \"x\" is no kind of port"),
+            ("[[port]]\nport = \"x\"", "f: line 2, \"x\" is not a kind of port"),
             (
                 "\n[[port]]\nport = \"memory\"\ntimes = true",
                 "f: line 2, memory: times is for a capture",
             ),
-            ("[pipeline]\nshape = \"2\"", "f: line 2, \"2\" is no shape"),
+            ("[pipeline]\nshape = \"2\"", "f: line 2, \"2\" is not a shape"),
             ("[pipeline]\nspeed = 1", "f: line 2, unknown field `speed`"),
             (
                 "[[fpm]]\nlisten = \"127.0.0.1:1\"\nname = \"a/b\"",

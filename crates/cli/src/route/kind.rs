@@ -109,7 +109,7 @@ impl FromStr for Kind {
             }
             "dpdk" => Ok(Self::Dpdk(rest.to_owned())),
             _ => Err(format!(
-                "{kind:?} is no kind of port: memory, pcap:IN:OUT, afpacket:NAME, afxdp:NAME, xdp:NAME, tap:NAME, dpdk:DEVICE"
+                "{kind:?} is not a kind of port: memory, pcap:IN:OUT, afpacket:NAME, afxdp:NAME, xdp:NAME, tap:NAME, dpdk:DEVICE"
             )),
         }
     }

@@ -32,28 +32,31 @@ Examples:
   fibula route --fpm --port afxdp:eth1 --port afxdp:eth2
                                      FRR: `zebra -M dplane_fpm_nl`, `fpm address 127.0.0.1`
   fibula route --kernel --port afpacket:eth1 --port afpacket:eth2 --http 127.0.0.1:8080
-  fibula route --table rib.bz2 --next-hops hops.txt --port pcap:in.pcap:out.pcap,address=192.0.2.1/24
+  fibula route --table rib.bz2 --next-hops hops.txt \\
+      --port pcap:in.pcap:out.pcap,address=192.0.2.1/24
   fibula route --fpm --port afxdp:eth1 --port afxdp:eth2 --shape 1-2-1 --cores 1,2,3,4
   fibula route --config /etc/fibula/route.toml --check
 
 Ports:
-  afxdp:NAME     an XDP socket on an interface; what is for this machine goes on to the kernel
-  xdp:NAME       the same, and plain packets are forwarded by a program in the kernel
-  afpacket:NAME  a packet socket on an interface: any interface, slower
-  tap:NAME       a TAP device, at whose other end is the kernel
-  pcap:IN:OUT    captures, either of which may be empty
-  dpdk:DEVICE    a device of DPDK (in builds with feature dpdk): net_af_xdp0,iface=eth1 or 0000:01:00.0
-  memory         packets that are generated, to random addresses
-Settings of pcap, memory, tap and dpdk follow, with commas between: interface=3 (as routes call it), mac=,
-mtu=, address=192.0.2.1/24, neighbour=192.0.2.9=02:00:00:00:00:09, times (pcap: packets come as far
-apart as their times say). Any port may have vrf=fpm/100: what comes in there is forwarded by that
-table. afxdp, xdp and afpacket have what the kernel says of their interfaces, and the
-kernel finds their neighbours.
+  afxdp:NAME     an XDP socket on an interface; packets for this machine stay with the kernel
+  xdp:NAME       the same, and a program in the kernel forwards ordinary packets
+  afpacket:NAME  a packet socket on an interface: works with any interface, slower
+  tap:NAME       a TAP device; the kernel is at its other end
+  pcap:IN:OUT    reads and writes captures, either of which may be empty
+  dpdk:DEVICE    a device of DPDK (in builds with feature dpdk): net_af_xdp0,iface=eth1 or
+                 0000:01:00.0
+  memory         generates packets to random addresses
+Settings of pcap, memory, tap and dpdk follow the name, separated by commas: interface=3 (the
+index in routes), mac=, mtu=, address=192.0.2.1/24, neighbour=192.0.2.9=02:00:00:00:00:09, times
+(pcap: packets arrive at the intervals of their timestamps). Any port may have vrf=fpm/100:
+packets that arrive there are forwarded by that table. For afxdp, xdp and afpacket, the kernel's
+settings of the interface are used, and the kernel finds the neighbours.
 
-A route over an interface that is no port of the router goes to the kernel, which forwards it.
-SIGTERM ends within a second, with a summary on standard output. docs/router.md has the rest.";
+Packets whose route leads over an interface that is no port are given to the kernel, which
+forwards them. SIGTERM ends the router within a second, with a summary on standard output.
+docs/router.md has all details.";
 
-/// Forward packets by a table that routing daemons, the kernel or a file fill
+/// Forward packets by a table from routing daemons, the kernel or a file
 #[derive(ClapArgs, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -62,32 +65,33 @@ pub struct Args {
     /// Forward by a table that does not change: a snapshot, table files, gen:v4:2024:900000:1
     #[arg(long, short, value_name = "TABLE,...")]
     table: Vec<String>,
-    /// What the table's values mean: a file with a line for each, `64500 via 192.0.2.1`
+    /// A file with the next hops of each value of the table: `64500 via 192.0.2.1`
     #[arg(long, value_name = "FILE")]
     next_hops: Option<PathBuf>,
     /// Drop and mark packets, or choose their tables, by the rules of this file (see `fibula classify --help`)
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
-    /// A port of the router; repeat it
+    /// A port of the router; may be repeated
     #[arg(long, value_name = "KIND:NAME")]
     port: Vec<PortConfig>,
     /// Arguments of DPDK's environment [default: --no-huge --no-shconf -m 64]
     #[arg(long, value_name = "ARGUMENTS", allow_hyphen_values = true)]
     eal: Option<String>,
-    /// Threads: fused, fused:2, or those that receive, look up and send: 1-2-1 [default: fused]
+    /// Threads: fused, fused:2 (each does all work), or 1-2-1 (how many receive, look up and send)
+    /// [default: fused]
     #[arg(long, value_name = "SHAPE")]
     shape: Option<Shape>,
     /// The cores of the threads, in order [default: those that share an L3 cache]
     #[arg(long, value_delimiter = ',', value_name = "CORE,...")]
     cores: Option<Vec<usize>>,
-    /// Packets that are worked on at once, 1 to 256 [default: 64]
+    /// Packets that are processed together, 1 to 256 [default: 64]
     #[arg(long, value_name = "PACKETS")]
     burst: Option<usize>,
-    /// Answer over HTTP there: what `fibula serve` answers, and metrics of packets
+    /// Answer HTTP requests at this address, as `fibula serve` does, with metrics of packets
     #[arg(long, visible_alias = "metrics", value_name = "ADDRESS",
           num_args = 0..=1, default_missing_value = "127.0.0.1:8080", value_parser = socket_address)]
     http: Option<SocketAddr>,
-    /// Wait until the sources have said everything before the first packet is taken, at most so many seconds
+    /// Take no packet before the sources have sent their whole tables; wait at most so many seconds
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "60")]
     wait: Option<u64>,
     /// End after so many seconds
@@ -103,7 +107,7 @@ pub struct Args {
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.0..1e9).contains(&seconds) => Ok(seconds),
-        _ => Err(format!("{text:?} is no number of seconds")),
+        _ => Err(format!("{text:?} is not a number of seconds")),
     }
 }
 

@@ -148,11 +148,13 @@ impl Meanings {
                 value => meanings.by_value.insert(value.to_owned(), next_hops),
             };
             if before.is_some() {
-                return Err(fail(format!("{value} is there twice")));
+                return Err(fail(format!("{value} occurs twice")));
             }
         }
         if meanings.by_value.is_empty() && meanings.others.is_none() {
-            return Err(Failure::new(format_args!("{name}: no line says what a value means")));
+            return Err(Failure::new(format_args!(
+                "{name}: it has no line with a value and its next hops"
+            )));
         }
         Ok(meanings)
     }
@@ -198,11 +200,11 @@ fn line_of(text: &str, interface: &dyn Fn(usize) -> Option<u32>) -> Result<NextH
         let mut words = text.split_whitespace();
         while let Some(word) = words.next() {
             if RouteKind::ALL.iter().any(|kind| kind.name() == word) {
-                return Err(format!("{word} stands alone behind its value"));
+                return Err(format!("{word} takes nothing after it"));
             }
             let value = words.next().ok_or_else(|| format!("{word} has nothing behind it"))?;
             let bad = |what: &str| format!("{word} {value:?} is no {what}");
-            let twice = || format!("{word} is there twice: next hops are separated by commas");
+            let twice = || format!("{word} occurs twice: next hops are separated by commas");
             match word {
                 "via" if hop.gateway.is_some() => return Err(twice()),
                 "via" => {
@@ -265,17 +267,17 @@ mod tests {
             ("a via x", "line 1: via \"x\" is no address"),
             (
                 "a via 1.2.3.4 via 1.2.3.5",
-                "line 1: via is there twice: next hops are separated by commas",
+                "line 1: via occurs twice: next hops are separated by commas",
             ),
             ("a via 1.2.3.4 weight x", "line 1: weight \"x\" is no number"),
             ("a port x", "line 1: there is no port x"),
             ("a port 0,", "line 1: a next hop has neither"),
-            ("a blackhole 3", "line 1: blackhole stands alone"),
-            ("# nothing\n", "hops: no line says"),
+            ("a blackhole 3", "line 1: blackhole takes nothing after it"),
+            ("# nothing\n", "hops: it has no line with a value"),
             ("a port 2", "line 1: there is no port 2"),
             ("a weight 2", "line 1: a next hop has neither"),
             ("a port 0 weight 0", "line 1: a weight is at least 1"),
-            ("a blackhole\na local", "line 2: a is there twice"),
+            ("a blackhole\na local", "line 2: a occurs twice"),
             ("a over 1", "line 1: \"over\" is not"),
         ] {
             let error = parse(text).unwrap_err();

@@ -24,7 +24,8 @@ impl FromStr for Mac {
         for byte in &mut mac {
             let part = parts.next().filter(|part| part.len() == 2);
             let part = part.and_then(|part| u8::from_str_radix(part, 16).ok());
-            *byte = part.ok_or_else(|| format!("{text:?} is no MAC address: 02:00:00:00:00:01"))?;
+            *byte =
+                part.ok_or_else(|| format!("{text:?} is not a MAC address: 02:00:00:00:00:01"))?;
         }
         match parts.next() {
             Some(_) => Err(format!("{text:?} is longer than a MAC address")),
@@ -42,7 +43,7 @@ impl FromStr for Subnet {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("{text:?} is no address with a prefix length: 192.0.2.1/24");
+        let bad = || format!("{text:?} is not an address with a prefix length: 192.0.2.1/24");
         let (address, len) = text.split_once('/').ok_or_else(bad)?;
         let address: IpAddr = address.parse().map_err(|_| bad())?;
         let len: u8 = len.parse().map_err(|_| bad())?;
@@ -134,7 +135,7 @@ impl FromStr for PortConfig {
                 }
                 _ => {
                     return Err(format!(
-                        "{key:?} is no setting of a port: interface, mac, mtu, address, neighbour, times, queues, vrf"
+                        "{key:?} is not a setting of a port: interface, mac, mtu, address, neighbour, times, queues, vrf"
                     ));
                 }
             }
@@ -198,7 +199,7 @@ impl PortConfig {
         let (a, b) = (&self.port, &other.port);
         let both = |what: &str| Some(format!("ports {a} and {b} {what}"));
         if a == b && *a != Kind::Memory {
-            return Some(format!("--port {a} is there twice"));
+            return Some(format!("--port {a} occurs twice"));
         }
         if a.device().is_some() && a.device() == b.device() {
             return both("are on the same interface: leave one of them out");
@@ -287,7 +288,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         for (text, what) in [
-            ("netmap:0", "no kind of port"),
+            ("netmap:0", "not a kind of port"),
             ("dpdk:", "needs a device"),
             ("dpdk:net_af_xdp0,iface=eth1,mtu=900", "those of the system"),
             ("afxdp", "afxdp:eth1"),
@@ -305,12 +306,12 @@ mod tests {
             ("memory,queues=2", "afpacket, tap and dpdk"),
             ("tap:t0,queues=65", "64 queues"),
             ("memory,mac=01:00:00:00:00:01", "of a group"),
-            ("memory,mac=02:00:00:00:00", "no MAC address"),
+            ("memory,mac=02:00:00:00:00", "not a MAC address"),
             ("memory,mac=02:00:00:00:00:01:02", "longer"),
             ("memory,address=192.0.2.1/33", "prefix length"),
             ("memory,address=192.0.2.1", "prefix length"),
             ("memory,neighbour=192.0.2.1", "ADDRESS=MAC"),
-            ("memory,speed=1", "no setting of a port"),
+            ("memory,speed=1", "not a setting of a port"),
             ("afpacket:eth1,queues=x", "queues=\"x\" is no number"),
             ("pcap:a.pcap:a.pcap", "overwrite the capture that it reads"),
             ("afxdp:a-name-that-is-too-long", "longer"),
@@ -328,7 +329,7 @@ mod tests {
             a.collide(&b).unwrap_or_default()
         };
         for (a, b, what) in [
-            ("tap:t", "tap:t", "--port tap:t is there twice"),
+            ("tap:t", "tap:t", "--port tap:t occurs twice"),
             ("afxdp:eth1", "afpacket:eth1", "on the same interface"),
             ("memory,interface=3", "pcap:a:,interface=3", "give each its own"),
             ("pcap:a:b", "pcap:c:b", "write the same file"),

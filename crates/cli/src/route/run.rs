@@ -226,14 +226,14 @@ fn host(config: &Config) -> Option<Host> {
     config.ports.iter().find(|port| has_host(config, port))?;
     match host::open() {
         Ok(host) => {
-            info!("{}: packets of routes over interfaces that are no ports", host.name());
+            info!("{}: packets of routes over interfaces that are not ports", host.name());
             if let Some(obstacle) = host.obstacle() {
                 warn!("{obstacle}");
             }
             Some(host)
         }
         Err(error) => {
-            warn!("packets of routes over interfaces that are no ports are dropped: {error}");
+            warn!("packets of routes over interfaces that are not ports are dropped: {error}");
             None
         }
     }
@@ -359,7 +359,7 @@ fn wait(board: &Board, live: &Live, longest: Duration) -> Result<(), Failure> {
             return Ok(());
         }
         if began.elapsed() >= longest {
-            let what = "the sources have not said everything in time: packets are forwarded by what there is";
+            let what = "the sources did not send their whole tables in time: packets are forwarded by the routes so far";
             warn!("{what}");
             return Ok(());
         }

@@ -12,16 +12,16 @@ use super::log::{self, LogFormat};
 use super::{run, sources};
 use crate::failure::Failure;
 
-/// Where tables come from, and what is said of it.
+/// The sources of tables, and logging.
 #[derive(ClapArgs, Debug)]
 pub struct Flags {
-    /// A file of configuration (TOML); flags add to it
+    /// The configuration file (TOML); flags add to it
     #[arg(long, short, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Check the configuration, say what would be done, and end
+    /// Check the configuration, list what would be done, and end
     #[arg(long)]
     pub check: bool,
-    /// Take FPM connections of FRR's zebra there
+    /// Accept FPM connections of FRR's zebra at this address; without one, 127.0.0.1:2620
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:2620",
           value_parser = socket_address)]
     fpm: Option<SocketAddr>,
@@ -31,10 +31,10 @@ pub struct Flags {
     /// Engines in order of preference
     #[arg(long, short, value_delimiter = ',', value_name = "NAME,...")]
     engine: Vec<String>,
-    /// How log lines look
+    /// Format of log lines
     #[arg(long, value_enum, default_value_t)]
     log: LogFormat,
-    /// What is logged: error, warn, info, debug
+    /// Least severe level that is logged: error, warn, info, debug
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     log_level: LevelFilter,
 }
@@ -59,7 +59,7 @@ impl Flags {
 /// An address and a port, as flags have them.
 pub fn socket_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
-        format!("{text:?} is no address with a port, such as 127.0.0.1:2620 or [::1]:2620")
+        format!("{text:?} is not an address with a port, such as 127.0.0.1:2620 or [::1]:2620")
     })
 }
 

@@ -25,20 +25,23 @@ use time::Time;
 
 const EXAMPLES: &str = "\
 Examples:
-  fibula serve --fpm                          FRR: `zebra -M dplane_fpm_nl`, `fpm address 127.0.0.1`
-  fibula serve --bmp 192.0.2.7:11019          any daemon that speaks BMP; the page is http://127.0.0.1:8080/
+  fibula serve --fpm                     FRR: `zebra -M dplane_fpm_nl`, `fpm address 127.0.0.1`
+  fibula serve --bmp 192.0.2.7:11019     any daemon that speaks BMP
   fibula serve --kernel --checkpoint /var/lib/fibula/rib.fib
   fibula serve --bgp --bgp-as 64512 --bgp-id 192.0.2.9 --bgp-neighbour 192.0.2.1,64500
   curl -sN RIS-LIVE-STREAM | fibula serve --ris -
   fibula serve --config /etc/fibula/serve.toml --check
 
-Each source feeds a table of its own, called as the source: fpm, bmp/post-policy, bgp, kernel. A file of
-configuration has all that flags have, several sources of a kind, and limits, tokens and TLS;
-docs/serve.md describes it. SIGHUP reads it again: sessions that are configured as before go on.
-SIGTERM ends within a second, with a last checkpoint.
+The looking glass is the page http://127.0.0.1:8080/.
 
-Everything listens on loopback unless an address says otherwise. Who can connect to a feed's port can
-change its table: name the daemons (`allow` in the file), or keep the port within the machine.";
+Each source feeds a table of its own with the source's name: fpm, bmp/post-policy, bgp, kernel. A
+configuration file can set everything that flags set, and also several sources of a kind, limits,
+tokens and TLS; docs/serve.md describes it. On SIGHUP the server reads the file again; sessions
+whose configuration is unchanged continue. SIGTERM ends the server within a second and writes a
+last checkpoint.
+
+The server listens on loopback unless an address is given. Any program that can connect to a feed's
+port can change its table: name the daemons (`allow` in the file), or keep the port on loopback.";
 
 /// Follow routing daemons and answer over HTTP
 #[derive(ClapArgs, Debug)]
@@ -46,11 +49,11 @@ change its table: name the daemons (`allow` in the file), or keep the port withi
 pub struct Args {
     #[command(flatten)]
     flags: Flags,
-    /// Take BMP connections of routers there
+    /// Accept BMP connections of routers at this address; without one, 127.0.0.1:11019
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:11019",
           value_parser = socket_address)]
     bmp: Option<SocketAddr>,
-    /// Take BGP sessions of neighbours there
+    /// Accept BGP sessions of neighbours at this address; without one, 127.0.0.1:179
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:179",
           value_parser = socket_address, requires_all = ["bgp_as", "bgp_id", "bgp_neighbour"])]
     bgp: Option<SocketAddr>,
@@ -60,7 +63,7 @@ pub struct Args {
     /// Our BGP identifier, an IPv4 address
     #[arg(long, value_name = "ADDRESS", requires = "bgp")]
     bgp_id: Option<std::net::Ipv4Addr>,
-    /// Who may open a BGP session, and its AS if only one is right
+    /// A neighbour that may open a BGP session, and the AS that it must have (any if not given)
     #[arg(long, value_name = "ADDRESS[,AS]", requires = "bgp", value_parser = parse_neighbour)]
     bgp_neighbour: Vec<(IpAddr, Option<u32>)>,
     /// Receive buffer of the kernel's socket, in bytes
@@ -72,20 +75,20 @@ pub struct Args {
     /// Read MRT files as they appear in this folder
     #[arg(long, value_name = "FOLDER")]
     mrt: Option<PathBuf>,
-    /// Answer over HTTP there [default: 127.0.0.1:8080]
+    /// Answer HTTP requests at this address [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS", value_parser = socket_address)]
     http: Option<SocketAddr>,
-    /// Keep the table in this file, and go on from it after a restart
+    /// Keep the table in this file, and continue from it after a restart
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
-    /// How often [default: 60s]
+    /// Time between checkpoints [default: 60s]
     #[arg(long, value_name = "TIME", requires = "checkpoint")]
     checkpoint_every: Option<Time>,
 }
 
 fn parse_as(text: &str) -> Result<u32, String> {
     let number = text.trim_start_matches("AS").parse();
-    number.map_err(|_| format!("{text:?} is no AS number, such as 64512"))
+    number.map_err(|_| format!("{text:?} is not an AS number, such as 64512"))
 }
 
 fn parse_neighbour(text: &str) -> Result<(IpAddr, Option<u32>), String> {

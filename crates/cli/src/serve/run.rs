@@ -109,7 +109,7 @@ fn restored(file: &Path) -> Result<(Rib, Positions), Failure> {
     })?;
     let paths = restored.rib.peers().len();
     let (file, time) = (file.display(), began.elapsed());
-    info!(%file, peers = paths, "goes on from {file}, read in {time:.1?}");
+    info!(%file, peers = paths, "continues from {file}, read in {time:.1?}");
     Ok((restored.rib, Positions::read(&restored.position)))
 }
 

@@ -21,7 +21,7 @@ use crate::failure::Failure;
 /// How long a file of a folder may stand still before it is whole.
 const SETTLE: Duration = Duration::from_secs(10);
 
-/// The sources, in the words of the hub. `after` says behind which file a folder goes on.
+/// The sources, as the hub needs them. `after` gives the file after which a folder continues.
 pub fn all(config: &Config, after: impl Fn(&str) -> Option<String>) -> Result<Vec<Fed>, Failure> {
     let bgp = BgpOptions { as_path: true, communities: config.tables.communities };
     let make = |source: Source| {

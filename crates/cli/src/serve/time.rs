@@ -16,7 +16,7 @@ impl FromStr for Time {
     fn from_str(text: &str) -> Result<Self, String> {
         const UNITS: [(&str, u64); 5] =
             [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
-        let bad = || format!("{text:?} is no time: write 250ms, 5s, 2m, 1h or 1d");
+        let bad = || format!("{text:?} is not a time: write 250ms, 5s, 2m, 1h or 1d");
         let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         let number: u64 = text[..digits].parse().map_err(|_| bad())?;
         let unit = match &text[digits..] {

@@ -3,7 +3,7 @@ use std::ops::Deref;
 use bytemuck::Pod;
 use fibula_simd::Table;
 
-/// Nodes that come and go, in one aligned array.
+/// Nodes that are allocated and freed, in one aligned array.
 ///
 /// A node has a fixed number of elements and is named by the place of its first. Places that were
 /// given back are taken again before the array grows.

@@ -53,7 +53,7 @@ fn last_levels() {
     }
 }
 
-/// A run of equal leaves goes on behind a child.
+/// A run of equal leaves continues after a child.
 #[test]
 fn children_do_not_end_a_run() {
     let poptrie = build::<u32>(&routes(&[("0.0.0.0/0", 5), ("10.1.66.0/24", 6)]), 16);

@@ -36,11 +36,11 @@
 //! **Values** are 8, 16 or 32 bits wide, the narrowest that has a code for each hop of the table: 0 is
 //! none, *h* + 1 is hop *h*, the largest is the *escape*.
 //!
-//! **Routes longer than /24.** A network that they divide is a run of its own with the escape for a
-//! value. Behind the values lies, for each escape in the same order, the place of the network's own
-//! record: a bitmap of 256 bits and codes of 32 bits, read alike. In a batch such addresses stand out
-//! at the end and are looked up singly. So are the addresses of hops for which a forced width has no
-//! code. A patch of a table whose hops need a wider code asks for a build.
+//! **Routes longer than /24.** A network that they divide is a run of its own whose value is the escape.
+//! After the values follows, for each escape in the same order, the place of the network's own
+//! record: a bitmap of 256 bits and codes of 32 bits, read in the same way. A batch detects such addresses
+//! at the end and looks them up singly, as it does with addresses of hops for which a forced width has no
+//! code. A patch of a table whose hops need a wider code requests a build.
 //!
 //! **Places.** Equal records are stored once: two thirds of the blocks of an Internet table are one
 //! run. No record crosses a cache line that fits into one: with 16-bit values that is one of up to 28
@@ -48,8 +48,8 @@
 //!
 //! # Invariants
 //!
-//! - The table is whole cache lines, so what a patch adds begins at one. What it replaces stays until the table has
-//!   grown by half; then the records in use are copied to a new one (`update.rs`).
+//! - The table consists of whole cache lines, so records that a patch adds begin at one. Replaced records remain until the
+//!   table has grown by half; then the records in use are copied to a new table (`update.rs`).
 //! - A root word is the place of a record, which lies in the table behind the root with its bitmap, a
 //!   value for each set bit, and a place for each escape.
 //! - Bit 63 of a bitmap is set, and bit 255 of a network's: each shift leaves one at least.
@@ -60,12 +60,12 @@
 //!
 //! # Limits and use
 //!
-//! Takes any table whose records fit into 4 GiB. All that /24s can need is 70 MB of it; hundreds of
-//! millions of longer routes could exceed it. A lookup is three loads and no search, so the worst case
-//! is three cache lines, and two more below an escape. The default for IPv4: faster than DXR and
-//! Poptrie on all traffic, compiled from 900,000 routes in 30 ms and patched in place. Where most
-//! traffic goes to routes longer than /24 it loses its advantage: such addresses are looked up singly.
-//! Where a process has 32 MB of cache for itself, DIR-24-8 with prefetching makes one load where this
+//! It supports tables whose records fit into 4 GiB. Routes up to /24 need at most 70 MB; hundreds of
+//! millions of longer routes could exceed the limit. A lookup is three loads and no search, so the worst case
+//! is three cache lines, and two more below an escape. It is the default for IPv4: faster than DXR and
+//! Poptrie on all traffic, compiled from 900,000 routes in 30 ms and patched in place. It loses this advantage
+//! where most traffic goes to routes longer than /24, because such addresses are looked up singly.
+//! Where a process has 32 MB of cache for itself, DIR-24-8 with prefetching makes one load where runmap
 //! makes three. See `docs/engines/runmap.md` for the numbers.
 //!
 //! ```

@@ -12,9 +12,9 @@
 //!   0 0 │ code 30                constant: all addresses have this code
 //! ```
 //!
-//! A table takes its bits from the top of the key, and what is behind it sees the rest. A **record**
-//! tells up to 17 intervals apart: the ends of all but the last one, as 16-bit keys in ascending order,
-//! and behind them the intervals' codes, of 8, 16 or 32 bits by the table. The rank of an address in a record is the number of
+//! A table consumes bits from the top of the key; the next table or record uses the remaining bits. A **record**
+//! distinguishes up to 17 intervals. It has the ends of all but the last one, as 16-bit keys in ascending order,
+//! followed by the intervals' codes, of 8, 16 or 32 bits by the table. The rank of an address in a record is the number of
 //! keys below the top 16 bits of its key: one vector comparison.
 //!
 //! ```text
@@ -32,9 +32,9 @@
 //! programming* over all strides, for the least memory: `plan.rs`. A record's keys see 16 bits, so the
 //! block has to be known by so many bits that its intervals end within the next 16.
 //!
-//! Memory decides what a lookup costs: a line from the second level of the caches takes a core two
-//! cycles, half of one, if the other half is not asked for, one. Keys therefore stand in one half line,
-//! and so does the whole record where it has room (up to ten keys with 8-bit codes, seven with 16); larger ones begin with a line.
+//! The cost of a lookup is the cost of its memory accesses: a line from the second-level cache takes a core two
+//! cycles; half a line, if the other half is not read, takes one. The keys are therefore in one half line,
+//! and so is the whole record where it fits (up to ten keys with 8-bit codes, seven with 16); larger records begin at a line.
 //!
 //! **Codes.** 0 is no route, *h* + 1 is hop *h*. Counted down from the largest code come the **deep
 //! blocks**: the intervals of whole addresses in a block that records cannot tell apart, searched by
@@ -45,9 +45,9 @@
 //! data of one: `batch.rs`; short ones, and all on machines without vectors, by plain loads: `plain.rs`.
 //!
 //! **Updates.** The smallest block around a changed prefix that has a word of its own is compiled anew
-//! behind all that is there, then the word is stored: `update.rs`. Where a changed prefix covers a few neighbouring
+//! at the end of the tables, then the word is stored: `update.rs`. Where a changed prefix covers a few neighbouring
 //! entries of a table, their blocks are compiled, not the whole table. Once a third of the memory is garbage,
-//! what is in use is copied to new tables (`compact.rs`); a table that has grown by half since it
+//! the parts in use are copied to new tables (`compact.rs`); a table that has grown by half since it
 //! was built is built anew, because its strides no longer suit its routes.
 //!
 //! # Invariants

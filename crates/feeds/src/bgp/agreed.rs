@@ -15,7 +15,7 @@ const LONGEST_EXTENDED: usize = 65535;
 /// Stands for an AS number that does not fit in two bytes.
 const AS_TRANS: u32 = 23456;
 
-/// What ends a session from our side: what the neighbour is told, and a sentence for the log.
+/// Why we end a session: the NOTIFICATION for the neighbour, and a sentence for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fatal {
     pub(super) notification: Notification,
@@ -65,7 +65,7 @@ pub enum Refresh {
 pub struct Graceful {
     /// It has just restarted.
     pub restarted: bool,
-    /// How long its routes serve after the connection was lost; `None` if it keeps forwarding state of
+    /// How long its routes stay after the connection was lost; `None` if it keeps forwarding state of
     /// no family, and only knows what an End-of-RIB is.
     pub time: Option<Duration>,
 }

@@ -9,46 +9,46 @@
 //!
 //! A [`BgpSession`] is that machine (RFC 4271, 8, for a speaker that opens no connections: Connect and Active do not
 //! exist), and a [`Protocol`](crate::Protocol): bytes and times in, verbs to a [`Listener`](crate::Listener) and bytes to be
-//! sent out. Messages are decoded by [`fibula_ingest::bgp`], which MRT and BMP use, too. A library of messages
-//! would have to be translated to its updates, at the cost of the allocations that it avoids, and would decide for itself
-//! which malformed UPDATE is worth a session.
+//! sent out. Messages are decoded by [`fibula_ingest::bgp`], which MRT and BMP use, too. Messages of another library
+//! would have to be translated to its updates, with the allocations that it avoids, and the library would decide
+//! which malformed UPDATE ends a session.
 //!
-//! **Taken part in**: IPv4 and IPv6 unicast (RFC 4760), four-byte AS numbers (RFC 6793), next hops of IPv6 for IPv4
+//! **Supported**: IPv4 and IPv6 unicast (RFC 4760), four-byte AS numbers (RFC 6793), next hops of IPv6 for IPv4
 //! (RFC 8950), several paths a prefix if wanted (ADD-PATH, RFC 7911), messages of 65,535 bytes (RFC 8654), route
 //! refresh with and without demarcation (RFC 2918, RFC 7313), graceful restart of the neighbour (RFC 4724),
 //! texts of a shutdown (RFC 9003), TCP MD5 (`set_md5_key`, on Linux). Not: long-lived graceful restart, the N bit of RFC
 //! 8538, BGP roles, TCP-AO.
 //!
-//! # When routes go
+//! # When routes are withdrawn
 //!
 //! | what happens | the routes |
 //! |---|---|
-//! | the connection is gone; the neighbour is silent for its hold time | serve on: for the restart time that it announced with a family, else for [`Neighbour::hold`] |
-//! | a NOTIFICATION, of theirs or ours | go at once: the session has ended (RFC 4271, 8.2.2) |
-//! | the session is back | are stale, serve, and go when every family has its End-of-RIB and they were not said again |
-//! | BoRR .. EoRR | the same; the other family is asked for as well, since a table marks a peer, not a family |
-//! | the table is full ([`Limits`](fibula_rib::Limits)) | serve on; the neighbour is sent Cease/Out of Resources |
+//! | the connection is lost; the neighbour is silent for its hold time | stay: for the restart time that it announced with a family, else for [`Neighbour::hold`] |
+//! | a NOTIFICATION, of theirs or ours | are withdrawn at once: the session has ended (RFC 4271, 8.2.2) |
+//! | the session is established again | are stale but stay; those not announced again are withdrawn when every family has its End-of-RIB |
+//! | BoRR .. EoRR | the same; the other family is requested as well, since a table marks a peer, not a family |
+//! | the table is full ([`Limits`](fibula_rib::Limits)) | stay; the neighbour gets Cease/Out of Resources |
 //! | our process ends ([`Protocol::close`](crate::Protocol::close)) | stay for the checkpoint |
 //!
-//! The F bit of graceful restart (forwarding state was kept) is ignored: nothing is forwarded by this table, and to sweep at once
-//! would make a hole in its answers until the neighbour has spoken. A neighbour without graceful restart
-//! need not send an End-of-RIB; it has said everything when no UPDATE came for [`Neighbour::quiet`]. BIRD pauses for up to
+//! The F bit of graceful restart (forwarding state was kept) is ignored: no packets are forwarded by this table, and sweeping at once
+//! would remove routes until the neighbour has sent them again. A neighbour without graceful restart
+//! need not send an End-of-RIB; its table counts as complete when no UPDATE came for [`Neighbour::quiet`]. BIRD pauses for up to
 //! two seconds before the last of its routes, so a shorter time sweeps too early.
 //!
 //! # Two connections
 //!
 //! RFC 4271, 6.8 compares BGP identifiers because both ends may open a connection at the same time. We open none, so
 //! a second one always means that the neighbour has given up the first. [`Protocol::admit`](crate::Protocol::admit) lets it replace the
-//! first one, unless that is established and the neighbour does not know graceful restart (RFC 4724, 4.2, against RFC
-//! 4271, 6.8). Then it is refused, and a KEEPALIVE goes over the first one: a machine that has restarted resets it, and the
-//! neighbour's next attempt is taken. A [`Hub`](crate::net::Hub) asks before it gives a connection to a session. Whoever owns sockets
-//! and does not ask lets the newest win.
+//! first one, unless that is established and the neighbour does not support graceful restart (RFC 4724, 4.2, against RFC
+//! 4271, 6.8). Then it is refused, and a KEEPALIVE is sent on the first one: a machine that has restarted resets it, and the
+//! neighbour's next attempt is accepted. A [`Hub`](crate::net::Hub) calls this before it gives a connection to a session. With an owner
+//! of sockets that does not, the newest connection wins.
 //!
 //! # Errors
 //!
 //! A malformed UPDATE whose routes can all be read withdraws them and is an [`Event`](crate::Event); any other one ends the session
-//! (RFC 7606; [`reset`](fibula_ingest::bgp::reset)). An UPDATE of a family that the session is not about is ignored. LOCAL_PREF counts from
-//! neighbours of our own AS alone. AS paths with our own AS are kept: a collector shows what is announced.
+//! (RFC 7606; [`reset`](fibula_ingest::bgp::reset)). An UPDATE of a family that the session has not negotiated is ignored. LOCAL_PREF is used only from
+//! neighbours of our own AS. AS paths with our own AS are kept, because a collector shows all announced routes.
 //!
 //! ```
 //! use std::time::Duration;

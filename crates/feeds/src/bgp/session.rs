@@ -64,7 +64,7 @@ impl BgpSession {
         }
     }
 
-    /// Who hears what an operator should know.
+    /// Receives events for the operator.
     #[must_use]
     pub fn with_events(mut self, events: impl Fn(Event) + Send + 'static) -> Self {
         self.events = Box::new(events);

@@ -7,17 +7,17 @@
 //!                                              └───────────────────────────────┘ changed, time has passed
 //! ```
 //!
-//! The socket hears notifications from the beginning, so that nothing is missed between the dump and what
-//! comes behind it. While a dump runs everything that was said before is stale and serves on; at its end
-//! what was not said again is swept. The kernel is asked again
+//! The socket receives notifications from the beginning, so that no change between the dump and later
+//! notifications is missed. While a dump runs, all earlier routes are stale but stay; at its end,
+//! those that were not in the dump are withdrawn. The tables are dumped again
 //!
-//! - when notifications were lost, because more came than the socket had room for (ENOBUFS): the device is
-//!   opened anew, and counted in the remark `overruns`;
+//! - when notifications were lost because the socket's buffer was full (ENOBUFS): the device is
+//!   opened again, and this is counted in the remark `overruns`;
 //! - when a dump was interrupted by a change (NLM_F_DUMP_INTR; the remark `interrupted`);
-//! - when an interface went up or down or an address went: the kernel then changes IPv4 routes without a
-//!   word. Changes within [`KernelOptions::settle`] are answered by one dump;
-//! - when notifications did not tell which of several routes with the same metric counts;
-//! - and at last every [`KernelOptions::every`], for what it may hide otherwise.
+//! - when an interface went up or down or an address was removed: the kernel then changes IPv4 routes without
+//!   notifications. Changes within [`KernelOptions::settle`] cause one dump;
+//! - when notifications did not show which of several routes with the same metric is used;
+//! - and every [`KernelOptions::every`], in case of other changes without notification.
 //!
 //! The main table is the source's table, the others are called by their number: `kernel`, `kernel/255`. A route's
 //! metric is its path, of which the lowest counts. [`Kernel`] is the protocol, without I/O; [`KernelSocket`] the
@@ -42,7 +42,7 @@ pub use socket::KernelSocket;
 /// How the kernel's tables are followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelOptions {
-    /// Who speaks.
+    /// The peer of the routes.
     pub peer: Peer,
     /// The name of the main table; the others are called so with a slash and their number behind. Empty for
     /// the global one.
@@ -51,9 +51,9 @@ pub struct KernelOptions {
     pub hold: Duration,
     /// How long a withdrawal waits that the next message may turn into a replacement.
     pub holding: Duration,
-    /// How long to wait for further changes before the kernel is asked again because of one.
+    /// How long to wait for further changes before one causes a new dump.
     pub settle: Duration,
-    /// How often the kernel is asked again without cause; `None` for never.
+    /// How often the tables are dumped without a cause; `None` for never.
     pub every: Option<Duration>,
     /// How long the kernel may take between two parts of an answer.
     pub patience: Duration,

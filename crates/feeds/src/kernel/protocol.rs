@@ -1,4 +1,4 @@
-//! The protocol: what is asked, what was heard, when to ask again.
+//! The protocol: requests, notifications, and when to dump again.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -69,7 +69,7 @@ impl Kernel {
         }
     }
 
-    /// Who hears what an operator should know.
+    /// Receives events for the operator.
     #[must_use]
     pub fn with_events(mut self, events: impl Fn(Event) + Send + 'static) -> Self {
         self.events = Box::new(events);

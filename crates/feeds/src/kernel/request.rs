@@ -1,4 +1,4 @@
-//! What the kernel is asked.
+//! Requests to the kernel.
 
 /// The parts of a dump, in order: next hops come before the routes that use them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -73,7 +73,7 @@ impl Door {
         self.speakers.iter().filter_map(named).collect()
     }
 
-    /// Who speaks from there, if anybody may.
+    /// The protocol for this remote address, if it may connect.
     pub(super) fn speaker(&self, address: IpAddr) -> Option<&Speaker> {
         let within = self.speakers.iter().filter(|(prefix, _)| contains(*prefix, address));
         within.max_by_key(|(prefix, _)| length(*prefix)).map(|(_, speaker)| speaker)

@@ -98,7 +98,7 @@ impl Hub {
     /// Feeds this table until it is [stopped](Handle::stop).
     ///
     /// # Errors
-    /// If the table takes nothing more, whoever says it. The sources are closed then, too.
+    /// If the table accepts nothing more. The sources are closed then, too.
     pub fn run(mut self, to: &mut dyn Listener) -> Result<(), FeedError> {
         let ran = self.turns(to);
         let left = self.leave(to);

@@ -1,4 +1,4 @@
-//! Sockets: what runs sources that do not end.
+//! Sockets, and the loop that runs sources that do not end.
 //!
 //! ```text
 //!   listening sockets ──► sessions by remote address ┐
@@ -9,27 +9,27 @@
 //!                                              Handle ───────┘ stop, add, remove, reload, refresh
 //! ```
 //!
-//! A [`Hub`] owns all sockets, their [`Protocol`](crate::Protocol)s, and the table while it runs: what is read
-//! from a socket is decoded where it lies and applied by the same thread, without a lock or a queue
-//! between. Protocols' deadlines are the poll's timeout, so that a hub to which nothing happens does not run
-//! at all. Each connection with something to read gets its turn in order, of 128 KiB at most, so that one in
-//! a flood does not starve a quiet one; a table that is behind holds all of them back, as TCP then does with
-//! their daemons. ADR 15 has the reasons.
+//! A [`Hub`] owns all sockets, their [`Protocol`](crate::Protocol)s, and the table while it runs. Bytes from a
+//! socket are decoded in the buffer and applied by the same thread, without a lock or a queue
+//! between. The earliest deadline of the protocols is the poll's timeout, so a hub without events does not run
+//! at all. Connections with something to read take turns of 128 KiB at most, so that a
+//! busy connection does not starve a quiet one. When the table is behind, all connections wait, and TCP then makes
+//! their daemons wait. ADR 15 has the reasons.
 //!
 //! **Sessions.** A source that listens has a session for each remote address: when a daemon connects again it
-//! is the same session, whose routes served meanwhile and are marked and swept. If the old connection is
-//! still there, it is dead or about to be, and the new one takes its place, unless the protocol refuses it
+//! gets the same session, whose routes stayed meanwhile and are marked and swept. If the old connection is
+//! still open, the new one replaces it, unless the protocol refuses this
 //! ([`Protocol::admit`](crate::Protocol::admit); BGP refuses some). A connection whose other end is silent
-//! for a minute, even to the system's probes, is closed. What sends garbage is disconnected by its decoder,
-//! and what is damaged is skipped; the first five damaged parts in ten seconds are reported, the others
+//! for a minute, even to the system's probes, is closed. A connection with invalid data is closed by its decoder.
+//! Damaged parts are skipped; the first five in ten seconds are reported, the others
 //! counted.
 //!
 //! **Memory.** A session keeps at most [one record](crate::SessionOptions::longest_record) that is not whole and 1 MiB that
 //! is not sent; a source that listens has at most [`Listen::limit`] sessions, a folder 1 MiB that was read
 //! ahead.
 //!
-//! **Restart.** [`Hub::adopt`] gives the routes of a checkpoint to the sessions that they came by. They serve until
-//! the session has said everything, or until its hold time is over.
+//! **Restart.** [`Hub::adopt`] assigns the routes of a checkpoint to the sessions that they came from. They stay until
+//! the session has sent its whole table, or until its hold time is over.
 //!
 //! ```
 //! use std::io::Write;

@@ -28,7 +28,7 @@ pub enum Happened {
     },
     /// A connection began.
     Connected,
-    /// The connection ended. Its routes serve for the hold time.
+    /// The connection ended. Its routes stay for the hold time.
     Disconnected {
         /// Why.
         why: String,
@@ -44,7 +44,7 @@ pub enum Happened {
     },
     /// A connection was not taken: who opened it may not, or has one already, or there are too many.
     Refused {
-        /// Who.
+        /// The peer.
         address: IpAddr,
         /// Why.
         why: Cow<'static, str>,
@@ -67,7 +67,7 @@ pub enum Happened {
         /// Parts of it that were damaged and skipped.
         damaged: u64,
     },
-    /// A file of a folder was passed over, or its rest was.
+    /// A file of a folder, or the rest of one, was skipped.
     PassedOver {
         /// The file.
         file: String,
@@ -124,7 +124,7 @@ impl fmt::Display for Happened {
     }
 }
 
-/// Who hears reports.
+/// Receives reports.
 pub(super) type Hear = Arc<dyn Fn(Report) + Send + Sync>;
 
 /// Lets through a few of what may come in floods, and counts the rest.

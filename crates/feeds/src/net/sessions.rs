@@ -45,7 +45,7 @@ impl Hub {
         let Thing::Door(door) = &mut slot.thing else { return Ok(()) };
         let speaker = door.speaker(address).cloned();
         let refused = match (&speaker, session) {
-            (None, _) => Some("it is not among those who may connect"),
+            (None, _) => Some("it is not among the addresses that may connect"),
             (Some(_), None) if sessions >= door.limit => {
                 Some("there are as many sessions as may be")
             }
@@ -205,7 +205,7 @@ impl Hub {
     }
 }
 
-/// Who hears the events of a session's protocol. Damage comes in floods.
+/// Receives the events of a session's protocol. There may be floods of damage.
 fn events_of(source: Arc<str>, hear: Hear, clock: SystemClock) -> Box<dyn Fn(Event) + Send> {
     let damage = Mutex::new(Throttle::default());
     Box::new(move |event| {

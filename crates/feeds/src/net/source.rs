@@ -1,4 +1,4 @@
-//! What a hub is told to run.
+//! The sources that a hub runs.
 
 use std::fmt;
 use std::io;
@@ -21,13 +21,13 @@ pub struct Source {
     pub name: String,
     /// What it speaks: `fpm`, `bmp`, `bgp`, `kernel`, `ris`, `mrt`.
     pub kind: &'static str,
-    /// The table that it feeds, for whoever shows it; see [`SourceStatus`](crate::SourceStatus::table).
+    /// The table that it feeds, for display; see [`SourceStatus`](crate::SourceStatus::table).
     pub table: String,
     /// Where it is heard.
     pub endpoint: Endpoint,
 }
 
-/// Where a source is heard, and how what is said there is understood.
+/// Where a source's bytes come from, and its protocol.
 pub enum Endpoint {
     /// Accepts connections. A remote address has one session: when it connects again, be the old connection
     /// gone or not, it is the same session that goes on with the new one, if its protocol takes it
@@ -42,7 +42,7 @@ pub enum Endpoint {
         /// When a connection that failed is tried again.
         retry: Retry,
     },
-    /// Reads a named pipe, whose writers may come and go; a file, once; or standard input (`-`), once.
+    /// Reads a named pipe, whose writers may change; a file, once; or standard input (`-`), once.
     Path {
         /// The pipe.
         path: PathBuf,
@@ -51,7 +51,7 @@ pub enum Endpoint {
     },
     /// Reads something that is opened by a function: the kernel's routing socket.
     Device {
-        /// What it is, for whoever shows it.
+        /// A description, for display.
         what: String,
         /// Opens it.
         open: Box<dyn Fn() -> io::Result<Box<dyn Device>> + Send>,
@@ -95,7 +95,7 @@ pub struct Who {
     pub name: Arc<str>,
     /// The address of the other end, if there is one.
     pub remote: Option<IpAddr>,
-    /// Who hears the protocol's events.
+    /// Receives the protocol's events.
     pub events: Box<dyn Fn(Event) + Send>,
 }
 
@@ -147,7 +147,7 @@ pub struct Folder {
     pub settings: String,
     /// Makes the decoder of a file.
     pub decoder: Arc<dyn Fn() -> Box<dyn Decoder> + Send + Sync>,
-    /// Who speaks in formats without peers; its source is that of all peers.
+    /// The peer for formats without peers; its source is that of all peers.
     pub peer: Peer,
     /// The name of the table, as [`SessionOptions::table`](crate::SessionOptions::table).
     pub table: String,
@@ -240,7 +240,7 @@ impl fmt::Display for SourceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name { name } => {
-                write!(f, "{name:?} is no name of a source: it is empty or has white space in it")
+                write!(f, "{name:?} cannot name a source: it is empty or has white space in it")
             }
             Self::Twice { name } => write!(f, "there are two sources called {name}; rename one"),
             Self::Listen { name, address, error } => {

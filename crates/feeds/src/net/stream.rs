@@ -49,7 +49,7 @@ pub trait Device: AsFd + Send {
 /// One open connection.
 pub(super) enum Stream {
     Tcp(TcpStream),
-    /// A named pipe, whose writers come and go while it stays open.
+    /// A named pipe, which stays open while its writers change.
     Fifo(File),
     /// A pipe, a terminal, a socket given as standard input: ends when the other end closes it.
     Pipe(File),
@@ -113,7 +113,7 @@ impl Stream {
         })
     }
 
-    /// Whether its writers come and go. Then a connection begins with its first bytes.
+    /// Whether its writers may change. Then a connection begins with its first bytes.
     pub(super) fn stays_open(&self) -> bool {
         matches!(self, Self::Fifo(_))
     }

@@ -281,7 +281,7 @@ fn routes_outlive_a_connection_that_never_became_a_session() {
     assert_eq!((bench.state(), bench.prefixes().len()), (SourceState::Idle, 0));
 }
 
-/// A table that takes no more: the neighbour is told, what is there serves on.
+/// A table that accepts no more: the neighbour gets a NOTIFICATION, and the existing routes stay.
 #[test]
 fn a_table_that_is_full() {
     let mut bench = Bench::established(neighbour(), &[IPV4, FOUR]);

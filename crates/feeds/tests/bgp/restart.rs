@@ -29,7 +29,7 @@ fn graceful() {
     bench.send(&message(END_V6)).unwrap();
     assert_eq!(bench.prefixes(), ["10.0.0.0/8", "2002::/16"]);
     assert_eq!(bench.state(), SourceState::Up);
-    assert_eq!(bench.events().last().unwrap(), "peer 0 has said everything again");
+    assert_eq!(bench.events().last().unwrap(), "peer 0 has sent its whole table again");
     // End marks that come later say nothing new.
     bench.send(&message(END_V6)).unwrap();
     assert_eq!(bench.prefixes().len(), 2);

@@ -6,7 +6,7 @@ use fibula_ingest::bgp::Family;
 
 use super::speaker::*;
 
-/// Malformed, but the routes are known: they are withdrawn, and the session goes on.
+/// Malformed, but the routes are known: they are withdrawn, and the session continues.
 #[test]
 fn treated_as_withdrawn() {
     let mut bench = Bench::established(neighbour(), &[IPV4, IPV6, FOUR]);

@@ -124,7 +124,7 @@ pub fn routes_refresh_and_restart(world: &World) {
     collector.refresh();
     collector.until("the refresh has begun", |c| c.session.state() == SourceState::Resync);
     collector.until_up();
-    collector.until_logged("peer 0 has said everything again");
+    collector.until_logged("peer 0 has sent its whole table again");
     collector.assert_routes(&frr.announced());
 
     frr.ask(&format!("clear bgp {COLLECTOR}"));

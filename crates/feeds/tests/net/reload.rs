@@ -50,7 +50,7 @@ fn sessions_that_did_not_change_are_not_touched() {
         failed,
         [
             "there are two sources called three; rename one",
-            "\"a b\" is no name of a source: it is empty or has white space in it"
+            "\"a b\" cannot name a source: it is empty or has white space in it"
         ]
     );
     assert_eq!(net.handle.list().unwrap(), ["one", "three"]);

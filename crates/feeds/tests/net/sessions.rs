@@ -98,7 +98,7 @@ fn strangers_and_crowds_are_refused() {
     let refused = net.reports().iter().filter(|report| report.contains("refused")).count();
     assert_eq!(refused, 5, "a flood is not reported one by one");
     assert_eq!(net.status("lines").unwrap().figures.connections, 0);
-    let trouble = "refused 127.0.0.9: it is not among those who may connect";
+    let trouble = "refused 127.0.0.9: it is not among the addresses that may connect";
     net.wait("the trouble", |net| net.status("lines").unwrap().trouble.as_deref() == Some(trouble));
 
     // The limit is four sessions, whatever their connections do.

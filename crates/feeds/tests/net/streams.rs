@@ -94,7 +94,7 @@ fn a_file_is_read_once() {
     net.wait("a folder is none", |net| net.has_report("is a directory"));
 }
 
-/// What the kernel's routing socket does: everything is said at the beginning; at times, some is lost.
+/// Behaves like the kernel's routing socket: it sends everything at the beginning, and at times loses some messages.
 struct Fragile(UnixStream);
 
 impl AsFd for Fragile {

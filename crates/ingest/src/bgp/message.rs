@@ -22,7 +22,7 @@ pub(super) const HEADER: usize = 19;
 pub(super) const LONGEST: usize = 4096;
 const UPDATE: u8 = 2;
 
-/// Who sent a message, and how it is encoded.
+/// The sender of a message, and its encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Speaker {
     /// The number that updates name the peer by.

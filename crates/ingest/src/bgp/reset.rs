@@ -1,4 +1,4 @@
-//! Which malformed UPDATE messages end a session (RFC 7606): those of which nobody knows all routes.
+//! Malformed UPDATE messages that end a session (RFC 7606): those whose routes are not all known.
 
 use std::collections::BTreeSet;
 

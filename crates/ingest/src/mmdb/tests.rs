@@ -1,4 +1,4 @@
-//! A small writer of the format, and what comes back from what it wrote.
+//! A small writer of the format; its files are read back.
 
 use std::collections::BTreeMap;
 

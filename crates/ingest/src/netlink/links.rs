@@ -1,4 +1,4 @@
-//! RTM_NEWLINK, RTM_NEWADDR and RTM_NEWNEIGH with their opposites: what stands around the routes.
+//! RTM_NEWLINK, RTM_NEWADDR and RTM_NEWNEIGH with their opposites: the state beside the routes.
 //!
 //! ```text
 //! link       family 1 | padding 1 | type 2 | interface 4 | flags 4 | change 4
@@ -84,7 +84,7 @@ pub enum NeighbourState {
     Incomplete,
     /// It has answered lately.
     Reachable,
-    /// It answered some time ago; nobody has asked since.
+    /// It answered some time ago and was not asked since.
     Stale,
     /// It will be asked soon.
     Delay,

@@ -20,7 +20,7 @@ mod attribute {
     pub(super) const FDB: u16 = 11;
 }
 
-/// What an object stands for.
+/// The meaning of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Content {
     Hop(NextHop),

@@ -7,7 +7,7 @@ use fibula_core::{NextHop, NextHops, RouteKind};
 use super::next_hop::Content;
 use super::users::{Key, Users};
 
-/// The next-hop objects of a feed by number. Who uses a next hop that is replaced is announced again.
+/// The next-hop objects of a feed by number. When a next hop is replaced, the routes that use it are announced again.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     /// Where an object stands in `all`, by its number.

@@ -49,7 +49,7 @@ pub(super) struct Route {
 /// `rtm_type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Nothing is said; in messages that delete.
+    /// Not given; in messages that delete.
     Unspecified,
     /// A type that forwards, or drops with intent.
     Known(RouteKind),
@@ -140,7 +140,7 @@ pub(super) struct Single {
 }
 
 impl Single {
-    /// The next hop; `None` if nothing is said of one.
+    /// The next hop; `None` if the message has none.
     pub(super) fn hop(&self) -> Option<NextHop> {
         let Self { gateway, interface } = *self;
         (gateway.is_some() || interface.is_some()).then_some(NextHop {

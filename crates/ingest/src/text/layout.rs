@@ -240,7 +240,7 @@ impl Column {
             }
             ColumnKind::Str => format!("column {name} is not UTF-8: {}", excerpt(text)),
             ColumnKind::Int => format!(
-                "column {name} held integers so far, this is none: {}; declare it as text if it is",
+                "column {name} has integers, and this is not one: {}; --kind {name}=str makes the column text",
                 excerpt(text)
             ),
         }

@@ -46,7 +46,7 @@ pub struct TextOptions {
 /// Whether the first line names the columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Header {
-    /// If words stand in it, where the next lines have addresses and numbers.
+    /// If it has words where the next lines have addresses and numbers.
     #[default]
     Auto,
     /// It does.

@@ -10,7 +10,7 @@ use super::options::{Header, KeyColumns, TextOptions};
 use super::rows::Rows;
 use crate::{ColumnDecl, ColumnKind, Format, HostBits, ScalarType};
 
-/// Rows that delimiter, header and key are told from.
+/// Rows from which delimiter, header and key are found.
 const SAMPLE: usize = 100;
 /// Fields that are looked at for a key; rows may have more.
 const MAX_FIELDS: usize = 256;

@@ -289,7 +289,7 @@ fn text_in_a_column_of_integers_is_damage() {
     assert_eq!(sink.lines.len(), 90_002);
     let damage: Vec<_> = sink.damage.iter().map(|d| (d.record, &*d.what)).collect();
     assert_eq!(damage[0].0, 90_001);
-    assert!(damage[0].1.contains("\"AS2\"; declare it as text"), "{}", damage[0].1);
+    assert!(damage[0].1.contains("\"AS2\"; --kind"), "{}", damage[0].1);
     assert_eq!(damage[1], (90_004, "more than 2 fields"));
 }
 

@@ -19,7 +19,7 @@ use unfinished::{PREFIX, SUFFIX, Unfinished, remove_stale};
 /// and renames it over the target. Dropped before that, it leaves the target as it was. Programs that
 /// have the old file open keep it. Symbolic links are followed, also to a file that is not there yet;
 /// the mode and, where the system allows it, the owner of the file that is replaced are kept. A file
-/// that nobody may write is not replaced.
+/// that is read-only is not replaced.
 ///
 /// What is no entry of a directory (`/dev/stdout` and the other names of open descriptors) or no regular
 /// file (`/dev/null`, a pipe) is written to directly.
@@ -57,7 +57,7 @@ struct Temporary {
     file: NamedTempFile,
     listed: Unfinished,
     target: PathBuf,
-    /// Nobody may write the file once it is in its place.
+    /// The file is read-only once it is in its place.
     read_only: bool,
 }
 
@@ -65,14 +65,14 @@ impl AtomicFile {
     /// Begins to write the file.
     ///
     /// # Errors
-    /// If the path is a directory, if nobody may write the file that is there, or if the operating system
+    /// If the path is a directory, if the existing file is read-only, or if the operating system
     /// refuses.
     pub fn create(path: &Path) -> io::Result<Self> {
         Self::begin(path, None)
     }
 
-    /// As [`create`](Self::create), but nobody may write the file once it is in its place, so that others
-    /// can map it. It replaces a file that nobody may write only if that file begins with `magic`, as this
+    /// As [`create`](Self::create), but the file is read-only once it is in its place, so that others
+    /// can map it. It replaces a read-only file only if that file begins with `magic`, as this
     /// one will.
     ///
     /// # Errors
@@ -101,7 +101,7 @@ impl AtomicFile {
         {
             return Err(io::Error::new(
                 ErrorKind::PermissionDenied,
-                "nobody may write this file, so it is not replaced: remove it, or make it writable",
+                "the file is read-only, so it is not replaced: remove it, or make it writable",
             ));
         }
         let directory = directory(&target);

@@ -90,7 +90,7 @@ fn still_there(_: &File) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Removes the temporary files that nobody writes any more.
+/// Removes abandoned temporary files.
 pub(super) fn remove_stale(directory: &Path) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     for entry in entries.flatten() {

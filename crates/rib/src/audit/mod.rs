@@ -1,9 +1,10 @@
-//! Is the live engine right? Asked all the time, of the RIB, at the addresses where engines go wrong.
+//! Checks continuously whether the live engine is right, by comparing it with the RIB at the addresses where engines are most
+//! likely wrong.
 //!
-//! When the compiler cuts a batch it holds the RIB still. The audit then writes down what the RIB
-//! answers at the boundaries of changed prefixes and of some others; when the batch is published, the
-//! published engine is asked the same. So both speak of the same generation, whatever the feed does
-//! meanwhile. A difference is counted and reported, and the table is compiled anew from the RIB.
+//! When the compiler takes a batch of changes, it holds the RIB's lock. The audit then records the RIB's
+//! answers at the boundaries of changed prefixes and of some others. When the batch is published, the audit compares the
+//! answers of the published engine. Both are answers of the same generation, even if the feed
+//! continues meanwhile. A difference is counted and reported, and the table is compiled anew from the RIB.
 
 use fibula_core::{Addr, Hop, Prefix, Routes, Vrf};
 
@@ -25,7 +26,7 @@ pub enum Audit {
 /// The auditor of one table.
 pub(crate) struct Auditor<A: Addr> {
     mode: Audit,
-    /// Where the sweep over the RIB goes on.
+    /// Where the sweep over the RIB continues.
     next: Prefix<A>,
     random: u64,
 }

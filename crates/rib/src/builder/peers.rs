@@ -103,7 +103,7 @@ impl Peers {
         }
     }
 
-    /// What was asked for, in words; `None` if nothing in particular.
+    /// The requested peers, in words; `None` if none were requested.
     pub(super) fn asked(&self) -> Option<String> {
         match self.choice {
             PeerChoice::Best | PeerChoice::All | PeerChoice::Most => None,

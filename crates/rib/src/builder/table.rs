@@ -8,7 +8,7 @@ use super::peers::Peer;
 use super::store::LOCAL;
 use crate::{Columns, SelectedPeer, SourceRecord, Table};
 
-/// Who says the routes of a row, and its attribute set.
+/// The peer of the routes of a row, and its attribute set.
 type Row = (u32, u32);
 
 impl TableBuilder {

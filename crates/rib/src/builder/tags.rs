@@ -27,7 +27,7 @@ pub(super) struct Tags {
 enum Of {
     /// The value at this place.
     Value(usize),
-    /// Nothing of its own: its name stands for it.
+    /// No value of its own: its name is used.
     Name(u32),
     /// The paths of its peers, in the end.
     Paths,

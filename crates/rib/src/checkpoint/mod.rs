@@ -1,4 +1,4 @@
-//! The RIB on disk: written atomically, opened and checked, from where the feed then goes on.
+//! The RIB on disk: written atomically, opened and checked; the feed continues from it.
 //!
 //! A checkpoint is a [snapshot](crate::snapshot) file of the best routes of the global VRF, which every
 //! command that takes a table opens, with these sections behind:
@@ -147,7 +147,7 @@ pub struct Restored {
 }
 
 impl Checkpoint {
-    /// Names the feed whose events the RIB has taken in: who goes on from here checks that it is the same.
+    /// Names the feed whose events the RIB includes: a program that continues from it checks that its feed is the same.
     #[must_use]
     pub fn of_feed(mut self, feed: FeedMark) -> Self {
         self.meta.feed = Some(feed);

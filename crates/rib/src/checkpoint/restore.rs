@@ -33,7 +33,7 @@ pub(super) fn restore(
     for (number, (address, asn)) in (0..).zip(meta.peers) {
         let source = sources.next().flatten().map(Into::into);
         if rib.peer(Peer { address, asn, source }) != number {
-            return Err(bad(format!("peer {number} is there twice")));
+            return Err(bad(format!("peer {number} occurs twice")));
         }
     }
     for peer in meta.resyncing {
@@ -45,7 +45,7 @@ pub(super) fn restore(
     let mut names = VrfNames::default();
     for (vrf, name) in meta.vrfs {
         if name.is_empty() || !names.set(vrf, name) {
-            return Err(bad(format!("VRF {vrf} has no name, or one that is there twice")));
+            return Err(bad(format!("VRF {vrf} has no name, or one that occurs twice")));
         }
     }
     rib.set_vrf_names(names);

@@ -5,21 +5,21 @@
 //!       ─► routes and attributes changed ─► spare engine patched, or an engine built ─► published ─► audited
 //! ```
 //!
-//! **Patch or build.** A published engine never changes, so a patch needs another one: the one before
-//! the current, which comes back when its last reader leaves it. It lacks the last batch as well as
-//! the present one, and gets both. Or a copy of the current one is patched, which lacks the present one
-//! alone: that is cheaper for batches of some hundred changes and more, and the only patch where readers still have the one
-//! before. A build costs the whole table. The compiler measures all three and takes the cheapest. See ADR 0007.
+//! **Patch or build.** A published engine never changes, so a patch needs another one. This is the engine before
+//! the current one, once its last reader has released it. It lacks the last batch and
+//! the present one, and gets both. Or a copy of the current engine is patched, which lacks only the present batch:
+//! that is cheaper for batches of some hundred changes and more, and the only possible patch while readers still have the
+//! engine before. A build compiles the whole table. The compiler measures the cost of all three and takes the cheapest. See ADR 0007.
 //!
 //! **Which engine.** As the table changes, another engine may suit it better ([`choice`](crate::choice)):
 //! then the next generation is built by that one.
 //!
-//! **What goes wrong.** An engine that refuses the table (a limit) or panics is passed over for the next
-//! in the list; so is one that the audit finds wrong right after it was built. If none is left, the last
-//! good generation goes on serving, and the next batch or the next idle second tries again.
+//! **Failures.** If an engine refuses the table (a limit), panics, or is found wrong by the audit right after it was
+//! built, the next one in the list is tried. If none is left, the last
+//! good generation stays in use, and the compiler tries again with the next batch or in the next idle second.
 //!
 //! Invariants:
-//! - the routes here are the RIB's as they were at the last cut;
+//! - the routes here are the RIB's at the time of the last batch;
 //! - a generation is published whole: engine, attributes and position in the feed belong together.
 
 mod costs;

@@ -1,4 +1,4 @@
-//! What stands between the RIB and the readers of one table.
+//! The parts between the RIB and the readers of one table.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;

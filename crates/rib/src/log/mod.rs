@@ -1,4 +1,4 @@
-//! From the feed to the compiler: changes wait until they are due, the last one of each prefix counts.
+//! From the feed to the compiler: changes wait until they are due; only the last one of each prefix is kept.
 //!
 //! ```text
 //!   feed ── push ──► prefix → change, prefix → change, ..  ── cut, 50 ms after the first ──► compiler
@@ -9,7 +9,7 @@
 //! Invariants:
 //! - of each prefix the last change is published, after all earlier ones or in place of them;
 //! - memory is bounded by the capacity in prefixes, and by what one update can change;
-//! - the compiler never waits for the feed, the feed never for the compiler while it holds the RIB.
+//! - the compiler never waits for the feed, and the feed never waits for the compiler while it holds the RIB.
 
 mod queue;
 

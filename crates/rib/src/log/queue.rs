@@ -55,7 +55,7 @@ pub struct Batch<A: Addr> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Arrivals(pub(crate) Vec<(u64, u64)>);
 
-/// Arrivals are told apart by this many microseconds.
+/// The resolution of arrival times, in microseconds.
 const SLOT: u64 = 1000;
 
 impl Arrivals {

@@ -6,16 +6,16 @@
 //!                             └── the one before: patched into the next, or freed
 //! ```
 //!
-//! Reading costs one atomic load and one comparison a batch while nothing changes; the cell itself is
-//! touched once a generation. Swap and load are lock-free (`arc-swap`).
+//! While nothing changes, reading costs one atomic load and one comparison for each batch; the cell itself is
+//! read once for each generation. Swap and load are lock-free (`arc-swap`).
 //!
 //! Invariants:
-//! - a published generation never changes: it is taken apart only by its last owner;
-//! - a reader has one generation for as long as a pin lives, and never goes back to an earlier one;
-//! - there are at most two generations and one in the making ([`Retired`]).
+//! - a published generation never changes; once no reader holds it, its last owner may reuse its engine;
+//! - a reader has one generation for as long as a pin lives, and never returns to an earlier one;
+//! - there are at most two generations and one that is being made ([`Retired`]).
 //!
-//! So a reader that rests should [release](Reader::release) what it has: two that rest on different
-//! generations keep the third from being made.
+//! An idle reader should therefore [release](Reader::release) its generation: two idle readers on different
+//! generations block the compiler until one releases, looks up again or is dropped.
 
 mod attributes;
 mod cell;
@@ -191,13 +191,13 @@ impl<A: Addr> Retired<A> {
         self.held.len() + spare.count()
     }
 
-    /// The spare one if nobody has it any more, and the prefixes in which it differs from the current one.
+    /// The spare one if no reader has it any more, and the prefixes in which it differs from the current one.
     pub(crate) fn spare(&self) -> Option<(&Generation<A>, &[Prefix<A>])> {
         let (old, behind) = self.spare.as_ref()?;
         (Arc::strong_count(old) == 1).then_some((&**old, &**behind))
     }
 
-    /// The spare one if nobody has it any more, to be patched, and the prefixes in which it differs
+    /// The spare one if no reader has it any more, to be patched, and the prefixes in which it differs
     /// from the current one.
     pub(crate) fn take_spare(&mut self) -> Option<(Generation<A>, Vec<Prefix<A>>)> {
         let (old, behind) = self.spare.take()?;

@@ -145,7 +145,7 @@ impl fmt::Display for Decision {
     }
 }
 
-/// Who announces routes: the same peer where address, AS and source are the same.
+/// A source of routes. Peers are the same if address, AS and source are the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Peer {
     /// Its address, if the source says so.

@@ -1,4 +1,4 @@
-//! The authoritative table: what every peer says, and which of it is best.
+//! The authoritative table: the routes of every peer, and which of them are best.
 //!
 //! A [`Rib`] holds both families of several VRFs: for each prefix the paths of its peers, the best one
 //! first, and for each path the number of its attribute set. Sets are interned with reference counts;
@@ -14,13 +14,13 @@
 //! - a prefix is in the trie with a path exactly if some peer announced it and did not take it back;
 //! - the first path of a prefix is the one that [`Preference`] puts first;
 //! - a set has as many references as paths have its number;
-//! - between [`Rib::mark_stale`] and [`Rib::sweep`] a peer's path is stale unless the peer has said it
+//! - between [`Rib::mark_stale`] and [`Rib::sweep`] a peer's path is stale unless the peer has announced it
 //!   again; at all other times none is.
 //!
-//! **Mark and sweep.** A source that starts over says everything again, but not what is gone. A path is
-//! marked by one bit beside its peer's number, so marking all of a peer's paths is to change what the bit
-//! means, and each announcement clears its path's mark at no cost. A sweep looks at all paths once, or at
-//! none if nothing is stale.
+//! **Mark and sweep.** A source that starts over announces its whole table again, without withdrawing the routes that no
+//! longer exist. A path is marked by one bit beside its peer's number. All paths of a peer are marked by inverting the
+//! meaning of the bit, and each announcement clears its path's mark at no cost. A sweep reads all paths once, or
+//! none if no path is stale.
 
 pub(crate) mod decision;
 pub(crate) mod family;
@@ -68,13 +68,13 @@ impl<A: Addr> Change<A> {
     }
 }
 
-/// Who follows the best routes.
+/// Receives changes of best routes.
 pub trait Changes {
     /// The best route of a prefix changed.
     fn changed<A: Addr>(&mut self, vrf: Vrf, change: Change<A>);
 }
 
-/// Nobody does.
+/// Ignores the changes.
 impl Changes for () {
     fn changed<A: Addr>(&mut self, _: Vrf, _: Change<A>) {}
 }

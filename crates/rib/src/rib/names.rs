@@ -1,4 +1,4 @@
-//! The attributes of a set by name: the columns of a table that is made of sets, and whoever shows a set.
+//! The attributes of a set by name, for the columns of a table that is made of sets, and for showing a set.
 
 use std::borrow::Cow;
 

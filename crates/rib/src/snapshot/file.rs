@@ -18,7 +18,7 @@ pub enum Loading {
     /// Mapped if the file is read-only for everybody, as [`write()`](super::write()) leaves it; else read.
     #[default]
     Auto,
-    /// Mapped: all processes share its memory. Nobody may write into the file while it is open.
+    /// Mapped: all processes share its memory. No program may write into the file while it is open.
     Map,
     /// Read into memory of this process, where nobody can change it.
     Read,

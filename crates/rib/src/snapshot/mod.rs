@@ -67,7 +67,7 @@
 //! its prefixes, and then gives wrong answers; it cannot make a lookup read out of bounds, run long,
 //! or panic. Nothing is allocated by a size from the file beyond the file's own size.
 //!
-//! Nobody may change a file while it is mapped. [`write()`] never does: it renames a new file over the old
+//! No program may change a file while it is mapped. [`write()`] never does: it renames a new file over the old
 //! one, and makes it read-only. Files that somebody may write into are read, not mapped (ADR 13).
 
 mod error;
@@ -111,7 +111,7 @@ pub struct Snapshot {
 impl Snapshot {
     /// Opens and checks the snapshot file.
     ///
-    /// A file that nobody may write into, as [`write()`] leaves it, is mapped: processes share its memory.
+    /// A read-only file, as [`write()`] leaves it, is mapped: processes share its memory.
     /// Another is read into memory of this process. See [`Snapshot::open_with`].
     ///
     /// # Errors

@@ -25,7 +25,7 @@ impl fmt::Display for Refusal {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
-    /// Another engine serves from now on: the one before refused the table, or this one suits better what
+    /// Another engine is used from now on: the one before refused the table, or this one suits better what
     /// it has become.
     Engine {
         /// The engine that serves.
@@ -33,7 +33,7 @@ pub enum Event {
         /// Why those that are preferred to it do not.
         refused: Vec<Refusal>,
     },
-    /// No engine could be made: the last good generation goes on serving.
+    /// No engine could be made: the last good generation stays in use.
     Failed {
         /// What each engine said.
         refused: Vec<Refusal>,
@@ -73,7 +73,7 @@ impl fmt::Display for Event {
                 list(f, refused)
             }
             Self::Failed { refused } => {
-                f.write_str("no engine could be built, the last good table goes on serving: ")?;
+                f.write_str("no engine could be built, the last good table stays in use: ")?;
                 list(f, refused)
             }
             Self::Difference { prefix, addr, expected, found, differences } => write!(

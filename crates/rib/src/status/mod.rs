@@ -10,7 +10,7 @@ use crate::sync::Arc;
 pub use counters::{Count, Counters, Latencies};
 pub use event::{Event, LiveError, Refusal};
 
-/// Who hears the events.
+/// Receives the events.
 pub(crate) type Events = Arc<dyn Fn(Event) + Send + Sync>;
 
 /// Locks what the model check need not see.

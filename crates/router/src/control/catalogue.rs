@@ -1,4 +1,4 @@
-//! Which group a set of next hops is: numbers that mean the same to every worker and to every published table.
+//! Numbers the sets of next hops: a number means the same set for every worker and in every published table.
 //!
 //! ```text
 //!   worker: next hops ──► Catalogue ──► Token: number of the group, and since when tables know it
@@ -8,9 +8,9 @@
 //! ```
 //!
 //! A worker that has a token may use its number in every table whose version is at least [`Token::since`]. While
-//! anybody holds the token the number means the same next hops in all later tables. Once nobody does, the number may be
-//! given to others, with a token whose `since` is later: a table in which the number means something else is
-//! never taken for one that knows it.
+//! any worker holds the token, the number means the same next hops in all later tables. Afterwards the number may be
+//! given to other next hops, with a token whose `since` is later. So a worker never uses a table in which its number means
+//! other next hops.
 
 use std::collections::HashMap;
 

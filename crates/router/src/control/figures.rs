@@ -1,4 +1,4 @@
-//! What a control is told, and what it tells.
+//! The options and the figures of a control.
 
 use std::fmt;
 use std::io;

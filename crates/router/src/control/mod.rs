@@ -1,4 +1,4 @@
-//! What a router knows besides routes: links, neighbours, and which way out a route has.
+//! The router's state besides routes: links, neighbours, and the egress paths of routes.
 //!
 //! ```text
 //!   kernel ── links, addresses, neighbours ──► Links ─┐
@@ -8,14 +8,14 @@
 //!      └────────────── Resolve::want: packets wait for a neighbour ◄───────────────────────────┘
 //! ```
 //!
-//! One thread has the kernel's socket, and makes new [`Paths`](crate::Paths) when a link goes up or down, a neighbour
-//! is found or lost, or workers bring next hops that were not there before. Routes go past it: workers take generations
+//! One thread reads the kernel's socket, and makes new [`Paths`](crate::Paths) when a link goes up or down, a neighbour
+//! is found or lost, or workers report new next hops. Routes do not pass through it: workers take generations
 //! of a [`Live`](fibula_rib::Live) table themselves ([`LiveViews`]).
 //!
 //! # Neighbours
-//! The kernel does ARP and neighbour discovery; the control asks it to, as if it had a packet to send (NTF_USE), and
-//! hears what comes of it. Entries that become stale are asked again at once, since the kernel does not see that packets
-//! use them. A stale neighbour is used meanwhile; one that failed is not. This needs CAP_NET_ADMIN; without it
+//! The kernel does ARP and neighbour discovery; the control requests it, as if the kernel had a packet to send (NTF_USE), and
+//! gets the result by notification. Stale entries are requested again at once, since the kernel does not see that packets
+//! use them. A stale neighbour is used meanwhile; a failed one is not. This needs CAP_NET_ADMIN; without it
 //! neighbours have to be found by other means, and the refusals are counted.
 //!
 //! # Invariants

@@ -57,7 +57,7 @@ impl Retired {
         self.sweep();
     }
 
-    /// Drops those that nobody has; whether others are left.
+    /// Drops those that no worker has; returns whether others are left.
     pub(super) fn sweep(&mut self) -> bool {
         self.0.retain(|old| Arc::strong_count(old) > 1);
         !self.0.is_empty()

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Who finds out MAC addresses.
+/// Resolves MAC addresses.
 pub trait Resolve: Send + Sync {
     /// Packets wait for the neighbour with this address on the link of the router's port. It may be said often: the
     /// neighbour is asked for at once, and then once a second for as long as it is wanted. When it is known, a

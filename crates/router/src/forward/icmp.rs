@@ -11,7 +11,7 @@ use super::{Forwarder, Reason, Run};
 use crate::egress::{EgressPort, Exit, Paths};
 use crate::{Packet, Pool};
 
-/// What is said about a packet that is not forwarded.
+/// The ICMP message about a packet that is not forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Notice {
     /// TTL or hop limit expired.
@@ -91,7 +91,7 @@ impl Forwarder {
     }
 }
 
-/// Who hears an error about this packet: MAC address of its frame's sender, and its source address. None where
+/// The receiver of an error about this packet: MAC address of its frame's sender, and its source address. None where
 /// RFC 1812, section 4.3.2.7, or RFC 4443, section 2.4 (e), says that there must be no error.
 fn addressee(paths: &Paths, frame: &Frame<'_>) -> Option<([u8; 6], IpAddr)> {
     // Addresses of the link: no broadcast, no group; and none can be answered.

@@ -1,4 +1,4 @@
-//! What a router does with a burst of packets: check, look up, rewrite; or drop, answer, hand over.
+//! Forwards a burst of packets: checks, lookup, rewriting; or drops, ICMP errors, delivery to the host.
 //!
 //! ```text
 //!                          ┌─ ordinary, a burst at a time (fast) ─────────────────────────┐
@@ -9,37 +9,37 @@
 //!                                                                              └─ Drop ─────► Outcome::dropped
 //! ```
 //!
-//! A [`Policy`] may stand in front of it, which drops and marks packets, or chooses the table that they are looked up in.
+//! A [`Policy`] can be placed before it, which drops and marks packets, or chooses the table for their lookup.
 //!
-//! `judge` is the readable statement of the rules; it changes nothing. The fast path knows few packets, and passes on
-//! what it does not know. Tests compare both with a model that was written apart from them.
+//! `judge` states the rules in readable code; it changes no packet. The fast path handles ordinary packets, and passes the
+//! others on. Tests compare both with a model that was written separately.
 //!
-//! # What becomes of a frame
+//! # What happens to a frame
 //!
-//! The first line that fits decides. Each has its own [`Reason`].
+//! The first matching line decides. Each has its own [`Reason`].
 //!
-//! | frame | becomes |
+//! | frame | is |
 //! |---|---|
 //! | from a port that the egress table does not have; cut within link header or tags; for another MAC address | dropped |
-//! | not IPv4 or IPv6 right behind Ethernet and VLAN tags: ARP, LLC, MPLS, PPPoE ... | the host's |
-//! | a header that cannot be believed: length, version, checksum ([`Frame::check_forward`](fibula_packet::Frame::check_forward)) | dropped |
+//! | not IPv4 or IPv6 right after Ethernet and VLAN tags: ARP, LLC, MPLS, PPPoE ... | the host's |
+//! | an invalid header: length, version, checksum ([`Frame::check_forward`](fibula_packet::Frame::check_forward)) | dropped |
 //! | for a group, for 255.255.255.255, for fe80::/10, for an address of the router, by a route that is [`Group::Local`](crate::egress::Group::Local), whatever TTL and source are | the host's |
 //! | TTL or hop limit 0 or 1 | time exceeded |
 //! | unicast in a frame for a group; addresses that are not forwarded | dropped |
 //! | malformed IPv4 options | parameter problem |
 //! | an IPv4 source route | dropped, see [`SourceRoutes`] |
-//! | no route; a route without a way; one that prohibits | net unreachable; prohibited |
+//! | no route; a route without a usable next hop; a prohibiting route | net unreachable; prohibited |
 //! | a next hop without a known MAC address | waiting |
 //! | larger than the MTU | fragments (IPv4 without DF), else fragmentation needed, packet too big |
 //! | any other | sent on |
 //!
-//! A frame's VLAN tags are removed, whatever they say; the egress port's tag is written. What stands behind the IP packet in
-//! its frame is cut off. Other IPv4 options than source routes are left as they are: one of the settings that RFC 7126
+//! All VLAN tags of a frame are removed, and the egress port's tag is written. Bytes after the IP packet in
+//! its frame are cut off. IPv4 options other than source routes are unchanged: this is one of the settings that RFC 7126
 //! names for record route, timestamp and router alert. Extension headers of IPv6 are not read (RFC 8200, section 4, allows
-//! that of hop-by-hop options, too), but for the length of jumbograms, the flow's hash, and to see whether a packet is an error.
+//! this for hop-by-hop options, too), except for the length of jumbograms, the flow's hash, and to find out whether a packet is an ICMPv6 error.
 //!
-//! Redirects are not sent, although a packet may leave by the port that it came in by. RFC 1812 (section 4.3.3.2) wants a router
-//! to be able to, but a redirect needs the prefixes of links, which an egress table does not have, and hosts that ignore
+//! Redirects are not sent, although a packet may leave by the port where it arrived. RFC 1812 (section 4.3.3.2) requires a router
+//! to be able to send them, but a redirect needs the prefixes of links, which an egress table does not have, and hosts that ignore
 //! redirects are safer.
 //!
 //! # Errors

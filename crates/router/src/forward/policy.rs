@@ -17,7 +17,7 @@ use crate::Packet;
 /// What happens to a received packet before its destination is looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is dropped, and counted as [`Reason::Policy`]. Nobody is told.
+    /// It is dropped, and counted as [`Reason::Policy`]. The sender gets no error.
     Drop,
     /// It is forwarded.
     Forward {

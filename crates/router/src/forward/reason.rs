@@ -232,7 +232,7 @@ impl Tally {
         self.touched |= 1 << reason as u8;
     }
 
-    /// Adds everything to the counters, which nobody else writes, and starts over.
+    /// Adds everything to the counters, which only this thread writes, and starts over.
     pub(super) fn flush(&mut self, counters: &Counters) {
         while self.touched != 0 {
             let at = self.touched.trailing_zeros() as usize;

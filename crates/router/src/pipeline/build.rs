@@ -1,4 +1,4 @@
-//! Who does what: threads, their queues, and the rings between them.
+//! Builds a pipeline: threads, their queues, and the rings between them.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Something that whoever runs a router may want to write to a log.
+/// Something that the operator of a router may want to log.
 #[derive(Debug)]
 pub enum Event {
     /// A port fails: packets for it are dropped and counted, and it is asked again a little later. Said once until it works again.
@@ -33,7 +33,7 @@ pub enum Event {
     },
 }
 
-/// Who hears of them.
+/// Receives them.
 pub(super) struct Events<'r> {
     pub(super) to: &'r (dyn Fn(Event) + Sync),
 }

@@ -8,15 +8,15 @@
 //!                                                                          threads, lookup threads transmit
 //! ```
 //!
-//! - Receiving halves of queues are shared out among the receiving threads, transmitting halves among the transmitting
-//!   ones; each has one owner. Between two threads is a bounded ring without locks, in which packets keep their order.
-//!   What does not fit is dropped and counted: no thread waits for another one.
-//! - A flow keeps its order. A queue belongs to one receiving thread, and its packets go to one lookup thread by
-//!   their queue, or by their addresses: see [`Spread`]. The packets of a lookup thread for a port go to one transmitting half.
+//! - Receiving halves of queues are distributed among the receiving threads, transmitting halves among the transmitting
+//!   ones; each half has one owner. Between two threads is a bounded ring without locks, in which packets keep their order.
+//!   Packets that do not fit are dropped and counted: no thread waits for another one.
+//! - The packets of a flow keep their order. A queue belongs to one receiving thread, and its packets are passed to one lookup thread by
+//!   their queue, or by their addresses: see [`Spread`]. The packets of a lookup thread for a port are passed to one transmitting half.
 //! - A thread without work spins shortly and then waits for its ports and the threads before it. An idle
-//!   pipeline takes next to no CPU.
-//! - When the pipeline is stopped, or nothing will ever come in again, what was received is dealt with first: rings
-//!   run empty, ports are flushed. Every packet that came in was then sent, dropped and counted, or given to this
+//!   pipeline uses almost no CPU time.
+//! - When the pipeline is stopped, or all ports have ended, the received packets are processed first: rings
+//!   run empty, ports are flushed. Afterwards every received packet was sent, dropped and counted, or given to this
 //!   machine, and all slots are in the pool again.
 //!
 //! [`Handle`] stops a pipeline and reads its counters while it runs.

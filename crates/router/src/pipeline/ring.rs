@@ -1,4 +1,4 @@
-//! Rings between two threads: one puts packets in, one takes them out, nobody waits.
+//! Rings between two threads: one puts packets in, one takes them out, and neither waits.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub(super) struct Item<'p> {
     pub(super) stamp: u64,
 }
 
-/// The end that packets are put into. When it is dropped, the other end is told.
+/// The end that packets are put into. When it is dropped, the other end is notified.
 pub(super) struct Sender<'p> {
     // Dropped in this order: the ring is without a sender when the bell is rung.
     ring: Producer<Item<'p>>,

@@ -78,7 +78,7 @@ impl Host {
         // The kernel takes the greater of both.
         let name = [self.name(), "all"].into_iter().find(|name| read(name) > 0)?;
         Some(format!(
-            "the kernel drops IPv4 packets of routes over interfaces that are no ports, since the senders' routes do not \
+            "the kernel drops IPv4 packets of routes over interfaces that are not ports, since the senders' routes do not \
              lead to {}: `sysctl net.ipv4.conf.{name}.rp_filter=0`",
             self.name()
         ))
@@ -95,7 +95,7 @@ fn accept_all_sources(name: &str) {
     let _ = fs::write(setting(4, name, "rp_filter"), "0");
 }
 
-/// What the kernel says by the device: nobody asks.
+/// Packets that the kernel sends by the device; they are not used.
 struct Nothing;
 
 impl<'p> Receive<'p> for Nothing {

@@ -1,4 +1,4 @@
-//! Where packets come from and go to: bursts in, bursts out.
+//! Ports receive and send packets, in bursts.
 //!
 //! A port is opened on a [`Pool`] and has queues; a queue has two halves, which different threads may own.
 //! Frames are Ethernet, without the checksum at their end.
@@ -48,13 +48,13 @@ pub struct Port<'p> {
 
 /// Both halves of a queue.
 pub struct Queue<'p> {
-    /// What comes in.
+    /// The receiving half.
     pub receive: Box<dyn Receive<'p> + 'p>,
     /// What goes out.
     pub transmit: Box<dyn Transmit<'p> + 'p>,
 }
 
-/// What comes in by one queue.
+/// Receives the packets of one queue.
 pub trait Receive<'p>: Send {
     /// Appends at most `most` packets to the burst, without waiting, and says how many. The pool is the one that
     /// the port was opened on. Sets [`Packet::port`] to nothing: that is the pipeline's.

@@ -1,4 +1,4 @@
-//! Captures as ports: what comes in is read from a file, what goes out is written to one.
+//! Captures as ports: packets are received from a file and sent to another.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -37,7 +37,7 @@ pub struct PcapOptions {
     pub mac: [u8; 6],
     /// The longest IP packet that it sends, in bytes.
     pub mtu: u32,
-    /// What comes in, pcap or pcapng; without a file nothing does, and the port is over at once.
+    /// The capture to read, pcap or pcapng; without a file the port receives nothing and ends at once.
     pub input: Option<PathBuf>,
     /// When it comes in.
     pub pace: Pace,
@@ -67,7 +67,7 @@ pub fn open<'p>(name: &str, options: &PcapOptions) -> io::Result<Port<'p>> {
     })
 }
 
-/// What comes in. The default is over.
+/// The receiving half. The default has ended.
 #[derive(Default)]
 struct Input {
     path: PathBuf,
@@ -106,7 +106,7 @@ impl Input {
         let mut input = Self { path, file: Some(file), pace, ..Self::default() };
         while input.data.len() < 24 && input.read()? {}
         let container = Container::recognise(&input.data)
-            .ok_or_else(|| input.error("this is no capture; pcap and pcapng are read"))?;
+            .ok_or_else(|| input.error("this is not a capture; pcap and pcapng can be read"))?;
         input.container = Some(container);
         Ok(input)
     }

@@ -1,4 +1,4 @@
-//! What the system says of an interface, and how its errors are told.
+//! The system's settings of an interface, and messages for its errors.
 
 use std::io;
 use std::mem;
@@ -42,7 +42,7 @@ impl Interface {
             (address.sa_family, address.sa_data)
         };
         if family != libc::ARPHRD_ETHER {
-            return Err(this.error(io::ErrorKind::Unsupported, "it is no Ethernet interface"));
+            return Err(this.error(io::ErrorKind::Unsupported, "it is not an Ethernet interface"));
         }
         this.mac = std::array::from_fn(|at| bytes[at] as u8);
         // SAFETY: as above.
@@ -232,7 +232,7 @@ pub(super) fn explain(port: &str, hint: &str, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{port}: {error}{between}{hint}"))
 }
 
-/// Has a TAP device stay when nobody has it open.
+/// Keeps a TAP device when no program has it open.
 pub(super) fn set_persistent(file: &impl AsFd) -> io::Result<()> {
     // SAFETY: the request takes a number, no pointer.
     let result = unsafe {

@@ -48,8 +48,12 @@ pub fn open<'p>(name: &str, pool: &'p Pool, options: &TapOptions) -> io::Result<
         .map_err(|error| {
             let hint = match error.raw_os_error() {
                 Some(libc::EPERM | libc::EACCES) => NEEDS_ADMIN,
-                Some(libc::ENOENT | libc::ENODEV) => "the kernel has no TUN/TAP driver here (/dev/net/tun)",
-                Some(libc::EINVAL | libc::EEXIST) => "an interface of that name is no TAP device, or one with another number of queues",
+                Some(libc::ENOENT | libc::ENODEV) => {
+                    "the kernel has no TUN/TAP driver here (/dev/net/tun)"
+                }
+                Some(libc::EINVAL | libc::EEXIST) => {
+                    "an interface of that name is not a TAP device, or has another number of queues"
+                }
                 Some(libc::EBUSY) => "something else has the device open",
                 _ => "",
             };

@@ -1,4 +1,4 @@
-//! What is known of links, as it is said and as it goes.
+//! The state of links, as messages add and remove it.
 
 use fibula_ingest::netlink::{NeighbourState, Said};
 use fibula_router::control::Links;

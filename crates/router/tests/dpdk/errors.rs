@@ -1,4 +1,4 @@
-//! What is wrong is said in a sentence.
+//! Errors are reported in a sentence.
 
 use super::*;
 

@@ -205,7 +205,7 @@ fn neighbours_that_answer_and_that_do_not() {
     assert_eq!((sent[0].0, &sent[0].1[..6]), (1, &[2, 0, 0, 0, 7, 7][..]));
 }
 
-/// Both paths through the forwarder make the same of every frame.
+/// Both paths through the forwarder treat every frame equally.
 #[test]
 fn bursts_and_single_packets_agree() {
     let world = World::new(true);
@@ -252,7 +252,7 @@ fn bursts_and_single_packets_agree() {
     assert_eq!(pool.free(), 8192);
 }
 
-/// Members get packets in proportion to how often they stand in the group.
+/// Members get packets in proportion to how often they occur in the group.
 #[test]
 fn shares_follow_weights() {
     let world = World::new(false);

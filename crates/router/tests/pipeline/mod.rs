@@ -134,7 +134,7 @@ fn port<'p>(
     }
 }
 
-/// What comes in by a port, step by step; then it is over.
+/// The packets that a port receives, step by step; then it ends.
 struct Script(VecDeque<Step>);
 
 enum Step {

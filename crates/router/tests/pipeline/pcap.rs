@@ -160,7 +160,7 @@ fn damage_names_file_record_and_byte() {
     };
     let text = file(&folder, "text.txt", b"this is a text of more than 24 bytes");
     let error = open(&text, None).unwrap_err().to_string();
-    assert!(error.contains("text.txt: this is no capture"), "{error}");
+    assert!(error.contains("text.txt: this is not a capture"), "{error}");
     let error = open(&folder.path().join("none.pcap"), None).unwrap_err().to_string();
     assert!(error.contains("none.pcap"), "{error}");
     let good = file(&folder, "good.pcap", &good);

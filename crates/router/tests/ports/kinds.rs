@@ -34,7 +34,7 @@ fn in_it_errors_say_what_to_do() {
     contains(packet("none", &pool), &["afpacket:none", "ip link"]);
     contains(xdp("none", &pool, Mode::Auto, Copying::Auto), &["afxdp:none", "ip link"]);
     contains(packet("a-name-that-is-too-long", &pool), &["afpacket:a-name"]);
-    contains(packet("lo", &pool), &["afpacket:lo", "no Ethernet interface"]);
+    contains(packet("lo", &pool), &["afpacket:lo", "not an Ethernet interface"]);
     let small = Pool::new(4, 512);
     contains(packet("dA", &small), &["afpacket:dA", "MTU", "slots"]);
     contains(xdp("dA", &small, Mode::Auto, Copying::Auto), &["slots of 512", "2048"]);
@@ -45,7 +45,7 @@ fn in_it_errors_say_what_to_do() {
         contains(xdp("dA", &pool, Mode::Native, Copying::Auto), &["another XDP program"]);
     }
     let error = tap::open("dA", &pool, &TapOptions::default()).map(drop).unwrap_err().to_string();
-    contains(error, &["tap:dA", "no TAP device"]);
+    contains(error, &["tap:dA", "not a TAP device"]);
     assert_eq!(pool.free(), 16_384);
 }
 

@@ -30,13 +30,13 @@ use crate::api;
 use crate::http::body::Payload;
 pub use error::ClientError;
 
-/// Which server is asked, and how.
+/// The server, and the options of requests.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ClientOptions {
     /// The server: `http://127.0.0.1:8080`, or with `https`.
     pub url: String,
-    /// The token, if the server asks for one.
+    /// The token, if the server needs one.
     pub token: Option<String>,
     /// Certificates (PEM) of those who may vouch for the server, in place of the system's.
     pub certificates: Option<PathBuf>,
@@ -78,7 +78,7 @@ pub struct Answer {
     pub body: Bytes,
 }
 
-/// What comes to a reader of changes.
+/// An event of a stream of changes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// A best route changed.

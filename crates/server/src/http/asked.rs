@@ -48,7 +48,7 @@ impl Asked {
                 return Err(unknown(&name, endpoint));
             };
             if query.iter().any(|(known, _)| *known == parameter.name) {
-                return Err(Refusal::bad(format_args!("the parameter {name} is there twice")));
+                return Err(Refusal::bad(format_args!("the parameter {name} occurs twice")));
             }
             parameter.check(&value)?;
             query.push((parameter.name, value));

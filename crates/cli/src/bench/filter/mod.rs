@@ -24,13 +24,14 @@ Examples:
   fibula bench filter --bits 9.6 --hashes 7 --hits 5 --wide
 
 Variants: scalar; permute, vectors of 256 bits and a table of permutations; naive, the same in 512
-bits; hpbf, vectors of 512 bits with expanding loads; these for each number of ways. staged and blocked are ours; blocked is as large
-as gives it the same rate of false positives. With prefetching too where the filter is larger than
-the second-level cache, or with --prefetch at any size.
+bits; hpbf, vectors of 512 bits with expanding loads; each for several numbers of ways. staged and
+blocked are ours; the blocked filter is made so large that its rate of false positives is the
+same. Variants with prefetching are measured where the filter is larger than the second-level
+cache, or with --prefetch at any size.
 
-Before any timing each variant's answers are compared with the scalar form's. A wrong one is not
-timed, and the exit code is 1. The last columns are ratios to permute of one and of two ways, without
-prefetching.";
+Before any timing, each variant's answers are compared with the scalar form's. A wrong one is not
+timed, and the exit code is 1. The last columns are ratios to permute of one and of two ways,
+without prefetching.";
 
 /// Measure Bloom filters by size
 #[derive(ClapArgs, Debug)]
@@ -49,24 +50,24 @@ pub struct Args {
     #[arg(long, value_name = "K", default_value = "3",
           value_parser = clap::value_parser!(u32).range(1..=Shape::MAX_HASHES as i64))]
     hashes: u32,
-    /// Percent of the asked keys that are in the filter
+    /// Percentage of the tested keys that are in the filter
     #[arg(long, value_name = "P", default_value = "0",
           value_parser = clap::value_parser!(u32).range(0..=100))]
     hits: u32,
-    /// Keys to ask for in a run
+    /// Keys to test in a run
     #[arg(long, value_name = "N", default_value_t = 1 << 20,
           value_parser = clap::value_parser!(u32).range(1..=1 << 26))]
     keys: u32,
     /// Keys of 64 bits instead of 32
     #[arg(long)]
     wide: bool,
-    /// Sizes in bits that are no power of two: a tenth less than asked for
+    /// Sizes in bits that are not powers of two: a tenth less than given
     #[arg(long)]
     exact: bool,
     /// Measure prefetching at every size
     #[arg(long)]
     prefetch: bool,
-    /// Timed runs, of which the median is given; within a run the variants take turns
+    /// Timed runs; the median is printed. Within a run the variants take turns
     #[arg(long, value_name = "N", default_value = "5",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,

@@ -1,4 +1,4 @@
-//! What is said of the measurements.
+//! The rows of the report.
 
 use std::io::Write;
 

@@ -263,7 +263,7 @@ fn check_source(name: &str, what: &What) -> Result<(), String> {
             }
             let mut known = HashMap::new();
             match bgp.neighbour.iter().find(|n| known.insert(n.address, ()).is_some()) {
-                Some(twice) => Err(format!("{name}: neighbour {} is there twice", twice.address)),
+                Some(twice) => Err(format!("{name}: neighbour {} occurs twice", twice.address)),
                 None => Ok(()),
             }
         }

@@ -125,7 +125,7 @@ pub struct Stream {
     /// The table that it feeds; by default called as the source.
     pub table: Option<String>,
     pub listen: SocketAddr,
-    /// Who may connect; everybody who can, if empty.
+    /// The addresses that may connect; if empty, all.
     #[serde(default)]
     pub allow: Vec<IpAddr>,
     /// How long the routes of a lost connection serve.
@@ -192,7 +192,7 @@ pub struct Ris {
     pub path: Option<PathBuf>,
     /// Or: connect to this server and read.
     pub connect: Option<SocketAddr>,
-    /// How long the routes of a lost connection, or of a pipe that nobody writes to, serve.
+    /// How long the routes of a lost connection, or of a pipe without a writer, stay.
     #[serde(default = "hold")]
     pub hold: Time,
 }
@@ -240,7 +240,7 @@ fn hold_time() -> Time {
 }
 
 impl Stream {
-    /// There, open to whoever can connect.
+    /// At this address, without restrictions on who may connect.
     pub fn at(listen: SocketAddr) -> Self {
         Self { name: None, table: None, listen, allow: Vec::new(), hold: hold(), quiet: quiet() }
     }

@@ -62,7 +62,7 @@ fn what_is_wrong_is_said_with_its_line() {
         ("\n[[fmp]]\n", "line 2, unknown field `fmp`"),
         ("[[fpm]]\nlisten = \"[::1]:1\"\nport = 3", "line 3, unknown field `port`"),
         ("[limits]\nroutes = -1", "line 2,"),
-        ("[tables]\nbucket = \"fast\"", "line 2, \"fast\" is no time"),
+        ("[tables]\nbucket = \"fast\"", "line 2, \"fast\" is not a time"),
         ("[[kernel]]\n[[kernel]]\n", "two sources are called kernel"),
         ("[[kernel]]\n[[kernel]]\nname = \"kernel\"\n", "line 3, two sources"),
         ("[[kernel]]\nname = \"a/b\"\n", "line 2, \"a/b\" cannot be a name"),
@@ -77,7 +77,7 @@ fn what_is_wrong_is_said_with_its_line() {
     let bgp = "[[bgp]]\nlisten = \"[::1]:179\"\nlocal-as = 1\nrouter-id = \"1.1.1.1\"\n";
     assert!(error(&format!("{bgp}neighbour = []")).contains("nobody may connect"));
     let one = "[[bgp.neighbour]]\naddress = \"::1\"\n";
-    assert!(error(&format!("{bgp}{one}{one}")).contains("neighbour ::1 is there twice"));
+    assert!(error(&format!("{bgp}{one}{one}")).contains("neighbour ::1 occurs twice"));
     assert!(error(&format!("{bgp}hold-time = \"2s\"\n{one}")).contains("from 3s"));
     assert!(Config::parse(&format!("{bgp}{one}"), "f.toml").is_ok());
 }

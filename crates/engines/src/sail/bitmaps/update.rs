@@ -96,7 +96,7 @@ fn patch_chunk<L: Levels>(
     Ok(())
 }
 
-/// A chunk that nobody uses. If there is none, `N_32` grows by a part of itself.
+/// An unused chunk. If there is none, `N_32` grows by a part of itself.
 fn new_chunk<L: Levels>(tables: &mut Bitmaps<L>) -> Result<u16, BuildError> {
     if tables.free.is_empty() {
         let chunks = tables.n32.len() / CHUNK;

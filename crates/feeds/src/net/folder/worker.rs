@@ -53,7 +53,7 @@ const REMEMBERED: usize = 1000;
 /// What changes when a file is written.
 pub(super) type Stamp = (u64, Option<SystemTime>);
 
-/// Nobody listens any more.
+/// The receiver is gone.
 struct Over;
 
 impl From<SendError<Found>> for Over {

@@ -60,7 +60,7 @@ pub(in crate::net) struct Link {
     last: Option<Duration>,
     state: (SourceState, SystemTime),
     trouble: Option<String>,
-    /// Of connections that come and go.
+    /// For successive connections.
     reports: Throttle,
 }
 
@@ -68,7 +68,7 @@ enum Line {
     None,
     /// The system is still connecting.
     Opening(Stream),
-    /// A pipe that nobody writes to.
+    /// A pipe without a writer.
     Quiet(Stream),
     Open(Stream),
 }
@@ -378,7 +378,7 @@ impl Link {
     }
 }
 
-/// Whether nobody can feed the table any more, rather than this source in particular.
+/// Whether no source can feed the table any more, rather than only this one.
 pub(in crate::net) fn is_fatal(error: &FeedError) -> bool {
     matches!(error, FeedError::Table(TableError::Stopped { .. }) | FeedError::OtherFeed { .. })
 }

@@ -46,7 +46,7 @@ impl Default for AfPacketOptions {
 /// Opens the interface in the network namespace that the thread is in.
 ///
 /// # Errors
-/// If there is no such interface, it is no Ethernet interface, its MTU is too large for the pool's slots, or the right to do
+/// If there is no such interface, it is not an Ethernet interface, its MTU is too large for the pool's slots, or the right to do
 /// so is missing (CAP_NET_RAW).
 pub fn open<'p>(name: &str, pool: &'p Pool, options: &AfPacketOptions) -> io::Result<Port<'p>> {
     let interface = Arc::new(Interface::find("afpacket", name)?);
@@ -85,7 +85,7 @@ pub fn open<'p>(name: &str, pool: &'p Pool, options: &AfPacketOptions) -> io::Re
     })
 }
 
-/// The socket of what comes in.
+/// The socket for received packets.
 fn incoming(interface: &Interface, buffer: usize) -> io::Result<OwnedFd> {
     let socket = socket()?;
     for option in [libc::PACKET_IGNORE_OUTGOING, libc::PACKET_AUXDATA, libc::PACKET_VNET_HDR] {

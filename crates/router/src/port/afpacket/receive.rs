@@ -1,4 +1,4 @@
-//! What comes in by a packet socket.
+//! Receives packets by a packet socket.
 
 use std::cell::Cell;
 use std::collections::VecDeque;

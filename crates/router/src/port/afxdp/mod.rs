@@ -43,7 +43,7 @@ use super::{Port, Queue, bpf};
 use crate::Pool;
 use crate::pool::HEADROOM;
 
-/// Who runs the program.
+/// Where the program runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// The driver if it can, else the kernel.
@@ -55,7 +55,7 @@ pub enum Mode {
     Generic,
 }
 
-/// Who writes received packets into the pool.
+/// What writes received packets into the pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Copying {
     /// The device if it can, else the kernel.
@@ -70,9 +70,9 @@ pub enum Copying {
 /// How an AF_XDP port is opened.
 #[derive(Clone, Debug)]
 pub struct AfXdpOptions {
-    /// Who runs the program.
+    /// Where the program runs.
     pub mode: Mode,
-    /// Who writes received packets into the pool.
+    /// What writes received packets into the pool.
     pub copying: Copying,
     /// Entries of each of a queue's four rings, a power of two. The fill ring's slots are taken from the pool at once.
     pub ring: u32,

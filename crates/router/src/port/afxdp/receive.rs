@@ -1,4 +1,4 @@
-//! What comes in by an XDP socket.
+//! Receives packets by an XDP socket.
 
 use std::io;
 use std::sync::Arc;

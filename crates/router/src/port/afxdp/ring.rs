@@ -1,7 +1,7 @@
 //! Rings of descriptors that a program and the kernel share: one side puts entries in, the other takes them out.
 //!
 //! Both counters only grow, and wrap around at 2^32; an entry's place is its number modulo the ring's size, a power of
-//! two. Who puts in may be at most a whole ring ahead.
+//! two. The producer may be at most a whole ring ahead.
 
 use std::io;
 use std::os::fd::OwnedFd;

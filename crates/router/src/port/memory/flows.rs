@@ -24,7 +24,7 @@ struct Udp {
     flows: Vec<Flow>,
 }
 
-/// A flow. IPv4 addresses stand in the first four bytes.
+/// A flow. IPv4 addresses are in the first four bytes.
 struct Flow {
     destination: [u8; 16],
     port: [u8; 2],

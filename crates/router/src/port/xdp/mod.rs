@@ -1,5 +1,5 @@
 //! The fast path of an AF_XDP port: programs in the kernel that look packets up in the router's own tables, rewrite them and
-//! redirect them to the interface of the way out. What is not plain forwarding goes on to the XDP socket, or to the kernel.
+//! redirect them to the egress interface. Packets that are not ordinary are passed on to the XDP socket, or to the kernel.
 //!
 //! ```text
 //!   interface ──► program ──► plain? ──► group of the destination ──► way out ──► interface of another port
@@ -9,13 +9,13 @@
 //! ```
 //!
 //! The programs are C (`bpf/`), compiled by clang when the router is built. The tables are those of the engines, byte by
-//! byte, in arrays of the kernel (arenas), with the groups of the hops behind them. There are two arenas for
-//! each family and two for ways out. One is current, the other is written; then one word says which are current. A packet reads that word
-//! once, and what it names is not written again before the kernel says that no program uses it: a packet is forwarded
-//! by one state of the router, whatever happens meanwhile.
+//! byte, in arrays of the kernel (arenas), followed by the groups of the hops. There are two arenas for
+//! each family and two for egress paths. One is current, the other is written; then one word is changed to make it current. A packet reads that word
+//! once, and the arenas that it names are not written again before no program uses them. So a packet is forwarded
+//! by one state of the router, even if the state changes meanwhile.
 //!
-//! Only engines that have a program in the kernel can be looked up there: `runmap` and `wideleaf`, which `auto` takes. Packets
-//! of a family with another one are passed on.
+//! The kernel has programs for two engines: `runmap` and `wideleaf`, the defaults of `auto`. Packets
+//! of a family with another engine are passed on.
 
 mod arena;
 mod counts;

@@ -1,4 +1,4 @@
-//! Between a client, whose bytes come and go by themselves, and a thread that reads and writes.
+//! Connects a client, whose bytes arrive and leave asynchronously, with a thread that reads and writes.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
