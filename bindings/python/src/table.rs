@@ -7,7 +7,9 @@ use arrow_array::ArrayRef;
 use fibula_annotate::{AnnotateOptions, PrefixForm, TextForm};
 use fibula_fib::{Fib, FibFamily, FibOptions, OpenFamily};
 use fibula_ingest::HostBits;
-use fibula_rib::SourceRecord;
+use fibula_rib::{Moment, SourceRecord};
+use fibula_sources::SourceError;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -38,10 +40,21 @@ struct Asked {
 
 #[pymethods]
 impl PyTable {
-    /// Opens a snapshot file, mapped or read.
+    /// Opens a snapshot file, mapped or read; of a file of several dates the table of a time, in memory.
     #[staticmethod]
-    fn open(py: Python<'_>, path: PathBuf, load: &str) -> PyResult<Self> {
-        let options = FibOptions::default().loading(build::loading(load)?);
+    fn open(py: Python<'_>, path: PathBuf, load: &str, at: Option<&str>) -> PyResult<Self> {
+        let loading = build::loading(load)?;
+        let options = FibOptions::default().loading(loading);
+        if let Some(at) = at {
+            let at: Moment = at.parse().map_err(PyValueError::new_err::<&str>)?;
+            let table = py.detach(|| fibula_sources::open_snapshot(&path, loading, Some(at)));
+            let (table, _) = table.map_err(|error| match &error {
+                SourceError::Snapshot(error) => error::snapshot(error),
+                error => error::SourceError::new_err(error.to_string()),
+            })?;
+            let fib = py.detach(|| Fib::of_table(table, &options));
+            return Ok(Self { opened: Opened::new(fib.map_err(|error| error::fib(&error))?) });
+        }
         let fib = py.detach(|| Fib::open_with(&path, &options));
         let fib = fib.map_err(|error| error::fib(&error))?;
         Ok(Self { opened: Opened::new(fib) })

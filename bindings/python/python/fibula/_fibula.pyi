@@ -118,7 +118,7 @@ class Rules:
 @final
 class Table:
     @staticmethod
-    def open(path: str | PathLike[str], load: str) -> Table: ...
+    def open(path: str | PathLike[str], load: str, at: str | None) -> Table: ...
     @staticmethod
     def build(
         layers: Sequence[tuple[str | None, Sequence[str | _Rows]]], building: _Building, output: str | PathLike[str] | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import pickle
 import warnings
@@ -52,7 +53,9 @@ class Table:
         self._report: dict[str, Any] | None = None
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, load: str = "auto") -> Table:
+    def open(
+        cls, path: str | os.PathLike[str], *, load: str = "auto", at: str | datetime.date | None = None
+    ) -> Table:
         """Opens a snapshot file, as `fibula build` and `Table.save` write it.
 
         A file that nobody may write, as snapshots are written, is mapped: a million prefixes open in milliseconds, and
@@ -60,14 +63,22 @@ class Table:
         either; a mapped file must not be changed in place while it is open, so those who write snapshots put a new
         file in the place of the old one.
 
-        Raises OSError if it cannot be read, `SnapshotError` if it is none, or damaged.
+        Of a file of several dates, which `fibula build --as-of` writes, `at` chooses the table: the newest that is not later
+        than this date or time (a `date`, a `datetime`, or text such as "2024-05-01T12:00:00Z"; UTC without a zone). It is copied
+        into memory, so it cannot be pickled before it is saved.
+
+        Raises OSError if it cannot be read, `SnapshotError` if it is none, or damaged, or has several dates and `at` is not
+        given; `SourceError` if there is no table of that time.
 
         >>> table.save("sites.fib")
         >>> Table.open("sites.fib").lookup("10.1.1.1")
         {'prefix': '10.0.0.0/8', 'site': 'hq', 'vlan': 1}
         """
         path = Path(path).absolute()
-        return cls(native.Table.open(path, load), path)
+        if at is None:
+            return cls(native.Table.open(path, load, None), path)
+        text = at.isoformat() if isinstance(at, datetime.date) else at
+        return cls(native.Table.open(path, load, text), None)
 
     @classmethod
     def build(

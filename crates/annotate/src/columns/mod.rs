@@ -19,6 +19,7 @@ mod counts;
 pub(crate) mod keys;
 mod lookup;
 mod outputs;
+pub(crate) mod times;
 
 use std::sync::{Arc, OnceLock};
 
@@ -31,7 +32,9 @@ use self::counts::Tally;
 use self::keys::Addresses;
 use self::lookup::LookUp;
 use self::outputs::{Grow, Lengths, Output};
+use self::times::Times;
 use crate::added::{Added, Addition, added_name};
+use crate::clock::Clock;
 use crate::hits::Hits;
 use crate::{AnnotateError, AnnotateOptions, LookupTable};
 
@@ -47,6 +50,8 @@ pub struct Annotated {
     pub counts: Counts,
     /// The first cell that is not an address.
     pub first_unparsable: Option<(usize, String)>,
+    /// The first cell of the column of times that is not a time.
+    pub first_untimed: Option<(usize, String)>,
 }
 
 /// Annotates Arrow columns of addresses.
@@ -117,6 +122,7 @@ impl ColumnAnnotator {
         if !table.has_columns() {
             return Err(AnnotateError::Live);
         }
+        Clock::new(&*table, options)?;
         let additions = Addition::all(table.columns(), options)?;
         for (is_asked, what) in [
             (options.only.is_some(), "which rows come out"),
@@ -177,18 +183,36 @@ impl ColumnAnnotator {
     ///
     /// # Errors
     /// If the column's type holds no addresses; with [`AnnotateOptions::strict`] at a cell that is none.
+    /// [`AnnotateError::NoTime`] if the table has several dates.
     pub fn annotate(&self, name: &str, array: &dyn Array) -> Result<Annotated, AnnotateError> {
-        self.counted(name, array, None)
+        self.counted(name, array, None, None)
+    }
+
+    /// Looks up the addresses of the column `name`, each in the table of its time: the newest that is not later. Columns of times are
+    /// timestamps of any unit (without a zone: UTC), dates, text and numbers as [`AnnotateOptions::time_format`] says,
+    /// and dictionaries of these.
+    ///
+    /// # Errors
+    /// As [`ColumnAnnotator::annotate`]; if the table has no dates, or the types or lengths do not fit.
+    pub fn annotate_at(
+        &self,
+        name: &str,
+        array: &dyn Array,
+        times: &dyn Array,
+    ) -> Result<Annotated, AnnotateError> {
+        self.counted(name, array, Some(times), None)
     }
 
     pub(crate) fn counted(
         &self,
         name: &str,
         array: &dyn Array,
+        times: Option<&dyn Array>,
         mut hits: Option<&mut Hits>,
     ) -> Result<Annotated, AnnotateError> {
         let addresses = Addresses::new(array)?;
         let table = self.table();
+        let times = self.times(array.len(), times)?;
         // What is counted by route needs to know which.
         let numbering =
             self.numbering.map(|by| if hits.is_some() { Numbering::routes(table) } else { by });
@@ -200,7 +224,8 @@ impl ColumnAnnotator {
         let mut growing: Vec<_> =
             outputs.map(|output| output.begin(table, lengths, array.len())).collect();
         let of_rows = self.of_rows || hits.is_some();
-        let lookup = LookUp { table, rows: &self.rows, numbering, of_rows };
+        let dates = table.dated().zip(times.as_ref().map(|times| &*times.dates));
+        let lookup = LookUp { table, rows: &self.rows, numbering, of_rows, dates };
         let rows = Numbers::new(table.columns().len());
         let mut tally = Tally::new(numbering.map_or(rows, Numbering::numbers));
         lookup.each_block(&addresses, array.len(), &mut |answers, v4| {
@@ -219,6 +244,38 @@ impl ColumnAnnotator {
         }
         let columns = growing.into_iter().map(Grow::finish).collect::<Result<_, _>>()?;
         let fields = self.fields(name);
-        Ok(Annotated { fields, columns, counts: tally.counts, first_unparsable: first })
+        let Times { before, untimed, first_unreadable, .. } = times.unwrap_or_default();
+        let counts = Counts { before, untimed, ..tally.counts };
+        let first_untimed = first_unreadable;
+        Ok(Annotated { fields, columns, counts, first_unparsable: first, first_untimed })
+    }
+
+    /// The tables of the rows' times.
+    fn times(
+        &self,
+        rows: usize,
+        times: Option<&dyn Array>,
+    ) -> Result<Option<Times>, AnnotateError> {
+        let (fib, times) = match (self.table.dated(), times) {
+            (None, None) => return Ok(None),
+            (None, Some(_)) => return Err(AnnotateError::NotDated),
+            (Some(_), None) => return Err(AnnotateError::NoTime),
+            (Some(fib), Some(times)) => (fib, times),
+        };
+        if times.len() != rows {
+            let what = format!("{} times for {rows} addresses", times.len());
+            return Err(AnnotateError::File { what });
+        }
+        let read = Times::new(times, fib.dates(), self.options.time_format)?;
+        match &read.first_unreadable {
+            Some((row, text)) if self.options.strict => Err(self.untimed(*row as u64 + 1, text)),
+            _ => Ok(Some(read)),
+        }
+    }
+
+    /// What is wrong with the time of a row, counted from 1.
+    pub(crate) fn untimed(&self, row: u64, text: &str) -> AnnotateError {
+        let column = self.options.time.as_ref().map_or(String::new(), ToString::to_string);
+        AnnotateError::TimeCell { row, column, text: text.to_owned() }
     }
 }

@@ -16,7 +16,7 @@ use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_schema::{DataType, Field, Schema};
 
-use crate::columns::{ColumnAnnotator, Counts, keys};
+use crate::columns::{ColumnAnnotator, Counts, keys, times};
 use crate::formats::SAMPLE_ROWS;
 use crate::hits::Hits;
 use crate::{Address, AnnotateError, Column, LogFormat, Summary};
@@ -38,19 +38,9 @@ pub(crate) fn places(
     format: LogFormat,
     first: impl FnOnce() -> Result<Option<RecordBatch>, AnnotateError>,
 ) -> Result<Vec<usize>, AnnotateError> {
-    let names = || schema.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>();
     let mut found = Vec::new();
     for column in columns {
-        let place = match column {
-            Column::Name(name) => schema
-                .index_of(name)
-                .map_err(|_| AnnotateError::UnknownColumn { name: name.clone(), known: names() })?,
-            Column::Number(number) if (1..=schema.fields().len()).contains(number) => number - 1,
-            Column::Number(number) => {
-                let (number, fields) = (*number, schema.fields().len());
-                return Err(AnnotateError::ColumnNumber { number, fields });
-            }
-        };
+        let place = place(schema, column)?;
         if found.contains(&place) {
             return Err(AnnotateError::Twice { name: schema.field(place).name().clone() });
         }
@@ -75,6 +65,32 @@ pub(crate) fn places(
         return Err(AnnotateError::NoColumn { format });
     }
     Ok(found)
+}
+
+/// The place of the column of times, if there is one.
+pub(crate) fn time_place(
+    schema: &Schema,
+    time: Option<&Column>,
+) -> Result<Option<usize>, AnnotateError> {
+    let Some(column) = time else { return Ok(None) };
+    let place = place(schema, column)?;
+    times::check_type(schema.field(place).data_type())?;
+    Ok(Some(place))
+}
+
+/// The place of a column among the fields of a file.
+fn place(schema: &Schema, column: &Column) -> Result<usize, AnnotateError> {
+    match column {
+        Column::Name(name) => schema.index_of(name).map_err(|_| {
+            let known = schema.fields().iter().map(|field| field.name().clone()).collect();
+            AnnotateError::UnknownColumn { name: name.clone(), known }
+        }),
+        Column::Number(number) if (1..=schema.fields().len()).contains(number) => Ok(number - 1),
+        Column::Number(number) => {
+            let (number, fields) = (*number, schema.fields().len());
+            Err(AnnotateError::ColumnNumber { number, fields })
+        }
+    }
 }
 
 /// Whether a column's type is one whose content tells that it has addresses.
@@ -133,13 +149,20 @@ pub(crate) struct Found {
     /// By column of addresses.
     hits: Vec<Hits>,
     first_unparsable: Option<(u64, String)>,
+    first_untimed: Option<(u64, String)>,
 }
 
 impl Found {
     pub(crate) fn new(annotator: &ColumnAnnotator, places: usize) -> Self {
         let hits = if annotator.options().top > 0 { places } else { 0 };
         let hits = (0..hits).map(|_| annotator.new_hits()).collect();
-        Self { counts: Counts::default(), rows: 0, hits, first_unparsable: None }
+        Self {
+            counts: Counts::default(),
+            rows: 0,
+            hits,
+            first_unparsable: None,
+            first_untimed: None,
+        }
     }
 
     /// Annotates the columns of a batch, whose first row is `first_row`, counted from 0.
@@ -148,6 +171,7 @@ impl Found {
         annotator: &ColumnAnnotator,
         batch: &RecordBatch,
         places: impl Iterator<Item = usize>,
+        time: Option<usize>,
         first_row: u64,
     ) -> Result<Vec<arrow_array::ArrayRef>, AnnotateError> {
         let mut added = Vec::new();
@@ -156,10 +180,14 @@ impl Found {
             let schema = batch.schema_ref();
             let name = schema.field(place).name();
             let column = batch.column(place);
-            let found = annotator.counted(name, column, self.hits.get_mut(slot));
+            let times = time.map(|place| &**batch.column(place));
+            let found = annotator.counted(name, column, times, self.hits.get_mut(slot));
             let found = found.map_err(|error| match error {
                 AnnotateError::Cell { row, column, text } => {
                     AnnotateError::Cell { row: row + first_row, column, text }
+                }
+                AnnotateError::TimeCell { row, column, text } => {
+                    AnnotateError::TimeCell { row: row + first_row, column, text }
                 }
                 other => other,
             })?;
@@ -171,7 +199,18 @@ impl Found {
                     self.first_unparsable = Some((row - 1, fault.to_string()));
                 }
             }
-            self.counts.add(&found.counts);
+            if let Some((row, text)) = found.first_untimed {
+                let row = row as u64 + first_row;
+                if self.first_untimed.as_ref().is_none_or(|(first, _)| row < *first) {
+                    self.first_untimed = Some((row, annotator.untimed(row + 1, &text).to_string()));
+                }
+            }
+            let mut counts = found.counts;
+            if slot > 0 {
+                // Rows, not cells: the same for all columns of addresses.
+                (counts.before, counts.untimed) = (0, 0);
+            }
+            self.counts.add(&counts);
             added.extend(found.columns);
         }
         Ok(added)
@@ -185,6 +224,11 @@ impl Found {
             && self.first_unparsable.as_ref().is_none_or(|(first, _)| row < first)
         {
             self.first_unparsable.clone_from(&other.first_unparsable);
+        }
+        if let Some((row, _)) = &other.first_untimed
+            && self.first_untimed.as_ref().is_none_or(|(first, _)| row < first)
+        {
+            self.first_untimed.clone_from(&other.first_untimed);
         }
     }
 
@@ -202,6 +246,9 @@ impl Found {
             unmatched: counts.unmatched,
             unparsable: counts.unparsable,
             empty: counts.empty,
+            before: counts.before,
+            untimed: counts.untimed,
+            first_untimed: self.first_untimed.map(|(_, fault)| fault),
             first_unparsable: self.first_unparsable.map(|(_, fault)| fault),
             top,
             columns: names.iter().map(|&name| name.to_owned()).collect(),

@@ -34,7 +34,7 @@ use parquet::schema::types::{Type, TypePtr};
 
 use super::guard::{broken, damaged, guarded};
 use super::shared::Shared;
-use super::{Found, Progress, added_fields, is_text, pages, places};
+use super::{Found, Progress, added_fields, is_text, pages, places, time_place};
 use crate::columns::ColumnAnnotator;
 use crate::{AnnotateError, LogFormat, Summary};
 
@@ -113,6 +113,8 @@ struct Plan<'a> {
     metadata: ArrowReaderMetadata,
     /// The columns with addresses, among the top-level fields.
     places: Vec<usize>,
+    /// The column of times, if there is one.
+    time: Option<usize>,
     added: SchemaRef,
     /// The added columns as Parquet has them.
     added_types: Vec<TypePtr>,
@@ -154,6 +156,7 @@ impl<'a> Plan<'a> {
             })
         };
         let places = places(&schema, &annotator.options().columns, LogFormat::Parquet, first)?;
+        let time = time_place(&schema, annotator.options().time.as_ref())?;
         let fields = added_fields(annotator, &schema, &places)?;
         let added = Arc::new(Schema::new(fields));
         let converted = ArrowSchemaConverter::new().convert(&added)?;
@@ -165,7 +168,17 @@ impl<'a> Plan<'a> {
             })
             .unwrap_or(Compression::SNAPPY);
         let indexed = metadata.metadata().offset_index().is_some();
-        Ok(Self { annotator, file, places, added, added_types, compression, indexed, metadata })
+        Ok(Self {
+            annotator,
+            file,
+            places,
+            time,
+            added,
+            added_types,
+            compression,
+            indexed,
+            metadata,
+        })
     }
 
     /// The rows of the groups before this one.
@@ -219,9 +232,12 @@ impl<'a> Plan<'a> {
     }
 
     fn encode(&self, group: usize, found: &mut Found) -> Encoded {
-        let mask =
-            ProjectionMask::roots(self.metadata.parquet_schema(), self.places.iter().copied());
-        check_pages(&self.metadata, &self.file, group, |root| self.places.contains(&root))?;
+        // What is read has the columns in the file's order.
+        let mut sorted: Vec<usize> = self.places.iter().copied().chain(self.time).collect();
+        sorted.sort_unstable();
+        sorted.dedup();
+        let mask = ProjectionMask::roots(self.metadata.parquet_schema(), sorted.iter().copied());
+        check_pages(&self.metadata, &self.file, group, |root| sorted.contains(&root))?;
         let (file, metadata) = (self.file.clone(), self.metadata.clone());
         let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
             .with_row_groups(vec![group])
@@ -238,17 +254,12 @@ impl<'a> Plan<'a> {
         let mut writers = factory.create_column_writers(group)?;
 
         let mut row = self.rows_before(group);
-        // What is read has the columns in the file's order.
-        let mut sorted = self.places.clone();
-        sorted.sort_unstable();
-        let read: Vec<usize> = self
-            .places
-            .iter()
-            .filter_map(|place| sorted.iter().position(|other| other == place))
-            .collect();
+        let place = |place: &usize| sorted.iter().position(|other| other == place);
+        let read: Vec<usize> = self.places.iter().filter_map(place).collect();
+        let time = self.time.as_ref().and_then(place);
         for batch in reader {
             let batch = batch?;
-            let added = found.batch(self.annotator, &batch, read.iter().copied(), row)?;
+            let added = found.batch(self.annotator, &batch, read.iter().copied(), time, row)?;
             row += batch.num_rows() as u64;
             let fields: &[Arc<Field>] = self.added.fields();
             let mut writers = writers.iter_mut();

@@ -22,6 +22,7 @@ use std::io::{ErrorKind, Read, Write};
 
 use self::run::Run;
 use crate::added::Addition;
+use crate::clock::Clock;
 use crate::formats::decoder;
 use crate::input::Input;
 use crate::{AnnotateError, AnnotateOptions, LogFormat, LookupTable, Summary};
@@ -52,6 +53,7 @@ impl Annotator {
             return Err(AnnotateError::Live);
         }
         let additions = Addition::all(table.columns(), options)?;
+        Clock::new(&*table, options)?;
         // A decoder is made for each input; here it checks the options.
         decoder(format, options, &additions)?;
         Ok(Self { table, format, options: options.clone(), additions })

@@ -7,10 +7,11 @@ use super::count::Counter;
 use super::emit::Emitter;
 use super::lookup::LookUp;
 use crate::block::{Block, Tally};
+use crate::clock::Clock;
 use crate::fault::Fault;
 use crate::formats::{LogDecoder, decoder};
 use crate::input::{Input, MAX_RECORD};
-use crate::{AnnotateError, LogFormat, Summary};
+use crate::{AnnotateError, Column, LogFormat, Summary};
 
 /// Bytes that tell whether an input is text.
 const TEXT: u64 = 8 << 10;
@@ -28,6 +29,7 @@ pub(super) struct Run<'r> {
     bytes_written: u64,
     first_unparsable: Option<String>,
     first_damaged: Option<String>,
+    first_untimed: Option<String>,
 }
 
 struct Stages<'r> {
@@ -54,13 +56,18 @@ impl<'r> Run<'r> {
         Ok(Self {
             annotator,
             decoder: decoder(*format, options, additions)?,
-            block: Block { integers: options.integers, ..Block::default() },
+            block: Block {
+                integers: options.integers,
+                clock: Clock::new(&*annotator.table, options)?,
+                ..Block::default()
+            },
             stages: None,
             lines: 0,
             bytes_read: 0,
             bytes_written: 0,
             first_unparsable: None,
             first_damaged: None,
+            first_untimed: None,
         })
     }
 
@@ -146,6 +153,10 @@ impl<'r> Run<'r> {
         if let Some(fault) = self.block.damaged.take() {
             self.first_damaged = Some(self.error(fault, data).to_string());
         }
+        let unreadable = self.block.clock.as_mut().and_then(|clock| clock.unreadable.take());
+        if let Some(fault) = unreadable {
+            self.first_untimed = Some(self.error(fault, data).to_string());
+        }
         let used = decoded.map_err(|fault| self.error(fault, data))?;
         self.lines += count_lines(&data[..used]);
         Ok(used)
@@ -156,6 +167,16 @@ impl<'r> Run<'r> {
         let line = |at: usize| self.lines + count_lines(&data[..at]) + 1;
         match fault {
             Fault::Options(error) => error,
+            Fault::Time { at, text } => AnnotateError::Time {
+                line: line(at),
+                column: self
+                    .annotator
+                    .options
+                    .time
+                    .as_ref()
+                    .map_or(String::new(), Column::to_string),
+                text: String::from_utf8_lossy(&text).chars().take(60).collect(),
+            },
             Fault::Record { at, what } => AnnotateError::Record { line: line(at), what },
             Fault::Packet { at, number, what } => {
                 AnnotateError::Packet { packet: number, offset: self.bytes_read + at as u64, what }
@@ -171,7 +192,12 @@ impl<'r> Run<'r> {
     /// What was done so far.
     pub(super) fn finish(self) -> Summary {
         let Tally { rows, unparsable, empty, damaged, truncated, cut } = self.block.tally;
+        let (before, untimed) =
+            self.block.clock.as_ref().map_or((0, 0), |clock| (clock.before, clock.untimed));
         let summary = Summary {
+            before,
+            untimed,
+            first_untimed: self.first_untimed,
             rows,
             unparsable,
             empty,

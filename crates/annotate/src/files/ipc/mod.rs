@@ -11,7 +11,7 @@ use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_schema::{ArrowError, Schema, SchemaRef};
 
 use self::read::{FileBatches, StreamBatches};
-use super::{Found, Progress, added_fields, places};
+use super::{Found, Progress, added_fields, places, time_place};
 use crate::columns::ColumnAnnotator;
 use crate::{AnnotateError, LogFormat, Summary};
 
@@ -93,12 +93,13 @@ impl ColumnAnnotator {
         let mut next = batches.next().transpose()?;
         let places =
             places(&schema, &self.options().columns, LogFormat::Arrow, || Ok(next.clone()))?;
+        let time = time_place(&schema, self.options().time.as_ref())?;
         let mut fields: Vec<_> = schema.fields().iter().cloned().collect();
         fields.extend(added_fields(self, &schema, &places)?.into_iter().map(Arc::new));
         let written = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
         let mut found = Found::new(self, places.len());
         while let Some(batch) = next {
-            let added = found.batch(self, &batch, places.iter().copied(), found.rows)?;
+            let added = found.batch(self, &batch, places.iter().copied(), time, found.rows)?;
             let mut columns = batch.columns().to_vec();
             columns.extend(added);
             let batch = RecordBatch::try_new(Arc::clone(&written), columns)?;

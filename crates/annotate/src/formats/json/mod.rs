@@ -2,6 +2,8 @@
 
 mod find;
 
+use std::net::IpAddr;
+
 use self::find::{Found, Names, Place, find};
 use super::{LogDecoder, SAMPLE_BYTES, Style, line_end};
 use crate::added::{added_name, first_twice};
@@ -15,6 +17,8 @@ use crate::{AnnotateError, AnnotateOptions, Column, LogFormat};
 /// counted. An added member comes last in its object, which must not have one of that name.
 pub(crate) struct JsonLines {
     names: Names,
+    /// How many of the names are columns of addresses; one of times may be behind them.
+    addresses: usize,
     strict: bool,
     shape: Option<Shape>,
     found: Vec<Found>,
@@ -37,7 +41,7 @@ enum Shape {
 impl JsonLines {
     pub(crate) fn new(options: &AnnotateOptions, added: &[String]) -> Result<Self, AnnotateError> {
         let mut columns: Vec<String> = Vec::new();
-        for column in &options.columns {
+        for column in options.columns.iter().chain(&options.time) {
             match column {
                 Column::Name(name) => columns.push(name.clone()),
                 Column::Number(_) => {
@@ -51,12 +55,14 @@ impl JsonLines {
         if let Some(name) = first_twice(&columns) {
             return Err(AnnotateError::Twice { name: name.clone() });
         }
-        if columns.is_empty() {
+        let addresses = options.columns.len();
+        if addresses == 0 {
             return Err(AnnotateError::NoColumn { format: LogFormat::JsonLines });
         }
         let all = |name: &String| added.iter().map(|add| added_name(name, add)).collect::<Vec<_>>();
-        let added = columns.iter().flat_map(all).collect();
+        let added = columns[..addresses].iter().flat_map(all).collect();
         Ok(Self {
+            addresses,
             present: vec![false; columns.len()],
             names: Names { columns, added },
             strict: options.strict,
@@ -131,7 +137,17 @@ impl JsonLines {
     fn cells(&mut self, at: usize, block: &mut Block) -> Result<(), Fault> {
         for (slot, found) in self.found.iter_mut().enumerate() {
             self.present[slot] |= found.is_present();
-            match std::mem::take(&mut found.place) {
+            let place = std::mem::take(&mut found.place);
+            if slot == self.addresses {
+                let text = match place {
+                    Place::Empty => String::new(),
+                    Place::Address(address) => IpAddr::from(address).to_string(),
+                    Place::Other(text) => text,
+                };
+                block.time(at, text.as_bytes(), self.strict)?;
+                continue;
+            }
+            match place {
                 Place::Empty => block.empty(),
                 Place::Address(address) => block.address(address),
                 Place::Other(text) => {
@@ -215,7 +231,7 @@ impl LogDecoder for JsonLines {
     }
 
     fn names(&self) -> &[String] {
-        &self.names.columns
+        &self.names.columns[..self.addresses]
     }
 
     fn style(&self) -> Style {
