@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use fibula_core::{Addr, Hop, Lookup};
-use fibula_fib::{Columns, DatedFamily, DatedFib, Fib, FibFamily, IndexedRoutes, OpenFamily, Pod};
+use fibula_fib::{
+    Ask, Columns, DatedFamily, DatedFib, Fib, FibFamily, IndexedRoutes, OpenFamily, Pod,
+};
 
 /// A table to annotate with. A [`Fib`] is one, unless it is a generation of a live table.
 pub trait LookupTable: Send + Sync {
@@ -143,11 +145,7 @@ pub(crate) trait TableAddr: DatedFamily {
         dates: impl Iterator<Item = u16>,
         hops: &mut [Hop],
     ) {
-        table.family::<Self>().engine().lookup_batch(addrs, hops);
-        let ask = table.timelines::<Self>().ask();
-        for (hop, date) in hops.iter_mut().zip(dates) {
-            *hop = ask.find(*hop, date).map_or(Hop::NONE, |(row, _)| row);
-        }
+        found_at(table, addrs, dates, hops, |(row, _)| row);
     }
 
     /// The numbers of the matching routes, or their lengths, each at its date.
@@ -162,10 +160,24 @@ pub(crate) trait TableAddr: DatedFamily {
             table.family::<Self>().numbers(addrs, found);
             return table.of_dates::<Self>(found, dates);
         }
-        table.family::<Self>().engine().lookup_batch(addrs, found);
-        let ask = table.timelines::<Self>().ask();
-        for (hop, date) in found.iter_mut().zip(dates) {
-            *hop = ask.find(*hop, date).map_or(Hop::NONE, |(_, len)| Hop::new(len.into()));
+        found_at(table, addrs, dates, found, |(_, len)| Hop::new(len.into()));
+    }
+}
+
+/// Rows and lengths of addresses, each at its date.
+fn found_at<A: TableAddr>(
+    table: &DatedFib,
+    addrs: &[A],
+    mut dates: impl Iterator<Item = u16>,
+    hops: &mut [Hop],
+    of: impl Fn((Hop, u8)) -> Hop,
+) {
+    table.family::<A>().engine().lookup_batch(addrs, hops);
+    let ask = table.timelines::<A>().ask();
+    for hops in hops.chunks_mut(Ask::AT_ONCE) {
+        ask.fetch(hops);
+        for (hop, date) in hops.iter_mut().zip(&mut dates) {
+            *hop = ask.find(*hop, date).map_or(Hop::NONE, &of);
         }
     }
 }

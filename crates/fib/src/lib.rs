@@ -69,7 +69,7 @@ pub use policy::{EngineChoice, FibOptions, SEARCH};
 #[doc(no_inline)]
 pub use fibula_engines::Isa;
 #[doc(no_inline)]
-pub use fibula_rib::dated::prefix_of;
+pub use fibula_rib::dated::{Ask, prefix_of};
 #[doc(no_inline)]
 pub use fibula_rib::{
     ColumnKind, Columns, Dates, IndexedRoutes, Moment, Pod, Provenance, TimeFormat, Typed,

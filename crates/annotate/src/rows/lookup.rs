@@ -1,7 +1,7 @@
 //! From the addresses of a block to hops and prefixes.
 
 use fibula_core::{AnyPrefix, Hop, Prefix};
-use fibula_fib::{DatedFib, Dates, prefix_of};
+use fibula_fib::{Ask, DatedFib, Dates, prefix_of};
 
 use crate::AnnotateOptions;
 use crate::added::{Added, Addition};
@@ -110,6 +110,9 @@ impl At<'_> {
             family.numbers(&keys.addrs, numbers);
         }
         for (at, (&timeline, &cell)) in timelines.iter().zip(&keys.cells).enumerate() {
+            if at.is_multiple_of(Ask::AT_ONCE) {
+                ask.fetch(&timelines[at..timelines.len().min(at + Ask::AT_ONCE)]);
+            }
             let cell = cell as usize;
             let date = self.rows[cell / self.cells];
             let found = ask.find(timeline, date);

@@ -2,7 +2,7 @@
 
 use fibula_core::{Addr, Hop, Kind, PerFamily, Prefix, Route, Routes};
 
-use super::timelines::{Dates, NO_TIMELINE, TableDate, Timelines};
+use super::timelines::{self, Dates, NO_TIMELINE, TableDate, Timelines, WORDS};
 use super::values::Values;
 use super::{DatedTable, Moment};
 use crate::columns::NULL;
@@ -235,33 +235,29 @@ impl<A: Addr> Growing<A> {
             open.push((prefix, timeline));
             routes.push(Route { prefix, hop: Hop::new(timeline) });
         }
-        Ok((Routes::from_unsorted(routes), timelines(distinct))) // they are sorted
+        Ok((Routes::from_unsorted(routes), arrays(distinct))) // they are sorted
     }
 }
 
 /// The arrays of the timelines, from what tells them apart: length, next shorter one, changes.
-fn timelines(distinct: Interner<u32>) -> Timelines {
+fn arrays(distinct: Interner<u32>) -> Timelines {
     let count = distinct.len();
     let (words, ends) = distinct.into_parts();
     let (mut first, mut up, mut len) =
         (vec![0], Vec::with_capacity(count), Vec::with_capacity(count));
-    let (mut from, mut row) = (Vec::new(), Vec::new());
+    let mut changes = Vec::new();
+    let mut line: Vec<(u16, u32)> = Vec::new();
     let mut start = 0;
     for end in ends {
         len.push(words[start] as u8);
         up.push(words[start + 1]);
-        for change in words[start + 2..end].chunks_exact(2) {
-            from.push(change[0] as u16);
-            row.push(change[1]);
-        }
-        first.push(from.len() as u32);
+        line.clear();
+        line.extend(
+            words[start + 2..end].chunks_exact(2).map(|change| (change[0] as u16, change[1])),
+        );
+        changes.extend(timelines::words(&line));
+        first.push((changes.len() / WORDS) as u32);
         start = end;
     }
-    Timelines {
-        first: first.into(),
-        up: up.into(),
-        len: len.into(),
-        from: from.into(),
-        row: row.into(),
-    }
+    Timelines { first: first.into(), up: up.into(), len: len.into(), changes: changes.into() }
 }

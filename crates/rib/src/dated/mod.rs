@@ -30,7 +30,7 @@ pub use builder::DatedBuilder;
 pub use moment::{Moment, TimeFormat};
 pub use of_name::{NameDate, date_of_name};
 pub use timelines::{Ask, Dates, TableDate, Timelines, prefix_of};
-pub(crate) use timelines::{Lines, NO_TIMELINE};
+pub(crate) use timelines::{Lines, NO_TIMELINE, WORDS, parted, row_at};
 
 use std::borrow::Cow;
 use std::path::Path;

@@ -103,10 +103,31 @@ pub struct Timelines {
     pub(crate) up: Array<u32>,
     /// The length of its prefix.
     pub(crate) len: Array<u8>,
-    /// Of each change, the number of the date since which it holds.
-    pub(crate) from: Array<u16>,
-    /// The row, [`NULL`] where the prefix is gone.
-    pub(crate) row: Array<u32>,
+    /// The changes, as [`words`] lays them out.
+    pub(crate) changes: Array<u16>,
+}
+
+/// Words that a change takes.
+pub(crate) const WORDS: usize = 3;
+
+/// The words of a timeline's changes: the numbers of the dates since which they hold, then their rows ([`NULL`] where the
+/// prefix is gone), the low word of each first. Together, so that a lookup fetches one place in memory.
+pub(crate) fn words(changes: &[(u16, u32)]) -> impl Iterator<Item = u16> + '_ {
+    let rows = changes.iter().flat_map(|&(_, row)| [row as u16, (row >> 16) as u16]);
+    changes.iter().map(|&(from, _)| from).chain(rows)
+}
+
+/// The dates and the words of the rows of a timeline's changes.
+#[inline]
+pub(crate) fn parted(words: &[u16]) -> (&[u16], &[u16]) {
+    words.split_at(words.len() / WORDS)
+}
+
+/// The row of change `at`, of the words of rows.
+#[inline]
+pub(crate) fn row_at(rows: &[u16], at: usize) -> Option<u32> {
+    let words = rows.get(2 * at..2 * at + 2)?;
+    Some(u32::from(words[0]) | u32::from(words[1]) << 16)
 }
 
 /// The timelines of each family.
@@ -119,7 +140,7 @@ impl Kind for Lines {
 impl Default for Timelines {
     fn default() -> Self {
         let (first, none) = (vec![0].into(), Vec::new());
-        Self { first, up: none.into(), len: vec![].into(), from: vec![].into(), row: vec![].into() }
+        Self { first, up: none.into(), len: vec![].into(), changes: vec![].into() }
     }
 }
 
@@ -136,14 +157,14 @@ impl Timelines {
 
     /// Number of changes, the first rows among them.
     pub fn changes(&self) -> usize {
-        self.from.len()
+        self.changes.len() / WORDS
     }
 
     /// To ask many questions: finds the arrays once.
     #[inline]
     pub fn ask(&self) -> Ask<'_> {
-        let Self { first, up, len, from, row } = self;
-        Ask { first, up, len, from, row }
+        let Self { first, up, len, changes } = self;
+        Ask { first, up, len, changes }
     }
 }
 
@@ -153,25 +174,46 @@ pub struct Ask<'a> {
     first: &'a [u32],
     up: &'a [u32],
     len: &'a [u8],
-    from: &'a [u16],
-    row: &'a [u32],
+    changes: &'a [u16],
 }
 
 impl<'a> Ask<'a> {
+    /// The words of a timeline's changes.
+    #[inline]
+    fn words(self, timeline: Hop) -> Option<&'a [u16]> {
+        let place = timeline.to_bits() as usize;
+        let (&start, &end) = (self.first.get(place)?, self.first.get(place + 1)?);
+        self.changes.get(WORDS * start as usize..WORDS * end as usize)
+    }
+
     /// The row that the timeline's own prefix has at a date, if that prefix is in the table of that date.
     #[inline]
     pub fn own(self, timeline: Hop, date: u16) -> Option<Hop> {
-        let place = timeline.to_bits() as usize;
-        let (&start, &end) = (self.first.get(place)?, self.first.get(place + 1)?);
-        let from = self.from.get(start as usize..end as usize)?;
+        let (from, rows) = parted(self.words(timeline)?);
         // Most have one change, and few more than a handful.
         let held = match from {
             [only] => usize::from(*only <= date),
             more => more.partition_point(|&from| from <= date),
         };
-        let row = *self.row.get(start as usize + held.checked_sub(1)?)?;
+        let row = row_at(rows, held.checked_sub(1)?)?;
         (row != NULL).then(|| Hop::from_bits(row))
     }
+
+    /// Brings the changes of so many timelines into the caches, [`Ask::AT_ONCE`] at most: loops so short that many loads are on
+    /// their way at the same time. [`Ask::find`] would wait for each of them.
+    #[inline]
+    pub fn fetch(self, timelines: &[Hop]) {
+        let mut starts = [0; Self::AT_ONCE];
+        for (start, timeline) in starts.iter_mut().zip(timelines) {
+            *start = self.first.get(timeline.to_bits() as usize).copied().unwrap_or(0);
+        }
+        let first = |&start: &u32| self.changes.get(WORDS * start as usize).copied().unwrap_or(0);
+        let sum = starts.iter().take(timelines.len()).map(first).fold(0, |sum, word| sum ^ word);
+        std::hint::black_box(sum);
+    }
+
+    /// How many timelines are fetched at once.
+    pub const AT_ONCE: usize = 256;
 
     /// The row at a date and the length of the prefix that has it: the longest one of that date. `None` if no prefix of that
     /// date matches. `timeline` is the answer of an engine, [`Hop::NONE`] included.
@@ -193,13 +235,10 @@ impl<'a> Ask<'a> {
 
     /// The changes of a timeline's own prefix: the number of the date, and the row, `None` where it is gone.
     pub fn changes(self, timeline: Hop) -> impl Iterator<Item = (u16, Option<Hop>)> + 'a {
-        let place = timeline.to_bits() as usize;
-        let bounds =
-            || Some((*self.first.get(place)? as usize, *self.first.get(place + 1)? as usize));
-        let (start, end) = bounds().unwrap_or_default();
-        (start..end).map(move |at| {
-            let row = self.row[at];
-            (self.from[at], (row != NULL).then(|| Hop::from_bits(row)))
+        let (from, rows) = parted(self.words(timeline).unwrap_or_default());
+        from.iter().enumerate().map(move |(at, &from)| {
+            let row = row_at(rows, at).filter(|&row| row != NULL);
+            (from, row.map(Hop::from_bits))
         })
     }
 }

@@ -16,7 +16,9 @@ use super::sections::Sections;
 use super::{Pod, SnapshotError, StoredRoutes, Written};
 use crate::array::{AlignedBytes, Image};
 use crate::columns::NULL;
-use crate::dated::{Dates, Lines, Moment, NO_TIMELINE, TableDate, Timelines};
+use crate::dated::{
+    Dates, Lines, Moment, NO_TIMELINE, TableDate, Timelines, WORDS, parted, row_at,
+};
 use crate::{Columns, Provenance, Table};
 
 /// What of a file of several dates is not in a table's.
@@ -168,8 +170,7 @@ pub(crate) fn dated_sections<'a>(
         put("first", lines.first.as_bytes());
         put("up", lines.up.as_bytes());
         put("len", lines.len.as_bytes());
-        put("from", lines.from.as_bytes());
-        put("row", lines.row.as_bytes());
+        put("changes", lines.changes.as_bytes());
     }
     Ok(parts)
 }
@@ -207,10 +208,9 @@ fn family<A: Addr>(sections: &Sections, dates: u16, rows: u32) -> Result<Timelin
     }
     let first = sections.array_of::<u32>(&name("first"), count + 1)?;
     let len = sections.array_of::<u8>(&name("len"), count)?;
-    let from = sections.array::<u16>(&name("from"))?;
-    let row = sections.array_of::<u32>(&name("row"), from.len())?;
-    let ends = (first.first().copied(), first.last().map(|&last| last as usize));
-    if ends != (Some(0), Some(from.len())) || !first.is_sorted_by(|a, b| a < b) {
+    let changes = sections.array::<u16>(&name("changes"))?;
+    let ends = (first.first().copied(), first.last().map(|&last| WORDS * last as usize));
+    if ends != (Some(0), Some(changes.len())) || !first.is_sorted_by(|a, b| a < b) {
         let reason = "timelines do not ascend from 0 to the number of changes";
         return Err(sections.blame(&name("first"), reason));
     }
@@ -222,20 +222,20 @@ fn family<A: Addr>(sections: &Sections, dates: u16, rows: u32) -> Result<Timelin
         let reason = format!("length {} of a prefix", len[at]);
         return Err(sections.blame_item::<u8>(&name("len"), at, reason));
     }
-    if let Some(at) = row.iter().position(|&row| row != NULL && row >= rows) {
-        let reason = format!("row {} is not below the {rows} rows", row[at]);
-        return Err(sections.blame_item::<u32>(&name("row"), at, reason));
-    }
-    if let Some(at) = from.iter().position(|&from| from >= dates) {
-        let reason = format!("date {} of {dates}", from[at]);
-        return Err(sections.blame_item::<u16>(&name("from"), at, reason));
-    }
     for bounds in first.windows(2) {
-        let (start, end) = (bounds[0] as usize, bounds[1] as usize);
-        if !from[start..end].is_sorted_by(|a, b| a < b) {
-            let reason = "the changes of a timeline do not ascend";
-            return Err(sections.blame_item::<u16>(&name("from"), start, reason));
+        let (start, end) = (WORDS * bounds[0] as usize, WORDS * bounds[1] as usize);
+        let (from, words) = parted(&changes[start..end]);
+        let blame = |reason: String| sections.blame_item::<u16>(&name("changes"), start, reason);
+        if !from.is_sorted_by(|a, b| a < b) {
+            return Err(blame("the changes of a timeline do not ascend".to_owned()));
+        }
+        if let Some(last) = from.last().filter(|&&last| last >= dates) {
+            return Err(blame(format!("date {last} of {dates}")));
+        }
+        let wrong = |row: &u32| *row != NULL && *row >= rows;
+        if let Some(row) = (0..from.len()).filter_map(|at| row_at(words, at)).find(wrong) {
+            return Err(blame(format!("row {row} is not below the {rows} rows")));
         }
     }
-    Ok(Timelines { first, up, len, from, row })
+    Ok(Timelines { first, up, len, changes })
 }

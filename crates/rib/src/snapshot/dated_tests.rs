@@ -146,20 +146,23 @@ fn errors_name_the_section_and_the_item() {
     let dated = DatedSnapshot::from_bytes(&sound[..]).unwrap();
     let v4 = dated.timelines::<u32>();
     let several = (0..v4.len()).find(|&line| v4.first[line + 1] - v4.first[line] > 1).unwrap();
-    let change = v4.first[several] as usize + 1;
+    // The second date of a timeline, and the row of one that has no other.
+    let change = 3 * v4.first[several] as usize + 1;
+    let one = (0..v4.len()).find(|&line| v4.first[line + 1] - v4.first[line] == 1).unwrap();
+    let row = 3 * v4.first[one] as usize + 1;
     let cases: [(&str, usize, &[u8], &str); 7] = [
         ("v4/hop", 4 * 3, &(v4.len() as u32).to_ne_bytes(), "item 3: hop"),
         ("v4/line/first", 0, &1u32.to_ne_bytes(), "timelines do not ascend"),
         ("v4/line/up", 4 * 5, &5u32.to_ne_bytes(), "item 5: timeline 5 is not an earlier one"),
         ("v6/line/len", 2, &[129], "item 2: length 129"),
-        ("v4/line/from", 0, &4u16.to_ne_bytes(), "item 0: date 4 of 4"),
+        ("v4/line/changes", 0, &4u16.to_ne_bytes(), "date 4 of 4"),
         (
-            "v4/line/from",
+            "v4/line/changes",
             2 * change,
             &0u16.to_ne_bytes(),
             "the changes of a timeline do not ascend",
         ),
-        ("v4/line/row", 0, &1000u32.to_ne_bytes(), "item 0: row 1000 is not below"),
+        ("v4/line/changes", 2 * row, &1000u16.to_ne_bytes(), "row 1000 is not below"),
     ];
     for (name, at, value, expected) in cases {
         let mut bytes = sound.clone();

@@ -61,8 +61,7 @@
 //! | `v4/line/first`, `v6/...` | yes | u32, one more than timelines: where the changes of each begin |
 //! | `v4/line/up` | yes | u32: the timeline of the next shorter prefix, asked where this one has no row; `ffffffff` for none |
 //! | `v4/line/len` | yes | u8: the length of the timeline's prefix |
-//! | `v4/line/from` | yes | u16 a change: the number of the date since which it holds |
-//! | `v4/line/row` | yes | u32 a change: the attribute row; `ffffffff` where the prefix is gone |
+//! | `v4/line/changes` | yes | u16: of each timeline, for each change the number of the date since which it holds; then for each change the attribute row, low word first, `ffffffff` where the prefix is gone |
 //!
 //! # What is checked when
 //!
