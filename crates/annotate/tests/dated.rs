@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int32Type, UInt64Type};
+use arrow_array::types::{Int32Type, UInt32Type};
 use arrow_array::{
     Array, ArrayRef, BinaryArray, Date32Array, DictionaryArray, Float64Array, Int64Array,
     RecordBatch, StringArray, TimestampMicrosecondArray, TimestampNanosecondArray,
@@ -316,10 +316,7 @@ fn cell(array: &ArrayRef, row: usize) -> String {
     }
     match array.data_type() {
         arrow_schema::DataType::Utf8 => array.as_string::<i32>().value(row).to_owned(),
-        arrow_schema::DataType::UInt32 => {
-            array.as_primitive::<arrow_array::types::UInt32Type>().value(row).to_string()
-        }
-        arrow_schema::DataType::UInt64 => array.as_primitive::<UInt64Type>().value(row).to_string(),
+        arrow_schema::DataType::UInt32 => array.as_primitive::<UInt32Type>().value(row).to_string(),
         arrow_schema::DataType::List(_) => {
             let list = array.as_list::<i32>().value(row);
             let texts = list.as_string::<i32>();
@@ -416,8 +413,11 @@ fn what_does_not_fit_is_refused() {
         run.unwrap_err().to_string()
     };
     let csv = "src,ts\n10.0.0.1,2024-05-01\n10.0.0.1,yesterday\n";
-    let strict = refused(LogFormat::Csv, &|options| options.strict = true, csv);
-    assert_eq!(strict, "line 3, column ts: \"yesterday\" is not a time");
+    let strict = |options: &mut AnnotateOptions| options.strict = true;
+    let unreadable = refused(LogFormat::Csv, &strict, csv);
+    assert_eq!(unreadable, "line 3, column ts: \"yesterday\" is not a time");
+    let text = "src,ts\n10.0.0.1,2024-05-01\nx,2024-05-01\n";
+    assert!(refused(LogFormat::Csv, &strict, text).contains("\"x\" is not an address"));
     let other = |options: &mut AnnotateOptions| options.time = Some(Column::Name("when".into()));
     assert!(refused(LogFormat::Csv, &other, csv).contains("no column \"when\""));
     let same = |options: &mut AnnotateOptions| options.time = Some(Column::Name("src".into()));

@@ -135,12 +135,15 @@ fn say_date(name: &dyn Display, asked: Option<Moment>, date: &TableDate, of: usi
 pub fn check_at(sources: &[(String, Source)], read: &ReadArgs) -> Result<(), Failure> {
     let is_snapshot = |(_, source): &(String, Source)| matches!(source, Source::Snapshot(_));
     match read.at {
-        Some(_) if !sources.iter().any(is_snapshot) => {
-            Err(Failure::new("--at is for a file of several dates, and no table is one")
-                .hint("fibula build --as-of writes one"))
-        }
+        Some(_) if !sources.iter().any(is_snapshot) => Err(no_dates()),
         _ => Ok(()),
     }
+}
+
+/// A time was given, and no table has dates.
+pub fn no_dates() -> Failure {
+    Failure::new("--at is for a file of several dates, and no table is one")
+        .hint("fibula build --as-of writes one")
 }
 
 fn merge(sources: &[(String, Source)], read: &ReadArgs) -> Result<Loaded, Failure> {

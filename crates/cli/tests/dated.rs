@@ -108,6 +108,10 @@ fn one_table_of_several_is_named() {
     assert_eq!(run.code, 2);
     assert!(run.err.contains("its first table is that of 2024-05-01, 2024-04-30 is before it"));
     assert_eq!(at("soon").code, 2);
+    // Two tables of which one has dates.
+    let may = files.with("may.csv", MAY_2);
+    assert_eq!(said(&["diff", "--at", "2024-05-02", &fib, &may]).code, 0);
+    assert_eq!(said(&["diff", "--at", "2024-05-02", &may, &may]).code, 2);
     // Where there are no dates, none can be asked for.
     let one = files.snapshot();
     for table in [one.as_str(), csv.as_str(), "embedded"] {

@@ -26,6 +26,8 @@ pub(super) struct Answers {
 pub(super) struct LookUp<'r> {
     table: &'r dyn LookupTable,
     by_route: bool,
+    /// How many cells a row has.
+    cells: usize,
     /// Whether the numbers of routes are counted; one table has them at no cost.
     of_routes: bool,
     answers: Answers,
@@ -36,13 +38,15 @@ impl<'r> LookUp<'r> {
     pub(super) fn new(
         table: &'r dyn LookupTable,
         additions: &[Addition],
+        names: &[String],
         options: &AnnotateOptions,
     ) -> Self {
         let is_route = |addition: &Addition| !matches!(addition.what, Added::Value(_));
         let by_route = options.all_covering || additions.iter().any(is_route);
         let is_prefix = |addition: &Addition| addition.what == Added::Prefix;
         let of_routes = options.top > 0 && additions.iter().any(is_prefix);
-        Self { table, by_route, of_routes, answers: Answers::default(), scratch: Vec::new() }
+        let cells = names.len().max(1);
+        Self { table, by_route, cells, of_routes, answers: Answers::default(), scratch: Vec::new() }
     }
 
     /// The hop of an address that nothing covers, behind those of the rows.
@@ -57,9 +61,7 @@ impl<'r> LookUp<'r> {
         hops.resize(block.cells, Hop::NONE);
         prefixes.clear();
         if let (Some(fib), Some(clock)) = (self.table.dated(), &block.clock) {
-            // Each row has so many cells.
-            let cells = (block.cells / clock.rows.len().max(1)).max(1);
-            let unmatched = Self::unmatched(self.table);
+            let (cells, unmatched) = (self.cells, Self::unmatched(self.table));
             let at = At { fib, rows: &clock.rows, cells, unmatched, of_routes: self.of_routes };
             if self.by_route {
                 prefixes.resize(block.cells, None);
@@ -114,7 +116,8 @@ impl At<'_> {
                 ask.fetch(&timelines[at..timelines.len().min(at + Ask::AT_ONCE)]);
             }
             let cell = cell as usize;
-            let date = self.rows[cell / self.cells];
+            // The cells of a row at which the input ends with an error have no time.
+            let date = self.rows.get(cell / self.cells).copied().unwrap_or(Dates::NONE);
             let found = ask.find(timeline, date);
             if date != Dates::NONE {
                 hops[cell] = found.map_or(self.unmatched, |(row, _)| row.min(self.unmatched));

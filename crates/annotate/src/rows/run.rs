@@ -43,7 +43,7 @@ impl<'r> Stages<'r> {
         let (table, additions) = (&*annotator.table, &*annotator.additions);
         let (names, style) = (decoder.names(), decoder.style());
         Self {
-            lookup: LookUp::new(table, additions, &annotator.options),
+            lookup: LookUp::new(table, additions, names, &annotator.options),
             counter: Counter::new(table, additions, names, annotator.options.top),
             emitter: Emitter::new(table, additions, names, style, &annotator.options),
         }

@@ -31,9 +31,9 @@ pub fn failure(job: &Job, error: &AnnotateError) -> Failure {
         AnnotateError::NoColumn { .. }
         | AnnotateError::UnknownColumn { .. }
         | AnnotateError::ColumnNumber { .. }
-        | AnnotateError::ColumnKind { .. } => {
-            failure.hint("--column names the columns with addresses, --format the format")
-        }
+        | AnnotateError::ColumnKind { .. } => failure.hint(
+            "--column names the columns with addresses, --time that of times, --format the format",
+        ),
         AnnotateError::Unparsable { .. }
         | AnnotateError::Record { .. }
         | AnnotateError::Time { .. }

@@ -32,13 +32,12 @@ pub use of_name::{NameDate, date_of_name};
 pub use timelines::{Ask, Dates, TableDate, Timelines, prefix_of};
 pub(crate) use timelines::{Lines, NO_TIMELINE, WORDS, parted, row_at};
 
-use std::borrow::Cow;
 use std::path::Path;
 
 use fibula_core::{Addr, PerFamily};
 
 use crate::array::AlignedBytes;
-use crate::snapshot::{SnapshotError, dated_sections, dated_to_bytes, write_dated};
+use crate::snapshot::{Parts, SnapshotError, dated_sections, dated_to_bytes, write_dated};
 use crate::{EnginePart, Table, Written};
 
 /// The tables of several dates in memory, ready to be written; [`DatedBuilder`] makes it.
@@ -95,7 +94,7 @@ impl DatedTable {
         dated_to_bytes(&self.union, [v4, v6], self.sections()?)
     }
 
-    fn sections(&self) -> Result<Vec<(String, Cow<'_, [u8]>)>, SnapshotError> {
+    fn sections(&self) -> Result<Parts<'_>, SnapshotError> {
         dated_sections(&self.dates, &self.timelines)
     }
 }

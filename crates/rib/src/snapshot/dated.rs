@@ -161,7 +161,7 @@ impl fmt::Debug for DatedSnapshot {
 pub(crate) fn dated_sections<'a>(
     dates: &Dates,
     timelines: &'a PerFamily<Lines>,
-) -> Result<Vec<(String, Cow<'a, [u8]>)>, SnapshotError> {
+) -> Result<super::Parts<'a>, SnapshotError> {
     let mut parts = vec![("dates".to_owned(), super::write::json(&dates.tables())?)];
     for (family, lines) in [(Family::V4, &timelines.v4), (Family::V6, &timelines.v6)] {
         let mut put = |what: &str, bytes: &'a [u8]| {

@@ -122,7 +122,7 @@ pub use file::Loading;
 pub use routes::StoredRoutes;
 pub(crate) use sections::Sections;
 pub use write::{EnginePart, Written, measure, to_bytes, write};
-pub(crate) use write::{dated_to_bytes, to_bytes_with, write_dated};
+pub(crate) use write::{Parts, dated_to_bytes, to_bytes_with, write_dated};
 
 /// An open snapshot: everything in it has been checked and is used where it lies.
 pub struct Snapshot {

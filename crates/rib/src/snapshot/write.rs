@@ -71,7 +71,7 @@ pub(crate) fn write_dated(
     path: &Path,
     table: &Table,
     engines: [&EnginePart<'_>; 2],
-    more: Vec<(String, Cow<'_, [u8]>)>,
+    more: Parts<'_>,
 ) -> Result<Written, SnapshotError> {
     let plan = Plan::laid_out(FileKind::Dated, table, engines, more);
     plan.map_err(|e| e.in_file(path))?.write(path)
@@ -81,7 +81,7 @@ pub(crate) fn write_dated(
 pub(crate) fn dated_to_bytes(
     table: &Table,
     engines: [&EnginePart<'_>; 2],
-    more: Vec<(String, Cow<'_, [u8]>)>,
+    more: Parts<'_>,
 ) -> Result<AlignedBytes, SnapshotError> {
     Ok(Plan::laid_out(FileKind::Dated, table, engines, more)?.to_bytes())
 }
@@ -142,9 +142,12 @@ pub(crate) fn to_bytes_with(
     Ok(Plan::new(table, v4, v6, more)?.to_bytes())
 }
 
+/// Sections by name.
+pub(crate) type Parts<'a> = Vec<(String, Cow<'a, [u8]>)>;
+
 /// Everything that goes into the file, and where.
 struct Plan<'a> {
-    parts: Vec<(String, Cow<'a, [u8]>)>,
+    parts: Parts<'a>,
     sections: Vec<Section>,
     head: Vec<u8>,
     file_len: usize,
@@ -155,7 +158,7 @@ impl<'a> Plan<'a> {
         table: &'a Table,
         v4: &'a EnginePart<'a>,
         v6: &'a EnginePart<'a>,
-        more: Vec<(String, Cow<'a, [u8]>)>,
+        more: Parts<'a>,
     ) -> Result<Self, SnapshotError> {
         let unstorable = |reason: String| SnapshotError::new(Kind::Unstorable, reason);
         table.check().map_err(|e| unstorable(e.to_string()))?;
@@ -166,7 +169,7 @@ impl<'a> Plan<'a> {
         kind: FileKind,
         table: &'a Table,
         [v4, v6]: [&'a EnginePart<'a>; 2],
-        more: Vec<(String, Cow<'a, [u8]>)>,
+        more: Parts<'a>,
     ) -> Result<Self, SnapshotError> {
         let unstorable = |reason: String| SnapshotError::new(Kind::Unstorable, reason);
         let mut parts = Vec::new();
@@ -191,7 +194,7 @@ impl<'a> Plan<'a> {
         Self::lay_out(kind, parts)
     }
 
-    fn lay_out(kind: FileKind, parts: Vec<(String, Cow<'a, [u8]>)>) -> Result<Self, SnapshotError> {
+    fn lay_out(kind: FileKind, parts: Parts<'a>) -> Result<Self, SnapshotError> {
         let unstorable = |reason: String| SnapshotError::new(Kind::Unstorable, reason);
         if parts.len() > format::MAX_SECTIONS {
             return Err(unstorable(format!("{} sections are too many", parts.len())));
