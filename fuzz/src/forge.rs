@@ -30,10 +30,15 @@ pub fn sections(file: &[u8]) -> Vec<Section> {
 
 /// A file with these sections, laid out as it should be.
 pub fn assemble(sections: &[Section]) -> Vec<u8> {
+    assemble_as(1, sections)
+}
+
+/// The same, of this version of the format: 1 for a table, 2 for tables of several dates.
+pub fn assemble_as(version: u32, sections: &[Section]) -> Vec<u8> {
     let mut file = vec![0; HEADER + sections.len() * ENTRY];
     file[..8].copy_from_slice(b"\x89FIBULA\n");
     file[8..12].copy_from_slice(&0x0a0b_0c0d_u32.to_ne_bytes());
-    file[12..16].copy_from_slice(&1u32.to_ne_bytes());
+    file[12..16].copy_from_slice(&version.to_ne_bytes());
     put(&mut file, 24, sections.len() as u64);
     for (i, section) in sections.iter().enumerate() {
         file.resize(file.len().next_multiple_of(64), 0);

@@ -290,6 +290,7 @@ fn settings(building: &Building) -> PyResult<Settings> {
             tags: building.tags.clone(),
         },
         loading: loading(&building.load)?,
+        at: None,
         text: TextOptions {
             delimiter,
             header: match building.header {

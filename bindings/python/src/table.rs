@@ -7,7 +7,9 @@ use arrow_array::ArrayRef;
 use fibula_annotate::{AnnotateOptions, PrefixForm, TextForm};
 use fibula_fib::{Fib, FibFamily, FibOptions, OpenFamily};
 use fibula_ingest::HostBits;
-use fibula_rib::SourceRecord;
+use fibula_rib::{Moment, SourceRecord};
+use fibula_sources::SourceError;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -38,24 +40,45 @@ struct Asked {
 
 #[pymethods]
 impl PyTable {
-    /// Opens a snapshot file, mapped or read; with VRPs, a table in memory that has their columns, too.
+    /// Opens a snapshot file, mapped or read. Of a file of several dates the table of a time, and with VRPs a table that has their
+    /// columns, too, are in memory.
     #[staticmethod]
     fn open(
         py: Python<'_>,
         path: PathBuf,
         load: &str,
+        at: Option<&str>,
         rpki: Vec<PathBuf>,
         origin: &str,
     ) -> PyResult<Self> {
-        let options = FibOptions::default().loading(build::loading(load)?);
+        let loading = build::loading(load)?;
+        let options = FibOptions::default().loading(loading);
+        let at: Option<Moment> =
+            at.map(str::parse).transpose().map_err(PyValueError::new_err::<&str>)?;
         let fib = py.detach(|| -> PyResult<Fib> {
-            let fib = Fib::open_with(&path, &options).map_err(|error| error::fib(&error))?;
-            if rpki.is_empty() {
-                return Ok(fib);
-            }
-            let table = fib.to_table().map_err(|error| error::fib(&error))?;
-            let table = build::validated(table, &rpki, origin, false)?;
-            Fib::of_table(table, &FibOptions::default()).map_err(|error| error::fib(&error))
+            let table = match at {
+                None => {
+                    let fib =
+                        Fib::open_with(&path, &options).map_err(|error| error::fib(&error))?;
+                    if rpki.is_empty() {
+                        return Ok(fib);
+                    }
+                    fib.to_table().map_err(|error| error::fib(&error))?
+                }
+                at => {
+                    let table = fibula_sources::open_snapshot(&path, loading, at);
+                    let (table, _) = table.map_err(|error| match &error {
+                        SourceError::Snapshot(error) => error::snapshot(error),
+                        error => error::SourceError::new_err(error.to_string()),
+                    })?;
+                    table
+                }
+            };
+            let table = match rpki.is_empty() {
+                true => table,
+                false => build::validated(table, &rpki, origin, false)?,
+            };
+            Fib::of_table(table, &options).map_err(|error| error::fib(&error))
         });
         Ok(Self { opened: Opened::new(fib?) })
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import gzip
 import ipaddress
 import warnings
@@ -249,6 +250,29 @@ def test_snapshots_that_are_none(csv: Path, tmp_path: Path) -> None:
         fibula.Table.open(tmp_path)
     with pytest.raises(OSError):
         fibula.Table.build(csv, output=tmp_path / "no" / "folder.fib")
+
+
+def test_tables_of_several_dates() -> None:
+    path = Path(__file__).parents[3] / "testdata/snapshots/three-days.fib"
+    with pytest.raises(fibula.SnapshotError, match="several dates; choose one of its dates"):
+        fibula.Table.open(path)
+    zone = datetime.timezone(datetime.timedelta(hours=2))
+    for at, asn in [
+        ("2024-05-01", 64501),
+        ("2024-05-01T23:59:59Z", 64501),
+        (datetime.date(2024, 5, 2), 64503),
+        (datetime.datetime(2024, 5, 3, 1, 59, 59, tzinfo=zone), 64503),
+        (datetime.datetime(2024, 5, 3), 64501),
+        (datetime.date(2030, 1, 1), 64501),
+    ]:
+        table = fibula.Table.open(path, at=at)
+        found = table.lookup("10.1.2.3")
+        assert found is not None and found["asn"] == asn, at
+        assert table.path is None
+    with pytest.raises(fibula.SourceError, match="its first table is that of 2024-05-01"):
+        fibula.Table.open(path, at="2024-04-30")
+    with pytest.raises(ValueError, match="a time is"):
+        fibula.Table.open(path, at="soon")
 
 
 def test_what_is_wrong_with_rows_is_said() -> None:

@@ -1,6 +1,7 @@
 //! A block of rows between decoding and writing.
 
 use crate::address::Address;
+use crate::clock::Clock;
 use crate::fault::Fault;
 
 /// Rows at most in a block: enough for full lookup batches, small enough that a block with its
@@ -92,6 +93,8 @@ pub(crate) struct Block {
     pub(crate) unparsable: First,
     /// Its first damaged record.
     pub(crate) damaged: First,
+    /// Reads the times of rows, where the table has several dates.
+    pub(crate) clock: Option<Clock>,
 }
 
 /// The first fault of a kind, until it is taken.
@@ -102,7 +105,11 @@ pub(crate) struct First {
 }
 
 impl First {
-    fn meet(&mut self, strict: bool, fault: impl FnOnce() -> Fault) -> Result<(), Fault> {
+    pub(crate) fn meet(
+        &mut self,
+        strict: bool,
+        fault: impl FnOnce() -> Fault,
+    ) -> Result<(), Fault> {
         if strict {
             return Err(fault());
         }
@@ -131,6 +138,9 @@ impl Block {
         self.cells = 0;
         self.pads = 0;
         self.text.clear();
+        if let Some(clock) = &mut self.clock {
+            clock.rows.clear();
+        }
     }
 
     pub(crate) fn is_full(&self) -> bool {
@@ -198,6 +208,13 @@ impl Block {
     pub(crate) fn unparsable(&mut self) {
         self.tally.unparsable += 1;
         self.cells += 1;
+    }
+
+    /// The next row, whose cells were just given, has this time.
+    #[inline]
+    pub(crate) fn time(&mut self, at: usize, text: &[u8], strict: bool) -> Result<(), Fault> {
+        let Some(clock) = &mut self.clock else { return Ok(()) };
+        clock.row(text, strict, || Fault::Time { at, text: text.to_vec() })
     }
 
     /// The row whose cells were just given is complete.

@@ -94,6 +94,38 @@ pub enum AnnotateError {
         /// The cell, shortened.
         text: String,
     },
+    /// The text is not a time (strict).
+    Time {
+        /// The line, counted from 1.
+        line: u64,
+        /// The column.
+        column: String,
+        /// The text, shortened.
+        text: String,
+    },
+    /// The cell of a column of times is not a time (strict).
+    TimeCell {
+        /// The row, counted from 1.
+        row: u64,
+        /// The column.
+        column: String,
+        /// The cell, shortened.
+        text: String,
+    },
+    /// Columns of this type hold no times.
+    TimeType {
+        /// The type, as Arrow calls it.
+        kind: String,
+    },
+    /// The table has several dates, and no column says which.
+    NoTime,
+    /// A column of times, and a table without dates.
+    NotDated,
+    /// The format has no column of times.
+    NoTimes {
+        /// The format.
+        format: LogFormat,
+    },
     /// Columns of this type hold no addresses.
     Type {
         /// The type, as Arrow calls it.
@@ -153,7 +185,9 @@ pub enum AnnotateError {
 impl AnnotateError {
     /// The same error in an input that has so many lines before those that its own are counted from.
     pub(crate) fn behind(mut self, lines: u64) -> Self {
-        if let Self::Unparsable { line, .. } | Self::Record { line, .. } = &mut self {
+        if let Self::Unparsable { line, .. } | Self::Record { line, .. } | Self::Time { line, .. } =
+            &mut self
+        {
             *line += lines;
         }
         self
@@ -196,6 +230,22 @@ impl fmt::Display for AnnotateError {
             Self::Record { line, what } => write!(f, "record at line {line}: {what}"),
             Self::Cell { row, column, text } => {
                 write!(f, "row {row}, column {column}: {text:?} is not an address")
+            }
+            Self::Time { line, column, text } => {
+                write!(f, "line {line}, column {column}: {text:?} is not a time")
+            }
+            Self::TimeCell { row, column, text } => {
+                write!(f, "row {row}, column {column}: {text:?} is not a time")
+            }
+            Self::TimeType { kind } => write!(f, "a column of type {kind} holds no times"),
+            Self::NoTime => {
+                f.write_str("the table has several dates: name the column with the time of each row")
+            }
+            Self::NotDated => f.write_str(
+                "a column of times needs the tables of several dates, which `fibula build --as-of` writes",
+            ),
+            Self::NoTimes { format } => {
+                write!(f, "{format} has no column of times: convert it to csv, tsv, jsonl, parquet or arrow")
             }
             Self::Columnar { format } => {
                 write!(f, "format {format} is annotated by columns, not rows")

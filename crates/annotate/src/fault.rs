@@ -7,6 +7,8 @@ use crate::AnnotateError;
 pub(crate) enum Fault {
     /// Text in the record at this offset of the data is not an address.
     Unparsable { at: usize, slot: usize, text: Vec<u8> },
+    /// Text in the record at this offset is not a time.
+    Time { at: usize, text: Vec<u8> },
     /// The record at this offset is damaged.
     Record { at: usize, what: String },
     /// The capture is damaged at this offset, before or in this packet, counted from 1.

@@ -44,6 +44,7 @@
 mod added;
 mod address;
 mod block;
+mod clock;
 mod columns;
 mod error;
 mod fault;

@@ -4,6 +4,8 @@ use std::convert::Infallible;
 use std::fmt;
 use std::str::FromStr;
 
+use fibula_fib::TimeFormat;
+
 /// A column of the input.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Column {
@@ -116,6 +118,12 @@ pub struct AnnotateOptions {
     /// What addresses without a route get in a value column, in place of nothing (null in JSON and in
     /// columns).
     pub defaults: Vec<(String, String)>,
+    /// The column with the time of each row, where the table is one of several dates
+    /// ([`DatedFib`](fibula_fib::DatedFib)): each row is looked up in the newest table that is not later. Rows before the first
+    /// table, and without a time, get nothing. Not of lists and captures.
+    pub time: Option<Column>,
+    /// How times are written where the column has text or numbers.
+    pub time_format: TimeFormat,
     /// Text that is not an address, rows of another width than the first and damaged records are
     /// errors, in place of being counted.
     pub strict: bool,
@@ -150,6 +158,8 @@ impl Default for AnnotateOptions {
             integers: false,
             scan: false,
             defaults: Vec::new(),
+            time: None,
+            time_format: TimeFormat::Auto,
             strict: false,
             top: 10,
             header: Header::Detect,

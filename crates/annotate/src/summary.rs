@@ -27,6 +27,12 @@ pub struct Summary {
     pub cut: u64,
     /// Rows that did not come out, since [`AnnotateOptions::only`](crate::AnnotateOptions::only) asked for others.
     pub left_out: u64,
+    /// Rows whose time is before the first table of several dates: nothing was looked up for them.
+    pub before: u64,
+    /// Rows whose time cannot be read, or that have none: likewise.
+    pub untimed: u64,
+    /// The first time that cannot be read, with its line or row.
+    pub first_untimed: Option<String>,
     /// The first cell with text that is not an address, with its line or row.
     pub first_unparsable: Option<String>,
     /// The first damaged record, with its line, or with its packet and byte.

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use fibula_core::{Addr, Hop, Lookup};
-use fibula_fib::{Columns, Fib, FibFamily, IndexedRoutes, OpenFamily, Pod};
+use fibula_fib::{
+    Ask, Columns, DatedFamily, DatedFib, Fib, FibFamily, IndexedRoutes, OpenFamily, Pod,
+};
 
 /// A table to annotate with. A [`Fib`] is one, unless it is a generation of a live table.
 pub trait LookupTable: Send + Sync {
@@ -20,6 +22,12 @@ pub trait LookupTable: Send + Sync {
     /// their place; nothing is annotated with it.
     fn has_columns(&self) -> bool {
         true
+    }
+
+    /// The tables of several dates, if they are these: each row is then looked up in the table of its time
+    /// ([`AnnotateOptions::time`](crate::AnnotateOptions::time)).
+    fn dated(&self) -> Option<&DatedFib> {
+        None
     }
 }
 
@@ -66,6 +74,21 @@ impl LookupTable for Fib {
     }
 }
 
+impl LookupTable for DatedFib {
+    fn columns(&self) -> &Columns {
+        DatedFib::columns(self)
+    }
+    fn v4(&self) -> &dyn LookupFamily<u32> {
+        self.family::<u32>()
+    }
+    fn v6(&self) -> &dyn LookupFamily<u128> {
+        self.family::<u128>()
+    }
+    fn dated(&self) -> Option<&DatedFib> {
+        Some(self)
+    }
+}
+
 impl<A: FibFamily> LookupFamily<A> for OpenFamily<A> {
     fn engine(&self) -> &dyn Lookup<A> {
         OpenFamily::engine(self)
@@ -96,6 +119,9 @@ macro_rules! shared {
             fn has_columns(&self) -> bool {
                 (**self).has_columns()
             }
+            fn dated(&self) -> Option<&DatedFib> {
+                (**self).dated()
+            }
         }
     )*};
 }
@@ -103,13 +129,56 @@ macro_rules! shared {
 shared!(&T, Arc<T>);
 
 /// A family of a table, by its address type.
-pub(crate) trait TableAddr: Addr + Pod {
+pub(crate) trait TableAddr: DatedFamily {
     fn in_table(table: &dyn LookupTable) -> &dyn LookupFamily<Self>;
 
     /// The numbers of the matching routes, or their lengths.
     fn routes_of(table: &dyn LookupTable, by_length: bool, addrs: &[Self], found: &mut [Hop]) {
         let family = Self::in_table(table);
         if by_length { family.lengths(addrs, found) } else { family.numbers(addrs, found) }
+    }
+
+    /// The hops of addresses, each at its date; [`Hop::NONE`] where nothing matches.
+    fn hops_at(
+        table: &DatedFib,
+        addrs: &[Self],
+        dates: impl Iterator<Item = u16>,
+        hops: &mut [Hop],
+    ) {
+        found_at(table, addrs, dates, hops, |(row, _)| row);
+    }
+
+    /// The numbers of the matching routes, or their lengths, each at its date.
+    fn routes_at(
+        table: &DatedFib,
+        by_length: bool,
+        addrs: &[Self],
+        dates: impl Iterator<Item = u16>,
+        found: &mut [Hop],
+    ) {
+        if !by_length {
+            table.family::<Self>().numbers(addrs, found);
+            return table.of_dates::<Self>(found, dates);
+        }
+        found_at(table, addrs, dates, found, |(_, len)| Hop::new(len.into()));
+    }
+}
+
+/// Rows and lengths of addresses, each at its date.
+fn found_at<A: TableAddr>(
+    table: &DatedFib,
+    addrs: &[A],
+    mut dates: impl Iterator<Item = u16>,
+    hops: &mut [Hop],
+    of: impl Fn((Hop, u8)) -> Hop,
+) {
+    table.family::<A>().engine().lookup_batch(addrs, hops);
+    let ask = table.timelines::<A>().ask();
+    for hops in hops.chunks_mut(Ask::AT_ONCE) {
+        ask.fetch(hops);
+        for (hop, date) in hops.iter_mut().zip(&mut dates) {
+            *hop = ask.find(*hop, date).map_or(Hop::NONE, &of);
+        }
     }
 }
 

@@ -5,6 +5,7 @@ mod chosen;
 mod columns;
 mod common;
 mod damaged;
+mod dated;
 mod files;
 mod formats;
 mod nested;

@@ -5,17 +5,17 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args as ClapArgs;
-use fibula_core::grouped;
+use fibula_core::{Routes, grouped};
 use fibula_engines::EngineFamily;
 use fibula_rib::{Columns, EnginePart, Pod, Table};
 use fibula_simd::Isa;
 use serde_json::{Map, Value as Json, json};
 
+use crate::as_of;
 use crate::engines::{self, AUTO, Built};
 use crate::failure::{Failure, Outcome};
 use crate::layer::TableArgs;
 use crate::output::{self, size, utc};
-use crate::progress::ms;
 use crate::rpki::RpkiArgs;
 use crate::table;
 
@@ -31,6 +31,9 @@ Examples:
   fibula build lists/*.txt feed.csv --tags list -o bad.fib
   fibula build rib.gz --peer all --tags origin_as -o origins.fib
   fibula build rib.gz --rpki vrps.json -o checked.fib
+  fibula build --as-of 2024/*.csv -o year.fib
+  fibula build --as-of ribs/ --columns origin_as -o year.fib
+  fibula build --as-of year.fib 2025-01-01=today.csv -o year.fib
 
 Sources merge in order: for the same prefix a later line or source replaces an earlier one, with all
 its columns: those that it lacks are null. How many is said, and which with -v. --tags COLUMN lists
@@ -42,6 +45,11 @@ and withdraw the routes of its peers. Damaged records are counted, reported with
 byte offset, and skipped, unless --strict.
 Layers do not replace each other: every prefix gets the values that each layer has for it, as columns
 geo_country, asn_origin_as.
+With --as-of each source is the whole table of a date, and the file keeps all of them as their
+differences: annotate --time looks each row up in the table of its time. The date is in the file's
+name (2024-05-01.csv, rib.20240501.0000.bz2; UTC), or that of an MRT RIB's first record, or is
+written before it: 2024-05-01=FILE. A folder is all files in it; a file of several dates among the
+sources is added to.
 
 The file is written beside its target, synced and renamed: readers see the old one or the new one.";
 
@@ -51,6 +59,10 @@ The file is written beside its target, synced and renamed: readers see the old o
 pub struct Args {
     #[command(flatten)]
     table: TableArgs,
+    /// Each source is the table of a date: a file with a date in its name, an MRT RIB, DATE=FILE, or a folder
+    /// of these. The file keeps them all, for annotate --time and lookup --at
+    #[arg(long, conflicts_with_all = ["layer", "at", "rpki"])]
+    as_of: bool,
     /// The snapshot file to write
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
@@ -66,6 +78,9 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
+    if args.as_of {
+        return as_of(args);
+    }
     let mut stages: Vec<(String, Duration)> = Vec::new();
     args.rpki.check_input(args.table.has_input())?;
     let mut loaded = args.table.load()?;
@@ -76,8 +91,8 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         stages.push(("rpki".to_owned(), started.elapsed()));
     }
     let table = &loaded.table;
-    let v4 = compile::<u32>(args, table)?;
-    let v6 = compile::<u128>(args, table)?;
+    let v4 = compile::<u32>(args, &table.v4)?;
+    let v6 = compile::<u128>(args, &table.v6)?;
     stages.push(("compile v4".to_owned(), v4.time));
     stages.push(("compile v6".to_owned(), v6.time));
 
@@ -94,7 +109,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
             "routes": { "ipv4": table.v4.len(), "ipv6": table.v6.len() },
             "attribute_rows": table.columns.len(),
             "columns": columns_json(&table.columns),
-            "engines": { "ipv4": engine_json(table, &v4), "ipv6": engine_json(table, &v6) },
+            "engines": { "ipv4": engine_json(&table.v4, &v4), "ipv6": engine_json(&table.v6, &v6) },
             "damaged": loaded.damaged,
             "seconds": seconds,
             "file": {
@@ -107,14 +122,62 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     }
     let mut out = output::stdout();
     describe(&mut out, table, table::peer(table, &args.table.read))?;
-    engine(&mut out, table, &v4)?;
-    engine(&mut out, table, &v6)?;
+    engine(&mut out, &table.v4, &v4)?;
+    engine(&mut out, &table.v6, &v6)?;
     if loaded.damaged > 0 {
         writeln!(out, "damage   {} records skipped", grouped(loaded.damaged))?;
     }
-    let times: Vec<String> =
-        stages.iter().map(|(stage, time)| format!("{stage} {}", ms(*time))).collect();
-    writeln!(out, "time     {}", times.join(", "))?;
+    writeln!(out, "time     {}", as_of::times(&stages))?;
+    let (path, bytes) = (args.output.display(), size(written.bytes));
+    writeln!(out, "file     {path}: {bytes}, digest {:032x}", written.digest)?;
+    out.flush()?;
+    Ok(Outcome::Done)
+}
+
+/// Tables of several dates in, one file out.
+fn as_of(args: &Args) -> Result<Outcome, Failure> {
+    let loaded = as_of::load(&args.table.sources, &args.table.read)?;
+    let dated = &loaded.dated;
+    let (routes4, routes6) = (dated.routes::<u32>(), dated.routes::<u128>());
+    let v4 = compile::<u32>(args, routes4)?;
+    let v6 = compile::<u128>(args, routes6)?;
+    let mut stages: Vec<(String, Duration)> =
+        loaded.stages.iter().map(|(stage, time)| ((*stage).to_owned(), *time)).collect();
+    stages.push(("compile v4".to_owned(), v4.time));
+    stages.push(("compile v6".to_owned(), v6.time));
+    let started = Instant::now();
+    let written = dated.write(&args.output, &part(&v4), &part(&v6))?;
+    stages.push(("write".to_owned(), started.elapsed()));
+
+    if args.json {
+        let seconds: Map<String, Json> =
+            stages.iter().map(|(name, time)| (name.clone(), time.as_secs_f64().into())).collect();
+        output::json(&json!({
+            "dates": as_of::dates_json(dated.dates()),
+            "prefixes": { "ipv4": routes4.len(), "ipv6": routes6.len() },
+            "changes": dated.changes(),
+            "attribute_rows": dated.columns().len(),
+            "columns": columns_json(dated.columns()),
+            "engines": { "ipv4": engine_json(routes4, &v4), "ipv6": engine_json(routes6, &v6) },
+            "damaged": loaded.damaged,
+            "seconds": seconds,
+            "file": {
+                "path": args.output.display().to_string(),
+                "bytes": written.bytes,
+                "digest": format!("{:032x}", written.digest),
+            },
+        }))?;
+        return Ok(Outcome::Done);
+    }
+    let mut out = output::stdout();
+    as_of::describe(&mut out, dated.dates(), [routes4.len(), routes6.len()], dated.changes())?;
+    describe_columns(&mut out, dated.columns())?;
+    engine(&mut out, routes4, &v4)?;
+    engine(&mut out, routes6, &v6)?;
+    if loaded.damaged > 0 {
+        writeln!(out, "damage   {} records skipped", grouped(loaded.damaged))?;
+    }
+    writeln!(out, "time     {}", as_of::times(&stages))?;
     let (path, bytes) = (args.output.display(), size(written.bytes));
     writeln!(out, "file     {path}: {bytes}, digest {:032x}", written.digest)?;
     out.flush()?;
@@ -122,14 +185,14 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
 }
 
 /// The first of the engines asked for that the family has; without any, the chooser's.
-fn compile<A: EngineFamily + Pod>(args: &Args, table: &Table) -> Result<Built<A>, Failure> {
+fn compile<A: EngineFamily + Pod>(args: &Args, routes: &Routes<A>) -> Result<Built<A>, Failure> {
     if args.engine.iter().any(|name| name == "all") {
         return Err(Failure::new("a snapshot has one engine for each family, not all")
             .hint("--engine auto leaves the choice to fibula"));
     }
     let mut choices = engines::choose::<A>(&args.engine)?;
     choices.extend(engines::choose::<A>(&[AUTO.to_owned()])?);
-    choices[0].build(table.routes::<A>(), Isa::detect()).map_err(|error| {
+    choices[0].build(routes, Isa::detect()).map_err(|error| {
         Failure::from(error).hint("--engine auto takes one that can hold this table")
     })
 }
@@ -144,8 +207,8 @@ fn columns_json(columns: &Columns) -> Json {
 }
 
 /// The engine of a family, null if it has no routes.
-fn engine_json<A: EngineFamily + Pod>(table: &Table, built: &Built<A>) -> Json {
-    if table.routes::<A>().is_empty() {
+fn engine_json<A: EngineFamily + Pod>(routes: &Routes<A>, built: &Built<A>) -> Json {
+    if routes.is_empty() {
         return Json::Null;
     }
     json!({ "name": built.name, "reason": built.reason, "bytes": built.engine.memory().total() })
@@ -168,26 +231,29 @@ fn describe(out: &mut impl Write, table: &Table, peer: Option<String>) -> std::i
     if let Some(peer) = peer {
         writeln!(out, "peer     {peer}")?;
     }
-    let columns = &table.columns;
-    let column = |(i, name): (usize, &str)| {
-        format!("{name} ({}, {} values)", columns.type_name(i), grouped(columns.distinct(i) as u64))
-    };
-    let list: Vec<String> = columns.names().enumerate().map(column).collect();
     let (v4, v6) = (grouped(table.v4.len() as u64), grouped(table.v6.len() as u64));
     writeln!(
         out,
         "routes   {v4} IPv4, {v6} IPv6, {} attribute rows",
-        grouped(columns.len().into())
+        grouped(table.columns.len().into())
     )?;
+    describe_columns(out, &table.columns)
+}
+
+fn describe_columns(out: &mut impl Write, columns: &Columns) -> std::io::Result<()> {
+    let column = |(i, name): (usize, &str)| {
+        format!("{name} ({}, {} values)", columns.type_name(i), grouped(columns.distinct(i) as u64))
+    };
+    let list: Vec<String> = columns.names().enumerate().map(column).collect();
     writeln!(out, "columns  {}", if list.is_empty() { "none".to_owned() } else { list.join(", ") })
 }
 
 fn engine<A: EngineFamily + Pod>(
     out: &mut impl Write,
-    table: &Table,
+    routes: &Routes<A>,
     built: &Built<A>,
 ) -> std::io::Result<()> {
-    let routes = table.routes::<A>().len();
+    let routes = routes.len();
     if routes == 0 {
         return Ok(());
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use fibula_core::{Addr, Value, grouped};
-use fibula_rib::{Difference, Differences, Pod, Table};
+use fibula_rib::{DatedSnapshot, Difference, Differences, Pod, Table};
 use serde_json::{Map, Value as Json, json};
 
 use crate::failure::{Failure, Outcome};
@@ -68,6 +68,10 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let to = args.output.as_ref().map(|path| To::of(args.to, path)).transpose()?;
+    let both = [args.before.clone(), args.after.clone()];
+    if args.read.at.is_some() && !is_of_several_dates(&Source::parse_list(&both)?) {
+        return Err(table::no_dates());
+    }
     let before = load(&args.before, args)?;
     let after = load(&args.after, args)?;
     let differences = Differences::new(&before, &after)?;
@@ -97,7 +101,15 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
 
 fn load(name: &str, args: &Args) -> Result<Table, Failure> {
     let sources = Source::parse_list(&[name.to_owned()])?;
-    Ok(table::load_aloud(&sources, &args.read)?.table)
+    // A time chooses a table where there are several; the other one may be one table.
+    let at = args.read.at.filter(|_| is_of_several_dates(&sources));
+    Ok(table::load_aloud(&sources, &ReadArgs { at, ..args.read.clone() })?.table)
+}
+
+fn is_of_several_dates(sources: &[(String, Source)]) -> bool {
+    sources
+        .iter()
+        .any(|(_, source)| matches!(source, Source::Snapshot(path) if DatedSnapshot::is_one(path)))
 }
 
 /// What differs in a family, in numbers.

@@ -13,7 +13,7 @@ use crate::table::{self, Loaded};
 pub struct TableArgs {
     /// Table files, - for standard input, snapshots, gen:..., embedded
     #[arg(required_unless_present = "layer", value_name = "SOURCE")]
-    sources: Vec<String>,
+    pub sources: Vec<String>,
     /// A layer, NAME=SOURCE,...: a table with a name, whose columns become NAME_column. May be repeated;
     /// one lookup then answers for all layers
     #[arg(long, value_name = "NAME=SOURCE,...", conflicts_with = "sources")]

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod annotate;
+mod as_of;
 mod asking;
 mod bench;
 mod build;
@@ -61,6 +62,7 @@ Examples:
   fibula lookup --table rib.gz --where origin_as=64500
   fibula diff yesterday.fib today.fib
   fibula build rib.20260101.0000.bz2 -o table.fib
+  fibula build --as-of ribs/ -o year.fib
   fibula annotate --table table.fib --add prefix,origin_as flows.csv > annotated.csv
   fibula classify rules.txt capture.pcapng > hits.csv
   fibula rpki vrps.json rib.gz

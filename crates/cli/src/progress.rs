@@ -38,6 +38,12 @@ impl Bar {
         self.bar.set_message(format!("{} records", grouped(progress.records)));
     }
 
+    /// Shows how many of something are done.
+    pub fn show_count(&self, done: usize, of: usize) {
+        let known = "{prefix} {wide_bar} {pos}/{len} {eta}";
+        self.moved(done as u64, Some(of as u64), known, known);
+    }
+
     /// Shows how far the rows of a file have come.
     pub fn show_rows(&self, progress: fibula_annotate::Progress) {
         self.moved(

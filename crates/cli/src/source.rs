@@ -7,7 +7,7 @@ use clap::Args;
 use fibula_core::Family;
 use fibula_ingest::text::{Header, KeyColumns, TextOptions};
 use fibula_ingest::{ColumnKind, Format, HostBits, ReadOptions, SourceSpec};
-use fibula_rib::{BuilderOptions, Loading, PeerChoice, ScalarType};
+use fibula_rib::{BuilderOptions, Loading, Moment, PeerChoice, ScalarType};
 use fibula_sources::Settings;
 pub use fibula_sources::Source;
 use fibula_testkit::fib::HopModel;
@@ -48,6 +48,10 @@ pub struct ReadArgs {
     /// program writes into the file meanwhile), read
     #[arg(long, default_value = "auto", value_name = "auto|map|read", hide_default_value = true)]
     pub load: Loading,
+    /// Of a file of several dates (build --as-of), the table of this time: the newest that is not later
+    /// (default: the newest). 2024-05-01, 2024-05-01T12:00:00Z, or seconds since 1970; UTC
+    #[arg(long, value_name = "TIME")]
+    pub at: Option<Moment>,
     /// Name the prefixes that were replaced by a later line or source (the first 20 of each kind)
     #[arg(long, short)]
     pub verbose: bool,
@@ -93,6 +97,7 @@ impl ReadArgs {
             columns: None,
             tags: None,
             load: Loading::Auto,
+            at: None,
             verbose: false,
             as_path: false,
             communities: false,
@@ -139,6 +144,7 @@ impl ReadArgs {
             builder: self.builder(),
             text: self.text()?,
             loading: self.load,
+            at: self.at,
         })
     }
 

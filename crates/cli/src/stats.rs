@@ -9,11 +9,12 @@ use clap::Args as ClapArgs;
 use fibula_core::{BuildError, Memory, Routes, grouped};
 use fibula_engines::EngineFamily;
 use fibula_fib::{EngineChoice, Fib, FibFamily, FibOptions, SEARCH};
-use fibula_rib::Rib;
+use fibula_rib::{DatedSnapshot, Rib};
 use fibula_simd::Isa;
 use fibula_testkit::Shape;
 use serde::Serialize;
 
+use crate::as_of;
 use crate::engines::{self, AUTO};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Grid, bar, size, utc};
@@ -29,6 +30,7 @@ Examples:
   fibula stats --table table.fib --engines all
   fibula stats --table rib.gz --peer AS64500 --json
   fibula stats --table rib.gz --rib
+  fibula stats --table year.fib
   fibula stats --table gen:v4:2024:900000:1 --synthetic-hops near:64 --engines dxr,radix";
 
 /// Describe a table: lengths, nesting, hops, engine memory
@@ -149,7 +151,15 @@ struct TableStats {
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
     engines::choose::<u32>(&args.engines)?;
-    let loaded = table::load(&Source::parse_list(&args.table)?, &args.read)?;
+    let sources = Source::parse_list(&args.table)?;
+    if let [(_, Source::Snapshot(path))] = &*sources
+        && args.read.at.is_none()
+        && !args.rib
+        && DatedSnapshot::is_one(path)
+    {
+        return as_of::stats(path, &args.read, args.json);
+    }
+    let loaded = table::load(&sources, &args.read)?;
     let mut stats = stats(args, &loaded)?;
     if args.rib {
         stats.rib = Some(rib(args)?);

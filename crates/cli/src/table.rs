@@ -1,13 +1,15 @@
 //! From the sources that the command line names to a table.
 
+use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fibula_core::{Family, grouped};
-use fibula_fib::{Fib, FibOptions};
+use fibula_fib::{Fib, FibError, FibOptions};
 use fibula_ingest::{Damage, Progress, ReadReport};
-use fibula_rib::{Loading, PeerChoice, Provenance, Snapshot, SourceRecord, Table};
+use fibula_rib::snapshot::SnapshotErrorKind;
+use fibula_rib::{Moment, PeerChoice, Provenance, Snapshot, SourceRecord, Table, TableDate};
 pub use fibula_sources::DEFAULT_HOPS;
 use fibula_sources::{Merge, Watch};
 use fibula_testkit::fib::{HopModel, synthetic_hops};
@@ -32,9 +34,10 @@ pub struct Loaded {
 
 /// Reads and merges the sources, in order.
 pub fn load(sources: &[(String, Source)], read: &ReadArgs) -> Result<Loaded, Failure> {
+    check_at(sources, read)?;
     let name = sources.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(",");
     let mut loaded = match sources {
-        [(_, Source::Snapshot(path))] if read.takes_all() => from_snapshot(path, read.load)?,
+        [(_, Source::Snapshot(path))] if read.takes_all() => from_snapshot(path, read)?,
         [(_, Source::Embedded)] if read.takes_all() => {
             let started = Instant::now();
             let table = fibula_sources::embedded(None)?;
@@ -96,20 +99,58 @@ impl Loaded {
     }
 }
 
-fn from_snapshot(path: &Path, load: Loading) -> Result<Loaded, Failure> {
+fn from_snapshot(path: &Path, read: &ReadArgs) -> Result<Loaded, Failure> {
     let started = Instant::now();
-    let snapshot = Snapshot::open_with(path, load)?;
-    let opened = started.elapsed();
-    let table = fibula_sources::snapshot_table(&snapshot);
-    let stages = vec![("open", opened), ("copy routes", started.elapsed() - opened)];
-    Ok(Loaded { snapshot: Some(Arc::new(snapshot)), ..Loaded::new(table, stages) })
+    match Snapshot::open_with(path, read.load) {
+        Ok(snapshot) if read.at.is_none() => {
+            let opened = started.elapsed();
+            let table = fibula_sources::snapshot_table(&snapshot);
+            let stages = vec![("open", opened), ("copy routes", started.elapsed() - opened)];
+            Ok(Loaded { snapshot: Some(Arc::new(snapshot)), ..Loaded::new(table, stages) })
+        }
+        Err(error) if error.kind() != SnapshotErrorKind::Dated => Err(error.into()),
+        _ => {
+            let (table, of_date) = fibula_sources::open_snapshot(path, read.load, read.at)?;
+            if let Some((date, of)) = &of_date {
+                say_date(&path.display(), read.at, date, *of);
+            }
+            Ok(Loaded::new(table, vec![("open", started.elapsed())]))
+        }
+    }
+}
+
+/// Says which of the tables of a file of several dates was taken, unless it is the one that was asked for.
+fn say_date(name: &dyn Display, asked: Option<Moment>, date: &TableDate, of: usize) {
+    let (at, of) = (date.at, grouped(of as u64));
+    match asked {
+        Some(asked) if asked == at => {}
+        Some(_) => note(format_args!("{name}: the table of {at}")),
+        None => note(format_args!(
+            "{name}: the newest of {of} tables, that of {at} (--at TIME chooses another)"
+        )),
+    }
+}
+
+/// Refuses a time where no table has dates.
+pub fn check_at(sources: &[(String, Source)], read: &ReadArgs) -> Result<(), Failure> {
+    let is_snapshot = |(_, source): &(String, Source)| matches!(source, Source::Snapshot(_));
+    match read.at {
+        Some(_) if !sources.iter().any(is_snapshot) => Err(no_dates()),
+        _ => Ok(()),
+    }
+}
+
+/// A time was given, and no table has dates.
+pub fn no_dates() -> Failure {
+    Failure::new("--at is for a file of several dates, and no table is one")
+        .hint("fibula build --as-of writes one")
 }
 
 fn merge(sources: &[(String, Source)], read: &ReadArgs) -> Result<Loaded, Failure> {
     let started = Instant::now();
     let mut merge = Merge::new(read.settings()?);
     for (name, source) in sources {
-        merge.add(name, source, &mut Aloud::default())?;
+        merge.add(name, source, &mut Aloud { at: read.at, ..Aloud::default() })?;
     }
     let (read_time, damaged) = (started.elapsed(), merge.damaged());
     let table = merge.finish()?;
@@ -120,16 +161,24 @@ fn merge(sources: &[(String, Source)], read: &ReadArgs) -> Result<Loaded, Failur
 
 /// A progress bar for a file, and what was damaged in it.
 #[derive(Default)]
-struct Aloud(Option<Bar>);
+struct Aloud {
+    bar: Option<Bar>,
+    /// The time whose table was asked for.
+    at: Option<Moment>,
+}
 
 impl Watch for Aloud {
     fn progress(&mut self, name: &str, progress: Progress) {
-        self.0.get_or_insert_with(|| Bar::new(name)).show(progress);
+        self.bar.get_or_insert_with(|| Bar::new(name)).show(progress);
     }
 
     fn done(&mut self, name: &str, report: &ReadReport, damage: &[Damage]) {
-        self.0 = None; // gone before anything else is said
+        self.bar = None; // gone before anything else is said
         say_report(name, report, damage);
+    }
+
+    fn taken(&mut self, name: &str, date: &TableDate, of: usize) {
+        say_date(&name, self.at, date, of);
     }
 
     fn stands_in(&mut self, name: &str, column: &str, value: &str) {
@@ -202,8 +251,12 @@ pub fn open(
     if let [(_, Source::Snapshot(path))] = sources
         && read.takes_all()
         && read.synthetic_hops.is_none()
+        && read.at.is_none()
     {
-        return Ok(Fib::open_with(path, &options.clone().loading(read.load))?);
+        match Fib::open_with(path, &options.clone().loading(read.load)) {
+            Err(FibError::Snapshot(error)) if error.kind() == SnapshotErrorKind::Dated => {}
+            other => return Ok(other?),
+        }
     }
     Ok(Fib::of_table(load_aloud(sources, read)?.table, options)?)
 }

@@ -8,6 +8,7 @@ mod common;
 #[cfg(unix)]
 mod crash;
 mod data;
+mod dated;
 mod diff;
 mod lookup;
 mod merged;

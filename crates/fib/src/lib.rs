@@ -48,6 +48,7 @@ mod aggregate;
 mod by_need;
 mod candidates;
 mod chosen;
+mod dated;
 mod error;
 mod fib;
 mod found;
@@ -57,6 +58,7 @@ mod select;
 
 pub use aggregate::aggregate;
 pub use chosen::Chosen;
+pub use dated::{DatedFamily, DatedFib};
 pub use error::FibError;
 pub use fib::{Fib, Matches};
 pub use found::Match;
@@ -67,7 +69,11 @@ pub use policy::{EngineChoice, FibOptions, SEARCH};
 #[doc(no_inline)]
 pub use fibula_engines::Isa;
 #[doc(no_inline)]
-pub use fibula_rib::{ColumnKind, Columns, IndexedRoutes, Pod, Provenance, Typed};
+pub use fibula_rib::dated::{Ask, prefix_of};
+#[doc(no_inline)]
+pub use fibula_rib::{
+    ColumnKind, Columns, Dates, IndexedRoutes, Moment, Pod, Provenance, TimeFormat, Typed,
+};
 
 /// The program in the README compiles and runs.
 #[cfg(doctest)]

@@ -2,6 +2,7 @@
 
 mod answers;
 mod common;
+mod dated;
 mod mapped;
 mod policy;
 mod prefixes;

@@ -242,15 +242,15 @@ const TOO_MANY_ROWS: TableError = TableError::Limit { what: "attribute rows" };
 
 /// Collects rows into [`Columns`].
 pub struct ColumnsBuilder {
-    columns: Vec<Growing>,
+    pub(crate) columns: Vec<Growing>,
     rows: u32,
     /// The rows given by [`ColumnsBuilder::intern`] as their codes, and the numbers of those rows.
     distinct: Interner<u32>,
     numbers: Vec<u32>,
 }
 
-struct Growing {
-    name: String,
+pub(crate) struct Growing {
+    pub(crate) name: String,
     codes: Vec<u32>,
     values: Values,
 }
@@ -263,18 +263,22 @@ enum Values {
 impl ColumnsBuilder {
     /// No rows yet, with these columns.
     pub fn new(columns: &[(impl AsRef<str>, ColumnKind)]) -> Self {
-        let columns = columns
-            .iter()
-            .map(|(name, kind)| Growing {
-                name: name.as_ref().to_owned(),
-                codes: Vec::new(),
-                values: match kind {
-                    ColumnKind::Int => Values::Int(Interner::default()),
-                    ColumnKind::Str => Values::Str(Interner::default()),
-                },
-            })
-            .collect();
-        Self { columns, rows: 0, distinct: Interner::default(), numbers: Vec::new() }
+        let (distinct, numbers) = (Interner::default(), Vec::new());
+        let mut this = Self { columns: Vec::new(), rows: 0, distinct, numbers };
+        for (name, kind) in columns {
+            this.add_column(name.as_ref(), *kind);
+        }
+        this
+    }
+
+    /// One more column; the rows so far have no value in it.
+    pub(crate) fn add_column(&mut self, name: &str, kind: ColumnKind) {
+        let values = match kind {
+            ColumnKind::Int => Values::Int(Interner::default()),
+            ColumnKind::Str => Values::Str(Interner::default()),
+        };
+        let codes = vec![NULL; self.rows as usize];
+        self.columns.push(Growing { name: name.to_owned(), codes, values });
     }
 
     /// Adds a row, one value a column in order (missing ones are [`Value::Null`]), and returns its
@@ -308,7 +312,7 @@ impl ColumnsBuilder {
     }
 
     /// All codes of the row are known before any column grows: a refused row leaves no trace.
-    fn append(&mut self, codes: &[u32]) -> Result<u32, TableError> {
+    pub(crate) fn append(&mut self, codes: &[u32]) -> Result<u32, TableError> {
         let number = self.rows;
         if number == u32::MAX {
             return Err(TOO_MANY_ROWS);
@@ -346,7 +350,7 @@ impl ColumnsBuilder {
 }
 
 impl Growing {
-    fn code(&mut self, value: Value<'_>) -> Result<u32, TableError> {
+    pub(crate) fn code(&mut self, value: Value<'_>) -> Result<u32, TableError> {
         let code = match (&mut self.values, value) {
             (_, Value::Null) => Some(NULL),
             (Values::Int(ints), Value::Int(v)) => ints.intern(&[v]),

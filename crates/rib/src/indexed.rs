@@ -95,6 +95,24 @@ impl<A: Addr + Pod> IndexedRoutes<A> {
         Route { prefix, hop: Hop::from_bits(self.hops[index]) }
     }
 
+    /// The hop of route `index`.
+    ///
+    /// # Panics
+    /// If `index` is not below [`IndexedRoutes::len`].
+    #[inline]
+    pub fn hop(&self, index: usize) -> Hop {
+        Hop::from_bits(self.hops[index])
+    }
+
+    /// The prefix length of route `index`.
+    ///
+    /// # Panics
+    /// If `index` is not below [`IndexedRoutes::len`].
+    #[inline]
+    pub fn prefix_len(&self, index: usize) -> u8 {
+        self.lens[index].min(A::BITS)
+    }
+
     /// The index of the longest matching route.
     #[inline]
     pub fn matched(&self, addr: A) -> Option<usize> {
@@ -119,10 +137,15 @@ impl<A: Addr + Pod> IndexedRoutes<A> {
 
     /// The indices of all routes that match the address, longest first.
     pub fn covering(&self, addr: A) -> impl Iterator<Item = usize> + '_ {
-        let first = self.matched(addr);
+        let first = self.matched(addr).unwrap_or(self.len());
+        self.outward(first).filter(move |&index| self.get(index).prefix.contains(addr))
+    }
+
+    /// The index of a route and those of the routes that cover it, longest first.
+    pub fn outward(&self, index: usize) -> impl Iterator<Item = usize> + '_ {
+        let first = Some(index).filter(|&index| index < self.len());
         std::iter::successors(first, |&index| up(&self.parents, index))
             .take(usize::from(A::BITS) + 1)
-            .filter(move |&index| self.get(index).prefix.contains(addr))
     }
 
     /// The indices of the routes whose prefixes the prefix covers, itself among them. O(log n).

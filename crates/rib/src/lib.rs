@@ -54,6 +54,7 @@ mod choice;
 mod chunks;
 mod columns;
 mod compiler;
+pub mod dated;
 mod differences;
 mod feed;
 mod frozen;
@@ -82,6 +83,7 @@ pub use builder::{BuilderOptions, PeerChoice, TableBuilder};
 pub use checkpoint::{Checkpoint, Restored};
 pub use choice::{EngineSource, Maker, Makers};
 pub use columns::{Columns, ColumnsBuilder};
+pub use dated::{DatedBuilder, DatedTable, Dates, Moment, TableDate, TimeFormat, Timelines};
 pub use differences::{AddressCount, Difference, Differences};
 pub use feed::{FeedDigest, FeedMark};
 pub use fibula_core::{ColumnKind, ScalarType};
@@ -98,8 +100,8 @@ pub use rib::{
     SetTexts, Step, ValueNames,
 };
 pub use snapshot::{
-    EnginePart, Loading, Pod, Snapshot, SnapshotError, StoredRoutes, Written, measure, to_bytes,
-    write,
+    DatedSnapshot, EnginePart, Loading, Pod, Snapshot, SnapshotError, StoredRoutes, Written,
+    measure, to_bytes, write,
 };
 pub use status::{Count, Counters, Event, Latencies, LiveError, Refusal};
 pub use table::{LeftOut, Provenance, SelectedPeer, SourceRecord, Table, TableError};

@@ -242,6 +242,13 @@ pub enum TableError {
         /// The column.
         column: String,
     },
+    /// A table of a date that is not later than that of the table before.
+    Dates {
+        /// The date of the table before.
+        earlier: String,
+        /// The date of this one.
+        later: String,
+    },
     /// A route's hop is no row of the columns.
     Rows {
         /// How many rows the routes need.
@@ -279,6 +286,9 @@ impl fmt::Display for TableError {
                  more; start the table again"
             ),
             Self::Kind { column } => write!(f, "text in the integer column {column}"),
+            Self::Dates { earlier, later } => {
+                write!(f, "the table of {later} does not come after that of {earlier}")
+            }
             Self::Rows { needed, rows } => {
                 write!(f, "routes need {needed} attribute rows, there are {rows}")
             }

@@ -30,6 +30,13 @@ pub enum SourceError {
     Repeated(Replacement),
     /// A snapshot that cannot be used.
     Snapshot(SnapshotError),
+    /// A file without a table of the time that was asked for.
+    Date {
+        /// Its name.
+        name: String,
+        /// What it has in its place.
+        what: String,
+    },
     /// Sources that do not make a table.
     Table(TableError),
 }
@@ -39,6 +46,7 @@ impl fmt::Display for SourceError {
         match self {
             Self::Generated(text) => f.write_str(text),
             Self::Name { name, what } => write!(f, "{name}: {what}"),
+            Self::Date { name, what } => write!(f, "{name}: {what}"),
             Self::Io { name, error } => write!(f, "{name}: {error}"),
             Self::Read(error) => error.fmt(f),
             Self::Repeated(Replacement { prefix, earlier, later }) => write!(
@@ -56,7 +64,7 @@ impl fmt::Display for SourceError {
 impl std::error::Error for SourceError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Generated(_) | Self::Name { .. } | Self::Repeated(_) => None,
+            Self::Generated(_) | Self::Name { .. } | Self::Date { .. } | Self::Repeated(_) => None,
             Self::Io { error, .. } => Some(error),
             Self::Read(error) => Some(error),
             Self::Snapshot(error) => Some(error),

@@ -22,7 +22,8 @@ mod source;
 pub use embedded::{NAME as EMBEDDED, embedded};
 pub use error::SourceError;
 pub use merge::{
-    DEFAULT_HOPS, Merge, SHOWN, Settings, Silent, Watch, generated, row, snapshot_table,
+    DEFAULT_HOPS, Merge, SHOWN, Settings, Silent, Watch, generated, open_snapshot, row,
+    snapshot_table,
 };
 pub use source::{Source, parse_peer};
 

@@ -8,8 +8,10 @@ use fibula_ingest::{
     Damage, Format, PeerInfo, PeerState, Progress, ReadOptions, ReadReport, Sink, SourceInfo,
     SourceSpec, text::TextOptions,
 };
+use fibula_rib::snapshot::SnapshotErrorKind;
 use fibula_rib::{
-    BuilderOptions, Columns, Loading, PeerChoice, Snapshot, Table, TableBuilder, TableError,
+    BuilderOptions, Columns, DatedSnapshot, Loading, Moment, PeerChoice, Snapshot, Table,
+    TableBuilder, TableDate, TableError,
 };
 use fibula_testkit::fib::{GenSpec, HopModel};
 
@@ -32,6 +34,8 @@ pub struct Settings {
     pub text: TextOptions,
     /// How snapshots come into memory.
     pub loading: Loading,
+    /// Of a file of several dates, the time whose table is taken: the newest that is not later. `None`: the newest.
+    pub at: Option<Moment>,
 }
 
 /// Receives reports while files are read.
@@ -40,6 +44,10 @@ pub trait Watch {
     fn progress(&mut self, name: &str, progress: Progress);
     /// A file was read to its end; `damage` has the first [`SHOWN`] of all that is damaged.
     fn done(&mut self, name: &str, report: &ReadReport, damage: &[Damage]);
+    /// Of a file of several dates this table is taken, of so many.
+    fn taken(&mut self, name: &str, table: &TableDate, of: usize) {
+        let _ = (name, table, of);
+    }
     /// A source lacks the column that lists values ([`BuilderOptions::tags`]): `value`, its name, stands for it.
     fn stands_in(&mut self, name: &str, column: &str, value: &str) {
         let _ = (name, column, value);
@@ -94,7 +102,11 @@ impl Merge {
                 self.builder.add_table(name, "generated", &generated(*spec));
             }
             Source::Snapshot(path) => {
-                let table = snapshot_table(&Snapshot::open_with(path, self.settings.loading)?);
+                let (table, of_date) =
+                    open_snapshot(path, self.settings.loading, self.settings.at)?;
+                if let Some((date, of)) = &of_date {
+                    watch.taken(name, date, *of);
+                }
                 self.builder.add_table(name, "snapshot", &table);
             }
             Source::Feed(path) => self.file(path, watch)?,
@@ -184,6 +196,40 @@ pub fn snapshot_table(snapshot: &Snapshot) -> Table {
         v6: snapshot.family::<u128>().to_routes(),
         columns: snapshot.columns().clone(),
         provenance: snapshot.provenance().clone(),
+    }
+}
+
+/// The table that a snapshot file holds, copied; of a file of several dates the newest that is not later than `at`, with its date and
+/// how many there are.
+///
+/// # Errors
+/// If the file cannot be opened; [`SourceError::Date`] if it has no table of that time, or `at` is given and it has no dates.
+pub fn open_snapshot(
+    path: &Path,
+    loading: Loading,
+    at: Option<Moment>,
+) -> Result<(Table, Option<(TableDate, usize)>), SourceError> {
+    let wrong = |what| Err(SourceError::Date { name: path.display().to_string(), what });
+    match Snapshot::open_with(path, loading) {
+        Ok(snapshot) => match at {
+            None => Ok((snapshot_table(&snapshot), None)),
+            Some(at) => {
+                wrong(format!("it holds one table without a date, and that of {at} was asked for"))
+            }
+        },
+        Err(error) if error.kind() == SnapshotErrorKind::Dated => {
+            let dated = DatedSnapshot::open_with(path, loading)?;
+            let dates = dated.dates();
+            let number = at.map_or(dates.newest(), |at| dates.number(at));
+            let Some(date) = dates.tables().get(usize::from(number)) else {
+                let first =
+                    dates.tables().first().map_or(String::new(), |date| date.at.to_string());
+                let at = at.map_or(String::new(), |at| at.to_string());
+                return wrong(format!("its first table is that of {first}, {at} is before it"));
+            };
+            Ok((dated.table(number), Some((date.clone(), dates.len()))))
+        }
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -121,7 +121,7 @@ class Rules:
 class Table:
     @staticmethod
     def open(
-        path: str | PathLike[str], load: str, rpki: Sequence[str | PathLike[str]], origin: str
+        path: str | PathLike[str], load: str, at: str | None, rpki: Sequence[str | PathLike[str]], origin: str
     ) -> Table: ...
     @staticmethod
     def build(

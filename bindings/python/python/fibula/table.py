@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import pickle
 import warnings
@@ -64,6 +65,7 @@ class Table:
         path: str | os.PathLike[str],
         *,
         load: str = "auto",
+        at: str | datetime.date | None = None,
         rpki: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None = None,
         origin: str = "origin_as",
     ) -> Table:
@@ -74,16 +76,23 @@ class Table:
         either; a mapped file must not be changed in place while it is open, so those who write snapshots put a new
         file in the place of the old one.
 
+        Of a file of several dates, which `fibula build --as-of` writes, `at` chooses the table: the newest that is not later
+        than this date or time (a `date`, a `datetime`, or text such as "2024-05-01T12:00:00Z"; UTC without a zone). It is copied
+        into memory, so it cannot be pickled before it is saved.
+
         `rpki` and `origin` add columns as in `build`; the table is then in memory, and compiled again.
 
-        Raises OSError if it cannot be read, `SnapshotError` if it is none, or damaged.
+        Raises OSError if it cannot be read, `SnapshotError` if it is none, or damaged, or has several dates and `at` is not
+        given; `SourceError` if there is no table of that time.
 
         >>> table.save("sites.fib")
         >>> Table.open("sites.fib").lookup("10.1.1.1")
         {'prefix': '10.0.0.0/8', 'site': 'hq', 'vlan': 1}
         """
         path, vrps = Path(path).absolute(), _files(rpki)
-        return cls(native.Table.open(path, load, vrps, origin), None if vrps else path)
+        text = at.isoformat() if isinstance(at, datetime.date) else at
+        kept = None if vrps or text is not None else path
+        return cls(native.Table.open(path, load, text, vrps, origin), kept)
 
     @classmethod
     def build(

@@ -15,10 +15,12 @@ pub(super) enum Without {
     Empty,
     /// Something that is not an address.
     Unparsable,
+    /// Nothing was looked up: of several dates, there is no table for the row's time.
+    Untimed,
 }
 
 impl Without {
-    const ALL: [Self; 3] = [Self::Unmatched, Self::Empty, Self::Unparsable];
+    const ALL: [Self; 4] = [Self::Unmatched, Self::Empty, Self::Unparsable, Self::Untimed];
 }
 
 /// The numbers of rows, or of routes, and behind them one for each reason to have none. A table with
@@ -122,6 +124,8 @@ pub(super) struct Answers {
     pub(super) v4: Vec<u32>,
     /// The same for IPv6.
     pub(super) v6: Vec<u128>,
+    /// The number of the table that each row was looked up in, where there are several dates.
+    pub(super) dates: Vec<u16>,
 }
 
 impl Answers {

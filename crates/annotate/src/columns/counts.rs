@@ -18,6 +18,10 @@ pub struct Counts {
     pub empty: u64,
     /// Of the addresses, IPv4 ones.
     pub v4: u64,
+    /// Rows whose time is before the first table of several dates; nothing was looked up for them.
+    pub before: u64,
+    /// Rows without a time, or with something that is none; likewise.
+    pub untimed: u64,
 }
 
 impl Counts {
@@ -28,6 +32,8 @@ impl Counts {
         self.unparsable += other.unparsable;
         self.empty += other.empty;
         self.v4 += other.v4;
+        self.before += other.before;
+        self.untimed += other.untimed;
     }
 }
 
@@ -69,6 +75,7 @@ impl Tally {
             }
             match self.numbers.without(answer) {
                 Some(Without::Unmatched) | None => self.counts.unmatched += 1,
+                Some(Without::Untimed) => {}
                 Some(Without::Empty) => self.counts.empty += 1,
                 Some(Without::Unparsable) => {
                     self.counts.unparsable += 1;

@@ -44,6 +44,51 @@ impl Cells {
         self.others.clear();
     }
 
+    /// A cell that was read elsewhere.
+    #[inline]
+    pub(super) fn put(&mut self, row: u32, cell: Result<Address, Without>) {
+        match cell {
+            Ok(address) => self.address(row, Some(address)),
+            Err(without) => self.others.push((row, without)),
+        }
+    }
+
+    /// All cells, not in order.
+    pub(super) fn each(&self, mut give: impl FnMut(u32, Result<Address, Without>)) {
+        let Self { v4, v6, others, .. } = self;
+        v4.rows.iter().zip(&v4.addrs).for_each(|(row, addr)| give(*row, Ok(Address::V4(*addr))));
+        v6.rows.iter().zip(&v6.addrs).for_each(|(row, addr)| give(*row, Ok(Address::V6(*addr))));
+        others.iter().for_each(|(row, without)| give(*row, Err(*without)));
+    }
+
+    /// Takes the addresses of some rows away.
+    pub(super) fn leave_out(&mut self, is_out: impl Fn(u32) -> bool, why: Without) {
+        fn family<A: Copy>(
+            keys: &mut Keys<A>,
+            is_out: &impl Fn(u32) -> bool,
+            mut out: impl FnMut(u32),
+        ) {
+            if !keys.rows.iter().any(|&row| is_out(row)) {
+                return;
+            }
+            let mut kept = 0;
+            for at in 0..keys.rows.len() {
+                let row = keys.rows[at];
+                if is_out(row) {
+                    out(row);
+                } else {
+                    (keys.rows[kept], keys.addrs[kept]) = (row, keys.addrs[at]);
+                    kept += 1;
+                }
+            }
+            keys.rows.truncate(kept);
+            keys.addrs.truncate(kept);
+        }
+        let Self { v4, v6, others, .. } = self;
+        family(v4, &is_out, |row| others.push((row, why)));
+        family(v6, &is_out, |row| others.push((row, why)));
+    }
+
     #[inline]
     fn v4(&mut self, row: u32, addr: u32) {
         self.v4.addrs.push(addr);
@@ -334,6 +379,11 @@ impl<'a> Addresses<'a> {
             kind => return Err(AnnotateError::Type { kind: kind.to_string() }),
         })
     }
+}
+
+/// Whether a cell is null, or the key of one.
+pub(crate) fn is_null(array: &dyn Array, row: usize) -> bool {
+    array.logical_nulls().is_some_and(|nulls| nulls.is_null(row))
 }
 
 /// The text of a cell, for messages.

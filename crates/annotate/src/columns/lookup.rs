@@ -4,11 +4,12 @@ use std::sync::OnceLock;
 
 use arrow_array::{Array, ArrayRef};
 use fibula_core::Hop;
+use fibula_fib::{DatedFib, Dates};
 
 use super::answers::{Answers, By, Numbering, Numbers, Without};
 use super::keys::{Addresses, Cells, Keys};
 use crate::table::TableAddr;
-use crate::{AnnotateError, LookupTable};
+use crate::{Address, AnnotateError, LookupTable};
 
 /// Rows of a block of answers; a multiple of 64, so that blocks of bits are whole words.
 pub(super) const BLOCK: usize = 2048;
@@ -25,6 +26,8 @@ pub(super) struct LookUp<'t> {
     pub(super) numbering: Option<Numbering>,
     /// Whether rows are needed, beside routes.
     pub(super) of_rows: bool,
+    /// Of several dates, the number of the table for each row.
+    pub(super) dates: Option<(&'t DatedFib, &'t [u16])>,
 }
 
 /// What blocks need, kept from one to the next.
@@ -57,6 +60,9 @@ impl LookUp<'_> {
         give: &mut Give<'_>,
     ) -> Result<(), AnnotateError> {
         let mut work = Work::default();
+        if let Some((_, dates)) = self.dates {
+            return self.each_dated_block(addresses, dates, give);
+        }
         match addresses {
             Addresses::Numbers(numbers) => {
                 for block in numbers.chunks(BLOCK) {
@@ -79,7 +85,7 @@ impl LookUp<'_> {
                 let null = values.len();
                 for keys in keys.chunks(BLOCK) {
                     let place = |key: &Option<usize>| key.unwrap_or(null);
-                    let Answers { rows, routes, v4, v6 } = &mut work.answers;
+                    let Answers { rows, routes, v4, v6, .. } = &mut work.answers;
                     rows.clear();
                     rows.extend(keys.iter().map(|key| found.answers.rows[place(key)]));
                     routes.clear();
@@ -98,9 +104,46 @@ impl LookUp<'_> {
         Ok(())
     }
 
+    /// The same where each row has a table of its own: everything is taken cell by cell.
+    fn each_dated_block(
+        &self,
+        addresses: &Addresses<'_>,
+        dates: &[u16],
+        give: &mut Give<'_>,
+    ) -> Result<(), AnnotateError> {
+        let mut work = Work::default();
+        let values = match addresses {
+            Addresses::Dictionary { values, .. } => plain(values)?,
+            _ => Vec::new(),
+        };
+        for (block, dates) in dates.chunks(BLOCK).enumerate() {
+            let rows = block * BLOCK..block * BLOCK + dates.len();
+            work.cells.clear();
+            match addresses {
+                Addresses::Numbers(numbers) => {
+                    for (at, &addr) in (0..).zip(&numbers[rows]) {
+                        work.cells.put(at, Ok(Address::V4(addr)));
+                    }
+                }
+                Addresses::Cells(read) => read(rows, &mut work.cells),
+                Addresses::Dictionary { keys, .. } => {
+                    for (at, key) in (0..).zip(&keys[rows]) {
+                        work.cells.put(at, key.map_or(Err(Without::Empty), |key| values[key]));
+                    }
+                }
+            }
+            work.cells.leave_out(|row| dates[row as usize] == Dates::NONE, Without::Untimed);
+            work.answers.dates.clear();
+            work.answers.dates.extend_from_slice(dates);
+            self.cells_block(dates.len(), &mut work);
+            give(&work.answers, work.cells.v4.rows.len() as u64)?;
+        }
+        Ok(())
+    }
+
     /// The answers for all values of a dictionary, and for null.
     fn values(&self, values: &ArrayRef) -> Result<Values, AnnotateError> {
-        let all = LookUp { of_rows: true, ..*self };
+        let all = LookUp { of_rows: true, dates: None, ..*self };
         let mut found = Values::default();
         let addresses = Addresses::new(values)?;
         if let Addresses::Cells(read) = &addresses {
@@ -168,8 +211,8 @@ impl LookUp<'_> {
             answers.routes.resize(rows, numbering.numbers().of(Without::Unmatched));
             answers.v4.resize(rows, 0);
             answers.v6.resize(rows, 0);
-            self.family_routes(&cells.v4, numbering, hops, &mut answers.routes);
-            self.family_routes(&cells.v6, numbering, hops, &mut answers.routes);
+            self.family_routes(&cells.v4, numbering, hops, answers);
+            self.family_routes(&cells.v6, numbering, hops, answers);
             for (&row, &addr) in cells.v4.rows.iter().zip(&cells.v4.addrs) {
                 answers.v4[row as usize] = addr;
             }
@@ -177,9 +220,12 @@ impl LookUp<'_> {
                 answers.v6[row as usize] = addr;
             }
         }
-        if self.numbering.is_none_or(|numbering| numbering.by == By::Length && self.of_rows) {
-            self.family_rows(&cells.v4, hops, &mut answers.rows);
-            self.family_rows(&cells.v6, hops, &mut answers.rows);
+        // The row of a route is another one each day.
+        let by_route = self.numbering.is_some_and(|numbering| numbering.by == By::Route);
+        let of_routes = by_route && self.dates.is_none();
+        if self.numbering.is_none() || !of_routes && self.of_rows {
+            self.family_rows(&cells.v4, hops, answers);
+            self.family_rows(&cells.v6, hops, answers);
         }
         for &(row, without) in &cells.others {
             answers.rows[row as usize] = numbers.of(without);
@@ -187,7 +233,7 @@ impl LookUp<'_> {
                 answers.routes[row as usize] = numbering.numbers().of(without);
             }
         }
-        if self.of_rows && self.numbering.is_some_and(|numbering| numbering.by == By::Route) {
+        if self.of_rows && of_routes {
             self.rows_of_routes(answers);
         }
     }
@@ -198,13 +244,24 @@ impl LookUp<'_> {
         answers.rows.extend(answers.routes.iter().map(|&route| rows[route as usize]));
     }
 
-    fn family_rows<A: TableAddr>(&self, keys: &Keys<A>, hops: &mut Vec<Hop>, rows: &mut [u32]) {
+    fn family_rows<A: TableAddr>(
+        &self,
+        keys: &Keys<A>,
+        hops: &mut Vec<Hop>,
+        answers: &mut Answers,
+    ) {
         hops.clear();
         hops.resize(keys.addrs.len(), Hop::NONE);
         let numbers = self.numbers();
-        A::in_table(self.table).engine().lookup_batch(&keys.addrs, hops);
+        match self.dates {
+            Some((fib, _)) => {
+                let dates = keys.rows.iter().map(|&row| answers.dates[row as usize]);
+                A::hops_at(fib, &keys.addrs, dates, hops);
+            }
+            None => A::in_table(self.table).engine().lookup_batch(&keys.addrs, hops),
+        }
         for (&at, &hop) in keys.rows.iter().zip(hops.iter()) {
-            rows[at as usize] = numbers.of_hop(hop);
+            answers.rows[at as usize] = numbers.of_hop(hop);
         }
     }
 
@@ -213,16 +270,47 @@ impl LookUp<'_> {
         keys: &Keys<A>,
         numbering: Numbering,
         hops: &mut Vec<Hop>,
-        routes: &mut [u32],
+        answers: &mut Answers,
     ) {
         hops.clear();
         hops.resize(keys.addrs.len(), Hop::NONE);
-        A::routes_of(self.table, numbering.by == By::Length, &keys.addrs, hops);
+        let by_length = numbering.by == By::Length;
+        match self.dates {
+            Some((fib, _)) => {
+                let dates = keys.rows.iter().map(|&row| answers.dates[row as usize]);
+                A::routes_at(fib, by_length, &keys.addrs, dates, hops);
+            }
+            None => A::routes_of(self.table, by_length, &keys.addrs, hops),
+        }
         let number = numbering.of_family::<A>();
         for (&at, &hop) in keys.rows.iter().zip(hops.iter()) {
-            routes[at as usize] = number(hop);
+            answers.routes[at as usize] = number(hop);
         }
     }
+}
+
+/// What the values of a dictionary are, one by one.
+fn plain(values: &ArrayRef) -> Result<Vec<Result<Address, Without>>, AnnotateError> {
+    let addresses = Addresses::new(values)?;
+    Ok(match &addresses {
+        Addresses::Numbers(numbers) => numbers.iter().map(|&addr| Ok(Address::V4(addr))).collect(),
+        Addresses::Dictionary { keys, values } => {
+            let inner = plain(values)?;
+            keys.iter().map(|key| key.map_or(Err(Without::Empty), |key| inner[key])).collect()
+        }
+        Addresses::Cells(read) => {
+            let mut all = Vec::with_capacity(values.len());
+            let mut cells = Cells::default();
+            for start in (0..values.len()).step_by(BLOCK) {
+                let end = values.len().min(start + BLOCK);
+                cells.clear();
+                read(start..end, &mut cells);
+                all.resize(end, Err(Without::Empty));
+                cells.each(|row, cell| all[start + row as usize] = cell);
+            }
+            all
+        }
+    })
 }
 
 /// The rows of all routes, IPv4 first, and of what has no route.

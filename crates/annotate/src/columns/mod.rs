@@ -20,6 +20,7 @@ pub(crate) mod keys;
 mod listed;
 mod lookup;
 mod outputs;
+pub(crate) mod times;
 
 use std::sync::{Arc, OnceLock};
 
@@ -33,7 +34,9 @@ use self::keys::Addresses;
 use self::listed::Listed;
 use self::lookup::LookUp;
 use self::outputs::{Grow, Lengths, Output};
+use self::times::Times;
 use crate::added::{Added, Addition, added_name};
+use crate::clock::Clock;
 use crate::hits::Hits;
 use crate::{AnnotateError, AnnotateOptions, LookupTable};
 
@@ -49,6 +52,8 @@ pub struct Annotated {
     pub counts: Counts,
     /// The first cell that is not an address.
     pub first_unparsable: Option<(usize, String)>,
+    /// The first cell of the column of times that is not a time.
+    pub first_untimed: Option<(usize, String)>,
 }
 
 /// Annotates Arrow columns of addresses.
@@ -120,6 +125,7 @@ impl ColumnAnnotator {
         if !table.has_columns() {
             return Err(AnnotateError::Live);
         }
+        Clock::new(&*table, options)?;
         let additions = Addition::all(table.columns(), options)?;
         let mut outputs = Vec::new();
         for addition in &additions {
@@ -178,8 +184,24 @@ impl ColumnAnnotator {
     ///
     /// # Errors
     /// If the column's type holds no addresses; with [`AnnotateOptions::strict`] at a cell that is none.
+    /// [`AnnotateError::NoTime`] if the table has several dates.
     pub fn annotate(&self, name: &str, array: &dyn Array) -> Result<Annotated, AnnotateError> {
-        self.counted(name, array, None, None)
+        self.counted(name, array, None, None, None)
+    }
+
+    /// Looks up the addresses of the column `name`, each in the table of its time: the newest that is not later. Columns of times are
+    /// timestamps of any unit (without a zone: UTC), dates, text and numbers as [`AnnotateOptions::time_format`] says,
+    /// and dictionaries of these.
+    ///
+    /// # Errors
+    /// As [`ColumnAnnotator::annotate`]; if the table has no dates, or the types or lengths do not fit.
+    pub fn annotate_at(
+        &self,
+        name: &str,
+        array: &dyn Array,
+        times: &dyn Array,
+    ) -> Result<Annotated, AnnotateError> {
+        self.counted(name, array, Some(times), None, None)
     }
 
     /// The same; counts what was hit, and says which rows have an address that a route covers, besides those that had one.
@@ -187,12 +209,34 @@ impl ColumnAnnotator {
         &self,
         name: &str,
         array: &dyn Array,
+        times: Option<&dyn Array>,
+        hits: Option<&mut Hits>,
+        matched: Option<&mut [bool]>,
+    ) -> Result<Annotated, AnnotateError> {
+        let times = self.times(array.len(), times)?;
+        let dates = times.as_ref().map(|times| &*times.dates);
+        let found = self.lists(name, array, dates, hits, matched)?;
+        let Times { before, untimed, first_unreadable, .. } = times.unwrap_or_default();
+        let counts = Counts { before, untimed, ..found.counts };
+        Ok(Annotated { counts, first_untimed: first_unreadable, ..found })
+    }
+
+    /// The same, with the numbers of the rows' tables.
+    fn lists(
+        &self,
+        name: &str,
+        array: &dyn Array,
+        dates: Option<&[u16]>,
         hits: Option<&mut Hits>,
         matched: Option<&mut [bool]>,
     ) -> Result<Annotated, AnnotateError> {
         let Some(lists) = Listed::new(array) else {
-            return self.cells(name, array, hits, matched);
+            return self.cells(name, array, dates, hits, matched);
         };
+        // A list's addresses are all of its row's time.
+        let of_value =
+            |dates: &[u16]| (0..lists.values.len()).map(|at| dates[lists.row(at)]).collect();
+        let dates: Option<Vec<u16>> = dates.map(of_value);
         let mut of_values = matched.as_ref().map(|_| vec![false; lists.values.len()]);
         let row = |error| match error {
             AnnotateError::Cell { row, column, text } => {
@@ -200,7 +244,9 @@ impl ColumnAnnotator {
             }
             other => other,
         };
-        let found = self.cells(name, &lists.values, hits, of_values.as_deref_mut()).map_err(row)?;
+        let matched_values = of_values.as_deref_mut();
+        let found =
+            self.cells(name, &lists.values, dates.as_deref(), hits, matched_values).map_err(row)?;
         let places = of_values.iter().flatten().enumerate().filter(|(_, matched)| **matched);
         if let Some(matched) = matched {
             let rows = places.map(|(value, _)| lists.row(value)).filter(|&row| array.is_valid(row));
@@ -211,6 +257,7 @@ impl ColumnAnnotator {
             columns: found.columns.into_iter().map(|column| lists.lists(column)).collect(),
             counts: found.counts,
             first_unparsable: found.first_unparsable.map(|(at, text)| (lists.row(at), text)),
+            first_untimed: None,
         })
     }
 
@@ -219,6 +266,7 @@ impl ColumnAnnotator {
         &self,
         name: &str,
         array: &dyn Array,
+        dates: Option<&[u16]>,
         mut hits: Option<&mut Hits>,
         mut matched: Option<&mut [bool]>,
     ) -> Result<Annotated, AnnotateError> {
@@ -235,7 +283,8 @@ impl ColumnAnnotator {
         let mut growing: Vec<_> =
             outputs.map(|output| output.begin(table, lengths, array.len())).collect();
         let of_rows = self.of_rows || hits.is_some();
-        let lookup = LookUp { table, rows: &self.rows, numbering, of_rows };
+        let dates = table.dated().zip(dates);
+        let lookup = LookUp { table, rows: &self.rows, numbering, of_rows, dates };
         let rows = Numbers::new(table.columns().len());
         let mut tally = Tally::new(numbering.map_or(rows, Numbering::numbers));
         let mut done = 0;
@@ -263,6 +312,36 @@ impl ColumnAnnotator {
         }
         let columns = growing.into_iter().map(Grow::finish).collect::<Result<_, _>>()?;
         let fields = self.fields(name);
-        Ok(Annotated { fields, columns, counts: tally.counts, first_unparsable: first })
+        let counts = tally.counts;
+        Ok(Annotated { fields, columns, counts, first_unparsable: first, first_untimed: None })
+    }
+
+    /// The tables of the rows' times.
+    fn times(
+        &self,
+        rows: usize,
+        times: Option<&dyn Array>,
+    ) -> Result<Option<Times>, AnnotateError> {
+        let (fib, times) = match (self.table.dated(), times) {
+            (None, None) => return Ok(None),
+            (None, Some(_)) => return Err(AnnotateError::NotDated),
+            (Some(_), None) => return Err(AnnotateError::NoTime),
+            (Some(fib), Some(times)) => (fib, times),
+        };
+        if times.len() != rows {
+            let what = format!("{} times for {rows} addresses", times.len());
+            return Err(AnnotateError::File { what });
+        }
+        let read = Times::new(times, fib.dates(), self.options.time_format)?;
+        match &read.first_unreadable {
+            Some((row, text)) if self.options.strict => Err(self.untimed(*row as u64 + 1, text)),
+            _ => Ok(Some(read)),
+        }
+    }
+
+    /// What is wrong with the time of a row, counted from 1.
+    pub(crate) fn untimed(&self, row: u64, text: &str) -> AnnotateError {
+        let column = self.options.time.as_ref().map_or(String::new(), ToString::to_string);
+        AnnotateError::TimeCell { row, column, text: text.to_owned() }
     }
 }

@@ -58,8 +58,9 @@ impl Plan<'_> {
             })?;
             while let Some(batch) = guarded(|| reader.next().transpose())? {
                 let mut matched = vec![false; batch.num_rows()];
+                let (time, chosen_rows) = (self.time.as_ref(), Some(&mut matched[..]));
                 let added =
-                    found.batch(self.annotator, &batch, &self.places, rows, Some(&mut matched))?;
+                    found.batch(self.annotator, &batch, &self.places, time, rows, chosen_rows)?;
                 let columns = batch.columns().iter().cloned().chain(added).collect();
                 let whole = RecordBatch::try_new(Arc::clone(&schema), columns)?;
                 let kept = chosen(&whole, &matched, only)?;

@@ -24,7 +24,7 @@ use crate::formats::SAMPLE_ROWS;
 use crate::hits::Hits;
 use crate::{Address, AnnotateError, Summary};
 
-pub(crate) use self::place::{Place, places};
+pub(crate) use self::place::{Place, places, time_place};
 
 /// How far a file has come.
 #[derive(Clone, Copy, Debug)]
@@ -94,13 +94,21 @@ pub(crate) struct Found {
     first_unparsable: Option<(u64, String)>,
     /// Rows that do not come out.
     left_out: u64,
+    first_untimed: Option<(u64, String)>,
 }
 
 impl Found {
     pub(crate) fn new(annotator: &ColumnAnnotator, places: usize) -> Self {
         let hits = if annotator.options().top > 0 { places } else { 0 };
         let hits = (0..hits).map(|_| annotator.new_hits()).collect();
-        Self { counts: Counts::default(), rows: 0, hits, first_unparsable: None, left_out: 0 }
+        Self {
+            counts: Counts::default(),
+            rows: 0,
+            hits,
+            first_unparsable: None,
+            first_untimed: None,
+            left_out: 0,
+        }
     }
 
     /// Annotates the columns of a batch, whose first row is `first_row`, counted from 0. Says which rows have an address that
@@ -110,18 +118,23 @@ impl Found {
         annotator: &ColumnAnnotator,
         batch: &RecordBatch,
         places: &[Place],
+        time: Option<&Place>,
         first_row: u64,
         mut matched: Option<&mut [bool]>,
     ) -> Result<Vec<arrow_array::ArrayRef>, AnnotateError> {
         let mut added = Vec::new();
         self.rows += batch.num_rows() as u64;
+        let times = time.map(|time| time.cells(batch)).transpose()?;
         for (slot, place) in places.iter().enumerate() {
             let (name, column) = (&place.name, place.cells(batch)?);
             let (hits, matched) = (self.hits.get_mut(slot), matched.as_deref_mut());
-            let found = annotator.counted(name, &column, hits, matched);
+            let found = annotator.counted(name, &column, times.as_deref(), hits, matched);
             let found = found.map_err(|error| match error {
                 AnnotateError::Cell { row, column, text } => {
                     AnnotateError::Cell { row: row + first_row, column, text }
+                }
+                AnnotateError::TimeCell { row, column, text } => {
+                    AnnotateError::TimeCell { row: row + first_row, column, text }
                 }
                 other => other,
             })?;
@@ -133,7 +146,18 @@ impl Found {
                     self.first_unparsable = Some((row - 1, fault.to_string()));
                 }
             }
-            self.counts.add(&found.counts);
+            if let Some((row, text)) = found.first_untimed {
+                let row = row as u64 + first_row;
+                if self.first_untimed.as_ref().is_none_or(|(first, _)| row < *first) {
+                    self.first_untimed = Some((row, annotator.untimed(row + 1, &text).to_string()));
+                }
+            }
+            let mut counts = found.counts;
+            if slot > 0 {
+                // Rows, not cells: the same for all columns of addresses.
+                (counts.before, counts.untimed) = (0, 0);
+            }
+            self.counts.add(&counts);
             added.extend(found.columns);
         }
         Ok(added)
@@ -148,6 +172,11 @@ impl Found {
             && self.first_unparsable.as_ref().is_none_or(|(first, _)| row < first)
         {
             self.first_unparsable.clone_from(&other.first_unparsable);
+        }
+        if let Some((row, _)) = &other.first_untimed
+            && self.first_untimed.as_ref().is_none_or(|(first, _)| row < first)
+        {
+            self.first_untimed.clone_from(&other.first_untimed);
         }
     }
 
@@ -167,6 +196,9 @@ impl Found {
             unparsable: counts.unparsable,
             empty: counts.empty,
             left_out: self.left_out,
+            before: counts.before,
+            untimed: counts.untimed,
+            first_untimed: self.first_untimed.map(|(_, fault)| fault),
             first_unparsable: self.first_unparsable.map(|(_, fault)| fault),
             top,
             columns: names.iter().map(|&name| name.to_owned()).collect(),

@@ -34,7 +34,7 @@ use parquet::schema::types::{Type, TypePtr};
 
 use super::guard::{broken, damaged, guarded};
 use super::shared::Shared;
-use super::{Found, Place, Progress, added_fields, is_text, pages, places};
+use super::{Found, Place, Progress, added_fields, is_text, pages, places, time_place};
 use crate::columns::ColumnAnnotator;
 use crate::{AnnotateError, LogFormat, Summary};
 
@@ -116,6 +116,8 @@ pub(super) struct Plan<'a> {
     pub(super) metadata: ArrowReaderMetadata,
     /// The columns with addresses.
     pub(super) places: Vec<Place>,
+    /// The column of times, if there is one.
+    pub(super) time: Option<Place>,
     pub(super) added: SchemaRef,
     /// The added columns as Parquet has them.
     added_types: Vec<TypePtr>,
@@ -157,6 +159,7 @@ impl<'a> Plan<'a> {
             })
         };
         let places = places(&schema, &annotator.options().columns, LogFormat::Parquet, first)?;
+        let time = time_place(&schema, annotator.options().time.as_ref())?;
         let fields = added_fields(annotator, &schema, &places)?;
         let added = Arc::new(Schema::new(fields));
         let converted = ArrowSchemaConverter::new().convert(&added)?;
@@ -168,7 +171,17 @@ impl<'a> Plan<'a> {
             })
             .unwrap_or(Compression::SNAPPY);
         let indexed = metadata.metadata().offset_index().is_some();
-        Ok(Self { annotator, file, places, added, added_types, compression, indexed, metadata })
+        Ok(Self {
+            annotator,
+            file,
+            places,
+            time,
+            added,
+            added_types,
+            compression,
+            indexed,
+            metadata,
+        })
     }
 
     /// The rows of the groups before this one.
@@ -220,7 +233,8 @@ impl<'a> Plan<'a> {
 
     fn encode(&self, group: usize, found: &mut Found) -> Encoded {
         // What is read has the columns in the file's order.
-        let mut roots: Vec<usize> = self.places.iter().map(|place| place.root).collect();
+        let mut roots: Vec<usize> =
+            self.places.iter().chain(&self.time).map(|place| place.root).collect();
         roots.sort_unstable();
         roots.dedup();
         let mask = ProjectionMask::roots(self.metadata.parquet_schema(), roots.iter().copied());
@@ -241,16 +255,14 @@ impl<'a> Plan<'a> {
         let mut writers = factory.create_column_writers(group)?;
 
         let mut row = self.rows_before(group);
-        let read: Vec<Place> = self
-            .places
-            .iter()
-            .filter_map(|place| {
-                Some(place.in_batch(roots.iter().position(|&root| root == place.root)?))
-            })
-            .collect();
+        let in_batch = |place: &Place| {
+            Some(place.in_batch(roots.iter().position(|&root| root == place.root)?))
+        };
+        let read: Vec<Place> = self.places.iter().filter_map(in_batch).collect();
+        let time = self.time.as_ref().and_then(in_batch);
         for batch in reader {
             let batch = batch?;
-            let added = found.batch(self.annotator, &batch, &read, row, None)?;
+            let added = found.batch(self.annotator, &batch, &read, time.as_ref(), row, None)?;
             row += batch.num_rows() as u64;
             let fields: &[Arc<Field>] = self.added.fields();
             let mut writers = writers.iter_mut();

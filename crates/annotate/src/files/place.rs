@@ -8,6 +8,7 @@ use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, Fields, Schema};
 
 use super::{has_addresses, keys};
+use crate::columns::times;
 use crate::{AnnotateError, Column, LogFormat};
 
 /// Where a column of addresses is.
@@ -78,21 +79,9 @@ pub(crate) fn places(
     format: LogFormat,
     first: impl FnOnce() -> Result<Option<RecordBatch>, AnnotateError>,
 ) -> Result<Vec<Place>, AnnotateError> {
-    let names = || schema.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>();
     let mut found: Vec<Place> = Vec::new();
     for column in columns {
-        let place = match column {
-            Column::Name(name) => Place::named(schema, name).ok_or_else(|| {
-                AnnotateError::UnknownColumn { name: name.clone(), known: names() }
-            })?,
-            Column::Number(number) if (1..=schema.fields().len()).contains(number) => {
-                Place::at_top(number - 1, schema)
-            }
-            Column::Number(number) => {
-                let (number, fields) = (*number, schema.fields().len());
-                return Err(AnnotateError::ColumnNumber { number, fields });
-            }
-        };
+        let place = place(schema, column)?;
         if found.contains(&place) {
             return Err(AnnotateError::Twice { name: place.name });
         }
@@ -117,4 +106,32 @@ pub(crate) fn places(
         return Err(AnnotateError::NoColumn { format });
     }
     Ok(found)
+}
+
+/// The column of times, if there is one.
+pub(crate) fn time_place(
+    schema: &Schema,
+    time: Option<&Column>,
+) -> Result<Option<Place>, AnnotateError> {
+    let Some(column) = time else { return Ok(None) };
+    let place = place(schema, column)?;
+    times::check_type(&place.kind)?;
+    Ok(Some(place))
+}
+
+/// The place of a column.
+fn place(schema: &Schema, column: &Column) -> Result<Place, AnnotateError> {
+    match column {
+        Column::Name(name) => Place::named(schema, name).ok_or_else(|| {
+            let known = schema.fields().iter().map(|field| field.name().clone()).collect();
+            AnnotateError::UnknownColumn { name: name.clone(), known }
+        }),
+        Column::Number(number) if (1..=schema.fields().len()).contains(number) => {
+            Ok(Place::at_top(number - 1, schema))
+        }
+        Column::Number(number) => {
+            let (number, fields) = (*number, schema.fields().len());
+            Err(AnnotateError::ColumnNumber { number, fields })
+        }
+    }
 }

@@ -30,6 +30,9 @@ pub(crate) fn decoder(
     options: &AnnotateOptions,
     additions: &[Addition],
 ) -> Result<Box<dyn LogDecoder>, AnnotateError> {
+    if options.time.is_some() && matches!(format, LogFormat::List | LogFormat::Pcap) {
+        return Err(AnnotateError::NoTimes { format });
+    }
     let added = || additions.iter().map(|addition| addition.name.clone()).collect::<Vec<_>>();
     Ok(match format {
         LogFormat::Csv | LogFormat::Tsv => Box::new(csv::Csv::new(format, options, added())?),

@@ -50,8 +50,19 @@ impl<'r> Counter<'r> {
     /// Counts the addresses of a block.
     pub(super) fn block(&mut self, block: &Block, answers: &Answers) {
         let (v4, v6) = (block.v4.addrs.len() as u64, block.v6.addrs.len() as u64);
-        self.v4 += v4;
-        self.addresses += v4 + v6;
+        if block.clock.is_some() {
+            // Not those of rows without a table.
+            let asked = |cells: &[u32]| {
+                cells.iter().filter(|&&cell| answers.hops[cell as usize] != Hop::NONE).count()
+                    as u64
+            };
+            let v4 = asked(&block.v4.cells);
+            self.v4 += v4;
+            self.addresses += v4 + asked(&block.v6.cells);
+        } else {
+            self.v4 += v4;
+            self.addresses += v4 + v6;
+        }
         let hops = &answers.hops;
         self.matched += hops.iter().filter(|&&hop| hop < self.unmatched).count() as u64;
         for (slot, hits) in self.hits.iter_mut().enumerate() {

@@ -118,7 +118,11 @@ impl<'r> Emitter<'r> {
                         let prefix = answers.prefixes.get(cell + slot).copied().flatten();
                         let hop = answers.hops[cell + slot];
                         match lists {
-                            Some(lists) => lists.values(slot, hop, prefix, out),
+                            Some(lists) => {
+                                let date =
+                                    block.clock.as_ref().map(|clock| clock.rows[cell / slots]);
+                                lists.values(slot, date, hop, prefix, out);
+                            }
                             None => renderer.values(slot, hop, prefix, out),
                         }
                     }

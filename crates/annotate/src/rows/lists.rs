@@ -52,18 +52,19 @@ impl<'r> Lists<'r> {
         })
     }
 
-    /// Appends what is added for an address of the address column `slot`.
+    /// Appends what is added for an address of the address column `slot`, of the table of `date`.
     pub(super) fn values(
         &mut self,
         slot: usize,
+        date: Option<u16>,
         hop: Hop,
         prefix: Option<AnyPrefix>,
         out: &mut Vec<u8>,
     ) {
         self.chain.clear();
         match prefix {
-            Some(AnyPrefix::V4(prefix)) => covering(self.table, prefix, &mut self.chain),
-            Some(AnyPrefix::V6(prefix)) => covering(self.table, prefix, &mut self.chain),
+            Some(AnyPrefix::V4(prefix)) => covering(self.table, date, prefix, &mut self.chain),
+            Some(AnyPrefix::V6(prefix)) => covering(self.table, date, prefix, &mut self.chain),
             None => {}
         }
         for (addition, label) in self.additions.iter().zip(&self.labels[slot]) {
@@ -108,6 +109,7 @@ impl<'r> Lists<'r> {
 /// The route of this prefix and those that cover it, longest first.
 fn covering<A: TableAddr>(
     table: &dyn LookupTable,
+    date: Option<u16>,
     prefix: Prefix<A>,
     chain: &mut Vec<(AnyPrefix, Hop)>,
 ) {
@@ -115,7 +117,15 @@ fn covering<A: TableAddr>(
     // Longer ones that begin at the same address do not cover the whole prefix.
     let found = routes.covering(prefix.addr()).map(|index| routes.get(index));
     let found = found.filter(|route| route.prefix.covers(prefix));
-    chain.extend(found.map(|route| (route.prefix.into(), route.hop)));
+    match (table.dated(), date) {
+        (Some(fib), Some(date)) => {
+            let ask = fib.timelines::<A>().ask();
+            chain.extend(
+                found.filter_map(|route| Some((route.prefix.into(), ask.own(route.hop, date)?))),
+            );
+        }
+        _ => chain.extend(found.map(|route| (route.prefix.into(), route.hop))),
+    }
 }
 
 /// Appends a value in a list. In a field it is not quoted: the field as a whole is.

@@ -1,6 +1,7 @@
 //! From the addresses of a block to hops and prefixes.
 
 use fibula_core::{AnyPrefix, Hop, Prefix};
+use fibula_fib::{Ask, DatedFib, Dates, prefix_of};
 
 use crate::AnnotateOptions;
 use crate::added::{Added, Addition};
@@ -25,6 +26,10 @@ pub(super) struct Answers {
 pub(super) struct LookUp<'r> {
     table: &'r dyn LookupTable,
     by_route: bool,
+    /// How many cells a row has.
+    cells: usize,
+    /// Whether the numbers of routes are counted; one table has them at no cost.
+    of_routes: bool,
     answers: Answers,
     scratch: Vec<Hop>,
 }
@@ -33,11 +38,15 @@ impl<'r> LookUp<'r> {
     pub(super) fn new(
         table: &'r dyn LookupTable,
         additions: &[Addition],
+        names: &[String],
         options: &AnnotateOptions,
     ) -> Self {
         let is_route = |addition: &Addition| !matches!(addition.what, Added::Value(_));
         let by_route = options.all_covering || additions.iter().any(is_route);
-        Self { table, by_route, answers: Answers::default(), scratch: Vec::new() }
+        let is_prefix = |addition: &Addition| addition.what == Added::Prefix;
+        let of_routes = options.top > 0 && additions.iter().any(is_prefix);
+        let cells = names.len().max(1);
+        Self { table, by_route, cells, of_routes, answers: Answers::default(), scratch: Vec::new() }
     }
 
     /// The hop of an address that nothing covers, behind those of the rows.
@@ -51,7 +60,15 @@ impl<'r> LookUp<'r> {
         hops.clear();
         hops.resize(block.cells, Hop::NONE);
         prefixes.clear();
-        if self.by_route {
+        if let (Some(fib), Some(clock)) = (self.table.dated(), &block.clock) {
+            let (cells, unmatched) = (self.cells, Self::unmatched(self.table));
+            let at = At { fib, rows: &clock.rows, cells, unmatched, of_routes: self.of_routes };
+            if self.by_route {
+                prefixes.resize(block.cells, None);
+            }
+            at.look_up(&block.v4, &mut self.scratch, v4_routes, hops, prefixes);
+            at.look_up(&block.v6, &mut self.scratch, v6_routes, hops, prefixes);
+        } else if self.by_route {
             prefixes.resize(block.cells, None);
             match_routes(self.table, &block.v4, v4_routes, hops, prefixes, AnyPrefix::V4);
             match_routes(self.table, &block.v6, v6_routes, hops, prefixes, AnyPrefix::V6);
@@ -60,6 +77,63 @@ impl<'r> LookUp<'r> {
             look_up(self.table, &block.v6, &mut self.scratch, hops);
         }
         &self.answers
+    }
+}
+
+/// Several dates: each cell is looked up in the table of its row's time.
+struct At<'a> {
+    fib: &'a DatedFib,
+    rows: &'a [u16],
+    cells: usize,
+    unmatched: Hop,
+    /// Whether the numbers of routes are counted.
+    of_routes: bool,
+}
+
+impl At<'_> {
+    /// Hops, prefixes if there is room for them, and the numbers of routes if they are counted. A cell whose row
+    /// has no table is as one without an address.
+    fn look_up<A: TableAddr>(
+        &self,
+        keys: &Keys<A>,
+        timelines: &mut Vec<Hop>,
+        numbers: &mut Vec<Hop>,
+        hops: &mut [Hop],
+        prefixes: &mut [Option<AnyPrefix>],
+    ) {
+        let family = self.fib.family::<A>();
+        let (routes, ask) = (family.routes(), self.fib.timelines::<A>().ask());
+        timelines.clear();
+        timelines.resize(keys.addrs.len(), Hop::NONE);
+        family.engine().lookup_batch(&keys.addrs, timelines);
+        numbers.clear();
+        if self.of_routes {
+            numbers.resize(keys.addrs.len(), Hop::NONE);
+            family.numbers(&keys.addrs, numbers);
+        }
+        for (at, (&timeline, &cell)) in timelines.iter().zip(&keys.cells).enumerate() {
+            if at.is_multiple_of(Ask::AT_ONCE) {
+                ask.fetch(&timelines[at..timelines.len().min(at + Ask::AT_ONCE)]);
+            }
+            let cell = cell as usize;
+            // The cells of a row at which the input ends with an error have no time.
+            let date = self.rows.get(cell / self.cells).copied().unwrap_or(Dates::NONE);
+            let found = ask.find(timeline, date);
+            if date != Dates::NONE {
+                hops[cell] = found.map_or(self.unmatched, |(row, _)| row.min(self.unmatched));
+            }
+            if let Some(place) = prefixes.get_mut(cell) {
+                *place = found.map(|(_, len)| prefix_of(keys.addrs[at], len).into());
+            }
+            if let Some(number) = numbers.get_mut(at) {
+                // The longest route of any date leads outward to that of this date.
+                let index = found.zip(number.index()).and_then(|((_, len), index)| {
+                    let mut outward = routes.outward(index as usize);
+                    outward.find(|&index| routes.prefix_len(index) == len)
+                });
+                *number = index.map_or(Hop::NONE, |index| Hop::new(index as u32));
+            }
+        }
     }
 }
 

@@ -28,6 +28,7 @@ use std::io::{ErrorKind, Read, Write};
 use self::parts::Rest;
 use self::run::{Progressed, Run, TEXT};
 use crate::added::Addition;
+use crate::clock::Clock;
 use crate::formats::decoder;
 use crate::input::{CHUNK, Input};
 use crate::{AnnotateError, AnnotateOptions, LogFormat, LookupTable, Summary};
@@ -76,6 +77,7 @@ impl Annotator {
             return Err(AnnotateError::Live);
         }
         let additions = Addition::all(table.columns(), options)?;
+        Clock::new(&*table, options)?;
         // A decoder is made for each input; here it checks the options.
         decoder(format, options, &additions)?;
         let (options, parting) = (options.clone(), Parting::default());

@@ -5,9 +5,10 @@ use super::count::Counter;
 use super::emit::Emitter;
 use super::lookup::LookUp;
 use crate::block::{Block, First};
+use crate::clock::Clock;
 use crate::fault::Fault;
 use crate::formats::{LogDecoder, decoder};
-use crate::{AnnotateError, Summary};
+use crate::{AnnotateError, Column, Summary};
 
 /// Passes an input, or parts of it, from stage to stage.
 pub(super) struct Process<'r> {
@@ -29,15 +30,18 @@ pub(super) struct Done {
     unparsable: Option<AnnotateError>,
     /// The first damaged record.
     damaged: Option<AnnotateError>,
+    /// The first time that cannot be read.
+    untimed: Option<AnnotateError>,
 }
 
 impl Done {
     /// Adds what was processed of the part that follows.
     pub(super) fn extend(&mut self, next: Self) {
-        let Self { lines, bytes, unparsable, damaged } = next;
+        let Self { lines, bytes, unparsable, damaged, untimed } = next;
         let later = |fault: AnnotateError| fault.behind(self.lines);
         self.unparsable = self.unparsable.take().or(unparsable.map(later));
         self.damaged = self.damaged.take().or(damaged.map(later));
+        self.untimed = self.untimed.take().or(untimed.map(later));
         self.lines += lines;
         self.bytes += bytes;
     }
@@ -54,7 +58,7 @@ impl<'r> Stages<'r> {
         let (table, additions) = (&*annotator.table, &*annotator.additions);
         let (names, style) = (decoder.names(), decoder.style());
         Self {
-            lookup: LookUp::new(table, additions, &annotator.options),
+            lookup: LookUp::new(table, additions, names, &annotator.options),
             counter: Counter::new(table, additions, names, annotator.options.top),
             emitter: Emitter::new(table, additions, names, style, &annotator.options),
         }
@@ -64,18 +68,20 @@ impl<'r> Stages<'r> {
 impl<'r> Process<'r> {
     pub(super) fn new(annotator: &'r Annotator) -> Result<Self, AnnotateError> {
         let Annotator { format, options, additions, .. } = annotator;
-        Ok(Self::with(annotator, decoder(*format, options, additions)?))
+        let clock = Clock::new(&*annotator.table, options)?;
+        Ok(Self::with(annotator, decoder(*format, options, additions)?, clock))
     }
 
-    fn with(annotator: &'r Annotator, decoder: Box<dyn LogDecoder>) -> Self {
-        let block = Block { integers: annotator.options.integers, ..Block::default() };
+    fn with(annotator: &'r Annotator, decoder: Box<dyn LogDecoder>, clock: Option<Clock>) -> Self {
+        let block = Block { integers: annotator.options.integers, clock, ..Block::default() };
         Self { annotator, decoder, block, stages: None, done: Done::default() }
     }
 
     /// One for other parts of the input; `None` if it cannot be processed in parts, or not yet.
     pub(super) fn fork(&self) -> Option<Self> {
+        let clock = self.block.clock.as_ref().map(Clock::fork);
         let known = self.stages.is_some();
-        known.then(|| Some(Self::with(self.annotator, self.decoder.fork()?))).flatten()
+        known.then(|| Some(Self::with(self.annotator, self.decoder.fork()?, clock))).flatten()
     }
 
     /// The end of the last complete record in the data, where a part may end.
@@ -113,6 +119,10 @@ impl<'r> Process<'r> {
         if let Some(fault) = self.block.damaged.take() {
             self.done.damaged = Some(self.error(fault, data));
         }
+        let unreadable = self.block.clock.as_mut().and_then(|clock| clock.unreadable.take());
+        if let Some(fault) = unreadable {
+            self.done.untimed = Some(self.error(fault, data));
+        }
         let used = decoded.map_err(|fault| self.error(fault, data))?;
         self.done.lines += count_lines(&data[..used]);
         self.done.bytes += used as u64;
@@ -127,6 +137,9 @@ impl<'r> Process<'r> {
         out: &mut Vec<u8>,
     ) -> (Done, Result<(), AnnotateError>) {
         (self.block.unparsable, self.block.damaged) = (First::default(), First::default());
+        if let Some(clock) = &mut self.block.clock {
+            clock.unreadable = First::default();
+        }
         let mut result = Ok(());
         while !data.is_empty() {
             match self.block(data, true, out) {
@@ -145,6 +158,16 @@ impl<'r> Process<'r> {
         let line = |at: usize| self.done.lines + count_lines(&data[..at]) + 1;
         match fault {
             Fault::Options(error) => error,
+            Fault::Time { at, text } => AnnotateError::Time {
+                line: line(at),
+                column: self
+                    .annotator
+                    .options
+                    .time
+                    .as_ref()
+                    .map_or(String::new(), Column::to_string),
+                text: String::from_utf8_lossy(&text).chars().take(60).collect(),
+            },
             Fault::Record { at, what } => AnnotateError::Record { line: line(at), what },
             Fault::Packet { at, number, what } => {
                 AnnotateError::Packet { packet: number, offset: self.done.bytes + at as u64, what }
@@ -160,6 +183,10 @@ impl<'r> Process<'r> {
     /// Counts what another one counted, too.
     pub(super) fn merge(&mut self, other: &Self) {
         self.block.tally.merge(&other.block.tally);
+        if let (Some(ours), Some(theirs)) = (&mut self.block.clock, &other.block.clock) {
+            ours.before += theirs.before;
+            ours.untimed += theirs.untimed;
+        }
         if let (Some(ours), Some(theirs)) = (&mut self.stages, &other.stages) {
             ours.counter.merge(&theirs.counter);
             ours.emitter.merge(&theirs.emitter);
@@ -174,8 +201,13 @@ impl<'r> Process<'r> {
     /// What was done.
     pub(super) fn summary(self) -> Summary {
         let tally = self.block.tally;
+        let clock = self.block.clock.as_ref();
+        let (before, untimed) = clock.map_or((0, 0), |clock| (clock.before, clock.untimed));
         let text = |fault: Option<AnnotateError>| fault.map(|fault| fault.to_string());
         let summary = Summary {
+            before,
+            untimed,
+            first_untimed: text(self.done.untimed),
             rows: tally.rows,
             unparsable: tally.unparsable,
             empty: tally.empty,

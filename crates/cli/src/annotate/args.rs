@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use clap::{Args as ClapArgs, ValueEnum};
 use fibula_annotate::{AnnotateOptions, Column, Header, LogFormat, Only, PrefixForm, TextForm};
-use fibula_rib::Loading;
+use fibula_rib::{Loading, Moment, TimeFormat};
 
 use crate::rpki::RpkiArgs;
 use crate::source::{Peer, ReadArgs, parse_delimiter, parse_yes_no};
@@ -20,6 +20,7 @@ Examples:
   fibula annotate --table rib.gz --rpki vrps.json --column dst --add prefix,origin_as,rpki flows.csv
   fibula annotate --table table.fib --flows capture.pcapng
   fibula annotate --table bad.fib --only matched --column src flows.csv
+  fibula annotate --table year.fib --column src --time ts flows.csv
   journalctl -f | fibula annotate --table bad.fib --scan --only matched
   tcpdump -w - | fibula annotate --table table.fib --format pcap -
 
@@ -77,6 +78,15 @@ pub struct Args {
     /// each line, or those of the numbers that --column says
     #[arg(long)]
     pub scan: bool,
+    /// The column with the time of each row, where the table is a file of several dates (build --as-of): each row is
+    /// looked up in the newest table that is not later. Times are 2024-05-01T12:00:00Z, 2024-05-01 12:00 (UTC
+    /// without a zone), numbers since 1970, timestamps and dates of parquet and arrow (not of list and pcap)
+    #[arg(long, value_name = "COLUMN", conflicts_with_all = ["layer", "at", "rpki"])]
+    pub time: Option<Column>,
+    /// How text and numbers of --time are read: auto (text, or a number whose unit follows from its size),
+    /// rfc3339, s, ms, us, ns (numbers in that unit)
+    #[arg(long, value_name = "FORMAT", requires = "time")]
+    pub time_format: Option<TimeFormat>,
     /// What an address without a route gets in a column (default: nothing; null where there is one)
     #[arg(long, value_delimiter = ',', value_name = "NAME=VALUE,...", value_parser = parse_default)]
     pub default: Vec<(String, String)>,
@@ -142,6 +152,9 @@ pub struct TableReadArgs {
     /// writes into the file meanwhile), read
     #[arg(long, default_value = "auto", value_name = "auto|map|read", hide_default_value = true)]
     load: Loading,
+    /// Of a file of several dates (build --as-of), the table of this time, for all rows (default: the newest)
+    #[arg(long, value_name = "TIME")]
+    at: Option<Moment>,
     /// Name the prefixes that were replaced by a later line or source (the first 20 of each kind)
     #[arg(long, short)]
     verbose: bool,
@@ -156,6 +169,7 @@ impl TableReadArgs {
             tags: self.tags.clone(),
             peer: self.peer.clone(),
             load: self.load,
+            at: self.at,
             verbose: self.verbose,
             ..ReadArgs::automatic()
         }
@@ -219,6 +233,8 @@ impl Args {
             OnlyRows::Matched => Only::Matched,
             OnlyRows::Unmatched => Only::Unmatched,
         });
+        options.time.clone_from(&self.time);
+        options.time_format = self.time_format.unwrap_or_default();
         options.strict = self.strict;
         options.top = if self.quiet { 0 } else { self.top };
         options.header = match self.header {

@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 
 use fibula_annotate::{AnnotateError, ColumnAnnotator, LogFormat, Progress, Summary};
-use fibula_fib::Fib;
 
 use super::failed::failure;
 use super::inputs::Job;
+use super::tables::Tables;
 use crate::failure::Failure;
 use crate::input;
 use crate::output::Output;
@@ -18,7 +18,7 @@ pub fn annotate(
     job: &Job,
     format: LogFormat,
     annotator: &ColumnAnnotator,
-    fib: &Fib,
+    tables: &Tables,
 ) -> Result<Summary, Failure> {
     let mut out = Watched { inner: Output::create(&job.output)?, error: None };
     let done = {
@@ -37,7 +37,7 @@ pub fn annotate(
         return Err(Failure::from(error));
     }
     let summary = done.map_err(|error| failure(job, &error))?;
-    fib.unchanged()?;
+    tables.unchanged()?;
     out.inner.finish()?;
     Ok(summary)
 }

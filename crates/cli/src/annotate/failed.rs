@@ -28,14 +28,19 @@ pub fn failure(job: &Job, error: &AnnotateError) -> Failure {
         AnnotateError::NoColumn { .. }
         | AnnotateError::UnknownColumn { .. }
         | AnnotateError::ColumnNumber { .. }
-        | AnnotateError::ColumnKind { .. } => {
-            failure.hint("--column names the columns with addresses, --format the format")
-        }
+        | AnnotateError::ColumnKind { .. } => failure.hint(
+            "--column names the columns with addresses, --time that of times, --format the format",
+        ),
         AnnotateError::Unparsable { .. }
         | AnnotateError::Record { .. }
+        | AnnotateError::Time { .. }
+        | AnnotateError::TimeCell { .. }
         | AnnotateError::Cell { .. } => {
             failure.hint("without --strict it is counted and the rest goes on")
         }
+        AnnotateError::TimeType { .. } => failure.hint(
+            "times are timestamps, dates, text or numbers since 1970; --time names the column",
+        ),
         AnnotateError::InNoRow { .. } => {
             failure.hint("--column takes other names, in JSON also a.b")
         }

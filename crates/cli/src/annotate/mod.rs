@@ -7,6 +7,7 @@ mod inputs;
 mod report;
 mod same;
 mod sink;
+mod tables;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -14,25 +15,24 @@ use std::path::Path;
 use std::time::Instant;
 
 use fibula_annotate::{AnnotateOptions, Annotator, ColumnAnnotator, LogFormat, Summary};
-use fibula_fib::{Fib, FibOptions};
+use fibula_rib::Moment;
 
 pub use self::args::Args;
 use self::failed::failure;
 use self::inputs::Job;
 use self::report::{Said, Totals};
 use self::sink::Sink;
+use self::tables::Tables;
 use crate::failure::{Failure, Outcome};
 use crate::input;
-use crate::layer;
 use crate::progress::{Bar, note};
-use crate::source::Source;
-use crate::table;
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
     leave_out_caught_panics();
     let jobs = inputs::jobs(&args.inputs, &args.output)?;
-    let mut work = Work { args, fib: open(args)?, options: args.options(), columns: None };
+    let mut work =
+        Work { args, tables: Tables::open(args)?, options: args.options(), columns: None };
     let mut total = Totals::default();
     let mut formats = Vec::new();
     for job in &jobs {
@@ -42,9 +42,15 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         formats.push(format);
         if !args.quiet {
             let values =
-                if args.add.is_empty() { work.fib.columns().width() } else { args.add.len() };
-            let said =
-                Said { job, format, values, found: args.column.is_empty(), alone: jobs.len() == 1 };
+                if args.add.is_empty() { work.tables.columns().width() } else { args.add.len() };
+            let said = Said {
+                job,
+                format,
+                values,
+                first_table: first_table(&work.tables),
+                found: args.column.is_empty(),
+                alone: jobs.len() == 1,
+            };
             match args.json {
                 true => said.say_json(&summary, started.elapsed()),
                 false => said.say(&summary, started.elapsed()),
@@ -64,6 +70,11 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
+/// The date of the first of several tables.
+fn first_table(tables: &Tables) -> Option<Moment> {
+    Some(tables.dated()?.dates().tables().first()?.at)
+}
+
 /// Panics that damaged files cause in the libraries that read them become errors, which are told.
 fn leave_out_caught_panics() {
     let default = std::panic::take_hook();
@@ -74,24 +85,10 @@ fn leave_out_caught_panics() {
     }));
 }
 
-/// The table, with the engines that are stored with it or `auto`.
-fn open(args: &Args) -> Result<Fib, Failure> {
-    let (read, options) = (args.read.read(), FibOptions::default());
-    args.rpki.check_input(args.inputs.iter().any(|input| input.as_os_str() == "-"))?;
-    if args.rpki.is_asked() {
-        return Ok(Fib::of_table(args.rpki.load(&args.table, &read)?, &options)?);
-    }
-    if args.layer.is_empty() {
-        return table::open(&Source::parse_list(&args.table)?, &read, &options);
-    }
-    let layers = layer::load(&layer::parse(&args.layer)?, &read)?;
-    Ok(Fib::of_table(layers.table, &options)?)
-}
-
 /// What all files have in common.
 struct Work<'a> {
     args: &'a Args,
-    fib: Fib,
+    tables: Tables,
     options: AnnotateOptions,
     /// Made for the first file that has columns.
     columns: Option<ColumnAnnotator>,
@@ -124,11 +121,11 @@ impl Work<'_> {
             let annotator = match &mut self.columns {
                 Some(annotator) => annotator,
                 columns => {
-                    let made = ColumnAnnotator::new(self.fib.clone(), &self.options);
+                    let made = ColumnAnnotator::new(self.tables.shared(), &self.options);
                     columns.insert(made.map_err(|error| failure(job, &error))?)
                 }
             };
-            return Ok((columnar, columnar::annotate(job, columnar, annotator, &self.fib)?));
+            return Ok((columnar, columnar::annotate(job, columnar, annotator, &self.tables)?));
         }
         self.rows(job, named)
     }
@@ -145,7 +142,8 @@ impl Work<'_> {
             }
         };
         let fail = |error| failure(job, &error);
-        let annotator = Annotator::new(self.fib.clone(), format, &self.options).map_err(fail)?;
+        let annotator =
+            Annotator::new(self.tables.shared(), format, &self.options).map_err(fail)?;
         let mut out = Sink::create(&job.output)?;
         let summary = {
             let bar = Bar::of_rows(&job.input.display().to_string(), &job.output);
@@ -155,7 +153,7 @@ impl Work<'_> {
         if summary.output_closed {
             return Err(Failure::output_closed());
         }
-        self.fib.unchanged()?;
+        self.tables.unchanged()?;
         out.finish()?;
         Ok((format, summary))
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use fibula_annotate::{LogFormat, Summary, Top};
 use fibula_core::grouped;
+use fibula_rib::Moment;
 use serde_json::json;
 
 use super::inputs::Job;
@@ -21,6 +22,8 @@ pub struct Said<'a> {
     pub format: LogFormat,
     /// How many values each address column got.
     pub values: usize,
+    /// Of several dates, that of the first table.
+    pub first_table: Option<Moment>,
     /// Whether its columns were found out.
     pub found: bool,
     /// Whether it is the only one.
@@ -74,6 +77,27 @@ impl Said<'_> {
                 }
             }
         }
+        let nothing = |rows: u64| if rows == 1 { "it" } else { "them" };
+        let row = |rows: u64| if rows == 1 { "row" } else { "rows" };
+        if let Some(first) = self.first_table.filter(|_| summary.before > 0) {
+            let (rows, before) = (summary.before, grouped(summary.before));
+            note(format_args!(
+                "{named}{before} {} before the first table, that of {first}: nothing is added to {}",
+                row(rows),
+                nothing(rows)
+            ));
+        }
+        if summary.untimed > 0 {
+            let (rows, untimed) = (summary.untimed, grouped(summary.untimed));
+            note(format_args!(
+                "{named}{untimed} {} without a time that can be read: nothing is added to {}",
+                row(rows),
+                nothing(rows)
+            ));
+            if let Some(first) = &summary.first_untimed {
+                note(format_args!("  the first: {name}: {first}"));
+            }
+        }
         if self.alone {
             self.say_top(summary);
         }
@@ -103,6 +127,9 @@ impl Said<'_> {
             "unparsable": summary.unparsable,
             "first_unparsable": summary.first_unparsable,
             "empty": summary.empty,
+            "before": summary.before,
+            "untimed": summary.untimed,
+            "first_untimed": summary.first_untimed,
             "damaged": summary.damaged,
             "first_damaged": summary.first_damaged,
             "truncated": summary.truncated,

@@ -1,5 +1,6 @@
 //! `fibula lookup`: what does the table say about these addresses and prefixes, and which prefixes say this?
 
+mod history;
 mod lines;
 mod print;
 
@@ -29,6 +30,8 @@ Examples:
   fibula lookup --table rib.gz --where origin_as=64500 --aggregate
   fibula lookup --table rib.gz --rpki vrps.json --where rpki=invalid-origin
   fibula lookup --layer geo=embedded --layer asn=rib.gz 192.0.2.1
+  fibula lookup --table year.fib --at 2024-05-01 192.0.2.1
+  fibula lookup --table year.fib --history 192.0.2.1
   cut -f1 access.log | fibula lookup --table table.fib - > found.tsv
 
 Prints the address or prefix, the matched prefix and the value columns: aligned on a terminal, otherwise
@@ -72,6 +75,10 @@ pub struct Args {
     /// with other values inside them are not left out
     #[arg(long, requires = "wanted", conflicts_with = "questions")]
     aggregate: bool,
+    /// Of a file of several dates (build --as-of), print what matched each address over time: the first table's
+    /// match, then a line for each change, with the date since when it holds
+    #[arg(long, requires = "questions", conflicts_with_all = ["wanted", "view", "all", "layer", "at"])]
+    history: bool,
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
@@ -113,6 +120,9 @@ impl FromStr for Condition {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
+    if args.history {
+        return history::run(args);
+    }
     let reads_lines = args.questions.iter().any(|question| question == "-")
         || args.questions.is_empty() && args.wanted.is_empty();
     let fib = open(args, reads_lines)?;
@@ -144,6 +154,7 @@ fn open(args: &Args, reads_lines: bool) -> Result<Fib, Failure> {
             && !reads_lines
             && args.wanted.is_empty()
             && args.read.takes_all()
+            && args.read.at.is_none()
             && args.read.synthetic_hops.is_none()
         {
             let asked = args.questions.iter().filter_map(|text| question(text).ok());

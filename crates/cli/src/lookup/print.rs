@@ -1,9 +1,10 @@
 //! How answers are printed: JSON lines and tab-separated values, aligned columns on a terminal.
 
 use std::io::{BufWriter, StdoutLock, Write};
+use std::net::IpAddr;
 
 use fibula_core::{AnyPrefix, Value};
-use fibula_fib::{Columns, Match};
+use fibula_fib::{Columns, Match, Moment};
 use serde_json::{Map, Value as Json};
 
 use super::{Args, Asked};
@@ -19,6 +20,8 @@ pub struct Printer<'a> {
     style: Style,
     asks: bool,
     says_match: bool,
+    /// Whether each row has the date since when it holds.
+    says_since: bool,
     /// The value columns, if they are printed.
     columns: Option<&'a Columns>,
 }
@@ -32,28 +35,35 @@ enum Style {
 impl<'a> Printer<'a> {
     /// For answers to questions.
     pub fn answers(args: &Args, columns: &'a Columns, says_match: bool) -> Result<Self, Failure> {
-        Self::new(args, true, says_match, Some(columns))
+        Self::new(args, true, says_match, false, Some(columns))
+    }
+
+    /// For what matched over time.
+    pub fn history(args: &Args, columns: &'a Columns) -> Result<Self, Failure> {
+        Self::new(args, true, false, true, Some(columns))
     }
 
     /// For routes by themselves.
     pub fn routes(args: &Args, columns: &'a Columns) -> Result<Self, Failure> {
-        Self::new(args, false, false, Some(columns))
+        Self::new(args, false, false, false, Some(columns))
     }
 
     /// For prefixes without values.
     pub fn prefixes(args: &Args) -> Result<Self, Failure> {
-        Self::new(args, false, false, None)
+        Self::new(args, false, false, false, None)
     }
 
     fn new(
         args: &Args,
         asks: bool,
         says_match: bool,
+        says_since: bool,
         columns: Option<&'a Columns>,
     ) -> Result<Self, Failure> {
         let mut out = output::stdout();
         let mut names: Vec<&str> = Vec::new();
         names.extend(asks.then_some("address"));
+        names.extend(says_since.then_some("since"));
         names.push("prefix");
         names.extend(says_match.then_some("match"));
         names.extend(columns.into_iter().flat_map(Columns::names));
@@ -68,7 +78,7 @@ impl<'a> Printer<'a> {
             }
             Style::Tsv
         };
-        Ok(Self { out, style, asks, says_match, columns })
+        Ok(Self { out, style, asks, says_match, says_since, columns })
     }
 
     /// The routes that a question found; a row without values if there are none.
@@ -87,6 +97,18 @@ impl<'a> Printer<'a> {
             self.row(Some(&text), prefix, says_match.then_some(matched), Some(route), None)?;
         }
         Ok(())
+    }
+
+    /// What matches an address since a date.
+    pub fn change(
+        &mut self,
+        address: IpAddr,
+        since: Moment,
+        found: Option<&Match<'_>>,
+    ) -> Result<(), Failure> {
+        let (address, since) = (address.to_string(), since.to_string());
+        let prefix = found.and_then(Match::prefix);
+        self.row_since(Some(&address), Some(&since), prefix, None, found, None)
     }
 
     /// A row without values, for a line of the input that is no question.
@@ -112,6 +134,18 @@ impl<'a> Printer<'a> {
         route: Option<&Match<'_>>,
         error: Option<&str>,
     ) -> Result<(), Failure> {
+        self.row_since(asked, None, prefix, matched, route, error)
+    }
+
+    fn row_since(
+        &mut self,
+        asked: Option<&str>,
+        since: Option<&str>,
+        prefix: Option<AnyPrefix>,
+        matched: Option<Option<&str>>,
+        route: Option<&Match<'_>>,
+        error: Option<&str>,
+    ) -> Result<(), Failure> {
         let prefix = prefix.map(|prefix| prefix.to_string());
         let names = self.columns.into_iter().flat_map(Columns::names);
         let value = |name| route.and_then(|route| route.value(name)).unwrap_or(Value::Null);
@@ -119,6 +153,9 @@ impl<'a> Printer<'a> {
             let mut object = Map::new();
             if self.asks {
                 object.insert("address".to_owned(), asked.into());
+            }
+            if let Some(since) = since {
+                object.insert("since".to_owned(), since.into());
             }
             object.insert("prefix".to_owned(), prefix.into());
             if let Some(matched) = matched {
@@ -141,6 +178,9 @@ impl<'a> Printer<'a> {
         let mut cells = Vec::new();
         if self.asks {
             cells.push(cell(asked));
+        }
+        if self.says_since {
+            cells.push(cell(since));
         }
         cells.push(cell(prefix.as_deref()));
         if self.says_match {

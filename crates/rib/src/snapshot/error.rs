@@ -12,6 +12,10 @@ pub enum SnapshotErrorKind {
     NotSnapshot,
     /// The format version is one that this program does not know.
     Version,
+    /// It holds the tables of several dates, where one table was asked for.
+    Dated,
+    /// It holds one table, where the tables of several dates were asked for.
+    NotDated,
     /// It was written on a machine of the other byte order.
     ByteOrder,
     /// The file is shorter than it says.
@@ -99,6 +103,10 @@ impl SnapshotError {
             SnapshotErrorKind::Io | SnapshotErrorKind::Unstorable => return None,
             SnapshotErrorKind::Changed => {
                 "run it again, and replace snapshots by renaming, as `fibula build` does"
+            }
+            SnapshotErrorKind::Dated => "choose one of its dates",
+            SnapshotErrorKind::NotDated => {
+                "give a file of several dates, which `fibula build --as-of` writes"
             }
             SnapshotErrorKind::NotSnapshot => "give a file that `fibula build` wrote",
             SnapshotErrorKind::Version => {

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::time::SystemTime;
 
 use super::error::SnapshotErrorKind as Kind;
-use super::format::{self, HEADER};
+use super::format::{self, FileKind, HEADER};
 use super::{SnapshotError, open, open::Opened};
 use crate::array::{AlignedBytes, Image};
 use crate::mapping::Mapped;
@@ -78,7 +78,11 @@ impl Origin {
 const OPEN: &str = "cannot open the snapshot";
 
 /// Opens and checks the file.
-pub(super) fn open_file(path: &Path, loading: Loading) -> Result<(Opened, Origin), SnapshotError> {
+pub(super) fn open_file(
+    path: &Path,
+    loading: Loading,
+    kind: FileKind,
+) -> Result<(Opened, Origin), SnapshotError> {
     let io = |e| SnapshotError::io(path, OPEN, e);
     // Before it is opened: opening a pipe would wait for its writer.
     if !fs::metadata(path).map_err(io)?.is_file() {
@@ -88,7 +92,7 @@ pub(super) fn open_file(path: &Path, loading: Loading) -> Result<(Opened, Origin
     let meta = file.metadata().map_err(io)?;
     let len = usize::try_from(meta.len()).map_err(|e| io(io::Error::other(e)))?;
     // Before memory is asked for by the length of a file that is no snapshot, or is cut.
-    check_head(&mut file, len, path)?;
+    check_head(&mut file, len, path, kind)?;
     let map = match loading {
         Loading::Auto => meta.permissions().readonly(),
         Loading::Map => true,
@@ -98,20 +102,25 @@ pub(super) fn open_file(path: &Path, loading: Loading) -> Result<(Opened, Origin
         true => Image::Mapped(Mapped::new(&file, len).map_err(io)?),
         false => Image::Memory(read(&mut file, len).map_err(io)?),
     };
-    let opened = open::open(image).map_err(|e| e.in_file(path))?;
+    let opened = open::open(image, kind).map_err(|e| e.in_file(path))?;
     let mapped = map.then(|| (file, Stamp::of(&meta)));
     Ok((opened, Origin { path: path.to_owned(), mapped }))
 }
 
 /// Checks header and section table, which are small, against the length of the file.
-fn check_head(file: &mut File, len: usize, path: &Path) -> Result<(), SnapshotError> {
+fn check_head(
+    file: &mut File,
+    len: usize,
+    path: &Path,
+    kind: FileKind,
+) -> Result<(), SnapshotError> {
     let mut head = Vec::new();
     let mut more = |head: &mut Vec<u8>, bytes: usize| {
         let read = file.take(bytes as u64).read_to_end(head);
         read.map_err(|e| SnapshotError::io(path, OPEN, e))
     };
     more(&mut head, HEADER)?;
-    let head_len = format::head_len(&head, len).map_err(|e| e.in_file(path))?;
+    let head_len = format::head_len(&head, len, kind).map_err(|e| e.in_file(path))?;
     more(&mut head, head_len - HEADER)?;
     format::decode_head(&head, len).map_err(|e| e.in_file(path))?;
     Ok(())

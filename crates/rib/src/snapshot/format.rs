@@ -9,7 +9,14 @@ use super::error::SnapshotErrorKind as Kind;
 
 /// The high bit and the line end catch transfers that are not binary, as PNG's magic does.
 pub(crate) const MAGIC: [u8; 8] = *b"\x89FIBULA\n";
-pub(super) const VERSION: u32 = 1;
+/// What kind of file it is: a version of the format each, so that no program takes one for the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileKind {
+    /// One table.
+    Table = 1,
+    /// The tables of several dates.
+    Dated = 2,
+}
 /// Written in the machine's byte order; reads as something else in the other one.
 const BYTE_ORDER: u32 = 0x0a0b_0c0d;
 
@@ -82,11 +89,11 @@ fn digest_of<'a>(sections: impl Iterator<Item = &'a Section>) -> u128 {
 }
 
 /// Header and section table of a file of `file_len` bytes.
-pub(super) fn encode(sections: &[Section], file_len: usize) -> Vec<u8> {
+pub(super) fn encode(kind: FileKind, sections: &[Section], file_len: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(HEADER + sections.len() * ENTRY);
     out.extend_from_slice(&MAGIC);
     out.extend_from_slice(&BYTE_ORDER.to_ne_bytes());
-    out.extend_from_slice(&VERSION.to_ne_bytes());
+    out.extend_from_slice(&(kind as u32).to_ne_bytes());
     out.extend_from_slice(&(file_len as u64).to_ne_bytes());
     out.extend_from_slice(&(sections.len() as u64).to_ne_bytes());
     out.extend_from_slice(&table_digest(sections).to_ne_bytes());
@@ -121,8 +128,12 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 
 /// Bytes of header and section table, from the first [`HEADER`] bytes of a file of `file_len` bytes (all
 /// of them where it is shorter).
-pub(super) fn head_len(start: &[u8], file_len: usize) -> Result<usize, SnapshotError> {
-    Ok(HEADER + decode_header(start, file_len)? * ENTRY)
+pub(super) fn head_len(
+    start: &[u8],
+    file_len: usize,
+    kind: FileKind,
+) -> Result<usize, SnapshotError> {
+    Ok(HEADER + decode_header(start, file_len, kind)? * ENTRY)
 }
 
 /// Reads header and section table, which are all of `head`; checks everything about them, and that all
@@ -157,8 +168,8 @@ pub(super) fn decode_head(
 }
 
 /// Header and section table of a whole file, with the gaps between its sections.
-pub(super) fn decode(file: &[u8]) -> Result<(Vec<Section>, u128), SnapshotError> {
-    let head = head_len(file, file.len())?;
+pub(super) fn decode(file: &[u8], kind: FileKind) -> Result<(Vec<Section>, u128), SnapshotError> {
+    let head = head_len(file, file.len(), kind)?;
     let (sections, table_digest) = decode_head(&file[..head], file.len())?;
     let mut end = head;
     for section in &sections {
@@ -178,8 +189,15 @@ pub(super) fn duplicate(sections: &[Section]) -> Option<&str> {
     names.windows(2).find(|w| w[0] == w[1]).map(|w| w[0])
 }
 
+/// What kind of file it is that begins like this, on a machine of this byte order.
+pub(super) fn kind(start: &[u8]) -> Option<FileKind> {
+    let is_ours = start.len() >= 16 && start.starts_with(&MAGIC) && u32_at(start, 8) == BYTE_ORDER;
+    let known = [FileKind::Table, FileKind::Dated];
+    known.into_iter().find(|&kind| is_ours && u32_at(start, 12) == kind as u32)
+}
+
 /// The number of sections; their table is inside the file.
-fn decode_header(start: &[u8], file_len: usize) -> Result<usize, SnapshotError> {
+fn decode_header(start: &[u8], file_len: usize, kind: FileKind) -> Result<usize, SnapshotError> {
     let magic = start.len().min(MAGIC.len());
     if start[..magic] != MAGIC[..magic] || start.is_empty() {
         return Err(SnapshotError::new(Kind::NotSnapshot, "not a fibula snapshot"));
@@ -200,9 +218,20 @@ fn decode_header(start: &[u8], file_len: usize) -> Result<usize, SnapshotError> 
         _ => return Err(SnapshotError::new(Kind::Damaged, "the byte order mark differs").at(8)),
     }
     let version = u32_at(start, 12);
-    if version != VERSION {
-        let reason = format!("format version {version}, this program reads version {VERSION}");
-        return Err(SnapshotError::new(Kind::Version, reason).at(12));
+    if version != kind as u32 {
+        let (error, reason) = match (kind, version) {
+            (FileKind::Table, 2) => {
+                (Kind::Dated, "it holds the tables of several dates".to_owned())
+            }
+            (FileKind::Dated, 1) => {
+                (Kind::NotDated, "it holds one table, without a date".to_owned())
+            }
+            _ => {
+                let known = "this program reads versions 1 and 2";
+                (Kind::Version, format!("format version {version}, {known}"))
+            }
+        };
+        return Err(SnapshotError::new(error, reason).at(12));
     }
     let len = u64_at(start, 16);
     if len > file_len as u64 {

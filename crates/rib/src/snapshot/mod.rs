@@ -49,6 +49,20 @@
 //! ([`Snapshot::digest`]) is not stored: it is the same hash over all sections but `provenance`. Sections
 //! with other names are checked for damage and otherwise left alone.
 //!
+//! # Version 2: several dates
+//!
+//! A file of several dates ([`DatedSnapshot`], [`crate::dated`]) has version 2, so that no program takes it for one table. Its
+//! sections are those of version 1, and:
+//!
+//! | section | logical | content |
+//! |---|---|---|
+//! | `dates` | yes | the tables as JSON, ascending: `[{"at":1714521600,"source":"a.csv","v4":1,"v6":0}]`, `at` in seconds since 1970 |
+//! | `v4/hop`, `v6/hop` | yes | the timeline of each prefix |
+//! | `v4/line/first`, `v6/...` | yes | u32, one more than timelines: where the changes of each begin |
+//! | `v4/line/up` | yes | u32: the timeline of the next shorter prefix, asked where this one has no row; `ffffffff` for none |
+//! | `v4/line/len` | yes | u8: the length of the timeline's prefix |
+//! | `v4/line/changes` | yes | u16: of each timeline, for each change the number of the date since which it holds; then for each change the attribute row, low word first, `ffffffff` where the prefix is gone |
+//!
 //! # What is checked when
 //!
 //! At open, always, before anything is used:
@@ -58,7 +72,10 @@
 //! - prefixes: canonical, sorted, unique; hops: below the number of rows; parents: an earlier route,
 //!   so that climbing ends; buckets: ascending from 0 to the number of routes;
 //! - columns: a code for each row, below the number of values; texts: UTF-8, offsets ascending and
-//!   between characters; JSON: of bounded size.
+//!   between characters; JSON: of bounded size;
+//! - of several dates: dates ascend; every timeline has a change, changes ascend by date and name dates and
+//!   rows that there are; a timeline's next shorter one has a lower number, so that climbing ends; lengths are
+//!   those of the family.
 //!
 //! An engine checks its own tables when it is loaded ([`Persist::load`](fibula_core::Persist::load)).
 //!
@@ -70,6 +87,9 @@
 //! No program may change a file while it is mapped. [`write()`] never does: it renames a new file over the old
 //! one, and makes it read-only. Files that somebody may write into are read, not mapped (ADR 13).
 
+mod dated;
+#[cfg(test)]
+mod dated_tests;
 mod error;
 mod file;
 pub(crate) mod format;
@@ -87,6 +107,7 @@ use std::path::Path;
 use fibula_core::Addr;
 
 use file::Origin;
+use format::FileKind;
 use open::Opened;
 
 use crate::array::{AlignedBytes, Image};
@@ -94,12 +115,14 @@ use crate::{Columns, Provenance};
 
 /// What lies in a file can be used as an address, of either family, where it lies.
 pub use bytemuck::Pod;
+pub use dated::DatedSnapshot;
+pub(crate) use dated::dated_sections;
 pub use error::{SnapshotError, SnapshotErrorKind};
 pub use file::Loading;
 pub use routes::StoredRoutes;
 pub(crate) use sections::Sections;
-pub(crate) use write::to_bytes_with;
 pub use write::{EnginePart, Written, measure, to_bytes, write};
+pub(crate) use write::{Parts, dated_to_bytes, to_bytes_with, write_dated};
 
 /// An open snapshot: everything in it has been checked and is used where it lies.
 pub struct Snapshot {
@@ -130,7 +153,7 @@ impl Snapshot {
     /// # Errors
     /// As [`Snapshot::open`].
     pub fn open_with(path: impl AsRef<Path>, loading: Loading) -> Result<Self, SnapshotError> {
-        let (opened, origin) = file::open_file(path.as_ref(), loading)?;
+        let (opened, origin) = file::open_file(path.as_ref(), loading, FileKind::Table)?;
         Ok(Self { opened, origin: Some(origin) })
     }
 
@@ -150,7 +173,7 @@ impl Snapshot {
     /// # Errors
     /// If the bytes are no snapshot, or damaged in any way.
     pub fn from_bytes(bytes: impl Into<AlignedBytes>) -> Result<Self, SnapshotError> {
-        let opened = open::open(Image::Memory(bytes.into()))?;
+        let opened = open::open(Image::Memory(bytes.into()), FileKind::Table)?;
         Ok(Self { opened, origin: None })
     }
 

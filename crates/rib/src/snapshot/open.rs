@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use fibula_core::{Addr, Family, PerFamily};
 
-use super::format::{self, Section};
+use super::dated::{self, Dated};
+use super::format::{self, FileKind, Section};
 use super::routes::{Stored, StoredTables};
 use super::schema::{ColumnSchema, Engines, Schema, Typed};
 use super::sections::Sections;
@@ -28,11 +29,13 @@ pub(super) struct Opened {
     pub(super) families: PerFamily<Stored>,
     pub(super) columns: Columns,
     pub(super) provenance: Provenance,
+    /// Of a file of several dates.
+    pub(super) dated: Option<Dated>,
 }
 
-pub(super) fn open(image: Image) -> Result<Opened> {
+pub(super) fn open(image: Image, kind: FileKind) -> Result<Opened> {
     let image = Arc::new(image);
-    let (list, table_digest) = format::decode((*image).as_ref())?;
+    let (list, table_digest) = format::decode((*image).as_ref(), kind)?;
     let digest = format::digest(&list);
     let sections = Sections { image, list };
     sections.check_sums()?;
@@ -40,12 +43,18 @@ pub(super) fn open(image: Image) -> Result<Opened> {
     let engines: Engines = sections.json("engines")?;
     let schema: Schema = sections.json("schema")?;
     let rows = schema.rows;
-    let v4 = family::<u32>(&sections, rows, engines.v4)?;
-    let v6 = family::<u128>(&sections, rows, engines.v6)?;
+    let dated = match kind {
+        FileKind::Table => None,
+        FileKind::Dated => Some(dated::open(&sections, rows)?),
+    };
+    // Hops number rows, or the timelines of rows.
+    let hops = dated.as_ref().map_or([rows; 2], Dated::timelines);
+    let v4 = family::<u32>(&sections, hops[0], engines.v4)?;
+    let v6 = family::<u128>(&sections, hops[1], engines.v6)?;
     schema.check_rows(v4.len() + v6.len()).map_err(|reason| sections.blame("schema", reason))?;
     let columns = columns(&sections, schema)?;
     let families = PerFamily { v4, v6 };
-    Ok(Opened { sections, digest, table_digest, families, columns, provenance })
+    Ok(Opened { sections, digest, table_digest, families, columns, provenance, dated })
 }
 
 fn family<A: Addr + Pod>(

@@ -87,7 +87,7 @@ fn exercise(snapshot: &Snapshot) {
 }
 
 /// Makes all checksums right again, as far as the section table makes sense.
-fn fix(bytes: &mut [u8]) {
+pub(super) fn fix(bytes: &mut [u8]) {
     if bytes.len() < HEADER {
         return;
     }
@@ -112,7 +112,7 @@ fn fix(bytes: &mut [u8]) {
 }
 
 fn section(bytes: &[u8], name: &str) -> std::ops::Range<usize> {
-    let (sections, _) = format::decode(bytes).unwrap();
+    let (sections, _) = format::decode(bytes, format::FileKind::Table).unwrap();
     sections.into_iter().find(|s| s.name == name).unwrap().place
 }
 
@@ -157,7 +157,7 @@ fn every_other_length_is_refused() {
 #[test]
 fn forged_files_are_refused_or_harmless() {
     let sound = sample(60);
-    let (sections, _) = format::decode(&sound).unwrap();
+    let (sections, _) = format::decode(&sound, format::FileKind::Table).unwrap();
     let head = HEADER + sections.len() * ENTRY;
     let mut rng = Rng::new(7);
     let mut opened = 0;
@@ -185,7 +185,7 @@ fn forged_files_are_refused_or_harmless() {
 }
 
 /// One byte, or an aligned number set to something that sizes and indices get wrong.
-fn mutate(bytes: &mut [u8], at: usize, rng: &mut Rng) {
+pub(super) fn mutate(bytes: &mut [u8], at: usize, rng: &mut Rng) {
     let telling = [0, 1, 2, ROWS, 59, 60, 61, 64, 1 << 31, u32::MAX - 1, u32::MAX];
     match rng.below(4) {
         0 => bytes[at] ^= 1 << rng.below(8),
@@ -247,9 +247,10 @@ fn headers_are_told_apart() {
     };
     assert_eq!(with(0, b"PK").kind(), Kind::NotSnapshot);
     assert_eq!(with(8, &0x0a0b_0c0d_u32.swap_bytes().to_ne_bytes()).kind(), Kind::ByteOrder);
-    let version = with(12, &2u32.to_ne_bytes());
+    let version = with(12, &3u32.to_ne_bytes());
     assert_eq!(version.kind(), Kind::Version);
-    assert!(version.to_string().contains("format version 2"), "{version}");
+    assert!(version.to_string().contains("format version 3"), "{version}");
+    assert_eq!(with(12, &2u32.to_ne_bytes()).kind(), Kind::Dated);
     assert_eq!(with(24, &u64::MAX.to_ne_bytes()).kind(), Kind::Invalid);
     assert_eq!(with(24, &4096u64.to_ne_bytes()).kind(), Kind::Truncated);
     // Misplaced, overlapping, twice the same name, no name, a gap that is not empty.
@@ -259,7 +260,7 @@ fn headers_are_told_apart() {
     assert_eq!(with(offset + 8, &u64::MAX.to_ne_bytes()).kind(), Kind::Invalid);
     assert!(with(entry, b"provenance\0").to_string().contains("two sections are named"));
     assert!(with(entry, &[0; NAME]).to_string().contains("not plain ASCII"));
-    let (sections, _) = format::decode(&sound).unwrap();
+    let (sections, _) = format::decode(&sound, format::FileKind::Table).unwrap();
     let (_, before_last) = sections.split_last().unwrap();
     let gap = before_last.iter().map(|s| s.place.end).find(|end| end % format::ALIGN > 0).unwrap();
     assert_eq!(with(gap, &[1]).kind(), Kind::Damaged);

@@ -8,7 +8,7 @@ use fibula_core::{Addr, Family, TableRef};
 use serde::Serialize;
 
 use super::error::SnapshotErrorKind as Kind;
-use super::format::{self, Section};
+use super::format::{self, FileKind, Section};
 use super::schema::{Engines, Schema};
 use super::{Pod, SnapshotError};
 use crate::array::AlignedBytes;
@@ -63,13 +63,48 @@ pub fn write(
     v4: &EnginePart<'_>,
     v6: &EnginePart<'_>,
 ) -> Result<Written, SnapshotError> {
-    let plan = Plan::new(table, v4, v6, Vec::new()).map_err(|e| e.in_file(path))?;
-    let written = AtomicFile::create_read_only(path, &format::MAGIC).and_then(|mut file| {
-        plan.write_to(&mut file)?;
-        file.commit()
-    });
-    written.map_err(|e| SnapshotError::io(path, "cannot write the snapshot", e))?;
-    Ok(plan.written())
+    Plan::new(table, v4, v6, Vec::new()).map_err(|e| e.in_file(path))?.write(path)
+}
+
+/// Writes a table whose hops number timelines, with the sections of these, as the file `path`.
+pub(crate) fn write_dated(
+    path: &Path,
+    table: &Table,
+    engines: [&EnginePart<'_>; 2],
+    more: Parts<'_>,
+) -> Result<Written, SnapshotError> {
+    let plan = Plan::laid_out(FileKind::Dated, table, engines, more);
+    plan.map_err(|e| e.in_file(path))?.write(path)
+}
+
+/// The same in memory.
+pub(crate) fn dated_to_bytes(
+    table: &Table,
+    engines: [&EnginePart<'_>; 2],
+    more: Parts<'_>,
+) -> Result<AlignedBytes, SnapshotError> {
+    Ok(Plan::laid_out(FileKind::Dated, table, engines, more)?.to_bytes())
+}
+
+impl Plan<'_> {
+    fn write(&self, path: &Path) -> Result<Written, SnapshotError> {
+        let written = AtomicFile::create_read_only(path, &format::MAGIC).and_then(|mut file| {
+            self.write_to(&mut file)?;
+            file.commit()
+        });
+        written.map_err(|e| SnapshotError::io(path, "cannot write the snapshot", e))?;
+        Ok(self.written())
+    }
+
+    fn to_bytes(&self) -> AlignedBytes {
+        let mut bytes = AlignedBytes::zeroed(self.file_len);
+        let out = bytes.as_mut();
+        out[..self.head.len()].copy_from_slice(&self.head);
+        for (section, part) in self.sections.iter().zip(&self.parts) {
+            out[section.place.clone()].copy_from_slice(&part.1);
+        }
+        bytes
+    }
 }
 
 /// What [`write()`] would report for the table, without a file: digest and sizes.
@@ -103,19 +138,16 @@ pub(crate) fn to_bytes_with(
     v6: &EnginePart<'_>,
     more: Vec<(String, Vec<u8>)>,
 ) -> Result<AlignedBytes, SnapshotError> {
-    let plan = Plan::new(table, v4, v6, more)?;
-    let mut bytes = AlignedBytes::zeroed(plan.file_len);
-    let out = bytes.as_mut();
-    out[..plan.head.len()].copy_from_slice(&plan.head);
-    for (section, part) in plan.sections.iter().zip(&plan.parts) {
-        out[section.place.clone()].copy_from_slice(&part.1);
-    }
-    Ok(bytes)
+    let more = more.into_iter().map(|(name, bytes)| (name, Cow::Owned(bytes))).collect();
+    Ok(Plan::new(table, v4, v6, more)?.to_bytes())
 }
+
+/// Sections by name.
+pub(crate) type Parts<'a> = Vec<(String, Cow<'a, [u8]>)>;
 
 /// Everything that goes into the file, and where.
 struct Plan<'a> {
-    parts: Vec<(String, Cow<'a, [u8]>)>,
+    parts: Parts<'a>,
     sections: Vec<Section>,
     head: Vec<u8>,
     file_len: usize,
@@ -126,10 +158,20 @@ impl<'a> Plan<'a> {
         table: &'a Table,
         v4: &'a EnginePart<'a>,
         v6: &'a EnginePart<'a>,
-        more: Vec<(String, Vec<u8>)>,
+        more: Parts<'a>,
     ) -> Result<Self, SnapshotError> {
         let unstorable = |reason: String| SnapshotError::new(Kind::Unstorable, reason);
         table.check().map_err(|e| unstorable(e.to_string()))?;
+        Self::laid_out(FileKind::Table, table, [v4, v6], more)
+    }
+
+    fn laid_out(
+        kind: FileKind,
+        table: &'a Table,
+        [v4, v6]: [&'a EnginePart<'a>; 2],
+        more: Parts<'a>,
+    ) -> Result<Self, SnapshotError> {
+        let unstorable = |reason: String| SnapshotError::new(Kind::Unstorable, reason);
         let mut parts = Vec::new();
         for name in [v4.name, v6.name] {
             if !format::is_engine_name(name) {
@@ -148,11 +190,11 @@ impl<'a> Plan<'a> {
                 parts.push((name, Cow::Borrowed(part.bytes)));
             }
         }
-        parts.extend(more.into_iter().map(|(name, bytes)| (name, Cow::Owned(bytes))));
-        Self::lay_out(parts)
+        parts.extend(more);
+        Self::lay_out(kind, parts)
     }
 
-    fn lay_out(parts: Vec<(String, Cow<'a, [u8]>)>) -> Result<Self, SnapshotError> {
+    fn lay_out(kind: FileKind, parts: Parts<'a>) -> Result<Self, SnapshotError> {
         let unstorable = |reason: String| SnapshotError::new(Kind::Unstorable, reason);
         if parts.len() > format::MAX_SECTIONS {
             return Err(unstorable(format!("{} sections are too many", parts.len())));
@@ -172,7 +214,7 @@ impl<'a> Plan<'a> {
         if let Some(twice) = format::duplicate(&sections) {
             return Err(unstorable(format!("two tables of an engine are named {twice}")));
         }
-        let head = format::encode(&sections, end);
+        let head = format::encode(kind, &sections, end);
         Ok(Self { parts, sections, head, file_len: end })
     }
 
@@ -197,7 +239,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-fn json(value: &impl Serialize) -> Result<Cow<'static, [u8]>, SnapshotError> {
+pub(super) fn json(value: &impl Serialize) -> Result<Cow<'static, [u8]>, SnapshotError> {
     let unstorable = |reason: String| SnapshotError::new(Kind::Unstorable, reason);
     let bytes = serde_json::to_vec(value).map_err(|e| unstorable(e.to_string()))?;
     if bytes.len() > format::MAX_JSON {

@@ -38,9 +38,10 @@ impl Grow for AllValues<'_> {
     fn block(&mut self, answers: &Answers) -> Result<(), AnnotateError> {
         let routes = Numbering::routes(self.table).numbers();
         let rows = Numbers::new(self.table.columns().len());
-        for &route in &answers.routes {
+        for (at, &route) in answers.routes.iter().enumerate() {
             // A prefix without a value has a place in the list, too.
-            let hops = covering(self.table, route).into_iter().map(|(_, hop)| hop.index());
+            let date = answers.dates.get(at).copied();
+            let hops = covering(self.table, route, date).into_iter().map(|(_, hop)| hop.index());
             let hops = hops.map(|row| row.unwrap_or_else(|| rows.of(Without::Empty)));
             self.rows.extend(hops.map(|row| row.min(rows.of(Without::Empty))));
             let unmatched = routes.without(route) == Some(Without::Unmatched);

@@ -28,8 +28,8 @@ impl Grow for Lists<'_> {
     fn block(&mut self, answers: &Answers) -> Result<(), AnnotateError> {
         let numbers = Numbering::routes(self.table).numbers();
         let mut text = Vec::new();
-        for &route in &answers.routes {
-            for (prefix, _) in covering(self.table, route) {
+        for (row, &route) in answers.routes.iter().enumerate() {
+            for (prefix, _) in covering(self.table, route, answers.dates.get(row).copied()) {
                 text.clear();
                 write_prefix(prefix, &mut text);
                 self.lists.values().append_value(String::from_utf8_lossy(&text));
@@ -57,22 +57,31 @@ fn prefix(table: &dyn LookupTable, route: u32) -> Option<AnyPrefix> {
     (route < v6.len()).then(|| AnyPrefix::V6(v6.get(route).prefix))
 }
 
-/// The prefix of a route and those that cover it, longest first, with their hops.
-pub(super) fn covering(table: &dyn LookupTable, route: u32) -> Vec<(AnyPrefix, Hop)> {
+/// The prefix of a route and those that cover it, longest first, with their rows; of several dates those of one.
+pub(super) fn covering(
+    table: &dyn LookupTable,
+    route: u32,
+    date: Option<u16>,
+) -> Vec<(AnyPrefix, Hop)> {
     fn family<A: TableAddr>(
         table: &dyn LookupTable,
+        date: Option<u16>,
         prefix: Prefix<A>,
         any: fn(Prefix<A>) -> AnyPrefix,
     ) -> Vec<(AnyPrefix, Hop)> {
         let routes = A::in_table(table).routes();
         let all = routes.covering(prefix.addr()).map(|route| routes.get(route));
+        let row = |hop| match (table.dated(), date) {
+            (Some(fib), Some(date)) => fib.timelines::<A>().ask().own(hop, date),
+            _ => Some(hop),
+        };
         // Longer ones that begin at the same address do not cover the whole prefix.
         let all = all.filter(|other| other.prefix.len() <= prefix.len());
-        all.map(|route| (any(route.prefix), route.hop)).collect()
+        all.filter_map(|other| Some((any(other.prefix), row(other.hop)?))).collect()
     }
     match prefix(table, route) {
-        Some(AnyPrefix::V4(prefix)) => family(table, prefix, AnyPrefix::V4),
-        Some(AnyPrefix::V6(prefix)) => family(table, prefix, AnyPrefix::V6),
+        Some(AnyPrefix::V4(prefix)) => family(table, date, prefix, AnyPrefix::V4),
+        Some(AnyPrefix::V6(prefix)) => family(table, date, prefix, AnyPrefix::V6),
         None => Vec::new(),
     }
 }

@@ -18,7 +18,7 @@ impl<T: Copy + Default> PerRow<T> {
     pub(super) fn new(rows: u32, substitute: Option<T>, value: impl Fn(u32) -> Option<T>) -> Self {
         let values = Numbers::new(rows).table((0..rows).map(value), |without| match without {
             Without::Unmatched => substitute,
-            Without::Empty | Without::Unparsable => None,
+            Without::Empty | Without::Unparsable | Without::Untimed => None,
         });
         let values = values.into_iter();
         let (values, valid): (Vec<T>, Vec<bool>) =

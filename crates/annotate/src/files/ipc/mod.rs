@@ -12,7 +12,7 @@ use arrow_schema::{ArrowError, Schema, SchemaRef};
 
 use self::read::{FileBatches, StreamBatches};
 use super::chosen::chosen;
-use super::{Found, Progress, added_fields, places};
+use super::{Found, Progress, added_fields, places, time_place};
 use crate::columns::ColumnAnnotator;
 use crate::{AnnotateError, LogFormat, Summary};
 
@@ -94,6 +94,7 @@ impl ColumnAnnotator {
         let mut next = batches.next().transpose()?;
         let places =
             places(&schema, &self.options().columns, LogFormat::Arrow, || Ok(next.clone()))?;
+        let time = time_place(&schema, self.options().time.as_ref())?;
         let mut fields: Vec<_> = schema.fields().iter().cloned().collect();
         fields.extend(added_fields(self, &schema, &places)?.into_iter().map(Arc::new));
         let written = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
@@ -101,7 +102,14 @@ impl ColumnAnnotator {
         while let Some(batch) = next {
             let only = self.options().only;
             let mut matched = only.map(|_| vec![false; batch.num_rows()]);
-            let added = found.batch(self, &batch, &places, found.rows, matched.as_deref_mut())?;
+            let added = found.batch(
+                self,
+                &batch,
+                &places,
+                time.as_ref(),
+                found.rows,
+                matched.as_deref_mut(),
+            )?;
             let mut columns = batch.columns().to_vec();
             columns.extend(added);
             let mut batch = RecordBatch::try_new(Arc::clone(&written), columns)?;

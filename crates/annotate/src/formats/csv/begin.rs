@@ -40,7 +40,7 @@ impl Csv {
         };
         let names = header.then_some(&first.text[..]);
         let fields = if !self.columns.is_empty() {
-            self.resolve(&first, names)?
+            self.resolve(self.columns.iter(), &first, names)?
         } else {
             let body = if header { start + first.record.next } else { start };
             match self.address_columns(&data[body..], end) {
@@ -51,7 +51,8 @@ impl Csv {
                 None => return Ok(None),
             }
         };
-        self.begin_rows(&first, names, fields)?;
+        let time = self.resolve(self.time.iter(), &first, names)?;
+        self.begin_rows(&first, names, fields, time)?;
         if start > 0 {
             block.pass(0, start);
         }
@@ -81,6 +82,7 @@ impl Csv {
         first: &Fields,
         header: Option<&[String]>,
         columns: Vec<usize>,
+        time: Vec<usize>,
     ) -> Result<(), AnnotateError> {
         self.names = columns
             .iter()
@@ -103,8 +105,14 @@ impl Csv {
                 }
             }
         }
-        let mut fields: Vec<_> =
-            columns.into_iter().enumerate().map(|(slot, field)| (field, slot)).collect();
+        if let Some(field) = time.iter().find(|field| columns.contains(field)) {
+            let name = header.and_then(|names| names.get(*field)).cloned();
+            let name = name.unwrap_or_else(|| (field + 1).to_string());
+            return Err(AnnotateError::Twice { name });
+        }
+        // The time's slot comes last.
+        let columns = columns.into_iter().chain(time);
+        let mut fields: Vec<_> = columns.enumerate().map(|(slot, field)| (field, slot)).collect();
         fields.sort_unstable();
         self.found = vec![(0, 0); fields.len()];
         self.layout = Some(Layout { fields, width: first.record.fields });
@@ -198,8 +206,9 @@ impl Csv {
     }
 
     /// The places of the columns that were asked for.
-    fn resolve(
+    fn resolve<'c>(
         &self,
+        columns: impl Iterator<Item = &'c Column>,
         first: &Fields,
         names: Option<&[String]>,
     ) -> Result<Vec<usize>, AnnotateError> {
@@ -215,6 +224,6 @@ impl Csv {
                 })
             }
         };
-        self.columns.iter().map(place).collect()
+        columns.map(place).collect()
     }
 }

@@ -25,6 +25,8 @@ pub(crate) struct Csv {
     /// Whether the first record tells the delimiter.
     detect: bool,
     columns: Vec<Column>,
+    /// The column of times; its slot is behind those of the addresses.
+    time: Option<Column>,
     header: Header,
     strict: bool,
     /// Whether digits alone are an address.
@@ -86,13 +88,15 @@ impl Csv {
         if options.integers && options.columns.is_empty() {
             return Err(AnnotateError::NoColumn { format });
         }
-        let named = options.columns.iter().any(|column| matches!(column, Column::Name(_)));
+        let asked = options.columns.iter().chain(&options.time);
+        let named = asked.into_iter().any(|column| matches!(column, Column::Name(_)));
         let header = if named { Header::Present } else { options.header };
         Ok(Self {
             format,
             dialect: Dialect { delimiter, quote },
             detect,
             columns: options.columns.clone(),
+            time: options.time.clone(),
             header,
             strict: options.strict,
             integers: options.integers,
@@ -134,7 +138,8 @@ impl LogDecoder for Csv {
             if let Located::Record(record) = located
                 && record.fields == layout.width
             {
-                for (slot, &(from, to)) in self.found.iter().enumerate() {
+                let (cells, time) = self.found.split_at(self.names.len());
+                for (slot, &(from, to)) in cells.iter().enumerate() {
                     if let Some(v4) = parse_v4_at(data, from, to) {
                         block.v4(v4);
                         continue;
@@ -144,6 +149,9 @@ impl LogDecoder for Csv {
                         let fault = || Fault::Unparsable { at: start, slot, text: field.to_vec() };
                         block.bad_cell(self.strict, fault)?;
                     }
+                }
+                if let &[(from, to)] = time {
+                    block.time(start, &data[from..to], self.strict)?;
                 }
                 let (insert, end) = (start + record.content, start + record.next);
                 block.row(Row { start, insert, end, pad: 0, kind: Kind::Annotate });
@@ -159,12 +167,16 @@ impl LogDecoder for Csv {
                     what: damage(record, width),
                 })?;
             }
-            for (slot, &(from, to)) in self.found.iter().enumerate() {
+            let (cells, time) = self.found.split_at(self.names.len());
+            for (slot, &(from, to)) in cells.iter().enumerate() {
                 let field = unquoted(&rest[from..to], quote);
                 if block.cell(field).is_err() {
                     let fault = || Fault::Unparsable { at: start, slot, text: field.to_vec() };
                     block.bad_cell(self.strict, fault)?;
                 }
+            }
+            if let &[(from, to)] = time {
+                block.time(start, unquoted(&rest[from..to], quote), self.strict)?;
             }
             block.row(Row {
                 start,

@@ -6,6 +6,8 @@ mod plain;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use std::net::IpAddr;
+
 use self::find::{Found, Names, Place, find};
 use super::{LogDecoder, SAMPLE_BYTES, Style, last_line_end, line_end, set};
 use crate::added::{added_name, first_twice};
@@ -20,6 +22,8 @@ use crate::{AnnotateError, AnnotateOptions, Column, LogFormat};
 #[derive(Clone)]
 pub(crate) struct JsonLines {
     names: Arc<Names>,
+    /// How many of the names are columns of addresses; one of times may be behind them.
+    addresses: usize,
     strict: bool,
     shape: Option<Shape>,
     found: Vec<Found>,
@@ -42,7 +46,7 @@ enum Shape {
 impl JsonLines {
     pub(crate) fn new(options: &AnnotateOptions, added: &[String]) -> Result<Self, AnnotateError> {
         let mut columns: Vec<String> = Vec::new();
-        for column in &options.columns {
+        for column in options.columns.iter().chain(&options.time) {
             match column {
                 Column::Name(name) => columns.push(name.clone()),
                 Column::Number(_) => {
@@ -56,12 +60,14 @@ impl JsonLines {
         if let Some(name) = first_twice(&columns) {
             return Err(AnnotateError::Twice { name: name.clone() });
         }
-        if columns.is_empty() {
+        let addresses = options.columns.len();
+        if addresses == 0 {
             return Err(AnnotateError::NoColumn { format: LogFormat::JsonLines });
         }
         let all = |name: &String| added.iter().map(|add| added_name(name, add)).collect::<Vec<_>>();
-        let added = columns.iter().flat_map(all).collect();
+        let added = columns[..addresses].iter().flat_map(all).collect();
         Ok(Self {
+            addresses,
             present: columns.iter().map(|_| AtomicBool::new(false)).collect(),
             names: Arc::new(Names { columns, added }),
             strict: options.strict,
@@ -138,7 +144,17 @@ impl JsonLines {
             if found.is_present() {
                 set(&self.present[slot]);
             }
-            match std::mem::take(&mut found.place) {
+            let place = std::mem::take(&mut found.place);
+            if slot == self.addresses {
+                let text = match place {
+                    Place::Empty => String::new(),
+                    Place::Address(address) => IpAddr::from(address).to_string(),
+                    Place::Other(text) => text,
+                };
+                block.time(at, text.as_bytes(), self.strict)?;
+                continue;
+            }
+            match place {
                 Place::Empty => block.empty(),
                 Place::Address(address) => block.address(address),
                 Place::Other(text) => {
@@ -222,7 +238,7 @@ impl LogDecoder for JsonLines {
     }
 
     fn names(&self) -> &[String] {
-        &self.names.columns
+        &self.names.columns[..self.addresses]
     }
 
     fn style(&self) -> Style {

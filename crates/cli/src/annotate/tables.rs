@@ -1,0 +1,87 @@
+//! What is annotated with: one table, or those of several dates.
+
+use std::sync::Arc;
+
+use fibula_annotate::LookupTable;
+use fibula_fib::{Columns, DatedFib, Fib, FibError, FibOptions};
+use fibula_rib::DatedSnapshot;
+
+use super::Args;
+use crate::failure::Failure;
+use crate::layer;
+use crate::source::{ReadArgs, Source};
+use crate::table;
+
+/// One table, or those of several dates.
+pub enum Tables {
+    One(Fib),
+    Dated(DatedFib),
+}
+
+impl Tables {
+    /// Opens what the command line names, with the engines that are stored with it or `auto`.
+    pub fn open(args: &Args) -> Result<Self, Failure> {
+        let (read, options) = (args.read.read(), FibOptions::default());
+        args.rpki.check_input(args.inputs.iter().any(|input| input.as_os_str() == "-"))?;
+        if args.time.is_some() {
+            return Self::of_dates(args, &read, options);
+        }
+        if args.rpki.is_asked() {
+            let table = args.rpki.load(&args.table, &read)?;
+            return Ok(Self::One(Fib::of_table(table, &options)?));
+        }
+        if args.layer.is_empty() {
+            let sources = Source::parse_list(&args.table)?;
+            return Ok(Self::One(table::open(&sources, &read, &options)?));
+        }
+        let layers = layer::load(&layer::parse(&args.layer)?, &read)?;
+        Ok(Self::One(Fib::of_table(layers.table, &options)?))
+    }
+
+    fn of_dates(args: &Args, read: &ReadArgs, options: FibOptions) -> Result<Self, Failure> {
+        const WRITES: &str = "fibula build --as-of FILES -o year.fib writes one";
+        match &*Source::parse_list(&args.table)? {
+            [(_, Source::Snapshot(path))] if DatedSnapshot::is_one(path) => {
+                Ok(Self::Dated(DatedFib::open_with(path, &options.loading(read.load))?))
+            }
+            [(name, _)] => Err(Failure::new(format_args!(
+                "--time needs a file of several dates, and {name} is one table"
+            ))
+            .hint(WRITES)),
+            _ => Err(Failure::new("--time needs one file of several dates, not several tables")
+                .hint(WRITES)),
+        }
+    }
+
+    /// The values.
+    pub fn columns(&self) -> &Columns {
+        match self {
+            Self::One(fib) => fib.columns(),
+            Self::Dated(fib) => fib.columns(),
+        }
+    }
+
+    /// The tables, to annotate with.
+    pub fn shared(&self) -> Arc<dyn LookupTable> {
+        match self {
+            Self::One(fib) => Arc::new(fib.clone()),
+            Self::Dated(fib) => Arc::new(fib.clone()),
+        }
+    }
+
+    /// The dates, if there are several.
+    pub fn dated(&self) -> Option<&DatedFib> {
+        match self {
+            Self::One(_) => None,
+            Self::Dated(fib) => Some(fib),
+        }
+    }
+
+    /// Fails if somebody wrote into a mapped file.
+    pub fn unchanged(&self) -> Result<(), FibError> {
+        match self {
+            Self::One(fib) => fib.unchanged(),
+            Self::Dated(fib) => Ok(fib.snapshot().unchanged()?),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! `fibula lookup --history`: what a file of several dates says about addresses, over time.
+
+use fibula_fib::{DatedFib, EngineChoice, FibOptions};
+use fibula_rib::DatedSnapshot;
+
+use super::print::Printer;
+use super::{Args, Asked, question};
+use crate::failure::{Failure, Outcome};
+use crate::source::Source;
+
+/// Prints a line for each change of what matches an address.
+pub fn run(args: &Args) -> Result<Outcome, Failure> {
+    let fib = open(args)?;
+    let mut printer = Printer::history(args, fib.columns())?;
+    let mut missed = false;
+    for text in &args.questions {
+        let address = match question(text) {
+            Ok(Asked::Address(address)) => address,
+            Ok(Asked::Prefix(_)) => {
+                return Err(Failure::new(format_args!("{text}: --history is for addresses"))
+                    .hint("give an address inside the prefix"));
+            }
+            Err(what) => return Err(Failure::new(what)),
+        };
+        let mut any = false;
+        for (date, found) in fib.history(address) {
+            let since = fib.dates().tables()[usize::from(date)].at;
+            any |= found.is_some();
+            printer.change(address, since, found.as_ref())?;
+        }
+        missed |= !any;
+    }
+    printer.flush()?;
+    fib.snapshot().unchanged()?;
+    Ok(if missed { Outcome::Negative } else { Outcome::Done })
+}
+
+/// A few addresses are found without an engine.
+fn open(args: &Args) -> Result<DatedFib, Failure> {
+    let options = FibOptions::default().engines([EngineChoice::Search]).loading(args.read.load);
+    match &*Source::parse_list(&args.table)? {
+        [(_, Source::Snapshot(path))] if DatedSnapshot::is_one(path) => {
+            Ok(DatedFib::open_with(path, &options)?)
+        }
+        _ => Err(Failure::new("--history needs one file of several dates: --table year.fib")
+            .hint("fibula build --as-of FILES -o year.fib writes one")),
+    }
+}

@@ -1,0 +1,185 @@
+//! The open tables of several dates.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use fibula_core::{AnyPrefix, Hop};
+use fibula_rib::dated::prefix_of;
+use fibula_rib::{Columns, DatedSnapshot, Dates, IndexedRoutes, Table, Timelines};
+
+use crate::open_family::OpenFamily;
+use crate::policy::{Material, choose};
+use crate::{FibError, FibFamily, FibOptions, Match};
+
+/// The open tables of several dates, which `fibula build --as-of` writes into one file.
+///
+/// An engine over the prefixes of all dates finds the [`Timelines`] of an address, and these its row at a date: the values of the longest
+/// prefix that covered the address then. A clone is another reference to the same tables.
+///
+/// ```
+/// use fibula_core::{Hop, Prefix, Routes};
+/// use fibula_fib::{DatedFib, FibOptions};
+/// use fibula_rib::{DatedBuilder, DatedSnapshot, EnginePart, Moment, Table};
+/// # let table = |hop| {
+/// #     let v4: Routes<u32> = [(Prefix::ALL, Hop::new(hop))].into_iter().collect();
+/// #     Table::from_routes(v4, Routes::default())
+/// # };
+/// # let mut builder = DatedBuilder::default();
+/// # builder.add("2024-05-01".parse()?, "may", &table(0))?;
+/// # builder.add("2024-06-01".parse()?, "june", &table(7))?;
+/// # let bytes = builder.finish()?.to_bytes(&EnginePart::none(), &EnginePart::none())?;
+/// let fib = DatedFib::of_snapshot(DatedSnapshot::from_bytes(bytes)?, &FibOptions::default())?;
+/// let found = fib.lookup("192.0.2.1".parse()?, "2024-05-20".parse()?).ok_or("no route")?;
+/// assert_eq!(found.to_string(), "0.0.0.0/0 hop=0");
+/// assert!(fib.lookup("192.0.2.1".parse()?, "2024-04-30T23:59:59Z".parse()?).is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct DatedFib(Arc<Inner>);
+
+struct Inner {
+    v4: OpenFamily<u32>,
+    v6: OpenFamily<u128>,
+    snapshot: DatedSnapshot,
+}
+
+/// A family of the tables of several dates.
+pub trait DatedFamily: FibFamily {
+    #[doc(hidden)]
+    fn dated_family(fib: &DatedFib) -> &OpenFamily<Self>;
+}
+
+impl DatedFamily for u32 {
+    fn dated_family(fib: &DatedFib) -> &OpenFamily<Self> {
+        &fib.0.v4
+    }
+}
+
+impl DatedFamily for u128 {
+    fn dated_family(fib: &DatedFib) -> &OpenFamily<Self> {
+        &fib.0.v6
+    }
+}
+
+impl DatedFib {
+    /// Opens a file of several dates with its stored engines, or those that the options name.
+    ///
+    /// # Errors
+    /// If the file cannot be read, has no tables of several dates or is damaged, its engines' tables are not sound, or an
+    /// engine is not known or takes the tables not.
+    pub fn open_with(path: impl AsRef<Path>, options: &FibOptions) -> Result<Self, FibError> {
+        Self::of_snapshot(DatedSnapshot::open_with(path, options.loading)?, options)
+    }
+
+    /// Takes a file that is open.
+    ///
+    /// # Errors
+    /// As [`DatedFib::open_with`].
+    pub fn of_snapshot(snapshot: DatedSnapshot, options: &FibOptions) -> Result<Self, FibError> {
+        fn family<A: FibFamily>(
+            snapshot: &DatedSnapshot,
+            options: &FibOptions,
+        ) -> Result<OpenFamily<A>, FibError> {
+            let stored = snapshot.routes::<A>();
+            let material = Material { stored: Some(stored), routes: None };
+            let chosen = choose(material, options).map_err(|error| match error {
+                FibError::Stored { family, engine, error, .. } => {
+                    let file = snapshot.path().map(Path::to_owned);
+                    FibError::Stored { file, family, engine, error }
+                }
+                error => error,
+            })?;
+            Ok(OpenFamily::new(IndexedRoutes::clone(stored), chosen, options.isa))
+        }
+        options.check()?;
+        let (v4, v6) = (family(&snapshot, options)?, family(&snapshot, options)?);
+        Ok(Self(Arc::new(Inner { v4, v6, snapshot })))
+    }
+
+    /// The dates, with where each table is from.
+    pub fn dates(&self) -> &Dates {
+        self.0.snapshot.dates()
+    }
+
+    /// The values of all dates.
+    pub fn columns(&self) -> &Columns {
+        self.0.snapshot.columns()
+    }
+
+    /// The file as it was opened.
+    pub fn snapshot(&self) -> &DatedSnapshot {
+        &self.0.snapshot
+    }
+
+    /// The prefixes of all dates and their engine, which answers with the numbers of [`DatedFib::timelines`].
+    #[inline]
+    pub fn family<A: DatedFamily>(&self) -> &OpenFamily<A> {
+        A::dated_family(self)
+    }
+
+    /// The timelines of a family.
+    pub fn timelines<A: DatedFamily>(&self) -> &Timelines {
+        self.0.snapshot.timelines::<A>()
+    }
+
+    /// The longest match in the newest table that is not later than `time`; `None` too before the first one.
+    ///
+    /// An IPv4-mapped IPv6 address is looked up as IPv4.
+    pub fn lookup(&self, address: IpAddr, time: fibula_rib::Moment) -> Option<Match<'_>> {
+        self.at(address, self.dates().number(time))
+    }
+
+    /// The same in the table with this number.
+    pub fn at(&self, address: IpAddr, date: u16) -> Option<Match<'_>> {
+        match AnyPrefix::host(address).unmapped() {
+            AnyPrefix::V4(host) => self.longest(host.addr(), date),
+            AnyPrefix::V6(host) => self.longest(host.addr(), date),
+        }
+    }
+
+    fn longest<A: DatedFamily>(&self, addr: A, date: u16) -> Option<Match<'_>> {
+        let timeline = self.family::<A>().engine().lookup(addr);
+        let (hop, len) = self.timelines::<A>().ask().find(timeline, date)?;
+        Some(Match::row(A::any_prefix(prefix_of(addr, len)), hop, self.columns()))
+    }
+
+    /// The numbers of the routes among [`OpenFamily::routes`] that match at the dates, in place of the numbers of the longest ones of
+    /// all dates, which [`OpenFamily::numbers`] gives. [`Hop::NONE`] where no prefix of the date matches.
+    pub fn of_dates<A: DatedFamily>(&self, numbers: &mut [Hop], dates: impl Iterator<Item = u16>) {
+        let (routes, ask) = (self.family::<A>().routes(), self.timelines::<A>().ask());
+        for (number, date) in numbers.iter_mut().zip(dates) {
+            let is_there =
+                |&index: &usize| date != Dates::NONE && ask.own(routes.hop(index), date).is_some();
+            let found =
+                number.index().and_then(|index| routes.outward(index as usize).find(is_there));
+            *number = found.map_or(Hop::NONE, |index| Hop::new(index as u32));
+        }
+    }
+
+    /// What matched an address over time: for each change the number of the date and the match since then. The first is that of the first
+    /// date; unmatched is `None`.
+    pub fn history(&self, address: IpAddr) -> impl Iterator<Item = (u16, Option<Match<'_>>)> {
+        let dates = (0..).take(self.dates().len());
+        let mut before: Option<Option<(AnyPrefix, Hop)>> = None;
+        dates.filter_map(move |date: u16| {
+            let found = self.at(address, date);
+            let now = found.as_ref().and_then(|found| Some((found.prefix()?, found.hop())));
+            let is_new = before != Some(now);
+            before = Some(now);
+            is_new.then_some((date, found))
+        })
+    }
+
+    /// The table of a date by its number, copied.
+    pub fn table(&self, date: u16) -> Table {
+        self.0.snapshot.table(date)
+    }
+}
+
+impl fmt::Debug for DatedFib {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.snapshot.fmt(f)
+    }
+}
