@@ -70,7 +70,7 @@ pub struct SlowPath {
 }
 
 /// Packets that are looked up together: each waits for memory while the others compute.
-const TOGETHER: usize = 16;
+const TOGETHER: usize = 24;
 
 /// The memory of searches, kept from one to the next.
 #[derive(Clone, Debug, Default)]
