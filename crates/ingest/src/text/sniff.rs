@@ -198,8 +198,10 @@ impl Guess<'_> {
             found.min().map(|(_, index)| index)
         };
         if let (Some(start), Some(end)) = (named(START_NAMES), named(END_NAMES)) {
-            let fits = |decimal| self.mostly(|row| parse_row(row, start, end, decimal));
-            if fits(false) || fits(true) {
+            let is_ip = |row: &Row, at: usize| row.get(at).is_some_and(|f| parse_ip(f).is_some());
+            // The names say that these are ranges, also in rows whose ends are the wrong way round: such rows are damage.
+            let addresses = self.mostly(|row| is_ip(row, start) && is_ip(row, end));
+            if addresses || self.mostly(|row| parse_row(row, start, end, true)) {
                 return Some(self.two(start, end));
             }
         }

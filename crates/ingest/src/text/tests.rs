@@ -101,6 +101,10 @@ fn ranges() {
     gives!("10.0.0.0 10.0.0.1 x\n", ["value:Str"], ["10.0.0.0/31 = x"]);
     gives!("0.0.0.0,255.255.255.255,x\n", ["value:Str"], ["0.0.0.0/0 = x"]);
     gives!("start_ip,end_ip,c\n10.0.0.0,10.0.0.1,x\n", ["c:Str"], ["10.0.0.0/31 = x"]);
+    // Named ranges are ranges, even if most of them are the wrong way round.
+    let wrong = "start,end,c\n10.0.0.0,10.0.0.1,x\n10.0.1.9,10.0.1.0,y\n10.0.2.9,10.0.2.0,z\n";
+    let decoded = decode_as(wrong, Format::Text, TextOptions::default());
+    assert_eq!((decoded.lines, decoded.damage.len()), (vec!["10.0.0.0/31 = x".to_owned()], 2));
     // IP2Location and Tor: decimal.
     gives!("\"16777216\",\"16777471\",\"AU\"\n", ["value:Str"], ["1.0.0.0/24 = AU"]);
     let forced = decode_as("1 2\n", Format::Ranges, TextOptions::default());
