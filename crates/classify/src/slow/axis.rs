@@ -3,7 +3,7 @@
 use std::hint::select_unpredictable;
 
 use super::TOGETHER;
-use super::order::{Group64, Search};
+use super::order::{Search, Sets};
 use super::trie::Trie;
 use crate::{Field, Flow, Mask};
 
@@ -41,6 +41,15 @@ pub(super) struct Axis {
     up_to: Vec<u64>,
     /// The length of each.
     of: Vec<u8>,
+    /// Of an axis inside, `none` and then `with` in half the width: a group has no more tuples.
+    sets: Vec<u32>,
+}
+
+/// All ones if the group is among these, of whose numbers 64 are told apart. In two halves, for vectors of 32 bits.
+#[inline(always)]
+fn has(groups: u64, at: usize) -> u32 {
+    let half = if at < 32 { groups as u32 } else { (groups >> 32) as u32 };
+    (half >> (at % 32) & 1).wrapping_neg()
 }
 
 /// How many of the first bits of the field are all in the mask.
@@ -70,6 +79,7 @@ impl Axis {
             with: Vec::new(),
             up_to: Vec::new(),
             of: Vec::new(),
+            sets: Vec::new(),
         }
     }
 
@@ -79,7 +89,7 @@ impl Axis {
             Prefixes::Wide(trie) => trie.bytes(),
         };
         let sets = self.none.capacity() + self.with.capacity() + self.up_to.capacity();
-        trie + sets * 8 + self.of.capacity()
+        trie + sets * 8 + self.sets.capacity() * 4 + self.of.capacity()
     }
 
     /// One rule more of a group has the first `len` bits of the value.
@@ -110,7 +120,8 @@ impl Axis {
     }
 
     /// Takes over what there is: the length of each bit, in so many words of them. Bits that are not named are in no set.
-    pub(super) fn arrange(&mut self, words: usize, of: &[(usize, u8)]) {
+    /// Axes inside have a word for each group, outside a bit.
+    pub(super) fn arrange(&mut self, words: usize, is_inside: bool, of: &[(usize, u8)]) {
         self.words = words;
         let mut lens: Vec<u8> = of.iter().map(|(_, len)| *len).filter(|len| *len > 0).collect();
         lens.sort_unstable();
@@ -134,6 +145,8 @@ impl Axis {
             };
             set[bit / 64] |= 1 << (bit % 64);
         }
+        let sets = self.none.iter().chain(&self.with).map(|set| *set as u32);
+        self.sets = if is_inside { sets.collect() } else { Vec::new() };
         self.up_to = vec![0; words];
         self.up_to.extend(&self.with);
         for at in words..self.up_to.len() {
@@ -220,26 +233,25 @@ impl Axis {
     /// Of each group of a word, the tuples that it does not exclude, if a packet has these prefixes. All groups of the word are
     /// computed, with what vectors there are: that is less work than to pick some.
     #[inline(always)]
-    pub(super) fn open_inside(&self, word: usize, found: &[(u32, u64)], open: &mut Group64) {
-        let has = |groups: u64, at: usize| (groups >> at & 1).wrapping_neg();
+    pub(super) fn open_inside(&self, word: usize, found: &[(u32, u64)], open: &mut Sets) {
         // The first of them with those that have no condition: it saves a pass.
         let (&(place, groups), others) = found.split_first().unwrap_or((&(0, 0), &[]));
-        let (none, with) = (self.row(&self.none, 0, word), self.row(&self.with, place, word));
+        let (none, with) = (self.sets(0, word), self.sets(place + 1, word));
         for (at, (open, (none, with))) in open.iter_mut().zip(none.iter().zip(with)).enumerate() {
             *open = none | with & has(groups, at);
         }
         for &(place, groups) in others {
-            let with = self.row(&self.with, place, word);
+            let with = self.sets(place + 1, word);
             for (at, (open, with)) in open.iter_mut().zip(with).enumerate() {
                 *open |= with & has(groups, at);
             }
         }
     }
 
-    /// The word of a set for each of 64 groups.
+    /// A row of `sets`, for the groups of a word.
     #[inline(always)]
-    fn row<'a>(&self, of: &'a [u64], place: u32, word: usize) -> &'a Group64 {
-        let (rows, _) = of[place as usize * self.words + word * 64..].as_chunks();
+    fn sets(&self, row: u32, word: usize) -> &Sets {
+        let (rows, _) = self.sets[row as usize * self.words + word * 64..].as_chunks();
         &rows[0]
     }
 

@@ -13,6 +13,16 @@ struct Known {
     lens: [usize; AXES],
 }
 
+/// 2^24 over each number, in place of a division.
+const SHARES: [u32; 129] = {
+    let (mut shares, mut of) = ([0; 129], 1);
+    while of < shares.len() {
+        shares[of] = (1 << 24) / of as u32;
+        of += 1;
+    }
+    shares
+};
+
 impl Order {
     /// Adds the bits to the mask that show why the packet is in none of the first so many tuples that were not looked at. The mask
     /// has the words of the groups that were asked.
@@ -73,7 +83,7 @@ impl Order {
                 let lens = axis.lens_within(to, shown);
                 let gone = left & axis.up_to(lens, word) & !open[at];
                 // What a bit more of the axis excludes of those that are left.
-                let worth = gone.count_ones() * 256 / u32::from(to - known.bits[at]);
+                let worth = gone.count_ones() * SHARES[usize::from(to - known.bits[at])];
                 if worth > most {
                     (best, most) = (Some((at, to, lens, gone)), worth);
                 }

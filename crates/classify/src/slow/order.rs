@@ -39,8 +39,8 @@ pub(super) struct Member {
     pub(super) best: Precedence,
 }
 
-/// A word for each of 64 groups.
-pub(super) type Group64 = [u64; 64];
+/// Of 64 groups a bit for each tuple.
+pub(super) type Sets = [u32; 64];
 
 /// How many fields there are, which is more than exclude anything.
 pub(super) const AXES: usize = Field::ALL.len();
@@ -64,7 +64,7 @@ pub(super) struct Order {
     /// Axes that come get the first parts of their walks later.
     bulk: bool,
     /// Of each group a bit for each tuple with rules, in whole words of groups.
-    pub(super) all: Vec<u64>,
+    pub(super) all: Vec<u32>,
     /// The same tuples, in order.
     groups: Vec<Members>,
     /// The places of the groups' best rules among those of all tuples, ascending; and for so many of them, in words, which they are.
@@ -155,11 +155,11 @@ impl Search {
 #[derive(Clone, Debug)]
 pub(super) struct Working {
     /// The tuples that each axis inside does not exclude.
-    inside: Box<[Group64; AXES]>,
+    inside: Box<[Sets; AXES]>,
     /// A bit for each tuple by its place among all: those to look into.
     marked: Vec<u64>,
     /// The hashes of the packet in the groups of a word.
-    hashes: Group64,
+    hashes: [u64; 64],
 }
 
 impl Default for Working {
@@ -183,8 +183,8 @@ impl Order {
     pub(super) fn bytes(&self) -> usize {
         self.axes.iter().map(Axis::bytes).sum::<usize>()
             + self.groups.capacity() * size_of::<Members>()
-            + (self.first.capacity() + self.all.capacity()) * 8
-            + self.ranks.capacity() * 4
+            + self.first.capacity() * 8
+            + (self.ranks.capacity() + self.all.capacity()) * 4
             + self.tuples.capacity() * size_of::<Ranked>()
     }
 
@@ -247,7 +247,7 @@ impl Order {
             self.all[group] |= 1 << bit;
             let members = &mut self.groups[group];
             members.ranks.as_flattened_mut()[before] = rank as u32;
-            members.first[before + 1..].fill(self.all[group] as u32);
+            members.first[before + 1..].fill(self.all[group]);
             if before == 0 {
                 self.by_best.push(rank as u32);
                 let best = &mut self.best_of_word[group / 64];
@@ -272,7 +272,7 @@ impl Order {
             };
             let of = |(member, mask): &(Member, Mask)| (at(member), leading(mask, axis.field));
             let lens: Vec<_> = all.iter().map(of).collect();
-            axis.arrange(if inside { words * 64 } else { words }, &lens);
+            axis.arrange(if inside { words * 64 } else { words }, inside, &lens);
         }
     }
 
@@ -334,7 +334,7 @@ impl Order {
         }
         search.newest = search.seen.len();
         for bit in bits(open) {
-            let (group, open) = ((word * 64 + bit) as u32, all[bit] as u32);
+            let (group, open) = ((word * 64 + bit) as u32, all[bit]);
             search.seen.push(Seen { group, hash: 0, open, has: 0, wins: 0 });
         }
         search.opens.resize(search.seen.len() * inside.len(), 0);
@@ -342,7 +342,7 @@ impl Order {
             search.opens[search.newest * inside.len()..].chunks_exact_mut(inside.len().max(1));
         for (seen, opens) in search.seen[search.newest..].iter().zip(opens) {
             for (open, inside) in opens.iter_mut().zip(&*inside) {
-                *open = inside[seen.group as usize % 64] as u32;
+                *open = inside[seen.group as usize % 64];
             }
         }
     }
