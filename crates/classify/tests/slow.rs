@@ -65,6 +65,39 @@ fn megaflows_are_right_for_all_their_packets() {
     }
 }
 
+/// A packet that has rules in hundreds of tuples, all of which may win.
+#[test]
+fn rules_of_hundreds_of_masks_match_one_packet() {
+    let mut rules = Rules::new();
+    for (source, destination) in (0..8u32).flat_map(|source| (0..8).map(move |to| (source, to))) {
+        // The last field is one that does not part groups.
+        for port in [0, 3, 6, 9] {
+            let mut rule = Rule::new(Action::Drop)
+                .when(Field::Ipv4Src, Condition::Prefix(0, source))
+                .and_then(|rule| rule.when(Field::Ipv4Dst, Condition::Prefix(0, destination)))
+                .and_then(|rule| rule.when(Field::SrcPort, Condition::Prefix(0, port)))
+                .unwrap();
+            rule.priority = (source * 7 + destination * 5 + port) % 23;
+            rules.insert(rule).unwrap();
+        }
+    }
+    let slow = SlowPath::of(&rules);
+    assert!(slow.tuples() > 250);
+    let (mut scratch, mut rng) = (Scratch::default(), Rng::new(9));
+    for _ in 0..2000 {
+        let mut flow = Flow::default();
+        flow.set(Field::IpVersion, 4);
+        flow.set(Field::Transport, 1);
+        flow.set(Field::Ipv4Src, 1 << rng.below(33) >> 1);
+        flow.set(Field::Ipv4Dst, 1 << rng.below(33) >> 1);
+        flow.set(Field::SrcPort, 1 << rng.below(17) >> 1);
+        let found = slow.lookup(&flow, &mut scratch);
+        assert_eq!(found.rule, rules.first_match(&flow).map(|(id, _)| id), "{flow:?}");
+        let other = under(&flow, &found.mask, &mut rng);
+        assert_eq!(found.rule, rules.first_match(&other).map(|(id, _)| id), "{other:?}");
+    }
+}
+
 /// Random conditions on all kinds of fields, with masks that are no prefixes, among rules that come and go.
 #[test]
 fn rules_of_all_fields_come_and_go() {
