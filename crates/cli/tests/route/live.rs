@@ -272,7 +272,7 @@ fn rules_are_read_again() {
     files.with("rules.txt", "any -> vrf fpm/7\n");
     router.0.signal("HUP");
     let (_, said) = router.0.hear_at("the rules stay as they were: ");
-    assert!(said.contains("line 1: vrf \"fpm/7\" was not named when the router started"), "{said}");
+    assert!(said.contains("line 1: --table is the only table"), "{said}");
     let second = wait(1, "any -> drop", second);
 
     files.with("rules.txt", "# More.\ndst 0.0.0.0/1 -> drop\nany -> drop\n");
