@@ -8,13 +8,13 @@
 //! of FPM:
 //!
 //! - A table has one route for a prefix: a route replaces the one before it, whatever its RTA_PRIORITY, which FRR
-//! sets to 20 for all.
+//!   sets to 20 for all.
 //! - A change of a route is sent as RTM_DELROUTE and then RTM_NEWROUTE. The withdrawal is held back until the next
-//! route arrives or [`Decoder::flush`] is called, so that readers never see a moment without the route.
+//!   route arrives or [`Decoder::flush`] is called, so that readers never see a moment without the route.
 //! - Without next-hop objects, an IPv4 route over an IPv6 next hop has the gateway 169.254.0.1. It is kept, because
-//! the true address is not in the stream.
+//!   the true address is not in the stream.
 //! - When a connection begins, FRR sends all routes, without a mark at the end. It leaves out static routes of tables
-//! other than the main one (FRR 8.4.4), so a reader that removes unconfirmed routes loses them until they change.
+//!   other than the main one (FRR 8.4.4), so a reader that removes unconfirmed routes loses them until they change.
 //! - Only FPM of type netlink is read. FRR can be built to send protobuf instead, which is refused.
 //!
 //! A frame or a message that cannot be decoded is skipped and reported. After an invalid header, the decoder searches

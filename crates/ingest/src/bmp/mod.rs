@@ -26,12 +26,12 @@
 //!
 //! # What routers do
 //! - Routes of a peer without Peer Up, or after Peer Down, are accepted. Whether they have path identifiers is
-//! detected from their form. This is noted once for each table.
+//!   detected from their form. This is noted once for each table.
 //! - Peer Down may be repeated; repetitions are ignored.
 //! - FRR sends IPv4 routes with an IPv6 next hop without a next hop. They are accepted without one, and this is
-//! noted.
+//!   noted.
 //! - Version 4 (a draft, with entries around each BGP message) is read like pmacct and NetGauze do, including its
-//! entry about path identifiers.
+//!   entry about path identifiers.
 //!
 //! # Damage
 //! A message that cannot be decoded is reported with its peer and its position in the stream, and skipped by its

@@ -12,19 +12,19 @@
 //! routes. The main table (254) is VRF 0 without a name; others have their number as VRF and name.
 //!
 //! - **Next-hop objects.** A route that refers to one is announced with the object's next hops at that time, and
-//! again when the object is replaced. When the object is deleted, its routes are withdrawn, because the kernel
-//! deletes them. For this the decoder keeps the object number of each such route (8 bytes for IPv4, 20 for IPv6,
-//! about twice that with the overhead of the hash table). Routes with inline next hops cost nothing.
+//!   again when the object is replaced. When the object is deleted, its routes are withdrawn, because the kernel
+//!   deletes them. For this the decoder keeps the object number of each such route (8 bytes for IPv4, 20 for IPv6,
+//!   about twice that with the overhead of the hash table). Routes with inline next hops cost nothing.
 //! - **Metrics.** A kernel can have several routes of a prefix with different metrics (RTA_PRIORITY), and uses the
-//! lowest. The metric becomes [`Update::path_id`](fibula_core::Update::path_id), of which a RIB also prefers the
-//! lowest. [FPM](crate::fpm) has one route for a prefix, and its path is 0.
+//!   lowest. The metric becomes [`Update::path_id`](fibula_core::Update::path_id), of which a RIB also prefers the
+//!   lowest. [FPM](crate::fpm) has one route for a prefix, and its path is 0.
 //! - **Replacement.** RTM_DELROUTE directly followed by RTM_NEWROUTE of the same route is one replacement:
 //!   the withdrawal is [held back](Decoder::is_holding).
 //! - **Next hops whose interface is down** (RTNH_F_DEAD) get no packets and are left out. A route without other next
-//! hops is withdrawn. Next hops without a carrier (RTNH_F_LINKDOWN) are kept, because the kernel uses them unless its
-//! `ignore_routes_with_linkdown` is set.
+//!   hops is withdrawn. Next hops without a carrier (RTNH_F_LINKDOWN) are kept, because the kernel uses them unless
+//!   its `ignore_routes_with_linkdown` is set.
 //! - **Byte order.** Numbers are read in the byte order of this machine, which the kernel uses. FRR sends FPM in the
-//! byte order of its own machine.
+//!   byte order of its own machine.
 //!
 //! # Missing notifications
 //! The kernel does not report every change, so [`NetlinkDecoder::take_heard`] tells when another dump is needed. A

@@ -62,22 +62,22 @@ pub struct BuilderOptions {
 /// Collects the updates of one or more sources and builds a [`Table`].
 ///
 /// - Sources are merged in order: for the same prefix, a later source replaces an earlier one with all its columns.
-/// The table has the columns of all sources, united by name; a route has nulls in columns that its own source does
-/// not have. A column that is text in one source is text in the table. If a source without peers has a prefix twice,
-/// the later route is used. [`Provenance`](crate::Provenance) counts the replaced routes and names the first. One
-/// column may list the values of all routes ([`BuilderOptions::tags`]).
+///   The table has the columns of all sources, united by name; a route has nulls in columns that its own source does
+///   not have. A column that is text in one source is text in the table. If a source without peers has a prefix
+///   twice, the later route is used. [`Provenance`](crate::Provenance) counts the replaced routes and names the
+///   first. One column may list the values of all routes ([`BuilderOptions::tags`]).
 /// - BGP sources have peers, which are the same across sources if address and AS are the same: a dump
 ///   followed by the updates of the same collector gives the table after the updates. The routes of
 ///   some or all peers are taken ([`PeerChoice`]). Of several paths for a prefix, of several peers or of one
 ///   (ADD-PATH), the best is taken: highest local preference, shortest AS path, lowest origin, the
 ///   peer that appeared first, lowest MED, lowest path identifier.
 /// - A table made from peers' routes can be a source ([`TableBuilder::add_table`]): following updates replace and
-/// withdraw its routes.
+///   withdraw its routes.
 /// - BGP routes have the columns `next_hop`, `origin_as`, `as_path_len`, `peer` and, if asked for,
 ///   `as_path` and `communities`.
 /// - Routes of a forwarding table ([`Attributes::NextHops`]) have the columns `next_hop`, `interface`, `weight` and
-/// `kind` (`unicast`, `blackhole`, ...). `interface` and `weight` are numbers. For several next hops, the first three
-/// columns are texts such as `192.0.2.1 192.0.2.9`, in the same order, with `-` for a missing value.
+///   `kind` (`unicast`, `blackhole`, ...). `interface` and `weight` are numbers. For several next hops, the first
+///   three columns are texts such as `192.0.2.1 192.0.2.9`, in the same order, with `-` for a missing value.
 /// - A table has one VRF: the builder does not distinguish VRFs, so the caller passes only routes of one.
 ///
 /// Hops of the result number the distinct combinations of attributes, in order of first appearance in the sorted

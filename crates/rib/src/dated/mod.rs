@@ -17,7 +17,7 @@
 //! never change, and share a few of them.
 //!
 //! - **Invariant** A timeline refers only to a timeline of a shorter prefix with a lower number, so every lookup
-//! ends.
+//!   ends.
 //! - **Invariant** A timeline's changes ascend by date; the first is a row, and none repeats the one before it.
 
 mod builder;

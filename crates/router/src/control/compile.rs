@@ -33,11 +33,11 @@ impl From<&Port<'_>> for PortLink {
 /// Makes the egress table of these groups, by number. Entries that are `None` are unused.
 ///
 /// - A next hop with an interface leaves by the port of that interface. A next hop without one is on the connected
-/// subnet that contains its address. If no subnet contains it, it is not usable.
+///   subnet that contains its address. If no subnet contains it, it is not usable.
 /// - The kernel handles next hops over an interface that is not a port. If all usable next hops of a group are of
-/// this kind, the group's packets go to the host. If some leave by ports, these get all packets.
+///   this kind, the group's packets go to the host. If some leave by ports, these get all packets.
 /// - A next hop whose port is down is in no group. A group without a usable next hop has no members, and its packets
-/// are unreachable.
+///   are unreachable.
 pub fn egress<'a>(
     links: &Links,
     ports: &[PortLink],
