@@ -27,16 +27,16 @@
 //! - Hops are stored plus one; 0 is "no route" ([`Hop::NONE`]).
 //! - *Wide*: entries of 32 bits, where hops or chunks exceed 15 bits.
 //! - [`Batch::Prefetch`]: the entries of a batch are first prefetched into the second-level cache; see `batch.rs` for
-//! measurements.
+//!   measurements.
 //! - [`Follow`]: a change rewrites the entries under its prefix from the routes there. Chunks are taken from a list
-//! of free ones, and returned to it.
+//!   of free ones, and returned to it.
 //!
 //! # Invariants
 //!
 //! - An entry of `tbl24` with a chunk number refers to an existing chunk of `tbllong`, and no two entries refer to
-//! the same.
+//!   the same.
 //! - Entries of chunks in use are codes of hops, and the hops are below the hop count, or none. Free chunks are never
-//! read.
+//!   read.
 //!
 //! # Limits and use
 //!

@@ -32,8 +32,8 @@
 //!   lookup 11.0.0.1:    no such key; PT[-1]: not G; not A: none
 //! ```
 //!
-//! The number of keys in a node follows from its padding: either the largest number, which is above every key, or the
-//! largest key itself, and then the pointer decides. A separator is at least the largest key to its left, and below
+//! Free places in a node hold the largest number, and so show how many keys it has. A key may be this number itself;
+//! then the place's pointer tells whether it is free. A separator is at least the largest key to its left, and below
 //! the smallest to its right.
 //!
 //! A d-node stores its whole prefix instead of its suffix, which needs no more space and avoids shifts: 16 bytes for
