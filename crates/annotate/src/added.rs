@@ -1,11 +1,11 @@
-//! What is added, as it was asked for and as the table has it.
+//! The values to add, from the options and the table.
 
 use fibula_core::Value;
 use fibula_fib::{Columns, Typed};
 
 use crate::{AnnotateError, AnnotateOptions};
 
-/// What is added for an address.
+/// The kind of an added value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Added {
     /// The matched prefix.
@@ -16,25 +16,25 @@ pub(crate) enum Added {
     Value(usize),
 }
 
-/// A value in place of none.
+/// The default value for addresses without a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Substitute {
     Int(u64),
     Str(String),
 }
 
-/// One thing that is added.
+/// One added column.
 #[derive(Clone, Debug)]
 pub(crate) struct Addition {
-    /// Its name, behind that of the address column.
+    /// The end of its name, after the name of the address column.
     pub(crate) name: String,
     pub(crate) what: Added,
-    /// What addresses get that nothing covers, if not nothing.
+    /// The value for addresses that no route covers, if it is not empty.
     pub(crate) substitute: Option<Substitute>,
 }
 
 impl Addition {
-    /// What is added: as asked, or all there is.
+    /// The columns to add: the requested ones, or all.
     pub(crate) fn all(
         columns: &Columns,
         options: &AnnotateOptions,
@@ -77,7 +77,7 @@ impl Addition {
     }
 }
 
-/// The default of a column; `None` if it is not of the column's type.
+/// Parses the default of a column; `None` if the text does not have the column's type.
 fn substitute(columns: &Columns, column: usize, text: &str) -> Option<Substitute> {
     let is_text = matches!(columns.typed(column, Value::Str(text)), Typed::Str(_));
     match columns.type_name(column) {
@@ -87,7 +87,7 @@ fn substitute(columns: &Columns, column: usize, text: &str) -> Option<Substitute
     }
 }
 
-/// The first of the names that an earlier one equals.
+/// The first name that equals an earlier one.
 pub(crate) fn first_twice(names: &[String]) -> Option<&String> {
     names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).map(|(_, name)| name)
 }

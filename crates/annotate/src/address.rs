@@ -1,23 +1,23 @@
-//! Addresses as tables are asked for them.
+//! Addresses in the form in which they are looked up.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use fibula_core::mapped_v4;
 use fibula_simd::{parse_v4, parse_v6};
 
-/// An address as tables are asked for it, in host byte order.
+/// An address in the form in which it is looked up, in host byte order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Address {
-    /// IPv4, also from v4-mapped IPv6 text.
+    /// IPv4, also from IPv4-mapped IPv6 text.
     V4(u32),
     /// IPv6.
     V6(u128),
 }
 
 impl Address {
-    /// Reads an address as `IpAddr::from_str` does (no zone, nothing around it), except that a
-    /// v4-mapped IPv6 address (`::ffff:a.b.c.d`) is the IPv4 address that it stands for: routing
-    /// tables list it there. Several times as fast, and the bytes need not be UTF-8.
+    /// Parses an address like `IpAddr::from_str` (without a zone or surrounding text), except that an IPv4-mapped
+    /// IPv6 address (`::ffff:a.b.c.d`) becomes its IPv4 address, because routing tables list it there. Several times
+    /// as fast, and the bytes need not be UTF-8.
     ///
     /// ```
     /// use fibula_annotate::Address;
@@ -36,7 +36,7 @@ impl Address {
         }
     }
 
-    /// Reads an address that is written as a number: digits alone, IPv4 below 2^32, else IPv6.
+    /// Parses an address written as a number with only digits: IPv4 below 2^32, else IPv6.
     ///
     /// ```
     /// use fibula_annotate::Address;
@@ -53,7 +53,7 @@ impl Address {
         Some(u32::try_from(number).map_or_else(|_| Self::from_v6(number), Self::V4))
     }
 
-    /// An IPv6 address, as IPv4 if it is mapped: the policy of [`mapped_v4`].
+    /// An IPv6 address; if it is IPv4-mapped, its IPv4 address. See [`mapped_v4`] for the policy.
     ///
     /// ```
     /// use fibula_annotate::Address;

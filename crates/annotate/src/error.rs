@@ -1,63 +1,63 @@
-//! Why annotation stopped.
+//! The errors of annotation.
 
 use std::fmt;
 use std::io;
 
 use crate::{Column, LogFormat};
 
-/// Why annotation could not begin, or stopped.
+/// The error that prevents or stops annotation.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum AnnotateError {
-    /// The table has no value column of this name.
+    /// The table has no value column with this name.
     UnknownValue {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
-        /// The names that there are.
+        /// The existing names.
         known: Vec<String>,
     },
-    /// The header has no column of this name.
+    /// The header has no column with this name.
     UnknownColumn {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
-        /// The names that there are.
+        /// The existing names.
         known: Vec<String>,
     },
-    /// The first row has fewer columns than the number that was asked for.
+    /// The first row has fewer columns than the requested number.
     ColumnNumber {
-        /// The number that was asked for.
+        /// The requested number.
         number: usize,
-        /// How many there are.
+        /// The number of columns.
         fields: usize,
     },
-    /// The format has columns in place of rows: a [`ColumnAnnotator`](crate::ColumnAnnotator) is for it.
+    /// The format is columnar and needs a [`ColumnAnnotator`](crate::ColumnAnnotator).
     Columnar {
         /// The format.
         format: LogFormat,
     },
-    /// The format cannot be asked for this column, for instance a list for a name.
+    /// The format does not have such columns: for example, a list has no column names.
     ColumnKind {
         /// The format.
         format: LogFormat,
         /// The column.
         column: Column,
     },
-    /// No address column was asked for, and none can be found.
+    /// No address column was chosen, and none can be detected.
     NoColumn {
         /// The format.
         format: LogFormat,
     },
-    /// No row has the column that was asked for.
+    /// No row has the chosen column.
     InNoRow {
         /// The column.
         column: Column,
     },
     /// The input is not text.
     Binary {
-        /// The place of a byte that no text has, counted from 0.
+        /// The position of a byte that text does not contain, counted from 0.
         offset: u64,
     },
-    /// The same column, or the same value, was asked for twice.
+    /// The same column, or the same value, was requested twice.
     Twice {
         /// Its name.
         name: String,
@@ -82,7 +82,7 @@ pub enum AnnotateError {
     Record {
         /// The line, counted from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The error in it.
         what: String,
     },
     /// The cell of a column is not an address (strict).
@@ -117,11 +117,11 @@ pub enum AnnotateError {
         /// The type, as Arrow calls it.
         kind: String,
     },
-    /// The table has several dates, and no column says which.
+    /// The table has several dates, but no column of times was given.
     NoTime,
-    /// A column of times, and a table without dates.
+    /// A column of times was given, but the table has no dates.
     NotDated,
-    /// The format has no column of times.
+    /// The format does not support a column of times.
     NoTimes {
         /// The format.
         format: LogFormat,
@@ -131,44 +131,44 @@ pub enum AnnotateError {
         /// The type, as Arrow calls it.
         kind: String,
     },
-    /// A default was given for something that is not added, or that has none.
+    /// A default was given for a column that is not added, or that cannot have one.
     Default {
         /// Its name.
         name: String,
     },
-    /// A default that is text, for a column of something else.
+    /// A default is text, but its column has values of another type.
     DefaultKind {
         /// The column.
         name: String,
         /// The default.
         text: String,
-        /// What the column holds: `int`, `float` or `bool`.
+        /// The type of the column: `int`, `float` or `bool`.
         kind: &'static str,
     },
     /// The table is a generation of a live one: it has attribute sets and no columns.
     Live,
-    /// There is too much of something.
+    /// A limit is exceeded.
     Limit {
-        /// What there is too much of.
+        /// The limited quantity.
         what: &'static str,
     },
-    /// An Arrow or Parquet file is damaged, or holds what we cannot read.
+    /// An Arrow or Parquet file is damaged, or uses an unsupported feature.
     File {
-        /// What is wrong with it.
+        /// The error in it.
         what: String,
     },
     /// A capture is damaged (strict).
     Packet {
-        /// The packet that would have come next, counted from 1.
+        /// The number of the next packet, counted from 1.
         packet: u64,
         /// The byte at which the damaged record begins.
         offset: u64,
-        /// What is wrong with it.
+        /// The error in it.
         what: &'static str,
     },
-    /// A record is longer than what is kept in memory.
+    /// A record is longer than the limit for records in memory.
     TooLong {
-        /// The line that it begins on, counted from 1.
+        /// The line on which it begins, counted from 1.
         line: u64,
         /// The most bytes that a record may have.
         limit: usize,
@@ -177,13 +177,13 @@ pub enum AnnotateError {
     NotACapture,
     /// Reading failed.
     Read(io::Error),
-    /// Writing failed. A reader that went away is not an error: see
+    /// Writing failed. An output closed by its reader is not an error: see
     /// [`Summary::output_closed`](crate::Summary::output_closed).
     Write(io::Error),
 }
 
 impl AnnotateError {
-    /// The same error in an input that has so many lines before those that its own are counted from.
+    /// The same error, with this number of earlier lines added to its line number.
     pub(crate) fn behind(mut self, lines: u64) -> Self {
         if let Self::Unparsable { line, .. } | Self::Record { line, .. } | Self::Time { line, .. } =
             &mut self

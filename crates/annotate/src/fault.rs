@@ -1,8 +1,8 @@
-//! Faults of inputs, as decoders tell them.
+//! The errors that decoders find in inputs.
 
 use crate::AnnotateError;
 
-/// What is wrong with an input; the driver adds the line.
+/// An error in an input. The driver adds the line.
 #[derive(Debug)]
 pub(crate) enum Fault {
     /// Text in the record at this offset of the data is not an address.

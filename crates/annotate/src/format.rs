@@ -1,26 +1,26 @@
-//! The formats of inputs, and how they are told.
+//! The formats of inputs, and their detection.
 
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-/// The format of the input; the output has the same, except that packets become CSV rows.
+/// The format of the input. The output has the same format, but packets become CSV rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LogFormat {
-    /// Comma-separated values (another delimiter by choice), quoted as RFC 4180 says.
+    /// Comma-separated values (or another delimiter), quoted as in RFC 4180.
     Csv,
     /// Tab-separated values.
     Tsv,
-    /// JSON objects: one a line, or in an array, or of several lines each.
+    /// JSON objects: one on each line, in an array, or each over several lines.
     JsonLines,
     /// Lines that begin with an address: plain lists, access logs. Values are added after tabs.
     List,
     /// A packet capture, pcap or pcapng; each packet becomes a CSV row.
     Pcap,
-    /// Parquet. Columns, not rows: annotated by [`ColumnAnnotator`](crate::ColumnAnnotator).
+    /// Parquet. It has columns instead of rows and is annotated by [`ColumnAnnotator`](crate::ColumnAnnotator).
     Parquet,
-    /// Arrow IPC, file (Feather) or stream; likewise.
+    /// Arrow IPC, as a file (Feather) or stream. Also annotated by [`ColumnAnnotator`](crate::ColumnAnnotator).
     Arrow,
 }
 
@@ -29,8 +29,7 @@ impl LogFormat {
     pub const ALL: [Self; 7] =
         [Self::Csv, Self::Tsv, Self::JsonLines, Self::List, Self::Pcap, Self::Parquet, Self::Arrow];
 
-    /// The name by which it is chosen: `"csv"`, `"tsv"`, `"jsonl"`, `"list"`, `"pcap"`, `"parquet"` or
-    /// `"arrow"`.
+    /// The format's name in options: `"csv"`, `"tsv"`, `"jsonl"`, `"list"`, `"pcap"`, `"parquet"` or `"arrow"`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Csv => "csv",
@@ -43,14 +42,14 @@ impl LogFormat {
         }
     }
 
-    /// Whether it has columns, so that [`ColumnAnnotator`](crate::ColumnAnnotator) annotates it and not
+    /// Whether the format is columnar, and so needs a [`ColumnAnnotator`](crate::ColumnAnnotator) instead of an
     /// [`Annotator`](crate::Annotator).
     pub const fn is_columnar(self) -> bool {
         matches!(self, Self::Parquet | Self::Arrow)
     }
 
-    /// The format that a file name's ending stands for, compression endings (`.gz`, `.bz2`, `.xz`,
-    /// `.zst`) aside.
+    /// The format for the ending of a file name. Endings of compressed files (`.gz`, `.bz2`, `.xz`, `.zst`) are
+    /// ignored.
     ///
     /// ```
     /// use fibula_annotate::LogFormat;
@@ -80,7 +79,7 @@ impl fmt::Display for LogFormat {
     }
 }
 
-/// No format has this name.
+/// The error for an unknown format name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownFormat(String);
 

@@ -1,9 +1,9 @@
-//! Annotates columns of addresses: for every address of a CSV or TSV table, of JSON lines, of a plain
-//! list or of a packet capture, what the longest matching prefix says about it.
+//! Annotates addresses: adds the longest matching prefix and its values to every address of a CSV or TSV table, JSON
+//! lines, a plain list, a packet capture, or a Parquet or Arrow file.
 //!
-//! Rows keep their bytes and their order; columns are added to them, named after the address column:
-//! `src_ip_prefix`, `src_ip_asn`. Input is read in blocks, the addresses of a block are looked up
-//! together, and memory does not grow with the input, so it works in a pipe of any length.
+//! Rows keep their bytes and their order. Columns are added to them, named after the address column: `src_ip_prefix`,
+//! `src_ip_asn`. Input is read in blocks, and the addresses of a block are looked up together. Memory does not grow
+//! with the input, so a pipe may be of any length.
 //!
 //! ```
 //! use fibula_annotate::{AnnotateOptions, Annotator, Column, LogFormat};
@@ -35,10 +35,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What the formats have in common: cells that are empty are empty; text that is not an address is
-//! counted and gets empty values, or is an error under [`AnnotateOptions::strict`]; v4-mapped IPv6
-//! addresses (`::ffff:192.0.2.7`) are looked up as the IPv4 addresses that they stand for
-//! ([`mapped_v4`](fibula_core::mapped_v4)).
+//! Rules for all formats: an empty cell gets empty values. Text that is not an address is counted and gets empty
+//! values, or is an error with [`AnnotateOptions::strict`]. IPv4-mapped IPv6 addresses (`::ffff:192.0.2.7`) are
+//! looked up as IPv4 addresses ([`mapped_v4`](fibula_core::mapped_v4)).
 #![forbid(unsafe_code)]
 
 mod added;

@@ -1,4 +1,4 @@
-//! What to annotate and how.
+//! The options of annotation.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -9,18 +9,18 @@ use fibula_fib::TimeFormat;
 /// A column of the input.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Column {
-    /// By the name that the header, or the JSON member, has. In JSON, and in Parquet and Arrow files, a dot also
-    /// descends into nested objects or structures, where no member has the whole name: `id.orig_h` finds
-    /// `{"id.orig_h": ..}` and `{"id": {"orig_h": ..}}`.
+    /// By the name in the header, or of the JSON member. In JSON, Parquet and Arrow, a dot also leads into nested
+    /// objects or structures, unless a member has the whole name: `id.orig_h` finds `{"id.orig_h": ..}` and `{"id":
+    /// {"orig_h": ..}}`.
     Name(String),
-    /// By its place, counted from 1.
+    /// By its position, counted from 1.
     Number(usize),
 }
 
 impl FromStr for Column {
     type Err = Infallible;
 
-    /// Digits alone are a number, anything else (also `0`) a name.
+    /// Text of only digits (but not `0`) is a number, any other text a name.
     fn from_str(text: &str) -> Result<Self, Infallible> {
         Ok(match text.parse::<usize>() {
             Ok(number) if number > 0 && !text.starts_with('+') => Self::Number(number),
@@ -41,39 +41,39 @@ impl fmt::Display for Column {
 /// Whether the first row of a CSV or TSV input names the columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Header {
-    /// It does if columns are asked for by name, or if no address stands in the asked columns of the
-    /// first row (in none of its columns, where none are asked for).
+    /// It does if columns are chosen by name, or if none of the chosen columns has an address in the first row (if no
+    /// columns are chosen: none of all columns).
     #[default]
     Detect,
-    /// It does.
+    /// The first row is a header.
     Present,
-    /// It does not.
+    /// The first row is data.
     Absent,
 }
 
-/// Which rows come out.
+/// The rows to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Only {
-    /// Those of whose addresses a route covers at least one.
+    /// Rows with at least one address that a route covers.
     Matched,
-    /// Those of whose addresses no route covers any, rows without an address among them.
+    /// Rows without such an address, also rows without any address.
     Unmatched,
 }
 
-/// How text values of the table are added to columns.
+/// The type of added columns of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TextForm {
-    /// `Dictionary(Int32, Utf8)`: four bytes a row. All columns share one dictionary, the table's.
+    /// `Dictionary(Int32, Utf8)`: four bytes for each row. All columns share the table's dictionary.
     #[default]
     Dictionary,
     /// `Utf8`.
     Plain,
 }
 
-/// How matched prefixes are added to columns.
+/// The type of added columns of prefixes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PrefixForm {
-    /// `Utf8`, as in `192.0.2.0/24`.
+    /// `Utf8`, such as `192.0.2.0/24`.
     #[default]
     Text,
     /// Two columns: `Binary` of 4 or 16 bytes in network order (`_prefix`), and `UInt8`
@@ -81,7 +81,7 @@ pub enum PrefixForm {
     Binary,
 }
 
-/// What to annotate and how, for both annotators: of text and of columns.
+/// The options of both annotators, for text and for columnar files.
 ///
 /// ```
 /// use fibula_annotate::{AnnotateOptions, Column};
@@ -92,59 +92,60 @@ pub enum PrefixForm {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AnnotateOptions {
-    /// The columns that hold addresses. None: in CSV and TSV, and in Parquet and Arrow files for text,
-    /// every column of whose first thousand cells at least half are addresses, empty ones aside (those
-    /// within the first MiB of CSV and TSV, whose rows come out only then); in a list the first word of
-    /// the line, in a capture source and destination. JSON needs at least one.
+    /// The columns with addresses. If empty, they are detected: in CSV, TSV, Parquet and Arrow, every text column in
+    /// whose first thousand non-empty cells at least half are addresses (for CSV and TSV, cells of the first MiB,
+    /// whose rows are written only then); in a list, the first word of the line; in a capture, source and
+    /// destination. JSON needs at least one column.
     pub columns: Vec<Column>,
-    /// What to add for each address column: `"prefix"` for the matched prefix, value columns of the
-    /// table by name, and `"covering"`, the list of all prefixes that cover the address, longest first (in fields
-    /// of text separated by semicolons).
-    /// None: all value columns.
+    /// The values to add for each address column: `"prefix"` for the matched prefix, value columns of the table by
+    /// name, and `"covering"` for the list of all prefixes that cover the address, longest first (separated by
+    /// semicolons in text fields). If empty: all value columns.
     pub add: Vec<String>,
-    /// Value columns get the values of all prefixes that cover the address, as a list like that of
-    /// `"covering"`. A prefix without a value has a place in the list, too.
+    /// Value columns get a list with the values of all prefixes that cover the address, in the order of `"covering"`.
+    /// A prefix without a value also has an entry in the list.
     pub all_covering: bool,
-    /// Of files and rows: which rows come out. None: all. Otherwise comments, empty lines and records that are no rows do
-    /// not come out, of JSON the objects alone, each with a line end, and Parquet files are encoded anew.
+    /// For files and rows: the rows to write; `None` for all. Otherwise, comments, empty lines and records that are
+    /// not rows are left out. Of JSON only the objects are written, each on a line, and Parquet files are encoded
+    /// again.
     pub only: Option<Only>,
-    /// Of CSV, TSV, lists and JSON: cells of digits alone are addresses as numbers, IPv4 below 2^32, else IPv6. CSV and
-    /// TSV then need [`AnnotateOptions::columns`].
+    /// For CSV, TSV, lists and JSON: cells with only digits are addresses as numbers, IPv4 below 2^32, else IPv6. CSV
+    /// and TSV then need [`AnnotateOptions::columns`].
     pub integers: bool,
-    /// Of lists: addresses are found wherever they stand in a line, by their number from 1 (default: the first),
-    /// in place of the words of these numbers. `10.0.0.1:443`, `[2001:db8::1]:443` and `src=10.0.0.1,` hold an
-    /// address each; text with letters or digits right beside it is none. IPv6 addresses need a digit.
+    /// For lists: finds addresses anywhere in a line, and column numbers count addresses (from 1; default: the first)
+    /// instead of words. `10.0.0.1:443`, `[2001:db8::1]:443` and `src=10.0.0.1,` each contain an address. Text
+    /// directly next to a letter or digit is not an address. IPv6 addresses need a digit.
     pub scan: bool,
-    /// What addresses without a route get in a value column, in place of nothing (null in JSON and in
-    /// columns).
+    /// The value of a column for addresses without a route, instead of an empty field (null in JSON and in columnar
+    /// files).
     pub defaults: Vec<(String, String)>,
-    /// The column with the time of each row, where the table is one of several dates
-    /// ([`DatedFib`](fibula_fib::DatedFib)): each row is looked up in the newest table that is not later. Rows before the first
-    /// table, and without a time, get nothing. Not of lists and captures.
+    /// The column with the time of each row, for a table of several dates ([`DatedFib`](fibula_fib::DatedFib)). Each
+    /// row is looked up in the newest table that is not later than its time. Rows before the first table, and rows
+    /// without a time, get no values. Not for lists and captures.
     pub time: Option<Column>,
-    /// How times are written where the column has text or numbers.
+    /// The format of times in columns of text or numbers.
     pub time_format: TimeFormat,
-    /// Text that is not an address, rows of another width than the first and damaged records are
-    /// errors, in place of being counted.
+    /// Makes errors of text that is not an address, rows of another width than the first, and damaged records. By
+    /// default they are counted.
     pub strict: bool,
-    /// How many of the most frequent values of each added column the summary lists; 0 for none.
+    /// Number of most frequent values in the summary, for each added column; 0 for none.
     pub top: usize,
-    /// Of CSV and TSV: whether the first row is a header.
+    /// For CSV and TSV: whether the first row is a header.
     pub header: Header,
-    /// Of text: the byte between fields. None: in CSV the first of comma, semicolon, tab and bar that
-    /// parts the first row, elsewhere tab.
+    /// For text: the byte between fields. If `None`: in CSV, the first of comma, semicolon, tab and bar that
+    /// separates fields of the first row; in other formats, tab.
     pub delimiter: Option<u8>,
-    /// Of CSV and TSV: the quote; `None` where quotes are ordinary characters.
+    /// For CSV and TSV: the quote; `None` to treat quotes as ordinary characters.
     pub quote: Option<u8>,
-    /// Of a capture: a row for each flow (the packets of one direction with equal addresses, protocol
-    /// and ports) in place of one for each packet. Memory grows with the flows; rows come at the end.
+    /// For captures: writes one row for each flow instead of each packet. A flow is the packets of one direction with
+    /// the same addresses, protocol and ports. Memory grows with the number of flows, and rows are written at the
+    /// end.
     pub flows: bool,
-    /// Of columns: how text is added.
+    /// For columnar files: the type of added text.
     pub text: TextForm,
-    /// Of columns: how prefixes are added.
+    /// For columnar files: the type of added prefixes.
     pub prefix: PrefixForm,
-    /// Of Parquet, and of rows with [`Annotator::annotate_on_threads`](crate::Annotator::annotate_on_threads): threads
-    /// that read, look up and render; the output does not depend on it.
+    /// For Parquet, and for rows with [`Annotator::annotate_on_threads`](crate::Annotator::annotate_on_threads):
+    /// number of threads that read, look up and render. The output does not depend on it.
     pub threads: usize,
 }
 

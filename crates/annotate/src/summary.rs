@@ -1,14 +1,14 @@
-//! What annotation counted.
+//! The counts of an annotation.
 
-/// What was annotated, in numbers.
+/// The counts of an annotation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summary {
-    /// Data rows: lines, records or packets; not headers, comments and empty lines.
+    /// Data rows: lines, records or packets, without headers, comments and empty lines.
     pub rows: u64,
-    /// Addresses looked up; a row has one for each address column, less those below.
+    /// Addresses looked up: one for each row and address column, without invalid and empty cells.
     pub addresses: u64,
-    /// Of these, IPv4 addresses, v4-mapped IPv6 ones included.
+    /// Of these, IPv4 addresses, including IPv4-mapped IPv6 addresses.
     pub v4: u64,
     /// Addresses that a route covers.
     pub matched: u64,
@@ -21,31 +21,31 @@ pub struct Summary {
     /// Damaged records: rows of another width than the first, lines that are not JSON objects, damage
     /// in a capture.
     pub damaged: u64,
-    /// Packets that were captured too short to tell addresses or ports.
+    /// Packets whose captured part is too short for addresses or ports.
     pub truncated: u64,
-    /// Packets of which the capture kept less than there was on the wire, those included.
+    /// Packets of which only a part was captured, including the above.
     pub cut: u64,
-    /// Rows that did not come out, since [`AnnotateOptions::only`](crate::AnnotateOptions::only) asked for others.
+    /// Rows that were not written because of [`AnnotateOptions::only`](crate::AnnotateOptions::only).
     pub left_out: u64,
-    /// Rows whose time is before the first table of several dates: nothing was looked up for them.
+    /// Rows whose time is before the first of several dates. They were not looked up.
     pub before: u64,
-    /// Rows whose time cannot be read, or that have none: likewise.
+    /// Rows without a time, or with an invalid one. They were not looked up.
     pub untimed: u64,
-    /// The first time that cannot be read, with its line or row.
+    /// The first invalid time, with its line or row.
     pub first_untimed: Option<String>,
     /// The first cell with text that is not an address, with its line or row.
     pub first_unparsable: Option<String>,
     /// The first damaged record, with its line, or with its packet and byte.
     pub first_damaged: Option<String>,
-    /// The columns whose addresses were looked up: those that were asked for, or that were found.
+    /// The address columns, chosen or detected.
     pub columns: Vec<String>,
     /// Bytes read.
     pub bytes_read: u64,
     /// Bytes written.
     pub bytes_written: u64,
-    /// Whether the reader of the output went away before the end (a closed pipe). The counts end there.
+    /// Whether the reader of the output closed it before the end (a closed pipe). The counts end there.
     pub output_closed: bool,
-    /// The most frequent values, by added column in output order.
+    /// The most frequent values for each added column, in output order.
     pub top: Vec<Top>,
 }
 

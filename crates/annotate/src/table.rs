@@ -1,4 +1,4 @@
-//! What is annotated with: an open table, whatever it is.
+//! The tables that annotation looks addresses up in.
 
 use std::sync::Arc;
 
@@ -7,24 +7,24 @@ use fibula_fib::{
     Ask, Columns, DatedFamily, DatedFib, Fib, FibFamily, IndexedRoutes, OpenFamily, Pod,
 };
 
-/// A table to annotate with. A [`Fib`] is one, unless it is a generation of a live table.
+/// A table for annotation. Every [`Fib`] is one, except a generation of a live table.
 pub trait LookupTable: Send + Sync {
-    /// The values: hops number their rows.
+    /// The value columns, whose rows are numbered by hops.
     fn columns(&self) -> &Columns;
 
-    /// The IPv4 routes and what answers for them.
+    /// The IPv4 routes and their lookups.
     fn v4(&self) -> &dyn LookupFamily<u32>;
 
-    /// The IPv6 routes and what answers for them.
+    /// The IPv6 routes and their lookups.
     fn v6(&self) -> &dyn LookupFamily<u128>;
 
-    /// Whether hops number rows of [`LookupTable::columns`]. A generation of a live table has attribute sets in
-    /// their place; nothing is annotated with it.
+    /// Whether hops are row numbers in [`LookupTable::columns`]. A generation of a live table has attribute sets
+    /// instead, and cannot be used for annotation.
     fn has_columns(&self) -> bool {
         true
     }
 
-    /// The tables of several dates, if they are these: each row is then looked up in the table of its time
+    /// The tables of several dates, if there are any. Each row is then looked up in the table of its time
     /// ([`AnnotateOptions::time`](crate::AnnotateOptions::time)).
     fn dated(&self) -> Option<&DatedFib> {
         None
@@ -33,14 +33,14 @@ pub trait LookupTable: Send + Sync {
 
 /// One family of a [`LookupTable`].
 pub trait LookupFamily<A: Addr + Pod>: Send + Sync {
-    /// Answers with hops.
+    /// The lookup of hops.
     fn engine(&self) -> &dyn Lookup<A>;
 
     /// The routes, by number.
     fn routes(&self) -> &IndexedRoutes<A>;
 
-    /// The numbers of the matching routes, [`Hop::NONE`] where there is none. By search, unless the table
-    /// has something faster.
+    /// Looks up the numbers of the matching routes; [`Hop::NONE`] if no route matches. It searches the routes, unless
+    /// the table has a faster way.
     fn numbers(&self, addrs: &[A], numbers: &mut [Hop]) {
         let routes = self.routes();
         for (&addr, number) in addrs.iter().zip(numbers) {
@@ -48,7 +48,7 @@ pub trait LookupFamily<A: Addr + Pod>: Send + Sync {
         }
     }
 
-    /// The lengths of the matching prefixes: all that it takes to write them.
+    /// Looks up the lengths of the matching prefixes, which is enough to print the prefixes.
     fn lengths(&self, addrs: &[A], lengths: &mut [Hop]) {
         let routes = self.routes();
         for (&addr, length) in addrs.iter().zip(lengths) {
@@ -128,17 +128,17 @@ macro_rules! shared {
 
 shared!(&T, Arc<T>);
 
-/// A family of a table, by its address type.
+/// The family of a table for an address type.
 pub(crate) trait TableAddr: DatedFamily {
     fn in_table(table: &dyn LookupTable) -> &dyn LookupFamily<Self>;
 
-    /// The numbers of the matching routes, or their lengths.
+    /// Looks up the numbers of the matching routes, or their lengths.
     fn routes_of(table: &dyn LookupTable, by_length: bool, addrs: &[Self], found: &mut [Hop]) {
         let family = Self::in_table(table);
         if by_length { family.lengths(addrs, found) } else { family.numbers(addrs, found) }
     }
 
-    /// The hops of addresses, each at its date; [`Hop::NONE`] where nothing matches.
+    /// Looks up the hops of addresses, each at its date; [`Hop::NONE`] if no route matches.
     fn hops_at(
         table: &DatedFib,
         addrs: &[Self],
@@ -148,7 +148,7 @@ pub(crate) trait TableAddr: DatedFamily {
         found_at(table, addrs, dates, hops, |(row, _)| row);
     }
 
-    /// The numbers of the matching routes, or their lengths, each at its date.
+    /// Looks up the numbers of the matching routes, or their lengths, each at its date.
     fn routes_at(
         table: &DatedFib,
         by_length: bool,
@@ -164,7 +164,7 @@ pub(crate) trait TableAddr: DatedFamily {
     }
 }
 
-/// Rows and lengths of addresses, each at its date.
+/// Looks up rows and lengths of addresses, each at its date.
 fn found_at<A: TableAddr>(
     table: &DatedFib,
     addrs: &[A],

@@ -1,4 +1,4 @@
-//! Integers out of byte slices, `None` beyond the end.
+//! Reads integers from byte slices; `None` beyond the end.
 
 pub(crate) fn u16_at(data: &[u8], at: usize, big: bool) -> Option<u16> {
     let bytes = data.get(at..at.checked_add(2)?)?.try_into().ok()?;

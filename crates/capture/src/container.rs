@@ -2,7 +2,7 @@
 
 use crate::bytes::{u16_at, u32_at};
 
-/// Bytes at most in a packet or block.
+/// Maximum number of bytes in a packet or block.
 pub const LIMIT: usize = (16 << 20) - 64;
 
 /// Interfaces at most in a section, so that a hostile file cannot claim memory with them.
@@ -10,46 +10,46 @@ const MAX_INTERFACES: usize = 1 << 16;
 
 const SECTION: u32 = 0x0a0d_0d0a;
 
-/// A packet as captured.
+/// A captured packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
-    /// When it was captured; simple packet blocks of pcapng do not say.
+    /// The time of the capture; `None` in simple packet blocks of pcapng, which have no time.
     pub time: Option<Time>,
     /// LINKTYPE of the first header.
     pub link: u32,
-    /// Its bytes, as far as they were kept.
+    /// Its bytes, as far as they were captured.
     pub data: &'a [u8],
     /// Length on the wire; `data` may be shorter.
     pub length: u32,
 }
 
-/// Seconds since 1970 (UTC) and nanoseconds, printed as far as the capture's clock goes.
+/// Seconds since 1970 (UTC) and nanoseconds, displayed with the precision of the capture's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Time {
     /// Seconds since 1970.
     pub seconds: i64,
-    /// The rest, below a second.
+    /// The fraction of the second, in nanoseconds.
     pub nanos: u32,
-    /// The clock knows no more than microseconds.
+    /// Whether the clock counts only microseconds.
     pub micros_only: bool,
 }
 
-/// What lies at the beginning of the data.
+/// The next item of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<'a> {
     /// A packet, of this many bytes with its header.
     Packet(usize, Packet<'a>),
-    /// This many bytes without a packet.
+    /// This many bytes without a packet, to be skipped.
     Skip(usize),
-    /// This many bytes are damaged, for this reason; what follows is sound.
+    /// This many bytes are damaged, for this reason. The data after them are valid.
     Damaged(usize, &'static str),
-    /// From here on nothing can be read.
+    /// Nothing can be read from here on.
     Lost(&'static str),
     /// More data is needed.
     Incomplete,
 }
 
-/// A capture whose beginning was read.
+/// A capture after its beginning was read.
 #[derive(Debug)]
 pub enum Container {
     /// pcap.
@@ -72,7 +72,7 @@ pub enum Container {
     },
 }
 
-/// What packets of an interface have in common.
+/// The properties that all packets of an interface share.
 #[derive(Clone, Copy, Debug)]
 pub struct Interface {
     link: u32,
@@ -82,7 +82,7 @@ pub struct Interface {
 }
 
 impl Container {
-    /// Recognises a capture by its magic number; `None` if it is none.
+    /// Detects a capture by its magic number; `None` for other data.
     pub fn recognise(data: &[u8]) -> Option<Self> {
         let (big, magic) = match (u32_at(data, 0, false)?, u32_at(data, 0, true)?) {
             (SECTION, _) => {
@@ -102,7 +102,7 @@ impl Container {
         Some(Self::Pcap { big, nanos: magic == 0xa1b2_3c4d, header, link: u32::MAX })
     }
 
-    /// Takes the next packet or block. `first` at the very beginning of the capture.
+    /// Reads the next packet or block. `first` is true only at the very beginning of the capture.
     pub fn next<'a>(&mut self, data: &'a [u8], first: bool) -> Step<'a> {
         match self {
             Self::Pcap { big, link, .. } if first => match u32_at(data, 20, *big) {

@@ -1,4 +1,4 @@
-//! pcap, written: little-endian, in microseconds, as every tool reads it.
+//! Writes pcap: little-endian, in microseconds, the form that every tool reads.
 
 /// The first 24 bytes of a file with packets of this LINKTYPE.
 pub fn header(link: u16) -> [u8; 24] {
@@ -11,7 +11,7 @@ pub fn header(link: u16) -> [u8; 24] {
     header
 }
 
-/// The 16 bytes before a packet of `len` bytes that is there in full. Seconds and microseconds since 1970 (UTC).
+/// The 16 bytes before a completely captured packet of `len` bytes. Seconds and microseconds since 1970 (UTC).
 pub fn record(seconds: u32, micros: u32, len: u32) -> [u8; 16] {
     let mut record = [0; 16];
     for (bytes, number) in record.as_chunks_mut().0.iter_mut().zip([seconds, micros, len, len]) {

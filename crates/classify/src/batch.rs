@@ -1,4 +1,4 @@
-//! Packets that are searched for together.
+//! Batches of packets, which are searched for together.
 
 use fibula_packet::Frame;
 
@@ -14,7 +14,7 @@ pub(crate) const PAIRS: usize = 32;
 
 const _: () = assert!(2 * WORDS < PAIRS, "a row with a word that is 0");
 
-/// Up to [`Batch::MAX`] packets, laid out for one [`Form`].
+/// Up to [`Batch::MAX`] packets, in the memory layout of one [`Form`].
 ///
 /// ```text
 ///   miniflows   packet 0: bitmap, values    packet 1: bitmap, values    ...     murmur, crc, gather, transposed
@@ -38,10 +38,10 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// The most packets.
+    /// The maximum number of packets.
     pub const MAX: usize = 256;
 
-    /// An empty batch.
+    /// Makes an empty batch.
     pub fn new(form: Form) -> Self {
         let room = |is_used: bool, words: usize| if is_used { words } else { 0 };
         let bursts = Self::MAX / BURST;
@@ -59,22 +59,22 @@ impl Batch {
         }
     }
 
-    /// The form it is laid out for.
+    /// The form that the batch is laid out for.
     pub fn form(&self) -> Form {
         self.form
     }
 
-    /// How many packets.
+    /// Number of packets.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether the batch is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Takes all packets out.
+    /// Removes all packets.
     #[inline]
     pub fn clear(&mut self) {
         for word in bits(self.used.into()) {
@@ -84,7 +84,7 @@ impl Batch {
         self.miniflows.clear();
     }
 
-    /// Appends the packet of a frame.
+    /// Appends the packet in a frame.
     ///
     /// # Panics
     /// If the batch is full.
@@ -111,7 +111,7 @@ impl Batch {
         }
     }
 
-    /// Appends a packet.
+    /// Appends a packet, given as a flow.
     ///
     /// # Panics
     /// If the batch is full.
@@ -171,10 +171,10 @@ impl Batch {
         }
     }
 
-    /// A packet's flow.
+    /// The flow of a packet.
     ///
     /// # Panics
-    /// If there are not as many packets.
+    /// If the batch has fewer packets.
     pub fn flow(&self, packet: usize) -> Flow {
         assert!(packet < self.len, "packet {packet} of {}", self.len);
         Flow::from_words(std::array::from_fn(|word| self.word(packet, word)))

@@ -1,4 +1,4 @@
-//! All megaflows, by mask.
+//! The cache of all megaflows, by mask.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::hash::{Hashed, Keys, keys};
 use crate::subtable::{Place, Subtable, fill};
 use crate::{Flow, Form, Mask, Match};
 
-/// What a search answers for a packet that no megaflow matches. No megaflow has this number.
+/// The result of a search for a packet that no megaflow matches. No megaflow has this number.
 pub const MISS: u32 = u32::MAX;
 
 /// Counts that change with a cache, and by which searchers see what they must look at anew.
@@ -27,11 +27,11 @@ pub(crate) struct Version {
     pub(crate) outdated: u64,
 }
 
-/// Megaflows, each with a number: that of the record which the slow path keeps of it. A packet is searched for
-/// in the subtables, one for each mask, until one has its megaflow.
+/// Megaflows, each with the number of its record in the slow path. A packet is looked up in the subtables, one for
+/// each mask, until one has a megaflow that matches.
 ///
-/// If several megaflows match a packet, the answer is one of them: the slow path makes megaflows so that this
-/// does not matter.
+/// If several megaflows match a packet, the result is one of them. The slow path makes megaflows so that all of them
+/// are right.
 ///
 /// ```
 /// use fibula_classify::{Batch, Cache, Field, Flow, Form, MISS, Mask, Match, Searcher};
@@ -66,15 +66,15 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// An empty cache, to be searched in this form with the best instruction set (`FIBULA_ISA` may force
-    /// another). Its hash keys are random, where the form has keys.
+    /// Makes an empty cache that is searched in this form, with the best instruction set (`FIBULA_ISA` can force
+    /// another one). Its hash keys are random, if the form has keys.
     pub fn new(form: Form) -> Self {
         let seed = std::hash::RandomState::new().hash_one(0);
         Self::with(form, Isa::detect(), seed)
     }
 
-    /// An empty cache with this instruction set, or the best of its forms, and the keys of this seed: only
-    /// [`Form::Packed`] has some. Somebody who knows the seed can make flows whose hashes collide.
+    /// Makes an empty cache with this instruction set, or the form's best one below it, and with hash keys from this
+    /// seed. Only [`Form::Packed`] has keys. Anyone who knows the seed can make flows whose hashes collide.
     pub fn with(form: Form, isa: Isa, seed: u64) -> Self {
         static CACHES: AtomicU64 = AtomicU64::new(1);
         let cache = CACHES.fetch_add(1, Ordering::Relaxed);
@@ -102,22 +102,22 @@ impl Cache {
         self.level.isa()
     }
 
-    /// How many megaflows.
+    /// Number of megaflows.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether the cache is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// How many masks.
+    /// Number of masks.
     pub fn subtables(&self) -> usize {
         self.subtables.len()
     }
 
-    /// The bytes of all megaflows and filters.
+    /// Bytes of all megaflows and filters.
     pub fn memory(&self) -> usize {
         let tables = self.subtables.iter().map(Subtable::memory).sum::<usize>();
         tables + size_of_val(&*self.filters)
@@ -129,7 +129,7 @@ impl Cache {
         table.get(Scalar, self.hash(table, megaflow.flow()), megaflow.flow())
     }
 
-    /// The megaflows and their numbers.
+    /// The megaflows with their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (Match, u32)> + '_ {
         self.subtables.iter().flat_map(|table| {
             table.iter().map(|(flow, number)| (Match::new(flow, table.mask), number))
@@ -140,7 +140,7 @@ impl Cache {
         table.hash(Scalar, self.form, &self.keys, flow)
     }
 
-    /// Puts a megaflow in, or gives one that is there another number: the one before.
+    /// Inserts a megaflow. If it exists, it gets the new number, and the old one is returned.
     ///
     /// # Panics
     /// If the number is [`MISS`].
@@ -168,7 +168,7 @@ impl Cache {
         None
     }
 
-    /// Takes a megaflow out: its number.
+    /// Removes a megaflow, and returns its number.
     pub fn remove(&mut self, megaflow: &Match) -> Option<u32> {
         let at = *self.by_mask.get(megaflow.mask())?;
         let hashed = self.hash(&self.subtables[at], megaflow.flow());
@@ -185,7 +185,7 @@ impl Cache {
         Some(number)
     }
 
-    /// Takes all out.
+    /// Removes all megaflows.
     pub fn clear(&mut self) {
         self.subtables.clear();
         self.by_mask.clear();

@@ -1,10 +1,10 @@
-//! From a frame to the words of its flow, without a [`FlowKey`](fibula_packet::FlowKey) between them.
+//! Extracts the words of a flow from a frame, without a [`FlowKey`](fibula_packet::FlowKey) in between.
 
 use fibula_packet::{Frame, Length, Tag, Tcp, icmp, ports, protocol};
 
 use crate::Field;
 
-/// What the frame's bytes do not say.
+/// Fields of a packet that its bytes do not contain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Context {
     /// [`Field::InPort`].

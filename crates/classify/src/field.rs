@@ -1,4 +1,4 @@
-//! The fields of a flow, and where they lie in its words.
+//! The fields of a flow, and their positions in its words.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,15 +13,15 @@ macro_rules! fields {
         pub enum Field { $( $(#[$doc])* $field, )* }
 
         impl Field {
-            /// All of them, in the order in which they are declared.
+            /// All fields, in the order of declaration.
             pub const ALL: [Self; [$( Self::$field ),*].len()] = [$( Self::$field ),*];
 
-            /// The name in rules and reports.
+            /// The field's name in rules and reports.
             pub const fn name(self) -> &'static str {
                 match self { $( Self::$field => $name, )* }
             }
 
-            /// The width.
+            /// The width in bits.
             #[inline(always)]
             pub const fn bits(self) -> u32 {
                 // A table: the compiler makes of a match jumps that are hard to foresee.

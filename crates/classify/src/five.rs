@@ -1,10 +1,10 @@
-//! Five fields in place of a frame.
+//! Flows from the five fields of flow records.
 
 use std::net::IpAddr;
 
 use crate::{Field, Flow};
 
-/// What records of flows say of a packet.
+/// The fields of a packet in a flow record.
 ///
 /// ```
 /// use fibula_classify::{Field, FiveTuple, Flow};
@@ -25,7 +25,7 @@ pub struct FiveTuple {
     pub dst: IpAddr,
     /// Protocol.
     pub protocol: u8,
-    /// Source and destination port, or type and code of ICMP. Those of other protocols are ignored.
+    /// Source and destination port, or type and code of ICMP. Ignored for other protocols.
     pub ports: Option<(u16, u16)>,
 }
 

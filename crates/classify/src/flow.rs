@@ -1,4 +1,4 @@
-//! A packet's fields as words, and masks over them.
+//! The fields of a packet as words, and masks over them.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -10,12 +10,12 @@ use crate::{Context, Field, WORDS, extract};
 
 /// The fields of a packet, in [`WORDS`] words of 64 bits.
 ///
-/// A field that the packet does not have is 0. Where 0 is also a value, other fields tell the two apart, and a
-/// rule or megaflow that looks at the first kind must also look at the second: addresses go with
-/// [`Field::IpVersion`], [`Field::Protocol`], [`Field::Dscp`], [`Field::Ecn`] and [`Field::Fragment`] too, ports
-/// with [`Field::Transport`] = 1 (and mostly the protocol), ICMP's type and code with [`Field::Transport`] = 2,
-/// [`Field::TcpFlags`] with [`Field::Protocol`] = 6 and [`Field::Transport`] = 1, a VLAN's fields with its TPID.
-/// Open vSwitch calls them prerequisites. They lie in the word of the ports, so that they cost no word more.
+/// A field that the packet does not have is 0. If 0 is also a valid value, another field distinguishes the two, and a
+/// rule or megaflow that looks at the first field must also look at the second. Addresses, [`Field::Protocol`],
+/// [`Field::Dscp`], [`Field::Ecn`] and [`Field::Fragment`] need [`Field::IpVersion`]. Ports need [`Field::Transport`]
+/// = 1 (and mostly the protocol). Type and code of ICMP need [`Field::Transport`] = 2. [`Field::TcpFlags`] needs
+/// [`Field::Protocol`] = 6 and [`Field::Transport`] = 1. The fields of a VLAN need its TPID. Open vSwitch calls these
+/// fields prerequisites. They are in the same word as the ports, so they need no further word.
 ///
 /// ```
 /// use fibula_classify::{Field, Flow, Mask, Match};
@@ -33,11 +33,11 @@ use crate::{Context, Field, WORDS, extract};
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Flow(pub(crate) [u64; WORDS]);
 
-/// Which bits of a [`Flow`] count: the same words.
+/// A selection of the bits of a [`Flow`], in the same words.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mask(pub(crate) [u64; WORDS]);
 
-/// The flows that agree with a flow in the bits of a mask: what a rule or a megaflow matches.
+/// All flows that agree with one flow in the bits of a mask: the flows that a rule or a megaflow matches.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Match {
     flow: Flow,
@@ -45,7 +45,7 @@ pub struct Match {
 }
 
 impl Flow {
-    /// The flow of these words.
+    /// The flow with these words.
     pub const fn from_words(words: [u64; WORDS]) -> Self {
         Self(words)
     }
@@ -146,10 +146,10 @@ impl BitAnd<Mask> for Flow {
 }
 
 impl Mask {
-    /// No bit: every flow matches.
+    /// The mask without bits: every flow matches.
     pub const EMPTY: Self = Self([0; WORDS]);
 
-    /// The mask of these words.
+    /// The mask with these words.
     pub const fn from_words(words: [u64; WORDS]) -> Self {
         Self(words)
     }
@@ -179,7 +179,7 @@ impl Mask {
         }
     }
 
-    /// Those bits of a field that are set in the number.
+    /// The bits of a field that are set in the number.
     pub const fn bits(field: Field, bits: u128) -> Self {
         let mut mask = Self::EMPTY;
         field.write(&mut mask.0, bits);
@@ -191,17 +191,17 @@ impl Mask {
         &self.0
     }
 
-    /// The mask of a field.
+    /// The bits of a field in the mask.
     pub const fn get(&self, field: Field) -> u128 {
         field.read(&self.0)
     }
 
-    /// Whether all bits of the other mask are in this one.
+    /// Whether all bits of the other mask are also in this one.
     pub fn contains(&self, other: &Self) -> bool {
         self.0.iter().zip(other.0).all(|(word, other)| other & !word == 0)
     }
 
-    /// How many bits are set.
+    /// Number of set bits.
     pub fn count(&self) -> u32 {
         self.0.iter().map(|word| word.count_ones()).sum()
     }
@@ -225,12 +225,12 @@ impl BitOrAssign for Mask {
 }
 
 impl Match {
-    /// What agrees with the flow in the bits of the mask; the flow's other bits are cleared.
+    /// All flows that agree with this flow in the bits of the mask. The flow's other bits are cleared.
     pub fn new(flow: Flow, mask: Mask) -> Self {
         Self { flow: flow & mask, mask }
     }
 
-    /// The flow under the mask.
+    /// The flow, with bits outside the mask cleared.
     pub const fn flow(&self) -> &Flow {
         &self.flow
     }
@@ -240,7 +240,7 @@ impl Match {
         &self.mask
     }
 
-    /// Whether the flow agrees.
+    /// Whether the flow matches.
     #[inline]
     pub fn matches(&self, flow: &Flow) -> bool {
         let words = self.flow.0.iter().zip(self.mask.0).zip(flow.0);

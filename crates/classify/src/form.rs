@@ -1,29 +1,30 @@
-//! The names of the ways to search.
+//! The names of the search methods.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// How packets are searched for. All find the same megaflows.
+/// The search methods. All find the same megaflows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Form {
-    /// One packet after the other, MurmurHash3: Open vSwitch without special instructions.
+    /// One packet after the other with MurmurHash3, like Open vSwitch without special instructions.
     Murmur,
-    /// One packet after the other, CRC32C: Open vSwitch with SSE4.2.
+    /// One packet after the other with CRC32C, like Open vSwitch with SSE4.2.
     Crc,
-    /// MurmurHash3 of many packets at once, their words gathered from the array of miniflows: what the paper
-    /// advises against.
+    /// MurmurHash3 of many packets at once, with words gathered from the array of miniflows. The paper advises
+    /// against it.
     Gather,
-    /// The paper's: miniflows transposed, two rounds of 16 packets while more than 8 are left, packets of
-    /// another bitmap than the majority's one by one.
+    /// The paper's method: miniflows are transposed, two rounds of 16 packets as long as more than 8 are left.
+    /// Packets whose bitmap differs from the majority's are searched one by one.
     Transposed,
-    /// Ours: columns by word of the flow, so that protocols mix; sums of products for a hash; a filter in front
-    /// of each subtable; survivors packed, and the last of them asked of many subtables at once.
+    /// Our method: columns by word of the flow, so that protocols can be mixed, and sums of products as the hash. A
+    /// filter precedes each subtable. Packets that pass are packed together, and the last of them are looked up in
+    /// many subtables at once.
     #[default]
     Packed,
 }
 
 impl Form {
-    /// All of them.
+    /// All forms.
     pub const ALL: [Self; 5] =
         [Self::Murmur, Self::Crc, Self::Gather, Self::Transposed, Self::Packed];
 

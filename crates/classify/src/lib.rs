@@ -1,13 +1,13 @@
-//! Packet classification: which of many rules do packets hit?
+//! Packet classification: finds the rule that a packet hits, among many rules.
 //!
-//! [`Rules`] are conditions on fields with priorities and actions; [`text`] reads them. A [`Classifier`] answers for batches of
-//! packets, and its rules may change between batches. As in Open vSwitch it has two halves: the [`SlowPath`] knows the rules and
-//! finds for a packet the winning one with a *megaflow*, a mask under which every packet has the same answer; the [`Cache`] finds
-//! megaflows fast.
+//! [`Rules`] are conditions on fields with priorities and actions; [`text`] reads them from files. A [`Classifier`]
+//! classifies batches of packets, and its rules may change between batches. As in Open vSwitch it has two halves. The
+//! [`SlowPath`] knows the rules and finds the winning rule of a packet, with a *megaflow*: a mask under which every
+//! packet has the same answer. The [`Cache`] finds megaflows fast.
 //!
-//! A packet's header is a [`Flow`]: its fields in words of 64 bits, at places that [`Field`] defines. A
-//! [`Mask`] says which bits count, and a [`Match`] is a flow under a mask. A [`Cache`] holds megaflows, each a
-//! [`Match`] with a number; a [`Searcher`] finds those of a [`Batch`] of packets.
+//! A packet's header is a [`Flow`]: its fields in words of 64 bits, at positions that [`Field`] defines. A [`Mask`]
+//! selects bits, and a [`Match`] is a flow under a mask. A [`Cache`] holds megaflows, each a [`Match`] with a number,
+//! and a [`Searcher`] finds the megaflows of a [`Batch`] of packets.
 #![forbid(unsafe_code)]
 
 mod batch;

@@ -1,10 +1,10 @@
-//! A flow without the words that are zero.
+//! Flows without the words that are zero.
 
 use fibula_packet::Frame;
 
 use crate::{Context, Flow, WORDS, extract};
 
-/// A flow as Open vSwitch stores it: a bitmap of the words that may differ from zero, and those words. A TCP
+/// A flow in the layout of Open vSwitch: a bitmap of the words that may differ from zero, and these words. A TCP
 /// packet over IPv4 has 6 of 13 words.
 ///
 /// ```text
@@ -14,7 +14,7 @@ use crate::{Context, Flow, WORDS, extract};
 ///   values     0            1       2         3       4          5
 /// ```
 ///
-/// A word's place among the values is the number of bits below its own.
+/// The position of a word among the values is the number of set bits below its own bit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(align(64))] // two cache lines
 pub struct Miniflow {
@@ -25,7 +25,7 @@ pub struct Miniflow {
 }
 
 impl Miniflow {
-    /// Extracts a frame.
+    /// Extracts the miniflow of a frame.
     #[inline]
     pub fn extract(frame: &Frame<'_>, context: &Context) -> Self {
         let mut miniflow = Self::default();
@@ -44,7 +44,7 @@ impl Miniflow {
         self.len += 1;
     }
 
-    /// Which words are stored; a bit for each, the first one's lowest.
+    /// The stored words as a bitmap; the lowest bit is the first word.
     #[inline]
     pub fn bitmap(&self) -> u16 {
         self.bitmap
@@ -56,7 +56,7 @@ impl Miniflow {
         &self.values[..usize::from(self.len)]
     }
 
-    /// A word of the flow.
+    /// A word of the flow, 0 if it is not stored.
     #[inline(always)]
     pub fn get(&self, word: usize) -> u64 {
         match self.bitmap >> word & 1 {

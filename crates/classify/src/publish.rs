@@ -1,4 +1,4 @@
-//! A cache that one thread changes and others search.
+//! A cache that one thread changes while others search it.
 
 use std::fmt;
 use std::mem;
@@ -51,9 +51,9 @@ fn apply(cache: &mut Cache, changes: &[Change]) {
 ///                           └── once no reader has it: the same changes again
 /// ```
 ///
-/// There are two caches, as long as no reader rests on one: the newest, and the one before it, which gets the
-/// changes between them and the new ones, and becomes the newest. A change so costs its time twice, and never a
-/// copy; while a reader holds the one before, the newest is copied instead.
+/// There are two caches as long as no reader holds one back: the newest, and the one before it. To publish, the older
+/// one gets the changes that it lacks and becomes the newest. A change therefore costs its time twice, and never a
+/// copy. While a reader holds the older cache, the newest is copied instead.
 ///
 /// ```
 /// use fibula_classify::{Batch, Cache, Field, Flow, Form, MISS, Mask, Match, Writer};
@@ -81,7 +81,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// The cache as the first generation, which has the number 1.
+    /// Makes a writer whose first generation is this cache, with the number 1.
     pub fn new(cache: Cache) -> Self {
         let first = Arc::new(Generation { number: 1, cache });
         let given = vec![Arc::downgrade(&first)];
@@ -89,17 +89,17 @@ impl Writer {
         Self { shared: Arc::new(shared), spare: None, changes: Vec::new(), given, number: 1 }
     }
 
-    /// A reader, for another thread.
+    /// Makes a reader for another thread.
     pub fn reader(&self) -> Reader {
         Reader::of(&self.shared, Searcher::new())
     }
 
-    /// A reader with an exact-match cache.
+    /// Makes a reader with an exact-match cache.
     pub fn reader_with_exact(&self) -> Reader {
         Reader::of(&self.shared, Searcher::with_exact())
     }
 
-    /// Puts a megaflow in, or gives one that is there another number.
+    /// Inserts a megaflow, or gives an existing one another number.
     ///
     /// # Panics
     /// If the number is [`MISS`](crate::MISS).
@@ -108,23 +108,24 @@ impl Writer {
         self.changes.push(Change::Insert(megaflow, number));
     }
 
-    /// Takes a megaflow out.
+    /// Removes a megaflow.
     pub fn remove(&mut self, megaflow: &Match) {
         self.changes.push(Change::Remove(*megaflow));
     }
 
-    /// Whether changes wait to be published.
+    /// Whether there are changes to publish.
     pub fn has_changes(&self) -> bool {
         !self.changes.is_empty()
     }
 
-    /// Whether no reader rests on the generation before the newest: publishing then costs the changes alone, and no copy.
+    /// Whether no reader holds the generation before the newest. Publishing then costs only the changes, without a
+    /// copy.
     pub fn is_cheap(&self) -> bool {
         self.spare.as_ref().is_some_and(|(old, _)| Arc::strong_count(old) == 1)
     }
 
-    /// Has all changes take effect: the number of the generation that has them. Without a change nothing
-    /// happens.
+    /// Publishes all changes, and returns the number of the generation that has them. Does nothing if there are no
+    /// changes.
     pub fn publish(&mut self) -> u64 {
         if self.changes.is_empty() {
             return self.number;
@@ -153,8 +154,8 @@ impl Writer {
         self.number
     }
 
-    /// The oldest generation that a reader has, or the newest: numbers of megaflows that an earlier one had, and
-    /// this one does not, are no answer any more, and may be used for others.
+    /// The oldest generation that a reader holds, or the newest. Numbers of megaflows that only earlier generations
+    /// had are not returned any more, and may be reused.
     pub fn oldest(&self) -> u64 {
         let spare = self.spare.as_ref().map(|(old, _)| old);
         let held = self.given.iter().filter_map(Weak::upgrade).filter(|given| {
@@ -165,12 +166,12 @@ impl Writer {
         held.map(|given| given.number).min().unwrap_or(self.number)
     }
 
-    /// How many megaflows the newest generation has.
+    /// Number of megaflows in the newest generation.
     pub fn len(&self) -> usize {
         self.shared.newest().cache.len()
     }
 
-    /// Whether it has none.
+    /// Whether the newest generation is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -182,7 +183,7 @@ impl fmt::Debug for Writer {
     }
 }
 
-/// Searches what a [`Writer`] publishes, in one thread.
+/// Searches the published caches of a [`Writer`], in one thread.
 pub struct Reader {
     shared: Arc<Shared>,
     held: Option<Arc<Generation>>,
@@ -194,8 +195,8 @@ impl Reader {
         Self { shared: Arc::clone(shared), held: None, searcher }
     }
 
-    /// Searches the newest generation; see [`Searcher::search`]. The generation stays pinned until the next
-    /// search, so that the slow path may look the numbers up. Never an older one than the last search's.
+    /// Searches the newest generation; see [`Searcher::search`]. The generation stays pinned until the next search,
+    /// so that the slow path can look the numbers up. It is never older than the generation of the last search.
     pub fn search(&mut self, batch: &Batch, numbers: &mut [u32]) {
         let newest = self.shared.number.load(Ordering::Acquire);
         if self.held.as_ref().is_none_or(|held| held.number < newest) {
@@ -208,17 +209,17 @@ impl Reader {
         }
     }
 
-    /// The number of the generation that was searched last; 0 if it was released.
+    /// The number of the last generation searched; 0 after a release.
     pub fn generation(&self) -> u64 {
         self.held.as_ref().map_or(0, |held| held.number)
     }
 
-    /// Gives the generation back: for readers that rest.
+    /// Releases the generation. Idle readers should call this.
     pub fn release(&mut self) {
         self.held = None;
     }
 
-    /// What it did.
+    /// The counts of this reader.
     pub fn counts(&self) -> crate::Counts {
         self.searcher.counts()
     }

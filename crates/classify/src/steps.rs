@@ -1,4 +1,4 @@
-//! Steps of a search by themselves, for measurements.
+//! Single steps of a search, for measurements.
 
 use std::hint::black_box;
 
@@ -10,22 +10,22 @@ use crate::search::packed::Hashes;
 use crate::search::rows::{Burst, Crc, Gather, Hasher, Murmur, Transposed, find};
 use crate::{Batch, Cache, Form, WORDS};
 
-/// How far a search goes.
+/// The steps of a search to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
-    /// Hashes alone.
+    /// Only hashes.
     Hash,
-    /// Hashes, and the signatures of their buckets.
+    /// Hashes, and the comparison with the signatures of their buckets.
     Find,
-    /// Hashes, signatures, and the words of those that are equal.
+    /// Hashes, signatures, and the comparison of words where signatures are equal.
     Compare,
 }
 
-/// A subtable, by its place in the cache, and the packets of a burst that are searched for in it, a bit each.
+/// A subtable, by its position in the cache, and the packets of a burst to look up in it, one bit each.
 pub type Visit = (usize, u32);
 
-/// Does the same steps again and again for the first 32 packets of the batch, in each of the subtables.
-/// [`Form::Packed`] has [`Step::Hash`] alone, of as many packets at the front as there are bits.
+/// Repeats the same steps for the first 32 packets of the batch, in each of the subtables. [`Form::Packed`] has only
+/// [`Step::Hash`], for the first packets of the batch, as many as there are bits.
 ///
 /// # Panics
 /// If the batch has another form than the cache, or more than 32 packets.

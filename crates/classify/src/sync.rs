@@ -1,4 +1,4 @@
-//! What threads meet by: the standard library's, or in the unit tests those of shuttle, which tries schedules.
+//! The synchronisation types: from the standard library, or in unit tests from shuttle, which tries thread schedules.
 
 #[cfg(test)]
 pub(crate) use shuttle::sync::{

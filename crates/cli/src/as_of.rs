@@ -1,4 +1,4 @@
-//! `fibula build --as-of`: the tables of several dates in, one file out.
+//! `fibula build --as-of`: compiles the tables of several dates into one file.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -18,29 +18,29 @@ use crate::progress::{Bar, ms};
 use crate::source::{ReadArgs, Source};
 use crate::table;
 
-/// The table of a date, still to be read.
+/// The table of a date, not yet read.
 struct Dated {
     at: Moment,
-    /// What the user called it.
+    /// The name from the command line.
     name: String,
     sources: Vec<(String, Source)>,
 }
 
-/// What the arguments name.
+/// The files and dates of the arguments.
 #[derive(Default)]
 struct Plan {
-    /// A file of several dates, to which the others are added.
+    /// A file of several dates, to which the other tables are added.
     before: Option<PathBuf>,
     tables: Vec<Dated>,
 }
 
-/// The tables of all dates, and what it took to read them.
+/// The tables of all dates, with the time spent.
 pub struct Loaded {
     /// The tables.
     pub dated: DatedTable,
-    /// What was done, and how long it took.
+    /// The stages of the work, with their durations.
     pub stages: Vec<(&'static str, Duration)>,
-    /// Records that were damaged and skipped.
+    /// Number of damaged records, which were skipped.
     pub damaged: u64,
 }
 
@@ -53,7 +53,7 @@ pub fn load(arguments: &[String], read: &ReadArgs) -> Result<Loaded, Failure> {
         builder = DatedBuilder::from_snapshot(&before)?;
         check_newer(path, &plan.tables, before.dates())?;
     }
-    // So many are in memory at once.
+    // The tables of one chunk are in memory together.
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
     let (mut reading, mut comparing, mut damaged) = (Duration::ZERO, Duration::ZERO, 0);
     let bar = Bar::new("tables");
@@ -111,7 +111,7 @@ fn one(dated: &Dated, read: &ReadArgs) -> Result<(Table, u64), Failure> {
     Ok((table, damaged))
 }
 
-/// Says what was damaged, once a file is read.
+/// Reports damage after a file is read, without a progress bar.
 struct Quiet;
 
 impl Watch for Quiet {
@@ -121,7 +121,7 @@ impl Watch for Quiet {
     }
 }
 
-/// The tables that the arguments name, by date.
+/// The tables of the arguments, ordered by date.
 fn plan(arguments: &[String]) -> Result<Plan, Failure> {
     let mut plan = Plan::default();
     for argument in arguments {
@@ -158,7 +158,7 @@ fn plan(arguments: &[String]) -> Result<Plan, Failure> {
 }
 
 impl Plan {
-    /// Adds a file whose date is not given.
+    /// Adds a file given without a date.
     fn file(&mut self, path: &Path) -> Result<(), Failure> {
         let name = path.display().to_string();
         let source = Source::parse(&name)?;
@@ -180,13 +180,13 @@ impl Plan {
     }
 }
 
-/// `2024-05-01=FILE,...`.
+/// Parses `2024-05-01=FILE,...`.
 fn dated_argument(argument: &str) -> Option<(Moment, &str)> {
     let (date, sources) = argument.split_once('=')?;
     Some((date.parse().ok()?, sources)).filter(|(_, sources)| !sources.is_empty())
 }
 
-/// All files of a folder and its folders, in order; hidden ones are somebody's temporary ones.
+/// All files below a folder, in order. Hidden files are left out, because they are temporary files of other programs.
 fn files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let fail = |error| Failure::io(folder.display(), &error);
     let mut entries = Vec::new();
@@ -199,7 +199,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
         if entry.file_name().to_string_lossy().starts_with('.') {
             continue;
         }
-        // Not through links to folders: they may lead in circles.
+        // Links to folders are not followed, because they may form cycles.
         match entry.file_type().map_err(fail)? {
             kind if kind.is_dir() => found.extend(files(&entry.path())?),
             _ if entry.path().is_file() => found.push(entry.path()),
@@ -209,7 +209,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(found)
 }
 
-/// The date of a file: in its name, else of an MRT RIB that of its first record.
+/// The date of a file, from its name or else from the first record of an MRT RIB.
 fn date_of(path: &Path) -> Result<Moment, Failure> {
     let name =
         path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
@@ -233,7 +233,7 @@ fn date_of(path: &Path) -> Result<Moment, Failure> {
 
 /// The time of the first record of an MRT RIB; `None` if it is something else.
 fn date_of_rib(path: &Path) -> Result<Option<Moment>, Failure> {
-    /// Types of records: TABLE_DUMP and TABLE_DUMP_V2 (RFC 6396).
+    /// MRT record types of RIBs: TABLE_DUMP and TABLE_DUMP_V2 (RFC 6396).
     const RIBS: [u16; 2] = [12, 13];
     if path.as_os_str() == "-" {
         return Ok(None); // what is read here would be missing later
@@ -246,7 +246,7 @@ fn date_of_rib(path: &Path) -> Result<Option<Moment>, Failure> {
     Ok(is_rib.then(|| Moment::from_unix(seconds.into())))
 }
 
-/// Tables are added behind those that a file has.
+/// Refuses tables that are not newer than all tables in the file.
 fn check_newer(path: &Path, tables: &[Dated], before: &Dates) -> Result<(), Failure> {
     let newest = before.tables().last();
     match (newest, tables.first()) {
@@ -262,7 +262,7 @@ fn check_newer(path: &Path, tables: &[Dated], before: &Dates) -> Result<(), Fail
     }
 }
 
-/// What the file has, in the style of `fibula build`.
+/// Prints the dates and sizes of the file in the style of `fibula build`.
 pub fn describe(
     out: &mut impl Write,
     dates: &Dates,
@@ -282,13 +282,13 @@ pub fn describe(
     writeln!(out, "         {} in any, {} changes", both(v4, v6), grouped(changes as u64))
 }
 
-/// The same as JSON.
+/// The dates as JSON.
 pub fn dates_json(dates: &Dates) -> Json {
     let one = |table: &fibula_rib::TableDate| json!({ "at": table.at.to_string(), "source": table.source, "ipv4": table.v4, "ipv6": table.v6 });
     dates.tables().iter().map(one).collect()
 }
 
-/// `fibula stats` of a file of several dates.
+/// `fibula stats` for a file of several dates.
 pub fn stats(path: &Path, read: &ReadArgs, as_json: bool) -> Result<Outcome, Failure> {
     let dated = DatedSnapshot::open_with(path, read.load)?;
     let written = dated.written();
@@ -320,13 +320,13 @@ pub fn stats(path: &Path, read: &ReadArgs, as_json: bool) -> Result<Outcome, Fai
     Ok(Outcome::Done)
 }
 
-/// Prefixes, timelines and changes of a family.
+/// The numbers of prefixes, timelines and changes of a family.
 fn count<A: Addr + Pod>(dated: &DatedSnapshot) -> (usize, usize, usize) {
     let lines = dated.timelines::<A>();
     (dated.routes::<A>().len(), lines.len(), lines.changes())
 }
 
-/// Sections by what they are for.
+/// The sizes of the sections, grouped by purpose.
 fn parts(sections: &[(String, u64)]) -> Vec<(String, Json)> {
     let part = |name: &str| match name.split('/').collect::<Vec<_>>()[..] {
         ["column", ..] | ["schema"] => "values",
@@ -344,7 +344,7 @@ fn parts(sections: &[(String, u64)]) -> Vec<(String, Json)> {
     all
 }
 
-/// The times that building took, in a line.
+/// The stages of a build with their durations, on one line.
 pub fn times(stages: &[(String, Duration)]) -> String {
     stages
         .iter()

@@ -1,4 +1,4 @@
-//! `fibula build`: sources in, one snapshot file out.
+//! `fibula build`: compiles sources into one snapshot file.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -35,23 +35,24 @@ Examples:
   fibula build --as-of ribs/ --columns origin_as -o year.fib
   fibula build --as-of year.fib 2025-01-01=today.csv -o year.fib
 
-Sources merge in order: for the same prefix a later line or source replaces an earlier one, with all
-its columns: those that it lacks are null. How many is said, and which with -v. --tags COLUMN lists
-the values of all of them in that column instead: drop;botnet. A source without the column gives its
-name, without folder and suffix: lists/drop.txt is drop.
-Of a BGP collector's peers the best paths are taken (local preference, AS path length,
-origin, peer, MED); --peer takes one peer, or all sessions of an AS. Updates after a snapshot replace
-and withdraw the routes of its peers. Damaged records are counted, reported with file, record and
-byte offset, and skipped, unless --strict.
-Layers do not replace each other: every prefix gets the values that each layer has for it, as columns
-geo_country, asn_origin_as.
-With --as-of each source is the whole table of a date, and the file keeps all of them as their
-differences: annotate --time looks each row up in the table of its time. The date is in the file's
-name (2024-05-01.csv, rib.20240501.0000.bz2; UTC), or that of an MRT RIB's first record, or is
-written before it: 2024-05-01=FILE. A folder is all files in it; a file of several dates among the
-sources is added to.
+Sources are merged in order: for the same prefix, a later line or source replaces an earlier one
+with all its columns, and columns that it lacks become null. The number of replaced prefixes is
+reported; -v names them. With --tags COLUMN, that column keeps the values of all lines and sources instead:
+drop;botnet. For a source without the column, the value is its name without folder and suffix:
+lists/drop.txt gives drop.
+From a BGP collector's peers, the best path of each prefix is taken (by local preference, AS path
+length, origin, peer, MED). --peer takes one peer, or all sessions of an AS. Updates after a RIB
+replace and withdraw the routes of its peers. Damaged records are counted, reported with file, record
+and byte offset, and skipped. --strict stops at them instead.
+Layers do not replace each other: every prefix gets the values of each layer, as columns such as
+geo_country and asn_origin_as.
+With --as-of, each source is the whole table of one date. The file keeps all dates and stores their
+differences; annotate --time looks each row up in the table of its time. The date is in the file's
+name (2024-05-01.csv, rib.20240501.0000.bz2; UTC), in the first record of an MRT RIB, or before the
+name: 2024-05-01=FILE. A folder stands for all its files. If a source is a file of several dates,
+the other sources are added to its dates.
 
-The file is written beside its target, synced and renamed: readers see the old one or the new one.";
+The file is written under a temporary name, synced and renamed: readers see the old or the new file.";
 
 /// Compile tables into one snapshot file
 #[derive(ClapArgs, Debug)]
@@ -59,14 +60,15 @@ The file is written beside its target, synced and renamed: readers see the old o
 pub struct Args {
     #[command(flatten)]
     table: TableArgs,
-    /// Each source is the table of a date: a file with a date in its name, an MRT RIB, DATE=FILE, or a folder
-    /// of these. The file keeps them all, for annotate --time and lookup --at
+    /// Each source is the whole table of one date: a file with a date in its name, an MRT RIB, DATE=FILE, or a folder
+    /// of these. The file keeps all the tables, for annotate --time and lookup --at
     #[arg(long, conflicts_with_all = ["layer", "at", "rpki"])]
     as_of: bool,
     /// The snapshot file to write
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
-    /// Engine, or several of which each family takes the first that it has: auto, radix, dxr16,planb
+    /// The engine: auto, or a name such as radix. Of several names, each address family takes the first that supports
+    /// it: dxr16,planb
     #[arg(long, short, value_delimiter = ',', value_name = "NAME,...", default_value = AUTO)]
     engine: Vec<String>,
     /// Print the report as a JSON object
@@ -134,7 +136,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// Tables of several dates in, one file out.
+/// Compiles tables of several dates into one file.
 fn as_of(args: &Args) -> Result<Outcome, Failure> {
     let loaded = as_of::load(&args.table.sources, &args.table.read)?;
     let dated = &loaded.dated;
@@ -184,7 +186,7 @@ fn as_of(args: &Args) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// The first of the engines asked for that the family has; without any, the chooser's.
+/// Compiles the first of the requested engines that supports the family, or the automatic choice if none does.
 fn compile<A: EngineFamily + Pod>(args: &Args, routes: &Routes<A>) -> Result<Built<A>, Failure> {
     if args.engine.iter().any(|name| name == "all") {
         return Err(Failure::new("a snapshot has one engine for each family, not all")
@@ -206,7 +208,7 @@ fn columns_json(columns: &Columns) -> Json {
     columns.names().enumerate().map(column).collect()
 }
 
-/// The engine of a family, null if it has no routes.
+/// A family's engine as JSON; null if the family has no routes.
 fn engine_json<A: EngineFamily + Pod>(routes: &Routes<A>, built: &Built<A>) -> Json {
     if routes.is_empty() {
         return Json::Null;

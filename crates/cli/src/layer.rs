@@ -1,4 +1,4 @@
-//! `--layer NAME=SOURCE`: several tables beside each other, with one lookup for all of them.
+//! `--layer NAME=SOURCE`: several tables side by side, answered by one lookup.
 
 use std::time::Instant;
 
@@ -8,14 +8,13 @@ use crate::failure::Failure;
 use crate::source::{ReadArgs, Source};
 use crate::table::{self, Loaded};
 
-/// Where a table comes from: sources that are merged, or layers beside each other.
+/// The sources of a table: sources that are merged, or layers side by side.
 #[derive(Args, Debug)]
 pub struct TableArgs {
-    /// Table files, - for standard input, snapshots, gen:..., embedded
+    /// Table files, - for standard input, snapshots, gen:..., embedded. Several are merged in order
     #[arg(required_unless_present = "layer", value_name = "SOURCE")]
     pub sources: Vec<String>,
-    /// A layer, NAME=SOURCE,...: a table with a name, whose columns become NAME_column. May be repeated;
-    /// one lookup then answers for all layers
+    /// A layer: a named table, whose columns become NAME_column. Repeatable. One lookup then answers for all layers
     #[arg(long, value_name = "NAME=SOURCE,...", conflicts_with = "sources")]
     pub layer: Vec<String>,
     #[command(flatten)]
@@ -28,7 +27,7 @@ impl TableArgs {
         self.sources.iter().any(|list| list.split(',').any(|name| name == "-"))
     }
 
-    /// Reads the table, which is to have routes: without any, something is wrong with the sources.
+    /// Reads the table. A table without routes is an error unless `--allow-empty` is given.
     pub fn load(&self) -> Result<Loaded, Failure> {
         let loaded = if self.layer.is_empty() {
             table::load(&Source::parse_list(&self.sources)?, &self.read)?
@@ -54,7 +53,7 @@ pub struct Layer {
     sources: Vec<(String, Source)>,
 }
 
-/// The layers that `NAME=SOURCE,...` arguments name.
+/// Parses `NAME=SOURCE,...` arguments.
 pub fn parse(arguments: &[String]) -> Result<Vec<Layer>, Failure> {
     let mut layers: Vec<Layer> = Vec::new();
     for argument in arguments {

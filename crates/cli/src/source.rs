@@ -1,4 +1,4 @@
-//! How feeds are to be read, as the command line says it.
+//! The command-line options for reading sources.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ use fibula_testkit::fib::HopModel;
 
 use crate::failure::Failure;
 
-/// How feeds are read and what is kept of them.
+/// How sources are read, and which parts of them are kept.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Reading tables")]
 pub struct ReadArgs {
@@ -48,8 +48,8 @@ pub struct ReadArgs {
     /// program writes into the file meanwhile), read
     #[arg(long, default_value = "auto", value_name = "auto|map|read", hide_default_value = true)]
     pub load: Loading,
-    /// Of a file of several dates (build --as-of), the table of this time: the newest that is not later
-    /// (default: the newest). 2024-05-01, 2024-05-01T12:00:00Z, or seconds since 1970; UTC
+    /// For a file of several dates (build --as-of), use the newest table that is not later than this time (default:
+    /// the newest). 2024-05-01, 2024-05-01T12:00:00Z, or seconds since 1970; UTC
     #[arg(long, value_name = "TIME")]
     pub at: Option<Moment>,
     /// Name the prefixes that were replaced by a later line or source (the first 20 of each kind)
@@ -86,7 +86,7 @@ pub struct ReadArgs {
 }
 
 impl ReadArgs {
-    /// Everything found out, nothing asked for: for commands whose options are about other things.
+    /// The defaults, for commands that do not have these options.
     pub fn automatic() -> Self {
         Self {
             format: Format::Auto,
@@ -111,14 +111,14 @@ impl ReadArgs {
         }
     }
 
-    /// The file to read, in the format that was asked for.
+    /// The file to read, in the requested format.
     pub fn spec(&self, path: &Path) -> SourceSpec {
         let mut spec = SourceSpec::new(path);
         spec.format = self.format;
         spec
     }
 
-    /// What the table builder keeps.
+    /// The options of the table builder.
     pub fn builder(&self) -> BuilderOptions {
         BuilderOptions {
             peer: self.peer.0.clone(),
@@ -129,12 +129,12 @@ impl ReadArgs {
         }
     }
 
-    /// Whether a snapshot or a generated table is taken as it is.
+    /// Whether a snapshot or a generated table is used unchanged.
     pub fn takes_all(&self) -> bool {
         self.columns.is_none() && self.tags.is_none()
     }
 
-    /// How sources are read and merged.
+    /// The options for reading and merging sources.
     pub fn settings(&self) -> Result<Settings, Failure> {
         Ok(Settings {
             format: self.format,
@@ -148,7 +148,7 @@ impl ReadArgs {
         })
     }
 
-    /// What the decoders do.
+    /// The options of the decoders.
     pub fn decoder<'a>(&self) -> Result<ReadOptions<'a>, Failure> {
         Ok(ReadOptions {
             strict: self.strict,
@@ -188,7 +188,7 @@ impl ReadArgs {
     }
 }
 
-/// `--peer`.
+/// The value of `--peer`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer(pub PeerChoice);
 
@@ -209,12 +209,12 @@ pub fn parse_delimiter(text: &str) -> Result<u8, String> {
     }
 }
 
-/// `v4` or `v6`.
+/// Parses `v4` or `v6`.
 pub fn parse_family(text: &str) -> Result<Family, String> {
     [Family::V4, Family::V6].into_iter().find(|f| f.name() == text).ok_or("v4 or v6".to_owned())
 }
 
-/// `yes` or `no`.
+/// Parses `yes` or `no`.
 pub fn parse_yes_no(text: &str) -> Result<bool, String> {
     match text {
         "yes" => Ok(true),
@@ -227,7 +227,7 @@ fn parse_header(text: &str) -> Result<Header, String> {
     parse_yes_no(text).map(|yes| if yes { Header::Present } else { Header::Absent })
 }
 
-/// What a column holds, and what its texts are.
+/// The kind of a column's values, and the type that its texts stand for.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind(ColumnKind, Option<ScalarType>);
 

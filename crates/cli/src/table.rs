@@ -1,4 +1,4 @@
-//! From the sources that the command line names to a table.
+//! Reads the table that the command line names.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -18,17 +18,17 @@ use crate::failure::Failure;
 use crate::progress::{Bar, note};
 use crate::source::{ReadArgs, Source};
 
-/// A table in memory, and what it took to get it there.
+/// A table in memory, with details of how it was read.
 pub struct Loaded {
-    /// The sources, as they were named.
+    /// The names of the sources.
     pub name: String,
     /// The table.
     pub table: Table,
-    /// What was done, and how long it took.
+    /// The stages of the work, with their durations.
     pub stages: Vec<(&'static str, Duration)>,
-    /// Records that were damaged and skipped.
+    /// Number of damaged records, which were skipped.
     pub damaged: u64,
-    /// The snapshot that the table comes from, if it is one.
+    /// The snapshot that the table comes from, if it comes from one.
     pub snapshot: Option<Arc<Snapshot>>,
 }
 
@@ -64,7 +64,7 @@ pub fn load(sources: &[(String, Source)], read: &ReadArgs) -> Result<Loaded, Fai
     Ok(loaded)
 }
 
-/// Another seed than that of generated prefixes would do as well; it only has to stay the same.
+/// The seed of synthetic hops. Any value works, as long as it stays the same.
 const HOP_SEED: u64 = 1;
 
 impl Loaded {
@@ -72,8 +72,8 @@ impl Loaded {
         Self { name: String::new(), table, stages, damaged: 0, snapshot: None }
     }
 
-    /// Gives the table synthetic hops in place of its own. A snapshot's stored engines answer with
-    /// the old ones and are left out from then on.
+    /// Replaces the table's hops by synthetic ones. A snapshot's stored engines hold the old hops, so the snapshot is
+    /// dropped.
     pub fn replace_hops(&mut self, model: HopModel) {
         let provenance = std::mem::take(&mut self.table.provenance);
         self.table = Table::from_routes(
@@ -84,7 +84,7 @@ impl Loaded {
         self.snapshot = None;
     }
 
-    /// Whether all routes of both families say the same: nothing for an engine to tell apart.
+    /// Whether all routes have the same values, so that an engine would have nothing to distinguish.
     pub fn has_no_values(&self) -> bool {
         self.table.columns.width() == 0 || self.table.columns.len() <= 1
     }
@@ -119,7 +119,7 @@ fn from_snapshot(path: &Path, read: &ReadArgs) -> Result<Loaded, Failure> {
     }
 }
 
-/// Says which of the tables of a file of several dates was taken, unless it is the one that was asked for.
+/// Reports which table of a file of several dates was chosen, unless it has exactly the requested date.
 fn say_date(name: &dyn Display, asked: Option<Moment>, date: &TableDate, of: usize) {
     let (at, of) = (date.at, grouped(of as u64));
     match asked {
@@ -131,7 +131,7 @@ fn say_date(name: &dyn Display, asked: Option<Moment>, date: &TableDate, of: usi
     }
 }
 
-/// Refuses a time where no table has dates.
+/// Refuses `--at` if no source can have dates.
 pub fn check_at(sources: &[(String, Source)], read: &ReadArgs) -> Result<(), Failure> {
     let is_snapshot = |(_, source): &(String, Source)| matches!(source, Source::Snapshot(_));
     match read.at {
@@ -140,7 +140,7 @@ pub fn check_at(sources: &[(String, Source)], read: &ReadArgs) -> Result<(), Fai
     }
 }
 
-/// A time was given, and no table has dates.
+/// The error for `--at` with tables that have no dates.
 pub fn no_dates() -> Failure {
     Failure::new("--at is for a file of several dates, and no table is one")
         .hint("fibula build --as-of writes one")
@@ -159,11 +159,11 @@ fn merge(sources: &[(String, Source)], read: &ReadArgs) -> Result<Loaded, Failur
     Ok(Loaded { damaged, ..Loaded::new(table, stages) })
 }
 
-/// A progress bar for a file, and what was damaged in it.
+/// Shows the progress of a file, then its damage.
 #[derive(Default)]
 struct Aloud {
     bar: Option<Bar>,
-    /// The time whose table was asked for.
+    /// The time given with `--at`.
     at: Option<Moment>,
 }
 
@@ -173,7 +173,7 @@ impl Watch for Aloud {
     }
 
     fn done(&mut self, name: &str, report: &ReadReport, damage: &[Damage]) {
-        self.bar = None; // gone before anything else is said
+        self.bar = None; // the bar must be removed before a message is printed
         say_report(name, report, damage);
     }
 
@@ -186,7 +186,7 @@ impl Watch for Aloud {
     }
 }
 
-/// Says how many prefixes were replaced by a later line or source, and which if asked to.
+/// Reports how many prefixes were replaced by a later line or source, and with `-v` names them.
 fn say_replaced(table: &Table, read: &ReadArgs) {
     let Provenance { sources, replaced, tags, .. } = &table.provenance;
     let counts = match tags {
@@ -222,7 +222,8 @@ fn plural(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(count), if count == 1 { one } else { many })
 }
 
-/// Whose view of the world a BGP table is, and that there are others: it must not stay unsaid.
+/// The BGP peers whose routes the table has. Each collector peer sees other routes, so reports always say which were
+/// used.
 pub fn peer(table: &Table, read: &ReadArgs) -> Option<String> {
     let text = table.provenance.peers_text()?;
     let is_one_of_several = table.selected_peer().is_some_and(|peer| peer.of > 1);
@@ -233,7 +234,7 @@ pub fn peer(table: &Table, read: &ReadArgs) -> Option<String> {
     Some(format!("{text}{why}"))
 }
 
-/// [`load`], and says on standard error whose view it is.
+/// Like [`load`], and reports the chosen BGP peers on standard error.
 pub fn load_aloud(sources: &[(String, Source)], read: &ReadArgs) -> Result<Loaded, Failure> {
     let loaded = load(sources, read)?;
     if let Some(peer) = peer(&loaded.table, read) {
@@ -242,7 +243,7 @@ pub fn load_aloud(sources: &[(String, Source)], read: &ReadArgs) -> Result<Loade
     Ok(loaded)
 }
 
-/// Opens the table that the sources name: a snapshot where it lies, everything else compiled in memory.
+/// Opens the table that the sources name. A snapshot is used in place; everything else is compiled in memory.
 pub fn open(
     sources: &[(String, Source)],
     read: &ReadArgs,
@@ -261,7 +262,7 @@ pub fn open(
     Ok(Fib::of_table(load_aloud(sources, read)?.table, options)?)
 }
 
-/// Says what was damaged and what was passed over.
+/// Reports damaged and ignored records.
 pub fn say_report(name: &str, report: &ReadReport, damage: &[Damage]) {
     let records = grouped(report.records);
     if report.damaged > 0 {

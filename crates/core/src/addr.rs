@@ -14,7 +14,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// `"v4"` or `"v6"`, as the command line and its JSON spell it.
+    /// `"v4"` or `"v6"`, as in the command line and its JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::V4 => "v4",
@@ -37,9 +37,9 @@ mod sealed {
 
 /// An IP address as an unsigned integer in host byte order: `u32` for IPv4, `u128` for IPv6.
 ///
-/// Bit 0 is the most significant bit, as prefixes count. Byte order is turned once, at the edge of
-/// the program ([`Addr::from_be_slice`], [`Addr::from_ip`]); inside, addresses compare and subtract
-/// as integers. The trait is sealed: fibula knows these two families.
+/// Bit 0 is the most significant bit, as in prefixes. Byte order is converted once, when an address enters the
+/// program ([`Addr::from_be_slice`], [`Addr::from_ip`]); after that, addresses compare and subtract as integers. The
+/// trait is sealed: only these two families exist.
 ///
 /// ```
 /// use fibula_core::Addr;
@@ -52,7 +52,7 @@ pub trait Addr:
 {
     /// Number of bits: 32 or 128.
     const BITS: u8;
-    /// The family that this type stands for.
+    /// The family of this type.
     const FAMILY: Family;
     /// The first address of the space, all bits clear.
     const MIN: Self;
@@ -81,8 +81,7 @@ pub trait Addr:
     fn to_u128(self) -> u128;
     /// Takes the low [`Self::BITS`] bits of `value`.
     fn from_u128(value: u128) -> Self;
-    /// Reads an address in network byte order; `None` unless the slice has 4 or 16 bytes, as the
-    /// family needs.
+    /// Reads an address in network byte order; `None` unless the slice has the family's 4 or 16 bytes.
     fn from_be_slice(bytes: &[u8]) -> Option<Self>;
     /// The address as the standard library's type.
     fn to_ip(self) -> IpAddr;
@@ -119,7 +118,7 @@ macro_rules! addr {
 
             #[inline]
             fn netmask(len: u8) -> Self {
-                // A shift by the full width is undefined, and /0 needs it: do it in two steps.
+                // A shift by the full width is undefined, and /0 needs one, so it is done in two steps.
                 match len {
                     0 => 0,
                     l if l >= <Self as Addr>::BITS => <$t>::MAX,

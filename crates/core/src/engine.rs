@@ -2,28 +2,28 @@ use alloc::vec::Vec;
 
 use crate::{Addr, BuildError, Hop, Routes, TableRef};
 
-/// What every compiled table answers, whatever its scheme: the object-safe half of the contract.
+/// The lookups of every compiled table, whatever its scheme: the object-safe half of the contract.
 ///
 /// Invariants, for every implementation:
-/// - a lookup never allocates, locks, blocks or fails; the table never changes under it;
-/// - `lookup` is total: [`Hop::NONE`] where no route covers the address;
+/// - a lookup never allocates, locks, blocks or fails, and the table never changes during it;
+/// - `lookup` accepts every address, and returns [`Hop::NONE`] if no route covers it;
 /// - `lookup_batch` equals `lookup` on every element, for every length and alignment.
 pub trait Lookup<A: Addr>: Send + Sync {
     /// The hop of the longest prefix that covers `addr`, or [`Hop::NONE`].
     fn lookup(&self, addr: A) -> Hop;
 
-    /// Looks up `addrs[i]` into `hops[i]`. This is the fast way: engines interleave the lookups of a
-    /// batch so that their memory accesses overlap. 64 to 1,024 addresses are a good batch.
+    /// Looks up `addrs[i]` into `hops[i]`. This is the fast way: engines interleave the lookups of a batch so that
+    /// their memory accesses overlap. Good batches have 64 to 1,024 addresses.
     ///
     /// # Panics
     /// If the slices differ in length.
     fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]);
 
-    /// Bytes of memory by table, all of it.
+    /// Bytes of memory by table, complete.
     fn memory(&self) -> Memory;
 
-    /// The scheme's name and its tables as they lie in memory, for a program that does the same lookups elsewhere: in the
-    /// kernel. `None` where there is no such program.
+    /// The scheme's name and its tables in memory layout, for a program that does the same lookups in the kernel.
+    /// `None` if there is no such program for the scheme.
     fn raw_tables(&self) -> Option<(&'static str, Vec<TableRef<'_>>)> {
         None
     }
@@ -31,19 +31,19 @@ pub trait Lookup<A: Addr>: Send + Sync {
 
 /// A lookup scheme: how to compile [`Routes`] into a [`Lookup`].
 ///
-/// Build state and lookup state are different things: `build` may use any amount of scratch memory,
-/// its result is immutable and holds what lookups need, no more.
+/// Build state and lookup state are separate: `build` may use any amount of scratch memory, and its result is
+/// immutable and contains only what lookups need.
 pub trait Engine<A: Addr>: Lookup<A> + Sized {
-    /// The name by which it is chosen, reported and benchmarked: lower case, no spaces.
+    /// The name for choosing, reporting and benchmarking the scheme: lower case, no spaces.
     const NAME: &'static str;
 
-    /// Its parameters. The default is what its paper recommends, or what we measured to be best.
+    /// The scheme's parameters. The default is the paper's recommendation, or the best in our measurements.
     type Config: Default;
 
     /// Compiles the table.
     ///
     /// # Errors
-    /// [`BuildError::Limit`] if the table exceeds what the scheme can hold;
+    /// [`BuildError::Limit`] if the table exceeds the scheme's limits;
     /// [`BuildError::Config`] if a parameter is out of range.
     fn build(routes: &Routes<A>, config: &Self::Config) -> Result<Self, BuildError>;
 }
@@ -91,7 +91,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// From `(table, bytes)` pairs.
+    /// Makes it from `(table, bytes)` pairs.
     pub fn new(tables: impl IntoIterator<Item = (&'static str, usize)>) -> Self {
         Self { tables: tables.into_iter().collect() }
     }
@@ -101,7 +101,7 @@ impl Memory {
         &self.tables
     }
 
-    /// Bytes of all tables together.
+    /// Total bytes of all tables.
     pub fn total(&self) -> usize {
         self.tables.iter().map(|(_, bytes)| bytes).sum()
     }

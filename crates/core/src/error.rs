@@ -3,7 +3,7 @@ use core::fmt;
 
 use crate::Family;
 
-/// Why a prefix was refused.
+/// The reason why a prefix was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PrefixError {
@@ -11,7 +11,7 @@ pub enum PrefixError {
     Length {
         /// The length given.
         len: u32,
-        /// The largest that the family allows, 32 or 128.
+        /// The largest length that the family allows, 32 or 128.
         max: u8,
     },
     /// Bits beyond the prefix length are set; [`Prefix::masked`](crate::Prefix::masked) clears them.
@@ -20,7 +20,7 @@ pub enum PrefixError {
     Syntax,
     /// The text is a prefix of the other family.
     Family {
-        /// The family that was asked for.
+        /// The expected family.
         expected: Family,
     },
 }
@@ -38,7 +38,7 @@ impl fmt::Display for PrefixError {
 
 impl core::error::Error for PrefixError {}
 
-/// Why an engine could not be built from a table. The table itself is sound: another engine may take
+/// The reason why an engine could not be built from a table. The table itself is valid, and another engine may accept
 /// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -47,11 +47,11 @@ pub enum BuildError {
     Limit {
         /// The engine's name.
         engine: &'static str,
-        /// What there is too much of, in the plural: "next hops", "ranges".
+        /// The limited quantity, in the plural: "next hops", "ranges".
         what: &'static str,
-        /// The most that the engine can hold.
+        /// The largest number that the engine can hold.
         limit: u64,
-        /// What the table needs.
+        /// The number that the table needs.
         needed: u64,
     },
     /// A parameter is outside its range.
@@ -79,7 +79,7 @@ impl fmt::Display for BuildError {
 
 impl core::error::Error for BuildError {}
 
-/// Why stored tables were refused: they are damaged, of another format, or inconsistent.
+/// The reason why stored tables were refused: they are damaged, of another format, or inconsistent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadError {
     table: Cow<'static, str>,
@@ -92,12 +92,12 @@ impl LoadError {
         Self { table: table.into(), reason: reason.into() }
     }
 
-    /// The table that is at fault.
+    /// The table with the error.
     pub fn table(&self) -> &str {
         &self.table
     }
 
-    /// What is wrong with it.
+    /// The error in the table.
     pub fn reason(&self) -> &str {
         &self.reason
     }

@@ -1,10 +1,8 @@
 use crate::Addr;
 
-/// A type that exists once for each address family, named without the family: what [`PerFamily`]
-/// holds two of.
+/// A type that exists once for each address family, named without the family. [`PerFamily`] holds one value for each.
 ///
-/// Generic associated types cannot be passed as parameters, so the type is passed by an empty type
-/// that stands for it.
+/// Generic associated types cannot be passed as parameters, so an empty type represents the type.
 pub trait Kind {
     /// The type for this family.
     type Of<A: Addr>;
@@ -12,8 +10,8 @@ pub trait Kind {
 
 /// One value for IPv4 and one for IPv6, of the same kind.
 ///
-/// Code that is generic over the address type takes its half with [`PerFamily::get`]; code that wants
-/// both names the fields.
+/// Code that is generic over the address type takes its half with [`PerFamily::get`]; code for both families uses the
+/// fields.
 ///
 /// ```
 /// use fibula_core::{Addr, Kind, PerFamily, Prefix};
@@ -45,7 +43,7 @@ impl<K: Kind> PerFamily<K> {
         A::half(self)
     }
 
-    /// The value of this family, to change it.
+    /// A mutable reference to the value of this family.
     #[inline]
     pub fn get_mut<A: Addr>(&mut self) -> &mut K::Of<A> {
         A::half_mut(self)

@@ -1,6 +1,6 @@
 use alloc::string::{String, ToString};
 
-/// A count as people read it, its digits in groups of three; messages show counts so.
+/// A count with its digits in groups of three, for messages.
 ///
 /// ```
 /// assert_eq!(fibula_core::grouped(577_703), "577,703");

@@ -1,10 +1,10 @@
 use core::fmt;
 
-/// What a lookup answers: a dense index into a table that the caller keeps beside the engine.
+/// The result of a lookup: an index into a dense table that the caller keeps beside the engine.
 ///
-/// A hop is a small integer, 0 to [`Hop::MAX_INDEX`], whose meaning (a next hop, an origin AS, a row
-/// of attributes) belongs to the table that the engine was built from; it means nothing without that
-/// table. [`Hop::NONE`] says that no route covers the address; it is not hop 0.
+/// A hop is a small integer, 0 to [`Hop::MAX_INDEX`]. The table that the engine was built from gives it its meaning
+/// (a next hop, an origin AS, a row of attributes). [`Hop::NONE`] means that no route covers the address; it is not
+/// hop 0.
 ///
 /// ```
 /// use fibula_core::Hop;
@@ -51,7 +51,7 @@ impl Hop {
         self.0
     }
 
-    /// The reverse of [`Hop::to_bits`].
+    /// The inverse of [`Hop::to_bits`].
     #[inline]
     pub const fn from_bits(bits: u32) -> Self {
         Self(bits)

@@ -2,17 +2,16 @@
 //!
 //! # Longest-prefix match in one page
 //!
-//! A *prefix* such as `10.1.0.0/16` names all addresses that begin with the same 16 bits. A *route*
-//! gives a prefix a *next hop*: what to do with packets (or log lines) whose address lies in it.
-//! Prefixes nest: `10.1.0.0/16` lies inside `10.0.0.0/8`, and an address in both belongs to the
-//! longer one. Finding that one is *longest-prefix match* (LPM).
+//! A *prefix* such as `10.1.0.0/16` stands for all addresses that begin with the same 16 bits. A *route* gives a
+//! prefix a *next hop*: the action for packets (or log lines) with an address in the prefix. Prefixes nest:
+//! `10.1.0.0/16` lies inside `10.0.0.0/8`, and an address in both belongs to the longer one. Finding the longest one
+//! is *longest-prefix match* (LPM).
 //!
-//! Two prefixes either nest or are disjoint, they never overlap in part. So a table of *n* routes
-//! cuts the address space into at most *2n + 1* *elementary intervals*, within each of which every
-//! address has the same answer ([`Routes::ranges`]). Interval searches (DXR, PlanB) look for the
-//! interval of a key; tries (radix, Poptrie) walk the key's bits; direct tables (DIR-24-8, SAIL)
-//! expand short prefixes until an array index is enough. All of them compile the same [`Routes`] and
-//! must give the same answers: the contract is [`Lookup`] and [`Engine`].
+//! Two prefixes either nest or are disjoint; they never overlap in part. So a table of *n* routes cuts the address
+//! space into at most *2n + 1* *elementary intervals*, and all addresses of an interval have the same answer
+//! ([`Routes::ranges`]). Interval searches (DXR, PlanB) look for the interval of an address; tries (radix, Poptrie)
+//! walk the address's bits; direct tables (DIR-24-8, SAIL) expand short prefixes until an array index is enough. All
+//! of them compile the same [`Routes`] and must give the same answers: the contract is [`Lookup`] and [`Engine`].
 //!
 //! ```
 //! use fibula_core::{Hop, Prefix, Routes};

@@ -4,18 +4,18 @@ use core::net::IpAddr;
 
 use crate::{AnyPrefix, Prefix};
 
-/// The IPv4 address for which an IPv4-mapped IPv6 address (`::ffff:a.b.c.d`, RFC 4291, section 2.5.5.2)
-/// stands, `None` for every other IPv6 address.
+/// The IPv4 address of an IPv4-mapped IPv6 address (`::ffff:a.b.c.d`, RFC 4291, section 2.5.5.2); `None` for every
+/// other IPv6 address.
 ///
-/// **The policy.** A question about `::ffff:a.b.c.d` is a question about `a.b.c.d`: dual-stack sockets
-/// write IPv4 addresses in this form, and routing tables have their routes under IPv4. So a mapped address
-/// is looked up in the IPv4 table alone, and a prefix of 96 bits or more below `::ffff:0:0/96` is the IPv4
-/// prefix of 96 bits less ([`AnyPrefix::unmapped`]). A shorter prefix, such as `::/0`, stays IPv6. Whatever
-/// turns an address or a prefix into a question calls one of these two functions.
+/// **The policy.** A lookup of `::ffff:a.b.c.d` is a lookup of `a.b.c.d`, because dual-stack sockets write IPv4
+/// addresses in this form, and routing tables have the routes under IPv4. So a mapped address is looked up only in
+/// the IPv4 table, and a prefix of 96 bits or more below `::ffff:0:0/96` is the IPv4 prefix with 96 bits less
+/// ([`AnyPrefix::unmapped`]). A shorter prefix, such as `::/0`, stays IPv6. All code that looks up an address or a
+/// prefix calls one of these two functions.
 ///
-/// Tables of text follow the policy as well: a prefix that is written in this form becomes the IPv4 prefix,
-/// which is counted. What a BGP peer announces is not rewritten: a route to `::ffff:0:0/96` stays an IPv6
-/// route, and no lookup of an address reaches it.
+/// Text tables follow the policy too: a prefix written in this form becomes the IPv4 prefix, and is counted. The
+/// announcements of BGP peers are not rewritten: a route to `::ffff:0:0/96` stays an IPv6 route, and no lookup of an
+/// address finds it.
 ///
 /// ```
 /// use fibula_core::mapped_v4;
@@ -32,7 +32,7 @@ pub const fn mapped_v4(addr: u128) -> Option<u32> {
 }
 
 impl AnyPrefix {
-    /// The prefix that holds this address alone.
+    /// The prefix of full length that covers only this address.
     pub fn host(ip: IpAddr) -> Self {
         match ip {
             IpAddr::V4(addr) => Self::V4(Prefix::host(addr.into())),
@@ -40,8 +40,8 @@ impl AnyPrefix {
         }
     }
 
-    /// The prefix under which a table is asked: the IPv4 prefix for which an IPv4-mapped one stands, every
-    /// other prefix as it is; see [`mapped_v4`].
+    /// The prefix to look up in a table: an IPv4-mapped prefix becomes the IPv4 prefix, and every other prefix stays
+    /// unchanged; see [`mapped_v4`].
     ///
     /// ```
     /// use fibula_core::AnyPrefix;
@@ -64,7 +64,7 @@ impl AnyPrefix {
     }
 }
 
-/// The prefix that holds the address alone: what asks about prefixes can be asked about an address.
+/// The prefix of full length, so that functions on prefixes accept addresses.
 impl From<IpAddr> for AnyPrefix {
     fn from(ip: IpAddr) -> Self {
         Self::host(ip)

@@ -1,9 +1,9 @@
 use crate::{Addr, Hop, Lookup};
 
-/// Lookups whose results go into 16-bit buffers: half the memory for a column of hops.
+/// Lookups with results in 16-bit buffers, which need half the memory.
 ///
-/// For tables of up to [`Hops16::HOPS_MAX`] hops. An address without a route gives
-/// [`Hops16::NONE`], every other one its hop's index.
+/// For tables of up to [`Hops16::HOPS_MAX`] hops. The result is the hop's index, or [`Hops16::NONE`] for an address
+/// without a route.
 ///
 /// ```
 /// use fibula_core::{Addr, Hop, Hops16, Lookup, Memory};
@@ -31,23 +31,23 @@ use crate::{Addr, Hop, Lookup};
 #[derive(Clone, Copy, Debug)]
 pub struct Hops16<E>(E);
 
-/// Hops that are on their way from a lookup to a 16-bit buffer: 1 KB, which stays in the first level
-/// of the caches, and a good batch.
+/// The buffer for hops between a lookup and a 16-bit result: 1 KB, which fits the first-level cache and is a good
+/// batch size.
 const BLOCK: usize = 256;
 
 impl<E> Hops16<E> {
     /// No route covers the address.
     pub const NONE: u16 = u16::MAX;
-    /// So many hops 16 bits can tell apart beside [`NONE`](Self::NONE).
+    /// Number of hops that 16 bits can distinguish, besides [`NONE`](Self::NONE).
     pub const HOPS_MAX: u32 = u16::MAX as u32;
 
-    /// An engine built from routes with so many hops (`Routes::hop_count`); `None` if they are more
-    /// than [`HOPS_MAX`](Self::HOPS_MAX).
+    /// Wraps an engine built from routes with this number of hops (`Routes::hop_count`); `None` if it is more than
+    /// [`HOPS_MAX`](Self::HOPS_MAX).
     pub fn new(engine: E, hop_count: u32) -> Option<Self> {
         (hop_count <= Self::HOPS_MAX).then_some(Self(engine))
     }
 
-    /// As [`Lookup::lookup_batch`], into 16 bits.
+    /// Like [`Lookup::lookup_batch`], with 16-bit results.
     ///
     /// # Panics
     /// If the slices differ in length.
@@ -61,7 +61,7 @@ impl<E> Hops16<E> {
             let wide = &mut wide[..addrs.len()];
             self.0.lookup_batch(addrs, wide);
             for (to, hop) in hops.iter_mut().zip(wide) {
-                // The bits of `Hop::NONE` are all ones, of which sixteen are left.
+                // The bits of `Hop::NONE` are all ones; sixteen of them are kept.
                 *to = hop.to_bits() as u16;
             }
         }

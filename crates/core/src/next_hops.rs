@@ -2,33 +2,32 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
 
-/// What a forwarding table does with the packets of a route, as a kernel or a routing daemon has
-/// resolved it.
+/// The action of a forwarding table for the packets of a route, as resolved by a kernel or a routing daemon.
 ///
-/// A set: whoever keeps it sorts [`NextHops::hops`], so the order in which a feed lists equal-cost
-/// paths makes no difference.
+/// The next hops are a set: their owner sorts [`NextHops::hops`], so the order in which a feed lists equal-cost paths
+/// makes no difference.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NextHops {
-    /// What happens to the packets.
+    /// The kind of action.
     pub kind: RouteKind,
-    /// Where they are sent: one next hop, or several that share them; none if they are not forwarded.
+    /// The next hops, which share the packets; empty if packets are not forwarded.
     pub hops: Vec<NextHop>,
 }
 
-/// What happens to the packets of a route, numbered as `rtm_type` of Linux numbers it.
+/// The kind of action for the packets of a route, with the numbers of Linux's `rtm_type`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum RouteKind {
-    /// They are sent to a next hop.
+    /// Packets are sent to a next hop.
     #[default]
     Unicast = 1,
-    /// They are for this machine.
+    /// Packets are delivered to this machine.
     Local = 2,
-    /// They are dropped without a word.
+    /// Packets are dropped silently.
     Blackhole = 6,
-    /// They are dropped, their sender hears that the network is unreachable.
+    /// Packets are dropped, and the sender gets the error "network unreachable".
     Unreachable = 7,
-    /// They are dropped, their sender hears that this is prohibited.
+    /// Packets are dropped, and the sender gets the error "prohibited".
     Prohibit = 8,
 }
 
@@ -37,7 +36,7 @@ impl RouteKind {
     pub const ALL: [Self; 5] =
         [Self::Unicast, Self::Local, Self::Blackhole, Self::Unreachable, Self::Prohibit];
 
-    /// The kind of this number.
+    /// The kind with this number.
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| *kind as u8 == number)
     }
@@ -63,25 +62,25 @@ impl fmt::Display for RouteKind {
 /// One of the next hops of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NextHop {
-    /// The router that takes the packets; `None` if their destination is on the link itself. An IPv4
-    /// route may have an IPv6 gateway.
+    /// The router that gets the packets; `None` if the destination is on the link itself. An IPv4 route may have an
+    /// IPv6 gateway.
     pub gateway: Option<IpAddr>,
-    /// The index of the interface; `None` if the feed does not say.
+    /// The index of the interface; `None` if the feed does not have it.
     pub interface: Option<u32>,
-    /// Its share of the packets, in proportion to the others' weights; 1 where nothing is said.
+    /// Its share of the packets, in proportion to the weights of the others; 1 by default.
     pub weight: u32,
 }
 
 impl NextHop {
-    /// The router at this address, whatever the interface, with weight 1.
+    /// A next hop with this router address and weight 1, on any interface.
     pub fn via(gateway: IpAddr) -> Self {
         Self { gateway: Some(gateway), interface: None, weight: 1 }
     }
 }
 
 impl fmt::Display for NextHops {
-    /// `via 192.0.2.1 interface 2`, several separated by commas, weights where one is not 1; the kind
-    /// where it is not unicast.
+    /// `via 192.0.2.1 interface 2`, several next hops separated by commas, with weights other than 1 and kinds other
+    /// than unicast.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let has_weights = self.hops.iter().any(|hop| hop.weight != 1);
         let mut between = "";

@@ -2,38 +2,37 @@ use alloc::boxed::Box;
 
 use crate::{Addr, BuildError, Lookup, Prefix, Routes};
 
-/// An engine whose table changes while it is in use. A scheme that can patch its tables overrides
-/// [`Follow::follow`]; the others keep the default, and are built anew. Object-safe, and independent of
-/// [`Persist`](crate::Persist): an engine that cannot be stored can follow.
+/// An engine whose tables can be updated. A scheme that can patch its tables overrides [`Follow::follow`]; the
+/// default asks for a new build. The trait is object-safe and independent of [`Persist`](crate::Persist): an engine
+/// that cannot be stored can still be patched.
 ///
-/// A table that others read never changes: patch one that nobody reads, a clone or one that has come
-/// back from its readers, and publish it then.
+/// A table that readers use never changes. Patch a copy that has no readers, either a clone or an older table that
+/// its readers have released, and publish it afterwards.
 pub trait Follow<A: Addr>: Lookup<A> {
-    /// Brings the tables up to date with `routes`, which differ from the routes of the last build or
-    /// patch at the prefixes `changed` at most: there a route came, went or got another hop. After
-    /// [`Patched::Applied`] every lookup is that of an engine built from `routes`.
+    /// Updates the tables to `routes`, which differ from the routes of the last build or patch at most at the
+    /// prefixes `changed`: there, a route was added, removed or got another hop. After [`Patched::Applied`], every
+    /// lookup gives the same answer as an engine built from `routes`.
     ///
     /// # Errors
-    /// [`BuildError::Limit`] if the routes now exceed what the scheme can hold. Then, and after
-    /// [`Patched::Rebuild`], the tables are good for nothing but being dropped.
+    /// [`BuildError::Limit`] if the routes now exceed the scheme's limits. After an error, and after
+    /// [`Patched::Rebuild`], the tables are unusable and must be dropped.
     fn follow(&mut self, routes: &Routes<A>, changed: &[Prefix<A>]) -> Result<Patched, BuildError> {
         let _ = (routes, changed);
         Ok(Patched::Rebuild)
     }
 
-    /// A copy to be patched while this table stays as it is; `None` if the scheme has none that costs much less
-    /// than a build.
+    /// A copy to patch while this table stays unchanged; `None` if a copy would not be much cheaper than a build.
     fn copy(&self) -> Option<Box<dyn Follow<A>>> {
         None
     }
 }
 
-/// What became of a [patch](Follow::follow).
+/// The outcome of a [patch](Follow::follow).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "the tables may have to be built anew"]
 pub enum Patched {
     /// The tables are up to date.
     Applied,
-    /// The change is better, or only, served by a build.
+    /// A build is faster for this change, or is the only way.
     Rebuild,
 }

@@ -4,16 +4,16 @@ use core::fmt;
 
 use crate::{Addr, Engine, LoadError, Memory};
 
-/// One table of an engine as it lies in memory: what a snapshot file stores and maps back.
+/// One table of an engine in memory layout, which a snapshot file stores and maps back.
 #[derive(Clone, Copy)]
 pub struct TableRef<'a> {
-    /// The paper's name of the table; unique within the engine.
+    /// The table's name in the paper; unique within the engine.
     pub name: &'static str,
     /// Its bytes, in the machine's byte order.
     pub bytes: &'a [u8],
 }
 
-/// A run of immutable bytes that somebody else keeps alive: a mapped file, a buffer.
+/// A slice of immutable bytes with the owner that keeps them alive, such as a mapped file or a buffer.
 #[derive(Clone)]
 pub struct SharedBytes {
     owner: Arc<dyn AsRef<[u8]> + Send + Sync>,
@@ -22,7 +22,7 @@ pub struct SharedBytes {
 }
 
 impl SharedBytes {
-    /// The bytes `start..start + len` of the owner; `None` if they are not all there.
+    /// The bytes `start..start + len` of the owner; `None` if they exceed it.
     pub fn new(
         owner: Arc<dyn AsRef<[u8]> + Send + Sync>,
         start: usize,
@@ -37,7 +37,7 @@ impl SharedBytes {
         &(*self.owner).as_ref()[self.start..self.start + self.len]
     }
 
-    /// The owner and the place of the bytes in it, for tables that point into them.
+    /// The owner and the position of the bytes in it, for tables that point into them.
     pub fn into_parts(self) -> (Arc<dyn AsRef<[u8]> + Send + Sync>, usize, usize) {
         (self.owner, self.start, self.len)
     }
@@ -49,7 +49,7 @@ impl fmt::Debug for SharedBytes {
     }
 }
 
-/// Where stored tables are found by name.
+/// Finds stored tables by name.
 pub trait TableSource {
     /// The bytes of the table, 64-byte aligned; `None` if there is no such table.
     fn table(&self, name: &str) -> Option<SharedBytes>;
@@ -57,15 +57,16 @@ pub trait TableSource {
 
 /// An engine whose tables can be stored and used in place, without a rebuild.
 pub trait Persist<A: Addr>: Engine<A> {
-    /// The tables, in order. Together with the engine's name they say all there is to say.
+    /// The tables, in order. Together with the engine's name they describe the engine completely.
     fn tables(&self) -> Vec<TableRef<'_>>;
 
-    /// An engine over stored tables, of the configuration that they were built with. The bytes may come from a damaged or hostile file: every length,
-    /// offset and index that a lookup relies on is checked here, so that no lookup can read out of
-    /// bounds or answer a hop that is neither [`Hop::NONE`](crate::Hop::NONE) nor below `hop_count`.
+    /// Makes an engine from stored tables, in the configuration that they were built with. The bytes may come from a
+    /// damaged or hostile file, so every length, offset and index that a lookup uses is checked here. No lookup can
+    /// then read out of bounds, or return a hop that is neither [`Hop::NONE`](crate::Hop::NONE) nor below
+    /// `hop_count`.
     ///
     /// # Errors
-    /// [`LoadError`] names the table and what is wrong with it.
+    /// [`LoadError`] names the table and the error in it.
     fn load(
         tables: &dyn TableSource,
         hop_count: u32,

@@ -6,8 +6,8 @@ use crate::{Addr, Family, PrefixError};
 
 /// A prefix (CIDR block): the addresses that share their first `len` bits with `addr`.
 ///
-/// Always canonical: the bits beyond `len` are clear, so equal prefixes compare equal. Ordered by
-/// first address, then by length, so that a prefix sorts right before those that it covers.
+/// Always canonical: the bits beyond `len` are clear, so equal prefixes compare equal. Prefixes are ordered by first
+/// address, then by length, so that a prefix sorts right before the prefixes that it covers.
 ///
 /// ```
 /// use fibula_core::{Prefix, PrefixError};
@@ -53,7 +53,7 @@ impl<A: Addr> Prefix<A> {
         Ok(Self { addr: addr.and(A::netmask(len)), len })
     }
 
-    /// The prefix of full length that holds `addr` alone.
+    /// The prefix of full length that covers only `addr`.
     pub fn host(addr: A) -> Self {
         Self { addr, len: A::BITS }
     }
@@ -70,32 +70,32 @@ impl<A: Addr> Prefix<A> {
         self.len
     }
 
-    /// The first address that it covers.
+    /// The first address of the prefix.
     #[inline]
     pub fn first(self) -> A {
         self.addr
     }
 
-    /// The last address that it covers (inclusive).
+    /// The last address of the prefix (inclusive).
     #[inline]
     pub fn last(self) -> A {
         self.addr.or(A::netmask(self.len).not())
     }
 
-    /// Whether it covers the address.
+    /// Whether the prefix covers the address.
     #[inline]
     pub fn contains(self, addr: A) -> bool {
         addr.and(A::netmask(self.len)) == self.addr
     }
 
-    /// Whether it covers every address of `other` (a prefix covers itself).
+    /// Whether the prefix covers every address of `other`. A prefix covers itself.
     #[inline]
     pub fn covers(self, other: Self) -> bool {
         self.len <= other.len && self.contains(other.addr)
     }
 
-    /// The fewest prefixes that together cover exactly `first..=last`, in address order; none if
-    /// `first > last`. At most `2 * BITS - 2` of them (62 or 254).
+    /// The smallest list of prefixes that covers exactly `first..=last`, in address order; empty if `first > last`.
+    /// It has at most `2 * BITS - 2` prefixes (62 or 254).
     ///
     /// ```
     /// use fibula_core::Prefix;
@@ -214,7 +214,7 @@ impl FromStr for AnyPrefix {
 fn split(text: &str) -> Result<(IpAddr, u8), PrefixError> {
     let (ip, len) = text.split_once('/').ok_or(PrefixError::Syntax)?;
     let ip: IpAddr = ip.parse().map_err(|_| PrefixError::Syntax)?;
-    // `u8::from_str` takes "+8"; prefixes do not.
+    // `u8::from_str` accepts "+8", which is not a valid length here.
     if len.is_empty() || !len.bytes().all(|b| b.is_ascii_digit()) {
         return Err(PrefixError::Syntax);
     }
@@ -266,7 +266,7 @@ mod tests {
         let all: Vec<_> = Prefix::split_range(0u128, u128::MAX).collect();
         assert_eq!(all, [Prefix::ALL]);
         assert_eq!(Prefix::split_range(1u32, 0).count(), 0);
-        // The worst case: everything but both ends.
+        // The worst case: all addresses except the first and the last.
         assert_eq!(Prefix::split_range(1u32, u32::MAX - 1).count(), 62);
         assert_eq!(Prefix::split_range(1u128, u128::MAX - 1).count(), 254);
         let mut at = 5u32;

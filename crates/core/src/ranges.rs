@@ -11,17 +11,16 @@ pub struct Range<A> {
     pub first: A,
     /// The last address, included.
     pub last: A,
-    /// The hop of its addresses, [`Hop::NONE`] where no route covers them.
+    /// The hop of its addresses; [`Hop::NONE`] if no route covers them.
     pub hop: Hop,
 }
 
 /// Iterator over the elementary intervals of a table, in address order.
 ///
-/// They cover the whole space, or the [block](crate::Routes::ranges_within) that was asked for, without gap
-/// or overlap: the first begins at [`Addr::MIN`], each next one right after the last, the final one
-/// ends at [`Addr::MAX`]. A table of *n* routes has at most
-/// *2n + 1*. One pass over the sorted routes with a stack of the prefixes that are open, so O(n) time
-/// and O(bits) memory.
+/// The intervals cover the whole space, or the requested [block](crate::Routes::ranges_within), without gaps or
+/// overlaps: the first begins at [`Addr::MIN`], each next one right after its predecessor, and the last ends at
+/// [`Addr::MAX`]. A table of *n* routes has at most *2n + 1* of them. The iterator makes one pass over the sorted
+/// routes with a stack of the prefixes that cover the current address: O(n) time and O(bits) memory.
 ///
 /// ```
 /// use fibula_core::{Hop, Prefix, Range, Routes};
@@ -37,16 +36,16 @@ pub struct Ranges<'a, A: Addr> {
     routes: &'a [Route<A>],
     /// Prefixes that cover `at`, shortest first; the first is the block.
     open: Vec<(Prefix<A>, Hop)>,
-    /// The first address not yet given out; `None` once the block is exhausted.
+    /// The first address not yet returned; `None` once the block is exhausted.
     at: Option<A>,
     merge: bool,
-    /// Already cut, not yet given out: it ended the merging of its predecessor.
+    /// An interval that was computed to end the merging of its predecessor, and is not yet returned.
     ahead: Option<Range<A>>,
 }
 
 impl<'a, A: Addr> Ranges<'a, A> {
-    /// The intervals of the addresses in `block`, whose routes these are; `around` is the hop of the
-    /// addresses that none of them covers.
+    /// The intervals of the addresses in `block`, which has these routes. `around` is the hop of the addresses that
+    /// none of the routes covers.
     pub(crate) fn new(routes: &'a [Route<A>], block: Prefix<A>, around: Hop, merge: bool) -> Self {
         let mut open = Vec::with_capacity(8);
         open.push((block, around));
@@ -64,7 +63,7 @@ impl<'a, A: Addr> Ranges<'a, A> {
         }
         let &(prefix, hop) = self.open.last()?;
         let end = prefix.last();
-        // Sorted and nested: the next route, if it begins inside, ends the interval early.
+        // Routes are sorted and nested: if the next route begins inside, it ends the interval early.
         let next_start = self.routes.first().map(|r| r.prefix.first());
         let last = match next_start.and_then(A::predecessor) {
             Some(before) if before < end => before,

@@ -2,7 +2,7 @@ use alloc::vec::Vec;
 
 use crate::{Addr, Hop, Prefix, Ranges};
 
-/// A route: a prefix and the hop of the addresses that it matches.
+/// A route: a prefix and the hop of its addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Route<A: Addr> {
     /// The prefix.
@@ -11,10 +11,10 @@ pub struct Route<A: Addr> {
     pub hop: Hop,
 }
 
-/// A routing table ready to be compiled: sorted by prefix, each prefix once, every hop real.
+/// A routing table ready to be compiled: sorted by prefix, without duplicate prefixes and without [`Hop::NONE`].
 ///
-/// Sorted order puts a prefix right before those that it covers, which lets [`Routes::ranges`] and
-/// the engines' builders work in one pass. [`Routes::apply`] changes many of them in one pass.
+/// A prefix sorts right before the prefixes that it covers, so [`Routes::ranges`] and the engines' builders need only
+/// one pass. [`Routes::apply`] makes many changes in one pass.
 ///
 /// ```
 /// use fibula_core::{Hop, Prefix, Routes};
@@ -41,11 +41,11 @@ impl<A: Addr> Default for Routes<A> {
 }
 
 impl<A: Addr> Routes<A> {
-    /// Sorts the routes and keeps the last of each prefix. Routes to [`Hop::NONE`] are dropped: a
-    /// table that should answer "none" inside a prefix needs a hop that says so. O(n log n).
+    /// Sorts the routes and keeps the last one of each prefix. Routes to [`Hop::NONE`] are dropped: a table that must
+    /// answer "none" inside a prefix needs a hop with that meaning. O(n log n).
     pub fn from_unsorted(mut routes: Vec<Route<A>>) -> Self {
         routes.retain(|r| !r.hop.is_none());
-        // Stable, so that of equal prefixes the last given stays last.
+        // The sort is stable, so the last route given for a prefix stays last.
         if !routes.is_sorted_by(|a, b| a.prefix < b.prefix) {
             routes.sort_by_key(|r| r.prefix);
             routes.dedup_by(|next, kept| {
@@ -60,9 +60,9 @@ impl<A: Addr> Routes<A> {
         Self { routes, hop_count }
     }
 
-    /// Applies changes, sorted by prefix, each prefix once: a route replaces that of its prefix or comes
-    /// in between, one to [`Hop::NONE`] removes it. In place; O(changes * log n) if no prefix comes or
-    /// goes, else the routes behind the first such place move.
+    /// Applies changes, which are sorted by prefix, with each prefix once. A route replaces the route of its prefix
+    /// or is inserted; a route to [`Hop::NONE`] removes it. The change is made in place. It takes O(changes * log n)
+    /// if no prefix is inserted or removed; otherwise the routes behind the first such position move.
     ///
     /// ```
     /// # use fibula_core::{Hop, Prefix, Route, Routes};
@@ -79,7 +79,7 @@ impl<A: Addr> Routes<A> {
     /// ```
     ///
     /// # Panics
-    /// If the changes are not in order.
+    /// If the changes are not sorted.
     pub fn apply(&mut self, changes: &[Route<A>]) {
         assert!(changes.is_sorted_by(|a, b| a.prefix < b.prefix), "changes in order of prefixes");
         let (mut at, mut gone, mut come) = (0, Vec::new(), Vec::new());
@@ -108,7 +108,7 @@ impl<A: Addr> Routes<A> {
         };
     }
 
-    /// Removes the routes at these places.
+    /// Removes the routes at these positions.
     fn close(&mut self, gone: &[usize]) {
         let Some(&(mut to)) = gone.first() else { return };
         let ends = gone[1..].iter().copied().chain([self.routes.len()]);
@@ -119,7 +119,7 @@ impl<A: Addr> Routes<A> {
         self.routes.truncate(to);
     }
 
-    /// Puts each route before the one that is at its place now.
+    /// Inserts each route before the route that is at its position now.
     fn open(&mut self, come: &[(usize, Route<A>)]) {
         let mut end = self.routes.len();
         let Some(&(_, filler)) = come.first() else { return };
@@ -131,12 +131,12 @@ impl<A: Addr> Routes<A> {
         }
     }
 
-    /// The routes in order.
+    /// The routes in sorted order.
     pub fn as_slice(&self) -> &[Route<A>] {
         &self.routes
     }
 
-    /// Iterates over the routes in order.
+    /// Iterates over the routes in sorted order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Route<A>> + Clone + '_ {
         self.routes.iter().copied()
     }
@@ -146,7 +146,7 @@ impl<A: Addr> Routes<A> {
         self.routes.len()
     }
 
-    /// Whether there is no route.
+    /// Whether there are no routes.
     pub fn is_empty(&self) -> bool {
         self.routes.is_empty()
     }
@@ -162,7 +162,7 @@ impl<A: Addr> Routes<A> {
         self.routes.binary_search_by_key(&prefix, |r| r.prefix).ok().map(|i| self.routes[i].hop)
     }
 
-    /// The routes whose prefixes the prefix covers, itself included. O(log n).
+    /// The routes whose prefixes are covered by the prefix, itself included. O(log n).
     ///
     /// ```
     /// # use fibula_core::{Hop, Routes};
@@ -180,32 +180,32 @@ impl<A: Addr> Routes<A> {
         self.within_from(self.place(prefix), prefix)
     }
 
-    /// The place of the first route that is not before the prefix.
+    /// The position of the first route that does not sort before the prefix.
     fn place(&self, prefix: Prefix<A>) -> usize {
         self.routes.partition_point(|r| r.prefix < prefix)
     }
 
-    /// The routes that the prefix covers, the first of which has this place.
+    /// The routes that the prefix covers, the first of which is at this position.
     fn within_from(&self, place: usize, prefix: Prefix<A>) -> &[Route<A>] {
         let routes = &self.routes[place..];
         &routes[..gallop(routes, |r| prefix.covers(r.prefix))]
     }
 
-    /// The hop of the longest prefix that covers the prefix and is shorter, [`Hop::NONE`] if there is
-    /// none. O(covering prefixes * log n).
+    /// The hop of the longest shorter prefix that covers the prefix; [`Hop::NONE`] if there is none. O(covering
+    /// prefixes * log n).
     pub fn around(&self, prefix: Prefix<A>) -> Hop {
         self.around_at(self.place(prefix), prefix)
     }
 
-    /// As [`Routes::around`], of a prefix behind so many routes.
+    /// Like [`Routes::around`], for a prefix that sorts after the first `place` routes.
     fn around_at(&self, place: usize, prefix: Prefix<A>) -> Hop {
         let mut before = &self.routes[..place];
         while let Some(last) = before.last() {
             if last.prefix.covers(prefix) {
                 return last.hop;
             }
-            // What covers the prefix lies before this route and so covers it, too: it has at most the bits
-            // that both begin with, and sorts before all others of them.
+            // A prefix that covers the given one lies before this route, so it covers the route too: it is at most as
+            // long as their common part, and sorts before all other prefixes of that part.
             let common = last.prefix.addr().common_prefix_len(prefix.addr());
             let longest = Prefix::masked(prefix.addr(), common).unwrap_or(Prefix::ALL);
             before = &before[..before.len() - gallop_back(before, |r| r.prefix > longest)];
@@ -218,15 +218,15 @@ impl<A: Addr> Routes<A> {
         Ranges::new(&self.routes, Prefix::ALL, Hop::NONE, true)
     }
 
-    /// The elementary intervals of the addresses of the prefix alone, neighbours with equal hops
-    /// merged: what engines that are made of blocks compile, or compile again after a change.
+    /// The elementary intervals of only the prefix's addresses, with neighbours of equal hops merged. Engines that
+    /// consist of blocks compile these, also again after a change.
     pub fn ranges_within(&self, prefix: Prefix<A>) -> Ranges<'_, A> {
         let place = self.place(prefix);
         let around = self.around_at(place, prefix);
         Ranges::new(self.within_from(place, prefix), prefix, around, true)
     }
 
-    /// The elementary intervals as the prefixes cut them: neighbours may have equal hops.
+    /// The elementary intervals before merging: neighbours may have equal hops.
     pub fn ranges_unmerged(&self) -> Ranges<'_, A> {
         Ranges::new(&self.routes, Prefix::ALL, Hop::NONE, false)
     }
@@ -237,7 +237,7 @@ fn hop_count<A: Addr>(routes: &[Route<A>]) -> u32 {
     routes.iter().filter_map(|r| r.hop.index()).max().map_or(0, |m| m + 1)
 }
 
-/// How many of the first routes have this, which all others have not; cheap if these are few, as between
+/// The number of leading routes with this property, which no later route has. Fast if there are few, as between
 /// neighbouring changes.
 fn gallop<A: Addr>(routes: &[Route<A>], has: impl Fn(&Route<A>) -> bool) -> usize {
     let mut end = 1;
@@ -248,7 +248,7 @@ fn gallop<A: Addr>(routes: &[Route<A>], has: impl Fn(&Route<A>) -> bool) -> usiz
     from + routes[from..end.min(routes.len())].partition_point(has)
 }
 
-/// How many of the last routes have this, which all others have not.
+/// The number of trailing routes with this property, which no earlier route has.
 fn gallop_back<A: Addr>(routes: &[Route<A>], has: impl Fn(&Route<A>) -> bool) -> usize {
     let mut len = 1;
     while len < routes.len() && has(&routes[routes.len() - len]) {
@@ -306,7 +306,7 @@ mod tests {
         }
     }
 
-    /// What is around a prefix is what the covering prefixes say, longest first; in nested and in sparse tables.
+    /// `around` gives the hop of the longest covering prefix, in nested and in sparse tables.
     #[test]
     fn around_is_the_longest_covering_route() {
         let mut state = 3u32;
@@ -332,7 +332,7 @@ mod tests {
         }
     }
 
-    /// Blocks of any size cut the whole table's intervals, and nothing else.
+    /// Blocks of any size give exactly the whole table's intervals, cut at the block.
     #[test]
     fn the_ranges_of_blocks_are_those_of_the_table_cut() {
         let mut routes = Vec::new();

@@ -5,10 +5,10 @@ use crate::{AnyPrefix, NextHops};
 /// A routing instance (VRF) by number; 0 is the global one.
 pub type Vrf = u32;
 
-/// One change to a routing table as a decoder reports it, whatever the format it came in.
+/// One change to a routing table, as every decoder reports it.
 ///
-/// Borrows from the decoder's buffers: a consumer copies what it keeps. Decoders name what their format
-/// knows and take the rest from [`Update::new`]:
+/// An update borrows from the decoder's buffers, so the consumer copies the parts that it keeps. Decoders set the
+/// fields that their format has and take the others from [`Update::new`]:
 ///
 /// ```
 /// use fibula_core::{Change, Update};
@@ -23,27 +23,27 @@ pub struct Update<'a> {
     pub vrf: Vrf,
     /// The prefix that changes.
     pub prefix: AnyPrefix,
-    /// The peer that speaks, as an index into the decoder's list of peers; 0 in formats without peers.
+    /// The peer that sent the change, as an index into the decoder's list of peers; 0 in formats without peers.
     pub peer: u32,
-    /// The ADD-PATH identifier, 0 where the peer sends one path a prefix.
+    /// The ADD-PATH identifier; 0 if the peer sends one path for each prefix.
     pub path_id: u32,
-    /// Microseconds since 1970 (UTC), 0 where the format has no time.
+    /// Microseconds since 1970 (UTC); 0 if the format has no time.
     pub time: u64,
-    /// What happens to it.
+    /// The change of the prefix.
     pub change: Change<'a>,
 }
 
 impl<'a> Update<'a> {
-    /// A change in the global VRF, by peer 0, without path identifier and time.
+    /// A change in the global VRF, from peer 0, without path identifier and time.
     pub fn new(prefix: AnyPrefix, change: Change<'a>) -> Self {
         Self { vrf: 0, prefix, peer: 0, path_id: 0, time: 0, change }
     }
 }
 
-/// What an [`Update`] does to its prefix.
+/// The change that an [`Update`] makes to its prefix.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change<'a> {
-    /// The prefix is reachable with these attributes, in place of what the peer said before.
+    /// The prefix is reachable with these attributes, which replace the peer's earlier ones.
     Announce(Attributes<'a>),
     /// The peer no longer reaches the prefix.
     Withdraw,
@@ -56,20 +56,20 @@ pub enum Attributes<'a> {
     Bgp(&'a BgpAttributes<'a>),
     /// One value for each column that the source declares, in the same order.
     Values(&'a [Value<'a>]),
-    /// Where a forwarding table sends packets.
+    /// The next hops of a forwarding table.
     NextHops(&'a NextHops),
 }
 
 /// The BGP path attributes that fibula keeps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BgpAttributes<'a> {
-    /// The next hop; of an IPv6 pair (global, link-local) the global one.
+    /// The next hop. Of an IPv6 pair (global, link-local), the global one.
     pub next_hop: Option<IpAddr>,
-    /// The origin AS: the last of the path; `None` for an empty path or one that ends in a set (RFC 6811).
+    /// The origin AS, which is the last of the path; `None` for an empty path or one that ends in a set (RFC 6811).
     pub origin_as: Option<u32>,
-    /// Length of the AS path as BGP's decision counts it: a set counts once, confederations not.
+    /// Length of the AS path for BGP's decision process: a set counts once, confederations do not count.
     pub as_path_len: u32,
-    /// The AS path as text, sets in braces: `"64500 64501 {64502,64503}"`; empty unless asked for.
+    /// The AS path as text, with sets in braces: `"64500 64501 {64502,64503}"`; empty unless requested.
     pub as_path: &'a str,
     /// LOCAL_PREF, if present.
     pub local_pref: Option<u32>,
@@ -77,11 +77,11 @@ pub struct BgpAttributes<'a> {
     pub med: Option<u32>,
     /// ORIGIN: 0 IGP, 1 EGP, 2 incomplete.
     pub origin: Option<u8>,
-    /// Communities as text, `"64500:1 64500:2"`; empty unless asked for.
+    /// Communities as text, `"64500:1 64500:2"`; empty unless requested.
     pub communities: &'a str,
 }
 
-/// What an attribute column holds; any column may also hold [`Value::Null`].
+/// The kind of values in an attribute column. Any column may also hold [`Value::Null`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ColumnKind {
     /// Unsigned integers.
@@ -90,15 +90,15 @@ pub enum ColumnKind {
     Str,
 }
 
-/// The type that the texts of a column had where they come from, in formats that have more types than text and
-/// unsigned integers (mmdb): they are written back as what they were.
+/// The original type of the texts in a column, from formats with more types than text and unsigned integers (mmdb).
+/// Exports write the values back in this type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ScalarType {
     /// `true` and `false`.
     Bool,
-    /// A number of 32 bits with a fraction.
+    /// A floating-point number of 32 bits.
     Float,
-    /// A number of 64 bits with a fraction.
+    /// A floating-point number of 64 bits.
     Double,
     /// A signed integer of 32 bits.
     Int,

@@ -1,4 +1,4 @@
-//! Parquet with the elementary intervals of a table, or with its prefixes.
+//! Writes Parquet with the elementary intervals of a table, or with its prefixes.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -25,12 +25,12 @@ impl From<ParquetError> for ExportError {
     }
 }
 
-/// Writes the intervals of one family as Parquet: the columns `start` and `end`, both inclusive, and
-/// those of the table. Intervals do not overlap, come in address order, and leave out what no route
-/// covers; neighbours with the same values are one.
+/// Writes the intervals of one family as Parquet, with the columns `start` and `end` (both inclusive) and the columns
+/// of the table. Intervals do not overlap and are in address order. Addresses without a route are left out, and
+/// neighbouring intervals with the same values are merged.
 ///
-/// IPv4 addresses are `UINT_32`, as in `10.0.0.1` = 167772161; IPv6 addresses are 16 bytes in network
-/// order, which sort as addresses do. Integers are `UINT_64`, fractions `DOUBLE`, booleans `BOOLEAN`, text is
+/// IPv4 addresses are `UINT_32`, for example `10.0.0.1` is 167772161. IPv6 addresses are 16 bytes in network order,
+/// so they sort like addresses. Integers are `UINT_64`, fractions `DOUBLE`, booleans `BOOLEAN`, and text is
 /// dictionary-encoded.
 ///
 /// Returns the number of intervals.
@@ -65,8 +65,8 @@ pub fn intervals<A: Addr + Pod>(table: &Table, out: impl Write + Send) -> Result
     Ok(count)
 }
 
-/// Writes the routes of both families as Parquet: the column `prefix`, as text, and those of the table. IPv4 comes
-/// first, each family in address order.
+/// Writes the routes of both families as Parquet, with the column `prefix` as text and the columns of the table. IPv4
+/// comes first, and each family is in address order.
 ///
 /// # Errors
 /// If writing fails.

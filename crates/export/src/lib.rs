@@ -22,18 +22,18 @@ pub use intervals::{intervals, prefixes};
 pub use mmdb::mmdb;
 pub use text::{TextForm, text};
 
-/// Why a table was not written.
+/// The error of writing a table.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ExportError {
-    /// The output cannot be written.
+    /// Writing the output failed.
     Write(io::Error),
-    /// There is too much of something for the format.
+    /// A limit of the format is exceeded.
     Limit {
         /// What there is too much of.
         what: &'static str,
     },
-    /// What the Parquet writer says.
+    /// The error of the Parquet writer.
     Parquet(String),
 }
 

@@ -1,22 +1,22 @@
-//! Prefixes with their values, a line each.
+//! Writes prefixes with their values, one on each line.
 
 use std::io::{self, Write};
 
 use fibula_core::{Addr, Hop, Prefix, Value};
 use fibula_rib::{Columns, Pod, Table};
 
-/// How lines are written.
+/// The format of the lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextForm {
-    /// Fields parted by tabs, which become spaces inside of them, as line ends do.
+    /// Fields separated by tabs. Tabs and line ends inside a field become spaces.
     Tsv,
-    /// Fields parted by commas, quoted as RFC 4180 says.
+    /// Fields separated by commas, quoted as in RFC 4180.
     Csv,
-    /// As ClickHouse's `CSVWithNames`: like CSV, with `\N` where there is no value.
+    /// ClickHouse's `CSVWithNames`: like CSV, with `\N` for null.
     ClickHouse,
 }
 
-/// Writes all routes, IPv4 first, in address order, under a line with the names of the columns.
+/// Writes all routes, IPv4 first, in address order, after a line with the column names.
 ///
 /// ```
 /// use fibula_core::{Hop, Routes};

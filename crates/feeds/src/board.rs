@@ -6,50 +6,50 @@ use std::time::SystemTime;
 
 use crate::{Figures, SourceState};
 
-/// A source as it stands.
+/// The state of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceStatus {
-    /// Its name: that of the configuration, and of a listener's sources the remote address behind it.
+    /// Its name in the configuration. For a listener's sources, the remote address is appended.
     pub name: String,
-    /// What it speaks: `fpm`, `bmp`, `bgp`, `kernel`, `ris`, `mrt`.
+    /// Its protocol: `fpm`, `bmp`, `bgp`, `kernel`, `ris`, `mrt`.
     pub kind: &'static str,
-    /// Where it is heard: an address and port, a path.
+    /// The address and port, or the path, from which it receives.
     pub endpoint: String,
-    /// The table that it feeds, as [`Rib::vrf`](fibula_rib::Rib::vrf) knows it; further ones are called so with a slash and
-    /// a name behind.
+    /// The name of its table in [`Rib::vrf`](fibula_rib::Rib::vrf). Further tables have this name, a slash and a name
+    /// of their own.
     pub table: String,
-    /// Where it stands.
+    /// The state of its connection.
     pub state: SourceState,
-    /// What has come so far.
+    /// The counts so far.
     pub figures: Figures,
-    /// Since when it has been in this state.
+    /// The time when it entered this state.
     pub since: SystemTime,
-    /// When something came last.
+    /// The time of the last data.
     pub last: Option<SystemTime>,
-    /// Why the last connection ended, or why there is none.
+    /// The reason why the last connection ended, or why there is none.
     pub trouble: Option<String>,
 }
 
-/// The owner of the sources writes their state here; any number of threads read it.
+/// The states of all sources. The sources' owner writes them; any number of threads read them.
 #[derive(Debug, Default)]
 pub struct Board {
     sources: Mutex<BTreeMap<String, SourceStatus>>,
 }
 
 impl Board {
-    /// Sets how a source stands, by its name.
+    /// Sets the state of a source, by its name.
     pub fn set(&self, status: SourceStatus) {
         self.lock().insert(status.name.clone(), status);
     }
 
-    /// Changes what is known of a source, if it is known.
+    /// Changes the state of a source, if the source exists.
     pub fn update(&self, name: &str, change: impl FnOnce(&mut SourceStatus)) {
         if let Some(status) = self.lock().get_mut(name) {
             change(status);
         }
     }
 
-    /// The source is no more.
+    /// Removes a source.
     pub fn remove(&self, name: &str) {
         self.lock().remove(name);
     }

@@ -11,8 +11,8 @@ use crate::{CheckpointFailure, Event, FeedError};
 
 /// Writes checkpoints of a live table while its feed continues, one at a time, on a separate thread.
 ///
-/// A checkpoint that cannot be written is an [`Event`], and the next one is tried when it is due: a full
-/// disk is no reason to stop forwarding. The file that is there stays until a whole one replaces it.
+/// A failure to write a checkpoint is an [`Event`], and the next one is tried when it is due, because a full disk
+/// must not stop forwarding. The existing file stays until a complete one replaces it.
 pub struct Checkpoints {
     path: PathBuf,
     every: Duration,
@@ -30,7 +30,7 @@ pub struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// Into this file, this often from `now` on. `position` is stored with each of them, see
+    /// Writes to this file at this interval, starting from `now`. `position` is stored with each checkpoint, see
     /// [`Live::checkpoint`].
     pub fn new(
         path: impl Into<PathBuf>,
@@ -52,20 +52,20 @@ impl Checkpoints {
         }
     }
 
-    /// Stores the names of the feed's sources and a digest of what the feed said, so that
-    /// [`LiveFeed::going_on`](crate::LiveFeed::going_on) refuses another.
+    /// Stores the names of the feed's sources and a digest of the feed's events, so that
+    /// [`LiveFeed::going_on`](crate::LiveFeed::going_on) can refuse another feed.
     #[must_use]
     pub fn of_feed(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.names = Some(names.into_iter().map(Into::into).collect());
         self
     }
 
-    /// How many have been written.
+    /// Number of checkpoints written.
     pub fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// The feed has come so far, in its own words.
+    /// Sets the position of the feed, in its own words.
     pub fn set_position(&mut self, position: impl Into<String>) {
         self.position = position.into();
     }
@@ -80,7 +80,7 @@ impl Checkpoints {
         self.last.saturating_add(self.every)
     }
 
-    /// Begins a checkpoint if one is due. A thread copies the RIB and writes it.
+    /// Starts a checkpoint if one is due. A thread copies the RIB and writes it.
     pub fn tick(&mut self, now: Duration, live: &Live) {
         self.tick_of(now, live, &FeedDigest::default());
     }
@@ -114,7 +114,7 @@ impl Checkpoints {
         true
     }
 
-    /// Waits for the one that is being written.
+    /// Waits for the checkpoint that is being written.
     pub fn wait(&mut self) {
         if let Some(Err(_)) = self.writer.take().map(JoinHandle::join) {
             let error = io::Error::other("the thread that writes it panicked");
@@ -122,11 +122,11 @@ impl Checkpoints {
         }
     }
 
-    /// Writes the last one; says how many were written. One that is still being written is given up: it would be replaced
-    /// at once, and who ends the program waits.
+    /// Writes the last checkpoint, and returns the number written. A checkpoint that is still being written is given
+    /// up, because it would be replaced at once while the user waits for the program to end.
     ///
     /// # Errors
-    /// [`FeedError::Checkpoint`] if that one cannot be written: it is not tried again.
+    /// [`FeedError::Checkpoint`] if the last one cannot be written. It is not tried again.
     pub fn finish(self, live: &Live) -> Result<u64, FeedError> {
         self.finish_of(live, &FeedDigest::default())
     }

@@ -7,12 +7,12 @@ use crate::{FeedError, Listener};
 /// Values that churn gives to routes.
 const VALUES: u64 = 256;
 
-/// Generated updates about a table with these prefixes: 85 of a hundred give a route another value, 5
-/// announce one inside another, 10 withdraw. They depend on the prefixes and the seed alone. What comes
-/// is no longer than what feeds carry: a table of long routes would be another table.
+/// Generates updates for a table with these prefixes: 85 % give a route another value, 5 % announce a prefix inside
+/// another one, 10 % withdraw. They depend only on the prefixes and the seed. Added prefixes are no longer than those
+/// in real feeds, because a table of long routes would behave differently.
 ///
 /// # Errors
-/// [`FeedError::EmptyTable`] without prefixes; or if the listener cannot go on.
+/// [`FeedError::EmptyTable`] without prefixes, and errors of the listener.
 pub fn churn(
     count: u64,
     seed: u64,

@@ -4,31 +4,31 @@ use fibula_core::grouped;
 use fibula_ingest::ReadError;
 use fibula_rib::{FeedMark, SnapshotError, TableError};
 
-/// Why a feed stopped.
+/// The reason why a feed stopped.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FeedError {
     /// A file could not be read.
     Read(ReadError),
-    /// The table cannot hold what came.
+    /// The table cannot store an update.
     Table(TableError),
-    /// The last checkpoint, which the feed was to end with, could not be written.
+    /// The last checkpoint, at the end of the feed, could not be written.
     Checkpoint(SnapshotError),
-    /// The checkpoint that the feed goes on from is of another feed: what this one said is not what the
-    /// checkpoint had taken in. It is as it was.
+    /// The checkpoint is of another feed: the events of this feed differ from those in the checkpoint. The checkpoint
+    /// is unchanged.
     OtherFeed {
         /// What the checkpoint had taken in.
         feed: FeedMark,
         /// Whether this feed ended before.
         is_short: bool,
     },
-    /// Updates were to be generated about an empty table.
+    /// Updates cannot be generated for an empty table.
     EmptyTable,
     /// A stream is not in the format that its decoder reads.
     Misfit(String),
-    /// A connection has come to its end; a sentence says why.
+    /// A connection has ended; the text gives the reason.
     Ended(String),
-    /// A record of a stream is longer than any record may be.
+    /// A record of a stream is longer than the limit.
     TooLong {
         /// Bytes that came without the end of the record.
         bytes: usize,

@@ -8,12 +8,11 @@ use fibula_rib::SnapshotError;
 
 use crate::bgp::Agreed;
 
-/// Something that the operator of a feed should know; the feed continues.
+/// Information for the operator of a feed, which continues.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event {
-    /// A checkpoint could not be written. The next one is tried when it is due; the file that is there
-    /// stays.
+    /// A checkpoint could not be written. The next one is tried when it is due, and the existing file stays.
     CheckpointFailed {
         /// The file.
         path: PathBuf,
@@ -29,26 +28,26 @@ pub enum Event {
         /// What the two ends agreed on.
         agreed: Box<Agreed>,
     },
-    /// The peer, by its number, has said everything again after it had started over; what it did not
-    /// say is gone.
+    /// The peer with this number has restarted and announced everything again. Routes that it did not announce again
+    /// were removed.
     Swept {
         /// The peer.
         peer: u32,
     },
-    /// A lost connection did not come back in time: the routes of its peers are gone.
+    /// A lost connection was not restored in time, and the routes of its peers were removed.
     Expired {
         /// How many peers.
         peers: usize,
     },
 }
 
-/// Why a checkpoint was not written.
+/// The reason why a checkpoint was not written.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CheckpointFailure {
-    /// The file could not be written: the disk is full, for instance.
+    /// The file could not be written, for example because the disk is full.
     Write(SnapshotError),
-    /// The system has no thread for the writer, or the writer panicked.
+    /// The system could not start a thread for the writer, or the writer panicked.
     Thread(io::Error),
 }
 

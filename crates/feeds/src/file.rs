@@ -1,4 +1,4 @@
-//! Sources that end: files and tables in memory.
+//! Sources with an end: files, and tables in memory.
 
 use std::cell::RefCell;
 
@@ -11,22 +11,22 @@ use crate::places::Places;
 use crate::told::{Peers, Told};
 use crate::{Event, FeedError, Listener};
 
-/// Descriptions of damage that a [`FileReport`] keeps.
+/// Maximum number of damage descriptions in a [`FileReport`].
 pub const DAMAGE_KEPT: usize = 5;
 
-/// What was in a file.
+/// The result of reading a file.
 #[derive(Clone, Debug, Default)]
 pub struct FileReport {
-    /// What was read.
+    /// The counts.
     pub read: ReadReport,
-    /// The first [`DAMAGE_KEPT`] of what was damaged and skipped.
+    /// The first [`DAMAGE_KEPT`] damaged parts, which were skipped.
     pub damage: Vec<Damage>,
 }
 
-/// Tells the listener what the file says.
+/// Passes the contents of a file to the listener.
 ///
 /// # Errors
-/// If the file cannot be read, or if the listener cannot go on.
+/// If the file cannot be read, and errors of the listener.
 pub fn file(
     spec: &SourceSpec,
     options: &mut ReadOptions<'_>,
@@ -57,10 +57,10 @@ pub fn file(
     }
 }
 
-/// Tells the listener the routes of a table, each with the values of its columns.
+/// Passes the routes of a table to the listener, each with the values of its columns.
 ///
 /// # Errors
-/// If the listener cannot go on.
+/// Errors of the listener.
 pub fn table(table: &Table, to: &mut dyn Listener) -> Result<(), FeedError> {
     let peer = to.peer(&NOBODY);
     let places = Places::of(table.columns.names(), to);

@@ -5,7 +5,7 @@ use fibula_rib::{Peer, Rib};
 
 use crate::FeedError;
 
-/// Paths of a peer.
+/// Number of paths of a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathCounts {
     /// Of IPv4.
@@ -15,64 +15,64 @@ pub struct PathCounts {
 }
 
 impl PathCounts {
-    /// Those that the peer has in this table.
+    /// The paths of the peer in this table.
     pub fn of(rib: &Rib, peer: u32) -> Self {
         Self { v4: rib.paths_of::<u32>(peer), v6: rib.paths_of::<u128>(peer) }
     }
 }
 
-/// What can happen to a table. Each call of a verb is one event, and the position in a feed counts events;
-/// those that say so are none.
+/// The events of a table. Each method call is one event, and the position in a feed is the number of events; methods
+/// marked as "No event" are not counted.
 pub trait Listener {
-    /// The number of this peer, by which the other verbs name it: from 0 on as peers appear, always the
-    /// same one for the same peer. No event.
+    /// The number of this peer for the other methods. Peers are numbered from 0 in order of appearance, and the same
+    /// peer always has the same number. No event.
     fn peer(&mut self, peer: &Peer) -> u32;
 
-    /// A source whose routes have values begins: the places of its columns among the values of all sources,
-    /// where its updates have them from here on. No event.
+    /// Begins a source whose routes have values, and returns the positions of its columns among the values of all
+    /// sources. Its updates must use these positions. No event.
     fn value_places(&mut self, columns: &[&str]) -> Vec<usize>;
 
-    /// How many paths the peer has, over all routing instances; `None` from who does not count them. No event.
+    /// Number of paths of the peer, over all routing instances; `None` if the listener does not count them. No event.
     fn paths_of(&self, peer: u32) -> Option<PathCounts> {
         let _ = peer;
         None
     }
 
-    /// The number of the routing instance of this name, by which updates name it: always the same one for the
-    /// same name; see [`Rib::vrf`]. No event.
+    /// The number of the routing instance with this name, for updates. The same name always has the same number; see
+    /// [`Rib::vrf`]. No event.
     fn vrf(&mut self, name: &str) -> Vrf;
 
-    /// A peer says something.
+    /// An update from a peer.
     ///
     /// # Errors
-    /// If the table cannot take it: the feed ends.
+    /// If the table cannot store it. The feed then ends.
     fn update(&mut self, update: &Update<'_>) -> Result<(), FeedError>;
 
-    /// The session with a peer ended: its routes are gone.
+    /// The session with a peer ended, and its routes are removed.
     ///
     /// # Errors
-    /// As [`Listener::update`].
+    /// The errors of [`Listener::update`].
     fn down(&mut self, peer: u32) -> Result<(), FeedError>;
 
-    /// A peer starts over: its routes are stale until it announces them again, and stay meanwhile.
+    /// A peer starts over: its routes are stale until it announces them again, and stay in use meanwhile.
     ///
     /// # Errors
-    /// As [`Listener::update`].
+    /// The errors of [`Listener::update`].
     fn mark_stale(&mut self, peer: u32) -> Result<(), FeedError>;
 
-    /// A peer has said everything again: its routes that are still stale are gone.
+    /// A peer has announced everything again: its routes that are still stale are removed.
     ///
     /// # Errors
-    /// As [`Listener::update`].
+    /// The errors of [`Listener::update`].
     fn sweep(&mut self, peer: u32) -> Result<(), FeedError>;
 
-    /// A source has come so far, in its own words, and everything up to there has been told: to go on from, after
-    /// a restart from a checkpoint. No event.
+    /// The position of a source, in its own words, after all events up to it. A restart from a checkpoint continues
+    /// there. No event.
     fn position(&mut self, source: &str, position: &str) {
         let _ = (source, position);
     }
 
-    /// Nothing comes for now, so that what is due can be done. Gives the time until something will be. No event.
+    /// No event is expected for now, so that due work can be done. Returns the time until more work is due. No event.
     fn idle(&mut self) -> Option<Duration> {
         None
     }

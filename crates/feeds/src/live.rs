@@ -6,7 +6,7 @@ use fibula_rib::{FeedDigest, FeedMark, Live, Peer};
 use crate::pace::{Clock, Pacer, Speed, SystemClock};
 use crate::{Checkpoints, FeedError, Listener, PathCounts, Positions};
 
-/// Feeds a live table: paced, with what a checkpoint holds already left out, and checkpoints written.
+/// Feeds a live table at a given speed, skips the events that a checkpoint already has, and writes checkpoints.
 pub struct LiveFeed<'a, C: Clock = SystemClock> {
     live: &'a Live,
     clock: C,
@@ -25,14 +25,14 @@ pub struct LiveFeed<'a, C: Clock = SystemClock> {
 }
 
 impl<'a> LiveFeed<'a> {
-    /// Every event as it comes.
+    /// Makes a feed that applies every event as it arrives.
     pub fn new(live: &'a Live) -> Self {
         Self::with_clock(live, SystemClock::default())
     }
 }
 
 impl<'a, C: Clock> LiveFeed<'a, C> {
-    /// As [`LiveFeed::new`], by this clock.
+    /// Like [`LiveFeed::new`], with this clock.
     pub fn with_clock(live: &'a Live, clock: C) -> Self {
         Self {
             live,
@@ -48,24 +48,24 @@ impl<'a, C: Clock> LiveFeed<'a, C> {
         }
     }
 
-    /// Plays updates at this speed from now on, and at most so many a second.
+    /// Plays further updates at this speed, and with at most this many updates each second.
     #[must_use]
     pub fn paced(mut self, speed: Speed, rate: Option<u64>) -> Self {
         self.pacer = Some(Pacer::new(speed, rate, &self.clock));
         self
     }
 
-    /// Leaves out the first events: the table was opened from a checkpoint that had taken them in. Nothing
-    /// says that they are the same; see [`LiveFeed::going_on`].
+    /// Skips this number of events, because the table was opened from a checkpoint that has them. It is not checked
+    /// that they are the same; see [`LiveFeed::going_on`].
     #[must_use]
     pub fn skipping(mut self, events: u64) -> Self {
         self.skip = events;
         self
     }
 
-    /// Leaves out what the checkpoint had taken in, from which the table was opened. If this feed says something
-    /// else up to there, or ends before, the next event or [`LiveFeed::finish`] is an error
-    /// ([`FeedError::OtherFeed`]), and no checkpoint is written.
+    /// Skips the events that the checkpoint of the table has. If the feed's events differ up to there, or the feed
+    /// ends before, the next event or [`LiveFeed::finish`] returns an error ([`FeedError::OtherFeed`]), and no
+    /// checkpoint is written.
     #[must_use]
     pub fn going_on(mut self, feed: FeedMark) -> Self {
         self.skip = feed.events;
@@ -84,23 +84,23 @@ impl<'a, C: Clock> LiveFeed<'a, C> {
         self
     }
 
-    /// Sources had come so far in the checkpoint that the table was opened from.
+    /// Sets the positions of the sources in the checkpoint of the table.
     #[must_use]
     pub fn at(mut self, positions: Positions) -> Self {
         self.positions = positions;
         self
     }
 
-    /// Updates that were applied; those that were skipped do not count.
+    /// Number of updates applied, without skipped ones.
     pub fn applied(&self) -> u64 {
         self.applied
     }
 
-    /// Writes the last checkpoint, if any are written at all; says how many were.
+    /// Writes the last checkpoint, if checkpoints are enabled, and returns the number written.
     ///
     /// # Errors
-    /// As [`Checkpoints::finish`]; [`FeedError::OtherFeed`] if the feed ended before it came to where its
-    /// checkpoint was.
+    /// The errors of [`Checkpoints::finish`]; [`FeedError::OtherFeed`] if the feed ended before the position of its
+    /// checkpoint.
     pub fn finish(self) -> Result<u64, FeedError> {
         match self.known {
             Some(feed) if self.skip > 0 => Err(FeedError::OtherFeed { feed, is_short: true }),

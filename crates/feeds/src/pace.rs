@@ -3,7 +3,7 @@ use std::str::FromStr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Time, as feeds know it.
+/// The clock of feeds.
 pub trait Clock {
     /// Time since the clock began.
     fn now(&self) -> Duration;
@@ -31,17 +31,17 @@ impl Clock for SystemClock {
     }
 }
 
-/// How fast updates are played.
+/// The speed at which updates are played.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Speed {
-    /// As fast as they are taken.
+    /// As fast as the table accepts them.
     #[default]
     Max,
-    /// So many times as fast as they once came.
+    /// This many times the original speed.
     Times(f64),
 }
 
-/// The text is no [`Speed`].
+/// The text is not a [`Speed`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpeedError;
 
@@ -67,7 +67,7 @@ impl FromStr for Speed {
     }
 }
 
-/// Holds updates back until it is their time.
+/// Delays updates until they are due.
 #[derive(Clone, Debug)]
 pub struct Pacer {
     speed: Speed,
@@ -83,12 +83,12 @@ pub struct Pacer {
 const NAP: Duration = Duration::from_millis(1);
 
 impl Pacer {
-    /// Begins now. At most `rate` updates a second, whatever the speed.
+    /// Begins now. At most `rate` updates each second, whatever the speed.
     pub fn new(speed: Speed, rate: Option<u64>, clock: &impl Clock) -> Self {
         Self { speed, rate, started: clock.now(), first: None, count: 0 }
     }
 
-    /// Waits for the next update, that once came at `time` (microseconds since 1970, 0 if unknown).
+    /// Waits for the next update, whose original time was `time` (microseconds since 1970, 0 if unknown).
     pub fn wait(&mut self, time: u64, clock: &impl Clock) {
         let due = self.due(time);
         if due > Duration::ZERO {

@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// How far sources have come, each in its own words, as a checkpoint stores it: for a folder of files, the
-/// last one that was taken.
+/// The positions of sources, each in its own words, in the form stored in a checkpoint. The position in a folder of
+/// files is the last file that was read.
 ///
 /// ```
 /// use fibula_feeds::Positions;
@@ -18,19 +18,19 @@ pub struct Positions {
 }
 
 impl Positions {
-    /// Those of a checkpoint, as [`Restored::position`](fibula_rib::Restored::position) has them. Lines that are none are
-    /// passed over: other feeds have other words.
+    /// The positions in a checkpoint, from [`Restored::position`](fibula_rib::Restored::position). Lines in another
+    /// format are ignored, because other feeds have other formats.
     pub fn read(text: &str) -> Self {
         let pairs = text.lines().filter_map(|line| line.split_once('\t'));
         Self { of: pairs.map(|(source, at)| (source.to_owned(), at.to_owned())).collect() }
     }
 
-    /// The source has come so far. Neither may have a tab or a line end in it.
+    /// Sets the position of a source. Neither text may contain a tab or a line end.
     pub fn set(&mut self, source: &str, position: &str) {
         self.of.insert(source.to_owned(), position.to_owned());
     }
 
-    /// How far the source has come.
+    /// The position of the source.
     pub fn get(&self, source: &str) -> Option<&str> {
         self.of.get(source).map(String::as_str)
     }

@@ -1,30 +1,30 @@
-//! The protocol of a connection, as the owner of its socket sees it.
+//! The interface between a protocol and the owner of its sockets.
 
 use std::time::Duration;
 
 use crate::{FeedError, Listener};
 
-/// The protocol of one source over connections that come and go: bytes and times in, verbs to the listener
-/// and bytes to be sent out. No I/O and no clock: whoever owns the socket calls, with times that never go
-/// back, and calls [`Protocol::tick`] at [`Protocol::deadline`].
+/// The protocol of one source over successive connections: it takes bytes and times, calls the listener, and produces
+/// bytes to send. It does no I/O and reads no clock. The owner of the socket calls it with times that never decrease,
+/// and calls [`Protocol::tick`] at [`Protocol::deadline`].
 ///
-/// Of a connection that fails, the routes serve on for a while, so an error never takes a table along, unless
-/// the protocol says that they are gone (a NOTIFICATION of BGP does).
+/// The routes of a failed connection stay in use for a while, so an error never empties a table, unless the protocol
+/// withdraws the routes (as BGP does with a NOTIFICATION).
 pub trait Protocol: Send {
-    /// Another connection wants to begin. Where one is there, that one has ended if the new one is taken
-    /// ([`Protocol::connected`]); if it is refused, what is in `out` is sent over the one that is there.
+    /// Another connection wants to begin. If it is accepted while one exists, the existing one has ended
+    /// ([`Protocol::connected`]). If it is refused, the contents of `out` are sent over the existing one.
     ///
     /// # Errors
-    /// The refusal: what to send over the new connection before it is closed, and why.
+    /// The refusal: the bytes to send over the new connection before it is closed, and the reason.
     fn admit(&mut self, now: Duration, out: &mut Vec<u8>) -> Result<(), Refusal> {
         let _ = (now, out);
         Ok(())
     }
 
-    /// A connection begins. What has to be sent is appended to `out`.
+    /// A connection begins. Bytes to send are appended to `out`.
     ///
     /// # Errors
-    /// If the listener cannot go on.
+    /// Errors of the listener.
     fn connected(
         &mut self,
         now: Duration,
@@ -32,10 +32,10 @@ pub trait Protocol: Send {
         out: &mut Vec<u8>,
     ) -> Result<(), FeedError>;
 
-    /// Bytes came; without a connection they are ignored.
+    /// Bytes arrived. Without a connection they are ignored.
     ///
     /// # Errors
-    /// The connection is of no further use: what is in `out` is sent, then it is closed.
+    /// The connection must be closed, after the contents of `out` are sent.
     fn bytes(
         &mut self,
         now: Duration,
@@ -44,13 +44,13 @@ pub trait Protocol: Send {
         out: &mut Vec<u8>,
     ) -> Result<(), FeedError>;
 
-    /// The connection ended, for whatever reason.
+    /// The connection ended, for any reason.
     fn disconnected(&mut self, now: Duration);
 
     /// Time has passed.
     ///
     /// # Errors
-    /// As [`Protocol::bytes`].
+    /// The errors of [`Protocol::bytes`].
     fn tick(
         &mut self,
         now: Duration,
@@ -58,13 +58,13 @@ pub trait Protocol: Send {
         out: &mut Vec<u8>,
     ) -> Result<(), FeedError>;
 
-    /// When [`Protocol::tick`] will do something, if nothing comes before.
+    /// The time of the next work of [`Protocol::tick`], if nothing arrives before.
     fn deadline(&self) -> Option<Duration>;
 
-    /// Asks the other end for everything again, if the protocol can; says whether it can.
+    /// Requests everything again from the other end. Returns whether the protocol can do this.
     ///
     /// # Errors
-    /// If the listener cannot go on.
+    /// Errors of the listener.
     fn refresh(
         &mut self,
         now: Duration,
@@ -75,53 +75,53 @@ pub trait Protocol: Send {
         Ok(false)
     }
 
-    /// The last words of a source that is being closed.
+    /// Appends the last message of a source that is being closed.
     fn close(&mut self, out: &mut Vec<u8>) {
         let _ = out;
     }
 
-    /// The source is no more: its routes are gone.
+    /// Removes the source and its routes.
     ///
     /// # Errors
-    /// If the listener cannot go on.
+    /// Errors of the listener.
     fn end(&mut self, to: &mut dyn Listener) -> Result<(), FeedError>;
 
-    /// This peer of the table is one of the source's: its routes come from a checkpoint, and go if the source
-    /// does not come back in time.
+    /// Assigns this peer of the table to the source. Its routes come from a checkpoint, and are removed if the source
+    /// does not connect again in time.
     fn adopt(&mut self, peer: u32, now: Duration);
 
-    /// Where it stands.
+    /// The state of the source.
     fn state(&self) -> SourceState;
 
-    /// What has come so far, over all connections.
+    /// The counts over all connections.
     fn figures(&self) -> Figures;
 }
 
-/// A connection that is not taken.
+/// A refused connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What to send before it is closed.
+    /// The bytes to send before it is closed.
     pub farewell: Vec<u8>,
-    /// A sentence for the log.
+    /// The reason, as a sentence for the log.
     pub why: String,
 }
 
-/// Where a source stands.
+/// The state of a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SourceState {
-    /// It was never connected, or its routes are gone.
+    /// It was never connected, or its routes were removed.
     #[default]
     Idle,
-    /// It is connected and has not said everything yet.
+    /// It is connected and has not sent everything yet.
     Resync,
-    /// It is connected and has said everything.
+    /// It is connected and has sent everything.
     Up,
-    /// The connection is lost; its routes stay for a while.
+    /// The connection is lost, and its routes stay for a while.
     Lost,
 }
 
 impl SourceState {
-    /// As `/v1/peers` and the logs call it.
+    /// The state's name in `/v1/peers` and logs.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Idle => "idle",
@@ -132,21 +132,21 @@ impl SourceState {
     }
 }
 
-/// What a source has said so far.
+/// The counts of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Connections that began.
+    /// Connections so far.
     pub connections: u64,
-    /// Bytes that came.
+    /// Bytes received.
     pub bytes: u64,
-    /// Routes that were announced.
+    /// Routes announced.
     pub announced: u64,
-    /// Routes that were withdrawn.
+    /// Routes withdrawn.
     pub withdrawn: u64,
-    /// Parts that could not be decoded and were skipped.
+    /// Damaged parts, which were skipped.
     pub damaged: u64,
-    /// Sound parts that hold nothing for a unicast routing table.
+    /// Valid parts without a unicast route.
     pub ignored: u64,
-    /// What the source says of itself, the newest of each kind.
+    /// Information of the source about itself, the newest of each kind.
     pub remarks: std::collections::BTreeMap<&'static str, String>,
 }

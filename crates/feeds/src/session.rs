@@ -27,25 +27,25 @@ use crate::listen::NOBODY;
 use crate::told::{Peers, Told};
 use crate::{Event, FeedError, Figures, Listener, Protocol, SourceState};
 
-/// How a [`Session`] behaves.
+/// Options of a [`Session`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionOptions {
-    /// The peer for formats without peers. Two streams need two peers, or one sweeps the routes of the other.
+    /// The peer for formats without peers. Each stream needs a peer of its own; otherwise one stream would remove the
+    /// routes of another.
     pub peer: Peer,
-    /// The name of the table that is fed, as [`Rib::vrf`](fibula_rib::Rib::vrf) knows it; further routing instances of the
-    /// source are called so with a slash and their name behind. Empty for the global one.
+    /// The name of the source's table in [`Rib::vrf`](fibula_rib::Rib::vrf). Further routing instances of the source
+    /// have this name, a slash and their own name. Empty for the global one.
     pub table: String,
-    /// After a connection began and then for so long no peer appeared or ended, and no route came of a peer that had
-    /// not ended, it has said everything. Other words do not count: FRR says every second that a peer is still down.
+    /// The source has sent everything when for this long no peer appeared or ended, and no route came from a peer
+    /// that had not ended. Other messages do not count: FRR reports every second that a peer is still down.
     pub quiet: Duration,
-    /// After a connection has been there for so long, it has said everything, quiet or not: some streams
-    /// never are.
+    /// The source has sent everything after this time in any case, because some streams are never quiet.
     pub longest_resync: Duration,
-    /// How long the routes of a lost connection serve.
+    /// How long the routes of a lost connection stay.
     pub hold: Duration,
-    /// Bytes that may come without the end of a record.
+    /// Maximum number of bytes without the end of a record.
     pub longest_record: usize,
-    /// How long a withdrawal waits that the next record may turn into a replacement; see
+    /// How long a withdrawal is held back, because the next record may turn it into a replacement; see
     /// [`Decoder::is_holding`].
     pub holding: Duration,
 }
@@ -67,10 +67,10 @@ impl Default for SessionOptions {
 
 /// One source with successive connections.
 ///
-/// When a connection is lost its routes go on serving: the daemon at the other end still forwards. When
-/// the next one begins, everything is stale until it is said again, and what is not is swept once the
-/// connection has said everything: each peer for itself where the format has end marks, else all of them
-/// after a time of silence. Whoever owns the socket calls [`Session::tick`] at [`Session::deadline`].
+/// The routes of a lost connection stay, because the daemon at the other end still forwards by them. When the next
+/// connection begins, all routes are stale until they are announced again. Stale routes are removed once the
+/// connection has sent everything: for each peer separately if the format has end marks, else for all peers after a
+/// time of silence. The owner of the socket calls [`Session::tick`] at [`Session::deadline`].
 pub struct Session {
     connect: Box<dyn Fn() -> Box<dyn Decoder> + Send>,
     options: SessionOptions,
@@ -92,7 +92,7 @@ enum State {
 }
 
 impl Session {
-    /// A source that is not connected; each connection gets a decoder of its own.
+    /// Makes a source without a connection. Each connection gets a decoder of its own.
     pub fn new(
         connect: impl Fn() -> Box<dyn Decoder> + Send + 'static,
         options: SessionOptions,
@@ -114,8 +114,8 @@ impl Session {
         self
     }
 
-    /// This peer of the table is one of the source's: its routes come from a checkpoint, and are stale
-    /// when the source is connected.
+    /// Assigns this peer of the table to the source. Its routes come from a checkpoint, and become stale when the
+    /// source is connected.
     pub fn adopt(&mut self, peer: u32) {
         self.peers.all.insert(peer);
     }
@@ -125,15 +125,15 @@ impl Session {
         matches!(self.state, State::Resync(..) | State::Up(..))
     }
 
-    /// Whether it is connected and has said everything.
+    /// Whether it is connected and has sent everything.
     pub fn is_complete(&self) -> bool {
         matches!(self.state, State::Up(..))
     }
 
-    /// A connection begins: everything that was said before is stale.
+    /// Begins a connection: all earlier routes become stale.
     ///
     /// # Errors
-    /// If the listener cannot go on.
+    /// Errors of the listener.
     pub fn connected(&mut self, now: Duration, to: &mut dyn Listener) -> Result<(), FeedError> {
         self.peers.figures.connections += 1;
         let driver = Driver::new((self.connect)(), self.options.longest_record);
@@ -142,18 +142,18 @@ impl Session {
         self.peers.start_over(to)
     }
 
-    /// The connection ended, for any reason. Its routes stay until the hold time is over.
+    /// Ends the connection, for any reason. Its routes stay until the hold time is over.
     pub fn disconnected(&mut self, now: Duration) {
         if self.is_connected() {
             self.state = State::Lost(now);
         }
     }
 
-    /// Bytes came; without a connection they are ignored.
+    /// Processes bytes. Without a connection they are ignored.
     ///
     /// # Errors
-    /// If the listener cannot go on, or the stream makes no sense: then the connection is of no further
-    /// use, and whoever owns it should close it and say so.
+    /// Errors of the listener, and an invalid stream. After the latter the owner should close the connection and
+    /// report it.
     pub fn bytes(
         &mut self,
         now: Duration,
@@ -188,10 +188,10 @@ impl Session {
         Ok(())
     }
 
-    /// Time has passed.
+    /// Does the work that is due at this time.
     ///
     /// # Errors
-    /// If the listener cannot go on.
+    /// Errors of the listener.
     pub fn tick(&mut self, now: Duration, to: &mut dyn Listener) -> Result<(), FeedError> {
         if self.deadline().is_none_or(|deadline| now < deadline) {
             return Ok(());
@@ -222,7 +222,7 @@ impl Session {
         told.failed.map_or(Ok(()), Err)
     }
 
-    /// When [`Session::tick`] will do something, if nothing comes before.
+    /// The time of the next work of [`Session::tick`], if nothing arrives before.
     pub fn deadline(&self) -> Option<Duration> {
         let options = &self.options;
         match self.state {
@@ -240,10 +240,10 @@ impl Session {
         }
     }
 
-    /// The source is no more: its routes are gone.
+    /// Removes the source and its routes.
     ///
     /// # Errors
-    /// If the listener cannot go on.
+    /// Errors of the listener.
     pub fn end(&mut self, to: &mut dyn Listener) -> Result<(), FeedError> {
         self.state = State::Idle;
         self.peers.end(to)

@@ -1,4 +1,4 @@
-//! From the verbs of one source to those of a table.
+//! Turns the events of one source into the events of a table.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::ControlFlow;

@@ -1,9 +1,9 @@
-//! Fewer prefixes for the same addresses.
+//! Finds the smallest list of prefixes for a set of addresses.
 
 use fibula_core::{Addr, AnyPrefix, Prefix};
 
-/// The fewest prefixes that cover the same addresses as these, by family and address. Prefixes inside others are
-/// left out, and two halves become their whole, again and again. O(n log n).
+/// The smallest list of prefixes that covers the same addresses, ordered by family and address. Prefixes inside
+/// others are left out, and two halves are replaced by their common prefix, repeatedly. O(n log n).
 ///
 /// ```
 /// let list = ["10.0.1.0/24", "10.0.0.0/24", "10.0.0.128/25", "2001:db8::/32"];
@@ -28,7 +28,7 @@ fn family<A: Addr>(mut prefixes: Vec<Prefix<A>>) -> Vec<Prefix<A>> {
     prefixes.sort_unstable();
     let mut fewest: Vec<Prefix<A>> = Vec::new();
     for prefix in prefixes {
-        // Sorted: of all earlier ones only the last can cover this one.
+        // In sorted order, only the last of the prefixes so far can cover this one.
         if fewest.last().is_some_and(|last| last.covers(prefix)) {
             continue;
         }
@@ -44,7 +44,7 @@ fn family<A: Addr>(mut prefixes: Vec<Prefix<A>>) -> Vec<Prefix<A>> {
     fewest
 }
 
-/// The prefix whose two halves these are.
+/// The prefix of which these two are the halves.
 fn whole<A: Addr>(left: Prefix<A>, right: Prefix<A>) -> Option<Prefix<A>> {
     let whole = Prefix::masked(left.addr(), left.len().checked_sub(1)?).ok()?;
     (left.len() == right.len() && left != right && whole.covers(right)).then_some(whole)
@@ -56,8 +56,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Over eight varying bits: the same addresses, no prefix inside another one, and no two halves, which
-        /// together say that there is no shorter list.
+        /// Prefixes over eight bits: the result has the same addresses, no prefix inside another one, and no two
+        /// halves of one prefix. So there is no shorter list.
         #[test]
         fn the_same_addresses_in_the_fewest_prefixes(
             list in prop::collection::vec((any::<u8>(), 0..=8u8), 0..40), low: bool,
@@ -92,7 +92,7 @@ mod tests {
         }
     }
 
-    /// One ends where the other begins, and one bit tells them apart.
+    /// Whether the second begins right after the first, and they differ in one bit.
     fn is_halves(a: AnyPrefix, b: AnyPrefix) -> bool {
         match (a, b) {
             (AnyPrefix::V4(a), AnyPrefix::V4(b)) => {

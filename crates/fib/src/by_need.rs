@@ -1,4 +1,4 @@
-//! Engines that answer with something other than hops, made when they are worth it.
+//! Engines that answer with route numbers or prefix lengths instead of hops, compiled on demand.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,29 +9,29 @@ use fibula_rib::IndexedRoutes;
 
 use crate::FibFamily;
 
-/// Answers with a number of each matching route: by search at first, by an engine of its own later.
+/// Answers with a number for each matching route: at first by a search, later by an engine of its own.
 ///
-/// **When it is worth it.** A search takes 100 to 200 ns for an address, compiling 30 to 50 ns for a route.
-/// So the engine is compiled once a quarter as many addresses were searched as there are routes,
-/// [`AT_LEAST`] at the least: the two together never take much more than twice the better of them. The
-/// thread whose batch reaches the number compiles, after its answers; the others go on searching meanwhile
-/// and take the engine when it is there. No thread waits.
+/// **When the engine is compiled.** A search takes 100 to 200 ns for an address, and compiling takes 30 to 50 ns for
+/// a route. The engine is compiled once the number of searched addresses reaches a quarter of the number of routes,
+/// and at least [`AT_LEAST`]. The total time is then never much more than twice that of the better way. The thread
+/// whose batch reaches this number compiles the engine after it has answered. Other threads search meanwhile and use
+/// the engine once it is there. No thread waits.
 pub(crate) struct ByNeed<A: FibFamily> {
     number: Number<A>,
     isa: Isa,
-    /// Addresses that were searched.
+    /// Number of addresses searched so far.
     searched: AtomicU64,
-    /// A thread compiles the engine, or has done so.
+    /// Set by the thread that compiles the engine, and never cleared.
     begun: AtomicBool,
     engine: OnceLock<BoxedEngine<A>>,
 }
 
-/// The number of a route with this index.
+/// The number that stands for the route with this index.
 type Number<A> = fn(usize, &Route<A>) -> u32;
 
-/// So few addresses are searched in a few milliseconds, whatever the table.
+/// Searching this many addresses takes only a few milliseconds for any table.
 const AT_LEAST: u64 = 1 << 16;
-/// More routes than this are more than engines number; they are searched.
+/// Larger tables are always searched, because an engine cannot number more routes.
 const AT_MOST: usize = 1 << 30;
 
 impl<A: FibFamily> ByNeed<A> {
@@ -68,11 +68,11 @@ impl<A: FibFamily> ByNeed<A> {
         });
         let numbered: Routes<A> = numbered.collect();
         let engine = fibula_engines::auto(&numbered, self.isa).engine;
-        // Nobody else sets it.
+        // Only the thread that set `begun` gets here.
         let _ = self.engine.set(engine);
     }
 
-    /// Bytes of the engine, 0 before there is one.
+    /// Bytes of the engine; 0 before it is compiled.
     pub(crate) fn memory(&self) -> usize {
         self.engine.get().map_or(0, |engine| engine.memory().total())
     }

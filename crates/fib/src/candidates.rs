@@ -1,4 +1,4 @@
-//! The same policy for a table that changes.
+//! The engine policy for a live table.
 
 use fibula_core::Routes;
 use fibula_engines::{EngineFamily, Entry, find, suited};
@@ -6,13 +6,12 @@ use fibula_rib::{EngineSource, Maker};
 
 use crate::{EngineChoice, FibOptions};
 
-/// What takes over where the engines that were asked for refuse a table that already serves: the last
-/// takes any.
+/// Fallback engines for a table that is already in service. The last of them accepts any table.
 const OTHERS: [&str; 3] = ["dxr18", "planb", "radix"];
 
-/// The engines of a live table: those of the list, or what suits the table, which is decided anew as it
-/// changes; and behind them those that take any table, for one that serves must not stop. Where a stored
-/// engine or none is asked for, which a table that changes cannot have, it is what suits the table.
+/// The engines of a live table: the engines of the list, or the engines that suit the table, which are chosen again
+/// as it changes. The engines that accept any table follow, because a table in service must not stop. A live table
+/// has no stored engine and cannot be searched, so these two choices also select the engines that suit the table.
 ///
 /// ```
 /// use fibula_core::{Hop, Prefix, Routes};

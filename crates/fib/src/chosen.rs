@@ -1,4 +1,4 @@
-//! An engine over the routes of a family: made, or loaded.
+//! An engine over the routes of a family, compiled or loaded.
 
 use std::time::{Duration, Instant};
 
@@ -8,15 +8,15 @@ use fibula_rib::{EnginePart, Pod, StoredRoutes};
 
 use crate::open_family::{Engine, Report};
 
-/// An engine, which one it is, and why.
+/// An engine with its name and the reason for the choice.
 pub struct Chosen<A: EngineFamily> {
     /// The engine's name, under which a snapshot stores it.
     pub name: &'static str,
-    /// The form that runs.
+    /// The instruction-set form that runs.
     pub isa: Isa,
-    /// Why this engine, in a line.
+    /// The reason for the choice, in one line.
     pub reason: String,
-    /// How long it took to compile or to load.
+    /// The time it took to compile or load.
     pub time: Duration,
     /// The engine.
     pub engine: BoxedEngine<A>,
@@ -26,7 +26,7 @@ impl<A: EngineFamily> Chosen<A> {
     /// Compiles the routes with this engine.
     ///
     /// # Errors
-    /// If the routes exceed its limits.
+    /// If the routes exceed the engine's limits.
     pub fn named(
         entry: &'static Entry<A>,
         routes: &Routes<A>,
@@ -37,7 +37,7 @@ impl<A: EngineFamily> Chosen<A> {
         Ok(Self::new(entry, isa, "requested", started, engine))
     }
 
-    /// Compiles the routes with the engine that [`fibula_engines::auto`] takes.
+    /// Compiles the routes with the engine that [`fibula_engines::auto`] chooses.
     ///
     /// # Panics
     /// If there are 2^31 routes or more.
@@ -47,10 +47,10 @@ impl<A: EngineFamily> Chosen<A> {
         Self { reason: auto.reason, ..Self::new(auto.entry, isa, "", started, auto.engine) }
     }
 
-    /// The engine whose tables are stored with the routes, used in place.
+    /// Loads the engine whose tables are stored with the routes, and uses them in place.
     ///
     /// # Errors
-    /// If its tables are not sound.
+    /// If its tables are inconsistent.
     pub fn load(
         entry: &'static Entry<A>,
         stored: &StoredRoutes<A>,
@@ -80,12 +80,12 @@ impl<A: EngineFamily> Chosen<A> {
         }
     }
 
-    /// The form of an engine that runs where `isa` is asked for: the best that it has up to there.
+    /// The form of an engine that runs for `isa`: the best one that needs no newer instructions.
     pub fn form(entry: &Entry<A>, isa: Isa) -> Isa {
         isa.best_of(entry.isas)
     }
 
-    /// With what was passed over before it.
+    /// Adds to the reason which engines were tried before.
     pub(crate) fn into_engine(self, passed: &str) -> (Engine<A>, Report)
     where
         A: Addr + Pod,
@@ -96,7 +96,7 @@ impl<A: EngineFamily> Chosen<A> {
     }
 }
 
-/// An engine as a snapshot stores it.
+/// The engine in the form that a snapshot stores.
 pub(crate) fn part<'a, A: EngineFamily>(
     name: &'static str,
     engine: &'a BoxedEngine<A>,

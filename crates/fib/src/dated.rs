@@ -15,8 +15,8 @@ use crate::{FibError, FibFamily, FibOptions, Match};
 
 /// The open tables of several dates, which `fibula build --as-of` writes into one file.
 ///
-/// An engine over the prefixes of all dates finds the [`Timelines`] of an address, and these its row at a date: the values of the longest
-/// prefix that covered the address then. A clone is another reference to the same tables.
+/// An engine over the prefixes of all dates finds the [`Timelines`] of an address. They give the row at a date, with
+/// the values of the longest prefix that covered the address then. A clone is another reference to the same tables.
 ///
 /// ```
 /// use fibula_core::{Hop, Prefix, Routes};
@@ -45,7 +45,7 @@ struct Inner {
     snapshot: DatedSnapshot,
 }
 
-/// A family of the tables of several dates.
+/// One family of the tables of several dates.
 pub trait DatedFamily: FibFamily {
     #[doc(hidden)]
     fn dated_family(fib: &DatedFib) -> &OpenFamily<Self>;
@@ -64,19 +64,19 @@ impl DatedFamily for u128 {
 }
 
 impl DatedFib {
-    /// Opens a file of several dates with its stored engines, or those that the options name.
+    /// Opens a file of several dates with its stored engines, or with the engines of the options.
     ///
     /// # Errors
-    /// If the file cannot be read, has no tables of several dates or is damaged, its engines' tables are not sound, or an
-    /// engine is not known or takes the tables not.
+    /// If the file cannot be read, is not a file of several dates or is damaged, the tables of its engines are
+    /// inconsistent, or an engine is unknown or refuses the tables.
     pub fn open_with(path: impl AsRef<Path>, options: &FibOptions) -> Result<Self, FibError> {
         Self::of_snapshot(DatedSnapshot::open_with(path, options.loading)?, options)
     }
 
-    /// Takes a file that is open.
+    /// Makes a table of an open file.
     ///
     /// # Errors
-    /// As [`DatedFib::open_with`].
+    /// The errors of [`DatedFib::open_with`].
     pub fn of_snapshot(snapshot: DatedSnapshot, options: &FibOptions) -> Result<Self, FibError> {
         fn family<A: FibFamily>(
             snapshot: &DatedSnapshot,
@@ -98,22 +98,22 @@ impl DatedFib {
         Ok(Self(Arc::new(Inner { v4, v6, snapshot })))
     }
 
-    /// The dates, with where each table is from.
+    /// The dates, with the source of each table.
     pub fn dates(&self) -> &Dates {
         self.0.snapshot.dates()
     }
 
-    /// The values of all dates.
+    /// The columns of values of all dates.
     pub fn columns(&self) -> &Columns {
         self.0.snapshot.columns()
     }
 
-    /// The file as it was opened.
+    /// The opened file.
     pub fn snapshot(&self) -> &DatedSnapshot {
         &self.0.snapshot
     }
 
-    /// The prefixes of all dates and their engine, which answers with the numbers of [`DatedFib::timelines`].
+    /// The prefixes of all dates with their engine, whose hops are numbers of [`DatedFib::timelines`].
     #[inline]
     pub fn family<A: DatedFamily>(&self) -> &OpenFamily<A> {
         A::dated_family(self)
@@ -124,14 +124,15 @@ impl DatedFib {
         self.0.snapshot.timelines::<A>()
     }
 
-    /// The longest match in the newest table that is not later than `time`; `None` too before the first one.
+    /// The longest match in the newest table that is not later than `time`; also `None` for a time before the first
+    /// table.
     ///
     /// An IPv4-mapped IPv6 address is looked up as IPv4.
     pub fn lookup(&self, address: IpAddr, time: fibula_rib::Moment) -> Option<Match<'_>> {
         self.at(address, self.dates().number(time))
     }
 
-    /// The same in the table with this number.
+    /// The longest match in the table with this number.
     pub fn at(&self, address: IpAddr, date: u16) -> Option<Match<'_>> {
         match AnyPrefix::host(address).unmapped() {
             AnyPrefix::V4(host) => self.longest(host.addr(), date),
@@ -145,8 +146,9 @@ impl DatedFib {
         Some(Match::row(A::any_prefix(prefix_of(addr, len)), hop, self.columns()))
     }
 
-    /// The numbers of the routes among [`OpenFamily::routes`] that match at the dates, in place of the numbers of the longest ones of
-    /// all dates, which [`OpenFamily::numbers`] gives. [`Hop::NONE`] where no prefix of the date matches.
+    /// Replaces route numbers: [`OpenFamily::numbers`] gives the longest prefix among all dates, and this function
+    /// puts in the longest prefix at each address's date, as a number in [`OpenFamily::routes`]. [`Hop::NONE`] if no
+    /// prefix of that date matches.
     pub fn of_dates<A: DatedFamily>(&self, numbers: &mut [Hop], dates: impl Iterator<Item = u16>) {
         let (routes, ask) = (self.family::<A>().routes(), self.timelines::<A>().ask());
         for (number, date) in numbers.iter_mut().zip(dates) {
@@ -158,8 +160,8 @@ impl DatedFib {
         }
     }
 
-    /// What matched an address over time: for each change the number of the date and the match since then. The first is that of the first
-    /// date; unmatched is `None`.
+    /// The matches of an address over time: for each change, the number of the date and the match from then on;
+    /// `None` if nothing matches. The first entry is the first date.
     pub fn history(&self, address: IpAddr) -> impl Iterator<Item = (u16, Option<Match<'_>>)> {
         let dates = (0..).take(self.dates().len());
         let mut before: Option<Option<(AnyPrefix, Hop)>> = None;
@@ -172,7 +174,7 @@ impl DatedFib {
         })
     }
 
-    /// The table of a date by its number, copied.
+    /// A copy of the table with this number.
     pub fn table(&self, date: u16) -> Table {
         self.0.snapshot.table(date)
     }

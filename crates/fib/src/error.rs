@@ -1,4 +1,4 @@
-//! Why a table could not be opened, or asked.
+//! The errors of opening a table and of lookups.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,54 +6,54 @@ use std::path::PathBuf;
 use fibula_core::{BuildError, Family, LoadError};
 use fibula_rib::{SnapshotError, TableError};
 
-/// Why a table could not be opened, or asked. The text names file, family and engine as far as there
-/// are any, and what to do.
+/// The error of opening a table or of a lookup. The text names the file, family and engine, if there are any, and
+/// what the user can do.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FibError {
     /// The snapshot could not be opened or written.
     Snapshot(SnapshotError),
-    /// The tables of a stored engine are not sound.
+    /// The tables of a stored engine are inconsistent.
     Stored {
-        /// The snapshot, unless it is in memory.
+        /// The snapshot file; `None` for a snapshot in memory.
         file: Option<PathBuf>,
         /// The family.
         family: Family,
         /// The engine.
         engine: &'static str,
-        /// What is wrong with its tables.
+        /// The error in its tables.
         error: LoadError,
     },
-    /// No family has an engine of this name.
+    /// No family has an engine with this name.
     Unknown {
         /// The name.
         engine: String,
-        /// The names that there are.
+        /// The existing names.
         known: Vec<&'static str>,
     },
     /// Every engine of the list refuses the table.
     Refused {
         /// The family.
         family: Family,
-        /// What each of them said.
+        /// The error of each engine.
         errors: Vec<BuildError>,
     },
-    /// The table contradicts itself.
+    /// The table is inconsistent.
     Table(TableError),
-    /// A generation of a live table was asked for its routes, which it does not have.
+    /// A lookup needs the routes, which a generation of a live table does not have.
     NoRoutes,
     /// The table has no such column.
     NoColumn {
         /// The name.
         column: String,
-        /// The columns that there are.
+        /// The existing columns.
         known: Vec<String>,
     },
-    /// A column of integers was asked for other text.
+    /// The value for a column of integers is not a number.
     NoNumber {
         /// The column.
         column: String,
-        /// The text.
+        /// The given text.
         text: String,
     },
 }

@@ -20,12 +20,12 @@ use crate::{FibError, FibOptions, Match};
 
 /// An open table: routes, values, and an engine for each family. See the [crate's page](crate).
 ///
-/// A clone is another reference to the same table. A `Fib` never changes: every thread may ask it, and two
-/// questions get the same answer.
+/// A clone is another reference to the same table. A `Fib` never changes, so any number of threads may use it at the
+/// same time, and the same lookup always gives the same answer.
 #[derive(Clone)]
 pub struct Fib(Arc<Inner>);
 
-/// Routes that were found, one after the other.
+/// An iterator over the routes that were found.
 pub type Matches<'a> = Box<dyn Iterator<Item = Match<'a>> + 'a>;
 
 struct Inner {
@@ -37,27 +37,27 @@ struct Inner {
 }
 
 impl Fib {
-    /// Opens a snapshot file with its stored engines. It is mapped if it is read-only, as `fibula build` leaves
-    /// it, else read; see [`Snapshot::open_with`].
+    /// Opens a snapshot file with its stored engines. A read-only file, as `fibula build` writes it, is mapped; any
+    /// other file is read. See [`Snapshot::open_with`].
     ///
     /// # Errors
-    /// If the file cannot be read, is no snapshot or is damaged, or its engines' tables are not sound.
+    /// If the file cannot be read, is not a snapshot or is damaged, or the tables of its engines are inconsistent.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, FibError> {
         Self::open_with(path, &FibOptions::default())
     }
 
-    /// As [`Fib::open`], with a choice of engines, and mapped or read.
+    /// Like [`Fib::open`], with options for the engines and for mapping or reading the file.
     ///
     /// # Errors
-    /// As [`Fib::open`]; and if an engine is not known or none of the list takes the table.
+    /// The errors of [`Fib::open`]. Also if an engine is unknown, or every engine of the list refuses the table.
     pub fn open_with(path: impl AsRef<Path>, options: &FibOptions) -> Result<Self, FibError> {
         Self::of_snapshot(Snapshot::open_with(path, options.loading)?, options)
     }
 
-    /// Takes a snapshot that is open.
+    /// Makes a table of an open snapshot.
     ///
     /// # Errors
-    /// As [`Fib::open_with`].
+    /// The errors of [`Fib::open_with`].
     pub fn of_snapshot(
         snapshot: impl Into<Arc<Snapshot>>,
         options: &FibOptions,
@@ -90,10 +90,10 @@ impl Fib {
         })))
     }
 
-    /// Compiles a table, without a detour over the bytes of a snapshot.
+    /// Compiles a table in memory, without writing a snapshot first.
     ///
     /// # Errors
-    /// If a hop is no row of the table's columns, an engine is not known, or none of the list takes the
+    /// If a hop is not a row of the table's columns, an engine is unknown, or every engine of the list refuses the
     /// table.
     pub fn of_table(table: Table, options: &FibOptions) -> Result<Self, FibError> {
         fn family<A: FibFamily>(
@@ -119,14 +119,14 @@ impl Fib {
         })))
     }
 
-    /// The newest generations of a table that changes, `None` if the VRF is not followed. It costs two
-    /// reference counts. It does not change when the table does: take another one for the next batch, and
-    /// keep none while at rest, for the compiler waits once readers hold two older generations.
+    /// The newest generations of a changing table; `None` if this VRF is not compiled. A call costs two reference
+    /// counts. The result does not follow later changes, so get a new one for each batch. Do not keep one while idle:
+    /// the compiler waits while readers hold two older generations.
     pub fn of_live(live: &Live, vrf: Vrf) -> Option<Self> {
         Some(Self::of_generations(live.current(vrf)?, live.current(vrf)?))
     }
 
-    /// The same of two generations. Each family has its own, with its own position in the feed.
+    /// Makes a `Fib` of two generations. Each family has its own generation, at its own position in the feed.
     pub fn of_generations(v4: Arc<Generation<u32>>, v6: Arc<Generation<u128>>) -> Self {
         fn family<A: FibFamily>(generation: Arc<Generation<A>>) -> OpenFamily<A> {
             let (name, number) = (generation.engine_name(), generation.number());
@@ -144,7 +144,7 @@ impl Fib {
         }))
     }
 
-    /// The longest match: its prefix and its values; see [`Match`].
+    /// The longest match, with its prefix and values; see [`Match`].
     ///
     /// An IPv4-mapped IPv6 address is looked up as IPv4. For many addresses, [`Fib::lookup_batch`] is a
     /// hundred times faster.
@@ -164,9 +164,9 @@ impl Fib {
         family.routes().matched(addr).map(|index| self.route::<A>(index))
     }
 
-    /// The hops of many addresses, `addrs[i]`'s in `hops[i]`; [`Hop::NONE`] where nothing matches. 64 to
-    /// 1,024 addresses are a good batch. Addresses are looked up as they are: those that may be mapped are
-    /// for the caller to part, by [`mapped_v4`](fibula_core::mapped_v4).
+    /// Looks up many addresses: the hop of `addrs[i]` is written to `hops[i]`, [`Hop::NONE`] if no route matches.
+    /// Good batches have 64 to 1,024 addresses. IPv4-mapped addresses are not converted: the caller separates them
+    /// with [`mapped_v4`](fibula_core::mapped_v4).
     ///
     /// # Panics
     /// If the slices differ in length.
@@ -175,14 +175,14 @@ impl Fib {
         self.family::<A>().engine().lookup_batch(addrs, hops);
     }
 
-    /// All routes that cover the address, or the whole of the prefix, longest first.
+    /// All routes that cover the address, or the whole prefix, longest first.
     ///
     /// # Errors
     /// [`FibError::NoRoutes`] for a generation of a live table.
     pub fn covering(&self, prefix: impl Into<AnyPrefix>) -> Result<Matches<'_>, FibError> {
         fn family<A: FibFamily>(fib: &Fib, prefix: Prefix<A>) -> Matches<'_> {
             let routes = fib.family::<A>().routes();
-            // Longer ones that begin at the same address do not cover the whole prefix.
+            // Longer prefixes that begin at the same address do not cover the whole prefix.
             let whole = move |&index: &usize| routes.get(index).prefix.covers(prefix);
             Box::new(routes.covering(prefix.addr()).filter(whole).map(move |i| fib.route::<A>(i)))
         }
@@ -193,8 +193,7 @@ impl Fib {
         })
     }
 
-    /// All routes that the prefix covers, that of the prefix itself among them, by address and then by
-    /// length.
+    /// All routes that the prefix covers, its own route included, ordered by address and then by length.
     ///
     /// # Errors
     /// [`FibError::NoRoutes`] for a generation of a live table.
@@ -225,7 +224,7 @@ impl Fib {
         self.family::<A>().routes().find(prefix).map(|index| self.route::<A>(index))
     }
 
-    /// Route `index` of a family.
+    /// The route of a family with this index.
     pub(crate) fn route<A: FibFamily>(&self, index: usize) -> Match<'_> {
         let route = self.family::<A>().routes().get(index);
         Match::row(A::any_prefix(route.prefix), route.hop, self.columns())
@@ -235,7 +234,7 @@ impl Fib {
         if self.is_live() { Err(FibError::NoRoutes) } else { Ok(()) }
     }
 
-    /// One family: its engine, its routes, answers with route numbers and prefix lengths.
+    /// One family: its engine, its routes, and lookups of route numbers and prefix lengths.
     #[inline]
     pub fn family<A: FibFamily>(&self) -> &OpenFamily<A> {
         A::open_family(self)
@@ -249,37 +248,38 @@ impl Fib {
         &self.0.v6
     }
 
-    /// The values that hops number; none of a generation of a live table, which has attribute sets.
+    /// The columns of values, whose row numbers are the hops. Empty for a generation of a live table, which has
+    /// attribute sets.
     pub fn columns(&self) -> &Columns {
         &self.0.columns
     }
 
-    /// Where the table comes from.
+    /// The sources of the table.
     pub fn provenance(&self) -> &Provenance {
         &self.0.provenance
     }
 
-    /// The file, if it was opened from one.
+    /// The snapshot file, if the table was opened from one.
     pub fn path(&self) -> Option<&Path> {
         self.0.snapshot.as_ref()?.path()
     }
 
-    /// Whether it is a generation of a live table.
+    /// Whether this is a generation of a live table.
     pub fn is_live(&self) -> bool {
         self.0.v4.generation().is_some()
     }
 
-    /// Routes of both families.
+    /// Number of routes of both families.
     pub fn len(&self) -> usize {
         self.0.v4.routes().len() + self.0.v6.routes().len()
     }
 
-    /// Whether there is no route.
+    /// Whether the table has no routes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The routes, values and provenance as a table, copied.
+    /// A copy of the routes, values and provenance as a table.
     ///
     /// # Errors
     /// [`FibError::NoRoutes`] for a generation of a live table.
@@ -293,31 +293,31 @@ impl Fib {
         })
     }
 
-    /// Writes the table with its engines as a snapshot, from where [`Fib::open`] opens it; see
-    /// [`fibula_rib::write`].
+    /// Writes the table with its engines to a snapshot file, which [`Fib::open`] can open; see [`fibula_rib::write`].
     ///
     /// # Errors
-    /// If the operating system refuses, or the table cannot be stored; [`FibError::NoRoutes`] for a
-    /// generation of a live table.
+    /// If an I/O operation fails, or the table cannot be stored; [`FibError::NoRoutes`] for a generation of a live
+    /// table.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<Written, FibError> {
         let (table, v4, v6) = (self.to_table()?, self.0.v4.part(), self.0.v6.part());
         Ok(fibula_rib::write(path.as_ref(), &table, &v4, &v6)?)
     }
 
-    /// Whether all answers so far came from the snapshot that was opened; see [`Snapshot::unchanged`].
+    /// Checks that the mapped file did not change, so that all answers so far came from the opened snapshot; see
+    /// [`Snapshot::unchanged`].
     ///
     /// # Errors
-    /// If somebody wrote into the file while it was mapped.
+    /// If a program wrote into the file while it was mapped.
     pub fn unchanged(&self) -> Result<(), FibError> {
         let snapshot = self.0.snapshot.as_ref();
         Ok(snapshot.map_or(Ok(()), |snapshot| snapshot.unchanged())?)
     }
 
-    /// Digest and sizes of the snapshot: of the file as it is, or as [`Fib::write`] would write it, which
-    /// takes about as long as to write it.
+    /// Digest and sizes of the snapshot: of the opened file, or of the file that [`Fib::write`] would write.
+    /// Computing the latter takes about as long as writing it.
     ///
     /// # Errors
-    /// As [`Fib::write`].
+    /// The errors of [`Fib::write`].
     pub fn written(&self) -> Result<Written, FibError> {
         if let Some(snapshot) = &self.0.snapshot {
             return Ok(snapshot.written());

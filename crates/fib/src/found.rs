@@ -1,4 +1,4 @@
-//! What a lookup found.
+//! The result of a lookup.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,7 +8,7 @@ use fibula_rib::{AttributeSet, Columns, SetTexts, Typed};
 
 /// A route that matches: its prefix and its values.
 ///
-/// As text it is the prefix and the values that there are, by name: `10.1.0.0/16 asn=64501 country=CH`.
+/// The text form is the prefix and the non-null values by name: `10.1.0.0/16 asn=64501 country=CH`.
 #[derive(Clone)]
 pub struct Match<'a> {
     prefix: Option<AnyPrefix>,
@@ -20,7 +20,7 @@ pub struct Match<'a> {
 enum Values<'a> {
     /// A row of the table's columns.
     Row(&'a Columns),
-    /// A set, and its texts.
+    /// An attribute set of a live table, and its texts.
     Set(&'a AttributeSet, SetTexts),
 }
 
@@ -33,18 +33,17 @@ impl<'a> Match<'a> {
         Self { prefix: None, hop, values: Values::Set(set, set.texts()) }
     }
 
-    /// The matched prefix; `None` if the table is a generation of a live one, whose engine does not know
-    /// it.
+    /// The matched prefix. `None` for a generation of a live table, whose engine does not know the prefix.
     pub fn prefix(&self) -> Option<AnyPrefix> {
         self.prefix
     }
 
-    /// The hop: the row of the table's columns, or the number of the attribute set.
+    /// The hop: the row number in the table's columns, or the number of the attribute set.
     pub fn hop(&self) -> Hop {
         self.hop
     }
 
-    /// The attributes, if the table is a generation of a live one.
+    /// The attributes, for a generation of a live table.
     pub fn attributes(&self) -> Option<&'a AttributeSet> {
         match self.values {
             Values::Set(set, _) => Some(set),
@@ -52,7 +51,7 @@ impl<'a> Match<'a> {
         }
     }
 
-    /// The value of this name; `None` if the table has no such column.
+    /// The value of the column with this name; `None` if there is no such column.
     pub fn value(&self, name: &str) -> Option<Value<'_>> {
         match &self.values {
             Values::Row(columns) => {
@@ -66,7 +65,7 @@ impl<'a> Match<'a> {
         }
     }
 
-    /// All values by name, in the order of the columns; [`Value::Null`] where the route has none.
+    /// All values with their column names, in the order of the columns; [`Value::Null`] if the route has no value.
     pub fn values(&self) -> impl Iterator<Item = (Cow<'_, str>, Value<'_>)> {
         let (columns, named) = match &self.values {
             Values::Row(columns) => (Some(*columns), Vec::new()),
@@ -85,7 +84,7 @@ impl<'a> Match<'a> {
 }
 
 impl Match<'_> {
-    /// As [`Match::values`], as programs have them: booleans and fractions are no texts.
+    /// Like [`Match::values`], but with typed values: booleans and fractions are not texts.
     pub fn typed(&self) -> impl Iterator<Item = (Cow<'_, str>, Typed<'_>)> {
         let columns = match self.values {
             Values::Row(columns) => Some(columns),

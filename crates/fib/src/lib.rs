@@ -1,8 +1,8 @@
 //! The open table: finds the routes that cover an address, with their values.
 //!
 //! A [`Fib`] is a table with compiled engines. It is opened from a snapshot file, or made from a
-//! [`Table`](fibula_rib::Table) in memory or a generation of a [`Live`](fibula_rib::Live) table. It is
-//! shared by cloning, and any number of threads may ask it at the same time.
+//! [`Table`](fibula_rib::Table) in memory or from a generation of a [`Live`](fibula_rib::Live) table. Clones share
+//! the table, and any number of threads may use it at the same time.
 //!
 //! ```
 //! use fibula_core::{Hop, Routes};
@@ -39,9 +39,9 @@
 //!
 //! # IPv4-mapped addresses
 //!
-//! `::ffff:a.b.c.d` is looked up as `a.b.c.d`, and prefixes below `::ffff:0:0/96` likewise. The policy is
-//! [`mapped_v4`](fibula_core::mapped_v4). It holds wherever a question is an `IpAddr` or an
-//! [`AnyPrefix`](fibula_core::AnyPrefix); a batch of `u128` is looked up as it is.
+//! `::ffff:a.b.c.d` is looked up as `a.b.c.d`, and prefixes below `::ffff:0:0/96` are treated the same way.
+//! [`mapped_v4`](fibula_core::mapped_v4) defines this policy. It applies to every lookup of an `IpAddr` or an
+//! [`AnyPrefix`](fibula_core::AnyPrefix). The addresses of a `u128` batch are not converted.
 #![forbid(unsafe_code)]
 
 mod aggregate;
@@ -65,7 +65,7 @@ pub use found::Match;
 pub use open_family::{FibFamily, OpenFamily};
 pub use policy::{EngineChoice, FibOptions, SEARCH};
 
-// What the methods of `Fib` give out.
+// Types in the signatures of `Fib`.
 #[doc(no_inline)]
 pub use fibula_engines::Isa;
 #[doc(no_inline)]

@@ -1,4 +1,4 @@
-//! One family of an open table: its routes, its engine, and the questions about them.
+//! One family of an open table: its routes, its engine, and its lookups.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,15 +36,15 @@ impl FibFamily for u128 {
     }
 }
 
-/// What answers with hops.
+/// The part that answers with hops.
 pub(crate) enum Engine<A: EngineFamily> {
     Compiled(BoxedEngine<A>),
-    /// The search in the sorted routes.
+    /// A search in the sorted routes.
     Search,
     Live(Arc<Generation<A>>),
 }
 
-/// Which engine it is, and why.
+/// The name of the engine, and the reason for the choice.
 #[derive(Clone, Debug)]
 pub(crate) struct Report {
     pub(crate) name: &'static str,
@@ -64,21 +64,22 @@ pub struct OpenFamily<A: FibFamily> {
 }
 
 impl<A: FibFamily> OpenFamily<A> {
-    /// `isa` is for the engines that are compiled by need.
+    /// `isa` is for the engines that are compiled on demand.
     pub(crate) fn new(
         routes: IndexedRoutes<A>,
         (engine, report): (Engine<A>, Report),
         isa: Isa,
     ) -> Self {
-        // There are fewer routes than hops can number.
+        // Hops can number more routes than a table can have.
         let number = |index: usize, _: &Route<A>| index as u32;
         let length = |_: usize, route: &Route<A>| -> u32 { route.prefix.len().into() };
         let (numbers, lengths) = (ByNeed::new(isa, number), ByNeed::new(isa, length));
         Self { routes, engine, report, numbers, lengths }
     }
 
-    /// What answers with hops: the rows of [`Fib::columns`], or the numbers of the attribute sets of a
-    /// generation. Keep the reference for a batch; it is one virtual call from the engine.
+    /// The lookup that answers with hops: rows of [`Fib::columns`], or numbers of attribute sets for a generation.
+    /// Keep the reference for a whole batch: it saves the check for the kind of engine, and a lookup is one virtual
+    /// call.
     #[inline]
     pub fn engine(&self) -> &dyn Lookup<A> {
         match &self.engine {
@@ -88,35 +89,35 @@ impl<A: FibFamily> OpenFamily<A> {
         }
     }
 
-    /// The engine's name; `search` where addresses are searched in the routes.
+    /// The engine's name; `search` if addresses are searched in the routes.
     pub fn engine_name(&self) -> &'static str {
         self.report.name
     }
 
-    /// The form of the engine that runs.
+    /// The instruction-set form of the engine that runs.
     pub fn isa(&self) -> Isa {
         self.report.isa
     }
 
-    /// Why this engine answers, in a line that begins with its name.
+    /// One line that says which engine answers, and why.
     pub fn reason(&self) -> &str {
         &self.report.reason
     }
 
-    /// How long it took to compile or to load the engine.
+    /// The time it took to compile or load the engine.
     pub fn time(&self) -> Duration {
         self.report.time
     }
 
-    /// The routes with the search for the matching one; none of a generation of a live table.
+    /// The routes, with a search for the longest match. Empty for a generation of a live table.
     pub fn routes(&self) -> &IndexedRoutes<A> {
         &self.routes
     }
 
-    /// Answers `addrs[i]` with the number of the matching route ([`IndexedRoutes::get`]) in `numbers[i]`,
-    /// [`Hop::NONE`] where there is none. Few addresses are searched; once there were a quarter
-    /// as many as the table has routes, 65,536 at the least, an engine is compiled for them by the thread that asks, while
-    /// others go on searching.
+    /// Looks up route numbers: the number of the route that matches `addrs[i]` ([`IndexedRoutes::get`]) is written to
+    /// `numbers[i]`, [`Hop::NONE`] if no route matches. The first addresses are searched in the routes. Once their
+    /// number reaches a quarter of the number of routes, and at least 65,536, the calling thread compiles an engine
+    /// for route numbers, while other threads go on searching.
     ///
     /// # Panics
     /// If the slices differ in length.
@@ -124,8 +125,8 @@ impl<A: FibFamily> OpenFamily<A> {
         self.numbers.answer(&self.routes, addrs, numbers);
     }
 
-    /// As [`OpenFamily::numbers`], with the lengths of the matching prefixes. An engine for lengths is a
-    /// third the size of one for numbers, and all that it takes to write prefixes.
+    /// Like [`OpenFamily::numbers`], with the lengths of the matching prefixes instead. The engine for lengths is a
+    /// third the size of the one for numbers, and lengths are enough to print the prefixes.
     ///
     /// # Panics
     /// If the slices differ in length.
@@ -133,7 +134,7 @@ impl<A: FibFamily> OpenFamily<A> {
         self.lengths.answer(&self.routes, addrs, lengths);
     }
 
-    /// Bytes of the engine by table, those for route numbers and lengths included if they were made.
+    /// Bytes of memory by table, with the engines for route numbers and lengths if they were compiled.
     pub fn memory(&self) -> Memory {
         let engine = self.engine().memory();
         let more = [("numbers", self.numbers.memory()), ("lengths", self.lengths.memory())];
@@ -141,7 +142,7 @@ impl<A: FibFamily> OpenFamily<A> {
         Memory::new(engine.tables().iter().copied().chain(made))
     }
 
-    /// The engine as a snapshot stores it.
+    /// The engine in the form that a snapshot stores.
     pub(crate) fn part(&self) -> EnginePart<'_> {
         match &self.engine {
             Engine::Compiled(engine) => chosen::part(self.report.name, engine),

@@ -1,4 +1,4 @@
-//! Which engine answers: one policy for everything that opens a table.
+//! Chooses the engine: the same policy wherever a table is opened.
 
 use std::borrow::Cow;
 use std::time::Instant;
@@ -10,28 +10,28 @@ use fibula_rib::{Loading, Pod, StoredRoutes};
 use crate::open_family::{Engine, Report};
 use crate::{Chosen, FibError};
 
-/// What an [`OpenFamily`](crate::OpenFamily) calls its engine where there is none: [`EngineChoice::Search`].
+/// The engine name of an [`OpenFamily`](crate::OpenFamily) without an engine: [`EngineChoice::Search`].
 pub const SEARCH: &str = "search";
 
-/// A choice of an engine.
+/// One choice of an engine.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EngineChoice {
-    /// The one whose tables are stored in the snapshot, used in place. A table without one, or with one
-    /// that this program does not know, takes the next of the list.
+    /// The engine whose tables are stored in the snapshot, used in place. If there is none, or this program does not
+    /// know it, the next choice of the list applies.
     Stored,
-    /// The one that [`fibula_engines::auto`] takes: it never refuses.
+    /// The engine that [`fibula_engines::auto`] chooses. It accepts every table.
     Auto,
-    /// The one of this name. A family that does not have it, or a table that exceeds its limits, takes
-    /// the next of the list.
+    /// The engine of this name. If the family does not have it, or the table exceeds its limits, the next choice of
+    /// the list applies.
     Named(String),
-    /// None: addresses are searched in the sorted routes. Nothing is compiled or loaded, which suits a few
-    /// lookups; a batch is many times slower than with an engine.
+    /// No engine: addresses are searched in the sorted routes. Nothing is compiled or loaded, which is best for a few
+    /// lookups. Batches are many times slower than with an engine.
     Search,
 }
 
 impl From<&str> for EngineChoice {
-    /// `stored`, `auto`, `search`, or the name of an engine.
+    /// Parses `stored`, `auto`, `search`, or the name of an engine.
     fn from(name: &str) -> Self {
         match name {
             "stored" => Self::Stored,
@@ -42,21 +42,22 @@ impl From<&str> for EngineChoice {
     }
 }
 
-/// How a table is opened.
+/// Options for opening a table.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FibOptions {
-    /// Each family takes the first of these that it has and that takes its table. A family that has none
-    /// of them takes [`EngineChoice::Auto`]; one whose engines all refuse the table is an error.
+    /// The choices in order of preference: each family takes the first one that it supports and that accepts its
+    /// table. A family that supports none of them takes [`EngineChoice::Auto`]. If a family supports some but all
+    /// refuse its table, opening fails.
     pub engines: Vec<EngineChoice>,
     /// The best instruction set that engines may use.
     pub isa: Isa,
-    /// How a snapshot file comes into memory.
+    /// How a snapshot file is loaded.
     pub loading: Loading,
 }
 
 impl Default for FibOptions {
-    /// The stored engine, else `auto`, for the instructions of this machine.
+    /// The stored engine, else `auto`, with all instructions of this machine.
     fn default() -> Self {
         Self {
             engines: vec![EngineChoice::Stored, EngineChoice::Auto],
@@ -67,7 +68,7 @@ impl Default for FibOptions {
 }
 
 impl FibOptions {
-    /// With these engines, in order of preference.
+    /// Sets the engines, in order of preference.
     ///
     /// ```
     /// use fibula_fib::{EngineChoice, FibOptions};
@@ -79,20 +80,20 @@ impl FibOptions {
         Self { engines: engines.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// With this instruction set.
+    /// Sets the best instruction set that engines may use.
     #[must_use]
     pub fn isa(self, isa: Isa) -> Self {
         Self { isa, ..self }
     }
 
-    /// With the file mapped or read; of a mapped file [`Snapshot::open_with`](fibula_rib::Snapshot::open_with) says
-    /// what must hold.
+    /// Sets whether the file is mapped or read. For the conditions on a mapped file, see
+    /// [`Snapshot::open_with`](fibula_rib::Snapshot::open_with).
     #[must_use]
     pub fn loading(self, loading: Loading) -> Self {
         Self { loading, ..self }
     }
 
-    /// Every name is that of an engine of some family.
+    /// Checks that each name is the name of an engine of some family.
     pub(crate) fn check(&self) -> Result<(), FibError> {
         for choice in &self.engines {
             if let EngineChoice::Named(name) = choice
@@ -110,11 +111,11 @@ impl FibOptions {
     }
 }
 
-/// What a family's engine is made from.
+/// The input of the choice of a family's engine.
 pub(crate) struct Material<'a, A: EngineFamily + Pod> {
-    /// The snapshot's, if there is one.
+    /// The snapshot, if there is one.
     pub(crate) stored: Option<&'a StoredRoutes<A>>,
-    /// The routes, copied from the snapshot only if something is compiled.
+    /// The routes. They are copied from the snapshot only if an engine is compiled.
     pub(crate) routes: Option<Cow<'a, Routes<A>>>,
 }
 
@@ -127,7 +128,7 @@ impl<A: EngineFamily + Pod> Material<'_, A> {
     }
 }
 
-/// The engine of a family by the policy, and why.
+/// Chooses a family's engine by the policy, and gives the reason.
 pub(crate) fn choose<A: EngineFamily + Pod>(
     mut from: Material<'_, A>,
     options: &FibOptions,
@@ -169,7 +170,7 @@ pub(crate) fn choose<A: EngineFamily + Pod>(
     Ok(Chosen::auto(from.routes(), options.isa).into_engine(&passed))
 }
 
-/// The snapshot's engine; else why there is none, if that is worth a word.
+/// The engine stored in the snapshot, or the reason why it is not used, if it is worth reporting.
 fn stored<A: EngineFamily + Pod>(
     stored: Option<&StoredRoutes<A>>,
     isa: Isa,

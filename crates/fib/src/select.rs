@@ -1,4 +1,4 @@
-//! Routes by what they say.
+//! Finds routes by their values.
 
 use std::ops::Range;
 
@@ -7,11 +7,11 @@ use fibula_rib::{ColumnKind, Columns};
 
 use crate::{Fib, FibError, FibFamily, Matches};
 
-/// What separates the values of a list ([`Provenance::tags`](fibula_rib::Provenance::tags)).
+/// The separator of the values in a list ([`Provenance::tags`](fibula_rib::Provenance::tags)).
 const SEPARATOR: char = ';';
 
 impl Fib {
-    /// All routes: IPv4 before IPv6, by address and then by length.
+    /// All routes: IPv4 before IPv6, ordered by address and then by length.
     ///
     /// # Errors
     /// [`FibError::NoRoutes`] for a generation of a live table.
@@ -19,7 +19,8 @@ impl Fib {
         self.routes_between(0..self.len())
     }
 
-    /// Some of [`Fib::routes`], by their numbers in its order; numbers beyond [`Fib::len`] have none. O(1) for the first.
+    /// A range of [`Fib::routes`], by position. Positions beyond [`Fib::len`] are empty. Finding the first route is
+    /// O(1).
     ///
     /// # Errors
     /// [`FibError::NoRoutes`] for a generation of a live table.
@@ -35,10 +36,10 @@ impl Fib {
         Ok(Box::new(family::<u32>(self, of(0, v4)).chain(family::<u128>(self, of(v4, all)))))
     }
 
-    /// The routes that have these values, as `(column, value)`, in the order of [`Fib::routes`]. Of several conditions
-    /// on one column one has to hold; conditions on different columns have to hold together. Values are given as text:
-    /// a number for a column of integers (`AS64500` as well), empty text for routes without a value. In the column that
-    /// lists values ([`Provenance::tags`](fibula_rib::Provenance::tags)) one of them has to be equal.
+    /// The routes that meet these conditions, each a `(column, value)`, in the order of [`Fib::routes`]. Conditions
+    /// on the same column are alternatives; conditions on different columns must all hold. Values are given as text:
+    /// a number for a column of integers (`AS64500` too), and empty text for routes without a value. In the column
+    /// that lists values ([`Provenance::tags`](fibula_rib::Provenance::tags)), one value of the list must be equal.
     ///
     /// ```
     /// # use fibula_core::{Attributes, Change, Update, Value};
@@ -70,8 +71,8 @@ impl Fib {
         Ok(Box::new(self.routes()?.filter(move |route| route.hop().index().is_some_and(&has))))
     }
 
-    /// What is asked, of an address or a prefix: all routes that share an address with it. Its own route is the first,
-    /// then those that cover it, longest first, then those that it covers.
+    /// All routes that share an address with this address or prefix: first the route of the prefix itself, then the
+    /// routes that cover it, longest first, then the routes that it covers.
     ///
     /// # Errors
     /// [`FibError::NoRoutes`] for a generation of a live table.
@@ -82,13 +83,13 @@ impl Fib {
     }
 }
 
-/// For each row of the columns whether all conditions hold.
+/// For each row of the columns, whether all conditions hold.
 fn rows<'c>(
     columns: &Columns,
     tags: Option<&str>,
     conditions: impl Iterator<Item = (&'c str, &'c str)>,
 ) -> Result<Vec<bool>, FibError> {
-    // By column: whether a row without a value is asked for, and which codes are.
+    // For each column: whether rows without a value qualify, and which value codes do.
     let mut asked: Vec<(usize, bool, Vec<bool>)> = Vec::new();
     for (name, text) in conditions {
         let column = columns.find(name).ok_or_else(|| FibError::NoColumn {
@@ -126,7 +127,7 @@ fn rows<'c>(
     Ok((0..columns.len()).map(holds).collect())
 }
 
-/// `64500`, or as AS numbers are written.
+/// Parses a number, `64500` or `AS64500`.
 fn number(text: &str) -> Option<u64> {
     let digits = match text.get(..2) {
         Some(word) if word.eq_ignore_ascii_case("as") => &text[2..],

@@ -5,11 +5,10 @@ use crate::{Hash, Key, Shape};
 /// What a counter holds at most. One that came to it stays: how many keys stand behind it is unknown.
 const FULL: u64 = 15;
 
-/// Counters of 4 bits, one beside each bit of a filter: how many keys have a position there. For who
-/// keeps the bits himself; [`CountingFilter`](crate::CountingFilter) has both.
+/// Counters of 4 bits, one for each bit of a filter: the number of keys with a position there. For callers that store
+/// the bits themselves; [`CountingFilter`](crate::CountingFilter) has both.
 ///
-/// - **Invariant** A counter is the number of times that it was raised and not lowered, or it is 15
-///   for ever.
+/// - **Invariant** A counter is the number of increments that were not undone by decrements, or it stays 15 for ever.
 #[derive(Clone, Debug)]
 pub struct Counters {
     /// Sixteen counters a word.
@@ -17,12 +16,12 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// So many counters, all zero.
+    /// Makes this number of counters, all zero.
     pub fn new(bits: usize) -> Self {
         Self { words: vec![0; bits.div_ceil(16)] }
     }
 
-    /// Counts one more at this bit; whether it is the first.
+    /// Increments the counter of this bit, and returns whether it was zero before.
     #[inline]
     pub fn raise(&mut self, bit: usize) -> bool {
         let (word, shift) = place(bit);
@@ -33,7 +32,8 @@ impl Counters {
         counter == 0
     }
 
-    /// Counts one less at this bit; whether it was the last. One that is zero or full stays.
+    /// Decrements the counter of this bit, and returns whether it is now zero. A counter that is zero or full does
+    /// not change.
     #[inline]
     pub fn lower(&mut self, bit: usize) -> bool {
         let (word, shift) = place(bit);

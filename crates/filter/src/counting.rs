@@ -1,17 +1,17 @@
 use crate::{Counters, Filter, Hash, Key, Shape};
 
-/// A Bloom filter that keys can be taken out of again: beside each bit a counter of 4 bits, of the
-/// keys that have a position there.
+/// A Bloom filter from which keys can be removed: each bit has a counter of 4 bits for the keys with a position
+/// there.
 ///
-/// Questions are answered by the bits alone, so they cost what a plain filter's do.
+/// Queries use only the bits, so they cost the same as in a plain filter.
 ///
 /// - **Invariant** A bit is set exactly where its counter is not zero.
 /// - **Invariant** A counter is the number of positions there of all keys inserted and not removed,
 ///   or it is 15 for ever. So a key that was inserted is found, whatever else came and went.
 ///
-/// That holds as long as nobody removes more often than was inserted: a key that was never put in
-/// may pass the filter, and taking it out would take others' counts. Who cannot know must ask a table
-/// first, as Bloomfwd does with the hash tables behind its filters.
+/// This holds as long as keys are removed no more often than they were inserted. A key that was never inserted may
+/// pass the filter, and removing it would decrement the counters of other keys. A caller that cannot know this must
+/// look in a table first, as Bloomfwd does with the hash tables behind its filters.
 ///
 /// ```
 /// use fibula_filter::{CountingFilter, Hash, Shape};
@@ -29,13 +29,13 @@ pub struct CountingFilter {
 }
 
 impl CountingFilter {
-    /// An empty filter.
+    /// Makes an empty filter.
     pub fn new(shape: Shape, hash: Hash) -> Self {
         let counters = Counters::new(shape.bits() as usize);
         Self { filter: Filter::new(shape, hash), counters }
     }
 
-    /// Puts a key in, once more if it is there.
+    /// Inserts a key; repeated insertions are counted.
     pub fn insert<K: Key>(&mut self, key: K) {
         for at in self.positions(key) {
             if self.counters.raise(at as usize) {
@@ -44,8 +44,7 @@ impl CountingFilter {
         }
     }
 
-    /// Takes a key out that was put in, once. Says whether it can have been in: if not, nothing
-    /// changes.
+    /// Removes one insertion of a key. Returns false, without a change, if the key cannot be in the filter.
     pub fn remove<K: Key>(&mut self, key: K) -> bool {
         if !self.contains(key) {
             return false;
@@ -59,7 +58,7 @@ impl CountingFilter {
         true
     }
 
-    /// Whether the key may be in: always true if it is.
+    /// Whether the key may be in the filter; always true if it is.
     pub fn contains<K: Key>(&self, key: K) -> bool {
         self.filter.contains(key)
     }

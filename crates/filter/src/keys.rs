@@ -81,9 +81,9 @@ impl<T: Word, const W: usize> Source for Alone<'_, T, W> {
     }
 }
 
-/// Many keys of `W` words, transposed: a slice for the first word of each key, one for the second, and so
-/// on; and a mask, of the bits that count. So the headers of a batch of packets lie side by side once, and
-/// every filter asks for what counts to it.
+/// Many keys of `W` words, transposed: a slice with the first word of each key, one with the second, and so on, and a
+/// mask of the bits that count. So the headers of a batch of packets are transposed once, and every filter selects
+/// the bits that it needs.
 ///
 /// ```
 /// use fibula_filter::{Columns, Filter, Hash, Shape};
@@ -117,12 +117,12 @@ impl<'a, T: Word, const W: usize> Columns<'a, T, W> {
         Self { words, mask }
     }
 
-    /// How many keys.
+    /// Number of keys.
     pub fn len(&self) -> usize {
         self.words[0].len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

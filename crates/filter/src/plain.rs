@@ -7,7 +7,7 @@ use crate::keys::in_blocks;
 use crate::probe::{Bits, Job};
 use crate::{Columns, Hash, Key, Plan, Shape};
 
-/// A plain Bloom filter: keys go in, and are found ever after; of the others nearly all are not.
+/// A plain Bloom filter: inserted keys are always found, and nearly all other keys are not.
 ///
 /// ```
 /// use fibula_filter::{Filter, Hash, Shape};
@@ -32,23 +32,23 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// An empty filter that is probed with the best instructions of this machine.
+    /// Makes an empty filter that uses the best instructions of this machine.
     pub fn new(shape: Shape, hash: Hash) -> Self {
         Self::with_isa(shape, hash, Isa::detect())
     }
 
-    /// An empty filter that is probed with this instruction set, or the best of its forms.
+    /// Makes an empty filter that uses this instruction set, or the best of its forms.
     pub fn with_isa(shape: Shape, hash: Hash, isa: Isa) -> Self {
         let words = Table::with(shape.words(), |_| {});
         Self { shape, hash, words, level: isa.level() }
     }
 
-    /// Puts a key in.
+    /// Inserts a key.
     pub fn insert<K: Key>(&mut self, key: K) {
         self.insert_all(&[key]);
     }
 
-    /// Puts keys in.
+    /// Inserts keys.
     pub fn insert_all<K: Key>(&mut self, keys: &[K]) {
         let words = self.words.to_mut();
         for &key in keys {
@@ -58,16 +58,16 @@ impl Filter {
         }
     }
 
-    /// Whether the key may have been put in: always true if it was.
+    /// Whether the key may have been inserted; always true if it was.
     pub fn contains<K: Key>(&self, key: K) -> bool {
         self.bits().contains(key)
     }
 
-    /// Tests many keys, and writes those that pass and their payloads to the front of the outputs, in
-    /// order. Gives back how many they are; what lies behind them in the outputs is nothing to rely on.
+    /// Tests many keys, and writes those that pass with their payloads to the front of the outputs, in order. Returns
+    /// their number. The contents of the outputs after them are unspecified.
     ///
     /// # Panics
-    /// If there are not as many payloads as keys, or less room than keys.
+    /// If the number of payloads differs from the number of keys, or the outputs have less room.
     pub fn probe<T: Word>(
         &self,
         keys: &[T],
@@ -149,7 +149,7 @@ impl Filter {
         self.level.isa()
     }
 
-    /// How many bits are set.
+    /// Number of bits that are set.
     pub fn ones(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }

@@ -6,18 +6,18 @@ use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read};
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-/// How a file is compressed.
+/// The compression of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// Uncompressed.
     None,
     /// gzip (several members are one stream).
     Gzip,
-    /// bzip2 (likewise).
+    /// bzip2 (several streams are read as one).
     Bzip2,
-    /// xz (likewise).
+    /// xz (several streams are read as one).
     Xz,
-    /// Zstandard (likewise).
+    /// Zstandard (several frames are read as one).
     Zstd,
 }
 
@@ -31,7 +31,7 @@ impl Compression {
         (Self::Zstd, b"\x50\x2a\x4d\x18"),
     ];
 
-    /// Tells the compression from the first bytes of a file; six are enough.
+    /// Detects the compression from the first bytes of a file. Six bytes are enough.
     ///
     /// ```
     /// use fibula_ingest::Compression;
@@ -61,11 +61,10 @@ const XZ_LIMIT_KIB: u32 = 1 << 20;
 const ZSTD_WINDOW_LIMIT: u64 = 256 << 20;
 const BUFFER: usize = 64 << 10;
 
-/// Wraps `input` in whatever undoes its compression, told by its first bytes. What is not compressed
-/// passes through.
+/// Wraps `input` in the decompressor for its first bytes. Uncompressed input is passed through.
 ///
 /// # Errors
-/// If the first bytes cannot be read. Damage further on is an error of the reader.
+/// If the first bytes cannot be read. Damage further on becomes an error of the reader.
 pub fn open(mut input: impl Read + 'static) -> io::Result<(Compression, Box<dyn Read>)> {
     let mut head = [0; 6];
     let mut len = 0;

@@ -1,4 +1,4 @@
-//! The contract between decoders and those who use them.
+//! The contract between decoders and their callers.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -8,61 +8,59 @@ use std::sync::Arc;
 
 use fibula_core::{Attributes, Change, ColumnKind, ScalarType, Update, Value, Vrf};
 
-/// What follows the bytes that a decoder is given.
+/// The state of the input after the bytes given to a decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tail {
-    /// More may come: an incomplete record at the end is left for the next call.
+    /// More input may follow: an incomplete record at the end is left for the next call.
     More,
-    /// The input ends here, as its writer meant it to.
+    /// The input ends here, as its writer intended.
     End,
-    /// The input breaks off here (a cut archive): an incomplete last record must not be trusted.
-    /// In text this matters: `10.0.0.0/2` may be the beginning of `10.0.0.0/24`.
+    /// The input breaks off here (a truncated archive): an incomplete last record must not be used. This matters for
+    /// text: `10.0.0.0/2` may be the beginning of `10.0.0.0/24`.
     Cut,
 }
 
 impl Tail {
-    /// Whether no more input will come.
+    /// Whether no more input can follow.
     pub fn is_last(self) -> bool {
         self != Self::More
     }
 }
 
-/// A push decoder: bytes in, calls on a [`Sink`] out. It does no I/O.
+/// A push decoder: it takes bytes and calls a [`Sink`]. It does no I/O.
 ///
-/// The caller keeps the bytes that were not consumed and offers them again with more behind them.
-/// How the input is cut into calls never changes what the sink sees.
+/// The caller keeps the bytes that were not consumed, and passes them again with more bytes behind. The sink gets the
+/// same calls however the input is split.
 pub trait Decoder: Send {
-    /// Decodes the whole records at the front of `input` and returns how many bytes they took. With
-    /// [`Tail::More`] it may take none, and then needs more input; with the other two it takes all.
-    ///
+    /// Decodes the complete records at the beginning of `input` and returns the number of bytes consumed. With
+    /// [`Tail::More`] this may be 0, and then more input is needed. With the other two it is all of the input.
     /// # Errors
-    /// [`Stopped`] if the sink asked to stop or the options do not fit; the decoder is then of no further
-    /// use.
+    /// [`Stopped`] if the sink asked to stop or the options do not fit. The decoder must not be used again.
     fn decode(&mut self, input: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped>;
 
     /// Records seen so far: lines of text, MRT records, networks of an mmdb file, FPM frames, netlink messages.
     fn records(&self) -> u64;
 
-    /// Whether something was decoded that the sink has not seen: a withdrawal that the next record may turn
-    /// into a replacement, so that no reader sees a hole between the two.
+    /// Whether the decoder holds back a decoded update: a withdrawal that the next record may turn into a
+    /// replacement. Holding it back avoids a moment without a route between the two.
     fn is_holding(&self) -> bool {
         false
     }
 
-    /// Gives the sink what was held back: nothing more will come for a while. After [`Tail::End`] or
+    /// Passes held-back updates to the sink. Call it when no input is expected for a while. After [`Tail::End`] or
     /// [`Tail::Cut`] nothing is held back.
     fn flush(&mut self, sink: &mut dyn Sink) {
         let _ = sink;
     }
 }
 
-/// Why a decoder stopped before the end.
+/// The reason why a decoder stopped before the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// The sink asked it to, by [`Sink::damage`].
+    /// The sink asked to stop, by [`Sink::damage`].
     BySink,
-    /// The options do not fit the input, which was not decoded, or a stream (BMP) has become unreadable: nothing
-    /// tells where its next record begins. The text says why.
+    /// The options do not fit the input, which was not decoded; or a stream (BMP) has become unreadable, because the
+    /// beginning of the next record cannot be found. The text gives the reason.
     Misfit(String),
 }
 
@@ -77,30 +75,30 @@ impl fmt::Display for Stopped {
 
 impl std::error::Error for Stopped {}
 
-/// Receives the output of a [`Decoder`], of [`read`](crate::read) or of [`bgp::Messages`](crate::bgp::Messages): the
-/// verbs of one source. [`Sink::begin`] comes first, once, before any other call but [`Sink::damage`]; a
-/// peer is declared before it is used.
+/// Receives the output of a [`Decoder`], of [`read`](crate::read) or of [`bgp::Messages`](crate::bgp::Messages), for
+/// one source. [`Sink::begin`] is called once, before all other calls except [`Sink::damage`]. A peer is declared
+/// before an update names it.
 pub trait Sink {
-    /// What the input turned out to be.
+    /// The format and columns of the input.
     fn begin(&mut self, info: &SourceInfo) {
         let _ = info;
     }
-    /// A BGP peer that the following updates may name by `index`.
+    /// A BGP peer that the following updates can refer to by `index`.
     fn peer(&mut self, index: u32, peer: &PeerInfo) {
         let _ = (index, peer);
     }
-    /// A routing instance that the following updates may name by `index` ([`Update::vrf`]), and its name; no
-    /// other one of the source has it. A source with one table never calls this.
+    /// A routing instance that the following updates can refer to by `index` ([`Update::vrf`]), and its name, which
+    /// is unique in the source. Not called for a source with one table.
     fn vrf(&mut self, index: Vrf, name: &str) {
         let _ = (index, name);
     }
-    /// What the source says of itself, and no route follows from: a router's name, a statistic.
+    /// Information about the source that affects no route: a router's name, a statistic.
     fn remark(&mut self, key: &'static str, value: &str) {
         let _ = (key, value);
     }
-    /// The updates that follow are of this record, counted as [`Damage::record`] is, in sources without peers. If it
-    /// `takes`, they may take prefixes from earlier records by a rule of the format, as a range does that lies
-    /// in another; otherwise a prefix that was there before occurs twice.
+    /// The record of the following updates, counted like [`Damage::record`], in sources without peers. If `takes` is
+    /// true, they may replace prefixes of earlier records by a rule of the format, as when one range lies inside
+    /// another. Otherwise, a prefix that occurred before is a duplicate.
     fn record(&mut self, record: u64, takes: bool) {
         let _ = (record, takes);
     }
@@ -108,37 +106,37 @@ pub trait Sink {
     fn peer_state(&mut self, state: &PeerState) {
         let _ = state;
     }
-    /// A route comes or goes.
+    /// A route is announced or withdrawn.
     fn update(&mut self, update: &Update<'_>);
-    /// The peer has said all that it has to say for now (BGP's End-of-RIB, the end of a dump): routes of
-    /// an earlier connection that it did not name again are gone.
+    /// The peer has sent all its routes (BGP's End-of-RIB, the end of a dump). Routes from an earlier connection that
+    /// were not sent again are gone.
     fn end_of_rib(&mut self, peer: u32) {
         let _ = peer;
     }
-    /// Something could not be decoded and is skipped. [`ControlFlow::Break`] stops the decoder.
+    /// A part of the input cannot be decoded and is skipped. [`ControlFlow::Break`] stops the decoder.
     fn damage(&mut self, damage: &Damage) -> ControlFlow<()>;
-    /// Something sound that holds nothing for a unicast routing table was passed over.
+    /// A valid part without a unicast route was skipped.
     fn ignored(&mut self, what: &'static str) {
         let _ = what;
     }
-    /// Something was read otherwise than it is written, or contradicts other parts; `what` says how that was
-    /// decided.
+    /// A part was interpreted in another way than it is written, or contradicts other parts; `what` gives the
+    /// interpretation.
     fn noted(&mut self, what: &'static str) {
         let _ = what;
     }
 }
 
-/// A part of the input that could not be decoded, and where it is.
+/// A part of the input that could not be decoded, and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// The file, `-` for standard input; empty where a decoder is used without [`read`](crate::read).
+    /// The file, `-` for standard input; empty if a decoder is used without [`read`](crate::read).
     pub file: Arc<str>,
-    /// The record, counted from 1: the line of a text file, the record of an MRT file, the network of
-    /// an mmdb file, the frame of FPM, the message of netlink. 0 if the trouble lies in the archive around them.
+    /// The record, counted from 1: the line of a text file, the record of an MRT file, the network of an mmdb file,
+    /// the frame of FPM, the message of netlink. 0 if the archive around them is damaged.
     pub record: u64,
-    /// Where the record begins, in bytes from the beginning of the *decompressed* input.
+    /// The position where the record begins, in bytes of the *decompressed* input.
     pub offset: u64,
-    /// What is wrong.
+    /// The error.
     pub what: Cow<'static, str>,
 }
 
@@ -161,50 +159,50 @@ impl fmt::Display for Damage {
     }
 }
 
-/// What a source turned out to be.
+/// The description of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceInfo {
-    /// The file's name, `-` for standard input; empty where a decoder is used alone.
+    /// The file's name, `-` for standard input; empty if a decoder is used alone.
     pub name: String,
     /// The format: `"text"`, `"mrt"`, `"bmp"`, `"ris"`, `"mmdb"`, `"json"`, `"delegated"`, `"bgpdump"`,
     /// `"routes"`, `"fpm"`, `"netlink"`.
     pub format: &'static str,
     /// The columns of [`Attributes::Values`], in order; empty if `bgp`.
     pub columns: Vec<ColumnDecl>,
-    /// What the texts of a column are, by its name, where the format has more types than text and numbers.
+    /// The types of columns of text, by column name, in formats with more types than text and numbers.
     pub types: Vec<(String, ScalarType)>,
     /// Whether updates carry [`Attributes::Bgp`].
     pub bgp: bool,
-    /// When the data was made, in seconds since 1970: the first MRT record's time, an mmdb file's
-    /// build time; for text the file's modification time, if [`read`](crate::read) knows it.
+    /// When the data were made, in seconds since 1970: the time of the first MRT record, the build time of an mmdb
+    /// file, or the modification time of a text file, if [`read`](crate::read) knows it.
     pub date: Option<u64>,
 }
 
-/// A column of values that a source declares.
+/// A value column that a source declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnDecl {
-    /// Its name.
+    /// The name of the column.
     pub name: String,
-    /// What it holds.
+    /// The kind of its values.
     pub kind: ColumnKind,
 }
 
 /// A BGP peer of the collector.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PeerInfo {
-    /// Its address; `None` if the dump lacks its table of peers.
+    /// The peer's address; `None` if the dump does not have its table of peers.
     pub address: Option<IpAddr>,
-    /// Its AS number, 0 if unknown.
+    /// The peer's AS number, 0 if unknown.
     pub asn: u32,
-    /// Its BGP identifier, where the format tells it.
+    /// The peer's BGP identifier, if the format has it.
     pub bgp_id: Option<u32>,
-    /// Which of its tables speaks, where a source has several of one peer (BMP's `pre-policy`): each is a
-    /// peer of its own. Empty otherwise.
+    /// The name of the peer's table, if a source has several tables of one peer (BMP's `pre-policy`): each is a peer
+    /// of its own. Empty otherwise.
     pub view: String,
 }
 
 impl PeerInfo {
-    /// A peer of which there is one table.
+    /// A peer with one table.
     pub fn new(address: Option<IpAddr>, asn: u32, bgp_id: Option<u32>) -> Self {
         Self { address, asn, bgp_id, view: String::new() }
     }
@@ -217,7 +215,7 @@ pub struct PeerState {
     pub peer: u32,
     /// Microseconds since 1970.
     pub time: u64,
-    /// The state before, numbered as RFC 6396 does: 1 Idle to 6 Established (Quagga adds 7 and 8).
+    /// The state before, with the numbers of RFC 6396: 1 Idle to 6 Established (Quagga adds 7 and 8).
     pub old: u16,
     /// The state after.
     pub new: u16,
@@ -226,35 +224,35 @@ pub struct PeerState {
 impl PeerState {
     const ESTABLISHED: u16 = 6;
 
-    /// Whether an established session ended: the peer's routes are gone.
+    /// Whether an established session ended, so that the peer's routes are gone.
     pub fn is_down(&self) -> bool {
         self.old == Self::ESTABLISHED && self.new != Self::ESTABLISHED
     }
 }
 
-/// A sink that keeps everything, updates as lines of text; for tests and examples.
+/// A sink that keeps everything, with updates as lines of text, for tests and examples.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Collected {
-    /// What [`Sink::begin`] said.
+    /// The argument of [`Sink::begin`].
     pub info: Option<SourceInfo>,
     /// The peers, by index.
     pub peers: Vec<PeerInfo>,
-    /// `prefix = value, value` or, for BGP, `+ peer prefix next-hop origin`, for a forwarding table
-    /// `+ peer prefix next-hops`; `- peer prefix`; behind each ` of VRF`, if that is not 0.
+    /// Updates: `prefix = value, value`; for BGP, `+ peer prefix next-hop origin`; for a forwarding table, `+ peer
+    /// prefix next-hops`; for withdrawals, `- peer prefix`. Each is followed by ` of VRF`, unless that is 0.
     pub lines: Vec<String>,
     /// Session changes.
     pub states: Vec<PeerState>,
-    /// What was damaged.
+    /// The damaged parts.
     pub damage: Vec<Damage>,
-    /// How often something was ignored.
+    /// The number of ignored parts of each kind.
     pub ignored: u64,
-    /// What [`Sink::noted`] said.
+    /// The number of [`Sink::noted`] calls of each kind.
     pub noted: Vec<&'static str>,
     /// Routing instances, `number = name`.
     pub vrfs: Vec<String>,
-    /// What [`Sink::remark`] said, `key: value`.
+    /// The remarks of [`Sink::remark`], as `key: value`.
     pub remarks: Vec<String>,
-    /// The peers that said everything.
+    /// The peers that have sent all their routes.
     pub complete: Vec<u32>,
 }
 

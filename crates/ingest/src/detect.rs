@@ -1,4 +1,4 @@
-//! Tells a format from the first bytes.
+//! Detects the format from the first bytes.
 
 use std::path::Path;
 

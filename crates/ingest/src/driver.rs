@@ -1,4 +1,4 @@
-//! Between bytes as they come and a decoder of whole records.
+//! Connects input that arrives in pieces with a decoder of complete records.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Read};
@@ -8,8 +8,8 @@ use crate::{Decoder, Sink, Stopped, Tail};
 /// Bytes asked of a reader at a time.
 const BLOCK: usize = 256 << 10;
 
-/// Feeds a [`Decoder`] with an input that comes in pieces, pauses, and may break off anywhere. It keeps
-/// what the decoder has not consumed, up to a limit.
+/// Feeds a [`Decoder`] from an input that arrives in pieces, pauses, and may break off anywhere. It keeps the bytes
+/// that the decoder has not consumed, up to a limit.
 ///
 /// ```
 /// use fibula_ingest::{Collected, Driver, Tail, text::TextDecoder};
@@ -34,28 +34,28 @@ pub struct Driver {
     offset: u64,
 }
 
-/// What [`Driver::pull`] got of a reader.
+/// The result of [`Driver::pull`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pulled {
-    /// So many bytes; they are decoded.
+    /// This number of bytes was read and decoded.
     Bytes(usize),
-    /// Nothing for now: the reader would block, timed out, or was interrupted.
+    /// No data now: the reader would block, timed out, or was interrupted.
     Paused,
-    /// The reader has no more to give.
+    /// The end of the input.
     End,
 }
 
 impl Driver {
-    /// Feeds this decoder. An input that goes on for more than `limit` bytes without a whole record ends
-    /// with [`DriveError::TooLong`].
+    /// Makes a driver for this decoder. An input with more than `limit` bytes without a complete record ends with
+    /// [`DriveError::TooLong`].
     pub fn new(decoder: Box<dyn Decoder>, limit: usize) -> Self {
         Self { decoder, buf: Vec::new(), start: 0, end: 0, limit, offset: 0 }
     }
 
-    /// Decodes these bytes, which come next.
+    /// Decodes the next bytes of the input.
     ///
     /// # Errors
-    /// [`DriveError::Stopped`] and [`DriveError::TooLong`]; the driver is then of no further use.
+    /// [`DriveError::Stopped`] and [`DriveError::TooLong`]. The driver must not be used again.
     pub fn push(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<(), DriveError> {
         if !self.pending().is_empty() {
             self.keep(bytes)?;
@@ -67,11 +67,11 @@ impl Driver {
         self.check_limit()
     }
 
-    /// Decodes what the reader has to give now.
+    /// Reads once and decodes the data.
     ///
     /// # Errors
-    /// [`DriveError::Io`] if the reader fails, after which the driver can still be
-    /// [finished](Driver::finish); else as [`Driver::push`].
+    /// [`DriveError::Io`] if the reader fails; the driver can still be [finished](Driver::finish). Otherwise the
+    /// errors of [`Driver::push`].
     pub fn pull(
         &mut self,
         input: &mut dyn Read,
@@ -92,8 +92,8 @@ impl Driver {
         }
     }
 
-    /// The input ended: decodes the rest. Returns how many bytes had been waiting for the end of their
-    /// record; more than 0 where every record says its own length means that the input was cut.
+    /// Decodes the rest at the end of the input. Returns the number of bytes that belonged to an incomplete record.
+    /// In formats whose records have a length, a number above 0 means that the input is truncated.
     ///
     /// # Errors
     /// [`DriveError::Stopped`].
@@ -108,27 +108,27 @@ impl Driver {
         Ok(left)
     }
 
-    /// Whether the decoder holds something back; see [`Decoder::is_holding`].
+    /// Whether the decoder holds an update back; see [`Decoder::is_holding`].
     pub fn is_holding(&self) -> bool {
         self.decoder.is_holding()
     }
 
-    /// Gives the sink what the decoder holds back; see [`Decoder::flush`].
+    /// Passes held-back updates to the sink; see [`Decoder::flush`].
     pub fn flush(&mut self, sink: &mut dyn Sink) {
         self.decoder.flush(sink);
     }
 
-    /// Bytes that the decoder has consumed.
+    /// Number of bytes that the decoder has consumed.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Records that the decoder has seen.
+    /// Number of records that the decoder has seen.
     pub fn records(&self) -> u64 {
         self.decoder.records()
     }
 
-    /// What the decoder has not consumed.
+    /// The bytes that the decoder has not consumed.
     pub fn pending(&self) -> &[u8] {
         &self.buf[self.start..self.end]
     }
@@ -196,18 +196,18 @@ pub(crate) fn is_pause(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
-/// Why a [`Driver`] cannot go on.
+/// The reason why a [`Driver`] stopped.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DriveError {
     /// The decoder was stopped.
     Stopped(Stopped),
-    /// More bytes came without the end of a record than any record has.
+    /// A record is longer than any valid record.
     TooLong {
         /// How many.
         bytes: usize,
     },
-    /// The reader failed, or there is no memory for what it gave.
+    /// The reader failed, or there is not enough memory for its data.
     Io(io::Error),
 }
 

@@ -1,24 +1,24 @@
-//! FPM: what FRR's `dplane_fpm_nl` tells a forwarding plane (netlink messages over TCP).
+//! FPM: the stream from FRR's `dplane_fpm_nl` to a forwarding plane (netlink messages over TCP).
 //!
 //! ```text
 //! frame   version 1 | type 1 | length 2, big-endian, with these four bytes | netlink messages
 //! ```
-//! FRR sends RTM_NEWROUTE and RTM_DELROUTE, and with them, unless it was told `no fpm
-//! use-next-hop-groups`, RTM_NEWNEXTHOP and RTM_DELNEXTHOP; [`netlink`](crate::netlink) says what is read of
-//! these. What is particular to FPM:
+//! FRR sends RTM_NEWROUTE and RTM_DELROUTE. Unless it is configured with `no fpm use-next-hop-groups`, it also sends
+//! RTM_NEWNEXTHOP and RTM_DELNEXTHOP. [`netlink`](crate::netlink) lists the attributes that are read. Special rules
+//! of FPM:
 //!
-//! - There is one route for a prefix of a table: a route replaces the one before it, whatever its
-//!   RTA_PRIORITY, in which FRR writes 20 for all.
-//! - A change of a route comes as RTM_DELROUTE and then RTM_NEWROUTE. The withdrawal is held back until
-//!   the next route comes or [`Decoder::flush`] is called, so that no reader sees a hole between them.
-//! - Without next-hop objects an IPv4 route over an IPv6 next hop has the gateway 169.254.0.1, which
-//!   stays as it is: the true address is not in the stream.
-//! - After a connection begins everything is sent, with no sign of where that ends. Static routes of other
-//!   tables than the main one are left out (FRR 8.4.4), so a reader that sweeps loses them until they change.
-//! - Only FPM of type netlink is read. FRR can be built to send protobuf in its place, which is refused.
+//! - A table has one route for a prefix: a route replaces the one before it, whatever its RTA_PRIORITY, which FRR
+//!   sets to 20 for all.
+//! - A change of a route is sent as RTM_DELROUTE and then RTM_NEWROUTE. The withdrawal is held back until the next
+//!   route arrives or [`Decoder::flush`] is called, so that readers never see a moment without the route.
+//! - Without next-hop objects, an IPv4 route over an IPv6 next hop has the gateway 169.254.0.1. It is kept, because
+//!   the true address is not in the stream.
+//! - When a connection begins, FRR sends all routes, without a mark at the end. It leaves out static routes of tables
+//!   other than the main one (FRR 8.4.4), so a reader that removes unconfirmed routes loses them until they change.
+//! - Only FPM of type netlink is read. FRR can be built to send protobuf instead, which is refused.
 //!
-//! A frame or a message that cannot be decoded is skipped and reported, and after a header that makes no
-//! sense the next frame is searched for. A stream that does not begin with a frame is refused.
+//! A frame or a message that cannot be decoded is skipped and reported. After an invalid header, the decoder searches
+//! for the next frame. A stream that does not begin with a frame is refused.
 //!
 //! ```
 //! use fibula_ingest::{Collected, Decoder, Tail, fpm::FpmDecoder};

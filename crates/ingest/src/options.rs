@@ -1,4 +1,4 @@
-//! What [`read`](crate::read) takes and gives.
+//! The options and results of [`read`](crate::read).
 
 use std::fmt;
 use std::io;
@@ -8,7 +8,7 @@ use std::str::FromStr;
 use crate::text::TextOptions;
 use crate::{Compression, Damage};
 
-/// Where to read from, and as what.
+/// The source to read, with its format.
 ///
 /// ```
 /// use fibula_ingest::{Format, SourceSpec};
@@ -25,7 +25,7 @@ pub struct SourceSpec {
 }
 
 impl SourceSpec {
-    /// The source at `path`, whose format its content will tell.
+    /// The source at `path`, with the format detected from its content.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), format: Format::Auto }
     }
@@ -35,7 +35,7 @@ impl SourceSpec {
         self.path.as_os_str() == "-"
     }
 
-    /// The name by which damage and provenance call it.
+    /// The name of the source in damage reports and provenance.
     pub fn name(&self) -> String {
         self.path.display().to_string()
     }
@@ -44,12 +44,12 @@ impl SourceSpec {
 /// The format of a source. `Display` and `FromStr` use lower-case names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// Told from the content (and the name, for `.csv`, `.tsv` and `.mmdb`).
+    /// Detected from the content (and the name, for `.csv`, `.tsv` and `.mmdb`).
     #[default]
     Auto,
-    /// Lines of `prefix value...`; the delimiter is found out.
+    /// Lines of `prefix value...`; the delimiter is detected.
     Text,
-    /// Comma-separated (semicolons, where no comma is).
+    /// Comma-separated (semicolon-separated if there is no comma).
     Csv,
     /// Tab-separated.
     Tsv,
@@ -57,21 +57,21 @@ pub enum Format {
     Ranges,
     /// Multi-threaded Routing Toolkit dumps (RFC 6396, RFC 8050).
     Mrt,
-    /// What routers tell monitoring stations, as it came over a connection (RFC 7854).
+    /// The reports of routers to monitoring stations, as recorded from a connection (RFC 7854).
     Bmp,
-    /// Lines of JSON as RIS Live sends them.
+    /// Lines of JSON from RIS Live.
     Ris,
     /// MaxMind DB.
     Mmdb,
-    /// What FRR's `dplane_fpm_nl` sends, recorded byte for byte.
+    /// The stream from FRR's `dplane_fpm_nl`, recorded byte for byte.
     Fpm,
-    /// JSON with prefixes in it: what providers publish, arrays, objects.
+    /// JSON with prefixes: the files of providers, arrays, objects.
     Json,
     /// The registries' `delegated` files.
     Delegated,
-    /// What `bgpdump -m` prints.
+    /// The output of `bgpdump -m`.
     Bgpdump,
-    /// What `ip route`, `route -n` and `netstat -rn` print.
+    /// The output of `ip route`, `route -n` and `netstat -rn`.
     Routes,
 }
 
@@ -93,7 +93,7 @@ impl Format {
         (Self::Routes, "routes"),
     ];
 
-    /// The name, as [`FromStr`] reads it.
+    /// The format's name, which [`FromStr`] parses.
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(format, _)| *format == self).map_or("auto", |(_, name)| name)
     }
@@ -117,18 +117,18 @@ impl FromStr for Format {
     }
 }
 
-/// What to do with a prefix of text that has bits set beyond its length, such as `10.0.0.1/8`.
-/// (BGP says that such bits mean nothing; MRT input is always masked.)
+/// How to treat a prefix of text that has bits set beyond its length, such as `10.0.0.1/8`. (In BGP such bits have no
+/// meaning, so MRT input is always masked.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HostBits {
-    /// It is damage: the writer may have meant another length.
+    /// As damage, because the writer may have meant another length.
     #[default]
     Refuse,
-    /// The bits are cleared.
+    /// As the prefix with these bits cleared.
     Mask,
 }
 
-/// How far [`read`](crate::read) has come.
+/// Progress of [`read`](crate::read).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Bytes read from the file, before decompression.
@@ -139,24 +139,25 @@ pub struct Progress {
     pub records: u64,
 }
 
-/// How to read.
+/// Options for reading.
 #[derive(Default)]
 pub struct ReadOptions<'a> {
-    /// The first damage is an error.
+    /// Makes an error of the first damage.
     pub strict: bool,
-    /// Use the data of an archive before the place where it is damaged or cut short, and report that as damage.
-    /// Else it is an error: a failed checksum says that some of what came out is wrong, but not what.
+    /// Uses the data of an archive before the place where it is damaged or cut short, and reports the damage. By
+    /// default this is an error, because a failed checksum shows that a part of the data is wrong, but not which
+    /// part.
     pub salvage: bool,
-    /// Take a source without routes, or one of which most is damaged. Else these are errors: an empty
-    /// download and a server's error page are not tables.
+    /// Accepts a source without routes, or one most of which is damaged. By default these are errors, because an
+    /// empty download or a server's error page is not a table.
     pub allow_empty: bool,
-    /// Give [`BgpAttributes::as_path`](fibula_core::BgpAttributes::as_path) as text.
+    /// Provides [`BgpAttributes::as_path`](fibula_core::BgpAttributes::as_path) as text.
     pub as_path: bool,
-    /// Give [`BgpAttributes::communities`](fibula_core::BgpAttributes::communities) as text.
+    /// Provides [`BgpAttributes::communities`](fibula_core::BgpAttributes::communities) as text.
     pub communities: bool,
-    /// Columns, header, delimiter, host bits of text.
+    /// Options for text: columns, header, delimiter, host bits.
     pub text: TextOptions,
-    /// Called after every block.
+    /// A function that is called after every block.
     pub progress: Option<&'a mut dyn FnMut(Progress)>,
 }
 
@@ -173,26 +174,27 @@ impl fmt::Debug for ReadOptions<'_> {
     }
 }
 
-/// What [`read`](crate::read) did.
+/// The results of [`read`](crate::read).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadReport {
-    /// Records seen: lines, MRT records, networks.
+    /// Number of records: lines, MRT records, networks.
     pub records: u64,
-    /// Updates given to the sink.
+    /// Number of updates passed to the sink.
     pub updates: u64,
-    /// Damage reported.
+    /// Number of damage reports.
     pub damaged: u64,
-    /// Bytes decoded, after decompression.
+    /// Number of bytes decoded, after decompression.
     pub bytes: u64,
-    /// What the source was; see [`SourceInfo::format`](crate::SourceInfo::format).
+    /// The format of the source; see [`SourceInfo::format`](crate::SourceInfo::format).
     pub format: &'static str,
-    /// What was passed over, and how often.
+    /// Ignored parts, by kind, with their number.
     pub ignored: Vec<(&'static str, u64)>,
-    /// What was read otherwise than it is written, or contradicts itself, and how often; see [`Sink::noted`](crate::Sink::noted).
+    /// Parts interpreted in another way than written, or contradictory, by kind, with their number; see
+    /// [`Sink::noted`](crate::Sink::noted).
     pub noted: Vec<(&'static str, u64)>,
 }
 
-/// Why [`read`](crate::read) gave up.
+/// The error of [`read`](crate::read).
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ReadError {
@@ -203,12 +205,12 @@ pub enum ReadError {
         /// What the system said.
         error: io::Error,
     },
-    /// The content is in none of the formats that [`Format`] lists.
+    /// The content has none of the formats of [`Format`].
     UnknownFormat {
         /// The file.
         file: String,
     },
-    /// The content is no routing table.
+    /// The content is not a routing table.
     NoTable {
         /// The file.
         file: String,
@@ -226,12 +228,12 @@ pub enum ReadError {
         /// What is wrong.
         error: io::Error,
     },
-    /// There are no routes in it, and [`ReadOptions::allow_empty`] was not set.
+    /// The source has no routes, and [`ReadOptions::allow_empty`] was not set.
     Empty {
         /// The file.
         file: String,
     },
-    /// More is damaged than not, and [`ReadOptions::allow_empty`] was not set.
+    /// More records are damaged than not, and [`ReadOptions::allow_empty`] was not set.
     MostlyDamaged {
         /// Damaged records.
         damaged: u64,
@@ -240,14 +242,14 @@ pub enum ReadError {
         /// The first of those that are damaged.
         first: Damage,
     },
-    /// The options do not fit the content: a column that was named is not there.
+    /// The options do not fit the content: a named column does not exist.
     Misfit {
         /// The file.
         file: String,
         /// What does not fit.
         what: String,
     },
-    /// This was damaged, and [`ReadOptions::strict`] was set or the sink asked to stop.
+    /// This part was damaged, and [`ReadOptions::strict`] was set or the sink asked to stop.
     Damaged(Damage),
 }
 

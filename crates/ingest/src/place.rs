@@ -1,4 +1,4 @@
-//! What decoders of streams of records have in common: one record after the other, and where they are.
+//! Shared code of decoders for streams of records: reading one record after the other, with its position.
 
 use crate::{Damage, Sink, Stopped, Tail};
 

@@ -1,4 +1,4 @@
-//! The layer that does I/O: opens, decompresses, detects, feeds a decoder, keeps count.
+//! The I/O layer: opens files, decompresses, detects the format, feeds the decoder and counts.
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -34,11 +34,11 @@ const LONGEST_RECORD: usize = 64 << 20;
 const LONGEST_FILE: usize = 16 << 30;
 const UNPACKED: u64 = 256;
 
-/// Reads a source to its end, into `sink`.
+/// Reads a source to its end, and passes it to `sink`.
 ///
-/// Compression and, if [`Format::Auto`], the format are told from the content. What is damaged is
-/// reported to the sink and skipped. While the source has nothing to give (a pipe that would block, a
-/// socket that timed out) the call waits. On an error the sink may have had a part of the routes.
+/// The compression and, with [`Format::Auto`], the format are detected from the content. Damaged parts are reported
+/// to the sink and skipped. The call waits while the source has no data (a pipe that would block, a socket that timed
+/// out). After an error, the sink may have received some of the routes.
 ///
 /// ```no_run
 /// use std::ops::ControlFlow;
@@ -64,9 +64,9 @@ const UNPACKED: u64 = 256;
 /// ```
 ///
 /// # Errors
-/// [`ReadError`]: I/O, an unknown format, an archive that is damaged or cut short
-/// ([`ReadOptions::salvage`]), a source without routes or of which most is damaged
-/// ([`ReadOptions::allow_empty`]), or under [`ReadOptions::strict`] the first damage.
+/// [`ReadError`]: I/O, an unknown format, a damaged or truncated archive ([`ReadOptions::salvage`]), a source without
+/// routes or one most of which is damaged ([`ReadOptions::allow_empty`]), or with [`ReadOptions::strict`] the first
+/// damage.
 pub fn read(
     source: &SourceSpec,
     options: &mut ReadOptions<'_>,
@@ -87,10 +87,10 @@ pub fn read(
     drive(source, file, stat, options, sink)
 }
 
-/// As [`read`], from any reader; `source` gives the name and the format.
+/// Like [`read`], from any reader; `source` has the name and the format.
 ///
 /// # Errors
-/// As [`read`].
+/// The errors of [`read`].
 pub fn read_from(
     source: &SourceSpec,
     input: impl Read + 'static,

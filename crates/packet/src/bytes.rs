@@ -1,5 +1,5 @@
-//! Big-endian fields: of a slice, `None` beyond its end, and of the fixed part of a header, which is
-//! there as a whole.
+//! Reads big-endian fields: from a slice, with `None` beyond its end, and from the fixed part of a header, which is
+//! complete.
 
 /// `N` bytes at an offset.
 #[inline]

@@ -1,4 +1,4 @@
-//! What is wrong with a frame, in which header and where.
+//! Faults of frames: the header, its position and the error.
 
 use core::fmt;
 
@@ -7,21 +7,21 @@ use core::fmt;
 pub struct Fault {
     /// The header that is cut or malformed.
     pub header: Header,
-    /// The offset in the frame where that header begins; behind its end, if the header before it
-    /// is cut, too.
+    /// The offset in the frame where that header begins. It is after the frame's end if the header before it is also
+    /// cut.
     pub at: usize,
-    /// What is wrong with it.
+    /// The error.
     pub kind: FaultKind,
 }
 
-/// What is wrong with a header.
+/// The error in a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// The capture ends within the header. The frame was longer on the wire.
+    /// The captured part ends within the header. The frame was longer on the wire.
     Cut,
     /// The frame, or the packet by its length field, ends within the header.
     Short,
-    /// A field has a value that the header must not have.
+    /// A field has an invalid value.
     Malformed,
 }
 

@@ -1,4 +1,4 @@
-//! Flow keys: what a classifier matches.
+//! Flow keys, which classifiers match.
 
 use core::net::IpAddr;
 
@@ -6,37 +6,37 @@ use crate::frame::{Frame, Length};
 use crate::link::Tag;
 use crate::transport::{icmp, ports};
 
-/// The fields of a frame that packets of a flow have in common. A field that the frame does not
-/// have, or that is cut, is `None`. Bytes behind the end of the packet never become part of its key,
-/// and a packet whose IP header is malformed, or that ends within its IP headers, has no IP fields.
+/// The fields that all packets of a flow share. A field that the frame does not have, or that is cut, is `None`.
+/// Bytes after the end of the packet never become part of its key. A packet with a malformed IP header, or that ends
+/// within its IP headers, has no IP fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FlowKey {
     /// Destination and source of an Ethernet frame.
     pub macs: Option<([u8; 6], [u8; 6])>,
     /// The two outermost VLAN tags.
     pub tags: [Option<Tag>; 2],
-    /// The EtherType behind all tags.
+    /// The EtherType after all tags.
     pub ether_type: Option<u16>,
     /// Source and destination address.
     pub ends: Option<(IpAddr, IpAddr)>,
     /// DSCP (6 bits) and ECN (2 bits) of the IP header.
     pub traffic_class: Option<u8>,
-    /// Which fragment the packet is.
+    /// The kind of fragment.
     pub fragment: Fragmentation,
-    /// The protocol over IP, behind all extension headers.
+    /// The protocol over IP, after all extension headers.
     pub protocol: Option<u8>,
     /// Source and destination port. Later fragments have none.
     pub ports: Option<(u16, u16)>,
-    /// Of TCP: [`Tcp::flags`](crate::Tcp::flags).
+    /// The flags of TCP: [`Tcp::flags`](crate::Tcp::flags).
     pub tcp_flags: Option<u16>,
     /// Type and code of ICMP or ICMPv6.
     pub icmp: Option<(u8, u8)>,
 }
 
-/// Which fragment a packet is.
+/// The kind of fragment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Fragmentation {
-    /// None: the packet is whole, perhaps with a fragment header of its own (RFC 6946).
+    /// Not a fragment: the packet is complete, perhaps with a fragment header of its own (RFC 6946).
     #[default]
     Whole,
     /// The first, which has the transport header.

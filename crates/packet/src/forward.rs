@@ -1,5 +1,4 @@
-//! What a router checks of a packet before it forwards it: RFC 1812 for IPv4, RFC 8200 and RFC 4291
-//! for IPv6.
+//! The checks of a router before it forwards a packet: RFC 1812 for IPv4, RFC 8200 and RFC 4291 for IPv6.
 
 use core::fmt;
 use core::net::{Ipv4Addr, Ipv6Addr};
@@ -9,18 +8,17 @@ use crate::ipv4::Ipv4;
 use crate::ipv6::{Ipv6, Ipv6Payload};
 use crate::link::Network;
 
-/// Why a router must not forward a packet.
+/// The reason why a router must not forward a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The frame holds no IP packet.
+    /// The frame does not contain an IP packet.
     NotIp,
     /// The frame is too short for the IP header (RFC 1812, section 5.2.2, test 1).
     TooShort,
     /// The checksum of the IPv4 header is wrong (RFC 1812, section 5.2.2, test 2).
     Checksum,
-    /// The version field is not that of the protocol (RFC 1812, section 5.2.2, test 3; RFC 8200,
-    /// section 3).
+    /// The version field is not the protocol's version (RFC 1812, section 5.2.2, test 3; RFC 8200, section 3).
     Version,
     /// IHL is below 5 (RFC 1812, section 5.2.2, test 4).
     HeaderLength,
@@ -35,12 +33,12 @@ pub enum Refusal {
     /// TTL or hop limit is 0 or 1, so it would be 0 (RFC 1812, section 5.3.1; RFC 8200, section 3).
     /// A router answers with ICMP Time Exceeded.
     Expired,
-    /// The frame was sent to all, or to a group, on the link but the packet is addressed to one host
-    /// (RFC 1812, section 5.3.4).
+    /// The frame was broadcast or multicast on the link, but the packet is addressed to one host (RFC 1812, section
+    /// 5.3.4).
     LinkBroadcast,
-    /// The source address must not stand in a forwarded packet: see [`Frame::check_forward`].
+    /// The source address must not occur in a forwarded packet: see [`Frame::check_forward`].
     Source,
-    /// The destination address must not be forwarded to: see [`Frame::check_forward`].
+    /// Packets to the destination address must not be forwarded: see [`Frame::check_forward`].
     Destination,
 }
 

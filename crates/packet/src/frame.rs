@@ -1,4 +1,4 @@
-//! A frame and the headers found in it.
+//! Frames, and the headers in them.
 
 use core::net::IpAddr;
 
@@ -10,9 +10,9 @@ use crate::ipv6::{Extensions, Fragment, Ipv6, Ipv6Payload};
 use crate::link::{Link, LinkType, Network, Tags};
 use crate::transport::{Tcp, Udp, icmp, least_len, ports, protocol};
 
-/// A frame, parsed as far as its bytes go. The parser believes link headers, IHL and the lengths of
-/// extension headers, but no length of a packet: [`Frame::length`] compares that with the bytes.
-/// Every offset that a method returns is at most `bytes().len()`.
+/// A frame, parsed as far as its bytes go. The parser uses link headers, IHL and the lengths of extension headers,
+/// but not the length of a packet: [`Frame::length`] compares that with the bytes. Every offset that a method returns
+/// is at most `bytes().len()`.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
     bytes: &'a [u8],
@@ -22,12 +22,12 @@ pub struct Frame<'a> {
     link_type: LinkType,
 }
 
-/// How the packet's length field compares with the bytes of its frame.
+/// The comparison of the packet's length field with the bytes of its frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Length {
-    /// The packet is there in full. Bytes behind it are a trailer, such as Ethernet's padding.
+    /// The packet is complete. Bytes after it are a trailer, such as Ethernet's padding.
     Whole,
-    /// The capture ends within the packet, and the frame on the wire was long enough for it.
+    /// The captured part ends within the packet, and the frame on the wire was long enough for it.
     Cut,
     /// The packet claims more bytes than the frame had on the wire.
     Beyond,
@@ -37,15 +37,15 @@ pub enum Length {
 }
 
 impl<'a> Frame<'a> {
-    /// Parses a frame that is there in full, as it was received.
+    /// Parses a complete frame, as it was received.
     #[inline]
     #[must_use]
     pub fn parse(link: LinkType, bytes: &'a [u8]) -> Self {
         Self::parse_captured(link, bytes, bytes.len())
     }
 
-    /// Parses a frame of which a capture may have kept only the beginning. `wire_len` is its length
-    /// on the wire; a smaller number than that of the bytes is taken for the latter.
+    /// Parses a frame of which perhaps only the beginning was captured. `wire_len` is its length on the wire; if it
+    /// is smaller than the number of bytes, that number is used.
     #[inline]
     #[must_use]
     pub fn parse_captured(link_type: LinkType, bytes: &'a [u8], wire_len: usize) -> Self {
@@ -86,8 +86,8 @@ impl<'a> Frame<'a> {
         Tags::new(self.link_type, self.bytes)
     }
 
-    /// The EtherType behind all VLAN tags, or that of SNAP. `None` where no EtherType announces
-    /// what follows: raw IP, PPP, loopback, other frames of IEEE 802.3.
+    /// The EtherType after all VLAN tags, or the EtherType of SNAP. `None` if no EtherType announces the next header:
+    /// raw IP, PPP, loopback, other frames of IEEE 802.3.
     #[inline]
     #[must_use]
     pub fn ether_type(&self) -> Option<u16> {
@@ -100,13 +100,13 @@ impl<'a> Frame<'a> {
         self.link.ppp_protocol()
     }
 
-    /// Which IP header the link headers announce. It may be cut.
+    /// The IP version that the link headers announce. The IP header may be cut.
     #[must_use]
     pub fn network(&self) -> Option<Network> {
         self.link.network()
     }
 
-    /// Where the network header begins, or what else the link headers announce.
+    /// The offset of the network header, or the other protocol that the link headers announce.
     #[inline]
     #[must_use]
     pub fn network_at(&self) -> Option<usize> {
@@ -114,7 +114,7 @@ impl<'a> Frame<'a> {
         there.then_some(self.link.payload_at)
     }
 
-    /// The IPv4 header, if its fixed part is there.
+    /// The IPv4 header, if its fixed part is complete.
     #[inline]
     #[must_use]
     pub fn ipv4(&self) -> Option<Ipv4<'a>> {
@@ -122,7 +122,7 @@ impl<'a> Frame<'a> {
         if self.link.network() == Some(Network::Ipv4) { Ipv4::new(bytes) } else { None }
     }
 
-    /// The fixed IPv6 header, if it is there.
+    /// The fixed IPv6 header, if it is complete.
     #[inline]
     #[must_use]
     pub fn ipv6(&self) -> Option<Ipv6<'a>> {
@@ -130,7 +130,7 @@ impl<'a> Frame<'a> {
         if self.link.network() == Some(Network::Ipv6) { Ipv6::new(bytes) } else { None }
     }
 
-    /// The extension headers of IPv6. Their offsets count from [`Frame::network_at`].
+    /// The extension headers of IPv6. Their offsets are relative to [`Frame::network_at`].
     #[must_use]
     pub fn extensions(&self) -> Option<Extensions<'a>> {
         self.ipv6().map(|ip| ip.extensions())
@@ -146,8 +146,8 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// The protocol over IP, behind all extension headers. In a later fragment it is the header
-    /// that the fragment header names, of which only the first fragment has the bytes.
+    /// The protocol over IP, after all extension headers. In a later fragment, it is the protocol in the fragment
+    /// header, although only the first fragment has its header.
     #[inline]
     #[must_use]
     pub fn protocol(&self) -> Option<u8> {
@@ -162,20 +162,20 @@ impl<'a> Frame<'a> {
         self.ip.announced()
     }
 
-    /// The fragment that the packet is: with the MF bit or an offset, or with a fragment header.
+    /// The kind of fragment, if the packet is one: with the MF bit or an offset, or with a fragment header.
     #[inline]
     #[must_use]
     pub fn fragment(&self) -> Option<Fragment> {
         self.ip.fragment
     }
 
-    /// Where the payload behind the IP headers begins.
+    /// The offset of the payload after the IP headers.
     #[must_use]
     pub fn payload_at(&self) -> Option<usize> {
         self.ip.payload_at()
     }
 
-    /// Where the transport header begins; `None` in later fragments, which have none.
+    /// The offset of the transport header; `None` in later fragments, which have none.
     #[inline]
     #[must_use]
     pub fn transport_at(&self) -> Option<usize> {
@@ -198,7 +198,7 @@ impl<'a> Frame<'a> {
         self.link.payload_at.checked_add(len)
     }
 
-    /// How the packet's length field compares with the bytes; `None` where it is not known.
+    /// The comparison of the packet's length field with the bytes; `None` if the length is unknown.
     #[inline]
     #[must_use]
     pub fn length(&self) -> Option<Length> {
@@ -231,13 +231,13 @@ impl<'a> Frame<'a> {
         self.bytes.get(self.transport_at()?..end)
     }
 
-    /// The TCP header, if the packet has one and its first 20 bytes are there.
+    /// The TCP header, if the packet has one and its first 20 bytes are complete.
     #[must_use]
     pub fn tcp(&self) -> Option<Tcp<'a>> {
         if self.protocol() == Some(protocol::TCP) { Tcp::new(self.segment()?) } else { None }
     }
 
-    /// The UDP header, if the packet has one and it is there.
+    /// The UDP header, if the packet has one and it is complete.
     #[must_use]
     pub fn udp(&self) -> Option<Udp<'a>> {
         if self.protocol() == Some(protocol::UDP) { Udp::new(self.segment()?) } else { None }
@@ -255,8 +255,8 @@ impl<'a> Frame<'a> {
         icmp(self.protocol()?, self.segment()?)
     }
 
-    /// The first header that is cut or malformed, up to and including that of the transport
-    /// protocol. A frame without one has nothing to add to its headers, however it goes on.
+    /// The first header that is cut or malformed, up to the header of the transport protocol. `None` if there is
+    /// none, whatever follows the headers.
     #[must_use]
     pub fn fault(&self) -> Option<Fault> {
         if let Some((header, at)) = self.link.cut() {

@@ -1,4 +1,4 @@
-//! The walk through the IP headers of a frame.
+//! Walks through the IP headers of a frame.
 
 use crate::fault::Header;
 use crate::ipv4::Ipv4;

@@ -5,8 +5,8 @@ use core::net::Ipv4Addr;
 use crate::bytes::Fixed;
 use crate::checksum;
 
-/// The IPv4 header at the beginning of some bytes. Its fields are as they stand there: nothing is
-/// checked but that the first 20 bytes exist.
+/// The IPv4 header at the beginning of a slice. Fields are returned unchecked; only the first 20 bytes are known to
+/// exist.
 ///
 /// ```text
 /// byte 0        1             2                3
@@ -32,14 +32,14 @@ impl<'a> Ipv4<'a> {
         Fixed::split(bytes).map(|(fixed, rest)| Self { fixed, rest })
     }
 
-    /// The version field: 4, if the packet is sound.
+    /// The version field: 4 in a valid packet.
     #[inline]
     #[must_use]
     pub fn version(&self) -> u8 {
         self.fixed.u8::<0>() >> 4
     }
 
-    /// The header length in bytes that IHL claims: 0 to 60, and below 20 if it is malformed.
+    /// The header length in bytes by IHL: 0 to 60, and below 20 if it is malformed.
     #[inline]
     #[must_use]
     pub fn header_len(&self) -> usize {
@@ -53,14 +53,14 @@ impl<'a> Ipv4<'a> {
         self.fixed.u8::<1>()
     }
 
-    /// The length of header and payload that the packet claims.
+    /// The length of header and payload by the length field.
     #[inline]
     #[must_use]
     pub fn total_len(&self) -> u16 {
         self.fixed.u16::<2>()
     }
 
-    /// The identification, which fragments of a packet share.
+    /// The identification, which all fragments of a packet share.
     #[must_use]
     pub fn identification(&self) -> u16 {
         self.fixed.u16::<4>()
@@ -79,7 +79,7 @@ impl<'a> Ipv4<'a> {
         self.fixed.u8::<6>() & 0x20 != 0
     }
 
-    /// Where this fragment lies in its packet, in bytes.
+    /// The offset of this fragment in its packet, in bytes.
     #[inline]
     #[must_use]
     pub fn fragment_offset(&self) -> u16 {
@@ -119,19 +119,19 @@ impl<'a> Ipv4<'a> {
         self.fixed.array::<16, 4>().into()
     }
 
-    /// Whether the header claims options.
+    /// Whether the header has options by IHL.
     #[must_use]
     pub fn has_options(&self) -> bool {
         self.header_len() > 20
     }
 
-    /// The options, if the header has some and they are there in full.
+    /// The options, if the header has some and they are complete.
     #[must_use]
     pub fn options(&self) -> Option<&'a [u8]> {
         self.rest.get(..self.header_len().checked_sub(20)?).filter(|options| !options.is_empty())
     }
 
-    /// Whether the checksum is right. `false` too where the header is malformed or cut.
+    /// Whether the checksum is right. Also `false` if the header is malformed or cut.
     #[must_use]
     pub fn checksum_is_right(&self) -> bool {
         let options = self.header_len().checked_sub(20).and_then(|len| self.rest.get(..len));

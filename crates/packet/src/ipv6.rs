@@ -4,8 +4,8 @@ use core::net::Ipv6Addr;
 
 use crate::bytes::{Fixed, u8_at, u32_at};
 
-/// The fixed IPv6 header at the beginning of some bytes. Its fields are as they stand there: nothing
-/// is checked but that the 40 bytes exist.
+/// The fixed IPv6 header at the beginning of a slice. Fields are returned unchecked; only the 40 bytes are known to
+/// exist.
 ///
 /// ```text
 /// byte 0        1             2                3
@@ -28,7 +28,7 @@ impl<'a> Ipv6<'a> {
         Fixed::split(bytes).map(|(fixed, rest)| Self { fixed, rest })
     }
 
-    /// The version field: 6, if the packet is sound.
+    /// The version field: 6 in a valid packet.
     #[inline]
     #[must_use]
     pub fn version(&self) -> u8 {
@@ -48,7 +48,7 @@ impl<'a> Ipv6<'a> {
         self.fixed.u32::<0>() & 0xf_ffff
     }
 
-    /// The length field: of what follows the fixed header. 0 in jumbograms.
+    /// The length field: the number of bytes after the fixed header. 0 in jumbograms.
     #[inline]
     #[must_use]
     pub fn payload_len(&self) -> u16 {
@@ -82,7 +82,7 @@ impl<'a> Ipv6<'a> {
         self.fixed.array::<24, 16>().into()
     }
 
-    /// The length of what follows the fixed header, jumbograms included.
+    /// The number of bytes after the fixed header, also for jumbograms.
     #[must_use]
     pub fn payload(&self) -> Ipv6Payload {
         if self.payload_len() != 0 || self.next_header() != number::HOP_BY_HOP {
@@ -97,7 +97,7 @@ impl<'a> Ipv6<'a> {
         }
     }
 
-    /// The extension headers, in order. Offsets count from the first byte of the fixed header.
+    /// The extension headers, in order. Offsets are relative to the first byte of the fixed header.
     #[must_use]
     pub fn extensions(&self) -> Extensions<'a> {
         Extensions { rest: self.rest, next: Some(self.next_header()), at: 0 }
@@ -112,14 +112,14 @@ impl<'a> Ipv6<'a> {
     }
 }
 
-/// How much follows the fixed IPv6 header, as the packet claims.
+/// The number of bytes after the fixed IPv6 header, by the packet's own fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ipv6Payload {
-    /// So many bytes.
+    /// By the length field.
     Bytes(usize),
-    /// So many bytes, by a jumbo payload option. RFC 2675 allows no fewer than 65,536.
+    /// By a jumbo payload option. RFC 2675 allows no value below 65,536.
     Jumbo(u32),
-    /// The length field is zero, and the hop-by-hop header that may have the option is cut.
+    /// Unknown: the length field is zero, and the hop-by-hop header that may have the option is cut.
     Unknown,
 }
 
@@ -137,13 +137,13 @@ fn jumbo(mut options: &[u8]) -> Option<u32> {
     }
 }
 
-/// Numbers of extension headers, and of those that end the chain.
+/// The numbers of extension headers, and of headers that end the chain.
 pub mod number {
     #![allow(missing_docs, reason = "the names are those of the headers")]
     pub const HOP_BY_HOP: u8 = 0;
     pub const ROUTING: u8 = 43;
     pub const FRAGMENT: u8 = 44;
-    /// Encrypted: nothing behind it can be read (RFC 4303).
+    /// Encrypted: nothing after it can be read (RFC 4303).
     pub const ESP: u8 = 50;
     pub const AUTHENTICATION: u8 = 51;
     /// Nothing follows (RFC 8200, section 4.7).
@@ -161,20 +161,20 @@ pub struct Extension {
     pub number: u8,
     /// Its offset from the first byte of the IPv6 header.
     pub at: usize,
-    /// Its length in bytes, as it claims: a multiple of 4.
+    /// Its length in bytes by its own field: a multiple of 4.
     pub len: usize,
-    /// The number of the header behind it.
+    /// The number of the next header.
     pub next: u8,
-    /// Of a fragment header.
+    /// The fragment, for a fragment header.
     pub fragment: Option<Fragment>,
 }
 
-/// Which part of a packet a fragment is.
+/// The position of a fragment in its packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment {
-    /// Where the fragment lies in its packet, in bytes.
+    /// The offset of the fragment in its packet, in bytes.
     pub offset: u16,
-    /// Whether others follow it.
+    /// Whether more fragments follow.
     pub more: bool,
 }
 
@@ -230,8 +230,8 @@ pub(crate) fn step(rest: &[u8], number: u8, at: usize) -> Step {
     Step::Extension(Extension { number, at: at + 40, len, next, fragment })
 }
 
-/// The extension headers of a packet that are there in full. Behind a fragment header of a later
-/// fragment there are none: what follows is the middle of the packet.
+/// The complete extension headers of a packet. After the fragment header of a later fragment there are none, because
+/// the following bytes are the middle of the packet.
 #[derive(Clone, Debug)]
 pub struct Extensions<'a> {
     rest: &'a [u8],

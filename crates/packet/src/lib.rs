@@ -1,4 +1,4 @@
-//! From the bytes of a frame to its headers and its flow key.
+//! Parses the bytes of a frame into its headers and its flow key.
 //!
 //! ```text
 //! bytes   0           12    14    16    18                38        46
@@ -8,10 +8,9 @@
 //!                      tags()           ipv4()            segment(): from here to there
 //! ```
 //!
-//! [`Frame::parse`] walks the headers once and stores offsets; the methods of [`Frame`] read fields
-//! where they stand. No method panics or allocates, whatever the bytes are. A header that is cut or
-//! malformed ends the walk, and what stands before it is still there: [`Frame::fault`] names the
-//! header, its offset and what is wrong.
+//! [`Frame::parse`] walks the headers once and stores offsets; the methods of [`Frame`] read fields in place. No
+//! method panics or allocates, whatever the bytes are. A header that is cut or malformed ends the walk, and the
+//! headers before it remain available. [`Frame::fault`] names the header, its offset and the error.
 //!
 //! ```
 //! use fibula_packet::{Frame, Length, LinkType};

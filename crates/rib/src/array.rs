@@ -1,5 +1,5 @@
-//! Arrays that are either built in memory or lie in a snapshot: one type for both, so that the
-//! columns and routes of a mapped file are used by the same code as those just built.
+//! Arrays that are either in memory or in a mapped snapshot. One type covers both, so the same code uses the columns
+//! and routes of a mapped file and of a new table.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -15,7 +15,7 @@ use crate::mapping::Mapped;
 #[repr(C, align(64))]
 struct Line([u8; 64]);
 
-/// Bytes in memory that begin at a multiple of 64, as the sections of a snapshot need.
+/// Bytes in memory, aligned to 64 as the sections of a snapshot require.
 ///
 /// ```
 /// use fibula_rib::AlignedBytes;

@@ -1,10 +1,9 @@
 //! Chooses the engine of a live table, and decides when to choose again.
 //!
-//! What suits a table depends on its size and on how long its prefixes are, and both change: a feed
-//! starts with an empty table and ends with a million routes. So engines are not given once; their
-//! source is asked again whenever a sixteenth of the table has changed. That covers a table that doubles
-//! or halves and one whose prefixes become longer, and looking through all routes costs sixteen of them a
-//! change, far less than following it.
+//! The best engine depends on the size of the table and on the lengths of its prefixes, and both change: a feed
+//! starts with an empty table and ends with a million routes. So the candidates are determined again whenever a
+//! sixteenth of the table has changed. This covers a table that doubles or halves, and one whose prefixes become
+//! longer. The cost is reading sixteen routes for each change, far less than applying the change.
 
 use fibula_core::{Addr, BuildError, Follow, Kind, PerFamily, Routes};
 
@@ -13,7 +12,7 @@ use crate::sync::Arc;
 /// How an engine is compiled.
 type Build<A> = dyn Fn(&Routes<A>) -> Result<Box<dyn Follow<A>>, BuildError> + Send + Sync;
 
-/// An engine that a compiler may take, by name.
+/// An engine that a compiler can use, by name.
 #[derive(Clone)]
 pub struct Maker<A: Addr> {
     name: &'static str,
@@ -21,7 +20,7 @@ pub struct Maker<A: Addr> {
 }
 
 impl<A: Addr> Maker<A> {
-    /// An engine by what compiles it.
+    /// Makes an engine from its name and the function that compiles it.
     pub fn new(
         name: &'static str,
         build: impl Fn(&Routes<A>) -> Result<Box<dyn Follow<A>>, BuildError> + Send + Sync + 'static,
@@ -37,21 +36,20 @@ impl<A: Addr> Maker<A> {
     /// Compiles a table.
     ///
     /// # Errors
-    /// As [`Engine::build`](fibula_core::Engine::build).
+    /// The errors of [`Engine::build`](fibula_core::Engine::build).
     pub fn build(&self, routes: &Routes<A>) -> Result<Box<dyn Follow<A>>, BuildError> {
         (self.build)(routes)
     }
 }
 
-/// Where the engines of live tables come from.
+/// The source of engines for live tables.
 pub trait EngineSource<A: Addr>: Send + Sync {
-    /// The engines for these routes, the best first; each takes over where those before it refuse the
-    /// table. Nothing is compiled here. It is asked at the start, and again when a sixteenth of the
-    /// routes has changed.
+    /// The engines for these routes, the best first; each is the fallback for those before it. This method compiles
+    /// nothing. It is called at the start, and again when a sixteenth of the routes has changed.
     fn candidates(&self, routes: &Routes<A>) -> Vec<Maker<A>>;
 }
 
-/// Engines in a list, for each family: as `PerFamily<Makers>` they are the same for every table.
+/// Lists of engines. As `PerFamily<Makers>`, the lists are the same for every table.
 pub enum Makers {}
 
 impl Kind for Makers {

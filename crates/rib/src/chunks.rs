@@ -1,4 +1,4 @@
-//! Arrays that can be copied in no time while they go on changing.
+//! Arrays that are cheap to copy while they change.
 
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;

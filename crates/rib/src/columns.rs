@@ -9,12 +9,11 @@ use crate::intern::Interner;
 /// The code of a cell that holds no value.
 pub(crate) const NULL: u32 = u32::MAX;
 
-/// The attributes of a table: rows that hops number, and named columns.
+/// The attributes of a table: rows, which are numbered by hops, and named columns.
 ///
-/// Each column is dictionary-coded: a row holds a code, the dictionary the distinct values in order
-/// of first appearance. Rows are distinct combinations, so a table of a million routes has as many
-/// rows as there are different attribute sets. The same type serves a table just built and one mapped
-/// from a file.
+/// Each column is dictionary-coded: a row holds a code, and the dictionary has the distinct values in order of first
+/// appearance. Rows are distinct combinations, so a table of a million routes has only as many rows as there are
+/// different attribute sets. The same type serves new tables and mapped files.
 ///
 /// ```
 /// use fibula_core::Value;
@@ -93,7 +92,7 @@ impl Columns {
         self.rows
     }
 
-    /// Whether there is no row.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }
@@ -108,7 +107,7 @@ impl Columns {
         self.columns.iter().map(|c| c.name.as_str())
     }
 
-    /// What column `column` holds.
+    /// The kind of the column's values.
     ///
     /// # Panics
     /// If there is no such column.
@@ -116,7 +115,7 @@ impl Columns {
         self.columns[column].dictionary.kind()
     }
 
-    /// What the texts of a column were where they come from, if that was the same in all sources.
+    /// The original type of the column's texts, if it was the same in all sources.
     ///
     /// # Panics
     /// If there is no such column.
@@ -131,7 +130,7 @@ impl Columns {
         }
     }
 
-    /// The column with this name.
+    /// The index of the column with this name.
     pub fn find(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|c| c.name == name)
     }
@@ -148,8 +147,8 @@ impl Columns {
         }
     }
 
-    /// The dictionary code of a cell: equal codes of a column are equal values. `None` where there is
-    /// no value, and beyond the last row.
+    /// The dictionary code of a cell: equal codes of a column mean equal values. `None` for null, and beyond the last
+    /// row.
     ///
     /// # Panics
     /// If there is no such column.
@@ -174,8 +173,8 @@ impl Columns {
         self.columns[column].dictionary.value(code)
     }
 
-    /// The rows with these numbers, in this order: what a table needs whose routes get further columns. Each row of
-    /// the result may be chosen again. A number that is no row gives a row without values.
+    /// The rows with these numbers, in this order, for a table whose routes get further columns. A row may be chosen
+    /// several times. A number that is not a row gives a row without values.
     #[must_use]
     pub fn select(&self, rows: &[u32]) -> Self {
         let code = |column: &Column, row: u32| column.codes.get(row as usize).copied();
@@ -193,7 +192,7 @@ impl Columns {
         Self { rows: rows.len() as u32, columns: columns.collect() }
     }
 
-    /// These columns and others of the same rows. A column of the others replaces one of the same name.
+    /// These columns together with others of the same rows. A column of the others replaces one with the same name.
     ///
     /// ```
     /// # use fibula_core::Value;
@@ -209,7 +208,7 @@ impl Columns {
     /// ```
     ///
     /// # Panics
-    /// If the numbers of rows differ.
+    /// If the numbers of rows are different.
     #[must_use]
     pub fn with(mut self, others: Self) -> Self {
         assert_eq!(self.rows, others.rows, "as many rows");
@@ -218,8 +217,7 @@ impl Columns {
         self
     }
 
-    /// A table of `rows` rows with one integer column that numbers them: for tables whose hops have
-    /// no other meaning.
+    /// A table of `rows` rows with one integer column of row numbers, for tables whose hops have no other meaning.
     pub fn numbered(name: &str, rows: u32) -> Self {
         let column = Column {
             name: name.to_owned(),
@@ -261,7 +259,7 @@ enum Values {
 }
 
 impl ColumnsBuilder {
-    /// No rows yet, with these columns.
+    /// Makes a builder with these columns and without rows.
     pub fn new(columns: &[(impl AsRef<str>, ColumnKind)]) -> Self {
         let (distinct, numbers) = (Interner::default(), Vec::new());
         let mut this = Self { columns: Vec::new(), rows: 0, distinct, numbers };
@@ -281,8 +279,8 @@ impl ColumnsBuilder {
         self.columns.push(Growing { name: name.to_owned(), codes, values });
     }
 
-    /// Adds a row, one value a column in order (missing ones are [`Value::Null`]), and returns its
-    /// number. An integer in a text column is written in decimal.
+    /// Adds a row with one value for each column in order (missing ones are [`Value::Null`]), and returns its number.
+    /// An integer in a text column is stored in decimal.
     ///
     /// # Errors
     /// [`TableError::Kind`] for text in an integer column; [`TableError::Limit`] beyond 2^32 - 1 rows.
@@ -291,11 +289,11 @@ impl ColumnsBuilder {
         self.append(&codes)
     }
 
-    /// The number of the row with these values: an earlier one that was given to this method, else a
-    /// new one.
+    /// The number of the row with these values. If an earlier call had the same values, it is that row; otherwise a
+    /// new row is added.
     ///
     /// # Errors
-    /// As [`ColumnsBuilder::push`].
+    /// The errors of [`ColumnsBuilder::push`].
     pub fn intern(&mut self, row: &[Value<'_>]) -> Result<u32, TableError> {
         let codes = self.codes(row)?;
         let known = self.distinct.intern(&codes).ok_or(TOO_MANY_ROWS)? as usize;
@@ -334,12 +332,12 @@ impl ColumnsBuilder {
         self.rows
     }
 
-    /// Whether there is no row yet.
+    /// Whether there are no rows yet.
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }
 
-    /// The columns.
+    /// Finishes the columns.
     ///
     /// # Errors
     /// [`TableError::Limit`] if the distinct values of a text column exceed 4 GiB.

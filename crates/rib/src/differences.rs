@@ -1,4 +1,4 @@
-//! What differs between two tables.
+//! The differences between two tables.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,12 +9,12 @@ use fibula_core::{Addr, Hop, Prefix, Range, Route, Value};
 use crate::intern::Interner;
 use crate::{ColumnKind, Columns, ColumnsBuilder, Pod, Table, TableError, Typed};
 
-/// Two tables side by side: the prefixes that one of them has alone, those whose values differ, and the addresses
-/// that get other values.
+/// Compares two tables: finds the prefixes that only one of them has, the prefixes whose values differ, and the
+/// addresses whose values differ.
 ///
-/// Columns are compared by name, and values by their text: the number 1 and the text `1` are equal. A column that
-/// one table lacks has no values there. So two tables whose [`Differences::columns`] differ are equal as long as the
-/// columns that one of them lacks are empty.
+/// Columns are compared by name, and values by their text: the number 1 and the text `1` are equal. A missing column
+/// counts as null. So two tables with different [`Differences::columns`] are equal if the columns that one of them
+/// lacks are all null.
 ///
 /// ```
 /// use fibula_core::{Hop, Routes};
@@ -48,19 +48,19 @@ struct Pair {
     after: Option<usize>,
 }
 
-/// A prefix that two tables have with different values, or that one of them lacks.
+/// A prefix whose values differ between two tables, or that only one of them has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Difference<A: Addr> {
     /// The prefix.
     pub prefix: Prefix<A>,
-    /// The row of its values before; [`Hop::NONE`] if it was not there.
+    /// The row of its values before; [`Hop::NONE`] if it did not exist.
     pub before: Hop,
-    /// The row of its values after; [`Hop::NONE`] if it is not there.
+    /// The row of its values after; [`Hop::NONE`] if it does not exist.
     pub after: Hop,
 }
 
 impl<A: Addr> Difference<A> {
-    /// Whether it was `added`, is `gone`, or has `changed`.
+    /// The kind: `added`, `gone` or `changed`.
     pub fn kind(&self) -> &'static str {
         match (self.before.is_none(), self.after.is_none()) {
             (true, _) => "added",
@@ -70,7 +70,7 @@ impl<A: Addr> Difference<A> {
     }
 }
 
-/// A number of addresses: up to 2^128, one more than a `u128` holds.
+/// A number of addresses, up to 2^128, which does not fit into a `u128`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AddressCount {
     low: u128,
@@ -104,7 +104,7 @@ impl fmt::Display for AddressCount {
 }
 
 impl<'a> Differences<'a> {
-    /// Compares the values of two tables, row by row; routes are compared when they are iterated.
+    /// Compares the values of two tables, row by row. Routes are compared later, during iteration.
     ///
     /// # Errors
     /// [`TableError::Rows`] if a route has no row; [`TableError::Limit`] if the two tables have 2^32 different rows or
@@ -137,12 +137,12 @@ impl<'a> Differences<'a> {
         Ok(Self { before, after, columns, before_rows, after_rows })
     }
 
-    /// The names of the columns: those of the table before, then those that only the other one has.
+    /// The names of the columns: first those of the table before, then those that only the other one has.
     pub fn columns(&self) -> impl Iterator<Item = &str> {
         self.columns.iter().map(|pair| pair.name.as_str())
     }
 
-    /// Column by column, the values before and after.
+    /// The values before and after, for each column.
     pub fn values<A: Addr>(
         &self,
         difference: &Difference<A>,
@@ -154,7 +154,7 @@ impl<'a> Differences<'a> {
         })
     }
 
-    /// As [`Differences::values`], as programs have them: booleans and fractions are no texts.
+    /// Like [`Differences::values`], but with typed values: booleans and fractions are not texts.
     pub fn typed<A: Addr>(
         &self,
         difference: &Difference<A>,
@@ -168,15 +168,15 @@ impl<'a> Differences<'a> {
         })
     }
 
-    /// The prefixes of a family that differ, in order.
+    /// The prefixes of a family with differences, in order.
     pub fn prefixes<A: Addr + Pod>(&self) -> impl Iterator<Item = Difference<A>> {
         let (before, after) = (self.before.routes::<A>(), self.after.routes::<A>());
         Prefixes { before: before.iter().peekable(), after: after.iter().peekable() }
             .filter(|found| !self.is_equal(found.before, found.after))
     }
 
-    /// The addresses of a family that get other values after than before, or that a route covers in one table alone.
-    /// Both tables' elementary intervals are walked, so it is exact. Which prefix matched is not compared.
+    /// Number of addresses of a family whose values differ, or that a route covers in only one of the tables. It is
+    /// exact, because both tables' elementary intervals are compared. The matched prefixes are not compared.
     pub fn addresses<A: Addr + Pod>(&self) -> AddressCount {
         let mut count = AddressCount::default();
         let (mut before, mut after) =
@@ -208,8 +208,8 @@ impl<'a> Differences<'a> {
         number(&self.before_rows, before) == number(&self.after_rows, after)
     }
 
-    /// The differences as a table: `change` ([`Difference::kind`]), and of each column `NAME_before` and
-    /// `NAME_after`.
+    /// The differences as a table with the column `change` ([`Difference::kind`]), and `NAME_before` and `NAME_after`
+    /// for each column.
     ///
     /// # Errors
     /// [`TableError::Limit`] if there are too many different combinations of values.

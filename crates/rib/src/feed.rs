@@ -1,4 +1,4 @@
-//! How a checkpoint knows its feed again.
+//! Identifies a feed, so that a checkpoint can check that it continues with the same one.
 
 use fibula_core::{AnyPrefix, Change, Update};
 use serde::{Deserialize, Serialize};
@@ -6,19 +6,19 @@ use twox_hash::XxHash3_64;
 
 use crate::rib::set;
 
-/// A feed up to some event: what it is called, and a digest of what it said.
+/// A feed up to some event: its names, and a digest of its events.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeedMark {
-    /// The names of its sources, for people; two feeds are the same if their digests are.
+    /// The names of its sources, for display. Feeds are compared by their digests.
     pub names: Vec<String>,
-    /// How many events it had.
+    /// Number of its events.
     pub events: u64,
     /// The digest of these events.
     pub digest: u64,
 }
 
-/// A digest of the events of a feed, one after the other. Two feeds that said the same have the same one; it
-/// finds mistakes, not forgeries.
+/// A digest of the events of a feed, in order. Feeds with the same events have the same digest. It detects mistakes,
+/// not forgeries.
 ///
 /// ```
 /// use fibula_core::{Change, Update};
@@ -40,7 +40,7 @@ pub struct FeedDigest {
 }
 
 impl FeedDigest {
-    /// A peer said something.
+    /// Adds an update from a peer.
     pub fn update(&mut self, update: &Update<'_>) {
         let bytes = &mut self.scratch;
         bytes.clear();
@@ -60,17 +60,17 @@ impl FeedDigest {
         self.take();
     }
 
-    /// The session with a peer ended.
+    /// Adds the end of the session with a peer.
     pub fn down(&mut self, peer: u32) {
         self.of_peer(1, peer);
     }
 
-    /// A peer starts over.
+    /// Adds a peer's restart.
     pub fn mark_stale(&mut self, peer: u32) {
         self.of_peer(2, peer);
     }
 
-    /// A peer has said everything again.
+    /// Adds the end of a peer's repeated announcements.
     pub fn sweep(&mut self, peer: u32) {
         self.of_peer(3, peer);
     }
@@ -93,12 +93,12 @@ impl FeedDigest {
         self.value
     }
 
-    /// How many events there were.
+    /// Number of events so far.
     pub fn events(&self) -> u64 {
         self.events
     }
 
-    /// The feed of these names up to here.
+    /// The feed with these names up to here.
     pub fn mark(&self, names: &[String]) -> FeedMark {
         FeedMark { names: names.to_vec(), events: self.events, digest: self.value }
     }

@@ -1,4 +1,4 @@
-//! The best routes of a VRF as a table of their own, taken while the RIB changes.
+//! A copy of a VRF's best routes as a table, made while the RIB changes.
 
 use fibula_core::{Addr, Hop, PerFamily, Route, Routes, Vrf};
 
@@ -10,8 +10,9 @@ use crate::{AttributeSet, Provenance, Rib, SourceRecord, Table, TableError, Valu
 
 /// The routes of a VRF at one moment; [`Frozen::table`] makes a [`Table`] of the best ones.
 ///
-/// It shares memory with the RIB, which copies what it changes from then on, some kilobytes each. So while
-/// it is taken a [`Live`](crate::Live) table is held still for one reference a chunk; it needs memory for what changes.
+/// It shares memory with the RIB, which then copies the parts that it changes, a few kilobytes each. Making it stops
+/// a [`Live`](crate::Live) table only for copying one reference for each chunk. It needs memory only for changed
+/// parts.
 pub struct Frozen {
     routes: Option<PerFamily<Copies>>,
     sets: Chunks<Option<AttributeSet>>,
@@ -20,7 +21,7 @@ pub struct Frozen {
 }
 
 impl Rib {
-    /// Takes the routes of a VRF as they are.
+    /// Takes a frozen copy of a VRF's routes.
     ///
     /// ```
     /// use fibula_core::{Attributes, BgpAttributes, Change, Update, Value};
@@ -71,25 +72,25 @@ impl Rows<'_> {
 }
 
 impl Frozen {
-    /// How many updates of the feed it takes in; see [`Rib::sequence`].
+    /// Number of the feed's updates that it includes; see [`Rib::sequence`].
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// The routes of both families.
+    /// Number of routes of both families.
     pub fn len(&self) -> usize {
         self.routes.as_ref().map_or(0, |routes| routes.v4.len() + routes.v6.len())
     }
 
-    /// Whether there is no route.
+    /// Whether there are no routes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The table: its columns are those of a checkpoint.
+    /// Makes the table, with the columns of a checkpoint.
     ///
     /// # Errors
-    /// If there is too much of something for its numbers.
+    /// If a number exceeds 32 bits.
     pub fn table(self) -> Result<Table, TableError> {
         let unused = vec![UNUSED; self.sets.len()];
         let mut rows = Rows { all: &self.sets, of: unused, sets: Vec::new() };

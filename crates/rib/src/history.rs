@@ -1,4 +1,4 @@
-//! The last changes of best routes, for those who watch.
+//! The last changes of best routes, for monitoring.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -12,35 +12,35 @@ use crate::{AttributeSet, Change};
 /// A change of the best route of a prefix, as [`History`] keeps it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Changed {
-    /// Its number: one more than that of the change before.
+    /// Its number: one more than the number of the change before.
     pub id: u64,
-    /// When it came, in microseconds since 1970.
+    /// The time of the change, in microseconds since 1970.
     pub time: u64,
     /// The VRF.
     pub vrf: Vrf,
     /// The prefix.
     pub prefix: AnyPrefix,
-    /// The peer of the best path; of the last one that was left, if the route is gone.
+    /// The peer of the best path. If the route is gone, the peer of its last path.
     pub peer: u32,
     /// The attributes of the best path; `None` if the route is gone.
     pub best: Option<AttributeSet>,
-    /// The AS that originated the last path, if the route is gone and that was a path of BGP.
+    /// If the route is gone: the origin AS of its last path, if that was a BGP path.
     pub last_origin: Option<u32>,
 }
 
-/// What [`History::since`] found.
+/// The result of [`History::since`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Since {
     /// The changes, the oldest first.
     pub changes: Vec<Changed>,
-    /// The id to ask for next.
+    /// The id for the next call.
     pub next: u64,
-    /// How many changes are no longer kept: the reader was too slow.
+    /// Number of changes that the reader missed because they are no longer kept.
     pub lost: u64,
 }
 
-/// The last changes of best routes of a [`Live`](crate::Live) table, a bounded number of them, by id.
-/// Any number of threads read.
+/// The last changes of best routes of a [`Live`](crate::Live) table, by id. Their number is bounded. Any number of
+/// threads may read.
 pub struct History {
     ring: Mutex<Ring>,
     more: Condvar,
@@ -81,12 +81,12 @@ impl History {
         }
     }
 
-    /// The id of the change that comes next.
+    /// The id of the next change.
     pub fn next(&self) -> u64 {
         lock_std(&self.ring).next
     }
 
-    /// At most so many changes, from this id on, those first that are the oldest.
+    /// The oldest changes from this id on, up to a maximum number.
     pub fn since(&self, id: u64, most: usize) -> Since {
         let ring = lock_std(&self.ring);
         let first = ring.next - ring.changes.len() as u64;
@@ -96,13 +96,13 @@ impl History {
         Since { next: from + changes.len() as u64, changes, lost: from.saturating_sub(id) }
     }
 
-    /// The newest changes that `which` takes, at most so many, the newest first.
+    /// The newest changes for which `which` is true, up to a maximum number, newest first.
     pub fn recent(&self, most: usize, mut which: impl FnMut(&Changed) -> bool) -> Vec<Changed> {
         let ring = lock_std(&self.ring);
         ring.changes.iter().rev().filter(|change| which(change)).take(most).cloned().collect()
     }
 
-    /// Waits until there is a change with this id or a later one, at most so long; says whether there is.
+    /// Waits for a change with this id or a later one, up to a maximum time. Returns whether there is one.
     pub fn wait(&self, id: u64, most: Duration) -> bool {
         let until = Instant::now() + most;
         let mut ring = lock_std(&self.ring);

@@ -1,5 +1,5 @@
-//! The routes of a family with an index that finds the matching one: the same arrays whether they were
-//! just built or lie in a snapshot.
+//! The routes of a family with an index for longest-prefix match. The arrays are the same in memory and in a
+//! snapshot.
 
 use std::ops::Range;
 
@@ -13,16 +13,14 @@ pub(crate) const NO_PARENT: u32 = u32::MAX;
 /// The most bits that a bucket index may have: 64 MiB.
 pub(crate) const MAX_BUCKET_BITS: u8 = 24;
 
-/// The routes of a family, sorted, with an index that finds the one that matches an address.
+/// The routes of a family, sorted, with an index that finds the longest match of an address.
 ///
-/// An engine answers with a hop only. Where the matched prefix is wanted as well,
-/// [`IndexedRoutes::matched`] finds it: the bucket of the address's first bits narrows the routes to a
-/// few, a binary search finds the last that begins at or before the address, and from there a climb
-/// along the parents (the longest prefix that covers a prefix) ends at the longest match. That it is
-/// among them: whatever begins between a match and the address lies inside the match.
+/// An engine answers only with a hop. To get the matched prefix too, use [`IndexedRoutes::matched`]. The bucket of
+/// the address's first bits narrows the routes to a few, and a binary search finds the last one that begins at or
+/// before the address. From there, the parents (each the longest prefix that covers a prefix) lead to the longest
+/// match. It is among them, because every prefix that begins between a match and the address lies inside the match.
 ///
-/// As a [`Lookup`] it answers with hops by that search: many times slower than an engine, and ready
-/// without a build.
+/// As a [`Lookup`] it answers with hops by this search: many times slower than an engine, but without a build.
 ///
 /// ```
 /// use fibula_core::{Hop, Lookup, Routes};
@@ -55,7 +53,7 @@ impl<A: Addr + Pod> Default for IndexedRoutes<A> {
 }
 
 impl<A: Addr + Pod> IndexedRoutes<A> {
-    /// The routes, copied and indexed. O(n).
+    /// Copies and indexes the routes. O(n).
     ///
     /// # Panics
     /// If there are 2^32 - 1 routes or more.
@@ -78,12 +76,12 @@ impl<A: Addr + Pod> IndexedRoutes<A> {
         self.addrs.len()
     }
 
-    /// Whether there is no route.
+    /// Whether there are no routes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Route `index`, in sorted order.
+    /// The route with this index, in sorted order.
     ///
     /// # Panics
     /// If `index` is not below [`IndexedRoutes::len`].
@@ -95,7 +93,7 @@ impl<A: Addr + Pod> IndexedRoutes<A> {
         Route { prefix, hop: Hop::from_bits(self.hops[index]) }
     }
 
-    /// The hop of route `index`.
+    /// The hop of the route with this index.
     ///
     /// # Panics
     /// If `index` is not below [`IndexedRoutes::len`].
@@ -104,7 +102,7 @@ impl<A: Addr + Pod> IndexedRoutes<A> {
         Hop::from_bits(self.hops[index])
     }
 
-    /// The prefix length of route `index`.
+    /// The prefix length of the route with this index.
     ///
     /// # Panics
     /// If `index` is not below [`IndexedRoutes::len`].
@@ -141,14 +139,14 @@ impl<A: Addr + Pod> IndexedRoutes<A> {
         self.outward(first).filter(move |&index| self.get(index).prefix.contains(addr))
     }
 
-    /// The index of a route and those of the routes that cover it, longest first.
+    /// The index of a route, followed by those of the routes that cover it, longest first.
     pub fn outward(&self, index: usize) -> impl Iterator<Item = usize> + '_ {
         let first = Some(index).filter(|&index| index < self.len());
         std::iter::successors(first, |&index| up(&self.parents, index))
             .take(usize::from(A::BITS) + 1)
     }
 
-    /// The indices of the routes whose prefixes the prefix covers, itself among them. O(log n).
+    /// The indices of the routes that the prefix covers, including its own. O(log n).
     pub fn within(&self, prefix: Prefix<A>) -> Range<usize> {
         // Prefixes that begin at the same address are next to each other, shorter ones first.
         let begin = self.addrs.partition_point(|&addr| addr < prefix.first());
@@ -158,13 +156,13 @@ impl<A: Addr + Pod> IndexedRoutes<A> {
         begin + shorter..begin + inside
     }
 
-    /// The index of the route of exactly this prefix. O(log n).
+    /// The index of the route with exactly this prefix. O(log n).
     pub fn find(&self, prefix: Prefix<A>) -> Option<usize> {
         let first = self.within(prefix).next()?;
         (self.get(first).prefix == prefix).then_some(first)
     }
 
-    /// The routes as a table to build engines from.
+    /// The routes in the form that engines are built from.
     pub fn to_routes(&self) -> Routes<A> {
         (0..self.len()).map(|index| self.get(index)).collect()
     }

@@ -1,4 +1,4 @@
-//! Several tables as one: one lookup tells what each of them says.
+//! Combines several tables into one, so that one lookup gives the values of all.
 
 use std::collections::HashMap;
 use std::iter::Peekable;
@@ -7,8 +7,8 @@ use fibula_core::{Addr, Hop, Prefix, Route, Routes, Value};
 
 use crate::{ColumnKind, ColumnsBuilder, Pod, Table, TableError};
 
-/// One table that says of every address what each of these tables says: their prefixes together, and
-/// their columns side by side, named `layer_column`.
+/// Combines tables into one with the values of all: it has all their prefixes, and their columns side by side, named
+/// `layer_column`.
 ///
 /// ```text
 ///   geo  10.0.0.0/8  CH          asn  10.1.0.0/16  64500
@@ -20,11 +20,11 @@ use crate::{ColumnKind, ColumnsBuilder, Pod, Table, TableError};
 ///        10.2.0.0/16  DE           -
 /// ```
 ///
-/// A layer without columns, a mere list of prefixes, has one with its name: 1 where it covers.
+/// A layer without columns (a plain list of prefixes) gets one column with its name: 1 for covered prefixes.
 ///
-/// Each prefix gets, from every layer, the values of the longest prefix there that covers it whole.
-/// That is what its addresses get there: a longer match of one of them would itself be among the
-/// prefixes, and be found in place of this one.
+/// Each prefix gets, from every layer, the values of the layer's longest prefix that covers it completely. These are
+/// the right values for all addresses that match it: if an address had a longer match in a layer, this longer prefix
+/// would be in the combined table too, and would be found instead.
 ///
 /// # Errors
 /// [`TableError::Limit`] if there are too many different combinations of values.

@@ -1,4 +1,4 @@
-//! The mapping of a snapshot file: the only `unsafe` code of this crate.
+//! Maps a snapshot file. This is the only `unsafe` code of this crate.
 #![allow(unsafe_code)]
 
 use std::fs::File;

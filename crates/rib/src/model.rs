@@ -1,5 +1,5 @@
-//! What the threads of a live table do to each other, tried in many schedules by shuttle. A failure
-//! prints its schedule, which `shuttle::replay` runs again.
+//! Tests the threads of a live table under many schedules, with shuttle. A failure prints its schedule, which
+//! `shuttle::replay` can run again.
 //!
 //! `FIBULA_MODEL_SCHEDULES` is the number of schedules of each check; `./dev model` tries many.
 

@@ -1,31 +1,32 @@
-//! Routes that replaced others: which, and where both were said.
+//! Routes that replaced others, and the positions of both in their sources.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A prefix for which a later route replaced an earlier one, of sources without BGP peers.
+/// A prefix for which a later route replaced an earlier one, in sources without BGP peers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Replacement {
     /// The prefix.
     pub prefix: String,
-    /// Whose route is gone.
+    /// The position of the replaced route.
     pub earlier: Mention,
-    /// Whose route counts.
+    /// The position of the route that is used.
     pub later: Mention,
 }
 
 impl Replacement {
-    /// How many of each kind, repeated in one source and replaced by another, a table names.
+    /// Maximum number of such prefixes that a table names, for each kind: repeated in one source, or replaced by
+    /// another source.
     pub const NAMED: usize = 20;
 }
 
-/// Where a route was said.
+/// The position of a route.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mention {
     /// The source.
     pub source: String,
-    /// Where in it: `line 7`. Empty if that is not known.
+    /// The position in the source, such as `line 7`. Empty if unknown.
     #[serde(default)]
     pub place: String,
 }

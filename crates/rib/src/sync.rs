@@ -1,8 +1,8 @@
-//! The primitives by which threads meet: the standard library's, or in the unit tests those of shuttle,
-//! which tries schedules (see `model.rs`).
+//! The synchronisation types: from the standard library, or in the unit tests from shuttle, which tries schedules
+//! (see `model.rs`).
 //!
-//! Shuttle's work only within its checks. So unit tests of the log and the publisher belong into
-//! `model.rs`, those of whole tables into `tests/`, which link the library with the standard ones.
+//! Shuttle's types work only inside its checks. So unit tests of the log and the publisher belong in `model.rs`, and
+//! tests of whole tables in `tests/`, which link the library with the standard types.
 
 #[cfg(test)]
 pub(crate) use shuttle::sync::{

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Columns, Replacement};
 
-/// A routing table with what its routes carry: ready to be compiled, stored, looked at.
+/// A routing table with the attributes of its routes.
 ///
 /// Hops are row numbers of [`Table::columns`], shared by both families.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,14 +17,14 @@ pub struct Table {
     pub v4: Routes<u32>,
     /// The IPv6 routes.
     pub v6: Routes<u128>,
-    /// The attributes that hops number.
+    /// The attributes, by row.
     pub columns: Columns,
-    /// Where the table comes from.
+    /// The sources of the table.
     pub provenance: Provenance,
 }
 
 impl Table {
-    /// A table whose hops have no attributes: one integer column `hop` that repeats their numbers.
+    /// A table whose hops have no attributes: its only column is the integer `hop` with the hop's number.
     ///
     /// ```
     /// use fibula_core::{Hop, Prefix, Routes, Value};
@@ -45,15 +45,15 @@ impl Table {
         both.get::<A>()
     }
 
-    /// The BGP peer whose routes these are; `None` if no source was BGP, and if there are several.
+    /// The BGP peer of the routes; `None` if there is none, or several.
     pub fn selected_peer(&self) -> Option<&SelectedPeer> {
         self.provenance.selected_peer.as_ref()
     }
 
-    /// Checks that every hop is a row.
+    /// Checks that every hop is a row of the columns.
     ///
     /// # Errors
-    /// [`TableError::Rows`] if one is not.
+    /// [`TableError::Rows`] if a hop is not a row.
     pub fn check(&self) -> Result<(), TableError> {
         fn family<A: Addr>(routes: &Routes<A>, rows: u32) -> Result<(), TableError> {
             let needed = routes.hop_count();
@@ -71,43 +71,43 @@ impl<'a> Kind for Borrowed<'a> {
     type Of<A: Addr> = &'a Routes<A>;
 }
 
-/// Where a table comes from. Stored with it; no lookup depends on it.
+/// The origin of a table. It is stored with the table and does not affect lookups.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance {
-    /// What wrote it, such as `fibula 0.1.0`.
+    /// The program that wrote it, such as `fibula 0.1.0`.
     pub tool: String,
     /// When it was built, in seconds since 1970 (UTC); 0 if unknown.
     pub created: u64,
     /// The sources, in the order in which they were merged.
     pub sources: Vec<SourceRecord>,
-    /// The BGP peer whose routes were taken, if it was one.
+    /// The BGP peer whose routes were taken, if it was only one.
     pub selected_peer: Option<SelectedPeer>,
-    /// The BGP peers whose routes were taken, in order of appearance. None in files of older programs.
+    /// The BGP peers whose routes were taken, in order of appearance. Empty in files of older programs.
     #[serde(default)]
     pub peers: Vec<SelectedPeer>,
-    /// What was not taken.
+    /// The routes that were left out.
     #[serde(default)]
     pub left_out: LeftOut,
-    /// The column whose values are lists of all that was said of a prefix
+    /// The column whose values are lists of all values of a prefix
     /// ([`BuilderOptions::tags`](crate::BuilderOptions::tags)).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tags: Option<String>,
-    /// The first prefixes that were repeated in a source, and the first that replaced one of an earlier source.
+    /// The first prefixes repeated in a source, and the first that replaced a prefix of an earlier source.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replaced: Vec<Replacement>,
 }
 
-/// What peers said and a table has not, since they were not chosen.
+/// The announcements that were left out because other peers were chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
-    /// Prefixes that only peers that were not chosen have, as far as that was looked at.
+    /// Number of prefixes that only other peers have, as far as these were examined.
     pub prefixes: u64,
-    /// Announcements of peers that were dropped unseen, since others were named.
+    /// Number of announcements dropped unexamined because other peers were named.
     pub announcements: u64,
 }
 
 impl Provenance {
-    /// Whose routes a table of BGP routes has, and what was left out; `None` without BGP.
+    /// A text with the peers of a BGP table, and the number of routes left out; `None` without BGP.
     ///
     /// `192.0.2.1 AS64500, 577,703 routes, of 12 peers; 127 prefixes that only others have are left out`
     pub fn peers_text(&self) -> Option<String> {
@@ -157,21 +157,21 @@ impl Provenance {
 /// One source of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceRecord {
-    /// Its name, usually the file's.
+    /// Its name, usually the file's name.
     pub name: String,
-    /// Its format, as the decoder calls it.
+    /// Its format, by the decoder's name.
     pub format: String,
     /// Its date in seconds since 1970 (UTC), if known.
     pub date: Option<u64>,
-    /// Routes that it announced, of all peers.
+    /// Number of routes that it announced, from all peers.
     pub announced: u64,
-    /// Routes that it withdrew, of all peers.
+    /// Number of routes that it withdrew, from all peers.
     pub withdrawn: u64,
-    /// Prefixes that it has more than once, each time but the first: the last one counts. Not counted of BGP
-    /// peers, whose later routes are updates.
+    /// Number of repeated prefixes: each occurrence after the first counts, and the last one is used. Not counted for
+    /// BGP peers, whose later routes are updates.
     #[serde(default)]
     pub repeated: u64,
-    /// Prefixes of earlier sources that it replaced.
+    /// Number of prefixes of earlier sources that it replaced.
     #[serde(default)]
     pub replaced: u64,
 }
@@ -181,13 +181,13 @@ pub struct SourceRecord {
 pub struct SelectedPeer {
     /// Its index in the first source with peers.
     pub index: u32,
-    /// Its address, if the source says so.
+    /// Its address, if the source has it.
     pub address: Option<IpAddr>,
     /// Its AS.
     pub asn: u32,
-    /// Its routes, before other sources replaced any.
+    /// Number of its routes, before other sources replaced any.
     pub routes: u64,
-    /// Of how many peers it was chosen.
+    /// Number of peers that could be chosen.
     pub of: u32,
 }
 
@@ -205,32 +205,32 @@ impl fmt::Display for SelectedPeer {
     }
 }
 
-/// Why no table could be made.
+/// The error of making a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TableError {
-    /// The peer that was asked for is not in the sources.
+    /// The requested peer is not in the sources.
     NoPeer {
         /// What was asked for.
         asked: String,
         /// The peers that there are.
         peers: Vec<String>,
     },
-    /// A column that was asked for is in no source.
+    /// A requested column is in no source.
     NoColumn {
         /// What was asked for.
         asked: String,
         /// The columns that there are.
         columns: Vec<String>,
     },
-    /// [`PeerChoice::All`](crate::PeerChoice::All) without a column that holds the values of all.
+    /// [`PeerChoice::All`](crate::PeerChoice::All) was chosen without a column that lists all values.
     AllPeers,
-    /// There is too much of something for its numbers, which have 32 bits.
+    /// A number exceeds its 32 bits.
     Limit {
         /// What there is too much of.
         what: &'static str,
     },
-    /// The compiler of a live table panicked: nothing is published any more.
+    /// The compiler of a live table panicked, so nothing more is published.
     Stopped {
         /// The VRF.
         vrf: Vrf,
@@ -242,14 +242,14 @@ pub enum TableError {
         /// The column.
         column: String,
     },
-    /// A table of a date that is not later than that of the table before.
+    /// The date of a table is not later than the date of the table before.
     Dates {
         /// The date of the table before.
         earlier: String,
         /// The date of this one.
         later: String,
     },
-    /// A route's hop is no row of the columns.
+    /// The hop of a route is not a row of the columns.
     Rows {
         /// How many rows the routes need.
         needed: u32,

@@ -1,10 +1,10 @@
-//! Values by the type that they have where they come from.
+//! Values with their original types.
 
 use fibula_core::{ScalarType, Value};
 
 use crate::{ColumnKind, Columns};
 
-/// A value as programs have it: texts of columns of booleans and fractions are what they stand for.
+/// A typed value: texts of columns of booleans and fractions have their real type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Typed<'a> {
     /// No value.
@@ -15,12 +15,12 @@ pub enum Typed<'a> {
     Float(f64),
     /// `true` or `false`.
     Bool(bool),
-    /// Text, and what of the other types cannot be read as such.
+    /// Text, including values that cannot be parsed as their column's type.
     Str(&'a str),
 }
 
 impl<'a> Typed<'a> {
-    /// The value of a column of this type.
+    /// Converts a value of a column of this type.
     ///
     /// ```
     /// use fibula_core::Value;
@@ -53,7 +53,7 @@ fn float(text: &str) -> Option<f64> {
 }
 
 impl Columns {
-    /// A value of the column as programs have it.
+    /// The typed value of a cell.
     ///
     /// # Panics
     /// If there is no such column.
@@ -61,7 +61,7 @@ impl Columns {
         Typed::new(value, self.scalar_type(column))
     }
 
-    /// The column's type in a word: `int`, `float`, `bool` or `str`.
+    /// The name of the column's type: `int`, `float`, `bool` or `str`.
     ///
     /// # Panics
     /// If there is no such column.
@@ -74,7 +74,7 @@ impl Columns {
         }
     }
 
-    /// Whether all values of the column are of its type, so that they can be stored as such.
+    /// Whether all values of the column have its type, so that they can be stored in it.
     ///
     /// # Panics
     /// If there is no such column.

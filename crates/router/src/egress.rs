@@ -1,4 +1,4 @@
-//! The meaning of hops for packets: where they are sent, and how.
+//! Egress tables: where the packets of each hop are sent, and how.
 //!
 //! ```text
 //!   hop of the engine ──group_of──► Group: what happens; its members, by weight ──► Member ──► Adjacency
@@ -19,9 +19,9 @@ pub(crate) use paths::{Exit, Kind};
 /// Groups, adjacencies and neighbours at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Egress {
-    /// What routes do, by the number that [`GroupId`] is.
+    /// The actions of routes, by the number in [`GroupId`].
     pub groups: Vec<Group>,
-    /// How packets leave, by the number that [`Member::Gateway`] has.
+    /// The adjacencies, by the number in [`Member::Gateway`].
     pub adjacencies: Vec<Adjacency>,
     /// MAC addresses of neighbours on the links, for routes without a gateway; by the router's number of the port.
     pub neighbours: HashMap<(u16, IpAddr), [u8; 6]>,
@@ -32,26 +32,27 @@ pub struct Egress {
 /// The index of a [`Group`].
 pub type GroupId = u32;
 
-/// What happens to the packets of a route.
+/// The action for the packets of a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// They are shared by these members, in proportion to how often each stands here; a member that is not usable
-    /// (its link is down) does not stand here. Empty: there is no way at the moment, as unreachable.
+    /// Packets are shared by these members, in proportion to how often each is listed. A member that is not usable
+    /// (its link is down) is not listed. If the list is empty, there is no way at the moment, and packets are
+    /// unreachable.
     Forward(Vec<Member>),
-    /// They are for this machine.
+    /// Packets are delivered to this machine.
     Local,
-    /// They are dropped without a word.
+    /// Packets are dropped silently.
     Blackhole,
-    /// Their sender hears that the network is unreachable.
+    /// Packets are dropped, and the sender gets the error "network unreachable".
     Unreachable,
-    /// Their sender hears that this is prohibited.
+    /// Packets are dropped, and the sender gets the error "prohibited".
     Prohibit,
 }
 
 /// One way out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Member {
-    /// Over a gateway: the adjacency of this number.
+    /// A gateway: the adjacency with this number.
     Gateway(u32),
     /// The destination is on the link of this port.
     OnLink(u16),
@@ -64,11 +65,11 @@ pub struct Adjacency {
     pub port: u16,
     /// The gateway's address.
     pub gateway: IpAddr,
-    /// Its MAC address; `None` while it is not known.
+    /// Its MAC address; `None` if unknown.
     pub mac: Option<[u8; 6]>,
 }
 
-/// What packets that leave by a port need.
+/// The settings of a port for packets that leave by it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EgressPort {
     /// The router's MAC address there.
@@ -77,6 +78,6 @@ pub struct EgressPort {
     pub mtu: u32,
     /// The VLAN tag that packets get, if any.
     pub vlan: Option<u16>,
-    /// The router's own addresses there: what ICMP errors come from.
+    /// The router's own addresses there, which are the sources of ICMP errors.
     pub addresses: Vec<IpAddr>,
 }

@@ -1,4 +1,4 @@
-//! Which slots of a pool are free.
+//! The free slots of a pool.
 //!
 //! ```text
 //!   thread ──► a cache: up to 512 numbers ──magazines of 64──► queue of full magazines ──► other threads' caches

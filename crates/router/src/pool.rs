@@ -7,11 +7,11 @@ use std::slice;
 
 use crate::free::Free;
 
-/// One area of memory, cut into slots that hold a packet each. Ports may hand the whole area to the system
-/// (AF_XDP, DPDK), so it never moves. Areas of 2 MiB and more ask the system for huge pages, as the tables of the
-/// engines do (not with `FIBULA_HUGE_PAGES=off`).
+/// One area of memory, divided into slots for one packet each. Ports may give the whole area to the system (AF_XDP,
+/// DPDK), so it never moves. Areas of 2 MiB and more use huge pages, like the tables of the engines (not with
+/// `FIBULA_HUGE_PAGES=off`).
 ///
-/// Any thread takes packets and gives them back; bursts are cheap, see [`Pool::take_many`].
+/// Any thread may take packets and return them. Bursts are cheap, see [`Pool::take_many`].
 ///
 /// ```
 /// use fibula_router::Pool;
@@ -23,7 +23,7 @@ use crate::free::Free;
 /// assert_eq!(pool.free(), 4);
 /// ```
 ///
-/// A packet that was given back is gone:
+/// A packet cannot be used after it was returned:
 ///
 /// ```compile_fail,E0382
 /// let pool = fibula_router::Pool::new(4, 2048);
@@ -32,7 +32,7 @@ use crate::free::Free;
 /// packet.bytes();
 /// ```
 ///
-/// And no packet outlives its pool:
+/// A packet cannot outlive its pool:
 ///
 /// ```compile_fail,E0505
 /// let pool = fibula_router::Pool::new(4, 2048);
@@ -57,7 +57,7 @@ unsafe impl Send for Pool {}
 // SAFETY: as above; `Free`, which says who owns which slot, is itself `Sync`.
 unsafe impl Sync for Pool {}
 
-/// Bytes that are kept free in front of a received packet, for headers that become longer.
+/// Bytes kept free in front of a received packet, for headers that become longer.
 pub const HEADROOM: usize = 256;
 
 /// The environment variable that forbids huge pages, and the size from which they are asked for.
@@ -68,17 +68,17 @@ const LINE: u32 = 64;
 /// Areas begin at a page, as the system wants them for AF_XDP.
 const PAGE: usize = 4096;
 
-/// A packet in a slot of a pool, which it owns alone. One that is forgotten keeps its slot until the pool
-/// goes: give it back with [`Pool::give`].
+/// A packet in a slot of a pool, with exclusive ownership of the slot. A packet that is leaked keeps its slot as long
+/// as the pool lives: return it with [`Pool::give`].
 #[must_use = "a packet that is dropped keeps its slot: give it back to its pool"]
 pub struct Packet<'p> {
     slot: NonNull<u8>,
     slot_len: u32,
     start: u32,
     len: u32,
-    /// The router's number of the port that it came in by.
+    /// The router's number of the port that received it.
     pub port: u16,
-    /// For the stages: the classifier's mark; 0 at first.
+    /// The classifier's mark, for the stages; 0 at first.
     pub mark: u16,
     pool: PhantomData<&'p Pool>,
 }
@@ -87,10 +87,10 @@ pub struct Packet<'p> {
 unsafe impl Send for Packet<'_> {}
 
 impl Pool {
-    /// A pool of `slots` slots of `slot_len` bytes, a power of two of at least 512.
+    /// Makes a pool of `slots` slots of `slot_len` bytes, a power of two of at least 512.
     ///
     /// # Panics
-    /// If `slot_len` is no such power, there are no slots, or so many that their size exceeds the address space.
+    /// If `slot_len` is not such a power, there are no slots, or their total size exceeds the address space.
     pub fn new(slots: u32, slot_len: u32) -> Self {
         assert!(slot_len.is_power_of_two());
         Self::with_front(slots, slot_len, 0)
@@ -124,18 +124,18 @@ impl Pool {
         Self { area, layout, stride, front, slots, free: Free::new(slots) }
     }
 
-    /// Where the area begins, and its length in bytes. Who writes there must own the packet of the slot, or have
-    /// its owner wait, as a port does that lends slots to the system.
+    /// The start of the area, and its length in bytes. Only the owner of a slot's packet may write there, or a port
+    /// that lends the slot to the system while the owner waits.
     pub fn area(&self) -> (NonNull<u8>, usize) {
         (self.area, self.layout.size())
     }
 
-    /// Bytes of a slot.
+    /// The size of a slot in bytes.
     pub fn slot_len(&self) -> usize {
         (self.stride - self.front) as usize
     }
 
-    /// Bytes from slot to slot: those of a slot and those in front of it.
+    /// The distance between slots in bytes, including the bytes in front of each.
     pub fn stride(&self) -> usize {
         self.stride as usize
     }
@@ -145,7 +145,7 @@ impl Pool {
         self.front as usize
     }
 
-    /// All slots.
+    /// Number of slots.
     pub fn slots(&self) -> usize {
         self.slots as usize
     }
@@ -157,20 +157,21 @@ impl Pool {
         packet
     }
 
-    /// Appends at most `most` empty packets to the burst and says how many: fewer only if slots are short.
+    /// Appends up to `most` empty packets to the burst and returns their number. It is smaller only if there are not
+    /// enough free slots.
     pub fn take_many<'p>(&'p self, burst: &mut Vec<Packet<'p>>, most: usize) -> usize {
         self.free.take(most, |slot| burst.push(self.packet(slot)))
     }
 
-    /// Takes packets back.
+    /// Returns packets to the pool.
     ///
     /// # Panics
-    /// If one is of another pool. Its slot stays with neither.
+    /// If a packet belongs to another pool. Its slot is then lost to both.
     pub fn give<'p>(&'p self, packets: impl IntoIterator<Item = Packet<'p>>) {
         self.free.give(packets.into_iter().map(|packet| self.slot_of(&packet)));
     }
 
-    /// Slots without an owner.
+    /// Number of free slots.
     pub fn free(&self) -> usize {
         self.free.len()
     }
@@ -288,7 +289,7 @@ impl Packet<'_> {
         }
     }
 
-    /// The packet's bytes, to be changed.
+    /// The packet's bytes, mutable.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as for `bytes`.
         unsafe {
@@ -299,10 +300,11 @@ impl Packet<'_> {
         }
     }
 
-    /// Makes it `len` bytes long, where it begins; what is new has whatever the slot held.
+    /// Sets the length to `len` bytes without moving the beginning. Added bytes have the previous contents of the
+    /// slot.
     ///
     /// # Panics
-    /// If the slot is not that long.
+    /// If the slot is too short.
     pub fn set_len(&mut self, len: usize) {
         assert!(len <= self.slot_len as usize - self.start as usize, "longer than its slot");
         self.len = len as u32;
@@ -313,10 +315,10 @@ impl Packet<'_> {
         self.len = self.len.min(u32::try_from(len).unwrap_or(u32::MAX));
     }
 
-    /// Makes it begin `by` bytes earlier (negative: later). Its end stays.
+    /// Moves the beginning `by` bytes earlier (later if negative), and keeps the end.
     ///
     /// # Panics
-    /// If there is no such room in front, or fewer bytes in it.
+    /// If there is not enough room in front, or the packet has fewer bytes.
     pub fn grow_front(&mut self, by: isize) {
         let start = (self.start as isize).checked_sub(by).filter(|&start| start >= 0);
         let len = (self.len as isize).checked_add(by).filter(|&len| len >= 0);
@@ -324,12 +326,12 @@ impl Packet<'_> {
         (self.start, self.len) = (start as u32, len as u32);
     }
 
-    /// Bytes that it may have from where it begins.
+    /// The maximum length from its beginning.
     pub fn room(&self) -> usize {
         (self.slot_len - self.start) as usize
     }
 
-    /// Takes over these bytes; false, and nothing changes, if the slot is too short for them.
+    /// Copies these bytes into the packet. Returns false, without a change, if the slot is too short.
     pub fn fill(&mut self, bytes: &[u8]) -> bool {
         let fits = bytes.len() <= self.room();
         if fits {

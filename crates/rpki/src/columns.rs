@@ -1,4 +1,4 @@
-//! Validity as columns of a table.
+//! Adds the validity of routes to a table, as columns.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -12,18 +12,18 @@ use crate::{RpkiError, Validity, Vrps, parse_asn};
 pub const ORIGIN: &str = "origin_as";
 /// The column with the validity: [`Validity::name`].
 pub const VALIDITY: &str = "rpki";
-/// The column with the VRPs that cover the prefix: `192.0.2.0/24-26 AS64500;192.0.0.0/16-24 AS64501`, as
-/// [`Vrps::covering`] orders them; null where none does.
+/// The column with the VRPs that cover the prefix: `192.0.2.0/24-26 AS64500;192.0.0.0/16-24 AS64501`, in the order of
+/// [`Vrps::covering`]; null if no VRP covers it.
 pub const VRPS: &str = "rpki_vrps";
 
-/// The table with the columns [`VALIDITY`] and [`VRPS`] for each route, whose origin is in the column `origin`. Columns
-/// of these names that it has are replaced.
+/// The table with the columns [`VALIDITY`] and [`VRPS`] for each route. The route's origin is taken from the column
+/// `origin`. Existing columns with these names are replaced.
 ///
-/// A route's validity belongs to its prefix, so routes that shared a row of values may get several rows.
+/// Validity depends on the prefix, so routes that shared a row of values may get different rows.
 ///
 /// # Errors
-/// If there is no such column, a value in it is no origin (see [`parse_origin`]), or the table has too many different
-/// values.
+/// If there is no such column, a value in it is not an origin (see [`parse_origin`]), or the table gets too many
+/// different values.
 pub fn add_columns(table: &Table, vrps: &Vrps, origin: &str) -> Result<Table, RpkiError> {
     table.check()?;
     let origins = origins(&table.columns, origin)?;
@@ -55,8 +55,8 @@ pub(crate) fn origins(columns: &Columns, name: &str) -> Result<Vec<Option<u32>>,
     Ok((0..columns.len()).map(of_row).collect())
 }
 
-/// The origin that a value of a table stands for: an AS as a number or as `AS64500`. No value, AS 0 and a set of ASes
-/// (`{64500,64501}`) are no origin.
+/// The origin that a value stands for: an AS as a number or as `AS64500`. Null, AS 0 and a set of ASes
+/// (`{64500,64501}`) give no origin.
 ///
 /// ```
 /// use fibula_core::Value;
@@ -86,15 +86,16 @@ pub fn parse_origin(value: Value<'_>) -> Result<Option<u32>, String> {
 struct Rows<'a> {
     origins: &'a [Option<u32>],
     vrps: &'a Vrps,
-    /// For each row, the one of the old table that it continues.
+    /// For each new row, the row of the old table with the other values.
     from: Vec<u32>,
-    /// What it gets beside that.
+    /// The added values of each new row.
     added: ColumnsBuilder,
 }
 
 impl Rows<'_> {
     fn family<A: Addr + Pod>(&mut self, table: &Table) -> Result<Routes<A>, TableError> {
-        // What covers a prefix is the longest VRP prefix and all that cover that one: so its number stands for the text.
+        // The longest covering VRP prefix determines all other covering VRPs, so its number stands for the whole
+        // text.
         let mut known: HashMap<(u32, Option<usize>, Validity), u32> = HashMap::new();
         let mut text = String::new();
         let mut routes = Vec::with_capacity(table.routes::<A>().len());

@@ -3,15 +3,15 @@ use std::io;
 
 use fibula_rib::TableError;
 
-/// Why bytes are no file of VRPs: where the fault is, and what it is. Of such a file nothing is used, since without one
-/// VRP other routes become invalid.
+/// The position and text of an error in a file of VRPs. No part of such a file is used, because a missing VRP can
+/// make other routes invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadVrps {
-    /// The line, from 1. In JSON that of the end of the VRP.
+    /// The line, counted from 1. In JSON, the line where the VRP ends.
     pub line: usize,
-    /// The column in that line, from 1, in bytes; 0 if it is not known.
+    /// The column in that line, counted from 1, in bytes; 0 if unknown.
     pub column: usize,
-    /// What is wrong.
+    /// The error.
     pub what: String,
 }
 
@@ -27,7 +27,7 @@ impl fmt::Display for BadVrps {
 
 impl std::error::Error for BadVrps {}
 
-/// Why there is no validity.
+/// The error of reading VRPs or validating routes.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RpkiError {
@@ -35,10 +35,10 @@ pub enum RpkiError {
     Io {
         /// The file.
         file: String,
-        /// What the system or the decompressor said.
+        /// The error of the operating system or the decompressor.
         error: io::Error,
     },
-    /// A file has more bytes than any file of VRPs.
+    /// A file is larger than any file of VRPs.
     TooLong {
         /// The file.
         file: String,
@@ -47,22 +47,22 @@ pub enum RpkiError {
     Bad {
         /// The file.
         file: String,
-        /// Where, and what is wrong.
+        /// The position, and the error.
         error: BadVrps,
     },
-    /// A file has no VRP.
+    /// A file has no VRPs.
     Empty {
         /// The file.
         file: String,
     },
-    /// The table lacks the column of origins.
+    /// The table does not have the column of origins.
     NoColumn {
         /// The column.
         asked: String,
-        /// The columns that there are.
+        /// The existing columns.
         columns: Vec<String>,
     },
-    /// A value in the column of origins is no AS.
+    /// A value in the column of origins is not an AS.
     NoOrigin {
         /// The column.
         column: String,
@@ -74,7 +74,7 @@ pub enum RpkiError {
 }
 
 impl RpkiError {
-    /// What to do about it.
+    /// A hint for the user.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Self::Io { .. } | Self::Table(_) => return None,

@@ -12,11 +12,11 @@
 //! | [`InvalidLength`](Validity::InvalidLength) | covered, not valid, and some covering VRP has the origin: its maximum length is too short |
 //! | [`InvalidOrigin`](Validity::InvalidOrigin) | covered, not valid, and no covering VRP has the origin |
 //!
-//! RFC 6811 has one state `Invalid`; the two here say which of its reasons it is. A VRP *covers* a prefix if its own
-//! prefix is equal to it or contains it, whatever the maximum length. AS 0 is no origin: a VRP with AS 0 matches no route
-//! (RFC 6483, section 4), and a route with origin 0, or without an origin, is never valid.
+//! RFC 6811 has one state `Invalid`; the two here give the reason. A VRP *covers* a prefix if its own prefix is equal
+//! to it or contains it, whatever the maximum length. AS 0 is not an origin: a VRP with AS 0 matches no route (RFC
+//! 6483, section 4), and a route with origin 0, or without an origin, is never valid.
 //!
-//! [`add_columns`] stores the answers with a table, as columns, and [`Report`] counts them.
+//! [`add_columns`] stores the validity in a table, as columns, and [`Report`] counts it.
 //!
 //! ```
 //! use fibula_rpki::{Validity, Vrps, decode};

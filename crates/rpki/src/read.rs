@@ -1,4 +1,4 @@
-//! The part that does I/O.
+//! Reads files of VRPs. The rest of the crate does no I/O.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,25 +8,26 @@ use fibula_rib::SourceRecord;
 
 use crate::{Decoded, RpkiError, Vrp, decode};
 
-/// No file of VRPs is as long: in 2026 the longest form has some hundred MiB.
+/// Maximum size of a file. In 2026 the longest format has a few hundred MiB.
 pub(crate) const LONGEST: u64 = 2 << 30;
 
-/// A file of VRPs, read.
+/// A file of VRPs that was read.
 #[derive(Clone, Debug)]
 pub struct VrpFile {
-    /// Its name.
+    /// The file's name.
     pub name: String,
-    /// Its VRPs, and what else it says.
+    /// Its VRPs and metadata.
     pub decoded: Decoded,
 }
 
 impl VrpFile {
-    /// How many VRPs had expired at this time, in seconds since 1970; of those whose expiry the file has.
+    /// Number of VRPs that had expired at this time, in seconds since 1970. VRPs without an expiry in the file are
+    /// not counted.
     pub fn expired(&self, now: u64) -> usize {
         self.decoded.expiries.iter().filter(|&&expiry| expiry < now).count()
     }
 
-    /// What the provenance of a table says of it.
+    /// The record for the provenance of a table.
     pub fn record(&self) -> SourceRecord {
         SourceRecord {
             name: self.name.clone(),
@@ -38,10 +39,10 @@ impl VrpFile {
     }
 }
 
-/// Reads a file of VRPs, `-` for standard input; gz, bz2, xz and zstd are undone.
+/// Reads a file of VRPs, `-` for standard input. gz, bz2, xz and zstd are decompressed.
 ///
 /// # Errors
-/// If it cannot be read, or anything in it is no VRP; [`RpkiError::Empty`] if there is none, unless `allow_empty`.
+/// If it cannot be read, or any entry is not a VRP; [`RpkiError::Empty`] if there is no VRP, unless `allow_empty`.
 pub fn read(path: &Path, allow_empty: bool) -> Result<VrpFile, RpkiError> {
     let name = path.display().to_string();
     let fail = |error| RpkiError::Io { file: name.clone(), error };

@@ -1,4 +1,4 @@
-//! Validity in numbers.
+//! Counts of routes and addresses by validity.
 
 use std::collections::HashMap;
 
@@ -14,37 +14,38 @@ pub struct Report {
     pub v4: FamilyCounts,
     /// The routes of IPv6.
     pub v6: FamilyCounts,
-    /// The origins with invalid routes, those with most first; of equal ones by AS.
+    /// The origins with invalid routes, most invalid routes first, then by AS.
     pub origins: Vec<OriginCounts>,
 }
 
-/// What there is of each validity in a family. Indexed by `Validity as usize`, in the order of [`Validity::ALL`].
+/// Counts for each validity in a family. The index is `Validity as usize`, in the order of [`Validity::ALL`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FamilyCounts {
-    /// Routes.
+    /// Number of routes.
     pub routes: [u64; 4],
-    /// Addresses whose longest match has the validity: each address counts once, whatever routes cover it.
+    /// Number of addresses whose longest match has the validity. Each address counts once, however many routes cover
+    /// it.
     pub addresses: [AddressCount; 4],
 }
 
-/// The routes of an origin.
+/// Counts of the routes of one origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OriginCounts {
     /// The AS; `None` for routes without an origin.
     pub origin: Option<u32>,
-    /// Routes of each validity, as [`FamilyCounts::routes`].
+    /// Number of routes of each validity, like [`FamilyCounts::routes`].
     pub routes: [u64; 4],
 }
 
 impl OriginCounts {
-    /// Routes that are invalid.
+    /// Number of invalid routes.
     pub fn invalid(&self) -> u64 {
         invalid(&self.routes)
     }
 }
 
 impl FamilyCounts {
-    /// Routes that are invalid.
+    /// Number of invalid routes.
     pub fn invalid(&self) -> u64 {
         invalid(&self.routes)
     }
@@ -55,10 +56,10 @@ fn invalid(routes: &[u64; 4]) -> u64 {
 }
 
 impl Report {
-    /// Counts a table that [`add_columns`](crate::add_columns) made, with the same column of origins.
+    /// Counts the routes of a table that [`add_columns`](crate::add_columns) made, with the same column of origins.
     ///
     /// # Errors
-    /// [`RpkiError::NoColumn`] if the table lacks a column.
+    /// [`RpkiError::NoColumn`] if the table does not have a column.
     pub fn new(table: &Table, origin: &str) -> Result<Self, RpkiError> {
         let validities = validities(&table.columns)?;
         let origins = origins(&table.columns, origin)?;
@@ -72,7 +73,7 @@ impl Report {
         Ok(Self { v4, v6, origins })
     }
 
-    /// Invalid routes of both families.
+    /// Number of invalid routes of both families.
     pub fn invalid(&self) -> u64 {
         self.v4.invalid() + self.v6.invalid()
     }

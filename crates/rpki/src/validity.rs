@@ -1,21 +1,21 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// What the VRPs say of a route, after RFC 6811. See the [crate's page](crate) for the rule.
+/// The validity of a route by RFC 6811. See the [crate's page](crate) for the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Validity {
     /// A VRP allows it.
     Valid,
-    /// VRPs cover the prefix, and none of them has its origin.
+    /// VRPs cover the prefix, and none of them has the route's origin.
     InvalidOrigin,
-    /// VRPs cover the prefix, and those that have its origin allow no prefix as long.
+    /// VRPs cover the prefix, and some have the route's origin, but their maximum length is too short.
     InvalidLength,
     /// No VRP covers the prefix.
     NotFound,
 }
 
 impl Validity {
-    /// All of them.
+    /// All values.
     pub const ALL: [Self; 4] =
         [Self::Valid, Self::InvalidOrigin, Self::InvalidLength, Self::NotFound];
 

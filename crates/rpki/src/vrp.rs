@@ -2,7 +2,7 @@ use std::fmt;
 
 use fibula_core::AnyPrefix;
 
-/// A validated ROA payload: an AS may announce a prefix, and longer ones inside it up to a maximum length.
+/// A validated ROA payload: an AS may announce a prefix, and longer prefixes inside it up to a maximum length.
 ///
 /// ```
 /// use fibula_rpki::Vrp;
@@ -19,7 +19,7 @@ pub struct Vrp {
 }
 
 impl Vrp {
-    /// A VRP.
+    /// Makes a VRP.
     ///
     /// # Errors
     /// [`VrpError`] if the maximum length is below the prefix's length, or above 32 or 128.
@@ -45,7 +45,7 @@ impl Vrp {
         self.max_len
     }
 
-    /// The AS that may announce it; 0 for none.
+    /// The AS that may announce the prefix; 0 if no AS may.
     pub fn asn(self) -> u32 {
         self.asn
     }
@@ -58,7 +58,7 @@ impl fmt::Display for Vrp {
     }
 }
 
-/// Why a prefix with this maximum length is no VRP.
+/// The error of a prefix with a maximum length that does not suit it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VrpError {
     /// The maximum length is below the length of the prefix.
@@ -68,13 +68,13 @@ pub enum VrpError {
         /// The maximum length.
         max_len: u8,
     },
-    /// The maximum length is above the bits of an address.
+    /// The maximum length is above the number of bits of an address.
     Long {
         /// The prefix.
         prefix: AnyPrefix,
         /// The maximum length.
         max_len: u64,
-        /// The bits of an address of its family.
+        /// The number of bits of an address of its family.
         bits: u8,
     },
 }
@@ -94,7 +94,7 @@ impl fmt::Display for VrpError {
 
 impl std::error::Error for VrpError {}
 
-/// The number of an AS, as `64500` or `AS64500`.
+/// Parses an AS number, `64500` or `AS64500`.
 ///
 /// ```
 /// use fibula_rpki::parse_asn;

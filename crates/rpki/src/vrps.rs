@@ -7,7 +7,7 @@ use fibula_rib::{IndexedRoutes, Pod};
 
 use crate::{Validity, Vrp};
 
-/// A set of VRPs, indexed by prefix. VRPs that are there twice count once.
+/// A set of VRPs, indexed by prefix. Duplicates count once.
 pub struct Vrps(PerFamily<Family>);
 
 /// The VRPs of a family. See [`Covering`].
@@ -17,15 +17,15 @@ impl Kind for Family {
     type Of<A: Addr> = Covering<A>;
 }
 
-/// The prefixes of the VRPs as routes, and of each the maximum lengths and ASes.
+/// The prefixes of the VRPs as routes, with the maximum lengths and ASes of each.
 pub(crate) struct Covering<A: Addr> {
     prefixes: IndexedRoutes<A>,
-    /// Where the rules of each prefix begin; one more than there are prefixes.
+    /// The index of each prefix's first rule, and at the end the number of rules.
     begins: Vec<usize>,
     rules: Vec<Rule>,
 }
 
-/// What VRPs say beside their prefix.
+/// A VRP without its prefix.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rule {
     pub(crate) asn: u32,
@@ -33,10 +33,10 @@ pub(crate) struct Rule {
 }
 
 impl Vrps {
-    /// The set of these VRPs.
+    /// Makes a set of VRPs.
     ///
     /// # Panics
-    /// If there are 2^32 - 1 prefixes of a family or more.
+    /// If a family has 2^32 - 1 prefixes or more.
     pub fn new(vrps: impl IntoIterator<Item = Vrp>) -> Self {
         let (mut v4, mut v6) = (Vec::new(), Vec::new());
         for vrp in vrps {
@@ -54,18 +54,18 @@ impl Vrps {
         self.0.v4.rules.len() + self.0.v6.rules.len()
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Number of different VRPs of IPv4, and of IPv6.
+    /// Number of different IPv4 VRPs and IPv6 VRPs.
     pub fn by_family(&self) -> [usize; 2] {
         [self.0.v4.rules.len(), self.0.v6.rules.len()]
     }
 
-    /// The VRPs that cover the prefix, those with the longest prefix first; of equal prefixes by AS, then by maximum
-    /// length. An IPv4-mapped prefix is one of IPv4.
+    /// The VRPs that cover the prefix, longest prefix first; for equal prefixes by AS, then by maximum length. An
+    /// IPv4-mapped prefix is treated as IPv4.
     pub fn covering(&self, prefix: AnyPrefix) -> Box<dyn Iterator<Item = Vrp> + '_> {
         match prefix.unmapped() {
             AnyPrefix::V4(prefix) => Box::new(self.0.v4.vrps(self.0.v4.longest(prefix))),
@@ -73,8 +73,8 @@ impl Vrps {
         }
     }
 
-    /// The validity of a route: of its prefix, and the AS that originates it. `None` is a route without an origin,
-    /// such as one whose AS path ends in a set; AS 0 is the same.
+    /// The validity of a route with this prefix and origin AS. `None` is a route without an origin, for example
+    /// because its AS path ends in a set. AS 0 means the same.
     pub fn validity(&self, prefix: AnyPrefix, origin: Option<u32>) -> Validity {
         match prefix.unmapped() {
             AnyPrefix::V4(prefix) => self.of(prefix, origin).0,
@@ -139,12 +139,12 @@ impl<A: Addr + Pod> Covering<A> {
 
     /// The number of the longest VRP prefix that covers the prefix.
     fn longest(&self, prefix: Prefix<A>) -> Option<usize> {
-        // Longer ones that begin at the same address do not cover all of it.
+        // Longer prefixes that begin at the same address do not cover all of it.
         let covers = |&at: &usize| self.prefixes.get(at).prefix.covers(prefix);
         self.prefixes.covering(prefix.addr()).find(covers)
     }
 
-    /// This VRP prefix and those that cover it, longest first.
+    /// This VRP prefix and the VRP prefixes that cover it, longest first.
     fn up(&self, longest: usize) -> impl Iterator<Item = usize> + '_ {
         let prefix = self.prefixes.get(longest).prefix;
         let at_most = move |&at: &usize| self.prefixes.get(at).prefix.len() <= prefix.len();
@@ -155,7 +155,7 @@ impl<A: Addr + Pod> Covering<A> {
         &self.rules[self.begins[at]..self.begins[at + 1]]
     }
 
-    /// The VRPs of this prefix, and of those that cover it.
+    /// The VRPs of this prefix, and of the prefixes that cover it.
     pub(crate) fn vrps(&self, longest: Option<usize>) -> impl Iterator<Item = Vrp> + '_ {
         longest.into_iter().flat_map(|longest| self.up(longest)).flat_map(|at| {
             let prefix = A::any(self.prefixes.get(at).prefix);

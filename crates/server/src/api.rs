@@ -1,5 +1,5 @@
-//! The shapes of all answers, as JSON has them. The OpenAPI document is generated from them, and
-//! clients may read answers into them.
+//! The types of all answers, as in their JSON. The OpenAPI document is generated from them, and clients can parse
+//! answers into them.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

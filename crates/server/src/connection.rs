@@ -1,4 +1,4 @@
-//! One connection: which protocol, and how long it may take.
+//! One connection: its protocol and its timeouts.
 
 use std::convert::Infallible;
 use std::io;

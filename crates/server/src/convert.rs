@@ -1,6 +1,6 @@
-//! From what a RIB holds to the shapes of answers.
+//! Converts the contents of a RIB to the types of answers.
 //!
-//! Under the RIB's lock only references and numbers are taken ; text is made afterwards.
+//! Under the RIB's lock, only references and numbers are copied. The text is made afterwards.
 
 use std::fmt::Display;
 use std::sync::Arc;

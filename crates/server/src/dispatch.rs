@@ -1,4 +1,4 @@
-//! From a request to its answer.
+//! Passes each request to its handler.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! All endpoints, in one list: requests are found and checked by it, and the OpenAPI document is made of it.
+//! All endpoints in one list, which is used to find and check requests and to generate the OpenAPI document.
 
 use crate::handlers::{
     bulk, changes, health, lookup, metrics, page, peers, routes, search, tables,

@@ -1,5 +1,4 @@
-//! Copies of tables, for answers that read many routes: made when one is needed, shared while it
-//! is new enough.
+//! Copies of tables for answers that read many routes. A copy is made on demand, and shared while it is new enough.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! HTTP answers about a live table: lookups one by one and in bulk, routes with their reasons, changes as
-//! they come, metrics, and a looking glass.
+//! HTTP answers about a live table: single and bulk lookups, routes with the reasons of their choice, a stream of
+//! changes, metrics, and a looking glass.
 //!
 //! People and programs ask it over the network which routes a live table has for an address, which peers
 //! announced them, and what changed.

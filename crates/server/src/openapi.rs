@@ -1,4 +1,4 @@
-//! The OpenAPI document, made of the list of endpoints and of the types of their answers.
+//! The OpenAPI document, generated from the list of endpoints and the types of their answers.
 
 use std::sync::{Arc, LazyLock};
 

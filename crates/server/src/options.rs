@@ -1,4 +1,4 @@
-//! How a server behaves.
+//! The options of a server.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -6,27 +6,27 @@ use std::time::Duration;
 
 use crate::MoreMetrics;
 
-/// How a [`Server`](crate::Server) behaves. By default it listens on loopback, without a token and without TLS.
+/// Options of a [`Server`](crate::Server). By default it listens on loopback, without a token and without TLS.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ServerOptions {
-    /// Where it listens.
+    /// The addresses to listen on.
     pub listen: Vec<SocketAddr>,
-    /// Certificate chain and key, for HTTPS in place of HTTP.
+    /// Certificate chain and key, for HTTPS instead of HTTP.
     pub tls: Option<TlsFiles>,
-    /// What requests must have in `Authorization: Bearer`. The page, `/healthz` and `/readyz` ask for none.
+    /// The token that requests must have in `Authorization: Bearer`. The page, `/healthz` and `/readyz` need none.
     pub token: Option<String>,
-    /// Names that the header `Host` may have where the server listens on loopback, beside addresses and
-    /// `localhost`. Others are refused there: a page of another site could be given such a name, and read
-    /// the answers.
+    /// Further names for the header `Host` if the server listens on loopback, besides addresses and `localhost`.
+    /// Requests with other names are refused there, because a page of another site could use such a name to read the
+    /// answers.
     pub hosts: Vec<String>,
-    /// Threads that answer requests.
+    /// Number of threads that answer requests.
     pub threads: usize,
-    /// How much of what there may be.
+    /// The limits for clients.
     pub limits: Limits,
-    /// How long a change may wait before `/healthz` says that the server is not well.
+    /// Maximum age of an unpublished change, before `/healthz` reports a problem.
     pub longest_lag: Duration,
-    /// What `/metrics` has besides the server's own numbers.
+    /// Additional metrics in `/metrics`.
     pub metrics: Option<MoreMetrics>,
 }
 
@@ -49,36 +49,36 @@ impl Default for ServerOptions {
 /// Files in PEM form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The server's certificate, and those of its issuers behind.
+    /// The server's certificate, followed by the certificates of its issuers.
     pub certificates: PathBuf,
     /// The certificate's key.
     pub key: PathBuf,
 }
 
-/// What bounds the memory, the threads and the time that clients can claim.
+/// Limits on the memory, the threads and the time that clients can use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Connections at once; further ones get 503.
+    /// Maximum number of connections; further ones get 503.
     pub connections: usize,
-    /// Bytes of the head of a request.
+    /// Maximum number of bytes in the head of a request.
     pub head_bytes: usize,
-    /// How long a connection may be without a request: from its beginning, or from the end of an answer, to
-    /// the end of the next request's head. Half a head gets 408.
+    /// Maximum time without a request: from the beginning of the connection, or from the end of an answer, to the end
+    /// of the next request's head. An incomplete head gets 408.
     pub idle_time: Duration,
-    /// How long a client may take no byte of an answer, or send no byte of a body.
+    /// Maximum time in which a client accepts no byte of an answer, or sends no byte of a body.
     pub stall_time: Duration,
-    /// Bytes of a body; larger ones get 413.
+    /// Maximum number of bytes in a body; larger ones get 413.
     pub body_bytes: u64,
-    /// Rows of a body; more get 413.
+    /// Maximum number of rows in a body; more get 413.
     pub body_rows: u64,
-    /// Time for a bulk lookup, its body included.
+    /// Maximum time for a bulk lookup, including its body.
     pub bulk_time: Duration,
-    /// Bulk lookups at once; further ones get 429.
+    /// Maximum number of simultaneous bulk lookups; further ones get 429.
     pub bulk: usize,
-    /// Requests at once that copy or search a table; further ones get 429.
+    /// Maximum number of simultaneous requests that copy or search a table; further ones get 429.
     pub slow: usize,
-    /// Readers of changes at once; further ones get 429.
+    /// Maximum number of simultaneous readers of changes; further ones get 429.
     pub watchers: usize,
 }
 

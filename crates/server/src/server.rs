@@ -1,4 +1,4 @@
-//! The server: sockets, a runtime, and their end.
+//! The server: its sockets, its runtime, and its end.
 
 use std::fmt;
 use std::io;
@@ -39,10 +39,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Begins to answer. The caller feeds the table and updates the status of its sources.
+    /// Starts to answer. The caller feeds the table and updates the status of its sources.
     ///
     /// # Errors
-    /// If an address cannot be listened on, if certificate or key cannot be used, if the system has no threads.
+    /// If an address cannot be listened on, the certificate or key cannot be used, or the system has no threads.
     pub fn start(
         live: Arc<Live>,
         board: Arc<Board>,
@@ -81,7 +81,7 @@ impl Server {
         Ok(Self { addresses, site, runtime: Some(runtime) })
     }
 
-    /// Where it listens: with the ports that the system gave, where 0 was asked for.
+    /// The addresses that it listens on, with the ports that the system chose for port 0.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
@@ -91,7 +91,7 @@ impl Server {
         crate::openapi::document()
     }
 
-    /// Ends: takes no connections any more, and gives answers that are under way most of a second.
+    /// Stops: accepts no more connections, and waits less than a second for running answers.
     pub fn stop(mut self) {
         self.end();
     }
@@ -211,7 +211,7 @@ async fn forget_tables(site: Arc<Site>) {
 }
 
 impl TlsFiles {
-    /// Reads both files, as the server does when it starts.
+    /// Reads both files, as the server does at its start.
     ///
     /// # Errors
     /// If one cannot be read, or they do not belong together.
@@ -243,7 +243,7 @@ fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, ServerError> {
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// Why a server did not start.
+/// The reason why a server did not start.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ServerError {

@@ -1,4 +1,4 @@
-//! What is served: the table, the sources' status, and what the server counts.
+//! The state of a server: the table, the status of the sources, and the counters.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// How large the caches are that a core of this machine can use, in bytes. A cache that other cores
-/// share counts whole: what they leave of it changes from moment to moment.
+/// The cache sizes, in bytes, that a core of this machine can use. A cache shared with other cores counts completely,
+/// because the share of the other cores changes all the time.
 ///
 /// ```
 /// use fibula_simd::Caches;
@@ -12,14 +12,14 @@ use std::sync::OnceLock;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Caches {
-    /// The second level; `None` if the system does not tell.
+    /// The second level; `None` if unknown.
     pub second: Option<usize>,
-    /// The last level, the second one if there is no third; `None` if the system does not tell.
+    /// The last level, which is the second one if there is no third; `None` if unknown.
     pub last: Option<usize>,
 }
 
 impl Caches {
-    /// What the system tells of the first core: Linux does, in `/sys`. Asked once.
+    /// The caches of the first core, as Linux reports them in `/sys`. They are read once.
     pub fn detect() -> Self {
         static CACHES: OnceLock<Caches> = OnceLock::new();
         *CACHES.get_or_init(|| Self::read(Path::new("/sys/devices/system/cpu/cpu0/cache")))

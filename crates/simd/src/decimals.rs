@@ -1,5 +1,4 @@
-//! Four decimal numbers of up to three digits, parted by points: what characters are, and what the
-//! numbers are, without a loop over characters.
+//! Parses four decimal numbers of up to three digits, separated by dots, without a loop over characters.
 
 /// For each of sixteen characters, the first in the lowest byte: whether it is no decimal digit, and
 /// whether it is a point. Bit `i` stands for byte `i`.
@@ -19,8 +18,8 @@ pub fn decimal_marks(text: u128) -> (u32, u32) {
     portable::marks(text)
 }
 
-/// The bytes that four decimal numbers are, the first in the highest byte; `None` if one is larger than
-/// 255 or is not written with the digits that it needs: with leading zeros, or with none at all.
+/// The bytes for four decimal numbers, the first in the highest byte; `None` if one is larger than 255, has leading
+/// zeros, or has no digits.
 ///
 /// The digits (0 to 9, not characters) of each lie in its upper bytes, the last in the highest, zeros
 /// below; `lens` says how many there are.

@@ -1,5 +1,4 @@
-//! Hexadecimal groups parted by colons: what characters are, and what the groups are, without a loop
-//! over characters.
+//! Parses hexadecimal groups separated by colons, without a loop over characters.
 
 /// For each of 48 characters: whether it is no hexadecimal digit, and whether it is a colon. Bit `i`
 /// stands for byte `i`.

@@ -6,8 +6,8 @@ use crate::Level;
 /// The environment variable that forces an instruction set.
 const FORCE: &str = "FIBULA_ISA";
 
-/// An instruction set that fibula has kernels for. Instruction sets have no order: [`Isa::forms`] says
-/// which of them run on a machine that has one.
+/// An instruction set for which fibula has kernels. Instruction sets are not ordered: [`Isa::forms`] tells which of
+/// them a machine with this one can run.
 ///
 /// ```
 /// use fibula_simd::Isa;
@@ -27,12 +27,11 @@ pub enum Isa {
 }
 
 impl Isa {
-    /// All of them, whether this machine has them or not; of two that a machine has, the later is the
-    /// better one.
+    /// All of them, whether this machine has them or not. If a machine has two of them, the later one is better.
     pub const ALL: [Self; 3] = [Self::Scalar, Self::Avx2, Self::Avx512];
 
-    /// The instruction sets whose forms a machine with this one runs, best first: this one, what it
-    /// includes, and the scalar one.
+    /// The instruction sets that a machine with this one can run, best first: this one, the ones that it includes,
+    /// and the scalar one.
     pub const fn forms(self) -> &'static [Self] {
         match self {
             Self::Scalar => &[Self::Scalar],
@@ -41,26 +40,24 @@ impl Isa {
         }
     }
 
-    /// The best of these forms that a machine with this instruction set runs; the scalar one if it runs
-    /// none of them.
+    /// The best of these forms for a machine with this instruction set; the scalar one if none of them can run.
     #[must_use]
     pub fn best_of(self, forms: &[Self]) -> Self {
         self.forms().iter().copied().find(|form| forms.contains(form)).unwrap_or(Self::Scalar)
     }
 
-    /// The best that this machine has.
+    /// The best instruction set of this machine.
     pub fn best() -> Self {
         Self::available().pop().unwrap_or(Self::Scalar)
     }
 
-    /// The best that this machine has, unless `FIBULA_ISA` forces another. Forcing one that the
-    /// machine lacks gives the best of its [`Isa::forms`]; an unknown word is ignored, see
-    /// [`Isa::forced`].
+    /// The best instruction set of this machine, unless `FIBULA_ISA` forces another one. If the machine does not have
+    /// that one, the result is the best of its [`Isa::forms`]. An unknown word is ignored, see [`Isa::forced`].
     pub fn detect() -> Self {
         Self::forced().ok().flatten().map_or_else(Self::best, |isa| isa.level().isa())
     }
 
-    /// What `FIBULA_ISA` asks for, `None` if it is unset or empty.
+    /// The value of `FIBULA_ISA`; `None` if it is unset or empty.
     ///
     /// # Errors
     /// If the variable is set to an unknown word.

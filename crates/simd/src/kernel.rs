@@ -7,12 +7,11 @@ use crate::sealed::Sealed;
 use crate::{Avx2, Avx512};
 use crate::{Isa, Lanes, One, Row, ScalarRow, Word};
 
-/// The vector operations that kernels are written over. A value of an implementing type is the proof
-/// that the machine has the instructions.
+/// The vector operations for kernels. A value of an implementing type proves that the machine has the instructions.
 ///
 /// # Safety
-/// A value comes to be only where the machine has the instructions of [`Simd::ISA`], and each operation
-/// does what its description says: kernels read tables unchecked where ranks and masks say.
+/// A value can only be made if the machine has the instructions of [`Simd::ISA`], and each operation does exactly
+/// what its description says: kernels index tables by ranks and masks without bounds checks.
 pub unsafe trait Simd: Sealed + Copy + Send + Sync + 'static {
     /// A 64-bit key in every lane.
     type Splat64: Copy;
@@ -75,7 +74,7 @@ pub unsafe trait Simd: Sealed + Copy + Send + Sync + 'static {
 
 /// A loop that is compiled once for each instruction set.
 pub trait Kernel {
-    /// What it gives back.
+    /// The result of the loop.
     type Output;
 
     /// The loop. Mark the implementation `#[inline(always)]`, and all generic functions that it
@@ -182,8 +181,8 @@ fn rank<K: Copy + Ord, const N: usize>(line: &[K; N], key: K) -> u32 {
     from as u32 + u32::from(line[from] < key)
 }
 
-/// A chosen instruction set together with the proof that the machine has it. Engines hold one from
-/// their building on, so that no lookup asks the machine again.
+/// A chosen instruction set with the proof that the machine has it. Engines get one when they are built, so that
+/// lookups need not check again.
 #[derive(Clone, Copy)]
 pub struct Level(Proof);
 
@@ -246,7 +245,7 @@ impl Level {
         }
     }
 
-    /// Runs the kernel's form for AVX2, and no other is compiled; `None` on a machine without it.
+    /// Runs the kernel's form for AVX2, and compiles only this form; `None` on a machine without AVX2.
     #[inline]
     pub fn run_avx2<K: Kernel>(self, kernel: K) -> Option<K::Output> {
         #[cfg(target_arch = "x86_64")]
@@ -259,7 +258,7 @@ impl Level {
         None
     }
 
-    /// Runs the kernel's form for AVX-512, and no other is compiled; `None` on a machine without it.
+    /// Runs the kernel's form for AVX-512, and compiles only this form; `None` on a machine without it.
     #[inline]
     pub fn run_avx512<K: Kernel>(self, kernel: K) -> Option<K::Output> {
         #[cfg(target_arch = "x86_64")]

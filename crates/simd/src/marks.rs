@@ -1,5 +1,5 @@
-//! Which of sixty-four bytes are what is looked for: a bit for each, so that what parts text is found without a loop over
-//! its characters.
+//! Finds characters among sixty-four bytes, as a mask with one bit for each byte, so that separators are found
+//! without a loop over characters.
 
 /// The bytes that equal `byte`. Bit `i` stands for byte `i`.
 ///
@@ -19,7 +19,7 @@ pub fn byte_marks(text: &[u8; 64], byte: u8) -> u64 {
     portable::marks(text, |other| other == byte)
 }
 
-/// The bytes that are no printable ASCII characters, DEL aside: control characters, and parts of others.
+/// The bytes that are not printable ASCII, except DEL: control characters, and parts of other characters.
 ///
 /// ```
 /// let mut text = [b' '; 64];

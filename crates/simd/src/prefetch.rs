@@ -1,5 +1,5 @@
-/// Asks for the cache line of `slice[index]`, to be read soon. An index out of bounds asks for
-/// nothing; on machines without a prefetch instruction nothing happens.
+/// Prefetches the cache line of `slice[index]` for reading. It does nothing if the index is out of bounds, or if the
+/// machine has no prefetch instruction.
 #[inline(always)]
 pub fn prefetch_read<T>(slice: &[T], index: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -15,10 +15,9 @@ pub fn prefetch_read<T>(slice: &[T], index: usize) {
     let _ = (slice, index);
 }
 
-/// As [`prefetch_read`], but as far as the second-level cache only, for lines that are read in some
-/// hundred cycles. A core has few buffers for lines on their way to its first level (24 on Zen 4),
-/// and where tables lie in memory those are what limits it; requests that end at the second level
-/// soon leave them.
+/// Like [`prefetch_read`], but only into the second-level cache, for lines that are read a few hundred cycles later.
+/// A core has few buffers for lines on their way to its first level (24 on Zen 4), and these limit lookups in tables
+/// in memory. Prefetches into the second level leave these buffers sooner.
 #[inline(always)]
 pub fn prefetch_read_l2<T>(slice: &[T], index: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]

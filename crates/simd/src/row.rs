@@ -1,7 +1,7 @@
 use crate::sealed::Sealed;
 
-/// Sixteen 32-bit words, an operation on all of them at a time. They are made by an instruction set
-/// ([`Simd`](crate::Simd)), so that having some is the proof that the machine has the instructions.
+/// Sixteen 32-bit words, with operations on all of them at once. Only an instruction set ([`Simd`](crate::Simd))
+/// makes them, so a value proves that the machine has the instructions.
 ///
 /// # Safety
 /// Each operation does what its description says: code that gathers relies on it.

@@ -14,7 +14,7 @@ const HUGE_PAGES: &str = "FIBULA_HUGE_PAGES";
 /// The size of a huge page, and the size from which tables ask for them.
 const HUGE: usize = 2 << 20;
 
-/// An immutable array of plain integers that begins at a cache line: what engines look up in.
+/// An immutable array of plain integers, aligned to a cache line, for an engine's lookups.
 ///
 /// It owns its memory, or keeps alive the owner of the bytes that it points into (a mapped file).
 /// Large tables begin at a 2 MiB boundary and ask the system for huge pages, which saves a TLB miss
@@ -95,8 +95,8 @@ impl<T: Pod> Table<T> {
         Some(Self { start, len, owner: Owner::Shared(owner), _marker: PhantomData })
     }
 
-    /// The elements, to be changed. If the memory is shared, with clones or with a file, this makes a
-    /// copy first, so nobody else sees the change.
+    /// Mutable elements. If the memory is shared with clones or a file, this makes a copy first, so the others do not
+    /// see the change.
     ///
     /// ```
     /// use fibula_simd::Table;

@@ -11,7 +11,7 @@ use fibula_rib::{ColumnKind, ColumnsBuilder, SourceRecord, Table, TableBuilder};
 
 use crate::SourceError;
 
-/// The name by which the table is asked for.
+/// The name of the table as a source.
 pub const NAME: &str = "embedded";
 
 /// The one column: ISO 3166-1 codes of two letters.
@@ -69,9 +69,9 @@ fn feed_family<A: Addr>(builder: &mut TableBuilder, ranges: Ranges<A>) {
     }
 }
 
-/// The embedded table by itself, without a builder: its ranges are sorted and apart from each other. With `asked` it
-/// has only the routes of the ranges that share an address with one of these prefixes, and takes microseconds in place of tens of
-/// milliseconds: for a few questions.
+/// The embedded table by itself, without a builder, because its ranges are sorted and do not overlap. With `asked`,
+/// it has only the routes of ranges that share an address with one of these prefixes. For a few lookups this takes
+/// microseconds instead of tens of milliseconds.
 ///
 /// ```
 /// let asked = ["193.0.6.139/32".parse()?];
@@ -81,7 +81,7 @@ fn feed_family<A: Addr>(builder: &mut TableBuilder, ranges: Ranges<A>) {
 /// ```
 ///
 /// # Errors
-/// None that the embedded data have: [`SourceError::Table`] if there were 2^32 countries.
+/// The embedded data cause none. [`SourceError::Table`] is possible only with 2^32 countries.
 pub fn embedded(asked: Option<&[AnyPrefix]>) -> Result<Table, SourceError> {
     let (mut asked4, mut asked6) = (Vec::new(), Vec::new());
     for prefix in asked.unwrap_or(&[AnyPrefix::V4(Prefix::ALL), AnyPrefix::V6(Prefix::ALL)]) {

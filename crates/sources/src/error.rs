@@ -4,40 +4,40 @@ use std::io;
 use fibula_ingest::ReadError;
 use fibula_rib::{Replacement, SnapshotError, TableError};
 
-/// Why a source, or a table of sources, could not be had.
+/// The error of reading a source, or a table of several sources.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SourceError {
-    /// A generated table that cannot be.
+    /// The specification of a generated table is invalid.
     Generated(String),
-    /// A name that is something else than a source.
+    /// The name is not the name of a source.
     Name {
         /// The name.
         name: String,
         /// What it is, and what to give in its place.
         what: &'static str,
     },
-    /// A file that cannot be opened.
+    /// The file cannot be opened.
     Io {
         /// Its name.
         name: String,
         /// What the system said.
         error: io::Error,
     },
-    /// A file that cannot be read, or is damaged (strict).
+    /// The file cannot be read, or is damaged (strict).
     Read(ReadError),
-    /// A source has a prefix twice (strict).
+    /// The source has a prefix twice (strict).
     Repeated(Replacement),
-    /// A snapshot that cannot be used.
+    /// The snapshot cannot be used.
     Snapshot(SnapshotError),
-    /// A file without a table of the time that was asked for.
+    /// The file has no table of the requested time.
     Date {
         /// Its name.
         name: String,
         /// What it has in its place.
         what: String,
     },
-    /// Sources that do not make a table.
+    /// The sources cannot be merged into a table.
     Table(TableError),
 }
 

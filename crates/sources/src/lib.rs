@@ -1,5 +1,5 @@
-//! Tables from sources by name: files in any of ingest's formats, snapshots, generated
-//! tables, the embedded one; several merged into one.
+//! Reads tables from sources by name: files in any format of `fibula_ingest`, snapshots, generated tables and the
+//! embedded one. Several sources are merged into one table.
 //!
 //! The command line and the bindings share this code.
 //!

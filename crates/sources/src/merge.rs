@@ -1,4 +1,4 @@
-//! Sources in, one after the other; a table out.
+//! Merges sources, one after the other, into a table.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -17,38 +17,39 @@ use fibula_testkit::fib::{GenSpec, HopModel};
 
 use crate::{Source, SourceError, embedded};
 
-/// How files are read and what is kept of them.
+/// Options for reading files and for keeping parts of them.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// The format of the files.
     pub format: Format,
-    /// The first damage is an error, and so is a prefix that a source has twice.
+    /// Makes errors of the first damage, and of a prefix that a source has twice.
     pub strict: bool,
     /// Use the data of an archive before the place where it is damaged or cut short.
     pub salvage: bool,
-    /// A file without routes, or of which most is damaged, is taken.
+    /// Accepts a file without routes, or one most of which is damaged.
     pub allow_empty: bool,
-    /// Peer, columns, what of BGP is kept as text.
+    /// Peer, columns, and the BGP attributes to keep as text.
     pub builder: BuilderOptions,
-    /// How text is read.
+    /// Options for reading text.
     pub text: TextOptions,
-    /// How snapshots come into memory.
+    /// How snapshots are loaded.
     pub loading: Loading,
-    /// Of a file of several dates, the time whose table is taken: the newest that is not later. `None`: the newest.
+    /// For a file of several dates: use the newest table that is not later than this time. `None`: the newest table.
     pub at: Option<Moment>,
 }
 
 /// Receives reports while files are read.
 pub trait Watch {
-    /// A file has come so far.
+    /// Progress in a file.
     fn progress(&mut self, name: &str, progress: Progress);
-    /// A file was read to its end; `damage` has the first [`SHOWN`] of all that is damaged.
+    /// The end of a file. `damage` has the first [`SHOWN`] damaged places.
     fn done(&mut self, name: &str, report: &ReadReport, damage: &[Damage]);
-    /// Of a file of several dates this table is taken, of so many.
+    /// The chosen table of a file of several dates, and the number of its tables.
     fn taken(&mut self, name: &str, table: &TableDate, of: usize) {
         let _ = (name, table, of);
     }
-    /// A source lacks the column that lists values ([`BuilderOptions::tags`]): `value`, its name, stands for it.
+    /// A source does not have the column that lists values ([`BuilderOptions::tags`]), so `value`, made of its name,
+    /// is used.
     fn stands_in(&mut self, name: &str, column: &str, value: &str) {
         let _ = (name, column, value);
     }
@@ -63,13 +64,13 @@ impl Watch for Silent {
     fn done(&mut self, _: &str, _: &ReadReport, _: &[Damage]) {}
 }
 
-/// Damage that is kept in full, for each file.
+/// Maximum number of damaged places kept for each file.
 pub const SHOWN: usize = 5;
 
-/// The default hops of generated tables.
+/// The hops of generated tables, unless others are chosen.
 pub const DEFAULT_HOPS: HopModel = HopModel::Hash(256);
 
-/// Merges sources, in order: for the same prefix a later one replaces an earlier one.
+/// Merges sources in order: for the same prefix, a later source replaces an earlier one.
 pub struct Merge {
     settings: Settings,
     builder: TableBuilder,
@@ -77,16 +78,16 @@ pub struct Merge {
 }
 
 impl Merge {
-    /// Nothing yet.
+    /// Makes an empty merge.
     pub fn new(settings: Settings) -> Self {
         let builder = TableBuilder::new(settings.builder.clone());
         Self { settings, builder, damaged: 0 }
     }
 
-    /// Adds a source, called `name` in the table's provenance where it is not a file.
+    /// Adds a source. `name` is its name in the table's provenance, unless it is a file.
     ///
     /// # Errors
-    /// If it cannot be read, or is damaged, or has a prefix twice, and [`Settings::strict`].
+    /// If it cannot be read. With [`Settings::strict`], also if it is damaged or has a prefix twice.
     pub fn add(
         &mut self,
         name: &str,
@@ -122,20 +123,20 @@ impl Merge {
         self.settings.builder.tags.as_deref()
     }
 
-    /// For updates that come from elsewhere.
+    /// The table builder, for updates from other code.
     pub fn builder(&mut self) -> &mut TableBuilder {
         &mut self.builder
     }
 
-    /// Records that were damaged and skipped.
+    /// Number of damaged records, which were skipped.
     pub fn damaged(&self) -> u64 {
         self.damaged
     }
 
-    /// The table.
+    /// Finishes the table.
     ///
     /// # Errors
-    /// As [`TableBuilder::finish`].
+    /// The errors of [`TableBuilder::finish`].
     pub fn finish(self) -> Result<Table, SourceError> {
         Ok(self.builder.finish()?)
     }
@@ -166,8 +167,7 @@ impl Merge {
         self.check_repeated()
     }
 
-    /// A prefix that a source has twice is an error where the first damage is one, unless all its values are asked
-    /// for.
+    /// Refuses a prefix that a source has twice if [`Settings::strict`] is set, unless all its values are listed.
     ///
     /// # Errors
     /// [`SourceError::Repeated`].
@@ -180,7 +180,7 @@ impl Merge {
     }
 }
 
-/// A generated table, its hops of [`DEFAULT_HOPS`].
+/// A generated table, with the hops of [`DEFAULT_HOPS`].
 pub fn generated(spec: GenSpec) -> Table {
     let hops = spec.with_hops(DEFAULT_HOPS);
     match spec.family {
@@ -189,7 +189,7 @@ pub fn generated(spec: GenSpec) -> Table {
     }
 }
 
-/// The table that a snapshot holds, copied.
+/// A copy of the table in a snapshot.
 pub fn snapshot_table(snapshot: &Snapshot) -> Table {
     Table {
         v4: snapshot.family::<u32>().to_routes(),
@@ -199,11 +199,12 @@ pub fn snapshot_table(snapshot: &Snapshot) -> Table {
     }
 }
 
-/// The table that a snapshot file holds, copied; of a file of several dates the newest that is not later than `at`, with its date and
-/// how many there are.
+/// A copy of the table in a snapshot file. For a file of several dates: the newest table that is not later than `at`,
+/// with its date and the number of tables.
 ///
 /// # Errors
-/// If the file cannot be opened; [`SourceError::Date`] if it has no table of that time, or `at` is given and it has no dates.
+/// If the file cannot be opened; [`SourceError::Date`] if it has no table of that time, or if `at` is given and the
+/// file has no dates.
 pub fn open_snapshot(
     path: &Path,
     loading: Loading,

@@ -12,19 +12,18 @@ use crate::{EMBEDDED, SourceError};
 /// One source of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// The table inside the program: the countries of all address ranges.
+    /// The table inside the program, with the countries of all address ranges.
     Embedded,
     /// A generated table.
     Generated(GenSpec),
-    /// A snapshot file: one that is called `.fib` or begins as snapshots do.
+    /// A snapshot file: its name ends in `.fib`, or it begins like a snapshot.
     Snapshot(PathBuf),
-    /// A file in any of ingest's formats, `-` for standard input.
+    /// A file in any format of `fibula_ingest`, `-` for standard input.
     Feed(PathBuf),
 }
 
 impl Source {
-    /// The source of this name. A file named like one of the special sources is reached as
-    /// `./embedded`.
+    /// The source with this name. For a file named like one of the special sources, write `./embedded`.
     ///
     /// ```
     /// use fibula_sources::Source;
@@ -34,7 +33,7 @@ impl Source {
     /// ```
     ///
     /// # Errors
-    /// If there is no such file, or no generated table of that kind.
+    /// If there is no such file, or the specification of a generated table is invalid.
     pub fn parse(name: &str) -> Result<Self, SourceError> {
         if name == EMBEDDED {
             return Ok(Self::Embedded);
@@ -63,10 +62,11 @@ impl Source {
         }
     }
 
-    /// The sources in a comma-separated list. A file whose own name has commas is taken as it is.
+    /// The sources in a comma-separated list. If a file has exactly this name, commas included, the name is not
+    /// split.
     ///
     /// # Errors
-    /// As [`Source::parse`].
+    /// The errors of [`Source::parse`].
     pub fn parse_list(names: &[String]) -> Result<Vec<(String, Self)>, SourceError> {
         let mut sources = Vec::new();
         for list in names {
@@ -106,10 +106,11 @@ fn is_snapshot(path: &Path) -> io::Result<bool> {
     Ok(!head.is_empty() && SNAPSHOT_MAGIC.starts_with(&head))
 }
 
-/// The BGP peers that a text names: `best` (of all of them the best path), `all`, `most`, an address, `AS64500`, an index.
+/// Parses a choice of BGP peers: `best` (of all peers, the best path), `all`, `most`, an address, `AS64500`, or an
+/// index.
 ///
 /// # Errors
-/// What there is to name, if it names none.
+/// The valid choices, if the text is none.
 pub fn parse_peer(text: &str) -> Result<PeerChoice, String> {
     match text {
         "best" => return Ok(PeerChoice::Best),

@@ -1,4 +1,4 @@
-//! Arrow columns in, Arrow columns out.
+//! Annotation of Arrow columns.
 //!
 //! ```text
 //!   addresses          text, numbers, bytes, dictionaries of them; nulls
@@ -10,7 +10,7 @@
 //!   added columns      numbers, dictionary codes, text
 //! ```
 //!
-//! - **Invariant** A row comes out for every row that goes in, in order.
+//! - **Invariant** There is one output row for each input row, in the same order.
 //! - **Invariant** An address without a route, and a cell without an address, is null in every added
 //!   column, unless a default was given for the former.
 
@@ -40,7 +40,7 @@ use crate::clock::Clock;
 use crate::hits::Hits;
 use crate::{AnnotateError, AnnotateOptions, LookupTable};
 
-/// The columns that were added for a column of addresses.
+/// The columns added for one address column.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Annotated {
@@ -48,7 +48,7 @@ pub struct Annotated {
     pub fields: Vec<FieldRef>,
     /// The columns, each as long as the addresses.
     pub columns: Vec<ArrayRef>,
-    /// What happened.
+    /// The counts.
     pub counts: Counts,
     /// The first cell that is not an address.
     pub first_unparsable: Option<(usize, String)>,
@@ -67,8 +67,8 @@ pub struct Annotated {
 /// | `Dictionary` of any of these | every value is looked up once |
 /// | `List`, `LargeList` of any of these | every item; what is added are lists of the same lengths |
 ///
-/// v4-mapped IPv6 addresses are looked up as IPv4 addresses. Integer values come out as `UInt32`, or
-/// `UInt64` if one in the table needs it.
+/// IPv4-mapped IPv6 addresses are looked up as IPv4 addresses. Added integers are `UInt32`, or `UInt64` if a value in
+/// the table needs it.
 ///
 /// ```
 /// # use fibula_annotate::{AnnotateOptions, ColumnAnnotator};
@@ -99,24 +99,24 @@ pub struct ColumnAnnotator {
     table: Box<dyn LookupTable>,
     options: AnnotateOptions,
     additions: Vec<Addition>,
-    /// What is added; a prefix may be two columns.
+    /// The added values. A prefix may be two columns.
     outputs: Vec<Output>,
-    /// How routes are numbered where nothing is counted by route, if outputs need them at all.
+    /// The numbering of routes if nothing is counted by route; `None` if no output needs routes.
     numbering: Option<Numbering>,
     /// Whether an output needs the row.
     of_rows: bool,
-    /// The rows of all routes, and of what has no route.
+    /// The rows of all routes, and the entry for addresses without a route.
     rows: OnceLock<Vec<u32>>,
-    /// The lengths of routes as they are stored, and of routes by length.
+    /// The lengths of routes, for the routes as stored and for routes by length.
     lengths: [OnceLock<Lengths>; 2],
 }
 
 impl ColumnAnnotator {
-    /// Prepares what is added: a value for every row of the table's columns. The table is a
-    /// [`Fib`](fibula_fib::Fib), or a reference to one.
+    /// Prepares the added values for every row of the table's columns. The table is a [`Fib`](fibula_fib::Fib), or a
+    /// reference to one.
     ///
     /// # Errors
-    /// If the table has no such column, or a default does not fit its column.
+    /// If the table does not have a requested column, or a default does not fit its column.
     pub fn new(
         table: impl LookupTable + 'static,
         options: &AnnotateOptions,
@@ -151,12 +151,13 @@ impl ColumnAnnotator {
         })
     }
 
-    /// As [`ColumnAnnotator::fields`], for a column of this type: for one of lists they are lists.
+    /// Like [`ColumnAnnotator::fields`], for a column of this type. For a column of lists, the added columns are
+    /// lists too.
     pub fn fields_for(&self, name: &str, kind: &DataType) -> Vec<FieldRef> {
         self.fields(name).iter().map(|field| listed::field(kind, field)).collect()
     }
 
-    /// The names and types of what is added for the address column `name`, if it is not one of lists.
+    /// The names and types of the columns added for the address column `name`, if it is not a column of lists.
     pub fn fields(&self, name: &str) -> Vec<FieldRef> {
         let field = |output: &Output| {
             Arc::new(Field::new(added_name(name, &output.name), output.kind.clone(), true))
@@ -180,21 +181,23 @@ impl ColumnAnnotator {
         Hits::new(self.table(), self.numbering.is_some())
     }
 
-    /// Looks up the addresses of the column `name`. A value comes out for each, whatever [`AnnotateOptions::only`] says.
+    /// Looks up the addresses of the column `name`. The result has a value for every row, whatever
+    /// [`AnnotateOptions::only`] is.
     ///
     /// # Errors
-    /// If the column's type holds no addresses; with [`AnnotateOptions::strict`] at a cell that is none.
-    /// [`AnnotateError::NoTime`] if the table has several dates.
+    /// If the column's type cannot hold addresses. With [`AnnotateOptions::strict`], also if a cell is not an
+    /// address. [`AnnotateError::NoTime`] if the table has several dates.
     pub fn annotate(&self, name: &str, array: &dyn Array) -> Result<Annotated, AnnotateError> {
         self.counted(name, array, None, None, None)
     }
 
-    /// Looks up the addresses of the column `name`, each in the table of its time: the newest that is not later. Columns of times are
-    /// timestamps of any unit (without a zone: UTC), dates, text and numbers as [`AnnotateOptions::time_format`] says,
-    /// and dictionaries of these.
+    /// Looks up the addresses of the column `name`, each in the newest table that is not later than its time. Columns
+    /// of times are timestamps of any unit (UTC without a zone), dates, text and numbers in the format of
+    /// [`AnnotateOptions::time_format`], and dictionaries of these.
     ///
     /// # Errors
-    /// As [`ColumnAnnotator::annotate`]; if the table has no dates, or the types or lengths do not fit.
+    /// The errors of [`ColumnAnnotator::annotate`]. Also if the table has no dates, or the types or lengths do not
+    /// fit.
     pub fn annotate_at(
         &self,
         name: &str,
@@ -204,7 +207,8 @@ impl ColumnAnnotator {
         self.counted(name, array, Some(times), None, None)
     }
 
-    /// The same; counts what was hit, and says which rows have an address that a route covers, besides those that had one.
+    /// The same, with counts of hits. Also sets, in addition to the rows already set, the rows with an address that a
+    /// route covers.
     pub(crate) fn counted(
         &self,
         name: &str,
@@ -233,7 +237,7 @@ impl ColumnAnnotator {
         let Some(lists) = Listed::new(array) else {
             return self.cells(name, array, dates, hits, matched);
         };
-        // A list's addresses are all of its row's time.
+        // All addresses of a list have the time of its row.
         let of_value =
             |dates: &[u16]| (0..lists.values.len()).map(|at| dates[lists.row(at)]).collect();
         let dates: Option<Vec<u16>> = dates.map(of_value);
@@ -261,7 +265,7 @@ impl ColumnAnnotator {
         })
     }
 
-    /// The same for cells that are no lists.
+    /// The same for cells that are not lists.
     fn cells(
         &self,
         name: &str,
@@ -272,7 +276,7 @@ impl ColumnAnnotator {
     ) -> Result<Annotated, AnnotateError> {
         let addresses = Addresses::new(array)?;
         let table = self.table();
-        // What is counted by route needs to know which.
+        // Counting by route needs the route's number.
         let numbering =
             self.numbering.map(|by| if hits.is_some() { Numbering::routes(table) } else { by });
         let lengths = numbering.map(|numbering| {
@@ -339,7 +343,7 @@ impl ColumnAnnotator {
         }
     }
 
-    /// What is wrong with the time of a row, counted from 1.
+    /// The error for the time of a row, counted from 1.
     pub(crate) fn untimed(&self, row: u64, text: &str) -> AnnotateError {
         let column = self.options.time.as_ref().map_or(String::new(), ToString::to_string);
         AnnotateError::TimeCell { row, column, text: text.to_owned() }

@@ -1,8 +1,8 @@
-//! What stands between damaged files and the libraries that read them.
+//! Protects the process from the file-format libraries when a file is damaged.
 //!
-//! The readers of Arrow and Parquet panic on some damaged files, and some lengths in a file make them
-//! allocate what the file cannot hold, which ends the process. Lengths are therefore compared with the
-//! file before a library sees them, and a panic becomes an error.
+//! The readers of Arrow and Parquet panic on some damaged files. Some lengths in a file make them allocate more than
+//! the file can hold, which aborts the process. Therefore, lengths are compared with the file before a library uses
+//! them, and panics become errors.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -17,8 +17,8 @@ thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether a panic of this thread now would come from a damaged Parquet or Arrow file, and become an
-/// [`AnnotateError::File`]. For panic hooks, which need not report it.
+/// Whether a panic of this thread would now come from a damaged Parquet or Arrow file, and become an
+/// [`AnnotateError::File`]. A panic hook need not report such a panic.
 ///
 /// ```
 /// let default = std::panic::take_hook();
@@ -32,13 +32,13 @@ pub fn panic_is_caught() -> bool {
     GUARDED.get()
 }
 
-/// Calls a library that reads a file.
+/// Calls a file-format library, and catches its panics.
 pub(super) fn guarded<T, E>(read: impl FnOnce() -> Result<T, E>) -> Result<T, AnnotateError>
 where
     AnnotateError: From<E>,
 {
     let outer = GUARDED.replace(true);
-    // What the library was working on is not used again after an error.
+    // The library's state is dropped after an error.
     let done = catch_unwind(AssertUnwindSafe(read));
     GUARDED.set(outer);
     match done {
@@ -52,13 +52,13 @@ fn text(panic: &(dyn Any + Send)) -> &str {
     string.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }
 
-/// An error of the libraries, with their version: they are released together.
+/// An error of the libraries, with their version. Both libraries are released together.
 pub(super) fn damaged(what: impl Display) -> AnnotateError {
     let version = DEFAULT_CREATED_BY.rsplit(' ').next().unwrap_or_default();
     AnnotateError::File { what: format!("{what} (read with arrow-rs {version})") }
 }
 
-/// A file that contradicts itself, found before a library saw it.
+/// The error for an inconsistency that is found before a library sees the file.
 pub(super) fn broken(what: impl Display) -> AnnotateError {
     AnnotateError::File { what: format!("the file is damaged: {what}") }
 }

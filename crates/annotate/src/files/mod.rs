@@ -1,6 +1,6 @@
-//! Files of columns: Parquet and Arrow IPC.
+//! Annotation of columnar files: Parquet and Arrow IPC.
 //!
-//! All columns of the input come out as they are, with the added ones behind them.
+//! All columns of the input are written unchanged, followed by the added columns.
 //! `place` finds the columns of addresses, `chosen` leaves rows out.
 
 mod chosen;
@@ -26,17 +26,17 @@ use crate::{Address, AnnotateError, Summary};
 
 pub(crate) use self::place::{Place, places, time_place};
 
-/// How far a file has come.
+/// Progress in a file.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Progress {
-    /// Rows that were written.
+    /// Rows written so far.
     pub rows: u64,
-    /// Rows that there are, if that is known.
+    /// Total number of rows, if known.
     pub total: Option<u64>,
 }
 
-/// Whether a column's type is one whose content tells that it has addresses.
+/// Whether columns of this type can be detected as address columns from their content.
 pub(crate) fn is_text(kind: &DataType) -> bool {
     match kind {
         DataType::Dictionary(_, values) => is_text(values),
@@ -44,8 +44,7 @@ pub(crate) fn is_text(kind: &DataType) -> bool {
     }
 }
 
-/// Whether a column is of text of which, in the first rows, at least half are addresses; empty cells
-/// aside.
+/// Whether a column is text, and at least half of its first non-empty cells are addresses.
 fn has_addresses(batch: &RecordBatch, column: usize) -> bool {
     let array = batch.column(column);
     if !is_text(array.data_type()) {
@@ -65,7 +64,7 @@ fn has_addresses(batch: &RecordBatch, column: usize) -> bool {
     addresses > 0 && 2 * addresses >= filled
 }
 
-/// The fields that are added, for all columns of addresses.
+/// The added fields of all address columns.
 pub(crate) fn added_fields(
     annotator: &ColumnAnnotator,
     schema: &Schema,
@@ -85,14 +84,14 @@ pub(crate) fn added_fields(
     Ok(fields)
 }
 
-/// What is counted on the way, by one thread or by all.
+/// Counts of one thread, or of all threads.
 pub(crate) struct Found {
     counts: Counts,
     rows: u64,
-    /// By column of addresses.
+    /// Counts for each address column.
     hits: Vec<Hits>,
     first_unparsable: Option<(u64, String)>,
-    /// Rows that do not come out.
+    /// Rows that are not written.
     left_out: u64,
     first_untimed: Option<(u64, String)>,
 }
@@ -111,8 +110,8 @@ impl Found {
         }
     }
 
-    /// Annotates the columns of a batch, whose first row is `first_row`, counted from 0. Says which rows have an address that
-    /// a route covers, if that is asked for.
+    /// Annotates the columns of a batch, whose first row is `first_row`, counted from 0. If requested, also returns
+    /// which rows have an address that a route covers.
     pub(crate) fn batch(
         &mut self,
         annotator: &ColumnAnnotator,
@@ -154,7 +153,7 @@ impl Found {
             }
             let mut counts = found.counts;
             if slot > 0 {
-                // Rows, not cells: the same for all columns of addresses.
+                // Counts of rows are the same for all address columns.
                 (counts.before, counts.untimed) = (0, 0);
             }
             self.counts.add(&counts);

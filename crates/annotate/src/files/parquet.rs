@@ -1,4 +1,4 @@
-//! Parquet: only the columns with addresses are decoded.
+//! Annotation of Parquet files. Only the address columns are decoded.
 //!
 //! ```text
 //!   input    | row group 0: a b src c | row group 1: a b src c | ...
@@ -7,8 +7,8 @@
 //!                                        ^ encoded by the thread that decoded src
 //! ```
 //!
-//! The file is opened once and read by position. Every thread takes every n-th row group; the groups are
-//! written in order, and a thread is at most two ahead, so memory is bounded by the row groups.
+//! The file is opened once and read by position. Of n threads, each takes every n-th row group. The groups are
+//! written in order, and a thread is at most two groups ahead, so memory is bounded by the row groups.
 
 use std::fs::File;
 use std::io::Write;
@@ -38,7 +38,7 @@ use super::{Found, Place, Progress, added_fields, is_text, pages, places, time_p
 use crate::columns::ColumnAnnotator;
 use crate::{AnnotateError, LogFormat, Summary};
 
-/// Rows decoded and looked up at once.
+/// Number of rows decoded and looked up at once.
 const BATCH: usize = 32 << 10;
 
 impl From<ParquetError> for AnnotateError {
@@ -48,14 +48,13 @@ impl From<ParquetError> for AnnotateError {
 }
 
 impl ColumnAnnotator {
-    /// Annotates a Parquet file. All columns are copied as they are, without being decoded: their
-    /// encodings, compression, statistics and Bloom filters stay. What is added is compressed as the
-    /// first column of addresses is. With [`AnnotateOptions::only`](crate::AnnotateOptions::only) all columns are decoded and
-    /// encoded again.
+    /// Annotates a Parquet file. All columns are copied without being decoded, and keep their encodings, compression,
+    /// statistics and Bloom filters. Added columns are compressed like the first address column. With
+    /// [`AnnotateOptions::only`](crate::AnnotateOptions::only), all columns are decoded and encoded again.
     ///
     /// # Errors
-    /// If the file is damaged, if it changes while it is read, if writing fails, if the options do not
-    /// fit its columns.
+    /// If the file is damaged or changes while it is read, if writing fails, or if the options do not fit its
+    /// columns.
     pub fn annotate_parquet(
         &self,
         input: File,
@@ -80,7 +79,7 @@ impl ColumnAnnotator {
         let written = std::thread::scope(|scope| {
             let (mut queues, mut workers) = (Vec::new(), Vec::new());
             for first in 0..threads {
-                // One waits here, one is in the making.
+                // One group is in the channel while the next is being encoded.
                 let (give, take) = sync_channel(1);
                 queues.push(take);
                 let plan = &plan;
@@ -88,7 +87,7 @@ impl ColumnAnnotator {
             }
             let written = plan.write(&mut writer, queues, total, progress);
             for worker in workers {
-                // A worker that panicked has said so; the file is not finished then.
+                // A worker that panicked has reported it, and the file is left unfinished.
                 match worker.join() {
                     Ok(worker) => found.merge(&worker),
                     Err(_) => {
@@ -100,7 +99,7 @@ impl ColumnAnnotator {
             }
             written
         });
-        // What looks like damage may be another file's bytes.
+        // If the file was replaced meanwhile, apparent damage may be bytes of the new file.
         plan.file.check_unchanged()?;
         written?;
         let mut output = writer.into_inner()?;
@@ -109,7 +108,7 @@ impl ColumnAnnotator {
     }
 }
 
-/// A file that is about to be annotated.
+/// An open file, before it is annotated.
 pub(super) struct Plan<'a> {
     pub(super) annotator: &'a ColumnAnnotator,
     pub(super) file: Shared,
@@ -119,10 +118,10 @@ pub(super) struct Plan<'a> {
     /// The column of times, if there is one.
     pub(super) time: Option<Place>,
     pub(super) added: SchemaRef,
-    /// The added columns as Parquet has them.
+    /// The added columns in Parquet's schema.
     added_types: Vec<TypePtr>,
     compression: Compression,
-    /// Whether pages are indexed: those of all columns, as the writer has it, or of none.
+    /// Whether pages are indexed. The writer supports an index for all columns or for none.
     indexed: bool,
 }
 
@@ -137,7 +136,7 @@ impl<'a> Plan<'a> {
         check(&metadata, &file)?;
         let schema = Arc::clone(metadata.schema());
         let first = || {
-            // Only text tells that it has addresses; other columns need not be read for it.
+            // Only text columns are detected by their content, so other columns need not be read.
             let roots =
                 (0..schema.fields().len()).filter(|&at| is_text(schema.field(at).data_type()));
             let mask = ProjectionMask::roots(metadata.parquet_schema(), roots);
@@ -184,13 +183,13 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// The rows of the groups before this one.
+    /// Number of rows in the groups before this one.
     pub(super) fn rows_before(&self, group: usize) -> u64 {
         let earlier = &self.metadata.metadata().row_groups()[..group];
         earlier.iter().map(|group| group.num_rows() as u64).sum()
     }
 
-    /// The schema that is written.
+    /// The schema of the output.
     fn root(&self) -> Result<TypePtr, AnnotateError> {
         let root = self.metadata.parquet_schema().root_schema();
         let mut fields = root.get_fields().to_vec();
@@ -198,7 +197,7 @@ impl<'a> Plan<'a> {
         Ok(Arc::new(Type::group_type_builder(root.name()).with_fields(fields).build()?))
     }
 
-    /// How it is written, and whether Arrow's own types of the columns stand in the file.
+    /// The writer's properties, and whether the file stores Arrow's own types of the columns.
     pub(super) fn properties(&self) -> (WriterProperties, bool) {
         let file = self.metadata.metadata().file_metadata();
         let pairs = file.key_value_metadata().cloned();
@@ -212,13 +211,13 @@ impl<'a> Plan<'a> {
         }
         let mut properties = builder.build();
         if hinted {
-            // There are more columns now.
+            // The output has more columns.
             add_encoded_arrow_schema_to_metadata(&self.whole(), &mut properties);
         }
         (properties, hinted)
     }
 
-    /// Encodes every `step`-th row group; stops when nobody takes them any more.
+    /// Encodes every `step`-th row group, until the receiver is dropped.
     fn work(&self, first: usize, step: usize, give: &SyncSender<Encoded>) -> Found {
         let mut found = Found::new(self.annotator, self.places.len());
         for group in (first..self.metadata.metadata().num_row_groups()).step_by(step) {
@@ -232,7 +231,7 @@ impl<'a> Plan<'a> {
     }
 
     fn encode(&self, group: usize, found: &mut Found) -> Encoded {
-        // What is read has the columns in the file's order.
+        // The decoded columns are in the file's order.
         let mut roots: Vec<usize> =
             self.places.iter().chain(&self.time).map(|place| place.root).collect();
         roots.sort_unstable();
@@ -245,7 +244,7 @@ impl<'a> Plan<'a> {
             .with_projection(mask)
             .with_batch_size(BATCH)
             .build()?;
-        // A writer of the added columns alone makes the writers of their chunks.
+        // A writer for only the added columns provides the writers of their chunks.
         let root =
             Type::group_type_builder("added").with_fields(self.added_types.clone()).build()?;
         let properties = WriterProperties::builder().set_compression(self.compression).build();
@@ -277,7 +276,7 @@ impl<'a> Plan<'a> {
         Ok(writers.into_iter().map(|writer| writer.close()).collect::<Result<_, _>>()?)
     }
 
-    /// Writes the row groups in order: what there was, then what is added.
+    /// Writes the row groups in order: the copied columns, then the added ones.
     fn write<W: Write + Send>(
         &self,
         writer: &mut SerializedFileWriter<W>,
@@ -291,7 +290,7 @@ impl<'a> Plan<'a> {
         let mut rows = 0;
         for (index, group) in metadata.row_groups().iter().enumerate() {
             let mut out = writer.next_row_group()?;
-            // The writer wants offsets of all columns or of none.
+            // The writer needs offsets of all columns, or of none.
             let columns = metadata.column_index().filter(|_| self.indexed);
             let offsets = metadata.offset_index().filter(|_| self.indexed);
             for (leaf, column) in group.columns().iter().enumerate() {
@@ -320,7 +319,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Checks what the footer says of places and counts, which the library believes.
+/// Checks positions and counts of the footer, which the library does not check.
 pub(super) fn check(metadata: &ArrowReaderMetadata, file: &Shared) -> Result<(), AnnotateError> {
     let mut rows = 0u64;
     for group in metadata.metadata().row_groups() {
@@ -339,7 +338,7 @@ pub(super) fn check(metadata: &ArrowReaderMetadata, file: &Shared) -> Result<(),
     Ok(())
 }
 
-/// Checks the pages of columns that are about to be decoded, by their top-level fields.
+/// Checks the pages of the columns to decode, given by their top-level fields.
 pub(super) fn check_pages(
     metadata: &ArrowReaderMetadata,
     file: &Shared,

@@ -1,4 +1,4 @@
-//! Columns of addresses among the fields of a file: at the top, or inside of structures.
+//! Finds address columns among the fields of a file: at the top level, or inside structures.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use super::{has_addresses, keys};
 use crate::columns::times;
 use crate::{AnnotateError, Column, LogFormat};
 
-/// Where a column of addresses is.
+/// The position of an address column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     /// The number of the top-level field.
     pub(crate) root: usize,
     /// The numbers of the fields within structures, outermost first.
     path: Vec<usize>,
-    /// The name, with dots where it goes into structures.
+    /// The name, with dots between nested fields.
     pub(crate) name: String,
     pub(crate) kind: DataType,
 }
@@ -29,19 +29,19 @@ impl Place {
         Self { root, path: Vec::new(), name: field.name().clone(), kind: field.data_type().clone() }
     }
 
-    /// By its name: that of a field, or with dots that lead into structures.
+    /// Finds a column by its name, or by a path with dots that lead into structures.
     fn named(schema: &Schema, name: &str) -> Option<Self> {
         let (mut path, field) = find(schema.fields(), name)?;
         let root = path.remove(0);
         Some(Self { root, path, name: name.to_owned(), kind: field.data_type().clone() })
     }
 
-    /// The same in batches that have top-level fields of their own.
+    /// The same column in batches with other top-level fields.
     pub(crate) fn in_batch(&self, root: usize) -> Self {
         Self { root, ..self.clone() }
     }
 
-    /// The cells. Where a structure is null, they are.
+    /// The cells. They are null where a structure around them is null.
     pub(crate) fn cells(&self, batch: &RecordBatch) -> Result<ArrayRef, AnnotateError> {
         let mut cells = Arc::clone(batch.column(self.root));
         for &field in &self.path {
@@ -58,7 +58,7 @@ impl Place {
     }
 }
 
-/// A field whose name is this one, or that a name before a dot leads to. A literal name comes first.
+/// Finds the field with this name, or the field before a dot. A field with the whole name is preferred.
 fn find<'f>(fields: &'f Fields, name: &str) -> Option<(Vec<usize>, &'f Arc<Field>)> {
     if let Some((at, field)) = fields.find(name) {
         return Some((vec![at], field));
@@ -72,7 +72,7 @@ fn find<'f>(fields: &'f Fields, name: &str) -> Option<(Vec<usize>, &'f Arc<Field
     })
 }
 
-/// The columns with addresses: those that were asked for, or those of text that `first` shows to be such.
+/// The address columns: the chosen ones, or the text columns that the batch `first` shows to have addresses.
 pub(crate) fn places(
     schema: &Schema,
     columns: &[Column],
@@ -119,7 +119,7 @@ pub(crate) fn time_place(
     Ok(Some(place))
 }
 
-/// The place of a column.
+/// The position of a column.
 fn place(schema: &Schema, column: &Column) -> Result<Place, AnnotateError> {
     match column {
         Column::Name(name) => Place::named(schema, name).ok_or_else(|| {

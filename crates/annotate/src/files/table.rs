@@ -1,4 +1,4 @@
-//! Rows of a Parquet file, for commands that do more with them than to annotate.
+//! Reads rows of a Parquet file, for commands that do more than annotate.
 
 use std::fs::File;
 
@@ -14,7 +14,7 @@ use super::parquet::{check, check_pages};
 use super::shared::Shared;
 use crate::AnnotateError;
 
-/// A Parquet file whose rows are read a batch at a time. A damaged file is an error, whatever the damage is.
+/// A Parquet file whose rows are read batch by batch. Any damage in the file becomes an error.
 #[derive(Debug)]
 pub struct ParquetRows {
     file: Shared,
@@ -28,7 +28,7 @@ impl ParquetRows {
     /// Reads the footer.
     ///
     /// # Errors
-    /// The file cannot be read, or is damaged.
+    /// If the file cannot be read, or is damaged.
     pub fn open(input: File) -> Result<Self, AnnotateError> {
         let file = Shared::new(input).map_err(AnnotateError::Read)?;
         let metadata = guarded(|| ArrowReaderMetadata::load(&file, ArrowReaderOptions::default()))?;
@@ -41,11 +41,11 @@ impl ParquetRows {
         self.metadata.schema()
     }
 
-    /// Calls the function with all rows in order, at most so many at once. Batches have those columns alone whose places are
-    /// named, in the file's order.
+    /// Calls the function with all rows in order, in batches of limited size. The batches have only the columns at
+    /// the given positions, in the file's order.
     ///
     /// # Errors
-    /// The file is damaged, or changed since it was opened; what the function says.
+    /// If the file is damaged or has changed since it was opened, and any error of the function.
     pub fn each<E: From<AnnotateError>>(
         &self,
         places: &[usize],

@@ -1,4 +1,4 @@
-//! Rows of text, and packets: in, and with what is added out.
+//! Annotation of rows of text, and of packets.
 //!
 //! ```text
 //!   input
@@ -33,7 +33,7 @@ use crate::formats::decoder;
 use crate::input::{CHUNK, Input};
 use crate::{AnnotateError, AnnotateOptions, LogFormat, LookupTable, Summary};
 
-/// Annotates text and captures with what a table says about their addresses.
+/// Annotates text and captures with the values of a table.
 pub struct Annotator {
     table: Box<dyn LookupTable>,
     format: LogFormat,
@@ -42,14 +42,14 @@ pub struct Annotator {
     parting: Parting,
 }
 
-/// How an input is parted among threads.
+/// How an input is split among threads.
 #[derive(Clone, Copy, Debug)]
 struct Parting {
-    /// Bytes that one thread reads first: a small input is done by then.
+    /// Bytes that one thread processes first. A small input is then done.
     from: u64,
-    /// Bytes read at once, and so about those of a part.
+    /// Bytes to read at once, which is also about the size of a part.
     chunk: usize,
-    /// A read of fewer bytes is one of a slow input.
+    /// A read that returns fewer bytes comes from a slow input.
     slow: usize,
 }
 
@@ -60,13 +60,11 @@ impl Default for Parting {
 }
 
 impl Annotator {
-    /// Prepares annotation of inputs of this format. The table is a [`Fib`](fibula_fib::Fib), or a
-    /// reference to one.
+    /// Prepares annotation of inputs in this format. The table is a [`Fib`](fibula_fib::Fib), or a reference to one.
     ///
     /// # Errors
-    /// If the table has no such value column, if options contradict each other, if the format has
-    /// columns in place of rows. What depends on the input, such as its column names, is checked by
-    /// [`Annotator::annotate`].
+    /// If the table does not have a requested value column, options contradict each other, or the format is columnar.
+    /// Options that depend on the input, such as its column names, are checked by [`Annotator::annotate`].
     pub fn new(
         table: impl LookupTable + 'static,
         format: LogFormat,
@@ -78,28 +76,29 @@ impl Annotator {
         }
         let additions = Addition::all(table.columns(), options)?;
         Clock::new(&*table, options)?;
-        // A decoder is made for each input; here it checks the options.
+        // Each input gets a decoder of its own. This one only checks the options.
         decoder(format, options, &additions)?;
         let (options, parting) = (options.clone(), Parting::default());
         Ok(Self { table, format, options, additions, parting })
     }
 
-    /// Reads `input` to its end and writes every row, in order, with what the table says about its
-    /// addresses. Needs no buffering around either of them; memory does not grow with the input. Rows
-    /// of a slow input (a pipe that is still being written) come out as they come in.
+    /// Reads `input` to its end and writes every row, in order, with the values of its addresses. Neither input nor
+    /// output needs a buffer around it. Memory does not grow with the input. Rows of a slow input (such as a pipe
+    /// that is still being written) are written as they arrive.
     ///
     /// # Errors
-    /// If reading or writing fails, if the options do not fit the input, and with
-    /// [`AnnotateOptions::strict`] at the first bad cell or record. Rows before the error were
-    /// written. An output that was closed by its reader is not an error: [`Summary::output_closed`].
+    /// If reading or writing fails, if the options do not fit the input, and with [`AnnotateOptions::strict`] at the
+    /// first bad cell or record. Rows before the error are written. An output closed by its reader is not an error:
+    /// see [`Summary::output_closed`].
     pub fn annotate(&self, input: impl Read, output: impl Write) -> Result<Summary, AnnotateError> {
         self.annotate_watched(input, output, &mut |_| {})
     }
 
-    /// As [`Annotator::annotate`], and says after each block of rows how many rows were annotated so far.
+    /// Like [`Annotator::annotate`]; after each block of rows, calls `watch` with the number of rows annotated so
+    /// far.
     ///
     /// # Errors
-    /// As [`Annotator::annotate`].
+    /// The errors of [`Annotator::annotate`].
     pub fn annotate_watched(
         &self,
         input: impl Read,
@@ -112,13 +111,14 @@ impl Annotator {
         finish(run, done.map(drop))
     }
 
-    /// As [`Annotator::annotate_watched`], on as many threads as [`AnnotateOptions::threads`] says, and two more that read
-    /// and write. Output and summary are the same, and so is the first error. Of CSV, TSV, lists and lines of JSON the
-    /// rows are parted among the threads; other inputs, the first MiB, and all of it if `threads` is 1, take this thread
-    /// alone. Memory is bounded by a MiB or two for each thread, and by 64 MiB for each if all rows are as long as can be.
+    /// Like [`Annotator::annotate_watched`], on [`AnnotateOptions::threads`] threads and two more for reading and
+    /// writing. Output, summary and the first error are the same as with one thread. Rows of CSV, TSV, lists and
+    /// lines of JSON are split among the threads. Only the calling thread processes other inputs, the first MiB, and
+    /// everything if `threads` is 1. Memory is bounded by one or two MiB for each thread, and by 64 MiB for each if
+    /// all rows have the maximum length.
     ///
     /// # Errors
-    /// As [`Annotator::annotate`].
+    /// The errors of [`Annotator::annotate`].
     pub fn annotate_on_threads(
         &self,
         input: impl Read,
@@ -127,7 +127,7 @@ impl Annotator {
     ) -> Result<Summary, AnnotateError> {
         let Parting { from, chunk, slow } = self.parting;
         let threads = self.options.threads;
-        // What tells that an input is no text is looked at by one.
+        // One thread checks whether the input is text.
         let mut run = Run::new(self, (threads > 1).then_some(from.max(TEXT)))?;
         let mut input = Input::new(input, chunk);
         let done = match run.all(&mut input, &mut output, progress) {
@@ -141,7 +141,7 @@ impl Annotator {
     }
 }
 
-/// The summary, also if the reader of the output went away.
+/// The summary, also if the reader closed the output.
 fn finish(run: Run<'_>, done: Result<(), AnnotateError>) -> Result<Summary, AnnotateError> {
     let closed = match done {
         Err(AnnotateError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => true,

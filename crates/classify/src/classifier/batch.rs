@@ -1,4 +1,4 @@
-//! What a classifier does with a batch, whoever else has its cache and its rules.
+//! Classifies a batch. Both classifiers share this code.
 
 use crate::{Batch, Flow, Found, MISS, Mask, RuleId, Scratch, SlowPath};
 

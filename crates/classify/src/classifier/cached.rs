@@ -1,4 +1,4 @@
-//! The cache that threads share, and the records of its megaflows.
+//! The cache that threads share, with the records of its megaflows.
 
 use std::collections::{HashMap, VecDeque};
 use std::mem;

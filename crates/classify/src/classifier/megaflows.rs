@@ -1,4 +1,4 @@
-//! The records of megaflows: what the cache's numbers stand for.
+//! The records of megaflows, found by the cache's numbers.
 
 use std::collections::HashMap;
 
@@ -8,14 +8,14 @@ use crate::{MISS, Match};
 /// The end of a list.
 const NONE: u32 = MISS;
 
-/// A megaflow, and what is known of its packets.
+/// A megaflow with its rule and its number of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Megaflow {
-    /// The packets that it stands for.
+    /// The packets that it matches.
     pub matched: Match,
-    /// The rule that wins for them, if one matches.
+    /// The rule that wins for these packets, if one matches.
     pub rule: Option<RuleId>,
-    /// How many came.
+    /// Number of packets.
     pub packets: u64,
     /// When the last one came, in the caller's time.
     pub used: u64,

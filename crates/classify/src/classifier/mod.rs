@@ -1,4 +1,4 @@
-//! Rules, the slow path and the megaflow cache in one.
+//! Classifiers: rules, the slow path and the megaflow cache together.
 
 mod batch;
 mod cached;
@@ -15,13 +15,13 @@ use crate::{
     Batch, Cache, Flow, Form, Found, MISS, Match, NoNumber, Rule, RuleId, Rules, Searcher, SlowPath,
 };
 
-/// How a [`Classifier`] works.
+/// Options of a [`Classifier`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClassifierOptions {
     /// The form of the cache.
     pub form: Form,
-    /// Megaflows at most. A new one then takes the place of one that had no packet for long.
+    /// Maximum number of megaflows. When it is reached, a new megaflow replaces one without recent packets.
     pub megaflows: usize,
     /// Whether an exact-match cache is in front of the megaflows.
     pub exact: bool,
@@ -33,26 +33,26 @@ impl Default for ClassifierOptions {
     }
 }
 
-/// What a classifier did.
+/// Counts of a [`Classifier`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassifierCounts {
     /// Packets.
     pub packets: u64,
-    /// Those that the cache had no megaflow for.
+    /// Packets without a megaflow in the cache.
     pub misses: u64,
-    /// Megaflows that went because others needed their place.
+    /// Megaflows evicted to make room for others.
     pub evicted: u64,
-    /// Megaflows that went because no packet came.
+    /// Megaflows removed because they had no packets.
     pub expired: u64,
-    /// Megaflows that went because rules changed.
+    /// Megaflows removed because rules changed.
     pub outdated: u64,
 }
 
-/// Says which rule packets hit: from the cache where a megaflow is there, else by the slow path, whose megaflow then serves the
-/// next packets.
+/// Finds the rule that each packet hits: from the cache if it has a megaflow for the packet, else by the slow path,
+/// which adds a megaflow for the following packets.
 ///
-/// When a rule comes or goes, the megaflows that are no longer right go before the next packet is classified, and no others.
-/// It has one owner; [`SharedClassifier`] is for several threads.
+/// When a rule is added or removed, exactly the megaflows that are no longer right are removed before the next packet
+/// is classified. A `Classifier` has one owner; [`SharedClassifier`] is for several threads.
 ///
 /// ```
 /// use fibula_classify::{Action, Batch, Classifier, Field, Flow, Form, Rule, Rules};
@@ -85,7 +85,7 @@ pub struct Classifier {
 }
 
 impl Classifier {
-    /// A classifier by these rules.
+    /// Makes a classifier with these rules.
     pub fn new(rules: Rules, options: &ClassifierOptions) -> Self {
         Self {
             slow: SlowPath::of(&rules),
@@ -115,32 +115,32 @@ impl Classifier {
         self.cache.form()
     }
 
-    /// What it did.
+    /// The counts.
     pub fn counts(&self) -> ClassifierCounts {
         let Tally { packets, misses, .. } = self.tally;
         ClassifierCounts { packets, misses, ..self.counts }
     }
 
-    /// How many packets hit a rule; `None` are those that hit none.
+    /// Number of packets that hit a rule; with `None`, of packets that hit no rule.
     pub fn packets(&self, rule: Option<RuleId>) -> u64 {
         self.tally.of(rule)
     }
 
-    /// The megaflows of the cache, in no order.
+    /// The megaflows of the cache, in no particular order.
     pub fn megaflows(&self) -> impl Iterator<Item = &Megaflow> {
         self.megaflows.iter().map(|(_, megaflow)| megaflow)
     }
 
-    /// How many masks the megaflows have.
+    /// Number of masks of the megaflows.
     pub fn subtables(&self) -> usize {
         self.cache.subtables()
     }
 
-    /// Says for each packet which rule it hits. `now` is a time of the caller's, in any unit; it does not go back.
+    /// Finds for each packet the rule that it hits. `now` is a time in any unit, which must not decrease.
     ///
     /// # Panics
     ///
-    /// If there are not as many answers as packets, or the batch has another form.
+    /// If the number of answers differs from the number of packets, or the batch has another form.
     pub fn classify(&mut self, now: u64, batch: &Batch, found: &mut [Option<RuleId>]) {
         let mut missed = std::mem::take(&mut self.missed);
         let Self { cache, searcher, megaflows, .. } = self;
@@ -178,11 +178,11 @@ impl Classifier {
         }
     }
 
-    /// Adds a rule. Megaflows go that hold packets of the rule and have an answer that it wins against.
+    /// Adds a rule. Megaflows with packets for which the new rule wins are removed.
     ///
     /// # Errors
     ///
-    /// The table has no number for another rule; nothing changed.
+    /// All rule numbers of the table are used. Nothing has changed.
     pub fn insert(&mut self, rule: Rule) -> Result<RuleId, NoNumber> {
         let id = self.rules.insert(rule.clone())?;
         self.slow.insert(id, &rule);
@@ -201,7 +201,7 @@ impl Classifier {
         Ok(id)
     }
 
-    /// Takes a rule out, if it is there. The megaflows whose packets hit it go.
+    /// Removes a rule, if it exists, with the megaflows whose packets hit it.
     pub fn remove(&mut self, id: RuleId) -> Option<Rule> {
         let rule = self.rules.remove(id)?;
         self.slow.remove(id, &rule);
@@ -212,7 +212,7 @@ impl Classifier {
         Some(rule)
     }
 
-    /// Takes megaflows out that had no packet since the time `since`; says how many.
+    /// Removes megaflows without a packet since the time `since`, and returns their number.
     pub fn expire(&mut self, since: u64) -> usize {
         let idle = self.megaflows.iter().filter(|(_, megaflow)| megaflow.used < since);
         let idle: Vec<u32> = idle.map(|(number, _)| number).collect();
@@ -221,7 +221,7 @@ impl Classifier {
         idle.len()
     }
 
-    /// Takes all megaflows out.
+    /// Removes all megaflows.
     pub fn clear(&mut self) {
         self.cache.clear();
         self.megaflows.clear();

@@ -10,11 +10,11 @@ use crate::rules::Precedence;
 use crate::sync::{Arc, Mutex, MutexGuard, RwLock};
 use crate::{Batch, Cache, Form, MISS, NoNumber, Reader, Rule, RuleId, Rules, SlowPath};
 
-/// A classifier whose rules may change while threads classify.
+/// A classifier for several threads, whose rules may change while they classify.
 ///
-/// Each thread has a [`ClassifierReader`]. All share one cache of megaflows: what one thread learns the others know. A packet
-/// that the cache has is classified without a lock; for the others threads share the rules for reading, and take turns to
-/// put what they learned into the cache.
+/// Each thread has a [`ClassifierReader`]. All of them share one cache of megaflows, so a megaflow that one thread
+/// adds serves all threads. Packets with a megaflow in the cache are classified without a lock. For other packets,
+/// threads share a read lock on the rules, and take turns to add megaflows to the cache.
 ///
 /// ```text
 ///   reader ── batch ──► newest generation of the cache ──► megaflow: its rule
@@ -23,8 +23,9 @@ use crate::{Batch, Cache, Form, MISS, NoNumber, Reader, Rule, RuleId, Rules, Slo
 ///                       megaflows ◄── slow path, read by several ◄── insert, remove: by one, while nobody reads
 /// ```
 ///
-/// **An answer was right at some time between the beginning and the end of the batch.** A change is over when
-/// [`insert`](Self::insert) or [`remove`](Self::remove) returns: batches that begin then have answers by the new rules.
+/// **Every answer was right at some time between the beginning and the end of the batch.** A change is complete when
+/// [`insert`](Self::insert) or [`remove`](Self::remove) returns: batches that begin later are classified by the new
+/// rules.
 ///
 /// ```
 /// use fibula_classify::{Action, Batch, Flow, Form, Rule, Rules, SharedClassifier};
@@ -72,7 +73,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl SharedClassifier {
-    /// A classifier by these rules.
+    /// Makes a classifier with these rules.
     pub fn new(rules: Rules, options: &ClassifierOptions) -> Self {
         Self::with(rules, Cache::new(options.form), options)
     }
@@ -92,7 +93,7 @@ impl SharedClassifier {
         Self { inner: Arc::new(inner) }
     }
 
-    /// A reader, for one thread.
+    /// Makes a reader, for one thread.
     pub fn reader(&self) -> ClassifierReader {
         let reader = lock(&self.inner.cached).reader(self.inner.exact);
         let tally = Arc::new(Mutex::new(Tally::default()));
@@ -117,17 +118,17 @@ impl SharedClassifier {
         self.inner.form
     }
 
-    /// Calls the function with the rules, which do not change meanwhile.
+    /// Calls the function with the rules, which cannot change during the call.
     pub fn with_rules<T>(&self, look: impl FnOnce(&Rules) -> T) -> T {
         look(&self.inner.state.read().unwrap_or_else(PoisonError::into_inner).rules)
     }
 
-    /// Adds a rule. Megaflows go that hold packets of the rule and have an answer that it wins against. Batches that begin
-    /// when this has returned are classified with the rule.
+    /// Adds a rule. Megaflows with packets for which the new rule wins are removed. Batches that begin after this
+    /// call are classified with the rule.
     ///
     /// # Errors
     ///
-    /// The table has no number for another rule; nothing changed.
+    /// All rule numbers of the table are used. Nothing has changed.
     pub fn insert(&self, rule: Rule) -> Result<RuleId, NoNumber> {
         let mut state = self.inner.state.write().unwrap_or_else(PoisonError::into_inner);
         let State { rules, slow } = &mut *state;
@@ -142,8 +143,8 @@ impl SharedClassifier {
         Ok(id)
     }
 
-    /// Takes a rule out, if it is there. The megaflows whose packets hit it go. No batch that begins when this has returned
-    /// has it as an answer.
+    /// Removes a rule, if it exists, with the megaflows whose packets hit it. No batch that begins after this call
+    /// gets it as an answer.
     pub fn remove(&self, id: RuleId) -> Option<Rule> {
         let mut state = self.inner.state.write().unwrap_or_else(PoisonError::into_inner);
         let rule = state.rules.remove(id)?;
@@ -152,28 +153,28 @@ impl SharedClassifier {
         Some(rule)
     }
 
-    /// Takes megaflows out that had no packet since the time `since`; says how many.
+    /// Removes megaflows without a packet since the time `since`, and returns their number.
     pub fn expire(&self, since: u64) -> usize {
         lock(&self.inner.cached).expire(since)
     }
 
-    /// Takes all megaflows out.
+    /// Removes all megaflows.
     pub fn clear(&self) {
         lock(&self.inner.cached).forget(|_, _| true);
     }
 
-    /// The megaflows, in no order.
+    /// The megaflows, in no particular order.
     pub fn megaflows(&self) -> Vec<Megaflow> {
         lock(&self.inner.cached).megaflows()
     }
 
-    /// How many packets hit a rule, of all readers; `None` are those that hit none.
+    /// Number of packets that hit a rule, over all readers; with `None`, of packets that hit no rule.
     pub fn packets(&self, rule: Option<RuleId>) -> u64 {
         let of = |tally: &Arc<Mutex<Tally>>| lock(tally).of(rule);
         lock(&self.inner.tallies).iter().map(of).sum()
     }
 
-    /// What all readers did.
+    /// The counts of all readers.
     pub fn counts(&self) -> ClassifierCounts {
         let mut counts = lock(&self.inner.cached).counts();
         for tally in lock(&self.inner.tallies).iter() {
@@ -200,11 +201,11 @@ pub struct ClassifierReader {
 }
 
 impl ClassifierReader {
-    /// Says for each packet which rule it hits. `now` is a time of the caller's, in any unit; it does not go back.
+    /// Finds for each packet the rule that it hits. `now` is a time in any unit, which must not decrease.
     ///
     /// # Panics
     ///
-    /// If there are not as many answers as packets, or the batch has another form.
+    /// If the number of answers differs from the number of packets, or the batch has another form.
     pub fn classify(&mut self, now: u64, batch: &Batch, found: &mut [Option<RuleId>]) {
         let Self { shared: SharedClassifier { inner }, reader, tally, missed } = self;
         let search = |batch: &Batch, numbers: &mut [u32]| reader.search(batch, numbers);
@@ -222,13 +223,13 @@ impl ClassifierReader {
         lock(tally).count(found, missed.len());
     }
 
-    /// Gives the cache back that the last batch was searched in: for threads that rest. While a thread keeps an old one, changes
-    /// of the cache cost a copy of it.
+    /// Releases the cache of the last batch. Idle threads should call this: while a thread holds an old cache, each
+    /// change of the cache costs a copy.
     pub fn release(&mut self) {
         self.reader.release();
     }
 
-    /// The classifier that it reads.
+    /// The classifier of this reader.
     pub fn classifier(&self) -> &SharedClassifier {
         &self.shared
     }

@@ -1,9 +1,9 @@
-//! What a rule does with the packets that it matches.
+//! The action of a rule.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// What a rule does with the packets that it matches.
+/// The action of a rule for the packets that it matches.
 ///
 /// ```
 /// use fibula_classify::{Action, Table};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub enum Action {
     /// The packet is dropped.
     Drop,
-    /// The packet goes on.
+    /// The packet is forwarded.
     Allow {
         /// The mark that it gets, 0 for none.
         mark: u16,
@@ -25,20 +25,20 @@ pub enum Action {
     },
 }
 
-/// A routing table, as a rule names it.
+/// A routing table, named by a rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Table {
-    /// That which is asked without a rule.
+    /// The table that is used without a rule.
     #[default]
     Default,
-    /// By number.
+    /// The table with this number.
     Number(u16),
-    /// By the name of the VRF.
+    /// The table of the VRF with this name.
     Name(Arc<str>),
 }
 
 impl Action {
-    /// Allowed, without a mark and by the ordinary table.
+    /// Allow, without a mark, with the ordinary table.
     pub const ALLOW: Self = Self::Allow { mark: 0, table: Table::Default };
 }
 

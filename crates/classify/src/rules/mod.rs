@@ -1,4 +1,4 @@
-//! Rules, and tables of them.
+//! Rules, and tables of rules.
 
 mod action;
 mod range;
@@ -14,7 +14,7 @@ pub use rule::{Condition, Rule, RuleError};
 
 use crate::Flow;
 
-/// The number of a rule in its table, in the order of insertion from 0. Numbers are not used again.
+/// The number of a rule in its table, from 0 in order of insertion. Numbers are not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RuleId(pub u32);
 
@@ -52,7 +52,8 @@ impl Precedence {
 
 /// A table of rules.
 ///
-/// It answers nothing quickly: [`SlowPath`](crate::SlowPath) does, and [`Classifier`](crate::Classifier) has both.
+/// It has no fast lookups: [`SlowPath`](crate::SlowPath) has them, and [`Classifier`](crate::Classifier) combines
+/// both.
 ///
 /// ```
 /// use fibula_classify::{Action, Rule, Rules};
@@ -71,7 +72,7 @@ pub struct Rules {
     len: usize,
 }
 
-/// A table has had 2^32 - 1 rules: there is no number for another one.
+/// A table already had 2^32 - 1 rules, so no number is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoNumber;
 
@@ -84,16 +85,16 @@ impl fmt::Display for NoNumber {
 impl std::error::Error for NoNumber {}
 
 impl Rules {
-    /// A table without rules.
+    /// Makes an empty table.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a rule, behind those of the same priority.
+    /// Adds a rule, after rules of the same priority.
     ///
     /// # Errors
     ///
-    /// All numbers were given away.
+    /// If no number is left.
     pub fn insert(&mut self, rule: Rule) -> Result<RuleId, NoNumber> {
         let number = u32::try_from(self.rules.len()).ok().filter(|number| *number < u32::MAX);
         let id = RuleId(number.ok_or(NoNumber)?);
@@ -102,25 +103,25 @@ impl Rules {
         Ok(id)
     }
 
-    /// Takes a rule out, if it is there.
+    /// Removes a rule, if it exists.
     pub fn remove(&mut self, id: RuleId) -> Option<Rule> {
         let rule = self.rules.get_mut(id.0 as usize)?.take()?;
         self.len -= 1;
         Some(*rule)
     }
 
-    /// The rule of this number, if it is there.
+    /// The rule with this number, if it exists.
     #[inline]
     pub fn get(&self, id: RuleId) -> Option<&Rule> {
         self.rules.get(id.0 as usize)?.as_deref()
     }
 
-    /// How many there are.
+    /// Number of rules.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -133,7 +134,7 @@ impl Rules {
             .filter_map(|(number, rule)| Some((RuleId(number as u32), rule.as_deref()?)))
     }
 
-    /// The rule that wins for a flow, by trying all of them. What is fast is compared with it.
+    /// The rule that wins for a flow, found by trying all rules. Tests compare the fast lookups with it.
     pub fn first_match(&self, flow: &Flow) -> Option<(RuleId, &Rule)> {
         self.iter()
             .filter(|(_, rule)| rule.matches(flow))

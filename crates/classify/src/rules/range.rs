@@ -1,9 +1,9 @@
-//! Ranges of values, and the fewest bits that show where a value lies.
+//! Ranges of values, and the smallest number of bits that decide whether a value is inside.
 
 use super::rule::ones;
 use crate::Field;
 
-/// A range of a field's values, both ends included, that no mask describes.
+/// A range of a field's values, both ends included, that cannot be expressed as a mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Range {
     /// The field.
@@ -15,19 +15,19 @@ pub struct Range {
 }
 
 impl Range {
-    /// Whether the value is in it.
+    /// Whether the value is in the range.
     #[inline]
     pub fn contains(&self, value: u128) -> bool {
         self.first <= value && value <= self.last
     }
 
-    /// Whether it has a value that agrees with `value` in the bits of `mask`.
+    /// Whether some value in the range agrees with `value` in the bits of `mask`.
     pub fn meets(&self, value: u128, mask: u128) -> bool {
         smallest(self.first, value, mask, ones(self.field)).is_some_and(|at| at <= self.last)
     }
 
-    /// How many of the value's first bits show whether it is in the range: with all values that agree in them it is the same.
-    /// The second is whether it is.
+    /// The number of leading bits of the value that decide whether it is in the range: the answer is the same for all
+    /// values with these leading bits. The second result is this answer.
     ///
     /// ```text
     /// 1024 to 65535, of 16 bits          8080 = 0001111110010000: four bits, all of 4096 to 8191 is in it

@@ -1,4 +1,4 @@
-//! One rule: conditions on fields, and what they lead to.
+//! One rule: conditions on fields, and an action.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ pub enum Condition {
 
 /// A rule: packets that meet all its conditions get its action.
 ///
-/// Fields that a packet does not have are 0, and other fields say whether it has them ([`Flow`]). A condition on a field
-/// therefore brings those that go with it: `Ipv4Src` brings `IpVersion` = 4, a port `Transport` = 1 (TCP, UDP, DCCP, SCTP,
-/// UDP-Lite, with the header in the packet: no later fragments), type and code of ICMP `Transport` = 2, TCP's flags
-/// `Protocol` = 6 and `Transport` = 1.
+/// A field that a packet does not have is 0, and other fields tell whether the packet has it ([`Flow`]). A condition
+/// on a field therefore adds conditions on these fields: `Ipv4Src` adds `IpVersion` = 4; a port adds `Transport` = 1
+/// (TCP, UDP, DCCP, SCTP, UDP-Lite, with the header in the packet, so no later fragments); type and code of ICMP add
+/// `Transport` = 2; TCP's flags add `Protocol` = 6 and `Transport` = 1.
 ///
 /// ```
 /// use fibula_classify::{Action, Condition, Field, Flow, Rule};
@@ -45,29 +45,29 @@ pub enum Condition {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// The rule with the largest priority wins; among equal ones, the first that was inserted.
+    /// The rule with the largest priority wins; among equal priorities, the rule inserted first.
     pub priority: u32,
-    /// What happens to its packets.
+    /// The action for its packets.
     pub action: Action,
-    /// A text that goes into reports.
+    /// A text for reports.
     pub label: Option<Arc<str>>,
-    /// The line of the file that it was read from, from 1; 0 if there is none.
+    /// The line of the file that it was read from, counted from 1; 0 if it was not read from a file.
     pub line: u32,
     matched: Match,
     ranges: Vec<Range>,
 }
 
-/// Why a condition was refused.
+/// The reason why a condition was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RuleError {
     /// The value needs more bits than the field has.
     Width(Field),
-    /// Bits of the value are set that the prefix or mask leaves out.
+    /// Bits of the value are set outside the prefix or mask.
     HostBits(Field),
     /// The range's last value is below its first.
     Order(Field),
-    /// No packet can meet this condition and the others.
+    /// No packet can meet this condition together with the others.
     Never(Field),
 }
 
@@ -101,7 +101,7 @@ fn prerequisites(field: Field) -> &'static [(Field, u128)] {
 }
 
 impl Rule {
-    /// A rule of priority 0 that every packet meets.
+    /// A rule of priority 0 that matches every packet.
     pub fn new(action: Action) -> Self {
         Self {
             priority: 0,
@@ -113,7 +113,7 @@ impl Rule {
         }
     }
 
-    /// The rule with another condition, and those that go with it.
+    /// The rule with an additional condition, and the conditions that it requires.
     ///
     /// # Errors
     ///
@@ -217,12 +217,12 @@ impl Rule {
         Ok(())
     }
 
-    /// The bits that its packets have in common. Packets that match are its own if they are also in its ranges.
+    /// The bits that all its packets have in common. A packet that matches these also has to be in the rule's ranges.
     pub fn mask_match(&self) -> &Match {
         &self.matched
     }
 
-    /// Ranges that are no masks, by field.
+    /// Ranges that cannot be expressed as masks, by field.
     pub fn ranges(&self) -> &[Range] {
         &self.ranges
     }
@@ -243,7 +243,7 @@ impl Rule {
         Field::ALL.into_iter().filter(differs)
     }
 
-    /// Whether a packet exists that meets all conditions and lies in the other set as well.
+    /// Whether some packet meets all conditions and also lies in the other set.
     pub fn meets(&self, other: &Match) -> bool {
         let (mine, theirs) = (&self.matched, other);
         let both = mine.mask().words().iter().zip(theirs.mask().words());

@@ -7,7 +7,7 @@ use crate::hash::mix;
 use crate::miniflow::bits;
 use crate::{Batch, Cache, Form, WORDS};
 
-/// The flows of an exact-match cache: as many as Open vSwitch's.
+/// Number of flows in an exact-match cache, the same as in Open vSwitch.
 pub const EXACT: usize = 8192;
 
 /// A whole flow, in two lines.

@@ -1,4 +1,4 @@
-//! Searching: the order of the subtables, the exact-match cache in front, and the forms.
+//! Searches: the order of the subtables, the exact-match cache, and the forms.
 
 mod exact;
 pub(crate) mod packed;
@@ -31,21 +31,21 @@ pub(crate) struct Ranked {
     found: u64,
 }
 
-/// What a searcher did.
+/// Counts of a searcher.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Packets.
     pub packets: u64,
-    /// Those whose megaflow the exact-match cache had.
+    /// Packets found in the exact-match cache.
     pub exact_hits: u64,
-    /// Those whose megaflow a subtable had.
+    /// Packets found in a subtable.
     pub hits: u64,
-    /// In how many subtables each packet was searched for, summed over packets.
+    /// Number of lookups in subtables, over all packets.
     pub subtables: u64,
 }
 
-/// What one thread needs to search a cache: the order of the subtables by hits, counts, and the exact-match
-/// cache, if there is one.
+/// The state of one thread that searches a cache: the order of the subtables by hits, counts, and the optional
+/// exact-match cache.
 #[derive(Clone, Debug, Default)]
 pub struct Searcher {
     order: Vec<Ranked>,
@@ -58,17 +58,17 @@ pub struct Searcher {
 }
 
 impl Searcher {
-    /// One without an exact-match cache.
+    /// Makes a searcher without an exact-match cache.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One with an exact-match cache of [`EXACT`] flows.
+    /// Makes a searcher with an exact-match cache of [`EXACT`] flows.
     pub fn with_exact() -> Self {
         Self { exact: Some(Exact::new()), ..Self::default() }
     }
 
-    /// What it did.
+    /// The counts.
     pub fn counts(&self) -> Counts {
         self.counts
     }
@@ -76,7 +76,7 @@ impl Searcher {
     /// Searches for all packets of the batch, and writes the numbers of their megaflows, or [`MISS`].
     ///
     /// # Panics
-    /// If the batch has another form than the cache, or there are not as many numbers as packets.
+    /// If the batch has another form than the cache, or the number of results differs from the number of packets.
     pub fn search(&mut self, cache: &Cache, batch: &Batch, numbers: &mut [u32]) {
         assert_eq!(cache.form, batch.form(), "the form of the cache");
         assert_eq!(batch.len(), numbers.len(), "a number for each packet");

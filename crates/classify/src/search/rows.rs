@@ -1,4 +1,4 @@
-//! The forms that Open vSwitch and the paper have: packets one by one, but for their hashes.
+//! The forms of Open vSwitch and of the paper: packets one by one, except for their hashes.
 
 use fibula_simd::{Kernel, Lanes, Simd};
 

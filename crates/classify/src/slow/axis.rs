@@ -1,4 +1,4 @@
-//! One field that rules have conditions on: which prefix lengths a packet has in common with rules, and what that excludes.
+//! One field with conditions: the prefix lengths that a packet shares with rules, and the tuples that this excludes.
 
 use std::hint::select_unpredictable;
 

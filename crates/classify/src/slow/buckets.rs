@@ -1,11 +1,11 @@
-//! Numbers by hash: a line of the cache has the hashes of eight keys, which are compared at once, and their numbers.
+//! Numbers by hash: a cache line holds the hashes of eight keys, which are compared at once, and their numbers.
 //!
 //! ```text
 //!   bucket, 64 bytes   | hash 0 | hash 1 |  ...  | hash 7 | number 0 | number 1 |  ...  | number 7 |
 //! ```
 //!
-//! A full bucket overflows into the next one. A search ends at the hash, or at the first bucket that is not full: mostly in
-//! the first, and by branches that are foreseen.
+//! A full bucket overflows into the next one. A search ends when it finds the hash, or at the first bucket that is
+//! not full. This is mostly the first bucket, and the branches are well predicted.
 
 use std::hint::select_unpredictable;
 

@@ -1,4 +1,4 @@
-//! Which bits show that a packet is in none of the tuples that were not looked at.
+//! Finds the bits that prove that a packet is in none of the tuples that were skipped.
 
 use std::ops::Range;
 

@@ -1,7 +1,8 @@
-//! What the rules of several tuples have in all fields but the protocol and the transport's.
+//! Groups of tuples whose rules differ only in protocol and transport fields.
 //!
-//! Rules for the same pair of subnets often differ in protocol and ports alone, and their tuples in the length of the ports. One
-//! look into the table of their group says which of these tuples have rules for the packet's addresses; it costs no bit of a port.
+//! Rules for the same pair of subnets often differ only in protocol and ports, and their tuples only in the length of
+//! the ports. One lookup in the table of their group shows which of these tuples have rules for the packet's
+//! addresses, without adding bits of a port to the megaflow.
 
 use std::collections::HashMap;
 

@@ -1,12 +1,12 @@
-//! The slow path: the winning rule of one packet, and the megaflow that it stands for.
+//! The slow path: finds the winning rule of a packet, and a megaflow for it.
 //!
-//! The rules are a *tuple space* (Srinivasan, Suri and Varghese 1999): rules whose masks are equal share a hash table. Ranges
-//! stay what they are: the bits that all values of a range have in common go into the mask, and the rest is compared. A packet
-//! is looked up in the tuples in order of their best rules, until no tuple is left that could have a better one.
+//! The rules form a *tuple space* (Srinivasan, Suri and Varghese 1999): rules with equal masks share a hash table.
+//! Ranges are kept: the bits that all values of a range have in common go into the mask, and the rest is compared. A
+//! packet is looked up in the tuples in order of their best rules, until no remaining tuple can have a better rule.
 //!
-//! What the search looks at goes into a mask: any other packet that agrees in these bits takes the same way through the search,
-//! and finds the same rule. So it must look at few bits (Pfaff et al., "The Design and Implementation of Open vSwitch", NSDI
-//! 2015, section 5, has the ideas):
+//! All bits that the search looks at go into a mask: any other packet that agrees in these bits takes the same path
+//! through the search, and finds the same rule. The search must therefore look at few bits. The ideas are from Pfaff
+//! et al., "The Design and Implementation of Open vSwitch", NSDI 2015, section 5:
 //!
 //! - Tuples that no rule of the packet's prefixes is in are left out; the bits up to where the packet parts from the rules'
 //!   prefixes show it. Here every field has a trie, and which of several fields excludes a tuple is decided at the end, when the
@@ -72,7 +72,7 @@ pub struct SlowPath {
 /// Packets that are looked up together: each waits for memory while the others compute.
 const TOGETHER: usize = 24;
 
-/// The memory of searches, kept from one to the next.
+/// The memory of searches, reused from one to the next.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
     searches: Vec<Search>,
@@ -81,29 +81,29 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// How much work all searches were.
+    /// The effort of all searches.
     pub fn effort(&self) -> Effort {
         self.effort
     }
 }
 
-/// What the slow path says about a packet.
+/// The answer of the slow path for a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The rule that wins, if one matches.
     pub rule: Option<RuleId>,
-    /// Packets that agree with this one in these bits get the same answer.
+    /// The megaflow's mask: packets that agree with this one in these bits get the same answer.
     pub mask: Mask,
 }
 
-/// How much work searches were.
+/// The effort of searches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effort {
     /// Packets.
     pub packets: usize,
-    /// Tuples that could have had a better rule than the winner.
+    /// Tuples that could have a better rule than the winner.
     pub tuples: usize,
-    /// Looks into tables of tuples, and of groups of them. The tries excluded the other tuples.
+    /// Lookups in tables of tuples and of groups. The tries excluded the other tuples.
     pub probes: usize,
 }
 
@@ -128,7 +128,7 @@ impl Default for SlowPath {
 }
 
 impl SlowPath {
-    /// The tuple space of the rules. Building is O(rules x log rules).
+    /// Builds the tuple space of the rules. O(rules x log rules).
     pub fn of(rules: &Rules) -> Self {
         let mut slow = Self { order: Order::bulk(), ..Self::default() };
         for (id, rule) in rules.iter() {
@@ -139,7 +139,7 @@ impl SlowPath {
         slow
     }
 
-    /// Adds a rule by the number that it has in its table. A rule of a new mask costs O(masks).
+    /// Adds a rule with its number in the table. A rule with a new mask costs O(masks).
     pub fn insert(&mut self, id: RuleId, rule: &Rule) {
         let (number, best) = self.put(id, rule);
         if best != self.tuples[number as usize].best() {
@@ -180,7 +180,7 @@ impl SlowPath {
         number
     }
 
-    /// Takes a rule out that was inserted by this number.
+    /// Removes a rule that was inserted with this number.
     pub fn remove(&mut self, id: RuleId, rule: &Rule) {
         let matched = rule.mask_match();
         let Some(&number) = self.by_mask.get(matched.mask()) else { return };
@@ -211,18 +211,18 @@ impl SlowPath {
         self.order.arrange(self.tuples.iter().enumerate().filter_map(member).collect());
     }
 
-    /// The winning rule and the megaflow's mask.
+    /// Finds the winning rule and the megaflow's mask.
     pub fn lookup(&self, flow: &Flow, scratch: &mut Scratch) -> Found {
         let mut found = [Found::NOTHING];
         self.lookup_batch(std::slice::from_ref(flow), &mut found, scratch);
         found[0]
     }
 
-    /// The same for many packets: faster than one after the other.
+    /// Does the same for many packets, faster than one after the other.
     ///
     /// # Panics
     ///
-    /// If there are not as many answers as packets.
+    /// If the number of answers differs from the number of packets.
     pub fn lookup_batch(&self, flows: &[Flow], found: &mut [Found], scratch: &mut Scratch) {
         assert_eq!(flows.len(), found.len(), "an answer for each packet");
         if self.order.words() == 0 {
@@ -318,17 +318,17 @@ impl SlowPath {
         Effort { packets: 0, tuples: better as usize, probes }
     }
 
-    /// How many different masks the rules have.
+    /// Number of different masks of the rules.
     pub fn tuples(&self) -> usize {
         self.tuples.len()
     }
 
-    /// How many rules there are.
+    /// Number of rules.
     pub fn rules(&self) -> usize {
         self.tuples.iter().map(Tuple::len).sum()
     }
 
-    /// The memory that it takes, in bytes.
+    /// The memory of the slow path, in bytes.
     pub fn memory(&self) -> usize {
         self.tuples.iter().map(Tuple::bytes).sum::<usize>()
             + self.tuples.capacity() * size_of::<Tuple>()

@@ -1,4 +1,4 @@
-//! The ranges of rules. Many rules have the same ones, which are kept once, and near.
+//! The ranges of rules. Many rules have the same ranges, so each is stored once, close together.
 
 use std::collections::HashMap;
 

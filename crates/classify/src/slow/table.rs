@@ -1,4 +1,4 @@
-//! The rules of one mask: a hash table of what they have under it.
+//! The rules of one mask: a hash table of their values under it.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
 //! The prefixes that rules have on one field.
 //!
-//! A binary trie without its chains: a node stands for a prefix that rules have, or for the place where two of them part.
+//! A path-compressed binary trie: a node is a prefix of rules, or the point where two of them diverge.
 //!
 //! ```text
 //!   rules: 10.0.0.0/8, 10.1.0.0/16, 10.1.2.0/24, 11.0.0.0/8      the value 10.1.7.1

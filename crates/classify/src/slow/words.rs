@@ -1,4 +1,4 @@
-//! What a mask leaves of a flow.
+//! The words of a flow that a mask keeps.
 
 use crate::{Flow, Mask, WORDS};
 

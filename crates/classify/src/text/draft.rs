@@ -1,4 +1,4 @@
-//! Words with their places, and rules that are being read.
+//! Words with their positions, and rules while they are read.
 
 use super::{RuleText, TextError};
 use crate::{Action, Condition, Field, Rule};

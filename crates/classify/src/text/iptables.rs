@@ -1,4 +1,4 @@
-//! What `iptables-save` and `ip6tables-save` write: one chain of the table `filter`.
+//! The output of `iptables-save` and `ip6tables-save`: one chain of the table `filter`.
 
 use super::draft::{Draft, Word, unquoted, words};
 use super::{RuleOptions, RuleText, TextError, values};

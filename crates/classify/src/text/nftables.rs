@@ -1,4 +1,4 @@
-//! What `nft list ruleset` writes: the base chains of one hook, with the sets of their tables.
+//! The output of `nft list ruleset`: the base chains of one hook, with the sets of their tables.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Our own lines.
+//! Our own format.
 //!
 //! ```text
 //! line      = [ "priority" NUMBER ] condition... "->" action [ "label" TEXT ]

@@ -1,4 +1,4 @@
-//! Prefixes, one a line: plain, with an action behind, or as routers write prefix lists.
+//! Prefixes, one on each line: plain, followed by an action, or in the form of a router's prefix lists.
 
 use super::draft::{Draft, words};
 use super::{RuleOptions, RuleText, TextError, values};

@@ -1,4 +1,4 @@
-//! Values as people write them.
+//! Parses values in the notations that people use.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! Rules as lines of our own format.
+//! Writes rules in our own format.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};

@@ -24,14 +24,15 @@ Examples:
   journalctl -f | fibula annotate --table bad.fib --scan --only matched
   tcpdump -w - | fibula annotate --table table.fib --format pcap -
 
-Formats: csv, tsv, jsonl (JSON objects: a line each, in an array, or of several lines), list (lines that begin with an address: plain
-lists, access logs), pcap (also pcapng; packets become CSV rows), parquet, arrow (IPC file or stream).
-Told from the file's name, else from its content. gz, bz2, xz and zst are undone. Rows keep their
-bytes and their order; Parquet columns keep theirs, compression and statistics included.
+Formats: csv, tsv, jsonl (JSON objects: one a line, in an array, or each over several lines), list
+(each line begins with an address: plain lists, access logs), pcap (also pcapng; packets become CSV
+rows), parquet, arrow (IPC file or stream). The file's name gives the format, or else its content.
+Input in gz, bz2, xz or zst is decompressed. Rows keep their bytes and their order. Parquet columns
+keep their bytes too, with their compression and statistics.
 
-Several tables merge in order: for the same prefix a later one replaces an earlier one. With --layer
-they stand beside each other, and each adds its own columns. A table file that needs special reading
-(--names, --key...) is made a snapshot by `fibula build`.";
+Several tables are merged in order: for the same prefix, a later table replaces an earlier one. With
+--layer, tables are not merged, and each adds its own columns. If a table file needs options such as
+--names or --key, compile it into a snapshot with `fibula build` first.";
 
 /// Add matched prefixes and values to data with addresses
 #[derive(ClapArgs, Debug)]
@@ -46,83 +47,85 @@ pub struct Args {
     /// A table beside others, NAME=TABLE,...: its columns become NAME_column. Repeatable
     #[arg(long, value_name = "NAME=TABLE,...", conflicts_with = "table")]
     pub layer: Vec<String>,
-    /// Where to write, - for standard output; a directory, if there are several files. Rows that go to
-    /// a file with .gz or .zst are compressed
+    /// Where to write: a file, - for standard output, or a directory if there are several inputs. Rows are compressed
+    /// if the file's name ends in .gz or .zst
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     pub output: PathBuf,
-    /// Format of the data: csv, tsv, jsonl, list, pcap, parquet, arrow (default: told from name or
+    /// Format of the data: csv, tsv, jsonl, list, pcap, parquet, arrow (default: by the file's name, else by its
     /// content)
     #[arg(long, short, value_name = "FORMAT")]
     pub format: Option<LogFormat>,
-    /// Columns with addresses, by name or by number from 1; a.b is b inside a, in jsonl, parquet and arrow (default:
-    /// found out; jsonl needs them)
+    /// Columns with addresses, by name or by number from 1. In jsonl, parquet and arrow, a.b is the field b inside a
+    /// (default: detected; required for jsonl)
     #[arg(long, short, value_delimiter = ',', value_name = "COLUMN,...")]
     pub column: Vec<Column>,
-    /// What to add: prefix, value columns of the table, covering (the list of all prefixes that cover the
-    /// address, longest first) (default: all value columns)
+    /// Columns to add: prefix (the matched prefix), value columns of the table, covering (a list of all prefixes that
+    /// cover the address, longest first) (default: all value columns)
     #[arg(long, short, value_delimiter = ',', value_name = "NAME,...")]
     pub add: Vec<String>,
-    /// Value columns list the values of all prefixes that cover the address, as covering lists these: in CSV
-    /// separated by semicolons, in JSON an array, in parquet and arrow a list
+    /// Put the values of all prefixes that cover the address into each value column, longest prefix first: separated
+    /// by semicolons in CSV, an array in JSON, a list in parquet and arrow
     #[arg(long)]
     pub covering: bool,
-    /// Print the rows alone of whose addresses a route covers one (matched) or none (unmatched), without comments
-    /// and empty lines; of a JSON array its objects; a Parquet file is encoded anew
+    /// Print only rows with at least one address that matches a route (matched), or only rows without one
+    /// (unmatched). Comments and empty lines are left out, only the objects of a JSON array are printed, and a Parquet
+    /// file is encoded again
     #[arg(long, value_name = "matched|unmatched")]
     pub only: Option<OnlyRows>,
-    /// Cells of digits alone are addresses as numbers: IPv4 below 2^32, else IPv6. Of csv and tsv with --column
-    /// (parquet and arrow have types for that)
+    /// Read cells that contain only digits as addresses: IPv4 below 2^32, else IPv6. For csv and tsv, with --column
+    /// (parquet and arrow have number types)
     #[arg(long)]
     pub integers: bool,
-    /// Find addresses anywhere in lines of text, such as syslog, 10.0.0.1:443, [2001:db8::1]:443: the first of
-    /// each line, or those of the numbers that --column says
+    /// Find addresses anywhere in lines of text, such as syslog, 10.0.0.1:443, [2001:db8::1]:443. The first address
+    /// of each line is used; --column 1,3 uses the first and the third
     #[arg(long)]
     pub scan: bool,
-    /// The column with the time of each row, where the table is a file of several dates (build --as-of): each row is
-    /// looked up in the newest table that is not later. Times are 2024-05-01T12:00:00Z, 2024-05-01 12:00 (UTC
-    /// without a zone), numbers since 1970, timestamps and dates of parquet and arrow (not of list and pcap)
+    /// The column with the time of each row, for a table file of several dates (build --as-of). Each row is looked up
+    /// in the newest table that is not later than this time. Times are 2024-05-01T12:00:00Z, 2024-05-01 12:00 (UTC if
+    /// there is no zone), numbers since 1970, and timestamps and dates of parquet and arrow. Not for list and pcap
     #[arg(long, value_name = "COLUMN", conflicts_with_all = ["layer", "at", "rpki"])]
     pub time: Option<Column>,
-    /// How text and numbers of --time are read: auto (text, or a number whose unit follows from its size),
-    /// rfc3339, s, ms, us, ns (numbers in that unit)
+    /// How to read text and numbers in the --time column: auto (text, or numbers whose unit follows from their size),
+    /// rfc3339, or the unit of the numbers: s, ms, us, ns
     #[arg(long, value_name = "FORMAT", requires = "time")]
     pub time_format: Option<TimeFormat>,
-    /// What an address without a route gets in a column (default: nothing; null where there is one)
+    /// The value to write in a column if the address matches no route (default: null, or an empty cell in formats
+    /// without null)
     #[arg(long, value_delimiter = ',', value_name = "NAME=VALUE,...", value_parser = parse_default)]
     pub default: Vec<(String, String)>,
-    /// How text is added to parquet and arrow
+    /// How text values are stored in parquet and arrow
     #[arg(long, value_name = "dictionary|plain", default_value = "dictionary")]
     pub text: Text,
-    /// How prefixes are added to parquet and arrow: as text, or as bytes and length
+    /// How prefixes are stored in parquet and arrow: as text, or as bytes and length
     #[arg(long, value_name = "text|binary", default_value = "text")]
     pub prefix: Prefix,
-    /// Threads that annotate csv, tsv, jsonl, list and parquet; the output does not depend on it (default: one for each
-    /// processor)
+    /// Number of threads for csv, tsv, jsonl, list and parquet. The output does not depend on it (default: one for
+    /// each processor)
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
-    /// The first row names the columns, or does not (default: found out)
+    /// Whether the first row has the column names (default: detected)
     #[arg(long, value_name = "yes|no", value_parser = parse_yes_no)]
     pub header: Option<bool>,
-    /// The character between fields, or tab (default: of csv found out)
+    /// The character between fields, or tab (default: detected for csv)
     #[arg(long, value_name = "CHAR", value_parser = parse_delimiter)]
     pub delimiter: Option<u8>,
-    /// Quotes are ordinary characters
+    /// Treat quotes as ordinary characters
     #[arg(long)]
     pub no_quotes: bool,
-    /// Of a capture, a row for each flow in place of one for each packet: the packets of one direction
-    /// with equal addresses, protocol and ports
+    /// For a capture, write one row for each flow instead of each packet. A flow is the packets of one direction with
+    /// the same addresses, protocol and ports
     #[arg(long)]
     pub flows: bool,
-    /// Text that is not an address, and damaged records, are errors
+    /// Stop with an error at text that is not an address and at damaged records
     #[arg(long)]
     pub strict: bool,
     /// How many of the most frequent values the summary lists for each added column
     #[arg(long, value_name = "N", default_value = "10")]
     pub top: usize,
-    /// No summary on standard error
+    /// Do not print the summary on standard error
     #[arg(long, short)]
     pub quiet: bool,
-    /// Print the summary as JSON, an object for each file on a line of standard error
+    /// Print the summary as JSON on standard error, one object a line for each file
     #[arg(long, conflicts_with = "quiet")]
     pub json: bool,
     #[command(flatten)]
@@ -131,28 +134,31 @@ pub struct Args {
     pub read: TableReadArgs,
 }
 
-/// How the table is read: what of `fibula build` has a place beside the options for the data.
+/// Options for reading the table: the subset of `fibula build`'s options that does not clash with the options for the
+/// data.
 #[derive(ClapArgs, Debug)]
 #[command(next_help_heading = "Reading the table")]
 pub struct TableReadArgs {
-    /// Use what comes out of an archive (gz, bz2, xz, zstd) before it is damaged or cut short
+    /// Use the data of an archive (gz, bz2, xz, zstd) before the place where it is damaged or cut short
     #[arg(long)]
     salvage: bool,
-    /// Take a table without routes, or one of which most is damaged
+    /// Accept a table without routes, or one most of which is damaged
     #[arg(long)]
     allow_empty: bool,
-    /// List the values that all rows and sources have for a prefix in this column, each once, separated by
-    /// semicolons (drop;botnet), instead of the last one's. A file without such a column gives its name
+    /// Collect in this column the values of all rows and sources of a prefix, each once, separated by semicolons
+    /// (drop;botnet), instead of only the last one's. For a file without the column, the value is the file's name
     #[arg(long, value_name = "COLUMN")]
     tags: Option<String>,
-    /// BGP peers whose routes are taken: best, all (with --tags), most, an address, AS64500, or an index
+    /// BGP peers whose routes are taken: best (all peers, the best path of each prefix), all (the same, and --tags
+    /// lists the values of all paths), most (the peer with the most routes), an address, AS64500, or an index
     #[arg(long, default_value = "best", value_name = "PEER", hide_default_value = true)]
     peer: Peer,
-    /// How a snapshot comes into memory: auto (mapped if nobody may write it, else read), map (only if nobody
+    /// How snapshots are loaded: auto (mapped if the file is read-only, else read), map (make sure that no program
     /// writes into the file meanwhile), read
     #[arg(long, default_value = "auto", value_name = "auto|map|read", hide_default_value = true)]
     load: Loading,
-    /// Of a file of several dates (build --as-of), the table of this time, for all rows (default: the newest)
+    /// For a table file of several dates (build --as-of), use the newest table that is not later than this time for
+    /// all rows (default: the newest)
     #[arg(long, value_name = "TIME")]
     at: Option<Moment>,
     /// Name the prefixes that were replaced by a later line or source (the first 20 of each kind)
@@ -161,7 +167,7 @@ pub struct TableReadArgs {
 }
 
 impl TableReadArgs {
-    /// The same as other commands have it.
+    /// These options in the form that other commands use, with defaults for all others.
     pub fn read(&self) -> ReadArgs {
         ReadArgs {
             salvage: self.salvage,
@@ -176,14 +182,14 @@ impl TableReadArgs {
     }
 }
 
-/// `--only`.
+/// The value of `--only`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum OnlyRows {
     Matched,
     Unmatched,
 }
 
-/// `--text`.
+/// The value of `--text`.
 #[derive(Clone, Copy, Debug)]
 pub struct Text(TextForm);
 
@@ -199,7 +205,7 @@ impl FromStr for Text {
     }
 }
 
-/// `--prefix`.
+/// The value of `--prefix`.
 #[derive(Clone, Copy, Debug)]
 pub struct Prefix(PrefixForm);
 
@@ -221,7 +227,7 @@ fn parse_default(text: &str) -> Result<(String, String), &'static str> {
 }
 
 impl Args {
-    /// The options of both annotators.
+    /// The options for the annotators of text and of columnar files.
     pub fn options(&self) -> AnnotateOptions {
         let mut options = AnnotateOptions::default();
         options.columns.clone_from(&self.column);

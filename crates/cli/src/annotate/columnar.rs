@@ -1,4 +1,4 @@
-//! Files of columns: Parquet and Arrow IPC.
+//! Annotation of columnar files: Parquet and Arrow IPC.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -13,7 +13,7 @@ use crate::input;
 use crate::output::Output;
 use crate::progress::Bar;
 
-/// Annotates a file of columns.
+/// Annotates a columnar file.
 pub fn annotate(
     job: &Job,
     format: LogFormat,
@@ -61,7 +61,7 @@ fn arrow(
     Ok(annotator.annotate_ipc_stream(input::open(&job.input)?, out, show))
 }
 
-/// An output that remembers what went wrong: the file formats only tell that something did.
+/// An output that keeps its I/O error, because the file-format libraries report only that one occurred.
 struct Watched {
     inner: Output,
     error: Option<io::Error>,

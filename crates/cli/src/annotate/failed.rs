@@ -1,11 +1,11 @@
-//! What an error of annotation means for who called the command.
+//! Turns annotation errors into messages for the user.
 
 use fibula_annotate::AnnotateError;
 
 use super::inputs::Job;
 use crate::failure::Failure;
 
-/// Names the file, and the option that would help.
+/// Adds the file's name, and a hint with the option that would help.
 pub fn failure(job: &Job, error: &AnnotateError) -> Failure {
     if let AnnotateError::Write(error) = error {
         return Failure::io(job.output.display(), error);

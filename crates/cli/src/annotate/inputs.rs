@@ -7,18 +7,18 @@ use fibula_annotate::LogFormat;
 
 use crate::failure::Failure;
 
-/// A file and its result; `-` is standard input, or output.
+/// A file and its result. The path `-` is standard input or output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// What is read.
+    /// The file to read.
     pub input: PathBuf,
-    /// What is written.
+    /// The file to write.
     pub output: PathBuf,
 }
 
-/// The files that the arguments name: files, patterns such as `logs/*.parquet`, directories with all
-/// that is in them and has a known ending. With one file `output` is the result's file, or the
-/// directory that it goes to; with several it is a directory.
+/// The files that the arguments name: files, patterns such as `logs/*.parquet`, and directories, of which all files
+/// with a known ending are taken. With one file, `output` is the result's file or its directory; with several files
+/// it is a directory.
 pub fn jobs(arguments: &[PathBuf], output: &Path) -> Result<Vec<Job>, Failure> {
     let mut found: Vec<(PathBuf, PathBuf)> = Vec::new();
     let mut several = arguments.len() > 1;
@@ -75,7 +75,7 @@ fn name(path: &Path) -> PathBuf {
     path.file_name().map_or_else(|| path.to_owned(), PathBuf::from)
 }
 
-/// What is written is not compressed, and rows of packets are CSV.
+/// The name of the output file: without the suffix of a compression, and ending in `.csv` for packets.
 fn result_name(name: &Path) -> PathBuf {
     let ending = |path: &Path| path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
     let compressed = ending(name).is_some_and(|e| matches!(&*e, "gz" | "bz2" | "xz" | "zst"));
@@ -86,7 +86,7 @@ fn result_name(name: &Path) -> PathBuf {
     name
 }
 
-/// The argument as a pattern, if it is one and no file is called so.
+/// The argument as a pattern, if it has pattern characters and no file has this name.
 fn pattern(argument: &Path) -> Option<&str> {
     argument.to_str().filter(|text| text.contains(['*', '?', '[']) && !argument.exists())
 }
@@ -108,7 +108,7 @@ fn matches(pattern: &str) -> Result<Vec<PathBuf>, Failure> {
     Ok(found)
 }
 
-/// All files below a directory whose ending tells their format, in order.
+/// All files below a directory whose ending gives their format, in order.
 fn walk(
     directory: &Path,
     inside: &Path,
@@ -122,12 +122,12 @@ fn walk(
     entries.sort_by_key(std::fs::DirEntry::file_name);
     for entry in entries {
         let (path, name) = (entry.path(), entry.file_name());
-        // Hidden files are others' temporary ones, and our own.
+        // Hidden files are temporary files of fibula or of other programs.
         if name.to_string_lossy().starts_with('.') {
             continue;
         }
         let inside = inside.join(name);
-        // Not through links: they may lead in circles.
+        // Symbolic links are not followed, because they may form cycles.
         match entry.file_type().map_err(fail)? {
             kind if kind.is_dir() => walk(&path, &inside, found)?,
             _ if LogFormat::from_path(&path).is_some() && path.is_file() => {

@@ -1,4 +1,4 @@
-//! `fibula annotate`: columns of addresses in, the same rows with prefixes and values out.
+//! `fibula annotate`: reads rows with addresses and writes the same rows with prefixes and values.
 
 mod args;
 mod columnar;
@@ -70,12 +70,12 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// The date of the first of several tables.
+/// The date of the first table, for a file of several dates.
 fn first_table(tables: &Tables) -> Option<Moment> {
     Some(tables.dated()?.dates().tables().first()?.at)
 }
 
-/// Panics that damaged files cause in the libraries that read them become errors, which are told.
+/// Turns panics of the file-format libraries, which damaged files can cause, into errors.
 fn leave_out_caught_panics() {
     let default = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -85,12 +85,12 @@ fn leave_out_caught_panics() {
     }));
 }
 
-/// What all files have in common.
+/// The state that all files share.
 struct Work<'a> {
     args: &'a Args,
     tables: Tables,
     options: AnnotateOptions,
-    /// Made for the first file that has columns.
+    /// Created for the first file that has columns.
     columns: Option<ColumnAnnotator>,
 }
 
@@ -130,7 +130,7 @@ impl Work<'_> {
         self.rows(job, named)
     }
 
-    /// Annotates text or a capture.
+    /// Annotates a text file or a capture.
     fn rows(&self, job: &Job, named: Option<LogFormat>) -> Result<(LogFormat, Summary), Failure> {
         let (data, position) = input::open_counted(&job.input)?;
         let mut data = BufReader::with_capacity(256 << 10, data);
@@ -159,8 +159,8 @@ impl Work<'_> {
     }
 }
 
-/// The format of a file whose name does not tell, as far as its first bytes do; lists for the others,
-/// which are looked at again when they are open and not compressed any more.
+/// The format of a file whose name does not give it, from the file's first bytes. Anything unknown is a list here; it
+/// is examined again once it is open and decompressed.
 fn sniff(path: &Path) -> Result<LogFormat, Failure> {
     if path.as_os_str() == "-" {
         return Ok(LogFormat::List);

@@ -1,4 +1,4 @@
-//! The summary, on standard error: standard output has the data.
+//! The summary. It goes to standard error because standard output has the data.
 
 use std::time::Duration;
 
@@ -11,27 +11,27 @@ use super::inputs::Job;
 use crate::output::{Grid, bar, size};
 use crate::progress::{ms, note};
 
-/// Width of the bars.
+/// Width of the bars, in characters.
 const BAR: usize = 30;
 
-/// A file that was annotated.
+/// One annotated file.
 pub struct Said<'a> {
-    /// The file.
+    /// The file's path.
     pub job: &'a Job,
     /// Its format.
     pub format: LogFormat,
-    /// How many values each address column got.
+    /// Number of columns added for each address column.
     pub values: usize,
-    /// Of several dates, that of the first table.
+    /// The date of the first table, for a table file of several dates.
     pub first_table: Option<Moment>,
-    /// Whether its columns were found out.
+    /// Whether the address columns were detected.
     pub found: bool,
-    /// Whether it is the only one.
+    /// Whether it is the only file.
     pub alone: bool,
 }
 
 impl Said<'_> {
-    /// Says what was done with it.
+    /// Prints the summary of the file.
     pub fn say(&self, summary: &Summary, time: Duration) {
         let share = |part: u64| 100.0 * part as f64 / summary.addresses.max(1) as f64;
         let rate = |count: u64| grouped((count as f64 / time.as_secs_f64().max(1e-9)) as u64);
@@ -103,7 +103,7 @@ impl Said<'_> {
         }
     }
 
-    /// Says the same in a line of JSON.
+    /// Prints the summary of the file as one line of JSON.
     pub fn say_json(&self, summary: &Summary, time: Duration) {
         let top = |top: &Top| {
             let values: Vec<_> = top
@@ -141,9 +141,9 @@ impl Said<'_> {
         }));
     }
 
-    /// Says which values are the most frequent.
+    /// Prints the most frequent values.
     fn say_top(&self, summary: &Summary) {
-        // Every address column adds the same values, so its tops are as many.
+        // Every address column adds the same number of columns, so this is the number of address columns.
         let slots = summary.top.len() / self.values.clamp(1, summary.top.len().max(1));
         let each = summary.addresses as f64 / slots.max(1) as f64;
         for top in summary.top.iter().filter(|top| !top.values.is_empty()) {
@@ -160,14 +160,14 @@ impl Said<'_> {
                 ]);
             }
             let mut text = Vec::new();
-            // Writing to memory does not fail.
+            // Writing to memory cannot fail.
             let _ = grid.write_aligned(&mut text);
             note(String::from_utf8_lossy(&text).trim_end());
         }
     }
 }
 
-/// What several files had together.
+/// The totals of several files.
 #[derive(Default)]
 pub struct Totals {
     rows: u64,
@@ -178,7 +178,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Adds those of a file.
+    /// Adds the counts of one file.
     pub fn add(&mut self, summary: &Summary, time: Duration) {
         self.rows += summary.rows;
         self.addresses += summary.addresses;
@@ -187,7 +187,7 @@ impl Totals {
         self.time += time;
     }
 
-    /// Says them.
+    /// Prints the totals.
     pub fn say(&self, files: usize) {
         note(format_args!(
             "{files} files, {} rows, {} addresses, {:.1} % matched, {} not an address, in {}",

@@ -1,12 +1,12 @@
-//! Whether two names, or standard streams, are one file.
+//! Checks whether two file names or standard streams refer to the same file.
 
 use std::fs::{File, Metadata};
 use std::path::Path;
 
 use crate::failure::Failure;
 
-/// Refuses an output that is the input: it would read what it has written, without end, or find
-/// nothing.
+/// Refuses an output that is also the input: the command would read its own output without end, or find an empty
+/// file.
 pub fn refuse(input: &Path, output: &Path) -> Result<(), Failure> {
     let (Some(read), Some(written)) = (opened(input, stdin), opened(output, stdout)) else {
         return Ok(());

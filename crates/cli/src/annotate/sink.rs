@@ -1,4 +1,4 @@
-//! Where rows are written, compressed if the file's name says so.
+//! The output of rows, compressed if the file's name asks for it.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -12,16 +12,16 @@ use crate::output::Output;
 
 /// An output of rows.
 pub enum Sink {
-    /// As they are.
+    /// Uncompressed.
     Plain(Output),
-    /// In gzip.
+    /// Compressed with gzip.
     Gzip(GzEncoder<Output>),
-    /// In Zstandard.
+    /// Compressed with Zstandard.
     Zstd(ZstdEncoder<'static, Output>),
 }
 
 impl Sink {
-    /// The file; `-` is standard output. `.gz` and `.zst` compress.
+    /// Creates the file; `-` is standard output. Names in `.gz` and `.zst` are compressed.
     pub fn create(path: &Path) -> Result<Self, Failure> {
         let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
         match ending.as_deref() {
@@ -41,7 +41,7 @@ impl Sink {
         }
     }
 
-    /// Everything was written: a file appears. Without this it never does.
+    /// Completes the output. The file gets its name only here, so an interrupted run leaves no partial file.
     pub fn finish(self) -> Result<(), Failure> {
         match self {
             Self::Plain(output) => output.finish(),
@@ -63,7 +63,7 @@ impl Write for Sink {
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Plain(output) => output.flush(),
-            // Rows that wait in a file hinder nobody, and small blocks compress badly.
+            // A file's rows need not appear at once, and small blocks compress badly.
             Self::Gzip(_) | Self::Zstd(_) => Ok(()),
         }
     }

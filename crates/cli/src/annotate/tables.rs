@@ -1,4 +1,4 @@
-//! What is annotated with: one table, or those of several dates.
+//! The tables that rows are looked up in: one table, or the tables of several dates.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use crate::layer;
 use crate::source::{ReadArgs, Source};
 use crate::table;
 
-/// One table, or those of several dates.
+/// One table, or the tables of several dates.
 pub enum Tables {
     One(Fib),
     Dated(DatedFib),
 }
 
 impl Tables {
-    /// Opens what the command line names, with the engines that are stored with it or `auto`.
+    /// Opens the tables of the command line, with their stored engines, or with `auto` if they have none.
     pub fn open(args: &Args) -> Result<Self, Failure> {
         let (read, options) = (args.read.read(), FibOptions::default());
         args.rpki.check_input(args.inputs.iter().any(|input| input.as_os_str() == "-"))?;
@@ -53,7 +53,7 @@ impl Tables {
         }
     }
 
-    /// The values.
+    /// The value columns.
     pub fn columns(&self) -> &Columns {
         match self {
             Self::One(fib) => fib.columns(),
@@ -61,7 +61,7 @@ impl Tables {
         }
     }
 
-    /// The tables, to annotate with.
+    /// The tables, as the annotators take them.
     pub fn shared(&self) -> Arc<dyn LookupTable> {
         match self {
             Self::One(fib) => Arc::new(fib.clone()),
@@ -69,7 +69,7 @@ impl Tables {
         }
     }
 
-    /// The dates, if there are several.
+    /// The dates, for a file of several dates.
     pub fn dated(&self) -> Option<&DatedFib> {
         match self {
             Self::One(_) => None,
@@ -77,7 +77,7 @@ impl Tables {
         }
     }
 
-    /// Fails if somebody wrote into a mapped file.
+    /// Fails if a program wrote into a mapped file meanwhile.
     pub fn unchanged(&self) -> Result<(), FibError> {
         match self {
             Self::One(fib) => fib.unchanged(),

@@ -1,4 +1,4 @@
-//! `--explain`: why one packet hits its rule.
+//! `--explain`: the reason why one packet hits its rule.
 
 use std::io::Write as _;
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, stdout};
 
-/// Rules at most that are shown of each kind.
+/// Maximum number of rules to show of each kind.
 const MOST: usize = 10;
 
 #[derive(Serialize)]
@@ -23,9 +23,9 @@ struct Shown {
 #[derive(Serialize)]
 struct Json {
     winner: Option<Shown>,
-    /// Rules that would have won, and fail by one field.
+    /// Rules with a higher rank than the winner, which the packet misses by one field.
     near: Vec<Shown>,
-    /// Rules that match too, and lose.
+    /// Rules that match too, with a lower rank than the winner.
     losers: Vec<Shown>,
     tried: usize,
     failing_first: Vec<(&'static str, usize)>,
@@ -41,9 +41,9 @@ fn shown(rule: &Rule, flow: &Flow) -> Shown {
     Shown { line: rule.line, rule: rule.to_string(), fails }
 }
 
-/// Explains one packet; the answer is "no" if no rule matches.
+/// Explains one packet. The outcome is negative if no rule matches.
 pub fn explain(rules: &Rules, flow: &Flow, json: bool) -> Result<Outcome, Failure> {
-    // In the order in which they win.
+    // Highest rank first.
     let mut order: Vec<(RuleId, &Rule)> = rules.iter().collect();
     order.sort_by_key(|(id, rule)| (std::cmp::Reverse(rule.priority), *id));
     let slow = SlowPath::of(rules);
@@ -82,7 +82,7 @@ pub fn explain(rules: &Rules, flow: &Flow, json: bool) -> Result<Outcome, Failur
     Ok(if report.winner.is_some() { Outcome::Done } else { Outcome::Negative })
 }
 
-/// The packets that are known to get the same answer, as a rule would say it.
+/// The megaflow: the fields and bits that decide. All packets that agree in them hit the same rule.
 fn megaflow(flow: &Flow, mask: &fibula_classify::Mask) -> String {
     let mut text = String::new();
     for field in Field::ALL {

@@ -10,7 +10,7 @@ use fibula_classify::{FiveTuple, Flow};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Five(pub Flow);
 
-/// The flow of the columns' text; ports may be empty.
+/// Makes a flow of the texts of the five columns. Both ports may be empty.
 pub fn flow([src, dst, proto, from, to]: [&str; 5]) -> Result<Flow, String> {
     let ip = |text: &str| text.parse().map_err(|_| format!("{text:?} is not an address"));
     let (src, dst): (IpAddr, IpAddr) = (ip(src)?, ip(dst)?);

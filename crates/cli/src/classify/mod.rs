@@ -1,4 +1,4 @@
-//! `fibula classify`: which rule of a set do packets hit, and what does it do with them?
+//! `fibula classify`: finds the rule of a set that each packet hits, and its action.
 
 mod explain;
 mod five;
@@ -42,7 +42,7 @@ Packets: a capture (pcap, pcapng), or CSV or Parquet with the columns src, dst, 
 and dst_port, in any order among other columns. In Parquet, addresses are text, bytes, or numbers
 for IPv4. Each row of the output has the line of the rule in its file, its action and its label.
 
-Exit codes: 0 success; 1 with --explain, no rule matches; 2 wrong usage, or input or output failed.";
+Exit codes: 0 success; 1 no rule matches (with --explain); 2 wrong usage, or an I/O error.";
 
 /// Find the rule of a packet filter that each packet hits
 #[derive(ClapArgs, Debug)]
@@ -60,13 +60,14 @@ pub struct Args {
     /// The chain of iptables, or the hook of nftables
     #[arg(long, value_name = "NAME", default_value = "FORWARD")]
     chain: String,
-    /// Prefixes of a list match the source address, not the destination
+    /// Match the prefixes of a list with the source address instead of the destination
     #[arg(long)]
     source: bool,
-    /// Action for prefixes of a list without one
+    /// Action for prefixes of a list that have none
     #[arg(long, value_name = "drop|allow", default_value = "drop")]
     action: Listed,
-    /// Where to write, - for standard output; a name that ends in .parquet gets all columns of a Parquet file and the rules'
+    /// Where to write, - for standard output. For Parquet input and a name in .parquet, the output has all columns of
+    /// the input, followed by the columns of the rules
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     output: PathBuf,
     /// Print only counts: packets and bytes of each rule that was hit
@@ -86,7 +87,7 @@ pub struct Args {
     explain: Option<five::Five>,
 }
 
-/// `--action`.
+/// The value of `--action`.
 #[derive(Clone, Debug)]
 struct Listed(Action);
 
@@ -173,31 +174,31 @@ fn rules(args: &Args) -> Result<RuleText, Failure> {
     })
 }
 
-/// Opens packets, compressed or not.
+/// Opens a file of packets, compressed or not.
 fn open(path: &std::path::Path) -> Result<BufReader<Box<dyn std::io::Read>>, Failure> {
     Ok(BufReader::with_capacity(256 << 10, input::open(path)?))
 }
 
-/// Packets that wait to be classified together, and what was found so far.
+/// The batch of packets to classify next, and the results so far.
 struct Hits {
     classifier: Classifier,
     batch: Batch,
-    /// What is written in front of each packet's rule.
+    /// The start of each packet's row, to which the rule is added, and the packet's length.
     rows: Vec<(Vec<u8>, u64)>,
     found: Vec<Option<RuleId>>,
     /// Bytes by rule.
     bytes: Vec<u64>,
     unmatched_bytes: u64,
     out: Option<Output>,
-    /// Whether what was found is kept for somebody who writes it.
+    /// Whether the results are also kept in `collected`, for Parquet output.
     collects: bool,
     collected: Vec<Option<RuleId>>,
-    /// What classifying took, without reading and writing.
+    /// Time spent classifying, without reading and writing.
     spent: Duration,
 }
 
 impl Hits {
-    /// Writes a line as it is.
+    /// Writes a line unchanged.
     fn line(&mut self, line: &[u8]) -> Result<(), Failure> {
         if let Some(out) = &mut self.out {
             out.write_all(line)?;
@@ -205,7 +206,7 @@ impl Hits {
         Ok(())
     }
 
-    /// Takes a packet: what is known of it, its length, and its row.
+    /// Adds a packet: its header fields, its length, and the start of its row.
     fn packet(
         &mut self,
         flow: &Flow,
@@ -221,7 +222,7 @@ impl Hits {
         if self.batch.len() == Batch::MAX { self.flush() } else { Ok(()) }
     }
 
-    /// Classifies what waits.
+    /// Classifies the packets of the batch.
     fn flush(&mut self) -> Result<(), Failure> {
         self.found.clear();
         self.found.resize(self.batch.len(), None);
@@ -253,7 +254,7 @@ impl Hits {
     }
 }
 
-/// The last columns of a row.
+/// The columns of the rule, at the end of a row.
 const COLUMNS: &str = "rule_line,rule_action,rule_label";
 
 fn write_rule(out: &mut impl std::io::Write, rule: Option<&Rule>) -> std::io::Result<()> {
@@ -265,7 +266,7 @@ fn write_rule(out: &mut impl std::io::Write, rule: Option<&Rule>) -> std::io::Re
     out.write_all(b"\n")
 }
 
-/// A cell of CSV, in quotes where it needs them.
+/// Writes a CSV cell, quoted if necessary.
 fn write_cell(out: &mut impl std::io::Write, text: &str) -> std::io::Result<()> {
     match text.contains([',', '"', '\n', '\r']) {
         true => write!(out, "\"{}\"", text.replace('"', "\"\"")),

@@ -1,4 +1,4 @@
-//! Packets from captures and from CSV; Parquet is read elsewhere.
+//! Reads packets from captures and CSV. Parquet is read in its own module.
 
 use std::io::{BufRead, Read, Write as _};
 use std::path::Path;
@@ -11,18 +11,19 @@ use fibula_packet::{Frame, LinkType};
 use super::{COLUMNS, Hits, five};
 use crate::failure::Failure;
 
-/// The summary of the packets, besides their rules.
+/// Counts of packets and damage, for the summary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Said {
-    /// Packets of link types that are not known, which have no fields.
+    /// Packets of unknown link types, of which no fields are read.
     pub unknown_links: u64,
     /// Places where the capture is damaged.
     pub damaged: u64,
-    /// The first of them.
+    /// The first damaged place.
     pub first_damage: Option<String>,
 }
 
-/// Classifies all packets of a file. The rows of Parquet go to `parquet` with the rules' columns, if it is given.
+/// Classifies all packets of a file. For Parquet input, the rows and the rules' columns are written to `parquet`, if
+/// it is given.
 pub fn each(path: &Path, hits: &mut Hits, parquet: Option<&Path>) -> Result<Said, Failure> {
     let mut data = super::open(path)?;
     let head = data.fill_buf().map_err(|error| Failure::io(path.display(), &error))?;
@@ -98,7 +99,7 @@ fn capture(
         }
         first = false;
         if start > buffer.len() {
-            // A block that is skipped goes on behind what was read.
+            // The capture ends inside a block that is skipped.
             said.damage(offset + buffer.len() as u64, "the capture ends within a block");
             return Ok(said);
         }
@@ -112,12 +113,12 @@ impl Said {
     }
 }
 
-/// The columns that it writes behind the number.
+/// The columns of a capture's rows, after the packet number.
 pub(super) const COLUMNS_OF_FLOWS: &str = "src,dst,protocol,src_port,dst_port";
 
 pub(super) fn write_flow(row: &mut Vec<u8>, number: u64, flow: &Flow) {
     use std::net::{Ipv4Addr, Ipv6Addr};
-    // Writing to memory does not fail.
+    // Writing to memory cannot fail.
     let _ = write!(row, "{number},");
     let _ = match flow.get(Field::IpVersion) {
         4 => {
@@ -144,7 +145,7 @@ pub(super) fn write_flow(row: &mut Vec<u8>, number: u64, flow: &Flow) {
     };
 }
 
-/// The names that columns may have.
+/// The accepted column names.
 const NAMES: [&[&str]; 5] = [
     &["src", "src_ip", "source", "saddr", "id.orig_h"],
     &["dst", "dst_ip", "destination", "daddr", "id.resp_h"],
@@ -153,7 +154,7 @@ const NAMES: [&[&str]; 5] = [
     &["dst_port", "dport", "dp", "id.resp_p"],
 ];
 
-/// Rows of CSV, whose first row names the columns.
+/// Classifies rows of CSV, whose first row has the column names.
 fn rows(path: &Path, mut data: impl BufRead, hits: &mut Hits) -> Result<Said, Failure> {
     let wrong = |line: u64, what: &str| {
         Failure::new(format_args!("{}: line {line}: {what}", path.display()))
@@ -203,7 +204,7 @@ fn rows(path: &Path, mut data: impl BufRead, hits: &mut Hits) -> Result<Said, Fa
     Ok(Said::default())
 }
 
-/// Where the five columns are. The ports may be missing.
+/// The positions of the five columns. The ports may be missing.
 pub(super) fn columns(names: &[&str]) -> Result<[Option<usize>; 5], String> {
     let place = |known: &&[&str]| {
         names.iter().position(|name| {
@@ -222,7 +223,7 @@ pub(super) fn columns(names: &[&str]) -> Result<[Option<usize>; 5], String> {
     Ok(places)
 }
 
-/// The cells of a row, with their quotes.
+/// The cells of a row, still quoted.
 fn cells(line: &str) -> Vec<&str> {
     let (mut cells, mut start, mut quoted) = (Vec::new(), 0, false);
     for (at, byte) in line.bytes().enumerate() {

@@ -1,4 +1,4 @@
-//! Packets from the columns of a Parquet file.
+//! Reads packets from the columns of a Parquet file.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -22,10 +22,10 @@ use super::{COLUMNS, Hits};
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Rows decoded together.
+/// Number of rows decoded together.
 const ROWS: usize = 8192;
 
-/// What may go wrong with a row.
+/// An error of the file, or of one row.
 enum Error {
     File(AnnotateError),
     Said(Failure),
@@ -43,7 +43,8 @@ impl From<Failure> for Error {
     }
 }
 
-/// Classifies all rows. With `to`, all columns go there as Parquet, those of the rules behind them.
+/// Classifies all rows. If `to` is given, writes a Parquet file there with all columns and, after them, the rules'
+/// columns.
 pub fn rows(path: &Path, hits: &mut Hits, to: Option<&Path>) -> Result<Said, Failure> {
     let failed = |error: &dyn Display| Failure::new(format_args!("{}: {error}", path.display()));
     let file = File::open(path).map_err(|error| Failure::io(path.display(), &error))?;
@@ -85,7 +86,7 @@ pub fn rows(path: &Path, hits: &mut Hits, to: Option<&Path>) -> Result<Said, Fai
     Ok(Said::default())
 }
 
-/// The columns of the five fields: name, and place in the batch.
+/// The columns of the five fields: name, and position in the batch.
 type Five<'a> = [Option<(&'a str, usize)>; 5];
 
 fn flow<'a>(batch: &RecordBatch, five: &Five<'a>, row: usize) -> Result<Flow, (&'a str, String)> {
@@ -109,7 +110,7 @@ fn flow<'a>(batch: &RecordBatch, five: &Five<'a>, row: usize) -> Result<Flow, (&
     Flow::try_from(&five).map_err(|error| (dst.name, error.to_string()))
 }
 
-/// A cell of a column.
+/// A cell of a column, with the column's name for errors.
 #[derive(Clone, Copy)]
 struct Cell<'a, 'b> {
     name: &'a str,
@@ -177,7 +178,7 @@ impl<'a, 'b> Cell<'a, 'b> {
         })
     }
 
-    /// Text, four or sixteen bytes, or an IPv4 address as a number.
+    /// The address of the cell: text, four or sixteen bytes, or an IPv4 address as a number.
     fn address(self) -> Result<IpAddr, (&'a str, String)> {
         if let Some(text) = self.text() {
             let parsed = text.trim().parse();
@@ -211,7 +212,7 @@ impl<'a, 'b> Cell<'a, 'b> {
         }
     }
 
-    /// A column of nulls may have any type.
+    /// The port of the cell, or none for a null. A column of nulls may have any type.
     fn port(self) -> Result<Option<u16>, (&'a str, String)> {
         match self.number().map(u16::try_from) {
             Some(Ok(port)) => Ok(Some(port)),
@@ -222,7 +223,7 @@ impl<'a, 'b> Cell<'a, 'b> {
     }
 }
 
-/// A Parquet file with the columns of another one, and those of the rules.
+/// Writes a Parquet file with the columns of the input, followed by the columns of the rules.
 struct Added {
     writer: ArrowWriter<Output>,
     schema: Arc<Schema>,
@@ -240,7 +241,7 @@ impl Added {
         Ok(Self { writer: writer.map_err(Failure::new)?, schema })
     }
 
-    /// Writes a batch whose rules the packets that were classified last have.
+    /// Writes a batch. Its rules are the results that `hits` has collected since the last batch.
     fn write(&mut self, batch: &RecordBatch, hits: &mut Hits) -> Result<(), Failure> {
         let found = std::mem::take(&mut hits.collected);
         let rules = || found.iter().map(|id| id.and_then(|id| hits.classifier.rules().get(id)));

@@ -1,4 +1,4 @@
-//! Counts of packets by rule.
+//! Counts packets by rule.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -13,13 +13,13 @@ use crate::failure::Failure;
 use crate::output::{Grid, Output};
 use crate::progress::{ms, note};
 
-/// What was found.
+/// The results of a run.
 pub struct Report<'a> {
     /// The packets and the classifier.
     pub hits: &'a Hits,
-    /// What else is to be said of them.
+    /// Counts of packets and damage.
     pub said: &'a Said,
-    /// The file of the packets.
+    /// The file with the packets.
     pub name: &'a Path,
 }
 
@@ -53,7 +53,7 @@ struct JsonRule<'a> {
 }
 
 impl Report<'_> {
-    /// Rules that were hit, with packets and bytes, in the order of the file.
+    /// The rules that were hit, with packets and bytes, in the order of the file.
     fn rules(&self) -> impl Iterator<Item = (&Rule, u64, u64)> {
         let hits = self.hits;
         let counted = move |(id, rule): (RuleId, _)| {
@@ -112,7 +112,7 @@ impl Report<'_> {
         Ok(())
     }
 
-    /// The summary of all packets, on standard error.
+    /// Prints the summary of all packets on standard error.
     pub fn note(&self) {
         let (classifier, name) = (&self.hits.classifier, self.name.display());
         let counts = classifier.counts();

@@ -1,4 +1,4 @@
-//! `fibula lookup --history`: what a file of several dates says about addresses, over time.
+//! `fibula lookup --history`: the matches of addresses over time, from a file of several dates.
 
 use fibula_fib::{DatedFib, EngineChoice, FibOptions};
 use fibula_rib::DatedSnapshot;
@@ -8,7 +8,7 @@ use super::{Args, Asked, question};
 use crate::failure::{Failure, Outcome};
 use crate::source::Source;
 
-/// Prints a line for each change of what matches an address.
+/// Prints a line for each change of an address's match.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let fib = open(args)?;
     let mut printer = Printer::history(args, fib.columns())?;
@@ -35,7 +35,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     Ok(if missed { Outcome::Negative } else { Outcome::Done })
 }
 
-/// A few addresses are found without an engine.
+/// The lookup for a few addresses. It needs no engine.
 fn open(args: &Args) -> Result<DatedFib, Failure> {
     let options = FibOptions::default().engines([EngineChoice::Search]).loading(args.read.load);
     match &*Source::parse_list(&args.table)? {

@@ -1,11 +1,11 @@
-//! Lines as they come.
+//! Reads input line by line.
 
 use std::io::{self, BufRead, BufReader, Read};
 
-/// Bytes of a line that are kept: far more than an address has.
+/// Number of bytes kept of a line, which is more than any address needs.
 const KEPT: usize = 4096;
 
-/// Numbered lines of an input. Their length is bounded, whatever the input is.
+/// Numbered lines of an input. Memory is bounded however long a line is.
 pub struct Lines<R> {
     input: BufReader<R>,
     line: Vec<u8>,
@@ -17,12 +17,12 @@ impl<R: Read> Lines<R> {
         Self { input: BufReader::with_capacity(64 << 10, input), line: Vec::new(), number: 0 }
     }
 
-    /// Whether a whole line is there already: [`Lines::next`] does not wait then.
+    /// Whether a whole line is already in the buffer, so that [`Lines::next`] would not block.
     pub fn is_waiting(&self) -> bool {
         self.input.buffer().contains(&b'\n')
     }
 
-    /// The next line with its number from 1, cut to 4,096 bytes; `None` at the end.
+    /// The next line with its number, counted from 1, and cut to 4,096 bytes; `None` at the end of the input.
     pub fn next(&mut self) -> io::Result<Option<(u64, &[u8])>> {
         self.line.clear();
         let mut is_line = false;
@@ -52,7 +52,7 @@ impl<R: Read> Lines<R> {
 mod tests {
     use super::*;
 
-    /// Gives its parts one at a time.
+    /// A reader that returns its parts one at a time.
     struct Parts(Vec<&'static [u8]>);
 
     impl Read for Parts {
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn lines_in_parts() {
         let mut lines = Lines::new(Parts(vec![b"a\nb", b"c\n", b"\nlast"]));
-        // What is waiting was read together with the end of the line before.
+        // The buffered bytes were read together with the end of the line before.
         for (expected, is_waiting) in [("a", false), ("bc", false), ("", false), ("last", false)] {
             assert_eq!(lines.is_waiting(), is_waiting, "before {expected:?}");
             let (_, line) = lines.next().unwrap().unwrap();

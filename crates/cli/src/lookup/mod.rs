@@ -1,4 +1,4 @@
-//! `fibula lookup`: what does the table say about these addresses and prefixes, and which prefixes say this?
+//! `fibula lookup`: finds the routes and values of addresses and prefixes, and the prefixes that have given values.
 
 mod history;
 mod lines;
@@ -34,18 +34,20 @@ Examples:
   fibula lookup --table year.fib --history 192.0.2.1
   cut -f1 access.log | fibula lookup --table table.fib - > found.tsv
 
-Prints the address or prefix, the matched prefix and the value columns: aligned on a terminal, otherwise
-separated by tabs. Of a prefix it prints the longest route that covers all of it. The column `match` says
-which route was found: exact (the same prefix), covering (a shorter one) or covered (a longer one). It is
-there if an argument is a prefix, and with --view.
+Prints each address or prefix with the matched prefix and the value columns: aligned on a terminal,
+otherwise separated by tabs. A prefix matches the longest route that covers all of it. The column
+`match` says which route was found: exact (the same prefix), covering (a shorter one) or covered (a
+longer one). It is printed with --view, and if an argument is a prefix.
 
-Questions come from the arguments, and from standard input for - or without arguments. Of a line, the text
-up to the first space, tab, comma or semicolon counts. With the default view each line gives one line, at once
-when no further line is waiting, so that another program can ask line by line (with --no-header).
-A line with anything else gives a line without values, in JSON with the member error, and a message with the
-line's number on standard error. Empty lines and those that begin with # give a line without values.
+Addresses and prefixes are arguments, or lines of standard input (with - or without arguments). Of
+a line, only the text up to the first space, tab, comma or semicolon is used. With the default view,
+each input line gives one output line, which is flushed when no further input is available. Another
+program can therefore ask line by line (with --no-header). A line that is no address and no prefix
+gives an output line without values (in JSON, with the member error) and a message with the line's
+number on standard error. Empty lines and lines that begin with # give an output line without values.
 
-Exit code 1 if something has no route, 2 if something is no address and no prefix (the others are answered).";
+Exit code: 1 if an address or prefix has no route; 2 if an input is no address and no prefix (the
+others are answered), or for any other error.";
 
 /// Look up addresses, prefixes and values
 #[derive(ClapArgs, Debug)]
@@ -60,29 +62,29 @@ pub struct Args {
     /// A table beside others, NAME=TABLE,...: its columns become NAME_column. Repeatable
     #[arg(long, value_name = "NAME=TABLE,...", conflicts_with = "table")]
     layer: Vec<String>,
-    /// Which routes: longest (the longest that covers the question), exact (of this prefix), covering (all
-    /// that cover it, longest first), covered (all inside it), all (covering and covered)
+    /// Routes to print: longest (the longest that covers the address or prefix), exact (of the same prefix), covering
+    /// (all that cover it, longest first), covered (all inside it), all (covering and covered)
     #[arg(long, value_name = "VIEW")]
     view: Option<View>,
-    /// The same as --view all
+    /// Same as --view all
     #[arg(long, short, conflicts_with = "view")]
     all: bool,
-    /// Print the routes whose column has this value (empty: that have none). Repeatable: of several values
-    /// of one column one must be there, of several columns all
+    /// Print the routes that have this value in this column (COLUMN= for no value). Repeatable: conditions on the
+    /// same column are alternatives, and conditions on different columns must all hold
     #[arg(long = "where", value_name = "COLUMN=VALUE", conflicts_with_all = ["questions", "view", "all"])]
     wanted: Vec<Condition>,
-    /// Print the fewest prefixes that cover the addresses of the routes found, without values. Longer routes
-    /// with other values inside them are not left out
+    /// Print the smallest list of prefixes that covers the addresses of the routes found, without values. Addresses
+    /// of longer routes with other values are included
     #[arg(long, requires = "wanted", conflicts_with = "questions")]
     aggregate: bool,
-    /// Of a file of several dates (build --as-of), print what matched each address over time: the first table's
-    /// match, then a line for each change, with the date since when it holds
+    /// For a file of several dates (build --as-of), print each address's match over time: the match in the first
+    /// table, then one line for each change with its date
     #[arg(long, requires = "questions", conflicts_with_all = ["wanted", "view", "all", "layer", "at"])]
     history: bool,
-    /// Print one JSON object a line
+    /// Print one JSON object for each line
     #[arg(long)]
     json: bool,
-    /// Leave out the line of column names
+    /// Do not print the line with the column names
     #[arg(long)]
     no_header: bool,
     #[command(flatten)]
@@ -91,7 +93,7 @@ pub struct Args {
     read: ReadArgs,
 }
 
-/// Which routes of a question are asked for.
+/// The routes to print for an address or prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum View {
     Longest,
@@ -101,7 +103,7 @@ enum View {
     All,
 }
 
-/// `COLUMN=VALUE`.
+/// A condition `COLUMN=VALUE`.
 #[derive(Clone, Debug)]
 struct Condition(String, String);
 
@@ -134,7 +136,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     Ok(outcome)
 }
 
-/// The table. Finding routes needs no engine.
+/// Opens the table. Finding routes needs no engine.
 fn open(args: &Args, reads_lines: bool) -> Result<Fib, Failure> {
     let options = FibOptions::default().engines([EngineChoice::Search]);
     let is_input =
@@ -149,7 +151,8 @@ fn open(args: &Args, reads_lines: bool) -> Result<Fib, Failure> {
     }
     if args.layer.is_empty() {
         let sources = Source::parse_list(&args.table)?;
-        // Of the embedded table only what the questions need: the whole takes longer than everything else.
+        // Read only the needed part of the embedded table: reading all of it takes longer than the rest of the
+        // command.
         if let [(_, Source::Embedded)] = *sources
             && !reads_lines
             && args.wanted.is_empty()
@@ -167,7 +170,7 @@ fn open(args: &Args, reads_lines: bool) -> Result<Fib, Failure> {
     Ok(Fib::of_table(layers.table, &options)?)
 }
 
-/// Prints the routes with certain values, or the addresses of these.
+/// Prints the routes with the wanted values, or with `--aggregate` the prefixes that cover their addresses.
 fn by_value(args: &Args, fib: &Fib) -> Result<Outcome, Failure> {
     let conditions: Vec<_> =
         args.wanted.iter().map(|Condition(name, value)| (name, value)).collect();
@@ -191,7 +194,7 @@ fn by_value(args: &Args, fib: &Fib) -> Result<Outcome, Failure> {
     Ok(if any { Outcome::Done } else { Outcome::Negative })
 }
 
-/// Questions and their answers.
+/// The addresses and prefixes to look up, with the table and the printer.
 struct Asking<'a> {
     args: &'a Args,
     fib: &'a Fib,
@@ -278,7 +281,7 @@ impl<'a> Asking<'a> {
     }
 }
 
-/// What is asked about.
+/// The subject of one lookup.
 #[derive(Clone, Copy)]
 enum Asked {
     Address(IpAddr),
@@ -294,7 +297,7 @@ impl Asked {
     }
 }
 
-/// The address or prefix that the text is, else what is wrong with it.
+/// Parses an address or a prefix, or returns the error.
 fn question(text: &str) -> Result<Asked, String> {
     if let Ok(ip) = text.parse() {
         return Ok(Asked::Address(ip));
@@ -306,7 +309,7 @@ fn question(text: &str) -> Result<Asked, String> {
     }
 }
 
-/// A line may be as long as a file.
+/// Shortens a text for an error message, as a line may be very long.
 fn shortened(text: &str) -> String {
     match text.char_indices().nth(60) {
         Some((end, _)) => format!("{}...", &text[..end]),

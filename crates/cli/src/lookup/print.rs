@@ -11,18 +11,19 @@ use super::{Args, Asked};
 use crate::failure::Failure;
 use crate::output::{self, Grid, json_value};
 
-/// Rows that are aligned together at most.
+/// Maximum number of rows that are aligned together.
 const ROWS: usize = 4096;
 
-/// Prints rows: first what was asked for, if anything was, then the prefix, how it matches, and its values.
+/// Prints rows: the address or prefix of the question if there is one, then the matched prefix, the kind of match,
+/// and the values.
 pub struct Printer<'a> {
     out: BufWriter<StdoutLock<'static>>,
     style: Style,
     asks: bool,
     says_match: bool,
-    /// Whether each row has the date since when it holds.
+    /// Whether each row has the date from which it holds.
     says_since: bool,
-    /// The value columns, if they are printed.
+    /// The value columns, if values are printed.
     columns: Option<&'a Columns>,
 }
 
@@ -33,22 +34,22 @@ enum Style {
 }
 
 impl<'a> Printer<'a> {
-    /// For answers to questions.
+    /// A printer for answers to addresses and prefixes.
     pub fn answers(args: &Args, columns: &'a Columns, says_match: bool) -> Result<Self, Failure> {
         Self::new(args, true, says_match, false, Some(columns))
     }
 
-    /// For what matched over time.
+    /// A printer for matches over time.
     pub fn history(args: &Args, columns: &'a Columns) -> Result<Self, Failure> {
         Self::new(args, true, false, true, Some(columns))
     }
 
-    /// For routes by themselves.
+    /// A printer for routes without a question.
     pub fn routes(args: &Args, columns: &'a Columns) -> Result<Self, Failure> {
         Self::new(args, false, false, false, Some(columns))
     }
 
-    /// For prefixes without values.
+    /// A printer for prefixes without values.
     pub fn prefixes(args: &Args) -> Result<Self, Failure> {
         Self::new(args, false, false, false, None)
     }
@@ -81,7 +82,7 @@ impl<'a> Printer<'a> {
         Ok(Self { out, style, asks, says_match, says_since, columns })
     }
 
-    /// The routes that a question found; a row without values if there are none.
+    /// Prints the routes found for a question, or a row without values if there are none.
     pub fn answer(&mut self, asked: Asked, found: &[Match<'_>]) -> Result<(), Failure> {
         let text = match asked {
             Asked::Address(ip) => ip.to_string(),
@@ -99,7 +100,7 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
-    /// What matches an address since a date.
+    /// Prints the match of an address from a date on.
     pub fn change(
         &mut self,
         address: IpAddr,
@@ -111,17 +112,17 @@ impl<'a> Printer<'a> {
         self.row_since(Some(&address), Some(&since), prefix, None, found, None)
     }
 
-    /// A row without values, for a line of the input that is no question.
+    /// Prints a row without values, for an input line that is no address and no prefix.
     pub fn nothing(&mut self, text: Option<&str>, error: Option<&str>) -> Result<(), Failure> {
         self.row(text, None, self.says_match.then_some(None), None, error)
     }
 
-    /// A route by itself.
+    /// Prints a route without a question.
     pub fn route(&mut self, route: &Match<'_>) -> Result<(), Failure> {
         self.row(None, route.prefix(), None, Some(route), None)
     }
 
-    /// A prefix by itself.
+    /// Prints a prefix without values.
     pub fn prefix(&mut self, prefix: AnyPrefix) -> Result<(), Failure> {
         self.row(None, Some(prefix), None, None, None)
     }
@@ -203,7 +204,7 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
-    /// Prints what was not printed yet.
+    /// Prints the rows that are still buffered.
     pub fn flush(&mut self) -> Result<(), Failure> {
         if let Style::Aligned(grid) = &mut self.style {
             grid.write_rows(&mut self.out)?;
@@ -212,7 +213,7 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// How a route matches a question that it overlaps.
+/// How a route relates to the prefix that it overlaps.
 fn matched(found: AnyPrefix, asked: AnyPrefix) -> &'static str {
     let len = |prefix: AnyPrefix| match prefix {
         AnyPrefix::V4(prefix) => prefix.len(),

@@ -1,4 +1,4 @@
-//! `--rpki FILE`: the validity of routes as columns of a table.
+//! `--rpki FILE`: adds the validity of routes as columns of a table.
 
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -13,12 +13,12 @@ use crate::progress::note;
 use crate::source::{ReadArgs, Source};
 use crate::table;
 
-/// What adds validity to a table.
+/// Options for adding validity to a table.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Route origin validation")]
 pub struct RpkiArgs {
     /// Add the columns rpki (valid, invalid-origin, invalid-length, not-found) and rpki_vrps (the VRPs that cover the
-    /// prefix), by the VRPs in this file: JSON or CSV of routinator or rpki-client. Repeatable
+    /// prefix), computed from the VRPs in this file: JSON or CSV of routinator or rpki-client. Repeatable
     #[arg(long, value_name = "VRPS,...", conflicts_with = "layer")]
     pub rpki: Vec<String>,
     /// The column with the AS that originates each route
@@ -28,12 +28,12 @@ pub struct RpkiArgs {
 }
 
 impl RpkiArgs {
-    /// Whether columns are to be added.
+    /// Whether columns are added.
     pub fn is_asked(&self) -> bool {
         !self.rpki.is_empty()
     }
 
-    /// Whether the VRPs come from standard input; it is an error if something else does, too.
+    /// Refuses VRPs from standard input if it is already used for something else.
     pub fn check_input(&self, is_taken: bool) -> Result<(), Failure> {
         match is_taken && files(&self.rpki).iter().any(|path| path.as_os_str() == "-") {
             true => Err(Failure::new("standard input cannot be both the VRPs and something else")
@@ -42,8 +42,8 @@ impl RpkiArgs {
         }
     }
 
-    /// The table of these sources with the columns, in memory. A snapshot is read, not mapped: nobody looks afterwards
-    /// whether the file was changed meanwhile.
+    /// Reads the table with the added columns. A snapshot is read, not mapped, because the file is not checked for
+    /// changes afterwards.
     pub fn load(&self, sources: &[String], read: &ReadArgs) -> Result<Table, Failure> {
         let mut read = read.clone();
         if read.load == Loading::Auto {
@@ -53,7 +53,7 @@ impl RpkiArgs {
         self.add(loaded.table, read.allow_empty)
     }
 
-    /// The table with the columns, if they are asked for.
+    /// The table, with the columns if they are requested.
     pub fn add(&self, table: Table, allow_empty: bool) -> Result<Table, Failure> {
         if !self.is_asked() {
             return Ok(table);
@@ -65,7 +65,7 @@ impl RpkiArgs {
     }
 }
 
-/// Reads files of VRPs into one set. What a table's provenance says of them is given, too.
+/// Reads files of VRPs into one set, and returns their provenance records with it.
 pub fn read(names: &[String], allow_empty: bool) -> Result<(Vrps, Vec<SourceRecord>), Failure> {
     let (mut vrps, mut records) = (Vec::new(), Vec::new());
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
@@ -78,7 +78,7 @@ pub fn read(names: &[String], allow_empty: bool) -> Result<(Vrps, Vec<SourceReco
     Ok((Vrps::new(vrps), records))
 }
 
-/// VRPs of an old file belong to tables of that time, so they are used; that they are old is said.
+/// Reports expired VRPs. They are used all the same, because an old file of VRPs belongs to tables of its time.
 fn say_expired(file: &VrpFile, now: u64) {
     let expired = file.expired(now) as u64;
     if expired > 0 {
@@ -87,7 +87,7 @@ fn say_expired(file: &VrpFile, now: u64) {
     }
 }
 
-/// The files in comma-separated lists. A file whose own name has commas is taken as it is.
+/// The files in comma-separated lists. If a file has exactly this name, commas included, the name is not split.
 fn files(names: &[String]) -> Vec<PathBuf> {
     let split = |name: &String| -> Vec<PathBuf> {
         match Path::new(name).exists() {

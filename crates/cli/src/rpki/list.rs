@@ -1,4 +1,4 @@
-//! Routes with their validity, line by line.
+//! Prints routes with their validity, one a line.
 
 use std::io::{BufWriter, StdoutLock, Write};
 
@@ -10,14 +10,14 @@ use serde_json::{Value as Json, json};
 use crate::failure::Failure;
 use crate::output::{self, Grid};
 
-/// Routes that are aligned together at most.
+/// Maximum number of routes that are aligned together.
 const ROWS: usize = 4096;
 
-/// What `--list` names.
+/// The validities of one `--list` value.
 #[derive(Clone, Debug)]
 pub struct Listed(pub Vec<Validity>);
 
-/// Prints routes: JSON lines, columns aligned for a terminal, or parted by tabs.
+/// Prints routes: as JSON lines, aligned on a terminal, otherwise separated by tabs.
 pub struct Printer {
     out: BufWriter<StdoutLock<'static>>,
     style: Style,
@@ -30,7 +30,7 @@ enum Style {
 }
 
 impl Printer {
-    /// Prints the heads.
+    /// Prints the column names.
     pub fn new(is_json: bool) -> Result<Self, Failure> {
         let mut out = output::stdout();
         let heads = ["prefix", "origin", "rpki", "vrps"];
@@ -45,7 +45,7 @@ impl Printer {
         Ok(Self { out, style })
     }
 
-    /// A route. Of its origin the text is printed, whatever it stands for.
+    /// Prints a route. The origin is printed as it is in the table.
     pub fn route(
         &mut self,
         prefix: AnyPrefix,
@@ -60,7 +60,7 @@ impl Printer {
                     "prefix": vrp.prefix().to_string(), "max_length": vrp.max_len(), "asn": vrp.asn(),
                 })
             };
-            // A number where it is one, as elsewhere.
+            // An AS is a number in JSON, as in other commands.
             let number = origin.and_then(fibula_rpki::parse_asn).map(Json::from);
             let object = json!({
                 "prefix": prefix.to_string(),
@@ -90,7 +90,7 @@ impl Printer {
         Ok(())
     }
 
-    /// Prints what was not printed yet.
+    /// Prints the routes that are still buffered.
     pub fn finish(mut self) -> Result<(), Failure> {
         if let Style::Aligned(grid) = &mut self.style {
             grid.write_rows(&mut self.out)?;
@@ -99,7 +99,7 @@ impl Printer {
     }
 }
 
-/// Prints the routes of a table that have one of these validities.
+/// Prints a table's routes that have one of these validities.
 pub fn print(
     table: &Table,
     origin: &str,
@@ -130,7 +130,7 @@ pub fn print(
     family::<u128>(table, column, vrps, wanted, printer)
 }
 
-/// The routes of a table that have one of these validities.
+/// A table's routes that have one of these validities.
 pub fn only(table: &Table, wanted: &[Validity]) -> Table {
     fn family<A: Addr + Pod>(table: &Table, wanted: &[Validity]) -> Routes<A> {
         let is_wanted = |hop| validity(&table.columns, hop).is_some_and(|v| wanted.contains(&v));

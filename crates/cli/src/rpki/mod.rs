@@ -1,4 +1,4 @@
-//! `fibula rpki`: which routes do the VRPs of the RPKI allow?
+//! `fibula rpki`: validates the origins of routes against the VRPs of the RPKI.
 
 mod add;
 mod list;
@@ -30,47 +30,50 @@ Examples:
   fibula rpki vrps.json --prefix 192.0.2.0/24 --origin 64500
   fibula build rib.gz --rpki vrps.json -o table.fib
 
-VRPs (validated ROA payloads) are what a validator makes of the signed objects of the RPKI: routinator's formats json, jsonext,
-csv, csvcompat and csvext, and rpki-client's json and csv; also gz, bz2, xz and zst, and - for standard input.
+VRPs (validated ROA payloads) are the output of an RPKI validator: routinator's formats json,
+jsonext, csv, csvcompat and csvext, and rpki-client's json and csv. They may be compressed (gz, bz2,
+xz, zst); - is standard input.
 
-A route is valid if a VRP covers its prefix, allows the prefix's length and has its origin AS (RFC 6811); not-found if no
-VRP covers it; otherwise invalid: invalid-length if a VRP that covers it has its origin, whose maximum length is too
-short, else invalid-origin. A route without an origin (no AS path, or one that ends in a set) and AS 0 are never valid.
+By RFC 6811, a route is valid if a VRP covers its prefix, allows the prefix's length and has the
+route's origin AS. It is not-found if no VRP covers it. Otherwise it is invalid: invalid-length if a
+covering VRP has its origin AS but too short a maximum length, else invalid-origin. A route without an
+origin (no AS path, or one that ends in a set) or with AS 0 is never valid.
 
-The report counts routes, addresses by the validity of their longest match, and invalid routes by origin. --list prints
-routes; -o writes them with all their columns, rpki and rpki_vrps (all routes without --list).
+The report counts routes, addresses by the validity of their longest match, and invalid routes by
+origin. --list prints routes. -o writes them with all their columns, rpki and rpki_vrps (all routes
+without --list).
 
-Exit code 1 if a route is invalid, 2 if there was an error.";
+Exit code: 1 if a route is invalid, 2 for an error.";
 
-/// Validate the origins of routes by the RPKI
+/// Validate the origins of routes with the RPKI
 #[derive(ClapArgs, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// The VRPs: JSON or CSV of routinator or rpki-client
     #[arg(value_name = "VRPS,...")]
     vrps: String,
-    /// The routes: a snapshot or table files, which merge in order
+    /// The routes: a snapshot or table files, which are merged in order
     #[arg(value_name = "TABLE,...", required_unless_present = "prefix")]
     tables: Vec<String>,
-    /// The column with the AS that originates each route (default: origin_as); with --prefix, that AS
+    /// The column with the AS that originates each route (default: origin_as). With --prefix, the AS itself
     #[arg(long, value_name = "COLUMN|AS")]
     origin: Option<String>,
-    /// Say what the VRPs say of this prefix, announced by the AS of --origin
+    /// Validate this prefix, announced by the AS of --origin
     #[arg(long, requires = "origin", conflicts_with_all = ["tables", "list", "output"])]
     prefix: Option<AnyPrefix>,
-    /// Print the routes that are valid, invalid, invalid-origin, invalid-length, not-found, or all
+    /// Print the routes with this validity: valid, invalid, invalid-origin, invalid-length, not-found, or all
     #[arg(long, value_name = "VALIDITY,...", value_delimiter = ',')]
     list: Vec<Listed>,
-    /// Write the routes as a table with all columns
+    /// Write the routes to a file as a table with all columns
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Format of that table (default: told from the file's ending)
+    /// Format of that file (default: by the file's ending)
     #[arg(long, value_name = "csv|tsv|parquet", requires = "output")]
     to: Option<To>,
-    /// How many origins the report lists
+    /// Number of origins in the report
     #[arg(long, value_name = "N", default_value = "10")]
     top: usize,
-    /// Print the report as a JSON object; with --list, an object a line for each route
+    /// Print the report as a JSON object. With --list, print one object a line for each route
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -119,7 +122,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     Ok(if report.report.invalid() > 0 { Outcome::Negative } else { Outcome::Done })
 }
 
-/// Answers for one prefix.
+/// Validates one prefix.
 fn question(args: &Args, vrps: &Vrps, prefix: AnyPrefix) -> Result<Outcome, Failure> {
     let text = args.origin.as_deref().unwrap_or_default();
     let Some(asn) = fibula_rpki::parse_asn(text) else {

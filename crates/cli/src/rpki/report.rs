@@ -11,12 +11,12 @@ use crate::failure::Failure;
 use crate::output::{Grid, json_addresses, text_addresses, utc};
 use crate::progress::note;
 
-/// Everything that is reported.
+/// The contents of the report.
 pub struct Printed<'a> {
     pub report: &'a Report,
     pub vrps: &'a Vrps,
     pub files: &'a [SourceRecord],
-    /// How many origins are listed.
+    /// Number of origins to list.
     pub top: usize,
 }
 

@@ -1,5 +1,5 @@
-//! **Bloomfwd**: a hash table for each prefix length, and a Bloom filter before each that knows which
-//! of them are worth asking; prefixes are expanded so that the lengths are few.
+//! **Bloomfwd**: a hash table for each prefix length, with a Bloom filter before each that avoids most useless
+//! lookups. Prefixes are expanded so that there are only a few lengths.
 //!
 //! Lucchesi, Drummond, Teodoro: *High-performance IP lookup using Intel Xeon Phi: a Bloom filters based
 //! approach*, JISA 2018, on top of Dharmapurikar, Krishnamurthy, Taylor: *Longest Prefix Matching Using
@@ -9,10 +9,10 @@
 //!
 //! # The scheme
 //!
-//! Prefixes are expanded to the next of a few lengths, the **levels**: a /22 becomes four /24s, unless
-//! a longer prefix has taken one of them. A level has a **filter**, an array of bits of which each of
-//! its prefixes sets *k*, and **buckets**, cache lines of keys with their codes. The shortest prefixes
-//! are expanded into the **direct lookup array** (DLA), which takes what no level has.
+//! Prefixes are expanded to the next of a few lengths, the **levels**: a /22 becomes four /24s, without those that a
+//! longer prefix already covers. A level has a **filter**, an array of bits of which each of its prefixes sets *k*,
+//! and **buckets**, cache lines of keys with their codes. The shortest prefixes are expanded into the **direct lookup
+//! array** (DLA), which answers addresses that no level has.
 //!
 //! ```text
 //!   10.0.0.0/8  → A      direct, 2^20 codes     level 24                    level 32
@@ -25,16 +25,15 @@
 //!                     10.1.3 passes level 24's, and is in its bucket: B
 //! ```
 //!
-//! A filter lets through some of the keys that are not there, at a rate that is a parameter: 30 % is
-//! best, says the paper, with *k* = 2. It decides what a lookup costs and never what it answers. Each
-//! position is an access to a cache that the filter just fits, so ours is one position: at 30 % it
-//! takes 2.8 bits a key instead of 2.5. At 10 %, the default, 9.5 instead of 4.8, which is little
-//! beside the buckets.
+//! A filter lets some of the absent keys pass, at a rate that is a parameter. It affects the cost of a lookup and
+//! never its answer. The paper finds 30 % with *k* = 2 best. Each position is an access to a cache into which the
+//! filter just fits, so ours has one position: at 30 % it needs 2.8 bits for each key instead of 2.5. At 10 %, the
+//! default, it needs 9.5 instead of 4.8, which is little beside the buckets.
 //!
-//! **Buckets.** As many keys and codes as a cache line holds (ten of IPv4, six of IPv6, with codes of
-//! 16 bits), keys first, then the codes, then the *mark*, which is where a search that finds no key
-//! ends up: 0 says that it is nowhere, all ones that the bucket had no room, so that the next one has
-//! to be asked. One comparison of vectors, whatever the bucket holds.
+//! **Buckets.** A bucket has as many keys and codes as fit into a cache line (ten for IPv4, six for IPv6, with codes
+//! of 16 bits): first the keys, then the codes, then the *mark*. A search that finds no key ends at the mark: 0 means
+//! that the key is absent, and all ones that the bucket was full, so that the search continues in the next one. A
+//! search takes one comparison of vectors, whatever the bucket contains.
 //!
 //! ```text
 //!   bit 0         320          480  496 512

@@ -1,5 +1,5 @@
-//! What two engines need: the elementary intervals as sorted search keys with answers, and the
-//! loading of stored tables.
+//! Shared code of two engines: the elementary intervals as sorted search keys with answers, and loading of stored
+//! tables.
 
 mod intervals;
 mod key;

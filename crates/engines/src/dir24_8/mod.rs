@@ -26,16 +26,17 @@
 //!
 //! - Hops are stored plus one; 0 is "no route" ([`Hop::NONE`]).
 //! - *Wide*: entries of 32 bits, where hops or chunks exceed 15 bits.
-//! - [`Batch::Prefetch`]: the entries of a batch are asked for first, into the second-level cache; see
-//!   `batch.rs` for what was measured.
-//! - [`Follow`]: a change repaints the entries under its prefix from the routes there. Chunks come from
-//!   a list of free ones and go back to it.
+//! - [`Batch::Prefetch`]: the entries of a batch are first prefetched into the second-level cache; see `batch.rs` for
+//!   measurements.
+//! - [`Follow`]: a change rewrites the entries under its prefix from the routes there. Chunks are taken from a list
+//!   of free ones, and returned to it.
 //!
 //! # Invariants
 //!
-//! - An entry of `tbl24` that names a chunk names one that lies in `tbllong`, and no two name the same.
-//! - Entries of chunks in use are codes of hops, and the hops in use are below the hop count, or none.
-//!   What lies in free chunks is not looked at.
+//! - An entry of `tbl24` with a chunk number refers to an existing chunk of `tbllong`, and no two entries refer to
+//!   the same.
+//! - Entries of chunks in use are codes of hops, and the hops are below the hop count, or none. Free chunks are never
+//!   read.
 //!
 //! # Limits and use
 //!

@@ -10,15 +10,15 @@
 //!   lookup 15:  one last is below it (9)   interval 1: A
 //! ```
 //!
-//! The interval of an address is the number of lasts below it: the position that the binary search
-//! ends at. It halves with a *branch*, as the paper's baseline does, and half of those branches are
-//! mispredicted: that, and a cache miss a step at the large strides, is what PlanB's tree removes. The
-//! values, and the blocks of routes longer than /64, are those of [`planb`](crate::planb).
+//! The interval of an address is the number of lasts below it, which is the final position of the binary search. Each
+//! step has a *branch*, as in the paper's baseline, and half of these branches are mispredicted. PlanB's tree avoids
+//! this, and the cache miss of each step at large strides. The values, and the blocks of routes longer than /64, are
+//! the same as in [`planb`](crate::planb).
 //!
 //! # Invariants, limits, use
 //!
-//! Lasts ascend strictly and end with the largest key, so every address has its interval; there are as
-//! many values. Takes every table that `planb` takes. Here to be compared with, not to be used.
+//! Lasts ascend strictly and end with the largest key, so every address has an interval. There is one value for each.
+//! The engine accepts every table that `planb` accepts. It is for comparisons, not for use.
 //!
 //! ```
 //! use fibula_core::{Engine, Hop, Lookup, Routes};

@@ -1,19 +1,18 @@
-//! **MIHT**, the *multi-index hybrid trie*: a B+ tree over the first k bits of the routes, and behind
-//! each key a priority trie of what follows (Lin, Hsu and Hsieh, *A multi-index hybrid trie for lookup and
-//! updates*, IEEE TPDS 2014). The Bloomfwd paper compares itself with it, and section 5 there is what this
-//! follows: (k, m) is (16, 16) for IPv4 and (32, 32) for IPv6.
+//! **MIHT**, the *multi-index hybrid trie*: a B+ tree over the first k bits of the routes, and for each key a
+//! priority trie of the remaining bits (Lin, Hsu and Hsieh, *A multi-index hybrid trie for lookup and updates*, IEEE
+//! TPDS 2014). The Bloomfwd paper compares itself with it, and this module follows section 5 of that paper: (k, m) is
+//! (16, 16) for IPv4 and (32, 32) for IPv6.
 //!
 //! # The tables
 //!
-//! A route of k bits or more has a *key*, its first k bits. The keys are in a **B+ tree** of order m,
-//! whose nodes (`i_nodes`) have up to m - 1 keys in one cache line, or in two, and up to m pointers in
-//! as many. What an external node points at is a **priority trie** (`d_nodes`): the routes of that key.
-//! The *keyless* routes, those shorter than k, are in a trie of their own, the paper's PT\[-1\].
+//! A route of k bits or more has a *key*, its first k bits. The keys are in a **B+ tree** of order m. Its nodes
+//! (`i_nodes`) have up to m - 1 keys in one or two cache lines, and up to m pointers in as many. An external node
+//! points to **priority tries** (`d_nodes`), each with the routes of one key. The *keyless* routes, which are shorter
+//! than k, are in a trie of their own, the paper's PT\[-1\].
 //!
-//! A priority trie is a binary trie whose nodes all hold a route: the longest of a subtrie is moved up
-//! to its root, so that a search may end where it first matches. A route that has no bit left to go
-//! further down by stays where it is, and longer ones go below it; who meets such a one remembers it and goes
-//! on.
+//! A priority trie is a binary trie whose nodes all hold a route: the longest route of a subtrie is moved up to its
+//! root, so that a search may end at its first match. A route without a further bit stays at its node, and longer
+//! routes are below it. A search that meets such a route remembers it and continues.
 //!
 //! ```text
 //!   k = 16, m = 3                        i_nodes            │ 10.1 │      root: up to 10.1 left,
@@ -33,12 +32,12 @@
 //!   lookup 11.0.0.1:    no such key; PT[-1]: not G; not A: none
 //! ```
 //!
-//! Nodes say how many keys they have by what fills them up: the largest number, below which every key
-//! is, or the largest key itself, and for that the pointer decides. A separator is at least the largest
-//! key to its left, and below the smallest to its right.
+//! Free places in a node hold the largest number, and so show how many keys it has. A key may be this number itself;
+//! then the place's pointer tells whether it is free. A separator is at least the largest key to its left, and below
+//! the smallest to its right.
 //!
-//! A d-node has its whole prefix in place of its suffix, which costs nothing and spares shifts: 16 bytes
-//! for IPv4 (address, hop and length, two children), 32 for IPv6. No node crosses a cache line.
+//! A d-node stores its whole prefix instead of its suffix, which needs no more space and avoids shifts: 16 bytes for
+//! IPv4 (address, hop and length, two children), 32 for IPv6. No node crosses a cache line.
 //!
 //! # What differs from the paper
 //!

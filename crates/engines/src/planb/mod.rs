@@ -34,9 +34,9 @@
 //! of value. The paper's 18 bytes are those of a prefix, without values: two intervals of 8 and 1. What
 //! saves memory here is that neighbours are merged (0.6 intervals a prefix for a real table).
 //!
-//! **Routes longer than /64.** A key has the 64 high bits. A network that longer routes divide keeps
-//! one interval of its own, whose value names a *block*: the intervals of its low 64 bits, searched by
-//! bisection. A table without such routes has no blocks, its lookups not even the test.
+//! **Routes longer than /64.** A key has the 64 high bits. A network that is divided by longer routes keeps one
+//! interval, whose value refers to a *block*: the intervals of its low 64 bits, which are searched by bisection. In a
+//! table without such routes there are no blocks, and lookups do not even test for them.
 //!
 //! # What is ours
 //!

@@ -1,4 +1,4 @@
-//! How values are written.
+//! Encodes values.
 
 use fibula_rib::ScalarType;
 

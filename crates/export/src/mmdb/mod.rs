@@ -9,8 +9,8 @@
 //!   metadata      behind the mark "\xab\xcd\xefMaxMind.com"
 //! ```
 //!
-//! IPv4 addresses lie in `::/96`, where readers look for them. As in MaxMind's own files, `::ffff:0:0/96` leads to
-//! the same nodes, and so do `2001::/32` (Teredo) and `2002::/16` (6to4) where no IPv6 route says anything about them.
+//! IPv4 addresses are in `::/96`, where readers expect them. As in MaxMind's own files, `::ffff:0:0/96` is an alias
+//! of the same nodes, and so are `2001::/32` (Teredo) and `2002::/16` (6to4), unless the table has IPv6 routes there.
 
 mod data;
 mod encode;
@@ -26,20 +26,19 @@ use data::Data;
 use encode::{ARRAY, MAP, UINT16, UINT32, UINT64, control, number, text};
 use tree::{Record, TOO_MANY_NODES, Tree};
 
-/// Writes a table as an mmdb file of IP version 6 that holds both families. `kind` is its
-/// `database_type`, `epoch` its `build_epoch`.
+/// Writes a table with both families as an mmdb file of IP version 6. `kind` is its `database_type`, and `epoch` its
+/// `build_epoch`.
 ///
-/// Of the data, readers see a map of the columns: text as `utf8_string`, numbers as `uint32`, or
-/// `uint64` for a column in which one needs it; what has no value is left out. Booleans, fractions and integers of other
-/// sizes that come from an mmdb file ([`Columns::scalar_type`](fibula_rib::Columns::scalar_type)) are what they were there.
-/// Columns `country.iso_code` and `country.name` are a map `country` with two entries, `tags.0` and `tags.1` an array
-/// `tags` of two items. The networks that readers tell are those of the tree, where neighbours with equal rows are one.
+/// The data of a network are a map of the columns: text is `utf8_string`, and numbers are `uint32`, or `uint64` if a
+/// value of the column needs it. Nulls are left out. Booleans, fractions and integers of other sizes from an mmdb
+/// file ([`Columns::scalar_type`](fibula_rib::Columns::scalar_type)) get their original type. Columns
+/// `country.iso_code` and `country.name` become a map `country` with two entries, and `tags.0` and `tags.1` an array
+/// `tags` of two items. Readers report the networks of the tree, in which neighbours with equal rows are merged.
 ///
-/// Addresses in `::/96` are IPv4 addresses to readers of the format, so IPv6 routes say nothing about
-/// them here.
+/// For readers of the format, addresses in `::/96` are IPv4 addresses, so IPv6 routes have no effect there.
 ///
 /// # Errors
-/// If writing fails, or if the table is larger than 2^32 nodes and bytes.
+/// If writing fails, or the table exceeds 2^32 nodes or bytes.
 pub fn mmdb(table: &Table, kind: &str, epoch: u64, mut out: impl Write) -> Result<(), ExportError> {
     let tree = Tree::of(table)?;
     // The root was made last and must be the first: numbers count from the other end.

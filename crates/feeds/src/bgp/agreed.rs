@@ -1,4 +1,4 @@
-//! What two OPEN messages agree on.
+//! The agreement of two OPEN messages.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -28,45 +28,45 @@ impl Fatal {
     }
 }
 
-/// What a session with a neighbour is, by the OPEN messages of both.
+/// The parameters of a session with a neighbour, from the OPEN messages of both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agreed {
     /// The neighbour's AS.
     pub asn: u32,
     /// Its BGP identifier.
     pub router_id: Ipv4Addr,
-    /// The hold time; `None` if the connection is not watched.
+    /// The hold time; `None` for no supervision of the connection.
     pub hold_time: Option<Duration>,
-    /// The families of which routes come.
+    /// The families of the routes that it sends.
     pub families: Vec<Family>,
-    /// How its messages are encoded.
+    /// The encoding of its messages.
     pub speaker: Speaker,
-    /// Whether it sends its routes again when asked to.
+    /// Whether it sends its routes again on request.
     pub refresh: Refresh,
-    /// Bytes of the longest message that it may send.
+    /// The maximum length of its messages, in bytes.
     pub longest_message: usize,
-    /// What it announced of graceful restart, without which it need not send an End-of-RIB.
+    /// Its announcement of graceful restart. Without one it need not send an End-of-RIB.
     pub graceful: Option<Graceful>,
 }
 
-/// Whether a neighbour sends its routes again when asked to.
+/// Whether a neighbour sends its routes again on request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refresh {
     /// It does not.
     None,
     /// It does (RFC 2918).
     Plain,
-    /// And it says where that begins and where it ends (RFC 7313).
+    /// It does, and marks the beginning and the end (RFC 7313).
     Demarcated,
 }
 
-/// What a neighbour announced of graceful restart (RFC 4724).
+/// A neighbour's announcement of graceful restart (RFC 4724).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Graceful {
     /// It has just restarted.
     pub restarted: bool,
-    /// How long its routes stay after the connection was lost; `None` if it keeps forwarding state of
-    /// no family, and only knows what an End-of-RIB is.
+    /// How long its routes stay after the connection was lost; `None` if it keeps forwarding state of no family, and
+    /// only supports End-of-RIB.
     pub time: Option<Duration>,
 }
 

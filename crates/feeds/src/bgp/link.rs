@@ -1,4 +1,4 @@
-//! One connection: its messages, its timers, and how far its session has come.
+//! One connection: its messages, its timers, and the state of its session.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What a neighbour's messages do.
+//! The effects of a neighbour's messages.
 
 use std::time::Duration;
 

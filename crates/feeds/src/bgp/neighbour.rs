@@ -7,42 +7,41 @@ use fibula_ingest::bgp::{AddPathMode, BgpOptions, Capability, Family, Open};
 /// Number of the capability of RFC 7313, which has no value.
 pub(super) const ENHANCED_REFRESH: Capability = Capability::Other { code: 70, value: Vec::new() };
 
-/// A BGP speaker that may open a session, and how that session is held.
+/// A BGP speaker that may open a session, and the settings of that session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Neighbour {
     /// The address that it connects from. An IPv4 address also stands for its IPv4-mapped IPv6 address, which
     /// a socket of both families gives.
     pub address: IpAddr,
-    /// Its AS. `None` takes the AS that its OPEN names.
+    /// Its AS. `None` accepts any AS in its OPEN.
     pub asn: Option<u32>,
-    /// The AS that we say we are in. The same one makes the session an internal one.
+    /// Our AS in the OPEN. If it is the same as the neighbour's, the session is internal.
     pub local_asn: u32,
     /// Our BGP identifier.
     pub router_id: Ipv4Addr,
-    /// The hold time that we propose, in seconds: 0 (connections are not watched), or 3 and more. The
-    /// session has the lower of both proposals.
+    /// The hold time that we propose, in seconds: 0 (no supervision of connections), or 3 and more. The session uses
+    /// the lower of both proposals.
     pub hold_time: u16,
-    /// The families whose routes we take: [`Family::IPV4`], [`Family::IPV6`].
+    /// The families that we accept: [`Family::IPV4`], [`Family::IPV6`].
     pub families: Vec<Family>,
-    /// Several paths a prefix are taken (RFC 7911), if the neighbour sends them.
+    /// Whether several paths for each prefix are accepted (RFC 7911), if the neighbour sends them.
     pub add_path: bool,
-    /// What is kept of path attributes beyond the cheap ones.
+    /// The optional path attributes to keep.
     pub attributes: BgpOptions,
-    /// The name of the table that it feeds, as [`Rib::vrf`](fibula_rib::Rib::vrf) knows it. Empty for the global one.
+    /// The name of its table in [`Rib::vrf`](fibula_rib::Rib::vrf). Empty for the global one.
     pub table: String,
-    /// Where the table's peer says that it is heard.
+    /// The source name of the table's peer.
     pub source: Option<Arc<str>>,
     /// Routes of each family that it may have in the table, with ADD-PATH paths. One more ends the session.
     /// A listener that does not count ([`Listener::paths_of`](crate::Listener::paths_of)) has no limit.
     pub most_routes: Option<u32>,
-    /// For how long it is refused after it exceeded `most_routes`.
+    /// How long it is refused after it exceeded `most_routes`.
     pub limit_pause: Duration,
-    /// How long the routes of a lost connection serve, if the neighbour has not announced a restart time.
+    /// How long the routes of a lost connection stay, if the neighbour has not announced a restart time.
     pub hold: Duration,
-    /// A neighbour that sends no End-of-RIB (no graceful restart) has said everything after it sent no
-    /// UPDATE for so long.
+    /// A neighbour without End-of-RIB (no graceful restart) has sent everything when it sent no UPDATE for this long.
     pub quiet: Duration,
-    /// After so long a neighbour has said everything, End-of-RIB or not.
+    /// A neighbour has sent everything after this time, with or without End-of-RIB.
     pub longest_resync: Duration,
 }
 
@@ -70,10 +69,10 @@ impl Neighbour {
         }
     }
 
-    /// Whether a session can be held so.
+    /// Checks the settings.
     ///
     /// # Errors
-    /// A sentence that says what cannot be.
+    /// A sentence about the invalid setting.
     pub fn check(&self) -> Result<(), String> {
         let neighbour = self.address;
         let no = |what: &str| Err(format!("neighbour {neighbour}: {what}"));

@@ -1,4 +1,4 @@
-//! Which families a neighbour has yet to say again.
+//! The families that a neighbour has not completely announced again.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A neighbour's session over its connections: how they begin and end, and what time does.
+//! A neighbour's session over its connections: their beginning, their end, and timers.
 
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ impl BgpSession {
         &self.neighbour
     }
 
-    /// What the OPEN messages of the session agreed on, if it is established.
+    /// The agreement of the OPEN messages, if the session is established.
     pub fn established(&self) -> Option<&Agreed> {
         match &self.link.as_ref()?.phase {
             Phase::Established(established) => Some(&established.agreed),
@@ -84,8 +84,8 @@ impl BgpSession {
         }
     }
 
-    /// We end the connection, and say why. The routes serve on as if it had been lost: who removes the
-    /// neighbour also calls [`Protocol::end`], who ends the process does not.
+    /// Ends the connection with this NOTIFICATION. The routes stay in use as after a lost connection. To remove the
+    /// neighbour, also call [`Protocol::end`]; to end the process, do not.
     pub fn shutdown(&mut self, now: Duration, why: &Notification, out: &mut Vec<u8>) {
         if self.link.is_some() {
             self.lose(now);

@@ -19,9 +19,9 @@
 //! - when notifications did not show which of several routes with the same metric is used;
 //! - and every [`KernelOptions::every`], in case of other changes without notification.
 //!
-//! The main table is the source's table, the others are called by their number: `kernel`, `kernel/255`. A route's
-//! metric is its path, of which the lowest counts. [`Kernel`] is the protocol, without I/O; [`KernelSocket`] the
-//! socket; [`endpoint`] both, for a [`Hub`](crate::net::Hub).
+//! The main table is the source's table, and the others are named by their number: `kernel`, `kernel/255`. A route's
+//! metric is its path identifier, and the lowest is used. [`Kernel`] is the protocol, without I/O; [`KernelSocket`]
+//! is the socket; [`endpoint`] combines both for a [`Hub`](crate::net::Hub).
 
 mod protocol;
 mod request;
@@ -39,26 +39,25 @@ use crate::net::{Device, Endpoint, Retry, Speaker};
 pub use protocol::Kernel;
 pub use socket::KernelSocket;
 
-/// How the kernel's tables are followed.
+/// Options for following the kernel's tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelOptions {
     /// The peer of the routes.
     pub peer: Peer,
-    /// The name of the main table; the others are called so with a slash and their number behind. Empty for
-    /// the global one.
+    /// The name of the main table. The others have this name, a slash and their number. Empty for the global one.
     pub table: String,
-    /// How long the routes of a lost socket serve.
+    /// How long the routes of a lost socket stay.
     pub hold: Duration,
-    /// How long a withdrawal waits that the next message may turn into a replacement.
+    /// How long a withdrawal is held back, because the next message may turn it into a replacement.
     pub holding: Duration,
-    /// How long to wait for further changes before one causes a new dump.
+    /// How long to wait for further changes before a change causes a new dump.
     pub settle: Duration,
-    /// How often the tables are dumped without a cause; `None` for never.
+    /// The interval of dumps without a cause; `None` for never.
     pub every: Option<Duration>,
-    /// How long the kernel may take between two parts of an answer.
+    /// The maximum time between two parts of the kernel's answer.
     pub patience: Duration,
-    /// Bytes of notifications that the socket has room for. Without CAP_NET_ADMIN the system has a limit
-    /// of its own (`net.core.rmem_max`, often 208 KiB).
+    /// The socket's buffer for notifications, in bytes. Without CAP_NET_ADMIN the system has a limit of its own
+    /// (`net.core.rmem_max`, often 208 KiB).
     pub room: usize,
 }
 

@@ -15,8 +15,8 @@ use crate::net::{Device, Got};
 /// and routes, next hops.
 const GROUPS: [u32; 6] = [1, 5, 7, 9, 11, 32];
 
-/// A socket that hears what the kernel says of its routes, in the network namespace of the thread that opens
-/// it. It needs no privilege.
+/// A socket for the kernel's notifications about routes, in the network namespace of the thread that opens it. It
+/// needs no privilege.
 #[derive(Debug)]
 pub struct KernelSocket {
     socket: OwnedFd,
@@ -24,19 +24,18 @@ pub struct KernelSocket {
 }
 
 impl KernelSocket {
-    /// Opens it, with room for so many bytes of notifications if the system allows it. `overruns` counts each time
-    /// that more came.
+    /// Opens it, with a buffer of this many bytes if the system allows it. `overruns` counts the overflows.
     ///
     /// # Errors
-    /// If the system refuses.
+    /// If the system call fails.
     pub fn open(room: usize, overruns: Overruns) -> io::Result<Self> {
         Self::hearing(&GROUPS, room, overruns)
     }
 
-    /// Opens one that hears other groups of notifications (RTNLGRP_*, below 33).
+    /// Opens a socket for other groups of notifications (RTNLGRP_*, below 33).
     ///
     /// # Errors
-    /// If the system refuses.
+    /// If the system call fails.
     pub fn hearing(groups: &[u32], room: usize, overruns: Overruns) -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         // Protocol 0 is NETLINK_ROUTE.

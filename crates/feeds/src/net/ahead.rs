@@ -1,4 +1,4 @@
-//! What was read of a connection before it could be taken in.
+//! Data read from a connection before they could be processed.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};

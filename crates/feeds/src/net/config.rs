@@ -1,4 +1,4 @@
-//! Sources that are added, removed and replaced, and the routes of a checkpoint that are given to them.
+//! Adds, removes and replaces sources, and assigns the routes of a checkpoint to them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::source::{Endpoint, Listen, Source, SourceError};
 use crate::{Clock, FeedError, Listener, SourceState};
 
 impl Hub {
-    /// Adds a source. One that listens does so from here on; everything else begins with [`Hub::run`].
+    /// Adds a source. If it listens, it does so from now on; everything else begins with [`Hub::run`].
     ///
     /// # Errors
     /// [`SourceError`].

@@ -1,4 +1,4 @@
-//! A listening socket: who may connect.
+//! A listening socket, and the addresses that may connect.
 
 use std::borrow::Cow;
 use std::io;

@@ -1,4 +1,4 @@
-//! A connection on which something is left to be said before it is closed.
+//! A connection with unsent data that is about to be closed.
 
 use std::time::Duration;
 

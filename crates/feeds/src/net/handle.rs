@@ -1,4 +1,4 @@
-//! What other threads ask of a hub that runs.
+//! Requests from other threads to a running hub.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use mio::Waker;
 
 use super::source::{Source, SourceError};
 
-/// A hub that runs on another thread. Calls that give something wait for the loop, which answers within a
-/// turn of its sources.
+/// A hub that runs on another thread. Calls with a result wait for the loop, which answers within one turn of its
+/// sources.
 #[derive(Clone)]
 pub struct Handle {
     commands: Sender<Command>,
@@ -32,7 +32,7 @@ pub(super) enum Command {
     List(Sender<Vec<String>>),
 }
 
-/// The hub runs no more.
+/// The hub has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HubEnded;
 
@@ -55,7 +55,7 @@ impl Handle {
         Arc::clone(&self.shared)
     }
 
-    /// Has the hub say its last words, close its connections and [return](super::Hub::run), within a second
+    /// Makes the hub send its last messages, close its connections and [return](super::Hub::run), within a second
     /// unless the table holds it back. The routes stay.
     pub fn stop(&self) {
         self.shared.is_stopped.store(true, Ordering::Release);
@@ -65,12 +65,12 @@ impl Handle {
     /// Adds a source.
     ///
     /// # Errors
-    /// [`HubEnded`]; within, why the source cannot be run.
+    /// [`HubEnded`]; inside the result, the reason why the source cannot be run.
     pub fn add(&self, source: Source) -> Result<Result<(), SourceError>, HubEnded> {
         self.ask(|reply| Command::Add(Box::new(source), reply))
     }
 
-    /// Removes a source, and its routes; says whether there was one.
+    /// Removes a source with its routes. Returns whether it existed.
     ///
     /// # Errors
     /// [`HubEnded`].
@@ -78,9 +78,9 @@ impl Handle {
         self.ask(|reply| Command::Remove(name.to_owned(), reply))
     }
 
-    /// Makes these the sources. Those that are as they were go on, with their connections; of one that listens
-    /// on the same address, the sessions whose [settings](super::Speaker::settings) are equal. Everything else
-    /// is removed, or added. Gives what could not be added.
+    /// Replaces the sources by these. Unchanged sources continue with their connections. For a source that listens on
+    /// the same address, this also holds for sessions with equal [settings](super::Speaker::settings). Everything
+    /// else is removed or added. Returns the sources that could not be added.
     ///
     /// # Errors
     /// [`HubEnded`].
@@ -88,9 +88,9 @@ impl Handle {
         self.ask(|reply| Command::Reload(sources, reply))
     }
 
-    /// Has everything said again by the source or session of this name, without its routes going meanwhile: by
-    /// its protocol if that can ask for it, else over a new connection. Says how many connections were asked;
-    /// pipes and folders say nothing again.
+    /// Requests everything again from the source or session with this name, and keeps its routes meanwhile. This uses
+    /// the protocol if it supports it, else a new connection. Returns the number of connections. Pipes and folders
+    /// cannot send again.
     ///
     /// # Errors
     /// [`HubEnded`].
@@ -98,7 +98,7 @@ impl Handle {
         self.ask(|reply| Command::Refresh(name.to_owned(), reply))
     }
 
-    /// The names of the sources. How they stand is on the [board](crate::Board).
+    /// The names of the sources. Their states are on the [board](crate::Board).
     ///
     /// # Errors
     /// [`HubEnded`].
@@ -106,7 +106,7 @@ impl Handle {
         self.ask(Command::List)
     }
 
-    /// How often the loop has woken up. It does not while nothing happens.
+    /// Number of times that the loop has woken up. It sleeps while nothing happens.
     pub fn turns(&self) -> u64 {
         self.shared.turns.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! The loop.
+//! The loop of a hub.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -20,8 +20,8 @@ use super::source::Identity;
 use super::stream::Stream;
 use crate::{Board, Clock, FeedError, Listener, SourceState, SystemClock};
 
-/// The sources that do not end, their connections and their timers: everything that feeds a table, on the
-/// one thread that calls [`Hub::run`]. See [the module](super).
+/// The sources without an end, their connections and their timers: all input of a table, on the one thread that calls
+/// [`Hub::run`]. See [the module](super).
 pub struct Hub {
     pub(super) poll: Poll,
     pub(super) clock: SystemClock,
@@ -60,12 +60,12 @@ const BOARD: Duration = Duration::from_millis(100);
 const MOST_FAREWELLS: usize = 64;
 
 impl Hub {
-    /// A hub without sources, which shows them on this board.
+    /// Makes a hub without sources, which shows its sources on this board.
     ///
-    /// `hear` hears what the operator should know, on the hub's thread; it must not block.
+    /// `hear` is called with information for the operator, on the hub's thread. It must not block.
     ///
     /// # Errors
-    /// If the system has no poll.
+    /// If the system cannot create a poll.
     pub fn new(
         board: Arc<Board>,
         hear: impl Fn(Report) + Send + Sync + 'static,
@@ -90,7 +90,7 @@ impl Hub {
         })
     }
 
-    /// For other threads.
+    /// A handle for other threads.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
@@ -98,7 +98,7 @@ impl Hub {
     /// Feeds this table until it is [stopped](Handle::stop).
     ///
     /// # Errors
-    /// If the table accepts nothing more. The sources are closed then, too.
+    /// If the table accepts nothing more. The sources are then closed.
     pub fn run(mut self, to: &mut dyn Listener) -> Result<(), FeedError> {
         let ran = self.turns(to);
         let left = self.leave(to);

@@ -1,4 +1,4 @@
-//! What is still to be sent.
+//! Data that remain to be sent.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! What the operator of a hub should know.
+//! Information for the operator of a hub.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -61,7 +61,7 @@ impl BlockedFilter {
     /// The most blocks: 1 GiB.
     pub const MAX_BLOCKS: usize = 1 << 25;
 
-    /// An empty filter of so many blocks of 32 bytes, brought into 1..=[`BlockedFilter::MAX_BLOCKS`].
+    /// Makes an empty filter with this number of blocks of 32 bytes, limited to 1..=[`BlockedFilter::MAX_BLOCKS`].
     pub fn new(blocks: usize, hash: Hash) -> Self {
         Self::with_isa(blocks, hash, Isa::detect())
     }
@@ -103,12 +103,12 @@ impl BlockedFilter {
         rate
     }
 
-    /// Puts a key in.
+    /// Inserts a key.
     pub fn insert<K: Key>(&mut self, key: K) {
         self.insert_all(&[key]);
     }
 
-    /// Puts keys in.
+    /// Inserts keys.
     pub fn insert_all<K: Key>(&mut self, keys: &[K]) {
         let blocks = self.blocks.to_mut();
         of_family!(self.hash, F => for key in keys {
@@ -119,7 +119,7 @@ impl BlockedFilter {
         });
     }
 
-    /// Whether the key may have been put in: always true if it was.
+    /// Whether the key may have been inserted; always true if it was.
     pub fn contains<K: Key>(&self, key: K) -> bool {
         let blocks = self.blocks.len();
         let (block, bits) =
@@ -127,11 +127,11 @@ impl BlockedFilter {
         self.blocks[block].iter().zip(bits).all(|(word, bit)| word & bit != 0)
     }
 
-    /// Tests many keys, and writes those that pass and their payloads to the front of the outputs, in
-    /// order. Gives back how many they are; what lies behind them in the outputs is nothing to rely on.
+    /// Tests many keys, and writes those that pass with their payloads to the front of the outputs, in order. Returns
+    /// their number. The contents of the outputs after them are unspecified.
     ///
     /// # Panics
-    /// If there are not as many payloads as keys, or less room than keys.
+    /// If the number of payloads differs from the number of keys, or the outputs have less room.
     pub fn probe<T: Word>(
         &self,
         keys: &[T],
@@ -143,7 +143,7 @@ impl BlockedFilter {
         self.probe_with(prefetch, keys, payloads, out_keys, out_payloads)
     }
 
-    /// [`BlockedFilter::probe`], with blocks asked for before they are needed or not.
+    /// Like [`BlockedFilter::probe`], with or without prefetching of blocks.
     ///
     /// # Panics
     /// As [`BlockedFilter::probe`].

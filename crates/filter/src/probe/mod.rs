@@ -1,4 +1,4 @@
-//! Asking for many keys at once.
+//! Probes a filter with many keys at once.
 //!
 //! The vector loops are kernels over [`fibula_simd::Lanes`], and compiled for each instruction set,
 //! width of key, hash function, number of ways, with and without prefetching: all that a probe of one
@@ -69,7 +69,7 @@ impl Form {
         }
     }
 
-    /// The most ways that it is unrolled to.
+    /// The maximum number of ways to which it is unrolled.
     pub const fn max_ways(self) -> usize {
         match self {
             Self::Scalar | Self::Staged => 1,
@@ -93,13 +93,13 @@ pub struct Plan {
     /// The independent vectors in the loop, each with its part of the keys; brought into
     /// 1..=[`Form::max_ways`].
     pub ways: usize,
-    /// Whether words are asked for before they are needed: for filters beyond the second-level cache.
-    /// The scalar form never does.
+    /// Whether words are prefetched, for filters larger than the second-level cache. The scalar form never
+    /// prefetches.
     pub prefetch: bool,
 }
 
 impl Plan {
-    /// The best that we know for a filter of so many bytes.
+    /// The best form that we know for a filter of this size in bytes.
     pub fn best(bytes: usize, isa: Isa) -> Self {
         let form = if isa == Isa::Scalar { Form::Scalar } else { Form::Staged };
         Self { form, ways: 1, prefetch: bytes > PREFETCH_FROM }
@@ -109,8 +109,8 @@ impl Plan {
 /// The bytes of a filter from which asking ahead pays: it lies in the third-level cache.
 pub(crate) const PREFETCH_FROM: usize = 1 << 20;
 
-/// The bits of a filter that somebody else keeps: [`Filter`](crate::Filter) itself, or an engine that
-/// has the bits of several in one table.
+/// The bits of a filter that another value owns: a [`Filter`](crate::Filter), or an engine with the bits of several
+/// filters in one table.
 #[derive(Clone, Copy)]
 pub struct Bits<'a> {
     /// `shape.words()` of them.
@@ -127,14 +127,14 @@ impl<'a> Bits<'a> {
         (words.len() == shape.words()).then_some(Self { words, shape, hash })
     }
 
-    /// Whether the key may have been put in: always true if it was.
+    /// Whether the key may have been inserted; always true if it was.
     #[inline]
     pub fn contains<K: Key>(self, key: K) -> bool {
         of_family!(self.hash, F => self.contains_from::<_, K::By<F>>(key.lane::<F>(), 0))
     }
 
-    /// Tests many keys, and parts those that pass from those that fail; how many pass. For several
-    /// filters one after the other, as Bloomfwd has them: what fails goes on to the next.
+    /// Tests many keys, separates those that pass from those that fail, and returns the number that pass. For testing
+    /// several filters one after the other, as in Bloomfwd: keys that fail are tested with the next filter.
     ///
     /// ```
     /// use fibula_filter::{Bits, Filter, Hash, Parting, Shape};

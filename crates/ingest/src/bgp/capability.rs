@@ -22,15 +22,15 @@ impl Family {
     pub const VPN_IPV6: Self = Self { afi: 2, safi: 128 };
 }
 
-/// What a speaker can do.
+/// A capability of a speaker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Capability {
-    /// 1: it takes routes of this family (RFC 4760).
+    /// 1: it accepts routes of this family (RFC 4760).
     Multiprotocol(Family),
-    /// 2: it sends its routes again when asked to (RFC 2918).
+    /// 2: it sends its routes again on request (RFC 2918).
     RouteRefresh,
-    /// 5: routes of this family may have next hops of that AFI (RFC 8950).
+    /// 5: routes of this family may have next hops of another AFI (RFC 8950).
     ExtendedNextHop(Vec<(Family, u16)>),
     /// 6: messages other than OPEN and KEEPALIVE may have up to 65,535 bytes (RFC 8654).
     ExtendedMessage,
@@ -45,11 +45,11 @@ pub enum Capability {
         /// The families whose forwarding state it can keep, and whether it has kept it (flag F).
         families: Vec<(Family, bool)>,
     },
-    /// 65: AS numbers of four bytes, and its own one (RFC 6793).
+    /// 65: it supports AS numbers of four bytes, and this is its own (RFC 6793).
     FourByteAsn(u32),
     /// 69: path identifiers, by family (RFC 7911).
     AddPath(Vec<(Family, AddPathMode)>),
-    /// Any other one, or one of the above whose value has another form.
+    /// Any other capability, or one of the above with an invalid value.
     Other {
         /// Its number.
         code: u8,
@@ -61,9 +61,9 @@ pub enum Capability {
 /// Whether a speaker sends and receives path identifiers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AddPathMode {
-    /// It can receive several paths a prefix.
+    /// It can receive several paths for each prefix.
     pub receive: bool,
-    /// It can send several paths a prefix.
+    /// It can send several paths for each prefix.
     pub send: bool,
 }
 

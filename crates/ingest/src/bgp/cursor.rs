@@ -8,12 +8,12 @@ use fibula_core::{AnyPrefix, Prefix};
 
 use super::RouteDistinguisher;
 
-/// Why a message or a record cannot be decoded, and where in it.
+/// The reason why a message or a record cannot be decoded, and the position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// Bytes from the beginning of the message, or of the record's body.
     pub at: usize,
-    /// What is wrong.
+    /// The error.
     pub what: Cow<'static, str>,
 }
 

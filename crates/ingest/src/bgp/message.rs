@@ -25,9 +25,9 @@ const UPDATE: u8 = 2;
 /// The sender of a message, and its encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Speaker {
-    /// The number that updates name the peer by.
+    /// The number of the peer in updates.
     pub peer: u32,
-    /// AS numbers have four bytes: both ends announced it (RFC 6793).
+    /// Whether AS numbers have four bytes, because both ends announced it (RFC 6793).
     pub four_byte_asns: bool,
     /// Path identifiers of IPv4 routes.
     pub add_path_v4: AddPath,
@@ -37,8 +37,8 @@ pub struct Speaker {
     pub add_path_vpn_v4: AddPath,
     /// Path identifiers of IPv6 routes in VPNs.
     pub add_path_vpn_v6: AddPath,
-    /// Which of the peer's tables these routes are of, where the source has several (BMP's
-    /// `pre-policy`): the name of their routing instance begins with it. Empty otherwise.
+    /// The name of the peer's table with these routes, if the source has several (BMP's `pre-policy`). The names of
+    /// their routing instances begin with it. Empty otherwise.
     pub view: &'static str,
     /// The routing instance of routes that do not name one themselves; `None` for the main one.
     pub rd: Option<RouteDistinguisher>,
@@ -99,24 +99,24 @@ impl Speaker {
 /// Whether prefixes have path identifiers before them (RFC 7911).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AddPath {
-    /// They have none.
+    /// There are none.
     #[default]
     Absent,
-    /// They have.
+    /// Each prefix has one.
     Present,
-    /// Nobody knows: a list that only makes sense with identifiers has them. Before RFC 8050 dumps did
-    /// not say it; a session's capabilities do.
+    /// Unknown: a list that is only valid with identifiers has them. Dumps before RFC 8050 did not tell; in a session
+    /// the capabilities do.
     Unknown,
 }
 
-/// What a message was.
+/// The kind of a decoded message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// OPEN; [`Open::decode`](super::Open::decode) has what it says.
+    /// OPEN; [`Open::decode`](super::Open::decode) decodes its contents.
     Open,
-    /// UPDATE; the sink has what it says.
+    /// UPDATE; its contents were passed to the sink.
     Update,
-    /// An UPDATE that says that the peer has sent all its routes of a family (RFC 4724).
+    /// An UPDATE that marks the end of the peer's routes of a family (RFC 4724).
     EndOfRib {
         /// The address family: 1 is IPv4, 2 is IPv6.
         afi: u16,
@@ -131,10 +131,10 @@ pub enum Message {
     RouteRefresh,
 }
 
-/// The length of the message at the front of a stream; `None` if it is not all there yet.
+/// The length of the message at the front of a stream; `None` if it is incomplete.
 ///
 /// # Errors
-/// If no message begins here: the stream is of no further use (RFC 4271, 6.1).
+/// If no message begins here. The stream cannot be decoded any further (RFC 4271, 6.1).
 pub fn framed(input: &[u8]) -> Result<Option<usize>, Fault> {
     let marker = input.len().min(16);
     let cursor = Cursor::new(input);
@@ -149,8 +149,8 @@ pub fn framed(input: &[u8]) -> Result<Option<usize>, Fault> {
     Ok((input.len() >= len).then_some(len))
 }
 
-/// Decodes messages, of any number of peers. Routes of VPNs are of the instance that their route
-/// distinguisher names ([`Sink::vrf`]).
+/// Decodes messages of any number of peers. Routes of VPNs belong to the instance of their route distinguisher
+/// ([`Sink::vrf`]).
 #[derive(Debug, Default)]
 pub struct Messages {
     options: BgpOptions,
@@ -159,17 +159,17 @@ pub struct Messages {
 }
 
 impl Messages {
-    /// A decoder.
+    /// Makes a decoder.
     pub fn new(options: BgpOptions) -> Self {
         Self { options, ..Self::default() }
     }
 
-    /// Gives the sink what a message says, of which `message` has all bytes. `time` is when it came, in
-    /// microseconds since 1970.
+    /// Passes the contents of a complete message to the sink. `time` is the time of arrival in microseconds since
+    /// 1970.
     ///
     /// # Errors
-    /// If the message is malformed. Its routes are then withdrawn, as RFC 7606 has it; of a list of
-    /// prefixes that turns malformed, those before that point reach the sink.
+    /// If the message is malformed. Its routes are then withdrawn, as RFC 7606 requires. Of a list of prefixes that
+    /// becomes malformed, the prefixes before that point reach the sink.
     pub fn decode(
         &mut self,
         message: &[u8],

@@ -1,15 +1,16 @@
-//! BGP messages (RFC 4271, RFC 4760, RFC 6793, RFC 7911): what MRT records hold, and what BMP and BGP
-//! itself send over connections.
+//! BGP messages (RFC 4271, RFC 4760, RFC 6793, RFC 7911), which MRT records contain, and which BMP and BGP itself
+//! send over connections.
 //!
-//! [`framed`] finds the end of a message in a stream, [`Messages`] decodes one into updates. Both are pure: no
-//! I/O, no clock, no sessions. A decoder borrows everything from the input and allocates nothing for a message.
+//! [`framed`] finds the end of a message in a stream, and [`Messages`] decodes a message into updates. Neither does
+//! I/O, reads a clock or manages sessions. A decoder borrows everything from the input, and allocates nothing for a
+//! message.
 //!
-//! A message is decoded as its [`Speaker`] sends it: with AS numbers of two or four bytes, with path
-//! identifiers or without. In a session the capabilities of its OPEN messages say so
-//! ([`Open::encoding_to`]); an MRT record has it in its subtype.
+//! A message is decoded in the encoding of its [`Speaker`]: with AS numbers of two or four bytes, with or without
+//! path identifiers. In a session, the capabilities of the OPEN messages determine it ([`Open::encoding_to`]); in an
+//! MRT record, the subtype.
 //!
-//! IPv4 and IPv6 routes are read, unicast and in VPNs; the latter are of the routing instance that their route
-//! distinguisher names. MRT records give the former alone. Routes of other families are counted as ignored.
+//! IPv4 and IPv6 routes are read, unicast and in VPNs. Routes in VPNs belong to the routing instance of their route
+//! distinguisher. MRT records contain only unicast routes. Routes of other families are counted as ignored.
 //!
 //! ```
 //! use fibula_ingest::{Collected, bgp::{BgpOptions, Message, Messages, Speaker, framed}};
@@ -58,12 +59,11 @@ pub use open::Open;
 pub use reset::{Reset, reset};
 pub use vrf::RouteDistinguisher;
 
-/// What decoders of BGP give beyond the cheap attributes.
+/// Optional attributes of BGP decoders, which cost more than the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BgpOptions {
     /// [`BgpAttributes::as_path`](fibula_core::BgpAttributes::as_path) as text.
     pub as_path: bool,
-    /// [`BgpAttributes::communities`](fibula_core::BgpAttributes::communities) as text, large ones
-    /// included.
+    /// [`BgpAttributes::communities`](fibula_core::BgpAttributes::communities) as text, including large communities.
     pub communities: bool,
 }

@@ -11,7 +11,7 @@ const AS_TRANS: u16 = 23456;
 const CAPABILITIES: u8 = 2;
 const EXTENDED: u8 = 255;
 
-/// An OPEN message: what a speaker says of itself before a session.
+/// An OPEN message, which describes a speaker before a session.
 ///
 /// ```
 /// use fibula_ingest::bgp::{Capability, Family, Open};
@@ -27,32 +27,32 @@ const EXTENDED: u8 = 255;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Open {
-    /// The version of BGP; there is no other than 4.
+    /// The version of BGP; only 4 exists.
     pub version: u8,
-    /// The AS number: that of [`Capability::FourByteAsn`] if it is there.
+    /// The AS number, from [`Capability::FourByteAsn`] if it is there.
     pub asn: u32,
-    /// The proposed hold time in seconds; 0 means that there is none.
+    /// The proposed hold time in seconds; 0 for none.
     pub hold_time: u16,
     /// The BGP identifier.
     pub bgp_id: u32,
     /// The capabilities, in the order of the message.
     pub capabilities: Vec<Capability>,
-    /// The types of optional parameters that are no capabilities. [`Open::encode`] leaves them out.
+    /// The types of optional parameters other than capabilities. [`Open::encode`] leaves them out.
     pub other_parameters: Vec<u8>,
 }
 
 impl Open {
-    /// An OPEN of BGP version 4. A speaker whose AS number has more than two bytes must give
+    /// Makes an OPEN of BGP version 4. A speaker whose AS number needs more than two bytes must add
     /// [`Capability::FourByteAsn`].
     pub fn new(asn: u32, hold_time: u16, bgp_id: u32, capabilities: Vec<Capability>) -> Self {
         Self { version: 4, asn, hold_time, bgp_id, capabilities, other_parameters: Vec::new() }
     }
 
-    /// Decodes an OPEN with its header. Version, hold time and identifier are given as they are: whether
-    /// they are acceptable is for the session to decide.
+    /// Decodes an OPEN with its header. Version, hold time and identifier are not checked: the session decides
+    /// whether they are acceptable.
     ///
     /// # Errors
-    /// If this is no OPEN, or fields and parameters do not fill it exactly.
+    /// If the message is not an OPEN, or its fields and parameters do not fill it exactly.
     pub fn decode(message: &[u8]) -> Result<Self, Fault> {
         let mut cursor = Cursor::new(message);
         cursor.bytes(MARKER, "BGP marker")?;
@@ -113,7 +113,7 @@ impl Open {
         Ok(())
     }
 
-    /// The message's bytes, with its header. Each capability stands in a parameter of its own.
+    /// The message's bytes, with its header. Each capability is in a parameter of its own.
     ///
     /// # Errors
     /// If the value of a capability has more than 255 bytes, or the message more than 4,096.
@@ -162,8 +162,8 @@ impl Open {
         Ok([header, body].concat())
     }
 
-    /// Whether the speaker takes routes of this family. One without multiprotocol capabilities takes
-    /// IPv4 unicast (RFC 4760, 8).
+    /// Whether the speaker accepts routes of this family. A speaker without multiprotocol capabilities accepts IPv4
+    /// unicast (RFC 4760, 8).
     pub fn supports(&self, family: Family) -> bool {
         let mut families = self.capabilities.iter().filter_map(|capability| match capability {
             Capability::Multiprotocol(family) => Some(*family),
@@ -180,12 +180,12 @@ impl Open {
         self.capabilities.iter().any(|c| matches!(c, Capability::Multiprotocol(_)))
     }
 
-    /// Whether the speaker writes AS numbers of four bytes to one who does, too.
+    /// Whether the speaker writes four-byte AS numbers to a receiver that does too.
     pub fn has_four_byte_asns(&self) -> bool {
         self.capabilities.iter().any(|c| matches!(c, Capability::FourByteAsn(_)))
     }
 
-    /// What the speaker announced of path identifiers of this family.
+    /// The speaker's announcement about path identifiers of this family.
     pub fn add_path(&self, family: Family) -> AddPathMode {
         let modes = self.capabilities.iter().filter_map(|capability| match capability {
             Capability::AddPath(modes) => Some(modes),
@@ -196,8 +196,8 @@ impl Open {
         found.map(|(_, mode)| *mode).unwrap_or_default()
     }
 
-    /// How this speaker encodes its messages to the one that sent `receiver`, as both have agreed. The
-    /// caller sets the number of the peer.
+    /// The encoding of this speaker's messages to the sender of `receiver`, as both have agreed. The caller sets the
+    /// number of the peer.
     pub fn encoding_to(&self, receiver: &Self) -> Speaker {
         let add_path =
             |family| match self.add_path(family).send && receiver.add_path(family).receive {

@@ -1,4 +1,4 @@
-//! Malformed UPDATE messages that end a session (RFC 7606): those whose routes are not all known.
+//! Malformed UPDATE messages that end a session (RFC 7606), because not all their routes are known.
 
 use std::collections::BTreeSet;
 
@@ -11,19 +11,19 @@ const MALFORMED_ATTRIBUTE_LIST: u8 = 1;
 const OPTIONAL_ATTRIBUTE_ERROR: u8 = 9;
 const INVALID_NETWORK_FIELD: u8 = 10;
 
-/// Why a session has to end.
+/// The reason why a session has to end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reset {
     /// The subcode of the NOTIFICATION, whose code is 3, "UPDATE Message Error".
     pub subcode: u8,
-    /// Its data.
+    /// The data of the NOTIFICATION.
     pub data: Vec<u8>,
-    /// What is wrong.
+    /// The error.
     pub fault: Fault,
 }
 
-/// Whether an UPDATE that [`Messages::decode`](super::Messages::decode) found malformed ends the session. It does if its
-/// routes are not all known, so that they cannot be withdrawn; after any other fault the session goes on.
+/// Whether an UPDATE that [`Messages::decode`](super::Messages::decode) found malformed ends the session. It does if
+/// some of its routes are unknown and cannot be withdrawn. After any other error the session continues.
 ///
 /// ```
 /// use fibula_ingest::bgp::{Speaker, reset};

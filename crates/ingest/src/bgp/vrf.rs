@@ -1,4 +1,4 @@
-//! Routing instances: route distinguishers (RFC 4364, 4.2) and the numbers that updates name instances by.
+//! Routing instances: route distinguishers (RFC 4364, 4.2) and the instance numbers in updates.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,7 +12,7 @@ const MOST: usize = 4096;
 /// Why routes of further instances are ignored.
 const TOO_MANY: &str = "routes of more than 4,096 routing instances";
 
-/// A route distinguisher: which routing instance of a router a route belongs to.
+/// A route distinguisher: it identifies the routing instance of a route.
 ///
 /// ```
 /// use fibula_ingest::bgp::RouteDistinguisher;

@@ -1,4 +1,4 @@
-//! Where BMP messages begin and end, and whose they are.
+//! Finds BMP messages in a stream, and their peers.
 //!
 //! ```text
 //!  0         1        5      6                                                              48

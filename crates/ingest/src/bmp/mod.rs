@@ -1,5 +1,5 @@
-//! BMP: what routers tell monitoring stations of their BGP peers (RFC 7854), of what they send to them
-//! (RFC 8671) and of their own table (RFC 9069).
+//! BMP: the reports of routers to monitoring stations about routes from their BGP peers (RFC 7854), routes to their
+//! peers (RFC 8671) and their own table (RFC 9069).
 //!
 //! | message | becomes |
 //! |---|---|
@@ -10,33 +10,33 @@
 //! | Route Mirroring, other types | ignored |
 //!
 //! # Peers and tables
-//! A router shows up to five tables: of each peer what it sent, before and after the policy (`pre-policy`,
-//! `post-policy`), what is sent to it (`out-pre-policy`, `out-post-policy`), and the router's own choice
-//! (`loc-rib`). Each is a routing instance, which [`Sink::vrf`] names; behind a slash stands the route
-//! distinguisher of the peer, or of the route in a VPN: `post-policy/65000:1`. A peer has one number for
-//! each of its tables, and [`PeerInfo::view`](crate::PeerInfo::view) is the table's name.
+//! A router reports up to five tables: for each peer, the received routes before and after the policy (`pre-policy`,
+//! `post-policy`) and the sent routes (`out-pre-policy`, `out-post-policy`); and the router's own choice (`loc-rib`).
+//! Each table is a routing instance, named by [`Sink::vrf`]. The route distinguisher of the peer, or of the route in
+//! a VPN, follows after a slash: `post-policy/65000:1`. A peer has one number for each of its tables, and
+//! [`PeerInfo::view`](crate::PeerInfo::view) is the table's name.
 //!
-//! # When a peer has said everything
-//! An End-of-RIB marker is about one family, but [`Sink::end_of_rib`] is about the peer: what an earlier
-//! connection said and this one did not is gone then, in every family. So the decoder waits for the markers of
-//! all families that the OPENs of Peer Up agreed on and that are read. A router that monitors some of them
-//! alone never sends the others, nor is there a way to know it; whoever listens must also take a time of
-//! silence for an end. The same holds for peers whose Peer Up did not come, and for FRR's own table, which
-//! names no families. Several Peer Ups of one session (Huawei sends one for each view and family) add up.
+//! # When a peer has sent all its routes
+//! An End-of-RIB marker concerns one family, but [`Sink::end_of_rib`] concerns the peer: routes of an earlier
+//! connection that were not sent again are then removed in every family. So the decoder waits for the markers of all
+//! supported families on which the OPENs of Peer Up agreed. A router that monitors only some of these families never
+//! sends the other markers, and the decoder cannot know this. The receiver must therefore also treat a period of
+//! silence as the end. The same holds for peers without Peer Up, and for FRR's own table, which names no families.
+//! Several Peer Ups of one session (Huawei sends one for each view and family) add up.
 //!
 //! # What routers do
-//! - Routes of a peer without Peer Up, or after Peer Down, are taken; whether they have path identifiers is told
-//!   from their form. That is noted, once for each table.
-//! - Peer Down may repeat; what is not news is passed over.
-//! - IPv4 routes whose next hop is an IPv6 address come without a next hop from FRR. They are taken
-//!   without one, which is noted.
-//! - Version 4 (a draft, with entries around each BGP message) is read as pmacct and NetGauze read it, with its
-//!   entry that says which path identifiers there are.
+//! - Routes of a peer without Peer Up, or after Peer Down, are accepted. Whether they have path identifiers is
+//!   detected from their form. This is noted once for each table.
+//! - Peer Down may be repeated; repetitions are ignored.
+//! - FRR sends IPv4 routes with an IPv6 next hop without a next hop. They are accepted without one, and this is
+//!   noted.
+//! - Version 4 (a draft, with entries around each BGP message) is read like pmacct and NetGauze do, including its
+//!   entry about path identifiers.
 //!
 //! # Damage
-//! A message that cannot be decoded is reported with its peer and its place in the stream, and skipped by its
-//! length. If the header itself makes no sense, nobody knows where the next message begins: the stream ends with
-//! [`Stopped::Misfit`]. A router that is connected anew sends everything again.
+//! A message that cannot be decoded is reported with its peer and its position in the stream, and skipped by its
+//! length. If the header itself is invalid, the next message cannot be found, and the stream ends with
+//! [`Stopped::Misfit`]. A router that connects again sends everything again.
 //!
 //! ```
 //! use fibula_ingest::{Collected, Decoder, Tail, bgp::BgpOptions, bmp::BmpDecoder};

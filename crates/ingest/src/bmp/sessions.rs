@@ -1,4 +1,4 @@
-//! A router's peers: what their sessions agreed on, and what was said of them.
+//! A router's peers: the parameters of their sessions, and the state of their tables.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! What a router says of itself and of its sessions, for people: the remarks.
+//! The remarks: a router's information about itself and its sessions, as text.
 
 use std::fmt::Write;
 

@@ -1,8 +1,8 @@
-//! JSON: the address ranges that providers publish, and arrays of prefixes or of objects with them.
+//! JSON: the address ranges of providers, and arrays of prefixes or of objects with prefixes.
 //!
-//! What is a prefix, an address or a range as text, anywhere in the document, is a route. Its values are
-//! the other texts, numbers and booleans of the object that it stands in and of the objects around that, and
-//! the name of the list that holds it:
+//! Every text that is a prefix, an address or a range becomes a route, anywhere in the document. Its values are the
+//! other texts, numbers and booleans of its object and of the objects around it, and the name of the list that
+//! contains it:
 //!
 //! | document | a route has |
 //! |---|---|
@@ -11,10 +11,10 @@
 //! | `{"addresses": ["192.0.2.0/24"], "ipv6_addresses": ["2001:db8::/32"]}` (Fastly) | `list` |
 //! | `["192.0.2.0/24", "2001:db8::/32"]` | nothing |
 //!
-//! Objects around the prefixes give their values only from below a list on: what stands beside the first
-//! list is about the document (`createDate`, `syncToken`). A column is of integers if it never holds
-//! anything else. Ranges that overlap are decided as in [text](crate::text). The format is read from its end, so
-//! the decoder waits for all of the input. Of a name that comes twice in an object the last value counts.
+//! An object around the prefixes contributes its values only if it is inside a list. Values beside the first list
+//! describe the document (`createDate`, `syncToken`). A column is of integers if all its values are. For ranges that
+//! overlap, see [text](crate::text). The decoder waits for all of the input before it decodes. If an object has a
+//! name twice, the last value counts.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

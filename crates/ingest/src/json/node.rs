@@ -1,4 +1,4 @@
-//! A document with the places of its parts: damage says where it is.
+//! A document with the positions of its parts, for damage reports.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! What `bgpdump -m` prints: a line for each route, withdrawal and change of a session.
+//! The output of `bgpdump -m`: a line for each route, withdrawal and session change.
 //!
 //! ```text
 //! TABLE_DUMP2|time|B|peer|peer AS|prefix|path|origin|next hop|local pref|MED|communities|AG|aggregator|
@@ -6,8 +6,8 @@
 //! BGP4MP|time|W|peer|peer AS|prefix
 //! BGP4MP|time|STATE|peer|peer AS|old state|new state
 //! ```
-//! Types that end in `_AP` have a path identifier behind the prefix. bgpdump prints 0 for a local
-//! preference or a MED that is not there, and 255.255.255.255 for such a next hop: they are read as none.
+//! Types that end in `_AP` have a path identifier after the prefix. For a missing local preference or MED, bgpdump
+//! prints 0, and for a missing next hop 255.255.255.255. These are read as missing.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

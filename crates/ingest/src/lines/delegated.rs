@@ -1,4 +1,4 @@
-//! The registries' `delegated` files, plain and extended: who was given which addresses.
+//! The registries' `delegated` files, plain and extended: the holders of address blocks.
 //!
 //! ```text
 //! 2|apnic|20260101|86123|19830613|20251231|+1000                 version line

@@ -1,4 +1,4 @@
-//! Texts of a fixed form, a file each: what registries, routing tools and bgpdump write.
+//! Text formats with fixed lines: the output of registries, routing tools and bgpdump. One file each.
 
 mod bgpdump;
 mod delegated;

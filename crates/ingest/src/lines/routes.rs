@@ -1,4 +1,4 @@
-//! A kernel's routes as its tools print them: `ip route`, `ip -6 route`, `route -n`, `netstat -rn`.
+//! A kernel's routes in the output of its tools: `ip route`, `ip -6 route`, `route -n`, `netstat -rn`.
 //!
 //! ```text
 //! default via 192.0.2.1 dev eth0 proto dhcp metric 100      ip route
@@ -10,7 +10,7 @@
 //! Destination     Gateway         Genmask         Flags Metric Ref    Use Iface
 //! 10.0.0.0        192.0.2.1       255.0.0.0       UG    0      0        0 eth0
 //! ```
-//! Of several routes of a prefix the one with the lowest metric counts, as in the kernel.
+//! If a prefix has several routes, the one with the lowest metric is used, as in the kernel.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

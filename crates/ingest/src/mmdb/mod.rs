@@ -1,15 +1,14 @@
 //! MaxMind DB: GeoIP2, GeoLite2 and the many databases in the same format.
 //!
-//! Each record becomes a row of columns named by their path, `country.iso_code`,
-//! `autonomous_system_number`, `subdivisions.0.names.en`. Of maps called `names`, which hold one
-//! translation each, only `en` is taken. A column is of integers if the database never holds anything
-//! else there; booleans and fractions become text, and [`SourceInfo::types`] has what they were.
+//! Each record becomes a row. Columns are named by their path: `country.iso_code`, `autonomous_system_number`,
+//! `subdivisions.0.names.en`. Maps called `names` hold translations; only `en` is read. A column is of integers if
+//! all its values in the database are. Booleans and fractions become text, and [`SourceInfo::types`] has their types.
 //!
-//! IPv4 networks of an IPv6 tree come out as IPv4, once, however many aliases (`::ffff:0:0/96`,
-//! `2002::/16`) lead to them.
+//! IPv4 networks of an IPv6 tree become IPv4 routes, once, however many aliases (`::ffff:0:0/96`, `2002::/16`) lead
+//! to them.
 //!
-//! The format is read from its end, so the decoder waits for all of the input, and looks at it twice:
-//! first for the columns, then for the networks.
+//! The decoder waits for all of the input, because the metadata are at the end. It reads the data twice: first for
+//! the columns, then for the networks.
 
 mod flatten;
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Whether a search tree can be walked to its end.
+//! Checks that a search tree can be walked in bounded time.
 //!
-//! The reader's walk passes over what is empty and what is an alias, so counting the networks that it
-//! yields does not bound it: a hundred nodes that each lead twice to the next have 2^100 paths.
+//! The reader's walk skips empty and aliased parts, so the number of networks that it yields does not bound its time:
+//! a hundred nodes that each lead twice to the next have 2^100 paths.
 
 use maxminddb::Metadata;
 

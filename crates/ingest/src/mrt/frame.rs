@@ -1,12 +1,12 @@
-//! Where MRT records begin and end.
+//! Finds MRT records.
 //!
 //! ```text
 //!  0       4      6      8       12
 //!  | time  | type | sub  | length | body ...            (RFC 6396, 2)
 //! ```
-//! A record whose header makes sense but whose body does not is skipped by the header's length. If the
-//! header itself makes no sense, the input is searched for the next one that does: its type and time
-//! must fit, and another header must follow where it says it ends.
+//! A record with a valid header and an invalid body is skipped by the header's length. If the header itself is
+//! invalid, the decoder searches for the next valid one: its type and time must be plausible, and another header must
+//! follow at its end.
 
 use super::table_dump;
 use crate::Tail;

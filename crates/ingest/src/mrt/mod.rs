@@ -1,4 +1,4 @@
-//! MRT: what route collectors and routing daemons dump (RFC 6396, RFC 8050, and what came before).
+//! MRT: the dumps of route collectors and routing daemons (RFC 6396, RFC 8050, and earlier forms).
 //!
 //! | type | subtypes | becomes |
 //! |---|---|---|
@@ -8,14 +8,14 @@
 //! | | STATE_CHANGE | a [`PeerState`](crate::PeerState) |
 //! | BGP (5) | UPDATE, STATE_CHANGE of 1999 | as BGP4MP |
 //!
-//! Multicast and other families, messages that the collector sent, OSPF and IS-IS are counted as
-//! ignored. A two-byte speaker's path is completed from its AS4_PATH. An UPDATE with malformed or
-//! missing attributes withdraws its routes (RFC 7606); of one with a malformed list of prefixes, those
-//! before that point are kept, as bgpdump does. Of a RIB record only the malformed routes are lost. Path identifiers in records that
-//! are not of an ADD-PATH subtype (BIRD wrote such) are recognised.
+//! Multicast and other families, messages that the collector sent, OSPF and IS-IS are counted as ignored. The path of
+//! a two-byte speaker is completed from its AS4_PATH. An UPDATE with malformed or missing attributes withdraws its
+//! routes (RFC 7606). Of an UPDATE with a malformed list of prefixes, the prefixes before the error are kept, as in
+//! bgpdump. Of a RIB record, only the malformed routes are lost. Path identifiers are also recognised in records that
+//! are not of an ADD-PATH subtype (BIRD wrote such records).
 //!
-//! This is a reader of our own and no parser of all of BGP: it keeps what a routing table needs,
-//! borrows everything from the input and allocates nothing per record.
+//! This reader does not parse all of BGP: it keeps only what a routing table needs, borrows everything from the input
+//! and allocates nothing for a record.
 //!
 //! ```
 //! use fibula_ingest::{Collected, Decoder, Tail, bgp::BgpOptions, mrt::MrtDecoder};

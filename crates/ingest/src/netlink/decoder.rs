@@ -1,4 +1,4 @@
-//! A stream of netlink messages, as a socket of the kernel gives them.
+//! Decodes the stream of netlink messages from a kernel's socket.
 
 use super::table::{Table, Writer};
 use super::wire::{HEADER, Header, flag, kind, padded};
@@ -10,8 +10,8 @@ const LONGEST: usize = 1 << 20;
 /// What `ip route save` writes before the messages.
 const SAVED: u32 = 0x4531_1224;
 
-/// Decodes rtnetlink; see the [module](super). The input is messages one behind the other: the datagrams of a
-/// socket in order, or a file that `ip route save` wrote.
+/// Decodes rtnetlink; see the [module](super). The input is a sequence of messages: the datagrams of a socket in
+/// order, or a file written by `ip route save`.
 ///
 /// NLMSG_DONE, at the end of a dump, becomes [`Sink::end_of_rib`] of peer 0, unless the dump failed or was
 /// interrupted.
@@ -45,20 +45,20 @@ pub struct NetlinkDecoder {
     place: Place,
 }
 
-/// What a socket's owner should know of the messages that were decoded.
+/// Information for the owner of the socket, from the decoded messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Heard {
-    /// Answers to requests, in order.
+    /// The answers to requests, in order.
     pub replies: Vec<Reply>,
-    /// A dump lacks what changed while it ran (NLM_F_DUMP_INTR), or the kernel lost messages
-    /// (NLMSG_OVERRUN): dump again.
+    /// A dump is incomplete because the table changed meanwhile (NLM_F_DUMP_INTR), or the kernel lost messages
+    /// (NLMSG_OVERRUN). Request a new dump.
     pub interrupted: bool,
-    /// Interfaces that were spoken of (RTM_NEWLINK, RTM_DELLINK), in order: where one went up or down, the
-    /// kernel may have changed routes without a word.
+    /// The interfaces of RTM_NEWLINK and RTM_DELLINK messages, in order. If one went up or down, the kernel may have
+    /// changed routes without a notification.
     pub links: Vec<Link>,
-    /// An address went (RTM_DELADDR): the kernel may have dropped routes without a word.
+    /// An address was removed (RTM_DELADDR): the kernel may have removed routes without a notification.
     pub addresses: bool,
-    /// One of several routes with the same prefix and metric changed, and only a dump tells what counts now.
+    /// One of several routes with the same prefix and metric changed, and only a dump shows which one is used now.
     pub unsure: bool,
 }
 
@@ -67,7 +67,7 @@ pub struct Heard {
 pub struct Link {
     /// Its index.
     pub interface: u32,
-    /// Whether packets may be sent: it is there, up, and has a carrier.
+    /// Whether packets can be sent: the interface exists, is up, and has a carrier.
     pub is_up: bool,
 }
 
@@ -82,12 +82,12 @@ impl Link {
     }
 }
 
-/// The end of an answer.
+/// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// The request's sequence number.
     pub sequence: u32,
-    /// 0, or the number of the error (`errno`) by which the request failed.
+    /// 0, or the error number (`errno`) of a failed request.
     pub error: u32,
 }
 
@@ -98,12 +98,12 @@ impl Default for NetlinkDecoder {
 }
 
 impl NetlinkDecoder {
-    /// A decoder. [`Sink::end_of_rib`] follows the end of the dump that answers the request with the sequence
-    /// number `last`; where it is `None`, of every dump.
+    /// Makes a decoder. [`Sink::end_of_rib`] is called after the dump that answers the request with the sequence
+    /// number `last`; if `last` is `None`, after every dump.
     ///
-    /// With `last` the input begins with dumps, up to that one, among which notifications stand. What a
-    /// notification said holds against a dump behind it, which may be older; a route whose next-hop object
-    /// was not said yet waits for it.
+    /// With `last`, the input begins with dumps, up to the one with that number, mixed with notifications. A
+    /// notification takes precedence over a later message of a dump, which may be older. A route whose next-hop
+    /// object is not yet known waits for it.
     pub fn new(last: Option<u32>) -> Self {
         Self {
             table: Table::new(Writer::Kernel, last.is_some()),
@@ -115,7 +115,7 @@ impl NetlinkDecoder {
         }
     }
 
-    /// What was heard since the last call.
+    /// The information since the last call.
     pub fn take_heard(&mut self) -> Heard {
         let unsure = self.table.take_unsure();
         Heard { unsure, ..std::mem::take(&mut self.heard) }

@@ -1,12 +1,12 @@
-//! RTM_NEWLINK, RTM_NEWADDR and RTM_NEWNEIGH with their opposites: the state beside the routes.
+//! RTM_NEWLINK, RTM_NEWADDR and RTM_NEWNEIGH with their opposites: interfaces, addresses and neighbours.
 //!
 //! ```text
 //! link       family 1 | padding 1 | type 2 | interface 4 | flags 4 | change 4
 //! address    family 1 | prefix length 1 | flags 1 | scope 1 | interface 4
 //! neighbour  family 1 | padding 3 | interface 4 | state 2 | flags 1 | type 1
 //! ```
-//! Attributes follow each. Messages of other types, and what they say of bridges, proxies and multicast, are
-//! passed over without a word: the socket of a router hears much that is none of its business.
+//! Attributes follow each header. Messages of other types, and information about bridges, proxies and multicast, are
+//! ignored without a count, because a router's socket receives many of them.
 
 use std::net::IpAddr;
 
@@ -15,22 +15,22 @@ use super::route::{AF_INET, AF_INET6};
 use super::wire::{HEADER, Header, Part, flag, kind, padded};
 use crate::bgp::Fault;
 
-/// What one message says.
+/// The content of one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
-    /// There is this interface, and it is so.
+    /// An interface exists, in this state.
     Interface(Interface),
-    /// The interface of this index is gone.
+    /// The interface with this index is gone.
     InterfaceGone(u32),
     /// An interface has this address.
     Address(Address),
-    /// It has it no more.
+    /// An interface no longer has this address.
     AddressGone(Address),
-    /// A neighbour is known so far.
+    /// A neighbour is known, in this state.
     Neighbour(Neighbour),
-    /// The kernel has forgotten a neighbour: that of this address behind the interface of this index.
+    /// The kernel has removed a neighbour: the one with this address behind the interface with this index.
     NeighbourGone(u32, IpAddr),
-    /// The end of an answer.
+    /// The result of a request.
     Reply(Reply),
 }
 
@@ -43,9 +43,9 @@ pub struct Interface {
     pub name: String,
     /// Its MAC address; `None` if it has none of six bytes.
     pub mac: Option<[u8; 6]>,
-    /// The longest IP packet, in bytes; 0 if nothing was said.
+    /// The longest IP packet, in bytes; 0 if unknown.
     pub mtu: u32,
-    /// Whether packets may be sent: it is up, and has a carrier.
+    /// Whether packets can be sent: the interface is up, and has a carrier.
     pub is_up: bool,
 }
 
@@ -56,7 +56,7 @@ pub struct Address {
     pub interface: u32,
     /// This machine's address.
     pub local: IpAddr,
-    /// An address of the subnet: the other end's on a point-to-point link, else `local`.
+    /// An address of the subnet: the other end's address on a point-to-point link, else `local`.
     pub subnet: IpAddr,
     /// The length of the subnet's prefix, at most that of an address.
     pub len: u8,
@@ -71,35 +71,35 @@ pub struct Neighbour {
     pub address: IpAddr,
     /// Its MAC address, if it is known and has six bytes.
     pub mac: Option<[u8; 6]>,
-    /// How sure the kernel is.
+    /// The state of the entry.
     pub state: NeighbourState,
 }
 
-/// How sure the kernel is of a neighbour (NUD_*).
+/// The state of a neighbour entry (NUD_*).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NeighbourState {
-    /// Nothing was tried.
+    /// No resolution was started.
     None,
-    /// It was asked for, and has not answered yet.
+    /// A request was sent, and there is no answer yet.
     Incomplete,
-    /// It has answered lately.
+    /// The neighbour answered recently.
     Reachable,
-    /// It answered some time ago and was not asked since.
+    /// The neighbour answered some time ago, and was not asked since.
     Stale,
-    /// It will be asked soon.
+    /// A request will be sent soon.
     Delay,
-    /// It is being asked.
+    /// Requests are being sent.
     Probe,
-    /// It has not answered.
+    /// The neighbour did not answer.
     Failed,
-    /// The link needs no asking.
+    /// The link needs no resolution.
     NoArp,
-    /// An administrator said so.
+    /// An administrator set the entry.
     Permanent,
 }
 
 impl NeighbourState {
-    /// Whether packets are sent to its MAC address.
+    /// Whether packets can be sent to its MAC address.
     pub fn is_usable(self) -> bool {
         !matches!(self, Self::None | Self::Incomplete | Self::Failed)
     }
@@ -120,21 +120,21 @@ impl NeighbourState {
     }
 }
 
-/// What the messages of a datagram say.
+/// The contents of a datagram's messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkNews {
-    /// In order.
+    /// The contents, in order.
     pub said: Vec<Said>,
-    /// A dump lacks what changed while it ran, or the kernel lost messages: dump again.
+    /// A dump is incomplete because of changes meanwhile, or the kernel lost messages. Request a new dump.
     pub interrupted: bool,
-    /// Messages that could not be read.
+    /// Number of messages that could not be decoded.
     pub damaged: u64,
-    /// Why the first of them could not.
+    /// The error of the first of them.
     pub damage: Option<String>,
 }
 
 impl LinkNews {
-    /// Reads a datagram of the routing socket: whole messages. What they say is added to what is there.
+    /// Decodes a datagram of the routing socket, which has complete messages, and appends the contents.
     ///
     /// ```
     /// use fibula_ingest::netlink::{LinkNews, NeighbourState, Said};
@@ -296,9 +296,9 @@ fn neighbour(mut body: Part<'_>) -> Result<Option<Neighbour>, Fault> {
     Ok(Some(Neighbour { interface, address, mac, state }))
 }
 
-/// Asks the kernel to find this neighbour out, or to make sure of it: appends a request, which needs
-/// CAP_NET_ADMIN. It begins at once for one that is not known, and within `delay_first_probe_time` for one that is
-/// stale; what comes of it is heard as [`Said::Neighbour`]. The answer to the request is a [`Reply`].
+/// Appends a request that the kernel resolves this neighbour, or confirms it. The request needs CAP_NET_ADMIN. For an
+/// unknown neighbour the kernel begins at once, for a stale one within `delay_first_probe_time`. The outcome arrives
+/// as [`Said::Neighbour`], and the answer to the request is a [`Reply`].
 pub fn ask_for_neighbour(interface: u32, address: IpAddr, sequence: u32, out: &mut Vec<u8>) {
     /// NLM_F_REQUEST, NLM_F_ACK and NLM_F_CREATE.
     const FLAGS: u16 = 0x405;
@@ -324,7 +324,7 @@ pub fn ask_for_neighbour(interface: u32, address: IpAddr, sequence: u32, out: &m
     finish(begin, out);
 }
 
-/// What can be dumped, in the order in which it makes sense: interfaces before what refers to them.
+/// The tables that can be dumped, in the order of use: interfaces before the entries that refer to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkDump {
     /// All interfaces.
@@ -336,7 +336,7 @@ pub enum LinkDump {
 }
 
 impl LinkDump {
-    /// The dump that comes behind this one.
+    /// The dump after this one.
     pub fn next(self) -> Option<Self> {
         match self {
             Self::Interfaces => Some(Self::Addresses),

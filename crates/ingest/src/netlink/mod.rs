@@ -1,4 +1,4 @@
-//! rtnetlink: the messages in which Linux and FRR speak of routes and next hops.
+//! rtnetlink: the messages of Linux and FRR about routes and next hops.
 //!
 //! | message | attributes that are read |
 //! |---|---|
@@ -11,33 +11,32 @@
 //! other types (multicast, anycast, broadcast, throw), routes for a source or a type of service, cached
 //! routes. The main table (254) is VRF 0 without a name; others have their number as VRF and name.
 //!
-//! - **Next-hop objects.** A route that names one is announced with what it stands for at that time, and
-//!   again when it is replaced; when it is deleted its routes are withdrawn, as the kernel deletes them.
-//!   For that the decoder keeps the number of the object that each such route uses (8 bytes of IPv4, 20
-//!   of IPv6, about twice that with what a hash table needs). Routes with inline next hops cost nothing.
-//! - **Metrics.** A kernel has several routes of a prefix with different metrics (RTA_PRIORITY) and uses
-//!   the lowest: the metric is [`Update::path_id`](fibula_core::Update::path_id), of which a RIB prefers
-//!   the lowest too. [FPM](crate::fpm) has one route for a prefix, and its path is 0.
+//! - **Next-hop objects.** A route that refers to one is announced with the object's next hops at that time, and
+//!   again when the object is replaced. When the object is deleted, its routes are withdrawn, because the kernel
+//!   deletes them. For this the decoder keeps the object number of each such route (8 bytes for IPv4, 20 for IPv6,
+//!   about twice that with the overhead of the hash table). Routes with inline next hops cost nothing.
+//! - **Metrics.** A kernel can have several routes of a prefix with different metrics (RTA_PRIORITY), and uses the
+//!   lowest. The metric becomes [`Update::path_id`](fibula_core::Update::path_id), of which a RIB also prefers the
+//!   lowest. [FPM](crate::fpm) has one route for a prefix, and its path is 0.
 //! - **Replacement.** RTM_DELROUTE directly followed by RTM_NEWROUTE of the same route is one replacement:
 //!   the withdrawal is [held back](Decoder::is_holding).
-//! - **Next hops whose interface is down** (RTNH_F_DEAD) take no packets and are left out. A route that has
-//!   no other is withdrawn. Those without a carrier (RTNH_F_LINKDOWN) are kept, as the kernel uses them unless
+//! - **Next hops whose interface is down** (RTNH_F_DEAD) get no packets and are left out. A route without other next
+//!   hops is withdrawn. Next hops without a carrier (RTNH_F_LINKDOWN) are kept, because the kernel uses them unless
 //!   its `ignore_routes_with_linkdown` is set.
-//! - **Order of bytes.** Numbers are read in the byte order of this machine, as the kernel writes them; FRR
-//!   sends FPM in that of its own.
+//! - **Byte order.** Numbers are read in the byte order of this machine, which the kernel uses. FRR sends FPM in the
+//!   byte order of its own machine.
 //!
-//! # What a kernel does not say
-//! Notifications do not tell everything, so [`NetlinkDecoder::take_heard`] says when another dump is needed:
-//! a dump was interrupted by a change ([`Heard::interrupted`]); an interface went up or down or an address
-//! went, on which the kernel changes IPv4 routes and next-hop objects without a word ([`Heard::links`],
-//! [`Heard::addresses`]); of several routes with the same prefix and metric one changed, and those behind it count now ([`Heard::unsure`]). An IPv4 route that `ip
-//! route prepend` puts before another of the same metric looks like any new route: when it is deleted the
-//! other one is missed until the next dump. A part of an IPv6 route's next hops can be deleted; the
-//! decoder keeps the sets of such routes for this.
+//! # Missing notifications
+//! The kernel does not report every change, so [`NetlinkDecoder::take_heard`] tells when another dump is needed. A
+//! dump may have been interrupted by a change ([`Heard::interrupted`]). When an interface goes up or down or an
+//! address is removed, the kernel changes IPv4 routes and next-hop objects without notifications ([`Heard::links`],
+//! [`Heard::addresses`]). When one of several routes with the same prefix and metric changes, another of them may
+//! come into use ([`Heard::unsure`]). An IPv4 route that `ip route prepend` puts before another of the same metric
+//! looks like any new route: when it is deleted, the other one is missing until the next dump. Some next hops of an
+//! IPv6 route can be deleted separately; the decoder keeps the sets of such routes for this.
 //!
-//! This is a reader of our own because the crate netlink-packet-route, otherwise well kept, does not know
-//! RTM_NEWNEXTHOP, allocates for each message and each attribute, and would be a dependency for four
-//! messages of which ten attributes matter.
+//! We do not use the crate netlink-packet-route, although it is well kept: it does not know RTM_NEWNEXTHOP, allocates
+//! for each message and each attribute, and would be a large dependency for four messages and ten attributes.
 
 mod decoder;
 mod links;

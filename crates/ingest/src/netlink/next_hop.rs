@@ -1,4 +1,4 @@
-//! RTM_NEWNEXTHOP and RTM_DELNEXTHOP: next hops as objects, which routes name by number.
+//! RTM_NEWNEXTHOP and RTM_DELNEXTHOP: next-hop objects, to which routes refer by number.
 //!
 //! ```text
 //! family 1 | scope 1 | protocol 1 | reserved 1 | flags 4 | attributes

@@ -1,4 +1,4 @@
-//! From messages to updates: what FPM and the kernel's socket have in common.
+//! Turns messages into updates: the shared code of FPM and the kernel's socket.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;

@@ -1,4 +1,4 @@
-//! Which routes use which next-hop object.
+//! The routes that use each next-hop object.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};

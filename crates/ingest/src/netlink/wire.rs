@@ -1,11 +1,11 @@
-//! Messages and attributes of netlink: where they begin and end.
+//! The framing of netlink messages and attributes.
 //!
 //! ```text
 //! message    length 4 | type 2 | flags 2 | sequence 4 | port 4 | body, padded to 4 bytes
 //! attribute  length 2 | type 2 | value, padded to 4 bytes
 //! ```
-//! Lengths count their own header and not the padding. All numbers are in the byte order of the machine
-//! that wrote them, which is taken to be that of this one: x86 and ARM servers are alike.
+//! Lengths include their own header and exclude the padding. All numbers have the byte order of the machine that
+//! wrote them, which is assumed to be the order of this machine, as x86 and ARM servers have the same.
 
 use std::borrow::Cow;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! What a message says.
+//! The content of a message.
 
 use std::fmt::Write;
 use std::net::IpAddr;

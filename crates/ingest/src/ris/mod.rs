@@ -1,7 +1,7 @@
-//! RIS Live: what RIPE's route collectors hear, as lines of JSON (<https://ris-live.ripe.net/manual/>).
+//! RIS Live: the updates that RIPE's route collectors receive, as lines of JSON
+//! (<https://ris-live.ripe.net/manual/>).
 //!
-//! A line is a message of the service, `{"type": "ris_message", "data": {...}}`, or what stands under `data`
-//! alone:
+//! A line is a message of the service, `{"type": "ris_message", "data": {...}}`, or only the object under `data`:
 //!
 //! | `type` of the data | becomes |
 //! |---|---|
@@ -9,12 +9,12 @@
 //! | `RIS_PEER_STATE` | a [`PeerState`](crate::PeerState); a peer that is not `connected` takes its routes along |
 //! | `OPEN`, `KEEPALIVE`, `NOTIFICATION` | ignored; a lost session is told by `RIS_PEER_STATE` |
 //!
-//! Errors of the service are [remarks](Sink::remark), its other messages are ignored. A peer is the same one
-//! if address, AS and collector are: [`PeerInfo::view`] is the collector, `rrc21`. The service sends changes and
-//! no tables, so a peer is never complete.
+//! Errors of the service are [remarks](Sink::remark); its other messages are ignored. Address, AS and collector
+//! together identify a peer: [`PeerInfo::view`] is the collector, `rrc21`. The service sends changes without tables,
+//! so a peer is never complete.
 //!
-//! A line that makes no sense is damage, with its number. Of an `UPDATE` with a field that makes no sense, the
-//! prefixes are withdrawn, as RFC 7606 has it for BGP itself.
+//! An invalid line is damage, with its number. Of an `UPDATE` with an invalid field, the prefixes are withdrawn, as
+//! RFC 7606 requires for BGP itself.
 //!
 //! ```
 //! use fibula_ingest::{Collected, Decoder, Tail, bgp::BgpOptions, ris::RisDecoder};

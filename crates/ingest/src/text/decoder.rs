@@ -38,7 +38,7 @@ impl Default for TextDecoder {
 }
 
 impl TextDecoder {
-    /// A decoder; `format` is one of text's ([`Format::Text`], `Csv`, `Tsv`, `Ranges`).
+    /// Makes a decoder. `format` is one of the text formats ([`Format::Text`], `Csv`, `Tsv`, `Ranges`).
     pub fn new(options: TextOptions, format: Format) -> Self {
         Self { options, format, running: None, lines: 0, offset: 0 }
     }

@@ -1,4 +1,4 @@
-//! Cuts a line into fields.
+//! Splits a line into fields.
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
 use memchr::{memchr, memchr2};

@@ -1,4 +1,4 @@
-//! What a text looks like, and what a row says by it.
+//! The layout of a text, and the meaning of its columns.
 
 use std::borrow::Cow;
 

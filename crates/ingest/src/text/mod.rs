@@ -1,26 +1,27 @@
 //! Text: lists of prefixes, CSV, TSV, address ranges.
 //!
-//! Each line is about a prefix, a single address, a network with its netmask or length in a column of its own
-//! (`10.0.0.0,255.0.0.0`; `10.0.0.0,8`), or a range `start,end`, which is split into the fewest prefixes; IPv4 and IPv6 may be mixed. Blank lines and lines that begin with `#`, `;` or `//`
-//! are comments; a byte order mark and CR LF are taken in stride; CSV fields may be quoted. What is
-//! not given in [`TextOptions`] is found out from the first mebibyte: the delimiter, whether there is
-//! a header, which columns hold the addresses, and the kind of every value column.
+//! Each line has a prefix, a single address, a network with its netmask or length in a column of its own
+//! (`10.0.0.0,255.0.0.0`; `10.0.0.0,8`), or a range `start,end`, which is split into the smallest number of prefixes.
+//! IPv4 and IPv6 may be mixed. Blank lines and lines that begin with `#`, `;` or `//` are comments. A byte order mark
+//! and CR LF are accepted, and CSV fields may be quoted. Settings that are not in [`TextOptions`] are detected from
+//! the first mebibyte: the delimiter, whether there is a header, the address columns, and the kind of every value
+//! column.
 //!
 //! # Ranges and prefixes that overlap
-//! An address belongs to the longest prefix that holds it, and to the narrowest range; of several ranges
-//! as narrow, to the one that comes last in the file. The rule holds for addresses, whatever prefixes a
-//! range becomes, and in a file with ranges its prefixes are ranges, too. Ranges that overlap others
-//! without nesting are counted ([`Sink::noted`](crate::Sink::noted)): most are mistakes.
+//! An address belongs to the longest prefix that contains it, and to the narrowest range; among equally narrow
+//! ranges, to the last one in the file. The rule applies to addresses, whatever prefixes a range is split into. In a
+//! file with ranges, prefixes are treated as ranges too. Ranges that overlap others without nesting are counted
+//! ([`Sink::noted`](crate::Sink::noted)), because most are mistakes.
 //!
-//! Prefixes below `::ffff:0:0/96`, and ranges in it, are the IPv4 prefixes that they stand for, as a table
-//! is asked for them ([`mapped_v4`](fibula_core::mapped_v4)); they are counted as well.
+//! Prefixes below `::ffff:0:0/96`, and ranges inside it, become IPv4 prefixes, like addresses in lookups
+//! ([`mapped_v4`](fibula_core::mapped_v4)). They are counted too.
 //!
 //! # Kinds of columns
-//! A column is [`ColumnKind::Int`](crate::ColumnKind::Int) if all its values in that first mebibyte
-//! are unsigned integers (without leading zeros, which a number would lose): AS numbers are integers,
-//! `AS13335` is text. If text turns up further down in such a column, its line is damage that says
-//! so and how to help it ([`TextOptions::kinds`]); it is neither dropped silently nor read as 0.
-//! Empty fields, and fields missing at the end of a line, are null.
+//! A column is [`ColumnKind::Int`](crate::ColumnKind::Int) if all its values in the first mebibyte are unsigned
+//! integers without leading zeros, which would be lost. AS numbers are integers; `AS13335` is text. If a later value
+//! of such a column is text, its line is damage, and the message explains how to change this
+//! ([`TextOptions::kinds`]). The value is neither dropped silently nor read as 0. Empty fields, and missing fields at
+//! the end of a line, are null.
 
 mod decoder;
 mod fields;

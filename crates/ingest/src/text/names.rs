@@ -1,4 +1,4 @@
-//! How people call the columns of addresses; lower case, `_` for blanks and hyphens, the likeliest first.
+//! Common names of address columns: in lower case, with `_` for blanks and hyphens, the likeliest first.
 
 pub(crate) const PREFIX_NAMES: &[&str] = &[
     "prefix",

@@ -1,8 +1,8 @@
 use crate::{ColumnKind, HostBits, ScalarType};
 
-/// How to read text. The default finds everything out from the first megabyte.
+/// Options for reading text. By default all of them are detected from the first mebibyte.
 ///
-/// Columns are named by their name or by their number in the file, counted from 1.
+/// Columns are given by name, or by number in the file, counted from 1.
 ///
 /// ```
 /// use fibula_ingest::text::{Header, KeyColumns, TextOptions};
@@ -22,49 +22,49 @@ use crate::{ColumnKind, HostBits, ScalarType};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextOptions {
-    /// The byte between fields; a space stands for any white space. `None`: found out.
+    /// The byte between fields; a space stands for any white space. `None`: detected.
     pub delimiter: Option<u8>,
-    /// Whether the first line names the columns.
+    /// Whether the first line has the column names.
     pub header: Header,
-    /// Names for the columns, all of them in file order, the address columns included. They replace
-    /// those of a header. Columns beyond have no name but `valueN`; more names than columns do not fit. Of
-    /// lines separated by blanks, the last named column takes the rest.
+    /// Names for all columns in file order, including the address columns. They replace the names of a header.
+    /// Columns without a name are called `valueN`. More names than columns are an error. In lines separated by
+    /// blanks, the last named column gets the rest of the line.
     pub names: Vec<String>,
-    /// Where the prefix is.
+    /// The columns with the prefix.
     pub key: KeyColumns,
     /// The value columns to keep, in this order; `None` keeps all.
     pub columns: Option<Vec<String>>,
-    /// Kinds that are not to be guessed.
+    /// Kinds of columns that are not detected.
     pub kinds: Vec<(String, ColumnKind)>,
-    /// Columns of text whose values are of this type. Others are if all values of the first megabyte are booleans
-    /// (`true`, `false`) or fractions as programs write them (`47.25`, not `1.10`), and no kind is given.
+    /// Text columns whose values have this type. Other columns are detected if no kind is given: all values of the
+    /// first mebibyte must be booleans (`true`, `false`) or fractions as programs write them (`47.25`, not `1.10`).
     pub types: Vec<(String, ScalarType)>,
-    /// What to do with bits beyond the prefix length.
+    /// How to treat bits beyond the prefix length.
     pub host_bits: HostBits,
 }
 
-/// Whether the first line names the columns.
+/// Whether the first line has the column names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Header {
-    /// If it has words where the next lines have addresses and numbers.
+    /// It does if it has words where the next lines have addresses and numbers.
     #[default]
     Auto,
-    /// It does.
+    /// The first line has the column names.
     Present,
-    /// It does not.
+    /// The first line is data.
     Absent,
 }
 
-/// Which columns say what addresses a line is about.
+/// The columns with the addresses of a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum KeyColumns {
-    /// Found out: by the header's names (`prefix`, `network`, `cidr`, `start`, `end`...), else by
-    /// content: the first column of prefixes; else the first of addresses, which is a range's start if
-    /// the next column is its end in every line.
+    /// Detected: by the header's names (`prefix`, `network`, `cidr`, `start`, `end`...), else by content. By content
+    /// it is the first column of prefixes, else the first column of addresses. The latter is a range's start if the
+    /// next column is its end in every line.
     #[default]
     Auto,
     /// This column holds a prefix, an address or `start-end`.
     Prefix(String),
-    /// These two hold the first and the last address, or a network and its netmask or length.
+    /// These two columns hold the first and the last address, or a network and its netmask or length.
     Range(String, String),
 }

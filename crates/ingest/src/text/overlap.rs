@@ -1,12 +1,12 @@
-//! Ranges that overlap: which of them an address belongs to.
+//! Ranges that overlap: finds the range that each address belongs to.
 //!
-//! **The rule.** An address belongs to the narrowest range that holds it; of several as narrow, to the one that
-//! comes last. For prefixes this is longest-prefix match, and for ranges that nest it is what people mean by it.
+//! **The rule.** An address belongs to the narrowest range that contains it; among equally narrow ones, to the last.
+//! For prefixes this is longest-prefix match, and for nested ranges it is the usual meaning.
 //!
-//! A range becomes several prefixes, and prefixes of two ranges that overlap nest in each other as alignment
-//! has it, not as the rule says. So a range that overlaps earlier ones announces only what it wins, cut
-//! where it wins; and within that, the prefixes that earlier ranges announced once more, for a longer prefix
-//! wins over a shorter one:
+//! A range becomes several prefixes. Prefixes of two overlapping ranges nest by their alignment, which differs from
+//! the rule. So a range that overlaps earlier ones announces only the part where it wins, cut at the ends of that
+//! part. It also announces, with its own values, each prefix that earlier ranges announced inside this part, because
+//! a longer prefix wins over a shorter one:
 //!
 //! ```text
 //!   earlier   |----------- 0 to 9 -----------|      0/29  8/31
@@ -15,8 +15,8 @@
 //!   now       |----- 0 to 5 -----|                  wins 3 to 5: 3/32  4/31
 //! ```
 //!
-//! Kept is where announced pieces begin and end: 8 bytes for an IPv4 range that comes behind all others,
-//! as in sorted files, about 30 for any other.
+//! The ends of the announced pieces are kept: 8 bytes for an IPv4 range that comes after all others, as in sorted
+//! files, and about 30 for any other.
 
 use std::collections::BTreeMap;
 

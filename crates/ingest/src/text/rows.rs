@@ -1,4 +1,4 @@
-//! Cuts the input into rows.
+//! Splits the input into rows.
 
 use memchr::{memchr, memrchr};
 

@@ -1,4 +1,4 @@
-//! Finds the layout of a text out from its beginning.
+//! Detects the layout of a text from its beginning.
 
 use fibula_core::AnyPrefix;
 

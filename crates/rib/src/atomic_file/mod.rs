@@ -1,4 +1,4 @@
-//! Files that appear whole or not at all.
+//! Files that are written completely or not at all.
 
 mod target;
 mod unfinished;
@@ -13,19 +13,18 @@ use target::Target;
 pub use unfinished::remove_unfinished;
 use unfinished::{PREFIX, SUFFIX, Unfinished, remove_stale};
 
-/// A file that appears whole or not at all.
+/// A file that is written completely or not at all.
 ///
-/// What is written goes to a temporary file in the same directory; [`commit`](Self::commit) syncs it
-/// and renames it over the target. Dropped before that, it leaves the target as it was. Programs that
-/// have the old file open keep it. Symbolic links are followed, also to a file that is not there yet;
-/// the mode and, where the system allows it, the owner of the file that is replaced are kept. A file
-/// that is read-only is not replaced.
+/// Data go to a temporary file in the same directory. [`commit`](Self::commit) syncs it and renames it to the target.
+/// If it is dropped before, the target stays unchanged. Programs that have the old file open keep it. Symbolic links
+/// are followed, even if their target does not exist yet. The mode and, if the system allows it, the owner of a
+/// replaced file are kept. A read-only file is not replaced.
 ///
-/// What is no entry of a directory (`/dev/stdout` and the other names of open descriptors) or no regular
-/// file (`/dev/null`, a pipe) is written to directly.
+/// Targets that are not directory entries (`/dev/stdout` and other names of open descriptors), or not regular files
+/// (`/dev/null`, a pipe), are written directly.
 ///
-/// A process that is killed leaves its temporary file behind; the next one that writes into the same
-/// directory removes it. [`remove_unfinished`] is for those that can still do so themselves.
+/// A killed process leaves its temporary file behind, and the next one that writes into the same directory removes
+/// it. [`remove_unfinished`] is for processes that can still remove theirs.
 ///
 /// ```
 /// use std::io::Write;
@@ -62,21 +61,19 @@ struct Temporary {
 }
 
 impl AtomicFile {
-    /// Begins to write the file.
+    /// Begins writing the file.
     ///
     /// # Errors
-    /// If the path is a directory, if the existing file is read-only, or if the operating system
-    /// refuses.
+    /// If the path is a directory, the existing file is read-only, or an I/O operation fails.
     pub fn create(path: &Path) -> io::Result<Self> {
         Self::begin(path, None)
     }
 
-    /// As [`create`](Self::create), but the file is read-only once it is in its place, so that others
-    /// can map it. It replaces a read-only file only if that file begins with `magic`, as this
-    /// one will.
+    /// Like [`create`](Self::create), but the finished file is read-only, so that others can map it. It replaces a
+    /// read-only file only if that file also begins with `magic`.
     ///
     /// # Errors
-    /// As [`create`](Self::create).
+    /// The errors of [`create`](Self::create).
     pub fn create_read_only(path: &Path, magic: &[u8]) -> io::Result<Self> {
         Self::begin(path, Some(magic))
     }
@@ -124,10 +121,10 @@ impl AtomicFile {
         Ok(Self { inner: Inner::Temporary(Temporary { file, listed, target, read_only }) })
     }
 
-    /// Puts the file in its place.
+    /// Moves the file to its target.
     ///
     /// # Errors
-    /// If the operating system refuses; the target is as it was.
+    /// If an I/O operation fails. The target is then unchanged.
     pub fn commit(self) -> io::Result<()> {
         let Inner::Temporary(Temporary { file, listed, target, read_only }) = self.inner else {
             return Ok(());

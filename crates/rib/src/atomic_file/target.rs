@@ -1,4 +1,4 @@
-//! What the name of an output means.
+//! Finds the real target of an output name.
 
 use std::fs::{self, File, Metadata};
 use std::io;

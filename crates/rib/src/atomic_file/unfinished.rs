@@ -1,7 +1,7 @@
-//! Temporary files of this process, and those that others left behind.
+//! Temporary files of this process, and those left behind by other processes.
 //!
-//! Each temporary file is locked by the process that writes it. A lock ends with its process, however that
-//! ends, so a file that can be locked is nobody's.
+//! Each temporary file is locked by the process that writes it. The lock ends with the process, however it ends, so a
+//! file that can be locked has no owner.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -20,9 +20,9 @@ fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes the temporary files of every [`AtomicFile`](crate::AtomicFile) of this process, which is about
-/// to end, by a signal for example. No file begins and none appears after that: a thread that tries waits
-/// for the end of the process.
+/// Removes the temporary files of every [`AtomicFile`](crate::AtomicFile) of this process. Call it just before the
+/// process ends, for example because of a signal. No file can be begun or committed afterwards: a thread that tries
+/// blocks until the process ends.
 pub fn remove_unfinished() {
     let list = unfinished();
     for path in &*list {

@@ -11,12 +11,12 @@ use fibula_core::{Addr, Hop, Prefix, Routes, Vrf};
 use crate::publisher::Generation;
 use crate::{Change, Rib};
 
-/// How much of the table is checked while it is in use.
+/// The part of the table that is checked while it is in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Audit {
-    /// Nothing.
+    /// Nothing is checked.
     Off,
-    /// A sample: some changed prefixes of each batch and some others, about 0.2 ms of the feed's time.
+    /// A sample: some changed prefixes of each batch and some others. It takes about 0.2 ms of the feed's time.
     #[default]
     Sampling,
     /// All changed prefixes of each batch, and all others in turn.

@@ -1,13 +1,12 @@
-//! Attribute sets as the builder collects them: the bytes of `rib::set`, each distinct set once,
-//! behind four bytes with the number of its segment.
+//! Attribute sets of the builder: the bytes of `rib::set`, each distinct set once, after four bytes with the number
+//! of its segment.
 //!
-//! The segment counts the changes between BGP and other sources. The routes of the chosen peers and
-//! those of the other sources are kept apart until the end, since a BGP withdrawal must not take back
-//! what a text file said; the higher segment then says which of two routes is the later one.
+//! The segment counts the changes between BGP and other sources. The routes of the chosen peers and of the other
+//! sources are kept separate until the end, because a BGP withdrawal must not remove a route of a text file. Of two
+//! routes, the one with the higher segment is the later one.
 //!
-//! The values of a set stand in the order of the columns that all sources have together, so that sources
-//! with different columns need no schema beside the set. What no column keeps is left out of a set, and
-//! sets that differ in nothing else are one.
+//! The values of a set are in the order of the columns of all sources, so that sources with different columns need no
+//! schema in the set. Values that no column keeps are left out, and sets that are then equal are merged.
 
 use fibula_core::{Attributes, BgpAttributes, NextHops, ScalarType, Value};
 

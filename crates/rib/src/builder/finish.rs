@@ -1,4 +1,4 @@
-//! Selection of the peer, and numbering of the attribute rows.
+//! Selects the peer, and numbers the attribute rows.
 
 use fibula_core::{Addr, AnyPrefix, Hop, Prefix, Route, Routes, Value};
 

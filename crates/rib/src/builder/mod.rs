@@ -1,4 +1,4 @@
-//! From updates to a table: which routes are there in the end, and what do they carry?
+//! Builds a table from updates: the final routes and their attributes.
 
 mod attributes;
 mod finish;
@@ -19,31 +19,31 @@ use places::{Place, Sources};
 use store::{LOCAL, Store, TooMany};
 use tags::Tags;
 
-/// Which BGP peers' routes become the table. Of several the best path is taken for each prefix, by the
+/// The BGP peers whose routes become the table. If there are several, the best path of each prefix is taken, by the
 /// decision of a [`Rib`](crate::Rib) with its default [`Preference`](crate::Preference).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum PeerChoice {
-    /// Those of all peers.
+    /// All peers.
     #[default]
     Best,
-    /// Those of all peers, as [`PeerChoice::Best`] takes them; and the column of [`BuilderOptions::tags`] lists
-    /// what any path of any peer has. Without that column it is an error.
+    /// All peers, like [`PeerChoice::Best`], and the column of [`BuilderOptions::tags`] lists the values of all paths
+    /// of all peers. It is an error if there is no such column.
     All,
-    /// Those of the peer with the most routes; of several such peers, of the first.
+    /// The peer with the most routes; among several, the first.
     Most,
-    /// Those of the peer with this index in the first source that has peers.
+    /// The peer with this index in the first source that has peers.
     Index(u32),
-    /// Those of the peers with this address.
+    /// The peers with this address.
     Address(IpAddr),
-    /// Those of the peers in this AS.
+    /// The peers in this AS.
     As(u32),
 }
 
-/// What a [`TableBuilder`] keeps.
+/// Options of a [`TableBuilder`].
 #[derive(Clone, Debug, Default)]
 pub struct BuilderOptions {
-    /// The BGP peers whose routes are taken. Where they are named, the routes of others are dropped as they
-    /// arrive and take no memory.
+    /// The BGP peers whose routes are taken. If peers are named, routes of other peers are dropped as they arrive and
+    /// need no memory.
     pub peer: PeerChoice,
     /// Keep only these columns, in this order; `None` keeps all.
     pub columns: Option<Vec<String>>,
@@ -51,38 +51,37 @@ pub struct BuilderOptions {
     pub as_path: bool,
     /// Keep communities as text, in the column `communities`.
     pub communities: bool,
-    /// The column that lists the values of all routes of a prefix, each once, in order of appearance, where it
-    /// else has that of the last route only: `drop;botnet`. The column is text, its values are separated by
-    /// semicolons, and a value with semicolons in it is such a list itself. A source that lacks the
-    /// column gives its name, without folder and suffix. Of BGP peers, whose values come last, the best path
-    /// counts, or all of them ([`PeerChoice::All`]). The column is kept whatever `columns` says.
+    /// The column that lists the values of all routes of a prefix, each once, in order of appearance, instead of only
+    /// the last route's value: `drop;botnet`. The column is text, with values separated by semicolons, and a value
+    /// with semicolons is itself such a list. For a source without the column, the value is its name without folder
+    /// and suffix. Values of BGP peers come last: the value of the best path, or of all paths ([`PeerChoice::All`]).
+    /// The column is kept even if `columns` does not have it.
     pub tags: Option<String>,
 }
 
-/// Collects the updates of one or more sources and makes a [`Table`] of them.
+/// Collects the updates of one or more sources and builds a [`Table`].
 ///
-/// - Sources merge in order: for the same prefix a later source replaces an earlier one, with all its
-///   columns. The table has the columns of all sources, united by name; a route has nulls in columns
-///   that its own source does not have. A column that is text anywhere is text throughout. Of a prefix that a
-///   source without peers has twice, the later route counts. [`Provenance`](crate::Provenance) counts what was replaced
-///   and names the first; one column may list the values of all routes ([`BuilderOptions::tags`]).
+/// - Sources are merged in order: for the same prefix, a later source replaces an earlier one with all its columns.
+///   The table has the columns of all sources, united by name; a route has nulls in columns that its own source does
+///   not have. A column that is text in one source is text in the table. If a source without peers has a prefix
+///   twice, the later route is used. [`Provenance`](crate::Provenance) counts the replaced routes and names the
+///   first. One column may list the values of all routes ([`BuilderOptions::tags`]).
 /// - BGP sources have peers, which are the same across sources if address and AS are the same: a dump
 ///   followed by the updates of the same collector gives the table after the updates. The routes of
 ///   some or all peers are taken ([`PeerChoice`]). Of several paths for a prefix, of several peers or of one
 ///   (ADD-PATH), the best is taken: highest local preference, shortest AS path, lowest origin, the
 ///   peer that appeared first, lowest MED, lowest path identifier.
-/// - A table that was made of peers' routes is one of their sources ([`TableBuilder::add_table`]): updates
-///   that follow replace its routes and take them back.
+/// - A table made from peers' routes can be a source ([`TableBuilder::add_table`]): following updates replace and
+///   withdraw its routes.
 /// - BGP routes have the columns `next_hop`, `origin_as`, `as_path_len`, `peer` and, if asked for,
 ///   `as_path` and `communities`.
-/// - Routes of a forwarding table ([`Attributes::NextHops`]) have the columns `next_hop`, `interface`,
-///   `weight` and `kind` (`unicast`, `blackhole`, ...). `interface` and `weight` are numbers; of several
-///   next hops the first three columns are texts such as `192.0.2.1 192.0.2.9`, in the same order, with
-///   `-` where one has none.
-/// - A table has one VRF: routes of all of them are taken alike, so the caller passes those of one.
+/// - Routes of a forwarding table ([`Attributes::NextHops`]) have the columns `next_hop`, `interface`, `weight` and
+///   `kind` (`unicast`, `blackhole`, ...). `interface` and `weight` are numbers. For several next hops, the first
+///   three columns are texts such as `192.0.2.1 192.0.2.9`, in the same order, with `-` for a missing value.
+/// - A table has one VRF: the builder does not distinguish VRFs, so the caller passes only routes of one.
 ///
-/// Hops of the result number the distinct combinations of attributes, in order of first appearance in
-/// the sorted table (IPv4 first): the same routes give the same table, whatever order they came in.
+/// Hops of the result number the distinct combinations of attributes, in order of first appearance in the sorted
+/// table (IPv4 first). The same routes give the same table in whatever order they arrive.
 ///
 /// Memory: a prefix costs 20 to 40 bytes once, each peer that announces it 4 bytes more (in pages of
 /// 256 prefixes), a source without peers 12, and each distinct attribute set about 50.
@@ -119,7 +118,7 @@ struct Current {
 }
 
 impl TableBuilder {
-    /// A builder that has seen nothing.
+    /// Makes an empty builder.
     pub fn new(mut options: BuilderOptions) -> Self {
         if let (Some(tags), Some(columns)) = (&options.tags, &mut options.columns)
             && !columns.contains(tags)
@@ -140,8 +139,8 @@ impl TableBuilder {
         }
     }
 
-    /// Updates from here on belong to this source. `columns` are the columns of
-    /// [`Attributes::Values`], `bgp` says whether it has peers, `date` is in seconds since 1970.
+    /// Begins a source, to which the following updates belong. `columns` are the columns of [`Attributes::Values`],
+    /// `bgp` tells whether it has peers, and `date` is in seconds since 1970.
     pub fn begin_source(
         &mut self,
         name: &str,
@@ -176,20 +175,21 @@ impl TableBuilder {
         }
     }
 
-    /// What the texts of columns of the next source are, by name; see [`Columns::scalar_type`](crate::Columns::scalar_type).
+    /// Sets the types of text columns of the next source, by name; see
+    /// [`Columns::scalar_type`](crate::Columns::scalar_type).
     pub fn types_of_next(&mut self, types: &[(String, ScalarType)]) {
         self.current.types = types.to_vec();
     }
 
-    /// The value that stands for the column of [`BuilderOptions::tags`] in the current source: its name, since it
-    /// lacks that column.
+    /// Sets the value of the column of [`BuilderOptions::tags`] for the current source, which does not have that
+    /// column. The value is the source's name.
     pub fn stand_in(&self) -> Option<&str> {
         self.current.stand_in.as_deref()
     }
 
-    /// The updates that follow are of this record of the current source: a line, counted from 1. A prefix that
-    /// two records of a source without peers have is repeated, unless the later one `takes` prefixes from others,
-    /// as ranges in ranges do.
+    /// Sets the record of the following updates in the current source: a line, counted from 1. A prefix in two
+    /// records of a source without peers is repeated, unless the later record `takes` prefixes from others, as nested
+    /// ranges do.
     pub fn at_record(&mut self, record: u64, takes: bool) {
         self.current.record = u32::try_from(record).unwrap_or(u32::MAX);
         self.current.takes = takes;
@@ -200,13 +200,12 @@ impl TableBuilder {
         self.sources.first_repeated.as_ref()
     }
 
-    /// The current source calls this peer `index`. A peer that is used without having been added
-    /// counts as one of its own.
+    /// Declares the current source's peer number `index`. An undeclared peer is treated as a separate peer.
     pub fn add_peer(&mut self, index: u32, address: Option<IpAddr>, asn: u32) {
         self.peers.add(index, address, asn);
     }
 
-    /// The session with this peer of the current source ended: its routes are gone.
+    /// Ends the session with this peer of the current source, and removes its routes.
     pub fn peer_down(&mut self, index: u32) {
         if let Some(speaker) = self.peers.speaker(index) {
             self.v4.forget(speaker);
@@ -214,7 +213,7 @@ impl TableBuilder {
         }
     }
 
-    /// Takes one update of the current source.
+    /// Adds one update of the current source.
     pub fn apply(&mut self, update: &Update<'_>) {
         if let Some(source) = self.sources.current() {
             match update.change {
@@ -293,12 +292,12 @@ impl TableBuilder {
         }
     }
 
-    /// The table.
+    /// Finishes the table.
     ///
     /// # Errors
-    /// [`TableError::NoPeer`] and [`TableError::NoColumn`] if what the options ask for is in no source;
-    /// [`TableError::AllPeers`] if all peers are asked for, but no column that lists their values;
-    /// [`TableError::Limit`] if there is too much of anything for its 32-bit number.
+    /// [`TableError::NoPeer`] and [`TableError::NoColumn`] if a requested peer or column is in no source;
+    /// [`TableError::AllPeers`] if all peers are requested without a column that lists their values;
+    /// [`TableError::Limit`] if a number exceeds 32 bits.
     pub fn finish(self) -> Result<Table, TableError> {
         finish::finish(self)
     }

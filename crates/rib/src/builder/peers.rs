@@ -1,4 +1,4 @@
-//! The BGP peers of all sources, and which of them are worth keeping.
+//! The BGP peers of all sources, and the choice among them.
 
 use std::fmt;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! Where the routes of sources without peers were said, and which of them replaced others.
+//! The positions of routes in sources without peers, and the routes that replaced others.
 
 use fibula_core::AnyPrefix;
 

@@ -1,4 +1,4 @@
-//! Tables as sources: routes that came from BGP peers are theirs again.
+//! Tables as sources. Routes that came from BGP peers are assigned to these peers again.
 
 use fibula_core::{Addr, AnyPrefix, Attributes, BgpAttributes, Prefix, Routes, Value};
 
@@ -12,12 +12,12 @@ use crate::{Columns, SelectedPeer, SourceRecord, Table};
 type Row = (u32, u32);
 
 impl TableBuilder {
-    /// Takes the routes of a table, a snapshot's for instance, as a source.
+    /// Adds the routes of a table, for example of a snapshot, as a source.
     ///
-    /// Routes that came from BGP peers are said by these peers again, if they are among the chosen ones: the
-    /// best path counts, updates that follow replace them and take them back. Of the attributes that rank a
-    /// path a table has the length of the AS path, unless that column was left out. Other routes have the
-    /// values of their columns.
+    /// Routes that came from BGP peers are assigned to these peers again, if the peers are chosen. The best path is
+    /// used, and following updates replace and withdraw the routes. Of the attributes for ranking paths, a table has
+    /// only the length of the AS path, unless that column was left out. Other routes have the values of their
+    /// columns.
     pub fn add_table(&mut self, name: &str, format: &str, table: &Table) {
         // Peers and others speak in one source: it is later than what was before, and sooner than what
         // follows, for both.

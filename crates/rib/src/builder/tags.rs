@@ -1,8 +1,8 @@
-//! A column that lists what all routes of a prefix say ([`BuilderOptions::tags`](super::BuilderOptions::tags)),
-//! in place of what the last one says.
+//! The column that lists the values of all routes of a prefix
+//! ([`BuilderOptions::tags`](super::BuilderOptions::tags)), instead of only the last value.
 //!
-//! What sources without peers say is noted as it comes, since their later routes replace earlier ones. What
-//! BGP peers say is looked at in the end, among their paths that are left.
+//! Values of sources without peers are recorded as they arrive, because later routes replace earlier ones. Values of
+//! BGP peers are collected at the end, from their remaining paths.
 
 use fibula_core::Value;
 use hashbrown::{HashMap, HashSet};

@@ -1,5 +1,4 @@
-//! The attribute sets as the columns of a snapshot: a row for each number, so that hops stay what they
-//! are.
+//! The attribute sets as the columns of a snapshot, with one row for each number, so that hops keep their numbers.
 
 use std::borrow::Cow;
 

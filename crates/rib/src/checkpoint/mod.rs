@@ -1,7 +1,8 @@
-//! The RIB on disk: written atomically, opened and checked; the feed continues from it.
+//! Checkpoints: the RIB in a file. It is written atomically and checked when opened, and the feed can continue from
+//! it.
 //!
-//! A checkpoint is a [snapshot](crate::snapshot) file of the best routes of the global VRF, which every
-//! command that takes a table opens, with these sections behind:
+//! A checkpoint is a [snapshot](crate::snapshot) file of the best routes of the global VRF, which every command that
+//! takes a table can open, with these additional sections:
 //!
 //! | section | content |
 //! |---|---|
@@ -10,16 +11,15 @@
 //! | `rib/FAMILY/addr`, `/len`, `/vrf`, `/peer`, `/id`, `/set` | every path: u32 or u128, u8, and u32 each, the set by its place |
 //! | `rib/FAMILY/stale` | u32: the places of the paths that are stale, ascending; see [`Rib::mark_stale`] |
 //!
-//! Version 1 has no next hops among its sets, and no `stale`. Version 2 has not the names of the values, nor
-//! the feed: who goes on from it cannot check that its feed is the same. Version 3 has no names of sources
-//! and VRFs. All are read. Later versions
-//! than this program's are refused.
+//! Version 1 has no next hops in its sets, and no `stale`. Version 2 has neither the names of the values nor the
+//! feed, so a program that continues from it cannot check that its feed is the same. Version 3 has no names of
+//! sources and VRFs. All are read. Versions newer than this program's are refused.
 //!
-//! Engines are not in it: the default ones compile a million routes in less time than it takes to read
-//! their tables back and check them.
+//! A checkpoint has no engines: compiling the default ones for a million routes is faster than reading and checking
+//! their tables.
 //!
-//! Everything is checked when it is opened, as with snapshots: damage is refused, and a file that was
-//! forged, checksums included, gives another table, or a refusal, and nothing else.
+//! Everything is checked when the file is opened, as for snapshots. Damage is refused. A file forged together with
+//! its checksums can give a wrong table or an error, and nothing worse.
 
 pub(crate) mod columns;
 mod paths;
@@ -46,8 +46,8 @@ use restore::restore;
 /// The format's version.
 const VERSION: u32 = 4;
 
-/// A RIB as it was at one moment, ready to be written. It shares memory with the RIB, which copies what it
-/// changes from then on.
+/// A RIB at one moment, ready to be written. It shares memory with the RIB, which copies the parts that it changes
+/// afterwards.
 pub struct Checkpoint {
     meta: Meta,
     sets: Chunks<Option<AttributeSet>>,
@@ -83,7 +83,7 @@ fn first_version() -> u32 {
 }
 
 impl Rib {
-    /// The table as it is, to be written; `position` is the feed's own word for where it is.
+    /// Makes a checkpoint of the table. `position` is the feed's own description of its position.
     ///
     /// ```
     /// use fibula_rib::{Preference, Rib};
@@ -118,16 +118,16 @@ impl Rib {
     /// Opens a checkpoint.
     ///
     /// # Errors
-    /// If the file cannot be read, is no checkpoint, or is damaged in any way.
+    /// If the file cannot be read, is not a checkpoint, or is damaged in any way.
     pub fn open(path: impl AsRef<Path>, preference: Preference) -> Result<Restored, SnapshotError> {
         let path = path.as_ref();
         restore(&Snapshot::open(path)?, preference).map_err(|error| error.in_file(path))
     }
 
-    /// The RIB in a snapshot that is a checkpoint.
+    /// Restores the RIB from a snapshot that is a checkpoint.
     ///
     /// # Errors
-    /// If it is none, or if its sections make no sense.
+    /// If it is not a checkpoint, or its sections are inconsistent.
     pub fn from_snapshot(
         snapshot: &Snapshot,
         preference: Preference,
@@ -136,37 +136,38 @@ impl Rib {
     }
 }
 
-/// A RIB as a checkpoint had it.
+/// A RIB restored from a checkpoint.
 pub struct Restored {
     /// The table.
     pub rib: Rib,
-    /// Where the feed was, in its own words.
+    /// The position of the feed, in the feed's own words.
     pub position: String,
-    /// The feed and what it had said; `None` in files of older versions and where it was not named.
+    /// The feed and its events so far; `None` in files of older versions, and if the feed was not named.
     pub feed: Option<FeedMark>,
 }
 
 impl Checkpoint {
-    /// Names the feed whose events the RIB includes: a program that continues from it checks that its feed is the same.
+    /// Names the feed whose events the RIB includes, so that a program that continues from it can check that its feed
+    /// is the same.
     #[must_use]
     pub fn of_feed(mut self, feed: FeedMark) -> Self {
         self.meta.feed = Some(feed);
         self
     }
 
-    /// Writes the file; it appears whole or not at all.
+    /// Writes the file, completely or not at all.
     ///
     /// # Errors
-    /// If the operating system refuses, or if the table cannot be stored.
+    /// If an I/O operation fails, or the table cannot be stored.
     pub fn write(self, path: &Path) -> Result<(), SnapshotError> {
         self.write_after(path, || ())
     }
 
-    /// As [`Checkpoint::write`], but gives up soon after `given_up` is set, and leaves the file that is there. Says whether
-    /// it was written.
+    /// Like [`Checkpoint::write`], but gives up soon after `given_up` is set, and then leaves the existing file.
+    /// Returns whether the file was written.
     ///
     /// # Errors
-    /// As [`Checkpoint::write`].
+    /// The errors of [`Checkpoint::write`].
     pub fn write_unless(self, path: &Path, given_up: &AtomicBool) -> Result<bool, SnapshotError> {
         let paths = self.columns();
         if given_up.load(Ordering::Relaxed) {
@@ -176,18 +177,18 @@ impl Checkpoint {
         write_unless(&bytes, path, given_up)
     }
 
-    /// As [`Checkpoint::write`]; `ready` is called when all is computed, before the file is touched: to wait there for another one
-    /// that is being written.
+    /// Like [`Checkpoint::write`], but calls `ready` when everything is computed and before the file is touched, for
+    /// example to wait there until another checkpoint is written.
     ///
     /// # Errors
-    /// As [`Checkpoint::write`].
+    /// The errors of [`Checkpoint::write`].
     pub fn write_after(self, path: &Path, ready: impl FnOnce()) -> Result<(), SnapshotError> {
         let bytes = self.to_bytes().map_err(|error| error.in_file(path));
         ready();
         write_unless(&bytes?, path, &AtomicBool::new(false)).map(|_| ())
     }
 
-    /// The file in memory.
+    /// The contents of the file, in memory.
     ///
     /// # Errors
     /// If the table cannot be stored.

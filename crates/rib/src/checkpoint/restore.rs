@@ -1,4 +1,4 @@
-//! From a file to the RIB that it holds: everything is checked.
+//! Restores the RIB from a file, and checks everything in it.
 
 use fibula_core::{Addr, Prefix, Vrf};
 

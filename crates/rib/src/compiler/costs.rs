@@ -1,4 +1,4 @@
-//! What building, patching and copying cost, as measured on the table at hand.
+//! The measured costs of building, patching and copying the current table.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! From batches of changes to generations, on a thread of its own.
+//! The compiler: turns batches of changes into generations, on a thread of its own.
 //!
 //! ```text
 //!   due ─► a generation may be made? ─► RIB held: cut, the RIB's answers for the audit ─► RIB let go

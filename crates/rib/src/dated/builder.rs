@@ -1,4 +1,4 @@
-//! Tables in, one after the other by date; their differences out.
+//! Builds the differences of tables that are added in the order of their dates.
 
 use fibula_core::{Addr, Hop, Kind, PerFamily, Prefix, Route, Routes};
 
@@ -10,7 +10,7 @@ use crate::intern::Interner;
 use crate::snapshot::DatedSnapshot;
 use crate::{Pod, Provenance, Table, TableError};
 
-/// Takes tables in the order of their dates and keeps what changes from each to the next.
+/// Takes tables in the order of their dates and keeps only the changes from each to the next.
 ///
 /// ```
 /// use fibula_core::{Hop, Prefix, Routes};
@@ -68,10 +68,10 @@ struct Change {
 }
 
 impl DatedBuilder {
-    /// With the tables of a file to begin with; those that are added must be newer.
+    /// Makes a builder with the tables of a file. Added tables must be newer.
     ///
     /// # Errors
-    /// As [`DatedBuilder::add`].
+    /// The errors of [`DatedBuilder::add`].
     pub fn from_snapshot(dated: &DatedSnapshot) -> Result<Self, TableError> {
         let mut this = Self { dates: dated.dates().tables().to_vec(), ..Self::default() };
         let rows = this.values.rows(dated.columns())?;
@@ -80,11 +80,11 @@ impl DatedBuilder {
         Ok(this)
     }
 
-    /// Adds the table of a date, `source` being where it is from.
+    /// Adds the table of a date. `source` is the name of its source.
     ///
     /// # Errors
-    /// [`TableError::Dates`] if it is not later than the one before; [`TableError::Kind`] for text in a column in
-    /// which earlier tables have integers; [`TableError::Rows`]; [`TableError::Limit`].
+    /// [`TableError::Dates`] if it is not later than the table before; [`TableError::Kind`] for text in a column that
+    /// has integers in earlier tables; [`TableError::Rows`]; [`TableError::Limit`].
     pub fn add(&mut self, at: Moment, source: &str, table: &Table) -> Result<(), TableError> {
         table.check()?;
         if let Some(last) = self.dates.last()
@@ -109,7 +109,7 @@ impl DatedBuilder {
         self.dates.last().map(|table| table.at)
     }
 
-    /// The tables.
+    /// Finishes the tables.
     ///
     /// # Errors
     /// [`TableError::Limit`].

@@ -1,7 +1,7 @@
 //! The tables of several dates, kept as their differences.
 //!
-//! What does this module answer? "What did the table say about this address at that time?", for a year of daily
-//! tables in a few times the memory of one.
+//! It answers the question "What did the table have for this address at that time?", for a year of daily tables in a
+//! few times the memory of one.
 //!
 //! ```text
 //! prefix          2024-05-01   05-02   05-03   05-04        timeline
@@ -10,12 +10,14 @@
 //! 10.2.0.0/16     A            A       A       A            A from 05-01
 //! ```
 //!
-//! All prefixes of all dates are one set of routes, whose hops number *timelines*. An ordinary engine over them finds the
-//! timeline of an address; a short search in it finds the row of that date. A prefix that is not in the table of that
-//! date passes the question on to the next shorter prefix of the set, which the timeline names: so the answer is the longest match
-//! among the prefixes of that date. Equal timelines are one; most prefixes never change, and share a few of them.
+//! The prefixes of all dates form one set of routes, whose hops number *timelines*. An ordinary engine over them
+//! finds the timeline of an address, and a short search in it finds the row of the date. If the prefix is not in the
+//! table of that date, the search continues with the next shorter prefix of the set, to which the timeline refers. So
+//! the answer is the longest match among the prefixes of that date. Equal timelines are stored once: most prefixes
+//! never change, and share a few of them.
 //!
-//! - **Invariant** A timeline names one of a shorter prefix with a lower number, so that a lookup ends.
+//! - **Invariant** A timeline refers only to a timeline of a shorter prefix with a lower number, so every lookup
+//!   ends.
 //! - **Invariant** A timeline's changes ascend by date; the first is a row, and none repeats the one before it.
 
 mod builder;

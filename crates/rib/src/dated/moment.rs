@@ -1,4 +1,4 @@
-//! Points in time, and the ways to write them.
+//! Points in time, and their text forms.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -17,7 +17,7 @@ impl Moment {
     /// The years 1 to 9999, which have a text.
     pub(crate) const RANGE: RangeInclusive<Self> = Self(-62_135_596_800)..=Self(253_402_300_799);
 
-    /// So many seconds after the beginning of 1970, UTC.
+    /// The moment this number of seconds after the beginning of 1970, UTC.
     pub const fn from_unix(seconds: i64) -> Self {
         Self(seconds)
     }
@@ -27,7 +27,7 @@ impl Moment {
         self.0
     }
 
-    /// The beginning of a day, if the calendar (proleptic Gregorian) has it.
+    /// The beginning of a day; `None` if the day is not in the (proleptic Gregorian) calendar.
     pub fn of_day(year: u32, month: u32, day: u32) -> Option<Self> {
         let is_leap =
             year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
@@ -49,7 +49,7 @@ impl Moment {
         })
     }
 
-    /// A time as text or number, as [`TimeFormat::Auto`] reads it.
+    /// Parses a time as text or number, like [`TimeFormat::Auto`].
     ///
     /// ```
     /// use fibula_rib::Moment;
@@ -106,16 +106,16 @@ impl FromStr for Moment {
     }
 }
 
-/// How times are written.
+/// The format of times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimeFormat {
-    /// Text (see [`TimeFormat::Text`]) or a number since 1970. A number's unit follows from its size: below 10^11 seconds, below 10^14
-    /// milliseconds, below 10^17 microseconds, else nanoseconds. Eight digits alone that are a date
-    /// (`20240501`) are one.
+    /// Text (see [`TimeFormat::Text`]) or a number since 1970. The unit of a number follows from its size: below
+    /// 10^11 seconds, below 10^14 milliseconds, below 10^17 microseconds, else nanoseconds. Exactly eight digits that
+    /// form a date (`20240501`) are read as this date.
     #[default]
     Auto,
-    /// RFC 3339, more freely: `2024-05-01`, then a `T` or a space and `12:00`, `12:00:00` or `12:00:00.5`, then
-    /// `Z`, `+02:00`, `+0200`, `+02` or nothing for UTC.
+    /// A relaxed RFC 3339: `2024-05-01`, then a `T` or a space and `12:00`, `12:00:00` or `12:00:00.5`, then `Z`,
+    /// `+02:00`, `+0200`, `+02`, or nothing for UTC.
     Text,
     /// Seconds since 1970, also with a fraction.
     Seconds,
@@ -145,7 +145,7 @@ impl FromStr for TimeFormat {
 }
 
 impl TimeFormat {
-    /// The time that a text is. Blanks around it do not count.
+    /// Parses a time. Blanks around it are ignored.
     pub fn parse(self, text: &[u8]) -> Option<Moment> {
         let text = text.trim_ascii();
         let is_text = text.get(4) == Some(&b'-');
@@ -159,7 +159,7 @@ impl TimeFormat {
         }
     }
 
-    /// The time that a number is. [`TimeFormat::Text`] has none.
+    /// Converts a number to a time. Not possible with [`TimeFormat::Text`].
     #[inline]
     pub fn number(self, number: i64) -> Option<Moment> {
         let unit = match self {

@@ -3,14 +3,14 @@
 use super::Moment;
 use super::moment::digits;
 
-/// What dates a name has.
+/// The dates in a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NameDate {
-    /// None.
+    /// No date.
     None,
-    /// One, perhaps several times.
+    /// One date, perhaps repeated.
     One(Moment),
-    /// Several different ones: the first two, as the name has them.
+    /// Several different dates: the first two, in the order of the name.
     Several(String, String),
 }
 

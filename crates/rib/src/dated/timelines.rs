@@ -1,4 +1,4 @@
-//! Which row a prefix has at which date.
+//! The rows of each prefix over time.
 
 use fibula_core::{Addr, Hop, Kind, Prefix};
 use serde::{Deserialize, Serialize};
@@ -13,13 +13,13 @@ pub(crate) const NO_TIMELINE: u32 = u32::MAX;
 /// The table of a date, as the file records it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableDate {
-    /// Since when it holds, until the next one.
+    /// The time from which it holds, until the next table.
     pub at: Moment,
-    /// Where it comes from.
+    /// The name of its source.
     pub source: String,
-    /// Its IPv4 routes.
+    /// Number of its IPv4 routes.
     pub v4: u64,
-    /// Its IPv6 routes.
+    /// Number of its IPv6 routes.
     pub v6: u64,
 }
 
@@ -34,7 +34,7 @@ pub struct Dates {
 }
 
 impl Dates {
-    /// The number of no table: that of times before the first one.
+    /// The number that stands for no table, for times before the first one.
     pub const NONE: u16 = u16::MAX;
 
     pub(crate) fn new(tables: Vec<TableDate>) -> Self {
@@ -56,15 +56,15 @@ impl Dates {
         self.tables.len()
     }
 
-    /// Whether there is no date.
+    /// Whether there are no dates.
     pub fn is_empty(&self) -> bool {
         self.tables.is_empty()
     }
 
-    /// The number of the newest table that is not later, [`Dates::NONE`] before the first one.
+    /// The number of the newest table that is not later; [`Dates::NONE`] before the first one.
     ///
-    /// Tables usually lie at equal distances: the guess by proportion is right or nearly so, whatever the order
-    /// in which times come.
+    /// The search begins at a proportional guess. Tables usually have equal distances, so the guess is nearly right,
+    /// in whatever order times are looked up.
     #[inline]
     pub fn number(&self, time: Moment) -> u16 {
         let (time, seconds) = (time.unix(), &*self.seconds);
@@ -150,17 +150,17 @@ impl Timelines {
         self.up.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no timelines.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Number of changes, the first rows among them.
+    /// Number of changes, including the first rows.
     pub fn changes(&self) -> usize {
         self.changes.len() / WORDS
     }
 
-    /// To ask many questions: finds the arrays once.
+    /// Resolves the arrays once, for many lookups.
     #[inline]
     pub fn ask(&self) -> Ask<'_> {
         let Self { first, up, len, changes } = self;
@@ -168,7 +168,7 @@ impl Timelines {
     }
 }
 
-/// The timelines of a family, to be asked.
+/// The timelines of a family, prepared for lookups.
 #[derive(Clone, Copy)]
 pub struct Ask<'a> {
     first: &'a [u32],
@@ -186,7 +186,7 @@ impl<'a> Ask<'a> {
         self.changes.get(WORDS * start as usize..WORDS * end as usize)
     }
 
-    /// The row that the timeline's own prefix has at a date, if that prefix is in the table of that date.
+    /// The row of the timeline's own prefix at a date, if the prefix is in the table of that date.
     #[inline]
     pub fn own(self, timeline: Hop, date: u16) -> Option<Hop> {
         let (from, rows) = parted(self.words(timeline)?);
@@ -199,8 +199,8 @@ impl<'a> Ask<'a> {
         (row != NULL).then(|| Hop::from_bits(row))
     }
 
-    /// Brings the changes of so many timelines into the caches, [`Ask::AT_ONCE`] at most: loops so short that many loads are on
-    /// their way at the same time. [`Ask::find`] would wait for each of them.
+    /// Loads the changes of timelines into the caches, [`Ask::AT_ONCE`] at most. The loops are short, so many loads
+    /// run at the same time. [`Ask::find`] would wait for each of them.
     #[inline]
     pub fn fetch(self, timelines: &[Hop]) {
         let mut starts = [0; Self::AT_ONCE];
@@ -212,11 +212,11 @@ impl<'a> Ask<'a> {
         std::hint::black_box(sum);
     }
 
-    /// How many timelines are fetched at once.
+    /// Maximum number of timelines fetched together.
     pub const AT_ONCE: usize = 256;
 
-    /// The row at a date and the length of the prefix that has it: the longest one of that date. `None` if no prefix of that
-    /// date matches. `timeline` is the answer of an engine, [`Hop::NONE`] included.
+    /// The row at a date, and the length of its prefix, which is the longest match of that date. `None` if no prefix
+    /// of that date matches. `timeline` is the answer of an engine, which may be [`Hop::NONE`].
     #[inline]
     pub fn find(self, timeline: Hop, date: u16) -> Option<(Hop, u8)> {
         let mut timeline = timeline;
@@ -233,7 +233,8 @@ impl<'a> Ask<'a> {
         None
     }
 
-    /// The changes of a timeline's own prefix: the number of the date, and the row, `None` where it is gone.
+    /// The changes of a timeline's own prefix: the number of the date, and the row; `None` when the prefix is
+    /// removed.
     pub fn changes(self, timeline: Hop) -> impl Iterator<Item = (u16, Option<Hop>)> + 'a {
         let (from, rows) = parted(self.words(timeline).unwrap_or_default());
         from.iter().enumerate().map(move |(at, &from)| {
@@ -243,7 +244,7 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// The prefix of this length that holds the address: with [`Ask::find`], the matched prefix.
+/// The prefix with this length that covers the address. With the length from [`Ask::find`], it is the matched prefix.
 #[inline]
 pub fn prefix_of<A: Addr>(addr: A, len: u8) -> Prefix<A> {
     Prefix::masked(addr, len.min(A::BITS)).unwrap_or(Prefix::ALL)

@@ -1,4 +1,4 @@
-//! A table that changes while it is read: RIB, log, compiler and readers put together.
+//! A table that changes while it is read: a RIB, a log, a compiler and readers.
 
 mod pipeline;
 
@@ -14,16 +14,16 @@ use crate::sync::Arc;
 use crate::{Audit, Change, Changes, Checkpoint, History, Pacing, Peer, Reader, Rib, TableError};
 use pipeline::{Pipeline, With};
 
-/// How a [`Live`] table behaves.
+/// Options of a [`Live`] table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LiveOptions {
-    /// When changes are published.
+    /// The pace at which changes are published.
     pub pacing: Pacing,
-    /// What is checked meanwhile.
+    /// The checks of the engines during use.
     pub audit: Audit,
-    /// Changes of best routes that [`Live::history`] keeps.
+    /// Number of changes of best routes that [`Live::history`] keeps.
     pub history: usize,
-    /// VRFs that [`Live::vrf`] makes tables for; each takes two threads, which sleep while nothing changes.
+    /// Maximum number of VRFs that [`Live::vrf`] follows. Each needs two threads, which sleep while nothing changes.
     pub tables: usize,
 }
 
@@ -35,10 +35,10 @@ impl Default for LiveOptions {
     }
 }
 
-/// A RIB, and for each family of each VRF that is forwarded a table that follows it.
+/// A RIB with compiled tables that follow it, one for each family of each followed VRF.
 ///
-/// One thread feeds, any number read; a compiler for each table runs in between. Dropped, it publishes
-/// what is left and ends its threads.
+/// One thread applies updates, and any number read. Each table has a compiler thread. When a `Live` is dropped, it
+/// publishes the remaining changes and ends its threads.
 ///
 /// ```
 /// use fibula_core::{Attributes, BgpAttributes, Change, Update};
@@ -120,11 +120,11 @@ impl Changes for ToLogs<'_> {
 }
 
 impl Live {
-    /// Compiles the VRFs' tables of the RIB, by what `engines` has for them, and begins to follow it.
-    /// `events` hears what an operator should know; it must not block for long, nor ask the table.
+    /// Starts to follow the RIB: compiles the tables of its VRFs with the engines of `engines`. `events` is called
+    /// with information for the operator. It must neither block for long nor call this table.
     ///
     /// # Errors
-    /// [`LiveError::NoEngine`] if none takes a table.
+    /// [`LiveError::NoEngine`] if every engine refuses a table.
     pub fn start(
         rib: Rib,
         vrfs: &[Vrf],
@@ -160,9 +160,9 @@ impl Live {
         self.tables.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of the VRF of this name, see [`Rib::vrf`]. If it is not followed yet, that begins. If that
-    /// fails, or [`LiveOptions::tables`] are followed already, the VRF is in the RIB alone, and an
-    /// [`Event::NotFollowed`] says so.
+    /// The number of the VRF with this name, see [`Rib::vrf`]. If the VRF is not followed yet, this starts it. If
+    /// starting fails, or [`LiveOptions::tables`] VRFs are followed already, the VRF is only in the RIB, and an
+    /// [`Event::NotFollowed`] reports it.
     pub fn vrf(&self, name: &str) -> Vrf {
         let mut rib = lock_std(&self.rib);
         let is_known =
@@ -186,7 +186,7 @@ impl Live {
         vrf
     }
 
-    /// The VRFs that are followed, in the order in which that began.
+    /// The followed VRFs, in the order in which they were started.
     pub fn followed(&self) -> Vec<Vrf> {
         self.tables().v4.iter().map(|table| table.vrf).collect()
     }
@@ -196,11 +196,11 @@ impl Live {
         &self.history
     }
 
-    /// Takes an update. Waits while the compilers are behind, see [`Pacing`]. To be called by one thread:
-    /// two that speak of the same prefix have no order.
+    /// Applies an update. Waits while the compilers are behind, see [`Pacing`]. Only one thread may call this: the
+    /// order of updates of the same prefix from two threads would be undefined.
     ///
     /// # Errors
-    /// As [`Rib::apply`]; [`TableError::Stopped`] if the table's compiler panicked.
+    /// The errors of [`Rib::apply`]; [`TableError::Stopped`] if the table's compiler panicked.
     pub fn apply(&self, update: &Update<'_>) -> Result<(), TableError> {
         loop {
             let (mut rib, mut logs) = self.locked();
@@ -220,18 +220,18 @@ impl Live {
         }
     }
 
-    /// The session with the peer ended; see [`Rib::peer_down`].
+    /// Ends the session with the peer; see [`Rib::peer_down`].
     pub fn peer_down(&self, peer: u32) {
         let (mut rib, mut logs) = self.locked();
         rib.peer_down(peer, &mut logs);
     }
 
-    /// The peer starts over; see [`Rib::mark_stale`]. Readers keep what there is.
+    /// Marks the peer's routes because it starts over; see [`Rib::mark_stale`]. They stay in use.
     pub fn mark_stale(&self, peer: u32) {
         lock_std(&self.rib).mark_stale(peer);
     }
 
-    /// The peer has said everything again; see [`Rib::sweep`].
+    /// Removes the routes that the peer did not announce again; see [`Rib::sweep`].
     pub fn sweep(&self, peer: u32) {
         let (mut rib, mut logs) = self.locked();
         rib.sweep(peer, &mut logs);
@@ -261,18 +261,18 @@ impl Live {
         lock_std(&self.rib).peer(peer)
     }
 
-    /// The places of a source's columns among the values; see [`Rib::value_places`].
+    /// The positions of a source's columns among the values; see [`Rib::value_places`].
     pub fn value_places(&self, columns: &[&str]) -> Vec<usize> {
         lock_std(&self.rib).value_places(columns)
     }
 
-    /// The RIB, held still.
+    /// The locked RIB, which cannot change meanwhile.
     pub fn with_rib<T>(&self, look: impl FnOnce(&Rib) -> T) -> T {
         look(&lock_std(&self.rib))
     }
 
-    /// The RIB as it is, to be written to a file. The feed does not wait while it is copied and written;
-    /// `position` is the feed's own word for where it is.
+    /// Makes a checkpoint of the RIB. The feed does not wait while it is copied and written. `position` is the feed's
+    /// own description of its position.
     pub fn checkpoint(&self, position: &str) -> Checkpoint {
         lock_std(&self.rib).checkpoint(position)
     }
@@ -282,25 +282,26 @@ impl Live {
         Some(Reader::new(&self.pipeline::<A>(vrf)?.publisher))
     }
 
-    /// What happened to the VRF's table.
+    /// The counters of the VRF's table.
     pub fn counters<A: Addr>(&self, vrf: Vrf) -> Option<Arc<Counters>> {
         Some(Arc::clone(&self.pipeline::<A>(vrf)?.counters))
     }
 
-    /// For how long the oldest change waits that readers of the VRF's table do not see yet; zero if there is none.
+    /// The age of the oldest change that readers of the VRF's table do not see yet; zero if there is none.
     pub fn lag<A: Addr>(&self, vrf: Vrf) -> Option<Duration> {
         Some(self.pipeline::<A>(vrf)?.log.lag())
     }
 
-    /// The newest generation of the VRF's table. To keep it long is to rest on it, see [`Reader`].
+    /// The newest generation of the VRF's table. Do not keep it for long: it counts as held by a reader, see
+    /// [`Reader`].
     pub fn current<A: Addr>(&self, vrf: Vrf) -> Option<Arc<Generation<A>>> {
         Some(self.pipeline::<A>(vrf)?.publisher.current())
     }
 
-    /// Waits until everything that was applied before is visible, or could not be made so.
+    /// Waits until all earlier updates are visible to readers, or their compilation has failed.
     ///
     /// # Errors
-    /// [`TableError::Stopped`] if a compiler panicked: readers keep the last table that it published.
+    /// [`TableError::Stopped`] if a compiler panicked. Readers keep the last published table.
     pub fn flush(&self) -> Result<(), TableError> {
         let (v4, v6) = {
             let tables = self.tables();

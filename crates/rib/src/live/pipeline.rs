@@ -1,4 +1,4 @@
-//! The parts between the RIB and the readers of one table.
+//! The log, the compiler and the publisher of one table.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;

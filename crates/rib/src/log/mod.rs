@@ -1,4 +1,4 @@
-//! From the feed to the compiler: changes wait until they are due; only the last one of each prefix is kept.
+//! The log: collects changes for the compiler until they are due, and keeps only the last change of each prefix.
 //!
 //! ```text
 //!   feed ── push ──► prefix → change, prefix → change, ..  ── cut, 50 ms after the first ──► compiler
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Invariants:
-//! - of each prefix the last change is published, after all earlier ones or in place of them;
+//! - for each prefix, the last change is published after all earlier ones or instead of them;
 //! - memory is bounded by the capacity in prefixes, and by what one update can change;
 //! - the compiler never waits for the feed, and the feed never waits for the compiler while it holds the RIB.
 

@@ -1,4 +1,4 @@
-//! What the log holds, and when it is due: no threads, no clock.
+//! The contents of the log, and the times when they are due, without threads and clock.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use hashbrown::HashMap;
 
 use crate::Change;
 
-/// When changes are published, and how many may wait.
+/// The pace of publishing, and the limits of waiting changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pacing {
-    /// How long the first change of a burst waits for others.
+    /// How long the first change of a burst waits for more changes.
     pub bucket: Duration,
-    /// How old a change may get before the feed is held back.
+    /// The age of a change at which the feed is held back.
     pub late: Duration,
-    /// How many prefixes may wait before the feed is held back: what bounds the memory.
+    /// The number of waiting prefixes at which the feed is held back. This bounds the memory.
     pub capacity: usize,
 }
 
@@ -40,12 +40,12 @@ pub(super) struct Queue<A: Addr> {
     sequence: u64,
 }
 
-/// What is published together.
+/// The changes that are published together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch<A: Addr> {
     /// The last change of each prefix, sorted by prefix.
     pub changes: Vec<Change<A>>,
-    /// The position in the feed of the last update that these changes take in.
+    /// The position in the feed of the last update in these changes.
     pub sequence: u64,
     /// When they arrived.
     pub(crate) arrivals: Arrivals,

@@ -1,4 +1,4 @@
-//! The attributes that hops number, shared between generations as far as they agree.
+//! The attributes of hops. Generations share the parts in which they agree.
 
 use std::sync::Arc;
 
@@ -7,25 +7,25 @@ use crate::AttributeSet;
 /// Sets in a chunk: what a change of one copies.
 const CHUNK: usize = 128;
 
-/// A part of an [`AttributeTable`]: sets by number, from a multiple of its length on.
+/// A part of an [`AttributeTable`]: the sets with the numbers from a multiple of its length on.
 pub type AttributeChunk = [Option<AttributeSet>; CHUNK];
 
-/// Attribute sets by number, in chunks. A clone shares all chunks, a change copies one: so each
-/// generation has its own table, in which numbers keep their meaning whatever they come to mean later.
+/// Attribute sets by number, in chunks. A clone shares all chunks, and a change copies one chunk. So each generation
+/// has a table of its own, in which the numbers keep their meaning.
 #[derive(Clone, Default)]
 pub struct AttributeTable {
     chunks: Vec<Arc<AttributeChunk>>,
 }
 
 impl AttributeTable {
-    /// The set of this number.
+    /// The set with this number.
     pub fn get(&self, number: u32) -> Option<&AttributeSet> {
         let number = number as usize;
         self.chunks.get(number / CHUNK)?[number % CHUNK].as_ref()
     }
 
-    /// The chunks, in order. Where two tables have the same one, as [`Arc::ptr_eq`] says, they agree in it; a chunk
-    /// that somebody else holds never changes.
+    /// The chunks, in order. Two tables agree in every chunk that they share by [`Arc::ptr_eq`]; a shared chunk never
+    /// changes.
     pub fn chunks(&self) -> &[Arc<AttributeChunk>] {
         &self.chunks
     }
@@ -42,7 +42,7 @@ impl AttributeTable {
         }
     }
 
-    /// Bytes of the table itself; sets and chunks are shared.
+    /// Bytes of the table itself, without the shared sets and chunks.
     pub fn memory(&self) -> usize {
         self.chunks.len() * (size_of::<AttributeChunk>() + size_of::<Arc<AttributeChunk>>())
     }

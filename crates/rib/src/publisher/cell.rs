@@ -1,4 +1,4 @@
-//! The pointer that is swapped: `arc-swap`, and for the model check, which cannot see into that, a lock.
+//! The pointer that is swapped: `arc-swap`, or a lock for the model check, which cannot see inside `arc-swap`.
 
 use crate::sync::Arc;
 

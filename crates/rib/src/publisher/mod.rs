@@ -1,4 +1,4 @@
-//! From the compiler to the readers: one pointer that is swapped.
+//! The publisher: passes generations from the compiler to the readers by swapping one pointer.
 //!
 //! ```text
 //!   compiler ── publish ──► cell: Arc<Generation>, number ──► Reader: its own Arc, taken anew if the
@@ -28,8 +28,7 @@ use crate::AttributeSet;
 use crate::sync::{Arc, AtomicU64, Ordering};
 use cell::Cell;
 
-/// A compiled table as readers see it: an engine, the attributes that its hops number, and which one
-/// in the row of tables it is.
+/// A published table: an engine, the attributes of its hops, and its number in the sequence of tables.
 pub struct Generation<A: Addr> {
     pub(crate) number: u64,
     pub(crate) sequence: u64,
@@ -39,12 +38,12 @@ pub struct Generation<A: Addr> {
 }
 
 impl<A: Addr> Generation<A> {
-    /// Its number: 1 for the first, then one more each.
+    /// Its number: 1 for the first, then increasing by one.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// How many updates of the feed it takes in; see [`Rib::sequence`](crate::Rib::sequence).
+    /// Number of the feed's updates that it includes; see [`Rib::sequence`](crate::Rib::sequence).
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
@@ -64,12 +63,12 @@ impl<A: Addr> Generation<A> {
         self.engine.lookup_batch(addrs, hops);
     }
 
-    /// The attributes that hops of this generation number.
+    /// The attributes of this generation's hops.
     pub fn attribute_table(&self) -> &AttributeTable {
         &self.attributes
     }
 
-    /// The attributes that a hop of this generation stands for.
+    /// The attributes of a hop of this generation.
     pub fn attributes(&self, hop: Hop) -> Option<&AttributeSet> {
         hop.index().and_then(|number| self.attributes.get(number))
     }
@@ -101,7 +100,7 @@ impl<A: Addr> Publisher<A> {
     }
 }
 
-/// One thread's view of a table that changes.
+/// One thread's view of a changing table.
 ///
 /// ```no_run
 /// # use fibula_core::Hop;
@@ -135,13 +134,13 @@ impl<A: Addr> Reader<A> {
         self.held.as_deref().expect("a generation was just taken")
     }
 
-    /// The generation that was pinned last, if it was not released since; there may be newer ones.
+    /// The last pinned generation, if it was not released. There may be newer ones.
     #[inline]
     pub fn held(&self) -> Option<&Generation<A>> {
         self.held.as_deref()
     }
 
-    /// Whether [`Reader::pin`] would give the generation that is held.
+    /// Whether [`Reader::pin`] would return the generation that is held.
     #[inline]
     pub fn is_newest(&self) -> bool {
         let newest = self.publisher.number.load(Ordering::Acquire);
@@ -155,7 +154,7 @@ impl<A: Addr> Reader<A> {
         self.held = Some(self.publisher.cell.load());
     }
 
-    /// Gives the generation back: for readers that rest.
+    /// Releases the generation. Idle readers should call this.
     pub fn release(&mut self) {
         self.held = None;
     }

@@ -1,4 +1,4 @@
-//! Which of several paths for a prefix is the best, and why.
+//! Chooses the best of several paths for a prefix, with the reason.
 
 use std::cmp::{Ordering, Reverse};
 use std::fmt;
@@ -10,15 +10,15 @@ use super::set::{AttributeSet, Rank};
 /// One criterion of the decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
-    /// The higher local preference; 100 where none is given.
+    /// The higher local preference; 100 if missing.
     LocalPreference,
     /// The shorter AS path.
     AsPathLength,
     /// The lower origin: IGP before EGP before incomplete.
     Origin,
-    /// The peer that comes first: in [`Preference::peers`], else by number.
+    /// The peer that is first in [`Preference::peers`], else by number.
     PeerOrder,
-    /// The lower MED; 0 where none is given.
+    /// The lower MED; 0 if missing.
     Med,
     /// The lower path identifier.
     PathId,
@@ -37,16 +37,16 @@ impl fmt::Display for Step {
     }
 }
 
-/// What is preferred: the criteria in order. Paths that are equal in all of them are told apart by peer
-/// and path identifier, so there is always one best path.
+/// The criteria of the decision, in order. Paths that are equal in all of them are ordered by peer and path
+/// identifier, so there is always one best path.
 ///
-/// The default compares MEDs after the peers, so only among the paths of one peer: MEDs of different
-/// neighbours do not compare, and an order that compared some of them would not be one.
+/// The default compares MEDs after the peers, so only among paths of one peer: MEDs of different neighbours are not
+/// comparable, and comparing only some paths by MED would not give a total order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preference {
     /// The criteria, the most important first.
     pub steps: Vec<Step>,
-    /// Peers by number that come before all others, the most preferred first.
+    /// Peers, by number, that are preferred to all others, the most preferred first.
     pub peers: Vec<u32>,
 }
 
@@ -96,21 +96,21 @@ impl Preference {
     }
 }
 
-/// A path for a prefix, as one peer announced it.
+/// A path for a prefix, announced by one peer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Path {
     /// The number of the peer.
     pub peer: u32,
-    /// The ADD-PATH identifier, 0 where the peer sends one path a prefix.
+    /// The ADD-PATH identifier; 0 if the peer sends one path for each prefix.
     pub path_id: u32,
-    /// The number of its attributes: the hop of the prefix, if this is its best path.
+    /// The number of its attributes, which is the hop of the prefix if this is its best path.
     pub hop: u32,
     /// Its attributes.
     pub attributes: AttributeSet,
 }
 
-/// Why a path won: all paths of a prefix, the best first, each with the criterion by which the best
-/// one is better. Its text is the explanation.
+/// The explanation of a decision: all paths of a prefix, the best first, each with the criterion by which the best
+/// one is better. Its text form is for people.
 #[derive(Clone, Debug)]
 pub struct Decision {
     pub(super) prefix: String,
@@ -119,12 +119,12 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// The paths, the best first; for the others the criterion by which they lost.
+    /// The paths, the best first, each of the others with the criterion by which it lost.
     pub fn paths(&self) -> &[(Path, Option<Step>)] {
         &self.paths
     }
 
-    /// The path that won.
+    /// The best path.
     pub fn best(&self) -> &Path {
         &self.paths[0].0
     }
@@ -148,16 +148,16 @@ impl fmt::Display for Decision {
 /// A source of routes. Peers are the same if address, AS and source are the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Peer {
-    /// Its address, if the source says so.
+    /// Its address, if the source has it.
     pub address: Option<IpAddr>,
     /// Its AS, 0 if unknown.
     pub asn: u32,
-    /// Where it is heard. `None` for files: the same peer in each of them.
+    /// The name of the source; `None` for files, in all of which a peer is the same.
     pub source: Option<Arc<str>>,
 }
 
 impl Peer {
-    /// A peer that files speak of.
+    /// A peer in files.
     pub const fn new(address: Option<IpAddr>, asn: u32) -> Self {
         Self { address, asn, source: None }
     }

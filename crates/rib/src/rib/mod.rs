@@ -1,8 +1,8 @@
-//! The authoritative table: the routes of every peer, and which of them are best.
+//! The authoritative table: the routes of every peer, and the best route of each prefix.
 //!
-//! A [`Rib`] holds both families of several VRFs: for each prefix the paths of its peers, the best one
-//! first, and for each path the number of its attribute set. Sets are interned with reference counts;
-//! the number of the best path's set is the [`Hop`] that engines answer with.
+//! A [`Rib`] holds both families of several VRFs: for each prefix the paths of its peers, the best one first, and for
+//! each path the number of its attribute set. Each distinct set is stored once, with a reference count. The number of
+//! the best path's set is the [`Hop`] that engines return.
 //!
 //! ```text
 //!   update ─► peer's path of the prefix changes ─► best path anew ─► Change {prefix, hop} if that changed
@@ -48,16 +48,16 @@ pub use set::AttributeSet;
 use sets::Sets;
 pub(crate) use vrfs::VrfNames;
 
-/// A change of the best route of a prefix: what a forwarding table has to follow.
+/// A change of the best route of a prefix, which forwarding tables have to follow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change<A: Addr> {
     /// The prefix.
     pub prefix: Prefix<A>,
-    /// The peer of the best path; of the last one that was left, if the prefix has no route any more.
+    /// The peer of the best path. If the prefix has no route any more, the peer of its last path.
     pub peer: u32,
     /// The attributes' number and the attributes; `None` if the prefix has no route any more.
     pub best: Option<(u32, AttributeSet)>,
-    /// The AS that originated the last path, if the prefix has no route any more and that was a path of BGP.
+    /// If the prefix has no route any more: the origin AS of its last path, if that was a BGP path.
     pub last_origin: Option<u32>,
 }
 
@@ -130,12 +130,12 @@ pub struct Rib {
     sequence: u64,
 }
 
-/// How much a table may hold. What a source says beyond that is refused, what is there stays.
+/// The maximum sizes of a table. Further paths are refused, and existing ones stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Paths of one peer in one family of one VRF.
+    /// Number of paths of one peer in one family of one VRF.
     pub peer_paths: u32,
-    /// Paths of all peers, families and VRFs.
+    /// Number of paths of all peers, families and VRFs.
     pub paths: usize,
 }
 
@@ -147,12 +147,12 @@ impl Default for Limits {
 }
 
 impl Rib {
-    /// An empty table with this preference.
+    /// Makes an empty table with this preference.
     pub fn new(preference: Preference) -> Self {
         Self { preference, ..Self::default() }
     }
 
-    /// The number of this peer; a new one if it was not known.
+    /// The number of this peer, which is new if the peer was unknown.
     pub fn peer(&mut self, peer: Peer) -> u32 {
         let next = self.peers.len() as u32;
         let number = *self.numbers.entry(peer.clone()).or_insert(next);
@@ -167,19 +167,19 @@ impl Rib {
         &self.peers
     }
 
-    /// The places of a source's columns among the [values](ValueNames) of all sources: updates have them
-    /// there. A checkpoint has columns of these names.
+    /// The positions of a source's columns among the [values](ValueNames) of all sources, which updates must use. A
+    /// checkpoint has columns with these names.
     pub fn value_places(&mut self, columns: &[&str]) -> Vec<usize> {
         self.values.places(columns.iter().copied())
     }
 
-    /// What the sources call their values.
+    /// The names of the values in all sources.
     pub fn value_names(&self) -> &ValueNames {
         &self.values
     }
 
-    /// The number of the VRF of this name, by which updates name it; a new one if the name is new. An empty
-    /// name is that of VRF 0.
+    /// The number of the VRF with this name, for use in updates. It is new if the name is new. The empty name is VRF
+    /// 0.
     ///
     /// ```
     /// let mut rib = fibula_rib::Rib::default();
@@ -192,12 +192,12 @@ impl Rib {
         vrf_names.number(name, |number| vrfs.contains_key(&number))
     }
 
-    /// Names VRF 0, the one that a checkpoint has as a table; says whether name and number had been free.
+    /// Names VRF 0, which a checkpoint stores as its table. Returns whether name and number were free.
     pub fn name_global(&mut self, name: &str) -> bool {
         !name.is_empty() && self.vrf_names.set(0, name.to_owned())
     }
 
-    /// The number of the VRF of this name, if it has one.
+    /// The number of the VRF with this name, if there is one.
     pub fn find_vrf(&self, name: &str) -> Option<Vrf> {
         self.vrf_names.find(name)
     }
@@ -215,7 +215,7 @@ impl Rib {
         self.vrf_names = names;
     }
 
-    /// Bounds what the table takes from now on.
+    /// Sets the limits for further updates.
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
     }
@@ -224,12 +224,12 @@ impl Rib {
         self.values = names;
     }
 
-    /// What is preferred.
+    /// The criteria of the decision.
     pub fn preference(&self) -> &Preference {
         &self.preference
     }
 
-    /// How many updates were applied, over all restarts: the position in the feed.
+    /// Number of updates applied, over all restarts, which is the position in the feed.
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
@@ -238,12 +238,11 @@ impl Rib {
         self.sequence = sequence;
     }
 
-    /// Takes an update, whose peer is one of [`Rib::peer`]'s numbers; `changes` hears if the best route
-    /// is another one then.
+    /// Applies an update, whose peer is a number from [`Rib::peer`]. `changes` is called if the best route changes.
     ///
     /// # Errors
-    /// [`TableError::Limit`] if there is too much of something for its 32-bit number, or more than
-    /// [`Limits`] permit; the table is as it was.
+    /// [`TableError::Limit`] if a number exceeds 32 bits, or the [`Limits`] are exceeded. The table is then
+    /// unchanged.
     pub fn apply(
         &mut self,
         update: &Update<'_>,
@@ -300,8 +299,8 @@ impl Rib {
         Ok(Speaker::new(peer, dump.is_odd))
     }
 
-    /// The peer says everything again from here on: all of its paths are stale until it does. They stay
-    /// in use. If it was about to do so already, that begins anew.
+    /// Marks all paths of the peer as stale, because it announces everything again. They stay in use. If the peer was
+    /// already doing so, this begins again.
     pub fn mark_stale(&mut self, peer: u32) {
         self.sequence += 1;
         let dump = self.dumps.entry(peer).or_default();
@@ -314,7 +313,7 @@ impl Rib {
         }
     }
 
-    /// The peer has said everything again: what is still stale is gone.
+    /// Removes the paths that are still stale, because the peer has announced everything again.
     pub fn sweep(&mut self, peer: u32, changes: &mut impl Changes) {
         self.sequence += 1;
         let Ok(speaker) = self.speaker(peer) else { return };
@@ -332,7 +331,7 @@ impl Rib {
         }
     }
 
-    /// The peers that are between [`Rib::mark_stale`] and [`Rib::sweep`], in order.
+    /// The peers between [`Rib::mark_stale`] and [`Rib::sweep`], in order.
     pub fn resyncing(&self) -> Vec<u32> {
         let open = self.dumps.iter().filter(|(_, dump)| dump.is_open);
         let mut peers: Vec<u32> = open.map(|(&peer, _)| peer).collect();
@@ -340,7 +339,7 @@ impl Rib {
         peers
     }
 
-    /// The session with the peer ended: its routes of all VRFs are gone.
+    /// Removes the peer's routes in all VRFs, because its session ended.
     pub fn peer_down(&mut self, peer: u32, changes: &mut impl Changes) {
         self.sequence += 1;
         let Ok(speaker) = self.speaker(peer) else { return };

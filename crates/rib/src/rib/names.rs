@@ -1,4 +1,4 @@
-//! The attributes of a set by name, for the columns of a table that is made of sets, and for showing a set.
+//! The attributes of a set by name, for table columns and for display.
 
 use std::borrow::Cow;
 
@@ -19,8 +19,8 @@ pub(crate) const BGP: [(&str, ColumnKind); 7] = [
     ("communities", ColumnKind::Str),
 ];
 
-/// What sources call their values, each name once, in order of appearance: the values of sets that are
-/// neither from BGP nor next hops stand in this order, whichever source they are from.
+/// The names of values in all sources, each once, in order of appearance. The values of sets other than BGP and next
+/// hops are in this order, whatever their source.
 ///
 /// ```
 /// use fibula_rib::ValueNames;
@@ -37,7 +37,7 @@ impl ValueNames {
         Self(names)
     }
 
-    /// The places of a source's columns; names that are new come last.
+    /// The positions of a source's columns. New names are added at the end.
     pub fn places<'a>(&mut self, columns: impl IntoIterator<Item = &'a str>) -> Vec<usize> {
         let place = |column: &str| {
             self.0.iter().position(|name| name == column).unwrap_or_else(|| {
@@ -64,8 +64,8 @@ fn of_value(i: usize) -> Cow<'static, str> {
     if i == 0 { Cow::Borrowed("value") } else { Cow::Owned(format!("value{}", i + 1)) }
 }
 
-/// The attributes of a set that are not stored as text and are shown as text: addresses. What
-/// [`AttributeSet::named`] gives out borrows from them.
+/// Attributes that are not stored as text but displayed as text: addresses. The result of [`AttributeSet::named`]
+/// borrows from it.
 #[derive(Clone, Default)]
 pub struct SetTexts {
     /// The next hop of a BGP set.
@@ -140,15 +140,15 @@ impl Places {
 }
 
 impl AttributeSet {
-    /// What [`AttributeSet::named`] shows as text.
+    /// The texts that [`AttributeSet::named`] needs.
     pub fn texts(&self) -> SetTexts {
         SetTexts::of(self.encoded())
     }
 
-    /// The attributes by name, in the order of a checkpoint's columns: of a BGP set `next_hop`,
-    /// `origin_as`, `as_path_len`, `local_pref`, `med`, `as_path` and `communities`, of next hops
-    /// `next_hop`, `interface`, `weight` and `kind`, of another set `value`, `value2` and so on, since a set does
-    /// not know what its source calls them. `texts` are those of this set.
+    /// The attributes by name, in the order of a checkpoint's columns. A BGP set has `next_hop`, `origin_as`,
+    /// `as_path_len`, `local_pref`, `med`, `as_path` and `communities`; next hops have `next_hop`, `interface`,
+    /// `weight` and `kind`; any other set has `value`, `value2` and so on, because a set does not have its source's
+    /// names. `texts` must be the texts of this set.
     ///
     /// ```
     /// use fibula_core::{Attributes, BgpAttributes, Value};

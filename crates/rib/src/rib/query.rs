@@ -1,4 +1,4 @@
-//! What a [`Rib`] answers, and what it costs.
+//! The queries of a [`Rib`], and its size.
 
 use fibula_core::{Addr, Hop, Kind, PerFamily, Prefix, Route, Routes, Vrf};
 use hashbrown::HashMap;
@@ -9,7 +9,7 @@ use super::{AttributeSet, Decision, Dump, Path, Rib, Tables};
 use crate::chunks::Chunks;
 
 impl Rib {
-    /// The VRFs that there are.
+    /// The existing VRFs.
     pub fn vrfs(&self) -> impl Iterator<Item = Vrf> + '_ {
         self.vrfs.keys().copied()
     }
@@ -23,17 +23,17 @@ impl Rib {
         Path { peer: speaker.peer(), path_id, hop: set, attributes: self.sets.get(set).clone() }
     }
 
-    /// How many prefixes have a route.
+    /// Number of prefixes with a route.
     pub fn len<A: Addr>(&self, vrf: Vrf) -> usize {
         self.family::<A>(vrf).map_or(0, |family| family.trie.len())
     }
 
-    /// How many paths the peer has, over all VRFs.
+    /// Number of paths of the peer, over all VRFs.
     pub fn paths_of<A: Addr>(&self, peer: u32) -> usize {
         self.vrfs.values().map(|tables| tables.get::<A>().of_peer(peer)).sum()
     }
 
-    /// Whether no prefix has a route.
+    /// Whether there are no routes.
     pub fn is_empty(&self) -> bool {
         self.vrfs.values().all(|tables| tables.v4.used + tables.v6.used == 0)
     }
@@ -58,7 +58,7 @@ impl Rib {
         family.trie.longest(addr).map(|(prefix, at)| (prefix, self.path(family, at)))
     }
 
-    /// The hop of the address: the same answer as [`Rib::longest`], quicker.
+    /// The hop of the address: the same answer as [`Rib::longest`], but faster.
     pub fn lookup<A: Addr>(&self, vrf: Vrf, addr: A) -> Hop {
         let found = self
             .family::<A>(vrf)
@@ -99,7 +99,7 @@ impl Rib {
         Routes::from_unsorted(found.map(|(prefix, at)| Route { prefix, hop: hop(at) }).collect())
     }
 
-    /// At most so many prefixes from this one on, in order: to go through the table in parts.
+    /// The first prefixes from this one on, in order, up to a maximum number, for reading the table in parts.
     pub fn part<A: Addr>(&self, vrf: Vrf, from: Prefix<A>, most: usize) -> Vec<Prefix<A>> {
         let Some(family) = self.family::<A>(vrf) else { return Vec::new() };
         family.trie.from(from, most).into_iter().map(|(prefix, _)| prefix).collect()
@@ -129,7 +129,7 @@ impl Rib {
         Staleness(self.dumps.clone())
     }
 
-    /// Why the best path of exactly this prefix is the best.
+    /// The explanation why the best path of exactly this prefix is the best.
     pub fn explain<A: Addr>(&self, vrf: Vrf, prefix: Prefix<A>) -> Option<Decision> {
         let mut paths = self.paths(vrf, prefix);
         let contender = |path: &Path| Contender {
@@ -154,7 +154,7 @@ impl Rib {
         })
     }
 
-    /// What it holds, and in how many bytes.
+    /// The size of its contents.
     pub fn memory(&self) -> RibMemory {
         let mut memory = RibMemory {
             sets: self.sets.len(),
@@ -187,16 +187,16 @@ impl Staleness {
     }
 }
 
-/// What a [`Rib`] holds, and in how many bytes.
+/// The size of a [`Rib`]'s contents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RibMemory {
-    /// Paths of all peers.
+    /// Number of paths of all peers.
     pub routes: usize,
-    /// Prefixes with at least one path.
+    /// Number of prefixes with at least one path.
     pub prefixes: usize,
     /// Bytes of prefixes and paths.
     pub route_bytes: usize,
-    /// Distinct attribute sets.
+    /// Number of distinct attribute sets.
     pub sets: usize,
     /// Bytes of the attribute sets.
     pub set_bytes: usize,
@@ -209,7 +209,7 @@ impl RibMemory {
         self.route_bytes += family.trie.memory() + family.paths.memory();
     }
 
-    /// Bytes a route, attributes aside; 0 without routes.
+    /// Bytes for each route, without attributes; 0 without routes.
     pub fn per_route(&self) -> f64 {
         if self.routes == 0 { 0.0 } else { self.route_bytes as f64 / self.routes as f64 }
     }

@@ -1,5 +1,5 @@
-//! Attribute sets as bytes, equal bytes for equal attributes: what a [`Rib`](super::Rib) keeps, a
-//! [`TableBuilder`](crate::TableBuilder) collects and a checkpoint stores.
+//! Attribute sets as bytes, with equal bytes for equal attributes. A [`Rib`](super::Rib) keeps them, a
+//! [`TableBuilder`](crate::TableBuilder) collects them, and a checkpoint stores them.
 //!
 //! ```text
 //! from BGP    0        1      2       3  4            8          12          16   20        36
@@ -9,7 +9,7 @@
 //!             flags | 0 0 0 | interface | weight | gateway in 16 bytes
 //! ```
 //!
-//! Numbers are little-endian. A field that the flags deny is zero, so nothing can be said in two ways.
+//! Numbers are little-endian. A field whose flag is not set is zero, so each set has only one encoding.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -53,7 +53,7 @@ const HEAD: usize = 40;
 pub struct AttributeSet(Arc<[u8]>);
 
 impl AttributeSet {
-    /// A set of its own, that nobody shares yet.
+    /// Makes a set that is not shared yet.
     pub fn new(attributes: &Attributes<'_>) -> Self {
         let mut bytes = Vec::new();
         encode(attributes, &mut bytes);
@@ -68,17 +68,17 @@ impl AttributeSet {
         &self.0
     }
 
-    /// Whether both are the same memory; quicker than equality, and implies it.
+    /// Whether both use the same memory. It is faster than equality, and implies it.
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The BGP attributes; `None` if it is of another kind.
+    /// The BGP attributes; `None` for a set of another kind.
     pub fn bgp(&self) -> Option<BgpAttributes<'_>> {
         self.encoded().bgp()
     }
 
-    /// The next hops of a forwarding table's route, sorted; `None` if the set is of another kind.
+    /// The next hops of a forwarding table's route, sorted; `None` for a set of another kind.
     pub fn next_hops(&self) -> Option<NextHops> {
         self.encoded().next_hops()
     }

@@ -1,10 +1,10 @@
 //! The prefixes of one family and VRF: a path-compressed binary trie in one array.
 //!
-//! A node stands for a prefix; its children are longer prefixes inside it, told apart by the bit behind
-//! its own length. A node has a route, or two children, or is the root: so there are fewer than two
-//! nodes for each prefix with a route. Nodes are named by 32-bit places in the array, those that are
-//! given back are used again. Beside them a hash table finds the node of a prefix that has a route: most
-//! updates are about such prefixes, and the way down from the root is twenty cache misses long.
+//! A node stands for a prefix. Its children are longer prefixes inside it, distinguished by the bit after its own
+//! length. A node has a route or two children, or is the root, so there are fewer than two nodes for each prefix with
+//! a route. Nodes have 32-bit positions in the array, and free positions are used again. A hash table finds the node
+//! of a prefix with a route directly: most updates concern such prefixes, and the path from the root costs twenty
+//! cache misses.
 //!
 //! ```text
 //!   10.0.0.0/8           node 0: 0.0.0.0/0 ──0── node 1: 10.0.0.0/8, a route

@@ -1,4 +1,4 @@
-//! What the sources call their routing instances.
+//! The names of routing instances in the sources.
 
 use std::collections::BTreeMap;
 

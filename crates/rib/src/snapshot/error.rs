@@ -2,37 +2,37 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What kind of thing is wrong with a snapshot.
+/// The kind of a snapshot error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SnapshotErrorKind {
-    /// The operating system refused to read or write.
+    /// Reading or writing failed.
     Io,
-    /// The file is something else.
+    /// The file is not a snapshot.
     NotSnapshot,
-    /// The format version is one that this program does not know.
+    /// This program does not know the format version.
     Version,
-    /// It holds the tables of several dates, where one table was asked for.
+    /// The file holds the tables of several dates, but one table was expected.
     Dated,
-    /// It holds one table, where the tables of several dates were asked for.
+    /// The file holds one table, but the tables of several dates were expected.
     NotDated,
     /// It was written on a machine of the other byte order.
     ByteOrder,
-    /// The file is shorter than it says.
+    /// The file is shorter than its header says.
     Truncated,
     /// A checksum differs.
     Damaged,
-    /// The checksums agree, the content does not make sense.
+    /// The checksums are right, but the content is inconsistent.
     Invalid,
-    /// Somebody wrote into the file while it was mapped.
+    /// A program wrote into the file while it was mapped.
     Changed,
     /// The table or its engines cannot be stored.
     Unstorable,
 }
 
-/// Why a snapshot could not be opened or written.
+/// The error of opening or writing a snapshot.
 ///
-/// Its text names the file, the section, the byte offset, and what to do about it.
+/// Its text names the file, the section and the byte offset, and tells the user what to do.
 #[derive(Debug)]
 pub struct SnapshotError {
     kind: SnapshotErrorKind,
@@ -73,7 +73,7 @@ impl SnapshotError {
         self
     }
 
-    /// What kind of thing is wrong.
+    /// The kind of the error.
     pub fn kind(&self) -> SnapshotErrorKind {
         self.kind
     }
@@ -83,7 +83,7 @@ impl SnapshotError {
         self.path.as_deref()
     }
 
-    /// The section at fault.
+    /// The section with the error.
     pub fn section(&self) -> Option<&str> {
         self.section.as_deref()
     }
@@ -93,7 +93,7 @@ impl SnapshotError {
         self.offset
     }
 
-    /// What is wrong, without place and advice.
+    /// The error, without position and advice.
     pub fn reason(&self) -> &str {
         &self.reason
     }

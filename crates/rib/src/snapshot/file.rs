@@ -1,4 +1,4 @@
-//! From a path to the bytes of the file, and whether it stayed what it was.
+//! Loads the bytes of a file, and detects later changes of it.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -12,15 +12,15 @@ use super::{SnapshotError, open, open::Opened};
 use crate::array::{AlignedBytes, Image};
 use crate::mapping::Mapped;
 
-/// How the bytes of a snapshot file come into memory; see [`Snapshot::open_with`](super::Snapshot::open_with).
+/// How the bytes of a snapshot file are loaded; see [`Snapshot::open_with`](super::Snapshot::open_with).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Loading {
-    /// Mapped if the file is read-only for everybody, as [`write()`](super::write()) leaves it; else read.
+    /// Mapped if the file is read-only for all users, as [`write()`](super::write()) leaves it; else read.
     #[default]
     Auto,
     /// Mapped: all processes share its memory. No program may write into the file while it is open.
     Map,
-    /// Read into memory of this process, where nobody can change it.
+    /// Read into the memory of this process, where no other program can change it.
     Read,
 }
 

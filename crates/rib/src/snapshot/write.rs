@@ -1,4 +1,4 @@
-//! From a table to a file.
+//! Writes a table to a file.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -18,27 +18,27 @@ use crate::{AtomicFile, IndexedRoutes, Table};
 /// A compiled engine, to be stored with the table.
 #[derive(Clone, Default)]
 pub struct EnginePart<'a> {
-    /// The engine's name, by which a reader finds the code that uses the tables.
+    /// The engine's name, by which a program chooses the code for its tables.
     pub name: &'a str,
     /// Its tables.
     pub tables: Vec<TableRef<'a>>,
 }
 
 impl EnginePart<'_> {
-    /// No engine: readers compile one from the routes.
+    /// No engine: the engine is compiled from the routes when the file is opened.
     pub fn none() -> Self {
         Self::default()
     }
 }
 
 impl<'a> EnginePart<'a> {
-    /// The engine of this name with its tables, or none if it has no stored form.
+    /// The engine with this name and its tables, or none if it has no stored form.
     pub fn of(name: &'a str, tables: Option<Vec<TableRef<'a>>>) -> Self {
         tables.map_or_else(Self::none, |tables| Self { name, tables })
     }
 }
 
-/// What was written.
+/// The result of writing a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     /// Bytes of the file.
@@ -51,12 +51,11 @@ pub struct Written {
 
 /// Writes the table with its engines as the snapshot `path`.
 ///
-/// The file appears whole or not at all, see [`AtomicFile`], and is read-only: [`Snapshot::open`](super::Snapshot::open) maps it.
-/// To replace it, write or rename another one over it.
+/// The file is written completely or not at all, see [`AtomicFile`], and is read-only, so that
+/// [`Snapshot::open`](super::Snapshot::open) maps it. To replace it, write or rename another file over it.
 ///
 /// # Errors
-/// If the operating system refuses, or if the table cannot be stored: a hop that is no row, a name
-/// that is too long.
+/// If an I/O operation fails, or the table cannot be stored because a hop is not a row or a name is too long.
 pub fn write(
     path: &Path,
     table: &Table,
@@ -107,10 +106,10 @@ impl Plan<'_> {
     }
 }
 
-/// What [`write()`] would report for the table, without a file: digest and sizes.
+/// The result that [`write()`] would return for the table: digest and sizes.
 ///
 /// # Errors
-/// If the table cannot be stored: a hop that is no row, a name that is too long.
+/// If the table cannot be stored because a hop is not a row or a name is too long.
 pub fn measure(
     table: &Table,
     v4: &EnginePart<'_>,
@@ -122,7 +121,7 @@ pub fn measure(
 /// The snapshot of the table in memory, as [`write()`] would write it.
 ///
 /// # Errors
-/// If the table cannot be stored: a hop that is no row, a name that is too long.
+/// If the table cannot be stored because a hop is not a row or a name is too long.
 pub fn to_bytes(
     table: &Table,
     v4: &EnginePart<'_>,

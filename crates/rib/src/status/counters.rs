@@ -1,4 +1,4 @@
-//! What a table that changes has done so far.
+//! The counters of a live table.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,26 +7,26 @@ use std::time::Duration;
 use super::lock_std;
 use crate::log::Arrivals;
 
-/// What happened to one table, since it began. Numbers may be read at any time.
+/// The counters of one table since its start. They may be read at any time.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// Changes of best routes that came from the RIB.
     pub changes: Count,
-    /// Generations that were published, the first aside.
+    /// Published generations, without the first.
     pub generations: Count,
-    /// Of these, engines that were compiled anew.
+    /// Generations whose engine was built.
     pub rebuilds: Count,
-    /// Of these, engines that were patched.
+    /// Generations whose engine was patched.
     pub patches: Count,
-    /// Times that no engine could be made; the last good generation went on serving.
+    /// Number of times that every engine failed, and the last good generation stayed in use.
     pub failures: Count,
-    /// Probes that the audit made.
+    /// Probes of the audit.
     pub probes: Count,
     /// Probes in which the live engine differed from the RIB.
     pub differences: Count,
-    /// Milliseconds for which the compiler waited for readers that rest on old generations.
+    /// Milliseconds for which the compiler waited for readers that hold old generations.
     pub stalled_ms: Count,
-    /// Nanoseconds that making engines took.
+    /// Nanoseconds spent building and patching engines.
     pub making_ns: Count,
     visible: Mutex<Latencies>,
 }
@@ -47,7 +47,7 @@ impl Count {
 }
 
 impl Counters {
-    /// How long changes took from the RIB to the readers.
+    /// The latency of changes from the RIB to the readers.
     pub fn visible(&self) -> Latencies {
         lock_std(&self.visible).clone()
     }
@@ -81,12 +81,12 @@ impl Latencies {
         self.max = self.max.max(micros);
     }
 
-    /// How many there are.
+    /// Number of latencies.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The latency that this share of them does not exceed, 0 to 1; rounded up.
+    /// The latency that this share (0 to 1) of changes does not exceed, rounded up.
     pub fn quantile(&self, share: f64) -> Duration {
         let rank = (self.count as f64 * share).ceil() as u64;
         let mut seen = 0;
@@ -99,12 +99,12 @@ impl Latencies {
         self.max()
     }
 
-    /// The largest.
+    /// The largest latency.
     pub fn max(&self) -> Duration {
         Duration::from_micros(self.max)
     }
 
-    /// Takes those of another table in.
+    /// Adds the latencies of another table.
     pub fn merge(&mut self, other: &Self) {
         self.steps.resize(Self::STEPS, 0);
         self.steps.iter_mut().zip(&other.steps).for_each(|(step, more)| *step += more);

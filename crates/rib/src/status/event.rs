@@ -3,12 +3,12 @@ use std::io;
 
 use fibula_core::{BuildError, Family, Hop, Vrf};
 
-/// An engine that did not take a table.
+/// An engine that refused a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
     /// The engine's name.
     pub engine: &'static str,
-    /// Why not; `None` if it panicked.
+    /// The reason; `None` if it panicked.
     pub error: Option<BuildError>,
 }
 
@@ -21,24 +21,24 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Something that the operator of a table should know.
+/// Information for the operator of a table.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
-    /// Another engine is used from now on: the one before refused the table, or this one suits better what
-    /// it has become.
+    /// Another engine is used from now on, because the one before refused the table, or because this one suits the
+    /// changed table better.
     Engine {
         /// The engine that serves.
         now: &'static str,
         /// Why those that are preferred to it do not.
         refused: Vec<Refusal>,
     },
-    /// No engine could be made: the last good generation stays in use.
+    /// Every engine failed. The last good generation stays in use.
     Failed {
         /// What each engine said.
         refused: Vec<Refusal>,
     },
-    /// The live engine answers otherwise than the RIB; it is being made anew.
+    /// The live engine gives other answers than the RIB, and is being rebuilt.
     Difference {
         /// The prefix at whose boundary it does.
         prefix: String,
@@ -51,9 +51,9 @@ pub enum Event {
         /// In how many probes of this audit it does.
         differences: u64,
     },
-    /// Idle readers hold two old generations: nothing new can be published until one is released.
+    /// Idle readers hold two old generations: nothing can be published until one is released.
     Stalled,
-    /// A VRF that appeared is in the RIB alone: no engine follows it.
+    /// A new VRF is only in the RIB: it has no compiled table.
     NotFollowed {
         /// Its name.
         name: String,
@@ -103,11 +103,11 @@ fn list(f: &mut fmt::Formatter<'_>, refused: &[Refusal]) -> fmt::Result {
     Ok(())
 }
 
-/// Why a live table could not be started.
+/// The error of starting a live table.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LiveError {
-    /// No engine takes the table.
+    /// Every engine refused the table.
     NoEngine {
         /// The VRF.
         vrf: Vrf,
@@ -116,7 +116,7 @@ pub enum LiveError {
         /// What each engine said.
         refused: Vec<Refusal>,
     },
-    /// The system has no thread for a compiler.
+    /// The system could not start a compiler thread.
     Thread(io::Error),
 }
 

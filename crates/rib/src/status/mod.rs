@@ -1,4 +1,4 @@
-//! What a live table tells about itself: numbers, events, and why it could not be started.
+//! The status of a live table: counters, events, and errors at the start.
 
 mod counters;
 mod event;

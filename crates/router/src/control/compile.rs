@@ -1,4 +1,4 @@
-//! From next hops, links and ports to an egress table.
+//! Compiles next hops, links and ports into an egress table.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -10,16 +10,16 @@ use super::weights::{MOST, shares};
 use crate::egress::{Adjacency, Egress, EgressPort, Group, Member};
 use crate::port::Port;
 
-/// A port of the router, as the control needs to know it.
+/// A port of the router, for the control.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortLink {
     /// Its name.
     pub name: String,
     /// The index of its interface.
     pub interface: u32,
-    /// Its MAC address, where no interface says another one.
+    /// Its MAC address, unless the interface has one.
     pub mac: [u8; 6],
-    /// The longest IP packet, in bytes, likewise.
+    /// The longest IP packet in bytes, unless the interface has one.
     pub mtu: u32,
 }
 
@@ -30,14 +30,14 @@ impl From<&Port<'_>> for PortLink {
     }
 }
 
-/// Makes the egress table of these groups, by number; what is `None` is not used.
+/// Makes the egress table of these groups, by number. Entries that are `None` are unused.
 ///
-/// - A next hop with an interface leaves by the port of that interface. One without is on the connected subnet that has
-///   its address; one that no subnet has is not usable.
-/// - A next hop over an interface that is no port is the kernel's business. A group whose usable next hops are all of that
-///   kind is for the host; where others leave by ports, they get all packets.
-/// - A next hop whose port is down stands in no group. A group without a usable next hop has no members: its packets are
-///   unreachable.
+/// - A next hop with an interface leaves by the port of that interface. A next hop without one is on the connected
+///   subnet that contains its address. If no subnet contains it, it is not usable.
+/// - The kernel handles next hops over an interface that is not a port. If all usable next hops of a group are of
+///   this kind, the group's packets go to the host. If some leave by ports, these get all packets.
+/// - A next hop whose port is down is in no group. A group without a usable next hop has no members, and its packets
+///   are unreachable.
 pub fn egress<'a>(
     links: &Links,
     ports: &[PortLink],

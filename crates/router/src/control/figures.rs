@@ -1,4 +1,4 @@
-//! The options and the figures of a control.
+//! The options and the counters of a control.
 
 use std::fmt;
 use std::io;
@@ -10,14 +10,14 @@ use fibula_ingest::netlink::Said;
 
 use super::watch::Watched;
 
-/// How a control behaves.
+/// Options of a control.
 #[derive(Clone, Debug)]
 pub struct ControlOptions {
-    /// Whether the kernel's links are followed, in the network namespace of the thread that starts the control.
+    /// Whether to follow the kernel's links, in the network namespace of the thread that starts the control.
     pub kernel: bool,
-    /// Links, addresses and neighbours that are there whatever the kernel says.
+    /// Configured links, addresses and neighbours, which exist whatever the kernel reports.
     pub fixed: Vec<Said>,
-    /// Bytes of notifications that the kernel's socket has room for.
+    /// The buffer of the kernel's socket for notifications, in bytes.
     pub room: usize,
 }
 
@@ -28,24 +28,24 @@ impl Default for ControlOptions {
     }
 }
 
-/// What an operator should know.
+/// Information for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Happened {
-    /// A port takes packets, or does not any more.
+    /// A port started or stopped accepting packets.
     Port {
         /// Its name.
         name: String,
         /// Whether it does.
         is_up: bool,
     },
-    /// The kernel does not ask for neighbours: the number of its error. Said once.
+    /// The kernel refuses to resolve neighbours, with this error number. Reported once.
     Refused(u32),
-    /// The socket lost notifications, or failed; everything is asked again.
+    /// The socket lost notifications, or failed. Everything is requested again.
     Lost(String),
-    /// A message could not be read. Said once.
+    /// A message could not be decoded. Reported once.
     Damaged(String),
-    /// The machine's own addresses are these now, on all its interfaces, with those of all hosts of its subnets. Said
-    /// before the first paths, and when they change.
+    /// The addresses of this machine, on all its interfaces, with the broadcast addresses of its subnets. Reported
+    /// before the first paths, and after each change.
     Own(Vec<IpAddr>),
 }
 
@@ -70,39 +70,39 @@ impl fmt::Display for Happened {
     }
 }
 
-/// What a control has and did.
+/// The counters of a control.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ControlFigures {
-    /// Paths that were published.
+    /// Number of published paths.
     pub published: u64,
-    /// How long it took to make the last ones.
+    /// The time spent making the last ones.
     pub making: Duration,
-    /// Distinct sets of next hops.
+    /// Number of distinct sets of next hops.
     pub groups: usize,
-    /// Of those, sets whose packets the kernel forwards, since no usable next hop leaves by a port.
+    /// Number of these sets whose packets the kernel forwards, because no usable next hop leaves by a port.
     pub host_groups: usize,
-    /// Of those, sets without a usable next hop.
+    /// Number of these sets without a usable next hop.
     pub dead_groups: usize,
-    /// Gateways.
+    /// Number of gateways.
     pub gateways: usize,
-    /// Of those, the ones whose MAC address is not known.
+    /// Number of gateways whose MAC address is unknown.
     pub unresolved: usize,
-    /// Neighbours on the ports' links with a MAC address.
+    /// Number of neighbours on the ports' links with a MAC address.
     pub neighbours: usize,
-    /// Questions for neighbours.
+    /// Number of requests to resolve neighbours.
     pub asked: u64,
-    /// What was heard from the kernel.
+    /// The counters of messages from the kernel.
     pub watched: Watched,
-    /// How often notifications were lost.
+    /// Number of times that notifications were lost.
     pub overruns: u64,
-    /// Whether each port takes packets, by the router's number.
+    /// Whether each port accepts packets, by the router's number.
     pub ports: Vec<bool>,
 }
 
-/// Why there are no views.
+/// The reason why there are no views.
 #[derive(Debug)]
 pub enum ControlError {
-    /// The system refuses a socket or a thread.
+    /// The system could not create a socket or a thread.
     Io(io::Error),
     /// This VRF is not followed.
     NoTable(Vrf),

@@ -1,4 +1,4 @@
-//! What is known of interfaces, their addresses and neighbours.
+//! The known interfaces, addresses and neighbours.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use fibula_core::AnyPrefix;
 use fibula_ingest::netlink::{Address, Interface, Neighbour, Said};
 
-/// Interfaces, addresses and neighbours, as somebody said them. What a configuration says is fixed; what the kernel says
-/// is swept when a dump does not say it again.
+/// Interfaces, addresses and neighbours. Configured ones are fixed. Those from the kernel are removed when a dump
+/// does not contain them.
 #[derive(Clone, Debug, Default)]
 pub struct Links {
     interfaces: HashMap<u32, (Interface, Round)>,
@@ -22,14 +22,14 @@ type Round = u32;
 const FIXED: Round = Round::MAX;
 
 impl Links {
-    /// Something that stays, whatever the kernel says or does not say.
+    /// Adds a fixed entry, whatever the kernel reports.
     pub fn fix(&mut self, said: Said) {
         let round = std::mem::replace(&mut self.round, FIXED);
         self.apply(said);
         self.round = round;
     }
 
-    /// Takes in what a kernel said. Whether packets can tell the difference.
+    /// Applies a message of the kernel. Returns whether it can affect packets.
     pub fn apply(&mut self, said: Said) -> bool {
         let round = self.round;
         match said {
@@ -84,12 +84,12 @@ impl Links {
         }
     }
 
-    /// A dump begins.
+    /// Begins a dump.
     pub fn begin(&mut self) {
         self.round = (self.round + 1) % FIXED;
     }
 
-    /// A dump has said everything: the rest goes. Whether packets can tell the difference.
+    /// Ends a dump: removes entries that it did not contain. Returns whether this can affect packets.
     pub fn sweep(&mut self) -> bool {
         let is_said = |&round: &Round| round == FIXED || round == self.round;
         let before = (self.interfaces.len(), self.addresses.len(), self.neighbours.len());
@@ -99,7 +99,7 @@ impl Links {
         before != (self.interfaces.len(), self.addresses.len(), self.neighbours.len())
     }
 
-    /// The interface of this index.
+    /// The interface with this index.
     pub fn interface(&self, index: u32) -> Option<&Interface> {
         self.interfaces.get(&index).map(|(interface, _)| interface)
     }
@@ -119,7 +119,7 @@ impl Links {
         own
     }
 
-    /// The MAC address of a neighbour, if packets may be sent to it.
+    /// The MAC address of a neighbour, if packets can be sent to it.
     pub fn mac(&self, interface: u32, address: IpAddr) -> Option<[u8; 6]> {
         self.neighbours.get(&(interface, address)).and_then(|(neighbour, _)| mac(neighbour))
     }

@@ -1,4 +1,4 @@
-//! The router's state besides routes: links, neighbours, and the egress paths of routes.
+//! The router's state other than routes: links, neighbours, and the egress paths of routes.
 //!
 //! ```text
 //!   kernel ── links, addresses, neighbours ──► Links ─┐

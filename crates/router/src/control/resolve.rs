@@ -1,4 +1,4 @@
-//! Which neighbours are asked for, and how often.
+//! Requests to resolve neighbours, and their rate limit.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
@@ -7,9 +7,9 @@ use std::time::Duration;
 
 /// Resolves MAC addresses.
 pub trait Resolve: Send + Sync {
-    /// Packets wait for the neighbour with this address on the link of the router's port. It may be said often: the
-    /// neighbour is asked for at once, and then once a second for as long as it is wanted. When it is known, a
-    /// new egress table has it.
+    /// Reports that packets wait for the neighbour with this address on the link of this port. Repeated calls are
+    /// cheap: the neighbour is requested at once, and then once a second as long as it is wanted. When it is
+    /// resolved, a new egress table has it.
     fn want(&self, port: u16, address: IpAddr);
 }
 

@@ -1,4 +1,4 @@
-//! The control thread: has the kernel's socket, makes paths and publishes them.
+//! The control thread: it owns the kernel's socket, makes paths and publishes them.
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -29,7 +29,7 @@ use super::watch::{Came, Watch};
 use crate::Paths;
 use crate::egress::{Egress, Group};
 
-/// The control thread of a router. Dropped, it ends.
+/// The control thread of a router. It ends when this value is dropped.
 pub struct Control {
     meeting: Arc<Meeting>,
     asker: Arc<Asker>,
@@ -62,10 +62,11 @@ impl Waker {
 }
 
 impl Control {
-    /// Starts it for the router's ports, by their numbers. `events` hears what happens; it must not block.
+    /// Starts it for the router's ports, by their numbers. `events` is called with information for the operator, and
+    /// must not block.
     ///
     /// # Errors
-    /// If the system refuses a socket or a thread.
+    /// If the system cannot create a socket or a thread.
     pub fn start(
         ports: Vec<PortLink>,
         options: ControlOptions,
@@ -117,10 +118,10 @@ impl Control {
         Ok(Self { meeting, asker, figures, stop, thread: Some(thread) })
     }
 
-    /// A worker's handle on the VRF's tables. Waits until the links are known.
+    /// Makes a worker's handle for the VRF's tables. Waits until the links are known.
     ///
     /// # Errors
-    /// If the VRF is not followed, or the kernel does not say its links within ten seconds.
+    /// If the VRF is not followed, or the kernel does not report its links within ten seconds.
     pub fn views(&self, live: &Live, vrf: Vrf) -> Result<LiveViews, ControlError> {
         let readers = live.reader::<u32>(vrf).zip(live.reader::<u128>(vrf));
         let (v4, v6) = readers.ok_or(ControlError::NoTable(vrf))?;
@@ -129,10 +130,10 @@ impl Control {
         Ok(views)
     }
 
-    /// Handles on a table that does not change, over these next hops by hop. Clone it for each worker.
+    /// Makes handles for a table that does not change, with these next hops by hop number. Clone it for each worker.
     ///
     /// # Errors
-    /// If the kernel does not say its links within ten seconds.
+    /// If the kernel does not report its links within ten seconds.
     pub fn static_views(
         &self,
         fib: &Fib,
@@ -155,7 +156,7 @@ impl Control {
         Ok(())
     }
 
-    /// Finds out MAC addresses.
+    /// The interface for resolving MAC addresses.
     pub fn resolver(&self) -> Shared<dyn Resolve> {
         let asker = Arc::clone(&self.asker);
         struct Handle(Arc<Asker>);
@@ -167,12 +168,12 @@ impl Control {
         Shared::new(Handle(asker))
     }
 
-    /// The egress table that is published now.
+    /// The published egress table.
     pub fn egress(&self) -> Egress {
         self.meeting.published.load().paths.told().clone()
     }
 
-    /// What it has and did.
+    /// The counters.
     pub fn figures(&self) -> ControlFigures {
         self.figures.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

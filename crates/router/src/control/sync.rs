@@ -1,5 +1,6 @@
-//! The primitives by which workers and the control thread meet: the standard library's, or in the unit tests those of
-//! shuttle, which tries schedules (see `model.rs`). Shuttle's work only within its checks, so other tests are in `tests/`.
+//! The synchronisation types of workers and the control thread: from the standard library, or in the unit tests from
+//! shuttle, which tries schedules (see `model.rs`). Shuttle's types work only inside its checks, so other tests are
+//! in `tests/`.
 
 #[cfg(test)]
 pub(super) use shuttle::sync::{

@@ -214,7 +214,7 @@ enum Source {
 }
 
 impl StaticViews {
-    /// The table's routes over paths that do not change either: `groups[hop]` is the group of each hop.
+    /// Makes a view of the table's routes over fixed paths: `groups[hop]` is the group of each hop.
     pub fn new(fib: Fib, groups: impl Into<Shared<[GroupId]>>, paths: Shared<Paths>) -> Self {
         Self { fib, groups: groups.into(), paths: Source::Fixed(paths) }
     }

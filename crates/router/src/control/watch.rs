@@ -1,4 +1,5 @@
-//! Follows the kernel's links: dumps, listens, dumps again when something may be missing. No I/O, no clock.
+//! Follows the kernel's links: dumps, listens, and dumps again if information may be missing. It does no I/O and
+//! reads no clock.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -27,16 +28,16 @@ pub(super) struct Watch {
     pub(super) figures: Watched,
 }
 
-/// What was counted.
+/// The counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Watched {
-    /// Dumps that were asked for.
+    /// Number of requested dumps.
     pub dumps: u64,
-    /// Dumps that were interrupted by changes.
+    /// Number of dumps interrupted by changes.
     pub interrupted: u64,
-    /// Messages that could not be read.
+    /// Number of messages that could not be decoded.
     pub damaged: u64,
-    /// Questions for neighbours that the kernel refused.
+    /// Number of neighbour requests that the kernel refused.
     pub refused: u64,
 }
 

@@ -3,9 +3,9 @@
 /// Entries that a group has at most.
 pub const MOST: usize = 256;
 
-/// How often each next hop stands in the table of its group, for these weights: at most 256 in all, and as few as
-/// give the shares exactly where that is possible. Otherwise each share is off by less than 1 / 256 of the
-/// packets; a next hop with a share below half of that may get none.
+/// The number of entries of each next hop in the table of its group, for these weights. The total is at most 256, and
+/// as small as the exact shares allow. If they are not possible, each share is off by less than 1 / 256 of the
+/// packets, and a next hop with a share below half of that may get none.
 ///
 /// ```
 /// use fibula_router::control::shares;

@@ -1,4 +1,4 @@
-//! An egress table as packets need it.
+//! An egress table in the form for forwarding.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -8,8 +8,8 @@ use crate::{Packet, Pool};
 
 use super::{Adjacency, Egress, EgressPort, Group, GroupId, Member};
 
-/// An [`Egress`] compiled for forwarding: link headers are written beforehand, groups are resolved to the ways out.
-/// It never changes.
+/// An [`Egress`] compiled for forwarding: link headers are prepared, and groups are resolved to their exits. It never
+/// changes.
 ///
 /// ```text
 ///   group ──ways──► exit: link header, port, MTU; or a range of shares ──flow hash──► exit
@@ -199,7 +199,7 @@ impl Paths {
         Self { told, ways, shares, exits, neighbours, own, filter }
     }
 
-    /// What it was compiled from.
+    /// The description that it was compiled from.
     pub fn told(&self) -> &Egress {
         &self.told
     }

@@ -1,4 +1,4 @@
-//! A policy by the rules of a packet filter.
+//! A policy with the rules of a packet filter.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,12 +13,14 @@ use crate::Packet;
 /// Megaflows without packets go after so many milliseconds.
 const IDLE: u64 = 10_000;
 
-/// Packets are dropped, marked and looked up in tables as rules say. A packet that no rule matches is forwarded.
+/// Drops packets, marks them and chooses their table by rules. A packet that no rule matches is forwarded.
 ///
-/// Rules judge IPv4 and IPv6. Other frames pass, so that a filter that ends with `any -> drop` leaves ARP alone. Neighbour discovery is
-/// IPv6, and needs rules that allow it. Rules see the port that a packet came in by as `in_port`.
+/// Rules apply to IPv4 and IPv6. Other frames pass, so a filter that ends with `any -> drop` does not affect ARP.
+/// Neighbour discovery is IPv6, and needs rules that allow it. In rules, the port that received a packet is
+/// `in_port`.
 ///
-/// Other threads read what it counts, and give it other rules ([`ByRules::handle`]), which it takes between two bursts.
+/// Other threads can read its counters and replace its rules ([`ByRules::handle`]). The replacement takes effect
+/// between two bursts.
 #[derive(Debug)]
 pub struct ByRules {
     rules: Box<RuleSet>,
@@ -46,11 +48,11 @@ impl From<RuleSet> for ByRules {
 }
 
 impl ByRules {
-    /// A policy by the classifier's rules; see [`RuleSet::new`].
+    /// Makes a policy with the classifier's rules; see [`RuleSet::new`].
     ///
     /// # Errors
     ///
-    /// What `table` says of a table that there is not.
+    /// Errors of `table`, for a table that does not exist.
     pub fn new<E>(
         classifier: Classifier,
         by_port: impl Into<Vec<u16>>,
@@ -59,17 +61,17 @@ impl ByRules {
         RuleSet::new(classifier, by_port, table).map(Self::from)
     }
 
-    /// The rules, and what the cache counted.
+    /// The rules, and the counters of the cache.
     pub fn classifier(&self) -> &Classifier {
         &self.rules.classifier
     }
 
-    /// What the rules count, packets that wait for a neighbour each time that they are tried.
+    /// The counters of the rules. Packets that wait for a neighbour count at each attempt.
     pub fn counts(&self) -> Arc<RuleCounts> {
         Arc::clone(&self.rules.counts)
     }
 
-    /// What gives it other rules, for another thread.
+    /// A handle with which another thread can replace the rules.
     pub fn handle(&self) -> RulesHandle {
         RulesHandle(Arc::clone(&self.mailbox))
     }

@@ -1,4 +1,5 @@
-//! Ordinary packets, a burst at a time: few bytes read, few branches, one batch of lookups for each family.
+//! Forwards ordinary packets, a burst at a time, with few bytes read, few branches, and one batch of lookups for each
+//! family.
 //!
 //! ```text
 //!   1  each packet     link header ──► version, where the IP header begins; the header's words, and the key     (headers)
@@ -7,10 +8,10 @@
 //!   4  each packet     hop ──► group ──► exit; writes MAC addresses, TTL, checksum; to the exit's port
 //! ```
 //!
-//! Ordinary is: addressed to the port's MAC address, at most one VLAN tag, a sound header, IPv4 without options or IPv6
-//! without hop-by-hop options, TTL above 1, addresses that are forwarded and are none of the router's. Whatever else,
-//! and whatever has no ready exit that it fits through, goes to [`slow`](super::slow), unchanged. Packets that leave by a
-//! port keep their order.
+//! An ordinary packet is addressed to the port's MAC address and has at most one VLAN tag, a valid header, IPv4
+//! without options or IPv6 without hop-by-hop options, a TTL above 1, and addresses that may be forwarded and are not
+//! the router's. All other packets, and packets without a ready exit that they fit through, are passed to
+//! [`slow`](super::slow) unchanged. Packets that leave by a port keep their order.
 
 use std::mem;
 

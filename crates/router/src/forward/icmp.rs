@@ -1,4 +1,4 @@
-//! ICMP and ICMPv6 errors: what the sender of a packet hears. Where they go, and why, is on the module's page.
+//! ICMP and ICMPv6 errors for the senders of packets. The module's page describes where they are sent, and why.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

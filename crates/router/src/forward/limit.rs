@@ -1,4 +1,4 @@
-//! How many ICMP errors a port sends: RFC 1812, section 4.3.2.8, RFC 4443, section 2.4 (f).
+//! The rate limit of ICMP errors for each port: RFC 1812, section 4.3.2.8, RFC 4443, section 2.4 (f).
 
 use std::time::{Duration, Instant};
 

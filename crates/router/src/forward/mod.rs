@@ -131,14 +131,14 @@ use reason::Tally;
 pub use reason::{Counters, Reason};
 pub use rule_set::{RuleCounts, RuleSet, RulesHandle};
 
-/// The tables of one burst. Its owner pins them for as long as the burst lasts.
+/// The tables for one burst. Their owner pins them as long as the burst lasts.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     /// Routes of IPv4.
     pub v4: Side<'a, u32>,
     /// Routes of IPv6.
     pub v6: Side<'a, u128>,
-    /// What their groups mean.
+    /// The groups of the routes' hops.
     pub egress: &'a Paths,
 }
 
@@ -151,7 +151,7 @@ pub struct Side<'a, A: Addr> {
     pub groups: &'a [GroupId],
 }
 
-/// The next hop whose MAC address a packet waits for.
+/// The unresolved next hop of a waiting packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Waiting {
     /// The router's number of the port that it is on.
@@ -160,42 +160,42 @@ pub struct Waiting {
     pub next_hop: IpAddr,
 }
 
-/// What a burst became. The vectors are appended to; whoever sends empties and keeps them.
+/// The result for a burst. Packets are appended to the vectors; the caller sends them, and reuses the empty vectors.
 #[derive(Default)]
 pub struct Outcome<'p> {
-    /// By the router's number of the port: rewritten, ready to leave. At least as long as there are ports.
+    /// Packets to send, rewritten, by the router's number of the port. At least as long as the number of ports.
     pub send: Vec<Vec<Packet<'p>>>,
-    /// For this machine, as they came in; [`Packet::port`] says where.
+    /// Packets for this machine, unchanged; [`Packet::port`] is the port that received them.
     pub host: Vec<Packet<'p>>,
-    /// Those whose next hop has no known MAC address, as they came in. Once it is known, they are given to
-    /// [`Forwarder::forward`] again; if it stays unknown, to [`Forwarder::fail`].
+    /// Packets whose next hop has no known MAC address, unchanged. Pass them to [`Forwarder::forward`] again once it
+    /// is known, or to [`Forwarder::fail`] if it stays unknown.
     pub waiting: Vec<(Waiting, Packet<'p>)>,
-    /// To be given back to the pool. They are counted.
+    /// Dropped packets, already counted, to return to the pool.
     pub dropped: Vec<Packet<'p>>,
 }
 
-/// What a forwarder does where there is a choice.
+/// Options of a forwarder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForwardOptions {
     /// Whether ICMP and ICMPv6 errors are sent.
     pub icmp: bool,
-    /// Errors a second that are sent by each port.
+    /// Maximum rate of ICMP errors of each port, per second.
     pub icmp_rate: u32,
-    /// Errors that may be sent at once by a port which has sent none for a while.
+    /// Maximum burst of ICMP errors of a port.
     pub icmp_burst: u32,
-    /// Mixed into the hash of flows. Routers behind each other should have different ones.
+    /// A seed for the hash of flows. Routers in series should have different ones.
     pub hash_seed: u64,
-    /// What happens to IPv4 packets with a source routing option.
+    /// The treatment of IPv4 packets with a source routing option.
     pub source_routes: SourceRoutes,
 }
 
-/// What happens to IPv4 packets with a source routing option (RFC 7126, sections 4.3 and 4.4).
+/// The treatment of IPv4 packets with a source routing option (RFC 7126, sections 4.3 and 4.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SourceRoutes {
-    /// They are dropped. The default that the RFC asks for.
+    /// They are dropped. This is the default, as the RFC requires.
     #[default]
     Drop,
-    /// They are forwarded by their destination address, as if the option was not there.
+    /// They are forwarded by their destination address, and the option is ignored.
     Ignore,
 }
 
@@ -211,7 +211,7 @@ impl Default for ForwardOptions {
     }
 }
 
-/// Forwards packets. Each worker has its own.
+/// Forwards packets. Each worker has one of its own.
 pub struct Forwarder {
     options: ForwardOptions,
     counters: Arc<Counters>,
@@ -233,7 +233,7 @@ struct Run<'a, 'p> {
 }
 
 impl Forwarder {
-    /// A forwarder whose counters are zero.
+    /// Makes a forwarder with counters at zero.
     pub fn new(options: ForwardOptions) -> Self {
         Self {
             options,
@@ -246,13 +246,13 @@ impl Forwarder {
         }
     }
 
-    /// What it counted, up to the last burst. A clone of the `Arc` may be read by others at any time.
+    /// Its counters, up to the last burst. Other threads may read a clone of the `Arc` at any time.
     pub fn counters(&self) -> &Arc<Counters> {
         &self.counters
     }
 
-    /// Takes all packets out of the burst and adds them to the outcome. [`Packet::port`] must be set. Fragments, and
-    /// ICMP errors, take slots from the pool. The time is used for rate limits alone.
+    /// Forwards all packets of the burst and adds them to the outcome. [`Packet::port`] must be set. Fragments and
+    /// ICMP errors take slots from the pool. The time is used only for rate limits.
     pub fn forward<'p>(
         &mut self,
         view: &View<'_>,
@@ -266,7 +266,7 @@ impl Forwarder {
         self.tally.flush(&self.counters);
     }
 
-    /// The same, packet by packet, without the fast path for ordinary ones: to compare with.
+    /// Like `forward`, but packet by packet, without the fast path for ordinary ones. For comparison in tests.
     pub fn forward_one_by_one<'p>(
         &mut self,
         view: &View<'_>,
@@ -282,8 +282,8 @@ impl Forwarder {
         self.tally.flush(&self.counters);
     }
 
-    /// Gives up packets that waited for a neighbour which did not answer: their senders hear that the host is
-    /// unreachable (RFC 1812, section 5.2.7.1; RFC 4443, section 3.1).
+    /// Gives up packets that waited for a neighbour without an answer: their senders get the error "host unreachable"
+    /// (RFC 1812, section 5.2.7.1; RFC 4443, section 3.1).
     pub fn fail<'p>(
         &mut self,
         view: &View<'_>,

@@ -1,4 +1,4 @@
-//! Verdicts before the lookup: packets that are dropped, marked, or looked up in another table.
+//! Verdicts before the lookup: packets can be dropped, marked, or looked up in another table.
 //!
 //! ```text
 //!   burst ──► Policy::judge ──┬─ Drop ────────────────────────► Outcome::dropped, counted as Reason::Policy
@@ -14,7 +14,7 @@ use std::time::Instant;
 use super::{Forwarder, Outcome, Reason};
 use crate::Packet;
 
-/// What happens to a received packet before its destination is looked up.
+/// The verdict on a received packet, before its destination is looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It is dropped, and counted as [`Reason::Policy`]. The sender gets no error.
@@ -34,7 +34,7 @@ impl Verdict {
     pub const PASS: Self = Self::Forward { table: 0, mark: 0 };
 }
 
-/// Says what happens to packets: a classifier, or [`TableByPort`]. Each worker has its own.
+/// Gives verdicts on packets: a classifier, or [`TableByPort`]. Each worker has one of its own.
 ///
 /// It sees everything that comes in, ARP and packets for this machine among it. No header was read yet:
 /// `Frame::parse(LinkType::Ethernet, packet.bytes())` of the crate `packet` reads them, and its `flow_key()` has the fields that
@@ -61,8 +61,8 @@ impl Verdict {
 /// }
 /// ```
 pub trait Policy: Send {
-    /// Gives a verdict on each packet of a burst. There are as many as packets, in their order, and all are
-    /// [`Verdict::PASS`] before. [`Packet::port`] is the port that the packet came in by.
+    /// Gives a verdict on each packet of a burst. There is one verdict for each packet, in the same order, and all of
+    /// them are initially [`Verdict::PASS`]. [`Packet::port`] is the port that received the packet.
     fn judge(&mut self, now: Instant, burst: &[Packet<'_>], verdicts: &mut [Verdict]);
 }
 
@@ -72,7 +72,7 @@ impl<P: Policy + ?Sized> Policy for Box<P> {
     }
 }
 
-/// Packets are looked up in the table of the port that they came in by: one router is several (VRF-lite).
+/// Chooses the table by the port that received the packet: one router acts as several (VRF-lite).
 #[derive(Clone, Debug)]
 pub struct TableByPort(Vec<u16>);
 

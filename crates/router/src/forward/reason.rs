@@ -1,21 +1,21 @@
-//! What became of packets, counted.
+//! Counts packets by the reason of their treatment.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What became of a packet. Each received packet counts under one reason that [`Reason::is_received`]; packets that the
-/// router makes itself, and errors that it does not send, count under the others.
+/// The reason of a packet's treatment. Each received packet counts under one reason with [`Reason::is_received`].
+/// Packets that the router makes itself, and errors that it does not send, count under the other reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Reason {
-    /// An IPv4 packet was sent on in one piece.
+    /// An IPv4 packet was forwarded in one piece.
     ForwardedV4,
-    /// An IPv6 packet was sent on.
+    /// An IPv6 packet was forwarded.
     ForwardedV6,
-    /// An IPv4 packet was sent on as several fragments.
+    /// An IPv4 packet was forwarded as several fragments.
     Fragmented,
     /// It is for this machine.
     Host,
-    /// The MAC address of its next hop is not known. It counts again when it is handed back.
+    /// The MAC address of its next hop is unknown. It counts again when it is forwarded later.
     Waiting,
     /// The egress table has no port of the number that it came in by.
     UnknownPort,
@@ -119,7 +119,7 @@ impl Reason {
         Self::IcmpNoSlot,
     ];
 
-    /// The name, as metrics and records have it. It never changes.
+    /// The name in metrics and records. It never changes.
     pub const fn name(self) -> &'static str {
         match self {
             Self::ForwardedV4 => "forwarded_v4",
@@ -160,19 +160,20 @@ impl Reason {
         }
     }
 
-    /// Whether received packets count here: the sum over these reasons is what the forwarder was given.
+    /// Whether received packets count under this reason. The sum over these reasons is the number of packets that the
+    /// forwarder got.
     pub const fn is_received(self) -> bool {
         (self as u8) < Self::Fragment as u8
     }
 
-    /// Whether a received packet that counts here was dropped.
+    /// Whether a received packet with this reason was dropped.
     pub const fn is_drop(self) -> bool {
         self.is_received() && self as u8 > Self::Waiting as u8
     }
 }
 
-/// Packets and bytes by [`Reason`]. One [`Forwarder`](super::Forwarder) writes, once a burst; others read at any time.
-/// Bytes are those of frames: of received packets as they came in, of others as they are sent.
+/// Packets and bytes by [`Reason`]. One [`Forwarder`](super::Forwarder) writes them once for each burst, and others
+/// read them at any time. Bytes are the lengths of frames: received packets as they arrived, others as they are sent.
 #[derive(Debug)]
 pub struct Counters {
     both: [[AtomicU64; 2]; Reason::ALL.len()],

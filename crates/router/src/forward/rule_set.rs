@@ -1,4 +1,4 @@
-//! The rules of one thread, with what they count, and how another thread replaces them.
+//! The rules of one thread with their counters, and their replacement by another thread.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ pub(super) enum Answer {
     Forward(u16, Option<u16>),
 }
 
-/// Rules, with what their actions are in this router.
+/// Rules, with their actions translated for this router.
 #[derive(Debug)]
 pub struct RuleSet {
     pub(super) classifier: Classifier,
@@ -27,12 +27,12 @@ pub struct RuleSet {
 }
 
 impl RuleSet {
-    /// The rules of a classifier. `table` gives the number of a table that a rule names, and `by_port` that of the packets of each
-    /// port whose rules name none; other ports have table 0.
+    /// Makes a set of the classifier's rules. `table` gives the number of a table named in a rule. `by_port` has the
+    /// table of each port for packets whose rules name none; other ports have table 0.
     ///
     /// # Errors
     ///
-    /// What `table` says of a table that there is not.
+    /// Errors of `table`, for a table that does not exist.
     pub fn new<E>(
         classifier: Classifier,
         by_port: impl Into<Vec<u16>>,
@@ -52,7 +52,7 @@ impl RuleSet {
         Ok(Self { classifier, answers, by_port: by_port.into(), counts })
     }
 
-    /// What its rules count, packets that wait for a neighbour each time that they are tried.
+    /// The counters of the rules. Packets that wait for a neighbour count at each attempt.
     pub fn counts(&self) -> Arc<RuleCounts> {
         Arc::clone(&self.counts)
     }
@@ -86,7 +86,8 @@ impl RuleCounts {
         }
     }
 
-    /// Packets and bytes of a rule; `None` are those that no rule matched. Rules that are not there have none.
+    /// Packets and bytes of a rule; with `None`, of packets that no rule matched. A rule that does not exist has
+    /// none.
     pub fn of(&self, rule: Option<RuleId>) -> (u64, u64) {
         let at = rule.map_or(self.counts.len() - 1, |rule| rule.0 as usize);
         let [packets, bytes] = match self.counts.get(at) {
@@ -125,12 +126,12 @@ impl Mailbox {
     }
 }
 
-/// Replaces the rules of a [`ByRules`](super::ByRules) that another thread has.
+/// Replaces the rules of a [`ByRules`](super::ByRules) in another thread.
 #[derive(Clone, Debug)]
 pub struct RulesHandle(pub(super) Arc<Mailbox>);
 
 impl RulesHandle {
-    /// From its next burst on the policy judges by these rules. Rules that were not taken yet are lost.
+    /// Replaces the rules from the policy's next burst on. Earlier rules that were not in use yet are discarded.
     pub fn replace(&self, rules: RuleSet) {
         let lost = lock(&self.0.next).replace(Box::new(rules));
         // Freed behind the lock.
@@ -138,8 +139,9 @@ impl RulesHandle {
         self.0.is_new.store(true, Ordering::Release);
     }
 
-    /// Waits until the policy has taken its rules, at most so long, and frees those before. A thread without packets takes none:
-    /// then the memory stays until the next call, which comes before the next [`replace`](Self::replace).
+    /// Waits until the policy uses its new rules, up to a maximum time, and frees the old ones. A thread without
+    /// packets does not change its rules; then the memory stays until the next call. Call this again before the next
+    /// [`replace`](Self::replace).
     pub fn settle(&self, longest: Duration) -> bool {
         let began = Instant::now();
         while self.0.is_new.load(Ordering::Acquire) && began.elapsed() < longest {

@@ -1,4 +1,4 @@
-//! One packet, by the book: whatever it is.
+//! Forwards one packet of any kind by the complete rules.
 
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -1,8 +1,8 @@
-//! Waking a thread that waits for others.
+//! Wakes a thread that waits for others.
 //!
-//! A thread that has nothing to do announces that it sleeps, looks once more, and waits. Who puts something where it looks
-//! rings afterwards, which costs a fence and a load while the other is awake. Either the sleeper sees what was put
-//! there or the other sees that it sleeps: both have a fence between their write and their read.
+//! A thread without work announces that it sleeps, checks for work once more, and waits. A thread that adds work
+//! rings afterwards, which costs a fence and a load while the other one is awake. Either the sleeper sees the work,
+//! or the other thread sees that it sleeps, because both have a fence between their write and their read.
 
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use std::os::fd::{AsFd, BorrowedFd};

@@ -1,4 +1,4 @@
-//! Which cores threads run on.
+//! Assigns threads to cores.
 //!
 //! Cores that share an L3 cache are a group. Lookup threads have one group for themselves where there are several, so that
 //! nothing else evicts the tables (PlanB, section 3.7). The first core serves most interrupts and comes last.
@@ -6,22 +6,22 @@
 use std::fs;
 use std::path::Path;
 
-/// Where threads run.
+/// The cores of the threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Cores {
-    /// On cores of their own, chosen by the caches; wherever the system likes if there are fewer cores than threads.
+    /// On separate cores, chosen by their caches; on any cores if there are fewer cores than threads.
     #[default]
     Auto,
     /// On these, in the order of [`Pipeline::workers`](super::Pipeline::workers): receiving, lookup, transmitting.
     List(Vec<usize>),
-    /// Wherever the system likes.
+    /// On any cores.
     Free,
 }
 
 /// Whether threads can run on these cores.
 ///
 /// # Errors
-/// With the first core that this process may not use, and those that it may.
+/// With the first core that this process may not use, and the cores that it may use.
 pub fn check(cores: &[usize]) -> Result<(), String> {
     check_in(&groups().concat(), cores)
 }

@@ -1,4 +1,4 @@
-//! What threads count, and what others read of it while they run.
+//! The counters of threads, which others read while they run.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -27,20 +27,20 @@ impl Count {
     }
 }
 
-/// Why the pipeline itself dropped a packet. What the lookup stage drops is counted there.
+/// The reason why the pipeline itself dropped a packet. The lookup stage counts its own drops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Loss {
     /// The ring to the lookup thread was full.
     LookupRing,
     /// The ring to the transmitting thread was full.
     TransmitRing,
-    /// The port took no more packets.
+    /// The port accepted no more packets.
     PortFull,
     /// The port failed.
     PortFailed,
     /// The stage sent it to a port that the pipeline does not have.
     NoPort,
-    /// It is for this machine, and nothing takes such packets of this port.
+    /// It is for this machine, and the port has no queue for such packets.
     NoHost,
     /// Too many packets wait for neighbours.
     HoldFull,
@@ -173,14 +173,14 @@ impl WorkerCounters {
     }
 }
 
-/// What went through a stage.
+/// The work of a stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StageCounts {
-    /// Bursts that were not empty.
+    /// Number of non-empty bursts.
     pub bursts: u64,
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Time that these bursts took; polling in vain is not in it.
+    /// The time for these bursts, without polling in vain.
     pub time: Duration,
 }
 
@@ -219,9 +219,9 @@ pub struct PortCounts {
     pub to_host: FlowCounts,
     /// Taken from this machine, to be sent.
     pub from_host: FlowCounts,
-    /// Lost by the port before anybody saw them.
+    /// Lost by the port before it delivered them.
     pub lost_in: u64,
-    /// Lost by the port after it took them.
+    /// Lost by the port after it accepted them.
     pub lost_out: u64,
 }
 
@@ -240,7 +240,7 @@ pub struct WorkerCounts {
     pub transmit: StageCounts,
 }
 
-/// A pipeline's counters at one moment. The threads go on meanwhile, so sums agree only once it has ended.
+/// A pipeline's counters at one moment. The threads continue meanwhile, so sums agree only after it has ended.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// The threads.

@@ -1,11 +1,12 @@
-//! What happens to ports while a pipeline runs.
+//! Events of ports while a pipeline runs.
 
 use std::io;
 
 /// Something that the operator of a router may want to log.
 #[derive(Debug)]
 pub enum Event {
-    /// A port fails: packets for it are dropped and counted, and it is asked again a little later. Said once until it works again.
+    /// A port fails: packets for it are dropped and counted, and it is tried again a little later. Reported once
+    /// until it works again.
     Failed {
         /// The port.
         port: String,
@@ -17,14 +18,14 @@ pub enum Event {
         /// The port.
         port: String,
     },
-    /// Nothing will come in by this port's queue any more.
+    /// This port's queue will receive nothing more.
     Over {
         /// The port.
         port: String,
         /// The queue.
         queue: usize,
     },
-    /// A thread runs wherever the system likes, because it cannot be pinned to its core.
+    /// A thread cannot be pinned to its core and runs on any core.
     NotPinned {
         /// The thread.
         worker: String,

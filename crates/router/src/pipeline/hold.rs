@@ -5,14 +5,14 @@ use std::collections::{HashMap, VecDeque};
 use crate::Packet;
 use crate::forward::Waiting;
 
-/// How many packets wait, and how long.
+/// Limits of waiting packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HoldOptions {
-    /// Packets of one neighbour; the oldest is dropped for a new one.
+    /// Packets for one neighbour; a new packet replaces the oldest.
     pub each: usize,
-    /// Packets of all neighbours; shared equally among the lookup threads. New ones are dropped beyond it.
+    /// Packets for all neighbours, shared equally among the lookup threads. Beyond it, new packets are dropped.
     pub all: usize,
-    /// How long the first of them waits before all of its neighbour are given up, in nanoseconds.
+    /// How long the first packet waits before all packets for its neighbour are given up, in nanoseconds.
     pub nanos: u64,
 }
 

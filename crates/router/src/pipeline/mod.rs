@@ -1,4 +1,4 @@
-//! Threads between ports.
+//! Pipelines: the threads between ports.
 //!
 //! ```text
 //!   fused      n threads:  receive ─► look up, rewrite ─► transmit
@@ -106,7 +106,7 @@ pub use stage::{Routing, Stage, Views};
 /// another egress table: see [`Stage::is_changed`].
 pub type Resolve<'r> = dyn Fn(Waiting) + Sync + 'r;
 
-/// Which threads there are.
+/// The threads of a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Each thread receives, looks up and transmits.
@@ -125,7 +125,7 @@ pub enum Shape {
     },
 }
 
-/// Which lookup thread the packets of a receiving thread go to, if these are different threads.
+/// The choice of the lookup thread for each packet, if lookup and receiving threads are different.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Spread {
     /// By queue if there are at least as many queues as lookup threads, else by flow.
@@ -137,22 +137,22 @@ pub enum Spread {
     Flow,
 }
 
-/// How a pipeline runs.
+/// Options of a pipeline.
 #[derive(Clone, Debug)]
 pub struct PipelineOptions {
-    /// Which threads there are.
+    /// The threads.
     pub shape: Shape,
-    /// The most packets that are taken at once: 1 to 256.
+    /// Maximum size of a burst: 1 to 256 packets.
     pub burst: usize,
-    /// Packets that each ring between two threads has room for.
+    /// Capacity of each ring between two threads, in packets.
     pub ring: usize,
-    /// Where the threads run.
+    /// The cores of the threads.
     pub cores: Cores,
-    /// Which lookup thread packets go to.
+    /// The choice of the lookup thread for each packet.
     pub spread: Spread,
     /// How long a thread polls in vain before it waits.
     pub spin: Duration,
-    /// Packets that wait for the MAC addresses of neighbours.
+    /// Limits of packets that wait for MAC addresses of neighbours.
     pub hold: HoldOptions,
 }
 
@@ -186,7 +186,7 @@ impl<'p> From<Port<'p>> for Attached<'p> {
     }
 }
 
-/// A pipeline that has not run yet.
+/// A pipeline that is not running yet.
 pub struct Pipeline<'p> {
     pool: &'p Pool,
     ports: Vec<Attached<'p>>,
@@ -241,7 +241,7 @@ impl Shared {
 pub struct Handle(Arc<Shared>);
 
 impl Handle {
-    /// Has the pipeline receive nothing more, deal with what it has, and end.
+    /// Makes the pipeline stop receiving, process the received packets, and end.
     pub fn stop(&self) {
         self.0.stop();
     }
@@ -252,12 +252,12 @@ impl Handle {
     }
 }
 
-/// Why a pipeline cannot be, or ended early.
+/// The error of a pipeline.
 #[derive(Debug)]
 pub enum PipelineError {
     /// The options do not fit the ports or the machine.
     Options(String),
-    /// The system gave no thread, or no pipe.
+    /// The system could not create a thread or a pipe.
     System(io::Error),
     /// A thread panicked: a bug. All threads were stopped. Slots that it had are lost to the pool.
     Panicked {
@@ -304,7 +304,7 @@ impl<'p> Pipeline<'p> {
         Handle(Arc::clone(&self.shared))
     }
 
-    /// How many lookup stages it needs, one for each thread that looks up.
+    /// Number of lookup stages that it needs: one for each thread that looks up.
     pub fn lookups(&self) -> usize {
         self.shared.workers.iter().filter(|worker| worker.role.looks_up).count()
     }
@@ -314,7 +314,7 @@ impl<'p> Pipeline<'p> {
         self.shared.workers.iter().map(|worker| (worker.name.as_str(), worker.core))
     }
 
-    /// Runs until it is stopped or nothing will ever come in again, and gives the counters. Events come from its threads.
+    /// Runs until it is stopped or all ports have ended, and returns the counters. Its threads report events.
     ///
     /// # Errors
     /// [`PipelineError::Options`] if there are not as many stages as [`Pipeline::lookups`], [`PipelineError::System`] if

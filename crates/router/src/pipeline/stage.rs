@@ -1,4 +1,4 @@
-//! What lookup threads do with bursts.
+//! The work of lookup threads on bursts.
 
 use std::ptr;
 use std::sync::Arc;
@@ -7,9 +7,9 @@ use std::time::Instant;
 use crate::forward::{Counters, Forwarder, Outcome, View};
 use crate::{Packet, Paths, Pool};
 
-/// A worker's own handle on the tables.
+/// A worker's own handle for the tables.
 pub trait Views: Send {
-    /// The tables for one burst. The pipeline asks at least every few milliseconds, bursts or not.
+    /// The tables for one burst. The pipeline calls this at least every few milliseconds, also without bursts.
     fn view(&mut self) -> View<'_>;
 }
 
@@ -19,9 +19,9 @@ impl<V: Views + ?Sized> Views for Box<V> {
     }
 }
 
-/// What a lookup thread does with bursts. [`Routing`] is the one that routes.
+/// The work of a lookup thread on bursts. [`Routing`] routes them.
 pub trait Stage: Send {
-    /// Takes all packets out of the burst and adds them to the outcome.
+    /// Processes all packets of the burst and adds them to the outcome.
     fn process<'p>(
         &mut self,
         pool: &'p Pool,
@@ -30,7 +30,7 @@ pub trait Stage: Send {
         outcome: &mut Outcome<'p>,
     );
 
-    /// Takes packets that waited in vain for a neighbour.
+    /// Gives up packets that waited for a neighbour in vain.
     fn fail<'p>(
         &mut self,
         pool: &'p Pool,
@@ -42,12 +42,12 @@ pub trait Stage: Send {
         outcome.dropped.append(packets);
     }
 
-    /// Whether neighbours may have become known since this was last asked. Asked every few milliseconds at least.
+    /// Whether neighbours may have been resolved since the last call. Called at least every few milliseconds.
     fn is_changed(&mut self) -> bool {
         false
     }
 
-    /// What it counts, by reason.
+    /// Its counters, by reason.
     fn counters(&self) -> Option<Arc<Counters>> {
         None
     }
@@ -74,7 +74,7 @@ impl Seen {
 }
 
 impl<V: Views> Routing<V> {
-    /// Forwards by these tables.
+    /// Makes a stage that forwards by these tables.
     pub fn new(views: V, forwarder: Forwarder) -> Self {
         Self { views, forwarder, seen: Seen::default() }
     }

@@ -61,15 +61,15 @@ impl Host {
         &self.half.interface.name
     }
 
-    /// What takes packets for the kernel, as [`Attached::host`](crate::pipeline::Attached::host) wants it; nothing comes
-    /// from it. As many as there are ports.
+    /// Queues that pass packets to the kernel, for [`Attached::host`](crate::pipeline::Attached::host). They receive
+    /// nothing. There is one for each port.
     pub fn queue<'p>(&self) -> Queue<'p> {
         let half = TapTransmit(self.half.clone());
         let transmit = HostTransmit { half, mac: self.half.interface.mac, lost: 0, is_used: false };
         Queue { receive: Box::new(Nothing), transmit: Box::new(transmit) }
     }
 
-    /// Why the kernel drops IPv4 packets of the device, and what to do about it.
+    /// The reason why the kernel drops IPv4 packets of the device, and what to do about it.
     pub fn obstacle(&self) -> Option<String> {
         let read = |interface| {
             let path = setting(4, interface, "rp_filter");

@@ -1,4 +1,4 @@
-//! Ports receive and send packets, in bursts.
+//! Ports: they receive and send packets, in bursts.
 //!
 //! A port is opened on a [`Pool`] and has queues; a queue has two halves, which different threads may own.
 //! Frames are Ethernet, without the checksum at their end.
@@ -40,9 +40,9 @@ pub struct Port<'p> {
     pub mac: [u8; 6],
     /// The longest IP packet that it sends, in bytes.
     pub mtu: u32,
-    /// Whether the kernel sees each received packet, too, and answers what is for itself (AF_PACKET).
+    /// Whether the kernel also sees each received packet, and answers packets for this machine (AF_PACKET).
     pub is_shared: bool,
-    /// One or more.
+    /// The queues, at least one.
     pub queues: Vec<Queue<'p>>,
 }
 
@@ -50,17 +50,17 @@ pub struct Port<'p> {
 pub struct Queue<'p> {
     /// The receiving half.
     pub receive: Box<dyn Receive<'p> + 'p>,
-    /// What goes out.
+    /// The transmitting half.
     pub transmit: Box<dyn Transmit<'p> + 'p>,
 }
 
 /// Receives the packets of one queue.
 pub trait Receive<'p>: Send {
-    /// Appends at most `most` packets to the burst, without waiting, and says how many. The pool is the one that
-    /// the port was opened on. Sets [`Packet::port`] to nothing: that is the pipeline's.
+    /// Appends up to `most` packets to the burst, without waiting, and returns their number. The pool is the one that
+    /// the port was opened on. [`Packet::port`] is not set here: the pipeline sets it.
     ///
     /// # Errors
-    /// If the port is gone, or the system refuses; packets appended so far are good.
+    /// If the port is gone, or a system call fails. Packets appended before are valid.
     fn receive(
         &mut self,
         pool: &'p Pool,
@@ -68,55 +68,56 @@ pub trait Receive<'p>: Send {
         most: usize,
     ) -> io::Result<usize>;
 
-    /// Waits until something may have come, or for that long.
+    /// Waits until packets may have arrived, or for this time.
     ///
     /// # Errors
-    /// As [`Receive::receive`].
+    /// The errors of [`Receive::receive`].
     fn wait(&mut self, longest: Duration) -> io::Result<()>;
 
-    /// A descriptor that can be read once something has come, so that one thread waits for several queues; `None` if there is none,
-    /// and [`Receive::wait`] is called.
+    /// A file descriptor that becomes readable when packets arrive, so that one thread can wait for several queues.
+    /// If it is `None`, [`Receive::wait`] is called.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// Whether nothing will ever come again: a file at its end, or a device that is gone for good. After an error
-    /// that is not the end of the queue, it is asked again a little later.
+    /// Whether no packets will ever arrive again: a file at its end, or a device that is gone for good. After an
+    /// error without this, the queue is tried again a little later.
     fn is_over(&self) -> bool {
         false
     }
 
-    /// What the port itself lost before anybody saw it.
+    /// Packets that the port lost before delivering them.
     fn lost(&self) -> u64 {
         0
     }
 }
 
-/// What goes out by one queue.
+/// Transmits the packets of one queue.
 pub trait Transmit<'p>: Send {
-    /// Takes packets from the front of the burst, as many as there is room for now, and says how many; the
-    /// others stay, in order. Gives slots back to the pool once they are sent.
+    /// Takes packets from the front of the burst, as many as there is room for now, and returns their number. The
+    /// others stay, in order. Slots return to the pool once they are sent.
     ///
     /// # Errors
-    /// If the port is gone, or the system refuses.
+    /// If the port is gone, or a system call fails.
     fn transmit(&mut self, pool: &'p Pool, burst: &mut Vec<Packet<'p>>) -> io::Result<usize>;
 
-    /// Hands over what was taken and still waits in the port, and takes back the slots of what was sent. Called after the last
+    /// Passes accepted packets on to the system, and takes back the slots of sent packets. Called after the last
     /// burst of a round, and while idle.
     ///
     /// # Errors
-    /// As [`Transmit::transmit`].
+    /// The errors of [`Transmit::transmit`].
     fn flush(&mut self, pool: &'p Pool) -> io::Result<()>;
 
-    /// Called once, after everything was handed over: hands over the rest, and waits for slots that come back soon.
+    /// Called once at the end: passes on the remaining packets, and waits for slots that return soon.
     ///
     /// # Errors
-    /// As [`Transmit::transmit`].
+    /// The errors of [`Transmit::transmit`].
     fn close(&mut self, pool: &'p Pool) -> io::Result<()> {
         self.flush(pool)
     }
 
-    /// Packets that were taken and cannot be sent: longer than the link takes, or the link is down.
+    /// Packets that were accepted and cannot be sent, because they are longer than the link allows or the link is
+    /// down.
     fn lost(&self) -> u64 {
         0
     }

@@ -16,12 +16,12 @@ use super::{Port, Queue, Receive, Transmit};
 use crate::pool::HEADROOM;
 use crate::{Packet, Pool};
 
-/// How a TAP port is opened.
+/// Options of a TAP port.
 #[derive(Clone, Debug)]
 pub struct TapOptions {
     /// Queues, among which the kernel shares the flows.
     pub queues: u16,
-    /// Whether a device that is made stays when the port is closed.
+    /// Whether a device that the port creates stays when the port is closed.
     pub is_persistent: bool,
 }
 

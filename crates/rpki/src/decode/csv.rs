@@ -7,8 +7,8 @@
 //! ASN,IP Prefix,Max Length,Trust Anchor,Expires      rpki-client: seconds since 1970
 //! ```
 //!
-//! The columns are found by name. Lines without a header (those that `grep` found) have the order of the first form. An
-//! empty maximum length, which RIPE's archive has, is the length of the prefix.
+//! Columns are found by name. Without a header (as in the output of `grep`), columns are in the order of the first
+//! form. An empty maximum length, as in RIPE's archive, means the length of the prefix.
 
 use super::{Decoded, parse_time, prefix, shortened};
 use crate::{BadVrps, Vrp, parse_asn};
@@ -44,7 +44,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Decoded, BadVrps> {
     Ok(decoded)
 }
 
-/// Where the fields of a VRP are.
+/// The positions of a VRP's fields.
 #[derive(Clone, Copy)]
 struct Columns {
     asn: usize,
@@ -56,7 +56,7 @@ struct Columns {
 impl Columns {
     const DEFAULT: Self = Self { asn: 0, prefix: 1, max_len: 2, expiry: Some(4) };
 
-    /// Those that a header names; `None` for a line that is no header.
+    /// The positions from a header; `None` if the line is not a header.
     fn of(fields: &[&str]) -> Option<Result<Self, String>> {
         let at = |names: &[&str]| {
             let is = |field: &&str| names.iter().any(|name| name.eq_ignore_ascii_case(field));
@@ -106,7 +106,7 @@ impl Columns {
     }
 }
 
-/// The fields of a line, without their quotes and the spaces around them.
+/// The fields of a line, without quotes and without spaces around them.
 fn fields(line: &str) -> Result<Vec<&str>, String> {
     let mut fields = Vec::with_capacity(6);
     let mut rest = line;

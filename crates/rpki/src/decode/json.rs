@@ -1,7 +1,7 @@
 //! JSON: `{"metadata": {...}, "roas": [{"asn": "AS64500", "prefix": "192.0.2.0/24", "maxLength": 24, "ta": "ripe"}]}`.
 //!
-//! rpki-client has the AS as a number, and `expires` in seconds since 1970. All other members, of VRPs and of the
-//! document (`bgpsec_keys`, `aspas`, `routerKeys`, ...), are passed over.
+//! rpki-client writes the AS as a number, and has `expires` in seconds since 1970. All other members, of VRPs and of
+//! the document (`bgpsec_keys`, `aspas`, `routerKeys`, ...), are ignored.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ pub(super) fn decode(text: &[u8]) -> Result<Decoded, BadVrps> {
     });
     decoded.map_err(|error| {
         let (line, column) = (error.line(), error.column());
-        // The place is said in our way.
+        // `BadVrps` reports the position itself, so it is removed from the text.
         let what = error.to_string();
         let place = format!(" at line {line} column {column}");
         let what = what.strip_suffix(&place).unwrap_or(&what);
@@ -75,7 +75,7 @@ impl<'de> Visitor<'de> for Document {
     }
 }
 
-/// The members that matter.
+/// The members that are used.
 #[derive(Clone, Copy)]
 enum Member {
     Roas,
@@ -89,7 +89,7 @@ enum Member {
     Other,
 }
 
-/// A member's name.
+/// The name of a member.
 struct Name(Member);
 
 impl<'de> serde::Deserialize<'de> for Name {
@@ -120,7 +120,7 @@ impl<'de> serde::Deserialize<'de> for Name {
     }
 }
 
-/// A text or a number; all else is neither.
+/// A text or a number. Values of other types are neither.
 enum Scalar {
     Text(String),
     Number(u64),
@@ -175,7 +175,7 @@ impl<'de> serde::Deserialize<'de> for Scalar {
     }
 }
 
-/// When the file was written: `generated` of routinator, `buildtime` of rpki-client.
+/// The time when the file was written: `generated` of routinator, `buildtime` of rpki-client.
 struct Metadata(Option<u64>);
 
 impl<'de> serde::Deserialize<'de> for Metadata {
@@ -231,7 +231,7 @@ impl<'de> Visitor<'de> for List<'_> {
     }
 }
 
-/// A VRP, called a ROA in these files; with its number in the list.
+/// A VRP, called a ROA in these files, with its number in the list.
 struct Roa(usize);
 
 impl<'de> DeserializeSeed<'de> for Roa {

@@ -1,4 +1,4 @@
-//! VRPs from bytes. The decoders are pure, and take a file whole or not at all.
+//! Decodes VRPs. The decoders do no I/O, and accept a file completely or not at all.
 //!
 //! | format | written by |
 //! |---|---|
@@ -12,24 +12,25 @@ use fibula_core::{AnyPrefix, PrefixError};
 
 use crate::{BadVrps, Vrp};
 
-/// What a file of VRPs says.
+/// The contents of a file of VRPs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decoded {
     /// The VRPs, in the order of the file.
     pub vrps: Vec<Vrp>,
-    /// When VRPs expire, in seconds since 1970, of those with such a time: rpki-client writes it, and routinator in
+    /// When VRPs expire, in seconds since 1970, for VRPs with this field: rpki-client writes it, and routinator in
     /// `csvext`.
     pub expiries: Vec<u64>,
-    /// When the validator wrote the file, in seconds since 1970, if it says so.
+    /// When the validator wrote the file, in seconds since 1970, if the file has this field.
     pub generated: Option<u64>,
     /// `json` or `csv`.
     pub format: &'static str,
 }
 
-/// Decodes the content of a file of VRPs, decompressed. What begins with a brace or a bracket is JSON, all else CSV.
+/// Decodes the decompressed contents of a file of VRPs. A file that begins with a brace or a bracket is JSON, any
+/// other is CSV.
 ///
 /// # Errors
-/// [`BadVrps`] at the first thing that is no VRP.
+/// [`BadVrps`] at the first entry that is not a VRP.
 pub fn decode(bytes: &[u8]) -> Result<Decoded, BadVrps> {
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     match text.trim_ascii_start().first() {
@@ -38,7 +39,7 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded, BadVrps> {
     }
 }
 
-/// A prefix as validators write it.
+/// Parses a prefix as validators write it.
 fn prefix(text: &str) -> Result<AnyPrefix, String> {
     text.parse().map_err(|error| match error {
         PrefixError::HostBits => format!("{text:?} has bits beyond its length"),
@@ -47,7 +48,7 @@ fn prefix(text: &str) -> Result<AnyPrefix, String> {
     })
 }
 
-/// Text that may be as long as a file.
+/// Shortens a text for an error message, as a field may be very long.
 fn shortened(text: &str) -> String {
     match text.char_indices().nth(60) {
         Some((end, _)) => format!("{}...", &text[..end]),
@@ -55,7 +56,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// Seconds since 1970 of `2026-11-23T07:00:00Z` and `2026-11-23 07:00:00`, which are UTC.
+/// Parses `2026-11-23T07:00:00Z` and `2026-11-23 07:00:00`, both UTC, to seconds since 1970.
 fn parse_time(text: &str) -> Option<u64> {
     let text = text.strip_suffix('Z').unwrap_or(text);
     let (date, time) = text.split_once(['T', ' '])?;
@@ -69,7 +70,7 @@ fn parse_time(text: &str) -> Option<u64> {
     if !is_sound || hour > 23 || minute > 59 || second > 60 {
         return None;
     }
-    // Days since 1 March of year 0: leap days come last.
+    // Days since 1 March of year 0. The year begins in March so that a leap day is its last day.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
     Some((days - 719_468) * 86_400 + hour * 3600 + minute * 60 + second)

@@ -2,16 +2,16 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-/// Why a server gave no answer.
+/// The reason why a request got no answer.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The address is not that of a server.
+    /// The address is not the address of a server.
     Url {
         /// The address.
         url: String,
     },
-    /// There is nothing to check the server's certificate with.
+    /// There are no certificates to check the server's certificate with.
     Certificates {
         /// What is wrong.
         what: String,
@@ -25,19 +25,19 @@ pub enum ClientError {
     },
     /// The connection broke.
     Http(hyper::Error),
-    /// The server took too long.
+    /// The server did not answer in time.
     Late {
         /// How long it had.
         patience: Duration,
     },
-    /// The server refuses.
+    /// The server refused the request.
     Refused {
         /// The status.
         status: u16,
         /// Why.
         sentence: String,
     },
-    /// The answer makes no sense.
+    /// The answer is invalid.
     Answer {
         /// What is wrong with it.
         what: String,

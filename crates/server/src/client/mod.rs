@@ -1,4 +1,4 @@
-//! A client for the server's API, without threads of its own: for commands and tests.
+//! A client for the server's API, without threads of its own, for commands and tests.
 
 mod error;
 
@@ -30,7 +30,7 @@ use crate::api;
 use crate::http::body::Payload;
 pub use error::ClientError;
 
-/// The server, and the options of requests.
+/// The server, and the options for requests.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ClientOptions {
@@ -38,21 +38,21 @@ pub struct ClientOptions {
     pub url: String,
     /// The token, if the server needs one.
     pub token: Option<String>,
-    /// Certificates (PEM) of those who may vouch for the server, in place of the system's.
+    /// Root certificates (PEM) for the server's certificate, instead of the system's.
     pub certificates: Option<PathBuf>,
-    /// How long an answer may take to begin, and each part of it to come.
+    /// Maximum time until an answer begins, and for each part of it.
     pub patience: Duration,
 }
 
 impl ClientOptions {
-    /// For this server, without a token, with the system's certificates and half a minute of patience.
+    /// Options for this server, without a token, with the system's certificates and a timeout of half a minute.
     pub fn new(url: impl Into<String>) -> Self {
         let patience = Duration::from_secs(30);
         Self { url: url.into(), token: None, certificates: None, patience }
     }
 }
 
-/// Asks a server.
+/// A client for one server.
 pub struct Client {
     runtime: Runtime,
     peer: Peer,
@@ -67,7 +67,7 @@ struct Peer {
     sender: Option<SendRequest<Payload>>,
 }
 
-/// An answer as it came.
+/// An answer.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// Its status.
@@ -83,15 +83,15 @@ pub struct Answer {
 pub enum Event {
     /// A best route changed.
     Change(Box<api::Change>),
-    /// Changes were lost, since the reader was too slow or the server was started again.
+    /// Changes were lost, because the reader was too slow or the server was restarted.
     Lost(api::Lost),
 }
 
 impl Client {
-    /// Prepares questions to a server; nothing is sent.
+    /// Prepares requests to a server. Nothing is sent yet.
     ///
     /// # Errors
-    /// If the address is none, or there are no certificates.
+    /// If the address is invalid, or there are no certificates.
     pub fn new(options: ClientOptions) -> Result<Self, ClientError> {
         let no_url = || ClientError::Url { url: options.url.clone() };
         let uri: Uri = options.url.parse().map_err(|_| no_url())?;
@@ -112,10 +112,10 @@ impl Client {
         Ok(Self { runtime, peer: Peer { options, host, port, tls, sender: None } })
     }
 
-    /// What the server knows about an address: in one table, or in all.
+    /// Looks up an address in one table, or in all.
     ///
     /// # Errors
-    /// If the server cannot be asked, or refuses.
+    /// If the server cannot be reached, or refuses the request.
     pub fn lookup(
         &mut self,
         address: IpAddr,
@@ -127,7 +127,7 @@ impl Client {
     /// The routes of a prefix, in a view: `exact`, `covering` or `covered`.
     ///
     /// # Errors
-    /// As [`Client::lookup`].
+    /// The errors of [`Client::lookup`].
     pub fn routes(
         &mut self,
         prefix: &str,
@@ -141,7 +141,7 @@ impl Client {
     /// The JSON document at a path, which may have a query.
     ///
     /// # Errors
-    /// As [`Client::lookup`]; if the answer is another document.
+    /// The errors of [`Client::lookup`]; also if the answer is another document.
     pub fn json<T: DeserializeOwned>(&mut self, path: &str) -> Result<T, ClientError> {
         let answer = self.get(path, &[])?;
         if answer.status != 200 {
@@ -151,10 +151,10 @@ impl Client {
             .map_err(|error| ClientError::Answer { what: error.to_string() })
     }
 
-    /// Whatever is at a path, with more headers.
+    /// The document at a path, requested with additional headers.
     ///
     /// # Errors
-    /// If the server cannot be asked. A refusal is an answer.
+    /// If the server cannot be reached. A refusal is an answer.
     pub fn get(&mut self, path: &str, headers: &[(&str, &str)]) -> Result<Answer, ClientError> {
         self.ask(Method::GET, path, headers, Bytes::new())
     }
@@ -162,7 +162,7 @@ impl Client {
     /// Sends a body.
     ///
     /// # Errors
-    /// As [`Client::get`].
+    /// The errors of [`Client::get`].
     pub fn post(
         &mut self,
         path: &str,
@@ -175,7 +175,7 @@ impl Client {
     /// Sends a request of any method.
     ///
     /// # Errors
-    /// As [`Client::get`].
+    /// The errors of [`Client::get`].
     pub fn ask(
         &mut self,
         method: Method,
@@ -191,11 +191,11 @@ impl Client {
         })
     }
 
-    /// Reads changes until `take` says false or the server ends; `query` is that of `/v1/changes`, and `last` the
-    /// id of the last change that was seen.
+    /// Reads changes until `take` returns false or the server ends. `query` is the query of `/v1/changes`, and `last`
+    /// the id of the last change that was read.
     ///
     /// # Errors
-    /// As [`Client::lookup`]; if the connection breaks.
+    /// The errors of [`Client::lookup`]; also if the connection breaks.
     pub fn watch(
         &mut self,
         query: &str,
@@ -364,7 +364,7 @@ fn connector(options: &ClientOptions) -> Result<TlsConnector, ClientError> {
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-/// A text as a part of a URL.
+/// Encodes a text as a part of a URL.
 pub fn escape(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/:".contains(&byte);
     text.bytes()
@@ -372,7 +372,7 @@ pub fn escape(text: &str) -> String {
         .collect()
 }
 
-/// The query of the parameters that are given, with its question mark.
+/// The query with the given parameters, including its question mark.
 pub fn query(parameters: &[(&str, Option<&str>)]) -> String {
     let given = parameters.iter().filter_map(|(name, value)| Some((name, (*value)?)));
     let pairs: Vec<_> = given.map(|(name, value)| format!("{name}={}", escape(value))).collect();

@@ -1,4 +1,4 @@
-//! Changes of best routes: those of the past, and those that come, as server-sent events.
+//! Changes of best routes: past changes, and new ones as server-sent events.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;

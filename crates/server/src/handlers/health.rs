@@ -1,4 +1,4 @@
-//! Whether the server is well, and whether it has something to answer with.
+//! Whether the server works, and whether at least one of its tables is complete.
 
 use std::sync::Arc;
 

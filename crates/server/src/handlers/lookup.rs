@@ -1,4 +1,4 @@
-//! What is known about one address.
+//! Looks up one address.
 
 use std::sync::Arc;
 

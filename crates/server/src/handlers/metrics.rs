@@ -1,4 +1,4 @@
-//! Numbers for Prometheus, in its text format.
+//! Metrics for Prometheus, in its text format.
 
 use std::fmt::{self, Display, Write as _};
 use std::sync::Arc;
@@ -37,19 +37,20 @@ impl Counts {
     }
 }
 
-/// Writes metrics in Prometheus's text format: a head for each name, then its samples. Names get `fibula_` in front.
+/// Writes metrics in Prometheus's text format: a head for each name, then its samples. The prefix `fibula_` is added
+/// to names.
 #[derive(Default)]
 pub struct MetricsText(String);
 
 use MetricsText as Text;
 
 impl MetricsText {
-    /// Begins a metric: its name, `counter` or `gauge`, and a sentence.
+    /// Begins a metric with its name, its type (`counter` or `gauge`), and a description.
     pub fn head(&mut self, name: &str, kind: &str, help: &str) {
         let _ = write!(self.0, "# HELP fibula_{name} {help}\n# TYPE fibula_{name} {kind}\n");
     }
 
-    /// A sample of it, with labels and their values.
+    /// Writes a sample of the metric, with labels and their values.
     pub fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
         let _ = write!(self.0, "fibula_{name}");
         for (at, (label, text)) in labels.iter().enumerate() {
@@ -61,15 +62,15 @@ impl MetricsText {
         let _ = writeln!(self.0, "{close} {value}");
     }
 
-    /// A metric with a single sample.
+    /// Writes a metric with a single sample.
     pub fn one(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
         self.head(name, kind, help);
         self.sample(name, &[], value);
     }
 }
 
-/// Metrics of the program that the server is part of, written after its own each time that they are asked for. It must
-/// not block.
+/// Additional metrics of the program around the server, written after the server's own at each request. The function
+/// must not block.
 #[derive(Clone)]
 pub struct MoreMetrics(pub Arc<dyn Fn(&mut MetricsText) + Send + Sync>);
 

@@ -1,4 +1,4 @@
-//! One file for each kind of question.
+//! The handlers of requests, one file for each kind.
 
 pub(crate) mod bulk;
 pub(crate) mod changes;

@@ -1,4 +1,4 @@
-//! The looking glass: files that the binary has in it.
+//! The looking glass, whose files are part of the binary.
 
 use std::sync::{Arc, LazyLock};
 

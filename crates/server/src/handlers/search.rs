@@ -1,4 +1,4 @@
-//! What a text means: an address, a prefix, an AS, a peer.
+//! Finds the meaning of a text: an address, a prefix, an AS, a peer.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The tables: how they are, how long their prefixes are, and what of IPv4 they cover.
+//! The tables: their state, the lengths of their prefixes, and the part of IPv4 that they cover.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Answers, and refusals with a sentence.
+//! Answers, and refusals with an explanation.
 
 use std::fmt::Display;
 

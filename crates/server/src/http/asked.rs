@@ -1,4 +1,4 @@
-//! What was asked: the path's last part and the query, checked against what the endpoint takes.
+//! The parameters of a request: the path's last part and the query, checked against the endpoint's description.
 
 use std::net::IpAddr;
 

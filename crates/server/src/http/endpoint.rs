@@ -1,4 +1,4 @@
-//! What an endpoint is: the one description by which requests are found, checked and documented.
+//! The description of an endpoint, which is used to find, check and document requests.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! HTTP without routing tables: requests checked against what an endpoint documents, answers, bodies.
+//! HTTP, without knowledge of routing tables: checks of requests by the endpoints' descriptions, answers, and bodies.
 
 pub(crate) mod answer;
 pub(crate) mod asked;

@@ -1,4 +1,4 @@
-//! Readers that are too slow.
+//! Timeouts for readers that are too slow.
 
 use std::future::Future;
 use std::io::{self, IoSlice};

@@ -1,4 +1,4 @@
-//! Times as RFC 3339 has them.
+//! Times in RFC 3339.
 
 use std::time::{Duration, SystemTime};
 

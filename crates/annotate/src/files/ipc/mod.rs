@@ -1,4 +1,4 @@
-//! Arrow IPC, files and streams: batch by batch, in whichever of the two forms came in.
+//! Annotation of Arrow IPC, files and streams, batch by batch. The output is a file or a stream like the input.
 
 mod check;
 mod read;
@@ -16,14 +16,14 @@ use super::{Found, Progress, added_fields, places, time_place};
 use crate::columns::ColumnAnnotator;
 use crate::{AnnotateError, LogFormat, Summary};
 
-/// Takes what is written: a batch with the schema of all, and nothing at the end.
+/// Receives each batch with the schema, and `None` at the end.
 type Give<'a> = dyn FnMut(&Schema, Option<&RecordBatch>) -> Result<(), ArrowError> + 'a;
 
 impl ColumnAnnotator {
     /// Annotates an Arrow IPC file (also called Feather).
     ///
     /// # Errors
-    /// If the file is damaged, if writing fails, if the options do not fit its columns.
+    /// If the file is damaged, writing fails, or the options do not fit its columns.
     pub fn annotate_ipc_file(
         &self,
         input: impl Read + Seek,
@@ -53,10 +53,10 @@ impl ColumnAnnotator {
         Ok(summary)
     }
 
-    /// Annotates an Arrow IPC stream; batches come out as they come in.
+    /// Annotates an Arrow IPC stream. Batches are written as they arrive.
     ///
     /// # Errors
-    /// As [`ColumnAnnotator::annotate_ipc_file`].
+    /// The errors of [`ColumnAnnotator::annotate_ipc_file`].
     pub fn annotate_ipc_stream(
         &self,
         input: impl Read,
@@ -83,7 +83,7 @@ impl ColumnAnnotator {
         })
     }
 
-    /// Annotates batches; `give` gets each with its schema, and nothing at the end.
+    /// Annotates batches. `give` is called with each batch and its schema, and with `None` at the end.
     fn batches(
         &self,
         mut batches: impl Iterator<Item = Result<RecordBatch, AnnotateError>>,

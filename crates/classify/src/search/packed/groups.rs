@@ -1,4 +1,4 @@
-//! Subtables in the lanes: a packet is searched for in a group of them at once.
+//! Subtables in the lanes of a vector: a packet is looked up in a group of them at once.
 
 use fibula_simd::{Lanes, Simd};
 

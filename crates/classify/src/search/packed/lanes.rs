@@ -1,4 +1,4 @@
-//! What is computed in lanes: hashes, and which of them a filter lets pass.
+//! Vector code: hashes, and the filter that selects some of them.
 
 use std::hint::black_box;
 

@@ -43,36 +43,36 @@ use super::{Port, Queue, bpf};
 use crate::Pool;
 use crate::pool::HEADROOM;
 
-/// Where the program runs.
+/// The place where the program runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// The driver if it can, else the kernel.
+    /// In the driver if possible, else in the kernel.
     #[default]
     Auto,
-    /// The driver, before the kernel has made a packet of its own of a frame.
+    /// In the driver, before the kernel makes a packet of the frame.
     Native,
-    /// The kernel, on any interface; slower.
+    /// In the kernel, on any interface. This is slower.
     Generic,
 }
 
-/// What writes received packets into the pool.
+/// The way received packets get into the pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Copying {
-    /// The device if it can, else the kernel.
+    /// The device writes them if it can, else the kernel.
     #[default]
     Auto,
-    /// The kernel copies them there.
+    /// The kernel copies them.
     Copy,
-    /// The device itself.
+    /// The device writes them.
     ZeroCopy,
 }
 
-/// How an AF_XDP port is opened.
+/// Options of an AF_XDP port.
 #[derive(Clone, Debug)]
 pub struct AfXdpOptions {
-    /// Where the program runs.
+    /// The place where the program runs.
     pub mode: Mode,
-    /// What writes received packets into the pool.
+    /// The way received packets get into the pool.
     pub copying: Copying,
     /// Entries of each of a queue's four rings, a power of two. The fill ring's slots are taken from the pool at once.
     pub ring: u32,
@@ -86,7 +86,7 @@ impl Default for AfXdpOptions {
     }
 }
 
-/// The handle of an opened port: what the program does, and what was got of what was asked for.
+/// The handle of an open port: it controls the program, and tells which options were granted.
 #[derive(Clone)]
 pub struct AfXdp {
     attached: Arc<Attached>,

@@ -17,20 +17,20 @@ use crate::{Packet, Pool};
 pub use flows::Flows;
 pub use pair::pair;
 
-/// What a memory port does.
+/// Options of a memory port.
 #[derive(Clone)]
 pub struct MemoryOptions {
     /// The router's MAC address there.
     pub mac: [u8; 6],
     /// One or more. The flows are divided among the queues: each flow comes in by one of them.
     pub queues: usize,
-    /// What is received.
+    /// The frames to receive.
     pub flows: Arc<Flows>,
     /// How many packets each queue receives before it is over; `None`: it never is.
     pub packets: Option<u64>,
 }
 
-/// What was sent by a memory port, by all its queues. Readable at any time.
+/// The packets sent by a memory port, over all its queues. Can be read at any time.
 #[derive(Default)]
 pub struct Sent(Box<[SentByQueue]>);
 
@@ -73,7 +73,7 @@ pub fn checksum(frame: &[u8]) -> u64 {
     (0..).zip(words.iter().chain([&last])).fold(frame.len() as u64, word)
 }
 
-/// A port that receives generated packets, and what it sent.
+/// Makes a port that receives generated packets, and a counter of the packets that it sends.
 pub fn open<'p>(name: &str, pool: &'p Pool, options: &MemoryOptions) -> (Port<'p>, Arc<Sent>) {
     let sent = Arc::new(Sent((0..options.queues).map(|_| SentByQueue::default()).collect()));
     let cut = |queue: usize| options.flows.len() * queue / options.queues;

@@ -25,10 +25,10 @@ fn headers() {
     ] {
         assert_eq!(vrps(text), expected, "{text}");
     }
-    // Files one behind the other.
+    // Several files concatenated.
     let line = "AS64500,192.0.2.0/24,26,ripe\n";
     assert_eq!(vrps(&[HEADER, line, "\n", HEADER, line].concat()).len(), 2);
-    // RIPE's archive leaves the maximum length out where it is the length.
+    // RIPE's archive leaves the maximum length empty if it is equal to the length.
     let archive = "URI,ASN,IP Prefix,Max Length,Not Before,Not After\n";
     let line = "rsync://x/a.roa,AS64500,192.0.2.0/24,,2026-01-01 00:00:00,2027-01-01 00:00:00\n";
     assert_eq!(vrps(&[archive, line].concat()), ["192.0.2.0/24-24 AS64500"]);

@@ -1,6 +1,6 @@
 use crate::decode;
 
-/// A document with one VRP of these members, on the third line.
+/// A document with one VRP that has these members, on the third line.
 fn error(members: &str) -> String {
     decode(format!("{{\"roas\": [\n{GOOD},\n{{{members}}}\n]}}").as_bytes())
         .unwrap_err()
@@ -103,9 +103,9 @@ fn other_members_do_no_harm() {
         1
     );
     assert_eq!(with("", "", ",\"source\":[{\"type\":\"roa\",\"prefix\":7}],\"ta\":null"), 1);
-    // Nested more deeply than a stack is.
+    // Nested more deeply than a recursive parser's stack allows.
     let deep = "[".repeat(100_000) + &"]".repeat(100_000);
     assert_eq!(with(&format!("\"x\":{deep},"), "", &format!(",\"x\":{deep}")), 1);
-    // A list in two parts.
+    // The list is given twice.
     assert_eq!(with("", &format!(",\"roas\":[{GOOD}]"), ""), 2);
 }

@@ -1,4 +1,4 @@
-//! Bulk lookups: rows in, rows with what a table says about their addresses out, all of one moment.
+//! Bulk lookups: adds a table's values to rows with addresses. All rows are looked up in the same generation.
 //!
 //! ```text
 //!   body ── pump ──► channel ──► Input ─┐                       (a thread)
@@ -6,7 +6,7 @@
 //!   answer ◄──────── channel ◄── Output ┘
 //! ```
 //!
-//! Memory does not grow with the body: a client that does not take its answer is not read from either.
+//! Memory does not grow with the body: while a client does not read its answer, its body is not read either.
 
 mod pipe;
 
