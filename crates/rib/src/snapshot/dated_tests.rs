@@ -145,17 +145,17 @@ fn errors_name_the_section_and_the_item() {
     };
     let dated = DatedSnapshot::from_bytes(&sound[..]).unwrap();
     let v4 = dated.timelines::<u32>();
-    let several = (0..v4.len()).find(|&line| v4.first[line + 1] - v4.first[line] > 1).unwrap();
-    // The second date of a timeline, and the row of one that has no other.
+    let changes = |line: usize| (v4.first[line + 1] - v4.first[line]) as usize;
+    let several = (0..v4.len()).find(|&line| changes(line) > 1).unwrap();
+    // The second date of a timeline, and its first row, which follows the last date.
     let change = 3 * v4.first[several] as usize + 1;
-    let one = (0..v4.len()).find(|&line| v4.first[line + 1] - v4.first[line] == 1).unwrap();
-    let row = 3 * v4.first[one] as usize + 1;
+    let row = 3 * v4.first[several] as usize + changes(several);
     let cases: [(&str, usize, &[u8], &str); 7] = [
         ("v4/hop", 4 * 3, &(v4.len() as u32).to_ne_bytes(), "item 3: hop"),
         ("v4/line/first", 0, &1u32.to_ne_bytes(), "timelines do not ascend"),
         ("v4/line/up", 4 * 5, &5u32.to_ne_bytes(), "item 5: timeline 5 is not an earlier one"),
         ("v6/line/len", 2, &[129], "item 2: length 129"),
-        ("v4/line/changes", 0, &4u16.to_ne_bytes(), "date 4 of 4"),
+        ("v4/line/changes", 2 * (row - 1), &4u16.to_ne_bytes(), "date 4 of 4"),
         (
             "v4/line/changes",
             2 * change,
