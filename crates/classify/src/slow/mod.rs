@@ -251,16 +251,11 @@ impl SlowPath {
             self.order.mark(seen.group, seen.hash, seen.has & seen.open, working);
         }
         let candidates = &mut search.candidates;
-        self.order.marked(
-            simd,
-            working,
-            candidates,
-            |&Ranked { best, tuple, inside, .. }, hash| {
-                let hash = kept(inside.hash(hash, flow));
-                self.tuples[tuple as usize].ask(hash);
-                Candidate { best, tuple, hash, number: 0 }
-            },
-        );
+        self.order.marked(working, candidates, |&Ranked { best, tuple, inside, .. }, hash| {
+            let hash = kept(inside.hash(hash, flow));
+            self.tuples[tuple as usize].ask(hash);
+            Candidate { best, tuple, hash, number: 0 }
+        });
     }
 
     /// Asks for the records of these tuples.

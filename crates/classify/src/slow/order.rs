@@ -377,9 +377,8 @@ impl Order {
     /// Takes the marks away from the tuples, and makes a candidate of each, in their order. `candidate` gets the tuple and the
     /// packet's hash in its group.
     #[inline(always)]
-    pub(super) fn marked<S: Simd>(
+    pub(super) fn marked(
         &self,
-        simd: S,
         working: &mut Working,
         candidates: &mut Vec<Candidate>,
         candidate: impl Fn(&Ranked, u64) -> Candidate,
@@ -398,8 +397,8 @@ impl Order {
         working.marked[len..len.next_multiple_of(16)].fill(u32::MAX);
         let (lines, _) = working.marked[..len.next_multiple_of(16)].as_chunks::<16>();
         for (rank, hash) in working.marked[..len].iter().zip(&working.hashes[..]) {
-            let key = simd.splat32(*rank);
-            let place: u32 = lines.iter().map(|line| simd.rank32(line, key)).sum();
+            let before = |line: &[u32; 16]| line.iter().map(|o| u32::from(o < rank)).sum::<u32>();
+            let place: u32 = lines.iter().map(before).sum();
             candidates[place as usize] = of(*rank, *hash);
         }
     }
