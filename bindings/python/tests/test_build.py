@@ -254,7 +254,7 @@ def test_snapshots_that_are_none(csv: Path, tmp_path: Path) -> None:
 
 def test_tables_of_several_dates() -> None:
     path = Path(__file__).parents[3] / "testdata/snapshots/three-days.fib"
-    with pytest.raises(fibula.SnapshotError, match="several dates; choose one of its dates"):
+    with pytest.raises(fibula.SnapshotError, match="several dates .*choose one of its dates"):
         fibula.Table.open(path)
     zone = datetime.timezone(datetime.timedelta(hours=2))
     for at, asn in [
