@@ -26,7 +26,7 @@ impl fmt::Display for RuleId {
 
 /// Which of two rules wins: the one with the larger precedence. That is the larger priority, and among equal ones the rule
 /// that was inserted first, so that in a file without priorities the first rule that matches wins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Precedence(u64);
 
 impl Precedence {

@@ -231,6 +231,7 @@ impl SlowPath {
         }
         scratch.effort.packets += flows.len();
         scratch.searches.resize(TOGETHER, Search::default());
+        self.order.prepare(&mut scratch.working);
         self.level.run(Batch { slow: self, flows, found, scratch });
     }
 
@@ -250,11 +251,11 @@ impl SlowPath {
             seen.has = self.groups[seen.group as usize].tuples(simd, seen.hash);
             self.order.mark(seen.group, seen.hash, seen.has & seen.open, working);
         }
-        let candidates = &mut search.candidates;
-        self.order.marked(working, candidates, |&Ranked { best, tuple, inside, .. }, hash| {
-            let hash = kept(inside.hash(hash, flow));
+        search.candidates.clear();
+        self.order.marked(working, |&Ranked { best, tuple, inside, .. }, of_group| {
+            let hash = kept(inside.hash(of_group, flow));
             self.tuples[tuple as usize].ask(hash);
-            Candidate { best, tuple, hash, number: 0 }
+            search.candidates.push(Candidate { best, tuple, hash, number: 0 });
         });
     }
 

@@ -83,6 +83,7 @@ pub(super) struct Order {
 pub(super) struct Ranked {
     pub(super) best: Precedence,
     pub(super) tuple: u32,
+    pub(super) group: u32,
     pub(super) inside: Inside,
 }
 
@@ -110,7 +111,7 @@ impl Seen {
 }
 
 /// A tuple that may have a rule for the packet.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
     pub(super) best: Precedence,
     pub(super) tuple: u32,
@@ -155,27 +156,15 @@ impl Search {
 pub(super) struct Working {
     /// The tuples that each axis inside does not exclude.
     inside: Box<[Sets; AXES]>,
-    /// The tuples to look into, by their places among all, and the packet's hashes in their groups.
-    marked: Box<[u32; MOST]>,
-    hashes: Box<[u64; MOST]>,
-    /// How many.
-    len: usize,
+    /// A bit for each tuple by its place among all: those to look into.
+    marked: Vec<u64>,
+    /// The hashes of the packet in the groups of a word.
+    hashes: [u64; 64],
 }
-
-/// Tuples of a word of groups, and room for one that is none.
-const MOST: usize = 64 * MEMBERS + 16;
-
-/// So many are put in order by comparing each with all others.
-const FEW: usize = 128;
 
 impl Default for Working {
     fn default() -> Self {
-        Self {
-            inside: Box::new([[0; 64]; AXES]),
-            marked: Box::new([0; MOST]),
-            hashes: Box::new([0; MOST]),
-            len: 0,
-        }
+        Self { inside: Box::new([[0; 64]; AXES]), marked: Vec::new(), hashes: [0; 64] }
     }
 }
 
@@ -235,8 +224,8 @@ impl Order {
     pub(super) fn arrange(&mut self, mut all: Vec<(Member, Mask)>) {
         all.sort_unstable_by_key(|(member, _)| std::cmp::Reverse(member.best));
         let ranked = |(member, mask): &(Member, Mask)| {
-            let Member { tuple, best, .. } = *member;
-            Ranked { best, tuple, inside: Inside::of(mask) }
+            let Member { tuple, group, best, .. } = *member;
+            Ranked { best, tuple, group, inside: Inside::of(mask) }
         };
         self.tuples = all.iter().map(ranked).collect();
         let numbers = all.iter().map(|(member, _)| member.group as usize + 1).max().unwrap_or(0);
@@ -361,12 +350,12 @@ impl Order {
     /// Marks tuples of a group, for a packet that has this hash there.
     #[inline(always)]
     pub(super) fn mark(&self, group: u32, hash: u64, mut tuples: u32, working: &mut Working) {
+        working.hashes[group as usize % 64] = hash;
         let ranks = &self.ranks[group as usize * MEMBERS..][..MEMBERS];
         // None and one are most frequent, and as good as random: both take one turn.
         loop {
-            working.marked[working.len] = ranks[tuples.trailing_zeros() as usize % MEMBERS];
-            working.hashes[working.len] = hash;
-            working.len += usize::from(tuples != 0);
+            let rank = ranks[tuples.trailing_zeros() as usize % MEMBERS] as usize;
+            working.marked[rank / 64] |= u64::from(tuples != 0) << (rank % 64);
             tuples &= tuples.wrapping_sub(1);
             if tuples == 0 {
                 break;
@@ -374,32 +363,19 @@ impl Order {
         }
     }
 
-    /// Takes the marks away from the tuples, and makes a candidate of each, in their order. `candidate` gets the tuple and the
-    /// packet's hash in its group.
+    /// Takes the marks away from the tuples. Calls `found` with each and the packet's hash in its group, in their order.
     #[inline(always)]
-    pub(super) fn marked(
-        &self,
-        working: &mut Working,
-        candidates: &mut Vec<Candidate>,
-        candidate: impl Fn(&Ranked, u64) -> Candidate,
-    ) {
-        let len = std::mem::take(&mut working.len);
-        let of = |rank: u32, hash: u64| candidate(&self.tuples[rank as usize], hash);
-        candidates.clear();
-        if len > FEW {
-            let marked = working.marked[..len].iter().zip(&working.hashes[..]);
-            candidates.extend(marked.map(|(rank, hash)| of(*rank, *hash)));
-            candidates.sort_unstable_by_key(|candidate| std::cmp::Reverse(candidate.best));
-            return;
+    pub(super) fn marked(&self, working: &mut Working, mut found: impl FnMut(&Ranked, u64)) {
+        for (word, marked) in working.marked.iter_mut().enumerate() {
+            for bit in bits(std::mem::take(marked)) {
+                let ranked = &self.tuples[word * 64 + bit];
+                found(ranked, working.hashes[ranked.group as usize % 64]);
+            }
         }
-        // Each one's place is the number of those before it: no branch depends on the order.
-        candidates.resize(len, Candidate::default());
-        working.marked[len..len.next_multiple_of(16)].fill(u32::MAX);
-        let (lines, _) = working.marked[..len.next_multiple_of(16)].as_chunks::<16>();
-        for (rank, hash) in working.marked[..len].iter().zip(&working.hashes[..]) {
-            let before = |line: &[u32; 16]| line.iter().map(|o| u32::from(o < rank)).sum::<u32>();
-            let place: u32 = lines.iter().map(before).sum();
-            candidates[place as usize] = of(*rank, *hash);
-        }
+    }
+
+    /// Gets the memory of a search ready.
+    pub(super) fn prepare(&self, working: &mut Working) {
+        working.marked.resize(self.tuples.len().div_ceil(64), 0);
     }
 }
