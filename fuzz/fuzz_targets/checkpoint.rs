@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use fibula_core::{
     Addr, AnyPrefix, Attributes, BgpAttributes, Change, NextHop, NextHops, Prefix, Update, Value,
 };
-use fibula_fuzz::forge::{Section, assemble, seal, sections};
+use fibula_fuzz::forge::{Edit, Section, assemble, seal, sections};
 use fibula_rib::{Peer, Preference, Rib, Snapshot};
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
@@ -18,15 +18,6 @@ enum Input<'a> {
     File(&'a [u8]),
     /// A sound checkpoint, edited.
     Forged(Vec<Edit<'a>>),
-}
-
-#[derive(Arbitrary, Debug)]
-enum Edit<'a> {
-    Byte { section: u8, at: u16, value: u8 },
-    Word { section: u8, at: u16, value: u32 },
-    Replace { section: u8, bytes: &'a [u8] },
-    Resize { section: u8, len: u16 },
-    Exchange(u8, u8),
 }
 
 static SOUND: LazyLock<Vec<Section>> = LazyLock::new(|| {
@@ -66,7 +57,7 @@ fuzz_target!(|input: Input<'_>| {
         }
         Input::Forged(edits) => {
             let mut sections = SOUND.clone();
-            edits.iter().for_each(|edit| apply(edit, &mut sections));
+            edits.iter().for_each(|edit| edit.apply(&mut sections));
             let file = assemble(&sections);
             assert!(!edits.is_empty() || open(&file).is_some(), "a sound one opens");
             file
@@ -104,35 +95,5 @@ fn same<A: Addr>(rib: &Rib, again: &Rib, vrf: u32) {
     }
     if let Some((prefix, _)) = rib.iter::<A>(vrf).next() {
         assert!(rib.explain(vrf, prefix).is_some_and(|why| !why.to_string().is_empty()));
-    }
-}
-
-fn apply(edit: &Edit<'_>, sections: &mut [Section]) {
-    let count = sections.len();
-    let place = |section: &u8| usize::from(*section) % count;
-    match edit {
-        Edit::Byte { section, at, value } => {
-            let content = &mut sections[place(section)].content;
-            let at = usize::from(*at) % content.len().max(1);
-            if let Some(byte) = content.get_mut(at) {
-                *byte = *value;
-            }
-        }
-        Edit::Word { section, at, value } => {
-            let content = &mut sections[place(section)].content;
-            let at = usize::from(*at) % (content.len() / 4).max(1) * 4;
-            if let Some(word) = content.get_mut(at..at + 4) {
-                word.copy_from_slice(&value.to_ne_bytes());
-            }
-        }
-        Edit::Replace { section, bytes } => sections[place(section)].content = bytes.to_vec(),
-        Edit::Resize { section, len } => {
-            sections[place(section)].content.resize(usize::from(*len) % 4096, 0);
-        }
-        Edit::Exchange(a, b) => {
-            let (a, b) = (place(a), place(b));
-            let content = sections[a].content.clone();
-            sections[a].content = std::mem::replace(&mut sections[b].content, content);
-        }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use fibula_core::{Hop, Route, Routes};
 use fibula_engines::EngineFamily;
-use fibula_fuzz::forge::{Section, assemble_as, seal, sections};
+use fibula_fuzz::forge::{Edit, Section, assemble_as, seal, sections};
 use fibula_rib::{Columns, DatedBuilder, DatedSnapshot, EnginePart, Moment, Pod, Table};
 use fibula_simd::Isa;
 use fibula_testkit::{probes, tables};
@@ -19,15 +19,6 @@ enum Input<'a> {
     File(&'a [u8]),
     /// A sound file, edited.
     Forged(Vec<Edit<'a>>),
-}
-
-#[derive(Arbitrary, Debug)]
-enum Edit<'a> {
-    Byte { section: u8, at: u16, value: u8 },
-    Word { section: u8, at: u16, value: u32 },
-    Replace { section: u8, bytes: &'a [u8] },
-    Resize { section: u8, len: u16 },
-    Exchange(u8, u8),
 }
 
 static SOUND: LazyLock<Vec<Section>> = LazyLock::new(|| {
@@ -58,7 +49,7 @@ fuzz_target!(|input: Input<'_>| {
         }
         Input::Forged(edits) => {
             let mut sections = SOUND.clone();
-            edits.iter().for_each(|edit| apply(edit, &mut sections));
+            edits.iter().for_each(|edit| edit.apply(&mut sections));
             assert!(open(&assemble_as(2, &sections)) || !edits.is_empty(), "a sound one opens");
         }
     }
@@ -96,36 +87,6 @@ fn family<A: EngineFamily + Pod>(dated: &DatedSnapshot) {
                     assert!(len <= A::BITS);
                 }
             }
-        }
-    }
-}
-
-fn apply(edit: &Edit<'_>, sections: &mut [Section]) {
-    let count = sections.len();
-    let place = |section: &u8| usize::from(*section) % count;
-    match edit {
-        Edit::Byte { section, at, value } => {
-            let content = &mut sections[place(section)].content;
-            let at = usize::from(*at) % content.len().max(1);
-            if let Some(byte) = content.get_mut(at) {
-                *byte = *value;
-            }
-        }
-        Edit::Word { section, at, value } => {
-            let content = &mut sections[place(section)].content;
-            let at = usize::from(*at) % (content.len() / 4).max(1) * 4;
-            if let Some(word) = content.get_mut(at..at + 4) {
-                word.copy_from_slice(&value.to_ne_bytes());
-            }
-        }
-        Edit::Replace { section, bytes } => sections[place(section)].content = bytes.to_vec(),
-        Edit::Resize { section, len } => {
-            sections[place(section)].content.resize(usize::from(*len) % 4096, 0);
-        }
-        Edit::Exchange(a, b) => {
-            let (a, b) = (place(a), place(b));
-            let content = sections[a].content.clone();
-            sections[a].content = std::mem::replace(&mut sections[b].content, content);
         }
     }
 }

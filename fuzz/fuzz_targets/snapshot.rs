@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use fibula_core::{Hop, Value};
 use fibula_engines::{EngineFamily, Entry, engines, find};
-use fibula_fuzz::forge::{Section, assemble, seal, sections};
+use fibula_fuzz::forge::{Edit, Section, assemble, seal, sections};
 use fibula_rib::{Columns, EnginePart, Pod, Snapshot, Table, to_bytes};
 use fibula_simd::Isa;
 use fibula_testkit::{probes, tables};
@@ -22,19 +22,6 @@ enum Input<'a> {
     Forged { v4: u8, v6: u8, edits: Vec<Edit<'a>>, after: Vec<(u16, u8)> },
 }
 
-#[derive(Arbitrary, Debug)]
-enum Edit<'a> {
-    Byte { section: u8, at: u32, value: u8 },
-    Word { section: u8, at: u32, value: u32 },
-    Add { section: u8, at: u32, value: i8 },
-    Write { section: u8, at: u32, bytes: &'a [u8] },
-    Replace { section: u8, bytes: &'a [u8] },
-    Resize { section: u8, len: u16 },
-    Cut { section: u8, bytes: u8 },
-    Exchange(u8, u8),
-    Rename { section: u8, name: &'a [u8] },
-}
-
 fuzz_target!(|input: Input<'_>| {
     match input {
         Input::File(bytes) => {
@@ -45,7 +32,7 @@ fuzz_target!(|input: Input<'_>| {
         }
         Input::Forged { v4, v6, edits, after } => {
             let mut sections = sound(v4, v6).to_vec();
-            edits.iter().for_each(|edit| apply(edit, &mut sections));
+            edits.iter().for_each(|edit| edit.apply(&mut sections));
             let mut file = assemble(&sections);
             for &(at, value) in &after {
                 let head = 64 * (1 + sections.len());
@@ -90,45 +77,6 @@ fn sound(v4: u8, v6: u8) -> Arc<[Section]> {
 
 fn chosen<A: EngineFamily>(number: usize) -> Option<&'static Entry<A>> {
     engines::<A>().iter().rev().nth(number.checked_sub(1)?)
-}
-
-fn apply(edit: &Edit<'_>, sections: &mut [Section]) {
-    let count = sections.len();
-    let of = |section: u8| usize::from(section) % count;
-    let mut write = |section: u8, at: usize, bytes: &[u8]| {
-        let content = &mut sections[of(section)].content;
-        if let Some(room) = content.get_mut(at..) {
-            let len = bytes.len().min(room.len());
-            room[..len].copy_from_slice(&bytes[..len]);
-        }
-    };
-    match *edit {
-        Edit::Byte { section, at, value } => write(section, at as usize, &[value]),
-        Edit::Word { section, at, value } => {
-            write(section, (at as usize).saturating_mul(4), &value.to_ne_bytes());
-        }
-        Edit::Write { section, at, bytes } => write(section, at as usize, bytes),
-        Edit::Add { section, at, value } => {
-            let word = sections[of(section)].content.get_mut(at as usize * 4..);
-            if let Some(word) = word.and_then(|rest| rest.first_chunk_mut()) {
-                *word = u32::from_ne_bytes(*word).wrapping_add_signed(value.into()).to_ne_bytes();
-            }
-        }
-        Edit::Replace { section, bytes } => sections[of(section)].content = bytes.to_vec(),
-        Edit::Resize { section, len } => sections[of(section)].content.resize(len.into(), 0),
-        Edit::Cut { section, bytes } => {
-            let content = &mut sections[of(section)].content;
-            content.truncate(content.len().saturating_sub(bytes.into()));
-        }
-        Edit::Exchange(a, b) => {
-            let (a, b) = (of(a), of(b));
-            if a != b {
-                let [a, b] = sections.get_disjoint_mut([a, b]).expect("two sections");
-                std::mem::swap(&mut a.content, &mut b.content);
-            }
-        }
-        Edit::Rename { section, name } => sections[of(section)].name = name.to_vec(),
-    }
 }
 
 /// Asks for everything that the file can answer; whether it opens.

@@ -2,6 +2,7 @@
 //! would get past the first check. Written from the format as `fibula_rib`'s `snapshot` module
 //! documents it.
 
+use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use twox_hash::{XxHash3_64, XxHash3_128};
 
 const HEADER: usize = 64;
@@ -15,6 +16,76 @@ pub struct Section {
     pub name: Vec<u8>,
     /// Anything.
     pub content: Vec<u8>,
+}
+
+impl Section {
+    /// The content from item `at` on, of items of `size` bytes.
+    fn rest(&mut self, at: u32, size: usize) -> &mut [u8] {
+        let at = at as usize % (self.content.len() / size).max(1) * size;
+        &mut self.content[at..]
+    }
+}
+
+/// A change to a sound file. Section numbers are taken modulo the number of sections, places modulo their size.
+#[derive(Arbitrary, Debug)]
+#[expect(missing_docs, reason = "fields say what they are by their names")]
+pub enum Edit<'a> {
+    /// A byte.
+    Byte { section: u8, at: u32, value: u8 },
+    /// A word of four bytes, numbered from the section's begin.
+    Word { section: u8, at: u32, value: u32 },
+    /// Adds to a word.
+    Add { section: u8, at: u32, value: i8 },
+    /// Bytes, as far as there is room.
+    Write { section: u8, at: u32, bytes: &'a [u8] },
+    /// The whole content.
+    Replace { section: u8, bytes: &'a [u8] },
+    /// Cuts, or adds zeros.
+    Resize { section: u8, len: u16 },
+    /// Leaves out bytes at the end.
+    Cut { section: u8, bytes: u8 },
+    /// Swaps the contents of two sections.
+    Exchange(u8, u8),
+    /// The name.
+    Rename { section: u8, name: &'a [u8] },
+}
+
+impl Edit<'_> {
+    /// Edits the sections of a file, of which there is at least one.
+    pub fn apply(&self, sections: &mut [Section]) {
+        let count = sections.len();
+        let of = |section: u8| usize::from(section) % count;
+        let mut write = |section: u8, at: u32, size: usize, bytes: &[u8]| {
+            let room = sections[of(section)].rest(at, size);
+            let len = bytes.len().min(room.len());
+            room[..len].copy_from_slice(&bytes[..len]);
+        };
+        match *self {
+            Self::Byte { section, at, value } => write(section, at, 1, &[value]),
+            Self::Word { section, at, value } => write(section, at, 4, &value.to_ne_bytes()),
+            Self::Write { section, at, bytes } => write(section, at, 1, bytes),
+            Self::Add { section, at, value } => {
+                if let Some(word) = sections[of(section)].rest(at, 4).first_chunk_mut() {
+                    *word =
+                        u32::from_ne_bytes(*word).wrapping_add_signed(value.into()).to_ne_bytes();
+                }
+            }
+            Self::Replace { section, bytes } => sections[of(section)].content = bytes.to_vec(),
+            Self::Resize { section, len } => sections[of(section)].content.resize(len.into(), 0),
+            Self::Cut { section, bytes } => {
+                let content = &mut sections[of(section)].content;
+                content.truncate(content.len().saturating_sub(bytes.into()));
+            }
+            Self::Exchange(a, b) => {
+                let (a, b) = (of(a), of(b));
+                if a != b {
+                    let [a, b] = sections.get_disjoint_mut([a, b]).expect("two sections");
+                    std::mem::swap(&mut a.content, &mut b.content);
+                }
+            }
+            Self::Rename { section, name } => sections[of(section)].name = name.to_vec(),
+        }
+    }
 }
 
 /// The sections of a sound file.

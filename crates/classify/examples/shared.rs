@@ -5,40 +5,28 @@
 //! for each line. A change adds or removes one rule, at random; when it returns, batches that begin have answers by the new rules.
 //! Before and after the time a thousand answers are compared with those of trying each rule.
 
+mod common;
+
 use std::hint::black_box;
-use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fibula_classify::text::{self, RuleFormat, RuleOptions};
-use fibula_classify::{
-    Batch, Classifier, ClassifierReader, Field, FiveTuple, Flow, Form, RuleId, SharedClassifier,
-};
+use fibula_classify::{Batch, Classifier, ClassifierReader, Flow, Form, RuleId, SharedClassifier};
 use fibula_testkit::Rng;
-use fibula_testkit::classbench::{Kind, Packet, filters, traffic};
+use fibula_testkit::classbench::{Kind, filters, traffic};
 
 /// Different packets.
 const PACKETS: usize = 4096;
 const SECOND: Duration = Duration::from_secs(1);
-
-fn flow(packet: &Packet) -> Flow {
-    let ports = Some((packet.src_port, packet.dst_port));
-    let (src, dst) = (Ipv4Addr::from(packet.src).into(), Ipv4Addr::from(packet.dst).into());
-    let mut flow = Flow::try_from(&FiveTuple { src, dst, protocol: 6, ports }).expect("one family");
-    flow.set(Field::Protocol, packet.protocol.into());
-    flow
-}
 
 fn main() {
     let size = std::env::args().nth(1).map_or(10_000, |rules| rules.parse().expect("a number"));
     println!("set,rules,readers,changes_s,mpps,misses_percent,change_us_p50,change_us_p99");
     for kind in Kind::ALL {
         let set = filters(kind, size, 1);
-        let lines: String = set.iter().map(|filter| format!("{filter}\n")).collect();
-        let read = text::read(lines.as_bytes(), RuleFormat::Classbench, &RuleOptions::default());
-        let rules = read.expect("the generator writes what is read").rules;
-        let flows: Vec<Flow> = traffic(&set, PACKETS, 2).iter().map(flow).collect();
+        let rules = common::rules(&set);
+        let flows: Vec<Flow> = traffic(&set, PACKETS, 2).iter().map(common::flow).collect();
         let batches: Vec<Batch> = flows
             .chunks(Batch::MAX)
             .map(|flows| {

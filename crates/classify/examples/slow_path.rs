@@ -7,13 +7,13 @@
 //! The last two columns show how wide the megaflows are: how many megaflows, of how many masks, a hundred thousand packets from
 //! few clients to few services need, whose source ports and hosts differ.
 
+mod common;
+
 use std::collections::HashSet;
 use std::hint::black_box;
-use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-use fibula_classify::text::{self, RuleFormat, RuleOptions};
-use fibula_classify::{Field, FiveTuple, Flow, Found, Mask, Match, Scratch, SlowPath};
+use fibula_classify::{Flow, Found, Mask, Match, Scratch, SlowPath};
 use fibula_testkit::Rng;
 use fibula_testkit::classbench::{Filter, Kind, Packet, filters, first, traffic};
 
@@ -21,15 +21,6 @@ const PACKETS: usize = 100_000;
 /// Packets that are timed together.
 const PART: usize = 5000;
 const NOTHING: Found = Found { rule: None, mask: Mask::EMPTY };
-
-fn flow(packet: &Packet) -> Flow {
-    // All have ports, as ClassBench's packets have, whatever their protocol is.
-    let ports = Some((packet.src_port, packet.dst_port));
-    let (src, dst) = (Ipv4Addr::from(packet.src).into(), Ipv4Addr::from(packet.dst).into());
-    let mut flow = Flow::try_from(&FiveTuple { src, dst, protocol: 6, ports }).expect("one family");
-    flow.set(Field::Protocol, packet.protocol.into());
-    flow
-}
 
 fn main() {
     let sizes = match std::env::args().nth(1) {
@@ -48,15 +39,13 @@ fn main() {
 
 fn measure(kind: Kind, size: usize) {
     let set = filters(kind, size, 1);
-    let lines: String = set.iter().map(|filter| format!("{filter}\n")).collect();
-    let read = text::read(lines.as_bytes(), RuleFormat::Classbench, &RuleOptions::default());
-    let rules = read.expect("the generator writes what is read").rules;
+    let rules = common::rules(&set);
     let began = Instant::now();
     let slow = SlowPath::of(&rules);
     let built = began.elapsed();
 
     let packets = traffic(&set, PACKETS, 2);
-    let flows: Vec<Flow> = packets.iter().map(flow).collect();
+    let flows: Vec<Flow> = packets.iter().map(common::flow).collect();
     let mut scratch = Scratch::default();
     for (packet, flow) in packets.iter().zip(&flows).take(1000) {
         let found = slow.lookup(flow, &mut scratch).rule.map(|id| id.0 as usize);
@@ -104,7 +93,8 @@ fn megaflows(slow: &SlowPath, set: &[Filter]) -> (usize, usize) {
     for packet in traffic(set, 500, 4) {
         for _ in 0..200 {
             let src_port = rng.below(65536) as u16;
-            let flow = flow(&Packet { src_port, src: packet.src ^ rng.below(4) as u32, ..packet });
+            let flow =
+                common::flow(&Packet { src_port, src: packet.src ^ rng.below(4) as u32, ..packet });
             let found = slow.lookup(&flow, &mut scratch);
             megaflows.insert(Match::new(flow, found.mask));
             masks.insert(found.mask);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use clap::Args as ClapArgs;
 use fibula_core::{Routes, grouped};
 use fibula_engines::EngineFamily;
-use fibula_rib::{Columns, EnginePart, Pod, Table};
+use fibula_rib::{Columns, EnginePart, Pod, Table, Written};
 use fibula_simd::Isa;
 use serde_json::{Map, Value as Json, json};
 
@@ -102,38 +102,22 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let written = fibula_rib::write(&args.output, table, &part(&v4), &part(&v6))?;
     stages.push(("write".to_owned(), started.elapsed()));
 
+    let report = Report { args, stages, damaged: loaded.damaged, written };
     if args.json {
-        let seconds: Map<String, Json> =
-            stages.iter().map(|(name, time)| (name.clone(), time.as_secs_f64().into())).collect();
-        output::json(&json!({
+        return report.json(json!({
             "sources": table.provenance.sources,
             "peer": table::peer(table, &args.table.read),
             "routes": { "ipv4": table.v4.len(), "ipv6": table.v6.len() },
             "attribute_rows": table.columns.len(),
             "columns": columns_json(&table.columns),
             "engines": { "ipv4": engine_json(&table.v4, &v4), "ipv6": engine_json(&table.v6, &v6) },
-            "damaged": loaded.damaged,
-            "seconds": seconds,
-            "file": {
-                "path": args.output.display().to_string(),
-                "bytes": written.bytes,
-                "digest": format!("{:032x}", written.digest),
-            },
-        }))?;
-        return Ok(Outcome::Done);
+        }));
     }
     let mut out = output::stdout();
     describe(&mut out, table, table::peer(table, &args.table.read))?;
     engine(&mut out, &table.v4, &v4)?;
     engine(&mut out, &table.v6, &v6)?;
-    if loaded.damaged > 0 {
-        writeln!(out, "damage   {} records skipped", grouped(loaded.damaged))?;
-    }
-    writeln!(out, "time     {}", as_of::times(&stages))?;
-    let (path, bytes) = (args.output.display(), size(written.bytes));
-    writeln!(out, "file     {path}: {bytes}, digest {:032x}", written.digest)?;
-    out.flush()?;
-    Ok(Outcome::Done)
+    report.print(out)
 }
 
 /// Compiles tables of several dates into one file.
@@ -151,39 +135,62 @@ fn as_of(args: &Args) -> Result<Outcome, Failure> {
     let written = dated.write(&args.output, &part(&v4), &part(&v6))?;
     stages.push(("write".to_owned(), started.elapsed()));
 
+    let report = Report { args, stages, damaged: loaded.damaged, written };
     if args.json {
-        let seconds: Map<String, Json> =
-            stages.iter().map(|(name, time)| (name.clone(), time.as_secs_f64().into())).collect();
-        output::json(&json!({
+        return report.json(json!({
             "dates": as_of::dates_json(dated.dates()),
             "prefixes": { "ipv4": routes4.len(), "ipv6": routes6.len() },
             "changes": dated.changes(),
             "attribute_rows": dated.columns().len(),
             "columns": columns_json(dated.columns()),
             "engines": { "ipv4": engine_json(routes4, &v4), "ipv6": engine_json(routes6, &v6) },
-            "damaged": loaded.damaged,
-            "seconds": seconds,
-            "file": {
-                "path": args.output.display().to_string(),
-                "bytes": written.bytes,
-                "digest": format!("{:032x}", written.digest),
-            },
-        }))?;
-        return Ok(Outcome::Done);
+        }));
     }
     let mut out = output::stdout();
     as_of::describe(&mut out, dated.dates(), [routes4.len(), routes6.len()], dated.changes())?;
     describe_columns(&mut out, dated.columns())?;
     engine(&mut out, routes4, &v4)?;
     engine(&mut out, routes6, &v6)?;
-    if loaded.damaged > 0 {
-        writeln!(out, "damage   {} records skipped", grouped(loaded.damaged))?;
+    report.print(out)
+}
+
+/// What both kinds of file report at the end.
+struct Report<'a> {
+    args: &'a Args,
+    stages: Vec<(String, Duration)>,
+    damaged: u64,
+    written: Written,
+}
+
+impl Report<'_> {
+    /// Prints the object with this report's members added.
+    fn json(&self, mut object: Json) -> Result<Outcome, Failure> {
+        let seconds: Map<String, Json> = self
+            .stages
+            .iter()
+            .map(|(name, time)| (name.clone(), time.as_secs_f64().into()))
+            .collect();
+        object["damaged"] = self.damaged.into();
+        object["seconds"] = seconds.into();
+        object["file"] = json!({
+            "path": self.args.output.display().to_string(),
+            "bytes": self.written.bytes,
+            "digest": format!("{:032x}", self.written.digest),
+        });
+        output::json(&object)?;
+        Ok(Outcome::Done)
     }
-    writeln!(out, "time     {}", as_of::times(&stages))?;
-    let (path, bytes) = (args.output.display(), size(written.bytes));
-    writeln!(out, "file     {path}: {bytes}, digest {:032x}", written.digest)?;
-    out.flush()?;
-    Ok(Outcome::Done)
+
+    fn print(&self, mut out: impl Write) -> Result<Outcome, Failure> {
+        if self.damaged > 0 {
+            writeln!(out, "damage   {} records skipped", grouped(self.damaged))?;
+        }
+        writeln!(out, "time     {}", as_of::times(&self.stages))?;
+        let (path, bytes) = (self.args.output.display(), size(self.written.bytes));
+        writeln!(out, "file     {path}: {bytes}, digest {:032x}", self.written.digest)?;
+        out.flush()?;
+        Ok(Outcome::Done)
+    }
 }
 
 /// Compiles the first of the requested engines that supports the family, or the automatic choice if none does.

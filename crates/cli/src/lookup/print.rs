@@ -1,6 +1,5 @@
 //! How answers are printed: JSON lines and tab-separated values, aligned columns on a terminal.
 
-use std::io::{BufWriter, StdoutLock, Write};
 use std::net::IpAddr;
 
 use fibula_core::{AnyPrefix, Value};
@@ -9,28 +8,18 @@ use serde_json::{Map, Value as Json};
 
 use super::{Args, Asked};
 use crate::failure::Failure;
-use crate::output::{self, Grid, json_value};
-
-/// Maximum number of rows that are aligned together.
-const ROWS: usize = 4096;
+use crate::output::{Records, cell, json_value};
 
 /// Prints rows: the address or prefix of the question if there is one, then the matched prefix, the kind of match,
 /// and the values.
 pub struct Printer<'a> {
-    out: BufWriter<StdoutLock<'static>>,
-    style: Style,
+    records: Records,
     asks: bool,
     says_match: bool,
     /// Whether each row has the date from which it holds.
     says_since: bool,
     /// The value columns, if values are printed.
     columns: Option<&'a Columns>,
-}
-
-enum Style {
-    Json,
-    Tsv,
-    Aligned(Grid),
 }
 
 impl<'a> Printer<'a> {
@@ -61,25 +50,14 @@ impl<'a> Printer<'a> {
         says_since: bool,
         columns: Option<&'a Columns>,
     ) -> Result<Self, Failure> {
-        let mut out = output::stdout();
         let mut names: Vec<&str> = Vec::new();
         names.extend(asks.then_some("address"));
         names.extend(says_since.then_some("since"));
         names.push("prefix");
         names.extend(says_match.then_some("match"));
         names.extend(columns.into_iter().flat_map(Columns::names));
-        let style = if args.json {
-            Style::Json
-        } else if output::is_terminal() {
-            let left = vec![false; names.len()];
-            Style::Aligned(if args.no_header { Grid::headless(&left) } else { Grid::new(&names) })
-        } else {
-            if !args.no_header {
-                writeln!(out, "{}", names.join("\t"))?;
-            }
-            Style::Tsv
-        };
-        Ok(Self { out, style, asks, says_match, says_since, columns })
+        let records = Records::new(&names, args.json, !args.no_header)?;
+        Ok(Self { records, asks, says_match, says_since, columns })
     }
 
     /// Prints the routes found for a question, or a row without values if there are none.
@@ -150,7 +128,7 @@ impl<'a> Printer<'a> {
         let prefix = prefix.map(|prefix| prefix.to_string());
         let names = self.columns.into_iter().flat_map(Columns::names);
         let value = |name| route.and_then(|route| route.value(name)).unwrap_or(Value::Null);
-        if let Style::Json = self.style {
+        if self.records.is_json() {
             let mut object = Map::new();
             if self.asks {
                 object.insert("address".to_owned(), asked.into());
@@ -172,10 +150,8 @@ impl<'a> Printer<'a> {
             if let Some(error) = error {
                 object.insert("error".to_owned(), error.into());
             }
-            serde_json::to_writer(&mut self.out, &object)?;
-            return Ok(writeln!(self.out)?);
+            return self.records.object(&object);
         }
-        let cell = |text: Option<&str>| text.unwrap_or("-").replace(['\t', '\n', '\r'], " ");
         let mut cells = Vec::new();
         if self.asks {
             cells.push(cell(asked));
@@ -192,24 +168,12 @@ impl<'a> Printer<'a> {
             Value::Int(int) => int.to_string(),
             Value::Str(text) => cell(Some(text)),
         }));
-        match &mut self.style {
-            Style::Aligned(grid) => {
-                grid.row(cells);
-                if grid.len() >= ROWS {
-                    grid.write_rows(&mut self.out)?;
-                }
-            }
-            _ => writeln!(self.out, "{}", cells.join("\t"))?,
-        }
-        Ok(())
+        self.records.row(cells)
     }
 
     /// Prints the rows that are still buffered.
     pub fn flush(&mut self) -> Result<(), Failure> {
-        if let Style::Aligned(grid) = &mut self.style {
-            grid.write_rows(&mut self.out)?;
-        }
-        Ok(self.out.flush()?)
+        self.records.flush()
     }
 }
 

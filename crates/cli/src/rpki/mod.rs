@@ -13,9 +13,9 @@ use fibula_core::AnyPrefix;
 use fibula_rpki::{ORIGIN, Report, Validity, Vrps};
 
 pub use self::add::RpkiArgs;
-use self::list::{Listed, Printer};
+use self::list::Listed;
 use crate::failure::{Failure, Outcome};
-use crate::output;
+use crate::output::{self, Records};
 use crate::source::{ReadArgs, Source};
 use crate::table;
 use crate::written::To;
@@ -108,9 +108,9 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     }
     let report = report::Printed { report: &report, vrps: &vrps, files: &files, top: args.top };
     if !args.list.is_empty() && args.output.is_none() {
-        let mut printer = Printer::new(args.json)?;
-        list::print(&table, origin, &vrps, &wanted, &mut printer)?;
-        printer.finish()?;
+        let mut records = Records::new(&list::COLUMNS, args.json, true)?;
+        list::print(&table, origin, &vrps, &wanted, &mut records)?;
+        records.flush()?;
         report.note()?;
     } else if args.json {
         output::json(&report.json())?;
@@ -129,10 +129,10 @@ fn question(args: &Args, vrps: &Vrps, prefix: AnyPrefix) -> Result<Outcome, Fail
         return Err(Failure::new(format_args!("--origin {text:?} is no AS number"))
             .hint("with --prefix, it is the AS that announces the prefix: 64500 or AS64500"));
     };
-    let mut printer = Printer::new(args.json)?;
+    let mut records = Records::new(&list::COLUMNS, args.json, true)?;
     let validity = vrps.validity(prefix, Some(asn));
-    printer.route(prefix, Some(&asn.to_string()), validity, vrps)?;
-    printer.finish()?;
+    list::route(&mut records, prefix, Some(&asn.to_string()), validity, vrps)?;
+    records.flush()?;
     Ok(if validity.is_invalid() { Outcome::Negative } else { Outcome::Done })
 }
 

@@ -9,6 +9,10 @@ use serde_json::Value as Json;
 
 use crate::failure::Failure;
 
+mod records;
+
+pub use records::{Records, cell};
+
 /// Buffered standard output.
 pub fn stdout() -> BufWriter<io::StdoutLock<'static>> {
     BufWriter::with_capacity(64 << 10, io::stdout().lock())
