@@ -69,7 +69,7 @@ pub use kernel::{Kernel, Level, Scalar, Simd};
 #[cfg(target_arch = "x86_64")]
 pub use lanes::{Avx2Lanes, Avx512Lanes};
 pub use lanes::{Lanes, One, Permutations, Word};
-pub use marks::{byte_marks, unprintable_marks};
+pub use marks::{byte_marks, digit_marks, unprintable_marks};
 pub use prefetch::{prefetch_read, prefetch_read_l2};
 pub use row::{Row, ScalarRow};
 pub use table::Table;

@@ -37,10 +37,29 @@ pub fn unprintable_marks(text: &[u8; 64]) -> u64 {
     portable::marks(text, |byte| (byte as i8) < 0x20)
 }
 
+/// The bytes that are digits, `0` to `9`.
+///
+/// ```
+/// let mut text = [b' '; 64];
+/// text[..9].copy_from_slice(b"\"a\":1070,");
+/// assert_eq!(fibula_simd::digit_marks(&text), 0b1111_0000);
+/// ```
+#[inline(always)]
+pub fn digit_marks(text: &[u8; 64]) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        // SAFETY: SSE2, the only requirement, is part of x86-64.
+        unsafe { sse2::digits(text) }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    portable::marks(text, |byte| byte.is_ascii_digit())
+}
+
 #[cfg(target_arch = "x86_64")]
 mod sse2 {
     use std::arch::x86_64::{
-        __m128i, _mm_cmpeq_epi8, _mm_cmplt_epi8, _mm_movemask_epi8, _mm_set_epi64x, _mm_set1_epi8,
+        __m128i, _mm_add_epi8, _mm_cmpeq_epi8, _mm_cmplt_epi8, _mm_movemask_epi8, _mm_set_epi64x,
+        _mm_set1_epi8,
     };
 
     /// A bit for each byte for which all bits are set in what `is` makes of it.
@@ -70,6 +89,14 @@ mod sse2 {
         // As signed numbers bytes from 0x80 on are below, too.
         marks(text, |part| _mm_cmplt_epi8(part, blank))
     }
+
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    pub(super) fn digits(text: &[u8; 64]) -> u64 {
+        // Digits become the ten smallest signed numbers.
+        let (shift, tenth) = (_mm_set1_epi8((0x80 - b'0') as i8), _mm_set1_epi8(i8::MIN + 10));
+        marks(text, |part| _mm_cmplt_epi8(_mm_add_epi8(part, shift), tenth))
+    }
 }
 
 #[cfg(any(test, not(target_arch = "x86_64")))]
@@ -95,6 +122,8 @@ mod tests {
                     assert_eq!(byte_marks(&text, byte), equal, "{text:x?}");
                     let unprintable = portable::marks(&text, |b| !(0x20..0x80).contains(&b));
                     assert_eq!(unprintable_marks(&text), unprintable, "{text:x?}");
+                    let digits = portable::marks(&text, |b| b.is_ascii_digit());
+                    assert_eq!(digit_marks(&text), digits, "{text:x?}");
                 }
             }
         }

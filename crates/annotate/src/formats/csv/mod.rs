@@ -4,8 +4,8 @@ mod begin;
 mod plain;
 pub(crate) mod scan;
 
-use self::plain::{Located, Plain};
-use self::scan::{Dialect, Record, cut, record, unquoted};
+use self::plain::{Located, Plain, cut};
+use self::scan::{Dialect, Record, record, unquoted, unquoted_place};
 use fibula_simd::parse_v4_at;
 
 use super::{LogDecoder, Style};
@@ -139,7 +139,8 @@ impl LogDecoder for Csv {
                 && record.fields == layout.width
             {
                 let (cells, time) = self.found.split_at(self.names.len());
-                for (slot, &(from, to)) in cells.iter().enumerate() {
+                for (slot, &place) in cells.iter().enumerate() {
+                    let (from, to) = unquoted_place(data, place, quote);
                     if let Some(v4) = parse_v4_at(data, from, to) {
                         block.v4(v4);
                         continue;
@@ -150,7 +151,8 @@ impl LogDecoder for Csv {
                         block.bad_cell(self.strict, fault)?;
                     }
                 }
-                if let &[(from, to)] = time {
+                if let &[place] = time {
+                    let (from, to) = unquoted_place(data, place, quote);
                     block.time(start, &data[from..to], self.strict)?;
                 }
                 let (insert, end) = (start + record.content, start + record.next);

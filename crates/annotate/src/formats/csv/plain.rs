@@ -1,8 +1,20 @@
-//! Records without quotes, which most are: delimiters and line ends are found sixty-four bytes at a time.
+//! Records whose quotes are where they should be: delimiters and line ends are found sixty-four bytes at a time.
+//!
+//! If each field that has quotes begins and ends with one, every other quote opens: of all places, those are inside of
+//! quotes that have an odd number of quotes up to them.
+//!
+//! ```text
+//!   1,"a, ""b""",c      a record
+//!   ..^...^^.^^^..      quotes
+//!   ..11111.111.1..     inside: delimiters and line ends do not count here
+//! ```
+//!
+//! A quote that opens stands behind a delimiter, a line end or another quote. If not, what follows is looked at closely.
 
 use fibula_simd::byte_marks;
 
-use super::scan::{Dialect, Record};
+use super::scan::{self, Dialect, Record};
+use crate::formats::last_line_end;
 
 /// What parts records, from a place in the data on.
 #[derive(Debug)]
@@ -13,15 +25,20 @@ pub(super) struct Plain<'d> {
     base: usize,
     delimiters: u64,
     lines: u64,
-    quotes: u64,
+    /// Quotes that must be looked at closely.
+    odd: u64,
+    /// All ones, if the byte before these is inside of quotes.
+    inside: u64,
+    /// 1, if a field may begin with these, or a quoted one go on.
+    begins: u64,
 }
 
 /// What [`Plain::locate`] found.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Located {
-    /// A record without quotes.
+    /// A record.
     Record(Record),
-    /// Something that must be looked at closely: quotes, or a record that has no line end.
+    /// Something that must be looked at closely: odd quotes, or a record that has no line end.
     Else,
 }
 
@@ -31,19 +48,41 @@ fn below(place: u32) -> u64 {
     (1 << place) - 1
 }
 
+/// The places up to which the number of marks is odd.
+#[inline(always)]
+fn odd_up_to(mut marks: u64) -> u64 {
+    for shift in [1, 2, 4, 8, 16, 32] {
+        marks ^= marks << shift;
+    }
+    marks
+}
+
+/// The end of the last complete record in `data`, which begins with a record; 0 if none is complete.
+pub(super) fn cut(data: &[u8], dialect: Dialect) -> usize {
+    match dialect.quote {
+        Some(quote) if memchr::memchr(quote, data).is_some() => {
+            Plain::new(data, 0, dialect).last_end().unwrap_or_else(|| scan::cut(data, dialect))
+        }
+        _ => last_line_end(data),
+    }
+}
+
 impl<'d> Plain<'d> {
-    /// Begins at a place in the data.
+    /// Begins at a place in the data where a record begins.
     #[inline]
     pub(super) fn new(data: &'d [u8], at: usize, dialect: Dialect) -> Self {
-        let mut plain = Self { data, dialect, base: at, delimiters: 0, lines: 0, quotes: 0 };
+        let (delimiters, lines, odd) = (0, 0, 0);
+        let mut plain =
+            Self { data, dialect, base: at, delimiters, lines, odd, inside: 0, begins: 1 };
         plain.mark();
         plain
     }
 
-    /// Goes on at another place.
+    /// Goes on at another place where a record begins.
     #[inline]
     pub(super) fn seek(&mut self, at: usize) {
         self.base = at;
+        (self.inside, self.begins) = (0, 1);
         self.mark();
     }
 
@@ -58,13 +97,25 @@ impl<'d> Plain<'d> {
         });
         self.delimiters = byte_marks(text, dialect.delimiter);
         self.lines = byte_marks(text, b'\n');
-        self.quotes = dialect.quote.map_or(0, |quote| byte_marks(text, quote));
+        let mut quotes = dialect.quote.map_or(0, |quote| byte_marks(text, quote));
         if rest.len() < 64 {
             // The padding may be what is looked for.
             let real = below(rest.len() as u32);
             self.delimiters &= real;
             self.lines &= real;
-            self.quotes &= real;
+            quotes &= real;
+        }
+        self.odd = 0;
+        if quotes | self.inside != 0 {
+            let inside = odd_up_to(quotes) ^ self.inside;
+            self.delimiters &= !inside;
+            self.lines &= !inside;
+            let ends = self.delimiters | self.lines | quotes;
+            self.odd = quotes & inside & !(ends << 1 | self.begins);
+            self.inside = ((inside as i64) >> 63) as u64;
+            self.begins = ends >> 63;
+        } else {
+            self.begins = (self.delimiters | self.lines) >> 63;
         }
     }
 
@@ -77,6 +128,22 @@ impl<'d> Plain<'d> {
         }
         self.mark();
         true
+    }
+
+    /// The end of the last record from here on; `None` if something must be looked at closely.
+    fn last_end(mut self) -> Option<usize> {
+        let mut end = self.base;
+        loop {
+            if self.odd != 0 {
+                return None;
+            }
+            if self.lines != 0 {
+                end = self.base + 64 - self.lines.leading_zeros() as usize;
+            }
+            if !self.advance() {
+                return Some(end);
+            }
+        }
     }
 
     /// Finds the record that begins at `start`, which is where the last one ended, and gives `found` the places of the
@@ -94,13 +161,13 @@ impl<'d> Plain<'d> {
             loop {
                 let stops = self.delimiters | self.lines;
                 if stops == 0 {
-                    if self.quotes != 0 || !self.advance() {
+                    if self.odd != 0 || !self.advance() {
                         return Located::Else;
                     }
                     continue;
                 }
                 let place = stops.trailing_zeros();
-                if self.quotes & below(place) != 0 {
+                if self.odd & below(place) != 0 {
                     return Located::Else;
                 }
                 let at = self.base + place as usize;
@@ -124,14 +191,14 @@ impl<'d> Plain<'d> {
         loop {
             if self.lines != 0 {
                 let place = self.lines.trailing_zeros();
-                if self.quotes & below(place) != 0 {
+                if self.odd & below(place) != 0 {
                     return Located::Else;
                 }
                 passed += (self.delimiters & below(place)).count_ones() as usize;
                 return self.end(start, self.base + place as usize, place, passed);
             }
             passed += self.delimiters.count_ones() as usize;
-            if self.quotes != 0 || !self.advance() {
+            if self.odd != 0 || !self.advance() {
                 return Located::Else;
             }
         }
@@ -143,7 +210,7 @@ impl<'d> Plain<'d> {
         let behind = !(below(place) | 1 << place);
         self.delimiters &= behind;
         self.lines &= behind;
-        self.quotes &= behind;
+        self.odd &= behind;
         let cr = at > start && self.data[at - 1] == b'\r';
         let content = at - start - usize::from(cr);
         let next = at + 1 - start;
@@ -161,7 +228,7 @@ mod tests {
         /// As the careful way, or nothing.
         #[test]
         fn agrees_with_the_careful_way(
-            text in "([a-z0-9]{0,40}|,|,|\n|\r\n|\r|\"){0,60}", quote in proptest::option::of(Just(b'"')),
+            text in "([a-z0-9]{0,40}|,|,|\n|\r\n|\r|\"|,\"|\",|\",\"|\"\n\"|\"\"|\"[a-z,\n]{0,20}\",){0,60}", quote in proptest::option::of(Just(b'"')),
             fields in proptest::collection::btree_set(0usize..6, 1..3),
         ) {
             let dialect = Dialect { delimiter: b',', quote };
@@ -172,8 +239,8 @@ mod tests {
                 let mut found = vec![(start, start); wanted.len()];
                 let located = plain.locate(start, &wanted, &mut found);
                 let line = &data[start..start + expected.next];
-                if quote.is_some_and(|quote| line.contains(&quote)) {
-                    prop_assert_eq!(located, Located::Else);
+                if located == Located::Else {
+                    prop_assert!(quote.is_some_and(|quote| line.contains(&quote)));
                     plain.seek(start + expected.next);
                 } else {
                     prop_assert_eq!(located, Located::Record(expected));
@@ -190,6 +257,27 @@ mod tests {
                 start += expected.next;
             }
             prop_assert_eq!(plain.locate(start, &wanted, &mut vec![(0, 0); wanted.len()]), Located::Else);
+            prop_assert_eq!(cut(data, dialect), start);
+            prop_assert_eq!(scan::cut(data, dialect), start);
+        }
+    }
+
+    /// Records as they are usually quoted are not looked at closely.
+    #[test]
+    fn usual_quotes_are_plain() {
+        let long = format!("\"{}\",\"10.0.0.1\"\n", "long, \"\"quoted\"\" text\r\n".repeat(20));
+        let dialect = Dialect { delimiter: b',', quote: Some(b'"') };
+        for text in [
+            "\"\",\"10.0.0.1\",\"a, b\"\n",
+            "1,\"10.0.0.1\"\r\n",
+            "\"\"\"x\"\"\",\"10.0.0.1\"\n",
+            &long,
+        ] {
+            let mut found = [(0, 0)];
+            let located = Plain::new(text.as_bytes(), 0, dialect).locate(0, &[(1, 0)], &mut found);
+            let Located::Record(record) = located else { panic!("{text:?}") };
+            assert_eq!(record.next, text.len(), "{text:?}");
+            assert_eq!(&text[found[0].0..found[0].1], "\"10.0.0.1\"", "{text:?}");
         }
     }
 }

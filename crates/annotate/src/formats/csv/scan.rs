@@ -128,9 +128,22 @@ pub(crate) fn cut(data: &[u8], dialect: Dialect) -> usize {
 /// The content of a field: without its quotes, which is all of it as far as addresses go (doubled
 /// quotes inside stay doubled).
 pub(crate) fn unquoted(field: &[u8], quote: Option<u8>) -> &[u8] {
-    match (quote, field) {
-        (Some(quote), [first, inner @ .., last]) if *first == quote && *last == quote => inner,
-        _ => field,
+    let (from, to) = unquoted_place(field, (0, field.len()), quote);
+    &field[from..to]
+}
+
+/// Where that content is, of a field that lies from one place of the data to another.
+#[inline(always)]
+pub(crate) fn unquoted_place(
+    data: &[u8],
+    (from, to): (usize, usize),
+    quote: Option<u8>,
+) -> (usize, usize) {
+    match quote {
+        Some(quote) if to - from > 1 && data[from] == quote && data[to - 1] == quote => {
+            (from + 1, to - 1)
+        }
+        _ => (from, to),
     }
 }
 

@@ -8,6 +8,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::plain;
+use super::shape::Shape;
 use crate::address::Address;
 
 /// What stands in an address member.
@@ -31,6 +32,8 @@ pub(super) struct Found {
 }
 
 impl Found {
+    const NOTHING: Self = Self { place: Place::Empty, depth: u32::MAX };
+
     /// What a member of the outermost object holds: it wins over those before.
     pub(super) fn set(&mut self, place: Place) {
         *self = Self { place, depth: 0 };
@@ -51,23 +54,36 @@ pub(super) struct Names {
     pub(super) added: Vec<String>,
 }
 
-/// Finds the members with these names in a text that holds one object. Gives the place of an added
+/// Finds the members with these names in a text that holds one object: `data[..len]`. Gives the place of an added
 /// name that the object has already.
+#[inline]
 pub(super) fn find(
-    text: &[u8],
+    data: &[u8],
+    len: usize,
     names: &Names,
     found: &mut Vec<Found>,
+    shape: &mut Shape,
 ) -> Result<Option<usize>, serde_json::Error> {
-    let clear = |found: &mut Vec<Found>| {
-        found.clear();
-        found.resize(names.columns.len(), Found { place: Place::Empty, depth: u32::MAX });
-    };
-    clear(found);
-    if let Some(taken) = plain::find(text, names, found) {
+    clear(names, found);
+    if shape.find(data, len, found) {
+        return Ok(None);
+    }
+    let text = &data[..len];
+    clear(names, found);
+    if let Some(taken) = plain::find(text, names, found, shape) {
         return Ok(taken);
     }
-    clear(found);
+    clear(names, found);
     find_any(text, names, found)
+}
+
+/// A place for each name, where nothing was found.
+#[inline(always)]
+fn clear(names: &Names, found: &mut Vec<Found>) {
+    if found.len() != names.columns.len() {
+        found.resize(names.columns.len(), Found::NOTHING);
+    }
+    found.iter_mut().for_each(|found| *found = Found::NOTHING);
 }
 
 /// The same for any text. Nothing was found so far.
@@ -262,8 +278,17 @@ mod tests {
         let columns = names.iter().map(|&n| n.to_owned()).collect();
         let names = Names { columns, added: Vec::new() };
         let mut found = Vec::new();
-        find(line.as_bytes(), &names, &mut found).unwrap();
+        alone(line, &names, &mut found).unwrap();
         found.into_iter().map(|found| found.place).collect()
+    }
+
+    /// Finds in a line without one before it.
+    fn alone(
+        line: &str,
+        names: &Names,
+        found: &mut Vec<Found>,
+    ) -> Result<Option<usize>, serde_json::Error> {
+        find(line.as_bytes(), line.len(), names, found, &mut Shape::default())
     }
 
     fn v4(last: u32) -> Place {
@@ -290,7 +315,7 @@ mod tests {
             (r#"{"a":{"b":1},"a.b_x":2}"#, Some(1)),
             (r#"{"x":null,"b":1}"#, Some(0)),
         ] {
-            assert_eq!(find(text.as_bytes(), &names, &mut Vec::new()).unwrap(), taken, "{text}");
+            assert_eq!(alone(text, &names, &mut Vec::new()).unwrap(), taken, "{text}");
         }
     }
 
@@ -310,14 +335,82 @@ mod tests {
             let text = if is_object { format!("{{{}}}", text) } else { text };
             let (columns, added) = (vec!["a".into(), "a.b".into(), "b".into()], vec!["a_x".into()]);
             let names = Names { columns, added };
-            let (mut found, mut careful) = (Vec::new(), vec![Found { place: Place::Empty, depth: u32::MAX }; 3]);
-            let taken = find(text.as_bytes(), &names, &mut found).map_err(|error| error.to_string());
+            let (mut found, mut careful) = (Vec::new(), vec![Found::NOTHING; 3]);
+            let taken = alone(&text, &names, &mut found).map_err(|error| error.to_string());
             let expected = find_any(text.as_bytes(), &names, &mut careful).map_err(|error| error.to_string());
             prop_assert_eq!(&taken, &expected);
             if taken.is_ok() {
                 prop_assert_eq!(format!("{found:?}"), format!("{careful:?}"));
             }
         }
+    }
+
+    proptest! {
+        /// Lines with the same members, or almost: each is read as it would be alone.
+        #[test]
+        fn lines_before_do_not_matter(
+            keys in proptest::collection::vec(proptest::sample::select(vec![
+                "a", "b", "a.b", "a.b.c", "t", "a_x", "a key that is longer than the text that is compared", "\\u0061", "",
+            ]), 0..6),
+            lines in proptest::collection::vec((
+                proptest::collection::vec(proptest::sample::select(vec![
+                    "\"10.0.0.1\"", "\"2001:db8::1\"", "\"\"", "\"x\"", "7", "12345", "0", "01", "-1", "1.5", "1e3", "1.", "12345678901234567890",
+                    "null", "true", "[1,{\"a\":2}]", "{}", "{\"b\":\"10.0.0.2\"}", "{\"b\":{\"c\":\"10.0.0.9\"}}", "", "\"é\"", "\"\\n\"",
+                    "\"long string, longer than what is looked at once, which are sixty-four bytes: {}\"", "\"", " 1", "1 ",
+                    "123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890",
+                ]), 6),
+                proptest::option::weighted(0.1, (0usize..40, proptest::sample::select(vec!["x", "}", ",", "\"", " ", "{"]))),
+                "[ -~]{0,40}",
+            ), 1..6),
+        ) {
+            let names = Names {
+                columns: ["a", "a.b.c", "b"].map(String::from).to_vec(), added: vec!["a_x".into()],
+            };
+            let (mut shape, mut found) = (Shape::default(), Vec::new());
+            for (values, change, behind) in lines {
+                let members = keys.iter().zip(&values).map(|(key, value)| format!("\"{key}\":{value}"));
+                let mut line = format!("{{{}}}", members.collect::<Vec<_>>().join(","));
+                if let Some((at, text)) = change {
+                    let at = at.min(line.len());
+                    if line.is_char_boundary(at) {
+                        line.insert_str(at, text);
+                    }
+                }
+                let mut careful = vec![Found::NOTHING; 3];
+                let data = format!("{line}{behind}");
+                let taken = find(data.as_bytes(), line.len(), &names, &mut found, &mut shape);
+                let expected = find_any(line.as_bytes(), &names, &mut careful);
+                let text = |error: serde_json::Error| error.to_string();
+                let (taken, expected) = (taken.map_err(text), expected.map_err(text));
+                prop_assert_eq!(&taken, &expected, "{}", line);
+                if taken.is_ok() {
+                    prop_assert_eq!(format!("{found:?}"), format!("{careful:?}"), "{}", line);
+                }
+            }
+        }
+    }
+
+    /// A line with the members of the one before is not taken apart again.
+    #[test]
+    fn lines_are_like_the_one_before() {
+        let names = Names { columns: vec!["a".into()], added: Vec::new() };
+        let (mut shape, mut found) = (Shape::default(), vec![Found::NOTHING]);
+        // A line is compared in pieces that may reach into the next ones.
+        let mut ask = |line: &str, shape: &mut Shape| {
+            let data = format!("{line}\n{}", " ".repeat(40));
+            found.fill(Found::NOTHING);
+            let is_like = shape.find(data.as_bytes(), line.len(), &mut found);
+            find(data.as_bytes(), line.len(), &names, &mut found, shape).unwrap();
+            (is_like, found[0].place.clone())
+        };
+        let first = r#"{"t":1700000000,"a":"10.0.0.7","b":{"c":[1]},"d":"","e":1.5}"#;
+        let second = r#"{"t":17,"a":"192.0.2.123","b":true,"d":"text","e":null}"#;
+        let third = r#"{"t":17,"a":"10.0.0.3","b":true,"e":null}"#;
+        let address = |last| Place::Address(Address::V4(last));
+        assert_eq!(ask(first, &mut shape), (false, v4(7)));
+        assert_eq!(ask(second, &mut shape), (true, address(0xc000_027b)));
+        assert_eq!(ask(third, &mut shape), (false, v4(3)));
+        assert_eq!(ask(third, &mut shape), (true, v4(3)));
     }
 
     /// Objects as they are written are read the fast way.
@@ -329,8 +422,12 @@ mod tests {
             (r#"{ "a" : null , "b" : "{" }"#, Place::Empty),
             (r#"{"a":167772161}"#, Place::Other("167772161".into())),
         ] {
-            let mut found = vec![Found { place: Place::Empty, depth: u32::MAX }];
-            assert_eq!(plain::find(text.as_bytes(), &names, &mut found), Some(None), "{text}");
+            let mut found = vec![Found::NOTHING];
+            assert_eq!(
+                plain::find(text.as_bytes(), &names, &mut found, &mut Shape::default()),
+                Some(None),
+                "{text}"
+            );
             assert_eq!(found[0].place, place);
         }
     }
@@ -357,10 +454,10 @@ mod tests {
     fn only_one_whole_object_is_a_line() {
         let names = Names { columns: vec!["a".into()], added: Vec::new() };
         for line in ["[]", "7", "{} {}", "{\"a\":1,}", "{\"a\"}", "{", "\"x\""] {
-            assert!(find(line.as_bytes(), &names, &mut Vec::new()).is_err(), "{line}");
+            assert!(alone(line, &names, &mut Vec::new()).is_err(), "{line}");
         }
         let deep = format!("{{\"b\":{}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
         // Deep nesting is either read or refused, it does not exhaust the stack.
-        let _ = find(deep.as_bytes(), &names, &mut Vec::new());
+        let _ = alone(&deep, &names, &mut Vec::new());
     }
 }

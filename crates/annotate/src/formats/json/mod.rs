@@ -2,6 +2,7 @@
 
 mod find;
 mod plain;
+mod shape;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::net::IpAddr;
 
 use self::find::{Found, Names, Place, find};
+use self::shape::Shape as Before;
 use super::{LogDecoder, SAMPLE_BYTES, Style, last_line_end, line_end, set};
 use crate::added::{added_name, first_twice};
 use crate::block::{Block, Kind, Row};
@@ -27,6 +29,8 @@ pub(crate) struct JsonLines {
     strict: bool,
     shape: Option<Shape>,
     found: Vec<Found>,
+    /// The members of the object before.
+    before: Before,
     /// By column, whether an object of the input had it.
     present: Arc<[AtomicBool]>,
     /// Whether there was anything but blanks in the input.
@@ -73,6 +77,7 @@ impl JsonLines {
             strict: options.strict,
             shape: None,
             found: Vec::new(),
+            before: Before::default(),
             any: Arc::default(),
             stray: false,
         })
@@ -89,7 +94,8 @@ impl JsonLines {
             _ => return Some(Shape::Lines),
         }
         let (content, _) = line_end(text, end)?;
-        if find(&text[..content], &self.names, &mut self.found).is_ok() {
+        let before = &mut Before::default();
+        if find(text, content, &self.names, &mut self.found, before).is_ok() {
             return Some(Shape::Lines);
         }
         match object_end(text) {
@@ -107,7 +113,8 @@ impl JsonLines {
         block: &mut Block,
     ) -> Result<(), Fault> {
         let text = &data[start..object_end];
-        match find(text, &self.names, &mut self.found) {
+        let (rest, len) = (&data[start..], text.len());
+        match find(rest, len, &self.names, &mut self.found, &mut self.before) {
             Ok(None) => {}
             Ok(Some(taken)) => {
                 let name = self.names.added[taken].clone();
@@ -117,9 +124,12 @@ impl JsonLines {
         }
         self.cells(start, block)?;
         // It is an object, so it ends with a brace; behind what stands before it is where members go.
-        let inner = text[..text.len() - 1].trim_ascii_end();
-        let empty = inner.trim_ascii_start() == b"{";
-        let kind = if empty { Kind::AnnotateEmpty } else { Kind::Annotate };
+        let mut inner = &text[..text.len() - 1];
+        if inner.last().is_some_and(u8::is_ascii_whitespace) {
+            inner = inner.trim_ascii_end();
+        }
+        let is_empty = inner.ends_with(b"{") && inner.trim_ascii_start() == b"{";
+        let kind = if is_empty { Kind::AnnotateEmpty } else { Kind::Annotate };
         block.row(Row { start, insert: start + inner.len(), end, pad: 0, kind });
         Ok(())
     }

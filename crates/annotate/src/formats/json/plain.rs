@@ -6,38 +6,59 @@
 use fibula_simd::{byte_marks, parse_v4_at, unprintable_marks};
 
 use super::find::{Found, Names, Place};
+use super::shape::Shape;
 use crate::address::Address;
 
 /// Objects and arrays within each other at most.
 const MAX_DEPTH: u32 = 32;
 
-/// As [`find`](super::find::find), if the text is plain and holds one object. `found` has a place for each column.
+/// As [`find`](super::find::find), if the text is plain and holds one object. `found` has a place for each column. Lets the shape
+/// learn what stands between the values.
 #[inline]
-pub(super) fn find(text: &[u8], names: &Names, found: &mut [Found]) -> Option<Option<usize>> {
-    let mut plain = Plain { text, at: 0, base: 0, quotes: marks(text)? };
+pub(super) fn find(
+    text: &[u8],
+    names: &Names,
+    found: &mut [Found],
+    shape: &mut Shape,
+) -> Option<Option<usize>> {
+    let mut plain = Plain::begin(text, 0)?;
     plain.blanks();
     plain.expect(b'{')?;
     let mut taken = None;
-    plain.object(0, &mut |plain, key| {
+    let is_lesson = shape.learns();
+    if is_lesson {
+        shape.forget();
+    }
+    let (mut learns, mut end) = (is_lesson, 0);
+    let is_object = plain.object(0, &mut |plain, key| {
         if taken.is_none() {
             taken = names.added.iter().position(|added| is(key, added));
         }
-        let mut exact = None;
+        let (mut exact, mut is_path) = (None, false);
         for (slot, name) in names.columns.iter().enumerate() {
             if is(key, name) {
                 exact = Some(slot);
-            } else if plain.peek() == Some(b'{') && goes_on(key, name) {
-                return None;
+            } else {
+                is_path |= goes_on(key, name);
             }
         }
+        if is_path && plain.peek() == Some(b'{') {
+            return None;
+        }
+        learns = learns && shape.learn(&text[end..plain.at], exact, is_path);
         match exact {
             Some(slot) => found[slot].set(plain.place()?),
             None => plain.value(1)?,
         }
+        end = plain.at;
         Some(())
-    })?;
+    });
     plain.blanks();
-    (plain.at == text.len()).then_some(taken)
+    let is_whole = is_object.is_some() && plain.at == text.len();
+    if is_lesson && !(is_whole && taken.is_none() && learns) {
+        shape.forget();
+    }
+    is_whole.then_some(taken)
 }
 
 /// Whether the key is this name. Most differ in length or in their first byte.
@@ -51,7 +72,7 @@ fn goes_on(key: &[u8], name: &str) -> bool {
     name.as_bytes().strip_prefix(key).is_some_and(|rest| rest.starts_with(b"."))
 }
 
-struct Plain<'t> {
+pub(super) struct Plain<'t> {
     text: &'t [u8],
     at: usize,
     /// The place of the bytes that `quotes` is about.
@@ -73,6 +94,16 @@ fn marks(text: &[u8]) -> Option<u64> {
 }
 
 impl<'t> Plain<'t> {
+    /// Begins at a place that is not within a string; `None` if what follows is not plain.
+    #[inline(always)]
+    pub(super) fn begin(text: &'t [u8], at: usize) -> Option<Self> {
+        Some(Self { text, at, base: at, quotes: marks(&text[at..])? })
+    }
+
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
     #[inline(always)]
     fn peek(&self) -> Option<u8> {
         self.text.get(self.at).copied()
@@ -149,7 +180,7 @@ impl<'t> Plain<'t> {
 
     /// A value that does not matter.
     #[inline(always)]
-    fn value(&mut self, depth: u32) -> Option<()> {
+    pub(super) fn value(&mut self, depth: u32) -> Option<()> {
         match self.peek()? {
             b'"' => self.string().map(drop),
             b'-' | b'0'..=b'9' => self.number().map(drop),
@@ -250,12 +281,8 @@ impl<'t> Plain<'t> {
         match self.peek()? {
             b'"' => {
                 let text = self.string()?;
-                // What stands behind it may be read with it.
                 let end = self.at - 1;
-                Some(match parse_v4_at(self.text, end - text.len(), end) {
-                    Some(v4) => Place::Address(Address::V4(v4)),
-                    None => Place::of_text(text),
-                })
+                Some(place_of(self.text, end - text.len(), end))
             }
             b'n' => self.other(0).map(|()| Place::Empty),
             b'0'..=b'9' => {
@@ -267,6 +294,15 @@ impl<'t> Plain<'t> {
             }
             _ => None,
         }
+    }
+}
+
+/// What the string from `start` to `end` is. What stands behind it may be read with it.
+#[inline(always)]
+pub(super) fn place_of(text: &[u8], start: usize, end: usize) -> Place {
+    match parse_v4_at(text, start, end) {
+        Some(v4) => Place::Address(Address::V4(v4)),
+        None => Place::of_text(&text[start..end]),
     }
 }
 
