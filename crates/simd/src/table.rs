@@ -95,6 +95,44 @@ impl<T: Pod> Table<T> {
         Some(Self { start, len, owner: Owner::Shared(owner), _marker: PhantomData })
     }
 
+    /// Moves tables into one allocation, one behind the other, each at a cache line. Many small tables are then in few
+    /// pages, and in huge ones if they are large together. The next call of [`Table::to_mut`] gives a table memory of its
+    /// own again. O(bytes).
+    ///
+    /// # Panics
+    /// If the size exceeds the address space.
+    ///
+    /// ```
+    /// use fibula_simd::Table;
+    /// let (mut a, mut b) = (Table::from_slice(&[1u32, 2]), Table::from_slice(&[3u32]));
+    /// Table::pack([&mut a, &mut b]);
+    /// assert_eq!((a[1], b[0]), (2, 3));
+    /// assert_eq!(b.as_ptr().addr() - a.as_ptr().addr(), 64);
+    /// ```
+    pub fn pack<'t>(tables: impl IntoIterator<Item = &'t mut Self>)
+    where
+        T: 't,
+    {
+        let tables: Vec<&mut Self> = tables.into_iter().collect();
+        let bytes = |table: &Self| size_of_val::<[T]>(table).next_multiple_of(LINE);
+        let all = tables.iter().try_fold(0usize, |all, table| all.checked_add(bytes(table)));
+        let heap = Arc::new(Heap::zeroed(all.expect("table size overflows")));
+        let mut at = 0;
+        for table in tables {
+            // SAFETY: the heap has the sizes of all tables, each up to a multiple of a line, so that `len` elements from
+            // here on are in it. `T`'s alignment divides a line (asserted in `ALIGNED`). Nobody else has this memory
+            // yet, least of all the table that is copied.
+            let start = unsafe {
+                let start = heap.start.add(at).cast::<T>();
+                start.copy_from_nonoverlapping(table.start, table.len);
+                start
+            };
+            let () = Self::ALIGNED;
+            at += bytes(table);
+            *table = Self { start, owner: Owner::Heap(Arc::clone(&heap)), ..*table };
+        }
+    }
+
     /// Mutable elements. If the memory is shared with clones or a file, this makes a copy first, so the others do not
     /// see the change.
     ///
@@ -226,6 +264,31 @@ mod tests {
         let table = Table::<u64>::with(HUGE / 4, |t| t[5] = 1);
         assert_eq!(table.as_ptr().addr() % HUGE, 0);
         assert_eq!(table.iter().sum::<u64>(), 1);
+    }
+
+    #[test]
+    fn packed_tables_keep_what_they_hold() {
+        let mut tables: Vec<Table<u64>> =
+            (0..100).map(|n| Table::from_vec(vec![n; n as usize % 20])).collect();
+        let alone = tables[7].clone();
+        Table::pack(&mut tables);
+        let first = tables[0].as_ptr().addr();
+        for (n, table) in tables.iter().enumerate() {
+            assert_eq!(**table, vec![n as u64; n % 20]);
+            assert_eq!(table.as_ptr().addr() % LINE, 0);
+            assert!(table.as_ptr().addr() - first <= 100 * 20 * 8);
+        }
+        // A change is seen by nobody else.
+        tables[7].to_mut()[0] = 1;
+        assert_eq!((tables[7][0], alone[0], tables[8][0], tables[6][5]), (1, 7, 8, 6));
+        drop(tables.split_off(1));
+        Table::pack(&mut tables);
+        Table::<u64>::pack([]);
+        // Together they are large.
+        let mut tables = [0u64, 1].map(|n| Table::from_vec(vec![n; HUGE / 8]));
+        Table::pack(&mut tables);
+        assert_eq!(tables[0].as_ptr().addr() % HUGE, 0);
+        assert_eq!((tables[0][0], tables[1][0], tables[1].last()), (0, 1, Some(&1)));
     }
 
     #[test]

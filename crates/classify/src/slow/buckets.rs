@@ -9,7 +9,7 @@
 
 use std::hint::select_unpredictable;
 
-use fibula_simd::{Scalar, Simd, prefetch_read};
+use fibula_simd::{Scalar, Simd, Table, prefetch_read};
 
 const LANES: usize = 8;
 
@@ -17,21 +17,11 @@ const LANES: usize = 8;
 const GONE: u32 = 1;
 
 /// Hashes in the order in which they came, 0 where there is none, and their numbers.
-#[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
-struct Bucket([u32; 2 * LANES]);
+type Bucket = [u32; 2 * LANES];
 
-impl Bucket {
-    const EMPTY: Self = Self([0; 2 * LANES]);
-
-    #[inline(always)]
-    fn is_full(&self) -> bool {
-        self.0[LANES - 1] != 0
-    }
-
-    fn hashes(&self) -> &[u32] {
-        &self.0[..LANES]
-    }
+#[inline(always)]
+fn is_full(bucket: &Bucket) -> bool {
+    bucket[LANES - 1] != 0
 }
 
 /// Where a key is: its bucket and its lane there.
@@ -41,14 +31,14 @@ pub(super) struct Place(usize, usize);
 /// Numbers by hash. They are not 0; several keys may have one hash.
 #[derive(Clone, Debug)]
 pub(super) struct Buckets {
-    buckets: Vec<Bucket>,
+    buckets: Table<Bucket>,
     /// Lanes that are not empty.
     used: usize,
 }
 
 impl Default for Buckets {
     fn default() -> Self {
-        Self { buckets: vec![Bucket::EMPTY], used: 0 }
+        Self { buckets: Table::with(1, |_| {}), used: 0 }
     }
 }
 
@@ -60,7 +50,12 @@ pub(super) fn kept(hash: u64) -> u32 {
 
 impl Buckets {
     pub(super) fn bytes(&self) -> usize {
-        self.buckets.capacity() * size_of::<Bucket>()
+        size_of_val::<[Bucket]>(&self.buckets)
+    }
+
+    /// Moves the buckets of many into few pages.
+    pub(super) fn pack<'b>(all: impl IntoIterator<Item = &'b mut Self>) {
+        Table::pack(all.into_iter().map(|one| &mut one.buckets));
     }
 
     #[inline(always)]
@@ -79,7 +74,7 @@ impl Buckets {
     pub(super) fn get<S: Simd>(&self, simd: S, hash: u32) -> u32 {
         let mut at = self.home(hash);
         loop {
-            let Bucket(line) = &self.buckets[at];
+            let line = &self.buckets[at];
             let equal = simd.equal32(line, hash) & 0xff;
             let number = line[LANES + (equal.trailing_zeros() as usize & (LANES - 1))];
             // Whether it is there is as good as random.
@@ -96,15 +91,15 @@ impl Buckets {
         let mut at = self.home(hash);
         loop {
             let bucket = &self.buckets[at];
-            let mut equal = Scalar.equal32(&bucket.0, hash) as u8;
+            let mut equal = Scalar.equal32(bucket, hash) as u8;
             while equal != 0 {
                 let lane = equal.trailing_zeros() as usize;
-                if is_it(bucket.0[LANES + lane]) {
+                if is_it(bucket[LANES + lane]) {
                     return Some(Place(at, lane));
                 }
                 equal &= equal - 1;
             }
-            if !bucket.is_full() {
+            if !is_full(bucket) {
                 return None;
             }
             at = (at + 1) & (self.buckets.len() - 1);
@@ -112,11 +107,11 @@ impl Buckets {
     }
 
     pub(super) fn number(&self, Place(at, lane): Place) -> u32 {
-        self.buckets[at].0[LANES + lane]
+        self.buckets[at][LANES + lane]
     }
 
     pub(super) fn set(&mut self, Place(at, lane): Place, number: u32) {
-        self.buckets[at].0[LANES + lane] = number;
+        self.buckets.to_mut()[at][LANES + lane] = number;
     }
 
     /// Adds a key that is not there.
@@ -129,29 +124,30 @@ impl Buckets {
 
     fn put(&mut self, hash: u32, number: u32) {
         let mut at = self.home(hash);
+        let buckets = self.buckets.to_mut();
         loop {
-            let Bucket(line) = &mut self.buckets[at];
+            let line = &mut buckets[at];
             if let Some(lane) = line[..LANES].iter().position(|hash| *hash <= GONE) {
                 self.used += usize::from(line[lane] == 0);
                 (line[lane], line[LANES + lane]) = (hash, number);
                 return;
             }
-            at = (at + 1) & (self.buckets.len() - 1);
+            at = (at + 1) & (buckets.len() - 1);
         }
     }
 
     /// Takes a key out.
     pub(super) fn remove(&mut self, Place(at, lane): Place) {
-        let bucket = &mut self.buckets[at];
-        if bucket.is_full() {
+        let bucket = &mut self.buckets.to_mut()[at];
+        if is_full(bucket) {
             // Searches for others must go on behind it.
-            (bucket.0[lane], bucket.0[LANES + lane]) = (GONE, 0);
+            (bucket[lane], bucket[LANES + lane]) = (GONE, 0);
             return;
         }
-        let last = bucket.hashes().iter().rposition(|hash| *hash != 0).unwrap_or(lane);
+        let last = bucket[..LANES].iter().rposition(|hash| *hash != 0).unwrap_or(lane);
         for at in [0, LANES] {
-            bucket.0[at + lane] = bucket.0[at + last];
-            bucket.0[at + last] = 0;
+            bucket[at + lane] = bucket[at + last];
+            bucket[at + last] = 0;
         }
         self.used -= 1;
     }
@@ -160,14 +156,14 @@ impl Buckets {
     fn resize(&mut self) {
         let old = std::mem::take(&mut self.buckets);
         let keys = || {
-            let lanes = old.iter().flat_map(|Bucket(line)| {
+            let lanes = old.iter().flat_map(|line| {
                 let (hashes, numbers) = line.split_at(LANES);
                 hashes.iter().copied().zip(numbers.iter().copied())
             });
             lanes.filter(|(hash, _)| *hash > GONE)
         };
         let buckets = (keys().count() * 2 + 2).div_ceil(LANES * 5 / 8).next_power_of_two();
-        self.buckets = vec![Bucket::EMPTY; buckets];
+        self.buckets = Table::with(buckets, |_| {});
         self.used = 0;
         keys().for_each(|(hash, number)| self.put(hash, number));
     }

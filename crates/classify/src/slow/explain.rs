@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::bits;
 use super::order::{AXES, Order, Search};
 use crate::Mask;
 
@@ -40,14 +41,20 @@ impl Order {
             self.cover(0..self.outside, (word, all), search, &mut known, open);
         }
         let inside = self.axes.len() - self.outside;
-        for (number, seen) in search.seen.iter().enumerate() {
-            let (axes, group) = (self.outside..self.axes.len(), seen.group as usize);
-            // If it was asked, its table has shown that it does not have the others.
-            let has = seen.has | !seen.asked() as u32;
-            let left = !seen.open & seen.wins & has;
-            if left != 0 {
-                let open = |at: usize| search.opens[number * inside + at - self.outside].into();
-                self.cover(axes, (group, left.into()), search, &mut known, open);
+        for (part, all) in search.seen.chunks(64).enumerate() {
+            // Few groups have something to explain, which is as good as random: these are found first.
+            let (mut lefts, mut some) = ([0; 64], 0);
+            for (at, seen) in all.iter().enumerate() {
+                // If it was asked, its table has shown that it does not have the others.
+                let has = seen.has | !seen.asked() as u32;
+                lefts[at] = !seen.open & seen.wins & has;
+                some |= u64::from(lefts[at] != 0) << at;
+            }
+            for at in bits(some) {
+                let (axes, group) = (self.outside..self.axes.len(), all[at].group as usize);
+                let opens = &search.opens[(part * 64 + at) * inside..][..inside];
+                let open = |axis: usize| opens[axis - self.outside].into();
+                self.cover(axes, (group, lefts[at].into()), search, &mut known, open);
             }
         }
         for (axis, bits) in self.axes.iter().zip(known.bits) {

@@ -84,6 +84,11 @@ impl Group {
         &self.words
     }
 
+    /// Moves what searches read of many groups into few pages.
+    pub(super) fn pack(groups: &mut [Self]) {
+        Buckets::pack(groups.iter_mut().map(|group| &mut group.tuples));
+    }
+
     pub(super) fn bytes(&self) -> usize {
         self.tuples.bytes() + self.rules.capacity() * 17
     }

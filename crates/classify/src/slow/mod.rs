@@ -135,6 +135,8 @@ impl SlowPath {
             slow.put(id, rule);
         }
         slow.order.pack();
+        Tuple::pack(&mut slow.tuples);
+        Group::pack(&mut slow.groups);
         slow.arrange();
         slow
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use fibula_simd::{Simd, prefetch_read};
+use fibula_simd::{Simd, Table, prefetch_read};
 
 use super::buckets::{Buckets, Place, kept};
 use super::group::{Inside, outside_transport};
@@ -30,7 +30,9 @@ pub(super) struct Tuple {
     /// The number of each key, and 1.
     numbers: Buckets,
     /// A record for each key, one after the other: its masked words, and its first rule in two words.
-    records: Vec<u64>,
+    records: Table<u64>,
+    /// How many keys there are.
+    keys: u32,
     words: Words,
     others: Vec<Entry>,
     mask: Mask,
@@ -49,7 +51,8 @@ impl Tuple {
         Self {
             words: Words::of(&mask),
             numbers: Buckets::default(),
-            records: Vec::new(),
+            records: Table::default(),
+            keys: 0,
             others: Vec::new(),
             free: Vec::new(),
             all: BTreeSet::new(),
@@ -86,7 +89,7 @@ impl Tuple {
     pub(super) fn bytes(&self) -> usize {
         let entry = size_of::<Entry>();
         self.numbers.bytes()
-            + self.records.capacity() * 8
+            + self.records.len() * 8
             + self.others.capacity() * entry
             // Nodes of the standard library's tree are three quarters full.
             + self.all.len() * 11
@@ -95,10 +98,6 @@ impl Tuple {
     /// The words of a record.
     fn stride(&self) -> usize {
         self.words.len() + 2
-    }
-
-    fn keys(&self) -> u32 {
-        (self.records.len() / self.stride()) as u32
     }
 
     fn key(&self, number: u32) -> &[u64] {
@@ -116,8 +115,9 @@ impl Tuple {
 
     fn set_head(&mut self, number: u32, entry: Entry) {
         let end = (number as usize + 1) * self.stride();
-        self.records[end - 2] = entry.precedence.to_bits();
-        self.records[end - 1] = u64::from(entry.next) << 32 | u64::from(entry.ranges);
+        let records = self.records.to_mut();
+        records[end - 2] = entry.precedence.to_bits();
+        records[end - 1] = u64::from(entry.next) << 32 | u64::from(entry.ranges);
     }
 
     fn hash(&self, flow: &Flow) -> u32 {
@@ -146,11 +146,29 @@ impl Tuple {
             self.chain(number, entry);
             return;
         }
-        let number = self.keys();
+        let (number, stride) = (self.keys, self.stride());
         self.numbers.insert(hash, number + 1);
-        self.records.extend(self.words.values(flow));
-        self.records.extend([0; 2]);
+        let start = number as usize * stride;
+        if start + stride > self.records.len() {
+            self.resize();
+        }
+        let records = &mut self.records.to_mut()[start..start + stride];
+        self.words.values(flow).zip(records).for_each(|(word, place)| *place = word);
+        self.keys += 1;
         self.set_head(number, entry);
+    }
+
+    /// Makes room for twice as many records.
+    fn resize(&mut self) {
+        let old = std::mem::take(&mut self.records);
+        let len = (old.len() * 2).max(4 * self.stride());
+        self.records = Table::with(len, |records| records[..old.len()].copy_from_slice(&old));
+    }
+
+    /// Moves what searches read of many tuples into few pages.
+    pub(super) fn pack(tuples: &mut [Self]) {
+        Buckets::pack(tuples.iter_mut().map(|tuple| &mut tuple.numbers));
+        Table::pack(tuples.iter_mut().map(|tuple| &mut tuple.records));
     }
 
     /// Puts a rule behind those of the key that win against it.
@@ -223,13 +241,14 @@ impl Tuple {
     /// The last key takes the number of the one that goes.
     fn remove_key(&mut self, place: Place, number: u32) {
         self.numbers.remove(place);
-        let (last, len) = (self.keys() - 1, self.stride());
+        let (last, len) = (self.keys - 1, self.stride());
         let hash = self.hash(&self.flow_of(last));
         if let Some(place) = self.numbers.find(hash, |number| number == last + 1) {
             self.numbers.set(place, number + 1);
         }
-        self.records.copy_within(last as usize * len.., number as usize * len);
-        self.records.truncate(last as usize * len);
+        let from = last as usize * len;
+        self.records.to_mut().copy_within(from..from + len, number as usize * len);
+        self.keys = last;
     }
 
     fn flow_of(&self, number: u32) -> Flow {
