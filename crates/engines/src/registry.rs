@@ -16,6 +16,7 @@ use crate::poptrie::{self, Poptrie};
 use crate::radix::Radix;
 use crate::runmap::{self, Runmap};
 use crate::sail::{SailB, SailL, SailL8, SailU, merged};
+use crate::tree_bitmap::{self, TreeBitmap};
 use crate::wideleaf::{self, Wideleaf};
 
 /// An engine over a table, whichever it is: it looks up, and follows a change of the routes if its
@@ -112,6 +113,7 @@ static V4: LazyLock<Vec<Entry<u32>>> = LazyLock::new(|| {
     list.extend(bloomfwd());
     list.push(lower_bound());
     list.extend(miht());
+    list.extend(tree_bitmap());
     list.push(radix());
     list
 });
@@ -123,6 +125,7 @@ static V6: LazyLock<Vec<Entry<u128>>> = LazyLock::new(|| {
     list.extend(bloomfwd());
     list.push(lower_bound());
     list.extend(miht());
+    list.extend(tree_bitmap());
     list.push(radix());
     list
 });
@@ -262,6 +265,19 @@ fn miht<A: TrieAddr>() -> [Entry<A>; 2] {
     [
         entry("miht-batch", interleaved, EVERY, miht::Batch::Interleaved),
         entry("miht", plain, SCALAR, miht::Batch::Plain),
+    ]
+}
+
+fn tree_bitmap<A: Addr>() -> [Entry<A>; 2] {
+    let entry =
+        |name, summary, config| Entry::of::<TreeBitmap<A>>(name, summary, SCALAR, move |_| config);
+    let plain = "Tree Bitmap: strides of 4, routes and children in bitmaps of each node";
+    let split = "Tree Bitmap with strides of 6, its internal bitmaps apart";
+    let root = if A::BITS == 32 { 8 } else { 16 };
+    let config = tree_bitmap::Config { root, stride: 6, split: true };
+    [
+        entry("tree-bitmap", plain, tree_bitmap::Config::default()),
+        entry("tree-bitmap-split", split, config),
     ]
 }
 

@@ -23,6 +23,10 @@ fn chooser<A: EngineFamily>() -> conform::Builders<A> {
 
 conforms!(radix_v4, u32, forms("radix"));
 conforms!(radix_v6, u128, forms("radix"));
+conforms!(tree_bitmap_v4, u32, forms("tree-bitmap"));
+conforms!(tree_bitmap_v6, u128, forms("tree-bitmap"));
+conforms!(tree_bitmap_split_v4, u32, forms("tree-bitmap-split"));
+conforms!(tree_bitmap_split_v6, u128, forms("tree-bitmap-split"));
 conforms!(runmap, u32, forms("runmap"));
 conforms!(dxr16, u32, forms("dxr16"));
 conforms!(dxr17, u32, forms("dxr17"));

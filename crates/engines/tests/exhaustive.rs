@@ -198,4 +198,6 @@ exhaustive! {
     sail_l8 "sail-l8"
     sail_l_wide "sail-l-wide"
     sail_l_prefetch "sail-l-prefetch"
+    tree_bitmap "tree-bitmap"
+    tree_bitmap_split "tree-bitmap-split"
 }

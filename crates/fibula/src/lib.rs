@@ -122,6 +122,10 @@
 //! node, in a microsecond, and a build is never due. Use it where a table has more changes than lookups,
 //! or as Bloomfwd's rival. Limits: 2^24 hops.
 //!
+//! **[`tree_bitmap`](engines::tree_bitmap)** (IPv4, IPv6; `tree-bitmap`, `tree-bitmap-split`). A multi-bit trie with a
+//! bitmap for the routes that end in a node and one for its children; nothing is pushed down. A baseline of
+//! SAIL's paper, for comparisons. Limits: 2^30 nodes.
+//!
 //! **[`radix`](engines::radix)** (IPv4, IPv6). A path-compressed binary trie, the scheme of the BSD
 //! kernels. A lookup in a full table makes 20 to 30 loads, each waiting for the previous one, and the table takes
 //! several times the memory of the others. Use it as a baseline, or for a table that all other engines refuse.
