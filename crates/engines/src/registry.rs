@@ -9,6 +9,7 @@ use crate::bloomfwd::{self, Bloomfwd};
 use crate::common::SearchAddr;
 use crate::dir24_8::{self, Batch, Dir24_8, Width};
 use crate::dxr::{self, Dxr, RangeSearch};
+use crate::lc_trie::{self, LcTrie};
 use crate::lower_bound::LowerBound;
 use crate::miht::{self, Miht, TrieAddr};
 use crate::planb::{self, PlanB, TreeSearch};
@@ -114,6 +115,7 @@ static V4: LazyLock<Vec<Entry<u32>>> = LazyLock::new(|| {
     list.push(lower_bound());
     list.extend(miht());
     list.extend(tree_bitmap());
+    list.extend(lc_trie());
     list.push(radix());
     list
 });
@@ -126,6 +128,7 @@ static V6: LazyLock<Vec<Entry<u128>>> = LazyLock::new(|| {
     list.push(lower_bound());
     list.extend(miht());
     list.extend(tree_bitmap());
+    list.extend(lc_trie());
     list.push(radix());
     list
 });
@@ -278,6 +281,17 @@ fn tree_bitmap<A: Addr>() -> [Entry<A>; 2] {
     [
         entry("tree-bitmap", plain, tree_bitmap::Config::default()),
         entry("tree-bitmap-split", split, config),
+    ]
+}
+
+fn lc_trie<A: Addr>() -> [Entry<A>; 2] {
+    fn entry<A: Addr, N: lc_trie::Node>(name: &'static str, summary: &'static str) -> Entry<A> {
+        Entry::of::<LcTrie<A, N>>(name, summary, SCALAR, |_| lc_trie::Config::default())
+    }
+    let plain = "LC-trie: paths and levels compressed, nodes of 32 bits";
+    [
+        entry::<A, u32>("lc-trie", plain),
+        entry::<A, u64>("lc-trie-wide", "LC-trie with nodes of 64 bits"),
     ]
 }
 

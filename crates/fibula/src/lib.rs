@@ -126,6 +126,10 @@
 //! bitmap for the routes that end in a node and one for its children; nothing is pushed down. A baseline of
 //! SAIL's paper, for comparisons. Limits: 2^30 nodes.
 //!
+//! **[`lc_trie`](engines::lc_trie)** (IPv4, IPv6; `lc-trie`, `lc-trie-wide`). A trie with compressed paths and levels,
+//! which finds an entry in a sorted vector of routes. A baseline of SAIL's paper, for comparisons. Limits: 2^20 nodes
+//! and such entries, but for the wide form.
+//!
 //! **[`radix`](engines::radix)** (IPv4, IPv6). A path-compressed binary trie, the scheme of the BSD
 //! kernels. A lookup in a full table makes 20 to 30 loads, each waiting for the previous one, and the table takes
 //! several times the memory of the others. Use it as a baseline, or for a table that all other engines refuse.
