@@ -13,6 +13,7 @@
 //! | [`miht`] | IPv4, IPv6 | a B+ tree over the first 16 or 32 bits, behind each key a priority trie | tables that change all the time: a changed route changes only its own node; the rival of Bloomfwd's paper |
 //! | [`bloomfwd`] | IPv4, IPv6 | a Bloom filter and a hash table for each of a few lengths, which prefixes are expanded to | for measurements of hashing, as in Bloomfwd's paper; patched in place |
 //! | [`lc_trie`] | IPv4, IPv6 | a trie with compressed paths and levels in nodes of 32 bits, over a sorted vector of routes | a baseline of SAIL's paper |
+//! | [`lulea`] | IPv4 | the answers' changes as bits at levels 16, 24 and 32, coded through a table of all masks | a baseline of SAIL's paper |
 //! | [`tree_bitmap`] | IPv4, IPv6 | a multi-bit trie with two bitmaps a node, for its own routes and its children; nothing is pushed down | a baseline of SAIL's paper |
 //! | [`radix`] | IPv4, IPv6 | path-compressed binary trie | the baseline of DXR's paper, and the last resort: it takes any table |
 //! | [`lower_bound`] | IPv6, IPv4 | the same intervals in a sorted array, branching binary search | the baseline that PlanB is compared with |
@@ -30,6 +31,7 @@ pub mod dir24_8;
 pub mod dxr;
 pub mod lc_trie;
 pub mod lower_bound;
+pub mod lulea;
 pub mod miht;
 pub mod planb;
 pub mod poptrie;

@@ -11,6 +11,7 @@ use crate::dir24_8::{self, Batch, Dir24_8, Width};
 use crate::dxr::{self, Dxr, RangeSearch};
 use crate::lc_trie::{self, LcTrie};
 use crate::lower_bound::LowerBound;
+use crate::lulea::{self, Lulea};
 use crate::miht::{self, Miht, TrieAddr};
 use crate::planb::{self, PlanB, TreeSearch};
 use crate::poptrie::{self, Poptrie};
@@ -113,6 +114,7 @@ static V4: LazyLock<Vec<Entry<u32>>> = LazyLock::new(|| {
     list.extend(planb());
     list.extend(bloomfwd());
     list.push(lower_bound());
+    list.extend(lulea());
     list.extend(miht());
     list.extend(tree_bitmap());
     list.extend(lc_trie());
@@ -281,6 +283,16 @@ fn tree_bitmap<A: Addr>() -> [Entry<A>; 2] {
     [
         entry("tree-bitmap", plain, tree_bitmap::Config::default()),
         entry("tree-bitmap-split", split, config),
+    ]
+}
+
+fn lulea() -> [Entry<u32>; 2] {
+    fn entry<P: lulea::Pointer>(name: &'static str, summary: &'static str) -> Entry<u32> {
+        Entry::of::<Lulea<P>>(name, summary, SCALAR, |_| ())
+    }
+    [
+        entry::<u16>("lulea", "Lulea: changes as bits at levels 16, 24, 32, pointers of 16 bits"),
+        entry::<u32>("lulea-wide", "Lulea with pointers of 32 bits"),
     ]
 }
 

@@ -31,6 +31,8 @@ conforms!(lc_trie_v4, u32, forms("lc-trie"));
 conforms!(lc_trie_v6, u128, forms("lc-trie"));
 conforms!(lc_trie_wide_v4, u32, forms("lc-trie-wide"));
 conforms!(lc_trie_wide_v6, u128, forms("lc-trie-wide"));
+conforms!(lulea, u32, forms("lulea"));
+conforms!(lulea_wide, u32, forms("lulea-wide"));
 conforms!(runmap, u32, forms("runmap"));
 conforms!(dxr16, u32, forms("dxr16"));
 conforms!(dxr17, u32, forms("dxr17"));

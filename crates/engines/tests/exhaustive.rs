@@ -207,6 +207,8 @@ exhaustive! {
     sail_l_prefetch "sail-l-prefetch"
     lc_trie "lc-trie"
     lc_trie_wide "lc-trie-wide"
+    lulea "lulea"
+    lulea_wide "lulea-wide"
     tree_bitmap "tree-bitmap"
     tree_bitmap_split "tree-bitmap-split"
 }

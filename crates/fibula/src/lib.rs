@@ -130,6 +130,10 @@
 //! which finds an entry in a sorted vector of routes. A baseline of SAIL's paper, for comparisons. Limits: 2^20 nodes
 //! and such entries, but for the wide form.
 //!
+//! **[`lulea`](engines::lulea)** (IPv4; `lulea`, `lulea-wide`). Where the answers change, as bits at levels 16, 24
+//! and 32, coded through a table of all masks. A baseline of SAIL's paper, for comparisons. Limits: 16,383 hops and 2^14
+//! chunks of a kind; wide 22,271 hops.
+//!
 //! **[`radix`](engines::radix)** (IPv4, IPv6). A path-compressed binary trie, the scheme of the BSD
 //! kernels. A lookup in a full table makes 20 to 30 loads, each waiting for the previous one, and the table takes
 //! several times the memory of the others. Use it as a baseline, or for a table that all other engines refuse.
