@@ -9,6 +9,7 @@ use crate::bloomfwd::{self, Bloomfwd};
 use crate::common::SearchAddr;
 use crate::dir24_8::{self, Batch, Dir24_8, Width};
 use crate::dxr::{self, Dxr, RangeSearch};
+use crate::hbs::{self, Hbs};
 use crate::lc_trie::{self, LcTrie};
 use crate::lower_bound::LowerBound;
 use crate::lulea::{self, Lulea};
@@ -118,6 +119,7 @@ static V4: LazyLock<Vec<Entry<u32>>> = LazyLock::new(|| {
     list.extend(miht());
     list.extend(tree_bitmap());
     list.extend(lc_trie());
+    list.extend(hbs());
     list.push(radix());
     list
 });
@@ -131,6 +133,7 @@ static V6: LazyLock<Vec<Entry<u128>>> = LazyLock::new(|| {
     list.extend(miht());
     list.extend(tree_bitmap());
     list.extend(lc_trie());
+    list.extend(hbs());
     list.push(radix());
     list
 });
@@ -284,6 +287,15 @@ fn tree_bitmap<A: Addr>() -> [Entry<A>; 2] {
         entry("tree-bitmap", plain, tree_bitmap::Config::default()),
         entry("tree-bitmap-split", split, config),
     ]
+}
+
+fn hbs<A: Addr>() -> [Entry<A>; 2] {
+    let entry = |name, summary, heuristic| {
+        Entry::of::<Hbs<A>>(name, summary, SCALAR, move |_| hbs::Config { heuristic })
+    };
+    let pruned = "HBS: binary search over lengths in hash tables, pruned by the origins of markers";
+    let basic = "binary search over lengths in hash tables, Waldvogel's basic scheme";
+    [entry("hbs", pruned, true), entry("hbs-basic", basic, false)]
 }
 
 fn lulea() -> [Entry<u32>; 2] {

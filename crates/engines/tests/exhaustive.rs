@@ -205,6 +205,8 @@ exhaustive! {
     sail_l8 "sail-l8"
     sail_l_wide "sail-l-wide"
     sail_l_prefetch "sail-l-prefetch"
+    hbs "hbs"
+    hbs_basic "hbs-basic"
     lc_trie "lc-trie"
     lc_trie_wide "lc-trie-wide"
     lulea "lulea"

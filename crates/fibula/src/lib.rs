@@ -134,6 +134,10 @@
 //! and 32, coded through a table of all masks. A baseline of SAIL's paper, for comparisons. Limits: 16,383 hops and 2^14
 //! chunks of a kind; wide 22,271 hops.
 //!
+//! **[`hbs`](engines::hbs)** (IPv4, IPv6; `hbs`, `hbs-basic`). A hash table for each length of prefixes, and a binary
+//! search over the lengths, led by markers; `hbs` prunes it by where markers come from. A baseline of PlanB's paper, for
+//! comparisons. Limits: 2^32 slots of all tables.
+//!
 //! **[`radix`](engines::radix)** (IPv4, IPv6). A path-compressed binary trie, the scheme of the BSD
 //! kernels. A lookup in a full table makes 20 to 30 loads, each waiting for the previous one, and the table takes
 //! several times the memory of the others. Use it as a baseline, or for a table that all other engines refuse.
