@@ -14,6 +14,7 @@ use crate::lc_trie::{self, LcTrie};
 use crate::lower_bound::LowerBound;
 use crate::lulea::{self, Lulea};
 use crate::miht::{self, Miht, TrieAddr};
+use crate::pbf::{FilterAddr, Pbf};
 use crate::planb::{self, PlanB, TreeSearch};
 use crate::poptrie::{self, Poptrie};
 use crate::radix::Radix;
@@ -120,6 +121,7 @@ static V4: LazyLock<Vec<Entry<u32>>> = LazyLock::new(|| {
     list.extend(tree_bitmap());
     list.extend(lc_trie());
     list.extend(hbs());
+    list.push(pbf());
     list.push(radix());
     list
 });
@@ -134,6 +136,7 @@ static V6: LazyLock<Vec<Entry<u128>>> = LazyLock::new(|| {
     list.extend(tree_bitmap());
     list.extend(lc_trie());
     list.extend(hbs());
+    list.push(pbf());
     list.push(radix());
     list
 });
@@ -277,16 +280,19 @@ fn miht<A: TrieAddr>() -> [Entry<A>; 2] {
 }
 
 fn tree_bitmap<A: Addr>() -> [Entry<A>; 2] {
-    let entry =
-        |name, summary, config| Entry::of::<TreeBitmap<A>>(name, summary, SCALAR, move |_| config);
+    let entry = |name, summary, root, stride, split| {
+        let config = move |isa| tree_bitmap::Config { root, stride, split, isa };
+        Entry::of::<TreeBitmap<A>>(name, summary, EVERY, config)
+    };
     let plain = "Tree Bitmap: strides of 4, routes and children in bitmaps of each node";
     let split = "Tree Bitmap with strides of 6, its internal bitmaps apart";
     let root = if A::BITS == 32 { 8 } else { 16 };
-    let config = tree_bitmap::Config { root, stride: 6, split: true };
-    [
-        entry("tree-bitmap", plain, tree_bitmap::Config::default()),
-        entry("tree-bitmap-split", split, config),
-    ]
+    [entry("tree-bitmap", plain, 8, 4, false), entry("tree-bitmap-split", split, root, 6, true)]
+}
+
+fn pbf<A: FilterAddr>() -> Entry<A> {
+    let summary = "PBF: a Bloom filter and a hash table for each length, 18.755 bits a prefix";
+    Entry::of::<Pbf<A>>("pbf", summary, SCALAR, |_| ())
 }
 
 fn hbs<A: Addr>() -> [Entry<A>; 2] {
@@ -320,7 +326,7 @@ fn lc_trie<A: Addr>() -> [Entry<A>; 2] {
 }
 
 fn radix<A: Addr>() -> Entry<A> {
-    let summary = "path-compressed binary trie, the scheme of the BSD routing table";
+    let summary = "path-compressed binary trie, compared on the way down";
     Entry::of::<Radix<A>>("radix", summary, SCALAR, |_| ())
 }
 

@@ -138,8 +138,12 @@
 //! search over the lengths, led by markers; `hbs` prunes it by where markers come from. A baseline of PlanB's paper, for
 //! comparisons. Limits: 2^32 slots of all tables.
 //!
-//! **[`radix`](engines::radix)** (IPv4, IPv6). A path-compressed binary trie, the scheme of the BSD
-//! kernels. A lookup in a full table makes 20 to 30 loads, each waiting for the previous one, and the table takes
+//! **[`pbf`](engines::pbf)** (IPv4, IPv6). A Bloom filter and a hash table for each length of prefixes, in the sizes for
+//! which SAIL's paper computes 1.003 probes of tables a lookup. A baseline of that paper, for its memory on a
+//! chip. Limits: 2^32 slots of all tables.
+//!
+//! **[`radix`](engines::radix)** (IPv4, IPv6). A path-compressed binary trie, the BSD scheme
+//! without the way back. A lookup in a full table makes 20 to 30 loads, each waiting for the previous one, and the table takes
 //! several times the memory of the others. Use it as a baseline, or for a table that all other engines refuse.
 //! Limits: 2^31 routes.
 //!

@@ -1,4 +1,5 @@
 use fibula_core::{Addr, Hop};
+use fibula_simd::{Kernel, Simd};
 
 use super::Tables;
 use super::node::{
@@ -19,22 +20,46 @@ pub(super) fn lookup<A: Addr>(tables: &Tables, addr: A, touch: impl FnMut()) -> 
     }
 }
 
-/// The same for many; the layout is looked at once.
+/// One lookup with the machine's instructions.
+#[inline]
+pub(super) fn one<A: Addr>(tables: &Tables, addr: A) -> Hop {
+    let mut hop = [Hop::NONE];
+    lookup_batch(tables, &[addr], &mut hop);
+    hop[0]
+}
+
+/// Many; the layout is looked at once.
 pub(super) fn lookup_batch<A: Addr>(tables: &Tables, addrs: &[A], hops: &mut [Hop]) {
+    let level = tables.config.isa.level();
     match (tables.config.stride, tables.config.split) {
-        (4, false) => each(addrs, hops, |addr| whole::<A, 4>(tables, addr, || {})),
-        (5, false) => each(addrs, hops, |addr| whole::<A, 5>(tables, addr, || {})),
-        (_, false) => each(addrs, hops, |addr| whole::<A, 6>(tables, addr, || {})),
-        (4, true) => each(addrs, hops, |addr| split::<A, 4>(tables, addr, || {})),
-        (5, true) => each(addrs, hops, |addr| split::<A, 5>(tables, addr, || {})),
-        (_, true) => each(addrs, hops, |addr| split::<A, 6>(tables, addr, || {})),
+        (4, false) => level.run(Batch::<A, 4, false> { tables, addrs, hops }),
+        (5, false) => level.run(Batch::<A, 5, false> { tables, addrs, hops }),
+        (_, false) => level.run(Batch::<A, 6, false> { tables, addrs, hops }),
+        (4, true) => level.run(Batch::<A, 4, true> { tables, addrs, hops }),
+        (5, true) => level.run(Batch::<A, 5, true> { tables, addrs, hops }),
+        (_, true) => level.run(Batch::<A, 6, true> { tables, addrs, hops }),
     }
 }
 
-#[inline(always)]
-fn each<A: Addr>(addrs: &[A], hops: &mut [Hop], one: impl Fn(A) -> Hop) {
-    for (hop, &addr) in hops.iter_mut().zip(addrs) {
-        *hop = one(addr);
+/// One after the other, as a [`Kernel`] so that counting is an instruction where the machine has it.
+struct Batch<'a, A, const K: u32, const SPLIT: bool> {
+    tables: &'a Tables,
+    addrs: &'a [A],
+    hops: &'a mut [Hop],
+}
+
+impl<A: Addr, const K: u32, const SPLIT: bool> Kernel for Batch<'_, A, K, SPLIT> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _simd: S) {
+        for (hop, &addr) in self.hops.iter_mut().zip(self.addrs) {
+            *hop = if SPLIT {
+                split::<A, K>(self.tables, addr, || {})
+            } else {
+                whole::<A, K>(self.tables, addr, || {})
+            };
+        }
     }
 }
 

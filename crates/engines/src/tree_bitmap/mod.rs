@@ -49,7 +49,8 @@
 //! Pointers have 32 bits, where the paper packs 20 and more beside the bitmaps: a node takes 12 bytes
 //! with stride 4, 16 with 5, 24 with 6; split 12, 12 and 16, and 8, 8 and 12 for an inner node.
 //! How split nodes and end nodes combine is ours: an end node keeps both bitmaps where they are.
-//! The paper finds the longest prefix of a bitmap in hardware; here it is a mask and a count of zeros.
+//! The paper finds the longest prefix of a bitmap in hardware; here it is a mask and a count of zeros,
+//! with the instructions of the machine.
 //! Updates in place, which the paper describes, are left out: a change is a build.
 //!
 //! # Invariants
@@ -75,7 +76,7 @@
 //! ]
 //! .into_iter()
 //! .collect();
-//! let engine = TreeBitmap::build(&routes, &Config { root: 8, stride: 4, split: false }).unwrap();
+//! let engine = TreeBitmap::build(&routes, &Config::default()).unwrap();
 //! assert_eq!(engine.lookup(0x0a42_4207), Hop::new(3));
 //! assert_eq!(engine.lookup(0x0a42_4307), Hop::new(1));
 //! # Ok::<(), fibula_core::PrefixError>(())
@@ -95,7 +96,7 @@ use fibula_core::{
     Addr, BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Persist, Routes, TableRef,
     TableSource,
 };
-use fibula_simd::Table;
+use fibula_simd::{Isa, Table};
 
 use crate::common::Values;
 
@@ -119,12 +120,14 @@ pub struct Config {
     pub stride: u32,
     /// Whether internal bitmaps lie apart from the nodes.
     pub split: bool,
+    /// What lookups may use: instructions that count ones and zeros.
+    pub isa: Isa,
 }
 
 impl Default for Config {
     /// Strides of 4 behind 8 bits.
     fn default() -> Self {
-        Self { root: 8, stride: 4, split: false }
+        Self { root: 8, stride: 4, split: false, isa: Isa::detect() }
     }
 }
 
@@ -182,7 +185,7 @@ impl<A: Addr> TreeBitmap<A> {
 
 impl<A: Addr> Lookup<A> for TreeBitmap<A> {
     fn lookup(&self, addr: A) -> Hop {
-        lookup::lookup(&self.tables, addr, || {})
+        lookup::one(&self.tables, addr)
     }
 
     /// One after the other, as in the paper.

@@ -56,7 +56,7 @@ fn every_configuration() {
         let oracle = Oracle::new(routes);
         for (root, stride) in [(0, 4), (1, 5), (0, 6), (7, 6), (13, 4), (16, 5), (20, 6)] {
             for split in [false, true] {
-                let config = Config { root, stride, split };
+                let config = Config { root, stride, split, ..Config::default() };
                 let engine = TreeBitmap::build(routes, &config).unwrap();
                 let report = check(&engine, &oracle, &mut probes::boundary(routes), 3);
                 assert!(report.is_ok(), "{config:?}: {report}");
@@ -70,7 +70,7 @@ fn every_configuration() {
 #[test]
 fn parameters_out_of_range() {
     for (root, stride) in [(21, 4), (8, 3), (8, 7)] {
-        let config = Config { root, stride, split: false };
+        let config = Config { root, stride, ..Config::default() };
         let refused = TreeBitmap::<u32>::build(&example(), &config);
         assert!(matches!(refused, Err(BuildError::Config { engine: "tree-bitmap", .. })));
     }
