@@ -7,6 +7,7 @@ use fibula_simd::Isa;
 
 use crate::bloomfwd::{self, Bloomfwd};
 use crate::common::SearchAddr;
+use crate::cp_trie::{self, CpTrie};
 use crate::dir24_8::{self, Batch, Dir24_8, Width};
 use crate::dxr::{self, Dxr, RangeSearch};
 use crate::hbs::{self, Hbs};
@@ -121,6 +122,7 @@ static V4: LazyLock<Vec<Entry<u32>>> = LazyLock::new(|| {
     list.extend(tree_bitmap());
     list.extend(lc_trie());
     list.extend(hbs());
+    list.push(cp_trie());
     list.push(pbf());
     list.push(radix());
     list
@@ -136,6 +138,7 @@ static V6: LazyLock<Vec<Entry<u128>>> = LazyLock::new(|| {
     list.extend(tree_bitmap());
     list.extend(lc_trie());
     list.extend(hbs());
+    list.push(cp_trie());
     list.push(pbf());
     list.push(radix());
     list
@@ -293,6 +296,11 @@ fn tree_bitmap<A: Addr>() -> [Entry<A>; 2] {
 fn pbf<A: FilterAddr>() -> Entry<A> {
     let summary = "PBF: a Bloom filter and a hash table for each length, 18.755 bits a prefix";
     Entry::of::<Pbf<A>>("pbf", summary, SCALAR, |_| ())
+}
+
+fn cp_trie<A: Addr>() -> Entry<A> {
+    let summary = "CP-Trie: bitmaps with cumulative counts, 16 bits and then 8 a level";
+    Entry::of::<CpTrie<A>>("cp-trie", summary, EVERY, |isa| cp_trie::Config { isa })
 }
 
 fn hbs<A: Addr>() -> [Entry<A>; 2] {

@@ -39,6 +39,8 @@ conforms!(hbs_basic_v4, u32, forms("hbs-basic"));
 conforms!(hbs_basic_v6, u128, forms("hbs-basic"));
 conforms!(pbf_v4, u32, forms("pbf"));
 conforms!(pbf_v6, u128, forms("pbf"));
+conforms!(cp_trie_v4, u32, forms("cp-trie"));
+conforms!(cp_trie_v6, u128, forms("cp-trie"));
 conforms!(runmap, u32, forms("runmap"));
 conforms!(dxr16, u32, forms("dxr16"));
 conforms!(dxr17, u32, forms("dxr17"));

@@ -142,6 +142,9 @@
 //! which SAIL's paper computes 1.003 probes of tables a lookup. A baseline of that paper, for its memory on a
 //! chip. Limits: 2^32 slots of all tables.
 //!
+//! **[`cp_trie`](engines::cp_trie)** (IPv4, IPv6; `cp-trie`). A trie of 16 bits and then 8 a level, whose bitmaps
+//! have a count beside each word. A baseline of PlanB's paper, for comparisons. Limits: 2^32 leaves.
+//!
 //! **[`radix`](engines::radix)** (IPv4, IPv6). A path-compressed binary trie, the BSD scheme
 //! without the way back. A lookup in a full table makes 20 to 30 loads, each waiting for the previous one, and the table takes
 //! several times the memory of the others. Use it as a baseline, or for a table that all other engines refuse.
