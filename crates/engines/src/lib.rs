@@ -12,6 +12,7 @@
 //! | [`sail`] | IPv4 | bitmaps and arrays at fixed levels: 16, 24, 32 for lookups, others for updates; many tables over one set | two or three loads, smaller than DIR-24-8; SAIL_B and SAIL_U are patched in place |
 //! | [`miht`] | IPv4, IPv6 | a B+ tree over the first 16 or 32 bits, behind each key a priority trie | tables that change all the time: a changed route changes only its own node; the rival of Bloomfwd's paper |
 //! | [`bloomfwd`] | IPv4, IPv6 | a Bloom filter and a hash table for each of a few lengths, which prefixes are expanded to | for measurements of hashing, as in Bloomfwd's paper; patched in place |
+//! | [`bsd_radix`] | IPv4, IPv6 | the BSD routing table: single bits down, masks on the way back up | the baseline of DXR's paper |
 //! | [`cp_trie`] | IPv4, IPv6 | a trie of 16 bits and then 8 a level, its bitmaps with counts beside their words | a baseline of PlanB's paper |
 //! | [`hbs`] | IPv4, IPv6 | a hash table for each length, and a binary search over the lengths by markers | a baseline of PlanB's paper |
 //! | [`lc_trie`] | IPv4, IPv6 | a trie with compressed paths and levels in nodes of 32 bits, over a sorted vector of routes | a baseline of SAIL's paper |
@@ -29,6 +30,7 @@
 
 mod auto;
 pub mod bloomfwd;
+pub mod bsd_radix;
 mod common;
 pub mod cp_trie;
 pub mod dir24_8;

@@ -6,6 +6,7 @@ use fibula_core::{Addr, BuildError, Follow, LoadError, Persist, Routes, TableRef
 use fibula_simd::Isa;
 
 use crate::bloomfwd::{self, Bloomfwd};
+use crate::bsd_radix::BsdRadix;
 use crate::common::SearchAddr;
 use crate::cp_trie::{self, CpTrie};
 use crate::dir24_8::{self, Batch, Dir24_8, Width};
@@ -124,6 +125,7 @@ static V4: LazyLock<Vec<Entry<u32>>> = LazyLock::new(|| {
     list.extend(hbs());
     list.push(cp_trie());
     list.push(pbf());
+    list.push(bsd_radix());
     list.push(radix());
     list
 });
@@ -140,6 +142,7 @@ static V6: LazyLock<Vec<Entry<u128>>> = LazyLock::new(|| {
     list.extend(hbs());
     list.push(cp_trie());
     list.push(pbf());
+    list.push(bsd_radix());
     list.push(radix());
     list
 });
@@ -331,6 +334,11 @@ fn lc_trie<A: Addr>() -> [Entry<A>; 2] {
         entry::<A, u32>("lc-trie", plain),
         entry::<A, u64>("lc-trie-wide", "LC-trie with nodes of 64 bits"),
     ]
+}
+
+fn bsd_radix<A: Addr>() -> Entry<A> {
+    let summary = "the BSD routing table: down by single bits, back up by masks";
+    Entry::of::<BsdRadix<A>>("bsd-radix", summary, SCALAR, |_| ())
 }
 
 fn radix<A: Addr>() -> Entry<A> {

@@ -205,6 +205,7 @@ exhaustive! {
     sail_l8 "sail-l8"
     sail_l_wide "sail-l-wide"
     sail_l_prefetch "sail-l-prefetch"
+    bsd_radix "bsd-radix"
     cp_trie "cp-trie"
     hbs "hbs"
     hbs_basic "hbs-basic"

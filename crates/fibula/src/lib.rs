@@ -145,6 +145,9 @@
 //! **[`cp_trie`](engines::cp_trie)** (IPv4, IPv6; `cp-trie`). A trie of 16 bits and then 8 a level, whose bitmaps
 //! have a count beside each word. A baseline of PlanB's paper, for comparisons. Limits: 2^32 leaves.
 //!
+//! **[`bsd_radix`](engines::bsd_radix)** (IPv4, IPv6; `bsd-radix`). The routing table of the BSD kernels: down by single bits
+//! to a leaf, then back up by masks. The baseline of DXR's paper, for comparisons. Limits: 2^31 addresses.
+//!
 //! **[`radix`](engines::radix)** (IPv4, IPv6). A path-compressed binary trie, the BSD scheme
 //! without the way back. A lookup in a full table makes 20 to 30 loads, each waiting for the previous one, and the table takes
 //! several times the memory of the others. Use it as a baseline, or for a table that all other engines refuse.
