@@ -17,6 +17,7 @@
 //! | [`hbs`] | IPv4, IPv6 | a hash table for each length, and a binary search over the lengths by markers | a baseline of PlanB's paper |
 //! | [`lc_trie`] | IPv4, IPv6 | a trie with compressed paths and levels in nodes of 32 bits, over a sorted vector of routes | a baseline of SAIL's paper |
 //! | [`lulea`] | IPv4 | the answers' changes as bits at levels 16, 24 and 32, coded through a table of all masks | a baseline of SAIL's paper |
+//! | [`neurotrie`] | IPv4, IPv6 | a trie with a stride for each node, chosen within a budget of memory | a baseline of PlanB's paper |
 //! | [`pbf`] | IPv4, IPv6 | a Bloom filter and a hash table for each length, 18.755 bits a prefix | a baseline of SAIL's paper, for its memory |
 //! | [`tree_bitmap`] | IPv4, IPv6 | a multi-bit trie with two bitmaps a node, for its own routes and its children; nothing is pushed down | a baseline of SAIL's paper |
 //! | [`radix`] | IPv4, IPv6 | path-compressed binary trie | the baseline of DXR's paper, and the last resort: it takes any table |
@@ -40,6 +41,7 @@ pub mod lc_trie;
 pub mod lower_bound;
 pub mod lulea;
 pub mod miht;
+pub mod neurotrie;
 pub mod pbf;
 pub mod planb;
 pub mod poptrie;

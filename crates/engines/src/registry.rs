@@ -16,6 +16,7 @@ use crate::lc_trie::{self, LcTrie};
 use crate::lower_bound::LowerBound;
 use crate::lulea::{self, Lulea};
 use crate::miht::{self, Miht, TrieAddr};
+use crate::neurotrie::{self, Neurotrie};
 use crate::pbf::{FilterAddr, Pbf};
 use crate::planb::{self, PlanB, TreeSearch};
 use crate::poptrie::{self, Poptrie};
@@ -124,6 +125,7 @@ static V4: LazyLock<Vec<Entry<u32>>> = LazyLock::new(|| {
     list.extend(lc_trie());
     list.extend(hbs());
     list.push(cp_trie());
+    list.push(neurotrie());
     list.push(pbf());
     list.push(bsd_radix());
     list.push(radix());
@@ -141,6 +143,7 @@ static V6: LazyLock<Vec<Entry<u128>>> = LazyLock::new(|| {
     list.extend(lc_trie());
     list.extend(hbs());
     list.push(cp_trie());
+    list.push(neurotrie());
     list.push(pbf());
     list.push(bsd_radix());
     list.push(radix());
@@ -299,6 +302,13 @@ fn tree_bitmap<A: Addr>() -> [Entry<A>; 2] {
 fn pbf<A: FilterAddr>() -> Entry<A> {
     let summary = "PBF: a Bloom filter and a hash table for each length, 18.755 bits a prefix";
     Entry::of::<Pbf<A>>("pbf", summary, SCALAR, |_| ())
+}
+
+fn neurotrie<A: Addr>() -> Entry<A> {
+    let summary =
+        "Neurotrie: a stride for each node, chosen by a dynamic program, 64 bytes a route";
+    let config = |isa| neurotrie::Config { isa, ..neurotrie::Config::default() };
+    Entry::of::<Neurotrie<A>>("neurotrie", summary, EVERY, config)
 }
 
 fn cp_trie<A: Addr>() -> Entry<A> {

@@ -43,6 +43,8 @@ conforms!(cp_trie_v4, u32, forms("cp-trie"));
 conforms!(cp_trie_v6, u128, forms("cp-trie"));
 conforms!(bsd_radix_v4, u32, forms("bsd-radix"));
 conforms!(bsd_radix_v6, u128, forms("bsd-radix"));
+conforms!(neurotrie_v4, u32, forms("neurotrie"));
+conforms!(neurotrie_v6, u128, forms("neurotrie"));
 conforms!(runmap, u32, forms("runmap"));
 conforms!(dxr16, u32, forms("dxr16"));
 conforms!(dxr17, u32, forms("dxr17"));

@@ -213,6 +213,7 @@ exhaustive! {
     lc_trie_wide "lc-trie-wide"
     lulea "lulea"
     lulea_wide "lulea-wide"
+    neurotrie "neurotrie"
     pbf "pbf"
     tree_bitmap "tree-bitmap"
     tree_bitmap_split "tree-bitmap-split"

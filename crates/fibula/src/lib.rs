@@ -148,6 +148,9 @@
 //! **[`bsd_radix`](engines::bsd_radix)** (IPv4, IPv6; `bsd-radix`). The routing table of the BSD kernels: down by single bits
 //! to a leaf, then back up by masks. The baseline of DXR's paper, for comparisons. Limits: 2^31 addresses.
 //!
+//! **[`neurotrie`](engines::neurotrie)** (IPv4, IPv6). A trie with a stride for each node, chosen by a dynamic program within a
+//! budget of memory; the paper learns them. A baseline of PlanB's paper; it builds slowly. Limits: 2^27 records.
+//!
 //! **[`radix`](engines::radix)** (IPv4, IPv6). A path-compressed binary trie, the BSD scheme
 //! without the way back. A lookup in a full table makes 20 to 30 loads, each waiting for the previous one, and the table takes
 //! several times the memory of the others. Use it as a baseline, or for a table that all other engines refuse.
