@@ -175,8 +175,10 @@ impl<A: Addr, N: Node> Engine<A> for LcTrie<A, N> {
     type Config = Config;
 
     fn build(routes: &Routes<A>, config: &Config) -> Result<Self, BuildError> {
-        if !(1..=24).contains(&config.root) || !(config.fill > 0.0 && config.fill <= 1.0) {
-            let Config { root, fill } = config;
+        let Config { root, fill } = config;
+        // Not a number is not above 0 either.
+        let is_part = *fill > 0.0 && *fill <= 1.0;
+        if !(1..=24).contains(root) || !is_part {
             let reason = format!(
                 "root is {root}, must be 1 to 24; fill is {fill}, must be above 0 and up to 1"
             );

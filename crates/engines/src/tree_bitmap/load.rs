@@ -1,4 +1,4 @@
-use fibula_core::{Addr, LoadError, TableSource};
+use fibula_core::{LoadError, TableSource};
 use fibula_simd::Table;
 
 use super::node::{
@@ -9,7 +9,7 @@ use crate::common::{Values, table};
 
 /// Stored tables, checked in one pass over each. The steps of a lookup are bounded by the bits of its
 /// address, so nodes may refer to each other in any way.
-pub(super) fn load<A: Addr>(
+pub(super) fn load(
     tables: &dyn TableSource,
     hop_count: u32,
     config: Config,

@@ -238,7 +238,7 @@ impl<A: Addr> Persist<A> for TreeBitmap<A> {
     }
 
     fn load(tables: &dyn TableSource, hop_count: u32, config: &Config) -> Result<Self, LoadError> {
-        let tables = load::load::<A>(tables, hop_count, *config)?;
+        let tables = load::load(tables, hop_count, *config)?;
         Ok(Self { tables, family: PhantomData })
     }
 }
