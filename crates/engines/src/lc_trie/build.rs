@@ -14,16 +14,22 @@ pub(super) fn build<A: Addr, N: Node>(
 ) -> Result<LcTrie<A, N>, BuildError> {
     let (entries, prefixes) = vectors(routes);
     limit::<N>("base entries", entries.len())?;
-    let mut builder = Builder { config, entries, prefixes, trie: vec![N::new(0, 0, 0)] };
+    let mut builder = Builder { config, entries, prefixes, trie: vec![WideNode::new(0, 0, 0)] };
     if !builder.entries.is_empty() {
         builder.node(0, 0..builder.entries.len(), 0)?;
     }
+    limit::<N>("trie nodes", builder.trie.len())?;
+    let narrow = |node: WideNode| {
+        let (branch, skip, address) = node.parts();
+        N::new(branch, skip, address)
+    };
+    let trie: Vec<N> = builder.trie.into_iter().map(narrow).collect();
     let mut words = Vec::with_capacity(builder.entries.len() * base::width::<A>());
     for &entry in &builder.entries {
         base::push(&mut words, entry);
     }
     Ok(LcTrie {
-        trie: Table::from_vec(builder.trie),
+        trie: Table::from_vec(trie),
         base: Table::from_vec(words),
         prefixes: Table::from_vec(builder.prefixes),
         family: PhantomData,
@@ -62,14 +68,18 @@ fn vectors<A: Addr>(routes: &Routes<A>) -> (Vec<Entry<A>>, Vec<[u32; 3]>) {
     (entries, prefixes)
 }
 
-struct Builder<A, N> {
+/// Nodes while they are made: wide enough for what a narrow node has no room for, so that the error can say how
+/// many are needed.
+type WideNode = u64;
+
+struct Builder<A> {
     config: Config,
     entries: Vec<Entry<A>>,
     prefixes: Vec<[u32; 3]>,
-    trie: Vec<N>,
+    trie: Vec<WideNode>,
 }
 
-impl<A: Addr, N: Node> Builder<A, N> {
+impl<A: Addr> Builder<A> {
     /// Writes the node of these entries, which agree in their first `at` bits.
     fn node(
         &mut self,
@@ -78,7 +88,7 @@ impl<A: Addr, N: Node> Builder<A, N> {
         at: u32,
     ) -> Result<(), BuildError> {
         if range.len() == 1 {
-            self.trie[number] = N::new(0, 0, range.start);
+            self.trie[number] = WideNode::new(0, 0, range.start);
             return Ok(());
         }
         let (skip, branch) = if number == 0 {
@@ -89,16 +99,16 @@ impl<A: Addr, N: Node> Builder<A, N> {
             (skip, self.branch(range.clone(), at + skip))
         };
         let (first, at) = (self.trie.len(), at + skip);
-        limit::<N>("trie nodes", first + (1 << branch))?;
-        self.trie.resize(first + (1 << branch), N::new(0, 0, 0));
-        self.trie[number] = N::new(branch, skip, first);
+        limit::<WideNode>("trie nodes", first + (1 << branch))?;
+        self.trie.resize(first + (1 << branch), WideNode::new(0, 0, 0));
+        self.trie[number] = WideNode::new(branch, skip, first);
         let mut from = range.start;
         for slot in 0..1 << branch {
             let of_slot = |entry: &Entry<A>| bits(entry.key, at, branch) == slot;
             let count = self.entries[from..range.end].iter().take_while(|e| of_slot(e)).count();
             if count == 0 {
                 let leaf = self.neighbour(range.clone(), from, at + branch, slot, branch);
-                self.trie[first + slot] = N::new(0, 0, leaf);
+                self.trie[first + slot] = WideNode::new(0, 0, leaf);
             } else {
                 self.node(first + slot, from..from + count, at + branch)?;
                 from += count;

@@ -80,6 +80,19 @@ fn limits() {
     };
     assert_eq!(refused, Some(expected));
     assert!(LcTrie::<u32, u64>::build(&many, &Config::default()).is_ok());
+    // A root of 2^19 children, of which 2^18 - 1 have two: 1 + 2^19 + 2 (2^18 - 1) nodes.
+    let table = |full: u32| -> Routes<u32> {
+        (0..2 * full).map(|i| (Prefix::new(i << 12, 20).unwrap(), Hop::new(0))).collect()
+    };
+    let config = Config { root: 19, ..Config::default() };
+    assert!(<LcTrie<u32>>::build(&table((1 << 18) - 1), &config).is_ok());
+    let needed = (1 << 20) + 1;
+    let refused = <LcTrie<u32>>::build(&table(1 << 18), &config).err();
+    let limit = 1 << 20;
+    assert_eq!(
+        refused,
+        Some(BuildError::Limit { engine: "lc-trie", what: "trie nodes", limit, needed })
+    );
     for (root, fill) in [(0, 0.5), (25, 0.5), (16, 0.0), (16, 1.1), (16, f64::NAN)] {
         let refused = <LcTrie<u32>>::build(&Routes::default(), &Config { root, fill });
         assert!(matches!(refused, Err(BuildError::Config { engine: "lc-trie", .. })));
