@@ -1,9 +1,10 @@
-//! Memory and steps of the baselines that the papers measure against. `cargo run --release -p fibula-engines --example
-//! baselines`, or with sizes: `-- 250000 1000000`.
+//! Memory and steps of the baselines that the papers measure against. `cargo run --release -p
+//! fibula-engines --example baselines`, or with sizes: `-- 250000 1000000`.
 //!
 //! A step is an access to a table: a node, a code word, a slot of a hash table, a result; each module says
-//! what it counts. Of `pbf` the probes of hash tables are counted, as in its paper, and its bits on the chip. Keys are addresses of random prefixes (PFX), and for IPv4 random
-//! addresses (RND), too. Rates: `fibula bench --table gen:v6:2024:250000:1 --engines planb,cp-trie,... --traffic PFX`.
+//! what it counts. Of `pbf` the probes of hash tables are counted, as in its paper, and its bits on the
+//! chip. Keys are addresses of random prefixes (PFX), and for IPv4 random addresses (RND), too. Rates:
+//! `fibula bench --table gen:v6:2024:250000:1 --engines planb,cp-trie,... --traffic PFX`.
 
 use std::time::Instant;
 

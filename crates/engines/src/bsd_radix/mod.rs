@@ -1,18 +1,20 @@
-//! **BSD radix**: the routing table of the BSD kernels, with its masks and its way back up (Sklower, *A Tree-Based
-//! Packet Routing Table for Berkeley UNIX*, USENIX Winter 1991; here as 4.4BSD and FreeBSD have it, with which DXR
-//! was compared). IPv4 and IPv6. The engine [`radix`](crate::radix) is a simpler and faster relative.
+//! **BSD radix**: the routing table of the BSD kernels, with its masks and its way back up (Sklower, *A
+//! Tree-Based Packet Routing Table for Berkeley UNIX*, USENIX Winter 1991; here as 4.4BSD and FreeBSD have
+//! it, with which DXR was compared). IPv4 and IPv6. The engine [`radix`](crate::radix) is a simpler and
+//! faster relative.
 //!
 //! # The scheme
 //!
-//! The tree has the routes' *addresses*, as bit strings of full length, in its leaves; an inner node names the first bit in
-//! which the addresses below it differ. Routes of one address and several lengths are a chain at its leaf, the
-//! longest first. The addresses of all zeros and of all ones are always there, with or without a route.
+//! The tree has the routes' *addresses*, as bit strings of full length, in its leaves; an inner node names
+//! the first bit in which the addresses below it differ. Routes of one address and several lengths are a
+//! chain at its leaf, the longest first. The addresses of all zeros and of all ones are always there, with
+//! or without a route.
 //!
-//! A lookup first goes **down** by single bits of the address, compares nothing, and comes to some leaf. The first bit in
-//! which its address differs from the one looked up decides: a route matches that is no longer than the bits before. If
-//! none of the leaf's own is short enough, the search goes back **up**: an inner node has a list of **masks**, the lengths of
-//! the routes that hold for all that is below it, each with its route. The first one that is short enough is the
-//! longest match.
+//! A lookup first goes **down** by single bits of the address, compares nothing, and comes to some leaf.
+//! The first bit in which its address differs from the one looked up decides: a route matches that is no
+//! longer than the bits before. If none of the leaf's own is short enough, the search goes back **up**: an
+//! inner node has a list of **masks**, the lengths of the routes that hold for all that is below it, each
+//! with its route. The first one that is short enough is the longest match.
 //!
 //! ```text
 //!   10.0.0.0/8  → A                     node 0: bit 0
@@ -29,15 +31,16 @@
 //!                    up: node 3 has /16: B
 //! ```
 //!
-//! A route is listed at the highest node above its leaf whose bit is not before the route's end; if even the leaf's parent
-//! is before it, the route holds for its leaf alone and is in no list.
+//! A route is listed at the highest node above its leaf whose bit is not before the route's end; if even
+//! the leaf's parent is before it, the route holds for its leaf alone and is in no list.
 //!
 //! # What differs
 //!
-//! Masks of addresses are contiguous, which the kernels call *normal*: then a list's entry can be checked by its
-//! length, and the search with the masked address, which Sklower describes for other masks, is not needed. Nodes are
-//! entries of arrays: 20 bytes for an inner node, 12 for a leaf (IPv6: 24), 8 for a route in a chain or list; in the kernel DXR's
-//! paper counts some 200 bytes for an entry. Routes are not added one by one; a change is a build.
+//! Masks of addresses are contiguous, which the kernels call *normal*: then a list's entry can be checked
+//! by its length, and the search with the masked address, which Sklower describes for other masks, is not
+//! needed. Nodes are entries of arrays: 20 bytes for an inner node, 12 for a leaf (IPv6: 24), 8 for a route
+//! in a chain or list; in the kernel DXR's paper counts some 200 bytes for an entry. Routes are not added
+//! one by one; a change is a build.
 //!
 //! # Invariants
 //!
@@ -171,7 +174,8 @@ impl<A: Addr> Persist<A> for BsdRadix<A> {
     }
 }
 
-/// How a leaf lies in its words: the address, the most significant word first, its parent, its chain in `routes`.
+/// How a leaf lies in its words: the address, the most significant word first, its parent, its chain in
+/// `routes`.
 mod leaf {
     use fibula_core::Addr;
 

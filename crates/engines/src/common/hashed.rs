@@ -5,9 +5,9 @@ use fibula_simd::Table;
 
 /// Hash tables of prefixes, one for each length, in one array of words.
 ///
-/// A table has a power of two of slots, at least twice as many as keys; a key is in the first free slot from its own on.
-/// A slot has the words of the key, the most significant first, a word of code, and a word of the engine's, of which [`USED`] says
-/// that there is a key.
+/// A table has a power of two of slots, at least twice as many as keys; a key is in the first free slot
+/// from its own on. A slot has the words of the key, the most significant first, a word of code, and a word
+/// of the engine's, of which [`USED`] says that there is a key.
 #[derive(Clone)]
 pub(crate) struct Hashed {
     pub(crate) words: Table<u32>,
@@ -42,7 +42,8 @@ const fn slot_words<A: Addr>() -> usize {
 }
 
 impl Hashed {
-    /// Tables of these keys, each table's all different; their places in the same order. `None` if slots exceed 32 bits.
+    /// Tables of these keys, each table's all different; their places in the same order. `None` if slots
+    /// exceed 32 bits.
     pub(crate) fn new<A: Addr>(tables: &[Vec<Item<A>>]) -> Option<(Self, Vec<Part>)> {
         let slots = |items: &Vec<Item<A>>| (2 * items.len() as u64).next_power_of_two();
         let all: u64 = tables.iter().map(slots).sum();
@@ -101,8 +102,8 @@ impl Hashed {
         self.words.chunks_exact(slot_words::<A>()).filter(|slot| note(slot) & USED != 0).count()
     }
 
-    /// Whether the parts lie one behind the other and are all of the slots, each a power of two, and codes are
-    /// known.
+    /// Whether the parts lie one behind the other and are all of the slots, each a power of two, and codes
+    /// are known.
     pub(crate) fn is_sound<A: Addr>(&self, parts: &[Part], hop_count: u32) -> bool {
         let mut end = 0u64;
         let in_order = parts.iter().all(|part| {

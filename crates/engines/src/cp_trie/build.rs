@@ -10,7 +10,8 @@ struct Open<A> {
     range: usize,
 }
 
-/// Compiles the routes' ranges level by level, so that chunks are numbered in the order of their parents' bits.
+/// Compiles the routes' ranges level by level, so that chunks are numbered in the order of their parents'
+/// bits.
 pub(super) fn build<A: Addr>(routes: &Routes<A>) -> Result<Tables, BuildError> {
     let mut builder = Builder {
         ranges: routes.ranges().collect(),

@@ -1,12 +1,13 @@
-//! **CP-Trie**: a trie of long strides whose nodes count bits with the help of stored counts (Islam, Khan, *CP-Trie:
-//! Cumulative PopCount based Trie for IPv6 Routing Table Lookup in Software and ASIC*, IEEE HPSR 2021). IPv4 and
-//! IPv6.
+//! **CP-Trie**: a trie of long strides whose nodes count bits with the help of stored counts (Islam, Khan,
+//! *CP-Trie: Cumulative PopCount based Trie for IPv6 Routing Table Lookup in Software and ASIC*, IEEE HPSR
+//! 2021). IPv4 and IPv6.
 //!
 //! # The scheme
 //!
-//! Poptrie finds children and leaves by counting ones in a word of 64 bits, so its nodes decide 6 bits. CP-Trie stores
-//! beside each word how many ones lie before it, so a node may have several words: the root decides 16 bits, every other
-//! node 8, its **chunk** of 4 words. There are two bitmaps, each word with its count:
+//! Poptrie finds children and leaves by counting ones in a word of 64 bits, so its nodes decide 6 bits.
+//! CP-Trie stores beside each word how many ones lie before it, so a node may have several words: the root
+//! decides 16 bits, every other node 8, its **chunk** of 4 words. There are two bitmaps, each word with its
+//! count:
 //!
 //! ```text
 //!   children  a one for each slot that longer routes divide      count + ones before: the number of its chunk
@@ -24,27 +25,29 @@
 //!                      leaves[1025] has it, one before: hops[65 + 1] = A
 //! ```
 //!
-//! Routes are pushed down, and every slot that a route covers is a leaf of its own: equal neighbours are not merged, unlike
-//! in Poptrie. A slot in neither bitmap has no route.
+//! Routes are pushed down, and every slot that a route covers is a leaf of its own: equal neighbours are
+//! not merged, unlike in Poptrie. A slot in neither bitmap has no route.
 //!
 //! # What was assumed
 //!
-//! Levels (16, then 8 each), both bitmaps, counts of 32 bits in records of 16 bytes, and unmerged leaves are those of
-//! the authors' program. There the children's counts begin anew at each level; here chunks lie level by level in one
-//! array, so one count serves all of them and no level needs a table of its own. The default route is pushed down like all others,
-//! where the program keeps it apart. A slot whose addresses all have the same hop is a leaf even
-//! where longer routes lie in it. The program inserts routes one by one; here a change is a build.
+//! Levels (16, then 8 each), both bitmaps, counts of 32 bits in records of 16 bytes, and unmerged leaves
+//! are those of the authors' program. There the children's counts begin anew at each level; here chunks lie
+//! level by level in one array, so one count serves all of them and no level needs a table of its own. The
+//! default route is pushed down like all others, where the program keeps it apart. A slot whose addresses
+//! all have the same hop is a leaf even where longer routes lie in it. The program inserts routes one by
+//! one; here a change is a build.
 //!
 //! # Invariants
 //!
-//! - Each count is the number of ones in all words before its own. There are as many chunks as children, and as many hops
-//!   as leaves.
+//! - Each count is the number of ones in all words before its own. There are as many chunks as children,
+//!   and as many hops as leaves.
 //! - A lookup goes down no further than an address has bits.
 //! - Hops in use are below the hop count, or none.
 //!
 //! # Limits and use
 //!
-//! 2^32 leaves and chunks. A baseline of PlanB's paper; it reads fewer nodes than Poptrie and takes more memory.
+//! 2^32 leaves and chunks. A baseline of PlanB's paper; it reads fewer nodes than Poptrie and takes more
+//! memory.
 //!
 //! ```
 //! use fibula_core::{Engine, Hop, Lookup, Routes};

@@ -52,7 +52,8 @@ pub(super) fn lookup<A: Addr>(
     hop(best)
 }
 
-/// The shortest and the longest length of an entry's origins, as ranks; without origins the first is the larger.
+/// The shortest and the longest length of an entry's origins, as ranks; without origins the first is the
+/// larger.
 #[inline(always)]
 pub(super) fn origins(note: u32) -> (u32, u32) {
     (note & 0xff, note >> 8 & 0xff)

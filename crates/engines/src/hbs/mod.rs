@@ -1,17 +1,18 @@
 //! **HBS**: a binary search over the lengths of prefixes, with a hash table for each length. The scheme is
-//! that of Waldvogel, Varghese, Turner, Plattner, *Scalable High Speed IP Routing Lookups*, SIGCOMM 1997; what
-//! *Heuristic Binary Search* (Shen et al., APNet 2021 and IEEE/ACM ToN) adds is built as PlanB's paper describes
-//! it. IPv4 and IPv6.
+//! that of Waldvogel, Varghese, Turner, Plattner, *Scalable High Speed IP Routing Lookups*, SIGCOMM 1997;
+//! what *Heuristic Binary Search* (Shen et al., APNet 2021 and IEEE/ACM ToN) adds is built as PlanB's paper
+//! describes it. IPv4 and IPv6.
 //!
 //! # The scheme
 //!
-//! The lengths that routes have are the nodes of a binary search **tree**, and each has a **hash table** of the prefixes
-//! of that length. A lookup asks the root's table for the first bits of the address. If they are there, the answer
-//! is so long or longer, and the search goes right; if not, it is shorter, and goes left.
+//! The lengths that routes have are the nodes of a binary search **tree**, and each has a **hash table** of
+//! the prefixes of that length. A lookup asks the root's table for the first bits of the address. If they
+//! are there, the answer is so long or longer, and the search goes right; if not, it is shorter, and goes
+//! left.
 //!
 //! For a longer route to be found, its first bits must be in the tables at which its search goes right:
-//! they are added as **markers**. A marker may lead to nothing, so each entry has the best answer of its own
-//! bits, computed in advance; the last one found is the answer, and the search never comes back.
+//! they are added as **markers**. A marker may lead to nothing, so each entry has the best answer of its
+//! own bits, computed in advance; the last one found is the answer, and the search never comes back.
 //!
 //! ```text
 //!   10.0.0.0/8    → A                   16            the tree of lengths
@@ -29,20 +30,21 @@
 //!   lookup 10.3.0.1:  /16 has no 10.3: go left; /8 has 10: A
 //! ```
 //!
-//! **The heuristic.** Each entry knows the *origins* of its marker: the shortest and the longest of the routes that need
-//! it. Only lengths between them can have an answer, so nodes outside are passed over without a look, and a search
-//! ends where there are no origins: 10.1 in a table without 10.1.2.0/24 would end it. **The tree** is not balanced but has
-//! the lengths with many routes near its root.
+//! **The heuristic.** Each entry knows the *origins* of its marker: the shortest and the longest of the
+//! routes that need it. Only lengths between them can have an answer, so nodes outside are passed over
+//! without a look, and a search ends where there are no origins: 10.1 in a table without 10.1.2.0/24 would
+//! end it. **The tree** is not balanced but has the lengths with many routes near its root.
 //!
 //! `hbs` has both; `hbs-basic` has neither: a balanced tree, searched to its end, as in Waldvogel's paper.
 //!
 //! # What was assumed
 //!
-//! The papers on HBS were not to be had. PlanB says that "pre-computed information about marker origins" prunes the
-//! tree: here that is a range of lengths for each entry, two bytes. It says that rotations adjust the tree to the
-//! distribution of lengths: here the tree is the one with the least mean depth over the routes, found by dynamic
-//! programming in each build, which rotations would approach. Hash tables have at least two slots for each key, and a key
-//! goes to the next free slot; Waldvogel's are perfect or nearly so. Neither paper interleaves lookups.
+//! The papers on HBS were not to be had. PlanB says that "pre-computed information about marker origins"
+//! prunes the tree: here that is a range of lengths for each entry, two bytes. It says that rotations
+//! adjust the tree to the distribution of lengths: here the tree is the one with the least mean depth over
+//! the routes, found by dynamic programming in each build, which rotations would approach. Hash tables have
+//! at least two slots for each key, and a key goes to the next free slot; Waldvogel's are perfect or nearly
+//! so. Neither paper interleaves lookups.
 //!
 //! # Invariants
 //!
@@ -97,7 +99,8 @@ const SLOTS: &str = "slots";
 /// Parameters of [`Hbs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Whether origins prune the search and the tree suits the routes; otherwise it is Waldvogel's basic scheme.
+    /// Whether origins prune the search and the tree suits the routes; otherwise it is Waldvogel's basic
+    /// scheme.
     pub heuristic: bool,
 }
 

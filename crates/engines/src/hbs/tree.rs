@@ -1,7 +1,7 @@
 //! The tree of lengths: which length is asked when.
 
-/// A node: its length, its left and its right child, its rank among the lengths, and its hash table's first slot
-/// and mask.
+/// A node: its length, its left and its right child, its rank among the lengths, and its hash table's first
+/// slot and mask.
 pub(super) type Node = [u32; 6];
 
 pub(super) const LEN: usize = 0;

@@ -68,8 +68,8 @@ fn vectors<A: Addr>(routes: &Routes<A>) -> (Vec<Entry<A>>, Vec<[u32; 3]>) {
     (entries, prefixes)
 }
 
-/// Nodes while they are made: wide enough for what a narrow node has no room for, so that the error can say how
-/// many are needed.
+/// Nodes while they are made: wide enough for what a narrow node has no room for, so that the error can say
+/// how many are needed.
 type WideNode = u64;
 
 struct Builder<A> {

@@ -17,10 +17,10 @@
 //!   address, 20 bits  the first child; of a leaf, the entry of the base vector
 //! ```
 //!
-//! *Path compression* is the skip. *Level compression* is the branch: a node takes the most bits for which at
-//! least half of its children, the **fill factor**, have routes; of two routes it takes one. A child without routes is a leaf, too: it names
-//! its neighbour in the base vector that shares the longest route with it. The root takes 16 bits, however
-//! many children they leave empty.
+//! *Path compression* is the skip. *Level compression* is the branch: a node takes the most bits for which
+//! at least half of its children, the **fill factor**, have routes; of two routes it takes one. A child
+//! without routes is a leaf, too: it names its neighbour in the base vector that shares the longest route
+//! with it. The root takes 16 bits, however many children they leave empty.
 //!
 //! Five routes, and a root of 2 bits in place of 16:
 //!
@@ -35,16 +35,17 @@
 //!                                                          6  leaf 1            (00....., 1)
 //! ```
 //!
-//! 10.3.0.1: the root's slot is 00, node 1; it passes over 6 bits and takes bit 8, a 0: node 5, base entry 0.
-//! 10.0.0.0/16 does not cover the address, but p0 does with 8 bits: hop B. 128.0.0.1 comes to base entry 2,
-//! which does not match, and no route is around it: none.
+//! 10.3.0.1: the root's slot is 00, node 1; it passes over 6 bits and takes bit 8, a 0: node 5, base entry
+//! 0. 10.0.0.0/16 does not cover the address, but p0 does with 8 bits: hop B. 128.0.0.1 comes to base entry
+//! 2, which does not match, and no route is around it: none.
 //!
 //! # What was assumed
 //!
-//! The fill factor 0.5 and the 16 bits of the root are those of the paper's measurements, as we know them from
-//! descriptions of its program; so is the rule for two routes. Of a child without routes the paper says that it needs an entry to be compared with; that the neighbour with the
-//! longest common route is right for it follows from the order. The paper packs hops as indices of a table;
-//! here they are codes, a word each. A base entry has 16 bytes (IPv6: 28), a prefix entry 12.
+//! The fill factor 0.5 and the 16 bits of the root are those of the paper's measurements, as we know them
+//! from descriptions of its program; so is the rule for two routes. Of a child without routes the paper
+//! says that it needs an entry to be compared with; that the neighbour with the longest common route is
+//! right for it follows from the order. The paper packs hops as indices of a table; here they are codes, a
+//! word each. A base entry has 16 bytes (IPv6: 28), a prefix entry 12.
 //!
 //! `lc-trie` has the paper's nodes. `lc-trie-wide` is the same in nodes of 64 bits, with addresses of 32:
 //! tables of today exceed 2^20 nodes.
@@ -58,8 +59,8 @@
 //!
 //! # Limits and use
 //!
-//! 2^20 nodes of the trie and 2^20 base entries (wide: 2^32): a table of more is refused. A baseline of SAIL's paper; a
-//! form of it was the routing table of Linux for many years.
+//! 2^20 nodes of the trie and 2^20 base entries (wide: 2^32): a table of more is refused. A baseline of
+//! SAIL's paper; a form of it was the routing table of Linux for many years.
 //!
 //! ```
 //! use fibula_core::{Engine, Hop, Lookup, Routes};

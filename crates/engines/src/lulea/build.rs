@@ -89,7 +89,8 @@ struct Builder<P: Pointer> {
 }
 
 impl<P: Pointer> Builder<P> {
-    /// The heads of a node of this level, 0 to 2, which begins at `first`; what is below is made on the way.
+    /// The heads of a node of this level, 0 to 2, which begins at `first`; what is below is made on the
+    /// way.
     fn heads(&mut self, level: usize, first: u32) -> Vec<Head<P>> {
         let (slots, shift) = [(1 << 16, 16), (256, 8), (256, 0)][level];
         let mut heads = Vec::new();

@@ -5,14 +5,15 @@
 //! # The scheme
 //!
 //! The tree of routes is cut at three levels: 16, 24 and 32 bits. In a level a node's slots are covered by
-//! leaves of the tree, whose sizes are powers of two, or are roots of subtrees below the cut. Each leaf and each root has
-//! one **head**, its first slot, and a **pointer**; all heads are bits of a vector, and the
+//! leaves of the tree, whose sizes are powers of two, or are roots of subtrees below the cut. Each leaf and
+//! each root has one **head**, its first slot, and a **pointer**; all heads are bits of a vector, and the
 //! pointer of a slot is that of the last head up to it.
 //!
-//! The vector is stored in groups of 16 bits, its *masks*. Because leaves are aligned blocks, there are only 677
-//! masks that are not empty, and a **map table** has a row for each: how many heads a mask has up to each of its
-//! 16 slots, 4 bits each. A group is a **code word** of 16 bits: the row (10 bits), and how many pointers lie between
-//! the last **base index**, which every fourth group has, and this group (6 bits).
+//! The vector is stored in groups of 16 bits, its *masks*. Because leaves are aligned blocks, there are
+//! only 677 masks that are not empty, and a **map table** has a row for each: how many heads a mask has up
+//! to each of its 16 slots, 4 bits each. A group is a **code word** of 16 bits: the row (10 bits), and how
+//! many pointers lie between the last **base index**, which every fourth group has, and this group (6
+//! bits).
 //!
 //! ```text
 //!   pointer of slot i = base[i / 64] + offset of code[i / 16] + map[row of code[i / 16]][i % 16]
@@ -24,9 +25,9 @@
 //!   lookup 10.26.0.1: group 10.16, slot 10; its row says that 2 heads lie before the slot's: pointer 2, C
 //! ```
 //!
-//! A group with no head, or with one leaf of 16 slots or more, has the hop itself in its code word: numbers of rows
-//! from 676 on say so. No row, no pointer and no base index is read then. The mask of one head is such a group, so 676 rows
-//! are left: 5.3 KB, shared by all levels.
+//! A group with no head, or with one leaf of 16 slots or more, has the hop itself in its code word: numbers
+//! of rows from 676 on say so. No row, no pointer and no base index is read then. The mask of one head is
+//! such a group, so 676 rows are left: 5.3 KB, shared by all levels.
 //!
 //! Levels 2 and 3 consist of *chunks* of 256 slots, in three forms by their number of heads:
 //!
@@ -36,28 +37,30 @@
 //!   very dense  65 to 256   16 code words and 4 base indices
 //! ```
 //!
-//! A pointer has 16 bits: two that say hop, sparse, dense or very dense, and 14 of a hop or a chunk's number.
+//! A pointer has 16 bits: two that say hop, sparse, dense or very dense, and 14 of a hop or a chunk's
+//! number.
 //!
 //! # What was assumed
 //!
-//! The 14 bits are numbers in an array for each form and level (the paper gives the bits, not the arrays). Pointers
-//! of dense chunks lie in one array for each level, and a chunk has the place of its first, 4 bytes. Sparse chunks
-//! repeat their last head. Hops are stored plus one, 0 is "no route", where the paper's tables have a default
-//! route. Siblings with equal hops are one leaf.
+//! The 14 bits are numbers in an array for each form and level (the paper gives the bits, not the arrays).
+//! Pointers of dense chunks lie in one array for each level, and a chunk has the place of its first, 4
+//! bytes. Sparse chunks repeat their last head. Hops are stored plus one, 0 is "no route", where the
+//! paper's tables have a default route. Siblings with equal hops are one leaf.
 //!
-//! `lulea` has the paper's pointers. A full table of today has more than 2^14 dense chunks at level 2; `lulea-wide`
-//! takes it with pointers of 32 bits, everything else alike.
+//! `lulea` has the paper's pointers. A full table of today has more than 2^14 dense chunks at level 2;
+//! `lulea-wide` takes it with pointers of 32 bits, everything else alike.
 //!
 //! # Invariants
 //!
-//! - Every pointer that a code word can lead to is there, and so is the chunk that it names; those of level 3
-//!   are hops. The map table is the one that this module makes.
+//! - Every pointer that a code word can lead to is there, and so is the chunk that it names; those of level
+//!   3 are hops. The map table is the one that this module makes.
 //! - Hops in use are below the hop count, or none.
 //!
 //! # Limits and use
 //!
-//! 16,383 hops (wide: 22,271, the most that a code word has room for); 2^14 chunks of a form and level (wide: 2^30). A change is
-//! a build. A baseline of SAIL's paper; the size is DXR's measure for small tables.
+//! 16,383 hops (wide: 22,271, the most that a code word has room for); 2^14 chunks of a form and level
+//! (wide: 2^30). A change is a build. A baseline of SAIL's paper; the size is DXR's measure for small
+//! tables.
 //!
 //! ```
 //! use fibula_core::{Engine, Hop, Lookup, Routes};

@@ -36,7 +36,8 @@ fn check(what: &'static str, limit: u64, needed: u64) -> Result<(), BuildError> 
     Ok(())
 }
 
-/// A node whose records are not written yet: its number, its length in steps, its first address, and the range with that.
+/// A node whose records are not written yet: its number, its length in steps, its first address, and the
+/// range with that.
 struct Open<A> {
     number: usize,
     level: usize,
@@ -57,7 +58,8 @@ impl<A: Addr> Builder<A> {
     /// Writes a node's records; `open` gets its children.
     fn node(&mut self, node: Open<A>, open: &mut VecDeque<Open<A>>) -> Result<(), BuildError> {
         let Open { number, level, mut first, mut range } = node;
-        // Its block is the first one that is not before its first range. A table of one range has no blocks.
+        // Its block is the first one that is not before its first range. A table of one range has no
+        // blocks.
         let blocks = &self.levels[level];
         let block = blocks.partition_point(|&first| (first as usize) < range);
         let block = Some(block).filter(|block| *block < blocks.len());

@@ -1,9 +1,10 @@
-//! **Neurotrie**: a trie in which each node has a stride of its own, chosen for a small depth within a budget of memory
-//! (Chen, Yang, Xu, Zhang, Liu, *Neurotrie: Deep Reinforcement Learning-based Fast Software IPv6 Lookup*, ICDCS 2022; Zhu et al.,
-//! *Fast Software IPv6 Lookup With Neurotrie*, IEEE/ACM ToN 2024). IPv4 and IPv6.
+//! **Neurotrie**: a trie in which each node has a stride of its own, chosen for a small depth within a
+//! budget of memory (Chen, Yang, Xu, Zhang, Liu, *Neurotrie: Deep Reinforcement Learning-based Fast
+//! Software IPv6 Lookup*, ICDCS 2022; Zhu et al., *Fast Software IPv6 Lookup With Neurotrie*, IEEE/ACM ToN
+//! 2024). IPv4 and IPv6.
 //!
-//! **The paper learns the strides** with a neural network; it has a dynamic program as its own baseline and says that learning
-//! is faster to construct and near it. Here a dynamic program stands in: what is measured is the
+//! **The paper learns the strides** with a neural network. It has a dynamic program as its own baseline, and
+//! says that learning reduces the computation. Here a dynamic program stands in: what is measured is the
 //! data structure with good strides, not the learning.
 //!
 //! # The scheme
@@ -22,27 +23,28 @@
 //!   lookup 10.1.2.9:  slot 10 of node 0 has a child, number 1; slot 0x0102 of it is bit 2 of record 4 + 4: B
 //! ```
 //!
-//! **The strides.** Let a block be a node's place: so many first bits. A block needs a node if its addresses have
-//! different hops. A node of stride s costs one step for each change of the answer in its block, which is what
-//! addresses of random routes see, and λ times its bytes. From the deepest blocks up, the program takes for each block the stride with
-//! the least cost, its descendants' included; that is exact for this λ. Bisection finds the smallest λ whose trie
-//! fits into the budget.
+//! **The strides.** Let a block be a node's place: so many first bits. A block needs a node if its
+//! addresses have different hops. A node of stride s costs one step for each change of the answer in its
+//! block, which is what addresses of random routes see, and λ times its bytes. From the deepest blocks up,
+//! the program takes for each block the stride with the least cost, its descendants' included; that is
+//! exact for this λ. Bisection finds the smallest λ whose trie fits into the budget.
 //!
 //! # What was assumed
 //!
-//! - The paper's abstract has arbitrary strides and a memory limit, not the layout of nodes. The records are those of
-//!   Poptrie, and counts are cumulative as in CP-Trie.
-//! - Strides are multiples of 2 bits for IPv4 and of 4 for IPv6, up to 16: with all strides the program would take many
-//!   times as long.
-//! - The budget counts nodes and records, as leaves depend little on strides. λ gives the tries on the convex hull of
-//!   depth and memory; between two of them the budget is not used up. So the result is near the optimum, not exactly it.
-//! - The default budget is [`BUDGET`] bytes for each route: the paper's was not to be had. PlanB's paper finds Neurotrie 6 to 13 times
-//!   as large as PlanB.
+//! - The paper's abstract has arbitrary strides and a memory limit, not the layout of nodes. The records
+//!   are those of Poptrie, and counts are cumulative as in CP-Trie.
+//! - Strides are multiples of 2 bits for IPv4 and of 4 for IPv6, up to 16: with all strides the program
+//!   would take many times as long.
+//! - The budget counts nodes and records, as leaves depend little on strides. λ gives the tries on the
+//!   convex hull of depth and memory; between two of them the budget is not used up. So the result is near
+//!   the optimum, not exactly it.
+//! - The default budget is [`BUDGET`] bytes for each route: the paper's was not to be had. PlanB's paper
+//!   finds Neurotrie 6 to 13 times as large as PlanB.
 //!
 //! # Invariants
 //!
-//! - Children lie behind their parents and no way is longer than an address; records and leaves are there, and each slot without a child has
-//!   a run that begins at or before it in its record.
+//! - Children lie behind their parents and no way is longer than an address; records and leaves are there,
+//!   and each slot without a child has a run that begins at or before it in its record.
 //! - Hops in use are below the hop count, or none.
 //!
 //! # Limits and use
@@ -100,7 +102,8 @@ type Record = [u64; 3];
 /// Parameters of [`Neurotrie`].
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Bytes of nodes and records for each route. What no trie can do is not refused: it gets the smallest one.
+    /// Bytes of nodes and records for each route. What no trie can do is not refused: it gets the smallest
+    /// one.
     pub budget: f64,
     /// What lookups may use: an instruction that counts ones.
     pub isa: Isa,

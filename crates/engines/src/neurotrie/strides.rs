@@ -35,8 +35,8 @@ pub(super) fn levels<A: Addr>(ranges: &[Range<A>]) -> Levels {
 /// The stride of each block, in steps.
 pub(super) type Strides = Vec<Vec<u8>>;
 
-/// The strides of the trie with the least depth that takes no more than so many bytes, of those that some λ gives; the smallest
-/// trie if none does.
+/// The strides of the trie with the least depth that takes no more than so many bytes, of those that some λ
+/// gives; the smallest trie if none does.
 pub(super) fn choose(levels: &Levels, step: u32, ranges: usize, budget: f64) -> Strides {
     // No weight on memory, then so much that a byte costs more than any step.
     let (mut strides, bytes) = best(levels, step, ranges, 0.0);
@@ -75,7 +75,8 @@ fn bytes_of(stride: u32) -> f64 {
 /// The best strides where a byte costs λ steps of one range, and the bytes of that trie.
 pub(super) fn best(levels: &Levels, step: u32, ranges: usize, lambda: f64) -> (Strides, f64) {
     let most = (MOST / step) as usize;
-    // Of each level the costs of all blocks up to each, so that those of a block's descendants are a difference.
+    // Of each level the costs of all blocks up to each, so that those of a block's descendants are a
+    // difference.
     let mut sums: Vec<Vec<Cost>> = vec![Vec::new(); levels.len()];
     let mut strides: Strides = vec![Vec::new(); levels.len()];
     for level in (0..levels.len()).rev() {

@@ -1,12 +1,13 @@
-//! **PBF**: *parallel Bloom filters*, one for each length of prefixes, in front of hash tables (Dharmapurikar,
-//! Krishnamurthy, Taylor, *Longest Prefix Matching Using Bloom Filters*, SIGCOMM 2003), in the sizes that SAIL's paper computes
-//! for it. IPv4 and IPv6.
+//! **PBF**: *parallel Bloom filters*, one for each length of prefixes, in front of hash tables
+//! (Dharmapurikar, Krishnamurthy, Taylor, *Longest Prefix Matching Using Bloom Filters*, SIGCOMM 2003), in
+//! the sizes that SAIL's paper computes for it. IPv4 and IPv6.
 //!
 //! # The scheme
 //!
-//! The filters are on the chip and asked all at once; the hash tables are in memory outside, and a lookup asks those whose
-//! filter says "maybe", from the longest on, until one has the prefix. A filter has no false negatives, so nearly
-//! always the first table asked is the right one. Prefixes of up to 8 bits are in an array of 256 entries.
+//! The filters are on the chip and asked all at once; the hash tables are in memory outside, and a lookup
+//! asks those whose filter says "maybe", from the longest on, until one has the prefix. A filter has no
+//! false negatives, so nearly always the first table asked is the right one. Prefixes of up to 8 bits are
+//! in an array of 256 entries.
 //!
 //! ```text
 //!   10.0.0.0/8    → A      array     10      A
@@ -18,29 +19,34 @@
 //!   lookup 10.1.9.9:  filter /24 says no for 10.1.9; /16 maybe for 10.1: B       one probe
 //! ```
 //!
-//! SAIL's paper reads off the 2003 paper: 24 filters, of lengths 9 to 32, and 1.003 probes of tables a lookup; so each filter may
-//! have 0.003 / 24 = 2^-13 false positives, which takes [`HASHES`] = 13 positions and [`BITS_A_KEY`] = 18.755 bits for each
-//! prefix. These are the sizes here. The tests assert the 1.003 with lookups, which the paper only computes.
+//! SAIL's paper reads off the 2003 paper: 24 filters, of lengths 9 to 32, and 1.003 probes of tables a
+//! lookup; so each filter may have 0.003 / 24 = 2^-13 false positives, which takes [`HASHES`] = 13
+//! positions and [`BITS_A_KEY`] = 18.755 bits for each prefix. These are the sizes here. The tests assert
+//! the 1.003 with lookups, which the paper only computes.
 //!
 //! # What was assumed
 //!
-//! A filter for each length of 9 bits or more that has routes (in full tables that is SAIL's 24; for IPv6 about as many). Positions are by
-//! MurmurHash3 with 13 seeds, in place of the hardware's functions. SAIL's paper supposes that two functions, combined to
-//! 13 (double hashing), do as well: with those of [`Hash::Murmur`] a lookup made 1.019 probes on the table of 245,000 prefixes for
-//! which the tests find 1.002, as the filters of lengths with few prefixes are small. Software asks one filter after the
-//! other, the longest first, so it stops at the first table that has the prefix: the tables asked
-//! are the same. The later optimisations of the paper (an array of 20 bits, prefixes expanded to a few lengths) are left out, as in
-//! SAIL's computation. Hash tables have at least two slots for each key; a probe may read several neighbours.
+//! A filter for each length of 9 bits or more that has routes (in full tables that is SAIL's 24; for IPv6
+//! about as many). Positions are by MurmurHash3 with 13 seeds, in place of the hardware's functions. SAIL's
+//! paper supposes that two functions, combined to 13 (double hashing), do as well: with those of
+//! [`Hash::Murmur`] a lookup made 1.019 probes on the table of 245,000 prefixes for which the tests find
+//! 1.002, as the filters of lengths with few prefixes are small. Software asks one filter after the other,
+//! the longest first, so it stops at the first table that has the prefix: the tables asked are the same.
+//! The later optimisations of the paper (an array of 20 bits, prefixes expanded to a few lengths) are left
+//! out, as in SAIL's computation. Hash tables have at least two slots for each key; a probe may read
+//! several neighbours.
 //!
 //! # Invariants
 //!
-//! - Lengths descend; filters and tables are all there and nothing else. Hops are below the hop count, or none.
+//! - Lengths descend; filters and tables are all there and nothing else. Hops are below the hop count, or
+//!   none.
 //! - Bits and keys may be anything: they cost answers, no more.
 //!
 //! # Limits and use
 //!
-//! 2^32 slots. SAIL's paper compares its memory on the chip with this one's, 18.755 bits a prefix, and not its rate: on a CPU the filters are asked one
-//! by one. For many prefixes in software see [`bloomfwd`](crate::bloomfwd).
+//! 2^32 slots. SAIL's paper compares its memory on the chip with this one's, 18.755 bits a prefix, and not
+//! its rate: on a CPU the filters are asked one by one. For many prefixes in software see
+//! [`bloomfwd`](crate::bloomfwd).
 //!
 //! ```
 //! use fibula_core::{Engine, Hop, Lookup, Routes};

@@ -47,7 +47,8 @@ fn mean_probes<A: FilterAddr>(routes: &Routes<A>) -> f64 {
     probes as f64 / keys.len() as f64
 }
 
-/// 1.003 probes a lookup: on a table of the size of the 2003 paper's, 116,819 prefixes, and of SAIL's first and last.
+/// 1.003 probes a lookup: on a table of the size of the 2003 paper's, 116,819 prefixes, and of SAIL's first
+/// and last.
 #[test]
 fn probes_of_the_papers() {
     for (year, prefixes) in [(2008, 116_819), (2008, 245_000), (2013, 440_000)] {

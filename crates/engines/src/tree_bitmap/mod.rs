@@ -23,9 +23,9 @@
 //!                                             3  end node: place 18 (0010: D), results 2   D
 //! ```
 //!
-//! 10.66.67.7 takes slots 4, 2 and 4 of nodes 0, 1 and 2. On the way it notes places 5 (its bits from 8 on begin
-//! with 01) and 9. In node 3 its slot is 3, and neither place 19 nor 9, 4, 2, 1 are set: the answer is the
-//! last one noted, C.
+//! 10.66.67.7 takes slots 4, 2 and 4 of nodes 0, 1 and 2. On the way it notes places 5 (its bits from 8 on
+//! begin with 01) and 9. In node 3 its slot is 3, and neither place 19 nor 9, 4, 2, 1 are set: the answer
+//! is the last one noted, C.
 //!
 //! A lookup goes down while the external bit of its slot is set. At each node it notes the longest prefix
 //! in the internal bitmap, the highest of the bits at the slot's place halved again and again; only the
@@ -37,21 +37,21 @@
 //!   of so many bits and the node behind it.
 //! - **End nodes**: a node without children uses its external bitmap for routes of k bits, which
 //!   saves the children that would hold nothing but a prefix of no bits.
-//! - **Split** ([`Config::split`]): a node on the way has the external bitmap, the pointer to its children, and a
-//!   pointer to an *inner* node that has the internal bitmap and the pointer to the results. A bit in each
-//!   child says whether its way matched in its parent, so a lookup reads one inner node, or two: that of
-//!   the last node, and, if nothing matches there, that of the last parent that did.
+//! - **Split** ([`Config::split`]): a node on the way has the external bitmap, the pointer to its children,
+//!   and a pointer to an *inner* node that has the internal bitmap and the pointer to the results. A bit in
+//!   each child says whether its way matched in its parent, so a lookup reads one inner node, or two: that
+//!   of the last node, and, if nothing matches there, that of the last parent that did.
 //!
 //! # What was assumed
 //!
-//! The paper leaves strides open. `tree-bitmap` has an initial array of 8 bits and strides of 4, which end at
-//! bit 32, for both families. `tree-bitmap-split` is for IPv6: an array of 16 bits and strides of 6 (the array of IPv4 has 8).
-//! Pointers have 32 bits, where the paper packs 20 and more beside the bitmaps: a node takes 12 bytes
-//! with stride 4, 16 with 5, 24 with 6; split 12, 12 and 16, and 8, 8 and 12 for an inner node.
-//! How split nodes and end nodes combine is ours: an end node keeps both bitmaps where they are.
-//! The paper finds the longest prefix of a bitmap in hardware; here it is a mask and a count of zeros,
-//! with the instructions of the machine.
-//! Updates in place, which the paper describes, are left out: a change is a build.
+//! The paper leaves strides open. `tree-bitmap` has an initial array of 8 bits and strides of 4, which end
+//! at bit 32, for both families. `tree-bitmap-split` is for IPv6: an array of 16 bits and strides of 6 (the
+//! array of IPv4 has 8). Pointers have 32 bits, where the paper packs 20 and more beside the bitmaps: a
+//! node takes 12 bytes with stride 4, 16 with 5, 24 with 6; split 12, 12 and 16, and 8, 8 and 12 for an
+//! inner node. How split nodes and end nodes combine is ours: an end node keeps both bitmaps where they
+//! are. The paper finds the longest prefix of a bitmap in hardware; here it is a mask and a count of zeros,
+//! with the instructions of the machine. Updates in place, which the paper describes, are left out: a
+//! change is a build.
 //!
 //! # Invariants
 //!
