@@ -1,4 +1,5 @@
-//! What SAIL keeps on the chip, beside PBF: figures 6 and 7 of the paper. `cargo run --release -p
+//! What SAIL keeps on the chip, beside PBF: figures 6 and 7 of the paper; and how many hash tables a lookup in PBF asks, of
+//! which the paper says 1.003: for addresses of random prefixes that have a filter (9 bits or more). `cargo run --release -p
 //! fibula-engines --example sail_on_chip`.
 //!
 //! The paper's tables are RIPE's of 1 January 2008 to 2013, and of 13 collectors on 8 August 2013. They
@@ -6,10 +7,12 @@
 //! tables of about their sizes stand in for them, and, where the shared data is there, real tables of the
 //! time.
 
-use fibula_core::Routes;
+use fibula_core::{Engine, Routes};
+use fibula_engines::pbf::{ARRAY_BITS, Pbf};
 use fibula_engines::sail::OnChip;
 use fibula_testkit::Rng;
 use fibula_testkit::fib::{FibSpec, HopModel};
+use fibula_testkit::traffic::{self, Traffic};
 
 #[path = "../tests/real/mod.rs"]
 mod real;
@@ -33,7 +36,7 @@ const MB: f64 = 1048576.0;
 
 fn main() {
     println!(
-        "on-chip MB (2^20 bytes)                        prefixes  SAIL_L     PBF  SAIL_U  SAIL_B"
+        "on-chip MB (2^20 bytes)                        prefixes  SAIL_L     PBF  SAIL_U  SAIL_B  PBF's probes"
     );
     println!("at most, for any table{:>41.3}", OnChip::SAIL_L_MOST as f64 / MB);
     println!("\nfigure 6: the growth from year to year");
@@ -60,7 +63,20 @@ fn row(name: &str, routes: &Routes<u32>) {
     let on_chip = OnChip::of(&[routes]);
     let [l, pbf, u, b] = [on_chip.sail_l, on_chip.pbf, on_chip.sail_u, on_chip.sail_b]
         .map(|bytes| bytes as f64 / MB);
-    println!("{name:<44}{:>10} {l:>7.3} {pbf:>7.3} {u:>7.3} {b:>7.3}", routes.len());
+    let probes = probes(routes);
+    println!("{name:<44}{:>10} {l:>7.3} {pbf:>7.3} {u:>7.3} {b:>7.3} {probes:>9.4}", routes.len());
+    assert!((1.0..=PROBES).contains(&probes), "{name}: {probes} probes");
+}
+
+/// The paper's probes of a lookup in PBF.
+const PROBES: f64 = 1.003;
+
+fn probes(routes: &Routes<u32>) -> f64 {
+    let engine = Pbf::build(routes, &()).expect("a table of the Internet fits");
+    let filtered: Routes<u32> = routes.iter().filter(|r| r.prefix.len() > ARRAY_BITS).collect();
+    let keys = traffic::keys(&filtered, Traffic::Pfx, 500_000, 3);
+    let probes: u64 = keys.iter().map(|&addr| u64::from(engine.probes(addr))).sum();
+    probes as f64 / keys.len() as f64
 }
 
 fn generated(year: u16, prefixes: usize, seed: u64) -> Routes<u32> {

@@ -6,16 +6,24 @@ use fibula_core::{Addr, BuildError, Follow, LoadError, Persist, Routes, TableRef
 use fibula_simd::Isa;
 
 use crate::bloomfwd::{self, Bloomfwd};
+use crate::bsd_radix::BsdRadix;
 use crate::common::SearchAddr;
+use crate::cp_trie::{self, CpTrie};
 use crate::dir24_8::{self, Batch, Dir24_8, Width};
 use crate::dxr::{self, Dxr, RangeSearch};
+use crate::hbs::{self, Hbs};
+use crate::lc_trie::{self, LcTrie};
 use crate::lower_bound::LowerBound;
+use crate::lulea::{self, Lulea};
 use crate::miht::{self, Miht, TrieAddr};
+use crate::neurotrie::{self, Neurotrie};
+use crate::pbf::{FilterAddr, Pbf};
 use crate::planb::{self, PlanB, TreeSearch};
 use crate::poptrie::{self, Poptrie};
 use crate::radix::Radix;
 use crate::runmap::{self, Runmap};
 use crate::sail::{SailB, SailL, SailL8, SailU, merged};
+use crate::tree_bitmap::{self, TreeBitmap};
 use crate::wideleaf::{self, Wideleaf};
 
 /// An engine over a table, whichever it is: it looks up, and follows a change of the routes if its
@@ -111,7 +119,15 @@ static V4: LazyLock<Vec<Entry<u32>>> = LazyLock::new(|| {
     list.extend(planb());
     list.extend(bloomfwd());
     list.push(lower_bound());
+    list.extend(lulea());
     list.extend(miht());
+    list.extend(tree_bitmap());
+    list.extend(lc_trie());
+    list.extend(hbs());
+    list.push(cp_trie());
+    list.push(neurotrie());
+    list.push(pbf());
+    list.push(bsd_radix());
     list.push(radix());
     list
 });
@@ -123,6 +139,13 @@ static V6: LazyLock<Vec<Entry<u128>>> = LazyLock::new(|| {
     list.extend(bloomfwd());
     list.push(lower_bound());
     list.extend(miht());
+    list.extend(tree_bitmap());
+    list.extend(lc_trie());
+    list.extend(hbs());
+    list.push(cp_trie());
+    list.push(neurotrie());
+    list.push(pbf());
+    list.push(bsd_radix());
     list.push(radix());
     list
 });
@@ -265,8 +288,71 @@ fn miht<A: TrieAddr>() -> [Entry<A>; 2] {
     ]
 }
 
+fn tree_bitmap<A: Addr>() -> [Entry<A>; 2] {
+    let entry = |name, summary, root, stride, split| {
+        let config = move |isa| tree_bitmap::Config { root, stride, split, isa };
+        Entry::of::<TreeBitmap<A>>(name, summary, EVERY, config)
+    };
+    let plain = "Tree Bitmap: strides of 4, routes and children in bitmaps of each node";
+    let split = "Tree Bitmap with strides of 6, its internal bitmaps apart";
+    let root = if A::BITS == 32 { 8 } else { 16 };
+    [entry("tree-bitmap", plain, 8, 4, false), entry("tree-bitmap-split", split, root, 6, true)]
+}
+
+fn pbf<A: FilterAddr>() -> Entry<A> {
+    let summary = "PBF: a Bloom filter and a hash table for each length, 18.755 bits a prefix";
+    Entry::of::<Pbf<A>>("pbf", summary, SCALAR, |_| ())
+}
+
+fn neurotrie<A: Addr>() -> Entry<A> {
+    let summary =
+        "Neurotrie: a stride for each node, chosen by a dynamic program, 64 bytes a route";
+    let config = |isa| neurotrie::Config { isa, ..neurotrie::Config::default() };
+    Entry::of::<Neurotrie<A>>("neurotrie", summary, EVERY, config)
+}
+
+fn cp_trie<A: Addr>() -> Entry<A> {
+    let summary = "CP-Trie: bitmaps with cumulative counts, 16 bits and then 8 a level";
+    Entry::of::<CpTrie<A>>("cp-trie", summary, EVERY, |isa| cp_trie::Config { isa })
+}
+
+fn hbs<A: Addr>() -> [Entry<A>; 2] {
+    let entry = |name, summary, heuristic| {
+        Entry::of::<Hbs<A>>(name, summary, SCALAR, move |_| hbs::Config { heuristic })
+    };
+    let pruned = "HBS: binary search over lengths in hash tables, pruned by the origins of markers";
+    let basic = "binary search over lengths in hash tables, Waldvogel's basic scheme";
+    [entry("hbs", pruned, true), entry("hbs-basic", basic, false)]
+}
+
+fn lulea() -> [Entry<u32>; 2] {
+    fn entry<P: lulea::Pointer>(name: &'static str, summary: &'static str) -> Entry<u32> {
+        Entry::of::<Lulea<P>>(name, summary, SCALAR, |_| ())
+    }
+    [
+        entry::<u16>("lulea", "Lulea: changes as bits at levels 16, 24, 32, pointers of 16 bits"),
+        entry::<u32>("lulea-wide", "Lulea with pointers of 32 bits"),
+    ]
+}
+
+fn lc_trie<A: Addr>() -> [Entry<A>; 2] {
+    fn entry<A: Addr, N: lc_trie::Node>(name: &'static str, summary: &'static str) -> Entry<A> {
+        Entry::of::<LcTrie<A, N>>(name, summary, SCALAR, |_| lc_trie::Config::default())
+    }
+    let plain = "LC-trie: paths and levels compressed, nodes of 32 bits";
+    [
+        entry::<A, u32>("lc-trie", plain),
+        entry::<A, u64>("lc-trie-wide", "LC-trie with nodes of 64 bits"),
+    ]
+}
+
+fn bsd_radix<A: Addr>() -> Entry<A> {
+    let summary = "the BSD routing table: down by single bits, back up by masks";
+    Entry::of::<BsdRadix<A>>("bsd-radix", summary, SCALAR, |_| ())
+}
+
 fn radix<A: Addr>() -> Entry<A> {
-    let summary = "path-compressed binary trie, the scheme of the BSD routing table";
+    let summary = "path-compressed binary trie, compared on the way down";
     Entry::of::<Radix<A>>("radix", summary, SCALAR, |_| ())
 }
 

@@ -45,12 +45,19 @@ fn paint(by_length: &Routes<u32>, order: &[u32], first: u32, flat: &mut [Hop]) {
     }
 }
 
-/// The table, its hops folded to as many as the engine takes if it refuses them.
+/// The table, its hops folded to as many as the engine takes if it refuses them, and every second route
+/// left out until it is small enough for the engine's other limits.
 fn fitting(entry: &Entry<u32>, routes: Routes<u32>) -> Routes<u32> {
     match entry.build(&routes, Isa::Scalar) {
         Err(BuildError::Limit { what: "next hops", limit, .. }) => {
             let fold = |hop: Hop| Hop::new(hop.to_bits() % limit as u32);
-            routes.iter().map(|route| (route.prefix, fold(route.hop))).collect()
+            let folded = routes.iter().map(|route| (route.prefix, fold(route.hop))).collect();
+            fitting(entry, folded)
+        }
+        Err(BuildError::Limit { .. }) => {
+            let half: Routes<u32> = routes.iter().step_by(2).collect();
+            println!("{}: of {} routes {}", entry.name, routes.len(), half.len());
+            fitting(entry, half)
         }
         _ => routes,
     }
@@ -198,4 +205,16 @@ exhaustive! {
     sail_l8 "sail-l8"
     sail_l_wide "sail-l-wide"
     sail_l_prefetch "sail-l-prefetch"
+    bsd_radix "bsd-radix"
+    cp_trie "cp-trie"
+    hbs "hbs"
+    hbs_basic "hbs-basic"
+    lc_trie "lc-trie"
+    lc_trie_wide "lc-trie-wide"
+    lulea "lulea"
+    lulea_wide "lulea-wide"
+    neurotrie "neurotrie"
+    pbf "pbf"
+    tree_bitmap "tree-bitmap"
+    tree_bitmap_split "tree-bitmap-split"
 }

@@ -122,8 +122,37 @@
 //! node, in a microsecond, and a build is never due. Use it where a table has more changes than lookups,
 //! or as Bloomfwd's rival. Limits: 2^24 hops.
 //!
-//! **[`radix`](engines::radix)** (IPv4, IPv6). A path-compressed binary trie, the scheme of the BSD
-//! kernels. A lookup in a full table makes 20 to 30 loads, each waiting for the previous one, and the table takes
+//! **[`tree_bitmap`](engines::tree_bitmap)** (IPv4, IPv6; `tree-bitmap`, `tree-bitmap-split`). A multi-bit trie with a
+//! bitmap for the routes that end in a node and one for its children; nothing is pushed down. A baseline of
+//! SAIL's paper, for comparisons. Limits: 2^30 nodes.
+//!
+//! **[`lc_trie`](engines::lc_trie)** (IPv4, IPv6; `lc-trie`, `lc-trie-wide`). A trie with compressed paths and levels,
+//! which finds an entry in a sorted vector of routes. A baseline of SAIL's paper, for comparisons. Limits: 2^20 nodes
+//! and such entries, but for the wide form.
+//!
+//! **[`lulea`](engines::lulea)** (IPv4; `lulea`, `lulea-wide`). Where the answers change, as bits at levels 16, 24
+//! and 32, coded through a table of all masks. A baseline of SAIL's paper, for comparisons. Limits: 16,383 hops and 2^14
+//! chunks of a kind; wide 22,271 hops.
+//!
+//! **[`hbs`](engines::hbs)** (IPv4, IPv6; `hbs`, `hbs-basic`). A hash table for each length of prefixes, and a binary
+//! search over the lengths, led by markers; `hbs` prunes it by where markers come from. A baseline of PlanB's paper, for
+//! comparisons. Limits: 2^32 slots of all tables.
+//!
+//! **[`pbf`](engines::pbf)** (IPv4, IPv6). A Bloom filter and a hash table for each length of prefixes, in the sizes for
+//! which SAIL's paper computes 1.003 probes of tables a lookup. A baseline of that paper, for its memory on a
+//! chip. Limits: 2^32 slots of all tables.
+//!
+//! **[`cp_trie`](engines::cp_trie)** (IPv4, IPv6; `cp-trie`). A trie of 16 bits and then 8 a level, whose bitmaps
+//! have a count beside each word. A baseline of PlanB's paper, for comparisons. Limits: 2^32 leaves.
+//!
+//! **[`bsd_radix`](engines::bsd_radix)** (IPv4, IPv6; `bsd-radix`). The routing table of the BSD kernels: down by single bits
+//! to a leaf, then back up by masks. The baseline of DXR's paper, for comparisons. Limits: 2^31 addresses.
+//!
+//! **[`neurotrie`](engines::neurotrie)** (IPv4, IPv6). A trie with a stride for each node, chosen by a dynamic program within a
+//! budget of memory; the paper learns them. A baseline of PlanB's paper; it builds slowly. Limits: 2^27 records.
+//!
+//! **[`radix`](engines::radix)** (IPv4, IPv6). A path-compressed binary trie, the BSD scheme
+//! without the way back. A lookup in a full table makes 20 to 30 loads, each waiting for the previous one, and the table takes
 //! several times the memory of the others. Use it as a baseline, or for a table that all other engines refuse.
 //! Limits: 2^31 routes.
 //!

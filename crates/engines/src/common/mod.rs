@@ -1,12 +1,16 @@
-//! Shared code of two engines: the elementary intervals as sorted search keys with answers, and loading of stored
-//! tables.
+//! Shared code of two engines: the elementary intervals as sorted search keys with answers, hash tables of prefixes,
+//! bits of addresses, and loading of stored tables.
 
+mod bits;
+mod hashed;
 mod intervals;
 mod key;
 mod long;
 mod stored;
 mod values;
 
+pub(crate) use bits::bits;
+pub(crate) use hashed::{Hashed, Item, Part, parts};
 pub(crate) use intervals::Intervals;
 pub use key::{SearchAddr, SearchKey};
 pub(crate) use long::Long;

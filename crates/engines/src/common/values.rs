@@ -45,6 +45,15 @@ impl Values {
         }
     }
 
+    /// The hop of entry `index`, where there are no blocks.
+    #[inline]
+    pub(crate) fn hop(&self, index: usize) -> Hop {
+        match self {
+            Self::Narrow(codes) => hop(codes[index].into()),
+            Self::Wide(codes) => hop(codes[index]),
+        }
+    }
+
     pub(crate) fn table_ref(&self) -> TableRef<'_> {
         match self {
             Self::Narrow(codes) => TableRef { name: NARROW, bytes: codes.as_bytes() },

@@ -1,0 +1,46 @@
+use fibula_core::{Addr, Hop};
+
+use super::{BsdRadix, LAST, LEAF, NONE, leaf};
+use crate::common::hop;
+
+/// Down by single bits, then up by masks; `touch` is called for each access to the tables.
+#[inline(always)]
+pub(super) fn lookup<A: Addr>(engine: &BsdRadix<A>, addr: A, mut touch: impl FnMut()) -> Hop {
+    let BsdRadix { nodes, leaves, routes, .. } = engine;
+    let mut at = 0;
+    while at & LEAF == 0 {
+        let [bit, left, right, ..] = nodes[at as usize];
+        touch();
+        at = if addr.bit(bit as u8) { right } else { left };
+    }
+    let (key, mut parent, mut list) = leaf::read::<A>(leaves, (at & !LEAF) as usize);
+    touch();
+    // Routes of so many bits or fewer match.
+    let common = u32::from(addr.common_prefix_len(key));
+    loop {
+        if list != NONE {
+            for (len, code) in chain(routes, list) {
+                touch();
+                if len <= common {
+                    return hop(code);
+                }
+            }
+        }
+        if parent == NONE {
+            return Hop::NONE;
+        }
+        [_, _, _, parent, list] = nodes[parent as usize];
+        touch();
+    }
+}
+
+/// The routes of a chain or list: lengths and codes.
+#[inline(always)]
+pub(super) fn chain(routes: &[[u32; 2]], start: u32) -> impl Iterator<Item = (u32, u32)> {
+    let mut rest = Some(&routes[start as usize..]);
+    std::iter::from_fn(move || {
+        let (&[len, code], others) = rest?.split_first()?;
+        rest = (len & LAST == 0).then_some(others);
+        Some((len & !LAST, code))
+    })
+}

@@ -1,0 +1,142 @@
+use fibula_core::{Addr, Hop};
+use fibula_simd::{Kernel, Simd};
+
+use super::Tables;
+use super::node::{
+    INNER_MASK, NONE, PASSED, SPLIT_END, before, longest, read, read_inner, read_split,
+};
+use crate::common::{bits, hop};
+
+/// One lookup; `touch` is called for each access to the tables.
+#[inline]
+pub(super) fn lookup<A: Addr>(tables: &Tables, addr: A, touch: impl FnMut()) -> Hop {
+    match (tables.config.stride, tables.config.split) {
+        (4, false) => whole::<A, 4>(tables, addr, touch),
+        (5, false) => whole::<A, 5>(tables, addr, touch),
+        (_, false) => whole::<A, 6>(tables, addr, touch),
+        (4, true) => split::<A, 4>(tables, addr, touch),
+        (5, true) => split::<A, 5>(tables, addr, touch),
+        (_, true) => split::<A, 6>(tables, addr, touch),
+    }
+}
+
+/// One lookup with the machine's instructions.
+#[inline]
+pub(super) fn one<A: Addr>(tables: &Tables, addr: A) -> Hop {
+    let mut hop = [Hop::NONE];
+    lookup_batch(tables, &[addr], &mut hop);
+    hop[0]
+}
+
+/// Many; the layout is looked at once.
+pub(super) fn lookup_batch<A: Addr>(tables: &Tables, addrs: &[A], hops: &mut [Hop]) {
+    let level = tables.config.isa.level();
+    match (tables.config.stride, tables.config.split) {
+        (4, false) => level.run(Batch::<A, 4, false> { tables, addrs, hops }),
+        (5, false) => level.run(Batch::<A, 5, false> { tables, addrs, hops }),
+        (_, false) => level.run(Batch::<A, 6, false> { tables, addrs, hops }),
+        (4, true) => level.run(Batch::<A, 4, true> { tables, addrs, hops }),
+        (5, true) => level.run(Batch::<A, 5, true> { tables, addrs, hops }),
+        (_, true) => level.run(Batch::<A, 6, true> { tables, addrs, hops }),
+    }
+}
+
+/// One after the other, as a [`Kernel`] so that counting is an instruction where the machine has it.
+struct Batch<'a, A, const K: u32, const SPLIT: bool> {
+    tables: &'a Tables,
+    addrs: &'a [A],
+    hops: &'a mut [Hop],
+}
+
+impl<A: Addr, const K: u32, const SPLIT: bool> Kernel for Batch<'_, A, K, SPLIT> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _simd: S) {
+        for (hop, &addr) in self.hops.iter_mut().zip(self.addrs) {
+            *hop = if SPLIT {
+                split::<A, K>(self.tables, addr, || {})
+            } else {
+                whole::<A, K>(self.tables, addr, || {})
+            };
+        }
+    }
+}
+
+/// Down the nodes; the last result noted is the answer.
+#[inline(always)]
+fn whole<A: Addr, const K: u32>(tables: &Tables, addr: A, mut touch: impl FnMut()) -> Hop {
+    let Tables { config, root, nodes, results, .. } = tables;
+    let [first, code] = root[bits(addr, 0, config.root)];
+    touch();
+    let (mut number, mut best) = (first, None);
+    let mut at = config.root;
+    while number != NONE && at < A::BITS.into() {
+        let node = read::<K>(nodes, number as usize);
+        touch();
+        let slot = bits(addr, at, K);
+        if let Some(place) = longest(node.bits, K, slot) {
+            best = Some(node.results as usize + before(node.bits, 1, place));
+        }
+        let place = 1 << K | slot as u32;
+        // Of an end node the upper bits are routes.
+        let has_child = node.bits >> place & !node.bits & 1 != 0;
+        number =
+            if has_child { node.child + before(node.bits, 1 << K, place) as u32 } else { NONE };
+        at += K;
+    }
+    match best {
+        Some(result) => {
+            touch();
+            results.hop(result)
+        }
+        None => hop(code),
+    }
+}
+
+/// Down the nodes without a look at results; then one or two inner nodes.
+#[inline(always)]
+fn split<A: Addr, const K: u32>(tables: &Tables, addr: A, mut touch: impl FnMut()) -> Hop {
+    let Tables { config, root, nodes, inner, results, .. } = tables;
+    let [first, code] = root[bits(addr, 0, config.root)];
+    touch();
+    if first == NONE {
+        return hop(code);
+    }
+    // The inner node of the last parent whose child says that it matched, and the slot there.
+    let mut passed = None;
+    let mut at = config.root;
+    let (mut external, mut child, mut word) = read_split::<K>(nodes, first as usize);
+    let mut slot = bits(addr, at, K);
+    touch();
+    while word & SPLIT_END == 0 && external >> slot & 1 != 0 && at + K < A::BITS.into() {
+        let number = child as usize + before(external, 0, slot as u32);
+        let (own, own_slot) = (word & INNER_MASK, slot);
+        (external, child, word) = read_split::<K>(nodes, number);
+        touch();
+        if word & PASSED != 0 {
+            passed = Some((own, own_slot));
+        }
+        at += K;
+        slot = bits(addr, at, K);
+    }
+    let upper = if word & SPLIT_END != 0 { external << (1 << K) | 1 } else { 0 };
+    let mut found = |inner_node: u32, slot, upper| {
+        if inner_node == INNER_MASK {
+            return None;
+        }
+        let (internal, from) = read_inner::<K>(inner, inner_node as usize);
+        touch();
+        let bits = internal | upper;
+        longest(bits, K, slot).map(|place| from as usize + before(bits, 1, place))
+    };
+    let result = found(word & INNER_MASK, slot, upper)
+        .or_else(|| passed.and_then(|(inner_node, slot)| found(inner_node, slot, 0)));
+    match result {
+        Some(result) => {
+            touch();
+            results.hop(result)
+        }
+        None => hop(code),
+    }
+}
