@@ -1,5 +1,5 @@
 use fibula_core::Hop;
-use fibula_simd::{Row, Simd};
+use fibula_simd::{Row, Simd, prefetch_read};
 
 use super::record::Codes;
 use super::word::{BASE, BITS_AT, BYTE, RECORD};
@@ -14,6 +14,8 @@ use super::{LEVELS, Tables};
 //   the caches twice as long to fetch. The mask is not moved to a general register, which takes longer
 //   than the comparison, but stored from the mask register; a row's masks are then read as a vector,
 //   whose leading zeros are the ranks.
+// - In large tables words and records are asked for before the first of a block is read: what is read waits for its
+//   line, and then fewer lines are on their way than the core has room for.
 // - Lookups that end in a constant leave before the records: the others' words are moved together.
 // - Row operations are written out (`fibula_simd::Row`), and a block's lists are its own, of a fixed
 //   size: left to the compiler, or shared by blocks, the same loops went through memory.
@@ -138,7 +140,13 @@ impl<C: Codes, S: Simd> Stages<'_, C, S> {
         for i in 0..rows {
             places.put(i * ROW, self.places(keys[i], words[i]));
         }
+        let is_far = self.tables.is_far();
         for _ in 0..LEVELS {
+            if is_far {
+                for &place in &places.0[..rows * ROW] {
+                    prefetch_read(&self.tables.words, place as usize);
+                }
+            }
             for i in 0..rows {
                 // SAFETY: a table's entry names words that are there, and there is a first word.
                 let read = unsafe { self.loads::<LIVE>(places.words(i * ROW), table) };
@@ -222,6 +230,11 @@ impl<C: Codes, S: Simd> Stages<'_, C, S> {
     ) {
         let simd = self.simd;
         let rows = len.div_ceil(ROW);
+        if self.tables.is_far() {
+            for &half in &halves.0[..len] {
+                prefetch_read(&self.tables.halves, half as usize);
+            }
+        }
         let mut verdicts = [0u16; L];
         for ((to, &half), &key) in verdicts[..len].iter_mut().zip(&halves.0).zip(&keys.0) {
             // SAFETY: the records that entries name are there, and so is nobody's.

@@ -127,6 +127,9 @@ const KEY_BITS: u32 = 32;
 const CELL_BITS: u32 = ROOT_BITS + KEY_BITS;
 /// Tables between root and record, at most.
 const LEVELS: usize = 3;
+/// Bytes from which on words and records are asked for before they are read. For cores with 1 MB of second-level cache: at
+/// 3.6 MB it loses 6 %, at 12 MB it gains 12 % and more.
+const FAR: usize = 8 << 20;
 /// Parameters of [`Wideleaf`].
 #[derive(Clone, Debug, Default)]
 pub struct Config {
@@ -207,6 +210,12 @@ impl<C: Codes> Tables<C> {
     /// Bytes of tables and records, garbage included.
     fn used(&self) -> usize {
         4 * self.words_used.saturating_sub(1 << ROOT_BITS) + size_of::<Half>() * self.halves_used
+    }
+
+    /// Whether most lookups read what is not in the second level of the caches.
+    #[inline(always)]
+    fn is_far(&self) -> bool {
+        4 * self.words_used + size_of::<Half>() * self.halves_used > FAR
     }
 
     fn table_refs(&self) -> Vec<TableRef<'_>> {
