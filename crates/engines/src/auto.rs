@@ -10,11 +10,14 @@ struct Candidate {
     name: &'static str,
     /// What speaks for it.
     merit: &'static str,
-    /// Routes longer than this cost it a search each.
+    /// Routes longer than this, up to [`SEARCHED_BY_ALL`], cost it a search each and the next candidate none.
     quick_to: u8,
     /// If more than one route in so many is longer, the next candidate is faster: measured.
     one_in: usize,
 }
+
+/// Routes longer than this are searched for by every candidate for IPv6.
+const SEARCHED_BY_ALL: u8 = 64;
 
 /// What [`auto()`] tries, in order. The last never refuses a table.
 const V4: &[Candidate] = &[
@@ -137,7 +140,8 @@ fn candidates<A: Addr>() -> (&'static [Candidate], Option<Rival>) {
 impl Candidate {
     /// How many of the routes it serves slowly, if those are too many.
     fn too_many_long<A: Addr>(&self, routes: &Routes<A>) -> Option<usize> {
-        let long = routes.iter().filter(|route| route.prefix.len() > self.quick_to).count();
+        let is_long = |len: u8| len > self.quick_to && len <= SEARCHED_BY_ALL;
+        let long = routes.iter().filter(|route| is_long(route.prefix.len())).count();
         (long * self.one_in > routes.len()).then_some(long)
     }
 }
@@ -249,6 +253,7 @@ mod tests {
         assert_eq!(chosen::<u32>(24).0, "runmap");
         assert_eq!(chosen::<u128>(48).0, "wideleaf");
         assert_eq!(chosen::<u128>(64).0, "planb");
+        assert_eq!(chosen::<u128>(65).0, "wideleaf");
         let (name, reason) = chosen::<u32>(28);
         assert_eq!(name, "dxr18");
         assert!(

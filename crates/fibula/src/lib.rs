@@ -107,8 +107,8 @@
 //! **[`planb`](engines::planb)** (IPv6, IPv4). The table's elementary intervals in a linearised B+-tree
 //! with as many keys in a node as a vector register holds, so that a level costs one comparison; a
 //! batch keeps many lookups in flight. `planb-single` and `planb-compiled` are steps of its paper's
-//! ablation. Take it for IPv6 where batches are small or routes longer than /48
-//! many. Networks that routes longer than /64 divide are searched in an extra level, which costs
+//! ablation. Take it for IPv6 where batches have 16 addresses or less, or many routes are /49 to /64
+//! long. Networks that routes longer than /64 divide are searched in an extra level, which costs
 //! nothing where there are none. Limits: 2^32 hops and such networks together.
 //!
 //! **[`bloomfwd`](engines::bloomfwd)** (IPv4, IPv6; `bloomfwd`, `bloomfwd-baseline`, `bloomfwd-naive`).

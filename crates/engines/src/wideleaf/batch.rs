@@ -1,90 +1,34 @@
 use fibula_core::Hop;
-use fibula_simd::{Isa, Kernel, Row, Simd, prefetch_read};
+use fibula_simd::{Row, Simd, prefetch_read};
 
-use super::lookup::One;
 use super::record::Codes;
 use super::word::{BASE, BITS_AT, BYTE, RECORD};
 use super::{LEVELS, Tables};
 
-// How batches are shaped, and why (Zen 4; the numbers are in docs/adr/0006-wideleaf.md):
+// The stages of a block of lookups, each for all of its rows (Zen 4; the numbers are in docs/adr/0006-wideleaf.md):
 //
-// - Stages over rows of 16 lookups: root, three tables, then records and codes, each stage for all rows
-//   of a block before the next one, so that no lookup waits for its own cache line alone.
-// - Words of tables are gathered by the vector unit, and only by the lookups that still have a table:
-//   a gather costs the lines that it fetches.
+// - Words of tables are read by a load for each, from places that a stage before has put on a list: a gather
+//   costs more than its sixteen loads, whatever its mask, and so does taking the places out of a vector. What
+//   names no table reads the first word.
 // - The keys of records are compared half a line at a time, since a whole line takes the first level of
 //   the caches twice as long to fetch. The mask is not moved to a general register, which takes longer
 //   than the comparison, but stored from the mask register; a row's masks are then read as a vector,
 //   whose leading zeros are the ranks.
+// - In large tables words and records are asked for before the first of a block is read: what is read waits for its
+//   line, and then fewer lines are on their way than the core has room for.
 // - Lookups that end in a constant leave before the records: the others' words are moved together.
-// - Few addresses that the root does not answer (a scan of unused space) are looked up one by one.
 // - Row operations are written out (`fibula_simd::Row`), and a block's lists are its own, of a fixed
 //   size: left to the compiler, or shared by blocks, the same loops went through memory.
 
 /// Lookups of a row: 32-bit lanes of a vector.
-const ROW: usize = 16;
-/// Rows that go through the stages together, and what their lists have room for.
-const ROWS: usize = 4;
-const LANES: usize = ROW * (ROWS + 1);
-/// And at the end of a batch, at most.
-const LAST_ROWS: usize = 2 * ROWS;
-const LAST_LANES: usize = ROW * (LAST_ROWS + 1);
-/// Shorter batches do not fill the stages.
-const SHORT: usize = 20;
-/// How far ahead keys are asked for.
-const AHEAD: usize = 4096;
+pub(super) const ROW: usize = 16;
 
-type AddrRow = [u128; ROW];
-type HopRow = [Hop; ROW];
+pub(super) type AddrRow = [u128; ROW];
+pub(super) type HopRow = [Hop; ROW];
 
-pub(super) struct Batch<'a, C: Codes> {
+pub(super) struct Stages<'a, C: Codes, S> {
+    pub(super) simd: S,
     pub(super) tables: &'a Tables<C>,
-    pub(super) addrs: &'a [u128],
-    pub(super) hops: &'a mut [Hop],
-}
-
-impl<C: Codes> Kernel for Batch<'_, C> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        let Self { tables, addrs, hops } = self;
-        let search = LeafSearch { simd, tables };
-        if S::ISA == Isa::Scalar || addrs.len() < SHORT {
-            return tables.plain(simd, addrs, hops);
-        }
-        // What is left behind whole rows goes as the row that ends with it: some are looked up twice.
-        let (last, mut last_hops) = (addrs.last_chunk(), [Hop::NONE; ROW]);
-        let ragged = !addrs.len().is_multiple_of(ROW);
-        {
-            let (rows, _) = addrs.as_chunks::<ROW>();
-            let (hop_rows, _) = hops.as_chunks_mut::<ROW>();
-            // A short block does not fill the stages: what would be one joins the whole one before.
-            let short = rows.len() % ROWS;
-            let left = if short == 0 && !ragged { 0 } else { short + ROWS };
-            let at = rows.len().saturating_sub(left);
-            let ((blocks, rows), (hop_blocks, hop_rows)) =
-                (rows.split_at(at), hop_rows.split_at_mut(at));
-            let (blocks, _) = blocks.as_chunks::<ROWS>();
-            let (hop_blocks, _) = hop_blocks.as_chunks_mut::<ROWS>();
-            for (rows, hop_rows) in blocks.iter().zip(hop_blocks) {
-                search.block::<ROWS, LANES>(rows, None, hop_rows, None);
-            }
-            if ragged {
-                search.block::<LAST_ROWS, LAST_LANES>(rows, last, hop_rows, Some(&mut last_hops));
-            } else if !rows.is_empty() {
-                search.block::<LAST_ROWS, LAST_LANES>(rows, None, hop_rows, None);
-            }
-        }
-        if let (true, Some(to)) = (ragged, hops.last_chunk_mut()) {
-            *to = last_hops;
-        }
-    }
-}
-
-struct LeafSearch<'a, C: Codes, S> {
-    simd: S,
-    tables: &'a Tables<C>,
 }
 
 /// Words of lookups: room for all of a block's, and for a row more, since rows are written whole.
@@ -100,76 +44,57 @@ impl<const LANES: usize> List<LANES> {
         simd.row(self.0[at..].first_chunk().expect("room for a row more"))
     }
     #[inline(always)]
+    fn words(&self, at: usize) -> &[u32; ROW] {
+        self.0[at..].first_chunk().expect("room for a row more")
+    }
+    #[inline(always)]
     fn put<R: Row>(&mut self, at: usize, row: R) {
         *self.0[at..].first_chunk_mut().expect("room for a row more") = row.words();
     }
 }
 
-impl<C: Codes, S: Simd> LeafSearch<'_, C, S> {
+impl<C: Codes, S: Simd> Stages<'_, C, S> {
+    /// The words of the root for the first `LIVE` addresses.
     #[inline(always)]
-    fn block<const N: usize, const L: usize>(
-        &self,
-        addrs: &[AddrRow],
-        last: Option<&AddrRow>,
-        hops: &mut [HopRow],
-        last_hops: Option<&mut HopRow>,
-    ) {
-        let simd = self.simd;
-        let sixteen = simd.splat_row(16);
-        let (mut keys, mut words) = ([simd.splat_row(0); N], [simd.splat_row(0); N]);
-        let mut open = [0; N];
-        let rows = (addrs.len() + usize::from(last.is_some())).min(N);
-        for i in 0..rows {
-            let Some(addrs) = addrs.get(i).or(last) else { break };
-            for line in 0..ROW / 4 {
-                prefetch_read(addrs, 4 * line + AHEAD / size_of::<u128>());
-            }
-            let (high, low) = simd.high_words(addrs);
-            keys[i] = high.shl(sixteen).or(low.shr(sixteen));
-            // SAFETY: the root has a word for every 16 bits.
-            words[i] = unsafe { high.shr(sixteen).gather(self.tables.words.as_ptr()) };
-            open[i] = self.open(words[i]);
+    pub(super) fn root<const LIVE: usize>(&self, addrs: &AddrRow) -> S::Row {
+        let mut read = [0; ROW];
+        for (to, addr) in read.iter_mut().zip(&addrs[..LIVE]) {
+            let parts: &[u16; 8] = bytemuck::cast_ref(addr);
+            let top = if cfg!(target_endian = "little") { &parts[7] } else { &parts[0] };
+            // SAFETY: a reference can be read, and the root has a word for every 16 bits. Volatile, or the
+            // compiler would make vectors of the addresses and take them apart again.
+            *to = unsafe {
+                let top = (&raw const *top).read_volatile();
+                self.tables.words.as_ptr().add(top.into()).read_volatile()
+            };
         }
-        let len = open.iter().map(|open| open.count_ones()).sum::<u32>() as usize;
-        let few = len * if S::ROWS_WHOLE { 16 } else { 3 } <= rows * ROW;
-        if few {
-            // Looked up one by one below.
-        } else if len * 2 > rows * ROW {
-            self.resolve::<N, L>(&mut keys, &mut words, rows);
-        } else {
-            self.resolve_few::<N, L>(&keys, &mut words, &open, rows);
-        }
-        let minus_one = simd.splat_row(u32::MAX);
-        let codes_end = simd.splat_row(C::TOP - self.tables.deep.blocks() as u32);
-        let rows = addrs.iter().chain(last).zip(hops.iter_mut().chain(last_hops));
-        for ((addrs, hops), (&words, &open)) in rows.zip(words.iter().zip(&open)) {
-            for (to, bits) in hops.iter_mut().zip(words.add(minus_one).words()) {
-                *to = Hop::from_bits(bits);
-            }
-            if few {
-                self.one_by_one(addrs, hops, open);
-            }
-            // Codes are below 2^31: the difference tells which are larger.
-            let deep = codes_end.sub(words).top_bits();
-            if deep != 0 {
-                self.tables.find_deep(addrs, hops, if few { deep & !open } else { deep });
-            }
-        }
+        self.simd.row(&read)
     }
 
-    /// Looks up the addresses that `open` has a bit for.
+    /// The words at the first `LIVE` of these places.
+    ///
+    /// # Safety
+    /// They are there.
     #[inline(always)]
-    fn one_by_one(&self, addrs: &AddrRow, hops: &mut HopRow, mut open: u16) {
-        while open != 0 {
-            let lane = open.trailing_zeros() as usize % ROW;
-            hops[lane] = One { tables: self.tables, addr: addrs[lane] }.run(self.simd);
-            open &= open - 1;
+    unsafe fn loads<const LIVE: usize>(&self, places: &[u32; ROW], words: *const u32) -> S::Row {
+        let mut read = [0; ROW];
+        for (to, place) in read.iter_mut().zip(&places[..LIVE]) {
+            // SAFETY: a reference can be read, and the caller says that the words can. Volatile: see `root`.
+            *to =
+                unsafe { words.add((&raw const *place).read_volatile() as usize).read_volatile() };
         }
+        self.simd.row(&read)
+    }
+
+    /// Which words are no constants.
+    #[inline(always)]
+    pub(super) fn open(&self, words: S::Row) -> u16 {
+        words.or(words.add(words)).top_bits()
     }
 
     /// Makes constants of few words that are none: they are moved together first.
     #[inline(always)]
-    fn resolve_few<const N: usize, const L: usize>(
+    pub(super) fn resolve_few<const N: usize, const L: usize>(
         &self,
         keys: &[S::Row; N],
         words: &mut [S::Row; N],
@@ -191,7 +116,7 @@ impl<C: Codes, S: Simd> LeafSearch<'_, C, S> {
             *keys = few_keys.row(self.simd, i * ROW);
             *words = few_words.row(self.simd, i * ROW);
         }
-        self.resolve::<N, L>(&mut keys, &mut open_words, few);
+        self.resolve::<N, L, ROW>(&mut keys, &mut open_words, few);
         for (i, &words) in open_words.iter().take(few).enumerate() {
             few_words.put(i * ROW, words);
         }
@@ -202,28 +127,48 @@ impl<C: Codes, S: Simd> LeafSearch<'_, C, S> {
         }
     }
 
-    /// Makes constants of all words.
+    /// Makes constants of all words; of one row alone, of the first `LIVE`.
     #[inline(always)]
-    fn resolve<const N: usize, const L: usize>(
+    pub(super) fn resolve<const N: usize, const L: usize, const LIVE: usize>(
         &self,
         keys: &mut [S::Row; N],
         words: &mut [S::Row; N],
         rows: usize,
     ) {
+        let table = self.tables.words.as_ptr();
+        let mut places = List::<L>::new();
+        for i in 0..rows {
+            places.put(i * ROW, self.places(keys[i], words[i]));
+        }
+        let is_far = self.tables.is_far();
         for _ in 0..LEVELS {
+            if is_far {
+                for &place in &places.0[..rows * ROW] {
+                    prefetch_read(&self.tables.words, place as usize);
+                }
+            }
             for i in 0..rows {
-                (keys[i], words[i]) = self.step(keys[i], words[i]);
+                // SAFETY: a table's entry names words that are there, and there is a first word.
+                let read = unsafe { self.loads::<LIVE>(places.words(i * ROW), table) };
+                (keys[i], words[i]) = self.step(keys[i], words[i], read);
+                places.put(i * ROW, self.places(keys[i], words[i]));
             }
         }
-        let (mut records, mut searched) = (List::<L>::new(), List::<L>::new());
+        let mut records = List::<L>::new();
+        let (mut searched, mut halves) = (List::<L>::new(), List::<L>::new());
         let record = self.simd.splat_row(RECORD);
-        if !S::ROWS_WHOLE {
-            // Moving words together costs more than to search a record without keys for constants.
+        if !S::ROWS_WHOLE || N <= 2 {
+            // Moving words together costs more than to search a record without keys for constants: without
+            // AVX-512, and where it gives only few rows less.
             for i in 0..rows {
-                records.put(i * ROW, record.if_below(words[i], record, words[i]));
-                searched.put(i * ROW, keys[i]);
+                let words = record.if_below(words[i], record, words[i]);
+                let (half, key) = self.half_and_key(words, keys[i]);
+                records.put(i * ROW, words);
+                halves.put(i * ROW, half);
+                searched.put(i * ROW, key);
             }
-            self.search(&mut searched, &mut records, rows * ROW);
+            let len = if N == 1 { LIVE } else { rows * ROW };
+            self.search::<L, LIVE>(&searched, &halves, &mut records, len);
             for (i, words) in words[..rows].iter_mut().enumerate() {
                 *words = words.if_below(*words, record, records.row(self.simd, i * ROW));
             }
@@ -233,13 +178,16 @@ impl<C: Codes, S: Simd> LeafSearch<'_, C, S> {
         let mut len = 0;
         for i in 0..rows {
             open[i] = self.open(words[i]);
-            records.put(len, words[i].compress(open[i]));
-            searched.put(len, keys[i].compress(open[i]));
+            let words = words[i].compress(open[i]);
+            let (half, key) = self.half_and_key(words, keys[i].compress(open[i]));
+            records.put(len, words);
+            halves.put(len, half);
+            searched.put(len, key);
             len += open[i].count_ones() as usize;
         }
         // The lanes behind the final one's.
         records.put(len, record);
-        self.search(&mut searched, &mut records, len);
+        self.search::<L, LIVE>(&searched, &halves, &mut records, len);
         let mut at = 0;
         for i in 0..rows {
             words[i] = records.row(self.simd, at).expand(open[i], words[i]);
@@ -247,35 +195,45 @@ impl<C: Codes, S: Simd> LeafSearch<'_, C, S> {
         }
     }
 
-    /// Which words are no constants.
+    /// Where the next words are: for those that name a table, in it; for others, the first word.
     #[inline(always)]
-    fn open(&self, words: S::Row) -> u16 {
-        words.or(words.add(words)).top_bits()
+    fn places(&self, keys: S::Row, words: S::Row) -> S::Row {
+        let splat = |word| self.simd.splat_row(word);
+        let places = words.and(splat(BASE)).add(keys.shr(words.shr(splat(BITS_AT))));
+        places.if_top(words, splat(0))
     }
 
-    /// Follows the words that name a table, and takes the bits from the keys that it looks at.
+    /// Replaces the words that name a table by those read in it, and takes the bits from the keys that it looks at.
     #[inline(always)]
-    fn step(&self, keys: S::Row, words: S::Row) -> (S::Row, S::Row) {
+    fn step(&self, keys: S::Row, words: S::Row, read: S::Row) -> (S::Row, S::Row) {
         let splat = |word| self.simd.splat_row(word);
-        let down = words.shr(splat(BITS_AT));
-        let places = words.and(splat(BASE)).add(keys.shr(down));
-        // SAFETY: a table's entry names words that are there, at places below 2^28; no other lane is read.
-        let read = unsafe { places.gather_if_top(words, self.tables.words.as_ptr(), words) };
-        let bits = splat(32).sub(down);
-        (keys.shl(bits).if_top(words, keys), read)
+        let bits = splat(32).sub(words.shr(splat(BITS_AT)));
+        (keys.shl(bits).if_top(words, keys), read.if_top(words, words))
+    }
+
+    /// A record's half, and a key as it is searched in it.
+    #[inline(always)]
+    fn half_and_key(&self, words: S::Row, keys: S::Row) -> (S::Row, S::Row) {
+        let splat = |word| self.simd.splat_row(word);
+        let half = words.shr(splat(8)).and(splat(BYTE >> 5));
+        (half, keys.and(splat(0xffff_0000)).or(keys.shr(splat(16))))
     }
 
     /// Puts the codes of the keys in place of the words of their records.
     #[inline(always)]
-    fn search<const L: usize>(&self, keys: &mut List<L>, words: &mut List<L>, len: usize) {
+    fn search<const L: usize, const LIVE: usize>(
+        &self,
+        keys: &List<L>,
+        halves: &List<L>,
+        words: &mut List<L>,
+        len: usize,
+    ) {
         let simd = self.simd;
-        let splat = |word| simd.splat_row(word);
         let rows = len.div_ceil(ROW);
-        let mut halves = List::<L>::new();
-        for at in (0..rows).map(|row| row * ROW) {
-            let key = keys.row(simd, at);
-            keys.put(at, key.and(splat(0xffff_0000)).or(key.shr(splat(16))));
-            halves.put(at, words.row(simd, at).shr(splat(3)).and(splat(BYTE)).shr(splat(5)));
+        if self.tables.is_far() {
+            for &half in &halves.0[..len] {
+                prefetch_read(&self.tables.halves, half as usize);
+            }
         }
         let mut verdicts = [0u16; L];
         for ((to, &half), &key) in verdicts[..len].iter_mut().zip(&halves.0).zip(&keys.0) {
@@ -284,15 +242,23 @@ impl<C: Codes, S: Simd> LeafSearch<'_, C, S> {
             *to = simd.below16(half, key);
         }
         let (verdicts, _) = verdicts.as_chunks::<ROW>();
+        let mut places = List::<L>::new();
         for (at, row) in verdicts[..rows].iter().enumerate() {
-            let word = words.row(simd, at * ROW);
-            words.put(at * ROW, self.codes(word, simd.halves(row)));
+            let place = self.code_places(words.row(simd, at * ROW), simd.halves(row));
+            words.put(at * ROW, place);
+            places.put(at * ROW, place.shr(simd.splat_row(2)));
+        }
+        for at in (0..rows).map(|row| row * ROW) {
+            // SAFETY: the records are there, and a record has a code for each rank.
+            let read =
+                unsafe { self.loads::<LIVE>(places.words(at), self.tables.halves.as_ptr().cast()) };
+            words.put(at, self.codes(read, words.row(simd, at)));
         }
     }
 
-    /// The codes in these records, of whose halves these keys are below.
+    /// The first bytes of the codes in these records, of whose halves these keys are below.
     #[inline(always)]
-    fn codes(&self, words: S::Row, below: S::Row) -> S::Row {
+    fn code_places(&self, words: S::Row, below: S::Row) -> S::Row {
         let splat = |word| self.simd.splat_row(word);
         let (bytes, keys) = (words.shr(splat(3)).and(splat(BYTE)), words.and(splat(31)));
         let first = words.shr(splat(4)).and(splat(14));
@@ -301,26 +267,17 @@ impl<C: Codes, S: Simd> LeafSearch<'_, C, S> {
         let ranks = below.shr(first).and(all).bit_lengths();
         let size = size_of::<C::Code>() as u32;
         let behind_keys = keys.add(keys).add(splat(size - 1)).and(splat(!(size - 1)));
-        let places = bytes.add(behind_keys).add(ranks.shl(splat(size.trailing_zeros())));
-        // SAFETY: the records are there, and a record has a code for each rank.
-        let read = unsafe { places.shr(splat(2)).gather(self.tables.halves.as_ptr().cast()) };
+        bytes.add(behind_keys).add(ranks.shl(splat(size.trailing_zeros())))
+    }
+
+    /// The codes at these bytes, in what was read of the words that they are in.
+    #[inline(always)]
+    fn codes(&self, read: S::Row, places: S::Row) -> S::Row {
+        let splat = |word| self.simd.splat_row(word);
         // Codes of 8 and of 16 bits are read with their neighbours: no load goes over a line's end.
-        if size == 4 {
+        if size_of::<C::Code>() == 4 {
             return read;
         }
         read.shr(places.and(splat(3)).shl(splat(3))).and(splat(C::TOP))
-    }
-}
-
-impl<C: Codes> Tables<C> {
-    /// Finds what the codes of deep blocks stand for, which have become hops beyond any hop's number.
-    #[cold]
-    fn find_deep(&self, addrs: &AddrRow, hops: &mut HopRow, mut lanes: u16) {
-        while lanes != 0 {
-            let lane = lanes.trailing_zeros() as usize % ROW;
-            let block = C::TOP - (hops[lane].to_bits() + 1);
-            hops[lane] = self.deep.find(block as usize, addrs[lane]);
-            lanes &= lanes - 1;
-        }
     }
 }

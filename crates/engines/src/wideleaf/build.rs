@@ -94,7 +94,7 @@ impl Cells {
                 push(cell(last), DIVIDED);
             }
         }
-        Self { needs: Needs::new(&lasts), lasts, codes }
+        Self { needs: Needs::new(&lasts, |i| codes[i] == DIVIDED), lasts, codes }
     }
 }
 

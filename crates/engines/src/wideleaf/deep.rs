@@ -1,5 +1,5 @@
 use fibula_core::{BuildError, Hop, LoadError, Range, TableRef, TableSource};
-use fibula_simd::Table;
+use fibula_simd::{Table, prefetch_read};
 
 use crate::common::table;
 
@@ -35,6 +35,44 @@ impl Deep {
         Hop::from_bits(self.hops[(start + below).min(end - 1)])
     }
 
+    /// The hops of addresses: `in_block` says of each in which block it lies. All together: each asks for
+    /// what its next step compares, and the others' steps are done before that is read.
+    pub(super) fn find_all(&self, addrs: &[u128], in_block: &mut [InBlock]) {
+        for one in in_block.iter() {
+            prefetch_read(&self.starts, one.block as usize);
+        }
+        let mut longest = 1;
+        for one in in_block.iter_mut() {
+            let block = one.block as usize;
+            let (start, end) = (self.starts[block], self.starts[block + 1]);
+            (one.from, one.len) = (start, end - start);
+            longest = longest.max(one.len);
+            self.prefetch(one);
+        }
+        // As many steps as the longest block takes: a branch for each address would not be foreseen. An
+        // interval that is left alone is compared again, without a step.
+        for _ in 0..u32::BITS - (longest - 1).leading_zeros() {
+            for one in in_block.iter_mut() {
+                let half = one.len / 2;
+                let is_below = is_below(self.lasts[one.middle()], addrs[usize::from(one.at)]);
+                one.from += half & is_below.wrapping_neg();
+                one.len -= half;
+                self.prefetch(one);
+            }
+        }
+        for one in in_block.iter() {
+            prefetch_read(&self.hops, one.from as usize);
+        }
+        for one in in_block.iter_mut() {
+            one.from = self.hops[one.from as usize];
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, one: &InBlock) {
+        prefetch_read(&self.lasts, one.middle());
+    }
+
     pub(super) fn tables(&self) -> [TableRef<'_>; 3] {
         [
             TableRef { name: STARTS, bytes: self.starts.as_bytes() },
@@ -67,6 +105,42 @@ impl Deep {
             return Err(LoadError::new(HOPS, "names a hop beyond the hop count"));
         }
         Ok(deep)
+    }
+}
+
+/// 1 if the first number is below the second one, else 0: the borrow of their difference. Of a comparison, the
+/// compiler makes a branch, whatever is computed from it.
+#[inline(always)]
+fn is_below(a: u128, b: u128) -> u32 {
+    ((!a & b | (!a | b) & a.wrapping_sub(b)) >> 127) as u32
+}
+
+/// An address that is searched in a block.
+#[derive(Clone, Copy, Default)]
+pub(super) struct InBlock {
+    /// Which one of the addresses it is.
+    pub(super) at: u8,
+    block: u32,
+    /// The first of the intervals among which it is still searched, in the end its hop.
+    from: u32,
+    /// The number of these intervals.
+    len: u32,
+}
+
+impl InBlock {
+    pub(super) fn new(at: u8, block: u32) -> Self {
+        Self { at, block, ..Self::default() }
+    }
+
+    /// The hop, once it is found.
+    pub(super) fn hop(&self) -> Hop {
+        Hop::from_bits(self.from)
+    }
+
+    /// The interval that the next step compares: the last one of the first half.
+    #[inline(always)]
+    fn middle(&self) -> usize {
+        (self.from + (self.len / 2).saturating_sub(1)) as usize
     }
 }
 

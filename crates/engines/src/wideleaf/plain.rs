@@ -21,16 +21,19 @@ struct Open {
 
 impl<C: Codes> Tables<C> {
     /// Looks up all addresses by plain loads, stage by stage: the form for machines without vectors, and
-    /// for batches that are too short for rows. No branch depends on an address, but to deep blocks.
+    /// for batches that are too short for rows. No branch depends on an address. As far as codes: whether some are
+    /// those of deep blocks.
     #[inline(always)]
-    pub(super) fn plain<S: Simd>(&self, simd: S, addrs: &[u128], hops: &mut [Hop]) {
+    pub(super) fn plain<S: Simd>(&self, simd: S, addrs: &[u128], hops: &mut [Hop]) -> bool {
+        let mut any_deep = false;
         for (addrs, hops) in addrs.chunks(TOGETHER).zip(hops.chunks_mut(TOGETHER)) {
-            self.plain_block(simd, addrs, hops);
+            any_deep |= self.plain_block(simd, addrs, hops);
         }
+        any_deep
     }
 
     #[inline(always)]
-    fn plain_block<S: Simd>(&self, simd: S, addrs: &[u128], hops: &mut [Hop]) {
+    fn plain_block<S: Simd>(&self, simd: S, addrs: &[u128], hops: &mut [Hop]) -> bool {
         // From here on words are codes of deep blocks, records and tables.
         let answered = C::TOP + 1 - self.deep.blocks() as u32;
         let root_words = self.words.first_chunk::<{ 1 << ROOT_BITS }>().expect("the root");
@@ -63,6 +66,7 @@ impl<C: Codes> Tables<C> {
             }
         }
         let codes: &[C::Code] = bytemuck::cast_slice(self.halves.as_flattened());
+        let mut any_deep = false;
         for (&Open { word, key }, &i) in open.iter().zip(at) {
             // Constants search a record without keys, so as not to branch.
             let record = word.max(RECORD);
@@ -71,13 +75,10 @@ impl<C: Codes> Tables<C> {
             let first = byte % size_of::<Half>() / 2;
             let rank = simd.rank16(half, first as u32, keys as u32, (key >> 16) as u16);
             let code = codes[C::codes_at(byte, keys) + rank as usize].into();
-            let code = select_unpredictable(word < RECORD, word, code);
-            let i = usize::from(i);
-            hops[i] = if code < answered {
-                Hop::from_bits(code.wrapping_sub(1))
-            } else {
-                self.deep.find((C::TOP - code) as usize, addrs[i])
-            };
+            let code: u32 = select_unpredictable(word < RECORD, word, code);
+            hops[usize::from(i)] = Hop::from_bits(code.wrapping_sub(1));
+            any_deep |= code >= answered;
         }
+        any_deep
     }
 }

@@ -20,6 +20,9 @@ const SEEN: u32 = 16;
 /// What an interval of a deep block is taken to cost: its bytes, and its slowness in bytes. It bounds
 /// what tables spend on intervals that lie badly.
 const DEEP_COST: u64 = 1000;
+/// The same of each step of a search, where as many intervals are single cells that longer routes divide: those are deep
+/// blocks in any case.
+const STEP_COST: u64 = 10;
 
 /// The last cells of some intervals, ascending, and of each how many leading bits a block has at least
 /// if it is a record and this cell one of its keys.
@@ -30,16 +33,20 @@ pub(super) struct Ends<'a> {
     fine: &'a [u8],
     /// And together with as many ends before it as a record has no room for.
     crowded: &'a [u8],
+    /// How many intervals before each one are single cells that longer routes divide.
+    divided: &'a [u32],
 }
 
 /// The needs of [`Ends`].
 pub(super) struct Needs {
     fine: Vec<u8>,
     crowded: Vec<u8>,
+    divided: Vec<u32>,
 }
 
 impl Needs {
-    pub(super) fn new(cells: &[u64]) -> Self {
+    /// Of these cells, with one that longer routes divide where `is_divided` says so.
+    pub(super) fn new(cells: &[u64], is_divided: impl Fn(usize) -> bool) -> Self {
         // An end that is the last cell of a block of so many bits is no key in it.
         let ends_at = |end: u64| CELL_BITS - end.trailing_ones().min(CELL_BITS);
         let fine = cells.iter().map(|&end| ends_at(end).saturating_sub(SEEN) as u8).collect();
@@ -50,7 +57,14 @@ impl Needs {
             }
             None => 0,
         };
-        Self { fine, crowded: cells.iter().enumerate().map(crowded).collect() }
+        let mut divided = Vec::with_capacity(cells.len() + 1);
+        let mut sum = 0;
+        divided.push(sum);
+        divided.extend((0..cells.len()).map(|i| {
+            sum += u32::from(is_divided(i));
+            sum
+        }));
+        Self { fine, crowded: cells.iter().enumerate().map(crowded).collect(), divided }
     }
 
     /// Those of the intervals `from..to`.
@@ -59,14 +73,35 @@ impl Needs {
             cells: &cells[from..to],
             fine: &self.fine[from..to],
             crowded: &self.crowded[from..to],
+            divided: &self.divided[from..=to],
         }
     }
 }
 
+/// A block that has keys.
+struct Keyed {
+    ends: Range<usize>,
+    keys: usize,
+    /// How many bits blocks need to have for records there.
+    need: u32,
+    /// How many of its intervals are cells that longer routes divide.
+    divided: usize,
+}
+
+impl Keyed {
+    /// What it costs as a deep block.
+    fn deep(&self) -> u64 {
+        let intervals = self.keys + 1;
+        // Between divided cells, and around them.
+        let beside = if self.divided > 0 { 2 * self.divided + 1 } else { 0 }.min(intervals);
+        let steps = u64::from(usize::BITS - self.keys.leading_zeros());
+        STEP_COST * steps * beside as u64 + DEEP_COST * (intervals - beside) as u64
+    }
+}
+
 impl Ends<'_> {
-    /// Calls with each block of so many bits that has keys: its ends, the number of its keys, and how
-    /// many bits blocks need to have for records there; until told to stop.
-    fn each_block(self, depth: u32, mut each: impl FnMut(Range<usize>, usize, u32) -> bool) {
+    /// Calls with each block of so many bits that has keys, until told to stop.
+    fn each_block(self, depth: u32, mut each: impl FnMut(Keyed) -> bool) {
         let below = CELL_BITS - depth;
         let mut from = 0;
         while from < self.cells.len() {
@@ -80,7 +115,8 @@ impl Ends<'_> {
                 to += 1;
             }
             let keys = to - from - usize::from(self.cells[to - 1] & low(below) == low(below));
-            if keys > 0 && !each(from..to, keys, need.into()) {
+            let divided = (self.divided[to] - self.divided[from]) as usize;
+            if keys > 0 && !each(Keyed { ends: from..to, keys, need: need.into(), divided }) {
                 return;
             }
             from = to;
@@ -103,8 +139,8 @@ impl Planner {
     /// `ends` has the intervals but for the final one.
     pub(super) fn plan<C: Codes>(&mut self, ends: Ends<'_>, depth: u32, levels: usize) -> Plan {
         let mut found = (0, Plan::Constant);
-        ends.each_block(depth, |_, keys, need| {
-            found = last::<C>(keys, need, depth, levels);
+        ends.each_block(depth, |block| {
+            found = last::<C>(&block, depth, levels);
             true
         });
         if levels < 2 || matches!(found.1, Plan::Constant | Plan::Record) {
@@ -115,10 +151,10 @@ impl Planner {
         }
         for bits in 1..=BITS_MAX.min(CELL_BITS - depth) {
             let (mut cost, below) = (table(bits), depth + bits);
-            ends.each_block(below, |at, keys, need| {
-                let (one, plan) = last::<C>(keys, need, below, levels - 1);
+            ends.each_block(below, |block| {
+                let (one, plan) = last::<C>(&block, below, levels - 1);
                 cost += if levels > 2 && plan != Plan::Record {
-                    one.min(self.second(ends.cells.len(), at, bits))
+                    one.min(self.second(ends.cells.len(), block.ends, bits))
                 } else {
                     one
                 };
@@ -137,10 +173,10 @@ impl Planner {
         self.sums.resize(self.sums.len().max(len * (CELL_BITS + 1 - first) as usize), 0);
         for (depth, sums) in (first..=CELL_BITS).zip(self.sums.chunks_exact_mut(len)) {
             let (mut sum, mut at) = (0u32, 0);
-            ends.each_block(depth, |block, keys, need| {
-                sums[at..=block.start].fill(sum);
-                sum = sum.wrapping_add(last::<C>(keys, need, depth, 1).0 as u32);
-                at = block.start + 1;
+            ends.each_block(depth, |block| {
+                sums[at..=block.ends.start].fill(sum);
+                sum = sum.wrapping_add(last::<C>(&block, depth, 1).0 as u32);
+                at = block.ends.start + 1;
                 true
             });
             sums[at..].fill(sum);
@@ -162,8 +198,9 @@ impl Planner {
 
 /// The cost of a block that has keys, in bytes, and how: with one table if there may be any. That has
 /// as few bits as will do, so that records take the rest.
-fn last<C: Codes>(keys: usize, need: u32, depth: u32, levels: usize) -> (u64, Plan) {
-    let deep = (DEEP_COST * (keys as u64 + 1), Plan::Deep);
+fn last<C: Codes>(block: &Keyed, depth: u32, levels: usize) -> (u64, Plan) {
+    let Keyed { keys, need, .. } = *block;
+    let deep = (block.deep(), Plan::Deep);
     if need <= depth {
         return (C::bytes(keys) as u64, Plan::Record);
     }

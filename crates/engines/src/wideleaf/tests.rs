@@ -251,3 +251,59 @@ fn more_deep_blocks_than_codes_are_refused() {
     let error = with(1 << 8).err().expect("one too many");
     assert_eq!((error.table(), error.reason()), ("records8", "cannot name all deep blocks"));
 }
+
+/// Tables of long routes: cells that they divide alone, many in a root entry, blocks of every size, beside shorter ones.
+#[test]
+fn long_routes_in_batches() {
+    let route = |addr: u128, i: u128| Route {
+        prefix: Prefix::masked(addr, (64 + i * 7 % 65) as u8).unwrap(),
+        hop: Hop::new((i % 251) as u32),
+    };
+    let far = |i: u128| {
+        (1 << 125)
+            + (i << 96 | i).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835 >> 3)
+                % (1 << 125)
+    };
+    let spread: Vec<_> = (0..3000).map(|i| route(far(i), i)).collect();
+    let crowded: Vec<_> =
+        (0..3000).map(|i| route(far(i % 40 * (i % 40)) >> 80 << 80 | far(i) >> 48, i)).collect();
+    let dense = tables::dense::<u128>(6, 1000);
+    let mixed: Vec<_> = dense.iter().chain(spread.iter().copied().step_by(9)).collect();
+    for (label, table) in [("spread", spread), ("crowded", crowded), ("mixed", mixed)] {
+        let routes = Routes::from_unsorted(table);
+        let oracle = Oracle::new(&routes);
+        let mut addrs = traffic::keys(&routes, traffic::Traffic::Match(80), 2000, 5);
+        addrs.extend(probes::boundary(&routes).step_by(7).take(3000));
+        let expected: Vec<Hop> = addrs.iter().map(|&addr| oracle.lookup(addr)).collect();
+        for isa in Isa::available() {
+            let engine = Wideleaf::build(&routes, &Config { isa }).unwrap();
+            let blocks = match &engine.form {
+                Form::Byte(tables) => tables.deep.blocks(),
+                Form::Narrow(tables) => tables.deep.blocks(),
+                Form::Wide(tables) => tables.deep.blocks(),
+            };
+            assert!(blocks > 10, "{label}: {blocks} deep blocks");
+            for len in (1..=36).chain([47, 64, 65, 127, 128, 129, 150, 200, 256, 300, 1000]) {
+                let mut hops = vec![Hop::NONE; addrs.len()];
+                for (addrs, hops) in addrs.chunks(len).zip(hops.chunks_mut(len)) {
+                    engine.lookup_batch(addrs, hops);
+                }
+                assert!(hops == expected, "{label}, {isa}, batches of {len}");
+            }
+        }
+    }
+}
+
+/// Cells that long routes divide, far from each other: what tables would cost to tell them apart is not spent.
+#[test]
+fn lonely_long_routes_cost_little_memory() {
+    let mut rng = fibula_testkit::Rng::new(4);
+    let route = |i| Route {
+        prefix: Prefix::host(rng.addr::<u128>() >> 3 | 1 << 125),
+        hop: Hop::new(i % 9),
+    };
+    let routes = Routes::from_unsorted((0..20_000u32).map(route).collect());
+    let engine = built(&routes);
+    assert!(engine.memory().total() < 100 * routes.len(), "{:?}", engine.memory());
+    agrees(&engine, &routes, &[], "hosts");
+}

@@ -1,0 +1,258 @@
+use fibula_core::Hop;
+use fibula_simd::{Isa, Kernel, Row, Simd, prefetch_read};
+
+use super::Tables;
+use super::batch::{AddrRow, HopRow, ROW, Stages};
+use super::deep::InBlock;
+use super::lookup::One;
+use super::record::Codes;
+
+// How batches are shaped, and why (Zen 4; the numbers are in docs/adr/0006-wideleaf.md):
+//
+// - Stages over rows of 16 lookups: root, three tables, then records and codes, each stage for all rows
+//   of a block before the next one, so that no lookup waits for its own cache line alone: `batch.rs`.
+// - Blocks have eight rows; smaller batches have forms of their own for one row, two and four, which are
+//   the same code with shorter loops, and one for eight addresses, half a row.
+// - Few addresses that the root does not answer (a scan of unused space) are looked up one by one. Four
+//   rows decide on that together: with eight, more of them are mixed.
+
+/// Rows that go through the stages together.
+const ROWS: usize = 8;
+/// Rows of which the root may answer so many addresses that the others are looked up one by one.
+const ROOT_ROWS: usize = 4;
+/// Half a row.
+const HALF_ROW: usize = ROW / 2;
+/// Addresses of a row that are searched in deep blocks one by one, at most.
+const DEEP_FEW: u32 = 2;
+/// Addresses that are searched in deep blocks together, at most.
+const DEEP_TOGETHER: usize = 128;
+/// How far ahead keys are asked for.
+const AHEAD: usize = 4096;
+
+pub(super) struct Batch<'a, C: Codes> {
+    pub(super) tables: &'a Tables<C>,
+    pub(super) addrs: &'a [u128],
+    pub(super) hops: &'a mut [Hop],
+}
+
+impl<C: Codes> Kernel for Batch<'_, C> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(mut self, simd: S) {
+        if self.look_up(simd) {
+            self.tables.find_deep(self.addrs, self.hops);
+        }
+    }
+}
+
+impl<C: Codes> Batch<'_, C> {
+    /// Looks all up as far as codes; whether some are those of deep blocks.
+    #[inline(always)]
+    fn look_up<S: Simd>(&mut self, simd: S) -> bool {
+        let Self { tables, addrs, hops } = self;
+        let search = BlockSearch { stages: Stages { simd, tables } };
+        // Without AVX-512, a row takes longer than its addresses by plain loads.
+        if S::ISA == Isa::Scalar || !S::ROWS_WHOLE && addrs.len() <= ROW {
+            return tables.plain(simd, addrs, hops);
+        }
+        if addrs.len() < ROW {
+            return search.less_than_a_row(addrs, hops);
+        }
+        // What is left behind whole rows goes as the row that ends with it: some are looked up twice.
+        let (last, mut last_hops) = (addrs.last_chunk(), [Hop::NONE; ROW]);
+        let is_ragged = !addrs.len().is_multiple_of(ROW);
+        let any_deep;
+        {
+            let (rows, _) = addrs.as_chunks::<ROW>();
+            let (hop_rows, _) = hops.as_chunks_mut::<ROW>();
+            let last = last.filter(|_| is_ragged);
+            any_deep = search.rows(rows, last, hop_rows, is_ragged.then_some(&mut last_hops));
+        }
+        if let (true, Some(to)) = (is_ragged, hops.last_chunk_mut()) {
+            *to = last_hops;
+        }
+        any_deep
+    }
+}
+
+struct BlockSearch<'a, C: Codes, S> {
+    stages: Stages<'a, C, S>,
+}
+
+impl<C: Codes, S: Simd> BlockSearch<'_, C, S> {
+    /// Looks up so few addresses as a row with others.
+    #[inline(always)]
+    fn less_than_a_row(&self, addrs: &[u128], hops: &mut [Hop]) -> bool {
+        let (mut row, mut row_hops) = ([0; ROW], [Hop::NONE; ROW]);
+        let to = std::slice::from_mut(&mut row_hops);
+        match addrs.as_array::<HALF_ROW>() {
+            // Of a size that the compiler knows, copies are a few instructions.
+            Some(addrs) => row[..HALF_ROW].copy_from_slice(addrs),
+            None => row[..addrs.len()].copy_from_slice(addrs),
+        }
+        let any_deep = if addrs.len() <= HALF_ROW {
+            self.block::<1, { 2 * ROW }, HALF_ROW>(&[row], None, to, None)
+        } else {
+            self.block::<1, { 2 * ROW }, ROW>(&[row], None, to, None)
+        };
+        match hops.as_mut_array::<HALF_ROW>() {
+            Some(hops) => hops.copy_from_slice(&row_hops[..HALF_ROW]),
+            None => hops.copy_from_slice(&row_hops[..hops.len()]),
+        }
+        any_deep
+    }
+
+    /// Looks up these rows, and one more if there is.
+    #[inline(always)]
+    fn rows(
+        &self,
+        rows: &[AddrRow],
+        last: Option<&AddrRow>,
+        hops: &mut [HopRow],
+        last_hops: Option<&mut HopRow>,
+    ) -> bool {
+        match rows.len() + usize::from(last.is_some()) {
+            1 => return self.block::<1, { 2 * ROW }, ROW>(rows, last, hops, last_hops),
+            2 => return self.block::<2, { 3 * ROW }, ROW>(rows, last, hops, last_hops),
+            3..=4 => return self.block::<4, { 5 * ROW }, ROW>(rows, last, hops, last_hops),
+            _ => {}
+        }
+        // A short block does not fill the stages: what would be one shares its rows with the whole one
+        // before, so that both are longer than half.
+        let all = rows.len() + usize::from(last.is_some());
+        let left = match all % ROWS {
+            0 => usize::from(last.is_some()) * ROWS,
+            short if all > ROWS => short + ROWS,
+            short => short,
+        };
+        let ((blocks, rows), (hop_blocks, hops)) =
+            (rows.split_at(all - left), hops.split_at_mut(all - left));
+        let (blocks, _) = blocks.as_chunks::<ROWS>();
+        let (hop_blocks, _) = hop_blocks.as_chunks_mut::<ROWS>();
+        let mut any_deep = false;
+        for (rows, hops) in blocks.iter().zip(hop_blocks) {
+            any_deep |= self.block::<ROWS, { ROW * (ROWS + 1) }, ROW>(rows, None, hops, None);
+        }
+        let before = if left > ROWS { left / 2 } else { 0 };
+        let ((front, rows), (hop_front, hops)) = (rows.split_at(before), hops.split_at_mut(before));
+        if !front.is_empty() {
+            any_deep |= self.block::<ROWS, { ROW * (ROWS + 1) }, ROW>(front, None, hop_front, None);
+        }
+        if left > 0 {
+            any_deep |= self.block::<ROWS, { ROW * (ROWS + 1) }, ROW>(rows, last, hops, last_hops);
+        }
+        any_deep
+    }
+
+    /// Looks up at most `N` rows; of one row alone, the first `LIVE` addresses. `L` is what lists have room for. Whether
+    /// there are codes of deep blocks among what it gives.
+    #[inline(always)]
+    fn block<const N: usize, const L: usize, const LIVE: usize>(
+        &self,
+        addrs: &[AddrRow],
+        last: Option<&AddrRow>,
+        hops: &mut [HopRow],
+        last_hops: Option<&mut HopRow>,
+    ) -> bool {
+        let Stages { simd, tables } = self.stages;
+        let sixteen = simd.splat_row(16);
+        let (mut keys, mut words) = ([simd.splat_row(0); N], [simd.splat_row(0); N]);
+        let mut open = [0; N];
+        let rows = (addrs.len() + usize::from(last.is_some())).min(N);
+        for i in 0..rows {
+            let Some(addrs) = addrs.get(i).or(last) else { break };
+            for line in 0..LIVE / 4 {
+                prefetch_read(addrs, 4 * line + AHEAD / size_of::<u128>());
+            }
+            let (high, low) = simd.high_words(addrs);
+            keys[i] = high.shl(sixteen).or(low.shr(sixteen));
+            words[i] = self.stages.root::<LIVE>(addrs);
+            open[i] = self.stages.open(words[i]);
+        }
+        let count = |open: &[u16]| open.iter().map(|open| open.count_ones()).sum::<u32>() as usize;
+        // What is looked up one by one.
+        let mut singles = [0; N];
+        for (open, singles) in open.chunks_mut(ROOT_ROWS).zip(singles.chunks_mut(ROOT_ROWS)) {
+            if count(open) * if S::ROWS_WHOLE { 16 } else { 3 } <= open.len() * LIVE {
+                singles.copy_from_slice(open);
+                open.fill(0);
+            }
+        }
+        let len = count(&open);
+        if N <= 2 && len > 0 || len * 2 > rows * ROW {
+            self.stages.resolve::<N, L, LIVE>(&mut keys, &mut words, rows);
+            singles = [0; N];
+        } else if len > 0 {
+            self.stages.resolve_few::<N, L>(&keys, &mut words, &open, rows);
+        }
+        let mut many_deep = false;
+        let minus_one = simd.splat_row(u32::MAX);
+        let codes_end = simd.splat_row(C::TOP - tables.deep.blocks() as u32);
+        let rows = addrs.iter().chain(last).zip(hops.iter_mut().chain(last_hops));
+        for ((addrs, hops), (&words, &singles)) in rows.zip(words.iter().zip(&singles)) {
+            for (to, bits) in hops.iter_mut().zip(words.add(minus_one).words()) {
+                *to = Hop::from_bits(bits);
+            }
+            self.one_by_one(addrs, hops, singles);
+            // Codes are below 2^31: the difference tells which are larger.
+            let deep = codes_end.sub(words).top_bits() & !singles;
+            if deep.count_ones() > DEEP_FEW {
+                many_deep = true;
+            } else if deep != 0 {
+                tables.find_few_deep(addrs, hops, deep);
+            }
+        }
+        many_deep
+    }
+
+    /// Looks up the addresses that `open` has a bit for.
+    #[inline(always)]
+    fn one_by_one(&self, addrs: &AddrRow, hops: &mut HopRow, mut open: u16) {
+        while open != 0 {
+            let lane = open.trailing_zeros() as usize % ROW;
+            hops[lane] =
+                One { tables: self.stages.tables, addr: addrs[lane] }.run(self.stages.simd);
+            open &= open - 1;
+        }
+    }
+}
+
+impl<C: Codes> Tables<C> {
+    /// Whether the code is that of a deep block.
+    #[inline(always)]
+    pub(super) fn is_deep(&self, code: u32) -> bool {
+        // Codes are at most `C::TOP`.
+        C::TOP.wrapping_sub(code) < self.deep.blocks() as u32
+    }
+
+    /// Replaces the codes of deep blocks in these lanes, which have become hops beyond any hop's number, by the hops
+    /// of the addresses.
+    #[cold]
+    fn find_few_deep(&self, addrs: &AddrRow, hops: &mut HopRow, mut lanes: u16) {
+        while lanes != 0 {
+            let lane = lanes.trailing_zeros() as usize % ROW;
+            let block = C::TOP - (hops[lane].to_bits() + 1);
+            hops[lane] = self.deep.find(block as usize, addrs[lane]);
+            lanes &= lanes - 1;
+        }
+    }
+
+    /// Replaces all codes of deep blocks, which have become hops beyond any hop's number, by the hops of the addresses.
+    #[cold]
+    fn find_deep(&self, addrs: &[u128], hops: &mut [Hop]) {
+        for (addrs, hops) in addrs.chunks(DEEP_TOGETHER).zip(hops.chunks_mut(DEEP_TOGETHER)) {
+            let (mut list, mut len) = ([InBlock::default(); DEEP_TOGETHER], 0);
+            for (at, hop) in (0..).zip(hops.iter()) {
+                let code = hop.to_bits().wrapping_add(1);
+                list[len % DEEP_TOGETHER] = InBlock::new(at, C::TOP.wrapping_sub(code));
+                len += usize::from(self.is_deep(code));
+            }
+            let list = &mut list[..len];
+            self.deep.find_all(addrs, list);
+            for one in list {
+                hops[usize::from(one.at)] = one.hop();
+            }
+        }
+    }
+}
