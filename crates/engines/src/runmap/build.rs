@@ -1,7 +1,7 @@
 use fibula_core::{BuildError, Engine, Hop, Range, Routes};
 use fibula_simd::Table;
 
-use super::record::{BLOCK, LONG_MAP, Leaf, ROOT_BYTES, ROOT_WORDS};
+use super::record::{BLOCK, LONG_HEAD, Leaf, ROOT_BYTES, ROOT_WORDS, behind};
 use super::space::Space;
 use super::{Runmap, Tables};
 
@@ -141,26 +141,29 @@ impl<'a, V: Leaf> Painter<'a, V> {
 
     /// Writes the record of a block whose runs are all there.
     fn block(&mut self, block: u32) {
-        let map = self.runs.iter().fold(0u64, |map, (last, _)| map | 1 << last);
         self.record.clear();
-        self.record.extend(map.to_ne_bytes());
-        for (_, value) in self.runs.iter().rev() {
-            let code = match value {
-                Value::Code(code) => *code,
-                Value::Long(_) => V::ESCAPE,
-            };
-            self.record.extend(bytemuck::bytes_of(&V::new(code)));
-        }
-        for (_, value) in self.runs.iter().rev() {
+        let mut map = 0u64;
+        for (last, value) in &self.runs {
+            map |= 1 << last;
             if let Value::Long(place) = value {
                 self.record.extend(place.to_ne_bytes());
             }
         }
+        let front = self.record.len();
+        self.record.extend(map.to_ne_bytes());
+        let mut escapes = V::ESCAPE..;
+        for (_, value) in self.runs.iter().rev() {
+            let code = match value {
+                Value::Code(code) => *code,
+                Value::Long(_) => escapes.next().expect("a block has as many networks"),
+            };
+            self.record.extend(bytemuck::bytes_of(&V::new(code)));
+        }
         self.runs.clear();
         let word = &mut self.root[block as usize];
-        let present = (*word as usize).checked_sub(ROOT_BYTES).unwrap_or(usize::MAX);
+        let present = (*word as usize).checked_sub(ROOT_BYTES + front).unwrap_or(usize::MAX);
         if self.present.get(present..).is_none_or(|present| !present.starts_with(&self.record)) {
-            *word = self.space.put(&self.record, 1);
+            *word = self.space.put(&self.record, 1) + front as u32;
         }
     }
 
@@ -170,8 +173,9 @@ impl<'a, V: Leaf> Painter<'a, V> {
         for (last, _) in &self.network {
             map[usize::from(last >> 6)] |= 1 << (last & 63);
         }
-        let mut record = Vec::with_capacity(LONG_MAP + 4 * self.network.len());
+        let mut record = Vec::with_capacity(LONG_HEAD + 4 * self.network.len());
         record.extend(bytemuck::bytes_of(&map));
+        record.extend(behind(map));
         record.extend(self.network.iter().rev().flat_map(|(_, code)| code.to_ne_bytes()));
         self.network.clear();
         self.space.put(&record, 4)
