@@ -2,8 +2,8 @@ use fibula_core::Hop;
 use fibula_simd::{Kernel, Level, Simd, prefetch_read, prefetch_read_l2};
 
 use super::Tables;
-use super::long::{Escaped, MOST};
-use super::record::{Leaf, MAP, ROOT_BITS, ROOT_WORDS};
+use super::long::{Escaped, MOST, MostlyLong, code_of};
+use super::record::{Leaf, ROOT_BITS, ROOT_WORDS};
 use crate::common::hop as hop_of;
 
 // How the loop is shaped, and what was measured on the way (Zen 4, 3.65 GHz, 900,000 prefixes,
@@ -89,7 +89,9 @@ pub(super) fn lookup_batch<V: Leaf, A: Answer>(
     addrs: &[u32],
     hops: &mut [A],
 ) {
-    if tables.records.len() < FAR {
+    if tables.mostly_long {
+        level.run(MostlyLong { tables, addrs, hops });
+    } else if tables.records.len() < FAR {
         level.run(Batch::<V, A, STAGE> { tables, level, addrs, hops });
     } else {
         level.run(Batch::<V, A, FAR_STAGE> { tables, level, addrs, hops });
@@ -235,20 +237,8 @@ impl<'a, V: Leaf, const N: usize> RunSearch<'a, V, N> {
 
     #[inline(always)]
     fn code(&self, addr: u32, place: &u32) -> u32 {
-        // SAFETY: a reference is readable. The read is volatile so that the loop around stays scalar:
-        // left to itself the compiler gathers the bitmaps, counts their bits by shuffles and takes
-        // the sums apart again for the values, at half the rate.
-        let at = unsafe { std::ptr::from_ref(place).read_volatile() } as usize;
-        let bytes = self.records.as_ptr();
-        // SAFETY: a root word is the place of a record, which lies in the table with its bitmap and
-        // a value for each set bit (invariant of the module; `load` checks it). The last bit is
-        // always set, so the count is 1 at least and the number of values at most.
-        unsafe {
-            let map = bytes.add(at).cast::<u64>().read_unaligned();
-            let count = map.wrapping_shr(addr >> 8).count_ones() as usize;
-            let values = bytes.add(at + MAP).wrapping_sub(size_of::<V>()).cast::<V>();
-            values.wrapping_add(count).read_unaligned().into()
-        }
+        // SAFETY: the place is a root word.
+        unsafe { code_of::<V>(self.records, place, addr) }
     }
 
     /// Turns the codes of a stage into hops, and looks up those that are escaped, in stages of their own. They are

@@ -5,11 +5,18 @@ use super::record::{BLOCK, LONG_HEAD, Leaf, ROOT_BYTES, ROOT_WORDS, behind};
 use super::space::Space;
 use super::{Runmap, Tables};
 
-/// Compiles the routes: an empty root, on which the ranges of the whole space are painted.
+/// Compiles the routes.
 pub(super) fn build<V: Leaf>(routes: &Routes<u32>) -> Result<Tables<V>, BuildError> {
+    paint(|painter| painter.paint(routes.ranges()))
+}
+
+/// The tables of an empty root, on which `draw` paints the whole space.
+pub(super) fn paint<V: Leaf>(
+    draw: impl FnOnce(&mut Painter<'_, V>),
+) -> Result<Tables<V>, BuildError> {
     let mut root = vec![0; ROOT_WORDS];
     let mut painter = Painter::<V>::new(&mut root, &[], ROOT_BYTES);
-    painter.paint(routes.ranges());
+    draw(&mut painter);
     let bytes = painter.finish()?;
     let records = Table::with(ROOT_BYTES + bytes.len(), |records| {
         let (to, rest) = records.split_at_mut(ROOT_BYTES);
@@ -74,7 +81,7 @@ impl<'a, V: Leaf> Painter<'a, V> {
         }
     }
 
-    fn range(&mut self, mut first: u32, last: u32, code: u32) {
+    pub(super) fn range(&mut self, mut first: u32, last: u32, code: u32) {
         if first & 0xff != 0 {
             let end = last.min(first | 0xff);
             self.part(end, code);

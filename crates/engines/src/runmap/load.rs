@@ -3,6 +3,8 @@ use std::collections::HashSet;
 use fibula_core::{LoadError, TableSource};
 
 use super::Tables;
+use super::build::paint;
+use super::old;
 use super::record::{
     BLOCK, LONG_HEAD, LONG_MAP, Leaf, MAP, ROOT_BYTES, behind, front, long_place, read, value,
     values,
@@ -34,6 +36,21 @@ pub(super) fn load<V: Leaf>(
         last = Some(word);
     }
     Ok(Some(Tables::new(records)))
+}
+
+/// The tables made of one that an older program stored, if there is one.
+pub(super) fn load_old<V: Leaf>(
+    tables: &dyn TableSource,
+    hop_count: u32,
+) -> Result<Option<Tables<V>>, LoadError> {
+    let mut read = Ok(false);
+    let painted = paint::<V>(|painter| {
+        read = old::read(tables, hop_count, |first, last, code| painter.range(first, last, code));
+    });
+    if !read? {
+        return Ok(None);
+    }
+    painted.map(Some).map_err(|error| LoadError::new(V::TABLE, error.to_string()))
 }
 
 struct Check<'a> {

@@ -103,6 +103,7 @@ mod build;
 mod load;
 mod long;
 mod lookup;
+mod old;
 mod record;
 mod space;
 #[cfg(test)]
@@ -141,7 +142,11 @@ pub enum Width {
 impl Width {
     /// The narrowest that has a code for each hop of the routes.
     fn of(routes: &Routes<u32>) -> Self {
-        match routes.hop_count() {
+        Self::for_hops(routes.hop_count())
+    }
+
+    fn for_hops(hop_count: u32) -> Self {
+        match hop_count {
             ..<u8 as Leaf>::ESCAPE => Self::Bits8,
             <u8 as Leaf>::ESCAPE..<u16 as Leaf>::ESCAPE => Self::Bits16,
             <u16 as Leaf>::ESCAPE.. => Self::Bits32,
@@ -174,6 +179,10 @@ macro_rules! each {
     };
 }
 
+/// The share of escapes among values from which a step for them in every lookup costs less than finding the lookups that
+/// need it.
+const MOSTLY: f64 = 0.25;
+
 /// The tables with codes of one width.
 #[derive(Clone)]
 struct Tables<V: Leaf> {
@@ -183,19 +192,43 @@ struct Tables<V: Leaf> {
     used: usize,
     /// Bytes of `records` when they were built or loaded.
     built: usize,
+    /// Whether so many of the values are escapes that batches expect one in each lookup.
+    mostly_long: bool,
     _width: std::marker::PhantomData<V>,
 }
 
 impl<V: Leaf> Tables<V> {
     fn new(records: Table<u8>) -> Self {
         let built = records.len();
-        Self { records, used: built, built, _width: std::marker::PhantomData }
+        let mut tables = Self {
+            records,
+            used: built,
+            built,
+            mostly_long: false,
+            _width: std::marker::PhantomData,
+        };
+        tables.mostly_long = tables.share_of_escapes() >= MOSTLY;
+        tables
     }
 
     /// The words of the root.
     #[inline(always)]
     fn root(&self) -> &[u32] {
         bytemuck::cast_slice(&self.records[..ROOT_BYTES])
+    }
+
+    /// How many of the values are escapes, among those of some blocks that longer routes divide.
+    fn share_of_escapes(&self) -> f64 {
+        const STEP: usize = 61;
+        let (mut all, mut escapes) = (0, 0);
+        for at in self.root().iter().step_by(STEP).map(|&word| word as usize) {
+            let runs = record::runs(&self.records, at);
+            if runs > 1 {
+                all += runs;
+                escapes += record::escapes::<V>(&self.records, at);
+            }
+        }
+        escapes as f64 / all.max(1) as f64
     }
 
     fn table_refs(&self) -> Vec<TableRef<'_>> {
@@ -289,7 +322,12 @@ impl Persist<u32> for Runmap {
         } else if let Some(tables) = load::load(tables, hop_count)? {
             Form::Bits32(tables)
         } else {
-            return Err(LoadError::new(<u32 as Leaf>::TABLE, "is missing"));
+            let old = match Width::for_hops(hop_count) {
+                Width::Bits8 => load::load_old(tables, hop_count)?.map(Form::Bits8),
+                Width::Bits16 => load::load_old(tables, hop_count)?.map(Form::Bits16),
+                Width::Bits32 => load::load_old(tables, hop_count)?.map(Form::Bits32),
+            };
+            old.ok_or_else(|| LoadError::new(<u32 as Leaf>::TABLE, "is missing"))?
         };
         Ok(Self { form, level: config.isa.level() })
     }

@@ -38,7 +38,7 @@ pub(super) trait Leaf: Pod + Into<u32> + Send + Sync {
 }
 
 impl Leaf for u8 {
-    const TABLE: &'static str = "records8";
+    const TABLE: &'static str = "runs8";
     const ESCAPE: u32 = Self::MAX as u32 - (ESCAPES - 1);
 
     fn new(code: u32) -> Self {
@@ -47,7 +47,7 @@ impl Leaf for u8 {
 }
 
 impl Leaf for u16 {
-    const TABLE: &'static str = "records16";
+    const TABLE: &'static str = "runs16";
     const ESCAPE: u32 = Self::MAX as u32 - (ESCAPES - 1);
 
     fn new(code: u32) -> Self {
@@ -56,7 +56,7 @@ impl Leaf for u16 {
 }
 
 impl Leaf for u32 {
-    const TABLE: &'static str = "records32";
+    const TABLE: &'static str = "runs32";
     const ESCAPE: u32 = Self::MAX - (ESCAPES - 1);
 
     fn new(code: u32) -> Self {
