@@ -91,7 +91,8 @@ impl Check<'_> {
         if self.long.contains(&at) {
             return true;
         }
-        if !at.is_multiple_of(4) || self.bytes.len() < at + LONG_HEAD {
+        // No record is in the root: place 0 stands for none in `long.rs`.
+        if at < ROOT_BYTES || !at.is_multiple_of(4) || self.bytes.len() < at + LONG_HEAD {
             return false;
         }
         let map: [u64; 4] = read(self.bytes, at);

@@ -143,3 +143,113 @@ fn nth_from_top(mut map: u64, number: usize) -> u32 {
     (0..number).for_each(|_| map ^= 1 << map.ilog2());
     map.ilog2()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::sync::Arc;
+
+    use fibula_core::{Engine, Lookup, Persist, Prefix, Routes, SharedBytes, TableSource};
+    use fibula_simd::Table;
+    use fibula_testkit::Oracle;
+
+    use crate::runmap::record::ROOT_BYTES;
+    use crate::runmap::tests::{assert_right, up_to};
+    use crate::runmap::{Config, Runmap};
+
+    /// A table in memory as a file has it.
+    struct Stored(&'static str, Arc<Aligned>);
+
+    struct Aligned(Table<u8>);
+
+    impl AsRef<[u8]> for Aligned {
+        fn as_ref(&self) -> &[u8] {
+            &self.0
+        }
+    }
+
+    impl TableSource for Stored {
+        fn table(&self, name: &str) -> Option<SharedBytes> {
+            let bytes = (name == self.0).then(|| self.1.clone())?;
+            SharedBytes::new(bytes, 0, self.1.0.len())
+        }
+    }
+
+    /// The routes as programs stored them before escapes had numbers.
+    fn stored_of_old(routes: &Routes<u32>, width: usize) -> Vec<u8> {
+        let oracle = Oracle::new(routes);
+        let escape = u32::MAX >> (32 - 8 * width);
+        let runs_of = |codes: &[u32]| -> (Vec<usize>, Vec<u32>) {
+            let is_end = |&at: &usize| codes.get(at + 1) != Some(&codes[at]);
+            let ends: Vec<usize> = (0..codes.len()).rev().filter(is_end).collect();
+            (ends.clone(), ends.iter().map(|&at| codes[at]).collect())
+        };
+        let mut bytes = vec![0; ROOT_BYTES];
+        let mut whole = HashMap::new();
+        for block in 0..(ROOT_BYTES / 4) as u32 {
+            let prefix = Prefix::new(block << 14, 18).unwrap();
+            let code = |addr: u32| oracle.lookup(addr).to_bits().wrapping_add(1);
+            let word = if routes.within(prefix).is_empty() {
+                *whole.entry(code(block << 14)).or_insert_with_key(|&code| {
+                    let at = bytes.len() as u32;
+                    bytes.extend((1u64 << 63).to_ne_bytes());
+                    bytes.extend(&code.to_ne_bytes()[..width]);
+                    at
+                })
+            } else {
+                let mut places = Vec::new();
+                let mut codes = Vec::new();
+                for network in (0..64).map(|network| block << 14 | network << 8) {
+                    let (ends, values) =
+                        runs_of(&(0..256).map(|i| code(network | i)).collect::<Vec<_>>());
+                    if values.len() == 1 && values[0] < escape {
+                        codes.push(values[0]);
+                        continue;
+                    }
+                    // Unlike all others, so that each is a run.
+                    codes.push(escape.wrapping_add(1 + places.len() as u32));
+                    places.push(bytes.len().next_multiple_of(4) as u32);
+                    bytes.resize(bytes.len().next_multiple_of(4), 0);
+                    let mut map = [0u64; 4];
+                    ends.iter().for_each(|end| map[end / 64] |= 1 << (end % 64));
+                    bytes.extend(map.iter().flat_map(|word| word.to_ne_bytes()));
+                    bytes.extend(values.iter().flat_map(|code| code.to_ne_bytes()));
+                }
+                let (ends, values) = runs_of(&codes);
+                let at = bytes.len() as u32;
+                let map = ends.iter().fold(0u64, |map, end| map | 1 << end);
+                bytes.extend(map.to_ne_bytes());
+                values
+                    .iter()
+                    .for_each(|&code| bytes.extend(&code.min(escape).to_ne_bytes()[..width]));
+                bytes.extend(places.iter().rev().flat_map(|place| place.to_ne_bytes()));
+                at
+            };
+            bytes[4 * block as usize..][..4].copy_from_slice(&word.to_ne_bytes());
+        }
+        bytes.resize(bytes.len().next_multiple_of(64), 0);
+        bytes
+    }
+
+    /// Tables that older programs stored are read, whole; cut ones are refused.
+    #[test]
+    fn tables_of_old_are_written_anew() {
+        for (name, width, hops) in
+            [("records8", 1, 190), ("records8", 1, 254), ("records16", 2, 65_000)]
+        {
+            let routes = up_to(hops);
+            let bytes = stored_of_old(&routes, width);
+            let load = |bytes: &[u8]| {
+                let stored = Stored(name, Arc::new(Aligned(Table::from_slice(bytes))));
+                Runmap::load(&stored, routes.hop_count(), &Config::default())
+            };
+            let loaded = load(&bytes).unwrap();
+            assert_right(&loaded, &routes, &format!("{name}, {hops} hops"));
+            let built = Runmap::build(&routes, &Config::default()).unwrap();
+            assert_eq!(loaded.tables()[0].bytes, built.tables()[0].bytes);
+            for len in [0, ROOT_BYTES, ROOT_BYTES + 64] {
+                assert!(load(&bytes[..len]).is_err(), "{name}, {len} bytes");
+            }
+        }
+    }
+}

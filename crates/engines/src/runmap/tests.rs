@@ -1,9 +1,5 @@
-use std::collections::HashMap;
-
-use fibula_core::{
-    Engine, Follow, Hop, Lookup, Patched, Persist, Prefix, Route, Routes, SharedBytes, TableSource,
-};
-use fibula_simd::{Isa, Table};
+use fibula_core::{Engine, Follow, Hop, Lookup, Patched, Prefix, Route, Routes};
+use fibula_simd::Isa;
 use fibula_testkit::check::check;
 use fibula_testkit::{Oracle, Rng, conform, conforms, probes};
 
@@ -43,7 +39,7 @@ fn p(text: &str) -> Prefix<u32> {
 }
 
 /// Singly and in batches, at both ends of every prefix and beside them.
-fn assert_right(runmap: &Runmap, routes: &Routes<u32>, what: &str) {
+pub(super) fn assert_right(runmap: &Runmap, routes: &Routes<u32>, what: &str) {
     let mut probes = probes::boundary(routes);
     let report = check(runmap, &Oracle::new(routes), &mut probes, 5);
     assert!(report.is_ok(), "{what}: {report}");
@@ -51,7 +47,7 @@ fn assert_right(runmap: &Runmap, routes: &Routes<u32>, what: &str) {
 
 /// Hops up to this count, the last three of them on whole blocks, parts of one, a network that longer
 /// routes divide, and hosts.
-fn up_to(hop_count: u32) -> Routes<u32> {
+pub(super) fn up_to(hop_count: u32) -> Routes<u32> {
     let hop = |below: u32| Hop::new(hop_count - below);
     let routes = [
         ("10.0.0.0/8", Hop::new(0)),
@@ -272,6 +268,36 @@ fn a_divided_network_has_a_record_of_its_own() {
     assert_eq!(long(places[1]), ([0, 1 << 63, 0, 1 << 63], [2, 1, 1, 0], [7, 1]), "1.2.80");
 }
 
+/// Where most values are escapes, every lookup takes the step to a network's record: with and without an escape, in
+/// batches of any length, in each form, in 16 bits, too.
+#[test]
+fn tables_of_long_routes_expect_escapes() {
+    for hops in [100, 200, 70_000] {
+        let at = |i: u32| i << 14 | i.wrapping_mul(0x9e37_79b9) & 0x3ff0;
+        let long =
+            (0..1 << 18).step_by(13).map(|i| (Prefix::new(at(i), 28).unwrap(), Hop::new(i % hops)));
+        let short = (0..200).map(|i| (Prefix::new(i << 24, 8).unwrap(), Hop::new(i % hops)));
+        let routes: Routes<u32> = long.chain(short).collect();
+        for isa in Isa::available() {
+            let runmap = Runmap::build(&routes, &Config { width: None, isa }).unwrap();
+            assert!(match &runmap.form {
+                Form::Bits8(tables) => tables.mostly_long,
+                Form::Bits16(tables) => tables.mostly_long,
+                Form::Bits32(tables) => tables.mostly_long,
+            });
+            assert_right(&runmap, &routes, &format!("{hops} hops, {isa}"));
+            let addrs: Vec<u32> = probes::boundary(&routes).take(10_000).collect();
+            for len in [1, 63, 64, 65, 127, 128, 1000, addrs.len()] {
+                let mut hops = vec![0; len];
+                runmap.lookup_batch16(&addrs[..len], &mut hops);
+                let right =
+                    |(&hop, &addr): (&u16, &u32)| hop == runmap.lookup(addr).to_bits() as u16;
+                assert!(hops.iter().zip(&addrs).all(right), "{len} {isa}");
+            }
+        }
+    }
+}
+
 /// Records of all lengths: what was put is there, apart from the others, aligned, and in one line if it
 /// fits into one.
 #[test]
@@ -333,98 +359,4 @@ fn places_beyond_32_bits_are_reported() {
     space.put(&record(2, 64), 1);
     space.put(&record(3, 20), 1);
     assert!(space.finish().is_err_and(|needed| needed > 1 << 32));
-}
-
-/// A table in memory as a file has it.
-struct Stored(&'static str, std::sync::Arc<Aligned>);
-
-struct Aligned(Table<u8>);
-
-impl AsRef<[u8]> for Aligned {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl TableSource for Stored {
-    fn table(&self, name: &str) -> Option<SharedBytes> {
-        let bytes = (name == self.0).then(|| self.1.clone())?;
-        SharedBytes::new(bytes, 0, self.1.0.len())
-    }
-}
-
-/// The routes as programs stored them before escapes had numbers.
-fn stored_of_old(routes: &Routes<u32>, width: usize) -> Vec<u8> {
-    let oracle = Oracle::new(routes);
-    let escape = u32::MAX >> (32 - 8 * width);
-    let runs_of = |codes: &[u32]| -> (Vec<usize>, Vec<u32>) {
-        let is_end = |&at: &usize| codes.get(at + 1) != Some(&codes[at]);
-        let ends: Vec<usize> = (0..codes.len()).rev().filter(is_end).collect();
-        (ends.clone(), ends.iter().map(|&at| codes[at]).collect())
-    };
-    let mut bytes = vec![0; ROOT_BYTES];
-    let mut whole = HashMap::new();
-    for block in 0..(ROOT_BYTES / 4) as u32 {
-        let prefix = Prefix::new(block << 14, 18).unwrap();
-        let code = |addr: u32| oracle.lookup(addr).to_bits().wrapping_add(1);
-        let word = if routes.within(prefix).is_empty() {
-            *whole.entry(code(block << 14)).or_insert_with_key(|&code| {
-                let at = bytes.len() as u32;
-                bytes.extend((1u64 << 63).to_ne_bytes());
-                bytes.extend(&code.to_ne_bytes()[..width]);
-                at
-            })
-        } else {
-            let mut places = Vec::new();
-            let mut codes = Vec::new();
-            for network in (0..64).map(|network| block << 14 | network << 8) {
-                let (ends, values) =
-                    runs_of(&(0..256).map(|i| code(network | i)).collect::<Vec<_>>());
-                if values.len() == 1 && values[0] < escape {
-                    codes.push(values[0]);
-                    continue;
-                }
-                // Unlike all others, so that each is a run.
-                codes.push(escape.wrapping_add(1 + places.len() as u32));
-                places.push(bytes.len().next_multiple_of(4) as u32);
-                bytes.resize(bytes.len().next_multiple_of(4), 0);
-                let mut map = [0u64; 4];
-                ends.iter().for_each(|end| map[end / 64] |= 1 << (end % 64));
-                bytes.extend(map.iter().flat_map(|word| word.to_ne_bytes()));
-                bytes.extend(values.iter().flat_map(|code| code.to_ne_bytes()));
-            }
-            let (ends, values) = runs_of(&codes);
-            let at = bytes.len() as u32;
-            let map = ends.iter().fold(0u64, |map, end| map | 1 << end);
-            bytes.extend(map.to_ne_bytes());
-            values.iter().for_each(|&code| bytes.extend(&code.min(escape).to_ne_bytes()[..width]));
-            bytes.extend(places.iter().rev().flat_map(|place| place.to_ne_bytes()));
-            at
-        };
-        bytes[4 * block as usize..][..4].copy_from_slice(&word.to_ne_bytes());
-    }
-    bytes.resize(bytes.len().next_multiple_of(64), 0);
-    bytes
-}
-
-/// Tables that older programs stored are read, whole; cut ones are refused.
-#[test]
-fn tables_of_old_are_written_anew() {
-    for (name, width, hops) in
-        [("records8", 1, 190), ("records8", 1, 254), ("records16", 2, 65_000)]
-    {
-        let routes = up_to(hops);
-        let bytes = stored_of_old(&routes, width);
-        let load = |bytes: &[u8]| {
-            let stored = Stored(name, std::sync::Arc::new(Aligned(Table::from_slice(bytes))));
-            Runmap::load(&stored, routes.hop_count(), &Config::default())
-        };
-        let loaded = load(&bytes).unwrap();
-        assert_right(&loaded, &routes, &format!("{name}, {hops} hops"));
-        let built = Runmap::build(&routes, &Config::default()).unwrap();
-        assert_eq!(loaded.tables()[0].bytes, built.tables()[0].bytes);
-        for len in [0, ROOT_BYTES, ROOT_BYTES + 64] {
-            assert!(load(&bytes[..len]).is_err(), "{name}, {len} bytes");
-        }
-    }
 }

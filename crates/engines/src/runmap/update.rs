@@ -1,12 +1,12 @@
 use fibula_core::{BuildError, Patched, Prefix, Routes};
 use fibula_simd::Table;
 
-use super::Tables;
 use super::build::{Painter, too_many_bytes};
 use super::record::{
     LONG_HEAD, Leaf, ROOT_BITS, ROOT_BYTES, ROOT_WORDS, escapes, front, read, runs, values,
 };
 use super::space::{LINE, Space};
+use super::{MOSTLY, Tables};
 
 impl<V: Leaf> Tables<V> {
     /// Writes anew the records of the blocks under the changed prefixes, behind those that are there,
@@ -78,6 +78,7 @@ impl<V: Leaf> Tables<V> {
             to[ROOT_BYTES..used].copy_from_slice(&bytes);
         });
         (self.used, self.built) = (used, used);
+        self.mostly_long = self.share_of_escapes() >= MOSTLY;
         Ok(())
     }
 }
