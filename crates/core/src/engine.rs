@@ -1,5 +1,6 @@
 use alloc::vec::Vec;
 
+use crate::narrow::narrow_batch;
 use crate::{Addr, BuildError, Hop, Routes, TableRef};
 
 /// The lookups of every compiled table, whatever its scheme: the object-safe half of the contract.
@@ -18,6 +19,15 @@ pub trait Lookup<A: Addr>: Send + Sync {
     /// # Panics
     /// If the slices differ in length.
     fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]);
+
+    /// As [`lookup_batch`](Self::lookup_batch), with the low 16 bits of each hop: the way behind
+    /// [`Hops16`](crate::Hops16), for tables of fewer than 65,536 hops.
+    ///
+    /// # Panics
+    /// If the slices differ in length.
+    fn lookup_batch16(&self, addrs: &[A], hops: &mut [u16]) {
+        narrow_batch(self, addrs, hops);
+    }
 
     /// Bytes of memory by table, complete.
     fn memory(&self) -> Memory;
@@ -55,6 +65,9 @@ impl<A: Addr, T: Lookup<A> + ?Sized> Lookup<A> for alloc::boxed::Box<T> {
     fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
         (**self).lookup_batch(addrs, hops);
     }
+    fn lookup_batch16(&self, addrs: &[A], hops: &mut [u16]) {
+        (**self).lookup_batch16(addrs, hops);
+    }
     fn memory(&self) -> Memory {
         (**self).memory()
     }
@@ -69,6 +82,9 @@ impl<A: Addr, T: Lookup<A> + ?Sized> Lookup<A> for &T {
     }
     fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
         (**self).lookup_batch(addrs, hops);
+    }
+    fn lookup_batch16(&self, addrs: &[A], hops: &mut [u16]) {
+        (**self).lookup_batch16(addrs, hops);
     }
     fn memory(&self) -> Memory {
         (**self).memory()

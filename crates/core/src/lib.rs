@@ -60,7 +60,7 @@ pub use family::{Kind, PerFamily};
 pub use grouped::grouped;
 pub use hop::Hop;
 pub use mapped::mapped_v4;
-pub use narrow::Hops16;
+pub use narrow::{Hops16, narrow_batch};
 pub use next_hops::{NextHop, NextHops, RouteKind};
 pub use patch::{Follow, Patched};
 pub use persist::{Persist, SharedBytes, TableRef, TableSource};

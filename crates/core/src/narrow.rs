@@ -31,10 +31,6 @@ use crate::{Addr, Hop, Lookup};
 #[derive(Clone, Copy, Debug)]
 pub struct Hops16<E>(E);
 
-/// The buffer for hops between a lookup and a 16-bit result: 1 KB, which fits the first-level cache and is a good
-/// batch size.
-const BLOCK: usize = 256;
-
 impl<E> Hops16<E> {
     /// No route covers the address.
     pub const NONE: u16 = u16::MAX;
@@ -55,15 +51,28 @@ impl<E> Hops16<E> {
     where
         E: Lookup<A>,
     {
-        assert_eq!(addrs.len(), hops.len(), "as many hops as addresses");
-        let mut wide = [Hop::NONE; BLOCK];
-        for (addrs, hops) in addrs.chunks(BLOCK).zip(hops.chunks_mut(BLOCK)) {
-            let wide = &mut wide[..addrs.len()];
-            self.0.lookup_batch(addrs, wide);
-            for (to, hop) in hops.iter_mut().zip(wide) {
-                // The bits of `Hop::NONE` are all ones; sixteen of them are kept.
-                *to = hop.to_bits() as u16;
-            }
+        self.0.lookup_batch16(addrs, hops);
+    }
+}
+
+/// The buffer for hops between a lookup and a 16-bit result: 1 KB, which fits the first-level cache and is a good
+/// batch size.
+const BLOCK: usize = 256;
+
+/// [`Lookup::lookup_batch16`] by means of [`Lookup::lookup_batch`]: its default, for engines that write 16 bits
+/// for some of their tables only.
+///
+/// # Panics
+/// If the slices differ in length.
+pub fn narrow_batch<A: Addr>(engine: &(impl Lookup<A> + ?Sized), addrs: &[A], hops: &mut [u16]) {
+    assert_eq!(addrs.len(), hops.len(), "as many hops as addresses");
+    let mut wide = [Hop::NONE; BLOCK];
+    for (addrs, hops) in addrs.chunks(BLOCK).zip(hops.chunks_mut(BLOCK)) {
+        let wide = &mut wide[..addrs.len()];
+        engine.lookup_batch(addrs, wide);
+        for (to, hop) in hops.iter_mut().zip(wide) {
+            // The bits of `Hop::NONE` are all ones; sixteen of them are kept.
+            *to = hop.to_bits() as u16;
         }
     }
 }

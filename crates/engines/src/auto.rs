@@ -10,37 +10,56 @@ struct Candidate {
     name: &'static str,
     /// What speaks for it.
     merit: &'static str,
-    /// Routes longer than this, up to [`SEARCHED_BY_ALL`], cost it a search each and the next candidate none.
-    quick_to: u8,
-    /// If more than one route in so many is longer, the next candidate is faster: measured.
+    /// What the next candidate serves faster.
+    slow: Option<Slow>,
+}
+
+/// Lengths of routes that cost a search for each address, and the next candidate none.
+struct Slow {
+    from: u8,
+    to: u8,
+    /// If more than one route in so many has one, the next candidate is faster: measured.
     one_in: usize,
 }
 
-/// Routes longer than this are searched for by every candidate for IPv6.
-const SEARCHED_BY_ALL: u8 = 64;
-
 /// What [`auto()`] tries, in order. The last never refuses a table.
 const V4: &[Candidate] = &[
-    Candidate { name: "runmap", merit: "fastest for IPv4", quick_to: 24, one_in: 8 },
-    Candidate { name: "dxr18", merit: "fast for long routes", quick_to: 32, one_in: 1 },
-    Candidate { name: "radix", merit: "takes any table", quick_to: 32, one_in: 1 },
+    Candidate { name: "runmap", merit: "fastest for IPv4", slow: None },
+    // Records of 4 GiB are too many for runmap: hundreds of millions of routes.
+    Candidate { name: "dxr18", merit: "small", slow: None },
+    Candidate { name: "radix", merit: "takes any table", slow: None },
 ];
+/// Longer routes than /64 are searched for by PlanB, too.
 const V6: &[Candidate] = &[
-    Candidate { name: "wideleaf", merit: "fastest for IPv6", quick_to: 48, one_in: 16 },
-    Candidate { name: "planb", merit: "fast for long routes", quick_to: 128, one_in: 1 },
-    Candidate { name: "radix", merit: "takes any table", quick_to: 128, one_in: 1 },
+    Candidate {
+        name: "wideleaf",
+        merit: "fastest for IPv6",
+        slow: Some(Slow { from: 49, to: 64, one_in: 16 }),
+    },
+    Candidate { name: "planb", merit: "fast for routes of /49 to /64", slow: None },
+    Candidate { name: "radix", merit: "takes any table", slow: None },
 ];
 
-/// What is faster than the first candidate where the last-level cache holds it with room to spare.
+/// An engine that may be faster than the first candidate: where the last-level cache holds it with room to
+/// spare, or where the first candidate is large itself.
 struct Rival {
-    name: &'static str,
-    /// What it takes, whatever the table.
+    /// Tried in order; the next one takes tables that exceed the limits of the one before.
+    names: &'static [&'static str],
+    /// The size of the first one, whatever the table.
     bytes: usize,
+    /// From this size on the first candidate is compared with it in any case.
+    large: usize,
 }
 
-const RIVAL_V4: Rival = Rival { name: "dir24-8-prefetch", bytes: 32 << 20 };
+const RIVAL_V4: Rival = Rival {
+    names: &["dir24-8-prefetch", "dir24-8-wide-prefetch"],
+    bytes: 32 << 20,
+    large: 6 << 20,
+};
 /// How many times as fast a rival has to be: it takes the cache from all others on the machine.
 const WORTH: f64 = 1.2;
+/// The same where the first candidate is large, and leaves others little of the cache either.
+const WORTH_LARGE: f64 = 1.05;
 
 /// What [`auto()`] chose.
 pub struct Auto<A: EngineFamily> {
@@ -55,9 +74,9 @@ pub struct Auto<A: EngineFamily> {
 /// Compiles the table with the engine that is best today for its family. If the table exceeds that
 /// one's limits, or has many routes longer than it serves quickly, with the next.
 ///
-/// Where the machine's last-level cache has room for twice the 32 MiB of prefetching DIR-24-8, and the
-/// second level none for what the first choice takes, the two are timed on addresses of the table's
-/// prefixes: some 100 ms.
+/// IPv4 tables for which the first choice takes 6 MiB or more, some 2 million prefixes, are compiled for prefetching DIR-24-8
+/// too, and the two are timed on addresses of the table's prefixes: some 100 ms. The same happens for smaller tables that
+/// exceed the second-level cache, if the last level has room for twice the 32 MiB of DIR-24-8.
 ///
 /// ```
 /// use fibula_core::{Hop, Prefix, Routes};
@@ -85,12 +104,10 @@ pub fn auto_for<A: EngineFamily>(routes: &Routes<A>, isa: Isa, caches: Caches) -
     let (candidates, rival) = candidates::<A>();
     let mut refused = String::new();
     for (i, candidate) in candidates.iter().enumerate() {
-        let Candidate { name, merit, quick_to, .. } = candidate;
+        let Candidate { name, merit, .. } = candidate;
         let Some(entry) = find::<A>(name) else { continue };
-        if let Some(long) = candidate.too_many_long(routes) {
-            let share = 100.0 * long as f64 / routes.len() as f64;
-            refused +=
-                &format!("; not {name}, {share:.0} % of the routes are longer than /{quick_to}");
+        if let Some(why) = candidate.too_many_slow(routes) {
+            refused += &format!("; not {name}, {why}");
             continue;
         }
         match entry.build(routes, isa) {
@@ -122,10 +139,10 @@ pub fn auto_for<A: EngineFamily>(routes: &Routes<A>, isa: Isa, caches: Caches) -
 /// };
 /// assert_eq!(names(&Routes::default())[0], "runmap");
 /// let hosts = (0..9).map(|i| (Prefix::host(i), Hop::new(0))).collect();
-/// assert_eq!(names(&hosts)[0], "dxr18");
+/// assert_eq!(names(&hosts)[0], "runmap");
 /// ```
 pub fn suited<A: EngineFamily>(routes: &Routes<A>) -> Vec<&'static Entry<A>> {
-    let suited = candidates::<A>().0.iter().filter(|c| c.too_many_long(routes).is_none());
+    let suited = candidates::<A>().0.iter().filter(|c| c.too_many_slow(routes).is_none());
     suited.filter_map(|candidate| find::<A>(candidate.name)).collect()
 }
 
@@ -138,11 +155,14 @@ fn candidates<A: Addr>() -> (&'static [Candidate], Option<Rival>) {
 }
 
 impl Candidate {
-    /// How many of the routes it serves slowly, if those are too many.
-    fn too_many_long<A: Addr>(&self, routes: &Routes<A>) -> Option<usize> {
-        let is_long = |len: u8| len > self.quick_to && len <= SEARCHED_BY_ALL;
-        let long = routes.iter().filter(|route| is_long(route.prefix.len())).count();
-        (long * self.one_in > routes.len()).then_some(long)
+    /// Why it is not for these routes, if too many of them are slow.
+    fn too_many_slow<A: Addr>(&self, routes: &Routes<A>) -> Option<String> {
+        let Slow { from, to, one_in } = self.slow.as_ref()?;
+        let is_slow = |len: u8| (*from..=*to).contains(&len);
+        let slow = routes.iter().filter(|route| is_slow(route.prefix.len())).count();
+        let share = 100.0 * slow as f64 / routes.len() as f64;
+        (slow * one_in > routes.len())
+            .then(|| format!("{share:.0} % of the routes are /{from} to /{to} long"))
     }
 }
 
@@ -155,32 +175,39 @@ impl Rival {
         isa: Isa,
         caches: Caches,
     ) -> Auto<A> {
-        let Self { name, bytes } = *self;
-        let Caches { second: Some(second), last: Some(last) } = caches else { return chosen };
-        let Some(entry) = find::<A>(name) else { return chosen };
-        if chosen.engine.memory().total() <= second {
-            return chosen;
+        let is_large = chosen.engine.memory().total() >= self.large;
+        if !is_large {
+            let Caches { second: Some(second), last: Some(last) } = caches else { return chosen };
+            if chosen.engine.memory().total() <= second {
+                return chosen;
+            }
+            if last < 2 * self.bytes {
+                let (need, last) = ((2 * self.bytes) >> 20, last >> 20);
+                chosen.reason +=
+                    &format!("; not {}, {last} MiB of cache are less than {need}", self.names[0]);
+                return chosen;
+            }
         }
-        if last < 2 * bytes {
-            let (need, last) = ((2 * bytes) >> 20, last >> 20);
-            chosen.reason += &format!("; not {name}, {last} MiB of cache are less than {need}");
-            return chosen;
-        }
-        match entry.build(routes, isa) {
-            Ok(engine) => {
-                let times = faster(&*engine, &*chosen.engine, &sample(routes));
-                let measured = format!("{times:.2} times as fast here as {}", chosen.entry.name);
-                if times < WORTH {
-                    chosen.reason += &format!("; not {name}, {measured}");
-                    return chosen;
+        for entry in self.names.iter().filter_map(|name| find::<A>(name)) {
+            let name = entry.name;
+            let engine = match entry.build(routes, isa) {
+                Ok(engine) => engine,
+                Err(error) => {
+                    chosen.reason += &format!("; {error}");
+                    continue;
                 }
-                Auto { engine, entry, reason: format!("{name}: {measured}, {} MiB", bytes >> 20) }
+            };
+            let times = faster(&*engine, &*chosen.engine, &sample(routes));
+            let measured = format!("{times:.2} times as fast here as {}", chosen.entry.name);
+            if times < if is_large { WORTH_LARGE } else { WORTH } {
+                chosen.reason += &format!("; not {name}, {measured}");
+                return chosen;
             }
-            Err(error) => {
-                chosen.reason += &format!("; {error}");
-                chosen
-            }
+            let sizes = [&engine, &chosen.engine].map(|engine| engine.memory().total() >> 20);
+            let reason = format!("{name}: {measured}, {} MiB instead of {}", sizes[0], sizes[1]);
+            return Auto { engine, entry, reason };
         }
+        chosen
     }
 }
 
@@ -252,14 +279,14 @@ mod tests {
         }
         assert_eq!(chosen::<u32>(24).0, "runmap");
         assert_eq!(chosen::<u128>(48).0, "wideleaf");
-        assert_eq!(chosen::<u128>(64).0, "planb");
-        assert_eq!(chosen::<u128>(65).0, "wideleaf");
-        let (name, reason) = chosen::<u32>(28);
-        assert_eq!(name, "dxr18");
+        let (name, reason) = chosen::<u128>(64);
+        assert_eq!(name, "planb");
         assert!(
-            reason.ends_with("; not runmap, 100 % of the routes are longer than /24"),
+            reason.ends_with("; not wideleaf, 100 % of the routes are /49 to /64 long"),
             "{reason}"
         );
+        assert_eq!(chosen::<u128>(65).0, "wideleaf");
+        assert_eq!(chosen::<u32>(28).0, "runmap");
     }
 
     #[test]
@@ -285,6 +312,32 @@ mod tests {
         assert!(measured.reason.starts_with(measured.entry.name), "{}", measured.reason);
         for addr in sample(&large).into_iter().take(1000) {
             assert_eq!(measured.engine.lookup(addr), shared.engine.lookup(addr));
+        }
+    }
+
+    /// Large tables leave nobody a cache, so both engines are measured even if the cache is small.
+    #[test]
+    fn large_tables_are_measured_whatever_the_cache() {
+        let hop = |i: u32, hops: u32| {
+            let mix = i.wrapping_mul(0x9e37_79b9);
+            Hop::new((mix ^ mix >> 15).wrapping_mul(0x85eb_ca6b) >> (32 - hops.ilog2()))
+        };
+        let each = |hops| -> Routes<u32> {
+            let network = |i: u32| Prefix::masked(i << 8, 24).unwrap();
+            (0..2_000_000).map(|i| (network(i), hop(i, hops))).collect()
+        };
+        let caches = Caches { second: Some(1 << 20), last: Some(8 << 20) };
+        for (hops, rival) in [(256, "dir24-8-prefetch"), (1 << 16, "dir24-8-wide-prefetch")] {
+            let chosen = auto_for(&each(hops), Isa::detect(), caches);
+            let Auto { entry, reason, engine } = &chosen;
+            assert!(reason.contains(" times as fast here as runmap"), "{reason}");
+            match entry.name {
+                "runmap" => assert!(reason.contains(&format!("; not {rival}, ")), "{reason}"),
+                name => assert_eq!(name, rival, "{reason}"),
+            }
+            for i in (0..2_000_000).step_by(997) {
+                assert_eq!(engine.lookup(i << 8 | 9), hop(i, hops));
+            }
         }
     }
 }

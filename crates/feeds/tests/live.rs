@@ -273,18 +273,18 @@ fn the_engine_follows_the_shape_of_the_table() {
     let mut feed = LiveFeed::new(&live);
     let mut session = Session::new(|| Box::new(Lines::default()), SessionOptions::default());
     session.connected(ms(0), &mut feed).unwrap();
-    let engine = || live.current::<u32>(0).unwrap().engine_name();
-    assert_eq!(engine(), "runmap");
+    let engine = || live.current::<u128>(0).unwrap().engine_name();
+    assert_eq!(engine(), "wideleaf");
     let mut say = |line: String| session.bytes(ms(0), line.as_bytes(), &mut feed).unwrap();
-    (0..16).for_each(|i| say(format!("+ 0 {}.0.0.0/8 {i}\n", i * 16)));
+    (0..16).for_each(|i| say(format!("+ 0 2{i:03x}::/16 {i}\n")));
     answers_as_its_rib(&live);
-    assert_eq!(engine(), "runmap");
-    (0..64).for_each(|i| say(format!("+ 0 {}.1.2.3/32 {i}\n", i * 4)));
+    assert_eq!(engine(), "wideleaf");
+    (0..64).for_each(|i| say(format!("+ 0 2{i:03x}:0:0:1::/64 {i}\n")));
     answers_as_its_rib(&live);
-    assert_eq!(engine(), "dxr18");
-    (0..64).for_each(|i| say(format!("- 0 {}.1.2.3/32\n", i * 4)));
+    assert_eq!(engine(), "planb");
+    (0..64).for_each(|i| say(format!("- 0 2{i:03x}:0:0:1::/64\n")));
     answers_as_its_rib(&live);
-    assert_eq!(engine(), "runmap");
+    assert_eq!(engine(), "wideleaf");
 }
 
 #[test]

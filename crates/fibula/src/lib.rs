@@ -75,8 +75,8 @@
 //!
 //! **[`runmap`](engines::runmap)** (IPv4). Our own scheme: a direct table over 18 bits, behind it a
 //! bitmap of runs with their hops in the same cache line. Three loads, no branch, no search. Take it
-//! for IPv4: 1 to 5 MB for a full Internet table, compiled in 30 ms, patched in place. It loses its
-//! advantage where most traffic goes to routes longer than /24. Limits: 4 GiB of records.
+//! for IPv4: 1 to 5 MB for a full Internet table, compiled in 30 ms, patched in place. Tables of
+//! millions of routes are better served by prefetching DIR-24-8. Limits: 4 GiB of records.
 //!
 //! **[`dxr`](engines::dxr)** (IPv4; `dxr16` to `dxr24`; `dxr` is `dxr18`). A direct table over
 //! the first bits answers most addresses at once; for the others, the few ranges of their entry are searched by

@@ -98,38 +98,19 @@ INLINE u32 ones(u64 word)
 }
 
 
-/* 1 if both are equal, without a branch: the verifier follows each side of one, and here there would be 64 in a row. */
-INLINE u64 equal(u32 one, u32 other)
+/* The hop of an address in a /24 that longer routes divide. The record of its /18 is at `at`; the places of the records of such
+ * networks are in front of it, that of escape 0 nearest. */
+INLINE u32 find_long(void *arena, u32 at, u32 escape, u32 address)
 {
-    return ((u64)(one ^ other) - 1) >> 63;
-}
-
-/* The hop of an address in a /24 that longer routes divide. `values` is where the values of the record of its /18 begin, `runs`
- * how many there are, `run` that of the address, whose value is the escape. */
-INLINE u32 find_long(void *arena, u32 values, u32 shift, u32 mask, u32 runs, u32 run, u32 address)
-{
-    /* Behind the values, for each escape in the same order, is the place of the record of its network. */
-    u64 before = 0, word;
-    for (u32 each = 0; each < 64; each++) {
-        if (each >= run)
-            break;
-        if (!bytes_at(arena, values + (each << shift), &word))
-            return NONE;
-        before += equal(word & mask, mask);
-    }
-    if (!bytes_at(arena, values + (runs << shift) + 4 * (u32)before, &word))
+    u64 word, behind;
+    if (!bytes_at(arena, at - 4 * (escape + 1), &word))
         return NONE;
-    /* A bitmap of 256 bits, and codes of 32 bits. The bits from the address on are counted. */
-    u32 at = word, count = 0;
-    for (u32 each = 0; each < 4; each++) {
-        if (!bytes_at(arena, at + 8 * each, &word))
-            return NONE;
-        u64 ahead = (u64)(address >> 6 & 3) - each;        /* below zero: all of them */
-        u64 is_behind = ahead >> 63, is_here = equal(ahead, 0);
-        word = (word & -is_behind) | (word >> (address & 63) & -is_here);
-        count += ones(word);
-    }
-    if (!bytes_at(arena, at + 32 + 4 * (count - 1), &word))
+    /* A bitmap of 256 bits, for each word of it the number of bits behind it, and codes of 32 bits. */
+    u32 record = word, part = address >> 6 & 3;
+    if (!bytes_at(arena, record + 8 * part, &word) || !bytes_at(arena, record + 32 + part, &behind))
+        return NONE;
+    u32 count = ones(word >> (address & 63)) + (behind & 255);
+    if (!bytes_at(arena, record + 36 + 4 * (count - 1), &word))
         return NONE;
     return (u32)word - 1;
 }
@@ -143,12 +124,12 @@ INLINE u32 find_v4(void *arena, const volatile struct layout *layout, u32 addres
     if (!at || !bytes_at(arena, at, &map))
         return NONE;
     u32 run = ones(map >> (address >> 8 & 63)) - 1;
-    at += 8;
-    if (!bytes_at(arena, at + (run << shift), &word))
+    if (!bytes_at(arena, at + 8 + (run << shift), &word))
         return NONE;
-    u32 code = word & mask;
-    if (code == mask)
-        return find_long(arena, at, shift, mask, ones(map), run, address);
+    /* The 64 largest codes are escapes. */
+    u32 code = word & mask, escapes = mask - 63;
+    if (code >= escapes)
+        return find_long(arena, at, code - escapes, address);
     return code - 1;
 }
 
@@ -175,7 +156,7 @@ INLINE u32 rank16(const u64 *half, u32 first, u32 keys, u32 key)
     return sum * 0x0001000100010001ull >> 48;
 }
 
-/* 1 if it is, without a branch: see `equal`. */
+/* 1 if it is, without a branch: the verifier follows each side of one, and a search has many in a row. */
 INLINE u64 is_less(u64 one, u64 other)
 {
     return ((~one & other) | (~(one ^ other) & (one - other))) >> 63;

@@ -1,15 +1,22 @@
 use fibula_core::{BuildError, Engine, Hop, Range, Routes};
 use fibula_simd::Table;
 
-use super::record::{BLOCK, LONG_MAP, Leaf, ROOT_BYTES, ROOT_WORDS};
+use super::record::{BLOCK, LONG_HEAD, Leaf, ROOT_BYTES, ROOT_WORDS, behind};
 use super::space::Space;
 use super::{Runmap, Tables};
 
-/// Compiles the routes: an empty root, on which the ranges of the whole space are painted.
+/// Compiles the routes.
 pub(super) fn build<V: Leaf>(routes: &Routes<u32>) -> Result<Tables<V>, BuildError> {
+    paint(|painter| painter.paint(routes.ranges()))
+}
+
+/// The tables of an empty root, on which `draw` paints the whole space.
+pub(super) fn paint<V: Leaf>(
+    draw: impl FnOnce(&mut Painter<'_, V>),
+) -> Result<Tables<V>, BuildError> {
     let mut root = vec![0; ROOT_WORDS];
     let mut painter = Painter::<V>::new(&mut root, &[], ROOT_BYTES);
-    painter.paint(routes.ranges());
+    draw(&mut painter);
     let bytes = painter.finish()?;
     let records = Table::with(ROOT_BYTES + bytes.len(), |records| {
         let (to, rest) = records.split_at_mut(ROOT_BYTES);
@@ -74,7 +81,7 @@ impl<'a, V: Leaf> Painter<'a, V> {
         }
     }
 
-    fn range(&mut self, mut first: u32, last: u32, code: u32) {
+    pub(super) fn range(&mut self, mut first: u32, last: u32, code: u32) {
         if first & 0xff != 0 {
             let end = last.min(first | 0xff);
             self.part(end, code);
@@ -141,26 +148,29 @@ impl<'a, V: Leaf> Painter<'a, V> {
 
     /// Writes the record of a block whose runs are all there.
     fn block(&mut self, block: u32) {
-        let map = self.runs.iter().fold(0u64, |map, (last, _)| map | 1 << last);
         self.record.clear();
-        self.record.extend(map.to_ne_bytes());
-        for (_, value) in self.runs.iter().rev() {
-            let code = match value {
-                Value::Code(code) => *code,
-                Value::Long(_) => V::ESCAPE,
-            };
-            self.record.extend(bytemuck::bytes_of(&V::new(code)));
-        }
-        for (_, value) in self.runs.iter().rev() {
+        let mut map = 0u64;
+        for (last, value) in &self.runs {
+            map |= 1 << last;
             if let Value::Long(place) = value {
                 self.record.extend(place.to_ne_bytes());
             }
         }
+        let front = self.record.len();
+        self.record.extend(map.to_ne_bytes());
+        let mut escapes = V::ESCAPE..;
+        for (_, value) in self.runs.iter().rev() {
+            let code = match value {
+                Value::Code(code) => *code,
+                Value::Long(_) => escapes.next().expect("a block has as many networks"),
+            };
+            self.record.extend(bytemuck::bytes_of(&V::new(code)));
+        }
         self.runs.clear();
         let word = &mut self.root[block as usize];
-        let present = (*word as usize).checked_sub(ROOT_BYTES).unwrap_or(usize::MAX);
+        let present = (*word as usize).checked_sub(ROOT_BYTES + front).unwrap_or(usize::MAX);
         if self.present.get(present..).is_none_or(|present| !present.starts_with(&self.record)) {
-            *word = self.space.put(&self.record, 1);
+            *word = self.space.put(&self.record, 1) + front as u32;
         }
     }
 
@@ -170,8 +180,9 @@ impl<'a, V: Leaf> Painter<'a, V> {
         for (last, _) in &self.network {
             map[usize::from(last >> 6)] |= 1 << (last & 63);
         }
-        let mut record = Vec::with_capacity(LONG_MAP + 4 * self.network.len());
+        let mut record = Vec::with_capacity(LONG_HEAD + 4 * self.network.len());
         record.extend(bytemuck::bytes_of(&map));
+        record.extend(behind(map));
         record.extend(self.network.iter().rev().flat_map(|(_, code)| code.to_ne_bytes()));
         self.network.clear();
         self.space.put(&record, 4)

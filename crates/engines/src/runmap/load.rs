@@ -3,7 +3,12 @@ use std::collections::HashSet;
 use fibula_core::{LoadError, TableSource};
 
 use super::Tables;
-use super::record::{BLOCK, LONG_MAP, Leaf, MAP, ROOT_BYTES, long_of, read, value, values};
+use super::build::paint;
+use super::old;
+use super::record::{
+    BLOCK, LONG_HEAD, LONG_MAP, Leaf, MAP, ROOT_BYTES, behind, front, long_place, read, value,
+    values,
+};
 use super::space::LINE;
 use crate::common::optional_table;
 
@@ -33,6 +38,21 @@ pub(super) fn load<V: Leaf>(
     Ok(Some(Tables::new(records)))
 }
 
+/// The tables made of one that an older program stored, if there is one.
+pub(super) fn load_old<V: Leaf>(
+    tables: &dyn TableSource,
+    hop_count: u32,
+) -> Result<Option<Tables<V>>, LoadError> {
+    let mut read = Ok(false);
+    let painted = paint::<V>(|painter| {
+        read = old::read(tables, hop_count, |first, last, code| painter.range(first, last, code));
+    });
+    if !read? {
+        return Ok(None);
+    }
+    painted.map(Some).map_err(|error| LoadError::new(V::TABLE, error.to_string()))
+}
+
 struct Check<'a> {
     bytes: &'a [u8],
     hop_count: u32,
@@ -54,20 +74,16 @@ impl Check<'_> {
         if map >> (BLOCK - 1) == 0 || self.bytes.len() < end {
             return false;
         }
-        let mut escapes = 0;
-        for run in 0..runs {
-            let code = value::<V>(self.bytes, at, run);
-            if code == V::ESCAPE {
-                escapes += 1;
-                let is_there = end + 4 * escapes <= self.bytes.len();
-                if !is_there || !self.long(long_of::<V>(self.bytes, at, run)) {
-                    return false;
-                }
-            } else if code > self.hop_count {
-                return false;
+        let mut escapes = V::ESCAPE..;
+        (0..runs).all(|run| match value::<V>(self.bytes, at, run) {
+            // The places in front are in the order of the which are numbered.
+            code if code >= V::ESCAPE => {
+                escapes.next() == Some(code)
+                    && at >= front((code - V::ESCAPE) as usize + 1)
+                    && self.long(long_place::<V>(self.bytes, at, code))
             }
-        }
-        true
+            code => code <= self.hop_count,
+        })
     }
 
     /// Whether the network's record at `at` lies in the table with its codes, all of known hops.
@@ -75,13 +91,15 @@ impl Check<'_> {
         if self.long.contains(&at) {
             return true;
         }
-        if !at.is_multiple_of(4) || self.bytes.len() < at + LONG_MAP {
+        // No record is in the root: place 0 stands for none in `long.rs`.
+        if at < ROOT_BYTES || !at.is_multiple_of(4) || self.bytes.len() < at + LONG_HEAD {
             return false;
         }
         let map: [u64; 4] = read(self.bytes, at);
         let runs: u32 = map.iter().map(|word| word.count_ones()).sum();
-        let codes = at + LONG_MAP..at + LONG_MAP + 4 * runs as usize;
+        let codes = at + LONG_HEAD..at + LONG_HEAD + 4 * runs as usize;
         let sound = map[3] >> 63 == 1
+            && read::<[u8; 4]>(self.bytes, at + LONG_MAP) == behind(map)
             && self.bytes.get(codes).is_some_and(|codes| {
                 codes.chunks(4).all(|code| read::<u32>(code, 0) <= self.hop_count)
             });

@@ -2,7 +2,7 @@ use fibula_core::Hop;
 use fibula_simd::{Kernel, Simd};
 
 use super::Tables;
-use super::record::{Leaf, long_code, long_of, read, root_word, run_of, value};
+use super::record::{Leaf, long_code, long_place, read, root_word, run_of, value};
 use crate::common::hop;
 
 /// One address: its record, how many runs end at or behind it, the value of that run.
@@ -22,8 +22,8 @@ impl<V: Leaf> Kernel for One<'_, V> {
         let at = root_word(bytes, addr);
         let run = run_of(read(bytes, at), addr);
         let mut code = value::<V>(bytes, at, run);
-        if code == V::ESCAPE {
-            code = long_code(bytes, long_of::<V>(bytes, at, run), addr);
+        if code >= V::ESCAPE {
+            code = long_code(bytes, long_place::<V>(bytes, at, code), addr);
         }
         hop(code)
     }

@@ -34,13 +34,22 @@
 //! mark at the start would take one instruction more.
 //!
 //! **Values** are 8, 16 or 32 bits wide, the narrowest that has a code for each hop of the table: 0 is
-//! none, *h* + 1 is hop *h*, the largest is the *escape*.
+//! none, *h* + 1 is hop *h*, the 64 largest are *escapes*.
 //!
-//! **Routes longer than /24.** A network that they divide is a run of its own whose value is the escape.
-//! After the values follows, for each escape in the same order, the place of the network's own
-//! record: a bitmap of 256 bits and codes of 32 bits, read in the same way. A batch detects such addresses
-//! at the end and looks them up singly, as it does with addresses of hops for which a forced width has no
-//! code. A patch of a table whose hops need a wider code requests a build.
+//! **Routes longer than /24.** A network that they divide is a run of its own whose value is an escape: the record's
+//! first escape has the smallest of these codes, the next one the next. The place of the network's own record lies
+//! in front of the bitmap, that of the first escape nearest:
+//!
+//! ```text
+//!   │ place of 2nd │ place of 1st │ bitmap │ A  escape 1  A  escape 2  A │      the root's word points at the bitmap
+//!                        │
+//!                        └─► │ bitmap of 256 bits │ 4 counts │ codes, 32 bits each, the last run's first │
+//! ```
+//!
+//! That record is read in the same way. The counts, a byte for each of the bitmap's four words, are the bits set in the words
+//! behind it, so that one word is read and counted. A batch detects escapes at the end of a stage, and looks
+//! such addresses up in a stage of their own (`long.rs`): first all places, then all records. So it does with addresses of hops
+//! for which a forced width has no code. A patch of a table whose hops need a wider code requests a build.
 //!
 //! **Places.** Equal records are stored once: two thirds of the blocks of an Internet table are one
 //! run. No record crosses a cache line that fits into one: with 16-bit values that is one of up to 28
@@ -50,10 +59,10 @@
 //!
 //! - The table consists of whole cache lines, so records that a patch adds begin at one. Replaced records remain until the
 //!   table has grown by half; then the records in use are copied to a new table (`update.rs`).
-//! - A root word is the place of a record, which lies in the table behind the root with its bitmap, a
-//!   value for each set bit, and a place for each escape.
+//! - A root word is the place of a record's bitmap; the record lies in the table with a value for each set bit, and
+//!   a place for each escape. The escapes of a record are numbered in the order of its values.
 //! - Bit 63 of a bitmap is set, and bit 255 of a network's: each shift leaves one at least.
-//! - The place of an escape is that of a network's record, which lies in the table with its codes.
+//! - The place of an escape is that of a network's record, which lies in the table with its counts and codes.
 //! - No value and no code names a hop from the hop count on.
 //!
 //! `load` checks all of them, so they hold for hostile files too, and `batch.rs` may rely on them.
@@ -63,8 +72,7 @@
 //! It supports tables whose records fit into 4 GiB. Routes up to /24 need at most 70 MB; hundreds of
 //! millions of longer routes could exceed the limit. A lookup is three loads and no search, so the worst case
 //! is three cache lines, and two more below an escape. It is the default for IPv4: faster than DXR and
-//! Poptrie on all traffic, compiled from 900,000 routes in 30 ms and patched in place. It loses this advantage
-//! where most traffic goes to routes longer than /24, because such addresses are looked up singly.
+//! Poptrie on all traffic, long routes included, compiled from 900,000 routes in 30 ms and patched in place.
 //! Where a process has 32 MB of cache for itself, DIR-24-8 with prefetching makes one load where runmap
 //! makes three. See `docs/engines/runmap.md` for the numbers.
 //!
@@ -93,7 +101,9 @@
 mod batch;
 mod build;
 mod load;
+mod long;
 mod lookup;
+mod old;
 mod record;
 mod space;
 #[cfg(test)]
@@ -102,7 +112,7 @@ mod update;
 
 use fibula_core::{
     BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Patched, Persist, Prefix, Routes,
-    TableRef, TableSource,
+    TableRef, TableSource, narrow_batch,
 };
 use fibula_simd::{Isa, Level, Table};
 
@@ -118,12 +128,12 @@ pub struct Config {
 }
 
 /// The width of a table's codes. Any serves any routes: addresses whose hop has no code of the width
-/// are found singly, by a record of their own.
+/// are found by a record of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Width {
-    /// 8 bits, for hops below 254.
+    /// 8 bits, for hops below 191.
     Bits8,
-    /// 16 bits, for hops below 65,534.
+    /// 16 bits, for hops below 65,471.
     Bits16,
     /// 32 bits.
     Bits32,
@@ -132,7 +142,11 @@ pub enum Width {
 impl Width {
     /// The narrowest that has a code for each hop of the routes.
     fn of(routes: &Routes<u32>) -> Self {
-        match routes.hop_count() {
+        Self::for_hops(routes.hop_count())
+    }
+
+    fn for_hops(hop_count: u32) -> Self {
+        match hop_count {
             ..<u8 as Leaf>::ESCAPE => Self::Bits8,
             <u8 as Leaf>::ESCAPE..<u16 as Leaf>::ESCAPE => Self::Bits16,
             <u16 as Leaf>::ESCAPE.. => Self::Bits32,
@@ -165,6 +179,10 @@ macro_rules! each {
     };
 }
 
+/// The share of escapes among values from which a step for them in every lookup costs less than finding the lookups that
+/// need it.
+const MOSTLY: f64 = 0.25;
+
 /// The tables with codes of one width.
 #[derive(Clone)]
 struct Tables<V: Leaf> {
@@ -174,19 +192,43 @@ struct Tables<V: Leaf> {
     used: usize,
     /// Bytes of `records` when they were built or loaded.
     built: usize,
+    /// Whether so many of the values are escapes that batches expect one in each lookup.
+    mostly_long: bool,
     _width: std::marker::PhantomData<V>,
 }
 
 impl<V: Leaf> Tables<V> {
     fn new(records: Table<u8>) -> Self {
         let built = records.len();
-        Self { records, used: built, built, _width: std::marker::PhantomData }
+        let mut tables = Self {
+            records,
+            used: built,
+            built,
+            mostly_long: false,
+            _width: std::marker::PhantomData,
+        };
+        tables.mostly_long = tables.share_of_escapes() >= MOSTLY;
+        tables
     }
 
     /// The words of the root.
     #[inline(always)]
     fn root(&self) -> &[u32] {
         bytemuck::cast_slice(&self.records[..ROOT_BYTES])
+    }
+
+    /// How many of the values are escapes, among those of some blocks that longer routes divide.
+    fn share_of_escapes(&self) -> f64 {
+        const STEP: usize = 61;
+        let (mut all, mut escapes) = (0, 0);
+        for at in self.root().iter().step_by(STEP).map(|&word| word as usize) {
+            let runs = record::runs(&self.records, at);
+            if runs > 1 {
+                all += runs;
+                escapes += record::escapes::<V>(&self.records, at);
+            }
+        }
+        escapes as f64 / all.max(1) as f64
     }
 
     fn table_refs(&self) -> Vec<TableRef<'_>> {
@@ -213,6 +255,16 @@ impl Lookup<u32> for Runmap {
     fn lookup_batch(&self, addrs: &[u32], hops: &mut [Hop]) {
         assert_eq!(addrs.len(), hops.len(), "as many hops as addresses");
         each!(&self.form, tables => batch::lookup_batch(tables, self.level, addrs, hops));
+    }
+
+    fn lookup_batch16(&self, addrs: &[u32], hops: &mut [u16]) {
+        assert_eq!(addrs.len(), hops.len(), "as many hops as addresses");
+        match &self.form {
+            Form::Bits8(tables) => batch::lookup_batch(tables, self.level, addrs, hops),
+            Form::Bits16(tables) => batch::lookup_batch(tables, self.level, addrs, hops),
+            // The low bits of wider codes do not tell an escape from a hop.
+            Form::Bits32(_) => narrow_batch(self, addrs, hops),
+        }
     }
 
     fn memory(&self) -> Memory {
@@ -270,7 +322,12 @@ impl Persist<u32> for Runmap {
         } else if let Some(tables) = load::load(tables, hop_count)? {
             Form::Bits32(tables)
         } else {
-            return Err(LoadError::new(<u32 as Leaf>::TABLE, "is missing"));
+            let old = match Width::for_hops(hop_count) {
+                Width::Bits8 => load::load_old(tables, hop_count)?.map(Form::Bits8),
+                Width::Bits16 => load::load_old(tables, hop_count)?.map(Form::Bits16),
+                Width::Bits32 => load::load_old(tables, hop_count)?.map(Form::Bits32),
+            };
+            old.ok_or_else(|| LoadError::new(<u32 as Leaf>::TABLE, "is missing"))?
         };
         Ok(Self { form, level: config.isa.level() })
     }

@@ -15,15 +15,22 @@ pub(super) const BLOCK: u32 = 1 << (24 - ROOT_BITS);
 pub(super) const MAP: usize = 8;
 /// Bytes of the bitmap of a network's record: a bit for each of the 256 addresses.
 pub(super) const LONG_MAP: usize = 32;
+/// Bytes of a network's record before its codes: the bitmap, and for each of its four words the number of
+/// bits set in the words behind it.
+pub(super) const LONG_HEAD: usize = LONG_MAP + 4;
 
 // The bitmap is one word, and a shift count is cut to its low six bits by the machine.
 const _: () = assert!(BLOCK == u64::BITS && MAP == size_of::<u64>());
 
-/// A width of codes. Code 0 is none, *h* + 1 is hop *h*.
+/// The most escapes that a record can have: one for each network.
+pub(super) const ESCAPES: u32 = BLOCK;
+
+/// A width of codes. Code 0 is none, *h* + 1 is hop *h*; the largest ones are escapes.
 pub(super) trait Leaf: Pod + Into<u32> + Send + Sync {
     /// The name under which the table is stored.
     const TABLE: &'static str;
-    /// The code that sends the lookup to the record of a network.
+    /// The code of a record's first escape, which sends the lookup to the record of a network; its next escapes have
+    /// the codes that follow.
     const ESCAPE: u32;
 
     /// The code, which fits.
@@ -31,8 +38,8 @@ pub(super) trait Leaf: Pod + Into<u32> + Send + Sync {
 }
 
 impl Leaf for u8 {
-    const TABLE: &'static str = "records8";
-    const ESCAPE: u32 = Self::MAX as u32;
+    const TABLE: &'static str = "runs8";
+    const ESCAPE: u32 = Self::MAX as u32 - (ESCAPES - 1);
 
     fn new(code: u32) -> Self {
         code as Self
@@ -40,8 +47,8 @@ impl Leaf for u8 {
 }
 
 impl Leaf for u16 {
-    const TABLE: &'static str = "records16";
-    const ESCAPE: u32 = Self::MAX as u32;
+    const TABLE: &'static str = "runs16";
+    const ESCAPE: u32 = Self::MAX as u32 - (ESCAPES - 1);
 
     fn new(code: u32) -> Self {
         code as Self
@@ -49,8 +56,8 @@ impl Leaf for u16 {
 }
 
 impl Leaf for u32 {
-    const TABLE: &'static str = "records32";
-    const ESCAPE: u32 = Self::MAX;
+    const TABLE: &'static str = "runs32";
+    const ESCAPE: u32 = Self::MAX - (ESCAPES - 1);
 
     fn new(code: u32) -> Self {
         code
@@ -94,31 +101,38 @@ pub(super) fn runs(bytes: &[u8], at: usize) -> usize {
     read::<u64>(bytes, at).count_ones() as usize
 }
 
-/// The networks' records that the record at `at` points to, in the order of their places in it.
-pub(super) fn long_places<V: Leaf>(bytes: &[u8], at: usize) -> impl Iterator<Item = usize> {
+/// The number of escapes among the values of the record at `at`.
+pub(super) fn escapes<V: Leaf>(bytes: &[u8], at: usize) -> usize {
     let values = &bytes[values(at)..][..runs(bytes, at) * size_of::<V>()];
-    let escapes = values.chunks_exact(size_of::<V>());
-    let escapes = escapes.filter(|value| read::<V>(value, 0).into() == V::ESCAPE).count();
-    let places = at + MAP + values.len();
-    (0..escapes).map(move |i| read::<u32>(bytes, places + 4 * i) as usize)
+    let codes = values.chunks_exact(size_of::<V>()).map(|value| read::<V>(value, 0).into());
+    codes.filter(|&code| code >= V::ESCAPE).count()
 }
 
-/// The network's record that run `run` of the record at `at` points to; its value is the escape.
+/// Bytes in front of the bitmap of a record with so many escapes: a place each.
+pub(super) const fn front(escapes: usize) -> usize {
+    4 * escapes
+}
+
+/// The place of the network's record that the value `code`, an escape, of the record at `at` stands for: the first
+/// escape's is the last one in front of the record.
 #[inline(always)]
-pub(super) fn long_of<V: Leaf>(bytes: &[u8], at: usize, run: usize) -> usize {
-    let values = &bytes[values(at)..][..runs(bytes, at) * size_of::<V>()];
-    let before = values[..run * size_of::<V>()].chunks_exact(size_of::<V>());
-    let before = before.filter(|value| read::<V>(value, 0).into() == V::ESCAPE).count();
-    read::<u32>(bytes, at + MAP + values.len() + 4 * before) as usize
+pub(super) fn long_place<V: Leaf>(bytes: &[u8], at: usize, code: u32) -> usize {
+    let number = (code - V::ESCAPE) as usize;
+    read::<u32>(bytes, at - 4 * (number + 1)) as usize
+}
+
+/// For each word of a network's bitmap, the number of bits in the words behind it: 192 at most.
+pub(super) fn behind(map: [u64; 4]) -> [u8; 4] {
+    let [_, b, c, d] = map.map(|word| word.count_ones() as u8);
+    [b + c + d, c + d, d, 0]
 }
 
 /// The code of an address in the network's record at `at`.
 #[inline(always)]
 pub(super) fn long_code(bytes: &[u8], at: usize, addr: u32) -> u32 {
-    let map: [u64; 4] = read(bytes, at);
     let (word, bit) = ((addr >> 6 & 3) as usize, addr & 63);
-    let above: u32 = map[word + 1..].iter().map(|word| word.count_ones()).sum();
+    let map: u64 = read(bytes, at + 8 * word);
     // As in `run_of`: the last bit of the last word is always set.
-    let run = (map[word] >> bit).count_ones() + above - 1;
-    read(bytes, at + LONG_MAP + 4 * run as usize)
+    let count = (map >> bit).count_ones() + u32::from(bytes[at + LONG_MAP + word]);
+    read(bytes, at + LONG_HEAD + 4 * count as usize - 4)
 }

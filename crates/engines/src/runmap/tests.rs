@@ -1,9 +1,11 @@
-use fibula_core::{Engine, Follow, Hop, Patched, Prefix, Route, Routes};
+use fibula_core::{Engine, Follow, Hop, Lookup, Patched, Prefix, Route, Routes};
 use fibula_simd::Isa;
 use fibula_testkit::check::check;
 use fibula_testkit::{Oracle, Rng, conform, conforms, probes};
 
-use super::record::{LONG_MAP, MAP, ROOT_BYTES, long_of, read, root_word, value, values};
+use super::record::{
+    LONG_HEAD, LONG_MAP, ROOT_BYTES, escapes, long_place, read, root_word, value, values,
+};
 use super::space::Space;
 use super::{Config, Form, Runmap, Tables, Width};
 
@@ -37,7 +39,7 @@ fn p(text: &str) -> Prefix<u32> {
 }
 
 /// Singly and in batches, at both ends of every prefix and beside them.
-fn assert_right(runmap: &Runmap, routes: &Routes<u32>, what: &str) {
+pub(super) fn assert_right(runmap: &Runmap, routes: &Routes<u32>, what: &str) {
     let mut probes = probes::boundary(routes);
     let report = check(runmap, &Oracle::new(routes), &mut probes, 5);
     assert!(report.is_ok(), "{what}: {report}");
@@ -45,7 +47,7 @@ fn assert_right(runmap: &Runmap, routes: &Routes<u32>, what: &str) {
 
 /// Hops up to this count, the last three of them on whole blocks, parts of one, a network that longer
 /// routes divide, and hosts.
-fn up_to(hop_count: u32) -> Routes<u32> {
+pub(super) fn up_to(hop_count: u32) -> Routes<u32> {
     let hop = |below: u32| Hop::new(hop_count - below);
     let routes = [
         ("10.0.0.0/8", Hop::new(0)),
@@ -64,12 +66,12 @@ fn up_to(hop_count: u32) -> Routes<u32> {
 
 /// Each width up to its last code, and the one that is taken then.
 const COUNTS: [(u32, Width); 6] = [
-    (253, Width::Bits8),
-    (254, Width::Bits8),
-    (255, Width::Bits16),
-    (65_533, Width::Bits16),
-    (65_534, Width::Bits16),
-    (65_535, Width::Bits32),
+    (190, Width::Bits8),
+    (191, Width::Bits8),
+    (192, Width::Bits16),
+    (65_470, Width::Bits16),
+    (65_471, Width::Bits16),
+    (65_472, Width::Bits32),
 ];
 
 #[test]
@@ -87,7 +89,7 @@ fn the_narrowest_width_with_a_code_for_each_hop() {
 /// answers are those of any.
 #[test]
 fn a_patch_that_needs_a_wider_code_asks_for_a_build() {
-    for (hop_count, width) in [(253, Width::Bits8), (65_533, Width::Bits16)] {
+    for (hop_count, width) in [(190, Width::Bits8), (65_470, Width::Bits16)] {
         let mut routes = up_to(hop_count);
         let mut runmap = Runmap::build(&routes, &Config::default()).unwrap();
         for (more, at) in ["10.2.83.0/24", "10.2.80.80/28"].into_iter().enumerate() {
@@ -112,9 +114,9 @@ fn a_patch_that_needs_a_wider_code_asks_for_a_build() {
 fn hops_without_a_code() {
     const ALL: u32 = Hop::MAX_INDEX;
     for (width, hop_counts) in [
-        (Width::Bits8, [255, 256, 257, 258, 70_000]),
-        (Width::Bits16, [65_535, 65_536, 65_537, 65_538, 70_000]),
-        (Width::Bits32, [ALL - 3, ALL - 2, ALL - 1, ALL, u32::MAX]),
+        (Width::Bits8, [192, 193, 194, 256, 70_000]),
+        (Width::Bits16, [65_472, 65_473, 65_474, 65_536, 70_000]),
+        (Width::Bits32, [ALL - 64, ALL - 63, ALL - 62, ALL, u32::MAX]),
     ] {
         for (hop_count, isa) in hop_counts
             .into_iter()
@@ -249,18 +251,51 @@ fn a_divided_network_has_a_record_of_its_own() {
     let at = root_word(bytes, p("1.2.80.0/24").addr());
     let map = [15, 16, 25, 26, 63].into_iter().fold(0u64, |map, end| map | 1 << end);
     assert_eq!(read::<u64>(bytes, at), map);
-    // Networks 27 to 63, 26, 17 to 25, 16, and 0 to 15.
-    assert_eq!(&bytes[values(at)..][..5], [1, 255, 1, 255, 1]);
-    let places = [1, 3].map(|run| long_of::<u8>(bytes, at, run));
+    // Networks 27 to 63, 26, 17 to 25, 16, and 0 to 15: the first escape, then the second.
+    assert_eq!(&bytes[values(at)..][..5], [1, 192, 1, 193, 1]);
+    assert_eq!(escapes::<u8>(bytes, at), 2);
+    // In front of the bitmap, the places, the first escape's nearest.
+    let places = [192, 193].map(|code| long_place::<u8>(bytes, at, code));
     for (i, place) in places.into_iter().enumerate() {
-        assert_eq!(read::<u32>(bytes, at + MAP + 5 + 4 * i) as usize, place);
+        assert_eq!(read::<u32>(bytes, at - 4 - 4 * i) as usize, place);
     }
     let long = |place: usize| {
         let map: [u64; 4] = read(bytes, place);
-        (map, [0, 1].map(|run| read::<u32>(bytes, place + LONG_MAP + 4 * run)))
+        let behind: [u8; 4] = read(bytes, place + LONG_MAP);
+        (map, behind, [0, 1].map(|run| read::<u32>(bytes, place + LONG_HEAD + 4 * run)))
     };
-    assert_eq!(long(places[0]), ([1, 0, 0, 1 << 63], [1, 8]), "1.2.90");
-    assert_eq!(long(places[1]), ([0, 1 << 63, 0, 1 << 63], [7, 1]), "1.2.80");
+    assert_eq!(long(places[0]), ([1, 0, 0, 1 << 63], [1, 1, 1, 0], [1, 8]), "1.2.90");
+    assert_eq!(long(places[1]), ([0, 1 << 63, 0, 1 << 63], [2, 1, 1, 0], [7, 1]), "1.2.80");
+}
+
+/// Where most values are escapes, every lookup takes the step to a network's record: with and without an escape, in
+/// batches of any length, in each form, in 16 bits, too.
+#[test]
+fn tables_of_long_routes_expect_escapes() {
+    for hops in [100, 200, 70_000] {
+        let at = |i: u32| i << 14 | i.wrapping_mul(0x9e37_79b9) & 0x3ff0;
+        let long =
+            (0..1 << 18).step_by(13).map(|i| (Prefix::new(at(i), 28).unwrap(), Hop::new(i % hops)));
+        let short = (0..200).map(|i| (Prefix::new(i << 24, 8).unwrap(), Hop::new(i % hops)));
+        let routes: Routes<u32> = long.chain(short).collect();
+        for isa in Isa::available() {
+            let runmap = Runmap::build(&routes, &Config { width: None, isa }).unwrap();
+            assert!(match &runmap.form {
+                Form::Bits8(tables) => tables.mostly_long,
+                Form::Bits16(tables) => tables.mostly_long,
+                Form::Bits32(tables) => tables.mostly_long,
+            });
+            assert_right(&runmap, &routes, &format!("{hops} hops, {isa}"));
+            let addrs: Vec<u32> = probes::boundary(&routes).take(10_000).collect();
+            for len in [1, 63, 64, 65, 127, 128, 1000, addrs.len()] {
+                let mut hops = vec![0; len];
+                runmap.lookup_batch16(&addrs[..len], &mut hops);
+                let right =
+                    |(&hop, &addr): (&u16, &u32)| hop == runmap.lookup(addr).to_bits() as u16;
+                assert!(hops.iter().zip(&addrs).all(right), "{len} {isa}");
+            }
+        }
+    }
 }
 
 /// Records of all lengths: what was put is there, apart from the others, aligned, and in one line if it

@@ -1,12 +1,12 @@
 use fibula_core::{BuildError, Patched, Prefix, Routes};
 use fibula_simd::Table;
 
-use super::Tables;
 use super::build::{Painter, too_many_bytes};
 use super::record::{
-    LONG_MAP, Leaf, MAP, ROOT_BITS, ROOT_BYTES, ROOT_WORDS, long_places, read, runs,
+    LONG_HEAD, Leaf, ROOT_BITS, ROOT_BYTES, ROOT_WORDS, escapes, front, read, runs, values,
 };
 use super::space::{LINE, Space};
+use super::{MOSTLY, Tables};
 
 impl<V: Leaf> Tables<V> {
     /// Writes anew the records of the blocks under the changed prefixes, behind those that are there,
@@ -64,8 +64,8 @@ impl<V: Leaf> Tables<V> {
             *word = match last {
                 Some((known, to)) if known == from => to,
                 _ => {
-                    copy_record::<V>(old, from as usize, &mut space, &mut record);
-                    space.put(&record, 1)
+                    let front = copy_record::<V>(old, from as usize, &mut space, &mut record);
+                    space.put(&record, 1) + front as u32
                 }
             };
             last = Some((from, *word));
@@ -78,19 +78,25 @@ impl<V: Leaf> Tables<V> {
             to[ROOT_BYTES..used].copy_from_slice(&bytes);
         });
         (self.used, self.built) = (used, used);
+        self.mostly_long = self.share_of_escapes() >= MOSTLY;
         Ok(())
     }
 }
 
-/// Copies the record of a block, and before it those of its divided networks, which go to `space`.
-fn copy_record<V: Leaf>(old: &[u8], at: usize, space: &mut Space, record: &mut Vec<u8>) {
-    let values = MAP + runs(old, at) * size_of::<V>();
+/// Copies the record of a block, and before it those of its divided networks, which are put into `space`; returns the
+/// bytes in front of the bitmap.
+fn copy_record<V: Leaf>(old: &[u8], at: usize, space: &mut Space, record: &mut Vec<u8>) -> usize {
+    let escapes = escapes::<V>(old, at);
+    let front = front(escapes);
     record.clear();
-    record.extend_from_slice(&old[at..at + values]);
-    for place in long_places::<V>(old, at) {
+    for place in old[at - front..at].chunks_exact(4) {
+        let place = read::<u32>(place, 0) as usize;
         let map: [u64; 4] = read(old, place);
         let codes: u32 = map.iter().map(|word| word.count_ones()).sum();
-        let long = space.put(&old[place..][..LONG_MAP + 4 * codes as usize], 4);
+        let long = space.put(&old[place..][..LONG_HEAD + 4 * codes as usize], 4);
         record.extend_from_slice(&long.to_ne_bytes());
     }
+    let end = values(at) + runs(old, at) * size_of::<V>();
+    record.extend_from_slice(&old[at..end]);
+    front
 }

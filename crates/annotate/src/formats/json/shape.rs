@@ -127,7 +127,7 @@ impl Shape {
     /// The marks of 64 bytes from a place on.
     #[inline(always)]
     fn window(&self, at: usize, kind: impl Fn(&Marks) -> u64) -> Option<u64> {
-        let &[ref here, ref next] = self.marks.get(at / 64..)?.first_chunk::<2>()?;
+        let [here, next] = self.marks.get(at / 64..)?.first_chunk::<2>()?;
         let place = at % 64;
         Some(kind(here) >> place | kind(next) << 1 << (63 - place))
     }

@@ -24,10 +24,9 @@ fn table<'a>(tables: &[TableRef<'a>], name: &str) -> Option<&'a [u8]> {
     tables.iter().find(|table| table.name == name).map(|table| table.bytes)
 }
 
-/// The table with codes, and the binary logarithm of a code's bytes.
-fn coded<'a>(tables: &[TableRef<'a>]) -> Option<(&'a [u8], u32)> {
-    let widths = ["records8", "records16", "records32"].into_iter().zip(0..);
-    widths.into_iter().find_map(|(name, shift)| Some((table(tables, name)?, shift)))
+/// The table with codes, by its names for each width, and the binary logarithm of a code's bytes.
+fn coded<'a>(tables: &[TableRef<'a>], names: [&str; 3]) -> Option<(&'a [u8], u32)> {
+    names.into_iter().zip(0..).find_map(|(name, shift)| Some((table(tables, name)?, shift)))
 }
 
 /// All bits of a code.
@@ -39,7 +38,7 @@ impl InKernel for u32 {
     const ENGINE: &'static str = "runmap";
 
     fn parts<'a>(tables: &[TableRef<'a>], groups: &[u32]) -> Option<Parts<'a>> {
-        let (records, shift) = coded(tables)?;
+        let (records, shift) = coded(tables, ["runs8", "runs16", "runs32"])?;
         let mut parts = Parts::default();
         parts.push(records);
         let at = parts.push_words(groups.iter().copied());
@@ -55,7 +54,7 @@ impl InKernel for u128 {
     const ENGINE: &'static str = "wideleaf";
 
     fn parts<'a>(tables: &[TableRef<'a>], groups: &[u32]) -> Option<Parts<'a>> {
-        let (records, shift) = coded(tables)?;
+        let (records, shift) = coded(tables, ["records8", "records16", "records32"])?;
         let starts = table(tables, "deep_starts")?;
         let mut parts = Parts::default();
         parts.push(table(tables, "words")?);
