@@ -10,23 +10,23 @@ use utoipa::ToSchema;
 /// Why a request was not answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
-    /// A sentence that says what is wrong, and what to do.
+    /// What is wrong, and what to do about it.
     pub error: String,
 }
 
 /// Who announced a route.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Peer {
-    /// Its number, for as long as the server runs.
+    /// Its number. It does not change while the server runs.
     pub id: u32,
-    /// A name for people, such as `AS64500 (10.0.0.1)`.
+    /// A readable name, such as `AS64500 (10.0.0.1)`.
     pub name: String,
-    /// Its address, if the source says so.
+    /// Its address, if the source gives it.
     #[schema(value_type = Option<String>)]
     pub address: Option<IpAddr>,
     /// Its AS, 0 if unknown.
     pub asn: u32,
-    /// The source and view that it speaks in.
+    /// The source and the view that its routes come from.
     pub source: Option<String>,
 }
 
@@ -38,7 +38,7 @@ pub enum Attributes {
     Bgp(Bgp),
     /// The next hops of a forwarding table.
     NextHops(NextHops),
-    /// Values by name, from a source that is neither.
+    /// Values by name, from sources of other kinds.
     Values {
         /// Text, a number, or null.
         #[schema(value_type = BTreeMap<String, Object>)]
@@ -56,7 +56,7 @@ pub struct Bgp {
     /// The AS path, separated by spaces, a set as `{64500,64501}`.
     #[serde(default)]
     pub as_path: String,
-    /// Its length as the decision counts it: a set counts once.
+    /// Its length as the selection of the best path counts it: a set counts as one.
     pub as_path_len: u32,
     /// The AS that originated the route.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,12 +88,12 @@ pub struct NextHops {
 /// One of the next hops of a route.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NextHop {
-    /// The router; null if the destination is on the link.
+    /// The next router; null if the destination is on the link itself.
     #[schema(value_type = Option<String>)]
     pub gateway: Option<IpAddr>,
     /// The index of the interface.
     pub interface: Option<u32>,
-    /// Its share, in proportion to the weights of the others.
+    /// Its weight. Its share of the packets is the weight divided by the sum of all weights.
     pub weight: u32,
 }
 
@@ -104,7 +104,7 @@ pub struct Route {
     pub prefix: String,
     /// Who announced it.
     pub peer: Peer,
-    /// The ADD-PATH identifier, 0 where the peer sends one path a prefix.
+    /// The ADD-PATH identifier; 0 if the peer sends one path for each prefix.
     pub path_id: u32,
     /// What it carries.
     pub attributes: Attributes,
@@ -116,21 +116,21 @@ pub struct Lookup {
     /// The address.
     #[schema(value_type = String)]
     pub address: IpAddr,
-    /// What each table says.
+    /// The answer of each table.
     pub tables: Vec<TableLookup>,
 }
 
-/// What a table says about an address.
+/// The answer of a table for an address.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TableLookup {
     /// The table's name.
     pub table: String,
-    /// How many updates of the feeds the answer takes in; of all tables of an answer the same.
+    /// The number of updates from feeds that the answer includes. It is the same for all tables of an answer.
     pub sequence: u64,
     /// The longest match.
     #[serde(rename = "match")]
     pub found: Option<Route>,
-    /// All routes that cover the address, longest first, the match included.
+    /// All routes that cover the address, the match included; the longest comes first.
     pub covering: Vec<Route>,
 }
 
@@ -141,7 +141,7 @@ pub struct Routes {
     pub prefix: String,
     /// `exact`, `covering` or `covered`.
     pub view: String,
-    /// What each table has.
+    /// The routes of each table.
     pub tables: Vec<TableRoutes>,
 }
 
@@ -150,9 +150,9 @@ pub struct Routes {
 pub struct TableRoutes {
     /// The table's name.
     pub table: String,
-    /// The routes: covering ones longest first, others by address.
+    /// The routes. If they cover the prefix, the longest comes first; others are ordered by address.
     pub routes: Vec<PrefixPaths>,
-    /// Whether there are more than the limit.
+    /// Whether there are more routes than the limit, which were left out.
     pub truncated: bool,
 }
 
@@ -163,7 +163,7 @@ pub struct PrefixPaths {
     pub prefix: String,
     /// The paths, the best first.
     pub paths: Vec<Path>,
-    /// Why the best one is.
+    /// Why the best path is better than the second one.
     pub why: String,
 }
 
@@ -178,7 +178,7 @@ pub struct Path {
     pub attributes: Attributes,
     /// Whether it is the best one.
     pub best: bool,
-    /// The criterion by which the best one is better, null for that one.
+    /// The criterion by which the best path is better than this one; null for the best path itself.
     pub lost_by: Option<String>,
 }
 
@@ -197,13 +197,13 @@ pub struct PeerStatus {
     /// The peer.
     #[serde(flatten)]
     pub peer: Peer,
-    /// Its paths, of all tables.
+    /// Its paths in all tables.
     pub routes: RouteCounts,
-    /// `up`, `resync` while it says everything again, `down` if it has no routes.
+    /// `up`; `resync` while it announces all its routes again; `down` if it has no routes.
     pub state: String,
 }
 
-/// All peers, and the sources that they speak in.
+/// All peers, and the sources that their routes come from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Peers {
     /// The peers, by number.
@@ -215,35 +215,35 @@ pub struct Peers {
 /// A configured source, or a connection of one that listens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SourceStatus {
-    /// Its name; of a connection the remote address is behind it.
+    /// Its name. For a connection, the remote address follows.
     pub name: String,
     /// `fpm`, `bmp`, `bgp`, `kernel`, `ris` or `mrt`.
     pub kind: String,
-    /// Where it is heard.
+    /// The address or file that it is read from.
     pub endpoint: String,
-    /// The table that it feeds; further ones have a slash and a name behind.
+    /// The table that it feeds. If it feeds others too, their names are this one, a slash, and a name.
     pub table: String,
-    /// `idle`, `resync` while it says everything, `up`, or `lost` while the routes of a connection that ended serve on.
+    /// `idle`; `resync` while it sends the whole table; `up`; or `lost`: the connection has ended, and its routes are still used.
     pub state: String,
     /// Since when it has been in this state, RFC 3339 in UTC.
     pub since: String,
-    /// When something came last.
+    /// When the last data came.
     pub last: Option<String>,
-    /// Connections that began.
+    /// Number of connections that were opened.
     pub connections: u64,
-    /// Bytes that came.
+    /// Number of bytes received.
     pub bytes: u64,
-    /// Routes that were announced.
+    /// Number of routes announced.
     pub announced: u64,
-    /// Routes that were withdrawn.
+    /// Number of routes withdrawn.
     pub withdrawn: u64,
-    /// Parts that could not be decoded.
+    /// Number of messages or records that could not be decoded.
     pub damaged: u64,
-    /// Parts that hold nothing for a unicast routing table.
+    /// Number of messages or records that have nothing for a unicast routing table.
     pub ignored: u64,
-    /// What the source says of itself, by kind.
+    /// Values that the source reports about itself, by name.
     pub remarks: BTreeMap<String, String>,
-    /// Why the last connection ended, or why there is none.
+    /// Why the last connection ended, or why there is no connection.
     pub trouble: Option<String>,
 }
 
@@ -280,7 +280,7 @@ pub struct Search {
 pub struct Origins {
     /// The table's name.
     pub table: String,
-    /// How many there are.
+    /// Number of prefixes.
     pub routes: RouteCounts,
     /// The first of them, by family and address.
     pub prefixes: Vec<String>,
@@ -289,7 +289,7 @@ pub struct Origins {
 /// A change of the best route of a prefix.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Change {
-    /// Its number: ascending over all tables, also when the server is started again.
+    /// Its number. Numbers grow over all tables, and go on when the server is started again.
     pub id: u64,
     /// When it happened, RFC 3339 in UTC.
     pub time: String,
@@ -310,10 +310,10 @@ pub struct History {
     pub changes: Vec<Change>,
 }
 
-/// Changes that a reader did not get, since they left the history before they were read.
+/// Changes that a reader missed: they were removed from the history before they could be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Lost {
-    /// How many, of all tables and prefixes; null if that is not known, since the server was started again.
+    /// The number of missed changes of all tables and prefixes; null if it is not known because the server was started again.
     pub lost: Option<u64>,
 }
 
@@ -322,7 +322,7 @@ pub struct Lost {
 pub struct Tables {
     /// The version of the program.
     pub version: String,
-    /// Since when it runs, RFC 3339 in UTC.
+    /// When it was started, RFC 3339 in UTC.
     pub started: String,
     /// The tables, by number.
     pub tables: Vec<TableStatus>,
@@ -333,7 +333,7 @@ pub struct Tables {
 pub struct TableStatus {
     /// Its name.
     pub name: String,
-    /// Whether none of its peers is between the beginning and the end of its announcements.
+    /// Whether the table is complete: no peer is still sending its first announcements.
     pub complete: bool,
     /// When its newest change happened, RFC 3339 in UTC; null if none is known.
     pub newest_change: Option<String>,
@@ -348,32 +348,32 @@ pub struct TableStatus {
 pub struct FamilyStatus {
     /// Prefixes with a route.
     pub routes: u64,
-    /// The engine that serves.
+    /// The engine that answers lookups.
     pub engine: String,
     /// The number of the compiled table, 1 for the first.
     pub generation: u64,
-    /// How many updates of the feeds it takes in.
+    /// The number of updates from feeds that it includes.
     pub sequence: u64,
-    /// Bytes of the compiled table.
+    /// The size of the compiled table in bytes.
     pub memory_bytes: u64,
-    /// Changes of best routes.
+    /// Number of changes of best routes.
     pub changes: u64,
-    /// Tables that were compiled anew.
+    /// How often the table was compiled anew.
     pub rebuilds: u64,
-    /// Tables that were patched.
+    /// How often the compiled table was patched.
     pub patches: u64,
-    /// Times that no engine could be made.
+    /// How often no engine could be built.
     pub failures: u64,
-    /// What the audit found.
+    /// What the audit found: the RIB's answers compared with the engine's.
     pub audit: AuditStatus,
 }
 
-/// What the audit found.
+/// What the audit found: the RIB's answers compared with the engine's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AuditStatus {
-    /// Addresses at which engine and RIB were compared.
+    /// Number of addresses compared.
     pub probes: u64,
-    /// Addresses at which they differed.
+    /// Number of addresses with different answers.
     pub differences: u64,
 }
 
@@ -382,13 +382,13 @@ pub struct AuditStatus {
 pub struct Histogram {
     /// The table's name.
     pub table: String,
-    /// Routes of the lengths 0 to 32.
+    /// Number of IPv4 routes of each length, 0 to 32.
     pub ipv4: Vec<u64>,
-    /// Routes of the lengths 0 to 128.
+    /// Number of IPv6 routes of each length, 0 to 128.
     pub ipv6: Vec<u64>,
 }
 
-/// Whether the server is well.
+/// The state of the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Health {
     /// `ok`, or a sentence that says what is wrong.
