@@ -26,7 +26,7 @@ fn every_engine_and_isa_is_verified() {
         ("planb", "v4"),
         ("planb", "v6"),
         ("lower-bound", "v6"),
-        ("snapshot:dxr18", "v4"),
+        ("snapshot:runmap", "v4"),
         ("snapshot:planb", "v6"),
         ("snapshot:routes", "v6"),
     ] {

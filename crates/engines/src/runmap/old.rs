@@ -103,7 +103,8 @@ impl<F: FnMut(u32, u32, u32)> Reader<'_, F> {
         let network = first;
         for run in (0..behind).rev() {
             self.piece(first, self.word(at + LONG_MAP + 4 * run, 4)?)?;
-            first = network + ends[run] + 1 - u32::from(run == 0);
+            // Of the last network of all, the next one's address would be beyond 32 bits.
+            first = network + (ends[run] + 1 - u32::from(run == 0));
         }
         Some(())
     }
@@ -149,7 +150,7 @@ mod tests {
     use std::collections::HashMap;
     use std::sync::Arc;
 
-    use fibula_core::{Engine, Lookup, Persist, Prefix, Routes, SharedBytes, TableSource};
+    use fibula_core::{Engine, Hop, Lookup, Persist, Prefix, Routes, SharedBytes, TableSource};
     use fibula_simd::Table;
     use fibula_testkit::Oracle;
 
@@ -237,7 +238,10 @@ mod tests {
         for (name, width, hops) in
             [("records8", 1, 190), ("records8", 1, 254), ("records16", 2, 65_000)]
         {
-            let routes = up_to(hops);
+            // The last network of all is divided, too.
+            let last = (Prefix::new(0xffff_fff0, 28).unwrap(), Hop::new(0));
+            let routes: Routes<u32> =
+                up_to(hops).iter().map(|route| (route.prefix, route.hop)).chain([last]).collect();
             let bytes = stored_of_old(&routes, width);
             let load = |bytes: &[u8]| {
                 let stored = Stored(name, Arc::new(Aligned(Table::from_slice(bytes))));
