@@ -249,7 +249,7 @@ fn begins_with_colon(text: [u8; 8]) -> bool {
 
 /// A column of addresses, by kind of type.
 pub(super) enum Addresses<'a> {
-    /// IPv4 addresses as numbers, without nulls. They are looked up without being copied.
+    /// IPv4 addresses as numbers, without nulls. Without dates, they are looked up in place.
     Numbers(&'a [u32]),
     /// Any other type, read cell by cell.
     Cells(Reader<'a>),

@@ -90,7 +90,7 @@ pub(crate) fn set(flag: &AtomicBool) {
     }
 }
 
-/// Where the last complete line of `data` ends; 0 if none is complete.
+/// The end of the last complete line of `data`; 0 if none is complete.
 pub(crate) fn last_line_end(data: &[u8]) -> usize {
     memchr::memrchr(b'\n', data).map_or(0, |at| at + 1)
 }

@@ -1,13 +1,13 @@
 //! Splits an input into parts and processes them on several threads, which decode, look up and render.
 //!
 //! ```text
-//!   this thread    reads, cuts between records ----> parts ----> workers, as many as threads were asked for
+//!   this thread    reads, cuts between records ----> parts ----> workers, one for each requested thread
 //!       ^                                                           |
 //!       +---- empty buffers <---- writer, in the input's order <----+
 //! ```
 //!
 //! The number of parts is fixed, which bounds memory: a thread that is ahead waits for a free part. Each part begins and ends
-//! with a record, so the cuts do not affect the output. Workers count lines from the beginning of a part. The writer gets the
+//! with a record, so the cuts do not affect the output. Workers count lines from the beginning of a part. The writer handles the
 //! parts in the input's order: it adds the number of lines before each part, and the first fault it meets is the input's first.
 
 use std::collections::BTreeMap;

@@ -14,9 +14,9 @@ pub(crate) struct Dialect {
 /// A record, as offsets from its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// Where its content ends, before CR LF or LF.
+    /// The end of its content, before CR LF or LF.
     pub(crate) content: usize,
-    /// Where the next record begins.
+    /// The start of the next record.
     pub(crate) next: usize,
     /// Number of fields, at least 1.
     pub(crate) fields: usize,
