@@ -26,10 +26,10 @@ pub(crate) enum Substitute {
 /// One added column.
 #[derive(Clone, Debug)]
 pub(crate) struct Addition {
-    /// The end of its name, after the name of the address column.
+    /// The suffix of the column's name, after the name of the address column.
     pub(crate) name: String,
     pub(crate) what: Added,
-    /// The value for addresses that no route covers, if it is not empty.
+    /// The default for addresses that no route covers; `None` for an empty value.
     pub(crate) substitute: Option<Substitute>,
 }
 

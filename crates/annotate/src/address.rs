@@ -16,8 +16,8 @@ pub enum Address {
 
 impl Address {
     /// Parses an address like `IpAddr::from_str` (without a zone or surrounding text), except that an IPv4-mapped
-    /// IPv6 address (`::ffff:a.b.c.d`) becomes its IPv4 address, because routing tables list it there. Several times
-    /// as fast, and the bytes need not be UTF-8.
+    /// IPv6 address (`::ffff:a.b.c.d`) becomes its IPv4 address, because routing tables list it there. This function is
+    /// several times as fast, and the bytes need not be UTF-8.
     ///
     /// ```
     /// use fibula_annotate::Address;

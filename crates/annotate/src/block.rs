@@ -4,37 +4,37 @@ use crate::address::Address;
 use crate::clock::Clock;
 use crate::fault::Fault;
 
-/// Rows at most in a block: enough for full lookup batches, small enough that a block with its
+/// The maximum number of rows in a block: enough for full lookup batches, small enough that a block with its
 /// addresses, hops and output leaves most of the second-level cache to the table.
 pub(crate) const MAX_ROWS: usize = 1024;
 
-/// What becomes of a row.
+/// How a row is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Values are added for each of its addresses.
     Annotate,
-    /// The same, but no separator goes before the first value: it enters an empty JSON object.
+    /// Like `Annotate`, but without a separator before the first value, because the JSON object is empty.
     AnnotateEmpty,
     /// The names of the added columns are added.
     Header,
-    /// It is copied as it is.
+    /// The row is copied unchanged.
     Pass,
 }
 
-/// A row as it lies in its source: `start..insert`, then what is added, then `insert..end`. Rows lie
-/// one behind the other, without gaps.
+/// A row, as byte offsets in its source: the output is `start..insert`, the added values, then `insert..end`. Rows
+/// are contiguous: each begins where the previous one ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     pub(crate) start: usize,
     pub(crate) insert: usize,
-    /// Behind the line end.
+    /// The end of the row, after its line end.
     pub(crate) end: usize,
-    /// Empty fields to write first, so that the added ones come below their names.
+    /// Number of empty fields to write first, so that the added fields are aligned with the header.
     pub(crate) pad: usize,
     pub(crate) kind: Kind,
 }
 
-/// What decoders count.
+/// The counters of decoders.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) rows: u64,
@@ -46,7 +46,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Counts what another one counted, too.
+    /// Adds the counts of `other`.
     pub(crate) fn merge(&mut self, other: &Self) {
         let Self { rows, unparsable, empty, damaged, truncated, cut } = other;
         self.rows += rows;
@@ -58,7 +58,7 @@ impl Tally {
     }
 }
 
-/// The addresses of one family in a block, and the cells that they came from.
+/// The addresses of one family in a block, with the cell of each.
 #[derive(Debug, Default)]
 pub(crate) struct Keys<A> {
     pub(crate) addrs: Vec<A>,
@@ -82,22 +82,22 @@ pub(crate) struct Block {
     pub(crate) v6: Keys<u128>,
     /// Number of cells so far.
     pub(crate) cells: usize,
-    /// Empty fields that are written before the added ones, of all rows.
+    /// The sum of [`Row::pad`] over all rows.
     pub(crate) pads: usize,
-    /// Rows that a decoder writes itself because the input has none (packets).
+    /// Rows that a decoder generates because the input has no text (packets).
     pub(crate) text: Vec<u8>,
     pub(crate) tally: Tally,
-    /// Whether digits alone are an address.
+    /// Whether a cell with only digits is an address.
     pub(crate) integers: bool,
     /// The first cell of the input that is not an address.
     pub(crate) unparsable: First,
-    /// Its first damaged record.
+    /// The first damaged record of the input.
     pub(crate) damaged: First,
-    /// Reads the times of rows, where the table has several dates.
+    /// Reads the times of rows, if the table has several dates.
     pub(crate) clock: Option<Clock>,
 }
 
-/// The first fault of a kind, until it is taken.
+/// Keeps the first fault of a kind until it is taken.
 #[derive(Debug, Default)]
 pub(crate) struct First {
     fault: Option<Fault>,
@@ -130,7 +130,7 @@ impl First {
 pub(crate) struct NotAnAddress;
 
 impl Block {
-    /// Empties the block; the tally goes on.
+    /// Empties the block, but keeps the tally.
     pub(crate) fn clear(&mut self) {
         self.rows.clear();
         self.v4.clear();
@@ -147,7 +147,7 @@ impl Block {
         self.rows.len() >= MAX_ROWS
     }
 
-    /// The next cell holds this text. Blanks around the address do not count.
+    /// Adds a cell with this text. Whitespace around the address is ignored.
     #[inline]
     pub(crate) fn cell(&mut self, text: &[u8]) -> Result<(), NotAnAddress> {
         if let Some(address) = Address::parse(text) {
@@ -172,7 +172,7 @@ impl Block {
         Ok(())
     }
 
-    /// The next cell holds this IPv4 address.
+    /// Adds a cell with an IPv4 address.
     #[inline(always)]
     pub(crate) fn v4(&mut self, addr: u32) {
         self.v4.addrs.push(addr);
@@ -180,7 +180,7 @@ impl Block {
         self.cells += 1;
     }
 
-    /// The next cell holds this address.
+    /// Adds a cell with an address.
     #[inline]
     pub(crate) fn address(&mut self, address: Address) {
         // A block has fewer than 2^32 cells: MAX_ROWS times the address columns.
@@ -198,26 +198,26 @@ impl Block {
         self.cells += 1;
     }
 
-    /// The next cell holds nothing.
+    /// Adds an empty cell.
     pub(crate) fn empty(&mut self) {
         self.tally.empty += 1;
         self.cells += 1;
     }
 
-    /// The next cell holds something that is not an address.
+    /// Adds a cell with text that is not an address.
     pub(crate) fn unparsable(&mut self) {
         self.tally.unparsable += 1;
         self.cells += 1;
     }
 
-    /// The next row, whose cells were just given, has this time.
+    /// Sets the time of the row whose cells were just added.
     #[inline]
     pub(crate) fn time(&mut self, at: usize, text: &[u8], strict: bool) -> Result<(), Fault> {
         let Some(clock) = &mut self.clock else { return Ok(()) };
         clock.row(text, strict, || Fault::Time { at, text: text.to_vec() })
     }
 
-    /// The row whose cells were just given is complete.
+    /// Completes the row whose cells were just added.
     #[inline]
     pub(crate) fn row(&mut self, row: Row) {
         self.tally.rows += u64::from(matches!(row.kind, Kind::Annotate | Kind::AnnotateEmpty));
@@ -225,7 +225,7 @@ impl Block {
         self.rows.push(row);
     }
 
-    /// A cell holds something that is not an address: an error if strict.
+    /// Reports a cell that is not an address: an error if strict; otherwise the first one is kept.
     pub(crate) fn bad_cell(
         &mut self,
         strict: bool,
@@ -234,7 +234,7 @@ impl Block {
         self.unparsable.meet(strict, fault)
     }
 
-    /// A record is damaged: an error if strict, counted otherwise.
+    /// Reports a damaged record: an error if strict; otherwise it is counted and the first one is kept.
     pub(crate) fn bad_record(
         &mut self,
         strict: bool,
@@ -244,7 +244,7 @@ impl Block {
         self.damaged.meet(strict, fault)
     }
 
-    /// A row that is copied as it is.
+    /// Adds a row that is copied unchanged.
     pub(crate) fn pass(&mut self, start: usize, end: usize) {
         self.rows.push(Row { start, insert: end, end, pad: 0, kind: Kind::Pass });
     }

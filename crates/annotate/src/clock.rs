@@ -1,4 +1,4 @@
-//! The times of rows, as the numbers of the tables that held then.
+//! Converts the times of rows to the numbers of the tables that were valid at these times.
 
 use fibula_fib::{Dates, TimeFormat};
 
@@ -12,7 +12,7 @@ use crate::{AnnotateError, AnnotateOptions};
 pub(crate) struct Clock {
     dates: Dates,
     format: TimeFormat,
-    /// By annotated row of the block: the number of its table.
+    /// For each annotated row of the block, the number of its table or [`Dates::NONE`].
     pub(crate) rows: Vec<u16>,
     pub(crate) before: u64,
     pub(crate) untimed: u64,
@@ -24,7 +24,7 @@ impl Clock {
     /// `None` if the table has no dates.
     ///
     /// # Errors
-    /// If there are dates and no column of times, or the other way round.
+    /// If the table has dates but the options have no column of times, or the other way round.
     pub(crate) fn new(
         table: &dyn LookupTable,
         options: &AnnotateOptions,
@@ -44,7 +44,7 @@ impl Clock {
         }
     }
 
-    /// One for other rows of the same input, which has counted none.
+    /// A clock for other rows of the same input, with all counts at zero.
     pub(crate) fn fork(&self) -> Self {
         Self {
             dates: self.dates.clone(),
@@ -56,7 +56,7 @@ impl Clock {
         }
     }
 
-    /// The next row has this time.
+    /// Adds the next row, with the text of its time.
     #[inline]
     pub(crate) fn row(
         &mut self,

@@ -67,7 +67,7 @@ pub enum AnnotateError {
         /// The name.
         name: String,
     },
-    /// A delimiter or quote that cannot be one, or the same byte for both.
+    /// The delimiter or the quote is a byte that cannot be one, or both are the same byte.
     Delimiter,
     /// The text is not an address (strict).
     Unparsable {

@@ -2,7 +2,7 @@
 
 use crate::AnnotateError;
 
-/// An error in an input. The driver adds the line.
+/// An error in an input. `Process` converts the offset to a line number.
 #[derive(Debug)]
 pub(crate) enum Fault {
     /// Text in the record at this offset of the data is not an address.

@@ -45,7 +45,7 @@ impl Hits {
         }
     }
 
-    /// Counts rows by their numbers; larger ones are those of addresses without a row.
+    /// Counts rows by number. Numbers beyond the last row stand for addresses without a row and are ignored.
     pub(crate) fn rows(&mut self, rows: &[u32]) {
         for &row in rows {
             if let Some(count) = self.rows.get_mut(row as usize) {
@@ -54,8 +54,8 @@ impl Hits {
         }
     }
 
-    /// Counts routes by their numbers, those of IPv4 first; larger ones are those of addresses without
-    /// a route.
+    /// Counts routes by number, IPv4 routes first. Numbers beyond the last route stand for addresses without a route and
+    /// are ignored.
     pub(crate) fn routes(&mut self, routes: &[u32]) {
         let v4 = self.v4_routes.len();
         for &route in routes {
@@ -64,7 +64,7 @@ impl Hits {
         }
     }
 
-    /// Adds what another one counted.
+    /// Adds the counts of `other`.
     pub(crate) fn merge(&mut self, other: &Self) {
         for (ours, theirs) in [
             (&mut self.rows, &other.rows),
@@ -75,7 +75,7 @@ impl Hits {
         }
     }
 
-    /// The most frequent values of what is added for the address column `name`; of lists none.
+    /// The most frequent values of each column that is added for the address column `name`, except lists.
     pub(crate) fn top(
         &self,
         table: &dyn LookupTable,
@@ -123,10 +123,10 @@ impl Hits {
     }
 }
 
-/// The most frequent of what was found.
+/// The `limit` most frequent of the counted values.
 fn top(mut found: Vec<(Ranked<'_>, u64)>, column: String, limit: usize) -> Top {
     let distinct = found.len();
-    // Equal counts in order of value, so that the summary does not depend on the table's order.
+    // Equal counts are ordered by value, so that the summary does not depend on the table's order.
     let order = |a: &(Ranked<'_>, u64), b: &(Ranked<'_>, u64)| {
         (Reverse(a.1), a.0).cmp(&(Reverse(b.1), b.0))
     };
@@ -139,7 +139,7 @@ fn top(mut found: Vec<(Ranked<'_>, u64)>, column: String, limit: usize) -> Top {
     Top { column, values, distinct }
 }
 
-/// Something that occurred, in its natural order.
+/// A counted value or prefix, in its natural order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Ranked<'s> {
     Value(Value<'s>),

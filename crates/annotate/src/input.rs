@@ -1,16 +1,16 @@
-//! Buffered input that can look as far ahead as a record reaches.
+//! A buffered input whose buffer grows until it holds a complete record.
 
 use std::io::{self, ErrorKind, Read};
 use std::ops::Range;
 
-/// Bytes asked for at once.
+/// The default number of bytes to request at once.
 pub(crate) const CHUNK: usize = 256 << 10;
 
-/// Below this, a partial record is looked at again after every read, so that rows of a slow pipe come
-/// out as they come in; above, only once the data has doubled, so that reading stays linear.
+/// While fewer bytes are buffered, a partial record is decoded again after every read, so that rows of a slow pipe are
+/// written as they arrive. Beyond, the data must double first, so that reading takes linear time.
 const EAGER: usize = 64 << 10;
 
-/// The most bytes that a record may have; bounds the memory that a hostile input can claim.
+/// The maximum length of a record in bytes. It bounds the memory that a hostile input can claim.
 pub(crate) const MAX_RECORD: usize = 16 << 20;
 
 /// The byte order mark of UTF-8.
@@ -23,21 +23,21 @@ pub(crate) struct Input<R> {
     start: usize,
     end: usize,
     eof: bool,
-    /// Bytes of the last read, if it gave less than asked for: the writer at the other end may be waiting.
+    /// The size of the last read if it returned less than requested: the program at the other end may be waiting.
     short: Option<usize>,
-    /// What reading failed with, behind bytes that are looked at first.
+    /// A read error that is returned after the bytes before it have been processed.
     failed: Option<io::Error>,
     chunk: usize,
 }
 
 impl<R: Read> Input<R> {
-    /// An input that asks for so many bytes at once, [`CHUNK`] as a rule.
+    /// An input that requests `chunk` bytes at once, usually [`CHUNK`].
     pub(crate) fn new(inner: R, chunk: usize) -> Self {
         let (buf, short, failed) = (vec![0; chunk], None, None);
         Self { inner, buf, start: 0, end: 0, eof: false, short, failed, chunk }
     }
 
-    /// What was read and not consumed.
+    /// The bytes that were read but not consumed.
     pub(crate) fn data(&self) -> &[u8] {
         &self.buf[self.start..self.end]
     }
@@ -46,7 +46,8 @@ impl<R: Read> Input<R> {
         self.start = (self.start + bytes).min(self.end);
     }
 
-    /// Takes a byte order mark, which is no part of the first name or address; empty without one.
+    /// Consumes and returns a byte order mark, which is not part of the first name or address. Returns an empty slice if
+    /// there is none.
     pub(crate) fn mark(&mut self) -> io::Result<&'static [u8]> {
         while self.data().len() < BOM.len() && BOM.starts_with(self.data()) && !self.at_end() {
             self.more()?;
@@ -63,18 +64,19 @@ impl<R: Read> Input<R> {
         self.eof
     }
 
-    /// Whether the last read gave less than asked for.
+    /// Whether the last read returned less than requested.
     pub(crate) fn is_slow(&self) -> bool {
         self.short.is_some()
     }
 
-    /// Whether it gave so little that a person, or a program that writes line by line, may be at the other end.
+    /// Whether the last read returned less than requested and less than `bytes`: the other end may be a person, or a
+    /// program that writes line by line.
     pub(crate) fn is_very_slow(&self, bytes: usize) -> bool {
         self.short.is_some_and(|short| short < bytes)
     }
 
-    /// Exchanges the buffer for another one, into which the bytes behind the first `used` are copied. Says where these lie
-    /// in the buffer that is given.
+    /// Swaps the buffer with `buf`, after copying all data but the first `used` bytes to `buf`. Returns the range of these
+    /// first bytes in the old buffer, which is then in `buf`.
     pub(crate) fn exchange(&mut self, used: usize, buf: &mut Vec<u8>) -> Range<usize> {
         let used = self.start..(self.start + used).min(self.end);
         let rest = &self.buf[used.end..self.end];
@@ -87,7 +89,7 @@ impl<R: Read> Input<R> {
         used
     }
 
-    /// Reads on because no record is complete in the data; `false` if a record would become too long.
+    /// Reads more because the data has no complete record. Returns `false` if the record would become too long.
     pub(crate) fn more(&mut self) -> io::Result<bool> {
         if let Some(error) = self.failed.take() {
             return Err(error);
@@ -99,11 +101,11 @@ impl<R: Read> Input<R> {
         let want = if have < EAGER { have + 1 } else { have * 2 };
         self.buf.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, have);
-        // Twice the chunk, so that a read is not left with a sliver of space.
+        // One chunk more than wanted, so that no read has only a few bytes of space.
         if self.buf.len() < want + self.chunk {
             self.buf.resize(want + self.chunk, 0);
         }
-        // No further, so that it does not depend on reads whether a record is too long.
+        // A fixed limit, so that the sizes of reads do not affect whether a record is too long.
         let limit = self.buf.len().min(MAX_RECORD + 1);
         let want = want.min(limit);
         while self.end < want && !self.eof {
@@ -131,7 +133,7 @@ impl<R: Read> Input<R> {
 mod tests {
     use super::*;
 
-    /// One byte a read, as a slow pipe may give.
+    /// Returns one byte per read, as a slow pipe may do.
     struct Drip<'a>(&'a [u8]);
 
     impl Read for Drip<'_> {

@@ -41,8 +41,8 @@ impl fmt::Display for Column {
 /// Whether the first row of a CSV or TSV input names the columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Header {
-    /// It does if columns are chosen by name, or if none of the chosen columns has an address in the first row (if no
-    /// columns are chosen: none of all columns).
+    /// The first row is a header if columns are chosen by name, or if none of the chosen columns has an address in the
+    /// first row (if no columns are chosen: none of all columns).
     #[default]
     Detect,
     /// The first row is a header.
@@ -124,8 +124,8 @@ pub struct AnnotateOptions {
     pub time: Option<Column>,
     /// The format of times in columns of text or numbers.
     pub time_format: TimeFormat,
-    /// Makes errors of text that is not an address, rows of another width than the first, and damaged records. By
-    /// default they are counted.
+    /// Returns an error for text that is not an address, for rows of another width than the first, and for damaged
+    /// records. By default they are counted.
     pub strict: bool,
     /// Number of most frequent values in the summary, for each added column; 0 for none.
     pub top: usize,

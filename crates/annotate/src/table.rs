@@ -39,8 +39,8 @@ pub trait LookupFamily<A: Addr + Pod>: Send + Sync {
     /// The routes, by number.
     fn routes(&self) -> &IndexedRoutes<A>;
 
-    /// Looks up the numbers of the matching routes; [`Hop::NONE`] if no route matches. It searches the routes, unless
-    /// the table has a faster way.
+    /// Looks up the numbers of the matching routes; [`Hop::NONE`] if no route matches. The default implementation searches
+    /// the routes; a table may have a faster one.
     fn numbers(&self, addrs: &[A], numbers: &mut [Hop]) {
         let routes = self.routes();
         for (&addr, number) in addrs.iter().zip(numbers) {
@@ -132,7 +132,7 @@ shared!(&T, Arc<T>);
 pub(crate) trait TableAddr: DatedFamily {
     fn in_table(table: &dyn LookupTable) -> &dyn LookupFamily<Self>;
 
-    /// Looks up the numbers of the matching routes, or their lengths.
+    /// Looks up the numbers of the matching routes, or with `by_length` the lengths of their prefixes.
     fn routes_of(table: &dyn LookupTable, by_length: bool, addrs: &[Self], found: &mut [Hop]) {
         let family = Self::in_table(table);
         if by_length { family.lengths(addrs, found) } else { family.numbers(addrs, found) }
@@ -148,7 +148,7 @@ pub(crate) trait TableAddr: DatedFamily {
         found_at(table, addrs, dates, hops, |(row, _)| row);
     }
 
-    /// Looks up the numbers of the matching routes, or their lengths, each at its date.
+    /// Like `routes_of`, but looks up each address at its date.
     fn routes_at(
         table: &DatedFib,
         by_length: bool,
@@ -164,7 +164,7 @@ pub(crate) trait TableAddr: DatedFamily {
     }
 }
 
-/// Looks up rows and lengths of addresses, each at its date.
+/// Looks up each address at its date. `of` selects the result from the row and the prefix length.
 fn found_at<A: TableAddr>(
     table: &DatedFib,
     addrs: &[A],

@@ -10,10 +10,10 @@ pub(crate) fn write_int(value: impl itoa::Integer, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
-/// The longest text of a prefix, with some room: whole words are written and the rest taken back.
+/// A bound on the length of a prefix as text. It leaves room for writing whole words and truncating them.
 pub(crate) const MAX_PREFIX: usize = 64;
 
-/// Octets as text with a dot behind, and the length of both.
+/// The text of each octet, followed by a dot, and its length with the dot.
 const OCTETS: [([u8; 4], u8); 256] = {
     let mut table = [([b'.'; 4], 0); 256];
     let mut octet = 0;
@@ -32,7 +32,7 @@ const OCTETS: [([u8; 4], u8); 256] = {
     table
 };
 
-/// Appends what `write` puts to the front of a buffer, whose length it returns.
+/// Appends the bytes that `write` puts at the start of a buffer; `write` returns their number.
 #[inline]
 fn append(out: &mut Vec<u8>, write: impl FnOnce(&mut [u8; MAX_PREFIX]) -> usize) {
     let start = out.len();
@@ -41,25 +41,25 @@ fn append(out: &mut Vec<u8>, write: impl FnOnce(&mut [u8; MAX_PREFIX]) -> usize)
     out.truncate(start + len);
 }
 
-/// Space of which it is known that it suffices, with room for a chunk behind. Short texts are copied by the chunk, without a
-/// branch on their length; what is too much is overwritten by the next one.
+/// Output space that is known to suffice, with room for one chunk after it. Short texts are copied as whole chunks, without
+/// a branch on their length; the next text overwrites the excess.
 pub(crate) struct Space<'o> {
     out: &'o mut Vec<u8>,
     at: usize,
 }
 
-/// Bytes that may be written beyond the end.
+/// The maximum number of bytes that may be written beyond the end.
 const CHUNK: usize = 128;
 
 impl<'o> Space<'o> {
-    /// Space for so many bytes behind those that are there.
+    /// Adds space for `bytes` bytes at the end of `out`.
     pub(crate) fn new(out: &'o mut Vec<u8>, bytes: usize) -> Self {
         let at = out.len();
         out.resize(at + bytes + CHUNK, 0);
         Self { out, at }
     }
 
-    /// Appends `from[start..end]`, `N` or twice as many bytes at once if there are no more.
+    /// Appends `from[start..end]`. Up to `2 * N` bytes are copied as one chunk of `N` or `2 * N` bytes.
     #[inline(always)]
     pub(crate) fn put<const N: usize>(&mut self, from: &[u8], start: usize, end: usize) {
         let (len, to) = (end - start, &mut self.out[self.at..]);
@@ -81,30 +81,30 @@ impl<'o> Space<'o> {
         self.at += space.map_or(0, |space| put_prefix(prefix, space));
     }
 
-    /// Appends a byte so many times.
+    /// Appends a byte the given number of times.
     pub(crate) fn fill(&mut self, byte: u8, times: usize) {
         self.out[self.at..self.at + times].fill(byte);
         self.at += times;
     }
 
-    /// Where the next byte is written.
+    /// The position of the next byte.
     pub(crate) fn place(&self) -> usize {
         self.at
     }
 
-    /// Removes a byte that was written.
+    /// Removes the byte at `place`.
     pub(crate) fn remove(&mut self, place: usize) {
         self.out.copy_within(place + 1..self.at, place);
         self.at -= 1;
     }
 
-    /// Gives back what was not needed.
+    /// Removes the unused space.
     pub(crate) fn finish(self) {
         self.out.truncate(self.at);
     }
 }
 
-/// Puts an IPv4 address to the front, without the branches of a loop over digits; returns its length.
+/// Writes an IPv4 address at the start of `out`, without a branch for each digit; returns its length.
 #[inline(always)]
 fn put_v4(addr: u32, out: &mut [u8; MAX_PREFIX]) -> usize {
     let mut at = 0;
@@ -116,7 +116,7 @@ fn put_v4(addr: u32, out: &mut [u8; MAX_PREFIX]) -> usize {
     at - 1
 }
 
-/// Puts an IPv6 address to the front, as RFC 5952 says; returns its length.
+/// Writes an IPv6 address at the start of `out` in the form of RFC 5952; returns its length.
 #[inline(never)]
 fn put_v6(addr: u128, out: &mut [u8; MAX_PREFIX]) -> usize {
     if addr >> 32 == 0xffff {
@@ -151,7 +151,7 @@ fn put_v6(addr: u128, out: &mut [u8; MAX_PREFIX]) -> usize {
     at
 }
 
-/// Bytes as two hexadecimal digits.
+/// Each byte as two hexadecimal digits.
 const HEX: [[u8; 2]; 256] = {
     let mut table = [[0; 2]; 256];
     let mut byte = 0;
@@ -163,8 +163,8 @@ const HEX: [[u8; 2]; 256] = {
     table
 };
 
-/// Puts an address of which no more than the upper half is not zero to the front, without branches;
-/// returns its length. The zeros at its end are the longest run there can be.
+/// Writes an IPv6 address whose lower half is zero at the start of `out`, without branches; returns its length. The
+/// zeros at its end are always the longest run.
 #[inline(always)]
 fn put_v6_network(high: u64, out: &mut [u8; MAX_PREFIX]) -> usize {
     let groups = 4 - high.trailing_zeros() / 16;
@@ -178,12 +178,12 @@ fn put_v6_network(high: u64, out: &mut [u8; MAX_PREFIX]) -> usize {
         out[at..at + 8].copy_from_slice(&digits.to_le_bytes());
         at += if i < groups { 5 - zeros as usize } else { 0 };
     }
-    // The colons of the gap, of which there is one already if a group is before it.
+    // The colons of the gap. If a group precedes it, the first colon is already there and only one is added to the length.
     out[at..at + 2].copy_from_slice(b"::");
     at + 1 + usize::from(groups == 0)
 }
 
-/// Where the longest run of at least two zeros begins, and its length; the first of equal ones.
+/// The start and the length of the longest run of at least two zeros; the first of equally long runs.
 fn longest_zeros(groups: &[u16; 8]) -> (usize, usize) {
     let (mut best, mut run) = ((0, 0), 0);
     for (i, &group) in groups.iter().enumerate() {
@@ -192,7 +192,7 @@ fn longest_zeros(groups: &[u16; 8]) -> (usize, usize) {
             best = (i + 1 - run, run);
         }
     }
-    // A single group is not worth a gap: a place that does not come.
+    // A single zero is not replaced by a gap: return a start that is never reached.
     if best.1 < 2 { (groups.len() + 1, 0) } else { best }
 }
 
@@ -204,14 +204,14 @@ pub(crate) fn write_ip(ip: IpAddr, out: &mut Vec<u8>) {
     });
 }
 
-/// Puts the prefix of `len` bits that the address lies in to the front; returns its length.
+/// Writes the prefix of `len` bits that contains the address at the start of `out`; returns the length of the text.
 #[inline(always)]
 pub(crate) fn put_v4_prefix(addr: u32, len: u8, out: &mut [u8; MAX_PREFIX]) -> usize {
     let at = put_v4(addr & u32::netmask(len), out);
     put_length(at, len, out)
 }
 
-/// Puts the prefix of `len` bits that the address lies in to the front; returns its length.
+/// Writes the prefix of `len` bits that contains the address at the start of `out`; returns the length of the text.
 #[inline(always)]
 pub(crate) fn put_v6_prefix(addr: u128, len: u8, out: &mut [u8; MAX_PREFIX]) -> usize {
     let addr = addr & u128::netmask(len);
@@ -224,7 +224,7 @@ pub(crate) fn write_prefix(prefix: AnyPrefix, out: &mut Vec<u8>) {
     append(out, |out| put_prefix(prefix, out));
 }
 
-/// Puts a prefix to the front; returns its length.
+/// Writes a prefix at the start of `out`; returns the length of the text.
 #[inline(always)]
 fn put_prefix(prefix: AnyPrefix, out: &mut [u8; MAX_PREFIX]) -> usize {
     match prefix {
@@ -233,7 +233,7 @@ fn put_prefix(prefix: AnyPrefix, out: &mut [u8; MAX_PREFIX]) -> usize {
     }
 }
 
-/// Puts a prefix's length behind its address; returns the length of both.
+/// Writes a prefix length after the address, which ends at `at`; returns the length of both.
 #[inline(always)]
 fn put_length(at: usize, len: u8, out: &mut [u8; MAX_PREFIX]) -> usize {
     let (text, digits) = OCTETS[usize::from(len)];

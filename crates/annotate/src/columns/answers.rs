@@ -1,4 +1,4 @@
-//! What addresses found, as numbers by which values are found with one load.
+//! The results of lookups, as numbers that index the added values with a single load.
 
 use fibula_core::Hop;
 
@@ -11,11 +11,11 @@ use crate::table::TableAddr;
 pub(super) enum Without {
     /// No route covers the address.
     Unmatched,
-    /// A null, or text without anything in it.
+    /// The cell is null or empty text.
     Empty,
-    /// Something that is not an address.
+    /// The cell is not an address.
     Unparsable,
-    /// Nothing was looked up: of several dates, there is no table for the row's time.
+    /// The address was not looked up: its row has no time, or one before the first of several tables.
     Untimed,
 }
 
@@ -23,43 +23,43 @@ impl Without {
     const ALL: [Self; 4] = [Self::Unmatched, Self::Empty, Self::Unparsable, Self::Untimed];
 }
 
-/// The numbers of rows, or of routes, and behind them one for each reason to have none. A table with
-/// a value for each number needs no branch.
+/// The numbers of rows or routes, followed by one number for each reason to have none. With a value for each of them, a
+/// lookup by number needs no branch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Numbers {
     known: u32,
 }
 
 impl Numbers {
-    /// Of so many rows or routes.
+    /// The numbers for `known` rows or routes.
     pub(super) fn new(known: u32) -> Self {
         Self { known }
     }
 
-    /// The number of what has none.
+    /// The number of an address or cell without a row or route.
     #[inline]
     pub(super) fn of(self, without: Without) -> u32 {
         self.known + without as u32
     }
 
-    /// The number of a hop: its row, or that of what is unmatched. `Hop::NONE` is the largest hop.
+    /// The number of a hop: its row, or the number of [`Without::Unmatched`]. `Hop::NONE` is the largest hop.
     #[inline]
     pub(super) fn of_hop(self, hop: Hop) -> u32 {
         hop.to_bits().min(self.of(Without::Unmatched))
     }
 
-    /// Whether it is the number of a row or route.
+    /// Whether the number is that of a row or route.
     #[inline]
     pub(super) fn is_known(self, number: u32) -> bool {
         number < self.known
     }
 
-    /// What a number that is not known stands for.
+    /// The reason that a number stands for, if it is not the number of a row or route.
     pub(super) fn without(self, number: u32) -> Option<Without> {
         Without::ALL.into_iter().find(|&without| self.of(without) == number)
     }
 
-    /// A value for each number.
+    /// A table with a value for each number.
     pub(super) fn table<T>(
         self,
         known: impl Iterator<Item = T>,
@@ -71,7 +71,7 @@ impl Numbers {
     }
 }
 
-/// How routes are numbered: those of IPv4, then those of IPv6.
+/// How routes are numbered: IPv4 routes first, then IPv6 routes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Numbering {
     v4: u32,
@@ -79,23 +79,23 @@ pub(super) struct Numbering {
     pub(super) by: By,
 }
 
-/// What has a number of its own.
+/// Whether routes or prefix lengths are numbered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum By {
-    /// Every route, as they are stored.
+    /// Each route has a number, in the order in which routes are stored.
     Route,
-    /// Every length of a route: all that it takes to write its prefix.
+    /// Each prefix length has a number. With the address, the length is enough to write the prefix.
     Length,
 }
 
 impl Numbering {
-    /// By route, as the table has them.
+    /// Numbers the routes of a table.
     pub(super) fn routes(table: &dyn LookupTable) -> Self {
         let (v4, v6) = (table.v4().routes().len(), table.v6().routes().len());
         Self { v4: v4 as u32, v6: v6 as u32, by: By::Route }
     }
 
-    /// By length.
+    /// Numbers the prefix lengths.
     pub(super) fn lengths() -> Self {
         Self { v4: 33, v6: 129, by: By::Length }
     }
@@ -104,7 +104,7 @@ impl Numbering {
         Numbers::new(self.v4 + self.v6)
     }
 
-    /// The number of a route of this family, whose number among those of the family is a hop.
+    /// Converts a number within the family, which is given as a hop, to the number in this numbering.
     #[inline]
     pub(super) fn of_family<A: TableAddr>(self) -> impl Fn(Hop) -> u32 {
         let (first, routes) = if A::BITS == 32 { (0, self.v4) } else { (self.v4, self.v6) };
@@ -113,23 +113,23 @@ impl Numbering {
     }
 }
 
-/// What a block of addresses found.
+/// The results of looking up a block of addresses.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
-    /// Rows of the table's columns.
+    /// The numbers of the rows in the table's columns.
     pub(super) rows: Vec<u32>,
-    /// Its routes as they are numbered, if they were asked for.
+    /// The numbers of the routes in the [`Numbering`], if they were requested.
     pub(super) routes: Vec<u32>,
-    /// The addresses of rows that have an IPv4 route, then; anything for the others.
+    /// If routes were requested: the address of each row with an IPv4 route. Other rows have arbitrary values.
     pub(super) v4: Vec<u32>,
     /// The same for IPv6.
     pub(super) v6: Vec<u128>,
-    /// The number of the table that each row was looked up in, where there are several dates.
+    /// With several dates, the number of the table in which each row was looked up.
     pub(super) dates: Vec<u16>,
 }
 
 impl Answers {
-    /// Adds those of another block.
+    /// Appends the results of another block.
     pub(super) fn extend(&mut self, other: &Self) {
         self.rows.extend(&other.rows);
         self.routes.extend(&other.routes);

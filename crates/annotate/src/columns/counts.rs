@@ -1,26 +1,26 @@
-//! Counting what the cells of a column are.
+//! Counts the cells of a column by their results.
 
 use super::answers::{Numbers, Without};
 
-/// What happened to the cells of a column.
+/// The counts of an address column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
-    /// Cells.
+    /// Number of cells.
     pub rows: u64,
     /// Addresses that a route covers.
     pub matched: u64,
     /// Addresses that no route covers.
     pub unmatched: u64,
-    /// Cells that hold something that is not an address.
+    /// Cells that are not addresses.
     pub unparsable: u64,
-    /// Nulls, and text that is empty.
+    /// Nulls and empty text.
     pub empty: u64,
-    /// Of the addresses, IPv4 ones.
+    /// IPv4 addresses.
     pub v4: u64,
-    /// Rows whose time is before the first table of several dates; nothing was looked up for them.
+    /// Rows whose time is before the first of several dates. They were not looked up.
     pub before: u64,
-    /// Rows without a time, or with something that is none; likewise.
+    /// Rows without a time, or with an invalid one. They were not looked up.
     pub untimed: u64,
 }
 
@@ -56,7 +56,7 @@ impl Tally {
         self.numbers
     }
 
-    /// Adds a block, of whose addresses so many are IPv4 ones.
+    /// Adds a block with `v4` IPv4 addresses.
     pub(super) fn add(&mut self, answers: &[u32], v4: u64) {
         let numbers = self.numbers;
         let without = answers.iter().filter(|&&answer| !numbers.is_known(answer)).count();

@@ -1,4 +1,4 @@
-//! Arrow arrays as addresses: a block of rows at a time, split by family.
+//! Reads addresses from Arrow arrays, a block of rows at a time, and splits them by family.
 
 use std::cell::Cell;
 
@@ -12,7 +12,7 @@ use super::answers::Without;
 use crate::AnnotateError;
 use crate::address::Address;
 
-/// The addresses of one family in a block, and the rows that they came from.
+/// The addresses of one family in a block, with the row of each.
 #[derive(Debug)]
 pub(super) struct Keys<A> {
     pub(super) addrs: Vec<A>,
@@ -25,13 +25,13 @@ impl<A> Default for Keys<A> {
     }
 }
 
-/// A block of cells. Every row is in exactly one of the three.
+/// A block of cells. Every row is in exactly one of `v4`, `v6` and `others`.
 #[derive(Debug, Default)]
 pub(super) struct Cells {
     pub(super) v4: Keys<u32>,
     pub(super) v6: Keys<u128>,
     pub(super) others: Vec<(u32, Without)>,
-    /// For [`Cells::texts`]: rows by what their text looks like.
+    /// Scratch space of `Texts::apart`: the rows that look like IPv4, and those that look like IPv6.
     apart: [Vec<u32>; 2],
 }
 
@@ -44,7 +44,7 @@ impl Cells {
         self.others.clear();
     }
 
-    /// A cell that was read elsewhere.
+    /// Adds a cell that was already read.
     #[inline]
     pub(super) fn put(&mut self, row: u32, cell: Result<Address, Without>) {
         match cell {
@@ -53,7 +53,7 @@ impl Cells {
         }
     }
 
-    /// All cells, not in order.
+    /// Calls `give` for each cell, not in the order of rows.
     pub(super) fn each(&self, mut give: impl FnMut(u32, Result<Address, Without>)) {
         let Self { v4, v6, others, .. } = self;
         v4.rows.iter().zip(&v4.addrs).for_each(|(row, addr)| give(*row, Ok(Address::V4(*addr))));
@@ -61,7 +61,7 @@ impl Cells {
         others.iter().for_each(|(row, without)| give(*row, Err(*without)));
     }
 
-    /// Takes the addresses of some rows away.
+    /// Removes the addresses of some rows and records `why`.
     pub(super) fn leave_out(&mut self, is_out: impl Fn(u32) -> bool, why: Without) {
         fn family<A: Copy>(
             keys: &mut Keys<A>,
@@ -107,7 +107,7 @@ impl Cells {
         }
     }
 
-    /// Text. Blanks around an address do not count, as in the text formats.
+    /// Adds a cell of text. Whitespace around an address is ignored, as in the text formats.
     #[inline]
     fn text(&mut self, row: u32, text: &[u8]) {
         match Address::parse(text) {
@@ -124,7 +124,7 @@ impl Cells {
         }
     }
 
-    /// Four or sixteen bytes in network order.
+    /// Adds a cell of bytes; an address has four or sixteen, in network order.
     #[inline]
     fn bytes(&mut self, row: u32, bytes: &[u8]) {
         let address = match *bytes {
@@ -140,7 +140,7 @@ impl Cells {
     }
 }
 
-/// Text of a block's rows, row `i` from `offsets[i]` to `offsets[i + 1]`.
+/// The text of a block's rows: row `i` is at `offsets[i]..offsets[i + 1]`.
 struct Texts<'a, O> {
     offsets: &'a [O],
     data: &'a [u8],
@@ -206,8 +206,8 @@ impl<O: OffsetSizeTrait> Texts<'_, O> {
         }
     }
 
-    /// One family, then the other. Where both come mixed, asking each row which it is would cost a
-    /// mispredicted branch every other row.
+    /// Reads first one family, then the other. If both are mixed, a branch on the family of each row would often be
+    /// mispredicted.
     #[inline(always)]
     fn apart(&self, valid: impl Fn(usize) -> bool, cells: &mut Cells) {
         let [mut v4, mut v6] = std::mem::take(&mut cells.apart);
@@ -227,7 +227,7 @@ impl<O: OffsetSizeTrait> Texts<'_, O> {
                 cells.others.push((place as u32, Without::Empty));
             }
         }
-        // Loops, not closures: those would be compiled without the instruction set of the kernel.
+        // Loops instead of closures, which would be compiled without the instruction set of the kernel.
         for &place in &v4[..v4_len] {
             self.v4(place, cells);
         }
@@ -243,29 +243,29 @@ impl<O: OffsetSizeTrait> Texts<'_, O> {
 fn begins_with_colon(text: [u8; 8]) -> bool {
     let differ = u64::from_le_bytes(text) ^ u64::from_ne_bytes([b':'; 8]);
     let ones = u64::from_ne_bytes([1; 8]);
-    // The high bit of a byte that is zero, and of none before it.
+    // The high bit of each zero byte is set, and no high bit before the first zero byte.
     differ.wrapping_sub(ones) & !differ & ones << 7 & 0xff_ffff_ffff != 0
 }
 
-/// A column of addresses of a type that has them.
+/// A column of addresses, by kind of type.
 pub(super) enum Addresses<'a> {
-    /// IPv4 addresses as numbers, without nulls: looked up where they are.
+    /// IPv4 addresses as numbers, without nulls. Without dates, they are looked up in place.
     Numbers(&'a [u32]),
-    /// Anything else, cell by cell.
+    /// Any other type, read cell by cell.
     Cells(Reader<'a>),
     /// Keys and distinct values.
     Dictionary { keys: Vec<Option<usize>>, values: &'a ArrayRef },
 }
 
-/// Puts the cells of some rows into a block; the rows are counted from the first of them.
+/// Reads a range of rows into a block, in which rows are counted from the start of the range.
 pub(super) type Reader<'a> = Box<dyn Fn(std::ops::Range<usize>, &mut Cells) + 'a>;
 
-/// Whether addresses can be in columns of this type.
+/// Whether columns of this type can contain addresses.
 pub(crate) fn is_supported(kind: &DataType) -> bool {
     has_cells(super::listed::item(kind).unwrap_or(kind))
 }
 
-/// Whether addresses can be in cells of this type.
+/// Whether cells of this type can contain addresses.
 fn has_cells(kind: &DataType) -> bool {
     match kind {
         DataType::Dictionary(_, values) => has_cells(values),
@@ -288,7 +288,7 @@ fn has_cells(kind: &DataType) -> bool {
 
 impl<'a> Addresses<'a> {
     pub(super) fn new(array: &'a dyn Array) -> Result<Self, AnnotateError> {
-        /// `each` gives the cell of a row that is not null.
+        /// Reads cells one by one; `each` reads a row that is not null.
         fn cells<'a>(
             array: &'a dyn Array,
             each: impl Fn(usize, u32, &mut Cells) + 'a,
@@ -307,7 +307,7 @@ impl<'a> Addresses<'a> {
             };
             Addresses::Cells(Box::new(read))
         }
-        /// Text whose bytes lie in one buffer: addresses are read there, whatever is behind.
+        /// Text in one buffer. Addresses are parsed there, which may read bytes after their end.
         fn text<'a, O: OffsetSizeTrait>(array: &'a dyn Array) -> Addresses<'a> {
             let strings = array.as_string::<O>();
             let (offsets, data) = (strings.value_offsets(), strings.value_data());
@@ -366,7 +366,7 @@ impl<'a> Addresses<'a> {
                 let dictionary = array.as_any_dictionary();
                 let values = dictionary.values();
                 if values.is_empty() {
-                    // All keys are null then.
+                    // Then all keys are null.
                     let keys = vec![None; array.len()];
                     return Ok(Self::Dictionary { keys, values });
                 }
@@ -381,7 +381,7 @@ impl<'a> Addresses<'a> {
     }
 }
 
-/// Whether a cell is null, or the key of one.
+/// Whether a cell is null, or a dictionary key whose value is null.
 pub(crate) fn is_null(array: &dyn Array, row: usize) -> bool {
     array.logical_nulls().is_some_and(|nulls| nulls.is_null(row))
 }
@@ -395,7 +395,7 @@ pub(crate) fn text(array: &dyn Array, row: usize) -> String {
         DataType::UInt64 => array.as_primitive::<UInt64Type>().value(row).to_string(),
         DataType::Int64 => array.as_primitive::<Int64Type>().value(row).to_string(),
         DataType::Dictionary(..) => {
-            // Only for cells that are not null, so there are values.
+            // The function is called only for cells that are not null, so there are values.
             let dictionary = array.as_any_dictionary();
             let key = dictionary.normalized_keys()[row];
             return text(dictionary.values(), key);

@@ -1,4 +1,4 @@
-//! Columns of lists of addresses: what is added is a list, too, with a value for each address.
+//! Columns of lists of addresses. The added columns are lists too, with a value for each address.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use arrow_array::{Array, ArrayRef, LargeListArray, ListArray, OffsetSizeTrait};
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field, FieldRef};
 
-/// The addresses of all lists, one behind the other, and where each list ends.
+/// The addresses of all lists in one array, and the end of each list.
 pub(super) struct Listed {
     pub(super) values: ArrayRef,
     ends: Ends,
@@ -19,7 +19,7 @@ enum Ends {
     Large(OffsetBuffer<i64>),
 }
 
-/// The type of the items, if it is a type of lists.
+/// The type of the items, if `kind` is a list type.
 pub(super) fn item(kind: &DataType) -> Option<&DataType> {
     match kind {
         DataType::List(item) | DataType::LargeList(item) => Some(item.data_type()),
@@ -27,7 +27,7 @@ pub(super) fn item(kind: &DataType) -> Option<&DataType> {
     }
 }
 
-/// The field of what is added for a column of this type, where `field` is that for an address.
+/// The field of a column that is added for an address column of type `kind`; `field` is the one for single addresses.
 pub(super) fn field(kind: &DataType, field: &FieldRef) -> FieldRef {
     let item = || Arc::new(Field::new_list_field(field.data_type().clone(), true));
     match kind {
@@ -40,9 +40,9 @@ pub(super) fn field(kind: &DataType, field: &FieldRef) -> FieldRef {
 }
 
 impl Listed {
-    /// `None` if the column is not one of lists.
+    /// `None` if the column has no lists.
     pub(super) fn new(array: &dyn Array) -> Option<Self> {
-        /// Offsets that count from the first value in use, and these values.
+        /// The values in use, and offsets that count from the first of them.
         fn parts<O: OffsetSizeTrait>(
             offsets: &OffsetBuffer<O>,
             values: &ArrayRef,
@@ -79,7 +79,7 @@ impl Listed {
         }
     }
 
-    /// Lists of what was found for the addresses.
+    /// Converts an added column with a value for each address to a column of lists.
     pub(super) fn lists(&self, column: ArrayRef) -> ArrayRef {
         let item = Arc::new(Field::new_list_field(column.data_type().clone(), true));
         let nulls = self.nulls.clone();

@@ -1,4 +1,4 @@
-//! From arrays of addresses to answers, block by block.
+//! Looks up arrays of addresses, block by block.
 
 use std::sync::OnceLock;
 
@@ -11,26 +11,26 @@ use super::keys::{Addresses, Cells, Keys};
 use crate::table::TableAddr;
 use crate::{Address, AnnotateError, LookupTable};
 
-/// Rows of a block of answers; a multiple of 64, so that blocks of bits are whole words.
+/// The number of rows in a block. It is a multiple of 64, so that the validity bits of a block are whole words.
 pub(super) const BLOCK: usize = 2048;
 
-/// Gets the answers of a block, and how many of its addresses are IPv4 ones.
+/// Receives the answers of a block, and the number of its IPv4 addresses.
 pub(super) type Give<'a> = dyn FnMut(&Answers, u64) -> Result<(), AnnotateError> + 'a;
 
 /// Looks up one column.
 pub(super) struct LookUp<'t> {
     pub(super) table: &'t dyn LookupTable,
-    /// The rows of all routes, made when they are needed.
+    /// The rows of all routes, created when they are first needed.
     pub(super) rows: &'t OnceLock<Vec<u32>>,
     /// Whether routes are needed, and how they are numbered.
     pub(super) numbering: Option<Numbering>,
-    /// Whether rows are needed, beside routes.
+    /// Whether rows are needed in addition to routes.
     pub(super) of_rows: bool,
-    /// Of several dates, the number of the table for each row.
+    /// With several dates, the number of the table for each row.
     pub(super) dates: Option<(&'t DatedFib, &'t [u16])>,
 }
 
-/// What blocks need, kept from one to the next.
+/// Buffers that are reused for each block.
 #[derive(Default)]
 struct Work {
     cells: Cells,
@@ -52,7 +52,7 @@ impl LookUp<'_> {
         Numbers::new(self.table.columns().len())
     }
 
-    /// Gives out the answers of all rows.
+    /// Calls `give` with the answers of each block.
     pub(super) fn each_block(
         &self,
         addresses: &Addresses<'_>,
@@ -81,7 +81,7 @@ impl LookUp<'_> {
             }
             Addresses::Dictionary { keys, values } => {
                 let found = self.values(values)?;
-                // Behind the values stands what a null is.
+                // The answer for null follows those for the values.
                 let null = values.len();
                 for keys in keys.chunks(BLOCK) {
                     let place = |key: &Option<usize>| key.unwrap_or(null);
@@ -104,7 +104,7 @@ impl LookUp<'_> {
         Ok(())
     }
 
-    /// The same where each row has a table of its own: everything is taken cell by cell.
+    /// Like `each_block`, but each row has its own table, so all types are read cell by cell.
     fn each_dated_block(
         &self,
         addresses: &Addresses<'_>,
@@ -141,7 +141,7 @@ impl LookUp<'_> {
         Ok(())
     }
 
-    /// The answers for all values of a dictionary, and for null.
+    /// The answers for all values of a dictionary, followed by the answer for null.
     fn values(&self, values: &ArrayRef) -> Result<Values, AnnotateError> {
         let all = LookUp { of_rows: true, dates: None, ..*self };
         let mut found = Values::default();
@@ -174,7 +174,7 @@ impl LookUp<'_> {
         Ok(found)
     }
 
-    /// Looks up a block of IPv4 addresses that nothing stands between.
+    /// Looks up a block of IPv4 addresses without nulls.
     fn numbers_block(&self, addrs: &[u32], work: &mut Work) {
         let Work { hops, answers, .. } = work;
         hops.clear();
@@ -205,7 +205,7 @@ impl LookUp<'_> {
     fn cells_block(&self, rows: usize, work: &mut Work) {
         let Work { cells, hops, answers } = work;
         let numbers = self.numbers();
-        // Every row is in one of the three, so what is here at first does not stay.
+        // Every row is in one of the three vectors of `cells`, so these initial values are overwritten.
         answers.rows.resize(rows, numbers.of(Without::Unmatched));
         if let Some(numbering) = self.numbering {
             answers.routes.resize(rows, numbering.numbers().of(Without::Unmatched));
@@ -220,7 +220,7 @@ impl LookUp<'_> {
                 answers.v6[row as usize] = addr;
             }
         }
-        // The row of a route is another one each day.
+        // With several dates, the row of a route depends on the date.
         let by_route = self.numbering.is_some_and(|numbering| numbering.by == By::Route);
         let of_routes = by_route && self.dates.is_none();
         if self.numbering.is_none() || !of_routes && self.of_rows {
@@ -289,7 +289,7 @@ impl LookUp<'_> {
     }
 }
 
-/// What the values of a dictionary are, one by one.
+/// The address of each value of a dictionary, or the reason that it has none.
 fn plain(values: &ArrayRef) -> Result<Vec<Result<Address, Without>>, AnnotateError> {
     let addresses = Addresses::new(values)?;
     Ok(match &addresses {
@@ -313,12 +313,12 @@ fn plain(values: &ArrayRef) -> Result<Vec<Result<Address, Without>>, AnnotateErr
     })
 }
 
-/// The rows of all routes, IPv4 first, and of what has no route.
+/// The rows of all routes, IPv4 first, followed by those for addresses and cells without a route.
 fn rows(table: &dyn LookupTable, numbers: Numbers) -> Vec<u32> {
     let (v4, v6) = (table.v4().routes(), table.v6().routes());
     let hops = (0..v4.len()).map(|route| v4.get(route).hop);
     let hops = hops.chain((0..v6.len()).map(|route| v6.get(route).hop));
-    // A hop beyond the rows, which a sound snapshot does not have, counts as none.
+    // A hop beyond the last row, which a valid snapshot does not contain, counts as unmatched.
     let rows = hops.map(|hop| numbers.of_hop(hop));
     Numbering::routes(table).numbers().table(rows, |without| numbers.of(without))
 }

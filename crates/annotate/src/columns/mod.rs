@@ -4,8 +4,8 @@
 //!   addresses          text, numbers, bytes, dictionaries of them; nulls
 //!     | keys           2,048 rows at a time: those of each family, and the rows without an address
 //!     v
-//!   lookup             hops; where the matched prefix is asked for, its length, or the route's number
-//!     | outputs        for every row of the table a value lies ready: one load for each output
+//!   lookup             hops; if the matched prefix is needed, also its length or the route's number
+//!     | outputs        a value is prepared for every row of the table: one load for each output
 //!     v
 //!   added columns      numbers, dictionary codes, text
 //! ```
@@ -207,8 +207,8 @@ impl ColumnAnnotator {
         self.counted(name, array, Some(times), None, None)
     }
 
-    /// The same, with counts of hits. Also sets, in addition to the rows already set, the rows with an address that a
-    /// route covers.
+    /// Like `annotate` and `annotate_at`, but also counts hits, and sets `matched` for each row with an address that a
+    /// route covers. Rows already set stay set.
     pub(crate) fn counted(
         &self,
         name: &str,
@@ -225,7 +225,7 @@ impl ColumnAnnotator {
         Ok(Annotated { counts, first_untimed: first_unreadable, ..found })
     }
 
-    /// The same, with the numbers of the rows' tables.
+    /// Like `counted`, but with the numbers of the rows' tables instead of times.
     fn lists(
         &self,
         name: &str,
@@ -265,7 +265,7 @@ impl ColumnAnnotator {
         })
     }
 
-    /// The same for cells that are not lists.
+    /// Like `lists`, but for cells that are not lists.
     fn cells(
         &self,
         name: &str,
@@ -320,7 +320,7 @@ impl ColumnAnnotator {
         Ok(Annotated { fields, columns, counts, first_unparsable: first, first_untimed: None })
     }
 
-    /// The tables of the rows' times.
+    /// Finds the table for the time of each row.
     fn times(
         &self,
         rows: usize,

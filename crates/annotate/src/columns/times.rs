@@ -1,4 +1,4 @@
-//! Columns of times.
+//! Reads columns of times.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -12,10 +12,10 @@ use fibula_fib::{Dates, Moment, TimeFormat};
 use super::keys;
 use crate::AnnotateError;
 
-/// What a column of times says.
+/// The times of a column.
 #[derive(Debug, Default)]
 pub(super) struct Times {
-    /// By row, the number of the table that held then.
+    /// For each row, the number of the table that was valid at its time.
     pub(super) dates: Vec<u16>,
     /// Rows before the first table.
     pub(super) before: u64,
@@ -33,7 +33,7 @@ impl Times {
     /// dictionaries of these.
     ///
     /// # Errors
-    /// If there are no times in columns of this type.
+    /// If columns of this type cannot contain times.
     pub(super) fn new(
         array: &dyn Array,
         dates: &Dates,
@@ -52,7 +52,7 @@ impl Times {
             }
             times.untimed += 1;
             if times.first_unreadable.is_none() {
-                // Empty text is no time, and a null has no text.
+                // Nulls and empty text are not invalid times.
                 let is_null = keys::is_null(array, row);
                 let text = if is_null { String::new() } else { keys::text(array, row) };
                 times.first_unreadable =
@@ -65,7 +65,7 @@ impl Times {
 
 /// The times of all rows.
 fn moments(array: &dyn Array, format: TimeFormat) -> Result<Vec<Option<Moment>>, AnnotateError> {
-    /// Those of an array of numbers, nulls aside.
+    /// The times of an array of numbers; `None` for nulls.
     fn numbers<T: ArrowPrimitiveType>(
         array: &dyn Array,
         moment: impl Fn(T::Native) -> Option<Moment>,
@@ -99,7 +99,7 @@ fn moments(array: &dyn Array, format: TimeFormat) -> Result<Vec<Option<Moment>>,
         }
         DataType::Float64 => {
             let moment = |number: f64| {
-                // What is out of range becomes the largest number, which is behind all tables.
+                // A number out of range becomes the nearest `i64`.
                 number.is_finite().then(|| number.floor() as i64).and_then(|n| format.number(n))
             };
             numbers::<Float64Type>(array, moment)
@@ -122,7 +122,7 @@ fn moments(array: &dyn Array, format: TimeFormat) -> Result<Vec<Option<Moment>>,
     })
 }
 
-/// Checks that times can be in columns of this type.
+/// Checks that columns of this type can contain times.
 ///
 /// # Errors
 /// [`AnnotateError::TimeType`].

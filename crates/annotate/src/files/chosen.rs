@@ -1,4 +1,4 @@
-//! Parquet files of which some rows come out: all columns are decoded, and encoded again.
+//! Writes selected rows of Parquet files: all columns are decoded and encoded again.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::{AnnotateError, Only};
 /// Rows decoded at once.
 const BATCH: usize = 8 << 10;
 
-/// The rows that are asked for.
+/// The rows that `only` selects.
 pub(super) fn chosen(
     batch: &RecordBatch,
     matched: &[bool],
@@ -28,7 +28,7 @@ pub(super) fn chosen(
 }
 
 impl Plan<'_> {
-    /// Writes the rows that are asked for, with what is added.
+    /// Writes the rows that `only` selects, with the added columns.
     pub(super) fn write_chosen<W: Write + Send>(
         &self,
         only: Only,
@@ -73,7 +73,7 @@ impl Plan<'_> {
         guarded(|| writer.into_inner())
     }
 
-    /// The schema that is written, as Arrow has it.
+    /// The Arrow schema of the output.
     pub(super) fn whole(&self) -> Schema {
         let schema = self.metadata.schema();
         let fields = schema.fields().iter().chain(self.added.fields()).cloned();

@@ -1,4 +1,4 @@
-//! Sizes in the page headers of Parquet, by which a library allocates.
+//! Checks the sizes in the page headers of Parquet, because the library allocates memory by them.
 
 use std::io::{self, Read};
 
@@ -9,23 +9,23 @@ use super::guard::broken;
 use super::shared::Shared;
 use crate::AnnotateError;
 
-/// Bytes that a page may unpack to, whatever its size in the file.
+/// The size in bytes to which any page may be unpacked, whatever its size in the file.
 const FREE: u64 = 64 << 20;
 
-/// The most bytes that a stored one stands for in larger pages.
+/// The maximum compression ratio of larger pages.
 const MAX_RATIO: u64 = 1 << 12;
 
-/// Structures within structures at most, in the header of a page.
+/// The maximum depth of nested structures in the header of a page.
 const MAX_DEPTH: u32 = 16;
 
-/// Checks the pages of a column, whose place was checked.
+/// Checks the pages of a column, whose byte range was checked before.
 pub(super) fn check(column: &ColumnChunkMetaData, file: &Shared) -> Result<(), AnnotateError> {
     let (start, len) = column.byte_range();
     let end = start.saturating_add(len);
     let mut at = start;
     while at < end {
         let mut header = Header { bytes: file.get_read(at)?, len: 0, sizes: [None; 2] };
-        // What is no header is left to the library, which says what it misses.
+        // An invalid header is left to the library, which reports the error.
         let Ok(()) = header.structure(0) else { return Ok(()) };
         let [Some(unpacked), Some(stored)] = header.sizes else { return Ok(()) };
         let (Ok(unpacked), Ok(stored)) = (u64::try_from(unpacked), u64::try_from(stored)) else {
@@ -48,7 +48,7 @@ struct Header<R> {
     bytes: R,
     /// Bytes read so far.
     len: u64,
-    /// The fields 2 and 3: size unpacked, and as stored.
+    /// The fields 2 and 3: the unpacked and the stored size.
     sizes: [Option<i64>; 2],
 }
 
@@ -97,7 +97,7 @@ impl<R: Read> Header<R> {
                     let size = (size >> 1) as i64 ^ -((size & 1) as i64);
                     self.sizes[usize::from(field == 3)] = Some(size);
                 }
-                // The value of a flag is its kind.
+                // The value of a boolean is its type.
                 (1 | 2, ..) => {}
                 _ => self.value(kind, depth)?,
             }
@@ -133,7 +133,7 @@ mod tests {
         header.structure(0).ok().map(|()| (header.sizes, header.len))
     }
 
-    /// Type, 2 sizes, a data page with counts, encodings and statistics of two texts and a flag.
+    /// The header has a type, two sizes, and a data page with counts, encodings and statistics of two texts and a boolean.
     #[test]
     fn headers() {
         let page =

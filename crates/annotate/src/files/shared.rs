@@ -12,8 +12,8 @@ use parquet::file::reader::{ChunkReader, Length};
 use super::guard::broken;
 use crate::AnnotateError;
 
-/// A file that was opened once. It is read by position, so threads do not move each other's place, and
-/// another file that takes its name meanwhile is not read.
+/// A file that is opened once and read by position. Threads therefore need no common file position, and a file that
+/// replaces it under the same name is not read.
 #[derive(Clone, Debug)]
 pub(super) struct Shared(Arc<Opened>);
 
@@ -31,7 +31,7 @@ impl Shared {
         Ok(Self(Arc::new(Opened { file, len, modified })))
     }
 
-    /// Whether the file is still what it was when it was opened, as far as length and time tell.
+    /// Checks by length and modification time that the file has not changed since it was opened.
     pub(super) fn check_unchanged(&self) -> Result<(), AnnotateError> {
         let now = self.0.file.metadata().map_err(AnnotateError::Read)?;
         if now.len() == self.0.len && now.modified().ok() == self.0.modified {
@@ -40,7 +40,7 @@ impl Shared {
         Err(AnnotateError::File { what: "the file changed while it was read".to_owned() })
     }
 
-    /// Whether the file has all these bytes.
+    /// Checks that the file contains this range of bytes.
     pub(super) fn check_range(
         &self,
         start: i64,
@@ -72,7 +72,7 @@ impl ChunkReader for Shared {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
-        // Before memory is asked for.
+        // The range is checked before memory is allocated.
         if start.checked_add(length as u64).is_none_or(|end| end > self.0.len) {
             let what = format!("{length} bytes from byte {start} on, of {}", self.0.len);
             return Err(ParquetError::EOF(what));
@@ -83,7 +83,7 @@ impl ChunkReader for Shared {
     }
 }
 
-/// A place in the file.
+/// A reader from a position in the file.
 #[derive(Debug)]
 pub(super) struct At {
     file: Shared,

@@ -1,4 +1,4 @@
-//! Telling a format from the beginning of an input.
+//! Guesses a format from the beginning of an input.
 
 use crate::LogFormat;
 
@@ -19,13 +19,13 @@ impl LogFormat {
         if head.starts_with(b"PAR1") {
             return Self::Parquet;
         }
-        // A file's magic number; a stream begins with the mark before its first message.
+        // The magic number of a file, or the mark before the first message of a stream.
         if head.starts_with(b"ARROW1") || head.starts_with(&[0xff; 4]) {
             return Self::Arrow;
         }
         let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
         let line = head.split(|&b| b == b'\n').next().unwrap_or_default().trim_ascii();
-        // An access log may hold commas and tabs, but not before the end of its address.
+        // An access log may contain commas and tabs, but only after its address.
         let stop = line.iter().position(|b| b" ,;\t".contains(b));
         match (line.first(), stop.map(|at| line[at])) {
             (Some(b'{'), _) => Self::JsonLines,

@@ -1,4 +1,4 @@
-//! Plain lists and logs: one line a row, addresses at its beginning.
+//! Plain lists and logs: each line is a row, usually with an address at its beginning.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,23 +10,23 @@ use crate::block::{Block, Kind, Row};
 use crate::fault::Fault;
 use crate::{AnnotateError, AnnotateOptions, Column, LogFormat};
 
-/// Words are parted by blanks, tabs, commas, semicolons and bars. Empty lines and lines that begin
-/// with `#` are copied as they are.
+/// Decoder of lists. Words are separated by blanks, tabs, commas, semicolons and bars. Empty lines and lines that begin
+/// with `#` are copied unchanged.
 #[derive(Clone)]
 pub(crate) struct List {
-    /// The words that hold addresses, counted from 0, ascending, each with its slot.
+    /// The numbers of the words with addresses, ascending and counted from 0, each with its slot.
     words: Vec<(usize, usize)>,
     names: Vec<String>,
     strict: bool,
-    /// Whether addresses are looked for anywhere in a line, and these are their numbers.
+    /// Whether addresses are found anywhere in a line. `words` then has the numbers of addresses.
     scan: bool,
     /// Whether any line of the input is a row.
     any: Arc<AtomicBool>,
-    /// How many of the words any line of the input had.
+    /// The maximum number of `words` that a line of the input had.
     present: Arc<AtomicUsize>,
-    /// What goes before each added value.
+    /// The byte before each added value.
     delimiter: u8,
-    /// The words found in a line, by slot.
+    /// For each slot, the range of its word in a line.
     found: Vec<(usize, usize)>,
 }
 
@@ -59,7 +59,7 @@ impl List {
         Ok(Self { words, names, strict, scan, any, present, delimiter, found })
     }
 
-    /// Finds the words of a line that hold addresses; those that are missing stay empty.
+    /// Finds the words with addresses in a line. Missing words get empty ranges.
     fn find(&mut self, line: &[u8]) {
         self.found.fill((0, 0));
         if self.scan {
@@ -146,7 +146,7 @@ impl LogDecoder for List {
 
     fn finish(&self) -> Result<(), AnnotateError> {
         match self.words.get(self.present.load(Ordering::Relaxed)) {
-            // A log may have no address at all.
+            // With `scan`, a log may have no address at all.
             Some((word, _)) if self.any.load(Ordering::Relaxed) && !self.scan => {
                 Err(AnnotateError::InNoRow { column: Column::Number(word + 1) })
             }

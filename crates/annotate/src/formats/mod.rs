@@ -1,4 +1,4 @@
-//! Decoders: input bytes to rows and address cells. They do no I/O and never panic on any input.
+//! Decoders convert input bytes to rows and address cells. They do no I/O and never panic on any input.
 
 pub(crate) mod csv;
 mod guess;
@@ -15,16 +15,16 @@ use crate::block::Block;
 use crate::fault::Fault;
 use crate::{AnnotateError, AnnotateOptions, LogFormat};
 
-/// How values are written.
+/// How added values are written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Style {
-    /// As fields.
+    /// As delimited fields.
     Fields(Dialect),
-    /// As members of an object.
+    /// As members of a JSON object.
     Members,
 }
 
-/// The decoder of a format of logs.
+/// Creates the decoder of a format with rows.
 pub(crate) fn decoder(
     format: LogFormat,
     options: &AnnotateOptions,
@@ -43,11 +43,11 @@ pub(crate) fn decoder(
     })
 }
 
-/// Turns input into rows.
+/// Decodes input into rows.
 pub(crate) trait LogDecoder: Send {
     /// Decodes complete records at the beginning of `data` into `block`, until it is full. Returns
-    /// how many bytes were consumed, 0 if no record is complete. With `end`, `data` is all that
-    /// remains, and the last record is complete as it is.
+    /// how many bytes were consumed, 0 if no record is complete. With `end`, `data` is the rest of the
+    /// input, and the last record is complete even without a line end.
     fn decode(&mut self, data: &[u8], end: bool, block: &mut Block) -> Result<usize, Fault>;
 
     /// The names of the address columns, in the order of the cells; known once a row was decoded.
@@ -56,19 +56,18 @@ pub(crate) trait LogDecoder: Send {
     /// How values are added to its rows; known once a row was decoded.
     fn style(&self) -> Style;
 
-    /// Says at the end of the input what only all of it tells: a column that no row has.
+    /// Returns an error that is known only at the end of the input: a column that no row has.
     fn finish(&self) -> Result<(), AnnotateError> {
         Ok(())
     }
 
-    /// Whether rows lie in [`Block::text`] and not in the data.
+    /// Whether rows are in [`Block::text`] instead of the data.
     fn writes_rows(&self) -> bool {
         false
     }
 
-    /// A decoder for another part of the same input, which begins and ends where [`LogDecoder::cut`] says. Together they
-    /// tell [`LogDecoder::finish`] what one decoder would. `None` if the input cannot be decoded in parts, or not before
-    /// more of it was decoded.
+    /// A decoder for another part of the same input, which is split by [`LogDecoder::cut`]. The decoders share the state that
+    /// [`LogDecoder::finish`] checks. `None` if the input cannot be decoded in parts, or only after more of it was decoded.
     fn fork(&self) -> Option<Box<dyn LogDecoder>> {
         None
     }
@@ -80,18 +79,18 @@ pub(crate) trait LogDecoder: Send {
     }
 }
 
-/// Rows that tell what an input looks like, and bytes in which they lie.
+/// The maximum number of rows, and of bytes, that are examined to detect the properties of an input.
 pub(crate) const SAMPLE_ROWS: usize = 1000;
 pub(crate) const SAMPLE_BYTES: usize = 1 << 20;
 
-/// Sets a flag that other threads set, too: without a write once it is set.
+/// Sets a flag that is shared with other threads. It is not written again once it is set.
 pub(crate) fn set(flag: &AtomicBool) {
     if !flag.load(Ordering::Relaxed) {
         flag.store(true, Ordering::Relaxed);
     }
 }
 
-/// Where the last complete line of `data` ends; 0 if none is complete.
+/// The end of the last complete line of `data`; 0 if none is complete.
 pub(crate) fn last_line_end(data: &[u8]) -> usize {
     memchr::memrchr(b'\n', data).map_or(0, |at| at + 1)
 }

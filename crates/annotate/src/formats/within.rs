@@ -1,12 +1,13 @@
-//! Addresses inside of lines.
+//! Finds addresses within lines.
 
 use crate::address::Address;
 
-/// The places of the addresses in a line, in order.
+/// The ranges of the addresses in a line, in order.
 ///
-/// An address is text that [`Address::parse`] takes, with no letter, digit or underscore right before or behind it;
-/// before IPv4 no dot, and behind it no dot with a digit. A colon or a dot at its end belongs to the sentence, a colon
-/// and digits behind IPv4 are a port. IPv6 needs a digit: `a::b` is rather a name.
+/// An address is text that [`Address::parse`] accepts, without a letter, digit or underscore directly before or after
+/// it. An IPv4 address has no dot before it, and no dot with a digit after it. A colon or a dot at the end of an address
+/// is punctuation; a colon and digits after an IPv4 address are a port. An IPv6 address needs a digit, because `a::b` is
+/// more likely a name.
 pub(super) fn within(line: &[u8]) -> impl Iterator<Item = (usize, usize)> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -26,7 +27,7 @@ pub(super) fn within(line: &[u8]) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// The length of the text at the beginning that could be of an address.
+/// The length of the longest prefix of the text that has only characters of addresses.
 fn run(text: &[u8]) -> usize {
     let is_part = |byte: &u8| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.');
     text.iter().position(|byte| !is_part(byte)).unwrap_or(text.len())
@@ -40,18 +41,18 @@ fn before(line: &[u8], at: usize) -> Option<&u8> {
     at.checked_sub(1).and_then(|at| line.get(at))
 }
 
-/// The IPv6 address that is the whole run, but for colons and dots around it.
+/// The IPv6 address that is the whole run, except for a label with a colon before it, and punctuation after it.
 fn v6(line: &[u8], start: usize, end: usize) -> Option<(usize, usize)> {
     let (mut from, mut to) = (start, end);
     let is_named = is_word(before(line, from));
     if is_named || line[from] == b':' && line.get(from + 1) != Some(&b':') {
-        // Of `src:2001:db8::1`, of which the c could be of an address; `std::string` is none.
+        // The run of `src:2001:db8::1` begins at `c`, so skip to the first colon. `std::string` has no address.
         from += line[from..to].iter().position(|byte| *byte == b':')? + 1;
         if line.get(from) == Some(&b':') {
             return None;
         }
     }
-    // One colon at the end ends a clause; two belong to the address.
+    // One colon at the end is punctuation; two belong to the address.
     let is_sign = |text: &[u8]| {
         text.ends_with(b".")
             || text.ends_with(b":::")

@@ -1,4 +1,4 @@
-//! Counting what blocks found.
+//! Counts the addresses of blocks and their matches.
 
 use fibula_core::Hop;
 
@@ -9,7 +9,7 @@ use crate::block::{Block, Keys};
 use crate::hits::Hits;
 use crate::table::{LookupTable, TableAddr};
 
-/// Counts addresses and what they found.
+/// Counts addresses, matches, and the frequency of values.
 pub(super) struct Counter<'r> {
     table: &'r dyn LookupTable,
     additions: &'r [Addition],
@@ -17,7 +17,7 @@ pub(super) struct Counter<'r> {
     names: Vec<String>,
     /// How many of the most frequent values are listed.
     top: usize,
-    /// By address column; none if nothing is listed.
+    /// One for each address column; empty if `top` is 0.
     hits: Vec<Hits>,
     unmatched: Hop,
     v4: u64,
@@ -51,7 +51,7 @@ impl<'r> Counter<'r> {
     pub(super) fn block(&mut self, block: &Block, answers: &Answers) {
         let (v4, v6) = (block.v4.addrs.len() as u64, block.v6.addrs.len() as u64);
         if block.clock.is_some() {
-            // Not those of rows without a table.
+            // Addresses of rows without a table are not counted.
             let asked = |cells: &[u32]| {
                 cells.iter().filter(|&&cell| answers.hops[cell as usize] != Hop::NONE).count()
                     as u64
@@ -72,7 +72,7 @@ impl<'r> Counter<'r> {
         self.routes(&block.v6, &answers.v6_routes);
     }
 
-    /// Counts matching routes, of which there are none where no prefix is added.
+    /// Counts matching routes. `routes` is empty if they were not looked up.
     fn routes<A: TableAddr>(&mut self, keys: &Keys<A>, routes: &[Hop]) {
         let slots = self.names.len().max(1);
         for (&route, &cell) in routes.iter().zip(&keys.cells) {
@@ -82,7 +82,7 @@ impl<'r> Counter<'r> {
         }
     }
 
-    /// Counts what another one counted, too.
+    /// Adds the counts of `other`.
     pub(super) fn merge(&mut self, other: &Self) {
         self.v4 += other.v4;
         self.addresses += other.addresses;
@@ -90,7 +90,7 @@ impl<'r> Counter<'r> {
         self.hits.iter_mut().zip(&other.hits).for_each(|(ours, theirs)| ours.merge(theirs));
     }
 
-    /// Completes a summary of what decoders count.
+    /// Adds the counts to a summary that has the decoder's counts.
     pub(super) fn complete(&self, summary: Summary) -> Summary {
         let top = self.hits.iter().zip(&self.names);
         let top = top.flat_map(|(hits, name)| hits.top(self.table, self.additions, name, self.top));

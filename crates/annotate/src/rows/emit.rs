@@ -1,4 +1,4 @@
-//! Rows with what is added to them, as bytes.
+//! Writes rows with their added values.
 
 use fibula_core::Hop;
 
@@ -12,22 +12,22 @@ use crate::table::LookupTable;
 use crate::write::Space;
 use crate::{AnnotateOptions, Only};
 
-/// Writes the rows of blocks to memory.
+/// Writes the rows of blocks to a buffer.
 pub(super) struct Emitter<'r> {
     renderer: Renderer<'r>,
-    /// In its place where values are lists.
+    /// Writes the added values instead of `renderer` if some of them are lists.
     lists: Option<Lists<'r>>,
     only: Option<Only>,
     left_out: u64,
-    /// The hop of an address that nothing covers.
+    /// The hop of an address that no route covers.
     unmatched: Hop,
-    /// Whether a row that comes out by itself must end a line: what stood between objects does not come out.
+    /// Whether each row must end with a newline under `only`, because the bytes between JSON objects are left out.
     ends_lines: bool,
-    /// By address column, the names of what is added.
+    /// For each address column, the names of the added columns.
     names: Vec<Vec<String>>,
-    /// What is added to a header.
+    /// The bytes that are added to a header.
     header: Vec<u8>,
-    /// By cell of a block, where its text lies.
+    /// For each cell of a block, the position of its text.
     spans: Vec<Span>,
 }
 
@@ -61,17 +61,17 @@ impl<'r> Emitter<'r> {
         }
     }
 
-    /// Rows that did not come out so far.
+    /// The number of rows left out so far.
     pub(super) fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// Counts those of another one, too.
+    /// Adds the count of `other`.
     pub(super) fn merge(&mut self, other: &Self) {
         self.left_out += other.left_out;
     }
 
-    /// Appends the rows of a block that lie in `source`, with what is added.
+    /// Appends the rows of a block, which are in `source`, with the added values.
     pub(super) fn block(
         &mut self,
         source: &[u8],
@@ -85,13 +85,13 @@ impl<'r> Emitter<'r> {
         let Self { renderer, lists, only, left_out, unmatched, ends_lines, names, header, .. } =
             self;
         let slots = names.len();
-        // Of rows that are chosen: whether this is one.
+        // Whether `only` keeps this row.
         let is_kept = |row: &Row, hops: &[Hop]| match row.kind {
             Kind::Pass => false,
             Kind::Header => true,
             _ => hops.iter().any(|hop| *hop < *unmatched) == (*only == Some(Only::Matched)),
         };
-        // Rows have no gaps between them, so what lies between two places of insertion is one run.
+        // Rows are contiguous, so the bytes between two insertion points are copied at once.
         debug_assert!(block.rows.windows(2).all(|pair| pair[0].end == pair[1].start));
         let (mut copied, mut cell) = (0, 0);
         for row in &block.rows {
@@ -144,7 +144,7 @@ impl<'r> Emitter<'r> {
         out.extend_from_slice(&source[copied..end]);
     }
 
-    /// The same for all rows and without lists, which is what there is most of.
+    /// Like `block`, but for all rows and without lists, which is the common case.
     fn all(&mut self, source: &[u8], block: &Block, answers: &Answers, out: &mut Vec<u8>) {
         let (Some(first), Some(last)) = (block.rows.first(), block.rows.last()) else { return };
         let slots = self.names.len();
@@ -154,7 +154,7 @@ impl<'r> Emitter<'r> {
         let mut cells = self.spans.iter().enumerate();
         let mut copied = first.start;
         for row in &block.rows {
-            // Rows have no gaps between them, so what lies between two places of insertion is one run.
+            // Rows are contiguous, so the bytes between two insertion points are copied at once.
             space.put::<64>(source, copied, row.insert);
             copied = row.insert;
             match row.kind {

@@ -1,4 +1,4 @@
-//! What all prefixes that cover an address say, as lists.
+//! Writes the prefixes that cover an address, and their values, as lists.
 
 use fibula_core::{AnyPrefix, Hop, Prefix, ScalarType, Value};
 
@@ -9,21 +9,21 @@ use crate::formats::Style;
 use crate::formats::csv::scan::write_field;
 use crate::table::TableAddr;
 
-/// What separates the items of a list in a field.
+/// The separator between the items of a list in a field.
 const SEPARATOR: u8 = b';';
 
-/// Writes what is added where some of it are lists: the prefixes that cover an address, longest first, and with
-/// `all` their values.
+/// Writes the added values if some of them are lists: the prefixes that cover an address, longest first, and with
+/// `all` the values of each.
 pub(super) struct Lists<'r> {
     table: &'r dyn LookupTable,
     additions: &'r [Addition],
     style: Style,
     all: bool,
-    /// By address column and added column: what goes before the value.
+    /// For each address column and added column, the bytes before the value.
     labels: Vec<Vec<Vec<u8>>>,
-    /// The routes that cover the address.
+    /// The routes that cover the current address.
     chain: Vec<(AnyPrefix, Hop)>,
-    /// A list in a field, which may have to be quoted.
+    /// A buffer for a list in a field, which may need quotes.
     field: Vec<u8>,
 }
 
@@ -52,7 +52,7 @@ impl<'r> Lists<'r> {
         })
     }
 
-    /// Appends what is added for an address of the address column `slot`, of the table of `date`.
+    /// Appends the added values of an address in the address column `slot`, from the table of `date`.
     pub(super) fn values(
         &mut self,
         slot: usize,
@@ -78,7 +78,7 @@ impl<'r> Lists<'r> {
                 Some(Substitute::Str(text)) => Some(Value::Str(text)),
                 None => None,
             };
-            // Neither matched nor without an address.
+            // An address was looked up, but no route covers it.
             let is_unmatched = prefix.is_none() && hop != Hop::NONE;
             match addition.what {
                 Added::Prefix => write_matched(self.style, prefix, out),
@@ -106,7 +106,7 @@ impl<'r> Lists<'r> {
     }
 }
 
-/// The route of this prefix and those that cover it, longest first.
+/// Appends the route of this prefix and the routes that cover it, longest first.
 fn covering<A: TableAddr>(
     table: &dyn LookupTable,
     date: Option<u16>,
@@ -114,7 +114,7 @@ fn covering<A: TableAddr>(
     chain: &mut Vec<(AnyPrefix, Hop)>,
 ) {
     let routes = A::in_table(table).routes();
-    // Longer ones that begin at the same address do not cover the whole prefix.
+    // Longer routes that begin at the same address do not cover the whole prefix.
     let found = routes.covering(prefix.addr()).map(|index| routes.get(index));
     let found = found.filter(|route| route.prefix.covers(prefix));
     match (table.dated(), date) {
@@ -128,7 +128,7 @@ fn covering<A: TableAddr>(
     }
 }
 
-/// Appends a value in a list. In a field it is not quoted: the field as a whole is.
+/// Appends an item of a list. In a field, items are not quoted, because the field is quoted as a whole.
 fn write_item(style: Style, value: Value<'_>, scalar: Option<ScalarType>, out: &mut Vec<u8>) {
     match (style, value) {
         (Style::Fields(_), Value::Str(text)) => out.extend_from_slice(text.as_bytes()),

@@ -1,4 +1,4 @@
-//! From the addresses of a block to hops and prefixes.
+//! Looks up the hops and prefixes of the addresses in a block.
 
 use fibula_core::{AnyPrefix, Hop, Prefix};
 use fibula_fib::{Ask, DatedFib, Dates, prefix_of};
@@ -8,15 +8,15 @@ use crate::added::{Added, Addition};
 use crate::block::{Block, Keys};
 use crate::table::{LookupTable, TableAddr};
 
-/// What the addresses of a block found.
+/// The results of looking up a block.
 #[derive(Default)]
 pub(super) struct Answers {
-    /// By cell: a row of the table, [`LookUp::unmatched`] for an address that nothing covers,
-    /// [`Hop::NONE`] for a cell without an address.
+    /// For each cell: a row of the table, [`LookUp::unmatched`] for an address that no route covers, or [`Hop::NONE`] for
+    /// a cell without an address.
     pub(super) hops: Vec<Hop>,
-    /// By cell, if prefixes are added.
+    /// For each cell, the matching prefix; empty if no addition needs prefixes.
     pub(super) prefixes: Vec<Option<AnyPrefix>>,
-    /// By address of the block's IPv4 keys: the number of the matching route, if prefixes are added.
+    /// For each IPv4 address of the block, the number of the matching route; empty if routes were not looked up.
     pub(super) v4_routes: Vec<Hop>,
     /// The same for IPv6.
     pub(super) v6_routes: Vec<Hop>,
@@ -26,9 +26,10 @@ pub(super) struct Answers {
 pub(super) struct LookUp<'r> {
     table: &'r dyn LookupTable,
     by_route: bool,
-    /// How many cells a row has.
+    /// The number of cells in a row.
     cells: usize,
-    /// Whether the numbers of routes are counted; one table has them at no cost.
+    /// Whether a table of several dates looks up route numbers for the summary. A single table's lookup by route gives
+    /// them at no cost.
     of_routes: bool,
     answers: Answers,
     scratch: Vec<Hop>,
@@ -49,7 +50,7 @@ impl<'r> LookUp<'r> {
         Self { table, by_route, cells, of_routes, answers: Answers::default(), scratch: Vec::new() }
     }
 
-    /// The hop of an address that nothing covers, behind those of the rows.
+    /// The hop of an address that no route covers: the number after the last row.
     pub(super) fn unmatched(table: &dyn LookupTable) -> Hop {
         Hop::new(table.columns().len())
     }
@@ -80,7 +81,7 @@ impl<'r> LookUp<'r> {
     }
 }
 
-/// Several dates: each cell is looked up in the table of its row's time.
+/// With several dates, looks up each cell in the table of its row's time.
 struct At<'a> {
     fib: &'a DatedFib,
     rows: &'a [u16],
@@ -91,8 +92,8 @@ struct At<'a> {
 }
 
 impl At<'_> {
-    /// Hops, prefixes if there is room for them, and the numbers of routes if they are counted. A cell whose row
-    /// has no table is as one without an address.
+    /// Looks up hops, prefixes if `prefixes` is not empty, and route numbers if they are counted. A cell whose row has
+    /// no table is treated like a cell without an address.
     fn look_up<A: TableAddr>(
         &self,
         keys: &Keys<A>,
@@ -116,7 +117,7 @@ impl At<'_> {
                 ask.fetch(&timelines[at..timelines.len().min(at + Ask::AT_ONCE)]);
             }
             let cell = cell as usize;
-            // The cells of a row at which the input ends with an error have no time.
+            // If the input ends with an error within a row, the cells of this row have no time.
             let date = self.rows.get(cell / self.cells).copied().unwrap_or(Dates::NONE);
             let found = ask.find(timeline, date);
             if date != Dates::NONE {
@@ -126,7 +127,7 @@ impl At<'_> {
                 *place = found.map(|(_, len)| prefix_of(keys.addrs[at], len).into());
             }
             if let Some(number) = numbers.get_mut(at) {
-                // The longest route of any date leads outward to that of this date.
+                // `number` is the longest route of all dates. The route of this date is this one or covers it.
                 let index = found.zip(number.index()).and_then(|((_, len), index)| {
                     let mut outward = routes.outward(index as usize);
                     outward.find(|&index| routes.prefix_len(index) == len)
@@ -152,7 +153,7 @@ fn look_up<A: TableAddr>(
     }
 }
 
-/// Where the prefix is asked for, its route says the hop too.
+/// Looks up routes, which give both the prefixes and the hops.
 fn match_routes<A: TableAddr>(
     table: &dyn LookupTable,
     keys: &Keys<A>,

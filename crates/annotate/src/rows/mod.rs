@@ -3,13 +3,13 @@
 //! ```text
 //!   input
 //!     | formats::LogDecoder   bytes -> a block: rows, and the addresses of each family
-//!     | lookup                addresses -> hops, and prefixes where they are asked for
-//!     | count                 how much of what, for the summary
-//!     v emit                  the bytes of the rows with the text of their hops
+//!     | lookup                addresses -> hops, and prefixes if they are needed
+//!     | count                 counts for the summary
+//!     v emit                  the bytes of the rows, with the text of the added values
 //!   output
 //! ```
 //!
-//! `process` passes each block from stage to stage and knows the lines. `run` reads and writes on one thread, `parts` on
+//! `process` passes each block from stage to stage and counts lines. `run` reads and writes on one thread, `parts` on
 //! several.
 
 mod count;
@@ -45,7 +45,7 @@ pub struct Annotator {
 /// How an input is split among threads.
 #[derive(Clone, Copy, Debug)]
 struct Parting {
-    /// Bytes that one thread processes first. A small input is then done.
+    /// Bytes that one thread processes before others start. A small input needs only this thread.
     from: u64,
     /// Bytes to read at once, which is also about the size of a part.
     chunk: usize,
@@ -141,7 +141,7 @@ impl Annotator {
     }
 }
 
-/// The summary, also if the reader closed the output.
+/// Returns the summary, even if the output was closed by its reader.
 fn finish(run: Run<'_>, done: Result<(), AnnotateError>) -> Result<Summary, AnnotateError> {
     let closed = match done {
         Err(AnnotateError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => true,

@@ -1,14 +1,14 @@
-//! An input in parts, each decoded, looked up and rendered by one of several threads.
+//! Splits an input into parts and processes them on several threads, which decode, look up and render.
 //!
 //! ```text
-//!   this thread    reads, cuts between records ----> parts ----> workers, as many as threads were asked for
+//!   this thread    reads, cuts between records ----> parts ----> workers, one for each requested thread
 //!       ^                                                           |
 //!       +---- empty buffers <---- writer, in the input's order <----+
 //! ```
 //!
-//! There is a fixed number of parts, so memory is bounded, and who is ahead waits. Where parts are cut does not matter: each
-//! begins and ends with a record. Lines are counted from the beginning of a part; the writer, which alone knows what came
-//! before, adds these, and the first fault in the input's order is the one that it meets first.
+//! The number of parts is fixed, which bounds memory: a thread that is ahead waits for a free part. Each part begins and ends
+//! with a record, so the cuts do not affect the output. Workers count lines from the beginning of a part. The writer handles the
+//! parts in the input's order: it adds the number of lines before each part, and the first fault it meets is the input's first.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -24,14 +24,14 @@ use super::run::Run;
 use crate::AnnotateError;
 use crate::input::{CHUNK, Input};
 
-/// Larger buffers are not used again.
+/// Larger buffers are freed instead of reused.
 const LARGE: usize = 8 * CHUNK;
 
-/// A part of an input. Its buffers are used again.
+/// A part of an input. Its buffers are reused.
 #[derive(Default)]
 struct Part {
     number: u64,
-    /// What was read: the part, and what does not matter around it.
+    /// A read buffer. The part is at `place`; other bytes are ignored.
     data: Vec<u8>,
     place: Range<usize>,
     out: Vec<u8>,
@@ -40,15 +40,15 @@ struct Part {
     failed: Option<AnnotateError>,
 }
 
-/// What is left of an input, at a place where a record begins.
+/// The rest of an input, which begins with a record.
 pub(super) struct Rest<'i, R> {
     pub(super) input: &'i mut Input<R>,
     pub(super) threads: usize,
-    /// A read of fewer bytes than this one is waited for no longer than its rows take.
+    /// After a read of fewer bytes than this, all rows are written before the next read.
     pub(super) slow: usize,
 }
 
-/// Annotates what is left of an input.
+/// Annotates the rest of an input.
 pub(super) fn annotate<R: Read>(
     run: &mut Run<'_>,
     rest: Rest<'_, R>,
@@ -69,12 +69,12 @@ pub(super) fn annotate<R: Read>(
         drop(to_writer);
         let writer = Writer { output, give_back, rows: &rows, written: Written::default() };
         let writer = scope.spawn(move || writer.all(&processed));
-        // Two parts for each worker, so that one waits for it, and one each to be read and to be written.
+        // Two parts for each worker, so that the next one is ready, and one each for the reader and the writer.
         let empty = (0..2 * workers.len() + 2).map(|_| Part::default()).collect();
         let mut reader =
             Reader { rest, to_workers, free, empty, parts: 0, all: 2 * workers.len() + 2 };
         let read = reader.all(run, &mut || progress(rows.load(Ordering::Relaxed)));
-        // Workers end when there is no part left for them, and the writer when they have ended.
+        // Without a reader, the workers end when no part is left, and then the writer ends.
         drop(reader);
         let written = joined(writer);
         workers.into_iter().for_each(|worker| run.process.merge(&joined(worker)));
@@ -84,7 +84,7 @@ pub(super) fn annotate<R: Read>(
     let failed = failed.map(|error| error.behind(run.process.done.lines));
     run.process.done.extend(done);
     run.bytes_written += bytes;
-    // What was written lies before what was read.
+    // The writer's fault is returned first, because it lies earlier in the input than the reader's.
     failed.map_or(Ok(()), Err)?;
     match read {
         Err(Stopped::TooLong) => return Err(run.too_long(0)),
@@ -117,7 +117,7 @@ fn work<'r>(
         }));
         let (part, panic) = match processed {
             Ok(part) => (part, None),
-            // The writer must not wait for this part, nor write what comes behind it.
+            // The writer must not wait for this part, nor write the parts after it.
             Err(panic) => {
                 let failed = AnnotateError::File { what: "a thread ended early".to_owned() };
                 (Part { number, failed: Some(failed), ..Part::default() }, Some(panic))
@@ -139,9 +139,9 @@ struct Reader<'i, R> {
     to_workers: Sender<Part>,
     free: Receiver<Part>,
     empty: Vec<Part>,
-    /// Parts given to workers so far.
+    /// Number of parts sent to workers so far.
     parts: u64,
-    /// Parts that there are.
+    /// Total number of parts.
     all: usize,
 }
 
@@ -165,7 +165,7 @@ impl<R: Read> Reader<'_, R> {
             if end {
                 return Ok(());
             }
-            // Who waits for the rows, or has closed the output, is not kept waiting for the next read.
+            // With a slow input, all rows are written before the next read. This also detects a closed output.
             if self.rest.input.is_very_slow(self.rest.slow) && self.drain().is_none() {
                 return Ok(());
             }
@@ -177,7 +177,7 @@ impl<R: Read> Reader<'_, R> {
         }
     }
 
-    /// Gives the first bytes of the data to the workers; `None` if the writer has stopped.
+    /// Sends the first `used` bytes of the data to the workers; `None` if the writer has stopped.
     fn give(&mut self, used: usize) -> Option<()> {
         let mut part = match self.empty.pop() {
             Some(part) => part,
@@ -206,7 +206,7 @@ struct Writer<'w, W> {
     written: Written,
 }
 
-/// What the writer did.
+/// The results of the writer.
 #[derive(Default)]
 struct Written {
     done: Done,
@@ -255,7 +255,7 @@ impl<W: Write> Writer<'_, W> {
         }
         done.extend(std::mem::take(&mut part.done));
         self.rows.fetch_add(part.rows, Ordering::Relaxed);
-        // One large record is no reason to keep as much for all parts.
+        // A single large record must not leave large buffers in all parts.
         for buffer in [&mut part.data, &mut part.out] {
             if buffer.len() > LARGE {
                 *buffer = Vec::new();

@@ -1,4 +1,4 @@
-//! From the bytes of an input to those of the output, block by block.
+//! Converts the bytes of an input to those of the output, block by block.
 
 use super::Annotator;
 use super::count::Counter;
@@ -15,15 +15,15 @@ pub(super) struct Process<'r> {
     annotator: &'r Annotator,
     decoder: Box<dyn LogDecoder>,
     block: Block,
-    /// What comes behind the decoder: made with the first row, which tells the address columns.
+    /// The stages after the decoder. They are created at the first row, when the address columns are known.
     stages: Option<Stages<'r>>,
     pub(super) done: Done,
 }
 
-/// What was processed of an input, or of a part of it.
+/// The lines, bytes and first faults of an input, or of a part of it.
 #[derive(Debug, Default)]
 pub(super) struct Done {
-    /// Line ends.
+    /// Number of line ends.
     pub(super) lines: u64,
     pub(super) bytes: u64,
     /// The first cell that is not an address.
@@ -35,7 +35,7 @@ pub(super) struct Done {
 }
 
 impl Done {
-    /// Adds what was processed of the part that follows.
+    /// Adds the results of the next part.
     pub(super) fn extend(&mut self, next: Self) {
         let Self { lines, bytes, unparsable, damaged, untimed } = next;
         let later = |fault: AnnotateError| fault.behind(self.lines);
@@ -77,7 +77,7 @@ impl<'r> Process<'r> {
         Self { annotator, decoder, block, stages: None, done: Done::default() }
     }
 
-    /// One for other parts of the input; `None` if it cannot be processed in parts, or not yet.
+    /// A process for other parts of the input; `None` if the input cannot be split, or has had no rows so far.
     pub(super) fn fork(&self) -> Option<Self> {
         let clock = self.block.clock.as_ref().map(Clock::fork);
         let known = self.stages.is_some();
@@ -94,8 +94,8 @@ impl<'r> Process<'r> {
         self.block.tally.rows
     }
 
-    /// Annotates a block from the beginning of the data, and appends its rows to the output, also if it fails: those before
-    /// the fault. Returns how much of the data was consumed.
+    /// Annotates a block from the beginning of the data and appends its rows to the output; on failure, the rows before the
+    /// fault. Returns the number of bytes consumed.
     pub(super) fn block(
         &mut self,
         data: &[u8],
@@ -129,8 +129,8 @@ impl<'r> Process<'r> {
         Ok(used)
     }
 
-    /// Annotates a part that begins and ends with records, and appends its rows to the output. Lines are counted from its
-    /// beginning on.
+    /// Annotates a part that begins and ends with a record, and appends its rows to the output. Lines are counted from the
+    /// beginning of the part.
     pub(super) fn part(
         &mut self,
         mut data: &[u8],
@@ -153,7 +153,7 @@ impl<'r> Process<'r> {
         (std::mem::take(&mut self.done), result)
     }
 
-    /// The fault with its place.
+    /// Converts a fault to an error with its line or byte.
     fn error(&self, fault: Fault, data: &[u8]) -> AnnotateError {
         let line = |at: usize| self.done.lines + count_lines(&data[..at]) + 1;
         match fault {
@@ -180,7 +180,7 @@ impl<'r> Process<'r> {
         }
     }
 
-    /// Counts what another one counted, too.
+    /// Adds the counts of `other`.
     pub(super) fn merge(&mut self, other: &Self) {
         self.block.tally.merge(&other.block.tally);
         if let (Some(ours), Some(theirs)) = (&mut self.block.clock, &other.block.clock) {
@@ -193,12 +193,12 @@ impl<'r> Process<'r> {
         }
     }
 
-    /// Says what only all of the input tells.
+    /// Returns the error that is known only at the end of the input.
     pub(super) fn check_end(&self) -> Result<(), AnnotateError> {
         self.decoder.finish()
     }
 
-    /// What was done.
+    /// The summary of the input.
     pub(super) fn summary(self) -> Summary {
         let tally = self.block.tally;
         let clock = self.block.clock.as_ref();

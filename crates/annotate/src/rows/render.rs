@@ -1,7 +1,7 @@
-//! Added values as text.
+//! Renders added values as text.
 //!
-//! What is added for an address depends on its hop alone, apart from the prefix. So the text of a hop
-//! is made once and copied from then on.
+//! Except for the prefix, the added values of an address depend only on its hop. The text of a hop is therefore rendered
+//! once and then copied.
 
 use fibula_core::{AnyPrefix, Hop, ScalarType, Value};
 use fibula_fib::{Columns, Typed};
@@ -12,31 +12,31 @@ use crate::formats::csv::scan::write_field;
 use crate::formats::json::write_string;
 use crate::write::{MAX_PREFIX, Space, write_int, write_prefix};
 
-/// Bytes of rendered text kept, for each address column; beyond, it starts anew.
+/// The size in bytes beyond which the cache of rendered text of an address column is cleared.
 const MAX_KEPT: usize = 32 << 20;
 
-/// Writes the values that are added.
+/// Writes the added values.
 pub(crate) struct Renderer<'a> {
     columns: &'a Columns,
     additions: &'a [Addition],
-    /// The place of the prefix among them.
+    /// The index of the prefix in `additions`.
     prefix: Option<usize>,
     style: Style,
-    /// By address column and added column: what goes before the value.
+    /// For each address column and added column, the bytes before the value.
     labels: Vec<Vec<Vec<u8>>>,
-    /// By address column; one for all of them where the labels are the same.
+    /// One for each address column, or a single one if the labels of all columns are the same.
     kept: Vec<Kept>,
     max_kept: usize,
 }
 
-/// The text of hops.
+/// A cache of the text of hops.
 struct Kept {
     text: Vec<u8>,
-    /// By hop, then for addresses that nothing covers, and for what is no address ([`Hop::NONE`]).
+    /// One for each hop, then one for addresses that no route covers and one for cells without an address ([`Hop::NONE`]).
     spans: Vec<Span>,
 }
 
-/// Where the text of a hop lies: `start..middle` goes before the prefix, `middle..end` behind it.
+/// The position of a hop's text: `start..middle` is written before the prefix, `middle..end` after it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     start: u32,
@@ -83,14 +83,14 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// The same where space is known to suffice.
+    /// Like `pad`, but into space that is known to suffice.
     pub(super) fn put_pad(&self, fields: usize, space: &mut Space<'_>) {
         if let Style::Fields(dialect) = self.style {
             space.fill(dialect.delimiter, fields);
         }
     }
 
-    /// Appends what is added for an address of the address column `slot`.
+    /// Appends the added values of an address in the address column `slot`.
     #[inline]
     pub(crate) fn values(
         &mut self,
@@ -110,8 +110,8 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// Makes the texts of the hops of a block, `slots` for each row. Returns the most bytes that they and their prefixes
-    /// may take.
+    /// Renders the text of the hops of a block, `slots` for each row. Returns an upper bound on the bytes of the text and
+    /// the prefixes.
     pub(super) fn prepare(&mut self, hops: &[Hop], slots: usize, spans: &mut Vec<Span>) -> usize {
         self.make_room();
         spans.clear();
@@ -131,14 +131,14 @@ impl<'a> Renderer<'a> {
                 }
             }
         }
-        // Two quotes around the prefix.
+        // The last 2 bytes are the quotes around the prefix.
         let label = |labels: &Vec<Vec<u8>>| {
             self.prefix.map_or(0, |place| labels[place].len() + MAX_PREFIX + 2)
         };
         bytes + self.labels.iter().map(label).max().unwrap_or(0) * hops.len()
     }
 
-    /// Puts what is added for an address whose text was prepared.
+    /// Appends the added values of an address whose text was prepared.
     #[inline(always)]
     pub(super) fn put(
         &self,
@@ -165,11 +165,11 @@ impl<'a> Renderer<'a> {
         space.put::<16>(text, middle as usize, end as usize);
     }
 
-    /// Where the text of a hop lies, which is made if it is not there.
+    /// The position of a hop's text, which is rendered if it is not in the cache.
     #[inline(always)]
     fn span(&mut self, slot: usize, hop: Hop) -> Span {
         let kind = slot.min(self.kept.len() - 1);
-        // A hop beyond the columns is that of an address that nothing covers.
+        // A hop beyond the last row stands for an address that no route covers.
         let unmatched = self.columns.len() as usize;
         let at = hop.index().map_or(unmatched + 1, |row| unmatched.min(row as usize));
         match self.kept[kind].spans[at] {
@@ -178,7 +178,8 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// Starts anew if too much is kept. What a block needs stays until it is written.
+    /// Clears caches that are too large. `prepare` calls this first, so the positions of a block stay valid until it is
+    /// written.
     fn make_room(&mut self) {
         for kept in &mut self.kept {
             if kept.text.len() > self.max_kept {
@@ -188,7 +189,7 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// Makes the text of a hop.
+    /// Renders the text of a hop.
     #[cold]
     fn render(&mut self, kind: usize, slot: usize, at: usize) -> Span {
         let kept = &mut self.kept[kind];
@@ -209,13 +210,13 @@ impl<'a> Renderer<'a> {
             let value = match addition.substitute.as_ref().filter(|_| unmatched) {
                 Some(Substitute::Int(int)) => Value::Int(*int),
                 Some(Substitute::Str(text)) => Value::Str(text),
-                // Rows behind the last have no values.
+                // Rows beyond the last one have no values.
                 None => self.columns.value(column, at as u32),
             };
             write_value(self.style, value, self.columns.scalar_type(column), &mut kept.text);
         }
         let end = kept.text.len();
-        // What is kept is far below 4 GiB.
+        // The cache is far smaller than 4 GiB.
         let [start, middle, end] = [start, middle.unwrap_or(end), end].map(|at| at as u32);
         let span = Span { start, middle, end };
         kept.spans[at] = span;
@@ -223,7 +224,7 @@ impl<'a> Renderer<'a> {
     }
 }
 
-/// By address column and added column, what goes before the value.
+/// For each address column and added column, the bytes before the value.
 pub(super) fn labels(style: Style, names: &[Vec<String>]) -> Vec<Vec<Vec<u8>>> {
     let label = |name: &String| match style {
         Style::Fields(dialect) => vec![dialect.delimiter],
@@ -250,7 +251,7 @@ pub(super) fn write_matched(style: Style, prefix: Option<AnyPrefix>, out: &mut V
     }
 }
 
-/// Appends a value: in a field as it is written in the table, in JSON as what it is.
+/// Appends a value: in a field as the table's text, in JSON with its type.
 pub(super) fn write_value(
     style: Style,
     value: Value<'_>,
@@ -279,7 +280,7 @@ mod tests {
     use crate::formats::csv::scan::Dialect;
     use fibula_rib::{ColumnKind, ColumnsBuilder};
 
-    /// What is kept is a matter of speed alone: the text is the same when nothing stays.
+    /// The cache affects only speed: the text is the same if the cache is cleared all the time.
     #[test]
     fn starting_anew_changes_nothing() {
         let mut rows = ColumnsBuilder::new(&[("n", ColumnKind::Int), ("s", ColumnKind::Str)]);

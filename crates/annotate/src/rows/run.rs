@@ -1,4 +1,4 @@
-//! One input on its way.
+//! Reads and annotates an input on one thread.
 
 use std::io::{Read, Write};
 
@@ -7,16 +7,16 @@ use super::process::Process;
 use crate::input::{Input, MAX_RECORD};
 use crate::{AnnotateError, LogFormat, Summary};
 
-/// Bytes that tell whether an input is text.
+/// Number of bytes that are checked to see whether an input is text.
 pub(super) const TEXT: u64 = 8 << 10;
 
-/// Reads an input and passes its blocks on.
+/// Reads an input, annotates its blocks and writes the rows.
 pub(super) struct Run<'r> {
     annotator: &'r Annotator,
     pub(super) process: Process<'r>,
-    /// Behind which byte the rest may be left to several threads; `None` if it may not.
+    /// The number of bytes after which several threads may process the rest; `None` if they may not.
     parts_from: Option<u64>,
-    /// What is read before the first row, and is no part of it.
+    /// The length of the byte order mark, which precedes the first row.
     mark: u64,
     pub(super) bytes_written: u64,
     out: Vec<u8>,
@@ -25,9 +25,9 @@ pub(super) struct Run<'r> {
 /// How reading ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progressed {
-    /// All was read and written.
+    /// The whole input was read, and all rows were written.
     All,
-    /// The rest may be left to several threads.
+    /// Several threads may process the rest.
     Begun,
 }
 
@@ -40,7 +40,7 @@ impl<'r> Run<'r> {
         Ok(Self { annotator, process, parts_from, mark: 0, bytes_written: 0, out: Vec::new() })
     }
 
-    /// Reads to the end, or to where several threads may go on.
+    /// Reads to the end, or to a point from which several threads may continue.
     pub(super) fn all<R: Read>(
         &mut self,
         input: &mut Input<R>,
@@ -55,9 +55,9 @@ impl<'r> Run<'r> {
         }
         loop {
             let end = input.at_end();
-            // The call at the very end tells decoders of an input without rows.
+            // The call at the end, possibly without data, lets decoders handle an input without rows.
             if end || !input.data().is_empty() {
-                // Rows before a byte that no text has are rows; what comes then is not read.
+                // Text contains no zero byte: only the rows before it are processed.
                 let zero = self.zero(input.data());
                 let (data, end) = match zero {
                     Some(at) => (&input.data()[..at], false),
@@ -97,18 +97,18 @@ impl<'r> Run<'r> {
         Ok(Progressed::All)
     }
 
-    /// Bytes read and passed on.
+    /// Bytes read and processed.
     fn bytes_read(&self) -> u64 {
         self.mark + self.process.done.bytes
     }
 
-    /// The record behind so many lines is too long.
+    /// The error for a record that is too long, after `lines` further lines.
     pub(super) fn too_long(&self, lines: u64) -> AnnotateError {
         let line = self.process.done.lines + lines + 1;
         AnnotateError::TooLong { line, limit: MAX_RECORD }
     }
 
-    /// The place of a zero byte among the first of an input of text.
+    /// The position of the first zero byte in `data`, if it is among the first [`TEXT`] bytes of a text input.
     fn zero(&self, data: &[u8]) -> Option<usize> {
         let left = TEXT.saturating_sub(self.bytes_read());
         if self.annotator.format == LogFormat::Pcap || left == 0 {
@@ -117,7 +117,7 @@ impl<'r> Run<'r> {
         memchr::memchr(0, &data[..data.len().min(left as usize)])
     }
 
-    /// Writes what was made of the input.
+    /// Writes the rows in the buffer and empties it.
     fn write(&mut self, output: &mut impl Write) -> Result<(), AnnotateError> {
         output.write_all(&self.out).map_err(AnnotateError::Write)?;
         self.bytes_written += self.out.len() as u64;
@@ -125,7 +125,7 @@ impl<'r> Run<'r> {
         Ok(())
     }
 
-    /// What was done so far.
+    /// The summary so far.
     pub(super) fn finish(self) -> Summary {
         let (bytes_read, bytes_written) = (self.bytes_read(), self.bytes_written);
         Summary { bytes_read, bytes_written, ..self.process.summary() }

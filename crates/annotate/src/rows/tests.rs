@@ -1,4 +1,4 @@
-//! Several threads do what one does.
+//! Tests that several threads give the same result as one.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::{Arc, Mutex};
@@ -28,7 +28,7 @@ fn table() -> Fib {
     Fib::of_table(builder.finish().unwrap(), &FibOptions::default()).unwrap()
 }
 
-/// An input that comes in pieces, and may break off with an error.
+/// An input that is read in pieces and may end with an error.
 struct Pieces<'a> {
     data: &'a [u8],
     sizes: &'a [usize],
@@ -49,7 +49,7 @@ impl Read for Pieces<'_> {
     }
 }
 
-/// Rows that one thread reads before several go on.
+/// Rows that one thread reads before the others start.
 fn head(format: LogFormat) -> String {
     let row = match format {
         LogFormat::Csv => "10.1.2.3,first,\"a \"\"b\"\"\"\r\n",
@@ -153,7 +153,7 @@ proptest! {
             let mut output = Vec::new();
             let result = annotator.annotate_on_threads(pieces(), &mut output, &mut |_| {});
             let found = outcome(output, result);
-            // With one thread it is what `annotate` does, with other blocks.
+            // The expected result is that of `annotate`, which reads other blocks.
             let expected = expected.get_or_insert_with(|| {
                 let annotator = Annotator::new(fib.clone(), format, &options).unwrap();
                 let mut output = Vec::new();
@@ -165,7 +165,7 @@ proptest! {
     }
 }
 
-/// Prevents that the test above passes because everything is read by one thread.
+/// Ensures that the test above does not pass only because one thread reads everything.
 #[test]
 fn parts_are_processed_by_other_threads() {
     struct Named(Arc<Mutex<Vec<std::thread::ThreadId>>>);
@@ -195,7 +195,7 @@ fn parts_are_processed_by_other_threads() {
     }
 }
 
-/// As with one thread: before the next read, what came so far has gone out.
+/// As with one thread, all rows read so far are written before the next read.
 #[test]
 fn rows_of_a_slow_input_come_out_as_they_come_in() {
     struct Slow(Arc<Mutex<usize>>, usize);
@@ -247,7 +247,7 @@ fn a_closed_output_ends_quietly_and_a_full_disk_does_not() {
     options.columns = vec!["1".parse().unwrap()];
     let mut annotator = Annotator::new(table(), LogFormat::Csv, &options).unwrap();
     annotator.parting = Parting { from: 0, chunk: 1000, slow: 0 };
-    // Without an end: who does not stop never returns.
+    // The input has no end, so the call returns only if it stops early.
     let endless = || head(LogFormat::Csv).into_bytes();
     struct Endless(Vec<u8>, usize);
     impl Read for Endless {

@@ -12,15 +12,15 @@ use crate::columns::answers::{Answers, Numbering, Numbers, Without};
 use crate::columns::lookup::BLOCK;
 use crate::{AnnotateError, LookupTable};
 
-/// The values of all covering prefixes, that of the longest first.
+/// The values of all covering prefixes, starting with the longest prefix.
 pub(super) struct AllValues<'a> {
     table: &'a dyn LookupTable,
-    /// The values one behind the other, by rows of the table.
+    /// The column of all values, to which the table's rows are given at the end.
     values: Box<dyn Grow + 'a>,
     rows: Vec<u32>,
     ends: Vec<i32>,
     valid: Vec<bool>,
-    /// Whether addresses that nothing covers have a value.
+    /// Whether addresses that no route covers have a value.
     has_default: bool,
 }
 
@@ -39,7 +39,7 @@ impl Grow for AllValues<'_> {
         let routes = Numbering::routes(self.table).numbers();
         let rows = Numbers::new(self.table.columns().len());
         for (at, &route) in answers.routes.iter().enumerate() {
-            // A prefix without a value has a place in the list, too.
+            // A prefix without a value also has an item in the list.
             let date = answers.dates.get(at).copied();
             let hops = covering(self.table, route, date).into_iter().map(|(_, hop)| hop.index());
             let hops = hops.map(|row| row.unwrap_or_else(|| rows.of(Without::Empty)));

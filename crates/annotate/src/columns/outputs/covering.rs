@@ -34,7 +34,7 @@ impl Grow for Lists<'_> {
                 write_prefix(prefix, &mut text);
                 self.lists.values().append_value(String::from_utf8_lossy(&text));
             }
-            // An address that nothing covers has an empty list, no address has none.
+            // An address that no route covers has an empty list; a cell without an address has null.
             let unmatched = numbers.without(route) == Some(Without::Unmatched);
             self.lists.append(numbers.is_known(route) || unmatched);
         }
@@ -57,7 +57,8 @@ fn prefix(table: &dyn LookupTable, route: u32) -> Option<AnyPrefix> {
     (route < v6.len()).then(|| AnyPrefix::V6(v6.get(route).prefix))
 }
 
-/// The prefix of a route and those that cover it, longest first, with their rows; of several dates those of one.
+/// The prefix of a route and the prefixes that cover it, longest first, with their rows. With several dates, only those
+/// of `date`.
 pub(super) fn covering(
     table: &dyn LookupTable,
     route: u32,
@@ -75,7 +76,7 @@ pub(super) fn covering(
             (Some(fib), Some(date)) => fib.timelines::<A>().ask().own(hop, date),
             _ => Some(hop),
         };
-        // Longer ones that begin at the same address do not cover the whole prefix.
+        // Longer prefixes that begin at the same address do not cover the whole prefix.
         let all = all.filter(|other| other.prefix.len() <= prefix.len());
         all.filter_map(|other| Some((any(other.prefix), row(other.hop)?))).collect()
     }

@@ -3,12 +3,11 @@
 use crate::LookupTable;
 use crate::columns::answers::{By, Numbering};
 
-/// The family and length of a route, or that there is none, in a byte: a table of them is what stays
-/// in the caches.
+/// The family and prefix length of a route, or no route, in one byte, so that a table of them stays in the caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RouteLength(u8);
 
-/// What a [`RouteLength`] is.
+/// A decoded [`RouteLength`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Length {
     V4(u8),
@@ -37,13 +36,13 @@ impl RouteLength {
         self.0 >= Self::FIRST_V6 && self != Self::NONE
     }
 
-    /// The length, if it is one of IPv4.
+    /// The length, which must be one of IPv4.
     #[inline(always)]
     pub(super) fn v4_len(self) -> u8 {
         self.0
     }
 
-    /// The length, if it is one of IPv6.
+    /// The length, which must be one of IPv6.
     #[inline(always)]
     pub(super) fn v6_len(self) -> u8 {
         self.0 - Self::FIRST_V6
@@ -59,22 +58,21 @@ impl RouteLength {
     }
 }
 
-/// What it takes to write the prefix of a route, beside an address that it covers: its length.
+/// The prefix lengths of routes. With an address that the route covers, the length is enough to write its prefix.
 ///
-/// A table's prefixes are more than the caches hold, and fetching them takes longer than all other
-/// work. So a prefix is made of the address, less the bits beyond the route's length: a byte a route is
-/// all that is fetched.
+/// A table's prefixes do not fit the caches, and fetching them takes longer than all other work. Therefore the prefix
+/// is made from the address by clearing the bits beyond the length, and only one byte per route is fetched.
 #[derive(Debug)]
 pub(in crate::columns) struct Lengths {
-    /// By the route's number.
+    /// Indexed by the route's number.
     pub(super) by_route: Vec<RouteLength>,
 }
 
 impl Lengths {
-    /// For outputs that have nothing to do with routes.
+    /// For outputs that do not need routes.
     pub(super) const NO_ROUTES: &'static Self = &Self { by_route: Vec::new() };
 
-    /// Of routes as they are numbered.
+    /// The lengths of a table's routes in this numbering.
     pub(in crate::columns) fn new(table: &dyn LookupTable, numbering: Numbering) -> Self {
         let none = |_| RouteLength::NONE;
         let by_route = match numbering.by {

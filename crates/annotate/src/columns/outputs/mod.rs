@@ -1,5 +1,5 @@
-//! What is added, prepared so that a row's number is all that it takes to find it. One file for each
-//! kind of column.
+//! The added columns. Their values are prepared, so that the number of a row is enough to find its value. One file for
+//! each kind of column.
 
 mod all_values;
 mod covering;
@@ -30,10 +30,10 @@ use super::answers::Answers;
 use crate::added::{Added, Addition};
 use crate::{AnnotateError, AnnotateOptions, LookupTable, PrefixForm};
 
-/// One column that is added.
+/// One added column.
 #[derive(Debug)]
 pub(super) struct Output {
-    /// Its name behind the address column's, and its type.
+    /// The suffix of its name, after the name of the address column.
     pub(super) name: String,
     pub(super) kind: DataType,
     content: Content,
@@ -49,16 +49,16 @@ enum Content {
     Floats(Floats),
     Bools(Bools),
     Texts(Texts),
-    /// Lists of what is in the box.
+    /// Lists of the values in `each`.
     All {
         each: Box<Content>,
         has_default: bool,
     },
 }
 
-/// A column on its way.
+/// A column that is being built.
 pub(super) trait Grow {
-    /// Adds the values of a block: [`BLOCK`](super::lookup::BLOCK) rows, fewer only in the last.
+    /// Adds the values of a block of [`BLOCK`](super::lookup::BLOCK) rows; only the last block may have fewer.
     fn block(&mut self, answers: &Answers) -> Result<(), AnnotateError>;
     fn finish(self: Box<Self>) -> Result<ArrayRef, AnnotateError>;
 }
@@ -111,7 +111,7 @@ impl Output {
         .collect())
     }
 
-    /// Lists of it, for all prefixes that cover an address.
+    /// Converts the output to lists, with the values of all prefixes that cover an address.
     fn all(self, has_default: bool) -> Self {
         let item = Field::new_list_field(self.kind, true);
         let content = Content::All { each: Box::new(self.content), has_default };
@@ -152,7 +152,7 @@ impl Content {
     }
 }
 
-/// Whether 32-bit offsets reach all bytes of a column.
+/// Checks that 32-bit offsets reach all bytes of a column.
 fn fits(bytes: &[u8]) -> Result<(), AnnotateError> {
     match i32::try_from(bytes.len()) {
         Ok(_) => Ok(()),

@@ -15,7 +15,7 @@ use crate::AnnotateError;
 use crate::added::Substitute;
 use crate::columns::answers::Answers;
 
-/// Integers by row, as wide as the largest needs.
+/// The integer of each row, in the narrower type that fits all of them.
 #[derive(Debug)]
 pub(super) enum Ints {
     Narrow(PerRow<u32>),
@@ -59,7 +59,7 @@ impl Ints {
     }
 }
 
-/// Values fetched by row.
+/// A column of values that are fetched by row number.
 pub(super) struct Gather<'a, T: ArrowPrimitiveType> {
     table: &'a PerRow<T::Native>,
     values: Vec<T::Native>,

@@ -12,7 +12,7 @@ use super::written::Written;
 use crate::AnnotateError;
 use crate::columns::answers::Answers;
 
-/// Addresses of prefixes, four or sixteen bytes in network order.
+/// A column of the addresses of prefixes, as four or sixteen bytes in network order.
 pub(super) fn bytes(lengths: &Lengths, rows: usize) -> Box<dyn Grow + '_> {
     Box::new(Written::bytes(rows, |answers: &Answers, i: usize, out: &mut Vec<u8>| {
         match lengths.by_route[answers.routes[i] as usize].get() {
@@ -24,7 +24,7 @@ pub(super) fn bytes(lengths: &Lengths, rows: usize) -> Box<dyn Grow + '_> {
     }))
 }
 
-/// Lengths of prefixes.
+/// A column of the lengths of prefixes.
 pub(super) struct PrefixLengths<'a> {
     lengths: &'a Lengths,
     found: Vec<Option<u8>>,

@@ -20,7 +20,7 @@ pub(super) struct Prefixes<'a> {
     bytes: Vec<u8>,
     offsets: Vec<i32>,
     validity: Validity,
-    /// Those of a block.
+    /// The prefix lengths of the current block.
     block: Vec<RouteLength>,
     level: Level,
 }
@@ -38,9 +38,9 @@ impl Kernel for Write<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
-        /// So many that their texts stay in the first-level cache.
+        /// Rows at once: few enough that their texts stay in the first-level cache.
         const ROWS: usize = 128;
-        /// What is copied of each; longer texts are rare.
+        /// Number of bytes that are always copied; longer texts are rare.
         const WHOLE: usize = 32;
         let Self { lengths, answers, bytes, offsets } = self;
         let mut texts = [[0; MAX_PREFIX]; ROWS];
@@ -48,7 +48,7 @@ impl Kernel for Write<'_> {
         for (block, lengths) in lengths.chunks(ROWS).enumerate() {
             let first = block * ROWS;
             let mut sizes = [0; ROWS];
-            // One family, then the other, as when they were read.
+            // First one family, then the other, to avoid mispredicted branches.
             let (mut v4_len, mut v6_len) = (0, 0);
             for (row, &len) in (0..).zip(lengths) {
                 (v4[v4_len], v6[v6_len]) = (row, row);
@@ -91,12 +91,12 @@ impl<'a> Prefixes<'a> {
 
 impl Grow for Prefixes<'_> {
     fn block(&mut self, answers: &Answers) -> Result<(), AnnotateError> {
-        // Fetched first, in a loop so short that many loads are on their way at the same time: those
-        // that miss the caches wait together.
+        // The lengths are fetched first, in a short loop, so that many loads run at the same time and cache misses
+        // overlap.
         let by_route = self.lengths.by_route.as_slice();
         self.block.clear();
         self.block.extend(answers.routes.iter().map(|&route| by_route[route as usize]));
-        // Whether all fit is checked for the block as a whole, before the offsets are used.
+        // `fits` checks the whole block below, before the offsets are used.
         let (bytes, offsets) = (&mut self.bytes, &mut self.offsets);
         self.level.run(Write { lengths: &self.block, answers, bytes, offsets });
         self.validity.extend(&self.block, |len| len != RouteLength::NONE);

@@ -1,20 +1,20 @@
-//! Values by the number of a row, and which rows of a column are valid.
+//! Values indexed by the number of a row, and the validity bits of a column.
 
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 
 use crate::columns::answers::{Numbers, Without};
 
-/// A value for every row of the table, and for the addresses that have none.
+/// A value for every row of the table, and for each reason to have no row.
 #[derive(Debug)]
 pub(super) struct PerRow<T> {
     pub(super) values: Vec<T>,
     pub(super) valid: Vec<bool>,
-    /// Rows below are all valid and the others are not, if that is so.
+    /// The number of leading valid rows, if all rows after them are invalid.
     limit: Option<u32>,
 }
 
 impl<T: Copy + Default> PerRow<T> {
-    /// `substitute` is the value of addresses that nothing covers.
+    /// `substitute` is the value of addresses that no route covers.
     pub(super) fn new(rows: u32, substitute: Option<T>, value: impl Fn(u32) -> Option<T>) -> Self {
         let values = Numbers::new(rows).table((0..rows).map(value), |without| match without {
             Without::Unmatched => substitute,
@@ -29,7 +29,7 @@ impl<T: Copy + Default> PerRow<T> {
     }
 }
 
-/// Which rows are valid.
+/// The validity bits of a column.
 #[derive(Default)]
 pub(super) struct Validity {
     words: Vec<u64>,

@@ -1,4 +1,4 @@
-//! Columns of fractions and of booleans, where all values of the table's column are such.
+//! Columns of floats and booleans, for table columns that have only such values.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ use crate::AnnotateError;
 use crate::added::Substitute;
 use crate::columns::answers::Answers;
 
-/// Fractions by row.
+/// The float of each row.
 #[derive(Debug)]
 pub(super) struct Floats(PerRow<f64>);
 
-/// Booleans by row.
+/// The boolean of each row.
 #[derive(Debug)]
 pub(super) struct Bools(PerRow<bool>);
 
-/// The value of what addresses get that nothing covers; checked already to be of the column's type.
+/// The default for addresses that no route covers. Its type was already checked.
 fn default(substitute: Option<&Substitute>) -> Value<'_> {
     match substitute {
         Some(Substitute::Str(text)) => Value::Str(text),
@@ -71,7 +71,7 @@ impl Bools {
     }
 }
 
-/// Booleans fetched by row.
+/// A column of booleans that are fetched by row number.
 struct Growing<'a> {
     table: &'a PerRow<bool>,
     values: Vec<bool>,

@@ -16,7 +16,7 @@ use crate::added::Substitute;
 use crate::columns::answers::Answers;
 use crate::{AnnotateError, TextForm};
 
-/// Texts by row.
+/// The text of each row.
 #[derive(Debug)]
 pub(super) struct Texts {
     codes: PerRow<i32>,
@@ -80,7 +80,7 @@ impl Texts {
     }
 }
 
-/// Codes of the dictionary's texts.
+/// A column of codes, which index the dictionary's texts.
 struct Codes<'a> {
     codes: Gather<'a, Int32Type>,
     texts: &'a Arc<StringArray>,

@@ -12,7 +12,7 @@ use crate::columns::answers::Answers;
 use crate::columns::lookup::BLOCK;
 use crate::write::MAX_PREFIX;
 
-/// Text, or bytes: `write` appends that of a row, and says whether there is any.
+/// A column of text or bytes. `write` appends the value of a row, and returns whether there is one.
 pub(super) struct Written<W> {
     write: W,
     bytes: Vec<u8>,
@@ -53,7 +53,7 @@ impl<W: Fn(&Answers, usize, &mut Vec<u8>) -> bool> Grow for Written<W> {
         self.bytes.reserve(answers.rows.len() * MAX_PREFIX);
         for i in 0..answers.rows.len() {
             self.valid.push((self.write)(answers, i, &mut self.bytes));
-            // Whether it fits is checked for the block as a whole, before the offsets are used.
+            // `fits` checks the whole block below, before the offsets are used.
             self.offsets.push(self.bytes.len() as i32);
         }
         self.validity.extend(&self.valid, |valid| valid);

@@ -1,17 +1,17 @@
-//! Lengths in the metadata of a message, compared with the bytes of its body.
+//! Compares the lengths in the metadata of a message with the bytes of its body.
 
 use arrow_ipc::RecordBatch;
 
 use crate::AnnotateError;
 use crate::files::guard::broken;
 
-/// Rows that a batch may have whatever its bytes: columns of nulls, or of runs, need next to none.
+/// The number of rows that any batch may have, whatever its size: columns of nulls or runs need almost no bytes.
 const FREE_ROWS: u64 = 1 << 24;
 
-/// The most bytes that a compressed one stands for: Zstandard repeats 128 KiB in four bytes.
+/// The maximum compression ratio. Zstandard encodes a run of 128 KiB in four bytes.
 const MAX_RATIO: u64 = 1 << 16;
 
-/// Checks what a reader of the batch believes and allocates.
+/// Checks the lengths that the library trusts when it reads and allocates the batch.
 pub(super) fn batch(batch: RecordBatch<'_>, body: &[u8]) -> Result<(), AnnotateError> {
     let compressed = batch.compression().is_some();
     let (mut stored, mut unpacked, mut buffers) = (0u64, 0u64, 0);
@@ -29,7 +29,7 @@ pub(super) fn batch(batch: RecordBatch<'_>, body: &[u8]) -> Result<(), AnnotateE
         unpacked = unpacked.saturating_add(unpacked_len(bytes, compressed)?);
         buffers += 1;
     }
-    // Buffers lie one behind the other: what is unpacked of a batch is bounded by its bytes.
+    // Buffers do not overlap in a valid batch. This check bounds the unpacked size by the bytes of the body.
     if stored > body.len() as u64 {
         return Err(broken(format_args!("{stored} bytes of buffers in {}", body.len())));
     }
@@ -55,7 +55,7 @@ pub(super) fn batch(batch: RecordBatch<'_>, body: &[u8]) -> Result<(), AnnotateE
     Ok(())
 }
 
-/// The length of a buffer's content. A compressed one begins with it; -1 means that it is not.
+/// The unpacked length of a buffer. A compressed buffer begins with it; -1 means that the buffer is not compressed.
 fn unpacked_len(bytes: &[u8], compressed: bool) -> Result<u64, AnnotateError> {
     let stored = bytes.len() as u64;
     if !compressed || bytes.is_empty() {

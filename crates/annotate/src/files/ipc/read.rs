@@ -1,7 +1,7 @@
-//! Arrow IPC files and streams, message by message.
+//! Reads Arrow IPC files and streams, message by message.
 //!
-//! The framing is read here and not by a library because lengths must be bounded before memory is
-//! asked for: a message grows with the bytes that come, not with those that it announces.
+//! The framing is read here instead of by a library, because lengths must be bounded before memory is allocated: the
+//! buffer of a message grows with the bytes that are read, not with the length that the message announces.
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
@@ -20,16 +20,16 @@ use super::check;
 use crate::AnnotateError;
 use crate::files::guard::{broken, damaged, guarded};
 
-/// Bytes at most in the metadata of a message: a schema of a hundred thousand columns has less.
+/// The maximum bytes of metadata in a message. The schema of a hundred thousand columns has fewer.
 const MAX_METADATA: u64 = 64 << 20;
 
 /// Marks the beginning of a message; files before version 0.15 of the format have none.
 const CONTINUATION: u32 = u32::MAX;
 
-/// Magic number and length of the footer, at the end of a file.
+/// The bytes at the end of a file: the length of the footer and the magic number.
 const TRAILER: u64 = 10;
 
-/// What messages refer to.
+/// The schema and the dictionaries, to which messages refer.
 pub(super) struct Context {
     pub(super) schema: SchemaRef,
     dictionaries: HashMap<i64, ArrayRef>,
@@ -46,7 +46,7 @@ impl Context {
         Ok(Self { schema: Arc::new(schema), dictionaries: HashMap::new() })
     }
 
-    /// Takes a message: a batch, or a dictionary that is kept.
+    /// Reads a message: returns a batch, or keeps a dictionary.
     fn message(
         &mut self,
         message: Message<'_>,
@@ -74,11 +74,11 @@ impl Context {
     }
 }
 
-/// Batches of a file, by its footer.
+/// The batches of a file, located by its footer.
 pub(super) struct FileBatches<R> {
     reader: R,
     pub(super) context: Context,
-    /// Those that are still to be read, last first.
+    /// The batches that are still to be read, last first.
     blocks: Vec<Block>,
 }
 
@@ -116,7 +116,7 @@ impl<R: Read + Seek> FileBatches<R> {
         let metadata = read_at(&mut self.reader, at, metadata_len)?;
         let body_len = block.bodyLength() as u64;
         let body = read_at(&mut self.reader, at + metadata_len, body_len)?;
-        // Behind the mark, if there is one, and the length.
+        // Skip the continuation mark, if there is one, and the length.
         let skip = match metadata.first_chunk() {
             Some(mark) if u32::from_le_bytes(*mark) == CONTINUATION => 8,
             _ => 4,
@@ -141,7 +141,7 @@ impl<R: Read + Seek> Iterator for FileBatches<R> {
     }
 }
 
-/// Every block lies before the footer, and all together are no longer than what is there.
+/// Checks that every block lies before the footer, and that the blocks together are not longer than the bytes there.
 fn check_blocks<'b>(
     blocks: impl Iterator<Item = &'b Block>,
     end: u64,
@@ -173,7 +173,7 @@ fn read_at(reader: &mut (impl Read + Seek), at: u64, len: u64) -> Result<Vec<u8>
     read(reader, len)
 }
 
-/// So many bytes; memory grows with those that come.
+/// Reads `len` bytes. Memory grows with the bytes that are read.
 fn read(reader: &mut impl Read, len: u64) -> Result<Vec<u8>, AnnotateError> {
     let mut bytes = Vec::with_capacity(len.min(1 << 20) as usize);
     let found = reader.take(len).read_to_end(&mut bytes).map_err(AnnotateError::Read)?;
@@ -183,7 +183,7 @@ fn read(reader: &mut impl Read, len: u64) -> Result<Vec<u8>, AnnotateError> {
     Ok(bytes)
 }
 
-/// Batches of a stream, as they come.
+/// The batches of a stream, as they arrive.
 pub(super) struct StreamBatches<R> {
     reader: R,
     pub(super) context: Context,
@@ -203,7 +203,7 @@ impl<R: Read> StreamBatches<R> {
         Ok(Self { reader, context, ended: false })
     }
 
-    /// The next batch; the outer `None` at the end.
+    /// Reads the next message. Returns its batch if it has one; the outer `None` is the end of the stream.
     fn message(&mut self) -> Result<Option<Option<RecordBatch>>, AnnotateError> {
         let Some(metadata) = metadata(&mut self.reader)? else { return Ok(None) };
         let message = root_as_message(&metadata);
@@ -232,7 +232,7 @@ impl<R: Read> Iterator for StreamBatches<R> {
     }
 }
 
-/// The metadata of the next message; `None` at the end, marked or not.
+/// The metadata of the next message; `None` at the end, with or without an end marker.
 fn metadata(reader: &mut impl Read) -> Result<Option<Vec<u8>>, AnnotateError> {
     let Some(mut len) = word(reader)? else { return Ok(None) };
     if len == CONTINUATION {
@@ -245,7 +245,7 @@ fn metadata(reader: &mut impl Read) -> Result<Option<Vec<u8>>, AnnotateError> {
     }
 }
 
-/// Four bytes; `None` at the end.
+/// Reads a four-byte number; `None` at the end.
 fn word(reader: &mut impl Read) -> Result<Option<u32>, AnnotateError> {
     let mut bytes = [0; 4];
     let mut read = 0;

@@ -1,4 +1,4 @@
-//! The beginning of a table: its delimiter, its header, its columns of addresses.
+//! Reads the beginning of a table: its delimiter, its header and its address columns.
 
 use super::scan::{Dialect, Record, record, text, unquoted};
 use super::{Csv, Layout, OPEN};
@@ -9,21 +9,21 @@ use crate::fault::Fault;
 use crate::formats::{SAMPLE_BYTES, SAMPLE_ROWS};
 use crate::{AnnotateError, Column, Header};
 
-/// The first record in full.
+/// The first record, with the text of all fields.
 struct Fields {
     record: Record,
     text: Vec<String>,
 }
 
 impl Csv {
-    /// Reads the beginning of the input; `None` if more of it is needed. Returns where to go on.
+    /// Reads the beginning of the input. Returns the offset of the next record, or `None` if more input is needed.
     pub(super) fn begin(
         &mut self,
         data: &[u8],
         end: bool,
         block: &mut Block,
     ) -> Result<Option<usize>, Fault> {
-        // Empty lines before the first row say nothing.
+        // Skip empty lines before the first row.
         let start = data.iter().position(|b| !b"\r\n".contains(b)).unwrap_or(data.len());
         if self.detect
             && let Some(delimiter) = self.delimiter(&data[start..], end)
@@ -76,7 +76,7 @@ impl Csv {
         Ok(Some(start))
     }
 
-    /// Settles the layout and the names, which the header gives where there is one.
+    /// Sets the layout and the names of the columns. The names come from the header, if there is one.
     fn begin_rows(
         &mut self,
         first: &Fields,
@@ -128,7 +128,7 @@ impl Csv {
         Some(Fields { record, text: found })
     }
 
-    /// Whether an address stands in one of the asked columns of the row (all, if none are asked for).
+    /// Whether one of the chosen columns of the row has an address (if none are chosen: one of all columns).
     fn holds_address(&self, row: &Fields) -> bool {
         let is_address = |text: &String| {
             let text = text.trim().as_bytes();
@@ -143,10 +143,10 @@ impl Csv {
         })
     }
 
-    /// The columns that hold addresses: those of whose cells, among the first rows, at least half are
-    /// addresses, empty ones aside. `None` if more of the input is needed.
+    /// Detects the address columns: those in which at least half of the non-empty cells in the first rows are addresses.
+    /// `None` if more input is needed.
     fn address_columns(&self, data: &[u8], end: bool) -> Option<Vec<usize>> {
-        // By column: cells with something in them, and addresses.
+        // For each column, the number of non-empty cells and of addresses.
         let mut seen: Vec<(u32, u32)> = Vec::new();
         let (mut at, mut rows) = (0, 0);
         while rows < SAMPLE_ROWS {
@@ -168,7 +168,7 @@ impl Csv {
                 None => return None,
             }
             rows += 1;
-            // What comes behind is not looked at, whether it has come already or not.
+            // Later rows are never examined, even if they were already read.
             if at >= SAMPLE_BYTES {
                 break;
             }
@@ -180,8 +180,8 @@ impl Csv {
         Some((0..seen.len()).filter(holds).collect())
     }
 
-    /// The delimiter of the first record: of those that part it the first, and sooner one that leaves
-    /// the names whole that are asked for. `None` if nothing parts it, or it is not complete.
+    /// Detects the delimiter: the first one that splits the first record into fields with all chosen columns; otherwise the
+    /// first one that splits it at all. `None` if there is none, or if the record is not complete.
     fn delimiter(&self, data: &[u8], end: bool) -> Option<u8> {
         let mut found = None;
         for delimiter in *b",;\t|" {
@@ -205,7 +205,7 @@ impl Csv {
         found
     }
 
-    /// The places of the columns that were asked for.
+    /// The positions of the chosen columns.
     fn resolve<'c>(
         &self,
         columns: impl Iterator<Item = &'c Column>,
@@ -218,7 +218,7 @@ impl Csv {
             Column::Number(number) => Err(AnnotateError::ColumnNumber { number: *number, fields }),
             Column::Name(name) => {
                 let known = names.unwrap_or_default();
-                // Blanks around a name do not count, as they do not around an address.
+                // Whitespace around a name is ignored, as it is around an address.
                 known.iter().position(|n| n == name || n.trim() == name).ok_or_else(|| {
                     AnnotateError::UnknownColumn { name: name.clone(), known: known.to_vec() }
                 })

@@ -1,4 +1,4 @@
-//! CSV and TSV: records keep their bytes, values are added as further fields.
+//! CSV and TSV: records keep their bytes, and values are added as further fields.
 
 mod begin;
 mod plain;
@@ -13,43 +13,43 @@ use crate::block::{Block, Kind, Row};
 use crate::fault::Fault;
 use crate::{AnnotateError, AnnotateOptions, Column, Header, LogFormat};
 
-/// What is wrong with a record that the end of the input ends.
+/// The error of a record that has an open quote at the end of the input.
 const OPEN: &str = "a quote is open at the end of the input";
 
-/// Decoder of delimited text. The first record says where the address columns are and how wide a row
-/// is; empty lines are copied as they are.
+/// Decoder of delimited text. The first record determines the positions of the address columns and the width of a row.
+/// Empty lines are copied unchanged.
 #[derive(Clone)]
 pub(crate) struct Csv {
     format: LogFormat,
     dialect: Dialect,
-    /// Whether the first record tells the delimiter.
+    /// Whether the delimiter is detected from the first record.
     detect: bool,
     columns: Vec<Column>,
-    /// The column of times; its slot is behind those of the addresses.
+    /// The column of times; its slot comes after those of the addresses.
     time: Option<Column>,
     header: Header,
     strict: bool,
-    /// Whether digits alone are an address.
+    /// Whether a cell with only digits is an address.
     integers: bool,
-    /// The suffixes that the added columns will have, to see whether a name is taken.
+    /// The suffixes of the added columns, to check whether their names are taken.
     add: Vec<String>,
     layout: Option<Layout>,
     names: Vec<String>,
-    /// The address fields of a record, by slot.
+    /// For each slot, the range of its field in a record.
     found: Vec<(usize, usize)>,
 }
 
-/// What the beginning of the input told.
+/// The layout of rows, which the beginning of the input determines.
 #[derive(Clone)]
 struct Layout {
-    /// The fields that hold addresses, counted from 0, ascending, each with its slot.
+    /// The numbers of the fields with addresses or the time, ascending and counted from 0, each with its slot.
     fields: Vec<(usize, usize)>,
     width: usize,
 }
 
 impl Layout {
-    /// Takes the record at the beginning of `data`, and notes where its address fields are; missing
-    /// ones are empty.
+    /// Reads the record at the beginning of `data` and stores the ranges of these fields in `found`. Missing fields get
+    /// empty ranges.
     fn locate(
         &self,
         data: &[u8],
@@ -84,7 +84,7 @@ impl Csv {
         if bad(delimiter) || quote.is_some_and(|quote| bad(quote) || quote == delimiter) {
             return Err(AnnotateError::Delimiter);
         }
-        // Counts and ports would be addresses, too.
+        // Without chosen columns, counts and ports would be addresses, too.
         if options.integers && options.columns.is_empty() {
             return Err(AnnotateError::NoColumn { format });
         }
@@ -117,7 +117,7 @@ impl LogDecoder for Csv {
                 None => return Ok(0),
             }
         }
-        // No layout now: there is nothing but empty lines.
+        // Without a layout, the input has only empty lines.
         let Some(layout) = &self.layout else {
             block.pass(0, start);
             return Ok(start);
@@ -282,7 +282,7 @@ mod tests {
         );
     }
 
-    /// It takes the rows below it along: that must not go unnoticed.
+    /// The open quote includes the rows below it in the header, so it must be counted as damage.
     #[test]
     fn a_quote_that_the_header_leaves_open() {
         let text = "src,\"dst\n10.0.0.1,10.0.0.2\n";
@@ -304,7 +304,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the input and however it is cut, rows tile it and come out the same.
+        /// For any input and any cut, rows tile the input and give the same addresses.
         #[test]
         fn cuts_do_not_matter(text in "(a,b\r?\n)?([0-9.,\"\r\n ]{0,12}|10\\.0\\.0\\.1|,|\n|\"){0,20}", cut in 0usize..80) {
             let mut whole = csv(&["1"], Header::Detect);

@@ -1,7 +1,7 @@
-//! Records whose quotes are where they should be: delimiters and line ends are found sixty-four bytes at a time.
+//! The fast path for records with regular quotes: delimiters and line ends are found sixty-four bytes at a time.
 //!
-//! If each field that has quotes begins and ends with one, every other quote opens: of all places, those are inside of
-//! quotes that have an odd number of quotes up to them.
+//! If each field with quotes begins and ends with one, quotes open and close in turn. A byte is then inside quotes if the
+//! number of quotes up to it is odd.
 //!
 //! ```text
 //!   1,"a, ""b""",c      a record
@@ -9,46 +9,47 @@
 //!   ..11111.111.1..     inside: delimiters and line ends do not count here
 //! ```
 //!
-//! A quote that opens stands behind a delimiter, a line end or another quote. If not, what follows is looked at closely.
+//! An opening quote must follow a delimiter, a line end or another quote. Otherwise the record is left to [`scan`], the
+//! slow path.
 
 use fibula_simd::byte_marks;
 
 use super::scan::{self, Dialect, Record};
 use crate::formats::last_line_end;
 
-/// What parts records, from a place in the data on.
+/// The delimiters and line ends in 64 bytes of the data.
 #[derive(Debug)]
 pub(super) struct Plain<'d> {
     data: &'d [u8],
     dialect: Dialect,
-    /// The place of the bytes that are looked at, of which the bits below say what they are.
+    /// The offset of the current 64 bytes. The bits of the next three fields each stand for one of them.
     base: usize,
     delimiters: u64,
     lines: u64,
-    /// Quotes that must be looked at closely.
+    /// Irregular quotes, which need the slow path.
     odd: u64,
-    /// All ones, if the byte before these is inside of quotes.
+    /// All ones if the last of these bytes is inside quotes, otherwise 0.
     inside: u64,
-    /// 1, if a field may begin with these, or a quoted one go on.
+    /// 1 if the byte after these may be an opening quote, otherwise 0.
     begins: u64,
 }
 
-/// What [`Plain::locate`] found.
+/// The result of [`Plain::locate`].
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Located {
     /// A record.
     Record(Record),
-    /// Something that must be looked at closely: odd quotes, or a record that has no line end.
+    /// The slow path is needed, because of irregular quotes or a record without a line end.
     Else,
 }
 
-/// The bits below a place.
+/// The bits below a position.
 #[inline(always)]
 fn below(place: u32) -> u64 {
     (1 << place) - 1
 }
 
-/// The places up to which the number of marks is odd.
+/// The positions for which the number of marks up to them is odd.
 #[inline(always)]
 fn odd_up_to(mut marks: u64) -> u64 {
     for shift in [1, 2, 4, 8, 16, 32] {
@@ -68,7 +69,7 @@ pub(super) fn cut(data: &[u8], dialect: Dialect) -> usize {
 }
 
 impl<'d> Plain<'d> {
-    /// Begins at a place in the data where a record begins.
+    /// Starts at the offset `at`, where a record begins.
     #[inline]
     pub(super) fn new(data: &'d [u8], at: usize, dialect: Dialect) -> Self {
         let (delimiters, lines, odd) = (0, 0, 0);
@@ -78,7 +79,7 @@ impl<'d> Plain<'d> {
         plain
     }
 
-    /// Goes on at another place where a record begins.
+    /// Continues at another offset where a record begins.
     #[inline]
     pub(super) fn seek(&mut self, at: usize) {
         self.base = at;
@@ -99,7 +100,7 @@ impl<'d> Plain<'d> {
         self.lines = byte_marks(text, b'\n');
         let mut quotes = dialect.quote.map_or(0, |quote| byte_marks(text, quote));
         if rest.len() < 64 {
-            // The padding may be what is looked for.
+            // Remove marks in the padding.
             let real = below(rest.len() as u32);
             self.delimiters &= real;
             self.lines &= real;
@@ -119,7 +120,7 @@ impl<'d> Plain<'d> {
         }
     }
 
-    /// The bytes behind those that are looked at; `false` if there are none.
+    /// Moves to the next 64 bytes; `false` at the end of the data.
     #[inline(always)]
     fn advance(&mut self) -> bool {
         self.base += 64;
@@ -130,7 +131,7 @@ impl<'d> Plain<'d> {
         true
     }
 
-    /// The end of the last record from here on; `None` if something must be looked at closely.
+    /// The end of the last complete record; `None` if the slow path is needed.
     fn last_end(mut self) -> Option<usize> {
         let mut end = self.base;
         loop {
@@ -146,8 +147,8 @@ impl<'d> Plain<'d> {
         }
     }
 
-    /// Finds the record that begins at `start`, which is where the last one ended, and gives `found` the places of the
-    /// fields that are asked for, ascending, each with its slot; relative to the data. Missing ones stay as they are.
+    /// Finds the record that begins at `start`, where the last one ended. Stores the ranges of `fields` (ascending, each
+    /// with its slot) in `found`, relative to the data. The ranges of missing fields are not changed.
     #[inline(always)]
     pub(super) fn locate(
         &mut self,
@@ -157,7 +158,7 @@ impl<'d> Plain<'d> {
     ) -> Located {
         let (mut from, mut passed) = (start, 0);
         for &(field, slot) in fields {
-            // Up to the field, and to its end.
+            // Advance to the field and to its end.
             loop {
                 let stops = self.delimiters | self.lines;
                 if stops == 0 {
@@ -187,7 +188,7 @@ impl<'d> Plain<'d> {
                 }
             }
         }
-        // The others are only counted.
+        // The remaining fields are only counted.
         loop {
             if self.lines != 0 {
                 let place = self.lines.trailing_zeros();
@@ -204,7 +205,7 @@ impl<'d> Plain<'d> {
         }
     }
 
-    /// The record ends with the line.
+    /// Ends the record at the line end at `at`.
     #[inline(always)]
     fn end(&mut self, start: usize, at: usize, place: u32, delimiters: usize) -> Located {
         let behind = !(below(place) | 1 << place);
@@ -225,7 +226,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// As the careful way, or nothing.
+        /// The fast path gives the result of the slow path, or none.
         #[test]
         fn agrees_with_the_careful_way(
             text in "([a-z0-9]{0,40}|,|,|\n|\r\n|\r|\"|,\"|\",|\",\"|\"\n\"|\"\"|\"[a-z,\n]{0,20}\",){0,60}", quote in proptest::option::of(Just(b'"')),
@@ -262,7 +263,7 @@ mod tests {
         }
     }
 
-    /// Records as they are usually quoted are not looked at closely.
+    /// Records with the usual quotes do not need the slow path.
     #[test]
     fn usual_quotes_are_plain() {
         let long = format!("\"{}\",\"10.0.0.1\"\n", "long, \"\"quoted\"\" text\r\n".repeat(20));

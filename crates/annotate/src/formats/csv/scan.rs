@@ -1,22 +1,22 @@
-//! Finding records and fields in delimited text without copying them.
+//! Finds records and fields in delimited text without copying them.
 
 use memchr::{memchr, memchr_iter};
 
 use crate::formats::{last_line_end, line_end};
 
-/// How fields are parted and quoted.
+/// How fields are separated and quoted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dialect {
     pub(crate) delimiter: u8,
     pub(crate) quote: Option<u8>,
 }
 
-/// A record: offsets from its beginning.
+/// A record, as offsets from its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// Where its content ends, before CR LF or LF.
+    /// The end of its content, before CR LF or LF.
     pub(crate) content: usize,
-    /// Where the next record begins.
+    /// The start of the next record.
     pub(crate) next: usize,
     /// Number of fields, at least 1.
     pub(crate) fields: usize,
@@ -24,12 +24,12 @@ pub(crate) struct Record {
     pub(crate) open: bool,
 }
 
-/// Takes the record at the beginning of `data` apart: `field` gets the number, the first byte and the
-/// end of each field, quotes included. `None` if the record is not complete.
+/// Splits the record at the beginning of `data` into fields: `field` gets the number, the start and the end of each
+/// field, quotes included. `None` if the record is not complete.
 ///
-/// A quote counts only at the beginning of a field, and doubled inside of one; between a closing
-/// quote and the next delimiter anything is taken as it stands. That is what the usual readers do
-/// with what RFC 4180 leaves open.
+/// A quote is special only at the beginning of a field, and doubled quotes only inside a quoted field. Text between a
+/// closing quote and the next delimiter is kept unchanged. RFC 4180 does not define these cases; common readers treat
+/// them in the same way.
 pub(crate) fn record(
     data: &[u8],
     end: bool,
@@ -53,7 +53,7 @@ pub(crate) fn record(
     Some(Record { content, next, fields: fields + 1, open: false })
 }
 
-/// The same for a record with quotes, whose fields may hold line ends.
+/// Like `record`, for a record with quotes, whose fields may contain line ends.
 fn quoted_record(
     data: &[u8],
     end: bool,
@@ -97,7 +97,7 @@ fn quoted_record(
     }
 }
 
-/// The quote that closes a field whose content begins at `at`; doubled ones are content.
+/// The position of the quote that closes a field whose content begins at `at`; doubled quotes are content.
 fn closing_quote(data: &[u8], mut at: usize, quote: u8) -> Option<usize> {
     loop {
         at += memchr(quote, data.get(at..)?)?;
@@ -108,8 +108,8 @@ fn closing_quote(data: &[u8], mut at: usize, quote: u8) -> Option<usize> {
     }
 }
 
-/// The end of the last complete record in `data`, which begins with a record; 0 if none is complete. Lines without quotes
-/// are records as they are, so that only lines with quotes are looked at closely.
+/// The end of the last complete record in `data`, which begins with a record; 0 if none is complete. A line without quotes
+/// is a record, so only lines with quotes are parsed.
 pub(crate) fn cut(data: &[u8], dialect: Dialect) -> usize {
     let mut at = 0;
     if let Some(quote) = dialect.quote {
@@ -125,14 +125,14 @@ pub(crate) fn cut(data: &[u8], dialect: Dialect) -> usize {
     at + last_line_end(&data[at..])
 }
 
-/// The content of a field: without its quotes, which is all of it as far as addresses go (doubled
-/// quotes inside stay doubled).
+/// The content of a field without its outer quotes. Doubled quotes inside stay doubled, which does not matter for
+/// addresses.
 pub(crate) fn unquoted(field: &[u8], quote: Option<u8>) -> &[u8] {
     let (from, to) = unquoted_place(field, (0, field.len()), quote);
     &field[from..to]
 }
 
-/// Where that content is, of a field that lies from one place of the data to another.
+/// The range of the unquoted content of the field at `from..to` in `data`.
 #[inline(always)]
 pub(crate) fn unquoted_place(
     data: &[u8],
@@ -160,8 +160,7 @@ pub(crate) fn text(field: &[u8], quote: Option<u8>) -> String {
     }
 }
 
-/// Appends a value as a field, quoted if it must be; where there are no quotes, what would break the
-/// row becomes a blank.
+/// Appends a value as a field, quoted if necessary. In a dialect without quotes, delimiters and line ends become blanks.
 pub(crate) fn write_field(value: &[u8], dialect: Dialect, out: &mut Vec<u8>) {
     let Dialect { delimiter, quote } = dialect;
     let breaks = |b: u8| b == delimiter || b == b'\n' || b == b'\r';
@@ -222,7 +221,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is written reads back, whatever the values.
+        /// All values that are written can be read back.
         #[test]
         fn round_trip(values in proptest::collection::vec("[a,\"\r\n ]{0,6}", 1..5)) {
             let mut line = Vec::new();
@@ -238,7 +237,7 @@ mod tests {
             prop_assert_eq!(record.next, line.len() - 4);
         }
 
-        /// The fast way and the careful way agree where there are no quotes, and fields tile records.
+        /// `record` and `quoted_record` agree on records without quotes, and fields tile records.
         #[test]
         fn tiles(data in "[a,\"\r\n]{1,30}", end: bool) {
             let data = data.as_bytes();

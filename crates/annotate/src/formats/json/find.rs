@@ -1,7 +1,7 @@
-//! Finding the members that hold addresses, in one pass over a line.
+//! Finds the members with addresses in an object.
 //!
-//! `serde_json` drives: it checks the grammar of the whole line and skips what is not asked for
-//! without building values.
+//! If the fast paths in `shape` and `plain` decline, `serde_json` reads the object: it checks the whole grammar and
+//! skips other members without building values.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use super::plain;
 use super::shape::Shape;
 use crate::address::Address;
 
-/// What stands in an address member.
+/// The value of an address member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Place {
     /// The member is missing, `null` or an empty string.
@@ -23,8 +23,8 @@ pub(super) enum Place {
     Other(String),
 }
 
-/// What was found for a name, and how deep: an outer member wins over an inner one, so that a literal
-/// `"id.orig_h"` comes before `"id": {"orig_h"}`. Of equal ones the last wins, as in most readers.
+/// The value that was found for a name, and its depth. An outer member takes precedence over an inner one, so that a
+/// literal `"id.orig_h"` comes before `"id": {"orig_h"}`. At equal depth the last one wins, as in most readers.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
     pub(super) place: Place,
@@ -34,7 +34,7 @@ pub(super) struct Found {
 impl Found {
     const NOTHING: Self = Self { place: Place::Empty, depth: u32::MAX };
 
-    /// What a member of the outermost object holds: it wins over those before.
+    /// Sets the value of a member of the outermost object, which replaces earlier values.
     pub(super) fn set(&mut self, place: Place) {
         *self = Self { place, depth: 0 };
     }
@@ -45,7 +45,7 @@ impl Found {
     }
 }
 
-/// What is looked for in objects.
+/// The names of the members to find in objects.
 #[derive(Clone, Debug)]
 pub(super) struct Names {
     /// Members with addresses.
@@ -54,8 +54,8 @@ pub(super) struct Names {
     pub(super) added: Vec<String>,
 }
 
-/// Finds the members with these names in a text that holds one object: `data[..len]`. Gives the place of an added
-/// name that the object has already.
+/// Finds the members with these names in `data[..len]`, which should be one object. Returns the index of an added name
+/// that the object already has.
 #[inline]
 pub(super) fn find(
     data: &[u8],
@@ -77,7 +77,7 @@ pub(super) fn find(
     find_any(text, names, found)
 }
 
-/// A place for each name, where nothing was found.
+/// Resets `found` to an empty entry for each name.
 #[inline(always)]
 fn clear(names: &Names, found: &mut Vec<Found>) {
     if found.len() != names.columns.len() {
@@ -86,7 +86,7 @@ fn clear(names: &Names, found: &mut Vec<Found>) {
     found.iter_mut().for_each(|found| *found = Found::NOTHING);
 }
 
-/// The same for any text. Nothing was found so far.
+/// Like `find`, without the fast paths. `found` must have been cleared.
 fn find_any(
     text: &[u8],
     names: &Names,
@@ -102,25 +102,25 @@ fn find_any(
     Ok(taken)
 }
 
-/// A name, or what is left of it inside of an object.
+/// A name, or the rest of it within a nested object.
 #[derive(Clone, Copy)]
 struct Wanted<'n> {
     slot: usize,
     rest: &'n str,
 }
 
-/// An object in which some names are wanted.
+/// The visitor of an object, which looks for some names.
 struct Object<'a, 'n> {
     wanted: &'a [Wanted<'n>],
-    /// Names that are added to it; none to inner objects.
+    /// Names that will be added to the object; empty for inner objects.
     added: &'a [String],
-    /// The place of one of these that it has.
+    /// The index of an added name that the object already has.
     taken: &'a mut Option<usize>,
     depth: u32,
     found: &'a mut Vec<Found>,
 }
 
-/// What a key is to the names: at most one ends with it, and some may go on inside of it.
+/// How a key matches the names: at most one name ends with it, and some may continue inside its object.
 #[derive(Default)]
 struct Match<'n> {
     exact: Option<usize>,
@@ -184,7 +184,7 @@ impl<'de> Visitor<'de> for Object<'_, '_> {
     }
 }
 
-/// The value of a key that matters.
+/// The visitor of the value of a matching key.
 struct Member<'a, 'n> {
     matched: Match<'n>,
     depth: u32,
@@ -282,7 +282,7 @@ mod tests {
         found.into_iter().map(|found| found.place).collect()
     }
 
-    /// Finds in a line without one before it.
+    /// Calls `find` for a line without a previous line.
     fn alone(
         line: &str,
         names: &Names,
@@ -320,7 +320,7 @@ mod tests {
     }
 
     proptest! {
-        /// The fast way finds what the careful one does, and takes what that one takes.
+        /// The fast path finds and accepts the same as the slow path.
         #[test]
         fn agrees_with_the_careful_way(
             parts in proptest::collection::vec(proptest::sample::select(vec![
@@ -346,7 +346,7 @@ mod tests {
     }
 
     proptest! {
-        /// Lines with the same members, or almost: each is read as it would be alone.
+        /// Each of several lines with the same or similar members is read as if it were alone.
         #[test]
         fn lines_before_do_not_matter(
             keys in proptest::collection::vec(proptest::sample::select(vec![
@@ -390,12 +390,12 @@ mod tests {
         }
     }
 
-    /// A line with the members of the one before is not taken apart again.
+    /// A line with the members of the previous line is not parsed again.
     #[test]
     fn lines_are_like_the_one_before() {
         let names = Names { columns: vec!["a".into()], added: Vec::new() };
         let (mut shape, mut found) = (Shape::default(), vec![Found::NOTHING]);
-        // A line is compared in pieces that may reach into the next ones.
+        // A line is compared in pieces that may extend into the next line.
         let mut ask = |line: &str, shape: &mut Shape| {
             let data = format!("{line}\n{}", " ".repeat(40));
             found.fill(Found::NOTHING);
@@ -413,7 +413,7 @@ mod tests {
         assert_eq!(ask(third, &mut shape), (true, v4(3)));
     }
 
-    /// Objects as they are written are read the fast way.
+    /// Usual objects are read by the fast path.
     #[test]
     fn usual_objects_are_plain() {
         let names = Names { columns: vec!["a".into()], added: Vec::new() };

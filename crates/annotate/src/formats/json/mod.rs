@@ -1,4 +1,4 @@
-//! JSON: objects keep their bytes, members are appended to them.
+//! JSON: objects keep their bytes, and members are appended to them.
 
 mod find;
 mod plain;
@@ -17,25 +17,25 @@ use crate::block::{Block, Kind, Row};
 use crate::fault::Fault;
 use crate::{AnnotateError, AnnotateOptions, Column, LogFormat};
 
-/// Decoder of JSON: an object a line, or objects in an array, or objects of several lines each.
+/// Decoder of JSON: one object on each line, objects in an array, or objects of several lines each.
 ///
-/// Objects keep their bytes, and what is between them too. What is no object is copied as it is and
-/// counted. An added member comes last in its object, which must not have one of that name.
+/// Objects and the bytes between them are kept. Anything that is not an object is copied unchanged and counted. Members
+/// are added at the end of an object, which must not already have members with these names.
 #[derive(Clone)]
 pub(crate) struct JsonLines {
     names: Arc<Names>,
-    /// How many of the names are columns of addresses; one of times may be behind them.
+    /// The number of address columns in `names`; a column of times may follow them.
     addresses: usize,
     strict: bool,
     shape: Option<Shape>,
     found: Vec<Found>,
-    /// The members of the object before.
+    /// The members of the previous object.
     before: Before,
-    /// By column, whether an object of the input had it.
+    /// For each column, whether an object of the input had it.
     present: Arc<[AtomicBool]>,
-    /// Whether there was anything but blanks in the input.
+    /// Whether the input had anything but separators between objects.
     any: Arc<AtomicBool>,
-    /// Within something that is no object.
+    /// Whether the decoder is within something that is not an object.
     stray: bool,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct JsonLines {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
     Lines,
-    /// With blanks, commas and brackets between them.
+    /// Objects separated by whitespace, commas and brackets.
     Values,
 }
 
@@ -83,7 +83,7 @@ impl JsonLines {
         })
     }
 
-    /// Tells the shape from the beginning of the input; `None` if more of it is needed.
+    /// Detects the shape from the beginning of the input; `None` if more input is needed.
     fn tell(&mut self, data: &[u8], end: bool) -> Option<Shape> {
         let text = data.trim_ascii_start();
         match text.first() {
@@ -105,7 +105,7 @@ impl JsonLines {
         }
     }
 
-    /// An object from `start` to `inner_end`, with what belongs to its row behind it up to `end`.
+    /// Adds the object at `start..object_end`, whose row extends to `end`.
     fn object(
         &mut self,
         data: &[u8],
@@ -123,7 +123,7 @@ impl JsonLines {
             Err(error) => return self.stray(start, end, || describe(&error), block),
         }
         self.cells(start, block)?;
-        // It is an object, so it ends with a brace; behind what stands before it is where members go.
+        // The object ends with a brace. Members are inserted before it and the whitespace before it.
         let mut inner = &text[..text.len() - 1];
         if inner.last().is_some_and(u8::is_ascii_whitespace) {
             inner = inner.trim_ascii_end();
@@ -134,7 +134,7 @@ impl JsonLines {
         Ok(())
     }
 
-    /// Something that is no object.
+    /// Counts something that is not an object, and copies it unchanged.
     fn stray(
         &mut self,
         start: usize,
@@ -148,7 +148,7 @@ impl JsonLines {
         Ok(())
     }
 
-    /// Gives the cells of an object to the block.
+    /// Adds the cells of an object to the block.
     fn cells(&mut self, at: usize, block: &mut Block) -> Result<(), Fault> {
         for (slot, found) in self.found.iter_mut().enumerate() {
             if found.is_present() {
@@ -274,13 +274,13 @@ impl LogDecoder for JsonLines {
     }
 }
 
-/// Whether this is an array, as far as its first bytes tell: of objects, or empty.
+/// Whether the text begins like an array of objects, or like an empty array.
 pub(super) fn begins_array(text: &[u8]) -> bool {
     let Some(inside) = text.trim_ascii_start().strip_prefix(b"[") else { return false };
     matches!(inside.trim_ascii_start().first(), Some(b'{' | b']'))
 }
 
-/// Where the object ends whose brace is the first byte; `None` if it is not complete.
+/// The end of the object that begins at the first byte; `None` if it is not complete.
 fn object_end(data: &[u8]) -> Option<usize> {
     let (mut depth, mut quoted, mut escaped) = (0usize, false, false);
     for (at, byte) in data.iter().enumerate() {

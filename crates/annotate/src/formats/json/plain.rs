@@ -1,7 +1,8 @@
-//! Members of an object of printable ASCII without escapes, which most lines are.
+//! The fast path for objects of printable ASCII without escapes, as on most lines.
 //!
-//! Strings end at the next quote there, so that they are skipped by the places of quotes, sixty-four bytes at a time. All
-//! else is checked as `serde_json` checks it. What is not plain, or wrong, is left to it.
+//! In such text a string ends at the next quote, so strings are skipped by the positions of quotes, which are found
+//! sixty-four bytes at a time. Everything else is checked as `serde_json` does. Text that is not plain, or invalid, is left
+//! to `serde_json`.
 
 use fibula_simd::{byte_marks, parse_v4_at, unprintable_marks};
 
@@ -9,11 +10,11 @@ use super::find::{Found, Names, Place};
 use super::shape::Shape;
 use crate::address::Address;
 
-/// Objects and arrays within each other at most.
+/// The maximum depth of nested objects and arrays.
 const MAX_DEPTH: u32 = 32;
 
-/// As [`find`](super::find::find), if the text is plain and holds one object. `found` has a place for each column. Lets the shape
-/// learn what stands between the values.
+/// Like [`find`](super::find::find), if the text is plain and one object; otherwise `None`. `found` has an entry for each
+/// column. The shape may learn the text between the values.
 #[inline]
 pub(super) fn find(
     text: &[u8],
@@ -67,7 +68,7 @@ fn is(key: &[u8], name: &str) -> bool {
     key.len() == name.len() && key.first() == name.as_bytes().first() && key == name.as_bytes()
 }
 
-/// Whether the name goes on inside of the key's object.
+/// Whether the name continues inside the key's object.
 fn goes_on(key: &[u8], name: &str) -> bool {
     name.as_bytes().strip_prefix(key).is_some_and(|rest| rest.starts_with(b"."))
 }
@@ -75,13 +76,13 @@ fn goes_on(key: &[u8], name: &str) -> bool {
 pub(super) struct Plain<'t> {
     text: &'t [u8],
     at: usize,
-    /// The place of the bytes that `quotes` is about.
+    /// The offset of the 64 bytes that `quotes` describes.
     base: usize,
-    /// Those that were not passed.
+    /// The quotes in these bytes that are not yet read.
     quotes: u64,
 }
 
-/// The quotes of the first bytes; `None` if these are not plain.
+/// The quotes in the first 64 bytes; `None` if these are not plain.
 #[inline(always)]
 fn marks(text: &[u8]) -> Option<u64> {
     let mut padded = [b' '; 64];
@@ -94,7 +95,7 @@ fn marks(text: &[u8]) -> Option<u64> {
 }
 
 impl<'t> Plain<'t> {
-    /// Begins at a place that is not within a string; `None` if what follows is not plain.
+    /// Starts at an offset that is not within a string; `None` if the next 64 bytes are not plain.
     #[inline(always)]
     pub(super) fn begin(text: &'t [u8], at: usize) -> Option<Self> {
         Some(Self { text, at, base: at, quotes: marks(&text[at..])? })
@@ -123,7 +124,7 @@ impl<'t> Plain<'t> {
         }
     }
 
-    /// The place of the next quote.
+    /// Reads the next quote and returns its position.
     #[inline(always)]
     fn quote(&mut self) -> Option<usize> {
         while self.quotes == 0 {
@@ -135,7 +136,7 @@ impl<'t> Plain<'t> {
         Some(at)
     }
 
-    /// The string that begins here.
+    /// Reads the string that begins here and returns its content.
     #[inline(always)]
     fn string(&mut self) -> Option<&'t [u8]> {
         self.expect(b'"')?;
@@ -147,7 +148,7 @@ impl<'t> Plain<'t> {
         Some(string)
     }
 
-    /// The members of an object behind its brace; `member` gets each key, with its value next.
+    /// Reads the members of an object after its brace. `member` gets each key and must read the value, which comes next.
     #[inline(always)]
     fn object(
         &mut self,
@@ -178,7 +179,7 @@ impl<'t> Plain<'t> {
         }
     }
 
-    /// A value that does not matter.
+    /// Skips a value.
     #[inline(always)]
     pub(super) fn value(&mut self, depth: u32) -> Option<()> {
         match self.peek()? {
@@ -229,7 +230,7 @@ impl<'t> Plain<'t> {
     #[inline(always)]
     fn digits(&mut self) -> usize {
         let from = self.at;
-        // Eight at once. All bytes are below 0x80, so nothing carries into the next byte before one that is no digit.
+        // Eight bytes at once. All bytes are below 0x80, so nothing carries up to the first byte that is not a digit.
         while let Some(chunk) = self.text.get(self.at..).and_then(|rest| rest.first_chunk::<8>()) {
             let bytes = u64::from_le_bytes(*chunk);
             let ones = u64::from_ne_bytes([1; 8]);
@@ -246,7 +247,7 @@ impl<'t> Plain<'t> {
         self.at - from
     }
 
-    /// A number; whether it is an integer of digits alone.
+    /// Reads a number and returns whether it has only digits.
     #[inline(always)]
     fn number(&mut self) -> Option<bool> {
         let mut natural = true;
@@ -275,7 +276,7 @@ impl<'t> Plain<'t> {
         Some(natural)
     }
 
-    /// The value of a member that may hold an address.
+    /// Reads the value of a member that may have an address.
     #[inline(always)]
     fn place(&mut self) -> Option<Place> {
         match self.peek()? {
@@ -287,7 +288,7 @@ impl<'t> Plain<'t> {
             b'n' => self.other(0).map(|()| Place::Empty),
             b'0'..=b'9' => {
                 let from = self.at;
-                // Longer ones may be written in another way than they are read.
+                // `serde_json` may convert longer numbers to other text.
                 let natural = self.number()? && self.at - from < 20;
                 let text = str::from_utf8(&self.text[from..self.at]).ok()?;
                 natural.then(|| Place::Other(text.to_owned()))
@@ -297,7 +298,7 @@ impl<'t> Plain<'t> {
     }
 }
 
-/// What the string from `start` to `end` is. What stands behind it may be read with it.
+/// The value of the string at `start..end`. Bytes after it may be read, but do not affect the result.
 #[inline(always)]
 pub(super) fn place_of(text: &[u8], start: usize, end: usize) -> Place {
     match parse_v4_at(text, start, end) {

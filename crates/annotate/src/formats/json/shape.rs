@@ -1,45 +1,46 @@
-//! Objects whose members are those of the line before, which most lines are.
+//! The fast path for objects with the same members as the previous line, as on most lines.
 //!
-//! What stands between the values is compared as a whole, and the places of quotes and digits say where values end:
+//! The text between the values is compared as a whole, and the positions of quotes and digits give the ends of values:
 //!
 //! ```text
 //!   {"time":1700000000,"src_ip":"210.56.75.48","bytes":541694}
-//!   ~~~~~~~~          ~~~~~~~~~~              ~~~~~~~~~      ~     compared with that of the line before
+//!   ~~~~~~~~          ~~~~~~~~~~              ~~~~~~~~~      ~     compared with the previous line
 //! ```
 //!
-//! The same keys in the same order mean what they meant there. Anything else is left to [`plain`](super::plain).
+//! If the keys are the same and in the same order, the values belong to the same columns. All other objects are left to
+//! [`plain`](super::plain).
 
 use fibula_simd::{byte_marks, digit_marks, unprintable_marks};
 
 use super::find::Found;
 use super::plain::{Plain, place_of};
 
-/// The longest text between two values.
+/// The maximum length of the text between two values.
 const LONGEST: usize = 32;
 
-/// Lines of other members in a row from which only some are learned.
+/// The number of consecutive misses from which on only every 64th line is learned.
 const PATIENCE: u32 = 8;
 
-/// What a line had between its values.
+/// The text between the values of a line.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shape {
     members: Vec<Member>,
-    /// Of the line, for each 64 bytes; and an empty one behind them.
+    /// The marks of a line: one entry for each 64 bytes, and an empty one at the end.
     marks: Vec<Marks>,
-    /// Lines in a row that were not like the one before.
+    /// The number of consecutive lines that did not match the learned line.
     misses: u32,
 }
 
-/// The text before a value: the end of the member before, the key, the colon.
+/// The text before a value: the end of the previous member, the key and the colon.
 #[derive(Clone, Debug)]
 struct Member {
     text: [u64; LONGEST / 8],
-    /// The bytes of it that count.
+    /// The bytes of `text` that are compared.
     mask: [u64; LONGEST / 8],
     len: usize,
-    /// The column that the value is.
+    /// The column of the value, if it has one.
     slot: Option<usize>,
-    /// Whether a column may be inside, if the value is an object.
+    /// Whether the value may contain a column, if it is an object.
     is_path: bool,
 }
 
@@ -49,7 +50,7 @@ struct Marks {
     digits: u64,
 }
 
-/// Little endian, as the mask is.
+/// The text as little-endian words.
 #[inline(always)]
 fn words(text: &[u8; LONGEST]) -> [u64; LONGEST / 8] {
     let (words, _) = text.as_chunks::<8>();
@@ -73,8 +74,8 @@ impl Member {
 }
 
 impl Shape {
-    /// Finds the columns of an object that is `data[..len]`, if it is like the last one that was learned. What lies behind it is
-    /// read, too, and does not matter. Nothing was found so far.
+    /// Finds the columns of the object `data[..len]`, if it matches the learned line; otherwise returns `false`. Bytes after the
+    /// object may be read, but do not affect the result. `found` must have been cleared.
     #[inline]
     pub(super) fn find(&mut self, data: &[u8], len: usize, found: &mut [Found]) -> bool {
         let is_like = !self.members.is_empty() && self.mark(data, len) && {
@@ -84,7 +85,7 @@ impl Shape {
         is_like
     }
 
-    /// Whether the line should be learned, which was not like the last one.
+    /// Whether to learn the current line, which did not match the learned one.
     pub(super) fn learns(&self) -> bool {
         self.misses < PATIENCE || self.misses.is_multiple_of(64)
     }
@@ -94,7 +95,7 @@ impl Shape {
         self.members.clear();
     }
 
-    /// The next member, by the text before its value. Returns whether it can be learned.
+    /// Learns the next member by the text before its value. Returns `false` if the text is too long.
     pub(super) fn learn(&mut self, text: &[u8], slot: Option<usize>, is_path: bool) -> bool {
         let member = Member::new(text, slot, is_path);
         let is_short = member.is_some();
@@ -102,7 +103,7 @@ impl Shape {
         is_short
     }
 
-    /// Finds quotes and digits; whether the text is plain.
+    /// Marks quotes and digits. Returns whether the text is plain.
     #[inline(always)]
     fn mark(&mut self, data: &[u8], len: usize) -> bool {
         self.marks.clear();
@@ -124,7 +125,7 @@ impl Shape {
         odd == 0
     }
 
-    /// The marks of 64 bytes from a place on.
+    /// The marks of the 64 bytes that begin at `at`.
     #[inline(always)]
     fn window(&self, at: usize, kind: impl Fn(&Marks) -> u64) -> Option<u64> {
         let [here, next] = self.marks.get(at / 64..)?.first_chunk::<2>()?;
@@ -132,7 +133,7 @@ impl Shape {
         Some(kind(here) >> place | kind(next) << 1 << (63 - place))
     }
 
-    /// The first quote from a place on.
+    /// The position of the first quote at or after `at`.
     #[inline(always)]
     fn quote(&self, mut at: usize) -> Option<usize> {
         loop {
@@ -162,7 +163,7 @@ impl Shape {
                 at = close + 1;
                 continue;
             }
-            // An address as a number, and what a path goes into.
+            // Columns without a string, and objects that may contain a column, are left to `plain`.
             if member.slot.is_some() || first == b'{' && member.is_path {
                 return None;
             }

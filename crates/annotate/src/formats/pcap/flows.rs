@@ -1,4 +1,4 @@
-//! Packets summed up by flow.
+//! Sums packets by flow.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -7,8 +7,8 @@ use fibula_capture::Time;
 
 use super::packet::{Flow, Protocol};
 
-/// What packets of a flow have in common: the two ends, in the direction of the packets. Those that
-/// are not IP are one flow for each protocol.
+/// The properties that the packets of a flow share: source, destination, protocol and ports. Packets that are not IP
+/// form one flow for each protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) ends: Option<(IpAddr, IpAddr)>,
@@ -16,7 +16,7 @@ pub(super) struct Key {
     pub(super) ports: Option<(u16, u16)>,
 }
 
-/// What is known of a flow.
+/// A flow with its times and totals.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sum {
     pub(super) key: Key,
@@ -31,7 +31,7 @@ pub(super) struct Sum {
 pub(super) struct Flows {
     places: HashMap<Key, usize>,
     pub(super) sums: Vec<Sum>,
-    /// Packets so far.
+    /// Number of packets so far.
     pub(super) packets: u64,
 }
 
@@ -43,7 +43,7 @@ impl Flows {
             self.sums.push(Sum { key, first: time, last: time, packets: 0, bytes: 0 });
         }
         let sum = &mut self.sums[place];
-        // Packets of several interfaces need not come in order.
+        // Packets of several interfaces need not be in order of time.
         let order = |time: &Time| (time.seconds, time.nanos);
         sum.first = [sum.first, time].into_iter().flatten().min_by_key(order);
         sum.last = [sum.last, time].into_iter().flatten().max_by_key(order);

@@ -17,7 +17,7 @@ use crate::input::MAX_RECORD;
 use crate::write::{write_int, write_ip};
 use crate::{AnnotateError, AnnotateOptions, Column, LogFormat};
 
-/// A packet or block fits a record, with its header.
+/// A packet or block with its header fits a record.
 const _: () = assert!(LIMIT + 64 <= MAX_RECORD);
 
 /// The columns of a packet's row.
@@ -40,13 +40,13 @@ pub(crate) struct Pcap {
     slots: Vec<bool>,
     strict: bool,
     state: State,
-    /// The flows so far, if packets are summed up; taken when they are written.
+    /// The flows so far, if packets are summed by flow; `None` once they are written.
     flows: Option<Flows>,
 }
 
 enum State {
     Start,
-    /// With whether the first record, or the file's header, is still to come.
+    /// The flag is set until the first record, or the file's header, has been read.
     Within(Container, bool),
     /// The capture is damaged in a way that hides what follows.
     Lost,
@@ -125,7 +125,7 @@ impl LogDecoder for Pcap {
 }
 
 impl Pcap {
-    /// Packets to rows, or to flows.
+    /// Converts packets to rows, or adds them to flows.
     fn packets(&mut self, data: &[u8], end: bool, block: &mut Block) -> Result<usize, Fault> {
         if matches!(self.state, State::Start) && !self.begin(data, end, block)? {
             return Ok(0);
@@ -169,7 +169,7 @@ impl Pcap {
     }
 }
 
-/// Adds a row that `write` writes, line end included.
+/// Adds a row; `write` appends its text with the line end.
 fn push_row(kind: Kind, block: &mut Block, write: impl FnOnce(&mut Vec<u8>)) {
     let start = block.text.len();
     write(&mut block.text);
@@ -177,7 +177,7 @@ fn push_row(kind: Kind, block: &mut Block, write: impl FnOnce(&mut Vec<u8>)) {
     block.row(Row { start, insert: end - 1, end, pad: 0, kind });
 }
 
-/// The address cells of a row.
+/// Adds the address cells of a row.
 fn cells(ends: Option<(IpAddr, IpAddr)>, slots: &[bool], block: &mut Block) {
     for &destination in slots {
         match ends {
@@ -220,7 +220,7 @@ fn packet_row(packet: &Packet<'_>, slots: &[bool], block: &mut Block) {
     });
 }
 
-/// Addresses, protocol and ports, each with a comma behind.
+/// Writes addresses, protocol and ports, each followed by a comma.
 fn write_ends(
     ends: Option<(IpAddr, IpAddr)>,
     protocol: Protocol,
@@ -243,7 +243,7 @@ fn write_ends(
     }
 }
 
-/// Seconds with six or nine decimals.
+/// Writes seconds with six or nine decimals.
 fn write_time(time: Time, out: &mut Vec<u8>) {
     write_int(time.seconds, out);
     out.push(b'.');
@@ -316,7 +316,7 @@ mod tests {
     }
 
     proptest! {
-        /// Damage anywhere is counted, never a panic, and rows tile what was written.
+        /// Damage anywhere does not cause a panic, and rows tile the text that was written.
         #[test]
         fn damage(at in 0usize..92, byte: u8, cut in 0usize..92) {
             let mut data = capture(28);

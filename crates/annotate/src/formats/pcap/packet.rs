@@ -1,16 +1,16 @@
-//! What is told of a packet: addresses, protocol and ports.
+//! Reads the addresses, protocol and ports of a packet.
 
 use std::net::IpAddr;
 
 use fibula_packet::{FaultKind, Frame, Header, LinkType, has_ports, ports};
 
-/// What is told of a packet.
+/// The addresses, protocol and ports of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Flow {
     /// Source and destination of the outermost IP header.
     pub(super) ends: Option<(IpAddr, IpAddr)>,
     pub(super) protocol: Protocol,
-    /// Source and destination port, where the protocol has some and the packet is no later fragment.
+    /// Source and destination port, if the protocol has ports and the packet is not a later fragment.
     pub(super) ports: Option<(u16, u16)>,
     /// The capture ends before the addresses or the ports.
     pub(super) truncated: bool,
@@ -29,7 +29,7 @@ pub(super) enum Protocol {
 }
 
 impl Protocol {
-    /// The name of a protocol that is common; others go by number.
+    /// The name of a common protocol; others are written as numbers.
     pub(super) fn name(self) -> Option<&'static str> {
         Some(match self {
             Self::Ether(0x0806) => "arp",
@@ -66,8 +66,8 @@ pub(super) fn flow(link: u32, data: &[u8]) -> Flow {
     let later = frame.fragment().is_some_and(|fragment| fragment.offset > 0);
     let header_fits = frame.ipv4().is_none_or(|ip| ip.header_len() >= 20);
     if has_ports(protocol) && !later && header_fits {
-        // Not `Frame::ports`: captures of hosts that leave segmentation to the network card have
-        // packets whose length is 0, and their ports are there all the same.
+        // `Frame::ports` is not used here: captures on hosts with segmentation offload have packets
+        // whose IP length is 0 but which have ports.
         let transport = frame.transport_at().and_then(|at| data.get(at..));
         flow.ports = transport.and_then(|header| ports(protocol, header));
         flow.truncated = flow.ports.is_none();
@@ -80,15 +80,15 @@ pub(super) fn flow(link: u32, data: &[u8]) -> Flow {
 fn without_addresses(frame: Frame<'_>) -> Flow {
     let cut = frame.fault().filter(|fault| fault.kind != FaultKind::Malformed);
     let header = cut.map(|fault| fault.header);
-    // Behind PPPoE it is PPP that announces, by numbers of its own.
+    // After PPPoE, the PPP header gives the protocol, by numbers of its own.
     let ppp = frame.ppp_protocol().is_some() || header == Some(Header::Ppp);
     let protocol = match frame.ether_type() {
         Some(kind) if frame.network().is_none() && !ppp => Protocol::Ether(kind),
         _ => Protocol::Unknown,
     };
     let truncated = match header {
-        // Behind these nothing is read but addresses: of an LLC frame it is not known whether it
-        // has any, and a frame whose EtherType is another has none.
+        // It is not known whether an LLC frame has addresses, and a frame with another EtherType has
+        // none. After all other headers, addresses are expected.
         Some(Header::Llc) => false,
         Some(Header::Link) => frame.ether_type().is_none(),
         header => header.is_some(),
