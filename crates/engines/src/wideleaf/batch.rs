@@ -18,7 +18,7 @@ use super::{LEVELS, Tables};
 //   alone would wait for their lines with fewer misses in flight than the core supports.
 // - Lookups that end in a constant leave before the records are read: the words of the others are compacted.
 // - Row operations are explicit (`fibula_simd::Row`), and each block has its own lists of a fixed size.
-//   With vectorization by the compiler, or with lists shared by blocks, the same loops went through memory.
+//   With vectorisation by the compiler, or with lists shared by blocks, the same loops went through memory.
 
 /// Lookups of a row: 32-bit lanes of a vector.
 pub(super) const ROW: usize = 16;

@@ -167,7 +167,7 @@ impl Planner {
         found.1
     }
 
-    /// Computes [`sums`](Self::sums) for blocks of `first` bits and more.
+    /// Computes `sums` for blocks of `first` bits and more.
     fn sum_up<C: Codes>(&mut self, ends: Ends<'_>, first: u32) {
         let len = ends.cells.len() + 1;
         self.sums.resize(self.sums.len().max(len * (CELL_BITS + 1 - first) as usize), 0);
