@@ -14,7 +14,7 @@ pub(super) fn build<A: Addr>(routes: &Routes<A>, config: Config) -> Result<Table
     let mut root = vec![[NONE, 0]; entries];
     let mut builder =
         Builder { config, nodes: Vec::new(), inner: Vec::new(), codes: Vec::new(), full: None };
-    // A route of up to so many bits covers whole entries; sorted routes have the shorter first.
+    // A route of up to `root` bits covers whole entries; in sorted order, shorter routes come first.
     for route in routes.iter().filter(|route| u32::from(route.prefix.len()) <= config.root) {
         let first = bits(route.prefix.addr(), 0, config.root);
         let count = entries >> route.prefix.len();

@@ -33,8 +33,8 @@
 //!
 //! The optimisations of the paper that are here:
 //!
-//! - **Initial array** ([`Config::root`]): the first bits index an array, each entry with the longest route
-//!   of so many bits and the node behind it.
+//! - **Initial array** ([`Config::root`]): the first bits index an array, each entry has the longest route
+//!   of at most this many bits and the node that follows.
 //! - **End nodes**: a node without children uses its external bitmap for routes of k bits, which
 //!   saves the children that would hold nothing but a prefix of no bits.
 //! - **Split** ([`Config::split`]): a node on the way has the external bitmap, the pointer to its children,
@@ -141,8 +141,8 @@ struct Tables {
     config: Config,
     /// As it is stored: root, stride, split.
     shape: [u32; 3],
-    /// For each value of the first bits the node behind it, or none, and the code of the longest route
-    /// of up to so many bits.
+    /// For each value of the first bits, the node that follows, or none, and the code of the longest route
+    /// of at most this many bits.
     root: Table<[u32; 2]>,
     /// The nodes' words, see [`node`].
     nodes: Table<u32>,
