@@ -8,28 +8,28 @@ use crate::registry::{BoxedEngine, EngineFamily, Entry, find};
 /// What [`auto()`] may choose.
 struct Candidate {
     name: &'static str,
-    /// What speaks for it.
+    /// The reason to choose it.
     merit: &'static str,
-    /// What the next candidate serves faster.
+    /// The routes for which the next candidate is faster.
     slow: Option<Slow>,
 }
 
-/// Lengths of routes that cost a search for each address, and the next candidate none.
+/// Lengths of routes whose addresses each need a search here, but not in the next candidate.
 struct Slow {
     from: u8,
     to: u8,
-    /// If more than one route in so many has one, the next candidate is faster: measured.
+    /// If more than one route in this many has such a length, the next candidate is faster, as measured.
     one_in: usize,
 }
 
-/// What [`auto()`] tries, in order. The last never refuses a table.
+/// The candidates of [`auto()`], in order. The last one never refuses a table.
 const V4: &[Candidate] = &[
     Candidate { name: "runmap", merit: "fastest for IPv4", slow: None },
-    // Records of 4 GiB are too many for runmap: hundreds of millions of routes.
+    // runmap refuses tables of more than 4 GiB: hundreds of millions of routes.
     Candidate { name: "dxr18", merit: "small", slow: None },
     Candidate { name: "radix", merit: "takes any table", slow: None },
 ];
-/// Longer routes than /64 are searched for by PlanB, too.
+/// Routes longer than /64 are not counted, because PlanB searches for these, too.
 const V6: &[Candidate] = &[
     Candidate {
         name: "wideleaf",
@@ -40,12 +40,12 @@ const V6: &[Candidate] = &[
     Candidate { name: "radix", merit: "takes any table", slow: None },
 ];
 
-/// An engine that may be faster than the first candidate: where the last-level cache holds it with room to
-/// spare, or where the first candidate is large itself.
+/// An engine that may be faster than the first candidate if it fits into the last-level cache with room to spare, or
+/// if the first candidate is large itself.
 struct Rival {
-    /// Tried in order; the next one takes tables that exceed the limits of the one before.
+    /// Tried in order; the next one is for tables that exceed the limits of the previous one.
     names: &'static [&'static str],
-    /// The size of the first one, whatever the table.
+    /// The size of the first one, which does not depend on the table.
     bytes: usize,
     /// From this size on the first candidate is compared with it in any case.
     large: usize,
@@ -56,27 +56,27 @@ const RIVAL_V4: Rival = Rival {
     bytes: 32 << 20,
     large: 6 << 20,
 };
-/// How many times as fast a rival has to be: it takes the cache from all others on the machine.
+/// How many times as fast a rival has to be, because it displaces other programs' data from the cache.
 const WORTH: f64 = 1.2;
-/// The same where the first candidate is large, and leaves others little of the cache either.
+/// The same where the first candidate is large, because then it leaves little cache to other programs, too.
 const WORTH_LARGE: f64 = 1.05;
 
-/// What [`auto()`] chose.
+/// The choice of [`auto()`].
 pub struct Auto<A: EngineFamily> {
     /// The compiled table.
     pub engine: BoxedEngine<A>,
     /// The engine's entry.
     pub entry: &'static Entry<A>,
-    /// Why this one, in a line: `"runmap: fastest for IPv4, takes 577,703 routes to 3,771 hops"`.
+    /// The reason for the choice, in one line: `"runmap: fastest for IPv4, takes 577,703 routes to 3,771 hops"`.
     pub reason: String,
 }
 
-/// Compiles the table with the engine that is best today for its family. If the table exceeds that
-/// one's limits, or has many routes longer than it serves quickly, with the next.
+/// Compiles the table with the best engine for its family. If the table exceeds the limits of that engine, or has
+/// many routes of lengths for which that engine is slow, the next one is used.
 ///
-/// IPv4 tables for which the first choice takes 6 MiB or more, some 2 million prefixes, are compiled for prefetching DIR-24-8
-/// too, and the two are timed on addresses of the table's prefixes: some 100 ms. The same happens for smaller tables that
-/// exceed the second-level cache, if the last level has room for twice the 32 MiB of DIR-24-8.
+/// If the first choice for an IPv4 table takes 6 MiB or more (some 2 million prefixes), the table is also compiled for
+/// prefetching DIR-24-8, and both are timed on addresses in the table's prefixes, which takes some 100 ms. The same happens
+/// for smaller tables that exceed the second-level cache, if the last level has room for twice the 32 MiB of DIR-24-8.
 ///
 /// ```
 /// use fibula_core::{Hop, Prefix, Routes};
@@ -90,13 +90,13 @@ pub struct Auto<A: EngineFamily> {
 /// ```
 ///
 /// # Panics
-/// If even the engine of last resort refuses the table: one of 2^31 routes or more.
+/// If the last candidate refuses the table, which happens from 2^31 routes on.
 pub fn auto<A: EngineFamily>(routes: &Routes<A>, isa: Isa) -> Auto<A> {
     auto_for(routes, isa, Caches::detect())
 }
 
-/// As [`auto()`], for caches of these sizes: for a machine that does not tell them, or a process that
-/// may use a part of them only.
+/// As [`auto()`], with the given cache sizes: for a machine that does not report them, or a process that
+/// may use only a part of its caches.
 ///
 /// # Panics
 /// As [`auto()`].
@@ -127,9 +127,9 @@ pub fn auto_for<A: EngineFamily>(routes: &Routes<A>, isa: Isa, caches: Caches) -
     panic!("no engine takes the table{refused}");
 }
 
-/// The engines that [`auto()`] tries for these routes, in its order, none of them compiled: for tables
-/// that change, where what is compiled to be compared would be thrown away again and again. So DIR-24-8,
-/// which [`auto()`] times on machines with large caches, is not among them.
+/// The engines that [`auto()`] tries for these routes, in its order, without compiling any. This is for tables
+/// that change, for which repeated comparisons would be a waste. DIR-24-8 is not among the engines, because
+/// [`auto()`] chooses it only by timing.
 ///
 /// ```
 /// use fibula_core::{Hop, Prefix, Routes};
@@ -146,7 +146,7 @@ pub fn suited<A: EngineFamily>(routes: &Routes<A>) -> Vec<&'static Entry<A>> {
     suited.filter_map(|candidate| find::<A>(candidate.name)).collect()
 }
 
-/// The candidates of a family in order, and what may beat the first where caches are large.
+/// The candidates of a family in order, and the rival of the first one.
 fn candidates<A: Addr>() -> (&'static [Candidate], Option<Rival>) {
     match A::BITS {
         32 => (V4, Some(RIVAL_V4)),
@@ -155,7 +155,7 @@ fn candidates<A: Addr>() -> (&'static [Candidate], Option<Rival>) {
 }
 
 impl Candidate {
-    /// Why it is not for these routes, if too many of them are slow.
+    /// The reason not to use it, if it is slow for too many of these routes.
     fn too_many_slow<A: Addr>(&self, routes: &Routes<A>) -> Option<String> {
         let Slow { from, to, one_in } = self.slow.as_ref()?;
         let is_slow = |len: u8| (*from..=*to).contains(&len);
@@ -167,7 +167,7 @@ impl Candidate {
 }
 
 impl Rival {
-    /// The faster of this one and what is chosen, if the caches leave that open.
+    /// The faster one of the rival and the chosen engine; measured only if sizes do not decide.
     fn challenge<A: EngineFamily>(
         &self,
         mut chosen: Auto<A>,
@@ -232,7 +232,7 @@ fn sample<A: Addr>(routes: &Routes<A>) -> Vec<A> {
     (0..KEYS).map(key).collect()
 }
 
-/// How many times as fast the first one looks up these addresses: the best of some rounds in turn.
+/// How many times as fast as the second one the first one looks up these addresses: the best rounds, run in turn.
 fn faster<A: Addr>(one: &dyn Lookup<A>, other: &dyn Lookup<A>, addrs: &[A]) -> f64 {
     const ROUNDS: usize = 5;
     const BATCH: usize = 256;
@@ -268,7 +268,7 @@ mod tests {
         (0..number).map(|i| (block(i).unwrap(), Hop::new(i % 256))).collect()
     }
 
-    /// What an engine looks up one by one must not be most of the table.
+    /// An engine is not chosen if it needs a search for too many of the routes.
     #[test]
     fn long_routes_have_engines_of_their_own() {
         fn chosen<A: EngineFamily>(len: u8) -> (&'static str, String) {
@@ -295,7 +295,7 @@ mod tests {
         let large = blocks::<u32>(100_000, 20);
         let chosen = |routes, caches| auto_for::<u32>(routes, Isa::detect(), caches);
 
-        // Small enough for the second level, a cache too small for the rival, nothing known.
+        // The table fits the second level, the cache is too small for the rival, or the sizes are unknown.
         let few = blocks(100, 20);
         let small = chosen(&few, caches(1 << 22, 1 << 30));
         assert_eq!(small.reason, "runmap: fastest for IPv4, takes 100 routes to 100 hops");
@@ -306,7 +306,7 @@ mod tests {
         let unknown = chosen(&large, Caches::default());
         assert!(unknown.reason.ends_with("to 256 hops"), "{}", unknown.reason);
 
-        // Whoever wins, it is right, and its name and the reason agree.
+        // Either engine may win; its answers must be right, and its name must agree with the reason.
         let measured = chosen(&large, caches(1 << 16, 1 << 30));
         assert!(measured.reason.contains(" times as fast here as runmap"), "{}", measured.reason);
         assert!(measured.reason.starts_with(measured.entry.name), "{}", measured.reason);
@@ -315,7 +315,7 @@ mod tests {
         }
     }
 
-    /// Large tables leave nobody a cache, so both engines are measured even if the cache is small.
+    /// For large tables both engines are measured even if the cache is small.
     #[test]
     fn large_tables_are_measured_whatever_the_cache() {
         let hop = |i: u32, hops: u32| {

@@ -1,4 +1,4 @@
-//! One field with conditions: the prefix lengths that a packet shares with rules, and the tuples that this excludes.
+//! An axis: a field with conditions. The lengths of the rules' prefixes that match a packet exclude groups or tuples.
 
 use std::hint::select_unpredictable;
 
@@ -14,10 +14,10 @@ enum Prefixes {
     Wide(Trie<u128>),
 }
 
-/// One field that rules have conditions on, and by their lengths on it the groups, or in each group the tuples: a bit for each.
+/// A field on which rules have conditions, and for each prefix length a set of groups, or for each group a set of tuples.
 ///
-/// A prefix knows the groups of its rules. If a packet has a prefix of a length, and no rule of a group has this prefix, then the
-/// group has no rule for the packet, and so many bits show it.
+/// Each prefix has the set of groups of its rules. If a group has only prefixes of one length on the field, and no rule of the
+/// group has the packet's prefix of this length, then the group has no rule for the packet, and that many bits prove it.
 #[derive(Clone, Debug)]
 pub(super) struct Axis {
     pub(super) field: Field,
@@ -25,41 +25,41 @@ pub(super) struct Axis {
     word: usize,
     shift: u32,
     prefixes: Prefixes,
-    /// How many lengths there are; 0 is not among them.
+    /// The number of different lengths, without 0.
     lens: u8,
-    /// The place of each length in `lens`.
+    /// The index of each length in ascending order.
     place: Box<[u8; 129]>,
-    /// How many lengths are up to each.
+    /// For each number of bits, how many lengths are not greater.
     within: Box<[u8; 129]>,
-    /// How many words have all of them.
+    /// The number of words of a set.
     words: usize,
-    /// Those without a condition on the field.
+    /// The set of those without a condition on the field.
     none: Vec<u64>,
-    /// Those with each length: `words` of them a length.
+    /// For each length, the set of those with a condition of this length: `words` words each.
     with: Vec<u64>,
-    /// Those with one of the first lengths, none of them first.
+    /// For each number of lengths, the union of the sets of the first lengths; the first union is empty.
     up_to: Vec<u64>,
-    /// The length of each.
+    /// The length of each bit of the sets.
     of: Vec<u8>,
-    /// Of an axis inside, `none` and then `with` in half the width: a group has no more tuples.
+    /// For an axis inside: `none` and then `with` in words of 32 bits, because a group has at most 32 tuples.
     sets: Vec<u32>,
 }
 
-/// All ones if the group is among these, of whose numbers 64 are told apart. In two halves, for vectors of 32 bits.
+/// All ones if `groups` has the group with this number modulo 64, else 0. Uses 32-bit halves, for vectors of 32-bit lanes.
 #[inline(always)]
 fn has(groups: u64, at: usize) -> u32 {
     let half = if at < 32 { groups as u32 } else { (groups >> 32) as u32 };
     (half >> (at % 32) & 1).wrapping_neg()
 }
 
-/// How many of the first bits of the field are all in the mask.
+/// The number of leading bits of the field that are set in the mask.
 pub(super) fn leading(mask: &Mask, field: Field) -> u8 {
     let bits = mask.get(field) << (128 - field.bits());
     bits.leading_ones() as u8
 }
 
 impl Axis {
-    /// With `bulk`, nobody may walk before [`Axis::pack`].
+    /// With `bulk`, [`Axis::pack`] must be called before the first walk.
     pub(super) fn new(field: Field, bulk: bool) -> Self {
         let prefixes = match field.bits() {
             bits @ 0..=64 => Prefixes::Narrow(Trie::new(bits, bulk)),
@@ -92,7 +92,7 @@ impl Axis {
         trie + sets * 8 + self.sets.capacity() * 4 + self.of.capacity()
     }
 
-    /// One rule more of a group has the first `len` bits of the value.
+    /// Counts a rule of the group with the first `len` bits of the value as its prefix.
     pub(super) fn insert(&mut self, value: u128, len: u8, group: u32) {
         let (bits, group) = (self.field.bits(), (group % 64) as u8);
         match &mut self.prefixes {
@@ -101,7 +101,7 @@ impl Axis {
         }
     }
 
-    /// One rule less.
+    /// Removes a rule that `insert` counted.
     pub(super) fn remove(&mut self, value: u128, len: u8, group: u32) {
         let (bits, group) = (self.field.bits(), (group % 64) as u8);
         match &mut self.prefixes {
@@ -110,7 +110,7 @@ impl Axis {
         }
     }
 
-    /// Lays the trie out anew.
+    /// Optimises the layout of the trie.
     pub(super) fn pack(&mut self) {
         let bits = self.field.bits() as u8;
         match &mut self.prefixes {
@@ -119,8 +119,8 @@ impl Axis {
         }
     }
 
-    /// Takes over what there is: the length of each bit, in so many words of them. Bits that are not named are in no set.
-    /// Axes inside have a word for each group, outside a bit.
+    /// Computes the sets, of `words` words, from the lengths of their bits. Bits not in `of` are in no set. An axis inside has a
+    /// word for each group, an axis outside a bit.
     pub(super) fn arrange(&mut self, words: usize, is_inside: bool, of: &[(usize, u8)]) {
         self.words = words;
         let mut lens: Vec<u8> = of.iter().map(|(_, len)| *len).filter(|len| *len > 0).collect();
@@ -154,7 +154,7 @@ impl Axis {
         }
     }
 
-    /// Walks down the trie as axis number `at`. Each search gets the groups that the packet's prefixes leave open, of all words.
+    /// Walks the trie as axis number `at`. Each search gets the groups, of all words, that the packet's prefixes do not exclude.
     #[inline(always)]
     pub(super) fn walk_outside(&self, at: usize, flows: &[Flow], searches: &mut [Search]) {
         if let [none] = self.none[..] {
@@ -175,7 +175,8 @@ impl Axis {
         });
     }
 
-    /// Walks down the trie as axis number `at`. Each search gets the places of the lengths that the packet has, and their groups.
+    /// Walks the trie as axis number `at`. Each search gets the indices of the lengths of the packet's prefixes, and their
+    /// groups.
     #[inline(always)]
     pub(super) fn walk_inside(&self, at: usize, flows: &[Flow], searches: &mut [Search]) {
         self.walk(at, flows, searches, |searches, number, place, groups| {
@@ -185,7 +186,7 @@ impl Axis {
         });
     }
 
-    /// Calls `found` for each prefix of each packet, with the packet's number, the place of the length and the prefix's groups.
+    /// Calls `found` for each prefix of each packet, with the packet's number, the index of the length, and the prefix's groups.
     #[inline(always)]
     fn walk(
         &self,
@@ -202,7 +203,7 @@ impl Axis {
             Prefixes::Narrow(trie) => {
                 let mut values = [0u64; TOGETHER];
                 for (value, flow) in values.iter_mut().zip(flows) {
-                    // Other fields are behind it, which no prefix reaches.
+                    // The lower bits are those of other fields, which no prefix reaches.
                     *value = flow.words()[self.word] << self.shift;
                 }
                 trie.walk(&values[..flows.len()], &mut shown, found);
@@ -220,7 +221,7 @@ impl Axis {
         }
     }
 
-    /// How many of the first bits of the field are all in the mask.
+    /// The number of leading bits of the field that are set in the mask.
     #[inline(always)]
     pub(super) fn leading(&self, mask: &Mask) -> u8 {
         let ones = (mask.words()[self.word] << self.shift).leading_ones();
@@ -230,11 +231,11 @@ impl Axis {
         }
     }
 
-    /// Of each group of a word, the tuples that it does not exclude, if a packet has these prefixes. All groups of the word are
-    /// computed, with what vectors there are: that is less work than to pick some.
+    /// For each group of a word, the tuples that the axis does not exclude for a packet with these prefixes. All groups of the
+    /// word are computed with vectors, because this is less work than selecting some.
     #[inline(always)]
     pub(super) fn open_inside(&self, word: usize, found: &[(u32, u64)], open: &mut Sets) {
-        // The first of them with those that have no condition: it saves a pass.
+        // The first prefix is combined with the tuples without a condition, which saves a pass.
         let (&(place, groups), others) = found.split_first().unwrap_or((&(0, 0), &[]));
         let (none, with) = (self.sets(0, word), self.sets(place + 1, word));
         for (at, (open, (none, with))) in open.iter_mut().zip(none.iter().zip(with)).enumerate() {
@@ -261,7 +262,7 @@ impl Axis {
         self.of[bit]
     }
 
-    /// How many of the lengths are known to be excluded, if they are not found, by so many bits of a packet.
+    /// The number of lengths that are excluded by this many known bits of a packet, unless the packet has a prefix of the length.
     #[inline(always)]
     pub(super) fn lens_within(&self, bits: u8, shown: u8) -> usize {
         let within = self.within[usize::from(bits)];
@@ -278,7 +279,7 @@ impl Axis {
         }
     }
 
-    /// What has one of the first lengths, in one word; what has no condition is not among them.
+    /// A word of the set of those with one of the first `lens` lengths; those without a condition are not in it.
     #[inline(always)]
     pub(super) fn up_to(&self, lens: usize, word: usize) -> u64 {
         self.up_to[lens * self.words + word]

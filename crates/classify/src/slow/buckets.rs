@@ -13,7 +13,7 @@ use fibula_simd::{Scalar, Simd, Table, prefetch_read};
 
 const LANES: usize = 8;
 
-/// The hash of a lane of a full bucket whose key is gone. Hashes of keys have their highest bit set.
+/// The hash of a lane whose key was removed from a full bucket. Hashes of keys have their highest bit set.
 const GONE: u32 = 1;
 
 /// Hashes in the order in which they came, 0 where there is none, and their numbers.
@@ -28,7 +28,7 @@ fn is_full(bucket: &Bucket) -> bool {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place(usize, usize);
 
-/// Numbers by hash. They are not 0; several keys may have one hash.
+/// Numbers by hash. Numbers are not 0; several keys may have the same hash.
 #[derive(Clone, Debug)]
 pub(super) struct Buckets {
     buckets: Table<Bucket>,
@@ -42,7 +42,7 @@ impl Default for Buckets {
     }
 }
 
-/// The half of a hash that is kept. It is never that of an empty lane.
+/// The half of a hash that is stored. It never equals the mark of an empty lane.
 #[inline(always)]
 pub(super) fn kept(hash: u64) -> u32 {
     (hash >> 32) as u32 | 1 << 31
@@ -53,7 +53,7 @@ impl Buckets {
         size_of_val::<[Bucket]>(&self.buckets)
     }
 
-    /// Moves the buckets of many into few pages.
+    /// Moves the buckets of all these into few pages.
     pub(super) fn pack<'b>(all: impl IntoIterator<Item = &'b mut Self>) {
         Table::pack(all.into_iter().map(|one| &mut one.buckets));
     }
@@ -63,7 +63,7 @@ impl Buckets {
         hash as usize & (self.buckets.len() - 1)
     }
 
-    /// Asks for the line of a hash.
+    /// Prefetches the line of a hash.
     #[inline(always)]
     pub(super) fn ask(&self, hash: u32) {
         prefetch_read(&self.buckets, self.home(hash));
@@ -77,7 +77,7 @@ impl Buckets {
             let line = &self.buckets[at];
             let equal = simd.equal32(line, hash) & 0xff;
             let number = line[LANES + (equal.trailing_zeros() as usize & (LANES - 1))];
-            // Whether it is there is as good as random.
+            // Whether the key exists is unpredictable.
             let number = select_unpredictable(equal != 0, number, 0);
             if equal | u32::from(line[LANES - 1] == 0) != 0 {
                 return number;
@@ -136,11 +136,11 @@ impl Buckets {
         }
     }
 
-    /// Takes a key out.
+    /// Removes a key.
     pub(super) fn remove(&mut self, Place(at, lane): Place) {
         let bucket = &mut self.buckets.to_mut()[at];
         if is_full(bucket) {
-            // Searches for others must go on behind it.
+            // Searches for other keys must continue after this bucket.
             (bucket[lane], bucket[LANES + lane]) = (GONE, 0);
             return;
         }
@@ -152,7 +152,7 @@ impl Buckets {
         self.used -= 1;
     }
 
-    /// Makes the table anew, with room for twice as many keys as there are.
+    /// Rebuilds the table with room for twice as many keys as there are.
     fn resize(&mut self) {
         let old = std::mem::take(&mut self.buckets);
         let keys = || {
@@ -191,7 +191,7 @@ mod tests {
             let hash = hash_of(number);
             let place = buckets.find(hash, |other| other == number);
             assert_eq!(place.is_some(), there.contains_key(&number));
-            // In the second half of each round more go than come.
+            // In the second half of each round, more keys are removed than added.
             match place {
                 Some(place) if (step / 2000) % 2 == 1 || state >> 63 == 1 => {
                     buckets.remove(place);

@@ -6,15 +6,15 @@ use super::bits;
 use super::order::{AXES, Order, Search};
 use crate::Mask;
 
-/// What is known of a packet, and what it excludes.
+/// The known bits of a packet, and the lengths that they exclude.
 struct Known {
-    /// How many bits of each axis.
+    /// The number of known leading bits on each axis.
     bits: [u8; AXES],
-    /// How many of its lengths they exclude, if they are not found.
+    /// The number of the axis's lengths that these bits exclude, if the packet has no prefix of the length.
     lens: [usize; AXES],
 }
 
-/// 2^24 over each number, in place of a division.
+/// 2^24 divided by each number, to avoid a division.
 const SHARES: [u32; 129] = {
     let (mut shares, mut of) = ([0; 129], 1);
     while of < shares.len() {
@@ -25,8 +25,8 @@ const SHARES: [u32; 129] = {
 };
 
 impl Order {
-    /// Adds the bits to the mask that show why the packet is in none of the first so many tuples that were not looked at. The mask
-    /// has the words of the groups that were asked.
+    /// Adds bits to the mask that prove that the packet is in none of the first `better` tuples that were skipped. The mask
+    /// already has the words of the groups whose tables were searched.
     #[inline(always)]
     pub(super) fn explain(&self, better: u32, search: &Search, mask: &mut Mask) {
         let mut known = Known { bits: [0; AXES], lens: [0; AXES] };
@@ -42,10 +42,10 @@ impl Order {
         }
         let inside = self.axes.len() - self.outside;
         for (part, all) in search.seen.chunks(64).enumerate() {
-            // Few groups have something to explain, which is as good as random: these are found first.
+            // Only few groups need an explanation, unpredictably, so these are collected first.
             let (mut lefts, mut some) = ([0; 64], 0);
             for (at, seen) in all.iter().enumerate() {
-                // If it was asked, its table has shown that it does not have the others.
+                // If the group's table was searched, it has excluded the tuples that are not in `has`.
                 let has = seen.has | !seen.asked() as u32;
                 lefts[at] = !seen.open & seen.wins & has;
                 some |= u64::from(lefts[at] != 0) << at;
@@ -62,8 +62,8 @@ impl Order {
         }
     }
 
-    /// Learns what it takes to show that these of a word are excluded, those that some axis excludes: of the axes that exclude
-    /// the first one, the one that excludes most others with it for each bit that it takes.
+    /// Extends the known bits until they prove the exclusion of all bits in `all` that some axis excludes. For the first one
+    /// left, it takes from the axes that exclude it the axis that excludes the most others for each additional bit.
     #[inline(always)]
     fn cover(
         &self,
@@ -77,7 +77,7 @@ impl Order {
         for at in axes.clone() {
             open[at] = open_on(at);
             left |= !open[at];
-            // Those that an axis excludes by its known bits need no others.
+            // Those that an axis excludes by its known bits need no further bits.
             free |= self.axes[at].up_to(known.lens[at], word) & !open[at];
         }
         left &= all & !free;
@@ -89,7 +89,7 @@ impl Order {
                 let to = axis.len_of(word * 64 + first).min(shown);
                 let lens = axis.lens_within(to, shown);
                 let gone = left & axis.up_to(lens, word) & !open[at];
-                // What a bit more of the axis excludes of those that are left.
+                // The number of those left that the axis excludes for each additional bit.
                 let worth = gone.count_ones() * SHARES[usize::from(to - known.bits[at])];
                 if worth > most {
                     (best, most) = (Some((at, to, lens, gone)), worth);

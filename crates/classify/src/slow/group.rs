@@ -12,26 +12,26 @@ use super::buckets::{Buckets, kept};
 use super::words::{Words, mix};
 use crate::{Field, Flow, Mask};
 
-/// Tuples at most in a group: each has a bit of half a word.
+/// The most tuples of a group: each has a bit in a word of 32.
 pub(super) const MEMBERS: usize = 32;
 
-/// Tuples whose masks are equal but for the protocol and the transport header.
+/// Tuples whose masks differ only in the protocol and the transport header.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
     words: Words,
-    /// For each key the tuples that have a rule with its hash. Keys with one hash are one here: that costs bits of megaflows, no
-    /// more.
+    /// For each hash of a key, the tuples that have a rule with this hash. Keys with equal hashes are not distinguished,
+    /// which only adds bits to megaflows.
     tuples: Buckets,
-    /// The tuples that it has.
+    /// A bit for each tuple of the group.
     members: u32,
-    /// How many rules of a tuple have each hash: only changes look at it.
+    /// How many rules of a tuple have each hash; only changes of the rules use this.
     rules: HashMap<(u32, u8), u32>,
 }
 
-/// The words that have the protocol and the transport header.
+/// The words that contain the protocol and the transport header.
 const TRANSPORT: [usize; 2] = [Field::SrcPort.place().0, Field::TcpFlags.place().0];
 
-/// What a tuple's mask has of the protocol and the transport header.
+/// The part of a tuple's mask on the protocol and the transport header.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Inside([u64; TRANSPORT.len()]);
 
@@ -41,7 +41,7 @@ impl Inside {
         Self(TRANSPORT.map(|word| mask.words()[word] & !outside.words()[word]))
     }
 
-    /// The hash of a packet's key in a tuple, from that of its key in the group.
+    /// The hash of a packet's key in a tuple, computed from the hash of its key in the group.
     #[inline(always)]
     pub(super) fn hash(&self, of_group: u64, flow: &Flow) -> u64 {
         let [first, second] = self.0;
@@ -50,7 +50,7 @@ impl Inside {
     }
 }
 
-/// The bits of a mask but for the protocol and the transport header.
+/// The bits of a mask without the protocol and the transport header.
 pub(super) fn outside_transport(mask: &Mask) -> Mask {
     let of_transport = |field: &Field| {
         matches!(
@@ -93,7 +93,7 @@ impl Group {
         self.tuples.bytes() + self.rules.capacity() * 17
     }
 
-    /// Takes a tuple in, if there is room.
+    /// Adds a tuple, if there is room.
     pub(super) fn join(&mut self) -> Option<u8> {
         let member = self.members.trailing_ones();
         ((member as usize) < MEMBERS).then(|| {
@@ -102,12 +102,12 @@ impl Group {
         })
     }
 
-    /// A tuple without rules goes.
+    /// Removes a tuple without rules.
     pub(super) fn leave(&mut self, member: u8) {
         self.members &= !(1 << member);
     }
 
-    /// Hashes the packet, and asks for the line of its key.
+    /// Hashes the packet, and prefetches the line of its key.
     #[inline(always)]
     pub(super) fn ask(&self, flow: &Flow) -> u64 {
         let hash = self.words.hash(flow);
@@ -121,7 +121,7 @@ impl Group {
         self.tuples.get(simd, kept(hash))
     }
 
-    /// A rule more of a tuple.
+    /// Adds a rule of a tuple.
     pub(super) fn insert(&mut self, flow: &Flow, member: u8) {
         let hash = kept(self.words.hash(flow));
         let rules = self.rules.entry((hash, member)).or_default();
@@ -135,7 +135,7 @@ impl Group {
         }
     }
 
-    /// A rule of a tuple less.
+    /// Removes a rule of a tuple.
     pub(super) fn remove(&mut self, flow: &Flow, member: u8) {
         let hash = kept(self.words.hash(flow));
         let Some(rules) = self.rules.get_mut(&(hash, member)) else { return };

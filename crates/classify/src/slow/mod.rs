@@ -8,11 +8,11 @@
 //! through the search, and finds the same rule. The search must therefore look at few bits. The ideas are from Pfaff
 //! et al., "The Design and Implementation of Open vSwitch", NSDI 2015, section 5:
 //!
-//! - Tuples that no rule of the packet's prefixes is in are left out; the bits up to where the packet parts from the rules'
-//!   prefixes show it. Here every field has a trie, and which of several fields excludes a tuple is decided at the end, when the
-//!   bits are known that the search needs in any case.
-//! - Tuples that differ in protocol and transport header alone are asked together first, without those fields.
-//! - A port is compared with a range by the few bits that decide it.
+//! - A tuple is skipped if none of its rules has a prefix of the packet; the bits up to the first one in which the packet
+//!   differs from the rules' prefixes prove this. Here every field has a trie. If several fields exclude a tuple, the choice
+//!   between them is made at the end, when the bits that the search needs in any case are known.
+//! - Tuples that differ only in protocol and transport header are first searched together, without those fields.
+//! - A port is compared with a range by only the bits that decide the comparison.
 
 mod axis;
 mod buckets;
@@ -62,7 +62,7 @@ pub struct SlowPath {
     tuples: Vec<Tuple>,
     by_mask: HashMap<Mask, u32>,
     groups: Vec<Group>,
-    /// The groups of a mask: more than one if it has more tuples than fit one.
+    /// The groups of a mask: more than one if its tuples do not fit one group.
     groups_by_mask: HashMap<Mask, Vec<u32>>,
     ranges: Ranges,
     order: Order,
@@ -81,7 +81,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// The effort of all searches.
+    /// The total effort of the searches.
     pub fn effort(&self) -> Effort {
         self.effort
     }
@@ -149,7 +149,7 @@ impl SlowPath {
         }
     }
 
-    /// Puts a rule into its tuple; says which and what its best rule was.
+    /// Puts a rule into its tuple; returns the tuple and its previous best rule.
     fn put(&mut self, id: RuleId, rule: &Rule) -> (u32, Option<Precedence>) {
         let matched = rule.mask_match();
         let number = match self.by_mask.get(matched.mask()) {
@@ -237,7 +237,7 @@ impl SlowPath {
         self.level.run(Batch { slow: self, flows, found, scratch });
     }
 
-    /// Asks the groups of a word that the packet can be in.
+    /// Hashes the packet for the groups of a word that can have it, and prefetches their tables.
     #[inline(always)]
     fn ask(&self, word: usize, flow: &Flow, search: &mut Search, working: &mut Working) {
         self.order.open(word, search, working);
@@ -246,7 +246,7 @@ impl SlowPath {
         }
     }
 
-    /// Takes the answers of the groups, and asks the tuples that may have the packet.
+    /// Searches the tables of these groups, and prefetches those of the tuples that may have the packet.
     #[inline(always)]
     fn hear<S: Simd>(&self, simd: S, flow: &Flow, search: &mut Search, working: &mut Working) {
         for seen in search.seen[search.newest..].iter_mut().filter(|seen| seen.open != 0) {
@@ -261,7 +261,7 @@ impl SlowPath {
         });
     }
 
-    /// Asks for the records of these tuples.
+    /// Prefetches the records of these tuples.
     #[inline(always)]
     fn fetch<S: Simd>(&self, simd: S, search: &mut Search) {
         for candidate in &mut search.candidates {
@@ -270,7 +270,7 @@ impl SlowPath {
         }
     }
 
-    /// Looks into the tuples that may have the packet, best first.
+    /// Searches the tuples that may have the packet, best first.
     #[inline(always)]
     fn finish<S: Simd>(
         &self,
@@ -283,7 +283,7 @@ impl SlowPath {
         let (mut mask, mut best, mut probes) = (Mask::EMPTY, Precedence::NONE, 0);
         for word in 0..self.order.words() {
             if word > 0 {
-                // A word without a better rule is not looked at.
+                // A word without a better rule is skipped.
                 if self.order.best_of_word[word] < best {
                     continue;
                 }
@@ -371,7 +371,7 @@ impl Kernel for Batch<'_> {
     }
 }
 
-/// The numbers of the bits that are set.
+/// The positions of the set bits.
 #[inline(always)]
 fn bits(mut word: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {

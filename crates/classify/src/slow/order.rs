@@ -1,8 +1,7 @@
 //! Groups of tuples in order of their best rules, and which of them a packet can be in.
 //!
-//! For each field a trie says which prefix lengths the packet has in common with rules. What has another length on a field has
-//! no rule for the packet. With a bit for each group, the groups that are left over are an AND over the fields of an OR over
-//! the lengths:
+//! For each field, a trie gives the prefixes of rules that match the packet. A group with another length on a field has no rule
+//! for the packet. With a bit for each group, the groups that remain are an AND over the fields of an OR over the lengths:
 //!
 //! ```text
 //!                        group  0 1 2 3 4 5        the packet has /8 and /24 of ip_dst, and /32 of ip_src
@@ -15,8 +14,8 @@
 //!                                                  left: 0, 4
 //! ```
 //!
-//! The tuples of a group differ in the fields of the transport header alone. Which of them the packet can be in is the same
-//! with a bit for each tuple of the group, over these fields.
+//! The tuples of a group differ only in the protocol and the transport header. Those that can have the packet are computed in
+//! the same way over these fields, with a bit for each tuple of the group.
 
 use fibula_simd::Simd;
 
@@ -33,46 +32,47 @@ pub(super) struct Member {
     pub(super) tuple: u32,
     /// Its group.
     pub(super) group: u32,
-    /// Its bit there.
+    /// Its bit in the group.
     pub(super) bit: u8,
     /// Its best rule.
     pub(super) best: Precedence,
 }
 
-/// Of 64 groups a bit for each tuple.
+/// For each of 64 groups, a bit for each tuple.
 pub(super) type Sets = [u32; 64];
 
-/// How many fields there are, which is more than exclude anything.
+/// The number of fields, an upper bound of the number of axes.
 pub(super) const AXES: usize = Field::ALL.len();
 
 /// The tuples of a group, and the order of their best rules.
 #[derive(Clone, Copy, Debug)]
 struct Members {
-    /// Their places among those of all tuples, ascending; those that are left over are last.
+    /// Their ranks among all tuples, ascending; unused entries are last.
     ranks: [[u32; 16]; MEMBERS / 16],
-    /// The first of them, by number: a bit for each.
+    /// For each number, a bit mask of that many best tuples.
     first: [u32; MEMBERS + 1],
 }
 
 /// The groups, and the order of their best rules.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Order {
-    /// Fields outside the transport header, which exclude groups, and behind them those that exclude tuples of a group.
+    /// The axes outside the transport header, which exclude groups, followed by those inside, which exclude tuples of a group.
     pub(super) axes: Vec<Axis>,
-    /// How many are outside.
+    /// The number of axes outside.
     pub(super) outside: usize,
-    /// Axes that come get the first parts of their walks later.
+    /// Whether new axes are created for a bulk build, and packed later.
     bulk: bool,
-    /// Of each group a bit for each tuple with rules, in whole words of groups.
+    /// For each group, a bit for each tuple with rules, padded to whole words of groups.
     pub(super) all: Vec<u32>,
     /// The same tuples, in order.
     groups: Vec<Members>,
-    /// The places of the groups' best rules among those of all tuples, ascending; and for so many of them, in words, which they are.
+    /// The ranks of the groups' best rules among all tuples, ascending; and in `first`, for each number, the set of that many
+    /// best groups.
     by_best: Vec<u32>,
     first: Vec<u64>,
     /// The best rule of each word of groups.
     pub(super) best_of_word: Vec<Precedence>,
-    /// The place of each tuple among all: [`MEMBERS`] for each group.
+    /// The rank of each tuple among all: [`MEMBERS`] for each group.
     ranks: Vec<u32>,
     /// All tuples, in order.
     tuples: Vec<Ranked>,
@@ -91,19 +91,19 @@ pub(super) struct Ranked {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     pub(super) group: u32,
-    /// The packet's hash, if the group was asked.
+    /// The packet's hash, if the group's table was searched.
     pub(super) hash: u64,
-    /// The tuples that no axis excludes. Without one the group is not asked.
+    /// The tuples that no axis excludes. If there are none, the group's table is not searched.
     pub(super) open: u32,
-    /// The tuples that have rules with the hash.
+    /// The tuples that have rules with this hash.
     pub(super) has: u32,
-    /// The tuples that could have a better rule than the winner, or have it.
+    /// The tuples that could have a better rule than the winner, or that have the winner.
     pub(super) wins: u32,
 }
 
 impl Seen {
-    /// All ones, if what its table says is part of the answer: it was asked for a tuple that could have a better rule than the
-    /// winner, or has it. Otherwise 0.
+    /// All ones if the result of the group's table is part of the answer: if the table was searched for a tuple that could have a
+    /// better rule than the winner, or that has the winner. Otherwise 0.
     #[inline(always)]
     pub(super) fn asked(&self) -> u64 {
         u64::from(self.open & self.wins != 0).wrapping_neg()
@@ -121,16 +121,16 @@ pub(super) struct Candidate {
     pub(super) number: u32,
 }
 
-/// The search of one packet, as far as it has come. It is kept between packets for its memory.
+/// The state of one packet's search. It is kept between packets to reuse its memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Search {
-    /// Of each axis outside, a bit for each group that it does not exclude: the words of one axis after those of another.
+    /// For each axis outside, a bit for each group that it does not exclude; the words of each axis are contiguous.
     pub(super) open: Vec<u64>,
-    /// Of each axis inside, the packet's prefixes: the places of their lengths, and their groups. One axis after the other.
+    /// For each axis inside, the packet's prefixes: the indices of their lengths, and their groups. One axis after the other.
     pub(super) found: Vec<(u32, u64)>,
     /// Where the next axis begins in `found`.
     pub(super) found_to: [u32; AXES],
-    /// Of each axis, how many bits show that the packet has no other lengths.
+    /// For each axis, how many bits prove that the packet has no other prefixes.
     pub(super) shown: [u8; AXES],
     /// The groups of all words so far that no axis excludes.
     pub(super) seen: Vec<Seen>,
@@ -138,12 +138,12 @@ pub(super) struct Search {
     pub(super) opens: Vec<u32>,
     /// Where those of the last word begin.
     pub(super) newest: usize,
-    /// The tuples to look into, best first.
+    /// The tuples to search, best first.
     pub(super) candidates: Vec<Candidate>,
 }
 
 impl Search {
-    /// What was found on an axis inside: the first of them is 0.
+    /// The prefixes found on an axis inside, counted from 0.
     #[inline(always)]
     fn found(&self, inside: usize) -> &[(u32, u64)] {
         let start = if inside == 0 { 0 } else { self.found_to[inside - 1] };
@@ -151,12 +151,12 @@ impl Search {
     }
 }
 
-/// What only one step of a search needs.
+/// The memory that a search needs only within one step.
 #[derive(Clone, Debug)]
 pub(super) struct Working {
     /// The tuples that each axis inside does not exclude.
     inside: Box<[Sets; AXES]>,
-    /// A bit for each tuple by its place among all: those to look into.
+    /// A bit for each tuple, by its rank among all: set for those to search.
     marked: Vec<u64>,
     /// The hashes of the packet in the groups of a word.
     hashes: [u64; 64],
@@ -175,7 +175,7 @@ impl Order {
         self.best_of_word.len()
     }
 
-    /// One that gets many rules, and then [`Order::pack`].
+    /// For a bulk build: many rules are inserted, and then [`Order::pack`] is called.
     pub(super) fn bulk() -> Self {
         Self { bulk: true, ..Self::default() }
     }
@@ -188,7 +188,7 @@ impl Order {
             + self.tuples.capacity() * size_of::<Ranked>()
     }
 
-    /// One rule more of a group has this match. An axis that is new counts from the next call of [`Order::arrange`] on.
+    /// Adds the match of a rule of a group. A new axis is used from the next call of [`Order::arrange`] on.
     pub(super) fn insert(&mut self, matched: &Match, group: u32) {
         for field in Field::ALL {
             let len = leading(matched.mask(), field);
@@ -204,7 +204,7 @@ impl Order {
         }
     }
 
-    /// One rule less has it.
+    /// Removes the match of a rule of a group.
     pub(super) fn remove(&mut self, matched: &Match, group: u32) {
         for axis in &mut self.axes {
             let len = leading(matched.mask(), axis.field);
@@ -214,13 +214,13 @@ impl Order {
         }
     }
 
-    /// Lays the tries out anew.
+    /// Optimises the layout of the tries.
     pub(super) fn pack(&mut self) {
         self.axes.iter_mut().for_each(Axis::pack);
         self.bulk = false;
     }
 
-    /// Takes over all tuples, with their masks. Tuples without rules are left out.
+    /// Computes the order of all tuples from their masks. Tuples without rules are left out.
     pub(super) fn arrange(&mut self, mut all: Vec<(Member, Mask)>) {
         all.sort_unstable_by_key(|(member, _)| std::cmp::Reverse(member.best));
         let ranked = |(member, mask): &(Member, Mask)| {
@@ -276,13 +276,13 @@ impl Order {
         }
     }
 
-    /// How many tuples have a better rule than this one, or have it. They are the first.
+    /// The number of tuples whose best rule is better than this one or equals it. They are the first ones.
     #[inline(always)]
     pub(super) fn better(&self, winner: Precedence) -> u32 {
         self.tuples.partition_point(|tuple| tuple.best >= winner) as u32
     }
 
-    /// Of a group's tuples, those that are among the first so many of all.
+    /// The tuples of a group that are among the first ones of all; `better` is their number.
     #[inline(always)]
     pub(super) fn winning<S: Simd>(&self, simd: S, group: u32, better: S::Splat32) -> u32 {
         let Members { ranks, first } = &self.groups[group as usize];
@@ -290,14 +290,14 @@ impl Order {
         first[count as usize]
     }
 
-    /// The groups of a word that have one of the first so many tuples.
+    /// The groups of a word that have one of the first `better` tuples.
     #[inline(always)]
     pub(super) fn winning_groups(&self, word: usize, better: u32) -> u64 {
         let groups = self.by_best.partition_point(|rank| *rank < better);
         self.first[groups * self.words() + word]
     }
 
-    /// Walks down all tries.
+    /// Walks the tries of all axes.
     #[inline(always)]
     pub(super) fn locate(&self, flows: &[Flow], searches: &mut [Search]) {
         for search in searches.iter_mut() {
@@ -318,7 +318,7 @@ impl Order {
         }
     }
 
-    /// The groups that the packet can be in, of one word of them. Words come in order.
+    /// Finds the groups of one word that can have the packet. It must be called for the words in order.
     #[inline(always)]
     pub(super) fn open(&self, word: usize, search: &mut Search, working: &mut Working) {
         let words = self.words();
@@ -347,12 +347,12 @@ impl Order {
         }
     }
 
-    /// Marks tuples of a group, for a packet that has this hash there.
+    /// Marks tuples of a group to be searched, for a packet with this hash in the group.
     #[inline(always)]
     pub(super) fn mark(&self, group: u32, hash: u64, mut tuples: u32, working: &mut Working) {
         working.hashes[group as usize % 64] = hash;
         let ranks = &self.ranks[group as usize * MEMBERS..][..MEMBERS];
-        // None and one are most frequent, and as good as random: both take one turn.
+        // No tuple and one tuple are the most frequent cases, in unpredictable order, so both take one iteration.
         loop {
             let rank = ranks[tuples.trailing_zeros() as usize % MEMBERS] as usize;
             working.marked[rank / 64] |= u64::from(tuples != 0) << (rank % 64);
@@ -363,7 +363,7 @@ impl Order {
         }
     }
 
-    /// Takes the marks away from the tuples. Calls `found` with each and the packet's hash in its group, in their order.
+    /// Clears the marks. Calls `found` with each marked tuple and the packet's hash in its group, in order of rank.
     #[inline(always)]
     pub(super) fn marked(&self, working: &mut Working, mut found: impl FnMut(&Ranked, u64)) {
         for (word, marked) in working.marked.iter_mut().enumerate() {
@@ -374,7 +374,7 @@ impl Order {
         }
     }
 
-    /// Gets the memory of a search ready.
+    /// Prepares the memory of a search.
     pub(super) fn prepare(&self, working: &mut Working) {
         working.marked.resize(self.tuples.len().div_ceil(64), 0);
     }

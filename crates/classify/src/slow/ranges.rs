@@ -17,7 +17,7 @@ pub(super) struct Ranges {
 }
 
 impl Ranges {
-    /// One rule more has these.
+    /// Counts a rule with these ranges, and returns the number of their list.
     pub(super) fn insert(&mut self, ranges: &[Range]) -> u32 {
         if ranges.is_empty() {
             return NO_RANGES;
@@ -40,7 +40,7 @@ impl Ranges {
         number
     }
 
-    /// One rule less.
+    /// Removes a rule with this list of ranges.
     pub(super) fn remove(&mut self, number: u32) {
         let Some((list, rules)) = self.lists.get_mut(number as usize) else { return };
         *rules -= 1;
@@ -56,14 +56,14 @@ impl Ranges {
         self.lists.capacity() * 24 + self.numbers.capacity() * 25 + of_lists * 2
     }
 
-    /// Whether the packet is in all ranges of a list. The mask gets the bits that show it.
+    /// Whether the packet is in all ranges of a list. Adds the bits that prove the answer to the mask.
     #[inline(always)]
     pub(super) fn contain(&self, number: u32, flow: &Flow, mask: &mut Mask) -> bool {
         let Some((list, _)) = self.lists.get(number as usize) else { return true };
         let mut show = |range: &Range| {
             mask.add_prefix(range.field, range.bits_that_show(flow.get(range.field)).0);
         };
-        // One range that it is not in is enough.
+        // To exclude the packet, one range suffices.
         if let Some(range) = list.iter().find(|range| !range.contains(flow.get(range.field))) {
             show(range);
             return false;

@@ -13,7 +13,7 @@ use crate::{Flow, Mask};
 
 const NONE: u32 = u32::MAX;
 
-/// One rule, behind those of its key that win against it.
+/// One rule in the list of its key, after the rules that win against it.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     precedence: Precedence,
@@ -23,20 +23,20 @@ struct Entry {
     next: u32,
 }
 
-/// A tuple of the tuple space: rules whose masks are equal. What a search reads comes first, in one or two lines.
+/// A tuple of the tuple space: rules whose masks are equal. The fields that a search reads come first, in one or two cache lines.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Tuple {
-    /// The number of each key, and 1.
+    /// The number of each key plus 1.
     numbers: Buckets,
     /// A record for each key, one after the other: its masked words, and its first rule in two words.
     records: Table<u64>,
-    /// How many keys there are.
+    /// The number of keys.
     keys: u32,
     words: Words,
     others: Vec<Entry>,
     mask: Mask,
-    /// What its group has of the mask, and the rest.
+    /// The part of the mask that the group has, and the rest.
     outside: Words,
     inside: Inside,
     /// Its group, and its number there.
@@ -77,7 +77,7 @@ impl Tuple {
         self.group
     }
 
-    /// Of its rules, the one that wins against all others.
+    /// The rule of the tuple that wins against all others.
     pub(super) fn best(&self) -> Option<Precedence> {
         self.all.last().copied()
     }
@@ -171,7 +171,7 @@ impl Tuple {
         Table::pack(tuples.iter_mut().map(|tuple| &mut tuple.records));
     }
 
-    /// Puts a rule behind those of the key that win against it.
+    /// Puts a rule into the list of its key, after those that win against it.
     fn chain(&mut self, number: u32, mut entry: Entry) {
         let head = self.head(number);
         if entry.precedence > head.precedence {
@@ -205,7 +205,7 @@ impl Tuple {
         }
     }
 
-    /// Takes a rule out that is there; the number of its ranges.
+    /// Removes an existing rule, and returns the number of its list of ranges.
     pub(super) fn remove(&mut self, rule: &Rule, precedence: Precedence) -> u32 {
         self.all.remove(&precedence);
         let flow = *rule.mask_match().flow();
@@ -238,7 +238,7 @@ impl Tuple {
         gone.ranges
     }
 
-    /// The last key takes the number of the one that goes.
+    /// Removes a key. The last key gets its number.
     fn remove_key(&mut self, place: Place, number: u32) {
         self.numbers.remove(place);
         let (last, len) = (self.keys - 1, self.stride());
@@ -259,13 +259,13 @@ impl Tuple {
         Flow::from_words(words)
     }
 
-    /// Asks for the line of a key.
+    /// Prefetches the line of a key.
     #[inline(always)]
     pub(super) fn ask(&self, hash: u32) {
         self.numbers.ask(hash);
     }
 
-    /// The number of the first key with this hash, and 1; 0 if there is none. Asks for its record.
+    /// The number plus 1 of the first key with this hash; 0 if there is none. Prefetches its record.
     #[inline(always)]
     pub(super) fn fetch<S: Simd>(&self, simd: S, hash: u32) -> u32 {
         let number = self.numbers.get(simd, hash);
@@ -273,8 +273,8 @@ impl Tuple {
         number
     }
 
-    /// The rule that wins for a packet, whose hash and first number these are, or `best`, if none wins against it. The mask has
-    /// the tuple's bits, and gets those of ranges that show it.
+    /// The rule that wins for a packet, or `best` if none wins against it. `hash` and `number` are those from
+    /// [`Self::fetch`]. The mask already has the tuple's bits; the bits that decide ranges are added.
     #[inline(always)]
     pub(super) fn probe(
         &self,
@@ -289,7 +289,7 @@ impl Tuple {
         }
         let mut number = number - 1;
         if !self.is_key_of(number, flow) {
-            // Another key has the same hash.
+            // The first key with this hash is another one.
             match self.find(flow, hash) {
                 Some((_, other)) => number = other,
                 None => return best,

@@ -28,24 +28,24 @@ const _: () = assert!(TOGETHER < 32, "a bit for each");
 
 #[derive(Clone, Debug)]
 struct Node<K> {
-    /// From the highest bit on; bits behind `len` are 0.
+    /// The prefix, from the highest bit on; bits after the first `len` are 0.
     bits: K,
     len: u8,
-    /// Rules with this prefix.
+    /// The number of rules with this prefix.
     rules: u32,
     children: [u32; 2],
-    /// The groups that they are in: bit `n` is for all groups whose numbers are `n` modulo 64.
+    /// The groups of these rules: bit `n` is for all groups whose numbers are `n` modulo 64.
     groups: u64,
 }
 
 /// The first part of a walk.
 #[derive(Clone, Debug, Default)]
 struct Top {
-    /// Lengths and groups of the prefixes that it finds.
+    /// Lengths and groups of the prefixes in this part.
     found: Box<[(u8, u64)]>,
-    /// The node to go on with, or [`NONE`].
+    /// The node where the walk continues, or [`NONE`].
     next: u32,
-    /// If it does not go on: how many bits show that there are no other lengths.
+    /// If the walk ends here: how many bits prove that the value has no other prefixes.
     shown: u8,
 }
 
@@ -54,9 +54,9 @@ pub(super) trait Bits: Copy + Eq {
     fn common(self, other: Self) -> u8;
     fn bit(self, at: u8) -> usize;
     fn first(self, len: u8) -> Self;
-    /// The number that the first bits are, of which there are 1 to 16.
+    /// The first `bits` bits, 1 to 16, as a number.
     fn number(self, bits: u8) -> usize;
-    /// The other way round.
+    /// The value whose first `bits` bits are this number.
     fn of_number(number: usize, bits: u8) -> Self;
 }
 
@@ -94,15 +94,15 @@ bits!(u64, u128);
 pub(super) struct Trie<K> {
     nodes: Vec<Node<K>>,
     free: Vec<u32>,
-    /// What walks find in the first `top_bits` bits of a value, by these bits.
+    /// The first part of a walk, indexed by the first `top_bits` bits of a value.
     top: Vec<Top>,
     top_bits: u8,
-    /// By node and bit of its groups, how many rules more than one it has there. Only changes look at it.
+    /// For a node and a bit of its groups, the number of rules beyond the first one. Only changes of the rules use this.
     more: HashMap<(u32, u8), u32>,
 }
 
 impl<K: Bits + Default> Trie<K> {
-    /// Of values of so many bits. With `bulk`, nobody may walk before [`Trie::pack`], and prefixes come faster.
+    /// An empty trie of values of `bits` bits. With `bulk`, inserts are faster, but [`Trie::pack`] must precede the first walk.
     pub(super) fn new(bits: u32, bulk: bool) -> Self {
         let root = Node { bits: K::default(), len: 0, rules: 0, children: [NONE; 2], groups: 0 };
         let (nodes, free, more) = (vec![root], Vec::new(), HashMap::new());
@@ -119,7 +119,7 @@ impl<K: Bits + Default> Trie<K> {
         self.refresh(K::default(), 0);
     }
 
-    /// Computes the tops anew of the values that agree with this one in the first bits.
+    /// Recomputes the tops of all values whose first `agree` bits are those of `value`.
     fn refresh(&mut self, value: K, agree: u8) {
         if self.top.is_empty() {
             return;
@@ -136,7 +136,7 @@ impl<K: Bits + Default> Trie<K> {
         loop {
             let node = &self.nodes[at as usize];
             if node.len > self.top_bits {
-                // Whether it parts from the value is seen in its bits, most of which are not known here.
+                // Whether the node matches the value depends on bits that are not known here.
                 return Top { found: found.into(), next: at, shown: 0 };
             }
             let common = value.common(node.bits);
@@ -150,7 +150,7 @@ impl<K: Bits + Default> Trie<K> {
                 return Top { found: found.into(), next: NONE, shown: node.len };
             }
             if node.len == self.top_bits {
-                // The next bit decides where it goes.
+                // The next bit decides where the walk continues.
                 return Top { found: found.into(), next: at, shown: 0 };
             }
             match node.children[value.bit(node.len)] {
@@ -181,7 +181,7 @@ impl<K: Bits + Default> Trie<K> {
         }
     }
 
-    /// One rule more has the first `len` bits of the value, of a group with this bit.
+    /// Counts a rule with the first `len` bits as its prefix, of a group with bit `group`.
     pub(super) fn insert(&mut self, bits: K, len: u8, group: u8) {
         let (at, agree) = self.make(bits, len);
         let node = &mut self.nodes[at as usize];
@@ -195,8 +195,8 @@ impl<K: Bits + Default> Trie<K> {
         }
     }
 
-    /// The node of a prefix, which is made if it is not there. Walks of values that agree with it in less bits than the second
-    /// number are what they were.
+    /// Returns the node of a prefix, which is created if it does not exist, and a number of bits: walks of values that agree with
+    /// the prefix in fewer bits are unchanged.
     fn make(&mut self, bits: K, len: u8) -> (u32, u8) {
         let (mut at, mut agree) = (0u32, u8::MAX);
         loop {
@@ -215,7 +215,7 @@ impl<K: Bits + Default> Trie<K> {
                 (self.nodes[child as usize].bits, self.nodes[child as usize].len);
             let common = bits.common(under).min(len).min(under_len);
             if common < under_len {
-                // The new node, or the place where the two part, goes between.
+                // The new node, or the point where both prefixes diverge, is inserted between the nodes.
                 agree = agree.min(self.nodes[at as usize].len);
                 let fork = self.node(bits, common);
                 self.nodes[fork as usize].children[under.bit(common)] = child;
@@ -227,7 +227,7 @@ impl<K: Bits + Default> Trie<K> {
         }
     }
 
-    /// One rule less has these bits. Nodes that nothing needs any more go.
+    /// Removes a rule that `insert` counted, and nodes that are no longer needed.
     pub(super) fn remove(&mut self, bits: K, len: u8, group: u8) {
         let (mut at, mut above, mut grandparent) = (0u32, NONE, NONE);
         while self.nodes[at as usize].len < len {
@@ -248,13 +248,13 @@ impl<K: Bits + Default> Trie<K> {
             self.splice(above, grandparent);
         }
         if is_gone || len <= self.top_bits {
-            // The node above may be gone as well.
+            // The parent may have been removed, too.
             let agree = if grandparent == NONE { 0 } else { self.nodes[grandparent as usize].len };
             self.refresh(bits, agree.min(len));
         }
     }
 
-    /// Takes a node out that has no rules and at most one child, if it is one. The root stays.
+    /// Removes the node if it has no rules and at most one child; returns whether it did. The root is never removed.
     fn splice(&mut self, at: u32, above: u32) -> bool {
         let node = &self.nodes[at as usize];
         let only = match node.children {
@@ -268,8 +268,8 @@ impl<K: Bits + Default> Trie<K> {
         true
     }
 
-    /// Lays the nodes out so that walks touch few cache lines: the top level by level, since all walks pass it, and below it
-    /// each child behind its parent.
+    /// Reorders the nodes so that walks touch few cache lines: the top level by level, because all walks pass through it, and
+    /// below it each child after its parent.
     pub(super) fn pack(&mut self, width: u8) {
         const TOP: u8 = 10;
         let (mut order, mut below) = (vec![0u32], Vec::new());
@@ -300,14 +300,15 @@ impl<K: Bits + Default> Trie<K> {
         let moved = |((node, group), more)| ((place[node as usize], group), more);
         self.more = std::mem::take(&mut self.more).into_iter().map(moved).collect();
         self.free.clear();
-        // A quarter of the nodes, so that tops are few beside them, and stay in the second-level cache.
+        // About a quarter as many tops as nodes, so that tops take little memory and stay in the second-level cache.
         let bits = self.nodes.len().ilog2().saturating_sub(2).clamp(8, 10) as u8;
         self.make_top(bits.min(width));
     }
 
-    /// Walks down with several values at once, at most [`TOGETHER`]: each step of one waits for memory while the others take theirs.
-    /// Calls `found` with the number of a value, and length and groups of each prefix that it has, shortest first, some of them twice,
-    /// and some without groups that no rule has; `shown` gets how many bits of each value show that it has no others.
+    /// Walks the trie for several values at once, at most [`TOGETHER`], so that their memory accesses overlap. Calls `found`
+    /// with the number of a value, and the length and groups of each of its prefixes, shortest first. Some prefixes are
+    /// reported twice, and some are of no rule and have no groups. `shown` gets how many bits of each value prove that it has
+    /// no other prefixes.
     #[inline(always)]
     pub(super) fn walk(
         &self,
@@ -341,7 +342,7 @@ impl<K: Bits + Default> Trie<K> {
                 let end = if common < node.len {
                     Some(common + 1)
                 } else {
-                    // Of a node that the top ends at it is the second time. One without rules has no groups.
+                    // A node where the top ends is reported for the second time here. A node without rules has no groups.
                     found(number, node.len, node.groups);
                     match node.children {
                         [NONE, NONE] => Some(node.len),

@@ -2,8 +2,8 @@
 
 use crate::{Flow, Mask, WORDS};
 
-/// Words of a mask that are not 0, with their places. They lie in the structure itself, and close: a search reads those of many
-/// masks.
+/// The words of a mask that are not 0, with their places. They are stored inline and compactly, because a search reads those of
+/// many masks.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(super) struct Words {
@@ -40,7 +40,7 @@ impl Words {
         self.iter().map(|(at, mask)| flow.words()[at] & mask)
     }
 
-    /// Adds those bits to a mask that are in `all` as well.
+    /// Adds the bits that are also in `all` to a mask.
     #[inline(always)]
     pub(super) fn add_to(&self, mask: &mut Mask, all: u64) {
         for (at, word) in self.iter() {
@@ -55,7 +55,7 @@ impl Words {
     }
 }
 
-/// Takes a word into a hash.
+/// Mixes a word into a hash.
 #[inline(always)]
 pub(super) fn mix(hash: u64, word: u64) -> u64 {
     let product = u128::from(hash ^ word) * 0xd6e8_feb8_6659_fd93;

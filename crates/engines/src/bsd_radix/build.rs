@@ -53,12 +53,12 @@ struct Builder<'a, A: Addr> {
     chains: Vec<[u32; 2]>,
     /// Node, length and code of each entry of a list.
     listed: Vec<(u32, Reverse<u32>, u32)>,
-    /// The nodes from the root to the one at hand, with their bits.
+    /// The nodes from the root to the current one, with their bits.
     way: Vec<(u32, u32)>,
 }
 
 impl<A: Addr> Builder<'_, A> {
-    /// The subtree of these addresses, as its parent names it.
+    /// Builds the subtree of these addresses, and returns its number as stored in the parent.
     fn child(&mut self, range: Range<usize>) -> u32 {
         let (first, last) = (self.keys[range.start].0, self.keys[range.end - 1].0);
         if range.len() == 1 {

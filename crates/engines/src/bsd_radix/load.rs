@@ -20,7 +20,7 @@ pub(super) fn load<A: Addr>(
     let count = leaves.len() / leaf::width::<A>();
     let listed = |start: u32| start == NONE || (start as usize) < routes.len();
     for (number, &[_, left, right, parent, list]) in nodes.iter().enumerate() {
-        // Children behind, parents before: both ways end.
+        // Children come after a node and parents before it, so paths end in both directions.
         let child = |child: u32| {
             if child & LEAF == 0 {
                 (child as usize) > number && (child as usize) < nodes.len()

@@ -3,7 +3,7 @@ use fibula_core::{Addr, Hop};
 use super::{BsdRadix, LAST, LEAF, NONE, leaf};
 use crate::common::hop;
 
-/// Down by single bits, then up by masks; `touch` is called for each access to the tables.
+/// Descends by single bits, then goes up by masks; calls `touch` for each access to the tables.
 #[inline(always)]
 pub(super) fn lookup<A: Addr>(engine: &BsdRadix<A>, addr: A, mut touch: impl FnMut()) -> Hop {
     let BsdRadix { nodes, leaves, routes, .. } = engine;
@@ -15,7 +15,7 @@ pub(super) fn lookup<A: Addr>(engine: &BsdRadix<A>, addr: A, mut touch: impl FnM
     }
     let (key, mut parent, mut list) = leaf::read::<A>(leaves, (at & !LEAF) as usize);
     touch();
-    // Routes of so many bits or fewer match.
+    // Routes of at most this many bits match.
     let common = u32::from(addr.common_prefix_len(key));
     loop {
         if list != NONE {

@@ -10,9 +10,9 @@
 //! chain at its leaf, the longest first. The addresses of all zeros and of all ones are always there, with
 //! or without a route.
 //!
-//! A lookup first goes **down** by single bits of the address, compares nothing, and comes to some leaf.
-//! The first bit in which its address differs from the one looked up decides: a route matches that is no
-//! longer than the bits before. If none of the leaf's own is short enough, the search goes back **up**: an
+//! A lookup first goes **down** by single bits of the address to some leaf, without any comparison. Then it
+//! finds the first bit in which the leaf's address differs from the one looked up: a route matches if it is
+//! no longer than the bits before. If none of the leaf's own is short enough, the search goes back **up**: an
 //! inner node has a list of **masks**, the lengths of the routes that hold for all that is below it, each
 //! with its route. The first one that is short enough is the longest match.
 //!
@@ -40,11 +40,11 @@
 //! by its length, and the search with the masked address, which Sklower describes for other masks, is not
 //! needed. Nodes are entries of arrays: 20 bytes for an inner node, 12 for a leaf (IPv6: 24), 8 for a route
 //! in a chain or list; in the kernel DXR's paper counts some 200 bytes for an entry. Routes are not added
-//! one by one; a change is a build.
+//! one by one; every change is a build.
 //!
 //! # Invariants
 //!
-//! - Children of a node lie behind it, parents before; node 0 is the root. Chains end inside their table.
+//! - Children of a node come after it, parents before it; node 0 is the root. Chains end inside their table.
 //! - No hop is beyond the hop count.
 //!
 //! # Limits and use

@@ -1,11 +1,11 @@
 use fibula_core::Addr;
 
-/// The `len` bits of an address from bit `at` on, as a number; what lies beyond the address's end is
-/// clear. `at` is below the address's bits, `len` at most 32.
+/// The `len` bits of an address from bit `at` on, as a number; bits beyond the end of the address are 0.
+/// `at` must be less than the number of the address's bits, `len` at most 32.
 #[inline(always)]
 pub(crate) fn bits<A: Addr>(addr: A, at: u32, len: u32) -> usize {
     let whole = addr.to_u128() << (128 - u32::from(A::BITS));
-    // No bits at all need a shift in two steps. Half the width is faster, and most lookups are there.
+    // The shift has two steps for the case of 0 bits. 64-bit operations are faster, and suffice for most lookups.
     if at + len <= 64 && at < 64 {
         (((whole >> 64) as u64) << at >> (63 - len) >> 1) as usize
     } else {

@@ -5,9 +5,9 @@ use fibula_simd::Table;
 
 /// Hash tables of prefixes, one for each length, in one array of words.
 ///
-/// A table has a power of two of slots, at least twice as many as keys; a key is in the first free slot
-/// from its own on. A slot has the words of the key, the most significant first, a word of code, and a word
-/// of the engine's, of which [`USED`] says that there is a key.
+/// The number of slots of a table is a power of two, at least twice the number of keys; collisions are resolved by
+/// linear probing. A slot has the words of the key, the most significant first, a word for the code, and a word
+/// for the engine's note, in which the bit [`USED`] marks a slot with a key.
 #[derive(Clone)]
 pub(crate) struct Hashed {
     pub(crate) words: Table<u32>,
@@ -20,16 +20,16 @@ pub(crate) struct Part {
     pub(crate) mask: u32,
 }
 
-/// A key of a table with what belongs to it.
+/// A key of a table with its code and its note.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item<A> {
     pub(crate) key: A,
     pub(crate) code: u32,
-    /// Of the engine; without [`USED`].
+    /// The engine's note; the bit [`USED`] must be clear.
     pub(crate) note: u32,
 }
 
-/// In the last word of a slot: there is a key.
+/// In the last word of a slot: the slot has a key.
 const USED: u32 = 1 << 31;
 
 const fn key_words<A: Addr>() -> usize {
@@ -42,8 +42,8 @@ const fn slot_words<A: Addr>() -> usize {
 }
 
 impl Hashed {
-    /// Tables of these keys, each table's all different; their places in the same order. `None` if slots
-    /// exceed 32 bits.
+    /// Builds a table of each list of keys, which must be different within a list, and returns the tables' places in the
+    /// same order. Returns `None` if the number of slots exceeds 32 bits.
     pub(crate) fn new<A: Addr>(tables: &[Vec<Item<A>>]) -> Option<(Self, Vec<Part>)> {
         let slots = |items: &Vec<Item<A>>| (2 * items.len() as u64).next_power_of_two();
         let all: u64 = tables.iter().map(slots).sum();
@@ -70,7 +70,7 @@ impl Hashed {
         Some((Self { words: Table::from_vec(words) }, parts))
     }
 
-    /// The key's code and note; `touch` is called for each slot that is read.
+    /// Returns the key's code and note; calls `touch` for each slot that is read.
     #[inline(always)]
     pub(crate) fn find<A: Addr>(
         &self,
@@ -79,7 +79,7 @@ impl Hashed {
         mut touch: impl FnMut(),
     ) -> Option<(u32, u32)> {
         let mut slot = hash(key) & part.mask;
-        // Half of the slots are free, but a stored table may say otherwise.
+        // At least half of the slots are free, but a loaded table may have none free.
         for _ in 0..=part.mask {
             let words = &self.words[place::<A>(part, slot)..][..slot_words::<A>()];
             touch();
@@ -96,14 +96,14 @@ impl Hashed {
         None
     }
 
-    /// Slots with a key.
+    /// The number of slots with a key.
     pub(crate) fn used<A: Addr>(&self) -> usize {
         let note = |slot: &[u32]| slot[key_words::<A>() + 1];
         self.words.chunks_exact(slot_words::<A>()).filter(|slot| note(slot) & USED != 0).count()
     }
 
-    /// Whether the parts lie one behind the other and are all of the slots, each a power of two, and codes
-    /// are known.
+    /// Whether the parts follow each other and contain all slots, the size of each is a power of two, and all codes
+    /// are valid.
     pub(crate) fn is_sound<A: Addr>(&self, parts: &[Part], hop_count: u32) -> bool {
         let mut end = 0u64;
         let in_order = parts.iter().all(|part| {
@@ -131,7 +131,7 @@ fn hash<A: Addr>(key: A) -> u32 {
     (fmix64((key >> 64) as u64 ^ low) >> 32) as u32
 }
 
-/// The parts of the stored rows: two words of each, from word `at` on.
+/// The parts in the stored rows: two words of each row, from word `at` on.
 pub(crate) fn parts<const W: usize>(rows: &[[u32; W]], at: usize) -> Vec<Part>
 where
     [u32; W]: Pod,

@@ -3,18 +3,18 @@ use fibula_core::{BuildError, Hop, Routes};
 use super::long::LongBuilder;
 use super::{Long, SearchAddr, SearchKey};
 
-/// The elementary intervals of a table as sorted search keys with answers: what interval searches
-/// compile.
+/// The elementary intervals of a table, as sorted search keys with answers, from which interval searches
+/// are compiled.
 ///
 /// Interval *i* ends with key `lasts[i]` and begins after `lasts[i - 1]`, so the interval of a key is
-/// *the number of lasts below it*. Ends serve better than starts: the final one is the largest key,
-/// so that every key has its interval, no key is above it, and padding with the largest key is never
-/// counted, not even for that key itself.
+/// *the number of lasts below it*. Ends are better than starts: the final end is the largest key,
+/// so every key has an interval, and padding with the largest key is never counted, not even for that
+/// key itself.
 ///
-/// The answer of an interval is its code: 0 for none, *h* + 1 for hop *h*, and, counted down from
-/// `u32::MAX`, a block of [`Long`] for a network that its key alone does not decide.
+/// The answer of an interval is its code: 0 for no hop, *h* + 1 for hop *h*, or a block of [`Long`], counted
+/// down from `u32::MAX`, for a network in which longer routes lie.
 pub(crate) struct Intervals<A: SearchAddr> {
-    /// Strictly ascending, the final one is the largest key; never empty.
+    /// Strictly ascending and never empty; the final one is the largest key.
     pub(crate) lasts: Vec<A::Key>,
     /// As many as `lasts`.
     pub(crate) codes: Vec<u32>,
@@ -35,7 +35,7 @@ impl<A: SearchAddr> Intervals<A> {
             let code = code_of(range.hop);
             let mut first = range.first.high();
             let last = range.last.high();
-            // The range before ended inside a network: this one continues there.
+            // The previous range ended inside a network, which this one continues.
             if range.first.low() != 0 {
                 let Some(next) = first.successor().filter(|_| first != last) else {
                     long.push(range.last.low(), code);
@@ -48,7 +48,7 @@ impl<A: SearchAddr> Intervals<A> {
                 push(last, code);
                 continue;
             }
-            // It ends inside a network: the networks before are its own, that one becomes a block.
+            // The range ends inside a network: this becomes a block, and the networks before it are an interval.
             if let Some(before) = last.predecessor().filter(|&before| before >= first) {
                 push(before, code);
             }

@@ -8,8 +8,8 @@ use fibula_simd::Simd;
 /// only among routes longer than the key.
 ///
 /// An IPv6 address is a 64-bit key (the network, as far as the routes of the Internet go) and 64 low
-/// bits. An IPv4 address is a key and nothing else: its low part has no bits, the constant 0 is at
-/// the same time its first and its last value, and all that concerns long routes vanishes.
+/// bits. An IPv4 address is only a key. Its low part has no bits: its first and its last value are 0,
+/// and the compiler removes the code for long routes.
 pub trait SearchAddr: Addr {
     /// The key.
     type Key: SearchKey;
@@ -50,7 +50,7 @@ impl SearchAddr for u128 {
     }
 }
 
-/// A search key: an unsigned integer of which a cache line holds 8 or 16.
+/// A search key: an unsigned integer; a cache line holds 8 or 16 of them.
 pub trait SearchKey: Pod + Ord + Debug + Send + Sync {
     /// A cache line of them.
     type Line: Pod + AsRef<[Self]> + AsMut<[Self]>;
@@ -62,9 +62,9 @@ pub trait SearchKey: Pod + Ord + Debug + Send + Sync {
     /// The largest key.
     const MAX: Self;
 
-    /// The key before, or `None` before 0.
+    /// The previous key, or `None` for 0.
     fn predecessor(self) -> Option<Self>;
-    /// The key after; after [`Self::MAX`], `None`.
+    /// The next key, or `None` for [`Self::MAX`].
     fn successor(self) -> Option<Self>;
     /// Puts the key in every lane.
     fn splat<S: Simd>(self, simd: S) -> Self::Splat<S>;

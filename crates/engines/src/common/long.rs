@@ -7,7 +7,7 @@ const STARTS: &str = "long_starts";
 const LASTS: &str = "long_lasts";
 const CODES: &str = "long_codes";
 
-/// The networks whose key alone does not decide, because routes longer than the key lie in them:
+/// The networks in which routes longer than the key lie, so that the key alone does not give the answer:
 /// for each, the intervals of the low bits.
 ///
 /// Block *b* has the intervals `starts[b]..starts[b + 1]`, sorted, the final one ending at the last
@@ -42,7 +42,7 @@ impl Long {
         ]
     }
 
-    /// The stored tables, `None` if the routes had no need of them.
+    /// Loads the stored tables; `None` if there are none, because no route was longer than the key.
     pub(crate) fn load(
         tables: &dyn TableSource,
         hop_count: u32,
@@ -88,9 +88,9 @@ pub(crate) struct LongBuilder {
 }
 
 impl LongBuilder {
-    /// Begins a block and gives back its number.
+    /// Begins a block and returns its number.
     pub(crate) fn begin(&mut self) -> usize {
-        // Cut short beyond 2^32 intervals; `finish` refuses those.
+        // Truncated beyond 2^32 intervals; `finish` refuses these.
         self.starts.push(self.lasts.len() as u32);
         self.starts.len() - 1
     }

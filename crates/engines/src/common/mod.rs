@@ -1,4 +1,4 @@
-//! Shared code of two engines: the elementary intervals as sorted search keys with answers, hash tables of prefixes,
+//! Code that two or more engines share: elementary intervals as sorted search keys with answers, hash tables of prefixes,
 //! bits of addresses, and loading of stored tables.
 
 mod bits;

@@ -7,8 +7,8 @@ use super::{optional_table, table};
 const NARROW: &str = "values16";
 const WIDE: &str = "values32";
 
-/// The codes of the intervals (see [`Intervals`](super::Intervals)): of 16 bits where hops and
-/// blocks fit, for half the memory, else of 32.
+/// The codes of the intervals (see [`Intervals`](super::Intervals)): 16 bits each if all hops and blocks
+/// fit, to save half the memory, else 32.
 pub(crate) enum Values {
     Narrow(Table<u16>),
     Wide(Table<u32>),
@@ -17,8 +17,8 @@ pub(crate) enum Values {
 impl Values {
     pub(crate) fn new(codes: &[u32], hop_count: u32, blocks: usize) -> Self {
         if hop_count as usize + blocks <= u16::MAX as usize {
-            // Cutting the high half off keeps hops as they are, and keeps blocks counted down from
-            // the top.
+            // Truncation to 16 bits leaves hops unchanged, and blocks still count down from the largest
+            // code.
             Self::Narrow(Table::with(codes.len(), |narrow| {
                 for (to, &from) in narrow.iter_mut().zip(codes) {
                     *to = from as u16;
@@ -45,7 +45,7 @@ impl Values {
         }
     }
 
-    /// The hop of entry `index`, where there are no blocks.
+    /// The hop of entry `index`, in tables without blocks.
     #[inline]
     pub(crate) fn hop(&self, index: usize) -> Hop {
         match self {
@@ -91,11 +91,11 @@ impl Values {
     }
 }
 
-/// What the code of an interval says.
+/// A decoded code of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Hop(Hop),
-    /// The low bits decide, in this block of [`Long`](super::Long).
+    /// The answer depends on the low bits, in this block of [`Long`](super::Long).
     Block(usize),
 }
 
@@ -113,7 +113,7 @@ impl Value for u32 {
     const TOP: u32 = u32::MAX;
 }
 
-/// What a code says, where there are so many blocks.
+/// Decodes a code of a table with this number of blocks.
 #[inline(always)]
 pub(crate) fn answer<V: Value>(code: V, blocks: usize) -> Answer {
     let code = code.into();

@@ -4,7 +4,7 @@ use fibula_simd::Table;
 use super::{CHUNK_WORDS, NAME, ROOT, ROOT_WORDS, STRIDE, Tables, Word};
 use crate::common::Values;
 
-/// A node that has no chunk yet: its first address, and the range with that.
+/// A node that has no chunk yet: its first address, and the range that contains it.
 struct Open<A> {
     first: A,
     range: usize,
@@ -71,7 +71,7 @@ impl<A: Addr> Builder<A> {
                     leaves[0] |= 1 << slot;
                     self.codes.push(hop.to_bits() + 1);
                 }
-                // On to the next slot, and to the range with its first address.
+                // Advances to the next slot, and to the range that contains its first address.
                 let Some(next) = last.successor() else { break };
                 while self.ranges[range].last < next {
                     range += 1;

@@ -4,8 +4,8 @@ use fibula_simd::Table;
 use super::{CHILDREN, CHUNK_WORDS, LEAVES, ROOT_WORDS, Tables, Word};
 use crate::common::{Values, table};
 
-/// Stored tables, checked in one pass over each: what the counts say is there. How deep a lookup goes is
-/// bounded by its address.
+/// Loads the stored tables, and checks in one pass over each that all counted children and leaves exist. The
+/// bits of an address bound the depth of a lookup.
 pub(super) fn load(tables: &dyn TableSource, hop_count: u32) -> Result<Tables, LoadError> {
     let children: Table<Word> = table(tables, CHILDREN)?;
     let leaves: Table<Word> = table(tables, LEAVES)?;

@@ -4,7 +4,7 @@ use fibula_simd::{Kernel, Simd};
 use super::{CHUNK_WORDS, ROOT, ROOT_WORDS, STRIDE, Tables, Word};
 use crate::common::bits;
 
-/// One lookup, as a [`Kernel`] so that counting ones is an instruction where the machine has it.
+/// One lookup, as a [`Kernel`] so that the machine's instruction for counting ones is used.
 pub(super) struct One<'a, A> {
     pub(super) tables: &'a Tables,
     pub(super) addr: A,
@@ -37,7 +37,7 @@ impl<A: Addr> Kernel for Batch<'_, A> {
     }
 }
 
-/// Down the children, then the leaf; `touch` is called for each access to the tables.
+/// Descends the children, then reads the leaf; calls `touch` for each access to the tables.
 #[inline(always)]
 pub(super) fn lookup<A: Addr>(tables: &Tables, addr: A, mut touch: impl FnMut()) -> Hop {
     let (mut first, mut slot, mut at) = (0, bits(addr, 0, ROOT), ROOT);
@@ -65,7 +65,7 @@ fn has([bits, _]: Word, slot: usize) -> bool {
     bits >> (slot % 64) & 1 != 0
 }
 
-/// The ones before the slot's.
+/// The number of ones before the slot's bit.
 #[inline(always)]
 fn place([bits, before]: Word, slot: usize) -> usize {
     before as usize + (bits & ((1 << (slot % 64)) - 1)).count_ones() as usize

@@ -31,11 +31,11 @@
 //! # What was assumed
 //!
 //! Levels (16, then 8 each), both bitmaps, counts of 32 bits in records of 16 bytes, and unmerged leaves
-//! are those of the authors' program. There the children's counts begin anew at each level; here chunks lie
+//! are those of the authors' program. There the children's counts restart at each level; here chunks lie
 //! level by level in one array, so one count serves all of them and no level needs a table of its own. The
 //! default route is pushed down like all others, where the program keeps it apart. A slot whose addresses
 //! all have the same hop is a leaf even where longer routes lie in it. The program inserts routes one by
-//! one; here a change is a build.
+//! one; here every change is a build.
 //!
 //! # Invariants
 //!
@@ -95,13 +95,13 @@ const ROOT_WORDS: usize = 1 << (ROOT - 6);
 /// Words of a chunk.
 const CHUNK_WORDS: usize = 1 << (STRIDE - 6);
 
-/// 64 bits, and how many ones lie in the words before.
+/// 64 bits, and the number of ones in all preceding words.
 type Word = [u64; 2];
 
 /// Parameters of [`CpTrie`].
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What lookups may use: an instruction that counts ones.
+    /// The instruction set of lookups, which need an instruction that counts ones.
     pub isa: Isa,
 }
 
@@ -125,7 +125,7 @@ struct Tables {
 }
 
 impl<A: Addr> CpTrie<A> {
-    /// Number of nodes behind the root.
+    /// Number of nodes, without the root.
     pub fn chunks(&self) -> usize {
         (self.tables.children.len() - ROOT_WORDS) / CHUNK_WORDS
     }

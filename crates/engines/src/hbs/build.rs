@@ -46,7 +46,7 @@ pub(super) fn build<A: Addr>(routes: &Routes<A>, config: Config) -> Result<Hbs<A
 fn entries<A: Addr>(routes: &Routes<A>, lengths: &[u8], tree: &[Node]) -> Vec<Vec<Item<A>>> {
     let markers = tree::markers(tree);
     let mut tables: Vec<Vec<Item<A>>> = vec![Vec::new(); lengths.len()];
-    // The routes around the one at hand, itself included, with their codes.
+    // The routes that cover the current one, itself included, with their codes.
     let mut around: Vec<(Prefix<A>, u32)> = Vec::new();
     for route in routes.iter() {
         let prefix = route.prefix;

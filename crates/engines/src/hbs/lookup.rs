@@ -59,7 +59,7 @@ pub(super) fn origins(note: u32) -> (u32, u32) {
     (note & 0xff, note >> 8 & 0xff)
 }
 
-/// An entry of no origins.
+/// The note of an entry without origins.
 pub(super) const NO_ORIGINS: u32 = 1;
 
 /// The note of an entry with these origins and one more.

@@ -7,8 +7,8 @@
 //!
 //! The lengths that routes have are the nodes of a binary search **tree**, and each has a **hash table** of
 //! the prefixes of that length. A lookup asks the root's table for the first bits of the address. If they
-//! are there, the answer is so long or longer, and the search goes right; if not, it is shorter, and goes
-//! left.
+//! are there, the answer has this length or a longer one, and the search goes right; if not, the answer is
+//! shorter, and the search goes left.
 //!
 //! For a longer route to be found, its first bits must be in the tables at which its search goes right:
 //! they are added as **markers**. A marker may lead to nothing, so each entry has the best answer of its
@@ -31,15 +31,15 @@
 //! ```
 //!
 //! **The heuristic.** Each entry knows the *origins* of its marker: the shortest and the longest of the
-//! routes that need it. Only lengths between them can have an answer, so nodes outside are passed over
-//! without a look, and a search ends where there are no origins: 10.1 in a table without 10.1.2.0/24 would
+//! routes that need it. Only lengths between them can have an answer, so nodes outside are skipped
+//! without reading their tables, and a search ends where there are no origins: 10.1 in a table without 10.1.2.0/24 would
 //! end it. **The tree** is not balanced but has the lengths with many routes near its root.
 //!
 //! `hbs` has both; `hbs-basic` has neither: a balanced tree, searched to its end, as in Waldvogel's paper.
 //!
 //! # What was assumed
 //!
-//! The papers on HBS were not to be had. PlanB says that "pre-computed information about marker origins"
+//! The papers on HBS were not available. PlanB says that "pre-computed information about marker origins"
 //! prunes the tree: here that is a range of lengths for each entry, two bytes. It says that rotations
 //! adjust the tree to the distribution of lengths: here the tree is the one with the least mean depth over
 //! the routes, found by dynamic programming in each build, which rotations would approach. Hash tables have
@@ -48,13 +48,13 @@
 //!
 //! # Invariants
 //!
-//! - A node's children come behind it: a search ends.
-//! - The tables lie one behind the other and are all of the slots. Hops are below the hop count, or none.
+//! - A node's children come after it, so a search ends.
+//! - The tables follow each other and contain all slots. Hops are below the hop count, or none.
 //!
 //! # Limits and use
 //!
 //! 2^32 slots. The rival that PlanB's paper finds fastest; its rate depends on how many lengths a
-//! table has. A change is a build.
+//! table has. Every change is a build.
 //!
 //! ```
 //! use fibula_core::{Engine, Hop, Lookup, Routes};

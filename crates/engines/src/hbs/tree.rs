@@ -1,4 +1,4 @@
-//! The tree of lengths: which length is asked when.
+//! The tree of lengths, which gives the order in which a lookup tests them.
 
 /// A node: its length, its left and its right child, its rank among the lengths, and its hash table's first
 /// slot and mask.
@@ -30,7 +30,7 @@ pub(super) fn markers(tree: &[Node]) -> Vec<Vec<usize>> {
     (0..tree.len() as u32).map(way).collect()
 }
 
-/// The balanced tree of so many ranks, each node before its children; lengths and tables are left open.
+/// The balanced tree of this many ranks, each node before its children; lengths and tables are filled in later.
 pub(super) fn balanced(count: usize) -> Vec<Node> {
     grow(count, &|from, to| (from + to) / 2)
 }
@@ -43,7 +43,7 @@ pub(super) fn weighted(weights: &[u64]) -> Vec<Node> {
         *sum += weight;
         Some(*sum)
     }));
-    // Of each range of ranks the least cost and its root; ranges grow.
+    // The least cost of each range of ranks, and its root; shorter ranges first.
     let mut best = vec![vec![(0u64, 0usize); count + 1]; count + 1];
     for len in 1..=count {
         for from in 0..=count - len {
@@ -56,7 +56,7 @@ pub(super) fn weighted(weights: &[u64]) -> Vec<Node> {
     grow(count, &|from, to| best[from][to].1)
 }
 
-/// The tree whose root of each range of ranks `root` names.
+/// The tree for which `root` gives the root of each range of ranks.
 fn grow(count: usize, root: &dyn Fn(usize, usize) -> usize) -> Vec<Node> {
     fn node(
         tree: &mut Vec<Node>,

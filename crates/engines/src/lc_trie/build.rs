@@ -47,7 +47,7 @@ fn limit<N: Node>(what: &'static str, needed: usize) -> Result<(), BuildError> {
 /// The base vector, and the prefix vector.
 fn vectors<A: Addr>(routes: &Routes<A>) -> (Vec<Entry<A>>, Vec<[u32; 3]>) {
     let (mut entries, mut prefixes) = (Vec::new(), Vec::new());
-    // The routes around the one at hand, with their places in the prefix vector.
+    // The routes that cover the current one, with their places in the prefix vector.
     let mut open: Vec<(Prefix<A>, u32)> = Vec::new();
     let routes = routes.as_slice();
     for (i, route) in routes.iter().enumerate() {
@@ -57,7 +57,7 @@ fn vectors<A: Addr>(routes: &Routes<A>) -> (Vec<Entry<A>>, Vec<[u32; 3]>) {
         }
         let around = open.last().map_or(NONE, |(_, place)| *place);
         let (len, code) = (prefix.len().into(), route.hop.to_bits() + 1);
-        // What lies in a route comes right behind it.
+        // Routes within a route directly follow it in sorted order.
         if routes.get(i + 1).is_some_and(|next| prefix.covers(next.prefix)) {
             open.push((prefix, prefixes.len() as u32));
             prefixes.push([len, around, code]);
@@ -68,8 +68,8 @@ fn vectors<A: Addr>(routes: &Routes<A>) -> (Vec<Entry<A>>, Vec<[u32; 3]>) {
     (entries, prefixes)
 }
 
-/// Nodes while they are made: wide enough for what a narrow node has no room for, so that the error can say
-/// how many are needed.
+/// Nodes during a build. They are wide, so that the error for a narrow trie can tell how many nodes are
+/// needed.
 type WideNode = u64;
 
 struct Builder<A> {
@@ -117,7 +117,7 @@ impl<A: Addr> Builder<A> {
         Ok(())
     }
 
-    /// The most bits for which enough children have routes; one at least, and for two entries no more.
+    /// The most bits for which enough children have routes; at least one, and exactly one for two entries.
     fn branch(&self, range: std::ops::Range<usize>, at: u32) -> u32 {
         let mut branch = 1;
         if range.len() == 2 {
@@ -138,8 +138,8 @@ impl<A: Addr> Builder<A> {
         branch
     }
 
-    /// Which entry of the range shares the longest route with a slot that has none; `next` is the first one
-    /// behind it, and the slot's bits end at bit `end`.
+    /// For a slot without entries, the entry of the range that shares the longest route with it. `next` is the first
+    /// entry after the slot, whose bits end at bit `end`.
     fn neighbour(
         &self,
         range: std::ops::Range<usize>,

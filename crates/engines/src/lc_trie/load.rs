@@ -27,7 +27,7 @@ pub(super) fn load<A: Addr, N: Node>(
         }
     }
     for (place, &[len, around, code]) in prefixes.iter().enumerate() {
-        // Routes around lie before: the search for a match ends.
+        // Covering routes precede a route, so the search for a match ends.
         if len > bits || !there(around, place) || !known(code) {
             return Err(LoadError::new(PREFIXES, "has a length, a route or a hop out of range"));
         }
@@ -36,19 +36,19 @@ pub(super) fn load<A: Addr, N: Node>(
     Ok(LcTrie { trie, base: words, prefixes, family: PhantomData })
 }
 
-/// That every way down ends, at an entry, within the bits of an address.
+/// Checks that every path ends at an entry, within the bits of an address.
 fn check_trie<N: Node>(trie: &[N], entries: usize, bits: u32) -> Result<(), LoadError> {
     let error = |reason| Err(LoadError::new(N::TRIE, reason));
     if trie.is_empty() {
         return error("has no root");
     }
-    // Bits that the longest way to each node has taken. Parents lie before their children, so all of a
-    // node's are known when its turn comes.
+    // The bits that the longest path to each node has used. Parents precede their children, so the number of a
+    // node is final before the node is checked.
     let mut taken = vec![0u32; trie.len()];
     for (number, node) in trie.iter().enumerate() {
         let (branch, skip, address) = node.parts();
         if branch == 0 {
-            // A skip would be harmless, but nobody writes one. An empty table's root names nothing.
+            // A skip in a leaf would be harmless, but builds never write one. The root of an empty table names no entry.
             if skip != 0 || address >= entries && entries > 0 {
                 return error("a leaf names an entry that is not there");
             }

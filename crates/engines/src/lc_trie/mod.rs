@@ -42,19 +42,19 @@
 //! # What was assumed
 //!
 //! The fill factor 0.5 and the 16 bits of the root are those of the paper's measurements, as we know them
-//! from descriptions of its program; so is the rule for two routes. Of a child without routes the paper
-//! says that it needs an entry to be compared with; that the neighbour with the longest common route is
-//! right for it follows from the order. The paper packs hops as indices of a table; here they are codes, a
+//! from descriptions of its program; so is the rule for two routes. According to the
+//! paper, a child without routes needs an entry to be compared with; it follows from the order that the
+//! neighbour with the longest common route is right. The paper packs hops as indices of a table; here they are codes, a
 //! word each. A base entry has 16 bytes (IPv6: 28), a prefix entry 12.
 //!
-//! `lc-trie` has the paper's nodes. `lc-trie-wide` is the same in nodes of 64 bits, with addresses of 32:
-//! tables of today exceed 2^20 nodes.
+//! `lc-trie` has the paper's nodes. `lc-trie-wide` is the same in nodes of 64 bits, with addresses of 32 bits,
+//! because current tables exceed 2^20 nodes.
 //!
 //! # Invariants
 //!
-//! - Children lie behind their parents, and no way passes over more bits than an address has.
-//! - A leaf names an entry of the base vector, unless that is empty; routes around a route are there, and
-//!   those of the prefix vector lie before what is inside.
+//! - Children come after their parents, and no path uses more bits than an address has.
+//! - A leaf names an entry of the base vector, unless that is empty. The covering routes that entries name
+//!   exist, and in the prefix vector a covering route precedes the routes inside it.
 //! - No hop is beyond the hop count.
 //!
 //! # Limits and use
@@ -177,7 +177,7 @@ impl<A: Addr, N: Node> Engine<A> for LcTrie<A, N> {
 
     fn build(routes: &Routes<A>, config: &Config) -> Result<Self, BuildError> {
         let Config { root, fill } = config;
-        // Not a number is not above 0 either.
+        // NaN is not above 0 either.
         let is_part = *fill > 0.0 && *fill <= 1.0;
         if !(1..=24).contains(root) || !is_part {
             let reason = format!(
@@ -200,7 +200,7 @@ impl<A: Addr, N: Node> Persist<A> for LcTrie<A, N> {
         ]
     }
 
-    /// The trie says by itself how it was built, so `config` does not matter.
+    /// `config` is not used: a lookup finds all that it needs in the stored trie.
     fn load(tables: &dyn TableSource, hop_count: u32, _config: &Config) -> Result<Self, LoadError> {
         load::load(tables, hop_count)
     }

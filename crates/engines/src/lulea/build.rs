@@ -43,7 +43,7 @@ fn check(what: &'static str, limit: u64, needed: u64) -> Result<(), BuildError> 
     Ok(())
 }
 
-/// The chunks of a level while they are made.
+/// The chunks of a level during the build.
 struct Chunks<P: Pointer> {
     sparse: Vec<P::Sparse>,
     dense: Vec<Dense>,
@@ -71,8 +71,7 @@ impl<P: Pointer> Chunks<P> {
 /// The first slot of a leaf or of a root, and its pointer.
 type Head<P> = (usize, P);
 
-/// A code word before its offset is known: the number of the first pointer is counted from the last base
-/// index.
+/// A code word before its offset is known. The offset of a row is counted from the last base index.
 #[derive(Clone, Copy)]
 enum Group {
     Row(usize),
@@ -81,7 +80,7 @@ enum Group {
 
 struct Builder<P: Pointer> {
     ranges: Vec<Range<u32>>,
-    /// The range with the address at hand.
+    /// The range that contains the current address.
     at: usize,
     /// The masks of the map table's rows.
     rows: Vec<u16>,
@@ -89,8 +88,8 @@ struct Builder<P: Pointer> {
 }
 
 impl<P: Pointer> Builder<P> {
-    /// The heads of a node of this level, 0 to 2, which begins at `first`; what is below is made on the
-    /// way.
+    /// The heads of a node of this level, 0 to 2, which begins at `first`. Also builds the chunks below the
+    /// node.
     fn heads(&mut self, level: usize, first: u32) -> Vec<Head<P>> {
         let (slots, shift) = [(1 << 16, 16), (256, 8), (256, 0)][level];
         let mut heads = Vec::new();
@@ -103,7 +102,7 @@ impl<P: Pointer> Builder<P> {
                 slot += 1;
                 continue;
             }
-            // Whole slots with one answer: the aligned blocks that they consist of.
+            // Whole slots with one answer are divided into aligned blocks.
             let covered = ((u64::from(range.last - first) + 1) >> shift) as usize;
             let end = covered.min(slots);
             let pointer = P::new(Kind::Hop, range.hop.to_bits().wrapping_add(1) as usize);
@@ -171,7 +170,7 @@ impl<P: Pointer> Builder<P> {
                 groups.push(Group::Row(row.expect("leaves are aligned blocks")));
                 pointers.extend(own.iter().map(|(_, pointer)| pointer));
             } else {
-                // One leaf of 16 slots or more, which begins here or before.
+                // A leaf of 16 slots or more, which begins in this group or an earlier one.
                 last = own.first().or(last);
                 let (_, pointer) = last.expect("slot 0 has a head");
                 groups.push(Group::Direct(pointer.parts().1 as u32));
@@ -182,7 +181,7 @@ impl<P: Pointer> Builder<P> {
     }
 }
 
-/// The code words of groups, where so many share a base index.
+/// The code words of groups, of which `share` have a base index in common.
 fn offsets(groups: Vec<Group>, starts: &[usize], share: usize) -> Vec<u16> {
     let word = |(i, group)| match group {
         Group::Row(number) => row(number, starts[i] - starts[i - i % share]),

@@ -4,7 +4,7 @@
 pub(super) const ROWS: usize = 676;
 /// Bits of the offset of a code word.
 const OFFSET_BITS: u32 = 6;
-/// The largest code of a hop that a code word has room for.
+/// The largest code of a hop that fits a code word.
 pub(super) const DIRECT_MOST: u32 =
     ((((1 << (16 - OFFSET_BITS)) - ROWS) << OFFSET_BITS) - 1) as u32;
 
@@ -20,7 +20,7 @@ pub(super) fn masks(height: u32) -> Vec<u16> {
     masks
 }
 
-/// For each mask with two heads or more, how many heads lie before the one of each slot, 4 bits a slot.
+/// For each mask with two heads or more: for each slot, the number of heads before the slot's own head, in 4 bits.
 pub(super) fn map() -> Vec<u64> {
     let row = |mask: u16| {
         (0..16).fold(0, |row, slot| {
@@ -31,10 +31,10 @@ pub(super) fn map() -> Vec<u64> {
     masks(4)[1..].iter().map(|&mask| row(mask)).collect()
 }
 
-/// What a code word says.
+/// A decoded code word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Code {
-    /// The row of the map table, and how many pointers lie before the group's.
+    /// The row of the map table, and the number of pointers between the base index and the group.
     Row { row: usize, offset: usize },
     /// The code of the hop of all slots.
     Direct(u32),
@@ -55,12 +55,12 @@ pub(super) fn row(row: usize, offset: usize) -> u16 {
     (row << OFFSET_BITS | offset) as u16
 }
 
-/// A code that is too large loses its high bits: the build refuses the table.
+/// A code that is too large is truncated; the build refuses such a table.
 pub(super) fn direct(code: u32) -> u16 {
     ((ROWS as u32) << OFFSET_BITS).wrapping_add(code) as u16
 }
 
-/// How many heads lie before the slot's.
+/// The number of heads before the slot's own head.
 #[inline(always)]
 pub(super) fn mapped(map: &[u64], row: usize, slot: usize) -> usize {
     (map[row] >> (4 * slot) & 15) as usize

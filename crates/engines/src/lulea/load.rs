@@ -65,7 +65,7 @@ pub(super) fn load<P: Pointer>(
     Ok(engine)
 }
 
-/// Whether the code words lead to pointers that are there, or name known hops.
+/// Whether the code words lead to existing pointers or to valid hops.
 fn codes(
     map: &Table<u64>,
     words: &[u16],
@@ -75,12 +75,12 @@ fn codes(
 ) -> bool {
     words.iter().enumerate().all(|(group, &word)| match read(word) {
         Code::Direct(code) => code <= hop_count,
-        // The last slot's pointer is the last.
+        // The last slot's pointer is the last one of the group.
         Code::Row { row, offset } => base(group) + offset + mapped(map, row, 15) < pointers,
     })
 }
 
-/// That pointers name chunks of the next level, if there is one, or known hops.
+/// Checks that pointers name chunks of the next level, if there is one, or valid hops.
 fn check<P: Pointer>(
     pointers: &[P],
     name: &'static str,

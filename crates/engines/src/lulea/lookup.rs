@@ -94,7 +94,7 @@ pub(super) fn base_index(chunk: &[u16; 20], quarter: usize) -> usize {
     (chunk[18 + quarter / 2] >> (8 * (quarter % 2)) & 0xff).into()
 }
 
-/// The last of eight ascending heads up to the slot: a step of bisection, then one by one.
+/// The last of eight ascending heads up to the slot, found by a step of bisection and a linear search.
 #[inline(always)]
 fn last_head(heads: &[u8], slot: u8) -> usize {
     let from = if heads[4] <= slot { 4 } else { 0 };

@@ -25,9 +25,9 @@
 //!   lookup 10.26.0.1: group 10.16, slot 10; its row says that 2 heads lie before the slot's: pointer 2, C
 //! ```
 //!
-//! A group with no head, or with one leaf of 16 slots or more, has the hop itself in its code word: numbers
-//! of rows from 676 on say so. No row, no pointer and no base index is read then. The mask of one head is
-//! such a group, so 676 rows are left: 5.3 KB, shared by all levels.
+//! A group with no head, or with one leaf of 16 slots or more, has the hop itself in its code word, marked by
+//! a row number of 676 or more. Then no row, pointer or base index is read. The mask with a single head
+//! belongs to such groups, so 676 rows are left: 5.3 KB, shared by all levels.
 //!
 //! Levels 2 and 3 consist of *chunks* of 256 slots, in three forms by their number of heads:
 //!
@@ -37,7 +37,7 @@
 //!   very dense  65 to 256   16 code words and 4 base indices
 //! ```
 //!
-//! A pointer has 16 bits: two that say hop, sparse, dense or very dense, and 14 of a hop or a chunk's
+//! A pointer has 16 bits: two for the kind (hop, sparse, dense or very dense), and 14 for a hop or a chunk's
 //! number.
 //!
 //! # What was assumed
@@ -47,19 +47,19 @@
 //! bytes. Sparse chunks repeat their last head. Hops are stored plus one, 0 is "no route", where the
 //! paper's tables have a default route. Siblings with equal hops are one leaf.
 //!
-//! `lulea` has the paper's pointers. A full table of today has more than 2^14 dense chunks at level 2;
-//! `lulea-wide` takes it with pointers of 32 bits, everything else alike.
+//! `lulea` has the paper's pointers. A current full table has more than 2^14 dense chunks at level 2;
+//! `lulea-wide` supports it with pointers of 32 bits and is otherwise the same.
 //!
 //! # Invariants
 //!
-//! - Every pointer that a code word can lead to is there, and so is the chunk that it names; those of level
-//!   3 are hops. The map table is the one that this module makes.
+//! - Every pointer that a code word can lead to exists, and so does the chunk that it names; pointers of level
+//!   3 are hops. The map table is the one that this module computes.
 //! - Hops in use are below the hop count, or none.
 //!
 //! # Limits and use
 //!
 //! 16,383 hops (wide: 22,271, the most that a code word has room for); 2^14 chunks of a form and level
-//! (wide: 2^30). A change is a build. A baseline of SAIL's paper; the size is DXR's measure for small
+//! (wide: 2^30). Every change is a build. A baseline of SAIL's paper; the size is DXR's measure for small
 //! tables.
 //!
 //! ```

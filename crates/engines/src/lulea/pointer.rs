@@ -1,6 +1,6 @@
 use bytemuck::Pod;
 
-/// A pointer: what it names, in two bits, and its number.
+/// A pointer: two bits for the kind of its target, and the target's number.
 pub trait Pointer: sealed::Sealed + Pod + Send + Sync {
     /// Bits of the number.
     const INDEX_BITS: u32;
@@ -18,7 +18,7 @@ pub trait Pointer: sealed::Sealed + Pod + Send + Sync {
     fn parts(self) -> (Kind, usize);
 }
 
-/// What a pointer names.
+/// The kind of a pointer's target.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -42,7 +42,7 @@ macro_rules! pointer {
             const POINTERS: [&'static str; 3] = $names;
             type Sparse = [$t; $sparse];
 
-            /// A number that is too large loses its high bits: the build counts, and refuses the table.
+            /// A number that is too large is truncated; the build counts and refuses such a table.
             fn new(kind: Kind, index: usize) -> Self {
                 (kind as $t) << $index_bits | index as $t & ((1 << $index_bits) - 1)
             }

@@ -40,8 +40,8 @@ fn worked_example() {
     assert_eq!([0x0a1a_0001, 0x0a00_0000].map(|addr| engine.steps(addr)), [4, 1]);
 }
 
-/// Chunks of each form, at both levels: every second block of so many bits has a route, which makes a head
-/// of it and of the block behind it; the rest are aligned blocks.
+/// Chunks of each form, at both levels: every second block of a fixed size has a route, so that it and the next
+/// block have a head each; the rest are aligned blocks.
 #[test]
 fn forms_of_chunks() {
     for (blocks, bits, heads, form) in

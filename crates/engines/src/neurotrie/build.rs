@@ -37,7 +37,7 @@ fn check(what: &'static str, limit: u64, needed: u64) -> Result<(), BuildError> 
 }
 
 /// A node whose records are not written yet: its number, its length in steps, its first address, and the
-/// range with that.
+/// range that contains it.
 struct Open<A> {
     number: usize,
     level: usize,
@@ -58,7 +58,7 @@ impl<A: Addr> Builder<A> {
     /// Writes a node's records; `open` gets its children.
     fn node(&mut self, node: Open<A>, open: &mut VecDeque<Open<A>>) -> Result<(), BuildError> {
         let Open { number, level, mut first, mut range } = node;
-        // Its block is the first one that is not before its first range. A table of one range has no
+        // The node's block is the first one at or after its first range. A table of one range has no
         // blocks.
         let blocks = &self.levels[level];
         let block = blocks.partition_point(|&first| (first as usize) < range);

@@ -4,7 +4,7 @@ use fibula_simd::{Kernel, Simd};
 use super::{Tables, node_parts};
 use crate::common::bits;
 
-/// One lookup, as a [`Kernel`] so that counting ones is an instruction where the machine has it.
+/// One lookup, as a [`Kernel`] so that the machine's instruction for counting ones is used.
 pub(super) struct One<'a, A> {
     pub(super) tables: &'a Tables,
     pub(super) addr: A,
@@ -37,7 +37,7 @@ impl<A: Addr> Kernel for Batch<'_, A> {
     }
 }
 
-/// Down the nodes to a leaf; `touch` is called for each access to the tables.
+/// Descends the nodes to a leaf; calls `touch` for each access to the tables.
 #[inline(always)]
 pub(super) fn lookup<A: Addr>(tables: &Tables, addr: A, mut touch: impl FnMut()) -> Hop {
     let (mut number, mut at) = (0, 0);

@@ -4,8 +4,8 @@
 //! 2024). IPv4 and IPv6.
 //!
 //! **The paper learns the strides** with a neural network. It has a dynamic program as its own baseline, and
-//! says that learning reduces the computation. Here a dynamic program stands in: what is measured is the
-//! data structure with good strides, not the learning.
+//! says that learning reduces the computation. Here a dynamic program replaces it, so measurements are of
+//! the data structure with good strides, not of the learning.
 //!
 //! # The scheme
 //!
@@ -23,7 +23,7 @@
 //!   lookup 10.1.2.9:  slot 10 of node 0 has a child, number 1; slot 0x0102 of it is bit 2 of record 4 + 4: B
 //! ```
 //!
-//! **The strides.** Let a block be a node's place: so many first bits. A block needs a node if its
+//! **The strides.** A *block*, the addresses with the same first bits, is a possible place of a node. It needs one if its
 //! addresses have different hops. A node of stride s costs one step for each change of the answer in its
 //! block, which is what addresses of random routes see, and λ times its bytes. From the deepest blocks up,
 //! the program takes for each block the stride with the least cost, its descendants' included; that is
@@ -38,13 +38,13 @@
 //! - The budget counts nodes and records, as leaves depend little on strides. λ gives the tries on the
 //!   convex hull of depth and memory; between two of them the budget is not used up. So the result is near
 //!   the optimum, not exactly it.
-//! - The default budget is [`BUDGET`] bytes for each route: the paper's was not to be had. PlanB's paper
+//! - The default budget is [`BUDGET`] bytes for each route: the paper's budget is not known to us. PlanB's paper
 //!   finds Neurotrie 6 to 13 times as large as PlanB.
 //!
 //! # Invariants
 //!
-//! - Children lie behind their parents and no way is longer than an address; records and leaves are there,
-//!   and each slot without a child has a run that begins at or before it in its record.
+//! - Children come after their parents, and no path is longer than an address. All records and leaves exist,
+//!   and for each slot without a child, a run begins at or before it in its record.
 //! - Hops in use are below the hop count, or none.
 //!
 //! # Limits and use
@@ -102,10 +102,9 @@ type Record = [u64; 3];
 /// Parameters of [`Neurotrie`].
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Bytes of nodes and records for each route. What no trie can do is not refused: it gets the smallest
-    /// one.
+    /// Bytes of nodes and records for each route. If no trie is that small, the smallest one is built.
     pub budget: f64,
-    /// What lookups may use: an instruction that counts ones.
+    /// The instruction set of lookups, which need an instruction that counts ones.
     pub isa: Isa,
 }
 

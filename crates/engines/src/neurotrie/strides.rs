@@ -1,10 +1,10 @@
-//! The strides: the dynamic program that stands in for the paper's network.
+//! The strides: the dynamic program that replaces the paper's neural network.
 
 use fibula_core::{Addr, Range};
 
 use super::{MOST, Record, records_of};
 
-/// Strides are multiples of so many bits.
+/// Strides are multiples of this many bits.
 pub(super) const fn step<A: Addr>() -> u32 {
     if A::BITS == 32 { 2 } else { 4 }
 }
@@ -35,10 +35,10 @@ pub(super) fn levels<A: Addr>(ranges: &[Range<A>]) -> Levels {
 /// The stride of each block, in steps.
 pub(super) type Strides = Vec<Vec<u8>>;
 
-/// The strides of the trie with the least depth that takes no more than so many bytes, of those that some λ
-/// gives; the smallest trie if none does.
+/// Of the tries that are optimal for some λ, the strides of the one with the least depth within the budget; if
+/// none fits, those of the smallest trie.
 pub(super) fn choose(levels: &Levels, step: u32, ranges: usize, budget: f64) -> Strides {
-    // No weight on memory, then so much that a byte costs more than any step.
+    // First without weight on memory, then with so much that a byte costs more than all steps.
     let (mut strides, bytes) = best(levels, step, ranges, 0.0);
     if bytes <= budget {
         return strides;
@@ -60,7 +60,7 @@ pub(super) fn choose(levels: &Levels, step: u32, ranges: usize, budget: f64) -> 
     strides
 }
 
-/// What a subtree costs.
+/// The cost of a subtree.
 #[derive(Clone, Copy, Default)]
 struct Cost {
     all: f64,
@@ -75,7 +75,7 @@ fn bytes_of(stride: u32) -> f64 {
 /// The best strides where a byte costs λ steps of one range, and the bytes of that trie.
 pub(super) fn best(levels: &Levels, step: u32, ranges: usize, lambda: f64) -> (Strides, f64) {
     let most = (MOST / step) as usize;
-    // Of each level the costs of all blocks up to each, so that those of a block's descendants are a
+    // For each level, prefix sums of the blocks' costs, so that the cost of a block's descendants is a
     // difference.
     let mut sums: Vec<Vec<Cost>> = vec![Vec::new(); levels.len()];
     let mut strides: Strides = vec![Vec::new(); levels.len()];
@@ -84,7 +84,7 @@ pub(super) fn best(levels: &Levels, step: u32, ranges: usize, lambda: f64) -> (S
         let mut sum = Cost::default();
         let mut level_sums = Vec::with_capacity(blocks.len() + 1);
         level_sums.push(sum);
-        // The first descendant of the block at hand in each of the next levels.
+        // The first descendant of the current block in each of the next levels.
         let mut at = [0usize; MOST as usize];
         for (i, &first) in blocks.iter().enumerate() {
             let end = blocks.get(i + 1).map_or(ranges as u32, |next| *next);

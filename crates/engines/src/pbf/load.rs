@@ -7,7 +7,7 @@ use fibula_simd::Table;
 use super::{ARRAY, ARRAY_BITS, FILTERS, FilterAddr, HASHES, LEVELS, Level, Pbf, SLOTS};
 use crate::common::{Hashed, parts, table};
 
-/// Stored tables, checked whole in one pass over each but the filters, whose bits may be any.
+/// Loads the stored tables, and checks each in one pass, except the filters, whose bits may be arbitrary.
 pub(super) fn load<A: FilterAddr>(
     tables: &dyn TableSource,
     hop_count: u32,

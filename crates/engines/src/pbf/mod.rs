@@ -4,9 +4,9 @@
 //!
 //! # The scheme
 //!
-//! The filters are on the chip and asked all at once; the hash tables are in memory outside, and a lookup
-//! asks those whose filter says "maybe", from the longest on, until one has the prefix. A filter has no
-//! false negatives, so nearly always the first table asked is the right one. Prefixes of up to 8 bits are
+//! The filters are on the chip and queried in parallel. The hash tables are in memory off the chip; a lookup
+//! probes those whose filter says "maybe", from the longest length on, until one has the prefix. A filter has no
+//! false negatives, so the first table probed is nearly always the right one. Prefixes of up to 8 bits are
 //! in an array of 256 entries.
 //!
 //! ```text
@@ -19,8 +19,8 @@
 //!   lookup 10.1.9.9:  filter /24 says no for 10.1.9; /16 maybe for 10.1: B       one probe
 //! ```
 //!
-//! SAIL's paper reads off the 2003 paper: 24 filters, of lengths 9 to 32, and 1.003 probes of tables a
-//! lookup; so each filter may have 0.003 / 24 = 2^-13 false positives, which takes [`HASHES`] = 13
+//! SAIL's paper takes from the 2003 paper: 24 filters, for lengths 9 to 32, and 1.003 probes of tables a
+//! lookup. So each filter may have 0.003 / 24 = 2^-13 false positives, which takes [`HASHES`] = 13
 //! positions and [`BITS_A_KEY`] = 18.755 bits for each prefix. These are the sizes here. The tests assert
 //! the 1.003 with lookups, which the paper only computes.
 //!
@@ -28,24 +28,25 @@
 //!
 //! A filter for each length of 9 bits or more that has routes (in full tables that is SAIL's 24; for IPv6
 //! about as many). Positions are by MurmurHash3 with 13 seeds, in place of the hardware's functions. SAIL's
-//! paper supposes that two functions, combined to 13 (double hashing), do as well: with those of
+//! paper assumes that two functions, combined to 13 (double hashing), are as good. But with those of
 //! [`Hash::Murmur`] a lookup made 1.019 probes on the table of 245,000 prefixes for which the tests find
-//! 1.002, as the filters of lengths with few prefixes are small. Software asks one filter after the other,
-//! the longest first, so it stops at the first table that has the prefix: the tables asked are the same.
+//! 1.002, because the filters of lengths with few prefixes are small. Software queries the filters one after
+//! the other, the longest length first, and stops at the first table that has the prefix, so it probes the
+//! same tables as the hardware.
 //! The later optimisations of the paper (an array of 20 bits, prefixes expanded to a few lengths) are left
 //! out, as in SAIL's computation. Hash tables have at least two slots for each key; a probe may read
 //! several neighbours.
 //!
 //! # Invariants
 //!
-//! - Lengths descend; filters and tables are all there and nothing else. Hops are below the hop count, or
-//!   none.
-//! - Bits and keys may be anything: they cost answers, no more.
+//! - Lengths descend; the stored filters and tables are exactly those of the lengths. Hops are below the hop
+//!   count, or none.
+//! - Bits and keys may be arbitrary: wrong ones cause wrong answers, nothing worse.
 //!
 //! # Limits and use
 //!
-//! 2^32 slots. SAIL's paper compares its memory on the chip with this one's, 18.755 bits a prefix, and not
-//! its rate: on a CPU the filters are asked one by one. For many prefixes in software see
+//! 2^32 slots. SAIL's paper compares its memory on the chip with that of PBF, 18.755 bits a prefix, but
+//! not its rate: on a CPU the filters are queried one by one. For many prefixes in software see
 //! [`bloomfwd`](crate::bloomfwd).
 //!
 //! ```
@@ -92,12 +93,12 @@ const SLOTS: &str = "slots";
 pub const HASHES: u32 = 13;
 /// Bits of a filter for each key.
 pub const BITS_A_KEY: f64 = 18.755;
-/// Prefixes of up to so many bits are in the array.
+/// Prefixes of up to this many bits are in the array.
 pub const ARRAY_BITS: u8 = 8;
 
 const HASH: Hash = Hash::MurmurSeeded;
 
-/// An address whose prefixes filters take.
+/// An address type whose prefixes can be keys of filters.
 pub trait FilterAddr: Addr {
     /// The prefix as a filter's key.
     type Key: Key;
@@ -115,7 +116,7 @@ impl FilterAddr for u32 {
 
 impl FilterAddr for u128 {
     type Key = u64;
-    /// 64 bits of both halves: keys of two words would have two hash functions in place of thirteen.
+    /// Mixes both halves into 64 bits, because keys of two words have only two hash functions, not thirteen.
     #[inline(always)]
     fn key(self) -> u64 {
         fmix64((self >> 64) as u64) ^ self as u64
@@ -128,7 +129,7 @@ pub struct Pbf<A: FilterAddr> {
     array: Table<u32>,
     /// Longest first.
     levels: Vec<Level>,
-    /// As they are stored: length, bits of the filter, first slot, mask.
+    /// The stored form of `levels`: length, bits of the filter, first slot, mask.
     rows: Table<[u32; 4]>,
     filters: Table<u64>,
     slots: Hashed,
@@ -157,19 +158,19 @@ impl<A: FilterAddr> Pbf<A> {
         self.levels.len()
     }
 
-    /// Bits of all filters: what the paper has on the chip.
+    /// The bits of all filters, which the paper stores on the chip.
     pub fn on_chip_bits(&self) -> u64 {
         self.levels.iter().map(|level| u64::from(level.shape.bits())).sum()
     }
 
-    /// The hash tables that a lookup asks.
+    /// The number of hash tables that a lookup probes.
     pub fn probes(&self, addr: A) -> u32 {
         let mut probes = 0;
         self.find(addr, || probes += 1);
         probes
     }
 
-    /// Filters from the longest on, and the table behind each that says maybe.
+    /// Queries the filters from the longest length on, and probes the table of each filter that says "maybe".
     #[inline]
     fn find(&self, addr: A, mut probe: impl FnMut()) -> Hop {
         for level in &self.levels {

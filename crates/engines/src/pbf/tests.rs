@@ -32,7 +32,7 @@ fn sizes_of_sails_paper() {
     assert!((bits - BITS_A_KEY).abs() < 0.001, "{bits}");
 }
 
-/// Addresses of random prefixes, of those that filters have; how many tables a lookup asks.
+/// The mean number of tables that a lookup probes, for addresses of random prefixes that have filters.
 fn mean_probes<A: FilterAddr>(routes: &Routes<A>) -> f64 {
     let engine = Pbf::build(routes, &()).unwrap();
     let on_chip = engine.on_chip_bits() as f64;

@@ -6,36 +6,36 @@ use super::long::{Escaped, MOST, MostlyLong, code_of};
 use super::record::{Leaf, ROOT_BITS, ROOT_WORDS};
 use crate::common::hop as hop_of;
 
-// How the loop is shaped, and what was measured on the way (Zen 4, 3.65 GHz, 900,000 prefixes,
+// The shape of the loop, and the alternatives that were measured (Zen 4, 3.65 GHz, 900,000 prefixes,
 // 256 hops, 16-bit values, 3.8 MiB, Mlps for RND / PFX / ZIPF; `docs/adr/0005-runmap.md` has more):
 //
-// - Stages of 64 lookups: all root words and requests for records, then all records: 470 / 418 / 477.
-//   A stage of requests next to one of arithmetic: each of them leaves half of the core idle.
-// - The records of one stage together with the root words of the next, lookup by lookup:
+// - Stages of 64 lookups: first all root words and prefetches of records, then all records: 470 / 418 / 477.
+//   A stage of prefetches followed by one of arithmetic: each leaves half of the core idle.
+// - Reading the records of one stage together with the root words of the next, lookup by lookup:
 //   518 / 451 / 473. Stages of 128: 488 / 377 / 444.
 // - The loops must stay scalar: gathers are slow on this machine, and LLVM would use them.
-// - Codes become hops, and escapes are looked for, a stage later: a vector load of what was stored in
-//   pieces just now waits until all of it has reached the cache.
+// - Codes become hops, and escapes are detected, one stage later: a vector load of values that were just
+//   stored one by one has to wait until all of them have reached the cache.
 
-/// Lookups an iteration.
+/// Lookups per iteration.
 const WIDTH: usize = 4;
-/// Iterations whose lookups pass through the stages together.
+/// Iterations of a stage.
 const STAGE: usize = 16;
 /// The same for large tables, whose records take longer to arrive.
 const FAR_STAGE: usize = 32;
-/// From this size on a table is large: its records' second lines are asked for too.
+/// From this size on a table is large, and the second lines of its records are prefetched, too.
 const FAR: usize = 8 << 20;
-/// Iterations whose keys lie in a line, which is asked for once.
+/// Iterations whose keys share a cache line, which is prefetched once.
 const GROUP: usize = 4;
-/// How far ahead keys are asked for. Batches are most often parts of a longer array, so it does not
-/// stop at the batch's end; asking for what is not there is harmless.
+/// How far ahead keys are prefetched. Most batches are parts of a longer array, so prefetching continues
+/// beyond the end of the batch; prefetching memory that is not mapped is harmless.
 const AHEAD: usize = 4096 / size_of::<u32>();
 
-/// What lookups write: first the code as it is stored, later the hop.
+/// The elements that lookups write: first the stored code, later the hop.
 pub(super) trait Answer: Copy {
     const NONE: Self;
 
-    /// The code as an answer, and back.
+    /// Converts a code to this type, and back.
     fn of(code: u32) -> Self;
     fn code(self) -> u32;
     /// The hop of a code.
@@ -65,7 +65,7 @@ impl Answer for Hop {
     }
 }
 
-/// Of hops below 65,535: [`Lookup::lookup_batch16`](fibula_core::Lookup::lookup_batch16).
+/// For hops below 65,535: [`Lookup::lookup_batch16`](fibula_core::Lookup::lookup_batch16).
 impl Answer for u16 {
     const NONE: Self = Self::MAX;
 
@@ -160,7 +160,7 @@ impl<'a, V: Leaf, const N: usize> RunSearch<'a, V, N> {
         Self { tables, level, root, records: &tables.records }
     }
 
-    /// Looks up as many as go through the stages together, or fewer.
+    /// Looks up the addresses of one stage, or fewer.
     #[inline(always)]
     fn stage<A: Answer>(
         &self,
@@ -173,7 +173,7 @@ impl<'a, V: Leaf, const N: usize> RunSearch<'a, V, N> {
         self.finish(addrs, hops);
     }
 
-    /// Answers a stage while asking for the records of the next.
+    /// Reads the records of a stage and prefetches those of the next one.
     #[inline(always)]
     fn turn<A: Answer>(
         &self,
@@ -193,7 +193,7 @@ impl<'a, V: Leaf, const N: usize> RunSearch<'a, V, N> {
         }
     }
 
-    /// Reads the root and asks for the records.
+    /// Reads the root words and prefetches the records.
     #[inline(always)]
     fn ask(&self, addrs: &[[u32; WIDTH]], places: &mut Places<N>) {
         for addrs in addrs.chunks(GROUP) {
@@ -206,12 +206,12 @@ impl<'a, V: Leaf, const N: usize> RunSearch<'a, V, N> {
         }
     }
 
-    /// The place of the record of an address, which is asked for.
+    /// Returns the place of an address's record, and prefetches the record.
     #[inline(always)]
     fn asked(&self, addr: u32) -> u32 {
         let place = self.root[(addr >> (32 - ROOT_BITS)) as usize];
         if N == FAR_STAGE {
-            // The value of one lookup in five lies in the second line.
+            // For one lookup in five, the value lies in the second line.
             prefetch_read_l2(self.records, place as usize);
             prefetch_read_l2(self.records, place as usize + 64);
         } else {
@@ -220,7 +220,7 @@ impl<'a, V: Leaf, const N: usize> RunSearch<'a, V, N> {
         place
     }
 
-    /// Reads the records: codes, which [`finish`](Self::finish) turns into hops.
+    /// Reads the codes from the records; [`finish`](Self::finish) turns them into hops.
     #[inline(always)]
     fn answer<A: Answer>(
         &self,
@@ -241,8 +241,8 @@ impl<'a, V: Leaf, const N: usize> RunSearch<'a, V, N> {
         unsafe { code_of::<V>(self.records, place, addr) }
     }
 
-    /// Turns the codes of a stage into hops, and looks up those that are escaped, in stages of their own. They are
-    /// looked for together, so that there is one branch for all.
+    /// Turns the codes of a stage into hops. One branch decides for the whole stage whether there are escapes; these are
+    /// looked up in stages of their own.
     #[inline(always)]
     fn finish<A: Answer>(&self, addrs: &[[u32; WIDTH]], hops: &mut [[A; WIDTH]]) {
         let hops = hops.as_flattened_mut();

@@ -10,7 +10,7 @@ pub(super) fn build<V: Leaf>(routes: &Routes<u32>) -> Result<Tables<V>, BuildErr
     paint(|painter| painter.paint(routes.ranges()))
 }
 
-/// The tables of an empty root, on which `draw` paints the whole space.
+/// Tables in which `draw` paints the whole address space.
 pub(super) fn paint<V: Leaf>(
     draw: impl FnOnce(&mut Painter<'_, V>),
 ) -> Result<Tables<V>, BuildError> {
@@ -26,31 +26,31 @@ pub(super) fn paint<V: Leaf>(
     Ok(Tables::new(records))
 }
 
-/// Places number so many bytes, and not as many as are needed.
+/// The error for tables that need more bytes than places can number.
 pub(super) fn too_many_bytes(needed: u64) -> BuildError {
     let (engine, what, limit) = (Runmap::NAME, "bytes of records", u32::MAX.into());
     BuildError::Limit { engine, what, limit, needed }
 }
 
-/// What a run of /24 networks has in common.
+/// The value that the /24 networks of a run share.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Value {
     Code(u32),
-    /// The place of the record that all of them share: no code of this width stands for
-    /// their hop, or it is one network, which longer routes divide.
+    /// The place of the network record that all of them share: either no code of this width stands for
+    /// their hop, or the run is one network, which longer routes divide.
     Long(u32),
 }
 
-/// Writes records for ranges that come in order and cover whole blocks, and points the root at them.
+/// Writes records for ranges, which must come in order and cover whole blocks, and points the root words at them.
 pub(super) struct Painter<'a, V: Leaf> {
     root: &'a mut [u32],
-    /// The records that the root points at so far, from the end of the root on: those that remain as
-    /// they are need no writing.
+    /// The records in the table so far, from the end of the root on. A record that is unchanged is not
+    /// written again.
     present: &'a [u8],
     space: Space,
-    /// The ranges of the network that is being divided, as last address and code.
+    /// The ranges of the divided network at hand, each as its last address and its code.
     network: Vec<(u8, u32)>,
-    /// The runs of the block that is being written, as last network and value.
+    /// The runs of the block at hand, each as its last network and its value.
     runs: Vec<(u8, Value)>,
     record: Vec<u8>,
     _width: std::marker::PhantomData<V>,
@@ -90,7 +90,7 @@ impl<'a, V: Leaf> Painter<'a, V> {
             }
             first = end + 1;
         }
-        // The networks before this one are whole.
+        // Whole networks end before this one.
         let end = (u64::from(last) + 1) >> 8;
         if u64::from(first >> 8) < end {
             let value = if code < V::ESCAPE {
@@ -107,7 +107,7 @@ impl<'a, V: Leaf> Painter<'a, V> {
         }
     }
 
-    /// A range that ends in this network, which other routes divide.
+    /// Adds a part of a divided network, up to the address `last`.
     fn part(&mut self, last: u32, code: u32) {
         self.network.push((last as u8, code));
         if last & 0xff == 0xff {
@@ -116,7 +116,7 @@ impl<'a, V: Leaf> Painter<'a, V> {
         }
     }
 
-    /// The networks `first..=last`.
+    /// Adds the whole networks `first..=last`.
     fn networks(&mut self, mut first: u32, last: u32, value: Value) {
         let end = last.min(first | (BLOCK - 1));
         if !first.is_multiple_of(BLOCK) || end % BLOCK != BLOCK - 1 {
@@ -128,7 +128,7 @@ impl<'a, V: Leaf> Painter<'a, V> {
         }
         let (begin, end) = (first / BLOCK, (last + 1) / BLOCK);
         if begin < end {
-            // These blocks have one run, all the same.
+            // Each of these blocks has one run, and they share a record.
             self.run(first | (BLOCK - 1), value);
             let word = self.root[begin as usize];
             self.root[begin as usize..end as usize].fill(word);
@@ -138,7 +138,7 @@ impl<'a, V: Leaf> Painter<'a, V> {
         }
     }
 
-    /// A run ends with this network.
+    /// Adds a run that ends with this network.
     fn run(&mut self, last: u32, value: Value) {
         self.runs.push(((last % BLOCK) as u8, value));
         if last % BLOCK == BLOCK - 1 {
@@ -146,7 +146,7 @@ impl<'a, V: Leaf> Painter<'a, V> {
         }
     }
 
-    /// Writes the record of a block whose runs are all there.
+    /// Writes the record of a block after its last run.
     fn block(&mut self, block: u32) {
         self.record.clear();
         let mut map = 0u64;

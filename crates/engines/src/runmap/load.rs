@@ -12,17 +12,17 @@ use super::record::{
 use super::space::LINE;
 use crate::common::optional_table;
 
-/// The stored table of codes of this width, if that is what is stored.
+/// The stored table of codes of this width, if there is one.
 pub(super) fn load<V: Leaf>(
     tables: &dyn TableSource,
     hop_count: u32,
 ) -> Result<Option<Tables<V>>, LoadError> {
     let Some(records) = optional_table::<u8>(tables, V::TABLE)? else { return Ok(None) };
-    // Places are numbers of 32 bits.
+    // Places have 32 bits.
     if records.len() < ROOT_BYTES || u32::try_from(records.len()).is_err() {
         return Err(LoadError::new(V::TABLE, "is no root with records"));
     }
-    // What a patch adds begins where the table ends, and must not cross lines.
+    // Patches append records at the end of the table, and these must not cross lines.
     if !records.len().is_multiple_of(LINE) {
         return Err(LoadError::new(V::TABLE, "is not whole cache lines"));
     }
@@ -38,7 +38,7 @@ pub(super) fn load<V: Leaf>(
     Ok(Some(Tables::new(records)))
 }
 
-/// The tables made of one that an older program stored, if there is one.
+/// The tables converted from one that an older version stored, if there is one.
 pub(super) fn load_old<V: Leaf>(
     tables: &dyn TableSource,
     hop_count: u32,
@@ -56,14 +56,14 @@ pub(super) fn load_old<V: Leaf>(
 struct Check<'a> {
     bytes: &'a [u8],
     hop_count: u32,
-    /// Networks' records found sound. Runs may share one, so that a small file could else keep us
-    /// busy for long.
+    /// The network records that have passed the check. Runs may share a record; without this set, checking a small
+    /// file could take very long.
     long: HashSet<usize>,
 }
 
 impl Check<'_> {
-    /// Whether the record at `at` lies in the table with its values, of which none names a hop
-    /// beyond the hop count or a network's record that is not sound.
+    /// Whether the record at `at` lies in the table with its values, all hops are below the hop count, and all
+    /// network records pass the check.
     fn record<V: Leaf>(&mut self, at: usize) -> bool {
         if self.bytes.len() < at + MAP {
             return false;
@@ -76,7 +76,7 @@ impl Check<'_> {
         }
         let mut escapes = V::ESCAPE..;
         (0..runs).all(|run| match value::<V>(self.bytes, at, run) {
-            // The places in front are in the order of the which are numbered.
+            // The escapes are numbered in the order of the values.
             code if code >= V::ESCAPE => {
                 escapes.next() == Some(code)
                     && at >= front((code - V::ESCAPE) as usize + 1)
@@ -86,12 +86,12 @@ impl Check<'_> {
         })
     }
 
-    /// Whether the network's record at `at` lies in the table with its codes, all of known hops.
+    /// Whether the network record at `at` lies in the table with its codes, and all hops are below the hop count.
     fn long(&mut self, at: usize) -> bool {
         if self.long.contains(&at) {
             return true;
         }
-        // No record is in the root: place 0 stands for none in `long.rs`.
+        // A record cannot lie in the root: `long.rs` uses place 0 for "no record".
         if at < ROOT_BYTES || !at.is_multiple_of(4) || self.bytes.len() < at + LONG_HEAD {
             return false;
         }

@@ -1,4 +1,4 @@
-//! Lookups in batches of addresses whose value is the escape.
+//! Batch lookups of addresses whose value is an escape.
 
 use fibula_simd::{Kernel, Simd, prefetch_read};
 
@@ -6,21 +6,21 @@ use super::Tables;
 use super::batch::Answer;
 use super::record::{LONG_HEAD, LONG_MAP, Leaf, MAP, ROOT_BITS, ROOT_WORDS};
 
-/// Looks up those that are escaped among some lookups that have been finished: a loop of its own, away
-/// from the one that it would slow down. Each step is done for all of them before the next.
+/// Finishes the escaped lookups of a stage in a separate loop, because it would slow the main loop down.
+/// Each step is executed for all of them before the next one.
 pub(super) struct Escaped<'a, V: Leaf, A> {
     pub(super) tables: &'a Tables<V>,
     pub(super) addrs: &'a [u32],
     pub(super) hops: &'a mut [A],
 }
 
-/// Lookups among which escaped ones are looked for, at most.
+/// The most lookups of one stage of these kernels.
 pub(super) const MOST: usize = 64;
 
 impl<V: Leaf, A: Answer> Kernel for Escaped<'_, V, A> {
     type Output = ();
 
-    // SIMD would gather; see `batch.rs`.
+    // Vector code would gather; see `batch.rs`.
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
         let Self { tables, addrs, hops } = self;
@@ -43,8 +43,8 @@ impl<V: Leaf, A: Answer> Kernel for Escaped<'_, V, A> {
             // SAFETY: as for `addr`; there are as many hops.
             let hop = unsafe { *hops.get_unchecked(usize::from(which[at])) };
             let number = (hop.code() - V::ESCAPE) as usize;
-            // SAFETY: this escape is a value of the record, so in front of the record lie the places of as many
-            // network records and one more (invariant of the module; `load` checks it).
+            // SAFETY: this escape is a value of the record, so the places of at least as many network records as its number,
+            // and one more, precede the record (invariant of the module; `load` checks it).
             let place = unsafe {
                 let front = bytes.as_ptr().add(record).cast::<u32>();
                 front.sub(number + 1).read_unaligned()
@@ -54,7 +54,7 @@ impl<V: Leaf, A: Answer> Kernel for Escaped<'_, V, A> {
         }
         for at in 0..count {
             let addr = addr(which[at]);
-            // SAFETY: the place is one that a record has for an escape.
+            // SAFETY: the place belongs to an escape of a record.
             let code = unsafe { network_code(bytes, &places[at], addr) };
             // SAFETY: as for `addr`; there are as many hops.
             unsafe { *hops.get_unchecked_mut(usize::from(which[at])) = A::of(code) };
@@ -63,8 +63,8 @@ impl<V: Leaf, A: Answer> Kernel for Escaped<'_, V, A> {
     }
 }
 
-/// Batches on tables where every lookup has to expect an escape: all lookups of a stage take the step to a network's
-/// record, those without an escape to one that does not count. No branch depends on the addresses.
+/// Batches on tables with many escapes: all lookups of a stage read a network record; those without an escape read
+/// the root instead, and ignore the result. No branch depends on the addresses.
 pub(super) struct MostlyLong<'a, V: Leaf, A> {
     pub(super) tables: &'a Tables<V>,
     pub(super) addrs: &'a [u32],
@@ -94,11 +94,11 @@ impl<V: Leaf, A: Answer> Kernel for MostlyLong<'_, V, A> {
                 // SAFETY: the place is a root word.
                 let code = unsafe { code_of::<V>(bytes, place, addrs[i]) };
                 *hop = A::of(code);
-                // All bits for an escape, else none. Without an escape the place is 0, the root's.
+                // All ones for an escape, else 0. Without an escape the network record's place becomes 0, the start of the root.
                 let escape = 0u32.wrapping_sub(u32::from(code >= V::ESCAPE));
                 let back = code.wrapping_sub(V::ESCAPE - 1).wrapping_mul(4) & escape;
-                // SAFETY: in front of a record with an escape lie as many places as the escape's number and one more. With no
-                // escape this reads the record's bitmap.
+                // SAFETY: a record with an escape is preceded by as many places as the escape's number, and one more. Without
+                // an escape this reads the record's bitmap.
                 let network = unsafe {
                     bytes.as_ptr().add((*place - back) as usize).cast::<u32>().read_unaligned()
                 };
@@ -109,8 +109,8 @@ impl<V: Leaf, A: Answer> Kernel for MostlyLong<'_, V, A> {
                 }
             }
             for ((&addr, place), hop) in addrs.iter().zip(&places).zip(hops) {
-                // SAFETY: the place is one that a record has for an escape, or 0: a record that began there would lie in
-                // the root, whatever its counts.
+                // SAFETY: the place belongs to an escape of a record, or is 0, where all reads stay in the root with any
+                // words.
                 let code = unsafe { network_code(bytes, place, addr) };
                 *hop = A::of(if *place == 0 { hop.code() } else { code }).hop();
             }
@@ -121,17 +121,17 @@ impl<V: Leaf, A: Answer> Kernel for MostlyLong<'_, V, A> {
 /// The code of an address in the record at this place.
 ///
 /// # Safety
-/// The place is a root word, that of the address.
+/// The place is the root word of the address.
 #[inline(always)]
 pub(super) unsafe fn code_of<V: Leaf>(bytes: &[u8], place: &u32, addr: u32) -> u32 {
-    // SAFETY: a reference is readable. The read is volatile so that the loop around stays scalar:
-    // left to itself the compiler gathers the bitmaps, counts their bits by shuffles and takes
-    // the sums apart again for the values, at half the rate.
+    // SAFETY: a reference is readable. The read is volatile so that the surrounding loop stays scalar.
+    // Otherwise the compiler gathers the bitmaps, counts their bits by shuffles, and extracts the
+    // counts again to read the values, at half the rate.
     let at = unsafe { std::ptr::from_ref(place).read_volatile() } as usize;
     let bytes = bytes.as_ptr();
     // SAFETY: a root word is the place of a record, which lies in the table with its bitmap and
     // a value for each set bit (invariant of the module; `load` checks it). The last bit is
-    // always set, so the count is 1 at least and the number of values at most.
+    // always set, so the count is at least 1 and at most the number of values.
     unsafe {
         let map = bytes.add(at).cast::<u64>().read_unaligned();
         let count = map.wrapping_shr(addr >> 8).count_ones() as usize;
@@ -140,15 +140,15 @@ pub(super) unsafe fn code_of<V: Leaf>(bytes: &[u8], place: &u32, addr: u32) -> u
     }
 }
 
-/// The code of an address in the network's record at this place.
+/// The code of an address in the network record at this place.
 ///
 /// # Safety
-/// A network's record lies at the place with all its codes, or the place is so far from the table's end that one with 256 codes
-/// more than its bitmap has bits would fit.
+/// A network record lies at the place with all its codes, or so many bytes of the table follow the place that a record with 256
+/// codes more than its bitmap has bits would fit.
 #[inline(always)]
 unsafe fn network_code(bytes: &[u8], place: &u32, addr: u32) -> u32 {
-    // SAFETY: the record has a code for each set bit, and its last bit is set, so the count is 1 at least (invariant of
-    // the module; `load` checks it). The read of the place is volatile as above.
+    // SAFETY: the record has a code for each set bit, and its last bit is set, so the count is at least 1 (invariant of
+    // the module; `load` checks it). The read of the place is volatile for the same reason as above.
     unsafe {
         let place = std::ptr::from_ref(place).read_volatile() as usize;
         let record = bytes.as_ptr().add(place);

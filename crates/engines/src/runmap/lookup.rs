@@ -5,7 +5,7 @@ use super::Tables;
 use super::record::{Leaf, long_code, long_place, read, root_word, run_of, value};
 use crate::common::hop;
 
-/// One address: its record, how many runs end at or behind it, the value of that run.
+/// Looks up one address: reads its record, counts the runs that end at or after it, and reads the value of that run.
 pub(super) struct One<'a, V: Leaf> {
     pub(super) tables: &'a Tables<V>,
     pub(super) addr: u32,
@@ -14,7 +14,7 @@ pub(super) struct One<'a, V: Leaf> {
 impl<V: Leaf> Kernel for One<'_, V> {
     type Output = Hop;
 
-    // A kernel for the sake of the instruction that counts bits.
+    // This is a kernel so that the POPCNT instruction can be used.
     #[inline(always)]
     fn run<S: Simd>(self, _: S) -> Hop {
         let Self { tables, addr } = self;

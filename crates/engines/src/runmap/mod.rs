@@ -1,9 +1,9 @@
-//! **runmap**: a direct table over 18 bits, behind it for each /18 one record, a bitmap of its runs
-//! with their hops right behind it, most often in one cache line. Our own scheme. IPv4 only.
+//! **runmap**: a direct table over 18 bits, then one record for each /18: a bitmap of its runs, directly
+//! followed by their hops, usually in one cache line. Our own scheme. IPv4 only.
 //!
 //! # The scheme
 //!
-//! The addresses of a /18, a *block*, are 64 networks of length 24. Neighbouring networks that go to
+//! The addresses of a /18, a *block*, are 64 networks of length 24. Neighbouring networks with
 //! the same hop form a *run*. The **record** of a block has a bitmap of 64 bits, in which the last
 //! network of each run has its bit set, and a value for each run, the last run's first. The **root**
 //! has a word for each of the 2^18 blocks: the place of its record.
@@ -29,16 +29,16 @@
 //!   value  = values of that record [count - 1]          a load, most often of the same line
 //! ```
 //!
-//! No branch, and no place to look for but two. A bit marks the *end* of its run because the shift
-//! then leaves the bits to be counted, whatever the machine does with the upper bits of its count; a
-//! mark at the start would take one instruction more.
+//! A lookup has no branch, and reads only two places. A bit marks the *end* of its run because then one
+//! shift leaves exactly the bits to be counted; marks at the start would take one instruction more. The
+//! machine ignores the upper bits of the shift count.
 //!
-//! **Values** are 8, 16 or 32 bits wide, the narrowest that has a code for each hop of the table: 0 is
-//! none, *h* + 1 is hop *h*, the 64 largest are *escapes*.
+//! **Values** are 8, 16 or 32 bits wide, the narrowest that has a code for each hop of the table: 0 means
+//! no hop, *h* + 1 means hop *h*, the 64 largest codes are *escapes*.
 //!
-//! **Routes longer than /24.** A network that they divide is a run of its own whose value is an escape: the record's
-//! first escape has the smallest of these codes, the next one the next. The place of the network's own record lies
-//! in front of the bitmap, that of the first escape nearest:
+//! **Routes longer than /24.** A network that they divide is a run of its own whose value is an escape. The record's
+//! first escape has the smallest of these codes, the next one the next code. The place of the network's own record is
+//! stored in front of the bitmap, the first escape's place nearest to it:
 //!
 //! ```text
 //!   │ place of 2nd │ place of 1st │ bitmap │ A  escape 1  A  escape 2  A │      the root's word points at the bitmap
@@ -46,24 +46,24 @@
 //!                        └─► │ bitmap of 256 bits │ 4 counts │ codes, 32 bits each, the last run's first │
 //! ```
 //!
-//! That record is read in the same way. The counts, a byte for each of the bitmap's four words, are the bits set in the words
-//! behind it, so that one word is read and counted. A batch detects escapes at the end of a stage, and looks
-//! such addresses up in a stage of their own (`long.rs`): first all places, then all records. So it does with addresses of hops
-//! for which a forced width has no code. A patch of a table whose hops need a wider code requests a build.
+//! That record is read in the same way. For each of the bitmap's four words, a byte has the number of bits set in the words
+//! after it, so that a lookup reads and counts one word. A batch detects escapes at the end of a stage, and looks
+//! such addresses up in a stage of their own (`long.rs`): first all places, then all records. Addresses of hops for which
+//! a forced width has no code are looked up in the same way. A patch of a table whose hops need a wider code requests a build.
 //!
 //! **Places.** Equal records are stored once: two thirds of the blocks of an Internet table are one
-//! run. No record crosses a cache line that fits into one: with 16-bit values that is one of up to 28
-//! runs. The gaps at the ends of lines are given to shorter records.
+//! run. A record that fits into a cache line (up to 28 runs with 16-bit values) does not cross the end of
+//! one. Shorter records fill the gaps at the ends of lines.
 //!
 //! # Invariants
 //!
-//! - The table consists of whole cache lines, so records that a patch adds begin at one. Replaced records remain until the
+//! - The table consists of whole cache lines, so records that a patch adds begin at a new line. Replaced records remain until the
 //!   table has grown by half; then the records in use are copied to a new table (`update.rs`).
 //! - A root word is the place of a record's bitmap; the record lies in the table with a value for each set bit, and
 //!   a place for each escape. The escapes of a record are numbered in the order of its values.
-//! - Bit 63 of a bitmap is set, and bit 255 of a network's: each shift leaves one at least.
+//! - Bit 63 of a bitmap is set, and bit 255 of a network's: each shift leaves at least one bit.
 //! - The place of an escape is that of a network's record, which lies in the table with its counts and codes.
-//! - No value and no code names a hop from the hop count on.
+//! - The hops of all values and codes are below the hop count.
 //!
 //! `load` checks all of them, so they hold for hostile files too, and `batch.rs` may rely on them.
 //!
@@ -73,8 +73,8 @@
 //! millions of longer routes could exceed the limit. A lookup is three loads and no search, so the worst case
 //! is three cache lines, and two more below an escape. It is the default for IPv4: faster than DXR and
 //! Poptrie on all traffic, long routes included, compiled from 900,000 routes in 30 ms and patched in place.
-//! Where a process has 32 MB of cache for itself, DIR-24-8 with prefetching makes one load where runmap
-//! makes three. See `docs/engines/runmap.md` for the numbers.
+//! Where a process has 32 MB of cache for itself, DIR-24-8 with prefetching needs one load where runmap
+//! needs three. See `docs/engines/runmap.md` for the numbers.
 //!
 //! ```
 //! use fibula_core::{Engine, Hop, Lookup, Routes};
@@ -121,14 +121,14 @@ use record::{Leaf, ROOT_BYTES};
 /// Parameters of [`Runmap`].
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    /// The width of codes; `None` takes the narrowest that has a code for each hop of the routes.
+    /// The width of codes; `None` selects the narrowest that has a code for each hop of the routes.
     pub width: Option<Width>,
-    /// The instruction set of its batch lookups; one that the machine lacks gives the best of its forms.
+    /// The instruction set of batch lookups; if the machine lacks it, the best one that it has is used.
     pub isa: Isa,
 }
 
-/// The width of a table's codes. Any serves any routes: addresses whose hop has no code of the width
-/// are found by a record of their own.
+/// The width of a table's codes. Every width supports all routes: a hop without a code of the width is stored
+/// in a separate record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Width {
     /// 8 bits, for hops below 191.
@@ -168,7 +168,7 @@ enum Form {
     Bits32(Tables<u32>),
 }
 
-/// The same expression for the tables of each width.
+/// Evaluates the expression for the tables of whichever width.
 macro_rules! each {
     ($form:expr, $tables:ident => $result:expr) => {
         match $form {
@@ -179,20 +179,20 @@ macro_rules! each {
     };
 }
 
-/// The share of escapes among values from which a step for them in every lookup costs less than finding the lookups that
-/// need it.
+/// If at least this share of values are escapes, it is faster that every lookup takes the step for them than that the lookups
+/// that need it are listed.
 const MOSTLY: f64 = 0.25;
 
 /// The tables with codes of one width.
 #[derive(Clone)]
 struct Tables<V: Leaf> {
-    /// The root, and the records behind it.
+    /// The root, followed by the records.
     records: Table<u8>,
-    /// Bytes of `records` in use; behind them lies room for patches.
+    /// Bytes of `records` in use; the rest is room for patches.
     used: usize,
     /// Bytes of `records` when they were built or loaded.
     built: usize,
-    /// Whether so many of the values are escapes that batches expect one in each lookup.
+    /// Whether the share of escapes is at least [`MOSTLY`].
     mostly_long: bool,
     _width: std::marker::PhantomData<V>,
 }
@@ -217,7 +217,7 @@ impl<V: Leaf> Tables<V> {
         bytemuck::cast_slice(&self.records[..ROOT_BYTES])
     }
 
-    /// How many of the values are escapes, among those of some blocks that longer routes divide.
+    /// The share of escapes among the values, in a sample of the blocks with more than one run.
     fn share_of_escapes(&self) -> f64 {
         const STEP: usize = 61;
         let (mut all, mut escapes) = (0, 0);
@@ -262,7 +262,7 @@ impl Lookup<u32> for Runmap {
         match &self.form {
             Form::Bits8(tables) => batch::lookup_batch(tables, self.level, addrs, hops),
             Form::Bits16(tables) => batch::lookup_batch(tables, self.level, addrs, hops),
-            // The low bits of wider codes do not tell an escape from a hop.
+            // The low 16 bits of wider codes do not distinguish an escape from a hop.
             Form::Bits32(_) => narrow_batch(self, addrs, hops),
         }
     }

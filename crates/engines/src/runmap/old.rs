@@ -1,20 +1,20 @@
-//! Tables as they were stored before escapes had numbers: read once, and written anew.
+//! Reads tables in the format from before escapes were numbered, to convert them.
 //!
-//! Root and bitmaps were the same. A record had one escape, the largest code of its width; the places of its networks' records
-//! lay behind its values, in the same order. A network's record had its codes right behind the bitmap.
+//! Root and bitmaps were the same. There was only one escape code, the largest code of the width. The places of a record's
+//! network records followed its values, in the same order. The codes of a network record followed its bitmap directly.
 
 use fibula_core::{LoadError, TableSource};
 
 use super::record::{BLOCK, LONG_MAP, MAP, ROOT_WORDS};
 use crate::common::optional_table;
 
-/// The names that the tables had, and the bytes of a code.
+/// The names of the tables in that format, and the bytes of a code.
 const NAMES: [(&str, usize); 3] = [("records8", 1), ("records16", 2), ("records32", 4)];
-/// Pieces of the address space that a table may have: damaged ones could have billions, by sharing records.
+/// The most pieces of the address space that a table may have; a damaged table could have billions, by sharing records.
 const MOST: u32 = 1 << 26;
 
-/// Gives the pieces of the address space with their codes in order, neighbours merged, to `paint`. `false` if there is no such
-/// table.
+/// Calls `paint` with the pieces of the address space and their codes, in order, equal neighbours merged. Returns `false` if
+/// there is no such table.
 pub(super) fn read(
     tables: &dyn TableSource,
     hop_count: u32,
@@ -38,13 +38,13 @@ struct Reader<'a, F> {
     width: usize,
     hop_count: u32,
     pieces: u32,
-    /// Where the piece that is being read begins, and its code.
+    /// The first address of the current piece, and its code.
     piece: (u32, u32),
     paint: F,
 }
 
 impl<F: FnMut(u32, u32, u32)> Reader<'_, F> {
-    /// `None` if something is not there, or no code.
+    /// Reads the whole table; `None` if a record is incomplete or a code is invalid.
     fn all(&mut self) -> Option<()> {
         for block in 0..ROOT_WORDS as u32 {
             let at = self.word(4 * block as usize, 4)? as usize;
@@ -55,7 +55,7 @@ impl<F: FnMut(u32, u32, u32)> Reader<'_, F> {
         Some(())
     }
 
-    /// The record at `at`, of the block that begins with this network.
+    /// Reads the record at `at`, of the block that begins with this network.
     fn block(&mut self, mut network: u32, at: usize) -> Option<()> {
         let map = self.map(at)?;
         let values = at + MAP;
@@ -85,7 +85,7 @@ impl<F: FnMut(u32, u32, u32)> Reader<'_, F> {
         (map >> (BLOCK - 1) == 1).then_some(())
     }
 
-    /// The record at `at`, of the network that begins with this address.
+    /// Reads the record at `at`, of the network that begins with this address.
     fn network(&mut self, mut first: u32, at: usize) -> Option<()> {
         let maps = [3, 2, 1, 0].map(|word| self.map(at + 8 * word));
         let mut behind = 0;
@@ -109,7 +109,7 @@ impl<F: FnMut(u32, u32, u32)> Reader<'_, F> {
         Some(())
     }
 
-    /// A piece begins.
+    /// Begins a piece.
     fn piece(&mut self, first: u32, code: u32) -> Option<()> {
         self.pieces += 1;
         if code > self.hop_count || self.pieces > MOST {
@@ -128,7 +128,7 @@ impl<F: FnMut(u32, u32, u32)> Reader<'_, F> {
         Some(u64::from_ne_bytes(self.bytes.get(at..)?.first_chunk().copied()?))
     }
 
-    /// A number of so many bytes.
+    /// Reads a number of `width` bytes.
     fn word(&self, at: usize, width: usize) -> Option<u32> {
         let bytes = self.bytes.get(at..at + width)?;
         Some(match *bytes {
@@ -139,7 +139,7 @@ impl<F: FnMut(u32, u32, u32)> Reader<'_, F> {
     }
 }
 
-/// The number of a bitmap's bit that is set, counted from the highest.
+/// The position of a bitmap's set bit with this number, counted from the highest set bit.
 fn nth_from_top(mut map: u64, number: usize) -> u32 {
     (0..number).for_each(|_| map ^= 1 << map.ilog2());
     map.ilog2()
@@ -176,7 +176,7 @@ mod tests {
         }
     }
 
-    /// The routes as programs stored them before escapes had numbers.
+    /// Stores the routes in the old format.
     fn stored_of_old(routes: &Routes<u32>, width: usize) -> Vec<u8> {
         let oracle = Oracle::new(routes);
         let escape = u32::MAX >> (32 - 8 * width);
@@ -207,7 +207,7 @@ mod tests {
                         codes.push(values[0]);
                         continue;
                     }
-                    // Unlike all others, so that each is a run.
+                    // All hops differ, so that each is a run.
                     codes.push(escape.wrapping_add(1 + places.len() as u32));
                     places.push(bytes.len().next_multiple_of(4) as u32);
                     bytes.resize(bytes.len().next_multiple_of(4), 0);
@@ -232,7 +232,7 @@ mod tests {
         bytes
     }
 
-    /// Tables that older programs stored are read, whole; cut ones are refused.
+    /// Complete tables of older versions are read; truncated ones are refused.
     #[test]
     fn tables_of_old_are_written_anew() {
         for (name, width, hops) in

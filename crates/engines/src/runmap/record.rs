@@ -1,39 +1,38 @@
-//! How records lie in the table, and how one is read: all that building, loading and looking up have
-//! to agree on.
+//! The layout of records, and how to read one. Building, loading and looking up share this code.
 
 use bytemuck::Pod;
 
-/// Bits of an address that the root is indexed by.
+/// Address bits that index the root.
 pub(super) const ROOT_BITS: u32 = 18;
 /// Words of the root.
 pub(super) const ROOT_WORDS: usize = 1 << ROOT_BITS;
-/// Bytes of the root; records lie behind it.
+/// Bytes of the root; the records follow it.
 pub(super) const ROOT_BYTES: usize = 4 * ROOT_WORDS;
-/// Networks /24 of a block.
+/// The number of /24 networks in a block.
 pub(super) const BLOCK: u32 = 1 << (24 - ROOT_BITS);
 /// Bytes of a record's bitmap.
 pub(super) const MAP: usize = 8;
 /// Bytes of the bitmap of a network's record: a bit for each of the 256 addresses.
 pub(super) const LONG_MAP: usize = 32;
 /// Bytes of a network's record before its codes: the bitmap, and for each of its four words the number of
-/// bits set in the words behind it.
+/// bits set in the words after it.
 pub(super) const LONG_HEAD: usize = LONG_MAP + 4;
 
-// The bitmap is one word, and a shift count is cut to its low six bits by the machine.
+// The bitmap is one word: the machine uses only the low six bits of a shift count.
 const _: () = assert!(BLOCK == u64::BITS && MAP == size_of::<u64>());
 
 /// The most escapes that a record can have: one for each network.
 pub(super) const ESCAPES: u32 = BLOCK;
 
-/// A width of codes. Code 0 is none, *h* + 1 is hop *h*; the largest ones are escapes.
+/// A width of codes. Code 0 means no hop, *h* + 1 means hop *h*; the largest codes are escapes.
 pub(super) trait Leaf: Pod + Into<u32> + Send + Sync {
     /// The name under which the table is stored.
     const TABLE: &'static str;
-    /// The code of a record's first escape, which sends the lookup to the record of a network; its next escapes have
+    /// The code of a record's first escape, whose hops are in the record of a network; the record's other escapes have
     /// the codes that follow.
     const ESCAPE: u32;
 
-    /// The code, which fits.
+    /// Converts a code, which must fit.
     fn new(code: u32) -> Self;
 }
 
@@ -91,7 +90,7 @@ pub(super) fn value<V: Leaf>(bytes: &[u8], at: usize, run: usize) -> u32 {
 /// The run of an address in a record with this bitmap, counted from the record's last run.
 #[inline(always)]
 pub(super) fn run_of(map: u64, addr: u32) -> usize {
-    // The last bit is always set, so at least one remains.
+    // Bit 63 is always set, so at least one remains.
     (map >> (addr >> 8 & (BLOCK - 1))).count_ones() as usize - 1
 }
 
@@ -108,20 +107,20 @@ pub(super) fn escapes<V: Leaf>(bytes: &[u8], at: usize) -> usize {
     codes.filter(|&code| code >= V::ESCAPE).count()
 }
 
-/// Bytes in front of the bitmap of a record with so many escapes: a place each.
+/// Bytes in front of the bitmap of a record with this number of escapes: a place for each.
 pub(super) const fn front(escapes: usize) -> usize {
     4 * escapes
 }
 
-/// The place of the network's record that the value `code`, an escape, of the record at `at` stands for: the first
-/// escape's is the last one in front of the record.
+/// The place of the network record for the escape `code` of the record at `at`. The first escape's place is stored
+/// directly in front of the record.
 #[inline(always)]
 pub(super) fn long_place<V: Leaf>(bytes: &[u8], at: usize, code: u32) -> usize {
     let number = (code - V::ESCAPE) as usize;
     read::<u32>(bytes, at - 4 * (number + 1)) as usize
 }
 
-/// For each word of a network's bitmap, the number of bits in the words behind it: 192 at most.
+/// For each word of a network's bitmap, the number of bits set in the words after it: at most 192.
 pub(super) fn behind(map: [u64; 4]) -> [u8; 4] {
     let [_, b, c, d] = map.map(|word| word.count_ones() as u8);
     [b + c + d, c + d, d, 0]

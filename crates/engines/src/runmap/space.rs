@@ -1,4 +1,4 @@
-//! Where records are put: none crosses a cache line that need not, and equal ones lie in one place.
+//! Allocates space for records: a record that fits into a cache line does not cross one, and equal records share a place.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -6,18 +6,18 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// A cache line.
 pub(super) const LINE: usize = 64;
 
-/// Bytes that grow by lines.
+/// The records' bytes, which grow by whole lines.
 pub(super) struct Space {
-    /// The place of the first byte in the table, a line's.
+    /// The place of the first byte in the table, the start of a line.
     base: usize,
     bytes: Vec<u8>,
-    /// The free bytes at the ends of lines, by how many there are.
+    /// The holes at the ends of lines, by length.
     holes: Vec<Vec<usize>>,
-    /// The lengths of which there are holes, a bit for each.
+    /// A bit for each length of which there are holes.
     lengths: u64,
-    /// Hashes of records, and where those lie.
+    /// The places of records by their hashes.
     seen: HashMap<u64, u32, BuildHasherDefault<Hashed>>,
-    /// Bytes of the table that records need, be they more than places can number.
+    /// Bytes that the table needs, even if places cannot number as many.
     needed: u64,
 }
 
@@ -33,13 +33,13 @@ impl Space {
         }
     }
 
-    /// The bytes, whole lines of them, or how many would be needed if places of 32 bits cannot
-    /// number so many.
+    /// Returns the bytes, in whole lines. If 32-bit places cannot number them, returns the number of bytes
+    /// needed as the error.
     pub(super) fn finish(self) -> Result<Vec<u8>, u64> {
         if self.needed > u32::MAX.into() { Err(self.needed) } else { Ok(self.bytes) }
     }
 
-    /// The place of a record with these bytes, a multiple of `align`.
+    /// Stores a record, unless an equal one is there, and returns its place, a multiple of `align`.
     pub(super) fn put(&mut self, record: &[u8], align: usize) -> u32 {
         let hash = hash(record, align);
         if let Some(&place) = self.seen.get(&hash) {
@@ -58,7 +58,7 @@ impl Space {
         place
     }
 
-    /// So many free bytes, in one line if it can hold them.
+    /// Allocates `len` bytes, within one line if they fit into one.
     fn find(&mut self, len: usize) -> usize {
         // The shortest hole that is long enough.
         let fitting = if len < LINE { self.lengths >> len << len } else { 0 };
@@ -73,7 +73,7 @@ impl Space {
         }
         let at = self.bytes.len();
         let end = (at + len).next_multiple_of(LINE);
-        // Where places have run out nothing is put any more, but all that comes still counts.
+        // Once places have run out, nothing is stored any more, but the bytes needed are still counted.
         self.needed += (end - at) as u64;
         if self.needed <= u32::MAX.into() {
             self.bytes.resize(end, 0);
@@ -101,7 +101,7 @@ fn hash(record: &[u8], align: usize) -> u64 {
     hash ^ hash >> 32
 }
 
-/// For keys that are hashes.
+/// The hasher for keys that are hashes already.
 #[derive(Default)]
 struct Hashed(u64);
 

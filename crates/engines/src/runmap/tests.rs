@@ -11,7 +11,7 @@ use super::{Config, Form, Runmap, Tables, Width};
 
 const WIDTHS: [Width; 3] = [Width::Bits8, Width::Bits16, Width::Bits32];
 
-/// Every width for all tables, fitting or not, in each form.
+/// Every width with all tables, whether or not it has a code for each hop, in each form.
 fn forms() -> conform::Builders<u32> {
     let all = WIDTHS
         .into_iter()
@@ -38,14 +38,14 @@ fn p(text: &str) -> Prefix<u32> {
     text.parse().unwrap()
 }
 
-/// Singly and in batches, at both ends of every prefix and beside them.
+/// Checks single and batch lookups at both ends of every prefix and beside them.
 pub(super) fn assert_right(runmap: &Runmap, routes: &Routes<u32>, what: &str) {
     let mut probes = probes::boundary(routes);
     let report = check(runmap, &Oracle::new(routes), &mut probes, 5);
     assert!(report.is_ok(), "{what}: {report}");
 }
 
-/// Hops up to this count, the last three of them on whole blocks, parts of one, a network that longer
+/// Routes to this number of hops, with the last three on whole blocks, parts of one, a network that longer
 /// routes divide, and hosts.
 pub(super) fn up_to(hop_count: u32) -> Routes<u32> {
     let hop = |below: u32| Hop::new(hop_count - below);
@@ -64,7 +64,7 @@ pub(super) fn up_to(hop_count: u32) -> Routes<u32> {
     routes.into_iter().map(|(prefix, hop)| (p(prefix), hop)).collect()
 }
 
-/// Each width up to its last code, and the one that is taken then.
+/// Each width up to its last code, and the width chosen beyond it.
 const COUNTS: [(u32, Width); 6] = [
     (190, Width::Bits8),
     (191, Width::Bits8),
@@ -85,8 +85,8 @@ fn the_narrowest_width_with_a_code_for_each_hop() {
     }
 }
 
-/// A patch goes on with the width up to its last code. One hop more, and it asks for a build, whose
-/// answers are those of any.
+/// A patch keeps the width up to its last code. With one hop more it requests a build, whose answers
+/// must be right, too.
 #[test]
 fn a_patch_that_needs_a_wider_code_asks_for_a_build() {
     for (hop_count, width) in [(190, Width::Bits8), (65_470, Width::Bits16)] {
@@ -152,8 +152,8 @@ fn network(block: u32, network: u32) -> Prefix<u32> {
     Prefix::new((0x0a00_0000 | block << 14) + (network << 8), 24).unwrap()
 }
 
-/// The records that a patch writes lie behind those that are there, until these have grown by half. Then
-/// those in use move together, and the garbage is gone.
+/// Patches append records until the records have grown by half. Then those in use are copied, without the
+/// garbage.
 #[test]
 fn records_in_use_move_when_patches_have_filled_the_room() {
     let mut rng = Rng::new(4);
@@ -172,7 +172,7 @@ fn records_in_use_move_when_patches_have_filled_the_room() {
     let mut moved = 0;
     for patch in 0..40 {
         let at = patch % 64;
-        // Some networks are divided, so that there are records behind records.
+        // Some networks are divided, so that block records refer to network records.
         let change = |block: u32| match block % 10 {
             0 => Route { prefix: Prefix::host(network(block, at).addr()), hop: hop(at, 60) },
             _ => Route { prefix: network(block, at), hop: hop(at, 100) },
@@ -235,7 +235,7 @@ fn the_worked_example() {
     assert_eq!((map >> (80 - 64)).count_ones(), 2);
 }
 
-/// A network that a longer route divides: an escape, and behind the values the place of its record.
+/// A network that a longer route divides: an escape, and the place of its record.
 #[test]
 fn a_divided_network_has_a_record_of_its_own() {
     let routes: Routes<u32> = [
@@ -298,8 +298,8 @@ fn tables_of_long_routes_expect_escapes() {
     }
 }
 
-/// Records of all lengths: what was put is there, apart from the others, aligned, and in one line if it
-/// fits into one.
+/// Records of all lengths: each is stored unchanged, without overlap, aligned, and in one line if it fits
+/// into one.
 #[test]
 fn records_in_lines() {
     const BASE: usize = ROOT_BYTES;
@@ -315,7 +315,7 @@ fn records_in_lines() {
         let place = space.put(&record, align) as usize;
         assert!(place.is_multiple_of(align));
         assert!(len > 64 || place / 64 == (place + len - 1) / 64, "{len} bytes at {place}");
-        // Again it is the same one, which takes no room.
+        // An equal record has the same place and takes no room.
         assert_eq!(space.put(&record, align) as usize, place);
         put.push((place, record));
     }
@@ -325,7 +325,7 @@ fn records_in_lines() {
     for (place, record) in &put {
         assert_eq!(bytes[place - BASE..][..record.len()], record[..]);
     }
-    // Shorter records fill the gaps that longer ones leave: without that a third would be lost.
+    // Shorter records fill the gaps that longer ones leave; otherwise a third of the space would be lost.
     let used: usize = put.iter().map(|(_, record)| record.len()).sum();
     assert!(
         bytes.len().is_multiple_of(64) && bytes.len() * 9 < used * 10,
@@ -334,10 +334,10 @@ fn records_in_lines() {
     );
 }
 
-/// Places have 32 bits. What lies beyond is reported, whatever is put afterwards.
+/// Places have 32 bits. A record beyond them is reported, even if smaller ones are stored afterwards.
 #[test]
 fn places_beyond_32_bits_are_reported() {
-    // Room for three lines, and not for a fourth, in which the last place would be.
+    // Room for three lines, but not for a fourth, which would contain the last place.
     const BASE: usize = 0xffff_ff00;
     let record = |i: u8, len: usize| vec![i; len];
     let mut space = Space::new(BASE);
@@ -352,7 +352,7 @@ fn places_beyond_32_bits_are_reported() {
     }
     assert_eq!(space.finish(), Err(1 << 32));
 
-    // The long one is not there, so the table is not whole, although the short ones would fit.
+    // The long record is missing, so the table is incomplete, although the short ones would fit.
     let mut space = Space::new(BASE);
     space.put(&record(0, 40), 1);
     space.put(&record(1, 300), 1);

@@ -9,9 +9,9 @@ use super::space::{LINE, Space};
 use super::{MOSTLY, Tables};
 
 impl<V: Leaf> Tables<V> {
-    /// Writes anew the records of the blocks under the changed prefixes, behind those that are there,
-    /// and points the root at them. What it pointed at before is garbage: other blocks may share it,
-    /// and nobody counts. Once the records have grown by half, those in use move to a new table.
+    /// Compiles the blocks under the changed prefixes again, appends their records, and points the root at
+    /// them. Replaced records stay in the table, because other blocks may share them and the sharers are not
+    /// counted. Once the records have grown by half, those in use are copied to a new table.
     pub(super) fn patch(
         &mut self,
         routes: &Routes<u32>,
@@ -24,7 +24,7 @@ impl<V: Leaf> Tables<V> {
         for prefix in changed {
             let blocks = Prefix::masked(prefix.addr(), prefix.len().min(ROOT_BITS as u8))
                 .expect("shorter than a prefix");
-            // Many changes lie in the same few blocks.
+            // Many changed prefixes often lie in the same few blocks.
             if painted.is_none_or(|painted| !painted.covers(blocks)) {
                 painter.paint(routes.ranges_within(blocks));
                 painted = Some(blocks);
@@ -43,7 +43,7 @@ impl<V: Leaf> Tables<V> {
         Ok(Patched::Applied)
     }
 
-    /// Moves to memory of its own with room for so many bytes more and some patches: few, so that a table with few
+    /// Copies the table to new memory with room for `bytes` more and for a few patches; few, so that a table with few
     /// changes stays small.
     pub(super) fn reserve(&mut self, bytes: usize) {
         let room = (self.used + bytes + self.built / 8).next_multiple_of(LINE);
@@ -51,8 +51,8 @@ impl<V: Leaf> Tables<V> {
             Table::with(room, |to| to[..self.used].copy_from_slice(&self.records[..self.used]));
     }
 
-    /// Leaves the garbage behind: copies the records that the root names to a new table, with as much
-    /// room as patches had before.
+    /// Copies the records in use to a new table, without the garbage and with room for patches as in
+    /// [`reserve`](Self::reserve).
     fn compact(&mut self) -> Result<(), BuildError> {
         let old = &self.records[..];
         let mut space = Space::new(ROOT_BYTES);
@@ -60,7 +60,7 @@ impl<V: Leaf> Tables<V> {
         let mut record = Vec::new();
         let mut last = None;
         for (word, &from) in root.iter_mut().zip(self.root()) {
-            // Neighbouring blocks often share a record; of the others `put` knows those that are equal.
+            // Neighbouring blocks often share a record; `put` finds all other equal records.
             *word = match last {
                 Some((known, to)) if known == from => to,
                 _ => {
@@ -83,8 +83,8 @@ impl<V: Leaf> Tables<V> {
     }
 }
 
-/// Copies the record of a block, and before it those of its divided networks, which are put into `space`; returns the
-/// bytes in front of the bitmap.
+/// Puts the records of the block's divided networks into `space`, and the block's own record with their new places into
+/// `record`; returns the bytes in front of the bitmap.
 fn copy_record<V: Leaf>(old: &[u8], at: usize, space: &mut Space, record: &mut Vec<u8>) -> usize {
     let escapes = escapes::<V>(old, at);
     let front = front(escapes);

@@ -8,13 +8,13 @@ use super::node::{
 use super::{Config, NAME, Tables};
 use crate::common::{Values, bits};
 
-/// Compiles the routes: the array, then each subtree behind it.
+/// Compiles the routes: the array, then the subtree of each entry.
 pub(super) fn build<A: Addr>(routes: &Routes<A>, config: Config) -> Result<Tables, BuildError> {
     let entries = 1usize << config.root;
     let mut root = vec![[NONE, 0]; entries];
     let mut builder =
         Builder { config, nodes: Vec::new(), inner: Vec::new(), codes: Vec::new(), full: None };
-    // A route of up to so many bits covers whole entries; sorted routes have the shorter first.
+    // A route of up to `root` bits covers whole entries; in sorted order, shorter routes come first.
     for route in routes.iter().filter(|route| u32::from(route.prefix.len()) <= config.root) {
         let first = bits(route.prefix.addr(), 0, config.root);
         let count = entries >> route.prefix.len();
@@ -24,7 +24,7 @@ pub(super) fn build<A: Addr>(routes: &Routes<A>, config: Config) -> Result<Table
     }
     let index = |route: &Route<A>| bits(route.prefix.addr(), 0, config.root);
     for group in routes.as_slice().chunk_by(|a, b| index(a) == index(b)) {
-        // The short ones of an entry lie before the long ones.
+        // The short routes of an entry are sorted before the long ones.
         let short = group.partition_point(|r| u32::from(r.prefix.len()) <= config.root);
         if short < group.len() {
             let number = builder.allocate(1);
@@ -45,15 +45,15 @@ struct Builder {
 }
 
 impl Builder {
-    /// Makes room for nodes; the number of the first.
+    /// Makes room for nodes, and returns the number of the first one.
     fn allocate(&mut self, count: usize) -> usize {
         let first = self.nodes.len() / width(self.config);
         self.nodes.resize(self.nodes.len() + count * width(self.config), 0);
         first
     }
 
-    /// Writes the node of routes that share their first `depth` bits and have no fewer; `passed` says
-    /// whether one of its parent covers it.
+    /// Writes the node of routes that have at least `depth` bits and share the first `depth`; `passed` tells whether a
+    /// route of the parent covers the node.
     fn node<A: Addr>(&mut self, number: usize, routes: &[Route<A>], depth: u32, passed: bool) {
         let stride = self.config.stride;
         let end = routes.iter().all(|r| u32::from(r.prefix.len()) <= depth + stride);
@@ -128,8 +128,7 @@ impl Builder {
     }
 }
 
-/// The route's bits from `depth` on, as a number. There are some: a child is made for routes that are
-/// longer than its depth, and those end inside the address.
+/// The `len` bits of the route from `depth` on, as a number.
 fn value<A: Addr>(route: &Route<A>, depth: u32, len: u32) -> usize {
     bits(route.prefix.addr(), depth, len)
 }

@@ -43,7 +43,7 @@ pub(super) fn load(
     Ok(tables)
 }
 
-/// That children, results and inner nodes are there.
+/// Checks that children, results and inner nodes are in the tables.
 fn check<const K: u32>(tables: &Tables, count: usize) -> Result<(), LoadError> {
     let error = |what| Err(LoadError::new(NODES, what));
     let Tables { nodes, inner, results, .. } = tables;

@@ -28,7 +28,7 @@ pub(super) fn one<A: Addr>(tables: &Tables, addr: A) -> Hop {
     hop[0]
 }
 
-/// Many; the layout is looked at once.
+/// Many lookups; the layout is selected once.
 pub(super) fn lookup_batch<A: Addr>(tables: &Tables, addrs: &[A], hops: &mut [Hop]) {
     let level = tables.config.isa.level();
     match (tables.config.stride, tables.config.split) {
@@ -41,7 +41,7 @@ pub(super) fn lookup_batch<A: Addr>(tables: &Tables, addrs: &[A], hops: &mut [Ho
     }
 }
 
-/// One after the other, as a [`Kernel`] so that counting is an instruction where the machine has it.
+/// Lookups one after the other, as a [`Kernel`] so that the machine's instruction for counting bits is used.
 struct Batch<'a, A, const K: u32, const SPLIT: bool> {
     tables: &'a Tables,
     addrs: &'a [A],
@@ -63,7 +63,7 @@ impl<A: Addr, const K: u32, const SPLIT: bool> Kernel for Batch<'_, A, K, SPLIT>
     }
 }
 
-/// Down the nodes; the last result noted is the answer.
+/// Descends the nodes; the last result noted is the answer.
 #[inline(always)]
 fn whole<A: Addr, const K: u32>(tables: &Tables, addr: A, mut touch: impl FnMut()) -> Hop {
     let Tables { config, root, nodes, results, .. } = tables;
@@ -79,7 +79,7 @@ fn whole<A: Addr, const K: u32>(tables: &Tables, addr: A, mut touch: impl FnMut(
             best = Some(node.results as usize + before(node.bits, 1, place));
         }
         let place = 1 << K | slot as u32;
-        // Of an end node the upper bits are routes.
+        // In an end node, the upper bits are routes.
         let has_child = node.bits >> place & !node.bits & 1 != 0;
         number =
             if has_child { node.child + before(node.bits, 1 << K, place) as u32 } else { NONE };
@@ -94,7 +94,7 @@ fn whole<A: Addr, const K: u32>(tables: &Tables, addr: A, mut touch: impl FnMut(
     }
 }
 
-/// Down the nodes without a look at results; then one or two inner nodes.
+/// Descends the nodes without reading results, then reads one or two inner nodes.
 #[inline(always)]
 fn split<A: Addr, const K: u32>(tables: &Tables, addr: A, mut touch: impl FnMut()) -> Hop {
     let Tables { config, root, nodes, inner, results, .. } = tables;
@@ -103,7 +103,7 @@ fn split<A: Addr, const K: u32>(tables: &Tables, addr: A, mut touch: impl FnMut(
     if first == NONE {
         return hop(code);
     }
-    // The inner node of the last parent whose child says that it matched, and the slot there.
+    // The inner node of the last parent with a match, as marked in its child, and the slot in that parent.
     let mut passed = None;
     let mut at = config.root;
     let (mut external, mut child, mut word) = read_split::<K>(nodes, first as usize);

@@ -33,8 +33,8 @@
 //!
 //! The optimisations of the paper that are here:
 //!
-//! - **Initial array** ([`Config::root`]): the first bits index an array, each entry with the longest route
-//!   of so many bits and the node behind it.
+//! - **Initial array** ([`Config::root`]): the first bits index an array, each entry has the longest route
+//!   of at most this many bits and the node that follows.
 //! - **End nodes**: a node without children uses its external bitmap for routes of k bits, which
 //!   saves the children that would hold nothing but a prefix of no bits.
 //! - **Split** ([`Config::split`]): a node on the way has the external bitmap, the pointer to its children,
@@ -49,15 +49,15 @@
 //! array of IPv4 has 8). Pointers have 32 bits, where the paper packs 20 and more beside the bitmaps: a
 //! node takes 12 bytes with stride 4, 16 with 5, 24 with 6; split 12, 12 and 16, and 8, 8 and 12 for an
 //! inner node. How split nodes and end nodes combine is ours: an end node keeps both bitmaps where they
-//! are. The paper finds the longest prefix of a bitmap in hardware; here it is a mask and a count of zeros,
-//! with the instructions of the machine. Updates in place, which the paper describes, are left out: a
-//! change is a build.
+//! are. The paper finds the longest prefix of a bitmap in hardware; here a mask and the machine's instruction
+//! for counting zeros find it. Updates in place, which the paper describes, are left out: every change
+//! is a build.
 //!
 //! # Invariants
 //!
-//! - Children and results that bitmaps count are there; so are the nodes that the array names, and the
+//! - All children and results that bitmaps count exist, and so do the nodes that the array names, and the
 //!   inner nodes. An end node has an inner node.
-//! - A lookup makes at most as many steps as the bits behind the array are strides.
+//! - A lookup visits at most as many nodes as there are strides in the bits after the array's.
 //! - Hops in use are below the hop count, or none.
 //!
 //! # Limits and use
@@ -108,7 +108,7 @@ const INNER: &str = "inner";
 
 /// Bits of the initial array: none, up to 2^20 entries.
 pub const ROOTS: RangeInclusive<u32> = 0..=20;
-/// Strides that nodes are laid out for.
+/// The strides for which there is a node layout.
 pub const STRIDES: RangeInclusive<u32> = 4..=6;
 
 /// Parameters of [`TreeBitmap`].
@@ -118,9 +118,9 @@ pub struct Config {
     pub root: u32,
     /// Bits that a node decides, see [`STRIDES`].
     pub stride: u32,
-    /// Whether internal bitmaps lie apart from the nodes.
+    /// Whether internal bitmaps are stored in separate inner nodes.
     pub split: bool,
-    /// What lookups may use: instructions that count ones and zeros.
+    /// The instruction set of lookups, which need instructions that count ones and zeros.
     pub isa: Isa,
 }
 
@@ -141,8 +141,8 @@ struct Tables {
     config: Config,
     /// As it is stored: root, stride, split.
     shape: [u32; 3],
-    /// For each value of the first bits the node behind it, or none, and the code of the longest route
-    /// of up to so many bits.
+    /// For each value of the first bits, the node that follows, or none, and the code of the longest route
+    /// of at most this many bits.
     root: Table<[u32; 2]>,
     /// The nodes' words, see [`node`].
     nodes: Table<u32>,

@@ -1,4 +1,4 @@
-//! How nodes lie in their words, and what they say of a slot.
+//! The layout of nodes, and how a slot is looked up in one.
 //!
 //! ```text
 //!   stride  one node                                split: a node                        an inner node
@@ -9,19 +9,19 @@
 
 use super::Config;
 
-/// Bit 0 of a node's bits, which is no prefix's place: it has no children, and the upper half of the
-/// bits are routes.
+/// Bit 0 of a node's bits, which is not the place of a prefix. If it is set, the node has no children, and the upper
+/// half of the bits are routes.
 pub(super) const END: u128 = 1;
 /// No node, no inner node.
 pub(super) const NONE: u32 = u32::MAX;
 /// In the word of the inner node: [`END`] of a split node.
 pub(super) const SPLIT_END: u32 = 1 << 31;
-/// In the word of the inner node: the way to this node matched in its parent.
+/// In the word of the inner node: a route of the parent covers this node.
 pub(super) const PASSED: u32 = 1 << 30;
 /// The number of the inner node; all bits set if there is none.
 pub(super) const INNER_MASK: u32 = PASSED - 1;
 
-/// For each place, the places of the prefixes on the way to it, and itself.
+/// For each place, a mask of the places of all prefixes of its prefix, itself included.
 static WAYS: [u128; 128] = {
     let mut ways = [0; 128];
     let mut place = 1;
@@ -57,22 +57,22 @@ pub(super) const fn internal(stride: u32) -> u128 {
     (1 << (1 << stride)) - 1
 }
 
-/// The longest prefix of a node that the slot lies in: its place.
+/// The place of the longest prefix of a node that contains the slot.
 #[inline(always)]
 pub(super) fn longest(bits: u128, stride: u32, slot: usize) -> Option<u32> {
     let among = if bits & END != 0 { !END } else { internal(stride) & !END };
-    // The way has no bit 0.
+    // The mask in `WAYS` never has bit 0.
     let matching = bits & among & WAYS[1 << stride | slot];
     (matching != 0).then(|| 127 - matching.leading_zeros())
 }
 
-/// How many results, or children, lie before the one at this place.
+/// The number of results, or of children, before the one at this place.
 #[inline(always)]
 pub(super) fn before(bits: u128, from: u32, place: u32) -> usize {
     (bits >> from & ((1 << (place - from)) - 1)).count_ones() as usize
 }
 
-/// A node as it was read.
+/// A decoded node.
 #[derive(Clone, Copy)]
 pub(super) struct Node {
     pub bits: u128,
@@ -97,7 +97,7 @@ pub(super) fn read<const K: u32>(nodes: &[u32], number: usize) -> Node {
 pub(super) fn read_split<const K: u32>(nodes: &[u32], number: usize) -> (u128, u32, u32) {
     let words = &nodes[number * (2 + half(K))..][..2 + half(K)];
     let (bits, rest) = words.split_at(half(K));
-    // Of stride 4 only half a word is in use.
+    // With stride 4, only half of the word is in use.
     (join(bits) & internal(K), rest[0], rest[1])
 }
 
@@ -116,7 +116,7 @@ pub(super) fn put(words: &mut [u32], bits: u128, count: usize) {
     }
 }
 
-/// Writes a node; a split one if there is an inner node's word.
+/// Writes a node; a split one if `inner` has the word of its inner node.
 pub(super) fn write(config: Config, words: &mut [u32], node: Node, inner: Option<u32>) {
     let stride = config.stride;
     let count = match inner {

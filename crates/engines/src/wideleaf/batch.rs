@@ -7,18 +7,18 @@ use super::{LEVELS, Tables};
 
 // The stages of a block of lookups, each for all of its rows (Zen 4; the numbers are in docs/adr/0006-wideleaf.md):
 //
-// - Words of tables are read by a load for each, from places that a stage before has put on a list: a gather
-//   costs more than its sixteen loads, whatever its mask, and so does taking the places out of a vector. What
-//   names no table reads the first word.
+// - A plain load reads each table word, from a place that the previous stage has written to a list. A gather
+//   costs more than sixteen loads with any mask, and so does extracting the places from a vector. A lookup
+//   whose word names no table reads the first word.
 // - The keys of records are compared half a line at a time, since a whole line takes the first level of
-//   the caches twice as long to fetch. The mask is not moved to a general register, which takes longer
-//   than the comparison, but stored from the mask register; a row's masks are then read as a vector,
-//   whose leading zeros are the ranks.
-// - In large tables words and records are asked for before the first of a block is read: what is read waits for its
-//   line, and then fewer lines are on their way than the core has room for.
-// - Lookups that end in a constant leave before the records: the others' words are moved together.
-// - Row operations are written out (`fibula_simd::Row`), and a block's lists are its own, of a fixed
-//   size: left to the compiler, or shared by blocks, the same loops went through memory.
+//   the caches twice as long to fetch. The mask is not moved to a general register, because that takes
+//   longer than the comparison, but stored from the mask register; a row's masks are then read as a
+//   vector, and counts of leading zeros give the ranks.
+// - In large tables, all words and records of a block are prefetched before the first one is read. Reads
+//   alone would wait for their lines with fewer misses in flight than the core supports.
+// - Lookups that end in a constant leave before the records are read: the words of the others are compacted.
+// - Row operations are explicit (`fibula_simd::Row`), and each block has its own lists of a fixed size.
+//   With vectorisation by the compiler, or with lists shared by blocks, the same loops went through memory.
 
 /// Lookups of a row: 32-bit lanes of a vector.
 pub(super) const ROW: usize = 16;
@@ -31,7 +31,7 @@ pub(super) struct Stages<'a, C: Codes, S> {
     pub(super) tables: &'a Tables<C>,
 }
 
-/// Words of lookups: room for all of a block's, and for a row more, since rows are written whole.
+/// Words of lookups, with room for a block and one more row, because rows are written whole.
 struct List<const LANES: usize>([u32; LANES]);
 
 impl<const LANES: usize> List<LANES> {
@@ -54,15 +54,15 @@ impl<const LANES: usize> List<LANES> {
 }
 
 impl<C: Codes, S: Simd> Stages<'_, C, S> {
-    /// The words of the root for the first `LIVE` addresses.
+    /// Reads the root words of the first `LIVE` addresses.
     #[inline(always)]
     pub(super) fn root<const LIVE: usize>(&self, addrs: &AddrRow) -> S::Row {
         let mut read = [0; ROW];
         for (to, addr) in read.iter_mut().zip(&addrs[..LIVE]) {
             let parts: &[u16; 8] = bytemuck::cast_ref(addr);
             let top = if cfg!(target_endian = "little") { &parts[7] } else { &parts[0] };
-            // SAFETY: a reference can be read, and the root has a word for every 16 bits. Volatile, or the
-            // compiler would make vectors of the addresses and take them apart again.
+            // SAFETY: a reference can be read, and the root has a word for every 16 bits. The reads are volatile
+            // because otherwise the compiler puts the addresses into vectors and extracts them again.
             *to = unsafe {
                 let top = (&raw const *top).read_volatile();
                 self.tables.words.as_ptr().add(top.into()).read_volatile()
@@ -71,28 +71,28 @@ impl<C: Codes, S: Simd> Stages<'_, C, S> {
         self.simd.row(&read)
     }
 
-    /// The words at the first `LIVE` of these places.
+    /// Reads the words at the first `LIVE` of these places.
     ///
     /// # Safety
-    /// They are there.
+    /// The words at these places can be read.
     #[inline(always)]
     unsafe fn loads<const LIVE: usize>(&self, places: &[u32; ROW], words: *const u32) -> S::Row {
         let mut read = [0; ROW];
         for (to, place) in read.iter_mut().zip(&places[..LIVE]) {
-            // SAFETY: a reference can be read, and the caller says that the words can. Volatile: see `root`.
+            // SAFETY: a reference can be read, and the caller guarantees that the words can. Volatile: see `root`.
             *to =
                 unsafe { words.add((&raw const *place).read_volatile() as usize).read_volatile() };
         }
         self.simd.row(&read)
     }
 
-    /// Which words are no constants.
+    /// A mask of the words that are not constants.
     #[inline(always)]
     pub(super) fn open(&self, words: S::Row) -> u16 {
         words.or(words.add(words)).top_bits()
     }
 
-    /// Makes constants of few words that are none: they are moved together first.
+    /// Resolves the `open` words to constants; compacts them first, because they are few.
     #[inline(always)]
     pub(super) fn resolve_few<const N: usize, const L: usize>(
         &self,
@@ -108,7 +108,7 @@ impl<C: Codes, S: Simd> Stages<'_, C, S> {
             few_words.put(len, words[i].compress(open[i]));
             len += open[i].count_ones() as usize;
         }
-        // The lanes behind the final one's are constants: they name nothing.
+        // The lanes after the last open word become constants, which name nothing.
         few_words.put(len, self.simd.splat_row(0));
         let few = len.div_ceil(ROW);
         let (mut keys, mut open_words) = (*keys, *words);
@@ -127,7 +127,7 @@ impl<C: Codes, S: Simd> Stages<'_, C, S> {
         }
     }
 
-    /// Makes constants of all words; of one row alone, of the first `LIVE`.
+    /// Resolves all words to constants; if there is only one row, its first `LIVE` words.
     #[inline(always)]
     pub(super) fn resolve<const N: usize, const L: usize, const LIVE: usize>(
         &self,
@@ -148,7 +148,7 @@ impl<C: Codes, S: Simd> Stages<'_, C, S> {
                 }
             }
             for i in 0..rows {
-                // SAFETY: a table's entry names words that are there, and there is a first word.
+                // SAFETY: the words that an entry names can be read, and so can the first word.
                 let read = unsafe { self.loads::<LIVE>(places.words(i * ROW), table) };
                 (keys[i], words[i]) = self.step(keys[i], words[i], read);
                 places.put(i * ROW, self.places(keys[i], words[i]));
@@ -158,8 +158,8 @@ impl<C: Codes, S: Simd> Stages<'_, C, S> {
         let (mut searched, mut halves) = (List::<L>::new(), List::<L>::new());
         let record = self.simd.splat_row(RECORD);
         if !S::ROWS_WHOLE || N <= 2 {
-            // Moving words together costs more than to search a record without keys for constants: without
-            // AVX-512, and where it gives only few rows less.
+            // Without AVX-512, and where it would save only few rows, compaction costs more than searching a record
+            // without keys for each constant.
             for i in 0..rows {
                 let words = record.if_below(words[i], record, words[i]);
                 let (half, key) = self.half_and_key(words, keys[i]);
@@ -185,7 +185,7 @@ impl<C: Codes, S: Simd> Stages<'_, C, S> {
             searched.put(len, key);
             len += open[i].count_ones() as usize;
         }
-        // The lanes behind the final one's.
+        // Fills the lanes after the last open word.
         records.put(len, record);
         self.search::<L, LIVE>(&searched, &halves, &mut records, len);
         let mut at = 0;
@@ -195,7 +195,7 @@ impl<C: Codes, S: Simd> Stages<'_, C, S> {
         }
     }
 
-    /// Where the next words are: for those that name a table, in it; for others, the first word.
+    /// The places of the next words: in the table for a word that names one, else the first word.
     #[inline(always)]
     fn places(&self, keys: S::Row, words: S::Row) -> S::Row {
         let splat = |word| self.simd.splat_row(word);
@@ -203,7 +203,7 @@ impl<C: Codes, S: Simd> Stages<'_, C, S> {
         places.if_top(words, splat(0))
     }
 
-    /// Replaces the words that name a table by those read in it, and takes the bits from the keys that it looks at.
+    /// Replaces each word that names a table by the word read from it, and removes the bits that index the table from the key.
     #[inline(always)]
     fn step(&self, keys: S::Row, words: S::Row, read: S::Row) -> (S::Row, S::Row) {
         let splat = |word| self.simd.splat_row(word);
@@ -211,7 +211,7 @@ impl<C: Codes, S: Simd> Stages<'_, C, S> {
         (keys.shl(bits).if_top(words, keys), read.if_top(words, words))
     }
 
-    /// A record's half, and a key as it is searched in it.
+    /// The half lines of the records, and the keys as the comparison needs them.
     #[inline(always)]
     fn half_and_key(&self, words: S::Row, keys: S::Row) -> (S::Row, S::Row) {
         let splat = |word| self.simd.splat_row(word);
@@ -219,7 +219,7 @@ impl<C: Codes, S: Simd> Stages<'_, C, S> {
         (half, keys.and(splat(0xffff_0000)).or(keys.shr(splat(16))))
     }
 
-    /// Puts the codes of the keys in place of the words of their records.
+    /// Searches the keys in their records, and replaces the records' words by the codes.
     #[inline(always)]
     fn search<const L: usize, const LIVE: usize>(
         &self,
@@ -237,7 +237,7 @@ impl<C: Codes, S: Simd> Stages<'_, C, S> {
         }
         let mut verdicts = [0u16; L];
         for ((to, &half), &key) in verdicts[..len].iter_mut().zip(&halves.0).zip(&keys.0) {
-            // SAFETY: the records that entries name are there, and so is nobody's.
+            // SAFETY: the halves of records that entries name can be read, and so can the first half.
             let half = unsafe { self.tables.halves.get_unchecked(half as usize) };
             *to = simd.below16(half, key);
         }
@@ -249,32 +249,32 @@ impl<C: Codes, S: Simd> Stages<'_, C, S> {
             places.put(at * ROW, place.shr(simd.splat_row(2)));
         }
         for at in (0..rows).map(|row| row * ROW) {
-            // SAFETY: the records are there, and a record has a code for each rank.
+            // SAFETY: the records can be read, and a record has a code for each rank.
             let read =
                 unsafe { self.loads::<LIVE>(places.words(at), self.tables.halves.as_ptr().cast()) };
             words.put(at, self.codes(read, words.row(simd, at)));
         }
     }
 
-    /// The first bytes of the codes in these records, of whose halves these keys are below.
+    /// The first byte of each record's code. `below` has a bit for each key of the half that is below the searched key.
     #[inline(always)]
     fn code_places(&self, words: S::Row, below: S::Row) -> S::Row {
         let splat = |word| self.simd.splat_row(word);
         let (bytes, keys) = (words.shr(splat(3)).and(splat(BYTE)), words.and(splat(31)));
         let first = words.shr(splat(4)).and(splat(14));
         let all = splat(1).shl(keys).add(splat(u32::MAX));
-        // Sorted keys: the bits are the lowest ones, so that the bits' length counts them.
+        // The keys are sorted, so the set bits are the lowest ones, and the bit length is their number.
         let ranks = below.shr(first).and(all).bit_lengths();
         let size = size_of::<C::Code>() as u32;
         let behind_keys = keys.add(keys).add(splat(size - 1)).and(splat(!(size - 1)));
         bytes.add(behind_keys).add(ranks.shl(splat(size.trailing_zeros())))
     }
 
-    /// The codes at these bytes, in what was read of the words that they are in.
+    /// Extracts the codes at these bytes from the words that contain them.
     #[inline(always)]
     fn codes(&self, read: S::Row, places: S::Row) -> S::Row {
         let splat = |word| self.simd.splat_row(word);
-        // Codes of 8 and of 16 bits are read with their neighbours: no load goes over a line's end.
+        // Codes of 8 and of 16 bits are read as part of an aligned word, so no load crosses the end of a line.
         if size_of::<C::Code>() == 4 {
             return read;
         }

@@ -7,26 +7,26 @@ use super::deep::InBlock;
 use super::lookup::One;
 use super::record::Codes;
 
-// How batches are shaped, and why (Zen 4; the numbers are in docs/adr/0006-wideleaf.md):
+// The shape of batches, and the reasons (Zen 4; the numbers are in docs/adr/0006-wideleaf.md):
 //
-// - Stages over rows of 16 lookups: root, three tables, then records and codes, each stage for all rows
-//   of a block before the next one, so that no lookup waits for its own cache line alone: `batch.rs`.
-// - Blocks have eight rows; smaller batches have forms of their own for one row, two and four, which are
-//   the same code with shorter loops, and one for eight addresses, half a row.
-// - Few addresses that the root does not answer (a scan of unused space) are looked up one by one. Four
-//   rows decide on that together: with eight, more of them are mixed.
+// - A block executes each stage for rows of 16 lookups: root, three tables, then records and codes. Each stage
+//   is executed for all rows before the next one, so that the cache misses of lookups overlap: `batch.rs`.
+// - Blocks have eight rows. For smaller batches the same code is compiled with shorter loops, for one row, two
+//   and four, and for eight addresses, half a row.
+// - If the root answers nearly all addresses (a scan of unused space), the others are looked up one by one.
+//   This is decided for four rows together: in eight rows, both kinds are mixed more often.
 
-/// Rows that go through the stages together.
+/// Rows of a block.
 const ROWS: usize = 8;
-/// Rows of which the root may answer so many addresses that the others are looked up one by one.
+/// Rows for which it is decided together whether to look up one by one the addresses that the root does not answer.
 const ROOT_ROWS: usize = 4;
 /// Half a row.
 const HALF_ROW: usize = ROW / 2;
-/// Addresses of a row that are searched in deep blocks one by one, at most.
+/// The most addresses of a row that are searched in deep blocks one by one.
 const DEEP_FEW: u32 = 2;
-/// Addresses that are searched in deep blocks together, at most.
+/// The most addresses that are searched in deep blocks together.
 const DEEP_TOGETHER: usize = 128;
-/// How far ahead keys are asked for.
+/// How many bytes ahead addresses are prefetched.
 const AHEAD: usize = 4096;
 
 pub(super) struct Batch<'a, C: Codes> {
@@ -47,19 +47,19 @@ impl<C: Codes> Kernel for Batch<'_, C> {
 }
 
 impl<C: Codes> Batch<'_, C> {
-    /// Looks all up as far as codes; whether some are those of deep blocks.
+    /// Looks up all addresses except in deep blocks; returns whether there are codes of deep blocks.
     #[inline(always)]
     fn look_up<S: Simd>(&mut self, simd: S) -> bool {
         let Self { tables, addrs, hops } = self;
         let search = BlockSearch { stages: Stages { simd, tables } };
-        // Without AVX-512, a row takes longer than its addresses by plain loads.
+        // Without AVX-512, a row takes longer than plain loads for its addresses.
         if S::ISA == Isa::Scalar || !S::ROWS_WHOLE && addrs.len() <= ROW {
             return tables.plain(simd, addrs, hops);
         }
         if addrs.len() < ROW {
             return search.less_than_a_row(addrs, hops);
         }
-        // What is left behind whole rows goes as the row that ends with it: some are looked up twice.
+        // The addresses after the last whole row are looked up in a row that ends with them; some are looked up twice.
         let (last, mut last_hops) = (addrs.last_chunk(), [Hop::NONE; ROW]);
         let is_ragged = !addrs.len().is_multiple_of(ROW);
         let any_deep;
@@ -81,13 +81,13 @@ struct BlockSearch<'a, C: Codes, S> {
 }
 
 impl<C: Codes, S: Simd> BlockSearch<'_, C, S> {
-    /// Looks up so few addresses as a row with others.
+    /// Looks up fewer addresses than a row has, padded to a row.
     #[inline(always)]
     fn less_than_a_row(&self, addrs: &[u128], hops: &mut [Hop]) -> bool {
         let (mut row, mut row_hops) = ([0; ROW], [Hop::NONE; ROW]);
         let to = std::slice::from_mut(&mut row_hops);
         match addrs.as_array::<HALF_ROW>() {
-            // Of a size that the compiler knows, copies are a few instructions.
+            // A copy of constant size is a few instructions.
             Some(addrs) => row[..HALF_ROW].copy_from_slice(addrs),
             None => row[..addrs.len()].copy_from_slice(addrs),
         }
@@ -103,7 +103,7 @@ impl<C: Codes, S: Simd> BlockSearch<'_, C, S> {
         any_deep
     }
 
-    /// Looks up these rows, and one more if there is.
+    /// Looks up these rows, and `last` if there is one.
     #[inline(always)]
     fn rows(
         &self,
@@ -118,8 +118,8 @@ impl<C: Codes, S: Simd> BlockSearch<'_, C, S> {
             3..=4 => return self.block::<4, { 5 * ROW }, ROW>(rows, last, hops, last_hops),
             _ => {}
         }
-        // A short block does not fill the stages: what would be one shares its rows with the whole one
-        // before, so that both are longer than half.
+        // A short block does not fill the stages: its rows and those of the preceding whole block are divided
+        // between two blocks, both longer than half.
         let all = rows.len() + usize::from(last.is_some());
         let left = match all % ROWS {
             0 => usize::from(last.is_some()) * ROWS,
@@ -145,8 +145,8 @@ impl<C: Codes, S: Simd> BlockSearch<'_, C, S> {
         any_deep
     }
 
-    /// Looks up at most `N` rows; of one row alone, the first `LIVE` addresses. `L` is what lists have room for. Whether
-    /// there are codes of deep blocks among what it gives.
+    /// Looks up at most `N` rows; if there is only one, its first `LIVE` addresses. `L` is the length of lists. Returns
+    /// whether codes of deep blocks remain in the result.
     #[inline(always)]
     fn block<const N: usize, const L: usize, const LIVE: usize>(
         &self,
@@ -171,7 +171,7 @@ impl<C: Codes, S: Simd> BlockSearch<'_, C, S> {
             open[i] = self.stages.open(words[i]);
         }
         let count = |open: &[u16]| open.iter().map(|open| open.count_ones()).sum::<u32>() as usize;
-        // What is looked up one by one.
+        // The lanes that are looked up one by one.
         let mut singles = [0; N];
         for (open, singles) in open.chunks_mut(ROOT_ROWS).zip(singles.chunks_mut(ROOT_ROWS)) {
             if count(open) * if S::ROWS_WHOLE { 16 } else { 3 } <= open.len() * LIVE {
@@ -195,7 +195,7 @@ impl<C: Codes, S: Simd> BlockSearch<'_, C, S> {
                 *to = Hop::from_bits(bits);
             }
             self.one_by_one(addrs, hops, singles);
-            // Codes are below 2^31: the difference tells which are larger.
+            // Codes are below 2^31, so the top bit of the difference tells which are larger.
             let deep = codes_end.sub(words).top_bits() & !singles;
             if deep.count_ones() > DEEP_FEW {
                 many_deep = true;
@@ -226,7 +226,7 @@ impl<C: Codes> Tables<C> {
         C::TOP.wrapping_sub(code) < self.deep.blocks() as u32
     }
 
-    /// Replaces the codes of deep blocks in these lanes, which have become hops beyond any hop's number, by the hops
+    /// Replaces the codes of deep blocks in these lanes, which were stored as hops beyond the hop count, by the hops
     /// of the addresses.
     #[cold]
     fn find_few_deep(&self, addrs: &AddrRow, hops: &mut HopRow, mut lanes: u16) {
@@ -238,7 +238,7 @@ impl<C: Codes> Tables<C> {
         }
     }
 
-    /// Replaces all codes of deep blocks, which have become hops beyond any hop's number, by the hops of the addresses.
+    /// Replaces all codes of deep blocks, which were stored as hops beyond the hop count, by the hops of the addresses.
     #[cold]
     fn find_deep(&self, addrs: &[u128], hops: &mut [Hop]) {
         for (addrs, hops) in addrs.chunks(DEEP_TOGETHER).zip(hops.chunks_mut(DEEP_TOGETHER)) {

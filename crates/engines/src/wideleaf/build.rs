@@ -53,7 +53,7 @@ fn build_as<C: Codes>(
         head.copy_from_slice(&root);
         tail.copy_from_slice(&parts.words);
     });
-    // The first half is nobody's.
+    // The first half has no record.
     let records = parts.records.halves();
     let halves = Table::with(records.len() + 1, |halves| halves[1..].copy_from_slice(records));
     let deep = parts.deep.finish()?;
@@ -84,7 +84,7 @@ impl Cells {
         let cell = |addr: u128| (addr >> (128 - CELL_BITS)) as u64;
         let low = u128::MAX >> CELL_BITS;
         for Range { first, last, hop } in ranges {
-            // A cell that an earlier range has begun is divided, and pushed already.
+            // A cell that began in an earlier range is divided, and was pushed already.
             let from = cell(first) + u64::from(first & low != 0);
             let whole = if last & low == low { cell(last) + 1 } else { cell(last) };
             if from < whole {
@@ -98,7 +98,7 @@ impl Cells {
     }
 }
 
-/// What is built: tables and records that go behind `words_base` words and `halves_base` halves of lines.
+/// Compiled tables and records, to be placed after `words_base` words and `halves_base` half lines.
 pub(super) struct Parts<'a, C> {
     form: PhantomData<C>,
     routes: &'a Routes<u128>,
@@ -107,13 +107,13 @@ pub(super) struct Parts<'a, C> {
     pub(super) records: Records<C>,
     pub(super) deep: DeepBuilder,
     planner: Planner,
-    /// Hops and deep blocks do not fit into codes.
+    /// Whether hops and deep blocks are too many for the codes.
     codes_overflow: bool,
-    /// Tables or records are too many for an entry to name.
+    /// Whether tables or records are too many for entries to address.
     places_overflow: bool,
 }
 
-/// Intervals `from..=to` of cells, that is a block beginning with cell `first`.
+/// The block with intervals `from..=to` of cells, which begins with cell `first`.
 #[derive(Clone, Copy)]
 struct Block {
     first: u64,
@@ -142,14 +142,14 @@ impl<'a, C: Codes> Parts<'a, C> {
         }
     }
 
-    /// Whether something does not fit: then the words and records are good for nothing.
+    /// Whether codes or places do not fit; then the words and records must not be used.
     pub(super) fn overflows(&self) -> bool {
         let room = C::TOP.saturating_sub(self.routes.hop_count()) as usize;
         self.codes_overflow || self.places_overflow || self.deep.blocks() > room
     }
 
-    /// The word of a block that may have so many tables; `at` is the interval where it begins, and
-    /// afterwards the one where the next block does.
+    /// Compiles a block with at most `levels` tables in sequence, and returns its word. `at` is the interval where the
+    /// block begins, and afterwards the one where the next block begins.
     pub(super) fn block_word(
         &mut self,
         cells: &Cells,
@@ -211,7 +211,7 @@ impl<'a, C: Codes> Parts<'a, C> {
     }
 
     fn record(&mut self, cells: &Cells, Block { from, to, depth, .. }: Block) -> Entry {
-        // The window is the 16 bits behind those that the block is known by.
+        // A key is the 16 bits after the block's prefix.
         let key = |&last: &u64| (last << (64 - CELL_BITS + depth) >> 48) as u16;
         let keys: Vec<u16> = cells.lasts[from..to].iter().map(key).collect();
         let codes: Vec<u32> = (from..=to).map(|interval| self.code(cells, interval)).collect();
@@ -230,7 +230,7 @@ impl<'a, C: Codes> Parts<'a, C> {
         }
     }
 
-    /// The code of a new deep block.
+    /// Adds a deep block and returns its code.
     fn deep_code(&mut self, addr: u128, depth: u32) -> u32 {
         let prefix = Prefix::masked(addr, depth as u8).expect("shorter than an address");
         let block = self.deep.push(self.routes.ranges_within(prefix));

@@ -8,13 +8,13 @@ use super::word::Entry;
 use super::{ROOT_BITS, Tables};
 
 impl<C: Codes> Tables<C> {
-    /// Moves to memory of its own, with room for patches.
+    /// Copies the tables to new memory with room for patches.
     pub(super) fn own(&mut self) {
         self.words = with_room(&self.words[..self.words_used]);
         self.halves = with_room(&self.halves[..self.halves_used]);
     }
 
-    /// Leaves the garbage of patches behind: copies what the root names, as it is, to new tables.
+    /// Copies the tables, records and deep blocks in use to new tables, without the garbage of patches.
     pub(super) fn compact(&mut self) -> Result<(), BuildError> {
         let mut moved = Moved::<C> {
             from: self,
@@ -37,26 +37,26 @@ impl<C: Codes> Tables<C> {
     }
 }
 
-/// The elements, and behind them a quarter as many, for patches.
+/// Copies the elements to a table with room for a quarter more, for patches.
 fn with_room<T: Pod>(elements: &[T]) -> Table<T> {
     Table::with(elements.len() + elements.len() / 4, |table| {
         table[..elements.len()].copy_from_slice(elements);
     })
 }
 
-/// What was copied so far.
+/// The parts copied so far.
 struct Moved<'a, C: Codes> {
     from: &'a Tables<C>,
     /// The root and the tables.
     words: Vec<u32>,
     records: Records<C>,
     deep: DeepBuilder,
-    /// The numbers that deep blocks have there.
+    /// The new number of each deep block that was copied.
     blocks: Vec<Option<usize>>,
 }
 
 impl<C: Codes> Moved<'_, C> {
-    /// The entry that stands for this one from now on.
+    /// Copies what an entry names, and returns the new entry.
     fn entry(&mut self, word: u32) -> u32 {
         let entry = match Entry::of(word) {
             Entry::Constant(code) => Entry::Constant(self.code(code)),
@@ -81,7 +81,7 @@ impl<C: Codes> Moved<'_, C> {
         entry.word()
     }
 
-    /// The code; a deep block's is that of its copy.
+    /// The new code: for a deep block that of its copy, else the same.
     fn code(&mut self, code: u32) -> u32 {
         let block = (C::TOP - code) as usize;
         let Some(moved) = self.blocks.get_mut(block) else { return code };

@@ -7,7 +7,7 @@ const STARTS: &str = "deep_starts";
 const LASTS: &str = "deep_lasts";
 const HOPS: &str = "deep_hops";
 
-/// The blocks that no leaf tells apart: for each the elementary intervals of whole addresses.
+/// The deep blocks, which records cannot resolve: for each, its elementary intervals of whole addresses.
 ///
 /// Block *b* has the intervals `starts[b]..starts[b + 1]`.
 ///
@@ -35,8 +35,8 @@ impl Deep {
         Hop::from_bits(self.hops[(start + below).min(end - 1)])
     }
 
-    /// The hops of addresses: `in_block` says of each in which block it lies. All together: each asks for
-    /// what its next step compares, and the others' steps are done before that is read.
+    /// Finds the hops of addresses; `in_block` has the block of each. Each step of the bisection is executed for all
+    /// addresses and prefetches what the next step compares.
     pub(super) fn find_all(&self, addrs: &[u128], in_block: &mut [InBlock]) {
         for one in in_block.iter() {
             prefetch_read(&self.starts, one.block as usize);
@@ -49,8 +49,8 @@ impl Deep {
             longest = longest.max(one.len);
             self.prefetch(one);
         }
-        // As many steps as the longest block takes: a branch for each address would not be foreseen. An
-        // interval that is left alone is compared again, without a step.
+        // All addresses take as many steps as the longest block needs, because a branch for each would be
+        // mispredicted. Once one interval is left, further steps change nothing.
         for _ in 0..u32::BITS - (longest - 1).leading_zeros() {
             for one in in_block.iter_mut() {
                 let half = one.len / 2;
@@ -108,8 +108,8 @@ impl Deep {
     }
 }
 
-/// 1 if the first number is below the second one, else 0: the borrow of their difference. Of a comparison, the
-/// compiler makes a branch, whatever is computed from it.
+/// 1 if the first number is below the second one, else 0: the borrow of their difference. The compiler would turn
+/// a comparison into a branch here.
 #[inline(always)]
 fn is_below(a: u128, b: u128) -> u32 {
     ((!a & b | (!a | b) & a.wrapping_sub(b)) >> 127) as u32
@@ -118,10 +118,10 @@ fn is_below(a: u128, b: u128) -> u32 {
 /// An address that is searched in a block.
 #[derive(Clone, Copy, Default)]
 pub(super) struct InBlock {
-    /// Which one of the addresses it is.
+    /// The index of the address.
     pub(super) at: u8,
     block: u32,
-    /// The first of the intervals among which it is still searched, in the end its hop.
+    /// The first interval of the rest of the search; at the end, the hop.
     from: u32,
     /// The number of these intervals.
     len: u32,
@@ -156,7 +156,7 @@ impl DeepBuilder {
         Self { starts: vec![0], lasts: Vec::new(), hops: Vec::new() }
     }
 
-    /// Goes on where the blocks end.
+    /// Begins with the blocks of `deep`.
     pub(super) fn from(deep: &Deep) -> Self {
         Self { starts: deep.starts.to_vec(), lasts: deep.lasts.to_vec(), hops: deep.hops.to_vec() }
     }
@@ -166,18 +166,18 @@ impl DeepBuilder {
         self.starts.len() - 1
     }
 
-    /// Adds a block and gives back its number.
+    /// Adds a block and returns its number.
     pub(super) fn push(&mut self, ranges: impl Iterator<Item = Range<u128>>) -> usize {
         for range in ranges {
             self.lasts.push(range.last);
             self.hops.push(range.hop.to_bits());
         }
-        // Cut short beyond 2^32 intervals; `finish` refuses those.
+        // Truncated beyond 2^32 intervals; `finish` refuses these.
         self.starts.push(self.lasts.len() as u32);
         self.starts.len() - 2
     }
 
-    /// Adds a copy of another one's block and gives back its number.
+    /// Adds a copy of a block of `from` and returns its number.
     pub(super) fn push_block(&mut self, from: &Deep, block: usize) -> usize {
         let intervals = from.starts[block] as usize..from.starts[block + 1] as usize;
         self.lasts.extend_from_slice(&from.lasts[intervals.clone()]);

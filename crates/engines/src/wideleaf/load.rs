@@ -6,10 +6,10 @@ use super::word::Entry;
 use super::{LEVELS, ROOT_BITS, Tables, WORDS};
 use crate::common::table;
 
-/// The stored tables, once every entry that a lookup can reach has been looked at.
+/// Loads the stored tables, and checks every entry that a lookup can reach.
 ///
-/// No part of a table may belong to another one: so they are built, and so the check is linear even
-/// for a file made to be slow. What nobody names is not looked at.
+/// Tables must not overlap. Builds never make them overlap, and therefore the check takes linear time even for
+/// hostile files. Words and records that no entry names are not checked.
 pub(super) fn load<C: Codes>(
     tables: &dyn TableSource,
     hop_count: u32,
@@ -23,7 +23,7 @@ pub(super) fn load<C: Codes>(
     if tables.deep.blocks() > C::TOP as usize {
         return Err(LoadError::new(C::NAME, "cannot name all deep blocks"));
     }
-    // What searches of no record go through.
+    // Searches without a record read the first half.
     if tables.halves.is_empty() {
         return Err(LoadError::new(C::NAME, "is too short"));
     }
@@ -41,7 +41,7 @@ pub(super) fn load<C: Codes>(
 struct Check<'a, C: Codes> {
     tables: &'a Tables<C>,
     hop_count: u32,
-    /// The words that a table has.
+    /// The words that belong to a table seen so far.
     taken: Vec<bool>,
 }
 
@@ -65,7 +65,7 @@ impl<C: Codes> Check<'_, C> {
         }
     }
 
-    /// No rank is larger than the number of keys.
+    /// Checks a record. A rank is at most the number of keys, so a code for each rank suffices.
     fn record(&self, byte: usize, keys: usize) -> Result<(), LoadError> {
         let half = size_of::<Half>();
         let all = self.tables.halves.as_flattened();

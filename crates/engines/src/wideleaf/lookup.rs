@@ -6,7 +6,7 @@ use super::record::{Codes, Half};
 use super::word::Entry;
 use super::{Tables, key, root};
 
-/// One address: root, tables as long as entries name them, record.
+/// Looks up one address: root, then tables as long as entries name them, then a record.
 pub(super) struct One<'a, C: Codes> {
     pub(super) tables: &'a Tables<C>,
     pub(super) addr: u128,
@@ -18,7 +18,7 @@ impl<C: Codes> Kernel for One<'_, C> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> Hop {
         let Self { tables, addr } = self;
-        // What tables have not looked at yet, from the top on.
+        // The address bits that tables have not used yet, at the top.
         let mut key = key(addr);
         let mut word = tables.words[root(addr)];
         let code = loop {

@@ -1,5 +1,5 @@
 //! **wideleaf**: a direct table, at most three tables whose strides suit the routes, then a record of
-//! 16-bit keys in half a cache line. Our own; IPv6.
+//! 16-bit keys in half a cache line. Our own scheme. IPv6 only.
 //!
 //! # The scheme
 //!
@@ -14,8 +14,8 @@
 //!
 //! A table consumes bits from the top of the key; the next table or record uses the remaining bits. A **record**
 //! distinguishes up to 17 intervals. It has the ends of all but the last one, as 16-bit keys in ascending order,
-//! followed by the intervals' codes, of 8, 16 or 32 bits by the table. The rank of an address in a record is the number of
-//! keys below the top 16 bits of its key: one vector comparison.
+//! followed by the intervals' codes, of 8, 16 or 32 bits depending on the table. The rank of an address in a record is the
+//! number of keys below the top 16 bits of its key: one vector comparison.
 //!
 //! ```text
 //!   words    root, 2^16                              2001::/16's table, 8 words (3 bits)
@@ -29,35 +29,35 @@
 //! ```
 //!
 //! Whether a block of addresses becomes a record or a table, and of how many bits, is chosen by *dynamic
-//! programming* over all strides, for the least memory: `plan.rs`. A record's keys see 16 bits, so the
-//! block has to be known by so many bits that its intervals end within the next 16.
+//! programming* over all strides, for the least memory: `plan.rs`. A record's keys have 16 bits, so the
+//! block must be small enough that the 16 bits after its prefix distinguish the ends of its intervals.
 //!
 //! The cost of a lookup is the cost of its memory accesses: a line from the second-level cache takes a core two
 //! cycles; half a line, if the other half is not read, takes one. The keys are therefore in one half line,
 //! and so is the whole record where it fits (up to ten keys with 8-bit codes, seven with 16); larger records begin at a line.
 //!
-//! **Codes.** 0 is no route, *h* + 1 is hop *h*. Counted down from the largest code come the **deep
-//! blocks**: the intervals of whole addresses in a block that records cannot tell apart, searched by
-//! bisection. That is a /48 that longer routes divide, or a block whose intervals lie so badly that
-//! tables for them would be too large. Records have codes as narrow as hold all of them. A batch's addresses in deep
+//! **Codes.** 0 means no route, *h* + 1 means hop *h*. The codes of **deep blocks** count down from the largest
+//! code. A deep block has intervals of whole addresses, which a bisection searches. It is a /48 that longer
+//! routes divide, or a block for whose intervals tables would be too large. The codes in records have the
+//! smallest width that holds all of them. A batch's addresses in deep
 //! blocks are searched together once the others are answered, a step for all before the next one: `deep.rs`.
 //!
-//! **Batches** go through the stages side by side, 128 at a time, without a branch that depends on the
-//! data of one: `batch.rs` has the stages, `blocks.rs` divides batches; all go by plain loads on machines without
-//! vectors: `plain.rs`.
+//! **Batches** execute each stage for 128 addresses at a time, without a branch that depends on a single
+//! lookup. `batch.rs` has the stages, `blocks.rs` divides batches, and `plain.rs` is the form with plain loads for
+//! machines without vectors.
 //!
-//! **Updates.** The smallest block around a changed prefix that has a word of its own is compiled anew
-//! at the end of the tables, then the word is stored: `update.rs`. Where a changed prefix covers a few neighbouring
+//! **Updates.** The smallest block around a changed prefix that has its own word is compiled again and
+//! appended to the tables, then the word is stored: `update.rs`. Where a changed prefix covers a few neighbouring
 //! entries of a table, their blocks are compiled, not the whole table. Once a third of the memory is garbage,
 //! the parts in use are copied to new tables (`compact.rs`); a table that has grown by half since it
-//! was built is built anew, because its strides no longer suit its routes.
+//! was built is rebuilt, because its strides no longer suit its routes.
 //!
 //! # Invariants
 //!
-//! - Tables stand behind the root and share no words. A lookup goes through at most three.
-//! - The keys of a record ascend, and stand in one half line. Behind them are as many codes, and one more.
+//! - Tables follow the root and share no words. A lookup reads at most three.
+//! - The keys of a record ascend and lie in one half line. One more code than keys follows them.
 //! - The first half line has no record.
-//! - Codes are below the hop count, or 0, or those of deep blocks.
+//! - A code is 0, that of a hop below the hop count, or that of a deep block.
 //!
 //! `load` checks them for all that a lookup can reach; `batch.rs` relies on them.
 //!
@@ -65,9 +65,9 @@
 //!
 //! Up to 2^30 - 1 hops and deep blocks together, 2^27 words of tables and as many bytes of records: some
 //! ten million prefixes. The default for IPv6: 1.5 to 3.5 MB and some 50 ms for 180,000 prefixes. It is
-//! made for batches: a single lookup goes through four to five cache lines one after the other, as
-//! elsewhere, and batches below 16 do not fill the stages. Addresses under routes longer than /48 take a
-//! bisection each: tables that consist of routes of /49 to /64 are better served by PlanB, which decides 64 bits
+//! made for batches: a single lookup reads four to five cache lines one after the other, as in other
+//! engines, and batches below 16 do not fill the stages. Each address under a route longer than /48 takes a
+//! bisection: for tables that consist of routes of /49 to /64, PlanB is better, because it decides 64 bits
 //! before it bisects.
 //!
 //! ```
@@ -121,19 +121,19 @@ const WORDS: &str = "words";
 
 /// Address bits that index the root.
 const ROOT_BITS: u32 = 16;
-/// Address bits behind the root's that tables and records see.
+/// The address bits after the root's that tables and records use.
 const KEY_BITS: u32 = 32;
 /// Address bits of a cell: routes longer than that divide it.
 const CELL_BITS: u32 = ROOT_BITS + KEY_BITS;
-/// Tables between root and record, at most.
+/// The most tables between root and record.
 const LEVELS: usize = 3;
-/// Bytes from which on words and records are asked for before they are read. For cores with 1 MB of second-level cache: at
-/// 3.6 MB it loses 6 %, at 12 MB it gains 12 % and more.
+/// Tables larger than this many bytes prefetch words and records. The value suits cores with 1 MB of second-level cache: at
+/// 3.6 MB prefetching loses 6 %, at 12 MB it gains 12 % and more.
 const FAR: usize = 8 << 20;
 /// Parameters of [`Wideleaf`].
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    /// The instruction set of its batch lookups; one that the machine lacks gives the best of its forms.
+    /// The instruction set of batch lookups; if the machine lacks it, the best one that it has is used.
     pub isa: Isa,
 }
 
@@ -154,21 +154,21 @@ enum Form {
 #[derive(Clone)]
 struct Tables<C> {
     form: PhantomData<C>,
-    /// The root, and behind it all tables.
+    /// The root, followed by all tables.
     words: Table<u32>,
-    /// The records; the first half is nobody's.
+    /// The records; the first half has none.
     halves: Table<Half>,
     deep: Deep,
-    /// How many words and halves are in use: behind them patches have room. After loading, all are.
+    /// How many words and halves are in use; the rest is room for patches. After loading, all are in use.
     words_used: usize,
     halves_used: usize,
-    /// Bytes that patches have left behind.
+    /// Bytes of tables and records that patches have replaced.
     garbage: usize,
-    /// Bytes of tables and records, and deep blocks, when they were built or loaded.
+    /// Bytes of tables and records, and number of deep blocks, after the build or load.
     built: (usize, usize),
 }
 
-/// What is said of a form's tables, for whichever form it is.
+/// Evaluates the expression for the tables of whichever form.
 macro_rules! with_tables {
     ($form:expr, $tables:ident => $what:expr) => {
         match $form {
@@ -185,7 +185,7 @@ fn root(addr: u128) -> usize {
     (addr >> (128 - ROOT_BITS)) as usize
 }
 
-/// The address bits that tables and records see.
+/// The address bits that tables and records use.
 #[inline(always)]
 fn key(addr: u128) -> u32 {
     (addr >> (128 - CELL_BITS)) as u32
@@ -212,7 +212,7 @@ impl<C: Codes> Tables<C> {
         4 * self.words_used.saturating_sub(1 << ROOT_BITS) + size_of::<Half>() * self.halves_used
     }
 
-    /// Whether most lookups read what is not in the second level of the caches.
+    /// Whether the tables are so large that most reads miss the second-level cache.
     #[inline(always)]
     fn is_far(&self) -> bool {
         4 * self.words_used + size_of::<Half>() * self.halves_used > FAR

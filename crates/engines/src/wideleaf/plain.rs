@@ -7,12 +7,12 @@ use super::record::{Codes, Half};
 use super::word::{BASE, BITS_AT, BYTE, RECORD};
 use super::{LEVELS, ROOT_BITS, Tables, key, root};
 
-/// Addresses that go through the stages together.
+/// Addresses of a block.
 const TOGETHER: usize = 128;
-/// How far ahead addresses are asked for.
+/// How many bytes ahead addresses are prefetched.
 const AHEAD: usize = 4096;
 
-/// What the root does not answer: the word, and what no table has looked at yet.
+/// A lookup that the root does not answer: its word, and the address bits that tables have not used yet.
 #[derive(Clone, Copy, Default)]
 struct Open {
     word: u32,
@@ -20,9 +20,9 @@ struct Open {
 }
 
 impl<C: Codes> Tables<C> {
-    /// Looks up all addresses by plain loads, stage by stage: the form for machines without vectors, and
-    /// for batches that are too short for rows. No branch depends on an address. As far as codes: whether some are
-    /// those of deep blocks.
+    /// Looks up all addresses by plain loads, stage by stage, except in deep blocks; returns whether there are codes of
+    /// deep blocks. This form is for machines without vectors, and for batches that are too short for rows. No branch
+    /// depends on an address.
     #[inline(always)]
     pub(super) fn plain<S: Simd>(&self, simd: S, addrs: &[u128], hops: &mut [Hop]) -> bool {
         let mut any_deep = false;
@@ -34,7 +34,7 @@ impl<C: Codes> Tables<C> {
 
     #[inline(always)]
     fn plain_block<S: Simd>(&self, simd: S, addrs: &[u128], hops: &mut [Hop]) -> bool {
-        // From here on words are codes of deep blocks, records and tables.
+        // Words from this one on are codes of deep blocks, records and tables.
         let answered = C::TOP + 1 - self.deep.blocks() as u32;
         let root_words = self.words.first_chunk::<{ 1 << ROOT_BITS }>().expect("the root");
         let (mut at, mut len) = ([0u8; TOGETHER], 0);
@@ -68,7 +68,7 @@ impl<C: Codes> Tables<C> {
         let codes: &[C::Code] = bytemuck::cast_slice(self.halves.as_flattened());
         let mut any_deep = false;
         for (&Open { word, key }, &i) in open.iter().zip(at) {
-            // Constants search a record without keys, so as not to branch.
+            // To avoid a branch, a constant searches a record without keys.
             let record = word.max(RECORD);
             let (byte, keys) = ((record >> 3 & BYTE) as usize, (record & 31) as usize);
             let half = &self.halves[byte / size_of::<Half>()];

@@ -4,40 +4,40 @@ use super::CELL_BITS;
 use super::record::{Codes, KEYS_MAX};
 use super::word::BITS_MAX;
 
-/// What becomes of a block of cells.
+/// The form of a block of cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
     Constant,
     Record,
-    /// A table over so many bits.
+    /// A table over this many bits.
     Table(u32),
     /// A search over whole addresses.
     Deep,
 }
 
-/// Bits that a record's keys see behind those that its block is known by.
+/// Bits of a record's keys: those after the prefix of its block.
 const SEEN: u32 = 16;
-/// What an interval of a deep block is taken to cost: its bytes, and its slowness in bytes. It bounds
-/// what tables spend on intervals that lie badly.
+/// The assumed cost of an interval of a deep block: its bytes, and its slowness expressed in bytes. It bounds
+/// the memory that tables spend on intervals that are expensive to separate.
 const DEEP_COST: u64 = 1000;
-/// The same of each step of a search, where as many intervals are single cells that longer routes divide: those are deep
-/// blocks in any case.
+/// The assumed cost of each step of a search, used in place of [`DEEP_COST`] for cells that longer routes divide and for the
+/// intervals beside them: such cells are deep blocks in any case.
 const STEP_COST: u64 = 10;
 
-/// The last cells of some intervals, ascending, and of each how many leading bits a block has at least
-/// if it is a record and this cell one of its keys.
+/// The last cells of some intervals, ascending, and for each the least number of leading bits of a block that can
+/// be a record with this cell as a key.
 #[derive(Clone, Copy)]
 pub(super) struct Ends<'a> {
     cells: &'a [u64],
-    /// For itself: its keys have to see where the interval ends.
+    /// For the cell alone: 16-bit keys must be able to express the interval's end.
     fine: &'a [u8],
-    /// And together with as many ends before it as a record has no room for.
+    /// Together with the preceding ends, if these are more than a record has room for.
     crowded: &'a [u8],
-    /// How many intervals before each one are single cells that longer routes divide.
+    /// For each interval, the number of preceding ones that are single cells divided by longer routes.
     divided: &'a [u32],
 }
 
-/// The needs of [`Ends`].
+/// The arrays that [`Ends`] refers to.
 pub(super) struct Needs {
     fine: Vec<u8>,
     crowded: Vec<u8>,
@@ -45,9 +45,9 @@ pub(super) struct Needs {
 }
 
 impl Needs {
-    /// Of these cells, with one that longer routes divide where `is_divided` says so.
+    /// Computes them for these cells; `is_divided` tells which are divided by longer routes.
     pub(super) fn new(cells: &[u64], is_divided: impl Fn(usize) -> bool) -> Self {
-        // An end that is the last cell of a block of so many bits is no key in it.
+        // The last cell of a block is not a key of the block.
         let ends_at = |end: u64| CELL_BITS - end.trailing_ones().min(CELL_BITS);
         let fine = cells.iter().map(|&end| ends_at(end).saturating_sub(SEEN) as u8).collect();
         let crowded = |(i, &end): (usize, &u64)| match i.checked_sub(KEYS_MAX) {
@@ -67,7 +67,7 @@ impl Needs {
         Self { fine, crowded: cells.iter().enumerate().map(crowded).collect(), divided }
     }
 
-    /// Those of the intervals `from..to`.
+    /// The ends of the intervals `from..to`.
     pub(super) fn ends<'a>(&'a self, cells: &'a [u64], from: usize, to: usize) -> Ends<'a> {
         Ends {
             cells: &cells[from..to],
@@ -82,17 +82,17 @@ impl Needs {
 struct Keyed {
     ends: Range<usize>,
     keys: usize,
-    /// How many bits blocks need to have for records there.
+    /// The least number of leading bits of the block with which it is a record.
     need: u32,
-    /// How many of its intervals are cells that longer routes divide.
+    /// The number of its intervals that are cells divided by longer routes.
     divided: usize,
 }
 
 impl Keyed {
-    /// What it costs as a deep block.
+    /// Its cost as a deep block.
     fn deep(&self) -> u64 {
         let intervals = self.keys + 1;
-        // Between divided cells, and around them.
+        // The divided cells, and the intervals between and around them.
         let beside = if self.divided > 0 { 2 * self.divided + 1 } else { 0 }.min(intervals);
         let steps = u64::from(usize::BITS - self.keys.leading_zeros());
         STEP_COST * steps * beside as u64 + DEEP_COST * (intervals - beside) as u64
@@ -100,7 +100,7 @@ impl Keyed {
 }
 
 impl Ends<'_> {
-    /// Calls with each block of so many bits that has keys, until told to stop.
+    /// Calls `each` with each block of `depth` bits that has keys, until it returns `false`.
     fn each_block(self, depth: u32, mut each: impl FnMut(Keyed) -> bool) {
         let below = CELL_BITS - depth;
         let mut from = 0;
@@ -124,19 +124,19 @@ impl Ends<'_> {
     }
 }
 
-/// Plans blocks: dynamic programming over the strides of tables one behind the other.
+/// Plans blocks, by dynamic programming over the strides of successive tables.
 #[derive(Default)]
 pub(super) struct Planner {
-    /// For each number of bits that blocks behind a second table can have: what those among so many
-    /// first ends cost with at most one table each, modulo 2^32. Kept from plan to plan for its memory.
+    /// For each number of bits that blocks after a second table can have, the prefix sums over the ends of the
+    /// blocks' costs with at most one table each, modulo 2^32. Kept between plans to reuse its memory.
     sums: Vec<u32>,
 }
 
 impl Planner {
-    /// The cheapest way to tell apart the intervals of a block of 2^(`CELL_BITS` - `depth`) cells, with
-    /// at most `levels` tables one behind the other, three at most.
+    /// The cheapest form of a block of 2^(`CELL_BITS` - `depth`) cells that distinguishes its intervals, with at
+    /// most `levels` successive tables, three at most.
     ///
-    /// `ends` has the intervals but for the final one.
+    /// `ends` has all intervals except the final one.
     pub(super) fn plan<C: Codes>(&mut self, ends: Ends<'_>, depth: u32, levels: usize) -> Plan {
         let mut found = (0, Plan::Constant);
         ends.each_block(depth, |block| {
@@ -167,7 +167,7 @@ impl Planner {
         found.1
     }
 
-    /// Sums up what blocks of `first` bits and more cost.
+    /// Computes `sums` for blocks of `first` bits and more.
     fn sum_up<C: Codes>(&mut self, ends: Ends<'_>, first: u32) {
         let len = ends.cells.len() + 1;
         self.sums.resize(self.sums.len().max(len * (CELL_BITS + 1 - first) as usize), 0);
@@ -183,8 +183,8 @@ impl Planner {
         }
     }
 
-    /// The least cost of one of the blocks behind a first table of so many bits, if it begins with a
-    /// table. `len` is the number of all ends.
+    /// The least cost of a block after a first table of `first_bits` bits, if the block is a table itself. `len` is the
+    /// number of all ends.
     fn second(&self, len: usize, block: Range<usize>, first_bits: u32) -> u64 {
         let sums = self.sums.chunks_exact(len + 1).skip(first_bits as usize - 1);
         let behind = sums.map(|sums| sums[block.end].wrapping_sub(sums[block.start]));
@@ -196,8 +196,8 @@ impl Planner {
     }
 }
 
-/// The cost of a block that has keys, in bytes, and how: with one table if there may be any. That has
-/// as few bits as will do, so that records take the rest.
+/// The cost in bytes and the form of a block that has keys, with at most one table, and none if `levels` is 0. The
+/// table has as few bits as suffice for records after it.
 fn last<C: Codes>(block: &Keyed, depth: u32, levels: usize) -> (u64, Plan) {
     let Keyed { keys, need, .. } = *block;
     let deep = (block.deep(), Plan::Deep);
@@ -208,17 +208,17 @@ fn last<C: Codes>(block: &Keyed, depth: u32, levels: usize) -> (u64, Plan) {
     if levels == 0 || bits > BITS_MAX {
         return deep;
     }
-    // Each record's bytes are about its keys'.
+    // The size of records is nearly proportional to their keys, so one record with all keys is counted.
     let cost = table(bits) + C::bytes(keys) as u64;
     if cost < deep.0 { (cost, Plan::Table(bits)) } else { deep }
 }
 
-/// Bytes of a table.
+/// The bytes of a table over `bits` bits.
 fn table(bits: u32) -> u64 {
     4 << bits
 }
 
-/// So many low bits set.
+/// A number with the `bits` low bits set.
 pub(super) fn low(bits: u32) -> u64 {
     (1 << bits) - 1
 }

@@ -1,17 +1,17 @@
 use bytemuck::Pod;
 
-/// Half a cache line of records: so much comes from the second level of the caches at a time.
+/// Half a cache line of records: the amount that the second-level cache delivers at a time.
 pub(super) type Half = [u16; 16];
 
-/// Keys of a record, at most.
+/// The most keys of a record.
 pub(super) const KEYS_MAX: usize = 16;
 
-/// How large the codes of records are.
+/// A width of records' codes.
 ///
-/// A record is its keys, 16 bits each, ascending, and behind them its codes, one more. Keys stand in one
-/// half of a line; the codes of large records go on in the next ones.
+/// A record has its keys, 16 bits each, in ascending order, followed by its codes, one more than keys. The keys
+/// lie in one half line; the codes of large records continue in the next halves.
 pub(super) trait Codes: Send + Sync + Sized + Clone {
-    /// A code as it is stored.
+    /// The stored form of a code.
     type Code: Pod + Into<u32>;
     /// The largest code.
     const TOP: u32;
@@ -20,13 +20,13 @@ pub(super) trait Codes: Send + Sync + Sized + Clone {
 
     fn code(code: u32) -> Self::Code;
 
-    /// Where the codes of a record stand that begins at this byte: a number of codes.
+    /// The place of the codes of a record that begins at this byte, counted in codes.
     #[inline(always)]
     fn codes_at(byte: usize, keys: usize) -> usize {
         (byte + 2 * keys).div_ceil(size_of::<Self::Code>())
     }
 
-    /// Bytes of a record, from a multiple of four on.
+    /// The bytes of a record that begins at a multiple of four.
     fn bytes(keys: usize) -> usize {
         (Self::codes_at(0, keys) + keys + 1) * size_of::<Self::Code>()
     }
@@ -54,24 +54,24 @@ codes!(Byte, u8, u8::MAX as u32, "records8");
 codes!(Narrow, u16, u16::MAX as u32, "records16");
 codes!(Wide, u32, super::word::CODE_MAX, "records32");
 
-/// Records, as they are written.
+/// Builds the array of records.
 pub(super) struct Records<C> {
     codes: std::marker::PhantomData<C>,
     /// The place of the first half.
     base: usize,
     halves: Vec<Half>,
-    /// Halves with so many times four bytes left: smaller records fill up what larger ones leave. The
-    /// largest ones begin with a line, so as to touch one only.
+    /// Halves by their free space in units of four bytes: smaller records fill the gaps that larger ones leave. A record
+    /// larger than a half begins at a line, so that it occupies as few lines as possible.
     open: [Vec<usize>; 9],
 }
 
 impl<C: Codes> Records<C> {
-    /// Records from this place on, which counts halves.
+    /// Records to be placed from the half `base` on.
     pub(super) fn new(base: usize) -> Self {
         Self { codes: std::marker::PhantomData, base, halves: Vec::new(), open: Default::default() }
     }
 
-    /// Writes a record, and gives back its first byte in all records.
+    /// Writes a record, and returns its first byte, counted from the start of all records.
     pub(super) fn push(&mut self, keys: &[u16], codes: &[u32]) -> usize {
         const HALF: usize = size_of::<Half>();
         let bytes = C::bytes(keys.len()).next_multiple_of(4);

@@ -52,7 +52,7 @@ fn patched_tables_answer_as_built_ones() {
     }
 }
 
-/// Patches of a table that goes on as it is leave garbage, which is moved away from, deep blocks included.
+/// Patches of a table that keeps its size leave garbage, deep blocks included, which is removed without a build.
 #[test]
 fn garbage_goes_without_a_build() {
     let spec = FibSpec { year: 2024, prefixes: 12_000, seed: 3, hops: HopModel::Hash(300) };
@@ -88,7 +88,7 @@ fn garbage_goes_without_a_build() {
     agrees(&engine, &routes, &[], "the last round");
 }
 
-/// A table that has grown by half since it was built has strides for other routes: it is built, not patched on.
+/// A table that has grown by half since it was built is rebuilt, because its strides no longer suit its routes.
 #[test]
 fn a_table_that_has_grown_is_built_anew() {
     let spec = FibSpec { year: 2024, prefixes: 60_000, seed: 5, hops: HopModel::Hash(300) };
@@ -100,7 +100,7 @@ fn a_table_that_has_grown_is_built_anew() {
         _ => panic!("these hops have codes of 16 bits"),
     };
     let at_first = sizes(&engine).1;
-    // Four times as many routes; then another hop for one route in ten. Whether a table goes on is asked when its garbage goes.
+    // Four times as many routes, then another hop for one route in ten. Growth is checked when garbage is removed.
     let churn = (0..60).map(|round: usize| -> Vec<Route<u128>> {
         let other = |route: &Route<u128>| Hop::new((route.hop.to_bits() + 1 + round as u32) % 301);
         let some = all.iter().skip(round % 10).step_by(10);
@@ -122,7 +122,7 @@ fn a_table_that_has_grown_is_built_anew() {
         engine = built(&routes);
         agrees(&engine, &routes, &[], "built anew");
         assert!(sizes(&engine).1 > at_first);
-        // What goes on as it is now is patched again.
+        // Changes that keep the size are patched again.
         for changes in all.chunks(6000).take(3) {
             assert_eq!(follow(&mut engine, &mut routes, changes), Patched::Applied);
         }
@@ -149,8 +149,7 @@ fn blocks_of_every_size() {
     }
 }
 
-/// Intervals that lie where no table resolves them cheaply are searched as whole addresses, and the
-/// memory stays in bounds.
+/// Intervals that no table resolves cheaply become deep blocks, and the memory stays in bounds.
 #[test]
 fn badly_placed_routes_cost_bounded_memory() {
     // Hundreds of neighbouring /48s in each of many far-off places, all under one root entry.
@@ -207,7 +206,7 @@ impl TableSource for Stored {
     }
 }
 
-/// What a patch leaves is stored and loaded like what a build leaves.
+/// Patched tables are stored and loaded like built ones.
 #[test]
 fn a_patched_table_is_stored() {
     let before = tables::dense::<u128>(4, 800);
@@ -252,7 +251,7 @@ fn more_deep_blocks_than_codes_are_refused() {
     assert_eq!((error.table(), error.reason()), ("records8", "cannot name all deep blocks"));
 }
 
-/// Tables of long routes: cells that they divide alone, many in a root entry, blocks of every size, beside shorter ones.
+/// Tables of long routes: single divided cells, many in one root entry, blocks of every size, beside shorter routes.
 #[test]
 fn long_routes_in_batches() {
     let route = |addr: u128, i: u128| Route {
@@ -294,7 +293,7 @@ fn long_routes_in_batches() {
     }
 }
 
-/// Cells that long routes divide, far from each other: what tables would cost to tell them apart is not spent.
+/// Divided cells far from each other do not cost the memory of tables that would separate them.
 #[test]
 fn lonely_long_routes_cost_little_memory() {
     let mut rng = fibula_testkit::Rng::new(4);

@@ -10,21 +10,21 @@ use super::record::Codes;
 use super::word::Entry;
 use super::{LEVELS, ROOT_BITS, Tables};
 
-/// Blocks that a patch makes anew, at most: more are better served by a build.
+/// The most blocks that a patch compiles; for more, a build is faster.
 const BLOCKS_MAX: usize = 1 << 15;
 
-/// Blocks of a table that a changed prefix covers, at most: of more, all are made anew with their table.
+/// If a changed prefix covers more blocks of a table than this, the whole table is compiled again.
 const CHILDREN_MAX: u32 = 64;
 
-/// Where the word of a block stands, and how many tables there may be behind it.
+/// The place of a block's word, and how many successive tables the block may have.
 struct Word {
     place: usize,
     levels: usize,
 }
 
 impl<C: Codes> Tables<C> {
-    /// Compiles the smallest blocks around the changed prefixes that have a word of their own anew,
-    /// behind what is there, and turns their words to it. What these named before is garbage.
+    /// Compiles the smallest blocks around the changed prefixes that have their own words, appends the result to
+    /// the tables, and stores the new words. The tables and records of the old words become garbage.
     pub(super) fn patch(
         &mut self,
         routes: &Routes<u128>,
@@ -32,7 +32,7 @@ impl<C: Codes> Tables<C> {
     ) -> Result<Patched, BuildError> {
         match self.try_patch(routes, changed)? {
             Some(patched) => Ok(patched),
-            // Garbage may have the codes and places that are missing.
+            // Removing the garbage may free codes and places.
             None => {
                 self.compact()?;
                 Ok(self.try_patch(routes, changed)?.unwrap_or(Patched::Rebuild))
@@ -40,7 +40,7 @@ impl<C: Codes> Tables<C> {
         }
     }
 
-    /// `None` if codes or places have run out; then nothing is changed.
+    /// Returns `None` if codes or places have run out; then nothing has changed.
     fn try_patch(
         &mut self,
         routes: &Routes<u128>,
@@ -62,7 +62,7 @@ impl<C: Codes> Tables<C> {
         let mut words: Vec<(usize, u32)> = Vec::new();
         let mut done: Option<Prefix<u128>> = None;
         for (block, Word { place, levels }) in blocks {
-            // A block comes before those within it.
+            // A block is sorted before the blocks within it.
             if done.is_some_and(|done| done.covers(block)) {
                 continue;
             }
@@ -91,16 +91,16 @@ impl<C: Codes> Tables<C> {
             return Ok(Some(Patched::Applied));
         }
         self.compact()?;
-        // The tables that are nearest to the root suit the routes of the last build. A table that has become
-        // another one is planned anew, one that goes on as it is need not be.
+        // The tables nearest to the root still suit the routes of the last build. So the engine is rebuilt if its size
+        // has changed much since then.
         let (used, deep) = (self.used(), self.deep.blocks());
         let is_alike = used < self.built.0 + self.built.0 / 2 + SLACK
             && deep <= self.built.1 + self.built.1 / 2 + DEEP_SLACK;
         Ok(Some(if is_alike { Patched::Applied } else { Patched::Rebuild }))
     }
 
-    /// The smallest blocks of a root entry that cover the prefix, or all of the entry's that it covers, and their
-    /// words: one block, or some in a table that are next to each other.
+    /// Calls `each` with the smallest block of a root entry that covers the prefix, or with the few neighbouring
+    /// blocks of a table that the prefix covers, and with their words.
     fn around(&self, entry: usize, prefix: Prefix<u128>, mut each: impl FnMut(Prefix<u128>, Word)) {
         let (mut place, mut depth, mut levels) = (entry, ROOT_BITS, LEVELS);
         let addr = (entry as u128) << (128 - ROOT_BITS) | prefix.addr();
@@ -113,7 +113,7 @@ impl<C: Codes> Tables<C> {
                 (depth, levels) = (depth + bits, levels - 1);
                 continue;
             }
-            // Compiling a few of a table's blocks is less work than all of them with the table.
+            // Compiling a few of a table's blocks is less work than compiling the whole table.
             if len >= depth && 1 << (depth + bits - len) <= CHILDREN_MAX {
                 for i in 0..1usize << (depth + bits - len) {
                     let addr = addr | (i as u128) << (128 - depth - bits);
@@ -127,7 +127,7 @@ impl<C: Codes> Tables<C> {
         each(block(addr, depth), Word { place, levels });
     }
 
-    /// The bytes of the tables and records that an entry names.
+    /// The bytes of all tables and records below an entry.
     fn bytes(&self, word: u32) -> usize {
         match Entry::of(word) {
             Entry::Constant(_) => 0,
@@ -140,12 +140,12 @@ impl<C: Codes> Tables<C> {
     }
 }
 
-/// Bytes of garbage that are nothing to speak of: small tables are all change.
+/// This many bytes of garbage or growth are ignored, because a few changes alter much of a small table.
 const SLACK: usize = 1 << 18;
-/// The same of deep blocks.
+/// The same for deep blocks.
 const DEEP_SLACK: usize = 64;
 
-/// Writes the elements from place `at` on; a table without room for them grows by a quarter.
+/// Writes the elements from place `at` on. If there is no room, the table is copied with room for a quarter more.
 fn append<T: Pod>(table: &mut Table<T>, at: usize, elements: &[T]) {
     let end = at + elements.len();
     if end > table.len() {

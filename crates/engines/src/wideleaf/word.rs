@@ -6,7 +6,7 @@
 //!   0 0 │ code 30                constant: all addresses have this code
 //! ```
 //!
-//! What a table says of bits is stored as 32 less them: its top bit is the one that marks a table.
+//! A table's number of bits is stored as 32 minus the number; the top bit of that also marks the word as a table.
 
 /// The largest code of a constant.
 pub(super) const CODE_MAX: u32 = RECORD - 1;
@@ -14,20 +14,20 @@ pub(super) const CODE_MAX: u32 = RECORD - 1;
 pub(super) const WORDS_MAX: usize = 1 << 27;
 /// Bytes that records can take.
 pub(super) const BYTES_MAX: usize = 1 << 27;
-/// Bits that a table resolves, at most.
+/// The most bits that a table resolves.
 pub(super) const BITS_MAX: u32 = 16;
 
 /// The record without keys at place 0; words below this are constants.
 pub(super) const RECORD: u32 = 1 << 30;
 const TABLE: u32 = 1 << 31;
-/// Behind this many bits of a table's word, it has its bits.
+/// The number of bits of a table's base; the number of the table's bits is stored above it.
 pub(super) const BITS_AT: u32 = 27;
-/// What a table's word has its base in.
+/// The mask of a table's base in its word.
 pub(super) const BASE: u32 = (1 << BITS_AT) - 1;
-/// A record's byte is in these bits, once its word is shifted down by three.
+/// The mask of a record's byte in its word shifted right by three.
 pub(super) const BYTE: u32 = BYTES_MAX as u32 - 4;
 
-/// What an entry says.
+/// A decoded entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
     Constant(u32),
