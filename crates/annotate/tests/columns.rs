@@ -277,6 +277,24 @@ fn forms_of_what_is_added() {
     assert_eq!(asns, [None, Some(0), None, Some(64502)]);
 }
 
+/// Prefixes alone, of addresses as numbers: rows of the table are not looked up.
+#[test]
+fn binary_prefixes_without_values() {
+    let world = World::new();
+    let mut options = options(&["prefix"]);
+    options.prefix = PrefixForm::Binary;
+    let addrs = [0x0a01_0203, 0x0808_0808].repeat(1500);
+    let (numbers, texts): (UInt32Array, StringArray) = (
+        addrs.iter().copied().map(Some).collect(),
+        addrs.iter().map(|&addr| Some(Ipv4Addr::from(addr).to_string())).collect(),
+    );
+    let (found, expected) = (run(&world, &options, &numbers), run(&world, &options, &texts));
+    for (found, expected) in found.columns.iter().zip(&expected.columns) {
+        assert_eq!(found.to_data(), expected.to_data());
+    }
+    assert_eq!(found.columns[0].as_binary::<i32>().value(0), [10, 1, 2, 0]);
+}
+
 #[test]
 fn wide_integers_and_bad_options() {
     let world = World::with(&[("10.0.0.0/8", Some(u64::MAX), "")]);

@@ -27,7 +27,7 @@ fn every_engine_and_isa_is_verified() {
         ("planb", "v6"),
         ("lower-bound", "v6"),
         ("snapshot:runmap", "v4"),
-        ("snapshot:planb", "v6"),
+        ("snapshot:wideleaf", "v6"),
         ("snapshot:routes", "v6"),
     ] {
         assert!(has(engine, "scalar", family), "{engine} {family}");

@@ -175,6 +175,9 @@ impl Rival {
         isa: Isa,
         caches: Caches,
     ) -> Auto<A> {
+        if routes.is_empty() {
+            return chosen;
+        }
         let is_large = chosen.engine.memory().total() >= self.large;
         if !is_large {
             let Caches { second: Some(second), last: Some(last) } = caches else { return chosen };
@@ -313,6 +316,13 @@ mod tests {
         for addr in sample(&large).into_iter().take(1000) {
             assert_eq!(measured.engine.lookup(addr), shared.engine.lookup(addr));
         }
+    }
+
+    /// Without routes there are no addresses to measure with.
+    #[test]
+    fn empty_tables_are_not_measured() {
+        let caches = Caches { second: Some(1), last: Some(64 << 20) };
+        assert_eq!(auto_for::<u32>(&Routes::default(), Isa::detect(), caches).entry.name, "runmap");
     }
 
     /// For large tables both engines are measured even if the cache is small.

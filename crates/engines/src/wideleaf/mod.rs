@@ -48,7 +48,7 @@
 //!
 //! **Updates.** The smallest block around a changed prefix that has its own word is compiled again and
 //! appended to the tables, then the word is stored: `update.rs`. Where a changed prefix covers a few neighbouring
-//! entries of a table, their blocks are compiled, not the whole table. Once a third of the memory is garbage,
+//! entries of a table, their blocks are compiled, not the whole table. Once half of the memory is garbage,
 //! the parts in use are copied to new tables (`compact.rs`); a table that has grown by half since it
 //! was built is rebuilt, because its strides no longer suit its routes.
 //!

@@ -50,8 +50,10 @@ impl<W: Fn(&Answers, usize, &mut Vec<u8>) -> bool> Written<W> {
 impl<W: Fn(&Answers, usize, &mut Vec<u8>) -> bool> Grow for Written<W> {
     fn block(&mut self, answers: &Answers) -> Result<(), AnnotateError> {
         self.valid.clear();
-        self.bytes.reserve(answers.rows.len() * MAX_PREFIX);
-        for i in 0..answers.rows.len() {
+        // Without value columns there may be routes only, without added prefixes rows only.
+        let rows = answers.rows.len().max(answers.routes.len());
+        self.bytes.reserve(rows * MAX_PREFIX);
+        for i in 0..rows {
             self.valid.push((self.write)(answers, i, &mut self.bytes));
             // `fits` checks the whole block below, before the offsets are used.
             self.offsets.push(self.bytes.len() as i32);
