@@ -78,7 +78,7 @@ pub enum AnnotateError {
         /// The text, shortened.
         text: String,
     },
-    /// A record is damaged (strict).
+    /// A record is damaged (strict), or a quote in it is never closed and would hide the lines below it.
     Record {
         /// The line, counted from 1.
         line: u64,

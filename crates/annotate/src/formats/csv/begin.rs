@@ -1,7 +1,7 @@
 //! Reads the beginning of a table: its delimiter, its header and its address columns.
 
 use super::scan::{Dialect, Record, record, text, unquoted};
-use super::{Csv, Layout, OPEN};
+use super::{Csv, Layout, OPEN_LINES};
 use crate::added::{added_name, first_twice};
 use crate::address::Address;
 use crate::block::{Block, Kind, Row};
@@ -59,10 +59,7 @@ impl Csv {
         if header {
             let Record { content, next, open, .. } = first.record;
             if open {
-                block.bad_record(self.strict, || Fault::Record {
-                    at: start,
-                    what: OPEN.to_owned(),
-                })?;
+                return Err(Fault::Record { at: start, what: OPEN_LINES.to_owned() });
             }
             block.row(Row {
                 start,

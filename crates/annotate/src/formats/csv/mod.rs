@@ -15,6 +15,9 @@ use crate::{AnnotateError, AnnotateOptions, Column, Header, LogFormat};
 
 /// The error of a record that has an open quote at the end of the input.
 const OPEN: &str = "a quote is open at the end of the input";
+/// The same, where the open field contains further lines.
+const OPEN_LINES: &str = "a quote opened here is not closed, so the lines below it cannot be read: close it, or treat \
+     quotes as ordinary characters";
 
 /// Decoder of delimited text. The first record determines the positions of the address columns and the width of a row.
 /// Empty lines are copied unchanged.
@@ -162,6 +165,9 @@ impl LogDecoder for Csv {
             }
             let record = layout.locate(rest, end, self.dialect, &mut self.found);
             let Some(record) = record else { break };
+            if record.open && rest.trim_ascii_end().contains(&b'\n') {
+                return Err(Fault::Record { at: start, what: OPEN_LINES.to_owned() });
+            }
             if record.fields != layout.width || record.open {
                 let width = layout.width;
                 block.bad_record(self.strict, || Fault::Record {
@@ -282,17 +288,26 @@ mod tests {
         );
     }
 
-    /// The open quote includes the rows below it in the header, so it must be counted as damage.
+    /// Rows below an open quote would be lost in silence. A last line that was cut off loses nothing but itself.
     #[test]
-    fn a_quote_that_the_header_leaves_open() {
-        let text = "src,\"dst\n10.0.0.1,10.0.0.2\n";
-        let mut csv = csv(&["src"], Header::Present);
-        let block = decode(&mut csv, text).unwrap();
-        assert_eq!((block.tally.rows, block.tally.damaged), (0, 1));
-        let mut strict = self::csv(&["src"], Header::Present);
+    fn quotes_that_are_left_open() {
+        for (text, at) in [
+            ("src,\"dst\n10.0.0.1,10.0.0.2\n", 0),
+            ("src,\"dst", 0),
+            ("src,dst\n10.0.0.1,\"10.0.0.2\n10.0.0.3,10.0.0.4\n", 8),
+        ] {
+            let fault = decode(&mut csv(&["src"], Header::Present), text).unwrap_err();
+            assert!(matches!(fault, Fault::Record { at: place, .. } if place == at), "{fault:?}");
+        }
+        let text = "src,dst\n10.0.0.1,10.0.0.2\n10.0.0.3,\"10.0";
+        for text in [text, &format!("{text}\r\n")] {
+            let block = decode(&mut csv(&["src"], Header::Present), text).unwrap();
+            assert_eq!((block.tally.rows, block.tally.damaged), (2, 1));
+        }
+        let mut strict = csv(&["src"], Header::Present);
         strict.strict = true;
         let fault = decode(&mut strict, text).unwrap_err();
-        assert!(matches!(fault, Fault::Record { at: 0, .. }));
+        assert!(matches!(fault, Fault::Record { at: 26, .. }), "{fault:?}");
     }
 
     #[test]
