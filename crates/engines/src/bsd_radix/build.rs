@@ -1,11 +1,10 @@
 use std::cmp::Reverse;
-use std::marker::PhantomData;
 use std::ops::Range;
 
 use fibula_core::{Addr, BuildError, Routes};
 use fibula_simd::Table;
 
-use super::{BsdRadix, LAST, LEAF, NAME, NONE, Node, leaf};
+use super::{BsdRadix, Entry, LEAF, NAME, NONE, Node, leaf};
 
 /// Compiles the routes: the tree of their addresses, then the lists of its nodes.
 pub(super) fn build<A: Addr>(routes: &Routes<A>) -> Result<BsdRadix<A>, BuildError> {
@@ -30,19 +29,14 @@ pub(super) fn build<A: Addr>(routes: &Routes<A>) -> Result<BsdRadix<A>, BuildErr
         keys,
         nodes: Vec::new(),
         leaves: Vec::new(),
-        chains: Vec::new(),
+        entries: Vec::new(),
         listed: Vec::new(),
         way: Vec::new(),
     };
     builder.child(0..builder.keys.len());
     builder.lists();
-    let Builder { nodes, leaves, chains, .. } = builder;
-    Ok(BsdRadix {
-        nodes: Table::from_vec(nodes),
-        leaves: Table::from_vec(leaves),
-        routes: Table::from_vec(chains),
-        family: PhantomData,
-    })
+    let Builder { nodes, leaves, entries, .. } = builder;
+    Ok(BsdRadix::new(Table::from_vec(nodes), Table::from_vec(leaves), Table::from_vec(entries)))
 }
 
 struct Builder<'a, A: Addr> {
@@ -50,7 +44,7 @@ struct Builder<'a, A: Addr> {
     keys: Vec<(A, Range<usize>)>,
     nodes: Vec<Node>,
     leaves: Vec<u32>,
-    chains: Vec<[u32; 2]>,
+    entries: Vec<Entry>,
     /// Node, length and code of each entry of a list.
     listed: Vec<(u32, Reverse<u32>, u32)>,
     /// The nodes from the root to the current one, with their bits.
@@ -82,14 +76,12 @@ impl<A: Addr> Builder<'_, A> {
         let (key, own) = self.keys[index].clone();
         let number = (self.leaves.len() / leaf::width::<A>()) as u32;
         let parent = self.way.last().map_or(NONE, |(node, _)| *node);
-        let value = key.to_u128();
-        let words = (0..leaf::key_words::<A>()).rev();
-        self.leaves.extend(words.map(|word| (value >> (32 * word)) as u32));
-        let start = if own.is_empty() { NONE } else { self.chains.len() as u32 };
-        self.leaves.extend([parent, start]);
+        let start = if own.is_empty() { NONE } else { self.entries.len() as u32 };
+        self.leaves.extend(leaf::words(key, parent));
+        *leaf::chain(&mut self.leaves) = start;
         for route in self.routes.as_slice()[own].iter().rev() {
             let (len, code) = (u32::from(route.prefix.len()), route.hop.to_bits() + 1);
-            self.chains.push([len, code]);
+            self.entries.push([len, code, self.entries.len() as u32 + 1]);
             // The highest node whose addresses all agree in the route's bits.
             let above = self.way.partition_point(|(_, bit)| *bit < len);
             if let Some((node, _)) = self.way.get(above) {
@@ -97,7 +89,7 @@ impl<A: Addr> Builder<'_, A> {
             }
         }
         if start != NONE {
-            self.chains.last_mut().expect("the leaf has routes")[0] |= LAST;
+            self.entries.last_mut().expect("the leaf has routes")[2] = NONE;
         }
         LEAF | number
     }
@@ -105,10 +97,12 @@ impl<A: Addr> Builder<'_, A> {
     /// Appends the lists of the nodes, the longest first.
     fn lists(&mut self) {
         self.listed.sort_unstable();
-        for entries in self.listed.chunk_by(|a, b| a.0 == b.0) {
-            self.nodes[entries[0].0 as usize][4] = self.chains.len() as u32;
-            self.chains.extend(entries.iter().map(|(_, Reverse(len), code)| [*len, *code]));
-            self.chains.last_mut().expect("a list has entries")[0] |= LAST;
+        for listed in self.listed.chunk_by(|a, b| a.0 == b.0) {
+            self.nodes[listed[0].0 as usize][4] = self.entries.len() as u32;
+            let next = self.entries.len() as u32 + 1..;
+            let entries = listed.iter().zip(next);
+            self.entries.extend(entries.map(|(&(_, Reverse(len), code), next)| [len, code, next]));
+            self.entries.last_mut().expect("a list has entries")[2] = NONE;
         }
     }
 }

@@ -1,12 +1,12 @@
 use fibula_core::{Addr, Hop};
 
-use super::{BsdRadix, LAST, LEAF, NONE, leaf};
+use super::{BsdRadix, Entry, LEAF, NONE, leaf};
 use crate::common::hop;
 
 /// Descends by single bits, then goes up by masks; calls `touch` for each access to the tables.
 #[inline(always)]
 pub(super) fn lookup<A: Addr>(engine: &BsdRadix<A>, addr: A, mut touch: impl FnMut()) -> Hop {
-    let BsdRadix { nodes, leaves, routes, .. } = engine;
+    let BsdRadix { nodes, leaves, entries, .. } = engine;
     let mut at = 0;
     while at & LEAF == 0 {
         let [bit, left, right, ..] = nodes[at as usize];
@@ -18,12 +18,10 @@ pub(super) fn lookup<A: Addr>(engine: &BsdRadix<A>, addr: A, mut touch: impl FnM
     // Routes of at most this many bits match.
     let common = u32::from(addr.common_prefix_len(key));
     loop {
-        if list != NONE {
-            for (len, code) in chain(routes, list) {
-                touch();
-                if len <= common {
-                    return hop(code);
-                }
+        for (len, code) in chain(entries, list) {
+            touch();
+            if len <= common {
+                return hop(code);
             }
         }
         if parent == NONE {
@@ -36,11 +34,10 @@ pub(super) fn lookup<A: Addr>(engine: &BsdRadix<A>, addr: A, mut touch: impl FnM
 
 /// The routes of a chain or list: lengths and codes.
 #[inline(always)]
-pub(super) fn chain(routes: &[[u32; 2]], start: u32) -> impl Iterator<Item = (u32, u32)> {
-    let mut rest = Some(&routes[start as usize..]);
+pub(super) fn chain(entries: &[Entry], mut at: u32) -> impl Iterator<Item = (u32, u32)> {
     std::iter::from_fn(move || {
-        let (&[len, code], others) = rest?.split_first()?;
-        rest = (len & LAST == 0).then_some(others);
-        Some((len & !LAST, code))
+        let [len, code, next] = *entries.get(at as usize)?;
+        at = next;
+        Some((len, code))
     })
 }

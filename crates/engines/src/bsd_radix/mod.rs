@@ -38,14 +38,22 @@
 //!
 //! Masks of addresses are contiguous, which the kernels call *normal*: then a list's entry can be checked
 //! by its length, and the search with the masked address, which Sklower describes for other masks, is not
-//! needed. Nodes are entries of arrays: 20 bytes for an inner node, 12 for a leaf (IPv6: 24), 8 for a route
-//! in a chain or list; in the kernel DXR's paper counts some 200 bytes for an entry. Routes are not added
-//! one by one; every change is a build.
+//! needed. Nodes are entries of arrays: 20 bytes for an inner node, 12 for a leaf (IPv6: 24), 12 for a route
+//! in a chain or list; in the kernel DXR's paper counts some 200 bytes for an entry. A table is built in one
+//! pass over its sorted routes.
+//!
+//! **Updates** are the kernel's: a changed route is found by its address, then it is an entry more or less in the
+//! chain of a leaf and in one list. A new address is a new leaf, with a node above it that tests the first bit in which
+//! it differs from the leaf found in its place; an address without routes takes its leaf and that node away. What a
+//! change costs depends on the depth of the tree alone, whatever the prefix covers. The slots that are given up
+//! are used again.
 //!
 //! # Invariants
 //!
-//! - Children of a node come after it, parents before it; node 0 is the root. Chains end inside their table.
+//! - A node's bit is greater than its parent's; node 0 is the root. Chains and lists are in order of length, the
+//!   longest first, no two alike.
 //! - No hop is beyond the hop count.
+//! - A slot that is not in use has the pattern of empty slots, and nothing in use refers to it.
 //!
 //! # Limits and use
 //!
@@ -71,56 +79,67 @@
 mod build;
 mod load;
 mod lookup;
+mod slots;
 #[cfg(test)]
 mod tests;
+mod update;
 
 use std::marker::PhantomData;
 
 use fibula_core::{
-    Addr, BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Persist, Routes, TableRef,
-    TableSource,
+    Addr, BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Patched, Persist, Prefix,
+    Routes, TableRef, TableSource,
 };
 use fibula_simd::Table;
+
+use slots::Slots;
 
 const NAME: &str = "bsd-radix";
 const NODES: &str = "nodes";
 const LEAVES: &str = "leaves";
-const ROUTES: &str = "routes";
+const ENTRIES: &str = "entries";
 
-/// An inner node: its bit, its children, its parent, its list in `routes`.
+/// An inner node: its bit, its children, its parent, the first entry of its list.
 type Node = [u32; 5];
+/// A route in a chain or list: length, code, the next entry.
+type Entry = [u32; 3];
 
 /// A child with this bit is a leaf.
 const LEAF: u32 = 1 << 31;
-/// No list, no chain.
+/// No list, no chain, no entry after this one.
 const NONE: u32 = u32::MAX;
-/// In the word of a route's length: it is the last one of its chain or list.
-const LAST: u32 = 1 << 31;
 
 /// The compiled tree; see the [module](self).
 pub struct BsdRadix<A: Addr> {
-    nodes: Table<Node>,
+    nodes: Slots<Node>,
     /// The words of the leaves: see [`leaf`].
-    leaves: Table<u32>,
-    /// Chains of leaves and lists of nodes: length and [`LAST`], code.
-    routes: Table<[u32; 2]>,
+    leaves: Slots<u32>,
+    /// Of the chains of leaves and the lists of nodes.
+    entries: Slots<Entry>,
     family: PhantomData<A>,
 }
 
 impl<A: Addr> BsdRadix<A> {
+    fn new(nodes: Table<Node>, leaves: Table<u32>, entries: Table<Entry>) -> Self {
+        // Two children that are the same leaf, a leaf without a parent, a code that no hop has.
+        let mut leaf = vec![0; leaf::key_words::<A>()];
+        leaf.extend([NONE, NONE]);
+        Self {
+            nodes: Slots::new(nodes, vec![[0, LEAF, LEAF, NONE, NONE]]),
+            leaves: Slots::new(leaves, leaf),
+            entries: Slots::new(entries, vec![[0, 0, NONE]]),
+            family: PhantomData,
+        }
+    }
+
     /// Number of inner nodes.
     pub fn nodes(&self) -> usize {
-        self.nodes.len()
+        self.nodes.used()
     }
 
     /// Entries of lists: masks at inner nodes.
     pub fn masks(&self) -> usize {
-        let leaves = self.leaves.chunks_exact(leaf::width::<A>());
-        let chained = leaves.map(|words| {
-            let start = words[words.len() - 1];
-            if start == NONE { 0 } else { lookup::chain(&self.routes, start).count() }
-        });
-        self.routes.len() - chained.sum::<usize>()
+        self.nodes.iter().map(|node| lookup::chain(&self.entries, node[4]).count()).sum()
     }
 
     /// The memory accesses of a lookup: nodes on the way down and up, the leaf, routes.
@@ -158,14 +177,19 @@ impl<A: Addr> Engine<A> for BsdRadix<A> {
     }
 }
 
-impl<A: Addr> Follow<A> for BsdRadix<A> {}
+impl<A: Addr> Follow<A> for BsdRadix<A> {
+    /// Adds or removes the routes one by one, O(bits) each.
+    fn follow(&mut self, routes: &Routes<A>, changed: &[Prefix<A>]) -> Result<Patched, BuildError> {
+        update::patch(self, routes, changed)
+    }
+}
 
 impl<A: Addr> Persist<A> for BsdRadix<A> {
     fn tables(&self) -> Vec<TableRef<'_>> {
         vec![
             TableRef { name: NODES, bytes: self.nodes.as_bytes() },
             TableRef { name: LEAVES, bytes: self.leaves.as_bytes() },
-            TableRef { name: ROUTES, bytes: self.routes.as_bytes() },
+            TableRef { name: ENTRIES, bytes: self.entries.as_bytes() },
         ]
     }
 
@@ -174,10 +198,12 @@ impl<A: Addr> Persist<A> for BsdRadix<A> {
     }
 }
 
-/// How a leaf lies in its words: the address, the most significant word first, its parent, its chain in
-/// `routes`.
+/// How a leaf lies in its words: the address, the most significant word first, its parent, the first entry of
+/// its chain.
 mod leaf {
     use fibula_core::Addr;
+
+    use super::NONE;
 
     pub(super) const fn key_words<A: Addr>() -> usize {
         A::BITS as usize / 32
@@ -194,5 +220,21 @@ mod leaf {
         let (key, rest) = words.split_at(key_words::<A>());
         let key = key.iter().fold(0, |key, &word| key << 32 | u128::from(word));
         (A::from_u128(key), rest[0], rest[1])
+    }
+
+    /// The words of a leaf without a chain.
+    pub(super) fn words<A: Addr>(key: A, parent: u32) -> impl Iterator<Item = u32> {
+        let key = key.to_u128();
+        let words = (0..key_words::<A>()).rev();
+        words.map(move |word| (key >> (32 * word)) as u32).chain([parent, NONE])
+    }
+
+    pub(super) fn parent(words: &mut [u32]) -> &mut u32 {
+        let at = words.len() - 2;
+        &mut words[at]
+    }
+
+    pub(super) fn chain(words: &mut [u32]) -> &mut u32 {
+        words.last_mut().expect("a leaf has words")
     }
 }

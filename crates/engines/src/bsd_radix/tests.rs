@@ -1,5 +1,5 @@
-use fibula_core::{Addr, Engine, Hop, Lookup, Routes};
-use fibula_testkit::{Oracle, check::check, probes, tables};
+use fibula_core::{Addr, Engine, Follow, Hop, Lookup, Patched, Prefix, Routes};
+use fibula_testkit::{Oracle, check::check, conform, probes, tables};
 
 use super::lookup::chain;
 use super::{BsdRadix, LEAF, NONE, leaf};
@@ -10,7 +10,7 @@ fn routes<A: Addr>(list: &[(&str, u32)]) -> Routes<A> {
 
 /// The lengths of a list, as drawn.
 fn lengths<A: Addr>(engine: &BsdRadix<A>, start: u32) -> Vec<u32> {
-    if start == NONE { vec![] } else { chain(&engine.routes, start).map(|(len, _)| len).collect() }
+    chain(&engine.entries, start).map(|(len, _)| len).collect()
 }
 
 /// The tree drawn in the module's page.
@@ -71,4 +71,59 @@ fn dense_tables() {
     }
     all(&tables::dense::<u32>(71, 2000));
     all(&tables::dense::<u128>(72, 2000));
+}
+
+/// The tree from the root on, with bits, keys, chains and lists: the same for the same routes, wherever they lie.
+fn shape<A: Addr>(
+    engine: &BsdRadix<A>,
+    child: u32,
+    parent: u32,
+    out: &mut Vec<(u128, Vec<(u32, u32)>)>,
+) {
+    let listed = |start| chain(&engine.entries, start).collect::<Vec<_>>();
+    if child & LEAF != 0 {
+        let (key, above, list) = leaf::read::<A>(&engine.leaves, (child & !LEAF) as usize);
+        assert_eq!(above, parent);
+        return out.push((key.to_u128(), listed(list)));
+    }
+    let [bit, left, right, above, list] = engine.nodes[child as usize];
+    assert_eq!(above, parent);
+    out.push((bit.into(), listed(list)));
+    shape(engine, left, child, out);
+    shape(engine, right, child, out);
+}
+
+/// A patched tree is the one that a build makes, down to its lists, and keeps no slots that it does not need.
+#[test]
+fn patched_as_built() {
+    fn all<A: Addr>(pool: &Routes<A>) {
+        let mut rng = fibula_testkit::Rng::new(5);
+        let mut engine = BsdRadix::<A>::build(&Routes::default(), &()).unwrap();
+        let mut routes = Routes::default();
+        for share in [0.2, 1.0, 0.5, 0.9, 0.0, 0.7] {
+            let next: Routes<A> = pool.iter().filter(|_| rng.chance(share)).collect();
+            let changed: Vec<Prefix<A>> =
+                routes.iter().chain(next.iter()).map(|r| r.prefix).collect();
+            routes = next;
+            assert_eq!(engine.follow(&routes, &changed), Ok(Patched::Applied));
+            let built = BsdRadix::build(&routes, &()).unwrap();
+            let of = |engine| {
+                let mut out = Vec::new();
+                shape(engine, 0, NONE, &mut out);
+                out
+            };
+            assert_eq!(of(&engine), of(&built));
+            assert_eq!((engine.nodes(), engine.masks()), (built.nodes(), built.masks()));
+            assert_eq!(engine.entries.used(), built.entries.used());
+            assert_eq!(engine.leaves.used(), built.leaves.used());
+        }
+    }
+    all(&tables::dense::<u32>(73, 1000));
+    all(&tables::dense::<u128>(74, 1000));
+}
+
+#[test]
+fn patches() {
+    conform::patches::<u32, BsdRadix<u32>>("bsd-radix", &());
+    conform::patches::<u128, BsdRadix<u128>>("bsd-radix", &());
 }
