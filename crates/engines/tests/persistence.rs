@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fibula_core::{Addr, Hop, Lookup, Routes, SharedBytes, TableRef, TableSource};
+use fibula_core::{Addr, Hop, Lookup, Patched, Prefix, Routes, SharedBytes, TableRef, TableSource};
 use fibula_engines::{AnyEngine, EngineFamily, Entry, engines, find};
 use fibula_simd::{Isa, Table};
 use fibula_testkit::{Rng, probes, tables};
@@ -194,6 +194,37 @@ fn damaged_lengths<A: EngineFamily>() {
     }
 }
 
+/// What a patch leaves is stored like what a build makes: other places, free ones, and arrays that have grown.
+fn patched_tables<A: EngineFamily>() {
+    let routes = tables::dense::<A>(10, 600);
+    let hop = |i: usize, hop: Hop| if i.is_multiple_of(3) { Hop::new(1) } else { hop };
+    let few: Routes<A> = routes.iter().step_by(5).collect();
+    let other: Routes<A> =
+        routes.iter().enumerate().skip(40).map(|(i, r)| (r.prefix, hop(i, r.hop))).collect();
+    let changed: Vec<Prefix<A>> = routes.iter().map(|route| route.prefix).collect();
+    let mut patched = Vec::new();
+    for entry in engines::<A>() {
+        let mut engine = entry.build(&few, Isa::Scalar).expect("a small table is taken");
+        let applied = [&routes, &other].map(|routes| engine.follow(routes, &changed));
+        if applied != [Ok(Patched::Applied), Ok(Patched::Applied)] {
+            continue;
+        }
+        patched.push(entry.name);
+        let loaded = entry.load(&store(&*engine), other.hop_count(), Isa::Scalar);
+        let mut loaded = loaded.unwrap_or_else(|error| panic!("{}: {error}", entry.name));
+        let built = entry.build(&other, Isa::Scalar).expect("a small table is taken");
+        assert!(answers(&*loaded, &routes) == answers(&*built, &routes), "{}", entry.name);
+        // And it goes on.
+        if loaded.follow(&few, &changed) == Ok(Patched::Applied) {
+            let built = entry.build(&few, Isa::Scalar).expect("a small table is taken");
+            assert!(answers(&*loaded, &routes) == answers(&*built, &routes), "{}", entry.name);
+        }
+    }
+    for name in ["bsd-radix", "poptrie18", "miht"] {
+        assert!(patched.contains(&name), "{name} was not patched: {patched:?}");
+    }
+}
+
 /// Its records are placed by lines, and what patches add begins where the table ends.
 #[test]
 fn runmap_takes_whole_lines_alone() {
@@ -280,4 +311,41 @@ fn hops_out_of_range_v4() {
 #[test]
 fn hops_out_of_range_v6() {
     hops_out_of_range::<u128>();
+}
+
+#[test]
+fn patched_tables_v4() {
+    patched_tables::<u32>();
+}
+
+#[test]
+fn patched_tables_v6() {
+    patched_tables::<u128>();
+}
+
+/// The entries of chains and lists lay one behind the other before the tree was patched, with a bit at each last one.
+#[test]
+fn bsd_radix_of_before_it_was_patched() {
+    let entry = find::<u32>("bsd-radix").expect("an engine");
+    let routes = tables::dense::<u32>(8, 500);
+    let built = entry.build(&routes, Isa::Scalar).expect("a small table is taken");
+    let mut stored = store(&*built);
+    let entries = stored.0.remove("entries").expect("a table");
+    let words: Vec<u32> = bytes_to_words(&entries.0);
+    let old: Vec<u32> = words
+        .chunks_exact(3)
+        .flat_map(|entry| [entry[0] | u32::from(entry[2] == u32::MAX) << 31, entry[1]])
+        .collect();
+    let bytes: Vec<u8> = old.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let old = stored.with("routes", &bytes);
+    let loaded = entry.load(&old, routes.hop_count(), Isa::Scalar).expect("an old table");
+    assert!(answers(&*loaded, &routes) == answers(&*built, &routes));
+    assert!(has_tables(&*loaded, &store(&*built)), "it is the same tree");
+    let cut = stored.with("routes", &bytes[..bytes.len() - 8]);
+    assert!(entry.load(&cut, routes.hop_count(), Isa::Scalar).is_err());
+}
+
+fn bytes_to_words(bytes: &[u8]) -> Vec<u32> {
+    let words = bytes.chunks_exact(4);
+    words.map(|word| u32::from_ne_bytes(word.try_into().expect("a word"))).collect()
 }

@@ -36,6 +36,45 @@ impl Values {
         }
     }
 
+    /// The code of entry `index`.
+    #[inline]
+    pub(crate) fn code(&self, index: usize) -> u32 {
+        match self {
+            Self::Narrow(codes) => codes[index].into(),
+            Self::Wide(codes) => codes[index],
+        }
+    }
+
+    /// The most hops whose codes fit, in tables without blocks.
+    pub(crate) fn most_hops(&self) -> u32 {
+        match self {
+            Self::Narrow(_) => u16::MAX.into(),
+            Self::Wide(_) => u32::MAX,
+        }
+    }
+
+    /// Writes codes that fit from `index` on.
+    pub(crate) fn write(&mut self, index: usize, codes: &[u32]) {
+        match self {
+            Self::Narrow(own) => {
+                let own = own.to_mut()[index..].iter_mut();
+                own.zip(codes).for_each(|(own, &code)| *own = code as u16);
+            }
+            Self::Wide(own) => own.to_mut()[index..][..codes.len()].copy_from_slice(codes),
+        }
+    }
+
+    /// Makes room for `len` codes; the new ones are 0.
+    pub(crate) fn grow(&mut self, len: usize) {
+        fn grown<V: Value>(codes: &Table<V>, len: usize) -> Table<V> {
+            Table::with(len, |new| new[..codes.len()].copy_from_slice(codes))
+        }
+        match self {
+            Self::Narrow(codes) => *codes = grown(codes, len),
+            Self::Wide(codes) => *codes = grown(codes, len),
+        }
+    }
+
     /// The answer of interval `index`.
     #[inline]
     pub(crate) fn get(&self, index: usize, blocks: usize) -> Answer {

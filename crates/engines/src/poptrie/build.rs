@@ -1,6 +1,7 @@
 use fibula_core::{Addr, BuildError, Hop, Range, Ranges, Routes};
 use fibula_simd::Table;
 
+use super::buddies::Buddies;
 use super::node::{LEAF, Node, STRIDE, node, slot};
 use super::{NAME, Tables};
 use crate::common::Values;
@@ -8,18 +9,9 @@ use crate::common::Values;
 /// Compiles the routes in one pass over their ranges.
 pub(super) fn build<A: Addr>(routes: &Routes<A>, s: u32) -> Result<Tables, BuildError> {
     check("next hops", (LEAF - 1).into(), routes.hop_count().into())?;
-    let mut ranges = routes.ranges();
-    let range = ranges.next().expect("the ranges cover the space");
-    let mut builder = Builder {
-        ranges,
-        range,
-        nodes: Vec::new(),
-        leaves: Vec::new(),
-        open_nodes: Vec::new(),
-        open_leaves: Vec::new(),
-    };
+    let mut builder = Builder::new(routes.ranges(), Vecs::default());
     let direct = builder.direct(s);
-    let Builder { nodes, leaves, .. } = builder;
+    let Vecs { nodes, leaves } = builder.place;
     check("nodes", LEAF.into(), nodes.len() as u64)?;
     check("leaves", u32::MAX.into(), leaves.len() as u64)?;
     Ok(Tables {
@@ -27,6 +19,8 @@ pub(super) fn build<A: Addr>(routes: &Routes<A>, s: u32) -> Result<Tables, Build
         direct: Table::from_vec(direct),
         nodes: Table::from_vec(nodes),
         leaves: Values::new(&leaves, routes.hop_count(), 0),
+        free_nodes: Buddies::default(),
+        free_leaves: Buddies::default(),
     })
 }
 
@@ -41,41 +35,92 @@ fn code(hop: Hop) -> u32 {
     hop.to_bits().wrapping_add(1)
 }
 
-struct Builder<'a, A: Addr> {
+/// What a slot of a node or of the direct table has.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Slot {
+    /// The code of a hop.
+    Leaf(u32),
+    /// A node, whose place depends on its neighbours.
+    Child(Node),
+}
+
+/// Where children and leaves of a node go: neighbours in their arrays, of which the first one's place is returned.
+pub(super) trait Place {
+    fn nodes(&mut self, nodes: &[Node]) -> usize;
+    fn leaves(&mut self, codes: &[u32]) -> usize;
+}
+
+impl<P: Place> Place for &mut P {
+    fn nodes(&mut self, nodes: &[Node]) -> usize {
+        (**self).nodes(nodes)
+    }
+    fn leaves(&mut self, codes: &[u32]) -> usize {
+        (**self).leaves(codes)
+    }
+}
+
+/// One behind the other. A node is placed after its descendants, so it lies behind them.
+#[derive(Default)]
+struct Vecs {
+    nodes: Vec<Node>,
+    leaves: Vec<u32>,
+}
+
+impl Place for Vecs {
+    fn nodes(&mut self, nodes: &[Node]) -> usize {
+        self.nodes.extend(nodes);
+        self.nodes.len() - nodes.len()
+    }
+
+    fn leaves(&mut self, codes: &[u32]) -> usize {
+        self.leaves.extend(codes);
+        self.leaves.len() - codes.len()
+    }
+}
+
+pub(super) struct Builder<'a, A: Addr, P> {
     ranges: Ranges<'a, A>,
     /// The range of the first address that has no place yet.
     range: Range<A>,
-    /// Finished nodes. A node is finished after its descendants, so it lies behind them.
-    nodes: Vec<Node>,
-    leaves: Vec<u32>,
+    pub(super) place: P,
     /// Children and leaves of the nodes under way, the innermost one's last: they become neighbours
     /// when their node is finished.
     open_nodes: Vec<Node>,
     open_leaves: Vec<u32>,
 }
 
-impl<A: Addr> Builder<'_, A> {
+impl<'a, A: Addr, P: Place> Builder<'a, A, P> {
+    pub(super) fn new(mut ranges: Ranges<'a, A>, place: P) -> Self {
+        let range = ranges.next().expect("the ranges cover a block");
+        Self { ranges, range, place, open_nodes: Vec::new(), open_leaves: Vec::new() }
+    }
+
     /// The direct table, and all nodes.
     fn direct(&mut self, s: u32) -> Vec<u32> {
         let index = |addr: A| (addr.to_u128() >> (u32::from(A::BITS) - s)) as usize;
         let mut direct = Vec::with_capacity(1 << s);
         let mut next = Some(A::MIN);
         while let Some(first) = next {
-            let last = last_of(first, s);
-            let placed = if self.range.last < last {
-                let node = self.node(first, s);
-                direct.push(self.nodes.len() as u32);
-                self.nodes.push(node);
-                last
-            } else {
-                let code = LEAF | code(self.range.hop);
-                let placed = self.whole_blocks(A::MAX, s);
-                direct.resize(index(placed) + 1, code);
-                placed
+            let (slot, placed) = self.next(first, A::MAX, s);
+            let entry = match slot {
+                Slot::Leaf(code) => LEAF | code,
+                Slot::Child(node) => self.place.nodes(&[node]) as u32,
             };
+            direct.resize(index(placed) + 1, entry);
             next = placed.successor();
         }
         direct
+    }
+
+    /// The block of `len` bits that begins at `first`, the first address that has no place yet, and the last address
+    /// placed: that block's or, if it is a leaf, that of the last block in the same range, up to `last`.
+    pub(super) fn next(&mut self, first: A, last: A, len: u32) -> (Slot, A) {
+        let block_last = last_of(first, len);
+        if self.range.last < block_last {
+            return (Slot::Child(self.node(first, len)), block_last);
+        }
+        let code = code(self.range.hop);
+        (Slot::Leaf(code), self.whole_blocks(last, len))
     }
 
     /// The node of the addresses that share their first `at` bits with `first`.
@@ -87,27 +132,26 @@ impl<A: Addr> Builder<'_, A> {
         let mut next = Some(first);
         while let Some(first) = next {
             let bit = 1u64.wrapping_shl(slot(first, at));
-            let slot_last = last_of(first, at + STRIDE);
-            let placed = if self.range.last < slot_last {
-                vector |= bit;
-                let child = self.node(first, at + STRIDE);
-                self.open_nodes.push(child);
-                slot_last
-            } else {
+            let (slot, placed) = self.next(first, last, at + STRIDE);
+            match slot {
+                Slot::Child(child) => {
+                    vector |= bit;
+                    self.open_nodes.push(child);
+                }
                 // Children in between do not end a run: nobody asks for leaves at their slots.
-                let code = code(self.range.hop);
-                if run != Some(code) {
+                Slot::Leaf(code) if run != Some(code) => {
                     run = Some(code);
                     leafvec |= bit;
                     self.open_leaves.push(code);
                 }
-                self.whole_blocks(last, at + STRIDE)
-            };
+                Slot::Leaf(_) => {}
+            }
             next = placed.successor().filter(|_| placed < last);
         }
-        let (base1, base0) = (self.nodes.len(), self.leaves.len());
-        self.nodes.extend(self.open_nodes.drain(nodes_mark..));
-        self.leaves.extend(self.open_leaves.drain(leaves_mark..));
+        let base1 = self.place.nodes(&self.open_nodes[nodes_mark..]);
+        let base0 = self.place.leaves(&self.open_leaves[leaves_mark..]);
+        self.open_nodes.truncate(nodes_mark);
+        self.open_leaves.truncate(leaves_mark);
         node(vector, leafvec, base1, base0)
     }
 

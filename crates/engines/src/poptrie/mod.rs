@@ -39,17 +39,25 @@
 //! - Hops are stored plus one; 0 is "no route" ([`Hop::NONE`]). Leaves have 16 bits or, where hops
 //!   exceed those, 32.
 //! - Tables are written in one pass over the elementary intervals, children before their parents. The
-//!   paper adds routes one by one, with an allocator of neighbours for updates; here a change is a
-//!   build.
+//!   paper adds routes one by one.
 //! - [`Config::by_level`]: a batch goes down together, level by level. The faithful form is the paper's
 //!   loop; an out-of-order core overlaps its lookups as far as it predicts their depth.
+//!
+//! # Updates
+//!
+//! As in the paper, a change replaces a part of the trie, and the rest stays where it is. That part is the smallest that
+//! has all of the changed prefix: some slots of one node with what lies below them, or direct entries. It is built
+//! again from the routes. If the node then has another number of children or leaves, these move to other places, which a
+//! buddy system gives; if all its addresses have one hop, it becomes a leaf of its parent. A patched trie has the
+//! nodes and leaves that a build makes, in other places. The paper's threads read the arrays while they are patched, so
+//! it changes a pointer last; ours have tables that do not change (see `Follow` in `fibula-core`).
 //!
 //! # Invariants
 //!
 //! - Nodes that direct entries name are there, and so are all children and leaves of a node. Each slot
 //!   without a child has a run that begins at or before it.
-//! - Children lie before their parents, so no lookup goes round in circles, and no node is higher than
-//!   the bits of an address are levels.
+//! - Each node has one parent, or one direct entry, and there are no more levels than an address has bits. So no
+//!   lookup goes round in circles. Each leaf is of one node.
 //! - Hops in use are below the hop count, or none.
 //!
 //! # Limits and use
@@ -79,22 +87,25 @@
 //! ```
 
 mod batch;
+mod buddies;
 mod build;
 mod load;
 mod lookup;
 mod node;
 #[cfg(test)]
 mod tests;
+mod update;
 
 use std::marker::PhantomData;
 
 use fibula_core::{
-    Addr, BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Persist, Routes, TableRef,
-    TableSource,
+    Addr, BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Patched, Persist, Prefix,
+    Routes, TableRef, TableSource,
 };
 use fibula_simd::{Isa, Level, Table};
 
 use crate::common::Values;
+use buddies::Buddies;
 use node::Node;
 
 const NAME: &str = "poptrie";
@@ -139,6 +150,9 @@ struct Tables {
     nodes: Table<Node>,
     /// L: codes of hops.
     leaves: Values,
+    /// The places of both that patches have left, or added when an array grew.
+    free_nodes: Buddies,
+    free_leaves: Buddies,
 }
 
 impl<A: Addr> Poptrie<A> {
@@ -153,12 +167,12 @@ impl<A: Addr> Poptrie<A> {
 
     /// Number of nodes: the paper's "inodes".
     pub fn nodes(&self) -> usize {
-        self.tables.nodes.len()
+        self.tables.nodes.len() - self.tables.free_nodes.places()
     }
 
     /// Number of leaves.
     pub fn leaves(&self) -> usize {
-        self.tables.leaves.len()
+        self.tables.leaves.len() - self.tables.free_leaves.places()
     }
 }
 
@@ -190,7 +204,13 @@ impl<A: Addr> Engine<A> for Poptrie<A> {
     }
 }
 
-impl<A: Addr> Follow<A> for Poptrie<A> {}
+impl<A: Addr> Follow<A> for Poptrie<A> {
+    /// Replaces the parts of the trie below the changed prefixes: O(nodes and routes there). [`Patched::Rebuild`] when
+    /// hops no longer fit the leaves, or an array its indices.
+    fn follow(&mut self, routes: &Routes<A>, changed: &[Prefix<A>]) -> Result<Patched, BuildError> {
+        Ok(update::patch(&mut self.tables, routes, changed))
+    }
+}
 
 impl<A: Addr> Persist<A> for Poptrie<A> {
     fn tables(&self) -> Vec<TableRef<'_>> {

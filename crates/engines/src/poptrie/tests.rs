@@ -1,4 +1,5 @@
-use fibula_core::{Addr, BuildError, Engine, Hop, Lookup, Prefix, Routes};
+use fibula_core::{Addr, BuildError, Engine, Follow, Hop, Lookup, Patched, Prefix, Routes};
+use fibula_testkit::{conform, tables};
 
 use super::load::check_nodes;
 use super::node::{LEAF, Node, node};
@@ -84,28 +85,104 @@ fn s_out_of_range() {
 
 #[test]
 fn nodes_that_lookups_could_not_trust() {
-    let check =
-        |nodes: &[Node]| check_nodes(nodes, 10, 3).map_err(|error| error.reason().to_owned());
-    let leaf = node(0, 1, 0, 0);
-    assert_eq!(check(&[leaf, node(1 << 63, 1, 0, 9)]), Ok(()));
+    // The last one is the root.
+    let check = |nodes: &[Node]| {
+        let free = check_nodes([nodes.len() as u32 - 1].into_iter(), nodes, 10, 3);
+        free.map(|free| free.map(|free| free.places())).map_err(|error| error.reason().to_owned())
+    };
+    let leaf = |place| node(0, 1, 0, place);
+    assert_eq!(check(&[leaf(0), node(1 << 63, 1, 0, 9)]), Ok([0, 8]));
+    // Parents may lie before their children.
     assert_eq!(
-        check(&[leaf; 64].iter().copied().chain([node(!0, 0, 0, 0)]).collect::<Vec<_>>()),
-        Ok(())
+        check(&[node(1, 2, 3, 1), leaf(5), node(1, 2, 0, 2), leaf(7)][..3]).unwrap_err(),
+        "a child is not there"
     );
+    assert_eq!(check(&[node(1, 2, 1, 1), leaf(5), leaf(7), node(1, 2, 0, 2)]), Ok([1, 7]));
+    let full = |leaves| {
+        [node(0, 1, 0, 0); 64].into_iter().chain([node(!0, leaves, 0, 1)]).collect::<Vec<_>>()
+    };
+    assert_eq!(check(&full(0)), Err("a leaf has two nodes".to_owned()));
     let no_leaf = Err("a slot has no leaf".to_owned());
-    assert_eq!(check(&[node(0, 1, 0, 10)]), no_leaf);
+    assert_eq!(check(&[leaf(10)]), no_leaf);
     assert_eq!(check(&[node(0, !0, 0, 0)]), no_leaf);
     assert_eq!(check(&[node(0, 2, 0, 0)]), no_leaf);
-    assert_eq!(check(&[leaf, node(1, 4, 0, 0)]), no_leaf);
-    assert_eq!(check(&[leaf, node(1, 0, 0, 0)]), no_leaf);
-    let of_many =
-        |leafvec| check_nodes(&[node(0, leafvec, 0, u32::MAX as usize - 1)], usize::MAX, 3);
-    assert!(of_many(1).is_ok() && of_many(3).is_err());
-    let child = Err("a child does not lie before its parent".to_owned());
-    assert_eq!(check(&[node(1, 2, 0, 0)]), child);
-    assert_eq!(check(&[leaf, node(3, 4, 0, 0)]), child);
-    assert_eq!(check(&[leaf, node(1, 2, u32::MAX as usize, 0)]), child);
-    let chain: Vec<Node> = [leaf].into_iter().chain((0..3).map(|i| node(1, 2, i, 0))).collect();
-    assert_eq!(check(&chain[..3]), Ok(()));
+    assert_eq!(check(&[leaf(0), node(1, 4, 0, 0)]), no_leaf);
+    assert_eq!(check(&[leaf(0), node(1, 0, 0, 0)]), no_leaf);
+    let child = Err("a child is not there".to_owned());
+    assert_eq!(check(&[node(1, 2, 1, 0)]), child);
+    assert_eq!(check(&[leaf(0), node(3, 4, 1, 0)]), child);
+    assert_eq!(check(&[leaf(0), node(1, 2, u32::MAX as usize, 0)]), child);
+    assert_eq!(check(&[leaf(0), node(7, 8, 0, 3)]), child);
+    assert_eq!(check(&[leaf(0), node(3, 4, 0, 3)]), Err("a node has two parents".to_owned()));
+    let twice = check_nodes([0, 0].into_iter(), &[leaf(0)], 10, 3);
+    assert_eq!(twice.err().unwrap().reason(), "a node has two parents");
+    let chain: Vec<Node> =
+        [leaf(0)].into_iter().chain((0..3).map(|i| node(1, 2, i, i + 1))).collect();
+    assert_eq!(check(&chain[..3]), Ok([0, 7]));
     assert_eq!(check(&chain), Err("has more levels than an address has bits".to_owned()));
+}
+
+#[test]
+fn patches() {
+    for s in [16, 18] {
+        let config = Config { s, ..Config::default() };
+        conform::patches::<u32, Poptrie<u32>>(&format!("s = {s}"), &config);
+        conform::patches::<u128, Poptrie<u128>>(&format!("s = {s}"), &config);
+    }
+}
+
+/// What can be reached, wherever it lies: nodes with their vectors and leaves.
+fn shape<A: Addr>(poptrie: &Poptrie<A>) -> Vec<(u64, u64, Vec<u32>)> {
+    fn below(tables: &super::Tables, number: usize, out: &mut Vec<(u64, u64, Vec<u32>)>) {
+        let [vector, leafvec, bases] = tables.nodes[number];
+        let base0 = bases as u32 as usize;
+        let leaves = base0..base0 + leafvec.count_ones() as usize;
+        out.push((vector, leafvec, leaves.map(|leaf| tables.leaves.code(leaf)).collect()));
+        let base1 = (bases >> 32) as usize;
+        (0..vector.count_ones() as usize).for_each(|child| below(tables, base1 + child, out));
+    }
+    let mut out = Vec::new();
+    for &entry in poptrie.tables.direct.iter() {
+        match entry & LEAF {
+            0 => below(&poptrie.tables, entry as usize, &mut out),
+            _ => out.push((0, 0, vec![entry & !LEAF])),
+        }
+    }
+    out
+}
+
+/// A patched trie is the one that a build makes but for the places, and nothing is lost of the arrays.
+#[test]
+fn patched_as_built() {
+    fn all<A: Addr>(pool: &Routes<A>) {
+        let mut rng = fibula_testkit::Rng::new(8);
+        let mut poptrie = build::<A>(&Routes::default(), 18);
+        let mut routes = Routes::default();
+        for share in [0.1, 1.0, 0.5, 0.9, 0.0, 0.7, 0.69] {
+            let next: Routes<A> = pool.iter().filter(|_| rng.chance(share)).collect();
+            let changed: Vec<Prefix<A>> =
+                routes.iter().chain(next.iter()).map(|r| r.prefix).collect();
+            routes = next;
+            assert_eq!(poptrie.follow(&routes, &changed), Ok(Patched::Applied));
+            let built = build(&routes, 18);
+            assert!(shape(&poptrie) == shape(&built), "{share}");
+            assert_eq!((poptrie.nodes(), poptrie.leaves()), (built.nodes(), built.leaves()));
+        }
+    }
+    all(&tables::dense::<u32>(75, 1500));
+    all(&tables::dense::<u128>(76, 1500));
+}
+
+/// Hops that the leaves have no room for are left to a build.
+#[test]
+fn more_hops_than_leaves_hold() {
+    let prefix: Prefix<u32> = "10.1.66.0/24".parse().unwrap();
+    for (hop, patched) in [(65_534, Patched::Applied), (65_535, Patched::Rebuild)] {
+        let mut poptrie = build::<u32>(&routes(&[("10.1.66.0/24", 1)]), 18);
+        let next = routes(&[("10.1.66.0/24", hop)]);
+        assert_eq!(poptrie.follow(&next, &[prefix]), Ok(patched));
+        if patched == Patched::Applied {
+            assert_eq!(poptrie.lookup(0x0a01_42ff), Hop::new(hop));
+        }
+    }
 }
