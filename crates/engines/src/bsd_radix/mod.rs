@@ -92,6 +92,7 @@ use fibula_core::{
 };
 use fibula_simd::Table;
 
+use crate::common::each;
 use slots::Slots;
 
 const NAME: &str = "bsd-radix";
@@ -157,10 +158,7 @@ impl<A: Addr> Lookup<A> for BsdRadix<A> {
 
     /// One after the other.
     fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
-        assert_eq!(addrs.len(), hops.len(), "as many hops as addresses");
-        for (hop, &addr) in hops.iter_mut().zip(addrs) {
-            *hop = lookup::lookup(self, addr, || {});
-        }
+        each(addrs, hops, |addr| lookup::lookup(self, addr, || {}));
     }
 
     fn memory(&self) -> Memory {

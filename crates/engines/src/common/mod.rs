@@ -1,11 +1,12 @@
 //! Code that two or more engines share: elementary intervals as sorted search keys with answers, hash tables of prefixes,
-//! bits of addresses, and loading of stored tables.
+//! bits of addresses, lookups one after the other, and loading of stored tables.
 
 mod bits;
 mod hashed;
 mod intervals;
 mod key;
 mod long;
+mod search;
 mod stored;
 mod values;
 
@@ -14,5 +15,6 @@ pub(crate) use hashed::{Hashed, Item, Part, parts};
 pub(crate) use intervals::Intervals;
 pub use key::{SearchAddr, SearchKey};
 pub(crate) use long::Long;
+pub(crate) use search::{Search, each, many, one};
 pub(crate) use stored::{optional_table, table};
 pub(crate) use values::{Answer, Value, Values, hop};

@@ -1,39 +1,12 @@
 use fibula_core::{Addr, Hop};
-use fibula_simd::{Kernel, Simd};
 
 use super::{CHUNK_WORDS, ROOT, ROOT_WORDS, STRIDE, Tables, Word};
-use crate::common::bits;
+use crate::common::{Search, bits};
 
-/// One lookup, as a [`Kernel`] so that the machine's instruction for counting ones is used.
-pub(super) struct One<'a, A> {
-    pub(super) tables: &'a Tables,
-    pub(super) addr: A,
-}
-
-impl<A: Addr> Kernel for One<'_, A> {
-    type Output = Hop;
-
+impl<A: Addr> Search<A> for Tables {
     #[inline(always)]
-    fn run<S: Simd>(self, _simd: S) -> Hop {
-        lookup(self.tables, self.addr, || {})
-    }
-}
-
-/// Many, one after the other.
-pub(super) struct Batch<'a, A> {
-    pub(super) tables: &'a Tables,
-    pub(super) addrs: &'a [A],
-    pub(super) hops: &'a mut [Hop],
-}
-
-impl<A: Addr> Kernel for Batch<'_, A> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, _simd: S) {
-        for (hop, &addr) in self.hops.iter_mut().zip(self.addrs) {
-            *hop = lookup(self.tables, addr, || {});
-        }
+    fn search(&self, addr: A) -> Hop {
+        lookup(self, addr, || {})
     }
 }
 

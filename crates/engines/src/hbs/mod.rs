@@ -88,7 +88,7 @@ use fibula_core::{
 };
 use fibula_simd::Table;
 
-use crate::common::Hashed;
+use crate::common::{Hashed, each};
 use tree::Node;
 
 const NAME: &str = "hbs";
@@ -156,10 +156,7 @@ impl<A: Addr> Lookup<A> for Hbs<A> {
 
     /// One after the other, as in the papers.
     fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
-        assert_eq!(addrs.len(), hops.len(), "as many hops as addresses");
-        for (hop, &addr) in hops.iter_mut().zip(addrs) {
-            *hop = lookup::lookup(self, addr, || {}, || {});
-        }
+        each(addrs, hops, |addr| lookup::lookup(self, addr, || {}, || {}));
     }
 
     fn memory(&self) -> Memory {

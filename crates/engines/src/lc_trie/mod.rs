@@ -94,6 +94,8 @@ use fibula_core::{
 };
 use fibula_simd::Table;
 
+use crate::common::each;
+
 pub use node::Node;
 
 const NAME: &str = "lc-trie";
@@ -160,10 +162,7 @@ impl<A: Addr, N: Node> Lookup<A> for LcTrie<A, N> {
 
     /// One after the other, as in the paper.
     fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
-        assert_eq!(addrs.len(), hops.len(), "as many hops as addresses");
-        for (hop, &addr) in hops.iter_mut().zip(addrs) {
-            *hop = lookup::lookup(self, addr, || {});
-        }
+        each(addrs, hops, |addr| lookup::lookup(self, addr, || {}));
     }
 
     fn memory(&self) -> Memory {

@@ -39,7 +39,7 @@ use fibula_core::{
 };
 use fibula_simd::Table;
 
-use crate::common::{Answer, Intervals, Long, SearchAddr, SearchKey, Values, hop, table};
+use crate::common::{Answer, Intervals, Long, SearchAddr, SearchKey, Values, each, hop, table};
 
 const LASTS: &str = "lasts";
 
@@ -62,10 +62,7 @@ impl<A: SearchAddr> Lookup<A> for LowerBound<A> {
 
     /// One after the other.
     fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
-        assert_eq!(addrs.len(), hops.len(), "as many hops as addresses");
-        for (hop, &addr) in hops.iter_mut().zip(addrs) {
-            *hop = self.lookup(addr);
-        }
+        each(addrs, hops, |addr| self.lookup(addr));
     }
 
     fn memory(&self) -> Memory {

@@ -93,6 +93,8 @@ use fibula_core::{
 };
 use fibula_simd::Table;
 
+use crate::common::each;
+
 pub use pointer::Pointer;
 
 const NAME: &str = "lulea";
@@ -152,10 +154,7 @@ impl<P: Pointer> Lookup<u32> for Lulea<P> {
 
     /// One after the other, as in the paper.
     fn lookup_batch(&self, addrs: &[u32], hops: &mut [Hop]) {
-        assert_eq!(addrs.len(), hops.len(), "as many hops as addresses");
-        for (hop, &addr) in hops.iter_mut().zip(addrs) {
-            *hop = lookup::lookup(self, addr, |_| {});
-        }
+        each(addrs, hops, |addr| lookup::lookup(self, addr, |_| {}));
     }
 
     fn memory(&self) -> Memory {

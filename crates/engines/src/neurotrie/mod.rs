@@ -82,7 +82,7 @@ use fibula_core::{
 };
 use fibula_simd::{Isa, Level, Table};
 
-use crate::common::Values;
+use crate::common::{Values, many, one};
 
 const NAME: &str = "neurotrie";
 const NODES: &str = "nodes";
@@ -163,13 +163,12 @@ impl<A: Addr> Neurotrie<A> {
 
 impl<A: Addr> Lookup<A> for Neurotrie<A> {
     fn lookup(&self, addr: A) -> Hop {
-        self.level.run(lookup::One { tables: &self.tables, addr })
+        one(self.level, &self.tables, addr)
     }
 
     /// One after the other, as in the paper.
     fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
-        assert_eq!(addrs.len(), hops.len(), "as many hops as addresses");
-        self.level.run(lookup::Batch { tables: &self.tables, addrs, hops });
+        many(self.level, &self.tables, addrs, hops);
     }
 
     fn memory(&self) -> Memory {

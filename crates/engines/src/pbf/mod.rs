@@ -81,7 +81,7 @@ use fibula_core::{
 use fibula_filter::{Bits, Hash, Key, Shape, fmix64};
 use fibula_simd::Table;
 
-use crate::common::{Hashed, Part, bits, hop};
+use crate::common::{Hashed, Part, bits, each, hop};
 
 const NAME: &str = "pbf";
 const ARRAY: &str = "array";
@@ -193,10 +193,7 @@ impl<A: FilterAddr> Lookup<A> for Pbf<A> {
 
     /// One after the other.
     fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
-        assert_eq!(addrs.len(), hops.len(), "as many hops as addresses");
-        for (hop, &addr) in hops.iter_mut().zip(addrs) {
-            *hop = self.find(addr, || {});
-        }
+        each(addrs, hops, |addr| self.find(addr, || {}));
     }
 
     fn memory(&self) -> Memory {

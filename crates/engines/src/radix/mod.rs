@@ -75,6 +75,8 @@ use fibula_core::{
 };
 use fibula_simd::Table;
 
+use crate::common::each;
+
 const NODES: &str = "nodes";
 
 /// The compiled trie; see the [module](self).
@@ -97,10 +99,7 @@ impl<A: Addr> Lookup<A> for Radix<A> {
 
     /// One after the other: the loop that the other engines are measured against.
     fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
-        assert_eq!(addrs.len(), hops.len(), "as many hops as addresses");
-        for (hop, &addr) in hops.iter_mut().zip(addrs) {
-            *hop = lookup::lookup(&self.nodes, addr);
-        }
+        each(addrs, hops, |addr| lookup::lookup(&self.nodes, addr));
     }
 
     fn memory(&self) -> Memory {

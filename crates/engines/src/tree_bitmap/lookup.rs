@@ -1,11 +1,10 @@
 use fibula_core::{Addr, Hop};
-use fibula_simd::{Kernel, Simd};
 
 use super::Tables;
 use super::node::{
     INNER_MASK, NONE, PASSED, SPLIT_END, before, longest, read, read_inner, read_split,
 };
-use crate::common::{bits, hop};
+use crate::common::{Search, bits, hop, many};
 
 /// One lookup; `touch` is called for each access to the tables.
 #[inline]
@@ -32,34 +31,22 @@ pub(super) fn one<A: Addr>(tables: &Tables, addr: A) -> Hop {
 pub(super) fn lookup_batch<A: Addr>(tables: &Tables, addrs: &[A], hops: &mut [Hop]) {
     let level = tables.config.isa.level();
     match (tables.config.stride, tables.config.split) {
-        (4, false) => level.run(Batch::<A, 4, false> { tables, addrs, hops }),
-        (5, false) => level.run(Batch::<A, 5, false> { tables, addrs, hops }),
-        (_, false) => level.run(Batch::<A, 6, false> { tables, addrs, hops }),
-        (4, true) => level.run(Batch::<A, 4, true> { tables, addrs, hops }),
-        (5, true) => level.run(Batch::<A, 5, true> { tables, addrs, hops }),
-        (_, true) => level.run(Batch::<A, 6, true> { tables, addrs, hops }),
+        (4, false) => many(level, &Of::<4, false>(tables), addrs, hops),
+        (5, false) => many(level, &Of::<5, false>(tables), addrs, hops),
+        (_, false) => many(level, &Of::<6, false>(tables), addrs, hops),
+        (4, true) => many(level, &Of::<4, true>(tables), addrs, hops),
+        (5, true) => many(level, &Of::<5, true>(tables), addrs, hops),
+        (_, true) => many(level, &Of::<6, true>(tables), addrs, hops),
     }
 }
 
-/// Lookups one after the other, as a [`Kernel`] so that the machine's instruction for counting bits is used.
-struct Batch<'a, A, const K: u32, const SPLIT: bool> {
-    tables: &'a Tables,
-    addrs: &'a [A],
-    hops: &'a mut [Hop],
-}
+/// Tables of a stride, split or not.
+struct Of<'a, const K: u32, const SPLIT: bool>(&'a Tables);
 
-impl<A: Addr, const K: u32, const SPLIT: bool> Kernel for Batch<'_, A, K, SPLIT> {
-    type Output = ();
-
+impl<A: Addr, const K: u32, const SPLIT: bool> Search<A> for Of<'_, K, SPLIT> {
     #[inline(always)]
-    fn run<S: Simd>(self, _simd: S) {
-        for (hop, &addr) in self.hops.iter_mut().zip(self.addrs) {
-            *hop = if SPLIT {
-                split::<A, K>(self.tables, addr, || {})
-            } else {
-                whole::<A, K>(self.tables, addr, || {})
-            };
-        }
+    fn search(&self, addr: A) -> Hop {
+        if SPLIT { split::<A, K>(self.0, addr, || {}) } else { whole::<A, K>(self.0, addr, || {}) }
     }
 }
 
