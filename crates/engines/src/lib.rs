@@ -7,12 +7,12 @@
 //! | [`planb`] | IPv6, IPv4 | elementary intervals in a linearised 9-ary (IPv4: 17-ary) B+-tree, one vector comparison a level | batches of 16 and less, many routes of /49 to /64; the fastest published scheme for IPv6 |
 //! | [`runmap`] | IPv4 | ours: a direct table over 18 bits, behind it bitmaps of runs with their hops, most often in one cache line | the default for IPv4, patched in place |
 //! | [`dxr`] | IPv4 | a direct table over the first 16 to 24 bits, behind it range tables searched by bisection | small and quickly built, patched in place |
-//! | [`poptrie`] | IPv4, IPv6 | a direct table over 16 or 18 bits, behind it a 64-ary trie whose nodes count bits to find children and leaves | small and fast for IPv4 where addresses hit long prefixes |
+//! | [`poptrie`] | IPv4, IPv6 | a direct table over 16 or 18 bits, behind it a 64-ary trie whose nodes count bits to find children and leaves | small and fast for IPv4 where addresses hit long prefixes; patched in place |
 //! | [`dir24_8`] | IPv4 | a direct table over 24 bits, behind it chunks of 256 | one load for most addresses, of tables of 32 MB; patched in place; the baseline of DXR's paper |
-//! | [`sail`] | IPv4 | bitmaps and arrays at fixed levels: 16, 24, 32 for lookups, others for updates; many tables over one set | two or three loads, smaller than DIR-24-8; SAIL_B and SAIL_U are patched in place |
+//! | [`sail`] | IPv4 | bitmaps and arrays at fixed levels: 16, 24, 32 for lookups, others for updates; many tables over one set | two or three loads, smaller than DIR-24-8; SAIL_B, SAIL_U and SAIL_L are patched in place |
 //! | [`miht`] | IPv4, IPv6 | a B+ tree over the first 16 or 32 bits, behind each key a priority trie | tables that change all the time: a changed route changes only its own node; the rival of Bloomfwd's paper |
 //! | [`bloomfwd`] | IPv4, IPv6 | a Bloom filter and a hash table for each of a few lengths, which prefixes are expanded to | for measurements of hashing, as in Bloomfwd's paper; patched in place |
-//! | [`bsd_radix`] | IPv4, IPv6 | the BSD routing table: single bits down, masks on the way back up | the baseline of DXR's paper |
+//! | [`bsd_radix`] | IPv4, IPv6 | the BSD routing table: single bits down, masks on the way back up | the baseline of DXR's paper; patched in place |
 //! | [`cp_trie`] | IPv4, IPv6 | a trie of 16 bits and then 8 a level, its bitmaps with counts beside their words | a baseline of PlanB's paper |
 //! | [`hbs`] | IPv4, IPv6 | a hash table for each length, and a binary search over the lengths by markers | a baseline of PlanB's paper |
 //! | [`lc_trie`] | IPv4, IPv6 | a trie with compressed paths and levels in nodes of 32 bits, over a sorted vector of routes | a baseline of SAIL's paper |

@@ -22,7 +22,7 @@ use crate::planb::{self, PlanB, TreeSearch};
 use crate::poptrie::{self, Poptrie};
 use crate::radix::Radix;
 use crate::runmap::{self, Runmap};
-use crate::sail::{SailB, SailL, SailL8, SailU, merged};
+use crate::sail::{SailB, SailL, SailL8, SailM, SailU, merged};
 use crate::tree_bitmap::{self, TreeBitmap};
 use crate::wideleaf::{self, Wideleaf};
 
@@ -219,13 +219,14 @@ fn dir24_8() -> [Entry<u32>; 4] {
     ]
 }
 
-fn sail() -> [Entry<u32>; 6] {
+fn sail() -> [Entry<u32>; 7] {
     fn l<E: merged::Entry>(name: &'static str, summary: &'static str, staged: bool) -> Entry<u32> {
         Entry::of::<SailL<E>>(name, summary, SCALAR, move |_| merged::Config { staged })
     }
     let l8 = "SAIL_L with next hops of 1 byte: tables of up to 255 hops";
     let b = "SAIL_B: a bitmap a level, 0 to 24; patched in place";
     let u = "SAIL_U: bitmaps at levels 6, 12, 18, 24; patched in place";
+    let m = "SAIL_M: bitmaps and chunks that many tables share, here of one";
     [
         l::<u16>("sail-l", "SAIL_L: levels 16, 24, 32, entries of 2 bytes", false),
         l::<u16>("sail-l-prefetch", "SAIL_L, batches taken level by level", true),
@@ -233,6 +234,7 @@ fn sail() -> [Entry<u32>; 6] {
         Entry::of::<SailL8>("sail-l8", l8, SCALAR, |_| merged::Config { staged: false }),
         Entry::of::<SailB>("sail-b", b, SCALAR, |_| ()),
         Entry::of::<SailU>("sail-u", u, SCALAR, |_| ()),
+        Entry::of::<SailM>("sail-m", m, SCALAR, |_| ()),
     ]
 }
 
@@ -347,7 +349,7 @@ fn lc_trie<A: Addr>() -> [Entry<A>; 2] {
 }
 
 fn bsd_radix<A: Addr>() -> Entry<A> {
-    let summary = "the BSD routing table: down by single bits, back up by masks";
+    let summary = "the BSD routing table: down by single bits, back up by masks; patched in place";
     Entry::of::<BsdRadix<A>>("bsd-radix", summary, SCALAR, |_| ())
 }
 

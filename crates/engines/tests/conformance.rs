@@ -80,6 +80,7 @@ conforms!(miht_batch_v4, u32, forms("miht-batch"));
 conforms!(miht_batch_v6, u128, forms("miht-batch"));
 conforms!(sail_b, u32, forms("sail-b"));
 conforms!(sail_u, u32, forms("sail-u"));
+conforms!(sail_m, u32, forms("sail-m"));
 conforms!(sail_l, u32, forms("sail-l"));
 conforms!(sail_l8, u32, forms("sail-l8"));
 conforms!(sail_l_wide, u32, forms("sail-l-wide"));

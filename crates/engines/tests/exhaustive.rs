@@ -201,6 +201,7 @@ exhaustive! {
     bloomfwd_naive "bloomfwd-naive"
     sail_b "sail-b"
     sail_u "sail-u"
+    sail_m "sail-m"
     sail_l "sail-l"
     sail_l8 "sail-l8"
     sail_l_wide "sail-l-wide"

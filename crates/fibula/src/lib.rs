@@ -92,12 +92,12 @@
 //!
 //! **[`poptrie`](engines::poptrie)** (IPv4, IPv6; `poptrie16`, `poptrie18`, `poptrie18-batch`). A direct
 //! table over 16 or 18 bits, behind it a trie of six bits a level whose nodes find their children by
-//! counting bits. Small, and quick for single lookups; deep for IPv6. Limits: 2^31 nodes or leaves.
+//! counting bits. Small, and quick for single lookups; deep for IPv6; patched in place. Limits: 2^31 nodes or leaves.
 //!
 //! **[`sail`](engines::sail)** (IPv4; `sail-l`, `sail-l8`, `sail-l-wide`, `sail-l-prefetch`, `sail-b`,
-//! `sail-u`, and SAIL_M for many tables at once). Arrays at the levels 16, 24 and 32, or bitmaps at more
+//! `sail-u`, and `sail-m` for many tables at once). Arrays at the levels 16, 24 and 32, or bitmaps at more
 //! of them. SAIL_L is two or three loads from less memory than DIR-24-8; SAIL_B and SAIL_U change a word
-//! or two for a route. Limits: those of 16-bit chunk numbers and hops, but for the wide form.
+//! or two for a route. All but `sail-l8` and `sail-m` are patched in place. Limits: those of 16-bit chunk numbers and hops, but for the wide form.
 //!
 //! **[`wideleaf`](engines::wideleaf)** (IPv6). Ours: a direct table over 16 bits, at most three tables whose
 //! strides suit the routes, then half a cache line of keys, searched by one comparison. The lookups of a batch are in
@@ -146,7 +146,7 @@
 //! have a count beside each word. A baseline of PlanB's paper, for comparisons. Limits: 2^32 leaves.
 //!
 //! **[`bsd_radix`](engines::bsd_radix)** (IPv4, IPv6; `bsd-radix`). The routing table of the BSD kernels: down by single bits
-//! to a leaf, then back up by masks. The baseline of DXR's paper, for comparisons. Limits: 2^31 addresses.
+//! to a leaf, then back up by masks; patched in place. The baseline of DXR's paper, for comparisons. Limits: 2^31 addresses.
 //!
 //! **[`neurotrie`](engines::neurotrie)** (IPv4, IPv6). A trie with a stride for each node, chosen by a dynamic program within a
 //! budget of memory; the paper learns them. A baseline of PlanB's paper; it builds slowly. Limits: 2^27 records.

@@ -18,7 +18,7 @@
 //! | SAIL_U, [`SailU`] | `sail-u` | 6, 12, 18, 24, 32 | updates: a short route is bits of one 64-bit word |
 //! | SAIL_L, [`SailL`] | `sail-l`, `sail-l-wide`, `sail-l-prefetch` | 16, 24, 32 | lookups: the fast one on a CPU |
 //! | SAIL_L, [`SailL8`] | `sail-l8` | 16, 24, 32 | the same with next hops of one byte |
-//! | SAIL_M, [`SailM`] | | 16, 24, 32 | many tables (VRFs) over one set of bitmaps |
+//! | SAIL_M, [`SailM`] | `sail-m` | 16, 24, 32 | many tables (VRFs) over one set of bitmaps |
 //!
 //! [`bitmaps`] draws the first two, [`merged`] SAIL_L, [`multi`] SAIL_M, each with the same example.
 //! [`on_chip`] has the paper's model of what each keeps on the chip, and that of its rival PBF. The

@@ -27,7 +27,12 @@
 //! What is shared is what the paper keeps on the chip, `B_16`, `C_16` and `B_24`: 2.13 MB at most for
 //! any number of tables, and in a CPU's cache it stays hot whichever table is asked. The next hops
 //! take for each table as much as SAIL_L for a table as divided as all of them together: a little
-//! more, for similar tables, than a SAIL_L each. The example `sail_many_fibs` prints both.
+//! more, for similar tables, than a SAIL_L each. The example `sail_many_fibs` prints both, and times
+//! lookups over many tables.
+//!
+//! The engine `sail-m` of the list is the overlay of one table: an engine answers for one. A program that has several
+//! calls [`SailM::overlay`] and names the table with each address; all tables are built together, so a change of one is a
+//! build of all.
 //!
 //! # Limits
 //!
@@ -43,20 +48,29 @@
 //!     [("10.0.0.0/8".parse()?, Hop::new(4)), ("10.2.0.0/15".parse()?, Hop::new(5))]
 //!         .into_iter().collect(),
 //! ];
-//! let sail = SailM::build(&fibs).unwrap();
-//! assert_eq!(sail.lookup(0, 0x0a01_0203), Hop::new(2));
-//! assert_eq!(sail.lookup(1, 0x0a01_0203), Hop::new(4));
-//! assert_eq!(sail.lookup(1, 0x0a02_0203), Hop::new(5));
+//! let sail = SailM::overlay(&fibs).unwrap();
+//! assert_eq!(sail.lookup_in(0, 0x0a01_0203), Hop::new(2));
+//! assert_eq!(sail.lookup_in(1, 0x0a01_0203), Hop::new(4));
+//! assert_eq!(sail.lookup_in(1, 0x0a02_0203), Hop::new(5));
 //! # Ok::<(), fibula_core::PrefixError>(())
 //! ```
 
-use fibula_core::{BuildError, Hop, Memory, Routes};
+use fibula_core::{
+    BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Persist, Routes, TableRef,
+    TableSource,
+};
 use fibula_simd::Table;
 
 use super::shape::{CHUNK, Shape};
 use super::{at_most, hop};
+use crate::common::{each, table};
 
 const NAME: &str = "sail-m";
+const C16: &str = "C16";
+const B24: &str = "B24";
+const N16: &str = "N16";
+const N24: &str = "N24";
+const N32: &str = "N32";
 
 /// Many tables over one set of bitmaps; see the [module](self).
 pub struct SailM {
@@ -76,7 +90,7 @@ impl SailM {
     ///
     /// # Errors
     /// [`BuildError::Limit`] if a table has too many hops, or all of them together too many chunks.
-    pub fn build(fibs: &[Routes<u32>]) -> Result<Self, BuildError> {
+    pub fn overlay(fibs: &[Routes<u32>]) -> Result<Self, BuildError> {
         let hops = fibs.iter().map(Routes::hop_count).max().unwrap_or(0);
         at_most(NAME, "next hops", u16::MAX.into(), hops as usize)?;
         let shape = Shape::of(&fibs.iter().collect::<Vec<_>>());
@@ -115,21 +129,18 @@ impl SailM {
     /// # Panics
     /// If there is no such table.
     #[inline]
-    pub fn lookup(&self, vrf: usize, addr: u32) -> Hop {
+    pub fn lookup_in(&self, vrf: usize, addr: u32) -> Hop {
         assert!(vrf < self.fibs, "table {vrf} of {}", self.fibs);
-        self.lookup_in(vrf, addr)
+        self.find(vrf, addr)
     }
 
     /// Looks up `addrs[i]` in table `vrf` into `hops[i]`.
     ///
     /// # Panics
     /// If there is no such table, or the slices differ in length.
-    pub fn lookup_batch(&self, vrf: usize, addrs: &[u32], hops: &mut [Hop]) {
+    pub fn lookup_batch_in(&self, vrf: usize, addrs: &[u32], hops: &mut [Hop]) {
         assert!(vrf < self.fibs, "table {vrf} of {}", self.fibs);
-        assert_eq!(addrs.len(), hops.len(), "as many hops as addresses");
-        for (hop, &addr) in hops.iter_mut().zip(addrs) {
-            *hop = self.lookup_in(vrf, addr);
-        }
+        each(addrs, hops, |addr| self.find(vrf, addr));
     }
 
     /// Looks up `addrs[i]` in table `vrfs[i]` into `hops[i]`.
@@ -140,12 +151,12 @@ impl SailM {
         assert_eq!(addrs.len(), hops.len(), "as many hops as addresses");
         assert_eq!(addrs.len(), vrfs.len(), "as many tables as addresses");
         for ((hop, &addr), &vrf) in hops.iter_mut().zip(addrs).zip(vrfs) {
-            *hop = self.lookup(vrf.into(), addr);
+            *hop = self.lookup_in(vrf.into(), addr);
         }
     }
 
     #[inline(always)]
-    fn lookup_in(&self, vrf: usize, addr: u32) -> Hop {
+    fn find(&self, vrf: usize, addr: u32) -> Hop {
         let node = (addr >> 16) as usize;
         let chunk = usize::from(self.c16[node]);
         if chunk == 0 {
@@ -159,15 +170,92 @@ impl SailM {
         let place = usize::from(code) * CHUNK + (addr & 0xff) as usize;
         hop(self.n32[vrf * (self.n32.len() / self.fibs) + place])
     }
+}
 
-    /// Bytes of memory by table; what all FIBs share comes first.
-    pub fn memory(&self) -> Memory {
-        Memory::new([
-            ("C16", self.c16.as_bytes().len()),
-            ("B24", self.b24.as_bytes().len()),
-            ("N16", self.n16.as_bytes().len()),
-            ("N24", self.n24.as_bytes().len()),
-            ("N32", self.n32.as_bytes().len()),
-        ])
+/// Of the first table, as the engine `sail-m` has it alone.
+impl Lookup<u32> for SailM {
+    fn lookup(&self, addr: u32) -> Hop {
+        self.lookup_in(0, addr)
+    }
+
+    /// One after the other.
+    fn lookup_batch(&self, addrs: &[u32], hops: &mut [Hop]) {
+        self.lookup_batch_in(0, addrs, hops);
+    }
+
+    /// What all tables share comes first.
+    fn memory(&self) -> Memory {
+        Memory::of_tables(&self.tables())
+    }
+}
+
+impl Engine<u32> for SailM {
+    const NAME: &'static str = NAME;
+    type Config = ();
+
+    fn build(routes: &Routes<u32>, (): &()) -> Result<Self, BuildError> {
+        Self::overlay(std::slice::from_ref(routes))
+    }
+}
+
+impl Follow<u32> for SailM {}
+
+impl Persist<u32> for SailM {
+    fn tables(&self) -> Vec<TableRef<'_>> {
+        vec![
+            TableRef { name: C16, bytes: self.c16.as_bytes() },
+            TableRef { name: B24, bytes: self.b24.as_bytes() },
+            TableRef { name: N16, bytes: self.n16.as_bytes() },
+            TableRef { name: N24, bytes: self.n24.as_bytes() },
+            TableRef { name: N32, bytes: self.n32.as_bytes() },
+        ]
+    }
+
+    /// Stored tables of one FIB. Entries are checked as lookups read them: a set bit makes a chunk of a hop.
+    fn load(tables: &dyn TableSource, hop_count: u32, (): &()) -> Result<Self, LoadError> {
+        let this = Self {
+            fibs: 1,
+            c16: table(tables, C16)?,
+            b24: table(tables, B24)?,
+            n16: table(tables, N16)?,
+            n24: table(tables, N24)?,
+            n32: table(tables, N32)?,
+        };
+        let chunks = this.n24.len() / CHUNK;
+        for (name, whole) in [
+            (C16, this.c16.len() == 1 << 16),
+            (N16, this.n16.len() == 1 << 16),
+            (N24, this.n24.len().is_multiple_of(CHUNK)),
+            (B24, this.b24.len() * 64 == this.n24.len()),
+            (N32, this.n32.len().is_multiple_of(CHUNK)),
+        ] {
+            if !whole {
+                return Err(LoadError::new(name, "has not the length that it must have"));
+            }
+        }
+        if this.c16.iter().any(|&chunk| usize::from(chunk) > chunks) {
+            return Err(LoadError::new(C16, "names a chunk that is not there"));
+        }
+        let is_divided = |place: usize| this.b24[place / 64] >> (place % 64) & 1 != 0;
+        let below = |code: u16| (usize::from(code) + 1) * CHUNK <= this.n32.len();
+        let is_hop = |code: u16| u32::from(code) <= hop_count;
+        for (name, sound) in [
+            (N16, this.n16.iter().all(|&code| is_hop(code))),
+            (
+                N24,
+                this.n24.iter().enumerate().all(|(place, &code)| {
+                    if is_divided(place) { below(code) } else { is_hop(code) }
+                }),
+            ),
+            (N32, this.n32.iter().all(|&code| is_hop(code))),
+        ] {
+            if !sound {
+                return Err(LoadError::new(
+                    name,
+                    "names a chunk that is not there, or a hop out of range",
+                ));
+            }
+        }
+        Ok(this)
     }
 }

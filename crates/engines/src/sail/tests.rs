@@ -70,6 +70,34 @@ fn the_drawn_tables() {
 fn patches() {
     conform::patches::<u32, SailB>("sail-b", &());
     conform::patches::<u32, SailU>("sail-u", &());
+    let config = merged::Config::default();
+    conform::patches::<u32, SailL>("sail-l", &config);
+    conform::patches::<u32, SailL<u32>>("sail-l-wide", &config);
+}
+
+/// A patched SAIL_L has as many chunks in use as one that is built, whatever came and went.
+#[test]
+fn chunks_of_sail_l_come_and_go() {
+    let pool = tables::dense::<u32>(94, 1500);
+    let mut rng = fibula_testkit::Rng::new(6);
+    let mut routes = Routes::default();
+    let mut sail = merged::<u16>(&routes);
+    let mut sizes = Vec::new();
+    for share in [0.1, 1.0, 0.4, 0.0, 0.9, 0.2, 1.0] {
+        let next: Routes<u32> = pool.iter().filter(|_| rng.chance(share)).collect();
+        let changed: Vec<_> = routes.iter().chain(next.iter()).map(|r| r.prefix).collect();
+        routes = next;
+        assert_eq!(sail.follow(&routes, &changed), Ok(Patched::Applied));
+        let built = merged::<u16>(&routes);
+        assert_eq!(sail.chunks(), built.chunks());
+        assert_eq!(bytes(&built, "BCN24").len(), built.chunks()[0] * 512);
+        let oracle = Oracle::new(&routes);
+        for addr in probes::boundary(&routes) {
+            assert_eq!(sail.lookup(addr), oracle.lookup(addr), "{addr:#x}");
+        }
+        sizes.push(sail.memory().total());
+    }
+    assert_eq!(sizes[1], sizes[6], "chunks are used again");
 }
 
 /// The paper's promise: a short route is one bit and one hop of SAIL_B, bits of one word of SAIL_U,
@@ -148,7 +176,7 @@ fn limits() {
     let build_8 = |routes: &_| refused(SailL8::build(routes, &config));
     let build_wide = |routes: &_| refused(SailL::<u32>::build(routes, &config));
     let build_b = |routes: &_| refused(SailB::build(routes, &()));
-    let build_m = |routes: &Routes<u32>| refused(SailM::build(&[hop(0), routes.clone()]));
+    let build_m = |routes: &Routes<u32>| refused(SailM::overlay(&[hop(0), routes.clone()]));
     let too_many = |limit: u64| Some(("next hops", limit, limit + 1));
     assert_eq!((build_8(&hop(254)), build_8(&hop(255))), (None, too_many(255)));
     assert_eq!((build_l(&hop(65_534)), build_l(&hop(65_535))), (None, too_many(65_535)));
@@ -182,6 +210,31 @@ fn limits_of_patches() {
     let prefix: Prefix<u32> = "10.0.0.0/8".parse().unwrap();
     let more: Routes<u32> = [(prefix, Hop::new(65_535))].into_iter().collect();
     assert!(refused(sail.follow(&more, &[prefix])).is_some());
+    // SAIL_L leaves it to a build, also when a hop would be taken for one of its chunks.
+    assert_eq!(merged::<u16>(&example()).follow(&more, &[prefix]), Ok(Patched::Rebuild));
+    let with_hop = |hop| {
+        let mut list: Vec<_> = example().iter().map(|r| (r.prefix, r.hop)).collect();
+        list.push((prefix, Hop::new(hop)));
+        list.into_iter().collect::<Routes<u32>>()
+    };
+    for (hop, expected) in [(65_533, Patched::Applied), (65_534, Patched::Rebuild)] {
+        let (mut sail, routes) = (merged::<u16>(&example()), with_hop(hop));
+        assert_eq!(sail.follow(&routes, &[prefix]), Ok(expected), "{hop}");
+        assert_eq!(build_fits(&routes), expected == Patched::Applied, "{hop}");
+    }
+    // As many /17s as there is room for, one after the other.
+    let mut sail = merged::<u16>(&Routes::default());
+    let half = |i: u32| Prefix::masked(i << 16, 17).unwrap();
+    let routes: Routes<u32> = (0..65_535).map(|i| (half(i), Hop::new(0))).collect();
+    let changed: Vec<_> = routes.iter().map(|route| route.prefix).collect();
+    let fitting: Routes<u32> = routes.iter().take(65_534).collect();
+    assert_eq!(sail.follow(&fitting, &changed[..65_534]), Ok(Patched::Applied));
+    assert_eq!(sail.lookup(65_533 << 16), Hop::new(0));
+    assert_eq!(sail.follow(&routes, &changed[65_534..]), Ok(Patched::Rebuild));
+}
+
+fn build_fits(routes: &Routes<u32>) -> bool {
+    <SailL>::build(routes, &merged::Config::default()).is_ok()
 }
 
 /// Stored arrays of zeros.
@@ -229,7 +282,7 @@ fn stored_chunks_beyond_the_entries() {
 
 /// Each FIB of an overlay answers as its own oracle does.
 fn overlay(fibs: &[Routes<u32>]) {
-    let sail = SailM::build(fibs).expect("small tables");
+    let sail = SailM::overlay(fibs).expect("small tables");
     assert_eq!(sail.fibs(), fibs.len());
     let mut rng = fibula_testkit::Rng::new(4);
     let mut addrs: Vec<u32> = fibs.iter().flat_map(probes::boundary).collect();
@@ -238,11 +291,11 @@ fn overlay(fibs: &[Routes<u32>]) {
     for (vrf, fib) in fibs.iter().enumerate() {
         let oracle = Oracle::new(fib);
         let mut hops = vec![Hop::new(7); addrs.len()];
-        sail.lookup_batch(vrf, &addrs, &mut hops);
+        sail.lookup_batch_in(vrf, &addrs, &mut hops);
         for (&addr, &hop) in addrs.iter().zip(&hops) {
             let expected = oracle.lookup(addr);
             assert_eq!(hop, expected, "FIB {vrf}, {addr:#x}, batch");
-            assert_eq!(sail.lookup(vrf, addr), expected, "FIB {vrf}, {addr:#x}");
+            assert_eq!(sail.lookup_in(vrf, addr), expected, "FIB {vrf}, {addr:#x}");
             if rng.chance(0.1) {
                 mixed.push((rng.below(1 << 32), vrf as u16, addr));
             }
@@ -251,7 +304,7 @@ fn overlay(fibs: &[Routes<u32>]) {
     mixed.sort_unstable();
     let vrfs: Vec<u16> = mixed.iter().map(|(_, vrf, _)| *vrf).collect();
     let addrs: Vec<u32> = mixed.iter().map(|(.., addr)| *addr).collect();
-    expected_mixed.extend(mixed.iter().map(|&(_, vrf, addr)| sail.lookup(vrf.into(), addr)));
+    expected_mixed.extend(mixed.iter().map(|&(_, vrf, addr)| sail.lookup_in(vrf.into(), addr)));
     let mut hops = vec![Hop::new(7); addrs.len()];
     sail.lookup_batch_mixed(&vrfs, &addrs, &mut hops);
     assert_eq!(hops, expected_mixed);
@@ -271,8 +324,8 @@ fn many_fibs() {
 #[test]
 fn overlaid_fibs_share() {
     let fib = tables::dense::<u32>(93, 500);
-    let one = SailM::build(std::slice::from_ref(&fib)).unwrap().memory();
-    let two = SailM::build(&[fib.clone(), fib]).unwrap().memory();
+    let one = SailM::overlay(std::slice::from_ref(&fib)).unwrap().memory();
+    let two = SailM::overlay(&[fib.clone(), fib]).unwrap().memory();
     for (&(name, one), &(_, two)) in one.tables().iter().zip(two.tables()) {
         let factor = if ["C16", "B24"].contains(&name) { 1 } else { 2 };
         assert_eq!(two, one * factor, "{name}");
@@ -282,7 +335,7 @@ fn overlaid_fibs_share() {
 #[test]
 #[should_panic(expected = "table 1 of 1")]
 fn a_fib_that_is_not_there() {
-    SailM::build(&[example()]).unwrap().lookup(1, 0);
+    SailM::overlay(&[example()]).unwrap().lookup_in(1, 0);
 }
 
 #[test]

@@ -74,6 +74,8 @@ use fibula_core::{
 };
 use fibula_simd::Table;
 
+use crate::common::each;
+
 /// SAIL_B: a bitmap at every level from 0 to 24.
 pub type SailB = Bitmaps<Basic>;
 /// SAIL_U: bitmaps at the levels 6, 12, 18 and 24.
@@ -178,10 +180,7 @@ impl<L: Levels> Lookup<u32> for Bitmaps<L> {
 
     /// One after the other.
     fn lookup_batch(&self, addrs: &[u32], hops: &mut [Hop]) {
-        assert_eq!(addrs.len(), hops.len(), "as many hops as addresses");
-        for (hop, &addr) in hops.iter_mut().zip(addrs) {
-            *hop = lookup::lookup(self, addr);
-        }
+        each(addrs, hops, |addr| lookup::lookup(self, addr));
     }
 
     fn memory(&self) -> Memory {

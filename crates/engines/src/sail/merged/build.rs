@@ -1,7 +1,7 @@
 use fibula_core::{BuildError, Routes};
 use fibula_simd::Table;
 
-use super::{Entry, SailL};
+use super::{Entry, Free, SailL};
 use crate::sail::at_most;
 use crate::sail::shape::{CHUNK, Chunk, Shape};
 
@@ -17,6 +17,7 @@ pub(super) fn build<E: Entry>(routes: &Routes<u32>, staged: bool) -> Result<Sail
         bcn16: merge(&codes.n16, shape.c16(), shape.chunks24()),
         bcn24: merge_chunks(&codes.n24, shape.c24(), shape.chunks32()),
         n32: merge_chunks(&codes.n32, core::iter::repeat(None), 0),
+        free: Free::default(),
         staged,
     })
 }

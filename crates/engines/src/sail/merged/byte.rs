@@ -7,7 +7,7 @@ use fibula_simd::Table;
 use super::build::{check_chunks, merge};
 use super::load::check_level_16;
 use super::{Config, Entry, name};
-use crate::common::table;
+use crate::common::{each, table};
 use crate::sail::shape::{Chunk, Shape, byte};
 use crate::sail::{at_most, hop};
 
@@ -36,10 +36,7 @@ impl Lookup<u32> for SailL8 {
 
     /// One after the other.
     fn lookup_batch(&self, addrs: &[u32], hops: &mut [Hop]) {
-        assert_eq!(addrs.len(), hops.len(), "as many hops as addresses");
-        for (hop, &addr) in hops.iter_mut().zip(addrs) {
-            *hop = self.lookup(addr);
-        }
+        each(addrs, hops, |addr| self.lookup(addr));
     }
 
     fn memory(&self) -> Memory {

@@ -1,6 +1,7 @@
 use fibula_core::{LoadError, TableSource};
 
-use super::{Entry, SailL, name};
+use super::update::unnamed;
+use super::{Entry, Free, SailL, name};
 use crate::common::table;
 
 /// Stored tables. An entry is a chunk only if there is that chunk, so none can lead out of bounds;
@@ -10,10 +11,11 @@ pub(super) fn load<E: Entry>(
     hop_count: u32,
     staged: bool,
 ) -> Result<SailL<E>, LoadError> {
-    let loaded: SailL<E> = SailL {
+    let mut loaded: SailL<E> = SailL {
         bcn16: table(tables, name::BCN16)?,
         bcn24: table(tables, name::BCN24)?,
         n32: table(tables, name::N32)?,
+        free: Free::default(),
         staged,
     };
     for (name, chunks) in [(name::BCN24, loaded.bcn24.len()), (name::N32, loaded.n32.len())] {
@@ -24,6 +26,10 @@ pub(super) fn load<E: Entry>(
     check_level_16(&loaded.bcn16, loaded.bcn24.len(), hop_count)?;
     check(name::BCN24, loaded.bcn24.as_flattened(), loaded.n32.len(), hop_count)?;
     check(name::N32, loaded.n32.as_flattened(), 0, hop_count)?;
+    loaded.free = Free {
+        level24: unnamed(&loaded.bcn16, loaded.bcn24.len()),
+        level32: unnamed(loaded.bcn24.as_flattened(), loaded.n32.len()),
+    };
     Ok(loaded)
 }
 

@@ -51,6 +51,13 @@
 //!   may go to the same hop). That saves chunks.
 //! - 0 is "no route"; the paper's tables have a default route.
 //!
+//! # Updates
+//!
+//! A change of a route repaints the entries that its prefix covers, from the routes: one entry for a /24, 256 for a /16
+//! that is divided, 256 of `N32` for a longer prefix. Chunks come and go with the nodes that are divided; a patched
+//! table has as many in use as a build would make. The free ones are used again, and an array without
+//! any grows by a quarter. `sail-l8` is built anew.
+//!
 //! # Invariants
 //!
 //! - `BCN16` has 2^16 entries.
@@ -60,8 +67,7 @@
 //! # Limits and use
 //!
 //! Two or three fixed loads, for any traffic; the fastest of the paper's schemes on a CPU. The tables
-//! are several times as large as DXR's: it lives on a large L3 cache. For a table that changes, SAIL_U
-//! or DIR-24-8 are patched in place; this one is built anew.
+//! are several times as large as DXR's: it lives on a large L3 cache.
 //!
 //! ```
 //! use fibula_core::{Engine, Hop, Lookup, Routes};
@@ -89,10 +95,11 @@ mod byte;
 mod entry;
 mod load;
 mod lookup;
+mod update;
 
 use fibula_core::{
-    BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Persist, Routes, TableRef,
-    TableSource,
+    BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Patched, Persist, Prefix, Routes,
+    TableRef, TableSource,
 };
 use fibula_simd::Table;
 
@@ -122,7 +129,23 @@ pub struct SailL<E: Entry = u16> {
     bcn16: Table<E>,
     bcn24: Table<Chunk<E>>,
     n32: Table<Chunk<E>>,
+    free: Free,
     staged: bool,
+}
+
+/// The chunks that no entry names, as entries.
+#[derive(Default)]
+struct Free {
+    level24: Vec<u32>,
+    level32: Vec<u32>,
+}
+
+impl<E: Entry> SailL<E> {
+    /// Chunks in use at levels 24 and 32.
+    pub fn chunks(&self) -> [usize; 2] {
+        let Self { bcn24, n32, free, .. } = self;
+        [bcn24.len() - free.level24.len(), n32.len() - free.level32.len()]
+    }
 }
 
 impl<E: Entry> Lookup<u32> for SailL<E> {
@@ -154,7 +177,17 @@ impl<E: Entry> Engine<u32> for SailL<E> {
     }
 }
 
-impl<E: Entry> Follow<u32> for SailL<E> {}
+impl<E: Entry> Follow<u32> for SailL<E> {
+    /// Repaints what the changed prefixes cover: O(entries and routes there). [`Patched::Rebuild`] when codes and
+    /// chunks, free ones included, no longer fit into the entries together.
+    fn follow(
+        &mut self,
+        routes: &Routes<u32>,
+        changed: &[Prefix<u32>],
+    ) -> Result<Patched, BuildError> {
+        Ok(update::patch(self, routes, changed))
+    }
+}
 
 impl<E: Entry> Persist<u32> for SailL<E> {
     fn tables(&self) -> Vec<TableRef<'_>> {
