@@ -2,8 +2,9 @@
 //! --release -p fibula-engines --example updates_by_length`, or with engines of the list: `-- dxr18,poptrie18`.
 //!
 //! As in the paper, prefixes of the full table are removed and added back in random order, one at a time. A number is
-//! the mean of both changes in microseconds, over at most [`MOST`] prefixes of a length. The routes are changed before the
-//! clock starts. Afterwards the engine is compared with the oracle.
+//! the median of both changes in microseconds, over at most [`MOST`] prefixes of a length. *all* weighs them by the table's
+//! lengths; *most* is the longest change, in which an array grows. The routes are changed before the clock
+//! starts. Afterwards the engine is compared with the oracle.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -33,12 +34,11 @@ fn main() {
     let mut rng = Rng::new(3);
     let order = |route: &Route<u32>| (route.prefix.addr().wrapping_mul(0x9e37_79b1), route.prefix);
     changes.sort_by_key(order);
-    let mut times: BTreeMap<u8, (usize, Vec<f64>)> = BTreeMap::new();
+    let mut times: BTreeMap<u8, Vec<Vec<f64>>> = BTreeMap::new();
     let mut rebuilds = vec![0; engines.len()];
     for route in &changes {
-        let (count, sums) =
-            times.entry(route.prefix.len()).or_insert((0, vec![0.0; engines.len()]));
-        *count += 2;
+        let none = || vec![Vec::new(); engines.len()];
+        let times = times.entry(route.prefix.len()).or_insert_with(none);
         for hop in [Hop::NONE, route.hop] {
             routes.apply(&[Route { prefix: route.prefix, hop }]);
             // In another order each time: the first one finds the routes in memory, the others in the cache.
@@ -48,7 +48,7 @@ fn main() {
                 let (name, engine) = &mut engines[at];
                 let started = Instant::now();
                 let patched = engine.follow(&routes, &[route.prefix]).expect("it fits");
-                sums[at] += started.elapsed().as_secs_f64() * 1e6;
+                times[at].push(started.elapsed().as_secs_f64() * 1e6);
                 if patched == Patched::Rebuild {
                     rebuilds[at] += 1;
                     let entry = find::<u32>(name).expect("it was built before");
@@ -65,19 +65,23 @@ fn main() {
     println!("{spec}, us a change, removed and added back, by length of the prefix");
     print!("{:>6} {:>7}", "length", "changes");
     engines.iter().for_each(|(name, _)| print!(" {name:>10}"));
-    let line = |label: &str, count: usize, sums: &[f64]| {
-        print!("\n{label:>6} {count:>7}");
-        sums.iter().for_each(|sum| print!(" {:>10.2}", sum / count as f64));
+    let line = |label: &str, changes: usize, numbers: &[f64]| {
+        print!("\n{label:>6} {changes:>7}");
+        numbers.iter().for_each(|number| print!(" {number:>10.2}"));
     };
-    let mut by_table = vec![0.0; engines.len()];
-    for (len, (count, sums)) in &times {
-        line(&format!("/{len}"), *count, sums);
-        // What all prefixes would cost, each as often as the table has its length.
-        let share =
-            routes.iter().filter(|r| r.prefix.len() == *len).count() as f64 / routes.len() as f64;
-        by_table.iter_mut().zip(sums).for_each(|(all, sum)| *all += share * sum / *count as f64);
+    let (mut all, mut most) = (vec![0.0; engines.len()], vec![0.0f64; engines.len()]);
+    for (len, times) in &mut times {
+        times.iter_mut().for_each(|times| times.sort_by(f64::total_cmp));
+        let medians: Vec<f64> = times.iter().map(|times| times[times.len() / 2]).collect();
+        line(&format!("/{len}"), times[0].len(), &medians);
+        let share = routes.iter().filter(|route| route.prefix.len() == *len).count() as f64;
+        for (at, times) in times.iter().enumerate() {
+            all[at] += share / routes.len() as f64 * medians[at];
+            most[at] = most[at].max(times[times.len() - 1]);
+        }
     }
-    line("mean", 1, &by_table);
+    line("all", 2 * changes.len(), &all);
+    line("most", 2 * changes.len(), &most);
     println!("\nbuilds: {rebuilds:?}");
 }
 

@@ -73,6 +73,27 @@
 //! the first one's limits, and gives the reason. The command `fibula bench --table T --engines all` measures them
 //! on your table and your machine; rates hold only for the table and the machine that they were measured on.
 //!
+//! ## Which one?
+//!
+//! Take `auto`, unless one of these rows describes your program better. Millions of lookups a second in batches of 256, nanoseconds
+//! of a lookup that waits for the previous one, and microseconds of a single changed route, all for addresses of random prefixes and 256 unrelated
+//! hops, on one core of an Intel Xeon with AVX-512 (family 6, model 167; 2 MB of L2) that nothing else used.
+//!
+//! | IPv4, 900,000 routes | take it | MB | batches | single | change |
+//! |---|---|--:|--:|--:|--:|
+//! | **`runmap`** | always at first: batches and single lookups, tables that change, routes of any length | 4.0 | 322 | 38 | 3.3 |
+//! | `dir24-8-prefetch` | if 32 MB of cache are free: from 2 or 3 million routes on (`auto` times it there), or with a change to every 2,000 lookups | 34 | 247 | 57 | 1.1 |
+//! | `dxr16`, `dxr18` | where memory is most important | 3.0, 3.6 | 97, 110 | 69, 66 | 3.4, 5.1 |
+//!
+//! | IPv6, 220,103 routes | | MB | batches | single | change |
+//! |---|---|--:|--:|--:|--:|
+//! | **`wideleaf`** | always at first | 3.5 | 174 | 20 | 6.1 |
+//! | `planb` | batches of 16 or less, many routes of /49 to /64; a table that does not change: a build takes 7 ms | 3.5 | 154 | 31 | - |
+//! | `miht-batch` (IPv4, too) | with a change to every 80 lookups or less | 7.4 | 17 | 242 | 1.6 |
+//!
+//! `poptrie` and `sail` come second in most of these columns. `radix` takes any table that all others refuse. `tree-bitmap`, `lc-trie`, `lulea`, `hbs`, `pbf`, `cp-trie`, `neurotrie`, `bsd-radix`, `bloomfwd`
+//! and `lower-bound` are for comparisons with the papers that measure them.
+//!
 //! **[`runmap`](engines::runmap)** (IPv4). Our own scheme: a direct table over 18 bits, behind it a
 //! bitmap of runs with their hops in the same cache line. Three loads, no branch, no search. Take it
 //! for IPv4: 1 to 5 MB for a full Internet table, compiled in 30 ms, patched in place. Tables of

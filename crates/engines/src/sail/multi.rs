@@ -83,6 +83,8 @@ pub struct SailM {
     n16: Table<u16>,
     n24: Table<u16>,
     n32: Table<u16>,
+    /// Places of a FIB in `n24` and in `n32`.
+    places: [usize; 2],
 }
 
 impl SailM {
@@ -114,6 +116,7 @@ impl SailM {
             c16: Table::from_vec(c16.collect()),
             b24: Table::from_vec(b24),
             n16: Table::from_vec(n16),
+            places: [shape.chunks24() * CHUNK, shape.chunks32() * CHUNK],
             n24: Table::from_vec(n24),
             n32: Table::from_vec(n32),
         })
@@ -163,12 +166,12 @@ impl SailM {
             return hop(self.n16[vrf << 16 | node]);
         }
         let place = (chunk - 1) * CHUNK + (addr >> 8 & 0xff) as usize;
-        let code = self.n24[vrf * (self.n24.len() / self.fibs) + place];
+        let code = self.n24[vrf * self.places[0] + place];
         if self.b24[place / 64] >> (place % 64) & 1 == 0 {
             return hop(code);
         }
         let place = usize::from(code) * CHUNK + (addr & 0xff) as usize;
-        hop(self.n32[vrf * (self.n32.len() / self.fibs) + place])
+        hop(self.n32[vrf * self.places[1] + place])
     }
 }
 
@@ -213,14 +216,16 @@ impl Persist<u32> for SailM {
 
     /// Stored tables of one FIB. Entries are checked as lookups read them: a set bit makes a chunk of a hop.
     fn load(tables: &dyn TableSource, hop_count: u32, (): &()) -> Result<Self, LoadError> {
-        let this = Self {
+        let mut this = Self {
             fibs: 1,
             c16: table(tables, C16)?,
             b24: table(tables, B24)?,
             n16: table(tables, N16)?,
             n24: table(tables, N24)?,
             n32: table(tables, N32)?,
+            places: [0; 2],
         };
+        this.places = [this.n24.len(), this.n32.len()];
         let chunks = this.n24.len() / CHUNK;
         for (name, whole) in [
             (C16, this.c16.len() == 1 << 16),
