@@ -156,8 +156,11 @@ fn runmap() -> Entry<u32> {
 }
 
 fn wideleaf() -> Entry<u128> {
-    let summary = "wideleaf: tables whose strides suit the routes, then half a cache line of keys";
-    Entry::of::<Wideleaf>("wideleaf", summary, EVERY, |isa| wideleaf::Config { isa })
+    let summary = "wideleaf: tables whose strides suit the routes, then a cache line of keys";
+    Entry::of::<Wideleaf>("wideleaf", summary, EVERY, |isa| wideleaf::Config {
+        isa,
+        ..Default::default()
+    })
 }
 
 fn dxr() -> Vec<Entry<u32>> {

@@ -1,6 +1,8 @@
 //! The conformance suite on every engine of the registry, in every form that this machine can run,
 //! and on the chooser.
 
+use fibula_core::Engine;
+use fibula_engines::wideleaf::{Config, Shape, Wideleaf};
 use fibula_engines::{EngineFamily, auto, find};
 use fibula_simd::Isa;
 use fibula_testkit::{conform, conforms};
@@ -19,6 +21,18 @@ fn chooser<A: EngineFamily>() -> conform::Builders<A> {
         (format!("auto {isa}"), Box::new(move |routes| Ok(auto(routes, isa).engine)))
     };
     Isa::available().into_iter().map(build_for).collect()
+}
+
+/// The shapes of wideleaf, whichever is the fastest here.
+fn wideleaf_shapes() -> conform::Builders<u128> {
+    let build_for = |shape: Shape| -> (String, conform::Build<u128>) {
+        let config = Config { isa: Isa::detect(), shape: Some(shape) };
+        let build = move |routes: &_| Ok(Box::new(Wideleaf::build(routes, &config)?) as _);
+        (format!("wideleaf, {shape:?}"), Box::new(build))
+    };
+    [(false, false), (false, true), (true, false), (true, true)]
+        .map(|(lines, gathers)| build_for(Shape { lines, gathers }))
+        .into()
 }
 
 conforms!(radix_v4, u32, forms("radix"));
@@ -86,6 +100,7 @@ conforms!(sail_l8, u32, forms("sail-l8"));
 conforms!(sail_l_wide, u32, forms("sail-l-wide"));
 conforms!(sail_l_prefetch, u32, forms("sail-l-prefetch"));
 conforms!(wideleaf, u128, forms("wideleaf"));
+conforms!(wideleaf_shapes, u128, wideleaf_shapes());
 conforms!(bloomfwd_v4, u32, forms("bloomfwd"));
 conforms!(bloomfwd_v6, u128, forms("bloomfwd"));
 conforms!(bloomfwd_baseline_v4, u32, forms("bloomfwd-baseline"));

@@ -121,15 +121,15 @@
 //! or two for a route. All but `sail-l8` and `sail-m` are patched in place. Limits: those of 16-bit chunk numbers and hops, but for the wide form.
 //!
 //! **[`wideleaf`](engines::wideleaf)** (IPv6). Ours: a direct table over 16 bits, at most three tables whose
-//! strides suit the routes, then half a cache line of keys, searched by one comparison. The lookups of a batch are in
-//! the same stage at the same time. The default for IPv6, patched in place. Routes longer than /48 cost a
-//! bisection. Limits: 2^30 hops and networks with such routes together, some ten million prefixes.
+//! strides suit the routes, then keys in a cache line or half of one, searched by one comparison. The lookups of a batch are in
+//! the same stage at the same time. How records are laid out and words are read is measured on the machine. The default for IPv6, patched in place.
+//! Routes longer than /48 cost a bisection. Limits: 2^30 hops and networks with such routes together, some ten million prefixes.
 //!
 //! **[`planb`](engines::planb)** (IPv6, IPv4). The table's elementary intervals in a linearised B+-tree
 //! with as many keys in a node as a vector register holds, so that a level costs one comparison; a
 //! batch keeps many lookups in flight. `planb-single` and `planb-compiled` are steps of its paper's
-//! ablation. Take it for IPv6 where batches have 16 addresses or less, or many routes are /49 to /64
-//! long. Networks that routes longer than /64 divide are searched in an extra level, which costs
+//! ablation. Take it for IPv6 where many routes are /49 to /64 long, or, without fast gathers (Zen 4), where
+//! batches have 16 addresses or less. Networks that routes longer than /64 divide are searched in an extra level, which costs
 //! nothing where there are none. Limits: 2^32 hops and such networks together.
 //!
 //! **[`bloomfwd`](engines::bloomfwd)** (IPv4, IPv6; `bloomfwd`, `bloomfwd-baseline`, `bloomfwd-naive`).

@@ -23,7 +23,7 @@ struct layout {
             u32 code_shift;
             u32 code_mask;
             u32 top;        /* the largest code: that of deep block 0 */
-            u32 halves;
+            u32 records;
             u32 starts, deep_blocks;
             u32 lasts, hops;
             u32 groups, group_count;
@@ -141,17 +141,17 @@ INLINE u64 below(u64 keys, u64 than)
     return ((~keys & than) | (~(keys ^ than) & ~less)) & top;
 }
 
-/* How many of so many keys of a half line, from `first` on, are below the key. */
-INLINE u32 rank16(const u64 *half, u32 first, u32 keys, u32 key)
+/* How many of so many keys of a line, from `first` on, are below the key. */
+INLINE u32 rank16(const u64 *line, u32 first, u32 keys, u32 key)
 {
     u64 than = key * 0x0001000100010001ull;
     u32 lanes = ((1u << keys) - 1) << first;
     u64 sum = 0;
 #pragma unroll
-    for (u32 word = 0; word < 4; word++) {
+    for (u32 word = 0; word < 8; word++) {
         /* Bit i of four is put to bit 16 i + 15. */
         u64 wanted = (u64)(lanes >> 4 * word & 15) * 0x1000200040008000ull & 0x8000800080008000ull;
-        sum += (below(half[word], than) & wanted) >> 15;
+        sum += (below(line[word], than) & wanted) >> 15;
     }
     return sum * 0x0001000100010001ull >> 48;
 }
@@ -207,17 +207,17 @@ INLINE u32 find_v6(void *arena, const volatile struct layout *layout, u64 high, 
         return NONE;
     if (word >> 30) {
         u32 at = word >> 3 & 0x7fffffc, keys = word & 31;
-        u8 *here = line_of(arena, layout->v6.halves + (at >> 6));
+        u8 *here = line_of(arena, layout->v6.records + (at >> 6));
         if (!here)
             return NONE;
         KEEP(here);
-        u32 rank = rank16((u64 *)(here + (at & 32)), at >> 1 & 15, keys & 31, key >> 16);
+        u32 rank = rank16((u64 *)here, at >> 1 & 31, keys & 31, key >> 16);
         u32 shift = layout->v6.code_shift & 3;
         u32 size = 1u << shift;
         u32 codes = (at + 2 * keys + size - 1) & ~(size - 1);
         at = codes + (rank << shift);
         /* It does not cross eight bytes. */
-        here = line_of(arena, layout->v6.halves + (at >> 6));
+        here = line_of(arena, layout->v6.records + (at >> 6));
         if (!here)
             return NONE;
         KEEP(here);

@@ -137,6 +137,11 @@ unsafe impl Simd for Avx2 {
         below.cast_unsigned() as u16
     }
     #[inline(always)]
+    fn below16_line(self, line: &[u16; 32], key: u32) -> u32 {
+        let (halves, _) = line.as_chunks();
+        u32::from(self.below16(&halves[0], key)) | u32::from(self.below16(&halves[1], key)) << 16
+    }
+    #[inline(always)]
     fn row(self, words: &[u32; 16]) -> Avx2Row {
         let halves = words.as_ptr().cast::<__m256i>();
         // SAFETY: `self` proves that the machine has AVX2; both halves of the words are readable, and

@@ -1,12 +1,12 @@
 use core::arch::x86_64::{
     __m512i, _mm256_cmplt_epu16_mask, _mm256_loadu_si256, _mm256_set1_epi32, _mm512_add_epi32,
-    _mm512_and_si512, _mm512_cmpeq_epi32_mask, _mm512_cmpeq_epi64_mask, _mm512_cmplt_epu32_mask,
-    _mm512_cmplt_epu64_mask, _mm512_cvtepu16_epi32, _mm512_i32gather_epi32, _mm512_loadu_si512,
-    _mm512_lzcnt_epi32, _mm512_mask_blend_epi32, _mm512_mask_expand_epi32,
-    _mm512_mask_i32gather_epi32, _mm512_maskz_compress_epi32, _mm512_movepi32_mask,
-    _mm512_or_si512, _mm512_permutex2var_epi32, _mm512_set_epi32, _mm512_set1_epi32,
-    _mm512_set1_epi64, _mm512_shuffle_i64x2, _mm512_sllv_epi32, _mm512_srlv_epi32,
-    _mm512_sub_epi32,
+    _mm512_and_si512, _mm512_cmpeq_epi32_mask, _mm512_cmpeq_epi64_mask, _mm512_cmplt_epu16_mask,
+    _mm512_cmplt_epu32_mask, _mm512_cmplt_epu64_mask, _mm512_cvtepu16_epi32,
+    _mm512_i32gather_epi32, _mm512_loadu_si512, _mm512_lzcnt_epi32, _mm512_mask_blend_epi32,
+    _mm512_mask_expand_epi32, _mm512_mask_i32gather_epi32, _mm512_maskz_compress_epi32,
+    _mm512_movepi32_mask, _mm512_or_si512, _mm512_permutex2var_epi32, _mm512_set_epi32,
+    _mm512_set1_epi32, _mm512_set1_epi64, _mm512_shuffle_i64x2, _mm512_sllv_epi32,
+    _mm512_srlv_epi32, _mm512_sub_epi32,
 };
 
 use crate::sealed::Sealed;
@@ -111,6 +111,15 @@ unsafe impl Simd for Avx512 {
         unsafe {
             let line = _mm256_loadu_si256(line.as_ptr().cast());
             _mm256_cmplt_epu16_mask(line, _mm256_set1_epi32(key.cast_signed()))
+        }
+    }
+    #[inline(always)]
+    fn below16_line(self, line: &[u16; 32], key: u32) -> u32 {
+        // SAFETY: `self` proves that the machine has AVX-512 BW; the 64 bytes of the line are
+        // readable, and the load has no alignment to keep.
+        unsafe {
+            let line = _mm512_loadu_si512(line.as_ptr().cast());
+            _mm512_cmplt_epu16_mask(line, _mm512_set1_epi32(key.cast_signed()))
         }
     }
     #[inline(always)]

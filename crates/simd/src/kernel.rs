@@ -46,6 +46,8 @@ pub unsafe trait Simd: Sealed + Copy + Send + Sync + 'static {
     /// Which of the line's keys are below the key; a bit for each, the first one's lowest. The key
     /// stands in both halves of the word.
     fn below16(self, line: &[u16; 16], key: u32) -> u16;
+    /// As [`below16`](Simd::below16), for a whole cache line.
+    fn below16_line(self, line: &[u16; 32], key: u32) -> u32;
     /// How many of the line's keys `first..first + len`, which are sorted, are below the key. Within
     /// the line. Branch-free.
     #[inline(always)]
@@ -126,6 +128,11 @@ unsafe impl Simd for Scalar {
     #[inline(always)]
     fn below16(self, line: &[u16; 16], key: u32) -> u16 {
         let bit = |(i, &other): (usize, &u16)| u16::from(other < key as u16) << i;
+        line.iter().enumerate().map(bit).sum()
+    }
+    #[inline(always)]
+    fn below16_line(self, line: &[u16; 32], key: u32) -> u32 {
+        let bit = |(i, &other): (usize, &u16)| u32::from(other < key as u16) << i;
         line.iter().enumerate().map(bit).sum()
     }
     #[inline(always)]

@@ -224,6 +224,27 @@ mod tests {
         }
     }
 
+    struct BelowInLine<'a>(&'a [u16; 32], u16);
+
+    impl Kernel for BelowInLine<'_> {
+        type Output = u32;
+        #[inline(always)]
+        fn run<S: Simd>(self, simd: S) -> u32 {
+            simd.below16_line(self.0, u32::from(self.1) * 0x1_0001)
+        }
+    }
+
+    #[test]
+    fn every_instruction_set_compares_lines() {
+        let line: [u16; 32] = core::array::from_fn(|i| (i as u16).wrapping_mul(0x9e37));
+        for key in line.iter().flat_map(|&k| [k.wrapping_sub(1), k, k.wrapping_add(1)]) {
+            let below = (0..32).fold(0, |bits, i| bits | u32::from(line[i] < key) << i);
+            for isa in Isa::available() {
+                assert_eq!(isa.level().run(BelowInLine(&line, key)), below, "{isa} {key:#x}");
+            }
+        }
+    }
+
     /// Ranks among some keys, whatever stands around them.
     #[test]
     fn every_instruction_set_ranks_some_keys() {

@@ -1,17 +1,19 @@
 use fibula_core::Hop;
 use fibula_simd::{Row, Simd, prefetch_read};
 
-use super::record::Codes;
+use super::record::{Codes, Unit};
 use super::word::{BASE, BITS_AT, BYTE, RECORD};
-use super::{LEVELS, Tables};
+use super::{LEVELS, ROOT_BITS, Tables};
 
 // The stages of a block of lookups, each for all of its rows (Zen 4; the numbers are in docs/adr/0006-wideleaf.md):
 //
-// - A plain load reads each table word, from a place that the previous stage has written to a list. A gather
-//   costs more than sixteen loads with any mask, and so does extracting the places from a vector. A lookup
-//   whose word names no table reads the first word.
-// - The keys of records are compared half a line at a time, since a whole line takes the first level of
-//   the caches twice as long to fetch. The mask is not moved to a general register, because that takes
+// - There are two ways to read a row's words, and `machine.rs` measures which one is faster. *Loads*: a plain load
+//   reads each word, from a place that the previous stage has written to a list. On Zen 4 a gather costs more than
+//   sixteen loads with any mask, and so does extracting the places from a vector. *Gathers*: one instruction
+//   reads the words of a row, and places stay in registers; Intel's cores execute it faster than loads. In both, a
+//   lookup whose word names no table reads the first word.
+// - The keys of records are compared a unit at a time: half a line on a Zen 4, where a whole line takes the first level of
+//   the caches twice as long to fetch, elsewhere a line. The mask is not moved to a general register, because that takes
 //   longer than the comparison, but stored from the mask register; a row's masks are then read as a
 //   vector, and counts of leading zeros give the ranks.
 // - In large tables, all words and records of a block are prefetched before the first one is read. Reads
@@ -26,7 +28,8 @@ pub(super) const ROW: usize = 16;
 pub(super) type AddrRow = [u128; ROW];
 pub(super) type HopRow = [Hop; ROW];
 
-pub(super) struct Stages<'a, C: Codes, S> {
+/// The stages with gathers or with loads.
+pub(super) struct Stages<'a, C: Codes, S, const GATHERS: bool> {
     pub(super) simd: S,
     pub(super) tables: &'a Tables<C>,
 }
@@ -51,12 +54,23 @@ impl<const LANES: usize> List<LANES> {
     fn put<R: Row>(&mut self, at: usize, row: R) {
         *self.0[at..].first_chunk_mut().expect("room for a row more") = row.words();
     }
+    #[inline(always)]
+    fn put_if<R: Row>(&mut self, condition: bool, at: usize, row: R) {
+        if condition {
+            self.put(at, row);
+        }
+    }
 }
 
-impl<C: Codes, S: Simd> Stages<'_, C, S> {
-    /// Reads the root words of the first `LIVE` addresses.
+impl<C: Codes, S: Simd, const GATHERS: bool> Stages<'_, C, S, GATHERS> {
+    /// Reads the root words of the first `LIVE` addresses, whose first 32 bits are in `high`.
     #[inline(always)]
-    pub(super) fn root<const LIVE: usize>(&self, addrs: &AddrRow) -> S::Row {
+    pub(super) fn root<const LIVE: usize>(&self, addrs: &AddrRow, high: S::Row) -> S::Row {
+        if GATHERS {
+            let places = high.shr(self.simd.splat_row(32 - ROOT_BITS));
+            // SAFETY: the root has a word for every 16 bits.
+            return unsafe { places.gather(self.tables.words.as_ptr()) };
+        }
         let mut read = [0; ROW];
         for (to, addr) in read.iter_mut().zip(&addrs[..LIVE]) {
             let parts: &[u16; 8] = bytemuck::cast_ref(addr);
@@ -137,10 +151,11 @@ impl<C: Codes, S: Simd> Stages<'_, C, S> {
     ) {
         let table = self.tables.words.as_ptr();
         let mut places = List::<L>::new();
-        for i in 0..rows {
-            places.put(i * ROW, self.places(keys[i], words[i]));
-        }
         let is_far = self.tables.is_far();
+        let is_listed = !GATHERS || is_far;
+        for i in 0..rows {
+            places.put_if(is_listed, i * ROW, self.places(keys[i], words[i]));
+        }
         for _ in 0..LEVELS {
             if is_far {
                 for &place in &places.0[..rows * ROW] {
@@ -149,26 +164,32 @@ impl<C: Codes, S: Simd> Stages<'_, C, S> {
             }
             for i in 0..rows {
                 // SAFETY: the words that an entry names can be read, and so can the first word.
-                let read = unsafe { self.loads::<LIVE>(places.words(i * ROW), table) };
+                let read = unsafe {
+                    if GATHERS {
+                        self.places(keys[i], words[i]).gather(table)
+                    } else {
+                        self.loads::<LIVE>(places.words(i * ROW), table)
+                    }
+                };
                 (keys[i], words[i]) = self.step(keys[i], words[i], read);
-                places.put(i * ROW, self.places(keys[i], words[i]));
+                places.put_if(is_listed, i * ROW, self.places(keys[i], words[i]));
             }
         }
         let mut records = List::<L>::new();
-        let (mut searched, mut halves) = (List::<L>::new(), List::<L>::new());
+        let (mut searched, mut units) = (List::<L>::new(), List::<L>::new());
         let record = self.simd.splat_row(RECORD);
         if !S::ROWS_WHOLE || N <= 2 {
             // Without AVX-512, and where it would save only few rows, compaction costs more than searching a record
             // without keys for each constant.
             for i in 0..rows {
                 let words = record.if_below(words[i], record, words[i]);
-                let (half, key) = self.half_and_key(words, keys[i]);
+                let (unit, key) = self.unit_and_key(words, keys[i]);
                 records.put(i * ROW, words);
-                halves.put(i * ROW, half);
+                units.put(i * ROW, unit);
                 searched.put(i * ROW, key);
             }
             let len = if N == 1 { LIVE } else { rows * ROW };
-            self.search::<L, LIVE>(&searched, &halves, &mut records, len);
+            self.search::<L, LIVE>(&searched, &units, &mut records, len);
             for (i, words) in words[..rows].iter_mut().enumerate() {
                 *words = words.if_below(*words, record, records.row(self.simd, i * ROW));
             }
@@ -179,15 +200,15 @@ impl<C: Codes, S: Simd> Stages<'_, C, S> {
         for i in 0..rows {
             open[i] = self.open(words[i]);
             let words = words[i].compress(open[i]);
-            let (half, key) = self.half_and_key(words, keys[i].compress(open[i]));
+            let (unit, key) = self.unit_and_key(words, keys[i].compress(open[i]));
             records.put(len, words);
-            halves.put(len, half);
+            units.put(len, unit);
             searched.put(len, key);
             len += open[i].count_ones() as usize;
         }
         // Fills the lanes after the last open word.
         records.put(len, record);
-        self.search::<L, LIVE>(&searched, &halves, &mut records, len);
+        self.search::<L, LIVE>(&searched, &units, &mut records, len);
         let mut at = 0;
         for i in 0..rows {
             words[i] = records.row(self.simd, at).expand(open[i], words[i]);
@@ -211,12 +232,13 @@ impl<C: Codes, S: Simd> Stages<'_, C, S> {
         (keys.shl(bits).if_top(words, keys), read.if_top(words, words))
     }
 
-    /// The half lines of the records, and the keys as the comparison needs them.
+    /// The units of the records, and the keys as the comparison needs them.
     #[inline(always)]
-    fn half_and_key(&self, words: S::Row, keys: S::Row) -> (S::Row, S::Row) {
+    fn unit_and_key(&self, words: S::Row, keys: S::Row) -> (S::Row, S::Row) {
         let splat = |word| self.simd.splat_row(word);
-        let half = words.shr(splat(8)).and(splat(BYTE >> 5));
-        (half, keys.and(splat(0xffff_0000)).or(keys.shr(splat(16))))
+        let shift = size_of::<C::Unit>().trailing_zeros();
+        let unit = words.shr(splat(3 + shift)).and(splat(BYTE >> shift));
+        (unit, keys.and(splat(0xffff_0000)).or(keys.shr(splat(16))))
     }
 
     /// Searches the keys in their records, and replaces the records' words by the codes.
@@ -224,44 +246,55 @@ impl<C: Codes, S: Simd> Stages<'_, C, S> {
     fn search<const L: usize, const LIVE: usize>(
         &self,
         keys: &List<L>,
-        halves: &List<L>,
+        units: &List<L>,
         words: &mut List<L>,
         len: usize,
     ) {
         let simd = self.simd;
         let rows = len.div_ceil(ROW);
         if self.tables.is_far() {
-            for &half in &halves.0[..len] {
-                prefetch_read(&self.tables.halves, half as usize);
+            for &unit in &units.0[..len] {
+                prefetch_read(&self.tables.units, unit as usize);
             }
         }
-        let mut verdicts = [0u16; L];
-        for ((to, &half), &key) in verdicts[..len].iter_mut().zip(&halves.0).zip(&keys.0) {
-            // SAFETY: the halves of records that entries name can be read, and so can the first half.
-            let half = unsafe { self.tables.halves.get_unchecked(half as usize) };
-            *to = simd.below16(half, key);
+        let mut verdicts = [<C::Unit as Unit>::Verdict::default(); L];
+        for ((to, &unit), &key) in verdicts[..len].iter_mut().zip(&units.0).zip(&keys.0) {
+            // SAFETY: the units of records that entries name can be read, and so can the first unit.
+            let unit = unsafe { self.tables.units.get_unchecked(unit as usize) };
+            *to = unit.below(simd, key);
         }
+        let codes = self.tables.units.as_ptr().cast();
         let (verdicts, _) = verdicts.as_chunks::<ROW>();
         let mut places = List::<L>::new();
         for (at, row) in verdicts[..rows].iter().enumerate() {
-            let place = self.code_places(words.row(simd, at * ROW), simd.halves(row));
-            words.put(at * ROW, place);
-            places.put(at * ROW, place.shr(simd.splat_row(2)));
+            let at = at * ROW;
+            let place = self.code_places(words.row(simd, at), C::Unit::verdicts(simd, row));
+            let word = place.shr(simd.splat_row(2));
+            if GATHERS {
+                // SAFETY: the records can be read, and a record has a code for each rank.
+                let read = unsafe { word.gather(codes) };
+                words.put(at, self.codes(read, place));
+            } else {
+                words.put(at, place);
+                places.put(at, word);
+            }
+        }
+        if GATHERS {
+            return;
         }
         for at in (0..rows).map(|row| row * ROW) {
-            // SAFETY: the records can be read, and a record has a code for each rank.
-            let read =
-                unsafe { self.loads::<LIVE>(places.words(at), self.tables.halves.as_ptr().cast()) };
+            // SAFETY: as above.
+            let read = unsafe { self.loads::<LIVE>(places.words(at), codes) };
             words.put(at, self.codes(read, words.row(simd, at)));
         }
     }
 
-    /// The first byte of each record's code. `below` has a bit for each key of the half that is below the searched key.
+    /// The first byte of each record's code. `below` has a bit for each key of the unit that is below the searched key.
     #[inline(always)]
     fn code_places(&self, words: S::Row, below: S::Row) -> S::Row {
         let splat = |word| self.simd.splat_row(word);
         let (bytes, keys) = (words.shr(splat(3)).and(splat(BYTE)), words.and(splat(31)));
-        let first = words.shr(splat(4)).and(splat(14));
+        let first = words.shr(splat(4)).and(splat(size_of::<C::Unit>() as u32 / 2 - 2));
         let all = splat(1).shl(keys).add(splat(u32::MAX));
         // The keys are sorted, so the set bits are the lowest ones, and the bit length is their number.
         let ranks = below.shr(first).and(all).bit_lengths();

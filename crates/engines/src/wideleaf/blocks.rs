@@ -29,13 +29,13 @@ const DEEP_TOGETHER: usize = 128;
 /// How many bytes ahead addresses are prefetched.
 const AHEAD: usize = 4096;
 
-pub(super) struct Batch<'a, C: Codes> {
+pub(super) struct Batch<'a, C: Codes, const GATHERS: bool> {
     pub(super) tables: &'a Tables<C>,
     pub(super) addrs: &'a [u128],
     pub(super) hops: &'a mut [Hop],
 }
 
-impl<C: Codes> Kernel for Batch<'_, C> {
+impl<C: Codes, const GATHERS: bool> Kernel for Batch<'_, C, GATHERS> {
     type Output = ();
 
     #[inline(always)]
@@ -46,12 +46,12 @@ impl<C: Codes> Kernel for Batch<'_, C> {
     }
 }
 
-impl<C: Codes> Batch<'_, C> {
+impl<C: Codes, const GATHERS: bool> Batch<'_, C, GATHERS> {
     /// Looks up all addresses except in deep blocks; returns whether there are codes of deep blocks.
     #[inline(always)]
     fn look_up<S: Simd>(&mut self, simd: S) -> bool {
         let Self { tables, addrs, hops } = self;
-        let search = BlockSearch { stages: Stages { simd, tables } };
+        let search = BlockSearch { stages: Stages::<C, S, GATHERS> { simd, tables } };
         // Without AVX-512, a row takes longer than plain loads for its addresses.
         if S::ISA == Isa::Scalar || !S::ROWS_WHOLE && addrs.len() <= ROW {
             return tables.plain(simd, addrs, hops);
@@ -76,11 +76,11 @@ impl<C: Codes> Batch<'_, C> {
     }
 }
 
-struct BlockSearch<'a, C: Codes, S> {
-    stages: Stages<'a, C, S>,
+struct BlockSearch<'a, C: Codes, S, const GATHERS: bool> {
+    stages: Stages<'a, C, S, GATHERS>,
 }
 
-impl<C: Codes, S: Simd> BlockSearch<'_, C, S> {
+impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
     /// Looks up fewer addresses than a row has, padded to a row.
     #[inline(always)]
     fn less_than_a_row(&self, addrs: &[u128], hops: &mut [Hop]) -> bool {
@@ -167,7 +167,7 @@ impl<C: Codes, S: Simd> BlockSearch<'_, C, S> {
             }
             let (high, low) = simd.high_words(addrs);
             keys[i] = high.shl(sixteen).or(low.shr(sixteen));
-            words[i] = self.stages.root::<LIVE>(addrs);
+            words[i] = self.stages.root::<LIVE>(addrs, high);
             open[i] = self.stages.open(words[i]);
         }
         let count = |open: &[u16]| open.iter().map(|open| open.count_ones()).sum::<u32>() as usize;

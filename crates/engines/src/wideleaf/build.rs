@@ -1,26 +1,45 @@
-use std::marker::PhantomData;
-
 use fibula_core::{BuildError, Hop, Prefix, Range, Routes};
-use fibula_simd::{Isa, Table};
+use fibula_simd::Table;
 
 use super::deep::DeepBuilder;
 use super::plan::{Needs, Plan, Planner, low};
-use super::record::{Byte, Codes, Narrow, Records, Wide};
+use super::record::{Byte, ByteLine, Codes, Narrow, NarrowLine, Records, Unit, Wide, WideLine};
 use super::word::{BYTES_MAX, Entry, WORDS_MAX};
-use super::{CELL_BITS, Form, KEY_BITS, LEVELS, NAME, ROOT_BITS, Tables, Wideleaf};
+use super::{CELL_BITS, Config, Form, KEY_BITS, LEVELS, NAME, ROOT_BITS, Shape, Tables, Wideleaf};
 
-pub(super) fn build(routes: &Routes<u128>, isa: Isa) -> Result<Wideleaf, BuildError> {
-    let cells = Cells::new(routes.ranges());
-    let form = if let Some(tables) = build_as::<Byte>(routes, &cells)? {
-        Form::Byte(tables)
-    } else if let Some(tables) = build_as::<Narrow>(routes, &cells)? {
-        Form::Narrow(tables)
-    } else if let Some(tables) = build_as::<Wide>(routes, &cells)? {
-        Form::Wide(tables)
+pub(super) fn build(routes: &Routes<u128>, config: &Config) -> Result<Wideleaf, BuildError> {
+    let level = config.isa.level();
+    let shape = Shape::here(level, config);
+    let form = if shape.lines {
+        build_form::<ByteLine, NarrowLine, WideLine>(
+            routes,
+            Form::ByteLine,
+            Form::NarrowLine,
+            Form::WideLine,
+        )
+    } else {
+        build_form::<Byte, Narrow, Wide>(routes, Form::Byte, Form::Narrow, Form::Wide)
+    };
+    Ok(Wideleaf { form: form?, level, gathers: shape.gathers })
+}
+
+/// Builds the tables with the narrowest codes that suffice.
+fn build_form<A: Codes, B: Codes, C: Codes>(
+    routes: &Routes<u128>,
+    byte: impl FnOnce(Tables<A>) -> Form,
+    narrow: impl FnOnce(Tables<B>) -> Form,
+    wide: impl FnOnce(Tables<C>) -> Form,
+) -> Result<Form, BuildError> {
+    let cells = Cells::new::<A::Unit>(routes.ranges());
+    Ok(if let Some(tables) = build_as(routes, &cells)? {
+        byte(tables)
+    } else if let Some(tables) = build_as(routes, &cells)? {
+        narrow(tables)
+    } else if let Some(tables) = build_as(routes, &cells)? {
+        wide(tables)
     } else {
         return Err(too_large(routes));
-    };
-    Ok(Wideleaf { form, level: isa.level() })
+    })
 }
 
 fn too_large(routes: &Routes<u128>) -> BuildError {
@@ -33,7 +52,7 @@ fn too_large(routes: &Routes<u128>) -> BuildError {
 }
 
 /// The tables, `None` if codes or places do not fit.
-fn build_as<C: Codes>(
+pub(super) fn build_as<C: Codes>(
     routes: &Routes<u128>,
     cells: &Cells,
 ) -> Result<Option<Tables<C>>, BuildError> {
@@ -53,11 +72,11 @@ fn build_as<C: Codes>(
         head.copy_from_slice(&root);
         tail.copy_from_slice(&parts.words);
     });
-    // The first half has no record.
-    let records = parts.records.halves();
-    let halves = Table::with(records.len() + 1, |halves| halves[1..].copy_from_slice(records));
+    // The first unit has no record.
+    let records = parts.records.units();
+    let units = Table::with(records.len() + 1, |units| units[1..].copy_from_slice(records));
     let deep = parts.deep.finish()?;
-    Ok(Some(Tables::new(words, halves, deep)))
+    Ok(Some(Tables::new(words, units, deep)))
 }
 
 /// The table cut into cells, the blocks of the first [`CELL_BITS`] address bits: intervals of cells
@@ -75,7 +94,7 @@ const DIVIDED: u32 = u32::MAX;
 
 impl Cells {
     /// The intervals of the ranges, which begin and end with a cell.
-    pub(super) fn new(ranges: impl Iterator<Item = Range<u128>>) -> Self {
+    pub(super) fn new<U: Unit>(ranges: impl Iterator<Item = Range<u128>>) -> Self {
         let (mut lasts, mut codes) = (Vec::new(), Vec::new());
         let mut push = |last, code| {
             lasts.push(last);
@@ -94,13 +113,12 @@ impl Cells {
                 push(cell(last), DIVIDED);
             }
         }
-        Self { needs: Needs::new(&lasts, |i| codes[i] == DIVIDED), lasts, codes }
+        Self { needs: Needs::new(&lasts, U::KEYS_MAX, |i| codes[i] == DIVIDED), lasts, codes }
     }
 }
 
-/// Compiled tables and records, to be placed after `words_base` words and `halves_base` half lines.
-pub(super) struct Parts<'a, C> {
-    form: PhantomData<C>,
+/// Compiled tables and records, to be placed after `words_base` words and `units_base` units of records.
+pub(super) struct Parts<'a, C: Codes> {
     routes: &'a Routes<u128>,
     words_base: usize,
     pub(super) words: Vec<u32>,
@@ -127,14 +145,13 @@ impl<'a, C: Codes> Parts<'a, C> {
         routes: &'a Routes<u128>,
         deep: DeepBuilder,
         words_base: usize,
-        halves_base: usize,
+        units_base: usize,
     ) -> Self {
         Self {
-            form: PhantomData,
             routes,
             words_base,
             words: Vec::new(),
-            records: Records::new(halves_base),
+            records: Records::new(units_base),
             deep,
             planner: Planner::default(),
             codes_overflow: routes.hop_count() > C::TOP,

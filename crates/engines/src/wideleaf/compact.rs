@@ -1,4 +1,4 @@
-use bytemuck::Pod;
+use bytemuck::{Pod, Zeroable};
 use fibula_core::BuildError;
 use fibula_simd::Table;
 
@@ -11,7 +11,7 @@ impl<C: Codes> Tables<C> {
     /// Copies the tables to new memory with room for patches.
     pub(super) fn own(&mut self) {
         self.words = with_room(&self.words[..self.words_used]);
-        self.halves = with_room(&self.halves[..self.halves_used]);
+        self.units = with_room(&self.units[..self.units_used]);
     }
 
     /// Copies the tables, records and deep blocks in use to new tables, without the garbage of patches.
@@ -28,11 +28,11 @@ impl<C: Codes> Tables<C> {
             moved.words[place] = moved.entry(word);
         }
         let Moved { words, records, deep, .. } = moved;
-        let mut halves = vec![[0; 16]];
-        halves.extend_from_slice(records.halves());
+        let mut units = vec![C::Unit::zeroed()];
+        units.extend_from_slice(records.units());
         let deep = deep.finish()?;
-        (self.words_used, self.halves_used, self.garbage) = (words.len(), halves.len(), 0);
-        (self.words, self.halves, self.deep) = (with_room(&words), with_room(&halves), deep);
+        (self.words_used, self.units_used, self.garbage) = (words.len(), units.len(), 0);
+        (self.words, self.units, self.deep) = (with_room(&words), with_room(&units), deep);
         Ok(())
     }
 }
@@ -63,8 +63,9 @@ impl<C: Codes> Moved<'_, C> {
             Entry::Record { byte, keys } => {
                 let from = self.from;
                 let first = byte / 2;
-                let seen = &from.halves.as_flattened()[first..first + keys];
-                let all: &[C::Code] = bytemuck::cast_slice(from.halves.as_flattened());
+                let seen: &[u16] = bytemuck::cast_slice(&from.units);
+                let seen = &seen[first..first + keys];
+                let all: &[C::Code] = bytemuck::cast_slice(&from.units);
                 let codes = &all[C::codes_at(byte, keys)..][..=keys];
                 let codes: Vec<u32> = codes.iter().map(|&code| self.code(code.into())).collect();
                 Entry::Record { byte: self.records.push(seen, &codes), keys }

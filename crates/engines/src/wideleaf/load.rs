@@ -1,7 +1,7 @@
 use fibula_core::{LoadError, TableSource};
 
 use super::deep::Deep;
-use super::record::{Codes, Half};
+use super::record::Codes;
 use super::word::Entry;
 use super::{LEVELS, ROOT_BITS, Tables, WORDS};
 use crate::common::table;
@@ -23,8 +23,8 @@ pub(super) fn load<C: Codes>(
     if tables.deep.blocks() > C::TOP as usize {
         return Err(LoadError::new(C::NAME, "cannot name all deep blocks"));
     }
-    // Searches without a record read the first half.
-    if tables.halves.is_empty() {
+    // Searches without a record read the first unit.
+    if tables.units.is_empty() {
         return Err(LoadError::new(C::NAME, "is too short"));
     }
     if tables.words.len() < 1 << ROOT_BITS {
@@ -67,11 +67,11 @@ impl<C: Codes> Check<'_, C> {
 
     /// Checks a record. A rank is at most the number of keys, so a code for each rank suffices.
     fn record(&self, byte: usize, keys: usize) -> Result<(), LoadError> {
-        let half = size_of::<Half>();
-        let all = self.tables.halves.as_flattened();
+        let unit = size_of::<C::Unit>();
+        let all: &[u16] = bytemuck::cast_slice(&self.tables.units);
         let codes: &[C::Code] = bytemuck::cast_slice(all);
         let codes_at = C::codes_at(byte, keys);
-        if byte % half + 2 * keys > half || codes_at + keys >= codes.len() {
+        if byte % unit + 2 * keys > unit || codes_at + keys >= codes.len() {
             return Err(LoadError::new(WORDS, "names a record that is not there"));
         }
         if !all[byte / 2..][..keys].is_sorted() {

@@ -2,7 +2,7 @@ use fibula_core::Hop;
 use fibula_simd::{Kernel, Simd};
 
 use super::build::hop;
-use super::record::{Codes, Half};
+use super::record::{Codes, Unit};
 use super::word::Entry;
 use super::{Tables, key, root};
 
@@ -41,10 +41,9 @@ impl<C: Codes> Tables<C> {
     /// The code of the key in a record.
     #[inline(always)]
     fn search<S: Simd>(&self, simd: S, byte: usize, keys: usize, key: u16) -> u32 {
-        let half = &self.halves[byte / size_of::<Half>()];
-        let first = byte % size_of::<Half>() / 2;
-        let rank = simd.rank16(half, first as u32, keys as u32, key);
-        let codes: &[C::Code] = bytemuck::cast_slice(self.halves.as_flattened());
+        let unit = &self.units[byte / size_of::<C::Unit>()];
+        let rank = unit.rank(simd, byte % size_of::<C::Unit>() / 2, keys, key);
+        let codes: &[C::Code] = bytemuck::cast_slice(&self.units);
         codes[C::codes_at(byte, keys) + rank as usize].into()
     }
 

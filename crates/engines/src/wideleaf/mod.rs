@@ -1,5 +1,5 @@
 //! **wideleaf**: a direct table, at most three tables whose strides suit the routes, then a record of
-//! 16-bit keys in half a cache line. Our own scheme. IPv6 only.
+//! 16-bit keys in a cache line or in half of one. Our own scheme. IPv6 only.
 //!
 //! # The scheme
 //!
@@ -13,7 +13,7 @@
 //! ```
 //!
 //! A table consumes bits from the top of the key; the next table or record uses the remaining bits. A **record**
-//! distinguishes up to 17 intervals. It has the ends of all but the last one, as 16-bit keys in ascending order,
+//! distinguishes up to 17 intervals, or up to 32, depending on the machine. It has the ends of all but the last one, as 16-bit keys in ascending order,
 //! followed by the intervals' codes, of 8, 16 or 32 bits depending on the table. The rank of an address in a record is the
 //! number of keys below the top 16 bits of its key: one vector comparison.
 //!
@@ -21,7 +21,7 @@
 //!   words    root, 2^16                              2001::/16's table, 8 words (3 bits)
 //!            │..│ 2001: table, 3 bits │..│ const │ record A, 2 keys │ table, 5 bits │ const │ ..
 //!                                                          │
-//!   records  A: │ k0 │ k1 │ c0 │ c1 │ c2 │  ◄──────────────┘   in a half line, beside others
+//!   records  A: │ k0 │ k1 │ c0 │ c1 │ c2 │  ◄──────────────┘   in a unit, beside others
 //!
 //!   lookup 2001:3000::1   root word 0x2001: table; the key's first 3 bits are 001: its word 1, record A
 //!                         the next 16 bits are 8000: k0 = 7fff is below, k1 = ffef is not: rank 1
@@ -32,9 +32,11 @@
 //! programming* over all strides, for the least memory: `plan.rs`. A record's keys have 16 bits, so the
 //! block must be small enough that the 16 bits after its prefix distinguish the ends of its intervals.
 //!
-//! The cost of a lookup is the cost of its memory accesses: a line from the second-level cache takes a core two
-//! cycles; half a line, if the other half is not read, takes one. The keys are therefore in one half line,
-//! and so is the whole record where it fits (up to ten keys with 8-bit codes, seven with 16); larger records begin at a line.
+//! **The machine.** The cost of a lookup is the cost of its memory accesses. All keys of a record lie in one **unit**, which is read by one
+//! comparison; so does the whole record where it fits, and larger records begin at a line. The unit depends on the machine: a Zen 4's second-level
+//! cache delivers half a line in a cycle, so half a line costs half as much there; where a whole line costs about as
+//! much, the unit is a line, with which tables are a quarter smaller. Likewise, words are gathered by one instruction, or loaded one by one.
+//! [`Shape`] has both choices. They are measured once a process (`machine.rs`). A stored table keeps its unit and is loaded on any machine.
 //!
 //! **Codes.** 0 means no route, *h* + 1 means hop *h*. The codes of **deep blocks** count down from the largest
 //! code. A deep block has intervals of whole addresses, which a bisection searches. It is a /48 that longer
@@ -55,8 +57,8 @@
 //! # Invariants
 //!
 //! - Tables follow the root and share no words. A lookup reads at most three.
-//! - The keys of a record ascend and lie in one half line. One more code than keys follows them.
-//! - The first half line has no record.
+//! - The keys of a record ascend and lie in one unit. One more code than keys follows them.
+//! - The first unit has no record.
 //! - A code is 0, that of a hop below the hop count, or that of a deep block.
 //!
 //! `load` checks them for all that a lookup can reach; `batch.rs` relies on them.
@@ -97,6 +99,7 @@ mod compact;
 mod deep;
 mod load;
 mod lookup;
+mod machine;
 mod plain;
 mod plan;
 mod record;
@@ -105,8 +108,6 @@ mod tests;
 mod update;
 mod word;
 
-use std::marker::PhantomData;
-
 use fibula_core::{
     BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Patched, Persist, Prefix, Routes,
     TableRef, TableSource,
@@ -114,7 +115,7 @@ use fibula_core::{
 use fibula_simd::{Isa, Level, Table};
 
 use deep::Deep;
-use record::{Byte, Codes, Half, Narrow, Wide};
+use record::{Byte, ByteLine, Codes, Narrow, NarrowLine, Wide, WideLine};
 
 const NAME: &str = "wideleaf";
 const WORDS: &str = "words";
@@ -135,6 +136,25 @@ const FAR: usize = 8 << 20;
 pub struct Config {
     /// The instruction set of batch lookups; if the machine lacks it, the best one that it has is used.
     pub isa: Isa,
+    /// How to lay records out and to read words; `None`: as measured on this machine, once a process, in less than 5 ms.
+    pub shape: Option<Shape>,
+}
+
+/// What depends on the machine rather than on the routes.
+///
+/// ```
+/// use fibula_core::{Engine, Routes};
+/// use fibula_engines::wideleaf::{Config, Shape, Wideleaf};
+///
+/// let config = Config { shape: Some(Shape { lines: true, gathers: false }), ..Config::default() };
+/// assert!(Wideleaf::build(&Routes::default(), &config).is_ok());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Whether the keys of a record may fill a cache line, or half a line. It takes effect when a table is built.
+    pub lines: bool,
+    /// Whether batches gather words, or load them one by one. Only AVX-512 gathers.
+    pub gathers: bool,
 }
 
 /// The compiled tables; see the [module](self).
@@ -142,6 +162,7 @@ pub struct Config {
 pub struct Wideleaf {
     form: Form,
     level: Level,
+    gathers: bool,
 }
 
 #[derive(Clone)]
@@ -149,19 +170,21 @@ enum Form {
     Byte(Tables<Byte>),
     Narrow(Tables<Narrow>),
     Wide(Tables<Wide>),
+    ByteLine(Tables<ByteLine>),
+    NarrowLine(Tables<NarrowLine>),
+    WideLine(Tables<WideLine>),
 }
 
 #[derive(Clone)]
-struct Tables<C> {
-    form: PhantomData<C>,
+struct Tables<C: Codes> {
     /// The root, followed by all tables.
     words: Table<u32>,
-    /// The records; the first half has none.
-    halves: Table<Half>,
+    /// The records; the first unit has none.
+    units: Table<C::Unit>,
     deep: Deep,
-    /// How many words and halves are in use; the rest is room for patches. After loading, all are in use.
+    /// How many words and units are in use; the rest is room for patches. After loading, all are in use.
     words_used: usize,
-    halves_used: usize,
+    units_used: usize,
     /// Bytes of tables and records that patches have replaced.
     garbage: usize,
     /// Bytes of tables and records, and number of deep blocks, after the build or load.
@@ -175,6 +198,9 @@ macro_rules! with_tables {
             Form::Byte($tables) => $what,
             Form::Narrow($tables) => $what,
             Form::Wide($tables) => $what,
+            Form::ByteLine($tables) => $what,
+            Form::NarrowLine($tables) => $what,
+            Form::WideLine($tables) => $what,
         }
     };
 }
@@ -192,15 +218,14 @@ fn key(addr: u128) -> u32 {
 }
 
 impl<C: Codes> Tables<C> {
-    fn new(words: Table<u32>, halves: Table<Half>, deep: Deep) -> Self {
+    fn new(words: Table<u32>, units: Table<C::Unit>, deep: Deep) -> Self {
         let mut tables = Self {
-            form: PhantomData,
             words_used: words.len(),
-            halves_used: halves.len(),
+            units_used: units.len(),
             garbage: 0,
             built: (0, deep.blocks()),
             words,
-            halves,
+            units,
             deep,
         };
         tables.built.0 = tables.used();
@@ -209,19 +234,19 @@ impl<C: Codes> Tables<C> {
 
     /// Bytes of tables and records, garbage included.
     fn used(&self) -> usize {
-        4 * self.words_used.saturating_sub(1 << ROOT_BITS) + size_of::<Half>() * self.halves_used
+        4 * self.words_used.saturating_sub(1 << ROOT_BITS) + size_of::<C::Unit>() * self.units_used
     }
 
     /// Whether the tables are so large that most reads miss the second-level cache.
     #[inline(always)]
     fn is_far(&self) -> bool {
-        4 * self.words_used + size_of::<Half>() * self.halves_used > FAR
+        4 * self.words_used + size_of::<C::Unit>() * self.units_used > FAR
     }
 
     fn table_refs(&self) -> Vec<TableRef<'_>> {
         let mut tables = vec![
             TableRef { name: WORDS, bytes: self.words.as_bytes() },
-            TableRef { name: C::NAME, bytes: self.halves.as_bytes() },
+            TableRef { name: C::NAME, bytes: self.units.as_bytes() },
         ];
         tables.extend(self.deep.tables());
         tables
@@ -235,7 +260,7 @@ impl Lookup<u128> for Wideleaf {
 
     fn lookup_batch(&self, addrs: &[u128], hops: &mut [Hop]) {
         assert_eq!(addrs.len(), hops.len(), "as many hops as addresses");
-        with_tables!(&self.form, tables => self.level.run(blocks::Batch { tables, addrs, hops }));
+        with_tables!(&self.form, tables => tables.look_up(self.level, self.gathers, addrs, hops));
     }
 
     fn memory(&self) -> Memory {
@@ -252,7 +277,7 @@ impl Engine<u128> for Wideleaf {
     type Config = Config;
 
     fn build(routes: &Routes<u128>, config: &Config) -> Result<Self, BuildError> {
-        build::build(routes, config.isa)
+        build::build(routes, config)
     }
 }
 
@@ -278,13 +303,21 @@ impl Persist<u128> for Wideleaf {
     }
 
     fn load(tables: &dyn TableSource, hop_count: u32, config: &Config) -> Result<Self, LoadError> {
-        let form = if tables.table(Byte::NAME).is_some() {
+        let is_there = |name| tables.table(name).is_some();
+        let form = if is_there(Byte::NAME) {
             Form::Byte(load::load(tables, hop_count)?)
-        } else if tables.table(Narrow::NAME).is_some() {
+        } else if is_there(Narrow::NAME) {
             Form::Narrow(load::load(tables, hop_count)?)
+        } else if is_there(ByteLine::NAME) {
+            Form::ByteLine(load::load(tables, hop_count)?)
+        } else if is_there(NarrowLine::NAME) {
+            Form::NarrowLine(load::load(tables, hop_count)?)
+        } else if is_there(WideLine::NAME) {
+            Form::WideLine(load::load(tables, hop_count)?)
         } else {
             Form::Wide(load::load(tables, hop_count)?)
         };
-        Ok(Self { form, level: config.isa.level() })
+        let level = config.isa.level();
+        Ok(Self { form, level, gathers: Shape::here(level, config).gathers })
     }
 }

@@ -3,7 +3,7 @@ use std::hint::select_unpredictable;
 use fibula_core::Hop;
 use fibula_simd::{Simd, prefetch_read};
 
-use super::record::{Codes, Half};
+use super::record::{Codes, Unit};
 use super::word::{BASE, BITS_AT, BYTE, RECORD};
 use super::{LEVELS, ROOT_BITS, Tables, key, root};
 
@@ -65,15 +65,15 @@ impl<C: Codes> Tables<C> {
                 *word = select_unpredictable(table == 0, *word, read);
             }
         }
-        let codes: &[C::Code] = bytemuck::cast_slice(self.halves.as_flattened());
+        let codes: &[C::Code] = bytemuck::cast_slice(&self.units);
         let mut any_deep = false;
         for (&Open { word, key }, &i) in open.iter().zip(at) {
             // To avoid a branch, a constant searches a record without keys.
             let record = word.max(RECORD);
             let (byte, keys) = ((record >> 3 & BYTE) as usize, (record & 31) as usize);
-            let half = &self.halves[byte / size_of::<Half>()];
-            let first = byte % size_of::<Half>() / 2;
-            let rank = simd.rank16(half, first as u32, keys as u32, (key >> 16) as u16);
+            let unit = &self.units[byte / size_of::<C::Unit>()];
+            let first = byte % size_of::<C::Unit>() / 2;
+            let rank = unit.rank(simd, first, keys, (key >> 16) as u16);
             let code = codes[C::codes_at(byte, keys) + rank as usize].into();
             let code: u32 = select_unpredictable(word < RECORD, word, code);
             hops[usize::from(i)] = Hop::from_bits(code.wrapping_sub(1));

@@ -1,7 +1,7 @@
 use std::ops::Range;
 
 use super::CELL_BITS;
-use super::record::{Codes, KEYS_MAX};
+use super::record::{Codes, Unit};
 use super::word::BITS_MAX;
 
 /// The form of a block of cells.
@@ -45,12 +45,12 @@ pub(super) struct Needs {
 }
 
 impl Needs {
-    /// Computes them for these cells; `is_divided` tells which are divided by longer routes.
-    pub(super) fn new(cells: &[u64], is_divided: impl Fn(usize) -> bool) -> Self {
+    /// Computes them for these cells, and records of up to so many keys; `is_divided` tells which are divided by longer routes.
+    pub(super) fn new(cells: &[u64], keys_max: usize, is_divided: impl Fn(usize) -> bool) -> Self {
         // The last cell of a block is not a key of the block.
         let ends_at = |end: u64| CELL_BITS - end.trailing_ones().min(CELL_BITS);
         let fine = cells.iter().map(|&end| ends_at(end).saturating_sub(SEEN) as u8).collect();
-        let crowded = |(i, &end): (usize, &u64)| match i.checked_sub(KEYS_MAX) {
+        let crowded = |(i, &end): (usize, &u64)| match i.checked_sub(keys_max) {
             Some(before) => {
                 let common = (cells[before] ^ end).leading_zeros() - (64 - CELL_BITS);
                 (common + 1).min(ends_at(end)) as u8
@@ -101,7 +101,7 @@ impl Keyed {
 
 impl Ends<'_> {
     /// Calls `each` with each block of `depth` bits that has keys, until it returns `false`.
-    fn each_block(self, depth: u32, mut each: impl FnMut(Keyed) -> bool) {
+    fn each_block<U: Unit>(self, depth: u32, mut each: impl FnMut(Keyed) -> bool) {
         let below = CELL_BITS - depth;
         let mut from = 0;
         while from < self.cells.len() {
@@ -109,7 +109,7 @@ impl Ends<'_> {
             let (mut to, mut need) = (from, 0);
             while to < self.cells.len() && self.cells[to] >> below == block {
                 need = need.max(self.fine[to]);
-                if to - from >= KEYS_MAX {
+                if to - from >= U::KEYS_MAX {
                     need = need.max(self.crowded[to]);
                 }
                 to += 1;
@@ -139,7 +139,7 @@ impl Planner {
     /// `ends` has all intervals except the final one.
     pub(super) fn plan<C: Codes>(&mut self, ends: Ends<'_>, depth: u32, levels: usize) -> Plan {
         let mut found = (0, Plan::Constant);
-        ends.each_block(depth, |block| {
+        ends.each_block::<C::Unit>(depth, |block| {
             found = last::<C>(&block, depth, levels);
             true
         });
@@ -151,7 +151,7 @@ impl Planner {
         }
         for bits in 1..=BITS_MAX.min(CELL_BITS - depth) {
             let (mut cost, below) = (table(bits), depth + bits);
-            ends.each_block(below, |block| {
+            ends.each_block::<C::Unit>(below, |block| {
                 let (one, plan) = last::<C>(&block, below, levels - 1);
                 cost += if levels > 2 && plan != Plan::Record {
                     one.min(self.second(ends.cells.len(), block.ends, bits))
@@ -173,7 +173,7 @@ impl Planner {
         self.sums.resize(self.sums.len().max(len * (CELL_BITS + 1 - first) as usize), 0);
         for (depth, sums) in (first..=CELL_BITS).zip(self.sums.chunks_exact_mut(len)) {
             let (mut sum, mut at) = (0u32, 0);
-            ends.each_block(depth, |block| {
+            ends.each_block::<C::Unit>(depth, |block| {
                 sums[at..=block.ends.start].fill(sum);
                 sum = sum.wrapping_add(last::<C>(&block, depth, 1).0 as u32);
                 at = block.ends.start + 1;

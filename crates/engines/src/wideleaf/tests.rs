@@ -9,12 +9,18 @@ use fibula_testkit::conform::{copies, patches};
 use fibula_testkit::fib::{FibSpec, HopModel};
 use fibula_testkit::{Oracle, probes, tables, traffic};
 
-use super::record;
+use super::record::{Line, Unit};
 use super::word::{BITS_MAX, BYTES_MAX, CODE_MAX, Entry, WORDS_MAX};
-use super::{Config, Form, Wideleaf};
+use super::{Config, Form, Shape, Wideleaf};
 
 fn built(routes: &Routes<u128>) -> Wideleaf {
     Wideleaf::build(routes, &Config::default()).expect("it takes any table")
+}
+
+/// Built for records of this unit, whatever this machine prefers.
+fn built_with(routes: &Routes<u128>, lines: bool) -> Wideleaf {
+    let config = Config { shape: Some(Shape { lines, gathers: true }), ..Config::default() };
+    Wideleaf::build(routes, &config).expect("it takes any table")
 }
 
 fn agrees(engine: &Wideleaf, routes: &Routes<u128>, more: &[u128], label: &str) {
@@ -36,7 +42,7 @@ fn words_say_what_they_were_made_of() {
         Entry::Constant(0),
         Entry::Constant(CODE_MAX),
         Entry::Record { byte: 0, keys: 1 },
-        Entry::Record { byte: BYTES_MAX - 4, keys: record::KEYS_MAX },
+        Entry::Record { byte: BYTES_MAX - 4, keys: Line::KEYS_MAX },
         Entry::Table { base: 0, bits: 1 },
         Entry::Table { base: WORDS_MAX - 1, bits: BITS_MAX },
     ] {
@@ -47,8 +53,8 @@ fn words_say_what_they_were_made_of() {
 #[test]
 fn patched_tables_answer_as_built_ones() {
     for isa in Isa::available() {
-        patches::<u128, Wideleaf>(&format!("wideleaf {isa}"), &Config { isa });
-        copies::<u128, Wideleaf>(&format!("wideleaf {isa}"), &Config { isa });
+        patches::<u128, Wideleaf>(&format!("wideleaf {isa}"), &Config { isa, shape: None });
+        copies::<u128, Wideleaf>(&format!("wideleaf {isa}"), &Config { isa, shape: None });
     }
 }
 
@@ -63,6 +69,7 @@ fn garbage_goes_without_a_build() {
     let mut engine = built(&routes);
     let garbage = |engine: &Wideleaf| match &engine.form {
         Form::Narrow(tables) => tables.garbage,
+        Form::NarrowLine(tables) => tables.garbage,
         _ => panic!("these hops have codes of 16 bits"),
     };
     // Another hop for one route in ten.
@@ -97,6 +104,7 @@ fn a_table_that_has_grown_is_built_anew() {
     let mut engine = built(&routes);
     let sizes = |engine: &Wideleaf| match &engine.form {
         Form::Narrow(tables) => (tables.used(), tables.built.0),
+        Form::NarrowLine(tables) => (tables.used(), tables.built.0),
         _ => panic!("these hops have codes of 16 bits"),
     };
     let at_first = sizes(&engine).1;
@@ -144,7 +152,10 @@ fn blocks_of_every_size() {
                 hop: Hop::new((i % 5) as u32),
             };
             let routes = Routes::from_unsorted((0..size).map(route).collect());
-            agrees(&built(&routes), &routes, &[], &format!("{size} at {at:#x}"));
+            for lines in [false, true] {
+                let engine = built_with(&routes, lines);
+                agrees(&engine, &routes, &[], &format!("{size} at {at:#x}, {lines}"));
+            }
         }
     }
 }
@@ -167,20 +178,23 @@ fn badly_placed_routes_cost_bounded_memory() {
 
 #[test]
 fn codes_are_as_wide_as_the_hops_need() {
-    let form = |hops| {
+    let form = |hops, lines| {
         let hops = HopModel::Hash(hops);
         let spec = FibSpec { year: 2024, prefixes: 60_000, seed: 3, hops };
         let routes = spec.generate::<u128>();
-        let engine = built(&routes);
+        let engine = built_with(&routes, lines);
         let keys = traffic::keys(&routes, traffic::Traffic::Pfx, 50_000, 1);
         agrees(&engine, &routes, &keys, &format!("{hops:?}"));
         match engine.form {
-            Form::Byte(_) => 8,
-            Form::Narrow(_) => 16,
-            Form::Wide(_) => 32,
+            Form::Byte(_) | Form::ByteLine(_) => 8,
+            Form::Narrow(_) | Form::NarrowLine(_) => 16,
+            Form::Wide(_) | Form::WideLine(_) => 32,
         }
     };
-    assert_eq!([form(100), form(300), form(1_000_000)], [8, 16, 32]);
+    for lines in [false, true] {
+        let forms = [form(100, lines), form(300, lines), form(1_000_000, lines)];
+        assert_eq!(forms, [8, 16, 32]);
+    }
     let largest =
         Routes::from_unsorted(vec![Route { prefix: Prefix::ALL, hop: Hop::new(1 << 24) }]);
     agrees(&built(&largest), &largest, &[], "a large hop");
@@ -209,8 +223,12 @@ impl TableSource for Stored {
 /// Patched tables are stored and loaded like built ones.
 #[test]
 fn a_patched_table_is_stored() {
+    [false, true].map(patched_and_stored);
+}
+
+fn patched_and_stored(lines: bool) {
     let before = tables::dense::<u128>(4, 800);
-    let mut engine = built(&before);
+    let mut engine = built_with(&before, lines);
     let hosts = (0..50u128).map(|i| Prefix::host(0x2001 << 112 | i << 77));
     let changed: Vec<Prefix<u128>> = hosts.collect();
     let routes: Routes<u128> = before
@@ -234,7 +252,7 @@ fn a_patched_table_is_stored() {
 fn more_deep_blocks_than_codes_are_refused() {
     let routes = tables::dense::<u128>(4, 800);
     let with = |blocks: u32| {
-        let mut stored = Stored::of(&built(&routes));
+        let mut stored = Stored::of(&built_with(&routes, false));
         for (name, table) in &mut stored.0 {
             let bytes: Vec<u8> = match *name {
                 "deep_starts" => (0..=blocks).flat_map(u32::to_ne_bytes).collect(),
@@ -275,19 +293,25 @@ fn long_routes_in_batches() {
         addrs.extend(probes::boundary(&routes).step_by(7).take(3000));
         let expected: Vec<Hop> = addrs.iter().map(|&addr| oracle.lookup(addr)).collect();
         for isa in Isa::available() {
-            let engine = Wideleaf::build(&routes, &Config { isa }).unwrap();
-            let blocks = match &engine.form {
-                Form::Byte(tables) => tables.deep.blocks(),
-                Form::Narrow(tables) => tables.deep.blocks(),
-                Form::Wide(tables) => tables.deep.blocks(),
-            };
-            assert!(blocks > 10, "{label}: {blocks} deep blocks");
-            for len in (1..=36).chain([47, 64, 65, 127, 128, 129, 150, 200, 256, 300, 1000]) {
-                let mut hops = vec![Hop::NONE; addrs.len()];
-                for (addrs, hops) in addrs.chunks(len).zip(hops.chunks_mut(len)) {
-                    engine.lookup_batch(addrs, hops);
+            for (lines, gathers) in [(false, false), (false, true), (true, false), (true, true)] {
+                let config = Config { isa, shape: Some(Shape { lines, gathers }) };
+                let engine = Wideleaf::build(&routes, &config).unwrap();
+                let blocks = match &engine.form {
+                    Form::Byte(tables) => tables.deep.blocks(),
+                    Form::ByteLine(tables) => tables.deep.blocks(),
+                    Form::Narrow(tables) => tables.deep.blocks(),
+                    Form::NarrowLine(tables) => tables.deep.blocks(),
+                    Form::Wide(tables) => tables.deep.blocks(),
+                    Form::WideLine(tables) => tables.deep.blocks(),
+                };
+                assert!(blocks > 10, "{label}: {blocks} deep blocks");
+                for len in (1..=36).chain([47, 64, 65, 127, 128, 129, 150, 200, 256, 300, 1000]) {
+                    let mut hops = vec![Hop::NONE; addrs.len()];
+                    for (addrs, hops) in addrs.chunks(len).zip(hops.chunks_mut(len)) {
+                        engine.lookup_batch(addrs, hops);
+                    }
+                    assert!(hops == expected, "{label}, {isa}, {config:?}, batches of {len}");
                 }
-                assert!(hops == expected, "{label}, {isa}, batches of {len}");
             }
         }
     }

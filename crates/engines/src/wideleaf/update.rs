@@ -58,7 +58,7 @@ impl<C: Codes> Tables<C> {
             }
         }
         let deep = DeepBuilder::from(&self.deep);
-        let mut parts = Parts::<C>::new(routes, deep, self.words_used, self.halves_used);
+        let mut parts = Parts::<C>::new(routes, deep, self.words_used, self.units_used);
         let mut words: Vec<(usize, u32)> = Vec::new();
         let mut done: Option<Prefix<u128>> = None;
         for (block, Word { place, levels }) in blocks {
@@ -66,23 +66,23 @@ impl<C: Codes> Tables<C> {
             if done.is_some_and(|done| done.covers(block)) {
                 continue;
             }
-            let cells = Cells::new(routes.ranges_within(block));
+            let cells = Cells::new::<C::Unit>(routes.ranges_within(block));
             words.push((place, parts.block_word(&cells, block, levels, &mut 0)));
             done = Some(block);
         }
         if parts.overflows() {
             return Ok(None);
         }
-        let (words_at, halves_at) = (self.words_used, self.halves_used);
+        let (words_at, units_at) = (self.words_used, self.units_used);
         if parts.deep.blocks() != self.deep.blocks() {
             self.deep = parts.deep.finish()?;
         }
         self.garbage +=
             words.iter().map(|&(place, _)| self.bytes(self.words[place])).sum::<usize>();
         append(&mut self.words, words_at, &parts.words);
-        append(&mut self.halves, halves_at, parts.records.halves());
-        (self.words_used, self.halves_used) =
-            (words_at + parts.words.len(), halves_at + parts.records.halves().len());
+        append(&mut self.units, units_at, parts.records.units());
+        (self.words_used, self.units_used) =
+            (words_at + parts.words.len(), units_at + parts.records.units().len());
         let all = self.words.to_mut();
         for (place, word) in words {
             all[place] = word;

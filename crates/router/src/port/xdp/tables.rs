@@ -54,19 +54,31 @@ impl InKernel for u128 {
     const ENGINE: &'static str = "wideleaf";
 
     fn parts<'a>(tables: &[TableRef<'a>], groups: &[u32]) -> Option<Parts<'a>> {
-        let (records, shift) = coded(tables, ["records8", "records16", "records32"])?;
+        // The keys of a record lie in half a line or in a line; the program reads a line.
+        let (records, shift) = coded(tables, ["records8", "records16", "records32"])
+            .or_else(|| coded(tables, ["lines8", "lines16", "lines32"]))?;
         let starts = table(tables, "deep_starts")?;
         let mut parts = Parts::default();
         parts.push(table(tables, "words")?);
-        let halves = parts.push(records);
+        let records = parts.push(records);
         let blocks = (starts.len() / 4).saturating_sub(1) as u32;
         let starts = parts.push(starts);
         let lasts = parts.push(table(tables, "deep_lasts")?);
         let hops = parts.push(table(tables, "deep_hops")?);
         let at = parts.push_words(groups.iter().copied());
         let top = mask(shift).min(WIDE_TOP);
-        let layout =
-            [shift, mask(shift), top, halves, starts, blocks, lasts, hops, at, groups.len() as u32];
+        let layout = [
+            shift,
+            mask(shift),
+            top,
+            records,
+            starts,
+            blocks,
+            lasts,
+            hops,
+            at,
+            groups.len() as u32,
+        ];
         parts.layout[..10].copy_from_slice(&layout);
         Some(parts)
     }
