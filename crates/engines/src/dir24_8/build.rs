@@ -4,32 +4,83 @@ use fibula_simd::Table;
 use super::entry::{Entry, code};
 use super::{BLOCKS, CHUNK_LEN, Tables};
 
-/// Compiles the routes: empty tables, on which the ranges of the whole space are painted.
+/// Compiles the routes. Ranges come in order, so every entry is written once or twice and none is read.
 pub(super) fn build<E: Entry>(routes: &Routes<u32>) -> Result<Tables<E>, BuildError> {
-    let tbl24 = Table::with(BLOCKS, |_| ());
-    let mut tables = Tables { tbl24, tbl_long: Table::default(), free: Vec::new() };
-    tables.check_hops(routes)?;
-    tables.paint(routes.ranges())?;
-    // Chunks were taken from the first on and none came back, so the spare ones are the last.
-    let used = tables.chunks() - tables.free.len();
-    tables.tbl_long = Table::from_slice(&tables.tbl_long[..used * CHUNK_LEN]);
-    tables.free = Vec::new();
-    Ok(tables)
+    check_hops::<E>(routes)?;
+    let mut long = Vec::new();
+    let mut done = Ok(());
+    let tbl24 = Table::with(BLOCKS, |blocks| done = write(routes.ranges(), blocks, &mut long));
+    done?;
+    Ok(Tables { tbl24, tbl_long: Table::from_vec(long), free: Vec::new() })
+}
+
+/// Writes the entries of these ranges, which cover all blocks, and appends their chunks.
+fn write<E: Entry>(
+    ranges: impl Iterator<Item = Range<u32>>,
+    blocks: &mut [E],
+    long: &mut Vec<E>,
+) -> Result<(), BuildError> {
+    for Range { first, last, hop } in ranges {
+        let entry = E::new(code(hop));
+        let (low, high) = (first as usize % CHUNK_LEN, last as usize % CHUNK_LEN);
+        let (mut begin, end) = (first as usize / CHUNK_LEN, last as usize / CHUNK_LEN);
+        if low != 0 {
+            // The previous range began the chunk of this block.
+            let upto = if begin == end { high } else { CHUNK_LEN - 1 };
+            long.resize(long.len() + upto + 1 - low, entry);
+            begin += 1;
+        }
+        if begin > end {
+            continue;
+        }
+        let whole = end + usize::from(high == CHUNK_LEN - 1);
+        run(&mut blocks[begin..], whole - begin, entry);
+        if whole == end {
+            let chunk = long.len() / CHUNK_LEN;
+            if chunk > E::MAX as usize {
+                return Err(too_many_chunks::<E>());
+            }
+            blocks[end] = E::new(E::CHUNK | chunk as u32);
+            long.resize(long.len() + high + 1, entry);
+        }
+    }
+    Ok(())
+}
+
+/// Writes an entry so many times, and perhaps some more times behind, where the next ranges will write: most runs are
+/// short, and a store of constant length needs no loop.
+#[inline(always)]
+fn run<E: Entry>(blocks: &mut [E], len: usize, entry: E) {
+    const SHORT: usize = 32;
+    match blocks.first_chunk_mut::<SHORT>() {
+        Some(short) if len <= SHORT => short.fill(entry),
+        _ => blocks[..len].fill(entry),
+    }
+}
+
+/// Whether entries can hold the hops of these routes.
+pub(super) fn check_hops<E: Entry>(routes: &Routes<u32>) -> Result<(), BuildError> {
+    let (limit, needed) = (E::MAX.into(), routes.hop_count().into());
+    if needed > limit {
+        return Err(BuildError::Limit { engine: E::ENGINE, what: "next hops", limit, needed });
+    }
+    Ok(())
+}
+
+fn too_many_chunks<E: Entry>() -> BuildError {
+    let limit = u64::from(E::MAX) + 1;
+    BuildError::Limit {
+        engine: E::ENGINE,
+        what: "blocks of 256 addresses that longer routes divide",
+        limit,
+        needed: limit + 1,
+    }
 }
 
 impl<E: Entry> Tables<E> {
     /// Number of chunks, those in the free list included.
     pub(super) fn chunks(&self) -> usize {
         self.tbl_long.len() / CHUNK_LEN
-    }
-
-    /// Whether entries can hold the hops of these routes.
-    pub(super) fn check_hops(&self, routes: &Routes<u32>) -> Result<(), BuildError> {
-        let (limit, needed) = (E::MAX.into(), routes.hop_count().into());
-        if needed > limit {
-            return Err(BuildError::Limit { engine: E::ENGINE, what: "next hops", limit, needed });
-        }
-        Ok(())
     }
 
     /// Rewrites the entries of these ranges, which follow one another and together cover whole
@@ -91,12 +142,7 @@ impl<E: Entry> Tables<E> {
             let (chunks, limit) = (self.chunks(), E::MAX as usize + 1);
             let grown = (2 * chunks).clamp(64, limit);
             if grown <= chunks {
-                return Err(BuildError::Limit {
-                    engine: E::ENGINE,
-                    what: "blocks of 256 addresses that longer routes divide",
-                    limit: limit as u64,
-                    needed: limit as u64 + 1,
-                });
+                return Err(too_many_chunks::<E>());
             }
             self.tbl_long = Table::with(grown * CHUNK_LEN, |to| {
                 to[..self.tbl_long.len()].copy_from_slice(&self.tbl_long);

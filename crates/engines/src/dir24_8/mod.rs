@@ -41,7 +41,7 @@
 //! # Limits and use
 //!
 //! 16 bits: 32,767 hops and 32,768 chunks. 32 bits: 2^31 - 1 hops, and no limit of chunks, as there are
-//! only 2^24 blocks. Builds in 30 to 60 ms, wide in 170. With prefetching it is the fastest where a core has
+//! only 2^24 blocks. Builds in 20 to 40 ms. With prefetching it is the fastest where a core has
 //! the memory and the last-level cache to itself; it takes both from all others on the machine, and
 //! lookups that wait for one another take a trip to memory each.
 //!

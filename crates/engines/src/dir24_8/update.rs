@@ -1,6 +1,7 @@
 use fibula_core::{BuildError, Prefix, Routes};
 
 use super::Tables;
+use super::build::check_hops;
 use super::entry::Entry;
 
 impl<E: Entry> Tables<E> {
@@ -12,7 +13,7 @@ impl<E: Entry> Tables<E> {
         routes: &Routes<u32>,
         changed: &[Prefix<u32>],
     ) -> Result<(), BuildError> {
-        self.check_hops(routes)?;
+        check_hops::<E>(routes)?;
         for prefix in changed {
             let blocks = Prefix::masked(prefix.addr(), prefix.len().min(24));
             self.paint(routes.ranges_within(blocks.expect("24 is a prefix length")))?;
