@@ -180,6 +180,31 @@ impl<A: Addr> Routes<A> {
         self.within_from(self.place(prefix), prefix)
     }
 
+    /// As [`Routes::ranges_within`], for prefixes in ascending order: the search for each begins near the preceding one.
+    /// `near` is the place where a search ended, 0 at first; any other value costs time only.
+    ///
+    /// ```
+    /// # use fibula_core::{Hop, Routes};
+    /// let routes: Routes<u32> =
+    ///     [("10.1.0.0/16".parse()?, Hop::new(1)), ("10.3.0.0/16".parse()?, Hop::new(2))].into_iter().collect();
+    /// let mut near = 0;
+    /// for block in ["10.0.0.0/15", "10.2.0.0/15", "10.0.0.0/14"] {
+    ///     let block = block.parse()?;
+    ///     assert!(routes.ranges_within_near(block, &mut near).eq(routes.ranges_within(block)));
+    /// }
+    /// # Ok::<(), fibula_core::PrefixError>(())
+    /// ```
+    pub fn ranges_within_near(&self, prefix: Prefix<A>, near: &mut usize) -> Ranges<'_, A> {
+        let before = |r: &Route<A>| r.prefix < prefix;
+        let from = (*near).min(self.routes.len());
+        *near = if from > 0 && !before(&self.routes[from - 1]) {
+            self.routes[..from].partition_point(before)
+        } else {
+            from + gallop(&self.routes[from..], before)
+        };
+        self.ranges_at(*near, prefix)
+    }
+
     /// The position of the first route that does not sort before the prefix.
     fn place(&self, prefix: Prefix<A>) -> usize {
         self.routes.partition_point(|r| r.prefix < prefix)
@@ -221,7 +246,11 @@ impl<A: Addr> Routes<A> {
     /// The elementary intervals of only the prefix's addresses, with neighbours of equal hops merged. Engines that
     /// consist of blocks compile these, also again after a change.
     pub fn ranges_within(&self, prefix: Prefix<A>) -> Ranges<'_, A> {
-        let place = self.place(prefix);
+        self.ranges_at(self.place(prefix), prefix)
+    }
+
+    /// The intervals of a prefix's addresses; `place` is its position among the routes.
+    fn ranges_at(&self, place: usize, prefix: Prefix<A>) -> Ranges<'_, A> {
         let around = self.around_at(place, prefix);
         Ranges::new(self.within_from(place, prefix), prefix, around, true)
     }
@@ -343,6 +372,7 @@ mod tests {
         }
         let routes = Routes::from_unsorted(routes);
         let all: Vec<_> = routes.ranges().collect();
+        let mut near = 0;
         for len in [0u8, 1, 4, 5, 30, 32] {
             for i in 0..64u32.min(1 << len.min(6)) {
                 let block = Prefix::masked(i.reverse_bits() | 0x30ff, len).unwrap();
@@ -352,7 +382,8 @@ mod tests {
                     last: r.last.min(block.last()),
                     hop: r.hop,
                 });
-                assert!(routes.ranges_within(block).eq(cut), "{block}");
+                assert!(routes.ranges_within(block).eq(cut.clone()), "{block}");
+                assert!(routes.ranges_within_near(block, &mut near).eq(cut), "{block}");
             }
         }
     }

@@ -49,12 +49,16 @@ struct Rival {
     bytes: usize,
     /// From this size on the first candidate is compared with it in any case.
     large: usize,
+    /// From this number of routes on it is taken for a table that changes, without a comparison.
+    routes: usize,
 }
 
 const RIVAL_V4: Rival = Rival {
     names: &["dir24-8-prefetch", "dir24-8-wide-prefetch"],
     bytes: 32 << 20,
     large: 6 << 20,
+    // Both are equally fast at some 3 million generated routes: `docs/engines/growth.md`.
+    routes: 3_000_000,
 };
 /// How many times as fast a rival has to be, because it displaces other programs' data from the cache.
 const WORTH: f64 = 1.2;
@@ -128,8 +132,8 @@ pub fn auto_for<A: EngineFamily>(routes: &Routes<A>, isa: Isa, caches: Caches) -
 }
 
 /// The engines that [`auto()`] tries for these routes, in its order, without compiling any. This is for tables
-/// that change, for which repeated comparisons would be a waste. DIR-24-8 is not among the engines, because
-/// [`auto()`] chooses it only by timing.
+/// that change, for which repeated comparisons would be a waste. So the number of routes decides in their place:
+/// from 3 million IPv4 routes on, prefetching DIR-24-8 is the first.
 ///
 /// ```
 /// use fibula_core::{Hop, Prefix, Routes};
@@ -142,8 +146,11 @@ pub fn auto_for<A: EngineFamily>(routes: &Routes<A>, isa: Isa, caches: Caches) -
 /// assert_eq!(names(&hosts)[0], "runmap");
 /// ```
 pub fn suited<A: EngineFamily>(routes: &Routes<A>) -> Vec<&'static Entry<A>> {
-    let suited = candidates::<A>().0.iter().filter(|c| c.too_many_slow(routes).is_none());
-    suited.filter_map(|candidate| find::<A>(candidate.name)).collect()
+    let (candidates, rival) = candidates::<A>();
+    let rival = rival.filter(|rival| routes.len() >= rival.routes);
+    let suited = candidates.iter().filter(|c| c.too_many_slow(routes).is_none());
+    let names = rival.iter().flat_map(|rival| rival.names).copied().chain(suited.map(|c| c.name));
+    names.filter_map(|name| find::<A>(name)).collect()
 }
 
 /// The candidates of a family in order, and the rival of the first one.
@@ -316,6 +323,14 @@ mod tests {
         for addr in sample(&large).into_iter().take(1000) {
             assert_eq!(measured.engine.lookup(addr), shared.engine.lookup(addr));
         }
+    }
+
+    /// A table that changes has no comparison.
+    #[test]
+    fn millions_of_changing_routes_have_the_rival() {
+        let first = |number| suited(&blocks::<u32>(number, 24))[0].name;
+        assert_eq!((first(2_999_999), first(3_000_000)), ("runmap", "dir24-8-prefetch"));
+        assert_eq!(suited(&blocks::<u128>(3_000_000, 24))[0].name, "wideleaf");
     }
 
     /// Without routes there are no addresses to measure with.

@@ -7,7 +7,7 @@ use fibula_rib::{EngineSource, Maker};
 use crate::{EngineChoice, FibOptions};
 
 /// Fallback engines for a table that is already in service. The last of them accepts any table.
-const OTHERS: [&str; 3] = ["dxr18", "planb", "radix"];
+const OTHERS: [&str; 4] = ["runmap", "dxr18", "planb", "radix"];
 
 /// The engines of a live table: the engines of the list, or the engines that suit the table, which are chosen again
 /// as it changes. The engines that accept any table follow, because a table in service must not stop. A live table
@@ -25,7 +25,7 @@ const OTHERS: [&str; 3] = ["dxr18", "planb", "radix"];
 /// assert_eq!(names(FibOptions::default(), &Routes::default())[0], "runmap");
 /// assert_eq!(names(FibOptions::default(), &hosts)[..2], ["runmap", "dxr18"]);
 /// let poptrie = FibOptions::default().engines(["poptrie18"]);
-/// assert_eq!(names(poptrie, &hosts)[..2], ["poptrie18", "dxr18"]);
+/// assert_eq!(names(poptrie, &hosts)[..3], ["poptrie18", "runmap", "dxr18"]);
 /// ```
 impl<A: EngineFamily> EngineSource<A> for FibOptions {
     fn candidates(&self, routes: &Routes<A>) -> Vec<Maker<A>> {

@@ -14,9 +14,11 @@ impl<E: Entry> Tables<E> {
         changed: &[Prefix<u32>],
     ) -> Result<(), BuildError> {
         check_hops::<E>(routes)?;
+        let mut near = 0;
         for prefix in changed {
             let blocks = Prefix::masked(prefix.addr(), prefix.len().min(24));
-            self.paint(routes.ranges_within(blocks.expect("24 is a prefix length")))?;
+            let blocks = blocks.expect("24 is a prefix length");
+            self.paint(routes.ranges_within_near(blocks, &mut near))?;
         }
         Ok(())
     }

@@ -18,9 +18,11 @@ impl Follow<u32> for Dxr {
         routes: &Routes<u32>,
         changed: &[Prefix<u32>],
     ) -> Result<Patched, BuildError> {
+        let mut near = 0;
         for block in blocks(changed, self.k()) {
             let first = (block.first() >> self.shift) as usize;
-            let chunks = Chunks::cut(routes.ranges_within(block), first, self.shift)?;
+            let chunks =
+                Chunks::cut(routes.ranges_within_near(block, &mut near), first, self.shift)?;
             let applied = match &mut self.form {
                 Form::Compact(tables) => {
                     routes.hop_count() <= LONG_CODE_MAX && tables.replace(first, &chunks)

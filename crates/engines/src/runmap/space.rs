@@ -6,6 +6,9 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// A cache line.
 pub(super) const LINE: usize = 64;
 
+/// Places by numbers that are hashes.
+pub(super) type Places = HashMap<u64, u32, BuildHasherDefault<Hashed>>;
+
 /// The records' bytes, which grow by whole lines.
 pub(super) struct Space {
     /// The place of the first byte in the table, the start of a line.
@@ -16,16 +19,21 @@ pub(super) struct Space {
     /// A bit for each length of which there are holes.
     lengths: u64,
     /// The places of records by their hashes.
-    seen: HashMap<u64, u32, BuildHasherDefault<Hashed>>,
+    seen: Places,
     /// Bytes that the table needs, even if places cannot number as many.
     needed: u64,
 }
 
 impl Space {
     pub(super) fn new(base: usize) -> Self {
+        Self::with_capacity(base, 0)
+    }
+
+    /// With memory for so many bytes.
+    pub(super) fn with_capacity(base: usize, bytes: usize) -> Self {
         Self {
             base,
-            bytes: Vec::new(),
+            bytes: Vec::with_capacity(bytes),
             holes: vec![Vec::new(); LINE],
             lengths: 0,
             seen: HashMap::default(),
@@ -48,14 +56,21 @@ impl Space {
                 return place;
             }
         }
+        let place = self.add(record, align);
+        if self.needed <= u32::MAX.into() {
+            self.seen.insert(hash, place);
+        }
+        place
+    }
+
+    /// Stores a record, and returns its place, a multiple of `align`.
+    pub(super) fn add(&mut self, record: &[u8], align: usize) -> u32 {
         let at = self.find(record.len() + align - 1).next_multiple_of(align);
         if self.needed > u32::MAX.into() {
             return 0;
         }
-        let place = (self.base + at) as u32;
         self.bytes[at..at + record.len()].copy_from_slice(record);
-        self.seen.insert(hash, place);
-        place
+        (self.base + at) as u32
     }
 
     /// Allocates `len` bytes, within one line if they fit into one.
@@ -103,7 +118,7 @@ fn hash(record: &[u8], align: usize) -> u64 {
 
 /// The hasher for keys that are hashes already.
 #[derive(Default)]
-struct Hashed(u64);
+pub(super) struct Hashed(u64);
 
 impl Hasher for Hashed {
     fn finish(&self) -> u64 {

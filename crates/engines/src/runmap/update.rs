@@ -1,3 +1,5 @@
+use std::hash::BuildHasherDefault;
+
 use fibula_core::{BuildError, Patched, Prefix, Routes};
 use fibula_simd::Table;
 
@@ -5,7 +7,7 @@ use super::build::{Painter, too_many_bytes};
 use super::record::{
     LONG_HEAD, Leaf, ROOT_BITS, ROOT_BYTES, ROOT_WORDS, escapes, front, read, runs, values,
 };
-use super::space::{LINE, Space};
+use super::space::{LINE, Places, Space};
 use super::{MOSTLY, Tables};
 
 impl<V: Leaf> Tables<V> {
@@ -20,13 +22,13 @@ impl<V: Leaf> Tables<V> {
         let (root, present) = self.records.to_mut().split_at_mut(ROOT_BYTES);
         let root = bytemuck::cast_slice_mut(root);
         let mut painter = Painter::<V>::new(root, present, self.used);
-        let mut painted: Option<Prefix<u32>> = None;
+        let (mut painted, mut near) = (None::<Prefix<u32>>, 0);
         for prefix in changed {
             let blocks = Prefix::masked(prefix.addr(), prefix.len().min(ROOT_BITS as u8))
                 .expect("shorter than a prefix");
             // Many changed prefixes often lie in the same few blocks.
             if painted.is_none_or(|painted| !painted.covers(blocks)) {
-                painter.paint(routes.ranges_within(blocks));
+                painter.paint(routes.ranges_within_near(blocks, &mut near));
                 painted = Some(blocks);
             }
         }
@@ -47,25 +49,34 @@ impl<V: Leaf> Tables<V> {
     /// changes stays small.
     pub(super) fn reserve(&mut self, bytes: usize) {
         let room = (self.used + bytes + self.built / 8).next_multiple_of(LINE);
-        self.records =
-            Table::with(room, |to| to[..self.used].copy_from_slice(&self.records[..self.used]));
+        self.records = Table::with_room(&self.records[..self.used], room);
     }
 
     /// Copies the records in use to a new table, without the garbage and with room for patches as in
     /// [`reserve`](Self::reserve).
     fn compact(&mut self) -> Result<(), BuildError> {
-        let old = &self.records[..];
-        let mut space = Space::new(ROOT_BYTES);
+        let old = &self.records[..self.used];
+        let mut space = Space::with_capacity(ROOT_BYTES, old.len() - ROOT_BYTES);
         let mut root = vec![0u32; ROOT_WORDS];
         let mut record = Vec::new();
         let mut last = None;
+        // Records of several runs that blocks share have a place in common already; those of one run are found by their
+        // content, because each patch writes some that are equal.
+        let mut moved = Places::with_capacity_and_hasher(1 << 16, BuildHasherDefault::default());
         for (word, &from) in root.iter_mut().zip(self.root()) {
-            // Neighbouring blocks often share a record; `put` finds all other equal records.
             *word = match last {
                 Some((known, to)) if known == from => to,
                 _ => {
-                    let front = copy_record::<V>(old, from as usize, &mut space, &mut record);
-                    space.put(&record, 1) + front as u32
+                    let at = from as usize;
+                    if runs(old, at) > 1 {
+                        *moved.entry(spread(from)).or_insert_with(|| {
+                            let front = copy_record::<V>(old, at, &mut space, &mut record);
+                            space.add(&record, 1) + front as u32
+                        })
+                    } else {
+                        let front = copy_record::<V>(old, at, &mut space, &mut record);
+                        space.put(&record, 1) + front as u32
+                    }
                 }
             };
             last = Some((from, *word));
@@ -81,6 +92,11 @@ impl<V: Leaf> Tables<V> {
         self.mostly_long = self.share_of_escapes() >= MOSTLY;
         Ok(())
     }
+}
+
+/// A number for each place, with bits that differ everywhere, as hash tables need them.
+fn spread(place: u32) -> u64 {
+    u64::from(place).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// Puts the records of the block's divided networks into `space`, and the block's own record with their new places into

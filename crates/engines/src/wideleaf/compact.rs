@@ -33,15 +33,14 @@ impl<C: Codes> Tables<C> {
         let deep = deep.finish()?;
         (self.words_used, self.units_used, self.garbage) = (words.len(), units.len(), 0);
         (self.words, self.units, self.deep) = (with_room(&words), with_room(&units), deep);
+        self.live = self.used();
         Ok(())
     }
 }
 
 /// Copies the elements to a table with room for a quarter more, for patches.
 fn with_room<T: Pod>(elements: &[T]) -> Table<T> {
-    Table::with(elements.len() + elements.len() / 4, |table| {
-        table[..elements.len()].copy_from_slice(elements);
-    })
+    Table::with_room(elements, elements.len() + elements.len() / 4)
 }
 
 /// The parts copied so far.

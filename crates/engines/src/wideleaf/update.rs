@@ -60,13 +60,13 @@ impl<C: Codes> Tables<C> {
         let deep = DeepBuilder::from(&self.deep);
         let mut parts = Parts::<C>::new(routes, deep, self.words_used, self.units_used);
         let mut words: Vec<(usize, u32)> = Vec::new();
-        let mut done: Option<Prefix<u128>> = None;
+        let (mut done, mut near) = (None::<Prefix<u128>>, 0);
         for (block, Word { place, levels }) in blocks {
             // A block is sorted before the blocks within it.
             if done.is_some_and(|done| done.covers(block)) {
                 continue;
             }
-            let cells = Cells::new::<C::Unit>(routes.ranges_within(block));
+            let cells = Cells::new::<C::Unit>(routes.ranges_within_near(block, &mut near));
             words.push((place, parts.block_word(&cells, block, levels, &mut 0)));
             done = Some(block);
         }
@@ -77,25 +77,30 @@ impl<C: Codes> Tables<C> {
         if parts.deep.blocks() != self.deep.blocks() {
             self.deep = parts.deep.finish()?;
         }
-        self.garbage +=
-            words.iter().map(|&(place, _)| self.bytes(self.words[place])).sum::<usize>();
+        let garbage = words.iter().map(|&(place, _)| self.bytes(self.words[place])).sum::<usize>();
         append(&mut self.words, words_at, &parts.words);
         append(&mut self.units, units_at, parts.records.units());
         (self.words_used, self.units_used) =
             (words_at + parts.words.len(), units_at + parts.records.units().len());
         let all = self.words.to_mut();
-        for (place, word) in words {
+        for &(place, word) in &words {
             all[place] = word;
         }
+        self.garbage += garbage;
+        let added = words.iter().map(|&(_, word)| self.bytes(word)).sum::<usize>();
+        self.live = (self.live + added).saturating_sub(garbage);
         if self.garbage <= self.used() / 2 + SLACK {
             return Ok(Some(Patched::Applied));
         }
-        self.compact()?;
         // The tables nearest to the root still suit the routes of the last build. So the engine is rebuilt if its size
         // has changed much since then.
-        let (used, deep) = (self.used(), self.deep.blocks());
-        let is_alike = used < self.built.0 + self.built.0 / 2 + SLACK
-            && deep <= self.built.1 + self.built.1 / 2 + DEEP_SLACK;
+        let most = self.built.0 + self.built.0 / 2 + SLACK;
+        if self.live >= most {
+            return Ok(Some(Patched::Rebuild));
+        }
+        self.compact()?;
+        let is_alike = self.used() < most
+            && self.deep.blocks() <= self.built.1 + self.built.1 / 2 + DEEP_SLACK;
         Ok(Some(if is_alike { Patched::Applied } else { Patched::Rebuild }))
     }
 
@@ -150,7 +155,7 @@ fn append<T: Pod>(table: &mut Table<T>, at: usize, elements: &[T]) {
     let end = at + elements.len();
     if end > table.len() {
         let len = end + end / 4;
-        *table = Table::with(len, |larger| larger[..table.len()].copy_from_slice(table));
+        *table = Table::with_room(table, len);
     }
     table.to_mut()[at..end].copy_from_slice(elements);
 }
