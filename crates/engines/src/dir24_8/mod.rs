@@ -141,6 +141,12 @@ struct Tables<E: Entry> {
 }
 
 impl<E: Entry> Tables<E> {
+    /// Copies the tables to memory that no clone shares.
+    fn own(&mut self) {
+        self.tbl24.to_mut();
+        self.tbl_long.to_mut();
+    }
+
     fn table_refs(&self) -> Vec<TableRef<'_>> {
         vec![
             TableRef { name: E::TBL24, bytes: self.tbl24.as_bytes() },
@@ -207,6 +213,15 @@ impl Follow<u32> for Dir24_8 {
             Form::Wide(tables) => tables.patch(routes, changed)?,
         }
         Ok(Patched::Applied)
+    }
+
+    fn copy(&self) -> Option<Box<dyn Follow<u32>>> {
+        let mut copy = self.clone();
+        match &mut copy.form {
+            Form::Narrow(tables) => tables.own(),
+            Form::Wide(tables) => tables.own(),
+        }
+        Some(Box::new(copy))
     }
 }
 

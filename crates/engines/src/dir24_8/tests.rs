@@ -39,6 +39,7 @@ fn worked_example() {
 fn patches_agree_with_the_oracle() {
     conform::patches::<u32, Dir24_8>("dir24-8", &config(Width::Bits16));
     conform::patches::<u32, Dir24_8>("dir24-8-wide", &config(Width::Bits32));
+    conform::copies::<u32, Dir24_8>("dir24-8", &config(Width::Bits16));
 }
 
 /// A /25 in each of `blocks` blocks.
