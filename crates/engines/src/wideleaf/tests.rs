@@ -223,7 +223,9 @@ impl TableSource for Stored {
 /// Patched tables are stored and loaded like built ones.
 #[test]
 fn a_patched_table_is_stored() {
-    [false, true].map(patched_and_stored);
+    for lines in [false, true] {
+        patched_and_stored(lines);
+    }
 }
 
 fn patched_and_stored(lines: bool) {
