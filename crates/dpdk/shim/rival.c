@@ -56,8 +56,16 @@ static uint16_t write_flows(uint16_t port, uint16_t queue, struct rte_mbuf **mbu
     return count;
 }
 
-int fib_traffic_attach(uint16_t port, struct fib_traffic *traffic) {
-    return rte_eth_add_rx_callback(port, 0, write_flows, traffic) == NULL ? -rte_errno : 0;
+int fib_traffic_attach(uint16_t port, uint16_t queue, struct fib_traffic *traffic) {
+    /* A device that is closed and opened again under the same number still has its callbacks: each would write the packets anew. */
+    static const struct rte_eth_rxtx_callback *all[RTE_MAX_ETHPORTS][FIB_QUEUES];
+    if (port >= RTE_MAX_ETHPORTS || queue >= FIB_QUEUES)
+        return -EINVAL;
+    const struct rte_eth_rxtx_callback **attached = &all[port][queue];
+    if (*attached != NULL && rte_eth_remove_rx_callback(port, queue, *attached) != 0)
+        return -EBUSY;
+    *attached = rte_eth_add_rx_callback(port, queue, write_flows, traffic);
+    return *attached == NULL ? -rte_errno : 0;
 }
 
 /* ---- devices ------------------------------------------------------------------------------ */

@@ -32,8 +32,11 @@ int fib_port_by_name(const char *name);
 /* Opens a device with a mempool of DPDK's own, and gives its number. */
 int fib_rival_open(const char *devargs);
 
-/* Has the device's packets be the flows, in a circle; they must live until it is closed. */
-int fib_traffic_attach(uint16_t port, struct fib_traffic *traffic);
+/* Queues of a device that can have flows. */
+#define FIB_QUEUES 16
+
+/* Has the packets of a device's queue be the flows, in a circle; they must live until it is closed. */
+int fib_traffic_attach(uint16_t port, uint16_t queue, struct fib_traffic *traffic);
 
 enum fib_kind { FIB_KIND_NONE, FIB_KIND_LPM, FIB_KIND_FIB, FIB_KIND_LPM6, FIB_KIND_FIB6 };
 

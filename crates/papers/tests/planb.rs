@@ -3,7 +3,7 @@
 use assert_cmd::Command;
 
 const HEAD: &str = "table,family,prefixes,isa,engine,threads,burst,flows,bytes,mpps,mpps_min,mpps_max,of_io_only,dropped,\
-receive_ns,lookup_ns,transmit_ns,latency_us,latency_99_us,memory_bytes";
+receive_ns,lookup_ns,transmit_ns,latency_us,latency_99_us,memory_bytes,ports";
 
 fn said(args: &[&str]) -> (Option<i32>, String, String) {
     let mut command = Command::cargo_bin("planb").expect("the binary is built");
@@ -50,6 +50,9 @@ fn wrong_options() {
         (&["--family", "v4", "-t", "gen:v6:2024:100:1"], "no IPv4 routes"),
         (&["--seconds", "0"], "0.001 to 3600"),
         (&["--burst", "257"], "257 is not in"),
+        #[cfg(not(feature = "dpdk"))]
+        (&["--ports", "memory,null"], "a build with the feature dpdk"),
+        (&["--ports", "eth1"], "memory, null, pcap"),
     ] {
         let (code, _, err) = said(args);
         assert_eq!(code, Some(2), "{args:?}");

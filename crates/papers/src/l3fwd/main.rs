@@ -2,6 +2,9 @@
 #![forbid(unsafe_code)]
 
 #[allow(dead_code, reason = "the program planb uses the rest")]
+#[path = "../planb/devices.rs"]
+mod devices;
+#[allow(dead_code, reason = "the program planb uses the rest")]
 #[path = "../planb/router.rs"]
 mod router;
 #[allow(dead_code, reason = "the program planb uses the rest")]
@@ -11,7 +14,6 @@ mod shape;
 use std::array;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
@@ -19,13 +21,13 @@ use fibula_core::Family;
 use fibula_engines::{BoxedEngine, EngineFamily, find};
 use fibula_measure::{median, rounded};
 use fibula_papers::out::{Csv, Failure, note, table};
-use fibula_router::Pool;
-use fibula_router::pipeline::{Attached, Shape};
+use fibula_router::pipeline::Shape;
+use fibula_router::port::dpdk;
 use fibula_router::port::dpdk::rival::{self, Device, FRAME, Flows, NEIGHBOURS, Scheme, Table};
-use fibula_router::port::dpdk::{self, DpdkOptions};
 use fibula_simd::Isa;
 use fibula_sources::Source;
 
+use devices::Traffic;
 use router::{Bench, Sides, Subject};
 use shape::Form;
 
@@ -93,8 +95,6 @@ fn parse_family(text: &str) -> Result<Family, String> {
 const SAMPLE: usize = 100_000;
 /// What runs before the time is taken, of that time.
 const WARM_UP: f64 = 0.2;
-/// From slot to slot: an odd number of cache lines, as in a mempool of DPDK's own.
-const STRIDE: u32 = 2048 + 3 * 64;
 const CASES: [&str; 5] = ["bare", "io", "fibula", "lpm", "fib"];
 const FUSED: Form = Form(Shape::Fused { threads: 1 });
 
@@ -157,14 +157,14 @@ fn measure<A: EngineFamily + Sides>(args: &Args, usual: &str, engine: &str) -> R
     }
     bench.check(Subject::Engine(&engine), FUSED)??;
 
-    let pool = Pool::with_front(8192, STRIDE, dpdk::FRONT);
-    let ours = ["net_null_a", "net_null_b"];
     let mut rivals = [Device::open("net_null_c,size=64")?, Device::open("net_null_d,size=64")?];
     let theirs = [rivals[0].name().to_owned(), rivals[1].name().to_owned()];
     let flows = Flows::new(bench.frames().map(|(frame, _)| frame))?;
     for name in &theirs {
-        flows.come_in_by(name)?;
+        flows.come_in_by(name, 1)?;
     }
+    let traffic = Traffic::Null(flows);
+    let time = Duration::from_secs_f64(args.seconds);
     let every = [
         Case::Rival(None),
         Case::Ours(Subject::Nothing),
@@ -192,25 +192,10 @@ fn measure<A: EngineFamily + Sides>(args: &Args, usual: &str, engine: &str) -> R
                     };
                     let devices = [theirs[0].as_str(), theirs[1].as_str()];
                     let mut rate = Ok(0.0);
-                    rival::forward(&mut rivals, &run, || rate = time(devices, args.seconds))?;
+                    rival::forward(&mut rivals, &run, || rate = devices::time(devices, time))?;
                     rate?
                 }
-                Case::Ours(subject) => {
-                    // A device is opened anew for each pipeline, which closes it.
-                    let open = |name: &str| -> Result<Attached<'_>, Failure> {
-                        let options = DpdkOptions::default();
-                        let port = dpdk::open(&format!("{name},size=64"), &pool, &options)?;
-                        flows.come_in_by(name)?;
-                        Ok(port.into())
-                    };
-                    let ports = ours.map(open).into_iter().collect::<Result<_, _>>()?;
-                    let mut rate = Ok(0.0);
-                    bench.route(*subject, FUSED, (&pool, ports), 1024, |handle| {
-                        rate = time(ours, args.seconds);
-                        handle.stop();
-                    })?;
-                    rate?
-                }
+                Case::Ours(subject) => bench.run_between(&traffic, *subject, FUSED, time)?.mpps,
             });
         }
     }
@@ -239,18 +224,6 @@ fn measure<A: EngineFamily + Sides>(args: &Args, usual: &str, engine: &str) -> R
         ])?;
     }
     csv.finish()
-}
-
-/// Million packets a second that leave two devices.
-fn time(devices: [&str; 2], seconds: f64) -> Result<f64, Failure> {
-    let count =
-        || -> Result<u64, Failure> { Ok(rival::sent(devices[0])? + rival::sent(devices[1])?) };
-    let time = Duration::from_secs_f64(seconds);
-    thread::sleep(time.mul_f64(WARM_UP));
-    let (before, started) = (count()?, Instant::now());
-    thread::sleep(time);
-    let (after, took) = (count()?, started.elapsed());
-    Ok((after - before) as f64 / took.as_secs_f64() / 1e6)
 }
 
 const _: () = assert!(NEIGHBOURS == router::NEIGHBOURS && router::PORTS == 2);

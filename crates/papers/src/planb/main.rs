@@ -1,6 +1,9 @@
 //! The system throughput of PlanB's paper (section 4.1, figure 9): packets a second through a router.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "dpdk")]
+mod devices;
+mod ports;
 #[allow(dead_code, reason = "the program l3fwd uses the rest")]
 mod router;
 mod shape;
@@ -17,6 +20,7 @@ use fibula_papers::out::{Csv, Failure, note, table};
 use fibula_simd::Isa;
 use fibula_sources::Source;
 
+use ports::Ports;
 use router::{Bench, Measured, Sides, Subject};
 use shape::Form;
 
@@ -24,12 +28,15 @@ const EXAMPLES: &str = "\
 Examples:
   planb --csv planb-fig9.csv
   planb --family v4 --table gen:v4:2024:900000:1 --threads fused:1
+  planb --ports memory,null,pcap --csv planb-fig9.csv
   planb --table gen:v6:2024:20000:1 --flows 10000 --seconds 0.1 --runs 1
 
 Threads: fused:N receive, look up and transmit; R-L receive on R threads, look up and transmit on L; R-L-T
-have threads for each. Packets come from memory and are counted where they are sent: there are no NICs and
-no drivers. Between threads are the rings of `fibula route`; what they have no room for is dropped there, and
-the rate is that of the packets that leave.
+have threads for each. Ports: with memory, packets are made where they are received and counted where they are
+sent; null and pcap (in builds with feature dpdk) are two devices of DPDK, net_null, into whose packets the same
+flows are written, or net_pcap, which repeats a capture of the first 16,384 flows. There are no NICs. Between
+threads are the rings of `fibula route`; what they have no room for is dropped there, and the rate is that of
+the packets that leave.
 
 Engine none only rewrites MAC addresses: the rate of the same ports without a router. All cases take turns in
 each run, and mpps is the median. Before that, each engine's router sends a sample of the packets in every form,
@@ -56,6 +63,15 @@ struct Args {
         default_value = "fused:1,fused:2,1-1,1-1-1"
     )]
     threads: Vec<Form>,
+    /// Ports: memory, null, pcap
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "PORTS,...",
+        default_value = "memory",
+        value_parser = ["memory", "null", "pcap"]
+    )]
+    ports: Vec<String>,
     /// Packets in a burst
     #[arg(long, short, value_name = "N", default_value = "64",
           value_parser = clap::value_parser!(u16).range(1..=256))]
@@ -94,6 +110,8 @@ const ENGINES_V4: [&str; 4] = ["runmap", "dxr18", "dir24-8", "radix"];
 const ENGINES_V6: [&str; 4] = ["planb", "wideleaf", "poptrie18", "radix"];
 /// The engine that is none.
 const NONE: &str = "none";
+/// What runs before the time is taken, of that time.
+const WARM_UP: f64 = 0.2;
 
 fn main() -> ExitCode {
     match run(&Args::parse()) {
@@ -111,6 +129,13 @@ fn run(args: &Args) -> Result<bool, Failure> {
     if !(0.001..=3600.0).contains(&args.seconds) {
         return Err(format!("--seconds {}: 0.001 to 3600 are possible", args.seconds).into());
     }
+    let is_dpdk = args.ports.iter().any(|ports| ports != "memory");
+    if is_dpdk && !cfg!(feature = "dpdk") {
+        return Err("ports null and pcap need a build with the feature dpdk".into());
+    }
+    if is_dpdk && args.bytes != 64 {
+        return Err("frames of ports null and pcap have 64 bytes".into());
+    }
     let generated = SIZES.map(|size| format!("gen:{}:2024:{size}:1", args.family.name()));
     let tables = if args.table.is_empty() { generated.to_vec() } else { args.table.clone() };
     let tables = Source::parse_list(&tables)?;
@@ -126,8 +151,9 @@ fn run(args: &Args) -> Result<bool, Failure> {
     Ok(is_wrong)
 }
 
-/// An engine, or none, in a form of the router.
+/// An engine, or none, in a form of the router, between ports of a kind.
 struct Case<'a, A: Addr> {
+    ports: &'a Ports,
     engine: &'a str,
     memory: Option<usize>,
     subject: Subject<'a, A>,
@@ -161,9 +187,18 @@ fn measure<A: EngineFamily + Sides>(
     let length = (args.flows as usize, usize::from(args.bytes));
     let bench = Bench::<A>::new(routes, length, args.seed, usize::from(args.burst))?;
     let mut cases = Vec::new();
-    for &form in &args.threads {
-        let case =
-            |engine, memory, subject| Case { engine, memory, subject, form, runs: Vec::new() };
+    let ports = args.ports.iter().map(|name| Ports::new(name, &bench));
+    let ports = ports.collect::<Result<Vec<_>, _>>()?;
+    let kinds = args.threads.iter().flat_map(|form| ports.iter().map(move |ports| (form, ports)));
+    for (&form, ports) in kinds {
+        let case = |engine, memory, subject| Case {
+            ports,
+            engine,
+            memory,
+            subject,
+            form,
+            runs: Vec::new(),
+        };
         cases.push(case(NONE, None, Subject::Nothing));
         for (name, engine) in &engines {
             cases.push(case(name, Some(engine.memory().total()), Subject::Engine(engine)));
@@ -181,14 +216,17 @@ fn measure<A: EngineFamily + Sides>(
     let time = Duration::from_secs_f64(args.seconds);
     for _ in 0..args.runs {
         for case in &mut cases {
-            case.runs.push(bench.run(case.subject, case.form, time)?);
+            case.runs.push(case.ports.run(&bench, case.subject, case.form, time)?);
         }
     }
     let of = |case: &Case<'_, A>, figure: fn(&Measured) -> f64| {
         median(&mut case.runs.iter().map(figure).collect::<Vec<_>>())
     };
     for case in &cases {
-        let bare = cases.iter().find(|other| other.engine == NONE && other.form == case.form);
+        let is_bare = |other: &&Case<'_, A>| {
+            (other.engine, other.form) == (NONE, case.form) && other.ports.name == case.ports.name
+        };
+        let bare = cases.iter().find(is_bare);
         let bare = bare.map_or(0.0, |bare| of(bare, |run| run.mpps));
         let rates = || case.runs.iter().map(|run| run.mpps);
         let number = |number: f64| rounded(number).to_string();
@@ -200,7 +238,7 @@ fn measure<A: EngineFamily + Sides>(
             ("engine", case.engine.to_owned()),
             ("threads", case.form.to_string()),
             ("burst", args.burst.to_string()),
-            ("flows", bench.flows().to_string()),
+            ("flows", case.ports.flows(&bench).to_string()),
             ("bytes", args.bytes.to_string()),
             ("mpps", number(of(case, |run| run.mpps))),
             ("mpps_min", number(rates().fold(f64::INFINITY, f64::min))),
@@ -213,6 +251,7 @@ fn measure<A: EngineFamily + Sides>(
             ("latency_us", number(of(case, |run| run.latency))),
             ("latency_99_us", number(of(case, |run| run.latency_99))),
             ("memory_bytes", case.memory.map_or(String::new(), |bytes| bytes.to_string())),
+            ("ports", case.ports.name.clone()),
         ])?;
     }
     Ok(is_wrong)

@@ -18,6 +18,7 @@ use fibula_router::{ForwardOptions, Forwarder, Packet, Paths, Pipeline, Pool};
 use fibula_testkit::Oracle;
 use fibula_testkit::traffic::{Traffic, keys};
 
+use crate::WARM_UP;
 use crate::shape::Form;
 
 /// Ports of the router, and neighbours on their links: the hop `h` leads to neighbour `h % NEIGHBOURS`, who is on
@@ -31,8 +32,6 @@ const GENERATOR: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const SLOTS: usize = 1 << 14;
 /// Flows of the sample that is compared with the oracle.
 const SAMPLE: usize = 20_000;
-/// What runs before the time is taken, of that time.
-const WARM_UP: f64 = 0.2;
 
 /// The routes of a family, and their sides of a view.
 pub trait Sides: Addr {
@@ -92,6 +91,25 @@ pub struct Measured {
     /// Microseconds from receiving to transmitting: median and 99th percentile.
     pub latency: f64,
     pub latency_99: f64,
+}
+
+impl Measured {
+    /// What a router counted that sent at this rate.
+    pub fn of(end: &Snapshot, mpps: f64) -> Self {
+        let received: u64 = end.ports.iter().map(|port| port.received.packets).sum();
+        let lost: u64 = end.losses.iter().sum();
+        let stage =
+            |of: fn(&fibula_router::pipeline::WorkerCounts) -> _| end.stage(of).nanos_per_packet();
+        Self {
+            mpps,
+            dropped: lost as f64 / received.max(1) as f64,
+            receive: stage(|worker| worker.receive),
+            lookup: stage(|worker| worker.lookup),
+            transmit: stage(|worker| worker.transmit),
+            latency: end.latency.value_at_quantile(0.5) as f64 / 1e3,
+            latency_99: end.latency.value_at_quantile(0.99) as f64 / 1e3,
+        }
+    }
 }
 
 /// Packets for a table, and what its routes mean.
@@ -228,6 +246,27 @@ impl<A: Sides> Bench<A> {
         Some((group % PORTS, frame))
     }
 
+    /// The same between two devices of DPDK.
+    #[cfg(feature = "dpdk")]
+    pub fn run_between(
+        &self,
+        traffic: &crate::devices::Traffic,
+        subject: Subject<'_, A>,
+        form: Form,
+        time: Duration,
+    ) -> Result<Measured, Failure> {
+        let (names, queues) = (traffic.names(), form.queues());
+        let pool = traffic.pool(queues);
+        let ports = names.map(|name| traffic.open(name, &pool, queues));
+        let ports = ports.into_iter().collect::<Result<_, _>>()?;
+        let mut mpps = Ok(0.0);
+        let end = self.route(subject, form, (&pool, ports), 1024, |handle| {
+            mpps = crate::devices::time(names, time);
+            handle.stop();
+        })?;
+        Ok(Measured::of(&end, mpps?))
+    }
+
     /// Takes the time of a router that never stops.
     pub fn run(
         &self,
@@ -244,19 +283,7 @@ impl<A: Sides> Bench<A> {
             let (after, took) = (count(), started.elapsed());
             mpps = (after - before) as f64 / took.as_secs_f64() / 1e6;
         })?;
-        let received: u64 = end.ports.iter().map(|port| port.received.packets).sum();
-        let lost: u64 = end.losses.iter().sum();
-        let stage =
-            |of: fn(&fibula_router::pipeline::WorkerCounts) -> _| end.stage(of).nanos_per_packet();
-        Ok(Measured {
-            mpps,
-            dropped: lost as f64 / received.max(1) as f64,
-            receive: stage(|worker| worker.receive),
-            lookup: stage(|worker| worker.lookup),
-            transmit: stage(|worker| worker.transmit),
-            latency: end.latency.value_at_quantile(0.5) as f64 / 1e3,
-            latency_99: end.latency.value_at_quantile(0.99) as f64 / 1e3,
-        })
+        Ok(Measured::of(&end, mpps))
     }
 
     /// Runs a router: with a number of packets for each queue until they are through, without one while `meanwhile` lasts.

@@ -70,20 +70,25 @@ impl Flows {
         Ok(Self { frame, is_v6, count, each })
     }
 
-    /// Has an open device receive them, in a circle and for ever, until it is closed.
+    /// Has the first `queues` queues of an open device receive them, in a circle and for ever, until it is closed. Each queue begins
+    /// with another flow.
     ///
     /// # Errors
-    /// If there is no such device.
-    pub fn come_in_by(&self, device: &str) -> io::Result<()> {
+    /// If there is no such device, or it has fewer queues.
+    pub fn come_in_by(&self, device: &str, queues: u16) -> io::Result<()> {
         let Self { frame, is_v6, count: flows, each } = *self;
-        let traffic = Box::new(fib_traffic { frame, is_v6: is_v6.into(), flows, each, next: 0 });
         let number = number(device)?;
-        // SAFETY: the traffic and its flows live as long as the process; one thread receives by a queue.
-        let done = unsafe { fibula_dpdk::fib_traffic_attach(number, Box::leak(traffic)) };
-        if done == 0 {
-            return Ok(());
+        for queue in 0..queues {
+            let next = (u64::from(flows) * u64::from(queue) / u64::from(queues)) as u32;
+            let traffic = Box::new(fib_traffic { frame, is_v6: is_v6.into(), flows, each, next });
+            // SAFETY: the traffic and its flows live as long as the process; one thread receives by a queue.
+            let done =
+                unsafe { fibula_dpdk::fib_traffic_attach(number, queue, Box::leak(traffic)) };
+            if done != 0 {
+                return Err(explain(&format!("dpdk:{device}: writing packets"), done));
+            }
         }
-        Err(explain(&format!("dpdk:{device}: writing packets"), done))
+        Ok(())
     }
 }
 
