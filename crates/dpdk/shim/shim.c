@@ -13,6 +13,7 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
+#include <rte_lcore.h>
 #include <rte_log.h>
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
@@ -29,11 +30,14 @@
 _Static_assert(sizeof(struct rte_mempool_objhdr) <= HEADER, "a mempool's header");
 _Static_assert(HEADER + sizeof(struct rte_mbuf) == FIB_FRONT, "FIB_FRONT");
 _Static_assert(RTE_CACHE_LINE_SIZE == HEADER, "headers begin at a line");
+_Static_assert(offsetof(struct rte_mbuf, data_off) == offsetof(struct rte_mbuf, rearm_data) &&
+                   offsetof(struct rte_mbuf, refcnt) == offsetof(struct rte_mbuf, rearm_data) + 2 &&
+                   offsetof(struct rte_mbuf, nb_segs) == offsetof(struct rte_mbuf, rearm_data) + 4 &&
+                   offsetof(struct rte_mbuf, port) == offsetof(struct rte_mbuf, rearm_data) + 6,
+               "the word that fib_transmit writes");
 
 struct fib_pool {
     struct rte_mempool *mempool;
-    /* Of all pools that there ever were, from 1. */
-    uint64_t number;
     struct fib_owner owner;
     char *area;
     uint32_t slots;
@@ -78,48 +82,6 @@ void fib_log(char *text, uint32_t room) {
 
 /* ---- slots as a mempool ------------------------------------------------------------------- */
 
-/*
- * Slots that drivers gave back in calls of this thread, most of them a packet at a time. A thread that receives as well takes
- * what it receives into from here; of others, all go to their owner at the end of the call.
- */
-static __thread struct {
-    const struct fib_pool *pool;
-    uint64_t number;
-    uint32_t count;
-    char is_inside, receives;
-    void *mbufs[4 * FIB_BURST];
-} kept;
-
-/* What a thread keeps at most between calls. */
-#define KEEP (2 * FIB_BURST)
-_Static_assert(KEEP + FIB_BURST < RTE_DIM(kept.mbufs), "a burst more than a thread keeps");
-
-/* Gives the newest ones to their owner, until so many are left. */
-static __attribute__((noinline)) void hand_back(uint32_t left) {
-    uint32_t slots[RTE_DIM(kept.mbufs)], count = kept.count - left;
-    for (uint32_t at = 0; at < count; at++)
-        slots[at] = slot_of(kept.pool, kept.mbufs[left + at]);
-    kept.count = left;
-    kept.pool->owner.give(kept.pool->owner.context, slots, count);
-}
-
-static inline void enter(const struct fib_pool *pool) {
-    if (unlikely(kept.number != pool->number)) {
-        /* What is left of another pool is lost to it: nobody says whether it is still there. */
-        kept.count = 0;
-        kept.receives = 0;
-        kept.number = pool->number;
-        kept.pool = pool;
-    }
-    kept.is_inside = 1;
-}
-
-static inline void leave(uint32_t most) {
-    if (unlikely(kept.count > most))
-        hand_back(most);
-    kept.is_inside = 0;
-}
-
 static int pool_alloc(struct rte_mempool *mempool) {
     mempool->pool_data = mempool->pool_config;
     return 0;
@@ -129,24 +91,16 @@ static void pool_free(struct rte_mempool *mempool) {
     (void)mempool;
 }
 
-/* By a thread of the driver, or from a device that is closed. */
-static __attribute__((noinline)) void give_alone(const struct fib_pool *pool, void *const *objects, unsigned int count) {
-    for (unsigned int at = 0; at < count; at++) {
-        uint32_t slot = slot_of(pool, objects[at]);
-        pool->owner.give(pool->owner.context, &slot, 1);
-    }
-}
-
 static int pool_enqueue(struct rte_mempool *mempool, void *const *objects, unsigned int count) {
     const struct fib_pool *pool = mempool->pool_data;
-    if (unlikely(!kept.is_inside || kept.pool != pool)) {
-        give_alone(pool, objects, count);
-        return 0;
-    }
-    for (unsigned int at = 0; at < count; at++) {
-        if (unlikely(kept.count == RTE_DIM(kept.mbufs)))
-            hand_back(KEEP);
-        kept.mbufs[kept.count++] = objects[at];
+    uint32_t slots[FIB_BURST];
+    while (count > 0) {
+        uint32_t part = RTE_MIN(count, (unsigned int)FIB_BURST);
+        for (uint32_t at = 0; at < part; at++)
+            slots[at] = slot_of(pool, objects[at]);
+        pool->owner.give(pool->owner.context, slots, part);
+        objects += part;
+        count -= part;
     }
     return 0;
 }
@@ -154,16 +108,9 @@ static int pool_enqueue(struct rte_mempool *mempool, void *const *objects, unsig
 static int pool_dequeue(struct rte_mempool *mempool, void **objects, unsigned int count) {
     const struct fib_pool *pool = mempool->pool_data;
     uint32_t slots[FIB_BURST];
-    unsigned int done = 0;
     if (pool->owner.take == NULL)
         return -ENOBUFS;
-    if (likely(kept.is_inside && kept.pool == pool)) {
-        kept.receives = 1;
-        done = RTE_MIN(count, kept.count);
-        kept.count -= done;
-        memcpy(objects, kept.mbufs + kept.count, done * sizeof *objects);
-    }
-    while (done < count) {
+    for (unsigned int done = 0; done < count;) {
         uint32_t part = RTE_MIN(count - done, (unsigned int)FIB_BURST);
         if (unlikely(!pool->owner.take(pool->owner.context, slots, part))) {
             pool_enqueue(mempool, objects, done);
@@ -211,10 +158,12 @@ struct fib_pool *fib_pool_new(void *area, uint32_t slots, uint32_t stride, const
         *error = -ENOMEM;
         return NULL;
     }
-    *pool = (struct fib_pool){.number = ++number, .owner = *owner, .area = area, .slots = slots, .stride = stride};
+    *pool = (struct fib_pool){.owner = *owner, .area = area, .slots = slots, .stride = stride};
     char name[RTE_MEMPOOL_NAMESIZE];
-    snprintf(name, sizeof name, "fibula_%" PRIu64, number);
-    pool->mempool = rte_mempool_create_empty(name, slots, stride - HEADER, 0, sizeof(struct rte_pktmbuf_pool_private),
+    snprintf(name, sizeof name, "fibula_%" PRIu64, ++number);
+    /* What a thread gave back last it takes first; small pools have no slots to spare for it. */
+    uint32_t cache = slots >= 16 * FIB_BURST ? FIB_BURST : 0;
+    pool->mempool = rte_mempool_create_empty(name, slots, stride - HEADER, cache, sizeof(struct rte_pktmbuf_pool_private),
                                              SOCKET_ID_ANY, RTE_MEMPOOL_F_NO_SPREAD);
     if (pool->mempool == NULL) {
         *error = -rte_errno;
@@ -385,53 +334,86 @@ void fib_port_close(uint16_t port) {
 
 /* ---- packets ------------------------------------------------------------------------------ */
 
-uint16_t fib_receive(struct fib_pool *pool, uint16_t port, uint16_t queue, struct fib_frame *frames, uint16_t most, uint64_t *lost) {
+static pthread_key_t registered;
+static pthread_once_t registered_once = PTHREAD_ONCE_INIT;
+
+static void unregister(void *value) {
+    (void)value;
+    rte_thread_unregister();
+}
+
+static void make_registered(void) {
+    pthread_key_create(&registered, unregister);
+}
+
+/* Gives the thread a number, by which mempools have a cache for it, until it ends. Without a number all works, but slower. */
+static __attribute__((noinline)) void number_thread(void) {
+    pthread_once(&registered_once, make_registered);
+    if (rte_thread_register() == 0)
+        pthread_setspecific(registered, &registered);
+}
+
+static inline void enter(void) {
+    static __thread char has_entered;
+    if (unlikely(!has_entered)) {
+        has_entered = 1;
+        if (rte_lcore_id() == LCORE_ID_ANY)
+            number_thread();
+    }
+}
+
+uint16_t fib_receive(struct fib_pool *pool, uint16_t port, uint16_t queue, struct fib_packet *packets, uint16_t most, uint64_t *lost) {
     struct rte_mbuf *mbufs[FIB_BURST];
-    enter(pool);
-    uint32_t before = kept.count;
+    enter();
     uint16_t count = rte_eth_rx_burst(port, queue, mbufs, most < FIB_BURST ? most : FIB_BURST);
     size_t size = (size_t)pool->slots * pool->stride;
+    uint32_t slot_len = pool->stride - FIB_FRONT;
     uint16_t used = 0;
     for (uint16_t at = 0; at < count; at++) {
         const struct rte_mbuf *mbuf = mbufs[at];
-        if (unlikely(mbuf->nb_segs != 1 || (size_t)((const char *)mbuf - pool->area) >= size)) {
+        uint32_t start = mbuf->data_off, len = mbuf->data_len;
+        if (unlikely(mbuf->nb_segs != 1 || (size_t)((const char *)mbuf - pool->area) >= size || start + len > slot_len)) {
             rte_pktmbuf_free(mbufs[at]);
             *lost += 1;
             continue;
         }
-        frames[used++] = (struct fib_frame){(uint8_t *)(mbufs[at] + 1), mbuf->data_off, mbuf->data_len};
+        packets[used++] = (struct fib_packet){(uint8_t *)(mbufs[at] + 1), slot_len, start, len, 0, 0};
     }
-    /* A thread that only receives keeps nothing. */
-    leave(before);
     return used;
 }
 
-uint16_t fib_transmit(struct fib_pool *pool, uint16_t port, uint16_t queue, const struct fib_frame *frames, uint16_t count) {
+int fib_transmit(struct fib_pool *pool, uint16_t port, uint16_t queue, const struct fib_packet *packets, uint16_t count) {
+    /* One segment, one owner, no port: what a mempool's free mbufs have, too. */
+    const uint64_t alone = (uint64_t)1 << 16 | (uint64_t)1 << 32 | (uint64_t)RTE_MBUF_PORT_INVALID << 48;
     struct rte_mbuf *mbufs[FIB_BURST];
+    size_t size = (size_t)pool->slots * pool->stride;
     if (count > FIB_BURST)
         count = FIB_BURST;
     for (uint16_t at = 0; at < count; at++) {
-        struct rte_mbuf *mbuf = (struct rte_mbuf *)frames[at].slot - 1;
-        mbuf->data_off = frames[at].start;
-        rte_mbuf_refcnt_set(mbuf, 1);
-        mbuf->nb_segs = 1;
-        mbuf->port = RTE_MBUF_PORT_INVALID;
+        struct rte_mbuf *mbuf = (struct rte_mbuf *)packets[at].slot - 1;
+        if (unlikely((size_t)((const char *)mbuf - pool->area) >= size))
+            return -EINVAL;
+        /* Slots have at most 64 KiB. */
+        uint64_t rearm = alone | (uint16_t)packets[at].start;
+        memcpy(&mbuf->rearm_data, &rearm, sizeof rearm);
         mbuf->ol_flags = 0;
-        mbuf->pkt_len = frames[at].len;
-        mbuf->data_len = frames[at].len;
+        mbuf->pkt_len = packets[at].len;
+        mbuf->data_len = (uint16_t)packets[at].len;
         mbufs[at] = mbuf;
     }
-    enter(pool);
-    uint16_t sent = rte_eth_tx_burst(port, queue, mbufs, count);
-    leave(kept.receives ? KEEP : 0);
-    return sent;
+    enter();
+    return rte_eth_tx_burst(port, queue, mbufs, count);
 }
 
-void fib_clean(struct fib_pool *pool, uint16_t port, uint16_t queue) {
-    enter(pool);
+void fib_clean(uint16_t port, uint16_t queue) {
     /* Drivers that cannot have nothing to give back, or do it with the next packets. */
     (void)rte_eth_tx_done_cleanup(port, queue, 0);
-    leave(0);
+}
+
+void fib_flush(struct fib_pool *pool) {
+    struct rte_mempool_cache *cache = rte_mempool_default_cache(pool->mempool, rte_lcore_id());
+    if (cache != NULL)
+        rte_mempool_cache_flush(cache, pool->mempool);
 }
 
 void fib_lost(uint16_t port, uint64_t *received, uint64_t *sent) {

@@ -9,11 +9,15 @@
 /* The most packets of a call. */
 #define FIB_BURST 256
 
-/* A packet: its slot behind FIB_FRONT, where it begins there, and its length. */
-struct fib_frame {
+/* A packet as the router has it: its slot behind FIB_FRONT, the slot's length, where the packet begins there, and its length. */
+struct fib_packet {
     uint8_t *slot;
-    uint16_t start;
-    uint16_t len;
+    uint32_t slot_len;
+    uint32_t start;
+    uint32_t len;
+    /* The router's; 0 when it is received. */
+    uint16_t port;
+    uint16_t mark;
 };
 
 /* Who owns slots that neither a packet nor a driver has. Called by any thread. */
@@ -62,12 +66,15 @@ int fib_port_open(const char *devargs, struct fib_pool *pool, uint16_t queues, c
 void fib_port_close(uint16_t port);
 
 /* Receives at most `most` packets, at most FIB_BURST. *lost grows by those that do not lie in one slot of the pool. */
-uint16_t fib_receive(struct fib_pool *pool, uint16_t port, uint16_t queue, struct fib_frame *frames, uint16_t most, uint64_t *lost);
-/* Sends the first packets of at most FIB_BURST, and says how many; their slots are the driver's. */
-uint16_t fib_transmit(struct fib_pool *pool, uint16_t port, uint16_t queue, const struct fib_frame *frames, uint16_t count);
-/* Has the driver give back what is sent, as far as it can; then the slots that this thread keeps for what it receives next go
-   to their owner. A thread that has transmitted calls it before the pool goes. */
-void fib_clean(struct fib_pool *pool, uint16_t port, uint16_t queue);
+uint16_t fib_receive(struct fib_pool *pool, uint16_t port, uint16_t queue, struct fib_packet *packets, uint16_t most, uint64_t *lost);
+/* Sends the first packets of at most FIB_BURST, and says how many; their slots are the driver's. -EINVAL, and nothing is sent: one of
+   them is of another pool. */
+int fib_transmit(struct fib_pool *pool, uint16_t port, uint16_t queue, const struct fib_packet *packets, uint16_t count);
+/* Has the driver give back what is sent, as far as it can. */
+void fib_clean(uint16_t port, uint16_t queue);
+/* The free slots that are kept for this thread go to their owner. A thread that has received or transmitted calls it before the pool
+   goes. */
+void fib_flush(struct fib_pool *pool);
 /* What the device lost: received and had no room for, and could not send. */
 void fib_lost(uint16_t port, uint64_t *received, uint64_t *sent);
 

@@ -71,6 +71,8 @@ const PAGE: usize = 4096;
 /// A packet in a slot of a pool, with exclusive ownership of the slot. A packet that is leaked keeps its slot as long
 /// as the pool lives: return it with [`Pool::give`].
 #[must_use = "a packet that is dropped keeps its slot: give it back to its pool"]
+// DPDK's shim reads and writes it.
+#[repr(C)]
 pub struct Packet<'p> {
     slot: NonNull<u8>,
     slot_len: u32,
@@ -225,33 +227,10 @@ impl Pool {
 /// For ports whose driver takes slots and gives them back by itself.
 #[cfg(all(target_os = "linux", feature = "dpdk"))]
 impl Pool {
-    /// Takes at most `most` slots, which are the caller's until it gives them back or [reclaims](Self::reclaim) them,
-    /// and says how many.
+    /// Takes at most `most` slots, which are the caller's until it gives them back or a packet is in them, and says
+    /// how many.
     pub(crate) fn take_slots(&self, most: usize, each: impl FnMut(u32)) -> usize {
         self.free.take(most, each)
-    }
-
-    /// The packet's slot, and where the packet begins in it.
-    ///
-    /// # Panics
-    /// If it is a packet of another pool.
-    pub(crate) fn slot_at(&self, packet: &Packet<'_>) -> (NonNull<u8>, u32) {
-        let at = packet.slot.addr().get().wrapping_sub(self.area.addr().get());
-        assert!(at < self.layout.size(), "a packet of another pool");
-        (packet.slot, packet.start)
-    }
-
-    /// The packet of that length which begins there in a slot.
-    ///
-    /// # Safety
-    /// There is such a slot, its last packet was forgotten, and nobody else has it.
-    ///
-    /// # Panics
-    /// If the slot is not that long.
-    pub(crate) unsafe fn reclaim_at(&self, slot: NonNull<u8>, start: u32, len: u32) -> Packet<'_> {
-        let slot_len = self.stride - self.front;
-        assert!(start <= slot_len && len <= slot_len - start);
-        Packet { slot, slot_len, start, len, port: 0, mark: 0, pool: PhantomData }
     }
 
     /// Takes slots back.
@@ -262,6 +241,22 @@ impl Pool {
         self.free.give(slots);
     }
 }
+
+/// What the shim takes a packet for.
+#[cfg(all(target_os = "linux", feature = "dpdk"))]
+const _: () = {
+    use std::mem::offset_of;
+
+    use fibula_dpdk::fib_packet;
+
+    assert!(size_of::<Packet<'_>>() == size_of::<fib_packet>());
+    assert!(offset_of!(Packet<'_>, slot) == offset_of!(fib_packet, slot));
+    assert!(offset_of!(Packet<'_>, slot_len) == offset_of!(fib_packet, slot_len));
+    assert!(offset_of!(Packet<'_>, start) == offset_of!(fib_packet, start));
+    assert!(offset_of!(Packet<'_>, len) == offset_of!(fib_packet, len));
+    assert!(offset_of!(Packet<'_>, port) == offset_of!(fib_packet, port));
+    assert!(offset_of!(Packet<'_>, mark) == offset_of!(fib_packet, mark));
+};
 
 impl Drop for Pool {
     fn drop(&mut self) {

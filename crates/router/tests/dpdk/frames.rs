@@ -117,14 +117,38 @@ fn a_pool_that_runs_dry() {
     assert_eq!((received, pool.free()), (60, 4), "bursts of ten, all or none");
     assert!(burst.iter().all(|packet| packet.bytes().len() == 60));
     assert_eq!(transmit.transmit(&pool, &mut burst).unwrap(), 60);
-    // The thread keeps them for what it receives next.
-    assert_eq!((burst.len(), pool.free()), (0, 4));
+    assert_eq!((burst.len(), pool.free()), (0, 64));
     assert_eq!(receive.receive(&pool, &mut burst, 10).unwrap(), 10);
-    assert_eq!((transmit.transmit(&pool, &mut burst).unwrap(), pool.free()), (10, 4));
+    assert_eq!((transmit.transmit(&pool, &mut burst).unwrap(), pool.free()), (10, 64));
     transmit.close(&pool).unwrap();
     assert_eq!(pool.free(), 64);
     assert!(port.mac != [0; 6], "its own");
     receive.wait(Duration::from_secs(1)).unwrap();
+}
+
+/// A thread takes the slots again that it gave back last. They are the pool's again when its halves close or go.
+#[test]
+fn a_thread_keeps_some_slots() {
+    let pool = pool();
+    let mut port = open("net_null_kept,size=60", &pool);
+    let mut burst = Vec::new();
+    let Queue { receive, transmit } = &mut port.queues[0];
+    let mut round = || {
+        assert_eq!(receive.receive(&pool, &mut burst, 64).unwrap(), 64);
+        let mut slots: Vec<_> = burst.iter().map(|packet| packet.bytes().as_ptr()).collect();
+        assert_eq!(transmit.transmit(&pool, &mut burst).unwrap(), 64);
+        slots.sort_unstable();
+        slots
+    };
+    let first = round();
+    assert!((0..100).all(|_| round() == first));
+    assert!(pool.free() < SLOTS as usize);
+    transmit.close(&pool).unwrap();
+    assert_eq!(pool.free(), SLOTS as usize);
+    assert_eq!(receive.receive(&pool, &mut burst, 64).unwrap(), 64);
+    pool.give(burst);
+    drop(port);
+    assert_eq!(pool.free(), SLOTS as usize);
 }
 
 /// Files in and out; packets that are longer than a slot are lost and counted.

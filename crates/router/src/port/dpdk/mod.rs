@@ -188,6 +188,10 @@ impl Drop for Device {
     fn drop(&mut self) {
         let _one = DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the device is open, and its queues, which alone receive and transmit, are gone.
-        unsafe { fibula_dpdk::fib_port_close(self.port.id) };
+        // What its queues still had may now be kept for this thread.
+        unsafe {
+            fibula_dpdk::fib_port_close(self.port.id);
+            fibula_dpdk::fib_flush(self.mempool.as_ptr());
+        }
     }
 }

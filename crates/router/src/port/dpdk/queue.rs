@@ -1,12 +1,10 @@
 //! Both halves of a device's queue.
 
 use std::io;
-use std::ptr::{self, NonNull};
+use std::ptr;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
-
-use fibula_dpdk::fib_frame;
 
 use super::Device;
 use crate::port::{Receive, Transmit, partial};
@@ -19,21 +17,12 @@ const NAP: Duration = Duration::from_micros(50);
 /// Asking a device what it lost takes longer than a burst, so this many bursts pass between.
 const ASK: u32 = 4096;
 
-const NONE: fib_frame = fib_frame { slot: ptr::null_mut(), start: 0, len: 0 };
-
-/// What is handed to the shim and back in a call.
-struct Frames(Box<[fib_frame; BURST]>);
-
-// SAFETY: pointers are read in the call that they were written in, and by the same thread.
-unsafe impl Send for Frames {}
-
 /// What a half has.
 struct Half<'p> {
     device: Arc<Device>,
     queue: u16,
     /// The pool that the device was opened on.
     pool: &'p Pool,
-    frames: Frames,
     /// Bursts until the device is asked what it lost.
     ask_in: u32,
     /// What it lost before it was opened here, and since; of the first queue alone, for all of them.
@@ -55,8 +44,7 @@ pub(super) struct DpdkTransmit<'p> {
 
 impl<'p> Half<'p> {
     fn new(device: Arc<Device>, queue: u16, pool: &'p Pool) -> Self {
-        let frames = Frames(Box::new([NONE; BURST]));
-        Self { device, queue, pool, frames, ask_in: ASK, before: 0, lost: 0 }
+        Self { device, queue, pool, ask_in: ASK, before: 0, lost: 0 }
     }
 
     fn device_lost(&self) -> (u64, u64) {
@@ -79,6 +67,12 @@ impl<'p> Half<'p> {
         if self.ask_in == 0 {
             self.ask(of);
         }
+    }
+
+    /// Has the free slots that DPDK keeps for this thread go to the pool.
+    fn flush(&self) {
+        // SAFETY: the mempool is that of the device, which is open.
+        unsafe { fibula_dpdk::fib_flush(self.device.mempool.as_ptr()) };
     }
 
     /// The pool that packets are taken from and given to must be the one that the driver has.
@@ -120,19 +114,19 @@ impl<'p> Receive<'p> for DpdkReceive<'p> {
     ) -> io::Result<usize> {
         let half = &mut self.half;
         half.check(pool);
-        let (frames, most) = (half.frames.0.as_mut_ptr(), most.min(BURST) as u16);
+        let (before, most) = (burst.len(), most.min(BURST));
+        burst.reserve(most);
         let (mempool, port) = (half.device.mempool.as_ptr(), half.device.port.id);
-        // SAFETY: the device is open, this half alone receives by the queue, and there is room for so many frames.
+        // SAFETY: the device is open, this half alone receives by the queue, and there is room for so many packets. Those that are
+        // written lie in slots that the driver took from the pool and has given to us, and end within them; `Pool` compares the
+        // layouts.
         let count = unsafe {
-            fibula_dpdk::fib_receive(mempool, port, half.queue, frames, most, &mut self.odd)
+            let to = burst.as_mut_ptr().add(before).cast();
+            let count =
+                fibula_dpdk::fib_receive(mempool, port, half.queue, to, most as u16, &mut self.odd);
+            burst.set_len(before + usize::from(count));
+            count
         };
-        burst.extend(half.frames.0[..usize::from(count)].iter().map(|frame| {
-            // SAFETY: the driver had the slot, which it took from the pool and which lies in the pool's area, and has given it to us.
-            unsafe {
-                let slot = NonNull::new_unchecked(frame.slot);
-                pool.reclaim_at(slot, frame.start.into(), frame.len.into())
-            }
-        }));
         if self.is_partial {
             for packet in burst.iter_mut().rev().take(count.into()) {
                 partial::complete_if_partial(packet.bytes_mut());
@@ -153,17 +147,23 @@ impl<'p> Receive<'p> for DpdkReceive<'p> {
 }
 
 impl DpdkTransmit<'_> {
-    /// Gives back what was sent, and what this thread keeps for what it receives next.
+    /// Has the driver give back what was sent.
     fn clean(&mut self) {
-        let mempool = self.half.device.mempool.as_ptr();
         // SAFETY: the device is open, and this half alone sends by the queue.
-        unsafe { fibula_dpdk::fib_clean(mempool, self.half.device.port.id, self.half.queue) };
+        unsafe { fibula_dpdk::fib_clean(self.half.device.port.id, self.half.queue) };
     }
 }
 
 impl Drop for DpdkTransmit<'_> {
     fn drop(&mut self) {
         self.clean();
+    }
+}
+
+/// Halves are dropped by the thread that used them.
+impl Drop for Half<'_> {
+    fn drop(&mut self) {
+        self.flush();
     }
 }
 
@@ -175,20 +175,15 @@ impl<'p> Transmit<'p> for DpdkTransmit<'p> {
         let mut taken = 0;
         while taken < burst.len() {
             let part = &burst[taken..burst.len().min(taken + BURST)];
-            for (frame, packet) in half.frames.0.iter_mut().zip(part) {
-                let (slot, start) = pool.slot_at(packet);
-                // Slots have at most 64 KiB: see `Mempool`.
-                let (start, len) = (start as u16, packet.bytes().len() as u16);
-                *frame = fib_frame { slot: slot.as_ptr(), start, len };
-            }
-            // SAFETY: the device is open, this half alone sends by the queue, and the frames lie in slots of packets that
-            // we own, and forget below as far as the driver has them now.
+            // SAFETY: the device is open, this half alone sends by the queue, and we own the packets, which we forget below as far as
+            // the driver has them now; `Pool` compares the layouts.
             let count = unsafe {
-                let (frames, count) = (half.frames.0.as_ptr(), part.len() as u16);
-                fibula_dpdk::fib_transmit(mempool, port, half.queue, frames, count)
+                let (packets, count) = (part.as_ptr().cast(), part.len() as u16);
+                fibula_dpdk::fib_transmit(mempool, port, half.queue, packets, count)
             };
-            taken += usize::from(count);
-            if usize::from(count) < part.len() {
+            let count = usize::try_from(count).expect("a packet of another pool");
+            taken += count;
+            if count < part.len() {
                 break;
             }
         }
@@ -204,6 +199,7 @@ impl<'p> Transmit<'p> for DpdkTransmit<'p> {
 
     fn close(&mut self, _: &'p Pool) -> io::Result<()> {
         self.clean();
+        self.half.flush();
         self.half.ask(sent);
         Ok(())
     }
