@@ -1,5 +1,7 @@
 //! A burst whose packets go to several places.
 
+use std::slice;
+
 use crate::Packet;
 
 /// Takes the packets out of a burst, in order. Unlike those of `Vec::drain`, they are copied from one vector into the
@@ -30,6 +32,23 @@ impl<'b, 'p> Leaving<'b, 'p> {
         let next = unsafe { self.burst.as_ptr().add(self.next) };
         self.next += 1;
         next
+    }
+
+    /// The next packets, at most so many.
+    pub(crate) fn rest(&self, most: usize) -> &[Packet<'p>] {
+        // SAFETY: the packets from `next` to `count` are this value's.
+        unsafe {
+            let first = self.burst.as_ptr().add(self.next);
+            slice::from_raw_parts(first, most.min(self.count - self.next))
+        }
+    }
+
+    /// The next packet, which stays the next one.
+    #[inline(always)]
+    pub(crate) fn first(&mut self) -> &mut Packet<'p> {
+        assert!(self.next < self.count, "as many packets as there were in the burst");
+        // SAFETY: below the number of packets that there were, and not moved yet.
+        unsafe { &mut *self.burst.as_mut_ptr().add(self.next) }
     }
 
     /// Moves the next packet to the end of the vector.

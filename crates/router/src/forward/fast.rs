@@ -5,7 +5,7 @@
 //!   1  each packet     link header ──► version, where the IP header begins; the header's words, and the key     (headers)
 //!   2  each header     sound, and forwarded? TTL and checksum to write
 //!   3  each family     lookup_batch(keys) ──► hops
-//!   4  each packet     hop ──► group ──► exit; writes MAC addresses, TTL, checksum; to the exit's port
+//!   4  each packet     hop ──► group ──► exit; writes MAC addresses, TTL, checksum; moved to the exit's port
 //! ```
 //!
 //! An ordinary packet is addressed to the port's MAC address and has at most one VLAN tag, a valid header, IPv4
@@ -13,63 +13,64 @@
 //! the router's. All other packets, and packets without a ready exit that they fit through, are passed to
 //! [`slow`](super::slow) unchanged. Packets that leave by a port keep their order.
 
-use std::mem;
-
+use fibula_core::Family;
 use fibula_packet::ether_type;
 
-use super::headers::{CHUNK, Found, Headers, Sound};
-use super::{Forwarder, Reason, Run, hash};
+use super::headers::{CHUNK, Found, Sound};
+use super::{Forwarder, Reason, Run, View, hash};
 use crate::egress::{Exit, Kind, Paths};
 use crate::leaving::Leaving;
 use crate::{Packet, Pool};
 
-/// In place of the number of a port: the packet is not an ordinary one.
-const SLOW: u16 = u16::MAX;
-
 impl Forwarder {
     /// Forwards a burst.
-    ///
-    /// Packets stay in the burst while their bytes are worked on, and are moved once, at the end: one that lies in a variable
-    /// whose address is taken would be written in parts and read back whole, for which the processor waits.
     pub(super) fn fast<'p>(&mut self, run: &mut Run<'_, 'p>, burst: &mut Vec<Packet<'p>>) {
         let mut headers = self.headers.take().unwrap_or_default();
-        let mut ports = mem::take(&mut self.ports);
-        ports.clear();
-        for packets in burst.chunks_mut(CHUNK) {
-            headers.read(self.level, run.view, packets);
-            self.rewrite(run, &headers, packets, &mut ports);
-        }
         let mut leaving = Leaving::new(burst);
-        for &port in &ports {
-            match run.outcome.send.get_mut(usize::from(port)) {
-                Some(send) => leaving.push_to(send),
-                None => self.slow(run, leaving.take()),
+        loop {
+            let packets = leaving.rest(CHUNK);
+            let count = packets.len();
+            if count == 0 {
+                break;
+            }
+            match headers.read(self.level, run.view, packets) {
+                Some(Family::V4) => self.depart_all(run, &mut leaving, headers.of_v4().take(count)),
+                Some(Family::V6) => self.depart_all(run, &mut leaving, headers.of_v6().take(count)),
+                None => self.depart_all(run, &mut leaving, headers.of_both().take(count)),
             }
         }
-        (self.headers, self.ports) = (Some(headers), ports);
+        self.headers = Some(headers);
     }
 
-    /// Rewrites the packets of a chunk that are ordinary, and says by which port each leaves.
-    #[inline]
-    fn rewrite<'p>(
+    /// Rewrites the packets of a chunk that are ordinary, and moves each to its port. Compiled once for chunks of each family
+    /// alone, of which less has to be known at a time, and once for any.
+    #[inline(always)]
+    fn depart_all<'p>(
         &mut self,
-        run: &Run<'_, 'p>,
-        headers: &Headers,
-        packets: &mut [Packet<'p>],
-        ports: &mut Vec<u16>,
+        run: &mut Run<'_, 'p>,
+        leaving: &mut Leaving<'_, 'p>,
+        chunk: impl Iterator<Item = Option<Found>>,
     ) {
         // Packets and bytes, of both families and of IPv4. Sums in memory would have each packet wait for the one before.
         let (mut both, mut v4) = ((0, 0), (0, 0));
-        headers.each(packets, |packet, found| {
+        let (view, pool) = (run.view, run.pool);
+        let mut ports = run.outcome.send.as_mut_slice();
+        for found in chunk {
+            let packet = leaving.first();
             let frame_len = packet.bytes().len() as u64;
-            let port = found.and_then(|found| self.depart(run, packet, found));
-            if let (Some(found), Some(_)) = (found, port) {
-                let is_v4 = u64::from(found.is_v4);
-                both = (both.0 + 1, both.1 + frame_len);
-                v4 = (v4.0 + is_v4, v4.1 + is_v4 * frame_len);
+            let port = found.and_then(|found| self.depart(view, pool, packet, found));
+            match port.and_then(|port| ports.get_mut(usize::from(port))) {
+                Some(port) => leaving.push_to(port),
+                None => {
+                    self.slow(run, leaving.take());
+                    ports = run.outcome.send.as_mut_slice();
+                    continue;
+                }
             }
-            ports.push(port.unwrap_or(SLOW));
-        });
+            let is_v4 = u64::from(found.is_some_and(|found| found.is_v4));
+            both = (both.0 + 1, both.1 + frame_len);
+            v4 = (v4.0 + is_v4, v4.1 + is_v4 * frame_len);
+        }
         self.tally.add(Reason::ForwardedV4, v4.0, v4.1);
         self.tally.add(Reason::ForwardedV6, both.0 - v4.0, both.1 - v4.1);
     }
@@ -77,9 +78,15 @@ impl Forwarder {
     /// Rewrites an ordinary packet, and says by which port it leaves; `None`, and nothing changes, if there is no ready
     /// exit that it fits through.
     #[inline(always)]
-    fn depart(&self, run: &Run<'_, '_>, packet: &mut Packet<'_>, found: Found) -> Option<u16> {
-        let paths = run.view.egress;
-        let groups = if found.is_v4 { run.view.v4.groups } else { run.view.v6.groups };
+    fn depart(
+        &self,
+        view: &View<'_>,
+        pool: &Pool,
+        packet: &mut Packet<'_>,
+        found: Found,
+    ) -> Option<u16> {
+        let paths = view.egress;
+        let groups = if found.is_v4 { view.v4.groups } else { view.v6.groups };
         // No hop is a number beyond every slice.
         let mut exit = paths.exit(groups.get(found.hop.to_bits() as usize).copied());
         let Found { is_v4, at, sound, .. } = found;
@@ -90,9 +97,12 @@ impl Forwarder {
                 exit = self.choose(paths, exit, is_v4, ip)?;
             }
             let fits = sound.len <= exit.limit();
-            return (fits && relink(exit, is_v4, at, sound, packet, run.pool)).then_some(exit.port);
+            return (fits && relink(exit, is_v4, at, sound, packet, pool)).then_some(exit.port);
         }
-        packet.truncate(14 + sound.len as usize);
+        // A length that was written just now would have to reach the cache before the packet can be moved.
+        if packet.bytes().len() > 14 + sound.len as usize {
+            packet.truncate(14 + sound.len as usize);
+        }
         // A whole header was seen there.
         let head = packet.bytes_mut().first_chunk_mut::<26>()?;
         head[..12].copy_from_slice(&exit.header[..12]);

@@ -2,7 +2,7 @@
 
 use std::array;
 
-use fibula_core::Hop;
+use fibula_core::{Family, Hop};
 use fibula_packet::{ether_type, extension};
 use fibula_simd::{Kernel, Level, Simd};
 
@@ -90,18 +90,16 @@ impl Default for Headers {
 }
 
 impl Headers {
-    /// Reads at most [`CHUNK`] packets, and looks up those that are ordinary.
+    /// Reads at most [`CHUNK`] packets, and looks up those that are ordinary. Returns the family if all of them have
+    /// headers of it right behind link headers without a tag.
     #[inline]
-    pub(super) fn read(&mut self, level: Level, view: &View<'_>, packets: &[Packet<'_>]) {
-        (self.v4.count, self.v6.count) = (0, 0);
-        let (mut port, mut mac) = (u16::MAX, u64::MAX);
-        for (packet, kind) in packets.iter().zip(&mut self.kinds) {
-            if packet.port != port {
-                (port, mac) = (packet.port, view.egress.mac(packet.port));
-            }
-            let read = gather(view.egress, mac, packet.bytes(), &mut self.v4, &mut self.v6);
-            *kind = read.unwrap_or(Kind::Slow);
-        }
+    pub(super) fn read(
+        &mut self,
+        level: Level,
+        view: &View<'_>,
+        packets: &[Packet<'_>],
+    ) -> Option<Family> {
+        let family = self.gather(view.egress, packets);
         if self.v4.count > 0 {
             level.run(Check(&mut self.v4));
             let (keys, hops) = (&self.v4.keys[..self.v4.count], &mut self.v4.hops);
@@ -111,20 +109,61 @@ impl Headers {
             let (keys, hops) = (&self.v6.keys[..self.v6.count], &mut self.v6.hops);
             view.v6.engine.lookup_batch(keys, &mut hops[..self.v6.count]);
         }
+        family
     }
 
-    /// Calls `each` with every packet that was read, in order, and what was found out about it; `None`: it is not
-    /// an ordinary one.
+    /// Reads the packets' headers. Most chunks are of one family and came in by one port, and there is less to ask of each packet.
+    #[inline]
+    fn gather(&mut self, paths: &Paths, packets: &[Packet<'_>]) -> Option<Family> {
+        (self.v4.count, self.v6.count) = (0, 0);
+        let first = packets.first()?.port;
+        let plain =
+            |kind: u16| Plain { port: first, mac: paths.mac(first), kind: kind.to_be_bytes() };
+        let (v4, v6) = (plain(ether_type::IPV4), plain(ether_type::IPV6));
+        let mut all = packets.iter().enumerate();
+        if all.all(|(at, packet)| v4.ip(packet).is_some_and(|ip| self.v4.put(at, paths, ip))) {
+            self.v4.count = packets.len();
+            return Some(Family::V4);
+        }
+        let mut all = packets.iter().enumerate();
+        if all.all(|(at, packet)| v6.ip(packet).is_some_and(|ip| self.v6.put(at, paths, ip))) {
+            self.v6.count = packets.len();
+            return Some(Family::V6);
+        }
+        let (mut port, mut mac) = (u16::MAX, u64::MAX);
+        for (packet, kind) in packets.iter().zip(&mut self.kinds) {
+            if packet.port != port {
+                (port, mac) = (packet.port, paths.mac(packet.port));
+            }
+            let read = gather(paths, mac, packet.bytes(), &mut self.v4, &mut self.v6);
+            *kind = read.unwrap_or(Kind::Slow);
+        }
+        None
+    }
+
+    /// What was found out about the packets, which have headers of IPv4 right behind link headers without a tag; `None`: it is not an
+    /// ordinary one.
     #[inline(always)]
-    pub(super) fn each<'p>(
-        &self,
-        packets: &mut [Packet<'p>],
-        mut each: impl FnMut(&mut Packet<'p>, Option<Found>),
-    ) {
+    pub(super) fn of_v4(&self) -> impl Iterator<Item = Option<Found>> {
+        self.v4.sound.iter().zip(&self.v4.hops).map(|(&sound, &hop)| {
+            (sound.len > 0).then_some(Found { is_v4: true, at: 14, sound, hop })
+        })
+    }
+
+    /// The same of IPv6.
+    #[inline(always)]
+    pub(super) fn of_v6(&self) -> impl Iterator<Item = Option<Found>> {
+        let both = self.v6.sound.iter().zip(&self.v6.hops);
+        both.map(|(&sound, &hop)| Some(Found { is_v4: false, at: 14, sound, hop }))
+    }
+
+    /// What was found out about packets of any kind.
+    #[inline(always)]
+    pub(super) fn of_both(&self) -> impl Iterator<Item = Option<Found>> {
         let (mut v4, mut v6) = (0, 0);
-        for (packet, &kind) in packets.iter_mut().zip(&self.kinds) {
+        self.kinds.iter().map(move |&kind| {
             // As many headers as kinds of the family.
-            let found = match kind {
+            match kind {
                 Kind::Slow => None,
                 Kind::V4(at) => {
                     let header = v4 % CHUNK;
@@ -138,9 +177,26 @@ impl Headers {
                     let (sound, hop) = (self.v6.sound[header], self.v6.hops[header]);
                     Some(Found { is_v4: false, at: at.into(), sound, hop })
                 }
-            };
-            each(packet, found);
-        }
+            }
+        })
+    }
+}
+
+/// Packets that came in by a port, in frames to the router without a tag.
+struct Plain {
+    port: u16,
+    mac: u64,
+    /// The EtherType.
+    kind: [u8; 2],
+}
+
+impl Plain {
+    /// The IP packet, if it is in such a frame.
+    #[inline(always)]
+    fn ip<'a>(&self, packet: &'a Packet<'_>) -> Option<&'a [u8]> {
+        let (link, ip) = packet.bytes().split_first_chunk::<14>()?;
+        let to = u64::from_le_bytes(*link.first_chunk()?) << 16;
+        (packet.port == self.port && to == self.mac && link[12..] == self.kind).then_some(ip)
     }
 }
 
@@ -149,42 +205,42 @@ impl Headers {
 fn gather(paths: &Paths, mac: u64, bytes: &[u8], v4: &mut V4, v6: &mut V6) -> Option<Kind> {
     let (link, rest) = bytes.split_first_chunk::<14>()?;
     let to = u64::from_le_bytes(*link.first_chunk()?) << 16;
-    if to == mac && link[12..] == ether_type::IPV4.to_be_bytes() {
-        v4.push(paths, rest)?;
-        return Some(Kind::V4(14));
+    let (mut at, mut ip, mut kind) = (14, rest, [link[12], link[13]]);
+    if kind == ether_type::VLAN.to_be_bytes() {
+        let (tag, rest) = rest.split_first_chunk::<4>()?;
+        (at, ip, kind) = (18, rest, [tag[2], tag[3]]);
     }
-    if to == mac && link[12..] == ether_type::IPV6.to_be_bytes() {
-        v6.push(paths, rest)?;
-        return Some(Kind::V6(14));
-    }
-    let (tag, rest) = rest.split_first_chunk::<4>()?;
-    if to != mac || link[12..] != ether_type::VLAN.to_be_bytes() {
-        return None;
-    }
-    match u16::from_be_bytes([tag[2], tag[3]]) {
-        ether_type::IPV4 => v4.push(paths, rest).map(|()| Kind::V4(18)),
-        ether_type::IPV6 => v6.push(paths, rest).map(|()| Kind::V6(18)),
+    match u16::from_be_bytes(kind) {
+        ether_type::IPV4 if to == mac => v4.push(paths, ip).then_some(Kind::V4(at)),
+        ether_type::IPV6 if to == mac => v6.push(paths, ip).then_some(Kind::V6(at)),
         _ => None,
     }
 }
 
 impl V4 {
-    /// Adds a header, sound or not.
+    /// Adds a header, sound or not, unless the packet may be the router's own.
     #[inline(always)]
-    fn push(&mut self, paths: &Paths, packet: &[u8]) -> Option<()> {
-        let header = packet.first_chunk::<20>()?;
+    fn push(&mut self, paths: &Paths, packet: &[u8]) -> bool {
+        let is_there = self.put(self.count, paths, packet);
+        self.count += usize::from(is_there);
+        is_there
+    }
+
+    /// Writes a header, as `push` does.
+    #[inline(always)]
+    fn put(&mut self, at: usize, paths: &Paths, packet: &[u8]) -> bool {
+        let Some(header) = packet.first_chunk::<20>() else { return false };
         let (words, _) = header.as_chunks::<4>();
         let key = u32::from_be_bytes(words[4]);
         if paths.may_be_own(key) {
-            return None;
+            return false;
         }
         // As many as packets.
-        let at = self.count % CHUNK;
+        let at = at % CHUNK;
         self.words[at] = array::from_fn(|word| u32::from_le_bytes(words[word]));
         self.keys[at] = key;
         self.rooms[at] = packet.len() as u32;
-        self.count += 1;
-        Some(())
+        true
     }
 }
 
@@ -229,12 +285,20 @@ fn check_v4([first, second, third, source]: [u32; 4], key: u32, room: u32) -> So
 }
 
 impl V6 {
-    /// Adds a header if it is sound.
+    /// Adds a header if it is sound, unless the packet may be the router's own.
     #[inline(always)]
-    fn push(&mut self, paths: &Paths, packet: &[u8]) -> Option<()> {
-        let header = packet.first_chunk::<40>()?;
-        let address = |bytes: &[u8]| bytes.try_into().map(u128::from_be_bytes);
-        let (source, key) = (address(&header[8..24]).ok()?, address(&header[24..]).ok()?);
+    fn push(&mut self, paths: &Paths, packet: &[u8]) -> bool {
+        let is_there = self.put(self.count, paths, packet);
+        self.count += usize::from(is_there);
+        is_there
+    }
+
+    /// Writes a header, as `push` does.
+    #[inline(always)]
+    fn put(&mut self, at: usize, paths: &Paths, packet: &[u8]) -> bool {
+        let Some(header) = packet.first_chunk::<40>() else { return false };
+        let ([source, key], _) = header[8..].as_chunks::<16>() else { return false };
+        let (source, key) = (u128::from_be_bytes(*source), u128::from_be_bytes(*key));
         let len = 40 + u32::from(u16::from_be_bytes([header[4], header[5]]));
         let (next, limit) = (header[6], header[7]);
         let is_ordinary = (header[0] >> 4 == 6)
@@ -243,14 +307,13 @@ impl V6 {
             & (next != extension::HOP_BY_HOP)
             & (limit > 1);
         if !is_ordinary || !forwards_v6(source) || !forwards_v6(key) || paths.may_be_own_v6(key) {
-            return None;
+            return false;
         }
         // As many as packets.
-        let at = self.count % CHUNK;
+        let at = at % CHUNK;
         self.keys[at] = key;
         self.sound[at] = Sound { len, aged: [limit - 1, 0, 0, 0] };
-        self.count += 1;
-        Some(())
+        true
     }
 }
 
@@ -317,7 +380,7 @@ mod tests {
                 let v4 = &mut headers.v4;
                 for (header, room) in &chunk {
                     let packet = [&header[..], &vec![0; *room as usize - 20]].concat();
-                    assert!(v4.push(&Paths::default(), &packet).is_some());
+                    assert!(v4.push(&Paths::default(), &packet));
                 }
                 isa.level().run(Check(v4));
                 for (at, (header, room)) in chunk.iter().enumerate() {

@@ -221,7 +221,6 @@ pub struct Forwarder {
     level: Level,
     /// Kept between bursts; taken out during one.
     headers: Option<Box<headers::Headers>>,
-    ports: Vec<u16>,
 }
 
 /// What stays the same during a burst.
@@ -242,7 +241,6 @@ impl Forwarder {
             buckets: Vec::new(),
             level: Isa::detect().level(),
             headers: None,
-            ports: Vec::new(),
         }
     }
 

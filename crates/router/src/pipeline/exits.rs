@@ -124,7 +124,8 @@ impl<'p, 'r> Exits<'p, 'r> {
         }
         let port = &self.counters.ports[transmitter.port];
         let sent = if transmitter.to_host { &port.to_host } else { &port.sent };
-        sent.add(count - burst.len(), total - bytes(burst));
+        let left = if burst.is_empty() { 0 } else { bytes(burst) };
+        sent.add(count - burst.len(), total - left);
         let has_failed = self.judge(at, result.map(|_| ()));
         self.lose(if has_failed { Loss::PortFailed } else { Loss::PortFull }, burst);
         self.counters.transmit.add(count, self.clock.now().saturating_sub(before));

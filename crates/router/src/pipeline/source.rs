@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use super::counters::WorkerCounters;
 use super::event::{Event, Events};
-use super::exits::bytes;
 use crate::port::Receive;
 use crate::{Packet, Pool};
 
@@ -58,10 +57,13 @@ impl<'p> Source<'p> {
         let from = burst.len();
         let result = self.half.receive(pool, burst, most).map(|_| ());
         let received = &mut burst[from..];
-        received.iter_mut().for_each(|packet| packet.port = self.port);
         if !received.is_empty() {
-            let counted = &counters.ports[usize::from(self.port)].received;
-            counted.add(received.len(), bytes(received));
+            let mut bytes = 0;
+            for packet in &mut *received {
+                packet.port = self.port;
+                bytes += packet.bytes().len() as u64;
+            }
+            counters.ports[usize::from(self.port)].received.add(received.len(), bytes);
         }
         self.judge(result, now, (events, names));
     }
