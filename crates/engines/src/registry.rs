@@ -166,14 +166,14 @@ fn wideleaf() -> Entry<u128> {
 fn dxr() -> Vec<Entry<u32>> {
     let by_k = |name, k| {
         let summary = format!("DXR: direct table over {k} bits, then ranges by bisection (D{k}R)");
-        let config = move |isa| dxr::Config { k, search: RangeSearch::Batched, isa };
+        let config = move |isa| dxr::Config { k, isa, ..dxr::Config::default() };
         Entry::of::<Dxr>(name, summary, EVERY, config)
     };
     let branching = Entry::of::<Dxr>(
         "dxr18-branching",
         "D18R one lookup after the other, with branches",
         SCALAR,
-        |isa| dxr::Config { k: 18, search: RangeSearch::Branching, isa },
+        |isa| dxr::Config { search: RangeSearch::Branching, isa, ..dxr::Config::default() },
     );
     vec![
         by_k("dxr18", 18),

@@ -1,4 +1,4 @@
-use fibula_core::{BuildError, Ranges, Routes};
+use fibula_core::{BuildError, Prefix, Ranges, Routes};
 use fibula_simd::Table;
 
 use super::format::{
@@ -6,11 +6,12 @@ use super::format::{
     code,
 };
 use super::{Compact, Form, Wide};
+use crate::common::on_threads;
 
 /// Compiles the routes: cuts their ranges into chunks, then encodes the chunks in the narrowest form
 /// that holds them.
-pub(super) fn build(routes: &Routes<u32>, k: u32) -> Result<Form, BuildError> {
-    let chunks = Chunks::cut(routes.ranges(), 0, 32 - k)?;
+pub(super) fn build(routes: &Routes<u32>, k: u32, threads: usize) -> Result<Form, BuildError> {
+    let chunks = cut_all(routes, 32 - k, threads)?;
     let narrow = routes.hop_count() <= LONG_CODE_MAX;
     match (0..=GRAIN_MAX).find(|&grain| narrow && chunks.fit(grain)) {
         Some(grain) => Ok(Form::Compact(chunks.compact(grain))),
@@ -18,7 +19,28 @@ pub(super) fn build(routes: &Routes<u32>, k: u32) -> Result<Form, BuildError> {
     }
 }
 
+/// Cuts all ranges. Chunks do not depend on each other, so each thread takes a part of the addresses at a time.
+fn cut_all(routes: &Routes<u32>, shift: u32, threads: usize) -> Result<Chunks, BuildError> {
+    /// Bits of the addresses of a part: there are many more parts than threads, because routes are not spread evenly.
+    const PART: u8 = 6;
+    if threads < 2 {
+        return Chunks::cut(routes.ranges(), 0, shift);
+    }
+    let parts: Vec<Prefix<u32>> = (0..1u32 << PART)
+        .map(|part| Prefix::masked(part << (32 - PART), PART).expect("shorter than an address"))
+        .collect();
+    let cut = |&part: &Prefix<u32>| {
+        Chunks::cut(routes.ranges_within(part), (part.first() >> shift) as usize, shift)
+    };
+    let mut all = Chunks::default();
+    for part in on_threads(threads, &parts, cut) {
+        all.append(&part?)?;
+    }
+    Ok(all)
+}
+
 /// The ranges of a table, or of a part of it, by chunk, not yet encoded. Equal neighbours are merged.
+#[derive(Default)]
 pub(super) struct Chunks {
     /// For each chunk its number of ranges, and where the first one is; for a chunk of one range
     /// nothing is stored but the code of its hop.
@@ -36,7 +58,7 @@ impl Chunks {
         first: usize,
         shift: u32,
     ) -> Result<Self, BuildError> {
-        let mut this = Self { chunks: Vec::new(), starts: Vec::new(), codes: Vec::new() };
+        let mut this = Self::default();
         let local = (1u32 << shift) - 1;
         // Where the ranges of the chunk at hand begin.
         let mut begin = 0;
@@ -69,17 +91,21 @@ impl Chunks {
             self.codes.pop();
             return Ok(());
         }
-        // Vector gathers take signed 32-bit indices.
-        let limit = i32::MAX as usize - 2;
-        if self.starts.len() > limit {
-            return Err(BuildError::Limit {
-                engine: "dxr",
-                what: "ranges",
-                limit: limit as u64,
-                needed: self.starts.len() as u64,
-            });
-        }
+        at_most(self.starts.len())?;
         self.chunks.push((size as u32, begin as u32));
+        Ok(())
+    }
+
+    /// Adds the chunks behind these.
+    fn append(&mut self, part: &Self) -> Result<(), BuildError> {
+        let before = self.starts.len();
+        at_most(before + part.starts.len())?;
+        self.starts.extend_from_slice(&part.starts);
+        self.codes.extend_from_slice(&part.codes);
+        self.chunks.extend(part.chunks.iter().map(|&(size, value)| match size {
+            1 => (1, value),
+            _ => (size, before as u32 + value),
+        }));
         Ok(())
     }
 
@@ -135,6 +161,16 @@ impl Chunks {
             codes: Table::from_vec(self.codes),
         }
     }
+}
+
+/// Whether there may be so many ranges: vector gathers take signed 32-bit indices.
+fn at_most(ranges: usize) -> Result<(), BuildError> {
+    let limit = i32::MAX as u64 - 2;
+    let needed = ranges as u64;
+    if needed > limit {
+        return Err(BuildError::Limit { engine: "dxr", what: "ranges", limit, needed });
+    }
+    Ok(())
 }
 
 /// A word of an encoded chunk. Padding repeats the last range: it starts where that one starts, a

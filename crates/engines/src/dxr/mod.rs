@@ -122,11 +122,14 @@ pub struct Config {
     pub search: RangeSearch,
     /// What the batch lookup may use.
     pub isa: Isa,
+    /// How many threads cut the ranges of a build or of a large patch into chunks, which the paper leaves open: 1 by default,
+    /// for programs that have other work for their cores. The tables are the same for any number.
+    pub threads: usize,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { k: 18, search: RangeSearch::Batched, isa: Isa::detect() }
+        Self { k: 18, search: RangeSearch::Batched, isa: Isa::detect(), threads: 1 }
     }
 }
 
@@ -139,6 +142,7 @@ pub struct Dxr {
     form: Form,
     search: RangeSearch,
     level: Level,
+    threads: usize,
 }
 
 enum Form {
@@ -178,12 +182,14 @@ mod name {
 }
 
 impl Dxr {
-    fn new(k: u32, form: Form, search: RangeSearch, isa: Isa) -> Self {
+    fn new(k: u32, form: Form, config: &Config) -> Self {
         let shape = match &form {
             Form::Compact(tables) => [k, tables.grain, 0],
             Form::Wide(_) => [k, 0, 1],
         };
-        Self { shift: 32 - k, shape: Table::from_slice(&shape), form, search, level: isa.level() }
+        let &Config { search, isa, threads, .. } = config;
+        let (shape, level) = (Table::from_slice(&shape), isa.level());
+        Self { shift: 32 - k, shape, form, search, level, threads }
     }
 
     /// The number of leading address bits that index the lookup table.
@@ -238,7 +244,7 @@ impl Engine<u32> for Dxr {
             return Err(BuildError::Config { engine: Self::NAME, reason });
         }
         let k = config.k.into();
-        Ok(Self::new(k, build::build(routes, k)?, config.search, config.isa))
+        Ok(Self::new(k, build::build(routes, k, config.threads)?, config))
     }
 }
 
@@ -265,6 +271,6 @@ impl Persist<u32> for Dxr {
             let reason = format!("k is {k}, the engine's is {}", config.k);
             return Err(LoadError::new(name::SHAPE, reason));
         }
-        Ok(Self::new(k, form, config.search, config.isa))
+        Ok(Self::new(k, form, config))
     }
 }

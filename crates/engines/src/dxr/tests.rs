@@ -111,7 +111,7 @@ fn comb(block: u32, hosts: u32, hops: u32) -> impl Iterator<Item = (Prefix<u32>,
 
 /// k = 16, for each ISA and with branches.
 fn configs() -> impl Iterator<Item = Config> {
-    let config = |search, isa| Config { k: 16, search, isa };
+    let config = |search, isa| Config { k: 16, search, isa, threads: 1 };
     let batched = Isa::available().into_iter().map(move |isa| config(RangeSearch::Batched, isa));
     batched.chain([config(RangeSearch::Branching, Isa::Scalar)])
 }
@@ -294,5 +294,31 @@ fn patches_reuse_what_fits_and_ask_for_a_build_in_the_end() {
         let routes = wide.chain(papers_pairs()).collect();
         let mut dxr = build(&papers(), 16);
         assert_eq!(dxr.follow(&routes, &[Prefix::host(9)]), Ok(Patched::Rebuild));
+    }
+}
+
+/// Builds and patches of any number of threads give the same tables, in both forms.
+#[test]
+fn threads_do_not_matter() {
+    /// Chunks with routes of their own.
+    const CHUNKS: u32 = 3000;
+    for top in [0, Hop::MAX_INDEX] {
+        let table = |round: u32| -> Routes<u32> {
+            let hosts = (0..CHUNKS).map(|i| (i << 20 | i << 8 | round, i % 200));
+            let hosts = hosts.map(|(addr, hop)| (Prefix::host(addr), Hop::new(1 + hop)));
+            hosts.chain(papers_pairs()).chain([(Prefix::host(7), Hop::new(top))]).collect()
+        };
+        let changed: Vec<_> = table(0).iter().chain(table(1).iter()).map(|r| r.prefix).collect();
+        let tables = [1, 2, 3].map(|threads| {
+            let config = Config { k: 18, threads, ..Config::default() };
+            let mut dxr = Dxr::build(&table(0), &config).unwrap();
+            assert_eq!(dxr.stats().wide, top != 0);
+            assert!(dxr.stats().full_chunks >= CHUNKS as usize);
+            let built = stored(&dxr).0;
+            assert_eq!(dxr.follow(&table(1), &changed), Ok(Patched::Applied));
+            check(&dxr, &table(1));
+            (built, stored(&dxr).0)
+        });
+        assert!(tables[0] == tables[1] && tables[0] == tables[2]);
     }
 }

@@ -8,6 +8,7 @@ use fibula_simd::Table;
 use super::build::{Chunks, encode, is_long, padded};
 use super::format::{Chunk, Entry, LONG_CODE_MAX, POSITION_BITS, SIZE_BITS, WideEntry};
 use super::{Compact, Dxr, Form, Wide};
+use crate::common::on_threads;
 
 impl Follow<u32> for Dxr {
     /// Rebuilds the chunks under the changed prefixes. A chunk that has not grown is written where it
@@ -18,11 +19,38 @@ impl Follow<u32> for Dxr {
         routes: &Routes<u32>,
         changed: &[Prefix<u32>],
     ) -> Result<Patched, BuildError> {
-        let mut near = 0;
-        for block in blocks(changed, self.k()) {
-            let first = (block.first() >> self.shift) as usize;
-            let chunks =
-                Chunks::cut(routes.ranges_within_near(block, &mut near), first, self.shift)?;
+        let blocks = blocks(changed, self.k());
+        let shift = self.shift;
+        let cut = |near: &mut usize, block: &Prefix<u32>| {
+            let first = (block.first() >> shift) as usize;
+            Ok((first, Chunks::cut(routes.ranges_within_near(*block, near), first, shift)?))
+        };
+        if self.threads < 2 || blocks.len() < MANY {
+            let mut near = 0;
+            return self.replace(routes, blocks.iter().map(|block| cut(&mut near, block)));
+        }
+        let parts: Vec<&[Prefix<u32>]> = blocks.chunks(MANY / 8).collect();
+        let cut_all = |part: &&[Prefix<u32>]| {
+            let mut near = 0;
+            part.iter().map(|block| cut(&mut near, block)).collect::<Vec<_>>()
+        };
+        let parts = on_threads(self.threads, &parts, cut_all);
+        self.replace(routes, parts.into_iter().flatten())
+    }
+}
+
+/// Fewer changed chunks are not cut on several threads: it takes longer to start these.
+const MANY: usize = 512;
+
+impl Dxr {
+    /// Writes chunks, each with those that follow its first one.
+    fn replace(
+        &mut self,
+        routes: &Routes<u32>,
+        chunks: impl Iterator<Item = Result<(usize, Chunks), BuildError>>,
+    ) -> Result<Patched, BuildError> {
+        for block in chunks {
+            let (first, chunks) = block?;
             let applied = match &mut self.form {
                 Form::Compact(tables) => {
                     routes.hop_count() <= LONG_CODE_MAX && tables.replace(first, &chunks)

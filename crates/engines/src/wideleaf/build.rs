@@ -9,8 +9,7 @@ use super::{CELL_BITS, Config, Form, KEY_BITS, LEVELS, NAME, ROOT_BITS, Shape, T
 
 pub(super) fn build(routes: &Routes<u128>, config: &Config) -> Result<Wideleaf, BuildError> {
     let level = config.isa.level();
-    let shape = Shape::here(level, config);
-    let form = if shape.lines {
+    let form = if Shape::lines(level, config.shape) {
         build_form::<ByteLine, NarrowLine, WideLine>(
             routes,
             Form::ByteLine,
@@ -20,7 +19,7 @@ pub(super) fn build(routes: &Routes<u128>, config: &Config) -> Result<Wideleaf, 
     } else {
         build_form::<Byte, Narrow, Wide>(routes, Form::Byte, Form::Narrow, Form::Wide)
     };
-    Ok(Wideleaf { form: form?, level, gathers: shape.gathers })
+    Ok(Wideleaf { form: form?, level, shape: config.shape })
 }
 
 /// Builds the tables with the narrowest codes that suffice.

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::hint::black_box;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use fibula_simd::{Isa, Kernel, Level, Simd, Table};
 use super::blocks::Batch;
 use super::build::{Cells, build_as};
 use super::record::{Codes, Half, Line, Narrow, Unit};
-use super::{Config, Shape, Tables};
+use super::{Shape, Tables};
 
 // The two choices of a `Shape`, and what they depend on (the numbers are in docs/adr/0006-wideleaf.md):
 //
@@ -18,17 +19,47 @@ use super::{Config, Shape, Tables};
 //   twice as much. Others deliver a line.
 
 impl Shape {
-    /// What the configuration says, or what is fastest on this machine, as measured.
-    pub(super) fn here(level: Level, config: &Config) -> Self {
-        static MEASURED: OnceLock<Shape> = OnceLock::new();
-        match config.shape {
-            Some(Shape { lines, gathers }) => {
-                Shape { lines, gathers: gathers && level.isa() == Isa::Avx512 }
-            }
-            None if level.isa() != Isa::Avx512 => Shape { lines: false, gathers: false },
-            None => *MEASURED
-                .get_or_init(|| Shape { lines: lines_gain(level), gathers: gathers_gain(level) }),
+    /// The shape that tables have on this machine unless [`Config::shape`] says otherwise. With AVX-512 it is measured, once a
+    /// process, in less than 5 ms.
+    ///
+    /// ```
+    /// use fibula_engines::wideleaf::Shape;
+    /// use fibula_simd::Isa;
+    ///
+    /// assert_eq!(Shape::here(Isa::Scalar).to_string(), "records in half lines, words loaded");
+    /// ```
+    pub fn here(isa: Isa) -> Self {
+        let level = isa.level();
+        Self { lines: Self::lines(level, None), gathers: Self::gathers(level, None) }
+    }
+
+    /// Whether a table that is built has records in whole lines.
+    pub(super) fn lines(level: Level, shape: Option<Self>) -> bool {
+        static GAIN: OnceLock<bool> = OnceLock::new();
+        match shape {
+            Some(shape) => shape.lines,
+            None => level.isa() == Isa::Avx512 && *GAIN.get_or_init(|| lines_gain(level)),
         }
+    }
+
+    /// Whether batches gather words. This is asked by the first batch, so that a program that looks up single addresses starts
+    /// without the measurement.
+    #[inline]
+    pub(super) fn gathers(level: Level, shape: Option<Self>) -> bool {
+        static GAIN: OnceLock<bool> = OnceLock::new();
+        level.isa() == Isa::Avx512
+            && match shape {
+                Some(shape) => shape.gathers,
+                None => *GAIN.get_or_init(|| gathers_gain(level)),
+            }
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let records = if self.lines { "whole" } else { "half" };
+        let words = if self.gathers { "gathered" } else { "loaded" };
+        write!(f, "records in {records} lines, words {words}")
     }
 }
 

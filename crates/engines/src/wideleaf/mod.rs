@@ -162,7 +162,7 @@ pub struct Shape {
 pub struct Wideleaf {
     form: Form,
     level: Level,
-    gathers: bool,
+    shape: Option<Shape>,
 }
 
 #[derive(Clone)]
@@ -264,7 +264,8 @@ impl Lookup<u128> for Wideleaf {
 
     fn lookup_batch(&self, addrs: &[u128], hops: &mut [Hop]) {
         assert_eq!(addrs.len(), hops.len(), "as many hops as addresses");
-        with_tables!(&self.form, tables => tables.look_up(self.level, self.gathers, addrs, hops));
+        let gathers = Shape::gathers(self.level, self.shape);
+        with_tables!(&self.form, tables => tables.look_up(self.level, gathers, addrs, hops));
     }
 
     fn memory(&self) -> Memory {
@@ -321,7 +322,6 @@ impl Persist<u128> for Wideleaf {
         } else {
             Form::Wide(load::load(tables, hop_count)?)
         };
-        let level = config.isa.level();
-        Ok(Self { form, level, gathers: Shape::here(level, config).gathers })
+        Ok(Self { form, level: config.isa.level(), shape: config.shape })
     }
 }
