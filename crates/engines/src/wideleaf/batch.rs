@@ -178,9 +178,9 @@ impl<C: Codes, S: Simd, const GATHERS: bool> Stages<'_, C, S, GATHERS> {
         let mut records = List::<L>::new();
         let (mut searched, mut units) = (List::<L>::new(), List::<L>::new());
         let record = self.simd.splat_row(RECORD);
-        if !S::ROWS_WHOLE || N <= 2 {
-            // Without AVX-512, and where it would save only few rows, compaction costs more than searching a record
-            // without keys for each constant.
+        if GATHERS || !S::ROWS_WHOLE || N <= 2 {
+            // Without AVX-512, on machines that gather, and where it would save only few rows, compaction costs more than
+            // searching a record without keys for each constant.
             for i in 0..rows {
                 let words = record.if_below(words[i], record, words[i]);
                 let (unit, key) = self.unit_and_key(words, keys[i]);
