@@ -19,7 +19,7 @@ use super::{Shape, Tables};
 //   twice as much. Others deliver a line.
 
 impl Shape {
-    /// The shape that tables have on this machine unless [`Config::shape`] says otherwise. With AVX-512 it is measured, once a
+    /// The shape that tables have on this machine unless [`Config::shape`](super::Config::shape) says otherwise. With AVX-512 it is measured, once a
     /// process, in less than 5 ms.
     ///
     /// ```
