@@ -78,12 +78,17 @@ pub enum AnnotateError {
         /// The text, shortened.
         text: String,
     },
-    /// A record is damaged (strict), or a quote in it is never closed and would hide the lines below it.
+    /// A record is damaged (strict).
     Record {
         /// The line, counted from 1.
         line: u64,
         /// The error in it.
         what: String,
+    },
+    /// A quote is never closed, so the lines below it cannot be read.
+    OpenQuote {
+        /// The line on which its record begins, counted from 1.
+        line: u64,
     },
     /// The cell of a column is not an address (strict).
     Cell {
@@ -185,8 +190,10 @@ pub enum AnnotateError {
 impl AnnotateError {
     /// The same error, with this number of earlier lines added to its line number.
     pub(crate) fn behind(mut self, lines: u64) -> Self {
-        if let Self::Unparsable { line, .. } | Self::Record { line, .. } | Self::Time { line, .. } =
-            &mut self
+        if let Self::Unparsable { line, .. }
+        | Self::Record { line, .. }
+        | Self::OpenQuote { line }
+        | Self::Time { line, .. } = &mut self
         {
             *line += lines;
         }
@@ -228,6 +235,10 @@ impl fmt::Display for AnnotateError {
                 write!(f, "line {line}, column {column}: {text:?} is not an address")
             }
             Self::Record { line, what } => write!(f, "record at line {line}: {what}"),
+            Self::OpenQuote { line } => write!(
+                f,
+                "line {line}: a quote in this record is never closed, so the lines below it cannot be read"
+            ),
             Self::Cell { row, column, text } => {
                 write!(f, "row {row}, column {column}: {text:?} is not an address")
             }

@@ -169,6 +169,7 @@ impl<'r> Process<'r> {
                 text: String::from_utf8_lossy(&text).chars().take(60).collect(),
             },
             Fault::Record { at, what } => AnnotateError::Record { line: line(at), what },
+            Fault::OpenQuote { at } => AnnotateError::OpenQuote { line: line(at) },
             Fault::Packet { at, number, what } => {
                 AnnotateError::Packet { packet: number, offset: self.done.bytes + at as u64, what }
             }

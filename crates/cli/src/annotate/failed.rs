@@ -38,6 +38,9 @@ pub fn failure(job: &Job, error: &AnnotateError) -> Failure {
         | AnnotateError::Cell { .. } => {
             failure.hint("without --strict it is counted and the rest goes on")
         }
+        AnnotateError::OpenQuote { .. } => {
+            failure.hint("close it, or read quotes as ordinary characters: --no-quotes")
+        }
         AnnotateError::TimeType { .. } => failure.hint(
             "times are timestamps, dates, text or numbers since 1970; --time names the column",
         ),

@@ -1,7 +1,7 @@
 //! Reads the beginning of a table: its delimiter, its header and its address columns.
 
 use super::scan::{Dialect, Record, record, text, unquoted};
-use super::{Csv, Layout, OPEN_LINES};
+use super::{Csv, Layout};
 use crate::added::{added_name, first_twice};
 use crate::address::Address;
 use crate::block::{Block, Kind, Row};
@@ -59,7 +59,7 @@ impl Csv {
         if header {
             let Record { content, next, open, .. } = first.record;
             if open {
-                return Err(Fault::Record { at: start, what: OPEN_LINES.to_owned() });
+                return Err(Fault::OpenQuote { at: start });
             }
             block.row(Row {
                 start,

@@ -15,9 +15,6 @@ use crate::{AnnotateError, AnnotateOptions, Column, Header, LogFormat};
 
 /// The error of a record that has an open quote at the end of the input.
 const OPEN: &str = "a quote is open at the end of the input";
-/// The same, where the open field contains further lines.
-const OPEN_LINES: &str = "a quote opened here is not closed, so the lines below it cannot be read: close it, or treat \
-     quotes as ordinary characters";
 
 /// Decoder of delimited text. The first record determines the positions of the address columns and the width of a row.
 /// Empty lines are copied unchanged.
@@ -166,7 +163,7 @@ impl LogDecoder for Csv {
             let record = layout.locate(rest, end, self.dialect, &mut self.found);
             let Some(record) = record else { break };
             if record.open && rest.trim_ascii_end().contains(&b'\n') {
-                return Err(Fault::Record { at: start, what: OPEN_LINES.to_owned() });
+                return Err(Fault::OpenQuote { at: start });
             }
             if record.fields != layout.width || record.open {
                 let width = layout.width;
@@ -297,7 +294,7 @@ mod tests {
             ("src,dst\n10.0.0.1,\"10.0.0.2\n10.0.0.3,10.0.0.4\n", 8),
         ] {
             let fault = decode(&mut csv(&["src"], Header::Present), text).unwrap_err();
-            assert!(matches!(fault, Fault::Record { at: place, .. } if place == at), "{fault:?}");
+            assert!(matches!(fault, Fault::OpenQuote { at: place } if place == at), "{fault:?}");
         }
         let text = "src,dst\n10.0.0.1,10.0.0.2\n10.0.0.3,\"10.0";
         for text in [text, &format!("{text}\r\n")] {
