@@ -4,6 +4,7 @@
 
     kernel       the kernel's own forwarding
     fib_lookup   an XDP program with bpf_fib_lookup and the kernel's table
+    bare         a loop over AF_XDP's sockets that only writes MAC addresses (bare.c): what such sockets can do at most
     afxdp, xdp   fibula route with ports of these kinds
 
 All forwarders have the same routes, all by one gateway; destinations are random addresses within random routes. Forwarders are
@@ -36,7 +37,7 @@ OBJ_GET, TEST_RUN = 7, 10
 GEN, SINK = "fibxdp-gen", "fibxdp-sink"
 # Forwarder: its namespace, and the number of its links.
 FORWARDERS = {"kernel": ("fibxdp-kernel", 1), "fib_lookup": ("fibxdp-kernel", 2), "afxdp": ("fibxdp-afxdp", 3),
-              "xdp": ("fibxdp-xdp", 4)}
+              "xdp": ("fibxdp-xdp", 4), "bare": ("fibxdp-bare", 5)}
 
 
 def run(*words, **options):
@@ -222,10 +223,19 @@ def start(fibula, kind, v4, v6, folder):
     return subprocess.Popen(["nsenter", f"--net=/run/netns/{name}", *words], stdout=log, stderr=log)
 
 
+def start_bare(pin, folder):
+    name, number = FORWARDERS["bare"]
+    run("ip", "-n", name, "link", "set", f"in{number}", "xdpdrv", "pinned", f"{pin}/to_socket")
+    interfaces = [str(index(name, f"{end}{number}")) for end in ("in", "out")]
+    words = [str(folder / "bare"), f"{pin}/sockets", *interfaces, mac(number, 4), mac(number, 3)]
+    log = (folder / "bare.log").open("wb")
+    return subprocess.Popen(["nsenter", f"--net=/run/netns/{name}", "taskset", "-c", "1", *words], stdout=log, stderr=log)
+
+
 def wait_until_it_forwards(process, kind, pin):
     for _ in range(60):
         if process and process.poll() is not None:
-            sys.exit(f"fibula ended with {process.returncode}")
+            sys.exit(f"{kind} ended with {process.returncode}")
         if min(rate(kind, family, 0.2, pin) for family in (4, 6)) > 0.01:
             return
     sys.exit(f"{kind} does not forward")
@@ -266,10 +276,12 @@ def measure(options, folder, pin, processes):
     include = f"-I/usr/include/{os.uname().machine}-linux-gnu"
     run("clang", "-target", "bpf", "-O2", "-g", include, "-c", str(HERE / "programs.c"), "-o", str(folder / "programs.o"))
     run("bpftool", "prog", "loadall", str(folder / "programs.o"), str(pin), "type", "xdp", "pinmaps", str(pin))
+    run("clang", "-O2", "-Wall", "-o", str(folder / "bare"), str(HERE / "bare.c"))
     namespaces(pin)
     tables = routes(options.fibula, options.v4, options.v6)
     print(f"{len(tables[4])} + {len(tables[6])} routes", flush=True)
     processes += [start(options.fibula, kind, options.v4, options.v6, folder) for kind in ("afxdp", "xdp")]
+    processes.append(start_bare(pin, folder))
     kernel_table(tables, folder)
     targets(tables, pin)
     out = index("fibxdp-kernel", "out1")
@@ -295,12 +307,12 @@ def measure(options, folder, pin, processes):
         if options.quiet:
             subprocess.run([*options.quiet.split(), "off"], check=True)
     for family in (4, 6):
-        rival = statistics.median(found[family, "fib_lookup"])
+        rival, bare = (statistics.median(found[family, each]) for each in ("fib_lookup", "bare"))
         for forwarder in FORWARDERS:
             all_of = found[family, forwarder]
             middle = statistics.median(all_of)
             print(f"IPv{family}  {forwarder:10}  {middle:.3f} Mpps ({min(all_of):.3f} to {max(all_of):.3f})  "
-                  f"{middle / rival:.2f} x fib_lookup")
+                  f"{middle / rival:.2f} x fib_lookup, {middle / bare:.2f} x bare")
 
 
 if __name__ == "__main__":

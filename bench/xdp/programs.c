@@ -45,6 +45,13 @@ struct {
     __type(value, __u32);
 } interfaces SEC(".maps");
 
+struct {
+    __uint(type, BPF_MAP_TYPE_XSKMAP);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, __u32);
+} sockets SEC(".maps");
+
 /* Frames are recycled as their receivers left them, so all of them is written. */
 static __always_inline int make(struct xdp_md *context, __u32 is_v6)
 {
@@ -66,6 +73,7 @@ static __always_inline int make(struct xdp_md *context, __u32 is_v6)
 
 SEC("xdp") int make_v4(struct xdp_md *context) { return make(context, 0); }
 SEC("xdp") int make_v6(struct xdp_md *context) { return make(context, 1); }
+SEC("xdp") int to_socket(struct xdp_md *context) { return bpf_redirect_map(&sockets, 0, XDP_DROP); }
 SEC("xdp") int drop(struct xdp_md *context) { return XDP_DROP; }
 
 /* What a forwarder by the table of the kernel does: bpf_fib_lookup, and a redirect. The kernel reads the licence below. */
