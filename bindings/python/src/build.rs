@@ -94,14 +94,14 @@ pub fn build(
     layers: &[Layer<'_>],
     building: &Building,
     output: Option<&Path>,
-) -> PyResult<(Opened, Report)> {
+) -> PyResult<(Opened<Fib>, Report)> {
     let settings = settings(building)?;
     let mut report = Report::default();
     let mut tables = Vec::new();
     for (name, sources) in layers {
         tables.push((name.as_deref(), merged(py, sources, &settings, &mut report)?));
     }
-    let opened = py.detach(|| -> PyResult<Opened> {
+    let opened = py.detach(|| -> PyResult<Opened<Fib>> {
         let table = match &*tables {
             [(None, _)] => tables.remove(0).1,
             named => {

@@ -25,8 +25,13 @@ pub struct Added {
     pub unmatched: u64,
     pub unparsable: u64,
     pub empty: u64,
+    /// Of the tables of several dates: rows before the first one, and rows without a time.
+    pub before: u64,
+    pub untimed: u64,
     /// The first cell that is not an address: its row, counted from 0.
     pub first_unparsable: Option<(usize, String)>,
+    /// The first cell that is not a time.
+    pub first_untimed: Option<(usize, String)>,
 }
 
 /// A part of a chunk.
@@ -39,18 +44,19 @@ struct Part {
 }
 
 /// Looks up the addresses of a column, chunk by chunk, with at most so many threads. What is added is
-/// named after the column, if it has a name.
+/// named after the column, if it has a name. The tables of several dates need the times of all rows, as one array.
 pub fn annotate(
     annotator: &ColumnAnnotator,
     name: Option<&str>,
     chunks: &[ArrayRef],
+    times: Option<&ArrayRef>,
     threads: usize,
 ) -> Result<Added, AnnotateError> {
     let rows: usize = chunks.iter().map(|chunk| chunk.len()).sum();
     let threads = threads.clamp(1, rows.div_ceil(SHARE).max(1));
     let parts = parts(chunks);
     let called = name.unwrap_or("address");
-    let done = run(annotator, called, chunks, &parts, threads)?;
+    let done = run(&parts, threads, |part| one(annotator, called, chunks, times, part))?;
 
     let mut fields = match chunks.first() {
         Some(chunk) => annotator.fields_for(called, chunk.data_type()),
@@ -71,17 +77,24 @@ pub fn annotate(
         unmatched: 0,
         unparsable: 0,
         empty: 0,
+        before: 0,
+        untimed: 0,
         first_unparsable: None,
+        first_untimed: None,
     };
     for (part, found) in parts.iter().zip(done) {
-        let Counts { matched, unmatched, unparsable, empty, .. } = found.counts;
+        let Counts { matched, unmatched, unparsable, empty, before, untimed, .. } = found.counts;
         added.matched += matched;
         added.unmatched += unmatched;
         added.unparsable += unparsable;
         added.empty += empty;
-        if let (None, Some((row, text))) = (&added.first_unparsable, found.first_unparsable) {
-            added.first_unparsable = Some((part.before + row, text));
-        }
+        added.before += before;
+        added.untimed += untimed;
+        let in_column = |(row, text)| (part.before + row, text);
+        let first = &mut added.first_unparsable;
+        *first = first.take().or(found.first_unparsable.map(in_column));
+        let first = &mut added.first_untimed;
+        *first = first.take().or(found.first_untimed.map(in_column));
         for (chunks, column) in added.columns.iter_mut().zip(found.columns) {
             chunks.push(column);
         }
@@ -108,22 +121,32 @@ fn parts(chunks: &[ArrayRef]) -> Vec<Part> {
     parts
 }
 
-fn run(
+/// Looks up a part.
+fn one(
     annotator: &ColumnAnnotator,
     name: &str,
     chunks: &[ArrayRef],
+    times: Option<&ArrayRef>,
+    part: &Part,
+) -> Result<Annotated, AnnotateError> {
+    let array = chunks[part.chunk].slice(part.start, part.len);
+    let found = match times {
+        None => annotator.annotate(name, &array),
+        Some(times) => annotator.annotate_at(name, &array, &times.slice(part.before, part.len)),
+    };
+    found.map_err(|mut error| {
+        if let AnnotateError::Cell { row, .. } | AnnotateError::TimeCell { row, .. } = &mut error {
+            *row += part.before as u64;
+        }
+        error
+    })
+}
+
+fn run(
     parts: &[Part],
     threads: usize,
+    one: impl Fn(&Part) -> Result<Annotated, AnnotateError> + Sync,
 ) -> Result<Vec<Annotated>, AnnotateError> {
-    let one = |part: &Part| {
-        let array = chunks[part.chunk].slice(part.start, part.len);
-        annotator.annotate(name, &array).map_err(|error| match error {
-            AnnotateError::Cell { row, column, text } => {
-                AnnotateError::Cell { row: row + part.before as u64, column, text }
-            }
-            error => error,
-        })
-    };
     if threads == 1 {
         return parts.iter().map(one).collect();
     }

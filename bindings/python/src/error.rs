@@ -100,6 +100,12 @@ pub fn annotate(error: &AnnotateError) -> PyErr {
         AnnotateError::Cell { .. } => {
             AddressError::new_err(format!("{text}; with strict=False it becomes null"))
         }
+        AnnotateError::TimeType { .. } => PyTypeError::new_err(format!(
+            "{text}; times are timestamps, dates, text such as 2024-05-01T12:00:00Z, and numbers since 1970"
+        )),
+        AnnotateError::TimeCell { row, text, .. } => FibulaError::new_err(format!(
+            "row {row}: {text:?} is not a time; with strict=False nothing is added to it"
+        )),
         AnnotateError::UnknownValue { .. } => {
             ColumnError::new_err(format!("{text}; and prefix, covering"))
         }

@@ -8,6 +8,7 @@ mod address;
 mod build;
 mod bulk;
 mod column;
+mod dated;
 mod error;
 mod export;
 mod opened;
@@ -22,6 +23,8 @@ use pyo3::prelude::*;
 mod _fibula {
     #[pymodule_export]
     use crate::address::is_address;
+    #[pymodule_export]
+    use crate::dated::PyDatedTable;
     #[pymodule_export]
     use crate::error::{AddressError, ColumnError, FibulaError, SnapshotError, SourceError};
     #[pymodule_export]

@@ -1,32 +1,34 @@
-//! An open table, and the annotators that are kept ready for it.
+//! An open table, or the tables of several dates, and the annotators that are kept ready for it.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fibula_annotate::{AnnotateError, AnnotateOptions, ColumnAnnotator, PrefixForm, TextForm};
-use fibula_fib::Fib;
+use fibula_annotate::{
+    AnnotateError, AnnotateOptions, ColumnAnnotator, LookupTable, PrefixForm, TextForm,
+};
+use fibula_fib::TimeFormat;
 
 /// The options by which prepared annotators are kept.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(PartialEq)]
 struct Asked {
     add: Vec<String>,
     plain: bool,
     binary: bool,
     defaults: Vec<(String, String)>,
     strict: bool,
+    times: TimeFormat,
 }
 
 /// Annotators kept ready; each may hold some megabytes.
 const KEPT: usize = 16;
 
 /// An open table.
-pub struct Opened {
-    pub fib: Fib,
-    annotators: Mutex<HashMap<Asked, Arc<ColumnAnnotator>>>,
+pub struct Opened<T> {
+    pub fib: T,
+    annotators: Mutex<Vec<(Asked, Arc<ColumnAnnotator>)>>,
 }
 
-impl Opened {
-    pub fn new(fib: Fib) -> Self {
+impl<T: LookupTable + Clone + 'static> Opened<T> {
+    pub fn new(fib: T) -> Self {
         Self { fib, annotators: Mutex::default() }
     }
 
@@ -41,10 +43,11 @@ impl Opened {
             binary: options.prefix == PrefixForm::Binary,
             defaults: options.defaults.clone(),
             strict: options.strict,
+            times: options.time_format,
         };
         // What is in the map is whole even if a thread died beside it.
         let kept = || self.annotators.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = kept().get(&asked) {
+        if let Some((_, found)) = kept().iter().find(|(of, _)| *of == asked) {
             return Ok(Arc::clone(found));
         }
         let made = Arc::new(ColumnAnnotator::new(self.fib.clone(), options)?);
@@ -52,6 +55,7 @@ impl Opened {
         if kept.len() >= KEPT {
             kept.clear();
         }
-        Ok(Arc::clone(kept.entry(asked).or_insert(made)))
+        kept.push((asked, Arc::clone(&made)));
+        Ok(made)
     }
 }

@@ -129,10 +129,28 @@ impl PyColumns {
         self.0.empty
     }
 
+    /// Of the tables of several dates: rows whose time lies before the first one.
+    #[getter]
+    fn before(&self) -> u64 {
+        self.0.before
+    }
+
+    /// Of the tables of several dates: rows without a time, or with one that cannot be read.
+    #[getter]
+    fn untimed(&self) -> u64 {
+        self.0.untimed
+    }
+
     /// Row, counted from 0, and text of the first cell that is not an address; None if all are.
     #[getter]
     fn first_unparsable(&self) -> Option<(usize, String)> {
         self.0.first_unparsable.clone()
+    }
+
+    /// Row, counted from 0, and text of the first time that cannot be read; None if all can, or are null.
+    #[getter]
+    fn first_untimed(&self) -> Option<(usize, String)> {
+        self.0.first_untimed.clone()
     }
 
     fn __len__(&self) -> usize {
@@ -243,7 +261,8 @@ fn refused(error: ArrowError) -> PyErr {
     FibulaError::new_err(error.to_string())
 }
 
-fn concat(chunks: &[ArrayRef], kind: &DataType) -> PyResult<ArrayRef> {
+/// The chunks as one array.
+pub fn concat(chunks: &[ArrayRef], kind: &DataType) -> PyResult<ArrayRef> {
     match chunks {
         [] => Ok(new_empty_array(kind)),
         [chunk] => Ok(chunk.clone()),

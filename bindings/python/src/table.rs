@@ -21,13 +21,13 @@ use crate::{address, bulk, column, error, export, records};
 /// An open table.
 #[pyclass(name = "Table", module = "fibula._fibula", frozen)]
 pub struct PyTable {
-    pub opened: Opened,
+    pub opened: Opened<Fib>,
 }
 
 /// How columns are added.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-struct Asked {
+pub struct Asked {
     add: Vec<String>,
     defaults: Vec<(String, String)>,
     strict: bool,
@@ -36,6 +36,22 @@ struct Asked {
     /// Prefixes as bytes and length.
     binary: bool,
     threads: Option<usize>,
+}
+
+impl Asked {
+    pub fn options(&self) -> AnnotateOptions {
+        let mut options = AnnotateOptions::default();
+        options.add = self.add.clone();
+        options.defaults = self.defaults.clone();
+        options.strict = self.strict;
+        options.text = if self.plain { TextForm::Plain } else { TextForm::Dictionary };
+        options.prefix = if self.binary { PrefixForm::Binary } else { PrefixForm::Text };
+        options
+    }
+
+    pub fn threads(&self) -> usize {
+        self.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from))
+    }
 }
 
 #[pymethods]
@@ -236,17 +252,9 @@ impl PyTable {
         asked: Asked,
     ) -> PyResult<PyColumns> {
         let chunks: Vec<ArrayRef> = column::read(column)?;
-        let mut options = AnnotateOptions::default();
-        options.add = asked.add;
-        options.defaults = asked.defaults;
-        options.strict = asked.strict;
-        options.text = if asked.plain { TextForm::Plain } else { TextForm::Dictionary };
-        options.prefix = if asked.binary { PrefixForm::Binary } else { PrefixForm::Text };
-        let threads =
-            asked.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
         let added = py.detach(|| {
-            let annotator = self.opened.annotator(&options)?;
-            bulk::annotate(&annotator, name, &chunks, threads)
+            let annotator = self.opened.annotator(&asked.options())?;
+            bulk::annotate(&annotator, name, &chunks, None, asked.threads())
         });
         added.map(PyColumns).map_err(|error| error::annotate(&error))
     }

@@ -11,6 +11,7 @@ import fibula
 import pytest
 
 PAGE = Path(__file__).parents[3] / "docs" / "python.md"
+DATED = PAGE.parents[1] / "testdata/snapshots/three-days.fib"
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -20,6 +21,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_page() -> None:
+    Path("three-days.fib").symlink_to(DATED)
     page = PAGE.read_text(encoding="utf-8")
     text = "\n".join(re.findall(r"^```pycon\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
     found = doctest.DocTestParser().get_doctest(text, {}, PAGE.name, str(PAGE), 0)
@@ -28,14 +30,16 @@ def test_the_page() -> None:
     assert result.failed == 0
 
 
-@pytest.mark.parametrize("name", ["fibula", "fibula.table", "fibula.polars", "fibula.duckdb"])
+@pytest.mark.parametrize("name", ["fibula", "fibula.table", "fibula.dated", "fibula.polars", "fibula.duckdb"])
 def test_the_package(name: str) -> None:
     module = importlib.import_module(name)
+    Path("three-days.fib").symlink_to(DATED)
     table = fibula.Table.build(
         {"10.0.0.0/8": {"site": "hq", "vlan": 1}, "10.20.0.0/16": {"site": "zurich", "vlan": 20}}
     )
+    given = {"table": table, "tables": fibula.DatedTable.open("three-days.fib")}
     runner = doctest.DocTestRunner(optionflags=OPTIONS)
-    tests = [test for test in doctest.DocTestFinder().find(module, extraglobs={"table": table}) if test.examples]
+    tests = [test for test in doctest.DocTestFinder().find(module, extraglobs=given) if test.examples]
     for test in tests:
         runner.run(test)
     assert tests and runner.summarize().failed == 0

@@ -29,6 +29,7 @@ from fibula._fibula import (
     SourceError,
     __version__,
 )
+from fibula.dated import DatedTable
 from fibula.table import DamageWarning, Table
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "ColumnError",
     "Columns",
     "DamageWarning",
+    "DatedTable",
     "FibulaError",
     "Rules",
     "SnapshotError",

@@ -5,6 +5,7 @@ The compiled part takes what has Arrow's PyCapsule interface, NumPy arrays that 
 
 from __future__ import annotations
 
+import datetime
 import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fibula._fibula import ColumnError
 
 if TYPE_CHECKING:
-    from fibula._fibula import _Asked
+    from fibula._fibula import Column, Columns, _Asked
 
 ACCEPTED = (
     "a column is a pyarrow array, a Polars or pandas Series, a NumPy array (integers; rows of 4 or 16 uint8),"
@@ -72,6 +73,34 @@ def _from_pandas(numpy: Any, series: Any) -> object:
         return pyarrow.array(series, from_pandas=True)
     except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):
         return series.tolist()  # categories of Python objects
+
+
+def time(value: object) -> str | None:
+    """A time as text; None for what is missing."""
+    if value is None or value != value:  # NaN, NaT
+        return None
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    if isinstance(value, str):
+        return value
+    raise TypeError(f"{type(value).__name__} is no time: a date, a datetime, a str, or a number since 1970")
+
+
+def times(values: object) -> object:
+    """A column of times in a form that the compiled part takes."""
+    if isinstance(values, datetime.date):
+        raise TypeError("one time is no column")
+    numpy, pandas, pyarrow = loaded("numpy"), loaded("pandas"), loaded("pyarrow")
+    kind = getattr(getattr(values, "dtype", None), "kind", None)
+    if pandas is not None and isinstance(values, (pandas.Series, pandas.Index)) and kind in ("M", "f"):
+        values = values.tolist() if pyarrow is None else pyarrow.array(values, from_pandas=True)
+    elif numpy is not None and isinstance(values, numpy.ndarray) and kind in ("M", "f"):
+        whole = values.astype("datetime64[us]") if kind == "M" else values
+        values = whole.tolist() if pyarrow is None else pyarrow.array(whole, from_pandas=True)
+    found = column(values)
+    return [time(value) for value in found] if isinstance(found, list) else found
 
 
 def names(asked: str | Iterable[str] | None) -> list[str]:
@@ -135,3 +164,16 @@ def _value(value: object) -> str:
     if value is None:
         return ""
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def kinds(columns: Iterable[tuple[str, str]]) -> dict[str, type]:
+    """Value columns with Python's types for their kinds."""
+    types: dict[str, type] = {"int": int, "float": float, "bool": bool, "str": str}
+    return {name: types[kind] for name, kind in columns}
+
+
+def one(found: Columns, add: str) -> Column:
+    """The only added column."""
+    if len(found.names) > 1:
+        raise ColumnError(f"{add!r} is two columns, bytes and lengths: add=[{add!r}] gives both")
+    return found[0]

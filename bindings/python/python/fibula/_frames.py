@@ -11,19 +11,21 @@ from fibula._fibula import Columns, ColumnError, is_address
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fibula.table import Table
+Search = Callable[..., Columns]
+"""Looks up a column of this name, with the column of times if there is one, and options."""
 
-Look = Callable[[str, object], Columns]
-"""Looks up a column of this name."""
+Look = Callable[[str, object, object], Columns]
+"""The same with the options of the frame."""
 
 
 def annotate(
-    table: Table,
+    search: Search,
     frame: Any,
     columns: str | Iterable[str] | None,
     add: str | Iterable[str] | None,
     counts: dict[str, dict[str, int]] | None,
     *,
+    time: str | None,
     default: Mapping[str, float | str] | float | str | None,
     strict: bool,
     prefix_form: str,
@@ -33,11 +35,12 @@ def annotate(
     pyarrow, polars, pandas, duckdb = (_columns.loaded(name) for name in ("pyarrow", "polars", "pandas", "duckdb"))
     if duckdb is not None and isinstance(frame, duckdb.DuckDBPyRelation):
         rows = annotate(
-            table,
+            search,
             frame.to_arrow_table(),
             columns,
             add,
             counts,
+            time=time,
             default=default,
             strict=strict,
             prefix_form=prefix_form,
@@ -51,10 +54,10 @@ def annotate(
     if polars is not None and isinstance(frame, polars.LazyFrame):
         from fibula.polars import annotate_lazy
 
-        return annotate_lazy(table, frame, _columns.names(columns), asked)
+        return annotate_lazy(search, frame, _columns.names(columns), time, asked)
 
-    def look(name: str, column: object) -> Columns:
-        found = table._native.lookup_many(name, _columns.column(column), asked)
+    def look(name: str, column: object, times: object) -> Columns:
+        found = search(name, column, times, asked)
         if counts is not None:
             counts[name] = {
                 "rows": len(found),
@@ -63,14 +66,16 @@ def annotate(
                 "unparsable": found.unparsable,
                 "empty": found.empty,
             }
+            if time is not None:
+                counts[name].update(before=found.before, untimed=found.untimed)
         return found
 
     if is_arrow:
-        return _pyarrow(pyarrow, frame, columns, look)
+        return _pyarrow(pyarrow, frame, columns, time, look)
     if polars is not None and isinstance(frame, polars.DataFrame):
-        return _polars(polars, frame, columns, look)
+        return _polars(polars, frame, columns, time, look)
     if pandas is not None and isinstance(frame, pandas.DataFrame):
-        return _pandas(frame, columns, look)
+        return _pandas(frame, columns, time, look)
     raise TypeError(
         f"{type(frame).__name__} is no frame that is known: pyarrow.Table and RecordBatch, polars.DataFrame and"
         " LazyFrame, pandas.DataFrame, DuckDBPyRelation; lookup_many() takes single columns of other libraries"
@@ -101,6 +106,14 @@ def chosen(
     return found
 
 
+def of_times(time: str | None, there: list[str]) -> str | None:
+    """The column of times, if it is there."""
+    if time is not None and there.count(time) != 1:
+        problem = "no column" if time not in there else "several columns"
+        raise ColumnError(f"the frame has {problem} {time!r} for the times; it has: {', '.join(map(str, there))}")
+    return time
+
+
 def _begins_with_address(values: Iterable[Any] | None) -> bool:
     for value in () if values is None else values:
         if isinstance(value, str) and value.strip():
@@ -116,7 +129,7 @@ def taken(there: Iterable[str], found: Columns) -> None:
             raise ColumnError(f"the frame already has a column {name!r}: rename or drop it")
 
 
-def _pyarrow(pyarrow: Any, frame: Any, columns: str | Iterable[str] | None, look: Look) -> Any:
+def _pyarrow(pyarrow: Any, frame: Any, columns: str | Iterable[str] | None, time: str | None, look: Look) -> Any:
     def values(name: str) -> Iterable[Any] | None:
         column = frame.column(name)
         kind = column.type
@@ -125,38 +138,44 @@ def _pyarrow(pyarrow: Any, frame: Any, columns: str | Iterable[str] | None, look
         kinds = (pyarrow.types.is_string, pyarrow.types.is_large_string, pyarrow.types.is_string_view)
         return (value.as_py() for value in column) if any(is_kind(kind) for is_kind in kinds) else None
 
+    time = of_times(time, frame.schema.names)
+    times = None if time is None else frame.column(time)
     make = pyarrow.chunked_array if isinstance(frame, pyarrow.Table) else pyarrow.array
     for name in chosen(columns, frame.schema.names, values):
-        found = look(name, frame.column(name))
+        found = look(name, frame.column(name), times)
         taken(frame.schema.names, found)
         for added in found.names:
             frame = frame.append_column(added, make(found[added]))
     return frame
 
 
-def _polars(polars: Any, frame: Any, columns: str | Iterable[str] | None, look: Look) -> Any:
+def _polars(polars: Any, frame: Any, columns: str | Iterable[str] | None, time: str | None, look: Look) -> Any:
     def values(name: str) -> Iterable[Any] | None:
         column = frame.get_column(name)
         is_text = column.dtype in (polars.String, polars.Categorical, polars.Enum)
         return column if is_text else None
 
+    time = of_times(time, frame.columns)
+    times = None if time is None else frame.get_column(time)
     for name in chosen(columns, frame.columns, values):
-        found = look(name, frame.get_column(name))
+        found = look(name, frame.get_column(name), times)
         taken(frame.columns, found)
         frame = frame.hstack(found.to_polars())
     return frame
 
 
-def _pandas(frame: Any, columns: str | Iterable[str] | None, look: Look) -> Any:
+def _pandas(frame: Any, columns: str | Iterable[str] | None, time: str | None, look: Look) -> Any:
     there = list(frame.columns)
 
     def values(name: str) -> Iterable[Any] | None:
         return None if frame[name].dtype.kind in "iufbcmM" else frame[name]
 
     names = chosen(columns, [name for name in there if isinstance(name, str)], values)
+    time = of_times(time, there)
+    times = None if time is None else frame[time]
     frame = frame.copy(deep=False)
     for name in names:
-        found = look(name, frame[name])
+        found = look(name, frame[name], times)
         taken(frame.columns, found)
         # By place: the frame's index may be anything.
         for added, column in to_pandas(found).items():

@@ -20,9 +20,11 @@ import polars as pl
 
 from fibula import _columns
 from fibula._fibula import ColumnError
+from fibula._frames import of_times
 
 if TYPE_CHECKING:
     from fibula._fibula import _Asked
+    from fibula._frames import Search
     from fibula.table import Table
 
 
@@ -52,26 +54,34 @@ class FibulaExpr:
         are null; of a struct, its fields are.
         """
         asked = _columns.options(add, default, strict, prefix_form, text, threads)
-        return _expression(self._expr, table, None, asked, alone=isinstance(add, str))
+        return _expression(self._expr, None, table._search, None, asked, alone=isinstance(add, str))
 
 
-def _expression(expr: pl.Expr, table: Table, name: str | None, asked: _Asked, *, alone: bool) -> pl.Expr:
+def _expression(
+    expr: pl.Expr, time: pl.Expr | None, search: Search, name: str | None, asked: _Asked, *, alone: bool
+) -> pl.Expr:
     # Types are known before there is data. This also prepares the table's values, once.
-    fields = pl.DataFrame(table._native.lookup_many(name, [], asked)).schema
+    fields = pl.DataFrame(search(name, [], None if time is None else [], asked)).schema
     if alone and len(fields) > 1:
         raise ColumnError("a prefix in binary form is two columns: add=['prefix'] gives both")
     kind = next(iter(fields.values())) if alone else pl.Struct(fields)
 
     def look(series: pl.Series) -> pl.Series:
-        found = table._native.lookup_many(name, _columns.column(series), asked)
+        both = [series, None] if time is None else series.struct.unnest().get_columns()
+        found = search(name, *both, asked)
         return pl.Series(series.name, found[0]) if alone else pl.DataFrame(found).to_struct(series.name)
 
+    if time is not None:
+        expr = pl.struct(expr.alias("address"), time.alias("time"))
     return expr.map_batches(look, return_dtype=kind, is_elementwise=True)
 
 
-def annotate_lazy(table: Table, frame: pl.LazyFrame, columns: list[str], asked: _Asked) -> pl.LazyFrame:
-    """`Table.annotate` for a LazyFrame: what is added is in the plan, and computed with it."""
+def annotate_lazy(
+    search: Search, frame: pl.LazyFrame, columns: list[str], time: str | None, asked: _Asked
+) -> pl.LazyFrame:
+    """`annotate` for a LazyFrame: what is added is in the plan, and computed with it."""
     there = frame.collect_schema().names()
+    times = None if of_times(time, there) is None else pl.col(str(time))
     if not columns:
         raise ColumnError("a LazyFrame has no data to find addresses in: columns=[...] names those with addresses")
     for at, name in enumerate(columns):
@@ -80,7 +90,7 @@ def annotate_lazy(table: Table, frame: pl.LazyFrame, columns: list[str], asked: 
         if name in columns[:at]:
             raise ColumnError(f"{name!r} was asked for twice")
         added = f"__fibula_{name}"
-        frame = frame.with_columns(_expression(pl.col(name), table, name, asked, alone=False).alias(added)).unnest(added)
+        frame = frame.with_columns(_expression(pl.col(name), times, search, name, asked, alone=False).alias(added)).unnest(added)
         there = frame.collect_schema().names()
     return frame
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from fibula import _columns, _frames, _sources
 from fibula import _fibula as native
-from fibula._fibula import Column, Columns, ColumnError
+from fibula._fibula import Column, Columns
 
 if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
@@ -78,7 +78,7 @@ class Table:
 
         Of a file of several dates, which `fibula build --as-of` writes, `at` chooses the table: the newest that is not later
         than this date or time (a `date`, a `datetime`, or text such as "2024-05-01T12:00:00Z"; UTC without a zone). It is copied
-        into memory, so it cannot be pickled before it is saved.
+        into memory, so it cannot be pickled before it is saved. `DatedTable.open` opens all of its tables.
 
         `rpki` and `origin` add columns as in `build`; the table is then in memory, and compiled again.
 
@@ -213,8 +213,7 @@ class Table:
     @property
     def columns(self) -> dict[str, type]:
         """The value columns: their names, and `int`, `float`, `bool` or `str`."""
-        kinds: dict[str, type] = {"int": int, "float": float, "bool": bool, "str": str}
-        return {name: kinds[kind] for name, kind in self._native.columns()}
+        return _columns.kinds(self._native.columns())
 
     def __len__(self) -> int:
         """The number of prefixes, of both families."""
@@ -315,6 +314,9 @@ class Table:
         """
         return self._native.prefixes(_columns.conditions(conditions, columns), aggregate)
 
+    def _search(self, name: str | None, column: object, times: None, asked: native._Asked) -> Columns:
+        return self._native.lookup_many(name, _columns.column(column), asked)
+
     @overload
     def lookup_many(  # type: ignore[overload-overlap]  # a str is an iterable of str, but one name
         self,
@@ -376,12 +378,8 @@ class Table:
         <fibula.Columns ["prefix", "site"], 2 rows, 1 matched>
         """
         asked = _columns.options(add, default, strict, prefix_form, text, threads)
-        found = self._native.lookup_many(None, _columns.column(column), asked)
-        if not isinstance(add, str):
-            return found
-        if len(found.names) > 1:
-            raise ColumnError(f"{add!r} is two columns, bytes and lengths: add=[{add!r}] gives both")
-        return found[0]
+        found = self._search(None, column, None, asked)
+        return _columns.one(found, add) if isinstance(add, str) else found
 
     def annotate(
         self,
@@ -413,11 +411,12 @@ class Table:
         {'src': ['10.20.0.1', '192.0.2.1'], 'bytes': [120, 77], 'src_vlan': [20, None]}
         """
         found: Frame = _frames.annotate(
-            self,
+            self._search,
             frame,
             columns,
             add,
             counts,
+            time=None,
             default=default,
             strict=strict,
             prefix_form=prefix_form,
