@@ -3,6 +3,7 @@
 mod frames;
 mod generations;
 mod lookup;
+mod publisher;
 
 use std::io;
 
