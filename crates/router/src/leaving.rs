@@ -1,6 +1,6 @@
 //! A burst whose packets go to several places.
 
-use std::slice;
+use std::{ptr, slice};
 
 use crate::Packet;
 
@@ -14,6 +14,9 @@ pub(crate) struct Leaving<'b, 'p> {
     next: usize,
     count: usize,
 }
+
+/// Vectors whose ends are kept beside each other while packets are sorted.
+const VECTORS: usize = 32;
 
 impl<'b, 'p> Leaving<'b, 'p> {
     pub(crate) fn new(burst: &'b mut Vec<Packet<'p>>) -> Self {
@@ -63,6 +66,51 @@ impl<'b, 'p> Leaving<'b, 'p> {
         }
     }
 
+    /// Moves the next packets to the ends of vectors, as many as there are items, in one loop without calls: `write` has each of them
+    /// and its item first, and says which vector is its.
+    ///
+    /// # Panics
+    /// If there are more items than packets, or there is no such vector. Packets that were moved by this call then keep their slots.
+    #[inline(always)]
+    pub(crate) fn sort<T>(
+        &mut self,
+        vectors: &mut [Vec<Packet<'p>>],
+        items: impl ExactSizeIterator<Item = T>,
+        mut write: impl FnMut(&mut Packet<'p>, T) -> u16,
+    ) {
+        let (from, count) = (self.next, items.len());
+        assert!(count <= self.count - from, "as many packets as there were in the burst");
+        self.next += count;
+        // SAFETY: the packets from `from` on were this value's; now they are this function's.
+        let packets =
+            unsafe { slice::from_raw_parts_mut(self.burst.as_mut_ptr().add(from), count) };
+        let mut all = [ptr::null_mut(); VECTORS];
+        let Some(ends) = all.get_mut(..vectors.len()) else {
+            for (packet, item) in packets.iter_mut().zip(items) {
+                let vector = &mut vectors[usize::from(write(packet, item))];
+                // SAFETY: each packet is moved once: nobody reads it here again.
+                vector.push(unsafe { ptr::from_mut(packet).read() });
+            }
+            return;
+        };
+        for (end, vector) in ends.iter_mut().zip(&mut *vectors) {
+            vector.reserve(count);
+            *end = vector.spare_capacity_mut().as_mut_ptr().cast::<Packet<'p>>();
+        }
+        for (packet, item) in packets.iter_mut().zip(items) {
+            let end = &mut ends[usize::from(write(packet, item))];
+            // SAFETY: each vector has room for as many packets as there are. Each packet is moved once: nobody reads it here again.
+            unsafe {
+                end.copy_from_nonoverlapping(packet, 1);
+                *end = end.add(1);
+            }
+        }
+        for (end, vector) in ends.iter().zip(vectors) {
+            // SAFETY: the end is that of the packets behind the vector's first one.
+            unsafe { vector.set_len(end.offset_from_unsigned(vector.as_ptr())) }
+        }
+    }
+
     /// Takes the next packet.
     pub(crate) fn take(&mut self) -> Packet<'p> {
         // SAFETY: as for `push_to`.
@@ -98,6 +146,37 @@ mod tests {
         assert_eq!(bytes(&odd), (1..20).step_by(2).collect::<Vec<_>>());
         pool.give(even.into_iter().chain(odd));
         assert_eq!(pool.free(), 64);
+    }
+
+    #[test]
+    fn packets_are_sorted() {
+        for places in [1, 2, VECTORS, VECTORS + 1] {
+            let pool = Pool::new(64, 512);
+            let mut burst = Vec::new();
+            assert_eq!(pool.take_many(&mut burst, 12), 12);
+            let mut vectors: Vec<_> = (0..places).map(Vec::with_capacity).collect();
+            let mut leaving = Leaving::new(&mut burst);
+            for bytes in [0..5, 5..5, 5..12_u8] {
+                leaving.sort(&mut vectors, bytes.map(usize::from), |packet, byte| {
+                    assert!(packet.fill(&[byte as u8]));
+                    (byte * 7 % places) as u16
+                });
+            }
+            for (place, vector) in vectors.iter().enumerate() {
+                let bytes = vector.iter().map(|packet| usize::from(packet.bytes()[0]));
+                assert!(bytes.eq((0..12).filter(|byte| byte * 7 % places == place)));
+            }
+            pool.give(vectors.into_iter().flatten());
+            assert_eq!(pool.free(), 64);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "as many packets as there were")]
+    fn no_more_are_sorted_than_there_are() {
+        let pool = Pool::new(1, 512);
+        let mut burst = vec![pool.take().unwrap()];
+        Leaving::new(&mut burst).sort(&mut [Vec::new()], [0, 0].into_iter(), |_, place| place);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::{Adjacency, Egress, EgressPort, Group, GroupId, Member};
 ///
 /// ```text
 ///   group ──ways──► exit: link header, port, MTU; or a range of shares ──flow hash──► exit
-///   own addresses ──► filter of 4,096 bits, then the set      neighbours ──► open hash table
+///   own addresses ──► a filter of 4,096 bits, then the set      neighbours ──► open hash table
 /// ```
 #[derive(Clone, Debug)]
 pub struct Paths {
@@ -25,7 +25,62 @@ pub struct Paths {
     exits: Vec<Exit>,
     neighbours: Neighbours,
     own: HashSet<IpAddr>,
-    filter: [u64; 64],
+    filter: Own,
+}
+
+/// Addresses of the router, and few others: one bit of 4,096 for each. The check of headers asks this for a vector of addresses, so it
+/// has no branch.
+#[derive(Clone, Debug)]
+pub(crate) struct Own([u32; 128]);
+
+impl Default for Own {
+    fn default() -> Self {
+        Self([0; 128])
+    }
+}
+
+impl Own {
+    fn insert(&mut self, address: IpAddr) {
+        let (word, bit) = place(match address {
+            IpAddr::V4(v4) => v4.to_bits(),
+            IpAddr::V6(v6) => {
+                let octets = v6.octets();
+                let (words, _) = octets.as_chunks::<4>();
+                folded(std::array::from_fn(|word| u32::from_le_bytes(words[word])))
+            }
+        });
+        self.0[word] |= 1 << bit;
+    }
+
+    #[inline(always)]
+    fn may_have(&self, address: u32) -> bool {
+        let (word, bit) = place(address);
+        self.0[word & 127] >> bit & 1 != 0
+    }
+
+    /// Whether this may be an address of the router: never false for one that is.
+    #[inline(always)]
+    pub(crate) fn may_have_v4(&self, address: u32) -> bool {
+        self.may_have(address)
+    }
+
+    /// The same of IPv6, of words in little-endian order.
+    #[inline(always)]
+    pub(crate) fn may_have_v6(&self, address: [u32; 4]) -> bool {
+        self.may_have(folded(address))
+    }
+}
+
+/// The word and the bit of an address in the filter of own addresses.
+#[inline(always)]
+fn place(address: u32) -> (usize, u32) {
+    let hash = address.wrapping_mul(0x9e37_79b1);
+    ((hash >> 25) as usize, hash >> 20 & 31)
+}
+
+#[inline(always)]
+fn folded([a, b, c, d]: [u32; 4]) -> u32 {
+    a ^ b.rotate_left(7) ^ c.rotate_left(13) ^ d.rotate_left(22)
 }
 
 /// One way out, or the reason why there is none.
@@ -188,14 +243,8 @@ impl Paths {
         }
         let own: HashSet<IpAddr> =
             told.ports.iter().flat_map(|port| port.addresses.iter().copied()).collect();
-        let mut filter = [0; 64];
-        for address in &own {
-            let (word, bit) = place(match address {
-                IpAddr::V4(v4) => v4.to_bits().into(),
-                IpAddr::V6(v6) => folded(v6.to_bits()),
-            });
-            filter[word] |= bit;
-        }
+        let mut filter = Own::default();
+        own.iter().for_each(|&address| filter.insert(address));
         Self { told, ways, shares, exits, neighbours, own, filter }
     }
 
@@ -234,18 +283,16 @@ impl Paths {
         self.exits.get(self.neighbours.get(port, address)? as usize)
     }
 
-    /// Whether this may be an address of the router: never false for one that is.
+    /// Addresses that may be the router's.
     #[inline]
-    pub(crate) fn may_be_own(&self, address: u32) -> bool {
-        let (word, bit) = place(address.into());
-        self.filter[word & 63] & bit != 0
+    pub(crate) fn own(&self) -> &Own {
+        &self.filter
     }
 
-    /// The same of IPv6.
+    /// The exits of all groups, by their numbers.
     #[inline]
-    pub(crate) fn may_be_own_v6(&self, address: u128) -> bool {
-        let (word, bit) = place(folded(address));
-        self.filter[word & 63] & bit != 0
+    pub(crate) fn exits(&self) -> &[Exit] {
+        &self.ways
     }
 
     /// The MAC address of a port, in the upper six bytes of a word, the first byte in the lowest of these; a number that
@@ -270,18 +317,6 @@ fn gateway(told: &Egress, at: usize, way: &Adjacency) -> Exit {
         (Some(own), Some(mac)) => Exit::ready(way.port, own, mac),
         (Some(_), None) => Exit { port: way.port, at: at as u32, ..Exit::alone(Kind::NoMac) },
     }
-}
-
-/// The word and the bit of an address in the filter of own addresses.
-#[inline]
-fn place(address: u64) -> (usize, u64) {
-    let hash = address.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    ((hash >> 58) as usize, 1 << (hash >> 52 & 63))
-}
-
-#[inline]
-fn folded(address: u128) -> u64 {
-    ((address >> 64) as u64).rotate_left(29) ^ address as u64
 }
 
 /// MAC addresses by port and address: an open hash table, at most half full, with linear probing. The hash has a

@@ -16,9 +16,9 @@
 use fibula_core::Family;
 use fibula_packet::ether_type;
 
-use super::headers::{CHUNK, Found, Sound};
+use super::headers::{CHUNK, Found, OfFamily, Sound};
 use super::{Forwarder, Reason, Run, View, hash};
-use crate::egress::{Exit, Kind, Paths};
+use crate::egress::{Exit, GroupId, Kind, Paths};
 use crate::leaving::Leaving;
 use crate::{Packet, Pool};
 
@@ -34,17 +34,43 @@ impl Forwarder {
                 break;
             }
             match headers.read(self.level, run.view, packets) {
-                Some(Family::V4) => self.depart_all(run, &mut leaving, headers.of_v4().take(count)),
-                Some(Family::V6) => self.depart_all(run, &mut leaving, headers.of_v6().take(count)),
+                Some(Family::V4) => {
+                    self.depart_family::<true>(run, &mut leaving, headers.v4(count));
+                }
+                Some(Family::V6) => {
+                    self.depart_family::<false>(run, &mut leaving, headers.v6(count));
+                }
                 None => self.depart_all(run, &mut leaving, headers.of_both().take(count)),
             }
         }
         self.headers = Some(headers);
     }
 
-    /// Rewrites the packets of a chunk that are ordinary, and moves each to its port. Compiled once for chunks of each family
-    /// alone, of which less has to be known at a time, and once for any.
-    #[inline(always)]
+    /// Rewrites the packets of a chunk of one family, and moves each to its port: the plain ones at its beginning, which are nearly
+    /// always all, in loops of their own.
+    fn depart_family<'p, const IS_V4: bool>(
+        &mut self,
+        run: &mut Run<'_, 'p>,
+        leaving: &mut Leaving<'_, 'p>,
+        mut of: OfFamily<'_>,
+    ) {
+        let count = resolve::<IS_V4>(run.view, &mut of);
+        let (plain, sound) = (&of.groups[..count], &of.sound[..count]);
+        let bytes = depart_plain::<IS_V4>(run.view, leaving, &mut run.outcome.send, plain, sound);
+        let reason = if IS_V4 { Reason::ForwardedV4 } else { Reason::ForwardedV6 };
+        self.tally.add(reason, count as u64, bytes);
+        // Where one packet is not plain (equal-cost paths, an address of the router), the next ones may not be, either.
+        let rest = of.sound[count..].iter().zip(&of.hops[count..]);
+        self.depart_all(
+            run,
+            leaving,
+            rest.map(|(&sound, &hop)| {
+                (sound.len > 0).then_some(Found { is_v4: IS_V4, at: 14, sound, hop })
+            }),
+        );
+    }
+
+    /// Rewrites the packets of a chunk that are ordinary, and moves each to its port.
     fn depart_all<'p>(
         &mut self,
         run: &mut Run<'_, 'p>,
@@ -91,26 +117,16 @@ impl Forwarder {
         let mut exit = paths.exit(groups.get(found.hop.to_bits() as usize).copied());
         let Found { is_v4, at, sound, .. } = found;
         // An exit that is not ready, or writes a tag, has the limit 0.
-        if sound.len > exit.plain_limit || at != 14 {
-            if sound.len > exit.limit() {
-                let ip = packet.bytes().get(at..)?.get(..sound.len as usize)?;
-                exit = self.choose(paths, exit, is_v4, ip)?;
-            }
-            let fits = sound.len <= exit.limit();
-            return (fits && relink(exit, is_v4, at, sound, packet, pool)).then_some(exit.port);
+        if sound.len <= exit.plain_limit && at == 14 {
+            rewrite(exit, is_v4, sound, packet);
+            return Some(exit.port);
         }
-        // A length that was written just now would have to reach the cache before the packet can be moved.
-        if packet.bytes().len() > 14 + sound.len as usize {
-            packet.truncate(14 + sound.len as usize);
+        if sound.len > exit.limit() {
+            let ip = packet.bytes().get(at..)?.get(..sound.len as usize)?;
+            exit = self.choose(paths, exit, is_v4, ip)?;
         }
-        // A whole header was seen there.
-        let head = packet.bytes_mut().first_chunk_mut::<26>()?;
-        head[..12].copy_from_slice(&exit.header[..12]);
-        match is_v4 {
-            true => head[22..].copy_from_slice(&sound.aged),
-            false => head[21] = sound.aged[0],
-        }
-        Some(exit.port)
+        let fits = sound.len <= exit.limit();
+        (fits && relink(exit, is_v4, at, sound, packet, pool)).then_some(exit.port)
     }
 
     /// The exit of a packet whose group does not have the same one for all.
@@ -132,6 +148,64 @@ impl Forwarder {
             true => paths.neighbour(exit.port, (*ip.get(16..)?.first_chunk::<4>()?).into()),
             false => paths.neighbour(exit.port, (*ip.get(24..)?.first_chunk::<16>()?).into()),
         }
+    }
+}
+
+/// Finds the groups of packets, up to one that is not ordinary, or whose group does not have one exit that is ready, writes no tag, and
+/// has the MTU. Says how many.
+#[inline(never)]
+fn resolve<const IS_V4: bool>(view: &View<'_>, of: &mut OfFamily<'_>) -> usize {
+    let groups = if IS_V4 { view.v4.groups } else { view.v6.groups };
+    let exits = view.egress.exits();
+    let mut count = 0;
+    for ((sound, hop), to) in of.sound.iter().zip(of.hops).zip(&mut *of.groups) {
+        // No hop is a number beyond every slice.
+        let Some(&group) = groups.get(hop.to_bits() as usize) else { break };
+        let Some(exit) = exits.get(group as usize) else { break };
+        // Neither a length of 0 nor a limit of 0 passes.
+        if sound.len.wrapping_sub(1) >= exit.plain_limit {
+            break;
+        }
+        *to = group;
+        count += 1;
+    }
+    count
+}
+
+/// Rewrites packets whose groups were resolved, and moves them to their ports. Returns the bytes of their frames. Nearly all packets are
+/// handled here, so the loop has nothing else in it: what it works with stays in registers.
+#[inline(never)]
+fn depart_plain<'p, const IS_V4: bool>(
+    view: &View<'_>,
+    leaving: &mut Leaving<'_, 'p>,
+    ports: &mut [Vec<Packet<'p>>],
+    groups: &[GroupId],
+    sound: &[Sound],
+) -> u64 {
+    let exits = view.egress.exits();
+    let mut bytes = 0;
+    leaving.sort(ports, groups.iter().zip(sound), |packet, (&group, &sound)| {
+        let exit = &exits[group as usize];
+        bytes += packet.bytes().len() as u64;
+        rewrite(exit, IS_V4, sound, packet);
+        exit.port
+    });
+    bytes
+}
+
+/// Ages a packet with a link header of 14 bytes, writes MAC addresses, and cuts off what is behind the IP packet.
+#[inline(always)]
+fn rewrite(exit: &Exit, is_v4: bool, sound: Sound, packet: &mut Packet<'_>) {
+    // A length that was written just now would have to reach the cache before the packet can be moved.
+    if packet.bytes().len() > 14 + sound.len as usize {
+        packet.truncate(14 + sound.len as usize);
+    }
+    // A whole header was seen there.
+    let Some(head) = packet.bytes_mut().first_chunk_mut::<26>() else { return };
+    head[..12].copy_from_slice(&exit.header[..12]);
+    match is_v4 {
+        true => head[22..].copy_from_slice(&sound.aged),
+        false => head[21] = sound.aged[0],
     }
 }
 
