@@ -3,15 +3,22 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
+/// The clock is asked once a burst, and between the stages of one burst of so many: an odd number, so that ports that take turns are
+/// timed alike.
+const TIMED: u64 = 17;
+
 #[derive(Clone)]
 pub(super) struct Clock {
     started: Instant,
     last: Cell<u64>,
+    bursts: Cell<u64>,
+    is_timed: Cell<bool>,
 }
 
 impl Clock {
     pub(super) fn new(started: Instant) -> Self {
-        Self { started, last: Cell::new(0) }
+        let (last, bursts, is_timed) = (Cell::new(0), Cell::new(0), Cell::new(true));
+        Self { started, last, bursts, is_timed }
     }
 
     /// The time, asked of the system: some 20 ns.
@@ -26,6 +33,19 @@ impl Clock {
     #[inline]
     pub(super) fn last(&self) -> u64 {
         self.last.get()
+    }
+
+    /// Packets of another burst are here. The stages of the first one are timed.
+    #[inline]
+    pub(super) fn begin(&self) {
+        self.is_timed.set(self.bursts.replace(self.bursts.get() + 1).is_multiple_of(TIMED));
+    }
+
+    /// A stage that began at that time ends. Returns what is to be counted for it, so that the sum over all bursts is an estimate of
+    /// their time.
+    #[inline]
+    pub(super) fn stage(&self, began: u64) -> u64 {
+        if self.is_timed.get() { TIMED * self.now().saturating_sub(began) } else { 0 }
     }
 
     pub(super) fn instant(&self, nanos: u64) -> Instant {

@@ -79,13 +79,14 @@ impl<'p, 'r> Exits<'p, 'r> {
         }
     }
 
-    /// Sends the whole burst by an exit, or drops and counts what it does not take.
-    pub(super) fn put(&mut self, exit: usize, burst: &mut Vec<Packet<'p>>, stamp: u64) {
+    /// Sends the whole burst by an exit, or drops and counts what it does not take. Says how many packets a half of this thread's own
+    /// got.
+    pub(super) fn put(&mut self, exit: usize, burst: &mut Vec<Packet<'p>>, stamp: u64) -> usize {
         match self.ways.get(exit) {
             Some(&Way::Own(at)) => {
                 let count = burst.len();
                 self.send(at, burst);
-                self.late(stamp, count);
+                return count;
             }
             Some(&Way::Ring(at)) => {
                 burst.iter_mut().for_each(|packet| packet.port = exit as u16);
@@ -99,6 +100,7 @@ impl<'p, 'r> Exits<'p, 'r> {
             Some(Way::Nowhere) => self.lose(Loss::NoHost, burst),
             None => self.lose(Loss::NoPort, burst),
         }
+        0
     }
 
     /// Sends what another thread looked up, by an exit of this thread's own.
@@ -110,8 +112,7 @@ impl<'p, 'r> Exits<'p, 'r> {
         }
     }
 
-    /// Sends by an own half. What it does not take, once it was flushed, is dropped. The clock was asked when the packets came to be
-    /// here, or since.
+    /// Sends by an own half. What it does not take, once it was flushed, is dropped.
     pub(super) fn send(&mut self, at: usize, burst: &mut Vec<Packet<'p>>) {
         let before = self.clock.last();
         let (count, total) = (burst.len(), bytes(burst));
@@ -128,7 +129,7 @@ impl<'p, 'r> Exits<'p, 'r> {
         sent.add(count - burst.len(), total - left);
         let has_failed = self.judge(at, result.map(|_| ()));
         self.lose(if has_failed { Loss::PortFailed } else { Loss::PortFull }, burst);
-        self.counters.transmit.add(count, self.clock.now().saturating_sub(before));
+        self.counters.transmit.add(count, self.clock.stage(before));
     }
 
     /// Hands over what waits in the ports.
@@ -188,7 +189,7 @@ impl<'p, 'r> Exits<'p, 'r> {
         moved
     }
 
-    /// Counts the latency of packets that were received then and are gone now.
+    /// Counts the latency of packets that were received then and are gone now. The clock was just asked.
     #[inline]
     pub(super) fn late(&mut self, stamp: u64, count: usize) {
         let now = self.clock.last();

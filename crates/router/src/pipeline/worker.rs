@@ -147,13 +147,13 @@ impl<'p> Worker<'p, '_> {
         source.receive(self.pool, &mut burst, self.most, before, &self.counters, told);
         let (count, port, number) = (burst.len(), source.port, source.number);
         if count > 0 {
+            self.exits.clock.begin();
             let lost = self.sources.iter().filter(|source| source.port == port);
             let lost = lost.map(|source| source.half.lost()).sum();
             self.counters.ports[usize::from(port)].lost_in.set(lost);
             if self.lookup.is_some() {
-                let after = self.exits.clock.now();
-                self.counters.receive.add(count, after - before);
-                self.look_up(&mut burst, after);
+                self.counters.receive.add(count, self.exits.clock.stage(before));
+                self.look_up(&mut burst, before);
             } else {
                 self.hand_out(&mut burst, number, before);
                 self.counters.receive.add(count, self.exits.clock.now() - before);
@@ -191,21 +191,21 @@ impl<'p> Worker<'p, '_> {
         }));
         let count = burst.len();
         if let Some(stamp) = oldest {
-            self.exits.clock.now();
+            self.exits.clock.begin();
             self.look_up(&mut burst, stamp);
         }
         self.burst = burst;
         count
     }
 
-    /// Looks up what was received then. The clock was just asked.
+    /// Looks up what was received then. The clock is asked in the end.
     fn look_up(&mut self, burst: &mut Vec<Packet<'p>>, stamp: u64) {
         self.try_again();
         let Some(lookup) = &mut self.lookup else { return };
         let (count, before) = (burst.len(), self.exits.clock.last());
         let now = self.exits.clock.instant(before);
         lookup.stage.process(self.pool, now, burst, &mut lookup.outcome);
-        self.counters.lookup.add(count, self.exits.clock.now() - before);
+        self.counters.lookup.add(count, self.exits.clock.stage(before));
         self.deliver(stamp);
     }
 
@@ -213,11 +213,11 @@ impl<'p> Worker<'p, '_> {
     fn deliver(&mut self, stamp: u64) {
         let Some(lookup) = &mut self.lookup else { return };
         let (outcome, exits) = (&mut lookup.outcome, &mut self.exits);
-        let ports = exits.names.len();
+        let (ports, mut sent) = (exits.names.len(), 0);
         for (port, burst) in outcome.send.iter_mut().enumerate() {
             if burst.is_empty() {
             } else if port < ports {
-                exits.put(port, burst, stamp);
+                sent += exits.put(port, burst, stamp);
             } else {
                 exits.lose(Loss::NoPort, burst);
             }
@@ -226,7 +226,11 @@ impl<'p> Worker<'p, '_> {
             let port = first.port;
             let mut burst: Vec<_> =
                 outcome.host.extract_if(.., |packet| packet.port == port).collect();
-            exits.put(ports + usize::from(port), &mut burst, stamp);
+            sent += exits.put(ports + usize::from(port), &mut burst, stamp);
+        }
+        exits.clock.now();
+        if sent > 0 {
+            exits.late(stamp, sent);
         }
         if !outcome.waiting.is_empty() {
             let now = exits.clock.last();
@@ -287,9 +291,11 @@ impl<'p> Worker<'p, '_> {
         if count == 0 {
             return 0;
         }
+        self.exits.clock.begin();
         for (exit, burst) in leaving.iter_mut().enumerate().filter(|(_, burst)| !burst.is_empty()) {
             self.exits.put_own(exit, burst);
         }
+        self.exits.clock.now();
         for (stamp, count) in stamps.drain(..) {
             self.exits.late(stamp, count);
         }
