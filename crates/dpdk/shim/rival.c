@@ -1,6 +1,7 @@
 /*
- * A router made of DPDK's own tables: receive a burst, check headers, look all up at once, write MAC addresses, TTL and checksum,
- * send by port. It does what DPDK's example l3fwd does with its tables, whose limits are fixed when it is compiled.
+ * Routers made of DPDK's own tables, since those of DPDK's example l3fwd have limits that are fixed when it is compiled. One is as short
+ * as a loop can be: receive a burst, check headers, look all up at once, write MAC addresses, TTL and checksum, send by port. The
+ * other one does step by step what the example does.
  */
 #define _GNU_SOURCE
 #include "rival.h"
@@ -19,6 +20,7 @@
 #include <rte_ip.h>
 #include <rte_lpm.h>
 #include <rte_lpm6.h>
+#include <rte_cycles.h>
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
 #include <rte_prefetch.h>
@@ -350,6 +352,211 @@ static uint16_t route(struct fib_run *run, struct rte_mbuf **mbufs, uint16_t cou
     return dropped;
 }
 
+/* ---- as the example ----------------------------------------------------------------------- */
+
+/* Its MAX_PKT_BURST and BURST_TX_DRAIN_US. */
+#define EXAMPLE_BURST 32
+#define EXAMPLE_DRAIN_US 100
+
+/* What waits to be sent by a port. */
+struct waiting {
+    uint16_t count;
+    struct rte_mbuf *mbufs[EXAMPLE_BURST];
+};
+
+struct example {
+    struct fib_table *table;
+    /* By neighbour: the first 12 bytes of a frame. */
+    __m128i macs[FIB_NEIGHBOURS];
+    struct waiting waiting[2];
+    uint64_t dropped;
+};
+
+/*
+ * The example asks the devices what packets are. Those that do not say so, as net_null, need --parse-ptype: a callback that reads and
+ * writes each packet.
+ */
+static uint16_t set_types(uint16_t port, uint16_t queue, struct rte_mbuf **mbufs, uint16_t count, uint16_t most, void *argument) {
+    (void)port, (void)queue, (void)most, (void)argument;
+    for (uint16_t at = 0; at < count; at++) {
+        if (at + 1 < count)
+            rte_prefetch0(rte_pktmbuf_mtod(mbufs[at + 1], void *));
+        uint16_t type = rte_pktmbuf_mtod(mbufs[at], struct rte_ether_hdr *)->ether_type;
+        uint32_t is = RTE_PTYPE_UNKNOWN;
+        if (type == RTE_BE16(RTE_ETHER_TYPE_IPV4))
+            is = RTE_PTYPE_L3_IPV4_EXT_UNKNOWN;
+        else if (type == RTE_BE16(RTE_ETHER_TYPE_IPV6))
+            is = RTE_PTYPE_L3_IPV6_EXT_UNKNOWN;
+        mbufs[at]->packet_type = is;
+    }
+    return count;
+}
+
+static inline struct rte_ipv4_hdr *ip_v4(struct rte_mbuf *mbuf) {
+    return rte_pktmbuf_mtod_offset(mbuf, struct rte_ipv4_hdr *, sizeof(struct rte_ether_hdr));
+}
+
+static inline struct rte_ipv6_hdr *ip_v6(struct rte_mbuf *mbuf) {
+    return rte_pktmbuf_mtod_offset(mbuf, struct rte_ipv6_hdr *, sizeof(struct rte_ether_hdr));
+}
+
+/* A packet without a route goes back where it came from. */
+static inline uint16_t lpm_one(const struct fib_table *table, struct rte_mbuf *mbuf, uint16_t from) {
+    uint32_t hop;
+    int found = -1;
+    if (RTE_ETH_IS_IPV4_HDR(mbuf->packet_type) && table->kind == FIB_KIND_LPM)
+        found = rte_lpm_lookup(table->lpm, rte_be_to_cpu_32(ip_v4(mbuf)->dst_addr), &hop);
+    else if (RTE_ETH_IS_IPV6_HDR(mbuf->packet_type) && table->kind == FIB_KIND_LPM6)
+        found = rte_lpm6_lookup(table->lpm6, ip_v6(mbuf)->dst_addr, &hop);
+    return found == 0 ? (uint16_t)hop : from;
+}
+
+static inline void example_lpm(const struct fib_table *table, struct rte_mbuf **mbufs, uint16_t count, uint16_t from, uint16_t *hops) {
+    const __m128i swap = _mm_set_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3);
+    uint16_t at = 0;
+    for (; at + 4 <= count; at += 4) {
+        struct rte_mbuf **four = mbufs + at;
+        uint32_t types = four[0]->packet_type & four[1]->packet_type & four[2]->packet_type & four[3]->packet_type;
+        if (likely((types & RTE_PTYPE_L3_IPV4) != 0 && table->kind == FIB_KIND_LPM)) {
+            uint32_t wide[4];
+            __m128i to = _mm_set_epi32((int)ip_v4(four[3])->dst_addr, (int)ip_v4(four[2])->dst_addr, (int)ip_v4(four[1])->dst_addr,
+                                       (int)ip_v4(four[0])->dst_addr);
+            rte_lpm_lookupx4(table->lpm, _mm_shuffle_epi8(to, swap), wide, from);
+            for (int one = 0; one < 4; one++)
+                hops[at + one] = (uint16_t)wide[one];
+        } else {
+            for (int one = 0; one < 4; one++)
+                hops[at + one] = lpm_one(table, four[one], from);
+        }
+    }
+    for (; at < count; at++)
+        hops[at] = lpm_one(table, mbufs[at], from);
+}
+
+static inline void example_fib(const struct fib_table *table, struct rte_mbuf **mbufs, uint16_t count, uint16_t from, uint16_t *hops) {
+    uint32_t v4[EXAMPLE_BURST], v4_count = 0, v6_count = 0, v4_used = 0, v6_used = 0;
+    uint8_t v6[EXAMPLE_BURST][16], is_v4[EXAMPLE_BURST];
+    uint64_t v4_hops[EXAMPLE_BURST], v6_hops[EXAMPLE_BURST];
+    for (uint16_t at = 0; at < 4 && at < count; at++)
+        rte_prefetch0(rte_pktmbuf_mtod(mbufs[at], void *));
+    for (uint16_t at = 0; at < count; at++) {
+        if (at + 4 < count)
+            rte_prefetch0(rte_pktmbuf_mtod(mbufs[at + 4], void *));
+        is_v4[at] = (mbufs[at]->packet_type & RTE_PTYPE_L3_IPV4) != 0;
+        if (is_v4[at])
+            v4[v4_count++] = rte_be_to_cpu_32(ip_v4(mbufs[at])->dst_addr);
+        else
+            memcpy(v6[v6_count++], ip_v6(mbufs[at])->dst_addr, 16);
+    }
+    if (v4_count > 0 && table->kind == FIB_KIND_FIB)
+        rte_fib_lookup_bulk(table->fib, v4, v4_hops, (int)v4_count);
+    if (v6_count > 0 && table->kind == FIB_KIND_FIB6)
+        rte_fib6_lookup_bulk(table->fib6, v6, v6_hops, (int)v6_count);
+    for (uint16_t at = 0; at < count; at++) {
+        uint64_t hop = is_v4[at] ? v4_hops[v4_used++] : v6_hops[v6_used++];
+        hops[at] = hop < FIB_NEIGHBOURS ? (uint16_t)hop : from;
+    }
+}
+
+/* Packets of a port in a row. Half a burst is sent at once, fewer wait until there is a burst of them, or for the time. */
+static inline void example_put(struct example *run, const uint16_t ports[2], uint16_t side, struct rte_mbuf **mbufs, uint16_t count) {
+    struct waiting *waiting = &run->waiting[side];
+    if (count >= EXAMPLE_BURST / 2 && waiting->count == 0) {
+        run->dropped += give_to(ports[side], mbufs, count);
+        return;
+    }
+    uint16_t have = waiting->count, fit = RTE_MIN(count, (uint16_t)(EXAMPLE_BURST - have));
+#pragma GCC unroll 1
+    for (uint16_t at = 0; at < fit; at++)
+        waiting->mbufs[have + at] = mbufs[at];
+    have += fit;
+    if (unlikely(have == EXAMPLE_BURST)) {
+        run->dropped += give_to(ports[side], waiting->mbufs, EXAMPLE_BURST);
+        have = count - fit;
+#pragma GCC unroll 1
+        for (uint16_t at = 0; at < have; at++)
+            waiting->mbufs[at] = mbufs[fit + at];
+    }
+    waiting->count = have;
+}
+
+/* A burst: hops, then MAC addresses, for IPv4 also checks, TTL and checksum, then groups of packets of one port in a row. */
+static inline void example_burst(struct example *run, const uint16_t ports[2], uint16_t from, struct rte_mbuf **mbufs, uint16_t count) {
+    const uint16_t bad = UINT16_MAX;
+    uint16_t hops[EXAMPLE_BURST], sides[EXAMPLE_BURST + 16];
+    if (run->table->kind == FIB_KIND_LPM || run->table->kind == FIB_KIND_LPM6)
+        example_lpm(run->table, mbufs, count, from, hops);
+    else
+        example_fib(run->table, mbufs, count, from, hops);
+    for (uint16_t at = 0; at < count; at++) {
+        __m128i *frame = rte_pktmbuf_mtod(mbufs[at], __m128i *);
+        sides[at] = hops[at] & 1;
+        _mm_storeu_si128(frame, _mm_blend_epi16(_mm_loadu_si128(frame), run->macs[hops[at]], 0x3f));
+        if (RTE_ETH_IS_IPV4_HDR(mbufs[at]->packet_type)) {
+            struct rte_ipv4_hdr *ip = ip_v4(mbufs[at]);
+            ip->time_to_live--;
+            ip->hdr_checksum++;
+            if (unlikely((ip->version_ihl >> 4) != 4 || (ip->version_ihl & 15) < 5 ||
+                         rte_be_to_cpu_16(ip->total_length) < sizeof *ip))
+                sides[at] = bad;
+        }
+    }
+    /* A bit for each packet that is the last one of its group. */
+    sides[count] = bad - 1;
+    uint64_t last = 0;
+    for (uint16_t at = 0; at < count; at += 16) {
+        __m128i a = _mm_cmpeq_epi16(_mm_loadu_si128((__m128i *)(sides + at)), _mm_loadu_si128((__m128i *)(sides + at + 1)));
+        __m128i b = _mm_cmpeq_epi16(_mm_loadu_si128((__m128i *)(sides + at + 8)), _mm_loadu_si128((__m128i *)(sides + at + 9)));
+        last |= (uint64_t)(0xffff & ~_mm_movemask_epi8(_mm_packs_epi16(a, b))) << at;
+    }
+    for (uint16_t first = 0; first < count;) {
+        uint16_t end = (uint16_t)__builtin_ctzll(last) + 1;
+        last &= last - 1;
+        if (likely(sides[first] != bad))
+            example_put(run, ports, sides[first], mbufs + first, end - first);
+        else
+            rte_pktmbuf_free_bulk(mbufs + first, end - first);
+        first = end;
+    }
+}
+
+static int forward_as_example(struct fib_run *job) {
+    struct rte_mbuf *mbufs[EXAMPLE_BURST];
+    struct example run = {.table = job->table};
+    const struct rte_eth_rxtx_callback *types[2];
+    for (int hop = 0; hop < FIB_NEIGHBOURS; hop++) {
+        memcpy(&run.macs[hop], job->neighbours[hop], 6);
+        memcpy((uint8_t *)&run.macs[hop] + 6, job->router, 6);
+    }
+    for (int side = 0; side < 2; side++) {
+        types[side] = rte_eth_add_rx_callback(job->ports[side], 0, set_types, NULL);
+        if (types[side] == NULL)
+            return -rte_errno;
+    }
+    uint64_t drain = (rte_get_tsc_hz() + 999999) / 1000000 * EXAMPLE_DRAIN_US, now = rte_rdtsc(), before = now;
+    while (!*job->stop) {
+        if (unlikely(now - before > drain)) {
+            for (int side = 0; side < 2; side++) {
+                run.dropped += give_to(job->ports[side], run.waiting[side].mbufs, run.waiting[side].count);
+                run.waiting[side].count = 0;
+            }
+            before = now;
+        }
+        for (uint16_t side = 0; side < 2; side++) {
+            uint16_t count = rte_eth_rx_burst(job->ports[side], 0, mbufs, EXAMPLE_BURST);
+            if (count > 0)
+                example_burst(&run, job->ports, side, mbufs, count);
+        }
+        now = rte_rdtsc();
+    }
+    for (int side = 0; side < 2; side++) {
+        rte_pktmbuf_free_bulk(run.waiting[side].mbufs, run.waiting[side].count);
+        rte_eth_remove_rx_callback(job->ports[side], 0, types[side]);
+    }
+    job->dropped += run.dropped;
+    return 0;
+}
+
 int fib_forward(struct fib_run *run) {
     struct rte_mbuf *mbufs[FIB_BURST], *out[2][FIB_BURST];
     static __thread struct lookup burst;
@@ -357,6 +564,11 @@ int fib_forward(struct fib_run *run) {
     int done = rte_thread_register();
     if (done != 0)
         return -rte_errno;
+    if (run->as_example && run->table != NULL) {
+        done = forward_as_example(run);
+        rte_thread_unregister();
+        return done;
+    }
     uint16_t most = run->burst < FIB_BURST ? run->burst : FIB_BURST;
     while (!*run->stop) {
         for (int side = 0; side < 2; side++) {

@@ -55,6 +55,8 @@ struct fib_run {
     uint16_t burst;
     /* NULL: packets leave by the other port, with new MAC addresses. */
     struct fib_table *table;
+    /* Not 0: all that the main loop of DPDK's example l3fwd does, in its bursts of 32. */
+    uint32_t as_example;
     /* Hop h leads to neighbour h, who is on port h % 2. */
     uint8_t neighbours[FIB_NEIGHBOURS][6];
     uint8_t router[6];

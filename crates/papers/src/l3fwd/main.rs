@@ -38,10 +38,11 @@ Examples:
 
 All cases forward between two net_null devices, on one core, 64-byte packets to destinations drawn from the table's
 prefixes, which are written into each packet as it is received, by the same code for all. bare is a loop in C that only writes MAC
-addresses, with a mempool of DPDK's own; io is fibula's pipeline with that; fibula routes; lpm and fib are the loop in C
-with header checks, rte_lpm or rte_fib (rte_lpm6, rte_fib6), TTL and checksum, as DPDK's l3fwd has them. The cases
-take turns in each run, and mpps is the median; of_bare and of_io are ratios of medians. Answers of all tables
-are compared with the oracle's first; a wrong one is an error.";
+addresses, with a mempool of DPDK's own; io is fibula's pipeline with that; fibula routes. l3fwd-lpm and l3fwd-fib do
+what the main loop of DPDK's example l3fwd does, in its bursts of 32, with rte_lpm or rte_fib (rte_lpm6, rte_fib6). lpm and fib
+are the shortest loops in C with these tables, header checks, TTL and checksum. The cases take turns in each run,
+and mpps is the median; of_bare and of_io are ratios of medians. Answers of all tables are compared with the oracle's
+first; a wrong one is an error.";
 
 /// Measure the router beside DPDK's own tables
 #[derive(Parser, Debug)]
@@ -71,7 +72,7 @@ struct Args {
     #[arg(long, value_name = "N", default_value = "5",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
-    /// Measure only these cases: bare, io, fibula, lpm, fib
+    /// Measure only these cases: bare, io, fibula, l3fwd-lpm, l3fwd-fib, lpm, fib
     #[arg(long, value_name = "CASE", value_delimiter = ',', value_parser = CASES)]
     cases: Vec<String>,
     /// Arguments of DPDK's environment
@@ -95,7 +96,7 @@ fn parse_family(text: &str) -> Result<Family, String> {
 const SAMPLE: usize = 100_000;
 /// What runs before the time is taken, of that time.
 const WARM_UP: f64 = 0.2;
-const CASES: [&str; 5] = ["bare", "io", "fibula", "lpm", "fib"];
+const CASES: [&str; 7] = ["bare", "io", "fibula", "l3fwd-lpm", "l3fwd-fib", "lpm", "fib"];
 const FUSED: Form = Form(Shape::Fused { threads: 1 });
 
 fn main() -> ExitCode {
@@ -119,6 +120,8 @@ enum Case<'a, A: EngineFamily + Sides> {
     Ours(Subject<'a, A>),
     /// The loop in C.
     Rival(Option<&'a Table>),
+    /// The main loop of DPDK's example.
+    Example(&'a Table),
 }
 
 fn measure<A: EngineFamily + Sides>(args: &Args, usual: &str, engine: &str) -> Result<(), Failure> {
@@ -169,6 +172,8 @@ fn measure<A: EngineFamily + Sides>(args: &Args, usual: &str, engine: &str) -> R
         Case::Rival(None),
         Case::Ours(Subject::Nothing),
         Case::Ours(Subject::Engine(&engine)),
+        Case::Example(&lpm),
+        Case::Example(&fib),
         Case::Rival(Some(&lpm)),
         Case::Rival(Some(&fib)),
     ];
@@ -182,9 +187,14 @@ fn measure<A: EngineFamily + Sides>(args: &Args, usual: &str, engine: &str) -> R
     for _ in 0..args.runs {
         for ((_, case), rates) in cases.iter().zip(&mut rates) {
             rates.push(match case {
-                Case::Rival(table) => {
+                Case::Rival(_) | Case::Example(_) => {
                     let run = rival::Run {
-                        table: *table,
+                        table: match case {
+                            Case::Example(table) => Some(table),
+                            Case::Rival(table) => *table,
+                            Case::Ours(_) => None,
+                        },
+                        as_example: matches!(case, Case::Example(_)),
                         neighbours: array::from_fn(router::neighbour),
                         router: router::ROUTER,
                         burst: args.burst,

@@ -1,5 +1,5 @@
-//! What the router is measured beside: a forwarding loop in C over DPDK's own tables (`rte_lpm`, `rte_fib`) and a mempool of DPDK's own, as
-//! its example l3fwd has them. And the packets of both: net_null devices give empty ones, into which flows are written as they are received.
+//! What the router is measured beside: forwarding loops in C over DPDK's own tables (`rte_lpm`, `rte_fib`) and a mempool of DPDK's own: the
+//! shortest one, and one that does all that DPDK's example l3fwd does. And the packets of both: net_null devices give empty ones, into which flows are written as they are received.
 
 use std::ffi::{CString, c_void};
 use std::io;
@@ -235,6 +235,8 @@ impl Device {
 pub struct Run<'a> {
     /// The table; without one packets leave by the other device, with new MAC addresses.
     pub table: Option<&'a Table>,
+    /// Whether the loop does all that DPDK's example l3fwd does, in its bursts of 32. Otherwise it is the shortest one.
+    pub as_example: bool,
     /// The neighbours' MAC addresses, and the router's.
     pub neighbours: [[u8; 6]; NEIGHBOURS],
     /// The router's.
@@ -264,6 +266,7 @@ pub fn forward(
             ports,
             burst: run.burst,
             table: run.table.map_or(ptr::null_mut(), |table| table.0.as_ptr()),
+            as_example: run.as_example.into(),
             neighbours: run.neighbours,
             router: run.router,
             stop: stop.as_ptr(),
