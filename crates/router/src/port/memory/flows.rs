@@ -12,7 +12,8 @@ enum Kind {
     Udp(Udp),
 }
 
-/// One frame and what tells a flow's frames from it. A flow takes 24 bytes, so a million of them are no gigabyte.
+/// One frame and what tells a flow's frames from it. A flow takes 8 bytes (IPv4) or 20, so that flows displace little of what the
+/// router has in the caches.
 struct Udp {
     template: Box<[u8]>,
     /// Where the destination address is, and its length: 4 or 16.
@@ -21,14 +22,8 @@ struct Udp {
     port: usize,
     /// Where the checksum is that covers what differs: the header's for IPv4, UDP's for IPv6.
     checksum: usize,
-    flows: Vec<Flow>,
-}
-
-/// A flow. IPv4 addresses are in the first four bytes.
-struct Flow {
-    destination: [u8; 16],
-    port: [u8; 2],
-    checksum: [u8; 2],
+    /// Of each flow the destination, the port and the checksum.
+    flows: Vec<u8>,
 }
 
 /// The Ethernet header's length.
@@ -77,7 +72,7 @@ impl Flows {
     pub fn len(&self) -> usize {
         match &self.0 {
             Kind::Frames(frames) => frames.len(),
-            Kind::Udp(udp) => udp.flows.len(),
+            Kind::Udp(udp) => udp.flows.len() / udp.flow_len(),
         }
     }
 
@@ -112,7 +107,10 @@ impl Flows {
     pub(super) fn write(&self, at: usize, frame: &mut [u8]) {
         match &self.0 {
             Kind::Frames(frames) => frame.copy_from_slice(&frames[at]),
-            Kind::Udp(udp) => udp.write(&udp.flows[at], frame),
+            Kind::Udp(udp) => {
+                let len = udp.flow_len();
+                udp.write(&udp.flows[at * len..][..len], frame);
+            }
         }
     }
 }
@@ -149,15 +147,21 @@ impl Udp {
         Self { template, address: (38, 16), port: 54, checksum: 60, flows: Vec::new() }
     }
 
+    /// Bytes of a flow.
+    #[inline]
+    fn flow_len(&self) -> usize {
+        self.address.1 + 4
+    }
+
     fn add(&mut self, address: IpAddr) {
-        let mut destination = [0; 16];
-        match address {
-            IpAddr::V4(address) => destination[..4].copy_from_slice(&address.octets()),
-            IpAddr::V6(address) => destination = address.octets(),
-        }
+        let mut flow = match address {
+            IpAddr::V4(address) => address.octets().to_vec(),
+            IpAddr::V6(address) => address.octets().to_vec(),
+        };
         // Several flows to one address differ in their ports.
-        let port = (1024 + (self.flows.len() % 64_000) as u16).to_be_bytes();
-        let mut flow = Flow { destination, port, checksum: [0; 2] };
+        let number = self.flows.len() / self.flow_len();
+        flow.extend((1024 + (number % 64_000) as u16).to_be_bytes());
+        flow.extend([0; 2]);
         let mut frame = self.template.clone();
         self.write(&flow, &mut frame);
         let checksum = if self.address.1 == 4 {
@@ -170,17 +174,18 @@ impl Udp {
             // Zero says that there is none; its other form is sent.
             Some(checksum::compute(&text)).filter(|sum| *sum != 0).unwrap_or(0xffff)
         };
-        flow.checksum = checksum.to_be_bytes();
-        self.flows.push(flow);
+        flow.truncate(self.address.1 + 2);
+        self.flows.extend(flow);
+        self.flows.extend(checksum.to_be_bytes());
     }
 
     #[inline]
-    fn write(&self, flow: &Flow, frame: &mut [u8]) {
+    fn write(&self, flow: &[u8], frame: &mut [u8]) {
         frame.copy_from_slice(&self.template);
         let (at, len) = self.address;
-        frame[at..at + len].copy_from_slice(&flow.destination[..len]);
-        frame[self.port..self.port + 2].copy_from_slice(&flow.port);
-        frame[self.checksum..self.checksum + 2].copy_from_slice(&flow.checksum);
+        frame[at..at + len].copy_from_slice(&flow[..len]);
+        frame[self.port..self.port + 2].copy_from_slice(&flow[len..len + 2]);
+        frame[self.checksum..self.checksum + 2].copy_from_slice(&flow[len + 2..len + 4]);
     }
 }
 
