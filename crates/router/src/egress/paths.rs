@@ -291,7 +291,7 @@ impl Paths {
 
     /// The exits of all groups, by their numbers.
     #[inline]
-    pub(crate) fn exits(&self) -> &[Exit] {
+    pub(crate) fn ways(&self) -> &[Exit] {
         &self.ways
     }
 

@@ -156,7 +156,7 @@ impl Forwarder {
 #[inline(never)]
 fn resolve<const IS_V4: bool>(view: &View<'_>, of: &mut OfFamily<'_>) -> usize {
     let groups = if IS_V4 { view.v4.groups } else { view.v6.groups };
-    let exits = view.egress.exits();
+    let exits = view.egress.ways();
     let mut count = 0;
     for ((sound, hop), to) in of.sound.iter().zip(of.hops).zip(&mut *of.groups) {
         // No hop is a number beyond every slice.
@@ -182,7 +182,7 @@ fn depart_plain<'p, const IS_V4: bool>(
     groups: &[GroupId],
     sound: &[Sound],
 ) -> u64 {
-    let exits = view.egress.exits();
+    let exits = view.egress.ways();
     let mut bytes = 0;
     leaving.sort(ports, groups.iter().zip(sound), |packet, (&group, &sound)| {
         let exit = &exits[group as usize];
