@@ -7,7 +7,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 pub(super) const LINE: usize = 64;
 
 /// Places by numbers that are hashes.
-pub(super) type Places = HashMap<u64, u32, BuildHasherDefault<Hashed>>;
+type Places = HashMap<u64, u32, BuildHasherDefault<Hashed>>;
 
 /// The records' bytes, which grow by whole lines.
 pub(super) struct Space {
@@ -118,7 +118,7 @@ fn hash(record: &[u8], align: usize) -> u64 {
 
 /// The hasher for keys that are hashes already.
 #[derive(Default)]
-pub(super) struct Hashed(u64);
+struct Hashed(u64);
 
 impl Hasher for Hashed {
     fn finish(&self) -> u64 {

@@ -1,13 +1,11 @@
-use std::hash::BuildHasherDefault;
-
 use fibula_core::{BuildError, Patched, Prefix, Routes};
-use fibula_simd::Table;
+use fibula_simd::{Table, prefetch_read};
 
 use super::build::{Painter, too_many_bytes};
 use super::record::{
-    LONG_HEAD, Leaf, ROOT_BITS, ROOT_BYTES, ROOT_WORDS, escapes, front, read, runs, values,
+    LONG_HEAD, Leaf, MAP, ROOT_BITS, ROOT_BYTES, ROOT_WORDS, escapes, front, read, runs, values,
 };
-use super::space::{LINE, Places, Space};
+use super::space::{LINE, Space};
 use super::{MOSTLY, Tables};
 
 impl<V: Leaf> Tables<V> {
@@ -60,19 +58,25 @@ impl<V: Leaf> Tables<V> {
         let mut root = vec![0u32; ROOT_WORDS];
         let mut record = Vec::new();
         let mut last = None;
-        // Records of several runs that blocks share have a place in common already; those of one run are found by their
-        // content, because each patch writes some that are equal.
-        let mut moved = Places::with_capacity_and_hasher(1 << 16, BuildHasherDefault::default());
-        for (word, &from) in root.iter_mut().zip(self.root()) {
+        // Records of several runs that blocks share have a place in common already. The new place of each is kept under the old one's
+        // number of `APART` bytes, which no two such records share. Records of one run are found by their content, because each
+        // patch writes some that are equal.
+        let mut moved = vec![0u32; old.len().div_ceil(APART)];
+        for (i, (word, &from)) in root.iter_mut().zip(self.root()).enumerate() {
+            if let Some(&next) = self.root().get(i + AHEAD) {
+                prefetch_read(old, next as usize);
+            }
             *word = match last {
                 Some((known, to)) if known == from => to,
                 _ => {
                     let at = from as usize;
                     if runs(old, at) > 1 {
-                        *moved.entry(spread(from)).or_insert_with(|| {
+                        let to = &mut moved[at / APART];
+                        if *to == 0 {
                             let front = copy_record::<V>(old, at, &mut space, &mut record);
-                            space.add(&record, 1) + front as u32
-                        })
+                            *to = space.add(&record, 1) + front as u32;
+                        }
+                        *to
                     } else {
                         let front = copy_record::<V>(old, at, &mut space, &mut record);
                         space.put(&record, 1) + front as u32
@@ -94,10 +98,10 @@ impl<V: Leaf> Tables<V> {
     }
 }
 
-/// A number for each place, with bits that differ everywhere, as hash tables need them.
-fn spread(place: u32) -> u64 {
-    u64::from(place).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-}
+/// The bitmaps of two records lie at least so many bytes apart: those of one bitmap.
+const APART: usize = MAP;
+/// How many root words ahead a compaction prefetches records.
+const AHEAD: usize = 24;
 
 /// Puts the records of the block's divided networks into `space`, and the block's own record with their new places into
 /// `record`; returns the bytes in front of the bitmap.
