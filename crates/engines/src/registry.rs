@@ -205,7 +205,8 @@ fn poptrie<A: Addr>() -> [Entry<A>; 3] {
 
 fn dir24_8() -> [Entry<u32>; 4] {
     let entry = |name, summary, width, batch| {
-        Entry::of::<Dir24_8>(name, summary, SCALAR, move |_| dir24_8::Config { width, batch })
+        let isas = if batch == Batch::Plain { SCALAR } else { &[Isa::Scalar, Isa::Avx512] };
+        Entry::of::<Dir24_8>(name, summary, isas, move |isa| dir24_8::Config { width, batch, isa })
     };
     let plain = "DIR-24-8: direct table over 24 bits, then chunks of 256";
     let wide_prefetch = "DIR-24-8 of 32-bit entries, prefetched";

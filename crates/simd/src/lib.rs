@@ -41,6 +41,7 @@ mod avx512;
 mod caches;
 mod crc;
 mod decimals;
+mod gathers;
 mod hexadecimals;
 mod isa;
 mod kernel;

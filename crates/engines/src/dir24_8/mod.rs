@@ -27,7 +27,7 @@
 //! - Hops are stored plus one; 0 is "no route" ([`Hop::NONE`]).
 //! - *Wide*: entries of 32 bits, where hops or chunks exceed 15 bits.
 //! - [`Batch::Prefetch`]: the entries of a batch are first prefetched into the second-level cache; see `batch.rs` for
-//!   measurements.
+//!   measurements. With AVX-512, on machines that gather words faster than they load them, a batch is looked up by gathers.
 //! - [`Follow`]: a change rewrites the entries under its prefix from the routes there. Chunks are taken from a list
 //!   of free ones, and returned to it.
 //!
@@ -78,7 +78,7 @@ use fibula_core::{
     BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Patched, Persist, Prefix, Routes,
     TableRef, TableSource,
 };
-use fibula_simd::Table;
+use fibula_simd::{Isa, Level, Table};
 
 use entry::Entry;
 
@@ -114,6 +114,8 @@ pub struct Config {
     pub width: Width,
     /// How a batch is looked up.
     pub batch: Batch,
+    /// The instruction set of batches that are prefetched; if the machine lacks it, the best one that it has is used.
+    pub isa: Isa,
 }
 
 /// The compiled tables; see the [module](self). Clones share the tables until one is patched.
@@ -121,6 +123,7 @@ pub struct Config {
 pub struct Dir24_8 {
     form: Form,
     batch: Batch,
+    level: Level,
 }
 
 #[derive(Clone)]
@@ -178,9 +181,13 @@ impl Lookup<u32> for Dir24_8 {
         assert_eq!(addrs.len(), hops.len(), "as many hops as addresses");
         match (&self.form, self.batch) {
             (Form::Narrow(tables), Batch::Plain) => batch::plain(tables, addrs, hops),
-            (Form::Narrow(tables), Batch::Prefetch) => batch::prefetching(tables, addrs, hops),
+            (Form::Narrow(tables), Batch::Prefetch) => {
+                batch::prefetching(tables, self.level, addrs, hops)
+            }
             (Form::Wide(tables), Batch::Plain) => batch::plain(tables, addrs, hops),
-            (Form::Wide(tables), Batch::Prefetch) => batch::prefetching(tables, addrs, hops),
+            (Form::Wide(tables), Batch::Prefetch) => {
+                batch::prefetching(tables, self.level, addrs, hops)
+            }
         }
     }
 
@@ -198,7 +205,7 @@ impl Engine<u32> for Dir24_8 {
             Width::Bits16 => Form::Narrow(build::build(routes)?),
             Width::Bits32 => Form::Wide(build::build(routes)?),
         };
-        Ok(Self { form, batch: config.batch })
+        Ok(Self { form, batch: config.batch, level: config.isa.level() })
     }
 }
 
@@ -238,6 +245,6 @@ impl Persist<u32> for Dir24_8 {
             Width::Bits16 => Form::Narrow(load::load(tables, hop_count)?),
             Width::Bits32 => Form::Wide(load::load(tables, hop_count)?),
         };
-        Ok(Self { form, batch: config.batch })
+        Ok(Self { form, batch: config.batch, level: config.isa.level() })
     }
 }

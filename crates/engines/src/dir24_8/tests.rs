@@ -5,11 +5,11 @@ use fibula_core::{
     BuildError, Engine, Follow, Hop, Lookup, Patched, Persist, Prefix, Routes, SharedBytes,
     TableSource,
 };
-use fibula_simd::Table;
+use fibula_simd::{Isa, Table};
 use fibula_testkit::conform;
 
 use super::entry::Entry;
-use super::{Config, Dir24_8, Form, Width};
+use super::{Config, Dir24_8, Form, Width, batch};
 
 fn config(width: Width) -> Config {
     Config { width, ..Config::default() }
@@ -160,4 +160,33 @@ fn damaged_tables_are_refused() {
     assert_eq!(blame(tbl_long, 0, 0x8000), beyond);
     // A chunk that nobody names may hold anything.
     assert_eq!(blame(tbl24, 0x0a_01_02, 1), None);
+}
+
+/// Whole stages of lookups, whether or not this machine would gather: with and without chunks, in both widths.
+#[test]
+fn stages_are_gathered() {
+    let route = |i: u32| {
+        let len = [8, 16, 23, 24, 25, 28, 32][i as usize % 7];
+        (Prefix::masked(i.wrapping_mul(0x9e37_79b1), len).unwrap(), Hop::new(i % 1000))
+    };
+    let routes: Routes<u32> =
+        (0..500).map(route).chain([(Prefix::host(u32::MAX), Hop::new(1))]).collect();
+    let addrs: Vec<u32> = routes
+        .iter()
+        .flat_map(|route| [route.prefix.first(), route.prefix.last()])
+        .flat_map(|addr| [addr.wrapping_sub(1), addr, addr.wrapping_add(1)])
+        .collect();
+    for width in [Width::Bits16, Width::Bits32] {
+        let dir = Dir24_8::build(&routes, &config(width)).unwrap();
+        let mut hops = vec![Hop::NONE; addrs.len()];
+        let len = match &dir.form {
+            Form::Narrow(tables) => batch::gathers(tables, dir.level, &addrs, &mut hops),
+            Form::Wide(tables) => batch::gathers(tables, dir.level, &addrs, &mut hops),
+        };
+        let whole = addrs.len() / 64 * 64;
+        assert_eq!(len, if dir.level.isa() == Isa::Avx512 { whole } else { 0 });
+        for (&addr, &hop) in addrs[..len].iter().zip(&hops) {
+            assert_eq!(hop, dir.lookup(addr), "{width:?} {addr:#x}");
+        }
+    }
 }
