@@ -3,12 +3,11 @@ use std::hint::black_box;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use fibula_core::{Hop, Prefix, Routes};
+use fibula_core::Hop;
 use fibula_simd::{Isa, Kernel, Level, Simd, Table};
 
 use super::blocks::Batch;
-use super::build::{Cells, build_as};
-use super::record::{Codes, Half, Line, Narrow, Unit};
+use super::record::{Codes, Half, Line, Unit};
 use super::{Shape, Tables};
 
 // The two choices of a `Shape`, and what they depend on (the numbers are in docs/adr/0006-wideleaf.md):
@@ -46,12 +45,8 @@ impl Shape {
     /// without the measurement.
     #[inline]
     pub(super) fn gathers(level: Level, shape: Option<Self>) -> bool {
-        static GAIN: OnceLock<bool> = OnceLock::new();
         level.isa() == Isa::Avx512
-            && match shape {
-                Some(shape) => shape.gathers,
-                None => *GAIN.get_or_init(|| gathers_gain(level)),
-            }
+            && shape.map_or_else(|| level.gathers_well(), |shape| shape.gathers)
     }
 }
 
@@ -118,40 +113,4 @@ impl<U: Unit> Kernel for Compare<'_, U> {
             black_box(&verdicts);
         }
     }
-}
-
-/// Whether gathers are faster than loads, for random addresses in a small table with tables of several strides and records: the best rounds, in turns.
-fn gathers_gain(level: Level) -> bool {
-    const BATCH: usize = 256;
-    // Numbers without an order.
-    let mixed = |i: u64| {
-        i.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32).wrapping_mul(0xbf58_476d_1ce4_e5b9)
-    };
-    // Networks of /40 to /48 in a /24, dense enough for tables.
-    let networks: Vec<u128> =
-        (0..2000).map(|i| 0x20_010d << 104 | u128::from(mixed(i)) << 64 >> 24).collect();
-    let routes: Routes<u128> = networks
-        .iter()
-        .zip((40..=48).cycle())
-        .map(|(&addr, len)| {
-            Prefix::masked(addr, len).map(|p| (p, Hop::new((addr >> 90) as u32 & 511)))
-        })
-        .collect::<Result<_, _>>()
-        .expect("no longer than an address");
-    let Ok(Some(tables)) = build_as::<Narrow>(&routes, &Cells::new::<Half>(routes.ranges())) else {
-        return false;
-    };
-    let mut hops = [Hop::NONE; BATCH];
-    let mut best = [(Duration::MAX, false), (Duration::MAX, true)];
-    for _ in 0..ROUNDS {
-        for (best, gathers) in &mut best {
-            let start = Instant::now();
-            for addrs in networks.chunks_exact(BATCH) {
-                tables.look_up(level, *gathers, addrs, &mut hops);
-                black_box(&hops);
-            }
-            *best = start.elapsed().min(*best);
-        }
-    }
-    best[1].0 < best[0].0
 }
