@@ -28,15 +28,33 @@ pub struct Route<A: Addr> {
 /// assert_eq!(routes.get(Prefix::masked(0x0a000000, 8)?), Some(Hop::new(2)));
 /// # Ok::<(), fibula_core::PrefixError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Routes<A: Addr> {
     routes: Vec<Route<A>>,
     hop_count: u32,
+    /// The prefix of every [`GROUP`]th route, or nothing. The changes of a large batch are far from each other, and so few prefixes
+    /// stay in a cache.
+    firsts: Vec<Prefix<A>>,
 }
+
+/// Routes for each of [`Routes::firsts`].
+const GROUP: usize = 32;
+/// From so many changes on, [`Routes::apply`] lists the first prefixes of groups where they are not listed.
+const MANY: usize = 256;
+/// A route at most so far away is searched for from the place at hand.
+const NEAR: usize = 8;
+
+impl<A: Addr> PartialEq for Routes<A> {
+    fn eq(&self, other: &Self) -> bool {
+        self.routes == other.routes
+    }
+}
+
+impl<A: Addr> Eq for Routes<A> {}
 
 impl<A: Addr> Default for Routes<A> {
     fn default() -> Self {
-        Self { routes: Vec::new(), hop_count: 0 }
+        Self { routes: Vec::new(), hop_count: 0, firsts: Vec::new() }
     }
 }
 
@@ -57,7 +75,7 @@ impl<A: Addr> Routes<A> {
             });
         }
         let hop_count = hop_count(&routes);
-        Self { routes, hop_count }
+        Self { routes, hop_count, firsts: Vec::new() }
     }
 
     /// Applies changes, which are sorted by prefix, with each prefix once. A route replaces the route of its prefix
@@ -84,8 +102,11 @@ impl<A: Addr> Routes<A> {
         assert!(changes.is_sorted_by(|a, b| a.prefix < b.prefix), "changes in order of prefixes");
         let (mut at, mut gone, mut come) = (0, Vec::new(), Vec::new());
         let (mut highest_left, mut highest) = (false, 0);
+        if self.firsts.is_empty() && changes.len() >= MANY {
+            self.list_firsts();
+        }
         for change in changes {
-            at += gallop(&self.routes[at..], |route| route.prefix < change.prefix);
+            at = self.place_from(at, change.prefix);
             highest = highest.max(change.hop.index().map_or(0, |hop| hop + 1));
             match self.routes.get_mut(at) {
                 Some(route) if route.prefix == change.prefix => {
@@ -101,11 +122,21 @@ impl<A: Addr> Routes<A> {
         }
         self.close(&gone);
         self.open(&come);
+        if !gone.is_empty() || !come.is_empty() {
+            self.firsts.clear();
+            if changes.len() >= MANY {
+                self.list_firsts();
+            }
+        }
         self.hop_count = if highest_left && highest < self.hop_count {
             hop_count(&self.routes)
         } else {
             self.hop_count.max(highest)
         };
+    }
+
+    fn list_firsts(&mut self) {
+        self.firsts.extend(self.routes.iter().step_by(GROUP).map(|route| route.prefix));
     }
 
     /// Removes the routes at these positions.
@@ -195,19 +226,38 @@ impl<A: Addr> Routes<A> {
     /// # Ok::<(), fibula_core::PrefixError>(())
     /// ```
     pub fn ranges_within_near(&self, prefix: Prefix<A>, near: &mut usize) -> Ranges<'_, A> {
-        let before = |r: &Route<A>| r.prefix < prefix;
         let from = (*near).min(self.routes.len());
-        *near = if from > 0 && !before(&self.routes[from - 1]) {
-            self.routes[..from].partition_point(before)
+        *near = if from > 0 && self.routes[from - 1].prefix >= prefix {
+            self.place(prefix)
         } else {
-            from + gallop(&self.routes[from..], before)
+            self.place_from(from, prefix)
         };
         self.ranges_at(*near, prefix)
     }
 
     /// The position of the first route that does not sort before the prefix.
     fn place(&self, prefix: Prefix<A>) -> usize {
-        self.routes.partition_point(|r| r.prefix < prefix)
+        self.count(|other| other < prefix)
+    }
+
+    /// As [`Routes::place`], for a prefix that sorts after the first `from` routes.
+    fn place_from(&self, from: usize, prefix: Prefix<A>) -> usize {
+        let is_far = self.routes.get(from + NEAR).is_some_and(|route| route.prefix < prefix);
+        if is_far && !self.firsts.is_empty() {
+            return self.place(prefix);
+        }
+        from + gallop(&self.routes[from..], |route| route.prefix < prefix)
+    }
+
+    /// The number of leading routes whose prefixes have this property, which no later one has. O(log n).
+    fn count(&self, has: impl Fn(Prefix<A>) -> bool) -> usize {
+        let (from, to) = if self.firsts.is_empty() {
+            (0, self.routes.len())
+        } else {
+            let group = self.firsts.partition_point(|first| has(*first)).saturating_sub(1);
+            (GROUP * group, self.routes.len().min(GROUP * (group + 1)))
+        };
+        from + self.routes[from..to].partition_point(|route| has(route.prefix))
     }
 
     /// The routes that the prefix covers, the first of which is at this position.
@@ -233,7 +283,13 @@ impl<A: Addr> Routes<A> {
             // long as their common part, and sorts before all other prefixes of that part.
             let common = last.prefix.addr().common_prefix_len(prefix.addr());
             let longest = Prefix::masked(prefix.addr(), common).unwrap_or(Prefix::ALL);
-            before = &before[..before.len() - gallop_back(before, |r| r.prefix > longest)];
+            let is_far = before.len() > NEAR && before[before.len() - NEAR].prefix > longest;
+            let len = if is_far && !self.firsts.is_empty() {
+                self.count(|other| other <= longest)
+            } else {
+                before.len() - gallop_back(before, |route| route.prefix > longest)
+            };
+            before = &before[..len];
         }
         Hop::NONE
     }
@@ -308,7 +364,7 @@ mod tests {
     #[test]
     fn changes_are_those_of_a_map() {
         use alloc::collections::BTreeMap;
-        let (mut routes, mut map) = (Routes::<u32>::default(), BTreeMap::new());
+        let (mut routes, mut map, mut listed) = (Routes::<u32>::default(), BTreeMap::new(), 0);
         let mut state = 7u32;
         let mut next = |below: u32| {
             state = state.wrapping_mul(0x915f_77f5).wrapping_add(1);
@@ -316,8 +372,8 @@ mod tests {
         };
         for round in 0..300 {
             let mut changes = BTreeMap::new();
-            for _ in 0..next(if round % 10 == 0 { 200 } else { 6 }) {
-                let prefix = Prefix::masked(next(64) << 26, next(7) as u8).unwrap();
+            for _ in 0..next(if round % 10 == 0 { 4 * MANY as u32 } else { 6 }) {
+                let prefix = Prefix::masked(next(4096) << 20, next(13) as u8).unwrap();
                 let hop = if next(3) == 0 { Hop::NONE } else { Hop::new(next(50)) };
                 changes.insert(prefix, hop);
             }
@@ -331,8 +387,20 @@ mod tests {
                     map.insert(prefix, hop)
                 };
             }
-            assert_eq!(routes, map.iter().map(|(&prefix, &hop)| (prefix, hop)).collect());
+            let anew: Routes<u32> = map.iter().map(|(&prefix, &hop)| (prefix, hop)).collect();
+            assert_eq!((&routes, routes.hop_count()), (&anew, anew.hop_count()));
+            // Whether or not the first prefixes of groups are listed.
+            let mut near = 0;
+            for i in 0..64 {
+                let block = Prefix::masked(i << 26, 6 + next(9) as u8).unwrap();
+                assert_eq!(routes.around(block), anew.around(block), "{block}");
+                assert_eq!(routes.within(block), anew.within(block), "{block}");
+                let ranges = routes.ranges_within_near(block, &mut near);
+                assert!(ranges.eq(anew.ranges_within(block)), "{block}");
+            }
+            listed += usize::from(!routes.firsts.is_empty());
         }
+        assert!((5..250).contains(&listed), "{listed}");
     }
 
     /// `around` gives the hop of the longest covering prefix, in nested and in sparse tables.

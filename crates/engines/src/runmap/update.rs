@@ -11,7 +11,8 @@ use super::{MOSTLY, Tables};
 impl<V: Leaf> Tables<V> {
     /// Compiles the blocks under the changed prefixes again, appends their records, and points the root at
     /// them. Replaced records stay in the table, because other blocks may share them and the sharers are not
-    /// counted. Once the records have grown by half, those in use are copied to a new table.
+    /// counted. Once the records have grown by three quarters, those in use are copied to a new table. That takes longer than
+    /// a patch of a thousand prefixes, so a copy does it earlier ([`own`](Self::own)).
     pub(super) fn patch(
         &mut self,
         routes: &Routes<u32>,
@@ -37,15 +38,23 @@ impl<V: Leaf> Tables<V> {
         }
         self.records.to_mut()[self.used..end].copy_from_slice(&bytes);
         self.used = end;
-        if end > self.built + self.built / 2 {
+        if end > self.built + self.built / 4 * 3 {
             self.compact()?;
         }
         Ok(Patched::Applied)
     }
 
+    /// Copies the table to new memory, only the records in use if the table has grown by half.
+    pub(super) fn own(&mut self) {
+        if self.used > self.built + self.built / 2 && self.compact().is_ok() {
+            return;
+        }
+        self.reserve(0);
+    }
+
     /// Copies the table to new memory with room for `bytes` more and for a few patches; few, so that a table with few
     /// changes stays small.
-    pub(super) fn reserve(&mut self, bytes: usize) {
+    fn reserve(&mut self, bytes: usize) {
         let room = (self.used + bytes + self.built / 8).next_multiple_of(LINE);
         self.records = Table::with_room(&self.records[..self.used], room);
     }

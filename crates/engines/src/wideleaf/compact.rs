@@ -9,7 +9,7 @@ use super::{ROOT_BITS, Tables};
 
 impl<C: Codes> Tables<C> {
     /// Copies the tables to new memory with room for patches.
-    pub(super) fn own(&mut self) {
+    pub(super) fn copy(&mut self) {
         self.words = with_room(&self.words[..self.words_used]);
         self.units = with_room(&self.units[..self.units_used]);
     }

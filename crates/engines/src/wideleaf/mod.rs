@@ -50,9 +50,9 @@
 //!
 //! **Updates.** The smallest block around a changed prefix that has its own word is compiled again and
 //! appended to the tables, then the word is stored: `update.rs`. Where a changed prefix covers a few neighbouring
-//! entries of a table, their blocks are compiled, not the whole table. Once half of the memory is garbage,
-//! the parts in use are copied to new tables (`compact.rs`); a table that has grown by half since it
-//! was built is rebuilt, because its strides no longer suit its routes.
+//! entries of a table, their blocks are compiled, not the whole table. Once half of the memory is garbage
+//! at a copy, or five eighths at a patch, the parts in use are copied to new tables (`compact.rs`); a table that has grown by half
+//! since it was built is rebuilt, because its strides no longer suit its routes.
 //!
 //! # Invariants
 //!
@@ -191,6 +191,8 @@ struct Tables<C: Codes> {
     live: usize,
     /// Bytes of tables and records, and number of deep blocks, after the build or load.
     built: (usize, usize),
+    /// The next patch asks for a build.
+    is_outgrown: bool,
 }
 
 /// Evaluates the expression for the tables of whichever form.
@@ -227,6 +229,7 @@ impl<C: Codes> Tables<C> {
             garbage: 0,
             live: 0,
             built: (0, deep.blocks()),
+            is_outgrown: false,
             words,
             units,
             deep,
@@ -297,7 +300,7 @@ impl Follow<u128> for Wideleaf {
 
     fn copy(&self) -> Option<Box<dyn Follow<u128>>> {
         let mut copy = self.clone();
-        with_tables!(&mut copy.form, tables => tables.own());
+        with_tables!(&mut copy.form, tables => tables.own()).ok()?;
         Some(Box::new(copy))
     }
 }

@@ -30,6 +30,9 @@ impl<C: Codes> Tables<C> {
         routes: &Routes<u128>,
         changed: &[Prefix<u128>],
     ) -> Result<Patched, BuildError> {
+        if self.is_outgrown {
+            return Ok(Patched::Rebuild);
+        }
         match self.try_patch(routes, changed)? {
             Some(patched) => Ok(patched),
             // Removing the garbage may free codes and places.
@@ -89,19 +92,33 @@ impl<C: Codes> Tables<C> {
         self.garbage += garbage;
         let added = words.iter().map(|&(_, word)| self.bytes(word)).sum::<usize>();
         self.live = (self.live + added).saturating_sub(garbage);
-        if self.garbage <= self.used() / 2 + SLACK {
-            return Ok(Some(Patched::Applied));
+        // A copy removes the garbage earlier, so a patch of one rarely does.
+        if self.garbage > self.used() / 8 * 5 + SLACK {
+            self.tidy()?;
         }
-        // The tables nearest to the root still suit the routes of the last build. So the engine is rebuilt if its size
-        // has changed much since then.
+        Ok(Some(if self.is_outgrown { Patched::Rebuild } else { Patched::Applied }))
+    }
+
+    /// Copies the tables to new memory with room for patches; only the parts in use if much of them is garbage.
+    pub(super) fn own(&mut self) -> Result<(), BuildError> {
+        if self.garbage > self.used() / 2 + SLACK {
+            return self.tidy();
+        }
+        self.copy();
+        Ok(())
+    }
+
+    /// Removes the garbage, unless the next patch will ask for a build: the tables nearest to the root still suit the routes of the last
+    /// build, so the engine is rebuilt if its size has changed much since then.
+    fn tidy(&mut self) -> Result<(), BuildError> {
         let most = self.built.0 + self.built.0 / 2 + SLACK;
-        if self.live >= most {
-            return Ok(Some(Patched::Rebuild));
+        self.is_outgrown = self.live >= most;
+        if !self.is_outgrown {
+            self.compact()?;
+            let blocks = self.built.1 + self.built.1 / 2 + DEEP_SLACK;
+            self.is_outgrown = self.used() >= most || self.deep.blocks() > blocks;
         }
-        self.compact()?;
-        let is_alike = self.used() < most
-            && self.deep.blocks() <= self.built.1 + self.built.1 / 2 + DEEP_SLACK;
-        Ok(Some(if is_alike { Patched::Applied } else { Patched::Rebuild }))
+        Ok(())
     }
 
     /// Calls `each` with the smallest block of a root entry that covers the prefix, or with the few neighbouring

@@ -9,7 +9,7 @@
 //! the current one, once its last reader has released it. It lacks the last batch and
 //! the present one, and gets both. Or a copy of the current engine is patched, which lacks only the present batch:
 //! that is cheaper for batches of some hundred changes and more, and the only possible patch while readers still have the
-//! engine before. A build compiles the whole table. The compiler measures the cost of all three and takes the cheapest. See ADR 0007.
+//! engine before. After such a batch the copy for the next one is made at once, while the log collects changes. A build compiles the whole table. The compiler measures the cost of all three and takes the cheapest. See ADR 0007.
 //!
 //! **Which engine.** As the table changes, another engine may suit it better ([`choice`](crate::choice)):
 //! then the next generation is built by that one.
@@ -56,6 +56,8 @@ pub(crate) struct Compiler<A: Addr> {
     tables: Tables<A>,
     auditor: Auditor<A>,
     retired: Retired<A>,
+    /// A copy of the current engine, for the next batch.
+    prepared: Option<Box<dyn Follow<A>>>,
     /// Changed, but in no generation yet since none could be made.
     unpublished: Vec<Prefix<A>>,
     arrivals: Arrivals,
@@ -171,6 +173,7 @@ impl<A: Addr> Compiler<A> {
             tables,
             auditor,
             retired: Retired::new(),
+            prepared: None,
             unpublished: Vec::new(),
             arrivals: Arrivals::default(),
             heal: false,
@@ -219,7 +222,25 @@ impl<A: Addr> Compiler<A> {
             self.audit(&probes);
         }
         self.shared.log.done(rest);
+        self.prepare(changes.len());
         true
+    }
+
+    /// Copies the current engine, if a batch of as many changes would be patched into a copy. So the copy, and with it the removal of
+    /// garbage, takes place while the log collects that batch.
+    fn prepare(&mut self, changes: usize) {
+        if changes == 0 || self.prepared.is_some() || self.heal || self.rechosen {
+            return;
+        }
+        let behind = self.retired.spare().map(|(_, behind)| behind.len());
+        if self.tables.costs.way(changes, behind, true) == Way::Copy {
+            // No batch is patched into it any more, and the copy may get its memory.
+            drop(self.retired.take_spare());
+            let started = Instant::now();
+            let current = self.shared.publisher.current();
+            self.prepared = self.tables.copy(&*current.engine);
+            self.shared.counters.making_ns.add(started.elapsed().as_nanos() as u64);
+        }
     }
 
     /// Waits until one more generation may come to be; false if the table is being closed.
@@ -302,6 +323,7 @@ impl<A: Addr> Compiler<A> {
     /// engine is to take over. An engine that gave way to another one is not patched: it would come back with the
     /// next change.
     fn patched(&mut self) -> Option<Made<A>> {
+        let prepared = self.prepared.take();
         if self.heal || self.rechosen {
             return None;
         }
@@ -310,9 +332,12 @@ impl<A: Addr> Compiler<A> {
         let spare = self.retired.spare().filter(|(spare, _)| spare.name == name);
         let behind = spare.map(|(_, behind)| behind.len());
         let (costs, changed) = (self.tables.costs, self.unpublished.len());
-        let copy = match costs.way(changed, behind, true) {
-            Way::Copy => self.tables.copy(&*current.engine),
-            Way::Spare | Way::Build => None,
+        let copy = match prepared {
+            Some(_) if costs.way(changed, Some(0), false) == Way::Build => return None,
+            None if costs.way(changed, behind, true) == Way::Copy => {
+                self.tables.copy(&*current.engine)
+            }
+            prepared => prepared,
         };
         drop(current); // nobody but readers has it when it is replaced
         let (engine, mut at) = match copy {
