@@ -22,6 +22,7 @@ pub trait Follow<A: Addr>: Lookup<A> {
     }
 
     /// A copy to patch while this table stays unchanged; `None` if a copy would not be much cheaper than a build.
+    /// The copy may omit what patches have left behind.
     fn copy(&self) -> Option<Box<dyn Follow<A>>> {
         None
     }

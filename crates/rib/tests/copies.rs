@@ -57,6 +57,38 @@ fn copies_of_a_rib_stay_what_they_were() {
     }
 }
 
+/// Once nothing changes, a table that was patched in many places is built, once, and large batches have copies patched that were made before.
+#[test]
+fn a_table_that_was_patched_is_built_when_nothing_changes() {
+    let delay = Duration::from_millis(20);
+    let behaviour = Behaviour { copies: true, delay, ..Behaviour::default() };
+    let pacing = Pacing { bucket: Duration::from_millis(1), ..Pacing::default() };
+    let options = LiveOptions { pacing, audit: Audit::Full, ..LiveOptions::default() };
+    let live =
+        Live::start(Rib::default(), &[0], makers(behaviour), options, |event| panic!("{event}"))
+            .unwrap();
+    for round in 0..5u32 {
+        for i in 0..1000 {
+            let prefix = Prefix::masked((round * 1000 + i) << 12, 20).unwrap();
+            update(prefix, Some(u64::from(i)), |update| live.apply(update).unwrap());
+        }
+        live.flush().unwrap();
+    }
+    let counters = live.counters::<u32>(0).unwrap();
+    let before = counters.generations.get();
+    let waits = (0..100).take_while(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        counters.generations.get() == before
+    });
+    assert!(waits.count() < 100, "it is built");
+    let mut hops = [Hop::NONE];
+    live.current::<u32>(0).unwrap().lookup_batch(&[4999 << 12], &mut hops);
+    assert_ne!(hops, [Hop::NONE]);
+    std::thread::sleep(Duration::from_millis(1500));
+    assert_eq!(counters.generations.get(), before + 1, "and not again");
+    assert_eq!(counters.differences.get(), 0);
+}
+
 /// Without a spare engine, as at the beginning and while a reader keeps the one before the current, a copy of the
 /// current one is patched: nothing is built anew, and who keeps a generation goes on with it.
 #[test]

@@ -58,7 +58,7 @@
 //! # Invariants
 //!
 //! - The table consists of whole cache lines, so records that a patch adds begin at a new line. Replaced records remain until the
-//!   table has grown by half, at a copy, or by three quarters; then the records in use are copied to a new table (`update.rs`).
+//!   table has grown by three eighths, at a copy, or by half; then the records in use are copied to a new table (`update.rs`).
 //! - A root word is the place of a record's bitmap; the record lies in the table with a value for each set bit, and
 //!   a place for each escape. The escapes of a record are numbered in the order of its values.
 //! - Bit 63 of a bitmap is set, and bit 255 of a network's: each shift leaves at least one bit.

@@ -169,7 +169,7 @@ fn records_in_use_move_when_patches_have_filled_the_room() {
     };
     // Each of these records is longer than a line, and shorter than two.
     let written = 2 * 64 * FULL_BLOCKS as usize;
-    let mut moved = 0;
+    let (mut moved, mut copied) = (0, 0);
     for patch in 0..40 {
         let at = patch % 64;
         // Some networks are divided, so that block records refer to network records.
@@ -190,9 +190,19 @@ fn records_in_use_move_when_patches_have_filled_the_room() {
             assert!(after.0 <= anew + anew / 50, "garbage is left: {} of {anew}", after.0);
         }
         assert!(after.0 <= after.1 * 3 / 2, "{after:?}");
+        if after.0 > after.1 / 8 * 11 {
+            let mut copy = runmap.clone();
+            match &mut copy.form {
+                Form::Bits8(tables) => tables.own(),
+                _ => panic!("these hops have codes of 8 bits"),
+            }
+            assert!(used(&copy).0 < after.0, "a copy has no garbage");
+            assert_right(&copy, &routes, &format!("copy after patch {patch}"));
+            copied += 1;
+        }
         assert_right(&runmap, &routes, &format!("patch {patch}"));
     }
-    assert!(moved >= 3, "{moved}");
+    assert!(moved >= 3 && copied >= 3, "{moved}, {copied}");
 }
 
 /// The module's drawing: four routes, three records in one line.

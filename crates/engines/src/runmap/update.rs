@@ -11,7 +11,7 @@ use super::{MOSTLY, Tables};
 impl<V: Leaf> Tables<V> {
     /// Compiles the blocks under the changed prefixes again, appends their records, and points the root at
     /// them. Replaced records stay in the table, because other blocks may share them and the sharers are not
-    /// counted. Once the records have grown by three quarters, those in use are copied to a new table. That takes longer than
+    /// counted. Once the records have grown by half, those in use are copied to a new table. That takes longer than
     /// a patch of a thousand prefixes, so a copy does it earlier ([`own`](Self::own)).
     pub(super) fn patch(
         &mut self,
@@ -38,15 +38,15 @@ impl<V: Leaf> Tables<V> {
         }
         self.records.to_mut()[self.used..end].copy_from_slice(&bytes);
         self.used = end;
-        if end > self.built + self.built / 4 * 3 {
+        if end > self.built + self.built / 2 {
             self.compact()?;
         }
         Ok(Patched::Applied)
     }
 
-    /// Copies the table to new memory, only the records in use if the table has grown by half.
+    /// Copies the table to new memory, only the records in use if the table has grown by three eighths.
     pub(super) fn own(&mut self) {
-        if self.used > self.built + self.built / 2 && self.compact().is_ok() {
+        if self.used > self.built + self.built / 8 * 3 && self.compact().is_ok() {
             return;
         }
         self.reserve(0);

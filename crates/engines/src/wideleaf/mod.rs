@@ -50,8 +50,8 @@
 //!
 //! **Updates.** The smallest block around a changed prefix that has its own word is compiled again and
 //! appended to the tables, then the word is stored: `update.rs`. Where a changed prefix covers a few neighbouring
-//! entries of a table, their blocks are compiled, not the whole table. Once half of the memory is garbage
-//! at a copy, or five eighths at a patch, the parts in use are copied to new tables (`compact.rs`); a table that has grown by half
+//! entries of a table, their blocks are compiled, not the whole table. Once half of the memory is garbage,
+//! or three eighths at a copy, the parts in use are copied to new tables (`compact.rs`); a table that has grown by half
 //! since it was built is rebuilt, because its strides no longer suit its routes.
 //!
 //! # Invariants

@@ -93,7 +93,7 @@ impl<C: Codes> Tables<C> {
         let added = words.iter().map(|&(_, word)| self.bytes(word)).sum::<usize>();
         self.live = (self.live + added).saturating_sub(garbage);
         // A copy removes the garbage earlier, so a patch of one rarely does.
-        if self.garbage > self.used() / 8 * 5 + SLACK {
+        if self.garbage > self.used() / 2 + SLACK {
             self.tidy()?;
         }
         Ok(Some(if self.is_outgrown { Patched::Rebuild } else { Patched::Applied }))
@@ -101,7 +101,7 @@ impl<C: Codes> Tables<C> {
 
     /// Copies the tables to new memory with room for patches; only the parts in use if much of them is garbage.
     pub(super) fn own(&mut self) -> Result<(), BuildError> {
-        if self.garbage > self.used() / 2 + SLACK {
+        if self.garbage > self.used() / 8 * 3 + SLACK {
             return self.tidy();
         }
         self.copy();

@@ -17,6 +17,9 @@ const COPY_GUESS: f64 = 1.0 / 32.0;
 /// with `runmap` and `wideleaf`: within a quarter of that from 12 to 20,000 prefixes.
 const SHARING: f64 = 0.85;
 
+/// Below so many routes, a build's time hardly depends on their number.
+const SMALL: usize = 8192;
+
 /// How a generation may be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
@@ -41,6 +44,12 @@ impl Costs {
         // Others get another chance now and then: the last one may have met a busy machine.
         self.patch = self.patch.map(|ns| ns * 0.97);
         self.copy = self.copy.map(|ns| ns * 0.97);
+    }
+
+    /// The table has another number of routes. While one is loaded, builds become slower with each batch, and would be chosen for ever by the
+    /// time that the last ones took.
+    pub(crate) fn grown(&mut self, from: usize, to: usize) {
+        self.build *= (to.max(SMALL) as f64 / from.max(SMALL) as f64).max(1.0);
     }
 
     pub(crate) fn patched(&mut self, time: Duration, prefixes: usize) {
@@ -99,6 +108,13 @@ mod tests {
         assert_eq!(costs.way(5400, Some(5400), true), Way::Copy);
         assert_eq!(costs.way(5400, Some(5400), false), Way::Build);
         assert_eq!(costs.way(5500, Some(5500), true), Way::Build);
+        let mut others = costs;
+        others.grown(1000, 5000);
+        assert_eq!(others.way(5500, Some(5500), true), Way::Build);
+        others.grown(5000, 10_000);
+        assert_eq!(others.way(5500, Some(5500), true), Way::Copy, "a larger table");
+        others.grown(100_000, 10);
+        assert_eq!(others.way(5500, Some(5500), true), Way::Copy);
         let mut others = costs;
         others.patched(ms(1000), 100);
         assert_eq!(others.way(2400, Some(0), false), Way::Spare, "one that took long");

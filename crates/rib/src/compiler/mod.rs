@@ -66,6 +66,8 @@ pub(crate) struct Compiler<A: Addr> {
     rechosen: bool,
     /// The last generation that was made from the RIB anew since the one before it was wrong.
     healed: u64,
+    /// Prefixes that were patched since the last build.
+    patched: usize,
     number: u64,
     /// How many generations were built since one was patched.
     builds: u32,
@@ -159,6 +161,9 @@ impl<A: Addr> Tables<A> {
 /// What may be said when nothing changes: how often an audit and a new attempt are due.
 const IDLE: Duration = Duration::from_secs(1);
 
+/// So few patched prefixes are no reason for a build.
+const MANY: usize = 4096;
+
 /// A table that is loaded slowly is built again and again. From the build of this number on it rests for eight times as long as a
 /// build takes, and longer after each of the next builds, up to four times that. The processor's time is what the feed lacks then,
 /// and the daemon behind it.
@@ -179,6 +184,7 @@ impl<A: Addr> Compiler<A> {
             heal: false,
             rechosen: false,
             healed: 0,
+            patched: 0,
             number: 1,
             builds: 0,
             idle: IDLE,
@@ -190,14 +196,14 @@ impl<A: Addr> Compiler<A> {
         loop {
             match self.shared.log.wait_until_due(self.idle) {
                 Due::Closed => return,
-                Due::Changes | Due::Idle if !self.step() => return,
-                Due::Changes | Due::Idle => {}
+                due if !self.step(due) => return,
+                _ => {}
             }
         }
     }
 
     /// Publishes what is due; false if readers keep it from that, and the table is being closed.
-    fn step(&mut self) -> bool {
+    fn step(&mut self, due: Due) -> bool {
         if !self.wait_for_readers() {
             return false;
         }
@@ -211,8 +217,11 @@ impl<A: Addr> Compiler<A> {
         // Otherwise a rest would make batches larger, for which builds are better than patches, and so on.
         let is_loading = self.tables.routes.len() > routes + changes.len() / 2;
         let mut rest = Duration::ZERO;
-        if self.heal || !self.unpublished.is_empty() {
-            let took = self.make(sequence);
+        // Nothing changes any more. What many patches have made of the tables is larger and slower than what a build makes.
+        let most = MANY.max(self.tables.routes.len() / 8);
+        let anew = due == Due::Idle && changes.is_empty() && self.patched > most;
+        if self.heal || anew || !self.unpublished.is_empty() {
+            let took = self.make(sequence, anew);
             if is_loading {
                 rest = REST * (self.builds + 1).saturating_sub(REST_FROM).min(RESTS) * took;
             }
@@ -229,7 +238,8 @@ impl<A: Addr> Compiler<A> {
     /// Copies the current engine, if a batch of as many changes would be patched into a copy. So the copy, and with it the removal of
     /// garbage, takes place while the log collects that batch.
     fn prepare(&mut self, changes: usize) {
-        if changes == 0 || self.prepared.is_some() || self.heal || self.rechosen {
+        let is_needed = changes > 0 && self.prepared.is_none() && !self.heal && !self.rechosen;
+        if !is_needed || self.retired.in_use() > 1 {
             return;
         }
         let behind = self.retired.spare().map(|(_, behind)| behind.len());
@@ -281,24 +291,28 @@ impl<A: Addr> Compiler<A> {
             .iter()
             .map(|change| Route { prefix: change.prefix, hop: change.hop() })
             .collect();
+        let before = self.tables.routes.len();
         self.tables.routes.apply(&routes);
+        self.tables.costs.grown(before, self.tables.routes.len());
         for (number, set) in changes.iter().filter_map(|change| change.best.as_ref()) {
             self.tables.attributes.set(*number, set);
         }
         self.rechosen |= self.tables.choice.review(&self.tables.routes, changes.len());
     }
 
-    /// Makes and publishes a generation of what the tables are now; says how long the making took.
-    fn make(&mut self, sequence: u64) -> Duration {
+    /// Makes and publishes a generation of what the tables are now, by a build if `anew`; says how long the making took.
+    fn make(&mut self, sequence: u64, anew: bool) -> Duration {
         let started = Instant::now();
-        let made = match self.patched() {
+        let made = match (!anew).then(|| self.patched()).flatten() {
             Some(made) => {
                 self.shared.counters.patches.add(1);
                 self.builds = 0;
+                self.patched += self.unpublished.len();
                 Some(made)
             }
             None => {
                 self.builds += 1;
+                self.patched = 0;
                 self.built()
             }
         };
@@ -356,7 +370,7 @@ impl<A: Addr> Compiler<A> {
 
     fn built(&mut self) -> Option<Made<A>> {
         // What could have been patched goes first: two generations, and this one in the making.
-        drop(self.retired.take_spare());
+        drop((self.retired.take_spare(), self.prepared.take()));
         let (made, refused) = self.tables.build();
         match &made {
             Some((_, name)) => {

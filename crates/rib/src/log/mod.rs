@@ -46,7 +46,7 @@ struct State<A: Addr> {
 }
 
 /// Why the compiler was woken.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
     /// Changes are to be cut.
     Changes,
