@@ -6,8 +6,9 @@ use core::arch::x86_64::{
     _mm256_cmpgt_epi64, _mm256_cvtepu16_epi32, _mm256_extracti128_si256, _mm256_loadu_si256,
     _mm256_max_epu32, _mm256_movemask_epi8, _mm256_movemask_pd, _mm256_movemask_ps,
     _mm256_mullo_epi32, _mm256_or_si256, _mm256_packs_epi32, _mm256_set1_epi16, _mm256_set1_epi32,
-    _mm256_set1_epi64x, _mm256_shuffle_ps, _mm256_sllv_epi32, _mm256_srli_epi32, _mm256_srlv_epi32,
-    _mm256_sub_epi32, _mm256_testc_si256, _mm256_xor_si256,
+    _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_shuffle_ps, _mm256_sllv_epi32,
+    _mm256_srli_epi32, _mm256_srlv_epi32, _mm256_srlv_epi64, _mm256_sub_epi32, _mm256_testc_si256,
+    _mm256_xor_si256,
 };
 
 use crate::row::array;
@@ -121,6 +122,21 @@ unsafe impl Simd for Avx2 {
             _mm256_movemask_ps(_mm256_castsi256_ps(equal)).cast_unsigned()
         };
         half(0) | half(1) << 8
+    }
+    #[inline(always)]
+    fn covering64(self, line: &[u64; 8], key: u64) -> u32 {
+        let halves = line.as_ptr().cast::<__m256i>();
+        // SAFETY: `self` proves that the machine has AVX2; both halves of the 64-byte line are
+        // readable, and the loads have no alignment to keep.
+        let half = |i| unsafe {
+            let line = _mm256_loadu_si256(halves.add(i));
+            let differing = _mm256_xor_si256(line, _mm256_set1_epi64x(key.cast_signed()));
+            let shifts = _mm256_and_si256(line, _mm256_set1_epi64x(63));
+            let equal =
+                _mm256_cmpeq_epi64(_mm256_srlv_epi64(differing, shifts), _mm256_setzero_si256());
+            _mm256_movemask_pd(_mm256_castsi256_pd(equal)).cast_unsigned()
+        };
+        half(0) | half(1) << 4
     }
     #[inline(always)]
     fn below16(self, line: &[u16; 16], key: u32) -> u16 {
@@ -250,6 +266,21 @@ unsafe impl Row for Avx2Row {
     fn shr(self, by: Self) -> Self {
         // SAFETY: see `Avx2Row`.
         self.with(by, |a, b| unsafe { _mm256_srlv_epi32(a, b) })
+    }
+    #[inline(always)]
+    fn shr_long(self, high: Self, by: Self) -> Self {
+        let half = |i: usize| {
+            // Words shifted by 32 and more are 0, and so are those shifted by less than 0.
+            // SAFETY: see `Avx2Row`.
+            unsafe {
+                let (low, high, by) = (self.0[i], high.0[i], by.0[i]);
+                let word = _mm256_set1_epi32(32);
+                let across = _mm256_sllv_epi32(high, _mm256_sub_epi32(word, by));
+                let high = _mm256_srlv_epi32(high, _mm256_sub_epi32(by, word));
+                _mm256_or_si256(_mm256_or_si256(_mm256_srlv_epi32(low, by), across), high)
+            }
+        };
+        Self([half(0), half(1)])
     }
     #[inline(always)]
     fn if_top(self, test: Self, other: Self) -> Self {

@@ -6,7 +6,8 @@ use core::arch::x86_64::{
     _mm512_mask_expand_epi32, _mm512_mask_i32gather_epi32, _mm512_maskz_compress_epi32,
     _mm512_movepi32_mask, _mm512_or_si512, _mm512_permutex2var_epi32, _mm512_set_epi32,
     _mm512_set1_epi32, _mm512_set1_epi64, _mm512_shuffle_i64x2, _mm512_sllv_epi32,
-    _mm512_srlv_epi32, _mm512_sub_epi32,
+    _mm512_srlv_epi32, _mm512_srlv_epi64, _mm512_sub_epi32, _mm512_testn_epi64_mask,
+    _mm512_xor_si512,
 };
 
 use crate::sealed::Sealed;
@@ -101,6 +102,19 @@ unsafe impl Simd for Avx512 {
         let equal = unsafe {
             let line = _mm512_loadu_si512(line.as_ptr().cast());
             _mm512_cmpeq_epi32_mask(line, _mm512_set1_epi32(key.cast_signed()))
+        };
+        equal.into()
+    }
+    #[inline(always)]
+    fn covering64(self, line: &[u64; 8], key: u64) -> u32 {
+        // SAFETY: `self` proves that the machine has AVX-512 F; the 64 bytes of the line are
+        // readable, and the load has no alignment to keep.
+        let equal = unsafe {
+            let line = _mm512_loadu_si512(line.as_ptr().cast());
+            let differing = _mm512_xor_si512(line, _mm512_set1_epi64(key.cast_signed()));
+            let differing =
+                _mm512_srlv_epi64(differing, _mm512_and_si512(line, _mm512_set1_epi64(63)));
+            _mm512_testn_epi64_mask(differing, differing)
         };
         equal.into()
     }
@@ -213,6 +227,18 @@ unsafe impl Row for Avx512Row {
     fn shr(self, by: Self) -> Self {
         // SAFETY: see `Avx512Row`.
         Self(unsafe { _mm512_srlv_epi32(self.0, by.0) })
+    }
+    #[inline(always)]
+    fn shr_long(self, high: Self, by: Self) -> Self {
+        // Words shifted by 32 and more are 0, and so are those shifted by less than 0.
+        // SAFETY: see `Avx512Row`.
+        Self(unsafe {
+            let word = _mm512_set1_epi32(32);
+            let low = _mm512_srlv_epi32(self.0, by.0);
+            let across = _mm512_sllv_epi32(high.0, _mm512_sub_epi32(word, by.0));
+            let high = _mm512_srlv_epi32(high.0, _mm512_sub_epi32(by.0, word));
+            _mm512_or_si512(_mm512_or_si512(low, across), high)
+        })
     }
     #[inline(always)]
     fn if_top(self, test: Self, other: Self) -> Self {

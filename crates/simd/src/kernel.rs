@@ -43,6 +43,10 @@ pub unsafe trait Simd: Sealed + Copy + Send + Sync + 'static {
     /// Which of the line's keys are this one; a bit for each, the first one's lowest.
     fn equal32(self, line: &[u32; 16], key: u32) -> u32;
 
+    /// Which of the line's words differ from the key in no bit from a place on that the word's own low six bits number; a bit
+    /// for each, the first one's lowest.
+    fn covering64(self, line: &[u64; 8], key: u64) -> u32;
+
     /// Which of the line's keys are below the key; a bit for each, the first one's lowest. The key
     /// stands in both halves of the word.
     fn below16(self, line: &[u16; 16], key: u32) -> u16;
@@ -124,6 +128,11 @@ unsafe impl Simd for Scalar {
     #[inline(always)]
     fn equal32(self, line: &[u32; 16], key: u32) -> u32 {
         line.iter().enumerate().map(|(i, &other)| u32::from(other == key) << i).sum()
+    }
+    #[inline(always)]
+    fn covering64(self, line: &[u64; 8], key: u64) -> u32 {
+        let covers = |other: u64| (other ^ key) >> (other & 63) == 0;
+        line.iter().enumerate().map(|(i, &other)| u32::from(covers(other)) << i).sum()
     }
     #[inline(always)]
     fn below16(self, line: &[u16; 16], key: u32) -> u16 {
@@ -296,6 +305,32 @@ mod tests {
             let (a, b) = (simd.splat64(self.2), simd.splat32(self.3));
             let equal = [simd.equal64(self.0, self.2), simd.equal32(self.1, self.3)];
             [simd.rank64(self.0, a), simd.rank32(self.1, b), equal[0], equal[1]]
+        }
+    }
+
+    struct Covering<'a>(&'a [u64; 8], u64);
+
+    impl Kernel for Covering<'_> {
+        type Output = u32;
+        #[inline(always)]
+        fn run<S: Simd>(self, simd: S) -> u32 {
+            simd.covering64(self.0, self.1)
+        }
+    }
+
+    /// Every shift, with a key that differs in the lowest bit that counts, in the one below, and at the top.
+    #[test]
+    fn every_instruction_set_finds_covering_prefixes() {
+        for shift in 0..64u64 {
+            let word = 0xfedc_ba98_7654_3210 & !63 | shift;
+            let line = [word, word ^ 1 << 63, !word & !63 | shift, shift, 63, 6, word, u64::MAX];
+            for key in [word, word ^ 1 << shift, word ^ (1 << shift) >> 1, !word, 0, u64::MAX] {
+                let covers = |i: usize| (line[i] ^ key) >> (line[i] & 63) == 0;
+                let expected = (0..8).map(|i| u32::from(covers(i)) << i).sum::<u32>();
+                for isa in Isa::available() {
+                    assert_eq!(isa.level().run(Covering(&line, key)), expected, "{isa} {shift}");
+                }
+            }
         }
     }
 

@@ -20,6 +20,9 @@ pub unsafe trait Row: Sealed + Copy {
     fn shl(self, by: Self) -> Self;
     /// Each word shifted down by its own number of bits, below 32.
     fn shr(self, by: Self) -> Self;
+    /// The low words of numbers whose high words are `high` and whose low words are these, each number shifted down by its own
+    /// number of bits, below 64.
+    fn shr_long(self, high: Self, by: Self) -> Self;
     /// This word where it is below the limit, as unsigned numbers are, and the other one elsewhere.
     fn if_below(self, test: Self, limit: Self, other: Self) -> Self;
     /// This word where the test's top bit is set, and the other one elsewhere.
@@ -90,6 +93,11 @@ unsafe impl Row for ScalarRow {
     #[inline(always)]
     fn shr(self, by: Self) -> Self {
         Self(array(|i| self.0[i].wrapping_shr(by.0[i])))
+    }
+    #[inline(always)]
+    fn shr_long(self, high: Self, by: Self) -> Self {
+        let long = |i: usize| u64::from(high.0[i]) << 32 | u64::from(self.0[i]);
+        Self(array(|i| long(i).wrapping_shr(by.0[i]) as u32))
     }
     #[inline(always)]
     fn if_below(self, test: Self, limit: Self, other: Self) -> Self {
@@ -178,6 +186,8 @@ mod tests {
                 a.sub(b).words(),
                 a.shl(by).words(),
                 a.shr(by).words(),
+                a.shr_long(b, b.and(simd.splat_row(63))).words(),
+                b.shr_long(a, by).words(),
                 a.shr(by).bit_lengths().words(),
                 a.if_below(a, b, b).words(),
                 simd.splat_row(a.top_bits().into()).words(),
