@@ -32,7 +32,7 @@ const V4: &[Candidate] = &[
     Candidate { name: "dxr18", merit: "small", fitted: None, slow: None },
     Candidate { name: "radix", merit: "takes any table", fitted: None, slow: None },
 ];
-/// Routes longer than /64 are not counted, because PlanB searches for these, too.
+/// Routes longer than /64 are not counted, because matchline bisects for these, too.
 const V6: &[Candidate] = &[
     Candidate {
         name: "wideleaf",
@@ -43,7 +43,12 @@ const V6: &[Candidate] = &[
         }),
         slow: Some(Slow { from: 49, to: 64, one_in: 16 }),
     },
-    Candidate { name: "planb", merit: "fast for routes of /49 to /64", fitted: None, slow: None },
+    Candidate {
+        name: "matchline",
+        merit: "fast for routes of /49 to /64",
+        fitted: None,
+        slow: None,
+    },
     Candidate { name: "radix", merit: "takes any table", fitted: None, slow: None },
 ];
 
@@ -298,7 +303,7 @@ mod tests {
         assert_eq!(chosen::<u32>(24).0, "runmap");
         assert_eq!(chosen::<u128>(48).0, "wideleaf");
         let (name, reason) = chosen::<u128>(64);
-        assert_eq!(name, "planb");
+        assert_eq!(name, "matchline");
         assert!(
             reason.ends_with("; not wideleaf, 100 % of the routes are /49 to /64 long"),
             "{reason}"

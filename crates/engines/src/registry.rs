@@ -15,6 +15,7 @@ use crate::hbs::{self, Hbs};
 use crate::lc_trie::{self, LcTrie};
 use crate::lower_bound::LowerBound;
 use crate::lulea::{self, Lulea};
+use crate::matchline::{self, Matchline};
 use crate::miht::{self, Miht, TrieAddr};
 use crate::neurotrie::{self, Neurotrie};
 use crate::pbf::{FilterAddr, Pbf};
@@ -133,7 +134,7 @@ static V4: LazyLock<Vec<Entry<u32>>> = LazyLock::new(|| {
 });
 
 static V6: LazyLock<Vec<Entry<u128>>> = LazyLock::new(|| {
-    let mut list = vec![wideleaf()];
+    let mut list = vec![wideleaf(), matchline()];
     list.extend(planb());
     list.extend(poptrie());
     list.extend(bloomfwd());
@@ -161,6 +162,11 @@ fn wideleaf() -> Entry<u128> {
         isa,
         ..Default::default()
     })
+}
+
+fn matchline() -> Entry<u128> {
+    let summary = "matchline: tables whose strides suit the routes, then a cache line of whole prefixes; our own";
+    Entry::of::<Matchline>("matchline", summary, EVERY, |isa| matchline::Config { isa })
 }
 
 fn dxr() -> Vec<Entry<u32>> {

@@ -100,6 +100,7 @@ conforms!(sail_l8, u32, forms("sail-l8"));
 conforms!(sail_l_wide, u32, forms("sail-l-wide"));
 conforms!(sail_l_prefetch, u32, forms("sail-l-prefetch"));
 conforms!(wideleaf, u128, forms("wideleaf"));
+conforms!(matchline, u128, forms("matchline"));
 conforms!(wideleaf_shapes, u128, wideleaf_shapes());
 conforms!(bloomfwd_v4, u32, forms("bloomfwd"));
 conforms!(bloomfwd_v6, u128, forms("bloomfwd"));

@@ -281,7 +281,7 @@ fn the_engine_follows_the_shape_of_the_table() {
     assert_eq!(engine(), "wideleaf");
     (0..64).for_each(|i| say(format!("+ 0 2{i:03x}:0:0:1::/64 {i}\n")));
     answers_as_its_rib(&live);
-    assert_eq!(engine(), "planb");
+    assert_eq!(engine(), "matchline");
     (0..64).for_each(|i| say(format!("- 0 2{i:03x}:0:0:1::/64\n")));
     answers_as_its_rib(&live);
     assert_eq!(engine(), "wideleaf");

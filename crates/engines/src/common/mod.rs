@@ -15,7 +15,7 @@ pub(crate) use bits::bits;
 pub(crate) use hashed::{Hashed, Item, Part, parts};
 pub(crate) use intervals::Intervals;
 pub use key::{SearchAddr, SearchKey};
-pub(crate) use long::Long;
+pub(crate) use long::{Long, LongBuilder};
 pub(crate) use search::{Search, each, many, one};
 pub(crate) use stored::{optional_table, table};
 pub(crate) use threads::on_threads;

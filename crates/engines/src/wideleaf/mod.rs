@@ -69,8 +69,7 @@
 //! ten million prefixes. The default for IPv6: 1.5 to 3.5 MB and some 30 ms for 180,000 prefixes. It is
 //! made for batches: a single lookup reads four to five cache lines one after the other, as in other
 //! engines, and batches below 16 do not fill the stages. Each address under a route longer than /48 takes a
-//! bisection: for tables that consist of routes of /49 to /64, PlanB is better, because it decides 64 bits
-//! before it bisects.
+//! bisection: tables with many routes of /49 to /64 are for `matchline`, whose lines decide 64 bits.
 //!
 //! ```
 //! use fibula_core::{Engine, Hop, Lookup, Routes};

@@ -1,0 +1,195 @@
+use std::sync::Arc;
+
+use fibula_core::{
+    Addr, Engine, Hop, Lookup, Persist, Prefix, Route, Routes, SharedBytes, TableSource,
+};
+use fibula_simd::{Isa, Table};
+use fibula_testkit::{Oracle, Rng, probes};
+
+use super::word::Entry;
+use super::{Config, Form, Matchline, SHAPE, Shape, WORDS};
+
+/// Compares all answers at boundaries, and at addresses that differ from a route's first one in a single bit: those differ in
+/// bits that tables skip, too.
+fn agrees(routes: &Routes<u128>, label: &str) {
+    let oracle = Oracle::new(routes);
+    let flipped = routes.iter().zip(0u32..).flat_map(|(route, at)| {
+        (0..16).map(move |i| route.prefix.addr() ^ 1 << (at.wrapping_mul(7) + 11 * i) % 128)
+    });
+    let addrs: Vec<u128> = probes::boundary(routes).chain(flipped).collect();
+    for isa in Isa::available() {
+        let engine = Matchline::build(routes, &Config { isa }).expect("it takes the table");
+        let mut hops = vec![Hop::NONE; addrs.len()];
+        for (addrs, hops) in addrs.chunks(999).zip(hops.chunks_mut(999)) {
+            engine.lookup_batch(addrs, hops);
+        }
+        for (&addr, &hop) in addrs.iter().zip(&hops) {
+            assert_eq!(hop, oracle.lookup(addr), "{label} {isa}: {}, batch", addr.to_ip());
+            assert_eq!(engine.lookup(addr), hop, "{label} {isa}: {}, single", addr.to_ip());
+        }
+    }
+}
+
+/// Routes of these lengths, below some of `parents`.
+fn below(
+    parents: &[Prefix<u128>],
+    number: usize,
+    lens: std::ops::RangeInclusive<u8>,
+    hops: u32,
+) -> Vec<Route<u128>> {
+    let mut rng = Rng::new(number as u64);
+    let spread = u64::from(lens.end() - lens.start()) + 1;
+    (0..number)
+        .map(|_| {
+            let len = lens.start() + rng.below(spread) as u8;
+            let addr = rng.choose(parents).map_or(0, |parent| rng.addr_in(parent));
+            let prefix = Prefix::masked(addr, len).expect("a length");
+            Route { prefix, hop: Hop::new(rng.below(hops.into()) as u32) }
+        })
+        .collect()
+}
+
+fn networks(number: u64, len: u8) -> Vec<Prefix<u128>> {
+    let mut rng = Rng::new(number);
+    (0..number).map(|_| Prefix::masked(rng.addr(), len).expect("a length")).collect()
+}
+
+fn prefix(text: &str) -> Prefix<u128> {
+    text.parse().expect("a prefix")
+}
+
+#[test]
+fn long_routes_with_codes_of_every_width() {
+    for hops in [2, 200, 300, 70_000] {
+        let clusters = below(&networks(40, 48), 4000, 49..=64, hops);
+        agrees(&Routes::from_unsorted(clusters), "in /48s");
+        let mut nested = below(&networks(30, 20), 3000, 21..=64, hops);
+        let sites: Vec<_> = nested.iter().take(30).map(|route| route.prefix).collect();
+        nested.extend(below(&sites, 1000, 64..=64, hops));
+        agrees(&Routes::from_unsorted(nested), "nested");
+    }
+}
+
+/// Whatever covers a cluster: nothing, a route above the root's blocks, several below.
+#[test]
+fn addresses_that_differ_in_skipped_bits() {
+    let arounds: [&[&str]; 5] = [
+        &[],
+        &["2000::/3"],
+        &["2001::/16", "2001:db8::/32"],
+        &["2001::/16", "2001:d00::/24", "2001:db8::/32", "2001:db8:7::/48"],
+        &["2001::/17", "2001:d00::/24", "2001:db0::/28", "2001:db8::/32", "2001:db8:0::/47"],
+    ];
+    // Some are shorter than the table's bits, so that they alone answer for its words.
+    for lens in [64..=64, 50..=52, 49..=64] {
+        for around in arounds {
+            let site = [prefix("2001:db8:7::/48")];
+            let mut routes = below(&site, 300, lens.clone(), 100);
+            let outer = around.iter().zip(100..);
+            routes.extend(outer.map(|(p, hop)| Route { prefix: prefix(p), hop: Hop::new(hop) }));
+            agrees(&Routes::from_unsorted(routes.clone()), "one cluster");
+            // A second one, so that the root has more than this block.
+            routes.extend(below(&[prefix("2c0f:f000::/32")], 20, 40..=64, 100));
+            agrees(&Routes::from_unsorted(routes), "two clusters");
+        }
+    }
+}
+
+/// Lines do not contain the first six bits: the same prefixes but for these must not meet.
+#[test]
+fn the_whole_space() {
+    let mut routes = Vec::new();
+    for top in 0..64u128 {
+        for (len, hop) in [(7, 1), (48, 2), (63, 3), (64, 4)] {
+            let prefix = Prefix::masked(top << 122 | 5 << 64, len).expect("a length");
+            routes.push(Route { prefix, hop: Hop::new(hop + 4 * (top % 3) as u32) });
+        }
+    }
+    agrees(&Routes::from_unsorted(routes.clone()), "every top");
+    for (text, hop) in [("::/0", 20), ("::/1", 21), ("8000::/2", 22), ("fc00::/6", 23)] {
+        routes.push(Route { prefix: prefix(text), hop: Hop::new(hop) });
+        agrees(&Routes::from_unsorted(routes.clone()), text);
+    }
+}
+
+#[test]
+fn networks_that_longer_routes_divide() {
+    let sites = networks(20, 56);
+    let mut routes = below(&sites, 500, 60..=70, 50);
+    let inner: Vec<_> = routes.iter().map(|route| route.prefix).collect();
+    routes.extend(below(&inner, 500, 65..=128, 50));
+    agrees(&Routes::from_unsorted(routes), "longer than /64");
+}
+
+/// Lines are shared: random /64s fill them, though a block of the root has a few.
+#[test]
+fn lines_are_full() {
+    let routes = Routes::from_unsorted(below(&[prefix("2000::/3")], 20_000, 64..=64, 1000));
+    let engine = Matchline::build(&routes, &Config::default()).expect("it takes the table");
+    let Form::Narrow(tables) = &engine.form else { panic!("a thousand hops need 16 bits") };
+    assert!(tables.lines.len() < 20_000 / 6 + 100, "{} lines", tables.lines.len());
+}
+
+struct Stored(Vec<(&'static str, Arc<Bytes>)>);
+
+struct Bytes(Table<u8>);
+
+impl AsRef<[u8]> for Bytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl TableSource for Stored {
+    fn table(&self, name: &str) -> Option<SharedBytes> {
+        let (_, bytes) = self.0.iter().find(|(own, _)| *own == name)?;
+        SharedBytes::new(bytes.clone(), 0, bytes.0.len())
+    }
+}
+
+/// A table before the word that names it, or that word itself, would be a lookup without an end.
+#[test]
+fn stored_tables_that_lead_back_are_refused() {
+    let routes = Routes::from_unsorted(below(&networks(5, 48), 500, 64..=64, 100));
+    let engine = Matchline::build(&routes, &Config::default()).expect("it takes the table");
+    let load = |change: &dyn Fn(&mut [u32], &mut Shape)| {
+        let tables = engine.tables().into_iter().map(|table| {
+            let mut bytes = Table::from_slice(table.bytes);
+            let (mut words, mut shape) =
+                (vec![0; 1], Shape { low: 0, shift: 0, entries: 0, blocks_from: 0 });
+            match table.name {
+                WORDS => words = bytemuck::cast_slice(&bytes).to_vec(),
+                SHAPE => shape = bytemuck::cast_slice(&bytes)[0],
+                _ => {}
+            }
+            change(&mut words, &mut shape);
+            match table.name {
+                WORDS => bytes = Table::from_slice(bytemuck::cast_slice(&words)),
+                SHAPE => bytes = Table::from_slice(bytemuck::bytes_of(&shape)),
+                _ => {}
+            }
+            (table.name, Arc::new(Bytes(bytes)))
+        });
+        let stored = Stored(tables.collect());
+        Matchline::load(&stored, routes.hop_count(), &Config::default()).map(|_| ())
+    };
+    let is_table = |word: &u32| matches!(Entry::of(*word), Entry::Table { .. });
+    load(&|_, _| ()).expect("as it was stored");
+    let to = |base| {
+        move |words: &mut [u32], _: &mut Shape| {
+            if let Some(word) = words.iter_mut().rfind(|word| is_table(word)) {
+                *word = Entry::Table { base, bits: 2, shift: 6 }.word();
+            }
+        }
+    };
+    assert!(load(&to(0)).is_err());
+    assert!(
+        load(&|words, _| {
+            let Some(at) = words.iter().rposition(is_table) else { return };
+            words[at] = Entry::Table { base: at / 4 * 4, bits: 2, shift: 6 }.word();
+        })
+        .is_err()
+    );
+    assert!(load(&|_, shape| shape.entries = 1 << 30).is_err());
+    assert!(load(&|_, shape| shape.shift = 32).is_err());
+}
