@@ -14,7 +14,7 @@ use super::{Config, Form, Matchline, SHAPE, Shape, WORDS};
 fn agrees(routes: &Routes<u128>, label: &str) {
     let oracle = Oracle::new(routes);
     let flipped = routes.iter().zip(0u32..).flat_map(|(route, at)| {
-        (0..16).map(move |i| route.prefix.addr() ^ 1 << (at.wrapping_mul(7) + 11 * i) % 128)
+        (0..16).map(move |i| route.prefix.addr() ^ (1 << ((at.wrapping_mul(7) + 11 * i) % 128)))
     });
     let addrs: Vec<u128> = probes::boundary(routes).chain(flipped).collect();
     for isa in Isa::available() {
