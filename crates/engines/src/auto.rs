@@ -49,6 +49,8 @@ const V6: &[Candidate] = &[
         fitted: None,
         slow: None,
     },
+    // For tables beyond the limits of both, tens of millions of routes.
+    Candidate { name: "planb", merit: "takes larger tables", fitted: None, slow: None },
     Candidate { name: "radix", merit: "takes any table", fitted: None, slow: None },
 ];
 
