@@ -244,11 +244,13 @@ impl<A: Addr> Compiler<A> {
         }
         let behind = self.retired.spare().map(|(_, behind)| behind.len());
         if self.tables.costs.way(changes, behind, true) == Way::Copy {
-            // No batch is patched into it any more, and the copy may get its memory.
-            drop(self.retired.take_spare());
             let started = Instant::now();
             let current = self.shared.publisher.current();
             self.prepared = self.tables.copy(&*current.engine);
+            // An engine that makes no copies keeps its spare one, which is all that can be patched.
+            if self.prepared.is_some() {
+                drop(self.retired.take_spare());
+            }
             self.shared.counters.making_ns.add(started.elapsed().as_nanos() as u64);
         }
     }
