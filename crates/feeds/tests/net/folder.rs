@@ -168,7 +168,7 @@ fn bad_files_are_reported_and_the_folder_goes_on() {
     // The folder goes and comes.
     fs::rename(path, path.with_extension("away")).unwrap();
     net.wait("its absence", |net| net.has_report("it is gone; the next attempt is made in 10s"));
-    assert_eq!(net.state("mrt"), Some(SourceState::Lost));
+    net.wait("the state", |net| net.state("mrt") == Some(SourceState::Lost));
     fs::rename(path.with_extension("away"), path).unwrap();
 }
 

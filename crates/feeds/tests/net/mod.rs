@@ -137,6 +137,13 @@ impl Net {
         self.status(name).unwrap().endpoint.parse().unwrap()
     }
 
+    /// Waits until the board, which is written behind the table, shows so many connections.
+    pub fn wait_connections(&self, name: &str, expected: u64) {
+        self.wait("the connections", |net| {
+            net.status(name).is_some_and(|status| status.figures.connections == expected)
+        });
+    }
+
     /// What has been announced by a session.
     pub fn announced(&self, name: &str) -> u64 {
         self.status(name).map_or(0, |status| status.figures.announced)

@@ -78,7 +78,7 @@ fn two_routers_are_two_sessions_and_strangers_are_forgotten() {
     drop(second);
     net.wait("the end of the second", |net| net.paths() == table(&["10.0.0.0/8"], 1));
     net.wait("the board", |net| net.status("lines 127.0.0.3").is_none());
-    assert_eq!(net.state("lines 127.0.0.2"), Some(SourceState::Up));
+    net.wait("the first", |net| net.state("lines 127.0.0.2") == Some(SourceState::Up));
     drop(first);
 }
 
@@ -133,7 +133,7 @@ fn the_newest_connection_is_the_session() {
     net.wait("the sweep", |net| net.paths() == table(&["10.0.0.0/8"], 2));
     assert!(net.has_report("the other end opened a new connection"));
     assert!(matches!(dead.read(&mut [0]), Ok(0) | Err(_)), "it is closed");
-    assert_eq!(net.status("lines 127.0.0.1").unwrap().figures.connections, 2);
+    net.wait_connections("lines 127.0.0.1", 2);
 }
 
 #[test]

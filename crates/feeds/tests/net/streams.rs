@@ -38,7 +38,7 @@ fn a_connection_is_opened_until_somebody_answers() {
     let (mut daemon, _) = listener.accept().unwrap();
     say(&mut daemon, "peer 0 1\n+ 0 11.0.0.0/8 2\n");
     net.wait("the sweep", |net| net.paths() == table(&["11.0.0.0/8"], 2));
-    assert_eq!(net.status("out").unwrap().figures.connections, 2);
+    net.wait_connections("out", 2);
 }
 
 fn path(path: &Path) -> fibula_feeds::net::Source {
@@ -60,7 +60,7 @@ fn writers_of_a_named_pipe_come_and_go() {
         let expected = [&*format!("10.{round}.0.0/16"), "11.0.0.0/8"];
         net.wait("a round", |net| net.paths() == table(&expected, round));
         net.wait("its end", |net| net.state("lines") == Some(SourceState::Up));
-        assert_eq!(net.status("lines").unwrap().figures.connections, round);
+        net.wait_connections("lines", round);
         drop(writer);
         net.wait("the loss", |net| net.state("lines") == Some(SourceState::Lost));
     }
@@ -145,7 +145,7 @@ fn a_device_that_loses_something_says_everything_again() {
     net.wait("the second dump", |net| net.paths() == table(&["11.0.0.0/8"], 2));
     assert!(net.has_report("more came than there was room for"));
     assert!(net.has_report("cannot open routing socket: permission denied"));
-    assert_eq!(net.status("kernel").unwrap().figures.connections, 2);
+    net.wait_connections("kernel", 2);
 }
 
 #[test]
