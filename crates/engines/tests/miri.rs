@@ -1,33 +1,13 @@
 //! Engines on small tables, for Miri, which runs a thousandth as fast: `./dev test` runs these tests under
 //! it where it is installed, and as ordinary tests too.
 
-use std::sync::Arc;
-
-use fibula_core::{Addr, Hop, Lookup, Patched, Routes, SharedBytes, TableSource};
+use fibula_core::{Addr, Hop, Lookup, Patched, Routes};
 use fibula_engines::{EngineFamily, find};
-use fibula_simd::{Isa, Table};
-use fibula_testkit::{Oracle, check::check, probes, tables};
+use fibula_simd::Isa;
+use fibula_testkit::{Oracle, StoredTables, check::check, probes, tables};
 
 /// Engines whose tables are small where there are few routes: Miri takes minutes to fill megabytes.
 const SMALL: [&str; 4] = ["radix", "planb", "lower-bound", "miht-batch"];
-
-/// The tables of an engine, as a file has them.
-struct Stored(Vec<(&'static str, Arc<Aligned>)>);
-
-impl TableSource for Stored {
-    fn table(&self, name: &str) -> Option<SharedBytes> {
-        let (_, bytes) = self.0.iter().find(|(stored, _)| *stored == name)?;
-        SharedBytes::new(bytes.clone(), 0, bytes.0.len())
-    }
-}
-
-struct Aligned(Table<u8>);
-
-impl AsRef<[u8]> for Aligned {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
-}
 
 /// Built, patched if it can be, stored and loaded: right at every boundary, single and in batches.
 fn right<A: EngineFamily>() {
@@ -36,10 +16,8 @@ fn right<A: EngineFamily>() {
         let entry = find::<A>(name).expect("the registry has the engine");
         let built = entry.build(&routes, Isa::Scalar).expect("a small table is taken");
         agree(name, &*built, &routes);
-        let aligned = |bytes| Arc::new(Aligned(Table::from_slice(bytes)));
         let tables = built.persist().expect("every engine of the list can be stored");
-        let stored = tables.iter().map(|t| (t.name, aligned(t.bytes))).collect();
-        let loaded = entry.load(&Stored(stored), routes.hop_count(), Isa::Scalar);
+        let loaded = entry.load(&StoredTables::of(&tables), routes.hop_count(), Isa::Scalar);
         let mut engine = loaded.unwrap_or_else(|error| panic!("{name}: {error}"));
         agree(name, &*engine, &routes);
 

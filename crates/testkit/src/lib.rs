@@ -6,6 +6,7 @@
 //! - [`traffic`]: streams of keys as the papers' benchmarks use them, and replay of a file.
 //! - [`case`]: answers that were worked out by hand, or reported as wrong.
 //! - [`classbench`]: sets of packet filters, packets for them, and their oracle.
+//! - [`StoredTables`]: an engine's tables as a file has them, to be loaded whole or damaged.
 //! - [`liar`]: engines that answer wrongly, for the tests of checks.
 //! - [`check`](check::check): an engine against the oracle; [`conforms!`]: the suite that every
 //!   engine passes.
@@ -24,6 +25,7 @@ mod oracle;
 pub mod probes;
 mod rng;
 mod shape;
+mod stored;
 pub mod tables;
 pub mod traffic;
 mod zipf;
@@ -31,6 +33,7 @@ mod zipf;
 pub use oracle::Oracle;
 pub use rng::Rng;
 pub use shape::Shape;
+pub use stored::StoredTables;
 
 /// The program in the README compiles and runs.
 #[cfg(doctest)]

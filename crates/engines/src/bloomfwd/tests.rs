@@ -1,14 +1,10 @@
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
-use fibula_core::{
-    BuildError, Engine, Follow, Hop, Lookup, Patched, Persist, Prefix, Routes, SharedBytes,
-    TableSource,
-};
+use fibula_core::{BuildError, Engine, Follow, Hop, Lookup, Patched, Persist, Prefix, Routes};
 use fibula_filter::Hash;
-use fibula_simd::{Isa, Table};
+use fibula_simd::Isa;
 use fibula_testkit::fib::{FibSpec, HopModel};
-use fibula_testkit::{Rng, conform, conforms, tables};
+use fibula_testkit::{Rng, StoredTables, conform, conforms, tables};
 
 use super::dpcpe::Expansion;
 use super::tables::Level;
@@ -202,29 +198,14 @@ fn configurations_out_of_range_are_refused() {
     assert!(matches!(Bloomfwd::build(&routes, &none), Err(BuildError::Limit { limit: 1000, .. })));
 }
 
-struct Stored(HashMap<&'static str, Vec<u8>>);
-
-impl TableSource for Stored {
-    fn table(&self, name: &str) -> Option<SharedBytes> {
-        struct Aligned(Table<u8>);
-        impl AsRef<[u8]> for Aligned {
-            fn as_ref(&self) -> &[u8] {
-                &self.0
-            }
-        }
-        let bytes = self.0.get(name)?;
-        SharedBytes::new(Arc::new(Aligned(Table::from_slice(bytes))), 0, bytes.len())
-    }
-}
-
-fn stored<A: Address>(engine: &Bloomfwd<A>) -> Stored {
-    Stored(engine.tables().iter().map(|table| (table.name, table.bytes.to_vec())).collect())
+fn stored<A: Address>(engine: &Bloomfwd<A>) -> StoredTables {
+    StoredTables::of(&engine.tables())
 }
 
 /// What is said of the tables with other bytes at a place of one.
 fn blame<A: Address>(engine: &Bloomfwd<A>, table: &'static str, at: usize, bytes: &[u8]) -> String {
     let mut tables = stored(engine);
-    tables.0.get_mut(table).unwrap()[at..at + bytes.len()].copy_from_slice(bytes);
+    tables.edit(table, |table| table[at..][..bytes.len()].copy_from_slice(bytes));
     match Bloomfwd::<A>::load(&tables, 4, &Config::default()) {
         Ok(_) => "accepted".into(),
         Err(error) => error.to_string(),
@@ -279,15 +260,15 @@ fn damaged_tables_are_refused() {
     assert_eq!(blame(&engine, "buckets16", 60, &[0xff, 0xff]), "accepted");
     for table in [SHAPE, "direct16", FILTERS, "buckets16"] {
         let mut tables = stored(&engine);
-        let len = tables.0[table].len();
+        let len = tables.bytes(table).len();
         for cut in [len - 1, len / 2, 0] {
-            tables.0.get_mut(table).unwrap().truncate(cut);
+            tables.edit(table, |bytes| bytes.truncate(cut));
             assert!(
                 Bloomfwd::<u128>::load(&tables, 4, &Config::default()).is_err(),
                 "{table} {cut}"
             );
         }
-        tables.0.remove(table);
+        tables.remove(table);
         assert!(Bloomfwd::<u128>::load(&tables, 4, &Config::default()).is_err(), "{table}");
     }
 }
@@ -298,10 +279,10 @@ fn marks_all_round_end() {
     let routes: Routes<u32> = [("10.0.0.0/24".parse().unwrap(), Hop::new(1))].into_iter().collect();
     let engine = Bloomfwd::build(&routes, &Config::default()).unwrap();
     let mut tables = stored(&engine);
-    for line in tables.0.get_mut("buckets16").unwrap().chunks_mut(64) {
-        line[60..62].copy_from_slice(&[0xff, 0xff]);
-    }
-    tables.0.get_mut(FILTERS).unwrap().fill(0xff);
+    tables.edit("buckets16", |bytes| {
+        bytes.chunks_mut(64).for_each(|line| line[60..62].copy_from_slice(&[0xff, 0xff]));
+    });
+    tables.edit(FILTERS, |bytes| bytes.fill(0xff));
     let engine = Bloomfwd::<u32>::load(&tables, 2, &Config::default()).unwrap();
     let addrs: Vec<u32> = (0..100).map(|i| i * 0x0200_0100).collect();
     let mut hops = vec![Hop::NONE; 100];

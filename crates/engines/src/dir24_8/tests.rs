@@ -1,12 +1,6 @@
-use std::collections::HashMap;
-use std::sync::Arc;
-
-use fibula_core::{
-    BuildError, Engine, Follow, Hop, Lookup, Patched, Persist, Prefix, Routes, SharedBytes,
-    TableSource,
-};
-use fibula_simd::{Isa, Table};
-use fibula_testkit::conform;
+use fibula_core::{BuildError, Engine, Follow, Hop, Lookup, Patched, Persist, Prefix, Routes};
+use fibula_simd::Isa;
+use fibula_testkit::{StoredTables, conform};
 
 use super::entry::Entry;
 use super::{Config, Dir24_8, Form, Width, batch};
@@ -71,7 +65,7 @@ fn clones_and_files_do_not_see_a_patch() {
     let after = routes(&[("10.0.0.0/8", 0), ("10.1.2.129/32", 2), ("10.1.3.1/32", 3)]);
     let changed = ["10.1.2.128/26", "10.1.2.129/32", "10.1.3.1/32"].map(|p| p.parse().unwrap());
     let built = Dir24_8::build(&before, &Config::default()).unwrap();
-    let stored = Stored::new(&built);
+    let stored = StoredTables::of(&built.tables());
     for mut dir in
         [built.clone(), Dir24_8::load(&stored, before.hop_count(), &Config::default()).unwrap()]
     {
@@ -80,14 +74,14 @@ fn clones_and_files_do_not_see_a_patch() {
         let answers = [0x0a01_0280, 0x0a01_0281, 0x0a01_0301].map(|addr| dir.lookup(addr).index());
         assert_eq!(answers, [Some(0), Some(2), Some(3)]);
         assert_eq!(
-            Dir24_8::load(&Stored::new(&dir), after.hop_count(), &Config::default())
+            Dir24_8::load(&StoredTables::of(&dir.tables()), after.hop_count(), &Config::default())
                 .unwrap()
                 .chunks(),
             2
         );
     }
     assert_eq!(built.lookup(0x0a01_0280), Hop::new(1));
-    assert_eq!(Stored::new(&built).0, stored.0);
+    assert!(StoredTables::of(&built.tables()) == stored);
 }
 
 #[test]
@@ -114,38 +108,13 @@ fn limits_of_either_width() {
     assert_eq!(limit(Width::Bits32, halves(32_769)), None);
 }
 
-/// Stored tables by name.
-#[derive(Clone)]
-struct Stored(HashMap<&'static str, Vec<u8>>);
-
-struct Bytes(Table<u8>);
-
-impl AsRef<[u8]> for Bytes {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl Stored {
-    fn new(dir: &Dir24_8) -> Self {
-        Self(dir.tables().iter().map(|table| (table.name, table.bytes.to_vec())).collect())
-    }
-}
-
-impl TableSource for Stored {
-    fn table(&self, name: &str) -> Option<SharedBytes> {
-        let bytes = self.0.get(name)?;
-        SharedBytes::new(Arc::new(Bytes(Table::from_slice(bytes))), 0, bytes.len())
-    }
-}
-
 #[test]
 fn damaged_tables_are_refused() {
     let table = routes(&[("10.0.0.0/8", 0), ("10.1.2.128/26", 1)]);
-    let stored = Stored::new(&Dir24_8::build(&table, &Config::default()).unwrap());
-    let blame = |name: &str, entry: usize, value: u16| {
+    let stored = StoredTables::of(&Dir24_8::build(&table, &Config::default()).unwrap().tables());
+    let blame = |name: &'static str, entry: usize, value: u16| {
         let mut tables = stored.clone();
-        tables.0.get_mut(name).unwrap()[2 * entry..][..2].copy_from_slice(&value.to_ne_bytes());
+        tables.edit(name, |bytes| bytes[2 * entry..][..2].copy_from_slice(&value.to_ne_bytes()));
         Dir24_8::load(&tables, 2, &Config::default()).err().map(|error| error.to_string())
     };
     let (tbl24, tbl_long) = (<u16 as Entry>::TBL24, <u16 as Entry>::TBL_LONG);

@@ -1,11 +1,8 @@
-use std::collections::HashMap;
-use std::sync::Arc;
-
 use fibula_core::{
     BuildError, Engine, Follow, Hop, LoadError, Lookup, Patched, Persist, Prefix, Routes,
-    SharedBytes, TableRef, TableSource,
 };
-use fibula_simd::{Isa, Table};
+use fibula_simd::Isa;
+use fibula_testkit::StoredTables;
 use fibula_testkit::conform::patches;
 
 use super::format::{Chunk, Entry};
@@ -180,30 +177,11 @@ fn wide_form() {
     check(&dxr, &routes);
 }
 
-/// Stored tables by name.
-#[derive(Clone)]
-struct Stored(HashMap<&'static str, Vec<u8>>);
-
-struct Bytes(Table<u8>);
-
-impl AsRef<[u8]> for Bytes {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
+fn stored(dxr: &Dxr) -> StoredTables {
+    StoredTables::of(&dxr.tables())
 }
 
-impl TableSource for Stored {
-    fn table(&self, name: &str) -> Option<SharedBytes> {
-        let bytes = self.0.get(name)?;
-        SharedBytes::new(Arc::new(Bytes(Table::from_slice(bytes))), 0, bytes.len())
-    }
-}
-
-fn stored(dxr: &Dxr) -> Stored {
-    Stored(dxr.tables().iter().map(|TableRef { name, bytes }| (*name, bytes.to_vec())).collect())
-}
-
-fn load(tables: &Stored, hop_count: u32, k: u8) -> Result<Dxr, LoadError> {
+fn load(tables: &StoredTables, hop_count: u32, k: u8) -> Result<Dxr, LoadError> {
     Dxr::load(tables, hop_count, &Config { k, ..Config::default() })
 }
 
@@ -216,7 +194,7 @@ fn reload(dxr: &Dxr, hop_count: u32) -> Dxr {
 /// Replaces a 32-bit word and tells which table is blamed.
 fn blame(dxr: &Dxr, table: &'static str, word: usize, value: u32) -> String {
     let mut tables = stored(dxr);
-    tables.0.get_mut(table).unwrap()[4 * word..][..4].copy_from_slice(&value.to_ne_bytes());
+    tables.edit(table, |bytes| bytes[4 * word..][..4].copy_from_slice(&value.to_ne_bytes()));
     match load(&tables, 4, dxr.k()) {
         Ok(_) => "accepted".into(),
         Err(error) => error.to_string(),
@@ -253,9 +231,9 @@ fn damaged_tables_are_refused() {
     assert_eq!(blame(&dxr, name::SHAPE, 1, 4), "table shape: is of no known form");
     for table in [name::SHAPE, name::LOOKUP, name::RANGES] {
         let mut tables = stored(&dxr);
-        tables.0.get_mut(table).unwrap().pop();
+        tables.edit(table, |bytes| bytes.truncate(bytes.len() - 1));
         assert_eq!(load(&tables, 4, 16).err().unwrap().table(), table);
-        tables.0.remove(table);
+        tables.remove(table);
         assert_eq!(load(&tables, 4, 16).err().unwrap().reason(), "is missing");
     }
 }
@@ -314,10 +292,10 @@ fn threads_do_not_matter() {
             let mut dxr = Dxr::build(&table(0), &config).unwrap();
             assert_eq!(dxr.stats().wide, top != 0);
             assert!(dxr.stats().full_chunks >= CHUNKS as usize);
-            let built = stored(&dxr).0;
+            let built = stored(&dxr);
             assert_eq!(dxr.follow(&table(1), &changed), Ok(Patched::Applied));
             check(&dxr, &table(1));
-            (built, stored(&dxr).0)
+            (built, stored(&dxr))
         });
         assert!(tables[0] == tables[1] && tables[0] == tables[2]);
     }

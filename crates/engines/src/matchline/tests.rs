@@ -1,10 +1,6 @@
-use std::sync::Arc;
-
-use fibula_core::{
-    Addr, Engine, Hop, Lookup, Persist, Prefix, Route, Routes, SharedBytes, TableSource,
-};
-use fibula_simd::{Isa, Table};
-use fibula_testkit::{Oracle, Rng, probes};
+use fibula_core::{Addr, Engine, Hop, Lookup, Persist, Prefix, Route, Routes};
+use fibula_simd::Isa;
+use fibula_testkit::{Oracle, Rng, StoredTables, probes};
 
 use super::word::Entry;
 use super::{Config, Form, Matchline, SHAPE, Shape, WORDS};
@@ -130,47 +126,18 @@ fn lines_are_full() {
     assert!(tables.lines.len() < 20_000 / 6 + 100, "{} lines", tables.lines.len());
 }
 
-struct Stored(Vec<(&'static str, Arc<Bytes>)>);
-
-struct Bytes(Table<u8>);
-
-impl AsRef<[u8]> for Bytes {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl TableSource for Stored {
-    fn table(&self, name: &str) -> Option<SharedBytes> {
-        let (_, bytes) = self.0.iter().find(|(own, _)| *own == name)?;
-        SharedBytes::new(bytes.clone(), 0, bytes.0.len())
-    }
-}
-
 /// A table before the word that names it, or that word itself, would be a lookup without an end.
 #[test]
 fn stored_tables_that_lead_back_are_refused() {
     let routes = Routes::from_unsorted(below(&networks(5, 48), 500, 64..=64, 100));
     let engine = Matchline::build(&routes, &Config::default()).expect("it takes the table");
     let load = |change: &dyn Fn(&mut [u32], &mut Shape)| {
-        let tables = engine.tables().into_iter().map(|table| {
-            let mut bytes = Table::from_slice(table.bytes);
-            let (mut words, mut shape) =
-                (vec![0; 1], Shape { low: 0, shift: 0, entries: 0, blocks_from: 0 });
-            match table.name {
-                WORDS => words = bytemuck::cast_slice(&bytes).to_vec(),
-                SHAPE => shape = bytemuck::cast_slice(&bytes)[0],
-                _ => {}
-            }
-            change(&mut words, &mut shape);
-            match table.name {
-                WORDS => bytes = Table::from_slice(bytemuck::cast_slice(&words)),
-                SHAPE => bytes = Table::from_slice(bytemuck::bytes_of(&shape)),
-                _ => {}
-            }
-            (table.name, Arc::new(Bytes(bytes)))
-        });
-        let stored = Stored(tables.collect());
+        let mut stored = StoredTables::of(&engine.tables());
+        let mut words = bytemuck::cast_slice(stored.bytes(WORDS)).to_vec();
+        let mut shape: Shape = bytemuck::cast_slice(stored.bytes(SHAPE))[0];
+        change(&mut words, &mut shape);
+        stored.set(WORDS, bytemuck::cast_slice(&words));
+        stored.set(SHAPE, bytemuck::bytes_of(&shape));
         Matchline::load(&stored, routes.hop_count(), &Config::default()).map(|_| ())
     };
     let is_table = |word: &u32| matches!(Entry::of(*word), Entry::Table { .. });

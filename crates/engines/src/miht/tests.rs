@@ -1,13 +1,11 @@
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use fibula_core::{
-    Addr, BuildError, Engine, Follow, Hop, Lookup, Patched, Persist, Prefix, Routes, SharedBytes,
-    TableSource,
+    Addr, BuildError, Engine, Follow, Hop, Lookup, Patched, Persist, Prefix, Routes,
 };
-use fibula_simd::{Isa, Table};
+use fibula_simd::Isa;
 use fibula_testkit::conform::patches;
-use fibula_testkit::{Oracle, Rng, conform, conforms, probes, tables};
+use fibula_testkit::{Oracle, Rng, StoredTables, conform, conforms, probes, tables};
 
 use super::index::{HEIGHT_MAX, separators, tries};
 use super::{Batch, Config, Miht, TrieAddr};
@@ -114,8 +112,9 @@ fn check<A: TrieAddr>(miht: &Miht<A>, routes: &Routes<A>) {
     assert_eq!(level.len(), keys.len(), "a trie for each key");
     assert_eq!(miht.tries.nodes.in_use(), routes.len() + 1, "a d-node for each route");
     // The rest is what a file is checked for.
-    let loaded = Miht::<A>::load(&Stored::of(miht), routes.hop_count(), &Config::default())
-        .expect("it is sound");
+    let loaded =
+        Miht::<A>::load(&StoredTables::of(&miht.tables()), routes.hop_count(), &Config::default())
+            .expect("it is sound");
     assert_eq!(loaded.index.height, miht.index.height);
 }
 
@@ -160,8 +159,12 @@ fn grows_and_shrinks<A: TrieAddr>(k: u32, m: u32) {
             highest = highest.max(miht.index.height);
             // What is stored and loaded goes on like what was not.
             if steps % 9 == 0 {
-                miht =
-                    Miht::load(&Stored::of(&miht), routes.hop_count(), &Config::default()).unwrap();
+                miht = Miht::load(
+                    &StoredTables::of(&miht.tables()),
+                    routes.hop_count(),
+                    &Config::default(),
+                )
+                .unwrap();
             }
         }
     }
@@ -211,30 +214,10 @@ fn limits_and_wrong_parameters() {
     assert!(matches!(miht.follow(&beyond, &[Prefix::ALL]), Err(BuildError::Limit { .. })));
 }
 
-struct Stored(Vec<(&'static str, Vec<u8>)>);
-struct Bytes(Table<u8>);
-impl AsRef<[u8]> for Bytes {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
-}
-impl Stored {
-    fn of<A: TrieAddr>(miht: &Miht<A>) -> Self {
-        Self(miht.tables().iter().map(|t| (t.name, t.bytes.to_vec())).collect())
-    }
-}
-impl TableSource for Stored {
-    fn table(&self, name: &str) -> Option<SharedBytes> {
-        let (_, bytes) = self.0.iter().find(|(other, _)| *other == name)?;
-        SharedBytes::new(Arc::new(Bytes(Table::from_slice(bytes))), 0, bytes.len())
-    }
-}
-
 /// What `load` says of the tables with one word replaced.
-fn blame(miht: &Miht<u32>, table: &str, word: usize, value: u32) -> String {
-    let mut stored = Stored::of(miht);
-    let (_, bytes) = stored.0.iter_mut().find(|(name, _)| *name == table).unwrap();
-    bytes[4 * word..][..4].copy_from_slice(&value.to_ne_bytes());
+fn blame(miht: &Miht<u32>, table: &'static str, word: usize, value: u32) -> String {
+    let mut stored = StoredTables::of(&miht.tables());
+    stored.edit(table, |bytes| bytes[4 * word..][..4].copy_from_slice(&value.to_ne_bytes()));
     match Miht::<u32>::load(&stored, 10, &Config::default()) {
         Ok(_) => "accepted".into(),
         Err(error) => error.to_string(),

@@ -148,33 +148,13 @@ fn nth_from_top(mut map: u64, number: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;
-    use std::sync::Arc;
 
-    use fibula_core::{Engine, Hop, Lookup, Persist, Prefix, Routes, SharedBytes, TableSource};
-    use fibula_simd::Table;
-    use fibula_testkit::Oracle;
+    use fibula_core::{Engine, Hop, Lookup, Persist, Prefix, Routes, TableRef};
+    use fibula_testkit::{Oracle, StoredTables};
 
     use crate::runmap::record::ROOT_BYTES;
     use crate::runmap::tests::{assert_right, up_to};
     use crate::runmap::{Config, Runmap};
-
-    /// A table in memory as a file has it.
-    struct Stored(&'static str, Arc<Aligned>);
-
-    struct Aligned(Table<u8>);
-
-    impl AsRef<[u8]> for Aligned {
-        fn as_ref(&self) -> &[u8] {
-            &self.0
-        }
-    }
-
-    impl TableSource for Stored {
-        fn table(&self, name: &str) -> Option<SharedBytes> {
-            let bytes = (name == self.0).then(|| self.1.clone())?;
-            SharedBytes::new(bytes, 0, self.1.0.len())
-        }
-    }
 
     /// Stores the routes in the old format.
     fn stored_of_old(routes: &Routes<u32>, width: usize) -> Vec<u8> {
@@ -244,7 +224,7 @@ mod tests {
                 up_to(hops).iter().map(|route| (route.prefix, route.hop)).chain([last]).collect();
             let bytes = stored_of_old(&routes, width);
             let load = |bytes: &[u8]| {
-                let stored = Stored(name, Arc::new(Aligned(Table::from_slice(bytes))));
+                let stored = StoredTables::of(&[TableRef { name, bytes }]);
                 Runmap::load(&stored, routes.hop_count(), &Config::default())
             };
             let loaded = load(&bytes).unwrap();

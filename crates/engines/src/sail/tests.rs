@@ -1,12 +1,6 @@
-use std::sync::Arc;
-
-use fibula_core::{
-    BuildError, Engine, Follow, Hop, Lookup, Patched, Persist, Prefix, Routes, SharedBytes,
-    TableSource,
-};
-use fibula_simd::Table;
+use fibula_core::{BuildError, Engine, Follow, Hop, Lookup, Patched, Persist, Prefix, Routes};
 use fibula_testkit::fib::{FibSpec, HopModel};
-use fibula_testkit::{Oracle, conform, probes, tables};
+use fibula_testkit::{Oracle, StoredTables, conform, probes, tables};
 
 use super::bitmaps::{self, Bitmaps, Levels};
 use super::merged::{self, Entry};
@@ -238,42 +232,33 @@ fn build_fits(routes: &Routes<u32>) -> bool {
 }
 
 /// Stored arrays of zeros.
-struct Zeros(&'static [(&'static str, usize)]);
-
-impl TableSource for Zeros {
-    fn table(&self, name: &str) -> Option<SharedBytes> {
-        struct Aligned(Table<u8>);
-        impl AsRef<[u8]> for Aligned {
-            fn as_ref(&self) -> &[u8] {
-                &self.0
-            }
-        }
-        let &(_, bytes) = self.0.iter().find(|(table, _)| *table == name)?;
-        SharedBytes::new(Arc::new(Aligned(Table::with(bytes, |_| ()))), 0, bytes)
-    }
+fn zeros(tables: &[(&'static str, usize)]) -> StoredTables {
+    let mut stored = StoredTables::default();
+    tables.iter().for_each(|&(name, len)| stored.set(name, &vec![0; len]));
+    stored
 }
 
 /// With as many chunks as there are values, the code 0 would be a chunk.
 #[test]
 fn stored_chunks_beyond_the_entries() {
     const CHUNK: usize = 512;
-    let most = Zeros(&[("BCN16", 128 << 10), ("BCN24", 65_535 * CHUNK), ("N32", 0)]);
+    let most = zeros(&[("BCN16", 128 << 10), ("BCN24", 65_535 * CHUNK), ("N32", 0)]);
     assert_eq!(
         <SailL>::load(&most, 1, &merged::Config::default()).expect("as many as fit").lookup(7),
         Hop::NONE
     );
-    let more = Zeros(&[("BCN16", 128 << 10), ("BCN24", 65_536 * CHUNK), ("N32", 0)]);
+    let more = zeros(&[("BCN16", 128 << 10), ("BCN24", 65_536 * CHUNK), ("N32", 0)]);
     assert_eq!(
         <SailL>::load(&more, 1, &merged::Config::default()).err().expect("too many").table(),
         "BCN24"
     );
-    let more = Zeros(&[("BCN16", 128 << 10), ("BCN24", 0), ("N32", 65_536 * CHUNK)]);
+    let more = zeros(&[("BCN16", 128 << 10), ("BCN24", 0), ("N32", 65_536 * CHUNK)]);
     assert_eq!(
         <SailL>::load(&more, 1, &merged::Config::default()).err().expect("too many").table(),
         "N32"
     );
     // The other side: a chunk of half a size.
-    let half = Zeros(&[("BCN16", 128 << 10), ("BCN24", CHUNK / 2), ("N32", 0)]);
+    let half = zeros(&[("BCN16", 128 << 10), ("BCN24", CHUNK / 2), ("N32", 0)]);
     assert_eq!(
         <SailL>::load(&half, 1, &merged::Config::default()).err().expect("half a chunk").table(),
         "BCN24"

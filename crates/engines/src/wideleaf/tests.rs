@@ -1,13 +1,8 @@
-use std::sync::Arc;
-
-use fibula_core::{
-    Addr, Engine, Follow, Hop, Lookup, Patched, Persist, Prefix, Route, Routes, SharedBytes,
-    TableSource,
-};
-use fibula_simd::{Isa, Table};
+use fibula_core::{Addr, Engine, Follow, Hop, Lookup, Patched, Persist, Prefix, Route, Routes};
+use fibula_simd::Isa;
 use fibula_testkit::conform::{copies, patches};
 use fibula_testkit::fib::{FibSpec, HopModel};
-use fibula_testkit::{Oracle, probes, tables, traffic};
+use fibula_testkit::{Oracle, StoredTables, probes, tables, traffic};
 
 use super::record::{Line, Unit};
 use super::word::{BITS_MAX, BYTES_MAX, CODE_MAX, Entry, WORDS_MAX};
@@ -200,26 +195,6 @@ fn codes_are_as_wide_as_the_hops_need() {
     agrees(&built(&largest), &largest, &[], "a large hop");
 }
 
-struct Stored(Vec<(&'static str, Arc<Table<u8>>)>);
-struct Bytes(Arc<Table<u8>>);
-impl AsRef<[u8]> for Bytes {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
-}
-impl Stored {
-    fn of(engine: &Wideleaf) -> Self {
-        let copy = |bytes: &[u8]| Arc::new(Table::from_slice(bytes));
-        Self(engine.tables().iter().map(|t| (t.name, copy(t.bytes))).collect())
-    }
-}
-impl TableSource for Stored {
-    fn table(&self, name: &str) -> Option<SharedBytes> {
-        let (_, table) = self.0.iter().find(|(other, _)| *other == name)?;
-        SharedBytes::new(Arc::new(Bytes(table.clone())), 0, table.len())
-    }
-}
-
 /// Patched tables are stored and loaded like built ones.
 #[test]
 fn a_patched_table_is_stored() {
@@ -239,8 +214,9 @@ fn patched_and_stored(lines: bool) {
         .chain(changed.iter().map(|&prefix| (prefix, Hop::new(2))))
         .collect();
     assert_eq!(engine.follow(&routes, &changed), Ok(Patched::Applied));
-    let mut loaded = Wideleaf::load(&Stored::of(&engine), routes.hop_count(), &Config::default())
-        .expect("as it was stored");
+    let mut loaded =
+        Wideleaf::load(&StoredTables::of(&engine.tables()), routes.hop_count(), &Config::default())
+            .expect("as it was stored");
     agrees(&loaded, &routes, &[], "loaded");
     // And patched again, although it lies in shared memory.
     assert_eq!(loaded.follow(&before, &changed), Ok(Patched::Applied));
@@ -254,16 +230,11 @@ fn patched_and_stored(lines: bool) {
 fn more_deep_blocks_than_codes_are_refused() {
     let routes = tables::dense::<u128>(4, 800);
     let with = |blocks: u32| {
-        let mut stored = Stored::of(&built_with(&routes, false));
-        for (name, table) in &mut stored.0 {
-            let bytes: Vec<u8> = match *name {
-                "deep_starts" => (0..=blocks).flat_map(u32::to_ne_bytes).collect(),
-                "deep_lasts" => vec![0xff; 16 * blocks as usize],
-                "deep_hops" => vec![0; 4 * blocks as usize],
-                _ => continue,
-            };
-            *table = Arc::new(Table::from_slice(&bytes));
-        }
+        let mut stored = StoredTables::of(&built_with(&routes, false).tables());
+        let starts: Vec<u8> = (0..=blocks).flat_map(u32::to_ne_bytes).collect();
+        stored.set("deep_starts", &starts);
+        stored.set("deep_lasts", &vec![0xff; 16 * blocks as usize]);
+        stored.set("deep_hops", &vec![0; 4 * blocks as usize]);
         Wideleaf::load(&stored, routes.hop_count(), &Config::default())
     };
     assert!(with(u32::from(u8::MAX)).is_ok());
