@@ -47,7 +47,8 @@ impl Sealed for Avx2 {}
 unsafe impl Simd for Avx2 {
     type Splat64 = __m256i;
     type Splat32 = __m256i;
-    type Row = Avx2Row;
+    type Row = Avx2Row<2>;
+    type HalfRow = Avx2Row<1>;
     type Lanes<T: Word> = Avx2Lanes<T>;
 
     const ISA: Isa = Isa::Avx2;
@@ -158,29 +159,18 @@ unsafe impl Simd for Avx2 {
         u32::from(self.below16(&halves[0], key)) | u32::from(self.below16(&halves[1], key)) << 16
     }
     #[inline(always)]
-    fn row(self, words: &[u32; 16]) -> Avx2Row {
-        let halves = words.as_ptr().cast::<__m256i>();
-        // SAFETY: `self` proves that the machine has AVX2; both halves of the words are readable, and
-        // the loads have no alignment to keep.
-        Avx2Row(unsafe { [_mm256_loadu_si256(halves), _mm256_loadu_si256(halves.add(1))] })
+    fn row(self, words: &[u32; 16]) -> Avx2Row<2> {
+        self.splat_row(0).load(words)
     }
     #[inline(always)]
-    fn halves(self, words: &[u16; 16]) -> Avx2Row {
-        let halves = words.as_ptr().cast::<__m128i>();
-        // SAFETY: `self` proves that the machine has AVX2; both halves of the words are readable, and
-        // the loads have no alignment to keep.
-        let half = |i| unsafe { _mm256_cvtepu16_epi32(_mm_loadu_si128(halves.add(i))) };
-        Avx2Row([half(0), half(1)])
-    }
-    #[inline(always)]
-    fn splat_row(self, word: u32) -> Avx2Row {
+    fn splat_row(self, word: u32) -> Avx2Row<2> {
         // SAFETY: `self` proves that the machine has AVX2.
         Avx2Row([unsafe { _mm256_set1_epi32(word.cast_signed()) }; 2])
     }
     #[inline(always)]
-    fn high_words(self, numbers: &[u128; 16]) -> (Avx2Row, Avx2Row) {
-        let word = |by: u32| self.row(&array(|i| (numbers[i] >> by) as u32));
-        (word(96), word(64))
+    fn splat_half_row(self, word: u32) -> Avx2Row<1> {
+        // SAFETY: `self` proves that the machine has AVX2.
+        Avx2Row([unsafe { _mm256_set1_epi32(word.cast_signed()) }])
     }
     #[inline(always)]
     fn crc32c<T: Word>(self, crc: u32, word: T) -> u32 {
@@ -211,132 +201,173 @@ unsafe impl Simd for Avx2 {
     }
 }
 
-/// Words in two vectors. Made by an [`Avx2`] alone, which proves that the machine has AVX2: the fact
+/// Words in one vector or two. Made by an [`Avx2`] alone, which proves that the machine has AVX2: the fact
 /// behind every `unsafe` here.
 #[derive(Clone, Copy, Debug)]
-pub struct Avx2Row([__m256i; 2]);
+pub struct Avx2Row<const V: usize>([__m256i; V]);
 
-impl Avx2Row {
+impl<const V: usize> Avx2Row<V> {
+    /// A plain loop: what arrays have for it is not always inlined.
     #[inline(always)]
-    fn of(words: [u32; 16]) -> Self {
-        // SAFETY: both are 64 bytes of plain integers; made of a row's words.
-        Self(unsafe { core::mem::transmute::<[u32; 16], [__m256i; 2]>(words) })
+    fn each(mut self, vector: impl Fn(usize) -> __m256i) -> Self {
+        for i in 0..V {
+            self.0[i] = vector(i);
+        }
+        self
     }
     #[inline(always)]
-    fn with(self, other: Self, each: impl Fn(__m256i, __m256i) -> __m256i) -> Self {
-        Self([each(self.0[0], other.0[0]), each(self.0[1], other.0[1])])
+    fn with(self, other: Self, vector: impl Fn(__m256i, __m256i) -> __m256i) -> Self {
+        self.each(|i| vector(self.0[i], other.0[i]))
     }
 }
 
-impl Sealed for Avx2Row {}
+impl<const V: usize> Sealed for Avx2Row<V> {}
 
-// SAFETY: the operations are as they are described.
-unsafe impl Row for Avx2Row {
-    #[inline(always)]
-    fn words(self) -> [u32; 16] {
-        // SAFETY: both are 64 bytes of plain integers.
-        unsafe { core::mem::transmute::<[__m256i; 2], [u32; 16]>(self.0) }
-    }
-    #[inline(always)]
-    fn and(self, other: Self) -> Self {
-        // SAFETY: see `Avx2Row`.
-        self.with(other, |a, b| unsafe { _mm256_and_si256(a, b) })
-    }
-    #[inline(always)]
-    fn or(self, other: Self) -> Self {
-        // SAFETY: see `Avx2Row`.
-        self.with(other, |a, b| unsafe { _mm256_or_si256(a, b) })
-    }
-    #[inline(always)]
-    fn add(self, other: Self) -> Self {
-        // SAFETY: see `Avx2Row`.
-        self.with(other, |a, b| unsafe { _mm256_add_epi32(a, b) })
-    }
-    #[inline(always)]
-    fn sub(self, other: Self) -> Self {
-        // SAFETY: see `Avx2Row`.
-        self.with(other, |a, b| unsafe { _mm256_sub_epi32(a, b) })
-    }
-    #[inline(always)]
-    fn shl(self, by: Self) -> Self {
-        // SAFETY: see `Avx2Row`.
-        self.with(by, |a, b| unsafe { _mm256_sllv_epi32(a, b) })
-    }
-    #[inline(always)]
-    fn shr(self, by: Self) -> Self {
-        // SAFETY: see `Avx2Row`.
-        self.with(by, |a, b| unsafe { _mm256_srlv_epi32(a, b) })
-    }
-    #[inline(always)]
-    fn shr_long(self, high: Self, by: Self) -> Self {
-        let half = |i: usize| {
-            // Words shifted by 32 and more are 0, and so are those shifted by less than 0.
-            // SAFETY: see `Avx2Row`.
-            unsafe {
-                let (low, high, by) = (self.0[i], high.0[i], by.0[i]);
-                let word = _mm256_set1_epi32(32);
-                let across = _mm256_sllv_epi32(high, _mm256_sub_epi32(word, by));
-                let high = _mm256_srlv_epi32(high, _mm256_sub_epi32(by, word));
-                _mm256_or_si256(_mm256_or_si256(_mm256_srlv_epi32(low, by), across), high)
+/// A row of so many words in so many vectors.
+macro_rules! row {
+    ($words:literal, $vectors:literal) => {
+        impl Avx2Row<$vectors> {
+            #[inline(always)]
+            fn of(words: [u32; $words]) -> Self {
+                // SAFETY: both are as many bytes of plain integers; made of a row's words.
+                Self(unsafe { core::mem::transmute::<[u32; $words], [__m256i; $vectors]>(words) })
             }
-        };
-        Self([half(0), half(1)])
-    }
-    #[inline(always)]
-    fn if_top(self, test: Self, other: Self) -> Self {
-        let blend = |i: usize| {
-            // SAFETY: see `Avx2Row`.
-            unsafe {
-                let [own, other, test] =
-                    [self.0[i], other.0[i], test.0[i]].map(|v| _mm256_castsi256_ps(v));
-                _mm256_castps_si256(_mm256_blendv_ps(other, own, test))
+        }
+
+        // SAFETY: the operations are as they are described.
+        unsafe impl Row<$words> for Avx2Row<$vectors> {
+            #[inline(always)]
+            fn words(self) -> [u32; $words] {
+                // SAFETY: both are as many bytes of plain integers.
+                unsafe { core::mem::transmute::<[__m256i; $vectors], [u32; $words]>(self.0) }
             }
-        };
-        Self([blend(0), blend(1)])
-    }
-    #[inline(always)]
-    fn if_below(self, test: Self, limit: Self, other: Self) -> Self {
-        // There is no unsigned comparison, but an unsigned maximum.
-        // SAFETY: see `Avx2Row`.
-        let not_below =
-            test.with(limit, |a, b| unsafe { _mm256_cmpeq_epi32(_mm256_max_epu32(a, b), a) });
-        let blend = |i: usize| {
-            // SAFETY: see `Avx2Row`.
-            unsafe { _mm256_blendv_epi8(self.0[i], other.0[i], not_below.0[i]) }
-        };
-        Self([blend(0), blend(1)])
-    }
-    #[inline(always)]
-    fn top_bits(self) -> u16 {
-        let bits = |half: __m256i| {
-            // SAFETY: see `Avx2Row`.
-            unsafe { _mm256_movemask_ps(_mm256_castsi256_ps(half)) }
-        };
-        (bits(self.0[0]) | bits(self.0[1]) << 8) as u16
-    }
-    #[inline(always)]
-    fn compress(self, keep: u16) -> Self {
-        Self::of(ScalarRow(self.words()).compress(keep).0)
-    }
-    #[inline(always)]
-    fn expand(self, keep: u16, rest: Self) -> Self {
-        Self::of(ScalarRow(self.words()).expand(keep, ScalarRow(rest.words())).0)
-    }
-    #[inline(always)]
-    fn bit_lengths(self) -> Self {
-        Self::of(ScalarRow(self.words()).bit_lengths().0)
-    }
-    #[inline(always)]
-    unsafe fn gather(self, table: *const u32) -> Self {
-        // A load for each word: no slower here than the instruction.
-        // SAFETY: the caller's.
-        Self::of(unsafe { ScalarRow(self.words()).gather(table) }.0)
-    }
-    #[inline(always)]
-    unsafe fn gather_if_top(self, test: Self, table: *const u32, other: Self) -> Self {
-        let (places, test, other) =
-            (ScalarRow(self.words()), ScalarRow(test.words()), ScalarRow(other.words()));
-        // SAFETY: the caller's.
-        Self::of(unsafe { places.gather_if_top(test, table, other) }.0)
-    }
+            #[inline(always)]
+            fn load(self, words: &[u32; $words]) -> Self {
+                let vectors = words.as_ptr().cast::<__m256i>();
+                // SAFETY: see `Avx2Row`; the words are as many readable vectors, and the loads have no alignment to keep.
+                self.each(|i| unsafe { _mm256_loadu_si256(vectors.add(i)) })
+            }
+            #[inline(always)]
+            fn halves(self, words: &[u16; $words]) -> Self {
+                let halves = words.as_ptr().cast::<__m128i>();
+                // SAFETY: see `Avx2Row`; the words are as many readable halves of vectors, and the loads have no alignment to keep.
+                self.each(|i| unsafe { _mm256_cvtepu16_epi32(_mm_loadu_si128(halves.add(i))) })
+            }
+            #[inline(always)]
+            fn splat(self, word: u32) -> Self {
+                // SAFETY: see `Avx2Row`.
+                self.each(|_| unsafe { _mm256_set1_epi32(word.cast_signed()) })
+            }
+            #[inline(always)]
+            fn high_words(self, numbers: &[u128; $words]) -> (Self, Self) {
+                let word = |by: u32| self.load(&array(|i| (numbers[i] >> by) as u32));
+                (word(96), word(64))
+            }
+            #[inline(always)]
+            fn and(self, other: Self) -> Self {
+                // SAFETY: see `Avx2Row`.
+                self.with(other, |a, b| unsafe { _mm256_and_si256(a, b) })
+            }
+            #[inline(always)]
+            fn or(self, other: Self) -> Self {
+                // SAFETY: see `Avx2Row`.
+                self.with(other, |a, b| unsafe { _mm256_or_si256(a, b) })
+            }
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                // SAFETY: see `Avx2Row`.
+                self.with(other, |a, b| unsafe { _mm256_add_epi32(a, b) })
+            }
+            #[inline(always)]
+            fn sub(self, other: Self) -> Self {
+                // SAFETY: see `Avx2Row`.
+                self.with(other, |a, b| unsafe { _mm256_sub_epi32(a, b) })
+            }
+            #[inline(always)]
+            fn shl(self, by: Self) -> Self {
+                // SAFETY: see `Avx2Row`.
+                self.with(by, |a, b| unsafe { _mm256_sllv_epi32(a, b) })
+            }
+            #[inline(always)]
+            fn shr(self, by: Self) -> Self {
+                // SAFETY: see `Avx2Row`.
+                self.with(by, |a, b| unsafe { _mm256_srlv_epi32(a, b) })
+            }
+            #[inline(always)]
+            fn shr_long(self, high: Self, by: Self) -> Self {
+                self.each(|i| {
+                    // Words shifted by 32 and more are 0, and so are those shifted by less than 0.
+                    // SAFETY: see `Avx2Row`.
+                    unsafe {
+                        let (low, high, by) = (self.0[i], high.0[i], by.0[i]);
+                        let word = _mm256_set1_epi32(32);
+                        let across = _mm256_sllv_epi32(high, _mm256_sub_epi32(word, by));
+                        let high = _mm256_srlv_epi32(high, _mm256_sub_epi32(by, word));
+                        _mm256_or_si256(_mm256_or_si256(_mm256_srlv_epi32(low, by), across), high)
+                    }
+                })
+            }
+            #[inline(always)]
+            fn if_top(self, test: Self, other: Self) -> Self {
+                self.each(|i| {
+                    // SAFETY: see `Avx2Row`.
+                    unsafe {
+                        let [own, other, test] =
+                            [self.0[i], other.0[i], test.0[i]].map(|v| _mm256_castsi256_ps(v));
+                        _mm256_castps_si256(_mm256_blendv_ps(other, own, test))
+                    }
+                })
+            }
+            #[inline(always)]
+            fn if_below(self, test: Self, limit: Self, other: Self) -> Self {
+                self.each(|i| {
+                    // There is no unsigned comparison, but an unsigned maximum.
+                    // SAFETY: see `Avx2Row`.
+                    unsafe {
+                        let not_below =
+                            _mm256_cmpeq_epi32(_mm256_max_epu32(test.0[i], limit.0[i]), test.0[i]);
+                        _mm256_blendv_epi8(self.0[i], other.0[i], not_below)
+                    }
+                })
+            }
+            #[inline(always)]
+            fn top_bits(self) -> u16 {
+                let mut bits = 0;
+                for i in 0..$vectors {
+                    // SAFETY: see `Avx2Row`.
+                    let vector = unsafe { _mm256_movemask_ps(_mm256_castsi256_ps(self.0[i])) };
+                    bits |= vector << (8 * i);
+                }
+                bits as u16
+            }
+            #[inline(always)]
+            fn compress(self, keep: u16) -> Self {
+                Self::of(ScalarRow(self.words()).compress(keep).0)
+            }
+            #[inline(always)]
+            fn expand(self, keep: u16, rest: Self) -> Self {
+                Self::of(ScalarRow(self.words()).expand(keep, ScalarRow(rest.words())).0)
+            }
+            #[inline(always)]
+            fn bit_lengths(self) -> Self {
+                Self::of(ScalarRow(self.words()).bit_lengths().0)
+            }
+            #[inline(always)]
+            unsafe fn gather(self, table: *const u32) -> Self {
+                // A load for each word: no slower here than the instruction.
+                // SAFETY: the caller's.
+                Self::of(unsafe { ScalarRow(self.words()).gather(table) }.0)
+            }
+            #[inline(always)]
+            unsafe fn gather_if_top(self, test: Self, table: *const u32, other: Self) -> Self {
+                let (places, test, other) =
+                    (ScalarRow(self.words()), ScalarRow(test.words()), ScalarRow(other.words()));
+                // SAFETY: the caller's.
+                Self::of(unsafe { places.gather_if_top(test, table, other) }.0)
+            }
+        }
+    };
 }
+
+row!(16, 2);
+row!(8, 1);

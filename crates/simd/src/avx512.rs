@@ -1,13 +1,17 @@
 use core::arch::x86_64::{
-    __m512i, _mm256_cmplt_epu16_mask, _mm256_loadu_si256, _mm256_set1_epi32, _mm512_add_epi32,
-    _mm512_and_si512, _mm512_cmpeq_epi32_mask, _mm512_cmpeq_epi64_mask, _mm512_cmplt_epu16_mask,
-    _mm512_cmplt_epu32_mask, _mm512_cmplt_epu64_mask, _mm512_cvtepu16_epi32,
+    __m256i, __m512i, _mm_loadu_si128, _mm256_add_epi32, _mm256_and_si256, _mm256_cmplt_epu16_mask,
+    _mm256_cmplt_epu32_mask, _mm256_cvtepu16_epi32, _mm256_i32gather_epi32, _mm256_loadu_si256,
+    _mm256_lzcnt_epi32, _mm256_mask_blend_epi32, _mm256_mask_expand_epi32,
+    _mm256_mask_i32gather_epi32, _mm256_maskz_compress_epi32, _mm256_movepi32_mask,
+    _mm256_or_si256, _mm256_set1_epi32, _mm256_sllv_epi32, _mm256_srlv_epi32, _mm256_sub_epi32,
+    _mm512_add_epi32, _mm512_and_si512, _mm512_castsi512_si256, _mm512_cmpeq_epi32_mask,
+    _mm512_cmpeq_epi64_mask, _mm512_cmplt_epu16_mask, _mm512_cmplt_epu32_mask,
+    _mm512_cmplt_epu64_mask, _mm512_cvtepu16_epi32, _mm512_extracti64x4_epi64,
     _mm512_i32gather_epi32, _mm512_loadu_si512, _mm512_lzcnt_epi32, _mm512_mask_blend_epi32,
     _mm512_mask_expand_epi32, _mm512_mask_i32gather_epi32, _mm512_maskz_compress_epi32,
-    _mm512_movepi32_mask, _mm512_or_si512, _mm512_permutex2var_epi32, _mm512_set_epi32,
-    _mm512_set1_epi32, _mm512_set1_epi64, _mm512_shuffle_i64x2, _mm512_sllv_epi32,
-    _mm512_srlv_epi32, _mm512_srlv_epi64, _mm512_sub_epi32, _mm512_testn_epi64_mask,
-    _mm512_xor_si512,
+    _mm512_movepi32_mask, _mm512_or_si512, _mm512_permutex2var_epi32, _mm512_set1_epi32,
+    _mm512_set1_epi64, _mm512_shuffle_i64x2, _mm512_sllv_epi32, _mm512_srlv_epi32,
+    _mm512_srlv_epi64, _mm512_sub_epi32, _mm512_testn_epi64_mask, _mm512_xor_si512,
 };
 
 use crate::sealed::Sealed;
@@ -50,6 +54,7 @@ unsafe impl Simd for Avx512 {
     type Splat64 = __m512i;
     type Splat32 = __m512i;
     type Row = Avx512Row;
+    type HalfRow = Avx512HalfRow;
     type Lanes<T: Word> = Avx512Lanes<T>;
 
     const ISA: Isa = Isa::Avx512;
@@ -143,31 +148,13 @@ unsafe impl Simd for Avx512 {
         Avx512Row(unsafe { _mm512_loadu_si512(words.as_ptr().cast()) })
     }
     #[inline(always)]
-    fn halves(self, words: &[u16; 16]) -> Avx512Row {
-        // SAFETY: `self` proves that the machine has AVX-512 F; the 32 bytes of the words are readable,
-        // and the load has no alignment to keep.
-        Avx512Row(unsafe { _mm512_cvtepu16_epi32(_mm256_loadu_si256(words.as_ptr().cast())) })
-    }
-    #[inline(always)]
     fn splat_row(self, word: u32) -> Avx512Row {
         Avx512Row(self.splat32(word))
     }
     #[inline(always)]
-    fn high_words(self, numbers: &[u128; 16]) -> (Avx512Row, Avx512Row) {
-        let quads = numbers.as_ptr().cast::<__m512i>();
-        // SAFETY: `self` proves that the machine has AVX-512 F; the numbers are four times 64
-        // readable bytes, and the loads have no alignment to keep.
-        unsafe {
-            // Eight numbers' high words in the lower half, the words below those in the upper one.
-            let of = _mm512_set_epi32(30, 26, 22, 18, 14, 10, 6, 2, 31, 27, 23, 19, 15, 11, 7, 3);
-            let quad = |i| _mm512_loadu_si512(quads.add(i));
-            let front = _mm512_permutex2var_epi32(quad(0), of, quad(1));
-            let back = _mm512_permutex2var_epi32(quad(2), of, quad(3));
-            (
-                Avx512Row(_mm512_shuffle_i64x2::<0b01_00_01_00>(front, back)),
-                Avx512Row(_mm512_shuffle_i64x2::<0b11_10_11_10>(front, back)),
-            )
-        }
+    fn splat_half_row(self, word: u32) -> Avx512HalfRow {
+        // SAFETY: `self` proves that the machine has AVX2.
+        Avx512HalfRow(unsafe { _mm256_set1_epi32(word.cast_signed()) })
     }
     #[inline(always)]
     fn crc32c<T: Word>(self, crc: u32, word: T) -> u32 {
@@ -184,94 +171,150 @@ unsafe impl Simd for Avx512 {
     }
 }
 
-/// Words in one vector. Made by an [`Avx512`] alone, which proves that the machine has AVX-512 F, CD and DQ:
+/// Words in one vector. Made by an [`Avx512`] alone, which proves that the machine has AVX-512 F, BW, CD, DQ and VL:
 /// the fact behind every `unsafe` here.
 #[derive(Clone, Copy, Debug)]
 pub struct Avx512Row(__m512i);
 
-impl Sealed for Avx512Row {}
+/// Words in half of a vector. Made by an [`Avx512`] alone, as [`Avx512Row`] is.
+#[derive(Clone, Copy, Debug)]
+pub struct Avx512HalfRow(__m256i);
 
-// SAFETY: the operations are as they are described.
-unsafe impl Row for Avx512Row {
-    #[inline(always)]
-    fn words(self) -> [u32; 16] {
-        // SAFETY: both are 64 bytes of plain integers.
-        unsafe { core::mem::transmute::<__m512i, [u32; 16]>(self.0) }
+/// The places of the high words of eight numbers in two vectors, and of the words below those.
+const HIGHS: [u32; 16] = [3, 7, 11, 15, 19, 23, 27, 31, 2, 6, 10, 14, 18, 22, 26, 30];
+
+/// The high words of eight numbers in the lower half, the words below those in the upper one.
+///
+/// # Safety
+/// The machine has AVX-512 F, and the numbers are two vectors of 64 readable bytes.
+#[inline(always)]
+unsafe fn high_words(numbers: *const __m512i) -> __m512i {
+    // SAFETY: the caller's; the loads have no alignment to keep.
+    unsafe {
+        let of = _mm512_loadu_si512(HIGHS.as_ptr().cast());
+        let quad = |i| _mm512_loadu_si512(numbers.add(i));
+        _mm512_permutex2var_epi32(quad(0), of, quad(1))
     }
+}
+
+/// A row of so many words, with the instructions for its width.
+macro_rules! row {
+    (
+        $row:ident, $words:literal, $vector:ident, $load:ident, $halves:ident = $loads_half:ident, $splat:ident, $and:ident, $or:ident,
+        $add:ident, $sub:ident, $shl:ident, $shr:ident, $blend:ident, $tops:ident, $below:ident, $compress:ident,
+        $expand:ident, $zeros:ident; $($other:tt)*
+    ) => {
+        impl Sealed for $row {}
+
+        // SAFETY: the operations are as they are described.
+        unsafe impl Row<$words> for $row {
+            #[inline(always)]
+            fn words(self) -> [u32; $words] {
+                // SAFETY: both are as many bytes of plain integers.
+                unsafe { core::mem::transmute::<$vector, [u32; $words]>(self.0) }
+            }
+            #[inline(always)]
+            fn load(self, words: &[u32; $words]) -> Self {
+                // SAFETY: see `Avx512Row`; the words are readable, and the load has no alignment to keep.
+                Self(unsafe { $load(words.as_ptr().cast()) })
+            }
+            #[inline(always)]
+            fn halves(self, words: &[u16; $words]) -> Self {
+                // SAFETY: see `Avx512Row`; the words are readable, and the load has no alignment to keep.
+                Self(unsafe { $halves($loads_half(words.as_ptr().cast())) })
+            }
+            #[inline(always)]
+            fn splat(self, word: u32) -> Self {
+                // SAFETY: see `Avx512Row`.
+                Self(unsafe { $splat(word.cast_signed()) })
+            }
+            #[inline(always)]
+            fn and(self, other: Self) -> Self {
+                // SAFETY: see `Avx512Row`.
+                Self(unsafe { $and(self.0, other.0) })
+            }
+            #[inline(always)]
+            fn or(self, other: Self) -> Self {
+                // SAFETY: see `Avx512Row`.
+                Self(unsafe { $or(self.0, other.0) })
+            }
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                // SAFETY: see `Avx512Row`.
+                Self(unsafe { $add(self.0, other.0) })
+            }
+            #[inline(always)]
+            fn sub(self, other: Self) -> Self {
+                // SAFETY: see `Avx512Row`.
+                Self(unsafe { $sub(self.0, other.0) })
+            }
+            #[inline(always)]
+            fn shl(self, by: Self) -> Self {
+                // SAFETY: see `Avx512Row`.
+                Self(unsafe { $shl(self.0, by.0) })
+            }
+            #[inline(always)]
+            fn shr(self, by: Self) -> Self {
+                // SAFETY: see `Avx512Row`.
+                Self(unsafe { $shr(self.0, by.0) })
+            }
+            #[inline(always)]
+            fn shr_long(self, high: Self, by: Self) -> Self {
+                // Words shifted by 32 and more are 0, and so are those shifted by less than 0.
+                let word = self.splat(32);
+                self.shr(by).or(high.shl(word.sub(by))).or(high.shr(by.sub(word)))
+            }
+            #[inline(always)]
+            fn if_top(self, test: Self, other: Self) -> Self {
+                // SAFETY: see `Avx512Row`.
+                Self(unsafe { $blend($tops(test.0), other.0, self.0) })
+            }
+            #[inline(always)]
+            fn if_below(self, test: Self, limit: Self, other: Self) -> Self {
+                // SAFETY: see `Avx512Row`.
+                Self(unsafe { $blend($below(test.0, limit.0), other.0, self.0) })
+            }
+            #[inline(always)]
+            fn top_bits(self) -> u16 {
+                // SAFETY: see `Avx512Row`.
+                unsafe { $tops(self.0) }.into()
+            }
+            #[inline(always)]
+            fn compress(self, keep: u16) -> Self {
+                // SAFETY: see `Avx512Row`.
+                Self(unsafe { $compress(keep as _, self.0) })
+            }
+            #[inline(always)]
+            fn expand(self, keep: u16, rest: Self) -> Self {
+                // SAFETY: see `Avx512Row`.
+                Self(unsafe { $expand(rest.0, keep as _, self.0) })
+            }
+            #[inline(always)]
+            fn bit_lengths(self) -> Self {
+                // SAFETY: see `Avx512Row`.
+                self.splat(32).sub(Self(unsafe { $zeros(self.0) }))
+            }
+            $($other)*
+        }
+    };
+}
+
+row! {
+    Avx512Row, 16, __m512i, _mm512_loadu_si512, _mm512_cvtepu16_epi32 = _mm256_loadu_si256, _mm512_set1_epi32, _mm512_and_si512, _mm512_or_si512,
+    _mm512_add_epi32, _mm512_sub_epi32, _mm512_sllv_epi32, _mm512_srlv_epi32, _mm512_mask_blend_epi32, _mm512_movepi32_mask, _mm512_cmplt_epu32_mask,
+    _mm512_maskz_compress_epi32, _mm512_mask_expand_epi32, _mm512_lzcnt_epi32;
+
     #[inline(always)]
-    fn and(self, other: Self) -> Self {
-        // SAFETY: see `Avx512Row`.
-        Self(unsafe { _mm512_and_si512(self.0, other.0) })
-    }
-    #[inline(always)]
-    fn or(self, other: Self) -> Self {
-        // SAFETY: see `Avx512Row`.
-        Self(unsafe { _mm512_or_si512(self.0, other.0) })
-    }
-    #[inline(always)]
-    fn add(self, other: Self) -> Self {
-        // SAFETY: see `Avx512Row`.
-        Self(unsafe { _mm512_add_epi32(self.0, other.0) })
-    }
-    #[inline(always)]
-    fn sub(self, other: Self) -> Self {
-        // SAFETY: see `Avx512Row`.
-        Self(unsafe { _mm512_sub_epi32(self.0, other.0) })
-    }
-    #[inline(always)]
-    fn shl(self, by: Self) -> Self {
-        // SAFETY: see `Avx512Row`.
-        Self(unsafe { _mm512_sllv_epi32(self.0, by.0) })
-    }
-    #[inline(always)]
-    fn shr(self, by: Self) -> Self {
-        // SAFETY: see `Avx512Row`.
-        Self(unsafe { _mm512_srlv_epi32(self.0, by.0) })
-    }
-    #[inline(always)]
-    fn shr_long(self, high: Self, by: Self) -> Self {
-        // Words shifted by 32 and more are 0, and so are those shifted by less than 0.
-        // SAFETY: see `Avx512Row`.
-        Self(unsafe {
-            let word = _mm512_set1_epi32(32);
-            let low = _mm512_srlv_epi32(self.0, by.0);
-            let across = _mm512_sllv_epi32(high.0, _mm512_sub_epi32(word, by.0));
-            let high = _mm512_srlv_epi32(high.0, _mm512_sub_epi32(by.0, word));
-            _mm512_or_si512(_mm512_or_si512(low, across), high)
-        })
-    }
-    #[inline(always)]
-    fn if_top(self, test: Self, other: Self) -> Self {
-        // SAFETY: see `Avx512Row`.
-        Self(unsafe { _mm512_mask_blend_epi32(_mm512_movepi32_mask(test.0), other.0, self.0) })
-    }
-    #[inline(always)]
-    fn if_below(self, test: Self, limit: Self, other: Self) -> Self {
-        // SAFETY: see `Avx512Row`.
-        Self(unsafe {
-            let below = _mm512_cmplt_epu32_mask(test.0, limit.0);
-            _mm512_mask_blend_epi32(below, other.0, self.0)
-        })
-    }
-    #[inline(always)]
-    fn top_bits(self) -> u16 {
-        // SAFETY: see `Avx512Row`.
-        unsafe { _mm512_movepi32_mask(self.0) }
-    }
-    #[inline(always)]
-    fn compress(self, keep: u16) -> Self {
-        // SAFETY: see `Avx512Row`.
-        Self(unsafe { _mm512_maskz_compress_epi32(keep, self.0) })
-    }
-    #[inline(always)]
-    fn expand(self, keep: u16, rest: Self) -> Self {
-        // SAFETY: see `Avx512Row`.
-        Self(unsafe { _mm512_mask_expand_epi32(rest.0, keep, self.0) })
-    }
-    #[inline(always)]
-    fn bit_lengths(self) -> Self {
-        // SAFETY: see `Avx512Row`.
-        Self(unsafe { _mm512_sub_epi32(_mm512_set1_epi32(32), _mm512_lzcnt_epi32(self.0)) })
+    fn high_words(self, numbers: &[u128; 16]) -> (Self, Self) {
+        let quads = numbers.as_ptr().cast::<__m512i>();
+        // SAFETY: see `Avx512Row`; the numbers are four times 64 readable bytes.
+        unsafe {
+            let (front, back) = (high_words(quads), high_words(quads.add(2)));
+            (
+                Self(_mm512_shuffle_i64x2::<0b01_00_01_00>(front, back)),
+                Self(_mm512_shuffle_i64x2::<0b11_10_11_10>(front, back)),
+            )
+        }
     }
     #[inline(always)]
     unsafe fn gather(self, table: *const u32) -> Self {
@@ -286,6 +329,36 @@ unsafe impl Row for Avx512Row {
         Self(unsafe {
             let lanes = _mm512_movepi32_mask(test.0);
             _mm512_mask_i32gather_epi32::<4>(other.0, lanes, self.0, table.cast())
+        })
+    }
+}
+
+row! {
+    Avx512HalfRow, 8, __m256i, _mm256_loadu_si256, _mm256_cvtepu16_epi32 = _mm_loadu_si128, _mm256_set1_epi32, _mm256_and_si256, _mm256_or_si256,
+    _mm256_add_epi32, _mm256_sub_epi32, _mm256_sllv_epi32, _mm256_srlv_epi32, _mm256_mask_blend_epi32, _mm256_movepi32_mask, _mm256_cmplt_epu32_mask,
+    _mm256_maskz_compress_epi32, _mm256_mask_expand_epi32, _mm256_lzcnt_epi32;
+
+    #[inline(always)]
+    fn high_words(self, numbers: &[u128; 8]) -> (Self, Self) {
+        // SAFETY: see `Avx512Row`; the numbers are twice 64 readable bytes.
+        unsafe {
+            let both = high_words(numbers.as_ptr().cast());
+            (Self(_mm512_castsi512_si256(both)), Self(_mm512_extracti64x4_epi64::<1>(both)))
+        }
+    }
+    #[inline(always)]
+    unsafe fn gather(self, table: *const u32) -> Self {
+        // SAFETY: see `Avx512Row`; the caller knows that the words can be read, and that the places
+        // are the same as signed numbers.
+        Self(unsafe { _mm256_i32gather_epi32::<4>(table.cast(), self.0) })
+    }
+    #[inline(always)]
+    unsafe fn gather_if_top(self, test: Self, table: *const u32, other: Self) -> Self {
+        // The older instruction tests the top bits by itself.
+        // SAFETY: see `Avx512Row`; the caller knows that the words of these lanes can be read, and that
+        // the places are the same as signed numbers. Other lanes are not read.
+        Self(unsafe {
+            _mm256_mask_i32gather_epi32::<4>(other.0, table.cast(), self.0, test.0)
         })
     }
 }

@@ -1,7 +1,6 @@
 use std::fmt;
 
 use crate::crc::crc32c;
-use crate::row::array;
 use crate::sealed::Sealed;
 #[cfg(target_arch = "x86_64")]
 use crate::{Avx2, Avx512};
@@ -20,6 +19,8 @@ pub unsafe trait Simd: Sealed + Copy + Send + Sync + 'static {
 
     /// Sixteen words, made by this value alone.
     type Row: Row;
+    /// Eight words, made by this value alone.
+    type HalfRow: Row<8>;
     /// A register of words, made by this value alone.
     type Lanes<T: Word>: Lanes<Word = T, Simd = Self>;
 
@@ -61,12 +62,10 @@ pub unsafe trait Simd: Sealed + Copy + Send + Sync + 'static {
     }
     /// Sixteen words.
     fn row(self, words: &[u32; 16]) -> Self::Row;
-    /// Sixteen words of 16 bits.
-    fn halves(self, words: &[u16; 16]) -> Self::Row;
     /// The word in every lane.
     fn splat_row(self, word: u32) -> Self::Row;
-    /// The bits 0 to 31 of the numbers, counted from the top, and the bits 32 to 63.
-    fn high_words(self, numbers: &[u128; 16]) -> (Self::Row, Self::Row);
+    /// The word in every lane.
+    fn splat_half_row(self, word: u32) -> Self::HalfRow;
     /// Takes the bytes of the word, the lowest first, into a CRC32 with Castagnoli's polynomial, as the
     /// machine's instruction does: without the complements before and after.
     fn crc32c<T: Word>(self, crc: u32, word: T) -> u32;
@@ -100,6 +99,7 @@ unsafe impl Simd for Scalar {
     type Splat64 = u64;
     type Splat32 = u32;
     type Row = ScalarRow;
+    type HalfRow = ScalarRow<8>;
     type Lanes<T: Word> = One<T>;
 
     const ISA: Isa = Isa::Scalar;
@@ -156,17 +156,12 @@ unsafe impl Simd for Scalar {
         ScalarRow(*words)
     }
     #[inline(always)]
-    fn halves(self, words: &[u16; 16]) -> ScalarRow {
-        ScalarRow(array(|i| words[i].into()))
-    }
-    #[inline(always)]
     fn splat_row(self, word: u32) -> ScalarRow {
         ScalarRow([word; 16])
     }
     #[inline(always)]
-    fn high_words(self, numbers: &[u128; 16]) -> (ScalarRow, ScalarRow) {
-        let word = |by: u32| ScalarRow(array(|i| (numbers[i] >> by) as u32));
-        (word(96), word(64))
+    fn splat_half_row(self, word: u32) -> ScalarRow<8> {
+        ScalarRow([word; 8])
     }
     #[inline(always)]
     fn crc32c<T: Word>(self, crc: u32, word: T) -> u32 {

@@ -60,7 +60,7 @@ pub use address::{parse_v4, parse_v4_at, parse_v6, parse_v6_at};
 #[cfg(target_arch = "x86_64")]
 pub use avx2::{Avx2, Avx2Row};
 #[cfg(target_arch = "x86_64")]
-pub use avx512::{Avx512, Avx512Row};
+pub use avx512::{Avx512, Avx512HalfRow, Avx512Row};
 pub use caches::Caches;
 pub use crc::crc32c;
 pub use decimals::{decimal_bytes, decimal_marks};

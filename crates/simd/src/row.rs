@@ -1,13 +1,21 @@
 use crate::sealed::Sealed;
 
-/// Sixteen 32-bit words, with operations on all of them at once. Only an instruction set ([`Simd`](crate::Simd))
-/// makes them, so a value proves that the machine has the instructions.
+/// 32-bit words, sixteen of them or eight, with operations on all of them at once. Only an instruction set ([`Simd`](crate::Simd))
+/// makes them, so a value proves that the machine has the instructions. Masks have a bit for each word, the first one's lowest.
 ///
 /// # Safety
 /// Each operation does what its description says: code that gathers relies on it.
-pub unsafe trait Row: Sealed + Copy {
+pub unsafe trait Row<const N: usize = 16>: Sealed + Copy {
     /// The words.
-    fn words(self) -> [u32; 16];
+    fn words(self) -> [u32; N];
+    /// These words.
+    fn load(self, words: &[u32; N]) -> Self;
+    /// These words of 16 bits.
+    fn halves(self, words: &[u16; N]) -> Self;
+    /// The word in every lane.
+    fn splat(self, word: u32) -> Self;
+    /// The bits 0 to 31 of the numbers, counted from the top, and the bits 32 to 63.
+    fn high_words(self, numbers: &[u128; N]) -> (Self, Self);
     /// Bitwise and.
     fn and(self, other: Self) -> Self;
     /// Bitwise or.
@@ -50,25 +58,42 @@ pub unsafe trait Row: Sealed + Copy {
 
 /// Words without vectors.
 #[derive(Clone, Copy, Debug)]
-pub struct ScalarRow(pub(crate) [u32; 16]);
+pub struct ScalarRow<const N: usize = 16>(pub(crate) [u32; N]);
 
 /// An array made place by place. A plain loop: what arrays have for it is not always inlined.
 #[inline(always)]
-pub(crate) fn array(each: impl Fn(usize) -> u32) -> [u32; 16] {
-    let mut array = [0; 16];
+pub(crate) fn array<const N: usize>(each: impl Fn(usize) -> u32) -> [u32; N] {
+    let mut array = [0; N];
     for (i, word) in array.iter_mut().enumerate() {
         *word = each(i);
     }
     array
 }
 
-impl Sealed for ScalarRow {}
+impl<const N: usize> Sealed for ScalarRow<N> {}
 
 // SAFETY: the operations are as they are described.
-unsafe impl Row for ScalarRow {
+unsafe impl<const N: usize> Row<N> for ScalarRow<N> {
     #[inline(always)]
-    fn words(self) -> [u32; 16] {
+    fn words(self) -> [u32; N] {
         self.0
+    }
+    #[inline(always)]
+    fn load(self, words: &[u32; N]) -> Self {
+        Self(*words)
+    }
+    #[inline(always)]
+    fn halves(self, words: &[u16; N]) -> Self {
+        Self(array(|i| words[i].into()))
+    }
+    #[inline(always)]
+    fn splat(self, word: u32) -> Self {
+        Self([word; N])
+    }
+    #[inline(always)]
+    fn high_words(self, numbers: &[u128; N]) -> (Self, Self) {
+        let word = |by: u32| Self(array(|i| (numbers[i] >> by) as u32));
+        (word(96), word(64))
     }
     #[inline(always)]
     fn and(self, other: Self) -> Self {
@@ -116,9 +141,9 @@ unsafe impl Row for ScalarRow {
     }
     #[inline(always)]
     fn compress(self, keep: u16) -> Self {
-        let (mut kept, mut at) = ([0; 16], 0);
+        let (mut kept, mut at) = ([0; N], 0);
         for (i, &word) in self.0.iter().enumerate() {
-            kept[at & 15] = word;
+            kept[at % N] = word;
             at += usize::from(keep >> i & 1);
         }
         Self(kept)
@@ -128,7 +153,7 @@ unsafe impl Row for ScalarRow {
         let (mut row, mut at) = (rest.0, 0);
         for (i, to) in row.iter_mut().enumerate() {
             let mask = u32::from(keep >> i & 1).wrapping_neg();
-            *to ^= (*to ^ self.0[at & 15]) & mask;
+            *to ^= (*to ^ self.0[at % N]) & mask;
             at += usize::from(keep >> i & 1);
         }
         Self(row)
@@ -145,7 +170,7 @@ unsafe impl Row for ScalarRow {
     }
     #[inline(always)]
     unsafe fn gather_if_top(self, test: Self, table: *const u32, other: Self) -> Self {
-        let places = self.if_top(test, Self([0; 16]));
+        let places = self.if_top(test, Self([0; N]));
         // SAFETY: the caller's; other lanes read the first word.
         unsafe { places.gather(table) }.if_top(test, other)
     }
@@ -156,51 +181,66 @@ mod tests {
     use super::*;
     use crate::{Isa, Kernel, Simd};
 
-    /// Every operation on the words, and on words made of them.
+    /// Every operation on the words, and on words made of them, in rows and half rows.
     struct All<'a>(&'a [u32; 16], &'a [u32; 16], u16);
 
     impl Kernel for All<'_> {
-        type Output = Vec<[u32; 16]>;
+        type Output = (Vec<[u32; 16]>, Vec<[u32; 8]>);
         #[inline(always)]
-        fn run<S: Simd>(self, simd: S) -> Vec<[u32; 16]> {
-            let (a, b) = (simd.row(self.0), simd.row(self.1));
-            let by = b.and(simd.splat_row(31));
-            // What follows the words that were kept may be anything.
-            let kept = a.compress(self.2).words();
-            let kept = array(|i| if i < self.2.count_ones() as usize { kept[i] } else { 0 });
-            let numbers: [u128; 16] = core::array::from_fn(|i| {
-                u128::from(self.0[i]) << 96 | u128::from(self.1[i]) << 64 | u128::from(u64::MAX)
-            });
-            let (high, low) = simd.high_words(&numbers);
-            let halves: &[u16; 32] = bytemuck::cast_ref(self.1);
-            let places = a.and(simd.splat_row(15));
-            // SAFETY: places are below 16, and so many words are there, and more halves.
-            let (read, read_some) = unsafe {
-                let words = self.1.as_ptr();
-                let some = places.if_top(b, a).gather_if_top(b, words, a);
-                (places.gather(words), some)
-            };
-            vec![
-                a.or(b).words(),
-                a.add(b).words(),
-                a.sub(b).words(),
-                a.shl(by).words(),
-                a.shr(by).words(),
-                a.shr_long(b, b.and(simd.splat_row(63))).words(),
-                b.shr_long(a, by).words(),
-                a.shr(by).bit_lengths().words(),
-                a.if_below(a, b, b).words(),
-                simd.splat_row(a.top_bits().into()).words(),
-                kept,
-                a.expand(self.2, b).words(),
-                high.words(),
-                low.words(),
-                read.words(),
-                simd.halves(halves.first_chunk().expect("32 of them")).words(),
-                read_some.words(),
-                a.if_top(b, by).words(),
-            ]
+        fn run<S: Simd>(self, simd: S) -> Self::Output {
+            let Self(a, b, keep) = self;
+            let half = |words: &[u32; 16]| *words.first_chunk::<8>().expect("sixteen words");
+            (
+                all(simd.splat_row(31), a, b, keep),
+                all(simd.splat_half_row(31), &half(a), &half(b), keep & 0xff),
+            )
         }
+    }
+
+    #[inline(always)]
+    fn all<R: Row<N>, const N: usize>(
+        low_bits: R,
+        a_words: &[u32; N],
+        b_words: &[u32; N],
+        keep: u16,
+    ) -> Vec<[u32; N]> {
+        let (a, b) = (low_bits.load(a_words), low_bits.load(b_words));
+        let by = b.and(low_bits);
+        // What follows the words that were kept may be anything.
+        let kept = a.compress(keep).words();
+        let kept = array(|i| if i < keep.count_ones() as usize { kept[i] } else { 0 });
+        let numbers: [u128; N] = core::array::from_fn(|i| {
+            u128::from(a_words[i]) << 96 | u128::from(b_words[i]) << 64 | u128::from(u64::MAX)
+        });
+        let (high, low) = a.high_words(&numbers);
+        let halves: [u16; N] = core::array::from_fn(|i| b_words[i] as u16);
+        let places = a.and(a.splat(N as u32 - 1));
+        // SAFETY: places are below the number of words.
+        let (read, read_some) = unsafe {
+            let words = b_words.as_ptr();
+            let some = places.if_top(b, a).gather_if_top(b, words, a);
+            (places.gather(words), some)
+        };
+        vec![
+            a.or(b).words(),
+            a.add(b).words(),
+            a.sub(b).words(),
+            a.shl(by).words(),
+            a.shr(by).words(),
+            a.shr_long(b, b.and(a.splat(63))).words(),
+            b.shr_long(a, by).words(),
+            a.shr(by).bit_lengths().words(),
+            a.if_below(a, b, b).words(),
+            a.splat(a.top_bits().into()).words(),
+            kept,
+            a.expand(keep, b).words(),
+            high.words(),
+            low.words(),
+            read.words(),
+            a.halves(&halves).words(),
+            read_some.words(),
+            a.if_top(b, by).words(),
+        ]
     }
 
     #[test]
@@ -212,8 +252,7 @@ mod tests {
             [0, u32::MAX, 1 << 31, i32::MAX as u32, word][word as usize % 7 % 5]
         };
         for round in 0..200u16 {
-            let (a, b): ([u32; 16], [u32; 16]) =
-                (array(|_| 0).map(|_| next()), [0; 16].map(|_| next()));
+            let (a, b) = ([0; 16].map(|_| next()), [0; 16].map(|_| next()));
             let keep =
                 [0, u16::MAX, 1, 1 << 15, round.wrapping_mul(0x9e37)][usize::from(round) % 5];
             let expected = crate::Scalar.run(All(&a, &b, keep));

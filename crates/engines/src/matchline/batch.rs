@@ -82,7 +82,7 @@ impl<C: Code, S: Simd> BlockSearch<'_, C, S> {
             for (key, addr) in keys[row].iter_mut().zip(&addrs[row]) {
                 *key = ((addr >> 64) as u64) << TOP_BITS;
             }
-            (highs[row], lows[row]) = simd.high_words(&addrs[row]);
+            (highs[row], lows[row]) = splat(0).high_words(&addrs[row]);
             words[row] = self.root(highs[row]);
             open |= words[row].top_bits();
         }

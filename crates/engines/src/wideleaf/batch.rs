@@ -3,15 +3,13 @@ use fibula_simd::{Row, Simd, prefetch_read};
 
 use super::record::{Codes, Unit};
 use super::word::{BASE, BITS_AT, BYTE, RECORD};
-use super::{LEVELS, ROOT_BITS, Tables};
+use super::{LEVELS, Tables};
 
-// The stages of a block of lookups, each for all of its rows (Zen 4; the numbers are in docs/adr/0006-wideleaf.md):
+// The stages of a block of lookups, each for all of its rows (the numbers are in docs/adr/0006-wideleaf.md). They are for
+// machines on which a gather takes longer than loads; the others have `gathers.rs`.
 //
-// - There are two ways to read a row's words, and `machine.rs` measures which one is faster. *Loads*: a plain load
-//   reads each word, from a place that the previous stage has written to a list. On Zen 4 a gather costs more than
-//   sixteen loads with any mask, and so does extracting the places from a vector. *Gathers*: one instruction
-//   reads the words of a row, and places stay in registers; Intel's cores execute it faster than loads. In both, a
-//   lookup whose word names no table reads the first word.
+// - A plain load reads each word, from a place that the previous stage has written to a list. On Zen 4 a gather costs more than
+//   sixteen loads with any mask, and so does extracting the places from a vector. A lookup whose word names no table reads the first word.
 // - The keys of records are compared a unit at a time: half a line on a Zen 4, where a whole line takes the first level of
 //   the caches twice as long to fetch, elsewhere a line. The mask is not moved to a general register, because that takes
 //   longer than the comparison, but stored from the mask register; a row's masks are then read as a
@@ -28,8 +26,8 @@ pub(super) const ROW: usize = 16;
 pub(super) type AddrRow = [u128; ROW];
 pub(super) type HopRow = [Hop; ROW];
 
-/// The stages with gathers or with loads.
-pub(super) struct Stages<'a, C: Codes, S, const GATHERS: bool> {
+/// The stages with loads.
+pub(super) struct Stages<'a, C: Codes, S> {
     pub(super) simd: S,
     pub(super) tables: &'a Tables<C>,
 }
@@ -54,33 +52,15 @@ impl<const LANES: usize> List<LANES> {
     fn put<R: Row>(&mut self, at: usize, row: R) {
         *self.0[at..].first_chunk_mut().expect("room for a row more") = row.words();
     }
-    #[inline(always)]
-    fn put_if<R: Row>(&mut self, condition: bool, at: usize, row: R) {
-        if condition {
-            self.put(at, row);
-        }
-    }
 }
 
-impl<C: Codes, S: Simd, const GATHERS: bool> Stages<'_, C, S, GATHERS> {
-    /// Reads the root words of the first `LIVE` addresses, whose first 32 bits are in `high`.
+impl<C: Codes, S: Simd> Stages<'_, C, S> {
+    /// Reads the root words of the first `LIVE` addresses.
     #[inline(always)]
-    pub(super) fn root<const LIVE: usize>(&self, addrs: &AddrRow, high: S::Row) -> S::Row {
-        if GATHERS {
-            let places = high.shr(self.simd.splat_row(32 - ROOT_BITS));
-            // SAFETY: the root has a word for every 16 bits.
-            return unsafe { places.gather(self.tables.words.as_ptr()) };
-        }
+    pub(super) fn root<const LIVE: usize>(&self, addrs: &AddrRow) -> S::Row {
         let mut read = [0; ROW];
         for (to, addr) in read.iter_mut().zip(&addrs[..LIVE]) {
-            let parts: &[u16; 8] = bytemuck::cast_ref(addr);
-            let top = if cfg!(target_endian = "little") { &parts[7] } else { &parts[0] };
-            // SAFETY: a reference can be read, and the root has a word for every 16 bits. The reads are volatile
-            // because otherwise the compiler puts the addresses into vectors and extracts them again.
-            *to = unsafe {
-                let top = (&raw const *top).read_volatile();
-                self.tables.words.as_ptr().add(top.into()).read_volatile()
-            };
+            *to = self.tables.root_word(addr);
         }
         self.simd.row(&read)
     }
@@ -152,9 +132,8 @@ impl<C: Codes, S: Simd, const GATHERS: bool> Stages<'_, C, S, GATHERS> {
         let table = self.tables.words.as_ptr();
         let mut places = List::<L>::new();
         let is_far = self.tables.is_far();
-        let is_listed = !GATHERS || is_far;
         for i in 0..rows {
-            places.put_if(is_listed, i * ROW, self.places(keys[i], words[i]));
+            places.put(i * ROW, self.places(keys[i], words[i]));
         }
         for _ in 0..LEVELS {
             if is_far {
@@ -164,26 +143,21 @@ impl<C: Codes, S: Simd, const GATHERS: bool> Stages<'_, C, S, GATHERS> {
             }
             for i in 0..rows {
                 // SAFETY: the words that an entry names can be read, and so can the first word.
-                let read = unsafe {
-                    if GATHERS {
-                        self.places(keys[i], words[i]).gather(table)
-                    } else {
-                        self.loads::<LIVE>(places.words(i * ROW), table)
-                    }
-                };
-                (keys[i], words[i]) = self.step(keys[i], words[i], read);
-                places.put_if(is_listed, i * ROW, self.places(keys[i], words[i]));
+                let read = unsafe { self.loads::<LIVE>(places.words(i * ROW), table) };
+                keys[i] = shorten(keys[i], words[i]);
+                words[i] = read.if_top(words[i], words[i]);
+                places.put(i * ROW, self.places(keys[i], words[i]));
             }
         }
         let mut records = List::<L>::new();
         let (mut searched, mut units) = (List::<L>::new(), List::<L>::new());
         let record = self.simd.splat_row(RECORD);
-        if GATHERS || !S::ROWS_WHOLE || N <= 2 {
-            // Without AVX-512, on machines that gather, and where it would save only few rows, compaction costs more than
-            // searching a record without keys for each constant.
+        if !S::ROWS_WHOLE || N <= 2 {
+            // Without AVX-512, and where it would save only few rows, compaction costs more than searching a record without
+            // keys for each constant.
             for i in 0..rows {
                 let words = record.if_below(words[i], record, words[i]);
-                let (unit, key) = self.unit_and_key(words, keys[i]);
+                let (unit, key) = unit_and_key::<C, _, ROW>(words, keys[i]);
                 records.put(i * ROW, words);
                 units.put(i * ROW, unit);
                 searched.put(i * ROW, key);
@@ -200,7 +174,7 @@ impl<C: Codes, S: Simd, const GATHERS: bool> Stages<'_, C, S, GATHERS> {
         for i in 0..rows {
             open[i] = self.open(words[i]);
             let words = words[i].compress(open[i]);
-            let (unit, key) = self.unit_and_key(words, keys[i].compress(open[i]));
+            let (unit, key) = unit_and_key::<C, _, ROW>(words, keys[i].compress(open[i]));
             records.put(len, words);
             units.put(len, unit);
             searched.put(len, key);
@@ -219,26 +193,7 @@ impl<C: Codes, S: Simd, const GATHERS: bool> Stages<'_, C, S, GATHERS> {
     /// The places of the next words: in the table for a word that names one, else the first word.
     #[inline(always)]
     fn places(&self, keys: S::Row, words: S::Row) -> S::Row {
-        let splat = |word| self.simd.splat_row(word);
-        let places = words.and(splat(BASE)).add(keys.shr(words.shr(splat(BITS_AT))));
-        places.if_top(words, splat(0))
-    }
-
-    /// Replaces each word that names a table by the word read from it, and removes the bits that index the table from the key.
-    #[inline(always)]
-    fn step(&self, keys: S::Row, words: S::Row, read: S::Row) -> (S::Row, S::Row) {
-        let splat = |word| self.simd.splat_row(word);
-        let bits = splat(32).sub(words.shr(splat(BITS_AT)));
-        (keys.shl(bits).if_top(words, keys), read.if_top(words, words))
-    }
-
-    /// The units of the records, and the keys as the comparison needs them.
-    #[inline(always)]
-    fn unit_and_key(&self, words: S::Row, keys: S::Row) -> (S::Row, S::Row) {
-        let splat = |word| self.simd.splat_row(word);
-        let shift = size_of::<C::Unit>().trailing_zeros();
-        let unit = words.shr(splat(3 + shift)).and(splat(BYTE >> shift));
-        (unit, keys.and(splat(0xffff_0000)).or(keys.shr(splat(16))))
+        places(keys, words).if_top(words, self.simd.splat_row(0))
     }
 
     /// Searches the keys in their records, and replaces the records' words by the codes.
@@ -254,63 +209,91 @@ impl<C: Codes, S: Simd, const GATHERS: bool> Stages<'_, C, S, GATHERS> {
         let rows = len.div_ceil(ROW);
         if self.tables.is_far() {
             for &unit in &units.0[..len] {
-                prefetch_read(&self.tables.units, unit as usize);
+                prefetch_read(&self.tables.units, unit as usize / size_of::<C::Unit>());
             }
         }
         let mut verdicts = [<C::Unit as Unit>::Verdict::default(); L];
         for ((to, &unit), &key) in verdicts[..len].iter_mut().zip(&units.0).zip(&keys.0) {
             // SAFETY: the units of records that entries name can be read, and so can the first unit.
-            let unit = unsafe { self.tables.units.get_unchecked(unit as usize) };
+            let unit = unsafe { &*self.tables.units.as_ptr().byte_add(unit as usize) };
             *to = unit.below(simd, key);
         }
         let codes = self.tables.units.as_ptr().cast();
         let (verdicts, _) = verdicts.as_chunks::<ROW>();
         let mut places = List::<L>::new();
+        let record = simd.splat_row(RECORD);
         for (at, row) in verdicts[..rows].iter().enumerate() {
             let at = at * ROW;
-            let place = self.code_places(words.row(simd, at), C::Unit::verdicts(simd, row));
-            let word = place.shr(simd.splat_row(2));
-            if GATHERS {
-                // SAFETY: the records can be read, and a record has a code for each rank.
-                let read = unsafe { word.gather(codes) };
-                words.put(at, self.codes(read, place));
-            } else {
-                words.put(at, place);
-                places.put(at, word);
-            }
-        }
-        if GATHERS {
-            return;
+            let place =
+                code_places::<C, _, ROW>(words.row(simd, at), C::Unit::verdicts(record, row));
+            words.put(at, place);
+            places.put(at, place.shr(simd.splat_row(2)));
         }
         for at in (0..rows).map(|row| row * ROW) {
             // SAFETY: as above.
             let read = unsafe { self.loads::<LIVE>(places.words(at), codes) };
-            words.put(at, self.codes(read, words.row(simd, at)));
+            words.put(at, code_words::<C, _, ROW>(read, words.row(simd, at)));
         }
     }
+}
 
-    /// The first byte of each record's code. `below` has a bit for each key of the unit that is below the searched key.
+impl<C: Codes> Tables<C> {
+    /// The root's word for an address.
     #[inline(always)]
-    fn code_places(&self, words: S::Row, below: S::Row) -> S::Row {
-        let splat = |word| self.simd.splat_row(word);
-        let (bytes, keys) = (words.shr(splat(3)).and(splat(BYTE)), words.and(splat(31)));
-        let first = words.shr(splat(4)).and(splat(size_of::<C::Unit>() as u32 / 2 - 2));
-        let all = splat(1).shl(keys).add(splat(u32::MAX));
-        // The keys are sorted, so the set bits are the lowest ones, and the bit length is their number.
-        let ranks = below.shr(first).and(all).bit_lengths();
-        let size = size_of::<C::Code>() as u32;
-        let behind_keys = keys.add(keys).add(splat(size - 1)).and(splat(!(size - 1)));
-        bytes.add(behind_keys).add(ranks.shl(splat(size.trailing_zeros())))
-    }
-
-    /// Extracts the codes at these bytes from the words that contain them.
-    #[inline(always)]
-    fn codes(&self, read: S::Row, places: S::Row) -> S::Row {
-        let splat = |word| self.simd.splat_row(word);
-        // Codes of 8 and of 16 bits are read as part of an aligned word, so no load crosses the end of a line.
-        if size_of::<C::Code>() == 4 {
-            return read;
+    pub(super) fn root_word(&self, addr: &u128) -> u32 {
+        let parts: &[u16; 8] = bytemuck::cast_ref(addr);
+        let top = if cfg!(target_endian = "little") { &parts[7] } else { &parts[0] };
+        // SAFETY: a reference can be read, and the root has a word for every 16 bits. The reads are volatile
+        // because otherwise the compiler puts the addresses into vectors and extracts them again.
+        unsafe {
+            let top = (&raw const *top).read_volatile();
+            self.words.as_ptr().add(top.into()).read_volatile()
         }
-        read.shr(places.and(splat(3)).shl(splat(3))).and(splat(C::TOP))
     }
+}
+
+/// The first byte of each record's code. `below` has a bit for each key of the unit that is below the searched key.
+#[inline(always)]
+pub(super) fn code_places<C: Codes, R: Row<N>, const N: usize>(words: R, below: R) -> R {
+    let splat = |word| words.splat(word);
+    let (bytes, keys) = (words.shr(splat(3)).and(splat(BYTE)), words.and(splat(31)));
+    let first = words.shr(splat(4)).and(splat(size_of::<C::Unit>() as u32 / 2 - 2));
+    let all = splat(1).shl(keys).add(splat(u32::MAX));
+    // The keys are sorted, so the set bits are the lowest ones, and the bit length is their number.
+    let ranks = below.shr(first).and(all).bit_lengths();
+    let size = size_of::<C::Code>() as u32;
+    let behind_keys = keys.add(keys).add(splat(size - 1)).and(splat(!(size - 1)));
+    bytes.add(behind_keys).add(ranks.shl(splat(size.trailing_zeros())))
+}
+
+/// Extracts the codes at these bytes from the words that contain them.
+#[inline(always)]
+pub(super) fn code_words<C: Codes, R: Row<N>, const N: usize>(read: R, places: R) -> R {
+    let splat = |word| places.splat(word);
+    // Codes of 8 and of 16 bits are read as part of an aligned word, so no load crosses the end of a line.
+    if size_of::<C::Code>() == 4 {
+        return read;
+    }
+    read.shr(places.and(splat(3)).shl(splat(3))).and(splat(C::TOP))
+}
+
+/// The first bytes of the records' units, and the keys as the comparison needs them.
+#[inline(always)]
+pub(super) fn unit_and_key<C: Codes, R: Row<N>, const N: usize>(words: R, keys: R) -> (R, R) {
+    let splat = |word| words.splat(word);
+    let unit = words.shr(splat(3)).and(splat(BYTE & !(size_of::<C::Unit>() as u32 - 1)));
+    (unit, keys.and(splat(0xffff_0000)).or(keys.shr(splat(16))))
+}
+
+/// The places of the next words, where a word names a table.
+#[inline(always)]
+pub(super) fn places<R: Row<N>, const N: usize>(keys: R, words: R) -> R {
+    words.and(words.splat(BASE)).add(keys.shr(words.shr(words.splat(BITS_AT))))
+}
+
+/// Removes the bits that index the table from each key whose word names one.
+#[inline(always)]
+pub(super) fn shorten<R: Row<N>, const N: usize>(keys: R, words: R) -> R {
+    let bits = words.splat(32).sub(words.shr(words.splat(BITS_AT)));
+    keys.shl(bits).if_top(words, keys)
 }

@@ -21,21 +21,21 @@ const ROWS: usize = 8;
 /// Rows for which it is decided together whether to look up one by one the addresses that the root does not answer.
 const ROOT_ROWS: usize = 4;
 /// Half a row.
-const HALF_ROW: usize = ROW / 2;
+pub(super) const HALF_ROW: usize = ROW / 2;
 /// The most addresses of a row that are searched in deep blocks one by one.
-const DEEP_FEW: u32 = 2;
+pub(super) const DEEP_FEW: u32 = 2;
 /// The most addresses that are searched in deep blocks together.
 const DEEP_TOGETHER: usize = 128;
 /// How many bytes ahead addresses are prefetched.
-const AHEAD: usize = 4096;
+pub(super) const AHEAD: usize = 4096;
 
-pub(super) struct Batch<'a, C: Codes, const GATHERS: bool> {
+pub(super) struct Batch<'a, C: Codes> {
     pub(super) tables: &'a Tables<C>,
     pub(super) addrs: &'a [u128],
     pub(super) hops: &'a mut [Hop],
 }
 
-impl<C: Codes, const GATHERS: bool> Kernel for Batch<'_, C, GATHERS> {
+impl<C: Codes> Kernel for Batch<'_, C> {
     type Output = ();
 
     #[inline(always)]
@@ -46,12 +46,12 @@ impl<C: Codes, const GATHERS: bool> Kernel for Batch<'_, C, GATHERS> {
     }
 }
 
-impl<C: Codes, const GATHERS: bool> Batch<'_, C, GATHERS> {
+impl<C: Codes> Batch<'_, C> {
     /// Looks up all addresses except in deep blocks; returns whether there are codes of deep blocks.
     #[inline(always)]
     fn look_up<S: Simd>(&mut self, simd: S) -> bool {
         let Self { tables, addrs, hops } = self;
-        let search = BlockSearch { stages: Stages::<C, S, GATHERS> { simd, tables } };
+        let search = BlockSearch { stages: Stages { simd, tables } };
         // Without AVX-512, a row takes longer than plain loads for its addresses.
         if S::ISA == Isa::Scalar || !S::ROWS_WHOLE && addrs.len() <= ROW {
             return tables.plain(simd, addrs, hops);
@@ -76,11 +76,11 @@ impl<C: Codes, const GATHERS: bool> Batch<'_, C, GATHERS> {
     }
 }
 
-struct BlockSearch<'a, C: Codes, S, const GATHERS: bool> {
-    stages: Stages<'a, C, S, GATHERS>,
+struct BlockSearch<'a, C: Codes, S> {
+    stages: Stages<'a, C, S>,
 }
 
-impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
+impl<C: Codes, S: Simd> BlockSearch<'_, C, S> {
     /// Looks up fewer addresses than a row has, padded to a row.
     #[inline(always)]
     fn less_than_a_row(&self, addrs: &[u128], hops: &mut [Hop]) -> bool {
@@ -165,9 +165,9 @@ impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
             for line in 0..LIVE / 4 {
                 prefetch_read(addrs, 4 * line + AHEAD / size_of::<u128>());
             }
-            let (high, low) = simd.high_words(addrs);
+            let (high, low) = sixteen.high_words(addrs);
             keys[i] = high.shl(sixteen).or(low.shr(sixteen));
-            words[i] = self.stages.root::<LIVE>(addrs, high);
+            words[i] = self.stages.root::<LIVE>(addrs);
             open[i] = self.stages.open(words[i]);
         }
         let count = |open: &[u16]| open.iter().map(|open| open.count_ones()).sum::<u32>() as usize;
@@ -229,7 +229,7 @@ impl<C: Codes> Tables<C> {
     /// Replaces the codes of deep blocks in these lanes, which were stored as hops beyond the hop count, by the hops
     /// of the addresses.
     #[cold]
-    fn find_few_deep(&self, addrs: &AddrRow, hops: &mut HopRow, mut lanes: u16) {
+    pub(super) fn find_few_deep(&self, addrs: &[u128], hops: &mut [Hop], mut lanes: u16) {
         while lanes != 0 {
             let lane = lanes.trailing_zeros() as usize % ROW;
             let block = C::TOP - (hops[lane].to_bits() + 1);
@@ -240,7 +240,7 @@ impl<C: Codes> Tables<C> {
 
     /// Replaces all codes of deep blocks, which were stored as hops beyond the hop count, by the hops of the addresses.
     #[cold]
-    fn find_deep(&self, addrs: &[u128], hops: &mut [Hop]) {
+    pub(super) fn find_deep(&self, addrs: &[u128], hops: &mut [Hop]) {
         for (addrs, hops) in addrs.chunks(DEEP_TOGETHER).zip(hops.chunks_mut(DEEP_TOGETHER)) {
             let (mut list, mut len) = ([InBlock::default(); DEEP_TOGETHER], 0);
             for (at, hop) in (0..).zip(hops.iter()) {

@@ -7,6 +7,7 @@ use fibula_core::Hop;
 use fibula_simd::{Isa, Kernel, Level, Simd, Table};
 
 use super::blocks::Batch;
+use super::gathers::Gathered;
 use super::record::{Codes, Half, Line, Unit};
 use super::{Shape, Tables};
 
@@ -62,12 +63,12 @@ impl<C: Codes> Tables<C> {
     /// Looks up a batch.
     pub(super) fn look_up(&self, level: Level, gathers: bool, addrs: &[u128], hops: &mut [Hop]) {
         if gathers {
-            let batch = Batch::<C, true> { tables: self, addrs, hops: &mut *hops };
+            let batch = Gathered { tables: self, addrs, hops: &mut *hops };
             if level.run_avx512(batch).is_some() {
                 return;
             }
         }
-        level.run(Batch::<C, false> { tables: self, addrs, hops });
+        level.run(Batch { tables: self, addrs, hops });
     }
 }
 

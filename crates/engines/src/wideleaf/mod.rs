@@ -45,7 +45,7 @@
 //! blocks are searched together once the others are answered, a step for all before the next one: `deep.rs`.
 //!
 //! **Batches** execute each stage for 128 addresses at a time, without a branch that depends on a single
-//! lookup. `batch.rs` has the stages, `blocks.rs` divides batches, and `plain.rs` is the form with plain loads for
+//! lookup. `gathers.rs` has the form with gathers, `batch.rs` the stages with loads, whose batches `blocks.rs` divides, and `plain.rs` is the form with plain loads for
 //! machines without vectors.
 //!
 //! **Updates.** The smallest block around a changed prefix that has its own word is compiled again and
@@ -61,7 +61,7 @@
 //! - The first unit has no record.
 //! - A code is 0, that of a hop below the hop count, or that of a deep block.
 //!
-//! `load` checks them for all that a lookup can reach; `batch.rs` relies on them.
+//! `load` checks them for all that a lookup can reach; `batch.rs` and `gathers.rs` rely on them.
 //!
 //! # Limits and use
 //!
@@ -96,6 +96,7 @@ mod blocks;
 mod build;
 mod compact;
 mod deep;
+mod gathers;
 mod load;
 mod lookup;
 mod machine;

@@ -1,5 +1,5 @@
 use bytemuck::{Pod, Zeroable};
-use fibula_simd::Simd;
+use fibula_simd::{Row, Simd};
 
 /// The part of a cache line in which the keys of a record lie, and which one comparison reads.
 pub(super) trait Unit: Pod {
@@ -11,8 +11,8 @@ pub(super) trait Unit: Pod {
     /// Which keys are below the key; a bit for each, the first one's lowest. The key stands in both halves of the word.
     fn below<S: Simd>(&self, simd: S, key: u32) -> Self::Verdict;
 
-    /// Sixteen verdicts.
-    fn verdicts<S: Simd>(simd: S, verdicts: &[Self::Verdict; 16]) -> S::Row;
+    /// The verdicts as words; `row` is any row.
+    fn verdicts<R: Row<N>, const N: usize>(row: R, verdicts: &[Self::Verdict; N]) -> R;
 
     /// How many of the keys `first..first + len`, which are sorted, are below the key.
     fn rank<S: Simd>(&self, simd: S, first: usize, len: usize, key: u16) -> u32;
@@ -30,8 +30,8 @@ impl Unit for Half {
         simd.below16(self, key)
     }
     #[inline(always)]
-    fn verdicts<S: Simd>(simd: S, verdicts: &[u16; 16]) -> S::Row {
-        simd.halves(verdicts)
+    fn verdicts<R: Row<N>, const N: usize>(row: R, verdicts: &[u16; N]) -> R {
+        row.halves(verdicts)
     }
     #[inline(always)]
     fn rank<S: Simd>(&self, simd: S, first: usize, len: usize, key: u16) -> u32 {
@@ -52,8 +52,8 @@ impl Unit for Line {
         simd.below16_line(self, key)
     }
     #[inline(always)]
-    fn verdicts<S: Simd>(simd: S, verdicts: &[u32; 16]) -> S::Row {
-        simd.row(verdicts)
+    fn verdicts<R: Row<N>, const N: usize>(row: R, verdicts: &[u32; N]) -> R {
+        row.load(verdicts)
     }
     #[inline(always)]
     fn rank<S: Simd>(&self, simd: S, first: usize, len: usize, key: u16) -> u32 {
