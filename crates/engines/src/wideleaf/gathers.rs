@@ -85,14 +85,16 @@ impl<C: Codes, S: Simd> BlockSearch<'_, C, S> {
         let mut any_deep = false;
         let mut at = 0;
         while at < addrs.len() {
-            // Blocks that are longer than what is left look up the last row more than once.
-            any_deep |= match (addrs.len() - at).div_ceil(ROW) {
-                1 => self.block(row, addrs, hops, starts::<1>(at, last)),
-                2 => self.block(row, addrs, hops, starts::<2>(at, last)),
-                3 | 4 => self.block(row, addrs, hops, starts::<4>(at, last)),
-                _ => self.block(row, addrs, hops, starts::<ROWS>(at, last)),
+            // The last row ends with the batch, so a block may look up some addresses again. Five rows are four and one.
+            let rows = (addrs.len() - at).div_ceil(ROW);
+            let (looked_up, is_deep) = match rows {
+                1 => (1, self.block(row, addrs, hops, starts::<1>(at, last))),
+                2 => (2, self.block(row, addrs, hops, starts::<2>(at, last))),
+                3..=5 => (4, self.block(row, addrs, hops, starts::<4>(at, last))),
+                _ => (ROWS, self.block(row, addrs, hops, starts::<ROWS>(at, last))),
             };
-            at += ROWS * ROW;
+            any_deep |= is_deep;
+            at += looked_up * ROW;
         }
         any_deep
     }
