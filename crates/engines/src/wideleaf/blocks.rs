@@ -23,7 +23,7 @@ const ROOT_ROWS: usize = 4;
 /// Half a row.
 pub(super) const HALF_ROW: usize = ROW / 2;
 /// The most addresses of a row that are searched in deep blocks one by one.
-pub(super) const DEEP_FEW: u32 = 2;
+const DEEP_FEW: u32 = 2;
 /// The most addresses that are searched in deep blocks together.
 const DEEP_TOGETHER: usize = 128;
 /// How many bytes ahead addresses are prefetched.
@@ -187,34 +187,11 @@ impl<C: Codes, S: Simd> BlockSearch<'_, C, S> {
             self.stages.resolve_few::<N, L>(&keys, &mut words, &open, rows);
         }
         let mut many_deep = false;
-        let minus_one = simd.splat_row(u32::MAX);
-        let codes_end = simd.splat_row(C::TOP - tables.deep.blocks() as u32);
         let rows = addrs.iter().chain(last).zip(hops.iter_mut().chain(last_hops));
         for ((addrs, hops), (&words, &singles)) in rows.zip(words.iter().zip(&singles)) {
-            for (to, bits) in hops.iter_mut().zip(words.add(minus_one).words()) {
-                *to = Hop::from_bits(bits);
-            }
-            self.one_by_one(addrs, hops, singles);
-            // Codes are below 2^31, so the top bit of the difference tells which are larger.
-            let deep = codes_end.sub(words).top_bits() & !singles;
-            if deep.count_ones() > DEEP_FEW {
-                many_deep = true;
-            } else if deep != 0 {
-                tables.find_few_deep(addrs, hops, deep);
-            }
+            many_deep |= tables.store(simd, addrs, hops, words, singles);
         }
         many_deep
-    }
-
-    /// Looks up the addresses that `open` has a bit for.
-    #[inline(always)]
-    fn one_by_one(&self, addrs: &AddrRow, hops: &mut HopRow, mut open: u16) {
-        while open != 0 {
-            let lane = open.trailing_zeros() as usize % ROW;
-            hops[lane] =
-                One { tables: self.stages.tables, addr: addrs[lane] }.run(self.stages.simd);
-            open &= open - 1;
-        }
     }
 }
 
@@ -224,6 +201,38 @@ impl<C: Codes> Tables<C> {
     pub(super) fn is_deep(&self, code: u32) -> bool {
         // Codes are at most `C::TOP`.
         C::TOP.wrapping_sub(code) < self.deep.blocks() as u32
+    }
+
+    /// Stores the hops of a row whose words are resolved, and looks up the addresses that `open` has a bit for one by one.
+    /// Returns whether codes of deep blocks remain in the result.
+    #[inline(always)]
+    pub(super) fn store<S: Simd, R: Row<L>, const L: usize>(
+        &self,
+        simd: S,
+        addrs: &[u128; L],
+        hops: &mut [Hop; L],
+        words: R,
+        open: u16,
+    ) -> bool {
+        for (to, bits) in hops.iter_mut().zip(words.add(words.splat(u32::MAX)).words()) {
+            *to = Hop::from_bits(bits);
+        }
+        let mut left = open;
+        while left != 0 {
+            let lane = left.trailing_zeros() as usize % L;
+            hops[lane] = One { tables: self, addr: addrs[lane] }.run(simd);
+            left &= left - 1;
+        }
+        // Codes are below 2^31, so the top bit of the difference tells which are larger.
+        let codes_end = words.splat(C::TOP - self.deep.blocks() as u32);
+        let deep = codes_end.sub(words).top_bits() & !open;
+        if deep.count_ones() > DEEP_FEW {
+            return true;
+        }
+        if deep != 0 {
+            self.find_few_deep(addrs, hops, deep);
+        }
+        false
     }
 
     /// Replaces the codes of deep blocks in these lanes, which were stored as hops beyond the hop count, by the hops

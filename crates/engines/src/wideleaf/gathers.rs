@@ -2,8 +2,7 @@ use fibula_core::Hop;
 use fibula_simd::{Kernel, Row, Simd, prefetch_read};
 
 use super::batch::{ROW, code_places, code_words, places, shorten, unit_and_key};
-use super::blocks::{AHEAD, DEEP_FEW, HALF_ROW};
-use super::lookup::One;
+use super::blocks::{AHEAD, HALF_ROW};
 use super::record::{Codes, Unit};
 use super::word::RECORD;
 use super::{LEVELS, ROOT_BITS, Tables};
@@ -139,26 +138,11 @@ impl<C: Codes, S: Simd> BlockSearch<'_, C, S> {
             open = [0; N];
             self.resolve(&keys, &mut words);
         }
-        let codes_end = splat(C::TOP - tables.deep.blocks() as u32);
         let mut many_deep = false;
         for ((&start, &words), &open) in starts.iter().zip(&words).zip(&open) {
-            let (addrs, hops) = (&addrs[start..][..L], &mut hops[start..][..L]);
-            for (to, bits) in hops.iter_mut().zip(words.add(splat(u32::MAX)).words()) {
-                *to = Hop::from_bits(bits);
-            }
-            let mut left = open;
-            while left != 0 {
-                let lane = left.trailing_zeros() as usize % L;
-                hops[lane] = One { tables, addr: addrs[lane] }.run(self.simd);
-                left &= left - 1;
-            }
-            // Codes are below 2^31, so the top bit of the difference tells which are larger.
-            let deep = codes_end.sub(words).top_bits() & !open;
-            if deep.count_ones() > DEEP_FEW {
-                many_deep = true;
-            } else if deep != 0 {
-                tables.find_few_deep(addrs, hops, deep);
-            }
+            let addrs = addrs[start..].first_chunk().expect("a row of addresses");
+            let hops = hops[start..].first_chunk_mut().expect("a row of hops");
+            many_deep |= tables.store(self.simd, addrs, hops, words, open);
         }
         many_deep
     }
