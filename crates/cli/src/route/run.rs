@@ -162,6 +162,9 @@ fn open<'p>(
     fast: Option<&Arc<FastPath>>,
 ) -> Result<(Vec<Port<'p>>, Vec<AfXdp>), Failure> {
     let (mut ports, mut xdp) = (Vec::new(), Vec::new());
+    let with_sockets =
+        configs.iter().filter(|config| matches!(config.port, Kind::AfXdp(_) | Kind::Xdp(_)));
+    let sockets = afxdp::AfXdpOptions { ports: with_sockets.count() as u32, ..Default::default() };
     for (number, config) in configs.iter().enumerate() {
         let failed = |error: std::io::Error| {
             let (port, error) = (config.port.to_string(), error.to_string());
@@ -188,8 +191,7 @@ fn open<'p>(
                 afpacket::open(name, pool, &options).map_err(failed)?
             }
             Kind::AfXdp(name) => {
-                let (port, attached) =
-                    afxdp::open(name, pool, &afxdp::AfXdpOptions::default()).map_err(failed)?;
+                let (port, attached) = afxdp::open(name, pool, &sockets).map_err(failed)?;
                 xdp.push(attached);
                 port
             }
@@ -197,8 +199,7 @@ fn open<'p>(
                 let fast = fast.map(|fast| (fast, number as u16));
                 let fast = fast.ok_or_else(|| Failure::new("no fast path"))?;
                 let (port, attached) =
-                    afxdp::open_fast(name, pool, &afxdp::AfXdpOptions::default(), fast)
-                        .map_err(failed)?;
+                    afxdp::open_fast(name, pool, &sockets, fast).map_err(failed)?;
                 xdp.push(attached);
                 port
             }

@@ -79,6 +79,7 @@ pub fn open_with<'p>(kind: Kind, name: &str, pool: &'p Pool, queues: u16, ring: 
     let packet = AfPacketOptions { queues, ..Default::default() };
     let tap = TapOptions { queues, ..Default::default() };
     let xdp = |mode| {
+        let ring = Some(ring);
         let options = AfXdpOptions { mode, copying: Copying::Copy, ring, ..Default::default() };
         let (port, xdp) = afxdp::open(name, pool, &options).unwrap();
         assert_eq!((xdp.mode(), xdp.is_zero_copy()), (mode, false));

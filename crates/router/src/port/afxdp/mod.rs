@@ -74,15 +74,18 @@ pub struct AfXdpOptions {
     pub mode: Mode,
     /// The way received packets get into the pool.
     pub copying: Copying,
-    /// Entries of each of a queue's four rings, a power of two. The fill ring's slots are taken from the pool at once.
-    pub ring: u32,
+    /// Entries of each of a queue's four rings, a power of two. The fill ring's slots are taken from the pool at once. Without it
+    /// 8,192 of a virtual interface and 2,048 of others, or as many that the fill rings of all ports have half of the pool's slots.
+    pub ring: Option<u32>,
+    /// Ports of this kind that share the pool.
+    pub ports: u32,
     /// The machine's own addresses: see [`AfXdp::set_local`].
     pub local: Vec<IpAddr>,
 }
 
 impl Default for AfXdpOptions {
     fn default() -> Self {
-        Self { mode: Mode::Auto, copying: Copying::Auto, ring: 2048, local: Vec::new() }
+        Self { mode: Mode::Auto, copying: Copying::Auto, ring: None, ports: 1, local: Vec::new() }
     }
 }
 
@@ -188,9 +191,11 @@ fn open_as<'p>(
     // A sender's kernel leaves checksums to a device; a virtual one does not compute them.
     let is_partial = mode == Mode::Generic || is_virtual;
     let mut handle = AfXdp { attached: attached.clone(), mode, is_zero_copy: true };
+    let in_all = queues.saturating_mul(options.ports);
+    let ring = options.ring.unwrap_or_else(|| ring_size(is_virtual, pool.slots(), in_all));
     let queues = (0..queues)
         .map(|queue| {
-            let wanted = Wanted { queue, ring: options.ring, copying };
+            let wanted = Wanted { queue, ring, copying };
             let opened = Socket::open(&interface, &attached, &attached.program, pool, &wanted)?;
             handle.is_zero_copy &= opened.is_zero_copy;
             let socket = opened.socket;
@@ -223,11 +228,20 @@ fn check(interface: &Interface, pool: &Pool, options: &AfXdpOptions) -> io::Resu
         let what = format!("slots of {} bytes: XDP sockets take 2048 or 4096", pool.stride());
         return Err(interface.error(io::ErrorKind::InvalidInput, &what));
     }
-    if !options.ring.is_power_of_two() {
-        let what = format!("rings of {} entries: it must be a power of two", options.ring);
+    if let Some(ring) = options.ring.filter(|ring| !ring.is_power_of_two()) {
+        let what = format!("rings of {ring} entries: it must be a power of two");
         return Err(interface.error(io::ErrorKind::InvalidInput, &what));
     }
     interface.check_room(pool.slot_len() - HEADROOM)
+}
+
+/// Entries of a ring if no number is wanted. A kernel thread that receives for a virtual interface may have the core for some milliseconds before
+/// the router has it again: what arrives meanwhile has to fit.
+fn ring_size(is_virtual: bool, slots: usize, queues: u32) -> u32 {
+    let most: u32 = if is_virtual { 8192 } else { 2048 };
+    let share = slots / 2 / queues.max(1) as usize;
+    let share = u32::try_from(share).unwrap_or(u32::MAX).max(64);
+    most.min(1 << share.ilog2())
 }
 
 /// Attaches the program as it is wanted.
@@ -277,4 +291,19 @@ fn hint(error: &io::Error) -> &'static str {
 /// Whether the kernel cannot do more now.
 fn is_busy(error: rustix::io::Errno) -> bool {
     is_full(&error.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ring_size;
+
+    #[test]
+    fn fill_rings_have_half_of_the_slots_at_most() {
+        assert_eq!(ring_size(true, 32_768, 2), 8192);
+        assert_eq!(ring_size(false, 32_768, 2), 2048);
+        assert_eq!(ring_size(true, 32_768, 3), 4096);
+        assert_eq!(ring_size(false, 32_768, 32), 512);
+        assert_eq!(ring_size(true, 1000, 1), 256);
+        assert_eq!(ring_size(true, 10, 0), 64);
+    }
 }
