@@ -23,7 +23,7 @@ use fibula_measure::{median, rounded};
 use fibula_papers::out::{Csv, Failure, note, table};
 use fibula_router::pipeline::Shape;
 use fibula_router::port::dpdk;
-use fibula_router::port::dpdk::rival::{self, Device, FRAME, Flows, NEIGHBOURS, Scheme, Table};
+use fibula_router::port::dpdk::rival::{self, Device, FRAME, NEIGHBOURS, Scheme, Table};
 use fibula_simd::Isa;
 use fibula_sources::Source;
 
@@ -150,7 +150,7 @@ fn measure<A: EngineFamily + Sides>(args: &Args, usual: &str, engine: &str) -> R
     let [lpm, fib] = tables;
     let (lpm, fib) = (lpm?, fib?);
     for (what, table) in [("rte_lpm", &lpm), ("rte_fib", &fib)] {
-        for (_, key) in bench.frames().take(SAMPLE) {
+        for (_, key) in (0..router::PORTS).flat_map(|port| bench.frames(port).take(SAMPLE / 2)) {
             let (found, right) = (table.lookup(key.to_ip()), bench.neighbour_of(key));
             if found != right {
                 let what = format!("{what}: {} leads to {found:?}, not {right:?}", key.to_ip());
@@ -162,11 +162,8 @@ fn measure<A: EngineFamily + Sides>(args: &Args, usual: &str, engine: &str) -> R
 
     let mut rivals = [Device::open("net_null_c,size=64")?, Device::open("net_null_d,size=64")?];
     let theirs = [rivals[0].name().to_owned(), rivals[1].name().to_owned()];
-    let flows = Flows::new(bench.frames().map(|(frame, _)| frame))?;
-    for name in &theirs {
-        flows.come_in_by(name, 1)?;
-    }
-    let traffic = Traffic::Null(flows);
+    let traffic = Traffic::null(&bench)?;
+    traffic.come_in_by(&theirs)?;
     let time = Duration::from_secs_f64(args.seconds);
     let every = [
         Case::Rival(None),

@@ -1,5 +1,6 @@
 //! Devices of DPDK at both ends of the router, in place of memory.
 
+use std::array;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -17,45 +18,49 @@ use crate::router::{Bench, PORTS, Sides};
 
 /// From slot to slot: an odd number of cache lines, as in a mempool of DPDK's own.
 pub const STRIDE: u32 = 2048 + 3 * 64;
-/// Packets of a capture. Each queue of net_pcap keeps all of them in slots of the pool.
+/// Packets of a device's capture. Each queue of net_pcap keeps all of them in slots of the pool.
 const CAPTURE: usize = 1 << 14;
 
 /// What the devices receive.
 pub enum Traffic {
-    /// net_null: a callback writes the flows into its packets.
-    Null(Flows),
-    /// net_pcap, again and again; the file is removed in the end.
-    Capture(PathBuf),
+    /// net_null: a callback writes each device's flows into its packets.
+    Null([Flows; PORTS]),
+    /// net_pcap, again and again; the files are removed in the end.
+    Capture([PathBuf; PORTS]),
 }
 
 impl Traffic {
     /// All flows, written by a callback.
     pub fn null<A: Sides>(bench: &Bench<A>) -> Result<Self, Failure> {
-        Ok(Self::Null(Flows::new(bench.frames().map(|(frame, _)| frame))?))
+        let flows = |port| Flows::new(bench.frames(port).map(|(frame, _)| frame));
+        Ok(Self::Null([flows(0)?, flows(1)?]))
     }
 
-    /// The first flows, in a file of that name.
+    /// The first flows, in files whose names begin so.
     pub fn capture<A: Sides>(bench: &Bench<A>, path: &Path) -> Result<Self, Failure> {
-        let mut file = BufWriter::new(File::create(path)?);
-        // Microseconds, little-endian; at most 65,535 bytes of a frame; Ethernet.
-        for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 0xffff, 1] {
-            file.write_all(&word.to_le_bytes())?;
-        }
-        for (frame, _) in bench.frames().take(CAPTURE) {
-            for word in [0, 0, frame.len() as u32, frame.len() as u32] {
+        let paths = array::from_fn(|port| path.with_extension(format!("{port}.pcap")));
+        for (port, path) in paths.iter().enumerate() {
+            let mut file = BufWriter::new(File::create(path)?);
+            // Microseconds, little-endian; at most 65,535 bytes of a frame; Ethernet.
+            for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 0xffff, 1] {
                 file.write_all(&word.to_le_bytes())?;
             }
-            file.write_all(&frame)?;
+            for (frame, _) in bench.frames(port).take(CAPTURE) {
+                for word in [0, 0, frame.len() as u32, frame.len() as u32] {
+                    file.write_all(&word.to_le_bytes())?;
+                }
+                file.write_all(&frame)?;
+            }
+            file.flush()?;
         }
-        file.flush()?;
-        Ok(Self::Capture(path.to_owned()))
+        Ok(Self::Capture(paths))
     }
 
     /// How many of the flows there are.
     pub fn flows<A: Sides>(&self, bench: &Bench<A>) -> usize {
         match self {
             Self::Null(_) => bench.flows(),
-            Self::Capture(_) => bench.flows().min(CAPTURE),
+            Self::Capture(_) => bench.flows().min(PORTS * CAPTURE),
         }
     }
 
@@ -68,27 +73,37 @@ impl Traffic {
         Pool::with_front((8192 + kept) as u32, STRIDE, dpdk::FRONT)
     }
 
-    /// Opens a device; a pipeline closes it.
+    /// Opens the device of a port; a pipeline closes it.
     pub fn open<'p>(
         &self,
-        name: &str,
+        at: usize,
         pool: &'p Pool,
         queues: usize,
     ) -> Result<Attached<'p>, Failure> {
-        let queues = queues as u16;
+        let (name, queues) = (self.names()[at], queues as u16);
         let options = DpdkOptions { queues, ..DpdkOptions::default() };
         let port = match self {
             Self::Null(flows) => {
                 let port = dpdk::open(&format!("{name},size={FRAME}"), pool, &options)?;
-                flows.come_in_by(name, queues)?;
+                flows[at].come_in_by(name, queues)?;
                 port
             }
-            Self::Capture(path) => {
-                let file = format!(",rx_pcap={}", path.display()).repeat(queues.into());
+            Self::Capture(paths) => {
+                let file = format!(",rx_pcap={}", paths[at].display()).repeat(queues.into());
                 dpdk::open(&format!("{name}{file},infinite_rx=1"), pool, &options)?
             }
         };
         Ok(port.into())
+    }
+
+    /// Has the flows come in by other open devices with one queue each, too.
+    pub fn come_in_by(&self, devices: &[String; PORTS]) -> Result<(), Failure> {
+        if let Self::Null(flows) = self {
+            for (flows, device) in flows.iter().zip(devices) {
+                flows.come_in_by(device, 1)?;
+            }
+        }
+        Ok(())
     }
 
     /// The names of the devices.
@@ -102,8 +117,10 @@ impl Traffic {
 
 impl Drop for Traffic {
     fn drop(&mut self) {
-        if let Self::Capture(path) = self {
-            let _ = std::fs::remove_file(path);
+        if let Self::Capture(paths) = self {
+            for path in paths {
+                let _ = std::fs::remove_file(path);
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "dpdk")]
+#[allow(dead_code, reason = "the program l3fwd uses the rest")]
 mod devices;
 mod ports;
 #[allow(dead_code, reason = "the program l3fwd uses the rest")]
@@ -34,7 +35,7 @@ Examples:
 Threads: fused:N receive, look up and transmit; R-L receive on R threads, look up and transmit on L; R-L-T
 have threads for each. Ports: with memory, packets are made where they are received and counted where they are
 sent; null and pcap (in builds with feature dpdk) are two devices of DPDK, net_null, into whose packets the same
-flows are written, or net_pcap, which repeats a capture of the first 16,384 flows. There are no NICs. Between
+flows are written, or net_pcap, which repeats a capture of its first 16,384 flows. There are no NICs. Between
 threads are the rings of `fibula route`; what they have no room for is dropped there, and the rate is that of
 the packets that leave.
 

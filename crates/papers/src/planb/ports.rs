@@ -29,7 +29,7 @@ impl Ports {
             devices: match name {
                 "null" => Some(Traffic::null(bench)?),
                 "pcap" => {
-                    let file = format!("fibula-planb-{}.pcap", std::process::id());
+                    let file = format!("fibula-planb-{}", std::process::id());
                     Some(Traffic::capture(bench, &std::env::temp_dir().join(file))?)
                 }
                 _ => None,

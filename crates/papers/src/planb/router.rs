@@ -1,5 +1,7 @@
 //! The router that is measured: two memory ports, and what is between them.
 
+use std::array;
+use std::ops::Range;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -118,7 +120,8 @@ impl Measured {
 pub struct Bench<A: Addr> {
     oracle: Oracle<A>,
     keys: Vec<A>,
-    flows: Arc<Flows>,
+    /// By port: equal parts, in order.
+    flows: [Arc<Flows>; PORTS],
     groups: Vec<u32>,
     paths: Paths,
     nothing: Nothing,
@@ -143,8 +146,8 @@ impl<A: Sides> Bench<A> {
             let may = Frame::parse(LinkType::Ethernet, &frame).check_forward().is_ok();
             may && !key.to_ip().is_multicast()
         });
-        if keys.is_empty() {
-            return Err("no destination of the table can be forwarded to".into());
+        if keys.len() < PORTS {
+            return Err("too few destinations of the table can be forwarded to".into());
         }
         let most = routes.iter().filter_map(|route| route.hop.index()).max().unwrap_or(0);
         let adjacency = |at: usize| Adjacency {
@@ -162,7 +165,7 @@ impl<A: Sides> Bench<A> {
         };
         Ok(Self {
             oracle: Oracle::new(routes),
-            flows: Arc::new(flows(&keys)),
+            flows: array::from_fn(|port| Arc::new(flows(&keys[part(keys.len(), port)]))),
             keys,
             groups: (0..=most).map(|hop| hop % NEIGHBOURS as u32).collect(),
             paths: Paths::new(egress),
@@ -175,9 +178,10 @@ impl<A: Sides> Bench<A> {
         self.keys.len()
     }
 
-    /// The frame of each flow, and its destination.
-    pub fn frames(&self) -> impl Iterator<Item = (Vec<u8>, A)> {
-        (0..).zip(&self.keys).map(|(at, key)| (self.flows.frame(at), *key))
+    /// The frame of each flow that comes in by a port, and its destination.
+    pub fn frames(&self, port: usize) -> impl Iterator<Item = (Vec<u8>, A)> {
+        let keys = &self.keys[part(self.keys.len(), port)];
+        (0..).zip(keys).map(move |(at, key)| (self.flows[port].frame(at), *key))
     }
 
     /// The neighbour that packets to an address go to.
@@ -191,22 +195,23 @@ impl<A: Sides> Bench<A> {
         subject: Subject<'_, A>,
         form: Form,
     ) -> Result<Result<(), String>, Failure> {
-        let keys = &self.keys[..self.keys.len().min(SAMPLE)];
+        let count = self.flows[0].len().min(SAMPLE / PORTS);
         let queues = form.queues();
-        // Each queue has a part of the flows, and each of its packets comes in once by each port.
-        let each = keys.len() / queues;
-        let first = |queue: usize| keys.len() * queue / queues;
+        // Each queue has a part of the port's flows.
+        let each = count / queues;
         let mut expected = [(0u64, 0u64); PORTS];
-        for flow in (0..queues).flat_map(|queue| first(queue)..first(queue) + each) {
-            for port in 0..PORTS {
+        for port in 0..PORTS {
+            for flow in (0..queues).flat_map(|queue| (count * queue / queues..).take(each)) {
                 if let Some((to, frame)) = self.answer(subject, port, flow) {
                     expected[to].0 += 1;
                     expected[to].1 = expected[to].1.wrapping_add(memory::checksum(&frame));
                 }
             }
         }
-        let flows = Flows::frames((0..keys.len()).map(|at| self.flows.frame(at)));
-        let (end, sent) = self.go(subject, form, Arc::new(flows), Some(each as u64), |_| ())?;
+        let sample =
+            |port: usize| Arc::new(Flows::frames((0..count).map(|at| self.flows[port].frame(at))));
+        let (end, sent) =
+            self.go(subject, form, array::from_fn(sample), Some(each as u64), |_| ())?;
         let found: Vec<_> = sent.iter().map(|sent| (sent.packets(), sent.checksum())).collect();
         let lost = end.losses.iter().sum::<u64>();
         if lost == 0 && found != expected {
@@ -222,19 +227,20 @@ impl<A: Sides> Bench<A> {
         })
     }
 
-    /// By which port a packet leaves, and as what.
+    /// By which port a packet of a flow of a port leaves, and as what.
     fn answer(
         &self,
         subject: Subject<'_, A>,
         port: usize,
         flow: usize,
     ) -> Option<(usize, Vec<u8>)> {
-        let mut frame = self.flows.frame(flow);
+        let mut frame = self.flows[port].frame(flow);
         let Subject::Engine(_) = subject else {
             frame[..12].copy_from_slice(&[neighbour(0), ROUTER].concat());
             return Some((PORTS - 1 - port, frame));
         };
-        let hop = self.oracle.lookup(self.keys[flow]).index()?;
+        let key = self.keys[part(self.keys.len(), port).start + flow];
+        let hop = self.oracle.lookup(key).index()?;
         let group = self.groups[hop as usize] as usize;
         frame[..12].copy_from_slice(&[neighbour(group), ROUTER].concat());
         if A::BITS == 32 {
@@ -259,8 +265,8 @@ impl<A: Sides> Bench<A> {
     ) -> Result<Measured, Failure> {
         let (names, queues) = (traffic.names(), form.queues());
         let pool = traffic.pool(queues);
-        let ports = names.map(|name| traffic.open(name, &pool, queues));
-        let ports = ports.into_iter().collect::<Result<_, _>>()?;
+        let ports = (0..PORTS).map(|at| traffic.open(at, &pool, queues));
+        let ports = ports.collect::<Result<_, _>>()?;
         let mut mpps = Ok(0.0);
         let end = self.route(subject, form, (&pool, ports), 1024, |handle| {
             mpps = crate::devices::time(names, time);
@@ -277,7 +283,7 @@ impl<A: Sides> Bench<A> {
         time: Duration,
     ) -> Result<Measured, Failure> {
         let mut mpps = 0.0;
-        let (end, _) = self.go(subject, form, Arc::clone(&self.flows), None, |sent| {
+        let (end, _) = self.go(subject, form, self.flows.clone(), None, |sent| {
             let count = || sent.iter().map(|sent| sent.packets()).sum::<u64>();
             thread::sleep(time.mul_f64(WARM_UP));
             let (before, started) = (count(), Instant::now());
@@ -293,7 +299,7 @@ impl<A: Sides> Bench<A> {
         &self,
         subject: Subject<'_, A>,
         form: Form,
-        flows: Arc<Flows>,
+        flows: [Arc<Flows>; PORTS],
         packets: Option<u64>,
         meanwhile: impl FnOnce(&[Arc<Sent>]),
     ) -> Result<(Snapshot, Vec<Arc<Sent>>), Failure> {
@@ -303,9 +309,13 @@ impl<A: Sides> Bench<A> {
             None => (SLOTS, 1024),
         };
         let pool = Pool::with_front(slots as u32, STRIDE, 0);
-        let options = MemoryOptions { mac: ROUTER, queues: form.queues(), flows, packets };
-        let (ports, sent): (Vec<Attached<'_>>, Vec<_>) = (0..PORTS)
-            .map(|at| memory::open(&at.to_string(), &pool, &options))
+        let queues = form.queues();
+        let (ports, sent): (Vec<Attached<'_>>, Vec<_>) = (0..)
+            .zip(flows)
+            .map(|(at, flows): (usize, _)| {
+                let options = MemoryOptions { mac: ROUTER, queues, flows, packets };
+                memory::open(&at.to_string(), &pool, &options)
+            })
             .map(|(port, sent)| (port.into(), sent))
             .unzip();
         let end = self.route(subject, form, (&pool, ports), ring, |handle| {
@@ -352,6 +362,11 @@ impl<A: Sides> Bench<A> {
         })?;
         Ok(end)
     }
+}
+
+/// The part of so many flows that comes in by a port.
+fn part(flows: usize, port: usize) -> Range<usize> {
+    flows * port / PORTS..flows * (port + 1) / PORTS
 }
 
 /// The MAC address of a neighbour.

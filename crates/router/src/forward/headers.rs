@@ -12,7 +12,7 @@ use crate::Packet;
 use crate::egress::{GroupId, Own, Paths};
 
 /// Packets that are worked on together: what is known of them stays in the first-level cache.
-pub(super) const CHUNK: usize = 128;
+pub(crate) const CHUNK: usize = 128;
 
 /// How many headers are checked at a time.
 const LANES: usize = 16;
@@ -130,28 +130,28 @@ impl Headers {
         family
     }
 
-    /// Reads the packets' headers. Most chunks are of one family and came in by one port, and there is less to ask of each packet.
+    /// Reads the packets' headers. Most chunks are of one family, and there is less to ask of each packet.
     #[inline]
     fn gather(&mut self, paths: &Paths, packets: &[Packet<'_>]) -> Option<Family> {
         (self.v4.count, self.v6.count) = (0, 0);
-        let first = packets.first()?.port;
-        let plain =
-            |kind: u16| Plain { port: first, mac: paths.mac(first), kind: kind.to_be_bytes() };
-        let (v4, v6) = (plain(ether_type::IPV4), plain(ether_type::IPV6));
         let V4 { words, keys, rooms, .. } = &mut self.v4;
-        let mut all = packets.iter().zip(words.iter_mut().zip(keys).zip(rooms));
-        if all.all(|(packet, ((words, key), room))| {
-            let header = v4.ip(packet).and_then(header_v4);
-            header.map(|header| (*words, *key, *room) = header).is_some()
+        let mut rows = words.iter_mut().zip(keys).zip(rooms);
+        if all_plain(paths, ether_type::IPV4, packets, |ip| {
+            let header = header_v4(ip)?;
+            let ((words, key), room) = rows.next()?;
+            (*words, *key, *room) = header;
+            Some(())
         }) {
             self.v4.count = packets.len();
             return Some(Family::V4);
         }
         let V6 { words, to, keys, rooms, .. } = &mut self.v6;
-        let mut all = packets.iter().zip(words.iter_mut().zip(to).zip(keys).zip(rooms));
-        if all.all(|(packet, (((words, to), key), room))| {
-            let header = v6.ip(packet).and_then(header_v6);
-            header.map(|header| (*words, *to, *key, *room) = header).is_some()
+        let mut rows = words.iter_mut().zip(to).zip(keys).zip(rooms);
+        if all_plain(paths, ether_type::IPV6, packets, |ip| {
+            let header = header_v6(ip)?;
+            let (((words, to), key), room) = rows.next()?;
+            (*words, *to, *key, *room) = header;
+            Some(())
         }) {
             self.v6.count = packets.len();
             return Some(Family::V6);
@@ -202,6 +202,29 @@ impl Headers {
             }
         })
     }
+}
+
+/// Reads IP packets of this EtherType, up to one that is not right behind a link header to the router without a tag, or cannot be
+/// read. Whether that was all of them. Packets of a port are mostly next to each other, so its address is asked for once for each row of them.
+#[inline(always)]
+fn all_plain(
+    paths: &Paths,
+    kind: u16,
+    packets: &[Packet<'_>],
+    mut read: impl FnMut(&[u8]) -> Option<()>,
+) -> bool {
+    let mut rest = packets;
+    while let Some(first) = rest.first() {
+        let plain =
+            Plain { port: first.port, mac: paths.mac(first.port), kind: kind.to_be_bytes() };
+        let other = rest.iter().position(|packet| plain.ip(packet).and_then(&mut read).is_none());
+        match other {
+            None => return true,
+            Some(0) => return false,
+            Some(count) => rest = &rest[count..],
+        }
+    }
+    true
 }
 
 /// Packets that came in by a port, in frames to the router without a tag.

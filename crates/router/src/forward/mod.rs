@@ -123,6 +123,7 @@ use crate::egress::{GroupId, Paths};
 use crate::{Packet, Pool};
 
 pub use by_rules::ByRules;
+pub(crate) use headers::CHUNK as TOGETHER;
 use icmp::Notice;
 use limit::Bucket;
 pub(crate) use policy::Guide;

@@ -18,7 +18,7 @@ use super::{
     WorkerInfo, cores,
 };
 use crate::Pool;
-use crate::forward::Outcome;
+use crate::forward::{Outcome, TOGETHER};
 use crate::port::Queue;
 
 /// The threads that the options ask for.
@@ -136,7 +136,7 @@ pub(super) fn connect<'p, 'r>(
         only_sends: false,
         most: options.burst,
         spin: options.spin.as_nanos() as u64,
-        burst: Vec::with_capacity(options.burst),
+        burst: Vec::with_capacity(options.burst.max(TOGETHER)),
         leaving: (0..2 * ports.len()).map(|_| Vec::with_capacity(options.burst)).collect(),
         stamps: Vec::with_capacity(options.burst),
     };

@@ -142,7 +142,7 @@ pub enum Spread {
 pub struct PipelineOptions {
     /// The threads.
     pub shape: Shape,
-    /// Maximum size of a burst: 1 to 256 packets.
+    /// Maximum size of a burst of a port: 1 to 256 packets. Bursts of several ports are looked up together, up to 128 packets.
     pub burst: usize,
     /// Capacity of each ring between two threads, in packets.
     pub ring: usize,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use fibula_router::Pool;
 use fibula_testkit::Rng;
 
-use super::frames::any;
+use super::frames::{V4, V6, any};
 use super::model::{Fate, Told, mend};
 use super::world::{Bench, SLOT};
 
@@ -60,6 +60,41 @@ fn bursts_of_all_kinds() {
         "no address",
     ] {
         assert!(seen.get(name).is_some_and(|count| *count >= 20), "{name}: {seen:?}");
+    }
+}
+
+/// Bursts of several ports that are looked up together: plain packets of one family, in rows of each port, which may have a MAC address
+/// of its own. A row may end with a frame that was sent to another port's address, or one of the other family.
+#[test]
+fn rows_of_several_ports() {
+    let pool = Pool::new(4096, SLOT);
+    let mut bench = Bench::new(&pool, true);
+    let mut rng = Rng::new(37);
+    let mut seen = HashMap::<String, u32>::new();
+    for number in 0..400 {
+        let mut frames = Vec::new();
+        let is_clean = number % 2 == 0;
+        for _ in 0..1 + rng.below(4) {
+            let port = rng.below(4) as u16;
+            let row = 1 + rng.below(70) as usize;
+            for at in 0..row {
+                let group = rng.below(25) as u8;
+                let is_odd = !is_clean && at + 1 == row;
+                let to = if is_odd { (port + 1) % 4 } else { port };
+                let is_v4 = (number / 2 % 2 == 0) != (is_odd && rng.chance(0.5));
+                let frame = if is_v4 { V4::to(group).frame(to) } else { V6::to(group).frame(to) };
+                frames.push((port, frame));
+            }
+        }
+        let borrowed: Vec<_> = frames.iter().map(|(port, frame)| (*port, &frame[..])).collect();
+        for answer in bench.check(&borrowed) {
+            *seen.entry(answer.name.into()).or_default() += 1;
+        }
+    }
+    bench.clear();
+    assert_eq!(pool.free(), 4096);
+    for name in ["forwarded_v4", "forwarded_v6", "other_mac"] {
+        assert!(seen.get(name).is_some_and(|count| *count >= 100), "{name}: {seen:?}");
     }
 }
 

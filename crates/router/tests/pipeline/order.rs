@@ -59,3 +59,42 @@ fn flows_keep_their_order_in_every_shape() {
         }
     }
 }
+
+/// Bursts of ports are looked up together, up to 128 packets, and none is larger than the burst of a port if that is more.
+#[test]
+fn short_bursts_are_looked_up_together() {
+    /// Keeps the ports of the packets of each burst.
+    struct Seen(Arc<Mutex<Vec<Vec<u16>>>>);
+    impl Stage for Seen {
+        fn process<'p>(
+            &mut self,
+            pool: &'p Pool,
+            now: Instant,
+            burst: &mut Vec<Packet<'p>>,
+            outcome: &mut Outcome<'p>,
+        ) {
+            self.0.lock().unwrap().push(burst.iter().map(|packet| packet.port).collect());
+            Through.process(pool, now, burst, outcome);
+        }
+    }
+    for (burst, expected) in [(64, [128, 64]), (128, [128, 128]), (200, [200, 200])] {
+        let pool = Pool::new(4096, 512);
+        let seen = Arc::default();
+        // Three ports with two bursts each.
+        let options = PipelineOptions { burst, ..options(Shape::Fused { threads: 1 }) };
+        let opened = |at: usize| {
+            let options = memory_options(1, &flows(9), Some(2 * burst as u64));
+            memory::open(&at.to_string(), &pool, &options).0.into()
+        };
+        let ports: Vec<Attached<'_>> = (0..3).map(opened).collect();
+        let end = run(&pool, ports, options, || Seen(Arc::clone(&seen))).unwrap();
+        assert_conserved(&pool, &end);
+        assert!(end.ports.iter().all(|port| port.received.packets == 2 * burst as u64), "{end:?}");
+        assert_eq!(end.stage(|worker| worker.receive).bursts, 6);
+        let seen = std::mem::take(&mut *seen.lock().unwrap());
+        let sizes: Vec<_> = seen.iter().take(2).map(Vec::len).collect();
+        assert_eq!(sizes, expected);
+        assert!(seen.iter().all(|ports| ports.is_sorted()), "port after port");
+        assert_eq!(seen.iter().map(Vec::len).sum::<usize>(), 6 * burst);
+    }
+}

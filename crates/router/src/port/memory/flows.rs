@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use fibula_packet::checksum;
+use fibula_simd::prefetch_read;
 
 /// The frames that a port receives, in a circle.
 pub struct Flows(Kind);
@@ -96,6 +97,18 @@ impl Flows {
         match &self.0 {
             Kind::Frames(frames) => frames[at].len(),
             Kind::Udp(udp) => udp.template.len(),
+        }
+    }
+
+    /// Fetches into the cache what differs in the next frames. A router that looks up random addresses between bursts hides from the
+    /// processor that flows are read one after the other.
+    #[inline]
+    pub(super) fn prefetch(&self, at: usize, count: usize) {
+        if let Kind::Udp(udp) = &self.0 {
+            let len = udp.flow_len();
+            for line in (at * len..(at + count) * len).step_by(64) {
+                prefetch_read(&udp.flows, line);
+            }
         }
     }
 

@@ -145,6 +145,7 @@ impl<'p> Receive<'p> for Generate {
             self.next = if self.next + 1 == self.to { self.from } else { self.next + 1 };
         }
         self.left -= count as u64;
+        self.flows.prefetch(self.next, count);
         if self.lost == 0 {
             return Ok(count);
         }
