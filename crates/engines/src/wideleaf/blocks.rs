@@ -214,25 +214,38 @@ impl<C: Codes> Tables<C> {
         words: R,
         open: u16,
     ) -> bool {
-        for (to, bits) in hops.iter_mut().zip(words.add(words.splat(u32::MAX)).words()) {
-            *to = Hop::from_bits(bits);
-        }
+        let deep = self.store_hops(hops, words) & !open;
         let mut left = open;
         while left != 0 {
             let lane = left.trailing_zeros() as usize % L;
             hops[lane] = One { tables: self, addr: addrs[lane] }.run(simd);
             left &= left - 1;
         }
+        self.find_if_few_deep(addrs, hops, deep)
+    }
+
+    /// Stores the hops of a row of codes, and returns the lanes whose codes are those of deep blocks.
+    #[inline(always)]
+    pub(super) fn store_hops<R: Row<L>, const L: usize>(
+        &self,
+        hops: &mut [Hop; L],
+        codes: R,
+    ) -> u16 {
+        for (to, bits) in hops.iter_mut().zip(codes.add(codes.splat(u32::MAX)).words()) {
+            *to = Hop::from_bits(bits);
+        }
         // Codes are below 2^31, so the top bit of the difference tells which are larger.
-        let codes_end = words.splat(C::TOP - self.deep.blocks() as u32);
-        let deep = codes_end.sub(words).top_bits() & !open;
-        if deep.count_ones() > DEEP_FEW {
-            return true;
+        codes.splat(C::TOP - self.deep.blocks() as u32).sub(codes).top_bits()
+    }
+
+    /// As [`find_few_deep`](Self::find_few_deep), but if there are more than a few lanes it only says so.
+    #[inline(always)]
+    pub(super) fn find_if_few_deep(&self, addrs: &[u128], hops: &mut [Hop], lanes: u16) -> bool {
+        let is_many = lanes.count_ones() > DEEP_FEW;
+        if lanes != 0 && !is_many {
+            self.find_few_deep(addrs, hops, lanes);
         }
-        if deep != 0 {
-            self.find_few_deep(addrs, hops, deep);
-        }
-        false
+        is_many
     }
 
     /// Replaces the codes of deep blocks in these lanes, which were stored as hops beyond the hop count, by the hops

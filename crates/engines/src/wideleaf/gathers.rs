@@ -134,11 +134,23 @@ impl<C: Codes, S: Simd> BlockSearch<'_, C, S> {
             open[i] = words[i].or(words[i].add(words[i])).top_bits();
             len += open[i].count_ones() as usize;
         }
-        if len * FEW > N * L {
-            open = [0; N];
-            self.resolve(&keys, &mut words);
-        }
         let mut many_deep = false;
+        if len * FEW > N * L {
+            self.resolve(&keys, &mut words);
+            let mut deep = [0; N];
+            for ((&start, words), deep) in starts.iter().zip(words).zip(&mut deep) {
+                let hops = hops[start..].first_chunk_mut().expect("a row of hops");
+                *deep = tables.store_hops(hops, words);
+            }
+            if deep.iter().fold(0, |any, row| any | row) != 0 {
+                for (start, deep) in starts.into_iter().zip(deep) {
+                    let rows = start..start + L;
+                    many_deep |=
+                        tables.find_if_few_deep(&addrs[rows.clone()], &mut hops[rows], deep);
+                }
+            }
+            return many_deep;
+        }
         for ((&start, &words), &open) in starts.iter().zip(&words).zip(&open) {
             let addrs = addrs[start..].first_chunk().expect("a row of addresses");
             let hops = hops[start..].first_chunk_mut().expect("a row of hops");
