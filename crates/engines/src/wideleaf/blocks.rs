@@ -254,8 +254,11 @@ impl<C: Codes> Tables<C> {
     pub(super) fn find_few_deep(&self, addrs: &[u128], hops: &mut [Hop], mut lanes: u16) {
         while lanes != 0 {
             let lane = lanes.trailing_zeros() as usize % ROW;
-            let block = C::TOP - (hops[lane].to_bits() + 1);
-            hops[lane] = self.deep.find(block as usize, addrs[lane]);
+            let block = C::TOP.wrapping_sub(hops[lane].to_bits().wrapping_add(1)) as usize;
+            // A row before may have had the same address.
+            if block < self.deep.blocks() {
+                hops[lane] = self.deep.find(block, addrs[lane]);
+            }
             lanes &= lanes - 1;
         }
     }
