@@ -17,6 +17,10 @@ use super::{LEVELS, ROOT_BITS, Tables};
 //   the root's words are loaded from the addresses in memory while these are put into vectors.
 // - Each mask of a comparison is stored from the mask register, and the row of masks is then loaded. The load waits for all stores, and
 //   is still faster than moves between masks, general registers and vectors, which share one port.
+// - This port also takes a key or a place out of a vector, so a batch of 8 reads the second half of them from memory. Larger
+//   batches do what the compiler chooses: with one row or two, loads right after the store take longer.
+// - The codes of a large record lie in the next line. A block of four rows prefetches it; a longer one has enough other work until it
+//   arrives, a shorter one has more instructions with it than it waits.
 // - A batch has rows that start at multiples of their length, and a last one that ends with it; some addresses are looked up twice.
 
 /// Rows of a block.
@@ -185,12 +189,25 @@ impl<C: Codes, S: Simd> BlockSearch<'_, C, S> {
             (units[i], searched[i]) = (unit.words(), key.words());
         }
         let all = self.tables.units.as_ptr();
+        if N == ROWS / 2 {
+            for &records in &records {
+                for last in code_places::<C, _, L>(records, record.splat(u32::MAX)).words() {
+                    prefetch_read(&self.tables.units, last as usize / size_of::<C::Unit>());
+                }
+            }
+        }
         let mut verdicts = [[<C::Unit as Unit>::Verdict::default(); L]; N];
         for ((to, units), keys) in verdicts.iter_mut().zip(&units).zip(&searched) {
-            for ((to, &unit), &key) in to.iter_mut().zip(units).zip(keys) {
-                // SAFETY: a reference can be written, the units of records that entries name can be read, and so can the first
-                // unit. The write is volatile because otherwise the compiler moves each mask to a register of its own.
+            for (lane, ((to, unit), key)) in to.iter_mut().zip(units).zip(keys).enumerate() {
+                let in_memory = N == 1 && L == HALF_ROW && lane >= L / 2;
+                // SAFETY: references can be read and written, the units of records that entries name can be read, and so can the
+                // first unit. The write is volatile because otherwise the compiler moves each mask to a register of its own.
                 unsafe {
+                    let (unit, key) = if in_memory {
+                        ((&raw const *unit).read_volatile(), (&raw const *key).read_volatile())
+                    } else {
+                        (*unit, *key)
+                    };
                     let unit = &*all.byte_add(unit as usize);
                     (&raw mut *to).write_volatile(unit.below(self.simd, key));
                 }
