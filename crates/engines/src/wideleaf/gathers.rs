@@ -84,9 +84,14 @@ impl<C: Codes, S: Simd> BlockSearch<'_, C, S> {
     #[inline(always)]
     fn rows(&self, addrs: &[u128], hops: &mut [Hop]) -> bool {
         let row = self.simd.splat_row(0);
-        let last = addrs.len() - ROW;
         let mut any_deep = false;
-        let mut at = 0;
+        let (blocks, rest) = addrs.as_chunks::<{ ROWS * ROW }>();
+        let (hop_blocks, _) = hops.as_chunks_mut::<{ ROWS * ROW }>();
+        for (addrs, hops) in blocks.iter().zip(hop_blocks) {
+            any_deep |= self.block(row, addrs, hops, starts::<ROWS>(0, (ROWS - 1) * ROW));
+        }
+        let last = addrs.len() - ROW;
+        let mut at = addrs.len() - rest.len();
         while at < addrs.len() {
             // The last row ends with the batch, so a block may look up some addresses again. Five rows are four and one.
             let rows = (addrs.len() - at).div_ceil(ROW);
