@@ -1,3 +1,5 @@
+use std::array;
+
 use fibula_core::Hop;
 use fibula_simd::{Kernel, Row, Simd, prefetch_read};
 
@@ -16,6 +18,8 @@ use crate::common::{Long, hop};
 
 /// Lookups of a row: 32-bit lanes of a vector.
 const ROW: usize = 16;
+/// Half a row: the rows of batches below 16.
+const HALF_ROW: usize = ROW / 2;
 /// Rows of a block.
 const ROWS: usize = 8;
 /// How many bytes ahead addresses are prefetched.
@@ -33,31 +37,36 @@ impl<C: Code> Kernel for Batch<'_, C> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let search = BlockSearch { simd, tables: self.tables };
-        let (rows, rest) = self.addrs.as_chunks::<ROW>();
-        let (hop_rows, rest_hops) = self.hops.as_chunks_mut::<ROW>();
+        let (row, half) = (simd.splat_row(0), simd.splat_half_row(0));
+        let (addrs, hops) = (self.addrs, self.hops);
+        if addrs.len() < ROW {
+            return search.less_than_a_row(half, addrs, hops);
+        }
+        let (rows, rest) = addrs.as_chunks::<ROW>();
+        let (hop_rows, _) = hops.as_chunks_mut::<ROW>();
         let (blocks, rows) = rows.as_chunks::<ROWS>();
         let (hop_blocks, hop_rows) = hop_rows.as_chunks_mut::<ROWS>();
         for (addrs, hops) in blocks.iter().zip(hop_blocks) {
-            search.block(addrs, hops);
+            search.block(row, addrs, hops);
         }
         let (halves, rows) = rows.as_chunks::<{ ROWS / 2 }>();
         let (hop_halves, hop_rows) = hop_rows.as_chunks_mut::<{ ROWS / 2 }>();
         for (addrs, hops) in halves.iter().zip(hop_halves) {
-            search.block(addrs, hops);
+            search.block(row, addrs, hops);
         }
-        let (pairs, row) = rows.as_chunks::<2>();
-        let (hop_pairs, hop_row) = hop_rows.as_chunks_mut::<2>();
+        let (pairs, single) = rows.as_chunks::<2>();
+        let (hop_pairs, _) = hop_rows.as_chunks_mut::<2>();
         for (addrs, hops) in pairs.iter().zip(hop_pairs) {
-            search.block(addrs, hops);
+            search.block(row, addrs, hops);
         }
-        for (addrs, hops) in row.iter().zip(hop_row) {
-            search.block(std::array::from_ref(addrs), std::array::from_mut(hops));
-        }
-        if !rest.is_empty() {
-            let (mut addrs, mut hops) = ([0; ROW], [Hop::NONE; ROW]);
-            addrs[..rest.len()].copy_from_slice(rest);
-            search.block(&[addrs], std::array::from_mut(&mut hops));
-            rest_hops.copy_from_slice(&hops[..rest.len()]);
+        if !single.is_empty() && !rest.is_empty() {
+            let at = addrs.len() - rest.len() - ROW;
+            search.two_rows(row, &addrs[at..], &mut hops[at..]);
+        } else if let (false, Some(last), Some(hops)) =
+            (single.is_empty() && rest.is_empty(), addrs.last_chunk(), hops.last_chunk_mut())
+        {
+            // It ends with the batch, so some addresses may be looked up twice.
+            search.block(row, array::from_ref(last), array::from_mut::<[Hop; ROW]>(hops));
         }
     }
 }
@@ -68,21 +77,56 @@ struct BlockSearch<'a, C: Code, S> {
 }
 
 impl<C: Code, S: Simd> BlockSearch<'_, C, S> {
+    /// Looks up fewer addresses than a row has, as half a row, padded if it is less, or as two.
     #[inline(always)]
-    fn block<const N: usize>(&self, addrs: &[[u128; ROW]; N], hops: &mut [[Hop; ROW]; N]) {
+    fn less_than_a_row(&self, half: S::HalfRow, addrs: &[u128], hops: &mut [Hop]) {
+        if addrs.len() > HALF_ROW {
+            return self.two_rows(half, addrs, hops);
+        }
+        if let (Some(addrs), Some(hops)) = (addrs.as_array(), hops.as_mut_array::<HALF_ROW>()) {
+            return self.block(half, array::from_ref(addrs), array::from_mut(hops));
+        }
+        let (mut padded, mut padded_hops) = ([0; HALF_ROW], [Hop::NONE; HALF_ROW]);
+        padded[..addrs.len()].copy_from_slice(addrs);
+        self.block(half, &[padded], array::from_mut(&mut padded_hops));
+        hops.copy_from_slice(&padded_hops[..hops.len()]);
+    }
+
+    /// Looks up more than `L` addresses, at most two rows, which overlap: together they take less time than one after the other.
+    #[inline(always)]
+    fn two_rows<R: Row<L>, const L: usize>(&self, any: R, addrs: &[u128], hops: &mut [Hop]) {
+        let mut rows = [[0; L]; 2];
+        let mut found = [[Hop::NONE; L]; 2];
+        let last = addrs.len() - L;
+        rows[0].copy_from_slice(&addrs[..L]);
+        rows[1].copy_from_slice(&addrs[last..]);
+        self.block(any, &rows, &mut found);
+        hops[..L].copy_from_slice(&found[0]);
+        hops[last..].copy_from_slice(&found[1]);
+    }
+
+    /// Looks up `N` rows of `L` addresses. `any` is any row.
+    #[inline(always)]
+    fn block<R: Row<L>, const L: usize, const N: usize>(
+        &self,
+        any: R,
+        addrs: &[[u128; L]; N],
+        hops: &mut [[Hop; L]; N],
+    ) {
         let Self { simd, tables } = *self;
-        let splat = |word| simd.splat_row(word);
-        let mut keys = [[0; ROW]; N];
-        let (mut highs, mut lows, mut words) = ([splat(0); N], [splat(0); N], [splat(0); N]);
+        let splat = |word| any.splat(word);
+        let mut keys = [[0; L]; N];
+        let (mut highs, mut lows, mut words) = ([any; N], [any; N], [any; N]);
         let mut open = 0;
         for row in 0..N {
-            for line in 0..ROW / 4 {
+            // A short batch ends before the prefetched lines arrive.
+            for line in 0..if N > 2 { L / 4 } else { 0 } {
                 prefetch_read(&addrs[row], 4 * line + AHEAD / size_of::<u128>());
             }
             for (key, addr) in keys[row].iter_mut().zip(&addrs[row]) {
                 *key = ((addr >> 64) as u64) << TOP_BITS;
             }
-            (highs[row], lows[row]) = splat(0).high_words(&addrs[row]);
+            (highs[row], lows[row]) = any.high_words(&addrs[row]);
             words[row] = self.root(highs[row]);
             open |= words[row].top_bits();
         }
@@ -93,7 +137,7 @@ impl<C: Code, S: Simd> BlockSearch<'_, C, S> {
                 open |= words[row].top_bits();
             }
         }
-        let mut numbers = [[0; ROW]; N];
+        let mut numbers = [[0; L]; N];
         for row in 0..N {
             let in_line = words[row].add(words[row]);
             numbers[row] = words[row].and(splat(LOW)).if_top(in_line, splat(0)).words();
@@ -102,7 +146,7 @@ impl<C: Code, S: Simd> BlockSearch<'_, C, S> {
             }
         }
         for row in 0..N {
-            let mut codes = [0; ROW];
+            let mut codes = [0; L];
             for ((code, &number), &key) in codes.iter_mut().zip(&numbers[row]).zip(&keys[row]) {
                 // SAFETY: words name lines that are there, and there is always line 0. A line has a code for each of
                 // its places and for the one after the last.
@@ -112,7 +156,7 @@ impl<C: Code, S: Simd> BlockSearch<'_, C, S> {
                 };
             }
             let in_line = words[row].add(words[row]);
-            let codes = simd.row(&codes).if_top(in_line, words[row]);
+            let codes = any.load(&codes).if_top(in_line, words[row]);
             for (to, bits) in hops[row].iter_mut().zip(codes.add(splat(u32::MAX)).words()) {
                 *to = Hop::from_bits(bits);
             }
@@ -124,9 +168,9 @@ impl<C: Code, S: Simd> BlockSearch<'_, C, S> {
 
     /// The root's words for addresses that begin with these 32 bits.
     #[inline(always)]
-    fn root(&self, highs: S::Row) -> S::Row {
+    fn root<R: Row<L>, const L: usize>(&self, highs: R) -> R {
         let shape = &self.tables.shape;
-        let splat = |word| self.simd.splat_row(word);
+        let splat = |word| highs.splat(word);
         let entries = highs.sub(splat(shape.low)).shr(splat(shape.shift));
         let last = splat(shape.entries);
         // SAFETY: there is a word for each entry, and one for addresses outside of them.
@@ -135,8 +179,8 @@ impl<C: Code, S: Simd> BlockSearch<'_, C, S> {
 
     /// Replaces each word that names a table by the word read from it.
     #[inline(always)]
-    fn step(&self, words: S::Row, highs: S::Row, lows: S::Row) -> S::Row {
-        let splat = |word| self.simd.splat_row(word);
+    fn step<R: Row<L>, const L: usize>(&self, words: R, highs: R, lows: R) -> R {
+        let splat = |word| words.splat(word);
         let shifts = words.shr(splat(SHIFT_AT)).and(splat(63));
         // The width less the step, which is the least width.
         let widths = words.shr(splat(WIDTH_AT - 1)).and(splat(7 << 1));
