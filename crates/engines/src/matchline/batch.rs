@@ -15,6 +15,8 @@ use crate::common::{Long, hop};
 // - Whether another table follows is tested once for all rows of a step. Tested for each row, the branch is mispredicted so
 //   often that the rows of a block no longer overlap.
 // - All lines of a block are prefetched before the first one is read.
+// - Batches of up to 8 are a row of eight words: gathers take less time, and no lines are read for padding. The rest of a batch is two
+//   rows that overlap or one that ends with it, because two rows together take less time than one after the other.
 
 /// Lookups of a row: 32-bit lanes of a vector.
 const ROW: usize = 16;
@@ -59,11 +61,12 @@ impl<C: Code> Kernel for Batch<'_, C> {
         for (addrs, hops) in pairs.iter().zip(hop_pairs) {
             search.block(row, addrs, hops);
         }
-        if !single.is_empty() && !rest.is_empty() {
-            let at = addrs.len() - rest.len() - ROW;
+        let tail = ROW * single.len() + rest.len();
+        if tail > ROW {
+            let at = addrs.len() - tail;
             search.two_rows(row, &addrs[at..], &mut hops[at..]);
-        } else if let (false, Some(last), Some(hops)) =
-            (single.is_empty() && rest.is_empty(), addrs.last_chunk(), hops.last_chunk_mut())
+        } else if tail > 0
+            && let (Some(last), Some(hops)) = (addrs.last_chunk(), hops.last_chunk_mut())
         {
             // It ends with the batch, so some addresses may be looked up twice.
             search.block(row, array::from_ref(last), array::from_mut::<[Hop; ROW]>(hops));
@@ -92,7 +95,7 @@ impl<C: Code, S: Simd> BlockSearch<'_, C, S> {
         hops.copy_from_slice(&padded_hops[..hops.len()]);
     }
 
-    /// Looks up more than `L` addresses, at most two rows, which overlap: together they take less time than one after the other.
+    /// Looks up more than `L` addresses, but no more than two rows, as two that overlap.
     #[inline(always)]
     fn two_rows<R: Row<L>, const L: usize>(&self, any: R, addrs: &[u128], hops: &mut [Hop]) {
         let mut rows = [[0; L]; 2];
