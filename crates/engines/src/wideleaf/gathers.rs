@@ -206,7 +206,8 @@ impl<C: Codes, S: Simd> BlockSearch<'_, C, S> {
             for (lane, ((to, unit), key)) in to.iter_mut().zip(units).zip(keys).enumerate() {
                 let in_memory = N == 1 && L == HALF_ROW && lane >= L / 2;
                 // SAFETY: references can be read and written, the units of records that entries name can be read, and so can the
-                // first unit. The write is volatile because otherwise the compiler moves each mask to a register of its own.
+                // first unit. The write is volatile because otherwise the compiler moves each mask to a register of its own, the reads
+                // are because otherwise it takes the words out of vectors.
                 unsafe {
                     let (unit, key) = if in_memory {
                         ((&raw const *unit).read_volatile(), (&raw const *key).read_volatile())
