@@ -11,8 +11,8 @@ struct Candidate {
     name: &'static str,
     /// The reason to choose it.
     merit: &'static str,
-    /// What it fits to the machine.
-    fitted: Option<fn(Isa) -> String>,
+    /// What it fits to the machine, for so many routes.
+    fitted: Option<fn(Isa, usize) -> String>,
     /// The routes for which the next candidate is faster.
     slow: Option<Slow>,
 }
@@ -37,9 +37,9 @@ const V6: &[Candidate] = &[
     Candidate {
         name: "wideleaf",
         merit: "fastest for IPv6",
-        fitted: Some(|isa| {
+        fitted: Some(|isa, routes| {
             let measured = if isa.level().isa() == Isa::Avx512 { " as measured here" } else { "" };
-            format!("{}{measured}", Shape::here(isa))
+            format!("{}{measured}", Shape::here(isa, routes))
         }),
         slow: Some(Slow { from: 49, to: 64, one_in: 16 }),
     },
@@ -132,7 +132,8 @@ pub fn auto_for<A: EngineFamily>(routes: &Routes<A>, isa: Isa, caches: Caches) -
             Ok(engine) => {
                 let (number, hops) =
                     (counted(routes.len(), "route"), counted(routes.hop_count() as usize, "hop"));
-                let fitted = fitted.map(|of| format!("; {}", of(isa))).unwrap_or_default();
+                let fitted =
+                    fitted.map(|of| format!("; {}", of(isa, routes.len()))).unwrap_or_default();
                 let reason = format!("{name}: {merit}, takes {number} to {hops}{fitted}{refused}");
                 let chosen = Auto { engine, entry, reason };
                 return match rival {

@@ -60,7 +60,6 @@ const UNSAFE_ROOMS: &[&str] = &[
     "filter/src/blocked/vector.rs",
     "/batch.rs",
     "runmap/long.rs",
-    "wideleaf/gathers.rs",
     "rib/src/mapping.rs",
     "feeds/src/bgp/md5.rs",
     "router/src/leaving.rs",

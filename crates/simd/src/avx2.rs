@@ -1,13 +1,14 @@
 use core::arch::x86_64::{
     __m128i, __m256i, _mm_crc32_u32, _mm_crc32_u64, _mm_loadu_si128, _mm_movemask_epi8,
-    _mm_packs_epi16, _mm256_add_epi32, _mm256_and_si256, _mm256_blendv_epi8, _mm256_blendv_ps,
-    _mm256_castps_si256, _mm256_castsi256_pd, _mm256_castsi256_ps, _mm256_castsi256_si128,
-    _mm256_cmpeq_epi32, _mm256_cmpeq_epi64, _mm256_cmpgt_epi16, _mm256_cmpgt_epi32,
-    _mm256_cmpgt_epi64, _mm256_cvtepu16_epi32, _mm256_extracti128_si256, _mm256_loadu_si256,
-    _mm256_max_epu32, _mm256_movemask_epi8, _mm256_movemask_pd, _mm256_movemask_ps,
-    _mm256_mullo_epi32, _mm256_or_si256, _mm256_packs_epi32, _mm256_set1_epi16, _mm256_set1_epi32,
-    _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_shuffle_ps, _mm256_sllv_epi32,
-    _mm256_srli_epi32, _mm256_srlv_epi32, _mm256_srlv_epi64, _mm256_sub_epi32, _mm256_testc_si256,
+    _mm_packs_epi16, _mm256_add_epi32, _mm256_and_si256, _mm256_andnot_si256, _mm256_blendv_epi8,
+    _mm256_blendv_ps, _mm256_castps_si256, _mm256_castsi256_pd, _mm256_castsi256_ps,
+    _mm256_castsi256_si128, _mm256_cmpeq_epi32, _mm256_cmpeq_epi64, _mm256_cmpgt_epi16,
+    _mm256_cmpgt_epi32, _mm256_cmpgt_epi64, _mm256_cvtepi32_ps, _mm256_cvtepu16_epi32,
+    _mm256_extracti128_si256, _mm256_loadu_si256, _mm256_max_epu32, _mm256_min_epu32,
+    _mm256_movemask_epi8, _mm256_movemask_pd, _mm256_movemask_ps, _mm256_mullo_epi32,
+    _mm256_or_si256, _mm256_packs_epi32, _mm256_set1_epi16, _mm256_set1_epi32, _mm256_set1_epi64x,
+    _mm256_setzero_si256, _mm256_shuffle_ps, _mm256_sllv_epi32, _mm256_srli_epi32,
+    _mm256_srlv_epi32, _mm256_srlv_epi64, _mm256_sub_epi32, _mm256_subs_epu16, _mm256_testc_si256,
     _mm256_xor_si256,
 };
 
@@ -223,6 +224,25 @@ impl<const V: usize> Avx2Row<V> {
 
 impl<const V: usize> Sealed for Avx2Row<V> {}
 
+/// How many bits each word has up to its highest one that is set: its exponent as a floating-point number. Not a closure, which would
+/// not always be inlined.
+///
+/// # Safety
+/// The machine has AVX2.
+#[inline(always)]
+unsafe fn bit_lengths(words: __m256i) -> __m256i {
+    // SAFETY: the caller's.
+    unsafe {
+        // Without the bit below its highest one, a word is not rounded up to the next power of two. Words from 2^31 on would be negative.
+        let words = _mm256_andnot_si256(_mm256_srli_epi32::<1>(words), words);
+        let words = _mm256_min_epu32(words, _mm256_set1_epi32(i32::MIN));
+        let floats = _mm256_castps_si256(_mm256_cvtepi32_ps(words));
+        let exponents = _mm256_and_si256(_mm256_srli_epi32::<23>(floats), _mm256_set1_epi32(255));
+        // The exponent of 0 is 0, and so is the difference, which saturates.
+        _mm256_subs_epu16(exponents, _mm256_set1_epi32(126))
+    }
+}
+
 /// A row of so many words in so many vectors.
 macro_rules! row {
     ($words:literal, $vectors:literal) => {
@@ -341,16 +361,13 @@ macro_rules! row {
                 bits as u16
             }
             #[inline(always)]
-            fn compress(self, keep: u16) -> Self {
-                Self::of(ScalarRow(self.words()).compress(keep).0)
-            }
-            #[inline(always)]
-            fn expand(self, keep: u16, rest: Self) -> Self {
-                Self::of(ScalarRow(self.words()).expand(keep, ScalarRow(rest.words())).0)
-            }
-            #[inline(always)]
             fn bit_lengths(self) -> Self {
-                Self::of(ScalarRow(self.words()).bit_lengths().0)
+                let mut lengths = self;
+                for vector in &mut lengths.0 {
+                    // SAFETY: see `Avx2Row`.
+                    *vector = unsafe { bit_lengths(*vector) };
+                }
+                lengths
             }
             #[inline(always)]
             unsafe fn gather(self, table: *const u32) -> Self {

@@ -26,7 +26,7 @@ pub unsafe trait Simd: Sealed + Copy + Send + Sync + 'static {
 
     /// The instruction set.
     const ISA: Isa;
-    /// Whether a [`Row`] is one vector, which single instructions gather, compress and expand.
+    /// Whether a [`Row`] is one vector, which a single instruction gathers.
     const ROWS_WHOLE: bool;
 
     /// Puts the key in every lane.

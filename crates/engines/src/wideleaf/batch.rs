@@ -1,246 +1,392 @@
+use std::hint::black_box;
+
 use fibula_core::Hop;
-use fibula_simd::{Row, Simd, prefetch_read};
+use fibula_simd::{Isa, Kernel, Row, Simd, prefetch_read, prefetch_read_l2};
 
 use super::record::{Codes, Unit};
-use super::word::{BASE, BITS_AT, BYTE, RECORD};
-use super::{LEVELS, Tables};
+use super::steps::{code_places, code_words, places, shorten, unit_and_key};
+use super::word::RECORD;
+use super::{LEVELS, ROOT_BITS, Tables};
 
-// The stages of a block of lookups, each for all of its rows (the numbers are in docs/adr/0006-wideleaf.md). They are for
-// machines on which a gather takes longer than loads; the others have `gathers.rs`.
+// Batches, and the reasons for their shape (the numbers are in docs/adr/0006-wideleaf.md):
 //
-// - A plain load reads each word, from a place that the previous stage has written to a list. On Zen 4 a gather costs more than
-//   sixteen loads with any mask, and so does extracting the places from a vector. A lookup whose word names no table reads the first word.
-// - The keys of records are compared a unit at a time: half a line on a Zen 4, where a whole line takes the first level of
-//   the caches twice as long to fetch, elsewhere a line. The mask is not moved to a general register, because that takes
-//   longer than the comparison, but stored from the mask register; a row's masks are then read as a
-//   vector, and counts of leading zeros give the ranks.
-// - In large tables, all words and records of a block are prefetched before the first one is read. Reads
-//   alone would wait for their lines with fewer misses in flight than the core supports.
-// - Lookups that end in a constant leave before the records are read: the words of the others are compacted.
-// - Row operations are explicit (`fibula_simd::Row`), and each block has its own lists of a fixed size.
-//   With vectorisation by the compiler, or with lists shared by blocks, the same loops went through memory.
+// - A block executes each stage for all of its rows before the next one, so that the cache misses of lookups overlap: root, three
+//   tables, then records and codes. The number of rows is a constant, so the words and keys of a block are in registers
+//   between two stages.
+// - There are no lists: a lookup stays in its lane from the address to the hop. Once it is finished, it reads the first word of
+//   the root or nothing, and compares a record without keys; both are always in the first-level cache.
+// - Words are gathered by one instruction, or loaded one by one, whichever is faster on the machine. The places of loads are read from
+//   memory: to take them out of a vector takes longer.
+// - Each mask of a comparison is stored from the mask register, and the row of masks is then loaded. The load waits for all stores, and
+//   is still faster than moves between masks, general registers and vectors, which share one port.
+// - A batch has rows that start at multiples of their length, and a last one that ends with it; some addresses are looked up twice.
+// - If the root answers nearly all addresses of a block (a scan of unused space), the others are looked up one by one.
+//
+// Machines that gather (Intel, 2 MiB of L2):
+//
+// - A batch of 8 has rows of eight words, whose gathers take less time. There each stage waits for the one before, so
+//   the root's words are loaded from the addresses in memory while these are put into vectors.
+// - The port of moves from vectors also takes a key or a place out of one, so a batch of 8 reads the second half of them from
+//   memory. Larger batches do what the compiler chooses: with one row or two, loads right after the store take longer.
+// - The codes of a large record lie in the next line. A block of four rows prefetches it; a longer one has enough other work until it
+//   arrives, a shorter one has more instructions with it than it waits.
+//
+// Machines that load (Zen 4):
+//
+// - Batches of up to 32 have rows of eight, which are ready sooner than one of sixteen. Larger ones have blocks of
+//   four rows of sixteen: eight rows need more registers than there are, two wait for each other.
+// - Codes of rows of eight are gathered: they are the last step, and nothing computes with their places.
+// - Addresses are prefetched into the second-level cache. Buffers of the first level would be occupied until an address arrives
+//   from memory.
 
-/// Lookups of a row: 32-bit lanes of a vector.
+/// Lookups of a row.
 pub(super) const ROW: usize = 16;
+/// Lookups of half a row.
+const HALF_ROW: usize = ROW / 2;
+/// Rows of a block, if words are gathered.
+const GATHERED_ROWS: usize = 8;
+/// Lookups of a block, if words are loaded.
+const LOADED: usize = 64;
+/// If fewer than one in so many addresses are not answered by the root, those are looked up one by one.
+const FEW: usize = 16;
+/// How many addresses ahead they are prefetched.
+const AHEAD: usize = 4096 / size_of::<u128>();
 
-pub(super) type AddrRow = [u128; ROW];
-pub(super) type HopRow = [Hop; ROW];
-
-/// The stages with loads.
-pub(super) struct Stages<'a, C: Codes, S> {
-    pub(super) simd: S,
+pub(super) struct Batch<'a, C: Codes, const GATHERS: bool> {
     pub(super) tables: &'a Tables<C>,
+    pub(super) addrs: &'a [u128],
+    pub(super) hops: &'a mut [Hop],
 }
 
-/// Words of lookups, with room for a block and one more row, because rows are written whole.
-struct List<const LANES: usize>([u32; LANES]);
+impl<C: Codes, const GATHERS: bool> Kernel for Batch<'_, C, GATHERS> {
+    type Output = ();
 
-impl<const LANES: usize> List<LANES> {
     #[inline(always)]
-    fn new() -> Self {
-        Self([0; LANES])
-    }
-    #[inline(always)]
-    fn row<S: Simd>(&self, simd: S, at: usize) -> S::Row {
-        simd.row(self.0[at..].first_chunk().expect("room for a row more"))
-    }
-    #[inline(always)]
-    fn words(&self, at: usize) -> &[u32; ROW] {
-        self.0[at..].first_chunk().expect("room for a row more")
-    }
-    #[inline(always)]
-    fn put<R: Row>(&mut self, at: usize, row: R) {
-        *self.0[at..].first_chunk_mut().expect("room for a row more") = row.words();
+    fn run<S: Simd>(self, simd: S) {
+        let Self { tables, addrs, hops } = self;
+        let search = BlockSearch::<_, _, GATHERS> { simd, tables };
+        let any_deep = if S::ISA == Isa::Scalar {
+            tables.plain(simd, addrs, hops)
+        } else if addrs.len() <= HALF_ROW {
+            search.half_row(addrs, hops)
+        } else if addrs.len() < ROW || !GATHERS && addrs.len() == ROW {
+            search.two_halves(addrs, hops)
+        } else if GATHERS {
+            search.gathered(addrs, hops)
+        } else {
+            search.loaded(addrs, hops)
+        };
+        if any_deep {
+            tables.find_deep(addrs, hops);
+        }
     }
 }
 
-impl<C: Codes, S: Simd> Stages<'_, C, S> {
-    /// Reads the root words of the first `LIVE` addresses.
+struct BlockSearch<'a, C: Codes, S, const GATHERS: bool> {
+    simd: S,
+    tables: &'a Tables<C>,
+}
+
+impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
+    /// Looks up at most half a row, padded if it is less.
     #[inline(always)]
-    pub(super) fn root<const LIVE: usize>(&self, addrs: &AddrRow) -> S::Row {
-        let mut read = [0; ROW];
-        for (to, addr) in read.iter_mut().zip(&addrs[..LIVE]) {
-            *to = self.tables.root_word(addr);
+    fn half_row(&self, addrs: &[u128], hops: &mut [Hop]) -> bool {
+        let (mut padded, mut padded_hops) = ([0; HALF_ROW], [Hop::NONE; HALF_ROW]);
+        let half = self.simd.splat_half_row(0);
+        let (from, to) = match (addrs.as_array(), hops.as_mut_array()) {
+            (Some(addrs), Some(hops)) => (addrs, hops),
+            _ => {
+                padded[..addrs.len()].copy_from_slice(addrs);
+                (&padded, &mut padded_hops)
+            }
+        };
+        let any_deep = self.block(half, from, to, [0]);
+        if hops.len() < HALF_ROW {
+            hops.copy_from_slice(&padded_hops[..hops.len()]);
         }
-        self.simd.row(&read)
+        any_deep
     }
 
-    /// Reads the words at the first `LIVE` of these places.
-    ///
-    /// # Safety
-    /// The words at these places can be read.
+    /// Looks up the last row as two halves, which overlap if there is less than a row.
     #[inline(always)]
-    unsafe fn loads<const LIVE: usize>(&self, places: &[u32; ROW], words: *const u32) -> S::Row {
-        let mut read = [0; ROW];
-        for (to, place) in read.iter_mut().zip(&places[..LIVE]) {
-            // SAFETY: a reference can be read, and the caller guarantees that the words can. Volatile: see `root`.
-            *to =
-                unsafe { words.add((&raw const *place).read_volatile() as usize).read_volatile() };
+    fn two_halves(&self, addrs: &[u128], hops: &mut [Hop]) -> bool {
+        let len = addrs.len();
+        let starts = [len.saturating_sub(ROW), len - HALF_ROW];
+        self.block(self.simd.splat_half_row(0), addrs, hops, starts)
+    }
+
+    /// Looks up at least a row in blocks for machines that gather.
+    #[inline(always)]
+    fn gathered(&self, addrs: &[u128], hops: &mut [Hop]) -> bool {
+        let row = self.simd.splat_row(0);
+        let mut any_deep = false;
+        let (blocks, rest) = addrs.as_chunks::<{ GATHERED_ROWS * ROW }>();
+        let (hop_blocks, _) = hops.as_chunks_mut::<{ GATHERED_ROWS * ROW }>();
+        for (addrs, hops) in blocks.iter().zip(hop_blocks) {
+            any_deep |= self.block(row, addrs, hops, starts::<ROW, GATHERED_ROWS>(0, addrs.len()));
         }
-        self.simd.row(&read)
+        let last = addrs.len() - ROW;
+        let mut at = addrs.len() - rest.len();
+        while at < addrs.len() {
+            // The last row ends with the batch, so a block may look up some addresses again. Five rows are four and one.
+            let rows = (addrs.len() - at).div_ceil(ROW);
+            let (looked_up, is_deep) = match rows {
+                1 => (1, self.block(row, addrs, hops, starts::<ROW, 1>(at, last))),
+                2 => (2, self.block(row, addrs, hops, starts::<ROW, 2>(at, last))),
+                3..=5 => (4, self.block(row, addrs, hops, starts::<ROW, 4>(at, last))),
+                _ => {
+                    let starts = starts::<ROW, GATHERED_ROWS>(at, last);
+                    (GATHERED_ROWS, self.block(row, addrs, hops, starts))
+                }
+            };
+            any_deep |= is_deep;
+            at += looked_up * ROW;
+        }
+        any_deep
     }
 
-    /// A mask of the words that are not constants.
+    /// Looks up at least a row in blocks for machines that load.
     #[inline(always)]
-    pub(super) fn open(&self, words: S::Row) -> u16 {
-        words.or(words.add(words)).top_bits()
+    fn loaded(&self, addrs: &[u128], hops: &mut [Hop]) -> bool {
+        let half = self.simd.splat_half_row(0);
+        let mut any_deep = false;
+        let (blocks, rest) = addrs.as_chunks::<LOADED>();
+        let (hop_blocks, _) = hops.as_chunks_mut::<LOADED>();
+        for (addrs, hops) in blocks.iter().zip(hop_blocks) {
+            any_deep |= self.loaded_block(addrs, hops, 0);
+        }
+        let (at, last) = (addrs.len() - rest.len(), addrs.len() - HALF_ROW);
+        any_deep
+            | match rest.len().div_ceil(HALF_ROW) {
+                0 => false,
+                1..=2 => self.two_halves(addrs, hops),
+                3 => self.block(half, addrs, hops, starts::<HALF_ROW, 3>(at, last)),
+                4 => self.block(half, addrs, hops, starts::<HALF_ROW, 4>(at, last)),
+                _ => self.loaded_block(addrs, hops, at),
+            }
     }
 
-    /// Resolves the `open` words to constants; compacts them first, because they are few.
+    /// Looks up the addresses from `at` on, at most a block of them. Rows are those that are one vector.
     #[inline(always)]
-    pub(super) fn resolve_few<const N: usize, const L: usize>(
+    fn loaded_block(&self, addrs: &[u128], hops: &mut [Hop], at: usize) -> bool {
+        let len = addrs.len();
+        if S::ROWS_WHOLE {
+            let starts = starts::<ROW, { LOADED / ROW }>(at, len - ROW);
+            self.block(self.simd.splat_row(0), addrs, hops, starts)
+        } else {
+            let starts = starts::<HALF_ROW, { LOADED / HALF_ROW }>(at, len - HALF_ROW);
+            self.block(self.simd.splat_half_row(0), addrs, hops, starts)
+        }
+    }
+
+    /// Looks up `N` rows of `L` addresses, which start at these places. `row` is any row. Returns whether codes of deep blocks
+    /// remain in the result.
+    #[inline(always)]
+    fn block<R: Row<L>, const L: usize, const N: usize>(
         &self,
-        keys: &[S::Row; N],
-        words: &mut [S::Row; N],
-        open: &[u16; N],
-        rows: usize,
-    ) {
-        let (mut few_keys, mut few_words) = (List::<L>::new(), List::<L>::new());
+        row: R,
+        addrs: &[u128],
+        hops: &mut [Hop],
+        starts: [usize; N],
+    ) -> bool {
+        let Self { tables, .. } = *self;
+        let splat = |word| row.splat(word);
+        let (mut keys, mut words, mut open) = ([row; N], [row; N], [0; N]);
         let mut len = 0;
-        for i in 0..rows {
-            few_keys.put(len, keys[i].compress(open[i]));
-            few_words.put(len, words[i].compress(open[i]));
-            len += open[i].count_ones() as usize;
-        }
-        // The lanes after the last open word become constants, which name nothing.
-        few_words.put(len, self.simd.splat_row(0));
-        let few = len.div_ceil(ROW);
-        let (mut keys, mut open_words) = (*keys, *words);
-        for (i, (keys, words)) in keys.iter_mut().zip(&mut open_words).take(few).enumerate() {
-            *keys = few_keys.row(self.simd, i * ROW);
-            *words = few_words.row(self.simd, i * ROW);
-        }
-        self.resolve::<N, L, ROW>(&mut keys, &mut open_words, few);
-        for (i, &words) in open_words.iter().take(few).enumerate() {
-            few_words.put(i * ROW, words);
-        }
-        let mut at = 0;
-        for i in 0..rows {
-            words[i] = few_words.row(self.simd, at).expand(open[i], words[i]);
-            at += open[i].count_ones() as usize;
-        }
-    }
-
-    /// Resolves all words to constants; if there is only one row, its first `LIVE` words.
-    #[inline(always)]
-    pub(super) fn resolve<const N: usize, const L: usize, const LIVE: usize>(
-        &self,
-        keys: &mut [S::Row; N],
-        words: &mut [S::Row; N],
-        rows: usize,
-    ) {
-        let table = self.tables.words.as_ptr();
-        let mut places = List::<L>::new();
-        let is_far = self.tables.is_far();
-        for i in 0..rows {
-            places.put(i * ROW, self.places(keys[i], words[i]));
-        }
-        for _ in 0..LEVELS {
-            if is_far {
-                for &place in &places.0[..rows * ROW] {
-                    prefetch_read(&self.tables.words, place as usize);
+        for (i, &start) in starts.iter().enumerate() {
+            let addrs = addrs[start..].first_chunk().expect("a row of addresses");
+            // A short batch ends before the prefetched lines arrive.
+            for line in 0..if N > 2 { L / 4 } else { 0 } {
+                if GATHERS {
+                    prefetch_read(addrs, 4 * line + AHEAD);
+                } else {
+                    prefetch_read_l2(addrs, 4 * line + AHEAD);
                 }
             }
-            for i in 0..rows {
-                // SAFETY: the words that an entry names can be read, and so can the first word.
-                let read = unsafe { self.loads::<LIVE>(places.words(i * ROW), table) };
-                keys[i] = shorten(keys[i], words[i]);
-                words[i] = read.if_top(words[i], words[i]);
-                places.put(i * ROW, self.places(keys[i], words[i]));
+            let (high, low) = row.high_words(addrs);
+            keys[i] = high.shl(splat(16)).or(low.shr(splat(16)));
+            words[i] = if N == 1 || !GATHERS {
+                let mut read = [0; L];
+                for (to, addr) in read.iter_mut().zip(addrs) {
+                    *to = tables.root_word(addr);
+                }
+                row.load(&read)
+            } else {
+                // SAFETY: the root has a word for every 16 bits.
+                unsafe { high.shr(splat(32 - ROOT_BITS)).gather(tables.words.as_ptr()) }
+            };
+            // Words that are not constants have one of the two top bits.
+            open[i] = words[i].or(words[i].add(words[i])).top_bits();
+            len += open[i].count_ones() as usize;
+        }
+        let mut many_deep = false;
+        if len * FEW > N * L {
+            self.resolve(keys, &mut words);
+            let mut deep = [0; N];
+            for ((&start, words), deep) in starts.iter().zip(words).zip(&mut deep) {
+                let hops = hops[start..].first_chunk_mut().expect("a row of hops");
+                *deep = tables.store_hops(hops, words);
+            }
+            if deep.iter().fold(0, |any, row| any | row) != 0 {
+                for (start, deep) in starts.into_iter().zip(deep) {
+                    let rows = start..start + L;
+                    many_deep |=
+                        tables.find_if_few_deep(&addrs[rows.clone()], &mut hops[rows], deep);
+                }
+            }
+            return many_deep;
+        }
+        for ((&start, &words), &open) in starts.iter().zip(&words).zip(&open) {
+            let addrs = addrs[start..].first_chunk().expect("a row of addresses");
+            let hops = hops[start..].first_chunk_mut().expect("a row of hops");
+            many_deep |= tables.store(self.simd, addrs, hops, words, open);
+        }
+        many_deep
+    }
+
+    /// Resolves all words to constants.
+    #[inline(always)]
+    fn resolve<R: Row<L>, const L: usize, const N: usize>(
+        &self,
+        mut keys: [R; N],
+        words: &mut [R; N],
+    ) {
+        for _ in 0..LEVELS {
+            self.step(&mut keys, words);
+        }
+        let record = words[0].splat(RECORD);
+        let (mut units, mut searched) = ([[0; L]; N], [[0; L]; N]);
+        let mut records = [record; N];
+        for i in 0..N {
+            records[i] = record.if_below(words[i], record, words[i]);
+            let (unit, key) = unit_and_key::<C, _, L>(records[i], keys[i]);
+            (units[i], searched[i]) = (unit.words(), key.words());
+        }
+        // In larger batches places and keys are read from memory, too.
+        let in_memory = !GATHERS && (L == ROW || !S::ROWS_WHOLE);
+        if in_memory {
+            black_box((&mut units, &mut searched));
+        }
+        let all = self.tables.units.as_ptr();
+        if GATHERS && N == GATHERED_ROWS / 2 {
+            for &records in &records {
+                for last in code_places::<C, _, L>(records, record.splat(u32::MAX)).words() {
+                    prefetch_read(&self.tables.units, last as usize / size_of::<C::Unit>());
+                }
             }
         }
-        let mut records = List::<L>::new();
-        let (mut searched, mut units) = (List::<L>::new(), List::<L>::new());
-        let record = self.simd.splat_row(RECORD);
-        if !S::ROWS_WHOLE || N <= 2 {
-            // Without AVX-512, and where it would save only few rows, compaction costs more than searching a record without
-            // keys for each constant.
-            for i in 0..rows {
-                let words = record.if_below(words[i], record, words[i]);
-                let (unit, key) = unit_and_key::<C, _, ROW>(words, keys[i]);
-                records.put(i * ROW, words);
-                units.put(i * ROW, unit);
-                searched.put(i * ROW, key);
+        let mut verdicts = [[<C::Unit as Unit>::Verdict::default(); L]; N];
+        for ((to, units), keys) in verdicts.iter_mut().zip(&units).zip(&searched) {
+            for (lane, ((to, unit), key)) in to.iter_mut().zip(units).zip(keys).enumerate() {
+                let volatile = N == 1 && L == HALF_ROW && lane >= L / 2;
+                // SAFETY: references can be read and written, the units of records that entries name can be read, and so can the
+                // first unit. The write is volatile because otherwise the compiler moves each mask to a register of its own, the reads
+                // are because otherwise it takes the words out of vectors.
+                unsafe {
+                    let (unit, key) = if volatile {
+                        ((&raw const *unit).read_volatile(), (&raw const *key).read_volatile())
+                    } else {
+                        (*unit, *key)
+                    };
+                    let unit = &*all.byte_add(unit as usize);
+                    (&raw mut *to).write_volatile(unit.below(self.simd, key));
+                }
             }
-            let len = if N == 1 { LIVE } else { rows * ROW };
-            self.search::<L, LIVE>(&searched, &units, &mut records, len);
-            for (i, words) in words[..rows].iter_mut().enumerate() {
-                *words = words.if_below(*words, record, records.row(self.simd, i * ROW));
+        }
+        if GATHERS || L == HALF_ROW && S::ROWS_WHOLE {
+            for ((words, &records), verdicts) in words.iter_mut().zip(&records).zip(&verdicts) {
+                let below = C::Unit::verdicts(record, verdicts);
+                let at = code_places::<C, _, L>(records, below);
+                // SAFETY: the records can be read, and a record has a code for each rank.
+                let read = unsafe { at.shr(record.splat(2)).gather(all.cast()) };
+                *words = words.if_below(*words, record, code_words::<C, _, L>(read, at));
             }
             return;
         }
-        let mut open = [0; N];
-        let mut len = 0;
-        for i in 0..rows {
-            open[i] = self.open(words[i]);
-            let words = words[i].compress(open[i]);
-            let (unit, key) = unit_and_key::<C, _, ROW>(words, keys[i].compress(open[i]));
-            records.put(len, words);
-            units.put(len, unit);
-            searched.put(len, key);
-            len += open[i].count_ones() as usize;
+        let (mut at, mut places) = ([record; N], [record; N]);
+        for i in 0..N {
+            let below = C::Unit::verdicts(record, &verdicts[i]);
+            at[i] = code_places::<C, _, L>(records[i], below);
+            places[i] = at[i].shr(record.splat(2));
         }
-        // Fills the lanes after the last open word.
-        records.put(len, record);
-        self.search::<L, LIVE>(&searched, &units, &mut records, len);
-        let mut at = 0;
-        for i in 0..rows {
-            words[i] = records.row(self.simd, at).expand(open[i], words[i]);
-            at += open[i].count_ones() as usize;
+        // SAFETY: as above.
+        let read = unsafe { load(places, all.cast()) };
+        for ((words, at), read) in words.iter_mut().zip(at).zip(read) {
+            *words = words.if_below(*words, record, code_words::<C, _, L>(read, at));
         }
     }
 
-    /// The places of the next words: in the table for a word that names one, else the first word.
+    /// Reads the next word of each lookup whose word names a table.
     #[inline(always)]
-    fn places(&self, keys: S::Row, words: S::Row) -> S::Row {
-        places(keys, words).if_top(words, self.simd.splat_row(0))
-    }
-
-    /// Searches the keys in their records, and replaces the records' words by the codes.
-    #[inline(always)]
-    fn search<const L: usize, const LIVE: usize>(
+    fn step<R: Row<L>, const L: usize, const N: usize>(
         &self,
-        keys: &List<L>,
-        units: &List<L>,
-        words: &mut List<L>,
-        len: usize,
+        keys: &mut [R; N],
+        words: &mut [R; N],
     ) {
-        let simd = self.simd;
-        let rows = len.div_ceil(ROW);
-        if self.tables.is_far() {
-            for &unit in &units.0[..len] {
-                prefetch_read(&self.tables.units, unit as usize / size_of::<C::Unit>());
+        let table = self.tables.words.as_ptr();
+        if GATHERS {
+            for (keys, words) in keys.iter_mut().zip(words) {
+                let places = places(*keys, *words);
+                *keys = shorten(*keys, *words);
+                // SAFETY: the words that an entry names can be read, and so can the first word.
+                *words = unsafe { places.gather_if_top(*words, table, *words) };
             }
+            return;
         }
-        let mut verdicts = [<C::Unit as Unit>::Verdict::default(); L];
-        for ((to, &unit), &key) in verdicts[..len].iter_mut().zip(&units.0).zip(&keys.0) {
-            // SAFETY: the units of records that entries name can be read, and so can the first unit.
-            let unit = unsafe { &*self.tables.units.as_ptr().byte_add(unit as usize) };
-            *to = unit.below(simd, key);
+        let mut at = [words[0]; N];
+        for ((at, keys), &words) in at.iter_mut().zip(keys).zip(&*words) {
+            *at = places(*keys, words).if_top(words, words.splat(0));
+            *keys = shorten(*keys, words);
         }
-        let codes = self.tables.units.as_ptr().cast();
-        let (verdicts, _) = verdicts.as_chunks::<ROW>();
-        let mut places = List::<L>::new();
-        let record = simd.splat_row(RECORD);
-        for (at, row) in verdicts[..rows].iter().enumerate() {
-            let at = at * ROW;
-            let place =
-                code_places::<C, _, ROW>(words.row(simd, at), C::Unit::verdicts(record, row));
-            words.put(at, place);
-            places.put(at, place.shr(simd.splat_row(2)));
-        }
-        for at in (0..rows).map(|row| row * ROW) {
-            // SAFETY: as above.
-            let read = unsafe { self.loads::<LIVE>(places.words(at), codes) };
-            words.put(at, code_words::<C, _, ROW>(read, words.row(simd, at)));
+        // SAFETY: as above.
+        let read = unsafe { load(at, table) };
+        for (words, read) in words.iter_mut().zip(read) {
+            *words = read.if_top(*words, *words);
         }
     }
+}
+
+/// Loads the words at these places one by one.
+///
+/// # Safety
+/// The words can be read.
+#[inline(always)]
+unsafe fn load<R: Row<L>, const L: usize, const N: usize>(
+    places: [R; N],
+    table: *const u32,
+) -> [R; N] {
+    let mut rows = places;
+    let mut lists = [[0; L]; N];
+    for (list, places) in lists.iter_mut().zip(places) {
+        *list = places.words();
+    }
+    for (row, list) in rows.iter_mut().zip(black_box(&lists)) {
+        let mut read = [0; L];
+        for (to, place) in read.iter_mut().zip(list) {
+            // SAFETY: a reference can be read, and the caller guarantees that the words can. The reads are volatile because otherwise
+            // the compiler takes the places out of vectors, and gathers.
+            *to =
+                unsafe { table.add((&raw const *place).read_volatile() as usize).read_volatile() };
+        }
+        *row = row.load(&read);
+    }
+    rows
+}
+
+/// The places of rows of `L` from this one on, none after the last one.
+#[inline(always)]
+fn starts<const L: usize, const N: usize>(at: usize, last: usize) -> [usize; N] {
+    let mut starts = [last; N];
+    for (i, start) in starts.iter_mut().enumerate() {
+        *start = (at + i * L).min(last);
+    }
+    starts
 }
 
 impl<C: Codes> Tables<C> {
     /// The root's word for an address.
     #[inline(always)]
-    pub(super) fn root_word(&self, addr: &u128) -> u32 {
+    fn root_word(&self, addr: &u128) -> u32 {
         let parts: &[u16; 8] = bytemuck::cast_ref(addr);
         let top = if cfg!(target_endian = "little") { &parts[7] } else { &parts[0] };
         // SAFETY: a reference can be read, and the root has a word for every 16 bits. The reads are volatile
@@ -250,50 +396,4 @@ impl<C: Codes> Tables<C> {
             self.words.as_ptr().add(top.into()).read_volatile()
         }
     }
-}
-
-/// The first byte of each record's code. `below` has a bit for each key of the unit that is below the searched key.
-#[inline(always)]
-pub(super) fn code_places<C: Codes, R: Row<N>, const N: usize>(words: R, below: R) -> R {
-    let splat = |word| words.splat(word);
-    let (bytes, keys) = (words.shr(splat(3)).and(splat(BYTE)), words.and(splat(31)));
-    let first = words.shr(splat(4)).and(splat(size_of::<C::Unit>() as u32 / 2 - 2));
-    let all = splat(1).shl(keys).add(splat(u32::MAX));
-    // The keys are sorted, so the set bits are the lowest ones, and the bit length is their number.
-    let ranks = below.shr(first).and(all).bit_lengths();
-    let size = size_of::<C::Code>() as u32;
-    let behind_keys = keys.add(keys).add(splat(size - 1)).and(splat(!(size - 1)));
-    bytes.add(behind_keys).add(ranks.shl(splat(size.trailing_zeros())))
-}
-
-/// Extracts the codes at these bytes from the words that contain them.
-#[inline(always)]
-pub(super) fn code_words<C: Codes, R: Row<N>, const N: usize>(read: R, places: R) -> R {
-    let splat = |word| places.splat(word);
-    // Codes of 8 and of 16 bits are read as part of an aligned word, so no load crosses the end of a line.
-    if size_of::<C::Code>() == 4 {
-        return read;
-    }
-    read.shr(places.and(splat(3)).shl(splat(3))).and(splat(C::TOP))
-}
-
-/// The first bytes of the records' units, and the keys as the comparison needs them.
-#[inline(always)]
-pub(super) fn unit_and_key<C: Codes, R: Row<N>, const N: usize>(words: R, keys: R) -> (R, R) {
-    let splat = |word| words.splat(word);
-    let unit = words.shr(splat(3)).and(splat(BYTE & !(size_of::<C::Unit>() as u32 - 1)));
-    (unit, keys.and(splat(0xffff_0000)).or(keys.shr(splat(16))))
-}
-
-/// The places of the next words, where a word names a table.
-#[inline(always)]
-pub(super) fn places<R: Row<N>, const N: usize>(keys: R, words: R) -> R {
-    words.and(words.splat(BASE)).add(keys.shr(words.shr(words.splat(BITS_AT))))
-}
-
-/// Removes the bits that index the table from each key whose word names one.
-#[inline(always)]
-pub(super) fn shorten<R: Row<N>, const N: usize>(keys: R, words: R) -> R {
-    let bits = words.splat(32).sub(words.shr(words.splat(BITS_AT)));
-    keys.shl(bits).if_top(words, keys)
 }

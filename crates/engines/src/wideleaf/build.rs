@@ -9,7 +9,8 @@ use super::{CELL_BITS, Config, Form, KEY_BITS, LEVELS, NAME, ROOT_BITS, Shape, T
 
 pub(super) fn build(routes: &Routes<u128>, config: &Config) -> Result<Wideleaf, BuildError> {
     let level = config.isa.level();
-    let form = if Shape::lines(level, config.shape) {
+    let shape = config.shape.unwrap_or_else(|| Shape::here(config.isa, routes.len()));
+    let form = if shape.lines {
         build_form::<ByteLine, NarrowLine, WideLine>(
             routes,
             Form::ByteLine,

@@ -33,10 +33,10 @@
 //! block must be small enough that the 16 bits after its prefix distinguish the ends of its intervals.
 //!
 //! **The machine.** The cost of a lookup is the cost of its memory accesses. All keys of a record lie in one **unit**, which is read by one
-//! comparison; so does the whole record where it fits, and larger records begin at a line. The unit depends on the machine: a Zen 4's second-level
-//! cache delivers half a line in a cycle, so half a line costs half as much there; where a whole line costs about as
-//! much, the unit is a line, with which tables are a quarter smaller. Likewise, words are gathered by one instruction, or loaded one by one.
-//! [`Shape`] has both choices. They are measured once a process (`machine.rs`). A stored table keeps its unit and is loaded on any machine.
+//! comparison; so does the whole record where it fits, and larger records begin at a line. The unit is a line, with which tables are a
+//! quarter smaller, or half of one, which a Zen 4's second-level cache delivers in a cycle. Likewise, words are gathered by one instruction,
+//! or loaded one by one, as measured once a process. [`Shape`] has both choices, `machine.rs` makes them. A stored table
+//! keeps its unit and is loaded on any machine.
 //!
 //! **Codes.** 0 means no route, *h* + 1 means hop *h*. The codes of **deep blocks** count down from the largest
 //! code. A deep block has intervals of whole addresses, which a bisection searches. It is a /48 that longer
@@ -44,9 +44,9 @@
 //! smallest width that holds all of them. A batch's addresses in deep
 //! blocks are searched together once the others are answered, a step for all before the next one: `deep.rs`.
 //!
-//! **Batches** execute each stage for 128 addresses at a time, without a branch that depends on a single
-//! lookup. `gathers.rs` has the form with gathers, `batch.rs` the stages with loads, whose batches `blocks.rs` divides, and `plain.rs` is the form with plain loads for
-//! machines without vectors.
+//! **Batches** execute each stage for 64 or 128 addresses at a time, without a branch that depends on a single lookup. `batch.rs` divides
+//! a batch into blocks of rows and has the stages, `steps.rs` what they compute, `hops.rs` the end of a row; `plain.rs` is the form with plain
+//! loads for machines without vectors.
 //!
 //! **Updates.** The smallest block around a changed prefix that has its own word is compiled again and
 //! appended to the tables, then the word is stored: `update.rs`. Where a changed prefix covers a few neighbouring
@@ -61,14 +61,14 @@
 //! - The first unit has no record.
 //! - A code is 0, that of a hop below the hop count, or that of a deep block.
 //!
-//! `load` checks them for all that a lookup can reach; `batch.rs` and `gathers.rs` rely on them.
+//! `load` checks them for all that a lookup can reach; `batch.rs` relies on them.
 //!
 //! # Limits and use
 //!
 //! Up to 2^30 - 1 hops and deep blocks together, 2^27 words of tables and as many bytes of records: some
 //! ten million prefixes. The default for IPv6: 1.5 to 3.5 MB and some 30 ms for 180,000 prefixes. It is
 //! made for batches: a single lookup reads four to five cache lines one after the other, as in other
-//! engines, and batches below 16 do not fill the stages. Each address under a route longer than /48 takes a
+//! engines. Each address under a route longer than /48 takes a
 //! bisection: tables with many routes of /49 to /64 are for `matchline`, whose lines decide 64 bits.
 //!
 //! ```
@@ -92,17 +92,17 @@
 //! ```
 
 mod batch;
-mod blocks;
 mod build;
 mod compact;
 mod deep;
-mod gathers;
+mod hops;
 mod load;
 mod lookup;
 mod machine;
 mod plain;
 mod plan;
 mod record;
+mod steps;
 #[cfg(test)]
 mod tests;
 mod update;
@@ -128,15 +128,12 @@ const KEY_BITS: u32 = 32;
 const CELL_BITS: u32 = ROOT_BITS + KEY_BITS;
 /// The most tables between root and record.
 const LEVELS: usize = 3;
-/// Tables larger than this many bytes prefetch words and records. The value suits cores with 1 MB of second-level cache: at
-/// 3.6 MB prefetching loses 6 %, at 12 MB it gains 12 % and more.
-const FAR: usize = 8 << 20;
 /// Parameters of [`Wideleaf`].
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     /// The instruction set of batch lookups; if the machine lacks it, the best one that it has is used.
     pub isa: Isa,
-    /// How to lay records out and to read words; `None`: as measured on this machine, once a process, in less than 5 ms.
+    /// How to lay records out and to read words; `None`: as suits this machine and the table ([`Shape::here`]).
     pub shape: Option<Shape>,
 }
 
@@ -242,12 +239,6 @@ impl<C: Codes> Tables<C> {
     /// Bytes of tables and records, garbage included.
     fn used(&self) -> usize {
         4 * self.words_used.saturating_sub(1 << ROOT_BITS) + size_of::<C::Unit>() * self.units_used
-    }
-
-    /// Whether the tables are so large that most reads miss the second-level cache.
-    #[inline(always)]
-    fn is_far(&self) -> bool {
-        4 * self.words_used + size_of::<C::Unit>() * self.units_used > FAR
     }
 
     fn table_refs(&self) -> Vec<TableRef<'_>> {

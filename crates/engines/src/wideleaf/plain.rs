@@ -21,8 +21,7 @@ struct Open {
 
 impl<C: Codes> Tables<C> {
     /// Looks up all addresses by plain loads, stage by stage, except in deep blocks; returns whether there are codes of
-    /// deep blocks. This form is for machines without vectors, and for batches that are too short for rows. No branch
-    /// depends on an address.
+    /// deep blocks. This form is for machines without vectors. No branch depends on an address.
     #[inline(always)]
     pub(super) fn plain<S: Simd>(&self, simd: S, addrs: &[u128], hops: &mut [Hop]) -> bool {
         let mut any_deep = false;
