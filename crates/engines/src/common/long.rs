@@ -15,6 +15,7 @@ const CODES: &str = "long_codes";
 ///
 /// Invariants: `starts` ascends strictly from 0 to the length of `lasts` and `codes`; within a block
 /// `lasts` ascends strictly and ends with [`u64::MAX`].
+#[derive(Clone)]
 pub(crate) struct Long {
     starts: Table<u32>,
     lasts: Table<u64>,
@@ -34,6 +35,13 @@ impl Long {
         self.codes[start + self.lasts[start..end].partition_point(|&last| last < low)]
     }
 
+    /// Whether the block has these intervals: their ends and codes.
+    pub(crate) fn is_block(&self, block: usize, intervals: &[(u64, u32)]) -> bool {
+        let range = self.starts[block] as usize..self.starts[block + 1] as usize;
+        let own = self.lasts[range.clone()].iter().copied().zip(self.codes[range].iter().copied());
+        own.eq(intervals.iter().copied())
+    }
+
     pub(crate) fn tables(&self) -> [TableRef<'_>; 3] {
         [
             TableRef { name: STARTS, bytes: self.starts.as_bytes() },
@@ -47,13 +55,31 @@ impl Long {
         tables: &dyn TableSource,
         hop_count: u32,
     ) -> Result<Option<Self>, LoadError> {
+        let long = Self::load_any(tables)?;
+        if long
+            .as_ref()
+            .is_some_and(|long| (0..long.blocks()).any(|b| !long.is_sound(b, hop_count)))
+        {
+            return Err(LoadError::new(CODES, "names a hop beyond the hop count"));
+        }
+        Ok(long)
+    }
+
+    /// As [`Self::load`], for blocks that may have codes of any hops, because patches have left them behind.
+    pub(crate) fn load_any(tables: &dyn TableSource) -> Result<Option<Self>, LoadError> {
         let Some(starts) = optional_table::<u32>(tables, STARTS)? else { return Ok(None) };
         let long = Self { starts, lasts: table(tables, LASTS)?, codes: table(tables, CODES)? };
-        long.check(hop_count)?;
+        long.check()?;
         Ok(Some(long))
     }
 
-    fn check(&self, hop_count: u32) -> Result<(), LoadError> {
+    /// Whether the block's codes are those of hops.
+    pub(crate) fn is_sound(&self, block: usize, hop_count: u32) -> bool {
+        let codes = &self.codes[self.starts[block] as usize..self.starts[block + 1] as usize];
+        codes.iter().all(|&code| code <= hop_count)
+    }
+
+    fn check(&self) -> Result<(), LoadError> {
         let len = self.lasts.len();
         if self.codes.len() != len {
             return Err(LoadError::new(CODES, "is not as long as long_lasts"));
@@ -72,14 +98,11 @@ impl Long {
                 ));
             }
         }
-        if self.codes.iter().any(|&code| code > hop_count) {
-            return Err(LoadError::new(CODES, "names a hop beyond the hop count"));
-        }
         Ok(())
     }
 }
 
-/// Collects the blocks of a [`Long`] in address order.
+/// Collects the blocks of a [`Long`]: a build does in address order, patches add theirs.
 #[derive(Default)]
 pub(crate) struct LongBuilder {
     starts: Vec<u32>,
@@ -95,10 +118,33 @@ impl LongBuilder {
         self.starts.len() - 1
     }
 
+    /// Number of blocks.
+    pub(crate) fn blocks(&self) -> usize {
+        self.starts.len()
+    }
+
     /// Adds an interval to the latest block.
     pub(crate) fn push(&mut self, last: u64, code: u32) {
         self.lasts.push(last);
         self.codes.push(code);
+    }
+
+    /// The blocks of `before`, followed by those collected.
+    pub(crate) fn finish_after(
+        self,
+        before: &Long,
+        engine: &'static str,
+    ) -> Result<Option<Long>, BuildError> {
+        let mut all = Self {
+            starts: before.starts[..before.blocks()].to_vec(),
+            lasts: before.lasts.to_vec(),
+            codes: before.codes.to_vec(),
+        };
+        let first = all.lasts.len() as u32;
+        all.starts.extend(self.starts.iter().map(|start| first.wrapping_add(*start)));
+        all.lasts.extend(self.lasts);
+        all.codes.extend(self.codes);
+        all.finish(engine)
     }
 
     /// The blocks, `None` if there are none.
