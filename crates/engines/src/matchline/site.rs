@@ -7,6 +7,8 @@ use super::line::{Code, Item};
 use super::word::Entry;
 use super::{Tables, items};
 
+/// The most words that a patch compiles; for more, a build is faster.
+pub(super) const SITES_MAX: usize = 1 << 14;
 /// If a changed prefix covers more words of a table than this, the whole table is compiled again.
 const CHILDREN_MAX: usize = 64;
 /// A table with so few routes is compiled again: it may have become a line.
@@ -72,7 +74,8 @@ impl<C: Code> Tables<C> {
             if last < from {
                 return;
             }
-            for place in self.shape.entry(from)..=self.shape.entry(last) {
+            let places = self.shape.entry(from)..=self.shape.entry(last);
+            for place in places.take(SITES_MAX + 1) {
                 if let Some(key) = self.shape.key(place) {
                     sites.insert(block(key, entry_len), root_site(place));
                 }

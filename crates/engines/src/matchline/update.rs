@@ -7,7 +7,7 @@ use fibula_simd::{Scalar, Table};
 use super::build::{Block, Builder};
 use super::line::{Code, Item};
 use super::pack::Packer;
-use super::site::{Site, Sites};
+use super::site::{SITES_MAX, Site, Sites};
 use super::word::{Entry, WIDTH_STEP, WORDS_MAX};
 use super::{NAME, Tables, items};
 use crate::common::LongBuilder;
@@ -17,8 +17,6 @@ use crate::common::LongBuilder;
 // their addresses is covered by a prefix that is removed from it or has another code, and each prefix that is added is a route, which is
 // true for all addresses.
 
-/// The most words that a patch compiles; for more, a build is faster.
-const SITES_MAX: usize = 1 << 14;
 /// This many bytes of growth are ignored, because a few changes alter much of a small table.
 const SLACK: usize = 1 << 18;
 /// The same for blocks of routes longer than /64.
@@ -58,13 +56,15 @@ impl<C: Code> Tables<C> {
         let mut builder = Builder::<C> { first, words: Vec::new(), lines, rest };
         let mut long = LongBuilder::default();
         let mut done = None::<Prefix<u128>>;
+        let mut changed: Vec<(usize, u32)> = Vec::new();
         for (block, site) in sites {
             // A block is sorted before the blocks within it.
             if done.is_some_and(|done| done.covers(block)) {
                 continue;
             }
-            if self.compile(routes, block, &site, &mut builder, &mut long).is_err() {
-                return Ok(Patched::Rebuild);
+            match self.compile(routes, block, &site, &mut builder, &mut long) {
+                Ok(word) => changed.extend(word.map(|word| (site.place, word))),
+                Err(Full) => return Ok(Patched::Rebuild),
             }
             done = Some(block);
         }
@@ -76,6 +76,8 @@ impl<C: Code> Tables<C> {
             append(&mut self.words, first, &words);
             self.words_used = first + words.len();
         }
+        let all = self.words.to_mut();
+        changed.iter().for_each(|&(place, word)| all[place] = word);
         let lines = lines.finish();
         if !lines.is_empty() {
             append(&mut self.lines, self.lines_used, &lines);
@@ -107,7 +109,7 @@ impl<C: Code> Tables<C> {
         hop_count < self.shape.blocks_from
     }
 
-    /// Compiles the word of a block, and stores it.
+    /// Compiles the word of a block; `None` if it stays, because its line was changed in place.
     fn compile(
         &mut self,
         routes: &Routes<u128>,
@@ -115,7 +117,7 @@ impl<C: Code> Tables<C> {
         site: &Site,
         builder: &mut Builder<C>,
         long: &mut LongBuilder,
-    ) -> Result<(), Full> {
+    ) -> Result<Option<u32>, Full> {
         let (key, from) = ((block.addr() >> 64) as u64, block.len());
         let covering = items::covering(routes, block, builder.rest);
         let outer = covering.last().map_or(builder.rest, |item| item.code);
@@ -139,12 +141,10 @@ impl<C: Code> Tables<C> {
             let needed = if is_line { compiled.items() } else { Vec::new() };
             let block = Item { key, len: from, code: 0 };
             if self.change_line(number, block, site.seen, needed, routes, builder.rest) {
-                return Ok(());
+                return Ok(None);
             }
         }
-        let word = builder.word(compiled);
-        self.words.to_mut()[site.place] = word;
-        Ok(())
+        Ok(Some(builder.word(compiled)))
     }
 
     /// Puts the prefixes that a block needs into its line, if there are any and the line has room. Otherwise the block leaves the line, and
@@ -195,6 +195,7 @@ impl<C: Code> Tables<C> {
             intervals.map(|range| (range.last as u64, items::code(range.hop))).collect();
         let known = self.code(Scalar, (network.addr() >> 64) as u64);
         if let (Some(before), Some(block)) = (&self.long, known.checked_sub(self.shape.blocks_from))
+            && (block as usize) < before.blocks()
             && before.is_block(block as usize, &intervals)
         {
             return Ok(known);
