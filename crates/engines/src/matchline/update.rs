@@ -25,6 +25,16 @@ const LONG_SLACK: usize = 64;
 /// There are no codes for more blocks.
 struct Full;
 
+/// What a block has around it.
+struct Around<'a> {
+    /// The prefixes that cover it.
+    covering: &'a [Item],
+    /// The address bits that index the root and the tables above.
+    seen: u64,
+    /// The code of addresses without a prefix.
+    rest: u32,
+}
+
 impl<C: Code> Tables<C> {
     /// Compiles the smallest blocks around the changed prefixes that have their own words. Lines with room are changed in place, other lines
     /// and tables are appended; then the new words are stored. What they replace becomes garbage, and a table that has grown by
@@ -140,7 +150,8 @@ impl<C: Code> Tables<C> {
             let is_line = compiled.code(builder.rest).is_none() && compiled.len() <= C::ITEMS;
             let needed = if is_line { compiled.items() } else { Vec::new() };
             let block = Item { key, len: from, code: 0 };
-            if self.change_line(number, block, site.seen, needed, routes, builder.rest) {
+            let around = Around { covering: &covering, seen: site.seen, rest: builder.rest };
+            if self.change_line(number, block, around, needed, routes) {
                 return Ok(None);
             }
         }
@@ -153,16 +164,20 @@ impl<C: Code> Tables<C> {
         &mut self,
         number: usize,
         block: Item,
-        seen: u64,
+        Around { covering, seen, rest }: Around<'_>,
         mut needed: Vec<Item>,
         routes: &Routes<u128>,
-        rest: u32,
     ) -> bool {
         let all = C::items(&self.lines[number], block.key);
         let others: Vec<Item> = all.iter().copied().filter(|item| !block.covers(item)).collect();
         // Those of other blocks, unless they are routes no more and would be found here.
         let is_kept = |item: &&Item| {
             let is_true = |item: &Item| {
+                if item.covers(&block) {
+                    let before = covering.partition_point(|other| other.len <= item.len);
+                    let outer = covering[..before].last().map_or(rest, |outer| outer.code);
+                    return outer == item.code;
+                }
                 let prefix = Prefix::masked(u128::from(item.key) << 64, item.len);
                 prefix.is_ok_and(|prefix| code_of(routes, prefix) == item.code)
             };
