@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use fibula_core::{BuildError, LoadError, TableRef, TableSource};
 use fibula_simd::Table;
 
@@ -40,6 +42,30 @@ impl Long {
         let range = self.starts[block] as usize..self.starts[block + 1] as usize;
         let own = self.lasts[range.clone()].iter().copied().zip(self.codes[range].iter().copied());
         own.eq(intervals.iter().copied())
+    }
+
+    /// The blocks of `before` with the intervals of some exchanged, and blocks behind them: those from `before`'s number on, without a
+    /// gap. O(all intervals).
+    pub(crate) fn with_blocks(
+        before: Option<&Self>,
+        changed: &BTreeMap<usize, Vec<(u64, u32)>>,
+        engine: &'static str,
+    ) -> Result<Option<Self>, BuildError> {
+        let known = before.map_or(0, Self::blocks);
+        let blocks = changed.last_key_value().map_or(known, |(last, _)| known.max(last + 1));
+        let mut changed = changed.iter().peekable();
+        let mut all = LongBuilder::default();
+        for block in 0..blocks {
+            all.begin();
+            if let Some((_, intervals)) = changed.next_if(|(next, _)| **next == block) {
+                intervals.iter().for_each(|&(last, code)| all.push(last, code));
+            } else if let Some(before) = before {
+                let range = before.starts[block] as usize..before.starts[block + 1] as usize;
+                all.lasts.extend_from_slice(&before.lasts[range.clone()]);
+                all.codes.extend_from_slice(&before.codes[range]);
+            }
+        }
+        all.finish(engine)
     }
 
     pub(crate) fn tables(&self) -> [TableRef<'_>; 3] {
@@ -102,7 +128,7 @@ impl Long {
     }
 }
 
-/// Collects the blocks of a [`Long`]: a build does in address order, patches add theirs.
+/// Collects the blocks of a [`Long`].
 #[derive(Default)]
 pub(crate) struct LongBuilder {
     starts: Vec<u32>,
@@ -118,33 +144,10 @@ impl LongBuilder {
         self.starts.len() - 1
     }
 
-    /// Number of blocks.
-    pub(crate) fn blocks(&self) -> usize {
-        self.starts.len()
-    }
-
     /// Adds an interval to the latest block.
     pub(crate) fn push(&mut self, last: u64, code: u32) {
         self.lasts.push(last);
         self.codes.push(code);
-    }
-
-    /// The blocks of `before`, followed by those collected.
-    pub(crate) fn finish_after(
-        self,
-        before: &Long,
-        engine: &'static str,
-    ) -> Result<Option<Long>, BuildError> {
-        let mut all = Self {
-            starts: before.starts[..before.blocks()].to_vec(),
-            lasts: before.lasts.to_vec(),
-            codes: before.codes.to_vec(),
-        };
-        let first = all.lasts.len() as u32;
-        all.starts.extend(self.starts.iter().map(|start| first.wrapping_add(*start)));
-        all.lasts.extend(self.lasts);
-        all.codes.extend(self.codes);
-        all.finish(engine)
     }
 
     /// The blocks, `None` if there are none.

@@ -148,8 +148,10 @@ struct Tables<C: Code> {
     /// How many words and lines are in use; the rest is room for patches. After loading, all are in use.
     words_used: usize,
     lines_used: usize,
-    /// Bytes of words and lines, and number of blocks of [`Long`], after the build or load.
-    built: (usize, usize),
+    /// Bytes of words and lines after the build or load.
+    built: usize,
+    /// Blocks of [`Long`] without a network.
+    free: Vec<usize>,
     /// The next patch asks for a build.
     is_outgrown: bool,
     codes: PhantomData<C>,
@@ -206,7 +208,8 @@ impl<C: Code> Tables<C> {
         let mut tables = Self {
             words_used: words.len(),
             lines_used: lines.len(),
-            built: (0, 0),
+            built: 0,
+            free: Vec::new(),
             is_outgrown: false,
             codes: PhantomData,
             words,
@@ -214,7 +217,7 @@ impl<C: Code> Tables<C> {
             shape,
             long,
         };
-        tables.built = (tables.used(), tables.long_blocks());
+        tables.built = tables.used();
         tables
     }
 

@@ -250,18 +250,42 @@ fn new_hops_and_networks_have_codes() {
         applied += usize::from(live.step(new, "16 bits"));
     }
     assert_eq!(applied, 44);
-    // Networks that are left divided keep their blocks.
+    live.agrees("all");
+}
+
+/// A divided network keeps its block, and one that is divided no more leaves it to another.
+#[test]
+fn blocks_of_long_routes_are_used_again() {
+    let sites = networks(3, 48);
+    let mut routes = below(&sites, 200, 49..=64, 300);
+    routes.extend(below(&sites, 60, 65..=128, 300));
+    let mut live = Live::new(routes, 10);
     let blocks = |live: &Live| match &live.engine.form {
         Form::Narrow(tables) => tables.long_blocks(),
         _ => panic!("300 hops need 16 bits"),
     };
     let before = blocks(&live);
-    let changes: Vec<_> = live.routes.iter().filter(|route| route.prefix.len() < 64).collect();
-    live.step(sites.iter().map(|site| (*site, Hop::new(7))), "all sites");
-    live.step(sites.iter().map(|site| (*site, Hop::new(7))), "again");
-    assert!(blocks(&live) <= 2 * before, "{} blocks", blocks(&live));
-    live.step(changes.iter().map(|route| (route.prefix, Hop::NONE)), "short ones gone");
-    live.agrees("all");
+    for hop in 0..3 {
+        live.step(sites.iter().map(|site| (*site, Hop::new(hop))), "another hop for all gaps");
+        assert_eq!(blocks(&live), before);
+    }
+    for round in 0..20 {
+        let long: Vec<_> = live.routes.iter().filter(|route| route.prefix.len() > 64).collect();
+        for routes in long.chunks(7) {
+            live.step(routes.iter().map(|route| (route.prefix, Hop::NONE)), "withdrawn");
+            let others = below(&sites, routes.len(), 65..=128, 200 + round);
+            let moved = |route: &Route<u128>| {
+                Prefix::masked(route.prefix.addr() ^ u128::from(round) << 70, route.prefix.len())
+            };
+            live.step(
+                others.iter().map(|route| (moved(route).expect("a length"), route.hop)),
+                "others",
+            );
+        }
+    }
+    assert!(blocks(&live) <= before + 7, "{} blocks, {before} at first", blocks(&live));
+    assert_eq!(live.built, 0);
+    live.agrees("all others");
 }
 
 /// Stored tables of a patched engine are loaded, though their lines have prefixes with hops that are gone, and patched in turn.
@@ -303,7 +327,7 @@ fn a_table_that_has_grown_is_built_anew() {
     let sites = networks(2000, 32);
     let mut live = Live::new(below(&sites, 4000, 49..=64, 200), 8);
     let used = |live: &Live| match &live.engine.form {
-        Form::Byte(tables) => (tables.used(), tables.built.0),
+        Form::Byte(tables) => (tables.used(), tables.built),
         _ => panic!("200 hops need 8 bits"),
     };
     let new = below(&sites, 30_000, 49..=64, 200);

@@ -1,4 +1,5 @@
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use bytemuck::Pod;
 use fibula_core::{BuildError, Patched, Prefix, Routes};
@@ -10,7 +11,7 @@ use super::pack::Packer;
 use super::site::{SITES_MAX, Site, Sites};
 use super::word::{Entry, WIDTH_STEP, WORDS_MAX};
 use super::{NAME, Tables, items};
-use crate::common::LongBuilder;
+use crate::common::Long;
 
 // Why lines may be shared, and are still changed in place: a prefix matters for the addresses that it covers, and for no others. All
 // words to which addresses of a changed prefix are led are compiled again. So whatever other words lead to the same line, none of
@@ -19,11 +20,19 @@ use crate::common::LongBuilder;
 
 /// This many bytes of growth are ignored, because a few changes alter much of a small table.
 const SLACK: usize = 1 << 18;
-/// The same for blocks of routes longer than /64.
-const LONG_SLACK: usize = 64;
 
 /// There are no codes for more blocks.
 struct Full;
+
+/// The blocks of [`Long`] that a patch changes.
+struct Blocks {
+    /// Their intervals: last addresses and codes.
+    changed: BTreeMap<usize, Vec<(u64, u32)>>,
+    /// Blocks without a network.
+    free: Vec<usize>,
+    /// The number of the next new block.
+    next: usize,
+}
 
 /// What a block has around it.
 struct Around<'a> {
@@ -64,16 +73,20 @@ impl<C: Code> Tables<C> {
         let first = self.words_used.next_multiple_of(1 << WIDTH_STEP);
         let lines = Packer::after(self.lines_used, rest);
         let mut builder = Builder::<C> { first, words: Vec::new(), lines, rest };
-        let mut long = LongBuilder::default();
+        let mut blocks = Blocks {
+            changed: BTreeMap::new(),
+            free: self.free_blocks(routes, changed),
+            next: self.long_blocks(),
+        };
         let mut done = None::<Prefix<u128>>;
-        let mut changed: Vec<(usize, u32)> = Vec::new();
+        let mut stored: Vec<(usize, u32)> = Vec::new();
         for (block, site) in sites {
             // A block is sorted before the blocks within it.
             if done.is_some_and(|done| done.covers(block)) {
                 continue;
             }
-            match self.compile(routes, block, &site, &mut builder, &mut long) {
-                Ok(word) => changed.extend(word.map(|word| (site.place, word))),
+            match self.compile(routes, block, &site, &mut builder, &mut blocks) {
+                Ok(word) => stored.extend(word.map(|word| (site.place, word))),
                 Err(Full) => return Ok(Patched::Rebuild),
             }
             done = Some(block);
@@ -87,21 +100,17 @@ impl<C: Code> Tables<C> {
             self.words_used = first + words.len();
         }
         let all = self.words.to_mut();
-        changed.iter().for_each(|&(place, word)| all[place] = word);
+        stored.iter().for_each(|&(place, word)| all[place] = word);
         let lines = lines.finish();
         if !lines.is_empty() {
             append(&mut self.lines, self.lines_used, &lines);
             self.lines_used += lines.len();
         }
-        if long.blocks() > 0 {
-            self.long = match &self.long {
-                Some(before) => long.finish_after(before, NAME)?,
-                None => long.finish(NAME)?,
-            };
+        if !blocks.changed.is_empty() {
+            self.long = Long::with_blocks(self.long.as_ref(), &blocks.changed, NAME)?;
         }
-        let (bytes, blocks) = self.built;
-        self.is_outgrown = self.used() > bytes + bytes / 2 + SLACK
-            || self.long_blocks() > blocks + blocks / 2 + LONG_SLACK;
+        self.free = blocks.free;
+        self.is_outgrown = self.used() > self.built + self.built / 2 + SLACK;
         Ok(Patched::Applied)
     }
 
@@ -126,7 +135,7 @@ impl<C: Code> Tables<C> {
         block: Prefix<u128>,
         site: &Site,
         builder: &mut Builder<C>,
-        long: &mut LongBuilder,
+        blocks: &mut Blocks,
     ) -> Result<Option<u32>, Full> {
         let (key, from) = ((block.addr() >> 64) as u64, block.len());
         let covering = items::covering(routes, block, builder.rest);
@@ -136,7 +145,7 @@ impl<C: Code> Tables<C> {
         // The block's own prefix is among those that cover it, except that of a network.
         let own = within.first().is_some_and(|route| route.prefix == block) && from < 64;
         let inside = items::items(&within[usize::from(own)..], outer, |network| {
-            self.long_code(routes, network, long)
+            self.long_code(routes, network, blocks)
         })?;
         let mut inside = &inside[..];
         if from == 64
@@ -198,30 +207,53 @@ impl<C: Code> Tables<C> {
         stays
     }
 
-    /// The code of a network that longer routes divide: that of its block, if it still has the same intervals, or a new one.
+    /// The blocks of networks (/64) that longer routes divide no more, and those left by earlier patches.
+    fn free_blocks(&self, routes: &Routes<u128>, changed: &[Prefix<u128>]) -> Vec<usize> {
+        let mut free = self.free.clone();
+        for prefix in changed.iter().filter(|prefix| prefix.len() > 64) {
+            let network = Prefix::masked(prefix.addr(), 64).expect("a length");
+            let is_divided = || routes.within(network).iter().any(|r| r.prefix.len() > 64);
+            if let Some(block) = self.block_of(network)
+                && !is_divided()
+            {
+                free.push(block);
+            }
+        }
+        free.sort_unstable();
+        free.dedup();
+        free
+    }
+
+    /// The block of a network, if longer routes divided it before.
+    fn block_of(&self, network: Prefix<u128>) -> Option<usize> {
+        let code = self.code(Scalar, (network.addr() >> 64) as u64);
+        let block = code.checked_sub(self.shape.blocks_from)? as usize;
+        (block < self.long_blocks()).then_some(block)
+    }
+
+    /// The code of a network that longer routes divide: that of its block, whose intervals may be others now, or of a new one.
     fn long_code(
         &self,
         routes: &Routes<u128>,
         network: Prefix<u128>,
-        long: &mut LongBuilder,
+        blocks: &mut Blocks,
     ) -> Result<u32, Full> {
-        let intervals = routes.ranges_within(network);
-        let intervals: Vec<(u64, u32)> =
-            intervals.map(|range| (range.last as u64, items::code(range.hop))).collect();
-        let known = self.code(Scalar, (network.addr() >> 64) as u64);
-        if let (Some(before), Some(block)) = (&self.long, known.checked_sub(self.shape.blocks_from))
-            && (block as usize) < before.blocks()
-            && before.is_block(block as usize, &intervals)
-        {
-            return Ok(known);
-        }
-        let number = (self.long_blocks() + long.blocks()) as u32;
-        let code = self.shape.blocks_from.saturating_add(number);
+        let known = self.block_of(network);
+        let block = known.or_else(|| blocks.free.pop()).unwrap_or_else(|| {
+            blocks.next += 1;
+            blocks.next - 1
+        });
+        let code = self.shape.blocks_from.saturating_add(block as u32);
         if code > C::TOP_CODE {
             return Err(Full);
         }
-        long.begin();
-        intervals.iter().for_each(|&(last, code)| long.push(last, code));
+        let intervals = routes.ranges_within(network);
+        let intervals: Vec<(u64, u32)> =
+            intervals.map(|range| (range.last as u64, items::code(range.hop))).collect();
+        let is_same = |long: &Long| known.is_some() && long.is_block(block, &intervals);
+        if !self.long.as_ref().is_some_and(is_same) {
+            blocks.changed.insert(block, intervals);
+        }
         Ok(code)
     }
 }
