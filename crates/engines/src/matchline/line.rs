@@ -89,6 +89,10 @@ pub(super) trait Code: Pod + Into<u32> + Send + Sync {
         let mut items: Vec<Item> = Vec::with_capacity(Self::ITEMS);
         for (&word, &code) in line[..Self::ITEMS].iter().zip(Self::codes(line)) {
             let len = 64 + TOP_BITS - (word & 63) as u8;
+            // Only a damaged file has one.
+            if len > 64 {
+                continue;
+            }
             let key = top | word >> TOP_BITS >> (64 - len) << (64 - len);
             let item = Item { key, len, code: code.into() };
             // What repeats the prefix before it is a free place.

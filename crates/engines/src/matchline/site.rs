@@ -90,7 +90,7 @@ impl<C: Code> Tables<C> {
         let len = changed.len().min(64);
         while let Entry::Table { base, bits, shift } = Entry::of(self.words[site.place]) {
             let to = 64 - shift as u8;
-            let at = to - bits as u8;
+            let at = to.saturating_sub(bits as u8);
             let children = 1usize << to.saturating_sub(len);
             if len <= from.max(at)
                 || children > CHILDREN_MAX
