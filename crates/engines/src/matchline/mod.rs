@@ -47,7 +47,10 @@
 //!
 //! **Batches** execute each stage for 128 addresses at a time, without a branch that depends on a single lookup: `batch.rs`.
 //!
-//! **Updates.** The engine is built anew, in some 20 ms for 200,000 routes.
+//! **Updates.** The words of the smallest blocks around a changed prefix are compiled again (`site.rs` finds them, `update.rs` compiles them). A line with
+//! room is changed in place, though blocks share it: a prefix matters only for the addresses that it covers, and all words to which these are led are
+//! compiled. Other lines and tables are appended; then the words are stored. A build is needed for another ::/0, for routes outside of the
+//! root, for more hops than there are codes, and once the table has grown by half.
 //!
 //! # Invariants
 //!
@@ -55,9 +58,11 @@
 //! - The line of a word has the longest match of all addresses that are led to it, if it is longer than the first six bits.
 //! - All prefixes of a line have their first six bits in common with all addresses that are led to it, because the line does not contain
 //!   these bits. Routes of up to /6 are in lines as /7s.
+//! - The prefixes of a line that may cover an address led to it have the code of the table's routes. After patches, lines may also have other prefixes,
+//!   of addresses that are led elsewhere by now.
 //! - A code is 0, that of a hop below the hop count, or that of a block. There is always line 0.
 //!
-//! `load` checks those on which memory safety depends, and `batch.rs` relies on them.
+//! `load` checks those on which memory safety depends, for all that a lookup can reach, and `batch.rs` relies on them.
 //!
 //! # Limits and use
 //!
