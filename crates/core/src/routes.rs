@@ -272,12 +272,41 @@ impl<A: Addr> Routes<A> {
         self.around_at(self.place(prefix), prefix)
     }
 
+    /// The routes that cover the prefix, that of the prefix itself included, the longest first. O(log n) for each.
+    ///
+    /// ```
+    /// use fibula_core::{Hop, Prefix, Routes};
+    /// let routes: Routes<u32> = ["10.0.0.0/8", "10.1.0.0/16", "10.1.2.0/24", "10.2.0.0/16"]
+    ///     .map(|text| (text.parse().unwrap(), Hop::new(0)))
+    ///     .into_iter()
+    ///     .collect();
+    /// let covering: Vec<u8> =
+    ///     routes.covering("10.1.2.0/24".parse()?).map(|route| route.prefix.len()).collect();
+    /// assert_eq!(covering, [24, 16, 8]);
+    /// # Ok::<(), fibula_core::PrefixError>(())
+    /// ```
+    pub fn covering(&self, prefix: Prefix<A>) -> impl Iterator<Item = Route<A>> + '_ {
+        let place = self.place(prefix);
+        let own = self.routes.get(place).is_some_and(|route| route.prefix == prefix);
+        let mut place = place + usize::from(own);
+        core::iter::from_fn(move || {
+            place = self.nearest(place, prefix)?;
+            Some(self.routes[place])
+        })
+    }
+
     /// Like [`Routes::around`], for a prefix that sorts after the first `place` routes.
     fn around_at(&self, place: usize, prefix: Prefix<A>) -> Hop {
+        self.nearest(place, prefix).map_or(Hop::NONE, |at| self.routes[at].hop)
+    }
+
+    /// The position of the longest prefix among the first `place` routes that covers the given one, which does not sort before
+    /// them.
+    fn nearest(&self, place: usize, prefix: Prefix<A>) -> Option<usize> {
         let mut before = &self.routes[..place];
         while let Some(last) = before.last() {
             if last.prefix.covers(prefix) {
-                return last.hop;
+                return Some(before.len() - 1);
             }
             // A prefix that covers the given one lies before this route, so it covers the route too: it is at most as
             // long as their common part, and sorts before all other prefixes of that part.
@@ -291,7 +320,7 @@ impl<A: Addr> Routes<A> {
             };
             before = &before[..len];
         }
-        Hop::NONE
+        None
     }
 
     /// The elementary intervals, neighbours with equal hops merged; see [`Ranges`].
@@ -425,6 +454,9 @@ mod tests {
                 assert_eq!(routes.around(of), longest.map_or(Hop::NONE, |r| r.hop), "{of}");
                 let within: Vec<_> = routes.iter().filter(|r| of.covers(r.prefix)).collect();
                 assert_eq!(routes.within(of), within, "{of}");
+                let mut covering: Vec<_> = routes.iter().filter(|r| r.prefix.covers(of)).collect();
+                covering.reverse();
+                assert!(routes.covering(of).eq(covering), "{of}");
             }
         }
     }

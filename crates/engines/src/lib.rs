@@ -4,7 +4,7 @@
 //! | engine | families | scheme | when to use it |
 //! |---|---|---|---|
 //! | [`wideleaf`] | IPv6 | ours: a direct table over 16 bits, three tables of fitted strides, then a cache line of keys | the default for IPv6, patched in place |
-//! | [`matchline`] | IPv6 | ours: a direct table, tables of fitted strides, then a cache line of whole prefixes compared at once | many routes of /49 to /64 |
+//! | [`matchline`] | IPv6 | ours: a direct table, tables of fitted strides, then a cache line of whole prefixes compared at once | many routes of /49 to /64; patched in place |
 //! | [`planb`] | IPv6, IPv4 | elementary intervals in a linearised 9-ary (IPv4: 17-ary) B+-tree, one vector comparison a level | batches of 16 and less; the fastest published scheme for IPv6 |
 //! | [`runmap`] | IPv4 | ours: a direct table over 18 bits, behind it bitmaps of runs with their hops, most often in one cache line | the default for IPv4, patched in place |
 //! | [`dxr`] | IPv4 | a direct table over the first 16 to 24 bits, behind it range tables searched by bisection | small and quickly built, patched in place |

@@ -127,8 +127,8 @@
 //!
 //! **[`matchline`](engines::matchline)** (IPv6). Ours: a direct table, tables whose strides suit the routes, then a cache line of
 //! up to seven whole prefixes with their hops, all compared at once: the first one that covers the address is the longest match. Take it where
-//! many routes are /49 to /64 long, as `auto` does: 2.3 to 3.6 MB for 200,000 to 270,000 routes. It is built anew for each
-//! change, in some 10 to 40 ms. Limits: 2^30 hops and networks with routes longer than /64 together, 2^24 words of tables (some ten million prefixes).
+//! many routes are /49 to /64 long, as `auto` does: 2.3 to 3.6 MB for 200,000 to 270,000 routes. It is patched in place.
+//! Limits: 2^30 hops and networks with routes longer than /64 together, 2^24 words of tables (some ten million prefixes).
 //!
 //! **[`planb`](engines::planb)** (IPv6, IPv4). The table's elementary intervals in a linearised B+-tree
 //! with as many keys in a node as a vector register holds, so that a level costs one comparison; a

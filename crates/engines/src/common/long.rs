@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use fibula_core::{BuildError, LoadError, TableRef, TableSource};
 use fibula_simd::Table;
 
@@ -15,6 +17,7 @@ const CODES: &str = "long_codes";
 ///
 /// Invariants: `starts` ascends strictly from 0 to the length of `lasts` and `codes`; within a block
 /// `lasts` ascends strictly and ends with [`u64::MAX`].
+#[derive(Clone)]
 pub(crate) struct Long {
     starts: Table<u32>,
     lasts: Table<u64>,
@@ -34,6 +37,37 @@ impl Long {
         self.codes[start + self.lasts[start..end].partition_point(|&last| last < low)]
     }
 
+    /// Whether the block has these intervals: their ends and codes.
+    pub(crate) fn is_block(&self, block: usize, intervals: &[(u64, u32)]) -> bool {
+        let range = self.starts[block] as usize..self.starts[block + 1] as usize;
+        let own = self.lasts[range.clone()].iter().copied().zip(self.codes[range].iter().copied());
+        own.eq(intervals.iter().copied())
+    }
+
+    /// The blocks of `before` with the intervals of some exchanged, and blocks behind them: those from `before`'s number on, without a
+    /// gap. O(all intervals).
+    pub(crate) fn with_blocks(
+        before: Option<&Self>,
+        changed: &BTreeMap<usize, Vec<(u64, u32)>>,
+        engine: &'static str,
+    ) -> Result<Option<Self>, BuildError> {
+        let known = before.map_or(0, Self::blocks);
+        let blocks = changed.last_key_value().map_or(known, |(last, _)| known.max(last + 1));
+        let mut changed = changed.iter().peekable();
+        let mut all = LongBuilder::default();
+        for block in 0..blocks {
+            all.begin();
+            if let Some((_, intervals)) = changed.next_if(|(next, _)| **next == block) {
+                intervals.iter().for_each(|&(last, code)| all.push(last, code));
+            } else if let Some(before) = before {
+                let range = before.starts[block] as usize..before.starts[block + 1] as usize;
+                all.lasts.extend_from_slice(&before.lasts[range.clone()]);
+                all.codes.extend_from_slice(&before.codes[range]);
+            }
+        }
+        all.finish(engine)
+    }
+
     pub(crate) fn tables(&self) -> [TableRef<'_>; 3] {
         [
             TableRef { name: STARTS, bytes: self.starts.as_bytes() },
@@ -47,13 +81,31 @@ impl Long {
         tables: &dyn TableSource,
         hop_count: u32,
     ) -> Result<Option<Self>, LoadError> {
+        let long = Self::load_any(tables)?;
+        if long
+            .as_ref()
+            .is_some_and(|long| (0..long.blocks()).any(|b| !long.is_sound(b, hop_count)))
+        {
+            return Err(LoadError::new(CODES, "names a hop beyond the hop count"));
+        }
+        Ok(long)
+    }
+
+    /// As [`Self::load`], for blocks that may have codes of any hops, because patches have left them behind.
+    pub(crate) fn load_any(tables: &dyn TableSource) -> Result<Option<Self>, LoadError> {
         let Some(starts) = optional_table::<u32>(tables, STARTS)? else { return Ok(None) };
         let long = Self { starts, lasts: table(tables, LASTS)?, codes: table(tables, CODES)? };
-        long.check(hop_count)?;
+        long.check()?;
         Ok(Some(long))
     }
 
-    fn check(&self, hop_count: u32) -> Result<(), LoadError> {
+    /// Whether the block's codes are those of hops.
+    pub(crate) fn is_sound(&self, block: usize, hop_count: u32) -> bool {
+        let codes = &self.codes[self.starts[block] as usize..self.starts[block + 1] as usize];
+        codes.iter().all(|&code| code <= hop_count)
+    }
+
+    fn check(&self) -> Result<(), LoadError> {
         let len = self.lasts.len();
         if self.codes.len() != len {
             return Err(LoadError::new(CODES, "is not as long as long_lasts"));
@@ -72,14 +124,11 @@ impl Long {
                 ));
             }
         }
-        if self.codes.iter().any(|&code| code > hop_count) {
-            return Err(LoadError::new(CODES, "names a hop beyond the hop count"));
-        }
         Ok(())
     }
 }
 
-/// Collects the blocks of a [`Long`] in address order.
+/// Collects the blocks of a [`Long`].
 #[derive(Default)]
 pub(crate) struct LongBuilder {
     starts: Vec<u32>,

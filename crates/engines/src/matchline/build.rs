@@ -1,12 +1,10 @@
-use std::marker::PhantomData;
-
-use fibula_core::{BuildError, Prefix, Routes};
+use fibula_core::{BuildError, Routes};
 use fibula_simd::Table;
 
-use super::line::{Code, Item, TOP_BITS};
+use super::line::{Code, Item};
 use super::pack::Packer;
 use super::word::{Entry, LOW, WIDTH_MAX, WIDTH_STEP, WORDS_MAX};
-use super::{Form, NAME, Shape, Tables};
+use super::{Form, NAME, Shape, Tables, items};
 use crate::common::{Long, LongBuilder};
 
 /// Root entries for each prefix, on average, as a shift: one for four.
@@ -17,30 +15,29 @@ const ROOT_BITS: (u32, u32) = (9, 18);
 /// each table.
 const STEP_BYTES: (f32, f32) = (64.0, 1.5);
 /// The most prefixes that every line below a table contains because the table skips bits.
-const CARRIED_MAX: usize = 3;
+pub(super) const CARRIED_MAX: usize = 3;
+
+pub(super) fn build(routes: &Routes<u128>) -> Result<Form, BuildError> {
+    let all = All::new(routes)?;
+    let top = all.top();
+    Ok(if top <= u8::TOP {
+        Form::Byte(tables(all)?)
+    } else if top <= u16::TOP {
+        Form::Narrow(tables(all)?)
+    } else {
+        Form::Wide(tables(all)?)
+    })
+}
 
 /// The prefixes of a table as lines hold them, and the code of all other addresses.
-struct Items {
+struct All {
     items: Vec<Item>,
     rest: u32,
     long: Option<Long>,
     blocks_from: u32,
 }
 
-pub(super) fn build(routes: &Routes<u128>) -> Result<Form, BuildError> {
-    let items = Items::new(routes)?;
-    let top = items.blocks_from - 1 + items.long.as_ref().map_or(0, Long::blocks) as u32;
-    Ok(if top <= u8::TOP {
-        Form::Byte(tables(items)?)
-    } else if top <= u16::TOP {
-        Form::Narrow(tables(items)?)
-    } else {
-        Form::Wide(tables(items)?)
-    })
-}
-
-impl Items {
-    /// In ascending order, without those that have the code of the prefix around them.
+impl All {
     fn new(routes: &Routes<u128>) -> Result<Self, BuildError> {
         let limit = |needed: u64| {
             let what = "hops and networks with routes longer than /64";
@@ -48,60 +45,45 @@ impl Items {
         };
         let blocks_from = routes.hop_count().checked_add(1).filter(|&from| from <= LOW);
         let blocks_from = blocks_from.ok_or_else(|| limit(routes.hop_count().into()))?;
-        let mut all: Vec<Item> = Vec::with_capacity(routes.len());
+        let (rest, inside) = items::rest(routes);
         let mut long = LongBuilder::default();
-        let (mut near, mut blocks) = (0, 0);
-        for route in routes.iter() {
-            let (key, len) = ((route.prefix.addr() >> 64) as u64, route.prefix.len());
-            if len <= 64 {
-                all.push(Item { key, len, code: route.hop.to_bits() + 1 });
-                continue;
-            }
-            let code = blocks_from + blocks;
-            match all.last_mut() {
-                Some(last) if last.len == 64 && last.key == key => {
-                    // The network has its block already, or a route of its own that the block contains.
-                    if last.code >= blocks_from {
-                        continue;
-                    }
-                    last.code = code;
-                }
-                _ => all.push(Item { key, len: 64, code }),
-            }
+        let (mut near, mut next) = (0, blocks_from);
+        let items = items::items(inside, rest, |network| {
+            let code = next;
             if code == LOW {
                 return Err(limit(code.into()));
             }
-            blocks += 1;
+            next += 1;
             long.begin();
-            let network = Prefix::masked(route.prefix.addr(), 64).unwrap_or(Prefix::ALL);
             for range in routes.ranges_within_near(network, &mut near) {
-                long.push(range.last as u64, range.hop.to_bits().wrapping_add(1));
+                long.push(range.last as u64, items::code(range.hop));
             }
+            Ok(code)
+        })?;
+        Ok(Self { items, rest, long: long.finish(NAME)?, blocks_from })
+    }
+
+    /// The largest code, if the blocks' codes follow those of the hops.
+    fn top(&self) -> u32 {
+        self.blocks_from - 1 + self.long.as_ref().map_or(0, Long::blocks) as u32
+    }
+
+    /// Leaves half of the free codes to new hops, the other half to new blocks.
+    fn spread<C: Code>(&mut self) {
+        let free = (C::TOP_CODE - self.top()) / 2;
+        for item in &mut self.items {
+            item.code += if item.code >= self.blocks_from { free } else { 0 };
         }
-        let mut rest = 0;
-        let mut around: Vec<Item> = Vec::new();
-        all.retain(|item| {
-            while around.last().is_some_and(|outer| !outer.covers(item)) {
-                around.pop();
-            }
-            if item.len == 0 {
-                rest = item.code;
-            }
-            let is_new = item.code != around.last().map_or(rest, |outer| outer.code);
-            if is_new {
-                around.push(*item);
-            }
-            is_new
-        });
-        Ok(Self { items: all, rest, long: long.finish(NAME)?, blocks_from })
+        self.blocks_from += free;
     }
 }
 
-fn tables<C: Code>(items: Items) -> Result<Tables<C>, BuildError> {
-    let Items { items, rest, long, blocks_from } = items;
+fn tables<C: Code>(mut all: All) -> Result<Tables<C>, BuildError> {
+    all.spread::<C>();
+    let All { items, rest, long, blocks_from } = all;
     let (shape, len) = root_shape(&items, blocks_from);
     let words = vec![Entry::Code(rest).word(); shape.entries as usize + 1];
-    let mut builder = Builder::<C> { words, lines: Packer::new(rest), rest };
+    let mut builder = Builder::<C> { first: 0, words, lines: Packer::new(rest), rest };
     let entry_of = |key| u64::from(((key >> 32) as u32 - shape.low) >> shape.shift);
     let mut left = &items[..];
     let mut around: Vec<Item> = Vec::new();
@@ -118,11 +100,7 @@ fn tables<C: Code>(items: Items) -> Result<Tables<C>, BuildError> {
         let inside;
         (inside, left) =
             left.split_at(left.partition_point(|item| entry_of(item.key) == entry.into()));
-        let nearest = around.last().map(|outer| {
-            // A line contains no shorter ones. All addresses that this one stands for have the same answer.
-            let len = outer.len.max(TOP_BITS + 1);
-            Item { key: key >> (64 - len) << (64 - len), len, code: outer.code }
-        });
+        let nearest = around.last().map(|outer| outer.above(key));
         let block =
             Block { from: len, inside, carried: Vec::new(), nearest, has_skipped: false, depth: 0 };
         builder.words[entry as usize] = builder.word(block);
@@ -138,7 +116,7 @@ fn tables<C: Code>(items: Items) -> Result<Tables<C>, BuildError> {
         });
     }
     let lines = Table::from_vec(lines.finish());
-    Ok(Tables { words: Table::from_vec(words), lines, shape, long, codes: PhantomData })
+    Ok(Tables::new(Table::from_vec(words), lines, shape, long))
 }
 
 /// The root for these prefixes, and how many address bits a root entry stands for: the prefix's and those before.
@@ -160,34 +138,37 @@ fn root_shape(items: &[Item], blocks_from: u32) -> (Shape, u8) {
 }
 
 /// Addresses that have their first `from` bits in common, except perhaps those that a table skips.
-struct Block<'a> {
-    from: u8,
+pub(super) struct Block<'a> {
+    pub(super) from: u8,
     /// The prefixes in the block that are longer than `from`, in ascending order.
-    inside: &'a [Item],
+    pub(super) inside: &'a [Item],
     /// Prefixes that may be an address's longest one because bits were skipped.
-    carried: Vec<Item>,
+    pub(super) carried: Vec<Item>,
     /// The longest prefix, longer than all carried ones, that covers the block's addresses unless skipped bits differ.
-    nearest: Option<Item>,
+    pub(super) nearest: Option<Item>,
     /// Whether a table above skips bits: nobody has looked at these.
-    has_skipped: bool,
-    depth: i32,
+    pub(super) has_skipped: bool,
+    /// The number of tables above.
+    pub(super) depth: i32,
 }
 
-struct Builder<C> {
-    words: Vec<u32>,
-    lines: Packer<C>,
+/// Compiles blocks.
+pub(super) struct Builder<C> {
+    /// The place of the first word, a multiple of the least tables' size.
+    pub(super) first: usize,
+    pub(super) words: Vec<u32>,
+    pub(super) lines: Packer<C>,
     /// The code of addresses without a prefix.
-    rest: u32,
+    pub(super) rest: u32,
 }
 
 impl<C: Code> Builder<C> {
     /// The word of a block.
-    fn word(&mut self, mut block: Block<'_>) -> u32 {
-        let is_certain = !block.has_skipped || block.nearest.is_none();
-        if block.inside.is_empty() && block.carried.is_empty() && is_certain {
-            return Entry::Code(block.nearest.map_or(self.rest, |nearest| nearest.code)).word();
+    pub(super) fn word(&mut self, mut block: Block<'_>) -> u32 {
+        if let Some(code) = block.code(self.rest) {
+            return Entry::Code(code).word();
         }
-        if block.inside.len() + block.around() <= C::ITEMS {
+        if block.len() <= C::ITEMS {
             block.carried.extend(block.nearest);
             return Entry::Line(self.lines.place(&block.carried, block.inside)).word();
         }
@@ -199,7 +180,7 @@ impl<C: Code> Builder<C> {
         let base = self.words.len().next_multiple_of(1 << WIDTH_STEP);
         self.words.resize(base + (1 << bits), 0);
         self.table(&block, base, bits, shift);
-        Entry::Table { base, bits, shift }.word()
+        Entry::Table { base: self.first + base, bits, shift }.word()
     }
 
     /// Writes the words of a table that indexes by `bits` bits from `shift` on.
@@ -235,6 +216,23 @@ impl<C: Code> Builder<C> {
 }
 
 impl Block<'_> {
+    /// The code of all its addresses, if they have the same one.
+    pub(super) fn code(&self, rest: u32) -> Option<u32> {
+        let is_certain = !self.has_skipped || self.nearest.is_none();
+        let is_constant = self.inside.is_empty() && self.carried.is_empty() && is_certain;
+        is_constant.then(|| self.nearest.map_or(rest, |nearest| nearest.code))
+    }
+
+    /// The prefixes that a line of the block has.
+    pub(super) fn items(&self) -> Vec<Item> {
+        self.carried.iter().chain(&self.nearest).chain(self.inside).copied().collect()
+    }
+
+    /// Their number.
+    pub(super) fn len(&self) -> usize {
+        self.inside.len() + self.around()
+    }
+
     /// Number of prefixes outside the block that a line of it has.
     fn around(&self) -> usize {
         self.carried.len() + usize::from(self.nearest.is_some())

@@ -1,6 +1,8 @@
 use bytemuck::Pod;
 use fibula_simd::Simd;
 
+use super::word::LOW;
+
 /// Prefixes in the words at its front, their codes packed in the words at its end; see the [module](super).
 pub(super) type Line = [u64; 8];
 
@@ -27,11 +29,28 @@ impl Item {
         (self.key, self.len) == (other.key, other.len)
     }
 
+    /// What stands for it in lines of addresses that begin with the same bits as `key`, which it covers. Lines contain no prefixes as
+    /// short as [`TOP_BITS`]; all addresses that this one then stands for have the same answer.
+    pub(super) fn above(&self, key: u64) -> Self {
+        let len = self.len.max(TOP_BITS + 1);
+        Self { key: key >> (64 - len) << (64 - len), len, code: self.code }
+    }
+
+    /// Whether addresses that have the bits of `key` where `seen` is set may be among its own.
+    pub(super) fn meets(&self, key: u64, seen: u64) -> bool {
+        may_cover(self.word(), key, seen)
+    }
+
     /// Its word in a line: the bits after the top ones, and in the low bits how many bits from the right do not belong to it.
     fn word(&self) -> u64 {
         debug_assert!(self.len > TOP_BITS, "a shift has six bits");
         self.key << TOP_BITS | u64::from(64 + TOP_BITS - self.len)
     }
+}
+
+/// Whether the prefix with this word of a line may cover an address that has the bits of `key` where `seen` is set.
+pub(super) fn may_cover(word: u64, key: u64, seen: u64) -> bool {
+    (key << TOP_BITS ^ word) & seen << TOP_BITS & u64::MAX << (word & 63) == 0
 }
 
 /// The width of the codes in lines.
@@ -40,8 +59,10 @@ pub(super) trait Code: Pod + Into<u32> + Send + Sync {
     const NAME: &'static str;
     /// The most prefixes of a line. Their codes and one more fit behind them.
     const ITEMS: usize;
-    /// The largest code.
+    /// The largest number in a code.
     const TOP: u32;
+    /// The largest code of a table. Words have less than 32 bits for it.
+    const TOP_CODE: u32 = if Self::TOP < LOW { Self::TOP } else { LOW - 1 };
 
     /// The low bits of a code.
     fn of(code: u32) -> Self;
@@ -60,6 +81,26 @@ pub(super) trait Code: Pod + Into<u32> + Send + Sync {
         }
         codes[Self::ITEMS] = Self::of(rest);
         line
+    }
+
+    /// The prefixes of a line for addresses that begin with the same bits as `key`.
+    fn items(line: &Line, key: u64) -> Vec<Item> {
+        let top = key >> (64 - TOP_BITS) << (64 - TOP_BITS);
+        let mut items: Vec<Item> = Vec::with_capacity(Self::ITEMS);
+        for (&word, &code) in line[..Self::ITEMS].iter().zip(Self::codes(line)) {
+            let len = 64 + TOP_BITS - (word & 63) as u8;
+            // Only a damaged file has one.
+            if len > 64 {
+                continue;
+            }
+            let key = top | word >> TOP_BITS >> (64 - len) << (64 - len);
+            let item = Item { key, len, code: code.into() };
+            // What repeats the prefix before it is a free place.
+            if items.last().is_none_or(|last| !last.is_prefix(&item)) {
+                items.push(item);
+            }
+        }
+        items
     }
 
     /// The codes of a line, that of the longest prefix first.

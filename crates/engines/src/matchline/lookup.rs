@@ -18,25 +18,29 @@ impl<C: Code> Kernel for One<'_, C> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> Hop {
         let Self { tables, addr } = self;
-        let high = (addr >> 64) as u64;
-        let mut word = tables.words[tables.shape.entry(high)];
-        let code = loop {
-            match Entry::of(word) {
-                Entry::Table { base, bits, shift } => {
-                    word = tables.words[base + (high >> shift & ((1 << bits) - 1)) as usize];
-                }
-                Entry::Line(number) => {
-                    let line = &tables.lines[number];
-                    break C::codes(line)[C::find(simd, line, high << TOP_BITS)].into();
-                }
-                Entry::Code(code) => break code,
-            }
-        };
-        tables.finish(code, addr)
+        tables.finish(tables.code(simd, (addr >> 64) as u64), addr)
     }
 }
 
 impl<C: Code> Tables<C> {
+    /// The code of addresses with this upper half.
+    #[inline(always)]
+    pub(super) fn code<S: Simd>(&self, simd: S, high: u64) -> u32 {
+        let mut word = self.words[self.shape.entry(high)];
+        loop {
+            match Entry::of(word) {
+                Entry::Table { base, bits, shift } => {
+                    word = self.words[base + (high >> shift & ((1 << bits) - 1)) as usize];
+                }
+                Entry::Line(number) => {
+                    let line = &self.lines[number];
+                    return C::codes(line)[C::find(simd, line, high << TOP_BITS)].into();
+                }
+                Entry::Code(code) => return code,
+            }
+        }
+    }
+
     /// The hop of a code.
     #[inline(always)]
     pub(super) fn finish(&self, code: u32, addr: u128) -> Hop {

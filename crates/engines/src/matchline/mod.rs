@@ -47,7 +47,10 @@
 //!
 //! **Batches** execute each stage for 128 addresses at a time, without a branch that depends on a single lookup: `batch.rs`.
 //!
-//! **Updates.** The engine is built anew, in some 20 ms for 200,000 routes.
+//! **Updates.** The words of the smallest blocks around a changed prefix are compiled again (`site.rs` finds them, `update.rs` compiles them). A line with
+//! room is changed in place, though blocks share it: a prefix matters only for the addresses that it covers, and all words to which these are led are
+//! compiled. Other lines and tables are appended; then the words are stored. A build is needed for another ::/0, for routes outside of the
+//! root, for more hops than there are codes, and once the table has grown by half.
 //!
 //! # Invariants
 //!
@@ -55,9 +58,11 @@
 //! - The line of a word has the longest match of all addresses that are led to it, if it is longer than the first six bits.
 //! - All prefixes of a line have their first six bits in common with all addresses that are led to it, because the line does not contain
 //!   these bits. Routes of up to /6 are in lines as /7s.
+//! - The prefixes of a line that may cover an address led to it have the code of the table's routes. After patches, lines may also have other prefixes,
+//!   of addresses that are led elsewhere by now.
 //! - A code is 0, that of a hop below the hop count, or that of a block. There is always line 0.
 //!
-//! `load` checks those on which memory safety depends, and `batch.rs` relies on them.
+//! `load` checks those on which memory safety depends, for all that a lookup can reach, and `batch.rs` relies on them.
 //!
 //! # Limits and use
 //!
@@ -87,20 +92,25 @@
 
 mod batch;
 mod build;
+mod items;
 mod line;
 mod load;
 mod lookup;
 mod pack;
 #[cfg(test)]
+mod patch_tests;
+mod site;
+#[cfg(test)]
 mod tests;
+mod update;
 mod word;
 
 use std::marker::PhantomData;
 
 use bytemuck::{Pod, Zeroable};
 use fibula_core::{
-    BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Persist, Routes, TableRef,
-    TableSource,
+    BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Patched, Persist, Prefix, Routes,
+    TableRef, TableSource,
 };
 use fibula_simd::{Isa, Level, Table};
 
@@ -119,17 +129,20 @@ pub struct Config {
 }
 
 /// The compiled tables; see the [module](self).
+#[derive(Clone)]
 pub struct Matchline {
     form: Form,
     level: Level,
 }
 
+#[derive(Clone)]
 enum Form {
     Byte(Tables<u8>),
     Narrow(Tables<u16>),
     Wide(Tables<u32>),
 }
 
+#[derive(Clone)]
 struct Tables<C: Code> {
     /// The root, followed by all tables.
     words: Table<u32>,
@@ -137,6 +150,15 @@ struct Tables<C: Code> {
     lines: Table<Line>,
     shape: Shape,
     long: Option<Long>,
+    /// How many words and lines are in use; the rest is room for patches. After loading, all are in use.
+    words_used: usize,
+    lines_used: usize,
+    /// Bytes of words and lines after the build or load.
+    built: usize,
+    /// Blocks of [`Long`] without a network.
+    free: Vec<usize>,
+    /// The next patch asks for a build.
+    is_outgrown: bool,
     codes: PhantomData<C>,
 }
 
@@ -161,6 +183,18 @@ impl Shape {
         ((high >> 32) as u32).wrapping_sub(self.low).wrapping_shr(self.shift).min(self.entries)
             as usize
     }
+
+    /// The first upper half of a root entry; `None` if this is the entry of all other addresses.
+    fn key(&self, entry: usize) -> Option<u64> {
+        let of_entry = || (u64::from(self.low) + ((entry as u64) << self.shift)) << 32;
+        (entry < self.entries as usize).then(of_entry)
+    }
+
+    /// Whether some of the prefix's addresses have no root entry.
+    fn is_outside(&self, prefix: Prefix<u128>) -> bool {
+        let end = u64::from(self.low) + (u64::from(self.entries) << self.shift);
+        prefix.first() >> 96 < self.low.into() || prefix.last() >> 96 >= end.into()
+    }
 }
 
 /// Evaluates the expression for the tables of whichever form.
@@ -175,6 +209,32 @@ macro_rules! with_tables {
 }
 
 impl<C: Code> Tables<C> {
+    fn new(words: Table<u32>, lines: Table<Line>, shape: Shape, long: Option<Long>) -> Self {
+        let mut tables = Self {
+            words_used: words.len(),
+            lines_used: lines.len(),
+            built: 0,
+            free: Vec::new(),
+            is_outgrown: false,
+            codes: PhantomData,
+            words,
+            lines,
+            shape,
+            long,
+        };
+        tables.built = tables.used();
+        tables
+    }
+
+    /// Bytes of words and lines, with what patches have replaced.
+    fn used(&self) -> usize {
+        4 * self.words_used + size_of::<Line>() * self.lines_used
+    }
+
+    fn long_blocks(&self) -> usize {
+        self.long.as_ref().map_or(0, Long::blocks)
+    }
+
     fn table_refs(&self) -> Vec<TableRef<'_>> {
         let mut tables = vec![
             TableRef { name: SHAPE, bytes: bytemuck::bytes_of(&self.shape) },
@@ -210,7 +270,21 @@ impl Engine<u128> for Matchline {
     }
 }
 
-impl Follow<u128> for Matchline {}
+impl Follow<u128> for Matchline {
+    fn follow(
+        &mut self,
+        routes: &Routes<u128>,
+        changed: &[Prefix<u128>],
+    ) -> Result<Patched, BuildError> {
+        with_tables!(&mut self.form, tables => tables.patch(routes, changed))
+    }
+
+    fn copy(&self) -> Option<Box<dyn Follow<u128>>> {
+        let mut copy = self.clone();
+        with_tables!(&mut copy.form, tables => tables.own());
+        Some(Box::new(copy))
+    }
+}
 
 impl Persist<u128> for Matchline {
     fn tables(&self) -> Vec<TableRef<'_>> {

@@ -8,7 +8,9 @@ const OPEN_MAX: usize = 12;
 /// Puts sets of prefixes into lines. Several sets share a line where there is room, because a line's prefixes are routes of the
 /// table, which are true for every address.
 pub(super) struct Packer<C> {
-    pub(super) lines: Vec<Line>,
+    /// The number of the first line.
+    first: usize,
+    lines: Vec<Line>,
     open: Vec<Open>,
     /// The code of addresses that no prefix of a line covers.
     rest: u32,
@@ -24,7 +26,12 @@ struct Open {
 impl<C: Code> Packer<C> {
     /// Line 0 is never named by a word: addresses that are answered already search it in batches.
     pub(super) fn new(rest: u32) -> Self {
-        Self { lines: vec![[0; 8]], open: Vec::new(), rest, codes: PhantomData }
+        Self { lines: vec![[0; 8]], ..Self::after(0, rest) }
+    }
+
+    /// For lines that follow so many others.
+    pub(super) fn after(lines: usize, rest: u32) -> Self {
+        Self { first: lines, lines: Vec::new(), open: Vec::new(), rest, codes: PhantomData }
     }
 
     /// The number of a line that has all of these prefixes, at least one. `carried` may be in a line because of other sets, `own` are
@@ -75,14 +82,15 @@ impl<C: Code> Packer<C> {
             let open = self.open.remove(fullest);
             self.close(open);
         }
-        self.open.push(Open { number: self.lines.len(), items: Vec::with_capacity(C::ITEMS) });
+        let number = self.first + self.lines.len();
+        self.open.push(Open { number, items: Vec::with_capacity(C::ITEMS) });
         self.lines.push([0; 8]);
         self.open.len() - 1
     }
 
     fn close(&mut self, mut open: Open) {
         open.items.sort_by_key(|item| std::cmp::Reverse(item.len));
-        self.lines[open.number] = C::line(&open.items, self.rest);
+        self.lines[open.number - self.first] = C::line(&open.items, self.rest);
     }
 
     fn close_all(&mut self) {

@@ -9,25 +9,33 @@ use super::{Config, Form, Matchline, SHAPE, Shape, WORDS};
 /// bits that tables skip, too.
 fn agrees(routes: &Routes<u128>, label: &str) {
     let oracle = Oracle::new(routes);
-    let flipped = routes.iter().zip(0u32..).flat_map(|(route, at)| {
-        (0..16).map(move |i| route.prefix.addr() ^ (1 << ((at.wrapping_mul(7) + 11 * i) % 128)))
-    });
+    let flipped = routes.iter().zip(0..).flat_map(|(route, at)| flipped(route.prefix.addr(), at));
     let addrs: Vec<u128> = probes::boundary(routes).chain(flipped).collect();
     for isa in Isa::available() {
         let engine = Matchline::build(routes, &Config { isa }).expect("it takes the table");
-        let mut hops = vec![Hop::NONE; addrs.len()];
-        for (addrs, hops) in addrs.chunks(999).zip(hops.chunks_mut(999)) {
-            engine.lookup_batch(addrs, hops);
-        }
-        for (&addr, &hop) in addrs.iter().zip(&hops) {
-            assert_eq!(hop, oracle.lookup(addr), "{label} {isa}: {}, batch", addr.to_ip());
-            assert_eq!(engine.lookup(addr), hop, "{label} {isa}: {}, single", addr.to_ip());
-        }
+        answers(&engine, &oracle, &addrs, &format!("{label} {isa}"));
+    }
+}
+
+/// Addresses that differ from this one in a single bit, sixteen of them, others for other numbers.
+pub(super) fn flipped(addr: u128, at: u32) -> impl Iterator<Item = u128> {
+    (0..16).map(move |i| addr ^ (1 << ((at.wrapping_mul(7) + 11 * i) % 128)))
+}
+
+/// Compares batches and single lookups with the oracle.
+pub(super) fn answers(engine: &Matchline, oracle: &Oracle<u128>, addrs: &[u128], label: &str) {
+    let mut hops = vec![Hop::NONE; addrs.len()];
+    for (addrs, hops) in addrs.chunks(999).zip(hops.chunks_mut(999)) {
+        engine.lookup_batch(addrs, hops);
+    }
+    for (&addr, &hop) in addrs.iter().zip(&hops) {
+        assert_eq!(hop, oracle.lookup(addr), "{label}: {}, batch", addr.to_ip());
+        assert_eq!(engine.lookup(addr), hop, "{label}: {}, single", addr.to_ip());
     }
 }
 
 /// Routes of these lengths, below some of `parents`.
-fn below(
+pub(super) fn below(
     parents: &[Prefix<u128>],
     number: usize,
     lens: std::ops::RangeInclusive<u8>,
@@ -45,12 +53,12 @@ fn below(
         .collect()
 }
 
-fn networks(number: u64, len: u8) -> Vec<Prefix<u128>> {
+pub(super) fn networks(number: u64, len: u8) -> Vec<Prefix<u128>> {
     let mut rng = Rng::new(number);
     (0..number).map(|_| Prefix::masked(rng.addr(), len).expect("a length")).collect()
 }
 
-fn prefix(text: &str) -> Prefix<u128> {
+pub(super) fn prefix(text: &str) -> Prefix<u128> {
     text.parse().expect("a prefix")
 }
 
