@@ -166,7 +166,10 @@ fn wideleaf() -> Entry<u128> {
 
 fn matchline() -> Entry<u128> {
     let summary = "matchline: tables whose strides suit the routes, then a cache line of whole prefixes; our own";
-    Entry::of::<Matchline>("matchline", summary, EVERY, |isa| matchline::Config { isa })
+    Entry::of::<Matchline>("matchline", summary, EVERY, |isa| matchline::Config {
+        isa,
+        gathers: None,
+    })
 }
 
 fn dxr() -> Vec<Entry<u32>> {

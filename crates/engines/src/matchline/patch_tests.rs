@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use fibula_core::{Engine, Follow, Hop, Patched, Persist, Prefix, Route, Routes};
-use fibula_simd::Isa;
 use fibula_testkit::conform::{copies, patches};
 use fibula_testkit::{Oracle, Rng, StoredTables, probes};
 
-use super::tests::{answers, below, flipped, networks, prefix};
+use super::tests::{answers, below, configs, flipped, networks, prefix};
 use super::{Config, Form, Matchline};
 
 /// A table that changes, and an engine that follows it.
@@ -64,9 +63,9 @@ impl Live {
 
     fn compare(&self, addrs: &[u128], label: &str) {
         let oracle = Oracle::new(&self.routes);
-        for isa in Isa::available() {
-            let engine = Matchline { level: isa.level(), ..self.engine.clone() };
-            answers(&engine, &oracle, addrs, &format!("{label}, {isa}"));
+        for Config { isa, gathers } in configs() {
+            let engine = Matchline { level: isa.level(), gathers, ..self.engine.clone() };
+            answers(&engine, &oracle, addrs, &format!("{label}, {isa}, {gathers:?}"));
         }
     }
 
@@ -124,9 +123,9 @@ fn start(seed: u64, around: &[&str], hops: u32) -> Vec<Route<u128>> {
 
 #[test]
 fn patched_tables_answer_as_built_ones() {
-    for isa in Isa::available() {
-        patches::<u128, Matchline>(&format!("matchline {isa}"), &Config { isa });
-        copies::<u128, Matchline>(&format!("matchline {isa}"), &Config { isa });
+    for config in configs() {
+        patches::<u128, Matchline>(&format!("matchline {config:?}"), &config);
+        copies::<u128, Matchline>(&format!("matchline {config:?}"), &config);
     }
 }
 

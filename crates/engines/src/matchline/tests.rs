@@ -11,10 +11,18 @@ fn agrees(routes: &Routes<u128>, label: &str) {
     let oracle = Oracle::new(routes);
     let flipped = routes.iter().zip(0..).flat_map(|(route, at)| flipped(route.prefix.addr(), at));
     let addrs: Vec<u128> = probes::boundary(routes).chain(flipped).collect();
-    for isa in Isa::available() {
-        let engine = Matchline::build(routes, &Config { isa }).expect("it takes the table");
-        answers(&engine, &oracle, &addrs, &format!("{label} {isa}"));
+    for config in configs() {
+        let engine = Matchline::build(routes, &config).expect("it takes the table");
+        answers(&engine, &oracle, &addrs, &format!("{label} {config:?}"));
     }
+}
+
+/// Every instruction set; AVX-512 with gathers and with loads, whichever is faster here.
+pub(super) fn configs() -> impl Iterator<Item = Config> {
+    let gathers = |isa| if isa == Isa::Avx512 { &[true, false][..] } else { &[false] };
+    Isa::available().into_iter().flat_map(move |isa| {
+        gathers(isa).iter().map(move |&gathers| Config { isa, gathers: Some(gathers) })
+    })
 }
 
 /// Addresses that differ from this one in a single bit, sixteen of them, others for other numbers.

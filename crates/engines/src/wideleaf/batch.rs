@@ -1,7 +1,7 @@
 use std::hint::black_box;
 
 use fibula_core::Hop;
-use fibula_simd::{Isa, Kernel, Row, Simd, prefetch_read, prefetch_read_l2};
+use fibula_simd::{Isa, Kernel, Row, Simd, load_rows, prefetch_read, prefetch_read_l2};
 
 use super::record::{Codes, Unit};
 use super::steps::{code_places, code_words, places, shorten, unit_and_key};
@@ -310,7 +310,7 @@ impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
             places[i] = at[i].shr(record.splat(2));
         }
         // SAFETY: as above.
-        let read = unsafe { load(places, all.cast()) };
+        let read = unsafe { load_rows(places, all.cast()) };
         for ((words, at), read) in words.iter_mut().zip(at).zip(read) {
             *words = words.if_below(*words, record, code_words::<C, _, L>(read, at));
         }
@@ -339,38 +339,11 @@ impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
             *keys = shorten(*keys, words);
         }
         // SAFETY: as above.
-        let read = unsafe { load(at, table) };
+        let read = unsafe { load_rows(at, table) };
         for (words, read) in words.iter_mut().zip(read) {
             *words = read.if_top(*words, *words);
         }
     }
-}
-
-/// Loads the words at these places one by one.
-///
-/// # Safety
-/// The words can be read.
-#[inline(always)]
-unsafe fn load<R: Row<L>, const L: usize, const N: usize>(
-    places: [R; N],
-    table: *const u32,
-) -> [R; N] {
-    let mut rows = places;
-    let mut lists = [[0; L]; N];
-    for (list, places) in lists.iter_mut().zip(places) {
-        *list = places.words();
-    }
-    for (row, list) in rows.iter_mut().zip(black_box(&lists)) {
-        let mut read = [0; L];
-        for (to, place) in read.iter_mut().zip(list) {
-            // SAFETY: a reference can be read, and the caller guarantees that the words can. The reads are volatile because otherwise
-            // the compiler takes the places out of vectors, and gathers.
-            *to =
-                unsafe { table.add((&raw const *place).read_volatile() as usize).read_volatile() };
-        }
-        *row = row.load(&read);
-    }
-    rows
 }
 
 /// The places of rows of `L` from this one on, none after the last one.
