@@ -32,7 +32,8 @@
 //! [`Hash::Murmur`] a lookup made 1.019 probes on the table of 245,000 prefixes for which the tests find
 //! 1.002, because the filters of lengths with few prefixes are small. Software queries the filters one after
 //! the other, the longest length first, and stops at the first table that has the prefix, so it probes the
-//! same tables as the hardware.
+//! same tables as the hardware. It computes a position only if the bits at those before it are set; for a key
+//! that is not in the filter that makes two on average. Batches test position by position (`batch.rs`).
 //! The later optimisations of the paper (an array of 20 bits, prefixes expanded to a few lengths) are left
 //! out, as in SAIL's computation. Hash tables have at least two slots for each key; a probe may read
 //! several neighbours.
