@@ -89,9 +89,10 @@ impl Shape {
         (1.0 - (-hashes * keys as f64 / bits).exp()).powf(hashes)
     }
 
-    /// Where a hash points: the high bits of the product, so that a power of two of bits is a shift.
+    /// Where a hash ([`Hash::nth`](crate::Hash::nth)) points: the high bits of the product, so that a power of two
+    /// of bits is a shift.
     #[inline(always)]
-    pub(crate) fn position(self, hash: u32) -> u32 {
+    pub fn position(self, hash: u32) -> u32 {
         ((u64::from(hash) * u64::from(self.bits)) >> 32) as u32
     }
 

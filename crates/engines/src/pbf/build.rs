@@ -32,15 +32,15 @@ pub(super) fn build<A: FilterAddr>(routes: &Routes<A>) -> Result<Pbf<A>, BuildEr
     let (mut levels, mut rows, mut filters) = (Vec::new(), Vec::new(), Vec::new());
     for ((len, items), part) in lens.into_iter().zip(tables).zip(parts) {
         let shape = Shape::new((BITS_A_KEY * items.len() as f64).ceil() as u32, HASHES);
-        let words = filters.len()..filters.len() + shape.words();
-        filters.resize(words.end, 0u64);
+        let first = filters.len();
+        filters.resize(first + shape.words(), 0u64);
         for item in items {
             for at in shape.positions(HASH, item.key.key()) {
-                filters[words.start + at as usize / 64] |= 1 << (at % 64);
+                filters[first + at as usize / 64] |= 1 << (at % 64);
             }
         }
         rows.push([len.into(), shape.bits(), part.first, part.mask]);
-        levels.push(Level { len, shape, words, part });
+        levels.push(Level::new(len, shape, first, part));
     }
     Ok(Pbf {
         array: Table::from_vec(array),

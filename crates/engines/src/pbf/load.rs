@@ -36,9 +36,8 @@ pub(super) fn load<A: FilterAddr>(
             return Err(LoadError::new(LEVELS, "has a filter of no size"));
         }
         // At most 128 filters of at most 2^25 words.
-        let words = end..end + shape.words();
-        end = words.end;
-        levels.push(Level { len: len as u8, shape, words, part });
+        levels.push(Level::new(len as u8, shape, end, part));
+        end += shape.words();
     }
     if end != filters.len() {
         return Err(LoadError::new(FILTERS, "has another size than the levels say"));

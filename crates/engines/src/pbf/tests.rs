@@ -14,8 +14,9 @@ fn worked_example() {
     let table =
         routes(&[("10.0.0.0/8", 0), ("10.1.0.0/16", 1), ("10.1.2.0/24", 2), ("10.1.3.0/24", 3)]);
     let engine = Pbf::build(&table, &()).unwrap();
-    let levels = engine.levels.iter().map(|level| (level.len, level.shape.bits()));
-    assert!(levels.eq([(24, 38), (16, 19)]));
+    assert!(engine.rows.iter().map(|row| (row[0], row[1])).eq([(24, 38), (16, 19)]));
+    let levels = engine.levels.iter().map(|level| (level.mask, level.shape.bits()));
+    assert!(levels.eq([(0xffff_ff00, 38), (0xffff_0000, 19)]));
     assert_eq!(engine.array[9..=11], [0, 1, 0]);
     let answers = [0x0a01_0209, 0x0a01_0909, 0x0a02_0000, 0x0b00_0000];
     let hops = [Some(2), Some(1), Some(0), None];
