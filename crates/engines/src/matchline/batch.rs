@@ -1,7 +1,7 @@
 use std::array;
 
 use fibula_core::Hop;
-use fibula_simd::{Isa, Kernel, Level, Row, Simd, load_rows, prefetch_read, prefetch_read_l2};
+use fibula_simd::{Kernel, Level, Row, Simd, load_rows, prefetch_read, prefetch_read_l2};
 
 use super::Tables;
 use super::line::{Code, TOP_BITS};
@@ -17,8 +17,8 @@ use crate::common::{Long, hop};
 // - All lines of a block are prefetched before the first one is read.
 // - Batches of up to 8 are a row of eight words: gathers take less time, and no lines are read for padding. The rest of a batch is two
 //   rows that overlap or one that ends with it, because two rows together take less time than one after the other.
-// - Machines that load words faster than they gather them (Zen 4, and all with AVX2) load them in blocks of 64, and prefetch addresses into the
-//   second-level cache, for the reasons that wideleaf's `batch.rs` gives. Shorter batches gather there, too: they have no faster form.
+// - Machines that load words faster than they gather them (Zen 4) load them in blocks of 64, and prefetch addresses into the
+//   second-level cache, for the reasons that wideleaf's `batch.rs` gives. Shorter batches gather there, too: they have no faster form. AVX2's gathers of a row are loads.
 
 /// Lookups of a row: 32-bit lanes of a vector.
 const ROW: usize = 16;
@@ -64,7 +64,7 @@ impl<C: Code, const GATHERS: bool> Kernel for Batch<'_, C, GATHERS> {
         if addrs.len() < ROW {
             return search.less_than_a_row(simd.splat_half_row(0), addrs, hops);
         }
-        let at = if GATHERS || S::ISA == Isa::Scalar { 0 } else { search.loaded(addrs, hops) };
+        let at = if GATHERS || !S::ROWS_WHOLE { 0 } else { search.loaded(addrs, hops) };
         if at < addrs.len() {
             let at = at.min(addrs.len() - ROW);
             search.rows(simd.splat_row(0), &addrs[at..], &mut hops[at..]);
@@ -110,36 +110,21 @@ impl<C: Code, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
         }
     }
 
-    /// Looks up all addresses but those after the last whole block, in blocks whose words are loaded one by one, of rows that are one
-    /// vector. Returns how many. A block that would be more than half full ends with the batch, so some addresses may be looked up twice.
+    /// Looks up all addresses but those after the last whole block, in blocks whose words are loaded one by one. Returns how many. A block
+    /// that would be more than half full ends with the batch, so some addresses may be looked up twice.
     #[inline(always)]
     fn loaded(&self, addrs: &[u128], hops: &mut [Hop]) -> usize {
+        let row = self.simd.splat_row(0);
         let mut at = 0;
         while addrs.len() >= LOADED && addrs.len() - at > LOADED / 2 {
             at = at.min(addrs.len() - LOADED);
             let (addrs, hops) = (&addrs[at..][..LOADED], &mut hops[at..][..LOADED]);
-            if S::ROWS_WHOLE {
-                self.loaded_block::<_, ROW, { LOADED / ROW }>(self.simd.splat_row(0), addrs, hops);
-            } else {
-                let half = self.simd.splat_half_row(0);
-                self.loaded_block::<_, HALF_ROW, { LOADED / HALF_ROW }>(half, addrs, hops);
-            }
+            let addrs = addrs.as_chunks::<ROW>().0.as_array().expect("whole rows");
+            let hops = hops.as_chunks_mut::<ROW>().0.as_mut_array().expect("whole rows");
+            self.block::<_, ROW, { LOADED / ROW }, true>(row, addrs, hops);
             at += LOADED;
         }
         at
-    }
-
-    #[inline(always)]
-    fn loaded_block<R: Row<L>, const L: usize, const N: usize>(
-        &self,
-        any: R,
-        addrs: &[u128],
-        hops: &mut [Hop],
-    ) {
-        let (addrs, hops) = (addrs.as_chunks::<L>().0, hops.as_chunks_mut::<L>().0);
-        if let (Some(addrs), Some(hops)) = (addrs.as_array(), hops.as_mut_array()) {
-            self.block::<R, L, N, true>(any, addrs, hops);
-        }
     }
 
     /// Looks up fewer addresses than a row has, as half a row, padded if it is less, or as two.
