@@ -4,6 +4,7 @@
 use std::cell::Cell;
 
 use fibula_core::Engine;
+use fibula_engines::matchline::{Config as Reads, Matchline};
 use fibula_engines::wideleaf::{Config, Shape, Wideleaf};
 use fibula_engines::{EngineFamily, auto, find};
 use fibula_simd::Isa;
@@ -47,6 +48,16 @@ fn wideleaf_shapes() -> conform::Builders<u128> {
     [(false, false), (false, true), (true, false), (true, true)]
         .map(|(lines, gathers)| build_for(Shape { lines, gathers }))
         .into()
+}
+
+/// The ways in which matchline reads words, whichever is the fastest here.
+fn matchline_reads() -> conform::Builders<u128> {
+    let build_for = |gathers: bool| -> (String, conform::Build<u128>) {
+        let config = Reads { isa: Isa::detect(), gathers: Some(gathers) };
+        let build = move |routes: &_| Ok(Box::new(Matchline::build(routes, &config)?) as _);
+        (format!("matchline, gathers: {gathers}"), Box::new(build))
+    };
+    [false, true].map(build_for).into()
 }
 
 conforms!(radix_v4, u32, forms("radix"));
@@ -115,6 +126,7 @@ conforms!(sail_l_wide, u32, forms("sail-l-wide"));
 conforms!(sail_l_prefetch, u32, forms("sail-l-prefetch"));
 conforms!(wideleaf, u128, forms("wideleaf"));
 conforms!(matchline, u128, forms("matchline"));
+conforms!(matchline_reads, u128, matchline_reads());
 conforms!(wideleaf_shapes, u128, wideleaf_shapes());
 conforms!(bloomfwd_v4, u32, forms("bloomfwd"));
 conforms!(bloomfwd_v6, u128, forms("bloomfwd"));

@@ -18,7 +18,8 @@ use crate::common::{Long, hop};
 // - Batches of up to 8 are a row of eight words: gathers take less time, and no lines are read for padding. The rest of a batch is two
 //   rows that overlap or one that ends with it, because two rows together take less time than one after the other.
 // - Machines that load words faster than they gather them (Zen 4) load them in blocks of 64, and prefetch addresses into the
-//   second-level cache, for the reasons that wideleaf's `batch.rs` gives. Shorter batches gather there, too: they have no faster form. AVX2's gathers of a row are loads.
+//   second-level cache, for the reasons that wideleaf's `batch.rs` gives. Shorter batches gather there, too: they have no faster form.
+//   AVX2's gathers of a row are loads.
 
 /// Lookups of a row: 32-bit lanes of a vector.
 const ROW: usize = 16;
@@ -59,7 +60,7 @@ impl<C: Code, const GATHERS: bool> Kernel for Batch<'_, C, GATHERS> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let search = BlockSearch::<_, _, GATHERS> { simd, tables: self.tables };
+        let search = BlockSearch { simd, tables: self.tables };
         let (addrs, hops) = (self.addrs, self.hops);
         if addrs.len() < ROW {
             return search.less_than_a_row(simd.splat_half_row(0), addrs, hops);
@@ -72,12 +73,12 @@ impl<C: Code, const GATHERS: bool> Kernel for Batch<'_, C, GATHERS> {
     }
 }
 
-struct BlockSearch<'a, C: Code, S, const GATHERS: bool> {
+struct BlockSearch<'a, C: Code, S> {
     simd: S,
     tables: &'a Tables<C>,
 }
 
-impl<C: Code, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
+impl<C: Code, S: Simd> BlockSearch<'_, C, S> {
     /// Looks up at least a row.
     #[inline(always)]
     fn rows(&self, row: S::Row, addrs: &[u128], hops: &mut [Hop]) {
@@ -175,10 +176,10 @@ impl<C: Code, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
         for row in 0..N {
             // A short batch ends before the prefetched lines arrive.
             for line in 0..if N > 2 { L / 4 } else { 0 } {
-                if !LOADS {
-                    prefetch_read(&addrs[row], 4 * line + AHEAD);
-                } else {
+                if LOADS {
                     prefetch_read_l2(&addrs[row], 4 * line + AHEAD);
+                } else {
+                    prefetch_read(&addrs[row], 4 * line + AHEAD);
                 }
             }
             for (key, addr) in keys[row].iter_mut().zip(&addrs[row]) {
