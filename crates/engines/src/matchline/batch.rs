@@ -17,9 +17,11 @@ use crate::common::{Long, hop};
 // - All lines of a block are prefetched before the first one is read.
 // - Batches of up to 8 are a row of eight words: gathers take less time, and no lines are read for padding. The rest of a batch is two
 //   rows that overlap or one that ends with it, because two rows together take less time than one after the other.
-// - Machines that load words faster than they gather them (Zen 4) load them in blocks of 64, and prefetch addresses into the
-//   second-level cache, for the reasons that wideleaf's `batch.rs` gives. Shorter batches gather there, too: they have no faster form.
-//   AVX2's gathers of a row are loads.
+// - A batch of one row or two does not prefetch addresses: it is slower with them.
+//
+// Machines that load words faster than they gather them (Zen 4) load them in blocks of 64, and in rows of eight up to 32. They
+// prefetch addresses into the second-level cache in batches of any length, for the reasons that wideleaf's `batch.rs` gives.
+// AVX2's gathers of a row are loads.
 
 /// Lookups of a row: 32-bit lanes of a vector.
 const ROW: usize = 16;
@@ -29,6 +31,8 @@ const HALF_ROW: usize = ROW / 2;
 const ROWS: usize = 8;
 /// Lookups of a block whose words are loaded.
 const LOADED: usize = 64;
+/// The same of a block of half rows.
+const HALF_BLOCK: usize = LOADED / 2;
 /// How many addresses ahead they are prefetched.
 const AHEAD: usize = 4096 / size_of::<u128>();
 
@@ -60,25 +64,29 @@ impl<C: Code, const GATHERS: bool> Kernel for Batch<'_, C, GATHERS> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let search = BlockSearch { simd, tables: self.tables };
+        let search = BlockSearch::<_, _, GATHERS> { simd, tables: self.tables };
         let (addrs, hops) = (self.addrs, self.hops);
-        if addrs.len() < ROW {
-            return search.less_than_a_row(simd.splat_half_row(0), addrs, hops);
-        }
-        let at = if GATHERS || !S::ROWS_WHOLE { 0 } else { search.loaded(addrs, hops) };
-        if at < addrs.len() {
-            let at = at.min(addrs.len() - ROW);
-            search.rows(simd.splat_row(0), &addrs[at..], &mut hops[at..]);
+        if BlockSearch::<C, S, GATHERS>::LOADS {
+            search.loaded(addrs, hops);
+        } else if addrs.len() <= HALF_ROW {
+            search.half_row(addrs, hops);
+        } else if addrs.len() < ROW {
+            search.overlapping::<_, HALF_ROW, 2>(simd.splat_half_row(0), addrs, hops);
+        } else {
+            search.rows(simd.splat_row(0), addrs, hops);
         }
     }
 }
 
-struct BlockSearch<'a, C: Code, S> {
+struct BlockSearch<'a, C: Code, S, const GATHERS: bool> {
     simd: S,
     tables: &'a Tables<C>,
 }
 
-impl<C: Code, S: Simd> BlockSearch<'_, C, S> {
+impl<C: Code, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
+    /// Whether words are loaded one by one. Without AVX-512 a gather is as many loads.
+    const LOADS: bool = !GATHERS && S::ROWS_WHOLE;
+
     /// Looks up at least a row.
     #[inline(always)]
     fn rows(&self, row: S::Row, addrs: &[u128], hops: &mut [Hop]) {
@@ -87,82 +95,109 @@ impl<C: Code, S: Simd> BlockSearch<'_, C, S> {
         let (blocks, rows) = rows.as_chunks::<ROWS>();
         let (hop_blocks, hop_rows) = hop_rows.as_chunks_mut::<ROWS>();
         for (addrs, hops) in blocks.iter().zip(hop_blocks) {
-            self.block::<_, ROW, _, false>(row, addrs, hops);
+            self.block(row, addrs, hops);
         }
         let (halves, rows) = rows.as_chunks::<{ ROWS / 2 }>();
         let (hop_halves, hop_rows) = hop_rows.as_chunks_mut::<{ ROWS / 2 }>();
         for (addrs, hops) in halves.iter().zip(hop_halves) {
-            self.block::<_, ROW, _, false>(row, addrs, hops);
+            self.block(row, addrs, hops);
         }
         let (pairs, single) = rows.as_chunks::<2>();
         let (hop_pairs, _) = hop_rows.as_chunks_mut::<2>();
         for (addrs, hops) in pairs.iter().zip(hop_pairs) {
-            self.block::<_, ROW, _, false>(row, addrs, hops);
+            self.block(row, addrs, hops);
         }
         let tail = ROW * single.len() + rest.len();
         if tail > ROW {
             let at = addrs.len() - tail;
-            self.two_rows(row, &addrs[at..], &mut hops[at..]);
+            self.overlapping::<_, ROW, 2>(row, &addrs[at..], &mut hops[at..]);
         } else if tail > 0
             && let (Some(last), Some(hops)) = (addrs.last_chunk(), hops.last_chunk_mut())
         {
             // It ends with the batch, so some addresses may be looked up twice.
-            self.block::<_, ROW, _, false>(row, array::from_ref(last), array::from_mut(hops));
+            self.block(row, array::from_ref(last), array::from_mut(hops));
         }
     }
 
-    /// Looks up all addresses but those after the last whole block, in blocks whose words are loaded one by one. Returns how many. A block
-    /// that would be more than half full ends with the batch, so some addresses may be looked up twice.
+    /// Looks up addresses in blocks whose words are loaded. One that would be more than half full ends with the batch, so some
+    /// addresses may be looked up twice.
     #[inline(always)]
-    fn loaded(&self, addrs: &[u128], hops: &mut [Hop]) -> usize {
-        let row = self.simd.splat_row(0);
+    fn loaded(&self, addrs: &[u128], hops: &mut [Hop]) {
+        let (row, half) = (self.simd.splat_row(0), self.simd.splat_half_row(0));
         let mut at = 0;
-        while addrs.len() >= LOADED && addrs.len() - at > LOADED / 2 {
-            at = at.min(addrs.len() - LOADED);
-            let (addrs, hops) = (&addrs[at..][..LOADED], &mut hops[at..][..LOADED]);
-            let addrs = addrs.as_chunks::<ROW>().0.as_array().expect("whole rows");
-            let hops = hops.as_chunks_mut::<ROW>().0.as_mut_array().expect("whole rows");
-            self.block::<_, ROW, { LOADED / ROW }, true>(row, addrs, hops);
-            at += LOADED;
+        while at < addrs.len() {
+            let left = addrs.len() - at;
+            let len = if left > HALF_BLOCK && addrs.len() >= LOADED {
+                at = at.min(addrs.len() - LOADED);
+                LOADED
+            } else {
+                left.min(HALF_BLOCK)
+            };
+            let (addrs, hops) = (&addrs[at..][..len], &mut hops[at..][..len]);
+            match (len, len.div_ceil(HALF_ROW)) {
+                (LOADED, _) => {
+                    let addrs = addrs.as_chunks::<ROW>().0.as_array().expect("whole rows");
+                    let hops = hops.as_chunks_mut::<ROW>().0.as_mut_array().expect("whole rows");
+                    self.block::<_, ROW, { LOADED / ROW }>(row, addrs, hops);
+                }
+                (HALF_BLOCK, _) => {
+                    let addrs = addrs.as_chunks::<HALF_ROW>().0.as_array().expect("whole rows");
+                    let hops = hops.as_chunks_mut().0.as_mut_array().expect("whole rows");
+                    self.block::<_, HALF_ROW, { HALF_BLOCK / HALF_ROW }>(half, addrs, hops);
+                }
+                (_, 1) => self.half_row(addrs, hops),
+                (_, 2) => self.overlapping::<_, HALF_ROW, 2>(half, addrs, hops),
+                (_, 3) => self.overlapping::<_, HALF_ROW, 3>(half, addrs, hops),
+                (..) => self.overlapping::<_, HALF_ROW, 4>(half, addrs, hops),
+            }
+            at += len;
         }
-        at
     }
 
-    /// Looks up fewer addresses than a row has, as half a row, padded if it is less, or as two.
+    /// Looks up at most half a row, padded if it is less.
     #[inline(always)]
-    fn less_than_a_row(&self, half: S::HalfRow, addrs: &[u128], hops: &mut [Hop]) {
-        if addrs.len() > HALF_ROW {
-            return self.two_rows(half, addrs, hops);
-        }
+    fn half_row(&self, addrs: &[u128], hops: &mut [Hop]) {
+        let half = self.simd.splat_half_row(0);
         if let (Some(addrs), Some(hops)) = (addrs.as_array(), hops.as_mut_array::<HALF_ROW>()) {
-            return self.block::<_, HALF_ROW, _, false>(
-                half,
-                array::from_ref(addrs),
-                array::from_mut(hops),
-            );
+            return self.block(half, array::from_ref(addrs), array::from_mut(hops));
         }
         let (mut padded, mut padded_hops) = ([0; HALF_ROW], [Hop::NONE; HALF_ROW]);
         padded[..addrs.len()].copy_from_slice(addrs);
-        self.block::<_, HALF_ROW, _, false>(half, &[padded], array::from_mut(&mut padded_hops));
+        self.block(half, &[padded], array::from_mut(&mut padded_hops));
         hops.copy_from_slice(&padded_hops[..hops.len()]);
     }
 
-    /// Looks up more than `L` addresses, but no more than two rows, as two that overlap.
+    /// Looks up at least `L` addresses, but no more than `N` rows, as copies of rows that overlap if they are fewer.
     #[inline(always)]
-    fn two_rows<R: Row<L>, const L: usize>(&self, any: R, addrs: &[u128], hops: &mut [Hop]) {
-        let mut rows = [[0; L]; 2];
-        let mut found = [[Hop::NONE; L]; 2];
-        let last = addrs.len() - L;
-        rows[0].copy_from_slice(&addrs[..L]);
-        rows[1].copy_from_slice(&addrs[last..]);
-        self.block::<R, L, _, false>(any, &rows, &mut found);
-        hops[..L].copy_from_slice(&found[0]);
-        hops[last..].copy_from_slice(&found[1]);
+    fn overlapping<R: Row<L>, const L: usize, const N: usize>(
+        &self,
+        any: R,
+        addrs: &[u128],
+        hops: &mut [Hop],
+    ) {
+        let (mut rows, mut found) = ([[0; L]; N], [[Hop::NONE; L]; N]);
+        let starts = array::from_fn::<_, N, _>(|i| (i * L).min(addrs.len() - L));
+        let (from, to) =
+            match (addrs.as_chunks().0.as_array(), hops.as_chunks_mut().0.as_mut_array()) {
+                (Some(addrs), Some(hops)) => (addrs, hops),
+                _ => {
+                    for (row, start) in rows.iter_mut().zip(starts) {
+                        row.copy_from_slice(&addrs[start..][..L]);
+                    }
+                    (&rows, &mut found)
+                }
+            };
+        self.block(any, from, to);
+        if hops.len() < N * L {
+            for (found, start) in found.iter().zip(starts) {
+                hops[start..][..L].copy_from_slice(found);
+            }
+        }
     }
 
-    /// Looks up `N` rows of `L` addresses; `LOADS`: words are loaded one by one. `any` is any row.
+    /// Looks up `N` rows of `L` addresses. `any` is any row.
     #[inline(always)]
-    fn block<R: Row<L>, const L: usize, const N: usize, const LOADS: bool>(
+    fn block<R: Row<L>, const L: usize, const N: usize>(
         &self,
         any: R,
         addrs: &[[u128; L]; N],
@@ -174,12 +209,11 @@ impl<C: Code, S: Simd> BlockSearch<'_, C, S> {
         let (mut highs, mut lows, mut words) = ([any; N], [any; N], [any; N]);
         let mut open = 0;
         for row in 0..N {
-            // A short batch ends before the prefetched lines arrive.
-            for line in 0..if N > 2 { L / 4 } else { 0 } {
-                if LOADS {
-                    prefetch_read_l2(&addrs[row], 4 * line + AHEAD);
-                } else {
+            for line in 0..if N > 2 || !GATHERS { L / 4 } else { 0 } {
+                if GATHERS {
                     prefetch_read(&addrs[row], 4 * line + AHEAD);
+                } else {
+                    prefetch_read_l2(&addrs[row], 4 * line + AHEAD);
                 }
             }
             for (key, addr) in keys[row].iter_mut().zip(&addrs[row]) {
@@ -187,13 +221,13 @@ impl<C: Code, S: Simd> BlockSearch<'_, C, S> {
             }
             (highs[row], lows[row]) = any.high_words(&addrs[row]);
             words[row] = self.root(highs[row]);
-            if !LOADS {
+            if !Self::LOADS {
                 // SAFETY: there is a word for each entry, and one for addresses outside of them.
                 words[row] = unsafe { words[row].gather(tables.words.as_ptr()) };
                 open |= words[row].top_bits();
             }
         }
-        if LOADS {
+        if Self::LOADS {
             // SAFETY: as above.
             words = unsafe { load_rows(words, tables.words.as_ptr()) };
             for row in words {
@@ -202,7 +236,7 @@ impl<C: Code, S: Simd> BlockSearch<'_, C, S> {
         }
         while open != 0 {
             open = 0;
-            if !LOADS {
+            if !Self::LOADS {
                 for row in 0..N {
                     let places = place(words[row], highs[row], lows[row]);
                     // SAFETY: a table's words are there, all below 2^24.

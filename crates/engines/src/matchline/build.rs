@@ -13,7 +13,9 @@ const PREFIXES_AN_ENTRY: u32 = 2;
 const ROOT_BITS: (u32, u32) = (9, 18);
 /// The bytes that a prefix may cost in tables if it is then not below one more of them, and by which factor this grows with
 /// each table.
-const STEP_BYTES: (f32, f32) = (64.0, 1.5);
+const STEP_BYTES: (f32, f32) = (32.0, 1.5);
+/// How many bits a table is expected to tell apart, where the number of tables below is estimated.
+const STEP_BITS: f32 = 4.0;
 /// The most prefixes that every line below a table contains because the table skips bits.
 pub(super) const CARRIED_MAX: usize = 3;
 
@@ -257,9 +259,11 @@ impl Block<'_> {
         }
     }
 
-    /// The width of the table for the block: its words, and prefixes below more tables, cost least.
+    /// The width of the table for the block: its words, and prefixes below more tables, cost least. How many tables a prefix will be
+    /// below is estimated from the number of those that share its word. If it counted as one, all widths of a table of large blocks
+    /// would cost the same but for the words, and the narrowest would be taken.
     fn width<C: Code>(&self) -> u32 {
-        let room = C::ITEMS.saturating_sub(self.around());
+        let room = C::ITEMS.saturating_sub(self.around()).max(1);
         let price = STEP_BYTES.0 * STEP_BYTES.1.powi(self.depth);
         let mut best = (f32::MAX, WIDTH_STEP);
         for bits in (WIDTH_STEP..=WIDTH_MAX).step_by(WIDTH_STEP as usize) {
@@ -271,8 +275,10 @@ impl Block<'_> {
             let chunks = self.inside.chunk_by(|a, b| a.key >> shift == b.key >> shift);
             let longer =
                 chunks.map(|items| items.iter().filter(|i| u32::from(i.len) > from).count());
-            let below = longer.filter(|&items| items > room).sum::<usize>();
-            let cost = (4u32 << bits) as f32 + below as f32 * price;
+            let tables = |items: usize| 1.0 + (items as f32 / room as f32).log2() / STEP_BITS;
+            let deep = longer.filter(|&items| items > room);
+            let steps = deep.map(|items| items as f32 * tables(items)).sum::<f32>();
+            let cost = (4u32 << bits) as f32 + steps * price;
             if cost < best.0 {
                 best = (cost, bits);
             }

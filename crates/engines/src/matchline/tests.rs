@@ -142,6 +142,28 @@ fn lines_are_full() {
     assert!(tables.lines.len() < 20_000 / 6 + 100, "{} lines", tables.lines.len());
 }
 
+/// Networks that lie together, as real ones do, are told apart by a few wide tables. With narrow ones it takes twice as many.
+#[test]
+fn few_tables_above_networks_that_lie_together() {
+    let prefixes =
+        |routes: Vec<Route<u128>>| -> Vec<_> { routes.iter().map(|route| route.prefix).collect() };
+    let outer = prefixes(below(&networks(4, 20), 60, 32..=32, 1));
+    let sites = prefixes(below(&outer, 1000, 48..=48, 1));
+    let routes = Routes::from_unsorted(below(&sites, 40_000, 64..=64, 1000));
+    let engine = Matchline::build(&routes, &Config::default()).expect("it takes the table");
+    let Form::Narrow(tables) = &engine.form else { panic!("a thousand hops need 16 bits") };
+    let passed = |route: Route<u128>| {
+        let high = (route.prefix.addr() >> 64) as u64;
+        let (mut word, mut passed) = (tables.words[tables.shape.entry(high)], 0);
+        while let Entry::Table { base, bits, shift } = Entry::of(word) {
+            word = tables.words[base + (high >> shift & ((1 << bits) - 1)) as usize];
+            passed += 1;
+        }
+        passed
+    };
+    assert_eq!(routes.iter().map(passed).max(), Some(4));
+}
+
 /// A table before the word that names it, or that word itself, would be a lookup without an end.
 #[test]
 fn stored_tables_that_lead_back_are_refused() {

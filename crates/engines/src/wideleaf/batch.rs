@@ -28,6 +28,7 @@ use super::{LEVELS, ROOT_BITS, Tables};
 //   the root's words are loaded from the addresses in memory while these are put into vectors.
 // - The port of moves from vectors also takes a key or a place out of one, so a batch of 8 reads the second half of them from
 //   memory. Larger batches do what the compiler chooses: with one row or two, loads right after the store take longer.
+// - A batch of one row or two does not prefetch addresses: it is slower with them.
 // - The codes of a large record lie in the next line. A block of four rows prefetches it; a longer one has enough other work until it
 //   arrives, a shorter one has more instructions with it than it waits.
 //
@@ -36,8 +37,8 @@ use super::{LEVELS, ROOT_BITS, Tables};
 // - Batches of up to 32 have rows of eight, which are ready sooner than one of sixteen. Larger ones have blocks of
 //   four rows of sixteen: eight rows need more registers than there are, two wait for each other.
 // - Codes of rows of eight are gathered: they are the last step, and nothing computes with their places.
-// - Addresses are prefetched into the second-level cache. Buffers of the first level would be occupied until an address arrives
-//   from memory.
+// - Addresses are prefetched into the second-level cache, in short batches, too: most are parts of an array. Buffers of the first
+//   level would be occupied until an address arrives from memory.
 
 /// Lookups of a row.
 pub(super) const ROW: usize = 16;
@@ -195,8 +196,7 @@ impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
         let mut len = 0;
         for (i, &start) in starts.iter().enumerate() {
             let addrs = addrs[start..].first_chunk().expect("a row of addresses");
-            // A short batch ends before the prefetched lines arrive.
-            for line in 0..if N > 2 { L / 4 } else { 0 } {
+            for line in 0..if N > 2 || !GATHERS { L / 4 } else { 0 } {
                 if GATHERS {
                     prefetch_read(addrs, 4 * line + AHEAD);
                 } else {
