@@ -54,26 +54,32 @@ const V6: &[Candidate] = &[
     Candidate { name: "radix", merit: "takes any table", fitted: None, slow: None },
 ];
 
-/// An engine that may be faster than the first candidate if it fits into the last-level cache with room to spare, or
-/// if the first candidate is large itself.
+/// An engine that may be faster than a candidate if it fits into the last-level cache with room to spare, or
+/// if the candidate is large itself.
 struct Rival {
+    /// The candidate.
+    of: &'static str,
     /// Tried in order; the next one is for tables that exceed the limits of the previous one.
     names: &'static [&'static str],
-    /// The size of the first one, which does not depend on the table.
-    bytes: usize,
-    /// From this size on the first candidate is compared with it in any case.
+    /// The size of the first one, if that does not depend on the table. `None`: it is compared with large candidates only.
+    bytes: Option<usize>,
+    /// From this size on the candidate is compared with it in any case.
     large: usize,
     /// From this number of routes on it is taken for a table that changes, without a comparison.
     routes: usize,
 }
 
 const RIVAL_V4: Rival = Rival {
+    of: "runmap",
     names: &["dir24-8-prefetch", "dir24-8-wide-prefetch"],
-    bytes: 32 << 20,
+    bytes: Some(32 << 20),
     large: 6 << 20,
     // Both are equally fast at some 3 million generated routes: `docs/engines/growth.md`.
     routes: 3_000_000,
 };
+/// A table of ranges that were divided into prefixes: the ranges are few, and PlanB searches ranges.
+const RIVAL_V6: Rival =
+    Rival { of: "matchline", names: &["planb"], bytes: None, large: 6 << 20, routes: usize::MAX };
 /// How many times as fast a rival has to be, because it displaces other programs' data from the cache.
 const WORTH: f64 = 1.2;
 /// The same where the first candidate is large, because then it leaves little cache to other programs, too.
@@ -95,6 +101,7 @@ pub struct Auto<A: EngineFamily> {
 /// If the first choice for an IPv4 table takes 6 MiB or more (some 2 million prefixes), the table is also compiled for
 /// prefetching DIR-24-8, and both are timed on addresses in the table's prefixes, which takes some 100 ms. The same happens
 /// for smaller tables that exceed the second-level cache, if the last level has room for twice the 32 MiB of DIR-24-8.
+/// If the choice for an IPv6 table is `matchline` and takes 6 MiB or more, it is timed against PlanB, which is faster for ranges.
 ///
 /// ```
 /// use fibula_core::{Hop, Prefix, Routes};
@@ -121,7 +128,7 @@ pub fn auto<A: EngineFamily>(routes: &Routes<A>, isa: Isa) -> Auto<A> {
 pub fn auto_for<A: EngineFamily>(routes: &Routes<A>, isa: Isa, caches: Caches) -> Auto<A> {
     let (candidates, rival) = candidates::<A>();
     let mut refused = String::new();
-    for (i, candidate) in candidates.iter().enumerate() {
+    for candidate in candidates {
         let Candidate { name, merit, fitted, .. } = candidate;
         let Some(entry) = find::<A>(name) else { continue };
         if let Some(why) = candidate.too_many_slow(routes) {
@@ -137,7 +144,9 @@ pub fn auto_for<A: EngineFamily>(routes: &Routes<A>, isa: Isa, caches: Caches) -
                 let reason = format!("{name}: {merit}, takes {number} to {hops}{fitted}{refused}");
                 let chosen = Auto { engine, entry, reason };
                 return match rival {
-                    Some(rival) if i == 0 => rival.challenge(chosen, routes, isa, caches),
+                    Some(rival) if rival.of == *name => {
+                        rival.challenge(chosen, routes, isa, caches)
+                    }
                     _ => chosen,
                 };
             }
@@ -169,11 +178,11 @@ pub fn suited<A: EngineFamily>(routes: &Routes<A>) -> Vec<&'static Entry<A>> {
     names.filter_map(|name| find::<A>(name)).collect()
 }
 
-/// The candidates of a family in order, and the rival of the first one.
+/// The candidates of a family in order, and the rival of one of them.
 fn candidates<A: Addr>() -> (&'static [Candidate], Option<Rival>) {
     match A::BITS {
         32 => (V4, Some(RIVAL_V4)),
-        _ => (V6, None),
+        _ => (V6, Some(RIVAL_V6)),
     }
 }
 
@@ -203,12 +212,16 @@ impl Rival {
         }
         let is_large = chosen.engine.memory().total() >= self.large;
         if !is_large {
-            let Caches { second: Some(second), last: Some(last) } = caches else { return chosen };
+            let (Some(bytes), Caches { second: Some(second), last: Some(last) }) =
+                (self.bytes, caches)
+            else {
+                return chosen;
+            };
             if chosen.engine.memory().total() <= second {
                 return chosen;
             }
-            if last < 2 * self.bytes {
-                let (need, last) = ((2 * self.bytes) >> 20, last >> 20);
+            if last < 2 * bytes {
+                let (need, last) = ((2 * bytes) >> 20, last >> 20);
                 chosen.reason +=
                     &format!("; not {}, {last} MiB of cache are less than {need}", self.names[0]);
                 return chosen;
@@ -313,6 +326,18 @@ mod tests {
         );
         assert_eq!(chosen::<u128>(65).0, "wideleaf");
         assert_eq!(chosen::<u32>(28).0, "runmap");
+    }
+
+    /// Small tables of long routes are not compared with PlanB, large ones are.
+    #[test]
+    fn large_tables_of_long_routes_are_measured() {
+        let reason = |number| auto(&blocks::<u128>(number, 64), Isa::detect()).reason;
+        assert!(!reason(100_000).contains("planb"));
+        let reason = reason(800_000);
+        assert!(
+            reason.contains("planb") && reason.contains("as fast here as matchline"),
+            "{reason}"
+        );
     }
 
     #[test]
