@@ -88,7 +88,7 @@
 //! | IPv6, 220,103 routes | | MB | batches | single | change |
 //! |---|---|--:|--:|--:|--:|
 //! | **`wideleaf`** | always at first | 2.7 | 267 | 20 | 6.1 |
-//! | `planb` | ranges that were divided into prefixes, with many long ones (`auto` times it there); a table that does not change: a build takes 7 ms | 3.5 | 170 | 31 | - |
+//! | `planb` | small batches in a table of ranges with many long ones; a table that does not change: a build takes 7 ms | 3.5 | 170 | 31 | - |
 //! | `miht-batch` (IPv4, too) | with a change to every 80 lookups or less | 7.4 | 17 | 242 | 1.6 |
 //!
 //! `poptrie` and `sail` come second in most of these columns. `radix` takes any table that all others refuse. `tree-bitmap`, `lc-trie`, `lulea`, `hbs`, `pbf`, `cp-trie`, `neurotrie`, `bsd-radix`, `bloomfwd`

@@ -24,8 +24,7 @@ struct layout {
             u32 code_mask;
             u32 top;        /* the largest code: that of deep block 0 */
             u32 records;
-            u32 starts, deep_blocks;
-            u32 lasts, hops;
+            u32 windows, deep_blocks;
             u32 groups, group_count;
         } v6;
         struct {            /* ways out */
@@ -45,6 +44,7 @@ struct shared {
     /* A bit for each address of the machine; other addresses may share it. */
     u64 own[64];
     struct layout layouts[8];
+    u32 zero; /* The verifier does not know that it is 0. */
 };
 
 struct shared shared;
@@ -162,73 +162,103 @@ INLINE u64 is_less(u64 one, u64 other)
     return ((~one & other) | (~(one ^ other) & (one - other))) >> 63;
 }
 
-/* The hop of an address in a deep block, which longer routes divide: a bisection over whole addresses. */
-INLINE u32 find_deep(void *arena, const volatile struct layout *layout, u32 block, u64 high, u64 low)
+/* The window of a deep block, two in a line. */
+struct window {
+    u64 low, high; /* the first address */
+    u32 word;
+    u32 shift;
+    u32 unused[2];
+};
+
+/* The word of a deep block, and the key of an address in its window. 0 if there is no such block. */
+INLINE int enter(void *arena, const volatile struct layout *layout, u32 block, u64 high, u64 low, u32 *word, u32 *key)
 {
-    u32 first = word32(arena, layout->v6.starts, block, 0);
-    u32 end = word32(arena, layout->v6.starts, block + 1, 0);
-    u32 lasts = layout->v6.lasts, from = first, to = end;
-    if (first >= end)
-        return NONE;
-    for (u32 step = 0; step < 32; step++) {
-        if (from >= to)
-            break;
-        u32 middle = from + (to - from) / 2;
-        u8 *here = line_of(arena, lasts + (middle >> 2));
-        if (!here)
-            return NONE;
-        KEEP(here);
-        u64 *last = (u64 *)(here + (middle & 3) * 16);
-        u64 is_equal = last[1] ^ high;
-        is_equal = ~(is_equal | -is_equal) >> 63;
-        u64 is_below = is_less(last[1], high) | (is_equal & is_less(last[0], low));
-        KEEP(is_below);
-        from += (middle + 1 - from) & -(u32)is_below;
-        to += (middle - to) & (u32)is_below - 1;
-    }
-    return word32(arena, layout->v6.hops, from < end ? from : end - 1, NONE);
+    u8 *here = line_of(arena, layout->v6.windows + (block >> 1));
+    if (!here)
+        return 0;
+    KEEP(here);
+    struct window *window = (struct window *)(here + (block & 1) * sizeof *window);
+    u64 is_before = is_less(high, window->high), differs = high ^ window->high;
+    is_before |= ~(differs | -differs) >> 63 & is_less(low, window->low);
+    high -= window->high + is_less(low, window->low);
+    low -= window->low;
+    /* Both halves shifted up by less than 64, and what goes out of them; from 64 on the low half becomes the high one. */
+    u32 by = window->shift + 16, up = by & 63;
+    u64 far = -(u64)(by >> 6 & 1);
+    u64 out_low = low >> 1 >> (63 - up), out_high = high >> 1 >> (63 - up);
+    u64 bits = (far & low << up) | (~far & (high << up | out_low));
+    u64 above = (far & (out_low | high)) | (~far & out_high);
+    u64 outside = (above | -above) >> 63;
+    KEEP(outside);
+    *key = ((u32)(bits >> 32) & ((u32)outside - 1)) | -(u32)(outside & ~is_before);
+    *word = window->word;
+    return 1;
 }
 
-/* The hop of an address, NONE if there is no route. Crates/engines/src/wideleaf has the scheme. */
+/* The code of a key in the record that a word names, NONE if there is no such record. */
+INLINE u32 find_code(void *arena, const volatile struct layout *layout, u32 word, u32 key)
+{
+    if (word >> 31)
+        return NONE;
+    u32 at = word >> 3 & 0x7fffffc, keys = word & 31;
+    u8 *here = line_of(arena, layout->v6.records + (at >> 6));
+    if (!here)
+        return NONE;
+    KEEP(here);
+    u32 rank = rank16((u64 *)here, at >> 1 & 31, keys & 31, key >> 16);
+    u32 shift = layout->v6.code_shift & 3;
+    u32 size = 1u << shift;
+    u32 codes = (at + 2 * keys + size - 1) & ~(size - 1);
+    at = codes + (rank << shift);
+    /* It does not cross eight bytes. */
+    here = line_of(arena, layout->v6.records + (at >> 6));
+    if (!here)
+        return NONE;
+    KEEP(here);
+    return *(u64 *)(here + (at & 56)) >> (at & 7) * 8 & layout->v6.code_mask;
+}
+
+/* One more than the deep blocks within each other in which an address may be. What needs more is passed on to the router's threads, as if
+ * it had no route. The verifier does not follow many more. */
+#define STAGES 8
+
+/* The hop of an address, NONE if there is no route. crates/engines/src/wideleaf has the scheme.
+ *
+ * The verifier follows each way through a program until it meets another one that knows as much of each number. If it knew that `zero`
+ * is 0, ways would differ, and it would follow too many of them. */
 INLINE u32 find_v6(void *arena, const volatile struct layout *layout, u64 high, u64 low)
 {
     u32 key = high >> 16;
     u32 word = word32(arena, 0, high >> 48, 0);
-    u32 mask = layout->v6.code_mask, code;
-#pragma unroll
-    for (u32 level = 0; level < 3; level++) {
-        if (!(word >> 31))
-            break;
-        u32 shift = word >> 27;
-        word = word32(arena, 0, (word & 0x7ffffff) + (key >> shift), 0);
-        key <<= 32 - shift;
-    }
-    if (word >> 31)
-        return NONE;
-    if (word >> 30) {
-        u32 at = word >> 3 & 0x7fffffc, keys = word & 31;
-        u8 *here = line_of(arena, layout->v6.records + (at >> 6));
-        if (!here)
+    for (u32 stage = 0; stage < STAGES; stage++) {
+        u32 zero = *(volatile u32 *)&shared.zero;
+        for (u32 level = 0; level < 3; level++) {
+            if (word >> 31) {
+                u32 shift = word >> 27;
+                word = word32(arena, 0, (word & 0x7ffffff) + (key >> shift), 0);
+                key <<= 32 - shift;
+            }
+            word ^= zero;
+            key ^= zero;
+            KEEP(word);
+            KEEP(key);
+        }
+        u32 code = word;
+        if (word >> 30)
+            code = find_code(arena, layout, word, key);
+        code ^= zero;
+        KEEP(code);
+        u32 block = layout->v6.top - code;
+        if (block >= layout->v6.deep_blocks)
+            return code - 1;
+        if (!enter(arena, layout, block, high, low, &word, &key))
             return NONE;
-        KEEP(here);
-        u32 rank = rank16((u64 *)here, at >> 1 & 31, keys & 31, key >> 16);
-        u32 shift = layout->v6.code_shift & 3;
-        u32 size = 1u << shift;
-        u32 codes = (at + 2 * keys + size - 1) & ~(size - 1);
-        at = codes + (rank << shift);
-        /* It does not cross eight bytes. */
-        here = line_of(arena, layout->v6.records + (at >> 6));
-        if (!here)
-            return NONE;
-        KEEP(here);
-        code = *(u64 *)(here + (at & 56)) >> (at & 7) * 8 & mask;
-    } else {
-        code = word;
+        word ^= zero;
+        key ^= zero;
+        KEEP(word);
+        KEEP(key);
     }
-    u32 block = layout->v6.top - code;
-    if (block < layout->v6.deep_blocks)
-        return find_deep(arena, layout, block, high, low);
-    return code - 1;
+    return NONE;
 }
 
 /* The arena that is current in that place of the state, and its layout. */

@@ -39,6 +39,17 @@ pub unsafe trait Row<const N: usize = 16>: Sealed + Copy {
     fn if_top(self, test: Self, other: Self) -> Self;
     /// Which words have their top bit set; a bit for each, the first one's lowest.
     fn top_bits(self) -> u16;
+    /// The words that the mask has a bit for, in their order, and zeros behind them.
+    #[inline(always)]
+    fn pack(self, mask: u16) -> Self {
+        let (mut packed, mut len) = ([0; N], 0);
+        for (i, word) in self.words().into_iter().enumerate() {
+            let bit = mask >> i & 1;
+            packed[len % N] |= word & u32::from(bit).wrapping_neg();
+            len += usize::from(bit);
+        }
+        self.load(&packed)
+    }
     /// How many bits each word has up to its highest one that is set; 0 for 0.
     fn bit_lengths(self) -> Self;
     /// The words of a table at these places.
@@ -234,6 +245,8 @@ mod tests {
             a.shr(by).bit_lengths().words(),
             a.if_below(a, b, b).words(),
             a.splat(a.top_bits().into()).words(),
+            a.pack(b.top_bits()).words(),
+            a.pack(u16::MAX).words(),
             high.words(),
             low.words(),
             read.words(),

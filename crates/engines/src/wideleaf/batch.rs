@@ -1,8 +1,9 @@
-use std::hint::black_box;
+use std::hint::{black_box, cold_path};
 
 use fibula_core::Hop;
 use fibula_simd::{Isa, Kernel, Row, Simd, load_rows, prefetch_read, prefetch_read_l2};
 
+use super::descend::Descent;
 use super::record::{Codes, Unit};
 use super::steps::{code_places, code_words, places, shorten, unit_and_key};
 use super::word::RECORD;
@@ -43,11 +44,11 @@ use super::{LEVELS, ROOT_BITS, Tables};
 /// Lookups of a row.
 pub(super) const ROW: usize = 16;
 /// Lookups of half a row.
-const HALF_ROW: usize = ROW / 2;
+pub(super) const HALF_ROW: usize = ROW / 2;
 /// Rows of a block, if words are gathered.
 const GATHERED_ROWS: usize = 8;
 /// Lookups of a block, if words are loaded.
-const LOADED: usize = 64;
+pub(super) const LOADED: usize = 64;
 /// If fewer than one in so many addresses are not answered by the root, those are looked up one by one.
 const FEW: usize = 16;
 /// How many addresses ahead they are prefetched.
@@ -78,14 +79,16 @@ impl<C: Codes, const GATHERS: bool> Kernel for Batch<'_, C, GATHERS> {
             search.loaded(addrs, hops)
         };
         if any_deep {
-            tables.find_deep(addrs, hops);
+            cold_path();
+            // A function of its own: it needs so many registers that this one would take longer to begin and to end.
+            simd.run(Descent::<_, GATHERS> { tables, addrs, hops });
         }
     }
 }
 
-struct BlockSearch<'a, C: Codes, S, const GATHERS: bool> {
-    simd: S,
-    tables: &'a Tables<C>,
+pub(super) struct BlockSearch<'a, C: Codes, S, const GATHERS: bool> {
+    pub(super) simd: S,
+    pub(super) tables: &'a Tables<C>,
 }
 
 impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
@@ -219,39 +222,31 @@ impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
             open[i] = words[i].or(words[i].add(words[i])).top_bits();
             len += open[i].count_ones() as usize;
         }
-        let mut many_deep = false;
+        let mut deep = [0; N];
         if len * FEW > N * L {
-            self.resolve(keys, &mut words);
-            let mut deep = [0; N];
+            self.resolve::<_, L, N, LEVELS>(keys, &mut words);
             for ((&start, words), deep) in starts.iter().zip(words).zip(&mut deep) {
                 let hops = hops[start..].first_chunk_mut().expect("a row of hops");
                 *deep = tables.store_hops(hops, words);
             }
-            if deep.iter().fold(0, |any, row| any | row) != 0 {
-                for (start, deep) in starts.into_iter().zip(deep) {
-                    let rows = start..start + L;
-                    many_deep |=
-                        tables.find_if_few_deep(&addrs[rows.clone()], &mut hops[rows], deep);
-                }
+        } else {
+            for (i, &start) in starts.iter().enumerate() {
+                let addrs = addrs[start..].first_chunk().expect("a row of addresses");
+                let hops = hops[start..].first_chunk_mut().expect("a row of hops");
+                deep[i] = tables.store(self.simd, addrs, hops, words[i], open[i]);
             }
-            return many_deep;
         }
-        for ((&start, &words), &open) in starts.iter().zip(&words).zip(&open) {
-            let addrs = addrs[start..].first_chunk().expect("a row of addresses");
-            let hops = hops[start..].first_chunk_mut().expect("a row of hops");
-            many_deep |= tables.store(self.simd, addrs, hops, words, open);
-        }
-        many_deep
+        deep.iter().fold(0, |any, lanes| any | lanes) != 0
     }
 
-    /// Resolves all words to constants.
+    /// Resolves all words to constants, by way of `STEPS` tables at most.
     #[inline(always)]
-    fn resolve<R: Row<L>, const L: usize, const N: usize>(
+    pub(super) fn resolve<R: Row<L>, const L: usize, const N: usize, const STEPS: usize>(
         &self,
         mut keys: [R; N],
         words: &mut [R; N],
     ) {
-        for _ in 0..LEVELS {
+        for _ in 0..STEPS {
             self.step(&mut keys, words);
         }
         let record = words[0].splat(RECORD);

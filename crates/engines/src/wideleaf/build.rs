@@ -1,7 +1,7 @@
 use fibula_core::{BuildError, Hop, Prefix, Range, Routes};
 use fibula_simd::Table;
 
-use super::deep::DeepBuilder;
+use super::deep::Deep;
 use super::plan::{Needs, Plan, Planner, low};
 use super::record::{Byte, ByteLine, Codes, Narrow, NarrowLine, Records, Unit, Wide, WideLine};
 use super::word::{BYTES_MAX, Entry, WORDS_MAX};
@@ -56,7 +56,7 @@ pub(super) fn build_as<C: Codes>(
     routes: &Routes<u128>,
     cells: &Cells,
 ) -> Result<Option<Tables<C>>, BuildError> {
-    let mut parts = Parts::<C>::new(routes, DeepBuilder::new(), 1 << ROOT_BITS, 1);
+    let mut parts = Parts::<C>::new(routes, 0, 1 << ROOT_BITS, 1);
     if parts.overflows() {
         return Ok(None);
     }
@@ -75,8 +75,7 @@ pub(super) fn build_as<C: Codes>(
     // The first unit has no record.
     let records = parts.records.units();
     let units = Table::with(records.len() + 1, |units| units[1..].copy_from_slice(records));
-    let deep = parts.deep.finish()?;
-    Ok(Some(Tables::new(words, units, deep)))
+    Ok(Some(Tables::new(words, units, Table::from_vec(parts.windows))))
 }
 
 /// The table cut into cells, the blocks of the first [`CELL_BITS`] address bits: intervals of cells
@@ -87,6 +86,8 @@ pub(super) struct Cells {
     /// Hops plus one, or [`DIVIDED`].
     codes: Vec<u32>,
     needs: Needs,
+    /// The deep block to whose window they belong.
+    window: Option<Deep>,
 }
 
 /// The code of a cell that longer routes divide.
@@ -113,17 +114,33 @@ impl Cells {
                 push(cell(last), DIVIDED);
             }
         }
-        Self { needs: Needs::new(&lasts, U::KEYS_MAX, |i| codes[i] == DIVIDED), lasts, codes }
+        let needs = Needs::new(&lasts, U::KEYS_MAX, |i| codes[i] == DIVIDED);
+        Self { needs, lasts, codes, window: None }
+    }
+
+    /// The intervals of a deep block.
+    fn in_window<U: Unit>(window: Deep, intervals: &[Range<u128>]) -> Self {
+        Self { window: Some(window), ..Self::new::<U>(window.unfold(intervals)) }
+    }
+
+    /// The addresses of a block.
+    fn prefix(&self, first: u64, depth: u32) -> Prefix<u128> {
+        let addr = u128::from(first) << (128 - CELL_BITS);
+        let (addr, len) = self.window.map_or((addr, depth), |window| window.fold(addr, depth));
+        Prefix::masked(addr, len as u8).expect("it has several addresses")
     }
 }
 
-/// Compiled tables and records, to be placed after `words_base` words and `units_base` units of records.
+/// Compiled tables and records, to be placed after so many windows of deep blocks, words, and units of records.
 pub(super) struct Parts<'a, C: Codes> {
     routes: &'a Routes<u128>,
+    /// The place among the routes of the latest deep block.
+    near: usize,
+    windows_base: usize,
+    pub(super) windows: Vec<Deep>,
     words_base: usize,
     pub(super) words: Vec<u32>,
     pub(super) records: Records<C>,
-    pub(super) deep: DeepBuilder,
     planner: Planner,
     /// Whether hops and deep blocks are too many for the codes.
     codes_overflow: bool,
@@ -143,16 +160,18 @@ struct Block {
 impl<'a, C: Codes> Parts<'a, C> {
     pub(super) fn new(
         routes: &'a Routes<u128>,
-        deep: DeepBuilder,
+        windows_base: usize,
         words_base: usize,
         units_base: usize,
     ) -> Self {
         Self {
             routes,
+            near: 0,
+            windows_base,
+            windows: Vec::new(),
             words_base,
             words: Vec::new(),
             records: Records::new(units_base),
-            deep,
             planner: Planner::default(),
             codes_overflow: routes.hop_count() > C::TOP,
             places_overflow: false,
@@ -162,7 +181,8 @@ impl<'a, C: Codes> Parts<'a, C> {
     /// Whether codes or places do not fit; then the words and records must not be used.
     pub(super) fn overflows(&self) -> bool {
         let room = C::TOP.saturating_sub(self.routes.hop_count()) as usize;
-        self.codes_overflow || self.places_overflow || self.deep.blocks() > room
+        let windows = self.windows_base + self.windows.len();
+        self.codes_overflow || self.places_overflow || windows > room
     }
 
     /// Compiles a block with at most `levels` tables in sequence, and returns its word. `at` is the interval where the
@@ -199,13 +219,12 @@ impl<'a, C: Codes> Parts<'a, C> {
     fn block(&mut self, cells: &Cells, block: Block, levels: usize) -> u32 {
         let Block { first, from, to, depth } = block;
         let ends = cells.needs.ends(&cells.lasts, from, to);
-        let entry = match self.planner.plan::<C>(ends, depth, levels) {
+        // A whole window would become the same window again.
+        let may_be_deep = cells.window.is_none() || depth > ROOT_BITS;
+        let entry = match self.planner.plan::<C>(ends, depth, levels, may_be_deep) {
             Plan::Constant => Entry::Constant(self.code(cells, from)),
             Plan::Record => self.record(cells, block),
-            Plan::Deep => {
-                let addr = u128::from(first) << (128 - CELL_BITS);
-                Entry::Constant(self.deep_code(addr, depth))
-            }
+            Plan::Deep => Entry::Constant(self.deep_code(cells.prefix(first, depth))),
             Plan::Table(bits) => {
                 let start = self.words.len();
                 self.words.resize(start + (1 << bits), 0);
@@ -239,21 +258,26 @@ impl<'a, C: Codes> Parts<'a, C> {
 
     fn code(&mut self, cells: &Cells, interval: usize) -> u32 {
         match cells.codes[interval] {
-            DIVIDED => {
-                let addr = u128::from(cells.lasts[interval]) << (128 - CELL_BITS);
-                self.deep_code(addr, CELL_BITS)
-            }
+            DIVIDED => self.deep_code(cells.prefix(cells.lasts[interval], CELL_BITS)),
             code => code,
         }
     }
 
-    /// Adds a deep block and returns its code.
-    fn deep_code(&mut self, addr: u128, depth: u32) -> u32 {
-        let prefix = Prefix::masked(addr, depth as u8).expect("shorter than an address");
-        let block = self.deep.push(self.routes.ranges_within(prefix));
-        let room = (C::TOP - self.routes.hop_count().min(C::TOP)) as usize;
-        self.codes_overflow |= block >= room;
-        C::TOP.wrapping_sub(block as u32)
+    /// Compiles a deep block and returns its code.
+    fn deep_code(&mut self, block: Prefix<u128>) -> u32 {
+        let number = self.windows.len();
+        let code = C::TOP.wrapping_sub((self.windows_base + number) as u32);
+        self.codes_overflow |= code <= self.routes.hop_count();
+        if self.codes_overflow {
+            return 0;
+        }
+        let ranges = self.routes.ranges_within_near(block, &mut self.near);
+        let intervals: Vec<Range<u128>> = ranges.collect();
+        let window = Deep::around(&intervals);
+        self.windows.push(window);
+        let cells = Cells::in_window::<C::Unit>(window, &intervals);
+        self.windows[number].word = self.child(&cells, 0, ROOT_BITS, LEVELS, &mut 0);
+        code
     }
 }
 

@@ -1,8 +1,7 @@
 use bytemuck::{Pod, Zeroable};
-use fibula_core::BuildError;
 use fibula_simd::Table;
 
-use super::deep::DeepBuilder;
+use super::deep::Deep;
 use super::record::{Codes, Records};
 use super::word::Entry;
 use super::{ROOT_BITS, Tables};
@@ -12,29 +11,29 @@ impl<C: Codes> Tables<C> {
     pub(super) fn copy(&mut self) {
         self.words = with_room(&self.words[..self.words_used]);
         self.units = with_room(&self.units[..self.units_used]);
+        self.windows = with_room(self.used_windows());
     }
 
     /// Copies the tables, records and deep blocks in use to new tables, without the garbage of patches.
-    pub(super) fn compact(&mut self) -> Result<(), BuildError> {
+    pub(super) fn compact(&mut self) {
         let mut moved = Moved::<C> {
             from: self,
             words: Vec::with_capacity(self.words_used),
             records: Records::new(1),
-            deep: DeepBuilder::new(),
-            blocks: vec![None; self.deep.blocks()],
+            windows: Vec::new(),
         };
         moved.words.resize(1 << ROOT_BITS, 0);
         for (place, &word) in self.words[..1 << ROOT_BITS].iter().enumerate() {
             moved.words[place] = moved.entry(word);
         }
-        let Moved { words, records, deep, .. } = moved;
+        let Moved { words, records, windows, .. } = moved;
         let mut units = vec![C::Unit::zeroed()];
         units.extend_from_slice(records.units());
-        let deep = deep.finish()?;
-        (self.words_used, self.units_used, self.garbage) = (words.len(), units.len(), 0);
-        (self.words, self.units, self.deep) = (with_room(&words), with_room(&units), deep);
+        (self.words_used, self.units_used) = (words.len(), units.len());
+        (self.windows_used, self.garbage) = (windows.len(), 0);
+        (self.words, self.units) = (with_room(&words), with_room(&units));
+        self.windows = with_room(&windows);
         self.live = self.used();
-        Ok(())
     }
 }
 
@@ -49,9 +48,7 @@ struct Moved<'a, C: Codes> {
     /// The root and the tables.
     words: Vec<u32>,
     records: Records<C>,
-    deep: DeepBuilder,
-    /// The new number of each deep block that was copied.
-    blocks: Vec<Option<usize>>,
+    windows: Vec<Deep>,
 }
 
 impl<C: Codes> Moved<'_, C> {
@@ -83,9 +80,13 @@ impl<C: Codes> Moved<'_, C> {
 
     /// The new code: for a deep block that of its copy, else the same.
     fn code(&mut self, code: u32) -> u32 {
-        let block = (C::TOP - code) as usize;
-        let Some(moved) = self.blocks.get_mut(block) else { return code };
-        let moved = moved.get_or_insert_with(|| self.deep.push_block(&self.from.deep, block));
-        C::TOP - *moved as u32
+        if !self.from.is_deep(code) {
+            return code;
+        }
+        let window = self.from.windows[self.from.block(code) as usize];
+        let number = self.windows.len();
+        self.windows.push(window);
+        self.windows[number].word = self.entry(window.word);
+        C::TOP - number as u32
     }
 }

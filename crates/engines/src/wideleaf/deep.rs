@@ -1,204 +1,147 @@
-use fibula_core::{BuildError, Hop, LoadError, Range, TableRef, TableSource};
-use fibula_simd::{Table, prefetch_read};
+use std::hint::select_unpredictable;
 
-use crate::common::table;
+use bytemuck::{Pod, Zeroable};
+use fibula_core::Range;
 
-const STARTS: &str = "deep_starts";
-const LASTS: &str = "deep_lasts";
-const HOPS: &str = "deep_hops";
+use super::ROOT_BITS;
 
-/// The deep blocks, which records cannot resolve: for each, its elementary intervals of whole addresses.
+/// The addresses of a deep block among which its intervals end, and the word for their keys.
 ///
-/// Block *b* has the intervals `starts[b]..starts[b + 1]`.
-///
-/// Invariants: `starts` ascends strictly from 0 to the length of `lasts` and `hops`; within a block
-/// `lasts` ascends strictly.
-#[derive(Clone)]
+/// The **window** has 2^(112 - `shift`) addresses, from `first` on. An address that lies before it is treated as its first one, one that
+/// lies behind it as its last one. Its *key* is the first 32 of the bits that tell the window's addresses apart.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
 pub(super) struct Deep {
-    starts: Table<u32>,
-    lasts: Table<u128>,
-    hops: Table<u32>,
+    /// The first address.
+    first: u128,
+    /// What to do next, with the key.
+    pub(super) word: u32,
+    /// How far to shift the place of an address in the window, so that its bits are those that follow the root's.
+    shift: u32,
+    /// The size of a vector, and half a line.
+    unused: [u32; 2],
 }
+
+/// Address bits behind the root's.
+const BITS: u32 = 128 - ROOT_BITS;
+/// The largest shift: a window has at least two addresses.
+const SHIFT_MAX: u32 = BITS - 1;
 
 impl Deep {
-    /// Number of blocks.
-    pub(super) fn blocks(&self) -> usize {
-        self.starts.len() - 1
-    }
-
-    /// The hop of the address, which lies in the block.
-    #[cold]
-    pub(super) fn find(&self, block: usize, addr: u128) -> Hop {
-        let (start, end) = (self.starts[block] as usize, self.starts[block + 1] as usize);
-        let below = self.lasts[start..end].partition_point(|&last| last < addr);
-        // A stored block may end before the address.
-        Hop::from_bits(self.hops[(start + below).min(end - 1)])
-    }
-
-    /// Finds the hops of addresses; `in_block` has the block of each. Each step of the bisection is executed for all
-    /// addresses and prefetches what the next step compares.
-    pub(super) fn find_all(&self, addrs: &[u128], in_block: &mut [InBlock]) {
-        for one in in_block.iter() {
-            prefetch_read(&self.starts, one.block as usize);
-        }
-        let mut longest = 1;
-        for one in in_block.iter_mut() {
-            let block = one.block as usize;
-            let (start, end) = (self.starts[block], self.starts[block + 1]);
-            (one.from, one.len) = (start, end - start);
-            longest = longest.max(one.len);
-            self.prefetch(one);
-        }
-        // All addresses take as many steps as the longest block needs, because a branch for each would be
-        // mispredicted. Once one interval is left, further steps change nothing.
-        for _ in 0..u32::BITS - (longest - 1).leading_zeros() {
-            for one in in_block.iter_mut() {
-                let half = one.len / 2;
-                let is_below = is_below(self.lasts[one.middle()], addrs[usize::from(one.at)]);
-                one.from += half & is_below.wrapping_neg();
-                one.len -= half;
-                self.prefetch(one);
-            }
-        }
-        for one in in_block.iter() {
-            prefetch_read(&self.hops, one.from as usize);
-        }
-        for one in in_block.iter_mut() {
-            one.from = self.hops[one.from as usize];
-        }
-    }
-
-    #[inline(always)]
-    fn prefetch(&self, one: &InBlock) {
-        prefetch_read(&self.lasts, one.middle());
-    }
-
-    pub(super) fn tables(&self) -> [TableRef<'_>; 3] {
-        [
-            TableRef { name: STARTS, bytes: self.starts.as_bytes() },
-            TableRef { name: LASTS, bytes: self.lasts.as_bytes() },
-            TableRef { name: HOPS, bytes: self.hops.as_bytes() },
-        ]
-    }
-
-    pub(super) fn load(tables: &dyn TableSource, hop_count: u32) -> Result<Self, LoadError> {
-        let deep = Self {
-            starts: table(tables, STARTS)?,
-            lasts: table(tables, LASTS)?,
-            hops: table(tables, HOPS)?,
+    /// The window for at least two successive intervals of one root entry. It is the smallest aligned block that has all ends but the
+    /// final one, and the addresses behind them. If these lie close together on both sides of a block's end, it is the smallest
+    /// two neighbouring halves of blocks in its place.
+    pub(super) fn around(intervals: &[Range<u128>]) -> Self {
+        let (first_end, last_end) = match intervals {
+            [first, .., before, _] => (first.last, before.last),
+            [first, ..] => (first.last, first.last),
+            [] => (0, 0),
         };
-        let len = deep.lasts.len();
-        if deep.hops.len() != len {
-            return Err(LoadError::new(HOPS, "is not as long as deep_lasts"));
+        let behind = last_end + 1;
+        // So many low bits tell them apart, and so many suffice for the distance.
+        let aligned = 128 - (first_end ^ behind).leading_zeros();
+        let near = 129 - (behind - first_end).leading_zeros();
+        let bits = aligned.min(near);
+        Self {
+            first: first_end >> (bits - 1) << (bits - 1),
+            word: 0,
+            shift: BITS - bits,
+            unused: [0; 2],
         }
-        let whole = deep.starts.first() == Some(&0)
-            && deep.starts.last().is_some_and(|&end| end as usize == len);
-        if !whole || !deep.starts.is_sorted_by(|a, b| a < b) {
-            return Err(LoadError::new(STARTS, "does not divide deep_lasts into blocks"));
-        }
-        for block in deep.starts.windows(2) {
-            if !deep.lasts[block[0] as usize..block[1] as usize].is_sorted_by(|a, b| a < b) {
-                return Err(LoadError::new(LASTS, "a block is not sorted"));
-            }
-        }
-        if deep.hops.iter().any(|&hop| hop != Hop::NONE.to_bits() && hop >= hop_count) {
-            return Err(LoadError::new(HOPS, "names a hop beyond the hop count"));
-        }
-        Ok(deep)
-    }
-}
-
-/// 1 if the first number is below the second one, else 0: the borrow of their difference. The compiler would turn
-/// a comparison into a branch here.
-#[inline(always)]
-fn is_below(a: u128, b: u128) -> u32 {
-    ((!a & b | (!a | b) & a.wrapping_sub(b)) >> 127) as u32
-}
-
-/// An address that is searched in a block.
-#[derive(Clone, Copy, Default)]
-pub(super) struct InBlock {
-    /// The index of the address.
-    pub(super) at: u8,
-    block: u32,
-    /// The first interval of the rest of the search; at the end, the hop.
-    from: u32,
-    /// The number of these intervals.
-    len: u32,
-}
-
-impl InBlock {
-    pub(super) fn new(at: u8, block: u32) -> Self {
-        Self { at, block, ..Self::default() }
     }
 
-    /// The hop, once it is found.
-    pub(super) fn hop(&self) -> Hop {
-        Hop::from_bits(self.from)
-    }
-
-    /// The interval that the next step compares: the last one of the first half.
+    /// The key of an address. Without branches, which would be mispredicted, and without shifts of two registers, which are slow.
     #[inline(always)]
-    fn middle(&self) -> usize {
-        (self.from + (self.len / 2).saturating_sub(1)) as usize
-    }
-}
-
-/// Collects the blocks of a [`Deep`].
-pub(super) struct DeepBuilder {
-    starts: Vec<u32>,
-    lasts: Vec<u128>,
-    hops: Vec<u32>,
-}
-
-impl DeepBuilder {
-    pub(super) fn new() -> Self {
-        Self { starts: vec![0], lasts: Vec::new(), hops: Vec::new() }
+    pub(super) fn key(&self, addr: u128) -> u32 {
+        let (place, is_before) = addr.overflowing_sub(self.first);
+        let (high, low) = ((place >> 64) as u64, place as u64);
+        // Shifted up, so that the window's first bit is the top bit of `bits`; what is above it is not 0 beyond the window.
+        let by = self.shift + ROOT_BITS;
+        let carry = |word: u64| word >> 1 >> (63 - by % 64);
+        let (bits, above) = select_unpredictable(
+            by < 64,
+            (high << (by % 64) | carry(low), carry(high)),
+            (low << (by % 64), carry(low) | high),
+        );
+        let outside = u32::from(is_before).wrapping_sub(1);
+        select_unpredictable(above == 0, (bits >> 32) as u32, outside)
     }
 
-    /// Begins with the blocks of `deep`.
-    pub(super) fn from(deep: &Deep) -> Self {
-        Self { starts: deep.starts.to_vec(), lasts: deep.lasts.to_vec(), hops: deep.hops.to_vec() }
-    }
-
-    /// Number of blocks.
-    pub(super) fn blocks(&self) -> usize {
-        self.starts.len() - 1
-    }
-
-    /// Adds a block and returns its number.
-    pub(super) fn push(&mut self, ranges: impl Iterator<Item = Range<u128>>) -> usize {
-        for range in ranges {
-            self.lasts.push(range.last);
-            self.hops.push(range.hop.to_bits());
-        }
-        // Truncated beyond 2^32 intervals; `finish` refuses these.
-        self.starts.push(self.lasts.len() as u32);
-        self.starts.len() - 2
-    }
-
-    /// Adds a copy of a block of `from` and returns its number.
-    pub(super) fn push_block(&mut self, from: &Deep, block: usize) -> usize {
-        let intervals = from.starts[block] as usize..from.starts[block + 1] as usize;
-        self.lasts.extend_from_slice(&from.lasts[intervals.clone()]);
-        self.hops.extend_from_slice(&from.hops[intervals]);
-        self.starts.push(self.lasts.len() as u32);
-        self.starts.len() - 2
-    }
-
-    pub(super) fn finish(self) -> Result<Deep, BuildError> {
-        if u32::try_from(self.lasts.len()).is_err() {
-            return Err(BuildError::Limit {
-                engine: super::NAME,
-                what: "intervals that leaves do not tell apart",
-                limit: u32::MAX.into(),
-                needed: self.lasts.len() as u64,
-            });
-        }
-        Ok(Deep {
-            starts: Table::from_vec(self.starts),
-            lasts: Table::from_vec(self.lasts),
-            hops: Table::from_vec(self.hops),
+    /// The intervals as those of one root entry, whose bits after the root's are the window's.
+    pub(super) fn unfold(&self, intervals: &[Range<u128>]) -> impl Iterator<Item = Range<u128>> {
+        let place = |addr: u128| (addr - self.first) << self.shift;
+        let final_one = intervals.len() - 1;
+        intervals.iter().enumerate().map(move |(i, range)| Range {
+            first: if i == 0 { 0 } else { place(range.first) },
+            last: if i == final_one { u128::MAX >> ROOT_BITS } else { place(range.last + 1) - 1 },
+            hop: range.hop,
         })
+    }
+
+    /// The first address and the number of leading bits of a block of the window; in the window it has this first address, and this number.
+    pub(super) fn fold(&self, addr: u128, depth: u32) -> (u128, u32) {
+        (self.first + (addr >> self.shift), depth + self.shift)
+    }
+
+    /// Whether it is a window.
+    pub(super) fn is_sound(&self) -> bool {
+        self.shift <= SHIFT_MAX
+    }
+
+    /// Whether it is narrower than the other window.
+    pub(super) fn is_within(&self, other: &Self) -> bool {
+        self.shift > other.shift
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fibula_core::Hop;
+
+    use super::*;
+
+    fn intervals(ends: &[u128]) -> Vec<Range<u128>> {
+        let mut first = 0;
+        let mut all: Vec<_> = (0..)
+            .zip(ends)
+            .map(|(i, &last)| {
+                let range = Range { first, last, hop: Hop::new(i) };
+                first = last + 1;
+                range
+            })
+            .collect();
+        all.push(Range { first, last: u128::MAX, hop: Hop::NONE });
+        all
+    }
+
+    /// Ends keep their order and their alignment, and addresses around the window are those at its ends.
+    #[test]
+    fn windows_have_all_ends() {
+        let at = 0x2001_0db8 << 96;
+        for (ends, bits) in [
+            // A block of /48 with the second of its /64s.
+            (vec![at + (1 << 64) - 1, at + (2 << 64) - 1], 66),
+            // All of its /64s.
+            ((1..1 << 16).map(|i| at + (i << 64) - 1).collect(), 80),
+            // A host, the last one before a block that is large, and the first one in it.
+            (vec![at - 2, at - 1], 3),
+            (vec![at - 1, at], 3),
+            (vec![at + 6], 1),
+            (vec![at - 1], 2),
+        ] {
+            let intervals = intervals(&ends);
+            let window = Deep::around(&intervals);
+            assert_eq!(window.shift, BITS - bits, "{:x}", ends[0]);
+            let unfolded: Vec<_> = window.unfold(&intervals).collect();
+            for (one, of) in unfolded.iter().zip(&intervals) {
+                assert!(one.first <= one.last);
+                let (first, _) = window.fold(one.first, 16);
+                assert!(first == of.first || of.first == 0);
+                let cell = |addr: u128| (addr >> (BITS - 32)) as u32;
+                assert!(window.key(of.first) == cell(one.first));
+                assert!(window.key(of.last) <= cell(one.last));
+            }
+            assert_eq!((window.key(0), window.key(u128::MAX)), (0, u32::MAX));
+        }
     }
 }

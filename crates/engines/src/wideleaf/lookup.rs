@@ -1,3 +1,5 @@
+use std::hint::cold_path;
+
 use fibula_core::Hop;
 use fibula_simd::{Kernel, Simd};
 
@@ -6,7 +8,7 @@ use super::record::{Codes, Unit};
 use super::word::Entry;
 use super::{Tables, key, root};
 
-/// Looks up one address: root, then tables as long as entries name them, then a record.
+/// Looks up one address: root, then tables as long as entries name them, then a record; in a deep block again from its window on.
 pub(super) struct One<'a, C: Codes> {
     pub(super) tables: &'a Tables<C>,
     pub(super) addr: u128,
@@ -18,26 +20,49 @@ impl<C: Codes> Kernel for One<'_, C> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> Hop {
         let Self { tables, addr } = self;
-        // The address bits that tables have not used yet, at the top.
-        let mut key = key(addr);
-        let mut word = tables.words[root(addr)];
-        let code = loop {
-            match Entry::of(word) {
-                Entry::Table { base, bits } => {
-                    word = tables.words[base + (key >> (32 - bits)) as usize];
-                    key <<= bits;
-                }
-                Entry::Record { byte, keys } => {
-                    break tables.search(simd, byte, keys, (key >> 16) as u16);
-                }
-                Entry::Constant(code) => break code,
-            }
-        };
-        tables.finish(code, addr)
+        let code = tables.code(simd, tables.words[root(addr)], key(addr));
+        if tables.is_deep(code) {
+            cold_path();
+            return simd.run(InDeep { tables, code, addr });
+        }
+        hop(code)
+    }
+}
+
+/// Looks up one address that was led to the code of a deep block.
+struct InDeep<'a, C: Codes> {
+    tables: &'a Tables<C>,
+    code: u32,
+    addr: u128,
+}
+
+impl<C: Codes> Kernel for InDeep<'_, C> {
+    type Output = Hop;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> Hop {
+        self.tables.finish(simd, self.code, self.addr)
     }
 }
 
 impl<C: Codes> Tables<C> {
+    /// The code that a word leads to. The key's bits are those that follow the ones that led to the word.
+    #[inline(always)]
+    fn code<S: Simd>(&self, simd: S, mut word: u32, mut key: u32) -> u32 {
+        loop {
+            match Entry::of(word) {
+                Entry::Table { base, bits } => {
+                    word = self.words[base + (key >> (32 - bits)) as usize];
+                    key <<= bits;
+                }
+                Entry::Record { byte, keys } => {
+                    return self.search(simd, byte, keys, (key >> 16) as u16);
+                }
+                Entry::Constant(code) => return code,
+            }
+        }
+    }
+
     /// The code of the key in a record.
     #[inline(always)]
     fn search<S: Simd>(&self, simd: S, byte: usize, keys: usize, key: u16) -> u32 {
@@ -47,10 +72,13 @@ impl<C: Codes> Tables<C> {
         codes[C::codes_at(byte, keys) + rank as usize].into()
     }
 
-    /// The hop of a code.
+    /// The hop of an address that was led to the code.
     #[inline(always)]
-    pub(super) fn finish(&self, code: u32, addr: u128) -> Hop {
-        let block = (C::TOP - code) as usize;
-        if block < self.deep.blocks() { self.deep.find(block, addr) } else { hop(code) }
+    pub(super) fn finish<S: Simd>(&self, simd: S, mut code: u32, addr: u128) -> Hop {
+        while self.is_deep(code) {
+            let window = &self.windows[self.block(code) as usize];
+            code = self.code(simd, window.word, window.key(addr));
+        }
+        hop(code)
     }
 }

@@ -39,10 +39,14 @@
 //! keeps its unit and is loaded on any machine.
 //!
 //! **Codes.** 0 means no route, *h* + 1 means hop *h*. The codes of **deep blocks** count down from the largest
-//! code. A deep block has intervals of whole addresses, which a bisection searches. It is a /48 that longer
-//! routes divide, or a block for whose intervals tables would be too large. The codes in records have the
-//! smallest width that holds all of them. A batch's addresses in deep
-//! blocks are searched together once the others are answered, a step for all before the next one: `deep.rs`.
+//! code. The codes in records have the smallest width that holds all of them.
+//!
+//! **Deep blocks** are /48s that longer routes divide, or blocks for whose intervals tables would be too large. A deep block has a
+//! **window**: the addresses among which its intervals end, wherever they lie, and a word. The 32 bits that tell the window's addresses
+//! apart are the new key, with which the lookup goes on from that word, as it does from the root's. Addresses around the window are
+//! treated as its first or last one. So a lonely /128 takes a window of 32 bytes and a record of two keys, however many bits lie between
+//! it and the next route, and intervals that even a window does not tell apart are deep blocks in it: `deep.rs`. A batch's addresses in
+//! deep blocks are listed once the others are answered, and executed together, those in blocks within blocks with the others that are left: `descend.rs`.
 //!
 //! **Batches** execute each stage for 64 or 128 addresses at a time, without a branch that depends on a single lookup. `batch.rs` divides
 //! a batch into blocks of rows and has the stages, `steps.rs` what they compute, `hops.rs` the end of a row; `plain.rs` is the form with plain
@@ -59,7 +63,8 @@
 //! - Tables follow the root and share no words. A lookup reads at most three.
 //! - The keys of a record ascend and lie in one unit. One more code than keys follows them.
 //! - The first unit has no record.
-//! - A code is 0, that of a hop below the hop count, or that of a deep block.
+//! - A code is 0, that of a hop below the hop count, or that of a deep block, which has no other one.
+//! - The window of a deep block within another one is narrower than that one's. So every lookup ends.
 //!
 //! `load` checks them for all that a lookup can reach; `batch.rs` relies on them.
 //!
@@ -68,8 +73,8 @@
 //! Up to 2^30 - 1 hops and deep blocks together, 2^27 words of tables and as many bytes of records: some
 //! ten million prefixes. The default for IPv6: 1.5 to 3.5 MB and some 30 ms for 180,000 prefixes. It is
 //! made for batches: a single lookup reads four to five cache lines one after the other, as in other
-//! engines. Each address under a route longer than /48 takes a
-//! bisection: tables with many routes of /49 to /64 are for `matchline`, whose lines decide 64 bits.
+//! engines. Each address under a route longer than /48 takes another
+//! stage: tables with many routes of /49 to /64 are for `matchline`, whose lines decide 64 bits.
 //!
 //! ```
 //! use fibula_core::{Engine, Hop, Lookup, Routes};
@@ -95,6 +100,7 @@ mod batch;
 mod build;
 mod compact;
 mod deep;
+mod descend;
 mod hops;
 mod load;
 mod lookup;
@@ -119,6 +125,7 @@ use record::{Byte, ByteLine, Codes, Narrow, NarrowLine, Wide, WideLine};
 
 const NAME: &str = "wideleaf";
 const WORDS: &str = "words";
+const WINDOWS: &str = "windows";
 
 /// Address bits that index the root.
 const ROOT_BITS: u32 = 16;
@@ -178,16 +185,18 @@ struct Tables<C: Codes> {
     words: Table<u32>,
     /// The records; the first unit has none.
     units: Table<C::Unit>,
-    deep: Deep,
-    /// How many words and units are in use; the rest is room for patches. After loading, all are in use.
+    /// The windows of the deep blocks.
+    windows: Table<Deep>,
+    /// How many of each are in use; the rest is room for patches. After loading, all are in use.
     words_used: usize,
     units_used: usize,
-    /// Bytes of tables and records that patches have replaced.
+    windows_used: usize,
+    /// Bytes of tables, records and windows that patches have replaced.
     garbage: usize,
-    /// Bytes of tables and records in use. Space between the records of patches is not counted.
+    /// Bytes of those in use. Space between the records of patches is not counted.
     live: usize,
-    /// Bytes of tables and records, and number of deep blocks, after the build or load.
-    built: (usize, usize),
+    /// Bytes of all after the build or load.
+    built: usize,
     /// The next patch asks for a build.
     is_outgrown: bool,
 }
@@ -219,35 +228,54 @@ fn key(addr: u128) -> u32 {
 }
 
 impl<C: Codes> Tables<C> {
-    fn new(words: Table<u32>, units: Table<C::Unit>, deep: Deep) -> Self {
+    fn new(words: Table<u32>, units: Table<C::Unit>, windows: Table<Deep>) -> Self {
         let mut tables = Self {
             words_used: words.len(),
             units_used: units.len(),
+            windows_used: windows.len(),
             garbage: 0,
             live: 0,
-            built: (0, deep.blocks()),
+            built: 0,
             is_outgrown: false,
             words,
             units,
-            deep,
+            windows,
         };
         tables.live = tables.used();
-        tables.built.0 = tables.live;
+        tables.built = tables.live;
         tables
     }
 
-    /// Bytes of tables and records, garbage included.
+    /// Bytes of tables, records and windows, garbage included.
     fn used(&self) -> usize {
-        4 * self.words_used.saturating_sub(1 << ROOT_BITS) + size_of::<C::Unit>() * self.units_used
+        4 * self.words_used.saturating_sub(1 << ROOT_BITS)
+            + size_of::<C::Unit>() * self.units_used
+            + size_of::<Deep>() * self.windows_used
+    }
+
+    fn used_windows(&self) -> &[Deep] {
+        &self.windows[..self.windows_used]
+    }
+
+    /// The number of the deep block that the code is for. If it is for a hop, the number is too large.
+    #[inline(always)]
+    fn block(&self, code: u32) -> u32 {
+        C::TOP.wrapping_sub(code)
+    }
+
+    /// Whether the code is that of a deep block.
+    #[inline(always)]
+    fn is_deep(&self, code: u32) -> bool {
+        self.block(code) < self.windows_used as u32
     }
 
     fn table_refs(&self) -> Vec<TableRef<'_>> {
-        let mut tables = vec![
+        vec![
             TableRef { name: WORDS, bytes: self.words.as_bytes() },
             TableRef { name: C::NAME, bytes: self.units.as_bytes() },
-        ];
-        tables.extend(self.deep.tables());
-        tables
+            // Each window has a code that hops cannot have, so the room behind them is left out.
+            TableRef { name: WINDOWS, bytes: bytemuck::cast_slice(self.used_windows()) },
+        ]
     }
 }
 
@@ -291,7 +319,7 @@ impl Follow<u128> for Wideleaf {
 
     fn copy(&self) -> Option<Box<dyn Follow<u128>>> {
         let mut copy = self.clone();
-        with_tables!(&mut copy.form, tables => tables.own()).ok()?;
+        with_tables!(&mut copy.form, tables => tables.own());
         Some(Box::new(copy))
     }
 }

@@ -12,13 +12,6 @@ const TOGETHER: usize = 128;
 /// How many bytes ahead addresses are prefetched.
 const AHEAD: usize = 4096;
 
-/// A lookup that the root does not answer: its word, and the address bits that tables have not used yet.
-#[derive(Clone, Copy, Default)]
-struct Open {
-    word: u32,
-    key: u32,
-}
-
 impl<C: Codes> Tables<C> {
     /// Looks up all addresses by plain loads, stage by stage, except in deep blocks; returns whether there are codes of
     /// deep blocks. This form is for machines without vectors. No branch depends on an address.
@@ -34,7 +27,7 @@ impl<C: Codes> Tables<C> {
     #[inline(always)]
     fn plain_block<S: Simd>(&self, simd: S, addrs: &[u128], hops: &mut [Hop]) -> bool {
         // Words from this one on are codes of deep blocks, records and tables.
-        let answered = C::TOP + 1 - self.deep.blocks() as u32;
+        let answered = C::TOP + 1 - self.windows_used as u32;
         let root_words = self.words.first_chunk::<{ 1 << ROOT_BITS }>().expect("the root");
         let (mut at, mut len) = ([0u8; TOGETHER], 0);
         for (i, (addr, hop)) in addrs.iter().zip(hops.iter_mut()).enumerate() {
@@ -47,14 +40,31 @@ impl<C: Codes> Tables<C> {
             len += usize::from(word >= answered);
         }
         let at = &at[..len];
-        let mut open = [Open::default(); TOGETHER];
-        let open = &mut open[..len];
-        for (open, &i) in open.iter_mut().zip(at) {
+        let (mut keys, mut words) = ([0; TOGETHER], [0; TOGETHER]);
+        for ((key_of, word), &i) in keys.iter_mut().zip(&mut words).zip(at) {
             let addr = addrs[usize::from(i)];
-            *open = Open { word: root_words[root(addr)], key: key(addr) };
+            (*key_of, *word) = (key(addr), root_words[root(addr)]);
         }
-        for _ in 0..LEVELS {
-            for Open { word, key } in open.iter_mut() {
+        self.plain_codes(simd, LEVELS, &mut keys[..len], &mut words[..len]);
+        let mut any_deep = false;
+        for (&code, &i) in words.iter().zip(at) {
+            hops[usize::from(i)] = Hop::from_bits(code.wrapping_sub(1));
+            any_deep |= code >= answered;
+        }
+        any_deep
+    }
+
+    /// Replaces words by the codes to which they lead, by way of so many tables at most. The keys' bits are those that follow the ones that led to the words.
+    #[inline(always)]
+    pub(super) fn plain_codes<S: Simd>(
+        &self,
+        simd: S,
+        levels: usize,
+        keys: &mut [u32],
+        words: &mut [u32],
+    ) {
+        for _ in 0..levels {
+            for (key, word) in keys.iter_mut().zip(words.iter_mut()) {
                 // All ones for a table.
                 let table = (word.cast_signed() >> 31).cast_unsigned();
                 let down = *word >> BITS_AT;
@@ -65,19 +75,15 @@ impl<C: Codes> Tables<C> {
             }
         }
         let codes: &[C::Code] = bytemuck::cast_slice(&self.units);
-        let mut any_deep = false;
-        for (&Open { word, key }, &i) in open.iter().zip(at) {
+        for (&mut key, word) in keys.iter_mut().zip(words) {
             // To avoid a branch, a constant searches a record without keys.
-            let record = word.max(RECORD);
+            let record = (*word).max(RECORD);
             let (byte, keys) = ((record >> 3 & BYTE) as usize, (record & 31) as usize);
             let unit = &self.units[byte / size_of::<C::Unit>()];
             let first = byte % size_of::<C::Unit>() / 2;
             let rank = unit.rank(simd, first, keys, (key >> 16) as u16);
             let code = codes[C::codes_at(byte, keys) + rank as usize].into();
-            let code: u32 = select_unpredictable(word < RECORD, word, code);
-            hops[usize::from(i)] = Hop::from_bits(code.wrapping_sub(1));
-            any_deep |= code >= answered;
+            *word = select_unpredictable(*word < RECORD, *word, code);
         }
-        any_deep
     }
 }

@@ -20,9 +20,10 @@ const SEEN: u32 = 16;
 /// The assumed cost of an interval of a deep block: its bytes, and its slowness expressed in bytes. It bounds
 /// the memory that tables spend on intervals that are expensive to separate.
 const DEEP_COST: u64 = 1000;
-/// The assumed cost of each step of a search, used in place of [`DEEP_COST`] for cells that longer routes divide and for the
-/// intervals beside them: such cells are deep blocks in any case.
-const STEP_COST: u64 = 10;
+/// The same for a cell that longer routes divide, and the intervals beside it: they need a window in any case, and a small record.
+const WINDOW_COST: u64 = 44;
+/// The assumed cost of such an interval if there are several in the block: likely its window cannot tell them apart, either.
+const AGAIN_COST: u64 = 20;
 
 /// The last cells of some intervals, ascending, and for each the least number of leading bits of a block that can
 /// be a record with this cell as a key.
@@ -191,8 +192,8 @@ fn deep(keys: usize, divided: usize) -> Cost {
     let intervals = keys + 1;
     // The divided cells, and the intervals between and around them.
     let beside = if divided > 0 { 2 * divided + 1 } else { 0 }.min(intervals);
-    let steps = u64::from(usize::BITS - keys.leading_zeros());
-    (STEP_COST * steps * beside as u64 + DEEP_COST * (intervals - beside) as u64) as Cost
+    let again = if divided > 1 { AGAIN_COST * beside as u64 } else { 0 };
+    (WINDOW_COST * divided as u64 + again + DEEP_COST * (intervals - beside) as u64) as Cost
 }
 
 /// Inserts the costs after a table of one bit; the others belong to tables of one bit more than before.
@@ -216,14 +217,21 @@ pub(super) struct Planner {
 
 impl Planner {
     /// The cheapest form of a block of 2^(`CELL_BITS` - `depth`) cells that distinguishes its intervals, with at
-    /// most `levels` successive tables, three at most.
+    /// most `levels` successive tables, three at most. It is a deep one only if it may be, which it must without tables.
     ///
     /// `ends` has all intervals except the final one.
-    pub(super) fn plan<C: Codes>(&mut self, ends: Ends<'_>, depth: u32, levels: usize) -> Plan {
+    pub(super) fn plan<C: Codes>(
+        &mut self,
+        ends: Ends<'_>,
+        depth: u32,
+        levels: usize,
+        may_be_deep: bool,
+    ) -> Plan {
         let Some(&need) = ends.needs.iter().max() else { return Plan::Constant };
         let (mut least, mut plan) = ends.last::<C>(&(0..ends.cells.len()), depth, need.into());
         match plan {
             Plan::Table(_) if levels == 0 => return Plan::Deep,
+            Plan::Deep if !may_be_deep => least = Cost::INFINITY,
             Plan::Table(_) | Plan::Deep if levels > 1 => {}
             plan => return plan,
         }

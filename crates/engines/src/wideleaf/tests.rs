@@ -4,6 +4,7 @@ use fibula_testkit::conform::{copies, patches};
 use fibula_testkit::fib::{FibSpec, HopModel};
 use fibula_testkit::{Oracle, StoredTables, probes, tables, traffic};
 
+use super::deep::Deep;
 use super::record::{Line, Unit};
 use super::word::{BITS_MAX, BYTES_MAX, CODE_MAX, Entry, WORDS_MAX};
 use super::{Config, Form, Shape, Wideleaf};
@@ -98,8 +99,8 @@ fn a_table_that_has_grown_is_built_anew() {
     let mut routes = Routes::from_unsorted(all.iter().copied().step_by(4).collect());
     let mut engine = built(&routes);
     let sizes = |engine: &Wideleaf| match &engine.form {
-        Form::Narrow(tables) => (tables.used(), tables.built.0),
-        Form::NarrowLine(tables) => (tables.used(), tables.built.0),
+        Form::Narrow(tables) => (tables.used(), tables.built),
+        Form::NarrowLine(tables) => (tables.used(), tables.built),
         _ => panic!("these hops have codes of 16 bits"),
     };
     let at_first = sizes(&engine).1;
@@ -229,17 +230,59 @@ fn patched_and_stored(lines: bool) {
 #[test]
 fn more_deep_blocks_than_codes_are_refused() {
     let routes = tables::dense::<u128>(4, 800);
-    let with = |blocks: u32| {
+    let with = |blocks: usize| {
         let mut stored = StoredTables::of(&built_with(&routes, false).tables());
-        let starts: Vec<u8> = (0..=blocks).flat_map(u32::to_ne_bytes).collect();
-        stored.set("deep_starts", &starts);
-        stored.set("deep_lasts", &vec![0xff; 16 * blocks as usize]);
-        stored.set("deep_hops", &vec![0; 4 * blocks as usize]);
+        stored.set("windows", &vec![0; size_of::<Deep>() * blocks]);
         Wideleaf::load(&stored, routes.hop_count(), &Config::default())
     };
-    assert!(with(u32::from(u8::MAX)).is_ok());
+    assert!(with(usize::from(u8::MAX) - routes.hop_count() as usize).is_ok());
     let error = with(1 << 8).err().expect("one too many");
     assert_eq!((error.table(), error.reason()), ("records8", "cannot name all deep blocks"));
+}
+
+/// A stored window is taken only where it can be: narrower than the one around it, named by one code. One that no code names, as
+/// patches leave them behind, is not looked at, not even for the lanes of a batch that are not in use.
+#[test]
+fn windows_that_cannot_be_are_refused() {
+    let host = |i: u128| Prefix::host(0x2001 << 112 | i << 100 | 1);
+    let few = |from: u128| (from..9).map(|i| (host(i), Hop::new(1))).collect::<Routes<u128>>();
+    let (all, rest) = (few(0), few(3));
+    let mut engine = built_with(&all, false);
+    let gone: Vec<_> = (0..3).map(host).collect();
+    assert_eq!(engine.follow(&rest, &gone), Ok(Patched::Applied));
+    // A window as words of 32 bits: four of its first address, its word, its shift.
+    let load = |change: &dyn Fn(&mut [[u32; 8]])| {
+        let mut stored = StoredTables::of(&engine.tables());
+        let bytes =
+            engine.tables().into_iter().find(|table| table.name == "windows").unwrap().bytes;
+        let mut windows: Vec<[u32; 8]> = bytemuck::cast_slice(bytes).to_vec();
+        change(&mut windows);
+        stored.set("windows", bytemuck::cast_slice(&windows));
+        Wideleaf::load(&stored, rest.hop_count(), &Config::default())
+    };
+    // The last window is in use, the first one belonged to a host that is gone.
+    let loaded = load(&|windows| windows[0][4] = u32::MAX).expect("nobody reads its word");
+    agrees(&loaded, &rest, &[], "a window without a code");
+    for (at, value, table) in [(4, u32::MAX, "words"), (5, 112, "windows")] {
+        let error = load(&|windows| windows.last_mut().unwrap()[at] = value).err();
+        assert_eq!(error.expect("it cannot be").table(), table);
+    }
+    // A window whose word is its own code would be searched for ever.
+    let own = u32::from(u8::MAX) - windows(&engine) as u32 + 1;
+    let error = load(&|windows| windows.last_mut().unwrap()[4] = own).err();
+    assert_eq!(error.expect("it has no end").table(), "windows");
+}
+
+/// The number of its deep blocks.
+fn windows(engine: &Wideleaf) -> usize {
+    match &engine.form {
+        Form::Byte(tables) => tables.windows_used,
+        Form::ByteLine(tables) => tables.windows_used,
+        Form::Narrow(tables) => tables.windows_used,
+        Form::NarrowLine(tables) => tables.windows_used,
+        Form::Wide(tables) => tables.windows_used,
+        Form::WideLine(tables) => tables.windows_used,
+    }
 }
 
 /// Tables of long routes: single divided cells, many in one root entry, blocks of every size, beside shorter routes.
@@ -269,14 +312,7 @@ fn long_routes_in_batches() {
             for (lines, gathers) in [(false, false), (false, true), (true, false), (true, true)] {
                 let config = Config { isa, shape: Some(Shape { lines, gathers }) };
                 let engine = Wideleaf::build(&routes, &config).unwrap();
-                let blocks = match &engine.form {
-                    Form::Byte(tables) => tables.deep.blocks(),
-                    Form::ByteLine(tables) => tables.deep.blocks(),
-                    Form::Narrow(tables) => tables.deep.blocks(),
-                    Form::NarrowLine(tables) => tables.deep.blocks(),
-                    Form::Wide(tables) => tables.deep.blocks(),
-                    Form::WideLine(tables) => tables.deep.blocks(),
-                };
+                let blocks = windows(&engine);
                 assert!(blocks > 10, "{label}: {blocks} deep blocks");
                 for len in (1..=36).chain([47, 64, 65, 127, 128, 129, 150, 200, 256, 300, 1000]) {
                     let mut hops = vec![Hop::NONE; addrs.len()];

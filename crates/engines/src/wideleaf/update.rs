@@ -5,7 +5,7 @@ use fibula_core::{BuildError, Patched, Prefix, Routes};
 use fibula_simd::Table;
 
 use super::build::{Cells, Parts};
-use super::deep::DeepBuilder;
+use super::deep::Deep;
 use super::record::Codes;
 use super::word::Entry;
 use super::{LEVELS, ROOT_BITS, Tables};
@@ -37,7 +37,7 @@ impl<C: Codes> Tables<C> {
             Some(patched) => Ok(patched),
             // Removing the garbage may free codes and places.
             None => {
-                self.compact()?;
+                self.compact();
                 Ok(self.try_patch(routes, changed)?.unwrap_or(Patched::Rebuild))
             }
         }
@@ -60,8 +60,9 @@ impl<C: Codes> Tables<C> {
                 }
             }
         }
-        let deep = DeepBuilder::from(&self.deep);
-        let mut parts = Parts::<C>::new(routes, deep, self.words_used, self.units_used);
+        let (windows_at, words_at, units_at) =
+            (self.windows_used, self.words_used, self.units_used);
+        let mut parts = Parts::<C>::new(routes, windows_at, words_at, units_at);
         let mut words: Vec<(usize, u32)> = Vec::new();
         let (mut done, mut near) = (None::<Prefix<u128>>, 0);
         for (block, Word { place, levels }) in blocks {
@@ -76,15 +77,13 @@ impl<C: Codes> Tables<C> {
         if parts.overflows() {
             return Ok(None);
         }
-        let (words_at, units_at) = (self.words_used, self.units_used);
-        if parts.deep.blocks() != self.deep.blocks() {
-            self.deep = parts.deep.finish()?;
-        }
         let garbage = words.iter().map(|&(place, _)| self.bytes(self.words[place])).sum::<usize>();
         append(&mut self.words, words_at, &parts.words);
         append(&mut self.units, units_at, parts.records.units());
-        (self.words_used, self.units_used) =
-            (words_at + parts.words.len(), units_at + parts.records.units().len());
+        append(&mut self.windows, windows_at, &parts.windows);
+        self.words_used += parts.words.len();
+        self.units_used += parts.records.units().len();
+        self.windows_used += parts.windows.len();
         let all = self.words.to_mut();
         for &(place, word) in &words {
             all[place] = word;
@@ -94,31 +93,29 @@ impl<C: Codes> Tables<C> {
         self.live = (self.live + added).saturating_sub(garbage);
         // A copy removes the garbage earlier, so a patch of one rarely does.
         if self.garbage > self.used() / 2 + SLACK {
-            self.tidy()?;
+            self.tidy();
         }
         Ok(Some(if self.is_outgrown { Patched::Rebuild } else { Patched::Applied }))
     }
 
     /// Copies the tables to new memory with room for patches; only the parts in use if much of them is garbage.
-    pub(super) fn own(&mut self) -> Result<(), BuildError> {
+    pub(super) fn own(&mut self) {
         if self.garbage > self.used() / 8 * 3 + SLACK {
-            return self.tidy();
+            self.tidy();
+        } else {
+            self.copy();
         }
-        self.copy();
-        Ok(())
     }
 
     /// Removes the garbage, unless the next patch will ask for a build: the tables nearest to the root still suit the routes of the last
     /// build, so the engine is rebuilt if its size has changed much since then.
-    fn tidy(&mut self) -> Result<(), BuildError> {
-        let most = self.built.0 + self.built.0 / 2 + SLACK;
+    fn tidy(&mut self) {
+        let most = self.built + self.built / 2 + SLACK;
         self.is_outgrown = self.live >= most;
         if !self.is_outgrown {
-            self.compact()?;
-            let blocks = self.built.1 + self.built.1 / 2 + DEEP_SLACK;
-            self.is_outgrown = self.used() >= most || self.deep.blocks() > blocks;
+            self.compact();
+            self.is_outgrown = self.used() >= most;
         }
-        Ok(())
     }
 
     /// Calls `each` with the smallest block of a root entry that covers the prefix, or with the few neighbouring
@@ -149,23 +146,34 @@ impl<C: Codes> Tables<C> {
         each(block(addr, depth), Word { place, levels });
     }
 
-    /// The bytes of all tables and records below an entry.
+    /// The bytes of all tables, records and windows below an entry.
     fn bytes(&self, word: u32) -> usize {
         match Entry::of(word) {
-            Entry::Constant(_) => 0,
-            Entry::Record { keys, .. } => C::bytes(keys),
+            Entry::Constant(code) => self.bytes_deep(code),
+            Entry::Record { byte, keys } => {
+                let codes: &[C::Code] = bytemuck::cast_slice(&self.units);
+                let codes = &codes[C::codes_at(byte, keys)..][..=keys];
+                let deep = codes.iter().map(|&code| self.bytes_deep(code.into()));
+                C::bytes(keys) + deep.sum::<usize>()
+            }
             Entry::Table { base, bits } => {
                 let words = &self.words[base..base + (1 << bits)];
                 4 * words.len() + words.iter().map(|&word| self.bytes(word)).sum::<usize>()
             }
         }
     }
+
+    /// The same for a code: those of a deep block.
+    fn bytes_deep(&self, code: u32) -> usize {
+        if !self.is_deep(code) {
+            return 0;
+        }
+        size_of::<Deep>() + self.bytes(self.windows[self.block(code) as usize].word)
+    }
 }
 
 /// This many bytes of garbage or growth are ignored, because a few changes alter much of a small table.
 const SLACK: usize = 1 << 18;
-/// The same for deep blocks.
-const DEEP_SLACK: usize = 64;
 
 /// Writes the elements from place `at` on. If there is no room, the table is copied with room for a quarter more.
 fn append<T: Pod>(table: &mut Table<T>, at: usize, elements: &[T]) {

@@ -49,6 +49,8 @@ impl InKernel for u32 {
 
 /// The largest code of a record with codes of 32 bits: words have no room for more (`word.rs` of the engine).
 const WIDE_TOP: u32 = (1 << 30) - 1;
+/// Bytes of a deep block's window.
+const WINDOW: usize = 32;
 
 impl InKernel for u128 {
     const ENGINE: &'static str = "wideleaf";
@@ -57,29 +59,16 @@ impl InKernel for u128 {
         // The keys of a record lie in half a line or in a line; the program reads a line.
         let (records, shift) = coded(tables, ["records8", "records16", "records32"])
             .or_else(|| coded(tables, ["lines8", "lines16", "lines32"]))?;
-        let starts = table(tables, "deep_starts")?;
+        let windows = table(tables, "windows")?;
         let mut parts = Parts::default();
         parts.push(table(tables, "words")?);
         let records = parts.push(records);
-        let blocks = (starts.len() / 4).saturating_sub(1) as u32;
-        let starts = parts.push(starts);
-        let lasts = parts.push(table(tables, "deep_lasts")?);
-        let hops = parts.push(table(tables, "deep_hops")?);
+        let blocks = (windows.len() / WINDOW) as u32;
+        let windows = parts.push(windows);
         let at = parts.push_words(groups.iter().copied());
         let top = mask(shift).min(WIDE_TOP);
-        let layout = [
-            shift,
-            mask(shift),
-            top,
-            records,
-            starts,
-            blocks,
-            lasts,
-            hops,
-            at,
-            groups.len() as u32,
-        ];
-        parts.layout[..10].copy_from_slice(&layout);
+        let layout = [shift, mask(shift), top, records, windows, blocks, at, groups.len() as u32];
+        parts.layout[..8].copy_from_slice(&layout);
         Some(parts)
     }
 }
