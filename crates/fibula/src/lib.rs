@@ -123,7 +123,7 @@
 //! **[`wideleaf`](engines::wideleaf)** (IPv6). Ours: a direct table over 16 bits, at most three tables whose
 //! strides suit the routes, then keys in a cache line or half of one, searched by one comparison. The lookups of a batch are in
 //! the same stage at the same time. How records are laid out and words are read is measured on the machine. The default for IPv6, patched in place.
-//! Routes longer than /48 cost a bisection. Limits: 2^30 hops and networks with such routes together, some ten million prefixes.
+//! Routes longer than /48 cost another stage. Limits: 2^30 hops and networks with such routes together, some ten million prefixes.
 //!
 //! **[`matchline`](engines::matchline)** (IPv6). Ours: a direct table, tables whose strides suit the routes, then a cache line of
 //! up to seven whole prefixes with their hops, all compared at once: the first one that covers the address is the longest match. Take it where

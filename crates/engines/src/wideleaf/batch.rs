@@ -224,7 +224,7 @@ impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
         }
         let mut deep = [0; N];
         if len * FEW > N * L {
-            self.resolve::<_, L, N, LEVELS>(keys, &mut words);
+            self.resolve(keys, &mut words);
             for ((&start, words), deep) in starts.iter().zip(words).zip(&mut deep) {
                 let hops = hops[start..].first_chunk_mut().expect("a row of hops");
                 *deep = tables.store_hops(hops, words);
@@ -239,14 +239,14 @@ impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
         deep.iter().fold(0, |any, lanes| any | lanes) != 0
     }
 
-    /// Resolves all words to constants, by way of `STEPS` tables at most.
+    /// Resolves all words to constants.
     #[inline(always)]
-    pub(super) fn resolve<R: Row<L>, const L: usize, const N: usize, const STEPS: usize>(
+    pub(super) fn resolve<R: Row<L>, const L: usize, const N: usize>(
         &self,
         mut keys: [R; N],
         words: &mut [R; N],
     ) {
-        for _ in 0..STEPS {
+        for _ in 0..LEVELS {
             self.step(&mut keys, words);
         }
         let record = words[0].splat(RECORD);

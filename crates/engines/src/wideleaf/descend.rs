@@ -4,10 +4,10 @@ use std::hint::select_unpredictable;
 use fibula_core::Hop;
 use fibula_simd::{Isa, Kernel, Row, Simd, prefetch_read};
 
+use super::Tables;
 use super::batch::{BlockSearch, HALF_ROW, LOADED, ROW};
 use super::record::Codes;
 use super::word::BYTE;
-use super::{LEVELS, Tables};
 
 /// The most addresses that are searched in deep blocks together.
 const TOGETHER: usize = 256;
@@ -141,15 +141,10 @@ impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
             }
         }
         if S::ISA == Isa::Scalar {
-            tables.plain_codes(
-                self.simd,
-                LEVELS,
-                keys.as_flattened_mut(),
-                words.as_flattened_mut(),
-            );
+            tables.plain_codes(self.simd, keys.as_flattened_mut(), words.as_flattened_mut());
         } else {
             let mut rows = array::from_fn(|i| any.load(&words[i]));
-            self.resolve::<_, L, N, LEVELS>(array::from_fn(|i| any.load(&keys[i])), &mut rows);
+            self.resolve(array::from_fn(|i| any.load(&keys[i])), &mut rows);
             words = rows.map(R::words);
         }
         for i in 0..N {

@@ -45,7 +45,7 @@ impl<C: Codes> Tables<C> {
             let addr = addrs[usize::from(i)];
             (*key_of, *word) = (key(addr), root_words[root(addr)]);
         }
-        self.plain_codes(simd, LEVELS, &mut keys[..len], &mut words[..len]);
+        self.plain_codes(simd, &mut keys[..len], &mut words[..len]);
         let mut any_deep = false;
         for (&code, &i) in words.iter().zip(at) {
             hops[usize::from(i)] = Hop::from_bits(code.wrapping_sub(1));
@@ -54,16 +54,10 @@ impl<C: Codes> Tables<C> {
         any_deep
     }
 
-    /// Replaces words by the codes to which they lead, by way of so many tables at most. The keys' bits are those that follow the ones that led to the words.
+    /// Replaces words by the codes to which they lead. The keys' bits are those that follow the ones that led to the words.
     #[inline(always)]
-    pub(super) fn plain_codes<S: Simd>(
-        &self,
-        simd: S,
-        levels: usize,
-        keys: &mut [u32],
-        words: &mut [u32],
-    ) {
-        for _ in 0..levels {
+    pub(super) fn plain_codes<S: Simd>(&self, simd: S, keys: &mut [u32], words: &mut [u32]) {
+        for _ in 0..LEVELS {
             for (key, word) in keys.iter_mut().zip(words.iter_mut()) {
                 // All ones for a table.
                 let table = (word.cast_signed() >> 31).cast_unsigned();
