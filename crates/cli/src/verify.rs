@@ -224,7 +224,9 @@ fn candidates<'a, A: FibFamily>(
     }
     let name = snapshot.family::<A>().engine_name();
     if forms.is_empty() && !name.is_empty() {
-        note(format_args!("skipped: this program does not know the stored engine {name:?}"));
+        note(format_args!(
+            "skipped: this program does not know the stored engine {name:?}, or not the form of its tables"
+        ));
     }
     let routes: &IndexedRoutes<A> = snapshot.family::<A>();
     add("snapshot:routes".to_owned(), Isa::Scalar, Box::new(routes));

@@ -84,12 +84,30 @@ impl core::error::Error for BuildError {}
 pub struct LoadError {
     table: Cow<'static, str>,
     reason: Cow<'static, str>,
+    is_outdated: bool,
 }
 
 impl LoadError {
     /// An error in the table named `table`.
     pub fn new(table: impl Into<Cow<'static, str>>, reason: impl Into<Cow<'static, str>>) -> Self {
-        Self { table: table.into(), reason: reason.into() }
+        Self { table: table.into(), reason: reason.into(), is_outdated: false }
+    }
+
+    /// The table named `table` is of a form that an earlier version stored, and this one does not read. Nothing is damaged: the
+    /// engine can be built from the routes.
+    ///
+    /// ```
+    /// let error = fibula_core::LoadError::outdated("words");
+    /// assert!(error.is_outdated());
+    /// assert_eq!(error.to_string(), "table words: is of an earlier version");
+    /// ```
+    pub fn outdated(table: impl Into<Cow<'static, str>>) -> Self {
+        Self { is_outdated: true, ..Self::new(table, "is of an earlier version") }
+    }
+
+    /// Whether an earlier version stored the tables, in a form that is not read any more.
+    pub fn is_outdated(&self) -> bool {
+        self.is_outdated
     }
 
     /// The table with the error.

@@ -18,7 +18,7 @@ pub const SEARCH: &str = "search";
 #[non_exhaustive]
 pub enum EngineChoice {
     /// The engine whose tables are stored in the snapshot, used in place. If there is none, or this program does not
-    /// know it, the next choice of the list applies.
+    /// know it or the form of its tables, the next choice of the list applies.
     Stored,
     /// The engine that [`fibula_engines::auto`] chooses. It accepts every table.
     Auto,
@@ -184,6 +184,10 @@ fn stored<A: EngineFamily + Pod>(
     };
     match Chosen::load(entry, stored, isa) {
         Ok(chosen) => Ok(Ok(chosen)),
+        Err(error) if error.is_outdated() => Ok(Err(Some(format!(
+            "; not {}, whose stored tables are of an earlier version",
+            entry.name
+        )))),
         Err(error) => {
             let (family, engine) = (A::FAMILY, entry.name);
             Err(FibError::Stored { file: None, family, engine, error })

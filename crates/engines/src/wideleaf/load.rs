@@ -14,6 +14,10 @@ pub(super) fn load<C: Codes>(
     tables: &dyn TableSource,
     hop_count: u32,
 ) -> Result<Tables<C>, LoadError> {
+    // Before windows, deep blocks had intervals of whole addresses.
+    if tables.table(WINDOWS).is_none() && tables.table("deep_starts").is_some() {
+        return Err(LoadError::outdated(WINDOWS));
+    }
     let tables =
         Tables::<C>::new(table(tables, WORDS)?, table(tables, C::NAME)?, table(tables, WINDOWS)?);
     // Codes count deep blocks down from the largest one.

@@ -240,6 +240,37 @@ fn more_deep_blocks_than_codes_are_refused() {
     assert_eq!((error.table(), error.reason()), ("records8", "cannot name all deep blocks"));
 }
 
+/// A constant has room for more than the codes of a file's records, which number the deep blocks: beyond them it is neither's, however
+/// many hops the file says that there are.
+#[test]
+fn constants_beyond_the_codes_are_refused() {
+    let engine = built_with(&tables::dense::<u128>(4, 800), false);
+    let load = |code: u32| {
+        let mut stored = StoredTables::of(&engine.tables());
+        let bytes = engine.tables().into_iter().find(|table| table.name == "words").unwrap().bytes;
+        let mut words: Vec<u32> = bytemuck::cast_slice(bytes).to_vec();
+        words[0xffff] = code;
+        stored.set("words", bytemuck::cast_slice(&words));
+        Wideleaf::load(&stored, 1000, &Config::default())
+    };
+    let largest = u32::from(u8::MAX) - windows(&engine) as u32;
+    assert!(load(largest).is_ok());
+    let error = load(u32::from(u8::MAX) + 1).err().expect("it is no code");
+    assert_eq!((error.table(), error.reason()), ("words", "names a hop beyond the hop count"));
+}
+
+/// Tables from before deep blocks had windows are told apart from damaged ones.
+#[test]
+fn tables_of_before_windows_are_outdated() {
+    let mut stored = StoredTables::of(&built(&tables::dense::<u128>(4, 800)).tables());
+    let load = |stored: &StoredTables| Wideleaf::load(stored, 1000, &Config::default()).err();
+    assert!(load(&stored).is_none());
+    stored.remove("windows");
+    assert!(!load(&stored).expect("windows are missing").is_outdated());
+    stored.set("deep_starts", &[0; 4]);
+    assert!(load(&stored).expect("they are of another form").is_outdated());
+}
+
 /// A stored window is taken only where it can be: narrower than the one around it, named by one code. One that no code names, as
 /// patches leave them behind, is not looked at, not even for the lanes of a batch that are not in use.
 #[test]
