@@ -45,8 +45,10 @@ fn round_trips<A: EngineFamily>() {
             let expected = answers(&*built, routes);
             for &isa in entry.isas.iter().filter(|isa| isa.is_supported()) {
                 let label = format!("{} {isa} on {table}", entry.name);
+                // The other family of a snapshot may have more hops than the codes of this one number.
+                let hop_count = if tried % 2 == 0 { Hop::MAX_INDEX } else { routes.hop_count() };
                 let loaded = entry
-                    .load(&stored, routes.hop_count(), isa)
+                    .load(&stored, hop_count, isa)
                     .unwrap_or_else(|error| panic!("{label}: {error}"));
                 assert!(store(&*loaded) == stored, "{label}: other tables");
                 assert_eq!(loaded.memory(), built.memory(), "{label}");
