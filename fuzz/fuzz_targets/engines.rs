@@ -1,8 +1,9 @@
 //! Engines against the oracle, on dense nested tables grown from the input.
 #![no_main]
 
-use fibula_core::{Addr, Hop, Prefix, Routes};
+use fibula_core::Routes;
 use fibula_engines::{EngineFamily, engines};
+use fibula_fuzz::{Grown, grow};
 use fibula_simd::Isa;
 use fibula_testkit::{Oracle, check::check, probes};
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
@@ -20,7 +21,17 @@ fuzz_target!(|data: &[u8]| {
 });
 
 fn run<A: EngineFamily>(engine: u8, input: &mut Unstructured<'_>) -> Result<()> {
-    let (routes, extra) = table::<A>(input)?;
+    let (mut prefixes, mut all, mut extra) = (vec![], vec![], vec![]);
+    while !input.is_empty() && all.len() < 1000 {
+        match grow::<A>(&prefixes, input)? {
+            Grown::Route(route) => {
+                prefixes.push(route.prefix);
+                all.push(route);
+            }
+            Grown::Addr(addr) => extra.push(addr),
+        }
+    }
+    let routes: Routes<A> = all.into_iter().collect();
     let oracle = Oracle::new(&routes);
     let entry = &engines::<A>()[usize::from(engine) % engines::<A>().len()];
     for isa in Isa::available() {
@@ -30,37 +41,4 @@ fn run<A: EngineFamily>(engine: u8, input: &mut Unstructured<'_>) -> Result<()> 
         assert!(report.is_ok(), "{} {isa}: {report}\n{routes:?}", entry.name);
     }
     Ok(())
-}
-
-/// Each prefix is a relative of an earlier one: inside it, around it, beside it, or a host at its edge.
-fn table<A: Addr>(input: &mut Unstructured<'_>) -> Result<(Routes<A>, Vec<A>)> {
-    let masked =
-        |addr: A, len: u8| Prefix::masked(addr, len.min(A::BITS)).expect("a length in range");
-    let (mut all, mut extra) = (Vec::<(Prefix<A>, Hop)>::new(), Vec::new());
-    while !input.is_empty() && all.len() < 1000 {
-        let [kind, from, by, hop]: [u8; 4] = input.arbitrary()?;
-        // Counted from the last one, so that chains are short to write.
-        let back = all.len().checked_sub(1 + usize::from(from) % all.len().max(1));
-        let from = back.map_or(Prefix::ALL, |at| all[at].0);
-        let (first, last, len) = (from.first(), from.last(), from.len());
-        let deeper = len.saturating_add(1 + by % 8);
-        let prefix = match kind % 11 {
-            0 => masked(A::from_u128(input.arbitrary()?), by % (A::BITS + 1)),
-            1 => masked(first.or(A::from_u128(input.arbitrary::<u16>()?.into())), deeper),
-            2 => masked(first, deeper),
-            3 => masked(last, deeper),
-            4 => masked(first, len.saturating_sub(1 + by % 8)),
-            5 => masked(last.successor().unwrap_or(A::MAX), len),
-            6 => masked(first.predecessor().unwrap_or(A::MIN), len),
-            7 => Prefix::host(first),
-            8 => Prefix::host(last),
-            9 => masked(first, by % (A::BITS + 1)),
-            _ => {
-                extra.push(A::from_u128(input.arbitrary()?));
-                continue;
-            }
-        };
-        all.push((prefix, Hop::new(hop.into())));
-    }
-    Ok((all.into_iter().collect(), extra))
 }

@@ -4,9 +4,11 @@
 //! are `corpus/TARGET/seed-*`.
 
 pub mod forge;
+mod grow;
 mod witness;
 mod world;
 
+pub use grow::{Grown, grow};
 pub use witness::{Pieces, Witness, decode};
 pub use world::{WORLD, World};
 
