@@ -136,6 +136,8 @@ struct Plan {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
+    // Names that neither family has are mistakes, and are told before a table is read.
+    crate::engines::choose::<u32>(&args.engine)?;
     let tables = Source::parse_list(&args.table)?;
     if tables.iter().any(|(name, _)| name == "-") {
         return Err(Failure::new("the table cannot come from standard input: it is read twice")
@@ -355,8 +357,6 @@ fn start_live(args: &Args, rib: Rib) -> Result<Live, Failure> {
     let ms = Duration::from_millis;
     let pacing = Pacing { bucket: ms(args.bucket), late: ms(args.late), ..Pacing::default() };
     let options = LiveOptions { pacing, audit: args.audit, ..LiveOptions::default() };
-    // Names that neither family has are mistakes.
-    crate::engines::choose::<u32>(&args.engine)?;
     let engines = FibOptions::default().engines(args.engine.iter().map(String::as_str));
     Ok(Live::start(rib, &[0], engines, options, note)?)
 }

@@ -279,7 +279,7 @@ mod tests {
     fn passes<K: Key + Word + TryFrom<u64> + std::hash::Hash>(more: &str, key: impl Fn(u64) -> K) {
         const SIZE: u64 = 4096;
         for hits in [0, 20, 100] {
-            let args = args(&format!("--runs 1 --keys 20000 --hits {hits} {more}"));
+            let args = args(&format!("--runs 1 --keys 5000 --hits {hits} {more}"));
             let mut outcome = Outcome::Done;
             let rows = measure_size(&args, SIZE, 1 << 20, &key, &mut outcome);
             assert_eq!(outcome, Outcome::Done);
