@@ -8,10 +8,11 @@ use core::arch::x86_64::{
     _mm256_movemask_epi8, _mm256_movemask_pd, _mm256_movemask_ps, _mm256_mullo_epi32,
     _mm256_or_si256, _mm256_packs_epi32, _mm256_set1_epi16, _mm256_set1_epi32, _mm256_set1_epi64x,
     _mm256_setzero_si256, _mm256_shuffle_ps, _mm256_sllv_epi32, _mm256_srli_epi32,
-    _mm256_srlv_epi32, _mm256_srlv_epi64, _mm256_sub_epi32, _mm256_subs_epu16, _mm256_testc_si256,
-    _mm256_xor_si256,
+    _mm256_srlv_epi32, _mm256_srlv_epi64, _mm256_storeu_si256, _mm256_sub_epi32, _mm256_subs_epu16,
+    _mm256_testc_si256, _mm256_xor_si256,
 };
 
+use crate::lanes::avx2::pack;
 use crate::row::array;
 use crate::sealed::Sealed;
 use crate::{Avx2Lanes, Isa, Kernel, Row, ScalarRow, Simd, Word};
@@ -359,6 +360,18 @@ macro_rules! row {
                     bits |= vector << (8 * i);
                 }
                 bits as u16
+            }
+            #[inline(always)]
+            fn pack(self, mask: u16) -> Self {
+                let (mut packed, mut len) = ([0; $words + 8], 0);
+                for (i, &vector) in self.0.iter().enumerate() {
+                    let set = (mask >> (8 * i)) as u8;
+                    let to: &mut [u32; 8] = packed[len..].first_chunk_mut().expect("room");
+                    // SAFETY: see `Avx2Row`; a vector has the size of the words, and the store has no alignment to keep.
+                    unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), pack(vector, set)) };
+                    len += set.count_ones() as usize;
+                }
+                self.load(packed.first_chunk().expect("a row"))
             }
             #[inline(always)]
             fn bit_lengths(self) -> Self {

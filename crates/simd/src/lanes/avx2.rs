@@ -9,6 +9,21 @@ use super::{Lanes, Word, check, places};
 use crate::Avx2;
 use crate::sealed::Sealed;
 
+/// The words of a set of 8, in order, and zeros behind them.
+///
+/// # Safety
+/// The machine has AVX2.
+#[inline(always)]
+pub(crate) unsafe fn pack(words: __m256i, set: u8) -> __m256i {
+    let (order, chosen) = (&PERMUTE[usize::from(set)], &BELOW[set.count_ones() as usize]);
+    // SAFETY: the caller's; the rows of both tables have the 8 bytes that are read.
+    unsafe {
+        let order = _mm256_cvtepi8_epi32(_mm_loadl_epi64(order.as_ptr().cast()));
+        let chosen = _mm256_cvtepi8_epi32(_mm_loadl_epi64(chosen.as_ptr().cast()));
+        _mm256_and_si256(_mm256_permutevar8x32_epi32(words, order), chosen)
+    }
+}
+
 /// A vector of 256 bits. Made by an [`Avx2`] alone, which proves that the machine has AVX2.
 #[derive(Clone, Copy, Debug)]
 pub struct Avx2Lanes<T>(__m256i, PhantomData<T>);
