@@ -16,6 +16,8 @@ pub(super) fn plain<E: Entry>(tables: &Tables<E>, addrs: &[u32], hops: &mut [Hop
 
 /// Addresses whose entries are asked for together, before the first of them is looked up.
 const BLOCK: usize = 256;
+/// Of so few addresses the core asks for the entries early enough by itself.
+const FEW: usize = 32;
 
 /// The same with all entries of a block asked for first.
 ///
@@ -28,6 +30,9 @@ pub(super) fn prefetching<E: Entry>(
     addrs: &[u32],
     hops: &mut [Hop],
 ) {
+    if addrs.len() <= FEW {
+        return plain(tables, addrs, hops);
+    }
     let gathered = if level.gathers_well() { gathers(tables, level, addrs, hops) } else { 0 };
     let (addrs, hops) = (&addrs[gathered..], &mut hops[gathered..]);
     let search = BlockSearch::new(tables);

@@ -1,10 +1,11 @@
 use std::array;
 
 use fibula_core::Hop;
-use fibula_simd::{Kernel, Level, Row, Simd, load_rows, prefetch_read, prefetch_read_l2};
+use fibula_simd::{Isa, Kernel, Level, Row, Simd, load_rows, prefetch_read, prefetch_read_l2};
 
 use super::Tables;
 use super::line::{Code, TOP_BITS};
+use super::lookup::One;
 use super::word::{BASE, LOW, SHIFT_AT, WIDTH_AT, WIDTH_STEP};
 use crate::common::{Long, hop};
 
@@ -36,6 +37,11 @@ const HALF_BLOCK: usize = LOADED / 2;
 /// How many addresses ahead they are prefetched.
 const AHEAD: usize = 4096 / size_of::<u128>();
 
+/// Fewer addresses are looked up one after the other: the machine overlaps them, and rows would be mostly empty.
+const ALONE: usize = HALF_ROW;
+/// The same in plain code, whose rows have no lanes, and on machines that gather, where it was not measured.
+const ALONE_PLAIN: usize = 5;
+
 /// Looks up a batch.
 pub(super) fn look_up<C: Code>(
     tables: &Tables<C>,
@@ -44,6 +50,10 @@ pub(super) fn look_up<C: Code>(
     addrs: &[u128],
     hops: &mut [Hop],
 ) {
+    let alone = if gathers || level.isa() == Isa::Scalar { ALONE_PLAIN } else { ALONE };
+    if addrs.len() < alone {
+        return level.run(Few { tables, addrs, hops });
+    }
     if gathers {
         let batch = Batch::<_, true> { tables, addrs, hops: &mut *hops };
         if level.run_avx512(batch).is_some() {
@@ -51,6 +61,24 @@ pub(super) fn look_up<C: Code>(
         }
     }
     level.run(Batch::<_, false> { tables, addrs, hops });
+}
+
+/// Looks up addresses one after the other.
+struct Few<'a, C: Code> {
+    tables: &'a Tables<C>,
+    addrs: &'a [u128],
+    hops: &'a mut [Hop],
+}
+
+impl<C: Code> Kernel for Few<'_, C> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        for (&addr, hop) in self.addrs.iter().zip(self.hops) {
+            *hop = One { tables: self.tables, addr }.run(simd);
+        }
+    }
 }
 
 struct Batch<'a, C: Code, const GATHERS: bool> {

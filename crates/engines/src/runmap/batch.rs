@@ -3,6 +3,7 @@ use fibula_simd::{Kernel, Level, Simd, prefetch_read, prefetch_read_l2};
 
 use super::Tables;
 use super::long::{Escaped, MOST, MostlyLong, code_of};
+use super::lookup::One;
 use super::record::{Leaf, ROOT_BITS, ROOT_WORDS};
 use crate::common::hop as hop_of;
 
@@ -17,6 +18,8 @@ use crate::common::hop as hop_of;
 // - Codes become hops, and escapes are detected, one stage later: a vector load of values that were just
 //   stored one by one has to wait until all of them have reached the cache.
 
+/// Fewer addresses are looked up one after the other: the machine overlaps them.
+const ALONE: usize = 8;
 /// Lookups per iteration.
 const WIDTH: usize = 4;
 /// Iterations of a stage.
@@ -33,8 +36,6 @@ const AHEAD: usize = 4096 / size_of::<u32>();
 
 /// The elements that lookups write: first the stored code, later the hop.
 pub(super) trait Answer: Copy {
-    const NONE: Self;
-
     /// Converts a code to this type, and back.
     fn of(code: u32) -> Self;
     fn code(self) -> u32;
@@ -49,8 +50,6 @@ pub(super) trait Answer: Copy {
 }
 
 impl Answer for Hop {
-    const NONE: Self = Self::NONE;
-
     #[inline(always)]
     fn of(code: u32) -> Self {
         Self::from_bits(code)
@@ -67,8 +66,6 @@ impl Answer for Hop {
 
 /// For hops below 65,535: [`Lookup::lookup_batch16`](fibula_core::Lookup::lookup_batch16).
 impl Answer for u16 {
-    const NONE: Self = Self::MAX;
-
     #[inline(always)]
     fn of(code: u32) -> Self {
         code as Self
@@ -89,12 +86,32 @@ pub(super) fn lookup_batch<V: Leaf, A: Answer>(
     addrs: &[u32],
     hops: &mut [A],
 ) {
-    if tables.mostly_long {
+    if addrs.len() < ALONE {
+        level.run(Few { tables, addrs, hops });
+    } else if tables.mostly_long {
         level.run(MostlyLong { tables, addrs, hops });
     } else if tables.records.len() < FAR {
         level.run(Batch::<V, A, STAGE> { tables, level, addrs, hops });
     } else {
         level.run(Batch::<V, A, FAR_STAGE> { tables, level, addrs, hops });
+    }
+}
+
+/// Looks up addresses one after the other.
+struct Few<'a, V: Leaf, A> {
+    tables: &'a Tables<V>,
+    addrs: &'a [u32],
+    hops: &'a mut [A],
+}
+
+impl<V: Leaf, A: Answer> Kernel for Few<'_, V, A> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        for (&addr, hop) in self.addrs.iter().zip(self.hops) {
+            *hop = A::of(One { tables: self.tables, addr }.run(simd).to_bits());
+        }
     }
 }
 
@@ -109,7 +126,7 @@ impl<V: Leaf, A: Answer, const N: usize> Kernel for Batch<'_, V, A, N> {
     type Output = ();
 
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
+    fn run<S: Simd>(self, simd: S) {
         let search = RunSearch::<V, N>::new(self.tables, self.level);
         let mut places = [[0; WIDTH]; N];
         let (addrs, addrs_rest) = self.addrs.as_chunks::<WIDTH>();
@@ -134,12 +151,7 @@ impl<V: Leaf, A: Answer, const N: usize> Kernel for Batch<'_, V, A, N> {
         if !addrs.is_empty() {
             search.stage(addrs, &mut places, hops);
         }
-        if !addrs_rest.is_empty() {
-            let (mut addrs, mut hops) = ([[0; WIDTH]], [[A::NONE; WIDTH]]);
-            addrs[0][..addrs_rest.len()].copy_from_slice(addrs_rest);
-            search.stage(&addrs, &mut places, &mut hops);
-            hops_rest.copy_from_slice(&hops[0][..hops_rest.len()]);
-        }
+        Few { tables: self.tables, addrs: addrs_rest, hops: hops_rest }.run(simd);
     }
 }
 

@@ -29,6 +29,25 @@ impl<C: Codes> Kernel for One<'_, C> {
     }
 }
 
+/// Looks up addresses one after the other. The machine overlaps them, so that a few are found sooner than by rows that are mostly empty.
+pub(super) struct Few<'a, C: Codes> {
+    pub(super) tables: &'a Tables<C>,
+    pub(super) addrs: &'a [u128],
+    pub(super) hops: &'a mut [Hop],
+}
+
+impl<C: Codes> Kernel for Few<'_, C> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { tables, addrs, hops } = self;
+        for (&addr, hop) in addrs.iter().zip(hops) {
+            *hop = One { tables, addr }.run(simd);
+        }
+    }
+}
+
 /// Looks up one address that was led to the code of a deep block.
 struct InDeep<'a, C: Codes> {
     tables: &'a Tables<C>,

@@ -4,6 +4,7 @@ use fibula_core::Hop;
 use fibula_simd::{Isa, Level};
 
 use super::batch::Batch;
+use super::lookup::Few;
 use super::record::Codes;
 use super::{Shape, Tables};
 
@@ -53,9 +54,15 @@ impl fmt::Display for Shape {
     }
 }
 
+/// Fewer addresses are looked up one after the other: rows would be mostly empty.
+const ALONE: usize = 6;
+
 impl<C: Codes> Tables<C> {
     /// Looks up a batch.
     pub(super) fn look_up(&self, level: Level, gathers: bool, addrs: &[u128], hops: &mut [Hop]) {
+        if addrs.len() < ALONE {
+            return level.run(Few { tables: self, addrs, hops });
+        }
         if gathers {
             let batch = Batch::<_, true> { tables: self, addrs, hops: &mut *hops };
             if level.run_avx512(batch).is_some() {
