@@ -6,10 +6,10 @@ use core::arch::x86_64::{
     _mm256_cmpgt_epi32, _mm256_cmpgt_epi64, _mm256_cvtepi32_ps, _mm256_cvtepu16_epi32,
     _mm256_extracti128_si256, _mm256_loadu_si256, _mm256_max_epu32, _mm256_min_epu32,
     _mm256_movemask_epi8, _mm256_movemask_pd, _mm256_movemask_ps, _mm256_mullo_epi32,
-    _mm256_or_si256, _mm256_packs_epi32, _mm256_set1_epi16, _mm256_set1_epi32, _mm256_set1_epi64x,
-    _mm256_setzero_si256, _mm256_shuffle_ps, _mm256_sllv_epi32, _mm256_srli_epi32,
-    _mm256_srlv_epi32, _mm256_srlv_epi64, _mm256_storeu_si256, _mm256_sub_epi32, _mm256_subs_epu16,
-    _mm256_testc_si256, _mm256_xor_si256,
+    _mm256_or_si256, _mm256_packs_epi32, _mm256_permutevar8x32_epi32, _mm256_set1_epi16,
+    _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_shuffle_ps,
+    _mm256_slli_epi32, _mm256_sllv_epi32, _mm256_srli_epi32, _mm256_srlv_epi32, _mm256_srlv_epi64,
+    _mm256_storeu_si256, _mm256_sub_epi32, _mm256_subs_epu16, _mm256_testc_si256, _mm256_xor_si256,
 };
 
 use crate::lanes::avx2::pack;
@@ -372,6 +372,22 @@ macro_rules! row {
                     len += set.count_ones() as usize;
                 }
                 self.load(packed.first_chunk().expect("a row"))
+            }
+            #[inline(always)]
+            fn pick(self, places: Self) -> Self {
+                let mut picked = self;
+                for (to, places) in picked.0.iter_mut().zip(places.0) {
+                    // The place's fourth bit, which the permutation ignores, tells the second vector, if there is one.
+                    // SAFETY: see `Avx2Row`.
+                    unsafe {
+                        let front = _mm256_permutevar8x32_epi32(self.0[0], places);
+                        let back = _mm256_permutevar8x32_epi32(self.0[$vectors - 1], places);
+                        let in_back = _mm256_castsi256_ps(_mm256_slli_epi32::<28>(places));
+                        let (front, back) = (_mm256_castsi256_ps(front), _mm256_castsi256_ps(back));
+                        *to = _mm256_castps_si256(_mm256_blendv_ps(front, back, in_back));
+                    }
+                }
+                picked
             }
             #[inline(always)]
             fn bit_lengths(self) -> Self {

@@ -2,16 +2,16 @@ use core::arch::x86_64::{
     __m256i, __m512i, _mm_loadu_si128, _mm256_add_epi32, _mm256_and_si256, _mm256_cmplt_epu16_mask,
     _mm256_cmplt_epu32_mask, _mm256_cvtepu16_epi32, _mm256_i32gather_epi32, _mm256_loadu_si256,
     _mm256_lzcnt_epi32, _mm256_mask_blend_epi32, _mm256_mask_i32gather_epi32,
-    _mm256_maskz_compress_epi32, _mm256_movepi32_mask, _mm256_or_si256, _mm256_set1_epi32,
-    _mm256_sllv_epi32, _mm256_srlv_epi32, _mm256_sub_epi32, _mm512_add_epi32, _mm512_and_si512,
-    _mm512_castsi512_si256, _mm512_cmpeq_epi32_mask, _mm512_cmpeq_epi64_mask,
+    _mm256_maskz_compress_epi32, _mm256_movepi32_mask, _mm256_or_si256, _mm256_permutexvar_epi32,
+    _mm256_set1_epi32, _mm256_sllv_epi32, _mm256_srlv_epi32, _mm256_sub_epi32, _mm512_add_epi32,
+    _mm512_and_si512, _mm512_castsi512_si256, _mm512_cmpeq_epi32_mask, _mm512_cmpeq_epi64_mask,
     _mm512_cmplt_epu16_mask, _mm512_cmplt_epu32_mask, _mm512_cmplt_epu64_mask,
     _mm512_cvtepu16_epi32, _mm512_extracti64x4_epi64, _mm512_i32gather_epi32, _mm512_loadu_si512,
     _mm512_lzcnt_epi32, _mm512_mask_blend_epi32, _mm512_mask_i32gather_epi32,
     _mm512_maskz_compress_epi32, _mm512_movepi32_mask, _mm512_or_si512, _mm512_permutex2var_epi32,
-    _mm512_set1_epi32, _mm512_set1_epi64, _mm512_shuffle_i64x2, _mm512_sllv_epi32,
-    _mm512_srlv_epi32, _mm512_srlv_epi64, _mm512_sub_epi32, _mm512_testn_epi64_mask,
-    _mm512_xor_si512,
+    _mm512_permutexvar_epi32, _mm512_set1_epi32, _mm512_set1_epi64, _mm512_shuffle_i64x2,
+    _mm512_sllv_epi32, _mm512_srlv_epi32, _mm512_srlv_epi64, _mm512_sub_epi32,
+    _mm512_testn_epi64_mask, _mm512_xor_si512,
 };
 
 use crate::sealed::Sealed;
@@ -202,7 +202,7 @@ macro_rules! row {
     (
         $row:ident, $words:literal, $vector:ident, $load:ident, $halves:ident = $loads_half:ident, $splat:ident, $and:ident, $or:ident,
         $add:ident, $sub:ident, $shl:ident, $shr:ident, $blend:ident, $tops:ident, $below:ident,
-        $zeros:ident, $pack:ident; $($other:tt)*
+        $zeros:ident, $pack:ident, $pick:ident; $($other:tt)*
     ) => {
         impl Sealed for $row {}
 
@@ -285,6 +285,11 @@ macro_rules! row {
                 Self(unsafe { $pack(mask as _, self.0) })
             }
             #[inline(always)]
+            fn pick(self, places: Self) -> Self {
+                // SAFETY: see `Avx512Row`.
+                Self(unsafe { $pick(places.0, self.0) })
+            }
+            #[inline(always)]
             fn bit_lengths(self) -> Self {
                 // SAFETY: see `Avx512Row`.
                 self.splat(32).sub(Self(unsafe { $zeros(self.0) }))
@@ -297,7 +302,7 @@ macro_rules! row {
 row! {
     Avx512Row, 16, __m512i, _mm512_loadu_si512, _mm512_cvtepu16_epi32 = _mm256_loadu_si256, _mm512_set1_epi32, _mm512_and_si512, _mm512_or_si512,
     _mm512_add_epi32, _mm512_sub_epi32, _mm512_sllv_epi32, _mm512_srlv_epi32, _mm512_mask_blend_epi32, _mm512_movepi32_mask, _mm512_cmplt_epu32_mask,
-    _mm512_lzcnt_epi32, _mm512_maskz_compress_epi32;
+    _mm512_lzcnt_epi32, _mm512_maskz_compress_epi32, _mm512_permutexvar_epi32;
 
     #[inline(always)]
     fn high_words(self, numbers: &[u128; 16]) -> (Self, Self) {
@@ -331,7 +336,7 @@ row! {
 row! {
     Avx512HalfRow, 8, __m256i, _mm256_loadu_si256, _mm256_cvtepu16_epi32 = _mm_loadu_si128, _mm256_set1_epi32, _mm256_and_si256, _mm256_or_si256,
     _mm256_add_epi32, _mm256_sub_epi32, _mm256_sllv_epi32, _mm256_srlv_epi32, _mm256_mask_blend_epi32, _mm256_movepi32_mask, _mm256_cmplt_epu32_mask,
-    _mm256_lzcnt_epi32, _mm256_maskz_compress_epi32;
+    _mm256_lzcnt_epi32, _mm256_maskz_compress_epi32, _mm256_permutexvar_epi32;
 
     #[inline(always)]
     fn high_words(self, numbers: &[u128; 8]) -> (Self, Self) {

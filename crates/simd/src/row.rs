@@ -50,6 +50,8 @@ pub unsafe trait Row<const N: usize = 16>: Sealed + Copy {
         }
         self.load(&packed)
     }
+    /// The words of this row that stand at these places, modulo its length.
+    fn pick(self, places: Self) -> Self;
     /// How many bits each word has up to its highest one that is set; 0 for 0.
     fn bit_lengths(self) -> Self;
     /// The words of a table at these places.
@@ -177,6 +179,10 @@ unsafe impl<const N: usize> Row<N> for ScalarRow<N> {
         self.0.iter().enumerate().fold(0, |bits, (i, word)| bits | ((word >> 31) << i) as u16)
     }
     #[inline(always)]
+    fn pick(self, places: Self) -> Self {
+        Self(array(|i| self.0[places.0[i] as usize % N]))
+    }
+    #[inline(always)]
     fn bit_lengths(self) -> Self {
         Self(array(|i| 32 - self.0[i].leading_zeros()))
     }
@@ -247,6 +253,7 @@ mod tests {
             a.splat(a.top_bits().into()).words(),
             a.pack(b.top_bits()).words(),
             a.pack(u16::MAX).words(),
+            a.pick(b).words(),
             high.words(),
             low.words(),
             read.words(),

@@ -1,10 +1,10 @@
 use fibula_core::Hop;
-use fibula_simd::{Kernel, Level, Simd, prefetch_read, prefetch_read_l2};
+use fibula_simd::{Isa, Kernel, Level, Simd, prefetch_read, prefetch_read_l2};
 
-use super::Tables;
 use super::long::{Escaped, MOST, MostlyLong, code_of};
 use super::lookup::One;
 use super::record::{Leaf, ROOT_BITS, ROOT_WORDS};
+use super::{Tables, trains};
 use crate::common::hop as hop_of;
 
 // The shape of the loop, and the alternatives that were measured (Zen 4, 3.65 GHz, 900,000 prefixes,
@@ -32,7 +32,7 @@ const FAR: usize = 8 << 20;
 const GROUP: usize = 4;
 /// How far ahead keys are prefetched. Most batches are parts of a longer array, so prefetching continues
 /// beyond the end of the batch; prefetching memory that is not mapped is harmless.
-const AHEAD: usize = 4096 / size_of::<u32>();
+pub(super) const AHEAD: usize = 4096 / size_of::<u32>();
 
 /// The elements that lookups write: first the stored code, later the hop.
 pub(super) trait Answer: Copy {
@@ -86,6 +86,14 @@ pub(super) fn lookup_batch<V: Leaf, A: Answer>(
     addrs: &[u32],
     hops: &mut [A],
 ) {
+    if level.isa() == Isa::Avx512 && trains::come(addrs) {
+        trains::look_up(level, addrs, hops, |addrs, hops| look_up(tables, level, addrs, hops));
+    } else {
+        look_up(tables, level, addrs, hops);
+    }
+}
+
+fn look_up<V: Leaf, A: Answer>(tables: &Tables<V>, level: Level, addrs: &[u32], hops: &mut [A]) {
     if addrs.len() < ALONE {
         level.run(Few { tables, addrs, hops });
     } else if tables.mostly_long {

@@ -108,6 +108,7 @@ mod record;
 mod space;
 #[cfg(test)]
 mod tests;
+mod trains;
 mod update;
 
 use fibula_core::{
