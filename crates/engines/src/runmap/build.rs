@@ -1,7 +1,10 @@
 use fibula_core::{BuildError, Engine, Hop, Range, Routes};
 use fibula_simd::Table;
 
-use super::record::{BLOCK, LONG_HEAD, Leaf, ROOT_BYTES, ROOT_WORDS, behind};
+use super::record::{
+    BLOCK, LONG_HEAD, Leaf, ROOT_BYTES, ROOT_WORDS, behind, escapes as escapes_of,
+    front as front_of, runs, values,
+};
 use super::space::Space;
 use super::{Runmap, Tables};
 
@@ -15,7 +18,7 @@ pub(super) fn paint<V: Leaf>(
     draw: impl FnOnce(&mut Painter<'_, V>),
 ) -> Result<Tables<V>, BuildError> {
     let mut root = vec![0; ROOT_WORDS];
-    let mut painter = Painter::<V>::new(&mut root, &[], ROOT_BYTES);
+    let mut painter = Painter::<V>::new(&mut root, &mut [], &mut [], ROOT_BYTES);
     draw(&mut painter);
     let bytes = painter.finish()?;
     let records = Table::with(ROOT_BYTES + bytes.len(), |records| {
@@ -46,8 +49,12 @@ pub(super) struct Painter<'a, V: Leaf> {
     root: &'a mut [u32],
     /// The records in the table so far, from the end of the root on. A record that is unchanged is not
     /// written again.
-    present: &'a [u8],
+    present: &'a mut [u8],
+    /// For each block a bit: no other one has its record. Nothing if there are no records so far.
+    alone: &'a mut [u64],
     space: Space,
+    /// The blocks with new records of several runs, behind the records' places.
+    added: Vec<(u32, u32)>,
     /// The ranges of the divided network at hand, each as its last address and its code.
     network: Vec<(u8, u32)>,
     /// The runs of the block at hand, each as its last network and its value.
@@ -58,11 +65,18 @@ pub(super) struct Painter<'a, V: Leaf> {
 
 impl<'a, V: Leaf> Painter<'a, V> {
     /// New records begin at byte `base` of the table.
-    pub(super) fn new(root: &'a mut [u32], present: &'a [u8], base: usize) -> Self {
+    pub(super) fn new(
+        root: &'a mut [u32],
+        present: &'a mut [u8],
+        alone: &'a mut [u64],
+        base: usize,
+    ) -> Self {
         Self {
             root,
             present,
+            alone,
             space: Space::new(base),
+            added: Vec::new(),
             network: Vec::new(),
             runs: Vec::new(),
             record: Vec::new(),
@@ -71,7 +85,15 @@ impl<'a, V: Leaf> Painter<'a, V> {
     }
 
     /// The records.
-    pub(super) fn finish(self) -> Result<Vec<u8>, BuildError> {
+    pub(super) fn finish(mut self) -> Result<Vec<u8>, BuildError> {
+        self.added.sort_unstable();
+        for blocks in self.added.chunk_by(|(a, _), (b, _)| a == b) {
+            if let [(place, block)] = *blocks
+                && self.root[block as usize] == place
+            {
+                set(self.alone, block, true);
+            }
+        }
         self.space.finish().map_err(too_many_bytes)
     }
 
@@ -132,6 +154,7 @@ impl<'a, V: Leaf> Painter<'a, V> {
             self.run(first | (BLOCK - 1), value);
             let word = self.root[begin as usize];
             self.root[begin as usize..end as usize].fill(word);
+            (begin..end).for_each(|block| set(self.alone, block, false));
         }
         if last % BLOCK != BLOCK - 1 {
             self.run(last, value);
@@ -166,11 +189,29 @@ impl<'a, V: Leaf> Painter<'a, V> {
             };
             self.record.extend(bytemuck::bytes_of(&V::new(code)));
         }
+        let several = self.runs.len() > 1;
         self.runs.clear();
         let word = &mut self.root[block as usize];
         let present = (*word as usize).checked_sub(ROOT_BYTES + front).unwrap_or(usize::MAX);
-        if self.present.get(present..).is_none_or(|present| !present.starts_with(&self.record)) {
-            *word = self.space.put(&self.record, 1) + front as u32;
+        if self.present.get(present..).is_some_and(|present| present.starts_with(&self.record)) {
+            return;
+        }
+        // In place of the old record, if it is as long and no other block has it. Many blocks have those of one run.
+        let is_alone = is_set(self.alone, block);
+        if several && is_alone {
+            let at = *word as usize - ROOT_BYTES;
+            let start = at - front_of(escapes_of::<V>(self.present, at));
+            let end = values(at) + runs(self.present, at) * size_of::<V>();
+            if self.record.len() <= end - start {
+                self.present[start..][..self.record.len()].copy_from_slice(&self.record);
+                *word = (ROOT_BYTES + start + front) as u32;
+                return;
+            }
+        }
+        *word = self.space.put(&self.record, 1) + front as u32;
+        set(self.alone, block, false);
+        if several && !self.alone.is_empty() {
+            self.added.push((*word, block));
         }
     }
 
@@ -186,6 +227,18 @@ impl<'a, V: Leaf> Painter<'a, V> {
         record.extend(self.network.iter().rev().flat_map(|(_, code)| code.to_ne_bytes()));
         self.network.clear();
         self.space.put(&record, 4)
+    }
+}
+
+/// Whether the block's bit is set; without bits it is not.
+fn is_set(bits: &[u64], block: u32) -> bool {
+    bits.get(block as usize / 64).is_some_and(|word| word >> (block % 64) & 1 == 1)
+}
+
+/// Sets the block's bit to this, if there are bits.
+pub(super) fn set(bits: &mut [u64], block: u32, to: bool) {
+    if let Some(word) = bits.get_mut(block as usize / 64) {
+        *word = *word & !(1 << (block % 64)) | u64::from(to) << (block % 64);
     }
 }
 

@@ -57,7 +57,8 @@
 //!
 //! # Invariants
 //!
-//! - The table consists of whole cache lines, so records that a patch adds begin at a new line. Replaced records remain until the
+//! - A patch writes a record in place of the old one if it is no longer and no other block has the old one. Others are added; the table
+//!   consists of whole cache lines, so these begin at a new line. Replaced records remain until the
 //!   table has grown by three eighths, at a copy, or by half; then the records in use are copied to a new table (`update.rs`).
 //! - A root word is the place of a record's bitmap; the record lies in the table with a value for each set bit, and
 //!   a place for each escape. The escapes of a record are numbered in the order of its values.
@@ -195,6 +196,8 @@ struct Tables<V: Leaf> {
     built: usize,
     /// Whether the share of escapes is at least [`MOSTLY`].
     mostly_long: bool,
+    /// For each block a bit: no other one has its record. Nothing until a patch needs to know.
+    alone: Vec<u64>,
     _width: std::marker::PhantomData<V>,
 }
 
@@ -206,6 +209,7 @@ impl<V: Leaf> Tables<V> {
             used: built,
             built,
             mostly_long: false,
+            alone: Vec::new(),
             _width: std::marker::PhantomData,
         };
         tables.mostly_long = tables.share_of_escapes() >= MOSTLY;

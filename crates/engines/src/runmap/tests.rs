@@ -152,7 +152,51 @@ fn network(block: u32, network: u32) -> Prefix<u32> {
     Prefix::new((0x0a00_0000 | block << 14) + (network << 8), 24).unwrap()
 }
 
-/// Patches append records until the records have grown by half. Then those in use are copied, without the
+/// A record takes the place of the old one if it is no longer, unless another block has the old one, too.
+#[test]
+fn records_take_the_places_of_old_ones() {
+    // Blocks 0 and 1 have equal records, block 2 has its own. All have two runs.
+    let mut routes: Routes<u32> = [(0, 1), (1, 1), (2, 2)]
+        .map(|(block, hop)| (network(block, 5), Hop::new(hop)))
+        .into_iter()
+        .collect();
+    let mut runmap = Runmap::build(&routes, &Config::default()).unwrap();
+    let word = |runmap: &Runmap, block: u32| match &runmap.form {
+        Form::Bits8(tables) => (tables.root()[(0x0a00_0000 >> 14) + block as usize], tables.used),
+        _ => panic!("these hops have codes of 8 bits"),
+    };
+    let mut change = |runmap: &mut Runmap, block, at, hop| {
+        let prefix = network(block, at);
+        routes.apply(&[Route { prefix, hop }]);
+        let before = (0..3).map(|block| word(runmap, block)).collect::<Vec<_>>();
+        assert_eq!(runmap.follow(&routes, &[prefix]).unwrap(), Patched::Applied);
+        assert_right(runmap, &routes, &format!("block {block}"));
+        let after = (0..3).map(|block| word(runmap, block)).collect::<Vec<_>>();
+        (before[block as usize].0 == after[block as usize].0, before[0].1 == after[0].1)
+    };
+    assert_eq!(word(&runmap, 0).0, word(&runmap, 1).0);
+    let in_place = (true, true);
+    let appended = (false, false);
+    assert_eq!(change(&mut runmap, 2, 5, Hop::new(3)), in_place);
+    assert_eq!(change(&mut runmap, 0, 5, Hop::new(3)), appended, "block 1 has the old one");
+    assert_eq!(change(&mut runmap, 0, 5, Hop::new(4)), in_place, "its own now");
+    assert_eq!(change(&mut runmap, 1, 5, Hop::new(4)), appended, "not known to be its own");
+    assert_eq!(change(&mut runmap, 1, 6, Hop::new(5)), appended, "longer");
+    assert_eq!(change(&mut runmap, 1, 6, Hop::NONE), in_place, "shorter");
+    let mut copy = runmap.clone();
+    assert_eq!(change(&mut copy, 2, 5, Hop::new(1)), in_place);
+    assert_ne!(
+        copy.lookup(network(2, 5).addr()),
+        runmap.lookup(network(2, 5).addr()),
+        "shared with a copy"
+    );
+    // One run, which all blocks without routes have.
+    assert!(!change(&mut copy, 2, 5, Hop::NONE).0);
+    assert!(!change(&mut copy, 2, 5, Hop::new(1)).0);
+    assert_eq!(change(&mut copy, 2, 5, Hop::new(2)), in_place);
+}
+
+/// Patches append records that are longer until the records have grown by half. Then those in use are copied, without the
 /// garbage.
 #[test]
 fn records_in_use_move_when_patches_have_filled_the_room() {

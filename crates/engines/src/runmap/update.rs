@@ -1,7 +1,7 @@
 use fibula_core::{BuildError, Patched, Prefix, Routes};
 use fibula_simd::{Table, prefetch_read};
 
-use super::build::{Painter, too_many_bytes};
+use super::build::{Painter, set, too_many_bytes};
 use super::record::{
     LONG_HEAD, Leaf, MAP, ROOT_BITS, ROOT_BYTES, ROOT_WORDS, escapes, front, read, runs, values,
 };
@@ -9,28 +9,31 @@ use super::space::{LINE, Space};
 use super::{MOSTLY, Tables};
 
 impl<V: Leaf> Tables<V> {
-    /// Compiles the blocks under the changed prefixes again, appends their records, and points the root at
-    /// them. Replaced records stay in the table, because other blocks may share them and the sharers are not
-    /// counted. Once the records have grown by half, those in use are copied to a new table. That takes longer than
-    /// a patch of a thousand prefixes, so a copy does it earlier ([`own`](Self::own)).
+    /// Compiles the blocks under the changed prefixes again. A new record replaces the old one if it is no longer and no other block
+    /// has the old one. Others are appended, and the root is pointed at them; those that they replace stay in the table. Once the
+    /// records have grown by half, those in use are copied to a new table. That takes longer than a patch of a thousand prefixes, so a
+    /// copy does it earlier ([`own`](Self::own)).
     pub(super) fn patch(
         &mut self,
         routes: &Routes<u32>,
         changed: &[Prefix<u32>],
     ) -> Result<Patched, BuildError> {
+        if self.alone.is_empty() {
+            self.alone = alone(self.root(), self.used);
+        }
         let (root, present) = self.records.to_mut().split_at_mut(ROOT_BYTES);
         let root = bytemuck::cast_slice_mut(root);
-        let mut painter = Painter::<V>::new(root, present, self.used);
-        let (mut painted, mut near) = (None::<Prefix<u32>>, 0);
+        let mut painter = Painter::<V>::new(root, present, &mut self.alone, self.used);
+        let mut blocks = Vec::<Prefix<u32>>::with_capacity(changed.len());
         for prefix in changed {
-            let blocks = Prefix::masked(prefix.addr(), prefix.len().min(ROOT_BITS as u8))
+            let block = Prefix::masked(prefix.addr(), prefix.len().min(ROOT_BITS as u8))
                 .expect("shorter than a prefix");
             // Many changed prefixes often lie in the same few blocks.
-            if painted.is_none_or(|painted| !painted.covers(blocks)) {
-                painter.paint(routes.ranges_within_near(blocks, &mut near));
-                painted = Some(blocks);
+            if blocks.last().is_none_or(|last| !last.covers(block)) {
+                blocks.push(block);
             }
         }
+        routes.each_within(&blocks, |ranges| painter.paint(ranges));
         let bytes = painter.finish()?;
         let end = self.used + bytes.len();
         if end > self.records.len() {
@@ -102,6 +105,7 @@ impl<V: Leaf> Tables<V> {
             to[ROOT_BYTES..used].copy_from_slice(&bytes);
         });
         (self.used, self.built) = (used, used);
+        self.alone.clear();
         self.mostly_long = self.share_of_escapes() >= MOSTLY;
         Ok(())
     }
@@ -111,6 +115,20 @@ impl<V: Leaf> Tables<V> {
 const APART: usize = MAP;
 /// How many root words ahead a compaction prefetches records.
 const AHEAD: usize = 24;
+
+/// For each block a bit: no other one has its record.
+fn alone(root: &[u32], used: usize) -> Vec<u64> {
+    let mut blocks = vec![0u8; used / APART + 1];
+    for &word in root {
+        let count = &mut blocks[word as usize / APART];
+        *count = count.saturating_add(1);
+    }
+    let mut alone = vec![0; root.len().div_ceil(64)];
+    for (block, &word) in (0..).zip(root) {
+        set(&mut alone, block, blocks[word as usize / APART] == 1);
+    }
+    alone
+}
 
 /// Puts the records of the block's divided networks into `space`, and the block's own record with their new places into
 /// `record`; returns the bytes in front of the bitmap.

@@ -1,6 +1,9 @@
+mod search;
+
 use alloc::vec::Vec;
 
 use crate::{Addr, Hop, Prefix, Ranges};
+use search::TOGETHER;
 
 /// A route: a prefix and the hop of its addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,8 +44,6 @@ pub struct Routes<A: Addr> {
 const GROUP: usize = 32;
 /// From so many changes on, [`Routes::apply`] lists the first prefixes of groups where they are not listed.
 const MANY: usize = 256;
-/// A route at most so far away is searched for from the place at hand.
-const NEAR: usize = 8;
 
 impl<A: Addr> PartialEq for Routes<A> {
     fn eq(&self, other: &Self) -> bool {
@@ -100,24 +101,26 @@ impl<A: Addr> Routes<A> {
     /// If the changes are not sorted.
     pub fn apply(&mut self, changes: &[Route<A>]) {
         assert!(changes.is_sorted_by(|a, b| a.prefix < b.prefix), "changes in order of prefixes");
-        let (mut at, mut gone, mut come) = (0, Vec::new(), Vec::new());
+        let (mut near, mut gone, mut come) = (0, Vec::new(), Vec::new());
         let (mut highest_left, mut highest) = (false, 0);
         if self.firsts.is_empty() && changes.len() >= MANY {
             self.list_firsts();
         }
-        for change in changes {
-            at = self.place_from(at, change.prefix);
-            highest = highest.max(change.hop.index().map_or(0, |hop| hop + 1));
-            match self.routes.get_mut(at) {
-                Some(route) if route.prefix == change.prefix => {
-                    highest_left |= route.hop.index() == self.hop_count.checked_sub(1);
-                    route.hop = change.hop;
-                    if change.hop.is_none() {
-                        gone.push(at);
+        for changes in changes.chunks(TOGETHER) {
+            let places = self.places(changes.iter().map(|change| change.prefix), &mut near);
+            for (change, at) in changes.iter().zip(places) {
+                highest = highest.max(change.hop.index().map_or(0, |hop| hop + 1));
+                match self.routes.get_mut(at) {
+                    Some(route) if route.prefix == change.prefix => {
+                        highest_left |= route.hop.index() == self.hop_count.checked_sub(1);
+                        route.hop = change.hop;
+                        if change.hop.is_none() {
+                            gone.push(at);
+                        }
                     }
+                    _ if change.hop.is_none() => {}
+                    _ => come.push((at - gone.len(), *change)),
                 }
-                _ if change.hop.is_none() => {}
-                _ => come.push((at - gone.len(), *change)),
             }
         }
         self.close(&gone);
@@ -193,151 +196,9 @@ impl<A: Addr> Routes<A> {
         self.routes.binary_search_by_key(&prefix, |r| r.prefix).ok().map(|i| self.routes[i].hop)
     }
 
-    /// The routes whose prefixes are covered by the prefix, itself included. O(log n).
-    ///
-    /// ```
-    /// # use fibula_core::{Hop, Routes};
-    /// let routes: Routes<u32> = [
-    ///     ("10.0.0.0/8".parse()?, Hop::new(1)),
-    ///     ("10.1.0.0/16".parse()?, Hop::new(2)),
-    ///     ("10.1.2.0/24".parse()?, Hop::new(3)),
-    ///     ("10.2.0.0/16".parse()?, Hop::new(4)),
-    /// ].into_iter().collect();
-    /// assert_eq!(routes.within("10.1.0.0/16".parse()?).len(), 2);
-    /// assert_eq!(routes.around("10.1.0.0/16".parse()?), Hop::new(1));
-    /// # Ok::<(), fibula_core::PrefixError>(())
-    /// ```
-    pub fn within(&self, prefix: Prefix<A>) -> &[Route<A>] {
-        self.within_from(self.place(prefix), prefix)
-    }
-
-    /// As [`Routes::ranges_within`], for prefixes in ascending order: the search for each begins near the preceding one.
-    /// `near` is the place where a search ended, 0 at first; any other value costs time only.
-    ///
-    /// ```
-    /// # use fibula_core::{Hop, Routes};
-    /// let routes: Routes<u32> =
-    ///     [("10.1.0.0/16".parse()?, Hop::new(1)), ("10.3.0.0/16".parse()?, Hop::new(2))].into_iter().collect();
-    /// let mut near = 0;
-    /// for block in ["10.0.0.0/15", "10.2.0.0/15", "10.0.0.0/14"] {
-    ///     let block = block.parse()?;
-    ///     assert!(routes.ranges_within_near(block, &mut near).eq(routes.ranges_within(block)));
-    /// }
-    /// # Ok::<(), fibula_core::PrefixError>(())
-    /// ```
-    pub fn ranges_within_near(&self, prefix: Prefix<A>, near: &mut usize) -> Ranges<'_, A> {
-        let from = (*near).min(self.routes.len());
-        *near = if from > 0 && self.routes[from - 1].prefix >= prefix {
-            self.place(prefix)
-        } else {
-            self.place_from(from, prefix)
-        };
-        self.ranges_at(*near, prefix)
-    }
-
-    /// The position of the first route that does not sort before the prefix.
-    fn place(&self, prefix: Prefix<A>) -> usize {
-        self.count(|other| other < prefix)
-    }
-
-    /// As [`Routes::place`], for a prefix that sorts after the first `from` routes.
-    fn place_from(&self, from: usize, prefix: Prefix<A>) -> usize {
-        let is_far = self.routes.get(from + NEAR).is_some_and(|route| route.prefix < prefix);
-        if is_far && !self.firsts.is_empty() {
-            return self.place(prefix);
-        }
-        from + gallop(&self.routes[from..], |route| route.prefix < prefix)
-    }
-
-    /// The number of leading routes whose prefixes have this property, which no later one has. O(log n).
-    fn count(&self, has: impl Fn(Prefix<A>) -> bool) -> usize {
-        let (from, to) = if self.firsts.is_empty() {
-            (0, self.routes.len())
-        } else {
-            let group = self.firsts.partition_point(|first| has(*first)).saturating_sub(1);
-            (GROUP * group, self.routes.len().min(GROUP * (group + 1)))
-        };
-        from + self.routes[from..to].partition_point(|route| has(route.prefix))
-    }
-
-    /// The routes that the prefix covers, the first of which is at this position.
-    fn within_from(&self, place: usize, prefix: Prefix<A>) -> &[Route<A>] {
-        let routes = &self.routes[place..];
-        &routes[..gallop(routes, |r| prefix.covers(r.prefix))]
-    }
-
-    /// The hop of the longest shorter prefix that covers the prefix; [`Hop::NONE`] if there is none. O(covering
-    /// prefixes * log n).
-    pub fn around(&self, prefix: Prefix<A>) -> Hop {
-        self.around_at(self.place(prefix), prefix)
-    }
-
-    /// The routes that cover the prefix, that of the prefix itself included, the longest first. O(log n) for each.
-    ///
-    /// ```
-    /// use fibula_core::{Hop, Prefix, Routes};
-    /// let routes: Routes<u32> = ["10.0.0.0/8", "10.1.0.0/16", "10.1.2.0/24", "10.2.0.0/16"]
-    ///     .map(|text| (text.parse().unwrap(), Hop::new(0)))
-    ///     .into_iter()
-    ///     .collect();
-    /// let covering: Vec<u8> =
-    ///     routes.covering("10.1.2.0/24".parse()?).map(|route| route.prefix.len()).collect();
-    /// assert_eq!(covering, [24, 16, 8]);
-    /// # Ok::<(), fibula_core::PrefixError>(())
-    /// ```
-    pub fn covering(&self, prefix: Prefix<A>) -> impl Iterator<Item = Route<A>> + '_ {
-        let place = self.place(prefix);
-        let own = self.routes.get(place).is_some_and(|route| route.prefix == prefix);
-        let mut place = place + usize::from(own);
-        core::iter::from_fn(move || {
-            place = self.nearest(place, prefix)?;
-            Some(self.routes[place])
-        })
-    }
-
-    /// Like [`Routes::around`], for a prefix that sorts after the first `place` routes.
-    fn around_at(&self, place: usize, prefix: Prefix<A>) -> Hop {
-        self.nearest(place, prefix).map_or(Hop::NONE, |at| self.routes[at].hop)
-    }
-
-    /// The position of the longest prefix among the first `place` routes that covers the given one, which does not sort before
-    /// them.
-    fn nearest(&self, place: usize, prefix: Prefix<A>) -> Option<usize> {
-        let mut before = &self.routes[..place];
-        while let Some(last) = before.last() {
-            if last.prefix.covers(prefix) {
-                return Some(before.len() - 1);
-            }
-            // A prefix that covers the given one lies before this route, so it covers the route too: it is at most as
-            // long as their common part, and sorts before all other prefixes of that part.
-            let common = last.prefix.addr().common_prefix_len(prefix.addr());
-            let longest = Prefix::masked(prefix.addr(), common).unwrap_or(Prefix::ALL);
-            let is_far = before.len() > NEAR && before[before.len() - NEAR].prefix > longest;
-            let len = if is_far && !self.firsts.is_empty() {
-                self.count(|other| other <= longest)
-            } else {
-                before.len() - gallop_back(before, |route| route.prefix > longest)
-            };
-            before = &before[..len];
-        }
-        None
-    }
-
     /// The elementary intervals, neighbours with equal hops merged; see [`Ranges`].
     pub fn ranges(&self) -> Ranges<'_, A> {
         Ranges::new(&self.routes, Prefix::ALL, Hop::NONE, true)
-    }
-
-    /// The elementary intervals of only the prefix's addresses, with neighbours of equal hops merged. Engines that
-    /// consist of blocks compile these, also again after a change.
-    pub fn ranges_within(&self, prefix: Prefix<A>) -> Ranges<'_, A> {
-        self.ranges_at(self.place(prefix), prefix)
-    }
-
-    /// The intervals of a prefix's addresses; `place` is its position among the routes.
-    fn ranges_at(&self, place: usize, prefix: Prefix<A>) -> Ranges<'_, A> {
-        let around = self.around_at(place, prefix);
-        Ranges::new(self.within_from(place, prefix), prefix, around, true)
     }
 
     /// The elementary intervals before merging: neighbours may have equal hops.
@@ -349,27 +210,6 @@ impl<A: Addr> Routes<A> {
 /// One more than the largest hop.
 fn hop_count<A: Addr>(routes: &[Route<A>]) -> u32 {
     routes.iter().filter_map(|r| r.hop.index()).max().map_or(0, |m| m + 1)
-}
-
-/// The number of leading routes with this property, which no later route has. Fast if there are few, as between
-/// neighbouring changes.
-fn gallop<A: Addr>(routes: &[Route<A>], has: impl Fn(&Route<A>) -> bool) -> usize {
-    let mut end = 1;
-    while end < routes.len() && has(&routes[end - 1]) {
-        end *= 2;
-    }
-    let from = end / 2;
-    from + routes[from..end.min(routes.len())].partition_point(has)
-}
-
-/// The number of trailing routes with this property, which no earlier route has.
-fn gallop_back<A: Addr>(routes: &[Route<A>], has: impl Fn(&Route<A>) -> bool) -> usize {
-    let mut len = 1;
-    while len < routes.len() && has(&routes[routes.len() - len]) {
-        len *= 2;
-    }
-    let (from, to) = (routes.len() - len.min(routes.len()), routes.len() - len / 2);
-    routes.len() - from - routes[from..to].partition_point(|r| !has(r))
 }
 
 impl<A: Addr> FromIterator<Route<A>> for Routes<A> {
@@ -420,12 +260,24 @@ mod tests {
             assert_eq!((&routes, routes.hop_count()), (&anew, anew.hop_count()));
             // Whether or not the first prefixes of groups are listed.
             let mut near = 0;
-            for i in 0..64 {
-                let block = Prefix::masked(i << 26, 6 + next(9) as u8).unwrap();
+            let mut blocks: Vec<_> =
+                (0..64).map(|i| Prefix::masked(i << 26, 6 + next(9) as u8).unwrap()).collect();
+            for &block in &blocks {
                 assert_eq!(routes.around(block), anew.around(block), "{block}");
                 assert_eq!(routes.within(block), anew.within(block), "{block}");
                 let ranges = routes.ranges_within_near(block, &mut near);
                 assert!(ranges.eq(anew.ranges_within(block)), "{block}");
+            }
+            // In order, and in no order.
+            for _ in 0..2 {
+                let mut expected = blocks.iter();
+                routes.each_within(&blocks, |ranges| {
+                    let block = *expected.next().unwrap();
+                    assert!(ranges.eq(anew.ranges_within(block)), "{block}");
+                });
+                assert!(expected.next().is_none());
+                blocks.rotate_left(next(64) as usize);
+                blocks.swap(7, 50);
             }
             listed += usize::from(!routes.firsts.is_empty());
         }
