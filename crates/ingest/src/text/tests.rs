@@ -357,7 +357,7 @@ proptest! {
 
 proptest! {
     // Each case is larger than the head from which the layout is told.
-    #![proptest_config(ProptestConfig::with_cases(16))]
+    #![proptest_config(ProptestConfig::with_cases(8))]
 
     #[test]
     fn cuts_change_nothing(

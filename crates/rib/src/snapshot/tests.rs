@@ -161,7 +161,7 @@ fn forged_files_are_refused_or_harmless() {
     let head = HEADER + sections.len() * ENTRY;
     let mut rng = Rng::new(7);
     let mut opened = 0;
-    for round in 0..30_000 {
+    for round in 0..10_000 {
         let mut bytes = sound.clone();
         for _ in 0..1 + rng.below(3) {
             let place = match round % 4 {
@@ -181,7 +181,7 @@ fn forged_files_are_refused_or_harmless() {
         }
     }
     // Both happen often, else the test tests little.
-    assert!((1_000..29_000).contains(&opened), "{opened} of 30000 opened");
+    assert!((300..9_700).contains(&opened), "{opened} of 10000 opened");
 }
 
 /// One byte, or an aligned number set to something that sizes and indices get wrong.
