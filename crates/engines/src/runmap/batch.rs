@@ -32,7 +32,7 @@ const FAR: usize = 8 << 20;
 const GROUP: usize = 4;
 /// How far ahead keys are prefetched. Most batches are parts of a longer array, so prefetching continues
 /// beyond the end of the batch; prefetching memory that is not mapped is harmless.
-pub(super) const AHEAD: usize = 4096 / size_of::<u32>();
+const AHEAD: usize = 4096 / size_of::<u32>();
 
 /// The elements that lookups write: first the stored code, later the hop.
 pub(super) trait Answer: Copy {
