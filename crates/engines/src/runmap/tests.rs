@@ -7,9 +7,9 @@ use super::record::{
     LONG_HEAD, LONG_MAP, ROOT_BYTES, escapes, long_place, read, root_word, value, values,
 };
 use super::space::Space;
-use super::{Config, Form, Runmap, Tables, Width, trains};
+use super::{Config, Form, Runmap, Tables, Width};
 
-const WIDTHS: [Width; 3] = [Width::Bits8, Width::Bits16, Width::Bits32];
+pub(super) const WIDTHS: [Width; 3] = [Width::Bits8, Width::Bits16, Width::Bits32];
 
 /// Every width with all tables, whether or not it has a code for each hop, in each form.
 fn forms() -> conform::Builders<u32> {
@@ -354,44 +354,6 @@ fn tables_of_long_routes_expect_escapes() {
 
 /// Records of all lengths: each is stored unchanged, without overlap, aligned, and in one line if it fits
 /// into one.
-/// Trains of any length, in batches of any length, in every instruction set, though only one of them looks trains up once.
-#[test]
-fn trains() {
-    let mut rng = Rng::new(7);
-    let routes = up_to(300);
-    let probes: Vec<u32> = probes::boundary(&routes).collect();
-    let mut with_trains = 0;
-    let isas = Isa::available();
-    for (&isa, width) in isas.iter().flat_map(|isa| WIDTHS.map(|width| (isa, width))) {
-        let runmap = Runmap::build(&routes, &Config { width: Some(width), isa }).unwrap();
-        for round in 0..400 {
-            let longest = [1, 2, 20, 70, 300][round % 5];
-            let len = rng.below(700) as usize;
-            let mut addrs = vec![];
-            while addrs.len() < len {
-                let addr = rng.choose(&probes).unwrap();
-                addrs.extend((0..=rng.below(longest)).map(|_| addr));
-            }
-            addrs.truncate(len);
-            with_trains += usize::from(trains::come(&addrs));
-            let expected: Vec<Hop> = addrs.iter().map(|&addr| runmap.lookup(addr)).collect();
-            let mut hops = vec![Hop::new(7); len];
-            runmap.lookup_batch(&addrs, &mut hops);
-            assert_eq!(hops, expected, "{width:?} {isa}");
-            hops.fill(Hop::new(7));
-            trains::look_up(isa.level(), &addrs, &mut hops, |addrs, hops| {
-                runmap.lookup_batch(addrs, hops);
-            });
-            assert_eq!(hops, expected, "{width:?} {isa}, the trains of {len} addresses");
-            let narrow: Vec<u16> = expected.iter().map(|hop| hop.to_bits() as u16).collect();
-            let mut hops16 = vec![7; len];
-            runmap.lookup_batch16(&addrs, &mut hops16);
-            assert_eq!(hops16, narrow, "{width:?} {isa}, 16 bits");
-        }
-    }
-    assert!(with_trains > 100, "{with_trains} batches of trains");
-}
-
 #[test]
 fn records_in_lines() {
     const BASE: usize = ROOT_BYTES;

@@ -92,7 +92,7 @@ impl Kernel for Starts<'_> {
 /// Which of the addresses from this place on, up to a group of them, are the first ones of trains. There is more than a group in all.
 #[inline(always)]
 fn marks(addrs: &[u32], at: usize) -> u64 {
-    // Where there are not as many from there on, or none before, the addresses of a group next to it are compared.
+    // Where there are fewer from there on, or none before, a group that overlaps it is compared.
     let start = at.clamp(1, addrs.len() - GROUP);
     let before = addrs[start - 1..].first_chunk::<GROUP>().expect("a group");
     let behind = addrs[start..].first_chunk::<GROUP>().expect("a group");
@@ -160,3 +160,52 @@ static TRAINS: [[u16; HALF_ROW]; 256] = {
     }
     trains
 };
+
+#[cfg(test)]
+mod tests {
+    use fibula_core::{Engine, Hop, Lookup};
+    use fibula_simd::Isa;
+    use fibula_testkit::{Rng, probes};
+
+    use super::super::tests::{WIDTHS, up_to};
+    use super::super::{Config, Runmap};
+    use super::*;
+
+    /// Trains of any length, in batches of any length, in every instruction set, though only one of them looks trains up once.
+    #[test]
+    fn every_address_has_its_hop() {
+        let mut rng = Rng::new(7);
+        let routes = up_to(300);
+        let probes: Vec<u32> = probes::boundary(&routes).collect();
+        let mut with_trains = 0;
+        let isas = Isa::available();
+        for (&isa, width) in isas.iter().flat_map(|isa| WIDTHS.map(|width| (isa, width))) {
+            let runmap = Runmap::build(&routes, &Config { width: Some(width), isa }).unwrap();
+            for round in 0..400 {
+                let longest = [1, 2, 20, 70, 300][round % 5];
+                let len = rng.below(700) as usize;
+                let mut addrs = vec![];
+                while addrs.len() < len {
+                    let addr = rng.choose(&probes).unwrap();
+                    addrs.extend((0..=rng.below(longest)).map(|_| addr));
+                }
+                addrs.truncate(len);
+                with_trains += usize::from(come(&addrs));
+                let expected: Vec<Hop> = addrs.iter().map(|&addr| runmap.lookup(addr)).collect();
+                let mut hops = vec![Hop::new(7); len];
+                runmap.lookup_batch(&addrs, &mut hops);
+                assert_eq!(hops, expected, "{width:?} {isa}");
+                hops.fill(Hop::new(7));
+                look_up(isa.level(), &addrs, &mut hops, |addrs, hops| {
+                    runmap.lookup_batch(addrs, hops);
+                });
+                assert_eq!(hops, expected, "{width:?} {isa}, the trains of {len} addresses");
+                let narrow: Vec<u16> = expected.iter().map(|hop| hop.to_bits() as u16).collect();
+                let mut hops16 = vec![7; len];
+                runmap.lookup_batch16(&addrs, &mut hops16);
+                assert_eq!(hops16, narrow, "{width:?} {isa}, 16 bits");
+            }
+        }
+        assert!(with_trains > 100, "{with_trains} batches of trains");
+    }
+}
