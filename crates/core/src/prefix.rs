@@ -108,14 +108,10 @@ impl<A: Addr> Prefix<A> {
         core::iter::from_fn(move || {
             let at = next?;
             // The shortest prefix that starts here and does not pass the end.
-            let mut len = A::BITS;
-            while len > 0 {
-                let wider = Self { addr: at.and(A::netmask(len - 1)), len: len - 1 };
-                if wider.addr != at || wider.last() > last {
-                    break;
-                }
-                len -= 1;
-            }
+            let aligned = at.to_u128().trailing_zeros().min(A::BITS.into());
+            let more = last.to_u128() - at.to_u128();
+            let fitting = more.checked_add(1).map_or(u128::BITS, u128::ilog2);
+            let len = A::BITS - aligned.min(fitting) as u8;
             let prefix = Self { addr: at, len };
             next = prefix.last().successor().filter(|&n| n <= last);
             Some(prefix)
@@ -269,12 +265,22 @@ mod tests {
         // The worst case: all addresses except the first and the last.
         assert_eq!(Prefix::split_range(1u32, u32::MAX - 1).count(), 62);
         assert_eq!(Prefix::split_range(1u128, u128::MAX - 1).count(), 254);
-        let mut at = 5u32;
-        for p in Prefix::split_range(5u32, 100_000) {
-            assert_eq!(p.first(), at);
-            at = p.last() + 1;
+        let starts = [0, 1, 5, 64, 0xffff_fff0, 0x8000_0000_u32];
+        let ends = starts.map(|start| start.saturating_add(100_000));
+        for (first, last) in starts.into_iter().flat_map(|first| ends.map(|last| (first, last))) {
+            let mut next = (first <= last).then_some(first);
+            for p in Prefix::split_range(first, last) {
+                assert_eq!(Some(p.first()), next);
+                assert!(p.last() <= last);
+                // A wider one begins earlier or ends later.
+                if p.len() > 0 {
+                    let wider = Prefix::masked(p.first(), p.len() - 1).unwrap();
+                    assert!(wider.first() < p.first() || wider.last() > last, "{p}");
+                }
+                next = p.last().successor().filter(|&next| next <= last);
+            }
+            assert_eq!(next, None);
         }
-        assert_eq!(at, 100_001);
     }
 
     #[test]
