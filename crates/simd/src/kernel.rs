@@ -26,6 +26,8 @@ pub unsafe trait Simd: Sealed + Copy + Send + Sync + 'static {
 
     /// The instruction set.
     const ISA: Isa;
+    /// Whether these are plain integer instructions. What a branch on this constant leaves out is not compiled at all.
+    const IS_SCALAR: bool = matches!(Self::ISA, Isa::Scalar);
     /// Whether a [`Row`] is one vector, which a single instruction gathers.
     const ROWS_WHOLE: bool;
 

@@ -1,7 +1,7 @@
 use std::hint::{black_box, cold_path};
 
 use fibula_core::Hop;
-use fibula_simd::{Isa, Kernel, Row, Simd, load_rows, prefetch_read, prefetch_read_l2};
+use fibula_simd::{Kernel, Row, Simd, load_rows, prefetch_read, prefetch_read_l2};
 
 use super::descend::Descent;
 use super::record::{Codes, Unit};
@@ -67,7 +67,7 @@ impl<C: Codes, const GATHERS: bool> Kernel for Batch<'_, C, GATHERS> {
     fn run<S: Simd>(self, simd: S) {
         let Self { tables, addrs, hops } = self;
         let search = BlockSearch::<_, _, GATHERS> { simd, tables };
-        let any_deep = if S::ISA == Isa::Scalar {
+        let any_deep = if S::IS_SCALAR {
             tables.plain(simd, addrs, hops)
         } else if addrs.len() <= HALF_ROW {
             search.half_row(addrs, hops)

@@ -2,7 +2,7 @@ use std::array;
 use std::hint::select_unpredictable;
 
 use fibula_core::Hop;
-use fibula_simd::{Isa, Kernel, Row, Simd, prefetch_read};
+use fibula_simd::{Kernel, Row, Simd, prefetch_read};
 
 use super::Tables;
 use super::batch::{BlockSearch, HALF_ROW, LOADED, ROW};
@@ -31,20 +31,25 @@ impl<C: Codes, const GATHERS: bool> Kernel for Descent<'_, C, GATHERS> {
     fn run<S: Simd>(self, simd: S) {
         let Self { tables, addrs, hops } = self;
         let search = BlockSearch::<_, _, GATHERS> { simd, tables };
-        if addrs.len() <= FEW_TOGETHER {
-            return search.descend::<{ FEW_TOGETHER + ROW }>(addrs, hops);
-        }
         for (addrs, hops) in addrs.chunks(TOGETHER).zip(hops.chunks_mut(TOGETHER)) {
-            search.descend::<{ TOGETHER + ROW }>(addrs, hops);
+            let (mut few, mut many);
+            let [at, blocks]: [&mut [u32]; 2] = if addrs.len() <= FEW_TOGETHER {
+                few = [[0; FEW_TOGETHER + ROW]; 2];
+                few.each_mut().map(|list| list.as_mut_slice())
+            } else {
+                many = [[0; TOGETHER + ROW]; 2];
+                many.each_mut().map(|list| list.as_mut_slice())
+            };
+            search.descend(List { at, blocks, len: 0 }, addrs, hops);
         }
     }
 }
 
 /// Addresses in deep blocks: their places in the batch, and their blocks. Rows are stored as a whole, so there is room for one
 /// more.
-struct List<const M: usize> {
-    at: [u32; M],
-    blocks: [u32; M],
+struct List<'a> {
+    at: &'a mut [u32],
+    blocks: &'a mut [u32],
     len: usize,
 }
 
@@ -52,8 +57,7 @@ impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
     /// Lists the addresses in deep blocks, and executes each stage for many of them: window, tables, record. Some may then be in deep
     /// blocks within these.
     #[inline(always)]
-    fn descend<const M: usize>(&self, addrs: &[u128], hops: &mut [Hop]) {
-        let mut list = List { at: [0; M], blocks: [0; M], len: 0 };
+    fn descend(&self, mut list: List<'_>, addrs: &[u128], hops: &mut [Hop]) {
         let (row, half) = (self.simd.splat_row(0), self.simd.splat_half_row(0));
         let lanes = row.load(&array::from_fn(|lane| lane as u32));
         for (start, hops) in (0..).step_by(ROW).zip(hops.chunks(ROW)) {
@@ -70,16 +74,16 @@ impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
             let rows = list.len.div_ceil(HALF_ROW);
             let list = &mut list;
             match rows {
-                1 => self.stage::<_, HALF_ROW, 1, _>(half, list, addrs, hops),
-                2 => self.stage::<_, HALF_ROW, 2, _>(half, list, addrs, hops),
-                3..=4 => self.stage::<_, HALF_ROW, 4, _>(half, list, addrs, hops),
+                1 => self.stage::<_, HALF_ROW, 1>(half, list, addrs, hops),
+                2 => self.stage::<_, HALF_ROW, 2>(half, list, addrs, hops),
+                3..=4 => self.stage::<_, HALF_ROW, 4>(half, list, addrs, hops),
                 _ if S::ROWS_WHOLE => {
-                    self.stage::<_, ROW, { LOADED / ROW }, _>(row, list, addrs, hops);
+                    self.stage::<_, ROW, { LOADED / ROW }>(row, list, addrs, hops);
                 }
-                _ => self.stage::<_, HALF_ROW, { LOADED / HALF_ROW }, _>(half, list, addrs, hops),
+                _ => self.stage::<_, HALF_ROW, { LOADED / HALF_ROW }>(half, list, addrs, hops),
             }
         }
-        for (&at, &block) in list.at.iter().zip(&list.blocks).take(list.len) {
+        for (&at, &block) in list.at.iter().zip(&*list.blocks).take(list.len) {
             let code = C::TOP.wrapping_sub(block);
             hops[at as usize] = self.tables.finish(self.simd, code, addrs[at as usize]);
         }
@@ -87,13 +91,7 @@ impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
 
     /// Adds those of the first lanes to the list that have codes of deep blocks.
     #[inline(always)]
-    fn list<R: Row<L>, const L: usize, const M: usize>(
-        &self,
-        list: &mut List<M>,
-        at: R,
-        codes: R,
-        first: usize,
-    ) {
+    fn list<R: Row<L>, const L: usize>(&self, list: &mut List<'_>, at: R, codes: R, first: usize) {
         let Self { tables, .. } = *self;
         let top = codes.splat(C::TOP);
         let deep = top.sub(codes.splat(tables.windows_used as u32)).sub(codes).top_bits();
@@ -107,10 +105,10 @@ impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
     /// Executes a stage for the last addresses of the list, up to `N` rows of `L`. Those that are in deep blocks again remain in the
     /// list. `any` is any row.
     #[inline(always)]
-    fn stage<R: Row<L>, const L: usize, const N: usize, const M: usize>(
+    fn stage<R: Row<L>, const L: usize, const N: usize>(
         &self,
         any: R,
-        list: &mut List<M>,
+        list: &mut List<'_>,
         addrs: &[u128],
         hops: &mut [Hop],
     ) {
@@ -119,14 +117,15 @@ impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
         list.len = end.saturating_sub(N * L);
         let (mut at, mut keys, mut words) = ([[0; L]; N], [[0; L]; N], [[0; L]; N]);
         let firsts: [usize; N] = array::from_fn(|i| list.len + i * L);
+        let last = list.at.len() - L;
         for first in firsts {
-            for &block in &list.blocks[first.min(M - L)..][..L] {
+            for &block in &list.blocks[first.min(last)..][..L] {
                 prefetch_read(&tables.windows, block as usize);
             }
         }
         for i in 0..N {
             // Lanes behind the last address have other ones of the list, or zeros.
-            let start = firsts[i].min(M - L);
+            let start = firsts[i].min(last);
             at[i] = *list.at[start..].first_chunk().expect("a row");
             let blocks: &[u32; L] = list.blocks[start..].first_chunk().expect("a row");
             for lane in 0..L {
@@ -140,7 +139,7 @@ impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
                 prefetch_read(&tables.units, unit);
             }
         }
-        if S::ISA == Isa::Scalar {
+        if S::IS_SCALAR {
             tables.plain_codes(self.simd, keys.as_flattened_mut(), words.as_flattened_mut());
         } else {
             let mut rows = array::from_fn(|i| any.load(&words[i]));
