@@ -2,10 +2,10 @@ use std::fmt;
 
 use fibula_simd::{Isa, Level, Table, Word};
 
-use crate::families::{Digested, of_family};
 use crate::keys::in_blocks;
+use crate::loops::probe_digests;
 use crate::probe::{Bits, Job};
-use crate::{Columns, Hash, Key, Plan, Shape};
+use crate::{Columns, Hash, Key, Plan, Shape, WordKey};
 
 /// A plain Bloom filter: inserted keys are always found, and nearly all other keys are not.
 ///
@@ -68,7 +68,7 @@ impl Filter {
     ///
     /// # Panics
     /// If the number of payloads differs from the number of keys, or the outputs have less room.
-    pub fn probe<T: Word>(
+    pub fn probe<T: WordKey>(
         &self,
         keys: &[T],
         payloads: &[T],
@@ -88,7 +88,7 @@ impl Filter {
     /// [`Form::Permute`]: crate::Form::Permute
     /// [`Form::Naive`]: crate::Form::Naive
     /// [`Form::Refill`]: crate::Form::Refill
-    pub fn probe_with<T: Word>(
+    pub fn probe_with<T: WordKey>(
         &self,
         plan: Plan,
         keys: &[T],
@@ -97,7 +97,7 @@ impl Filter {
         out_payloads: &mut [T],
     ) -> usize {
         let job = Job::new(self.bits(), keys, payloads, out_keys, out_payloads);
-        of_family!(self.hash, F => job.run::<F>(plan, self.level))
+        T::probe(job, plan, self.level)
     }
 
     /// [`Filter::probe`] of keys of several words, with a row for each: writes the digests
@@ -129,7 +129,7 @@ impl Filter {
         out_rows: &mut [u64],
     ) -> usize {
         let block = |digests: &[u64], rows: &[u64], out: &mut [u64], out_rows: &mut [u64]| {
-            Job::new(self.bits(), digests, rows, out, out_rows).run::<Digested>(plan, self.level)
+            probe_digests(Job::new(self.bits(), digests, rows, out, out_rows), plan, self.level)
         };
         in_blocks(keys, self.hash, self.level, rows, out_digests, out_rows, block)
     }

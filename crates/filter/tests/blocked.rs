@@ -1,9 +1,9 @@
 //! Blocked filters: every instruction set against the scalar form, and their rates.
 
-use fibula_filter::{BlockedFilter, Hash, Key, Word, fmix64};
+use fibula_filter::{BlockedFilter, Hash, WordKey, fmix64};
 use fibula_simd::Isa;
 
-fn check<K: Key + Word>(keys: &[K], numbers: &[K]) {
+fn check<K: WordKey>(keys: &[K], numbers: &[K]) {
     let (members, others) = keys.split_at(keys.len() / 3);
     for (blocks, hash) in [1, 2, 63, 100].into_iter().flat_map(|b| Hash::ALL.map(|h| (b, h))) {
         for isa in Isa::available() {

@@ -1,6 +1,6 @@
 //! Every form of every filter, on every instruction set, against the scalar one.
 
-use fibula_filter::{Filter, Form, Hash, Key, Plan, Shape, Word};
+use fibula_filter::{Filter, Form, Hash, Plan, Shape, WordKey};
 use fibula_simd::Isa;
 
 /// Keys without any pattern, by SplitMix64.
@@ -24,14 +24,14 @@ fn plans() -> Vec<Plan> {
     plans
 }
 
-fn pairs<K: Word>(filter: &Filter, plan: Plan, keys: &[K], payloads: &[K]) -> Vec<(K, K)> {
+fn pairs<K: WordKey>(filter: &Filter, plan: Plan, keys: &[K], payloads: &[K]) -> Vec<(K, K)> {
     let (mut out, mut out_payloads) = (vec![K::default(); keys.len()], payloads.to_vec());
     let n = filter.probe_with(plan, keys, payloads, &mut out, &mut out_payloads);
     out.truncate(n);
     out.into_iter().zip(out_payloads).collect()
 }
 
-fn check<K: Key + Word>(keys: &[K], numbers: &[K]) {
+fn check<K: WordKey>(keys: &[K], numbers: &[K]) {
     let (members, others) = keys.split_at(keys.len() / 3);
     let shapes = [
         Shape::new(1, 1),

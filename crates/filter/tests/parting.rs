@@ -1,9 +1,9 @@
 //! Keys parted by every instruction set, against one key at a time.
 
-use fibula_filter::{Bits, Filter, Hash, Key, Parting, Shape, Word, fmix64, hash_all};
+use fibula_filter::{Bits, Filter, Hash, Parting, Shape, WordKey, fmix64, hash_all};
 use fibula_simd::Isa;
 
-fn check<K: Key + Word>(keys: &[K], masks: [K; 2]) {
+fn check<K: WordKey>(keys: &[K], masks: [K; 2]) {
     for (hash, rate) in Hash::ALL.into_iter().flat_map(|h| [0.01, 0.3, 0.9].map(|r| (h, r))) {
         for mask in masks {
             let mut filter = Filter::new(Shape::for_rate(keys.len() / 3, rate), hash);

@@ -2,7 +2,7 @@
 
 use bytemuck::Pod;
 use fibula_core::{Addr, Hop};
-use fibula_filter::{Key, Word};
+use fibula_filter::{Key, WordKey};
 use fibula_simd::Simd;
 
 /// A bucket: a cache line of keys, then their codes, then the overflow mark.
@@ -134,7 +134,7 @@ impl Address for u128 {}
 
 pub(super) trait Keyed {
     /// The keys of the levels up to [`Keyed::TOP`], as filters and tables have them.
-    type Key: Slot<Hashed = Self::Key> + Key + Word;
+    type Key: Slot<Hashed = Self::Key> + WordKey;
     /// The longest prefixes that they hold: 32, or 64 for IPv6.
     const TOP: u8;
 }

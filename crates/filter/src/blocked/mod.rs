@@ -6,11 +6,14 @@ use std::fmt;
 
 use fibula_simd::{Isa, Level, One, Table, Word};
 
-use crate::families::{Digested, GOLDEN, HashFamily, of_family};
+use crate::families::{GOLDEN, HashFamily, of_family};
 use crate::hash::fmix32;
 use crate::keys::in_blocks;
+use crate::loops::probe_blocks_digests;
 use crate::probe::PREFETCH_FROM;
-use crate::{Columns, Hash, Key};
+use crate::{Columns, Hash, Key, WordKey};
+
+pub(crate) use vector::{Job, run};
 
 /// Positions of a key: one in each word of its block.
 pub(crate) const WORDS: usize = 8;
@@ -132,7 +135,7 @@ impl BlockedFilter {
     ///
     /// # Panics
     /// If the number of payloads differs from the number of keys, or the outputs have less room.
-    pub fn probe<T: Word>(
+    pub fn probe<T: WordKey>(
         &self,
         keys: &[T],
         payloads: &[T],
@@ -147,7 +150,7 @@ impl BlockedFilter {
     ///
     /// # Panics
     /// As [`BlockedFilter::probe`].
-    pub fn probe_with<T: Word>(
+    pub fn probe_with<T: WordKey>(
         &self,
         prefetch: bool,
         keys: &[T],
@@ -155,9 +158,8 @@ impl BlockedFilter {
         out_keys: &mut [T],
         out_payloads: &mut [T],
     ) -> usize {
-        of_family!(self.hash, F => {
-            self.run::<T, F>(prefetch, keys, payloads, out_keys, out_payloads)
-        })
+        let job = Job::new(keys, payloads, out_keys, out_payloads);
+        T::probe_blocks(&self.blocks, self.hash, job, prefetch, self.level)
     }
 
     /// [`BlockedFilter::probe`] of keys of several words: the digests and rows of those that pass, in
@@ -174,24 +176,10 @@ impl BlockedFilter {
     ) -> usize {
         let prefetch = self.memory() > PREFETCH_FROM;
         let block = |digests: &[u64], rows: &[u64], out: &mut [u64], out_rows: &mut [u64]| {
-            self.run::<u64, Digested>(prefetch, digests, rows, out, out_rows)
+            let job = Job::new(digests, rows, out, out_rows);
+            probe_blocks_digests(&self.blocks, job, prefetch, self.level)
         };
         in_blocks(keys, self.hash, self.level, rows, out_digests, out_rows, block)
-    }
-
-    fn run<T: Word, F: HashFamily>(
-        &self,
-        prefetch: bool,
-        keys: &[T],
-        payloads: &[T],
-        out_keys: &mut [T],
-        out_payloads: &mut [T],
-    ) -> usize {
-        assert_eq!(keys.len(), payloads.len(), "a payload for each key");
-        assert!(out_keys.len() >= keys.len(), "room for every key");
-        assert!(out_payloads.len() >= keys.len(), "room for every payload");
-        let job = vector::Job { keys, payloads, out_keys, out_payloads };
-        vector::run::<T, F>(&self.blocks, prefetch, job, self.level)
     }
 
     /// The hash function.

@@ -15,6 +15,22 @@ pub struct Job<'a, T> {
     pub out_payloads: &'a mut [T],
 }
 
+impl<'a, T> Job<'a, T> {
+    /// # Panics
+    /// If there are not as many payloads as keys, or less room than keys.
+    pub fn new(
+        keys: &'a [T],
+        payloads: &'a [T],
+        out_keys: &'a mut [T],
+        out_payloads: &'a mut [T],
+    ) -> Self {
+        assert_eq!(keys.len(), payloads.len(), "a payload for each key");
+        assert!(out_keys.len() >= keys.len(), "room for every key");
+        assert!(out_payloads.len() >= keys.len(), "room for every payload");
+        Self { keys, payloads, out_keys, out_payloads }
+    }
+}
+
 /// Keys hashed at a time.
 const GROUP: usize = 32;
 
@@ -77,7 +93,7 @@ impl<T: Word, F: HashFamily, const PREFETCH: bool> Kernel for Probe<'_, T, F, PR
                 // SAFETY: `hash` made the number for this many blocks.
                 let block = unsafe { self.blocks.get_unchecked(at[i].low() as usize) };
                 // SAFETY: `n <= start + i < keys.len()`, the length of the payloads and at most that of
-                // the outputs (checked by `BlockedFilter::run`).
+                // the outputs (checked by `Job::new`).
                 unsafe {
                     *out_keys.get_unchecked_mut(n) = *keys.get_unchecked(start + i);
                     *out_payloads.get_unchecked_mut(n) = *payloads.get_unchecked(start + i);

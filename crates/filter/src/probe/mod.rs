@@ -16,10 +16,11 @@ use fibula_simd::{Isa, Level, Permutations, Word};
 
 use crate::families::{HashFamily, of_family};
 use crate::hash::{Hash, nth};
-use crate::{Key, Shape};
+use crate::{Key, Shape, WordKey};
 use refill::{ByItself, ByTable, Refill};
 use staged::Staged;
 
+pub(crate) use part::{HashAll, Part};
 pub use part::{Parting, hash_all};
 #[cfg(test)]
 pub(crate) use places::Places;
@@ -158,8 +159,9 @@ impl<'a> Bits<'a> {
     ///
     /// # Panics
     /// If the slices differ in length.
-    pub fn part<T: Word>(self, level: Level, keys: Parting<'_, T>) -> usize {
-        part::run(self, keys, level)
+    pub fn part<T: WordKey>(self, level: Level, keys: Parting<'_, T>) -> usize {
+        keys.assert();
+        T::part(self, keys, level)
     }
 
     /// Whether the lane's bits are set, from its `index`th position on.

@@ -2,13 +2,13 @@
 
 use std::marker::PhantomData;
 
-use fibula_simd::{Isa, Kernel, Lanes, Level, Simd, Word};
+use fibula_simd::{Kernel, Lanes, Level, Simd, Word};
 
 use super::Bits;
 use super::places::Places;
-use crate::Hash;
-use crate::families::{HashFamily, of_family};
+use crate::families::HashFamily;
 use crate::hash::nth;
+use crate::{Hash, WordKey};
 
 /// A batch of keys for [`Bits::part`]. All slices have one length.
 pub struct Parting<'a, K> {
@@ -27,7 +27,7 @@ pub struct Parting<'a, K> {
 }
 
 impl<T: Word> Parting<'_, T> {
-    fn assert(&self) {
+    pub(super) fn assert(&self) {
         let len = self.keys.len();
         let others =
             [self.rows.len(), self.passed.len(), self.passed_rows.len(), self.hashes.len()];
@@ -59,16 +59,11 @@ impl<T: Word> Parting<'_, T> {
     }
 }
 
-pub(super) fn run<T: Word>(bits: Bits<'_>, job: Parting<'_, T>, level: Level) -> usize {
-    job.assert();
-    of_family!(bits.hash, F => level.run(Part { bits, job, family: PhantomData::<F> }))
-}
-
-/// The kernel of [`Bits::part`].
-struct Part<'a, 'b, T, F> {
-    bits: Bits<'a>,
-    job: Parting<'b, T>,
-    family: PhantomData<F>,
+/// The kernel of [`Bits::part`], which has checked the slices.
+pub(crate) struct Part<'a, 'b, T, F> {
+    pub bits: Bits<'a>,
+    pub job: Parting<'b, T>,
+    pub family: PhantomData<F>,
 }
 
 impl<T: Word, F: HashFamily> Kernel for Part<'_, '_, T, F> {
@@ -77,7 +72,7 @@ impl<T: Word, F: HashFamily> Kernel for Part<'_, '_, T, F> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> usize {
         let Self { bits, mut job, .. } = self;
-        if S::ISA == Isa::Scalar {
+        if S::IS_SCALAR {
             return job.scalar::<F>(bits, 0, 0, 0);
         }
         part::<S::Lanes<T>, F>(simd, bits, &mut job)
@@ -97,7 +92,7 @@ fn part<V: Lanes, F: HashFamily>(
     let whole = job.keys.len() / V::N * V::N;
     let (mut passed, mut failed) = (0, 0);
     for at in (0..whole).step_by(V::N) {
-        // SAFETY: within the keys, of which there are as many rows (checked by `run`).
+        // SAFETY: within the keys, of which there are as many rows (checked by `Bits::part`).
         let (keys, rows) = unsafe {
             let keys = V::load_unchecked(simd, job.keys, at);
             (keys, V::load_unchecked(simd, job.rows, at))
@@ -112,7 +107,7 @@ fn part<V: Lanes, F: HashFamily>(
             pass &= places.test(F::nth(masked, index(i)));
         }
         // SAFETY: `passed + failed == at`, so each vector ends at `at + N` at most, within all slices,
-        // which have one length (checked by `run`). And no key is written before it is read.
+        // which have one length (checked by `Bits::part`). And no key is written before it is read.
         unsafe {
             keys.pack(pass).store_unchecked(job.passed, passed);
             rows.pack(pass).store_unchecked(job.passed_rows, passed);
@@ -131,17 +126,17 @@ fn part<V: Lanes, F: HashFamily>(
 ///
 /// # Panics
 /// If the slices differ in length.
-pub fn hash_all<T: Word>(hash: Hash, level: Level, mask: T, keys: &[T], hashes: &mut [T]) {
+pub fn hash_all<T: WordKey>(hash: Hash, level: Level, mask: T, keys: &[T], hashes: &mut [T]) {
     assert_eq!(keys.len(), hashes.len(), "a hash for each key");
-    of_family!(hash, F => level.run(HashAll { mask, keys, hashes, family: PhantomData::<F> }));
+    T::hash_all(hash, level, mask, keys, hashes);
 }
 
-/// The kernel of [`hash_all`].
-struct HashAll<'a, T, F> {
-    mask: T,
-    keys: &'a [T],
-    hashes: &'a mut [T],
-    family: PhantomData<F>,
+/// The kernel of [`hash_all`], which has checked the slices.
+pub(crate) struct HashAll<'a, T, F> {
+    pub mask: T,
+    pub keys: &'a [T],
+    pub hashes: &'a mut [T],
+    pub family: PhantomData<F>,
 }
 
 impl<T: Word, F: HashFamily> Kernel for HashAll<'_, T, F> {

@@ -13,7 +13,7 @@
 
 use std::marker::PhantomData;
 
-use fibula_simd::{Isa, Kernel, Lanes, Simd, Word};
+use fibula_simd::{Kernel, Lanes, Simd, Word};
 
 use super::Job;
 use super::places::Places;
@@ -27,10 +27,10 @@ impl<T: Word, F: HashFamily, const PREFETCH: bool> Kernel for Staged<'_, '_, T, 
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> Option<usize> {
-        match S::ISA {
-            Isa::Scalar => None,
-            _ => Some(staged::<S::Lanes<T>, F, PREFETCH>(simd, self.0)),
+        if S::IS_SCALAR {
+            return None;
         }
+        Some(staged::<S::Lanes<T>, F, PREFETCH>(simd, self.0))
     }
 }
 

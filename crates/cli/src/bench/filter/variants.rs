@@ -1,6 +1,6 @@
 //! The ways to probe a filter.
 
-use fibula_filter::{BlockedFilter, Filter, Form, Plan, Word};
+use fibula_filter::{BlockedFilter, Filter, Form, Plan, WordKey};
 
 /// Keys and payloads in, keys and payloads that pass out; how many these are.
 pub(super) type Probe<'a, K> = dyn Fn(&[K], &[K], &mut [K], &mut [K]) -> usize + 'a;
@@ -28,7 +28,7 @@ impl<'a, K> Variant<'a, K> {
     }
 }
 
-pub(super) fn variants<'a, K: Word>(
+pub(super) fn variants<'a, K: WordKey>(
     filter: &'a Filter,
     blocked: &'a BlockedFilter,
     prefetches: &[bool],

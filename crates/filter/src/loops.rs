@@ -1,0 +1,77 @@
+//! The loops over many keys of one word, compiled in this crate: there are hundreds of them, and crates that probe would compile
+//! each one again.
+
+use std::marker::PhantomData;
+
+use fibula_simd::{Level, Word};
+
+use crate::blocked::{self, Block};
+use crate::families::{Digested, of_family};
+use crate::probe::{HashAll, Job, Part, Parting};
+use crate::{Bits, Hash, Key, Plan};
+
+/// A key of one word: `u32` or `u64`. Filters test many of them at once.
+#[expect(private_bounds, reason = "sealed: the loops are compiled for these keys")]
+pub trait WordKey: Key + Word + Loops {}
+
+/// What [`WordKey`]s have for the filters; the hash functions are chosen here.
+pub(crate) trait Loops: Sized {
+    /// Tests a batch by a plain filter; how many passed.
+    fn probe(job: Job<'_, Self>, plan: Plan, level: Level) -> usize;
+    /// Tests a batch by a blocked filter; how many passed.
+    fn probe_blocks(
+        blocks: &[Block],
+        hash: Hash,
+        job: blocked::Job<'_, Self>,
+        prefetch: bool,
+        level: Level,
+    ) -> usize;
+    /// Parts a batch; how many passed.
+    fn part(bits: Bits<'_>, job: Parting<'_, Self>, level: Level) -> usize;
+    /// The first hash of each `key & mask`.
+    fn hash_all(hash: Hash, level: Level, mask: Self, keys: &[Self], hashes: &mut [Self]);
+}
+
+macro_rules! loops {
+    ($($word:ty),*) => { $(
+        impl WordKey for $word {}
+
+        impl Loops for $word {
+            fn probe(job: Job<'_, $word>, plan: Plan, level: Level) -> usize {
+                of_family!(job.bits.hash, F => job.run::<F>(plan, level))
+            }
+            fn probe_blocks(
+                blocks: &[Block],
+                hash: Hash,
+                job: blocked::Job<'_, $word>,
+                prefetch: bool,
+                level: Level,
+            ) -> usize {
+                of_family!(hash, F => blocked::run::<_, F>(blocks, prefetch, job, level))
+            }
+            fn part(bits: Bits<'_>, job: Parting<'_, $word>, level: Level) -> usize {
+                of_family!(bits.hash, F => level.run(Part { bits, job, family: PhantomData::<F> }))
+            }
+            fn hash_all(hash: Hash, level: Level, mask: $word, keys: &[$word], hashes: &mut [$word]) {
+                of_family!(hash, F => level.run(HashAll { mask, keys, hashes, family: PhantomData::<F> }));
+            }
+        }
+    )* };
+}
+
+loops!(u32, u64);
+
+/// [`Loops::probe`] for the digests of keys of several words.
+pub(crate) fn probe_digests(job: Job<'_, u64>, plan: Plan, level: Level) -> usize {
+    job.run::<Digested>(plan, level)
+}
+
+/// [`Loops::probe_blocks`] for the digests of keys of several words.
+pub(crate) fn probe_blocks_digests(
+    blocks: &[Block],
+    job: blocked::Job<'_, u64>,
+    prefetch: bool,
+    level: Level,
+) -> usize {
+    blocked::run::<_, Digested>(blocks, prefetch, job, level)
+}
