@@ -15,13 +15,14 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class Oracle:
-    """Longest match by trying every length, longest first: slow, and obviously right."""
+    """Longest match by trying every length that there is, longest first: slow, and obviously right."""
 
     def __init__(self, rows: dict[str, dict[str, Any]]) -> None:
         self.rows = {ipaddress.ip_network(prefix): values for prefix, values in rows.items()}
+        self.lengths = {bits: sorted({n.prefixlen for n in self.rows if n.max_prefixlen == bits}) for bits in (32, 128)}
 
     def covering(self, address: Address) -> Iterator[Network]:
-        for length in range(address.max_prefixlen, -1, -1):
+        for length in reversed(self.lengths[address.max_prefixlen]):
             network = ipaddress.ip_network((address, length), strict=False)
             if network in self.rows:
                 yield network
