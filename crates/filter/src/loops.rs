@@ -35,9 +35,8 @@ pub(crate) trait Loops: Sized {
     fn probe(job: Job<'_, Self>, plan: Plan, level: Level) -> usize;
     /// Tests a batch by a blocked filter; how many passed.
     fn probe_blocks(
-        blocks: &[Block],
+        job: Job<'_, Self, &[Block]>,
         hash: Hash,
-        job: blocked::Job<'_, Self>,
         prefetch: bool,
         level: Level,
     ) -> usize;
@@ -56,13 +55,12 @@ macro_rules! loops {
                 of_family!(job.bits.hash, F => job.run::<F>(plan, level))
             }
             fn probe_blocks(
-                blocks: &[Block],
+                job: Job<'_, $word, &[Block]>,
                 hash: Hash,
-                job: blocked::Job<'_, $word>,
                 prefetch: bool,
                 level: Level,
             ) -> usize {
-                of_family!(hash, F => blocked::run::<_, F>(blocks, prefetch, job, level))
+                of_family!(hash, F => blocked::run::<_, F>(job, prefetch, level))
             }
             fn part(bits: Bits<'_>, job: Parting<'_, $word>, level: Level) -> usize {
                 of_family!(bits.hash, F => level.run(Part { bits, job, family: PhantomData::<F> }))
@@ -83,10 +81,9 @@ pub(crate) fn probe_digests(job: Job<'_, u64>, plan: Plan, level: Level) -> usiz
 
 /// [`Loops::probe_blocks`] for the digests of keys of several words.
 pub(crate) fn probe_blocks_digests(
-    blocks: &[Block],
-    job: blocked::Job<'_, u64>,
+    job: Job<'_, u64, &[Block]>,
     prefetch: bool,
     level: Level,
 ) -> usize {
-    blocked::run::<_, Digested>(blocks, prefetch, job, level)
+    blocked::run::<_, Digested>(job, prefetch, level)
 }

@@ -10,10 +10,10 @@ use crate::families::{GOLDEN, HashFamily, of_family};
 use crate::hash::fmix32;
 use crate::keys::in_blocks;
 use crate::loops::probe_blocks_digests;
-use crate::probe::PREFETCH_FROM;
+use crate::probe::{Job, PREFETCH_FROM};
 use crate::{Columns, Hash, Key, WordKey};
 
-pub(crate) use vector::{Job, run};
+pub(crate) use vector::run;
 
 /// Positions of a key: one in each word of its block.
 pub(crate) const WORDS: usize = 8;
@@ -158,8 +158,8 @@ impl BlockedFilter {
         out_keys: &mut [T],
         out_payloads: &mut [T],
     ) -> usize {
-        let job = Job::new(keys, payloads, out_keys, out_payloads);
-        T::probe_blocks(&self.blocks, self.hash, job, prefetch, self.level)
+        let job = Job::new(&*self.blocks, keys, payloads, out_keys, out_payloads);
+        T::probe_blocks(job, self.hash, prefetch, self.level)
     }
 
     /// [`BlockedFilter::probe`] of keys of several words: the digests and rows of those that pass, in
@@ -176,8 +176,8 @@ impl BlockedFilter {
     ) -> usize {
         let prefetch = self.memory() > PREFETCH_FROM;
         let block = |digests: &[u64], rows: &[u64], out: &mut [u64], out_rows: &mut [u64]| {
-            let job = Job::new(digests, rows, out, out_rows);
-            probe_blocks_digests(&self.blocks, job, prefetch, self.level)
+            let job = Job::new(&*self.blocks, digests, rows, out, out_rows);
+            probe_blocks_digests(job, prefetch, self.level)
         };
         in_blocks(keys, self.hash, self.level, rows, out_digests, out_rows, block)
     }

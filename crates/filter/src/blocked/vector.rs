@@ -6,30 +6,7 @@ use fibula_simd::{Kernel, Lanes, Level, Simd, Word, prefetch_read_l2};
 
 use super::{Block, FACTORS};
 use crate::families::HashFamily;
-
-/// A batch. The payloads are as many as the keys, the outputs at least as many.
-pub struct Job<'a, T> {
-    pub keys: &'a [T],
-    pub payloads: &'a [T],
-    pub out_keys: &'a mut [T],
-    pub out_payloads: &'a mut [T],
-}
-
-impl<'a, T> Job<'a, T> {
-    /// # Panics
-    /// If there are not as many payloads as keys, or less room than keys.
-    pub fn new(
-        keys: &'a [T],
-        payloads: &'a [T],
-        out_keys: &'a mut [T],
-        out_payloads: &'a mut [T],
-    ) -> Self {
-        assert_eq!(keys.len(), payloads.len(), "a payload for each key");
-        assert!(out_keys.len() >= keys.len(), "room for every key");
-        assert!(out_payloads.len() >= keys.len(), "room for every payload");
-        Self { keys, payloads, out_keys, out_payloads }
-    }
-}
+use crate::probe::Job;
 
 /// Keys hashed at a time.
 const GROUP: usize = 32;
@@ -45,21 +22,19 @@ const RING: usize = 16;
 struct Group<T>([T; GROUP], [T; GROUP]);
 
 /// Tests all keys; how many passed.
-pub fn run<T: Word, F: HashFamily>(
-    blocks: &[Block],
+pub(crate) fn run<T: Word, F: HashFamily>(
+    job: Job<'_, T, &[Block]>,
     prefetch: bool,
-    job: Job<'_, T>,
     level: Level,
 ) -> usize {
     match prefetch {
-        false => level.run(Probe::<T, F, false> { blocks, job, family: PhantomData }),
-        true => level.run(Probe::<T, F, true> { blocks, job, family: PhantomData }),
+        false => level.run(Probe::<T, F, false> { job, family: PhantomData }),
+        true => level.run(Probe::<T, F, true> { job, family: PhantomData }),
     }
 }
 
 struct Probe<'a, T, F, const PREFETCH: bool> {
-    blocks: &'a [Block],
-    job: Job<'a, T>,
+    job: Job<'a, T, &'a [Block]>,
     family: PhantomData<F>,
 }
 
@@ -68,7 +43,7 @@ impl<T: Word, F: HashFamily, const PREFETCH: bool> Kernel for Probe<'_, T, F, PR
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> usize {
-        let Job { keys, payloads, out_keys, out_payloads } = self.job;
+        let Job { bits: blocks, keys, payloads, out_keys, out_payloads } = self.job;
         let mut groups = [Group([T::default(); GROUP], [T::default(); GROUP]); RING];
         let lead = if PREFETCH { LEAD } else { 1 };
         let group = |number: usize| {
@@ -76,22 +51,17 @@ impl<T: Word, F: HashFamily, const PREFETCH: bool> Kernel for Probe<'_, T, F, PR
             &keys[start..keys.len().min(start + GROUP)]
         };
         for (number, to) in groups.iter_mut().enumerate().take(lead) {
-            hash::<S::Lanes<T>, F, PREFETCH>(simd, self.blocks, group(number), to);
+            hash::<S::Lanes<T>, F, PREFETCH>(simd, blocks, group(number), to);
         }
         let mut n = 0;
         for number in 0..keys.len().div_ceil(GROUP) {
             let (start, len) = (number * GROUP, group(number).len());
             let next = number + lead;
-            hash::<S::Lanes<T>, F, PREFETCH>(
-                simd,
-                self.blocks,
-                group(next),
-                &mut groups[next % RING],
-            );
+            hash::<S::Lanes<T>, F, PREFETCH>(simd, blocks, group(next), &mut groups[next % RING]);
             let Group(at, bits) = &groups[number % RING];
             for i in 0..len {
                 // SAFETY: `hash` made the number for this many blocks.
-                let block = unsafe { self.blocks.get_unchecked(at[i].low() as usize) };
+                let block = unsafe { blocks.get_unchecked(at[i].low() as usize) };
                 // SAFETY: `n <= start + i < keys.len()`, the length of the payloads and at most that of
                 // the outputs (checked by `Job::new`).
                 unsafe {

@@ -178,20 +178,20 @@ impl<'a> Bits<'a> {
     }
 }
 
-/// A batch. The payloads are as many as the keys, the outputs at least as many.
-pub(crate) struct Job<'a, T> {
-    pub bits: Bits<'a>,
+/// A batch, and the filter's bits: `B` is how they lie. The payloads are as many as the keys, the outputs at least as many.
+pub(crate) struct Job<'a, T, B = Bits<'a>> {
+    pub bits: B,
     pub keys: &'a [T],
     pub payloads: &'a [T],
     pub out_keys: &'a mut [T],
     pub out_payloads: &'a mut [T],
 }
 
-impl<'a, T: Word> Job<'a, T> {
+impl<'a, T, B> Job<'a, T, B> {
     /// # Panics
     /// If there are not as many payloads as keys, or less room than keys.
     pub fn new(
-        bits: Bits<'a>,
+        bits: B,
         keys: &'a [T],
         payloads: &'a [T],
         out_keys: &'a mut [T],
@@ -202,7 +202,9 @@ impl<'a, T: Word> Job<'a, T> {
         assert!(out_payloads.len() >= keys.len(), "room for every payload");
         Self { bits, keys, payloads, out_keys, out_payloads }
     }
+}
 
+impl<T: Word> Job<'_, T> {
     /// Runs it, and says how many passed. Where the wanted form is not to be had, the 256-bit baseline
     /// or the scalar form is taken.
     pub fn run<F: HashFamily>(mut self, plan: Plan, level: Level) -> usize {
