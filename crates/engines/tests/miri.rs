@@ -48,6 +48,11 @@ impl<A: Addr> Answers<A> {
     fn agree<E: Lookup<A> + ?Sized>(&self, name: &str, engine: &E) {
         let report = check_answers(&engine, &self.addrs, &self.expected, 3);
         assert!(report.is_ok() && report.probes > 20, "{name}: {report}");
+        // Out of order.
+        let last = self.addrs.len() - 1;
+        let mut hops = [Hop::NONE; 3];
+        engine.lookup_batch(&[0, last, 0].map(|i| self.addrs[i]), &mut hops);
+        assert_eq!(hops, [0, last, 0].map(|i| self.expected[i]), "{name}");
     }
 }
 
