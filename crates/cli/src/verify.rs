@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use clap::Args as ClapArgs;
@@ -10,7 +9,7 @@ use fibula_core::{Addr, BuildError, Family, Hop, Lookup, Memory, Routes, grouped
 use fibula_fib::{EngineChoice, Fib, FibFamily, FibOptions, IndexedRoutes, SEARCH};
 use fibula_rib::Snapshot;
 use fibula_simd::Isa;
-use fibula_testkit::check::{Report, check};
+use fibula_testkit::check::{Report, check_answers};
 use fibula_testkit::traffic::{Traffic, keys};
 use fibula_testkit::{Oracle, Rng, probes};
 use serde::Serialize;
@@ -243,42 +242,12 @@ fn check_chunk<A: Addr>(candidates: &mut [Candidate<'_, A>], oracle: &Oracle<A>,
         for part in candidates.chunks_mut(share) {
             scope.spawn(|| {
                 for candidate in part {
-                    let known =
-                        Known { oracle, probes, answers: &answers, at: AtomicUsize::new(0) };
-                    let report =
-                        check(&*candidate.lookup, &known, &mut probes.iter().copied(), KEEP);
+                    let report = check_answers(&*candidate.lookup, probes, &answers, KEEP);
                     candidate.report.absorb(report, KEEP);
                 }
             });
         }
     });
-}
-
-/// The oracle with its answers to these probes at hand, if they are asked in order, as `check` does;
-/// otherwise it is asked itself.
-struct Known<'a, A: Addr> {
-    oracle: &'a Oracle<A>,
-    probes: &'a [A],
-    answers: &'a [Hop],
-    at: AtomicUsize,
-}
-
-impl<A: Addr> Lookup<A> for Known<'_, A> {
-    fn lookup(&self, addr: A) -> Hop {
-        let at = self.at.fetch_add(1, Ordering::Relaxed);
-        match self.probes.get(at) {
-            Some(probe) if *probe == addr => self.answers[at],
-            _ => self.oracle.lookup(addr),
-        }
-    }
-
-    fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
-        self.oracle.lookup_batch(addrs, hops);
-    }
-
-    fn memory(&self) -> Memory {
-        Memory::default()
-    }
 }
 
 /// The engine of an open table.

@@ -48,17 +48,8 @@ impl<A: Addr> Oracle<A> {
     pub fn new(routes: &Routes<A>) -> Self {
         let mut nodes = vec![EMPTY];
         for route in routes.iter() {
-            let mut at = 0;
-            for i in 0..route.prefix.len() {
-                let bit = usize::from(route.prefix.addr().bit(i));
-                if nodes[at].children[bit] == 0 {
-                    let new = u32::try_from(nodes.len()).expect("fewer than 2^32 nodes");
-                    nodes[at].children[bit] = new;
-                    nodes.push(EMPTY);
-                }
-                at = nodes[at].children[bit] as usize;
-            }
-            nodes[at].hop = route.hop;
+            let prefix = route.prefix;
+            insert(&mut nodes, key(prefix.addr()), prefix.len(), route.hop);
         }
         Self { nodes, family: core::marker::PhantomData }
     }
@@ -66,19 +57,7 @@ impl<A: Addr> Oracle<A> {
 
 impl<A: Addr> Lookup<A> for Oracle<A> {
     fn lookup(&self, addr: A) -> Hop {
-        let mut node = &self.nodes[0];
-        let mut hop = node.hop;
-        for i in 0..A::BITS {
-            let child = node.children[usize::from(addr.bit(i))];
-            if child == 0 {
-                break;
-            }
-            node = &self.nodes[child as usize];
-            if !node.hop.is_none() {
-                hop = node.hop;
-            }
-        }
-        hop
+        walk(&self.nodes, key(addr), A::BITS)
     }
 
     fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
@@ -91,6 +70,50 @@ impl<A: Addr> Lookup<A> for Oracle<A> {
     fn memory(&self) -> Memory {
         Memory::new([("nodes", self.nodes.len() * size_of::<Node>())])
     }
+}
+
+// What follows is for both families, so that it is compiled, and optimised, in this crate.
+
+/// The bits of an address, the first at the top.
+fn key<A: Addr>(addr: A) -> u128 {
+    addr.to_u128() << (128 - u32::from(A::BITS))
+}
+
+/// The child that the bit after the first `i` bits of `key` leads to.
+fn side(key: u128, i: u8) -> usize {
+    usize::from(key << i >> 127 != 0)
+}
+
+/// Puts `hop` at the node of the first `len` bits of `key`, which is made if it is not there.
+fn insert(nodes: &mut Vec<Node>, key: u128, len: u8, hop: Hop) {
+    let mut at = 0;
+    for i in 0..len {
+        let side = side(key, i);
+        if nodes[at].children[side] == 0 {
+            let new = u32::try_from(nodes.len()).expect("fewer than 2^32 nodes");
+            nodes[at].children[side] = new;
+            nodes.push(EMPTY);
+        }
+        at = nodes[at].children[side] as usize;
+    }
+    nodes[at].hop = hop;
+}
+
+/// The last hop on the way of the first `bits` bits of `key`.
+fn walk(nodes: &[Node], key: u128, bits: u8) -> Hop {
+    let mut node = &nodes[0];
+    let mut hop = node.hop;
+    for i in 0..bits {
+        let child = node.children[side(key, i)];
+        if child == 0 {
+            break;
+        }
+        node = &nodes[child as usize];
+        if !node.hop.is_none() {
+            hop = node.hop;
+        }
+    }
+    hop
 }
 
 impl<A: Addr> Engine<A> for Oracle<A> {
