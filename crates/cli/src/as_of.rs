@@ -15,6 +15,7 @@ use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::output::{self, size};
 use crate::progress::{Bar, ms};
+use crate::same;
 use crate::source::{ReadArgs, Source};
 use crate::table;
 
@@ -44,9 +45,12 @@ pub struct Loaded {
     pub damaged: u64,
 }
 
-/// Reads the tables that the arguments name, in the order of their dates.
-pub fn load(arguments: &[String], read: &ReadArgs) -> Result<Loaded, Failure> {
+/// Reads the tables that the arguments name, in the order of their dates, for a file that is none of them.
+pub fn load(arguments: &[String], read: &ReadArgs, output: &Path) -> Result<Loaded, Failure> {
     let plan = plan(arguments)?;
+    for dated in &plan.tables {
+        same::refuse_tables(&dated.sources, output)?;
+    }
     let mut builder = DatedBuilder::default();
     if let Some(path) = &plan.before {
         let before = DatedSnapshot::open_with(path, read.load)?;

@@ -17,6 +17,7 @@ use crate::failure::{Failure, Outcome};
 use crate::layer::TableArgs;
 use crate::output::{self, size, utc};
 use crate::rpki::RpkiArgs;
+use crate::same;
 use crate::table;
 
 const EXAMPLES: &str = "\
@@ -84,6 +85,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         return as_of(args);
     }
     let mut stages: Vec<(String, Duration)> = Vec::new();
+    same::refuse_feeds(&args.table.all_sources()?, &args.output)?;
     args.rpki.check_input(args.table.has_input())?;
     let mut loaded = args.table.load()?;
     stages.extend(loaded.stages.iter().map(|(stage, time)| ((*stage).to_owned(), *time)));
@@ -122,7 +124,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
 
 /// Compiles tables of several dates into one file.
 fn as_of(args: &Args) -> Result<Outcome, Failure> {
-    let loaded = as_of::load(&args.table.sources, &args.table.read)?;
+    let loaded = as_of::load(&args.table.sources, &args.table.read, &args.output)?;
     let dated = &loaded.dated;
     let (routes4, routes6) = (dated.routes::<u32>(), dated.routes::<u128>());
     let v4 = compile::<u32>(args, routes4)?;

@@ -11,6 +11,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Grid, json_addresses, json_value, text_addresses};
 use crate::progress::note;
+use crate::same;
 use crate::source::{ReadArgs, Source};
 use crate::table;
 use crate::written::To;
@@ -69,8 +70,12 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let to = args.output.as_ref().map(|path| To::of(args.to, path)).transpose()?;
     let both = [args.before.clone(), args.after.clone()];
-    if args.read.at.is_some() && !is_of_several_dates(&Source::parse_list(&both)?) {
+    let sources = Source::parse_list(&both)?;
+    if args.read.at.is_some() && !is_of_several_dates(&sources) {
         return Err(table::no_dates());
+    }
+    if let Some(path) = &args.output {
+        same::refuse_tables(&sources, path)?;
     }
     let before = load(&args.before, args)?;
     let after = load(&args.after, args)?;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Instant;
 
 use clap::Args as ClapArgs;
-use fibula_core::{Family, grouped};
+use fibula_core::{Family, Prefix, grouped};
 use fibula_export::{ExportError, TextForm};
 use fibula_rib::Table;
 
@@ -14,6 +14,7 @@ use crate::failure::{Failure, Outcome};
 use crate::layer::TableArgs;
 use crate::output::Output;
 use crate::progress::{ms, note};
+use crate::same;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -133,6 +134,7 @@ impl To {
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let to = args.format()?;
+    same::refuse_tables(&args.table.all_sources()?, &args.output)?;
     let loaded = args.table.load()?;
     let table = &loaded.table;
     if let Some(name) = missing_column(table, args) {
@@ -149,6 +151,9 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         (_, None) if table.v4.is_empty() => Family::V6,
         (_, None) => Family::V4,
     };
+    if to == To::Mmdb {
+        say_hidden(&args.output, table);
+    }
     let started = Instant::now();
     let mut out = Output::create(&args.output)?;
     let written = write(args, table, to, family, &mut out);
@@ -159,6 +164,18 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     out.finish()?;
     note(format_args!("{}: {what}, in {}", args.output.display(), ms(started.elapsed())));
     Ok(Outcome::Done)
+}
+
+/// Says how many IPv6 routes an MMDB file cannot have: for its readers `::/96` are the IPv4 addresses.
+fn say_hidden(output: &Path, table: &Table) {
+    let is_hidden = |prefix: Prefix<u128>| prefix.len() >= 96 && prefix.addr() >> 32 == 0;
+    let hidden = table.v6.iter().filter(|route| is_hidden(route.prefix)).count() as u64;
+    if hidden > 0 {
+        let (output, hidden) = (output.display(), grouped(hidden));
+        note(format_args!(
+            "{output}: left out {hidden} IPv6 routes in ::/96, which are IPv4 addresses for readers of MMDB"
+        ));
+    }
 }
 
 /// Writes the table; says what was written.

@@ -12,6 +12,7 @@ use fibula_testkit::traffic::{self, Traffic};
 
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, utc};
+use crate::same;
 use crate::source::{ReadArgs, Source, parse_family};
 use crate::table;
 
@@ -118,7 +119,9 @@ fn write_table<A: Addr>(out: &mut dyn Write, routes: &Routes<A>) -> io::Result<(
 }
 
 fn traffic(args: &TrafficArgs) -> Result<(), Failure> {
-    let loaded = table::load_aloud(&Source::parse_list(&args.table)?, &ReadArgs::automatic())?;
+    let sources = Source::parse_list(&args.table)?;
+    same::refuse_tables(&sources, &args.output)?;
+    let loaded = table::load_aloud(&sources, &ReadArgs::automatic())?;
     let families = match args.family {
         Some(family) => vec![family],
         None => loaded.families(),

@@ -27,6 +27,14 @@ impl TableArgs {
         self.sources.iter().any(|list| list.split(',').any(|name| name == "-"))
     }
 
+    /// All sources, those of layers one after the other.
+    pub fn all_sources(&self) -> Result<Vec<(String, Source)>, Failure> {
+        match &*self.layer {
+            [] => Ok(Source::parse_list(&self.sources)?),
+            layers => Ok(parse(layers)?.into_iter().flat_map(|layer| layer.sources).collect()),
+        }
+    }
+
     /// Reads the table. A table without routes is an error unless `--allow-empty` is given.
     pub fn load(&self) -> Result<Loaded, Failure> {
         let loaded = if self.layer.is_empty() {
@@ -50,7 +58,8 @@ impl TableArgs {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layer {
     name: String,
-    sources: Vec<(String, Source)>,
+    /// What is merged into it.
+    pub sources: Vec<(String, Source)>,
 }
 
 /// Parses `NAME=SOURCE,...` arguments.

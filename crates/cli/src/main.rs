@@ -28,6 +28,7 @@ mod replay;
 mod route;
 mod rpki;
 #[cfg(unix)]
+mod same;
 mod serve;
 mod shell;
 mod signals;

@@ -136,11 +136,63 @@ fn input_and_output_are_compared_by_file_not_by_name() {
             .unwrap();
         let err = String::from_utf8(run.stderr).unwrap();
         assert_eq!(run.status.code(), Some(2), "{err}");
-        assert!(err.contains("is input, and as standard output output"), "{err}");
+        assert!(err.contains("standard output are the same file"), "{err}");
     }
     let run = said(&["annotate", "-t", &fib, &flows, "-o", &link]);
-    assert!(run.code == 2 && run.err.contains("is input, and as"), "{}", run.err);
+    assert!(run.code == 2 && run.err.contains("are the same file"), "{}", run.err);
     assert_eq!(read(&flows), b"src\n10.1.2.3\n");
+}
+
+/// A table that is not kept elsewhere would be lost.
+#[test]
+fn no_output_takes_the_place_of_a_table() {
+    let files = Files::new();
+    let fib = files.snapshot();
+    let (a, b) =
+        (files.with("2024-05-01.csv", "10.0.0.0/8,a\n"), files.with("b.csv", "10.0.0.0/8,b\n"));
+    let flows = files.with("flows.csv", "src\n10.1.2.3\n");
+    let layer = format!("x={b}");
+    for args in [
+        &["build", &a, &b, "-o", &b][..],
+        &["build", "--layer", &layer, "-o", &b],
+        &["build", "--as-of", &a, "-o", &a],
+        &["export", &a, &b, "-o", &a],
+        &["export", &fib, "--to", "csv", "-o", &fib],
+        &["diff", &a, &b, "-o", &b],
+        &["annotate", "-t", &a, &flows, "-o", &a],
+        &["annotate", "--layer", &layer, &flows, "-o", &b],
+        &["gen", "traffic", "--table", &a, "-o", &a],
+    ] {
+        let before = [&a, &b, &fib].map(|path| read(path));
+        let run = said(args);
+        assert_eq!(run.code, 2, "{args:?}: {}", run.err);
+        assert!(run.err.contains("is input and output"), "{args:?}: {}", run.err);
+        assert_eq!([&a, &b, &fib].map(|path| read(path)), before, "{args:?}");
+    }
+    // But for a snapshot that is made anew from itself.
+    done(&["build", &fib, &b, "-o", &fib]);
+    assert!(done(&["lookup", "-t", &fib, "10.9.9.9"]).out.ends_with("10.0.0.0/8\t-\t-\tb\n"));
+    let run = said_to(&["annotate", "-t", "-"], "10.0.0.0/8 a\n");
+    assert!(run.code == 2 && run.err.contains("both the table and the data"), "{}", run.err);
+}
+
+#[test]
+fn a_result_is_not_named_for_another_format() {
+    let files = Files::new();
+    let fib = files.snapshot();
+    let flows = files.with("flows.csv", "src\n10.1.2.3\n");
+    let json = files.with("flows.jsonl", "{\"src\":\"10.1.2.3\"}\n");
+    for (data, name) in
+        [(&flows, "x.parquet"), (&flows, "x.jsonl.gz"), (&json, "x.csv"), (&json, "x.arrow")]
+    {
+        let out = files.path(name);
+        let run = said(&["annotate", "-t", &fib, "--column", "src", data, "-o", &out]);
+        assert!(run.code == 2 && run.err.contains("another format"), "{data} {name}: {}", run.err);
+        assert!(!std::path::Path::new(&out).exists(), "{name}");
+    }
+    for (data, name) in [(&flows, "x.tsv"), (&flows, "x"), (&json, "x.log"), (&json, "x.json.gz")] {
+        done(&["annotate", "-t", &fib, "--column", "src", data, "-o", &files.path(name)]);
+    }
 }
 
 #[test]

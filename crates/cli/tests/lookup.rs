@@ -303,3 +303,21 @@ fn json_says_what_is_wrong() {
         ]
     );
 }
+
+/// A table may have columns with the names of an answer's own.
+#[test]
+fn columns_keep_their_values_beside_those_of_the_answer() {
+    let files = Files::new();
+    let csv = files.with("t.csv", "cidr,prefix,address,address_2\n10.0.0.0/8,p,Main St 1,x\n");
+    let run = done(&["lookup", "-t", &csv, "--key", "cidr", "--json", "10.1.1.1"]);
+    assert_eq!(
+        serde_json::from_str::<Value>(&run.out).unwrap(),
+        json!({"address": "10.1.1.1", "prefix": "10.0.0.0/8", "prefix_2": "p", "address_3": "Main St 1", "address_2": "x"})
+    );
+    let run = done(&["lookup", "-t", &csv, "--key", "cidr", "10.1.1.1"]);
+    assert!(
+        run.out.starts_with("address\tprefix\tprefix_2\taddress_3\taddress_2\n"),
+        "{}",
+        run.out
+    );
+}

@@ -262,3 +262,18 @@ fn fractions_and_booleans() {
         (&"str".into(), &"float".into())
     );
 }
+
+/// A quote at the beginning of a value opens a field that may have several lines.
+#[test]
+fn quotes_come_back_from_every_text_format() {
+    let files = Files::new();
+    let rows =
+        "prefix,n\n10.0.0.0/8,\"\"\"a\"\n11.0.0.0/8,b\n12.0.0.0/8,\"c\"\"\"\n13.0.0.0/8,\"\"\"\"\n";
+    let csv = files.with("t.csv", rows);
+    for name in ["t.tsv", "again.csv"] {
+        let (out, fib) = (files.path(name), files.path("t.fib"));
+        done(&["export", &csv, "-o", &out]);
+        done(&["build", &out, "-o", &fib]);
+        assert_eq!(done(&["export", &fib, "--to", "csv"]).out, rows, "{name}");
+    }
+}

@@ -95,9 +95,14 @@ impl TextForm {
     fn field(self, text: &str, line: &mut String) {
         match self {
             Self::Tsv => {
-                line.extend(
-                    text.chars().map(|c| if matches!(c, '\t' | '\n' | '\r') { ' ' } else { c }),
-                );
+                // A quote at the beginning would open a field that ends at the next quote, lines further down.
+                let quotes = text.starts_with('"');
+                line.extend(quotes.then_some('"'));
+                for c in text.chars() {
+                    line.push(if matches!(c, '\t' | '\n' | '\r') { ' ' } else { c });
+                    line.extend((quotes && c == '"').then_some('"'));
+                }
+                line.extend(quotes.then_some('"'));
             }
             // An empty text is no missing value, and `\N` is not one.
             _ if text.is_empty()

@@ -1,14 +1,16 @@
 //! The arguments of `fibula annotate`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::{Args as ClapArgs, ValueEnum};
 use fibula_annotate::{AnnotateOptions, Column, Header, LogFormat, Only, PrefixForm, TextForm};
 use fibula_rib::{Loading, Moment, TimeFormat};
 
+use crate::failure::Failure;
+use crate::layer;
 use crate::rpki::RpkiArgs;
-use crate::source::{Peer, ReadArgs, parse_delimiter, parse_yes_no};
+use crate::source::{Peer, ReadArgs, Source, parse_delimiter, parse_yes_no};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -227,6 +229,21 @@ fn parse_default(text: &str) -> Result<(String, String), &'static str> {
 }
 
 impl Args {
+    /// All tables, those of layers one after the other. The data and a table cannot both be standard input.
+    pub fn sources(&self) -> Result<Vec<(String, Source)>, Failure> {
+        let tables = match &*self.layer {
+            [] => Source::parse_list(&self.table)?,
+            layers => layer::parse(layers)?.into_iter().flat_map(|layer| layer.sources).collect(),
+        };
+        let input = Path::new("-");
+        let is_input = |(_, table): &(String, Source)| *table == Source::Feed(input.to_owned());
+        if self.inputs.iter().any(|data| data == input) && tables.iter().any(is_input) {
+            return Err(Failure::new("standard input cannot be both the table and the data")
+                .hint("give one of them as a file"));
+        }
+        Ok(tables)
+    }
+
     /// The options for the annotators of text and of columnar files.
     pub fn options(&self) -> AnnotateOptions {
         let mut options = AnnotateOptions::default();

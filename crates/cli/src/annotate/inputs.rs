@@ -16,6 +16,31 @@ pub struct Job {
     pub output: PathBuf,
 }
 
+impl Job {
+    /// Refuses an output whose name says another format than its content will have.
+    pub fn check_name(&self, format: LogFormat) -> Result<(), Failure> {
+        use LogFormat::{Arrow, Csv, JsonLines, List, Parquet, Pcap, Tsv};
+        let is_named_so = match LogFormat::from_path(&self.output) {
+            None => true,
+            Some(Csv | Tsv) => matches!(format, Csv | Tsv | List | Pcap),
+            Some(List) => !matches!(format, Parquet | Arrow),
+            Some(named @ (JsonLines | Parquet | Arrow)) => named == format,
+            Some(_) => false,
+        };
+        if is_named_so {
+            return Ok(());
+        }
+        let written = if format == Pcap { Csv } else { format };
+        let ending = if format == List { "txt" } else { written.name() };
+        Err(Failure::new(format_args!(
+            "{}: its name says another format than {written}, which {} is annotated in",
+            self.output.display(),
+            self.input.display()
+        ))
+        .hint(format_args!("results have the format of the data: name it .{ending}")))
+    }
+}
+
 /// The files that the arguments name: files, patterns such as `logs/*.parquet`, and directories, of which all files
 /// with a known ending are taken. With one file, `output` is the result's file or its directory; with several files
 /// it is a directory.

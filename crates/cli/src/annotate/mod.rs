@@ -5,7 +5,6 @@ mod columnar;
 mod failed;
 mod inputs;
 mod report;
-mod same;
 mod sink;
 mod tables;
 
@@ -26,11 +25,16 @@ use self::tables::Tables;
 use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::progress::{Bar, note};
+use crate::same;
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
     leave_out_caught_panics();
     let jobs = inputs::jobs(&args.inputs, &args.output)?;
+    let tables = args.sources()?;
+    for job in &jobs {
+        same::refuse_tables(&tables, &job.output)?;
+    }
     let mut work =
         Work { args, tables: Tables::open(args)?, options: args.options(), columns: None };
     let mut total = Totals::default();
@@ -118,6 +122,7 @@ impl Work<'_> {
             std::fs::create_dir_all(folder).map_err(|e| Failure::io(folder.display(), &e))?;
         }
         if columnar.is_columnar() {
+            job.check_name(columnar)?;
             let annotator = match &mut self.columns {
                 Some(annotator) => annotator,
                 columns => {
@@ -141,6 +146,7 @@ impl Work<'_> {
                 LogFormat::guess(head)
             }
         };
+        job.check_name(format)?;
         let fail = |error| failure(job, &error);
         let annotator =
             Annotator::new(self.tables.shared(), format, &self.options).map_err(fail)?;

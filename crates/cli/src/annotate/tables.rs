@@ -31,8 +31,7 @@ impl Tables {
             return Ok(Self::One(Fib::of_table(table, &options)?));
         }
         if args.layer.is_empty() {
-            let sources = Source::parse_list(&args.table)?;
-            return Ok(Self::One(table::open(&sources, &read, &options)?));
+            return Ok(Self::One(table::open(&args.sources()?, &read, &options)?));
         }
         let layers = layer::load(&layer::parse(&args.layer)?, &read)?;
         Ok(Self::One(Fib::of_table(layers.table, &options)?))

@@ -20,6 +20,8 @@ pub struct Printer<'a> {
     says_since: bool,
     /// The value columns, if values are printed.
     columns: Option<&'a Columns>,
+    /// The names that they are printed with.
+    names: Vec<String>,
 }
 
 impl<'a> Printer<'a> {
@@ -50,14 +52,19 @@ impl<'a> Printer<'a> {
         says_since: bool,
         columns: Option<&'a Columns>,
     ) -> Result<Self, Failure> {
-        let mut names: Vec<&str> = Vec::new();
-        names.extend(asks.then_some("address"));
-        names.extend(says_since.then_some("since"));
-        names.push("prefix");
-        names.extend(says_match.then_some("match"));
-        names.extend(columns.into_iter().flat_map(Columns::names));
-        let records = Records::new(&names, args.json, !args.no_header)?;
-        Ok(Self { records, asks, says_match, says_since, columns })
+        let mut header: Vec<&str> = Vec::new();
+        header.extend(asks.then_some("address"));
+        header.extend(says_since.then_some("since"));
+        header.push("prefix");
+        header.extend(says_match.then_some("match"));
+        // A question that is a prefix has a match in JSON even if the others have none.
+        let also = asks.then_some("match");
+        let names = columns.map_or_else(Vec::new, |columns| {
+            printed_names(columns, &header.iter().copied().chain(also).collect::<Vec<_>>())
+        });
+        header.extend(names.iter().map(String::as_str));
+        let records = Records::new(&header, args.json, !args.no_header)?;
+        Ok(Self { records, asks, says_match, says_since, columns, names })
     }
 
     /// Prints the routes found for a question, or a row without values if there are none.
@@ -126,8 +133,6 @@ impl<'a> Printer<'a> {
         error: Option<&str>,
     ) -> Result<(), Failure> {
         let prefix = prefix.map(|prefix| prefix.to_string());
-        let names = self.columns.into_iter().flat_map(Columns::names);
-        let value = |name| route.and_then(|route| route.value(name)).unwrap_or(Value::Null);
         if self.records.is_json() {
             let mut object = Map::new();
             if self.asks {
@@ -140,12 +145,10 @@ impl<'a> Printer<'a> {
             if let Some(matched) = matched {
                 object.insert("match".to_owned(), matched.into());
             }
-            // A column of the table may itself be called "prefix"; the matched one comes first.
-            for (name, value) in route.into_iter().flat_map(Match::typed) {
-                object.entry(&*name).or_insert(json_value(value));
-            }
-            for name in names {
-                object.entry(name).or_insert(Json::Null);
+            let mut values = route.into_iter().flat_map(Match::typed);
+            for name in &self.names {
+                let value = values.next().map_or(Json::Null, |(_, value)| json_value(value));
+                object.insert(name.clone(), value);
             }
             if let Some(error) = error {
                 object.insert("error".to_owned(), error.into());
@@ -163,6 +166,8 @@ impl<'a> Printer<'a> {
         if self.says_match {
             cells.push(cell(matched.flatten()));
         }
+        let names = self.columns.into_iter().flat_map(Columns::names);
+        let value = |name| route.and_then(|route| route.value(name)).unwrap_or(Value::Null);
         cells.extend(names.map(|name| match value(name) {
             Value::Null => cell(None),
             Value::Int(int) => int.to_string(),
@@ -175,6 +180,20 @@ impl<'a> Printer<'a> {
     pub fn flush(&mut self) -> Result<(), Failure> {
         self.records.flush()
     }
+}
+
+/// The names of the table's columns; one that an answer's own columns or another column have gets a number, as a name does
+/// that a file has twice.
+fn printed_names(columns: &Columns, own: &[&str]) -> Vec<String> {
+    let printed = |name: &str| {
+        let (mut printed, mut number) = (name.to_owned(), 1);
+        while own.contains(&&*printed) || (number > 1 && columns.find(&printed).is_some()) {
+            number += 1;
+            printed = format!("{name}_{number}");
+        }
+        printed
+    };
+    columns.names().map(printed).collect()
 }
 
 /// How a route relates to the prefix that it overlaps.

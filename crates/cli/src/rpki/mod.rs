@@ -16,6 +16,7 @@ pub use self::add::RpkiArgs;
 use self::list::Listed;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Records};
+use crate::same;
 use crate::source::{ReadArgs, Source};
 use crate::table;
 use crate::written::To;
@@ -95,6 +96,9 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     }
     let origin = args.origin.as_deref().unwrap_or(ORIGIN);
     let sources = Source::parse_list(&args.tables)?;
+    if let Some(path) = &args.output {
+        same::refuse_tables(&sources, path)?;
+    }
     let loaded = table::load_aloud(&sources, &args.read)?.table;
     let table = fibula_rpki::add_columns(&loaded, &vrps, origin)?;
     drop(loaded);

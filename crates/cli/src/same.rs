@@ -1,9 +1,26 @@
-//! Checks whether two file names or standard streams refer to the same file.
+//! Checks whether an output is also an input: whether two file names or standard streams refer to the same file.
 
 use std::fs::{File, Metadata};
 use std::path::Path;
 
 use crate::failure::Failure;
+use crate::source::Source;
+
+/// Refuses an output that is also one of the tables: what is read would be lost.
+pub fn refuse_tables(sources: &[(String, Source)], output: &Path) -> Result<(), Failure> {
+    sources.iter().try_for_each(|(_, source)| match source {
+        Source::Snapshot(path) | Source::Feed(path) => refuse(path, output),
+        Source::Embedded | Source::Generated(_) => Ok(()),
+    })
+}
+
+/// As [`refuse_tables`], but a snapshot may take the place of one that it is made from: it is written whole or not at all.
+pub fn refuse_feeds(sources: &[(String, Source)], output: &Path) -> Result<(), Failure> {
+    sources.iter().try_for_each(|(_, source)| match source {
+        Source::Feed(path) => refuse(path, output),
+        Source::Snapshot(_) | Source::Embedded | Source::Generated(_) => Ok(()),
+    })
+}
 
 /// Refuses an output that is also the input: the command would read its own output without end, or find an empty
 /// file.
@@ -21,7 +38,7 @@ pub fn refuse(input: &Path, output: &Path) -> Result<(), Failure> {
     let (input, output) = (name(input, "standard input"), name(output, "standard output"));
     let message = match input == output {
         true => format!("{input}: is input and output"),
-        false => format!("{input}: is input, and as {output} output"),
+        false => format!("{input} and {output} are the same file, which is input and output"),
     };
     Err(Failure::new(message).hint("write to another file"))
 }
