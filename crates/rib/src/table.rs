@@ -230,6 +230,13 @@ pub enum TableError {
         /// What there is too much of.
         what: &'static str,
     },
+    /// The table's [`Limits`](crate::Limits) leave no room for another route.
+    Full {
+        /// The limit that is reached: so many routes in a table for a peer, or for all peers together.
+        most: u64,
+        /// Whether it is that of a peer.
+        of_peer: bool,
+    },
     /// The compiler of a live table panicked, so nothing more is published.
     Stopped {
         /// The VRF.
@@ -280,6 +287,12 @@ impl fmt::Display for TableError {
                  take the best paths (--peer best)",
             ),
             Self::Limit { what } => write!(f, "more than 2^32 - 1 {what}"),
+            Self::Full { most, of_peer: true } => {
+                write!(f, "the peer has {most} routes of the family, which is the limit")
+            }
+            Self::Full { most, of_peer: false } => {
+                write!(f, "all peers together have {most} routes, which is the limit")
+            }
             Self::Stopped { vrf, family } => write!(
                 f,
                 "the compiler of the IP{family} table of VRF {vrf} panicked, what serves is not changed any \

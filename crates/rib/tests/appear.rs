@@ -113,11 +113,12 @@ fn what_exceeds_the_limits_is_refused_and_what_is_there_stays() {
     assert_eq!(apply("10.0.0.0/8", 0, Some(0)), Ok(1));
     assert_eq!(apply("11.0.0.0/8", 0, Some(0)), Ok(2));
     // A peer's own limit; what it has may still change.
-    assert!(matches!(apply("12.0.0.0/8", 0, Some(0)), Err(TableError::Limit { .. })));
+    let full = |most, of_peer| Err(TableError::Full { most, of_peer });
+    assert_eq!(apply("12.0.0.0/8", 0, Some(0)), full(2, true));
     assert_eq!(apply("11.0.0.0/8", 0, Some(1)), Ok(2));
     assert_eq!(apply("12.0.0.0/8", 1, Some(0)), Ok(3));
     // That of all together.
-    assert!(matches!(apply("13.0.0.0/8", 1, Some(0)), Err(TableError::Limit { .. })));
+    assert_eq!(apply("13.0.0.0/8", 1, Some(0)), full(3, false));
     assert_eq!(apply("12.0.0.0/8", 1, Some(1)), Ok(3));
     assert_eq!(apply("10.0.0.0/8", 0, None), Ok(2));
     assert_eq!(apply("13.0.0.0/8", 1, Some(1)), Ok(3));

@@ -119,7 +119,8 @@ impl Sessions {
             _ => (received.encoding_to(sent), sent.encoding_to(received)),
         };
         let families = families(of.view, sent, received);
-        if session.state == State::Up {
+        // A router that says nothing of the end of the session before has a new one with another AS or identifier.
+        if session.state == State::Up && session.identity == (of.asn, of.bgp_id) {
             // Some routers send one for each view or family: they add up.
             for family in READ.into_iter().filter(|family| families & set_of(*family) != 0) {
                 session.incoming.set_add_path(family, incoming.add_path_of(family));

@@ -250,14 +250,18 @@ fn peers_go_down_with_all_their_tables() {
 
 #[test]
 fn a_peer_that_comes_back_as_another_is_another() {
-    let mut other = of(0, PRE, NO_RD, 1);
+    let first = of(0, PRE, NO_RD, 1);
+    let mut other = first.clone();
     other[29] = 9;
-    let say = |of| monitoring(of, &announce(4, &NET));
-    let sink =
-        decode(&[say(of(0, PRE, NO_RD, 1)), peer_up(other.clone(), &[Family::IPV4]), say(other)]);
+    let say = |of: &Vec<u8>| monitoring(of.clone(), &announce(4, &NET));
+    let up = |of: &Vec<u8>| peer_up(of.clone(), &[Family::IPV4]);
+    let sink = decode(&[say(&first), up(&other), say(&other)]);
     assert_eq!(sink.peers.iter().map(|peer| peer.asn).collect::<Vec<_>>(), [64_501, 64_265]);
     assert!(sink.states[0].is_down() && sink.states[0].peer == 0);
     assert_eq!(sink.states.len(), 1);
+    // And when its session was up, and nothing said that it ended.
+    let again = decode(&[up(&first), say(&first), up(&other), say(&other)]);
+    assert_eq!((again.peers, again.states), (sink.peers, sink.states));
 }
 
 #[test]

@@ -4,9 +4,9 @@
 //!  0       4      6      8       12
 //!  | time  | type | sub  | length | body ...            (RFC 6396, 2)
 //! ```
-//! A record with a valid header and an invalid body is skipped by the header's length. If the header itself is
-//! invalid, the decoder searches for the next valid one: its type and time must be plausible, and another header must
-//! follow at its end.
+//! A record with a valid header and an invalid body is skipped by the header's length. So is one of an unregistered type, if
+//! another header or the end of the input follows at its end. If the header itself is invalid, the decoder searches for
+//! the next valid one: its type and time must be plausible, and another header must follow at its end.
 
 use super::table_dump;
 use crate::Tail;
@@ -57,6 +57,11 @@ impl Header {
         is_registered && self.subtype < 256 && self.len <= MAX_LEN
     }
 
+    /// Whether the framing may rely on it, if what follows says so, too: a record of a type that is not registered.
+    fn is_possible(&self) -> bool {
+        self.time >= DAWN && self.subtype < 256 && self.len <= MAX_RESYNC_LEN
+    }
+
     /// Whether it is a header beyond doubt.
     fn is_certain(&self, near: Option<u32>) -> bool {
         let subtypes = match self.kind {
@@ -99,7 +104,7 @@ pub(super) fn next(input: &[u8], tail: Tail) -> Frame {
         return if tail.is_last() { Frame::Cut(None) } else { Frame::Need };
     };
     if !header.is_plausible() {
-        return Frame::Lost(header);
+        return foreign(header, input, tail);
     }
     let Some(len) = body_len(&header, &input[HEADER..], tail) else { return Frame::Need };
     match input.len() >= HEADER + len {
@@ -107,6 +112,20 @@ pub(super) fn next(input: &[u8], tail: Tail) -> Frame {
         false if tail.is_last() => Frame::Cut(Some(header)),
         false => Frame::Need,
     }
+}
+
+/// A record of an unregistered type. What it contains must not be taken for records of this input.
+fn foreign(header: Header, input: &[u8], tail: Tail) -> Frame {
+    if !header.is_possible() {
+        return Frame::Lost(header);
+    }
+    let after = input.get(HEADER + header.len..);
+    let is_confirmed = match after.and_then(Header::read) {
+        Some(next) => next.is_certain(None),
+        None if !tail.is_last() => return Frame::Need,
+        None => after.is_some_and(<[u8]>::is_empty),
+    };
+    if is_confirmed { Frame::Record(header, header.len) } else { Frame::Lost(header) }
 }
 
 /// The body's true length, `None` if more input is needed to tell.
@@ -198,6 +217,18 @@ mod tests {
         assert_eq!(next(&bytes[..11], Tail::More), Frame::Need);
         assert_eq!(next(&bytes[..11], Tail::Cut), Frame::Cut(None));
         assert!(matches!(next(&record(NOW, 14458, 31256, &[]), Tail::More), Frame::Lost(_)));
+        // Of an unregistered type: by what follows.
+        let foreign = record(NOW, 99, 1, &bytes);
+        let header = Header { time: NOW, kind: 99, subtype: 1, len: 42 };
+        assert_eq!(next(&foreign, Tail::End), Frame::Record(header, 42));
+        assert_eq!(next(&foreign, Tail::More), Frame::Need);
+        let later = record(NOW + 2 * NEAR, 16, 4, &[0; 30]);
+        assert_eq!(next(&[&*foreign, &*later].concat(), Tail::More), Frame::Record(header, 42));
+        assert_eq!(
+            next(&[&*foreign, b"no header at all"].concat(), Tail::End),
+            Frame::Lost(header)
+        );
+        assert_eq!(next(&foreign[..50], Tail::End), Frame::Lost(header));
         assert!(looks_like_mrt(&bytes));
         assert!(!looks_like_mrt(b"10.0.0.0/8 1\n"));
     }

@@ -3,10 +3,10 @@
 use fibula_core::{Addr, Prefix};
 use hashbrown::HashMap;
 
-use super::Change;
 use super::decision::{Contender, Preference};
 use super::sets::Sets;
 use super::trie::{NO_PATH, Nodes, Trie};
+use super::{Change, Limits};
 use crate::TableError;
 use crate::chunks::Chunks;
 
@@ -152,13 +152,15 @@ impl<A: Addr> FamilyPaths<A> {
         prefix: Prefix<A>,
         (speaker, path_id): (Speaker, u32),
         set: u32,
-        (sets, preference, most): (&mut Sets, &Preference, u32),
+        (sets, preference, (most, limits)): (&mut Sets, &Preference, (u32, Limits)),
     ) -> Result<Option<Change<A>>, TableError> {
         if most < u32::MAX && self.peers.get(&speaker.peer()).map_or(0, |paths| paths.all) >= most {
             let first = self.trie.get(prefix).unwrap_or(NO_PATH);
             if self.find(first, speaker, path_id).is_none() {
                 sets.release(set);
-                return Err(TableError::Limit { what: "routes of a peer, or of all of them" });
+                let of_peer = most == limits.peer_paths;
+                let most = if of_peer { most.into() } else { limits.paths as u64 };
+                return Err(TableError::Full { most, of_peer });
             }
         }
         let node = self.trie.node(prefix);

@@ -241,7 +241,7 @@ impl Rib {
     /// Applies an update, whose peer is a number from [`Rib::peer`]. `changes` is called if the best route changes.
     ///
     /// # Errors
-    /// [`TableError::Limit`] if a number exceeds 32 bits, or the [`Limits`] are exceeded. The table is then
+    /// [`TableError::Limit`] if a number exceeds 32 bits, [`TableError::Full`] if the [`Limits`] are exceeded. The table is then
     /// unchanged.
     pub fn apply(
         &mut self,
@@ -283,11 +283,12 @@ impl Rib {
         Ok(())
     }
 
-    /// How many paths a peer may have in a family; none can be added if all are there already.
-    fn room(&self) -> u32 {
+    /// How many paths a peer may have in a family, none if all peers have as many as they may; and the limits.
+    fn room(&self) -> (u32, Limits) {
         let Limits { paths, peer_paths } = self.limits;
         let used = || self.vrfs.values().map(|tables| tables.v4.used + tables.v6.used).sum();
-        if paths < usize::MAX && paths <= used() { 0 } else { peer_paths }
+        let is_full = paths < usize::MAX && paths <= used();
+        (if is_full { 0 } else { peer_paths }, self.limits)
     }
 
     /// The peer in the dump that is its latest.
@@ -374,7 +375,12 @@ impl Rib {
         let family = vrfs.entry(vrf).or_default().get_mut::<A>();
         family.check_room()?;
         sets.refer(set).ok_or(TableError::Limit { what: "routes of an attribute set" })?;
-        family.announce(prefix, (speaker, path_id), set, (sets, preference, u32::MAX))?;
+        family.announce(
+            prefix,
+            (speaker, path_id),
+            set,
+            (sets, preference, (u32::MAX, Limits::default())),
+        )?;
         if is_stale {
             family.restore_stale(prefix, speaker, path_id);
         }
