@@ -90,6 +90,11 @@ pub enum AnnotateError {
         /// The line on which its record begins, counted from 1.
         line: u64,
     },
+    /// The input ends within a JSON array: it was cut off.
+    OpenArray {
+        /// The line on which it ends, counted from 1.
+        line: u64,
+    },
     /// The cell of a column is not an address (strict).
     Cell {
         /// The row, counted from 1.
@@ -193,6 +198,7 @@ impl AnnotateError {
         if let Self::Unparsable { line, .. }
         | Self::Record { line, .. }
         | Self::OpenQuote { line }
+        | Self::OpenArray { line }
         | Self::Time { line, .. } = &mut self
         {
             *line += lines;
@@ -238,6 +244,10 @@ impl fmt::Display for AnnotateError {
             Self::OpenQuote { line } => write!(
                 f,
                 "line {line}: a quote in this record is never closed, so the lines below it cannot be read"
+            ),
+            Self::OpenArray { line } => write!(
+                f,
+                "line {line}: the input ends within a JSON array, before its `]`: it was cut off, so get it again"
             ),
             Self::Cell { row, column, text } => {
                 write!(f, "row {row}, column {column}: {text:?} is not an address")

@@ -13,6 +13,8 @@ pub(crate) enum Fault {
     Record { at: usize, what: String },
     /// A quote in the record at this offset is never closed, and would hide the lines below it.
     OpenQuote { at: usize },
+    /// The input ends at this offset within a JSON array.
+    OpenArray { at: usize },
     /// The capture is damaged at this offset, before or in this packet, counted from 1.
     Packet { at: usize, number: u64, what: &'static str },
     /// The options do not fit the input.

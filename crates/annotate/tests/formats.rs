@@ -273,9 +273,20 @@ fn json_that_is_not_in_lines() {
             0,
         ),
         (
-            "[{\"ip\":\"10.1.0.1\"}, 7 eight, {\"ip\":}, {\"ip\":",
-            "[{\"ip\":\"10.1.0.1\",\"ip_asn\":64501}, 7 eight, {\"ip\":}, {\"ip\":",
+            "[{\"ip\":\"10.1.0.1\"}, 7 eight, {\"ip\":}, {}]",
+            "[{\"ip\":\"10.1.0.1\",\"ip_asn\":64501}, 7 eight, {\"ip\":}, {\"ip_asn\":null}]",
+            3,
+        ),
+        // Commas and brackets that are missing, or too many.
+        (
+            "[{\"ip\":\"10.1.0.1\"} {\"ip\":\"10.0.0.1\"},, {\"ip\":\"10.1.0.1\"},]]",
+            "[{\"ip\":\"10.1.0.1\",\"ip_asn\":64501} {\"ip\":\"10.0.0.1\"},, {\"ip\":\"10.1.0.1\",\"ip_asn\":64501},]]",
             4,
+        ),
+        (
+            "{\n \"ip\": \"10.1.0.1\"\n}\n{\n \"ip\":",
+            "{\n \"ip\": \"10.1.0.1\",\"ip_asn\":64501\n}\n{\n \"ip\":",
+            1,
         ),
     ] {
         let (output, summary) =
@@ -289,6 +300,29 @@ fn json_that_is_not_in_lines() {
     assert_eq!(summary.first_unparsable.unwrap(), "line 2, column ip: \"1\" is not an address");
     let place = "record at line 3: not a JSON object: expected value at byte 7";
     assert_eq!(summary.first_damaged.unwrap(), place);
+}
+
+/// Rows before the end of such an array are written, and it is an error, strict or not.
+#[test]
+fn a_json_array_that_is_cut_off_is_an_error() {
+    let world = World::new();
+    for strict in [false, true] {
+        for cut in ["", ",", ",\n", ",\n[", ",\n{\"ip\":\"10.1."] {
+            let mut options = options(LogFormat::JsonLines, &["ip"], &["asn"]);
+            options.1.strict = strict;
+            let (output, result) =
+                world.run(options, format!("[{{\"ip\":\"10.0.0.1\"}}{cut}").as_bytes());
+            assert!(output.starts_with("[{\"ip\":\"10.0.0.1\",\"ip_asn\":64500}"), "{output}");
+            let error = result.unwrap_err().to_string();
+            let is_open = error.contains("the input ends within a JSON array");
+            assert!(is_open || strict && error.contains("an object is open"), "{cut:?}: {error}");
+        }
+    }
+    let mut options = options(LogFormat::JsonLines, &["ip"], &["asn"]);
+    options.1.strict = true;
+    let (_, result) = world.run(options, b"[{\"ip\":\"10.0.0.1\"}\n{\"ip\":\"10.0.0.2\"}]");
+    let error = result.unwrap_err().to_string();
+    assert_eq!(error, "record at line 2: no comma before this object");
 }
 
 /// As in a table, whose header must not have the names that are added.

@@ -47,7 +47,7 @@ proptest! {
             Just("10.1.2.3".to_owned()), Just("2001:db8::1".to_owned()), Just(",".to_owned()),
             Just("\n".to_owned()), Just("\r\n".to_owned()), Just("\"".to_owned()), Just("\t".to_owned()),
             Just("{\"a\":\"10.0.0.1\"}\n".to_owned()), Just("{\"a\":{\"b\":\"".to_owned()),
-            Just("\"}}".to_owned()), "[ -~\\n\\t]{0,8}", any::<String>(),
+            Just("\"}}".to_owned()), Just("[{}".to_owned()), Just("]".to_owned()), "[ -~\\n\\t]{0,8}", any::<String>(),
         ], 0..40),
         sizes in proptest::collection::vec(1usize..40, 1..5),
     ) {

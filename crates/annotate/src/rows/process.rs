@@ -170,6 +170,7 @@ impl<'r> Process<'r> {
             },
             Fault::Record { at, what } => AnnotateError::Record { line: line(at), what },
             Fault::OpenQuote { at } => AnnotateError::OpenQuote { line: line(at) },
+            Fault::OpenArray { at } => AnnotateError::OpenArray { line: line(at) },
             Fault::Packet { at, number, what } => {
                 AnnotateError::Packet { packet: number, offset: self.done.bytes + at as u64, what }
             }

@@ -1,5 +1,6 @@
 //! JSON: objects keep their bytes, and members are appended to them.
 
+mod between;
 mod find;
 mod plain;
 mod shape;
@@ -9,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use std::net::IpAddr;
 
+use self::between::Between;
 use self::find::{Found, Names, Place, find};
 use self::shape::Shape as Before;
 use super::{LogDecoder, SAMPLE_BYTES, Style, last_line_end, line_end, set};
@@ -19,8 +21,9 @@ use crate::{AnnotateError, AnnotateOptions, Column, LogFormat};
 
 /// Decoder of JSON: one object on each line, objects in an array, or objects of several lines each.
 ///
-/// Objects and the bytes between them are kept. Anything that is not an object is copied unchanged and counted. Members
-/// are added at the end of an object, which must not already have members with these names.
+/// Objects and the bytes between them are kept. Anything that is not an object, and an object of an array without a comma
+/// before it, is copied unchanged and counted. Members are added at the end of an object, which must not already have
+/// members with these names. An array that is not closed at the end of the input is an error.
 #[derive(Clone)]
 pub(crate) struct JsonLines {
     names: Arc<Names>,
@@ -35,6 +38,8 @@ pub(crate) struct JsonLines {
     present: Arc<[AtomicBool]>,
     /// Whether the input had anything but separators between objects.
     any: Arc<AtomicBool>,
+    /// The commas and brackets so far, if objects do not follow each other by lines.
+    between: Between,
     /// Whether the decoder is within something that is not an object.
     stray: bool,
 }
@@ -43,7 +48,7 @@ pub(crate) struct JsonLines {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
     Lines,
-    /// Objects separated by whitespace, commas and brackets.
+    /// Objects in arrays, or of several lines.
     Values,
 }
 
@@ -79,6 +84,7 @@ impl JsonLines {
             found: Vec::new(),
             before: Before::default(),
             any: Arc::default(),
+            between: Between::default(),
             stray: false,
         })
     }
@@ -195,23 +201,35 @@ impl JsonLines {
     }
 
     fn values(&mut self, data: &[u8], end: bool, block: &mut Block) -> Result<usize, Fault> {
-        let between = |b: &u8| b.is_ascii_whitespace() || b",[]".contains(b);
         let mut start = 0;
         while !block.is_full() && start < data.len() {
             let rest = &data[start..];
-            let blank = rest.iter().position(|b| !between(b)).unwrap_or(rest.len());
-            if blank > 0 {
-                block.pass(start, start + blank);
-                start += blank;
-                self.stray &= blank == 0;
+            let (passed, wrong) = self.between.pass(rest);
+            if passed > 0 {
+                block.pass(start, start + passed);
+                start += passed;
+                self.stray = false;
+            }
+            if let Some(what) = wrong {
+                set(&self.any);
+                self.stray = false;
+                self.stray(start, start + 1, || what.to_owned(), block)?;
+                start += 1;
+            }
+            if passed > 0 || wrong.is_some() {
                 continue;
             }
             set(&self.any);
             if rest[0] == b'{' {
                 self.stray = false;
                 match object_end(rest) {
-                    Some(len) => {
+                    Some(len) if self.between.value() => {
                         self.object(data, (start, start + len, start + len), block)?;
+                        start += len;
+                    }
+                    Some(len) => {
+                        let what = || "no comma before this object".to_owned();
+                        self.stray(start, start + len, what, block)?;
                         start += len;
                     }
                     None if end => {
@@ -223,13 +241,17 @@ impl JsonLines {
                 }
                 continue;
             }
-            let len = rest.iter().position(|b| between(b) || *b == b'{').unwrap_or(rest.len());
+            let len = rest.iter().position(|&b| ends_stray(b)).unwrap_or(rest.len());
             if std::mem::replace(&mut self.stray, true) {
                 block.pass(start, start + len);
             } else {
+                self.between.value();
                 self.stray(start, start + len, || "not a JSON object".to_owned(), block)?;
             }
             start += len;
+        }
+        if end && start == data.len() && self.between.is_open() {
+            return Err(Fault::OpenArray { at: start });
         }
         Ok(start)
     }
@@ -278,6 +300,11 @@ impl LogDecoder for JsonLines {
 pub(super) fn begins_array(text: &[u8]) -> bool {
     let Some(inside) = text.trim_ascii_start().strip_prefix(b"[") else { return false };
     matches!(inside.trim_ascii_start().first(), Some(b'{' | b']'))
+}
+
+/// Whether the byte ends text that is not an object.
+fn ends_stray(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || b",[]{".contains(&byte)
 }
 
 /// The end of the object that begins at the first byte; `None` if it is not complete.
