@@ -12,10 +12,13 @@ pub(super) struct Node<'d> {
     pub(super) kind: Kind<'d>,
 }
 
+/// A member of an object.
+pub(super) type Member<'d> = (Cow<'d, str>, Node<'d>);
+
 #[derive(Debug, PartialEq)]
 pub(super) enum Kind<'d> {
     /// In the order of the document; a name may come twice.
-    Object(Vec<(Cow<'d, str>, Node<'d>)>),
+    Object(Vec<Member<'d>>),
     List(Vec<Node<'d>>),
     Text(Cow<'d, str>),
     /// As it is written.
@@ -29,8 +32,23 @@ impl<'d> Node<'d> {
         if let Kind::Text(text) = &self.kind { Some(text) } else { None }
     }
 
-    pub(super) fn is_object(&self) -> bool {
-        matches!(self.kind, Kind::Object(_))
+    /// A text or a number, without blanks around it; `None` if nothing is left.
+    pub(super) fn words(&self) -> Option<&str> {
+        let words = match &self.kind {
+            Kind::Text(text) => text.trim(),
+            Kind::Number(number) => number,
+            _ => return None,
+        };
+        (!words.is_empty()).then_some(words)
+    }
+
+    /// Whether it has parts: an object or a list that is not empty.
+    pub(super) fn has_parts(&self) -> bool {
+        match &self.kind {
+            Kind::Object(members) => !members.is_empty(),
+            Kind::List(items) => !items.is_empty(),
+            _ => false,
+        }
     }
 
     /// Reads a document.
@@ -165,7 +183,7 @@ mod tests {
         let places: Vec<_> = items.iter().map(|node| &text[node.start..node.end]).collect();
         assert_eq!(places, ["1.5e3", "true", "null"]);
         assert_eq!(members[1].1.as_str(), Some("x\"y"));
-        assert!(members[2].1.is_object());
+        assert_eq!(members[2].1.kind, Kind::Object(vec![]));
     }
 
     #[test]

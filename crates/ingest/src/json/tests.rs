@@ -1,5 +1,5 @@
 use super::*;
-use crate::Collected;
+use crate::{Collected, ColumnDecl};
 
 fn decode(text: &str) -> Collected {
     let mut sink = Collected::default();
@@ -13,8 +13,18 @@ fn decode(text: &str) -> Collected {
 fn clean(text: &str) -> (Vec<String>, Vec<String>) {
     let sink = decode(text);
     assert_eq!(sink.damage, [], "{text}");
-    let columns = sink.info.unwrap().columns;
-    (columns.iter().map(|c| format!("{}:{:?}", c.name, c.kind)).collect(), sink.lines)
+    let info = sink.info.unwrap();
+    let kind = |column: &ColumnDecl| {
+        let typed = info.types.iter().find(|(name, _)| *name == column.name);
+        typed.map_or(format!("{:?}", column.kind), |(_, of)| format!("{of:?}"))
+    };
+    let columns = info.columns.iter().map(|c| format!("{}:{}", c.name, kind(c))).collect();
+    (columns, sink.lines)
+}
+
+/// What is said of damaged records.
+fn what(text: &str) -> Vec<String> {
+    decode(text).damage.iter().map(|damage| damage.what.to_string()).collect()
 }
 
 macro_rules! gives {
@@ -82,8 +92,6 @@ fn arrays_and_objects_of_prefixes() {
 
 #[test]
 fn damage() {
-    let what =
-        |text: &str| decode(text).damage.iter().map(|d| d.what.to_string()).collect::<Vec<_>>();
     assert_eq!(what(r#"["192.0.2.0/24", "oops"]"#).len(), 1);
     assert_eq!(what(r#"["192.0.2.1/24"]"#).len(), 1);
     assert_eq!(
@@ -147,4 +155,144 @@ fn mapped_prefixes_are_counted() {
 #[test]
 fn of_a_name_that_comes_twice_the_last_counts() {
     gives!(r#"[{"cidr": "10.0.0.0/8", "n": 1, "n": 2}]"#, ["n:Int"], ["10.0.0.0/8 = 2"]);
+    gives!(r#"[{"cidr": "10.0.0.0/8", "n": 1, "n": null}]"#, ["n:Str"], ["10.0.0.0/8 = null"]);
+    let sink = decode(r#"[{"v4": "10.0.0.0/8", "\u00764": "11.0.0.0/8"}]"#);
+    assert_eq!((sink.lines, sink.noted), (vec!["11.0.0.0/8".to_owned()], vec![REPLACED]));
+    // Two routes for a prefix are counted as in other tables.
+    assert_eq!(decode(r#"{"10.0.0.0/8": 1, "10.0.0.0/8": 2}"#).lines.len(), 2);
+}
+
+/// As in columns of text.
+#[test]
+fn netmasks_and_lengths_have_members_of_their_own() {
+    for length in [
+        r#""mask": "24""#,
+        r#""mask": "/24""#,
+        r#""netmask": "255.255.255.0""#,
+        r#""Prefix-Length": 24"#,
+        r#""prefixlen": 24"#,
+        r#""cidr": 24"#,
+    ] {
+        gives!(
+            &format!(r#"[{{"subnet": "10.10.1.0", {length}, "site": "a"}}]"#),
+            ["site:Str"],
+            ["10.10.1.0/24 = a"]
+        );
+    }
+    gives!(
+        r#"[{"network": "2001:db8::", "bits": 32}, {"network": "10.0.0.0", "bits": 8}]"#,
+        [],
+        ["2001:db8::/32", "10.0.0.0/8"]
+    );
+    // A prefix needs none, and what is no length is a value.
+    gives!(
+        r#"[{"prefix": "10.0.0.0/8", "mask": "255.0.0.0"}, {"prefix": "11.0.0.0/8", "mask": null}]"#,
+        ["mask:Str"],
+        ["10.0.0.0/8 = 255.0.0.0", "11.0.0.0/8 = null"]
+    );
+    gives!(
+        r#"[{"ip": "10.0.0.1", "length": 1500}, {"ip": "10.0.0.2", "length": 32}, {"ip": "10.0.0.3", "length": 60}]"#,
+        ["length:Int"],
+        ["10.0.0.1/32 = 1500", "10.0.0.2/32 = 32", "10.0.0.3/32 = 60"]
+    );
+    // As Atlassian has it; the length is under a name of its own.
+    gives!(
+        r#"{"items": [{"network": "192.0.2.0", "mask_len": 24, "cidr": "192.0.2.0/24"}]}"#,
+        ["network:Str", "mask_len:Int"],
+        ["192.0.2.0/24 = 192.0.2.0, 24"]
+    );
+}
+
+#[test]
+fn a_wrong_length_is_damage() {
+    let text = |length: &str| {
+        let good = r#"{"subnet": "10.0.0.0", "mask": 8}"#;
+        format!(r#"[{good}, {{"subnet": "10.1.0.0", "mask": {length}}}, {good}]"#)
+    };
+    assert_eq!(
+        what(&text("\"255.0.255.0\"")),
+        ["not an address, a prefix or a range: \"10.1.0.0\", netmask or length \"255.0.255.0\""]
+    );
+    assert_eq!(
+        what(&text("33")),
+        ["the prefix length exceeds the family's bits: \"10.1.0.0\", netmask or length \"33\""]
+    );
+    for length in ["8", "\"\"", "null", "{}"] {
+        let sink = decode(&text(length));
+        assert_eq!((sink.damage.len(), sink.lines.len()), (1, 2), "{length}");
+    }
+}
+
+#[test]
+fn an_object_is_about_the_prefix_that_a_name_says() {
+    gives!(
+        r#"[{"aggregate": "10.0.0.0/8", "prefix": "10.1.0.0/16", "next_hop": "10.9.9.1/32", "parent": {"prefix": "10.0.0.0/12"}}]"#,
+        ["aggregate:Str", "next_hop:Str"],
+        ["10.1.0.0/16 = 10.0.0.0/8, 10.9.9.1/32"]
+    );
+    // The likeliest name, but prefixes before addresses.
+    gives!(
+        r#"[{"ip": "10.0.0.1/32", "cidr": "10.0.0.0/8"}]"#,
+        ["ip:Str"],
+        ["10.0.0.0/8 = 10.0.0.1/32"]
+    );
+    gives!(
+        r#"[{"network": "10.0.0.0", "range": "10.0.0.0-10.0.0.3"}]"#,
+        ["network:Str"],
+        ["10.0.0.0/30 = 10.0.0.0"]
+    );
+    // A name counts if what stands there is a prefix mostly.
+    gives!(
+        r#"[{"network": "office", "cidr": "10.0.0.0/8"}, {"network": "lab", "v6": "2001:db8::/32"}]"#,
+        ["network:Str"],
+        ["10.0.0.0/8 = office", "2001:db8::/32 = lab"]
+    );
+    gives!(
+        r#"[{"network": "office", "subnets": [{"network": "10.0.0.0/8"}, {"network": "11.0.0.0/8"}]}]"#,
+        ["network:Str"],
+        ["10.0.0.0/8 = office", "11.0.0.0/8 = office"]
+    );
+    // None is as good as missing.
+    gives!(
+        r#"[{"ip_prefix": "10.0.0.0/8", "ipv6_prefix": null}, {"ip_prefix": null, "ipv6_prefix": "2001:db8::/32"}]"#,
+        ["ipv6_prefix:Str", "ip_prefix:Str"],
+        ["10.0.0.0/8 = null, null", "2001:db8::/32 = null, null"]
+    );
+    // What is wrong there is not made up for by what stands elsewhere.
+    let good = r#"{"prefix": "10.0.0.0/8"}"#;
+    for wrong in ["\"10.0.0.300/8\"", "\"default\"", "167772160", "\"10.0.0.1/8\""] {
+        let text = format!(r#"[{good}, {{"prefix": {wrong}, "aggregate": "11.0.0.0/8"}}]"#);
+        let sink = decode(&text);
+        assert_eq!((sink.damage.len(), sink.lines.len()), (1, 1), "{wrong}");
+    }
+    let ranges = r#"[{"first": "10.0.0.0", "last": "10.0.0.3"}, {"first": "10.0.0.9", "last": "10.0.0.7", "of": "10.0.0.0/8"}]"#;
+    assert_eq!(what(ranges), ["the range ends before it starts: \"10.0.0.9\" to \"10.0.0.7\""]);
+}
+
+/// They are no routes either: addresses of name servers, say.
+#[test]
+fn lists_beside_a_prefix_are_counted() {
+    let text = r#"[{"prefix": "10.0.0.0/8", "dns": ["10.0.0.53", "x"], "a": [1], "none": []},
+        {"v4": "11.0.0.0/8", "tags": ["a"]}]"#;
+    let sink = decode(text);
+    assert_eq!(sink.lines, ["10.0.0.0/8", "11.0.0.0/8"]);
+    assert_eq!((sink.damage.len(), sink.noted), (0, vec![LEFT_OUT; 3]));
+    let sink =
+        decode(r#"{"10.0.0.0/8": [{"prefix": "10.0.0.0/8", "nexthops": [{"ip": "10.0.0.1"}]}]}"#);
+    assert_eq!((sink.lines, sink.noted), (vec!["10.0.0.0/8".to_owned()], vec![LEFT_OUT]));
+}
+
+#[test]
+fn what_has_no_prefix_in_a_list_of_prefixes_is_damage() {
+    for text in [
+        r#"["10.0.0.0/8", 64500]"#,
+        r#"["10.0.0.0/8", null]"#,
+        r#"[["10.0.0.0/8"], ["x"]]"#,
+        r#"[{"cidr": "10.0.0.0/8"}, "10.0.0.300/8"]"#,
+    ] {
+        let sink = decode(text);
+        assert_eq!((sink.lines.len(), sink.damage.len()), (1, 1), "{text}");
+    }
+    let long = format!(r#"["10.0.0.0/8", "{}"]"#, "x".repeat(100_000));
+    assert!(what(&long)[0].len() < 200);
 }

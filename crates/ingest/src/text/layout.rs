@@ -250,7 +250,7 @@ impl Column {
 
 /// The beginning of a field, fit to be shown.
 #[cold]
-fn excerpt(text: &[u8]) -> String {
+pub(crate) fn excerpt(text: &[u8]) -> String {
     const MAX: usize = 60;
     let shown = String::from_utf8_lossy(&text[..text.len().min(MAX)]).into_owned();
     let dots = if text.len() > MAX { "..." } else { "" };

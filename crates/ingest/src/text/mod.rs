@@ -33,9 +33,9 @@ mod overlap;
 mod rows;
 mod sniff;
 
-pub(crate) use key::{Key, KeyError, parse_key, parse_range};
-pub(crate) use layout::{emit_key, parse_int};
-pub(crate) use names::{END_NAMES, PREFIX_NAMES, START_NAMES};
+pub(crate) use key::{Key, KeyError, parse_ip, parse_key, parse_network, parse_range};
+pub(crate) use layout::{emit_key, excerpt, parse_int};
+pub(crate) use names::{END_NAMES, LENGTH_NAMES, PREFIX_NAMES, START_NAMES, rank};
 pub(crate) use overlap::Overlaps;
 
 pub use decoder::TextDecoder;

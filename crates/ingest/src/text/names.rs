@@ -1,5 +1,14 @@
 //! Common names of address columns: in lower case, with `_` for blanks and hyphens, the likeliest first.
 
+/// The place of a name among those of a kind, if it is one of them.
+pub(crate) fn rank(name: &str, names: &[&str]) -> Option<usize> {
+    let name = name.trim().bytes().map(|byte| match byte {
+        b' ' | b'-' => b'_',
+        byte => byte.to_ascii_lowercase(),
+    });
+    names.iter().position(|known| name.clone().eq(known.bytes()))
+}
+
 pub(crate) const PREFIX_NAMES: &[&str] = &[
     "prefix",
     "network",

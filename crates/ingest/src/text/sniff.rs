@@ -5,7 +5,7 @@ use fibula_core::AnyPrefix;
 use super::fields::Delimiter;
 use super::key::{Key, KeyError, parse_ip, parse_key, parse_mask, parse_network, parse_range};
 use super::layout::{Column, KeyAt, Layout, parse_int};
-use super::names::{END_NAMES, LENGTH_NAMES, PREFIX_NAMES, START_NAMES};
+use super::names::{END_NAMES, LENGTH_NAMES, PREFIX_NAMES, START_NAMES, rank};
 use super::options::{Header, KeyColumns, TextOptions};
 use super::rows::Rows;
 use crate::{ColumnDecl, ColumnKind, Format, HostBits, ScalarType};
@@ -190,11 +190,8 @@ impl Guess<'_> {
 
     fn by_name(&self) -> Option<KeyAt> {
         let named = |wanted: &[&str]| {
-            let place = |name: &String| {
-                let name = name.trim().to_ascii_lowercase().replace([' ', '-'], "_");
-                wanted.iter().position(|w| *w == name)
-            };
-            let found = self.names.iter().enumerate().filter_map(|(i, n)| Some((place(n)?, i)));
+            let found =
+                self.names.iter().enumerate().filter_map(|(i, n)| Some((rank(n, wanted)?, i)));
             found.min().map(|(_, index)| index)
         };
         if let (Some(start), Some(end)) = (named(START_NAMES), named(END_NAMES)) {

@@ -1,0 +1,134 @@
+//! What the names of a document's members stand for: found from all of it, before routes are made.
+
+use std::collections::HashSet;
+
+use super::keys::{is_key, likeliest};
+use super::node::{Kind, Member, Node};
+use crate::HostBits;
+use crate::text::{
+    END_NAMES, LENGTH_NAMES, PREFIX_NAMES, START_NAMES, parse_ip, parse_network, rank,
+};
+
+/// As in text tables, a name counts only if at least half of the values under it are what the name says: `host` may
+/// have addresses or names of hosts, and `length` may be that of a packet.
+pub(super) struct Census {
+    prefixes: [Vote; PREFIX_NAMES.len()],
+    lengths: [Vote; LENGTH_NAMES.len()],
+    ranges: Vote,
+    /// Where objects and lists begin that have prefixes in them.
+    holders: HashSet<usize>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Vote {
+    fitting: usize,
+    all: usize,
+}
+
+impl Vote {
+    fn add(&mut self, fits: bool) {
+        self.fitting += usize::from(fits);
+        self.all += 1;
+    }
+
+    fn is_won(self) -> bool {
+        self.fitting > 0 && self.fitting * 2 >= self.all
+    }
+}
+
+impl Default for Census {
+    fn default() -> Self {
+        Self {
+            prefixes: [Vote::default(); PREFIX_NAMES.len()],
+            lengths: [Vote::default(); LENGTH_NAMES.len()],
+            ranges: Vote::default(),
+            holders: HashSet::new(),
+        }
+    }
+}
+
+impl Census {
+    pub(super) fn of<'d>(document: &'d Node<'d>) -> Self {
+        let mut census = Self::default();
+        census.visit(document);
+        census
+    }
+
+    /// Whether members whose name has this rank in [`PREFIX_NAMES`] are prefixes or addresses.
+    pub(super) fn is_prefix(&self, rank: usize) -> bool {
+        self.prefixes[rank].is_won()
+    }
+
+    /// Whether members whose name has this rank in [`LENGTH_NAMES`] are netmasks or lengths.
+    pub(super) fn is_length(&self, rank: usize) -> bool {
+        self.lengths[rank].is_won()
+    }
+
+    /// Whether members whose names say start and end are ranges of addresses.
+    pub(super) fn has_ranges(&self) -> bool {
+        self.ranges.is_won()
+    }
+
+    /// Whether the object or list has prefixes in it, to be made routes.
+    pub(super) fn holds(&self, node: &Node<'_>) -> bool {
+        self.holders.contains(&node.start)
+    }
+
+    fn visit<'d>(&mut self, node: &'d Node<'d>) -> bool {
+        let mut holds = false;
+        match &node.kind {
+            Kind::List(items) => {
+                for item in items {
+                    holds |= self.visit(item) || item.as_str().is_some_and(is_key);
+                }
+            }
+            Kind::Object(members) => {
+                for (name, child) in members {
+                    holds |= self.visit(child) || is_key(name) || may_be_key(name, child);
+                }
+                self.vote(&members.iter().collect::<Vec<_>>());
+            }
+            _ => {}
+        }
+        if holds {
+            self.holders.insert(node.start);
+        }
+        holds
+    }
+
+    fn vote<'d>(&mut self, members: &[&'d Member<'d>]) {
+        let mut addresses = Vec::new();
+        for (name, child) in members {
+            if let (Some(rank), Some(text)) = (rank(name, PREFIX_NAMES), child.words()) {
+                self.prefixes[rank].add(is_key(text));
+                addresses.extend(parse_ip(text.as_bytes()).map(|_| (rank, text)));
+            }
+        }
+        if let Some((_, address)) = addresses.iter().min() {
+            for (name, child) in members {
+                if let (Some(rank), Some(text)) = (rank(name, LENGTH_NAMES), child.words())
+                    && text != *address
+                {
+                    let (address, len) = (address.as_bytes(), text.as_bytes());
+                    self.lengths[rank].add(parse_network(address, len, HostBits::Mask).is_ok());
+                }
+            }
+        }
+        let is_address = |names: &[&str]| {
+            let text = likeliest(members, names)?.1.words()?;
+            Some(parse_ip(text.as_bytes()).is_some())
+        };
+        if let (Some(start), Some(end)) = (is_address(START_NAMES), is_address(END_NAMES)) {
+            self.ranges.add(start && end);
+        }
+    }
+}
+
+/// Whether a member may be the prefix of its object. An address is that only by its name: it may be a gateway.
+fn may_be_key(name: &str, child: &Node<'_>) -> bool {
+    child.as_str().is_some_and(|text| {
+        let is_named =
+            || [PREFIX_NAMES, START_NAMES].iter().any(|names| rank(name, names).is_some());
+        is_key(text) && (text.contains(['/', '-']) || is_named())
+    })
+}
