@@ -10,6 +10,7 @@
 //! | `{"prefixes": [{"ip_prefix": "192.0.2.0/24", "region": "eu", "service": "S3"}]}` (AWS) | `region`, `service` |
 //! | `{"values": [{"name": "Sql", "properties": {"addressPrefixes": ["192.0.2.0/24"]}}]}` (Azure) | `name` |
 //! | `{"addresses": ["192.0.2.0/24"], "ipv6_addresses": ["2001:db8::/32"]}` (Fastly) | `list` |
+//! | `[{"prefix": "192.0.2.0/24", "site": {"name": "a"}}]` | `site.name` |
 //! | `["192.0.2.0/24", "2001:db8::/32"]` | nothing |
 //!
 //! An object around the prefixes contributes its values only if it is inside a list. Values beside the first list

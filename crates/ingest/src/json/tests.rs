@@ -156,6 +156,11 @@ fn mapped_prefixes_are_counted() {
 fn of_a_name_that_comes_twice_the_last_counts() {
     gives!(r#"[{"cidr": "10.0.0.0/8", "n": 1, "n": 2}]"#, ["n:Int"], ["10.0.0.0/8 = 2"]);
     gives!(r#"[{"cidr": "10.0.0.0/8", "n": 1, "n": null}]"#, ["n:Str"], ["10.0.0.0/8 = null"]);
+    gives!(
+        r#"[{"cidr": "10.0.0.0/8", "n": {"a": 1}, "n": {"b": 2}}]"#,
+        ["n.b:Int"],
+        ["10.0.0.0/8 = 2"]
+    );
     let sink = decode(r#"[{"v4": "10.0.0.0/8", "\u00764": "11.0.0.0/8"}]"#);
     assert_eq!((sink.lines, sink.noted), (vec!["11.0.0.0/8".to_owned()], vec![REPLACED]));
     // Two routes for a prefix are counted as in other tables.
@@ -227,8 +232,8 @@ fn a_wrong_length_is_damage() {
 fn an_object_is_about_the_prefix_that_a_name_says() {
     gives!(
         r#"[{"aggregate": "10.0.0.0/8", "prefix": "10.1.0.0/16", "next_hop": "10.9.9.1/32", "parent": {"prefix": "10.0.0.0/12"}}]"#,
-        ["aggregate:Str", "next_hop:Str"],
-        ["10.1.0.0/16 = 10.0.0.0/8, 10.9.9.1/32"]
+        ["aggregate:Str", "next_hop:Str", "parent.prefix:Str"],
+        ["10.1.0.0/16 = 10.0.0.0/8, 10.9.9.1/32, 10.0.0.0/12"]
     );
     // The likeliest name, but prefixes before addresses.
     gives!(
@@ -269,10 +274,35 @@ fn an_object_is_about_the_prefix_that_a_name_says() {
     assert_eq!(what(ranges), ["the range ends before it starts: \"10.0.0.9\" to \"10.0.0.7\""]);
 }
 
+#[test]
+fn objects_inside_of_objects_have_values() {
+    gives!(
+        r#"[{"prefix": "10.0.0.0/8", "location": {"name": "Z", "at": {"lat": 47.5}, "none": {}}, "n": 1}]"#,
+        ["location.name:Str", "location.at.lat:Str", "n:Int"],
+        ["10.0.0.0/8 = Z, 47.5, 1"]
+    );
+    // A member of the whole name comes before.
+    gives!(
+        r#"[{"prefix": "10.0.0.0/8", "a.b": 1, "a": {"b": 2}}, {"a": {"b": 2}, "a.b": 1, "prefix": "11.0.0.0/8"}]"#,
+        ["a.b:Int"],
+        ["10.0.0.0/8 = 1", "11.0.0.0/8 = 1"]
+    );
+    gives!(
+        r#"{"10.0.0.0/8": {"geo": {"country": "CH"}}}"#,
+        ["geo.country:Str"],
+        ["10.0.0.0/8 = CH"]
+    );
+    gives!(
+        r#"[{"name": "Sql", "owner": {"name": "x"}, "properties": {"region": "eu", "addressPrefixes": ["10.0.0.0/8"]}}]"#,
+        ["name:Str", "owner.name:Str", "region:Str"],
+        ["10.0.0.0/8 = Sql, x, eu"]
+    );
+}
+
 /// They are no routes either: addresses of name servers, say.
 #[test]
 fn lists_beside_a_prefix_are_counted() {
-    let text = r#"[{"prefix": "10.0.0.0/8", "dns": ["10.0.0.53", "x"], "a": [1], "none": []},
+    let text = r#"[{"prefix": "10.0.0.0/8", "dns": ["10.0.0.53", "x"], "a": {"tags": [1]}, "none": []},
         {"v4": "11.0.0.0/8", "tags": ["a"]}]"#;
     let sink = decode(text);
     assert_eq!(sink.lines, ["10.0.0.0/8", "11.0.0.0/8"]);

@@ -13,6 +13,8 @@ use crate::text::Key;
 const LIST: &str = "list";
 /// The column of what is no object under a name that is a prefix.
 const VALUE: &str = "value";
+/// Names are not repeated beyond this for the values inside of an object: it bounds memory.
+const LONGEST_NAME: usize = 1024;
 /// A document with more names is not of this kind.
 const MAX_COLUMNS: usize = 256;
 
@@ -188,8 +190,8 @@ impl<'d, 'c> Walk<'d, 'c> {
         last
     }
 
-    /// The values of an object. If it has no prefix by name (`is_named`), parts with prefixes in them are routes and no
-    /// values.
+    /// The values of an object; those of an object inside of it have names such as `site.name`. If the object has no
+    /// prefix by name (`is_named`), parts with prefixes in them are routes and no values.
     fn values(
         &mut self,
         members: Vec<&'d Member<'d>>,
@@ -203,12 +205,20 @@ impl<'d, 'c> Walk<'d, 'c> {
                 continue;
             }
             let len = path.name.len();
+            let is_name = len + name.len() <= LONGEST_NAME && !is_key(name);
             match (&child.kind, Cell::new(child)) {
                 (_, Some(cell)) => {
                     path.name.push_str(name);
                     self.value(child.start, &path.name, path.depth, cell, cells);
                 }
-                (Kind::Object(_), _) => {}
+                (Kind::Object(inner), _) if is_name => {
+                    path.name.push_str(name);
+                    path.name.push('.');
+                    path.depth += 1;
+                    let inner = self.members(inner);
+                    self.values(inner, is_named, path, cells);
+                    path.depth -= 1;
+                }
                 _ => self.left_out += usize::from(child.has_parts()),
             }
             path.name.truncate(len);
