@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use fibula_core::{ColumnKind, Value};
+use fibula_core::{ColumnKind, ScalarType, Value};
 
 use super::node::{Kind, Node};
 use crate::ColumnDecl;
@@ -13,11 +13,13 @@ pub(super) struct Column {
     pub(super) name: String,
     any: bool,
     ints: bool,
+    numbers: bool,
+    bools: bool,
 }
 
 impl Column {
     pub(super) fn new(name: String) -> Self {
-        Self { name, any: false, ints: true }
+        Self { name, any: false, ints: true, numbers: true, bools: true }
     }
 
     /// Takes a value into account.
@@ -27,10 +29,22 @@ impl Column {
         }
         self.any = true;
         self.ints &= matches!(cell.of, Of::Int(_));
+        self.numbers &= matches!(cell.of, Of::Int(_) | Of::Number);
+        self.bools &= cell.of == Of::Bool;
     }
 
     pub(super) fn kind(&self) -> ColumnKind {
         if self.any && self.ints { ColumnKind::Int } else { ColumnKind::Str }
+    }
+
+    /// What its texts are, if it is a column of text.
+    pub(super) fn scalar(&self) -> Option<ScalarType> {
+        match self {
+            Self { any: false, .. } | Self { ints: true, .. } => None,
+            Self { numbers: true, .. } => Some(ScalarType::Double),
+            Self { bools: true, .. } => Some(ScalarType::Bool),
+            Self { .. } => None,
+        }
     }
 
     pub(super) fn decl(&self) -> ColumnDecl {
@@ -48,6 +62,9 @@ pub(super) struct Cell<'d> {
 enum Of {
     Null,
     Int(u64),
+    /// Another number, which 64 bits hold.
+    Number,
+    Bool,
     Text,
 }
 
@@ -60,11 +77,9 @@ impl<'d> Cell<'d> {
     pub(super) fn new(node: &'d Node<'d>) -> Option<Self> {
         let (of, text) = match &node.kind {
             Kind::Text(text) => (Of::Text, &**text),
-            Kind::Number(number) => {
-                (parse_int(number.as_bytes()).map_or(Of::Text, Of::Int), *number)
-            }
-            Kind::Bool(true) => (Of::Text, "true"),
-            Kind::Bool(false) => (Of::Text, "false"),
+            Kind::Number(number) => (number_of(number), *number),
+            Kind::Bool(true) => (Of::Bool, "true"),
+            Kind::Bool(false) => (Of::Bool, "false"),
             Kind::Null => (Of::Null, ""),
             Kind::Object(_) | Kind::List(_) => return None,
         };
@@ -78,4 +93,14 @@ impl<'d> Cell<'d> {
             _ => Value::Str(&self.text),
         }
     }
+}
+
+/// What a number is. Integers of more digits than 64 bits hold are text: they may be identifiers.
+fn number_of(text: &str) -> Of {
+    if let Some(int) = parse_int(text.as_bytes()) {
+        return Of::Int(int);
+    }
+    let is_fraction = text.contains(['.', 'e', 'E']);
+    let fits = |number: f64| number.is_finite() && (is_fraction || number.to_string() == text);
+    if text.parse().is_ok_and(fits) { Of::Number } else { Of::Text }
 }

@@ -14,8 +14,8 @@
 //! | `["192.0.2.0/24", "2001:db8::/32"]` | nothing |
 //!
 //! An object around the prefixes contributes its values only if it is inside a list. Values beside the first list
-//! describe the document (`createDate`, `syncToken`). Lists are no values; they are counted. A column is of integers
-//! if all its values are. For ranges that overlap, see [text](crate::text). The decoder waits for
+//! describe the document (`createDate`, `syncToken`). Lists are no values; they are counted. A column is of integers,
+//! numbers or booleans if all its values are. For ranges that overlap, see [text](crate::text). The decoder waits for
 //! all of the input before it decodes. If an object has a name twice, the last value counts.
 //!
 //! [`census`] looks at the whole document first: a name says what a member is only if at least half of the members of
@@ -80,6 +80,11 @@ impl Decoder for JsonDecoder {
         sink.begin(&SourceInfo {
             format: "json",
             columns: walk.columns.iter().map(Column::decl).collect(),
+            types: walk
+                .columns
+                .iter()
+                .filter_map(|column| Some((column.name.clone(), column.scalar()?)))
+                .collect(),
             ..SourceInfo::default()
         });
         (0..walk.left_out).for_each(|_| sink.noted(LEFT_OUT));

@@ -73,7 +73,7 @@ fn arrays_and_objects_of_prefixes() {
     );
     gives!(
         r#"{"192.0.2.0/24": {"asn": 64500, "drop": true}, "10.0.0.0/8": {"asn": 7}}"#,
-        ["asn:Int", "drop:Str"],
+        ["asn:Int", "drop:Bool"],
         ["192.0.2.0/24 = 64500, true", "10.0.0.0/8 = 7, null"]
     );
     gives!(r#"{"192.0.2.0/24": "AS1"}"#, ["value:Str"], ["192.0.2.0/24 = AS1"]);
@@ -85,7 +85,7 @@ fn arrays_and_objects_of_prefixes() {
     );
     gives!(
         r#"[{"start_ip": "10.0.0.0", "end_ip": "10.0.0.255", "n": 1.5}, {"cidr": "::ffff:10.1.0.0/112"}]"#,
-        ["n:Str"],
+        ["n:Double"],
         ["10.0.0.0/24 = 1.5", "10.1.0.0/16 = null"]
     );
 }
@@ -278,7 +278,7 @@ fn an_object_is_about_the_prefix_that_a_name_says() {
 fn objects_inside_of_objects_have_values() {
     gives!(
         r#"[{"prefix": "10.0.0.0/8", "location": {"name": "Z", "at": {"lat": 47.5}, "none": {}}, "n": 1}]"#,
-        ["location.name:Str", "location.at.lat:Str", "n:Int"],
+        ["location.name:Str", "location.at.lat:Double", "n:Int"],
         ["10.0.0.0/8 = Z, 47.5, 1"]
     );
     // A member of the whole name comes before.
@@ -310,6 +310,24 @@ fn lists_beside_a_prefix_are_counted() {
     let sink =
         decode(r#"{"10.0.0.0/8": [{"prefix": "10.0.0.0/8", "nexthops": [{"ip": "10.0.0.1"}]}]}"#);
     assert_eq!((sink.lines, sink.noted), (vec!["10.0.0.0/8".to_owned()], vec![LEFT_OUT]));
+}
+
+#[test]
+fn columns_have_the_kinds_of_their_values() {
+    gives!(
+        r#"[{"cidr": "10.0.0.0/8", "on": true, "lat": 47.25, "n": -3, "id": 7, "of": 1, "s": "7", "wide": 123456789012345678901234},
+            {"cidr": "11.0.0.0/8", "on": false, "lat": 1, "n": 1.50e3, "id": null, "of": true, "s": "8", "wide": 1}]"#,
+        ["on:Bool", "lat:Double", "n:Double", "id:Int", "of:Str", "s:Str", "wide:Str"],
+        [
+            "10.0.0.0/8 = true, 47.25, -3, 7, 1, 7, 123456789012345678901234",
+            "11.0.0.0/8 = false, 1, 1.50e3, null, true, 8, 1"
+        ]
+    );
+    gives!(
+        r#"[{"cidr": "10.0.0.0/8", "none": null, "big": 1e999, "empty": ""}]"#,
+        ["none:Str", "big:Str", "empty:Str"],
+        ["10.0.0.0/8 = null, 1e999, "]
+    );
 }
 
 #[test]
