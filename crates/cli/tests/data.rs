@@ -307,3 +307,15 @@ fn threads_do_not_matter() {
         );
     }
 }
+
+/// Half a download of a JSON array is no array: the command fails, and leaves no file.
+#[test]
+fn a_json_array_that_is_cut_off_is_a_failure() {
+    let files = Files::new();
+    let csv = files.with("nets.csv", "10.0.0.0/8,hq\n");
+    let (json, out) = (files.with("a.json", "[{\"ip\":\"10.1.2.3\"},\n"), files.path("out.json"));
+    let run = said(&["annotate", "-t", &csv, "--column", "ip", &json, "-o", &out]);
+    assert_eq!(run.code, 2, "{}", run.err);
+    assert!(run.err.contains("a.json: line 2: the input ends within a JSON array"), "{}", run.err);
+    assert!(!std::path::Path::new(&out).exists());
+}
