@@ -96,6 +96,18 @@ def test_relations_are_frames(small: fibula.Table, con: duckdb.DuckDBPyConnectio
     assert small.annotate(con.sql("FROM flows"), add="vlan").columns == ["id", "ip", "ip_vlan"]
 
 
+def test_no_table_of_the_connection_is_taken_for_the_rows(small: fibula.Table, con: duckdb.DuckDBPyConnection) -> None:
+    for name in ("annotated", "rows", "frame", "relation", "fibula_relation"):
+        con.execute(f"CREATE VIEW {name} AS SELECT 'other' AS x")
+    before = rows(con, "SELECT view_name FROM duckdb_views() ORDER BY 1")
+    found = small.annotate(con.sql("SELECT '10.20.0.1' AS src"), "src", "vlan")
+    assert found.fetchall() == [("10.20.0.1", 20)]
+    assert rows(con, "SELECT view_name FROM duckdb_views() ORDER BY 1") == before
+    con.execute("SET python_enable_replacements = false")
+    with pytest.raises(fibula.FibulaError, match="SET python_enable_replacements = true"):
+        small.annotate(con.sql("SELECT '10.20.0.1' AS src"), "src", "vlan")
+
+
 def test_relations_are_sources(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE sites AS FROM (VALUES ('10.0.0.0/8', 'hq', 1), ('10.20.0.0/16', 'zurich', NULL)) t(net, site, vlan)")
     table = fibula.Table.build(con.sql("FROM sites"), key="net")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from fibula import _columns
-from fibula._fibula import Columns, ColumnError, is_address
+from fibula._fibula import Columns, ColumnError, FibulaError, is_address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,7 +48,7 @@ def annotate(
             text=text,
             threads=threads,
         )
-        return _relation(frame, rows)
+        return _relation(duckdb, frame, rows)
     is_arrow = pyarrow is not None and isinstance(frame, (pyarrow.Table, pyarrow.RecordBatch))
     text = text or ("dictionary" if is_arrow else "plain")
     asked = _columns.options(add, default, strict, prefix_form, text, threads)
@@ -82,9 +83,21 @@ def annotate(
     )
 
 
-def _relation(relation: Any, annotated: Any) -> Any:
-    """The rows as a relation of the same connection: DuckDB finds the parameter by its name."""
-    return relation.query("fibula_relation", "FROM annotated")
+def _relation(duckdb: Any, relation: Any, rows: Any) -> Any:
+    """The rows as a relation of the same connection, which a relation does not give: DuckDB finds them as a variable.
+
+    It looks at tables and views first, so the names are some that none of them has."""
+    name = f"fibula_{uuid.uuid4().hex}"
+    globals()[name] = rows
+    try:
+        return relation.query(f"{name}_frame", f"FROM {name}")
+    except duckdb.CatalogException as error:
+        raise FibulaError(
+            "DuckDB does not look for variables of Python: SET python_enable_replacements = true, or annotate"
+            " relation.to_arrow_table(), which gives a pyarrow.Table"
+        ) from error
+    finally:
+        del globals()[name]
 
 
 def chosen(
