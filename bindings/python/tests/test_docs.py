@@ -30,7 +30,10 @@ def test_the_page() -> None:
     assert result.failed == 0
 
 
-@pytest.mark.parametrize("name", ["fibula", "fibula.table", "fibula.dated", "fibula.polars", "fibula.duckdb"])
+MODULES = ["fibula", "fibula.table", "fibula._routes", "fibula.dated", "fibula.polars", "fibula.duckdb"]
+
+
+@pytest.mark.parametrize("name", MODULES)
 def test_the_package(name: str) -> None:
     module = importlib.import_module(name)
     Path("three-days.fib").symlink_to(DATED)

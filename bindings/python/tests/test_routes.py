@@ -30,7 +30,7 @@ def test_iteration_gives_all_routes(table: fibula.Table, rows: Rows, monkeypatch
     # Pieces that end within a family, and at its end.
     four = sum(ipaddress.ip_network(prefix).version == 4 for prefix in rows)
     for size in (1, 7, four, len(rows), len(rows) + 1):
-        monkeypatch.setattr("fibula.table._AT_ONCE", size)
+        monkeypatch.setattr("fibula._routes._AT_ONCE", size)
         assert list(table) == expected, size
 
 

@@ -15,7 +15,7 @@ from fibula.table import Table
 
 if TYPE_CHECKING:
     from fibula._fibula import _Asked
-    from fibula.table import Address
+    from fibula._routes import Address
 
     Time = str | int | float | datetime.date
 

@@ -6,25 +6,16 @@ import datetime
 import os
 import pickle
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from fibula import _columns, _frames, _sources
 from fibula import _fibula as native
 from fibula._fibula import Column, Columns
-
-if TYPE_CHECKING:
-    from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
-
-    Address = str | int | bytes | IPv4Address | IPv6Address
-    Prefix = Address | IPv4Network | IPv6Network
+from fibula._routes import Routes
 
 Frame = TypeVar("Frame")
-
-
-# Routes that iteration makes records of at once.
-_AT_ONCE = 1024
 
 
 def _files(given: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None) -> list[str | os.PathLike[str]]:
@@ -38,7 +29,7 @@ class DamageWarning(UserWarning):
     """Records of a source were damaged and skipped."""
 
 
-class Table:
+class Table(Routes):
     """Prefixes with what they carry, compiled for lookup.
 
     Made by `Table.open` and `Table.build`. It never changes, so threads may share it; lookups of columns let other
@@ -215,104 +206,9 @@ class Table:
         """The value columns: their names, and `int`, `float`, `bool` or `str`."""
         return _columns.kinds(self._native.columns())
 
-    def __len__(self) -> int:
-        """The number of prefixes, of both families."""
-        return len(self._native)
-
     def __repr__(self) -> str:
         where = "in memory" if self._path is None else str(self._path)
         return f"<fibula.Table {where}: {len(self):,} prefixes, columns {list(self.columns)}>"
-
-    def lookup(self, address: Address) -> dict[str, Any] | None:
-        """What the longest prefix that covers the address says: `prefix` and every column of the table.
-
-        None if no prefix covers it. An address is a str, an object of `ipaddress`, 4 or 16 bytes in network order, or
-        an int: below 2**32 it is IPv4, otherwise IPv6. v4-mapped IPv6 addresses (`::ffff:192.0.2.1`) are looked up as
-        the IPv4 addresses that they stand for. Zones (`fe80::1%eth0`) are refused.
-
-        Raises `AddressError` for text, bytes and numbers that are no address, TypeError for other types.
-
-        Takes some microseconds; columns are a hundred times as fast by `lookup_many`.
-
-        >>> table.lookup("10.20.30.40")
-        {'prefix': '10.20.0.0/16', 'site': 'zurich', 'vlan': 20}
-        >>> table.lookup("192.0.2.1") is None
-        True
-        """
-        return self._native.lookup(address)
-
-    def covering(self, prefix: Prefix) -> list[dict[str, Any]]:
-        """All prefixes that cover an address, or the whole of a prefix, longest first.
-
-        >>> [record["prefix"] for record in table.covering("10.20.0.1")]
-        ['10.20.0.0/16', '10.0.0.0/8']
-        """
-        return self._native.covering(prefix)
-
-    def covered(self, prefix: Prefix) -> list[dict[str, Any]]:
-        """All prefixes that lie inside a prefix, itself among them, ordered by address, then by length.
-
-        >>> [record["vlan"] for record in table.covered("10.16.0.0/12")]
-        [20]
-        """
-        return self._native.covered(prefix)
-
-    def __getitem__(self, key: Prefix) -> dict[str, Any]:
-        """Of an address what `lookup` says, of a prefix its own route; KeyError if there is none.
-
-        >>> table["10.20.30.40"]["site"], table["10.0.0.0/8"]["site"]
-        ('zurich', 'hq')
-        """
-        found = self._native.get(key)
-        if found is None:
-            raise KeyError(str(key))
-        return found
-
-    def __contains__(self, key: object) -> bool:
-        """Whether a prefix covers the address, or whether the table has exactly this prefix.
-
-        >>> "10.20.30.40" in table, "10.20.30.0/24" in table
-        (True, False)
-        """
-        return self._native.get(key) is not None
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        """All routes, as `lookup` gives them: IPv4 before IPv6, by address, then by length.
-
-        >>> [record["prefix"] for record in table]
-        ['10.0.0.0/8', '10.20.0.0/16']
-        """
-        for start in range(0, len(self), _AT_ONCE):
-            yield from self._native.routes(start, start + _AT_ONCE)
-
-    def where(self, conditions: Mapping[str, object] | None = None, /, **columns: object) -> list[dict[str, Any]]:
-        """The routes that have these values, in the order of iteration.
-
-        Conditions are columns with a value, or with several in a list, a tuple or a set, of which one has to be there;
-        conditions on several columns have to hold together. None asks for routes without a value. In the column that
-        `tags` made, one of the listed values has to be equal. Names that are no Python names go into a mapping.
-
-        Raises `ColumnError` for a column that is not there, and for text in place of an integer.
-
-        >>> [record["prefix"] for record in table.where(site=["zurich", "berlin"])]
-        ['10.20.0.0/16']
-        """
-        return self._native.where_(_columns.conditions(conditions, columns))
-
-    def prefixes(
-        self, conditions: Mapping[str, object] | None = None, /, *, aggregate: bool = False, **columns: object
-    ) -> list[str]:
-        """The prefixes of the routes that have these values (see `where`), or of all routes; such as those of an AS.
-
-        `aggregate=True` gives the fewest prefixes that cover the same addresses, as `ipaddress.collapse_addresses` does.
-        Longer routes with other values inside them are not left out.
-
-        >>> table.prefixes(vlan=20)
-        ['10.20.0.0/16']
-        >>> table.prefixes(aggregate=True)
-        ['10.0.0.0/8']
-        """
-        return self._native.prefixes(_columns.conditions(conditions, columns), aggregate)
 
     def _search(self, name: str | None, column: object, times: None, asked: native._Asked) -> Columns:
         return self._native.lookup_many(name, _columns.column(column), asked)
