@@ -201,10 +201,10 @@ impl PyTable {
     fn where_<'py>(
         &self,
         py: Python<'py>,
-        conditions: Vec<(String, String)>,
+        conditions: Vec<(String, Option<String>)>,
     ) -> PyResult<Bound<'py, PyList>> {
         let found = py.detach(|| {
-            self.opened.fib.routes_where(&conditions).map(|found| found.collect::<Vec<_>>())
+            self.opened.fib.routes_with(&conditions).map(|found| found.collect::<Vec<_>>())
         });
         records::records(py, found.map_err(|error| error::fib(&error))?)
     }
@@ -213,11 +213,11 @@ impl PyTable {
     fn prefixes(
         &self,
         py: Python<'_>,
-        conditions: Vec<(String, String)>,
+        conditions: Vec<(String, Option<String>)>,
         aggregate: bool,
     ) -> PyResult<Vec<String>> {
         let found = py.detach(|| {
-            let found = self.opened.fib.routes_where(&conditions)?;
+            let found = self.opened.fib.routes_with(&conditions)?;
             let mut prefixes: Vec<_> = found.filter_map(|route| route.prefix()).collect();
             if aggregate {
                 prefixes = fibula_fib::aggregate(prefixes);

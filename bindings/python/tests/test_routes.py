@@ -9,6 +9,7 @@ from typing import Any
 
 import fibula
 import maxminddb
+import numpy as np
 import pyarrow.parquet
 import pytest
 
@@ -68,9 +69,16 @@ def test_where(table: fibula.Table, rows: Rows) -> None:
     assert table.where({"asn": 64500}, name={"n7", "a, b"}) == some
     assert table.where() == every
     assert table.where(name="nobody") == []
-    for bad in ({"nope": 1}, {"asn": "x"}, {"asn": -1}, {"asn": []}):
+    for bad in ({"nope": 1}, {"asn": "x"}, {"asn": ""}, {"asn": -1}, {"asn": []}):
         with pytest.raises(fibula.ColumnError):
             table.where(bad)
+
+
+def test_no_value_and_empty_text() -> None:
+    table = fibula.Table.build({"10.0.0.0/8": {"s": None}, "11.0.0.0/8": {"s": ""}, "12.0.0.0/8": {"s": "x"}})
+    assert table.prefixes(s=None) == ["10.0.0.0/8"]
+    assert table.prefixes(s="") == ["11.0.0.0/8"]
+    assert table.prefixes(s=[None, "", "x"]) == table.prefixes()
 
 
 def test_prefixes_of_an_as(table: fibula.Table, rows: Rows) -> None:
@@ -124,6 +132,12 @@ def test_fractions_and_booleans(tmp_path: Path) -> None:
     assert table.columns == {"lat": float, "on": bool, "version": str}
     assert table["10.1.2.3"] == {"prefix": "10.1.0.0/16", "lat": -8.0, "on": False, "version": "2.0"}
     assert table.where(on=True)[0]["prefix"] == "10.0.0.0/8"
+    # As numbers, however they are written.
+    for asked in (-8.0, -8, "-8.00", [1.5, -8.0], np.float64(-8)):
+        assert [record["prefix"] for record in table.where(lat=asked)] == ["10.1.0.0/16"], asked
+    assert [record["prefix"] for record in table.where(lat=47.25)] == ["10.0.0.0/8"]
+    assert [record["prefix"] for record in table.where(lat=None, on=None)] == ["11.0.0.0/8"]
+    assert table.where(version="2") == [], "text is text"
     found = table.lookup_many(["10.0.0.1", "10.1.0.1", "11.0.0.1", "x"], add=["lat", "on"], default={"lat": 0.5})
     assert found.to_pydict() == {"lat": [47.25, -8.0, None, None], "on": [True, False, None, None]}
     as_pyarrow = found.to_pyarrow()

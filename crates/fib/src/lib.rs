@@ -32,7 +32,7 @@
 //! |---|---|---|
 //! | [`Fib::lookup`] | prefix, hop, values of the table's columns | hop, attribute set, its values by name; no prefix |
 //! | [`Fib::lookup_batch`] | yes | yes, by the generation's engine |
-//! | [`Fib::covering`], [`Fib::covered`], [`Fib::exact`], [`Fib::overlapping`], [`Fib::routes`], [`Fib::routes_where`] | yes | [`FibError::NoRoutes`]: ask the [`Rib`](fibula_rib::Rib) |
+//! | [`Fib::covering`], [`Fib::covered`], [`Fib::exact`], [`Fib::overlapping`], [`Fib::routes`], [`Fib::routes_where`], [`Fib::routes_with`] | yes | [`FibError::NoRoutes`]: ask the [`Rib`](fibula_rib::Rib) |
 //! | [`Fib::columns`], [`Fib::provenance`] | yes | empty: a generation has attribute sets instead of columns |
 //! | route numbers and prefix lengths | yes | no route has a number: `Hop::NONE` |
 //! | follows changes | no | no: open another one, see [`Fib::of_live`]; [`FibOptions`] chooses a live table's engines |

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use fibula_core::{AnyPrefix, Value};
-use fibula_rib::{ColumnKind, Columns};
+use fibula_rib::{ColumnKind, Columns, Typed};
 
 use crate::{Fib, FibError, FibFamily, Matches};
 
@@ -38,8 +38,9 @@ impl Fib {
 
     /// The routes that meet these conditions, each a `(column, value)`, in the order of [`Fib::routes`]. Conditions
     /// on the same column are alternatives; conditions on different columns must all hold. Values are given as text:
-    /// a number for a column of integers (`AS64500` too), and empty text for routes without a value. In the column
-    /// that lists values ([`Provenance::tags`](fibula_rib::Provenance::tags)), one value of the list must be equal.
+    /// a number for a column of integers (`AS64500` too) or of fractions (`8`, `8.0`), and empty text for routes without
+    /// a value, or whose value is empty text. In the column that lists values
+    /// ([`Provenance::tags`](fibula_rib::Provenance::tags)), one value of the list must be equal.
     ///
     /// ```
     /// # use fibula_core::{Attributes, Change, Update, Value};
@@ -64,8 +65,33 @@ impl Fib {
         &self,
         conditions: &[(N, V)],
     ) -> Result<Matches<'_>, FibError> {
+        // Where values are written as text, empty text and no value are the same.
+        self.wanted(conditions.iter().map(|(name, value)| {
+            let text = value.as_ref();
+            (name.as_ref(), Wanted { none: text.is_empty(), text: Some(text) })
+        }))
+    }
+
+    /// Like [`Fib::routes_where`], but only `None` asks for routes without a value, and empty text only for those whose
+    /// value it is.
+    ///
+    /// # Errors
+    /// The errors of [`Fib::routes_where`].
+    pub fn routes_with<N: AsRef<str>, V: AsRef<str>>(
+        &self,
+        conditions: &[(N, Option<V>)],
+    ) -> Result<Matches<'_>, FibError> {
+        self.wanted(conditions.iter().map(|(name, value)| {
+            let text = value.as_ref().map(AsRef::as_ref);
+            (name.as_ref(), Wanted { none: text.is_none(), text })
+        }))
+    }
+
+    fn wanted<'c>(
+        &self,
+        conditions: impl Iterator<Item = (&'c str, Wanted<'c>)>,
+    ) -> Result<Matches<'_>, FibError> {
         self.check_routes()?;
-        let conditions = conditions.iter().map(|(name, value)| (name.as_ref(), value.as_ref()));
         let rows = rows(self.columns(), self.provenance().tags.as_deref(), conditions)?;
         let has = move |row: u32| rows.get(row as usize).copied().unwrap_or(false);
         Ok(Box::new(self.routes()?.filter(move |route| route.hop().index().is_some_and(&has))))
@@ -83,15 +109,24 @@ impl Fib {
     }
 }
 
+/// The values that a condition allows.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
+    /// No value.
+    none: bool,
+    /// The value that this text stands for.
+    text: Option<&'a str>,
+}
+
 /// For each row of the columns, whether all conditions hold.
 fn rows<'c>(
     columns: &Columns,
     tags: Option<&str>,
-    conditions: impl Iterator<Item = (&'c str, &'c str)>,
+    conditions: impl Iterator<Item = (&'c str, Wanted<'c>)>,
 ) -> Result<Vec<bool>, FibError> {
     // For each column: whether rows without a value qualify, and which value codes do.
     let mut asked: Vec<(usize, bool, Vec<bool>)> = Vec::new();
-    for (name, text) in conditions {
+    for (name, wanted) in conditions {
         let column = columns.find(name).ok_or_else(|| FibError::NoColumn {
             column: name.to_owned(),
             known: columns.names().map(str::to_owned).collect(),
@@ -101,20 +136,26 @@ fn rows<'c>(
             asked.len() - 1
         });
         let (_, none, codes) = &mut asked[place];
-        *none |= text.is_empty();
-        let number = match columns.kind(column) {
-            ColumnKind::Int if !text.is_empty() => Some(number(text).ok_or_else(|| {
-                FibError::NoNumber { column: name.to_owned(), text: text.to_owned() }
+        *none |= wanted.none;
+        let is_int = columns.kind(column) == ColumnKind::Int;
+        let Some(text) = wanted.text.filter(|text| !(is_int && wanted.none && text.is_empty()))
+        else {
+            continue;
+        };
+        let wanted = match is_int {
+            true => Typed::Int(number(text).ok_or_else(|| FibError::NoNumber {
+                column: name.to_owned(),
+                text: text.to_owned(),
             })?),
-            _ => None,
+            // Of fractions the number, so that 8.0 finds 8.
+            false => columns.typed(column, Value::Str(text)),
         };
         let is_list = tags == Some(name);
         for (code, is_asked) in codes.iter_mut().enumerate() {
             *is_asked |= match columns.decode(column, code as u32) {
-                Value::Int(int) => Some(int) == number,
                 Value::Str(value) if is_list => value.split(SEPARATOR).any(|item| item == text),
-                Value::Str(value) => value == text,
                 Value::Null => false,
+                value => columns.typed(column, value) == wanted,
             };
         }
     }

@@ -149,20 +149,19 @@ def options(
     }
 
 
-def conditions(given: Mapping[str, object] | None, named: Mapping[str, object]) -> list[tuple[str, str]]:
-    """Columns and values as text, a pair for each value."""
-    pairs = []
+def conditions(given: Mapping[str, object] | None, named: Mapping[str, object]) -> list[tuple[str, str | None]]:
+    """Columns and values as text, a pair for each value; None for what has none."""
+    pairs: list[tuple[str, str | None]] = []
     for name, value in {**(given or {}), **named}.items():
         several = isinstance(value, (list, tuple, set, frozenset))
-        pairs += [(name, _value(one)) for one in (value if several else [value])]  # type: ignore[attr-defined]
+        for one in value if several else [value]:  # type: ignore[attr-defined]
+            pairs.append((name, None if one is None else _value(one)))
         if several and not value:
             raise ColumnError(f"no value for {name!r}: a list of them has one at least")
     return pairs
 
 
 def _value(value: object) -> str:
-    if value is None:
-        return ""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -96,7 +96,8 @@ class Routes:
         """The routes that have these values, in the order of iteration.
 
         Conditions are columns with a value, or with several in a list, a tuple or a set, of which one has to be there;
-        conditions on several columns have to hold together. None asks for routes without a value. In the column that
+        conditions on several columns have to hold together. None asks for routes without a value, `""` for those whose
+        value is empty text. Fractions are compared as numbers: 8, 8.0 and "8.00" are the same. In the column that
         `tags` made, one of the listed values has to be equal. Names that are no Python names go into a mapping.
 
         Raises `ColumnError` for a column that is not there, and for text in place of an integer.
