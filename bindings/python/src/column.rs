@@ -6,7 +6,9 @@ use std::sync::Arc;
 use arrow_array::builder::LargeStringBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt8Type;
-use arrow_array::{Array, ArrayRef, FixedSizeBinaryArray};
+use arrow_array::{
+    Array, ArrayRef, FixedSizeBinaryArray, FixedSizeListArray, LargeStringArray, UInt8Array,
+};
 use arrow_schema::{ArrowError, DataType};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -36,9 +38,32 @@ fn rows_of_bytes(chunk: ArrayRef) -> PyResult<ArrayRef> {
     }
     let list = chunk.as_fixed_size_list();
     let bytes = list.values().as_primitive::<UInt8Type>();
+    if bytes.null_count() > 0 && matches!(width, 4 | 16) {
+        return Ok(Arc::new(with_gaps(list, bytes, *width as usize)));
+    }
     let bytes = bytes.values().inner().clone();
     let rows = FixedSizeBinaryArray::try_new(*width, bytes, list.nulls().cloned());
     Ok(Arc::new(rows.map_err(|error| FibulaError::new_err(error.to_string()))?))
+}
+
+/// Rows some of whose bytes are null, as text: without a byte a row is no address, and without all of them it is null.
+fn with_gaps(list: &FixedSizeListArray, bytes: &UInt8Array, width: usize) -> LargeStringArray {
+    let mut texts = LargeStringBuilder::with_capacity(list.len(), list.len() * 14);
+    let mut buffer = String::new();
+    for row in 0..list.len() {
+        let of_row = bytes.slice(row * width, width);
+        let known: Vec<u8> = of_row.iter().flatten().collect();
+        if list.is_null(row) || known.is_empty() {
+            texts.append_null();
+        } else if let Some(address) = address::from_bytes(&known).filter(|_| known.len() == width) {
+            append(&mut texts, &mut buffer, address);
+        } else {
+            let shown = of_row.iter().map(|byte| byte.map_or("null".into(), |b| b.to_string()));
+            let shown: Vec<String> = shown.collect();
+            append(&mut texts, &mut buffer, format_args!("[{}]", shown.join(", ")));
+        }
+    }
+    texts.finish()
 }
 
 /// The items as text: what is missing (`None`, NaN, `pandas.NA`) is null.

@@ -108,6 +108,37 @@ def test_sixteen_bytes(table: fibula.Table, addresses: list[str], answers: Answe
     assert table.lookup_many(column, add="prefix").to_pylist() == expected
 
 
+BYTES = [[10, 20, 0, 1], [10, None, 0, 1], None, [None] * 4, [10, 1, 1, 1]]
+GAPS: dict[str, Any] = {
+    "pyarrow": pa.array(BYTES, pa.list_(pa.uint8(), 4)),
+    "pyarrow slice": pa.array([[None] * 4, *BYTES], pa.list_(pa.uint8(), 4)).slice(1),
+    "polars": pl.Series(BYTES, dtype=pl.Array(pl.UInt8, 4)),
+    "NumPy masked": np.ma.masked_equal(
+        np.array([[7 if byte is None else byte for byte in row or [None] * 4] for row in BYTES], np.uint8), 7
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", GAPS)
+def test_bytes_that_are_missing(kind: str) -> None:
+    table = fibula.Table.build({"10.0.0.0/8": {"n": 1}, "10.20.0.0/16": {"n": 2}, "a00::/16": {"n": 3}})
+    found = table.lookup_many(GAPS[kind], add=["n"])
+    assert found["n"].to_pylist() == [2, None, None, None, 1]
+    assert (found.matched, found.unparsable, found.empty) == (2, 1, 2)
+    assert found.first_unparsable is not None and found.first_unparsable[0] == 1
+    with pytest.raises(fibula.AddressError, match=r"row 2, .*10, (null|None), "):
+        table.lookup_many(GAPS[kind], add=["n"], strict=True)
+
+
+def test_bytes_that_are_missing_of_sixteen(small: fibula.Table) -> None:
+    # Four that are left are no IPv4 address.
+    rows: Any = [[10, 20, 0, 1] + [None] * 12, [0x20, 1, 0x0D, 0xB8] + [0] * 12]
+    masked = np.ma.MaskedArray([[b or 0 for b in row] for row in rows], [[b is None for b in row] for row in rows], np.uint8)
+    for column in (pa.array(rows, pa.list_(pa.uint8(), 16)), masked):
+        found = small.lookup_many(column, add=["site"])
+        assert (found["site"].to_pylist(), found.unparsable) == ([None, "hq"], 1)
+
+
 MISSING: dict[str, Any] = {
     "list": ["10.20.0.1", None, "x", "", float("nan"), "10.1.1.1"],
     "pandas object": pd.Series(["10.20.0.1", None, "x", "", pd.NA, "10.1.1.1"], dtype=object),

@@ -52,6 +52,8 @@ def _from_numpy(numpy: Any, array: Any) -> object:
     if array.ndim == 1 and kind == "V" and array.dtype.names is None and width in (4, 16):
         array = numpy.ascontiguousarray(array).view(numpy.uint8).reshape(-1, width)
     rows = array.ndim == 2 and array.dtype == numpy.uint8 and array.shape[1] in (4, 16)
+    if rows and isinstance(array, numpy.ma.MaskedArray):
+        return [_of_bytes(row) for row in array.tolist()]
     if not rows and (array.ndim != 1 or kind not in "iu"):
         raise TypeError(f"a NumPy array of {array.dtype} and shape {array.shape} holds no addresses; {ACCEPTED}")
     if array.size == 0:
@@ -60,6 +62,12 @@ def _from_numpy(numpy: Any, array: Any) -> object:
         array = array.astype(array.dtype.newbyteorder("="))
     # Where it lies is where it is read: without gaps, and aligned.
     return numpy.require(array, requirements=["C", "A"])
+
+
+def _of_bytes(row: list[int | None]) -> bytes | str | None:
+    """An address, or what is no address because a byte is masked; None if all are."""
+    known = bytes(byte for byte in row if byte is not None)
+    return known if len(known) == len(row) else str(row) if known else None
 
 
 def _from_pandas(numpy: Any, series: Any) -> object:
