@@ -13,6 +13,7 @@ mod error;
 mod export;
 mod opened;
 mod records;
+mod requested;
 mod result;
 mod rules;
 mod table;

@@ -17,6 +17,7 @@ use pyo3_arrow::ffi::{
 
 use crate::bulk::Added;
 use crate::error::FibulaError;
+use crate::requested;
 
 /// One added column.
 ///
@@ -81,8 +82,9 @@ impl PyColumn {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        let whole = concat(&self.chunks, self.field.data_type())?;
-        Ok(to_array_pycapsules(py, self.field.clone(), &whole, requested_schema)?)
+        let (field, chunks) = self.requested(requested_schema.as_ref())?;
+        let whole = concat(&chunks, field.data_type())?;
+        Ok(to_array_pycapsules(py, field, &whole, None)?)
     }
 
     #[pyo3(signature = (requested_schema=None))]
@@ -91,9 +93,20 @@ impl PyColumn {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let chunks =
-            ArrayIterator::new(self.chunks.clone().into_iter().map(Ok), self.field.clone());
-        Ok(to_stream_pycapsule(py, Box::new(chunks), requested_schema)?)
+        let (field, chunks) = self.requested(requested_schema.as_ref())?;
+        let chunks = ArrayIterator::new(chunks.into_iter().map(Ok), field);
+        Ok(to_stream_pycapsule(py, Box::new(chunks), None)?)
+    }
+}
+
+impl PyColumn {
+    /// The column in the type that is asked for, if it has one that holds its values.
+    fn requested(
+        &self,
+        requested: Option<&Bound<'_, PyCapsule>>,
+    ) -> PyResult<(FieldRef, Vec<ArrayRef>)> {
+        let wanted = requested::read(requested)?.unwrap_or_else(|| self.field.clone());
+        requested::cast(&self.field, &self.chunks, wanted.data_type())
     }
 }
 
@@ -221,10 +234,11 @@ impl PyColumns {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        let Added { fields, columns, .. } = &self.0;
-        let whole = columns.iter().zip(fields).map(|(c, field)| concat(c, field.data_type()));
-        let whole = self.structs(whole.collect::<PyResult<_>>()?, self.0.rows).map_err(refused)?;
-        Ok(to_array_pycapsules(py, self.field(), &whole, requested_schema)?)
+        let (fields, columns) = self.requested(requested_schema.as_ref())?;
+        let whole = columns.iter().zip(&fields).map(|(c, field)| concat(c, field.data_type()));
+        let whole = whole.collect::<PyResult<_>>()?;
+        let whole = structs(&fields, whole, self.0.rows).map_err(refused)?;
+        Ok(to_array_pycapsules(py, of_structs(fields), &whole, None)?)
     }
 
     #[pyo3(signature = (requested_schema=None))]
@@ -233,28 +247,53 @@ impl PyColumns {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let chunks = self.0.columns.first().map_or(0, Vec::len);
+        let (fields, columns) = self.requested(requested_schema.as_ref())?;
+        let chunks = columns.first().map_or(0, Vec::len);
         let chunks = (0..chunks).map(|at| {
-            let columns: Vec<_> = self.0.columns.iter().map(|column| column[at].clone()).collect();
+            let columns: Vec<_> = columns.iter().map(|column| column[at].clone()).collect();
             let rows = columns.first().map_or(0, |column| column.len());
-            Ok(Arc::new(self.structs(columns, rows)?) as ArrayRef)
+            Ok(Arc::new(structs(&fields, columns, rows)?) as ArrayRef)
         });
         let chunks: Vec<Result<ArrayRef, ArrowError>> = chunks.collect();
-        let chunks = ArrayIterator::new(chunks, self.field());
-        Ok(to_stream_pycapsule(py, Box::new(chunks), requested_schema)?)
+        let chunks = ArrayIterator::new(chunks, of_structs(fields));
+        Ok(to_stream_pycapsule(py, Box::new(chunks), None)?)
     }
 }
 
 impl PyColumns {
-    fn field(&self) -> FieldRef {
-        Arc::new(Field::new_struct("", Fields::from(self.0.fields.clone()), false))
+    /// The columns in the types that are asked for, if it is these columns that are asked for.
+    fn requested(
+        &self,
+        requested: Option<&Bound<'_, PyCapsule>>,
+    ) -> PyResult<(Vec<FieldRef>, Vec<Vec<ArrayRef>>)> {
+        let Added { fields, columns, .. } = &self.0;
+        let wanted = match requested::read(requested)?.map(|field| field.data_type().clone()) {
+            Some(DataType::Struct(wanted)) if same_names(&wanted, fields) => wanted,
+            _ => return Ok((fields.clone(), columns.clone())),
+        };
+        let cast = fields.iter().zip(columns).zip(&wanted);
+        let cast = cast.map(|((field, chunks), to)| requested::cast(field, chunks, to.data_type()));
+        Ok(cast.collect::<PyResult<Vec<_>>>()?.into_iter().unzip())
     }
+}
 
-    fn structs(&self, columns: Vec<ArrayRef>, rows: usize) -> Result<StructArray, ArrowError> {
-        let schema = Arc::new(Schema::new(self.0.fields.clone()));
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        RecordBatch::try_new_with_options(schema, columns, &options).map(StructArray::from)
-    }
+fn same_names(one: &[FieldRef], other: &[FieldRef]) -> bool {
+    one.iter().map(|field| field.name()).eq(other.iter().map(|field| field.name()))
+}
+
+/// The field of a table's rows.
+fn of_structs(fields: Vec<FieldRef>) -> FieldRef {
+    Arc::new(Field::new_struct("", Fields::from(fields), false))
+}
+
+fn structs(
+    fields: &[FieldRef],
+    columns: Vec<ArrayRef>,
+    rows: usize,
+) -> Result<StructArray, ArrowError> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    let schema = Arc::new(Schema::new(fields.to_vec()));
+    RecordBatch::try_new_with_options(schema, columns, &options).map(StructArray::from)
 }
 
 fn refused(error: ArrowError) -> PyErr {

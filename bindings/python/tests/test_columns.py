@@ -355,3 +355,24 @@ def test_lists_of_addresses(small: fibula.Table) -> None:
         assert (found.matched, found.unmatched, found.unparsable) == (2, 1, 1)
     frame = small.annotate(pa.table({"hops": pa.array(lists, pa.list_(pa.string()))}), columns="hops", add="vlan")
     assert frame["hops_vlan"].to_pylist() == expected
+
+
+def test_types_that_are_asked_for() -> None:
+    table = fibula.Table.build({"10.0.0.0/8": {"asn": 4_200_000_000, "name": "a"}, "11.0.0.0/8": {"asn": 7, "name": "b"}})
+    found = table.lookup_many(["10.0.0.1", "11.0.0.1", "12.0.0.1"], add=["asn", "name"])
+    numbers, names = [4_200_000_000, 7, None], ["a", "b", None]
+    for make in (pa.array, pa.chunked_array):
+        for kind in (pa.int64(), pa.uint64(), pa.float64(), pa.uint32()):
+            column = make(found["asn"], type=kind)
+            assert column.type == kind and column.to_pylist() == numbers
+        assert make(found["name"], type=pa.large_string()).to_pylist() == names
+        # A null in place of a number that does not fit would be another answer.
+        for kind in (pa.int32(), pa.int8(), pa.float32()):
+            with pytest.raises(ValueError, match="column \"asn\" cannot be .*, as was asked for"):
+                make(table.lookup_many(["10.0.0.1", "255.0.0.1"], add=["asn"], default={"asn": 4_199_999_999})["asn"], type=kind)
+    schema = pa.schema([("asn", pa.int64()), ("name", pa.string())])
+    for make in (pa.table, pa.record_batch):
+        whole = make(found, schema=schema)
+        assert whole.schema == schema and whole.to_pydict() == {"asn": numbers, "name": names}
+        with pytest.raises(ValueError, match="column \"asn\" cannot be Int32"):
+            make(found, schema=pa.schema([("asn", pa.int32()), ("name", pa.string())]))
