@@ -112,7 +112,8 @@ pub fn annotate(error: &AnnotateError) -> PyErr {
         AnnotateError::Twice { .. }
         | AnnotateError::Default { .. }
         | AnnotateError::DefaultKind { .. }
-        | AnnotateError::NameTaken { .. } => ColumnError::new_err(text),
+        | AnnotateError::NameTaken { .. }
+        | AnnotateError::SameName { .. } => ColumnError::new_err(text),
         _ => FibulaError::new_err(text),
     }
 }

@@ -376,3 +376,17 @@ def test_types_that_are_asked_for() -> None:
         assert whole.schema == schema and whole.to_pydict() == {"asn": numbers, "name": names}
         with pytest.raises(ValueError, match="column \"asn\" cannot be Int32"):
             make(found, schema=pa.schema([("asn", pa.int32()), ("name", pa.string())]))
+
+
+def test_a_column_called_as_the_lengths() -> None:
+    table = fibula.Table.build({"10.0.0.0/8": {"prefix_len": 99}})
+    add = ["prefix", "prefix_len"]
+    assert table.lookup_many(["10.0.0.1"], add=add).to_pydict() == {"prefix": ["10.0.0.0/8"], "prefix_len": [99]}
+    frame = pd.DataFrame({"ip": ["10.0.0.1"]})
+    for look in (
+        lambda: table.lookup_many(["10.0.0.1"], add=add, prefix_form="binary"),
+        lambda: table.annotate(frame, "ip", add, prefix_form="binary"),
+        lambda: table.annotate(pl.DataFrame(frame).lazy(), "ip", add, prefix_form="binary"),
+    ):
+        with pytest.raises(fibula.ColumnError, match='two of the added columns would be called "prefix_len"'):
+            look()

@@ -62,6 +62,11 @@ pub enum AnnotateError {
         /// Its name.
         name: String,
     },
+    /// Two of the values to add have this name: the table has a column that is called as the lengths of prefixes.
+    SameName {
+        /// The name.
+        name: String,
+    },
     /// The output would have two columns of this name.
     NameTaken {
         /// The name.
@@ -233,6 +238,11 @@ impl fmt::Display for AnnotateError {
                 write!(f, "the input is not text, or text in UTF-16: byte {offset} is zero")
             }
             Self::Twice { name } => write!(f, "{name:?} was asked for twice"),
+            Self::SameName { name } => write!(
+                f,
+                "two of the added columns would be called {name:?}: one is a column of the table, the other the \
+                 prefixes' lengths; leave out one, or take the prefixes as text"
+            ),
             Self::NameTaken { name } => write!(f, "the input already has a column {name:?}"),
             Self::Delimiter => f.write_str(
                 "delimiter and quote must be two different characters, neither of them a line end",

@@ -35,7 +35,7 @@ use self::listed::Listed;
 use self::lookup::LookUp;
 use self::outputs::{Grow, Lengths, Output};
 use self::times::Times;
-use crate::added::{Added, Addition, added_name};
+use crate::added::{Added, Addition, added_name, first_twice};
 use crate::clock::Clock;
 use crate::hits::Hits;
 use crate::{AnnotateError, AnnotateOptions, LookupTable};
@@ -116,7 +116,8 @@ impl ColumnAnnotator {
     /// reference to one.
     ///
     /// # Errors
-    /// If the table does not have a requested column, or a default does not fit its column.
+    /// If the table does not have a requested column, a default does not fit its column, or two added columns would
+    /// have one name.
     pub fn new(
         table: impl LookupTable + 'static,
         options: &AnnotateOptions,
@@ -130,6 +131,10 @@ impl ColumnAnnotator {
         let mut outputs = Vec::new();
         for addition in &additions {
             outputs.extend(Output::of(addition, table.columns(), options)?);
+        }
+        let names: Vec<_> = outputs.iter().map(|output| output.name.clone()).collect();
+        if let Some(name) = first_twice(&names) {
+            return Err(AnnotateError::SameName { name: name.clone() });
         }
         let asks = |what| additions.iter().any(|addition| addition.what == what);
         let all = asks(Added::Covering) || options.all_covering;
