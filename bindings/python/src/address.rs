@@ -12,19 +12,24 @@ use pyo3::types::{PyBool, PyByteArray, PyBytes, PyInt, PyString, PyTuple};
 
 use crate::error::AddressError;
 
-/// One address: text, a number, bytes, an object of `ipaddress`.
+/// One address: text, a number, bytes, an object of `ipaddress`. Text with lone surrogates, which has no UTF-8, is none.
 ///
 /// Numbers below 2^32 are IPv4 addresses, larger ones IPv6, as `ipaddress.ip_address` has it. v4-mapped
 /// IPv6 addresses are the IPv4 addresses that they stand for ([`mapped_v4`](fibula_core::mapped_v4)).
 pub fn address(object: &Bound<'_, PyAny>) -> PyResult<Address> {
+    ip(object).map(Address::from)
+}
+
+/// The same, with v4-mapped addresses as they are.
+pub fn ip(object: &Bound<'_, PyAny>) -> PyResult<IpAddr> {
     if let Ok(text) = object.cast::<PyString>() {
-        return parse(text.to_str()?);
+        return parse(&text.to_string_lossy());
     }
     if let Some(ip) = number(object)? {
-        return Ok(ip.into());
+        return Ok(ip);
     }
     if let Some(bytes) = bytes(object)? {
-        return from_bytes(&bytes).map(Address::from).ok_or_else(|| {
+        return from_bytes(&bytes).ok_or_else(|| {
             AddressError::new_err(format!("{} bytes are no address: 4 or 16 are", bytes.len()))
         });
     }
@@ -37,8 +42,8 @@ pub fn address(object: &Bound<'_, PyAny>) -> PyResult<Address> {
     )))
 }
 
-fn parse(text: &str) -> PyResult<Address> {
-    Address::parse(text.trim_ascii().as_bytes()).ok_or_else(|| {
+fn parse(text: &str) -> PyResult<IpAddr> {
+    text.trim_ascii().parse().map_err(|_| {
         let shown: String = text.chars().take(60).collect();
         AddressError::new_err(format!("{shown:?} is not an address"))
     })
@@ -46,8 +51,8 @@ fn parse(text: &str) -> PyResult<Address> {
 
 /// Whether text is an address, blanks around it aside.
 #[pyfunction]
-pub fn is_address(text: &str) -> bool {
-    Address::parse(text.trim_ascii().as_bytes()).is_some()
+pub fn is_address(text: &Bound<'_, PyString>) -> bool {
+    Address::parse(text.to_string_lossy().trim_ascii().as_bytes()).is_some()
 }
 
 /// An integer as an address; `None` for what is no integer.
@@ -57,9 +62,15 @@ pub fn number(object: &Bound<'_, PyAny>) -> PyResult<Option<IpAddr>> {
     if !is_int || object.is_instance_of::<PyBool>() {
         return Ok(None);
     }
-    let number: u128 = object.extract().map_err(|_| {
-        AddressError::new_err(format!("{object} is not an address: the largest is 2**128 - 1"))
-    })?;
+    let number: u128 = match object.extract() {
+        Ok(number) => number,
+        // Arrays of NumPy have `__index__`, too.
+        Err(error) if error.is_instance_of::<PyTypeError>(object.py()) => return Ok(None),
+        Err(_) => {
+            let text = format!("{object} is not an address: the largest is 2**128 - 1");
+            return Err(AddressError::new_err(text));
+        }
+    };
     Ok(Some(match u32::try_from(number) {
         Ok(v4) => Ipv4Addr::from(v4).into(),
         Err(_) => Ipv6Addr::from(number).into(),
@@ -110,7 +121,7 @@ fn classes<'py>(
 /// Whether it is a prefix rather than an address, as far as its type or a slash tells.
 pub fn is_prefix(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     match object.cast::<PyString>() {
-        Ok(text) => Ok(text.to_str()?.contains('/')),
+        Ok(text) => Ok(text.to_string_lossy().contains('/')),
         Err(_) => is_network(object),
     }
 }
@@ -119,7 +130,7 @@ pub fn is_prefix(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// that holds it alone. v4-mapped prefixes are the IPv4 prefixes that they stand for.
 pub fn prefix(object: &Bound<'_, PyAny>, host_bits: HostBits) -> PyResult<AnyPrefix> {
     let text = match object.cast::<PyString>() {
-        Ok(text) => text.to_str()?.trim_ascii().to_owned(),
+        Ok(text) => text.to_string_lossy().trim_ascii().to_owned(),
         Err(_) if is_network(object)? => object.str()?.to_str()?.to_owned(),
         Err(_) => String::new(),
     };

@@ -12,7 +12,7 @@ use arrow_array::{
 use arrow_schema::{ArrowError, DataType};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyList, PyString};
+use pyo3::types::{PyFloat, PyList, PyString};
 use pyo3_arrow::input::AnyArray;
 
 use crate::address;
@@ -72,7 +72,8 @@ fn from_list(list: &Bound<'_, PyList>) -> PyResult<ArrayRef> {
     let mut ip = String::new();
     for (row, item) in list.iter().enumerate() {
         if let Ok(text) = item.cast::<PyString>() {
-            texts.append_value(text.to_str()?);
+            // A lone surrogate, which has no UTF-8, is in no address.
+            texts.append_value(text.to_string_lossy());
         } else if is_missing(&item)? {
             texts.append_null();
         } else if address::is_ip(&item)? {
@@ -82,17 +83,18 @@ fn from_list(list: &Bound<'_, PyList>) -> PyResult<ArrayRef> {
                 Some(address) => append(&mut texts, &mut ip, address),
                 None => append(&mut texts, &mut ip, format_args!("{} bytes", bytes.len())),
             }
-        } else if item.is_instance_of::<PyBool>() || !item.hasattr("__index__")? {
-            let kind = item.get_type();
-            return Err(PyTypeError::new_err(format!(
-                "item {row} is {}, which is no address; {ACCEPTED}",
-                kind.name()?
-            )));
         } else {
             match address::number(&item) {
                 Ok(Some(address)) => append(&mut texts, &mut ip, address),
+                Ok(None) => {
+                    let kind = item.get_type();
+                    return Err(PyTypeError::new_err(format!(
+                        "item {row} is {}, which is no address; {ACCEPTED}",
+                        kind.name()?
+                    )));
+                }
                 // Out of range: counted and shown as what it is.
-                _ => append(&mut texts, &mut ip, &item),
+                Err(_) => append(&mut texts, &mut ip, &item),
             }
         }
     }

@@ -205,6 +205,7 @@ def test_only_nulls(small: fibula.Table) -> None:
         [1.5],
         [["10.0.0.1"]],
         [True],
+        [np.array([1, 2])],
         np.array([1.5]),
         np.array([True]),
         np.zeros((2, 3), dtype=np.uint8),
@@ -390,3 +391,16 @@ def test_a_column_called_as_the_lengths() -> None:
     ):
         with pytest.raises(fibula.ColumnError, match='two of the added columns would be called "prefix_len"'):
             look()
+
+
+def test_text_that_has_no_utf_8(small: fibula.Table) -> None:
+    texts = ["10.20.0.1", "\udcff", "10.1.1.1\ud800"]
+    for column in (texts, pd.Series(texts, dtype=object), np.array(texts, dtype=object)):
+        found = small.lookup_many(column, add=["vlan"])
+        assert (found["vlan"].to_pylist(), found.unparsable) == ([20, None, None], 2)
+    for ask in (small.lookup, small.covering, small.covered, small.__getitem__, small.__contains__):
+        for text in ("\udcff", "10.0.0.0/8\udcff"):
+            with pytest.raises(fibula.AddressError, match="\ufffd"):
+                ask(text)
+    with pytest.raises(fibula.ColumnError, match="no column of text begins with an address"):
+        small.annotate(pd.DataFrame({"a": pd.Series(["\udcff"], dtype=object)}))
