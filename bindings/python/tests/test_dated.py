@@ -143,6 +143,69 @@ def test_columns_of_times(small: fibula.DatedTable, times: object) -> None:
     assert (found.before, found.untimed, found.first_untimed) == (0, 1, None)
 
 
+EIGHT = [20240501, 20240502, 20241301]  # the last is no date, so seconds since 1970
+NANOSECONDS = [1714521600e9, 1714608000e9, -1.5]
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        EIGHT,
+        [str(number) for number in EIGHT],
+        [f"{number}.0" for number in EIGHT],
+        list(map(float, EIGHT)),
+        list(map(numpy.int64, EIGHT)),
+        list(map(numpy.float64, EIGHT)),
+        numpy.array(EIGHT),
+        numpy.array(EIGHT, dtype=numpy.int32),
+        numpy.array(EIGHT, dtype=numpy.uint32),
+        numpy.array(EIGHT, dtype=float),
+        pandas.Series(EIGHT),
+        pandas.Series(EIGHT, dtype="Int64"),
+        pandas.Series(EIGHT, dtype=object),
+        polars.Series(EIGHT),
+        pyarrow.array(EIGHT),
+        pyarrow.array(EIGHT, pyarrow.uint64()),
+        pyarrow.array(EIGHT, pyarrow.float64()),
+        pyarrow.array(EIGHT).dictionary_encode(),
+        NANOSECONDS,
+        [f"{number:f}" for number in NANOSECONDS],
+        list(map(numpy.float64, NANOSECONDS)),
+        numpy.array(NANOSECONDS),
+        pandas.Series(NANOSECONDS, dtype=object),
+        pyarrow.array(NANOSECONDS),
+    ],
+)
+def test_numbers_are_read_as_their_digits_in_every_column(small: fibula.DatedTable, times: object) -> None:
+    found = small.lookup_many(["10.1.2.3"] * 3, times, ["asn"])
+    assert found.to_pydict() == {"asn": [64501, 64503, None]}
+    assert (found.before, found.untimed) == (1, 0)
+
+
+def test_what_is_missing_in_lists_of_times(small: fibula.DatedTable) -> None:
+    missing: list[Any] = [
+        None, pandas.NA, pandas.NaT, float("nan"), numpy.float32("nan"), numpy.datetime64("NaT"), "", "\udcff", float("inf"), 1e30,
+    ]  # fmt: skip
+    day = numpy.datetime64("2024-05-02")
+    for first in (day, day.astype("M8[ns]"), numpy.datetime64("2024-05-02T23:59:59.999"), numpy.uint32(1714608000)):
+        times = [first, *missing]
+        for column in (times, pandas.Series(times, dtype=object), numpy.array(times, dtype=object)):
+            found = small.lookup_many(["10.1.2.3"] * len(times), column, "asn")
+            assert found.to_pylist() == [64503] + [None] * len(missing)
+        assert small.lookup("10.1.2.3", first) == small.lookup("10.1.2.3", "2024-05-02")
+    found = small.lookup_many(["10.1.2.3"] * len(missing), missing)
+    assert (found.before, found.untimed) == (0, len(missing))
+    with pytest.raises(TypeError, match="bool is no time"):
+        small.lookup_many(["10.1.2.3"], [numpy.bool_(True)])
+    with pytest.raises(TypeError, match="list is no time"):
+        small.lookup_many(["10.1.2.3"], [[1]])
+    # What cannot be read as it was told to is named.
+    strict = {"time_format": "rfc3339", "strict": True}
+    for numbers in ([1714608000], numpy.array([1714608000]), numpy.array([1714608000], dtype=numpy.int32), numpy.array([1714608000.0])):
+        with pytest.raises(fibula.FibulaError, match='row 1: "1714608000" is not a time'):
+            small.lookup_many(["10.1.2.3"], numbers, **strict)  # type: ignore[call-overload]
+
+
 def frames() -> list[Any]:
     columns = {"ts": ["2024-05-02", "2024-04-30", "soon"], "src": ["10.1.2.3", "10.1.2.3", "10.1.2.3"]}
     return [pyarrow.table(columns), polars.DataFrame(columns), pandas.DataFrame(columns, index=[7, 8, 9])]

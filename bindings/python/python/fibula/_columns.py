@@ -6,8 +6,10 @@ The compiled part takes what has Arrow's PyCapsule interface, NumPy arrays that 
 from __future__ import annotations
 
 import datetime
+import math
 import sys
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from fibula._fibula import ColumnError
@@ -83,12 +85,27 @@ def _from_pandas(numpy: Any, series: Any) -> object:
         return series.tolist()  # categories of Python objects
 
 
+def is_missing(value: object) -> bool:
+    """Whether it stands for no value: None, NaN, and what pandas has for it, without importing pandas."""
+    if isinstance(value, float):
+        return math.isnan(value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
 def time(value: object) -> str | None:
     """A time as text; None for what is missing."""
-    if value is None or value != value:  # NaN, NaT
+    numpy = loaded("numpy")
+    if numpy is not None and isinstance(value, numpy.datetime64):
+        # As text: as an object, a year beyond 9999 would be a number.
+        return None if numpy.isnat(value) else str(value.astype("datetime64[s]"))
+    if numpy is not None and isinstance(value, numpy.generic):
+        value = value.item()
+    if is_missing(value):
         return None
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
+    if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
+    if isinstance(value, float):
+        return format(Decimal(repr(value)), "f")  # without an exponent
     if isinstance(value, datetime.date):
         return value.isoformat()
     if isinstance(value, str):

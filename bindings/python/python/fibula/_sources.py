@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fibula._columns import loaded
+from fibula._columns import is_missing, loaded
 from fibula._fibula import ColumnError
 
 KEYS = ("prefix", "network", "cidr")
@@ -154,6 +154,8 @@ def _networks(start: Any, end: Any) -> list[Any]:
 
 def _value(item: Any) -> Any:
     """pandas has floats where integers are missing, and several things for missing."""
-    if isinstance(item, float):
-        return None if math.isnan(item) else int(item) if item.is_integer() else item
-    return None if type(item).__name__ in ("NAType", "NaTType") else item
+    if is_missing(item):
+        return None
+    if type(item).__module__ == "numpy" and type(item).__name__ in ("bool", "bool_"):
+        return bool(item)
+    return int(item) if isinstance(item, float) and item.is_integer() else item

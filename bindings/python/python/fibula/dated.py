@@ -94,8 +94,8 @@ class DatedTable:
         """What the longest prefix that covered the address at that time said, as `Table.lookup`; also None if the first
         table is later.
 
-        A time is a `date`, a `datetime`, text such as "2024-05-01T12:00:00Z", or a number since 1970, whose size tells its
-        unit; UTC without a zone.
+        A time is a `date`, a `datetime`, a scalar of NumPy, text such as "2024-05-01T12:00:00Z", or a number since 1970, whose
+        size tells its unit; UTC without a zone.
 
         >>> tables.lookup("10.1.2.3", "2024-05-01"), tables.lookup("10.1.2.3", "2024-04-30")
         ({'prefix': '10.1.0.0/16', 'asn': 64501, 'country': None}, None)
@@ -160,8 +160,8 @@ class DatedTable:
         """Looks up a column of addresses, each at the time in the same row of `times`. The rest is as in `Table.lookup_many`.
 
         Columns of times are timestamps of any unit (UTC without a zone), dates, text, numbers since 1970 (a number's size
-        tells its unit; `time_format="s"`, "ms", "us" or "ns" names it, "rfc3339" accepts only text), or lists of what
-        `lookup` takes and None. Rows before the first table, and rows without a time, get None, also where there is a
+        tells its unit; `time_format="s"`, "ms", "us" or "ns" names it, "rfc3339" accepts only text; 20240501 is a date, as in
+        text), or lists of what `lookup` takes and None. Rows before the first table, and rows without a time, get None, also where there is a
         default; `Columns.before` and `Columns.untimed` count them, and `Columns.first_untimed` is the first time that
         cannot be read, which is an error if `strict`.
 

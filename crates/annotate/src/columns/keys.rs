@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int64Type, UInt32Type, UInt64Type};
+use arrow_array::types::{Float64Type, Int32Type, Int64Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, OffsetSizeTrait};
 use arrow_schema::DataType;
 use fibula_simd::{Isa, Kernel, Level, Simd, parse_v4_at, parse_v6_at};
@@ -392,8 +392,11 @@ pub(crate) fn text(array: &dyn Array, row: usize) -> String {
         DataType::Utf8 => array.as_string::<i32>().value(row).to_owned(),
         DataType::LargeUtf8 => array.as_string::<i64>().value(row).to_owned(),
         DataType::Utf8View => array.as_string_view().value(row).to_owned(),
+        DataType::UInt32 => array.as_primitive::<UInt32Type>().value(row).to_string(),
         DataType::UInt64 => array.as_primitive::<UInt64Type>().value(row).to_string(),
+        DataType::Int32 => array.as_primitive::<Int32Type>().value(row).to_string(),
         DataType::Int64 => array.as_primitive::<Int64Type>().value(row).to_string(),
+        DataType::Float64 => array.as_primitive::<Float64Type>().value(row).to_string(),
         DataType::Dictionary(..) => {
             // The function is called only for cells that are not null, so there are values.
             let dictionary = array.as_any_dictionary();

@@ -97,13 +97,7 @@ fn moments(array: &dyn Array, format: TimeFormat) -> Result<Vec<Option<Moment>>,
             let moment = |number| format.number(i64::try_from(number).ok()?);
             numbers::<UInt64Type>(array, moment)
         }
-        DataType::Float64 => {
-            let moment = |number: f64| {
-                // A number out of range becomes the nearest `i64`.
-                number.is_finite().then(|| number.floor() as i64).and_then(|n| format.number(n))
-            };
-            numbers::<Float64Type>(array, moment)
-        }
+        DataType::Float64 => numbers::<Float64Type>(array, |number| format.fraction(number)),
         DataType::Utf8 => array.as_string::<i32>().iter().map(text).collect(),
         DataType::LargeUtf8 => array.as_string::<i64>().iter().map(text).collect(),
         DataType::Utf8View => array.as_string_view().iter().map(text).collect(),

@@ -111,7 +111,7 @@ impl FromStr for Moment {
 pub enum TimeFormat {
     /// Text (see [`TimeFormat::Text`]) or a number since 1970. The unit of a number follows from its size: below
     /// 10^11 seconds, below 10^14 milliseconds, below 10^17 microseconds, else nanoseconds. Exactly eight digits that
-    /// form a date (`20240501`) are read as this date.
+    /// form a date (`20240501`, `20240501.0`) are read as this date.
     #[default]
     Auto,
     /// A relaxed RFC 3339: `2024-05-01`, then a `T` or a space and `12:00`, `12:00:00` or `12:00:00.5`, then `Z`,
@@ -153,15 +153,36 @@ impl TimeFormat {
             Self::Text => self::text(text),
             Self::Auto if is_text => self::text(text),
             Self::Auto if text.len() == 8 => {
-                date_of_digits(text).or_else(|| number(text).and_then(|n| self.number(n)))
+                date_of_digits(text).or_else(|| number(text).and_then(|n| self.decimal(n)))
             }
-            _ => number(text).and_then(|n| self.number(n)),
+            _ => number(text).and_then(|n| self.decimal(n)),
         }
     }
 
-    /// Converts a number to a time. Not possible with [`TimeFormat::Text`].
+    /// Converts a whole number to a time, as its digits are read. Not possible with [`TimeFormat::Text`].
     #[inline]
     pub fn number(self, number: i64) -> Option<Moment> {
+        let digits =
+            u32::try_from(number).ok().filter(|n| self == Self::Auto && is_eight_digits(*n));
+        let date = digits.and_then(|n| Moment::of_day(n / 10_000, n / 100 % 100, n % 100));
+        date.or_else(|| self.since_1970(number))
+    }
+
+    /// Converts a number with or without a fraction to a time, as its digits are read. Not possible with
+    /// [`TimeFormat::Text`], and for numbers beyond those of 64 bits.
+    pub fn fraction(self, number: f64) -> Option<Moment> {
+        let floor = number.floor();
+        let is_in_range = floor >= i64::MIN as f64 && floor < i64::MAX as f64;
+        let decimal = Decimal { floor: floor as i64, is_whole: floor == number };
+        if is_in_range { self.decimal(decimal) } else { None }
+    }
+
+    /// A date has no fraction.
+    fn decimal(self, Decimal { floor, is_whole }: Decimal) -> Option<Moment> {
+        if is_whole { self.number(floor) } else { self.since_1970(floor) }
+    }
+
+    fn since_1970(self, number: i64) -> Option<Moment> {
         let unit = match self {
             Self::Text => return None,
             Self::Auto => match number.unsigned_abs() {
@@ -179,14 +200,26 @@ impl TimeFormat {
     }
 }
 
+/// A decimal number.
+struct Decimal {
+    /// Its fraction is cut off, towards the past.
+    floor: i64,
+    /// Whether its fraction is zero.
+    is_whole: bool,
+}
+
+fn is_eight_digits(number: u32) -> bool {
+    (10_000_000..100_000_000).contains(&number)
+}
+
 /// `20240501`.
 pub(super) fn date_of_digits(text: &[u8]) -> Option<Moment> {
     let text: &[u8; 8] = text.try_into().ok()?;
     Moment::of_day(digits(&text[..4])?, digits(&text[4..6])?, digits(&text[6..])?)
 }
 
-/// A decimal number, its fraction cut off towards the past.
-fn number(text: &[u8]) -> Option<i64> {
+/// Parses a decimal number.
+fn number(text: &[u8]) -> Option<Decimal> {
     let (whole, fraction) = match memchr_dot(text) {
         Some(dot) => (&text[..dot], &text[dot + 1..]),
         None => (text, &b""[..]),
@@ -199,15 +232,15 @@ fn number(text: &[u8]) -> Option<i64> {
     if digits.is_empty() || !is_number(digits) || !is_number(fraction) {
         return None;
     }
-    let mut value: i64 = 0;
+    let mut floor: i64 = 0;
     for digit in digits {
-        value = value.checked_mul(10)?.checked_add(i64::from(digit - b'0'))?;
+        floor = floor.checked_mul(10)?.checked_add(i64::from(digit - b'0'))?;
     }
+    let is_whole = fraction.iter().all(|&digit| digit == b'0');
     if is_negative {
-        let has_more = fraction.iter().any(|&digit| digit != b'0');
-        value = -value - i64::from(has_more);
+        floor = -floor - i64::from(!is_whole);
     }
-    Some(value)
+    Some(Decimal { floor, is_whole })
 }
 
 fn memchr_dot(text: &[u8]) -> Option<usize> {

@@ -109,6 +109,29 @@ fn units_follow_from_the_size() {
     assert_eq!(TimeFormat::Seconds.parse(b"20240501"), Some(Moment::from_unix(20_240_501)));
     assert_eq!(TimeFormat::Auto.parse(b"20240501"), Some(at("2024-05-01")));
     assert_eq!(TimeFormat::Auto.parse(b"20241301"), Some(Moment::from_unix(20_241_301)));
+    // A number is read as its digits are.
+    for (text, number) in [
+        ("20240501", 20_240_501.0),
+        ("20240501.0", 20_240_501.0),
+        ("20240501.5", 20_240_501.5),
+        ("20241301", 20_241_301.0),
+        ("9999999", 9_999_999.0),
+        ("100000101", 100_000_101.0),
+        ("-20240501", -20_240_501.0),
+        ("-20240501.5", -20_240_501.5),
+    ] {
+        let parsed = TimeFormat::Auto.parse(text.as_bytes());
+        assert_eq!(TimeFormat::Auto.fraction(number), parsed, "{text}");
+        if number.fract() == 0.0 {
+            assert_eq!(TimeFormat::Auto.number(number as i64), parsed, "{text}");
+        }
+    }
+    assert_eq!(TimeFormat::Auto.number(20_240_501), Some(at("2024-05-01")));
+    assert_eq!(TimeFormat::Auto.parse(b"20240501.5"), Some(Moment::from_unix(20_240_501)));
+    assert_eq!(TimeFormat::Seconds.number(20_240_501), Some(Moment::from_unix(20_240_501)));
+    for number in [f64::NAN, f64::INFINITY, 1e19, -1e19] {
+        assert_eq!(TimeFormat::Auto.fraction(number), None, "{number}");
+    }
     let edge = 100_000_000_000;
     assert_eq!(TimeFormat::Auto.number(edge - 1), Some(Moment::from_unix(edge - 1)));
     assert_eq!(TimeFormat::Auto.number(edge), Some(Moment::from_unix(edge / 1000)));
