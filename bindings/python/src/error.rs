@@ -48,7 +48,13 @@ pub const ACCEPTED: &str = "addresses are text, unsigned integers (IPv4), or 4 o
 
 /// An error of the operating system, as the subclass of `OSError` that its number stands for.
 pub fn io_error(path: &Path, error: &io::Error) -> PyErr {
-    match error.raw_os_error() {
+    let number = error.raw_os_error().or(match error.kind() {
+        // What we refuse ourselves; the numbers are the same on all systems.
+        io::ErrorKind::PermissionDenied => Some(13),
+        io::ErrorKind::IsADirectory => Some(21),
+        _ => None,
+    });
+    match number {
         Some(number) => {
             // "No such file or directory (os error 2)": Python adds the number itself.
             let text = error.to_string();

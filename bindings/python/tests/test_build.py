@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import errno
 import gzip
 import ipaddress
+import random
 import warnings
 from pathlib import Path
 from typing import Any
@@ -248,8 +250,16 @@ def test_snapshots_that_are_none(csv: Path, tmp_path: Path) -> None:
         fibula.Table.open(tmp_path / "nowhere")
     with pytest.raises(OSError):
         fibula.Table.open(tmp_path)
-    with pytest.raises(OSError):
-        fibula.Table.build(csv, output=tmp_path / "no" / "folder.fib")
+    nowhere = tmp_path / "no" / "folder.fib"
+    for write in (lambda: fibula.Table.build(csv, output=nowhere), lambda: fibula.Table.build(csv).save(nowhere)):
+        with pytest.raises(FileNotFoundError) as missing:
+            write()
+        assert (missing.value.errno, missing.value.filename) == (errno.ENOENT, str(nowhere))
+    with pytest.raises(IsADirectoryError):
+        fibula.Table.build(csv).save(tmp_path)
+    with pytest.raises(PermissionError, match="read-only, so it is not replaced"):
+        csv.chmod(0o444)
+        fibula.Table.build(csv).save(csv)
 
 
 def test_tables_of_several_dates() -> None:

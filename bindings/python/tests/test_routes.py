@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import ipaddress
 from pathlib import Path
 from typing import Any
@@ -121,8 +122,10 @@ def test_export(table: fibula.Table, rows: Rows, tmp_path: Path, addresses: list
             table.export(tmp_path / "x", **wrong)
     with pytest.raises(ValueError, match="ending"):
         table.export(tmp_path / "table.xyz")
-    with pytest.raises(OSError):
-        table.export(tmp_path / "no" / "such" / "folder.csv")
+    nowhere = tmp_path / "no" / "such" / "folder.csv"
+    with pytest.raises(FileNotFoundError) as missing:
+        table.export(nowhere)
+    assert (missing.value.errno, missing.value.filename) == (errno.ENOENT, str(nowhere))
 
 
 def test_fractions_and_booleans(tmp_path: Path) -> None:

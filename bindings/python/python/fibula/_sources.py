@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import ipaddress
-import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -79,7 +79,7 @@ def _paths(name: str) -> list[str]:
         return [name]
     found = sorted(glob.glob(name, recursive=True))
     if not found:
-        raise FileNotFoundError(f"{name}: no file has such a name")
+        raise FileNotFoundError(errno.ENOENT, "no file has such a name", name)
     return found
 
 

@@ -105,11 +105,8 @@ impl AtomicFile {
         remove_stale(directory);
         let mut builder = tempfile::Builder::new();
         builder.prefix(PREFIX).suffix(SUFFIX);
-        // What any new file gets, less the process's mask; the library's default is private.
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         let (file, listed) = loop {
-            let (listed, file) = Unfinished::begin(|| builder.tempfile_in(directory))?;
+            let (listed, file) = Unfinished::begin(|| builder.make_in(directory, new_file))?;
             if unfinished::claim(file.as_file())? {
                 break (file, listed);
             }
@@ -155,6 +152,12 @@ impl Write for AtomicFile {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// Creates the file with the permissions that any new file gets, less the process's mask. (`Builder::tempfile_in` makes it
+/// private, and its errors have no number, but a name that nobody gave.)
+fn new_file(path: &Path) -> io::Result<File> {
+    File::options().read(true).write(true).create_new(true).open(path)
 }
 
 /// Where the file lies.

@@ -18,7 +18,9 @@ fn a_directory_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let error = AtomicFile::create(directory.path()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::IsADirectory);
-    assert!(AtomicFile::create(&directory.path().join("missing/file")).is_err());
+    let error = AtomicFile::create(&directory.path().join("missing/file")).unwrap_err();
+    assert!(error.raw_os_error().is_some(), "{error}");
+    assert!(!error.to_string().contains("missing"), "{error}");
 }
 
 /// What a process that was killed left behind goes; what another one is writing stays.
