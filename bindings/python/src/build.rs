@@ -2,20 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use fibula_core::{AnyPrefix, Attributes, Change, Update, Value};
 use fibula_fib::{EngineChoice, Fib, FibError, FibOptions};
 use fibula_ingest::text::{Header, KeyColumns, TextOptions};
 use fibula_ingest::{ColumnKind, Damage, HostBits, Progress, ReadReport};
 use fibula_rib::{BuilderOptions, Loading, ScalarType, Table};
 use fibula_rpki::Vrps;
-use fibula_sources::{Merge, SHOWN, Settings, Source, SourceError as Failed, Watch};
+use fibula_sources::{Merge, Settings, Source, SourceError as Failed, Watch};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString};
 
-use crate::address;
 use crate::error::{self, ColumnError, SourceError};
 use crate::opened::Opened;
+use crate::rows::Rows;
 
 /// How a table is built.
 #[derive(FromPyObject)]
@@ -47,14 +45,6 @@ pub struct Building {
 pub enum Given<'py> {
     Named(String),
     Rows(Rows<'py>),
-}
-
-/// Prefixes, and for each column a value for each of them.
-#[derive(FromPyObject)]
-pub struct Rows<'py> {
-    name: String,
-    prefixes: Bound<'py, PyList>,
-    columns: Vec<(String, Bound<'py, PyList>)>,
 }
 
 /// A layer's name, if there are layers, and what is merged into it.
@@ -142,74 +132,10 @@ fn merged(
             Given::Named(name) => py
                 .detach(|| merge.add(name, &Source::parse(name)?, report))
                 .map_err(|error| failed(&error))?,
-            Given::Rows(rows) => add_rows(&mut merge, rows, settings, report)?,
+            Given::Rows(rows) => rows.add(&mut merge, settings, report)?,
         }
     }
     py.detach(|| merge.finish()).map_err(|error| failed(&error))
-}
-
-/// Rows as a source.
-fn add_rows(
-    merge: &mut Merge,
-    rows: &Rows<'_>,
-    settings: &Settings,
-    report: &mut Report,
-) -> PyResult<()> {
-    let kinds = rows.columns.iter().map(|(name, values)| {
-        let is_text = values.iter().any(|value| value.is_instance_of::<PyString>());
-        let kind = if is_text { ColumnKind::Str } else { ColumnKind::Int };
-        (name.clone(), kind)
-    });
-    let kinds: Vec<_> = kinds.collect();
-    let builder = merge.builder();
-    builder.begin_source(&rows.name, "python", &kinds, false, None);
-    let (mut damaged, count) = (0, rows.prefixes.len());
-    for (row, prefix) in rows.prefixes.iter().enumerate() {
-        let prefix: AnyPrefix = match address::prefix(&prefix, settings.text.host_bits) {
-            Ok(prefix) => prefix,
-            Err(error) => {
-                let what = format!("{}, row {row}: {}", rows.name, error.value(prefix.py()));
-                if settings.strict {
-                    return Err(SourceError::new_err(what));
-                }
-                if damaged < SHOWN as u64 {
-                    report.damage.push(what);
-                }
-                damaged += 1;
-                continue;
-            }
-        };
-        let items = rows.columns.iter().map(|(name, values)| Ok((name, values.get_item(row)?)));
-        let items: Vec<_> = items.collect::<PyResult<_>>()?;
-        let values = items.iter().map(|(name, item)| value(name, row, item));
-        let values = values.collect::<PyResult<Vec<_>>>()?;
-        builder.at_record(row as u64 + 1, false);
-        builder.apply(&Update::new(prefix, Change::Announce(Attributes::Values(&values))));
-    }
-    if let (Some(value), Some(column)) = (builder.stand_in(), &settings.builder.tags) {
-        report.stands_in(&rows.name, column, value);
-    }
-    merge.check_repeated().map_err(|error| failed(&error))?;
-    report.damaged += damaged;
-    let (records, name) = (count as u64, rows.name.clone());
-    report.files.push((name, "python".to_owned(), records, records - damaged, damaged));
-    Ok(())
-}
-
-fn value<'a>(name: &str, row: usize, item: &'a Bound<'_, PyAny>) -> PyResult<Value<'a>> {
-    if item.is_none() {
-        return Ok(Value::Null);
-    }
-    if let Ok(text) = item.cast::<PyString>() {
-        return Ok(Value::Str(text.to_str()?));
-    }
-    if let Ok(int) = item.extract::<u64>() {
-        return Ok(Value::Int(int));
-    }
-    Err(ColumnError::new_err(format!(
-        "column {name:?}, row {row}: {} is neither a str nor an int from 0 to 2**64 - 1 nor None",
-        item.repr()?
-    )))
 }
 
 /// The table with the validity of its routes by the VRPs in these files, if there are any.
@@ -313,7 +239,7 @@ pub fn loading(text: &str) -> PyResult<Loading> {
     text.parse().map_err(PyValueError::new_err::<&str>)
 }
 
-fn failed(error: &Failed) -> PyErr {
+pub fn failed(error: &Failed) -> PyErr {
     match error {
         Failed::Io { name, error } => error::io_error(&PathBuf::from(name), error),
         Failed::Read(fibula_ingest::ReadError::Io { file, error }) => {

@@ -15,6 +15,7 @@ mod opened;
 mod records;
 mod requested;
 mod result;
+mod rows;
 mod rules;
 mod table;
 

@@ -108,6 +108,71 @@ def test_ranges_that_are_none() -> None:
         fibula.Table.build(pl.DataFrame(rows), key=("start", "to"))
 
 
+def test_ranges_that_overlap_in_part_are_read_as_in_text(tmp_path: Path) -> None:
+    source = random.Random(5)
+    first = int(ipaddress.ip_address("10.0.0.0"))
+    for case in range(20):
+        rows = []
+        for name in range(source.randrange(2, 9)):
+            start = first + source.randrange(60)
+            rows.append((start, start + source.choice([0, 3, 9, 30, source.randrange(40)]), f"r{name}"))
+        texts = [(str(ipaddress.ip_address(start)), str(ipaddress.ip_address(end)), name) for start, end, name in rows]
+        path = tmp_path / f"{case}.csv"
+        path.write_text("start,end,name\n" + "".join(",".join(row) + "\n" for row in texts))
+        text = fibula.Table.build(path)
+        for frame in (pd.DataFrame(texts, columns=["start", "end", "name"]), pa.table(dict(zip(("start", "end", "name"), zip(*rows))))):
+            assert list(fibula.Table.build(frame)) == list(text), rows
+        for address in range(first, first + 100):
+            within = [(end - start, -at, name) for at, (start, end, name) in enumerate(rows) if start <= address <= end]
+            found = text.lookup(address)
+            assert (found and found["name"]) == (min(within)[2] if within else None), (address, rows)
+    told = fibula.Table.build(pl.DataFrame({"start": ["10.0.0.0", "10.0.0.1"], "end": ["10.0.0.127", "10.0.1.0"], "w": ["narrow", "wide"]}))
+    assert told.lookup("10.0.0.5") == {"prefix": "10.0.0.0/25", "w": "narrow"}
+    assert told.report is not None and told.report["notes"] == [
+        "frame: ranges that overlap an earlier one in part (the narrower counts, of two as wide the later): 1"
+    ]
+
+
+def test_damaged_ranges_have_the_numbers_of_their_rows() -> None:
+    frame = pl.DataFrame({"start": ["10.0.0.1", "x", "10.0.0.9", "10.0.0.0"], "end": ["10.0.0.250", "10.0.0.1", "10.0.0.1", "::1"]})
+    with pytest.warns(fibula.DamageWarning):
+        table = fibula.Table.build(frame)
+    assert table.report is not None
+    assert table.report["damage"] == [
+        'frame, row 1: "x" is not an address',
+        "frame, row 2: 10.0.0.9 to 10.0.0.1: the range ends before it starts",
+        "frame, row 3: 10.0.0.0 to ::1: the range's ends are of different families",
+    ]
+    assert table.report["sources"][0] == {"name": "frame", "format": "python", "records": 4, "routes": 1, "damaged": 3}
+    with pytest.raises(fibula.SourceError, match="frame, row 1: "):
+        fibula.Table.build(frame, strict=True)
+    with pytest.raises(fibula.SourceError, match="on row 0 and on row 1"):
+        fibula.Table.build(pl.DataFrame({"start": ["10.0.0.0"] * 2, "end": ["10.0.0.3"] * 2}), strict=True)
+    # Mapped addresses are those that they stand for; a range around them is not.
+    ends = pl.DataFrame({"start": ["::ffff:10.0.0.0", "::fffe:0:0"], "end": ["::ffff:10.0.0.3", "::ffff:9.255.255.255"], "n": [1, 2]})
+    assert fibula.Table.build(ends[:1]).prefixes() == ["10.0.0.0/30"]
+    assert fibula.Table.build(ends).prefixes(n=1) == ["10.0.0.0/30"]
+
+
+def test_bools_are_bools(tmp_path: Path) -> None:
+    path = tmp_path / "bools.csv"
+    path.write_text("prefix,on\n10.0.0.0/8,true\n11.0.0.0/8,false\n12.0.0.0/8,\n")
+    rows = {"10.0.0.0/8": {"on": True}, "11.0.0.0/8": {"on": np.False_}, "12.0.0.0/8": {"on": None}}
+    frame = pd.DataFrame({"prefix": list(rows), "on": pd.Series([True, False, None], dtype="boolean")})
+    for source in (path, rows, frame, pl.DataFrame(frame)):
+        table = fibula.Table.build(source)
+        assert table.columns == {"on": bool}
+        assert [record["on"] for record in table] == [True, False, None]
+        assert table.prefixes(on=True) == ["10.0.0.0/8"]
+    both = fibula.Table.build([path, rows])
+    assert both.columns == {"on": bool}
+    mixed = fibula.Table.build({"10.0.0.0/8": {"on": True}, "11.0.0.0/8": {"on": "x"}})
+    assert [record["on"] for record in mixed] == ["true", "x"]
+    for row, values in enumerate(([1, True], [True, 1])):
+        with pytest.raises(fibula.ColumnError, match=f'column "on", row {row}: 1 in a column that also has True or False'):
+            fibula.Table.build([("10.0.0.0/8", {"on": values[0]}), ("11.0.0.0/8", {"on": values[1]})])
+
+
 def test_values_of_rows() -> None:
     table = fibula.Table.build([("10.0.0.0/8", 7), ("10.1.0.0/16", None), ("10.2.0.1", np.uint16(9))])
     assert table.columns == {"value": int}

@@ -58,6 +58,7 @@ class _Building(TypedDict):
 class _Rows(Protocol):
     name: str
     prefixes: list[Any]
+    ends: list[Any] | None
     columns: list[tuple[str, list[Any]]]
 
 @final

@@ -22,11 +22,12 @@ ENDS = (("start", "end"), ("first", "last"), ("start_ip", "end_ip"), ("ip_start"
 
 @dataclass
 class Rows:
-    """Prefixes, and for each column a value for each of them."""
+    """Prefixes, or the first addresses of ranges with their last ones, and for each column a value for each of them."""
 
     name: str
     prefixes: list[Any]
     columns: list[tuple[str, list[Any]]]
+    ends: list[Any] | None = None
 
 
 def listed(sources: object, key: list[str]) -> list[str | Rows]:
@@ -91,6 +92,8 @@ def _from_pairs(pairs: Iterable[Any]) -> Rows:
         if not isinstance(values, Mapping):
             values = {} if values is None else {"value": values}
         for name in values:
+            if not isinstance(name, str):
+                raise TypeError(f"a column's name is a str, not {type(name).__name__}: {name!r} of {prefix}")
             if name not in columns:
                 columns[name] = [None] * len(prefixes)
         prefixes.append(prefix)
@@ -102,16 +105,24 @@ def _from_pairs(pairs: Iterable[Any]) -> Rows:
 def _from_frame(frame: Any, key: list[str]) -> Rows | None:
     pyarrow, polars, pandas, duckdb = (loaded(name) for name in ("pyarrow", "polars", "pandas", "duckdb"))
     if pyarrow is not None and isinstance(frame, (pyarrow.Table, pyarrow.RecordBatch)):
-        columns = {name: frame.column(name).to_pylist() for name in frame.schema.names}
+        names, columns = frame.schema.names, [column.to_pylist() for column in frame.columns]
     elif polars is not None and isinstance(frame, polars.DataFrame):
-        columns = frame.to_dict(as_series=False)
+        names, columns = frame.columns, [column.to_list() for column in frame.get_columns()]
     elif pandas is not None and isinstance(frame, pandas.DataFrame):
-        columns = {str(name): frame[name].tolist() for name in frame.columns}
+        names, columns = [str(name) for name in frame.columns], [column.tolist() for _, column in frame.items()]
     elif duckdb is not None and isinstance(frame, duckdb.DuckDBPyRelation):
         rows = frame.fetchall()
-        columns = {name: [row[at] for row in rows] for at, name in enumerate(frame.columns)}
+        names = frame.columns
+        columns = [[row[at] for row in rows] for at in range(len(names))]
     else:
         return None
+    for name in names:
+        if names.count(name) > 1:
+            raise ColumnError(f"the frame has several columns {name!r}: rename or drop them")
+    return _of_columns(dict(zip(names, columns)), key)
+
+
+def _of_columns(columns: dict[str, list[Any]], key: list[str]) -> Rows:
     if len(key) > 2:
         raise ColumnError("a frame has a column of prefixes, key='network', or two of ranges, key=('start', 'end')")
     names = list(columns)
@@ -124,32 +135,11 @@ def _from_frame(frame: Any, key: list[str]) -> Rows | None:
     for name in chosen:
         if name not in columns:
             raise ColumnError(f"the frame has no column {name!r}; it has: {', '.join(names)}")
+    if len(set(chosen)) < len(chosen):
+        raise ColumnError(f"key names the column {chosen[0]!r} twice: a range has a first and a last address")
     keys = [columns.pop(name) for name in chosen]
-    values = {name: [_value(item) for item in column] for name, column in columns.items()}
-    if len(keys) == 1:
-        return Rows("frame", keys[0], list(values.items()))
-    # A range is several prefixes, each with the values of its row. Of equal prefixes the last counts: that of the narrowest.
-    ranges = [_networks(start, end) for start, end in zip(*keys, strict=True)]
-    order = sorted(range(len(ranges)), key=lambda row: -sum(_addresses(network) for network in ranges[row]))
-    prefixes = [network for row in order for network in ranges[row]]
-    rows_of = [row for row in order for _ in ranges[row]]
-    return Rows("frame", prefixes, [(name, [column[row] for row in rows_of]) for name, column in values.items()])
-
-
-def _addresses(network: Any) -> int:
-    return 0 if isinstance(network, str) else network.num_addresses
-
-
-def _networks(start: Any, end: Any) -> list[Any]:
-    """The fewest prefixes of the addresses from the first to the last. What is no range becomes text, which the compiled
-    part counts as damaged and shows."""
-    try:
-        first, last = (ipaddress.ip_address(end.strip() if isinstance(end, str) else end) for end in (start, end))
-        if first.version == last.version:
-            return list(ipaddress.summarize_address_range(first, last))
-    except (ValueError, TypeError):
-        pass
-    return [f"{start} to {end}"]
+    values = [(name, [_value(item) for item in column]) for name, column in columns.items()]
+    return Rows("frame", keys[0], values, ends=keys[1] if len(keys) > 1 else None)
 
 
 def _value(item: Any) -> Any:

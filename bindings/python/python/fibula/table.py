@@ -121,10 +121,10 @@ class Table(Routes):
         - a frame of pyarrow, Polars or pandas, or a relation of DuckDB, with the prefixes in the column `key` (without it,
           the first of `prefix`, `network`, `cidr` that it has), or with ranges in two columns, `key=("start", "end")`:
           first and last address (without `key`, `start` and `end`, `first` and `last`, `start_ip` and `end_ip`, `ip_start`
-          and `ip_end`, or `ip_from` and `ip_to`); else its first column has prefixes. Ranges become prefixes, and of equal
-          ones that of the narrower range counts;
+          and `ip_end`, or `ip_from` and `ip_to`); else its first column has prefixes. Ranges become prefixes. An address belongs to the
+          narrowest range that contains it, and of equally narrow ones to the last, as in text;
         - pairs of a prefix and its values: `[("10.0.0.0/8", {"site": "hq"}), ...]`, or a mapping of them. Values are
-          str, int from 0 to 2**64 - 1, or None.
+          str, int from 0 to 2**64 - 1, bool, or None; a column has one of these kinds, and with a str among them all become text.
 
         `layers` puts tables beside each other in place of merging them: `layers={"geo": "countries.csv", "asn":
         [...]}` gives the columns `geo_country`, `asn_asn`, and one lookup answers for all.

@@ -130,17 +130,22 @@ pub(crate) fn parse_range(start: &[u8], end: &[u8], decimal: bool) -> Result<Key
             _ => Key::RangeV6(start, end),
         }
     } else {
-        match (parse_ip(start), parse_ip(end)) {
-            (Some(IpAddr::V4(start)), Some(IpAddr::V4(end))) => {
-                Key::RangeV4(start.into(), end.into())
-            }
-            (Some(IpAddr::V6(start)), Some(IpAddr::V6(end))) => {
-                Key::RangeV6(start.into(), end.into())
-            }
-            (Some(_), Some(_)) => return Err(KeyError::Families),
-            _ => return Err(KeyError::Syntax),
-        }
+        let start = parse_ip(start).ok_or(KeyError::Syntax)?;
+        return range(start, parse_ip(end).ok_or(KeyError::Syntax)?);
     };
+    in_order(key)
+}
+
+/// The range from `start` to `end`, both included.
+pub(crate) fn range(start: IpAddr, end: IpAddr) -> Result<Key, KeyError> {
+    match (start, end) {
+        (IpAddr::V4(start), IpAddr::V4(end)) => in_order(Key::RangeV4(start.into(), end.into())),
+        (IpAddr::V6(start), IpAddr::V6(end)) => in_order(Key::RangeV6(start.into(), end.into())),
+        _ => Err(KeyError::Families),
+    }
+}
+
+fn in_order(key: Key) -> Result<Key, KeyError> {
     match key {
         Key::RangeV4(start, end) if start > end => Err(KeyError::Order),
         Key::RangeV6(start, end) if start > end => Err(KeyError::Order),

@@ -30,6 +30,7 @@ mod layout;
 mod names;
 mod options;
 mod overlap;
+mod ranges;
 mod rows;
 mod sniff;
 
@@ -40,6 +41,7 @@ pub(crate) use overlap::Overlaps;
 
 pub use decoder::TextDecoder;
 pub use options::{Header, KeyColumns, TextOptions};
+pub use ranges::RangeFeed;
 
 #[cfg(test)]
 mod tests;
