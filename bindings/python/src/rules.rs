@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::address::address;
-use crate::error::{AddressError, SourceError, io_error};
+use crate::error::{AddressError, FibulaError, SourceError, io_error};
 
 /// Rules: which of them does a packet hit?
 #[pyclass(name = "Rules", module = "fibula", frozen)]
@@ -21,8 +21,13 @@ pub struct PyRules {
 }
 
 /// One packet as Python says it.
-type Packet<'py> =
-    (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>, Option<u16>, Option<u16>);
+type Packet<'py> = (
+    Bound<'py, PyAny>,
+    Bound<'py, PyAny>,
+    Bound<'py, PyAny>,
+    Option<Bound<'py, PyAny>>,
+    Option<Bound<'py, PyAny>>,
+);
 
 fn flow((src, dst, protocol, from, to): &Packet<'_>) -> PyResult<Flow> {
     let protocol = match protocol.extract::<u8>() {
@@ -38,12 +43,21 @@ fn flow((src, dst, protocol, from, to): &Packet<'_>) -> PyResult<Flow> {
     };
     let ports = match (from, to) {
         (None, None) => None,
-        (Some(from), Some(to)) => Some((*from, *to)),
+        (Some(from), Some(to)) => Some((port(from)?, port(to)?)),
         _ => return Err(PyTypeError::new_err("a packet has both ports or none")),
     };
     let (src, dst) = (address(src)?.into(), address(dst)?.into());
     Flow::try_from(&FiveTuple { src, dst, protocol, ports })
         .map_err(|error| AddressError::new_err(error.to_string()))
+}
+
+fn port(object: &Bound<'_, PyAny>) -> PyResult<u16> {
+    object.extract().map_err(|error: PyErr| {
+        let is_number = !error.is_instance_of::<PyTypeError>(object.py());
+        let shown = object.repr().map_or_else(|_| String::new(), |text| text.to_string());
+        let text = format!("a port is a number from 0 to 65535, not {shown}");
+        if is_number { FibulaError::new_err(text) } else { PyTypeError::new_err(text) }
+    })
 }
 
 impl PyRules {
@@ -130,8 +144,8 @@ impl PyRules {
         src: Bound<'py, PyAny>,
         dst: Bound<'py, PyAny>,
         protocol: Bound<'py, PyAny>,
-        src_port: Option<u16>,
-        dst_port: Option<u16>,
+        src_port: Option<Bound<'py, PyAny>>,
+        dst_port: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Option<Bound<'py, PyDict>>> {
         let flow = flow(&(src, dst, protocol, src_port, dst_port))?;
         let found = py.detach(|| self.found(&[flow]))[0];

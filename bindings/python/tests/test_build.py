@@ -173,6 +173,35 @@ def test_bools_are_bools(tmp_path: Path) -> None:
             fibula.Table.build([("10.0.0.0/8", {"on": values[0]}), ("11.0.0.0/8", {"on": values[1]})])
 
 
+def test_columns_that_are_none() -> None:
+    twice: list[Any] = [
+        pd.DataFrame([["10.0.0.0/8", 1, 2]], columns=["prefix", "a", "a"]),
+        pd.DataFrame([["10.0.0.0/8", 1, 2]], columns=["prefix", "1", 1]),
+        pa.table([pa.array(["10.0.0.0/8"]), pa.array([1]), pa.array([2])], names=["prefix", "a", "a"]),
+        pa.table([pa.array(["10.0.0.0/8"]), pa.array([2])], names=["prefix", "prefix"]),
+    ]
+    for frame in twice:
+        with pytest.raises(fibula.ColumnError, match="the frame has several columns '.*': rename or drop"):
+            fibula.Table.build(frame)
+    with pytest.raises(fibula.ColumnError, match="key names the column 'a' twice"):
+        fibula.Table.build(pl.DataFrame({"a": ["10.0.0.0"]}), key=("a", "a"))
+    rows: Any = {"10.0.0.0/8": {"a": 1}}
+    wrong: list[tuple[str, Any]] = [
+        ("the kind of column 'a' is a type", lambda: fibula.Table.build(rows, kinds={"a": "int"})),  # type: ignore[dict-item]
+        ("a column's name is a str, not int", lambda: fibula.Table.build({"10.0.0.0/8": {1: 2}})),
+        ("a column's name is a str, not int", lambda: fibula.Table.build(rows, kinds={1: int})),  # type: ignore[dict-item]
+        ("a column's name is a str, not int", lambda: fibula.Table.build(layers={1: rows})),  # type: ignore[dict-item]
+        ("a column's name is a str, not int", lambda: fibula.Table.build(rows, key=(1, 2))),  # type: ignore[arg-type]
+        ("a column's name is a str, not int", lambda: fibula.Table.build(rows).where({1: 2})),  # type: ignore[dict-item]
+        ("a column's name is a str, not int", lambda: fibula.Table.build(rows).lookup_many([], default={1: 2})),  # type: ignore[dict-item]
+    ]
+    for text, build in wrong:
+        with pytest.raises(TypeError, match=text):
+            build()
+    with pytest.raises(fibula.ColumnError, match='column "a", row 0: not UTF-8'):
+        fibula.Table.build({"10.0.0.0/8": {"a": "\udcff"}})
+
+
 def test_values_of_rows() -> None:
     table = fibula.Table.build([("10.0.0.0/8", 7), ("10.1.0.0/16", None), ("10.2.0.1", np.uint16(9))])
     assert table.columns == {"value": int}

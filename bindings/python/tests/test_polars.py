@@ -79,3 +79,8 @@ def test_equal_to_the_oracle(table: fibula.Table, addresses: list[str], answers:
     frame = pl.DataFrame({"ip": addresses}).select(lookup(table, ["prefix", "asn"])).unnest("ip")
     assert frame["prefix"].to_list() == [answer and answer["prefix"] for answer in answers]
     assert frame["asn"].to_list() == [answer and answer["asn"] for answer in answers]
+
+
+def test_a_lazy_frame_has_no_counts(small: fibula.Table) -> None:
+    with pytest.raises(TypeError, match="a LazyFrame has no counts"):
+        small.annotate(pl.LazyFrame({"ip": ["10.0.0.1"]}), "ip", counts={})

@@ -59,3 +59,10 @@ def test_what_is_wrong_is_named(tmp_path: Path) -> None:
         rules.lookup("10.0.0.1", "10.0.0.2", "tpc")
     with pytest.raises(TypeError, match="both ports"):
         rules.lookup("10.0.0.1", "10.0.0.2", "tcp", 1)
+    for port in (70000, -1, 2**70):
+        with pytest.raises(fibula.FibulaError, match=f"a port is a number from 0 to 65535, not {port}"):
+            rules.lookup("10.0.0.1", "10.0.0.2", "tcp", 1, port)
+        with pytest.raises(fibula.FibulaError, match="a port is a number"):
+            rules.classify([("10.0.0.1", "10.0.0.2", "tcp", port, 1)])
+    with pytest.raises(TypeError, match="a port is a number from 0 to 65535, not '22'"):
+        rules.lookup("10.0.0.1", "10.0.0.2", "tcp", 1, "22")  # type: ignore[arg-type]

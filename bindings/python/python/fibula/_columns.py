@@ -155,7 +155,7 @@ def options(
         if len(asked) != 1:
             raise ColumnError("a default for several columns names them: default={'asn': 0}")
         default = {asked[0]: default}
-    for name, value in default.items():
+    for name, value in zip(names(default), default.values()):
         if not isinstance(value, (int, float, bool, str)):
             raise TypeError(f"the default for {name!r} is a number, a bool or a str, not {type(value).__name__}")
     if prefix_form not in ("text", "binary"):
@@ -177,7 +177,8 @@ def options(
 def conditions(given: Mapping[str, object] | None, named: Mapping[str, object]) -> list[tuple[str, str | None]]:
     """Columns and values as text, a pair for each value; None for what has none."""
     pairs: list[tuple[str, str | None]] = []
-    for name, value in {**(given or {}), **named}.items():
+    asked = {**(given or {}), **named}
+    for name, value in zip(names(asked), asked.values()):
         several = isinstance(value, (list, tuple, set, frozenset))
         for one in value if several else [value]:  # type: ignore[attr-defined]
             pairs.append((name, None if one is None else _value(one)))
@@ -188,6 +189,14 @@ def conditions(given: Mapping[str, object] | None, named: Mapping[str, object]) 
 
 def _value(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def kind_names(given: Mapping[str, type]) -> list[tuple[str, str]]:
+    """Columns with the names of their kinds."""
+    for name, kind in zip(names(given), given.values()):
+        if not isinstance(kind, type):
+            raise TypeError(f"the kind of column {name!r} is a type, int, float, bool or str, not {kind!r}")
+    return [(name, kind.__name__) for name, kind in given.items()]
 
 
 def kinds(columns: Iterable[tuple[str, str]]) -> dict[str, type]:

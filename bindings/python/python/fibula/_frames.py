@@ -55,6 +55,8 @@ def annotate(
     if polars is not None and isinstance(frame, polars.LazyFrame):
         from fibula.polars import annotate_lazy
 
+        if counts is not None:
+            raise TypeError("a LazyFrame has no counts, because its rows are not there yet: collect() it first")
         return annotate_lazy(search, frame, _columns.names(columns), time, asked)
 
     def look(name: str, column: object, times: object) -> Columns:

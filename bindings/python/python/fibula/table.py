@@ -153,8 +153,10 @@ class Table(Routes):
             raise TypeError("build() takes sources, or layers, and not both")
         if rpki is not None and layers is not None:
             raise TypeError("rpki= is about one table's routes: build the layer with it first, and save it")
-        keys = [key] if isinstance(key, str) else list(key or ())
+        keys = _columns.names(key)
         given = {None: sources} if layers is None else layers
+        if layers is not None:
+            _columns.names(layers)
         read = [(name, _sources.listed(listed, keys)) for name, listed in given.items()]
         building: native._Building = {
             "format": format,
@@ -171,7 +173,7 @@ class Table(Routes):
             "header": header,
             "names": _columns.names(names),
             "key": keys,
-            "kinds": [(name, kind.__name__) for name, kind in (kinds or {}).items()],
+            "kinds": _columns.kind_names(kinds or {}),
             "mask_host_bits": mask_host_bits,
             "engine": engine,
             "rpki": _files(rpki),
@@ -299,7 +301,8 @@ class Table(Routes):
 
         `text` is "dictionary" for pyarrow and "plain" for the others, if not said. Polars gets UInt32 (UInt64 where a
         table needs it) and String; pandas UInt32 or UInt64 with NA, and str. A dictionary that is given as `counts` is
-        filled with what happened, by column of addresses: rows, matched, unmatched, unparsable, empty.
+        filled with what happened, by column of addresses: rows, matched, unmatched, unparsable, empty. A LazyFrame has no `counts`,
+        because nothing has happened yet.
 
         >>> import pyarrow
         >>> flows = pyarrow.table({"src": ["10.20.0.1", "192.0.2.1"], "bytes": [120, 77]})
