@@ -269,12 +269,13 @@ impl Fib {
         self.0.v4.generation().is_some()
     }
 
-    /// Number of routes of both families.
+    /// Number of routes of both families. 0 for a generation of a live table, whose routes are in the
+    /// [`Rib`](fibula_rib::Rib); lookups find them all the same.
     pub fn len(&self) -> usize {
         self.0.v4.routes().len() + self.0.v6.routes().len()
     }
 
-    /// Whether the table has no routes.
+    /// Whether [`Fib::len`] is 0: the table has no routes, or it is a generation of a live table.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -34,6 +34,7 @@
 //! | [`Fib::lookup_batch`] | yes | yes, by the generation's engine |
 //! | [`Fib::covering`], [`Fib::covered`], [`Fib::exact`], [`Fib::overlapping`], [`Fib::routes`], [`Fib::routes_where`], [`Fib::routes_with`] | yes | [`FibError::NoRoutes`]: ask the [`Rib`](fibula_rib::Rib) |
 //! | [`Fib::columns`], [`Fib::provenance`] | yes | empty: a generation has attribute sets instead of columns |
+//! | [`Fib::len`], [`Fib::is_empty`] | yes | 0 and `true`, whatever its engines find |
 //! | route numbers and prefix lengths | yes | no route has a number: `Hop::NONE` |
 //! | follows changes | no | no: open another one, see [`Fib::of_live`]; [`FibOptions`] chooses a live table's engines |
 //!

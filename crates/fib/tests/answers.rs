@@ -234,6 +234,9 @@ fn a_live_generation_says_what_it_has() {
     assert_eq!(found.value("med"), Some(Value::Null));
     assert_eq!(found.attributes().and_then(|set| set.bgp()), Some(bgp));
     assert!(fib.is_live() && Fib::of_live(&live, 1).is_none());
+    // Its routes are in the RIB.
+    assert!(fib.is_empty());
+    assert_eq!(fib.len(), 0);
     assert!(fib.family::<u32>().reason().starts_with("planb: of generation "));
     let refused = |error: fibula_fib::FibError| error.to_string().contains("ask the RIB");
     assert!(fib.covering(ip).err().is_some_and(refused));
