@@ -163,11 +163,11 @@ fn no_output_takes_the_place_of_a_table() {
         &["annotate", "--layer", &layer, &flows, "-o", &b],
         &["gen", "traffic", "--table", &a, "-o", &a],
     ] {
-        let before = [&a, &b, &fib].map(|path| read(path));
+        let before = [&a, &b, &fib].map(read);
         let run = said(args);
         assert_eq!(run.code, 2, "{args:?}: {}", run.err);
         assert!(run.err.contains("is input and output"), "{args:?}: {}", run.err);
-        assert_eq!([&a, &b, &fib].map(|path| read(path)), before, "{args:?}");
+        assert_eq!([&a, &b, &fib].map(read), before, "{args:?}");
     }
     // But for a snapshot that is made anew from itself.
     done(&["build", &fib, &b, "-o", &fib]);
