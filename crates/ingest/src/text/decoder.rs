@@ -63,6 +63,9 @@ impl TextDecoder {
                 .collect(),
             ..SourceInfo::default()
         });
+        if let Some(note) = layout.note {
+            sink.noted(note);
+        }
         let rows = Rows::new(layout.delimiter, layout.fields);
         let overlaps = layout.ranges.then(Box::default);
         let state = State { header: layout.header, record: 0, overlaps };

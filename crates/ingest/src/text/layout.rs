@@ -18,6 +18,8 @@ pub(crate) struct Layout {
     /// Whether the first row is a header.
     pub(crate) header: bool,
     pub(crate) key: KeyAt,
+    /// What is said of the key, as it could be another one.
+    pub(crate) note: Option<&'static str>,
     /// Whether there are ranges in the head: then they may overlap.
     pub(crate) ranges: bool,
     pub(crate) columns: Vec<Column>,

@@ -25,6 +25,7 @@
 
 mod decoder;
 mod fields;
+mod guess;
 mod key;
 mod layout;
 mod names;

@@ -12,6 +12,7 @@ pub(crate) fn rank(name: &str, names: &[&str]) -> Option<usize> {
 pub(crate) const PREFIX_NAMES: &[&str] = &[
     "prefix",
     "network",
+    "network_address",
     "destination",
     "cidr",
     "subnet",
@@ -78,5 +79,7 @@ pub(crate) const LENGTH_NAMES: &[&str] = &[
     "length",
     "len",
     "bits",
+    // These hold networks more often, but may stand beside a column of addresses.
     "cidr",
+    "prefix",
 ];

@@ -1,21 +1,15 @@
 //! Detects the layout of a text from its beginning.
 
-use fibula_core::AnyPrefix;
-
 use super::fields::Delimiter;
-use super::key::{Key, KeyError, parse_ip, parse_key, parse_mask, parse_network, parse_range};
+use super::guess::{Guess, Guessed, MAX_FIELDS, Row, is_decimal_ranges, is_header, is_key};
+use super::key::{Key, parse_key};
 use super::layout::{Column, KeyAt, Layout, parse_int};
-use super::names::{END_NAMES, LENGTH_NAMES, PREFIX_NAMES, START_NAMES, rank};
-use super::options::{Header, KeyColumns, TextOptions};
+use super::options::{Header, TextOptions};
 use super::rows::Rows;
 use crate::{ColumnDecl, ColumnKind, Format, HostBits, ScalarType};
 
 /// Rows from which delimiter, header and key are found.
 const SAMPLE: usize = 100;
-/// Fields that are looked at for a key; rows may have more.
-const MAX_FIELDS: usize = 256;
-
-type Row = Vec<Vec<u8>>;
 
 /// Finds the layout out; the error says which option does not fit.
 pub(crate) fn sniff(head: &[u8], format: Format, options: &TextOptions) -> Result<Layout, String> {
@@ -26,8 +20,10 @@ pub(crate) fn sniff(head: &[u8], format: Format, options: &TextOptions) -> Resul
     let names = if options.names.is_empty() { &first } else { &options.names };
     let body = if rows.len() > 1 && options.header != Header::Absent { &rows[1..] } else { &rows };
 
-    let guess = Guess { rows: body, first: rows.first(), names, widest, delimiter, format };
-    let key = guess.key(&options.key)?;
+    let named = !options.names.is_empty();
+    let first_row = rows.first().filter(|_| body.len() < rows.len());
+    let guess = Guess { rows: body, first: first_row, names, named, widest, delimiter, format };
+    let Guessed { key, note } = guess.key(&options.key)?;
     let header = match options.header {
         Header::Present => !rows.is_empty(),
         Header::Absent => false,
@@ -46,7 +42,7 @@ pub(crate) fn sniff(head: &[u8], format: Format, options: &TextOptions) -> Resul
     }
     let columns = columns(names, key, fields, options);
     let ranges = matches!(key, KeyAt::Two { .. });
-    let mut layout = Layout { delimiter, fields, header, key, ranges, columns };
+    let mut layout = Layout { delimiter, fields, header, key, note, ranges, columns };
     look_at_all(head, options, &mut layout);
     Ok(layout)
 }
@@ -92,189 +88,12 @@ fn delimiter(head: &[u8], format: Format, options: &TextOptions) -> Delimiter {
     }
 }
 
-/// Whether a field is meant as an address, a prefix or a range, be it a wrong one.
-fn is_key(field: &[u8]) -> bool {
-    parse_key(field, HostBits::Refuse) != Err(KeyError::Syntax)
-}
-
 fn is_number_or_key(field: &[u8]) -> bool {
     is_key(field) || (!field.is_empty() && field.iter().all(u8::is_ascii_digit))
 }
 
-/// Whether all rows begin with two integers in order, as IP2Location's and Tor's do.
-fn is_decimal_ranges(rows: &[Row]) -> bool {
-    let body = if rows.len() > 1 { &rows[1..] } else { rows };
-    body.iter().all(|row| row.len() > 2 && parse_range(&row[0], &row[1], true).is_ok())
-        && !body.is_empty()
-}
-
 fn names_of(row: &Row) -> Vec<String> {
     row.iter().map(|field| String::from_utf8_lossy(field).into_owned()).collect()
-}
-
-/// Finds a column by its name, else its number.
-fn find(names: &[String], wanted: &str, width: usize) -> Option<usize> {
-    let exact = names.iter().position(|name| name == wanted);
-    exact
-        .or_else(|| names.iter().position(|name| name.eq_ignore_ascii_case(wanted)))
-        .or_else(|| wanted.parse::<usize>().ok()?.checked_sub(1).filter(|&at| at < width))
-}
-
-/// Guesses the key from rows and names.
-struct Guess<'a> {
-    /// Without the first, which may be a header.
-    rows: &'a [Row],
-    first: Option<&'a Row>,
-    names: &'a [String],
-    widest: usize,
-    delimiter: Delimiter,
-    format: Format,
-}
-
-impl Guess<'_> {
-    fn key(&self, wanted: &KeyColumns) -> Result<KeyAt, String> {
-        let find = |name: &str| {
-            find(self.names, name, self.widest)
-                .ok_or_else(|| format!("no column {name:?}; there are: {}", self.names.join(", ")))
-        };
-        match wanted {
-            KeyColumns::Prefix(name) => find(name).map(KeyAt::One),
-            KeyColumns::Range(start, end) => Ok(self.two(find(start)?, find(end)?)),
-            KeyColumns::Auto => {
-                Ok(self.by_name().or_else(|| self.by_content()).unwrap_or(KeyAt::One(0)))
-            }
-        }
-    }
-
-    /// A network between two columns, or a range, whose ends are decimal if no row has addresses there.
-    fn two(&self, start: usize, end: usize) -> KeyAt {
-        if self.is_network(start, end) {
-            return KeyAt::Net { addr: start, len: end };
-        }
-        let decimal = self.mostly(|row| parse_row(row, start, end, true))
-            && !self.mostly(|row| parse_row(row, start, end, false));
-        KeyAt::Two { start, end, decimal }
-    }
-
-    /// Whether more than half of the rows are so.
-    fn mostly(&self, test: impl Fn(&Row) -> bool) -> bool {
-        self.rows.iter().filter(|row| test(row)).count() * 2 > self.rows.len()
-    }
-
-    /// Whether there are networks and their netmasks or lengths. Netmasks are seen by themselves, whatever
-    /// stands beside them: as ranges they would reach from 10.0.0.0 to 255.0.0.0. Lengths are numbers like
-    /// others, so every row has to fit.
-    fn is_network(&self, addr: usize, len: usize) -> bool {
-        // The last address ends ranges, too.
-        let is_mask = |field: &Vec<u8>| {
-            field.starts_with(b"255.") && field != b"255.255.255.255" && parse_mask(field).is_some()
-        };
-        let masks = self.rows.iter().filter(|row| row.get(len).is_some_and(is_mask)).count();
-        if masks > 0 && masks * 2 >= self.rows.len() {
-            return true;
-        }
-        let network =
-            |row: &Row| parse_network(row.get(addr)?, row.get(len)?, HostBits::Refuse).ok();
-        let is_telling = |row: &Row| {
-            network(row).is_some_and(|network| match network {
-                AnyPrefix::V4(prefix) => !matches!(prefix.len(), 0 | 32),
-                AnyPrefix::V6(prefix) => !matches!(prefix.len(), 0 | 128),
-            })
-        };
-        let fits = |row: &Row| network(row).is_some();
-        let first_fits = self
-            .first
-            .is_none_or(|first| fits(first) || !first.get(addr).is_some_and(|field| is_key(field)));
-        first_fits && self.rows.iter().all(fits) && self.rows.iter().any(is_telling)
-    }
-
-    fn by_name(&self) -> Option<KeyAt> {
-        let named = |wanted: &[&str]| {
-            let found =
-                self.names.iter().enumerate().filter_map(|(i, n)| Some((rank(n, wanted)?, i)));
-            found.min().map(|(_, index)| index)
-        };
-        if let (Some(start), Some(end)) = (named(START_NAMES), named(END_NAMES)) {
-            let is_ip = |row: &Row, at: usize| row.get(at).is_some_and(|f| parse_ip(f).is_some());
-            // The names say that these are ranges, also in rows whose ends are the wrong way round: such rows are damage.
-            let addresses = self.mostly(|row| is_ip(row, start) && is_ip(row, end));
-            if addresses || self.mostly(|row| parse_row(row, start, end, true)) {
-                return Some(self.two(start, end));
-            }
-        }
-        let at = named(PREFIX_NAMES)?;
-        if let Some(len) = named(LENGTH_NAMES)
-            && self.mostly(|row| {
-                matches!((row.get(at), row.get(len)), (Some(addr), Some(len))
-                if parse_network(addr, len, HostBits::Mask).is_ok())
-            })
-        {
-            return Some(KeyAt::Net { addr: at, len });
-        }
-        self.mostly(|row| row.get(at).is_some_and(|f| is_key(f))).then_some(KeyAt::One(at))
-    }
-
-    fn by_content(&self) -> Option<KeyAt> {
-        if self.format == Format::Ranges {
-            return Some(self.ranges());
-        }
-        let columns = 0..self.widest.min(MAX_FIELDS);
-        let holds = |at: usize, test: fn(&[u8]) -> bool| {
-            self.mostly(|row| row.get(at).is_some_and(|f| test(f)))
-        };
-        let spelled = |f: &[u8]| is_key(f) && parse_ip(f).is_none();
-        if let Some(at) = columns.clone().find(|&at| holds(at, spelled)) {
-            return Some(KeyAt::One(at));
-        }
-        if let Some(at) = columns.clone().find(|&at| holds(at, is_key)) {
-            if self.is_network(at, at + 1) {
-                return Some(KeyAt::Net { addr: at, len: at + 1 });
-            }
-            let listed = matches!(self.delimiter, Delimiter::Byte(b) if b != b'\t');
-            let is_range = (self.widest > 2 || listed)
-                && self.rows.iter().all(|row| parse_row(row, at, at + 1, false));
-            return Some(if is_range {
-                KeyAt::Two { start: at, end: at + 1, decimal: false }
-            } else {
-                KeyAt::One(at)
-            });
-        }
-        is_decimal_ranges(self.rows).then_some(KeyAt::Two { start: 0, end: 1, decimal: true })
-    }
-
-    /// The caller says that there are ranges: where?
-    fn ranges(&self) -> KeyAt {
-        let pairs = 0..self.widest.saturating_sub(1).min(MAX_FIELDS);
-        for decimal in [false, true] {
-            let fits = |at: &usize| self.mostly(|row| parse_row(row, *at, at + 1, decimal));
-            if let Some(start) = pairs.clone().find(fits) {
-                return KeyAt::Two { start, end: start + 1, decimal };
-            }
-        }
-        KeyAt::One(0)
-    }
-}
-
-fn parse_row(row: &Row, start: usize, end: usize, decimal: bool) -> bool {
-    match (row.get(start), row.get(end)) {
-        (Some(start), Some(end)) => parse_range(start, end, decimal).is_ok(),
-        _ => false,
-    }
-}
-
-/// Whether the first row names the columns: words stand in all columns, and no address and no number
-/// in any. A line that is damaged is none.
-fn is_header(row: &Row, key: KeyAt, alone: bool, format: Format) -> bool {
-    let (KeyAt::One(at) | KeyAt::Two { start: at, .. } | KeyAt::Net { addr: at, .. }) = key;
-    let Some(field) = row.get(at) else { return false };
-    let is_word = field.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_')
-        && !field.contains(&b':')
-        // `l0.0.0.0/8` is a mistake; `ip.src` and `IP/Mask` are names.
-        && field.iter().filter(|b| b.is_ascii_digit()).count() * 2 < field.len();
-    let is_datum =
-        |field: &Vec<u8>| is_key(field) || parse_int(field).is_some_and(|_| !field.is_empty());
-    // A single line of a list that is no address is more likely a wrong line than a name.
-    is_word && !row.iter().any(is_datum) && (!alone || matches!(format, Format::Csv | Format::Tsv))
 }
 
 /// How many fields a row has.
@@ -357,7 +176,7 @@ fn pick(all: &[Column], name: &str) -> Option<Column> {
 /// Sets what all rows of the head say: each column's kind, as told, else integers if all values are; and
 /// whether there are ranges.
 fn look_at_all(head: &[u8], options: &TextOptions, layout: &mut Layout) {
-    let Layout { delimiter, fields, header, key, ranges, columns } = layout;
+    let Layout { delimiter, fields, header, key, ranges, columns, .. } = layout;
     let mut first = *header;
     let is_range = |field: &&[u8]| {
         let key = field.contains(&b'-').then(|| parse_key(field, HostBits::Mask));

@@ -1,0 +1,70 @@
+//! Which columns hold the addresses.
+
+use super::*;
+
+/// Columns, lines, number of damaged rows, number of notes.
+fn found(text: &str) -> (Vec<String>, Vec<String>, usize, usize) {
+    let sink = decode(text);
+    (columns(&sink), sink.lines, sink.damage.len(), sink.noted.len())
+}
+
+macro_rules! finds {
+    ($text:expr, [$($column:expr),*], [$($line:expr),* $(,)?], damaged $damaged:expr, notes $notes:expr) => {
+        let (columns, lines, damaged, notes) = found($text);
+        assert_eq!(columns, [$($column),*] as [&str; _], "{:?}", $text);
+        assert_eq!(lines, [$($line),*] as [&str; _], "{:?}", $text);
+        assert_eq!((damaged, notes), ($damaged, $notes), "damage and notes of {:?}", $text);
+    };
+}
+
+#[test]
+fn a_wrong_row_leaves_networks_networks() {
+    // One with host bits, one without a length.
+    let [a, b] = ["10.0.0.0/8", "10.1.0.0/16"];
+    finds!("10.0.0.0 8\n10.1.0.0 16\n10.2.0.1 16\n", [], [a, b], damaged 1, notes 1);
+    finds!("10.0.0.0,8\n10.1.0.0,16\n10.2.0.0,\n", [], [a, b], damaged 1, notes 1);
+    finds!("10.2.0.1,16\n10.0.0.0,8\n10.1.0.0,16\n", [], [a, b], damaged 1, notes 1);
+    let named = "Network Address,Prefix Length\n10.0.0.0,8\n10.1.0.0,16\n10.2.0.0,\n";
+    finds!(named, [], [a, b], damaged 1, notes 0);
+    let row = |i: u32| match i {
+        49 => "10.0.49.1,24,x\n".to_owned(),
+        _ => format!("10.{}.{}.0,24,x\n", i >> 8, i & 255),
+    };
+    let text: String = (0..1000).map(row).collect();
+    let (columns, lines, damaged, notes) = found(&text);
+    assert_eq!((columns, lines.len(), damaged, notes), (vec!["value:Str".to_owned()], 999, 1, 1));
+}
+
+#[test]
+fn columns_named_cidr_and_prefix_may_be_lengths() {
+    finds!("ip,cidr\n10.0.0.0,8\n10.0.0.1,8\n10.1.0.0,16\n", [],
+        ["10.0.0.0/8", "10.1.0.0/16"], damaged 1, notes 0);
+    finds!("prefix,ip\n8,10.0.0.0\n", [], ["10.0.0.0/8"], damaged 0, notes 0);
+    finds!("ip,cidr\n10.0.0.1,10.0.0.0/8\n", ["ip:Str"],
+        ["10.0.0.0/8 = 10.0.0.1"], damaged 0, notes 0);
+    finds!("network,cidr\n10.0.0.0,10.0.0.0/8\n", ["network:Str"],
+        ["10.0.0.0/8 = 10.0.0.0"], damaged 0, notes 0);
+}
+
+#[test]
+fn addresses_with_small_values() {
+    // Numbers that could be lengths, but the addresses do not agree.
+    finds!("10.0.0.1,24\n10.0.0.2,16\n", ["value:Int"],
+        ["10.0.0.1/32 = 24", "10.0.0.2/32 = 16"], damaged 0, notes 1);
+    finds!("10.0.0.1,443\n10.0.0.0,8\n10.0.0.3,80\n", ["value:Int"],
+        ["10.0.0.1/32 = 443", "10.0.0.0/32 = 8", "10.0.0.3/32 = 80"], damaged 0, notes 0);
+    // A header that names them otherwise is heard, and networks are networks nevertheless.
+    finds!("server,weight\n10.0.0.1,8\n", ["weight:Int"], ["10.0.0.1/32 = 8"], damaged 0, notes 0);
+    finds!("server,weight\n10.0.0.0,8\n", [], ["10.0.0.0/8"], damaged 0, notes 1);
+    finds!("network,suffix\n10.0.0.0,8\n", ["suffix:Int"], ["10.0.0.0/32 = 8"], damaged 0, notes 1);
+    // The key that was told, whatever the rows say.
+    let told = |text, key| decode_as(text, Format::Text, TextOptions { key, ..Default::default() });
+    let both = KeyColumns::Range("1".into(), "2".into());
+    let sink = told("10.0.0.1,24\n10.0.0.2,16\n10.3.0.0,16\n", both);
+    assert_eq!((&*sink.lines, sink.damage.len()), (&["10.3.0.0/16".to_owned()][..], 2));
+    let sink = told("10.0.0.0,8\n11.0.0.0,8\n", KeyColumns::Prefix("1".into()));
+    assert_eq!(
+        (&*sink.lines, sink.noted.len()),
+        (&["10.0.0.0/32 = 8", "11.0.0.0/32 = 8"].map(String::from)[..], 0)
+    );
+}
