@@ -135,19 +135,23 @@ impl Guess<'_> {
     }
 
     fn by_name(&self) -> Option<Guessed> {
-        if let (Some(&start), Some(&end)) =
-            (self.named(START_NAMES).first(), self.named(END_NAMES).first())
+        let named = (self.named(START_NAMES), self.named(END_NAMES));
+        let ends = named.0.first().copied().zip(named.1.first().copied());
+        let is_ip = |row: &Row, at: usize| row.get(at).is_some_and(|f| parse_ip(f).is_some());
+        // The names say that these are ranges, also in rows whose ends are the wrong way round: such rows are damage.
+        if let Some((start, end)) = ends
+            && self.mostly(|row| is_ip(row, start) && is_ip(row, end))
         {
-            let is_ip = |row: &Row, at: usize| row.get(at).is_some_and(|f| parse_ip(f).is_some());
-            // The names say that these are ranges, also in rows whose ends are the wrong way round: such rows are damage.
-            let addresses = self.mostly(|row| is_ip(row, start) && is_ip(row, end));
-            if addresses || self.mostly(|row| parse_row(row, start, end, true)) {
-                return Some(self.two(start, end).into());
-            }
+            return Some(self.two(start, end).into());
         }
         let named = self.named(PREFIX_NAMES);
         let mut holding = named.into_iter().filter(|&at| self.mostly_holds(at, is_key));
-        let at = holding.next()?;
+        let Some(at) = holding.next() else {
+            // Integers are times as often as addresses: these only if nothing else has a name.
+            let decimal =
+                ends.filter(|&(start, end)| self.mostly(|row| parse_row(row, start, end, true)));
+            return decimal.map(|(start, end)| self.two(start, end).into());
+        };
         // A column `cidr` may hold networks or lengths.
         let is_length = |len: &usize| {
             let networks = self.networks(at, *len);

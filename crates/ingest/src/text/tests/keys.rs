@@ -68,3 +68,17 @@ fn addresses_with_small_values() {
         (&["10.0.0.0/32 = 8", "11.0.0.0/32 = 8"].map(String::from)[..], 0)
     );
 }
+
+#[test]
+fn integers_are_ends_only_where_no_column_of_prefixes_has_a_name() {
+    finds!("prefix,start,end\n10.0.0.0/8,1714564800,1717243200\n", ["start:Int", "end:Int"],
+        ["10.0.0.0/8 = 1714564800, 1717243200"], damaged 0, notes 0);
+    finds!("from,to,ip\n5,9,10.0.0.1\n", ["from:Int", "to:Int"],
+        ["10.0.0.1/32 = 5, 9"], damaged 0, notes 0);
+    // The named column holds no address.
+    finds!("start,end,network\n167772160,167772415,lab\n", ["network:Str"],
+        ["10.0.0.0/24 = lab"], damaged 0, notes 0);
+    // Addresses are ends, whatever stands beside them.
+    finds!("network,start,end\n10.0.0.0/8,10.0.0.0,10.0.0.1\n", ["network:Str"],
+        ["10.0.0.0/31 = 10.0.0.0/8"], damaged 0, notes 0);
+}
