@@ -48,7 +48,7 @@ pub(crate) struct Column {
     pub(crate) decl: ColumnDecl,
     /// What the texts are, if they all are or have to be.
     pub(crate) scalar: Option<ScalarType>,
-    /// Whether they have to be.
+    /// Whether the user said the kind.
     pub(crate) told: bool,
 }
 
@@ -88,7 +88,7 @@ impl Layout {
         values.clear();
         for column in &self.columns {
             let text = fields.get(column.field).copied().unwrap_or_default();
-            let value = value(text, column.decl.kind).filter(|_| !column.told || column.fits(text));
+            let value = value(text, column.decl.kind).filter(|_| column.fits(text));
             values.push(value.ok_or_else(|| column.complain(text))?);
         }
         emit_key(key, state.record, &mut state.overlaps, values, sink)
@@ -217,9 +217,18 @@ pub(crate) fn parse_int(text: &[u8]) -> Option<u64> {
     })
 }
 
+/// Integers lose leading zeros, which names such as `007` need.
+pub(crate) fn has_leading_zeros(text: &[u8]) -> bool {
+    matches!(text, [b'0', _, ..])
+}
+
 impl Column {
-    /// Whether the text is of the column's type.
+    /// Whether the text may be a value of the column. What a kind that was found would lose is refused, and what
+    /// the kind that was told does not have.
     fn fits(&self, text: &[u8]) -> bool {
+        if !self.told {
+            return self.decl.kind != ColumnKind::Int || !has_leading_zeros(text);
+        }
         let text = std::str::from_utf8(text).unwrap_or_default();
         match self.scalar {
             _ if text.is_empty() => true,

@@ -3,7 +3,7 @@
 use super::fields::Delimiter;
 use super::guess::{Guess, Guessed, MAX_FIELDS, Row, is_decimal_ranges, is_header, is_key};
 use super::key::{Key, parse_key};
-use super::layout::{Column, KeyAt, Layout, parse_int};
+use super::layout::{Column, KeyAt, Layout, has_leading_zeros, parse_int};
 use super::options::{Header, TextOptions};
 use super::rows::Rows;
 use crate::{ColumnDecl, ColumnKind, Format, HostBits, ScalarType};
@@ -205,7 +205,7 @@ fn look_at_all(head: &[u8], options: &TextOptions, layout: &mut Layout) {
             (Some(kind), None) => (kind, None),
             (None, None) => seen.found(),
         };
-        column.told = scalar.is_some();
+        column.told = kind.is_some() || scalar.is_some();
     }
 }
 
@@ -254,5 +254,5 @@ fn is_plain_float(text: &[u8]) -> bool {
 
 /// An integer that is written as a number would be: `007` is a name.
 fn is_plain_int(text: &[u8]) -> bool {
-    parse_int(text).is_some() && (text.len() == 1 || text[0] != b'0')
+    parse_int(text).is_some() && !has_leading_zeros(text)
 }

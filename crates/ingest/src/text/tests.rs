@@ -1,4 +1,5 @@
 mod keys;
+mod values;
 
 use proptest::prelude::*;
 

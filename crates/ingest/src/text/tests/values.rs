@@ -1,0 +1,30 @@
+//! Values that the head of a file does not announce.
+
+use super::*;
+
+#[test]
+fn leading_zeros_are_not_lost() {
+    let text =
+        "prefix,v,w\n".to_owned() + &"1.0.0.0/24,7,9\n".repeat(90_000) + "1.0.0.0/24,00501,0\n";
+    let sink = decode_as(&text, Format::Csv, TextOptions::default());
+    assert_eq!((columns(&sink), sink.lines.len()), (vec!["v:Int".into(), "w:Int".into()], 90_000));
+    let what =
+        "column v has integers, and this is not one: \"00501\"; --kind v=str makes the column text";
+    assert_eq!((sink.damage[0].record, &*sink.damage[0].what), (90_002, what));
+    let kinds = |kind| TextOptions { kinds: vec![("v".into(), kind)], ..TextOptions::default() };
+    let sink = decode_as(&text, Format::Csv, kinds(ColumnKind::Str));
+    assert_eq!((&*sink.lines[90_000], sink.damage.len()), ("1.0.0.0/24 = 00501, 0", 0));
+    // Who says that they are numbers gets numbers.
+    let sink = decode_as(&text, Format::Csv, kinds(ColumnKind::Int));
+    assert_eq!((&*sink.lines[90_000], sink.damage.len()), ("1.0.0.0/24 = 501, 0", 0));
+}
+
+#[test]
+fn fractions_and_booleans_keep_their_text() {
+    let text = "prefix,v,w\n".to_owned()
+        + &"1.0.0.0/24,7.5,true\n".repeat(60_000)
+        + "1.0.0.0/24,1.10,yes\n";
+    let sink = decode_as(&text, Format::Csv, TextOptions::default());
+    assert_eq!(sink.info.as_ref().map(|info| info.types.len()), Some(2));
+    assert_eq!((&*sink.lines[60_000], sink.damage.len()), ("1.0.0.0/24 = 1.10, yes", 0));
+}
