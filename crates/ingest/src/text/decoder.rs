@@ -66,7 +66,7 @@ impl TextDecoder {
         if let Some(note) = layout.note {
             sink.noted(note);
         }
-        let rows = Rows::new(layout.delimiter, layout.fields);
+        let rows = layout.rows();
         let overlaps = layout.ranges.then(Box::default);
         let state = State { header: layout.header, record: 0, overlaps };
         self.running = Some(Running { layout, rows, state, skipping: false });

@@ -12,10 +12,13 @@ pub(crate) enum Delimiter {
     Byte(u8),
 }
 
-/// Whether the line is blank or a comment.
-pub(crate) fn is_comment(line: &[u8]) -> bool {
-    let line = line.trim_ascii_start();
-    matches!(line, [] | [b'#' | b';', ..] | [b'/', b'/', ..])
+/// Whether the line is blank or a comment. `semicolons`: those that begin with `;` are comments, too.
+pub(crate) fn is_comment(line: &[u8], semicolons: bool) -> bool {
+    match line.trim_ascii_start() {
+        [] | [b'#', ..] | [b'/', b'/', ..] => true,
+        [b';', ..] => semicolons,
+        _ => false,
+    }
 }
 
 /// Cuts `line` into `fields`, at most `limit` of them: of a blank-separated line the last then takes
@@ -65,7 +68,7 @@ fn next_token(line: &[u8], at: usize) -> Option<(usize, usize)> {
     let start = at + line[at..].iter().position(|&b| !b.is_ascii_whitespace())?;
     let token = &line[start..];
     let len = memchr2(b' ', b'\t', token).unwrap_or(token.len());
-    (!is_comment(token)).then_some((start, start + len))
+    (!is_comment(token, true)).then_some((start, start + len))
 }
 
 fn has_address_marks(token: &[u8]) -> bool {
@@ -180,9 +183,10 @@ mod tests {
     #[test]
     fn comments() {
         for line in ["", "  ", "# x", " ;x", "//", "\t// x"] {
-            assert!(is_comment(line.as_bytes()), "{line:?}");
+            assert!(is_comment(line.as_bytes(), true), "{line:?}");
         }
-        assert!(!is_comment(b"/ x") && !is_comment(b"10.0.0.0/8 # x"));
+        assert!(!is_comment(b"/ x", true) && !is_comment(b"10.0.0.0/8 # x", true));
+        assert!(!is_comment(b" ;x", false) && is_comment(b"#;x", false));
     }
 
     #[test]

@@ -269,8 +269,7 @@ fn parse_row(row: &Row, start: usize, end: usize, decimal: bool) -> bool {
 /// Whether the first row names the columns: words stand in all columns, and no address and no number
 /// in any. A line that is damaged is none.
 pub(crate) fn is_header(row: &Row, key: KeyAt, alone: bool, format: Format) -> bool {
-    let (KeyAt::One(at) | KeyAt::Two { start: at, .. } | KeyAt::Net { addr: at, .. }) = key;
-    let Some(field) = row.get(at) else { return false };
+    let Some(field) = row.get(key.start()) else { return false };
     let is_word = field.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_')
         && !field.contains(&b':')
         // `l0.0.0.0/8` is a mistake; `ip.src` and `IP/Mask` are names.

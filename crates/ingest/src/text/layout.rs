@@ -7,12 +7,15 @@ use fibula_core::{AnyPrefix, Attributes, Change, ColumnKind, Update, Value, mapp
 use super::fields::Delimiter;
 use super::key::{Key, parse_key, parse_network, parse_range};
 use super::overlap::{Overlap, Overlaps};
+use super::rows::Rows;
 use crate::{ColumnDecl, HostBits, ScalarType, Sink};
 
 /// What a text looks like.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) delimiter: Delimiter,
+    /// Whether lines that begin with `;` are comments.
+    pub(crate) semicolons: bool,
     /// Fields of a row; more are damage, or in blank-separated text part of the last.
     pub(crate) fields: usize,
     /// Whether the first row is a header.
@@ -39,6 +42,15 @@ pub(crate) enum KeyAt {
         addr: usize,
         len: usize,
     },
+}
+
+impl KeyAt {
+    /// The column of the addresses, or of the first ones.
+    pub(crate) fn start(self) -> usize {
+        match self {
+            Self::One(at) | Self::Two { start: at, .. } | Self::Net { addr: at, .. } => at,
+        }
+    }
 }
 
 /// A value column.
@@ -69,6 +81,11 @@ const PARTIAL: &str =
 const MAPPED: &str = "prefixes below ::ffff:0:0/96, taken as the IPv4 prefixes that they stand for";
 
 impl Layout {
+    /// Reads the rows of the text.
+    pub(crate) fn rows(&self) -> Rows {
+        Rows::new(self.delimiter, self.fields).with_semicolons(self.semicolons)
+    }
+
     /// Turns a row into updates.
     pub(crate) fn emit<'a>(
         &self,

@@ -29,12 +29,18 @@ pub(crate) struct Rows {
     pub(crate) delimiter: Delimiter,
     /// Fields wanted of a line; see [`split`].
     pub(crate) limit: usize,
+    /// Whether lines that begin with `;` are comments.
+    pub(crate) semicolons: bool,
     pub(crate) quoted: Quoted,
 }
 
 impl Rows {
     pub(crate) fn new(delimiter: Delimiter, limit: usize) -> Self {
-        Self { delimiter, limit, quoted: Quoted::default() }
+        Self { delimiter, limit, semicolons: true, quoted: Quoted::default() }
+    }
+
+    pub(crate) fn with_semicolons(self, semicolons: bool) -> Self {
+        Self { semicolons, ..self }
     }
 
     /// Reads the row at the front of `input`, which is not empty; `last` says that no more will come.
@@ -52,7 +58,7 @@ impl Rows {
             None => return Row::Need,
         };
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        if is_comment(line) {
+        if is_comment(line, self.semicolons) {
             return Row::Comment(len);
         }
         if let Delimiter::Byte(byte) = self.delimiter

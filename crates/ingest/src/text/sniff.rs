@@ -14,7 +14,26 @@ const SAMPLE: usize = 100;
 /// Finds the layout out; the error says which option does not fit.
 pub(crate) fn sniff(head: &[u8], format: Format, options: &TextOptions) -> Result<Layout, String> {
     let delimiter = delimiter(head, format, options);
-    let rows = sample(head, delimiter);
+    let layout = layout(head, delimiter, true, format, options);
+    if delimiter != Delimiter::Byte(b';') {
+        return layout;
+    }
+    // A row whose first field is empty begins like a comment. It is none if the address may stand behind.
+    match &layout {
+        Ok(found) if found.key.start() == 0 => layout,
+        _ => self::layout(head, delimiter, false, format, options),
+    }
+}
+
+/// The layout with this delimiter. `semicolons`: lines that begin with `;` are comments.
+fn layout(
+    head: &[u8],
+    delimiter: Delimiter,
+    semicolons: bool,
+    format: Format,
+    options: &TextOptions,
+) -> Result<Layout, String> {
+    let rows = sample(head, delimiter, semicolons);
     let widest = rows.iter().map(Vec::len).max().unwrap_or(1);
     let first: Vec<String> = rows.first().map(names_of).unwrap_or_default();
     let names = if options.names.is_empty() { &first } else { &options.names };
@@ -38,18 +57,19 @@ pub(crate) fn sniff(head: &[u8], format: Format, options: &TextOptions) -> Resul
     };
     let mut fields = width(&rows[usize::from(header)..], key, delimiter, widest);
     if !options.names.is_empty() && !rows.is_empty() {
-        fields = named_fields(head, delimiter, fields, &options.names)?;
+        let rows = Rows::new(delimiter, MAX_FIELDS).with_semicolons(semicolons);
+        fields = named_fields(head, rows, fields, &options.names)?;
     }
     let columns = columns(names, key, fields, options);
     let ranges = matches!(key, KeyAt::Two { .. });
-    let mut layout = Layout { delimiter, fields, header, key, note, ranges, columns };
+    let mut layout = Layout { delimiter, semicolons, fields, header, key, note, ranges, columns };
     look_at_all(head, options, &mut layout);
     Ok(layout)
 }
 
-fn sample(head: &[u8], delimiter: Delimiter) -> Vec<Row> {
+fn sample(head: &[u8], delimiter: Delimiter, semicolons: bool) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
-    Rows::new(delimiter, MAX_FIELDS).for_each(head, |fields| {
+    Rows::new(delimiter, MAX_FIELDS).with_semicolons(semicolons).for_each(head, |fields| {
         rows.push(fields.iter().map(|field| field.to_vec()).collect());
         rows.len() < SAMPLE
     });
@@ -67,7 +87,7 @@ fn delimiter(head: &[u8], format: Format, options: &TextOptions) -> Delimiter {
         return Delimiter::Byte(b'\t');
     }
     let fits = |byte: &u8| {
-        let rows = sample(head, Delimiter::Byte(*byte));
+        let rows = sample(head, Delimiter::Byte(*byte), true);
         let body = if rows.len() > 1 { &rows[1..] } else { &rows };
         let fitting = body.iter().filter(|row| {
             let holds_key = || match format {
@@ -114,7 +134,7 @@ fn width(rows: &[Row], key: KeyAt, delimiter: Delimiter, widest: usize) -> usize
 /// rows have that come later.
 fn named_fields(
     head: &[u8],
-    delimiter: Delimiter,
+    mut rows: Rows,
     fields: usize,
     names: &[String],
 ) -> Result<usize, String> {
@@ -122,7 +142,7 @@ fn named_fields(
         return Ok(fields);
     }
     let mut widest = fields;
-    Rows::new(delimiter, MAX_FIELDS).for_each(head, |row| {
+    rows.for_each(head, |row| {
         widest = widest.max(row.len());
         widest < names.len()
     });
@@ -176,14 +196,15 @@ fn pick(all: &[Column], name: &str) -> Option<Column> {
 /// Sets what all rows of the head say: each column's kind, as told, else integers if all values are; and
 /// whether there are ranges.
 fn look_at_all(head: &[u8], options: &TextOptions, layout: &mut Layout) {
-    let Layout { delimiter, fields, header, key, ranges, columns, .. } = layout;
+    let mut rows = layout.rows();
+    let Layout { header, key, ranges, columns, .. } = layout;
     let mut first = *header;
     let is_range = |field: &&[u8]| {
         let key = field.contains(&b'-').then(|| parse_key(field, HostBits::Mask));
         matches!(key, Some(Ok(Key::RangeV4(..) | Key::RangeV6(..))))
     };
     let mut seen = vec![Seen::default(); columns.len()];
-    Rows::new(*delimiter, *fields).for_each(head, |row| {
+    rows.for_each(head, |row| {
         if !std::mem::take(&mut first) {
             for (column, seen) in columns.iter().zip(&mut seen) {
                 seen.value(row.get(column.field).copied().unwrap_or_default());

@@ -82,3 +82,21 @@ fn integers_are_ends_only_where_no_column_of_prefixes_has_a_name() {
     finds!("network,start,end\n10.0.0.0/8,10.0.0.0,10.0.0.1\n", ["network:Str"],
         ["10.0.0.0/31 = 10.0.0.0/8"], damaged 0, notes 0);
 }
+
+#[test]
+fn rows_without_a_first_field_are_no_comments() {
+    finds!("name;prefix;vlan\nx;10.0.0.0/8;1\n;10.1.0.0/16;2\n", ["name:Str", "vlan:Int"],
+        ["10.0.0.0/8 = x, 1", "10.1.0.0/16 = null, 2"], damaged 0, notes 0);
+    finds!(";prefix;vlan\n0;10.0.0.0/8;1\n1;10.1.0.0/16;2\n", ["value1:Int", "vlan:Int"],
+        ["10.0.0.0/8 = 0, 1", "10.1.0.0/16 = 1, 2"], damaged 0, notes 0);
+    // Where the address comes first, such a line has none.
+    finds!("; a list\n10.0.0.0/8 ; SBL1\n; more\n10.0.0.0/9 ; SBL2\n", ["value:Str"],
+        ["10.0.0.0/8 = SBL1", "10.0.0.0/9 = SBL2"], damaged 0, notes 0);
+    // Elsewhere `;` begins comments, `#` everywhere.
+    finds!(";x,y\n1,10.0.0.0/8\n", ["value:Int"], ["10.0.0.0/8 = 1"], damaged 0, notes 0);
+    finds!("#x;y\n1;10.0.0.0/8\n", ["value:Int"], ["10.0.0.0/8 = 1"], damaged 0, notes 0);
+    let key = KeyColumns::Prefix("prefix".into());
+    let options = TextOptions { key, ..TextOptions::default() };
+    let sink = decode_as(";prefix\nx;10.0.0.0/8\n", Format::Csv, options);
+    assert_eq!(sink.lines, ["10.0.0.0/8 = x"]);
+}
