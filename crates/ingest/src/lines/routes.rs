@@ -14,7 +14,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use fibula_core::{Addr, AnyPrefix, Attributes, Change, ColumnKind, Prefix, Update, Value};
 
@@ -40,6 +40,8 @@ const COLUMNS: [(&str, ColumnKind); 4] = [
     ("metric", ColumnKind::Int),
     ("kind", ColumnKind::Str),
 ];
+const V4: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+const V6: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
 const ROUTE_HEADERS: [&str; 2] = ["Destination Gateway Genmask", "Destination Next Hop Flag"];
 
 pub(super) fn is_line(line: &str) -> bool {
@@ -62,11 +64,10 @@ fn is_header(words: &[&str]) -> bool {
     ROUTE_HEADERS.iter().any(|header| line.starts_with(header))
 }
 
-/// The prefix of a destination; `default` is of the family of its gateway, of that of the routes before
-/// it, or IPv4.
+/// The prefix of a destination; `default` is of this family, or IPv4.
 fn destination(text: &str, family: Option<IpAddr>) -> Option<AnyPrefix> {
     if text == "default" {
-        let ip = family.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+        let ip = family.unwrap_or(V4);
         return AnyPrefix::masked(ip, 0).ok();
     }
     match text.split_once('/') {
@@ -112,6 +113,8 @@ struct Hop {
     gateway: Option<String>,
     interface: Option<String>,
     metric: u64,
+    /// An address of the route's family, if the words tell it.
+    family: Option<IpAddr>,
 }
 
 impl Hop {
@@ -120,19 +123,25 @@ impl Hop {
         let mut words = words.iter();
         while let Some(word) = words.next() {
             match *word {
-                "via" => {
-                    // `via inet6 fe80::1`: of another family than the route.
-                    let next = words.next()?;
-                    let is_family = matches!(*next, "inet" | "inet6");
-                    let gateway = if is_family { words.next()? } else { next };
-                    hop.gateway = Some((*gateway).to_owned());
-                }
+                // `via inet6 fe80::1`: the family is printed if it is not that of the route.
+                "via" => match *words.next()? {
+                    "inet6" => hop.go_by(words.next()?, Some(V4)),
+                    "inet" => hop.go_by(words.next()?, Some(V6)),
+                    gateway => hop.go_by(gateway, gateway.parse().ok()),
+                },
+                // Only IPv6 routes have a preference.
+                "pref" => hop.family = Some(V6),
                 "dev" => hop.interface = Some((*words.next()?).to_owned()),
                 "metric" => hop.metric = words.next()?.parse().ok()?,
                 _ => {}
             }
         }
         Some(hop)
+    }
+
+    fn go_by(&mut self, gateway: &str, family: Option<IpAddr>) {
+        self.gateway = Some(gateway.to_owned());
+        self.family = family;
     }
 }
 
@@ -191,9 +200,8 @@ impl Routes {
             _ => ("unicast", words),
         };
         let [to, ref attributes @ ..] = *words else { return None };
-        let Hop { gateway, interface, metric } = Hop::read(attributes)?;
-        let address = gateway.as_ref().and_then(|text| text.parse::<IpAddr>().ok());
-        let to = destination(to, address.or(self.family))?;
+        let Hop { gateway, interface, metric, family } = Hop::read(attributes)?;
+        let to = destination(to, family.or(self.family))?;
         self.family = Some(match to {
             AnyPrefix::V4(prefix) => prefix.addr().to_ip(),
             AnyPrefix::V6(prefix) => prefix.addr().to_ip(),
@@ -289,6 +297,29 @@ mod tests {
         );
         assert_eq!(sink.lines[1], "::/0 = null, tun0, 1024, unicast");
         assert_eq!((sink.lines.len(), sink.damage.len()), (2, 3));
+    }
+
+    #[test]
+    fn the_family_of_the_default_route() {
+        for (text, to) in [
+            ("default via inet6 fe80::1 dev eth0", "0.0.0.0/0"),
+            ("default dev wg0 metric 1024 pref medium", "::/0"),
+            ("default via fe80::1 dev eth0 metric 1024 pref medium", "::/0"),
+            ("default via inet 192.0.2.1 dev eth0 pref high", "::/0"),
+            ("fe80::/64 dev eth0\ndefault via inet6 fe80::1 dev eth0", "0.0.0.0/0"),
+            ("default dev ppp0 scope link", "0.0.0.0/0"),
+            ("blackhole default metric 1024 pref medium", "::/0"),
+        ] {
+            let sink = decode(Format::Routes, &format!("{text}\n"));
+            let line = sink.lines.last().expect("a route");
+            assert_eq!((line.split(' ').next(), sink.damage.len()), (Some(to), 0), "{text}");
+        }
+        // What follows is of the same family.
+        let text = "default dev wg0 metric 1024 pref medium\n2001:db8::/32 dev wg0 metric 1024 pref medium\n";
+        let sink = decode(Format::Routes, text);
+        let expected =
+            ["::/0 = null, wg0, 1024, unicast", "2001:db8::/32 = null, wg0, 1024, unicast"];
+        assert_eq!(sink.lines, expected);
     }
 
     #[test]
