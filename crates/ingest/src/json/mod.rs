@@ -23,7 +23,7 @@
 
 use fibula_core::Value;
 
-use crate::text::{Key, Overlaps, emit_key};
+use crate::text::{Earlier, Key, emit_key};
 use crate::{Damage, Decoder, HostBits, Sink, SourceInfo, Stopped, Tail};
 use census::Census;
 use column::Column;
@@ -92,8 +92,8 @@ impl Decoder for JsonDecoder {
         let mut values = Vec::new();
         let is_range =
             |found: &Route| matches!(found.route, Ok((Key::RangeV4(..) | Key::RangeV6(..), _)));
-        let mut overlaps: Option<Box<Overlaps>> =
-            walk.found.iter().any(is_range).then(Box::default);
+        let ranges = walk.found.iter().any(is_range);
+        let mut earlier = if ranges { Earlier::with_ranges() } else { Earlier::default() };
         for found in &walk.found {
             self.records += 1;
             let result = match &found.route {
@@ -105,7 +105,7 @@ impl Decoder for JsonDecoder {
                         Some(cell) => cell.value(kind),
                         None => Value::Null,
                     }));
-                    emit_key(*key, self.records, &mut overlaps, &values, sink)
+                    emit_key(*key, self.records, &mut earlier, &values, sink)
                 }
                 Err(what) => Err(what.clone().into()),
             };

@@ -5,6 +5,7 @@ use memchr::memchr;
 
 use super::layout::{Layout, State};
 use super::options::TextOptions;
+use super::overlap::Earlier;
 use super::rows::{MAX_LINE, Row, Rows};
 use super::sniff::sniff;
 use crate::{Damage, Decoder, Format, HostBits, Sink, SourceInfo, Stopped, Tail};
@@ -67,8 +68,8 @@ impl TextDecoder {
             sink.noted(note);
         }
         let rows = layout.rows();
-        let overlaps = layout.ranges.then(Box::default);
-        let state = State { header: layout.header, record: 0, overlaps };
+        let earlier = if layout.ranges { Earlier::with_ranges() } else { Earlier::default() };
+        let state = State { header: layout.header, record: 0, earlier };
         self.running = Some(Running { layout, rows, state, skipping: false });
         Ok(input.len() - text.len())
     }

@@ -128,8 +128,12 @@ impl Guess<'_> {
 
     /// The columns with such names, the likeliest first.
     fn named(&self, wanted: &[&str]) -> Vec<usize> {
-        let mut found: Vec<(usize, usize)> =
-            self.names.iter().enumerate().filter_map(|(i, n)| Some((rank(n, wanted)?, i))).collect();
+        let mut found: Vec<(usize, usize)> = self
+            .names
+            .iter()
+            .enumerate()
+            .filter_map(|(i, n)| Some((rank(n, wanted)?, i)))
+            .collect();
         found.sort_unstable();
         found.into_iter().map(|(_, at)| at).collect()
     }

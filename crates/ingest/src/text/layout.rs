@@ -6,7 +6,7 @@ use fibula_core::{AnyPrefix, Attributes, Change, ColumnKind, Update, Value, mapp
 
 use super::fields::Delimiter;
 use super::key::{Key, parse_key, parse_network, parse_range};
-use super::overlap::{Overlap, Overlaps};
+use super::overlap::{Earlier, Overlap, Overlaps};
 use super::rows::Rows;
 use crate::{ColumnDecl, HostBits, ScalarType, Sink};
 
@@ -71,8 +71,8 @@ pub(crate) struct State {
     pub(crate) header: bool,
     /// The line.
     pub(crate) record: u64,
-    /// The ranges so far; none in files of prefixes.
-    pub(crate) overlaps: Option<Box<Overlaps>>,
+    /// What the rows so far announced.
+    pub(crate) earlier: Earlier,
 }
 
 /// See [`Sink::noted`].
@@ -108,7 +108,7 @@ impl Layout {
             let value = value(text, column.decl.kind).filter(|_| column.fits(text));
             values.push(value.ok_or_else(|| column.complain(text))?);
         }
-        emit_key(key, state.record, &mut state.overlaps, values, sink)
+        emit_key(key, state.record, &mut state.earlier, values, sink)
     }
 
     fn key(&self, fields: &[&[u8]], host_bits: HostBits) -> Result<Key, Cow<'static, str>> {
@@ -138,21 +138,20 @@ impl Layout {
 pub(crate) fn emit_key(
     key: Key,
     record: u64,
-    overlaps: &mut Option<Box<Overlaps>>,
+    earlier: &mut Earlier,
     values: &[Value<'_>],
     sink: &mut dyn Sink,
 ) -> Result<(), Cow<'static, str>> {
     let key = unmapped(key, sink);
-    let overlaps = match (key, overlaps) {
-        (Key::Prefix(prefix), None) => {
-            sink.record(record, false);
-            announce(prefix, values, sink);
-            return Ok(());
-        }
-        (_, overlaps) => overlaps.get_or_insert_default(),
-    };
+    if let Key::Prefix(prefix) = key
+        && earlier.keep(prefix)
+    {
+        sink.record(record, false);
+        announce(prefix, values, sink);
+        return Ok(());
+    }
     sink.record(record, true);
-    match add(key, record, overlaps, values, sink) {
+    match add(key, record, earlier.ranges(), values, sink) {
         Overlap::Nested => Ok(()),
         Overlap::Partial => {
             sink.noted(PARTIAL);

@@ -39,7 +39,7 @@ mod sniff;
 pub(crate) use key::{Key, KeyError, parse_ip, parse_key, parse_network, parse_range};
 pub(crate) use layout::{emit_key, excerpt, parse_int};
 pub(crate) use names::{END_NAMES, LENGTH_NAMES, PREFIX_NAMES, START_NAMES, rank};
-pub(crate) use overlap::Overlaps;
+pub(crate) use overlap::Earlier;
 
 pub use decoder::TextDecoder;
 pub use options::{Header, KeyColumns, TextOptions};

@@ -16,17 +16,57 @@
 //! ```
 //!
 //! The ends of the announced pieces are kept: 8 bytes for an IPv4 range that comes after all others, as in sorted
-//! files, and about 30 for any other.
+//! files, and about 30 for any other. Prefixes before the first range need no such search, as the longest applies in
+//! any case. They are listed, 8 bytes for an IPv4 one, and become ranges if a range comes.
 
 use std::collections::BTreeMap;
 
-use fibula_core::{Addr, Prefix};
+use fibula_core::{Addr, AnyPrefix, Prefix};
+
+/// What was announced of a file, as far as later ranges need it.
+#[derive(Default)]
+pub(crate) struct Earlier {
+    /// Prefixes before the first range.
+    v4: Vec<Prefix<u32>>,
+    v6: Vec<Prefix<u128>>,
+    ranges: Option<Box<Overlaps>>,
+}
 
 /// The ranges of a file, by family.
 #[derive(Default)]
 pub(crate) struct Overlaps {
     pub(crate) v4: Ranges<u32>,
     pub(crate) v6: Ranges<u128>,
+}
+
+impl Earlier {
+    /// For a file in which there are ranges.
+    pub(crate) fn with_ranges() -> Self {
+        Self { ranges: Some(Box::default()), ..Self::default() }
+    }
+
+    /// Keeps a prefix if no range came before; says whether it did.
+    #[inline]
+    pub(crate) fn keep(&mut self, prefix: AnyPrefix) -> bool {
+        if self.ranges.is_some() {
+            return false;
+        }
+        match prefix {
+            AnyPrefix::V4(prefix) => self.v4.push(prefix),
+            AnyPrefix::V6(prefix) => self.v6.push(prefix),
+        }
+        true
+    }
+
+    /// The ranges so far, and the prefixes before them as ranges.
+    pub(crate) fn ranges(&mut self) -> &mut Overlaps {
+        self.ranges.get_or_insert_with(|| {
+            let mut overlaps = Box::<Overlaps>::default();
+            overlaps.v4.add_announced(std::mem::take(&mut self.v4));
+            overlaps.v6.add_announced(std::mem::take(&mut self.v6));
+            overlaps
+        })
+    }
 }
 
 /// A first and a last address.
@@ -84,6 +124,17 @@ impl<A: Addr> Ranges<A> {
             return Overlap::Nested;
         }
         self.add_among_others((first, last), announce)
+    }
+
+    /// Adds prefixes that were announced as they are.
+    fn add_announced(&mut self, mut prefixes: Vec<Prefix<A>>) {
+        // Prefixes after those around them: then each meets no more than these, and their number needs no bound.
+        prefixes.sort_unstable();
+        prefixes.dedup();
+        for prefix in prefixes {
+            self.spent = 0;
+            self.add(prefix.first(), prefix.last(), &mut |_, _| {});
+        }
     }
 
     fn add_among_others(
@@ -187,10 +238,22 @@ mod tests {
 
     /// By longest-prefix match over what was announced, and by the rule itself.
     fn answers(ranges: &[(u32, u32)], space: u32) -> [Vec<Option<usize>>; 2] {
-        let mut kept = Ranges::<u32>::default();
-        let mut routes = HashMap::new();
-        for (i, &(first, last)) in ranges.iter().enumerate() {
-            let overlap = kept.add(first, last, &mut |prefix, _| {
+        answers_after(&[], ranges, space)
+    }
+
+    /// The same for a file with prefixes before the first range.
+    fn answers_after(
+        prefixes: &[Prefix<u32>],
+        ranges: &[(u32, u32)],
+        space: u32,
+    ) -> [Vec<Option<usize>>; 2] {
+        let mut earlier = Earlier::default();
+        assert!(prefixes.iter().all(|&prefix| earlier.keep(prefix.into())));
+        let mut routes: HashMap<_, _> = prefixes.iter().enumerate().map(|(i, &p)| (p, i)).collect();
+        let before = prefixes.iter().map(|prefix| (prefix.first(), prefix.last()));
+        let ranges: Vec<_> = before.chain(ranges.iter().copied()).collect();
+        for (i, &(first, last)) in ranges.iter().enumerate().skip(prefixes.len()) {
+            let overlap = earlier.ranges().v4.add(first, last, &mut |prefix, _| {
                 routes.insert(prefix, i);
             });
             assert_ne!(overlap, Overlap::TooMuch);
@@ -262,6 +325,18 @@ mod tests {
         ) {
             let ranges: Vec<_> = ranges.iter().map(|&(first, more)| (first, first + more)).collect();
             let [found, wanted] = answers(&ranges, 90);
+            prop_assert_eq!(found, wanted);
+        }
+
+        #[test]
+        fn prefixes_before_them_are_ranges_too(
+            prefixes in proptest::collection::vec((0u32..64, 26u8..=32), 0..8),
+            ranges in proptest::collection::vec((0u32..64, 0u32..20), 1..6),
+        ) {
+            let prefix = |&(addr, len): &(u32, u8)| Prefix::masked(addr, len).unwrap();
+            let prefixes: Vec<_> = prefixes.iter().map(prefix).collect();
+            let ranges: Vec<_> = ranges.iter().map(|&(first, more)| (first, first + more)).collect();
+            let [found, wanted] = answers_after(&prefixes, &ranges, 90);
             prop_assert_eq!(found, wanted);
         }
     }

@@ -7,7 +7,7 @@ use fibula_core::Value;
 
 use super::key::range;
 use super::layout::emit_key;
-use super::overlap::Overlaps;
+use super::overlap::Earlier;
 use crate::Sink;
 
 /// Turns the ranges of one source into prefixes, by the rule of the text formats: an address belongs to the narrowest
@@ -28,7 +28,7 @@ use crate::Sink;
 /// ```
 #[derive(Default)]
 pub struct RangeFeed {
-    overlaps: Option<Box<Overlaps>>,
+    earlier: Earlier,
 }
 
 impl RangeFeed {
@@ -46,6 +46,6 @@ impl RangeFeed {
         sink: &mut dyn Sink,
     ) -> Result<(), Cow<'static, str>> {
         let key = range(first, last).map_err(|error| error.text())?;
-        emit_key(key, record, &mut self.overlaps, values, sink)
+        emit_key(key, record, &mut self.earlier, values, sink)
     }
 }

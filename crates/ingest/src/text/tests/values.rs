@@ -1,4 +1,4 @@
-//! Values that the head of a file does not announce.
+//! What the head of a file does not announce.
 
 use super::*;
 
@@ -27,4 +27,20 @@ fn fractions_and_booleans_keep_their_text() {
     let sink = decode_as(&text, Format::Csv, TextOptions::default());
     assert_eq!(sink.info.as_ref().map(|info| info.types.len()), Some(2));
     assert_eq!((&*sink.lines[60_000], sink.damage.len()), ("1.0.0.0/24 = 1.10, yes", 0));
+}
+
+#[test]
+fn a_range_below_the_head_is_treated_as_one_in_it() {
+    let [first, range] = ["1.0.0.0/23 a\n", "1.0.0.128-1.0.3.255 b\n"];
+    let many: String =
+        (0..80_000).map(|i| format!("10.{}.{}.0/24 x\n", i >> 8 & 255, i & 255)).collect();
+    let answers = |text: &str| {
+        let sink = decode(text);
+        assert_eq!((sink.damage.len(), sink.noted.len()), (0, 1));
+        let lines: Vec<String> = sink.lines.into_iter().filter(|l| l.starts_with("1.")).collect();
+        lines
+    };
+    let early = answers(&format!("{first}{range}{many}"));
+    assert_eq!(early, ["1.0.0.0/23 = a", "1.0.2.0/23 = b"]);
+    assert_eq!(early, answers(&format!("{first}{many}{range}")));
 }
