@@ -18,6 +18,11 @@ const NETWORKS: &str = "pairs of columns that could be addresses with values, ta
 const ADDRESSES: &str = "pairs of columns that could be networks with lengths, taken as addresses with values \
                          (--key COLUMN,COLUMN takes both)";
 
+const RANGES: &str = "pairs of columns that could be addresses with values, taken as ranges (--key COLUMN takes the \
+                      addresses alone)";
+const NO_RANGES: &str = "pairs of columns that could be ranges, taken as addresses with values (--key COLUMN,COLUMN \
+                         takes both)";
+
 pub(crate) type Row = Vec<Vec<u8>>;
 
 /// Guesses the key from rows and names.
@@ -68,9 +73,10 @@ impl Guess<'_> {
         Ok(match wanted {
             KeyColumns::Prefix(name) => KeyAt::One(find(name)?).into(),
             KeyColumns::Range(start, end) => self.two(find(start)?, find(end)?).into(),
-            KeyColumns::Auto => {
-                self.by_name().or_else(|| self.by_content()).unwrap_or_else(|| KeyAt::One(0).into())
-            }
+            KeyColumns::Auto => match self.by_name() {
+                Some(guessed) => guessed,
+                None => self.by_content()?,
+            },
         })
     }
 
@@ -175,19 +181,26 @@ impl Guess<'_> {
         Some(Guessed { key: KeyAt::One(at), note })
     }
 
-    fn by_content(&self) -> Option<Guessed> {
+    fn by_content(&self) -> Result<Guessed, String> {
         if self.format == Format::Ranges {
-            return Some(self.ranges().into());
+            return Ok(self.ranges().into());
         }
         let columns = 0..self.widest.min(MAX_FIELDS);
         if let Some(at) = columns.clone().find(|&at| self.mostly_holds(at, is_spelled)) {
-            return Some(KeyAt::One(at).into());
+            return Ok(KeyAt::One(at).into());
         }
         if let Some(at) = columns.clone().find(|&at| self.mostly_holds(at, is_key)) {
-            return Some(self.of_addresses(at));
+            return Ok(self.of_addresses(at));
         }
         let decimal = KeyAt::Two { start: 0, end: 1, decimal: true };
-        is_decimal_ranges(self.rows).then_some(decimal.into())
+        match self.names {
+            _ if !is_decimal_ranges(self.rows) => Ok(KeyAt::One(0).into()),
+            [start, end, ..] if self.has_names(decimal) => Err(format!(
+                "columns {start} and {end} have integers in order, which could be ranges, but no such names; \
+                 --key {start},{end} takes them as ranges, --key COLUMN gives the column of the addresses"
+            )),
+            _ => Ok(decimal.into()),
+        }
     }
 
     /// What a column of addresses is with the next one.
@@ -201,15 +214,22 @@ impl Guess<'_> {
             let doubtful = networks.wrong > 0 || self.has_names(key);
             return Guessed { key, note: doubtful.then_some(NETWORKS) };
         }
+        let fitting = self.rows.iter().filter(|row| parse_row(row, at, at + 1, false)).count();
+        // Of addresses that have nothing to do with each other half are in order.
+        let is_range = fitting > 0 && fitting * 10 >= self.rows.len() * 9;
         let listed = matches!(self.delimiter, Delimiter::Byte(b) if b != b'\t');
-        let is_range = (self.widest > 2 || listed)
-            && self.rows.iter().all(|row| parse_row(row, at, at + 1, false));
-        if is_range {
-            return KeyAt::Two { start: at, end: at + 1, decimal: false }.into();
+        if is_range && (self.widest > 2 || listed) {
+            let key = KeyAt::Two { start: at, end: at + 1, decimal: false };
+            let doubtful = fitting < self.rows.len() || self.has_names(key);
+            return Guessed { key, note: doubtful.then_some(RANGES) };
         }
         let key = KeyAt::One(at);
-        let doubtful = networks.lengths * 2 > networks.rows && !self.has_names(key);
-        Guessed { key, note: doubtful.then_some(ADDRESSES) }
+        let note = match networks.lengths * 2 > networks.rows {
+            _ if self.has_names(key) => None,
+            true => Some(ADDRESSES),
+            false => (fitting * 2 > self.rows.len()).then_some(NO_RANGES),
+        };
+        Guessed { key, note }
     }
 
     /// Whether the columns have names at all.

@@ -45,6 +45,8 @@ pub(crate) const START_NAMES: &[&str] = &[
     "startip",
     "ip_range_start",
     "network_start_ip",
+    "network_start_integer",
+    "startipnum",
 ];
 pub(crate) const END_NAMES: &[&str] = &[
     "end",
@@ -61,6 +63,8 @@ pub(crate) const END_NAMES: &[&str] = &[
     "endip",
     "ip_range_end",
     "network_last_ip",
+    "network_last_integer",
+    "endipnum",
 ];
 
 /// Of netmasks and prefix lengths.

@@ -100,3 +100,41 @@ fn rows_without_a_first_field_are_no_comments() {
     let sink = decode_as(";prefix\nx;10.0.0.0/8\n", Format::Csv, options);
     assert_eq!(sink.lines, ["10.0.0.0/8 = x"]);
 }
+
+#[test]
+fn columns_with_other_names_are_ranges_with_a_note_or_refused() {
+    let pairs = "10.0.0.0,10.0.0.1\n10.0.0.2,10.0.0.3\n";
+    let [a, b] = ["10.0.0.0/31", "10.0.0.2/31"];
+    finds!(&format!("server,nat\n{pairs}"), [], [a, b], damaged 0, notes 1);
+    finds!(&format!("start,end\n{pairs}"), [], [a, b], damaged 0, notes 0);
+    finds!(pairs, [], [a, b], damaged 0, notes 0);
+    let refused = |text: &str, options: TextOptions| {
+        let mut decoder = TextDecoder::new(options, Format::Text);
+        let result = decoder.decode(text.as_bytes(), Tail::End, &mut Collected::default());
+        let Err(Stopped::Misfit(what)) = result else { panic!("{result:?}") };
+        assert!(what.contains("--key id,size takes them as ranges"), "{what}");
+    };
+    let integers = "1,500,a\n2,600,b\n";
+    let header = format!("id,size,name\n{integers}");
+    let names = ["id", "size", "name"].map(String::from).to_vec();
+    refused(&header, TextOptions::default());
+    refused(integers, TextOptions { names, ..TextOptions::default() });
+    let key = KeyColumns::Range("id".into(), "size".into());
+    let sink = decode_as(&header, Format::Text, TextOptions { key, ..TextOptions::default() });
+    assert_eq!(sink.lines[0], "0.0.0.1/32 = a");
+    finds!("startIpNum,endIpNum,c\n16777216,16777471,a\n", ["c:Str"],
+        ["1.0.0.0/24 = a"], damaged 0, notes 0);
+}
+
+#[test]
+fn two_columns_of_addresses() {
+    // Separated by blanks they are more likely an address and its gateway.
+    finds!("10.0.0.0 10.0.0.255\n", ["value:Str"], ["10.0.0.0/32 = 10.0.0.255"], damaged 0, notes 1);
+    finds!("10.0.0.9 10.0.0.1\n", ["value:Str"], ["10.0.0.9/32 = 10.0.0.1"], damaged 0, notes 0);
+    // A wrong row leaves ranges ranges, if there are enough others.
+    let rows = |n: u32| (0..n).map(|i| format!("10.0.{i}.0,10.0.{i}.255\n")).collect::<String>();
+    let (_, lines, damaged, notes) = found(&(rows(10) + "10.1.0.9,10.1.0.1\n"));
+    assert_eq!((&*lines[9], lines.len(), damaged, notes), ("10.0.9.0/24", 10, 1, 1));
+    let (_, lines, damaged, notes) = found(&(rows(4) + "10.1.0.9,10.1.0.1\n"));
+    assert_eq!((&*lines[3], damaged, notes), ("10.0.3.0/32 = 10.0.3.255", 0, 1));
+}
