@@ -99,7 +99,12 @@ impl Layout {
             return Ok(());
         }
         if fields.len() > self.fields {
-            return Err(format!("more than {} fields", self.fields).into());
+            return Err(format!(
+                "more than {} fields, which no row at the beginning has; a delimiter within a field needs quotes, \
+                 and --names gives more columns",
+                self.fields
+            )
+            .into());
         }
         let key = self.key(fields, host_bits)?;
         values.clear();

@@ -8,7 +8,8 @@ use super::options::{Header, TextOptions};
 use super::rows::Rows;
 use crate::{ColumnDecl, ColumnKind, Format, HostBits, ScalarType};
 
-/// Rows from which delimiter, header and key are found.
+/// Rows from which delimiter, header, key and the number of fields are found. A row below with more fields more likely
+/// has a delimiter without quotes than a column of its own.
 const SAMPLE: usize = 100;
 
 /// Finds the layout out; the error says which option does not fit.

@@ -297,7 +297,8 @@ fn text_in_a_column_of_integers_is_damage() {
     let damage: Vec<_> = sink.damage.iter().map(|d| (d.record, &*d.what)).collect();
     assert_eq!(damage[0].0, 90_001);
     assert!(damage[0].1.contains("\"AS2\"; --kind"), "{}", damage[0].1);
-    assert_eq!(damage[1], (90_004, "more than 2 fields"));
+    assert_eq!(damage[1].0, 90_004);
+    assert!(damage[1].1.starts_with("more than 2 fields, which"), "{}", damage[1].1);
 }
 
 #[test]

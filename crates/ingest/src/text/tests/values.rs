@@ -44,3 +44,18 @@ fn a_range_below_the_head_is_treated_as_one_in_it() {
     assert_eq!(early, ["1.0.0.0/23 = a", "1.0.2.0/23 = b"]);
     assert_eq!(early, answers(&format!("{first}{many}{range}")));
 }
+
+#[test]
+fn a_row_with_more_fields_than_the_first_hundred_is_damage() {
+    let text = |n| "10.0.0.0/8,a\n".repeat(n) + "11.0.0.0/8,Foo, Inc\n12.0.0.0/8,b\n";
+    let sink = decode(&text(99));
+    assert_eq!((columns(&sink).len(), &*sink.lines[99]), (2, "11.0.0.0/8 = Foo, Inc"));
+    let sink = decode(&text(100));
+    assert_eq!((columns(&sink).len(), &*sink.lines[100]), (1, "12.0.0.0/8 = b"));
+    assert_eq!((sink.damage[0].record, sink.damage.len()), (101, 1));
+    // Names say how many columns there are.
+    let names = ["prefix", "x", "y"].map(String::from).to_vec();
+    let options = TextOptions { names, ..TextOptions::default() };
+    let sink = decode_as(&text(100), Format::Text, options);
+    assert_eq!((&*sink.lines[100], sink.damage.len()), ("11.0.0.0/8 = Foo, Inc", 0));
+}
