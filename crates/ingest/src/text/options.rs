@@ -60,7 +60,8 @@ pub enum Header {
 pub enum KeyColumns {
     /// Detected: by the header's names (`prefix`, `network`, `cidr`, `start`, `end`...), else by content. By content
     /// it is the first column of prefixes, else the first column of addresses. The latter is a range's start if the
-    /// next column is its end in nine of ten lines, and a network if the next column is its netmask or length in most lines.
+    /// next column is its end in nine of ten lines, and a network if the next column is its netmask or length in more
+    /// lines than not.
     #[default]
     Auto,
     /// This column holds a prefix, an address or `start-end`.
