@@ -196,6 +196,19 @@ fn a_reload_keeps_what_did_not_change() {
     files.with("serve.toml", "[[fpm]]\nlisten = 7\n");
     server.daemon.signal("HUP");
     server.daemon.hear("the configuration is as it was: ");
+    // A port that is taken: FPM stays although the file does not have it any more.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let bmp = format!("[[bmp]]\nlisten = \"{}\"\n", taken.local_addr().unwrap());
+    files.with("serve.toml", bmp);
+    server.daemon.signal("HUP");
+    server.daemon.hear("the configuration is as it was: bmp: cannot listen on ");
+    server.comes_to(&expected("loaded"));
+    files.with("serve.toml", format!("{fpm}[limits]\nroutes = 9\nconnections = 9\n"));
+    server.daemon.signal("HUP");
+    // It is the next line of the log.
+    assert_eq!(server.daemon.hear(""), "configured again");
+    let after = server.daemon.hear("changed, and used after a restart alone: ");
+    assert_eq!(after, "limits.routes");
     files.with("serve.toml", format!("{fpm}[[bmp]]\nlisten = \"127.0.0.1:0\"\n"));
     server.daemon.signal("HUP");
     server.daemon.hear("bmp: listens on ");

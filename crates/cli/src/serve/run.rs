@@ -55,7 +55,7 @@ pub fn run(args: &Args, config: Config) -> Result<Outcome, Failure> {
             info!("ends: signal {signal}");
             break;
         }
-        reload(args, &handle);
+        reload(args, &config, &handle);
     }
     handle.stop();
     server.stop();
@@ -170,17 +170,28 @@ pub fn report(report: Report) {
     }
 }
 
-/// Reads the configuration again. What is wrong with it changes nothing.
-fn reload(args: &Args, handle: &fibula_feeds::net::Handle) {
-    let sources = args.config().and_then(|config| sources::all(&config, |_| None));
-    let refused = match sources {
-        Ok(sources) => handle.reload(sources).unwrap_or_default(),
+/// Reads the configuration again. If something is wrong with it, or cannot be had, nothing changes.
+fn reload(args: &Args, began: &Config, handle: &fibula_feeds::net::Handle) {
+    let config = args.config();
+    let sources =
+        config.and_then(|config| Ok((sources::all(&config, |_| None)?, config.restarts(began))));
+    let (sources, restarts) = match sources {
+        Ok(read) => read,
         Err(failure) => return error!("the configuration is as it was: {failure}"),
     };
-    for refused in refused {
-        error!("{refused}");
+    match handle.reload(sources) {
+        Ok(refused) if refused.is_empty() => info!("configured again"),
+        Ok(refused) => {
+            for refused in refused {
+                error!("the configuration is as it was: {refused}");
+            }
+            return;
+        }
+        Err(ended) => return error!("the configuration is as it was: {ended}"),
     }
-    info!("configured again");
+    if !restarts.is_empty() {
+        warn!("changed, and used after a restart alone: {}", restarts.join(", "));
+    }
 }
 
 /// How the server behaves, the files that it needs read.

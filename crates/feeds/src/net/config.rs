@@ -1,6 +1,6 @@
-//! Adds, removes and replaces sources, and assigns the routes of a checkpoint to them.
+//! Adds and removes sources, and does what handles ask for.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -13,8 +13,17 @@ use super::hub::{Hub, Running};
 use super::link::{Context, Shown, Via};
 use super::report::{Happened, Report};
 use super::slots::Thing;
-use super::source::{Endpoint, Listen, Source, SourceError};
+use super::source::{Endpoint, Identity, Source, SourceError, Speaker};
 use crate::{Clock, FeedError, Listener, SourceState};
+
+/// A source that is opened and does not run yet.
+pub(super) struct Made {
+    name: Arc<str>,
+    identity: Identity,
+    shown: Shown,
+    key: usize,
+    pub(super) thing: Thing,
+}
 
 impl Hub {
     /// Adds a source. If it listens, it does so from now on; everything else begins with [`Hub::run`].
@@ -27,54 +36,58 @@ impl Hub {
         if self.sources.contains_key(&name) {
             return Err(SourceError::Twice { name: source.name });
         }
+        let made = self.make(source)?;
+        self.start(made);
+        Ok(())
+    }
+
+    /// Opens a source, of which nothing is known yet outside.
+    pub(super) fn make(&mut self, source: Source) -> Result<Made, SourceError> {
+        let name: Arc<str> = source.name.as_str().into();
         let identity = source.identity();
         let shown =
             Shown { kind: source.kind, table: source.table, endpoint: source.endpoint.text() };
         let key = self.slots.number();
         let named = (Arc::clone(&name), shown.clone());
-        let (via, speaker) = match source.endpoint {
+        let to_open = |via, speaker: &Speaker| {
+            let mut link = self.link(named.clone(), None, speaker, via, key);
+            link.begin_at(self.clock.now());
+            Thing::Link(Box::new(link))
+        };
+        let thing = match source.endpoint {
             Endpoint::Listen(listen) => {
-                let thing = self.open_door(&name, listen, key)?;
-                self.start(name, (identity, shown), key, thing);
-                return Ok(());
+                let address = listen.address;
+                let registry = (self.poll.registry(), Token(key));
+                let door = Door::open(Arc::clone(&name), listen, registry);
+                Thing::Door(door.map_err(|error| SourceError::Listen {
+                    name: source.name,
+                    address,
+                    error,
+                })?)
             }
             Endpoint::Folder(folder) => {
                 let waker = Arc::clone(&self.shared.waker);
                 let reader = Reader::new(named, folder, Token(key), waker)
                     .map_err(|error| SourceError::Thread { name: source.name, error })?;
-                let thing = Thing::Folder(Box::new(reader));
-                self.start(name, (identity, shown), key, thing);
-                return Ok(());
+                Thing::Folder(Box::new(reader))
             }
             Endpoint::Connect { address, speaker, retry } => {
-                (Via::Connect(address, retry), speaker)
+                to_open(Via::Connect(address, retry), &speaker)
             }
-            Endpoint::Path { path, speaker } => (Via::Path(path), speaker),
-            Endpoint::Device { open, speaker, retry, .. } => (Via::Device(open, retry), speaker),
+            Endpoint::Path { path, speaker } => to_open(Via::Path(path), &speaker),
+            Endpoint::Device { open, speaker, retry, .. } => {
+                to_open(Via::Device(open, retry), &speaker)
+            }
         };
-        let mut link = self.link(named, None, &speaker, via, key);
-        link.begin_at(self.clock.now());
-        self.start(name, (identity, shown), key, Thing::Link(Box::new(link)));
-        Ok(())
+        Ok(Made { name, identity, shown, key, thing })
     }
 
-    fn open_door(&self, name: &Arc<str>, listen: Listen, key: usize) -> Result<Thing, SourceError> {
-        let address = listen.address;
-        let registry = (self.poll.registry(), Token(key));
-        let door = Door::open(Arc::clone(name), listen, registry)
-            .map_err(|error| SourceError::Listen { name: name.to_string(), address, error })?;
-        let what = Happened::Listening { address: door.address };
-        (self.hear)(Report { source: Arc::clone(name), what });
-        Ok(Thing::Door(door))
-    }
-
-    fn start(
-        &mut self,
-        name: Arc<str>,
-        (identity, shown): (super::source::Identity, Shown),
-        key: usize,
-        thing: Thing,
-    ) {
+    pub(super) fn start(&mut self, made: Made) {
+        let Made { name, identity, shown, key, thing } = made;
+        if let Thing::Door(Door { address, .. }) = thing {
+            let what = Happened::Listening { address };
+            (self.hear)(Report { source: Arc::clone(&name), what });
+        }
         let state = (SourceState::Idle, SystemTime::now());
         let running = Running { identity, shown, main: key, sessions: BTreeMap::new(), state };
         self.sources.insert(Arc::clone(&name), running);
@@ -101,7 +114,7 @@ impl Hub {
         Ok(())
     }
 
-    fn remove(&mut self, name: &str, to: &mut dyn Listener) -> Result<bool, FeedError> {
+    pub(super) fn remove(&mut self, name: &str, to: &mut dyn Listener) -> Result<bool, FeedError> {
         let Some(running) = self.sources.get(name) else { return Ok(false) };
         let keys: Vec<usize> = running.sessions.values().copied().chain([running.main]).collect();
         for key in keys {
@@ -112,7 +125,7 @@ impl Hub {
     }
 
     /// The thing and its routes are no more.
-    fn end(&mut self, key: usize, to: &mut dyn Listener) -> Result<(), FeedError> {
+    pub(super) fn end(&mut self, key: usize, to: &mut dyn Listener) -> Result<(), FeedError> {
         let now = self.clock.now();
         let Self { slots, poll, hear, buffer, farewells, .. } = self;
         let mut cx = Context { registry: poll.registry(), now, to, hear, buffer, farewells };
@@ -124,72 +137,6 @@ impl Hub {
         self.forget(key);
         self.bid_farewell(now);
         Ok(())
-    }
-
-    fn reload(
-        &mut self,
-        sources: Vec<Source>,
-        to: &mut dyn Listener,
-    ) -> Result<Vec<SourceError>, FeedError> {
-        let mut failed = Vec::new();
-        let mut names = BTreeSet::new();
-        let mut wanted = Vec::new();
-        for source in sources {
-            match names.insert(source.name.clone()) {
-                true => wanted.push(source),
-                false => failed.push(SourceError::Twice { name: source.name }),
-            }
-        }
-        // First all that goes: what comes may need its addresses.
-        let stays = |name: &str, running: &Running| {
-            let source = wanted.iter().find(|source| source.name == name);
-            source.is_some_and(|source| source.identity() == running.identity)
-        };
-        let gone = self.sources.iter().filter(|(name, running)| !stays(name, running));
-        for name in gone.map(|(name, _)| Arc::clone(name)).collect::<Vec<_>>() {
-            self.remove(&name, to)?;
-        }
-        for source in wanted {
-            let added = match (self.sources.contains_key(&*source.name), source.endpoint) {
-                (true, Endpoint::Listen(listen)) => self.change(&source.name, listen, to)?,
-                (true, _) => Ok(()),
-                (false, endpoint) => self.add(Source { endpoint, ..source }),
-            };
-            failed.extend(added.err());
-        }
-        Ok(failed)
-    }
-
-    /// A source that listens on the same address has other speakers.
-    fn change(
-        &mut self,
-        name: &str,
-        listen: Listen,
-        to: &mut dyn Listener,
-    ) -> Result<Result<(), SourceError>, FeedError> {
-        let Some((name, running)) = self.sources.get_key_value(name) else { return Ok(Ok(())) };
-        let (name, main) = (Arc::clone(name), running.main);
-        let sessions = running.sessions.clone();
-        let address = listen.address;
-        let Some(Thing::Door(door)) = self.slots.get_mut(main).map(|slot| &mut slot.thing) else {
-            return Ok(Ok(()));
-        };
-        let changed = door.change(listen).map_err(|error| SourceError::Listen {
-            name: name.to_string(),
-            address,
-            error,
-        });
-        for (address, key) in sessions {
-            let speaker = self.door(&name).and_then(|door| door.speaker(address));
-            let Some(Thing::Link(link)) = self.slots.get(key).map(|slot| &slot.thing) else {
-                continue;
-            };
-            if speaker.is_none_or(|speaker| speaker.settings != link.settings) {
-                self.end(key, to)?;
-            }
-        }
-        self.name_hosts(&name);
-        Ok(changed)
     }
 
     fn refresh(&mut self, name: &str, to: &mut dyn Listener) -> Result<usize, FeedError> {

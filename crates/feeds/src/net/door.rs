@@ -17,7 +17,9 @@ use super::stream::{is_interrupted, is_pause, remote};
 
 pub(super) struct Door {
     name: Arc<str>,
-    listener: TcpListener,
+    /// None while the door is shut.
+    listener: Option<TcpListener>,
+    token: Token,
     pub(super) address: SocketAddr,
     speakers: Vec<(AnyPrefix, Speaker)>,
     pub(super) limit: usize,
@@ -40,14 +42,12 @@ impl Door {
         listen: Listen,
         (registry, token): (&Registry, Token),
     ) -> io::Result<Self> {
-        let mut listener = TcpListener::bind(listen.address)?;
-        let mut keys = Keys::default();
-        keys.set(&listener, listen.keys)?;
+        let (listener, keys) = bind(listen.address, listen.keys, registry, token)?;
         let address = listener.local_addr()?;
-        registry.register(&mut listener, token, Interest::READABLE)?;
         Ok(Self {
             name,
-            listener,
+            listener: Some(listener),
+            token,
             address,
             speakers: listen.speakers,
             limit: listen.limit,
@@ -60,9 +60,49 @@ impl Door {
     }
 
     /// The same door with other rules.
-    pub(super) fn change(&mut self, listen: Listen) -> io::Result<()> {
+    pub(super) fn change(&mut self, listen: Listen) {
         (self.speakers, self.limit) = (listen.speakers, listen.limit);
-        self.keys.set(&self.listener, listen.keys)
+    }
+
+    pub(super) fn keys(&self) -> Vec<(AnyPrefix, Vec<u8>)> {
+        self.keys.all()
+    }
+
+    /// Gives it these keys and no others.
+    pub(super) fn set_keys(&mut self, keys: Vec<(AnyPrefix, Vec<u8>)>) -> io::Result<()> {
+        match &self.listener {
+            Some(listener) => self.keys.set(listener, keys)?,
+            None => self.keys = Keys::of(keys),
+        }
+        Ok(())
+    }
+
+    /// Nobody can connect from here on.
+    pub(super) fn shut(&mut self) {
+        self.listener = None;
+    }
+
+    /// Listens again where it did. If it cannot, another attempt is due when its pause is over.
+    pub(super) fn reopen(&mut self, registry: &Registry, now: Duration, hear: &Hear) {
+        if self.listener.is_some() {
+            return;
+        }
+        match bind(self.address, self.keys.all(), registry, self.token) {
+            Ok((listener, keys)) => {
+                (self.listener, self.keys) = (Some(listener), keys);
+                (self.pause, self.trouble) = (None, None);
+            }
+            Err(error) => {
+                let why = format!("cannot listen on {} any more: {error}", self.address);
+                self.wait(why, now, hear);
+            }
+        }
+    }
+
+    fn wait(&mut self, why: String, now: Duration, hear: &Hear) {
+        self.pause = Some(now + PAUSE);
+        self.trouble = Some(why.clone());
+        self.report(hear, Happened::Unavailable { why, retry: PAUSE });
     }
 
     /// Those who are named one by one.
@@ -86,19 +126,17 @@ impl Door {
         hear: &Hear,
         into: &mut Vec<(TcpStream, IpAddr)>,
     ) -> bool {
+        let Some(listener) = &self.listener else { return false };
         self.pause = None;
         for _ in 0..TURN {
-            match self.listener.accept() {
+            match listener.accept() {
                 Ok((stream, address)) => into.push((stream, remote(address))),
                 Err(error) if is_pause(&error) => return false,
                 // A connection that ended before it was accepted.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) if is_interrupted(&error) => {}
                 Err(error) => {
-                    self.pause = Some(now + PAUSE);
-                    let why = format!("cannot accept connections: {error}");
-                    self.trouble = Some(why.clone());
-                    self.report(hear, Happened::Unavailable { why, retry: PAUSE });
+                    self.wait(format!("cannot accept connections: {error}"), now, hear);
                     return false;
                 }
             }
@@ -127,6 +165,19 @@ impl Door {
     }
 }
 
+fn bind(
+    address: SocketAddr,
+    wanted: Vec<(AnyPrefix, Vec<u8>)>,
+    registry: &Registry,
+    token: Token,
+) -> io::Result<(TcpListener, Keys)> {
+    let mut listener = TcpListener::bind(address)?;
+    let mut keys = Keys::default();
+    keys.set(&listener, wanted)?;
+    registry.register(&mut listener, token, Interest::READABLE)?;
+    Ok((listener, keys))
+}
+
 fn host(prefix: AnyPrefix) -> Option<IpAddr> {
     match prefix {
         AnyPrefix::V4(prefix) => (prefix.len() == 32).then(|| IpAddr::V4(prefix.addr().into())),
@@ -146,5 +197,31 @@ fn length(prefix: AnyPrefix) -> u8 {
     match prefix {
         AnyPrefix::V4(prefix) => prefix.len(),
         AnyPrefix::V6(prefix) => prefix.len(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mio::Poll;
+
+    use super::*;
+
+    #[test]
+    fn a_door_that_cannot_be_opened_again_is_tried_again() {
+        let poll = Poll::new().unwrap();
+        let address = "127.0.0.1:0".parse().unwrap();
+        let listen = Listen { address, speakers: Vec::new(), limit: 1, keys: Vec::new() };
+        let mut door = Door::open("door".into(), listen, (poll.registry(), Token(1))).unwrap();
+        door.shut();
+        let taken = std::net::TcpListener::bind(door.address).unwrap();
+        let hear: Hear = Arc::new(|_| {});
+        door.reopen(poll.registry(), Duration::ZERO, &hear);
+        assert_eq!(door.pause, Some(PAUSE));
+        assert!(door.trouble.as_ref().unwrap().contains(&door.address.to_string()));
+        assert!(!door.turn(PAUSE, &hear, &mut Vec::new()));
+        drop(taken);
+        door.reopen(poll.registry(), PAUSE, &hear);
+        assert!(door.pause.is_none() && door.trouble.is_none());
+        std::net::TcpStream::connect(door.address).unwrap();
     }
 }

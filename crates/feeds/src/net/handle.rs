@@ -80,7 +80,7 @@ impl Handle {
 
     /// Replaces the sources by these. Unchanged sources continue with their connections. For a source that listens on
     /// the same address, this also holds for sessions with equal [settings](super::Speaker::settings). Everything
-    /// else is removed or added. Returns the sources that could not be added.
+    /// else is removed or added. If a source cannot be run, nothing changes; returns the reasons.
     ///
     /// # Errors
     /// [`HubEnded`].

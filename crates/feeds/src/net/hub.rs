@@ -203,7 +203,10 @@ impl Hub {
                 folder.tick(&mut cx);
                 true
             }
-            Thing::Door(_) => true,
+            Thing::Door(door) => {
+                door.reopen(cx.registry, now, hear);
+                true
+            }
             Thing::Farewell(_) => false,
         };
         if is_ready {

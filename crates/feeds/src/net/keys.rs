@@ -19,6 +19,15 @@ fn set_md5_key(_: &impl AsFd, _: AnyPrefix, _: Option<&[u8]>) -> io::Result<()> 
 pub(super) struct Keys(HashMap<AnyPrefix, Vec<u8>>);
 
 impl Keys {
+    /// Those of a socket that is still to be made.
+    pub(super) fn of(keys: Vec<(AnyPrefix, Vec<u8>)>) -> Self {
+        Self(keys.into_iter().collect())
+    }
+
+    pub(super) fn all(&self) -> Vec<(AnyPrefix, Vec<u8>)> {
+        self.0.iter().map(|(from, key)| (*from, key.clone())).collect()
+    }
+
     /// Gives the socket these keys and no others. What fails is tried again with the next configuration.
     pub(super) fn set(
         &mut self,

@@ -105,6 +105,7 @@ mod hub;
 mod keys;
 mod link;
 mod outbox;
+mod reload;
 mod report;
 mod sessions;
 mod show;

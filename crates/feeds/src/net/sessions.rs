@@ -95,7 +95,7 @@ impl Hub {
         self.settle(main, now);
     }
 
-    fn door_mut(&mut self, source: &str) -> Option<&mut Door> {
+    pub(super) fn door_mut(&mut self, source: &str) -> Option<&mut Door> {
         match &mut self.slots.get_mut(self.sources.get(source)?.main)?.thing {
             Thing::Door(door) => Some(door),
             _ => None,

@@ -16,7 +16,7 @@ use flate2::write::GzEncoder;
 use super::{LIMIT, Net, ms, source, table};
 use crate::common::Lines;
 
-fn folder(path: &Path, settle: Duration, after: Option<&str>) -> Source {
+pub fn folder(path: &Path, settle: Duration, after: Option<&str>) -> Source {
     source(
         "mrt",
         Endpoint::Folder(Folder {

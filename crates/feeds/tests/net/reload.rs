@@ -38,21 +38,8 @@ fn sessions_that_did_not_change_are_not_touched() {
     // The first stays as it is; the second has other settings; the third may not connect any more; the source
     // `two` is gone, and its port is that of another one.
     let after = [("127.0.0.1", 90_000), ("127.0.0.2", 80_000)];
-    let sources = vec![
-        door("one", address, &after),
-        door("three", other, &[("127.0.0.0/8", 1)]),
-        door("three", free_port(), &[]),
-        door("a b", free_port(), &[]),
-    ];
-    let failed = net.handle.reload(sources).unwrap();
-    let failed: Vec<String> = failed.iter().map(ToString::to_string).collect();
-    assert_eq!(
-        failed,
-        [
-            "there are two sources called three; rename one",
-            "\"a b\" cannot name a source: it is empty or has white space in it"
-        ]
-    );
+    let sources = vec![door("one", address, &after), door("three", other, &[("127.0.0.0/8", 1)])];
+    assert!(net.handle.reload(sources).unwrap().is_empty());
     assert_eq!(net.handle.list().unwrap(), ["one", "three"]);
     assert_eq!(net.paths(), table(&["10.0.0.0/8"], 1), "what is gone is gone at once");
     for gone in &mut daemons[1..] {
@@ -71,6 +58,72 @@ fn sessions_that_did_not_change_are_not_touched() {
     let mut of_three = connect("127.0.0.3", other);
     say(&mut of_three, "peer 0 5\n+ 0 10.0.0.0/8 1\n");
     net.wait("the new source", |net| net.announced("three 127.0.0.3") == 1);
+}
+
+/// What cannot be run is told, and everything goes on as before.
+#[test]
+fn a_reload_that_fails_changes_nothing() {
+    let (address, other, anybody) = (free_port(), free_port(), [("127.0.0.0/8", 90_000)]);
+    let before = || vec![door("one", address, &anybody), door("two", other, &anybody)];
+    let net = Net::start(before());
+    let mut daemon = connect("127.0.0.1", address);
+    say(&mut daemon, "peer 0 1\n+ 0 10.0.0.0/8 1\n");
+    net.wait("a route", |net| net.paths().len() == 1);
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap();
+    let everywhere = SocketAddr::new([0, 0, 0, 0].into(), other.port());
+    let folder = tempfile::tempdir().unwrap();
+    for (wanted, what) in [
+        (vec![door("a b", address, &anybody)], "it is empty or has white space in it"),
+        (
+            vec![door("three", address, &anybody), door("three", other, &anybody)],
+            "there are two sources called three; rename one",
+        ),
+        (vec![door("one", taken, &anybody)], "one: cannot listen on "),
+        // What could be opened is closed again, and what was in its way is open again.
+        (
+            vec![
+                door("one", address, &[]),
+                door("three", everywhere, &anybody),
+                super::folder::folder(folder.path(), ms(1), None),
+                door("two", taken, &anybody),
+            ],
+            "two: cannot listen on ",
+        ),
+    ] {
+        let failed = net.handle.reload(wanted).unwrap();
+        let [failed] = &failed[..] else { panic!("{failed:?}") };
+        assert!(failed.to_string().contains(what), "{failed}");
+        assert_eq!(net.handle.list().unwrap(), ["one", "two"]);
+        assert_eq!(net.paths(), table(&["10.0.0.0/8"], 1), "{what}");
+        assert_eq!(net.status("one 127.0.0.1").unwrap().figures.connections, 1, "{what}");
+        connect("127.0.0.2", other);
+        connect("127.0.0.2", address);
+    }
+    assert!(!net.has_report("three: listens on"));
+    assert!(net.handle.reload(before()).unwrap().is_empty());
+    say(&mut daemon, "+ 0 11.0.0.0/8 1\n");
+    net.wait("the connection", |net| net.paths() == table(&["10.0.0.0/8", "11.0.0.0/8"], 1));
+}
+
+/// New sources have the addresses of those that go, or addresses that include them.
+#[test]
+fn addresses_go_from_source_to_source() {
+    let (first, second, anybody) = (free_port(), free_port(), [("127.0.0.0/8", 90_000)]);
+    let net = Net::start(vec![door("one", first, &anybody), door("two", second, &anybody)]);
+    let reload = |sources| assert!(net.handle.reload(sources).unwrap().is_empty());
+    let heard_by = |name: &str, address: SocketAddr| {
+        let mut daemon = connect("127.0.0.3", address);
+        say(&mut daemon, "peer 0 1\n+ 0 10.0.0.0/8 1\n");
+        net.wait(name, |net| net.announced(&format!("{name} 127.0.0.3")) == 1);
+    };
+    reload(vec![door("two", first, &anybody), door("one", second, &anybody)]);
+    heard_by("two", first);
+    heard_by("one", second);
+    let everywhere = SocketAddr::new([0, 0, 0, 0].into(), first.port());
+    reload(vec![door("two", everywhere, &anybody), door("three", second, &anybody)]);
+    heard_by("two", first);
+    heard_by("three", second);
 }
 
 #[test]

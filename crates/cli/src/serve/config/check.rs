@@ -204,6 +204,24 @@ impl Config {
         all
     }
 
+    /// The keys that differ from those of a server that runs, and that it does not read again.
+    pub fn restarts(&self, running: &Self) -> Vec<&'static str> {
+        let http = |config: &Self| config.http.clone().unwrap_or_default();
+        let (new, old) = (&self.tables, &running.tables);
+        let (limits, before) = (&self.limits, &running.limits);
+        let differ = [
+            ("http", http(self) != http(running)),
+            ("checkpoint", self.checkpoint != running.checkpoint),
+            ("tables.engine", new.engine != old.engine),
+            ("tables.bucket", new.bucket != old.bucket),
+            ("tables.history", new.history != old.history),
+            ("limits.peer-routes", limits.peer_routes != before.peer_routes),
+            ("limits.routes", limits.routes != before.routes),
+            ("limits.tables", limits.tables != before.tables),
+        ];
+        differ.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
+    }
+
     fn check(&self) -> Result<(), Fault> {
         let (mut names, mut sockets) = (HashMap::new(), HashMap::new());
         for (source, at) in self.spanned() {
