@@ -6,7 +6,7 @@
 //!    ▲                            │    ▲                                                      │
 //!    │ hold time is over          ▼    │ connected                                            │
 //!    └────────────────────────── Lost ◄┴──────────────────────────────────────────────────────┘
-//!      all peers down                          disconnected
+//!      all peers down                          disconnected; without a peer: Idle
 //! ```
 //!
 //! When a connection is lost, its routes stay, because the daemon at the other end still forwards by them. When
@@ -142,10 +142,11 @@ impl Session {
         self.peers.start_over(to)
     }
 
-    /// Ends the connection, for any reason. Its routes stay until the hold time is over.
+    /// Ends the connection, for any reason. Its routes stay until the hold time is over. Without a peer there are none
+    /// to wait for: strangers who connect and say nothing must not keep their sessions.
     pub fn disconnected(&mut self, now: Duration) {
         if self.is_connected() {
-            self.state = State::Lost(now);
+            self.state = if self.peers.all.is_empty() { State::Idle } else { State::Lost(now) };
         }
     }
 

@@ -25,6 +25,8 @@ pub(super) struct Door {
     pub(super) limit: usize,
     keys: Keys,
     refusals: Throttle,
+    /// Of the sessions that end with their connections: who connects again and again is a new one each time.
+    pub(super) passing: Throttle,
     /// When the system has no descriptors left, the next attempt is made then.
     pub(super) pause: Option<Duration>,
     pub(super) accepted: u64,
@@ -53,6 +55,7 @@ impl Door {
             limit: listen.limit,
             keys,
             refusals: Throttle::default(),
+            passing: Throttle::default(),
             pause: None,
             accepted: 0,
             trouble: None,

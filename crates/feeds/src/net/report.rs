@@ -128,7 +128,7 @@ impl fmt::Display for Happened {
 pub(super) type Hear = Arc<dyn Fn(Report) + Send + Sync>;
 
 /// Lets through a few of what may come in floods, and counts the rest.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Throttle {
     /// In one interval.
     most: u32,
@@ -151,6 +151,13 @@ impl Throttle {
     /// So many in ten seconds.
     pub(super) const fn of(most: u32) -> Self {
         Self { most, began: Duration::ZERO, passed: 0, held: 0 }
+    }
+
+    /// Goes on where the other is, if that has let through more lately.
+    pub(super) fn keep_up(&mut self, other: &Self) {
+        if (other.began, other.passed) > (self.began, self.passed) {
+            self.clone_from(other);
+        }
     }
 
     /// Whether this one passes, and how many were held back since the last that did.

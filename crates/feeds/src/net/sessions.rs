@@ -114,7 +114,10 @@ impl Hub {
         let Some(running) = self.sources.get_mut(source) else { return key };
         running.sessions.insert(address, key);
         let shown = Shown { endpoint: address.to_string(), ..running.shown.clone() };
-        let link = self.link((name, shown), Some(address), speaker, Via::Accepted, key);
+        let mut link = self.link((name, shown), Some(address), speaker, Via::Accepted, key);
+        if let Some(door) = self.door(source) {
+            link.reports.keep_up(&door.passing);
+        }
         self.slots.insert(key, Arc::clone(source), Thing::Link(Box::new(link)));
         key
     }

@@ -101,9 +101,18 @@ fn strangers_and_crowds_are_refused() {
     let trouble = "refused 127.0.0.9: it is not among the addresses that may connect";
     net.wait("the trouble", |net| net.status("lines").unwrap().trouble.as_deref() == Some(trouble));
 
-    // The limit is four sessions, whatever their connections do.
+    // Who connects and says nothing leaves nothing behind, and fills no log.
     let net = Net::start(vec![listen("lines", "127.0.0.0/8", options())]);
     let address = net.address("lines");
+    for host in 1..20 {
+        drop(connect(&format!("127.0.1.{host}"), address));
+        net.wait("its end", |net| {
+            net.status("lines").unwrap().figures.connections == host && net.board.all().len() == 1
+        });
+    }
+    let reported = net.reports().iter().filter(|report| report.contains("connected")).count();
+    assert!((20..30).contains(&reported), "{reported}");
+    // The limit is four sessions, whatever their connections do.
     let mut daemons: Vec<_> =
         (1..5).map(|host| connect(&format!("127.0.0.{host}"), address)).collect();
     for daemon in &mut daemons {
@@ -155,9 +164,8 @@ fn garbage_is_counted_and_hurts_nobody() {
     // Then bytes without an end: the connection is of no use.
     let endless = vec![b'y'; 1 << 16];
     while mad.write_all(&endless).is_ok() {}
-    net.wait("the end", |net| net.state("lines 127.0.0.2") == Some(SourceState::Lost));
-    let trouble = net.status("lines 127.0.0.2").unwrap().trouble.unwrap();
-    assert!(trouble.starts_with("a record of more than"), "{trouble}");
+    net.wait("the end", |net| net.status("lines 127.0.0.2").is_none());
+    net.wait("why", |net| net.has_report(": a record of more than"));
     // What is no line at all is a misfit at once.
     let mut other = connect("127.0.0.3", address);
     say(&mut other, "binary\n");

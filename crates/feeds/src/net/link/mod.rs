@@ -61,7 +61,7 @@ pub(in crate::net) struct Link {
     state: (SourceState, SystemTime),
     trouble: Option<String>,
     /// For successive connections.
-    reports: Throttle,
+    pub(in crate::net) reports: Throttle,
 }
 
 enum Line {
