@@ -285,6 +285,7 @@ fn mistakes_are_told() {
             ],
             "\"AS0x1\" is not an AS number",
         ),
+        (&["--fpm", "127.0.0.1:8080"], "fpm and http both listen on 127.0.0.1:8080"),
         (&["--config", "/no/such/file"], "--config /no/such/file: "),
     ] {
         let said = check(args);

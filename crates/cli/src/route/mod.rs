@@ -22,6 +22,7 @@ use clap::Args as ClapArgs;
 
 use crate::failure::{Failure, Outcome};
 use crate::output::stdout;
+use crate::serve::config::in_no_file;
 use crate::serve::flags::{Flags, check_sources, socket_address};
 use crate::source::ReadArgs;
 use config::{Config, Shape};
@@ -120,7 +121,7 @@ impl Args {
         };
         self.flags.add_to(&mut config.feeds, None);
         if let Some(listen) = self.http {
-            config.feeds.http.get_or_insert_default().listen = listen;
+            config.feeds.http.get_or_insert_default().listen = in_no_file(listen);
         }
         config.router.table.extend(self.table.iter().cloned());
         if self.next_hops.is_some() {
@@ -165,7 +166,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
             writeln!(out, "port {number}: {}{vrf}", port.port)?;
         }
         if let Some(http) = &config.feeds.http {
-            writeln!(out, "answers on {}", http.listen)?;
+            writeln!(out, "answers on {}", http.listen.get_ref())?;
         }
         out.flush()?;
         return Ok(Outcome::Done);

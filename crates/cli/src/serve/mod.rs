@@ -19,7 +19,7 @@ use clap::Args as ClapArgs;
 
 use crate::failure::{Failure, Outcome};
 use crate::output::stdout;
-use config::{Bgp, Checkpoint, Config, Mrt, Neighbour, Ris, Stream};
+use config::{Bgp, Checkpoint, Config, Mrt, Neighbour, Ris, Stream, in_no_file};
 use flags::{Flags, check_sources, socket_address};
 use time::Time;
 
@@ -119,8 +119,9 @@ impl Args {
         }
         config.ris.extend(self.ris.clone().map(Ris::of));
         config.mrt.extend(self.mrt.clone().map(Mrt::of));
+        let http = config.http.get_or_insert_default();
         if let Some(listen) = self.http {
-            config.http.get_or_insert_default().listen = listen;
+            http.listen = in_no_file(listen);
         }
         if let Some(file) = &self.checkpoint {
             config.checkpoint = Some(Checkpoint::at(file.clone()));
@@ -143,7 +144,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     if args.flags.check {
         let mut out = stdout();
         check_sources(&config, &mut out)?;
-        writeln!(out, "answers on {}", config.http.unwrap_or_default().listen)?;
+        writeln!(out, "answers on {}", config.http.unwrap_or_default().listen.get_ref())?;
         out.flush()?;
         return Ok(Outcome::Done);
     }

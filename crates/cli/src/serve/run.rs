@@ -199,7 +199,7 @@ pub fn server_options(config: &Config) -> Result<ServerOptions, Failure> {
     let http = config.http.clone().unwrap_or_default();
     let Http { listen, tls_certificate, tls_key, token_file, hosts, threads, lag, .. } = http;
     let mut options = ServerOptions::default();
-    options.listen = vec![listen];
+    options.listen = vec![listen.into_inner()];
     options.tls =
         tls_certificate.zip(tls_key).map(|(certificates, key)| TlsFiles { certificates, key });
     options.token =

@@ -235,6 +235,9 @@ impl Config {
                     )));
                 }
             }
+            if name.contains(char::is_whitespace) {
+                return Err(fault(format!("{name:?} cannot be a name: it has white space in it")));
+            }
             if names.insert(name.clone(), ()).is_some() {
                 return Err(fault(format!(
                     "two sources are called {name}: give one a name of its own"
@@ -246,6 +249,14 @@ impl Config {
                 return Err(fault(format!("{name} and {other} both listen on {socket}")));
             }
             check_source(name, what).map_err(fault)?;
+        }
+        if let Some(http) = &self.http
+            && let Some(name) = sockets.get(http.listen.get_ref())
+        {
+            // It does not stand in the file if it is the default, or a flag's.
+            let at = Some(http.listen.span()).filter(|at| !at.is_empty());
+            let socket = http.listen.get_ref();
+            return Err(Fault { at, what: format!("{name} and http both listen on {socket}") });
         }
         if let Some(http) = &self.http
             && http.tls_certificate.is_some() != http.tls_key.is_some()

@@ -43,7 +43,7 @@ pub struct Config {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Http {
     #[serde(default = "http_address")]
-    pub listen: SocketAddr,
+    pub listen: Spanned<SocketAddr>,
     /// A file whose first line is the token that every request has to bring.
     pub token_file: Option<PathBuf>,
     /// The server's certificates and key, PEM files.
@@ -211,9 +211,15 @@ pub struct Mrt {
 fn time(text: &str) -> Time {
     text.parse().expect("a time")
 }
-fn http_address() -> SocketAddr {
-    SocketAddr::from(([127, 0, 0, 1], 8080))
+fn http_address() -> Spanned<SocketAddr> {
+    in_no_file(SocketAddr::from(([127, 0, 0, 1], 8080)))
 }
+
+/// An address that a flag gives, or nobody.
+pub fn in_no_file(address: SocketAddr) -> Spanned<SocketAddr> {
+    Spanned::new(0..0, address)
+}
+
 fn threads() -> usize {
     2
 }

@@ -66,6 +66,11 @@ fn what_is_wrong_is_said_with_its_line() {
         ("[[kernel]]\n[[kernel]]\n", "two sources are called kernel"),
         ("[[kernel]]\n[[kernel]]\nname = \"kernel\"\n", "line 3, two sources"),
         ("[[kernel]]\nname = \"a/b\"\n", "line 2, \"a/b\" cannot be a name"),
+        ("[[kernel]]\nname = \"edge 1\"\n", "line 2, \"edge 1\" cannot be a name: it has white"),
+        (
+            "[[fpm]]\nlisten = \"[::1]:1\"\n[http]\nlisten = \"[::1]:1\"",
+            "line 4, fpm and http both listen on [::1]:1",
+        ),
         ("[[ris]]\n", "either a path or an address"),
         ("[http]\ntls-key = \"k\"", "belong together"),
         ("[tables]\nengine = []", "engine names none"),
