@@ -1,6 +1,5 @@
 //! What the commands that ask a server have in common.
 
-use std::fs;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -8,6 +7,7 @@ use fibula_server::api::{Attributes, NextHop, Peer};
 use fibula_server::client::{Client, ClientError, ClientOptions};
 
 use crate::failure::Failure;
+use crate::secret::first_line;
 
 /// Which server, and how it is asked.
 #[derive(Args, Debug)]
@@ -15,7 +15,7 @@ pub struct ServerArgs {
     /// The server
     #[arg(long, short, value_name = "URL", default_value = "http://127.0.0.1:8080")]
     server: String,
-    /// A file with the token, if the server needs one (else the environment variable FIBULA_TOKEN)
+    /// A file whose first line is the token, if the server needs one (else the environment variable FIBULA_TOKEN)
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Certificates (PEM) to trust for the server, instead of the system's
@@ -28,12 +28,8 @@ impl ServerArgs {
     pub fn client(&self) -> Result<Client, Failure> {
         let mut options = ClientOptions::new(&self.server);
         options.token = match &self.token_file {
-            Some(path) => {
-                let token = fs::read_to_string(path);
-                let token = token.map_err(|error| Failure::io(path.display(), &error))?;
-                Some(token.trim().to_owned())
-            }
-            None => std::env::var("FIBULA_TOKEN").ok(),
+            Some(path) => Some(first_line("--token-file", path)?),
+            None => std::env::var("FIBULA_TOKEN").ok().map(|token| token.trim().to_owned()),
         };
         options.certificates.clone_from(&self.ca);
         Client::new(options).map_err(Failure::from)
@@ -50,6 +46,13 @@ impl From<ClientError> for Failure {
             ClientError::Refused { status: 401, .. } => {
                 failure.hint("give it by --token-file, or in FIBULA_TOKEN")
             }
+            ClientError::Token => {
+                failure.hint("it is the first line of --token-file, or what FIBULA_TOKEN has")
+            }
+            ClientError::Tls { .. } => failure.hint("--ca names a file of certificates to trust"),
+            ClientError::Authority { .. } => failure.hint(
+                "make one that is not: openssl req -x509 ... -addext basicConstraints=critical,CA:FALSE",
+            ),
             ClientError::Certificates { .. } => failure.hint("--ca names a file of them"),
             _ => failure,
         }

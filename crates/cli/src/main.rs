@@ -27,6 +27,7 @@ mod replay;
 #[cfg(target_os = "linux")]
 mod route;
 mod rpki;
+mod secret;
 #[cfg(unix)]
 mod same;
 mod serve;

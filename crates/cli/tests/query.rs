@@ -98,7 +98,9 @@ fn servers_are_asked_about_everything() {
     );
     let no_server = said(&["query", "--server", "http://127.0.0.1:1", "10.0.0.1"]);
     assert!(
-        no_server.code == 2 && no_server.err.contains("is the server there?"),
+        no_server.code == 2
+            && no_server.err.contains("connecting to 127.0.0.1:1: ")
+            && no_server.err.contains("is the server there?"),
         "{}",
         no_server.err
     );
@@ -111,17 +113,21 @@ fn tokens_are_in_a_file_or_the_environment() {
     let (url, files) = (lab.url(), Files::new());
     let refused = said(&["query", "--server", &url, "193.0.6.139"]);
     assert!(refused.code == 2 && refused.err.contains("--token-file"), "{}", refused.err);
-    let path = files.with("token", "correct horse\n");
+    // The server takes the first line, too.
+    let path = files.with("token", "correct horse\n# of 2026\n");
     assert!(
         done(&["query", "--server", &url, "--token-file", &path, "193.0.6.139"])
             .out
             .contains("193.0.0.0/21")
     );
-    let of_environment = crate::common::fibula(&["query", "--server", &url, "193.0.6.139"])
-        .env("FIBULA_TOKEN", "correct horse")
-        .output()
-        .unwrap();
-    assert!(of_environment.status.success());
+    let of_environment = |token: &str| {
+        let mut command = crate::common::fibula(&["query", "--server", &url, "193.0.6.139"]);
+        command.env("FIBULA_TOKEN", token).output().unwrap()
+    };
+    assert!(of_environment("correct horse").status.success());
+    assert!(of_environment("correct horse\n").status.success());
+    let two = String::from_utf8(of_environment("correct\nhorse").stderr).unwrap();
+    assert!(two.contains("the token has characters") && two.contains("FIBULA_TOKEN"), "{two}");
 }
 
 #[test]

@@ -25,17 +25,19 @@ use crate::common::{Lab, raw};
 fn data(file: &str) -> PathBuf {
     static MADE: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
         let folder = tempfile::tempdir().expect("a folder");
-        let status = Command::new("openssl")
-            .args(
-                "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30".split(' '),
-            )
-            .args("-subj /CN=localhost -keyout key.pem -out certificate.pem -addext".split(' '))
-            .args(["subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1", "-addext"])
-            .arg("basicConstraints=critical,CA:FALSE")
-            .current_dir(folder.path())
-            .stderr(Stdio::null())
-            .status();
-        assert!(status.expect("the command openssl is there").success());
+        for (name, authority) in [("", "FALSE"), ("authority-", "TRUE")] {
+            let status = Command::new("openssl")
+                .args("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes".split(' '))
+                .args("-days 30 -subj /CN=localhost".split(' '))
+                .args(["-keyout", &format!("{name}key.pem")])
+                .args(["-out", &format!("{name}certificate.pem")])
+                .args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1"])
+                .args(["-addext", &format!("basicConstraints=critical,CA:{authority}")])
+                .current_dir(folder.path())
+                .stderr(Stdio::null())
+                .status();
+            assert!(status.expect("the command openssl is there").success());
+        }
         folder
     });
     MADE.path().join(file)
@@ -66,6 +68,27 @@ fn https_is_spoken_with_those_who_trust_the_certificate() {
     assert!(plain.get("/healthz", &[]).is_err(), "clear text is not answered");
     assert!(!raw(lab.address(), b"GET / HTTP/1.0\r\n\r\n").contains("HTTP/1.1 200"));
     assert_eq!(client.get("/healthz", &[]).unwrap().status, 200, "others are served");
+}
+
+/// What `openssl req -x509` makes unless it is told otherwise is a certificate of an authority.
+#[test]
+fn certificates_that_are_not_trusted_are_named() {
+    let authority = TlsFiles {
+        certificates: data("authority-certificate.pem"),
+        key: data("authority-key.pem"),
+    };
+    let own = authority.certificates.clone();
+    let labs = [Lab::new(with_tls), Lab::new(|options| options.tls = Some(authority))];
+    for (lab, what) in
+        labs.iter().zip(["invalid peer certificate: ", "its certificate is that of an authority"])
+    {
+        let mut options = ClientOptions::new(format!("https://{}", lab.address()));
+        options.certificates = Some(own.clone());
+        let asked = Client::new(options).unwrap().get("/healthz", &[]);
+        let why = asked.unwrap_err().to_string();
+        let server = format!("TLS with {}: ", lab.address());
+        assert!(why.starts_with(&server) && why.contains(what), "{why}");
+    }
 }
 
 #[test]

@@ -18,6 +18,7 @@ use tracing::{debug, error, info, warn};
 use super::config::{Checkpoint, Config, Http};
 use super::{Args, sources};
 use crate::failure::{Failure, Outcome};
+use crate::secret::first_line;
 
 /// Serves until a signal ends it.
 pub fn run(args: &Args, config: Config) -> Result<Outcome, Failure> {
@@ -202,8 +203,7 @@ pub fn server_options(config: &Config) -> Result<ServerOptions, Failure> {
     options.listen = vec![listen.into_inner()];
     options.tls =
         tls_certificate.zip(tls_key).map(|(certificates, key)| TlsFiles { certificates, key });
-    options.token =
-        token_file.as_deref().map(|file| sources::first_line("token-file", file)).transpose()?;
+    options.token = token_file.as_deref().map(|file| first_line("token-file", file)).transpose()?;
     options.hosts = hosts;
     options.threads = threads;
     options.longest_lag = lag.0;

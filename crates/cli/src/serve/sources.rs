@@ -1,7 +1,5 @@
 //! From the configuration to what a hub runs.
 
-use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +15,7 @@ use fibula_rib::Peer;
 
 use super::config::{Bgp, Config, Kernel, Mrt, Neighbour, Ris, Source, Stream, What};
 use crate::failure::Failure;
+use crate::secret::first_line;
 
 /// How long a file of a folder may stand still before it is whole.
 const SETTLE: Duration = Duration::from_secs(10);
@@ -171,18 +170,6 @@ impl Given {
             Ris { path, .. } => {
                 Endpoint::Path { path: path.unwrap_or_else(|| "-".into()), speaker }
             }
-        }
-    }
-}
-
-/// The secret in a file that this setting names.
-pub fn first_line(setting: &str, file: &Path) -> Result<String, Failure> {
-    let text = fs::read_to_string(file)
-        .map_err(|error| Failure::io(format_args!("{setting} {}", file.display()), &error))?;
-    match text.lines().next().map(str::trim) {
-        Some(line) if !line.is_empty() => Ok(line.to_owned()),
-        _ => {
-            Err(Failure::new(format_args!("{setting} {}: its first line is empty", file.display())))
         }
     }
 }

@@ -16,12 +16,26 @@ pub enum ClientError {
         /// What is wrong.
         what: String,
     },
+    /// The token has characters that a header cannot have.
+    Token,
     /// The server cannot be reached.
     Io {
         /// At which step.
-        what: &'static str,
+        what: String,
         /// What the system said.
         error: io::Error,
+    },
+    /// The server and this end do not agree on TLS.
+    Tls {
+        /// The server.
+        server: String,
+        /// On what.
+        error: io::Error,
+    },
+    /// The server's certificate is that of an authority, which is for certificates of others.
+    Authority {
+        /// The server.
+        server: String,
     },
     /// The connection broke.
     Http(hyper::Error),
@@ -51,7 +65,13 @@ impl fmt::Display for ClientError {
                 write!(f, "{url:?} is not the address of a server; one is http://127.0.0.1:8080")
             }
             Self::Certificates { what } => write!(f, "certificates: {what}"),
+            Self::Token => f.write_str("the token has characters that a header cannot have"),
             Self::Io { what, error } => write!(f, "{what}: {error}"),
+            Self::Tls { server, error } => write!(f, "TLS with {server}: {error}"),
+            Self::Authority { server } => write!(
+                f,
+                "TLS with {server}: its certificate is that of an authority (CA:TRUE), not that of a server"
+            ),
             Self::Http(error) => write!(f, "the connection broke: {error}"),
             Self::Late { patience } => {
                 write!(f, "the server took longer than {} s", patience.as_secs_f64())
@@ -67,9 +87,18 @@ impl fmt::Display for ClientError {
 impl std::error::Error for ClientError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Io { error, .. } => Some(error),
+            Self::Io { error, .. } | Self::Tls { error, .. } => Some(error),
             Self::Http(error) => Some(error),
             _ => None,
         }
+    }
+}
+
+/// Why there is no TLS connection.
+pub(super) fn of_tls(server: String, error: io::Error) -> ClientError {
+    // rustls names no kind for it, and the type behind it is that of a crate that only rustls uses.
+    match error.to_string().contains("CaUsedAsEndEntity") {
+        true => ClientError::Authority { server },
+        false => ClientError::Tls { server, error },
     }
 }

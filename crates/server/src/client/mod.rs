@@ -13,7 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
-use hyper::header::{self, HeaderMap};
+use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
@@ -29,6 +29,7 @@ use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 use crate::api;
 use crate::http::body::Payload;
 pub use error::ClientError;
+use error::of_tls;
 
 /// The server, and the options for requests.
 #[derive(Clone, Debug)]
@@ -91,7 +92,7 @@ impl Client {
     /// Prepares requests to a server. Nothing is sent yet.
     ///
     /// # Errors
-    /// If the address is invalid, or there are no certificates.
+    /// If the address or the token is invalid, or there are no certificates.
     pub fn new(options: ClientOptions) -> Result<Self, ClientError> {
         let no_url = || ClientError::Url { url: options.url.clone() };
         let uri: Uri = options.url.parse().map_err(|_| no_url())?;
@@ -103,12 +104,15 @@ impl Client {
         if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
             return Err(no_url());
         }
+        if options.token.as_deref().is_some_and(|token| HeaderValue::from_str(token).is_err()) {
+            return Err(ClientError::Token);
+        }
         let port = uri.port_u16().unwrap_or(if is_https { 443 } else { 80 });
         let tls = if is_https { Some(connector(&options)?) } else { None };
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|error| ClientError::Io { what: "starting", error })?;
+            .map_err(|error| ClientError::Io { what: "starting".to_owned(), error })?;
         Ok(Self { runtime, peer: Peer { options, host, port, tls, sender: None } })
     }
 
@@ -272,14 +276,17 @@ impl Peer {
     }
 
     async fn connect(&self) -> Result<SendRequest<Payload>, ClientError> {
-        let io = |what| move |error| ClientError::Io { what, error };
+        let server = format!("{}:{}", self.host, self.port);
         let host = self.host.trim_matches(['[', ']']);
-        let stream = TcpStream::connect((host, self.port)).await.map_err(io("connecting"))?;
+        let stream = TcpStream::connect((host, self.port)).await;
+        let stream = stream
+            .map_err(|error| ClientError::Io { what: format!("connecting to {server}"), error })?;
         let _ = stream.set_nodelay(true);
         let Some(tls) = &self.tls else { return shake_hands(stream).await };
         let name = ServerName::try_from(host.to_owned())
             .map_err(|_| ClientError::Url { url: self.options.url.clone() })?;
-        shake_hands(tls.connect(name, stream).await.map_err(io("TLS"))?).await
+        let connected = tls.connect(name, stream).await;
+        shake_hands(connected.map_err(|error| of_tls(server, error))?).await
     }
 
     /// All of an answer. If it breaks off, the connection is of no further use.
