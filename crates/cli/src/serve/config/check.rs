@@ -108,6 +108,13 @@ const TYPES: [(&str, &str); 8] = [
     ("a boolean", "true or false"),
 ];
 
+/// What the parsers of addresses say, and what to write.
+const ADDRESSES: [(&str, &str); 3] = [
+    ("invalid socket address syntax", "an address with a port: 127.0.0.1:2620 or [::1]:2620"),
+    ("invalid IP address syntax", "an address without a prefix length: 192.0.2.1 or 2001:db8::1"),
+    ("invalid IPv4 address syntax", "an address such as 192.0.2.9"),
+];
+
 /// The text of a file of configuration.
 pub struct Text<'a> {
     pub text: &'a str,
@@ -134,6 +141,9 @@ impl Text<'_> {
         let mut what = what.trim_end().replace("invalid type: map", "invalid type: a table");
         for (from, to) in TYPES {
             what = what.replace(&format!("expected {from}"), &format!("expected {to}"));
+        }
+        for (said, to_write) in ADDRESSES {
+            what = what.replace(said, &format!("{said}; write {to_write}"));
         }
         Failure::new(format_args!("{name}:{place} {what}"))
             .hint(format_args!("{page} has every key of the file"))

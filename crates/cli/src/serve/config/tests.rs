@@ -57,7 +57,11 @@ fn a_whole_file_is_read() {
 fn what_is_wrong_is_said_with_its_line() {
     for (text, wanted) in [
         ("[[fpm]]\nlisten = 7", "line 2,"),
-        ("[[fpm]]\nlisten = \"localhost\"", "line 2,"),
+        ("[[fpm]]\nlisten = \"localhost:1\"", "line 2, invalid socket address syntax; write an"),
+        (
+            "[[fpm]]\nlisten = \"[::1]:1\"\nallow = [\"1.2.3.0/24\"]",
+            "line 3, invalid IP address syntax; write an address without a prefix length: 192.0.2.1",
+        ),
         ("[[fpm]]\n", "missing field `listen`"),
         ("\n[[fmp]]\n", "line 2, unknown field `fmp`"),
         ("[[fpm]]\nlisten = \"[::1]:1\"\nport = 3", "line 3, unknown field `port`"),
