@@ -21,7 +21,7 @@ use fibula_router::{Pipeline, PipelineOptions, Pool};
 use fibula_server::{MetricsText, MoreMetrics, Server};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use super::Args;
 use super::config::{Config, PipelineConfig, Shape};
@@ -107,6 +107,7 @@ pub fn run(args: &Args, config: &Config) -> Result<Outcome, Failure> {
     let publisher =
         fast.as_ref().map(|fast| fast::publish(config, &control, &tables, fast)).transpose()?;
     let (signalled, (ended, end)) = (signals.handle(), mpsc::channel::<()>());
+    let cut = OnceLock::new();
     let began = Instant::now();
     let resolver = control.resolver();
     let ran = thread::scope(|scope| {
@@ -135,7 +136,12 @@ pub fn run(args: &Args, config: &Config) -> Result<Outcome, Failure> {
         let want = |waiting: fibula_router::forward::Waiting| {
             resolver.want(waiting.port, waiting.next_hop);
         };
-        let ran = pipeline.run(stages, &want, &report);
+        let ran = pipeline.run(stages, &want, &|event| {
+            if let Event::Over { port, error: Some(error), .. } = &event {
+                let _ = cut.set(format!("{port}: {error}"));
+            }
+            report(event);
+        });
         signalled.close();
         drop(ended);
         ran
@@ -152,7 +158,12 @@ pub fn run(args: &Args, config: &Config) -> Result<Outcome, Failure> {
     Counted { packets, control: control.figures(), fast, rules }
         .print(&mut out, time, args.json)?;
     out.flush()?;
-    fed.map(|()| Outcome::Done)
+    fed?;
+    match cut.into_inner() {
+        Some(cut) => Err(Failure::new(cut)
+            .hint("the packets before it were forwarded; those behind it were not read")),
+        None => Ok(Outcome::Done),
+    }
 }
 
 /// Opens the ports, in order.
@@ -379,7 +390,12 @@ fn report(event: Event) {
     match event {
         Event::Failed { port, error } => warn!("{port} fails, and is tried again: {error}"),
         Event::Recovered { port } => info!("{port} works again"),
-        Event::Over { port, queue } => info!("{port}: nothing more comes in by queue {queue}"),
+        Event::Over { port, queue, error: None } => {
+            info!("{port}: nothing more comes in by queue {queue}");
+        }
+        Event::Over { port, queue, error: Some(error) } => {
+            error!("{port}: nothing more comes in by queue {queue}: {error}");
+        }
         Event::NotPinned { worker, core } => warn!("{worker} cannot run on core {core} alone"),
     }
 }

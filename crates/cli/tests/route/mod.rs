@@ -105,6 +105,26 @@ fn captures_are_forwarded_by_what_lookup_says() {
     }
 }
 
+/// What is whole is forwarded, the summary is there, and the exit code says that this was not all.
+#[test]
+fn a_capture_that_is_cut_off_is_an_error() {
+    let files = Files::new();
+    let (table, hops) = (files.with("table.txt", TABLE), files.with("hops.txt", HOPS));
+    let frames: Vec<Vec<u8>> = (0..3).map(|number| frame(ip("192.0.2.5"), 0, 64, number)).collect();
+    let whole = capture(&frames);
+    files.with("in.pcap", &whole[..whole.len() - 1]);
+    let ports = ports(&files);
+    let mut args = vec!["route", "--table", &table, "--next-hops", &hops, "--json"];
+    ports.iter().for_each(|port| args.extend(["--port", port]));
+    let cut = said(&args);
+    let what = "in.pcap: record 3 at byte ";
+    assert!(cut.code == 2 && cut.err.contains("the file ends within a record"), "{}", cut.err);
+    assert!(cut.err.contains(what) && !cut.err.contains("is tried again"), "{}", cut.err);
+    let summary: Value = serde_json::from_str(&cut.out).expect("JSON");
+    assert_eq!(summary["ports"][0]["in"]["packets"], 2, "{summary:#}");
+    assert_eq!(captured(&files.path("out2.pcap")).len(), 2);
+}
+
 /// Rules of a file drop packets before the lookup; others go where they went.
 #[test]
 fn rules_drop_packets() {

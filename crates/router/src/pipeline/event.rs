@@ -24,6 +24,8 @@ pub enum Event {
         port: String,
         /// The queue.
         queue: usize,
+        /// What ended it early: a capture that is cut off.
+        error: Option<io::Error>,
     },
     /// A thread cannot be pinned to its core and runs on any core.
     NotPinned {

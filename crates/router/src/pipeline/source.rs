@@ -78,12 +78,14 @@ impl<'p> Source<'p> {
         let (events, names) = told;
         let port = || names[usize::from(self.port)].clone();
         let before = self.state;
+        let mut last = None;
         match result {
             Ok(()) => {
                 if matches!(mem::replace(&mut self.state, State::Works), State::Fails(_)) {
                     (events.to)(Event::Recovered { port: port() });
                 }
             }
+            Err(error) if self.half.is_over() => last = Some(error),
             Err(error) => {
                 self.state = State::Fails(now + PAUSE);
                 if before == State::Works {
@@ -93,7 +95,7 @@ impl<'p> Source<'p> {
         }
         if self.half.is_over() {
             self.state = State::Over;
-            (events.to)(Event::Over { port: port(), queue: self.queue });
+            (events.to)(Event::Over { port: port(), queue: self.queue, error: last });
         }
     }
 

@@ -18,7 +18,8 @@ fn heard<'p>(
         events.lock().unwrap().push(match event {
             Event::Failed { port, error } => format!("{port} fails: {error}"),
             Event::Recovered { port } => format!("{port} works"),
-            Event::Over { port, queue } => format!("{port} {queue} is over"),
+            Event::Over { port, queue, error: None } => format!("{port} {queue} is over"),
+            Event::Over { port, error: Some(error), .. } => format!("{port} breaks off: {error}"),
             Event::NotPinned { .. } => unreachable!("threads are not pinned here"),
         });
     };
