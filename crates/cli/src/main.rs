@@ -27,9 +27,9 @@ mod replay;
 #[cfg(target_os = "linux")]
 mod route;
 mod rpki;
-mod secret;
 #[cfg(unix)]
 mod same;
+mod secret;
 mod serve;
 mod shell;
 mod signals;
