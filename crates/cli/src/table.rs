@@ -155,6 +155,7 @@ fn merge(sources: &[(String, Source)], read: &ReadArgs) -> Result<Loaded, Failur
     let (read_time, damaged) = (started.elapsed(), merge.damaged());
     let table = merge.finish()?;
     say_replaced(&table, read);
+    say_unused_kinds(&table, read);
     let stages = vec![("read", read_time), ("merge", started.elapsed() - read_time)];
     Ok(Loaded { damaged, ..Loaded::new(table, stages) })
 }
@@ -183,6 +184,16 @@ impl Watch for Aloud {
 
     fn stands_in(&mut self, name: &str, column: &str, value: &str) {
         note(format_args!("{name}: no column {column}, its name stands for it: {value}"));
+    }
+}
+
+/// Names the columns of `--kind` that no source has: most likely they are misspelt. Numbers count the columns of a file.
+fn say_unused_kinds(table: &Table, read: &ReadArgs) {
+    let is_there = |name: &str| table.columns.find(name).is_some();
+    let unused =
+        |name: &str| read.columns.is_none() && name.parse::<u64>().is_err() && !is_there(name);
+    for (name, _) in read.kind.iter().filter(|(name, _)| unused(name)) {
+        note(format_args!("--kind {name}=... had no effect: no column of values is called {name}"));
     }
 }
 

@@ -75,8 +75,7 @@ fn parquet_and_arrow() {
 #[test]
 fn a_failing_run_leaves_nothing() {
     let files = Files::new();
-    let (fib, input, out) =
-        (files.snapshot(), files.path("in.parquet"), files.path("o/out.parquet"));
+    let (fib, input, out) = (files.snapshot(), files.path("in.parquet"), files.path("o/out"));
     parquet(&input);
     fs::create_dir(files.path("o")).unwrap();
     for (args, words) in [

@@ -277,3 +277,13 @@ fn quotes_come_back_from_every_text_format() {
         assert_eq!(done(&["export", &fib, "--to", "csv"]).out, rows, "{name}");
     }
 }
+
+#[test]
+fn kinds_of_columns_that_are_not_there_are_named() {
+    let files = Files::new();
+    let csv = files.with("t.csv", "prefix,asn\n10.0.0.0/8,7\n");
+    let note = "--kind nsa=... had no effect";
+    let run = done(&["build", &csv, "--kind", "nsa=str,asn=str", "-o", &files.path("t.fib")]);
+    assert!(run.err.contains(note) && !run.err.contains("asn="), "{}", run.err);
+    assert!(run.out.contains("asn (str"), "{}", run.out);
+}
