@@ -3,7 +3,7 @@
 use fibula_core::AnyPrefix;
 
 use super::fields::Delimiter;
-use super::key::{KeyError, parse_ip, parse_key, parse_mask, parse_network, parse_range};
+use super::key::{Key, KeyError, parse_ip, parse_key, parse_mask, parse_network, parse_range};
 use super::layout::{KeyAt, parse_int};
 use super::names::{END_NAMES, LENGTH_NAMES, PREFIX_NAMES, START_NAMES, rank};
 use super::options::KeyColumns;
@@ -22,6 +22,9 @@ const RANGES: &str = "pairs of columns that could be addresses with values, take
                       addresses alone)";
 const NO_RANGES: &str = "pairs of columns that could be ranges, taken as addresses with values (--key COLUMN,COLUMN \
                          takes both)";
+
+const BESIDE: &str = "columns of prefixes beside pairs of columns that are other ranges, which are taken \
+                      (--key COLUMN takes the prefixes)";
 
 pub(crate) type Row = Vec<Vec<u8>>;
 
@@ -94,6 +97,12 @@ impl Guess<'_> {
         KeyAt::Two { start: addr, end: other, decimal }
     }
 
+    /// Whether at least half of the rows are so, and one at least.
+    fn half(&self, test: impl Fn(&Row) -> bool) -> bool {
+        let fitting = self.rows.iter().filter(|row| test(row)).count();
+        fitting > 0 && fitting * 2 >= self.rows.len()
+    }
+
     /// Whether more than half of the rows are so.
     fn mostly(&self, test: impl Fn(&Row) -> bool) -> bool {
         self.rows.iter().filter(|row| test(row)).count() * 2 > self.rows.len()
@@ -118,8 +127,7 @@ impl Guess<'_> {
     /// zeros as a number beside them asks for.
     fn networks(&self, addr: usize, len: usize) -> Networks {
         let mut found = Networks::default();
-        let first = self.first.filter(|row| row.get(addr).is_some_and(|f| is_key(f)));
-        for row in first.into_iter().chain(self.rows) {
+        for row in self.rows {
             found.rows += 1;
             let field = |at: usize| row.get(at).map(Vec::as_slice).unwrap_or_default();
             let network = |bits| parse_network(field(addr), field(len), bits);
@@ -145,27 +153,32 @@ impl Guess<'_> {
     }
 
     fn by_name(&self) -> Option<Guessed> {
-        let named = (self.named(START_NAMES), self.named(END_NAMES));
-        let ends = named.0.first().copied().zip(named.1.first().copied());
+        let (starts, ends) = (self.named(START_NAMES), self.named(END_NAMES));
+        let mut pairs = starts.iter().flat_map(|&start| ends.iter().map(move |&end| (start, end)));
         let is_ip = |row: &Row, at: usize| row.get(at).is_some_and(|f| parse_ip(f).is_some());
         // The names say that these are ranges, also in rows whose ends are the wrong way round: such rows are damage.
-        if let Some((start, end)) = ends
-            && self.mostly(|row| is_ip(row, start) && is_ip(row, end))
+        let addresses = |row: &Row, (start, end)| is_ip(row, start) && is_ip(row, end);
+        if let Some((start, end)) =
+            pairs.clone().find(|&pair| self.half(|row| addresses(row, pair)))
         {
-            return Some(self.two(start, end).into());
+            let note = self.has_other_prefixes(start, end).then_some(BESIDE);
+            return Some(Guessed { key: self.two(start, end), note });
         }
         let named = self.named(PREFIX_NAMES);
         let mut holding = named.into_iter().filter(|&at| self.mostly_holds(at, is_key));
         let Some(at) = holding.next() else {
-            // Integers are times as often as addresses: these only if nothing else has a name.
+            // Integers are times as often as addresses: these only if there is nothing else.
+            if (0..self.widest.min(MAX_FIELDS)).any(|at| self.mostly_holds(at, is_key)) {
+                return None;
+            }
             let decimal =
-                ends.filter(|&(start, end)| self.mostly(|row| parse_row(row, start, end, true)));
+                pairs.find(|&(start, end)| self.mostly(|row| parse_row(row, start, end, true)));
             return decimal.map(|(start, end)| self.two(start, end).into());
         };
         // A column `cidr` may hold networks or lengths.
         let is_length = |len: &usize| {
             let networks = self.networks(at, *len);
-            *len != at && networks.lengths * 2 > networks.rows
+            *len != at && networks.lengths > 0 && networks.lengths * 2 >= networks.rows
         };
         if let Some(len) = self.named(LENGTH_NAMES).into_iter().find(is_length) {
             return Some(KeyAt::Net { addr: at, len }.into());
@@ -179,6 +192,20 @@ impl Guess<'_> {
         let networks = self.networks(at, at + 1);
         let note = (networks.telling > networks.wrong).then_some(ADDRESSES);
         Some(Guessed { key: KeyAt::One(at), note })
+    }
+
+    /// Whether a column that is called as prefixes are holds others than those of the ranges.
+    fn has_other_prefixes(&self, start: usize, end: usize) -> bool {
+        let mut named = self.named(PREFIX_NAMES).into_iter();
+        let Some(at) = named.find(|&at| self.mostly_holds(at, is_spelled)) else { return false };
+        let is_other = |row: &Row| {
+            let range = parse_range(row.get(start)?, row.get(end)?, false).ok()?;
+            let Ok(Key::Prefix(prefix)) = parse_key(row.get(at)?, HostBits::Refuse) else {
+                return None;
+            };
+            Some(range != range_of(prefix))
+        };
+        self.rows.iter().any(|row| is_other(row).unwrap_or(false))
     }
 
     fn by_content(&self) -> Result<Guessed, String> {
@@ -225,8 +252,7 @@ impl Guess<'_> {
         }
         let key = KeyAt::One(at);
         let note = match networks.lengths * 2 > networks.rows {
-            _ if self.has_names(key) => None,
-            true => Some(ADDRESSES),
+            true => (!self.has_names(key)).then_some(ADDRESSES),
             false => (fitting * 2 > self.rows.len()).then_some(NO_RANGES),
         };
         Guessed { key, note }
@@ -258,6 +284,13 @@ pub(crate) fn is_key(field: &[u8]) -> bool {
 /// Whether a field is meant as a prefix or a range, not as one address.
 fn is_spelled(field: &[u8]) -> bool {
     is_key(field) && parse_ip(field).is_none()
+}
+
+fn range_of(prefix: AnyPrefix) -> Key {
+    match prefix {
+        AnyPrefix::V4(prefix) => Key::RangeV4(prefix.first(), prefix.last()),
+        AnyPrefix::V6(prefix) => Key::RangeV6(prefix.first(), prefix.last()),
+    }
 }
 
 /// Whether the length says something: addresses have values of 32, too.

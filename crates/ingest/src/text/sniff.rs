@@ -38,7 +38,11 @@ fn layout(
     let widest = rows.iter().map(Vec::len).max().unwrap_or(1);
     let first: Vec<String> = rows.first().map(names_of).unwrap_or_default();
     let names = if options.names.is_empty() { &first } else { &options.names };
-    let body = if rows.len() > 1 && options.header != Header::Absent { &rows[1..] } else { &rows };
+    let body = match options.header {
+        Header::Present if rows.len() > 1 => &rows[1..],
+        Header::Present | Header::Absent => &rows,
+        Header::Auto => without_header(&rows),
+    };
 
     let named = !options.names.is_empty();
     let first_row = rows.first().filter(|_| body.len() < rows.len());
@@ -89,7 +93,7 @@ fn delimiter(head: &[u8], format: Format, options: &TextOptions) -> Delimiter {
     }
     let fits = |byte: &u8| {
         let rows = sample(head, Delimiter::Byte(*byte), true);
-        let body = if rows.len() > 1 { &rows[1..] } else { &rows };
+        let body = without_header(&rows);
         let fitting = body.iter().filter(|row| {
             let holds_key = || match format {
                 // Whatever is in it, a CSV file is cut at its commas.
@@ -106,6 +110,18 @@ fn delimiter(head: &[u8], format: Format, options: &TextOptions) -> Delimiter {
         Some(&byte) => Delimiter::Byte(byte),
         None if format == Format::Csv => Delimiter::Byte(b','),
         None => Delimiter::Blank,
+    }
+}
+
+/// The rows without the first, if that may be a header: not if its first address stands where another row's does.
+fn without_header(rows: &[Row]) -> &[Row] {
+    let place = |row: &Row| row.iter().position(|field| is_key(field));
+    match rows {
+        [first, rest @ ..] if !rest.is_empty() => match place(first) {
+            Some(at) if rest.iter().any(|row| place(row) == Some(at)) => rows,
+            _ => rest,
+        },
+        _ => rows,
     }
 }
 

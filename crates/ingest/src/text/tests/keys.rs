@@ -80,7 +80,7 @@ fn integers_are_ends_only_where_no_column_of_prefixes_has_a_name() {
         ["10.0.0.0/24 = lab"], damaged 0, notes 0);
     // Addresses are ends, whatever stands beside them.
     finds!("network,start,end\n10.0.0.0/8,10.0.0.0,10.0.0.1\n", ["network:Str"],
-        ["10.0.0.0/31 = 10.0.0.0/8"], damaged 0, notes 0);
+        ["10.0.0.0/31 = 10.0.0.0/8"], damaged 0, notes 1);
 }
 
 #[test]
@@ -137,4 +137,40 @@ fn two_columns_of_addresses() {
     assert_eq!((&*lines[9], lines.len(), damaged, notes), ("10.0.9.0/24", 10, 1, 1));
     let (_, lines, damaged, notes) = found(&(rows(4) + "10.1.0.9,10.1.0.1\n"));
     assert_eq!((&*lines[3], damaged, notes), ("10.0.3.0/32 = 10.0.3.255", 0, 1));
+}
+
+#[test]
+fn integers_are_ends_only_where_no_column_holds_addresses() {
+    finds!("cidr_block,start,end\n10.0.0.0/8,1700000000,1700000000\n10.1.0.0/16,1700000001,1700000001\n",
+        ["start:Int", "end:Int"],
+        ["10.0.0.0/8 = 1700000000, 1700000000", "10.1.0.0/16 = 1700000001, 1700000001"], damaged 0, notes 0);
+    // Of two pairs of names that with addresses.
+    finds!("start_ip,end_ip,first,last\n10.0.0.0,10.0.0.255,1700000000,1700000000\n",
+        ["first:Int", "last:Int"], ["10.0.0.0/24 = 1700000000, 1700000000"], damaged 0, notes 0);
+}
+
+#[test]
+fn the_first_row_counts_if_it_is_no_header() {
+    finds!("10.0.0.0,255.0.0.0\n10.1.0.0,255.255.0.0\n10.2.0.300,255.255.0.0\n", [],
+        ["10.0.0.0/8", "10.1.0.0/16"], damaged 1, notes 0);
+    finds!("10.0.0.0,8\n10.1.0.0,16\n10.0.0.300,24\n", [],
+        ["10.0.0.0/8", "10.1.0.0/16"], damaged 1, notes 1);
+}
+
+#[test]
+fn half_of_the_rows_are_enough_for_a_name() {
+    finds!("start,end,name\n10.0.0.0,10.0.0.255,a\n10.0.1.0,,b\n", ["name:Str"],
+        ["10.0.0.0/24 = a"], damaged 1, notes 0);
+    finds!("ip,length\n10.0.0.0,8\n10.1.0.0,\n", [], ["10.0.0.0/8"], damaged 1, notes 0);
+}
+
+#[test]
+fn ranges_beside_prefixes_are_told() {
+    finds!("subnet,first,last\n10.0.0.0/24,10.0.0.10,10.0.0.11\n", ["subnet:Str"],
+        ["10.0.0.10/31 = 10.0.0.0/24"], damaged 0, notes 1);
+    finds!("subnet,first,last\n10.0.0.0/24,10.0.0.0,10.0.0.255\n", ["subnet:Str"],
+        ["10.0.0.0/24 = 10.0.0.0/24"], damaged 0, notes 0);
+    // In two columns that tabs separate they may be a host and its gateway.
+    finds!("FirstAddress\tLastAddress\n10.0.0.0\t10.0.0.255\n", ["LastAddress:Str"],
+        ["10.0.0.0/32 = 10.0.0.255"], damaged 0, notes 1);
 }
