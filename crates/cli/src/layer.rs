@@ -29,10 +29,7 @@ impl TableArgs {
 
     /// All sources, those of layers one after the other.
     pub fn all_sources(&self) -> Result<Vec<(String, Source)>, Failure> {
-        match &*self.layer {
-            [] => Ok(Source::parse_list(&self.sources)?),
-            layers => Ok(parse(layers)?.into_iter().flat_map(|layer| layer.sources).collect()),
-        }
+        all_sources(&self.sources, &self.layer)
     }
 
     /// Reads the table. A table without routes is an error unless `--allow-empty` is given.
@@ -58,8 +55,18 @@ impl TableArgs {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layer {
     name: String,
-    /// What is merged into it.
-    pub sources: Vec<(String, Source)>,
+    sources: Vec<(String, Source)>,
+}
+
+/// The sources of one table, or of its layers one after the other.
+pub fn all_sources(
+    sources: &[String],
+    layers: &[String],
+) -> Result<Vec<(String, Source)>, Failure> {
+    match layers {
+        [] => Ok(Source::parse_list(sources)?),
+        layers => Ok(parse(layers)?.into_iter().flat_map(|layer| layer.sources).collect()),
+    }
 }
 
 /// Parses `NAME=SOURCE,...` arguments.

@@ -231,10 +231,7 @@ fn parse_default(text: &str) -> Result<(String, String), &'static str> {
 impl Args {
     /// All tables, those of layers one after the other. The data and a table cannot both be standard input.
     pub fn sources(&self) -> Result<Vec<(String, Source)>, Failure> {
-        let tables = match &*self.layer {
-            [] => Source::parse_list(&self.table)?,
-            layers => layer::parse(layers)?.into_iter().flat_map(|layer| layer.sources).collect(),
-        };
+        let tables = layer::all_sources(&self.table, &self.layer)?;
         let input = Path::new("-");
         let is_input = |(_, table): &(String, Source)| *table == Source::Feed(input.to_owned());
         if self.inputs.iter().any(|data| data == input) && tables.iter().any(is_input) {
