@@ -97,7 +97,7 @@ fn metrics_are_prometheus() {
     for line in text.lines() {
         if let Some(rest) = line.strip_prefix("# TYPE ") {
             let (name, kind) = rest.split_once(' ').unwrap();
-            assert!(["counter", "gauge", "summary"].contains(&kind), "{line}");
+            assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
             assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
             assert_eq!(kinds.insert(name, kind), None, "{line}");
         } else if !line.starts_with("# HELP ") {
@@ -105,8 +105,11 @@ fn metrics_are_prometheus() {
             value.parse::<f64>().unwrap();
             assert_eq!(samples.insert(sample, value), None, "{line}");
             let name = sample.split('{').next().unwrap();
-            let base = name.strip_suffix("_count").unwrap_or(name);
-            assert!(kinds.contains_key(name) || kinds.contains_key(base), "{line}");
+            let base = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
+            assert!(
+                base.map_or(kinds.contains_key(name), |base| kinds[base] == "histogram"),
+                "{line}"
+            );
             assert!(name.starts_with("fibula_"));
         }
     }
@@ -114,6 +117,14 @@ fn metrics_are_prometheus() {
     let of =
         |sample: &str| samples.get(sample).copied().unwrap_or_else(|| panic!("{sample} in {text}"));
     assert_eq!(of(r#"fibula_routes{table="bgp",family="ipv4"}"#), prefixes.len().to_string());
+    let visible = r#"fibula_change_visible_seconds_bucket{table="bgp",family="ipv4",le=""#;
+    let limits = ["0.005", "0.01", "0.05", "1", "+Inf"];
+    let buckets = limits.map(|le| of(&format!("{visible}{le}\"}}")).parse::<u64>().unwrap());
+    assert!(buckets.is_sorted() && buckets[4] >= prefixes.len() as u64, "{buckets:?}");
+    assert_eq!(
+        of(r#"fibula_change_visible_seconds_count{table="bgp",family="ipv4"}"#),
+        buckets[4].to_string()
+    );
     assert_eq!(of(r#"fibula_audit_differences_total{table="bgp",family="ipv4"}"#), "0");
     assert_eq!(of(r#"fibula_source_state{source="a \"b\"\\",kind="bmp",state="up"}"#), "1");
     assert_eq!(of(r#"fibula_source_bytes_total{source="a \"b\"\\",kind="bmp"}"#), "300");

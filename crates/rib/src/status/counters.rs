@@ -66,6 +66,7 @@ impl Counters {
 pub struct Latencies {
     steps: Vec<u64>,
     count: u64,
+    sum: u64,
     max: u64,
 }
 
@@ -78,12 +79,24 @@ impl Latencies {
         let step = usize::try_from(micros / Self::STEP).unwrap_or(usize::MAX);
         self.steps[step.min(Self::STEPS - 1)] += count;
         self.count += count;
+        self.sum += micros * count;
         self.max = self.max.max(micros);
     }
 
     /// Number of latencies.
     pub fn count(&self) -> u64 {
         self.count
+    }
+
+    /// The sum of all latencies.
+    pub fn sum(&self) -> Duration {
+        Duration::from_micros(self.sum)
+    }
+
+    /// Number of latencies up to a limit of less than two seconds, which is rounded down to a quarter of a millisecond.
+    pub fn up_to(&self, limit: Duration) -> u64 {
+        let steps = limit.as_micros() as usize / Self::STEP as usize;
+        self.steps.iter().take(steps).sum()
     }
 
     /// The latency that this share (0 to 1) of changes does not exceed, rounded up.
@@ -109,6 +122,7 @@ impl Latencies {
         self.steps.resize(Self::STEPS, 0);
         self.steps.iter_mut().zip(&other.steps).for_each(|(step, more)| *step += more);
         self.count += other.count;
+        self.sum += other.sum;
         self.max = self.max.max(other.max);
     }
 }
@@ -127,6 +141,9 @@ mod tests {
         assert_eq!(latencies.quantile(0.5), Duration::from_millis(50));
         assert_eq!(latencies.quantile(0.99), Duration::from_millis(99));
         assert_eq!(latencies.quantile(1.0), latencies.max());
+        assert_eq!(latencies.sum(), Duration::from_micros(5_050_000 - 100));
+        let up_to = |ms| latencies.up_to(Duration::from_millis(ms));
+        assert_eq!((up_to(0), up_to(1), up_to(50), up_to(100), up_to(1999)), (0, 1, 50, 100, 100));
         latencies.add(9_000_000, 1);
         assert_eq!((latencies.max().as_secs(), latencies.count()), (9, 101));
     }

@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 use fibula_core::{Addr, Vrf};
 use fibula_rib::RibMemory;
@@ -45,7 +45,7 @@ pub struct MetricsText(String);
 use MetricsText as Text;
 
 impl MetricsText {
-    /// Begins a metric with its name, its type (`counter` or `gauge`), and a description.
+    /// Begins a metric with its name, its type (`counter`, `gauge` or `histogram`), and a description.
     pub fn head(&mut self, name: &str, kind: &str, help: &str) {
         let _ = write!(self.0, "# HELP fibula_{name} {help}\n# TYPE fibula_{name} {kind}\n");
     }
@@ -186,6 +186,10 @@ const NUMBERS: &[Number] = &[
     ),
 ];
 
+/// The limits of the buckets for changes, in milliseconds. A change waits for at least the 10 or 50 ms in which others are
+/// collected.
+const VISIBLE_MS: [u64; 13] = [5, 10, 15, 20, 30, 40, 50, 75, 100, 150, 250, 500, 1000];
+
 fn tables(site: &Site, text: &mut Text) {
     let mut all = Vec::new();
     for vrf in site.live.followed() {
@@ -199,14 +203,19 @@ fn tables(site: &Site, text: &mut Text) {
         }
     }
     let name = "change_visible_seconds";
-    text.head(name, "summary", "How long changes took from the RIB to the readers.");
+    text.head(name, "histogram", "How long changes took from the RIB to the readers.");
     for table in &all {
         let visible = table.counters.visible();
         let labels = [("table", &*table.table), ("family", table.family)];
-        for quantile in ["0.5", "0.99", "1"] {
-            let value = visible.quantile(quantile.parse().unwrap_or(1.0)).as_secs_f64();
-            text.sample(name, &[labels[0], labels[1], ("quantile", quantile)], value);
+        for ms in VISIBLE_MS {
+            let limit = Duration::from_millis(ms);
+            let le = limit.as_secs_f64().to_string();
+            let labels = [labels[0], labels[1], ("le", &le)];
+            text.sample("change_visible_seconds_bucket", &labels, visible.up_to(limit));
         }
+        let all = [labels[0], labels[1], ("le", "+Inf")];
+        text.sample("change_visible_seconds_bucket", &all, visible.count());
+        text.sample("change_visible_seconds_sum", &labels, visible.sum().as_secs_f64());
         text.sample("change_visible_seconds_count", &labels, visible.count());
     }
 }
