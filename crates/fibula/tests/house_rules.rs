@@ -65,6 +65,7 @@ const UNSAFE_ROOMS: &[&str] = &[
     "router/src/leaving.rs",
     "router/src/pool.rs",
     "router/src/port/",
+    "bindings/c/src/",
 ];
 
 /// Crates with a single file of unsafe code: the compiler denies it elsewhere.

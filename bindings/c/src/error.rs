@@ -1,0 +1,60 @@
+//! The last error of each thread.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::error::Error;
+use std::ffi::{CStr, CString, c_char};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+thread_local! {
+    static LAST: RefCell<CString> = RefCell::default();
+}
+
+pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// What a function returns that can fail: its result, or `failed`, and then the text of the error is kept.
+pub(crate) fn guarded<T>(failed: T, run: impl FnOnce() -> Outcome<T>) -> T {
+    // What a panic leaves half done are the tables of `rib`, which stop then, and say so.
+    let text = match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(Ok(result)) => return result,
+        Ok(Err(error)) => error.to_string(),
+        Err(panic) => format!("an error in fibula itself: {}", said(&*panic)),
+    };
+    LAST.with_borrow_mut(|last| *last = CString::new(text.replace('\0', " ")).unwrap_or_default());
+    failed
+}
+
+fn said(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+}
+
+/// A text of C in UTF-8; `what` it is, for the error.
+///
+/// # Safety
+/// `text` is NULL, or ends with a NUL and is not written to during `'a`.
+pub(crate) unsafe fn text<'a>(text: *const c_char, what: &str) -> Outcome<&'a str> {
+    if text.is_null() {
+        return Err(format!("{what} is NULL").into());
+    }
+    // SAFETY: as the caller promises.
+    let text = unsafe { CStr::from_ptr(text) };
+    text.to_str().map_err(|_| format!("{what} is not UTF-8: {}", text.to_string_lossy()).into())
+}
+
+/// The text of the last error in this thread; empty before the first.
+#[unsafe(no_mangle)]
+pub extern "C" fn fibula_error() -> *const c_char {
+    LAST.with_borrow(|last| last.as_ptr())
+}
+
+/// The version, such as 0.1.0.
+#[unsafe(no_mangle)]
+pub extern "C" fn fibula_version() -> *const c_char {
+    const VERSION: &CStr =
+        match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
+            Ok(version) => version,
+            Err(_) => panic!("a version has no NUL"),
+        };
+    VERSION.as_ptr()
+}

@@ -1,0 +1,246 @@
+//! Tables that change while they are read.
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fibula_core::{Addr, AnyPrefix, Attributes, Change, Hop, Update, Value};
+use fibula_fib::FibOptions;
+use fibula_rib::{AttributeChunk, AttributeTable, LiveOptions, Peer, Rib};
+
+use crate::error::{Outcome, guarded};
+use crate::route::{NONE, Route, all};
+use crate::{array, in_blocks, results};
+
+/// `fibula_live` of the header.
+pub struct Live {
+    table: fibula_rib::Live,
+    peer: u32,
+}
+
+impl Live {
+    fn apply(&self, prefix: AnyPrefix, change: Change<'_>) -> Outcome<()> {
+        Ok(self.table.apply(&Update { peer: self.peer, ..Update::new(prefix, change) })?)
+    }
+}
+
+/// `fibula_reader` of the header.
+pub struct Reader {
+    v4: OfFamily<u32>,
+    v6: OfFamily<u128>,
+}
+
+struct OfFamily<A: Addr> {
+    reader: fibula_rib::Reader<A>,
+    values: Values,
+}
+
+/// The values of the hops of one generation.
+#[derive(Default)]
+struct Values {
+    generation: u64,
+    /// Where they come from. Generations share most of them.
+    chunks: Vec<Arc<AttributeChunk>>,
+    values: Vec<u32>,
+}
+
+impl Values {
+    /// Takes over what differs in another generation.
+    #[cold]
+    fn renew(&mut self, generation: u64, table: &AttributeTable) {
+        const CHUNK: usize =
+            size_of::<AttributeChunk>() / size_of::<Option<fibula_rib::AttributeSet>>();
+        let chunks = table.chunks();
+        self.values.resize(chunks.len() * CHUNK, NONE);
+        self.chunks.truncate(chunks.len());
+        for (at, (chunk, values)) in chunks.iter().zip(self.values.chunks_mut(CHUNK)).enumerate() {
+            match self.chunks.get_mut(at) {
+                Some(known) if Arc::ptr_eq(known, chunk) => continue,
+                Some(known) => *known = Arc::clone(chunk),
+                None => self.chunks.push(Arc::clone(chunk)),
+            }
+            for (value, set) in values.iter_mut().zip(chunk.iter()) {
+                *value = match set.as_ref().map(|set| set.values()).as_deref() {
+                    Some([Value::Int(number)]) => *number as u32, // it was one
+                    _ => NONE,
+                };
+            }
+        }
+        self.generation = generation;
+    }
+}
+
+impl<A: Addr> OfFamily<A> {
+    fn new(live: &fibula_rib::Live) -> Outcome<Self> {
+        let reader = live.reader(0).ok_or("the table is not compiled")?;
+        Ok(Self { reader, values: Values::default() })
+    }
+
+    /// Prepares lookups in the newest generation.
+    fn lookup(&mut self) -> impl Fn(&[A], &mut [Hop]) {
+        let table = self.reader.pin();
+        if table.number() != self.values.generation {
+            self.values.renew(table.number(), table.attribute_table());
+        }
+        let values = &*self.values.values;
+        move |addresses, rows| {
+            table.lookup_batch(addresses, rows);
+            for row in rows {
+                let value = values.get(row.to_bits() as usize).copied();
+                *row = Hop::from_bits(value.unwrap_or(NONE));
+            }
+        }
+    }
+}
+
+/// A table without routes.
+#[unsafe(no_mangle)]
+pub extern "C" fn fibula_live_new(collect_ms: u32) -> *mut Live {
+    guarded(ptr::null_mut(), || {
+        let mut options = LiveOptions::default();
+        options.pacing.bucket = Duration::from_millis(collect_ms.into());
+        let engines = FibOptions::default();
+        // What can be told is either an error of a function, or the audit's, whose table is compiled anew by itself.
+        let table = fibula_rib::Live::start(Rib::default(), &[0], engines, options, |_| ())?;
+        let peer = table.peer(Peer::new(None, 0));
+        Ok(Box::into_raw(Box::new(Live { table, peer })))
+    })
+}
+
+/// Frees a table.
+///
+/// # Safety
+/// As the header says of `fibula_live_free`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fibula_live_free(live: *mut Live) {
+    if !live.is_null() {
+        // SAFETY: it is of `fibula_live_new`, and C gives it up.
+        drop(unsafe { Box::from_raw(live) });
+    }
+}
+
+/// Adds routes, or gives them other values.
+///
+/// # Safety
+/// As the header says of `fibula_live_set`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fibula_live_set(
+    live: *mut Live,
+    routes: *const Route,
+    count: usize,
+) -> bool {
+    guarded(false, || {
+        // SAFETY: a table, and an array of `count`.
+        let (live, routes) = unsafe { (&*live, array(routes, count)) };
+        for (prefix, value) in all(routes, Route::checked)? {
+            let values = [Value::Int(value.into())];
+            live.apply(prefix, Change::Announce(Attributes::Values(&values)))?;
+        }
+        Ok(true)
+    })
+}
+
+/// Removes routes.
+///
+/// # Safety
+/// As the header says of `fibula_live_remove`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fibula_live_remove(
+    live: *mut Live,
+    routes: *const Route,
+    count: usize,
+) -> bool {
+    guarded(false, || {
+        // SAFETY: a table, and an array of `count`.
+        let (live, routes) = unsafe { (&*live, array(routes, count)) };
+        let prefixes = all(routes, Route::prefix)?;
+        prefixes.into_iter().try_for_each(|prefix| live.apply(prefix, Change::Withdraw))?;
+        Ok(true)
+    })
+}
+
+/// Waits until readers see all changes.
+///
+/// # Safety
+/// As the header says of `fibula_live_flush`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fibula_live_flush(live: *mut Live) -> bool {
+    guarded(false, || {
+        // SAFETY: a table.
+        unsafe { &*live }.table.flush()?;
+        Ok(true)
+    })
+}
+
+/// A reader of the table.
+///
+/// # Safety
+/// As the header says of `fibula_reader_new`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fibula_reader_new(live: *const Live) -> *mut Reader {
+    guarded(ptr::null_mut(), || {
+        // SAFETY: a table.
+        let table = &unsafe { &*live }.table;
+        let reader = Reader { v4: OfFamily::new(table)?, v6: OfFamily::new(table)? };
+        Ok(Box::into_raw(Box::new(reader)))
+    })
+}
+
+/// Frees a reader.
+///
+/// # Safety
+/// As the header says of `fibula_reader_free`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fibula_reader_free(reader: *mut Reader) {
+    if !reader.is_null() {
+        // SAFETY: it is of `fibula_reader_new`, and C gives it up.
+        drop(unsafe { Box::from_raw(reader) });
+    }
+}
+
+/// Looks up IPv4 addresses.
+///
+/// # Safety
+/// As the header says of `fibula_reader_lookup4`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fibula_reader_lookup4(
+    reader: *mut Reader,
+    addresses: *const u32,
+    values: *mut u32,
+    count: usize,
+) {
+    // SAFETY: a reader that no other thread uses, and arrays of `count`.
+    let (reader, addresses, values) =
+        unsafe { (&mut *reader, array(addresses, count), results(values, count)) };
+    reader.v4.lookup()(addresses, values);
+}
+
+/// Looks up IPv6 addresses.
+///
+/// # Safety
+/// As the header says of `fibula_reader_lookup6`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fibula_reader_lookup6(
+    reader: *mut Reader,
+    addresses: *const c_void,
+    values: *mut u32,
+    count: usize,
+) {
+    // SAFETY: a reader that no other thread uses, and arrays of `count`.
+    let (reader, addresses, values) =
+        unsafe { (&mut *reader, array(addresses.cast(), count), results(values, count)) };
+    in_blocks(addresses, values, reader.v6.lookup());
+}
+
+/// Gives back the tables that the reader holds.
+///
+/// # Safety
+/// As the header says of `fibula_reader_rest`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fibula_reader_rest(reader: *mut Reader) {
+    // SAFETY: a reader that no other thread uses.
+    let reader = unsafe { &mut *reader };
+    reader.v4.reader.release();
+    reader.v6.reader.release();
+}

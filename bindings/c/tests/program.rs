@@ -1,0 +1,156 @@
+//! Compiles `api.c` with all warnings, and runs it on a file.
+
+use std::env;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use fibula_core::AnyPrefix;
+use fibula_fib::{Fib, FibOptions};
+use fibula_sources::{Merge, Settings, Silent, Source};
+use fibula_testkit::Rng;
+
+/// Compiles a program for the library that was built with these tests. Returns its path, and the library's folder.
+fn compiled(folder: &Path, source: &Path) -> (PathBuf, PathBuf) {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let program = folder.join("api");
+    let library = env::current_exe().unwrap().parent().unwrap().to_owned();
+    let output = Command::new("cc")
+        .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1", "-pthread", "-I"])
+        .arg(here.join("include"))
+        .arg(source)
+        .arg("-o")
+        .arg(&program)
+        .arg("-L")
+        .arg(&library)
+        .arg("-lfibula_c")
+        .output()
+        .unwrap_or_else(|error| panic!("cc: {error}"));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    (program, library)
+}
+
+/// Runs `api.c`. Returns what it printed.
+fn run(arguments: &[&str]) -> String {
+    run_source(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/api.c"), arguments)
+}
+
+fn run_source(source: &Path, arguments: &[&str]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let (program, library) = compiled(folder.path(), source);
+    let output =
+        Command::new(program).args(arguments).env("LD_LIBRARY_PATH", library).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The table of a text.
+fn file_of(text: &str, folder: &Path) -> Fib {
+    let path = folder.join("t.csv");
+    std::fs::write(&path, text).unwrap();
+    let mut merge = Merge::new(Settings::default());
+    merge.add("t", &Source::Feed(path), &mut Silent).unwrap();
+    Fib::of_table(merge.finish().unwrap(), &FibOptions::default()).unwrap()
+}
+
+#[test]
+fn a_file_answers_c_as_it_answers_rust() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.fib");
+    let mut rows = "prefix,asn,country\n8.8.8.0/24,15169,Zürich\n0.0.0.0/1,1,\n".to_owned();
+    let mut rng = Rng::new(5);
+    for number in 0..500 {
+        let bits = rng.next_u64();
+        let len = 8 + rng.below(25) as u8;
+        rows += &format!(
+            "{},{number},V4\n",
+            AnyPrefix::masked(IpAddr::from((bits as u32).to_be_bytes()), len).unwrap()
+        );
+        let address = (0x2001_0db8_u128 << 96) | (u128::from(bits) << 32);
+        let len = 33 + rng.below(96) as u8;
+        rows += &format!(
+            "{},{number},V6\n",
+            AnyPrefix::masked(IpAddr::from(address.to_be_bytes()), len).unwrap()
+        );
+    }
+    file_of(&rows, folder.path()).write(&path).unwrap();
+    let fib = Fib::open(&path).unwrap();
+
+    let mut addresses: Vec<IpAddr> = vec!["8.8.8.8".parse().unwrap(), "255.1.2.3".parse().unwrap()];
+    for found in [
+        fib.covered("0.0.0.0/0".parse::<AnyPrefix>().unwrap()),
+        fib.covered("::/0".parse::<AnyPrefix>().unwrap()),
+    ] {
+        for found in found.unwrap() {
+            addresses.push(match found.prefix().unwrap() {
+                AnyPrefix::V4(prefix) => IpAddr::from(prefix.last().to_be_bytes()),
+                AnyPrefix::V6(prefix) => IpAddr::from(prefix.last().to_be_bytes()),
+            });
+        }
+    }
+    let expected: String = addresses
+        .iter()
+        .map(|&address| match fib.lookup(address) {
+            Some(found) => format!("{address} {}\n", found),
+            None => format!("{address} -\n"),
+        })
+        .collect();
+    let texts: Vec<String> = addresses.iter().map(IpAddr::to_string).collect();
+    let mut arguments = vec!["file", path.to_str().unwrap()];
+    arguments.extend(texts.iter().map(String::as_str));
+    let printed = run(&arguments);
+    let (head, answers) = printed.split_once('\n').unwrap();
+    assert_eq!(head, format!("{} routes, 2 columns, {}", fib.len(), fib.family::<u32>().reason()));
+    assert_eq!(answers, expected);
+    assert!(
+        answers.starts_with("8.8.8.8 8.8.8.0/24 asn=15169 country=Zürich\n255.1.2.3 -\n"),
+        "{answers}"
+    );
+}
+
+#[test]
+fn a_table_changes_while_threads_read_it() {
+    assert_eq!(run(&["live"]), "done\n");
+}
+
+#[test]
+fn what_is_wrong_is_refused() {
+    assert_eq!(run(&["wrong", env!("CARGO_MANIFEST_DIR")]), "done\n");
+}
+
+#[test]
+fn the_header_is_cpp_too() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let checked = ["c++", "clang++", "clang"].iter().find_map(|compiler| {
+        Command::new(compiler)
+            .args(["-x", "c++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I"])
+            .args([here.join("include"), here.join("tests/api.c")])
+            .output()
+            .ok()
+    });
+    let output = checked.expect("a compiler of C++: g++ or clang");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn the_programs_of_the_documentation_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/c.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let programs: Vec<&str> =
+        page.split("```c\n").skip(1).map(|rest| rest.split_once("```").unwrap().0).collect();
+    let path = folder.path().join("t.fib");
+    file_of("prefix,asn\n8.8.8.0/24,15169\n8.8.0.0/16,3356\n", folder.path()).write(&path).unwrap();
+    let printed: Vec<String> = programs
+        .iter()
+        .map(|program| {
+            let source = folder.path().join("program.c");
+            std::fs::write(&source, program).unwrap();
+            run_source(&source, &[path.to_str().unwrap()])
+        })
+        .collect();
+    assert_eq!(
+        printed,
+        ["08080808 AS15169\n08080909 AS3356\nc0000201 no route\n", "1 none 2\n3\n"]
+    );
+}
