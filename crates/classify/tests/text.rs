@@ -120,6 +120,9 @@ fn iptables_save() {
     ];
     assert_eq!(lines(&read.rules), expected);
     assert_eq!(read.notes, ["rules of nat, INPUT were left out"]);
+    let (_, unsigned) = IPTABLES.split_once('\n').unwrap();
+    let notes = read_as(RuleFormat::Iptables, unsigned).unwrap().notes;
+    assert!(notes[1].starts_with("read as rules of IPv4"), "{notes:?}");
     let six =
         IPTABLES.replace("by iptables", "by ip6tables").replace("10.0.0.0/8", "2001:db8::/32");
     let error = read_as(RuleFormat::Iptables, &six).unwrap_err();
@@ -227,6 +230,17 @@ fn errors_have_places() {
         (Classbench, "10.0.0.0/8 0.0.0.0/0 0 : 9 0 : 9 6/255", (1, 1), "no @"),
         (Classbench, "@10.0.0.0/8 0.0.0.0/0 0 : 9 0 - 9 6/255", (1, 31), "a filter is"),
         (Classbench, "@10.0.0.0/8 0.0.0.0/0 0 : 9 0 : 99999 6/255", (1, 33), "not a port"),
+        (Iptables, &format!("{filter}-A FORWARD -p tcp -j DROP"), (1, 1), "cut off"),
+        (Iptables, &format!("{filter}COMMIT\n{filter}COMMIT"), (4, 1), "second table"),
+        (Iptables, "*nat\n*filter\n", (2, 1), "table nat has not ended"),
+        (Iptables, &format!("{filter}:FORWARD ACCEPT [0:0]\nCOMMIT"), (3, 1), "twice"),
+        (Iptables, &format!("{filter}-A FORWARD -j DROP -j ACCEPT"), (3, 20), "second target"),
+        (
+            Iptables,
+            &format!("{filter}-A FORWARD -p tcp --tcp-flags SYN SYN,ACK -j DROP"),
+            (3, 35),
+            "bits are set",
+        ),
         (Iptables, "-A FORWARD -j DROP", (1, 1), "no table"),
         (Iptables, "*filter\n-A FORWARD -j DROP", (2, 4), "policy"),
         (Iptables, "*filter\n:INPUT DROP [0:0]\nCOMMIT", (3, 1), "no chain FORWARD"),
