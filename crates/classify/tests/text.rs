@@ -179,6 +179,14 @@ fn nft_list_ruleset() {
     ];
     assert_eq!(lines(&read.rules), expected);
     assert_eq!(read.notes, ["rules of prerouting, input were left out"]);
+    // Comments of tables and chains stand before what they are about.
+    let commented = NFTABLES
+        .replace("\tset bad", "\tcomment \"of the table\"\n\tset bad")
+        .replace("\tchain forward {", "\tchain forward {\n\t\tcomment \"of the chain\"");
+    assert_eq!(lines(&rules(RuleFormat::Nftables, &commented)), expected);
+    let next = NFTABLES.replace("icmpv6 type echo-request", "ip6 nexthdr { 6, 17 }");
+    let notes = read_as(RuleFormat::Nftables, &next).unwrap().notes;
+    assert!(notes[0].contains("`ip6 nexthdr`"), "{notes:?}");
     let mut options = RuleOptions::default();
     options.chain = "INPUT".to_owned();
     let error = fibula_classify::text::read(NFTABLES.as_bytes(), RuleFormat::Nftables, &options);
@@ -259,6 +267,7 @@ fn errors_have_places() {
         (Nftables, &format!("{chain}  ip saddr 1.2.3.4\n }}\n}}"), (4, 3), "does not decide"),
         (Nftables, &format!("{chain}  jump other\n }}\n}}"), (4, 3), "`jump other`"),
         (Nftables, &format!("{chain}  tcp dport {{ 1, 2 : 3 }} drop\n }}\n}}"), (4, 20), "plain"),
+        (Nftables, &format!("{chain}  tcp dport 20- drop\n }}\n}}"), (4, 13), "not a value"),
         (Prefixes, "10.0.0.0/33", (1, 1), "not a prefix"),
         (Prefixes, "10.0.0.0/8 le 24", (1, 12), "`ge` and `le`"),
         (Prefixes, "10.0.0.0/8 drop it", (1, 17), "nothing may follow"),

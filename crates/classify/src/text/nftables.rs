@@ -150,6 +150,7 @@ impl<'a> Reader<'a> {
                     table.sets.insert(name.text, values);
                 }
                 "chain" => self.chain(word, &table)?,
+                "comment" => drop(self.need(word)?),
                 other => {
                     let what = format!("`{other}` of a table is not a set or a chain: take it out");
                     return Err(word.error(what));
@@ -253,6 +254,7 @@ impl<'a> Reader<'a> {
                     };
                     policy = Some((text, action));
                 }
+                "comment" if !ours => drop(self.need(word)?),
                 _ if ours => {
                     self.at -= 1;
                     self.rule(table)?;
@@ -339,7 +341,13 @@ impl<'a> Reader<'a> {
             ("ip", "protocol") | ("ip6", "nexthdr") | ("meta", "l4proto") => {
                 match word.text {
                     "ip" => draft.is(word, Field::IpVersion, Condition::Is(4)),
-                    "ip6" => draft.is(word, Field::IpVersion, Condition::Is(6)),
+                    "ip6" => {
+                        draft.is(word, Field::IpVersion, Condition::Is(6));
+                        let note = "`ip6 nexthdr` is read as `meta l4proto`: the protocol behind extension headers";
+                        if !self.out.notes.iter().any(|other| other == note) {
+                            self.out.notes.push(note.to_owned());
+                        }
+                    }
                     _ => {}
                 }
                 self.values(what, draft, table, |text| {

@@ -94,9 +94,11 @@ pub(super) fn ports(word: &str, between: char) -> Option<Condition> {
         None => Some(Condition::Is(port(word)?)),
         Some((first, last)) => {
             // iptables leaves out what is the first or the last of all ports.
-            let first = if first.is_empty() { 0 } else { port(first)? };
-            let last = if last.is_empty() { 65_535 } else { port(last)? };
-            Some(Condition::Range(first, last))
+            let end = |word: &str, end| match word.is_empty() && between == ':' {
+                true => Some(end),
+                false => port(word),
+            };
+            Some(Condition::Range(end(first, 0)?, end(last, 65_535)?))
         }
     }
 }
