@@ -84,7 +84,7 @@ fn wrong_conditions_are_refused() {
         rule.map(|_| ()).unwrap_err()
     };
     use Condition::{Is, Masked, Prefix, Range};
-    use Field::{DstPort, IpVersion, Ipv4Src, Ipv6Dst, Protocol};
+    use Field::{DstPort, IcmpType, IpVersion, Ipv4Src, Ipv6Dst, Protocol};
     assert_eq!(refused(&[(DstPort, Is(1 << 16))]), RuleError::Width(DstPort));
     assert_eq!(refused(&[(DstPort, Range(1, 1 << 16))]), RuleError::Width(DstPort));
     assert_eq!(refused(&[(DstPort, Range(2, 1))]), RuleError::Order(DstPort));
@@ -93,6 +93,13 @@ fn wrong_conditions_are_refused() {
     assert_eq!(refused(&[(Ipv4Src, Masked(0, 1 << 32))]), RuleError::Width(Ipv4Src));
     assert_eq!(refused(&[(Ipv4Src, Is(1)), (Ipv6Dst, Is(1))]), RuleError::Never(IpVersion));
     assert_eq!(refused(&[(Protocol, Is(6)), (Protocol, Is(17))]), RuleError::Never(Protocol));
+    // Ports of ICMP, a type of TCP, in either order.
+    assert_eq!(refused(&[(Protocol, Is(1)), (DstPort, Is(53))]), RuleError::Never(DstPort));
+    assert_eq!(refused(&[(IcmpType, Is(8)), (Protocol, Is(6))]), RuleError::Never(Protocol));
+    assert_eq!(
+        refused(&[(DstPort, Is(1)), (Protocol, Range(34, 131))]),
+        RuleError::Never(Protocol)
+    );
     let ranges = [(DstPort, Range(1, 10)), (DstPort, Range(11, 20))];
     assert_eq!(refused(&ranges), RuleError::Never(DstPort));
     let odd = [(DstPort, Masked(1, 1)), (DstPort, Range(2, 2))];

@@ -137,7 +137,26 @@ impl Rule {
             }
             _ => {}
         }
-        Ok(self)
+        match self.has_protocol() {
+            true => Ok(self),
+            false => Err(RuleError::Never(field)),
+        }
+    }
+
+    /// Whether some protocol meets the conditions on it and has the header that [`Field::Transport`] tells.
+    fn has_protocol(&self) -> bool {
+        let (flow, mask) = (self.matched.flow(), self.matched.mask());
+        let (value, bits) = (flow.get(Field::Protocol), mask.get(Field::Protocol));
+        let with_header: &[u128] = match flow.get(Field::Transport) {
+            _ if mask.get(Field::Transport) != ones(Field::Transport) => return true,
+            1 => &[6, 17, 33, 132, 136],
+            2 => &[1, 58],
+            _ => return true,
+        };
+        let range = self.range_of(Field::Protocol);
+        with_header.iter().any(|protocol| {
+            (protocol ^ value) & bits == 0 && range.is_none_or(|range| range.contains(*protocol))
+        })
     }
 
     fn range_of(&self, field: Field) -> Option<&Range> {

@@ -30,11 +30,9 @@ fn rule(first: Word<'_>, words: &[Word<'_>], out: &mut RuleText) -> Result<(), T
     let (conditions, action) = (&words[..arrow], &words[arrow + 1..]);
     let mut draft = Draft::new();
     let mut rest = conditions.iter().copied();
-    if conditions.is_empty() {
-        return Err(words[arrow].error("a rule for all packets begins with `any`"));
-    }
-    let mut at = 0;
+    let (mut at, mut conditions) = (0, 0);
     while let Some(word) = rest.next() {
+        conditions += u32::from(word.text != "priority");
         let mut value = || {
             rest.next()
                 .ok_or_else(|| word.error(format!("`{}` needs a value behind it", word.text)))
@@ -94,6 +92,9 @@ fn rule(first: Word<'_>, words: &[Word<'_>], out: &mut RuleText) -> Result<(), T
         }
         at += 1;
     }
+    if conditions == 0 {
+        return Err(words[arrow].error("a rule for all packets begins with `any`"));
+    }
     let action = self::action(words[arrow], action, &mut draft)?;
     draft.finish(first, &action, out)
 }
@@ -114,6 +115,7 @@ fn action(arrow: Word<'_>, words: &[Word<'_>], draft: &mut Draft<'_>) -> Result<
         match word.text {
             "drop" => drop = true,
             "allow" => allow = true,
+            "mark" if mark != 0 => return Err(word.error("a packet has one mark only")),
             "mark" => {
                 let text = value()?;
                 mark = number(text)?;
@@ -131,6 +133,9 @@ fn action(arrow: Word<'_>, words: &[Word<'_>], draft: &mut Draft<'_>) -> Result<
                 allow = true;
             }
             "vrf" | "table" => return Err(word.error("a packet is looked up in one table only")),
+            "label" if draft.label.is_some() => {
+                return Err(word.error("a rule has one label only"));
+            }
             "label" => draft.label = Some(unquoted(value()?.text)),
             name => {
                 return Err(word.error(format!(

@@ -130,8 +130,9 @@ pub(super) fn prefix(word: &str) -> Option<(IpAddr, Condition)> {
     let condition = match len {
         None => Condition::Is(bits(ip)),
         Some(len) => match len.parse::<u32>() {
-            Ok(len) if len <= width && !len.to_string().is_empty() => {
-                Condition::Prefix(bits(ip), len)
+            // No sign, no zeros in front.
+            Ok(number) if number <= width && number.to_string() == len => {
+                Condition::Prefix(bits(ip), number)
             }
             Ok(_) => return None,
             // iptables writes masks that are no prefixes so.
