@@ -162,6 +162,37 @@ fn rules_come_from_other_tools() {
     );
 }
 
+/// Rules and packets are not overwritten, whatever they are called.
+#[test]
+fn an_input_is_no_output() {
+    let files = Files::new();
+    let (rules, flows) = (files.with("rules.txt", RULES), files.with("flows.csv", FLOWS));
+    let again = flows.replace("flows.csv", "./flows.csv");
+    for output in [&rules, &flows, &again] {
+        for more in [&[][..], &["--json"], &["--summary"]] {
+            let said = said(&[&["classify", &rules, &flows, "-o", output], more].concat());
+            assert_eq!(said.code, 2, "{output}");
+            assert!(said.err.contains("input and output"), "{}", said.err);
+        }
+    }
+    assert_eq!(std::fs::read_to_string(&rules).unwrap(), RULES);
+    assert_eq!(std::fs::read_to_string(&flows).unwrap(), FLOWS);
+}
+
+/// A table without columns of ports is not silently one of packets without ports.
+#[test]
+fn missing_ports_are_said() {
+    let files = Files::new();
+    let rules = files.with("rules.txt", RULES);
+    let flows = files.with("flows.csv", "\u{feff}src,dst,proto\n10.0.0.1,192.0.2.1,tcp\n");
+    let said = done(&["classify", &rules, &flows, "--json"]);
+    assert!(said.err.contains("no columns of ports"), "{}", said.err);
+    let aws = "dstaddr,srcaddr,protocol,srcport,dstport\n192.0.2.1,::ffff:8.8.8.8,6,40000,22\n";
+    let said = done(&["classify", &rules, &files.with("aws.csv", aws)]);
+    assert!(said.out.ends_with(",5,drop,\n"), "{}", said.out);
+    assert!(!said.err.contains("no columns"), "{}", said.err);
+}
+
 /// Nothing is written unless all of it is.
 #[test]
 fn what_is_wrong_is_named() {
@@ -190,6 +221,7 @@ fn what_is_wrong_is_named() {
             "line 3: \"1.1.1\" is not an address",
         ),
         (&rules, &files.with("e.csv", ""), "the file is empty"),
+        (&files.with("f.txt", "# any -> drop\n"), &flows, "it has no rules"),
     ];
     for (rules, packets, what) in cases {
         let said = said(&["classify", rules, packets, "-o", &out]);

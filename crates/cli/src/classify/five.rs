@@ -21,7 +21,23 @@ pub fn flow([src, dst, proto, from, to]: [&str; 5]) -> Result<Flow, String> {
     };
     let protocol =
         protocol(proto).ok_or_else(|| format!("{proto:?} is no protocol: give its number"))?;
-    Flow::try_from(&FiveTuple { src, dst, protocol, ports }).map_err(|error| error.to_string())
+    of(FiveTuple { src, dst, protocol, ports })
+}
+
+/// The flow of a record. IPv4 addresses that are written as IPv6 are IPv4, as in tables.
+pub fn of(mut five: FiveTuple) -> Result<Flow, String> {
+    let (src, dst) = (five.src.to_canonical(), five.dst.to_canonical());
+    if src.is_ipv4() && dst.is_ipv4() {
+        (five.src, five.dst) = (src, dst);
+    }
+    if let (1 | 58, Some((kind, code))) = (five.protocol, five.ports)
+        && kind.max(code) > 255
+    {
+        return Err(format!(
+            "the ports of an ICMP packet are its type and code, up to 255, not {kind} and {code}"
+        ));
+    }
+    Flow::try_from(&five).map_err(|error| error.to_string())
 }
 
 impl FromStr for Five {
@@ -54,7 +70,14 @@ mod tests {
         assert_eq!(got.map(|field| ping.get(field)), [6, 2, 128, 0]);
         let Five(gre) = "10.0.0.1,10.0.0.2,47".parse().unwrap();
         assert_eq!(gre.get(Field::Transport), 0);
+        let Five(mapped) = "::ffff:10.0.0.1,192.0.2.7,tcp,40000,22".parse().unwrap();
+        let got = [Field::IpVersion, Field::Ipv4Src].map(|field| mapped.get(field));
+        assert_eq!(got, [4, 0x0a00_0001]);
+        let Five(six) = "::ffff:10.0.0.1,2001:db8::1,tcp,40000,22".parse().unwrap();
+        assert_eq!(six.get(Field::IpVersion), 6);
         for wrong in [
+            // Type and code as NetFlow has them: 256 times the type, in the destination's port.
+            "10.0.0.1,10.0.0.2,icmp,0,2048",
             "10.0.0.1",
             "10.0.0.1,::1,tcp",
             "a,b,tcp",

@@ -19,6 +19,7 @@ use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::output::Output;
 use crate::progress::note;
+use crate::same;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -113,6 +114,9 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         return Err(Failure::new("rules and packets cannot both come from standard input")
             .hint("put the rules into a file"));
     }
+    for input in [Some(&args.rules), args.packets.as_ref()].into_iter().flatten() {
+        same::refuse(input, &args.output)?;
+    }
     let RuleText { rules, notes } = rules(args)?;
     if !args.quiet {
         notes.iter().for_each(|what| note(format_args!("{}: {what}", args.rules.display())));
@@ -147,6 +151,10 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     if let Some(out) = hits.out.take() {
         out.finish()?;
     }
+    if said.without_ports && !args.quiet {
+        let what = "no columns of ports: the packets are taken as packets without";
+        note(format_args!("{}: {what}", path.display()));
+    }
     let report = report::Report { hits: &hits, said: &said, name: path };
     match (counts_only, args.json) {
         (true, true) => report.json(&args.output)?,
@@ -163,7 +171,7 @@ fn rules(args: &Args) -> Result<RuleText, Failure> {
     let mut options = RuleOptions::default();
     (options.chain, options.source) = (args.chain.clone(), args.source);
     options.action = args.action.0.clone();
-    text::read(&bytes, format, &options).map_err(|error| {
+    let read = text::read(&bytes, format, &options).map_err(|error| {
         let failure = Failure::new(format_args!("{}: {error}", args.rules.display()));
         match args.format {
             Some(_) => failure,
@@ -171,8 +179,15 @@ fn rules(args: &Args) -> Result<RuleText, Failure> {
                 failure.hint(format_args!("it was read as {format}; --format names another format"))
             }
         }
-    })
+    })?;
+    match read.rules.is_empty() {
+        true => Err(Failure::new(format_args!("{}: {NO_RULES}", args.rules.display()))),
+        false => Ok(read),
+    }
 }
+
+/// What is wrong with a text that has no rule: most likely it was cut off, or is not what was meant.
+pub const NO_RULES: &str = "it has no rules: `any -> allow` is one for all packets";
 
 /// Opens a file of packets, compressed or not.
 fn open(path: &std::path::Path) -> Result<BufReader<Box<dyn std::io::Read>>, Failure> {

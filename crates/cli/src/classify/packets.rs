@@ -20,6 +20,8 @@ pub struct Said {
     pub damaged: u64,
     /// The first damaged place.
     pub first_damage: Option<String>,
+    /// There are no columns of ports: packets are taken as packets without.
+    pub without_ports: bool,
 }
 
 /// Classifies all packets of a file. For Parquet input, the rows and the rules' columns are written to `parquet`, if
@@ -147,11 +149,11 @@ pub(super) fn write_flow(row: &mut Vec<u8>, number: u64, flow: &Flow) {
 
 /// The accepted column names.
 const NAMES: [&[&str]; 5] = [
-    &["src", "src_ip", "source", "saddr", "id.orig_h"],
-    &["dst", "dst_ip", "destination", "daddr", "id.resp_h"],
+    &["src", "src_ip", "source", "source_ip", "saddr", "srcaddr", "id.orig_h"],
+    &["dst", "dst_ip", "destination", "destination_ip", "daddr", "dstaddr", "id.resp_h"],
     &["protocol", "proto", "ip_proto"],
-    &["src_port", "sport", "sp", "id.orig_p"],
-    &["dst_port", "dport", "dp", "id.resp_p"],
+    &["src_port", "source_port", "sport", "srcport", "sp", "spt", "id.orig_p"],
+    &["dst_port", "destination_port", "dport", "dstport", "dp", "dpt", "id.resp_p"],
 ];
 
 /// Classifies rows of CSV, whose first row has the column names.
@@ -178,8 +180,8 @@ fn rows(path: &Path, mut data: impl BufRead, hits: &mut Hits) -> Result<Said, Fa
         if text.is_empty() {
             continue;
         }
-        let cells = cells(text);
         let Some(places) = &places else {
+            let cells = cells(text.strip_prefix('\u{feff}').unwrap_or(text));
             places = Some(columns(&cells).map_err(|what| {
                 wrong(number, &what)
                     .hint("a capture is pcap or pcapng; CSV begins with the columns' names")
@@ -187,6 +189,7 @@ fn rows(path: &Path, mut data: impl BufRead, hits: &mut Hits) -> Result<Said, Fa
             hits.line(&[&line, b",".as_slice(), COLUMNS.as_bytes(), b"\n"].concat())?;
             continue;
         };
+        let cells = cells(text);
         let cell = |place: &Option<usize>| {
             place.map_or(Some(""), |at| Some(cells.get(at)?.trim_matches('"')))
         };
@@ -198,10 +201,10 @@ fn rows(path: &Path, mut data: impl BufRead, hits: &mut Hits) -> Result<Said, Fa
             five::flow([src, dst, protocol, from, to]).map_err(|what| wrong(number, &what))?;
         hits.packet(&flow, 0, |row| row.extend_from_slice(&line))?;
     }
-    if places.is_none() {
+    let Some(places) = places else {
         return Err(Failure::new(format_args!("{}: the file is empty", path.display())));
-    }
-    Ok(Said::default())
+    };
+    Ok(Said { without_ports: places[3].is_none(), ..Said::default() })
 }
 
 /// The positions of the five columns. The ports may be missing.

@@ -18,7 +18,7 @@ use fibula_classify::{FiveTuple, Flow, Rule};
 use parquet::arrow::ArrowWriter;
 
 use super::packets::{COLUMNS_OF_FLOWS, Said, columns, write_flow};
-use super::{COLUMNS, Hits};
+use super::{COLUMNS, Hits, five};
 use crate::failure::Failure;
 use crate::output::Output;
 
@@ -51,21 +51,22 @@ pub fn rows(path: &Path, hits: &mut Hits, to: Option<&Path>) -> Result<Said, Fai
     let file = ParquetRows::open(file).map_err(|error| failed(&error))?;
     let schema = Arc::clone(file.schema());
     let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-    let five = columns(&names).map_err(|what| failed(&what))?;
+    let columns = columns(&names).map_err(|what| failed(&what))?;
+    let said = Said { without_ports: columns[3].is_none(), ..Said::default() };
     let mut places: Vec<usize> = match to {
         Some(_) => (0..names.len()).collect(),
-        None => five.iter().flatten().copied().collect(),
+        None => columns.iter().flatten().copied().collect(),
     };
     places.sort_unstable();
     let at = |place: usize| places.iter().position(|other| *other == place).unwrap_or(0);
-    let five = five.map(|place| place.map(|place| (names[place], at(place))));
+    let columns = columns.map(|place| place.map(|place| (names[place], at(place))));
     hits.line(format!("row,{COLUMNS_OF_FLOWS},{COLUMNS}\n").as_bytes())?;
     let mut writer = to.map(|to| Added::create(to, &schema)).transpose()?;
     let mut number = 0u64;
     let done = file.each(&places, ROWS, |batch| {
         for row in 0..batch.num_rows() {
             number += 1;
-            let flow = flow(batch, &five, row).map_err(|(column, what)| {
+            let flow = flow(batch, &columns, row).map_err(|(column, what)| {
                 failed(&format_args!("row {number}, column {column}: {what}"))
             })?;
             hits.packet(&flow, 0, |text| write_flow(text, number, &flow))?;
@@ -83,7 +84,7 @@ pub fn rows(path: &Path, hits: &mut Hits, to: Option<&Path>) -> Result<Said, Fai
     if let Some(writer) = writer {
         writer.finish()?;
     }
-    Ok(Said::default())
+    Ok(said)
 }
 
 /// The columns of the five fields: name, and position in the batch.
@@ -107,7 +108,7 @@ fn flow<'a>(batch: &RecordBatch, five: &Five<'a>, row: usize) -> Result<Flow, (&
     };
     let five =
         FiveTuple { src: src.address()?, dst: dst.address()?, protocol: proto.protocol()?, ports };
-    Flow::try_from(&five).map_err(|error| (dst.name, error.to_string()))
+    five::of(five).map_err(|what| (dst.name, what))
 }
 
 /// A cell of a column, with the column's name for errors.
