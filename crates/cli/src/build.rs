@@ -86,6 +86,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     }
     let mut stages: Vec<(String, Duration)> = Vec::new();
     same::refuse_feeds(&args.table.all_sources()?, &args.output)?;
+    args.rpki.refuse(&args.output)?;
     args.rpki.check_input(args.table.has_input())?;
     let mut loaded = args.table.load()?;
     stages.extend(loaded.stages.iter().map(|(stage, time)| ((*stage).to_owned(), *time)));

@@ -152,8 +152,14 @@ fn no_output_takes_the_place_of_a_table() {
         (files.with("2024-05-01.csv", "10.0.0.0/8,a\n"), files.with("b.csv", "10.0.0.0/8,b\n"));
     let flows = files.with("flows.csv", "src\n10.1.2.3\n");
     let layer = format!("x={b}");
+    let vrps = files.with("vrps.csv", "ASN,IP Prefix,Max Length\nAS1,10.0.0.0/8,8\n");
+    let routes = files.with("routes.csv", "10.0.0.0/8,64500\n");
+    let as_one = ["--rpki", &vrps, "--origin", "value", "-o", &vrps];
     for args in [
         &["build", &a, &b, "-o", &b][..],
+        &[&["build", &routes], &as_one[..]].concat(),
+        &[&["annotate", "-t", &routes, &flows], &as_one[..]].concat(),
+        &["rpki", &vrps, &routes, "--origin", "value", "-o", &vrps],
         &["build", "--layer", &layer, "-o", &b],
         &["build", "--as-of", &a, "-o", &a],
         &["export", &a, &b, "-o", &a],
@@ -163,11 +169,11 @@ fn no_output_takes_the_place_of_a_table() {
         &["annotate", "--layer", &layer, &flows, "-o", &b],
         &["gen", "traffic", "--table", &a, "-o", &a],
     ] {
-        let before = [&a, &b, &fib].map(read);
+        let before = [&a, &b, &fib, &vrps].map(read);
         let run = said(args);
         assert_eq!(run.code, 2, "{args:?}: {}", run.err);
         assert!(run.err.contains("is input and output"), "{args:?}: {}", run.err);
-        assert_eq!([&a, &b, &fib].map(read), before, "{args:?}");
+        assert_eq!([&a, &b, &fib, &vrps].map(read), before, "{args:?}");
     }
     // But for a snapshot that is made anew from itself.
     done(&["build", &fib, &b, "-o", &fib]);

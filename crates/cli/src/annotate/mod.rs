@@ -34,6 +34,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let tables = args.sources()?;
     for job in &jobs {
         same::refuse_tables(&tables, &job.output)?;
+        args.rpki.refuse(&job.output)?;
     }
     let mut work =
         Work { args, tables: Tables::open(args)?, options: args.options(), columns: None };

@@ -10,6 +10,7 @@ use fibula_rpki::{RpkiError, VrpFile, Vrps};
 
 use crate::failure::Failure;
 use crate::progress::note;
+use crate::same;
 use crate::source::{ReadArgs, Source};
 use crate::table;
 
@@ -42,6 +43,11 @@ impl RpkiArgs {
         }
     }
 
+    /// Refuses an output that is also a file of VRPs.
+    pub fn refuse(&self, output: &Path) -> Result<(), Failure> {
+        refuse(&self.rpki, output)
+    }
+
     /// Reads the table with the added columns. A snapshot is read, not mapped, because the file is not checked for
     /// changes afterwards.
     pub fn load(&self, sources: &[String], read: &ReadArgs) -> Result<Table, Failure> {
@@ -63,6 +69,11 @@ impl RpkiArgs {
         table.provenance.sources.extend(records);
         Ok(table)
     }
+}
+
+/// Refuses an output that is also one of the files.
+pub fn refuse(names: &[String], output: &Path) -> Result<(), Failure> {
+    files(names).iter().try_for_each(|path| same::refuse(path, output))
 }
 
 /// Reads files of VRPs into one set, and returns their provenance records with it.

@@ -98,6 +98,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let sources = Source::parse_list(&args.tables)?;
     if let Some(path) = &args.output {
         same::refuse_tables(&sources, path)?;
+        add::refuse(&names, path)?;
     }
     let loaded = table::load_aloud(&sources, &args.read)?.table;
     let table = fibula_rpki::add_columns(&loaded, &vrps, origin)?;
