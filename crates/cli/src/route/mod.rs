@@ -22,10 +22,12 @@ use clap::Args as ClapArgs;
 
 use crate::failure::{Failure, Outcome};
 use crate::output::stdout;
+use crate::same;
 use crate::serve::config::in_no_file;
 use crate::serve::flags::{Flags, check_sources, socket_address};
-use crate::source::ReadArgs;
-use config::{Config, Shape};
+use crate::source::{ReadArgs, Source};
+use config::{Config, RouterConfig, Shape};
+use kind::Kind;
 use port::PortConfig;
 
 const EXAMPLES: &str = "\
@@ -140,7 +142,26 @@ impl Args {
         if self.cores.is_some() {
             pipeline.cores.clone_from(&self.cores);
         }
-        config.checked()
+        let config = config.checked()?;
+        self.refuse_outputs(&config)?;
+        Ok(config)
+    }
+
+    /// Refuses a capture that would be written over a file that is read.
+    fn refuse_outputs(&self, config: &Config) -> Result<(), Failure> {
+        let tables = Source::parse_list(&config.router.table)?;
+        let RouterConfig { next_hops, rules, .. } = &config.router;
+        let files = [self.flags.config.as_ref(), next_hops.as_ref(), rules.as_ref()];
+        let captures = config.ports.iter().map(|port| match &port.port {
+            Kind::Pcap { input, output } => (input.as_ref(), output.as_ref()),
+            _ => (None, None),
+        });
+        for output in captures.clone().filter_map(|(_, output)| output) {
+            same::refuse_tables(&tables, output)?;
+            let inputs = files.into_iter().chain(captures.clone().map(|(input, _)| input));
+            inputs.flatten().try_for_each(|input| same::refuse(input, output))?;
+        }
+        Ok(())
     }
 }
 
@@ -149,17 +170,22 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let config = args.config()?;
     crate::engines::choose::<u32>(&config.feeds.tables.engine)?;
     if args.flags.check {
-        for port in config.ports.iter().filter(|port| matches!(port.port, kind::Kind::Xdp(_))) {
+        for port in config.ports.iter().filter(|port| matches!(port.port, Kind::Xdp(_))) {
             fibula_router::port::xdp::check_built()
                 .map_err(|error| Failure::new(format_args!("--port {}: {error}", port.port)))?;
         }
         let mut out = stdout();
         check_sources(&config.feeds, &mut out)?;
-        if let Some(rules) = rules::read(&config)? {
-            writeln!(out, "rules: {}", rules.len())?;
+        if let Some(text) = rules::read(&config)? {
+            writeln!(out, "rules: {}", text.rules.len())?;
+            text.notes.iter().try_for_each(|note| writeln!(out, "  {note}"))?;
         }
         for table in &config.router.table {
             writeln!(out, "table: {table}")?;
+        }
+        if let Some(file) = &config.router.next_hops {
+            next_hops::check(file, config.ports.len())?;
+            writeln!(out, "next hops: {}", file.display())?;
         }
         for (number, port) in config.ports.iter().enumerate() {
             let vrf = port.vrf.as_ref().map_or(String::new(), |vrf| format!(", forwards by {vrf}"));

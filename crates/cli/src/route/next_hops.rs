@@ -32,16 +32,26 @@ pub fn of_table(
     interface: impl Fn(usize) -> Option<u32>,
 ) -> Result<Vec<NextHops>, Failure> {
     match file {
-        Some(path) => {
-            let name = path.display().to_string();
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| Failure::io(format_args!("--next-hops {name}"), &error))?;
-            Meanings::parse(&text, &name, &interface)
-                .and_then(|meanings| meanings.of_all(columns, &name))
-                .map_err(|failure| failure.hint("docs/router.md has the form of the file"))
-        }
+        Some(path) => read(path, &interface)?
+            .of_all(columns, &path.display().to_string())
+            .map_err(|failure| failure.hint(PAGE)),
         None => of_columns(columns),
     }
+}
+
+const PAGE: &str = "docs/router.md has the form of the file";
+
+/// Whether the file is right for a router with so many ports, whatever the table has.
+pub fn check(path: &Path, ports: usize) -> Result<(), Failure> {
+    read(path, &|number| (number < ports).then_some(0)).map(drop)
+}
+
+fn read(path: &Path, interface: &dyn Fn(usize) -> Option<u32>) -> Result<Meanings, Failure> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::io(format_args!("--next-hops {name}"), &error))?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    Meanings::parse(text, &name, interface).map_err(|failure| failure.hint(PAGE))
 }
 
 /// By the columns that a feed with next hops has.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use fibula_classify::text::{self, RuleFormat, RuleOptions};
+use fibula_classify::text::{self, RuleFormat, RuleOptions, RuleText};
 use fibula_classify::{Action, Classifier, ClassifierOptions, RuleId, Rules, Table};
 use fibula_core::Vrf;
 use fibula_rib::Live;
@@ -13,6 +13,7 @@ use fibula_router::forward::{ByRules, RuleCounts, RuleSet, RulesHandle};
 use tracing::{info, warn};
 
 use super::config::Config;
+use crate::classify::NO_RULES;
 use crate::failure::Failure;
 use crate::input;
 
@@ -20,7 +21,7 @@ use crate::input;
 const SETTLE: Duration = Duration::from_millis(100);
 
 /// The rules of the configuration, if it names a file. Tables that they name are there.
-pub(super) fn read(config: &Config) -> Result<Option<Rules>, Failure> {
+pub(super) fn read(config: &Config) -> Result<Option<RuleText>, Failure> {
     let Some(path) = &config.router.rules else { return Ok(None) };
     let failed = |what: &dyn std::fmt::Display| {
         Failure::new(format_args!("--rules {}: {what}", path.display()))
@@ -29,6 +30,10 @@ pub(super) fn read(config: &Config) -> Result<Option<Rules>, Failure> {
     let format = RuleFormat::guess(&String::from_utf8_lossy(&bytes));
     let read =
         text::read(&bytes, format, &RuleOptions::default()).map_err(|error| failed(&error))?;
+    // An editor or a script that writes the file anew has it empty for a moment.
+    if read.rules.is_empty() {
+        return Err(failed(&NO_RULES));
+    }
     for (_, rule) in read.rules.iter() {
         let Action::Allow { table, .. } = &rule.action else { continue };
         let wrong = match table {
@@ -47,7 +52,7 @@ pub(super) fn read(config: &Config) -> Result<Option<Rules>, Failure> {
     }
     info!("{}: {} rules", path.display(), read.rules.len());
     read.notes.iter().for_each(|what| info!("{}: {what}", Path::display(path)));
-    Ok(Some(read.rules))
+    Ok(Some(read))
 }
 
 /// The VRFs that rules name, behind those of the ports.
@@ -145,8 +150,8 @@ impl Book {
 
     /// Reads the file again. If something is wrong with it, the rules stay that there are.
     pub(super) fn reload(&self) {
-        let made = read(&self.config).and_then(|rules| {
-            let rules = rules.unwrap_or_default();
+        let made = read(&self.config).and_then(|text| {
+            let rules = text.unwrap_or_default().rules;
             let sets = self.sets_of(&rules, self.handles.len())?;
             Ok((rules, sets))
         });

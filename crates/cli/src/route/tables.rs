@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use fibula_classify::text::RuleText;
 use fibula_core::{NextHops, Vrf};
 use fibula_feeds::Positions;
 use fibula_fib::{Fib, FibOptions};
@@ -67,8 +68,7 @@ impl Tables {
             ..ForwardOptions::default()
         };
         let forwarder = || Forwarder::new(forward.clone());
-        let rules = rules::read(config)?;
-        let Some(rules) = rules else {
+        let Some(RuleText { rules, .. }) = rules::read(config)? else {
             let stages = self.without_rules(config, control, count, &forwarder)?;
             return Ok((stages, None));
         };

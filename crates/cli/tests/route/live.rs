@@ -269,6 +269,13 @@ fn rules_are_read_again() {
     assert!(said.contains("line 2, column 8: "), "{said}");
     let second = wait(1, "any -> drop", first);
 
+    // An editor that writes the file anew has it empty for a moment.
+    files.with("rules.txt", "");
+    router.0.signal("HUP");
+    let (_, said) = router.0.hear_at("the rules stay as they were: ");
+    assert!(said.contains("it has no rules"), "{said}");
+    let second = wait(1, "any -> drop", second);
+
     files.with("rules.txt", "any -> vrf fpm/7\n");
     router.0.signal("HUP");
     let (_, said) = router.0.hear_at("the rules stay as they were: ");

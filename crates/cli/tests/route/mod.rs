@@ -129,7 +129,12 @@ fn a_capture_that_is_cut_off_is_an_error() {
 #[test]
 fn rules_drop_packets() {
     let files = Files::new();
-    let (table, hops) = (files.with("table.txt", TABLE), files.with("hops.txt", HOPS));
+    // A byte order mark belongs to no value.
+    let table = files.with("table.txt", TABLE);
+    let hops = files.with(
+        "hops.txt",
+        format!("\u{feff}link port 2\n{HOPS}").replacen("\nlink port 2\n", "\n", 1),
+    );
     let destinations = ["10.1.9.9", "10.1.2.9", "192.0.2.5", "10.1.0.0"];
     let frames: Vec<Vec<u8>> =
         (0..).zip(destinations).map(|(number, to)| frame(ip(to), 0, 64, number)).collect();
@@ -145,7 +150,12 @@ fn rules_drop_packets() {
     assert_eq!(captured(&files.path("out2.pcap")), [left]);
     args.push("--check");
     assert!(done(&args).out.contains("rules: 2"));
+    let saved = "*filter\n:INPUT DROP [0:0]\n:FORWARD DROP [0:0]\n-A INPUT -j ACCEPT\nCOMMIT\n";
+    files.with("rules.txt", saved);
+    let checked = done(&args).out;
+    assert!(checked.contains("rules: 1\n  rules of INPUT were left out\n"), "{checked}");
     for (text, what) in [
+        ("# any -> drop\n", "rules.txt: it has no rules"),
         ("any -> drop\nany -> vrf blue\n", "line 2: --table is the only table"),
         ("any -> table 3\n", "line 1: tables have no numbers here"),
         ("any -> dorp\n", "line 1, column 8: "),
@@ -157,6 +167,29 @@ fn rules_drop_packets() {
     }
     let fast = ["route", "--fpm", "--port", "xdp:lo", "--rules", &rules, "--check"];
     assert!(said(&fast).err.contains("does not know rules"));
+}
+
+/// A port that writes a capture does not overwrite what the router reads, however the file is called.
+#[test]
+fn a_capture_takes_the_place_of_no_input() {
+    let files = Files::new();
+    let (table, hops) = (files.with("table.txt", TABLE), files.with("hops.txt", HOPS));
+    let rules = files.with("rules.txt", "any -> drop\n");
+    let frames = capture(&[frame(ip("192.0.2.5"), 0, 64, 1)]);
+    let input = files.with("in.pcap", &frames);
+    let port = format!("pcap:{input}:");
+    for name in ["table.txt", "hops.txt", "rules.txt", "in.pcap"] {
+        let before = std::fs::read(files.path(name)).unwrap();
+        let link = files.path(&format!("link-{name}"));
+        std::os::unix::fs::symlink(files.path(name), &link).unwrap();
+        let out = format!("pcap::{link}");
+        let tables = ["--table", &table, "--next-hops", &hops, "--rules", &rules];
+        let ports = ["--port", &port, "--port", &out, "--port", "memory"];
+        let said = said(&[&["route"][..], &tables, &ports].concat());
+        assert_eq!(said.code, 2, "{name}: {}{}", said.out, said.err);
+        assert!(said.err.contains("input and output"), "{name}: {}", said.err);
+        assert_eq!(std::fs::read(files.path(name)).unwrap(), before, "{name}");
+    }
 }
 
 /// A frame and what becomes of it, byte by byte, worked out by hand.
@@ -235,6 +268,11 @@ fn what_is_wrong_with_flags_and_files_is_named() {
             &["--table", &table, "--next-hops", &hops, "--port", "memory"],
             "line 2: there is no port 2",
         ),
+        (
+            &["--check", "--table", &table, "--next-hops", &hops, "--port", "memory"],
+            "line 2: there is no port 2",
+        ),
+        (&["--check", "--table", &files.path("none"), "--port", "memory"], "none"),
         (&["--table", &table, "--next-hops", &hops, "--port", &no_input], &no_file),
         (&["--table", &table, "--port", "tap:a", "--port", "tap:a"], "--port tap:a occurs twice"),
         (&["--config", &bad_config], "line 4, \"netmap\" is not a kind of port"),
