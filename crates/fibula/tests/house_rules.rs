@@ -201,3 +201,92 @@ fn walks_lead_somewhere() {
     }
     assert!(steps > 40, "{steps} steps");
 }
+
+/// What cargo can run of a package: programs, examples and tests by name.
+fn targets(dir: &Path) -> [Vec<String>; 3] {
+    let manifest = read(&dir.join("Cargo.toml"));
+    let value = |line: &str| line.split('"').nth(1).unwrap_or_default().to_owned();
+    let (mut section, mut package) = ("", String::new());
+    let mut found: [Vec<String>; 3] = Default::default();
+    for line in manifest.lines() {
+        match line {
+            _ if line.starts_with('[') => section = line,
+            _ if !line.starts_with("name = ") => {}
+            _ if section == "[package]" => package = value(line),
+            _ => {
+                let kinds = ["[[bin]]", "[[example]]", "[[test]]"];
+                let kind = kinds.iter().position(|kind| *kind == section);
+                kind.into_iter().for_each(|kind| found[kind].push(value(line)));
+            }
+        }
+    }
+    if found[0].is_empty() && dir.join("src/main.rs").exists() {
+        found[0].push(package);
+    }
+    // A file, or a folder with the example's files.
+    for entry in fs::read_dir(dir.join("examples")).into_iter().flatten() {
+        let path = entry.expect("a readable folder").path();
+        found[1].extend(path.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
+    }
+    found
+}
+
+/// A command of cargo in a document or a comment names a program, an example or a test that its package has, or
+/// leaves the name out where the package has one program.
+#[test]
+fn commands_of_cargo_name_what_there_is() {
+    let root = crates_dir().join("..");
+    let mut files = vec![root.join("README.md"), root.join("CONTRIBUTING.md")];
+    sources(&crates_dir(), &mut files);
+    let mut folders = vec![root.join("docs")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder of documents") {
+            let path = entry.expect("a readable folder").path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false if path.extension().is_some_and(|e| e == "md") => files.push(path),
+                false => {}
+            }
+        }
+    }
+    let packages: Vec<PathBuf> = fs::read_dir(crates_dir())
+        .expect("the crates folder")
+        .map(|entry| entry.expect("a readable folder").path())
+        .collect();
+    let mut commands = 0;
+    for file in files {
+        let text = read(&file).replace("\n//!", " ").replace("\n///", " ");
+        for command in text.split("cargo ").skip(1) {
+            let command = command.split(['`', '"', '#', '(']).next().unwrap_or_default();
+            let command = command.split("\n\n").next().unwrap_or_default();
+            let words: Vec<&str> = command.split_whitespace().take_while(|w| *w != "--").collect();
+            let verb = words.first().copied().unwrap_or_default();
+            let after = |option: &str| words.iter().skip_while(|w| **w != option).nth(1).copied();
+            let package = after("-p").unwrap_or_default();
+            let named = ["--bin", "--example", "--test"].map(after);
+            let is_placeholder = package.bytes().all(|byte| byte.is_ascii_uppercase());
+            if !["run", "test"].contains(&verb) || (is_placeholder && named == [None; 3]) {
+                continue;
+            }
+            let of = |dir: &&PathBuf| {
+                let manifest = read(&dir.join("Cargo.toml"));
+                package.is_empty() || manifest.contains(&format!("name = \"{package}\"\n"))
+            };
+            let there: Vec<_> = packages.iter().filter(of).map(|dir| targets(dir)).collect();
+            assert!(!there.is_empty(), "{}: no package {package}: {command}", file.display());
+            for (kind, name) in named.iter().enumerate() {
+                let Some(name) = name else { continue };
+                let has = there.iter().any(|all| all[kind].iter().any(|other| other == name));
+                assert!(has, "{}: no {name}: cargo {command}", file.display());
+            }
+            let is_one = there.iter().any(|all| all[0].len() == 1);
+            assert!(
+                verb == "test" || named != [None; 3] || is_one,
+                "{}: which program?: cargo {command}",
+                file.display()
+            );
+            commands += 1;
+        }
+    }
+    assert!(commands > 20, "{commands} commands");
+}

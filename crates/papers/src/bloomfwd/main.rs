@@ -29,7 +29,7 @@ Examples:
   bloomfwd --figure 1 --csv bloomfwd-fig1.csv
   bloomfwd --figure 4 --table table.fib --addresses ipsum.txt,capture.txt
   bloomfwd --figure 8 --table one.txt,two.txt
-  fibula bench bloomfwd --figure table5
+  bloomfwd --figure table5
 
 Figures:
   1       pairs of hash functions by rate of false positives
