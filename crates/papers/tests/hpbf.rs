@@ -11,7 +11,9 @@ fn said(args: &[&str]) -> (Option<i32>, String, String) {
 
 /// The rows of an experiment, each a map by column.
 fn rows(args: &[&str], head: &str) -> Vec<Vec<String>> {
-    let args = [args, &["--runs", "2", "--rules", "30", "--packets", "96"]].concat();
+    // The packets of figure 8 are one burst.
+    let packets = if args[1] == "8" { &[][..] } else { &["--packets", "96"] };
+    let args = [args, &["--runs", "2", "--rules", "30"], packets].concat();
     let (code, out, err) = said(&args);
     assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
     let mut lines = out.lines();
@@ -74,6 +76,31 @@ fn what_is_no_experiment() {
     let (code, out, err) = said(&["--figure", "7"]);
     assert_eq!((code, out.as_str()), (Some(2), ""));
     assert!(err.contains("table1, 8, 9, ovs"), "{err}");
+}
+
+/// Options that a figure does not use are refused, before anything is measured or written.
+#[test]
+fn options_of_other_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out");
+    let file = path.to_str().unwrap();
+    for (args, reason) in [
+        (&["--figure", "8", "--tables", "1"][..], "--tables is for --figure 9"),
+        (&["--figure", "ovs", "--tables", "1"], "--tables is for --figure 9"),
+        (&["--figure", "table1", "--batch", "64"], "--batch is for --figure 9 and ovs"),
+        (&["--figure", "8", "--packets", "64"], "--packets is for --figure table1, 9 and ovs"),
+        (&["--figure", "8", "--ghz", "2"], "--ghz is for --figure 9 and ovs"),
+        (&["--figure", "9", "--export", file], "--export is for --figure ovs"),
+        (&["--figure", "ovs", "--export", file, "--csv", file], "leave --csv out"),
+        (&["--figure", "ovs", "--ghz", "nan"], "0.001 to 100"),
+        (&["--figure", "ovs", "--ghz", "0"], "0.001 to 100"),
+        (&["--figure", "ovs", "--ghz=-2"], "0.001 to 100"),
+    ] {
+        let (code, out, err) = said(args);
+        assert_eq!((code, out.as_str()), (Some(2), ""), "{args:?}: {err}");
+        assert!(err.contains(reason), "{args:?}: {err}");
+        assert!(!path.exists(), "{args:?}");
+    }
 }
 
 /// The files for Open vSwitch: each packet belongs to one of the megaflows at least, read from the files.

@@ -47,19 +47,18 @@ struct Args {
     /// The experiment
     #[arg(long, value_enum, value_name = "table1|8|9|ovs")]
     figure: Figure,
-    /// Figure 9: subtables for a packet, on average
+    /// Figure 9: subtables for a packet, on average (default: 1,2,3,4,5,6,8,10,15,20,25,30)
     #[arg(long, value_delimiter = ',', value_name = "N,...",
-          default_value = "1,2,3,4,5,6,8,10,15,20,25,30",
           value_parser = clap::value_parser!(u16).range(1..=200))]
     tables: Vec<u16>,
-    /// Megaflows of each subtable (default: the paper's 2,000; ovs: 115)
+    /// Megaflows of each subtable (default: the paper's 2,000; figure 8: 100; ovs: 115)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     rules: Option<u32>,
-    /// Packets in a batch: the first for the paper's forms, all for ours
-    #[arg(long, value_delimiter = ',', value_name = "N,...", default_value = "32,256",
+    /// Figures 9 and ovs: packets in a batch, the first for the paper's forms, all for ours (default: 32,256)
+    #[arg(long, value_delimiter = ',', value_name = "N,...",
           value_parser = clap::value_parser!(u16).range(1..=256))]
     batch: Vec<u16>,
-    /// Packets of a run (default: 16,384; ovs: 4,096)
+    /// Packets of a run, but in figure 8 (default: 16,384; table1: 2,048; ovs: 4,096)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(32..=1 << 22))]
     packets: Option<u32>,
     /// Packets of 100 that have a VLAN tag, and so another bitmap
@@ -70,8 +69,8 @@ struct Args {
     #[arg(long, value_name = "N", default_value = "9",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
-    /// Gigahertz of the machine's time stamp counter: adds its cycles for a packet to ovs
-    #[arg(long, value_name = "GHZ")]
+    /// Figures 9 and ovs: gigahertz of the machine's time stamp counter, adds its cycles for a packet
+    #[arg(long, value_name = "GHZ", value_parser = parse_ghz)]
     ghz: Option<f64>,
     /// ovs: write the megaflows and packets into this folder, as files for Open vSwitch, and measure nothing
     #[arg(long, value_name = "FOLDER")]
@@ -82,6 +81,11 @@ struct Args {
     /// Where to write, - for standard output
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     csv: PathBuf,
+}
+
+fn parse_ghz(text: &str) -> Result<f64, String> {
+    let ghz = text.parse().ok().filter(|ghz| (0.001..=100.0).contains(ghz));
+    ghz.ok_or_else(|| "0.001 to 100 are possible".to_owned())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -98,6 +102,9 @@ enum Figure {
 
 /// The paper's burst.
 const BURST: usize = 32;
+/// What is measured unless the options say otherwise.
+const TABLES: [u16; 12] = [1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 25, 30];
+const BATCHES: [u16; 2] = [32, 256];
 
 fn main() -> ExitCode {
     match measure(&Args::parse()) {
@@ -112,26 +119,49 @@ fn main() -> ExitCode {
 
 /// Whether something was wrong.
 fn measure(args: &Args) -> Result<bool, Failure> {
+    args.check()?;
+    if let Some(folder) = &args.export {
+        ovs::write(folder, &args.set(16, 115, 4096))?;
+        return Ok(false);
+    }
     let mut csv = Csv::create(&args.csv)?;
     let mut is_wrong = false;
     match args.figure {
         Figure::Shares => is_wrong = shares(args, &mut csv)?,
-        Figure::Hashes => hashes(args, &mut csv)?,
+        Figure::Hashes => is_wrong = hashes(args, &mut csv)?,
         Figure::Tables => {
-            for tables in &args.tables {
+            let tables = if args.tables.is_empty() { &TABLES[..] } else { &args.tables };
+            for tables in tables {
                 is_wrong |= lookups(args, &mut csv, 2 * usize::from(*tables) - 1, 2000, 1 << 14)?;
             }
         }
-        Figure::Ovs => match &args.export {
-            Some(folder) => ovs::write(folder, &args.set(16, 115, 4096))?,
-            None => is_wrong = lookups(args, &mut csv, 16, 115, 4096)?,
-        },
+        Figure::Ovs => is_wrong = lookups(args, &mut csv, 16, 115, 4096)?,
     }
     csv.finish()?;
     Ok(is_wrong)
 }
 
 impl Args {
+    /// Options that a figure does not use are mistakes.
+    fn check(&self) -> Result<(), Failure> {
+        use Figure::{Ovs, Shares, Tables};
+        let only = |is_given: bool, option, figures: &[Figure], names| {
+            if is_given && !figures.contains(&self.figure) {
+                return Err(format!("{option} is for --figure {names}"));
+            }
+            Ok(())
+        };
+        only(!self.tables.is_empty(), "--tables", &[Tables], "9")?;
+        only(!self.batch.is_empty(), "--batch", &[Tables, Ovs], "9 and ovs")?;
+        only(self.packets.is_some(), "--packets", &[Shares, Tables, Ovs], "table1, 9 and ovs")?;
+        only(self.ghz.is_some(), "--ghz", &[Tables, Ovs], "9 and ovs")?;
+        only(self.export.is_some(), "--export", &[Ovs], "ovs")?;
+        if self.export.is_some() && self.csv.as_os_str() != "-" {
+            return Err("--export measures nothing: leave --csv out".into());
+        }
+        Ok(())
+    }
+
     /// Megaflows and packets, where the options do not say otherwise so many.
     fn set(&self, masks: usize, rules: usize, packets: usize) -> Set {
         let rules = self.rules.map_or(rules, |rules| rules as usize);
@@ -149,12 +179,39 @@ fn head(form: Form, cache: &Cache) -> Vec<Cell> {
     vec![("form", form.name().to_owned()), ("isa", cache.isa().name().to_owned())]
 }
 
+/// The forms, each with these lengths of batches or the first of them, that find a megaflow of each packet; one
+/// that does not is named and left out.
+fn right(
+    set: &Set,
+    forms: impl IntoIterator<Item = Form>,
+    batches: &[u16],
+    is_wrong: &mut bool,
+) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for form in forms {
+        let batches = if form == Form::Packed { batches } else { &batches[..1] };
+        for together in batches.iter().map(|together| usize::from(*together)) {
+            let cache = set.cache(form, Isa::detect());
+            let mut searcher = Searcher::new();
+            if let Some(packet) = set.check(&cache, &mut searcher, together) {
+                note(format_args!("{form} is wrong for packet {packet}, and left out"));
+                *is_wrong = true;
+                continue;
+            }
+            cases.push(Case { cache, together, searcher });
+        }
+    }
+    cases
+}
+
 /// Figure 8.
-fn hashes(args: &Args, csv: &mut Csv) -> Result<(), Failure> {
+fn hashes(args: &Args, csv: &mut Csv) -> Result<bool, Failure> {
     const TIMES: usize = 5000;
     let set = args.set(2, 100, BURST);
-    let caches = Form::ALL.map(|form| set.cache(form, Isa::detect()));
-    let batches = Form::ALL.map(|form| set.batch(form, 0..BURST));
+    let mut is_wrong = false;
+    let cases = right(&set, Form::ALL, &[BURST as u16], &mut is_wrong);
+    let batch = |case: &Case| set.batch(case.cache.form(), 0..BURST);
+    let batches: Vec<Batch> = cases.iter().map(batch).collect();
     for left in 1..=BURST {
         // Those that are left lie anywhere; ours packs them.
         let mut random = Rng::new(args.seed);
@@ -162,34 +219,31 @@ fn hashes(args: &Args, csv: &mut Csv) -> Result<(), Failure> {
         while (live.count_ones() as usize) < left {
             live |= 1 << random.below(BURST as u64);
         }
-        let times = take_turns(args.runs, caches.len(), |i| {
-            repeat(&caches[i], &batches[i], &[(1, live)], Step::Hash, TIMES);
+        let times = take_turns(args.runs, cases.len(), |i| {
+            repeat(&cases[i].cache, &batches[i], &[(1, live)], Step::Hash, TIMES);
         });
-        for ((form, cache), mut times) in Form::ALL.into_iter().zip(&caches).zip(times) {
-            let mut cells = head(form, cache);
+        for (Case { cache, .. }, mut times) in cases.iter().zip(times) {
+            let mut cells = head(cache.form(), cache);
             cells.push(("left", left.to_string()));
             cells.push(("hash_ns", number(1e9 * median(&mut times) / TIMES as f64)));
             csv.row(&cells)?;
         }
     }
-    Ok(())
+    Ok(is_wrong)
 }
 
 /// Table 1.
 fn shares(args: &Args, csv: &mut Csv) -> Result<bool, Failure> {
     const MASKS: usize = 59;
-    let set = args.set(MASKS, 2000, 2048);
+    let mut set = args.set(MASKS, 2000, 2048);
+    // Whole bursts: the times are divided by the packets.
+    set.frames.truncate(set.frames.len() / BURST * BURST);
     let rules = set.megaflows.len() / MASKS;
     let mut is_wrong = false;
     for form in Form::ALL.into_iter().filter(|form| *form != Form::Packed) {
-        let cache = set.cache(form, Isa::detect());
-        let mut searcher = Searcher::new();
+        let case = right(&set, [form], &[BURST as u16], &mut is_wrong).pop();
+        let Some(Case { cache, mut searcher, .. }) = case else { continue };
         let mut numbers = vec![0; set.frames.len()];
-        if let Some(packet) = set.check(&cache, &mut searcher, BURST) {
-            note(format_args!("{form} is wrong for packet {packet}, and left out"));
-            is_wrong = true;
-            continue;
-        }
         run(&cache, &mut searcher, &set.frames, BURST, &mut numbers);
         // In which subtables the packets of each burst are searched for, in the order of insertion.
         let bursts: Vec<(Batch, Vec<Visit>)> = (0..set.frames.len() / BURST)
@@ -247,21 +301,9 @@ fn lookups(
 ) -> Result<bool, Failure> {
     let set = args.set(masks, rules, packets);
     let mut numbers = vec![0; set.frames.len()];
-    let mut cases = Vec::new();
     let mut is_wrong = false;
-    for form in Form::ALL {
-        let lengths = if form == Form::Packed { &args.batch[..] } else { &args.batch[..1] };
-        for together in lengths.iter().map(|together| usize::from(*together)) {
-            let cache = set.cache(form, Isa::detect());
-            let mut searcher = Searcher::new();
-            if let Some(packet) = set.check(&cache, &mut searcher, together) {
-                note(format_args!("{form} is wrong for packet {packet}, and left out"));
-                is_wrong = true;
-                continue;
-            }
-            cases.push(Case { cache, together, searcher });
-        }
-    }
+    let batches = if args.batch.is_empty() { &BATCHES[..] } else { &args.batch };
+    let mut cases = right(&set, Form::ALL, batches, &mut is_wrong);
     let n = cases.len();
     let times = take_turns(args.runs, 2 * n, |i| {
         let Case { cache, together, searcher } = &mut cases[i % n];
@@ -295,4 +337,22 @@ fn lookups(
         csv.row(&cells)?;
     }
     Ok(is_wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A form that does not find a megaflow of each packet is left out.
+    #[test]
+    fn a_wrong_form_is_left_out() {
+        let mut set = Set::new(3, 20, 64, 0, 1);
+        let mut is_wrong = false;
+        assert_eq!(right(&set, Form::ALL, &[32], &mut is_wrong).len(), Form::ALL.len());
+        assert!(!is_wrong);
+        // A packet of another network belongs to none of them.
+        set.frames[40] = Set::new(1, 1, 1, 0, 2).frames[0];
+        assert!(right(&set, Form::ALL, &[32], &mut is_wrong).is_empty());
+        assert!(is_wrong);
+    }
 }
