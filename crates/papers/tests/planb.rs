@@ -24,7 +24,11 @@ fn both_families_in_all_forms() {
         let args = ["--family", family, "-t", &table, "--flows", "600", "--seconds", "0.002"];
         let args = [&args[..], &["--runs", "2", "--threads", &threads]].concat();
         let (code, out, err) = said(&args);
-        assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
+        assert_eq!(code, Some(0), "{out}{err}");
+        // A form with more threads than there are cores is named, and nothing else.
+        assert!(err.lines().all(|line| line.contains("threads share")), "{err}");
+        let cores = std::thread::available_parallelism().unwrap().get();
+        assert_eq!(err.contains("2-2-1: 5 threads share"), cores < 5, "{err}");
         let mut lines = out.lines();
         assert_eq!(lines.next(), Some(HEAD));
         let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
@@ -41,6 +45,24 @@ fn both_families_in_all_forms() {
     }
 }
 
+/// Frames of all lengths that `--bytes` takes fit the router's slots.
+#[test]
+fn long_frames() {
+    for bytes in ["62", "320", "321", "1500"] {
+        let args = "-t gen:v6:2024:800:1 --flows 600 --seconds 0.002 --runs 1 --threads fused:1";
+        let args: Vec<&str> =
+            args.split(' ').chain(["--engines", "planb", "--bytes", bytes]).collect();
+        let (code, out, err) = said(&args);
+        assert_eq!((code, err.as_str()), (Some(0), ""), "{bytes}: {out}");
+        let rows: Vec<Vec<&str>> =
+            out.lines().skip(1).map(|line| line.split(',').collect()).collect();
+        assert_eq!(
+            rows.iter().map(|row| (row[4], row[8])).collect::<Vec<_>>(),
+            [("none", bytes), ("planb", bytes)]
+        );
+    }
+}
+
 #[test]
 fn wrong_options() {
     for (args, reason) in [
@@ -50,6 +72,11 @@ fn wrong_options() {
         (&["--family", "v4", "-t", "gen:v6:2024:100:1"], "no IPv4 routes"),
         (&["--seconds", "0"], "0.001 to 3600"),
         (&["--burst", "257"], "257 is not in"),
+        // Without a flow for each queue the sample would be empty, and nothing compared with the oracle.
+        (
+            &["-t", "gen:v6:2024:100:1", "--flows", "10", "--threads", "fused:16"],
+            "fused:16 needs 16 flows for each port",
+        ),
         #[cfg(not(feature = "dpdk"))]
         (&["--ports", "memory,null"], "a build with the feature dpdk"),
         (&["--ports", "eth1"], "memory, null, pcap"),

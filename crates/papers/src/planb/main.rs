@@ -137,6 +137,13 @@ fn run(args: &Args) -> Result<bool, Failure> {
     if is_dpdk && args.bytes != 64 {
         return Err("frames of ports null and pcap have 64 bytes".into());
     }
+    let cores = fibula_measure::cores().len();
+    for form in args.threads.iter().filter(|form| cores > 0 && form.threads() > cores) {
+        let threads = form.threads();
+        note(format_args!(
+            "{form}: {threads} threads share {cores} cores, and so measure their scheduler"
+        ));
+    }
     let generated = SIZES.map(|size| format!("gen:{}:2024:{size}:1", args.family.name()));
     let tables = if args.table.is_empty() { generated.to_vec() } else { args.table.clone() };
     let tables = Source::parse_list(&tables)?;
@@ -228,7 +235,7 @@ fn measure<A: EngineFamily + Sides>(
             (other.engine, other.form) == (NONE, case.form) && other.ports.name == case.ports.name
         };
         let bare = cases.iter().find(is_bare);
-        let bare = bare.map_or(0.0, |bare| of(bare, |run| run.mpps));
+        let bare = bare.map(|bare| of(bare, |run| run.mpps));
         let rates = || case.runs.iter().map(|run| run.mpps);
         let number = |number: f64| rounded(number).to_string();
         csv.row(&[
@@ -244,7 +251,7 @@ fn measure<A: EngineFamily + Sides>(
             ("mpps", number(of(case, |run| run.mpps))),
             ("mpps_min", number(rates().fold(f64::INFINITY, f64::min))),
             ("mpps_max", number(rates().fold(0.0, f64::max))),
-            ("of_io_only", number(of(case, |run| run.mpps) / bare.max(1e-9))),
+            ("of_io_only", share(of(case, |run| run.mpps), bare)),
             ("dropped", number(of(case, |run| run.dropped))),
             ("receive_ns", number(of(case, |run| run.receive))),
             ("lookup_ns", number(of(case, |run| run.lookup))),
@@ -256,4 +263,23 @@ fn measure<A: EngineFamily + Sides>(
         ])?;
     }
     Ok(is_wrong)
+}
+
+/// A router's part of the rate of the ports alone; nothing where that was left out, or was zero.
+fn share(rate: f64, bare: Option<f64>) -> String {
+    let bare = bare.filter(|bare| *bare > 0.0);
+    bare.map_or(String::new(), |bare| rounded(rate / bare).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Without the rate of the ports alone there is no share of it.
+    #[test]
+    fn a_share_needs_the_rate_of_the_ports() {
+        assert_eq!(share(30.0, Some(40.0)), "0.75");
+        assert_eq!(share(30.0, Some(0.0)), "");
+        assert_eq!(share(30.0, None), "");
+    }
 }

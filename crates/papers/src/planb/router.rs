@@ -15,6 +15,7 @@ use fibula_router::forward::{Outcome, Side, View};
 use fibula_router::pipeline::{
     Attached, Event, Handle, PipelineOptions, Routing, Snapshot, Stage, Views,
 };
+use fibula_router::pool::HEADROOM;
 use fibula_router::port::memory::{self, Flows, MemoryOptions, Sent};
 use fibula_router::{ForwardOptions, Forwarder, Packet, Paths, Pipeline, Pool};
 use fibula_testkit::Oracle;
@@ -32,7 +33,8 @@ pub const ROUTER: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const GENERATOR: [u8; 6] = [2, 0, 0, 0, 0, 2];
 /// Slots of the pool: room for the rings of all forms.
 const SLOTS: usize = 1 << 14;
-/// An odd number of cache lines, so that the packets of a burst do not compete for a few places of the first-level cache.
+/// From slot to slot, at least: an odd number of cache lines, so that the packets of a burst do not compete for a few
+/// places of the first-level cache.
 const STRIDE: u32 = 9 * 64;
 /// Flows of the sample that is compared with the oracle.
 const SAMPLE: usize = 20_000;
@@ -126,6 +128,7 @@ pub struct Bench<A: Addr> {
     paths: Paths,
     nothing: Nothing,
     burst: usize,
+    stride: u32,
 }
 
 impl<A: Sides> Bench<A> {
@@ -171,6 +174,7 @@ impl<A: Sides> Bench<A> {
             paths: Paths::new(egress),
             nothing: Nothing(Oracle::new(&Routes::default()), Oracle::new(&Routes::default())),
             burst,
+            stride: stride(bytes),
         })
     }
 
@@ -199,6 +203,9 @@ impl<A: Sides> Bench<A> {
         let queues = form.queues();
         // Each queue has a part of the port's flows.
         let each = count / queues;
+        if each == 0 {
+            return Err(format!("{form} needs {queues} flows for each port, not {count}").into());
+        }
         let mut expected = [(0u64, 0u64); PORTS];
         for port in 0..PORTS {
             for flow in (0..queues).flat_map(|queue| (count * queue / queues..).take(each)) {
@@ -308,7 +315,7 @@ impl<A: Sides> Bench<A> {
             Some(_) => (4 * SAMPLE, PORTS * SAMPLE),
             None => (SLOTS, 1024),
         };
-        let pool = Pool::with_front(slots as u32, STRIDE, 0);
+        let pool = Pool::with_front(slots as u32, self.stride, 0);
         let queues = form.queues();
         let (ports, sent): (Vec<Attached<'_>>, Vec<_>) = (0..)
             .zip(flows)
@@ -362,6 +369,12 @@ impl<A: Sides> Bench<A> {
         })?;
         Ok(end)
     }
+}
+
+/// From slot to slot of a pool for frames of that length.
+fn stride(bytes: usize) -> u32 {
+    let lines = (HEADROOM + bytes).div_ceil(64) | 1;
+    STRIDE.max(64 * lines as u32)
 }
 
 /// The part of so many flows that comes in by a port.

@@ -17,6 +17,14 @@ impl Form {
             Shape::Staged { receive, lookup, transmit } => receive.max(lookup).max(transmit),
         }
     }
+
+    /// Its threads in all.
+    pub fn threads(self) -> usize {
+        match self.0 {
+            Shape::Fused { threads } => threads,
+            Shape::Staged { receive, lookup, transmit } => receive + lookup + transmit,
+        }
+    }
 }
 
 impl FromStr for Form {
