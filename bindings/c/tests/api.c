@@ -1,4 +1,4 @@
-/* A program that uses all of fibula.h: `file PATH ADDRESS...`, `live`, or `wrong FOLDER`. */
+/* A program that uses all of fibula.h: `file PATH ADDRESS...`, `live`, `script`, or `wrong FOLDER`. */
 #define _POSIX_C_SOURCE 200809L
 #include <arpa/inet.h>
 #include <fibula.h>
@@ -217,6 +217,41 @@ static void live(void) {
     puts("done");
 }
 
+/* Lines of standard input: `+ PREFIX VALUE`, `- PREFIX`, and `? ADDRESS`, whose value is printed. */
+static void script(void) {
+    fibula_live *table = fibula_live_new(0);
+    fibula_reader *reader;
+    char line[128], what[64];
+    bool changed = false;
+    CHECK(table != NULL);
+    reader = fibula_reader_new(table);
+    CHECK(reader != NULL);
+    while (fgets(line, sizeof line, stdin) != NULL) {
+        unsigned long value = 0;
+        CHECK(sscanf(line + 2, "%63s %lu", what, &value) >= 1);
+        if (line[0] == '?') {
+            uint8_t bytes[16];
+            uint32_t number, found;
+            if (changed) CHECK(fibula_live_flush(table));
+            changed = false;
+            if (inet_pton(AF_INET, what, bytes) == 1) {
+                number = (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+                fibula_reader_lookup4(reader, &number, &found, 1);
+            } else {
+                CHECK(inet_pton(AF_INET6, what, bytes) == 1);
+                fibula_reader_lookup6(reader, bytes, &found, 1);
+            }
+            printf("%s %lu\n", what, (unsigned long)found);
+        } else {
+            fibula_route changing = route(what, (uint32_t)value);
+            CHECK(line[0] == '+' ? fibula_live_set(table, &changing, 1) : fibula_live_remove(table, &changing, 1));
+            changed = true;
+        }
+    }
+    fibula_reader_free(reader);
+    fibula_live_free(table);
+}
+
 static void wrong(const char *folder) {
     CHECK(strlen(fibula_error()) == 0);
     CHECK(fibula_open(NULL) == NULL && strcmp(fibula_error(), "the path is NULL") == 0);
@@ -230,6 +265,7 @@ static void wrong(const char *folder) {
 int main(int count, char **arguments) {
     if (count > 2 && strcmp(arguments[1], "file") == 0) file(arguments[2], arguments + 3);
     else if (count == 2 && strcmp(arguments[1], "live") == 0) live();
+    else if (count == 2 && strcmp(arguments[1], "script") == 0) script();
     else if (count == 3 && strcmp(arguments[1], "wrong") == 0) wrong(arguments[2]);
     else return 2;
     return 0;

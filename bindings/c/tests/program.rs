@@ -1,6 +1,8 @@
 //! Compiles `api.c` with all warnings, and runs it on a file.
 
+use std::collections::HashMap;
 use std::env;
+use std::fs::File;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -32,14 +34,20 @@ fn compiled(folder: &Path, source: &Path) -> (PathBuf, PathBuf) {
 
 /// Runs `api.c`. Returns what it printed.
 fn run(arguments: &[&str]) -> String {
-    run_source(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/api.c"), arguments)
+    run_source(&api(), arguments, Path::new("/dev/null"))
 }
 
-fn run_source(source: &Path, arguments: &[&str]) -> String {
+fn api() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/api.c")
+}
+
+/// Runs a program. Returns what it printed.
+fn run_source(source: &Path, arguments: &[&str], input: &Path) -> String {
     let folder = tempfile::tempdir().unwrap();
     let (program, library) = compiled(folder.path(), source);
-    let output =
-        Command::new(program).args(arguments).env("LD_LIBRARY_PATH", library).output().unwrap();
+    let mut command = Command::new(program);
+    command.args(arguments).env("LD_LIBRARY_PATH", library).stdin(File::open(input).unwrap());
+    let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
@@ -113,6 +121,66 @@ fn a_table_changes_while_threads_read_it() {
     assert_eq!(run(&["live"]), "done\n");
 }
 
+/// Random changes of few prefixes, which lie in each other, and of few values, whose numbers are often free and taken again.
+#[test]
+fn a_changing_table_answers_as_a_list_of_routes() {
+    let mut rng = Rng::new(11);
+    let mut routes: HashMap<AnyPrefix, u64> = HashMap::new();
+    let (mut script, mut expected) = (String::new(), String::new());
+    for _ in 0..600 {
+        for _ in 0..=rng.below(4) {
+            let prefix = AnyPrefix::masked(address(&mut rng), 4 * rng.below(9) as u8).unwrap();
+            if rng.below(3) == 0 {
+                routes.remove(&prefix);
+                script += &format!("- {prefix}\n");
+            } else {
+                let value = [0, 1, 77, 4_294_967_294][rng.below(4) as usize];
+                routes.insert(prefix, value);
+                script += &format!("+ {prefix} {value}\n");
+            }
+        }
+        for _ in 0..8 {
+            let address = address(&mut rng);
+            let host = AnyPrefix::host(address);
+            let covering = routes.iter().filter(|(prefix, _)| covers(**prefix, host));
+            let longest = covering.max_by_key(|(prefix, _)| len(**prefix));
+            script += &format!("? {address}\n");
+            expected += &format!(
+                "{address} {}\n",
+                longest.map_or(u64::from(u32::MAX), |(_, value)| *value)
+            );
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("script");
+    std::fs::write(&input, script).unwrap();
+    assert_eq!(run_source(&api(), &["script"], &input), expected);
+}
+
+/// One of few addresses of either family.
+fn address(rng: &mut Rng) -> IpAddr {
+    let bits = (rng.next_u64() as u32) & 0x8181_8181;
+    match rng.below(2) {
+        0 => IpAddr::from(bits.to_be_bytes()),
+        _ => IpAddr::from((u128::from(bits) << 96 | 1).to_be_bytes()),
+    }
+}
+
+fn covers(prefix: AnyPrefix, other: AnyPrefix) -> bool {
+    match (prefix, other) {
+        (AnyPrefix::V4(prefix), AnyPrefix::V4(other)) => prefix.covers(other),
+        (AnyPrefix::V6(prefix), AnyPrefix::V6(other)) => prefix.covers(other),
+        _ => false,
+    }
+}
+
+fn len(prefix: AnyPrefix) -> u8 {
+    match prefix {
+        AnyPrefix::V4(prefix) => prefix.len(),
+        AnyPrefix::V6(prefix) => prefix.len(),
+    }
+}
+
 #[test]
 fn what_is_wrong_is_refused() {
     assert_eq!(run(&["wrong", env!("CARGO_MANIFEST_DIR")]), "done\n");
@@ -124,7 +192,7 @@ fn the_header_is_cpp_too() {
     let checked = ["c++", "clang++", "clang"].iter().find_map(|compiler| {
         Command::new(compiler)
             .args(["-x", "c++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I"])
-            .args([here.join("include"), here.join("tests/api.c")])
+            .args([here.join("include"), api()])
             .output()
             .ok()
     });
@@ -146,7 +214,7 @@ fn the_programs_of_the_documentation_run() {
         .map(|program| {
             let source = folder.path().join("program.c");
             std::fs::write(&source, program).unwrap();
-            run_source(&source, &[path.to_str().unwrap()])
+            run_source(&source, &[path.to_str().unwrap()], Path::new("/dev/null"))
         })
         .collect();
     assert_eq!(
