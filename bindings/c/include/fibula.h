@@ -116,7 +116,8 @@ bool fibula_live_set(fibula_live *live, const fibula_route *routes, size_t count
 /* Removes the routes with these prefixes, whatever their values are; prefixes without a route are passed over. Otherwise like fibula_live_set. */
 bool fibula_live_remove(fibula_live *live, const fibula_route *routes, size_t count);
 
-/* Waits until readers see all changes so far; false if the library's threads have failed. */
+/* Waits until readers see all changes so far; false if the library's threads have failed. It waits for ever if idle readers prevent a new table: see
+ * fibula_reader_rest. */
 bool fibula_live_flush(fibula_live *live);
 
 /* A reader, for one thread at a time; each thread has its own. */
