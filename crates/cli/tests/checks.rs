@@ -289,6 +289,33 @@ fn wrong_names_are_usage_errors() {
     }
 }
 
+/// A measurement or a check of nothing is no success: a script that names the wrong engine or family learns of it.
+#[test]
+fn nothing_measured_or_verified_is_a_failure() {
+    let v4 = "gen:v4:2024:300:1";
+    let bench = |more: &[&str]| said(&[&["bench", "--runs", "1", "--keys", "100"], more].concat());
+    let updates =
+        |more: &[&str]| said(&[&["bench", "--runs", "1", "--updates", "200"], more].concat());
+    let verify = |more: &[&str]| said(&[&["verify", "--random", "100"], more].concat());
+    for (run, reason) in [
+        (bench(&["-t", v4, "--engines", "wideleaf"]), "nothing was measured"),
+        (bench(&["-t", v4, "--engines", "wideleaf", "--json"]), "nothing was measured"),
+        (bench(&["-t", v4, "--family", "v6"]), "no IPv6 routes"),
+        (bench(&["-t", "gen:v4:2024:3000:1", "--engines", "sail-l8"]), "next hops"),
+        (bench(&["-t", "gen:v4:2024:0:1"]), "nothing was measured"),
+        (updates(&["-t", v4, "--engines", "dxr18"]), "fewer than 400 prefixes"),
+        (updates(&["-t", v4, "--engines", "planb"]), "no engine here is patched"),
+        (verify(&["-t", v4, "--engines", "wideleaf"]), "nothing was verified"),
+        (verify(&["-t", v4, "--engines", "dxr18", "--family", "v6"]), "nothing was verified"),
+        (verify(&["-t", v4, "--engines", "wideleaf", "--json"]), "nothing was verified"),
+    ] {
+        assert_eq!(run.code, 2, "{}{}", run.out, run.err);
+        assert!(run.err.contains(reason) && run.err.contains("nothing was "), "{}", run.err);
+    }
+    // An engine of the other family beside one that is measured is no mistake.
+    assert_eq!(bench(&["-t", v4, "--engines", "wideleaf,radix"]).code, 0);
+}
+
 /// The rows of one size of filters; a fifth of 3,000 keys are members.
 fn right_filters(size: u64, options: &str, rows: &[serde_json::Value]) {
     let (wide, exact) = (options.contains("wide"), options.contains("exact"));

@@ -18,7 +18,7 @@ Examples:
   fibula bench --table gen:v4:2024:900000:1 --updates 1,100
 
 Before any timing, each engine's answers to all keys, singly and in batches, are compared with the
-oracle's. A wrong engine is not timed, and the exit code is 1.
+oracle's. A wrong engine is not timed, and the exit code is 1. If nothing was measured, it is 2.
 
 Traffic:
   RND      uniform (IPv4 without reserved space, IPv6 in 2000::/3)

@@ -72,6 +72,12 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     for source in Source::parse_list(&args.table)? {
         bench.table(&source)?;
     }
+    // A wrong engine has been named, and has its own exit code.
+    if bench.rows.is_empty() && bench.updates.is_empty() && bench.outcome == Outcome::Done {
+        return Err(Failure::new("nothing was measured").hint(
+            "engines of the other family are passed over; notes name what else was skipped",
+        ));
+    }
     if args.json {
         match args.updates[..] {
             [] => output::json(&bench.rows)?,

@@ -144,8 +144,16 @@ impl<A: EngineFamily> Updates<A> {
         outcome: &mut Outcome,
     ) -> Result<Vec<Row>, Failure> {
         let prefixes = self.routes.len();
-        if self.built.is_empty() || prefixes < 2 * burst {
-            note(format_args!("bursts of {}: nothing to measure, skipped", grouped(burst as u64)));
+        let burst_of = grouped(burst as u64);
+        if self.built.is_empty() {
+            note(format_args!("bursts of {burst_of}: no engine here is patched, skipped"));
+            return Ok(Vec::new());
+        }
+        if prefixes < 2 * burst {
+            let least = grouped(2 * burst as u64);
+            note(format_args!(
+                "bursts of {burst_of}: {table} has fewer than {least} prefixes, skipped"
+            ));
             return Ok(Vec::new());
         }
         let bursts = CHANGES.div_ceil(burst).max(BURSTS);
