@@ -45,6 +45,17 @@ fn both_families_in_all_forms() {
     }
 }
 
+#[test]
+fn the_help_explains_the_columns() {
+    let (_, help, _) = said(&["--help"]);
+    let (_, columns) = help.split_once("\nColumns:\n").expect("columns");
+    let measured =
+        HEAD.split(',').skip_while(|name| *name != "mpps").filter(|name| *name != "ports");
+    for name in measured {
+        assert!(columns.split([' ', ',', '\n']).any(|word| word == name), "{name}");
+    }
+}
+
 /// Frames of all lengths that `--bytes` takes fit the router's slots.
 #[test]
 fn long_frames() {
