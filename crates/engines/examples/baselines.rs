@@ -22,8 +22,12 @@ use fibula_testkit::traffic::{self, Traffic};
 
 const KEYS: usize = 200_000;
 
-fn main() {
-    let sizes: Vec<usize> = std::env::args().skip(1).filter_map(|size| size.parse().ok()).collect();
+fn main() -> Result<(), String> {
+    let size = |text: String| match text.parse() {
+        Ok(size) if (1..=4_000_000).contains(&size) => Ok(size),
+        _ => Err(format!("{text} is no number of prefixes, 1 to 4000000")),
+    };
+    let sizes = std::env::args().skip(1).map(size).collect::<Result<Vec<usize>, _>>()?;
     let sizes = if sizes.is_empty() { vec![250_000, 500_000, 1_000_000] } else { sizes };
     for prefixes in sizes {
         let spec = FibSpec { year: 2024, prefixes, seed: 1, hops: HopModel::Near(64) };
@@ -37,6 +41,7 @@ fn main() {
         let routes = spec.generate::<u128>();
         both(&routes, &self::keys(&routes, &[Traffic::Pfx]));
     }
+    Ok(())
 }
 
 /// The engines that both families have.

@@ -8,9 +8,10 @@
 
 use fibula_core::{Engine, Hop, Lookup, Routes};
 use fibula_engines::dxr::{Config, Dxr, RangeSearch};
-use fibula_testkit::Rng;
+use fibula_testkit::check::check;
 use fibula_testkit::fib::{FibSpec, HopModel, synthetic_hops};
 use fibula_testkit::traffic::{Traffic, keys};
+use fibula_testkit::{Oracle, Rng};
 
 #[path = "../tests/real/mod.rs"]
 mod real;
@@ -48,6 +49,8 @@ const HOPS: u32 = 213;
 /// that as many ranges remain after merging as in the paper, which is a matter of the hops alone. The
 /// bytes, the chunks and the steps then follow from the scheme.
 const UNRELATED: f64 = 0.24;
+/// Keys whose answers are compared with the oracle's before lookups are timed.
+const CHECKED: usize = 1 << 18;
 
 fn main() {
     compare("generated, calibrated by ranges", &generated());
@@ -141,6 +144,11 @@ fn compare(name: &str, routes: &Routes<u32>) {
     let engines = searches.map(|search| {
         Dxr::build(routes, &Config { k: 18, search, ..Config::default() }).expect("as above")
     });
+    let oracle = Oracle::new(routes);
+    for (search, engine) in searches.iter().zip(&engines) {
+        let report = check(engine, &oracle, &mut keys[..CHECKED].iter().copied(), 3);
+        assert!(report.is_ok(), "{search:?}: {report}");
+    }
     let mut by_steps: [Vec<u32>; 10] = Default::default();
     for &key in &keys {
         by_steps[engines[0].search_steps(key).min(9) as usize].push(key);

@@ -96,6 +96,11 @@ fn rates(fibs: &[Routes<u32>], overlaid: &SailM, single: &[SailL]) -> [f64; 4] {
     let vrfs: Vec<u16> = mixed.iter().map(|&(_, vrf, _)| vrf).collect();
     let addrs: Vec<u32> = mixed.iter().map(|&(.., addr)| addr).collect();
 
+    for (&vrf, &addr) in vrfs.iter().zip(&addrs) {
+        let vrf = usize::from(vrf);
+        assert_eq!(overlaid.lookup_in(vrf, addr), single[vrf].lookup(addr), "FIB {vrf}, {addr:#x}");
+    }
+
     let hops = &mut [Hop::NONE; BATCH];
     let sum = |hops: &[Hop]| hops.iter().fold(0u32, |sum, hop| sum.wrapping_add(hop.to_bits()));
     let mixed_keys = || vrfs.chunks_exact(BATCH).zip(addrs.chunks_exact(BATCH));
@@ -128,10 +133,6 @@ fn rates(fibs: &[Routes<u32>], overlaid: &SailM, single: &[SailL]) -> [f64; 4] {
             times.push(started.elapsed().as_secs_f64());
         }
         assert_eq!((sums[0], sums[2]), (sums[1], sums[3]), "the same answers");
-    }
-    for (&vrf, &addr) in vrfs.iter().zip(&addrs) {
-        let vrf = usize::from(vrf);
-        assert_eq!(overlaid.lookup_in(vrf, addr), single[vrf].lookup(addr), "FIB {vrf}, {addr:#x}");
     }
     let keys = [part * fibs.len() / BATCH * BATCH, part / BATCH * BATCH * fibs.len()];
     let mut what = 0;

@@ -7,6 +7,7 @@ use std::fs;
 use std::io::Read;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 use fibula_core::{Addr, Hop, Prefix, Route, Routes};
 
@@ -28,10 +29,17 @@ pub fn archives() -> Vec<PathBuf> {
     files(&folder)
 }
 
-/// As [`archives`], none if they are not there: for examples, which have generated tables besides.
+/// As [`archives`], none and a note if they are not there: for examples, which have generated tables besides.
 pub fn archives_if_any() -> Vec<PathBuf> {
     let folder = archives_folder();
-    if folder.is_dir() { files(&folder) } else { Vec::new() }
+    if folder.is_dir() {
+        return files(&folder);
+    }
+    static SAID: Once = Once::new();
+    SAID.call_once(|| {
+        eprintln!("no real tables at {} (set FIBULA_SHARED): without their rows", folder.display());
+    });
+    Vec::new()
 }
 
 /// `data/tables` in the folder that `FIBULA_SHARED` names, or in `shared` beside the repository.
