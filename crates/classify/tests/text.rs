@@ -184,6 +184,8 @@ fn nft_list_ruleset() {
         .replace("\tset bad", "\tcomment \"of the table\"\n\tset bad")
         .replace("\tchain forward {", "\tchain forward {\n\t\tcomment \"of the chain\"");
     assert_eq!(lines(&rules(RuleFormat::Nftables, &commented)), expected);
+    let twice = NFTABLES.replace("203.0.113.5,\n\t\t\t", "203.0.113.5 }\n\t\telements = {");
+    assert_eq!(lines(&rules(RuleFormat::Nftables, &twice)), expected);
     let next = NFTABLES.replace("icmpv6 type echo-request", "ip6 nexthdr { 6, 17 }");
     let notes = read_as(RuleFormat::Nftables, &next).unwrap().notes;
     assert!(notes[0].contains("`ip6 nexthdr`"), "{notes:?}");
@@ -289,6 +291,12 @@ fn errors_have_places() {
         (Nftables, &format!("{chain}  ip saddr 1.2.3.4\n }}\n}}"), (4, 3), "does not decide"),
         (Nftables, &format!("{chain}  jump other\n }}\n}}"), (4, 3), "`jump other`"),
         (Nftables, &format!("{chain}  tcp dport {{ 1, 2 : 3 }} drop\n }}\n}}"), (4, 20), "plain"),
+        (
+            Nftables,
+            "table inet t {\n chain c {\n  type filter hook forward device \"eth0\" priority 0;\n }\n}",
+            (3, 28),
+            "one interface",
+        ),
         (Nftables, &format!("{chain}  tcp dport 20- drop\n }}\n}}"), (4, 13), "not a value"),
         (Prefixes, "10.0.0.0/33", (1, 1), "not a prefix"),
         (Prefixes, "10.0.0.0/8 le 24", (1, 12), "`ge` and `le`"),

@@ -168,7 +168,7 @@ impl<'a> Reader<'a> {
                 "elements" => {
                     let equals = self.expect(word, "=")?;
                     let open = self.expect(equals, "{")?;
-                    values = self.list(open)?;
+                    values.extend(self.list(open)?);
                 }
                 // type, flags, auto-merge, counter, timeout: only values that vanish would matter.
                 "timeout" => {
@@ -224,6 +224,7 @@ impl<'a> Reader<'a> {
                 }
                 "type" => {
                     let kind = self.need(word)?;
+                    let mut device = None;
                     while let Some(word) =
                         self.peek().filter(|word| ![END, ";"].contains(&word.text))
                     {
@@ -232,6 +233,14 @@ impl<'a> Reader<'a> {
                             let hook = self.need(word)?;
                             ours = hook.text == self.hook && kind.text == "filter";
                         }
+                        if matches!(word.text, "device" | "devices") {
+                            device = Some(word);
+                        }
+                    }
+                    if let (true, Some(word)) = (ours, device) {
+                        return Err(word.error(
+                            "the chain sees the packets of one interface: rules cannot express it",
+                        ));
                     }
                     if ours {
                         self.chains += 1;
