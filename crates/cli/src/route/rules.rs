@@ -171,10 +171,12 @@ impl Book {
             handle.replace(set);
         }
         let settled = self.handles.iter().filter(|handle| handle.settle(SETTLE)).count();
-        info!(
-            "packets are judged by {count} rules now ({settled} of {} threads)",
-            self.handles.len()
-        );
+        let threads = self.handles.len();
+        let rest = match settled < threads {
+            true => "; idle ones take them before their next packets",
+            false => "",
+        };
+        info!("packets are judged by {count} rules now ({settled} of {threads} threads{rest})");
     }
 
     /// What rules counted, those first that are in the file first, and at last what no rule matched. A rule that was in the file before
