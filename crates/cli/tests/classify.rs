@@ -221,6 +221,11 @@ fn what_is_wrong_is_named() {
             "line 3: \"1.1.1\" is not an address",
         ),
         (&rules, &files.with("e.csv", ""), "the file is empty"),
+        (
+            &rules,
+            &files.with("g.csv", "src,dst,proto,rule_line\n1.1.1.1,1.1.1.2,6,7\n"),
+            "already has a column rule_line",
+        ),
         (&files.with("f.txt", "# any -> drop\n"), &flows, "it has no rules"),
     ];
     for (rules, packets, what) in cases {

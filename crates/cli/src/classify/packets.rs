@@ -186,6 +186,9 @@ fn rows(path: &Path, mut data: impl BufRead, hits: &mut Hits) -> Result<Said, Fa
                 wrong(number, &what)
                     .hint("a capture is pcap or pcapng; CSV begins with the columns' names")
             })?);
+            if hits.out.is_some() {
+                unclassified(&cells).map_err(|what| wrong(number, &what))?;
+            }
             hits.line(&[&line, b",".as_slice(), COLUMNS.as_bytes(), b"\n"].concat())?;
             continue;
         };
@@ -224,6 +227,17 @@ pub(super) fn columns(names: &[&str]) -> Result<[Option<usize>; 5], String> {
         return Err("one column of ports is there, the other is missing".to_owned());
     }
     Ok(places)
+}
+
+/// The input has none of the columns that are added.
+pub(super) fn unclassified(names: &[&str]) -> Result<(), String> {
+    let taken = |added: &&str| names.iter().any(|name| name.trim_matches('"') == *added);
+    match COLUMNS.split(',').find(taken) {
+        Some(added) => {
+            Err(format!("the input already has a column {added}: was it classified before?"))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The cells of a row, still quoted.

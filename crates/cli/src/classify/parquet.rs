@@ -17,7 +17,7 @@ use fibula_classify::text::protocol;
 use fibula_classify::{FiveTuple, Flow, Rule};
 use parquet::arrow::ArrowWriter;
 
-use super::packets::{COLUMNS_OF_FLOWS, Said, columns, write_flow};
+use super::packets::{COLUMNS_OF_FLOWS, Said, columns, unclassified, write_flow};
 use super::{COLUMNS, Hits, five};
 use crate::failure::Failure;
 use crate::output::Output;
@@ -61,6 +61,9 @@ pub fn rows(path: &Path, hits: &mut Hits, to: Option<&Path>) -> Result<Said, Fai
     let at = |place: usize| places.iter().position(|other| *other == place).unwrap_or(0);
     let columns = columns.map(|place| place.map(|place| (names[place], at(place))));
     hits.line(format!("row,{COLUMNS_OF_FLOWS},{COLUMNS}\n").as_bytes())?;
+    if to.is_some() {
+        unclassified(&names).map_err(|what| failed(&what))?;
+    }
     let mut writer = to.map(|to| Added::create(to, &schema)).transpose()?;
     let mut number = 0u64;
     let done = file.each(&places, ROWS, |batch| {
