@@ -192,6 +192,26 @@ fn a_capture_takes_the_place_of_no_input() {
     }
 }
 
+/// A run that does not begin leaves an older capture as it was; one that does leaves nothing of it.
+#[test]
+fn an_older_capture_is_replaced_by_a_run() {
+    let files = Files::new();
+    let (table, hops) = (files.with("table.txt", TABLE), files.with("hops.txt", HOPS));
+    files.with("in.pcap", capture(&[frame(ip("192.0.2.5"), 0, 64, 1)]));
+    let old = vec![7; 9000];
+    let outputs = ["out1.pcap", "out2.pcap"].map(|name| files.with(name, &old));
+    let run = |hops: &str| {
+        let mut args = vec!["route", "--table", &table, "--next-hops", hops];
+        let ports = ports(&files);
+        ports.iter().for_each(|port| args.extend(["--port", port]));
+        said(&args)
+    };
+    assert_eq!(run(&files.path("none")).code, 2);
+    assert!(outputs.iter().all(|output| std::fs::read(output).unwrap() == old));
+    assert_eq!(run(&hops).code, 0);
+    assert_eq!(outputs.map(|output| captured(&output).len()), [0, 1]);
+}
+
 /// A frame and what becomes of it, byte by byte, worked out by hand.
 #[test]
 fn a_frame_is_rewritten_as_by_hand() {

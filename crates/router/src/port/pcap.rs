@@ -266,20 +266,35 @@ impl<'p> Receive<'p> for Input {
 struct Output {
     path: PathBuf,
     file: BufWriter<File>,
+    /// Whether the file has lost what it had.
+    begun: bool,
     synced: Instant,
 }
 
 struct ToFile(Option<Output>);
 
 impl Output {
+    /// Opens the file, which keeps what it has until the port is run: what else the router needs may be missing.
     fn create(path: &Path) -> io::Result<Self> {
-        let file = File::create(path).map_err(|error| of_file(path, error))?;
-        let mut file = BufWriter::with_capacity(READ, file);
-        file.write_all(&header(ETHERNET)).map_err(|error| of_file(path, error))?;
-        Ok(Self { path: path.to_owned(), file, synced: Instant::now() })
+        let file = File::options().write(true).create(true).truncate(false).open(path);
+        let file = BufWriter::with_capacity(READ, file.map_err(|error| of_file(path, error))?);
+        Ok(Self { path: path.to_owned(), file, begun: false, synced: Instant::now() })
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
+        if !self.begun {
+            let file = self.file.get_ref();
+            if file.metadata()?.is_file() {
+                file.set_len(0)?;
+            }
+            self.file.write_all(&header(ETHERNET))?;
+            self.begun = true;
+        }
+        Ok(())
     }
 
     fn write(&mut self, burst: &[Packet<'_>]) -> io::Result<()> {
+        self.begin()?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         for packet in burst {
             let bytes = packet.bytes();
@@ -293,7 +308,7 @@ impl Output {
 
     fn flush(&mut self) -> io::Result<()> {
         self.synced = Instant::now();
-        self.file.flush().map_err(|error| of_file(&self.path, error))
+        self.begin().and_then(|()| self.file.flush()).map_err(|error| of_file(&self.path, error))
     }
 }
 
