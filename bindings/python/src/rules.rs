@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use fibula_classify::text::{self, RuleFormat, RuleOptions};
-use fibula_classify::{Batch, Classifier, ClassifierOptions, FiveTuple, Flow, RuleId, Rules};
+use fibula_classify::text::{self, RuleFormat, RuleOptions, RuleText};
+use fibula_classify::{
+    Batch, Classifier, ClassifierOptions, FiveTuple, FiveTupleError, Flow, RuleId, Rules,
+};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -16,6 +18,9 @@ use crate::error::{AddressError, FibulaError, SourceError, io_error};
 #[pyclass(name = "Rules", module = "fibula", frozen)]
 pub struct PyRules {
     rules: Rules,
+    /// What the text has that its rules do not say.
+    #[pyo3(get)]
+    notes: Vec<String>,
     /// Its cache changes with each packet.
     classifier: Mutex<Classifier>,
 }
@@ -47,8 +52,10 @@ fn flow((src, dst, protocol, from, to): &Packet<'_>) -> PyResult<Flow> {
         _ => return Err(PyTypeError::new_err("a packet has both ports or none")),
     };
     let (src, dst) = (address(src)?.into(), address(dst)?.into());
-    Flow::try_from(&FiveTuple { src, dst, protocol, ports })
-        .map_err(|error| AddressError::new_err(error.to_string()))
+    Flow::try_from(&FiveTuple { src, dst, protocol, ports }).map_err(|error| match error {
+        FiveTupleError::Families => AddressError::new_err(error.to_string()),
+        FiveTupleError::Icmp(..) => FibulaError::new_err(error.to_string()),
+    })
 }
 
 fn port(object: &Bound<'_, PyAny>) -> PyResult<u16> {
@@ -76,9 +83,10 @@ impl PyRules {
         };
         let mut options = RuleOptions::default();
         (options.chain, options.source) = (chain.to_owned(), source);
-        let rules = text::read(bytes, format, &options).map_err(|error| refused(&error))?.rules;
+        let read = text::read(bytes, format, &options).map_err(|error| refused(&error))?;
+        let RuleText { rules, notes } = read;
         let classifier = Classifier::new(rules.clone(), &ClassifierOptions::default());
-        Ok(Self { rules, classifier: Mutex::new(classifier) })
+        Ok(Self { rules, notes, classifier: Mutex::new(classifier) })
     }
 
     fn found(&self, flows: &[Flow]) -> Vec<Option<RuleId>> {

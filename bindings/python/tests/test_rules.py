@@ -43,6 +43,10 @@ def test_other_formats() -> None:
     rules = fibula.Rules.parse(saved, chain="INPUT")
     hit = rules.lookup("10.0.0.1", "192.0.2.1", "tcp", 1, 2)
     assert hit is not None and hit["action"] == "allow"
+    assert rules.lookup("::ffff:10.0.0.1", "192.0.2.1", "tcp", 1, 2) == hit
+    both = fibula.Rules.parse(saved.replace(":INPUT", ":FORWARD DROP [0:0]\n:INPUT"))
+    assert both.notes[0] == "rules of INPUT were left out"
+    assert both.notes[1].startswith("read as rules of IPv4") and len(both.notes) == 2
     listed = fibula.Rules.parse("10.0.0.0/8\n", format="prefixes", source=True)
     assert listed.classify([("10.0.0.1", "192.0.2.1", 6, 1, 2), ("192.0.2.1", "10.0.0.1", 6, 1, 2)]) == [1, None]
 
@@ -59,6 +63,8 @@ def test_what_is_wrong_is_named(tmp_path: Path) -> None:
         rules.lookup("10.0.0.1", "10.0.0.2", "tpc")
     with pytest.raises(TypeError, match="both ports"):
         rules.lookup("10.0.0.1", "10.0.0.2", "tcp", 1)
+    with pytest.raises(fibula.FibulaError, match="type and code, up to 255, not 0 and 2048"):
+        rules.lookup("10.0.0.1", "10.0.0.2", "icmp", 0, 2048)
     for port in (70000, -1, 2**70):
         with pytest.raises(fibula.FibulaError, match=f"a port is a number from 0 to 65535, not {port}"):
             rules.lookup("10.0.0.1", "10.0.0.2", "tcp", 1, port)

@@ -29,26 +29,41 @@ pub struct FiveTuple {
     pub ports: Option<(u16, u16)>,
 }
 
-/// Source and destination are of different families.
+/// Why five fields are no packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MixedFamilies;
+pub enum FiveTupleError {
+    /// Source and destination are of different families.
+    Families,
+    /// These are no type and code of ICMP, which have eight bits. NetFlow has both in one port.
+    Icmp(u16, u16),
+}
 
-impl std::fmt::Display for MixedFamilies {
+impl std::fmt::Display for FiveTupleError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("source and destination are of different families")
+        match self {
+            Self::Families => f.write_str("source and destination are of different families"),
+            Self::Icmp(kind, code) => write!(
+                f,
+                "the ports of an ICMP packet are its type and code, up to 255, not {kind} and {code}"
+            ),
+        }
     }
 }
 
-impl std::error::Error for MixedFamilies {}
+impl std::error::Error for FiveTupleError {}
 
-/// As an Ethernet frame without a tag would have it.
+/// As an Ethernet frame without a tag would have it. IPv4 addresses that are written as IPv6 are IPv4, if both are.
 impl TryFrom<&FiveTuple> for Flow {
-    type Error = MixedFamilies;
+    type Error = FiveTupleError;
 
-    fn try_from(five: &FiveTuple) -> Result<Self, MixedFamilies> {
+    fn try_from(five: &FiveTuple) -> Result<Self, FiveTupleError> {
         let mut flow = Self::default();
         let mut set = |field, value: u128| flow.set(field, value);
-        match (five.src, five.dst) {
+        let (src, dst) = match (five.src.to_canonical(), five.dst.to_canonical()) {
+            (src @ IpAddr::V4(_), dst @ IpAddr::V4(_)) => (src, dst),
+            _ => (five.src, five.dst),
+        };
+        match (src, dst) {
             (IpAddr::V4(src), IpAddr::V4(dst)) => {
                 set(Field::EthType, 0x0800);
                 set(Field::IpVersion, 4);
@@ -61,11 +76,12 @@ impl TryFrom<&FiveTuple> for Flow {
                 set(Field::Ipv6Src, src.to_bits());
                 set(Field::Ipv6Dst, dst.to_bits());
             }
-            _ => return Err(MixedFamilies),
+            _ => return Err(FiveTupleError::Families),
         }
         set(Field::Protocol, five.protocol.into());
         if let Some((from, to)) = five.ports {
             let fields = match five.protocol {
+                1 | 58 if from.max(to) > 255 => return Err(FiveTupleError::Icmp(from, to)),
                 1 | 58 => Some((2, Field::IcmpType, Field::IcmpCode)),
                 6 | 17 | 33 | 132 | 136 => Some((1, Field::SrcPort, Field::DstPort)),
                 _ => None,
@@ -77,5 +93,29 @@ impl TryFrom<&FiveTuple> for Flow {
             }
         }
         Ok(flow)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn families_and_icmp() {
+        let flow = |src: &str, dst: &str, protocol, ports| {
+            let (src, dst) = (src.parse().unwrap(), dst.parse().unwrap());
+            Flow::try_from(&FiveTuple { src, dst, protocol, ports })
+        };
+        let mapped = flow("::ffff:10.0.0.1", "192.0.2.7", 6, Some((40_000, 22)));
+        assert_eq!(mapped, flow("10.0.0.1", "192.0.2.7", 6, Some((40_000, 22))));
+        let six = flow("::ffff:10.0.0.1", "2001:db8::1", 6, None).unwrap();
+        assert_eq!(six.get(Field::IpVersion), 6);
+        assert_eq!(flow("10.0.0.1", "::1", 6, None), Err(FiveTupleError::Families));
+        assert!(flow("10.0.0.1", "192.0.2.7", 1, Some((8, 255))).is_ok());
+        for ports in [(0, 2048), (256, 0)] {
+            let refused = Err(FiveTupleError::Icmp(ports.0, ports.1));
+            assert_eq!(flow("10.0.0.1", "192.0.2.7", 1, Some(ports)), refused);
+            assert!(flow("10.0.0.1", "192.0.2.7", 47, Some(ports)).is_ok());
+        }
     }
 }

@@ -38,7 +38,7 @@ pub use classifier::{
 };
 pub use extract::Context;
 pub use field::{Field, WORDS};
-pub use five::{FiveTuple, MixedFamilies};
+pub use five::{FiveTuple, FiveTupleError};
 pub use flow::{Flow, Mask, Match};
 pub use form::Form;
 pub use miniflow::Miniflow;

@@ -115,7 +115,7 @@ impl Default for RuleOptions {
 pub struct RuleText {
     /// The rules.
     pub rules: Rules,
-    /// Parts that were left out because they concern other packets, for reports.
+    /// For reports: parts that were left out because they concern other packets, and how the text was read where it does not say it.
     pub notes: Vec<String>,
 }
 

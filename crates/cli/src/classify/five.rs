@@ -21,22 +21,7 @@ pub fn flow([src, dst, proto, from, to]: [&str; 5]) -> Result<Flow, String> {
     };
     let protocol =
         protocol(proto).ok_or_else(|| format!("{proto:?} is no protocol: give its number"))?;
-    of(FiveTuple { src, dst, protocol, ports })
-}
-
-/// The flow of a record. IPv4 addresses that are written as IPv6 are IPv4, as in tables.
-pub fn of(mut five: FiveTuple) -> Result<Flow, String> {
-    let (src, dst) = (five.src.to_canonical(), five.dst.to_canonical());
-    if src.is_ipv4() && dst.is_ipv4() {
-        (five.src, five.dst) = (src, dst);
-    }
-    if let (1 | 58, Some((kind, code))) = (five.protocol, five.ports)
-        && kind.max(code) > 255
-    {
-        return Err(format!(
-            "the ports of an ICMP packet are its type and code, up to 255, not {kind} and {code}"
-        ));
-    }
+    let five = FiveTuple { src, dst, protocol, ports };
     Flow::try_from(&five).map_err(|error| error.to_string())
 }
 

@@ -18,7 +18,7 @@ use fibula_classify::{FiveTuple, Flow, Rule};
 use parquet::arrow::ArrowWriter;
 
 use super::packets::{COLUMNS_OF_FLOWS, Said, columns, unclassified, write_flow};
-use super::{COLUMNS, Hits, five};
+use super::{COLUMNS, Hits};
 use crate::failure::Failure;
 use crate::output::Output;
 
@@ -111,7 +111,7 @@ fn flow<'a>(batch: &RecordBatch, five: &Five<'a>, row: usize) -> Result<Flow, (&
     };
     let five =
         FiveTuple { src: src.address()?, dst: dst.address()?, protocol: proto.protocol()?, ports };
-    five::of(five).map_err(|what| (dst.name, what))
+    Flow::try_from(&five).map_err(|error| (dst.name, error.to_string()))
 }
 
 /// A cell of a column, with the column's name for errors.
