@@ -130,7 +130,7 @@ void fibula_reader_free(fibula_reader *reader);
 void fibula_reader_lookup4(fibula_reader *reader, const uint32_t *addresses, uint32_t *values, size_t count);
 void fibula_reader_lookup6(fibula_reader *reader, const void *addresses, uint32_t *values, size_t count);
 
-/* For a reader that will not look up for a while: gives back the tables that it holds. While idle readers hold two old ones, no new table
+/* For a reader that will not look up for a while, or waits for another thread: gives back the tables that it holds. While idle readers hold two old ones, no new table
  * is made. */
 void fibula_reader_rest(fibula_reader *reader);
 

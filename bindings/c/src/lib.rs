@@ -39,6 +39,17 @@ unsafe fn results<'a>(first: *mut u32, count: usize) -> &'a mut [Hop] {
     }
 }
 
+/// Frees what C has, if it is not NULL.
+///
+/// # Safety
+/// `object` is NULL, or of `Box::into_raw` and not used any more.
+unsafe fn free<T>(object: *mut T) {
+    if !object.is_null() {
+        // SAFETY: as the caller promises.
+        drop(unsafe { Box::from_raw(object) });
+    }
+}
+
 /// IPv6 addresses that are converted to numbers at a time.
 const BLOCK: usize = 256;
 

@@ -11,7 +11,7 @@ use fibula_rib::{AttributeChunk, AttributeTable, LiveOptions, Peer, Rib};
 
 use crate::error::{Outcome, guarded};
 use crate::route::{NONE, Route, all};
-use crate::{array, in_blocks, results};
+use crate::{array, free, in_blocks, results};
 
 /// `fibula_live` of the header.
 pub struct Live {
@@ -49,18 +49,17 @@ impl Values {
     /// Takes over what differs in another generation.
     #[cold]
     fn renew(&mut self, generation: u64, table: &AttributeTable) {
-        const CHUNK: usize =
-            size_of::<AttributeChunk>() / size_of::<Option<fibula_rib::AttributeSet>>();
-        let chunks = table.chunks();
-        self.values.resize(chunks.len() * CHUNK, NONE);
-        self.chunks.truncate(chunks.len());
-        for (at, (chunk, values)) in chunks.iter().zip(self.values.chunks_mut(CHUNK)).enumerate() {
+        for (at, chunk) in table.chunks().iter().enumerate() {
+            let begin = at * chunk.len();
             match self.chunks.get_mut(at) {
                 Some(known) if Arc::ptr_eq(known, chunk) => continue,
                 Some(known) => *known = Arc::clone(chunk),
-                None => self.chunks.push(Arc::clone(chunk)),
+                None => {
+                    self.chunks.push(Arc::clone(chunk));
+                    self.values.resize(begin + chunk.len(), NONE);
+                }
             }
-            for (value, set) in values.iter_mut().zip(chunk.iter()) {
+            for (value, set) in self.values[begin..].iter_mut().zip(chunk.iter()) {
                 *value = match set.as_ref().map(|set| set.values()).as_deref() {
                     Some([Value::Int(number)]) => *number as u32, // it was one
                     _ => NONE,
@@ -114,10 +113,8 @@ pub extern "C" fn fibula_live_new(collect_ms: u32) -> *mut Live {
 /// As the header says of `fibula_live_free`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fibula_live_free(live: *mut Live) {
-    if !live.is_null() {
-        // SAFETY: it is of `fibula_live_new`, and C gives it up.
-        drop(unsafe { Box::from_raw(live) });
-    }
+    // SAFETY: it is of `fibula_live_new`, and C gives it up.
+    unsafe { free(live) };
 }
 
 /// Adds routes, or gives them other values.
@@ -193,10 +190,8 @@ pub unsafe extern "C" fn fibula_reader_new(live: *const Live) -> *mut Reader {
 /// As the header says of `fibula_reader_free`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fibula_reader_free(reader: *mut Reader) {
-    if !reader.is_null() {
-        // SAFETY: it is of `fibula_reader_new`, and C gives it up.
-        drop(unsafe { Box::from_raw(reader) });
-    }
+    // SAFETY: it is of `fibula_reader_new`, and C gives it up.
+    unsafe { free(reader) };
 }
 
 /// Looks up IPv4 addresses.

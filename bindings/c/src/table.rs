@@ -9,7 +9,7 @@ use fibula_fib::Fib;
 
 use crate::error::{Outcome, guarded, text};
 use crate::route::{Route, address};
-use crate::{array, in_blocks, results};
+use crate::{array, free, in_blocks, results};
 
 /// `fibula_table` of the header.
 pub struct Table(Fib);
@@ -78,10 +78,8 @@ pub unsafe extern "C" fn fibula_open(path: *const c_char) -> *mut Table {
 /// As the header says of `fibula_close`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fibula_close(table: *mut Table) {
-    if !table.is_null() {
-        // SAFETY: it is of `fibula_open`, and C gives it up.
-        drop(unsafe { Box::from_raw(table) });
-    }
+    // SAFETY: it is of `fibula_open`, and C gives it up.
+    unsafe { free(table) };
 }
 
 /// Looks up IPv4 addresses.
