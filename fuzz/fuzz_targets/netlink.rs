@@ -14,6 +14,6 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(whole.verdict(), parts.verdict());
     let mut news = LinkNews::default();
     news.read(input);
-    assert!(news.said.len() + news.damaged as usize <= input.len() / 16 + 1);
+    assert!(news.messages.len() + news.damaged as usize <= input.len() / 16 + 1);
     assert_eq!(news.damaged > 0, news.damage.is_some());
 });

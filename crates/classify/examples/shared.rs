@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use fibula_classify::{Batch, Classifier, ClassifierReader, Flow, Form, RuleId, SharedClassifier};
 use fibula_testkit::Rng;
-use fibula_testkit::classbench::{Kind, filters, traffic};
+use fibula_testkit::classbench::{RuleSetKind, filters, traffic};
 
 /// Different packets.
 const PACKETS: usize = 4096;
@@ -23,7 +23,7 @@ const SECOND: Duration = Duration::from_secs(1);
 fn main() {
     let size = std::env::args().nth(1).map_or(10_000, |rules| rules.parse().expect("a number"));
     println!("set,rules,readers,changes_s,mpps,misses_percent,change_us_p50,change_us_p99");
-    for kind in Kind::ALL {
+    for kind in RuleSetKind::ALL {
         let set = filters(kind, size, 1);
         let rules = common::rules(&set);
         let flows: Vec<Flow> = traffic(&set, PACKETS, 2).iter().map(common::flow).collect();
@@ -72,7 +72,7 @@ fn check(
 }
 
 fn measure(
-    kind: Kind,
+    kind: RuleSetKind,
     shared: &SharedClassifier,
     flows: &[Flow],
     batches: &[Batch],

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use fibula_classify::{Flow, Found, Mask, Match, Scratch, SlowPath};
 use fibula_testkit::Rng;
-use fibula_testkit::classbench::{Filter, Kind, Packet, filters, first, traffic};
+use fibula_testkit::classbench::{Filter, Packet, RuleSetKind, filters, first, traffic};
 
 const PACKETS: usize = 100_000;
 /// Packets that are timed together.
@@ -30,14 +30,14 @@ fn main() {
     println!(
         "set,rules,tuples,build_ms,bytes_rule,tuples_packet,probes_packet,mpps,ns_packet,megaflows,masks"
     );
-    for kind in Kind::ALL {
+    for kind in RuleSetKind::ALL {
         for &size in &sizes {
             measure(kind, size);
         }
     }
 }
 
-fn measure(kind: Kind, size: usize) {
+fn measure(kind: RuleSetKind, size: usize) {
     let set = filters(kind, size, 1);
     let rules = common::rules(&set);
     let began = Instant::now();

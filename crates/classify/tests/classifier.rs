@@ -6,7 +6,7 @@ use fibula_classify::{
     Batch, Classifier, ClassifierOptions, Flow, Form, Match, Rule, RuleId, Rules,
 };
 use fibula_testkit::Rng;
-use fibula_testkit::classbench::{Filter, Kind, filters, probes, traffic};
+use fibula_testkit::classbench::{Filter, RuleSetKind, filters, probes, traffic};
 
 use crate::common::{flow, rule, table, under};
 
@@ -32,7 +32,7 @@ fn flows(set: &[Filter], count: usize, seed: u64) -> Vec<Flow> {
 
 #[test]
 fn all_forms_answer_as_the_rules_do() {
-    let set = filters(Kind::Fw, 300, 1);
+    let set = filters(RuleSetKind::Fw, 300, 1);
     let mut packets = flows(&set, 500, 2);
     packets.extend(set.iter().step_by(5).flat_map(probes).map(|packet| flow(&packet)));
     let rules = table(&set);
@@ -60,7 +60,7 @@ fn all_forms_answer_as_the_rules_do() {
 /// went had a packet whose answer changed.
 #[test]
 fn megaflows_that_are_wrong_go_and_only_those() {
-    for kind in Kind::ALL {
+    for kind in RuleSetKind::ALL {
         let set = filters(kind, 300, 4);
         let mut rng = Rng::new(5);
         let mut classifier = Classifier::new(table(&set[..200]), &ClassifierOptions::default());
@@ -121,7 +121,7 @@ fn in_both(rule: &Rule, matched: &Match) -> Flow {
 
 #[test]
 fn megaflows_are_bounded_and_expire() {
-    let set = filters(Kind::Ipc, 500, 7);
+    let set = filters(RuleSetKind::Ipc, 500, 7);
     let mut options = ClassifierOptions::default();
     options.megaflows = 100;
     let mut classifier = Classifier::new(table(&set), &options);

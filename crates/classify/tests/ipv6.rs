@@ -5,7 +5,7 @@ use fibula_classify::{
 };
 use fibula_core::Prefix;
 use fibula_testkit::Rng;
-use fibula_testkit::classbench::{Filter, Kind, Packet, filters, first, probes, traffic};
+use fibula_testkit::classbench::{Filter, Packet, RuleSetKind, filters, first, probes, traffic};
 
 use crate::common::{flow, under};
 
@@ -66,7 +66,7 @@ fn flow6(packet: &Packet) -> Flow {
 /// The IPv4 filters are the oracle: addresses keep their order and what they have in common.
 #[test]
 fn sets_of_ipv6() {
-    for kind in Kind::ALL {
+    for kind in RuleSetKind::ALL {
         for count in [300, 20_000] {
             let set = filters(kind, count, 11);
             let slow = SlowPath::of(&table(&set));
@@ -88,7 +88,7 @@ fn sets_of_ipv6() {
 #[test]
 fn megaflows_of_ipv6() {
     let (mut rng, mut scratch) = (Rng::new(13), Scratch::default());
-    for kind in Kind::ALL {
+    for kind in RuleSetKind::ALL {
         let set = filters(kind, 400, 14);
         // Some rules over IPv4 are among them.
         let mut rules = table(&set);

@@ -2,13 +2,13 @@
 
 use fibula_classify::{Action, Condition, Field, Flow, Match, Rule, RuleError, Rules};
 use fibula_testkit::Rng;
-use fibula_testkit::classbench::{Kind, filters, first, probes};
+use fibula_testkit::classbench::{RuleSetKind, filters, first, probes};
 
 use crate::common::{flow, rule, table};
 
 #[test]
 fn rules_match_what_filters_match() {
-    for kind in Kind::ALL {
+    for kind in RuleSetKind::ALL {
         for filter in filters(kind, 300, 1) {
             let rule = rule(&filter);
             for packet in probes(&filter) {
@@ -21,7 +21,7 @@ fn rules_match_what_filters_match() {
 
 #[test]
 fn the_first_of_equal_priority_wins() {
-    let set = filters(Kind::Fw, 200, 2);
+    let set = filters(RuleSetKind::Fw, 200, 2);
     let rules = table(&set);
     for packet in set.iter().flat_map(probes) {
         let found = rules.first_match(&flow(&packet)).map(|(id, _)| id.0 as usize);

@@ -6,7 +6,7 @@ use std::thread;
 
 use fibula_classify::{Batch, ClassifierOptions, Flow, Rule, RuleId, Rules, SharedClassifier};
 use fibula_testkit::Rng;
-use fibula_testkit::classbench::{Kind, filters, probes, traffic};
+use fibula_testkit::classbench::{RuleSetKind, filters, probes, traffic};
 
 use crate::common::{flow, rule};
 
@@ -16,7 +16,7 @@ enum Step {
 }
 
 /// Steps that fill and empty a table, and the rules before the first and behind each.
-fn steps(kind: Kind, count: usize) -> (Vec<Step>, Vec<Rules>) {
+fn steps(kind: RuleSetKind, count: usize) -> (Vec<Step>, Vec<Rules>) {
     let (set, mut rng) = (filters(kind, count, 1), Rng::new(2));
     let mut rules = Rules::new();
     let mut new = set.iter().cycle();
@@ -43,9 +43,11 @@ fn steps(kind: Kind, count: usize) -> (Vec<Step>, Vec<Rules>) {
 /// and the end of its batch.
 #[test]
 fn answers_were_right_at_some_time() {
-    for (kind, megaflows, exact) in
-        [(Kind::Fw, 65_536, false), (Kind::Ipc, 50, false), (Kind::Acl, 20, true)]
-    {
+    for (kind, megaflows, exact) in [
+        (RuleSetKind::Fw, 65_536, false),
+        (RuleSetKind::Ipc, 50, false),
+        (RuleSetKind::Acl, 20, true),
+    ] {
         let (steps, rules) = steps(kind, 240);
         let set = filters(kind, 240, 1);
         let mut packets: Vec<Flow> = traffic(&set, 150, 3).iter().map(flow).collect();
@@ -118,7 +120,7 @@ fn answers_were_right_at_some_time() {
 /// What one reader learns another one knows, and a reader that rests holds nobody back.
 #[test]
 fn readers_share_what_they_learn() {
-    let set = filters(Kind::Ipc, 300, 5);
+    let set = filters(RuleSetKind::Ipc, 300, 5);
     let mut rules = Rules::new();
     for filter in &set {
         rules.insert(rule(filter)).unwrap();

@@ -6,14 +6,14 @@ use fibula_classify::{
     Action, Condition, Field, Flow, Mask, Match, Rule, RuleId, Rules, Scratch, SlowPath,
 };
 use fibula_testkit::Rng;
-use fibula_testkit::classbench::{Kind, Packet, filters, first, probes, traffic};
+use fibula_testkit::classbench::{Packet, RuleSetKind, filters, first, probes, traffic};
 
 use crate::common::{flow, table, under};
 
 /// All boundaries of all rules of small sets.
 #[test]
 fn boundaries() {
-    for kind in Kind::ALL {
+    for kind in RuleSetKind::ALL {
         let set = filters(kind, 400, 1);
         let slow = SlowPath::of(&table(&set));
         let mut scratch = Scratch::default();
@@ -27,7 +27,7 @@ fn boundaries() {
 /// Large sets, on packets of some rules.
 #[test]
 fn large_sets() {
-    for kind in Kind::ALL {
+    for kind in RuleSetKind::ALL {
         for count in [1000, 10_000, 100_000] {
             let set = filters(kind, count, 2);
             let slow = SlowPath::of(&table(&set));
@@ -47,7 +47,7 @@ fn large_sets() {
 #[test]
 fn megaflows_are_right_for_all_their_packets() {
     let (mut rng, mut scratch) = (Rng::new(4), Scratch::default());
-    for kind in Kind::ALL {
+    for kind in RuleSetKind::ALL {
         let set = filters(kind, 500, 5);
         let rules = table(&set);
         let slow = SlowPath::of(&rules);
@@ -223,7 +223,8 @@ fn near_a_rule(rng: &mut Rng, rules: &Rules, fields: &[Field]) -> Flow {
 /// Few megaflows serve many packets: as many as packets would be exact match in another dress.
 #[test]
 fn megaflows_are_no_wider_than_needed() {
-    for (kind, most) in [(Kind::Acl, 0.05), (Kind::Fw, 0.2), (Kind::Ipc, 0.15)] {
+    for (kind, most) in [(RuleSetKind::Acl, 0.05), (RuleSetKind::Fw, 0.2), (RuleSetKind::Ipc, 0.15)]
+    {
         let set = filters(kind, 1000, 7);
         let slow = SlowPath::of(&table(&set));
         let (mut scratch, mut rng) = (Scratch::default(), Rng::new(8));

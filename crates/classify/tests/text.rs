@@ -3,7 +3,7 @@
 use fibula_classify::text::{RuleFormat, RuleOptions, RuleText, TextError, read};
 use fibula_classify::{Action, Field, Flow, Rule, Rules, Table};
 use fibula_testkit::Rng;
-use fibula_testkit::classbench::{Kind, filters};
+use fibula_testkit::classbench::{RuleSetKind, filters};
 
 use crate::common::rule;
 use crate::slow::random_rule;
@@ -66,7 +66,7 @@ fn rules_are_written_so_that_they_are_read_again() {
 
 #[test]
 fn classbench_lines() {
-    for kind in Kind::ALL {
+    for kind in RuleSetKind::ALL {
         let set = filters(kind, 500, 3);
         let text: String = set.iter().map(|filter| format!("{filter}\n")).collect();
         assert_eq!(RuleFormat::guess(&text), RuleFormat::Classbench);

@@ -30,11 +30,11 @@ The same arguments give the same output on every machine.";
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    what: Command,
 }
 
 #[derive(Subcommand, Debug)]
-enum What {
+enum Command {
     Table(TableArgs),
     Traffic(TrafficArgs),
 }
@@ -91,8 +91,8 @@ enum TrafficFormat {
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
     match &args.what {
-        What::Table(args) => table(args)?,
-        What::Traffic(args) => traffic(args)?,
+        Command::Table(args) => table(args)?,
+        Command::Traffic(args) => traffic(args)?,
     }
     Ok(Outcome::Done)
 }

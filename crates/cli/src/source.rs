@@ -76,7 +76,7 @@ pub struct ReadArgs {
     pub key: Vec<String>,
     /// Text: the kind of a column (int, float, bool or str), instead of the one found from its values
     #[arg(long, value_name = "NAME=KIND,...", value_delimiter = ',', value_parser = parse_kind)]
-    pub kind: Vec<(String, Kind)>,
+    pub kind: Vec<(String, ColumnType)>,
     /// Text: clear bits beyond the prefix length (10.0.0.1/8) instead of treating the line as damaged
     #[arg(long)]
     pub mask_host_bits: bool,
@@ -229,15 +229,15 @@ fn parse_header(text: &str) -> Result<Header, String> {
 
 /// The kind of a column's values, and the type that its texts stand for.
 #[derive(Clone, Copy, Debug)]
-pub struct Kind(ColumnKind, Option<ScalarType>);
+pub struct ColumnType(ColumnKind, Option<ScalarType>);
 
-fn parse_kind(text: &str) -> Result<(String, Kind), String> {
+fn parse_kind(text: &str) -> Result<(String, ColumnType), String> {
     let (name, kind) = text.rsplit_once('=').unwrap_or_default();
     let kind = match kind {
-        "int" => Kind(ColumnKind::Int, None),
-        "str" => Kind(ColumnKind::Str, None),
-        "float" => Kind(ColumnKind::Str, Some(ScalarType::Double)),
-        "bool" => Kind(ColumnKind::Str, Some(ScalarType::Bool)),
+        "int" => ColumnType(ColumnKind::Int, None),
+        "str" => ColumnType(ColumnKind::Str, None),
+        "float" => ColumnType(ColumnKind::Str, Some(ScalarType::Double)),
+        "bool" => ColumnType(ColumnKind::Str, Some(ScalarType::Bool)),
         _ => return Err("NAME=int, NAME=float, NAME=bool or NAME=str".to_owned()),
     };
     Ok((name.to_owned(), kind))

@@ -11,7 +11,7 @@ use fibula_engines::EngineFamily;
 use fibula_fib::{EngineChoice, Fib, FibFamily, FibOptions, SEARCH};
 use fibula_rib::{DatedSnapshot, Rib};
 use fibula_simd::Isa;
-use fibula_testkit::Shape;
+use fibula_testkit::TableShape;
 use serde::Serialize;
 
 use crate::as_of;
@@ -257,7 +257,7 @@ fn family<A: FibFamily>(
         return Ok(None);
     }
     let started = Instant::now();
-    let shape = Shape::of(routes);
+    let shape = TableShape::of(routes);
     let ms = rounded(started.elapsed().as_secs_f64() * 1e3);
     stages.push(Stage { stage: format!("measure {}", A::FAMILY), ms });
     let engines = engine_stats(args, loaded, routes)?;

@@ -2,7 +2,7 @@ use core::fmt::{Debug, Display};
 use core::hash::Hash;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::{AnyPrefix, Kind, PerFamily, Prefix};
+use crate::{AnyPrefix, FamilyType, PerFamily, Prefix};
 
 /// The two address families of IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -89,10 +89,10 @@ pub trait Addr:
     fn from_ip(ip: IpAddr) -> Option<Self>;
     /// This family's half; callers use [`PerFamily::get`].
     #[doc(hidden)]
-    fn half<K: Kind>(both: &PerFamily<K>) -> &K::Of<Self>;
+    fn half<K: FamilyType>(both: &PerFamily<K>) -> &K::Of<Self>;
     /// As [`Addr::half`]; callers use [`PerFamily::get_mut`].
     #[doc(hidden)]
-    fn half_mut<K: Kind>(both: &mut PerFamily<K>) -> &mut K::Of<Self>;
+    fn half_mut<K: FamilyType>(both: &mut PerFamily<K>) -> &mut K::Of<Self>;
     /// Callers use `AnyPrefix::from`.
     #[doc(hidden)]
     fn any(prefix: Prefix<Self>) -> AnyPrefix;
@@ -181,11 +181,11 @@ macro_rules! addr {
                 }
             }
             #[inline]
-            fn half<K: Kind>(both: &PerFamily<K>) -> &K::Of<Self> {
+            fn half<K: FamilyType>(both: &PerFamily<K>) -> &K::Of<Self> {
                 &both.$field
             }
             #[inline]
-            fn half_mut<K: Kind>(both: &mut PerFamily<K>) -> &mut K::Of<Self> {
+            fn half_mut<K: FamilyType>(both: &mut PerFamily<K>) -> &mut K::Of<Self> {
                 &mut both.$field
             }
             #[inline]

@@ -3,7 +3,7 @@ use crate::Addr;
 /// A type that exists once for each address family, named without the family. [`PerFamily`] holds one value for each.
 ///
 /// Generic associated types cannot be passed as parameters, so an empty type represents the type.
-pub trait Kind {
+pub trait FamilyType {
     /// The type for this family.
     type Of<A: Addr>;
 }
@@ -14,10 +14,10 @@ pub trait Kind {
 /// fields.
 ///
 /// ```
-/// use fibula_core::{Addr, Kind, PerFamily, Prefix};
+/// use fibula_core::{Addr, FamilyType, PerFamily, Prefix};
 ///
 /// struct Prefixes;
-/// impl Kind for Prefixes {
+/// impl FamilyType for Prefixes {
 ///     type Of<A: Addr> = Vec<Prefix<A>>;
 /// }
 ///
@@ -29,14 +29,14 @@ pub trait Kind {
 /// add(&mut seen, Prefix::<u32>::ALL);
 /// assert_eq!((seen.v4.len(), seen.get::<u128>().len()), (1, 0));
 /// ```
-pub struct PerFamily<K: Kind> {
+pub struct PerFamily<K: FamilyType> {
     /// For IPv4.
     pub v4: K::Of<u32>,
     /// For IPv6.
     pub v6: K::Of<u128>,
 }
 
-impl<K: Kind> PerFamily<K> {
+impl<K: FamilyType> PerFamily<K> {
     /// The value of this family.
     #[inline]
     pub fn get<A: Addr>(&self) -> &K::Of<A> {
@@ -50,7 +50,7 @@ impl<K: Kind> PerFamily<K> {
     }
 }
 
-impl<K: Kind> Default for PerFamily<K>
+impl<K: FamilyType> Default for PerFamily<K>
 where
     K::Of<u32>: Default,
     K::Of<u128>: Default,

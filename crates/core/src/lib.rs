@@ -56,7 +56,7 @@ mod update;
 pub use addr::{Addr, Family};
 pub use engine::{Engine, Lookup, Memory};
 pub use error::{BuildError, LoadError, PrefixError};
-pub use family::{Kind, PerFamily};
+pub use family::{FamilyType, PerFamily};
 pub use grouped::grouped;
 pub use hop::Hop;
 pub use mapped::mapped_v4;

@@ -4,7 +4,7 @@ use fibula_core::{Addr, Hop, Lookup, Routes, grouped};
 use fibula_simd::{Caches, Isa};
 
 use crate::registry::{BoxedEngine, EngineFamily, Entry, find};
-use crate::wideleaf::Shape;
+use crate::wideleaf::Variant;
 
 /// What [`auto()`] may choose.
 struct Candidate {
@@ -39,7 +39,7 @@ const V6: &[Candidate] = &[
         merit: "fastest for IPv6",
         fitted: Some(|isa, routes| {
             let measured = if isa.level().isa() == Isa::Avx512 { " as measured here" } else { "" };
-            format!("{}{measured}", Shape::here(isa, routes))
+            format!("{}{measured}", Variant::here(isa, routes))
         }),
         slow: Some(Slow { from: 49, to: 64, one_in: 16 }),
     },

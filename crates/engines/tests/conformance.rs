@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use fibula_core::Engine;
 use fibula_engines::matchline::{Config as Reads, Matchline};
-use fibula_engines::wideleaf::{Config, Shape, Wideleaf};
+use fibula_engines::wideleaf::{Config, Variant, Wideleaf};
 use fibula_engines::{EngineFamily, auto, find};
 use fibula_simd::Isa;
 use fibula_testkit::{conform, conforms};
@@ -40,13 +40,13 @@ fn chooser<A: EngineFamily>() -> conform::Builders<A> {
 
 /// The shapes of wideleaf, whichever is the fastest here.
 fn wideleaf_shapes() -> conform::Builders<u128> {
-    let build_for = |shape: Shape| -> (String, conform::Build<u128>) {
-        let config = Config { isa: Isa::detect(), shape: Some(shape) };
+    let build_for = |variant: Variant| -> (String, conform::Build<u128>) {
+        let config = Config { isa: Isa::detect(), variant: Some(variant) };
         let build = move |routes: &_| Ok(Box::new(Wideleaf::build(routes, &config)?) as _);
-        (format!("wideleaf, {shape:?}"), Box::new(build))
+        (format!("wideleaf, {variant:?}"), Box::new(build))
     };
     [(false, false), (false, true), (true, false), (true, true)]
-        .map(|(lines, gathers)| build_for(Shape { lines, gathers }))
+        .map(|(lines, gathers)| build_for(Variant { lines, gathers }))
         .into()
 }
 

@@ -1,6 +1,6 @@
 use crate::families::of_family;
 use crate::hash::nth;
-use crate::{Hash, Key, Shape};
+use crate::{Hash, Key, Parameters};
 
 /// What a counter holds at most. One that came to it stays: how many keys stand behind it is unknown.
 const FULL: u64 = 15;
@@ -55,7 +55,7 @@ fn place(bit: usize) -> (usize, usize) {
     (bit / 16, bit % 16 * 4)
 }
 
-impl Shape {
+impl Parameters {
     /// The key's bits in a filter of this shape, which may repeat.
     pub fn positions<K: Key>(self, hash: Hash, key: K) -> impl Iterator<Item = u32> + use<K> {
         // A key of several words is hashed here, once.

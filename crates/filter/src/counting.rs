@@ -1,4 +1,4 @@
-use crate::{Counters, Filter, Hash, Key, Shape};
+use crate::{Counters, Filter, Hash, Key, Parameters};
 
 /// A Bloom filter from which keys can be removed: each bit has a counter of 4 bits for the keys with a position
 /// there.
@@ -14,8 +14,8 @@ use crate::{Counters, Filter, Hash, Key, Shape};
 /// look in a table first, as Bloomfwd does with the hash tables behind its filters.
 ///
 /// ```
-/// use fibula_filter::{CountingFilter, Hash, Shape};
-/// let mut filter = CountingFilter::new(Shape::for_rate(100, 0.01), Hash::H2);
+/// use fibula_filter::{CountingFilter, Hash, Parameters};
+/// let mut filter = CountingFilter::new(Parameters::for_rate(100, 0.01), Hash::H2);
 /// filter.insert(7u32);
 /// filter.insert(7u32);
 /// assert!(filter.remove(7u32) && filter.contains(7u32), "it was there twice");
@@ -30,9 +30,9 @@ pub struct CountingFilter {
 
 impl CountingFilter {
     /// Makes an empty filter.
-    pub fn new(shape: Shape, hash: Hash) -> Self {
-        let counters = Counters::new(shape.bits() as usize);
-        Self { filter: Filter::new(shape, hash), counters }
+    pub fn new(parameters: Parameters, hash: Hash) -> Self {
+        let counters = Counters::new(parameters.bits() as usize);
+        Self { filter: Filter::new(parameters, hash), counters }
     }
 
     /// Inserts a key; repeated insertions are counted.
@@ -74,6 +74,6 @@ impl CountingFilter {
     }
 
     fn positions<K: Key>(&self, key: K) -> impl Iterator<Item = u32> + use<K> {
-        self.filter.shape().positions(self.filter.hash(), key)
+        self.filter.parameters().positions(self.filter.hash(), key)
     }
 }

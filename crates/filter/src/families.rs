@@ -29,12 +29,12 @@ pub trait HashFamily: Copy {
     }
 
     /// 64 bits for a key of several words: the halves are its pair.
-    fn digest<S: Source>(source: S) -> S::Lanes;
+    fn digest<S: KeyWords>(source: S) -> S::Lanes;
 }
 
 /// The words of keys, each key in its lane, taken in one after the other as numbers of 64 bits. Where
 /// keys have an odd number of 32-bit words, the last one has zeros above.
-pub trait Source: Copy {
+pub trait KeyWords: Copy {
     /// The vector.
     type Lanes: Lanes<Word = u64>;
     /// The bytes of a key, a multiple of four.
@@ -149,7 +149,7 @@ impl HashFamily for MurmurSeeded {
     }
     /// The first two seeds, each in its half of the lane.
     #[inline(always)]
-    fn digest<S: Source>(source: S) -> S::Lanes {
+    fn digest<S: KeyWords>(source: S) -> S::Lanes {
         let mut hash = source.splat(GOLDEN.into());
         for index in 0..S::WORDS {
             let word = source.word(index);
@@ -172,7 +172,7 @@ impl HashFamily for Murmur {
     }
     /// The first half of MurmurHash3 (x64, 128 bits) without a seed.
     #[inline(always)]
-    fn digest<S: Source>(source: S) -> S::Lanes {
+    fn digest<S: KeyWords>(source: S) -> S::Lanes {
         let [c1, c2] = [0x87c3_7b91_1142_53d5, 0x4cf5_ad43_2745_937f].map(|c| source.splat(c));
         let (mut h1, mut h2) = (source.splat(0), source.splat(0));
         let five = source.splat(5);
@@ -209,7 +209,7 @@ impl HashFamily for Knuth {
     }
     /// A product's high bits are its best, so they come low before the next word comes in.
     #[inline(always)]
-    fn digest<S: Source>(source: S) -> S::Lanes {
+    fn digest<S: KeyWords>(source: S) -> S::Lanes {
         let mut hash = source.splat(0);
         for index in 0..S::WORDS {
             hash = hash.rotate64(32).xor(source.word(index)).mul64(source.splat(KNUTH64));
@@ -227,7 +227,7 @@ impl HashFamily for H2Hash {
     }
     /// Word by word, from two beginnings.
     #[inline(always)]
-    fn digest<S: Source>(source: S) -> S::Lanes {
+    fn digest<S: KeyWords>(source: S) -> S::Lanes {
         let mut hash = source.splat(GOLDEN.into());
         for index in 0..S::WORDS {
             let word = source.word(index);
@@ -260,7 +260,7 @@ impl HashFamily for Crc32c {
         turned(crc_finish(V::load(simd, &lanes, 0)))
     }
     #[inline(always)]
-    fn digest<S: Source>(source: S) -> S::Lanes {
+    fn digest<S: KeyWords>(source: S) -> S::Lanes {
         let simd = source.splat(0).simd();
         let (mut crcs, mut lanes) = ([0; 16], [0; 16]);
         for index in 0..S::WORDS {
@@ -286,7 +286,7 @@ impl HashFamily for Digested {
         halves(keys)
     }
     #[inline(always)]
-    fn digest<S: Source>(source: S) -> S::Lanes {
+    fn digest<S: KeyWords>(source: S) -> S::Lanes {
         source.word(0)
     }
 }
@@ -297,24 +297,24 @@ mod tests {
 
     use super::*;
     use crate::hash::nth;
-    use crate::probe::{Bits, Places};
-    use crate::{Hash, Shape, fmix64};
+    use crate::probe::{BitPositions, Bits};
+    use crate::{Hash, Parameters, fmix64};
 
     /// The hashes and positions of the keys at one index.
-    struct Hashes<'a, T, F>(&'a [T], u32, Places<'a>, F);
+    struct Hashes<'a, T, F>(&'a [T], u32, BitPositions<'a>, F);
 
     impl<T: Word, F: HashFamily> Kernel for Hashes<'_, T, F> {
         type Output = Vec<(u32, u32)>;
         #[inline(always)]
         fn run<S: Simd>(self, simd: S) -> Vec<(u32, u32)> {
-            let Self(keys, index, places, _) = self;
+            let Self(keys, index, positions, _) = self;
             let index = S::Lanes::splat(simd, T::of_low(index));
             let mut all = Vec::new();
             for at in (0..keys.len()).step_by(S::Lanes::<T>::N) {
                 let hashes = F::nth(S::Lanes::load(simd, keys, at), index);
                 let mut lanes = [[T::default(); 16]; 2];
                 hashes.store(&mut lanes[0], 0);
-                places.positions(hashes).store(&mut lanes[1], 0);
+                positions.positions(hashes).store(&mut lanes[1], 0);
                 all.extend((0..S::Lanes::<T>::N).map(|i| (lanes[0][i].low(), lanes[1][i].low())));
             }
             all
@@ -326,20 +326,20 @@ mod tests {
         let words = vec![0; sizes[5] as usize / 64];
         for (bits, index) in sizes.into_iter().flat_map(|bits| [0, 1, 2, 6, 31].map(|i| (bits, i)))
         {
-            let shape = Shape::new(bits, 32);
+            let parameters = Parameters::new(bits, 32);
             for hash in Hash::ALL {
-                let bits = Bits::new(&words[..shape.words()], shape, hash).unwrap();
-                let places = Places::new(bits);
+                let bits = Bits::new(&words[..parameters.words()], parameters, hash).unwrap();
+                let positions = BitPositions::new(bits);
                 of_family!(hash, F => {
                     let expected: Vec<(u32, u32)> = keys
                         .iter()
                         .map(|key| nth::<T, F>(*key, index))
-                        .map(|hash| (hash, shape.position(hash)))
+                        .map(|hash| (hash, parameters.position(hash)))
                         .collect();
-                    assert_eq!(Scalar.run(Hashes(keys, index, places, F {})), expected);
+                    assert_eq!(Scalar.run(Hashes(keys, index, positions, F {})), expected);
                     for isa in Isa::available() {
-                        let got = isa.level().run(Hashes(keys, index, places, F {}));
-                        assert_eq!(got, expected, "{hash} {isa} {index} {shape:?}");
+                        let got = isa.level().run(Hashes(keys, index, positions, F {}));
+                        assert_eq!(got, expected, "{hash} {isa} {index} {parameters:?}");
                     }
                 });
             }

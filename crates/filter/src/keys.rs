@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use fibula_simd::{Kernel, Lanes, Level, One, Scalar, Simd, Word};
 
 use crate::Hash;
-use crate::families::{Digested, HashFamily, Source, of_family};
+use crate::families::{Digested, HashFamily, KeyWords, of_family};
 
 /// A key of a filter: `u32`, `u64`, or several words of either, up to 512 bits: `[u32; 1]` to
 /// `[u32; 16]`, `[u64; 1]` to `[u64; 8]`. Another length does not compile.
@@ -63,7 +63,7 @@ const fn bytes<T: Word, const W: usize>() -> usize {
 #[derive(Clone, Copy)]
 struct Alone<'a, T, const W: usize>(&'a [T; W]);
 
-impl<T: Word, const W: usize> Source for Alone<'_, T, W> {
+impl<T: Word, const W: usize> KeyWords for Alone<'_, T, W> {
     type Lanes = One<u64>;
     const BYTES: usize = bytes::<T, W>();
 
@@ -86,12 +86,12 @@ impl<T: Word, const W: usize> Source for Alone<'_, T, W> {
 /// the bits that it needs.
 ///
 /// ```
-/// use fibula_filter::{Columns, Filter, Hash, Shape};
+/// use fibula_filter::{Columns, Filter, Hash, Parameters};
 ///
 /// // Addresses of source and destination, and ports, of three packets.
 /// let [sources, destinations, ports] =
 ///     [[0x0a00_0001, 0x0a00_0002, 7], [0xc000_0207; 3], [80, 443, 9u32]];
-/// let mut filter = Filter::new(Shape::for_rate(1000, 1e-6), Hash::Murmur);
+/// let mut filter = Filter::new(Parameters::for_rate(1000, 1e-6), Hash::Murmur);
 /// filter.insert([0x0a00_0000, 0xc000_0207, 0u32]);
 ///
 /// // The first 24 bits of the source, the destination, and no port.
@@ -188,7 +188,7 @@ impl<S: Simd, T: Word, const W: usize> Rows<'_, S, T, W> {
     }
 }
 
-impl<S: Simd, T: Word, const W: usize> Source for Rows<'_, S, T, W> {
+impl<S: Simd, T: Word, const W: usize> KeyWords for Rows<'_, S, T, W> {
     type Lanes = S::Lanes<u64>;
     const BYTES: usize = bytes::<T, W>();
 

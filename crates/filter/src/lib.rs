@@ -27,10 +27,10 @@
 //! the same forms test those.
 //!
 //! ```
-//! use fibula_filter::{CountingFilter, Hash, Shape};
+//! use fibula_filter::{CountingFilter, Hash, Parameters};
 //!
 //! // One million subtables' keys, of which 1 % of the others may pass: 9.6 bits a key.
-//! let mut filter = CountingFilter::new(Shape::for_rate(1_000_000, 0.01), Hash::Crc32c);
+//! let mut filter = CountingFilter::new(Parameters::for_rate(1_000_000, 0.01), Hash::Crc32c);
 //! for key in 0..1000u64 {
 //!     filter.insert(key);
 //! }
@@ -63,9 +63,9 @@ mod families;
 mod hash;
 mod keys;
 mod loops;
+mod parameters;
 mod plain;
 mod probe;
-mod shape;
 
 /// Steps of hash functions over vectors of any width, for keys whose words others collect.
 pub mod steps {
@@ -79,9 +79,9 @@ pub use fibula_simd::{Word, crc32c};
 pub use hash::{Hash, fmix32, fmix64, h2};
 pub use keys::{Columns, Key};
 pub use loops::WordKey;
+pub use parameters::Parameters;
 pub use plain::Filter;
 pub use probe::{Bits, Form, Parting, Plan, hash_all};
-pub use shape::Shape;
 
 /// The program in the README compiles and runs.
 #[cfg(doctest)]

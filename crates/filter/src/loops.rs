@@ -13,7 +13,7 @@ use crate::{Bits, Hash, Key, Plan};
 /// A key of one word: `u32` or `u64`. Filters test many of them at once.
 ///
 /// ```
-/// use fibula_filter::{Filter, Hash, Shape, WordKey};
+/// use fibula_filter::{Filter, Hash, Parameters, WordKey};
 ///
 /// fn passing<K: WordKey>(filter: &Filter, keys: &[K]) -> Vec<K> {
 ///     let (mut passed, mut payloads) = (keys.to_vec(), keys.to_vec());
@@ -22,7 +22,7 @@ use crate::{Bits, Hash, Key, Plan};
 ///     passed
 /// }
 ///
-/// let mut filter = Filter::new(Shape::for_rate(100, 1e-6), Hash::Murmur);
+/// let mut filter = Filter::new(Parameters::for_rate(100, 1e-6), Hash::Murmur);
 /// filter.insert_all(&[3u32, 5]);
 /// assert_eq!(passing(&filter, &[1u32, 3, 4, 5]), [3, 5]);
 /// ```

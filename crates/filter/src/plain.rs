@@ -5,14 +5,14 @@ use fibula_simd::{Isa, Level, Table, Word};
 use crate::keys::in_blocks;
 use crate::loops::probe_digests;
 use crate::probe::{Bits, Job};
-use crate::{Columns, Hash, Key, Plan, Shape, WordKey};
+use crate::{Columns, Hash, Key, Parameters, Plan, WordKey};
 
 /// A plain Bloom filter: inserted keys are always found, and nearly all other keys are not.
 ///
 /// ```
-/// use fibula_filter::{Filter, Hash, Shape};
+/// use fibula_filter::{Filter, Hash, Parameters};
 ///
-/// let mut filter = Filter::new(Shape::for_rate(1000, 0.01), Hash::Murmur);
+/// let mut filter = Filter::new(Parameters::for_rate(1000, 0.01), Hash::Murmur);
 /// filter.insert_all(&(0..1000u32).collect::<Vec<_>>());
 /// assert!((0..1000u32).all(|key| filter.contains(key)));
 /// assert!((1000..11_000u32).filter(|key| filter.contains(*key)).count() < 200);
@@ -25,7 +25,7 @@ use crate::{Columns, Hash, Key, Plan, Shape, WordKey};
 /// ```
 #[derive(Clone)]
 pub struct Filter {
-    shape: Shape,
+    parameters: Parameters,
     hash: Hash,
     words: Table<u64>,
     level: Level,
@@ -33,14 +33,14 @@ pub struct Filter {
 
 impl Filter {
     /// Makes an empty filter that uses the best instructions of this machine.
-    pub fn new(shape: Shape, hash: Hash) -> Self {
-        Self::with_isa(shape, hash, Isa::detect())
+    pub fn new(parameters: Parameters, hash: Hash) -> Self {
+        Self::with_isa(parameters, hash, Isa::detect())
     }
 
     /// Makes an empty filter that uses this instruction set, or the best of its forms.
-    pub fn with_isa(shape: Shape, hash: Hash, isa: Isa) -> Self {
-        let words = Table::with(shape.words(), |_| {});
-        Self { shape, hash, words, level: isa.level() }
+    pub fn with_isa(parameters: Parameters, hash: Hash, isa: Isa) -> Self {
+        let words = Table::with(parameters.words(), |_| {});
+        Self { parameters, hash, words, level: isa.level() }
     }
 
     /// Inserts a key.
@@ -52,7 +52,7 @@ impl Filter {
     pub fn insert_all<K: Key>(&mut self, keys: &[K]) {
         let words = self.words.to_mut();
         for &key in keys {
-            for at in self.shape.positions(self.hash, key) {
+            for at in self.parameters.positions(self.hash, key) {
                 words[at as usize / 64] |= 1 << (at % 64);
             }
         }
@@ -135,8 +135,8 @@ impl Filter {
     }
 
     /// The size and the number of positions.
-    pub fn shape(&self) -> Shape {
-        self.shape
+    pub fn parameters(&self) -> Parameters {
+        self.parameters
     }
 
     /// The hash function.
@@ -161,7 +161,7 @@ impl Filter {
 
     /// The bits, the shape and the hash function.
     pub fn bits(&self) -> Bits<'_> {
-        Bits { words: &self.words, shape: self.shape, hash: self.hash }
+        Bits { words: &self.words, parameters: self.parameters, hash: self.hash }
     }
 
     /// Sets or clears a bit.
@@ -173,6 +173,6 @@ impl Filter {
 
 impl fmt::Debug for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Filter({:?}, {}, {})", self.shape, self.hash, self.level.isa())
+        write!(f, "Filter({:?}, {}, {})", self.parameters, self.hash, self.level.isa())
     }
 }

@@ -1,6 +1,8 @@
 //! Keys of several words: every width, hash function, form and instruction set against one key at a time.
 
-use fibula_filter::{BlockedFilter, Columns, Filter, Form, Hash, Key, Plan, Shape, Word, fmix64};
+use fibula_filter::{
+    BlockedFilter, Columns, Filter, Form, Hash, Key, Parameters, Plan, Word, fmix64,
+};
 use fibula_simd::Isa;
 
 /// Columns without any pattern, or with few bits that differ.
@@ -52,7 +54,7 @@ where
     [T; W]: Key,
 {
     let members: Vec<[T; W]> = (0..keys.len()).step_by(3).map(|row| keys.key(row)).collect();
-    let mut filter = Filter::with_isa(Shape::for_rate(members.len(), 0.05), hash, isa);
+    let mut filter = Filter::with_isa(Parameters::for_rate(members.len(), 0.05), hash, isa);
     let mut blocked = BlockedFilter::with_isa(20, hash, isa);
     filter.insert_all(&members);
     blocked.insert_all(&members);
@@ -136,11 +138,11 @@ fn rates_of_false_positives_are_as_expected() {
     for hash in Hash::ALL {
         let key = |i| if hash == Hash::Knuth { irregular(i) } else { header(i) };
         for rate in [0.3, 0.05, 0.01, 0.001] {
-            let mut filter = Filter::new(Shape::for_rate(MEMBERS as usize, rate), hash);
+            let mut filter = Filter::new(Parameters::for_rate(MEMBERS as usize, rate), hash);
             (0..MEMBERS).for_each(|i| filter.insert(key(i)));
             let others = MEMBERS..MEMBERS + OTHERS;
             let got = others.filter(|i| filter.contains(key(*i))).count() as f64;
-            let expected = f64::from(OTHERS) * filter.shape().rate(MEMBERS as usize);
+            let expected = f64::from(OTHERS) * filter.parameters().rate(MEMBERS as usize);
             assert!(
                 (got - expected).abs() < 6.0 * expected.sqrt() + 0.06 * expected,
                 "{hash} {rate}: {got} of {OTHERS}, {expected} expected"
@@ -158,13 +160,13 @@ fn unequal_columns_are_refused() {
 #[test]
 #[should_panic(expected = "a row for each key")]
 fn missing_rows_are_refused() {
-    let filter = Filter::new(Shape::new(64, 1), Hash::Murmur);
+    let filter = Filter::new(Parameters::new(64, 1), Hash::Murmur);
     filter.probe_columns(Columns::new([&[1u32; 3]], [1]), &[1; 2], &mut [0; 3], &mut [0; 3]);
 }
 
 #[test]
 #[should_panic(expected = "room for every key")]
 fn short_outputs_are_refused() {
-    let filter = Filter::new(Shape::new(64, 1), Hash::Murmur);
+    let filter = Filter::new(Parameters::new(64, 1), Hash::Murmur);
     filter.probe_columns(Columns::new([&[1u32; 3]], [1]), &[1; 3], &mut [0; 2], &mut [0; 3]);
 }

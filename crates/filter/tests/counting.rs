@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fibula_filter::{CountingFilter, Filter, Hash, Shape};
+use fibula_filter::{CountingFilter, Filter, Hash, Parameters};
 use proptest::prelude::*;
 
 proptest! {
@@ -14,7 +14,7 @@ proptest! {
         hash in 0..Hash::ALL.len(),
         steps in prop::collection::vec((any::<bool>(), 0..40u64), 0..600),
     ) {
-        let mut filter = CountingFilter::new(Shape::new(bits, hashes), Hash::ALL[hash]);
+        let mut filter = CountingFilter::new(Parameters::new(bits, hashes), Hash::ALL[hash]);
         let mut model: BTreeMap<u64, u32> = BTreeMap::new();
         for (insert, key) in steps {
             let key = key * 0x1_0000_0001;
@@ -43,9 +43,9 @@ proptest! {
         stay in prop::collection::btree_set(any::<u32>(), 0..100),
         go in prop::collection::btree_set(any::<u32>(), 0..100),
     ) {
-        let shape = Shape::for_rate(200, 0.001);
-        let mut counting = CountingFilter::new(shape, Hash::Murmur);
-        let mut plain = Filter::new(shape, Hash::Murmur);
+        let parameters = Parameters::for_rate(200, 0.001);
+        let mut counting = CountingFilter::new(parameters, Hash::Murmur);
+        let mut plain = Filter::new(parameters, Hash::Murmur);
         stay.iter().chain(&go).for_each(|key| counting.insert(*key));
         plain.insert_all(&stay.iter().copied().collect::<Vec<_>>());
         prop_assert!(go.iter().all(|key| counting.remove(*key)));
@@ -59,7 +59,7 @@ proptest! {
 /// Twenty keys on one bit: the counter is full, and the bit stays when all are gone.
 #[test]
 fn a_full_counter_stays() {
-    let mut filter = CountingFilter::new(Shape::new(1, 1), Hash::Knuth);
+    let mut filter = CountingFilter::new(Parameters::new(1, 1), Hash::Knuth);
     (0..20u32).for_each(|key| filter.insert(key));
     for key in 0..20u32 {
         assert!(filter.remove(key));

@@ -1,6 +1,6 @@
 //! Every form of every filter, on every instruction set, against the scalar one.
 
-use fibula_filter::{Filter, Form, Hash, Plan, Shape, WordKey};
+use fibula_filter::{Filter, Form, Hash, Parameters, Plan, WordKey};
 use fibula_simd::Isa;
 
 /// Keys without any pattern, by SplitMix64.
@@ -34,14 +34,14 @@ fn pairs<K: WordKey>(filter: &Filter, plan: Plan, keys: &[K], payloads: &[K]) ->
 fn check<K: WordKey>(keys: &[K], numbers: &[K]) {
     let (members, others) = keys.split_at(keys.len() / 3);
     let shapes = [
-        Shape::new(1, 1),
-        Shape::new(10 * members.len() as u32 + 7, 3),
-        Shape::for_rate(members.len(), 0.01),
-        Shape::for_rate(members.len(), 0.2).power_of_two(),
+        Parameters::new(1, 1),
+        Parameters::new(10 * members.len() as u32 + 7, 3),
+        Parameters::for_rate(members.len(), 0.01),
+        Parameters::for_rate(members.len(), 0.2).power_of_two(),
     ];
-    for (shape, hash) in shapes.into_iter().flat_map(|s| Hash::ALL.map(|h| (s, h))) {
+    for (parameters, hash) in shapes.into_iter().flat_map(|s| Hash::ALL.map(|h| (s, h))) {
         for isa in Isa::available() {
-            let mut filter = Filter::with_isa(shape, hash, isa);
+            let mut filter = Filter::with_isa(parameters, hash, isa);
             filter.insert_all(members);
             assert!(members.iter().all(|key| filter.contains(*key)), "{filter:?}");
             // A third are members, as in no order that a lane could know.
@@ -98,18 +98,19 @@ fn rates_of_false_positives_are_as_expected() {
     let all32 = narrow(&all);
     for hash in Hash::ALL {
         for rate in [0.3, 0.05, 0.01] {
-            for shape in
-                [Shape::for_rate(MEMBERS, rate), Shape::for_rate(MEMBERS, rate).power_of_two()]
-            {
-                let expected = shape.rate(MEMBERS);
+            for parameters in [
+                Parameters::for_rate(MEMBERS, rate),
+                Parameters::for_rate(MEMBERS, rate).power_of_two(),
+            ] {
+                let expected = parameters.rate(MEMBERS);
                 let spread = 6.0 * (expected / OTHERS as f64).sqrt() + 0.06 * expected;
-                let mut filter = Filter::new(shape, hash);
+                let mut filter = Filter::new(parameters, hash);
                 filter.insert_all(&all[..MEMBERS]);
                 let passed = all[MEMBERS..].iter().filter(|key| filter.contains(**key)).count();
                 let got = passed as f64 / OTHERS as f64;
                 assert!((got - expected).abs() < spread, "{hash} u64 {rate}: {got} {expected}");
 
-                let mut filter = Filter::new(shape, hash);
+                let mut filter = Filter::new(parameters, hash);
                 filter.insert_all(&all32[..MEMBERS]);
                 let passed = all32[MEMBERS..].iter().filter(|key| filter.contains(**key)).count();
                 let got = passed as f64 / OTHERS as f64;
@@ -122,6 +123,6 @@ fn rates_of_false_positives_are_as_expected() {
 #[test]
 #[should_panic(expected = "room for every key")]
 fn short_outputs_are_refused() {
-    let filter = Filter::new(Shape::new(64, 1), Hash::Murmur);
+    let filter = Filter::new(Parameters::new(64, 1), Hash::Murmur);
     filter.probe(&[1u32; 20], &[1; 20], &mut [0; 19], &mut [0; 20]);
 }

@@ -1,12 +1,12 @@
 //! Keys parted by every instruction set, against one key at a time.
 
-use fibula_filter::{Bits, Filter, Hash, Parting, Shape, WordKey, fmix64, hash_all};
+use fibula_filter::{Bits, Filter, Hash, Parameters, Parting, WordKey, fmix64, hash_all};
 use fibula_simd::Isa;
 
 fn check<K: WordKey>(keys: &[K], masks: [K; 2]) {
     for (hash, rate) in Hash::ALL.into_iter().flat_map(|h| [0.01, 0.3, 0.9].map(|r| (h, r))) {
         for mask in masks {
-            let mut filter = Filter::new(Shape::for_rate(keys.len() / 3, rate), hash);
+            let mut filter = Filter::new(Parameters::for_rate(keys.len() / 3, rate), hash);
             let members: Vec<K> = keys.iter().step_by(3).map(|key| *key & mask).collect();
             filter.insert_all(&members);
             for isa in Isa::available() {
@@ -63,16 +63,16 @@ fn keys_part_alike_on_every_instruction_set() {
 
 #[test]
 fn words_of_another_number_are_no_filter() {
-    let shape = Shape::new(65, 1);
-    assert!(Bits::new(&[0; 2], shape, Hash::H2).is_some());
-    assert!(Bits::new(&[0; 1], shape, Hash::H2).is_none());
-    assert!(Bits::new(&[0; 3], shape, Hash::H2).is_none());
+    let parameters = Parameters::new(65, 1);
+    assert!(Bits::new(&[0; 2], parameters, Hash::H2).is_some());
+    assert!(Bits::new(&[0; 1], parameters, Hash::H2).is_none());
+    assert!(Bits::new(&[0; 3], parameters, Hash::H2).is_none());
 }
 
 #[test]
 #[should_panic(expected = "slices of one length")]
 fn unequal_slices_are_refused() {
-    let filter = Filter::new(Shape::new(64, 1), Hash::H2);
+    let filter = Filter::new(Parameters::new(64, 1), Hash::H2);
     let [mut a, mut b, mut c, mut d] = [[0u32; 20]; 4];
     let job = Parting {
         mask: 1,

@@ -41,7 +41,7 @@
 //! ```
 
 use crate::netlink::{Header, Table, padded};
-use crate::place::{Place, each_record};
+use crate::position::{RecordPosition, each_record};
 use crate::{Decoder, Sink, SourceInfo, Stopped, Tail};
 
 /// Bytes of a frame's header.
@@ -57,17 +57,17 @@ mod kind {
 pub struct FpmDecoder {
     table: Table,
     begun: bool,
-    place: Place,
+    position: RecordPosition,
 }
 
 impl FpmDecoder {
     /// Decodes or skips what is at the front of `rest`; returns its length, 0 if more is needed.
     fn step(&mut self, rest: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
-        if self.place.lost.is_some() {
+        if self.position.lost.is_some() {
             return self.search(rest, tail, sink);
         }
         let Some(&[version, kind, high, low]) = rest.first_chunk::<HEADER>() else {
-            return self.place.cut(rest, tail, "the last frame's header is cut short", sink);
+            return self.position.cut(rest, tail, "the last frame's header is cut short", sink);
         };
         let len = usize::from(u16::from_be_bytes([high, low]));
         let is_frame = version == 1 && kind <= kind::PROTOBUF && len >= HEADER;
@@ -76,26 +76,26 @@ impl FpmDecoder {
                 Some(Ok(())) => {}
                 Some(Err(why)) => return Err(Stopped::Misfit(why)),
                 None => {
-                    return self.place.cut(rest, tail, "the first frame is cut short", sink);
+                    return self.position.cut(rest, tail, "the first frame is cut short", sink);
                 }
             }
         }
         if !is_frame {
-            self.place.records += 1;
+            self.position.records += 1;
             let what =
                 format!("no frame begins here (version {version}, type {kind}, length {len})");
-            self.place.lost = Some((self.place.offset, what));
+            self.position.lost = Some((self.position.offset, what));
             return Ok(1);
         }
         let Some(frame) = rest.get(..len) else {
             let what = format!("the last frame is cut short: {} bytes of {len}", rest.len());
-            return self.place.cut(rest, tail, what, sink);
+            return self.position.cut(rest, tail, what, sink);
         };
-        self.place.records += 1;
+        self.position.records += 1;
         self.begin(sink);
         if kind != kind::NETLINK {
-            self.place.report(
-                self.place.offset,
+            self.position.report(
+                self.position.offset,
                 format!("a frame of type {kind} among those of type 1"),
                 sink,
             )?;
@@ -135,7 +135,7 @@ impl FpmDecoder {
         let at = (0..rest.len()).find(|at| !no_frame(at)).unwrap_or(rest.len());
         match looks_like_frame(&rest[at..]) {
             Some(true) => {
-                self.place.found(at, sink)?;
+                self.position.found(at, sink)?;
                 if at == 0 { self.step(rest, tail, sink) } else { Ok(at) }
             }
             // Too few bytes to tell; at the end they are lost too.
@@ -153,7 +153,7 @@ impl FpmDecoder {
     /// Reports damage at this place behind the frame's header.
     fn report_in_frame(&self, at: usize, what: &str, sink: &mut dyn Sink) -> Result<(), Stopped> {
         let what = format!("{what} (byte {} of the frame)", HEADER + at);
-        self.place.report(self.place.offset, what, sink)
+        self.position.report(self.position.offset, what, sink)
     }
 }
 
@@ -198,11 +198,11 @@ impl Decoder for FpmDecoder {
     fn decode(&mut self, input: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
         let at = each_record(input, |rest| {
             let taken = self.step(rest, tail, &mut *sink)?;
-            self.place.offset += taken as u64;
+            self.position.offset += taken as u64;
             Ok(taken)
         })?;
         if tail.is_last() {
-            self.place.found(0, sink)?;
+            self.position.found(0, sink)?;
             self.begin(sink);
             self.flush(sink);
         }
@@ -210,7 +210,7 @@ impl Decoder for FpmDecoder {
     }
 
     fn records(&self) -> u64 {
-        self.place.records
+        self.position.records
     }
 
     fn is_holding(&self) -> bool {

@@ -53,7 +53,7 @@ pub mod mmdb;
 pub mod mrt;
 pub mod netlink;
 mod options;
-mod place;
+mod position;
 mod read;
 pub mod ris;
 pub mod text;

@@ -5,7 +5,7 @@
 //! sixteenth of the table has changed. This covers a table that doubles or halves, and one whose prefixes become
 //! longer. The cost is reading sixteen routes for each change, far less than applying the change.
 
-use fibula_core::{Addr, BuildError, Follow, Kind, PerFamily, Routes};
+use fibula_core::{Addr, BuildError, FamilyType, Follow, PerFamily, Routes};
 
 use crate::sync::Arc;
 
@@ -52,7 +52,7 @@ pub trait EngineSource<A: Addr>: Send + Sync {
 /// Lists of engines. As `PerFamily<Makers>`, the lists are the same for every table.
 pub enum Makers {}
 
-impl Kind for Makers {
+impl FamilyType for Makers {
     type Of<A: Addr> = Vec<Maker<A>>;
 }
 

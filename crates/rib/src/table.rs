@@ -3,7 +3,7 @@ use std::marker::PhantomData;
 use std::net::IpAddr;
 use std::time::SystemTime;
 
-use fibula_core::{Addr, Family, Kind, PerFamily, Routes, Vrf, grouped};
+use fibula_core::{Addr, Family, FamilyType, PerFamily, Routes, Vrf, grouped};
 use serde::{Deserialize, Serialize};
 
 use crate::{Columns, Replacement};
@@ -67,7 +67,7 @@ impl Table {
 /// The routes of each family, borrowed.
 struct Borrowed<'a>(PhantomData<&'a ()>);
 
-impl<'a> Kind for Borrowed<'a> {
+impl<'a> FamilyType for Borrowed<'a> {
     type Of<A: Addr> = &'a Routes<A>;
 }
 

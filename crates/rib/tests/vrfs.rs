@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::engines::{Behaviour, makers};
 use fibula_core::{
-    Addr, AnyPrefix, Attributes, Change, Hop, Kind, PerFamily, Prefix, Update, Value, Vrf,
+    Addr, AnyPrefix, Attributes, Change, FamilyType, Hop, PerFamily, Prefix, Update, Value, Vrf,
 };
 use fibula_rib::{AttributeSet, Audit, Live, LiveOptions, Pacing, Peer, Preference, Rib};
 use fibula_testkit::Rng;
@@ -58,7 +58,7 @@ type Map<A> = BTreeMap<Prefix<A>, BTreeMap<(u32, u32), u64>>;
 
 enum Maps {}
 
-impl Kind for Maps {
+impl FamilyType for Maps {
     type Of<A: Addr> = Map<A>;
 }
 

@@ -7,7 +7,7 @@ use std::env;
 use std::time::{Duration, Instant};
 
 use fibula_core::{NextHop, NextHops};
-use fibula_ingest::netlink::{Address, Interface, Neighbour, NeighbourState, Said};
+use fibula_ingest::netlink::{Interface, InterfaceAddress, LinkMessage, Neighbour, NeighbourState};
 use fibula_router::Paths;
 use fibula_router::control::{Links, PortLink, egress};
 
@@ -20,18 +20,28 @@ fn main() {
     for index in [1, 2] {
         let mac = Some([2, 0, 0, 0, 0, index as u8]);
         let interface = Interface { index, name: String::new(), mac, mtu: 1500, is_up: true };
-        links.apply(Said::Interface(interface));
+        links.apply(LinkMessage::Interface(interface));
         let local = at(index << 20);
-        links.apply(Said::Address(Address { interface: index, local, subnet: local, len: 12 }));
+        links.apply(LinkMessage::Address(InterfaceAddress {
+            interface: index,
+            local,
+            subnet: local,
+            len: 12,
+        }));
     }
     for number in 0..subnets {
         let local = std::net::Ipv4Addr::from(0xc600_0000 + number * 4).into();
-        links.apply(Said::Address(Address { interface: 1, local, subnet: local, len: 30 }));
+        links.apply(LinkMessage::Address(InterfaceAddress {
+            interface: 1,
+            local,
+            subnet: local,
+            len: 30,
+        }));
     }
     let address = |number: u32| at(((number % 2 + 1) << 20) + 1 + number / 2);
     for number in 0..neighbours {
         let [.., a, b] = number.to_be_bytes();
-        links.apply(Said::Neighbour(Neighbour {
+        links.apply(LinkMessage::Neighbour(Neighbour {
             interface: number % 2 + 1,
             address: address(number),
             mac: Some([2, 0, 0, 1, a, b]),

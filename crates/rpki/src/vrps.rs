@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use fibula_core::{Addr, AnyPrefix, Hop, Kind, PerFamily, Prefix, Route, Routes};
+use fibula_core::{Addr, AnyPrefix, FamilyType, Hop, PerFamily, Prefix, Route, Routes};
 use fibula_rib::{IndexedRoutes, Pod};
 
 use crate::{Validity, Vrp};
@@ -13,7 +13,7 @@ pub struct Vrps(PerFamily<Family>);
 /// The VRPs of a family. See [`Covering`].
 struct Family;
 
-impl Kind for Family {
+impl FamilyType for Family {
     type Of<A: Addr> = Covering<A>;
 }
 

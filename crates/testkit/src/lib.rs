@@ -32,7 +32,7 @@ mod zipf;
 
 pub use oracle::Oracle;
 pub use rng::Rng;
-pub use shape::Shape;
+pub use shape::TableShape;
 pub use stored::StoredTables;
 
 /// The program in the README compiles and runs.

@@ -4,18 +4,18 @@ use fibula_core::{Addr, Routes};
 ///
 /// ```
 /// use fibula_core::{Hop, Prefix, Routes};
-/// use fibula_testkit::Shape;
+/// use fibula_testkit::TableShape;
 /// let routes: Routes<u32> = [
 ///     ("10.0.0.0/8".parse::<Prefix<u32>>()?, Hop::new(1)),
 ///     ("10.1.0.0/16".parse()?, Hop::new(1)),
 /// ].into_iter().collect();
-/// let shape = Shape::of(&routes);
+/// let shape = TableShape::of(&routes);
 /// assert_eq!(shape.more_specific_share(), 0.5);
 /// assert_eq!((shape.intervals, shape.merged), (5, 3));
 /// # Ok::<(), fibula_core::PrefixError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct TableShape {
     /// Routes.
     pub prefixes: usize,
     /// Routes by prefix length, index 0 to 32 or 128.
@@ -34,7 +34,7 @@ pub struct Shape {
     pub gaps: usize,
 }
 
-impl Shape {
+impl TableShape {
     /// Measures the table. O(n).
     pub fn of<A: Addr>(routes: &Routes<A>) -> Self {
         let width = usize::from(A::BITS) + 1;

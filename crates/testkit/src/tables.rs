@@ -210,10 +210,10 @@ mod tests {
         assert_eq!(routes.len(), 2000);
         assert_eq!(routes, dense::<u128>(5, 2000));
         assert_ne!(routes, dense::<u128>(6, 2000));
-        let shape = crate::Shape::of(&routes);
+        let shape = crate::TableShape::of(&routes);
         assert!(shape.more_specific_share() > 0.99, "{shape:?}");
         assert!(shape.mean_depth() > 4.0, "{shape:?}");
-        let shape = crate::Shape::of(&dense::<u32>(5, 2000));
+        let shape = crate::TableShape::of(&dense::<u32>(5, 2000));
         assert!(shape.mean_depth() > 4.0, "{shape:?}");
     }
 

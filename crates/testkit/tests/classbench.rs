@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use fibula_testkit::classbench::{Filter, Kind, Packet, filters, first, probes, traffic};
+use fibula_testkit::classbench::{Filter, Packet, RuleSetKind, filters, first, probes, traffic};
 
 #[test]
 fn sets_have_the_size_asked_for_and_no_duplicates() {
-    for kind in Kind::ALL {
+    for kind in RuleSetKind::ALL {
         let set = filters(kind, 100_000, 1);
         assert_eq!(set.len(), 100_000, "{kind:?}");
         assert_eq!(set.iter().collect::<HashSet<_>>().len(), set.len(), "{kind:?}");
@@ -19,7 +19,7 @@ fn sets_have_the_size_asked_for_and_no_duplicates() {
 /// out, so shares of frequent filters come out a little lower.
 #[test]
 fn shares_are_the_published_ones() {
-    let set = filters(Kind::Acl, 5000, 3);
+    let set = filters(RuleSetKind::Acl, 5000, 3);
     let share = |is: &dyn Fn(&Filter) -> bool| {
         set.iter().filter(|filter| is(filter)).count() as f64 / set.len() as f64
     };
@@ -29,13 +29,13 @@ fn shares_are_the_published_ones() {
     assert!(near(share(&|f| f.src_port == (0, 65535)), 1.0));
     assert!(near(share(&|f| f.dst_port.0 == f.dst_port.1), 0.884 * 0.653));
     assert!(share(&|f| (f.src.len(), f.dst.len()) == (32, 32)) > 0.6);
-    let firewall = filters(Kind::Fw, 5000, 3);
+    let firewall = filters(RuleSetKind::Fw, 5000, 3);
     assert!(firewall.iter().any(|f| f.src_port == (1024, 65535)));
 }
 
 #[test]
 fn packets_lie_where_they_should() {
-    for kind in Kind::ALL {
+    for kind in RuleSetKind::ALL {
         let set = filters(kind, 300, 5);
         for packet in traffic(&set, 500, 1) {
             assert!(first(&set, &packet).is_some());

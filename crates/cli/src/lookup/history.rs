@@ -4,7 +4,7 @@ use fibula_fib::{DatedFib, EngineChoice, FibOptions};
 use fibula_rib::DatedSnapshot;
 
 use super::print::Printer;
-use super::{Args, Asked, question};
+use super::{Args, Subject, question};
 use crate::failure::{Failure, Outcome};
 use crate::source::Source;
 
@@ -15,8 +15,8 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let mut missed = false;
     for text in &args.questions {
         let address = match question(text) {
-            Ok(Asked::Address(address)) => address,
-            Ok(Asked::Prefix(_)) => {
+            Ok(Subject::Address(address)) => address,
+            Ok(Subject::Prefix(_)) => {
                 return Err(Failure::new(format_args!("{text}: --history is for addresses"))
                     .hint("give an address inside the prefix"));
             }

@@ -161,7 +161,7 @@ fn open(args: &Args, reads_lines: bool) -> Result<Fib, Failure> {
             && args.read.synthetic_hops.is_none()
         {
             let asked = args.questions.iter().filter_map(|text| question(text).ok());
-            let asked: Vec<AnyPrefix> = asked.map(Asked::prefix).collect();
+            let asked: Vec<AnyPrefix> = asked.map(Subject::prefix).collect();
             return Ok(Fib::of_table(fibula_sources::embedded(Some(&asked))?, &options)?);
         }
         return table::open(&sources, &args.read, &options);
@@ -269,8 +269,8 @@ impl<'a> Asking<'a> {
         };
         let (fib, prefix) = (self.fib, asked.prefix());
         let found: Vec<Match<'_>> = match (self.view, asked) {
-            (View::Longest, Asked::Address(ip)) => fib.lookup(ip).into_iter().collect(),
-            (View::Longest, Asked::Prefix(prefix)) => fib.covering(prefix)?.take(1).collect(),
+            (View::Longest, Subject::Address(ip)) => fib.lookup(ip).into_iter().collect(),
+            (View::Longest, Subject::Prefix(prefix)) => fib.covering(prefix)?.take(1).collect(),
             (View::Exact, _) => fib.exact(prefix)?.into_iter().collect(),
             (View::Covering, _) => fib.covering(prefix)?.collect(),
             (View::Covered, _) => fib.covered(prefix)?.collect(),
@@ -283,12 +283,12 @@ impl<'a> Asking<'a> {
 
 /// The subject of one lookup.
 #[derive(Clone, Copy)]
-enum Asked {
+enum Subject {
     Address(IpAddr),
     Prefix(AnyPrefix),
 }
 
-impl Asked {
+impl Subject {
     fn prefix(self) -> AnyPrefix {
         match self {
             Self::Address(ip) => AnyPrefix::host(ip),
@@ -298,12 +298,12 @@ impl Asked {
 }
 
 /// Parses an address or a prefix, or returns the error.
-fn question(text: &str) -> Result<Asked, String> {
+fn question(text: &str) -> Result<Subject, String> {
     if let Ok(ip) = text.parse() {
-        return Ok(Asked::Address(ip));
+        return Ok(Subject::Address(ip));
     }
     match text.parse() {
-        Ok(prefix) => Ok(Asked::Prefix(prefix)),
+        Ok(prefix) => Ok(Subject::Prefix(prefix)),
         Err(error) if text.contains('/') => Err(format!("{:?}: {error}", shortened(text))),
         Err(_) => Err(format!("{:?} is not an address", shortened(text))),
     }

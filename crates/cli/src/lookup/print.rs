@@ -6,7 +6,7 @@ use fibula_core::{AnyPrefix, Value};
 use fibula_fib::{Columns, Match, Moment};
 use serde_json::{Map, Value as Json};
 
-use super::{Args, Asked};
+use super::{Args, Subject};
 use crate::failure::Failure;
 use crate::output::{Records, cell, json_value};
 
@@ -68,12 +68,12 @@ impl<'a> Printer<'a> {
     }
 
     /// Prints the routes found for a question, or a row without values if there are none.
-    pub fn answer(&mut self, asked: Asked, found: &[Match<'_>]) -> Result<(), Failure> {
+    pub fn answer(&mut self, asked: Subject, found: &[Match<'_>]) -> Result<(), Failure> {
         let text = match asked {
-            Asked::Address(ip) => ip.to_string(),
-            Asked::Prefix(prefix) => prefix.to_string(),
+            Subject::Address(ip) => ip.to_string(),
+            Subject::Prefix(prefix) => prefix.to_string(),
         };
-        let says_match = self.says_match || matches!(asked, Asked::Prefix(_));
+        let says_match = self.says_match || matches!(asked, Subject::Prefix(_));
         if found.is_empty() {
             return self.row(Some(&text), None, says_match.then_some(None), None, None);
         }

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use fibula_core::{Addr, AnyPrefix, Change, Kind, PerFamily, Prefix, Update, Vrf};
+use fibula_core::{Addr, AnyPrefix, Change, FamilyType, PerFamily, Prefix, Update, Vrf};
 use fibula_feeds::{FeedError, Listener};
 use fibula_rib::{AttributeSet, Peer, Rib, ValueNames};
 
@@ -17,7 +17,7 @@ type Paths = BTreeMap<(u32, u32), AttributeSet>;
 /// The prefixes with their paths.
 struct Maps;
 
-impl Kind for Maps {
+impl FamilyType for Maps {
     type Of<A: Addr> = HashMap<Prefix<A>, Paths>;
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use core_affinity::CoreId;
-use fibula_core::{Addr, Hop, Kind, Prefix};
+use fibula_core::{Addr, FamilyType, Hop, Prefix};
 use fibula_rib::{AttributeSet, Generation, Reader};
 
 /// What is being measured.
@@ -77,7 +77,7 @@ pub struct Hints<A> {
 /// Hints for both families.
 pub struct AllHints;
 
-impl Kind for AllHints {
+impl FamilyType for AllHints {
     type Of<A: Addr> = Hints<A>;
 }
 

@@ -355,7 +355,10 @@ times = true
         assert_eq!(config.feeds.sources().len(), 1);
         assert_eq!(config.router.vrf.as_deref(), Some("fpm/100"));
         assert_eq!(config.pipeline.shape, Shape::Stages(1, 1, 1));
-        assert_eq!((config.ports.len(), config.ports[1].said(&PortLink::default()).len()), (2, 4));
+        assert_eq!(
+            (config.ports.len(), config.ports[1].messages(&PortLink::default()).len()),
+            (2, 4)
+        );
     }
 
     #[test]

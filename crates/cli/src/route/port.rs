@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use std::str::FromStr;
 
-use fibula_ingest::netlink::{Address, Interface, Neighbour, NeighbourState, Said};
+use fibula_ingest::netlink::{Interface, InterfaceAddress, LinkMessage, Neighbour, NeighbourState};
 use fibula_router::control::PortLink;
 use serde::Deserialize;
 
@@ -63,7 +63,7 @@ macro_rules! from_text {
 }
 from_text!(Kind, Mac, Subnet);
 
-/// A port with what is said of its link. Those of the system have a link of their own and need nothing said.
+/// A port with the interface, addresses and neighbours of its link. Ports of the system take these from the kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PortConfig {
@@ -240,20 +240,26 @@ impl PortConfig {
     }
 
     /// What the control has to know of it, besides what the system says.
-    pub fn said(&self, link: &PortLink) -> Vec<Said> {
+    pub fn messages(&self, link: &PortLink) -> Vec<LinkMessage> {
         let PortLink { name, interface: index, mac, mtu } = link.clone();
-        let mut said = Vec::new();
+        let mut messages = Vec::new();
         if !self.port.is_of_system() {
-            said.push(Said::Interface(Interface { index, name, mac: Some(mac), mtu, is_up: true }));
+            messages.push(LinkMessage::Interface(Interface {
+                index,
+                name,
+                mac: Some(mac),
+                mtu,
+                is_up: true,
+            }));
         }
-        said.extend(self.addresses.iter().map(|&Subnet(local, len)| {
-            Said::Address(Address { interface: index, local, subnet: local, len })
+        messages.extend(self.addresses.iter().map(|&Subnet(local, len)| {
+            LinkMessage::Address(InterfaceAddress { interface: index, local, subnet: local, len })
         }));
-        said.extend(self.neighbours.iter().map(|(&address, &Mac(mac))| {
+        messages.extend(self.neighbours.iter().map(|(&address, &Mac(mac))| {
             let state = NeighbourState::Permanent;
-            Said::Neighbour(Neighbour { interface: index, address, mac: Some(mac), state })
+            LinkMessage::Neighbour(Neighbour { interface: index, address, mac: Some(mac), state })
         }));
-        said
+        messages
     }
 }
 
@@ -267,12 +273,12 @@ mod tests {
         let port: PortConfig = text.parse().unwrap();
         assert_eq!(port.port.to_string(), "pcap:in.pcap:out.pcap");
         assert_eq!((port.interface(1, 0), port.mac(1), port.mtu()), (7, [2, 0, 0, 0, 0, 2], 1500));
-        assert_eq!(port.said(&PortLink::default()).len(), 3);
+        assert_eq!(port.messages(&PortLink::default()).len(), 3);
         for text in ["xdp:eth1", "afpacket:eth1"] {
             assert!(text.parse::<PortConfig>().is_ok_and(|port| port.port.is_of_system()));
         }
         let port: PortConfig = "afxdp:eth1".parse().unwrap();
-        assert_eq!((port.interface(1, 9), port.said(&PortLink::default()).len()), (9, 0));
+        assert_eq!((port.interface(1, 9), port.messages(&PortLink::default()).len()), (9, 0));
         let port: PortConfig = "dpdk:net_pcap0,rx_pcap=a,mtu=900,tx_pcap=b".parse().unwrap();
         assert_eq!(port.port.to_string(), "dpdk:net_pcap0,rx_pcap=a,tx_pcap=b");
         assert_eq!((port.interface(1, 9), port.mtu()), (NO_INTERFACE + 1, 900));

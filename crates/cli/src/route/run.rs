@@ -284,7 +284,8 @@ fn generated<'p>(number: usize, config: &PortConfig, pool: &'p Pool) -> Port<'p>
 
 fn control(config: &Config, ports: &[Port<'_>], xdp: Vec<AfXdp>) -> Result<Control, Failure> {
     let links: Vec<PortLink> = ports.iter().map(PortLink::from).collect();
-    let fixed = config.ports.iter().zip(&links).flat_map(|(port, link)| port.said(link)).collect();
+    let fixed =
+        config.ports.iter().zip(&links).flat_map(|(port, link)| port.messages(link)).collect();
     let kernel = config.ports.iter().any(|port| port.port.is_of_system());
     let options = ControlOptions { kernel, fixed, ..ControlOptions::default() };
     let events = move |event: Happened| match &event {

@@ -1,7 +1,7 @@
 use std::marker::PhantomData;
 
 use fibula_core::{BuildError, Prefix, Route, Routes};
-use fibula_filter::Shape;
+use fibula_filter::Parameters;
 use fibula_simd::Table;
 
 use super::bucket::{Address, Code, EMPTY, Keyed, Line, Slot, code_of, slots};
@@ -132,8 +132,8 @@ impl Plan<'_> {
 
     fn filter(&mut self, len: u8, keys: usize, rate: f64) -> Level {
         let shape = match self.config.positions {
-            Some(positions) => Shape::for_positions(keys, rate, positions),
-            None => Shape::for_rate(keys, rate),
+            Some(positions) => Parameters::for_positions(keys, rate, positions),
+            None => Parameters::for_rate(keys, rate),
         };
         let words = self.words..self.words + shape.words();
         self.words = words.end;

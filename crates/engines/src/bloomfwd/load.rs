@@ -1,7 +1,7 @@
 use std::marker::PhantomData;
 
 use fibula_core::{LoadError, TableSource};
-use fibula_filter::{Hash, Shape};
+use fibula_filter::{Hash, Parameters};
 use fibula_simd::Table;
 
 use super::bucket::{Address, Code, EMPTY, Keyed, Line, Slot, entries, is_sound};
@@ -123,7 +123,7 @@ impl At {
     /// The next level; `None` if it is none.
     fn level(&mut self, row: &[u32; 4]) -> Option<Level> {
         let &[len, bits, hashes, buckets] = row;
-        let shape = Shape::new(bits, hashes);
+        let shape = Parameters::new(bits, hashes);
         let words = self.words..self.words.checked_add(shape.words())?;
         let buckets = self.buckets..self.buckets.checked_add(buckets as usize)?;
         (self.words, self.buckets) = (words.end, buckets.end);

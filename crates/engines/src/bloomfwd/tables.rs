@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use fibula_core::TableRef;
-use fibula_filter::{Bits, Counters, Hash, Shape};
+use fibula_filter::{Bits, Counters, Hash, Parameters};
 use fibula_simd::Table;
 
 use super::bucket::{Address, Code, Keyed, Line, Slot, entries, find, set, slots};
@@ -15,7 +15,7 @@ use super::{FILTERS, Hashes, SHAPE};
 pub(super) struct Level {
     /// The length. Of the gate it is that of its keys.
     pub len: u8,
-    pub shape: Shape,
+    pub shape: Parameters,
     /// Its words of `filters`.
     pub words: Range<usize>,
     /// Its buckets; none for the gate.

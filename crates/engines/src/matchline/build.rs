@@ -4,7 +4,7 @@ use fibula_simd::Table;
 use super::line::{Code, Item};
 use super::pack::Packer;
 use super::word::{Entry, LOW, WIDTH_MAX, WIDTH_STEP, WORDS_MAX};
-use super::{Form, NAME, Shape, Tables, items};
+use super::{Form, NAME, RootShape, Tables, items};
 use crate::common::{Long, LongBuilder};
 
 /// Root entries for each prefix, on average, as a shift: one for four.
@@ -122,9 +122,9 @@ fn tables<C: Code>(mut all: All) -> Result<Tables<C>, BuildError> {
 }
 
 /// The root for these prefixes, and how many address bits a root entry stands for: the prefix's and those before.
-fn root_shape(items: &[Item], blocks_from: u32) -> (Shape, u8) {
+fn root_shape(items: &[Item], blocks_from: u32) -> (RootShape, u8) {
     let Some(first) = items.first().map(|first| (first.key >> 32) as u32) else {
-        return (Shape { low: 0, shift: 0, entries: 0, blocks_from }, 32);
+        return (RootShape { low: 0, shift: 0, entries: 0, blocks_from }, 32);
     };
     let last_of = |item: &Item| item.key | u64::MAX.checked_shr(item.len.into()).unwrap_or(0);
     let last = items.iter().map(last_of).max().unwrap_or(u64::MAX);
@@ -136,7 +136,7 @@ fn root_shape(items: &[Item], blocks_from: u32) -> (Shape, u8) {
         shift += 1;
     }
     let entries = (last >> shift) - (first >> shift) + 1;
-    (Shape { low: first >> shift << shift, shift, entries, blocks_from }, 32 - shift as u8)
+    (RootShape { low: first >> shift << shift, shift, entries, blocks_from }, 32 - shift as u8)
 }
 
 /// Addresses that have their first `from` bits in common, except perhaps those that a table skips.

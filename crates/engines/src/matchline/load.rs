@@ -2,7 +2,7 @@ use fibula_core::{LoadError, TableSource};
 
 use super::line::{Code, may_cover};
 use super::word::Entry;
-use super::{SHAPE, Shape, Tables, WORDS};
+use super::{RootShape, SHAPE, Tables, WORDS};
 use crate::common::{Long, table};
 
 /// Loads the stored tables, and checks all that a lookup can reach. Patches leave words and lines to which nothing leads, and in
@@ -14,7 +14,7 @@ pub(super) fn load<C: Code>(
     tables: &dyn TableSource,
     hop_count: u32,
 ) -> Result<Tables<C>, LoadError> {
-    let shape = table::<Shape>(tables, SHAPE)?;
+    let shape = table::<RootShape>(tables, SHAPE)?;
     let [shape] = *shape else { return Err(LoadError::new(SHAPE, "is not one shape")) };
     let (words, lines) = (table(tables, WORDS)?, table(tables, C::NAME)?);
     let tables = Tables::<C>::new(words, lines, shape, Long::load_any(tables)?);
@@ -42,7 +42,7 @@ pub(super) fn load<C: Code>(
         let seen = u64::MAX << (32 + shape.shift);
         // Any address may lie outside of the root.
         let (key, seen) = shape.key(entry).map_or((0, 0), |key| (key, seen));
-        check.left.push(Reached { place: entry, key, seen });
+        check.left.push(Visited { place: entry, key, seen });
         while let Some(reached) = check.left.pop() {
             check.word(reached)?;
         }
@@ -51,7 +51,7 @@ pub(super) fn load<C: Code>(
 }
 
 /// A word, and the address bits of `key`, where `seen` is set, that lead to it.
-struct Reached {
+struct Visited {
     place: usize,
     key: u64,
     seen: u64,
@@ -65,11 +65,11 @@ struct Check<'a, C: Code> {
     /// The words of the root and of tables seen so far.
     taken: Vec<bool>,
     /// The words to be checked.
-    left: Vec<Reached>,
+    left: Vec<Visited>,
 }
 
 impl<C: Code> Check<'_, C> {
-    fn word(&mut self, Reached { place, key, seen }: Reached) -> Result<(), LoadError> {
+    fn word(&mut self, Visited { place, key, seen }: Visited) -> Result<(), LoadError> {
         match Entry::of(self.tables.words[place]) {
             Entry::Table { base, bits, shift } => {
                 match self.taken.get_mut(base..base + (1 << bits)) {
@@ -84,7 +84,7 @@ impl<C: Code> Check<'_, C> {
                     // Not beyond the top bit, and none that the bits seen exclude.
                     if index >> shift == i as u64 && (index ^ key) & mask & seen == 0 {
                         let (key, seen) = (key | index, seen | mask);
-                        self.left.push(Reached { place: base + i, key, seen });
+                        self.left.push(Visited { place: base + i, key, seen });
                     }
                 }
                 Ok(())

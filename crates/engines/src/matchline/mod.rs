@@ -152,7 +152,7 @@ struct Tables<C: Code> {
     words: Table<u32>,
     /// Line 0 is nobody's.
     lines: Table<Line>,
-    shape: Shape,
+    shape: RootShape,
     long: Option<Long>,
     /// How many words and lines are in use; the rest is room for patches. After loading, all are in use.
     words_used: usize,
@@ -169,7 +169,7 @@ struct Tables<C: Code> {
 /// Where the root's blocks lie, and how codes are divided.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
-struct Shape {
+struct RootShape {
     /// The first 32 bits of the first address that has a root entry.
     low: u32,
     /// Bits of the first 32 that addresses of an entry do not have in common.
@@ -180,7 +180,7 @@ struct Shape {
     blocks_from: u32,
 }
 
-impl Shape {
+impl RootShape {
     /// The root entry of an address whose upper half this is.
     #[inline(always)]
     fn entry(&self, high: u64) -> usize {
@@ -213,7 +213,7 @@ macro_rules! with_tables {
 }
 
 impl<C: Code> Tables<C> {
-    fn new(words: Table<u32>, lines: Table<Line>, shape: Shape, long: Option<Long>) -> Self {
+    fn new(words: Table<u32>, lines: Table<Line>, shape: RootShape, long: Option<Long>) -> Self {
         let mut tables = Self {
             words_used: words.len(),
             lines_used: lines.len(),

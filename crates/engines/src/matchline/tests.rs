@@ -3,7 +3,7 @@ use fibula_simd::Isa;
 use fibula_testkit::{Oracle, Rng, StoredTables, probes};
 
 use super::word::Entry;
-use super::{Config, Form, Matchline, SHAPE, Shape, WORDS};
+use super::{Config, Form, Matchline, RootShape, SHAPE, WORDS};
 
 /// Compares all answers at boundaries, and at addresses that differ from a route's first one in a single bit: those differ in
 /// bits that tables skip, too.
@@ -169,10 +169,10 @@ fn few_tables_above_networks_that_lie_together() {
 fn stored_tables_that_lead_back_are_refused() {
     let routes = Routes::from_unsorted(below(&networks(5, 48), 500, 64..=64, 100));
     let engine = Matchline::build(&routes, &Config::default()).expect("it takes the table");
-    let load = |change: &dyn Fn(&mut [u32], &mut Shape)| {
+    let load = |change: &dyn Fn(&mut [u32], &mut RootShape)| {
         let mut stored = StoredTables::of(&engine.tables());
         let mut words = bytemuck::cast_slice(stored.bytes(WORDS)).to_vec();
-        let mut shape: Shape = bytemuck::cast_slice(stored.bytes(SHAPE))[0];
+        let mut shape: RootShape = bytemuck::cast_slice(stored.bytes(SHAPE))[0];
         change(&mut words, &mut shape);
         stored.set(WORDS, bytemuck::cast_slice(&words));
         stored.set(SHAPE, bytemuck::bytes_of(&shape));
@@ -181,7 +181,7 @@ fn stored_tables_that_lead_back_are_refused() {
     let is_table = |word: &u32| matches!(Entry::of(*word), Entry::Table { .. });
     load(&|_, _| ()).expect("as it was stored");
     let to = |base| {
-        move |words: &mut [u32], _: &mut Shape| {
+        move |words: &mut [u32], _: &mut RootShape| {
             if let Some(word) = words.iter_mut().rfind(|word| is_table(word)) {
                 *word = Entry::Table { base, bits: 2, shift: 6 }.word();
             }

@@ -1,7 +1,7 @@
 use std::marker::PhantomData;
 
 use fibula_core::{BuildError, Routes};
-use fibula_filter::Shape;
+use fibula_filter::Parameters;
 use fibula_simd::Table;
 
 use super::{ARRAY_BITS, BITS_A_KEY, FilterAddr, HASH, HASHES, Level, NAME, Pbf};
@@ -31,7 +31,7 @@ pub(super) fn build<A: FilterAddr>(routes: &Routes<A>) -> Result<Pbf<A>, BuildEr
     };
     let (mut levels, mut rows, mut filters) = (Vec::new(), Vec::new(), Vec::new());
     for ((len, items), part) in lens.into_iter().zip(tables).zip(parts) {
-        let shape = Shape::new((BITS_A_KEY * items.len() as f64).ceil() as u32, HASHES);
+        let shape = Parameters::new((BITS_A_KEY * items.len() as f64).ceil() as u32, HASHES);
         let first = filters.len();
         filters.resize(first + shape.words(), 0u64);
         for item in items {

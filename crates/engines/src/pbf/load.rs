@@ -1,7 +1,7 @@
 use std::marker::PhantomData;
 
 use fibula_core::{LoadError, TableSource};
-use fibula_filter::Shape;
+use fibula_filter::Parameters;
 use fibula_simd::Table;
 
 use super::{ARRAY, ARRAY_BITS, FILTERS, FilterAddr, HASHES, LEVELS, Level, Pbf, SLOTS};
@@ -31,13 +31,13 @@ pub(super) fn load<A: FilterAddr>(
     let mut levels = Vec::with_capacity(rows.len());
     let mut end = 0usize;
     for (&[len, bits, ..], part) in rows.iter().zip(parts) {
-        let shape = Shape::new(bits, HASHES);
-        if shape.bits() != bits {
+        let parameters = Parameters::new(bits, HASHES);
+        if parameters.bits() != bits {
             return Err(LoadError::new(LEVELS, "has a filter of no size"));
         }
         // At most 128 filters of at most 2^25 words.
-        levels.push(Level::new(len as u8, shape, end, part));
-        end += shape.words();
+        levels.push(Level::new(len as u8, parameters, end, part));
+        end += parameters.words();
     }
     if end != filters.len() {
         return Err(LoadError::new(FILTERS, "has another size than the levels say"));

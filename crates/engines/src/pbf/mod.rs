@@ -79,7 +79,7 @@ use fibula_core::{
     Addr, BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Persist, Routes, TableRef,
     TableSource,
 };
-use fibula_filter::{Hash, Key, Shape, fmix64};
+use fibula_filter::{Hash, Key, Parameters, fmix64};
 use fibula_simd::Table;
 
 use crate::common::{Hashed, Part, bits, hop};
@@ -141,14 +141,14 @@ pub struct Pbf<A: FilterAddr> {
 struct Level<A> {
     /// The bits of an address that are its key.
     mask: A,
-    shape: Shape,
+    shape: Parameters,
     /// The filter's first word.
     first: usize,
     part: Part,
 }
 
 impl<A: FilterAddr> Level<A> {
-    fn new(len: u8, shape: Shape, first: usize, part: Part) -> Self {
+    fn new(len: u8, shape: Parameters, first: usize, part: Part) -> Self {
         Self { mask: A::netmask(len), shape, first, part }
     }
 

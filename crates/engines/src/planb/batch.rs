@@ -70,7 +70,7 @@ impl<A: SearchAddr, V: Value> Kernel for Batch<'_, A, V> {
 
 /// The places of a block: the first key of each lookup's node, counted in keys from the first node of
 /// its level.
-type Places = [[u32; WIDTH]; BLOCK];
+type NodeOffsets = [[u32; WIDTH]; BLOCK];
 
 struct BlockDescent<'a, A: SearchAddr, V, S> {
     simd: S,
@@ -81,7 +81,7 @@ struct BlockDescent<'a, A: SearchAddr, V, S> {
 impl<A: SearchAddr, V: Value, S: Simd> BlockDescent<'_, A, V, S> {
     #[inline(always)]
     fn block(&self, addrs: &[[A; WIDTH]], hops: &mut [[Hop; WIDTH]]) {
-        let mut places: Places = [[0; WIDTH]; BLOCK];
+        let mut places: NodeOffsets = [[0; WIDTH]; BLOCK];
         let mut bases = self.tree.shape.bases();
         match bases {
             [] | [_] => {}
@@ -110,7 +110,7 @@ impl<A: SearchAddr, V: Value, S: Simd> BlockDescent<'_, A, V, S> {
         &self,
         bases: &[usize],
         addrs: &[[A; WIDTH]],
-        places: &mut Places,
+        places: &mut NodeOffsets,
     ) {
         let mut nodes = [self.nodes(bases[0]); LEVELS];
         for (nodes, &base) in nodes.iter_mut().zip(bases) {
@@ -140,7 +140,7 @@ impl<A: SearchAddr, V: Value, S: Simd> BlockDescent<'_, A, V, S> {
         &self,
         bases: &[usize],
         addrs: &[[A; WIDTH]],
-        places: &Places,
+        places: &NodeOffsets,
         hops: &mut [[Hop; WIDTH]],
     ) {
         let leaves = self.nodes(bases[0]);

@@ -1,7 +1,7 @@
 use fibula_core::{BuildError, Engine, Routes};
 use fibula_simd::Table;
 
-use super::shape::Shape;
+use super::shape::LevelLayout;
 use super::{Config, Line, PlanB};
 use crate::common::{Intervals, Long, SearchAddr, Values};
 
@@ -10,7 +10,7 @@ pub(super) fn build<A: SearchAddr>(
     config: &Config,
 ) -> Result<PlanB<A>, BuildError> {
     let Intervals { lasts, codes, long } = Intervals::new(routes, PlanB::<A>::NAME)?;
-    let shape = Shape::new::<A::Key>(lasts.len());
+    let shape = LevelLayout::new::<A::Key>(lasts.len());
     let keys = Table::<Line<A>>::with(shape.nodes(), |nodes| {
         shape.for_each_key(&lasts, |node, slot, key| nodes[node].as_mut()[slot] = key);
     });

@@ -1,6 +1,6 @@
 use fibula_core::{LoadError, TableSource};
 
-use super::shape::Shape;
+use super::shape::LevelLayout;
 use super::{Config, KEYS, Line, PlanB};
 use crate::common::{Long, SearchAddr, SearchKey, Values, table};
 
@@ -18,7 +18,7 @@ pub(super) fn load<A: SearchAddr>(
     if intervals == 0 {
         return Err(LoadError::new(KEYS, "there are no intervals"));
     }
-    let shape = Shape::new::<A::Key>(intervals);
+    let shape = LevelLayout::new::<A::Key>(intervals);
     if keys.len() != shape.nodes() {
         return Err(LoadError::new(KEYS, format!("is not a tree of {intervals} intervals")));
     }

@@ -99,7 +99,7 @@ use fibula_core::{
 use fibula_simd::{Isa, Level, Table};
 
 use crate::common::{Long, SearchAddr, SearchKey, Values};
-use shape::Shape;
+use shape::LevelLayout;
 
 const KEYS: &str = "keys";
 
@@ -132,7 +132,7 @@ pub struct PlanB<A: SearchAddr> {
     keys: Table<Line<A>>,
     values: Values,
     long: Option<Long>,
-    shape: Shape,
+    shape: LevelLayout,
     level: Level,
     search: TreeSearch,
 }

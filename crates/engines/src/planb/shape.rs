@@ -4,14 +4,14 @@ use crate::common::SearchKey;
 ///
 /// Levels are counted from the root; the final one has the leaves. A node is one cache line of keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(super) struct LevelLayout {
     /// The first node of each level, counted in nodes; the root is node 0.
     bases: Vec<usize>,
     /// All nodes.
     nodes: usize,
 }
 
-impl Shape {
+impl LevelLayout {
     /// The shape for so many intervals, at least one. A level has as many nodes as the one below
     /// needs for parents, no more: what the paper calls the memory optimisation for trailing leaves,
     /// at every level.

@@ -45,12 +45,12 @@ pub(super) enum Slot {
 }
 
 /// Where children and leaves of a node go: neighbours in their arrays, of which the first one's place is returned.
-pub(super) trait Place {
+pub(super) trait NodeStore {
     fn nodes(&mut self, nodes: &[Node]) -> usize;
     fn leaves(&mut self, codes: &[u32]) -> usize;
 }
 
-impl<P: Place> Place for &mut P {
+impl<P: NodeStore> NodeStore for &mut P {
     fn nodes(&mut self, nodes: &[Node]) -> usize {
         (**self).nodes(nodes)
     }
@@ -66,7 +66,7 @@ struct Vecs {
     leaves: Vec<u32>,
 }
 
-impl Place for Vecs {
+impl NodeStore for Vecs {
     fn nodes(&mut self, nodes: &[Node]) -> usize {
         self.nodes.extend(nodes);
         self.nodes.len() - nodes.len()
@@ -89,7 +89,7 @@ pub(super) struct Builder<'a, A: Addr, P> {
     open_leaves: Vec<u32>,
 }
 
-impl<'a, A: Addr, P: Place> Builder<'a, A, P> {
+impl<'a, A: Addr, P: NodeStore> Builder<'a, A, P> {
     pub(super) fn new(mut ranges: Ranges<'a, A>, place: P) -> Self {
         let range = ranges.next().expect("the ranges cover a block");
         Self { ranges, range, place, open_nodes: Vec::new(), open_leaves: Vec::new() }

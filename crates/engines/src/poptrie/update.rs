@@ -8,7 +8,7 @@ use fibula_core::{Addr, Patched, Prefix, Routes};
 use fibula_simd::Table;
 
 use super::Tables;
-use super::build::{Builder, Place, Slot};
+use super::build::{Builder, NodeStore, Slot};
 use super::node::{LEAF, Node, STRIDE, node, slot};
 
 /// Slots of a node.
@@ -241,7 +241,7 @@ impl Arrays<'_> {
     }
 }
 
-impl Place for Arrays<'_> {
+impl NodeStore for Arrays<'_> {
     fn nodes(&mut self, nodes: &[Node]) -> usize {
         if nodes.is_empty() || self.full {
             return 0;

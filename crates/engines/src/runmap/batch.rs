@@ -164,7 +164,7 @@ impl<V: Leaf, A: Answer, const N: usize> Kernel for Batch<'_, V, A, N> {
 }
 
 /// The places of the records of a stage.
-type Places<const N: usize> = [[u32; WIDTH]; N];
+type RecordOffsets<const N: usize> = [[u32; WIDTH]; N];
 
 struct RunSearch<'a, V: Leaf, const N: usize> {
     tables: &'a Tables<V>,
@@ -185,7 +185,7 @@ impl<'a, V: Leaf, const N: usize> RunSearch<'a, V, N> {
     fn stage<A: Answer>(
         &self,
         addrs: &[[u32; WIDTH]],
-        places: &mut Places<N>,
+        places: &mut RecordOffsets<N>,
         hops: &mut [[A; WIDTH]],
     ) {
         self.ask(addrs, places);
@@ -199,7 +199,7 @@ impl<'a, V: Leaf, const N: usize> RunSearch<'a, V, N> {
         &self,
         addrs: &[[u32; WIDTH]; N],
         next: &[[u32; WIDTH]; N],
-        places: &mut Places<N>,
+        places: &mut RecordOffsets<N>,
         hops: &mut [[A; WIDTH]; N],
     ) {
         for addrs in next.chunks(GROUP) {
@@ -215,7 +215,7 @@ impl<'a, V: Leaf, const N: usize> RunSearch<'a, V, N> {
 
     /// Reads the root words and prefetches the records.
     #[inline(always)]
-    fn ask(&self, addrs: &[[u32; WIDTH]], places: &mut Places<N>) {
+    fn ask(&self, addrs: &[[u32; WIDTH]], places: &mut RecordOffsets<N>) {
         for addrs in addrs.chunks(GROUP) {
             prefetch_read(addrs, AHEAD / WIDTH);
         }
@@ -245,7 +245,7 @@ impl<'a, V: Leaf, const N: usize> RunSearch<'a, V, N> {
     fn answer<A: Answer>(
         &self,
         addrs: &[[u32; WIDTH]],
-        places: &Places<N>,
+        places: &RecordOffsets<N>,
         hops: &mut [[A; WIDTH]],
     ) {
         for ((addrs, places), hops) in addrs.iter().zip(places).zip(hops) {

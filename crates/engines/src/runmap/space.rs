@@ -7,7 +7,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 pub(super) const LINE: usize = 64;
 
 /// Places by numbers that are hashes.
-type Places = HashMap<u64, u32, BuildHasherDefault<Hashed>>;
+type OffsetsByHash = HashMap<u64, u32, BuildHasherDefault<Hashed>>;
 
 /// The records' bytes, which grow by whole lines.
 pub(super) struct Space {
@@ -19,7 +19,7 @@ pub(super) struct Space {
     /// A bit for each length of which there are holes.
     lengths: u64,
     /// The places of records by their hashes.
-    seen: Places,
+    seen: OffsetsByHash,
     /// Bytes that the table needs, even if places cannot number as many.
     needed: u64,
 }

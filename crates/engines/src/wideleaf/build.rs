@@ -5,12 +5,14 @@ use super::deep::Deep;
 use super::plan::{Needs, Plan, Planner, low};
 use super::record::{Byte, ByteLine, Codes, Narrow, NarrowLine, Records, Unit, Wide, WideLine};
 use super::word::{BYTES_MAX, Entry, WORDS_MAX};
-use super::{CELL_BITS, Config, Form, KEY_BITS, LEVELS, NAME, ROOT_BITS, Shape, Tables, Wideleaf};
+use super::{
+    CELL_BITS, Config, Form, KEY_BITS, LEVELS, NAME, ROOT_BITS, Tables, Variant, Wideleaf,
+};
 
 pub(super) fn build(routes: &Routes<u128>, config: &Config) -> Result<Wideleaf, BuildError> {
     let level = config.isa.level();
-    let shape = config.shape.unwrap_or_else(|| Shape::here(config.isa, routes.len()));
-    let form = if shape.lines {
+    let variant = config.variant.unwrap_or_else(|| Variant::here(config.isa, routes.len()));
+    let form = if variant.lines {
         build_form::<ByteLine, NarrowLine, WideLine>(
             routes,
             Form::ByteLine,
@@ -20,7 +22,7 @@ pub(super) fn build(routes: &Routes<u128>, config: &Config) -> Result<Wideleaf, 
     } else {
         build_form::<Byte, Narrow, Wide>(routes, Form::Byte, Form::Narrow, Form::Wide)
     };
-    Ok(Wideleaf { form: form?, level, shape: config.shape })
+    Ok(Wideleaf { form: form?, level, variant: config.variant })
 }
 
 /// Builds the tables with the narrowest codes that suffice.

@@ -6,9 +6,9 @@ use fibula_simd::{Isa, Level};
 use super::batch::Batch;
 use super::lookup::Few;
 use super::record::Codes;
-use super::{Shape, Tables};
+use super::{Tables, Variant};
 
-// The two choices of a `Shape`, and what they depend on (the numbers are in docs/adr/0006-wideleaf.md):
+// The two choices of a `Variant`, and what they depend on (the numbers are in docs/adr/0006-wideleaf.md):
 //
 // - The instruction that gathers sixteen words takes an Intel core (family 6) less time than sixteen loads, a Zen 4 more.
 //   AVX2's gathers, of eight words, do not gain anywhere.
@@ -19,16 +19,16 @@ use super::{Shape, Tables};
 /// The largest number of routes of a table with half lines, if the machine has AVX-512.
 const HALVES_MAX: usize = 250_000;
 
-impl Shape {
-    /// The shape that a table of so many routes has on this machine unless [`Config::shape`](super::Config::shape) says otherwise. With
+impl Variant {
+    /// The variant that a table of so many routes has on this machine unless [`Config::variant`](super::Config::variant) sets another. With
     /// AVX-512, the time of gathers is measured, once a process, in less than 1 ms.
     ///
     /// ```
-    /// use fibula_engines::wideleaf::Shape;
+    /// use fibula_engines::wideleaf::Variant;
     /// use fibula_simd::Isa;
     ///
-    /// let shape = Shape::here(Isa::Scalar, 200_000);
-    /// assert_eq!(shape.to_string(), "records in half lines, words loaded");
+    /// let variant = Variant::here(Isa::Scalar, 200_000);
+    /// assert_eq!(variant.to_string(), "records in half lines, words loaded");
     /// ```
     pub fn here(isa: Isa, routes: usize) -> Self {
         let level = isa.level();
@@ -40,13 +40,13 @@ impl Shape {
     /// Whether batches gather words. This is asked by the first batch, so that a program that looks up single addresses starts
     /// without the measurement.
     #[inline]
-    pub(super) fn gathers(level: Level, shape: Option<Self>) -> bool {
+    pub(super) fn gathers(level: Level, variant: Option<Self>) -> bool {
         level.isa() == Isa::Avx512
-            && shape.map_or_else(|| level.gathers_well(), |shape| shape.gathers)
+            && variant.map_or_else(|| level.gathers_well(), |variant| variant.gathers)
     }
 }
 
-impl fmt::Display for Shape {
+impl fmt::Display for Variant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let records = if self.lines { "whole" } else { "half" };
         let words = if self.gathers { "gathered" } else { "loaded" };

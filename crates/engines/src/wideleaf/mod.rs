@@ -35,7 +35,7 @@
 //! **The machine.** The cost of a lookup is the cost of its memory accesses. All keys of a record lie in one **unit**, which is read by one
 //! comparison; so does the whole record where it fits, and larger records begin at a line. The unit is a line, with which tables are a
 //! quarter smaller, or half of one, which a Zen 4's second-level cache delivers in a cycle. Likewise, words are gathered by one instruction,
-//! or loaded one by one, as measured once a process. [`Shape`] has both choices, `machine.rs` makes them. A stored table
+//! or loaded one by one, as measured once a process. [`Variant`] has both choices, `machine.rs` makes them. A stored table
 //! keeps its unit and is loaded on any machine.
 //!
 //! **Codes.** 0 means no route, *h* + 1 means hop *h*. The codes of **deep blocks** count down from the largest
@@ -140,21 +140,21 @@ const LEVELS: usize = 3;
 pub struct Config {
     /// The instruction set of batch lookups; if the machine lacks it, the best one that it has is used.
     pub isa: Isa,
-    /// How to lay records out and to read words; `None`: as suits this machine and the table ([`Shape::here`]).
-    pub shape: Option<Shape>,
+    /// How to lay records out and to read words; `None`: as suits this machine and the table ([`Variant::here`]).
+    pub variant: Option<Variant>,
 }
 
 /// What depends on the machine rather than on the routes.
 ///
 /// ```
 /// use fibula_core::{Engine, Routes};
-/// use fibula_engines::wideleaf::{Config, Shape, Wideleaf};
+/// use fibula_engines::wideleaf::{Config, Variant, Wideleaf};
 ///
-/// let config = Config { shape: Some(Shape { lines: true, gathers: false }), ..Config::default() };
+/// let config = Config { variant: Some(Variant { lines: true, gathers: false }), ..Config::default() };
 /// assert!(Wideleaf::build(&Routes::default(), &config).is_ok());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct Variant {
     /// Whether the keys of a record may fill a cache line, or half a line. It takes effect when a table is built.
     pub lines: bool,
     /// Whether batches gather words, or load them one by one. Only AVX-512 gathers.
@@ -166,7 +166,7 @@ pub struct Shape {
 pub struct Wideleaf {
     form: Form,
     level: Level,
-    shape: Option<Shape>,
+    variant: Option<Variant>,
 }
 
 #[derive(Clone)]
@@ -286,7 +286,7 @@ impl Lookup<u128> for Wideleaf {
 
     fn lookup_batch(&self, addrs: &[u128], hops: &mut [Hop]) {
         assert_eq!(addrs.len(), hops.len(), "as many hops as addresses");
-        let gathers = Shape::gathers(self.level, self.shape);
+        let gathers = Variant::gathers(self.level, self.variant);
         with_tables!(&self.form, tables => tables.look_up(self.level, gathers, addrs, hops));
     }
 
@@ -344,6 +344,6 @@ impl Persist<u128> for Wideleaf {
         } else {
             Form::Wide(load::load(tables, hop_count)?)
         };
-        Ok(Self { form, level: config.isa.level(), shape: config.shape })
+        Ok(Self { form, level: config.isa.level(), variant: config.variant })
     }
 }

@@ -7,7 +7,7 @@ use fibula_testkit::{Oracle, StoredTables, probes, tables, traffic};
 use super::deep::Deep;
 use super::record::{Line, Unit};
 use super::word::{BITS_MAX, BYTES_MAX, CODE_MAX, Entry, WORDS_MAX};
-use super::{Config, Form, Shape, Wideleaf};
+use super::{Config, Form, Variant, Wideleaf};
 
 fn built(routes: &Routes<u128>) -> Wideleaf {
     Wideleaf::build(routes, &Config::default()).expect("it takes any table")
@@ -15,7 +15,7 @@ fn built(routes: &Routes<u128>) -> Wideleaf {
 
 /// Built for records of this unit, whatever this machine prefers.
 fn built_with(routes: &Routes<u128>, lines: bool) -> Wideleaf {
-    let config = Config { shape: Some(Shape { lines, gathers: true }), ..Config::default() };
+    let config = Config { variant: Some(Variant { lines, gathers: true }), ..Config::default() };
     Wideleaf::build(routes, &config).expect("it takes any table")
 }
 
@@ -49,8 +49,8 @@ fn words_say_what_they_were_made_of() {
 #[test]
 fn patched_tables_answer_as_built_ones() {
     for isa in Isa::available() {
-        patches::<u128, Wideleaf>(&format!("wideleaf {isa}"), &Config { isa, shape: None });
-        copies::<u128, Wideleaf>(&format!("wideleaf {isa}"), &Config { isa, shape: None });
+        patches::<u128, Wideleaf>(&format!("wideleaf {isa}"), &Config { isa, variant: None });
+        copies::<u128, Wideleaf>(&format!("wideleaf {isa}"), &Config { isa, variant: None });
     }
 }
 
@@ -341,7 +341,7 @@ fn long_routes_in_batches() {
         let expected: Vec<Hop> = addrs.iter().map(|&addr| oracle.lookup(addr)).collect();
         for isa in Isa::available() {
             for (lines, gathers) in [(false, false), (false, true), (true, false), (true, true)] {
-                let config = Config { isa, shape: Some(Shape { lines, gathers }) };
+                let config = Config { isa, variant: Some(Variant { lines, gathers }) };
                 let engine = Wideleaf::build(&routes, &config).unwrap();
                 let blocks = windows(&engine);
                 assert!(blocks > 10, "{label}: {blocks} deep blocks");

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use fibula_ingest::netlink::{Heard, NetlinkDecoder};
+use fibula_ingest::netlink::{NetlinkDecoder, Notices};
 use fibula_ingest::{Decoder, Sink, Stopped, Tail};
 
 use super::request::Part;
@@ -76,7 +76,7 @@ impl Kernel {
         self
     }
 
-    /// Asks for everything: what was said before is stale until the answer's end.
+    /// Requests a full dump: routes of before are stale until it ends.
     fn dump(
         &mut self,
         now: Duration,
@@ -126,17 +126,22 @@ impl Kernel {
         told.failed.map_or(Ok(Some(done)), Err)
     }
 
-    /// Acts upon what the decoder heard besides routes.
-    fn heard(&mut self, now: Duration, heard: Heard, out: &mut Vec<u8>) -> Result<(), FeedError> {
+    /// Acts on the notices that come between the routes.
+    fn apply_notices(
+        &mut self,
+        now: Duration,
+        notices: Notices,
+        out: &mut Vec<u8>,
+    ) -> Result<(), FeedError> {
         let State::Open(open) = &mut self.state else { return Ok(()) };
-        let mut is_doubtful = heard.addresses || heard.unsure;
-        for link in &heard.links {
+        let mut is_doubtful = notices.addresses || notices.unsure;
+        for link in &notices.links {
             is_doubtful |= self.links.insert(link.interface, link.is_up) != Some(link.is_up);
         }
-        if heard.interrupted && !std::mem::replace(&mut open.is_interrupted, true) {
+        if notices.interrupted && !std::mem::replace(&mut open.is_interrupted, true) {
             self.counts.interrupted += 1;
         }
-        for reply in heard.replies {
+        for reply in notices.replies {
             let Some(part) = open.part.filter(|_| reply.sequence == self.sequence) else {
                 continue;
             };
@@ -200,7 +205,7 @@ impl Protocol for Kernel {
         self.peers.figures.bytes += bytes.len() as u64;
         let decoded = self.tell(to, |decoder, sink| {
             let taken = decoder.decode(bytes, Tail::More, sink)?;
-            Ok::<_, Stopped>((taken, decoder.take_heard()))
+            Ok::<_, Stopped>((taken, decoder.take_notices()))
         })?;
         match decoded {
             None => Ok(()),
@@ -208,7 +213,7 @@ impl Protocol for Kernel {
             Some(Ok((taken, _))) if taken < bytes.len() => {
                 Err(FeedError::Misfit("a datagram of the kernel ends within a message".to_owned()))
             }
-            Some(Ok((_, heard))) => self.heard(now, heard, out),
+            Some(Ok((_, notices))) => self.apply_notices(now, notices, out),
         }
     }
 

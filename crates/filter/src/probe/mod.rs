@@ -5,7 +5,7 @@
 //! filter never changes.
 
 mod part;
-mod places;
+mod positions;
 mod refill;
 mod staged;
 
@@ -16,14 +16,14 @@ use fibula_simd::{Isa, Level, Permutations, Word};
 
 use crate::families::{HashFamily, of_family};
 use crate::hash::{Hash, nth};
-use crate::{Key, Shape, WordKey};
+use crate::{Key, Parameters, WordKey};
 use refill::{ByItself, ByTable, Refill};
 use staged::Staged;
 
 pub(crate) use part::{HashAll, Part};
 pub use part::{Parting, hash_all};
 #[cfg(test)]
-pub(crate) use places::Places;
+pub(crate) use positions::BitPositions;
 
 /// How a batch of keys is tested. All forms let the same keys pass; they differ in speed, and in the
 /// order of what passes.
@@ -114,18 +114,18 @@ pub(crate) const PREFETCH_FROM: usize = 1 << 20;
 /// filters in one table.
 #[derive(Clone, Copy)]
 pub struct Bits<'a> {
-    /// `shape.words()` of them.
+    /// `parameters.words()` of them.
     pub(crate) words: &'a [u64],
-    pub(crate) shape: Shape,
+    pub(crate) parameters: Parameters,
     pub(crate) hash: Hash,
 }
 
 impl<'a> Bits<'a> {
     /// These words as a filter of this shape. `None` if they are fewer or more than
-    /// [`Shape::words`].
+    /// [`Parameters::words`].
     #[inline]
-    pub fn new(words: &'a [u64], shape: Shape, hash: Hash) -> Option<Self> {
-        (words.len() == shape.words()).then_some(Self { words, shape, hash })
+    pub fn new(words: &'a [u64], parameters: Parameters, hash: Hash) -> Option<Self> {
+        (words.len() == parameters.words()).then_some(Self { words, parameters, hash })
     }
 
     /// Whether the key may have been inserted; always true if it was.
@@ -138,10 +138,10 @@ impl<'a> Bits<'a> {
     /// several filters one after the other, as in Bloomfwd: keys that fail are tested with the next filter.
     ///
     /// ```
-    /// use fibula_filter::{Bits, Filter, Hash, Parting, Shape};
+    /// use fibula_filter::{Bits, Filter, Hash, Parting, Parameters};
     /// use fibula_simd::Isa;
     ///
-    /// let mut filter = Filter::new(Shape::for_rate(10, 1e-6), Hash::H2);
+    /// let mut filter = Filter::new(Parameters::for_rate(10, 1e-6), Hash::H2);
     /// filter.insert(0x0a01_0200u32);
     /// let (mut keys, mut rows) = ([0x0a01_0203, 7, 0x0a01_0299u32], [0, 1, 2]);
     /// let [mut passed, mut passed_rows, mut hashes] = [[0; 3]; 3];
@@ -167,13 +167,13 @@ impl<'a> Bits<'a> {
     /// Whether the lane's bits are set, from its `index`th position on.
     #[inline]
     pub(crate) fn contains_from<T: Word, F: HashFamily>(self, lane: T, index: u32) -> bool {
-        (index..self.shape.hashes()).all(|index| self.is_set::<T, F>(lane, index))
+        (index..self.parameters.hashes()).all(|index| self.is_set::<T, F>(lane, index))
     }
 
     /// Whether the bit at the lane's `index`th position is set.
     #[inline]
     pub(crate) fn is_set<T: Word, F: HashFamily>(self, lane: T, index: u32) -> bool {
-        let at = self.shape.position(nth::<T, F>(lane, index));
+        let at = self.parameters.position(nth::<T, F>(lane, index));
         self.words[at as usize / 64] >> (at % 64) & 1 == 1
     }
 }

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use fibula_simd::{Kernel, Lanes, Level, Simd, Word};
 
 use super::Bits;
-use super::places::Places;
+use super::positions::BitPositions;
 use crate::families::HashFamily;
 use crate::hash::nth;
 use crate::{Hash, WordKey};
@@ -86,7 +86,7 @@ fn part<V: Lanes, F: HashFamily>(
     bits: Bits<'_>,
     job: &mut Parting<'_, V::Word>,
 ) -> usize {
-    let places = Places::new(bits);
+    let positions = BitPositions::new(bits);
     let index = |index| V::splat(simd, V::Word::of_low(index));
     let mask = V::splat(simd, job.mask);
     let whole = job.keys.len() / V::N * V::N;
@@ -99,12 +99,12 @@ fn part<V: Lanes, F: HashFamily>(
         };
         let masked = keys.and(mask);
         let first = F::nth(masked, index(0));
-        let mut pass = places.test(first);
-        for i in 1..bits.shape.hashes() {
+        let mut pass = positions.test(first);
+        for i in 1..bits.parameters.hashes() {
             if V::count(pass) == 0 {
                 break;
             }
-            pass &= places.test(F::nth(masked, index(i)));
+            pass &= positions.test(F::nth(masked, index(i)));
         }
         // SAFETY: `passed + failed == at`, so each vector ends at `at + N` at most, within all slices,
         // which have one length (checked by `Bits::part`). And no key is written before it is read.

@@ -15,7 +15,7 @@ use std::marker::PhantomData;
 use fibula_simd::{Kernel, Lanes, Permutations, Simd, Word};
 
 use super::Job;
-use super::places::Places;
+use super::positions::BitPositions;
 use crate::families::HashFamily;
 
 /// The kernel of all vector forms but the staged one; they differ in how lanes change places.
@@ -83,7 +83,7 @@ impl Moves for ByTable {
 
 /// A vector of keys under way, and the part of the input that refills it.
 #[derive(Clone, Copy)]
-struct Way<V> {
+struct LaneSet<V> {
     keys: V,
     payloads: V,
     index: V,
@@ -118,14 +118,14 @@ fn refill<V: Lanes, F: HashFamily, M: Moves, const WAYS: usize, const PREFETCH: 
     if part < V::N {
         return job.scalar::<F>(0, len, 0);
     }
-    let places = Places::new(job.bits);
-    let [zero, one, last] =
-        [0, 1, job.bits.shape.hashes() - 1].map(|number| V::splat(simd, V::Word::of_low(number)));
-    let mut ways: [Way<V>; WAYS] = array::from_fn(|w| {
+    let positions = BitPositions::new(job.bits);
+    let [zero, one, last] = [0, 1, job.bits.parameters.hashes() - 1]
+        .map(|number| V::splat(simd, V::Word::of_low(number)));
+    let mut ways: [LaneSet<V>; WAYS] = array::from_fn(|w| {
         let at = w * part;
         let end = if w + 1 == WAYS { len } else { at + part };
         let (keys, payloads) = (V::load(simd, job.keys, at), V::load(simd, job.payloads, at));
-        Way { keys, payloads, index: zero, at: at + V::N, end }
+        LaneSet { keys, payloads, index: zero, at: at + V::N, end }
     });
     let mut hashes = [zero; WAYS];
     let mut n = 0;
@@ -133,7 +133,7 @@ fn refill<V: Lanes, F: HashFamily, M: Moves, const WAYS: usize, const PREFETCH: 
         if PREFETCH {
             each!(WAYS, w => {
                 hashes[w] = F::nth(ways[w].keys, ways[w].index);
-                places.prefetch(hashes[w]);
+                positions.prefetch(hashes[w]);
             });
         }
         each!(WAYS, w => {
@@ -141,7 +141,7 @@ fn refill<V: Lanes, F: HashFamily, M: Moves, const WAYS: usize, const PREFETCH: 
             if !PREFETCH {
                 hashes[w] = F::nth(way.keys, way.index);
             }
-            let set = places.test(hashes[w]);
+            let set = positions.test(hashes[w]);
             let ends = way.index.equal(last);
             let (stays, passes) = (set & !ends, set & ends);
             let keys = moves.pack(way.keys, passes);
@@ -173,7 +173,7 @@ fn refill<V: Lanes, F: HashFamily, M: Moves, const WAYS: usize, const PREFETCH: 
 #[inline(always)]
 fn finish<V: Lanes, F: HashFamily>(
     job: &mut Job<'_, V::Word>,
-    ways: &[Way<V>],
+    ways: &[LaneSet<V>],
     mut n: usize,
 ) -> usize {
     for way in ways {

@@ -16,7 +16,7 @@ use std::marker::PhantomData;
 use fibula_simd::{Kernel, Lanes, Simd, Word};
 
 use super::Job;
-use super::places::Places;
+use super::positions::BitPositions;
 use crate::families::HashFamily;
 
 /// The kernel of [`super::Form::Staged`]: how many passed, `None` without vectors.
@@ -54,7 +54,7 @@ fn staged<V: Lanes, F: HashFamily, const PREFETCH: bool>(
     while from < job.keys.len() {
         let keys = block(PREFETCH).min(job.keys.len() - from);
         let mut left = stage::<V, F, PREFETCH, true>(simd, job, from, keys, n, 0);
-        for index in 1..job.bits.shape.hashes() {
+        for index in 1..job.bits.parameters.hashes() {
             if left == 0 {
                 break;
             }
@@ -79,7 +79,7 @@ fn stage<V: Lanes, F: HashFamily, const PREFETCH: bool, const FIRST: bool>(
     to: usize,
     index: u32,
 ) -> usize {
-    let places = Places::new(job.bits);
+    let positions = BitPositions::new(job.bits);
     let lane_index = V::splat(simd, V::Word::of_low(index));
     let whole = keys / V::N;
     // The hashes of the next vectors, in a ring.
@@ -90,7 +90,7 @@ fn stage<V: Lanes, F: HashFamily, const PREFETCH: bool, const FIRST: bool>(
             // SAFETY: within the `keys` keys from `from`, which lie in the source.
             let keys = unsafe { V::load_unchecked(simd, source, at) };
             *ahead = F::nth(keys, lane_index);
-            places.prefetch(*ahead);
+            positions.prefetch(*ahead);
         }
     }
     let mut n = to;
@@ -111,13 +111,13 @@ fn stage<V: Lanes, F: HashFamily, const PREFETCH: bool, const FIRST: bool>(
                     // SAFETY: a vector of the `keys` keys from `from`, as just seen.
                     let keys = unsafe { V::load_unchecked(simd, source, at + LEAD * V::N) };
                     ahead[vector % LEAD] = F::nth(keys, lane_index);
-                    places.prefetch(ahead[vector % LEAD]);
+                    positions.prefetch(ahead[vector % LEAD]);
                 }
                 now
             }
             false => F::nth(keys, lane_index),
         };
-        let set = places.test(hashes);
+        let set = positions.test(hashes);
         // SAFETY: no more keys passed than were read before these, so `n <= at`, and `at + N` is at
         // most the input's length, which the outputs have too (checked by `Job::new`). Output that
         // is still to be read lies from `at + N` on.

@@ -6,7 +6,7 @@ use super::cursor::{AsWidth, Cursor, Fault};
 
 /// A segment's kind, as on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum SegmentKind {
     Set,
     Sequence,
     ConfedSequence,
@@ -15,7 +15,7 @@ enum Kind {
 
 #[derive(Clone, Copy)]
 struct Segment<'a> {
-    kind: Kind,
+    kind: SegmentKind,
     asns: &'a [u8],
     width: AsWidth,
 }
@@ -32,9 +32,9 @@ impl<'a> Segment<'a> {
     /// What it adds to the path's length in BGP's decision: a set counts once, confederations not.
     fn hops(self) -> u32 {
         match self.kind {
-            Kind::Sequence => self.asns().len() as u32,
-            Kind::Set => u32::from(!self.asns.is_empty()),
-            Kind::ConfedSequence | Kind::ConfedSet => 0,
+            SegmentKind::Sequence => self.asns().len() as u32,
+            SegmentKind::Set => u32::from(!self.asns.is_empty()),
+            SegmentKind::ConfedSequence | SegmentKind::ConfedSet => 0,
         }
     }
 }
@@ -67,10 +67,10 @@ impl<'a> AsPath<'a> {
             let (asns, after) = after.split_at_checked(usize::from(count) * width.bytes())?;
             rest = after;
             let kind = match kind {
-                1 => Kind::Set,
-                2 => Kind::Sequence,
-                3 => Kind::ConfedSequence,
-                _ => Kind::ConfedSet,
+                1 => SegmentKind::Set,
+                2 => SegmentKind::Sequence,
+                3 => SegmentKind::ConfedSequence,
+                _ => SegmentKind::ConfedSet,
             };
             Some(Segment { kind, asns, width })
         })
@@ -85,7 +85,7 @@ impl<'a> AsPath<'a> {
     pub(crate) fn origin(self) -> Option<u32> {
         let is_real = |s: &Segment<'_>| s.hops() > 0;
         let last = self.segments().filter(is_real).last()?;
-        (last.kind == Kind::Sequence).then(|| last.asns().next_back()).flatten()
+        (last.kind == SegmentKind::Sequence).then(|| last.asns().next_back()).flatten()
     }
 
     /// As bgpdump writes it: `1 2 {3,4}`, confederations as `(1 2)` and `[1,2]`.
@@ -95,10 +95,10 @@ impl<'a> AsPath<'a> {
                 out.push(' ');
             }
             let (open, between, close) = match segment.kind {
-                Kind::Sequence => ("", ' ', ""),
-                Kind::Set => ("{", ',', "}"),
-                Kind::ConfedSequence => ("(", ' ', ")"),
-                Kind::ConfedSet => ("[", ',', "]"),
+                SegmentKind::Sequence => ("", ' ', ""),
+                SegmentKind::Set => ("{", ',', "}"),
+                SegmentKind::ConfedSequence => ("(", ' ', ")"),
+                SegmentKind::ConfedSet => ("[", ',', "]"),
             };
             out.push_str(open);
             for (i, asn) in segment.asns().enumerate() {
@@ -125,7 +125,7 @@ impl<'a> AsPath<'a> {
                 break;
             }
             let take = match segment.kind {
-                Kind::Sequence => segment.asns().len().min(keep as usize),
+                SegmentKind::Sequence => segment.asns().len().min(keep as usize),
                 _ => segment.asns().len(),
             };
             push_segment(segment, take, buffer);
@@ -142,10 +142,10 @@ impl<'a> AsPath<'a> {
 
 fn push_segment(segment: Segment<'_>, take: usize, buffer: &mut Vec<u8>) {
     let kind = match segment.kind {
-        Kind::Set => 1,
-        Kind::Sequence => 2,
-        Kind::ConfedSequence => 3,
-        Kind::ConfedSet => 4,
+        SegmentKind::Set => 1,
+        SegmentKind::Sequence => 2,
+        SegmentKind::ConfedSequence => 3,
+        SegmentKind::ConfedSet => 4,
     };
     // A count is one byte on the wire, so `take` fits.
     buffer.extend([kind, take as u8]);

@@ -30,7 +30,7 @@ const AS_TRANS: u32 = 23456;
 
 /// Where attributes stand: it decides what MP_REACH_NLRI looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum AttributeContext {
     /// In a BGP message.
     Message,
     /// In a dump of a table, where the prefix stands elsewhere and only the next hop is left.
@@ -93,9 +93,13 @@ pub(crate) struct Scratch {
 
 impl<'a> PathAttributes<'a> {
     /// Reads all of `cursor`, to the first fault.
-    pub(crate) fn read(cursor: Cursor<'a>, width: AsWidth, place: Place) -> Result<Self, Fault> {
+    pub(crate) fn read(
+        cursor: Cursor<'a>,
+        width: AsWidth,
+        context: AttributeContext,
+    ) -> Result<Self, Fault> {
         let mut attributes = Self::default();
-        match attributes.read_on(cursor, width, place) {
+        match attributes.read_on(cursor, width, context) {
             None => Ok(attributes),
             Some(fault) => Err(fault),
         }
@@ -106,14 +110,14 @@ impl<'a> PathAttributes<'a> {
         &mut self,
         mut cursor: Cursor<'a>,
         width: AsWidth,
-        place: Place,
+        context: AttributeContext,
     ) -> Option<Fault> {
         let mut first = None;
         while !cursor.is_empty() {
             let taken = match attribute(&mut cursor) {
                 Ok((flags, code, value)) => self
-                    .take(code, value, width, place)
-                    .and_then(|()| check_flags(flags, code, value, place)),
+                    .take(code, value, width, context)
+                    .and_then(|()| check_flags(flags, code, value, context)),
                 Err(fault) => {
                     first.get_or_insert(fault);
                     break;
@@ -142,14 +146,16 @@ impl<'a> PathAttributes<'a> {
         code: u8,
         mut value: Cursor<'a>,
         width: AsWidth,
-        place: Place,
+        context: AttributeContext,
     ) -> Result<(), Fault> {
         let name = name(code);
         let bit = 1u64.checked_shl(code.into()).unwrap_or(0);
         if self.seen & bit != 0 {
             // RFC 7606, 3.g: of the others, the first one counts.
             return match code {
-                code::MP_REACH_NLRI | code::MP_UNREACH_NLRI if place == Place::Message => {
+                code::MP_REACH_NLRI | code::MP_UNREACH_NLRI
+                    if context == AttributeContext::Message =>
+                {
                     Err(value.fault(format!("{name} comes twice")))
                 }
                 _ => Ok(()),
@@ -165,8 +171,8 @@ impl<'a> PathAttributes<'a> {
             code::AGGREGATOR => self.aggregator = value.asn(width, name).ok(),
             code::COMMUNITIES => self.communities = value.rest(),
             code::LARGE_COMMUNITIES => self.large_communities = value.rest(),
-            code::MP_REACH_NLRI => self.take_reach(value, place)?,
-            code::MP_UNREACH_NLRI if place == Place::Message => {
+            code::MP_REACH_NLRI => self.take_reach(value, context)?,
+            code::MP_UNREACH_NLRI if context == AttributeContext::Message => {
                 let (afi, safi) = (value.u16(name)?, value.u8(name)?);
                 self.unreach = Some(MpRoutes { afi, safi, nlri: value });
             }
@@ -181,7 +187,7 @@ impl<'a> PathAttributes<'a> {
             code::ORIGIN | code::NEXT_HOP | code::MULTI_EXIT_DISC | code::LOCAL_PREF
         );
         let left = match code {
-            _ if place == Place::Table => 0, // a collector has accepted it
+            _ if context == AttributeContext::Table => 0, // a collector has accepted it
             code::COMMUNITIES => value.rest().len() % 4,
             code::LARGE_COMMUNITIES => value.rest().len() % 12,
             _ if is_fixed => value.rest().len(),
@@ -189,7 +195,7 @@ impl<'a> PathAttributes<'a> {
         };
         // RFC 7606, 7.1, 7.3 to 7.5, 7.8; RFC 8092, 6
         match (left, self.origin) {
-            (0, Some(origin @ 3..)) if place == Place::Message => {
+            (0, Some(origin @ 3..)) if context == AttributeContext::Message => {
                 self.origin = None;
                 Err(value.fault(format!("ORIGIN is {origin}, which means nothing")))
             }
@@ -198,11 +204,16 @@ impl<'a> PathAttributes<'a> {
         }
     }
 
-    fn take_reach(&mut self, mut value: Cursor<'a>, place: Place) -> Result<(), Fault> {
+    fn take_reach(
+        &mut self,
+        mut value: Cursor<'a>,
+        context: AttributeContext,
+    ) -> Result<(), Fault> {
         const NAME: &str = "MP_REACH_NLRI";
         // RFC 6396, 4.3.4 leaves all but the next hop out; some writers do not. A next hop is never 0
         // bytes long and the first byte of an address family is 0, which tells the two apart.
-        let is_short = place == Place::Table && value.rest().first().is_some_and(|&len| len != 0);
+        let is_short =
+            context == AttributeContext::Table && value.rest().first().is_some_and(|&len| len != 0);
         let family = match is_short {
             true => None,
             false => Some((value.u16(NAME)?, value.u8(NAME)?)),
@@ -211,7 +222,7 @@ impl<'a> PathAttributes<'a> {
         let next_hop = value.part(len.into(), "next hop")?;
         self.mp_next_hop = read_next_hop(next_hop);
         if let Some((afi, safi)) = family
-            && place == Place::Message
+            && context == AttributeContext::Message
         {
             value.u8("MP_REACH_NLRI reserved byte")?;
             self.reach = Some(MpRoutes { afi, safi, nlri: value });
@@ -287,7 +298,12 @@ impl<'a> PathAttributes<'a> {
 
 /// Whether an attribute is optional and transitive as its RFC says (RFC 7606, 3.c). Tables are a collector's, which writes
 /// flags as it likes.
-fn check_flags(flags: u8, code: u8, value: Cursor<'_>, place: Place) -> Result<(), Fault> {
+fn check_flags(
+    flags: u8,
+    code: u8,
+    value: Cursor<'_>,
+    context: AttributeContext,
+) -> Result<(), Fault> {
     const OPTIONAL: u8 = 0x80;
     const TRANSITIVE: u8 = 0x40;
     let wanted = match code {
@@ -299,7 +315,7 @@ fn check_flags(flags: u8, code: u8, value: Cursor<'_>, place: Place) -> Result<(
         _ => return Ok(()),
     };
     match flags & (OPTIONAL | TRANSITIVE) {
-        given if given == wanted || place == Place::Table => Ok(()),
+        given if given == wanted || context == AttributeContext::Table => Ok(()),
         given => {
             let text = |bits| match bits {
                 0 => "neither optional nor transitive",

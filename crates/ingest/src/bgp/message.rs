@@ -2,7 +2,7 @@
 
 use fibula_core::{Attributes, Change};
 
-use super::attributes::{Missing, MpRoutes, PathAttributes, Place, Scratch};
+use super::attributes::{AttributeContext, Missing, MpRoutes, PathAttributes, Scratch};
 use super::cursor::{Afi, AsWidth, Cursor, Fault};
 use super::nlri::{Nlri, OTHER_FAMILY};
 use super::vrf::{RouteDistinguisher, Vrfs};
@@ -263,7 +263,7 @@ pub(crate) fn update(
     let attributes = body.part(len.into(), "path attributes")?;
     let width = if from.four_byte_asns { AsWidth::Four } else { AsWidth::Two };
     let (at, mut attributes) = (attributes, PathAttributes::default());
-    let fault = attributes.read_on(at, width, Place::Message);
+    let fault = attributes.read_on(at, width, AttributeContext::Message);
     let announced = (!body.is_empty()).then_some(Nlri::plain(body));
     let (reach, unreach) = (out.kept(attributes.reach), out.kept(attributes.unreach));
 

@@ -46,7 +46,7 @@ mod open;
 mod reset;
 mod vrf;
 
-pub(crate) use attributes::{PathAttributes, Place, Scratch};
+pub(crate) use attributes::{AttributeContext, PathAttributes, Scratch};
 pub(crate) use cursor::{Afi, AsWidth, Cursor};
 pub(crate) use message::{Out, decode, ended_family, update};
 pub(crate) use nlri::OTHER_FAMILY;

@@ -79,7 +79,7 @@ use header::{Frame, HEADER, Header, PerPeer, Unknown, View, kind};
 use sessions::{Sessions, TooMany};
 
 use crate::bgp::{self, AddPath, BgpOptions, Capability, Cursor, Fault, Open, Out, Scratch, Vrfs};
-use crate::place::each_record;
+use crate::position::each_record;
 use crate::{Damage, Decoder, Sink, SourceInfo, Stopped, Tail};
 
 /// The version that is a draft.

@@ -133,7 +133,7 @@ impl Sessions {
             return Ok(());
         }
         if session.identity != (of.asn, of.bgp_id) {
-            session.tell(of.time, false, sink);
+            session.report(of.time, false, sink);
             session.identity = (of.asn, of.bgp_id);
             session.tables = <[Table; View::COUNT]>::default();
         }
@@ -143,7 +143,7 @@ impl Sessions {
         for table in &mut session.tables {
             (table.ended, table.is_complete) = (0, false);
         }
-        session.tell(of.time, true, sink);
+        session.report(of.time, true, sink);
         Ok(())
     }
 
@@ -154,7 +154,7 @@ impl Sessions {
         let session = &mut self.all[at];
         let was_up = session.state != State::Down;
         session.state = State::Down;
-        session.tell(of.time, false, sink);
+        session.report(of.time, false, sink);
         was_up
     }
 
@@ -220,7 +220,7 @@ impl Sessions {
 
 impl Session {
     /// Tells the state of all tables that are in the other one.
-    fn tell(&mut self, time: u64, is_up: bool, sink: &mut dyn Sink) {
+    fn report(&mut self, time: u64, is_up: bool, sink: &mut dyn Sink) {
         const ESTABLISHED: u16 = 6;
         const OPEN_CONFIRM: u16 = 5;
         const IDLE: u16 = 1;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::keys::{is_key, likeliest};
-use super::node::{Kind, Member, Node};
+use super::node::{Member, Node, NodeKind};
 use crate::HostBits;
 use crate::text::{
     END_NAMES, LENGTH_NAMES, PREFIX_NAMES, START_NAMES, parse_ip, parse_network, rank,
@@ -77,12 +77,12 @@ impl Census {
     fn visit<'d>(&mut self, node: &'d Node<'d>) -> bool {
         let mut holds = false;
         match &node.kind {
-            Kind::List(items) => {
+            NodeKind::List(items) => {
                 for item in items {
                     holds |= self.visit(item) || item.as_str().is_some_and(is_key);
                 }
             }
-            Kind::Object(members) => {
+            NodeKind::Object(members) => {
                 for (name, child) in members {
                     holds |= self.visit(child) || is_key(name) || may_be_key(name, child);
                 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use fibula_core::{ColumnKind, ScalarType, Value};
 
-use super::node::{Kind, Node};
+use super::node::{Node, NodeKind};
 use crate::ColumnDecl;
 use crate::text::parse_int;
 
@@ -76,12 +76,12 @@ impl<'d> Cell<'d> {
     /// The value of a part of the document; `None` for objects and lists.
     pub(super) fn new(node: &'d Node<'d>) -> Option<Self> {
         let (of, text) = match &node.kind {
-            Kind::Text(text) => (Of::Text, &**text),
-            Kind::Number(number) => (number_of(number), *number),
-            Kind::Bool(true) => (Of::Bool, "true"),
-            Kind::Bool(false) => (Of::Bool, "false"),
-            Kind::Null => (Of::Null, ""),
-            Kind::Object(_) | Kind::List(_) => return None,
+            NodeKind::Text(text) => (Of::Text, &**text),
+            NodeKind::Number(number) => (number_of(number), *number),
+            NodeKind::Bool(true) => (Of::Bool, "true"),
+            NodeKind::Bool(false) => (Of::Bool, "false"),
+            NodeKind::Null => (Of::Null, ""),
+            NodeKind::Object(_) | NodeKind::List(_) => return None,
         };
         Some(Self { of, text: text.into() })
     }

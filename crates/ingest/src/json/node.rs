@@ -9,14 +9,14 @@ use serde::de::IgnoredAny;
 pub(super) struct Node<'d> {
     pub(super) start: usize,
     pub(super) end: usize,
-    pub(super) kind: Kind<'d>,
+    pub(super) kind: NodeKind<'d>,
 }
 
 /// A member of an object.
 pub(super) type Member<'d> = (Cow<'d, str>, Node<'d>);
 
 #[derive(Debug, PartialEq)]
-pub(super) enum Kind<'d> {
+pub(super) enum NodeKind<'d> {
     /// In the order of the document; a name may come twice.
     Object(Vec<Member<'d>>),
     List(Vec<Node<'d>>),
@@ -29,14 +29,14 @@ pub(super) enum Kind<'d> {
 
 impl<'d> Node<'d> {
     pub(super) fn as_str(&self) -> Option<&str> {
-        if let Kind::Text(text) = &self.kind { Some(text) } else { None }
+        if let NodeKind::Text(text) = &self.kind { Some(text) } else { None }
     }
 
     /// A text or a number, without blanks around it; `None` if nothing is left.
     pub(super) fn words(&self) -> Option<&str> {
         let words = match &self.kind {
-            Kind::Text(text) => text.trim(),
-            Kind::Number(number) => number,
+            NodeKind::Text(text) => text.trim(),
+            NodeKind::Number(number) => number,
             _ => return None,
         };
         (!words.is_empty()).then_some(words)
@@ -45,8 +45,8 @@ impl<'d> Node<'d> {
     /// Whether it has parts: an object or a list that is not empty.
     pub(super) fn has_parts(&self) -> bool {
         match &self.kind {
-            Kind::Object(members) => !members.is_empty(),
-            Kind::List(items) => !items.is_empty(),
+            NodeKind::Object(members) => !members.is_empty(),
+            NodeKind::List(items) => !items.is_empty(),
             _ => false,
         }
     }
@@ -106,26 +106,26 @@ impl<'d> Reader<'d> {
         let kind = match first {
             b'{' => self.object(depth)?,
             b'[' => self.list(depth)?,
-            b'"' => Kind::Text(self.string()?),
-            b't' => self.word("true", Kind::Bool(true)),
-            b'f' => self.word("false", Kind::Bool(false)),
-            b'n' => self.word("null", Kind::Null),
+            b'"' => NodeKind::Text(self.string()?),
+            b't' => self.word("true", NodeKind::Bool(true)),
+            b'f' => self.word("false", NodeKind::Bool(false)),
+            b'n' => self.word("null", NodeKind::Null),
             _ => {
                 let rest = &self.text[start..];
                 let is_end = |c: char| matches!(c, ',' | ']' | '}') || c.is_ascii_whitespace();
                 let number = &rest[..rest.find(is_end).unwrap_or(rest.len())];
-                self.word(number, Kind::Number(number))
+                self.word(number, NodeKind::Number(number))
             }
         };
         Ok(Node { start, end: self.at, kind })
     }
 
-    fn word(&mut self, word: &str, kind: Kind<'d>) -> Kind<'d> {
+    fn word(&mut self, word: &str, kind: NodeKind<'d>) -> NodeKind<'d> {
         self.at = (self.at + word.len()).min(self.text.len());
         kind
     }
 
-    fn object(&mut self, depth: usize) -> Result<Kind<'d>, &'static str> {
+    fn object(&mut self, depth: usize) -> Result<NodeKind<'d>, &'static str> {
         let mut members = Vec::new();
         self.at += 1;
         while !self.is_next(b'}')? {
@@ -135,17 +135,17 @@ impl<'d> Reader<'d> {
             self.is_next(b':')?;
             members.push((name, self.node(depth + 1)?));
         }
-        Ok(Kind::Object(members))
+        Ok(NodeKind::Object(members))
     }
 
-    fn list(&mut self, depth: usize) -> Result<Kind<'d>, &'static str> {
+    fn list(&mut self, depth: usize) -> Result<NodeKind<'d>, &'static str> {
         let mut items = Vec::new();
         self.at += 1;
         while !self.is_next(b']')? {
             self.is_next(b',')?;
             items.push(self.node(depth + 1)?);
         }
-        Ok(Kind::List(items))
+        Ok(NodeKind::List(items))
     }
 
     fn string(&mut self) -> Result<Cow<'d, str>, &'static str> {
@@ -176,14 +176,14 @@ mod tests {
         let text = r#" { "a\n" : [ 1.5e3 , true,null ], "b": "x\"y" , "b": {} } "#;
         let node = Node::of(text.as_bytes()).unwrap();
         assert_eq!((node.start, node.end), (1, text.len() - 1));
-        let Kind::Object(members) = &node.kind else { panic!("{node:?}") };
+        let NodeKind::Object(members) = &node.kind else { panic!("{node:?}") };
         let names: Vec<_> = members.iter().map(|(name, _)| &**name).collect();
         assert_eq!(names, ["a\n", "b", "b"]);
-        let Kind::List(items) = &members[0].1.kind else { panic!("{node:?}") };
+        let NodeKind::List(items) = &members[0].1.kind else { panic!("{node:?}") };
         let places: Vec<_> = items.iter().map(|node| &text[node.start..node.end]).collect();
         assert_eq!(places, ["1.5e3", "true", "null"]);
         assert_eq!(members[1].1.as_str(), Some("x\"y"));
-        assert_eq!(members[2].1.kind, Kind::Object(vec![]));
+        assert_eq!(members[2].1.kind, NodeKind::Object(vec![]));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::census::Census;
 use super::column::{Cell, Column};
 use super::keys::{Finder, Found, is_key, key, last_of_each, no_key};
-use super::node::{Kind, Member, Node};
+use super::node::{Member, Node, NodeKind};
 use crate::HostBits;
 use crate::text::Key;
 
@@ -26,7 +26,7 @@ struct Context<'d> {
 
 /// Where a part of the document stands.
 #[derive(Clone, Copy, Default)]
-struct Place<'d> {
+struct Surroundings<'d> {
     around: Option<usize>,
     /// Below a list.
     in_list: bool,
@@ -71,7 +71,7 @@ impl<'d, 'c> Walk<'d, 'c> {
     }
 
     pub(super) fn document(&mut self, document: &'d Node<'d>) {
-        self.node(document, Place::default());
+        self.node(document, Surroundings::default());
     }
 
     pub(super) fn trouble(&mut self, at: usize, what: String) {
@@ -86,16 +86,17 @@ impl<'d, 'c> Walk<'d, 'c> {
         self.found.push(Route { at, route: key.map(|key| (key, context)) });
     }
 
-    fn node(&mut self, node: &'d Node<'d>, place: Place<'d>) {
+    fn node(&mut self, node: &'d Node<'d>, place: Surroundings<'d>) {
         match &node.kind {
-            Kind::Object(members) => self.object(members, place),
-            Kind::List(items) => self.list(items, place),
+            NodeKind::Object(members) => self.object(members, place),
+            NodeKind::List(items) => self.list(items, place),
             _ => {}
         }
     }
 
-    fn list(&mut self, items: &'d [Node<'d>], place: Place<'d>) {
-        let is_part = |item: &Node<'d>| matches!(item.kind, Kind::Object(_) | Kind::List(_));
+    fn list(&mut self, items: &'d [Node<'d>], place: Surroundings<'d>) {
+        let is_part =
+            |item: &Node<'d>| matches!(item.kind, NodeKind::Object(_) | NodeKind::List(_));
         // One prefix makes it a list of prefixes, and what is none in it a mistake.
         let has_prefixes = items.iter().any(|item| item.as_str().is_some_and(is_key));
         if has_prefixes {
@@ -121,7 +122,7 @@ impl<'d, 'c> Walk<'d, 'c> {
         for item in items.iter().filter(|item| is_part(item) || !has_prefixes) {
             let before = self.found.len();
             if self.finder.census.holds(item) {
-                self.node(item, Place { in_list: true, ..place });
+                self.node(item, Surroundings { in_list: true, ..place });
             }
             if self.found.len() == before {
                 barren.push(item);
@@ -138,7 +139,7 @@ impl<'d, 'c> Walk<'d, 'c> {
         }
     }
 
-    fn object(&mut self, members: &'d [Member<'d>], place: Place<'d>) {
+    fn object(&mut self, members: &'d [Member<'d>], place: Surroundings<'d>) {
         let members = self.members(members);
         let keys = self.finder.keys(&members);
         let mut context = None;
@@ -160,7 +161,7 @@ impl<'d, 'c> Walk<'d, 'c> {
                 let context = self.described(child, context);
                 self.route(child.start, key, context);
             } else if self.finder.census.holds(child) {
-                self.node(child, Place { around: context, list: Some(&**name), ..place });
+                self.node(child, Surroundings { around: context, list: Some(&**name), ..place });
             }
         }
     }
@@ -169,12 +170,12 @@ impl<'d, 'c> Walk<'d, 'c> {
     fn described(&mut self, child: &'d Node<'d>, around: Option<usize>) -> Option<usize> {
         let mut cells = Vec::new();
         match &child.kind {
-            Kind::Object(members) => {
+            NodeKind::Object(members) => {
                 let members = self.members(members);
                 self.values(members, true, &mut Path::default(), &mut cells);
             }
-            Kind::List(_) => self.left_out += usize::from(child.has_parts()),
-            Kind::Null => {}
+            NodeKind::List(_) => self.left_out += usize::from(child.has_parts()),
+            NodeKind::Null => {}
             _ => {
                 if let Some(cell) = Cell::new(child) {
                     self.value(child.start, VALUE, 0, cell, &mut cells);
@@ -197,7 +198,7 @@ impl<'d, 'c> Walk<'d, 'c> {
         members: Vec<&'d Member<'d>>,
         is_named: bool,
         path: &mut Path,
-        cells: &mut Vec<Placed<'d>>,
+        cells: &mut Vec<NestedCell<'d>>,
     ) {
         for (name, child) in members {
             let is_route = is_key(name) || self.finder.census.holds(child);
@@ -211,7 +212,7 @@ impl<'d, 'c> Walk<'d, 'c> {
                     path.name.push_str(name);
                     self.value(child.start, &path.name, path.depth, cell, cells);
                 }
-                (Kind::Object(inner), _) if is_name => {
+                (NodeKind::Object(inner), _) if is_name => {
                     path.name.push_str(name);
                     path.name.push('.');
                     path.depth += 1;
@@ -232,15 +233,15 @@ impl<'d, 'c> Walk<'d, 'c> {
         name: &str,
         depth: usize,
         cell: Cell<'d>,
-        cells: &mut Vec<Placed<'d>>,
+        cells: &mut Vec<NestedCell<'d>>,
     ) {
         if let Some(column) = self.column(at, name, &cell) {
-            cells.push(Placed { depth, column, cell });
+            cells.push(NestedCell { depth, column, cell });
         }
     }
 
     /// Keeps the values of an object; `None` if there are none, around it neither.
-    fn context(&mut self, around: Option<usize>, mut cells: Vec<Placed<'d>>) -> Option<usize> {
+    fn context(&mut self, around: Option<usize>, mut cells: Vec<NestedCell<'d>>) -> Option<usize> {
         if cells.is_empty() {
             return around;
         }
@@ -288,7 +289,7 @@ impl<'d, 'c> Walk<'d, 'c> {
 }
 
 /// A value, its column, and how many objects deep it is in the one that it belongs to.
-struct Placed<'d> {
+struct NestedCell<'d> {
     depth: usize,
     column: usize,
     cell: Cell<'d>,

@@ -11,7 +11,8 @@ use fibula_core::{Attributes, Change, Update};
 use super::peers::Peers;
 use crate::PeerState;
 use crate::bgp::{
-    self, AddPath, Afi, AsWidth, Cursor, Fault, OTHER_FAMILY, Out, PathAttributes, Place, Speaker,
+    self, AddPath, Afi, AsWidth, AttributeContext, Cursor, Fault, OTHER_FAMILY, Out,
+    PathAttributes, Speaker,
 };
 
 /// What a subtype holds.
@@ -95,7 +96,7 @@ fn entry(mut body: Cursor<'_>, peer: u32, out: &mut Out<'_>) -> Result<(), Fault
     let prefix = body.prefix(afi)?;
     let len = body.u16("attributes' length")?;
     let attributes = body.part(len.into(), "path attributes")?;
-    let mut attributes = PathAttributes::read(attributes, AsWidth::Two, Place::Table)?;
+    let mut attributes = PathAttributes::read(attributes, AsWidth::Two, AttributeContext::Table)?;
     attributes.set_next_hop(next_hop);
 
     let bgp = attributes.finish(true, out.options, out.scratch);

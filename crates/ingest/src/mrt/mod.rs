@@ -54,7 +54,7 @@ use frame::{Frame, HEADER, Header, Resync, kind};
 use peers::Peers;
 
 use crate::bgp::{BgpOptions, Cursor, Fault, Out, Scratch};
-use crate::place::each_record;
+use crate::position::each_record;
 use crate::{Damage, Decoder, Sink, SourceInfo, Stopped, Tail};
 
 /// Decodes MRT; see the [module](self).

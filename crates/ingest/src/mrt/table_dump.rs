@@ -7,7 +7,7 @@
 use fibula_core::{AnyPrefix, Attributes, Change, Update};
 
 use super::peers::Peers;
-use crate::bgp::{Afi, AsWidth, Cursor, Fault, Out, PathAttributes, Place};
+use crate::bgp::{Afi, AsWidth, AttributeContext, Cursor, Fault, Out, PathAttributes};
 
 /// View and sequence, before the entries.
 const HEAD: usize = 4;
@@ -71,7 +71,7 @@ fn entry(
     let attributes_len = body.u16("attributes' length")?;
     let attributes = body.part(attributes_len.into(), "path attributes")?;
     let prefix = AnyPrefix::masked(addr, len).map_err(|error| start.fault(error.to_string()))?;
-    let attributes = PathAttributes::read(attributes, width, Place::Table)?;
+    let attributes = PathAttributes::read(attributes, width, AttributeContext::Table)?;
 
     let peer = peers.speaker(peer, asn, out.sink);
     let bgp = attributes.finish(afi == Afi::V6, out.options, out.scratch);

@@ -8,7 +8,9 @@
 use fibula_core::{AnyPrefix, Attributes, Change, Update};
 
 use super::peers::Peers;
-use crate::bgp::{Afi, AsWidth, Cursor, Fault, OTHER_FAMILY, Out, PathAttributes, Place};
+use crate::bgp::{
+    Afi, AsWidth, AttributeContext, Cursor, Fault, OTHER_FAMILY, Out, PathAttributes,
+};
 
 const PEER_INDEX_TABLE: u16 = 1;
 
@@ -88,7 +90,7 @@ fn entries(
             result = Err(start.fault(format!("peer {index} is not in the table of peers")));
             continue;
         };
-        match PathAttributes::read(attributes, AsWidth::Four, Place::Table) {
+        match PathAttributes::read(attributes, AsWidth::Four, AttributeContext::Table) {
             Err(fault) => result = Err(fault),
             Ok(attributes) => {
                 let is_mp = matches!(prefix, AnyPrefix::V6(_));

@@ -2,7 +2,7 @@
 
 use super::table::{Table, Writer};
 use super::wire::{HEADER, Header, flag, kind, padded};
-use crate::place::{Place, each_record};
+use crate::position::{RecordPosition, each_record};
 use crate::{Decoder, Sink, SourceInfo, Stopped, Tail};
 
 /// The longest message that is believed; attributes end at 64 KiB, and few are that long.
@@ -38,16 +38,16 @@ pub struct NetlinkDecoder {
     table: Table,
     /// The request whose answer ends everything.
     last: Option<u32>,
-    heard: Heard,
+    notices: Notices,
     /// Since the last time that everything was said.
     is_interrupted: bool,
     begun: bool,
-    place: Place,
+    position: RecordPosition,
 }
 
 /// Information for the owner of the socket, from the decoded messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Heard {
+pub struct Notices {
     /// The answers to requests, in order.
     pub replies: Vec<Reply>,
     /// A dump is incomplete because the table changed meanwhile (NLM_F_DUMP_INTR), or the kernel lost messages
@@ -108,29 +108,29 @@ impl NetlinkDecoder {
         Self {
             table: Table::new(Writer::Kernel, last.is_some()),
             last,
-            heard: Heard::default(),
+            notices: Notices::default(),
             is_interrupted: false,
             begun: false,
-            place: Place::default(),
+            position: RecordPosition::default(),
         }
     }
 
     /// The information since the last call.
-    pub fn take_heard(&mut self) -> Heard {
+    pub fn take_notices(&mut self) -> Notices {
         let unsure = self.table.take_unsure();
-        Heard { unsure, ..std::mem::take(&mut self.heard) }
+        Notices { unsure, ..std::mem::take(&mut self.notices) }
     }
 
     /// Decodes or skips what is at the front of `rest`; returns its length, 0 if more is needed.
     fn step(&mut self, rest: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
-        if self.place.lost.is_some() {
+        if self.position.lost.is_some() {
             return self.search(rest, tail, sink);
         }
-        if self.place.offset == 0 && rest.first_chunk() == Some(&SAVED.to_ne_bytes()) {
+        if self.position.offset == 0 && rest.first_chunk() == Some(&SAVED.to_ne_bytes()) {
             return Ok(SAVED.to_ne_bytes().len());
         }
         let Some(header) = Header::read(rest) else {
-            return self.place.cut(rest, tail, "the last message's header is cut short", sink);
+            return self.position.cut(rest, tail, "the last message's header is cut short", sink);
         };
         let Header { len, kind, .. } = header;
         if !header.is_plausible(LONGEST) {
@@ -139,18 +139,18 @@ impl NetlinkDecoder {
                     "this is no netlink stream: it begins with a message of type {kind} and length {len}"
                 )));
             }
-            self.place.records += 1;
+            self.position.records += 1;
             let what = format!("no message begins here (type {kind}, length {len})");
-            self.place.lost = Some((self.place.offset, what));
+            self.position.lost = Some((self.position.offset, what));
             return Ok(STEP.min(rest.len()));
         }
         // The padding of the last message may be missing.
         let whole = if tail.is_last() { padded(len).min(rest.len()) } else { padded(len) };
         if rest.len() < whole.max(len) {
             let what = format!("the last message is cut short: {} bytes of {len}", rest.len());
-            return self.place.cut(rest, tail, what, sink);
+            return self.position.cut(rest, tail, what, sink);
         }
-        self.place.records += 1;
+        self.position.records += 1;
         self.begin(sink);
         self.message(header, &rest[..len], sink)?;
         Ok(whole)
@@ -169,12 +169,12 @@ impl NetlinkDecoder {
             kind::DONE | kind::ERROR => self.reply(header, message, sink),
             kind::OVERRUN => self.interrupted(sink),
             kind::NOOP | kind::NEWADDR => {}
-            kind::NEWLINK | kind::DELLINK => self.heard.links.extend(Link::read(header, message)),
-            kind::DELADDR => self.heard.addresses = true,
+            kind::NEWLINK | kind::DELLINK => self.notices.links.extend(Link::read(header, message)),
+            kind::DELADDR => self.notices.addresses = true,
             kind::NEWROUTE | kind::DELROUTE | kind::NEWNEXTHOP | kind::DELNEXTHOP => {
                 if let Err(fault) = self.table.message(header, message, sink) {
                     let what = format!("{} (byte {} of the message)", fault.what, fault.at);
-                    return self.place.report(self.place.offset, what, sink);
+                    return self.position.report(self.position.offset, what, sink);
                 }
             }
             _ => sink.ignored("messages about other things than routes"),
@@ -187,7 +187,7 @@ impl NetlinkDecoder {
         let code = message.get(HEADER..).and_then(|body| body.first_chunk());
         let error = code.map_or(0, |code| i32::from_ne_bytes(*code)).unsigned_abs();
         let Header { sequence, .. } = header;
-        self.heard.replies.push(Reply { sequence, error });
+        self.notices.replies.push(Reply { sequence, error });
         self.table.end_of_dump(self.last == Some(sequence));
         if error != 0 {
             sink.noted("the kernel refused a request");
@@ -204,7 +204,7 @@ impl NetlinkDecoder {
         if !std::mem::replace(&mut self.is_interrupted, true) {
             sink.noted("a dump was interrupted by a change and may lack routes");
         }
-        self.heard.interrupted = true;
+        self.notices.interrupted = true;
     }
 
     /// Searches for the next message, which begins at a multiple of four.
@@ -212,7 +212,7 @@ impl NetlinkDecoder {
         let mut at = 0;
         while let Some(header) = Header::read(&rest[at..]) {
             if is_certain(&header) {
-                self.place.found(at, sink)?;
+                self.position.found(at, sink)?;
                 return if at == 0 { self.step(rest, tail, sink) } else { Ok(at) };
             }
             at += STEP;
@@ -245,11 +245,11 @@ impl Decoder for NetlinkDecoder {
     fn decode(&mut self, input: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
         let at = each_record(input, |rest| {
             let taken = self.step(rest, tail, &mut *sink)?;
-            self.place.offset += taken as u64;
+            self.position.offset += taken as u64;
             Ok(taken)
         })?;
         if tail.is_last() {
-            self.place.found(0, sink)?;
+            self.position.found(0, sink)?;
             self.begin(sink);
             self.flush(sink);
         }
@@ -257,7 +257,7 @@ impl Decoder for NetlinkDecoder {
     }
 
     fn records(&self) -> u64 {
-        self.place.records
+        self.position.records
     }
 
     fn is_holding(&self) -> bool {

@@ -17,15 +17,15 @@ use crate::bgp::Fault;
 
 /// The content of one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum LinkMessage {
     /// An interface exists, in this state.
     Interface(Interface),
     /// The interface with this index is gone.
     InterfaceGone(u32),
     /// An interface has this address.
-    Address(Address),
+    Address(InterfaceAddress),
     /// An interface no longer has this address.
-    AddressGone(Address),
+    AddressGone(InterfaceAddress),
     /// A neighbour is known, in this state.
     Neighbour(Neighbour),
     /// The kernel has removed a neighbour: the one with this address behind the interface with this index.
@@ -51,7 +51,7 @@ pub struct Interface {
 
 /// An address of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Address {
+pub struct InterfaceAddress {
     /// The interface's index.
     pub interface: u32,
     /// This machine's address.
@@ -123,8 +123,8 @@ impl NeighbourState {
 /// The contents of a datagram's messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkNews {
-    /// The contents, in order.
-    pub said: Vec<Said>,
+    /// The messages, in order.
+    pub messages: Vec<LinkMessage>,
     /// A dump is incomplete because of changes meanwhile, or the kernel lost messages. Request a new dump.
     pub interrupted: bool,
     /// Number of messages that could not be decoded.
@@ -134,10 +134,10 @@ pub struct LinkNews {
 }
 
 impl LinkNews {
-    /// Decodes a datagram of the routing socket, which has complete messages, and appends the contents.
+    /// Decodes a datagram of the routing socket, which has complete messages, and appends the messages.
     ///
     /// ```
-    /// use fibula_ingest::netlink::{LinkNews, NeighbourState, Said};
+    /// use fibula_ingest::netlink::{LinkNews, NeighbourState, LinkMessage};
     /// # if cfg!(target_endian = "big") { return }
     ///
     /// let message = [
@@ -149,7 +149,7 @@ impl LinkNews {
     /// .concat();
     /// let mut news = LinkNews::default();
     /// news.read(&message);
-    /// let [Said::Neighbour(neighbour)] = news.said[..] else { panic!("{news:?}") };
+    /// let [LinkMessage::Neighbour(neighbour)] = news.messages[..] else { panic!("{news:?}") };
     /// assert_eq!(neighbour.mac, Some([2, 0, 0, 0, 0, 7]));
     /// assert_eq!(neighbour.state, NeighbourState::Reachable);
     /// ```
@@ -178,27 +178,27 @@ impl LinkNews {
     fn message(&mut self, header: Header, body: Part<'_>) -> Result<(), Fault> {
         self.interrupted |= header.flags & flag::DUMP_INTR != 0 || header.kind == kind::OVERRUN;
         let is_new = matches!(header.kind, kind::NEWLINK | kind::NEWADDR | kind::NEWNEIGH);
-        let said = match header.kind {
+        let message = match header.kind {
             kind::DONE | kind::ERROR => {
                 let code = body.data.first_chunk().map_or(0, |code| i32::from_ne_bytes(*code));
                 let Header { sequence, .. } = header;
-                Some(Said::Reply(Reply { sequence, error: code.unsigned_abs() }))
+                Some(LinkMessage::Reply(Reply { sequence, error: code.unsigned_abs() }))
             }
             kind::NEWLINK | kind::DELLINK => interface(body)?.map(|interface| match is_new {
-                true => Said::Interface(interface),
-                false => Said::InterfaceGone(interface.index),
+                true => LinkMessage::Interface(interface),
+                false => LinkMessage::InterfaceGone(interface.index),
             }),
             kind::NEWADDR | kind::DELADDR => address(body)?.map(|address| match is_new {
-                true => Said::Address(address),
-                false => Said::AddressGone(address),
+                true => LinkMessage::Address(address),
+                false => LinkMessage::AddressGone(address),
             }),
             kind::NEWNEIGH | kind::DELNEIGH => neighbour(body)?.map(|neighbour| match is_new {
-                true => Said::Neighbour(neighbour),
-                false => Said::NeighbourGone(neighbour.interface, neighbour.address),
+                true => LinkMessage::Neighbour(neighbour),
+                false => LinkMessage::NeighbourGone(neighbour.interface, neighbour.address),
             }),
             _ => None,
         };
-        self.said.extend(said);
+        self.messages.extend(message);
         Ok(())
     }
 }
@@ -232,7 +232,7 @@ fn interface(mut body: Part<'_>) -> Result<Option<Interface>, Fault> {
     Ok(Some(interface))
 }
 
-fn address(mut body: Part<'_>) -> Result<Option<Address>, Fault> {
+fn address(mut body: Part<'_>) -> Result<Option<InterfaceAddress>, Fault> {
     const ADDRESS: u16 = 1;
     const LOCAL: u16 = 2;
     let start = body;
@@ -259,7 +259,7 @@ fn address(mut body: Part<'_>) -> Result<Option<Address>, Fault> {
     if len > bits(local) {
         return Err(start.fault(format!("prefix length {len} exceeds {}", bits(local))));
     }
-    Ok(Some(Address { interface, local, subnet, len }))
+    Ok(Some(InterfaceAddress { interface, local, subnet, len }))
 }
 
 fn bits(address: IpAddr) -> u8 {
@@ -298,7 +298,7 @@ fn neighbour(mut body: Part<'_>) -> Result<Option<Neighbour>, Fault> {
 
 /// Appends a request that the kernel resolves this neighbour, or confirms it. The request needs CAP_NET_ADMIN. For an
 /// unknown neighbour the kernel begins at once, for a stale one within `delay_first_probe_time`. The outcome arrives
-/// as [`Said::Neighbour`], and the answer to the request is a [`Reply`].
+/// as [`LinkMessage::Neighbour`], and the answer to the request is a [`Reply`].
 pub fn ask_for_neighbour(interface: u32, address: IpAddr, sequence: u32, out: &mut Vec<u8>) {
     /// NLM_F_REQUEST, NLM_F_ACK and NLM_F_CREATE.
     const FLAGS: u16 = 0x405;

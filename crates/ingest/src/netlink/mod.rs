@@ -27,11 +27,11 @@
 //!   byte order of its own machine.
 //!
 //! # Missing notifications
-//! The kernel does not report every change, so [`NetlinkDecoder::take_heard`] tells when another dump is needed. A
-//! dump may have been interrupted by a change ([`Heard::interrupted`]). When an interface goes up or down or an
-//! address is removed, the kernel changes IPv4 routes and next-hop objects without notifications ([`Heard::links`],
-//! [`Heard::addresses`]). When one of several routes with the same prefix and metric changes, another of them may
-//! come into use ([`Heard::unsure`]). An IPv4 route that `ip route prepend` puts before another of the same metric
+//! The kernel does not report every change, so [`NetlinkDecoder::take_notices`] tells when another dump is needed. A
+//! dump may have been interrupted by a change ([`Notices::interrupted`]). When an interface goes up or down or an
+//! address is removed, the kernel changes IPv4 routes and next-hop objects without notifications ([`Notices::links`],
+//! [`Notices::addresses`]). When one of several routes with the same prefix and metric changes, another of them may
+//! come into use ([`Notices::unsure`]). An IPv4 route that `ip route prepend` puts before another of the same metric
 //! looks like any new route: when it is deleted, the other one is missing until the next dump. Some next hops of an
 //! IPv6 route can be deleted separately; the decoder keeps the sets of such routes for this.
 //!
@@ -49,9 +49,10 @@ mod tests;
 mod users;
 mod wire;
 
-pub use decoder::{Heard, Link, NetlinkDecoder, Reply};
+pub use decoder::{Link, NetlinkDecoder, Notices, Reply};
 pub use links::{
-    Address, Interface, LinkDump, LinkNews, Neighbour, NeighbourState, Said, ask_for_neighbour,
+    Interface, InterfaceAddress, LinkDump, LinkMessage, LinkNews, Neighbour, NeighbourState,
+    ask_for_neighbour,
 };
 
 pub(crate) use table::Table;

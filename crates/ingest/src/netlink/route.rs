@@ -41,14 +41,14 @@ pub(super) struct Route {
     pub(super) prefix: AnyPrefix,
     /// The kernel's metric; of several routes of a prefix the lowest counts.
     pub(super) priority: u32,
-    pub(super) kind: Kind,
+    pub(super) kind: RouteType,
     /// The next-hop object that it uses.
     pub(super) next_hop: Option<u32>,
 }
 
 /// `rtm_type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RouteType {
     /// Not given; in messages that delete.
     Unspecified,
     /// A type that forwards, or drops with intent.
@@ -116,9 +116,9 @@ pub(super) fn read(mut body: Part<'_>, hops: &mut Vec<NextHop>) -> Result<Parsed
         prefix,
         priority: route.priority,
         kind: match (kind, RouteKind::from_number(kind)) {
-            (0, _) => Kind::Unspecified,
-            (_, Some(kind)) => Kind::Known(kind),
-            (_, None) => Kind::Other,
+            (0, _) => RouteType::Unspecified,
+            (_, Some(kind)) => RouteType::Known(kind),
+            (_, None) => RouteType::Other,
         },
         next_hop: route.next_hop.filter(|&id| id != 0),
     }))

@@ -8,7 +8,7 @@ use fibula_core::{AnyPrefix, Attributes, Change, NextHop, NextHops, RouteKind, U
 
 use super::next_hop;
 use super::objects::Objects;
-use super::route::{self, Kind, MAIN, Parsed, Route};
+use super::route::{self, MAIN, Parsed, Route, RouteType};
 use super::users::Key;
 use super::wire::{HEADER, Header, Part, flag, kind};
 use crate::Sink;
@@ -171,7 +171,7 @@ impl Table {
     /// A route is deleted.
     fn gone(&mut self, key: Key, route: &Route, sink: &mut dyn Sink) {
         self.release(sink);
-        if route.kind == Kind::Other {
+        if route.kind == RouteType::Other {
             sink.ignored(OTHER_KIND);
             return;
         }
@@ -215,12 +215,14 @@ impl Table {
         self.release(sink);
         let next_hops = &mut self.scratch;
         match route.kind {
-            Kind::Known(kind @ (RouteKind::Unicast | RouteKind::Local)) => next_hops.kind = kind,
-            Kind::Known(kind) => {
+            RouteType::Known(kind @ (RouteKind::Unicast | RouteKind::Local)) => {
+                next_hops.kind = kind
+            }
+            RouteType::Known(kind) => {
                 next_hops.kind = kind;
                 next_hops.hops.clear();
             }
-            Kind::Unspecified | Kind::Other => {
+            RouteType::Unspecified | RouteType::Other => {
                 sink.ignored(OTHER_KIND);
                 if is_replaced || flags & flag::REPLACE != 0 {
                     self.forget(key);

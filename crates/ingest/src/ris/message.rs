@@ -11,7 +11,7 @@ use crate::{PeerState, Sink};
 
 /// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum MessageKind {
     Update,
     State,
     Other,
@@ -21,7 +21,7 @@ pub(super) enum What {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Data<'a> {
     json: &'a Json,
-    pub(super) what: What,
+    pub(super) what: MessageKind,
     pub(super) address: IpAddr,
     pub(super) asn: u32,
     /// `rrc21`; empty if it is not given.
@@ -33,9 +33,9 @@ pub(super) struct Data<'a> {
 impl<'a> Data<'a> {
     pub(super) fn read(json: &'a Json) -> Result<Self, String> {
         let what = match json["type"].as_str() {
-            Some("UPDATE") => What::Update,
-            Some("RIS_PEER_STATE") => What::State,
-            Some(_) => What::Other,
+            Some("UPDATE") => MessageKind::Update,
+            Some("RIS_PEER_STATE") => MessageKind::State,
+            Some(_) => MessageKind::Other,
             None => return Err("the message's data has no type".to_owned()),
         };
         let address = json["peer"].as_str().and_then(|peer| peer.parse().ok());

@@ -42,7 +42,7 @@ use serde_json::Value as Json;
 
 use crate::bgp::BgpOptions;
 use crate::{Damage, Decoder, PeerInfo, Sink, SourceInfo, Stopped, Tail};
-use message::{Data, What};
+use message::{Data, MessageKind};
 
 /// More peers than all collectors have; a stream that names more is hostile or garbled.
 const MOST_PEERS: usize = 65_536;
@@ -115,9 +115,9 @@ impl RisDecoder {
         let data = Data::read(data)?;
         let peer = self.peer(&data, sink)?;
         match data.what {
-            What::Update => data.update(peer, self.options, sink),
-            What::State => data.state(peer, sink),
-            What::Other => {
+            MessageKind::Update => data.update(peer, self.options, sink),
+            MessageKind::State => data.state(peer, sink),
+            MessageKind::Other => {
                 sink.ignored("messages of BGP other than UPDATE");
                 Ok(())
             }

@@ -61,7 +61,7 @@ pub(crate) struct Column {
     /// What the texts are, if they all are or have to be.
     pub(crate) scalar: Option<ScalarType>,
     /// Whether the user said the kind.
-    pub(crate) told: bool,
+    pub(crate) is_declared: bool,
 }
 
 /// What changes from row to row.
@@ -247,7 +247,7 @@ impl Column {
     /// Whether the text may be a value of the column. What a kind that was found would lose is refused, and what
     /// the kind that was told does not have.
     fn fits(&self, text: &[u8]) -> bool {
-        if !self.told {
+        if !self.is_declared {
             return self.decl.kind != ColumnKind::Int || !has_leading_zeros(text);
         }
         let text = std::str::from_utf8(text).unwrap_or_default();
@@ -263,7 +263,7 @@ impl Column {
     fn complain(&self, text: &[u8]) -> Cow<'static, str> {
         let name = &self.decl.name;
         match self.decl.kind {
-            ColumnKind::Str if self.told && !self.fits(text) => {
+            ColumnKind::Str if self.is_declared && !self.fits(text) => {
                 let kind = match self.scalar {
                     Some(ScalarType::Bool) => "true or false",
                     _ => "a number",

@@ -195,7 +195,7 @@ fn columns(names: &[String], key: KeyAt, fields: usize, options: &TextOptions) -
             .find(|name| !taken(name))
             .unwrap_or(base.clone());
         let decl = ColumnDecl { name, kind: ColumnKind::Str };
-        all.push(Column { field, decl, scalar: None, told: false });
+        all.push(Column { field, decl, scalar: None, is_declared: false });
     }
     match &options.columns {
         None => all,
@@ -235,15 +235,15 @@ fn look_at_all(head: &[u8], options: &TextOptions, layout: &mut Layout) {
     for (column, seen) in columns.iter_mut().zip(seen) {
         let name = &column.decl.name;
         let number = (column.field + 1).to_string();
-        let is_it = |told: &String| told == name || *told == number;
-        let kind = options.kinds.iter().find(|(told, _)| is_it(told)).map(|(_, kind)| *kind);
-        let scalar = options.types.iter().find(|(told, _)| is_it(told)).map(|(_, of)| *of);
+        let is_it = |given: &String| given == name || *given == number;
+        let kind = options.kinds.iter().find(|(given, _)| is_it(given)).map(|(_, kind)| *kind);
+        let scalar = options.types.iter().find(|(given, _)| is_it(given)).map(|(_, of)| *of);
         (column.decl.kind, column.scalar) = match (kind, scalar) {
             (_, Some(scalar)) => (ColumnKind::Str, Some(scalar)),
             (Some(kind), None) => (kind, None),
             (None, None) => seen.found(),
         };
-        column.told = kind.is_some() || scalar.is_some();
+        column.is_declared = kind.is_some() || scalar.is_some();
     }
 }
 

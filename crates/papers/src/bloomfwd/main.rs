@@ -13,7 +13,7 @@ use core_affinity::CoreId;
 use fibula_core::{Family, Routes};
 use fibula_engines::EngineFamily;
 use fibula_engines::bloomfwd::Address;
-use fibula_filter::Shape;
+use fibula_filter::Parameters;
 use fibula_measure::Traffic;
 use fibula_papers::out;
 use fibula_rib::Pod;
@@ -227,7 +227,7 @@ fn filters(csv: &mut Csv) -> Result<(), Failure> {
     for (name, _, groups) in PAPER_V4 {
         for (group, keys) in ["G1", "G2"].into_iter().zip(groups) {
             for rate in RATES {
-                let paper = Shape::as_published(keys, rate);
+                let paper = Parameters::as_published(keys, rate);
                 csv.row(&[
                     ("table", name.to_owned()),
                     ("group", group.to_owned()),
@@ -236,7 +236,7 @@ fn filters(csv: &mut Csv) -> Result<(), Failure> {
                     ("m_bits", paper.bits().to_string()),
                     ("k_hashes", paper.hashes().to_string()),
                     ("expected_rate", format!("{:.4}", paper.rate(keys))),
-                    ("fibula_bits", Shape::for_rate(keys, rate).bits().to_string()),
+                    ("fibula_bits", Parameters::for_rate(keys, rate).bits().to_string()),
                 ])?;
             }
         }

@@ -6,7 +6,7 @@ use fibula_core::{Addr, BuildError, Engine, Routes};
 use fibula_engines::bloomfwd::dpcpe::Expansion;
 use fibula_engines::bloomfwd::{Address, Bloomfwd, Config, Hashes, Levels};
 use fibula_engines::{EngineFamily, find};
-use fibula_filter::{Hash, Shape};
+use fibula_filter::{Hash, Parameters};
 use fibula_simd::Isa;
 use fibula_testkit::Rng;
 
@@ -36,16 +36,16 @@ pub fn hashes<A: EngineFamily + Address>(routes: &Routes<A>) -> Result<Vec<Subje
         let built = bloomfwd(routes, &config)?;
         let keys = built.as_ref().map_or(Vec::new(), |(engine, _)| engine.keys());
         let shapes = keys.iter().map(|&keys| match positions {
-            Some(positions) => Shape::for_positions(keys, rate, positions),
-            None => Shape::for_rate(keys, rate),
+            Some(positions) => Parameters::for_positions(keys, rate, positions),
+            None => Parameters::for_rate(keys, rate),
         });
         let cells = vec![
             ("filter_hash", hashes.filter.name().to_owned()),
             ("table_hash", hashes.table.name().to_owned()),
             ("false_positives", rate.to_string()),
             ("level_prefixes", spaced(&keys)),
-            ("level_bits", spaced(shapes.clone().map(Shape::bits))),
-            ("level_hashes", spaced(shapes.map(Shape::hashes))),
+            ("level_bits", spaced(shapes.clone().map(Parameters::bits))),
+            ("level_hashes", spaced(shapes.map(Parameters::hashes))),
         ];
         subjects.push(Subject::new(cells, routes, built));
     }

@@ -1,6 +1,6 @@
 //! Every path of a RIB as columns of numbers.
 
-use fibula_core::{Addr, Hop, Kind, Prefix, Route, Routes, Vrf};
+use fibula_core::{Addr, FamilyType, Hop, Prefix, Route, Routes, Vrf};
 
 use crate::Pod;
 use crate::rib::Staleness;
@@ -9,7 +9,7 @@ use crate::rib::family::FamilyCopy;
 /// The paths of each family.
 pub(super) struct AllPaths;
 
-impl Kind for AllPaths {
+impl FamilyType for AllPaths {
     type Of<A: Addr> = Paths<A>;
 }
 

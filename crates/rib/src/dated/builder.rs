@@ -1,6 +1,6 @@
 //! Builds the differences of tables that are added in the order of their dates.
 
-use fibula_core::{Addr, Hop, Kind, PerFamily, Prefix, Route, Routes};
+use fibula_core::{Addr, FamilyType, Hop, PerFamily, Prefix, Route, Routes};
 
 use super::timelines::{self, Dates, NO_TIMELINE, TableDate, Timelines, WORDS};
 use super::values::Values;
@@ -40,7 +40,7 @@ pub struct DatedBuilder {
 /// What grows for each family.
 struct Family;
 
-impl Kind for Family {
+impl FamilyType for Family {
     type Of<A: Addr> = Growing<A>;
 }
 

@@ -1,6 +1,6 @@
 //! The rows of each prefix over time.
 
-use fibula_core::{Addr, Hop, Kind, Prefix};
+use fibula_core::{Addr, FamilyType, Hop, Prefix};
 use serde::{Deserialize, Serialize};
 
 use super::Moment;
@@ -133,7 +133,7 @@ pub(crate) fn row_at(rows: &[u16], at: usize) -> Option<u32> {
 /// The timelines of each family.
 pub(crate) struct Lines;
 
-impl Kind for Lines {
+impl FamilyType for Lines {
     type Of<A: Addr> = Timelines;
 }
 

@@ -5,7 +5,7 @@ mod pipeline;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
-use fibula_core::{Addr, AnyPrefix, Kind, PerFamily, Update, Vrf};
+use fibula_core::{Addr, AnyPrefix, FamilyType, PerFamily, Update, Vrf};
 
 use crate::choice::EngineSource;
 use crate::publisher::Generation;
@@ -80,14 +80,14 @@ pub struct Live {
 /// Where the engines of a family come from.
 struct Engines;
 
-impl Kind for Engines {
+impl FamilyType for Engines {
     type Of<A: Addr> = Arc<dyn EngineSource<A>>;
 }
 
 /// One table for each VRF that is followed.
 struct Pipelines;
 
-impl Kind for Pipelines {
+impl FamilyType for Pipelines {
     type Of<A: Addr> = Vec<Arc<Pipeline<A>>>;
 }
 

@@ -35,7 +35,9 @@ mod vrfs;
 
 use std::collections::BTreeMap;
 
-use fibula_core::{Addr, AnyPrefix, Change as Said, Hop, Kind, PerFamily, Prefix, Update, Vrf};
+use fibula_core::{
+    Addr, AnyPrefix, Change as Said, FamilyType, Hop, PerFamily, Prefix, Update, Vrf,
+};
 use hashbrown::HashMap;
 
 use crate::TableError;
@@ -82,7 +84,7 @@ impl Changes for () {
 /// The tables of one VRF.
 struct Tables;
 
-impl Kind for Tables {
+impl FamilyType for Tables {
     type Of<A: Addr> = FamilyPaths<A>;
 }
 

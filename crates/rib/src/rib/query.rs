@@ -1,6 +1,6 @@
 //! The queries of a [`Rib`], and its size.
 
-use fibula_core::{Addr, Hop, Kind, PerFamily, Prefix, Route, Routes, Vrf};
+use fibula_core::{Addr, FamilyType, Hop, PerFamily, Prefix, Route, Routes, Vrf};
 use hashbrown::HashMap;
 
 use super::decision::Contender;
@@ -172,7 +172,7 @@ impl Rib {
 /// The prefixes and paths of each family.
 pub(crate) struct Copies;
 
-impl Kind for Copies {
+impl FamilyType for Copies {
     type Of<A: Addr> = FamilyCopy<A>;
 }
 

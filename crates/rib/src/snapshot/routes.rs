@@ -1,7 +1,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use fibula_core::{Addr, Kind, SharedBytes, TableSource};
+use fibula_core::{Addr, FamilyType, SharedBytes, TableSource};
 
 use crate::IndexedRoutes;
 use crate::array::Image;
@@ -18,7 +18,7 @@ pub struct StoredRoutes<A: Addr> {
 /// The stored routes of each family.
 pub(super) struct Stored;
 
-impl Kind for Stored {
+impl FamilyType for Stored {
     type Of<A: Addr> = StoredRoutes<A>;
 }
 

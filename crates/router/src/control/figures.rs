@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use fibula_core::Vrf;
-use fibula_ingest::netlink::Said;
+use fibula_ingest::netlink::LinkMessage;
 
 use super::watch::Watched;
 
@@ -16,7 +16,7 @@ pub struct ControlOptions {
     /// Whether to follow the kernel's links, in the network namespace of the thread that starts the control.
     pub kernel: bool,
     /// Configured links, addresses and neighbours, which exist whatever the kernel reports.
-    pub fixed: Vec<Said>,
+    pub fixed: Vec<LinkMessage>,
     /// The buffer of the kernel's socket for notifications, in bytes.
     pub room: usize,
 }

@@ -4,36 +4,36 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
 
 use fibula_core::AnyPrefix;
-use fibula_ingest::netlink::{Address, Interface, Neighbour, Said};
+use fibula_ingest::netlink::{Interface, InterfaceAddress, LinkMessage, Neighbour};
 
 /// Interfaces, addresses and neighbours. Configured ones are fixed. Those from the kernel are removed when a dump
 /// does not contain them.
 #[derive(Clone, Debug, Default)]
 pub struct Links {
     interfaces: HashMap<u32, (Interface, Round)>,
-    addresses: BTreeMap<Address, Round>,
+    addresses: BTreeMap<InterfaceAddress, Round>,
     neighbours: HashMap<(u32, IpAddr), (Neighbour, Round)>,
     round: Round,
 }
 
-/// The number of the dump that said something, or [`FIXED`].
+/// The number of the dump that contained an entry, or [`FIXED`].
 type Round = u32;
 
 const FIXED: Round = Round::MAX;
 
 impl Links {
     /// Adds a fixed entry, whatever the kernel reports.
-    pub fn fix(&mut self, said: Said) {
+    pub fn fix(&mut self, message: LinkMessage) {
         let round = std::mem::replace(&mut self.round, FIXED);
-        self.apply(said);
+        self.apply(message);
         self.round = round;
     }
 
     /// Applies a message of the kernel. Returns whether it can affect packets.
-    pub fn apply(&mut self, said: Said) -> bool {
+    pub fn apply(&mut self, message: LinkMessage) -> bool {
         let round = self.round;
-        match said {
-            Said::Interface(new) => {
+        match message {
+            LinkMessage::Interface(new) => {
                 let old = self.interfaces.get(&new.index);
                 if is_fixed(old.map(|old| old.1), round) {
                     return false;
@@ -42,7 +42,7 @@ impl Links {
                 self.interfaces.insert(new.index, (new, round));
                 is_changed
             }
-            Said::InterfaceGone(index) => {
+            LinkMessage::InterfaceGone(index) => {
                 let is_mine = |&round: &Round| round != FIXED;
                 let was = self.interfaces.get(&index).is_some_and(|(_, round)| is_mine(round));
                 if was {
@@ -52,18 +52,18 @@ impl Links {
                 }
                 was
             }
-            Said::Address(new) => {
+            LinkMessage::Address(new) => {
                 let old = self.addresses.get(&new).copied();
                 if !is_fixed(old, round) {
                     self.addresses.insert(new, round);
                 }
                 old.is_none()
             }
-            Said::AddressGone(gone) => {
+            LinkMessage::AddressGone(gone) => {
                 let was = self.addresses.get(&gone).is_some_and(|&round| round != FIXED);
                 was && self.addresses.remove(&gone).is_some()
             }
-            Said::Neighbour(new) => {
+            LinkMessage::Neighbour(new) => {
                 let key = (new.interface, new.address);
                 let old = self.neighbours.get(&key);
                 if is_fixed(old.map(|old| old.1), round) {
@@ -73,14 +73,14 @@ impl Links {
                 self.neighbours.insert(key, (new, round));
                 before != mac(&new)
             }
-            Said::NeighbourGone(interface, address) => {
+            LinkMessage::NeighbourGone(interface, address) => {
                 let key = (interface, address);
                 if self.neighbours.get(&key).is_none_or(|old| old.1 == FIXED) {
                     return false;
                 }
                 self.neighbours.remove(&key).is_some_and(|(old, _)| mac(&old).is_some())
             }
-            Said::Reply(_) => false,
+            LinkMessage::Reply(_) => false,
         }
     }
 
@@ -105,7 +105,7 @@ impl Links {
     }
 
     /// The addresses of an interface, in order.
-    pub fn addresses(&self, interface: u32) -> impl Iterator<Item = &Address> {
+    pub fn addresses(&self, interface: u32) -> impl Iterator<Item = &InterfaceAddress> {
         self.addresses.keys().filter(move |address| address.interface == interface)
     }
 
@@ -171,9 +171,9 @@ impl Subnets {
     }
 }
 
-/// Whether this round may not change what that one said.
-fn is_fixed(said: Option<Round>, by: Round) -> bool {
-    said == Some(FIXED) && by != FIXED
+/// Whether this round may not change an entry of that one.
+fn is_fixed(known: Option<Round>, by: Round) -> bool {
+    known == Some(FIXED) && by != FIXED
 }
 
 /// The MAC address that packets are sent to.
@@ -182,7 +182,7 @@ pub(super) fn mac(neighbour: &Neighbour) -> Option<[u8; 6]> {
 }
 
 /// The address of all hosts of an IPv4 subnet.
-pub(super) fn broadcast(of: &Address) -> Option<IpAddr> {
+pub(super) fn broadcast(of: &InterfaceAddress) -> Option<IpAddr> {
     match of.subnet {
         IpAddr::V4(v4) if of.len < 31 => {
             Some(Ipv4Addr::from(u32::from(v4) | (u32::MAX >> of.len)).into())

@@ -7,7 +7,7 @@ use std::env;
 use std::net::IpAddr;
 
 use fibula_core::{NextHop, NextHops};
-use fibula_ingest::netlink::{Address, Interface, Said};
+use fibula_ingest::netlink::{Interface, InterfaceAddress, LinkMessage};
 use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::thread;
@@ -35,9 +35,14 @@ fn gateway(meaning: u8) -> IpAddr {
 
 fn links() -> Links {
     let mut links = Links::default();
-    links.fix(Said::Interface(Interface { index: 1, is_up: true, ..Interface::default() }));
+    links.fix(LinkMessage::Interface(Interface { index: 1, is_up: true, ..Interface::default() }));
     let local = gateway(200);
-    links.fix(Said::Address(Address { interface: 1, local, subnet: local, len: 24 }));
+    links.fix(LinkMessage::Address(InterfaceAddress {
+        interface: 1,
+        local,
+        subnet: local,
+        len: 24,
+    }));
     links
 }
 

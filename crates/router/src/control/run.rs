@@ -86,7 +86,7 @@ impl Control {
         let figures = Arc::<Mutex<ControlFigures>>::default();
         let stop = Arc::new(AtomicBool::new(false));
         let mut links = Links::default();
-        options.fixed.into_iter().for_each(|said| links.fix(said));
+        options.fixed.into_iter().for_each(|message| links.fix(message));
         let overruns = Shared::new(AtomicU64::new(0));
         let socket = options.kernel.then(|| open(options.room, &overruns)).transpose();
         let run = Run {

@@ -4,7 +4,9 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use fibula_ingest::netlink::{LinkDump, LinkNews, NeighbourState, Reply, Said, ask_for_neighbour};
+use fibula_ingest::netlink::{
+    LinkDump, LinkMessage, LinkNews, NeighbourState, Reply, ask_for_neighbour,
+};
 
 use super::links::Links;
 
@@ -46,7 +48,7 @@ pub struct Watched {
 pub(super) struct Came {
     /// Packets can tell the difference.
     pub(super) is_changed: bool,
-    /// Everything has been said once.
+    /// One complete dump has been received.
     pub(super) is_complete: bool,
     /// Neighbours that will be forgotten unless they are asked.
     pub(super) stale: Vec<(u32, IpAddr)>,
@@ -91,7 +93,7 @@ impl Watch {
         out: &mut Vec<u8>,
     ) -> Came {
         let mut news = std::mem::take(&mut self.news);
-        news.said.clear();
+        news.messages.clear();
         (news.damaged, news.damage, news.interrupted) = (0, None, false);
         news.read(bytes);
         let mut came = Came::default();
@@ -103,16 +105,16 @@ impl Watch {
             self.is_interrupted = true;
             self.figures.interrupted += 1;
         }
-        for said in news.said.drain(..) {
-            match said {
-                Said::Reply(reply) => self.reply(now, reply, links, out, &mut came),
-                said => {
-                    if let Said::Neighbour(n) = &said
+        for message in news.messages.drain(..) {
+            match message {
+                LinkMessage::Reply(reply) => self.reply(now, reply, links, out, &mut came),
+                message => {
+                    if let LinkMessage::Neighbour(n) = &message
                         && n.state == NeighbourState::Stale
                     {
                         came.stale.push((n.interface, n.address));
                     }
-                    came.is_changed |= links.apply(said);
+                    came.is_changed |= links.apply(message);
                 }
             }
         }

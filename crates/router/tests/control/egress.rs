@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 
 use fibula_core::{NextHop, NextHops, RouteKind};
-use fibula_ingest::netlink::{NeighbourState, Said};
+use fibula_ingest::netlink::{LinkMessage, NeighbourState};
 use fibula_router::control::{Links, PortLink, egress};
 use fibula_router::egress::{Egress, Group, Member};
 use proptest::prelude::*;
@@ -20,7 +20,7 @@ fn links() -> Links {
     let addresses =
         [(3, "10.0.0.1/24"), (4, "10.0.1.1/24"), (5, "10.0.2.1/24"), (3, "2001:db8::1/64")];
     for (index, subnet) in addresses {
-        links.apply(Said::Address(address(index, subnet)));
+        links.apply(LinkMessage::Address(address(index, subnet)));
     }
     for (index, at, last) in [(3, "10.0.0.2", 2), (4, "10.0.1.2", 3), (3, "fe80::2", 4)] {
         links.apply(neighbour(index, at, NeighbourState::Reachable, last));
@@ -94,8 +94,8 @@ fn other_kinds_have_no_members() {
 fn a_link_that_flaps_takes_its_members_along() {
     let mut links = links();
     let next_hops = hops("via 10.0.0.2 dev 3, via 10.0.1.2 dev 4, via 10.0.2.2 dev 5");
-    let mut members = |said| {
-        links.apply(said);
+    let mut members = |message| {
+        links.apply(message);
         shown(&one(&links, &next_hops))
     };
     assert_eq!(members(interface(4, false)), "0/10.0.0.2/2");
@@ -103,7 +103,7 @@ fn a_link_that_flaps_takes_its_members_along() {
     assert_eq!(members(interface(3, false)), "Local");
     assert_eq!(members(interface(4, true)), "1/10.0.1.2/3");
     assert_eq!(members(interface(3, true)), "0/10.0.0.2/2 1/10.0.1.2/3");
-    assert_eq!(members(Said::InterfaceGone(4)), "0/10.0.0.2/2");
+    assert_eq!(members(LinkMessage::InterfaceGone(4)), "0/10.0.0.2/2");
     let alone = hops("via 10.0.1.2 dev 4");
     assert_eq!(one(&links, &alone).groups, [Group::Forward(vec![])]);
 }
@@ -150,7 +150,7 @@ proptest! {
         let index_of = |at: usize| at as u32 + 3;
         for (at, &up) in up.iter().enumerate() {
             links.apply(interface(index_of(at), up));
-            links.apply(Said::Address(address(index_of(at), &format!("10.0.{}.100/24", at + 3))));
+            links.apply(LinkMessage::Address(address(index_of(at), &format!("10.0.{}.100/24", at + 3))));
         }
         for &(index, last) in &known {
             let at = format!("10.0.{index}.{last}");

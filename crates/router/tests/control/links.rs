@@ -1,6 +1,6 @@
 //! The state of links, as messages add and remove it.
 
-use fibula_ingest::netlink::{NeighbourState, Said};
+use fibula_ingest::netlink::{LinkMessage, NeighbourState};
 use fibula_router::control::Links;
 
 use super::{address, interface, ip, mac, neighbour};
@@ -14,25 +14,25 @@ fn only_what_packets_can_tell_is_a_change() {
     let steps = [
         (interface(3, true), true),
         (interface(3, true), false),
-        (Said::Address(address(3, "10.0.0.1/24")), true),
-        (Said::Address(address(3, "10.0.0.1/24")), false),
+        (LinkMessage::Address(address(3, "10.0.0.1/24")), true),
+        (LinkMessage::Address(address(3, "10.0.0.1/24")), false),
         (neighbour(3, "10.0.0.2", NeighbourState::Incomplete, 2), false),
         (neighbour(3, "10.0.0.2", REACHABLE, 2), true),
         (stale.clone(), false),
         (neighbour(3, "10.0.0.2", NeighbourState::Probe, 2), false),
         (neighbour(3, "10.0.0.2", REACHABLE, 3), true),
         (neighbour(3, "10.0.0.2", NeighbourState::Failed, 3), true),
-        (Said::NeighbourGone(3, ip("10.0.0.2")), false),
+        (LinkMessage::NeighbourGone(3, ip("10.0.0.2")), false),
         (stale, true),
-        (Said::NeighbourGone(3, ip("10.0.0.2")), true),
+        (LinkMessage::NeighbourGone(3, ip("10.0.0.2")), true),
         (interface(3, false), true),
-        (Said::AddressGone(address(3, "10.0.0.1/24")), true),
-        (Said::AddressGone(address(3, "10.0.0.1/24")), false),
-        (Said::InterfaceGone(3), true),
-        (Said::InterfaceGone(3), false),
+        (LinkMessage::AddressGone(address(3, "10.0.0.1/24")), true),
+        (LinkMessage::AddressGone(address(3, "10.0.0.1/24")), false),
+        (LinkMessage::InterfaceGone(3), true),
+        (LinkMessage::InterfaceGone(3), false),
     ];
-    for (said, is_change) in steps {
-        assert_eq!(links.apply(said.clone()), is_change, "{said:?}");
+    for (message, is_change) in steps {
+        assert_eq!(links.apply(message.clone()), is_change, "{message:?}");
     }
 }
 
@@ -59,17 +59,17 @@ fn what_a_dump_does_not_say_again_goes() {
 fn what_is_fixed_stays() {
     let mut links = Links::default();
     links.fix(interface(3, true));
-    links.fix(Said::Address(address(3, "10.0.0.1/24")));
+    links.fix(LinkMessage::Address(address(3, "10.0.0.1/24")));
     links.fix(neighbour(3, "10.0.0.2", NeighbourState::Permanent, 2));
     let against = [
         interface(3, false),
-        Said::AddressGone(address(3, "10.0.0.1/24")),
+        LinkMessage::AddressGone(address(3, "10.0.0.1/24")),
         neighbour(3, "10.0.0.2", NeighbourState::Failed, 3),
-        Said::NeighbourGone(3, ip("10.0.0.2")),
-        Said::InterfaceGone(3),
+        LinkMessage::NeighbourGone(3, ip("10.0.0.2")),
+        LinkMessage::InterfaceGone(3),
     ];
-    for said in against {
-        assert!(!links.apply(said.clone()), "{said:?}");
+    for message in against {
+        assert!(!links.apply(message.clone()), "{message:?}");
     }
     links.begin();
     assert!(!links.sweep());
@@ -88,7 +88,7 @@ fn the_longest_subnet_is_connected() {
         (6, "2001:db8::1/64"),
         (6, "fe80::1/64"),
     ] {
-        links.apply(Said::Address(address(index, subnet)));
+        links.apply(LinkMessage::Address(address(index, subnet)));
     }
     for (of, expected) in [
         ("10.9.9.9", Some(3)),

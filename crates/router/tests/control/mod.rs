@@ -11,7 +11,7 @@ mod views;
 use std::net::IpAddr;
 
 use fibula_core::{NextHop, NextHops};
-use fibula_ingest::netlink::{Address, Interface, Neighbour, NeighbourState, Said};
+use fibula_ingest::netlink::{Interface, InterfaceAddress, LinkMessage, Neighbour, NeighbourState};
 use fibula_router::control::PortLink;
 
 pub(crate) fn ip(text: &str) -> IpAddr {
@@ -19,25 +19,30 @@ pub(crate) fn ip(text: &str) -> IpAddr {
 }
 
 /// An interface with a MAC address that ends in its index.
-pub(crate) fn interface(index: u32, is_up: bool) -> Said {
+pub(crate) fn interface(index: u32, is_up: bool) -> LinkMessage {
     let mac = Some(mac(0, index as u8));
-    Said::Interface(Interface { index, name: format!("eth{index}"), mac, mtu: 1500, is_up })
+    LinkMessage::Interface(Interface { index, name: format!("eth{index}"), mac, mtu: 1500, is_up })
 }
 
 /// `10.0.0.1/24`, on an interface.
-pub(crate) fn address(interface: u32, text: &str) -> Address {
+pub(crate) fn address(interface: u32, text: &str) -> InterfaceAddress {
     let (local, len) = text.split_once('/').expect("a subnet");
     let local = ip(local);
-    Address { interface, local, subnet: local, len: len.parse().expect("a length") }
+    InterfaceAddress { interface, local, subnet: local, len: len.parse().expect("a length") }
 }
 
 pub(crate) fn mac(a: u8, b: u8) -> [u8; 6] {
     [2, 0, 0, 0, a, b]
 }
 
-pub(crate) fn neighbour(interface: u32, address: &str, state: NeighbourState, last: u8) -> Said {
+pub(crate) fn neighbour(
+    interface: u32,
+    address: &str,
+    state: NeighbourState,
+    last: u8,
+) -> LinkMessage {
     let mac = Some(mac(9, last));
-    Said::Neighbour(Neighbour { interface, address: ip(address), mac, state })
+    LinkMessage::Neighbour(Neighbour { interface, address: ip(address), mac, state })
 }
 
 /// Ports on these interfaces.

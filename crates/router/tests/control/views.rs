@@ -9,7 +9,7 @@ use fibula_core::{
     AnyPrefix, Attributes, BgpAttributes, Change, Hop, NextHop, NextHops, RouteKind, Routes, Update,
 };
 use fibula_fib::{Fib, FibOptions};
-use fibula_ingest::netlink::{NeighbourState, Said};
+use fibula_ingest::netlink::{LinkMessage, NeighbourState};
 use fibula_rib::{Live, LiveOptions, Pacing, Peer, Rib, Table};
 use fibula_router::View;
 use fibula_router::control::{Control, ControlOptions, StaticViews};
@@ -24,8 +24,8 @@ const LIMIT: Duration = Duration::from_secs(20);
 fn control() -> Control {
     let fixed = vec![
         interface(3, true),
-        Said::Address(address(3, "172.16.0.1/16")),
-        Said::Address(address(3, "2001:db8::1/32")),
+        LinkMessage::Address(address(3, "172.16.0.1/16")),
+        LinkMessage::Address(address(3, "2001:db8::1/32")),
         neighbour(3, "172.16.0.9", NeighbourState::Permanent, 9),
     ];
     let options = ControlOptions { kernel: false, fixed, ..ControlOptions::default() };

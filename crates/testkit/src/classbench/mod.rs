@@ -6,9 +6,9 @@
 //! often addresses branch at each bit. Duplicates are left out, as ClassBench's filters are distinct.
 //!
 //! ```
-//! use fibula_testkit::classbench::{Kind, filters, first, probes};
+//! use fibula_testkit::classbench::{RuleSetKind, filters, first, probes};
 //!
-//! let set = filters(Kind::Acl, 1000, 1);
+//! let set = filters(RuleSetKind::Acl, 1000, 1);
 //! assert_eq!(set.len(), 1000);
 //! // Of each filter the packets on its boundaries: at least one of them is inside.
 //! assert!(probes(&set[7]).iter().any(|packet| set[7].matches(packet)));
@@ -30,7 +30,7 @@ use crate::Rng;
 
 /// What a set of filters is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum RuleSetKind {
     /// Access control lists: pairs of hosts and subnets, exact destination ports.
     Acl,
     /// Firewalls: wildcards, and ranges of both ports.
@@ -39,7 +39,7 @@ pub enum Kind {
     Ipc,
 }
 
-impl Kind {
+impl RuleSetKind {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Acl, Self::Fw, Self::Ipc];
 }
@@ -103,7 +103,7 @@ pub fn first(filters: &[Filter], packet: &Packet) -> Option<usize> {
 }
 
 /// So many filters of a kind, distinct. Fewer if the statistics do not give that many.
-pub fn filters(kind: Kind, count: usize, seed: u64) -> Vec<Filter> {
+pub fn filters(kind: RuleSetKind, count: usize, seed: u64) -> Vec<Filter> {
     let (statistics, mut rng) = (seeds::of(kind), Rng::new(seed));
     let (mut found, mut seen) = (Vec::with_capacity(count), HashSet::with_capacity(count));
     // Likely filters come up again and again: what is still missing after so many tries is not there.

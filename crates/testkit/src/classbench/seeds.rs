@@ -5,7 +5,7 @@
 //! firewall's address fields, ranges `1024:65535` and arbitrary ones on both sides; IP chains with nearly all pairs of prefix
 //! lengths), not its decimals.
 
-use super::Kind;
+use super::RuleSetKind;
 
 /// The classes of port ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,11 +42,11 @@ pub(super) struct Seed {
     pub dst_branches: &'static [u8; 32],
 }
 
-pub(super) fn of(kind: Kind) -> &'static Seed {
+pub(super) fn of(kind: RuleSetKind) -> &'static Seed {
     match kind {
-        Kind::Acl => &ACL,
-        Kind::Fw => &FW,
-        Kind::Ipc => &IPC,
+        RuleSetKind::Acl => &ACL,
+        RuleSetKind::Fw => &FW,
+        RuleSetKind::Ipc => &IPC,
     }
 }
 

@@ -22,12 +22,12 @@ mod space;
 /// What table to generate; the family is the type parameter of [`FibSpec::generate`].
 ///
 /// ```
-/// use fibula_testkit::Shape;
+/// use fibula_testkit::TableShape;
 /// use fibula_testkit::fib::{FibSpec, HopModel};
 ///
 /// let spec = FibSpec { year: 2024, prefixes: 10_000, seed: 1, hops: HopModel::Near(64) };
 /// let routes = spec.generate::<u32>();
-/// let shape = Shape::of(&routes);
+/// let shape = TableShape::of(&routes);
 /// assert_eq!(shape.prefixes, 10_000);
 /// assert!((0.50..0.60).contains(&shape.more_specific_share()));
 /// assert!(shape.lengths[24] > 5_000);

@@ -1,6 +1,6 @@
 use super::profile::{Profile, V4, V6};
 use super::*;
-use crate::Shape;
+use crate::TableShape;
 
 /// Checksums of an IPv4 and an IPv6 table with near hops, and of the latter with hashed ones.
 const EXPECTED: [u64; 3] = [0x83f9_7b13_5f9e_e2a3, 0xdba0_4fb4_e78a_f2e6, 0xf397_3f12_e425_e764];
@@ -25,7 +25,7 @@ fn checksum<A: Addr>(routes: &Routes<A>) -> u64 {
 /// more-specifics too.
 fn repeats_the_profile<A: Addr>(profile: &Profile) {
     let routes = spec(profile.year, profile.prefixes(), 5).generate::<A>();
-    let shape = Shape::of(&routes);
+    let shape = TableShape::of(&routes);
     for &(len, count, more_specific) in profile.cells {
         let len = usize::from(len);
         assert_eq!(shape.lengths[len], count as usize, "{}, /{len}", profile.year);
@@ -73,7 +73,7 @@ fn any_ipv6_size() {
 #[test]
 fn small_tables_keep_the_shape() {
     let routes = spec(2022, 50_000, 9).generate::<u32>();
-    let shape = Shape::of(&routes);
+    let shape = TableShape::of(&routes);
     let profile = Profile::of::<u32>(2022);
     for &(len, count, _) in profile.cells {
         let exact = f64::from(count) * 50_000.0 / profile.prefixes() as f64;
@@ -90,12 +90,12 @@ fn small_tables_keep_the_shape() {
 /// (0.90, 1.37, 0.23).
 #[test]
 fn full_tables_resemble_the_real_ones() {
-    let shape = Shape::of(&spec(2022, 968_428, 1).generate::<u32>());
+    let shape = TableShape::of(&spec(2022, 968_428, 1).generate::<u32>());
     let a_prefix = |count: usize| count as f64 / shape.prefixes as f64;
     assert!((0.70..0.86).contains(&shape.mean_depth()), "{shape:?}");
     assert!((1.05..1.20).contains(&a_prefix(shape.intervals)), "{shape:?}");
     assert!((0.04..0.09).contains(&a_prefix(shape.gaps)), "{shape:?}");
-    let shape = Shape::of(&spec(2022, 177_846, 1).generate::<u128>());
+    let shape = TableShape::of(&spec(2022, 177_846, 1).generate::<u128>());
     let a_prefix = |count: usize| count as f64 / shape.prefixes as f64;
     assert!((0.75..1.0).contains(&shape.mean_depth()), "{shape:?}");
     assert!((1.3..1.55).contains(&a_prefix(shape.intervals)), "{shape:?}");
@@ -108,7 +108,7 @@ fn full_tables_resemble_the_real_ones() {
 fn the_largest_ipv4_table() {
     let routes = spec(2024, FibSpec::limit(Family::V4), 1).generate::<u32>();
     assert_eq!(routes.len(), 10_000_000);
-    let shape = Shape::of(&routes);
+    let shape = TableShape::of(&routes);
     assert!((0.53..0.56).contains(&shape.more_specific_share()));
     assert!(shape.lengths[16] < 10_000 && shape.lengths[24] > 5_000_000);
 }
@@ -117,7 +117,7 @@ fn the_largest_ipv4_table() {
 fn the_largest_ipv6_table() {
     let routes = spec(2024, FibSpec::limit(Family::V6), 1).generate::<u128>();
     assert_eq!(routes.len(), 4_000_000);
-    let share = Shape::of(&routes).more_specific_share();
+    let share = TableShape::of(&routes).more_specific_share();
     assert!((share - Profile::of::<u128>(2024).more_specific_share()).abs() < 0.01, "{share}");
 }
 

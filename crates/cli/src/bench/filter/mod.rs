@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use clap::Args as ClapArgs;
-use fibula_filter::{BlockedFilter, Filter, Hash, Shape, Word, WordKey, fmix32, fmix64, h2};
+use fibula_filter::{BlockedFilter, Filter, Hash, Parameters, Word, WordKey, fmix32, fmix64, h2};
 
 use super::report;
 use crate::failure::{Failure, Outcome};
@@ -48,7 +48,7 @@ pub struct Args {
     bits: f64,
     /// Positions of each key
     #[arg(long, value_name = "K", default_value = "3",
-          value_parser = clap::value_parser!(u32).range(1..=Shape::MAX_HASHES as i64))]
+          value_parser = clap::value_parser!(u32).range(1..=Parameters::MAX_HASHES as i64))]
     hashes: u32,
     /// Percentage of the tested keys that are in the filter
     #[arg(long, value_name = "P", default_value = "0",
@@ -82,7 +82,7 @@ fn parse_size(text: &str) -> Result<u64, String> {
         Some((at, 'm' | 'M')) => (&text[..at], 20),
         _ => (text, 0),
     };
-    let most = u64::from(Shape::MAX_BITS) / 8;
+    let most = u64::from(Parameters::MAX_BITS) / 8;
     let size: Option<u64> = number.parse().ok().filter(|n| *n > 0 && *n <= most);
     size.map(|n| n << unit)
         .filter(|size| *size <= most)
@@ -141,7 +141,7 @@ fn caches() -> [u64; 3] {
         }
     }
     // What is twice the third level must still be a filter.
-    levels[2] = levels[2].min(u64::from(Shape::MAX_BITS) / 32);
+    levels[2] = levels[2].min(u64::from(Parameters::MAX_BITS) / 32);
     levels
 }
 
@@ -158,10 +158,10 @@ fn measure_size<K: WordKey + TryFrom<u64>>(
     outcome: &mut Outcome,
 ) -> Vec<Row> {
     let bits = size * 8 - if args.exact { size * 8 / 10 } else { 0 };
-    let shape = Shape::new(bits as u32, args.hashes);
+    let parameters = Parameters::new(bits as u32, args.hashes);
     let members = ((bits as f64 / args.bits) as u64).max(1);
-    let rate = shape.rate(members as usize);
-    let mut filter = Filter::new(shape, args.hash);
+    let rate = parameters.rate(members as usize);
+    let mut filter = Filter::new(parameters, args.hash);
     let mut blocked = BlockedFilter::for_rate(members as usize, rate, args.hash);
     let mut start = 0;
     while start < members {

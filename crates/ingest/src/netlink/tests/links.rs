@@ -6,7 +6,7 @@ use lzma_rust2::XzReader;
 use proptest::prelude::*;
 
 use super::super::wire::kind;
-use super::super::{LinkDump, LinkNews, NeighbourState, Reply, Said, ask_for_neighbour};
+use super::super::{LinkDump, LinkMessage, LinkNews, NeighbourState, Reply, ask_for_neighbour};
 use super::{V4, V6, attribute, flagged, message, number};
 
 /// Linux 6.18: dumps of a veth pair with addresses and neighbours, then what changes of them (testdata/README.md).
@@ -25,34 +25,35 @@ fn read(bytes: &[u8]) -> LinkNews {
 }
 
 /// A line for each thing said.
-fn lines(said: &[Said]) -> Vec<String> {
+fn lines(messages: &[LinkMessage]) -> Vec<String> {
     let mac = |mac: Option<[u8; 6]>| {
         mac.map_or("-".to_owned(), |mac| mac.map(|byte| format!("{byte:02x}")).join(":"))
     };
-    said.iter()
-        .map(|said| match said {
-            Said::Interface(i) => {
+    messages
+        .iter()
+        .map(|message| match message {
+            LinkMessage::Interface(i) => {
                 let state = if i.is_up { "up" } else { "down" };
                 format!("link {} {} {} {} {state}", i.index, i.name, mac(i.mac), i.mtu)
             }
-            Said::InterfaceGone(index) => format!("link {index} gone"),
-            Said::Address(a) => {
+            LinkMessage::InterfaceGone(index) => format!("link {index} gone"),
+            LinkMessage::Address(a) => {
                 format!("address {} {} of {}/{}", a.interface, a.local, a.subnet, a.len)
             }
-            Said::AddressGone(a) => format!("address {} {} gone", a.interface, a.local),
-            Said::Neighbour(n) => {
+            LinkMessage::AddressGone(a) => format!("address {} {} gone", a.interface, a.local),
+            LinkMessage::Neighbour(n) => {
                 format!("neighbour {} {} {} {:?}", n.interface, n.address, mac(n.mac), n.state)
             }
-            Said::NeighbourGone(interface, address) => {
+            LinkMessage::NeighbourGone(interface, address) => {
                 format!("neighbour {interface} {address} gone")
             }
-            Said::Reply(Reply { sequence, error }) => format!("end of {sequence}: {error}"),
+            LinkMessage::Reply(Reply { sequence, error }) => format!("end of {sequence}: {error}"),
         })
         .collect()
 }
 
 #[test]
-fn what_a_kernel_said() {
+fn messages_of_a_kernel() {
     let news = read(&recorded());
     assert_eq!((news.damaged, &news.damage, news.interrupted), (0, &None, false));
     let expected = [
@@ -90,7 +91,7 @@ fn what_a_kernel_said() {
         "address 2 192.0.2.10 gone",
         "link 2 gone",
     ];
-    assert_eq!(lines(&news.said), expected);
+    assert_eq!(lines(&news.messages), expected);
 }
 
 #[test]
@@ -108,8 +109,8 @@ fn only_usable_neighbours_are_used() {
     ];
     for (bits, state, is_usable) in states {
         let news = read(&neighbour(V4, bits, 0, &[attribute(1, &[10, 0, 0, 1])]));
-        let [Said::Neighbour(said)] = news.said[..] else { panic!("{news:?}") };
-        assert_eq!((said.state, said.state.is_usable()), (state, is_usable));
+        let [LinkMessage::Neighbour(neighbour)] = news.messages[..] else { panic!("{news:?}") };
+        assert_eq!((neighbour.state, neighbour.state.is_usable()), (state, is_usable));
     }
 }
 
@@ -161,7 +162,7 @@ fn a_damaged_message_is_skipped_and_the_next_one_read() {
         ),
     ] {
         let news = read(&[bad, good.clone()].concat());
-        assert_eq!((news.damaged, news.damage.as_deref(), news.said.len()), (1, Some(what), 1));
+        assert_eq!((news.damaged, news.damage.as_deref(), news.messages.len()), (1, Some(what), 1));
     }
     let news = read(&good[..good.len() - 1]);
     assert_eq!(news.damage.as_deref(), Some("no message begins here (byte 0 of the message)"));
@@ -173,7 +174,7 @@ fn requests_are_as_the_kernel_expects() {
     ask_for_neighbour(3, [192, 0, 2, 1].into(), 9, &mut out);
     // As the kernel would say it, but for the state that is asked for.
     let news = read(&out);
-    assert_eq!(lines(&news.said), ["neighbour 3 192.0.2.1 - None"]);
+    assert_eq!(lines(&news.messages), ["neighbour 3 192.0.2.1 - None"]);
     assert_eq!(
         (out.len(), &out[..4], &out[24..28]),
         (36, &36u32.to_ne_bytes()[..], &[0, 0, 1, 0][..])
@@ -197,7 +198,7 @@ proptest! {
         bytes[at..at + 8].copy_from_slice(&with);
         bytes.truncate(end);
         let news = read(&bytes);
-        prop_assert!(news.said.len() < 100);
+        prop_assert!(news.messages.len() < 100);
         prop_assert_eq!(news.damaged > 0, news.damage.is_some());
     }
 }

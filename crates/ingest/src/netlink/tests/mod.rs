@@ -119,7 +119,7 @@ fn decode_in_pieces(
 }
 
 #[track_caller]
-fn says(sink: &Collected, lines: &[&str]) {
+fn expect_lines(sink: &Collected, lines: &[&str]) {
     assert_eq!(sink.damage, []);
     assert_eq!(sink.lines, lines);
 }

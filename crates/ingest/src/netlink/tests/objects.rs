@@ -24,7 +24,7 @@ fn routes_use_next_hop_objects_and_groups() {
         uses(4),
         uses(5),
     ]);
-    says(
+    expect_lines(
         &sink,
         &[
             "+ 0 10.1.0.0/16 via 10.9.0.1 interface 3",
@@ -51,7 +51,7 @@ fn a_replaced_object_announces_its_routes_again() {
         // Only the group uses it now.
         gateway(1, 9),
     ]);
-    says(
+    expect_lines(
         &sink,
         &[
             "+ 0 10.1.0.0/16 via 10.9.0.1 interface 3",
@@ -81,7 +81,7 @@ fn a_deleted_object_takes_its_routes_along() {
         delete_object(2),
         delete_object(1),
     ]);
-    says(
+    expect_lines(
         &sink,
         &[
             "+ 0 10.1.0.0/16 via 10.9.0.1 interface 3",
@@ -105,7 +105,10 @@ fn a_blackhole_object_takes_its_routes_along() {
         next_hop(kind::DELNEXTHOP, 4, &[]),
         used,
     ]);
-    says(&sink, &["+ 0 10.1.0.0/16 blackhole", "- 0 10.1.0.0/16", "+ 0 10.1.0.0/16 blackhole"]);
+    expect_lines(
+        &sink,
+        &["+ 0 10.1.0.0/16 blackhole", "- 0 10.1.0.0/16", "+ 0 10.1.0.0/16 blackhole"],
+    );
 }
 
 #[test]
@@ -115,7 +118,7 @@ fn a_route_of_an_unknown_object_waits_for_it() {
     let what = &sink.damage[0].what;
     assert!(what.starts_with("the route's next hop was never announced"), "{what}");
     // A kernel says the next hops beside the object's number.
-    says(
+    expect_lines(
         &kernel(&[route(V4, &[number(30, 6), number(4, 8)])]),
         &["+ 0 10.1.0.0/16 on the link interface 8"],
     );

@@ -16,7 +16,7 @@ fn gateways_of_either_family_and_interfaces() {
         route(V6, &[via(2, &[10, 9, 0, 1]), number(4, 4)]),
         route(V4, &[number(4, 5), attribute(5, &[0; 4])]),
     ]);
-    says(
+    expect_lines(
         &sink,
         &[
             "+ 0 10.1.0.0/16 via 10.9.0.1 interface 3",
@@ -49,7 +49,7 @@ fn several_next_hops_have_weights_and_dead_ones_are_left_out() {
         route(V4, &[multipath(&[path(1, 1, 3), path(2, 16, 1)])]),
         route(V4, &[multipath(&[path(1, 1, 3), path(2, 1, 1)])]),
     ]);
-    says(
+    expect_lines(
         &sink,
         &[
             "+ 0 10.1.0.0/16 via 10.9.0.1 interface 3, via 10.9.0.2 interface 3",
@@ -61,7 +61,7 @@ fn several_next_hops_have_weights_and_dead_ones_are_left_out() {
     assert_eq!(sink.noted, ["a route without a next hop that is up counts as withdrawn"]);
     let mut dead = body(V4, UNICAST, &[number(4, 3)]);
     dead[8..12].copy_from_slice(&1u32.to_ne_bytes());
-    says(&kernel(&[message(kind::NEWROUTE, &dead)]), &["- 0 10.1.0.0/16"]);
+    expect_lines(&kernel(&[message(kind::NEWROUTE, &dead)]), &["- 0 10.1.0.0/16"]);
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn types_that_forward_or_drop_are_kept_and_others_ignored() {
         "unreachable",
         "prohibit",
     ];
-    says(
+    expect_lines(
         &sink,
         &lines.map(|line| format!("+ 0 2001:db8::/32 {line}")).each_ref().map(String::as_str),
     );
@@ -97,7 +97,7 @@ fn what_is_no_unicast_route_to_a_destination_is_ignored() {
         head(9, 2),
         route(V6, &[attribute(2, &[0; 16])]),
     ]);
-    says(&sink, &[]);
+    expect_lines(&sink, &[]);
     assert_eq!(sink.ignored, 5);
 }
 
@@ -136,7 +136,7 @@ fn tables_are_declared_once_and_the_main_one_is_0() {
 fn a_default_route_needs_no_destination() {
     let head = |len| [V4, len, 0, 0, 254, 186, 0, UNICAST, 0, 0, 0, 0];
     let with = |len| message(kind::NEWROUTE, &[&head(len), number(4, 3).as_slice()].concat());
-    says(&fpm(&[with(0)]), &["+ 0 0.0.0.0/0 on the link interface 3"]);
+    expect_lines(&fpm(&[with(0)]), &["+ 0 0.0.0.0/0 on the link interface 3"]);
     let what = &fpm(&[with(8)]).damage[0].what;
     assert_eq!(what, "a route of length 8 has no RTA_DST (byte 20 of the frame)");
     let mut long = route(V4, &[number(4, 3)]);
@@ -148,14 +148,14 @@ fn a_default_route_needs_no_destination() {
 #[test]
 fn a_withdrawal_and_a_route_of_the_same_prefix_are_one_replacement() {
     let (gone, come) = (delete(V4, &[]), route(V4, &[number(4, 3)]));
-    says(&fpm(&[gone.clone(), come.clone()]), &["+ 0 10.1.0.0/16 on the link interface 3"]);
+    expect_lines(&fpm(&[gone.clone(), come.clone()]), &["+ 0 10.1.0.0/16 on the link interface 3"]);
     // A next hop may stand between them, another route may not, nor another withdrawal.
-    says(
+    expect_lines(
         &fpm(&[gone.clone(), gateway(1, 1), come.clone()]),
         &["+ 0 10.1.0.0/16 on the link interface 3"],
     );
     let other = route(V6, &[number(4, 3)]);
-    says(
+    expect_lines(
         &fpm(&[gone.clone(), other, come.clone()]),
         &[
             "- 0 10.1.0.0/16",
@@ -163,9 +163,9 @@ fn a_withdrawal_and_a_route_of_the_same_prefix_are_one_replacement() {
             "+ 0 10.1.0.0/16 on the link interface 3",
         ],
     );
-    says(&fpm(&[gone.clone(), delete(V6, &[])]), &["- 0 10.1.0.0/16", "- 0 2001:db8::/32"]);
+    expect_lines(&fpm(&[gone.clone(), delete(V6, &[])]), &["- 0 10.1.0.0/16", "- 0 2001:db8::/32"]);
     let elsewhere = route(V4, &[number(4, 3), number(15, 100)]);
-    says(
+    expect_lines(
         &fpm(&[gone.clone(), elsewhere]),
         &["- 0 10.1.0.0/16", "+ 0 10.1.0.0/16 on the link interface 3 of 100"],
     );
@@ -174,7 +174,7 @@ fn a_withdrawal_and_a_route_of_the_same_prefix_are_one_replacement() {
     decoder.decode(&frame(&[gone]), Tail::More, &mut sink).unwrap();
     assert!(decoder.is_holding() && sink.lines.is_empty());
     decoder.flush(&mut sink);
-    says(&sink, &["- 0 10.1.0.0/16"]);
+    expect_lines(&sink, &["- 0 10.1.0.0/16"]);
     decoder.decode(&frame(&[come]), Tail::End, &mut sink).unwrap();
     assert_eq!(sink.lines.len(), 2);
 }
@@ -182,10 +182,10 @@ fn a_withdrawal_and_a_route_of_the_same_prefix_are_one_replacement() {
 #[test]
 fn a_route_of_another_type_takes_the_place_of_one() {
     let throw = |flags| flagged(kind::NEWROUTE, flags, &body(V4, 9, &[]));
-    says(&kernel(&[throw(0)]), &[]);
-    says(&kernel(&[throw(flag::REPLACE)]), &["- 0 10.1.0.0/16"]);
-    says(&kernel(&[delete(V4, &[]), throw(0)]), &["- 0 10.1.0.0/16"]);
-    says(&kernel(&[message(kind::DELROUTE, &body(V4, 5, &[]))]), &[]);
+    expect_lines(&kernel(&[throw(0)]), &[]);
+    expect_lines(&kernel(&[throw(flag::REPLACE)]), &["- 0 10.1.0.0/16"]);
+    expect_lines(&kernel(&[delete(V4, &[]), throw(0)]), &["- 0 10.1.0.0/16"]);
+    expect_lines(&kernel(&[message(kind::DELROUTE, &body(V4, 5, &[]))]), &[]);
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn a_part_of_an_ipv6_set_can_be_deleted() {
         route(V6, &[paths(&[1, 2])]),
         delete(V6, &[paths(&[1, 2])]),
     ]);
-    says(
+    expect_lines(
         &sink,
         &[
             "+ 0 2001:db8::/32 via 10.9.0.1 interface 3, via 10.9.0.2 interface 3, via 10.9.0.3 interface 3",
@@ -221,16 +221,16 @@ fn of_routes_with_one_metric_the_first_of_a_dump_counts() {
         flagged(kind::NEWROUTE, flag::MULTI, &body(V4, UNICAST, &[number(4, interface)]))
     };
     let sink = decode(&mut decoder, &[multi(1), multi(2)].concat());
-    says(&sink, &["+ 0 10.1.0.0/16 on the link interface 1"]);
-    assert!(!decoder.take_heard().unsure);
+    expect_lines(&sink, &["+ 0 10.1.0.0/16 on the link interface 1"]);
+    assert!(!decoder.take_notices().unsure);
     let sink = decode(&mut decoder, &delete(V4, &[number(4, 1)]));
-    says(&sink, &["- 0 10.1.0.0/16"]);
-    assert!(decoder.take_heard().unsure && !decoder.take_heard().unsure);
+    expect_lines(&sink, &["- 0 10.1.0.0/16"]);
+    assert!(decoder.take_notices().unsure && !decoder.take_notices().unsure);
 
     let appended = flagged(kind::NEWROUTE, flag::APPEND, &body(V4, UNICAST, &[number(4, 1)]));
-    says(&decode(&mut decoder, &appended), &[]);
+    expect_lines(&decode(&mut decoder, &appended), &[]);
     let done = message(kind::DONE, &[0; 4]);
-    says(
+    expect_lines(
         &decode(&mut decoder, &[done, multi(1)].concat()),
         &["+ 0 10.1.0.0/16 on the link interface 1"],
     );

@@ -6,7 +6,7 @@ use fibula_core::Update;
 use proptest::prelude::*;
 
 use super::super::wire::{flag, kind};
-use super::super::{Heard, NetlinkDecoder, Reply};
+use super::super::{NetlinkDecoder, Notices, Reply};
 use super::*;
 use crate::{Damage, Sink, Stopped};
 
@@ -17,13 +17,13 @@ fn answers_of_the_kernel_are_heard() {
     let mut sink = Ends::default();
     decoder.decode(&done(flag::DUMP_INTR, 0), Tail::More, &mut sink).unwrap();
     let reply = Reply { sequence: 7, error: 0 };
-    let heard = Heard { replies: vec![reply], interrupted: true, ..Heard::default() };
-    assert_eq!((sink.0, decoder.take_heard()), (0, heard));
+    let notices = Notices { replies: vec![reply], interrupted: true, ..Notices::default() };
+    assert_eq!((sink.0, decoder.take_notices()), (0, notices));
     decoder.decode(&done(0, 0), Tail::More, &mut sink).unwrap();
-    assert_eq!((sink.0, decoder.take_heard().interrupted), (1, false));
+    assert_eq!((sink.0, decoder.take_notices().interrupted), (1, false));
     let refused = message(kind::ERROR, &(-16i32).to_ne_bytes());
     decoder.decode(&[refused, done(0, -4)].concat(), Tail::More, &mut sink).unwrap();
-    let errors: Vec<u32> = decoder.take_heard().replies.iter().map(|reply| reply.error).collect();
+    let errors: Vec<u32> = decoder.take_notices().replies.iter().map(|reply| reply.error).collect();
     assert_eq!((sink.0, errors), (1, vec![16, 4]));
     let mut other = NetlinkDecoder::new(Some(8));
     other.decode(&done(0, 0), Tail::More, &mut sink).unwrap();
@@ -39,14 +39,14 @@ fn answers_of_the_kernel_are_heard() {
         message(kind::DELADDR, &[]),
     ];
     other.decode(&links.concat(), Tail::More, &mut sink).unwrap();
-    let heard = other.take_heard();
+    let notices = other.take_notices();
     assert_eq!(
-        heard.links.iter().map(|link| (link.interface, link.is_up)).collect::<Vec<_>>(),
+        notices.links.iter().map(|link| (link.interface, link.is_up)).collect::<Vec<_>>(),
         [(3, true), (3, false), (3, false)]
     );
-    assert!(heard.addresses);
+    assert!(notices.addresses);
     other.decode(&message(kind::OVERRUN, &[]), Tail::More, &mut sink).unwrap();
-    assert!(other.take_heard().interrupted);
+    assert!(other.take_notices().interrupted);
 }
 
 /// Counts the ends.
@@ -132,7 +132,7 @@ fn a_dump_is_older_than_a_notification_before_it() {
         ]
         .concat(),
     );
-    says(
+    expect_lines(
         &sink,
         &[
             "+ 0 2001:db8::/32 via 10.9.0.2 interface 3",
@@ -170,7 +170,7 @@ fn other_streams_are_refused() {
 #[test]
 fn what_ip_route_save_wrote_is_read() {
     let stream = [0x4531_1224u32.to_ne_bytes().to_vec(), route(V4, &[number(4, 3)])].concat();
-    says(
+    expect_lines(
         &decode(&mut NetlinkDecoder::default(), &stream),
         &["+ 0 10.1.0.0/16 on the link interface 3"],
     );

@@ -6,7 +6,7 @@ use super::Bits;
 
 /// The bits of a filter as vector loops ask for them.
 #[derive(Clone, Copy)]
-pub struct Places<'a> {
+pub struct BitPositions<'a> {
     /// At least `bits` bits.
     words: &'a [u64],
     /// At most 2^31.
@@ -15,14 +15,14 @@ pub struct Places<'a> {
     shift: Option<u32>,
 }
 
-impl<'a> Places<'a> {
+impl<'a> BitPositions<'a> {
     pub fn new(bits: Bits<'a>) -> Self {
-        let shape = bits.shape;
-        assert!(bits.words.len() >= shape.words(), "words for every bit");
-        Self { words: bits.words, bits: shape.bits(), shift: shape.shift() }
+        let parameters = bits.parameters;
+        assert!(bits.words.len() >= parameters.words(), "words for every bit");
+        Self { words: bits.words, bits: parameters.bits(), shift: parameters.shift() }
     }
 
-    /// [`crate::Shape::position`] over vectors: in the low 32 bits of each lane, the high ones are zero.
+    /// [`crate::Parameters::position`] over vectors: in the low 32 bits of each lane, the high ones are zero.
     #[inline(always)]
     pub fn positions<V: Lanes>(self, hashes: V) -> V {
         match self.shift {

@@ -7,27 +7,27 @@ use std::f64::consts::LN_2;
 /// `f` has `m = n ln(1/f) / (ln 2)^2` bits, half of them set, and `k = m/n ln 2`.
 ///
 /// ```
-/// use fibula_filter::Shape;
-/// let shape = Shape::for_rate(1_000_000, 0.01);
-/// assert_eq!((shape.bits(), shape.hashes()), (9_585_059, 7));
-/// assert!((shape.rate(1_000_000) - 0.01).abs() < 0.0001);
+/// use fibula_filter::Parameters;
+/// let parameters = Parameters::for_rate(1_000_000, 0.01);
+/// assert_eq!((parameters.bits(), parameters.hashes()), (9_585_059, 7));
+/// assert!((parameters.rate(1_000_000) - 0.01).abs() < 0.0001);
 /// // A power of two: positions cost a shift, not a multiplication.
-/// assert_eq!(shape.power_of_two().bits(), 1 << 24);
+/// assert_eq!(parameters.power_of_two().bits(), 1 << 24);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct Parameters {
     bits: u32,
     hashes: u32,
 }
 
-impl Shape {
+impl Parameters {
     /// The most bits that a filter can have: positions have 32 bits.
     pub const MAX_BITS: u32 = 1 << 31;
     /// The most positions that a key can have.
     pub const MAX_HASHES: u32 = 32;
 
     /// A filter of exactly so many bits, with so many positions for a key. Both are brought into
-    /// 1..=[`Shape::MAX_BITS`] and 1..=[`Shape::MAX_HASHES`].
+    /// 1..=[`Parameters::MAX_BITS`] and 1..=[`Parameters::MAX_HASHES`].
     pub fn new(bits: u32, hashes: u32) -> Self {
         Self { bits: bits.clamp(1, Self::MAX_BITS), hashes: hashes.clamp(1, Self::MAX_HASHES) }
     }
@@ -49,7 +49,7 @@ impl Shape {
     }
 
     /// The smallest filter for that rate whose keys have so many positions. Fewer positions than
-    /// [`Shape::for_rate`] takes cost bits, not many where rates are high: at 30 % one takes 2.8 bits a
+    /// [`Parameters::for_rate`] takes cost bits, not many where rates are high: at 30 % one takes 2.8 bits a
     /// key and two 2.5, and each costs a cache access.
     pub fn for_positions(keys: usize, rate: f64, hashes: u32) -> Self {
         let (keys, rate) = (keys.max(1) as f64, rate.clamp(1e-9, 0.99));
@@ -59,7 +59,7 @@ impl Shape {
     }
 
     /// Bloomfwd's sizes to the letter (its equations 1 and 3, table 5): `m = n lg(1/f) / ln 2` and
-    /// `k = lg(1/f)`, both rounded up. Up to a rate of one half that is [`Shape::for_rate`]; above, the
+    /// `k = lg(1/f)`, both rounded up. Up to a rate of one half that is [`Parameters::for_rate`]; above, the
     /// filter is too small for the rate. Rates are brought into 1e-9..=0.99.
     pub fn as_published(keys: usize, rate: f64) -> Self {
         let positions = -rate.clamp(1e-9, 0.99).log2();
@@ -134,25 +134,25 @@ mod tests {
         for (keys, sizes) in table {
             for ((rate, hashes), bits) in rates.into_iter().zip(sizes) {
                 assert_eq!(
-                    Shape::as_published(keys, rate),
-                    Shape { bits, hashes },
+                    Parameters::as_published(keys, rate),
+                    Parameters { bits, hashes },
                     "{keys} {rate}"
                 );
             }
         }
         for rate in [0.01, 0.1, 0.3, 0.49] {
-            assert_eq!(Shape::for_rate(1000, rate), Shape::as_published(1000, rate));
+            assert_eq!(Parameters::for_rate(1000, rate), Parameters::as_published(1000, rate));
         }
     }
 
     #[test]
     fn rates_come_out_as_asked_for() {
         for rate in [1e-6, 0.001, 0.01, 0.1, 0.3, 0.499, 0.5, 0.6, 0.9, 0.99] {
-            let got = Shape::for_rate(100_000, rate).rate(100_000);
+            let got = Parameters::for_rate(100_000, rate).rate(100_000);
             assert!((got / rate - 1.0).abs() < 0.13, "{rate} {got}");
             // Lower rates take more bits than there are at one position.
             for hashes in (1..=8).filter(|_| rate > 0.0005) {
-                let got = Shape::for_positions(100_000, rate, hashes).rate(100_000);
+                let got = Parameters::for_positions(100_000, rate, hashes).rate(100_000);
                 assert!((got / rate - 1.0).abs() < 0.01, "{rate} {hashes} {got}");
             }
         }
@@ -161,15 +161,15 @@ mod tests {
     #[test]
     fn a_power_of_two_is_a_shift() {
         for shift in 1..=31 {
-            let shape = Shape::new(1 << shift, 3);
-            assert_eq!(shape.shift(), Some(32 - shift));
+            let parameters = Parameters::new(1 << shift, 3);
+            assert_eq!(parameters.shift(), Some(32 - shift));
             for hash in [0, 1, 0x1234_5678, u32::MAX] {
-                assert_eq!(shape.position(hash), hash >> (32 - shift));
+                assert_eq!(parameters.position(hash), hash >> (32 - shift));
             }
         }
-        assert_eq!(Shape::new(1, 3).position(u32::MAX), 0);
-        assert_eq!(Shape::new(1000, 3).position(u32::MAX), 999);
-        assert_eq!(Shape::new(0, 0), Shape::new(1, 1));
-        assert_eq!(Shape::new(u32::MAX, 99).bits(), Shape::MAX_BITS);
+        assert_eq!(Parameters::new(1, 3).position(u32::MAX), 0);
+        assert_eq!(Parameters::new(1000, 3).position(u32::MAX), 999);
+        assert_eq!(Parameters::new(0, 0), Parameters::new(1, 1));
+        assert_eq!(Parameters::new(u32::MAX, 99).bits(), Parameters::MAX_BITS);
     }
 }

@@ -19,7 +19,7 @@ pub(crate) fn each_record(
 
 /// Where a decoder is that searches for the next record where none begins.
 #[derive(Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct RecordPosition {
     /// Records so far.
     pub(crate) records: u64,
     /// Bytes that were decoded.
@@ -28,7 +28,7 @@ pub(crate) struct Place {
     pub(crate) lost: Option<(u64, String)>,
 }
 
-impl Place {
+impl RecordPosition {
     /// What was lost, if anything was, ends so many bytes from here.
     pub(crate) fn found(&mut self, at: usize, sink: &mut dyn Sink) -> Result<(), Stopped> {
         let Some((offset, what)) = self.lost.take() else { return Ok(()) };
